@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * reader.h - data model 2, read side: one opened trace, whatever it is made of (the archive FILE.tare and
+ * the live files that a killed or running program left beside it). Everything handed out was validated:
+ * indices are in range, strings are NUL-terminated UTF-8, events of a thread nest properly. What was
+ * damaged or lost is in `loss`, never an error, unless nothing could be read at all. */
+#ifndef TRACE_READER_H
+#define TRACE_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+struct trace;
+
+struct trace_site {
+    const char *name, *file; /* file may be "" */
+    uint32_t line;
+    uint32_t kind;           /* enum tare_site_kind */
+};
+
+/* One value of something measured about the instrument: median with a 95 % interval. */
+struct trace_weight {
+    double ns, lo_ns, hi_ns;
+};
+
+struct trace_process {
+    uint32_t pid, parent_pid;
+    const char *command;       /* argv joined by blanks */
+    uint64_t start_unix_ns;    /* wall clock when recording began */
+    uint64_t start_ns, end_ns; /* on the trace's time axis */
+    uint32_t mode;             /* enum tare_mode bits */
+    uint32_t clock;            /* enum tare_clock */
+    bool tsc;                  /* false: CLOCK_MONOTONIC_RAW was used */
+    bool closed;               /* false: it was killed, or is still running */
+    double tick_ns;            /* length of one clock tick */
+    struct trace_weight inside, outside; /* cost of one empty scope: within its own reading, and beyond */
+};
+
+struct trace_thread {
+    uint32_t process; /* index */
+    uint32_t tid;
+    const char *name;
+    uint64_t events;  /* begin, end, count and mark events that trace_events() will deliver */
+    uint64_t dropped; /* not recorded: ring full, disk full, limit reached */
+};
+
+struct trace_loss {
+    uint64_t dropped;        /* events and scopes counted as dropped by the recorder */
+    uint64_t damaged_chunks; /* failed their checksum or made no sense */
+    uint64_t damaged_bytes;
+    uint64_t unclosed_scopes; /* still open when their thread's record ends */
+    uint64_t abandoned_scopes; /* left by longjmp, or never ended */
+    uint64_t unknown_chunks; /* of a newer minor version: skipped */
+    char first[200];         /* where and what the first damage is; "" if none */
+};
+
+enum trace_event_kind { TRACE_BEGIN, TRACE_END, TRACE_COUNT, TRACE_MARK };
+
+enum trace_event_flags {
+    TRACE_WEIGHED = 1,   /* BEGIN: its descendants were left out on purpose, to weigh the instrument */
+    TRACE_SYNTHETIC = 2, /* END: made up by the reader; the program never ended this scope */
+};
+
+struct trace_event {
+    uint64_t time_ns; /* since the start of the trace */
+    uint32_t thread;  /* index */
+    uint32_t site;    /* index */
+    uint8_t kind, flags;
+    int64_t value;    /* COUNT */
+    const char *text; /* MARK: valid during the call only */
+};
+
+tare_status trace_open(struct trace **out, const char *path, tare_error *err);
+void trace_close(struct trace *t); /* NULL is fine */
+
+const char *trace_path(const struct trace *t);
+const char *trace_id(const struct trace *t); /* ULID of the recording */
+uint32_t trace_n_sites(const struct trace *t);
+uint32_t trace_n_processes(const struct trace *t);
+uint32_t trace_n_threads(const struct trace *t);
+const struct trace_site *trace_site(const struct trace *t, uint32_t i);
+const struct trace_process *trace_process(const struct trace *t, uint32_t i);
+const struct trace_thread *trace_thread(const struct trace *t, uint32_t i);
+const struct trace_loss *trace_loss(const struct trace *t);
+bool trace_has_events(const struct trace *t);
+bool trace_has_tree(const struct trace *t);
+
+/* Deliver the events of thread `thread` in time order, properly nested: every BEGIN gets its END.
+ * Streams: memory use does not grow with the trace. Stops when `fn` returns non-zero and returns that. */
+typedef int trace_event_fn(void *ctx, const struct trace_event *e);
+tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, void *ctx, tare_error *err);
+
+#endif
