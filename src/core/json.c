@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * json.c - see json.h. */
+#include "core/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void json_init(struct json *j, struct buf *out, enum json_style style)
+{
+    memset(j, 0, sizeof *j);
+    j->out = out;
+    j->pretty = style == JSON_STYLE_PRETTY;
+}
+
+tare_status json_finish(struct json *j, tare_error *err)
+{
+    assert(j->done && j->depth == 0);
+    if (j->pretty) buf_add_char(j->out, '\n');
+    return buf_status(j->out, err);
+}
+
+static struct json_level *innermost(struct json *j)
+{
+    return j->depth ? &j->level[j->depth - 1] : NULL;
+}
+
+static void new_line(struct json *j)
+{
+    buf_add_char(j->out, '\n');
+    for (unsigned i = 0; i < j->depth; i++) buf_add(j->out, "  ", 2);
+}
+
+/* What stands between the previous item of this level and the next. */
+static void separate(struct json *j, struct json_level *in)
+{
+    if (in->any) buf_add_char(j->out, ',');
+    if (j->pretty && !in->flat) {
+        new_line(j);
+    } else if (j->pretty && in->any) {
+        buf_add_char(j->out, ' ');
+    }
+    in->any = true;
+}
+
+static void before_value(struct json *j)
+{
+    struct json_level *in = innermost(j);
+    assert(!j->done);
+    assert(!in || in->close == ']' || j->after_key);
+    if (in && in->close == ']') separate(j, in);
+    j->after_key = false;
+    j->done = !in;
+}
+
+static void open_level(struct json *j, char open, char close, bool flat)
+{
+    struct json_level *outer = innermost(j);
+    before_value(j);
+    assert(j->depth < JSON_MAX_DEPTH);
+    if (outer && outer->flat) flat = true;
+    j->level[j->depth++] = (struct json_level){.close = close, .flat = flat};
+    j->done = false;
+    buf_add_char(j->out, open);
+}
+
+static void close_level(struct json *j, char close)
+{
+    assert(j->depth > 0 && !j->after_key);
+    struct json_level in = j->level[--j->depth];
+    assert(in.close == close);
+    if (j->pretty && in.any && !in.flat) new_line(j);
+    buf_add_char(j->out, close);
+    j->done = j->depth == 0;
+}
+
+void json_object_begin(struct json *j)
+{
+    open_level(j, '{', '}', false);
+}
+
+void json_object_begin_flat(struct json *j)
+{
+    open_level(j, '{', '}', true);
+}
+
+void json_object_end(struct json *j)
+{
+    close_level(j, '}');
+}
+
+void json_array_begin(struct json *j)
+{
+    open_level(j, '[', ']', false);
+}
+
+void json_array_begin_flat(struct json *j)
+{
+    open_level(j, '[', ']', true);
+}
+
+void json_array_end(struct json *j)
+{
+    close_level(j, ']');
+}
+
+/* ---- strings ---- */
+
+/* The bytes a well-formed sequence beginning with `lead` has, and the range its second byte must lie in:
+ * the ranges keep out overlong forms, surrogates and anything above U+10FFFF. 0: cannot begin one. */
+static size_t utf8_shape(unsigned char lead, unsigned char *lo, unsigned char *hi)
+{
+    *lo = 0x80;
+    *hi = 0xBF;
+    if (lead >= 0xC2 && lead <= 0xDF) return 2;
+    if (lead >= 0xE0 && lead <= 0xEF) {
+        if (lead == 0xE0) *lo = 0xA0;
+        if (lead == 0xED) *hi = 0x9F;
+        return 3;
+    }
+    if (lead >= 0xF0 && lead <= 0xF4) {
+        if (lead == 0xF0) *lo = 0x90;
+        if (lead == 0xF4) *hi = 0x8F;
+        return 4;
+    }
+    return 0;
+}
+
+/* Length of the sequence at s (n > 0 bytes left, lead not ASCII). Not well-formed: *ok is false and the
+ * length is that of the part to replace by one U+FFFD, as Unicode recommends (maximal subpart). */
+static size_t utf8_span(const unsigned char *s, size_t n, bool *ok)
+{
+    unsigned char lo, hi;
+    size_t want = utf8_shape(s[0], &lo, &hi), have = 1;
+    while (have < want && have < n && s[have] >= lo && s[have] <= hi) {
+        have++;
+        lo = 0x80;
+        hi = 0xBF;
+    }
+    *ok = want && have == want;
+    return have;
+}
+
+static void add_escaped(struct buf *out, unsigned char c)
+{
+    static const char names[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter after the backslash */
+    for (size_t i = 0; i + 1 < sizeof names; i += 2) {
+        if ((unsigned char)names[i] != c) continue;
+        char two[2] = {'\\', names[i + 1]};
+        buf_add(out, two, 2);
+        return;
+    }
+    buf_printf(out, "\\u%04x", c);
+}
+
+static void add_quoted(struct buf *out, const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t i = 0, plain = 0; /* s[plain..i) is to be copied as it is */
+    buf_add_char(out, '"');
+    while (i < n) {
+        size_t span = 1;
+        bool ok = s[i] >= 0x20 && s[i] != '"' && s[i] != '\\';
+        if (s[i] >= 0x80) span = utf8_span(s + i, n - i, &ok);
+        if (ok) {
+            i += span;
+            continue;
+        }
+        buf_add(out, s + plain, i - plain);
+        if (s[i] >= 0x80) {
+            buf_add_str(out, "\xEF\xBF\xBD");
+        } else {
+            add_escaped(out, s[i]);
+        }
+        i += span;
+        plain = i;
+    }
+    buf_add(out, s + plain, n - plain);
+    buf_add_char(out, '"');
+}
+
+void json_key(struct json *j, const char *key)
+{
+    struct json_level *in = innermost(j);
+    assert(in && in->close == '}' && !j->after_key);
+    separate(j, in);
+    add_quoted(j->out, key, strlen(key));
+    buf_add_str(j->out, j->pretty ? ": " : ":");
+    j->after_key = true;
+}
+
+void json_put_string_n(struct json *j, const char *s, size_t n)
+{
+    before_value(j);
+    add_quoted(j->out, s, n);
+}
+
+void json_put_string(struct json *j, const char *s)
+{
+    if (s) {
+        json_put_string_n(j, s, strlen(s));
+    } else {
+        json_put_null(j);
+    }
+}
+
+/* ---- numbers and constants ---- */
+
+void json_put_int(struct json *j, int64_t v)
+{
+    before_value(j);
+    buf_printf(j->out, "%" PRId64, v);
+}
+
+void json_put_uint(struct json *j, uint64_t v)
+{
+    before_value(j);
+    buf_printf(j->out, "%" PRIu64, v);
+}
+
+/* 15 digits always suffice for a number that has such a short form, 17 for every number; numbers below
+ * the normal range carry fewer digits, so there the search begins at one. */
+static void shortest(double v, char *text, size_t size)
+{
+    int digits = fpclassify(v) == FP_SUBNORMAL ? 1 : 15;
+    for (; digits <= 17; digits++) {
+        snprintf(text, size, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+}
+
+void json_put_double(struct json *j, double v)
+{
+    char text[64];
+    if (!isfinite(v)) {
+        json_put_null(j);
+        return;
+    }
+    before_value(j);
+    if (v == 0) {
+        buf_add_str(j->out, signbit(v) ? "-0.0" : "0");
+        return;
+    }
+    shortest(v, text, sizeof text);
+    for (char *p = text; *p; p++) { /* the host program's locale may write another decimal point */
+        if (!strchr("0123456789+-e", *p)) *p = '.';
+    }
+    buf_add_str(j->out, text);
+}
+
+void json_put_bool(struct json *j, bool v)
+{
+    before_value(j);
+    buf_add_str(j->out, v ? "true" : "false");
+}
+
+void json_put_null(struct json *j)
+{
+    before_value(j);
+    buf_add_str(j->out, "null");
+}
+
+/* ---- key and value at once ---- */
+
+void json_kv_string(struct json *j, const char *key, const char *s)
+{
+    json_key(j, key);
+    json_put_string(j, s);
+}
+
+void json_kv_int(struct json *j, const char *key, int64_t v)
+{
+    json_key(j, key);
+    json_put_int(j, v);
+}
+
+void json_kv_uint(struct json *j, const char *key, uint64_t v)
+{
+    json_key(j, key);
+    json_put_uint(j, v);
+}
+
+void json_kv_double(struct json *j, const char *key, double v)
+{
+    json_key(j, key);
+    json_put_double(j, v);
+}
+
+void json_kv_bool(struct json *j, const char *key, bool v)
+{
+    json_key(j, key);
+    json_put_bool(j, v);
+}
+
+void json_kv_null(struct json *j, const char *key)
+{
+    json_key(j, key);
+    json_put_null(j);
+}
