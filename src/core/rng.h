@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rng.h - a small, fast, repeatable random generator (xoshiro256++, seeded by splitmix64) for sampling,
- * shuffling and tests. One state per thread. Never for secrets or names: those come from the kernel (ulid.h). */
+ * shuffling and tests. One state per thread. Never for secrets or names: those come from the kernel. */
 #ifndef CORE_RNG_H
 #define CORE_RNG_H
 
