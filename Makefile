@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: MIT
 # tare's one Makefile. `make help` lists the targets; sources are found by wildcard, nothing is listed twice.
-#   make                 build/tare, build/libtare.so, build/libtare.a
-#   make FLAVOR=asan     the same under build/asan (also: tsan, debug, cov)
+#   make                             build/tare, build/libtare.so, build/libtare.a
+#   make FLAVOR=asan                 the same under build/asan (also: tsan, debug, cov, fuzz)
+#   make CC=clang-14 O=build/clang   another compiler, in a folder of its own
+#   make V=1                         show the commands
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
+FLAVOR  ?= release
 CC      ?= gcc
 ifeq ($(origin CC),default)
-CC      := gcc
+CC      := $(if $(filter fuzz,$(FLAVOR)),clang-14,gcc)
 endif
-FLAVOR  ?= release
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
-PKG_CONFIG ?= pkg-config
+PKG_CONFIG   ?= pkg-config
+CLANG_TIDY   ?= clang-tidy-14
+FUZZ_SECONDS ?= 60
 VERSION := $(shell sed -n 's/^\#define TARE_VERSION "\(.*\)"/\1/p' include/tare/tare.h)
 COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+ABI     := 0
+Q       := $(if $(V),,@)
+say      = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
 # ---- flavours ------------------------------------------------------------------------------------
 O := $(if $(filter release,$(FLAVOR)),build,build/$(FLAVOR))
@@ -25,15 +33,25 @@ FLAGS_debug   := -O0 -g3
 FLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 FLAGS_cov     := -O0 -g --coverage
+FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+# Under its sanitizers gcc warns of code they put in themselves; the release build still warns of all this.
+ifeq ($(findstring clang,$(CC)),)
+FLAGS_asan    += -Wno-format-truncation -Wno-int-in-bool-context -Wno-maybe-uninitialized
+FLAGS_tsan    += -Wno-format-truncation -Wno-int-in-bool-context -Wno-maybe-uninitialized
+endif
 ifndef FLAGS_$(FLAVOR)
-$(error FLAVOR=$(FLAVOR): choose release, debug, asan, tsan or cov)
+$(error FLAVOR=$(FLAVOR): choose release, debug, asan, tsan, cov or fuzz)
 endif
 
+WERROR ?= -Werror
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
-        -Wwrite-strings -Wformat=2 -Wundef -Wvla -Werror
-CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc -DTARE_COMMIT='"$(COMMIT)"'
+        -Wwrite-strings -Wformat=2 -Wundef -Wvla $(WERROR)
+CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc
 ALL_CFLAGS = -std=gnu11 $(WARN) $(FLAGS_$(FLAVOR)) -fPIC -fvisibility=hidden -pthread $(CFLAGS)
 ALL_LDFLAGS = $(FLAGS_$(FLAVOR)) -pthread $(LDFLAGS)
+# A library must name all it needs, except what a sanitizer's runtime brings with the program.
+comma := ,
+NO_UNDEFINED := $(if $(filter release debug,$(FLAVOR)),-Wl$(comma)-z$(comma)defs)
 
 # ---- what is built of what -----------------------------------------------------------------------
 # The library: core and the recording half of trace, libc alone.
@@ -42,39 +60,189 @@ LIB_TRACE := session live thread scope site weigh pack drain archive process env
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
 CLI_SRC   := $(wildcard src/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
+FUZZ_SRC  := $(wildcard fuzz/fuzz_*.c)
 
 LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
 CLI_OBJ   := $(CLI_SRC:%.c=$(O)/obj/%.o)
 INNER_OBJ := $(filter-out $(O)/obj/src/cli/main.o,$(CLI_OBJ))
 TESTS     := $(TEST_SRC:tests/unit/%.c=$(O)/tests/%)
+FUZZERS   := $(FUZZ_SRC:fuzz/%.c=$(O)/fuzz/%)
+REPLAYS   := $(FUZZ_SRC:fuzz/fuzz_%.c=$(O)/fuzz/replay_%)
+SHARED    := libtare.so.$(VERSION)
+
+# Unit tests that also run under ThreadSanitizer: what several threads touch.
+TSAN_TESTS := test_ring test_hist test_scope test_scopes test_session test_thread test_threads test_site \
+              test_live test_drain test_mem
+TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 
 PKGS      := jansson libzstd
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
+MISSING   := $(shell for p in $(PKGS); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
 
-.PHONY: all lib cli
-all: lib cli
-lib: $(O)/libtare.so $(O)/libtare.a
-cli: $(O)/tare
+.PHONY: all lib cli parts
+all: lib cli ## build the command and the libraries (default)
+lib: $(O)/libtare.so $(O)/libtare.a ## build only the libraries, which need libc alone
+cli: $(O)/tare ## build only the command
+all: | parts
 
-$(O)/obj/%.o: %.c
+# One line per part that may be missing, so that nobody wonders later what a build can do.
+parts:
+	@printf 'tare %s, %s, %s, in %s\n' '$(VERSION)$(COMMIT:%= (%))' '$(CC)' '$(FLAVOR)' '$(O)'
+	@with() { v=$$($(PKG_CONFIG) --modversion $$1 2>/dev/null) && printf '  with    %s %s: %s\n' $$1 $$v "$$2" || \
+		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
+	tool() { command -v $$1 >/dev/null && printf '  with    %s: %s\n' $$1 "$$2" || \
+		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
+	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with cmocka 'unit tests'; \
+	tool clang-14 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
+
+.PHONY: need-packages
+need-packages:
+ifneq ($(MISSING),)
+	@echo "$(MISSING): not found by $(PKG_CONFIG). Run \`make deps\`, which installs what tare needs." >&2; exit 1
+endif
+
+# Written anew only when its text changes, so that what depends on it is rebuilt exactly then.
+FLAGS_TEXT = $(CC) $(CPPFLAGS) $(PKG_FLAGS) $(ALL_CFLAGS)
+$(O)/obj/flags: FORCE
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_FLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+	@echo '$(subst ','\'',$(FLAGS_TEXT))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS_TEXT))' >$@
+$(O)/obj/commit: FORCE
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+.PHONY: FORCE
+FORCE:
+
+$(filter-out $(LIB_OBJ),$(CLI_OBJ)): | need-packages
+$(O)/obj/%.o: %.c $(O)/obj/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(COMMIT_FLAG) $(PKG_FLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# Only the files that name the commit are compiled again when it changes.
+COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
+$(COMMIT_OBJ): $(O)/obj/commit
+$(COMMIT_OBJ): COMMIT_FLAG = -DTARE_COMMIT='"$(COMMIT)"'
 
 $(O)/tare: $(CLI_OBJ)
-	$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
 
-$(O)/libtare.so: $(LIB_OBJ)
-	$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libtare.so.0 -Wl,-z,defs -Wl,-z,nodelete $^ -o $@
+$(O)/$(SHARED): $(LIB_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libtare.so.$(ABI) $(NO_UNDEFINED) -Wl,-z,nodelete $^ -o $@
+
+$(O)/libtare.so: $(O)/$(SHARED)
+	$(Q)ln -sf $(SHARED) $(O)/libtare.so.$(ABI)
+	$(Q)ln -sf libtare.so.$(ABI) $@
 
 # One partially linked object whose hidden symbols are local: only tare_* can collide with a user's names.
 $(O)/libtare.a: $(LIB_OBJ)
-	ld -r $^ -o $(O)/obj/libtare.o
-	objcopy --localize-hidden $(O)/obj/libtare.o
-	rm -f $@ && ar rcs $@ $(O)/obj/libtare.o
+	$(call say,AR,$@)
+	$(Q)ld -r $^ -o $(O)/obj/libtare.o
+	$(Q)objcopy --localize-hidden $(O)/obj/libtare.o
+	$(Q)rm -f $@ && ar rcs $@ $(O)/obj/libtare.o
+
+# ---- tests ---------------------------------------------------------------------------------------
+.PHONY: deps test test-all bless tests tsan-tests replays
+deps: ## install what building and testing needs (idempotent; root or sudo)
+	@tools/deps
+
+test: ## everything CI runs; S="unit cli" only these suites
+	@tools/deps --quiet
+	@tools/run-tests $(S)
+
+test-all: ## the same and the slow ones: fuzzing, valgrind, clang
+	@tools/deps --quiet
+	@tools/run-tests --all $(S)
+
+bless: cli ## rewrite the expected output of the golden tests T=report/text (default: all)
+	@tools/run-cli-tests --bless $(T)
+
+tests: $(TESTS)
+tsan-tests: $(TSAN_BUILT)
+replays: $(REPLAYS)
+.PHONY: list-tests list-tsan-tests list-replays
+list-tests: ; @printf '%s\n' $(TESTS)
+list-tsan-tests: ; @printf '%s\n' $(TSAN_BUILT)
+list-replays: ; @printf '%s\n' $(REPLAYS)
 
 $(O)/tests/%: $(O)/obj/tests/unit/%.o $(INNER_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lcmocka -lm -ldl -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lcmocka -lm -ldl -o $@
 
--include $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d)
+$(O)/fuzz/replay_%: $(O)/obj/fuzz/fuzz_%.o $(O)/obj/fuzz/replay.o $(INNER_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
+
+$(O)/fuzz/fuzz_%: $(O)/obj/fuzz/fuzz_%.o $(INNER_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(PKG_LIBS) -lm -ldl -o $@
+
+# ---- fuzzing: what it finds is kept under build/fuzz/found, what is worth keeping goes to fuzz/corpus -------
+.PHONY: fuzz fuzzers
+fuzz: ## fuzz each parser for FUZZ_SECONDS (clang-14)
+	@$(MAKE) --no-print-directory FLAVOR=fuzz fuzzers
+	@tools/fuzz $(FUZZ_SECONDS) $(T)
+fuzzers: $(FUZZERS)
+
+# ---- checks --------------------------------------------------------------------------------------
+# One stamp per file under build/tidy: only what changed, or includes what changed, is looked at again.
+TIDY_STAMPS := $(CLI_SRC:%.c=build/tidy/%.ok)
+.PHONY: tidy format check-format
+tidy: $(TIDY_STAMPS) ## clang-tidy over src/, incremental
+build/tidy/%.ok: %.c .clang-tidy
+	@mkdir -p $(@D)
+	$(call say,TIDY,$<)
+	@$(CC) $(CPPFLAGS) -DTARE_COMMIT='""' $(PKG_FLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(Q)$(CLANG_TIDY) --quiet $< -- $(CPPFLAGS) -DTARE_COMMIT='""' $(PKG_FLAGS) -std=gnu11 \
+		$(filter-out $(WERROR),$(WARN)) -pthread 2>$@.err || { cat $@.err >&2; exit 1; }
+	@rm -f $@.err && touch $@
+
+format: ## format all C files
+	@tools/format
+check-format:
+	@tools/format --check
+
+# ---- demo, bench ---------------------------------------------------------------------------------
+.PHONY: demo bench
+demo: ## from nothing to a first report: installs, builds, traces a small transformer
+	@tools/deps --quiet
+	@$(MAKE) --no-print-directory all
+	@tools/demo $(O)
+
+bench: all ## our own cost against the alternatives, as ratios
+	@if [ -x bench/run ]; then bench/run $(T); else echo "bench/run is not there yet"; exit 1; fi
+
+# ---- install -------------------------------------------------------------------------------------
+BINS := $(DESTDIR)$(PREFIX)/bin
+LIBS := $(DESTDIR)$(LIBDIR)
+INCS := $(DESTDIR)$(PREFIX)/include/tare
+.PHONY: install uninstall clean help
+install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
+	install -d $(BINS) $(LIBS)/pkgconfig $(INCS)
+	install -m 755 $(O)/tare $(BINS)/tare
+	install -m 644 $(O)/libtare.a $(LIBS)/libtare.a
+	install -m 755 $(O)/$(SHARED) $(LIBS)/$(SHARED)
+	ln -sf $(SHARED) $(LIBS)/libtare.so.$(ABI)
+	ln -sf libtare.so.$(ABI) $(LIBS)/libtare.so
+	install -m 644 include/tare/tare.h $(INCS)/tare.h
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' tare.pc.in >$(LIBS)/pkgconfig/tare.pc
+	chmod 644 $(LIBS)/pkgconfig/tare.pc
+
+uninstall: ## remove what install put there
+	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
+	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h
+	-rmdir $(INCS) 2>/dev/null || true
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+-include $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
+-include $(TIDY_STAMPS:.ok=.d)
