@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * cli.c - see cli.h. The one place that reads the environment for settings, speaks to the user, and knows how
+ * a command begins and ends. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+
+/* A missing standard stream is replaced, lest the next file opened become our stdout. What is written to a
+ * missing stdout must fail, not vanish: its stand-in is open for reading only. */
+static void fill_missing_streams(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDONLY);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) close(fd);
+}
+
+void cli_init(struct cli *cli)
+{
+    const char *all = getenv("LC_ALL"), *ctype = getenv("LC_CTYPE"), *lang = getenv("LANG");
+    struct term_env env = {.term = getenv("TERM"), .no_color = getenv("NO_COLOR")};
+    env.columns = getenv("COLUMNS");
+    env.locale = all && *all ? all : ctype && *ctype ? ctype : lang;
+    fill_missing_streams();
+    *cli = (struct cli){.out = stdout, .err = stderr};
+    term_detect(&cli->out_term, STDOUT_FILENO, &env);
+    term_detect(&cli->err_term, STDERR_FILENO, &env);
+}
+
+/* ---- speaking -------------------------------------------------------------------------------- */
+
+static void say(struct cli *cli, enum term_style style, const char *text)
+{
+    const struct term *t = &cli->err_term;
+    struct buf line = BUF_INIT;
+    term_clean(&line, text);
+    fflush(cli->out);
+    fprintf(cli->err, "%stare%s%s:%s %s\n", term_style(t, style), cli->command ? " " : "",
+            cli->command ? cli->command->name : "", term_style(t, TERM_PLAIN),
+            line.failed ? "out of memory" : line.data);
+    buf_release(&line);
+}
+
+int cli_fail(struct cli *cli)
+{
+    tare_status s = cli->error.status;
+    say(cli, TERM_RED, cli->error.text[0] ? cli->error.text : tare_status_text(s));
+    return s == TARE_INVALID || s == TARE_FORMAT ? CLI_USAGE : CLI_FAILED;
+}
+
+int cli_usage_error(struct cli *cli, const char *format, ...)
+{
+    char text[600];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    say(cli, TERM_RED, text);
+    fprintf(cli->err, "try: tare %s%s-h\n", cli->command ? cli->command->name : "", cli->command ? " " : "");
+    return CLI_USAGE;
+}
+
+void cli_warn(struct cli *cli, const char *format, ...)
+{
+    char text[600] = "warning: ";
+    size_t used = strlen(text);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text + used, sizeof text - used, format, ap);
+    va_end(ap);
+    say(cli, TERM_YELLOW, text);
+}
+
+int cli_put(struct cli *cli, const struct buf *text)
+{
+    if (buf_status(text, &cli->error) < 0) return cli_fail(cli);
+    if (fwrite(text->data, 1, text->len, cli->out) < text->len && !cli->write_errno) cli->write_errno = errno;
+    return 0;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static void env_name(char *out, size_t size, const char *command, const char *option)
+{
+    snprintf(out, size, "TARE_%s%s%s", command, *command ? "_" : "", option);
+    for (char *c = out; *c; c++) {
+        if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+        else if (*c == '-') *c = '_';
+    }
+}
+
+/* TARE_<COMMAND>_<OPTION>, or else TARE_<OPTION>. */
+static const char *environment(const struct opt_request *req, const struct opt *row, char *origin,
+                               size_t size)
+{
+    const char *text = NULL;
+    if (*req->command) {
+        env_name(origin, size, req->command, row->name);
+        text = getenv(origin);
+    }
+    if (text && *text) return text;
+    env_name(origin, size, "", row->name);
+    return getenv(origin);
+}
+
+/* The sources of settings below the command line, weakest first. The project's tare.yaml, when it comes, is
+ * one more function before `environment`. */
+static opt_layer_fn *const layers[] = {environment, NULL};
+
+static const char *pager_program(void)
+{
+    const char *own = getenv("TARE_PAGER"), *common = getenv("PAGER");
+    if (own) return own;
+    if (common) return common;
+    return "if command -v less >/dev/null; then exec less -FRX; else exec cat; fi";
+}
+
+static void begin_output(struct cli *cli)
+{
+    bool wanted = cli->command && (cli->command->flags & CMD_PAGER);
+    if (cli->no_color) cli->out_term.color = cli->err_term.color = false;
+    if (wanted && cli->out_term.tty && !cli->pager.pid) pager_start(&cli->pager, cli->out, pager_program());
+}
+
+int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
+                char ***argv)
+{
+    const struct opt common[] = {
+        OPT_FLAG(0, "no-color", &cli->no_color, "never colour the output"),
+        OPT_WITH(OPT_NO_ENV, OPT_ROW_(FLAG, 'h', "help", flag, NULL, "print this help and exit")),
+        OPT_END,
+    };
+    struct opt_request req = {cli->command ? cli->command->name : "", usage, {rows, common}, layers, cli};
+    struct buf text = BUF_INIT;
+    bool help = false;
+    int rc = 0;
+    if (cli->complete) {
+        opt_complete(cli->complete, &req, *argc - 1, *argv + 1);
+        return CLI_DONE;
+    }
+    if (opt_read(&req, argc, argv, &help, &cli->error) < 0)
+        return cli->error.status == TARE_NOMEM ? cli_fail(cli) : cli_usage_error(cli, "%s", cli->error.text);
+    begin_output(cli);
+    if (help) {
+        opt_help(&text, &req);
+        rc = cli_put(cli, &text);
+        if (rc == 0) rc = CLI_DONE;
+    }
+    buf_release(&text);
+    return rc;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static bool reader_left(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    return fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
+int cli_finish(struct cli *cli, int rc)
+{
+    if (rc == CLI_DONE) rc = CLI_GOOD;
+    bool paged = cli->pager.pid != 0;
+    bool lost = ferror(cli->out);
+    errno = 0;
+    if (fflush(cli->out) != 0) {
+        lost = true;
+        if (!cli->write_errno) cli->write_errno = errno;
+    }
+    bool left = cli->write_errno == EPIPE || (lost && !cli->write_errno && reader_left(fileno(cli->out)));
+    if (paged) {
+        fclose(cli->out);
+        pager_wait(&cli->pager);
+    }
+    if (!lost || left || paged) return rc;
+    error_set(&cli->error, TARE_IO, "could not write the answer%s%s", cli->write_errno ? ": " : "",
+              cli->write_errno ? strerror(cli->write_errno) : "");
+    FILE *out = cli->out;
+    cli->out = cli->err; /* nothing more goes there */
+    rc = cli_fail(cli);
+    cli->out = out;
+    return rc;
+}
+
+/* ---- tare itself ----------------------------------------------------------------------------- */
+
+static void list_commands(struct buf *out)
+{
+    buf_add_str(out, "commands:\n");
+    for (const struct opt_choice *c = command_words(); c->name; c++)
+        buf_printf(out, "  %-11s %s\n", c->name, c->help);
+}
+
+static int unknown_command(struct cli *cli, const char *name)
+{
+    struct suggest near;
+    suggest_init(&near, name, strlen(name));
+    for (const struct opt_choice *c = command_words(); c->name; c++) suggest_offer(&near, c->name);
+    const char *best = suggest_best(&near);
+    return best ? cli_usage_error(cli, "unknown command '%.80s'; did you mean %s?", name, best)
+                : cli_usage_error(cli, "unknown command '%.80s'", name);
+}
+
+static int run_command(struct cli *cli, const char *name, int argc, char **argv)
+{
+    cli->command = command_find(name);
+    return cli->command ? cli->command->run(cli, argc, argv) : unknown_command(cli, name);
+}
+
+int cli_top(struct cli *cli, int argc, char **argv)
+{
+    struct buf list = BUF_INIT;
+    bool version = false;
+    const struct opt rows[] = {
+        OPT_WITH(OPT_NO_ENV, OPT_ROW_(FLAG, 'V', "version", flag, &version, "print the version and exit")),
+        OPT_END,
+    };
+    list_commands(&list);
+    struct opt_usage usage = {
+        .synopsis = "tare <command> [options] [arguments]",
+        .about = "tare weighs machine-learning workloads and subtracts its own weight.",
+        .list = list.data,
+        .tail = "'tare COMMAND -h' explains a command. Exit codes: 0 good, 1 a finding you asked\n"
+                "to be told about, 2 wrong usage or bad input, 3 could not measure.",
+        .max_args = OPT_ANY,
+        .args = OPT_ARGS_WORDS,
+        .words = command_words(),
+        .stop_at_arg = true,
+    };
+    char *bare[] = {argc > 0 ? argv[0] : NULL, NULL, NULL}, help[] = "--help";
+    bool alone = false;
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc == 0 && !version && argc == 0) { /* tare alone: the help, but as an unfinished command */
+        alone = true;
+        bare[1] = help;
+        argc = 2;
+        argv = bare;
+        rc = cli_options(cli, &usage, rows, &argc, &argv);
+    }
+    buf_release(&list);
+    if (alone) return CLI_USAGE;
+    if (rc) return rc;
+    if (!version) return run_command(cli, argv[0], argc, argv);
+    char name[] = "version", *words[] = {name, NULL};
+    return run_command(cli, name, 1, words);
+}
+
+int cli_main(struct cli *cli, int argc, char **argv)
+{
+    return cli_finish(cli, cli_top(cli, argc, argv));
+}

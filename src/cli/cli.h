@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * cli.h - what every command gets: where to write, how to speak, how to fail. A command is
+ *
+ *     int cmd_weigh(struct cli *cli, int argc, char **argv)
+ *     {
+ *         bool json = false;
+ *         const struct opt rows[] = {OPT_JSON(&json), OPT_END};
+ *         int rc = cli_options(cli, &usage, rows, &argc, &argv);   // first of all, before any other work
+ *         if (rc) return rc;
+ *         if (weigh(argv[0], &cli->error) < 0) return cli_fail(cli);
+ *         fprintf(cli->out, "...");                                // stdout is the answer,
+ *         cli_warn(cli, "...");                                    // stderr the conversation
+ *         return CLI_GOOD;
+ *     }
+ *
+ * Commands never call exit(), never write to stdout by another way, and need not check their writes: a full
+ * disk or a closed pipe is found once, when the command has returned. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cli/opt.h"
+#include "cli/term.h"
+#include "core/error.h"
+
+struct command;
+struct pager {
+    long pid; /* 0: none */
+};
+
+enum cli_exit {
+    CLI_DONE = -1,   /* inside tare only: help or completion was given; the program exits with 0 */
+    CLI_GOOD = 0,
+    CLI_FINDING = 1, /* what the user asked to be told about: a target missed, a regression */
+    CLI_USAGE = 2,   /* wrong usage or bad input */
+    CLI_FAILED = 3,  /* could not measure, read or write */
+};
+
+struct cli {
+    const struct command *command; /* the one running; NULL for tare itself */
+    FILE *out, *err;
+    struct term out_term, err_term;
+    tare_error error;  /* for cli_fail() */
+    bool no_color;
+    int write_errno; /* why writing the answer failed first; 0 */
+    struct pager pager;
+    struct buf *complete; /* not NULL: cli_options() answers a completion here instead of parsing */
+};
+
+/* Set up for the standard streams. `cli` needs no release but cli_finish(). */
+void cli_init(struct cli *cli);
+
+/* Parse the command line into the rows (flag > environment > default), print help, answer completion, start
+ * the pager. 0: go on, argc/argv are the arguments that are not options. Anything else: return it at once. */
+int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
+                char ***argv);
+
+/* `--json` as every command that answers spells it. */
+#define OPT_JSON(ptr) OPT_FLAG(0, "json", ptr, "print the answer as JSON")
+
+/* Say cli->error as "tare COMMAND: text" and return the exit code that fits it: bad input 2, else 3. */
+int cli_fail(struct cli *cli);
+/* Say what is wrong with the usage, point to -h, return CLI_USAGE. */
+int cli_usage_error(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cli_warn(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Write a finished text to the answer. A failed buf becomes an out-of-memory failure: 0, or an exit code. */
+int cli_put(struct cli *cli, const struct buf *text);
+
+/* Flush, wait for the pager, and turn a failed write into an exit code: `rc` unless the answer was lost (3).
+ * A reader that left early is no failure. */
+int cli_finish(struct cli *cli, int rc);
+
+/* The whole program but exit(): cli_top() finds the command and runs it, cli_main() also finishes. */
+int cli_top(struct cli *cli, int argc, char **argv);
+int cli_main(struct cli *cli, int argc, char **argv);
+
+/* pager.c: send `out`, a terminal, through `program`, a shell command. False: not started, nothing changed. */
+bool pager_start(struct pager *pager, FILE *out, const char *program);
+void pager_wait(struct pager *pager);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * command.c - the table of commands; command.h says how to add a row. No logic here. */
+#include "cli/command.h"
+
+#include <string.h>
+
+#include "cli/opt.h"
+
+const struct command command_table[] = {
+    {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},
+    {"help", cmd_help, CMD_PAGER, "explain tare or one of its commands"},
+    {"version", cmd_version, 0, "which tare this is and what it was built with"},
+    {"__complete", cmd_complete, CMD_PLUMBING, "answer the completion scripts"},
+    {NULL, NULL, 0, NULL},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *c = command_table; c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    return NULL;
+}
+
+const struct opt_choice *command_words(void)
+{
+    static struct opt_choice words[sizeof command_table / sizeof *command_table];
+    size_t n = 0;
+    for (const struct command *c = command_table; c->name; c++)
+        if (!(c->flags & CMD_PLUMBING)) words[n++] = (struct opt_choice){c->name, 0, c->summary};
+    words[n] = (struct opt_choice){0};
+    return words;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * command.h - the table of commands. To add one:
+ *   1. a row in command.c, and its prototype below;
+ *   2. src/cli/cmd_<name>.c, which calls cli_options() before anything else;
+ *   3. docs/cli/tare-<name>.md, whose first fenced block is the text of -h;
+ *   4. tests/cli/<name>/ with at least one golden test.
+ * tests/unit/test_command.c fails while one of the four is missing. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stddef.h>
+
+struct cli;
+struct opt_choice;
+
+typedef int command_fn(struct cli *cli, int argc, char **argv); /* argv[0] is the command's name */
+
+enum command_flags {
+    CMD_PAGER = 1,    /* long answers: through a pager when stdout is a terminal */
+    CMD_PLUMBING = 2, /* called by scripts of ours: not in the help, no page */
+};
+
+struct command {
+    const char *name;
+    command_fn *run;
+    unsigned flags;
+    const char *summary; /* one line, lower case, no full stop */
+};
+
+/* All rows in the order of the help; the last one has name NULL. */
+extern const struct command command_table[];
+const struct command *command_find(const char *name); /* NULL: none */
+const struct opt_choice *command_words(void);         /* the names that the help shows, for completion */
+
+command_fn cmd_version, cmd_help, cmd_completion, cmd_complete;
+
+#endif

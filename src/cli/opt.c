@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT
+ * opt.c - see opt.h. The command line is walked twice: first only looked at, so that a mistake or -h is found
+ * before any variable has changed; then layers and options are applied, weakest first. */
+#include "cli/opt.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+void opt_list_release(struct opt_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) mem_free(list->items[i]);
+    mem_free(list->items);
+    *list = (struct opt_list)OPT_LIST_INIT;
+}
+
+static tare_status list_add(struct opt_list *list, const char *text, size_t len, tare_error *err)
+{
+    char *copy = mem_strndup(text, len);
+    char **items = copy ? mem_resize(list->items, list->n + 1, sizeof *items) : NULL;
+    if (!items) {
+        mem_free(copy);
+        return error_set(err, TARE_NOMEM, "out of memory");
+    }
+    items[list->n] = copy;
+    list->items = items;
+    list->n++;
+    return TARE_OK;
+}
+
+/* ---- texts to numbers ------------------------------------------------------------------------ */
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit size_units[] = {
+    {"", 1},           {"B", 1},
+    {"k", 1u << 10},   {"K", 1u << 10},   {"KiB", 1u << 10},         {"kB", 1000},          {"KB", 1000},
+    {"M", 1u << 20},   {"MiB", 1u << 20}, {"MB", 1000000},           {"G", 1u << 30},       {"GiB", 1u << 30},
+    {"GB", 1000000000}, {"T", UINT64_C(1) << 40}, {"TiB", UINT64_C(1) << 40}, {"TB", UINT64_C(1000000000000)},
+    {NULL, 0},
+};
+
+static const struct unit time_units[] = {
+    {"ns", 1},
+    {"us", 1000},
+    {"ms", 1000000},
+    {"s", 1000000000},
+    {"m", UINT64_C(60000000000)},
+    {"min", UINT64_C(60000000000)},
+    {"h", UINT64_C(3600000000000)},
+    {"d", UINT64_C(86400000000000)},
+    {NULL, 0},
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static const struct unit *unit_find(const struct unit *units, const char *name, size_t len)
+{
+    for (; units->name; units++)
+        if (strlen(units->name) == len && strncmp(units->name, name, len) == 0) return units;
+    return NULL;
+}
+
+/* digits[.digits]unit at *at, exactly. Returns 0 and moves *at; -1: malformed, -2: too large. */
+static int scaled(const char **at, const struct unit *units, uint64_t *out)
+{
+    __extension__ typedef unsigned __int128 wide;
+    const char *s = *at;
+    uint64_t whole = 0, part = 0, part_unit = 1;
+    if (!is_digit(*s)) return -1;
+    for (; is_digit(*s); s++) {
+        if (__builtin_mul_overflow(whole, 10u, &whole)) return -2;
+        if (__builtin_add_overflow(whole, (uint64_t)(*s - '0'), &whole)) return -2;
+    }
+    if (*s == '.') {
+        if (!is_digit(*++s)) return -1;
+        for (; is_digit(*s); s++) {
+            if (part_unit >= UINT64_C(1000000000000000)) continue; /* beyond any unit's precision */
+            part = part * 10 + (uint64_t)(*s - '0');
+            part_unit *= 10;
+        }
+    }
+    const char *name = s;
+    while (is_letter(*s)) s++;
+    const struct unit *unit = unit_find(units, name, (size_t)(s - name));
+    if (!unit) return -1;
+    wide value = (wide)whole * unit->factor + (wide)part * unit->factor / part_unit;
+    if (value > UINT64_MAX) return -2;
+    *out = (uint64_t)value;
+    *at = s;
+    return 0;
+}
+
+tare_status opt_parse_size(const char *text, uint64_t *bytes, tare_error *err)
+{
+    const char *at = text;
+    uint64_t value = 0;
+    int rc = scaled(&at, size_units, &value);
+    if (rc == -2) return error_set(err, TARE_INVALID, "'%s' is too large", text);
+    if (rc < 0 || *at)
+        return error_set(err, TARE_INVALID, "'%s' is not a size; write 512, 64k, 1.5GiB or 2GB", text);
+    *bytes = value;
+    return TARE_OK;
+}
+
+tare_status opt_parse_duration(const char *text, struct duration *out, tare_error *err)
+{
+    const char *at = text;
+    uint64_t sum = 0;
+    if (strcmp(text, "0") == 0) {
+        *out = (struct duration){0};
+        return TARE_OK;
+    }
+    do {
+        uint64_t one;
+        int rc = scaled(&at, time_units, &one);
+        if (rc == -1) {
+            bool bare = text[0] && text[strspn(text, "0123456789.")] == 0;
+            if (bare)
+                return error_set(err, TARE_INVALID, "'%s' has no unit; write %ss or %sms", text, text, text);
+            return error_set(err, TARE_INVALID, "'%s' is not a time; write 500us, 1.5s or 1m30s", text);
+        }
+        if (rc == -2 || __builtin_add_overflow(sum, one, &sum) || sum > INT64_MAX)
+            return error_set(err, TARE_INVALID, "'%s' is too large", text);
+    } while (*at);
+    *out = (struct duration){(int64_t)sum};
+    return TARE_OK;
+}
+
+/* ---- one row from one text ------------------------------------------------------------------- */
+
+static tare_status set_flag(const struct opt *row, const char *text, tare_error *err)
+{
+    static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off"};
+    for (size_t i = 0; i < 4; i++) {
+        bool is_yes = strcmp(text, yes[i]) == 0;
+        if (!is_yes && strcmp(text, no[i]) != 0) continue;
+        *row->to.flag = is_yes;
+        return TARE_OK;
+    }
+    return error_set(err, TARE_INVALID, "'%s' is not yes or no", text);
+}
+
+static tare_status set_enum(const struct opt *row, const char *text, tare_error *err)
+{
+    struct suggest near;
+    char words[256] = "";
+    size_t used = 0;
+    suggest_init(&near, text, strlen(text));
+    for (const struct opt_choice *c = row->choices; c->name; c++) {
+        if (strcmp(c->name, text) == 0) {
+            *row->to.choice = c->value;
+            return TARE_OK;
+        }
+        suggest_offer(&near, c->name);
+        if (used >= sizeof words) continue;
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used ? ", " : "", c->name);
+    }
+    const char *best = suggest_best(&near);
+    return error_set(err, TARE_INVALID, "'%.80s' is not one of %s%s%s%s", text, words,
+                     best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+}
+
+static tare_status set_int(const struct opt *row, const char *text, tare_error *err)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (!is_digit(text[0] == '-' ? text[1] : text[0]) || *end)
+        return error_set(err, TARE_INVALID, "'%s' is not a whole number", text);
+    long long lo = row->lo, hi = (int64_t)row->hi; /* a negative upper end was stored as two's complement */
+    if (errno == ERANGE || v < lo || v > hi)
+        return error_set(err, TARE_INVALID, "'%s' is out of range %lld to %lld", text, lo, hi);
+    *row->to.sint = v;
+    return TARE_OK;
+}
+
+static tare_status set_uint(const struct opt *row, const char *text, tare_error *err)
+{
+    uint64_t v = 0;
+    if (row->type == OPT_TYPE_SIZE) {
+        tare_status s = opt_parse_size(text, &v, err);
+        if (s < 0) return s;
+    } else {
+        char *end;
+        errno = 0;
+        v = strtoull(text, &end, 10);
+        if (!is_digit(text[0]) || *end) {
+            bool negative = text[0] == '-' && is_digit(text[1]);
+            return error_set(err, TARE_INVALID, "'%s' is not a whole number%s", text,
+                             negative ? " of 0 or more" : "");
+        }
+        if (errno == ERANGE) return error_set(err, TARE_INVALID, "'%s' is too large", text);
+    }
+    if (v < (uint64_t)row->lo || v > row->hi)
+        return error_set(err, TARE_INVALID, "'%s' is out of range %llu to %llu", text,
+                         (unsigned long long)row->lo, (unsigned long long)row->hi);
+    *row->to.uint = v;
+    return TARE_OK;
+}
+
+static tare_status set_duration(const struct opt *row, const char *text, tare_error *err)
+{
+    struct duration d;
+    tare_status s = opt_parse_duration(text, &d, err);
+    if (s < 0) return s;
+    if (d.ns < row->lo || (uint64_t)d.ns > row->hi)
+        return error_set(err, TARE_INVALID, "'%s' is out of range %gs to %gs", text, (double)row->lo / 1e9,
+                         (double)row->hi / 1e9);
+    *row->to.duration = d;
+    return TARE_OK;
+}
+
+static tare_status set_double(const struct opt *row, const char *text, tare_error *err)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (!text[0] || strchr(" \t\n\v\f\r", text[0]) || *end || !isfinite(v))
+        return error_set(err, TARE_INVALID, "'%s' is not a number", text);
+    if (v < row->min || v > row->max)
+        return error_set(err, TARE_INVALID, "'%s' is out of range %g to %g", text, row->min, row->max);
+    *row->to.real = v;
+    return TARE_OK;
+}
+
+tare_status opt_set(const struct opt *row, const char *text, tare_error *err)
+{
+    switch (row->type) {
+    case OPT_TYPE_FLAG: return set_flag(row, text, err);
+    case OPT_TYPE_ENUM: return set_enum(row, text, err);
+    case OPT_TYPE_INT: return set_int(row, text, err);
+    case OPT_TYPE_UINT:
+    case OPT_TYPE_SIZE: return set_uint(row, text, err);
+    case OPT_TYPE_DURATION: return set_duration(row, text, err);
+    case OPT_TYPE_DOUBLE: return set_double(row, text, err);
+    case OPT_TYPE_LIST: return list_add(row->to.list, text, strlen(text), err);
+    case OPT_TYPE_CALLBACK: return row->callback(row->to.ctx, text, err);
+    case OPT_TYPE_STRING: *row->to.string = text; return TARE_OK;
+    case OPT_TYPE_END:
+    case OPT_TYPE_GROUP: break;
+    }
+    return error_set(err, TARE_INVALID, "not an option");
+}
+
+/* ---- finding rows ---------------------------------------------------------------------------- */
+
+const struct opt *opt_find(const struct opt_request *req, const char *name, size_t len)
+{
+    for (size_t t = 0; t < OPT_TABLES; t++) {
+        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++)
+            if (row->type != OPT_TYPE_GROUP && strlen(row->name) == len && memcmp(row->name, name, len) == 0)
+                return row;
+    }
+    return NULL;
+}
+
+const struct opt *opt_find_letter(const struct opt_request *req, char letter)
+{
+    for (size_t t = 0; t < OPT_TABLES; t++) {
+        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++)
+            if (row->letter == letter && letter) return row;
+    }
+    return NULL;
+}
+
+static tare_status unknown_long(const struct opt_request *req, const char *name, size_t len, tare_error *err)
+{
+    struct suggest near;
+    bool negated = len > 3 && strncmp(name, "no-", 3) == 0;
+    size_t skip = negated ? 3 : 0;
+    suggest_init(&near, name + skip, len - skip);
+    for (size_t t = 0; t < OPT_TABLES; t++) {
+        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
+            if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_HIDDEN)) continue;
+            if (!negated || row->type == OPT_TYPE_FLAG) suggest_offer(&near, row->name);
+        }
+    }
+    const char *best = suggest_best(&near);
+    return error_set(err, TARE_INVALID, "unknown option --%.*s%s%s%s%s", (int)(len > 80 ? 80 : len), name,
+                     best ? "; did you mean --" : "", best && negated ? "no-" : "", best ? best : "",
+                     best ? "?" : "");
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+struct walk {
+    const struct opt_request *req;
+    int argc, at;   /* at: the next word to look at */
+    char **argv;
+    int n_args;     /* arguments found so far */
+    bool apply, help;
+    tare_error *err;
+};
+
+static tare_status hit(struct walk *w, const struct opt *row, const char *text, const char *shown)
+{
+    if (!w->apply) return TARE_OK;
+    if (row->type == OPT_TYPE_LIST && row->to.list->from_layer) opt_list_release(row->to.list);
+    tare_status s = opt_set(row, text, w->err);
+    return s < 0 ? error_wrap(w->err, "%s", shown) : s;
+}
+
+static bool is_help(const struct opt *row)
+{
+    return row->type == OPT_TYPE_FLAG && !row->to.flag; /* the one row without a variable */
+}
+
+static tare_status walk_long(struct walk *w, const char *word)
+{
+    const char *name = word + 2, *eq = strchr(name, '=');
+    size_t len = eq ? (size_t)(eq - name) : strlen(name);
+    const char *value = eq ? eq + 1 : NULL;
+    char shown[100];
+    snprintf(shown, sizeof shown, "--%.*s", (int)(len > 80 ? 80 : len), name);
+    const struct opt *row = opt_find(w->req, name, len);
+    bool off = false;
+    if (!row && len > 3 && strncmp(name, "no-", 3) == 0) {
+        row = opt_find(w->req, name + 3, len - 3);
+        off = true;
+        if (row && (row->type != OPT_TYPE_FLAG || is_help(row))) row = NULL;
+    }
+    if (!row) return unknown_long(w->req, name, len, w->err);
+    if (row->type == OPT_TYPE_FLAG) {
+        if (value) return error_set(w->err, TARE_INVALID, "%s takes no value", shown);
+        if (is_help(row)) w->help = true;
+        return is_help(row) ? TARE_OK : hit(w, row, off ? "no" : "yes", shown);
+    }
+    if (!value && w->at < w->argc) value = w->argv[w->at++];
+    if (!value)
+        return error_set(w->err, TARE_INVALID, "%s needs a value: %s %s", shown, shown, opt_default_arg(row));
+    return hit(w, row, value, shown);
+}
+
+static tare_status walk_short(struct walk *w, const char *word)
+{
+    for (const char *c = word + 1; *c; c++) {
+        const struct opt *row = opt_find_letter(w->req, *c);
+        char shown[3] = {'-', *c, 0};
+        if (!row) {
+            bool plain = *c > ' ' && *c < 127;
+            return error_set(w->err, TARE_INVALID, "unknown option -%c%s%.80s", plain ? *c : '?',
+                             c > word + 1 ? " in " : "", c > word + 1 ? word : "");
+        }
+        tare_status s;
+        if (row->type == OPT_TYPE_FLAG) {
+            if (is_help(row)) w->help = true;
+            s = is_help(row) ? TARE_OK : hit(w, row, "yes", shown);
+            if (s < 0) return s;
+            continue;
+        }
+        const char *value = c[1] ? c + 1 : w->at < w->argc ? w->argv[w->at++] : NULL;
+        if (!value)
+            return error_set(w->err, TARE_INVALID, "%s needs a value: %s %s", shown, shown,
+                             opt_default_arg(row));
+        return hit(w, row, value, shown);
+    }
+    return TARE_OK;
+}
+
+static void walk_arg(struct walk *w, char *word)
+{
+    if (w->apply) w->argv[w->n_args] = word; /* never ahead of w->at: options before it left room */
+    w->n_args++;
+}
+
+static tare_status walk(struct walk *w)
+{
+    bool only_args = false;
+    for (w->at = 1, w->n_args = 0; w->at < w->argc;) {
+        char *word = w->argv[w->at++];
+        tare_status s = TARE_OK;
+        if (only_args || word[0] != '-' || !word[1]) {
+            only_args = only_args || w->req->usage->stop_at_arg;
+            walk_arg(w, word);
+        } else if (strcmp(word, "--") == 0) {
+            only_args = true;
+        } else {
+            s = word[1] == '-' ? walk_long(w, word) : walk_short(w, word);
+        }
+        if (s < 0) return s;
+        if (w->help) return TARE_OK;
+    }
+    return TARE_OK;
+}
+
+static tare_status count_args(const struct walk *w)
+{
+    const struct opt_usage *usage = w->req->usage;
+    uint32_t n = (uint32_t)w->n_args;
+    if (n < usage->min_args) {
+        const char *first = strchr(usage->synopsis, '<');
+        size_t len = first ? strcspn(first, "\n") : 0;
+        return first ? error_set(w->err, TARE_INVALID, "missing argument: %.*s", (int)len, first)
+                     : error_set(w->err, TARE_INVALID, "missing argument");
+    }
+    if (n > usage->max_args) {
+        if (usage->max_args == 0) return error_set(w->err, TARE_INVALID, "takes no arguments");
+        return error_set(w->err, TARE_INVALID, "too many arguments: %u given, at most %u taken", n,
+                         usage->max_args);
+    }
+    return TARE_OK;
+}
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+static tare_status layer_list(struct opt_list *list, const char *text, tare_error *err)
+{
+    opt_list_release(list);
+    list->from_layer = true;
+    for (const char *s = text;; s++) {
+        size_t len = strcspn(s, ",");
+        tare_status st = len ? list_add(list, s, len, err) : TARE_OK;
+        if (st < 0) return st;
+        s += len;
+        if (!*s) return TARE_OK;
+    }
+}
+
+static tare_status apply_layer(const struct opt_request *req, opt_layer_fn *layer, tare_error *err)
+{
+    for (size_t t = 0; t < OPT_TABLES; t++) {
+        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
+            char origin[128] = "";
+            if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_NO_ENV) || is_help(row)) continue;
+            const char *text = layer(req, row, origin, sizeof origin);
+            if (!text || !*text) continue;
+            bool list = row->type == OPT_TYPE_LIST;
+            tare_status s = list ? layer_list(row->to.list, text, err) : opt_set(row, text, err);
+            if (s < 0) return error_wrap(err, "%s", origin);
+        }
+    }
+    return TARE_OK;
+}
+
+tare_status opt_read(const struct opt_request *req, int *argc, char ***argv, bool *help, tare_error *err)
+{
+    struct walk w = {.req = req, .argc = *argc, .argv = *argv, .err = err};
+    tare_status s = walk(&w);
+    *help = s == TARE_OK && w.help;
+    if (s < 0 || w.help) return s;
+    if ((s = count_args(&w)) < 0) return s;
+    for (opt_layer_fn *const *layer = req->layers; layer && *layer; layer++)
+        if ((s = apply_layer(req, *layer, err)) < 0) return s;
+    w.apply = true;
+    if ((s = walk(&w)) < 0) return s;
+    w.argv[w.n_args] = NULL;
+    *argc = w.n_args;
+    return TARE_OK;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ * opt.h - options are data. A command states its options once, as an array of typed rows that point at its
+ * own variables; from those rows tare parses, validates, prints help, completes and reads the environment.
+ * Nothing here prints, exits or reads the environment: that is cli.c, through cli_options().
+ *
+ *     struct opt rows[] = {
+ *         OPT_UINT('n', "runs", &runs, "measured runs"),
+ *         OPT_ENUM('f', "format", &format, formats, "how to write it"),
+ *         OPT_END,
+ *     };
+ *
+ * The value a variable has before parsing is its default, and help says so. */
+#ifndef CLI_OPT_H
+#define CLI_OPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/buf.h"
+#include "core/clock.h"
+
+enum opt_type {
+    OPT_TYPE_END,
+    OPT_TYPE_GROUP, /* a heading in the help */
+    OPT_TYPE_FLAG,
+    OPT_TYPE_STRING,
+    OPT_TYPE_ENUM,
+    OPT_TYPE_INT,
+    OPT_TYPE_UINT,
+    OPT_TYPE_SIZE,
+    OPT_TYPE_DURATION,
+    OPT_TYPE_DOUBLE,
+    OPT_TYPE_LIST,
+    OPT_TYPE_CALLBACK,
+};
+
+enum opt_flags {
+    OPT_HIDDEN = 1,     /* works, but neither in the help nor in completion */
+    OPT_NO_ENV = 2,     /* the command line only */
+    OPT_FILE = 4,       /* completes with file names */
+    OPT_DIR = 8,        /* completes with folder names */
+    OPT_NO_DEFAULT = 16 /* help does not print the default */
+};
+
+/* The words an OPT_ENUM takes; the array ends with {NULL}. */
+struct opt_choice {
+    const char *name;
+    int value;
+    const char *help; /* shown by completion; may be NULL */
+};
+
+/* What an OPT_LIST collects. Start with OPT_LIST_INIT, release with opt_list_release(). */
+struct opt_list {
+    char **items;
+    size_t n;
+    bool from_layer; /* the items came from the environment: the command line replaces them */
+};
+#define OPT_LIST_INIT {0}
+void opt_list_release(struct opt_list *list);
+
+/* Read `text` into *ctx. The error text is the cause alone ("not a target"): the option is named for you. */
+typedef tare_status opt_callback_fn(void *ctx, const char *text, tare_error *err);
+
+struct opt {
+    enum opt_type type;
+    char letter;      /* 'n' for -n; 0: none */
+    const char *name; /* "runs" for --runs; never NULL */
+    union {
+        bool *flag;
+        const char **string; /* points into argv or the environment: not owned */
+        int *choice;
+        int64_t *sint;
+        uint64_t *uint;
+        struct duration *duration;
+        double *real;
+        struct opt_list *list;
+        void *ctx;
+    } to;
+    const char *help;
+    const char *arg; /* placeholder in the help: "<file>"; NULL: one that fits the type */
+    const struct opt_choice *choices;
+    opt_callback_fn *callback;
+    int64_t lo; /* range of INT, UINT, SIZE (bytes), DURATION (ns) */
+    uint64_t hi;
+    double min, max; /* range of DOUBLE */
+    unsigned flags;  /* enum opt_flags */
+};
+
+#define OPT_ROW_(t, c, n, member, ptr, h) \
+    .type = OPT_TYPE_##t, .letter = (c), .name = (n), .to.member = (ptr), .help = (h)
+#define OPT_END {.type = OPT_TYPE_END}
+#define OPT_GROUP(heading) {.type = OPT_TYPE_GROUP, .name = "", .help = (heading)}
+#define OPT_FLAG(c, n, ptr, h) {OPT_ROW_(FLAG, c, n, flag, ptr, h)} /* --name, --no-name */
+#define OPT_STRING(c, n, ptr, a, h) {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a)}
+#define OPT_PATH(c, n, ptr, a, h) {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), .flags = OPT_FILE}
+#define OPT_ENUM(c, n, ptr, words, h) {OPT_ROW_(ENUM, c, n, choice, ptr, h), .choices = (words)}
+#define OPT_INT(c, n, ptr, h) OPT_INT_IN(c, n, ptr, INT64_MIN, INT64_MAX, h)
+#define OPT_INT_IN(c, n, ptr, low, high, h) \
+    {OPT_ROW_(INT, c, n, sint, ptr, h), .lo = (low), .hi = (uint64_t)(high)}
+#define OPT_UINT(c, n, ptr, h) OPT_UINT_IN(c, n, ptr, 0, UINT64_MAX, h)
+#define OPT_UINT_IN(c, n, ptr, low, high, h) {OPT_ROW_(UINT, c, n, uint, ptr, h), .lo = (low), .hi = (high)}
+#define OPT_SIZE(c, n, ptr, h) OPT_SIZE_IN(c, n, ptr, 0, UINT64_MAX, h)
+#define OPT_SIZE_IN(c, n, ptr, low, high, h) {OPT_ROW_(SIZE, c, n, uint, ptr, h), .lo = (low), .hi = (high)}
+#define OPT_TIME(c, n, ptr, h) OPT_TIME_IN(c, n, ptr, 0, INT64_MAX, h)
+#define OPT_TIME_IN(c, n, ptr, low, high, h) \
+    {OPT_ROW_(DURATION, c, n, duration, ptr, h), .lo = (low), .hi = (high)}
+#define OPT_DOUBLE(c, n, ptr, low, high, h) \
+    {OPT_ROW_(DOUBLE, c, n, real, ptr, h), .min = (low), .max = (high)}
+#define OPT_LIST(c, n, ptr, a, h) {OPT_ROW_(LIST, c, n, list, ptr, h), .arg = (a)} /* may be repeated */
+#define OPT_CALLBACK(c, n, fn, context, a, h) \
+    {OPT_ROW_(CALLBACK, c, n, ctx, context, h), .callback = (fn), .arg = (a)}
+/* Any row with flags added: OPT_WITH(OPT_HIDDEN, OPT_ROW_(FLAG, 0, "x", flag, &x, "...")) */
+#define OPT_WITH(f, ...) {__VA_ARGS__, .flags = (f)}
+
+/* What stands around the options. */
+enum opt_args { OPT_ARGS_NONE, OPT_ARGS_FILES, OPT_ARGS_DIRS, OPT_ARGS_WORDS };
+#define OPT_ANY UINT32_MAX
+
+struct opt_usage {
+    const char *synopsis; /* "tare report [options] <trace>"; several lines allowed */
+    const char *about;    /* what it does, in sentences; wrapped by the help */
+    const char *list;     /* printed as it is before the options; may be NULL */
+    const char *tail;     /* printed as it is after the options: examples; may be NULL */
+    uint32_t min_args, max_args; /* how many arguments that are not options */
+    enum opt_args args;          /* what they complete with */
+    const struct opt_choice *words; /* OPT_ARGS_WORDS: completes with these (not enforced) */
+    bool stop_at_arg;            /* options end at the first argument (it begins another command line) */
+};
+
+/* A weaker source of settings than the command line. Returns the text set for `row` of `command`, or NULL,
+ * and names where it stands in `origin` ("TARE_BENCH_RUNS"). */
+struct opt_request;
+typedef const char *opt_layer_fn(const struct opt_request *req, const struct opt *row, char *origin,
+                                 size_t size);
+
+#define OPT_TABLES 2
+struct opt_request {
+    const char *command; /* "bench"; "" for tare itself */
+    const struct opt_usage *usage;
+    const struct opt *tables[OPT_TABLES]; /* the command's own rows, then the common ones; may be NULL */
+    opt_layer_fn *const *layers;          /* weakest first, NULL-terminated; may be NULL */
+    void *layer_ctx;
+};
+
+/* Apply layers, then the command line argv[1..]. On success *argc and *argv become the arguments that are not
+ * options, in their order, without argv[0]. *help: -h was seen; nothing was applied. Never allocates but for
+ * OPT_LIST. On failure err is one sentence that names the option, the cause and the nearest thing meant. */
+tare_status opt_read(const struct opt_request *req, int *argc, char ***argv, bool *help, tare_error *err);
+
+/* Set one row from text as if `--name=text` had been given. */
+tare_status opt_set(const struct opt *row, const char *text, tare_error *err);
+
+/* The row of --name, `len` bytes long, or of -letter; NULL if there is none. */
+const struct opt *opt_find(const struct opt_request *req, const char *name, size_t len);
+const struct opt *opt_find_letter(const struct opt_request *req, char letter);
+const char *opt_default_arg(const struct opt *row); /* "<n>"; "" for flags */
+
+/* Texts to numbers, for the rows and for anyone who reads such texts from a person. Errors: the cause alone.
+ * Sizes: 512, 4k, 1.5GiB, 2GB (k, M, G, T and KiB.. are powers of 1024; kB, MB.. of 1000).
+ * Durations: 10s, 1.5ms, 1m30s (ns us ms s m min h d); a bare number but 0 is refused. */
+tare_status opt_parse_size(const char *text, uint64_t *bytes, tare_error *err);
+tare_status opt_parse_duration(const char *text, struct duration *out, tare_error *err);
+
+/* help.c: the text of -h, 80 columns wide. Printed with the defaults the variables hold now. */
+void opt_help(struct buf *out, const struct opt_request *req);
+/* `text` folded at blanks; the first line goes on at `column`, later ones are indented by `indent`. */
+void opt_wrap(struct buf *out, const char *text, unsigned column, unsigned indent);
+#define OPT_HELP_WIDTH 80
+
+/* complete.c: what may follow. `words` are the command's own, the last one being typed (may be "").
+ * Writes "word TAB description" lines; ":files" or ":dirs" asks the shell to add names. */
+void opt_complete(struct buf *out, const struct opt_request *req, int n, char **words);
+void complete_offer(struct buf *out, const char *typed, const char *word, const char *help);
+
+/* suggest.c: offer every name there is, ask for the one most likely meant. */
+struct suggest {
+    const char *word;
+    size_t len;
+    const char *best;
+    unsigned distance;
+};
+void suggest_init(struct suggest *s, const char *word, size_t len);
+void suggest_offer(struct suggest *s, const char *candidate);
+const char *suggest_best(const struct suggest *s); /* NULL: nothing near enough */
+unsigned suggest_distance(const char *a, size_t na, const char *b, size_t nb);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * suggest.c - which name was meant: the nearest by typing mistakes (one letter wrong, missing, added, or two
+ * swapped), or the only one that begins like it. Never changes what is run: it only suggests. */
+#include <string.h>
+
+#include "cli/opt.h"
+
+#define LONGEST 64 /* longer words are no typing mistakes of an option */
+
+static unsigned min2(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+unsigned suggest_distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    unsigned rows[3][LONGEST + 1];
+    unsigned *two_up = rows[0], *up = rows[1], *now = rows[2];
+    if (na > LONGEST || nb > LONGEST) return LONGEST + 1;
+    for (size_t j = 0; j <= nb; j++) up[j] = (unsigned)j;
+    for (size_t i = 1; i <= na; i++) {
+        now[0] = (unsigned)i;
+        for (size_t j = 1; j <= nb; j++) {
+            unsigned d = up[j - 1] + (a[i - 1] != b[j - 1]);
+            d = min2(d, min2(up[j], now[j - 1]) + 1);
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped) d = min2(d, two_up[j - 2] + 1);
+            now[j] = d;
+        }
+        unsigned *free_row = two_up;
+        two_up = up;
+        up = now;
+        now = free_row;
+    }
+    return up[nb];
+}
+
+void suggest_init(struct suggest *s, const char *word, size_t len)
+{
+    *s = (struct suggest){.word = word, .len = len, .best = NULL, .distance = LONGEST + 1};
+}
+
+void suggest_offer(struct suggest *s, const char *candidate)
+{
+    size_t len = strlen(candidate);
+    bool begins = s->len >= 2 && len > s->len && strncmp(candidate, s->word, s->len) == 0;
+    unsigned d = begins ? 1 : suggest_distance(s->word, s->len, candidate, len);
+    if (d >= s->distance) return;
+    s->distance = d;
+    s->best = candidate;
+}
+
+const char *suggest_best(const struct suggest *s)
+{
+    unsigned allowed = s->len < 5 ? 1 : s->len < 8 ? 2 : 3;
+    return s->best && s->distance <= allowed && s->distance < s->len ? s->best : NULL;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * term.c - see term.h. */
+#include "cli/term.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+void term_detect(struct term *out, int fd, const struct term_env *env)
+{
+    *out = (struct term){.width = 80};
+    out->tty = fd >= 0 && isatty(fd);
+    out->utf8 = env->locale && (strcasestr(env->locale, "utf-8") || strcasestr(env->locale, "utf8"));
+    bool dumb = !env->term || !*env->term || strcmp(env->term, "dumb") == 0;
+    bool refused = env->no_color && *env->no_color;
+    out->color = out->tty && !dumb && !refused;
+    struct winsize size;
+    if (out->tty && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) out->width = size.ws_col;
+    long columns = env->columns ? strtol(env->columns, NULL, 10) : 0;
+    if (out->tty && columns >= 20 && columns <= 1000) out->width = (unsigned)columns;
+}
+
+const char *term_style(const struct term *t, enum term_style style)
+{
+    static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m",  "\033[31m",
+                                        "\033[32m", "\033[33m", "\033[34m", "\033[36m"};
+    return t->color ? codes[style] : "";
+}
+
+/* The end of an escape sequence that starts at `s`: ESC [ parameters letter. */
+static const char *skip_escape(const char *s)
+{
+    if (s[1] != '[') return s + 1;
+    s += 2;
+    s += strspn(s, "0123456789;");
+    return *s ? s + 1 : s;
+}
+
+unsigned term_columns(const char *s)
+{
+    unsigned n = 0;
+    while (*s) {
+        if (*s == '\033') {
+            s = skip_escape(s);
+            continue;
+        }
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+        s++;
+    }
+    return n;
+}
+
+void term_clean(struct buf *out, const char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        buf_add_char(out, c < ' ' || c == 127 ? '?' : *s);
+    }
+}
+
+void term_cell(struct buf *out, const struct term *t, enum term_style style, const char *s, unsigned columns)
+{
+    unsigned used = term_columns(s);
+    if (style != TERM_PLAIN) buf_add_str(out, term_style(t, style));
+    term_clean(out, s);
+    if (style != TERM_PLAIN) buf_add_str(out, term_style(t, TERM_PLAIN));
+    if (used < columns) buf_printf(out, "%*s", (int)(columns - used), "");
+}
