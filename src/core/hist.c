@@ -175,6 +175,7 @@ double hist_mean(const struct hist *h)
 static double representative(int index)
 {
     double low = (double)(last_integer(index - 1) + 1), high = (double)last_integer(index);
+    if (low > high) return hist_upper(index); /* no integer at all: only a foreign histogram counts here */
     return 2 * low / (low + high) * high;
 }
 

@@ -2,7 +2,7 @@
  * hist.h - a histogram of uint64_t values whose every quantile is right to within 0.54 %, from 1 to 2^64.
  *
  * Base-2 exponential buckets of scale 6, the shape of OTLP exponential and Prometheus native histograms:
- * bucket i holds base^i < value <= base^(i+1) with base = 2^(1/64), so 64 buckets an octave; zero has its own.
+ * bucket i holds base^i < value <= base^(i+1) with base = 2^(1/64), 64 buckets an octave; zero has its own.
  * The greatest relative error of a quantile is (base - 1) / (base + 1) = 0.5416 %. Buckets are a dense array
  * from the least to the greatest used; merging is exact. Not thread-safe; one writer each, then merge. Counts
  * and sums stop at UINT64_MAX instead of wrapping. */

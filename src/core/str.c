@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ * str.c - see str.h. Numbers are parsed in integers, digit by digit, so that nothing is rounded twice and no
+ * locale can change the decimal point. */
+#include "core/str.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- UTF-8 ---- */
+
+/* The length of the valid sequence at s (1 .. 4), or minus the length of what to replace (-1 .. -3). */
+static int utf8_step(const unsigned char *s, size_t n)
+{
+    static const struct {
+        unsigned char first, last, low, high; /* range of the lead byte, and of the byte after it */
+        int size;
+    } leads[] = {
+        {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
+        {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
+        {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+    };
+    if (s[0] < 0x80) return 1;
+    for (size_t k = 0; k < sizeof leads / sizeof leads[0]; k++) {
+        if (s[0] < leads[k].first || s[0] > leads[k].last) continue;
+        if (n < 2 || s[1] < leads[k].low || s[1] > leads[k].high) return -1;
+        for (int i = 2; i < leads[k].size; i++) {
+            if ((size_t)i >= n || (s[i] & 0xC0) != 0x80) return -i;
+        }
+        return leads[k].size;
+    }
+    return -1;
+}
+
+bool str_is_utf8(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        int step = utf8_step((const unsigned char *)s + i, n - i);
+        if (step < 0) return false;
+        i += (size_t)step;
+    }
+    return true;
+}
+
+void str_add_utf8(struct buf *out, const char *s, size_t n)
+{
+    size_t good = 0; /* start of the good bytes not yet added */
+    for (size_t i = 0; i < n;) {
+        int step = utf8_step((const unsigned char *)s + i, n - i);
+        if (step > 0) {
+            i += (size_t)step;
+            continue;
+        }
+        buf_add(out, s + good, i - good);
+        buf_add(out, "\xEF\xBF\xBD", 3);
+        i += (size_t)-step;
+        good = i;
+    }
+    buf_add(out, s + good, n - good);
+}
+
+/* ---- typos ---- */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t str_distance(const char *a, const char *b)
+{
+    size_t la = strlen(a), lb = strlen(b);
+    if (la > STR_DISTANCE_MAX || lb > STR_DISTANCE_MAX) return strcmp(a, b) == 0 ? 0 : la > lb ? la : lb;
+    size_t rows[3][STR_DISTANCE_MAX + 1]; /* distances of a's first i - 2, i - 1, i letters to b's first j */
+    size_t *two_ago = rows[0], *one_ago = rows[1], *now = rows[2];
+    for (size_t j = 0; j <= lb; j++) one_ago[j] = two_ago[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        now[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t best = least(one_ago[j], now[j - 1]) + 1;
+            best = least(best, one_ago[j - 1] + (a[i - 1] != b[j - 1]));
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            now[j] = swapped ? least(best, two_ago[j - 2] + 1) : best;
+        }
+        size_t *free_row = two_ago;
+        two_ago = one_ago;
+        one_ago = now;
+        now = free_row;
+    }
+    return one_ago[lb];
+}
+
+const char *str_suggest(const char *word, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        size_t longer = strlen(word) > strlen(names[i]) ? strlen(word) : strlen(names[i]);
+        size_t distance = str_distance(word, names[i]), allowed = longer / 3 ? longer / 3 : 1;
+        if (distance > allowed || distance >= longer || distance >= best_distance) continue;
+        best = names[i];
+        best_distance = distance;
+    }
+    return best;
+}
+
+/* ---- quantities in ---- */
+
+/* digits [. digits]: the whole part, and the fraction as part / scale. At most 18 digits of fraction. */
+struct number {
+    uint64_t whole, part, scale;
+    const char *rest; /* what follows */
+};
+
+enum number_fault { NUMBER_GOOD, NUMBER_BAD, NUMBER_LARGE };
+
+static enum number_fault read_number(const char *text, struct number *out)
+{
+    *out = (struct number){0, 0, 1, text};
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (__builtin_mul_overflow(out->whole, 10u, &out->whole)) return NUMBER_LARGE;
+        if (__builtin_add_overflow(out->whole, (uint64_t)(*at - '0'), &out->whole)) return NUMBER_LARGE;
+    }
+    if (at == text) return NUMBER_BAD;
+    if (*at == '.') {
+        const char *point = at++;
+        for (; *at >= '0' && *at <= '9'; at++) {
+            if (at - point > 18) return NUMBER_BAD;
+            out->part = out->part * 10 + (uint64_t)(*at - '0');
+            out->scale *= 10;
+        }
+        if (at == point + 1) return NUMBER_BAD;
+    }
+    out->rest = at;
+    return NUMBER_GOOD;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit *find_unit(const struct unit *units, size_t n, const char *name, bool any_case)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((any_case ? strcasecmp : strcmp)(units[i].name, name) == 0) return &units[i];
+    }
+    return NULL;
+}
+
+/* number * factor to the nearest whole, halves up. *exact: nothing was rounded. */
+static unsigned __int128 scale_number(const struct number *number, uint64_t factor, bool *exact)
+{
+    unsigned __int128 whole = (unsigned __int128)number->whole * factor;
+    unsigned __int128 parts = (unsigned __int128)number->part * factor;
+    *exact = parts % number->scale == 0;
+    return whole + (parts + number->scale / 2) / number->scale;
+}
+
+struct quantity {
+    const struct unit *units;
+    size_t n_units;
+    bool any_case, whole;
+    uint64_t most;
+    const char *what, *expected;
+};
+
+static tare_status too_large(const struct quantity *q, const char *text, tare_error *err)
+{
+    return error_set(err, TARE_INVALID, "'%.60s' is too large for %s", text, q->what);
+}
+
+static tare_status parse_quantity(const struct quantity *q, const char *text, uint64_t *out, tare_error *err)
+{
+    struct number number;
+    enum number_fault fault = read_number(text, &number);
+    if (fault == NUMBER_LARGE) return too_large(q, text, err);
+    const struct unit *unit = fault ? NULL : find_unit(q->units, q->n_units, number.rest, q->any_case);
+    if (!unit)
+        return error_set(err, TARE_INVALID, "'%.60s' is not %s: expected %s", text, q->what, q->expected);
+    bool exact;
+    unsigned __int128 value = scale_number(&number, unit->factor, &exact);
+    if (value > q->most) return too_large(q, text, err);
+    if (q->whole && !exact)
+        return error_set(err, TARE_INVALID, "'%.60s' is not %s: it must be a whole number", text, q->what);
+    *out = (uint64_t)value;
+    return TARE_OK;
+}
+
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+
+tare_status str_parse_bytes(const char *text, uint64_t *out, tare_error *err)
+{
+    static const struct unit units[] = {
+        {"", 1},
+        {"B", 1},
+        {"K", UINT64_C(1) << 10},
+        {"M", UINT64_C(1) << 20},
+        {"G", UINT64_C(1) << 30},
+        {"T", UINT64_C(1) << 40},
+        {"KiB", UINT64_C(1) << 10},
+        {"MiB", UINT64_C(1) << 20},
+        {"GiB", UINT64_C(1) << 30},
+        {"TiB", UINT64_C(1) << 40},
+        {"KB", UINT64_C(1000)},
+        {"MB", UINT64_C(1000000)},
+        {"GB", UINT64_C(1000000000)},
+        {"TB", UINT64_C(1000000000000)},
+    };
+    static const struct quantity bytes = {units,      COUNT_OF(units), true,
+                                          false,      UINT64_MAX,      "a size",
+                                          "a number of bytes, like 65536, 64M, 1GiB or 4GB"};
+    return parse_quantity(&bytes, text, out, err);
+}
+
+tare_status str_parse_duration(const char *text, struct duration *out, tare_error *err)
+{
+    static const struct unit units[] = {
+        {"ns", 1},
+        {"us", UINT64_C(1000)},
+        {"\xC2\xB5s", UINT64_C(1000)}, /* micro sign */
+        {"\xCE\xBCs", UINT64_C(1000)}, /* Greek mu */
+        {"ms", UINT64_C(1000000)},
+        {"s", UINT64_C(1000000000)},
+        {"m", UINT64_C(60000000000)},
+        {"h", UINT64_C(3600000000000)},
+        {"d", UINT64_C(86400000000000)},
+    };
+    static const struct quantity time = {units,      COUNT_OF(units), false,
+                                         false,      INT64_MAX,       "a time",
+                                         "a number and a unit (ns, us, ms, s, m, h, d), like 10s or 1.5ms"};
+    uint64_t ns = 0;
+    tare_status s = strcmp(text, "0") == 0 ? TARE_OK : parse_quantity(&time, text, &ns, err);
+    if (s == TARE_OK) out->ns = (int64_t)ns;
+    return s;
+}
+
+tare_status str_parse_count(const char *text, uint64_t *out, tare_error *err)
+{
+    static const struct unit units[] = {
+        {"", 1},
+        {"k", UINT64_C(1000)},
+        {"M", UINT64_C(1000000)},
+        {"G", UINT64_C(1000000000)},
+    };
+    static const struct quantity count = {units,      COUNT_OF(units), false,
+                                          true,       UINT64_MAX,      "a count",
+                                          "a number, like 1000 or 10k"};
+    return parse_quantity(&count, text, out, err);
+}
+
+/* ---- quantities out ---- */
+
+/* Would x, shown in three digits, read `limit` or more? Then the next unit is the better one. */
+static bool rounds_to(double x, double limit)
+{
+    return x >= limit - 0.5;
+}
+
+static void add_three_digits(struct buf *out, double x)
+{
+    int decimals = x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+    buf_printf(out, "%.*f", decimals, x);
+}
+
+static void add_long_time(struct buf *out, double seconds)
+{
+    uint64_t s = seconds < 1e15 ? (uint64_t)(seconds + 0.5) : UINT64_C(1000000000000000);
+    if (s < 3600)
+        buf_printf(out, "%u m %02u s", (unsigned)(s / 60), (unsigned)(s % 60));
+    else
+        buf_printf(out, "%llu h %02u m", (unsigned long long)(s / 3600), (unsigned)(s % 3600 / 60));
+}
+
+void str_add_duration(struct buf *out, double ns)
+{
+    if (isnan(ns)) {
+        buf_add_char(out, '-');
+        return;
+    }
+    if (ns < 0) buf_add_char(out, '-');
+    double x = fabs(ns);
+    static const char *const units[] = {"ns", "us", "ms"};
+    for (size_t i = 0; i < COUNT_OF(units); i++, x /= 1000) {
+        if (rounds_to(x, 1000)) continue;
+        if (i == 0 && x == floor(x))
+            buf_printf(out, "%.0f", x); /* whole nanoseconds have no decimals to show */
+        else
+            add_three_digits(out, x);
+        buf_printf(out, " %s", units[i]);
+        return;
+    }
+    if (x < 59.95) {
+        add_three_digits(out, x);
+        buf_add_str(out, " s");
+    } else {
+        add_long_time(out, x);
+    }
+}
+
+void str_add_bytes(struct buf *out, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) {
+        buf_printf(out, "%u B", (unsigned)bytes);
+        return;
+    }
+    double x = (double)bytes / 1024;
+    size_t i = 0;
+    for (; i + 1 < COUNT_OF(units) && rounds_to(x, 1024); i++) x /= 1024;
+    add_three_digits(out, x);
+    buf_printf(out, " %s", units[i]);
+}
+
+void str_add_count(struct buf *out, uint64_t n)
+{
+    char text[27]; /* 20 digits, 6 commas, NUL */
+    size_t at = sizeof text - 1;
+    text[at] = 0;
+    for (int digits = 0; digits == 0 || n; digits++, n /= 10) {
+        if (digits && digits % 3 == 0) text[--at] = ',';
+        text[--at] = (char)('0' + n % 10);
+    }
+    buf_add_str(out, text + at);
+}

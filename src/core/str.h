@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * str.h - text from and for people: UTF-8, typo distance, quantities in and out. Parsing is strict (the whole
+ * string or an error that says what was expected) and knows nothing of locales. */
+#ifndef CORE_STR_H
+#define CORE_STR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/buf.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+/* ---- UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF ---- */
+
+bool str_is_utf8(const char *s, size_t n);
+
+/* Append s, with U+FFFD in place of what is not UTF-8: one for each longest beginning of a valid sequence,
+ * else one for each byte. */
+void str_add_utf8(struct buf *out, const char *s, size_t n);
+
+/* ---- typos ---- */
+
+/* Least number of insertions, deletions, substitutions and swaps of neighbours (bytes; no part edited twice).
+ * Words longer than STR_DISTANCE_MAX are as far apart as the longer is long. */
+enum { STR_DISTANCE_MAX = 63 };
+size_t str_distance(const char *a, const char *b);
+
+/* The name nearest to `word`, the first of equals, if near enough to be a typo: at most a third of the longer
+ * one's length away, and at least one letter the same. Else NULL. */
+const char *str_suggest(const char *word, const char *const *names, size_t n);
+
+/* ---- quantities in ---- */
+
+/* Bytes: digits with an optional fraction, then nothing or B; K M G T (1024); KiB MiB GiB TiB (1024);
+ * KB MB GB TB (1000). Any case. "64M" is 67108864, "4GB" 4000000000. Rounded to whole bytes. */
+tare_status str_parse_bytes(const char *text, uint64_t *out, tare_error *err);
+
+/* Time: digits with an optional fraction and a unit, ns us ms s m h d; "0" needs none. Rounded to ns. */
+tare_status str_parse_duration(const char *text, struct duration *out, tare_error *err);
+
+/* A count: digits with an optional fraction, then nothing or k M G (1000); must come to a whole number. */
+tare_status str_parse_count(const char *text, uint64_t *out, tare_error *err);
+
+/* ---- quantities out: three significant digits, one space, the unit ---- */
+
+void str_add_duration(struct buf *out, double ns);   /* 812 ns, 1.23 ms, 2 m 05 s, 3 h 07 m; - for NAN */
+void str_add_bytes(struct buf *out, uint64_t bytes); /* 512 B, 1.50 GiB */
+void str_add_count(struct buf *out, uint64_t n);     /* 1,234,567 */
+
+#endif
