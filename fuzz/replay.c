@@ -17,7 +17,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MAX_FILE = 16 << 20, MAX_VARIANTS = 400, MIN_VARIANTS = 8, BYTES_PER_FILE = 16 << 20, TIMEOUT_S = 120 };
+enum {
+    MAX_FILE = 16 << 20,
+    MAX_VARIANTS = 400,
+    MIN_VARIANTS = 8,
+    BYTES_PER_FILE = 16 << 20,
+    TIMEOUT_S = 120
+};
 
 /* What the child is doing, in memory that outlives it. */
 struct progress {
@@ -104,7 +110,8 @@ static void save_crash(const struct progress *p, const char *folder, const char 
 {
     char to[4096];
     const char *base = strrchr(path, '/');
-    snprintf(to, sizeof to, "%s/crash-%s-%llu", folder, base ? base + 1 : path, (unsigned long long)p->variant);
+    snprintf(to, sizeof to, "%s/crash-%s-%llu", folder, base ? base + 1 : path,
+             (unsigned long long)p->variant);
     FILE *f = fopen(to, "wb");
     if (!f || fwrite(p->bytes, 1, p->size, f) != p->size) fprintf(stderr, "%s: %s\n", to, strerror(errno));
     if (f) fclose(f);

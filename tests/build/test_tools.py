@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""The tools that guard the tree are themselves fed with planted errors: a guard that never fires is no guard."""
+
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(ROOT, "tools", name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def run(*command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more)
+    return done.returncode, done.stdout
+
+
+def tool(name, *args, **more):
+    return run(os.path.join(ROOT, "tools", name), *args, **more)
+
+
+# ---- check-layers, check-size, format ----------------------------------------------------------------
+
+def test_layers_self_test():
+    assert tool("check-layers", "--self-test") == (0, "")
+
+
+def test_layers_planted(tmp_path):
+    (tmp_path / "src" / "core").mkdir(parents=True)
+    (tmp_path / "src" / "core" / "a.c").write_text('#include "cli/cli.h"\n')
+    rc, out = tool("check-layers", str(tmp_path))
+    assert rc == 1 and "src/core/a.c:1" in out and "cli/cli.h" in out
+
+
+def function(lines, parameters=1):
+    args = ", ".join("int a%d" % i for i in range(parameters))
+    return "int f(%s)\n{\n%s}\n" % (args, "    g();\n" * lines)
+
+
+@pytest.mark.parametrize("text, good", [
+    (function(80), True), (function(81), False),
+    (function(1, 5), True), (function(1, 6), False),
+    ("int x;\n" * 800, True), ("int x;\n" * 801, False),
+    ("/*%s*/\n" % ("x" * 116), True), ("/*%s*/\n" % ("x" * 117), False),
+])
+def test_size(tmp_path, text, good):
+    (tmp_path / "a.c").write_text(text)
+    rc, out = tool("check-size", "a.c", cwd=tmp_path)
+    assert rc == (0 if good else 1), out
+
+
+def test_size_wanted_only_with_v(tmp_path):
+    (tmp_path / "a.c").write_text(function(41))
+    assert "wanted" not in tool("check-size", "a.c", cwd=tmp_path)[1]
+    rc, out = tool("check-size", "-v", "a.c", cwd=tmp_path)
+    assert rc == 0 and "a.c:2: f: 41 lines in the function, wanted 40" in out
+
+
+def test_format(tmp_path):
+    shutil.copy(os.path.join(ROOT, ".clang-format"), tmp_path)
+    good = "#define A_INIT {0}\n\nint f(void)\n{\n    if (1) return 2;\n    return 1;\n}\n"
+    path = tmp_path / "a.c"
+    path.write_text(good)
+    assert tool("format", "--check", "a.c", cwd=tmp_path) == (0, "")
+    path.write_text(good.replace("    return 1", "  return  1"))
+    rc, out = tool("format", "--check", "a.c", cwd=tmp_path)
+    assert rc == 1 and "-  return  1;" in out
+    assert tool("format", "a.c", cwd=tmp_path)[0] == 0
+    assert path.read_text() == good
+
+
+# ---- check-symbols -----------------------------------------------------------------------------------
+
+SYMBOL_CASES = [
+    ("int tare_x(void) { return 1; }", True),
+    ("int tare_x(void) { return 1; } int leaked(void) { return 2; }", False),
+    ("#include <stdlib.h>\nint tare_x(void) { exit(1); }", False),
+    ("#include <stdlib.h>\nint tare_x(void) { abort(); }", False),
+    ("#include <stdio.h>\nint tare_x(void) { return printf(\"%d\\n\", 1); }", False),
+    ("#include <stdio.h>\nint tare_x(void) { return fputs(\"a\", stderr); }", False),
+    ("#include <stdio.h>\nint tare_x(char *p, int n) { return snprintf(p, 9, \"%d\", n); }", True),
+    ("int other; ", False),
+]
+
+
+@pytest.mark.parametrize("source, good", SYMBOL_CASES)
+@pytest.mark.parametrize("kind", ["a", "so"])
+def test_symbols(tmp_path, source, good, kind):
+    """The planted source is in one of the two libraries, the other one is clean."""
+    for name, text in (("clean", SYMBOL_CASES[0][0]), ("planted", source)):
+        (tmp_path / (name + ".c")).write_text(text)
+        assert run("gcc", "-fPIC", "-c", name + ".c", cwd=tmp_path)[0] == 0
+    objects = {"a": "clean.o", "so": "clean.o", kind: "planted.o"}
+    assert run("ar", "rcs", "libtare.a", objects["a"], cwd=tmp_path)[0] == 0
+    assert run("gcc", "-shared", objects["so"], "-o", "libtare.so", cwd=tmp_path)[0] == 0
+    rc, out = tool("check-symbols", str(tmp_path))
+    assert rc == (0 if good else 1), out
+
+
+# ---- run-tests ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("status, text, counts", [
+    (0, "1..2\nok 1 - a\nok 2 - b\n", (2, 0, 0)),
+    (0, "ok 1 - a\nok 2 - b # SKIP no root\n1..2\n", (1, 0, 1)),
+    (0, "1..2\nok 1 - a\nnot ok 2 # SKIP b\n", (1, 0, 1)),  # cmocka's way to skip
+    (1, "1..2\nok 1 - a\nnot ok 2 - b\n", (1, 1, 0)),
+    (0, "1..2\nnot ok 1 - a\nok 2 - b\n", (1, 1, 0)),
+    (-6, "1..3\nok 1 - a\n", (1, 1, 0)),              # crashed half-way
+    (0, "1..3\nok 1 - a\n", (1, 2, 0)),               # ended early, quietly
+    (9, "1..1\nok 1 - a\n", (1, 1, 0)),               # all well, then a leak report
+    (0, "1..0\n", (0, 1, 0)),                         # ran nothing
+    (0, "1..0 # SKIP not here\n", (0, 0, 1)),
+    (0, "1..1\nok 1\n1..1\nok 1\n", (2, 0, 0)),       # two cmocka groups
+    (0, "no TAP at all\n", (1, 0, 0)),
+    (3, "no TAP at all\n", (0, 1, 0)),
+    ("timeout", "1..1\nok 1 - a\n", (1, 1, 0)),
+    (77, "", (0, 0, 1)),
+])
+def test_tap(status, text, counts):
+    r = load("run-tests").read_tap("x", status, text, "")
+    assert (r.passed, r.failed, r.skipped) == counts
+
+
+@pytest.mark.parametrize("status, text, counts", [
+    (0, "..\n2 passed in 0.10s\n", (2, 0, 0)),
+    (1, "F.\n1 failed, 1 passed, 3 skipped in 61.10s (0:01:01)\n", (1, 1, 3)),
+    (2, "1 error in 0.1s\n", (0, 1, 0)),
+    (5, "no tests ran in 0.01s\n", (0, 1, 0)),
+    (-11, "..", (0, 1, 0)),
+])
+def test_pytest_summary(status, text, counts):
+    r = load("run-tests").read_pytest("x", status, text, "")
+    assert (r.passed, r.failed, r.skipped) == counts
+
+
+def test_timeout_ends_the_whole_group(tmp_path):
+    runner = load("run-tests")
+    runner.LOGS = str(tmp_path)
+    status, out = runner.execute("x", ["sh", "-c", "echo begun; sleep 60 & sleep 60"], 1)
+    assert (status, out) == ("timeout", "begun\n")
+
+
+# ---- fuzz/replay.c -----------------------------------------------------------------------------------
+
+def build_replay(folder, body):
+    (folder / "target.c").write_text(
+        "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n"
+        "int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n)\n{\n%s\nreturn 0;\n}\n" % body)
+    rc, out = run("gcc", "-g", "-D_GNU_SOURCE", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "target.c",
+                  os.path.join(ROOT, "fuzz", "replay.c"), "-o", "replay", cwd=folder)
+    assert rc == 0, out
+
+
+@pytest.mark.parametrize("body, good", [
+    ("(void)d; (void)n;", True),
+    ("if (n == 3) return d[n];", False),                       # found by truncation
+    ("if (n == 8 && memcmp(d, \"tare\", 4)) abort();", False),  # found by flipping
+    ("(void)d; if (n == 8) { void *volatile p = malloc(9); p = 0; (void)p; }", False),  # a leak
+])
+def test_replay(tmp_path, body, good):
+    build_replay(tmp_path, body)
+    (tmp_path / "seed").write_bytes(b"tare\0\1\2\3")
+    (tmp_path / "empty").write_bytes(b"")
+    rc, out = run("./replay", "-o", ".", "seed", "empty", cwd=tmp_path)
+    assert "1..2" in out and "ok 2 - empty (1 variants)" in out
+    assert (rc == 0 and "\nok 1 - seed" in out) if good else (rc == 1 and "not ok 1 - seed" in out), out
+    assert bool(list(tmp_path.glob("crash-seed-*"))) == (not good)
+
+
+# ---- deps --------------------------------------------------------------------------------------------
+
+def test_second_deps_is_silent_and_needs_no_network():
+    no_network = dict(os.environ, http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9",
+                      PIP_INDEX_URL="http://127.0.0.1:9/")
+    assert tool("deps", "--quiet", env=no_network) == (0, "")
