@@ -7,12 +7,14 @@
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
+.SECONDARY:
 MAKEFLAGS += --no-builtin-rules
 
 FLAVOR  ?= release
+CLANG   ?= clang-14
 CC      ?= gcc
 ifeq ($(origin CC),default)
-CC      := $(if $(filter fuzz,$(FLAVOR)),clang-14,gcc)
+CC      := $(if $(filter fuzz,$(FLAVOR)),$(CLANG),gcc)
 endif
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
@@ -34,10 +36,9 @@ FLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -
 FLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 FLAGS_cov     := -O0 -g --coverage
 FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-# Under its sanitizers gcc warns of code they put in themselves; the release build still warns of all this.
-ifeq ($(findstring clang,$(CC)),)
-FLAGS_asan    += -Wno-format-truncation -Wno-int-in-bool-context -Wno-maybe-uninitialized
-FLAGS_tsan    += -Wno-format-truncation -Wno-int-in-bool-context -Wno-maybe-uninitialized
+# Without optimisation, or with code that sanitizers put in, gcc guesses wrong here; the release build warns of all.
+ifeq ($(findstring clang,$(CC))$(filter release,$(FLAVOR)),)
+WARN_LESS := -Wno-format-truncation -Wno-int-in-bool-context -Wno-maybe-uninitialized
 endif
 ifndef FLAGS_$(FLAVOR)
 $(error FLAVOR=$(FLAVOR): choose release, debug, asan, tsan, cov or fuzz)
@@ -45,7 +46,7 @@ endif
 
 WERROR ?= -Werror
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
-        -Wwrite-strings -Wformat=2 -Wundef -Wvla $(WERROR)
+        -Wwrite-strings -Wformat=2 -Wundef -Wvla $(WERROR) $(WARN_LESS)
 CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc
 ALL_CFLAGS = -std=gnu11 $(WARN) $(FLAGS_$(FLAVOR)) -fPIC -fvisibility=hidden -pthread $(CFLAGS)
 ALL_LDFLAGS = $(FLAGS_$(FLAVOR)) -pthread $(LDFLAGS)
@@ -56,7 +57,7 @@ NO_UNDEFINED := $(if $(filter release debug,$(FLAVOR)),-Wl$(comma)-z$(comma)defs
 # ---- what is built of what -----------------------------------------------------------------------
 # The library: core and the recording half of trace, libc alone.
 LIB_CORE  := error mem clock crc
-LIB_TRACE := session live thread scope site weigh pack drain archive process env
+LIB_TRACE := session live thread scope site weigh pack fold drain archive process env
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
 CLI_SRC   := $(wildcard src/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
@@ -81,10 +82,9 @@ PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
 MISSING   := $(shell for p in $(PKGS); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
 
 .PHONY: all lib cli parts
-all: lib cli ## build the command and the libraries (default)
+all: parts lib cli ## build the command and the libraries (default)
 lib: $(O)/libtare.so $(O)/libtare.a ## build only the libraries, which need libc alone
 cli: $(O)/tare ## build only the command
-all: | parts
 
 # One line per part that may be missing, so that nobody wonders later what a build can do.
 parts:
@@ -94,7 +94,7 @@ parts:
 	tool() { command -v $$1 >/dev/null && printf '  with    %s: %s\n' $$1 "$$2" || \
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
 	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with cmocka 'unit tests'; \
-	tool clang-14 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
+	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
 
 .PHONY: need-packages
 need-packages:
@@ -185,7 +185,7 @@ $(O)/fuzz/fuzz_%: $(O)/obj/fuzz/fuzz_%.o $(INNER_OBJ)
 # ---- fuzzing: what it finds is kept under build/fuzz/found, what is worth keeping goes to fuzz/corpus -------
 .PHONY: fuzz fuzzers
 fuzz: ## fuzz each parser for FUZZ_SECONDS (clang-14)
-	@$(MAKE) --no-print-directory FLAVOR=fuzz fuzzers
+	@$(MAKE) --no-print-directory FLAVOR=fuzz CC=$(CLANG) fuzzers
 	@tools/fuzz $(FUZZ_SECONDS) $(T)
 fuzzers: $(FUZZERS)
 

@@ -182,3 +182,61 @@ def test_second_deps_is_silent_and_needs_no_network():
     no_network = dict(os.environ, http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9",
                       PIP_INDEX_URL="http://127.0.0.1:9/")
     assert tool("deps", "--quiet", env=no_network) == (0, "")
+
+
+def deps_in_a_scratch_tree(folder, shims):
+    """Run a copy of tools/deps with small scripts in the place of system programs; nothing real is installed."""
+    (folder / "tools").mkdir()
+    (folder / "bin").mkdir()
+    shutil.copy(os.path.join(ROOT, "tools", "deps"), folder / "tools")
+    (folder / "requirements-dev.txt").write_text("")
+    always = ["sh", "env", "cat", "cksum", "rm", "dirname", "id"]
+    for name in always:
+        os.symlink(shutil.which(name), folder / "bin" / name)
+    for name, text in shims.items():
+        path = folder / "bin" / name
+        path.unlink(missing_ok=True)
+        path.write_text("#!/bin/sh\n%s\n" % text)
+        path.chmod(0o755)
+    env = {"PATH": str(folder / "bin"), "PYTHON": "/usr/bin/python3", "LOG": str(folder / "log")}
+    done = run("/bin/sh", str(folder / "tools" / "deps"), env=env)
+    log = folder / "log"
+    return done + (log.read_text() if log.exists() else "",)
+
+
+ALL_BUT_VALGRIND = 'for p; do :; done; [ "$p" = valgrind ] && exit 1; printf installed'
+RECORD = 'echo "$*" >>"$LOG"'
+
+
+def test_deps_installs_exactly_what_is_missing(tmp_path):
+    rc, out, log = deps_in_a_scratch_tree(
+        tmp_path, {"dpkg-query": ALL_BUT_VALGRIND, "apt-get": RECORD, "id": "echo 0"})
+    assert rc == 0 and "installing Debian packages: valgrind" in out, out
+    assert log.splitlines() == ["update -qq", "install -y -qq --no-install-recommends valgrind"]
+
+
+def test_deps_uses_sudo(tmp_path):
+    rc, out, log = deps_in_a_scratch_tree(
+        tmp_path, {"dpkg-query": ALL_BUT_VALGRIND, "apt-get": RECORD, "id": "echo 1000", "sudo": 'echo sudo >>"$LOG"; "$@"'})
+    assert rc == 0, out
+    assert log.splitlines()[::2] == ["sudo", "sudo"]
+
+
+def test_deps_without_rights_says_what_to_do(tmp_path):
+    rc, out, log = deps_in_a_scratch_tree(
+        tmp_path, {"dpkg-query": ALL_BUT_VALGRIND, "apt-get": RECORD, "id": "echo 1000"})
+    assert rc == 1 and "apt-get install valgrind" in out and log == ""
+
+
+def test_deps_elsewhere_names_what_is_missing(tmp_path):
+    rc, out, _ = deps_in_a_scratch_tree(tmp_path, {"gcc": "", "pkg-config": '[ "$2" != cmocka ]'})
+    assert rc == 1 and " valgrind" in out and "cmocka(development files)" in out
+    assert " gcc" not in out and "jansson" not in out
+
+
+def test_deps_twice(tmp_path):
+    shims = {"dpkg-query": "printf installed", "apt-get": "exit 9"}
+    rc, out, _ = deps_in_a_scratch_tree(tmp_path, shims)
+    assert rc == 0 and "into .venv" in out
+    rc, out = run("/bin/sh", str(tmp_path / "tools" / "deps"), env={"PATH": str(tmp_path / "bin"), "PYTHON": "/usr/bin/python3"})
+    assert rc == 0 and "into" not in out and out.count("all there") == 2

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""What the Python tests share: where the tree and the build are, how to run tare, how to build a traced program."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The root of the source tree."""
+    return pathlib.Path(os.environ.get("TARE_SRC", ROOT))
+
+
+@pytest.fixture(scope="session")
+def build(root):
+    """The folder with the built command and libraries."""
+    folder = pathlib.Path(os.environ.get("TARE_BUILD", root / "build"))
+    assert (folder / "tare").exists(), "%s/tare is not built: make" % folder
+    return folder
+
+
+@pytest.fixture
+def clean_env():
+    """The environment without settings of the person who runs the tests."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
+
+
+@pytest.fixture
+def tare(build, clean_env, tmp_path):
+    """tare("report", path, status=0, env={}): run the command in an empty folder, check its exit status."""
+    command = os.environ.get("TARE", str(build / "tare"))
+
+    def call(*args, status=0, env=None, **more):
+        done = subprocess.run([command, *map(str, args)], cwd=tmp_path, env={**clean_env, **(env or {})}, timeout=120,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
+        assert done.returncode == status, "tare %s: exit %d\n%s%s" % (args, done.returncode, done.stdout, done.stderr)
+        return done
+
+    return call
+
+
+@pytest.fixture
+def compile_c(root, build, tmp_path):
+    """compile_c(text): a C program linked with libtare.a; returns its path."""
+
+    def call(text, name="program", *flags):
+        source = tmp_path / (name + ".c")
+        source.write_text(text)
+        out = tmp_path / name
+        cmd = [os.environ.get("CC", "gcc"), "-O1", "-g", "-D_GNU_SOURCE", "-I%s" % (root / "include"), str(source),
+               str(build / "libtare.a"), "-pthread", "-lm", *flags, "-o", str(out)]
+        done = subprocess.run(cmd, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return out
+
+    return call
