@@ -59,7 +59,7 @@ void clock_detect(struct clock_source *out, bool force_fallback)
     }
     char name[32];
     kernel_clock(name, sizeof name);
-    if (strcmp(name, "tsc") != 0 && strcmp(name, "kvm-clock") != 0 && strcmp(name, "hyperv_clocksource_tsc_page") != 0) {
+    if (strcmp(name, "tsc") != 0) {
         snprintf(out->why_not, sizeof out->why_not, "the kernel uses clock source '%s', not the time-stamp counter",
                  name[0] ? name : "unknown");
         return;

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * drain.c - the helper thread: takes full event chunks from the threads, packs them into the archive, and
+ * gives the emptied memory back. Polls, because waking it would cost the program a system call. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "trace/pack.h"
+#include "trace/recorder.h"
+#include "trace/wire.h"
+
+enum { BUSY_NS = 1000000, IDLE_NS = 20000000 };
+
+static pthread_t helper;
+static uint32_t running, stopping;
+static struct packer *packer;
+
+static bool archive_chunk(const struct extent *x)
+{
+    const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
+    size_t slots = (x->bytes - sizeof *x) / sizeof *e;
+    uint64_t uid = live_header(&session.live)->process.uid;
+    if (session.archived_bytes < session.options.disk_bytes) {
+        size_t bytes = pack_events(packer, x, e, slots, session.shift);
+        if (!bytes) return true;
+        if (archive_append(CHUNK_EVENTS, uid, packer->out, bytes)) {
+            session.archived_bytes += bytes + sizeof(struct chunk_header);
+            return true;
+        }
+    }
+    live_header(&session.live)->lost_events += pack_count(e, slots);
+    return false;
+}
+
+static void recycle(struct thread *t, struct extent *x)
+{
+    __atomic_store_n(&x->seq, 0, __ATOMIC_RELEASE); /* first: from here on it is in the archive only */
+    memset(x + 1, 0, x->bytes - sizeof *x);
+    ring_push(&t->free, (uint64_t)x);
+}
+
+/* A thread that ended: its name and number go into the archive before the slot is used again. */
+static void bury(struct thread *t)
+{
+    uint8_t out[256];
+    struct enc e = {out, out + sizeof out, false};
+    const struct slot_header *h = t->head;
+    enc_uint(&e, t->index);
+    enc_uint(&e, t->slot);
+    enc_uint(&e, t->tid);
+    enc_uint(&e, 0); /* counted with the slot */
+    enc_uint(&e, 0);
+    enc_uint(&e, 0);
+    enc_uint(&e, 0);
+    enc_str(&e, h->name, strnlen(h->name, sizeof h->name));
+    archive_append(CHUNK_THREAD, live_header(&session.live)->process.uid, out, (size_t)(e.p - out));
+    __atomic_store_n(&t->retired, SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+static bool drain_thread(struct thread *t)
+{
+    uint64_t word;
+    bool any = false, ended = __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_ENDED;
+    while (ring_pop(&t->full, &word)) {
+        struct extent *x = (struct extent *)word;
+        archive_chunk(x);
+        recycle(t, x);
+        any = true;
+    }
+    if (ended) bury(t);
+    return any;
+}
+
+static bool drain_pass(void)
+{
+    bool any = false;
+    for (struct thread *t = __atomic_load_n(&session.threads, __ATOMIC_ACQUIRE); t; t = t->next) any |= drain_thread(t);
+    return any;
+}
+
+static void *drain_main(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "tare-drain", 0, 0, 0);
+    long pause = BUSY_NS;
+    while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
+        session_pair();
+        pause = drain_pass() ? BUSY_NS : pause * 2 < IDLE_NS ? pause * 2 : IDLE_NS;
+        nanosleep(&(struct timespec){0, pause}, NULL);
+    }
+    return NULL;
+}
+
+void drain_start(void)
+{
+    uint32_t was = 0;
+    if (__atomic_load_n(&running, __ATOMIC_RELAXED)) return;
+    if (!__atomic_compare_exchange_n(&running, &was, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+    if (!packer) {
+        void *p = mmap(NULL, sizeof *packer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        packer = p == MAP_FAILED ? NULL : p;
+    }
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's signals are for the program's threads */
+    __atomic_store_n(&stopping, 0, __ATOMIC_RELEASE);
+    bool ok = packer && pthread_create(&helper, NULL, drain_main, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!ok) __atomic_store_n(&running, 2, __ATOMIC_RELEASE); /* do not try again: rings fill, then drop and count */
+}
+
+void drain_stop(void)
+{
+    uint32_t was = __atomic_load_n(&running, __ATOMIC_ACQUIRE);
+    if (was == 1) {
+        __atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+        pthread_join(helper, NULL);
+    }
+    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    if (packer) drain_pass();
+}
+
+void drain_forget(void)
+{
+    running = 0;
+}

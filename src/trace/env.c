@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * env.c - TARE_TRACE and its companions: start before main, stop at exit. The one place of the library that
+ * reads the environment. It says nothing when it fails: `tare doctor` and the missing trace do. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/recorder.h"
+#include "trace/start.h"
+
+static uint64_t env_size(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    if (!text || text[0] < '0' || text[0] > '9') return otherwise;
+    char *end;
+    uint64_t v = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' || *end == 'g' ? 30 : 0;
+    return v > UINT64_MAX >> shift ? UINT64_MAX : v << shift;
+}
+
+static uint32_t env_mode(uint32_t otherwise)
+{
+    const char *text = getenv("TARE_MODE");
+    if (!text) return otherwise;
+    if (strcmp(text, "aggregate") == 0) return TARE_AGGREGATE;
+    if (strcmp(text, "events") == 0) return TARE_EVENTS;
+    return otherwise;
+}
+
+/* Libraries loaded with dlopen, and threads, may still be at work: recording just ends. */
+static void stop_at_exit(void)
+{
+    tare_stop(NULL);
+}
+
+__attribute__((constructor)) static void start_before_main(void)
+{
+    const char *path = getenv("TARE_TRACE");
+    if (!path || !path[0]) return;
+    tare_options o = TARE_OPTIONS_INIT;
+    o.path = path;
+    o.mode = env_mode(o.mode);
+    const char *clock = getenv("TARE_CLOCK");
+    if (clock && strcmp(clock, "fast") == 0) o.clock = TARE_CLOCK_FAST;
+    o.disk_bytes = env_size("TARE_DISK", o.disk_bytes);
+    o.memory_bytes = env_size("TARE_MEMORY", o.memory_bytes);
+    const char *weigh = getenv("TARE_WEIGH");
+    if (weigh && strcmp(weigh, "off") == 0) o.weigh_one_in = 0;
+    const char *fallback = getenv("TARE_CLOCK_FALLBACK");
+    if (start_session(&o, fallback && fallback[0] == '1', NULL) == TARE_OK) atexit(stop_at_exit);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ * fold.c - see fold.h. */
+#include "trace/fold.h"
+
+#include <string.h>
+
+#include "trace/site_entry.h"
+#include "trace/wire.h"
+
+/* A node at its largest: 24 varints, its batches, its histogram, its pairs. */
+enum { NODE_BYTES_MAX = (24 + BATCHES_MAX + 2 * OCTAVES * SUBS + 3 * WEIGH_PAIRS) * 10 };
+static_assert(NODE_BYTES_MAX < FOLD_BYTES / 2, "a node fits into a chunk with room to spare");
+
+static const struct live_header *header(const struct fold *f)
+{
+    return (const struct live_header *)(const void *)f->base;
+}
+
+bool fold_valid(const void *base, uint64_t bytes)
+{
+    const struct live_header *h = base;
+    return bytes >= LIVE_HEADER_BYTES && memcmp(h->magic, LIVE_MAGIC, sizeof h->magic) == 0 &&
+           h->major == TRACE_MAJOR && h->header_bytes >= sizeof *h && h->header_bytes <= LIVE_HEADER_BYTES;
+}
+
+static void fold_begin(struct fold *f, struct enc *e)
+{
+    *e = (struct enc){f->out, f->out + sizeof f->out, false};
+}
+
+static bool fold_send(struct fold *f, const struct enc *e, enum chunk_type type)
+{
+    if (e->full) {
+        f->damaged++;
+        return true;
+    }
+    return f->emit(f->ctx, type, header(f)->process.uid, f->out, (size_t)(e->p - f->out));
+}
+
+/* A place of `bytes` bytes at reference `ref`, or NULL. */
+static const void *at(const struct fold *f, uint32_t ref, uint64_t bytes)
+{
+    uint64_t offset = (uint64_t)ref * LIVE_ALIGN;
+    if (offset < LIVE_HEADER_BYTES || offset > f->bytes || bytes > f->bytes - offset) return NULL;
+    return f->base + offset;
+}
+
+bool fold_process(struct fold *f)
+{
+    const struct live_header *h = header(f);
+    struct enc e;
+    fold_begin(f, &e);
+    enc_bytes(&e, &h->process, sizeof h->process);
+    enc_str(&e, h->command, strnlen(h->command, sizeof h->command));
+    enc_bytes(&e, &h->pairs[0], sizeof h->pairs[0]);
+    return fold_send(f, &e, CHUNK_PROCESS);
+}
+
+/* ---- sites ---- */
+
+static bool fold_sites(struct fold *f, const struct extent *x)
+{
+    struct enc e;
+    fold_begin(f, &e);
+    for (uint64_t pos = sizeof *x; pos + sizeof(struct site_entry) <= x->bytes;) {
+        const struct site_entry *s = (const struct site_entry *)(const void *)((const char *)x + pos);
+        uint32_t bytes = __atomic_load_n(&s->bytes, __ATOMIC_ACQUIRE);
+        if (!bytes) break;
+        if (bytes < sizeof *s + s->name_bytes + s->file_bytes || bytes > x->bytes - pos || bytes % 8) {
+            f->damaged++;
+            break;
+        }
+        enc_uint(&e, s->index);
+        enc_uint(&e, s->line);
+        enc_uint(&e, s->kind);
+        enc_str(&e, s->text, s->name_bytes);
+        enc_str(&e, s->text + s->name_bytes, s->file_bytes);
+        pos += bytes;
+    }
+    return fold_send(f, &e, CHUNK_SITES);
+}
+
+/* ---- trees ---- */
+
+static void put_histogram(struct fold *f, struct enc *e, const struct node *n)
+{
+    for (unsigned o = 0; o < OCTAVES; o++) {
+        const uint64_t *slab = n->octave[o] ? at(f, n->octave[o], SUBS * sizeof *slab) : NULL;
+        for (unsigned s = 0; slab && s < SUBS; s++) {
+            if (!slab[s]) continue;
+            enc_uint(e, 1 + o * SUBS + s);
+            enc_uint(e, slab[s]);
+        }
+    }
+    enc_uint(e, 0);
+}
+
+static void put_pairs(struct fold *f, struct enc *e, const struct node *n)
+{
+    const struct weigh_pairs *p = n->pairs ? at(f, n->pairs, sizeof *p) : NULL;
+    uint32_t count = !p ? 0 : p->seen < WEIGH_PAIRS ? p->seen : WEIGH_PAIRS;
+    enc_uint(e, count);
+    for (uint32_t i = 0; i < count; i++) {
+        enc_uint(e, p->pair[i].off);
+        enc_uint(e, p->pair[i].on);
+        enc_uint(e, p->pair[i].scopes);
+    }
+}
+
+static void put_node(struct fold *f, struct enc *e, const struct node *n, uint32_t parent)
+{
+    enc_uint(e, parent);
+    enc_uint(e, n->site);
+    enc_uint(e, n->kind);
+    enc_uint(e, n->count);
+    enc_int(e, (int64_t)n->total);
+    enc_int(e, n->count ? (int64_t)n->min : 0);
+    enc_int(e, n->count ? (int64_t)n->max : 0);
+    enc_uint(e, n->off_count);
+    enc_uint(e, n->off_total);
+    enc_uint(e, n->off_scopes);
+    enc_uint(e, n->abandoned);
+    uint32_t batches = n->n_batches < BATCHES_MAX ? n->n_batches : BATCHES_MAX;
+    enc_uint(e, n->batch_size);
+    enc_uint(e, batches);
+    for (uint32_t i = 0; i < batches; i++) enc_uint(e, n->batch[i]);
+    put_histogram(f, e, n);
+    put_pairs(f, e, n);
+}
+
+struct walk {
+    struct enc e;
+    uint32_t slot, number; /* of the next node */
+    uint32_t in_chunk;
+};
+
+static void walk_open(struct fold *f, struct walk *w)
+{
+    fold_begin(f, &w->e);
+    enc_uint(&w->e, w->slot);
+    enc_uint(&w->e, w->number);
+    w->in_chunk = 0;
+}
+
+static bool walk_put(struct fold *f, struct walk *w, const struct node *n, uint32_t depth)
+{
+    if (w->e.end - w->e.p < NODE_BYTES_MAX) {
+        if (!fold_send(f, &w->e, CHUNK_TREE)) return false;
+        walk_open(f, w);
+    }
+    f->numbers[depth] = w->number++;
+    put_node(f, &w->e, n, depth ? f->numbers[depth - 1] : 0);
+    w->in_chunk++;
+    return true;
+}
+
+/* Preorder over child and next links. A budget of nodes ends it when damaged links run in a circle. */
+static bool fold_tree(struct fold *f, const struct extent *x, const struct slot_header *slot)
+{
+    struct walk w = {.slot = x->thread};
+    uint64_t budget = f->bytes / sizeof(struct node) + 1;
+    uint32_t ref = slot->root, depth = 0, last_depth = sizeof f->numbers / sizeof f->numbers[0] - 1;
+    walk_open(f, &w);
+    while (ref) {
+        const struct node *n = at(f, ref, sizeof *n);
+        if (!n || !budget-- || depth > last_depth) {
+            f->damaged++;
+            break;
+        }
+        if (!walk_put(f, &w, n, depth)) return false;
+        uint32_t child = __atomic_load_n(&n->child, __ATOMIC_ACQUIRE);
+        if (child) {
+            ref = child;
+            depth++;
+            continue;
+        }
+        while (n && depth && !n->next) { /* up to the nearest ancestor with a sibling left */
+            n = at(f, n->parent, sizeof *n);
+            depth--;
+        }
+        ref = n && depth ? n->next : 0;
+    }
+    return fold_send(f, &w.e, CHUNK_TREE);
+}
+
+static bool fold_slot(struct fold *f, const struct extent *x, const struct slot_header *slot)
+{
+    struct enc e;
+    fold_begin(f, &e);
+    enc_uint(&e, slot->thread);
+    enc_uint(&e, x->thread);
+    enc_uint(&e, slot->tid);
+    enc_uint(&e, slot->threads);
+    enc_uint(&e, slot->lost);
+    enc_uint(&e, slot->abandoned);
+    enc_uint(&e, slot->foreign);
+    enc_str(&e, slot->name, strnlen(slot->name, sizeof slot->name));
+    return fold_send(f, &e, CHUNK_THREAD) && fold_tree(f, x, slot);
+}
+
+/* ---- events ---- */
+
+static bool fold_events(struct fold *f, const struct extent *x)
+{
+    if (!__atomic_load_n(&x->seq, __ATOMIC_ACQUIRE)) return true; /* recycled: its events are archived */
+    const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
+    size_t slots = (x->bytes - sizeof *x) / sizeof *e;
+    size_t bytes = pack_events(&f->packer, x, e, slots, f->shift);
+    if (!bytes) return true;
+    return f->emit(f->ctx, CHUNK_EVENTS, header(f)->process.uid, f->packer.out, bytes);
+}
+
+/* ---- all of it ---- */
+
+static bool fold_extent(struct fold *f, const struct extent *x)
+{
+    const struct slot_header *slot = (const struct slot_header *)(const void *)(x + 1);
+    switch (x->type) {
+    case EXTENT_SITES: return fold_sites(f, x);
+    case EXTENT_EVENTS: return fold_events(f, x);
+    case EXTENT_TREE: /* only the first extent of a slot starts with a header; the others are reached by links */
+        if (!x->spare[1] || x->bytes < sizeof *x + sizeof *slot || !slot->root) return true;
+        return fold_slot(f, x, slot);
+    }
+    f->damaged++;
+    return true;
+}
+
+static bool fold_clock(struct fold *f)
+{
+    const struct live_header *h = header(f);
+    uint32_t n = h->n_pairs < LIVE_PAIRS ? h->n_pairs : LIVE_PAIRS;
+    struct enc e;
+    fold_begin(f, &e);
+    enc_uint(&e, n);
+    enc_bytes(&e, h->pairs, n * sizeof h->pairs[0]);
+    return fold_send(f, &e, CHUNK_CLOCK);
+}
+
+static bool fold_end(struct fold *f)
+{
+    const struct live_header *h = header(f);
+    struct enc e;
+    fold_begin(f, &e);
+    enc_uint(&e, f->closed);
+    enc_uint(&e, h->lost_scopes);
+    enc_uint(&e, h->lost_events);
+    enc_uint(&e, f->damaged);
+    return fold_send(f, &e, CHUNK_END);
+}
+
+bool fold_rest(struct fold *f)
+{
+    uint64_t used = __atomic_load_n(&header(f)->used, __ATOMIC_ACQUIRE);
+    if (used > f->bytes) used = f->bytes;
+    for (uint64_t pos = LIVE_HEADER_BYTES; pos + sizeof(struct extent) <= used;) {
+        const struct extent *x = (const struct extent *)(const void *)(f->base + pos);
+        if (x->magic != EXTENT_MAGIC || x->bytes < sizeof *x || x->bytes % LIVE_ALIGN || x->bytes > used - pos) {
+            f->damaged++;
+            break;
+        }
+        if (!fold_extent(f, x)) return false;
+        pos += x->bytes;
+    }
+    return fold_clock(f) && fold_end(f);
+}

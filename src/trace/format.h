@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ * format.h - the bytes of a trace; docs/trace-format.md tells the same in prose. Two kinds of file:
+ *
+ *   FILE.tare            the archive: a file header, then chunks, append-only, each with its own checksum
+ *   FILE.tare.live-P-U   one per recording process P: a shared mapping the process writes into directly, so
+ *                        that nothing is lost to SIGKILL; folded into the archive and removed at a clean end
+ *
+ * All integers little-endian. Structures here are written as they are; static asserts pin their shape. */
+#ifndef TRACE_FORMAT_H
+#define TRACE_FORMAT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "core/clock.h"
+
+enum { TRACE_MAJOR = 1, TRACE_MINOR = 0 };
+
+/* ---- the archive ---- */
+
+#define ARCHIVE_MAGIC "\x89TARE\r\n\x1a"
+#define CHUNK_MAGIC UINT32_C(0x4b484354) /* "TCHK" */
+
+/* A reader refuses a file with a feature bit it does not know. */
+enum archive_feature { FEATURE_ZSTD = 1 };
+#define FEATURES_KNOWN UINT64_C(1)
+
+struct archive_header {
+    char magic[8];
+    uint16_t major, minor;
+    uint32_t header_bytes; /* of this structure: a newer minor may be longer */
+    uint64_t features;
+    char run_id[32];       /* ULID, NUL-terminated */
+    uint64_t created_unix_ns;
+};
+static_assert(sizeof(struct archive_header) == 64, "trace v1: archive header");
+
+enum chunk_type {
+    CHUNK_PROCESS = 1, /* who records; written when a process joins */
+    CHUNK_SITES = 2,   /* names and places */
+    CHUNK_THREAD = 3,  /* one thread: tid, name, what it dropped */
+    CHUNK_EVENTS = 4,  /* packed events of one thread, see pack.h */
+    CHUNK_TREE = 5,    /* call-path tree of one thread slot, see tree.h */
+    CHUNK_CLOCK = 6,   /* pairs of (ticks, wall) */
+    CHUNK_END = 7      /* the process closed; totals */
+};
+
+enum chunk_codec { CODEC_PLAIN = 0, CODEC_ZSTD = 1 };
+
+struct chunk_header {
+    uint32_t magic;
+    uint16_t type;
+    uint8_t codec;
+    uint8_t reserved;
+    uint32_t stored_bytes; /* that follow */
+    uint32_t plain_bytes;  /* after decoding */
+    uint64_t process;      /* uid of the process it tells about */
+    uint32_t crc;          /* crc32c of this header with crc = 0, then of the stored bytes */
+    uint32_t reserved2;
+};
+static_assert(sizeof(struct chunk_header) == 32, "trace v1: chunk header");
+
+enum { CHUNK_BYTES_MAX = 64 << 20 };
+
+/* ---- a live file ---- */
+
+#define LIVE_MAGIC "TARELIV1"
+#define EXTENT_MAGIC UINT32_C(0x54584554) /* "TEXT" */
+
+enum { LIVE_HEADER_BYTES = 8192, LIVE_ALIGN = 64, LIVE_PAIRS = 64, LIVE_COMMAND_MAX = 2048 };
+
+/* Cost of one scope as found at start-up, in ticks x 256 so that integers suffice. */
+struct weight_ticks {
+    uint32_t p10, p50, p90, reserved;
+};
+
+struct process_info {
+    uint64_t uid, parent_uid;
+    uint32_t pid, parent_pid;
+    uint64_t start_time;       /* of the process, in clock ticks since boot, as /proc says */
+    uint32_t mode, clock;      /* enum tare_mode bits, enum tare_clock */
+    uint32_t tsc;              /* 1: ticks are of the time-stamp counter, 0: nanoseconds */
+    uint32_t site_base;        /* sites below are the parent's */
+    struct weight_ticks inside, outside, skipped; /* of a scope: in its own reading, beyond it, when left out */
+};
+static_assert(sizeof(struct process_info) == 96, "trace v1: process info");
+
+struct live_header {
+    char magic[8];
+    uint16_t major, minor;
+    uint32_t header_bytes;
+    char run_id[32];
+    struct process_info process;
+    uint64_t used;        /* bytes in use, header included: extents follow one another up to here */
+    uint64_t lost_scopes; /* not recorded for want of memory, or met while a slow path was busy */
+    uint64_t lost_events; /* dropped: disk limit or write error */
+    uint32_t threads;     /* next thread index */
+    uint32_t n_pairs;     /* clock pairs held; when full every second one is forgotten */
+    struct clock_pair pairs[LIVE_PAIRS];
+    char command[LIVE_COMMAND_MAX];
+};
+static_assert(sizeof(struct live_header) <= LIVE_HEADER_BYTES, "live header fits its room");
+static_assert(sizeof(struct clock_pair) == 32, "trace v1: clock pair");
+
+enum extent_type { EXTENT_SITES = 1, EXTENT_TREE = 2, EXTENT_EVENTS = 3 };
+
+struct extent {
+    uint32_t magic;
+    uint16_t type, reserved;
+    uint64_t bytes;   /* this header included; a multiple of LIVE_ALIGN */
+    uint32_t thread;  /* index of the thread (EVENTS) or slot (TREE) */
+    uint32_t reserved2;
+    uint64_t seq;     /* EVENTS: order among the thread's extents; 0: not in use */
+    uint64_t spare[4];
+};
+static_assert(sizeof(struct extent) == 64, "trace v1: extent header");
+
+/* ---- raw events, 16 bytes; counts and marks take further slots ---- */
+
+enum raw_kind { RAW_BEGIN = 1, RAW_END = 2, RAW_COUNT = 3, RAW_MARK = 4 };
+enum { RAW_FLAG_WEIGHED = 1, RAW_FLAG_ABANDONED = 2 };
+
+struct raw_event {
+    uint64_t ticks; /* written last: 0 means not (yet) there */
+    uint64_t what;  /* kind | flags << 8 | extra slots << 16 | mark bytes << 24 | site << 32 */
+};
+static_assert(sizeof(struct raw_event) == 16, "trace v1: a raw event is 16 bytes");
+
+static inline uint64_t raw_what(unsigned kind, unsigned flags, unsigned extra, unsigned bytes, uint32_t site)
+{
+    return kind | (uint64_t)flags << 8 | (uint64_t)extra << 16 | (uint64_t)bytes << 24 | (uint64_t)site << 32;
+}
+
+/* ---- the call-path tree: nodes and their histograms, linked by offsets in units of 64 bytes ---- */
+
+enum { OCTAVES = 48, SUBS = 16, BATCHES_MAX = 32, WEIGH_PAIRS = 512 };
+
+struct node {
+    uint64_t count, total; /* calls and ticks, without the weighed ones */
+    uint64_t min, max;     /* ticks; min is UINT64_MAX before the first call. Counters: of int64 values */
+    uint64_t batch_next;   /* slow path when count gets here */
+    uint32_t flags, site;
+    uint32_t parent, child, next, kind;
+    uint64_t off_count, off_total, off_scopes; /* weighed calls: calls, ticks, descendants left out */
+    uint64_t abandoned;
+    uint32_t pairs;     /* struct weigh_pairs */
+    uint32_t n_batches;
+    uint64_t batch_size, batch_start;
+    uint64_t spare;
+    uint32_t octave[OCTAVES]; /* -> uint64_t[SUBS] */
+    uint64_t batch[BATCHES_MAX];
+};
+static_assert(sizeof(struct node) == 576, "trace v1: node");
+
+/* A weighed call and the next call of the same path with its scopes on. */
+struct weigh_pair {
+    uint32_t off, on, scopes;
+};
+
+struct weigh_pairs {
+    uint32_t seen, reserved;
+    struct weigh_pair pair[WEIGH_PAIRS];
+};
+
+/* First thing in the first tree extent of a slot. */
+struct slot_header {
+    uint32_t root;    /* node */
+    uint32_t threads; /* that have used this slot */
+    uint32_t tid;     /* the latest */
+    uint32_t thread;  /* its index */
+    uint64_t lost;    /* scopes and events it could not record */
+    uint64_t abandoned, foreign; /* left by longjmp; ended in another thread or process */
+    char name[16];
+    uint64_t spare;
+};
+static_assert(sizeof(struct slot_header) == 64, "trace v1: slot header");
+
+static inline unsigned bucket_octave(uint64_t v)
+{
+    unsigned msb = 63u - (unsigned)__builtin_clzll(v | 15);
+    unsigned octave = msb - 3;
+    return octave < OCTAVES ? octave : OCTAVES - 1;
+}
+
+/* Values below 16 have a bucket each; above, 16 linear buckets to the octave. */
+static inline unsigned bucket_sub(uint64_t v, unsigned octave)
+{
+    return octave ? (unsigned)(v >> (octave - 1)) & 15 : (unsigned)v & 15;
+}
+
+static inline uint64_t bucket_low(unsigned octave, unsigned sub)
+{
+    return octave ? (uint64_t)(16 + sub) << (octave - 1) : sub;
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * live.c - see live.h. Runs inside the traced program: no allocation, no printing, no lock held across a
+ * system call other than fallocate. */
+#include "trace/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_BYTES = 128 << 10, STEP_MAX = 16 << 20 };
+
+/* fallocate where the file system has it; elsewhere write zeros, which reserves as well. */
+static int reserve(int fd, uint64_t from, uint64_t bytes)
+{
+    while (fallocate(fd, 0, (off_t)from, (off_t)bytes) < 0) {
+        if (errno == EINTR) continue;
+        if (errno != EOPNOTSUPP && errno != ENOSYS) return -1;
+        static const char zeros[4096];
+        for (uint64_t done = 0; done < bytes;) {
+            size_t n = bytes - done < sizeof zeros ? (size_t)(bytes - done) : sizeof zeros;
+            ssize_t w = pwrite(fd, zeros, n, (off_t)(from + done));
+            if (w <= 0) return -1;
+            done += (uint64_t)w;
+        }
+        return 0;
+    }
+    return 0;
+}
+
+static tare_status map_room(struct live *l, uint64_t room, tare_error *err)
+{
+    for (; room >= FIRST_BYTES; room /= 2) { /* RLIMIT_AS may refuse the full size */
+        void *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
+        if (p == MAP_FAILED) continue;
+        madvise(p, room, MADV_DONTFORK); /* a child must not scribble into its parent's record */
+        l->base = p;
+        l->room = room;
+        return TARE_OK;
+    }
+    return error_errno(err, "%s: cannot map the live trace", l->path);
+}
+
+tare_status live_open(struct live *l, const char *path, uint64_t room, tare_error *err)
+{
+    *l = (struct live)LIVE_INIT;
+    snprintf(l->path, sizeof l->path, "%s", path);
+    l->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (l->fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
+    struct stat st;
+    tare_status s;
+    if (fstat(l->fd, &st) < 0 || reserve(l->fd, 0, FIRST_BYTES) < 0) {
+        s = error_errno(err, "%s: cannot reserve %d KiB of disk", path, FIRST_BYTES >> 10);
+        goto fail;
+    }
+    l->dev = st.st_dev;
+    l->ino = st.st_ino;
+    l->backed = FIRST_BYTES;
+    s = map_room(l, room, err);
+    if (s == TARE_OK) {
+        live_header(l)->used = LIVE_HEADER_BYTES;
+        return TARE_OK;
+    }
+fail:
+    unlink(path);
+    close(l->fd);
+    *l = (struct live)LIVE_INIT;
+    return s;
+}
+
+/* The program may have closed our descriptor and got the number back for a file of its own. */
+static int still_ours(const struct live *l)
+{
+    struct stat st;
+    return fstat(l->fd, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
+}
+
+static int reopen(struct live *l)
+{
+    int fd = open(l->path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return -1;
+    l->fd = fd; /* the old number is not ours to close */
+    if (still_ours(l)) return 0;
+    close(fd);
+    l->fd = -1;
+    return -1;
+}
+
+static int grow(struct live *l, uint64_t need)
+{
+    uint64_t step = l->backed < STEP_MAX ? l->backed : STEP_MAX;
+    uint64_t end = l->backed + step;
+    if (end < need) end = need;
+    if (end > l->room) end = l->room;
+    if (end < need) return -1;
+    if (!still_ours(l) && reopen(l) < 0) return -1;
+    if (reserve(l->fd, l->backed, end - l->backed) < 0) {
+        if (end == need || reserve(l->fd, l->backed, need - l->backed) < 0) return -1;
+        end = need;
+    }
+    __atomic_store_n(&l->backed, end, __ATOMIC_RELEASE);
+    return 0;
+}
+
+struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes)
+{
+    bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
+    while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    struct extent *x = NULL;
+    struct live_header *h = live_header(l);
+    uint64_t at = h->used;
+    if (bytes <= l->room - at && (at + bytes <= l->backed || grow(l, at + bytes) == 0)) {
+        x = (struct extent *)(void *)(l->base + at);
+        x->bytes = bytes;
+        x->type = (uint16_t)type;
+        x->magic = EXTENT_MAGIC;
+        __atomic_store_n(&h->used, at + bytes, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
+    return x;
+}
+
+void live_abandon(struct live *l, int remove_file)
+{
+    if (!l->base) return;
+    if (remove_file) unlink(l->path);
+    void *p = mmap(l->base, l->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+                   -1, 0);
+    (void)p; /* on failure the file mapping stays, which is as safe */
+    if (still_ours(l)) close(l->fd);
+    l->fd = -1;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * live.h - the live file of one process: a shared mapping handed out in extents that are never given back.
+ * Disk is reserved before memory is touched, so a full disk is a refused extent and never a SIGBUS. */
+#ifndef TRACE_LIVE_H
+#define TRACE_LIVE_H
+
+#include <sys/types.h>
+
+#include "core/error.h"
+#include "trace/format.h"
+
+struct live {
+    int fd;
+    dev_t dev;
+    ino_t ino;
+    char *base;       /* NULL: not open */
+    uint64_t room;    /* bytes of address space */
+    uint64_t backed;  /* bytes of file reserved so far */
+    uint32_t lock;
+    char path[4096];
+};
+
+#define LIVE_INIT {.fd = -1}
+
+static inline struct live_header *live_header(const struct live *l)
+{
+    return (struct live_header *)(void *)l->base;
+}
+
+/* Create the file, reserve its first bytes and map `room` bytes of address space. */
+tare_status live_open(struct live *l, const char *path, uint64_t room, tare_error *err);
+
+/* A zeroed extent, or NULL when memory or disk is spent. Safe from any thread; never blocks for long. */
+struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes);
+
+/* Let go of file and disk, but keep the addresses valid: late writers hit private memory. */
+void live_abandon(struct live *l, int remove_file);
+
+static inline uint32_t live_ref(const struct live *l, const void *p)
+{
+    return (uint32_t)((uint64_t)((const char *)p - l->base) / LIVE_ALIGN);
+}
+static inline void *live_at(const struct live *l, uint32_t ref)
+{
+    return l->base + (uint64_t)ref * LIVE_ALIGN;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * process.c - who we are, and who is still alive: from /proc by plain reads, no allocation. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "trace/recorder.h"
+
+static ssize_t read_whole(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    size_t have = 0;
+    ssize_t n;
+    while (have < size - 1 && ((n = read(fd, out + have, size - 1 - have)) > 0 || (n < 0 && errno == EINTR)))
+        if (n > 0) have += (size_t)n;
+    close(fd);
+    out[have] = 0;
+    return (ssize_t)have;
+}
+
+uint32_t process_tid(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+uint64_t process_start_time(uint32_t pid)
+{
+    char path[40], text[1024];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    if (read_whole(path, text, sizeof text) <= 0) return 0;
+    char *p = strrchr(text, ')'); /* the name before it may hold anything */
+    if (!p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X') return 0;
+    p += 2;
+    for (int field = 3; field < 22; field++) {
+        p = strchr(p, ' ');
+        if (!p) return 0;
+        p++;
+    }
+    return strtoull(p, NULL, 10);
+}
+
+void process_command(char *out, size_t size)
+{
+    ssize_t n = read_whole("/proc/self/cmdline", out, size);
+    if (n < 0) n = 0;
+    while (n > 0 && !out[n - 1]) n--;
+    for (ssize_t i = 0; i < n; i++)
+        if (!out[i]) out[i] = ' ';
+    out[n] = 0;
+}
+
+void process_thread_name(char out[16])
+{
+    memset(out, 0, 16);
+    prctl(PR_GET_NAME, out, 0, 0, 0);
+    out[15] = 0;
+}
+
+uint64_t process_random(void)
+{
+    uint64_t v = 0;
+    if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) v = clock_raw_ns() * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)getpid() << 32;
+    return v ? v : 1;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * recorder.h - the recording half of trace, as seen by its own files: the session, the thread state and the
+ * few calls between them. It runs inside other people's programs: no exit, no print, no allocation and no
+ * lock on the event path; what cannot be done becomes a counter.
+ *
+ *   scope.c    the hot path: tare_begin, tare_end, counts, marks        weigh.c   start-up and in-situ weighing
+ *   thread.c   a thread's state, its chunks and tree; exit and fork     drain.c   helper thread: full chunks -> archive
+ *   site.c     names                                                    session.c start, stop, joining a trace
+ *   live.c     the shared mapping                                       archive.c appending chunks, folding in live files
+ *   process.c  who we are and who is alive                              pack.c    raw events -> bytes
+ *   env.c      TARE_* variables, start before main and stop at exit
+ *
+ * Every field of `struct thread` reads 0 in a forked child (its memory is wiped on fork), and 0 in `run`
+ * always means "take the slow path": the hot path needs no further test for fork, thread start, or a
+ * weighed call. */
+#ifndef TRACE_RECORDER_H
+#define TRACE_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/ring.h"
+#include "core/rng.h"
+#include "trace/format.h"
+#include "trace/live.h"
+
+enum { PATH_CACHE = 128, RING_CHUNKS = 64, FIRST_CHUNK_BYTES = 8 << 10, CHUNK_BYTES = 64 << 10 };
+enum { DEPTH_MAX = 1000 }; /* deeper scopes are counted as lost */
+
+/* What tare_scope holds. tag == 0: not recorded. */
+struct scope {
+    uint64_t tag; /* the thread's epoch << 32 | depth */
+    uint64_t start;
+    struct node *node; /* NULL without aggregation */
+};
+static_assert(sizeof(struct scope) <= sizeof(tare_scope), "tare_scope holds a scope");
+
+/* One open scope. A popped one has sp = STACK_TOP, so that a signal handler that looks between two stores
+ * never takes it for a frame that was left by longjmp. */
+struct frame {
+    const char *sp; /* stack pointer when it began */
+    struct node *node;
+};
+#define STACK_TOP ((const char *)UINTPTR_MAX)
+
+struct path_cache {
+    struct node *parent, *node;
+    uint64_t site; /* tare_site.id */
+};
+
+enum tick_clock { TICK_RAW = 0, TICK_FAST = 1, TICK_ORDERED = 2 };
+
+struct thread {
+    uint32_t run;        /* 1: record the plain way */
+    uint32_t mode;       /* enum tare_mode bits */
+    uint32_t epoch;      /* of this registration; unique in the process, never 0 */
+    uint32_t depth;
+    uint64_t pos, limit; /* next event slot and end of the chunk, as addresses */
+    struct node *node;   /* the running scope's, or the root */
+    char *base;          /* of the live mapping */
+    int32_t coin;        /* scopes until the next weighed one */
+    uint32_t clock;      /* enum tick_clock */
+    uint32_t skipping;   /* 1: inside a weighed call */
+    uint32_t session;    /* number of the session: high half of a valid tare_site.id */
+    uint64_t scopes;     /* begun and recorded */
+    uint64_t skipped;    /* begun inside the weighed call */
+    struct path_cache cache[PATH_CACHE];
+    struct frame stack[DEPTH_MAX]; /* [0] is the root */
+
+    /* off the hot path */
+    uint32_t busy;       /* 1: in a slow path; a signal handler's scopes are dropped */
+    uint32_t slot, index, tid;
+    uint32_t weighed; /* depth of the weighed call */
+    struct node *pair_node;
+    uint64_t pair_off, pair_scopes;
+    struct rng rng;
+    struct slot_header *head;
+    char *arena, *arena_end;
+    uint64_t arena_bytes;
+    struct extent *chunk;
+    uint64_t chunk_seq;
+    uint32_t n_chunks;
+    uint32_t retired;    /* 1: the thread ended, the helper may archive and free the slot */
+    struct ring full, free;
+    uint64_t full_mem[RING_CHUNKS], free_mem[RING_CHUNKS];
+    struct thread *next; /* all slots of the process, newest first */
+};
+
+struct session {
+    uint32_t number;          /* counts sessions of this process, for site ids */
+    tare_options options;     /* path points to `path` */
+    char path[3800];
+    char run_id[32];
+    struct clock_source source;
+    struct clock_pair last_pair;
+    struct process_info calibrated; /* as in the live header, but still there after a fork */
+    struct live live;
+    int archive_fd;
+    dev_t archive_dev;
+    ino_t archive_ino;
+    uint64_t archived_bytes;  /* of events, against options.disk_bytes */
+    struct thread *threads;   /* atomic list head */
+    uint32_t n_slots;
+    uint32_t epoch;           /* last registration epoch */
+    uint32_t lock;            /* slow paths: sites, slots */
+    uint32_t next_site;       /* sites are numbered from 1; a forked child goes on from its parent's */
+    unsigned shift;           /* packed times are in units of 2^shift ticks */
+    struct extent *sites;     /* where the next site goes */
+    uint64_t sites_used;
+};
+
+extern struct session session;
+extern __thread struct thread *self_thread __attribute__((tls_model("initial-exec")));
+
+enum slot_state { SLOT_LIVE = 0, SLOT_ENDED = 1, SLOT_FREE = 2 }; /* thread.retired */
+
+/* One page that a fork wipes: 0 in a process that has not (yet) set itself up. */
+enum { FORK_UNKNOWN = 0, FORK_JOINING = 1, FORK_READY = 2 };
+struct fork_page {
+    uint32_t state;
+};
+extern struct fork_page *fork_page;
+
+/* session.c */
+void session_lock(void);
+void session_unlock(void);
+void session_pair(void); /* note (ticks, wall) if the last one is old */
+tare_status session_child(void); /* in a forked child: own live file in the same trace */
+
+/* thread.c: the state of this thread, ready to record, or NULL (busy, or nothing left: counted as lost) */
+struct thread *thread_get(void);
+void thread_lost(struct thread *t, uint64_t n);
+bool thread_next_chunk(struct thread *t);
+void *thread_arena(struct thread *t, size_t bytes); /* zeroed, LIVE_ALIGN-aligned, in the mapping; NULL when spent */
+struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, uint32_t kind);
+void thread_forget_all(void); /* the next session, or a forked child, starts with fresh slots */
+
+/* site.c: a valid id for this session (session number << 32 | index), 0 when the table is full */
+uint64_t site_id(tare_site *site);
+
+/* scope.c */
+static inline struct path_cache *path_slot(struct thread *t, uint64_t site)
+{
+    return &t->cache[(((uintptr_t)t->node >> 6) + (uint32_t)site * 7) % PATH_CACHE];
+}
+static inline uint64_t ticks_begin(const struct thread *t)
+{
+    return __builtin_expect(t->clock != TICK_RAW, 1) ? clock_tsc() : clock_raw_ns();
+}
+static inline uint64_t ticks_end(const struct thread *t)
+{
+    if (__builtin_expect(t->clock == TICK_ORDERED, 1)) return clock_tsc_ordered();
+    return t->clock == TICK_FAST ? clock_tsc() : clock_raw_ns();
+}
+
+/* weigh.c */
+void weigh_startup(struct process_info *out, tare_options *options);
+void weigh_coin(struct thread *t);                                  /* throw the next coin */
+bool weigh_wanted(struct thread *t, const struct node *n);          /* is this path worth weighing? */
+void weigh_begin(struct thread *t);                                 /* the scope that begins: leave out what it calls */
+void weigh_end(struct thread *t, struct node *n, uint64_t ticks);
+void weigh_cancel(struct thread *t);                                /* the weighed call was abandoned */
+void weigh_pair_begin(struct thread *t, struct node *n);
+void weigh_pair_end(struct thread *t, struct node *n, uint64_t ticks);
+enum node_flags { NODE_AWAITS_PAIR = 1, NODE_IN_PAIR = 2, NODE_NOT_WORTH = 4 };
+
+/* drain.c */
+void drain_start(void);  /* the helper thread; does nothing if it runs */
+void drain_stop(void);   /* join it; all full chunks are archived */
+void drain_forget(void); /* in a forked child */
+
+/* archive.c */
+tare_status archive_join(const char *path, tare_error *err); /* create, or join a trace that is being recorded */
+tare_status archive_reopen(void);                            /* in a forked child: a description of our own */
+bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes);
+bool archive_process(void);
+bool archive_close(void);     /* everything still in the live file; true: it is not needed any more */
+void archive_fold_dead(void); /* live files that dead processes of this trace left behind */
+void archive_leave(void);
+
+/* process.c */
+uint32_t process_tid(void);
+uint64_t process_start_time(uint32_t pid); /* 0: not alive (or a zombie) */
+void process_command(char *out, size_t size);
+void process_thread_name(char out[16]);
+uint64_t process_random(void);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * scope.c - the hot path: begin, end, count, mark. Budget: a few nanoseconds beside the two clock reads.
+ * Nothing here locks, allocates or makes a system call; the `_slow` functions may, behind `busy`, which
+ * makes the scopes of a signal handler that lands there count as lost.
+ *
+ * Signal handlers may begin and end scopes anywhere. Event slots are reserved by one instruction; a node is
+ * only ever updated by the scope that is at it, because t->node moves back after the update. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "trace/recorder.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+uint32_t tare_recording;
+
+/* ---- the event log ---- */
+
+/* Add and return the old value in one instruction: atomic against a signal handler, not against threads. */
+static inline uint64_t bump(uint64_t *p, uint64_t by)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("xaddq %0, %1" : "+r"(by), "+m"(*p) : : "memory");
+    return by;
+#else
+    return __atomic_fetch_add(p, by, __ATOMIC_RELAXED);
+#endif
+}
+
+static __attribute__((noinline)) struct raw_event *reserve_slow(struct thread *t, uint64_t bytes)
+{
+    bool ok = false;
+    if (!t->busy) {
+        t->busy = 1;
+        ok = thread_next_chunk(t);
+        t->busy = 0;
+    }
+    uint64_t at = ok ? bump(&t->pos, bytes) : 0;
+    if (ok && at + bytes <= t->limit) return (struct raw_event *)at;
+    thread_lost(t, 1);
+    return NULL;
+}
+
+static inline struct raw_event *reserve(struct thread *t, unsigned slots)
+{
+    uint64_t bytes = slots * sizeof(struct raw_event), at = bump(&t->pos, bytes);
+    if (likely(at + bytes <= t->limit)) return (struct raw_event *)at;
+    return reserve_slow(t, bytes);
+}
+
+static inline void publish(struct raw_event *e, uint64_t what, uint64_t ticks)
+{
+    e->what = what;
+    __atomic_store_n(&e->ticks, ticks, __ATOMIC_RELEASE); /* what is not yet whole reads as 0 */
+}
+
+/* ---- slow paths ---- */
+
+/* Frames deeper than `depth` are gone without an end: longjmp, or a forgotten tare_end. */
+static __attribute__((noinline)) void unwind(struct thread *t, uint32_t depth)
+{
+    uint64_t now = ticks_begin(t);
+    while (t->depth > depth) {
+        struct frame *f = &t->stack[t->depth];
+        if (t->skipping && t->weighed == t->depth) weigh_cancel(t);
+        if (f->node) {
+            f->node->abandoned++;
+            f->node->flags &= ~(uint32_t)NODE_IN_PAIR;
+        }
+        t->head->abandoned++;
+        if (t->mode & TARE_EVENTS) {
+            struct raw_event *e = reserve(t, 1);
+            if (e) publish(e, raw_what(RAW_END, RAW_FLAG_ABANDONED, 0, 0, 0), now);
+        }
+        f->sp = STACK_TOP;
+        t->depth--;
+        t->node = t->stack[t->depth].node;
+    }
+}
+
+/* How deep the live frames go, seen from a begin at `sp`. Another stack far away tells nothing. */
+static uint32_t live_depth(const struct thread *t, const char *sp)
+{
+    uint32_t d = t->depth;
+    while (d > 0 && sp > t->stack[d].sp && (uintptr_t)sp - (uintptr_t)t->stack[d].sp < (16u << 20)) d--;
+    return d;
+}
+
+static __attribute__((noinline)) struct thread *begin_slow(struct thread *t, const char *sp)
+{
+    if (t->skipping) {
+        if (likely(sp <= t->stack[t->weighed].sp)) {
+            t->skipped++;
+            return NULL;
+        }
+        unwind(t, live_depth(t, sp)); /* the weighed call is gone */
+        if (t->run) return t;
+    }
+    return thread_get();
+}
+
+static __attribute__((noinline)) struct node *find_slow(struct thread *t, tare_site *site, struct path_cache *c)
+{
+    if (t->busy) {
+        thread_lost(t, 1);
+        return NULL;
+    }
+    t->busy = 1;
+    struct node *n = NULL;
+    uint64_t id = site_id(site);
+    if (id) n = thread_node(t, t->node, (uint32_t)id, site->kind);
+    if (n) *c = (struct path_cache){t->node, n, id};
+    t->busy = 0;
+    if (!n) thread_lost(t, 1);
+    return n;
+}
+
+static inline struct node *find(struct thread *t, tare_site *site)
+{
+    uint64_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
+    struct path_cache *c = path_slot(t, id);
+    if (likely(c->parent == t->node && c->site == id && id)) return c->node;
+    return find_slow(t, site, c);
+}
+
+/* The site's index in this session's table, or 0. */
+static inline uint32_t log_site(const struct thread *t, tare_site *site)
+{
+    uint64_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
+    if (unlikely((uint32_t)(id >> 32) != t->session)) id = site_id(site);
+    return (uint32_t)id;
+}
+
+/* ---- begin and end ---- */
+
+void tare_begin(tare_scope *scope, tare_site *site)
+{
+    struct scope *s = (struct scope *)(void *)scope;
+    struct thread *t = self_thread;
+    const char *sp = __builtin_frame_address(0);
+    s->tag = 0;
+    if (unlikely(!t->run) && !(t = begin_slow(t, sp))) return;
+    if (unlikely(sp > t->stack[t->depth].sp)) unwind(t, live_depth(t, sp));
+    uint32_t depth = t->depth + 1, index, flags = 0;
+    if (unlikely(depth >= DEPTH_MAX)) {
+        thread_lost(t, 1);
+        return;
+    }
+    struct node *n = NULL;
+    if (likely(t->mode & TARE_AGGREGATE)) {
+        n = find(t, site);
+        if (unlikely(!n)) return;
+        index = n->site;
+        if (unlikely(--t->coin <= 0)) {
+            weigh_coin(t);
+            if (weigh_wanted(t, n)) flags = RAW_FLAG_WEIGHED;
+        }
+        if (unlikely(n->flags & NODE_AWAITS_PAIR)) weigh_pair_begin(t, n);
+    } else {
+        index = log_site(t, site);
+        if (unlikely(!index)) return;
+    }
+    t->depth = depth;
+    barrier();
+    t->stack[depth] = (struct frame){sp, n};
+    t->node = n;
+    t->scopes++;
+    s->node = n;
+    s->tag = (uint64_t)t->epoch << 32 | depth;
+    if (unlikely(flags)) weigh_begin(t);
+    struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, 1) : NULL;
+    uint64_t now = ticks_begin(t);
+    s->start = now;
+    if (e) publish(e, raw_what(RAW_BEGIN, flags, 0, 0, index), now);
+}
+
+/* True: go on as usual. False: this end belongs to another thread, process or session. */
+static __attribute__((noinline)) bool end_slow(struct thread *t, const struct scope *s)
+{
+    uint32_t depth = (uint32_t)s->tag;
+    if (s->tag >> 32 != t->epoch || !t->epoch || depth > t->depth) {
+        if (t->head) t->head->foreign++;
+        return false;
+    }
+    if (t->skipping && t->weighed > depth) weigh_cancel(t);
+    if (t->depth > depth) unwind(t, depth);
+    return true;
+}
+
+static __attribute__((noinline)) void open_octave(struct thread *t, struct node *n, unsigned octave)
+{
+    if (t->busy) return; /* this reading misses from the histogram, not from count and total */
+    t->busy = 1;
+    void *slab = thread_arena(t, SUBS * sizeof(uint64_t));
+    if (slab) __atomic_store_n(&n->octave[octave], (uint32_t)((uint64_t)((char *)slab - t->base) / LIVE_ALIGN), __ATOMIC_RELEASE);
+    t->busy = 0;
+}
+
+/* Means of consecutive calls, at most BATCHES_MAX of them: what the interval of the mean rests on. */
+static __attribute__((noinline)) void close_batch(struct node *n)
+{
+    if (n->n_batches == BATCHES_MAX) {
+        for (unsigned i = 0; i < BATCHES_MAX / 2; i++) n->batch[i] = n->batch[2 * i] + n->batch[2 * i + 1];
+        n->n_batches = BATCHES_MAX / 2;
+        n->batch_next = n->count + n->batch_size; /* the running batch is half done at the new size */
+        n->batch_size *= 2;
+        return;
+    }
+    n->batch[n->n_batches++] = n->total - n->batch_start;
+    n->batch_start = n->total;
+    n->batch_next = n->count + n->batch_size;
+}
+
+static inline void node_record(struct thread *t, struct node *n, uint64_t ticks)
+{
+    n->count++;
+    n->total += ticks;
+    if (ticks < n->min) n->min = ticks;
+    if (ticks > n->max) n->max = ticks;
+    unsigned octave = bucket_octave(ticks);
+    if (unlikely(!n->octave[octave])) open_octave(t, n, octave);
+    if (likely(n->octave[octave])) {
+        uint64_t *slab = (uint64_t *)(void *)(t->base + (uint64_t)n->octave[octave] * LIVE_ALIGN);
+        slab[bucket_sub(ticks, octave)]++;
+    }
+    if (unlikely(n->count == n->batch_next)) close_batch(n);
+    if (unlikely(n->flags & NODE_IN_PAIR)) weigh_pair_end(t, n, ticks);
+}
+
+void tare_end(tare_scope *scope)
+{
+    struct scope *s = (struct scope *)(void *)scope;
+    struct thread *t = self_thread;
+    uint64_t now = ticks_end(t);
+    uint32_t depth = (uint32_t)s->tag;
+    if (unlikely(s->tag != ((uint64_t)t->epoch << 32 | t->depth) || !t->run) && !end_slow(t, s)) return;
+    uint64_t ticks = likely(now > s->start) ? now - s->start : 0;
+    if (likely(s->node != NULL)) {
+        if (unlikely(t->skipping))
+            weigh_end(t, s->node, ticks);
+        else
+            node_record(t, s->node, ticks);
+    }
+    if (t->mode & TARE_EVENTS) {
+        struct raw_event *e = reserve(t, 1);
+        if (e) publish(e, raw_what(RAW_END, 0, 0, 0, 0), now);
+    }
+    t->stack[depth].sp = STACK_TOP;
+    barrier();
+    t->depth = depth - 1;
+    t->node = t->stack[depth - 1].node;
+    s->tag = 0;
+}
+
+/* ---- counters and marks ---- */
+
+static inline struct thread *recording_thread(void)
+{
+    struct thread *t = self_thread;
+    return likely(t->run || t->skipping) ? t : thread_get();
+}
+
+void tare_site_count(tare_site *site, int64_t value)
+{
+    struct thread *t = recording_thread();
+    if (!t) return;
+    uint32_t index;
+    if (likely(t->mode & TARE_AGGREGATE)) {
+        struct node *n = find(t, site);
+        if (unlikely(!n)) return;
+        n->count++;
+        n->total += (uint64_t)value;
+        if (value < (int64_t)n->min) n->min = (uint64_t)value;
+        if (value > (int64_t)n->max) n->max = (uint64_t)value;
+        index = n->site;
+    } else {
+        index = log_site(t, site);
+    }
+    if (!(t->mode & TARE_EVENTS) || !index) return;
+    struct raw_event *e = reserve(t, 2);
+    if (!e) return;
+    uint64_t what = raw_what(RAW_COUNT, 0, 1, 0, index);
+    e[0].what = what; /* first: a reader can step over the second slot even if this event is never published */
+    barrier();
+    e[1] = (struct raw_event){1, (uint64_t)value};
+    publish(e, what, ticks_begin(t));
+}
+
+void tare_site_mark(tare_site *site, const char *format, ...)
+{
+    struct thread *t = recording_thread();
+    if (!t) return;
+    uint32_t index;
+    if (likely(t->mode & TARE_AGGREGATE)) {
+        struct node *n = find(t, site);
+        if (unlikely(!n)) return;
+        n->count++;
+        index = n->site;
+    } else {
+        index = log_site(t, site);
+    }
+    if (!(t->mode & TARE_EVENTS) || !index) return;
+    char text[TARE_MARK_MAX + 1];
+    va_list ap;
+    va_start(ap, format);
+    int len = vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    if (len < 0) len = 0;
+    if (len > TARE_MARK_MAX) len = TARE_MARK_MAX;
+    unsigned extra = ((unsigned)len + 7) / 8; /* eight bytes a slot: its first word says "written" */
+    struct raw_event *e = reserve(t, 1 + extra);
+    if (!e) return;
+    uint64_t what = raw_what(RAW_MARK, 0, extra, (unsigned)len, index);
+    e[0].what = what;
+    barrier();
+    for (unsigned i = 0; i < extra; i++) {
+        uint64_t word = 0;
+        __builtin_memcpy(&word, text + i * 8, (size_t)len - i * 8 < 8 ? (size_t)len - i * 8 : 8);
+        e[1 + i] = (struct raw_event){1, word};
+    }
+    publish(e, what, ticks_begin(t));
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * session.c - starting and stopping, in this process and in the children it forks. */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "trace/recorder.h"
+#include "trace/start.h"
+
+struct session session = {.archive_fd = -1, .live = LIVE_INIT};
+struct fork_page *fork_page;
+
+const char *tare_version(void)
+{
+    return TARE_VERSION;
+}
+
+void session_lock(void)
+{
+    while (__atomic_exchange_n(&session.lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+void session_unlock(void)
+{
+    __atomic_store_n(&session.lock, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- clock pairs ---- */
+
+static void pair_add(const struct clock_pair *p)
+{
+    struct live_header *h = live_header(&session.live);
+    if (h->n_pairs == LIVE_PAIRS) { /* thin out: keep the first, and the spread */
+        for (uint32_t i = 1; i < LIVE_PAIRS / 2; i++) h->pairs[i] = h->pairs[2 * i];
+        h->n_pairs = LIVE_PAIRS / 2;
+    }
+    h->pairs[h->n_pairs] = *p;
+    __atomic_store_n(&h->n_pairs, h->n_pairs + 1, __ATOMIC_RELEASE);
+    session.last_pair = *p;
+}
+
+/* Called by the helper and by starting threads: at most one pair in 100 ms, and never waiting. */
+void session_pair(void)
+{
+    uint64_t now = clock_raw_ns();
+    if (now - session.last_pair.raw_ns < 100000000) return;
+    if (__atomic_exchange_n(&session.lock, 1, __ATOMIC_ACQUIRE)) return;
+    struct clock_pair p;
+    clock_pair_take(&p, &session.source);
+    pair_add(&p);
+    session_unlock();
+}
+
+/* ---- the live file of this process ---- */
+
+static tare_status open_live(uint64_t parent_uid, const struct process_info *calibrated, tare_error *err)
+{
+    char path[sizeof session.live.path];
+    uint64_t uid = process_random();
+    int n = snprintf(path, sizeof path, "%s.live-%d-%08x", session.path, (int)getpid(), (unsigned)uid);
+    if (n < 0 || (size_t)n >= sizeof path) return error_set(err, TARE_INVALID, "%s: the path is too long", session.path);
+    tare_status s = live_open(&session.live, path, session.options.memory_bytes, err);
+    if (s != TARE_OK) return s;
+    struct live_header *h = live_header(&session.live);
+    h->major = TRACE_MAJOR;
+    h->minor = TRACE_MINOR;
+    h->header_bytes = sizeof *h;
+    memcpy(h->run_id, session.run_id, sizeof h->run_id);
+    h->process = *calibrated;
+    h->process.uid = uid;
+    h->process.parent_uid = parent_uid;
+    h->process.pid = (uint32_t)getpid();
+    h->process.parent_pid = (uint32_t)getppid();
+    h->process.start_time = process_start_time(h->process.pid);
+    h->process.mode = session.options.mode;
+    h->process.clock = session.options.clock;
+    h->process.tsc = session.source.tsc;
+    h->process.site_base = session.next_site;
+    process_command(h->command, sizeof h->command);
+    session.sites = NULL;
+    session.archived_bytes = 0;
+    memcpy(h->magic, LIVE_MAGIC, sizeof h->magic);
+    return TARE_OK;
+}
+
+/* ---- start ---- */
+
+static tare_status check_options(const tare_options *o, tare_error *err)
+{
+    if (!o || o->size < sizeof *o) return error_set(err, TARE_INVALID, "options: use TARE_OPTIONS_INIT");
+    if (!o->path || !o->path[0]) return error_set(err, TARE_INVALID, "options.path: no trace file named");
+    if (!(o->mode & (TARE_AGGREGATE | TARE_EVENTS)) || o->mode > (TARE_AGGREGATE | TARE_EVENTS))
+        return error_set(err, TARE_INVALID, "options.mode: %u is not TARE_AGGREGATE, TARE_EVENTS or both", o->mode);
+    if (o->clock > TARE_CLOCK_FAST) return error_set(err, TARE_INVALID, "options.clock: %u is unknown", o->clock);
+    if (o->memory_bytes < 1 << 20) return error_set(err, TARE_INVALID, "options.memory_bytes: at least 1 MiB");
+    if (o->memory_bytes > (uint64_t)1 << 37) return error_set(err, TARE_INVALID, "options.memory_bytes: at most 128 GiB");
+    if (o->weigh_one_in > 1 << 20) return error_set(err, TARE_INVALID, "options.weigh_one_in: at most 1048576");
+    return TARE_OK;
+}
+
+/* %p becomes the process id, %% a percent sign. */
+static tare_status expand_path(char *out, size_t size, const char *path, tare_error *err)
+{
+    size_t n = 0;
+    for (const char *p = path; *p && n < size - 16; p++) {
+        if (p[0] == '%' && p[1] == 'p')
+            n += (size_t)snprintf(out + n, size - n, "%d", (int)getpid()), p++;
+        else if (p[0] == '%' && p[1] == '%')
+            out[n++] = '%', p++;
+        else
+            out[n++] = *p;
+    }
+    out[n] = 0;
+    return n < size - 16 ? TARE_OK : error_set(err, TARE_INVALID, "%.60s...: the path is too long", path);
+}
+
+/* A relative path must keep its meaning when the program changes its folder. */
+static tare_status absolute_path(tare_error *err)
+{
+    char here[sizeof session.path];
+    if (session.path[0] == '/') return TARE_OK;
+    if (!getcwd(here, sizeof here)) return error_errno(err, "cannot tell the current folder");
+    size_t n = strlen(here), m = strlen(session.path);
+    if (n + m + 2 > sizeof session.path) return error_set(err, TARE_INVALID, "%s: the path is too long", session.path);
+    memmove(session.path + n + 1, session.path, m + 1);
+    memcpy(session.path, here, n);
+    session.path[n] = '/';
+    return TARE_OK;
+}
+
+static tare_status make_fork_page(tare_error *err)
+{
+    if (fork_page) return TARE_OK;
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return error_errno(err, "cannot map a page");
+    if (madvise(p, 4096, MADV_WIPEONFORK) < 0) {
+        munmap(p, 4096);
+        return error_set(err, TARE_UNSUPPORTED, "this kernel cannot wipe memory on fork (Linux 4.14 or newer is needed)");
+    }
+    fork_page = p;
+    return TARE_OK;
+}
+
+/* Unit of packed times: 1 to 2 ns, well under what a clock read resolves. */
+static unsigned time_shift(double tick_ns)
+{
+    unsigned shift = 0;
+    while (tick_ns > 0 && tick_ns * (double)(2u << shift) <= 2.0) shift++;
+    return shift;
+}
+
+static tare_status begin_recording(tare_error *err)
+{
+    struct clock_pair first, second;
+    struct process_info calibrated = {0};
+    clock_pair_take(&first, &session.source);
+    session.number++;
+    session.next_site = 1;
+    weigh_startup(&calibrated, &session.options);
+    tare_status s = open_live(0, &calibrated, err);
+    if (s != TARE_OK) return s;
+    clock_pair_take(&second, &session.source);
+    session.calibrated = live_header(&session.live)->process;
+    pair_add(&first);
+    pair_add(&second);
+    session.shift = session.source.tsc ? time_shift(clock_tick_ns(&first, &second)) : 0;
+    thread_forget_all();
+    if (archive_process()) return TARE_OK;
+    live_abandon(&session.live, 1);
+    return error_set(err, TARE_IO, "%s: cannot write the trace", session.path);
+}
+
+tare_status start_session(const tare_options *opts, bool force_fallback, tare_error *err)
+{
+    tare_status s = check_options(opts, err);
+    if (s != TARE_OK) return s;
+    if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return error_set(err, TARE_BUSY, "a session is already recording into %s", session.path);
+    if ((s = make_fork_page(err)) != TARE_OK) return s;
+    if ((s = expand_path(session.path, sizeof session.path, opts->path, err)) != TARE_OK) return s;
+    if ((s = absolute_path(err)) != TARE_OK) return s;
+    session.options = *opts;
+    session.options.path = session.path;
+    clock_detect(&session.source, force_fallback);
+    if ((s = archive_join(session.path, err)) != TARE_OK) return s;
+    if ((s = begin_recording(err)) != TARE_OK) {
+        archive_leave();
+        return s;
+    }
+    if (session.options.mode & TARE_EVENTS) drain_start();
+    __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
+    __atomic_store_n(&tare_recording, 1, __ATOMIC_RELEASE);
+    return TARE_OK;
+}
+
+tare_status tare_start(const tare_options *opts, tare_error *err)
+{
+    return start_session(opts, false, err);
+}
+
+/* ---- a forked child ---- */
+
+/* Everything here was copied from the parent at some moment of its life: locks may be held, the helper is
+ * not there, and the parent's mapping is gone. */
+tare_status session_child(void)
+{
+    struct process_info calibrated = session.calibrated;
+    session.lock = 0;
+    drain_forget();
+    thread_forget_all();
+    session.live = (struct live)LIVE_INIT;
+    if (archive_reopen() != TARE_OK) return TARE_IO;
+    tare_status s = open_live(session.calibrated.uid, &calibrated, NULL);
+    if (s != TARE_OK) return s;
+    session.calibrated = live_header(&session.live)->process;
+    struct clock_pair p;
+    clock_pair_take(&p, &session.source);
+    pair_add(&p);
+    return archive_process() ? TARE_OK : TARE_IO;
+}
+
+/* ---- stop ---- */
+
+tare_status tare_stop(tare_error *err)
+{
+    if (!__atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL)) return TARE_OK;
+    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) return TARE_OK; /* a child that recorded nothing */
+    drain_stop();
+    struct clock_pair p;
+    clock_pair_take(&p, &session.source);
+    session_lock();
+    pair_add(&p);
+    session_unlock();
+    bool whole = archive_close();
+    if (whole) archive_fold_dead();
+    live_abandon(&session.live, whole);
+    archive_leave();
+    thread_forget_all();
+    __atomic_store_n(&fork_page->state, FORK_UNKNOWN, __ATOMIC_RELEASE);
+    if (whole) return TARE_OK;
+    return error_set(err, TARE_IO, "%s: cannot write (disk full?); what was recorded is kept in %s", session.path, session.live.path);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ * thread.c - what one thread needs to record: its state in memory that a fork wipes, its event chunks and
+ * its tree in the live mapping. A slot outlives its thread and is taken over by a later one, so memory is
+ * bounded by the threads alive at one time, not by all that ever lived. */
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "trace/recorder.h"
+
+enum { SLAB_THREADS = 16, FRESH_SLOTS = 256, FIRST_TREE_BYTES = 8 << 10, TREE_BYTES_MAX = 256 << 10 };
+
+/* Stand-ins that self_thread points to; all zero, so that the hot path always turns off to thread_get(). */
+static struct thread unregistered, registering, refused;
+__thread struct thread *self_thread __attribute__((tls_model("initial-exec"))) = &unregistered;
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static struct thread *slab;
+static unsigned slab_left;
+
+/* ---- loss ---- */
+
+void thread_lost(struct thread *t, uint64_t n)
+{
+    if (t && t->head)
+        t->head->lost += n;
+    else if (session.live.base)
+        __atomic_fetch_add(&live_header(&session.live)->lost_scopes, n, __ATOMIC_RELAXED);
+}
+
+/* ---- memory ---- */
+
+static struct thread *slab_take(void)
+{
+    if (!slab_left) {
+        size_t bytes = SLAB_THREADS * sizeof(struct thread);
+        void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) return NULL;
+        if (madvise(p, bytes, MADV_WIPEONFORK) < 0) { /* Linux before 4.14: forks could not be told apart */
+            munmap(p, bytes);
+            return NULL;
+        }
+        slab = p;
+        slab_left = SLAB_THREADS;
+    }
+    slab_left--;
+    return slab++;
+}
+
+void *thread_arena(struct thread *t, size_t bytes)
+{
+    bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
+    if ((size_t)(t->arena_end - t->arena) < bytes) {
+        uint64_t want = t->arena_bytes < TREE_BYTES_MAX ? t->arena_bytes * 2 : TREE_BYTES_MAX;
+        struct extent *x = live_alloc(&session.live, EXTENT_TREE, want);
+        if (!x) return NULL;
+        x->thread = t->slot;
+        t->arena_bytes = want;
+        t->arena = (char *)(x + 1);
+        t->arena_end = (char *)x + x->bytes;
+    }
+    void *p = t->arena;
+    t->arena += bytes;
+    return p;
+}
+
+/* ---- the tree ---- */
+
+static struct node *node_new(struct thread *t, uint32_t parent, uint32_t site, uint32_t kind)
+{
+    struct node *n = thread_arena(t, sizeof *n);
+    if (!n) return NULL;
+    n->site = site;
+    n->kind = kind;
+    n->parent = parent;
+    n->min = kind == TARE_SITE_COUNTER ? (uint64_t)INT64_MAX : UINT64_MAX;
+    n->max = kind == TARE_SITE_COUNTER ? (uint64_t)INT64_MIN : 0;
+    n->batch_next = n->batch_size = 1;
+    return n;
+}
+
+struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, uint32_t kind)
+{
+    const struct live *l = &session.live;
+    for (uint32_t ref = parent->child; ref;) {
+        struct node *n = live_at(l, ref);
+        if (n->site == site) return n;
+        ref = n->next;
+    }
+    struct node *n = node_new(t, live_ref(l, parent), site, kind);
+    if (!n) return NULL;
+    n->next = parent->child;
+    __atomic_store_n(&parent->child, live_ref(l, n), __ATOMIC_RELEASE);
+    return n;
+}
+
+static bool tree_open(struct thread *t)
+{
+    struct extent *x = live_alloc(&session.live, EXTENT_TREE, FIRST_TREE_BYTES);
+    if (!x) return false;
+    x->thread = t->slot;
+    x->spare[1] = 1; /* a slot header follows */
+    t->head = (struct slot_header *)(x + 1);
+    t->arena = (char *)(t->head + 1);
+    t->arena_end = (char *)x + x->bytes;
+    t->arena_bytes = FIRST_TREE_BYTES;
+    struct node *root = node_new(t, 0, 0, TARE_SITE_SCOPE);
+    if (!root) return false;
+    __atomic_store_n(&t->head->root, live_ref(&session.live, root), __ATOMIC_RELEASE);
+    return true;
+}
+
+/* ---- event chunks ---- */
+
+static struct extent *chunk_take(struct thread *t)
+{
+    uint64_t word;
+    if (ring_pop(&t->free, &word)) return (struct extent *)word;
+    if (t->n_chunks == RING_CHUNKS) return NULL;
+    struct extent *x = live_alloc(&session.live, EXTENT_EVENTS, t->n_chunks ? CHUNK_BYTES : FIRST_CHUNK_BYTES);
+    if (x) t->n_chunks++;
+    return x;
+}
+
+static void chunk_give(struct thread *t)
+{
+    if (!t->chunk) return;
+    ring_push(&t->full, (uint64_t)t->chunk); /* there is a place for each of RING_CHUNKS */
+    __atomic_store_n(&t->chunk, NULL, __ATOMIC_RELEASE);
+    t->pos = t->limit = 0;
+}
+
+bool thread_next_chunk(struct thread *t)
+{
+    chunk_give(t);
+    struct extent *x = chunk_take(t);
+    if (!x) return false;
+    drain_start();
+    x->thread = t->index;
+    x->spare[0] = t->depth; /* scopes open at its first event: lets a reader go on after a gap */
+    __atomic_store_n(&x->seq, ++t->chunk_seq, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->chunk, x, __ATOMIC_RELEASE);
+    t->limit = (uint64_t)x + x->bytes;
+    t->pos = (uint64_t)(x + 1);
+    return true;
+}
+
+/* ---- start and end of a thread ---- */
+
+static void retire(void *p)
+{
+    struct thread *t = p;
+    if (self_thread != t) return;
+    self_thread = &unregistered; /* scopes of later destructors register anew */
+    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY || !t->epoch) return;
+    t->run = 0;
+    t->epoch = 0;
+    chunk_give(t);
+    __atomic_store_n(&t->retired, t->mode & TARE_EVENTS ? SLOT_ENDED : SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+static void make_exit_key(void)
+{
+    pthread_key_create(&exit_key, retire);
+}
+
+static struct thread *slot_reuse(void)
+{
+    if (session.n_slots < FRESH_SLOTS) return NULL; /* keep threads apart while it is cheap */
+    for (struct thread *t = session.threads; t; t = t->next)
+        if (__atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_FREE) return t;
+    return NULL;
+}
+
+static struct thread *slot_new(void)
+{
+    struct thread *t = slab_take();
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t);
+    t->slot = session.n_slots;
+    if (!tree_open(t)) { /* the struct is spent with the session's memory: nothing more will come */
+        slab_left++;
+        slab--;
+        return NULL;
+    }
+    session.n_slots++;
+    ring_init(&t->full, t->full_mem, RING_CHUNKS);
+    ring_init(&t->free, t->free_mem, RING_CHUNKS);
+    t->next = session.threads;
+    __atomic_store_n(&session.threads, t, __ATOMIC_RELEASE);
+    return t;
+}
+
+static void slot_ready(struct thread *t)
+{
+    t->index = live_header(&session.live)->threads++;
+    t->tid = process_tid();
+    t->head->threads++;
+    t->head->tid = t->tid;
+    t->head->thread = t->index;
+    process_thread_name(t->head->name);
+    t->base = session.live.base;
+    t->mode = session.options.mode;
+    t->session = session.number;
+    t->clock = !session.source.tsc                              ? TICK_RAW
+               : session.options.clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST
+                                                                : TICK_ORDERED;
+    t->depth = 0;
+    t->chunk_seq = 0;
+    t->node = t->mode & TARE_AGGREGATE ? live_at(&session.live, t->head->root) : NULL;
+    t->stack[0] = (struct frame){STACK_TOP, t->node};
+    rng_seed(&t->rng, process_random() ^ t->index);
+    weigh_coin(t);
+    if (++session.epoch == 0) session.epoch = 1;
+    t->epoch = session.epoch;
+    t->retired = SLOT_LIVE;
+}
+
+static struct thread *thread_register(void)
+{
+    session_lock();
+    struct thread *t = slot_reuse();
+    if (!t) t = slot_new();
+    if (t) slot_ready(t);
+    session_unlock();
+    if (!t) return NULL;
+    if (t->mode & TARE_EVENTS) thread_next_chunk(t); /* without one, events are counted as lost */
+    pthread_once(&exit_key_once, make_exit_key);
+    pthread_setspecific(exit_key, t);
+    session_pair();
+    return t;
+}
+
+static bool process_ready(void)
+{
+    uint32_t was = FORK_UNKNOWN;
+    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) == FORK_READY) return true;
+    if (!__atomic_compare_exchange_n(&fork_page->state, &was, FORK_JOINING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return false;
+    if (session_child() != TARE_OK) { /* cannot record here: the child runs on, unrecorded */
+        __atomic_store_n(&tare_recording, 0, __ATOMIC_RELAXED);
+        return false;
+    }
+    __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
+    return true;
+}
+
+struct thread *thread_get(void)
+{
+    struct thread *was = self_thread;
+    if (!__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return NULL;
+    if (was == &registering) {
+        thread_lost(NULL, 1);
+        return NULL;
+    }
+    self_thread = &registering;
+    if (!process_ready()) {
+        self_thread = &unregistered;
+        return NULL;
+    }
+    if (was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES) {
+        self_thread = was;
+        thread_lost(NULL, 1);
+        return NULL;
+    }
+    struct thread *t = thread_register();
+    self_thread = t ? t : &refused;
+    if (t)
+        t->run = 1;
+    else
+        thread_lost(NULL, 1);
+    return t;
+}
+
+void thread_forget_all(void)
+{
+    session.threads = NULL;
+    session.n_slots = 0;
+    slab_left = 0;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * weigh.c - what a scope costs, found two ways.
+ *
+ * At start-up: empty scopes in a tight loop, through the very functions the program will call. That number is
+ * a lower stone only: a scope inside real work costs more or less (caches, pipelines), and no constant fits.
+ *
+ * In situ: now and then (a coin per call, one in 64) everything a scope calls is left out of the record, and
+ * the next call of the same path is kept as its partner. The difference of the two over the number of scopes
+ * left out is what a scope costs right there. The pairs go into the trace; calltree.c makes the estimate. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "trace/recorder.h"
+
+/* ---- in situ ---- */
+
+enum { CALLS_BEFORE = 32, LONG_TICKS = 1 << 25, PAIRS_BEFORE_JUDGING = 16 };
+
+void weigh_coin(struct thread *t)
+{
+    uint32_t one_in = session.options.weigh_one_in;
+    t->coin = one_in ? (int32_t)(1 + rng_next(&t->rng) % (2 * (uint64_t)one_in - 1)) : INT32_MAX;
+}
+
+static bool has_scopes(const struct thread *t, const struct node *n)
+{
+    for (uint32_t ref = n->child; ref;) {
+        const struct node *c = (const struct node *)(const void *)(t->base + (uint64_t)ref * LIVE_ALIGN);
+        if (c->kind == TARE_SITE_SCOPE) return true;
+        ref = c->next;
+    }
+    return false;
+}
+
+/* Long calls are left alone: the few scopes in them weigh nothing, and much of the record would be missing. */
+bool weigh_wanted(struct thread *t, const struct node *n)
+{
+    return session.options.weigh_one_in && n->count >= CALLS_BEFORE && !(n->flags & NODE_NOT_WORTH) &&
+           n->total / n->count < LONG_TICKS && has_scopes(t, n);
+}
+
+void weigh_begin(struct thread *t)
+{
+    t->run = 0;
+    t->skipping = 1;
+    t->weighed = t->depth;
+    t->skipped = 0;
+}
+
+void weigh_cancel(struct thread *t)
+{
+    t->skipping = 0;
+    t->run = 1;
+}
+
+void weigh_end(struct thread *t, struct node *n, uint64_t ticks)
+{
+    weigh_cancel(t);
+    n->off_count++;
+    n->off_total += ticks;
+    n->off_scopes += t->skipped;
+    if (!t->skipped) return;
+    if (t->pair_node) t->pair_node->flags &= ~(uint32_t)(NODE_AWAITS_PAIR | NODE_IN_PAIR);
+    t->pair_node = n;
+    t->pair_off = ticks;
+    n->flags |= NODE_AWAITS_PAIR;
+}
+
+void weigh_pair_begin(struct thread *t, struct node *n)
+{
+    n->flags &= ~(uint32_t)NODE_AWAITS_PAIR;
+    if (t->pair_node != n) return;
+    n->flags |= NODE_IN_PAIR;
+    t->pair_scopes = t->scopes;
+}
+
+static uint32_t clip(uint64_t v)
+{
+    return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+static struct weigh_pairs *pairs_of(struct thread *t, struct node *n)
+{
+    if (!n->pairs && !t->busy) {
+        t->busy = 1;
+        void *p = thread_arena(t, sizeof(struct weigh_pairs));
+        if (p) __atomic_store_n(&n->pairs, (uint32_t)((uint64_t)((char *)p - t->base) / LIVE_ALIGN), __ATOMIC_RELEASE);
+        t->busy = 0;
+    }
+    return n->pairs ? (struct weigh_pairs *)(void *)(t->base + (uint64_t)n->pairs * LIVE_ALIGN) : NULL;
+}
+
+/* Scopes that make up under a thousandth of their parent need no weighing: stop leaving them out. */
+static void judge(const struct weigh_pairs *p, struct node *n)
+{
+    const struct process_info *me = &session.calibrated;
+    uint64_t on = 0, scopes = 0, cost = ((uint64_t)me->inside.p50 + me->outside.p50) / 256;
+    for (unsigned i = 0; i < PAIRS_BEFORE_JUDGING; i++) {
+        on += p->pair[i].on;
+        scopes += p->pair[i].scopes;
+    }
+    if (scopes * cost < on / 1000) n->flags |= NODE_NOT_WORTH;
+}
+
+/* Keeps a fair sample of WEIGH_PAIRS of all pairs seen. */
+void weigh_pair_end(struct thread *t, struct node *n, uint64_t ticks)
+{
+    n->flags &= ~(uint32_t)NODE_IN_PAIR;
+    if (t->pair_node != n) return;
+    t->pair_node = NULL;
+    struct weigh_pairs *p = pairs_of(t, n);
+    if (!p) return;
+    uint64_t scopes = t->scopes - t->pair_scopes - 1; /* not itself */
+    uint64_t at = p->seen < WEIGH_PAIRS ? p->seen : rng_next(&t->rng) % ((uint64_t)p->seen + 1);
+    if (at < WEIGH_PAIRS) p->pair[at] = (struct weigh_pair){clip(t->pair_off), clip(ticks), clip(scopes)};
+    if (p->seen < UINT32_MAX) p->seen++;
+    if (p->seen == PAIRS_BEFORE_JUDGING) judge(p, n);
+}
+
+/* ---- at start-up ---- */
+
+enum { ROUNDS = 24, SCOPES = 128 };
+
+/* A thread state with room for its tree and its events, that no reader will ever see. */
+struct scratch {
+    struct thread thread;
+    _Alignas(LIVE_ALIGN) char tree[16 << 10];
+    struct raw_event events[2 * SCOPES + 2];
+};
+
+struct readings {
+    uint64_t inside[ROUNDS], outside[ROUNDS], skipped[ROUNDS];
+};
+
+static void scratch_open(struct scratch *w, tare_site *site, const tare_options *options)
+{
+    struct thread *t = &w->thread;
+    t->mode = options->mode;
+    t->epoch = 1;
+    t->session = (uint32_t)(site->id >> 32);
+    t->clock = !session.source.tsc                                        ? TICK_RAW
+               : options->clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST
+                                                                          : TICK_ORDERED;
+    t->coin = INT32_MAX;
+    t->base = w->tree;
+    struct node *root = (struct node *)(void *)(w->tree + LIVE_ALIGN);
+    struct node *n = (struct node *)(void *)((char *)(root + 1));
+    n->min = UINT64_MAX;
+    n->batch_next = n->batch_size = 1;
+    n->site = 1;
+    t->arena = (char *)(n + 1);
+    t->arena_end = w->tree + sizeof w->tree;
+    t->node = t->mode & TARE_AGGREGATE ? root : NULL;
+    t->stack[0] = (struct frame){STACK_TOP, t->node};
+    *path_slot(t, site->id) = (struct path_cache){root, n, site->id};
+    t->run = 1;
+}
+
+static uint64_t inside_of(const struct scratch *w, uint64_t before, uint64_t after)
+{
+    if (w->thread.mode & TARE_AGGREGATE) return after - before;
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < SCOPES; i++) sum += w->events[2 * i + 1].ticks - w->events[2 * i].ticks;
+    return sum;
+}
+
+static void one_round(struct scratch *w, tare_site *site, struct readings *r, unsigned i)
+{
+    struct thread *t = &w->thread;
+    struct node *n = path_slot(t, site->id)->node;
+    t->pos = (uint64_t)w->events;
+    t->limit = (uint64_t)(w->events + 2 * SCOPES + 2);
+    uint64_t total = n->total, start = ticks_end(t);
+    for (unsigned k = 0; k < SCOPES; k++) {
+        tare_scope s;
+        tare_begin(&s, site);
+        tare_leave_(&s);
+    }
+    uint64_t gross = ticks_end(t) - start;
+    r->inside[i] = inside_of(w, total, n->total) * 256 / SCOPES;
+    r->outside[i] = gross * 256 / SCOPES > r->inside[i] ? gross * 256 / SCOPES - r->inside[i] : 0;
+    t->run = 0;
+    t->skipping = 1;
+    start = ticks_end(t);
+    for (unsigned k = 0; k < SCOPES; k++) {
+        tare_scope s;
+        tare_begin(&s, site);
+        tare_leave_(&s);
+    }
+    r->skipped[i] = (ticks_end(t) - start) * 256 / SCOPES;
+    t->skipping = 0;
+    t->run = 1;
+}
+
+static struct weight_ticks summary(uint64_t *v)
+{
+    for (unsigned i = 1; i < ROUNDS; i++) /* insertion sort: qsort may allocate */
+        for (unsigned k = i; k > 0 && v[k - 1] > v[k]; k--) {
+            uint64_t swap = v[k];
+            v[k] = v[k - 1];
+            v[k - 1] = swap;
+        }
+    return (struct weight_ticks){clip(v[ROUNDS / 10]), clip(v[ROUNDS / 2]), clip(v[ROUNDS * 9 / 10]), 0};
+}
+
+void weigh_startup(struct process_info *out, tare_options *options)
+{
+    struct scratch *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (w == MAP_FAILED) return;
+    tare_site site = {"", "", 0, TARE_SITE_SCOPE, (uint64_t)session.number << 32 | 1};
+    scratch_open(w, &site, options);
+    struct thread *was = self_thread;
+    struct readings r;
+    self_thread = &w->thread;
+    for (unsigned i = 0; i < ROUNDS; i++) one_round(w, &site, &r, i);
+    self_thread = was;
+    munmap(w, sizeof *w);
+    out->inside = summary(r.inside);
+    out->outside = summary(r.outside);
+    out->skipped = summary(r.skipped);
+}

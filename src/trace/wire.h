@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * wire.h - varints and strings of chunk payloads, both ways. The encoder writes into caller's memory and
+ * remembers overflow; the decoder never reads past its end and remembers failure. Neither allocates. */
+#ifndef TRACE_WIRE_H
+#define TRACE_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct enc {
+    uint8_t *p, *end;
+    bool full;
+};
+
+static inline void enc_bytes(struct enc *e, const void *bytes, size_t n)
+{
+    if (e->full || n > (size_t)(e->end - e->p)) {
+        e->full = true;
+        return;
+    }
+    memcpy(e->p, bytes, n);
+    e->p += n;
+}
+
+static inline void enc_uint(struct enc *e, uint64_t v)
+{
+    if (e->full || e->end - e->p < 10) {
+        e->full = true;
+        return;
+    }
+    while (v >= 0x80) {
+        *e->p++ = (uint8_t)(v | 0x80);
+        v >>= 7;
+    }
+    *e->p++ = (uint8_t)v;
+}
+
+static inline void enc_int(struct enc *e, int64_t v)
+{
+    enc_uint(e, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+}
+
+static inline void enc_str(struct enc *e, const char *s, size_t n)
+{
+    enc_uint(e, n);
+    enc_bytes(e, s, n);
+}
+
+struct dec {
+    const uint8_t *p, *end;
+    bool failed;
+};
+
+static inline uint64_t dec_uint(struct dec *d)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        if (d->p == d->end) break;
+        uint8_t b = *d->p++;
+        v |= (uint64_t)(b & 0x7f) << shift;
+        if (!(b & 0x80)) return v;
+    }
+    d->failed = true;
+    return 0;
+}
+
+static inline int64_t dec_int(struct dec *d)
+{
+    uint64_t v = dec_uint(d);
+    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+}
+
+static inline const uint8_t *dec_bytes(struct dec *d, size_t n)
+{
+    if (d->failed || n > (size_t)(d->end - d->p)) {
+        d->failed = true;
+        return NULL;
+    }
+    const uint8_t *at = d->p;
+    d->p += n;
+    return at;
+}
+
+static inline void dec_copy(struct dec *d, void *out, size_t n)
+{
+    const uint8_t *at = dec_bytes(d, n);
+    if (at) memcpy(out, at, n);
+}
+
+/* Length into *n, bytes as result (not NUL-terminated); NULL on failure. */
+static inline const char *dec_str(struct dec *d, size_t *n)
+{
+    uint64_t len = dec_uint(d);
+    if (len > (uint64_t)(d->end - d->p)) d->failed = true;
+    *n = d->failed ? 0 : (size_t)len;
+    return (const char *)dec_bytes(d, *n);
+}
+
+#endif
