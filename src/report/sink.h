@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * sink.h - where the bytes of a report go. A format writes into a stream; the stream hands full pieces
+ * to a sink (a file, stdout, a buf), so that an export of any length needs the same small memory.
+ * A file is written under a temporary name and appears under its own only when it is whole. */
+#ifndef REPORT_SINK_H
+#define REPORT_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/buf.h"
+
+struct sink {
+    tare_status (*write)(void *ctx, const void *bytes, size_t n, tare_error *err);
+    void *ctx;
+};
+
+struct sink sink_to_buf(struct buf *b); /* everything is kept: small results and tests */
+
+/* ---- a file ---- */
+
+struct sink_file {
+    char *path;       /* where it will be: links followed. NULL: nothing to rename */
+    char *temp;       /* where it is until then */
+    const char *name; /* as the user gave it, for messages; borrowed */
+    int fd;
+    bool borrowed; /* fd is stdout: not ours to close */
+};
+
+#define SINK_FILE_INIT              \
+    {                               \
+        NULL, NULL, NULL, -1, false \
+    }
+
+/* "-" is stdout. A path that exists and is no regular file (a pipe, a device) is written in place. */
+tare_status sink_file_open(struct sink_file *f, const char *path, tare_error *err);
+struct sink sink_to_file(struct sink_file *f);
+/* Flush to disk and put in place; on failure nothing is left. */
+tare_status sink_file_commit(struct sink_file *f, tare_error *err);
+void sink_file_close(struct sink_file *f); /* without a commit before it: removes what was written */
+
+/* ---- the stream ---- */
+
+struct stream {
+    struct sink to;
+    struct buf out;     /* writers add here, then call stream_poll() */
+    uint64_t written;   /* bytes handed to the sink */
+    tare_status status; /* sticky: after a failure nothing more is written */
+    tare_error *err;
+};
+
+#define STREAM_PIECE ((size_t)64 << 10)
+
+void stream_init(struct stream *s, struct sink to, tare_error *err);
+tare_status stream_flush(struct stream *s);
+tare_status stream_finish(struct stream *s); /* flush and release; the status of the whole stream */
+
+/* Call after each item: flushes when a piece is full. Non-zero: stop writing. */
+static inline tare_status stream_poll(struct stream *s)
+{
+    return s->out.len < STREAM_PIECE && !s->out.failed ? s->status : stream_flush(s);
+}
+
+/* Decimal digits; many times faster than buf_printf, which matters a hundred million times. */
+void stream_add_uint(struct stream *s, uint64_t v);
+void stream_add_int(struct stream *s, int64_t v);
+
+#endif

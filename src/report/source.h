@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * source.h - what a report needs to know of a trace, as a small table of functions: a trace fills it in
+ * source.c, a test fills it by hand. Borrowed: the trace outlives it. */
+#ifndef REPORT_SOURCE_H
+#define REPORT_SOURCE_H
+
+#include "trace/reader.h"
+
+struct event_source {
+    void *ctx;
+    const char *path, *id;
+    uint32_t n_sites, n_processes, n_threads;
+    bool has_events, has_tree;
+    const struct trace_loss *loss;
+    const struct trace_site *(*site)(const void *ctx, uint32_t i);
+    const struct trace_process *(*process)(const void *ctx, uint32_t i);
+    const struct trace_thread *(*thread)(const void *ctx, uint32_t i);
+    /* As trace_events(): in time order, nested, streamed; a non-zero answer of `fn` stops and is returned. */
+    tare_status (*events)(void *ctx, uint32_t thread, trace_event_fn *fn, void *fn_ctx, tare_error *err);
+};
+
+void event_source_of_trace(struct event_source *out, struct trace *t);
+
+static inline const struct trace_site *source_site(const struct event_source *s, uint32_t i)
+{
+    return s->site(s->ctx, i);
+}
+static inline const struct trace_process *source_process(const struct event_source *s, uint32_t i)
+{
+    return s->process(s->ctx, i);
+}
+static inline const struct trace_thread *source_thread(const struct event_source *s, uint32_t i)
+{
+    return s->thread(s->ctx, i);
+}
+static inline tare_status source_events(const struct event_source *s, uint32_t thread, trace_event_fn *fn,
+                                        void *fn_ctx, tare_error *err)
+{
+    return s->events(s->ctx, thread, fn, fn_ctx, err);
+}
+
+#endif

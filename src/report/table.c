@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * table.c - see table.h. A failed allocation sticks in text.failed and ends in the stream's status. */
+#include "report/table.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "report/text.h"
+
+#define TABLE_MAX_COLUMNS 16
+#define TABLE_GAP 2
+
+void table_init(struct table *t, const struct table_column *columns, uint32_t n_columns)
+{
+    *t = (struct table){.columns = columns, .n_columns = n_columns, .text = BUF_INIT};
+}
+
+void table_release(struct table *t)
+{
+    buf_release(&t->text);
+    mem_free(t->cells);
+    *t = (struct table){.text = BUF_INIT};
+}
+
+struct buf *table_cell(struct table *t)
+{
+    t->cell_start = t->text.len;
+    return &t->text;
+}
+
+void table_cell_end(struct table *t)
+{
+    if (t->n_cells == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 128;
+        struct table_cell *cells = mem_resize(t->cells, cap, sizeof *cells);
+        if (!cells) {
+            t->text.failed = 1;
+            return;
+        }
+        t->cells = cells;
+        t->cap = cap;
+    }
+    size_t len = t->text.len - t->cell_start;
+    t->cells[t->n_cells++] =
+        (struct table_cell){t->cell_start, len, text_columns(t->text.data + t->cell_start, len)};
+}
+
+static void add_blanks(struct buf *b, uint32_t n)
+{
+    static const char blanks[] = "                                ";
+    for (; n >= sizeof blanks; n -= (uint32_t)sizeof blanks - 1) buf_add(b, blanks, sizeof blanks - 1);
+    buf_add(b, blanks, n);
+}
+
+struct piece {
+    const char *text;
+    size_t len;
+    uint32_t columns;
+};
+
+static void print_cell(const struct table *t, struct buf *out, uint32_t c, uint32_t width, struct piece p)
+{
+    uint32_t pad = width > p.columns ? width - p.columns : 0;
+    bool last = c + 1 == t->n_columns, left = t->columns[c].left;
+    if (c > 0) add_blanks(out, TABLE_GAP);
+    if (!left) add_blanks(out, pad);
+    buf_add(out, p.text, p.len);
+    if (left && !last) add_blanks(out, pad);
+}
+
+static void measure(const struct table *t, uint32_t *width)
+{
+    for (uint32_t c = 0; c < t->n_columns; c++)
+        width[c] = text_columns(t->columns[c].title, strlen(t->columns[c].title));
+    for (size_t i = 0; i < t->n_cells; i++) {
+        uint32_t c = (uint32_t)(i % t->n_columns);
+        if (t->cells[i].columns > width[c]) width[c] = t->cells[i].columns;
+    }
+}
+
+void table_print(struct table *t, struct stream *s, const char *head_on, const char *head_off)
+{
+    uint32_t width[TABLE_MAX_COLUMNS];
+    if (t->text.failed || t->n_columns > TABLE_MAX_COLUMNS) {
+        s->out.failed = 1;
+        stream_flush(s);
+        return;
+    }
+    measure(t, width);
+    buf_add_str(&s->out, head_on);
+    for (uint32_t c = 0; c < t->n_columns; c++) {
+        const char *title = t->columns[c].title;
+        size_t n = strlen(title);
+        print_cell(t, &s->out, c, width[c], (struct piece){title, n, text_columns(title, n)});
+    }
+    buf_add_str(&s->out, head_off);
+    buf_add_char(&s->out, '\n');
+    for (size_t i = 0; i < t->n_cells && s->status == TARE_OK; i++) {
+        const struct table_cell *cell = &t->cells[i];
+        uint32_t c = (uint32_t)(i % t->n_columns);
+        struct piece piece = {t->text.data + cell->at, cell->len, cell->columns};
+        print_cell(t, &s->out, c, width[c], piece);
+        if (c + 1 < t->n_columns) continue;
+        buf_add_char(&s->out, '\n');
+        stream_poll(s);
+    }
+}
