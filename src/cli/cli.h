@@ -77,7 +77,7 @@ int cli_finish(struct cli *cli, int rc);
 int cli_top(struct cli *cli, int argc, char **argv);
 int cli_main(struct cli *cli, int argc, char **argv);
 
-/* pager.c: send `out`, a terminal, through `program`, a shell command. False: not started, nothing changed. */
+/* pager.c: send `out`, a terminal, through `program`, a shell command. False: not started. */
 bool pager_start(struct pager *pager, FILE *out, const char *program);
 void pager_wait(struct pager *pager);
 

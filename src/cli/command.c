@@ -7,6 +7,7 @@
 #include "cli/opt.h"
 
 const struct command command_table[] = {
+    {"doctor", cmd_doctor, CMD_PAGER, "what can be measured on this machine, what cannot and why"},
     {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},
     {"help", cmd_help, CMD_PAGER, "explain tare or one of its commands"},
     {"version", cmd_version, 0, "which tare this is and what it was built with"},

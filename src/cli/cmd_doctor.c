@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_doctor.c - `tare doctor`: what can be measured here, what cannot and why, and how quiet the machine is.
+ * Always exits 0: a machine that cannot do something is an answer, not a failure. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "core/json.h"
+#include "probe/ability.h"
+#include "probe/noise.h"
+
+enum { MAX_ABILITIES = 64 };
+
+struct host_facts {
+    struct utsname name;
+    char cpu[128];
+    long cpus;
+    double memory_gib;
+};
+
+struct examination {
+    struct host_facts host;
+    struct clock_source source;
+    struct clock_cost cost;
+    double tick_ns; /* 0: not known */
+    struct noise noise;
+    size_t n;
+    struct ability_result result[MAX_ABILITIES]; /* of the rows of ability_table, in their order */
+};
+
+/* ---- examining ------------------------------------------------------------------------------- */
+
+static void examine_host(struct host_facts *h)
+{
+    char line[512];
+    if (uname(&h->name) < 0) memset(&h->name, 0, sizeof h->name);
+    h->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    h->memory_gib = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 30);
+    snprintf(h->cpu, sizeof h->cpu, "%s CPU", h->name.machine);
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+        if (!colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(h->cpu, sizeof h->cpu, "%.120s", colon + 2);
+        break;
+    }
+    if (f) fclose(f);
+}
+
+static void on_tick(void *ctx, double share)
+{
+    progress_at(ctx, share < 0 ? 0 : (uint64_t)(share * 1000));
+}
+
+static tare_status examine(struct examination *e, bool quick, struct cli *cli)
+{
+    struct progress bar;
+    struct clock_pair first, last;
+    struct noise_options opts = {.budget = {quick ? 300000000 : 2000000000}, .tick = on_tick, .ctx = &bar};
+    opts.memory_bytes = (size_t)(quick ? 16 : 64) << 20;
+    examine_host(&e->host);
+    clock_detect(&e->source, getenv("TARE_CLOCK_FALLBACK") != NULL);
+    clock_pair_take(&first, &e->source);
+    clock_measure(&e->cost, &e->source);
+    struct ability_where here = {"", "."};
+    for (e->n = 0; ability_table[e->n].name && e->n < MAX_ABILITIES; e->n++)
+        ability_check(&ability_table[e->n], &here, &e->result[e->n]);
+    progress_begin(&bar, cli->err, &cli->err_term, "measuring noise", 1000);
+    tare_status s = noise_measure(&e->noise, &opts, &cli->error);
+    progress_end(&bar);
+    clock_pair_take(&last, &e->source);
+    e->tick_ns = e->source.tsc ? clock_tick_ns(&first, &last) : 1;
+    return s;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void heading(struct buf *out, const struct term *t, const char *text)
+{
+    buf_printf(out, "\n%s%s%s", term_style(t, TERM_BOLD), text, term_style(t, TERM_PLAIN));
+}
+
+static void text_clock(struct buf *out, const struct term *t, const struct examination *e)
+{
+    const struct clock_source *s = &e->source;
+    heading(out, t, "clock\n");
+    if (s->tsc) buf_printf(out, "  source       cycle counter%s\n", s->tscp ? "" : ", no ordered read");
+    else buf_printf(out, "  source       system clock (CLOCK_MONOTONIC_RAW): %s\n", s->why_not);
+    if (s->tsc) buf_printf(out, "  tick         %.4g ns\n", e->tick_ns);
+    buf_printf(out, "  per read     %.1f ns fast, %.1f ns ordered, %.1f ns system clock\n", e->cost.fast_ns,
+               e->cost.ordered_ns, e->cost.raw_ns);
+    buf_printf(out, "  resolution   %.1f ns\n", e->cost.resolution_ns);
+}
+
+static void percent(char *out, size_t size, double share)
+{
+    if (isnan(share)) snprintf(out, size, "unknown");
+    else snprintf(out, size, share >= 0.0995 || share == 0 ? "%.0f %%" : "%.2g %%", share * 100);
+}
+
+static void text_noise(struct buf *out, const struct term *t, const struct noise *n)
+{
+    char a[32], b[32], c[32], d[32], steal[32];
+    heading(out, t, "noise");
+    buf_printf(out, "   the same work again and again for %.1f s\n", (double)n->took.ns / 1e9);
+    buf_printf(out, "  %-8s %9s %9s %9s %9s %11s %11s\n", "", "one step", "spread", "p99/p50", "switched",
+               "A/B from", "runs from");
+    for (int i = 0; i < NOISE_KERNELS; i++) {
+        const struct noise_kernel *k = &n->kernel[i];
+        percent(a, sizeof a, k->spread);
+        percent(b, sizeof b, k->switched);
+        percent(c, sizeof c, k->resolve_ab);
+        percent(d, sizeof d, k->resolve_runs);
+        buf_printf(out, "  %-8s %6.3g ns %9s %9.2f %9s %11s %11s\n", k->name, k->step_ns, a, k->tail, b, c,
+                   d);
+    }
+    percent(steal, sizeof steal, n->steal);
+    buf_printf(out, "  stolen by the hypervisor: %s; the thread had a CPU %.0f %% of the time\n", steal,
+               n->cpu_share * 100);
+}
+
+static void text_abilities(struct buf *out, const struct term *t, const struct examination *e)
+{
+    static const struct {
+        const char *mark;
+        enum term_style style;
+    } marks[] = {{"ok", TERM_GREEN}, {"partial", TERM_YELLOW}, {"no", TERM_RED}};
+    heading(out, t, "abilities\n");
+    for (size_t i = 0; i < e->n; i++) {
+        const struct ability_result *r = &e->result[i];
+        buf_add_str(out, "  ");
+        term_cell(out, t, marks[r->answer].style, marks[r->answer].mark, 9);
+        term_cell(out, t, TERM_PLAIN, ability_table[i].name, 19);
+        term_clean(out, r->reason);
+        buf_add_char(out, '\n');
+        if (!r->remedy[0]) continue;
+        buf_printf(out, "%30s", "");
+        term_cell(out, t, TERM_DIM, "try: ", 0);
+        term_cell(out, t, TERM_DIM, r->remedy, 0);
+        buf_add_char(out, '\n');
+    }
+}
+
+static void bullet(struct buf *out, const char *text)
+{
+    buf_add_str(out, "  - ");
+    opt_wrap(out, text, 4, 4);
+    buf_add_char(out, '\n');
+}
+
+/* The judgement of the noise, in a sentence. */
+static void noise_sentence(char *out, size_t size, const struct noise *n)
+{
+    const struct noise_kernel *k = &n->kernel[NOISE_CPU];
+    char ab[32], runs[32];
+    bool crowded = n->cpu_share < 0.95 || k->switched > 0.25 || n->steal > 0.02;
+    percent(ab, sizeof ab, k->resolve_ab);
+    percent(runs, sizeof runs, k->resolve_runs);
+    snprintf(out, size,
+             "Of CPU-bound work measured for %.1f s, variants that take turns can be told apart from %s on, "
+             "separate runs from %s on at best: slower drifts did not show in this time.%s",
+             (double)n->took.ns / 1e9, ab, runs, crowded ? " The machine is busy now: measure again when it is quiet." : "");
+}
+
+static void text_meaning(struct buf *out, const struct term *t, const struct examination *e)
+{
+    char text[400];
+    heading(out, t, "what this means\n");
+    noise_sentence(text, sizeof text, &e->noise);
+    bullet(out, text);
+    snprintf(text, sizeof text,
+             "A scope needs two clock reads, %.0f ns here at least; tare weighs and subtracts that. What is "
+             "shorter takes less time than its own measurement.",
+             2 * e->cost.ordered_ns);
+    bullet(out, text);
+    for (size_t i = 0; i < e->n; i++) {
+        if (e->result[i].answer == ABILITY_YES) continue;
+        snprintf(text, sizeof text, "%s: %s", ability_table[i].name, ability_table[i].without);
+        bullet(out, text);
+    }
+}
+
+static void write_text(struct buf *out, const struct term *t, const struct examination *e)
+{
+    const struct host_facts *h = &e->host;
+    buf_printf(out, "%shost%s\n  %s, %s %s, %ld x %s, %.1f GiB\n", term_style(t, TERM_BOLD),
+               term_style(t, TERM_PLAIN), h->name.nodename, h->name.sysname, h->name.release, h->cpus, h->cpu,
+               h->memory_gib);
+    text_clock(out, t, e);
+    text_noise(out, t, &e->noise);
+    text_abilities(out, t, e);
+    text_meaning(out, t, e);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void json_clock(struct json *j, const struct examination *e)
+{
+    json_key(j, "clock");
+    json_object_begin(j);
+    json_kv_string(j, "source", e->source.tsc ? "cycle counter" : "system clock");
+    json_kv_string(j, "why_not_counter", e->source.tsc ? NULL : e->source.why_not);
+    json_kv_bool(j, "ordered_read", e->source.tscp);
+    json_kv_double(j, "tick_ns", e->tick_ns > 0 ? e->tick_ns : NAN);
+    json_kv_double(j, "read_fast_ns", e->cost.fast_ns);
+    json_kv_double(j, "read_ordered_ns", e->cost.ordered_ns);
+    json_kv_double(j, "read_system_ns", e->cost.raw_ns);
+    json_kv_double(j, "resolution_ns", e->cost.resolution_ns);
+    json_object_end(j);
+}
+
+static void json_noise(struct json *j, const struct noise *n)
+{
+    json_key(j, "noise");
+    json_object_begin(j);
+    json_kv_int(j, "took_ns", n->took.ns);
+    json_kv_double(j, "steal", n->steal);
+    json_kv_double(j, "cpu_share", n->cpu_share);
+    json_key(j, "kernels");
+    json_array_begin(j);
+    for (int i = 0; i < NOISE_KERNELS; i++) {
+        const struct noise_kernel *k = &n->kernel[i];
+        json_object_begin(j);
+        json_kv_string(j, "name", k->name);
+        json_kv_uint(j, "batches", k->batches);
+        json_kv_double(j, "batch_ns", k->batch_ns);
+        json_kv_double(j, "step_ns", k->step_ns);
+        json_kv_double(j, "spread", k->spread);
+        json_kv_double(j, "p99_over_p50", k->tail);
+        json_kv_double(j, "switched_share", k->switched);
+        json_kv_double(j, "resolves_interleaved", k->resolve_ab);
+        json_kv_double(j, "resolves_runs", k->resolve_runs);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
+static void json_abilities(struct json *j, const struct examination *e)
+{
+    json_key(j, "abilities");
+    json_array_begin(j);
+    for (size_t i = 0; i < e->n; i++) {
+        const struct ability_result *r = &e->result[i];
+        json_object_begin(j);
+        json_kv_string(j, "name", ability_table[i].name);
+        json_kv_string(j, "for", ability_table[i].use);
+        json_kv_string(j, "answer", ability_answer_name(r->answer));
+        json_kv_string(j, "reason", r->reason);
+        json_kv_string(j, "remedy", r->remedy[0] ? r->remedy : NULL);
+        json_kv_string(j, "without", r->answer == ABILITY_YES ? NULL : ability_table[i].without);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+static void write_json(struct buf *out, const struct examination *e)
+{
+    struct json j;
+    json_init(&j, out, JSON_STYLE_PRETTY);
+    json_object_begin(&j);
+    json_kv_string(&j, "schema", "tare.doctor/1");
+    json_kv_string(&j, "version", TARE_VERSION);
+    json_key(&j, "host");
+    json_object_begin(&j);
+    json_kv_string(&j, "hostname", e->host.name.nodename);
+    json_kv_string(&j, "os", e->host.name.sysname);
+    json_kv_string(&j, "kernel", e->host.name.release);
+    json_kv_string(&j, "cpu", e->host.cpu);
+    json_kv_int(&j, "cpus", e->host.cpus);
+    json_kv_uint(&j, "memory_bytes", (uint64_t)(e->host.memory_gib * (1 << 30)));
+    json_object_end(&j);
+    json_clock(&j, e);
+    json_noise(&j, &e->noise);
+    json_abilities(&j, e);
+    json_object_end(&j);
+    json_finish(&j, NULL);
+}
+
+int cmd_doctor(struct cli *cli, int argc, char **argv)
+{
+    static const struct opt_usage usage = {
+        .synopsis = "tare doctor [options]",
+        .about = "Say what can be measured on this machine, what cannot and why, and what would help: the "
+                 "clock, its cost and resolution; how noisy the machine is, and so the smallest difference "
+                 "that can be found on it; counters, sensors, limits and files. Takes about two seconds. "
+                 "Always exits with 0.",
+    };
+    bool json = false, quick = false;
+    const struct opt rows[] = {
+        OPT_JSON(&json),
+        OPT_FLAG('q', "quick", &quick, "measure noise for 0.3 s instead of 2 s"),
+        OPT_END,
+    };
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc) return rc;
+    struct examination e = {0};
+    struct buf text = BUF_INIT;
+    if (examine(&e, quick, cli) < 0) return cli_fail(cli);
+    if (json) write_json(&text, &e);
+    else write_text(&text, &cli->out_term, &e);
+    rc = cli_put(cli, &text);
+    buf_release(&text);
+    return rc;
+}

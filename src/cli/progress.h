@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * progress.h - a bar with the time left, on stderr, for work of more than a moment. Draws nothing off a
+ * terminal, at most ten times a second, and leaves no trace behind when it ends. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdio.h>
+
+#include "cli/term.h"
+#include "core/clock.h"
+
+struct progress {
+    FILE *to;
+    const struct term *term;
+    const char *what;
+    uint64_t total; /* 0: unknown, then only what is done is shown */
+    struct instant start, drawn;
+    bool visible;
+};
+
+void progress_begin(struct progress *p, FILE *to, const struct term *term, const char *what, uint64_t total);
+void progress_at(struct progress *p, uint64_t done); /* cheap enough to call often */
+void progress_end(struct progress *p);
+
+/* What is drawn, as a function of nothing else. */
+struct progress_view {
+    const char *what;
+    uint64_t done, total;
+    struct duration elapsed;
+    unsigned width;
+    bool utf8;
+};
+void progress_render(struct buf *out, const struct progress_view *v);
+
+#endif

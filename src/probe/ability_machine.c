@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ * ability_machine.c - checks of what the machine is: clocks, sensors, frequency, GPU, memory, disks. Vendor
+ * libraries are loaded at run time only, and only to ask. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "probe/ability.h"
+
+void check_cycle_clock(const struct ability_where *where, struct ability_result *out)
+{
+    struct clock_source source;
+    (void)where;
+    clock_detect(&source, false);
+    if (!source.tsc) {
+        ability_say(out, ABILITY_NO, "%s", source.why_not);
+        ability_help(out, "boot with tsc=reliable if the hardware is known to be sound");
+    } else if (!source.tscp) {
+        ability_say(out, ABILITY_PARTIAL, "invariant counter, but no ordered read (rdtscp)");
+    } else {
+        ability_say(out, ABILITY_YES, "invariant counter, trusted by the kernel");
+    }
+}
+
+/* ---- sensors --------------------------------------------------------------------------------- */
+
+void check_energy(const struct ability_where *where, struct ability_result *out)
+{
+    char text[64];
+    if (ability_read(where, "/sys/class/powercap/intel-rapl:0/energy_uj", text, sizeof text)) {
+        ability_say(out, ABILITY_YES, "powercap counts the package's energy");
+    } else if (errno == EACCES || errno == EPERM) {
+        ability_say(out, ABILITY_NO, "powercap is there, but only root may read it");
+        ability_help(out, "chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj, or run tare as root");
+    } else {
+        ability_say(out, ABILITY_NO, "no powercap: hidden by the hypervisor or not supported by the CPU");
+        ability_help(out, "measure on bare metal");
+    }
+}
+
+/* Entries of a folder that begin with `prefix`. */
+static unsigned count_entries(const struct ability_where *where, const char *folder, const char *prefix)
+{
+    char full[512];
+    unsigned n = 0;
+    snprintf(full, sizeof full, "%s%s", where->root, folder);
+    DIR *d = opendir(full);
+    for (struct dirent *e; d && (e = readdir(d));) n += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+    if (d) closedir(d);
+    return n;
+}
+
+void check_temperature(const struct ability_where *where, struct ability_result *out)
+{
+    unsigned zones = count_entries(where, "/sys/class/thermal", "thermal_zone");
+    unsigned chips = count_entries(where, "/sys/class/hwmon", "hwmon");
+    if (zones + chips) {
+        ability_say(out, ABILITY_YES, "%u thermal zones, %u sensor chips", zones, chips);
+    } else {
+        ability_say(out, ABILITY_NO, "no thermal zone and no sensor chip is visible");
+        ability_help(out, "measure on bare metal");
+    }
+}
+
+void check_governor(const struct ability_where *where, struct ability_result *out)
+{
+    char text[64];
+    if (!ability_read(where, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof text)) {
+        ability_say(out, ABILITY_NO, "no cpufreq: the frequency is decided elsewhere and not shown");
+    } else if (strcmp(text, "performance") == 0) {
+        ability_say(out, ABILITY_YES, "performance");
+    } else {
+        ability_say(out, ABILITY_PARTIAL, "governor is %s", text);
+        ability_help(out, "cpupower frequency-set -g performance");
+    }
+}
+
+void check_boost(const struct ability_where *where, struct ability_result *out)
+{
+    char text[32];
+    bool told = ability_read(where, "/sys/devices/system/cpu/intel_pstate/no_turbo", text, sizeof text);
+    bool on = told && text[0] == '0';
+    if (!told) {
+        told = ability_read(where, "/sys/devices/system/cpu/cpufreq/boost", text, sizeof text);
+        on = told && text[0] == '1';
+    }
+    if (!told) {
+        ability_say(out, ABILITY_NO, "not shown");
+    } else if (on) {
+        ability_say(out, ABILITY_PARTIAL, "boost is on: the frequency depends on how many cores work");
+        ability_help(out, "echo 0 > /sys/devices/system/cpu/cpufreq/boost (or 1 > intel_pstate/no_turbo)");
+    } else {
+        ability_say(out, ABILITY_YES, "boost is off");
+    }
+}
+
+void check_nvml(const struct ability_where *where, struct ability_result *out)
+{
+    (void)where;
+    void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!lib) {
+        ability_say(out, ABILITY_NO, "libnvidia-ml.so.1 was not found");
+        ability_help(out, "install the NVIDIA driver, if there is such a GPU");
+        return;
+    }
+    int (*init)(void), (*count)(unsigned *), (*shutdown)(void);
+    *(void **)&init = dlsym(lib, "nvmlInit_v2");
+    *(void **)&count = dlsym(lib, "nvmlDeviceGetCount_v2");
+    *(void **)&shutdown = dlsym(lib, "nvmlShutdown");
+    unsigned n = 0;
+    int rc = init && count && shutdown ? init() : -1;
+    if (rc != 0) {
+        ability_say(out, ABILITY_NO, "NVML is installed but does not start (code %d)", rc);
+        ability_help(out, "check that the kernel driver is loaded and of the same version (nvidia-smi)");
+    } else if (count(&n) != 0 || n == 0) {
+        ability_say(out, ABILITY_NO, "NVML starts but shows no GPU");
+    } else {
+        ability_say(out, ABILITY_YES, "%u GPU%s", n, n == 1 ? "" : "s");
+    }
+    if (rc == 0) shutdown();
+    dlclose(lib);
+}
+
+/* ---- memory and layout ----------------------------------------------------------------------- */
+
+void check_huge_pages(const struct ability_where *where, struct ability_result *out)
+{
+    char text[64];
+    if (!ability_read(where, "/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text)) {
+        ability_say(out, ABILITY_NO, "the kernel has no transparent huge pages");
+    } else if (strstr(text, "[always]")) {
+        ability_say(out, ABILITY_YES, "always");
+    } else if (strstr(text, "[madvise]")) {
+        ability_say(out, ABILITY_PARTIAL, "only for programs that ask (madvise)");
+        ability_help(out, "echo always > /sys/kernel/mm/transparent_hugepage/enabled");
+    } else {
+        ability_say(out, ABILITY_NO, "switched off");
+        ability_help(out, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+    }
+}
+
+void check_layout(const struct ability_where *where, struct ability_result *out)
+{
+    char text[32];
+    ability_read(where, "/proc/sys/kernel/randomize_va_space", text, sizeof text);
+    int now = personality(0xffffffff);
+    bool can = now >= 0 && personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0;
+    if (now >= 0) personality((unsigned long)now);
+    if (text[0] == '0' || (now >= 0 && (now & ADDR_NO_RANDOMIZE))) {
+        ability_say(out, ABILITY_YES, "not randomised");
+    } else if (can) {
+        ability_say(out, ABILITY_YES, "randomised, and can be switched off for a program");
+    } else {
+        ability_say(out, ABILITY_PARTIAL, "randomised, and the system does not let us switch it off");
+        ability_help(out, "in a container, allow the personality call");
+    }
+}
+
+static bool hypervisor_flag(const struct ability_where *where)
+{
+    char full[512], line[8192];
+    bool found = false;
+    snprintf(full, sizeof full, "%s/proc/cpuinfo", where->root);
+    FILE *f = fopen(full, "re");
+    while (f && !found && fgets(line, sizeof line, f))
+        found = strncmp(line, "flags", 5) == 0 && strstr(line, " hypervisor");
+    if (f) fclose(f);
+    return found;
+}
+
+void check_bare_metal(const struct ability_where *where, struct ability_result *out)
+{
+    char product[80], type[64];
+    bool named = ability_read(where, "/sys/class/dmi/id/product_name", product, sizeof product) && product[0];
+    if (ability_read(where, "/sys/hypervisor/type", type, sizeof type) || hypervisor_flag(where)) {
+        ability_say(out, ABILITY_NO, "virtual machine%s%s%s", named ? " (" : "", named ? product : "",
+                    named ? ")" : "");
+    } else {
+        ability_say(out, ABILITY_YES, "no sign of a hypervisor");
+    }
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+struct fs_kind {
+    long magic;
+    const char *name;
+    bool local; /* a shared mapping reaches the file even when the program is killed, at memory speed */
+};
+
+static const struct fs_kind fs_kinds[] = {
+    {EXT4_SUPER_MAGIC, "ext4", true},  {XFS_SUPER_MAGIC, "xfs", true},
+    {BTRFS_SUPER_MAGIC, "btrfs", true}, {TMPFS_MAGIC, "tmpfs", true},
+    {OVERLAYFS_SUPER_MAGIC, "overlay", true}, {F2FS_SUPER_MAGIC, "f2fs", true},
+    {0x2fc12fc1, "zfs", true},         {NFS_SUPER_MAGIC, "nfs", false},
+    {0xfe534d42, "smb", false}, {FUSE_SUPER_MAGIC, "fuse", false},
+    {V9FS_MAGIC, "9p", false},         {0, "unknown", true},
+};
+
+static const struct fs_kind *fs_of(const char *dir)
+{
+    struct statfs fs;
+    const struct fs_kind *k = fs_kinds;
+    if (statfs(dir, &fs) < 0) fs.f_type = 0;
+    while (k->magic && (k->magic & 0xffffffff) != ((long)fs.f_type & 0xffffffff)) k++;
+    return k;
+}
+
+/* 0, or errno with *what naming the step that failed. */
+static int try_mapping(int fd, const char **what)
+{
+    enum { SIZE = 1 << 20 };
+    *what = "fallocate";
+    int error = posix_fallocate(fd, 0, SIZE);
+    if (error) return error;
+    *what = "mmap";
+    char *p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) return errno;
+    memcpy(p + SIZE - 4, "tare", 4);
+    munmap(p, SIZE);
+    char back[4];
+    *what = "reading back what was mapped";
+    return pread(fd, back, 4, SIZE - 4) == 4 && memcmp(back, "tare", 4) == 0 ? 0 : EIO;
+}
+
+void check_trace_file(const struct ability_where *where, struct ability_result *out)
+{
+    char path[512];
+    const char *what = "creating a file";
+    snprintf(path, sizeof path, "%s/.tare-doctor-XXXXXX", where->dir);
+    int fd = mkostemp(path, O_CLOEXEC);
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        unlink(path);
+        error = try_mapping(fd, &what);
+        close(fd);
+    }
+    const struct fs_kind *fs = fs_of(where->dir);
+    if (error) {
+        ability_say(out, ABILITY_NO, "%s: %s in this folder (%s)", what, strerror(error), fs->name);
+        ability_help(out, "write traces to a local disk: TARE_TRACE=/tmp/app.tare");
+    } else if (!fs->local) {
+        ability_say(out, ABILITY_PARTIAL, "works here, but over %s: slow, and less safe", fs->name);
+        ability_help(out, "write traces to a local disk: TARE_TRACE=/tmp/app.tare");
+    } else {
+        ability_say(out, ABILITY_YES, "fallocate and shared mapping work in this folder");
+    }
+}
+
+void check_file_system(const struct ability_where *where, struct ability_result *out)
+{
+    struct statvfs v;
+    if (statvfs(where->dir, &v) < 0) {
+        ability_say(out, ABILITY_NO, "statvfs: %s", strerror(errno));
+        return;
+    }
+    double free_gib = (double)v.f_bavail * (double)v.f_frsize / (1 << 30);
+    bool little = free_gib < 2;
+    ability_say(out, little ? ABILITY_PARTIAL : ABILITY_YES, "%s, %.3g GiB free in this folder",
+                fs_of(where->dir)->name, free_gib);
+    if (little) ability_help(out, "free some space, or write elsewhere (--output-dir, TARE_TRACE)");
+}
