@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ * case.h - one case of a run: a configuration of the subject and everything measured of it. Data only, the
+ * rules of document.h apply. */
+#ifndef RUN_CASE_H
+#define RUN_CASE_H
+
+#include "run/value.h"
+
+/* Base-2 exponential buckets: bucket i counts values in (b^(offset+i), b^(offset+i+1)], b = 2^(2^-scale). */
+struct run_histogram {
+    bool known;
+    int64_t scale, offset;
+    uint64_t zero; /* values equal to 0 */
+    uint64_t *counts;
+    size_t n_counts;
+};
+
+struct run_latency {
+    bool known;
+    struct known_u64 mean, stddev, min, max; /* ns */
+    struct run_time p50, p90, p95, p99, p999;
+    struct run_histogram histogram;
+};
+
+struct run_samples { /* single latencies in the order they were taken */
+    bool known;
+    const char *kept; /* which: "all", "first", "random" */
+    size_t cap;       /* the recorder kept at most so many */
+    uint64_t *ns;
+    size_t n;
+};
+
+struct run_throughput {
+    struct run_estimate rate;
+    const char *unit; /* "texts/s" */
+};
+
+struct run_memory {
+    bool known;
+    struct known_u64 rss_before, rss_peak, rss_mean;
+    struct known_i64 delta, per_unit;
+    struct known_u64 minor_faults, major_faults;
+    struct run_map arena; /* the runtime's own allocator statistics, bytes */
+    struct known_f64 fragmentation;
+};
+
+struct run_cpu {
+    bool known;
+    struct known_f64 utilization; /* 1 is one processor fully busy */
+    struct known_u64 user_ns, system_ns, voluntary_switches, involuntary_switches, throttled_ns;
+    struct known_f64 steal; /* share of time the hypervisor took, 0 to 1 */
+};
+
+struct run_io {
+    bool known;
+    struct known_u64 read_bytes, write_bytes, read_ops, write_ops, net_rx_bytes, net_tx_bytes;
+};
+
+struct run_gpu_device {
+    struct known_u64 index;
+    const char *name;
+    struct known_f64 utilization, memory_utilization; /* shares, 0 to 1 */
+    struct known_u64 memory_before, memory_peak;
+    struct known_f64 power_w, temperature_c, clock_mhz;
+    struct known_u64 throttled_ns;
+};
+
+struct run_gpu {
+    bool known;
+    struct known_u64 kernel_ns, copy_ns, copy_bytes;
+    RUN_LIST_OF(struct run_gpu_device) devices;
+};
+
+struct run_energy {
+    bool known;
+    struct known_f64 joules, per_unit;
+    const char *method; /* "powercap", "nvml", "estimated", "absent" */
+    const char *why;
+};
+
+struct run_accuracy {
+    struct run_estimate score;
+    const char *metric, *dataset;
+    struct known_u64 examples;
+    struct known_f64 baseline;
+};
+
+struct run_layer {
+    const char *name, *op;
+    struct known_u64 calls, total_ns;
+    struct known_f64 share; /* of the profiled pass */
+    struct known_u64 flops, bytes;
+};
+
+struct run_self {
+    bool known;
+    struct known_u64 ns_per_run;
+    struct known_f64 share; /* of the mean latency */
+};
+
+struct run_case {
+    const char *name;
+    struct run_map params;
+    struct known_u64 samples, warmup_runs;
+    const char *unit;
+    struct known_u64 units_per_run;
+    struct known_f64 confidence; /* of every interval in this case: 0.95 */
+    struct known_u64 load_ns, first_run_ns;
+    struct run_latency latency_ns;
+    struct run_samples samples_raw;
+    struct run_throughput throughput;
+    struct run_memory memory;
+    struct run_cpu cpu;
+    struct run_io io;
+    struct run_gpu gpu;
+    struct run_energy energy;
+    struct run_accuracy accuracy;
+    RUN_LIST_OF(struct run_layer) layers; /* empty: null */
+    struct run_self self;
+    struct run_map unknown;
+};
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * run.c - see run.h: making and filling in a document. */
+#include "run/run.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/ulid.h"
+
+#ifndef TARE_COMMIT
+#define TARE_COMMIT ""
+#endif
+
+static const char *utc_text(struct arena *a, uint64_t unix_ns)
+{
+    char day[32];
+    struct tm tm;
+    time_t seconds = (time_t)(unix_ns / 1000000000u);
+    if (!gmtime_r(&seconds, &tm) || strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0) return NULL;
+    return arena_printf(a, "%s.%03uZ", day, (unsigned)(unix_ns / 1000000u % 1000u));
+}
+
+tare_status run_init(struct run *r, const char *kind, tare_error *err)
+{
+    char id[ULID_SIZE];
+    tare_status s = ulid_new(id, err);
+    if (s < 0) return s;
+    struct run fresh = {.arena = ARENA_INIT};
+    fresh.id = arena_str(&fresh.arena, id);
+    fresh.kind = arena_str(&fresh.arena, kind);
+    fresh.created = utc_text(&fresh.arena, clock_unix_ns());
+    fresh.tool.version = TARE_VERSION;
+    fresh.tool.commit = TARE_COMMIT[0] ? TARE_COMMIT : NULL;
+    if (fresh.arena.failed || !fresh.created) {
+        arena_release(&fresh.arena);
+        return error_set(err, TARE_NOMEM, "out of memory for a new run");
+    }
+    *r = fresh;
+    return TARE_OK;
+}
+
+void run_release(struct run *r)
+{
+    arena_release(&r->arena);
+    memset(r, 0, sizeof *r);
+}
+
+/* A zeroed item of `size` bytes, and the list's pointers moved if they had to; n stays the caller's. */
+static void *add_item(struct run *r, void ***at, size_t n, size_t size)
+{
+    void *item = arena_new(&r->arena, 1, size);
+    void **grown = item ? arena_grow(&r->arena, *at, n, sizeof *grown) : NULL;
+    if (!grown) return NULL;
+    grown[n] = item;
+    *at = grown;
+    return item;
+}
+
+/* The lists have typed pointers; only here are they seen as void **, through a copy. */
+#define ADD(run, list)                                                                             \
+    __extension__({                                                                                \
+        void **at_ = (void **)(list)->at;                                                          \
+        void *item_ = add_item(run, &at_, (list)->n, sizeof **(list)->at);                         \
+        if (item_) {                                                                               \
+            (list)->at = (__typeof__((list)->at))at_;                                              \
+            (list)->n++;                                                                           \
+        }                                                                                          \
+        item_;                                                                                     \
+    })
+
+struct run_case *run_add_case(struct run *r, const char *name)
+{
+    struct run_case *c = ADD(r, &r->cases);
+    if (c) c->name = arena_str(&r->arena, name);
+    return c;
+}
+
+struct run_finding *run_add_finding(struct run *r, const char *id, const char *severity)
+{
+    struct run_finding *f = ADD(r, &r->findings);
+    if (!f) return NULL;
+    f->id = arena_str(&r->arena, id);
+    f->severity = arena_str(&r->arena, severity);
+    return f;
+}
+
+struct run_target *run_add_target(struct run *r, const char *metric, const char *op, double value)
+{
+    struct run_target *t = ADD(r, &r->targets);
+    if (!t) return NULL;
+    t->metric = arena_str(&r->arena, metric);
+    t->op = arena_str(&r->arena, op);
+    t->value = value;
+    return t;
+}
+
+struct run_host_gpu *run_add_host_gpu(struct run *r)
+{
+    return ADD(r, &r->host.gpus);
+}
+
+struct run_gpu_device *run_add_gpu_device(struct run *r, struct run_case *c)
+{
+    return ADD(r, &c->gpu.devices);
+}
+
+struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *name)
+{
+    struct run_layer *l = ADD(r, &c->layers);
+    if (l) l->name = arena_str(&r->arena, name);
+    return l;
+}
+
+void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept)
+{
+    struct run_samples *raw = &c->samples_raw;
+    if (raw->cap == 0 || raw->cap > RUN_SAMPLES_MAX) raw->cap = RUN_SAMPLES_MAX;
+    if (n > raw->cap) n = raw->cap;
+    uint64_t *copy = arena_new(&r->arena, n, sizeof *copy);
+    if (!copy) return;
+    if (n) memcpy(copy, ns, n * sizeof *copy);
+    raw->ns = copy;
+    raw->n = n;
+    raw->kept = arena_str(&r->arena, kept);
+    raw->known = true;
+}
+
+void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h)
+{
+    struct run_histogram *to = &c->latency_ns.histogram;
+    uint64_t *copy = arena_new(&r->arena, h->n_counts, sizeof *copy);
+    if (!copy) return;
+    if (h->n_counts) memcpy(copy, h->counts, h->n_counts * sizeof *copy);
+    *to = (struct run_histogram){true, HIST_SCALE, h->first, h->zeros, copy, h->n_counts};
+}
+
+void run_unknown(struct run *r, struct run_map *unknown, const char *path, const char *format, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    run_map_text(&r->arena, unknown, path, text);
+}
+
+/* ---- fingerprint ---- */
+
+static uint64_t fnv(uint64_t hash, const char *text)
+{
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return (hash ^ '\n') * UINT64_C(0x100000001b3);
+}
+
+static uint64_t fnv_number(uint64_t hash, bool known, double v)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.0f", v * 1000); /* thousandths: no decimal point, whatever the locale */
+    return fnv(hash, known ? text : "?");
+}
+
+/* Memory counts in whole GiB, because what the kernel keeps for itself varies from boot to boot. */
+void run_host_fingerprint(const struct run_host *h, char out[RUN_FINGERPRINT_SIZE])
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t gib = (h->memory_bytes.v >> 30) + ((h->memory_bytes.v & ((UINT64_C(1) << 30) - 1)) != 0);
+    hash = fnv(hash, h->arch ? h->arch : "?");
+    hash = fnv(hash, h->cpu.model ? h->cpu.model : "?");
+    hash = fnv(hash, h->governor ? h->governor : "?");
+    hash = fnv_number(hash, h->cpu.cores.known, (double)h->cpu.cores.v);
+    hash = fnv_number(hash, h->cpu.usable.known, h->cpu.usable.v);
+    hash = fnv_number(hash, h->memory_bytes.known, (double)gib);
+    hash = fnv_number(hash, h->is_virtual.known, h->is_virtual.v);
+    hash = fnv_number(hash, h->cgroup.memory_limit_bytes.known, (double)h->cgroup.memory_limit_bytes.v);
+    for (size_t i = 0; i < h->gpus.n; i++) hash = fnv(hash, h->gpus.at[i]->name ? h->gpus.at[i]->name : "?");
+    snprintf(out, RUN_FINGERPRINT_SIZE, "h1-%016" PRIx64, hash);
+}

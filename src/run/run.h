@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * run.h - data model 1: the run document `tare.run/1`, the record of one measurement. Probes, subjects and
+ * the harness fill it in; analysis, reports and the store walk it. docs/run-document.md says what each
+ * field means. This module knows no instrument and judges nothing.
+ *
+ *     struct run run;
+ *     if (run_init(&run, "bench", err) < 0) return err->status;
+ *     run.subject.name = arena_str(&run.arena, "minilm-l6");
+ *     struct run_case *c = run_add_case(&run, "batch=16");
+ *     if (c) c->load_ns = known_u64(load.ns);
+ *     s = run_save(&run, "tare-results", path, sizeof path, err);
+ *     run_release(&run);
+ *
+ * All memory a document points to is its arena's; strings may also be literals. What was not measured is
+ * left unknown (all zero); `unknown` gives the reason by path: run_unknown(&run, &c->unknown, "gpu", ..). */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include "core/buf.h"
+#include "core/hist.h"
+#include "run/document.h"
+
+#define RUN_SCHEMA "tare.run/1"
+#define RUN_SAMPLES_MAX ((size_t)1 << 20)     /* raw samples of one case */
+#define RUN_SAMPLES_ALL_MAX ((size_t)1 << 23) /* raw samples of one document */
+#define RUN_BYTES_MAX ((size_t)64 << 20)      /* text of a document */
+#define RUN_LIST_MAX 65536                    /* cases, findings, layers of a case, .. */
+#define RUN_BUCKETS_MAX 16384                 /* of a histogram */
+
+/* ---- filling in ---- */
+
+/* Empty but for id, kind, created (now) and tool. run_release() takes a zeroed struct too. */
+tare_status run_init(struct run *r, const char *kind, tare_error *err);
+void run_release(struct run *r);
+
+/* A new zeroed item at the end of its list; NULL when memory ran out (run_write will say so). */
+struct run_case *run_add_case(struct run *r, const char *name);
+struct run_finding *run_add_finding(struct run *r, const char *id, const char *severity);
+struct run_target *run_add_target(struct run *r, const char *metric, const char *op, double value);
+struct run_host_gpu *run_add_host_gpu(struct run *r);
+struct run_gpu_device *run_add_gpu_device(struct run *r, struct run_case *c);
+struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *name);
+
+/* Copy the first n latencies in, at most c->samples_raw.cap of them (0: RUN_SAMPLES_MAX, the most there can
+ * be); `kept` says which of all samples they are: "all", "first", "random". */
+void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept);
+
+/* Copy the histogram of the case's latencies in. */
+void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h);
+
+/* Record why the quantity at `path`, relative to the object that holds `unknown`, is null. */
+void run_unknown(struct run *r, struct run_map *unknown, const char *path, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Hash of what decides whether two hosts' numbers compare: "h1-0123456789abcdef". */
+#define RUN_FINGERPRINT_SIZE 20
+void run_host_fingerprint(const struct run_host *h, char out[RUN_FINGERPRINT_SIZE]);
+
+/* ---- text and files ---- */
+
+/* Append the document as JSON text. TARE_INVALID, with the path of the field, when a value may not stand in
+ * a document (NaN, above INT64_MAX, lo above hi, ..): what is written can always be read back. */
+tare_status run_write(const struct run *r, struct buf *out, tare_error *err);
+
+/* Paths of all null quantities for which neither they nor a part around them has a reason, one per line. */
+tare_status run_unexplained(const struct run *r, struct buf *out, tare_error *err);
+
+/* Read a document; `name` is what errors call it. Every field is checked. On success the caller owns *r and
+ * releases it. Unknown fields are ignored where a newer minor version may add some. */
+tare_status run_read(struct run *r, const char *name, const void *bytes, size_t len, tare_error *err);
+tare_status run_load(struct run *r, const char *path, tare_error *err);
+
+/* Write DIR/<kind>_<subject>_<YYYYMMDD-HHMMSS>.json, making DIR, never half a file, never over another
+ * (-2, -3, ... are tried). The path goes to `path` unless NULL. */
+tare_status run_save(const struct run *r, const char *dir, char *path, size_t size, tare_error *err);
+
+#endif

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT
+ * run_read.c - a run document from JSON text that may be hostile: every field is checked by the rows of
+ * fields.c, and every refusal names the file, the place and the cause. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "run/fields.h"
+#include "run/path.h"
+#include "run/run.h"
+#include "run/samples.h"
+
+struct reading {
+    const char *name;
+    struct arena *arena;
+    size_t n_samples; /* raw samples so far */
+    tare_error *err;
+};
+
+static tare_status read_object(struct reading *in, const struct run_type *t, json_t *v, void *obj,
+                               const struct path *at);
+
+__attribute__((format(printf, 3, 4))) static tare_status fault(struct reading *in, const struct path *at,
+                                                               const char *format, ...)
+{
+    char where[256], cause[256];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(cause, sizeof cause, format, ap);
+    va_end(ap);
+    path_text(at, where, sizeof where);
+    return error_set(in->err, TARE_FORMAT, "%s: %s%s%s", in->name, where, *where ? ": " : "", cause);
+}
+
+static tare_status no_memory(struct reading *in)
+{
+    return error_set(in->err, TARE_NOMEM, "%s: out of memory", in->name);
+}
+
+static const char *kind_of(const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL: return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE: return "a boolean";
+    case JSON_NULL: return "null";
+    }
+    return "something else";
+}
+
+static tare_status expected(struct reading *in, const struct path *at, const char *what, const json_t *v)
+{
+    return fault(in, at, "expected %s, got %s", what, kind_of(v));
+}
+
+/* ---- single values ---- */
+
+static tare_status read_string(struct reading *in, const struct run_field *f, json_t *v, const char **out,
+                               const struct path *at)
+{
+    if (!json_is_string(v)) return expected(in, at, "a string", v);
+    const char *s = json_string_value(v);
+    if (f->rule && !f->rule->ok(s)) return fault(in, at, "expected %s, got \"%.40s\"", f->rule->expect, s);
+    *out = arena_str(in->arena, s);
+    return *out ? TARE_OK : no_memory(in);
+}
+
+/* As in JSON Schema, 5.0 and 5e0 are integers. */
+static tare_status read_integer(struct reading *in, json_t *v, int64_t *out, const struct path *at)
+{
+    if (!json_is_number(v)) return expected(in, at, "a number", v);
+    if (json_is_integer(v)) {
+        *out = json_integer_value(v);
+        return TARE_OK;
+    }
+    double d = json_real_value(v);
+    if (d != floor(d)) return fault(in, at, "expected an integer, got a fraction");
+    if (d >= 0x1p63 || d < -0x1p63) return fault(in, at, "does not fit 64 bits");
+    *out = (int64_t)d;
+    return TARE_OK;
+}
+
+static tare_status read_count(struct reading *in, json_t *v, uint64_t *out, const struct path *at)
+{
+    int64_t i;
+    tare_status s = read_integer(in, v, &i, at);
+    if (s < 0) return s;
+    if (i < 0) return fault(in, at, "must not be negative");
+    *out = (uint64_t)i;
+    return TARE_OK;
+}
+
+static tare_status read_u64(struct reading *in, const struct run_field *f, json_t *v, void *p,
+                            const struct path *at)
+{
+    struct known_u64 *u = p;
+    if (f->flags & FIELD_PLAIN) return read_count(in, v, p, at);
+    tare_status s = read_count(in, v, &u->v, at);
+    u->known = s == TARE_OK;
+    return s;
+}
+
+static tare_status read_i64(struct reading *in, const struct run_field *f, json_t *v, void *p,
+                            const struct path *at)
+{
+    struct known_i64 *i = p;
+    if (f->flags & FIELD_PLAIN) return read_integer(in, v, p, at);
+    tare_status s = read_integer(in, v, &i->v, at);
+    i->known = s == TARE_OK;
+    return s;
+}
+
+static tare_status read_f64(struct reading *in, const struct run_field *f, json_t *v, void *p,
+                            const struct path *at)
+{
+    if (!json_is_number(v)) return expected(in, at, "a number", v);
+    double d = json_number_value(v);
+    const char *cause = field_number_fault(f, d);
+    if (cause) return fault(in, at, "%s", cause);
+    if (f->flags & FIELD_PLAIN) {
+        *(double *)p = d;
+    } else {
+        *(struct known_f64 *)p = known_f64(d);
+    }
+    return TARE_OK;
+}
+
+/* ---- free-form maps ---- */
+
+static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
+                            int left);
+
+static tare_status read_list_value(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
+                                   int left);
+
+static tare_status read_value(struct reading *in, json_t *v, struct run_value *out, const struct path *at,
+                              int left)
+{
+    switch (json_typeof(v)) {
+    case JSON_NULL: out->kind = RUN_NULL; return TARE_OK;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        out->kind = RUN_BOOL;
+        out->yes = json_is_true(v);
+        return TARE_OK;
+    case JSON_INTEGER:
+        out->kind = RUN_INT;
+        out->i = json_integer_value(v);
+        return TARE_OK;
+    case JSON_REAL:
+        out->kind = RUN_REAL;
+        out->d = json_real_value(v);
+        return TARE_OK;
+    case JSON_STRING:
+        out->kind = RUN_TEXT;
+        out->s = arena_str(in->arena, json_string_value(v));
+        return out->s ? TARE_OK : no_memory(in);
+    case JSON_ARRAY: out->kind = RUN_LIST; return read_list_value(in, v, &out->items, at, left);
+    case JSON_OBJECT: out->kind = RUN_MAP; return read_map(in, v, &out->items, at, left);
+    }
+    return fault(in, at, "value of no known kind");
+}
+
+static tare_status read_list_value(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
+                                   int left)
+{
+    if (left == 0) return fault(in, at, "nested too deeply");
+    out->n = json_array_size(v);
+    out->at = arena_new(in->arena, out->n, sizeof *out->at);
+    if (!out->at) return no_memory(in);
+    for (size_t i = 0; i < out->n; i++) {
+        struct path here = {at, NULL, i};
+        tare_status s = read_value(in, json_array_get(v, i), &out->at[i].value, &here, left - 1);
+        if (s < 0) return s;
+    }
+    return TARE_OK;
+}
+
+/* Not through run_map_set(): the parser has refused doubled keys already, and a search per key is slow. */
+static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
+                            int left)
+{
+    const char *key;
+    json_t *item;
+    size_t i = 0;
+    if (left == 0) return fault(in, at, "nested too deeply");
+    out->n = json_object_size(v);
+    out->at = arena_new(in->arena, out->n, sizeof *out->at);
+    if (!out->at) return no_memory(in);
+    json_object_foreach(v, key, item)
+    {
+        struct run_entry *e = &out->at[i++];
+        struct path here = {at, key, 0};
+        if (!field_key_ok(key))
+            return fault(in, at, "a key is not 1 to %d characters of printable ASCII", RUN_KEY_MAX);
+        if (!(e->key = arena_str(in->arena, key))) return no_memory(in);
+        tare_status s = read_value(in, item, &e->value, &here, left - 1);
+        if (s < 0) return s;
+    }
+    return TARE_OK;
+}
+
+static tare_status read_map_field(struct reading *in, const struct run_field *f, json_t *v,
+                                  struct run_map *out, const struct path *at)
+{
+    if (!json_is_object(v)) return expected(in, at, "an object", v);
+    tare_status s = read_map(in, v, out, at, RUN_MAP_DEPTH + 1);
+    if (s < 0 || f->kind == FIELD_MAP) return s;
+    for (size_t i = 0; i < out->n; i++) {
+        struct path here = {at, out->at[i].key, 0};
+        if (out->at[i].value.kind != RUN_TEXT) return fault(in, &here, "expected a string");
+    }
+    return TARE_OK;
+}
+
+/* ---- counts and samples ---- */
+
+static tare_status read_counts(struct reading *in, json_t *v, void *p, const struct path *at)
+{
+    if (!json_is_array(v)) return expected(in, at, "an array", v);
+    size_t n = json_array_size(v);
+    if (n > RUN_BUCKETS_MAX) return fault(in, at, "%zu buckets, at most %d are allowed", n, RUN_BUCKETS_MAX);
+    uint64_t *counts = arena_new(in->arena, n, sizeof *counts);
+    if (!counts) return no_memory(in);
+    for (size_t i = 0; i < n; i++) {
+        struct path here = {at, NULL, i};
+        tare_status s = read_count(in, json_array_get(v, i), &counts[i], &here);
+        if (s < 0) return s;
+    }
+    memcpy(p, &counts, sizeof counts);
+    memcpy((char *)p + sizeof counts, &n, sizeof n);
+    return TARE_OK;
+}
+
+/* The text form of struct run_samples, read by rows of its own before it is unpacked. */
+struct packed {
+    const char *codec, *kept, *data;
+    uint64_t cap, count;
+};
+
+static bool is_codec(const char *s)
+{
+    return strcmp(s, SAMPLES_CODEC) == 0;
+}
+
+static const char *check_packed(const void *p)
+{
+    const struct packed *k = p;
+    if (k->cap > RUN_SAMPLES_MAX) return "cap is above 1048576";
+    if (k->count > k->cap) return "count is above cap";
+    return NULL;
+}
+
+static const struct run_rule codec_rule = {"the codec " SAMPLES_CODEC, is_codec};
+static const struct run_field packed_rows[] = {
+    {"codec", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, codec), NULL, &codec_rule},
+    {"kept", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, kept), NULL, &field_word},
+    {"cap", FIELD_U64, FIELD_REQUIRED | FIELD_PLAIN, offsetof(struct packed, cap), NULL, NULL},
+    {"count", FIELD_U64, FIELD_REQUIRED | FIELD_PLAIN, offsetof(struct packed, count), NULL, NULL},
+    {"data", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, data), NULL, NULL},
+};
+static const struct run_type packed_type = {packed_rows, 5, sizeof(struct packed), true, check_packed};
+
+static tare_status read_samples(struct reading *in, json_t *v, struct run_samples *raw, const struct path *at)
+{
+    struct packed k = {0};
+    struct path data = {at, "data", 0};
+    tare_error cause = TARE_ERROR_INIT;
+    if (!json_is_object(v)) return expected(in, at, "an object", v);
+    tare_status s = read_object(in, &packed_type, v, &k, at);
+    if (s < 0) return s;
+    in->n_samples += k.count;
+    if (in->n_samples > RUN_SAMPLES_ALL_MAX) return fault(in, at, "too many samples in one document");
+    s = samples_decode(in->arena, k.data, k.count, &raw->ns, &cause);
+    if (s == TARE_NOMEM) return no_memory(in);
+    if (s < 0) return fault(in, &data, "%s", cause.text);
+    raw->kept = k.kept;
+    raw->cap = k.cap;
+    raw->n = k.count;
+    raw->known = true;
+    return TARE_OK;
+}
+
+/* ---- objects and lists ---- */
+
+static tare_status read_list(struct reading *in, const struct run_field *f, json_t *v, void *p,
+                             const struct path *at)
+{
+    if (!json_is_array(v)) return expected(in, at, "an array", v);
+    size_t n = json_array_size(v);
+    if (n > RUN_LIST_MAX) return fault(in, at, "%zu items, at most %d are allowed", n, RUN_LIST_MAX);
+    void **items = NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct path here = {at, NULL, i};
+        json_t *item = json_array_get(v, i);
+        if (!json_is_object(item)) return expected(in, &here, "an object", item);
+        if (!(items = arena_grow(in->arena, items, i, sizeof *items))) return no_memory(in);
+        if (!(items[i] = arena_new(in->arena, 1, f->type->size))) return no_memory(in);
+        tare_status s = read_object(in, f->type, item, items[i], &here);
+        if (s < 0) return s;
+    }
+    memcpy(p, &items, sizeof items);
+    memcpy((char *)p + sizeof items, &n, sizeof n);
+    return TARE_OK;
+}
+
+static tare_status read_sub(struct reading *in, const struct run_field *f, json_t *v, void *p,
+                            const struct path *at)
+{
+    if (!json_is_object(v)) return expected(in, at, "an object", v);
+    if (!(f->flags & FIELD_REQUIRED)) *(bool *)p = true;
+    return read_object(in, f->type, v, p, at);
+}
+
+static tare_status read_field(struct reading *in, const struct run_field *f, json_t *v, void *p,
+                              const struct path *at)
+{
+    switch (f->kind) {
+    case FIELD_STRING: return read_string(in, f, v, p, at);
+    case FIELD_U64: return read_u64(in, f, v, p, at);
+    case FIELD_I64: return read_i64(in, f, v, p, at);
+    case FIELD_F64: return read_f64(in, f, v, p, at);
+    case FIELD_BOOL:
+        if (!json_is_boolean(v)) return expected(in, at, "a boolean", v);
+        *(struct known_bool *)p = known_bool(json_is_true(v));
+        return TARE_OK;
+    case FIELD_OBJECT: return read_sub(in, f, v, p, at);
+    case FIELD_LIST: return read_list(in, f, v, p, at);
+    case FIELD_MAP:
+    case FIELD_REASONS: return read_map_field(in, f, v, p, at);
+    case FIELD_COUNTS: return read_counts(in, v, p, at);
+    case FIELD_SAMPLES: return read_samples(in, v, p, at);
+    }
+    return fault(in, at, "field of no known kind");
+}
+
+static tare_status refuse_strangers(struct reading *in, const struct run_type *t, json_t *v,
+                                    const struct path *at)
+{
+    const char *key;
+    json_t *item;
+    json_object_foreach(v, key, item)
+    {
+        (void)item;
+        if (!field_find(t, key)) return fault(in, at, "unknown field \"%.40s\"", key);
+    }
+    return TARE_OK;
+}
+
+/* `obj` is zeroed. Absent and null are the same: unknown. */
+static tare_status read_object(struct reading *in, const struct run_type *t, json_t *v, void *obj,
+                               const struct path *at)
+{
+    tare_status s = t->closed ? refuse_strangers(in, t, v, at) : TARE_OK;
+    for (size_t i = 0; i < t->n_fields && s == TARE_OK; i++) {
+        const struct run_field *f = &t->fields[i];
+        struct path here = {at, f->key, 0};
+        json_t *item = json_object_get(v, f->key);
+        bool map = f->kind == FIELD_MAP || f->kind == FIELD_REASONS; /* empty, never null */
+        if (!item && (f->flags & FIELD_REQUIRED)) return fault(in, &here, "missing");
+        if (!item || (json_is_null(item) && !map && !(f->flags & FIELD_REQUIRED))) continue;
+        s = read_field(in, f, item, (char *)obj + f->offset, &here);
+    }
+    if (s < 0) return s;
+    const char *cause = t->check ? t->check(obj) : NULL;
+    return cause ? fault(in, at, "%s", cause) : TARE_OK;
+}
+
+/* ---- the whole ---- */
+
+/* "tare.run/1", or a newer minor version of it, "tare.run/1.3". */
+static tare_status check_schema(struct reading *in, json_t *root)
+{
+    static const char stem[] = "tare.run/";
+    json_t *v = json_object_get(root, "schema");
+    const char *s = v ? json_string_value(v) : NULL;
+    if (!v) return error_set(in->err, TARE_FORMAT, "%s: schema: missing; not a run document", in->name);
+    if (!s) return error_set(in->err, TARE_FORMAT, "%s: schema: expected a string", in->name);
+    if (strncmp(s, RUN_SCHEMA, sizeof RUN_SCHEMA - 1) == 0) {
+        const char *minor = s + sizeof RUN_SCHEMA - 1;
+        size_t digits = *minor == '.' ? strspn(minor + 1, "0123456789") : 0;
+        if (*minor == 0 || (digits && minor[1 + digits] == 0)) return TARE_OK;
+    }
+    if (strncmp(s, stem, sizeof stem - 1) == 0 && atol(s + sizeof stem - 1) > 1)
+        return error_set(in->err, TARE_FORMAT, "%s: schema %.40s is newer than this tare reads (%s)", in->name,
+                         s, RUN_SCHEMA);
+    return error_set(in->err, TARE_FORMAT, "%s: schema: expected " RUN_SCHEMA ", got \"%.40s\"", in->name, s);
+}
+
+static tare_status parse(struct reading *in, const void *bytes, size_t len, json_t **root)
+{
+    json_error_t e;
+    if (len > RUN_BYTES_MAX)
+        return error_set(in->err, TARE_FORMAT, "%s: larger than a run document may be (%zu MiB)", in->name,
+                         RUN_BYTES_MAX >> 20);
+    *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
+    if (*root && json_is_object(*root)) return TARE_OK;
+    if (*root) return error_set(in->err, TARE_FORMAT, "%s: expected an object, got an array", in->name);
+    if (!e.text[0] || json_error_code(&e) == json_error_out_of_memory) return no_memory(in);
+    return error_set(in->err, TARE_FORMAT, "%s: line %d, column %d: %s", in->name, e.line, e.column, e.text);
+}
+
+tare_status run_read(struct run *r, const char *name, const void *bytes, size_t len, tare_error *err)
+{
+    struct run fresh = {.arena = ARENA_INIT};
+    struct reading in = {.name = name, .arena = &fresh.arena, .err = err};
+    const struct path root_path = {NULL, NULL, 0};
+    json_t *root = NULL;
+    tare_status s = parse(&in, bytes, len, &root);
+    if (s == TARE_OK) s = check_schema(&in, root);
+    if (s == TARE_OK) s = read_object(&in, &run_type_document, root, &fresh, &root_path);
+    json_decref(root);
+    if (s == TARE_OK) {
+        *r = fresh;
+    } else {
+        arena_release(&fresh.arena);
+    }
+    return s;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * run_save.c - run documents in files. Never half a file, never over another. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "run/run.h"
+
+enum { NAME_PART_MAX = 80, TRIES_MAX = 10000 };
+
+/* A text as part of a file name: letters, digits, '.', '_' and '-'; anything else becomes one '-'. */
+static void add_name_part(struct buf *to, const char *text)
+{
+    size_t start = to->len;
+    for (const char *p = text; *p && to->len - start < NAME_PART_MAX; p++) {
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+                     *p == '.' || *p == '_' || *p == '-';
+        char c = plain ? *p : '-';
+        bool first = to->len == start;
+        if (first && (c == '.' || c == '-')) continue;
+        if (c == '-' && to->data[to->len - 1] == '-') continue;
+        buf_add_char(to, c);
+        if (to->failed) return;
+    }
+    if (to->len == start) buf_add_str(to, "unnamed");
+}
+
+/* "2026-11-15T02:17:21.123Z" as 20261115-021721; its form was checked when the document was written. */
+static void add_stamp(struct buf *to, const char *t)
+{
+    buf_printf(to, "%.4s%.2s%.2s-%.2s%.2s%.2s", t, t + 5, t + 8, t + 11, t + 14, t + 17);
+}
+
+static tare_status make_folders(const char *dir, tare_error *err)
+{
+    char path[PATH_MAX];
+    if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path)
+        return error_set(err, TARE_INVALID, "the output folder's name is too long: %.60s...", dir);
+    for (char *p = path + 1; path[0] && *p; p++) {
+        if (*p != '/') continue;
+        *p = 0;
+        mkdir(path, 0777); /* whatever goes wrong shows at the last one */
+        *p = '/';
+    }
+    if (mkdir(path, 0777) < 0 && errno != EEXIST) return error_errno(err, "%s: cannot make the folder", dir);
+    return TARE_OK;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+/* `stem` plus "", "-2", "-3", ... plus ".json": the first that is free and stays free until we have it. */
+static tare_status write_free_name(const char *stem, const struct buf *text, struct buf *path,
+                                   tare_error *err)
+{
+    for (int i = 1; i <= TRIES_MAX; i++) {
+        buf_clear(path);
+        buf_add_str(path, stem);
+        if (i > 1) buf_printf(path, "-%d", i);
+        buf_add_str(path, ".json");
+        tare_status s = buf_status(path, err);
+        if (s < 0) return s;
+        if (exists(path->data)) continue;
+        s = file_write_atomic(path->data, text->data, text->len, FILE_NO_REPLACE, err);
+        if (s == TARE_OK || !exists(path->data)) return s;
+    }
+    return error_set(err, TARE_IO, "%s.json: this name and %d more are taken", stem, TRIES_MAX - 1);
+}
+
+tare_status run_save(const struct run *r, const char *dir, char *path, size_t size, tare_error *err)
+{
+    struct buf text = BUF_INIT, stem = BUF_INIT, name = BUF_INIT;
+    tare_status s = run_write(r, &text, err);
+    if (s < 0) goto out;
+    if ((s = make_folders(dir, err)) < 0) goto out;
+    buf_printf(&stem, "%s/%s_", dir, r->kind);
+    add_name_part(&stem, r->subject.name);
+    buf_add_char(&stem, '_');
+    add_stamp(&stem, r->created);
+    if ((s = buf_status(&stem, err)) < 0) goto out;
+    if (path && stem.len + sizeof "-10000.json" > size) {
+        s = error_set(err, TARE_INVALID, "%s.json: name too long", stem.data);
+        goto out;
+    }
+    s = write_free_name(stem.data, &text, &name, err);
+    if (s == TARE_OK && path) snprintf(path, size, "%s", name.data);
+out:
+    buf_release(&name);
+    buf_release(&stem);
+    buf_release(&text);
+    return s;
+}
+
+/* Read rather than mapped: a file that shrinks meanwhile must be an error, not a signal. */
+static tare_status read_all(int fd, const char *path, struct buf *to, tare_error *err)
+{
+    for (;;) {
+        if (buf_reserve(to, 1 << 16) < 0) return error_set(err, TARE_NOMEM, "%s: out of memory", path);
+        ssize_t n = read(fd, to->data + to->len, 1 << 16);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return error_errno(err, "%s: cannot read", path);
+        if (n == 0) return TARE_OK;
+        to->len += (size_t)n;
+        if (to->len > RUN_BYTES_MAX)
+            return error_set(err, TARE_FORMAT, "%s: larger than a run document may be (%zu MiB)", path,
+                             RUN_BYTES_MAX >> 20);
+    }
+}
+
+tare_status run_load(struct run *r, const char *path, tare_error *err)
+{
+    struct buf text = BUF_INIT;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return error_errno(err, "%s: cannot open", path);
+    tare_status s = read_all(fd, path, &text, err);
+    close(fd);
+    if (s == TARE_OK) s = run_read(r, path, text.data, text.len, err);
+    buf_release(&text);
+    return s;
+}

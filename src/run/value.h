@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * value.h - the small values a run document is made of. Unknown is not zero: every measured quantity
+ * carries `known`, and an unknown one is written as null. Never guesses a missing value. */
+#ifndef RUN_VALUE_H
+#define RUN_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "run/arena.h"
+
+struct known_u64 {
+    bool known;
+    uint64_t v;
+};
+struct known_i64 {
+    bool known;
+    int64_t v;
+};
+struct known_f64 {
+    bool known;
+    double v;
+};
+struct known_bool {
+    bool known;
+    bool v;
+};
+
+static inline struct known_u64 known_u64(uint64_t v)
+{
+    return (struct known_u64){true, v};
+}
+static inline struct known_i64 known_i64(int64_t v)
+{
+    return (struct known_i64){true, v};
+}
+static inline struct known_f64 known_f64(double v)
+{
+    return (struct known_f64){true, v};
+}
+static inline struct known_bool known_bool(bool v)
+{
+    return (struct known_bool){true, v};
+}
+
+/* An estimate with its confidence interval; the bounds may be unknown while the value is not. */
+struct run_estimate {
+    bool known;
+    double value;
+    struct known_f64 lo, hi;
+};
+struct run_time {
+    bool known;
+    uint64_t value; /* ns, as lo and hi */
+    struct known_u64 lo, hi;
+};
+
+static inline struct run_estimate run_estimate(double value, double lo, double hi)
+{
+    return (struct run_estimate){true, value, {true, lo}, {true, hi}};
+}
+static inline struct run_time run_time(uint64_t value, uint64_t lo, uint64_t hi)
+{
+    return (struct run_time){true, value, {true, lo}, {true, hi}};
+}
+
+/* Pointers that stay valid while the list grows. */
+#define RUN_LIST_OF(type)                                                                          \
+    struct {                                                                                       \
+        type **at;                                                                                 \
+        size_t n;                                                                                  \
+    }
+
+/* ---- free-form values: parameters, settings, evidence ---- */
+
+enum run_value_kind { RUN_NULL, RUN_BOOL, RUN_INT, RUN_REAL, RUN_TEXT, RUN_LIST, RUN_MAP };
+
+/* Named values in the order they were set; a list is a map whose keys are NULL. */
+struct run_map {
+    struct run_entry *at;
+    size_t n;
+};
+
+struct run_value {
+    enum run_value_kind kind;
+    union {
+        bool yes;
+        int64_t i;
+        double d;
+        const char *s;
+        struct run_map items;
+    };
+};
+
+struct run_entry {
+    const char *key;
+    struct run_value value;
+};
+
+#define RUN_MAP_DEPTH 8 /* levels of lists and maps inside a map */
+#define RUN_KEY_MAX 128 /* bytes of a key: printable ASCII */
+
+/* Set (replace) a value; with key NULL append to a list. Keys and texts are copied. The result is the
+ * stored value, good until the next set; NULL when memory ran out (the arena remembers). */
+struct run_value *run_map_set(struct arena *a, struct run_map *m, const char *key, struct run_value v);
+void run_map_bool(struct arena *a, struct run_map *m, const char *key, bool v);
+void run_map_int(struct arena *a, struct run_map *m, const char *key, int64_t v);
+void run_map_real(struct arena *a, struct run_map *m, const char *key, double v);
+void run_map_text(struct arena *a, struct run_map *m, const char *key, const char *v); /* NULL: null */
+void run_map_textf(struct arena *a, struct run_map *m, const char *key, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* NULL when there is none. */
+const struct run_value *run_map_get(const struct run_map *m, const char *key);
+
+/* Why the quantity at `path` ("latency_ns.p99") is unknown, from a map of reasons: its own entry, else
+ * that of the nearest part around it ("latency_ns"). NULL: no reason was recorded. */
+const char *run_reason(const struct run_map *unknown, const char *path);
+
+#endif
