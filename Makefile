@@ -194,12 +194,14 @@ fuzzers: $(FUZZERS)
 TIDY_STAMPS := $(CLI_SRC:%.c=build/tidy/%.ok)
 .PHONY: tidy format check-format
 tidy: $(TIDY_STAMPS) ## clang-tidy over src/, incremental
-build/tidy/%.ok: %.c .clang-tidy
+build/tidy/src/core/error.ok: TIDY_KNOWS =
+TIDY_KNOWS = -include tools/tidy.h
+build/tidy/%.ok: %.c .clang-tidy tools/tidy.h
 	@mkdir -p $(@D)
 	$(call say,TIDY,$<)
 	@$(CC) $(CPPFLAGS) -DTARE_COMMIT='""' $(PKG_FLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
 	$(Q)$(CLANG_TIDY) --quiet $< -- $(CPPFLAGS) -DTARE_COMMIT='""' $(PKG_FLAGS) -std=gnu11 \
-		$(filter-out $(WERROR),$(WARN)) -pthread 2>$@.err || { cat $@.err >&2; exit 1; }
+		$(filter-out $(WERROR),$(WARN)) $(TIDY_KNOWS) -pthread 2>$@.err || { cat $@.err >&2; exit 1; }
 	@rm -f $@.err && touch $@
 
 format: ## format all C files
