@@ -127,7 +127,7 @@ void text_time(struct buf *b, double ns, double half_ns)
         buf_add_char(b, '-');
         return;
     }
-    double last = ns == 0 ? -3 : power_below(fabs(ns)) - 3;
+    double last = ns == 0 ? -2 : fmax(power_below(fabs(ns) * 1.0000499) - 3, -2); /* 999.99 rounds up */
     if (half_ns > 0 && isfinite(half_ns) && last_digit(half_ns) > last) last = last_digit(half_ns);
     double step = pow(10, last), rounded = round(ns / step) * step;
     const struct unit *u = units;

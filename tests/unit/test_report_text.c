@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ * Names and numbers for people, and the aligned table. */
+#include "report_fixture.h"
+
+#include "report/table.h"
+
+static void expect(struct buf *b, const char *text)
+{
+    assert_string_equal(b->data, text);
+    buf_clear(b);
+}
+
+static void times_have_the_digits_their_interval_supports(void **state)
+{
+    struct buf b = BUF_INIT;
+    (void)state;
+    static const struct {
+        double ns, half;
+        const char *text;
+    } cases[] = {
+        {1234567, NAN, "1.235 ms"},
+        {1234567, 12, "1.235 ms"},
+        {1234567, 12000, "1.235 ms"},
+        {1234567, 30000, "1.23 ms"},
+        {1234567, 300000, "1.2 ms"},
+        {1234567, 3e6, "1 ms"},
+        {123456, 30000, "120 us"},
+        {12.34, 0.2, "12.3 ns"},
+        {12.34, 0, "12.34 ns"},
+        {0.5, NAN, "0.50 ns"},
+        {999.99, NAN, "1.000 us"},
+        {999999, 0, "1.000 ms"},
+        {0, 0, "0 ns"},
+        {5e9, 1e8, "5.00 s"},
+        {3.6e12, NAN, "3600 s"},
+        {NAN, NAN, "-"},
+        {1e9, NAN, "1.000 s"},
+        {1000, NAN, "1.000 us"},
+        {-1500, NAN, "-1.500 us"},
+        {4, 30, "0 ns"},
+        {26, 30, "30 ns"},
+    };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        text_time(&b, cases[i].ns, cases[i].half);
+        expect(&b, cases[i].text);
+    }
+    buf_release(&b);
+}
+
+static void estimates_below_zero_name_the_limit(void **state)
+{
+    struct buf b = BUF_INIT;
+    (void)state;
+    text_estimate(&b, (struct estimate){-5, -20, 10}, 40);
+    expect(&b, "< 40 ns");
+    text_estimate(&b, (struct estimate){-5, -20, 100}, 40);
+    expect(&b, "< 100 ns");
+    text_estimate(&b, (struct estimate){-5, -20, -1}, NAN);
+    expect(&b, "< 1.0 ns");
+    text_estimate(&b, (struct estimate){NAN, NAN, NAN}, 40);
+    expect(&b, "-");
+    text_estimate(&b, (struct estimate){500, 480, 510}, 40);
+    expect(&b, "500 ns");
+    text_half(&b, (struct estimate){500, 480, 510});
+    expect(&b, "20 ns");
+    text_half(&b, (struct estimate){NAN, NAN, NAN});
+    expect(&b, "-");
+    buf_release(&b);
+}
+
+static void shares_rates_dates(void **state)
+{
+    struct buf b = BUF_INIT;
+    (void)state;
+    text_share(&b, 0.12345);
+    expect(&b, "12.3 %");
+    text_share(&b, 0.0001);
+    expect(&b, "< 0.1 %");
+    text_share(&b, 0);
+    expect(&b, "0.0 %");
+    text_share(&b, NAN);
+    expect(&b, "-");
+    text_rate(&b, 1234567);
+    expect(&b, "1,235,000/s");
+    text_rate(&b, 0.25);
+    expect(&b, "0.25/s");
+    text_rate(&b, -12345);
+    expect(&b, "-12,350/s");
+    text_rate(&b, INFINITY);
+    expect(&b, "-");
+    text_date(&b, UINT64_C(1794721329123000000), false);
+    expect(&b, "2026-11-15 05:42:09 UTC");
+    text_date(&b, UINT64_C(1794721329123000000), true);
+    expect(&b, "2026-11-15T05:42:09.123Z");
+    buf_release(&b);
+}
+
+static void names_cannot_steer_a_terminal_or_break_a_line(void **state)
+{
+    struct buf b = BUF_INIT;
+    (void)state;
+    text_plain(&b, HOSTILE, strlen(HOSTILE));
+    expect(
+        &b,
+        "q\"b\\c\\x1b[31m\\n;\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD \xe2\x82\xac");
+    text_folded(&b, "a;b\nc\td", 7);
+    expect(&b, "a\\x3bb\\nc\\td");
+    text_plain(&b,
+               "x\xe2\x80\xae"
+               "y\xc2\x9b",
+               6 + 1); /* a right-to-left override, a C1 control */
+    expect(&b, "x\\u202ey\\x9b");
+    buf_release(&b);
+}
+
+static void clipping_keeps_characters_whole(void **state)
+{
+    (void)state;
+    assert_int_equal(text_clip("abc", 10), 3);
+    assert_int_equal(text_clip("abc", 3), 3);
+    assert_int_equal(text_clip("abc", 2), 2);
+    assert_int_equal(text_clip("a\xe2\x82\xac", 3), 1);
+    assert_int_equal(text_clip("a\xe2\x82\xac", 4), 4);
+    assert_int_equal(text_clip("\x80\x80\x80\x80\x80\x80\x80\x80", 6), 6);
+    assert_int_equal(text_columns("a\xe2\x82\xac", 4), 2);
+}
+
+static const struct table_column columns[] = {{"n", false}, {"left", true}, {"name", true}};
+
+static void fill(struct table *t)
+{
+    static const char *const cells[] = {
+        "1", "a", "x", "1000", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "y"};
+    table_init(t, columns, 3);
+    for (size_t i = 0; i < N_ELEMENTS(cells); i++) {
+        buf_add_str(table_cell(t), cells[i]);
+        table_cell_end(t);
+    }
+}
+
+static void tables_align_characters_not_bytes(void **state)
+{
+    struct buf got = BUF_INIT;
+    struct stream s;
+    struct table t;
+    (void)state;
+    stream_init(&s, sink_to_buf(&got), NULL);
+    fill(&t);
+    table_print(&t, &s, "<", ">");
+    table_release(&t);
+    assert_int_equal(stream_finish(&s), TARE_OK);
+    assert_string_equal(got.data, "<   n  left   name>\n"
+                                  "   1  a      x\n"
+                                  "1000  \xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac  y\n");
+    buf_release(&got);
+}
+
+static void tables_survive_every_failed_allocation(void **state)
+{
+    long before = mem_live_blocks();
+    (void)state;
+    for (long n = 0;; n++) {
+        struct buf got = BUF_INIT;
+        struct stream s;
+        struct table t;
+        tare_error err = TARE_ERROR_INIT;
+        stream_init(&s, sink_to_buf(&got), &err);
+        mem_fail_after(n);
+        fill(&t);
+        table_print(&t, &s, "", "");
+        table_release(&t);
+        tare_status status = stream_finish(&s);
+        mem_fail_after(-1);
+        buf_release(&got);
+        assert_int_equal(mem_live_blocks(), before);
+        if (status == TARE_OK) break;
+        assert_int_equal(status, TARE_NOMEM);
+        assert_true(n < 100);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_have_the_digits_their_interval_supports),
+        cmocka_unit_test(estimates_below_zero_name_the_limit),
+        cmocka_unit_test(shares_rates_dates),
+        cmocka_unit_test(names_cannot_steer_a_terminal_or_break_a_line),
+        cmocka_unit_test(clipping_keeps_characters_whole),
+        cmocka_unit_test(tables_align_characters_not_bytes),
+        cmocka_unit_test(tables_survive_every_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
