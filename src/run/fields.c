@@ -193,11 +193,8 @@ TYPE(host_cgroup, host_cgroup_rows, false, NULL);
 
 #define HERE run_host_gpu
 static const struct run_field host_gpu_rows[] = {
-    NUM(index, U64, FIELD_REQUIRED),
-    TEXT("name", 0, name, NULL),
-    TEXT("uuid", 0, uuid, NULL),
-    TEXT("driver", 0, driver, NULL),
-    NUM(memory_bytes, U64, 0),
+    NUM(index, U64, FIELD_REQUIRED), TEXT("name", 0, name, NULL), TEXT("uuid", 0, uuid, NULL),
+    TEXT("driver", 0, driver, NULL), NUM(memory_bytes, U64, 0),
 };
 TYPE(host_gpu, host_gpu_rows, false, NULL);
 #undef HERE
@@ -288,15 +285,9 @@ TYPE(throughput, throughput_rows, false, check_estimate);
 
 #define HERE run_memory
 static const struct run_field memory_rows[] = {
-    NUM(rss_before, U64, 0),
-    NUM(rss_peak, U64, 0),
-    NUM(rss_mean, U64, 0),
-    NUM(delta, I64, 0),
-    NUM(per_unit, I64, 0),
-    NUM(minor_faults, U64, 0),
-    NUM(major_faults, U64, 0),
-    NUM(arena, MAP, 0),
-    NUM(fragmentation, F64, FIELD_POSITIVE),
+    NUM(rss_before, U64, 0),   NUM(rss_peak, U64, 0), NUM(rss_mean, U64, 0),
+    NUM(delta, I64, 0),        NUM(per_unit, I64, 0), NUM(minor_faults, U64, 0),
+    NUM(major_faults, U64, 0), NUM(arena, MAP, 0),    NUM(fragmentation, F64, FIELD_POSITIVE),
 };
 TYPE(memory, memory_rows, false, NULL);
 #undef HERE
@@ -316,28 +307,19 @@ TYPE(cpu, cpu_rows, false, NULL);
 
 #define HERE run_io
 static const struct run_field io_rows[] = {
-    NUM(read_bytes, U64, 0),
-    NUM(write_bytes, U64, 0),
-    NUM(read_ops, U64, 0),
-    NUM(write_ops, U64, 0),
-    NUM(net_rx_bytes, U64, 0),
-    NUM(net_tx_bytes, U64, 0),
+    NUM(read_bytes, U64, 0), NUM(write_bytes, U64, 0),  NUM(read_ops, U64, 0),
+    NUM(write_ops, U64, 0),  NUM(net_rx_bytes, U64, 0), NUM(net_tx_bytes, U64, 0),
 };
 TYPE(io, io_rows, false, NULL);
 #undef HERE
 
 #define HERE run_gpu_device
 static const struct run_field gpu_device_rows[] = {
-    NUM(index, U64, FIELD_REQUIRED),
-    TEXT("name", 0, name, NULL),
-    NUM(utilization, F64, FIELD_SHARE),
-    NUM(memory_utilization, F64, FIELD_SHARE),
-    NUM(memory_before, U64, 0),
-    NUM(memory_peak, U64, 0),
-    NUM(power_w, F64, FIELD_POSITIVE),
-    NUM(temperature_c, F64, 0),
-    NUM(clock_mhz, F64, FIELD_POSITIVE),
-    NUM(throttled_ns, U64, 0),
+    NUM(index, U64, FIELD_REQUIRED),     TEXT("name", 0, name, NULL),
+    NUM(utilization, F64, FIELD_SHARE),  NUM(memory_utilization, F64, FIELD_SHARE),
+    NUM(memory_before, U64, 0),          NUM(memory_peak, U64, 0),
+    NUM(power_w, F64, FIELD_POSITIVE),   NUM(temperature_c, F64, 0),
+    NUM(clock_mhz, F64, FIELD_POSITIVE), NUM(throttled_ns, U64, 0),
 };
 TYPE(gpu_device, gpu_device_rows, false, NULL);
 #undef HERE

@@ -50,7 +50,7 @@ struct run_type {
     const struct run_field *fields;
     size_t n_fields;
     size_t size;
-    bool closed;                      /* a newer minor version adds nothing here */
+    bool closed;                        /* a newer minor version adds nothing here */
     const char *(*check)(const void *); /* what is wrong with the struct as a whole, or NULL */
 };
 

@@ -390,8 +390,8 @@ static tare_status check_schema(struct reading *in, json_t *root)
         if (*minor == 0 || (digits && minor[1 + digits] == 0)) return TARE_OK;
     }
     if (strncmp(s, stem, sizeof stem - 1) == 0 && atol(s + sizeof stem - 1) > 1)
-        return error_set(in->err, TARE_FORMAT, "%s: schema %.40s is newer than this tare reads (%s)", in->name,
-                         s, RUN_SCHEMA);
+        return error_set(in->err, TARE_FORMAT, "%s: schema %.40s is newer than this tare reads (%s)",
+                         in->name, s, RUN_SCHEMA);
     return error_set(in->err, TARE_FORMAT, "%s: schema: expected " RUN_SCHEMA ", got \"%.40s\"", in->name, s);
 }
 

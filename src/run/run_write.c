@@ -13,10 +13,10 @@
 
 struct writing {
     struct json json;
-    size_t n_samples;          /* raw samples so far */
-    struct buf *unexplained;   /* not NULL: list nulls that have no reason */
+    size_t n_samples;              /* raw samples so far */
+    struct buf *unexplained;       /* not NULL: list nulls that have no reason */
     const struct run_map *unknown; /* reasons of the host or case we are in */
-    size_t unknown_depth;      /* steps of the path above it */
+    size_t unknown_depth;          /* steps of the path above it */
     tare_error *err;
 };
 

@@ -88,13 +88,13 @@ static void test_utf8(void **state)
     check_string("", 0, "");
     check_string("gr\xC3\xBC\xC3\x9F", 6, "gr\xC3\xBC\xC3\x9F");
     check_string("\xF0\x9F\x98\x80", 4, "\xF0\x9F\x98\x80");
-    check_string("a\x80z", 3, "a" BAD "z");                   /* stray continuation */
-    check_string("\xC0\xAF", 2, BAD BAD);                     /* overlong */
-    check_string("\xE0\x80\x80", 3, BAD BAD BAD);             /* overlong */
-    check_string("\xED\xA0\x80", 3, BAD BAD BAD);             /* surrogate */
-    check_string("\xF4\x90\x80\x80", 4, BAD BAD BAD BAD);     /* above U+10FFFF */
-    check_string("\xE2\x82", 2, BAD);                         /* cut short */
-    check_string("\xE2\x82x", 3, BAD "x");                    /* broken off */
+    check_string("a\x80z", 3, "a" BAD "z");               /* stray continuation */
+    check_string("\xC0\xAF", 2, BAD BAD);                 /* overlong */
+    check_string("\xE0\x80\x80", 3, BAD BAD BAD);         /* overlong */
+    check_string("\xED\xA0\x80", 3, BAD BAD BAD);         /* surrogate */
+    check_string("\xF4\x90\x80\x80", 4, BAD BAD BAD BAD); /* above U+10FFFF */
+    check_string("\xE2\x82", 2, BAD);                     /* cut short */
+    check_string("\xE2\x82x", 3, BAD "x");                /* broken off */
     check_string("\xFF\xFE", 2, BAD BAD);
     check_string("\x7F", 1, "\x7F");
 }
@@ -138,9 +138,19 @@ static void test_doubles(void **state)
     static const struct {
         double v;
         const char *text;
-    } rows[] = {{0, "0"}, {-0.0, "-0.0"}, {1, "1"}, {0.1, "0.1"}, {-2.5, "-2.5"}, {1e20, "1e+20"},
-                {1.0 / 3, "0.3333333333333333"}, {5e-324, "5e-324"}, {DBL_MAX, "1.7976931348623157e+308"},
-                {0.1 + 0.2, "0.30000000000000004"}, {NAN, "null"}, {INFINITY, "null"}, {-INFINITY, "null"}};
+    } rows[] = {{0, "0"},
+                {-0.0, "-0.0"},
+                {1, "1"},
+                {0.1, "0.1"},
+                {-2.5, "-2.5"},
+                {1e20, "1e+20"},
+                {1.0 / 3, "0.3333333333333333"},
+                {5e-324, "5e-324"},
+                {DBL_MAX, "1.7976931348623157e+308"},
+                {0.1 + 0.2, "0.30000000000000004"},
+                {NAN, "null"},
+                {INFINITY, "null"},
+                {-INFINITY, "null"}};
     struct buf b = BUF_INIT;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_string_equal(number_text(&b, rows[i].v), rows[i].text);
@@ -209,9 +219,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shape),    cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_doubles),  cmocka_unit_test(test_every_string_is_valid),
-        cmocka_unit_test(test_locale),   cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_shape),     cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_doubles),   cmocka_unit_test(test_every_string_is_valid),
+        cmocka_unit_test(test_locale),    cmocka_unit_test(test_integers),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,8 +129,8 @@ static void fill_full(struct run *r)
     struct run_finding *f = run_add_finding(r, "batch.too-small", "warn");
     if (f) f->title = "small", f->action = "raise it";
     if (f) run_map_real(&r->arena, &f->evidence, "gain", 1.3);
-    r->recommendation = (struct run_recommendation){
-        .known = true, .objective = "throughput", .case_name = "b"};
+    r->recommendation =
+        (struct run_recommendation){.known = true, .objective = "throughput", .case_name = "b"};
     r->recommendation.proof = (struct run_proof){
         .known = true, .against = "a", .metric = "throughput", .ratio = 1.2, .verdict = "pass"};
     struct run_target *t = run_add_target(r, "throughput", ">=", 1000);
@@ -328,8 +328,7 @@ static void test_read_refuses(void **state)
          "created: expected a time like 2026-11-15T02:17:21.123Z, got \"2026-13-15T02:17:21.123Z\""},
         {"trace", "\"../x\"", "trace: expected a file name without a folder, got \"../x\""},
         {"config", "[]", "config: expected an object, got an array"},
-        {"config.deep", "[[[[[[[[[[[]]]]]]]]]]]",
-         "config.deep[0][0][0][0][0][0][0][0]: nested too deeply"},
+        {"config.deep", "[[[[[[[[[[[]]]]]]]]]]]", "config.deep[0][0][0][0][0][0][0][0]: nested too deeply"},
         {"schema", "\"tare.run/2\"", "schema tare.run/2 is newer than this tare reads (tare.run/1)"},
         {"schema", "\"tare.run/1x\"", "schema: expected tare.run/1, got \"tare.run/1x\""},
         {"schema", "4", "schema: expected a string"},
@@ -353,10 +352,10 @@ static void test_read_accepts(void **state)
     (void)state;
     static const struct {
         const char *path, *value;
-    } rows[] = {{"schema", "\"tare.run/1.7\""}, {"new", "{\"a\": [1]}"},   {"cases[0].new", "1"},
-                {"host.new", "null"},           {"cases[0].gpu", "null"},  {"cases[0].gpu", NULL},
-                {"cases[0].load_ns", "5.0"},    {"cases[0].layers", "[]"},
-                {"host.governor", "\"performance\""}};
+    } rows[] = {
+        {"schema", "\"tare.run/1.7\""}, {"new", "{\"a\": [1]}"},   {"cases[0].new", "1"},
+        {"host.new", "null"},           {"cases[0].gpu", "null"},  {"cases[0].gpu", NULL},
+        {"cases[0].load_ns", "5.0"},    {"cases[0].layers", "[]"}, {"host.governor", "\"performance\""}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = changed(rows[i].path, rows[i].value);
         struct run r;
@@ -593,12 +592,12 @@ static int check(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_values_survive),
-        cmocka_unit_test(test_reasons),       cmocka_unit_test(test_write_refuses),
-        cmocka_unit_test(test_read_refuses),  cmocka_unit_test(test_read_accepts),
-        cmocka_unit_test(test_bad_text),      cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_save_and_load), cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_fingerprint),   cmocka_unit_test(test_no_memory_to_write),
+        cmocka_unit_test(test_round_trip),        cmocka_unit_test(test_values_survive),
+        cmocka_unit_test(test_reasons),           cmocka_unit_test(test_write_refuses),
+        cmocka_unit_test(test_read_refuses),      cmocka_unit_test(test_read_accepts),
+        cmocka_unit_test(test_bad_text),          cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_save_and_load),     cmocka_unit_test(test_hostile_names),
+        cmocka_unit_test(test_fingerprint),       cmocka_unit_test(test_no_memory_to_write),
         cmocka_unit_test(test_no_memory_to_read),
     };
     if (argc == 3 && strcmp(argv[1], "--dump") == 0) return dump(argv[2]);
