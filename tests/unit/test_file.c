@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ * test_file.c - whole or not at all: every system call of an atomic write fails in turn; odd targets; mapping. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+    static char paths[4][128];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static int entries(void)
+{
+    int n = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    while (readdir(dir)) n++;
+    closedir(dir);
+    return n - 2;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    file_io = file_io_system;
+    snprintf(folder, sizeof folder, "/tmp/tare-test-file-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    file_io = file_io_system;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+            if (unlinkat(dirfd(dir), e->d_name, 0) < 0) unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR);
+        }
+    }
+    closedir(dir);
+    return rmdir(folder);
+}
+
+static void holds(const char *path, const void *bytes, size_t n)
+{
+    struct file_view view = FILE_VIEW_INIT;
+    assert_int_equal(file_map(path, &view, NULL), TARE_OK);
+    assert_int_equal(view.size, n);
+    assert_memory_equal(view.data, bytes, n);
+    file_unmap(&view);
+    assert_null(view.data);
+}
+
+static void writes_and_replaces(void **state)
+{
+    (void)state;
+    const char *path = in_folder("run.json");
+    assert_int_equal(file_write_atomic(path, "first", 5, 0, NULL), TARE_OK);
+    holds(path, "first", 5);
+    assert_int_equal(file_write_atomic(path, "second!", 7, 0, NULL), TARE_OK);
+    holds(path, "second!", 7);
+    assert_int_equal(file_write_atomic(path, NULL, 0, 0, NULL), TARE_OK);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 0);
+    assert_int_equal(entries(), 1);
+}
+
+static void a_relative_name_and_the_umask(void **state)
+{
+    (void)state;
+    char back[512];
+    assert_non_null(getcwd(back, sizeof back));
+    assert_int_equal(chdir(folder), 0);
+    mode_t old = umask(027);
+    tare_status s = file_write_atomic("here", "x", 1, 0, NULL);
+    umask(old);
+    assert_int_equal(chdir(back), 0);
+    assert_int_equal(s, TARE_OK);
+    struct stat st;
+    assert_int_equal(stat(in_folder("here"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+}
+
+static void no_replace_refuses(void **state)
+{
+    (void)state;
+    const char *path = in_folder("kept");
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(file_write_atomic(path, "first", 5, FILE_NO_REPLACE, &err), TARE_OK);
+    assert_int_equal(file_write_atomic(path, "second", 6, FILE_NO_REPLACE, &err), TARE_IO);
+    assert_non_null(strstr(err.text, "already exists"));
+    holds(path, "first", 5);
+    assert_int_equal(symlink("nowhere", in_folder("dangling")), 0);
+    assert_int_equal(file_write_atomic(in_folder("dangling"), "x", 1, FILE_NO_REPLACE, &err), TARE_IO);
+    assert_int_equal(entries(), 2);
+}
+
+/* ---- the race: the target appears between the check and the rename ---- */
+
+static int rename_calls;
+
+static int rename_after_a_rival(int at, const char *from, const char *to, unsigned flags)
+{
+    rename_calls++;
+    int fd = openat(at, to, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    assert_true(fd >= 0 && write(fd, "rival", 5) == 5);
+    close(fd);
+    return file_io_system.rename(at, from, to, flags);
+}
+
+static int rename_after_a_rival_unknown(int at, const char *from, const char *to, unsigned flags)
+{
+    (void)flags;
+    assert_true(rename_after_a_rival(at, from, to, 1) < 0 && errno == EEXIST);
+    errno = ENOSYS;
+    return -1;
+}
+
+static int rename_unknown(int at, const char *from, const char *to, unsigned flags)
+{
+    (void)at, (void)from, (void)to, (void)flags;
+    rename_calls++;
+    errno = EINVAL;
+    return -1;
+}
+
+static void no_replace_holds_in_a_race(void **state)
+{
+    (void)state;
+    const char *path = in_folder("raced");
+    tare_error err = TARE_ERROR_INIT;
+    file_io.rename = rename_after_a_rival;
+    assert_int_equal(file_write_atomic(path, "mine", 4, FILE_NO_REPLACE, &err), TARE_IO);
+    assert_non_null(strstr(err.text, "already exists"));
+    holds(path, "rival", 5);
+    unlink(path);
+    file_io.rename = rename_after_a_rival_unknown; /* a file system without renameat2: the hard link refuses */
+    assert_int_equal(file_write_atomic(path, "mine", 4, FILE_NO_REPLACE, &err), TARE_IO);
+    assert_non_null(strstr(err.text, "already exists"));
+    holds(path, "rival", 5);
+    unlink(path);
+    rename_calls = 0;
+    file_io.rename = rename_unknown;
+    assert_int_equal(file_write_atomic(path, "mine", 4, FILE_NO_REPLACE, &err), TARE_OK);
+    assert_int_equal(rename_calls, 1);
+    holds(path, "mine", 4);
+    assert_int_equal(entries(), 1);
+}
+
+/* ---- faults ---- */
+
+static int write_calls;
+
+static ssize_t write_one_byte(int fd, const void *bytes, size_t n)
+{
+    write_calls++;
+    return file_io_system.write(fd, bytes, n > 1 ? 1 : n);
+}
+
+static ssize_t write_interrupted(int fd, const void *bytes, size_t n)
+{
+    if (++write_calls % 2) {
+        errno = EINTR;
+        return -1;
+    }
+    return file_io_system.write(fd, bytes, n > 3 ? 3 : n);
+}
+
+static ssize_t write_until_full(int fd, const void *bytes, size_t n)
+{
+    if (++write_calls > 2) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return file_io_system.write(fd, bytes, n > 3 ? 3 : n);
+}
+
+static ssize_t write_nothing(int fd, const void *bytes, size_t n)
+{
+    (void)fd, (void)bytes, (void)n;
+    return 0;
+}
+
+static int fsync_calls, fsync_fails_at;
+
+static int fsync_fails(int fd)
+{
+    if (++fsync_calls != fsync_fails_at) return file_io_system.fsync(fd);
+    errno = EIO;
+    return -1;
+}
+
+static int fsync_interrupted(int fd)
+{
+    if (++fsync_calls % 2 == 0) return file_io_system.fsync(fd);
+    errno = EINTR;
+    return -1;
+}
+
+static int rename_fails(int at, const char *from, const char *to, unsigned flags)
+{
+    (void)at, (void)from, (void)to, (void)flags;
+    errno = EACCES;
+    return -1;
+}
+
+static void short_writes_and_interrupts_are_carried_on(void **state)
+{
+    (void)state;
+    const char *path = in_folder("out"), *text = "0123456789abcdef";
+    write_calls = fsync_calls = 0;
+    file_io.write = write_one_byte;
+    assert_int_equal(file_write_atomic(path, text, 16, 0, NULL), TARE_OK);
+    assert_int_equal(write_calls, 16);
+    holds(path, text, 16);
+    write_calls = 0;
+    file_io.write = write_interrupted;
+    file_io.fsync = fsync_interrupted;
+    assert_int_equal(file_write_atomic(path, text + 1, 15, 0, NULL), TARE_OK);
+    assert_int_equal(write_calls, 10);
+    assert_int_equal(fsync_calls, 4); /* file and folder, each once interrupted */
+    holds(path, text + 1, 15);
+}
+
+static void fails_and_keeps_the_old(const char *path, const char *why)
+{
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(file_write_atomic(path, "the new content", 15, 0, &err), TARE_IO);
+    assert_non_null(strstr(err.text, why));
+    assert_non_null(strstr(err.text, path));
+    file_io = file_io_system;
+    holds(path, "old", 3);
+    assert_int_equal(entries(), 1);
+}
+
+static void a_failure_keeps_the_old_file_and_leaves_no_litter(void **state)
+{
+    (void)state;
+    const char *path = in_folder("out");
+    assert_int_equal(file_write_atomic(path, "old", 3, 0, NULL), TARE_OK);
+    write_calls = fsync_calls = 0;
+    file_io.write = write_until_full;
+    fails_and_keeps_the_old(path, strerror(ENOSPC));
+    file_io.write = write_nothing;
+    fails_and_keeps_the_old(path, "no more bytes");
+    fsync_fails_at = 1;
+    file_io.fsync = fsync_fails;
+    fails_and_keeps_the_old(path, strerror(EIO));
+    file_io.rename = rename_fails;
+    fails_and_keeps_the_old(path, strerror(EACCES));
+    fsync_calls = 0;
+    fsync_fails_at = 2; /* the folder: too late to undo, but told */
+    file_io.fsync = fsync_fails;
+    assert_int_equal(file_write_atomic(path, "new", 3, 0, NULL), TARE_IO);
+    holds(path, "new", 3);
+    assert_int_equal(entries(), 1);
+}
+
+static void odd_targets(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(file_write_atomic("", "x", 1, 0, &err), TARE_INVALID);
+    assert_int_equal(file_write_atomic(folder, "x", 1, 0, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "is a folder"));
+    assert_int_equal(file_write_atomic(in_folder("new/"), "x", 1, 0, &err), TARE_INVALID);
+    assert_int_equal(file_write_atomic(in_folder("missing/x"), "x", 1, 0, &err), TARE_IO);
+    assert_non_null(strstr(err.text, strerror(ENOENT)));
+    char longer[5000];
+    memset(longer, 'a', sizeof longer);
+    longer[sizeof longer - 1] = 0;
+    assert_int_equal(file_write_atomic(longer, "x", 1, 0, &err), TARE_INVALID);
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = 0;
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", folder, name); /* the longest name there is */
+    assert_int_equal(file_write_atomic(path, "x", 1, 0, &err), TARE_OK);
+    holds(path, "x", 1);
+}
+
+static void links_and_devices(void **state)
+{
+    (void)state;
+    const char *target = in_folder("target"), *link = in_folder("link");
+    assert_int_equal(file_write_atomic(target, "old", 3, 0, NULL), TARE_OK);
+    assert_int_equal(symlink("target", link), 0);
+    assert_int_equal(file_write_atomic(link, "new", 3, 0, NULL), TARE_OK);
+    struct stat st;
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    holds(target, "new", 3);
+    assert_int_equal(file_write_atomic("/dev/null", "x", 1, 0, NULL), TARE_OK);
+    assert_int_equal(stat("/dev/null", &st), 0);
+    assert_true(S_ISCHR(st.st_mode));
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(file_write_atomic("/dev/full", "x", 1, 0, &err), TARE_IO);
+    assert_non_null(strstr(err.text, strerror(ENOSPC)));
+    assert_int_equal(entries(), 2);
+}
+
+static void what_cannot_be_mapped(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    struct file_view view = {(const unsigned char *)"untouched", 9};
+    assert_int_equal(file_map(in_folder("missing"), &view, &err), TARE_IO);
+    assert_non_null(strstr(err.text, strerror(ENOENT)));
+    assert_int_equal(file_map(folder, &view, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "is a folder"));
+    assert_int_equal(file_map("/dev/null", &view, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "not a regular file"));
+    assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+    assert_int_equal(file_map(in_folder("pipe"), &view, &err), TARE_INVALID); /* and does not wait */
+    assert_int_equal(file_write_atomic(in_folder("empty"), "", 0, 0, NULL), TARE_OK);
+    assert_int_equal(file_map(in_folder("empty"), &view, &err), TARE_FORMAT);
+    assert_non_null(strstr(err.text, "empty"));
+    assert_int_equal(view.size, 9);
+    struct file_view none = FILE_VIEW_INIT;
+    file_unmap(&none);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(writes_and_replaces),
+        TEST(a_relative_name_and_the_umask),
+        TEST(no_replace_refuses),
+        TEST(no_replace_holds_in_a_race),
+        TEST(short_writes_and_interrupts_are_carried_on),
+        TEST(a_failure_keeps_the_old_file_and_leaves_no_litter),
+        TEST(odd_targets),
+        TEST(links_and_devices),
+        TEST(what_cannot_be_mapped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
