@@ -67,7 +67,7 @@ def test_size_wanted_only_with_v(tmp_path):
 
 def test_format(tmp_path):
     shutil.copy(os.path.join(ROOT, ".clang-format"), tmp_path)
-    good = "#define A_INIT {0}\n\nint f(void)\n{\n    if (1) return 2;\n    return 1;\n}\n"
+    good = "#define A_INIT {0}\n\nint a[] = {\n    1,  2,\n    10, 3,\n};\n\nint f(void)\n{\n    if (1) return 2;\n    return 1;\n}\n"
     path = tmp_path / "a.c"
     path.write_text(good)
     assert tool("format", "--check", "a.c", cwd=tmp_path) == (0, "")
