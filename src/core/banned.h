@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * banned.h - what the sources must not call, enforced by the compiler. Include it LAST, after all system and
- * project headers, in .c files only; core/mem.c, which is the gate to malloc, never includes it. A use becomes
- * an undeclared name that says what to call instead. */
+ * project headers, in .c files only; core/mem.c, which is the gate to malloc, never includes it. A use
+ * becomes an undeclared name that says what to call instead. */
 #ifndef CORE_BANNED_H
 #define CORE_BANNED_H
 

@@ -14,40 +14,38 @@
 /* A CRC is linear: the entry of n is the XOR of the entries of n's bits. So eight numbers make a table of
  * 256, and 64 numbers the eight tables of slicing-by-8. slices[k][1 << b] is a byte with only bit b set,
  * followed by k zero bytes. */
-#define BIT(n, b, v) ((n) >> (b) & 1 ? (v) : 0)
-#define ENTRY(n, a, b, c, d, e, f, g, h)                                                           \
-    (BIT(n, 0, a) ^ BIT(n, 1, b) ^ BIT(n, 2, c) ^ BIT(n, 3, d) ^ BIT(n, 4, e) ^ BIT(n, 5, f) ^     \
+#define BIT(n, b, v) ((n)&1 << (b) ? (v) : 0)
+#define ENTRY(n, a, b, c, d, e, f, g, h)                                                       \
+    (BIT(n, 0, a) ^ BIT(n, 1, b) ^ BIT(n, 2, c) ^ BIT(n, 3, d) ^ BIT(n, 4, e) ^ BIT(n, 5, f) ^ \
      BIT(n, 6, g) ^ BIT(n, 7, h))
-#define ENTRY4(n, ...)                                                                             \
-    ENTRY(n, __VA_ARGS__), ENTRY(n + 1, __VA_ARGS__),                                              \
-        ENTRY(n + 2, __VA_ARGS__), ENTRY(n + 3, __VA_ARGS__)
-#define ENTRY16(n, ...)                                                                            \
-    ENTRY4(n, __VA_ARGS__), ENTRY4(n + 4, __VA_ARGS__),                                            \
-        ENTRY4(n + 8, __VA_ARGS__), ENTRY4(n + 12, __VA_ARGS__)
-#define ENTRY64(n, ...)                                                                            \
-    ENTRY16(n, __VA_ARGS__), ENTRY16(n + 16, __VA_ARGS__),                                         \
-        ENTRY16(n + 32, __VA_ARGS__), ENTRY16(n + 48, __VA_ARGS__)
-#define SLICE(...)                                                                                 \
-    ENTRY64(0, __VA_ARGS__), ENTRY64(64, __VA_ARGS__), ENTRY64(128, __VA_ARGS__),                  \
-        ENTRY64(192, __VA_ARGS__)
+#define ENTRY4(n, ...) \
+    ENTRY(n, __VA_ARGS__), ENTRY(n + 1, __VA_ARGS__), ENTRY(n + 2, __VA_ARGS__), ENTRY(n + 3, __VA_ARGS__)
+#define ENTRY16(n, ...)                                                             \
+    ENTRY4(n, __VA_ARGS__), ENTRY4(n + 4, __VA_ARGS__), ENTRY4(n + 8, __VA_ARGS__), \
+        ENTRY4(n + 12, __VA_ARGS__)
+#define ENTRY64(n, ...)                                                                  \
+    ENTRY16(n, __VA_ARGS__), ENTRY16(n + 16, __VA_ARGS__), ENTRY16(n + 32, __VA_ARGS__), \
+        ENTRY16(n + 48, __VA_ARGS__)
+#define SLICE(...) \
+    ENTRY64(0, __VA_ARGS__), ENTRY64(64, __VA_ARGS__), ENTRY64(128, __VA_ARGS__), ENTRY64(192, __VA_ARGS__)
 
 static const uint32_t slices[8][256] = {
-    {SLICE(0xF26B8303U, 0xE13B70F7U, 0xC79A971FU, 0x8AD958CFU,
-           0x105EC76FU, 0x20BD8EDEU, 0x417B1DBCU, 0x82F63B78U)},
-    {SLICE(0x13A29877U, 0x274530EEU, 0x4E8A61DCU, 0x9D14C3B8U,
-           0x3FC5F181U, 0x7F8BE302U, 0xFF17C604U, 0xFBC3FAF9U)},
-    {SLICE(0xA541927EU, 0x4F6F520DU, 0x9EDEA41AU, 0x38513EC5U,
-           0x70A27D8AU, 0xE144FB14U, 0xC76580D9U, 0x8B277743U)},
-    {SLICE(0xDD45AAB8U, 0xBF672381U, 0x7B2231F3U, 0xF64463E6U,
-           0xE964B13DU, 0xD725148BU, 0xABA65FE7U, 0x52A0C93FU)},
-    {SLICE(0x38116FACU, 0x7022DF58U, 0xE045BEB0U, 0xC5670B91U,
-           0x8F2261D3U, 0x1BA8B557U, 0x37516AAEU, 0x6EA2D55CU)},
-    {SLICE(0xEF306B19U, 0xDB8CA0C3U, 0xB2F53777U, 0x6006181FU,
-           0xC00C303EU, 0x85F4168DU, 0x0E045BEBU, 0x1C08B7D6U)},
-    {SLICE(0x68032CC8U, 0xD0065990U, 0xA5E0C5D1U, 0x4E2DFD53U,
-           0x9C5BFAA6U, 0x3D5B83BDU, 0x7AB7077AU, 0xF56E0EF4U)},
-    {SLICE(0x493C7D27U, 0x9278FA4EU, 0x211D826DU, 0x423B04DAU,
-           0x847609B4U, 0x0D006599U, 0x1A00CB32U, 0x34019664U)},
+    {SLICE(0xF26B8303U, 0xE13B70F7U, 0xC79A971FU, 0x8AD958CFU, 0x105EC76FU, 0x20BD8EDEU, 0x417B1DBCU,
+           0x82F63B78U)},
+    {SLICE(0x13A29877U, 0x274530EEU, 0x4E8A61DCU, 0x9D14C3B8U, 0x3FC5F181U, 0x7F8BE302U, 0xFF17C604U,
+           0xFBC3FAF9U)},
+    {SLICE(0xA541927EU, 0x4F6F520DU, 0x9EDEA41AU, 0x38513EC5U, 0x70A27D8AU, 0xE144FB14U, 0xC76580D9U,
+           0x8B277743U)},
+    {SLICE(0xDD45AAB8U, 0xBF672381U, 0x7B2231F3U, 0xF64463E6U, 0xE964B13DU, 0xD725148BU, 0xABA65FE7U,
+           0x52A0C93FU)},
+    {SLICE(0x38116FACU, 0x7022DF58U, 0xE045BEB0U, 0xC5670B91U, 0x8F2261D3U, 0x1BA8B557U, 0x37516AAEU,
+           0x6EA2D55CU)},
+    {SLICE(0xEF306B19U, 0xDB8CA0C3U, 0xB2F53777U, 0x6006181FU, 0xC00C303EU, 0x85F4168DU, 0x0E045BEBU,
+           0x1C08B7D6U)},
+    {SLICE(0x68032CC8U, 0xD0065990U, 0xA5E0C5D1U, 0x4E2DFD53U, 0x9C5BFAA6U, 0x3D5B83BDU, 0x7AB7077AU,
+           0xF56E0EF4U)},
+    {SLICE(0x493C7D27U, 0x9278FA4EU, 0x211D826DU, 0x423B04DAU, 0x847609B4U, 0x0D006599U, 0x1A00CB32U,
+           0x34019664U)},
 };
 
 static uint32_t load_le32(const unsigned char *p)

@@ -25,7 +25,10 @@ static int rename_in(int folder, const char *from, const char *to, unsigned flag
     return renameat2(folder, from, folder, to, flags);
 }
 
-#define FILE_IO_SYSTEM {write, fsync, rename_in}
+#define FILE_IO_SYSTEM          \
+    {                           \
+        write, fsync, rename_in \
+    }
 const struct file_io file_io_system = FILE_IO_SYSTEM;
 struct file_io file_io = FILE_IO_SYSTEM;
 
@@ -177,8 +180,8 @@ tare_status file_map(const char *path, struct file_view *out, tare_error *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* never waits for a pipe's writer */
     if (fd < 0) return error_errno(err, "%s: cannot open", path);
     struct stat st;
-    tare_status s = fstat(fd, &st) < 0 ? error_errno(err, "%s: cannot look at", path)
-                                       : check_mappable(path, &st, err);
+    tare_status s =
+        fstat(fd, &st) < 0 ? error_errno(err, "%s: cannot look at", path) : check_mappable(path, &st, err);
     if (s == TARE_OK) {
         void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED)

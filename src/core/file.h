@@ -29,11 +29,14 @@ struct file_view {
     const unsigned char *data;
     size_t size;
 };
-#define FILE_VIEW_INIT {NULL, 0}
+#define FILE_VIEW_INIT \
+    {                  \
+        NULL, 0        \
+    }
 
 /* Map a whole regular file, read-only and private. TARE_IO when it is missing or not readable, TARE_INVALID
- * when it is a folder or no regular file, TARE_FORMAT when it is empty. Reading past the end of a file that is
- * truncated while mapped raises SIGBUS. */
+ * when it is a folder or no regular file, TARE_FORMAT when it is empty. Reading past the end of a file that
+ * is truncated while mapped raises SIGBUS. */
 tare_status file_map(const char *path, struct file_view *out, tare_error *err);
 void file_unmap(struct file_view *view); /* an empty view is fine */
 

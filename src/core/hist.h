@@ -15,8 +15,8 @@
 
 enum {
     HIST_SCALE = 6,
-    HIST_INDEX_MIN = -1,       /* the bucket of the value 1 */
-    HIST_INDEX_MAX = 4095,     /* the bucket of UINT64_MAX */
+    HIST_INDEX_MIN = -1,        /* the bucket of the value 1 */
+    HIST_INDEX_MAX = 4095,      /* the bucket of UINT64_MAX */
     HIST_INDEX_ZERO = INT32_MIN /* what hist_index says of 0 */
 };
 
@@ -27,7 +27,10 @@ struct hist {
     uint64_t zeros, count, sum;
     uint64_t min, max; /* min > max: none recorded */
 };
-#define HIST_INIT {NULL, 0, 0, 0, 0, 0, UINT64_MAX, 0}
+#define HIST_INIT                          \
+    {                                      \
+        NULL, 0, 0, 0, 0, 0, UINT64_MAX, 0 \
+    }
 
 void hist_release(struct hist *h);
 void hist_clear(struct hist *h); /* keeps the memory */

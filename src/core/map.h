@@ -25,7 +25,10 @@ struct map_str {
     size_t n_slots;  /* power of two, or 0 */
     uint64_t seed;
 };
-#define MAP_STR_INIT {NULL, 0, 0, NULL, 0, 0}
+#define MAP_STR_INIT           \
+    {                          \
+        NULL, 0, 0, NULL, 0, 0 \
+    }
 
 void map_str_release(struct map_str *m);
 void map_str_clear(struct map_str *m); /* drops the keys, keeps the tables */
@@ -52,7 +55,10 @@ struct map_u64 {
     struct map_u64_slot zero;
     bool has_zero;
 };
-#define MAP_U64_INIT {NULL, 0, 0, 0, {0, 0}, false}
+#define MAP_U64_INIT                 \
+    {                                \
+        NULL, 0, 0, 0, {0, 0}, false \
+    }
 
 void map_u64_release(struct map_u64 *m);
 void map_u64_clear(struct map_u64 *m);

@@ -20,7 +20,7 @@ struct stats_interval {
 
 /* ---- describing ---- */
 
-void stats_sort(double *x, size_t n); /* ascending; no NANs */
+void stats_sort(double *x, size_t n);           /* ascending; no NANs */
 double stats_mean(const double *x, size_t n);   /* NAN if n is 0 */
 double stats_stddev(const double *x, size_t n); /* sample, n - 1; NAN if n < 2 */
 double stats_median_sorted(const double *x, size_t n);

@@ -207,9 +207,14 @@ tare_status str_parse_bytes(const char *text, uint64_t *out, tare_error *err)
         {"GB", UINT64_C(1000000000)},
         {"TB", UINT64_C(1000000000000)},
     };
-    static const struct quantity bytes = {units,      COUNT_OF(units), true,
-                                          false,      UINT64_MAX,      "a size",
-                                          "a number of bytes, like 65536, 64M, 1GiB or 4GB"};
+    static const struct quantity bytes = {
+        .units = units,
+        .n_units = COUNT_OF(units),
+        .any_case = true,
+        .most = UINT64_MAX,
+        .what = "a size",
+        .expected = "a number of bytes, like 65536, 64M, 1GiB or 4GB",
+    };
     return parse_quantity(&bytes, text, out, err);
 }
 
@@ -226,9 +231,13 @@ tare_status str_parse_duration(const char *text, struct duration *out, tare_erro
         {"h", UINT64_C(3600000000000)},
         {"d", UINT64_C(86400000000000)},
     };
-    static const struct quantity time = {units,      COUNT_OF(units), false,
-                                         false,      INT64_MAX,       "a time",
-                                         "a number and a unit (ns, us, ms, s, m, h, d), like 10s or 1.5ms"};
+    static const struct quantity time = {
+        .units = units,
+        .n_units = COUNT_OF(units),
+        .most = INT64_MAX,
+        .what = "a time",
+        .expected = "a number and a unit (ns, us, ms, s, m, h, d), like 10s or 1.5ms",
+    };
     uint64_t ns = 0;
     tare_status s = strcmp(text, "0") == 0 ? TARE_OK : parse_quantity(&time, text, &ns, err);
     if (s == TARE_OK) out->ns = (int64_t)ns;
@@ -243,9 +252,14 @@ tare_status str_parse_count(const char *text, uint64_t *out, tare_error *err)
         {"M", UINT64_C(1000000)},
         {"G", UINT64_C(1000000000)},
     };
-    static const struct quantity count = {units,      COUNT_OF(units), false,
-                                          true,       UINT64_MAX,      "a count",
-                                          "a number, like 1000 or 10k"};
+    static const struct quantity count = {
+        .units = units,
+        .n_units = COUNT_OF(units),
+        .whole = true,
+        .most = UINT64_MAX,
+        .what = "a count",
+        .expected = "a number, like 1000 or 10k",
+    };
     return parse_quantity(&count, text, out, err);
 }
 

@@ -90,8 +90,10 @@ static void every_single_bit_flip_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_vectors),    cmocka_unit_test(empty_is_seed),
-        cmocka_unit_test(all_lengths_and_alignments_agree), cmocka_unit_test(pieces_chain),
+        cmocka_unit_test(published_vectors),
+        cmocka_unit_test(empty_is_seed),
+        cmocka_unit_test(all_lengths_and_alignments_agree),
+        cmocka_unit_test(pieces_chain),
         cmocka_unit_test(every_single_bit_flip_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_file.c - whole or not at all: every system call of an atomic write fails in turn; odd targets; mapping. */
+ * test_file.c - whole or not at all: every call of an atomic write fails in turn; odd targets; mapping. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,7 +154,8 @@ static void no_replace_holds_in_a_race(void **state)
     assert_non_null(strstr(err.text, "already exists"));
     holds(path, "rival", 5);
     unlink(path);
-    file_io.rename = rename_after_a_rival_unknown; /* a file system without renameat2: the hard link refuses */
+    file_io.rename =
+        rename_after_a_rival_unknown; /* a file system without renameat2: the hard link refuses */
     assert_int_equal(file_write_atomic(path, "mine", 4, FILE_NO_REPLACE, &err), TARE_IO);
     assert_non_null(strstr(err.text, "already exists"));
     holds(path, "rival", 5);

@@ -173,12 +173,9 @@ static void a_failed_insertion_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strings_are_found_again),
-        cmocka_unit_test(string_keys_are_copies_of_any_bytes),
-        cmocka_unit_test(a_reference_counts),
-        cmocka_unit_test(numbers_follow_a_model),
-        cmocka_unit_test(every_number_is_a_key),
-        cmocka_unit_test(a_failed_insertion_changes_nothing),
+        cmocka_unit_test(strings_are_found_again), cmocka_unit_test(string_keys_are_copies_of_any_bytes),
+        cmocka_unit_test(a_reference_counts),      cmocka_unit_test(numbers_follow_a_model),
+        cmocka_unit_test(every_number_is_a_key),   cmocka_unit_test(a_failed_insertion_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,10 +119,8 @@ static void two_threads_lose_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(capacity_is_a_power_of_two),
-        cmocka_unit_test(full_says_no_and_keeps_what_it_has),
-        cmocka_unit_test(wraps_many_times),
-        cmocka_unit_test(several_words_go_as_one),
+        cmocka_unit_test(capacity_is_a_power_of_two), cmocka_unit_test(full_says_no_and_keeps_what_it_has),
+        cmocka_unit_test(wraps_many_times),           cmocka_unit_test(several_words_go_as_one),
         cmocka_unit_test(two_threads_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

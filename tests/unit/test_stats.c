@@ -2,8 +2,8 @@
  * test_stats.c - the statistics kit against reference values.
  *
  * The constants were made with SciPy 1.17.1 and NumPy: ndtri, ndtr, t.ppf, t.cdf, betainc, binom.cdf/sf,
- * trim_mean with mstats.winsorize, ttest_ind(equal_var=False).confidence_interval, array_split + median; ranks,
- * signed-rank counts, Walsh averages and the indicator autocorrelation by their definitions in Python. */
+ * trim_mean with mstats.winsorize, ttest_ind(equal_var=False).confidence_interval, array_split + median;
+ * ranks, signed-rank counts, Walsh averages and the autocorrelation by their definitions in Python. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +18,9 @@
 #include "core/stats.h"
 
 /* standard_t(3, 25) * 0.02 + 0.01 and normal(0.03, 0.05, 11) of default_rng(20240601), to 4 places */
-static const double d[25] = {0.022,   -0.0186, 0.0309,  0.0324, -0.0188, 0.0685, 0.0726, 0.0055, 0.0096,
-                             0.0037,  0.0194,  -0.0011, 0.0148, 0.0573,  -0.0004, -0.0137, -0.008, 0.0161,
-                             0.0269,  0.0208,  0.0195,  0.0379, 0.0907,  0.0411, -0.0449};
+static const double d[25] = {0.022,  -0.0186, 0.0309,  0.0324, -0.0188, 0.0685,  0.0726,  0.0055, 0.0096,
+                             0.0037, 0.0194,  -0.0011, 0.0148, 0.0573,  -0.0004, -0.0137, -0.008, 0.0161,
+                             0.0269, 0.0208,  0.0195,  0.0379, 0.0907,  0.0411,  -0.0449};
 static const double e[11] = {-0.0394, -0.0169, 0.0077,  0.0062,  0.0394, 0.0336,
                              0.0281,  -0.0009, -0.0116, -0.0655, 0.0934};
 
@@ -40,9 +40,9 @@ static void normal_distribution(void **state)
 {
     (void)state;
     static const double quantiles[][2] = {
-        {1e-300, -37.0470962993612},    {1e-12, -7.034483825301131},   {0.001, -3.090232306167813},
-        {0.025, -1.9599639845400545},   {0.3, -0.5244005127080409},    {0.9, 1.2815515655446004},
-        {0.975, 1.959963984540054},     {0.99, 2.3263478740408408},    {0.99999, 4.264890793923841},
+        {1e-300, -37.0470962993612},  {1e-12, -7.034483825301131}, {0.001, -3.090232306167813},
+        {0.025, -1.9599639845400545}, {0.3, -0.5244005127080409},  {0.9, 1.2815515655446004},
+        {0.975, 1.959963984540054},   {0.99, 2.3263478740408408},  {0.99999, 4.264890793923841},
     };
     for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
         near_to(stats_normal_quantile(quantiles[i][0]), quantiles[i][1], 1e-11);
@@ -58,11 +58,9 @@ static void t_distribution(void **state)
 {
     (void)state;
     static const double quantiles[][3] = {
-        {0.975, 1, 12.706204736174694},   {0.975, 9, 2.262157162798205},
-        {0.99, 2.5, 5.353111173030872},   {0.001, 3, -10.214531852407385},
-        {0.6, 30, 0.2556053649519128},    {0.995, 1000, 2.580754698065951},
-        {0.99, 12345.6, 2.3266499685191193}, {1e-9, 5, -98.93722464836996},
-        {0.975, 2e7, 1.959964103153622},
+        {0.975, 1, 12.706204736174694},      {0.975, 9, 2.262157162798205}, {0.99, 2.5, 5.353111173030872},
+        {0.001, 3, -10.214531852407385},     {0.6, 30, 0.2556053649519128}, {0.995, 1000, 2.580754698065951},
+        {0.99, 12345.6, 2.3266499685191193}, {1e-9, 5, -98.93722464836996}, {0.975, 2e7, 1.959964103153622},
     };
     for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
         near_to(stats_t_quantile(quantiles[i][0], quantiles[i][1]), quantiles[i][2], 1e-9);
@@ -101,9 +99,9 @@ static void quantile_ranks(void **state)
         uint64_t n, low, high;
         double q, level;
     } rows[] = {
-        {100, 40, 61, 0.5, 0.95},      {100, 90, 100, 0.95, 0.95},        {100, 97, 101, 0.99, 0.95},
-        {1000, 936, 964, 0.95, 0.95},  {1000, 983, 997, 0.99, 0.95},      {10000, 9983, 9997, 0.999, 0.95},
-        {5, 0, 6, 0.5, 0.95},          {6, 1, 6, 0.5, 0.95},              {37, 28, 38, 0.9, 0.99},
+        {100, 40, 61, 0.5, 0.95},     {100, 90, 100, 0.95, 0.95},   {100, 97, 101, 0.99, 0.95},
+        {1000, 936, 964, 0.95, 0.95}, {1000, 983, 997, 0.99, 0.95}, {10000, 9983, 9997, 0.999, 0.95},
+        {5, 0, 6, 0.5, 0.95},         {6, 1, 6, 0.5, 0.95},         {37, 28, 38, 0.9, 0.99},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t low, high;
@@ -120,8 +118,9 @@ static void signed_rank_thresholds(void **state)
         size_t n, k;
         double alpha;
     } rows[] = {
-        {1, 0, 0.025},    {5, 0, 0.025},    {6, 1, 0.025},   {10, 9, 0.025},   {20, 44, 0.01}, {25, 69, 0.005},
-        {50, 435, 0.025}, {50, 398, 0.01},  {51, 453, 0.025}, {80, 1134, 0.01}, {200, 8143, 0.01},
+        {1, 0, 0.025},    {5, 0, 0.025},    {6, 1, 0.025},     {10, 9, 0.025},
+        {20, 44, 0.01},   {25, 69, 0.005},  {50, 435, 0.025},  {50, 398, 0.01},
+        {51, 453, 0.025}, {80, 1134, 0.01}, {200, 8143, 0.01},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(stats_signed_rank_k(rows[i].n, rows[i].alpha), rows[i].k);
@@ -182,7 +181,8 @@ static void hodges_lehmann(void **state)
     interval_near(r, 0.01825, 0.0062, 0.0309);
     assert_int_equal(stats_hodges_lehmann(d, 3, 0.95, &r, NULL), TARE_OK);
     assert_true(r.lo == -INFINITY && r.hi == INFINITY);
-    assert_int_equal(stats_hodges_lehmann((double[]){-0.0, 0, -0.0, 0, 0, 0, 0, 0}, 8, 0.9, &r, NULL), TARE_OK);
+    assert_int_equal(stats_hodges_lehmann((double[]){-0.0, 0, -0.0, 0, 0, 0, 0, 0}, 8, 0.9, &r, NULL),
+                     TARE_OK);
     assert_true(r.value == 0 && r.lo == 0 && r.hi == 0 && !signbit(r.value) && !signbit(r.lo));
 }
 
@@ -214,10 +214,12 @@ static void means(void **state)
     struct stats_sample sd = {d, 25}, se = {e, 11};
     assert_int_equal(stats_trimmed_mean(sd, 0.2, 0.95, &r, NULL), TARE_OK);
     interval_near(r, 0.0172, 0.006060044257525576, 0.028339955742474422);
-    interval_near(stats_welch(sd, se, 0.98), -0.012631636363636362, -0.049718139028486014, 0.024454866301213293);
+    interval_near(stats_welch(sd, se, 0.98), -0.012631636363636362, -0.049718139028486014,
+                  0.024454866301213293);
     r = stats_welch(sd, (struct stats_sample){e, 1}, 0.98);
     assert_true(r.lo == -INFINITY && r.hi == INFINITY);
-    r = stats_welch((struct stats_sample){(double[]){1, 1}, 2}, (struct stats_sample){(double[]){3, 3}, 2}, 0.9);
+    r = stats_welch((struct stats_sample){(double[]){1, 1}, 2}, (struct stats_sample){(double[]){3, 3}, 2},
+                    0.9);
     assert_true(r.value == 2 && r.lo == 2 && r.hi == 2);
 }
 

@@ -18,12 +18,30 @@
 static void utf8_is_told_from_other_bytes(void **state)
 {
     (void)state;
-    static const char *const good[] = {"", "plain", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xEF\xBF\xBF",
-                                       "\xF4\x8F\xBF\xBF", "\xED\x9F\xBF", "\xEE\x80\x80", "\xC2\x80"};
-    static const char *const bad[] = {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80",
-                                      "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF",
-                                      "a\xE2\x82", "\xC3", "\xE2\x28\xA1"};
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) assert_true(str_is_utf8(good[i], strlen(good[i])));
+    static const char *const good[] = {"",
+                                       "plain",
+                                       "\xC3\xA9",
+                                       "\xE2\x82\xAC",
+                                       "\xF0\x9F\x98\x80",
+                                       "\xEF\xBF\xBF",
+                                       "\xF4\x8F\xBF\xBF",
+                                       "\xED\x9F\xBF",
+                                       "\xEE\x80\x80",
+                                       "\xC2\x80"};
+    static const char *const bad[] = {"\x80",
+                                      "\xC0\x80",
+                                      "\xC1\xBF",
+                                      "\xE0\x9F\xBF",
+                                      "\xED\xA0\x80",
+                                      "\xF0\x8F\xBF\xBF",
+                                      "\xF4\x90\x80\x80",
+                                      "\xF5\x80\x80\x80",
+                                      "\xFF",
+                                      "a\xE2\x82",
+                                      "\xC3",
+                                      "\xE2\x28\xA1"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        assert_true(str_is_utf8(good[i], strlen(good[i])));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_false(str_is_utf8(bad[i], strlen(bad[i])));
     assert_true(str_is_utf8("a\0b", 3));
 }
@@ -35,11 +53,17 @@ static void bad_bytes_are_replaced(void **state)
         {"plain \xE2\x82\xAC", "plain \xE2\x82\xAC"},
         {"a\x80z", "a" R "z"},
         {"\xC0\x80", R R},
-        {"\xE2\x82" "A", R "A"},           /* one for the broken beginning */
-        {"\xF0\x9F\x98" "A", R "A"},
-        {"\xED\xA0\x80", R R R},           /* a surrogate has no valid beginning past its first byte */
-        {"\xE2\x82", R},                   /* cut off at the end */
-        {"\xFF\xFE" "x", R R "x"},
+        {"\xE2\x82"
+         "A",
+         R "A"}, /* one for the broken beginning */
+        {"\xF0\x9F\x98"
+         "A",
+         R "A"},
+        {"\xED\xA0\x80", R R R}, /* a surrogate has no valid beginning past its first byte */
+        {"\xE2\x82", R},         /* cut off at the end */
+        {"\xFF\xFE"
+         "x",
+         R R "x"},
         {"", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -73,9 +97,17 @@ static void distances(void **state)
     static const struct {
         const char *a, *b;
         size_t want;
-    } rows[] = {{"", "", 0},          {"", "abc", 3},          {"report", "report", 0}, {"reprot", "report", 1},
-                {"repot", "report", 1}, {"reportt", "report", 1}, {"raport", "report", 1}, {"kitten", "sitting", 3},
-                {"ca", "abc", 3},     {"ab", "ba", 1},         {"abcd", "badc", 2}};
+    } rows[] = {{"", "", 0},
+                {"", "abc", 3},
+                {"report", "report", 0},
+                {"reprot", "report", 1},
+                {"repot", "report", 1},
+                {"reportt", "report", 1},
+                {"raport", "report", 1},
+                {"kitten", "sitting", 3},
+                {"ca", "abc", 3},
+                {"ab", "ba", 1},
+                {"abcd", "badc", 2}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(str_distance(rows[i].a, rows[i].b), rows[i].want);
         assert_int_equal(str_distance(rows[i].b, rows[i].a), rows[i].want);
@@ -121,9 +153,26 @@ static void sizes(void **state)
                 {"2TiB", UINT64_C(2) << 40},
                 {"18446744073709551615", UINT64_MAX},
                 {"16777215T", UINT64_C(16777215) << 40}};
-    static const char *const bad[] = {"", " 1", "1 ", "1 M", "-1", "+1", "M", "1.", ".5", "1..5", "1e3", "0x10", "1MM",
-                                      "1Mib/s", "18446744073709551616", "16777216T", "1.1234567890123456789",
-                                      "99999999999999999999999999", "1,5M", "\xD9\xA1"};
+    static const char *const bad[] = {"",
+                                      " 1",
+                                      "1 ",
+                                      "1 M",
+                                      "-1",
+                                      "+1",
+                                      "M",
+                                      "1.",
+                                      ".5",
+                                      "1..5",
+                                      "1e3",
+                                      "0x10",
+                                      "1MM",
+                                      "1Mib/s",
+                                      "18446744073709551616",
+                                      "16777216T",
+                                      "1.1234567890123456789",
+                                      "99999999999999999999999999",
+                                      "1,5M",
+                                      "\xD9\xA1"};
     tare_error err = TARE_ERROR_INIT;
     uint64_t out;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -137,7 +186,8 @@ static void sizes(void **state)
         assert_true(out == 77 && strstr(err.text, bad[i]));
     }
     str_parse_bytes("1X", &out, &err);
-    assert_string_equal(err.text, "'1X' is not a size: expected a number of bytes, like 65536, 64M, 1GiB or 4GB");
+    assert_string_equal(err.text,
+                        "'1X' is not a size: expected a number of bytes, like 65536, 64M, 1GiB or 4GB");
     str_parse_bytes("16777216T", &out, &err);
     assert_string_equal(err.text, "'16777216T' is too large for a size");
 }
@@ -159,8 +209,9 @@ static void times(void **state)
                 {"1h", INT64_C(3600000000000)},
                 {"1d", INT64_C(86400000000000)},
                 {"9223372036854775807ns", INT64_MAX}};
-    static const char *const bad[] = {"", "10", "s", "10S", "10 s", "1m30s", "-1s", "9223372036854775808ns",
-                                      "106752d", "1.s", "infs", "nan"};
+    static const char *const bad[] = {"",        "10",    "s",    "10S",
+                                      "10 s",    "1m30s", "-1s",  "9223372036854775808ns",
+                                      "106752d", "1.s",   "infs", "nan"};
     tare_error err = TARE_ERROR_INIT;
     struct duration out;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -198,11 +249,11 @@ static void durations_for_people(void **state)
     static const struct {
         double ns;
         const char *want;
-    } rows[] = {{0, "0 ns"},           {812, "812 ns"},         {12.34, "12.3 ns"},    {0.5, "0.50 ns"},
-                {999, "999 ns"},       {999.4, "999 ns"},       {999.6, "1.00 us"},    {1000, "1.00 us"},
-                {1.23e6, "1.23 ms"},   {9.994e6, "9.99 ms"},    {9.996e6, "10.0 ms"},  {99.96e6, "100 ms"},
-                {999.6e6, "1.00 s"},   {45.6e9, "45.6 s"},      {59.94e9, "59.9 s"},   {59.96e9, "1 m 00 s"},
-                {125e9, "2 m 05 s"},   {3599.6e9, "1 h 00 m"},  {11220e9, "3 h 07 m"}, {-1500, "-1.50 us"},
+    } rows[] = {{0, "0 ns"},         {812, "812 ns"},        {12.34, "12.3 ns"},    {0.5, "0.50 ns"},
+                {999, "999 ns"},     {999.4, "999 ns"},      {999.6, "1.00 us"},    {1000, "1.00 us"},
+                {1.23e6, "1.23 ms"}, {9.994e6, "9.99 ms"},   {9.996e6, "10.0 ms"},  {99.96e6, "100 ms"},
+                {999.6e6, "1.00 s"}, {45.6e9, "45.6 s"},     {59.94e9, "59.9 s"},   {59.96e9, "1 m 00 s"},
+                {125e9, "2 m 05 s"}, {3599.6e9, "1 h 00 m"}, {11220e9, "3 h 07 m"}, {-1500, "-1.50 us"},
                 {NAN, "-"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct buf b = BUF_INIT;

@@ -29,7 +29,8 @@ static void known_texts(void **state)
     memset(id.random, 0xFF, sizeof id.random);
     ulid_format(&id, text);
     assert_string_equal(text, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
-    id = (struct ulid){UINT64_C(1469918176385), {0}}; /* the time part 01ARYZ6S41, base 32 by hand in Python */
+    id =
+        (struct ulid){UINT64_C(1469918176385), {0}}; /* the time part 01ARYZ6S41, base 32 by hand in Python */
     ulid_format(&id, text);
     assert_string_equal(text, "01ARYZ6S410000000000000000");
 }
@@ -57,10 +58,16 @@ static void text_and_bits_agree_both_ways(void **state)
 static void other_texts_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "0", "0000000000000000000000000", "000000000000000000000000000",
-                                      "80000000000000000000000000", "0000000000000000000000000I",
-                                      "0000000000000L000000000000", "O0000000000000000000000000",
-                                      "0000000000000000000000000U", "0000000000000 000000000000",
+    static const char *const bad[] = {"",
+                                      "0",
+                                      "0000000000000000000000000",
+                                      "000000000000000000000000000",
+                                      "80000000000000000000000000",
+                                      "0000000000000000000000000I",
+                                      "0000000000000L000000000000",
+                                      "O0000000000000000000000000",
+                                      "0000000000000000000000000U",
+                                      "0000000000000 000000000000",
                                       "000000000000000000000000\xC3\xA9"};
     struct ulid out = {42, {1}};
     tare_error err = TARE_ERROR_INIT;
@@ -126,7 +133,8 @@ static void threads_never_meet(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
-    for (int t = 0; t < THREADS; t++) assert_int_equal(pthread_create(&threads[t], NULL, make_many, made[t]), 0);
+    for (int t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, make_many, made[t]), 0);
     for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
     for (int t = 0; t < THREADS; t++) {
         for (int i = 1; i < EACH; i++) assert_true(strcmp(made[t][i - 1], made[t][i]) < 0);
