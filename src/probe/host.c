@@ -40,7 +40,7 @@ static bool slurp(struct host_job *job, const char *path)
     return len > 0;
 }
 
-/* The rest of the line that begins with `key`, blanks and `sep` skipped, ended in place; NULL: no such line. */
+/* The rest of the line that begins with `key`, blanks and `sep` skipped, ended in place; NULL: none. */
 static char *line_value(char *text, const char *key, char sep)
 {
     size_t len = strlen(key);
