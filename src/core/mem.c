@@ -32,7 +32,7 @@ void *mem_resize(void *p, size_t n, size_t size)
     if (!p) return mem_new(n, size);
     if (size && n > SIZE_MAX / size) return NULL;
     if (!may_allocate()) return NULL;
-    return realloc(p, n * size ? n * size : 1);
+    return realloc(p, n && size ? n * size : 1);
 }
 
 char *mem_strndup(const char *s, size_t n)

@@ -52,7 +52,6 @@ bool fold_process(struct fold *f)
     fold_begin(f, &e);
     enc_bytes(&e, &h->process, sizeof h->process);
     enc_str(&e, h->command, strnlen(h->command, sizeof h->command));
-    enc_bytes(&e, &h->pairs[0], sizeof h->pairs[0]);
     return fold_send(f, &e, CHUNK_PROCESS);
 }
 

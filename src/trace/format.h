@@ -78,12 +78,13 @@ struct process_info {
     uint64_t uid, parent_uid;
     uint32_t pid, parent_pid;
     uint64_t start_time;       /* of the process, in clock ticks since boot, as /proc says */
+    uint64_t begun_raw_ns, begun_unix_ns; /* when recording began */
     uint32_t mode, clock;      /* enum tare_mode bits, enum tare_clock */
     uint32_t tsc;              /* 1: ticks are of the time-stamp counter, 0: nanoseconds */
     uint32_t site_base;        /* sites below are the parent's */
     struct weight_ticks inside, outside, skipped; /* of a scope: in its own reading, beyond it, when left out */
 };
-static_assert(sizeof(struct process_info) == 96, "trace v1: process info");
+static_assert(sizeof(struct process_info) == 112, "trace v1: process info");
 
 struct live_header {
     char magic[8];

@@ -35,6 +35,7 @@ struct trace_process {
     bool closed;               /* false: it was killed, or is still running */
     double tick_ns;            /* length of one clock tick */
     struct trace_weight inside, outside; /* cost of one empty scope: within its own reading, and beyond */
+    struct trace_weight skipped;         /* cost of one scope that is left out while weighing */
 };
 
 struct trace_thread {
@@ -52,6 +53,8 @@ struct trace_loss {
     uint64_t unclosed_scopes; /* still open when their thread's record ends */
     uint64_t abandoned_scopes; /* left by longjmp, or never ended */
     uint64_t unknown_chunks; /* of a newer minor version: skipped */
+    uint64_t foreign_scopes; /* ended in another thread or process than they began in */
+    uint64_t missing_live;   /* processes that did not close and whose live file is gone */
     char first[200];         /* where and what the first damage is; "" if none */
 };
 
@@ -90,5 +93,38 @@ bool trace_has_tree(const struct trace *t);
  * Streams: memory use does not grow with the trace. Stops when `fn` returns non-zero and returns that. */
 typedef int trace_event_fn(void *ctx, const struct trace_event *e);
 tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, void *ctx, tare_error *err);
+
+/* ---- the trees, as recorded: one per thread slot, in ticks ---- */
+
+struct trace_bucket {
+    uint64_t low, high; /* ticks: low <= reading < high */
+    uint64_t count;
+};
+
+struct trace_pair {
+    uint32_t off, on, scopes; /* ticks without and with the scopes inside, and how many those were */
+};
+
+struct trace_node {
+    uint32_t process, slot; /* whose tree */
+    uint32_t threads;       /* that used this slot */
+    int64_t thread;         /* index of the latest, -1 if unknown */
+    uint32_t number, parent; /* preorder; the root is 0 */
+    uint32_t site;          /* index; not for the root */
+    uint32_t kind;
+    uint64_t count;
+    int64_t total, min, max; /* ticks, or a counter's values */
+    uint64_t off_count, off_total, off_scopes; /* weighed calls */
+    uint64_t abandoned;
+    uint64_t batch_size;
+    uint32_t n_batches, n_buckets, n_pairs;
+    uint64_t batch[32];             /* ticks of consecutive batches of batch_size calls */
+    struct trace_bucket bucket[768]; /* ascending */
+    struct trace_pair pair[512];
+};
+
+/* Deliver every node, parents before children, slot by slot. `n` is reused between calls. */
+typedef int trace_node_fn(void *ctx, const struct trace_node *n);
+tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_error *err);
 
 #endif

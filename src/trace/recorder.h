@@ -94,7 +94,7 @@ struct session {
     char path[3800];
     char run_id[32];
     struct clock_source source;
-    struct clock_pair last_pair;
+    struct clock_pair first_pair, last_pair;
     struct process_info calibrated; /* as in the live header, but still there after a fork */
     struct live live;
     int archive_fd;

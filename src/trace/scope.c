@@ -162,6 +162,8 @@ void tare_begin(tare_scope *scope, tare_site *site)
         index = log_site(t, site);
         if (unlikely(!index)) return;
     }
+    /* Before the depth moves on: a chunk that starts with this event must not count its scope as open. */
+    struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, 1) : NULL;
     t->depth = depth;
     barrier();
     t->stack[depth] = (struct frame){sp, n};
@@ -170,7 +172,6 @@ void tare_begin(tare_scope *scope, tare_site *site)
     s->node = n;
     s->tag = (uint64_t)t->epoch << 32 | depth;
     if (unlikely(flags)) weigh_begin(t);
-    struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, 1) : NULL;
     uint64_t now = ticks_begin(t);
     s->start = now;
     if (e) publish(e, raw_what(RAW_BEGIN, flags, 0, 0, index), now);

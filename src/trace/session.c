@@ -74,6 +74,8 @@ static tare_status open_live(uint64_t parent_uid, const struct process_info *cal
     h->process.pid = (uint32_t)getpid();
     h->process.parent_pid = (uint32_t)getppid();
     h->process.start_time = process_start_time(h->process.pid);
+    h->process.begun_raw_ns = clock_raw_ns();
+    h->process.begun_unix_ns = clock_unix_ns();
     h->process.mode = session.options.mode;
     h->process.clock = session.options.clock;
     h->process.tsc = session.source.tsc;
@@ -163,6 +165,7 @@ static tare_status begin_recording(tare_error *err)
     if (s != TARE_OK) return s;
     clock_pair_take(&second, &session.source);
     session.calibrated = live_header(&session.live)->process;
+    session.first_pair = first;
     pair_add(&first);
     pair_add(&second);
     session.shift = session.source.tsc ? time_shift(clock_tick_ns(&first, &second)) : 0;
@@ -216,6 +219,7 @@ tare_status session_child(void)
     session.calibrated = live_header(&session.live)->process;
     struct clock_pair p;
     clock_pair_take(&p, &session.source);
+    pair_add(&session.first_pair); /* a baseline for the length of a tick */
     pair_add(&p);
     return archive_process() ? TARE_OK : TARE_IO;
 }

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ * events.c - packed chunks of a thread -> properly nested events. Gaps (dropped or damaged chunks) and scopes
+ * that never ended are bridged with ends of our own making, marked TRACE_SYNTHETIC. */
+#include <string.h>
+
+#include "trace/loaded.h"
+#include "trace/pack.h"
+
+enum { STACK_MAX = 1 << 12, LOST_SITE = UINT32_MAX };
+
+struct play {
+    struct trace *t;
+    const struct loaded_process *process;
+    trace_event_fn *fn;
+    void *ctx;
+    struct trace_event e;
+    size_t hint;            /* for timeline_ns */
+    uint32_t depth;
+    uint32_t stack[STACK_MAX]; /* sites; LOST_SITE: its begin was not recorded */
+    VEC(uint32_t) sites;    /* the chunk's site list */
+    uint64_t unclosed;
+    int stopped;            /* what fn answered */
+};
+
+static void deliver(struct play *p, unsigned kind, unsigned flags, uint32_t site)
+{
+    p->e.kind = (uint8_t)kind;
+    p->e.flags = (uint8_t)flags;
+    p->e.site = site;
+    if (!p->stopped) p->stopped = p->fn(p->ctx, &p->e);
+}
+
+static void begin(struct play *p, uint32_t site, unsigned flags)
+{
+    if (p->depth < STACK_MAX) p->stack[p->depth] = site;
+    p->depth++;
+    if (site != LOST_SITE && p->depth <= STACK_MAX) deliver(p, TRACE_BEGIN, flags, site);
+}
+
+static void end(struct play *p, unsigned flags)
+{
+    if (!p->depth) return; /* its begin was lost */
+    p->depth--;
+    if (p->depth < STACK_MAX && p->stack[p->depth] != LOST_SITE) deliver(p, TRACE_END, flags, p->stack[p->depth]);
+}
+
+/* A chunk says how deep the thread was when it started: after a gap, make our stack agree. */
+static void resume(struct play *p, uint64_t depth)
+{
+    if (depth > STACK_MAX) depth = STACK_MAX;
+    while (p->depth > depth) end(p, TRACE_SYNTHETIC);
+    while (p->depth < depth) begin(p, LOST_SITE, 0);
+}
+
+static uint32_t site_at(struct play *p, struct dec *d, uint64_t place)
+{
+    if (place < p->sites.n) return p->sites.items[place];
+    d->failed = true;
+    return LOST_SITE;
+}
+
+static inline uint64_t take_bytes(struct dec *d, unsigned n)
+{
+    if ((size_t)(d->end - d->p) < n) {
+        d->failed = true;
+        return 0;
+    }
+    uint64_t v = 0;
+    if (d->end - d->p >= 8) { /* one load instead of a loop */
+        memcpy(&v, d->p, 8);
+        v &= (UINT64_C(1) << (8 * n)) - 1;
+    } else {
+        memcpy(&v, d->p, n);
+    }
+    d->p += n;
+    return v;
+}
+
+static void play_other(struct play *p, struct dec *d, unsigned op)
+{
+    char text[256];
+    uint64_t n;
+    uint32_t site;
+    switch (op) {
+    case OP_END_LONG: end(p, 0); break;
+    case OP_END_ABANDONED: end(p, TRACE_SYNTHETIC); break;
+    case OP_BEGIN_WEIGHED:
+        site = site_at(p, d, dec_uint(d));
+        if (!d->failed) begin(p, site, TRACE_WEIGHED);
+        break;
+    case OP_COUNT:
+        site = site_at(p, d, dec_uint(d));
+        p->e.value = dec_int(d);
+        if (!d->failed && site != LOST_SITE) deliver(p, TRACE_COUNT, 0, site);
+        p->e.value = 0;
+        break;
+    case OP_MARK:
+        site = site_at(p, d, dec_uint(d));
+        n = dec_uint(d);
+        if (n >= sizeof text) d->failed = true;
+        memset(text, 0, sizeof text);
+        dec_copy(d, text, (size_t)n);
+        p->e.text = text;
+        if (!d->failed && site != LOST_SITE) deliver(p, TRACE_MARK, 0, site);
+        p->e.text = NULL;
+        break;
+    default: d->failed = true;
+    }
+}
+
+static void play_token(struct play *p, struct dec *d, uint64_t *now, unsigned shift)
+{
+    uint8_t token = *d->p++;
+    uint64_t delta, place = token & 31;
+    if (!(token & 0x80)) {
+        unsigned size = (token >> 5) + 1;
+        delta = size < 4 ? take_bytes(d, size) : dec_uint(d);
+        if (place == PACK_SHORT_SITES) place = dec_uint(d);
+    } else if (!(token & 0x40)) {
+        delta = take_bytes(d, token >> 4 & 3) << 4 | (token & 15);
+    } else {
+        delta = dec_uint(d);
+    }
+    *now += delta;
+    p->e.time_ns = timeline_ns(p->t, p->process, *now << shift, &p->hint);
+    if (!(token & 0x80)) {
+        uint32_t site = site_at(p, d, place);
+        if (!d->failed) begin(p, site, 0);
+    } else if (!(token & 0x40)) {
+        if (!d->failed) end(p, 0);
+    } else {
+        play_other(p, d, token & 0x3f);
+    }
+}
+
+static tare_status read_sites(struct play *p, struct dec *d, uint32_t process, tare_error *err)
+{
+    uint64_t n = dec_uint(d);
+    if (n > (uint64_t)(d->end - d->p)) d->failed = true; /* a number takes at least a byte */
+    if (d->failed) return TARE_OK;
+    tare_status s = vec_reserve(&p->sites, (size_t)n, err);
+    if (s != TARE_OK) return s;
+    vec_clear(&p->sites);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t site = LOST_SITE;
+        loaded_site(p->t, process, dec_uint(d), &site);
+        p->sites.items[p->sites.n++] = site;
+    }
+    return TARE_OK;
+}
+
+static tare_status play_chunk(struct play *p, const struct stored *stored, struct scratch *scratch, tare_error *err)
+{
+    struct dec d;
+    if (!stored_open(stored, scratch, &d)) return TARE_OK; /* counted as damaged when the trace was opened */
+    dec_uint(&d);
+    dec_uint(&d);
+    uint64_t shift = dec_uint(&d), depth = dec_uint(&d), n = dec_uint(&d), now = dec_uint(&d);
+    tare_status s = read_sites(p, &d, stored->process, err);
+    if (s != TARE_OK) return s;
+    if (shift > 16) d.failed = true;
+    if (!d.failed) resume(p, depth);
+    for (uint64_t i = 0; i < n && d.p < d.end && !d.failed && !p->stopped; i++) play_token(p, &d, &now, (unsigned)shift);
+    if (d.failed) {
+        p->t->loss.damaged_chunks++;
+        loss_note(p->t, "a chunk of events of thread %u makes no sense", p->e.thread);
+    }
+    return TARE_OK;
+}
+
+static void close_open(struct play *p)
+{
+    p->unclosed = p->depth;
+    while (p->depth && !p->stopped) end(p, TRACE_SYNTHETIC);
+}
+
+tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, void *ctx, tare_error *err)
+{
+    if (thread >= t->threads.n) return error_set(err, TARE_INVALID, "%s: no thread %u", t->path, thread);
+    struct loaded_thread *th = &t->threads.items[thread];
+    struct play *p = mem_new(1, sizeof *p);
+    if (!p) return error_set(err, TARE_NOMEM, "out of memory");
+    p->t = t;
+    p->process = &t->processes.items[th->pub.process];
+    p->fn = fn;
+    p->ctx = ctx;
+    p->e.thread = thread;
+    struct scratch scratch = {NULL, 0};
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < th->chunks.n && s == TARE_OK && !p->stopped; i++) s = play_chunk(p, &th->chunks.items[i].stored, &scratch, err);
+    if (s == TARE_OK) close_open(p);
+    if (s == TARE_OK && !th->counted && !p->stopped) t->loss.unclosed_scopes += p->unclosed;
+    if (!p->stopped) th->counted = true;
+    if (p->stopped && s == TARE_OK) s = (tare_status)p->stopped;
+    mem_free(scratch.bytes);
+    vec_release(&p->sites);
+    mem_free(p);
+    return s;
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: MIT
+ * load.c - opening a trace: walks the archive's chunks, folds in the live files beside it, and keeps an index.
+ * Damage costs the damaged chunk and no more; it is counted and described, and only a file in which nothing
+ * makes sense is an error. */
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <zstd.h>
+
+#include "core/buf.h"
+#include "core/crc.h"
+#include "core/str.h"
+#include "trace/fold.h"
+#include "trace/loaded.h"
+
+enum { SITES_MAX = 1 << 20, PROCESSES_MAX = 1 << 20, LET_GO_BYTES = 16 << 20 };
+
+void loss_note(struct trace *t, const char *format, ...)
+{
+    if (t->loss.first[0]) return;
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(t->loss.first, sizeof t->loss.first, format, ap);
+    va_end(ap);
+}
+
+/* ---- payloads ---- */
+
+bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *out)
+{
+    *out = (struct dec){s->bytes, s->bytes + s->stored_bytes, false};
+    if (s->codec == CODEC_PLAIN) return true;
+    if (s->codec != CODEC_ZSTD || s->plain_bytes > CHUNK_BYTES_MAX) return false;
+    if (scratch->cap < s->plain_bytes) {
+        uint8_t *p = mem_resize(scratch->bytes, s->plain_bytes, 1);
+        if (!p) return false;
+        scratch->bytes = p;
+        scratch->cap = s->plain_bytes;
+    }
+    size_t n = ZSTD_decompress(scratch->bytes, s->plain_bytes, s->bytes, s->stored_bytes);
+    if (ZSTD_isError(n) || n != s->plain_bytes) return false;
+    *out = (struct dec){scratch->bytes, scratch->bytes + n, false};
+    return true;
+}
+
+/* A NUL-terminated, valid UTF-8 copy owned by the trace. */
+static tare_status own_text(struct trace *t, const char *s, size_t n, const char **out, tare_error *err)
+{
+    struct buf b = BUF_INIT;
+    str_add_utf8(&b, s, n);
+    char *text = buf_take(&b);
+    if (!text) return error_set(err, TARE_NOMEM, "out of memory for a name of %zu bytes", n);
+    tare_status status = vec_push(&t->owned, text, err);
+    if (status != TARE_OK) {
+        mem_free(text);
+        return status;
+    }
+    *out = text;
+    return TARE_OK;
+}
+
+/* ---- finding processes and threads ---- */
+
+static tare_status process_of(struct trace *t, uint64_t uid, uint32_t *out, tare_error *err)
+{
+    uint64_t *at;
+    tare_status s = map_u64_ref(&t->process_index, uid, &at, err);
+    if (s != TARE_OK) return s;
+    if (!*at) {
+        struct loaded_process p = {.uid = uid, .parent = -1};
+        p.pub.command = "";
+        if (t->processes.n >= PROCESSES_MAX) return error_set(err, TARE_FORMAT, "more than %d processes", PROCESSES_MAX);
+        s = vec_push(&t->processes, p, err);
+        if (s != TARE_OK) return s;
+        *at = t->processes.n;
+    }
+    *out = (uint32_t)(*at - 1);
+    return TARE_OK;
+}
+
+static tare_status thread_of(struct trace *t, uint32_t process, uint32_t index, uint32_t *out, tare_error *err)
+{
+    uint64_t *at;
+    tare_status s = map_u64_ref(&t->thread_index, (uint64_t)process << 32 | index, &at, err);
+    if (s != TARE_OK) return s;
+    if (!*at) {
+        struct loaded_thread fresh = {.index = index, .slot = UINT32_MAX};
+        fresh.pub.process = process;
+        fresh.pub.name = "";
+        s = vec_push(&t->threads, fresh, err);
+        if (s != TARE_OK) return s;
+        *at = t->threads.n;
+    }
+    *out = (uint32_t)(*at - 1);
+    return TARE_OK;
+}
+
+/* ---- one function per chunk type: a malformed payload sets d->failed and changes as little as it can ---- */
+
+static tare_status load_process(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+{
+    struct loaded_process *p = &t->processes.items[process];
+    struct process_info info;
+    size_t n;
+    dec_copy(d, &info, sizeof info);
+    const char *command = dec_str(d, &n);
+    if (d->failed || info.uid != p->uid) {
+        d->failed = true;
+        return TARE_OK;
+    }
+    p->info = info;
+    p->described = true;
+    return own_text(t, command, n, &p->pub.command, err);
+}
+
+static tare_status intern_site(struct trace *t, const struct trace_site *site, size_t name_bytes, size_t file_bytes,
+                               uint32_t *out, tare_error *err)
+{
+    struct buf key = BUF_INIT;
+    buf_printf(&key, "%u/%u/%zu/", site->kind, site->line, name_bytes);
+    buf_add(&key, site->name, name_bytes);
+    buf_add(&key, site->file, file_bytes);
+    uint64_t *at;
+    tare_status s = buf_status(&key, err);
+    if (s == TARE_OK) s = map_str_ref(&t->site_index, key.data, key.len, &at, err);
+    buf_release(&key);
+    if (s != TARE_OK) return s;
+    if (!*at) {
+        struct trace_site copy = *site;
+        s = own_text(t, site->name, name_bytes, &copy.name, err);
+        if (s == TARE_OK) s = own_text(t, site->file, file_bytes, &copy.file, err);
+        if (s == TARE_OK) s = vec_push(&t->sites, copy, err);
+        if (s != TARE_OK) return s;
+        *at = t->sites.n;
+    }
+    *out = (uint32_t)*at;
+    return TARE_OK;
+}
+
+static tare_status load_sites(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    while (s == TARE_OK && d->p < d->end && !d->failed) {
+        size_t name_bytes, file_bytes;
+        uint64_t own = dec_uint(d);
+        struct trace_site site = {.line = (uint32_t)dec_uint(d), .kind = (uint32_t)dec_uint(d)};
+        site.name = dec_str(d, &name_bytes);
+        site.file = dec_str(d, &file_bytes);
+        if (own >= SITES_MAX || site.kind > TARE_SITE_MARK) d->failed = true;
+        if (d->failed) break;
+        uint32_t index;
+        s = intern_site(t, &site, name_bytes, file_bytes, &index, err);
+        if (s == TARE_OK) s = map_u64_put(&t->site_numbers, (uint64_t)process << 32 | own, index, err);
+    }
+    return s;
+}
+
+static tare_status load_thread(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+{
+    uint64_t index = dec_uint(d), slot = dec_uint(d), tid = dec_uint(d), threads = dec_uint(d);
+    uint64_t lost = dec_uint(d), abandoned = dec_uint(d), foreign = dec_uint(d);
+    size_t n;
+    const char *name = dec_str(d, &n);
+    if (d->failed || index >= UINT32_MAX || slot >= UINT32_MAX) {
+        d->failed = true;
+        return TARE_OK;
+    }
+    uint32_t at;
+    tare_status s = thread_of(t, process, (uint32_t)index, &at, err);
+    if (s != TARE_OK) return s;
+    struct loaded_thread *thread = &t->threads.items[at];
+    thread->slot = (uint32_t)slot;
+    thread->pub.tid = (uint32_t)tid;
+    if (threads > thread->slot_threads) thread->slot_threads = (uint32_t)threads;
+    thread->pub.dropped += lost;
+    t->loss.dropped += lost;
+    t->loss.abandoned_scopes += abandoned;
+    t->loss.foreign_scopes += foreign;
+    return own_text(t, name, n, &t->threads.items[at].pub.name, err);
+}
+
+static tare_status load_events(struct trace *t, const struct stored *stored, struct dec *d, tare_error *err)
+{
+    uint64_t index = dec_uint(d), seq = dec_uint(d);
+    dec_uint(d);
+    dec_uint(d);
+    uint64_t n_events = dec_uint(d);
+    if (d->failed || index >= UINT32_MAX || n_events > stored->plain_bytes) {
+        d->failed = true;
+        return TARE_OK;
+    }
+    uint32_t at;
+    tare_status s = thread_of(t, stored->process, (uint32_t)index, &at, err);
+    if (s != TARE_OK) return s;
+    struct loaded_thread *thread = &t->threads.items[at];
+    thread->pub.events += n_events;
+    t->has_events = true;
+    return vec_push(&thread->chunks, ((struct events_chunk){*stored, seq}), err);
+}
+
+static tare_status load_clock(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+{
+    uint64_t n = dec_uint(d);
+    if (n > LIVE_PAIRS) d->failed = true;
+    for (uint64_t i = 0; i < n && !d->failed; i++) {
+        struct clock_pair pair;
+        dec_copy(d, &pair, sizeof pair);
+        if (d->failed) break;
+        tare_status s = vec_push(&t->processes.items[process].pairs, pair, err);
+        if (s != TARE_OK) return s;
+    }
+    return TARE_OK;
+}
+
+static tare_status load_end(struct trace *t, uint32_t process, struct dec *d)
+{
+    uint64_t closed = dec_uint(d), scopes = dec_uint(d), events = dec_uint(d), damaged = dec_uint(d);
+    if (d->failed) return TARE_OK;
+    struct loaded_process *p = &t->processes.items[process];
+    p->ended = true;
+    p->pub.closed = closed == 1;
+    t->loss.dropped += scopes + events;
+    t->loss.damaged_chunks += damaged;
+    if (damaged) loss_note(t, "process %u: %llu parts of its live record made no sense", p->info.pid, (unsigned long long)damaged);
+    return TARE_OK;
+}
+
+static tare_status load_payload(struct trace *t, unsigned type, const struct stored *s, struct dec *d, tare_error *err)
+{
+    switch (type) {
+    case CHUNK_PROCESS: return load_process(t, s->process, d, err);
+    case CHUNK_SITES: return load_sites(t, s->process, d, err);
+    case CHUNK_THREAD: return load_thread(t, s->process, d, err);
+    case CHUNK_EVENTS: return load_events(t, s, d, err);
+    case CHUNK_CLOCK: return load_clock(t, s->process, d, err);
+    case CHUNK_END: return load_end(t, s->process, d);
+    case CHUNK_TREE: return vec_push(&t->trees, *s, err);
+    }
+    t->loss.unknown_chunks++;
+    return TARE_OK;
+}
+
+static tare_status load_chunk(struct trace *t, unsigned type, struct stored *s, uint64_t uid, tare_error *err)
+{
+    struct scratch scratch = {NULL, 0};
+    struct dec d;
+    tare_status status = process_of(t, uid, &s->process, err);
+    if (status != TARE_OK) return status;
+    bool ok = stored_open(s, &scratch, &d);
+    if (ok) status = load_payload(t, type, s, &d, err);
+    mem_free(scratch.bytes);
+    if (!ok || d.failed) {
+        t->loss.damaged_chunks++;
+        t->loss.damaged_bytes += s->stored_bytes;
+        loss_note(t, "a chunk of type %u of process %llx cannot be decoded", type, (unsigned long long)uid);
+    }
+    return status;
+}
+
+/* ---- the archive ---- */
+
+static bool chunk_at(const struct file_view *f, uint64_t pos, struct chunk_header *h)
+{
+    if (f->size - pos < sizeof *h) return false;
+    memcpy(h, f->data + pos, sizeof *h);
+    if (h->magic != CHUNK_MAGIC || h->stored_bytes > CHUNK_BYTES_MAX || h->plain_bytes > CHUNK_BYTES_MAX) return false;
+    if (h->codec == CODEC_PLAIN && h->plain_bytes != h->stored_bytes) return false;
+    if (h->stored_bytes > f->size - pos - sizeof *h) return false;
+    uint32_t want = h->crc;
+    h->crc = 0;
+    bool ok = crc32c(crc32c(0, h, sizeof *h), f->data + pos + sizeof *h, h->stored_bytes) == want;
+    h->crc = want;
+    return ok;
+}
+
+/* The next place at or after `pos` where a whole, intact chunk begins; the size of the file if there is none. */
+static uint64_t resync(const struct file_view *f, uint64_t pos, struct chunk_header *h)
+{
+    static const char magic[4] = {'T', 'C', 'H', 'K'};
+    while (pos < f->size) {
+        const unsigned char *p = memmem(f->data + pos, f->size - pos, magic, sizeof magic);
+        if (!p) return f->size;
+        pos = (uint64_t)(p - f->data);
+        if (chunk_at(f, pos, h)) return pos;
+        pos++;
+    }
+    return f->size;
+}
+
+/* A large archive need not stay in memory once its chunks are checked. */
+static void let_go(struct trace *t, uint64_t upto)
+{
+    upto &= ~(uint64_t)4095;
+    if (upto < t->let_go + LET_GO_BYTES) return;
+    madvise((void *)(uintptr_t)(t->archive.data + t->let_go), upto - t->let_go, MADV_DONTNEED);
+    t->let_go = upto;
+}
+
+static tare_status load_chunks(struct trace *t, uint64_t pos, tare_error *err)
+{
+    const struct file_view *f = &t->archive;
+    while (pos < f->size) {
+        struct chunk_header h;
+        if (!chunk_at(f, pos, &h)) {
+            uint64_t next = resync(f, pos, &h);
+            t->loss.damaged_chunks++;
+            t->loss.damaged_bytes += next - pos;
+            loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn", (unsigned long long)(next - pos), (unsigned long long)pos, t->path);
+            pos = next;
+            continue;
+        }
+        struct stored s = {f->data + pos + sizeof h, h.stored_bytes, h.plain_bytes, h.codec, 0};
+        tare_status status = load_chunk(t, h.type, &s, h.process, err);
+        if (status != TARE_OK) return status;
+        pos += sizeof h + h.stored_bytes;
+        let_go(t, pos);
+    }
+    return TARE_OK;
+}
+
+static tare_status load_archive(struct trace *t, tare_error *err)
+{
+    tare_status s = file_map(t->path, &t->archive, err);
+    if (s != TARE_OK) return s;
+    struct archive_header h;
+    size_t size = t->archive.size;
+    if (size < sizeof h.magic || memcmp(t->archive.data, ARCHIVE_MAGIC, sizeof h.magic) != 0)
+        return error_set(err, TARE_FORMAT, "%s: not a tare trace (it does not begin with the trace magic)", t->path);
+    if (size < sizeof h) return error_set(err, TARE_FORMAT, "%s: truncated in the file header, after %zu bytes", t->path, size);
+    memcpy(&h, t->archive.data, sizeof h);
+    if (h.major != TRACE_MAJOR)
+        return error_set(err, TARE_FORMAT, "%s: trace version %u.%u, this tare reads version %d", t->path, h.major, h.minor, TRACE_MAJOR);
+    if (h.features & ~FEATURES_KNOWN)
+        return error_set(err, TARE_FORMAT, "%s: made with features this tare does not know (bits %#llx)", t->path, (unsigned long long)(h.features & ~FEATURES_KNOWN));
+    if (h.header_bytes < sizeof h || h.header_bytes > size)
+        return error_set(err, TARE_FORMAT, "%s: the file header claims %u bytes, the file has %zu", t->path, h.header_bytes, size);
+    h.run_id[sizeof h.run_id - 1] = 0;
+    for (size_t i = 0; h.run_id[i]; i++) t->id[i] = h.run_id[i] >= '0' && h.run_id[i] <= 'Z' ? h.run_id[i] : '?';
+    return load_chunks(t, h.header_bytes, err);
+}
+
+/* ---- live files ---- */
+
+struct keeping {
+    struct trace *t;
+    tare_error *err;
+    tare_status status;
+};
+
+static bool keep_chunk(void *ctx, enum chunk_type type, uint64_t process, const void *payload, size_t bytes)
+{
+    struct keeping *k = ctx;
+    char *copy = mem_new(bytes, 1);
+    k->status = copy ? vec_push(&k->t->owned, copy, k->err) : error_set(k->err, TARE_NOMEM, "out of memory for a live file");
+    if (k->status != TARE_OK) {
+        mem_free(copy);
+        return false;
+    }
+    memcpy(copy, payload, bytes);
+    struct stored s = {(const uint8_t *)copy, (uint32_t)bytes, (uint32_t)bytes, CODEC_PLAIN, 0};
+    k->status = load_chunk(k->t, type, &s, process, k->err);
+    return k->status == TARE_OK;
+}
+
+static bool already_ended(struct trace *t, uint64_t uid)
+{
+    const uint64_t *at = map_u64_find(&t->process_index, uid);
+    return at && *at && t->processes.items[*at - 1].ended;
+}
+
+static tare_status load_live_view(struct trace *t, const struct file_view *f, tare_error *err)
+{
+    const struct live_header *h = (const struct live_header *)(const void *)f->data;
+    if (!fold_valid(f->data, f->size) || strncmp(h->run_id, t->id, sizeof h->run_id) != 0) return TARE_OK;
+    if (already_ended(t, h->process.uid)) return TARE_OK; /* folded in, but killed before it was removed */
+    struct fold *fold = mem_new(1, sizeof *fold);
+    if (!fold) return error_set(err, TARE_NOMEM, "out of memory for a live file");
+    struct keeping k = {t, err, TARE_OK};
+    fold->base = (const char *)f->data;
+    fold->bytes = f->size;
+    fold->emit = keep_chunk;
+    fold->ctx = &k;
+    if (fold_process(fold)) fold_rest(fold);
+    mem_free(fold);
+    return k.status;
+}
+
+static tare_status load_live_files(struct trace *t, tare_error *err)
+{
+    char *dir = mem_strdup(t->path);
+    if (!dir) return error_set(err, TARE_NOMEM, "out of memory");
+    char *slash = strrchr(dir, '/');
+    const char *name = strrchr(t->path, '/');
+    name = name ? name + 1 : t->path;
+    if (slash) slash[slash == dir] = 0;
+    DIR *d = opendir(slash ? dir : ".");
+    tare_status s = TARE_OK;
+    for (struct dirent *e; s == TARE_OK && d && (e = readdir(d));) {
+        size_t n = strlen(name);
+        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".live-", 6) != 0) continue;
+        struct buf path = BUF_INIT;
+        buf_printf(&path, "%s/%s", slash ? dir : ".", e->d_name);
+        struct file_view f = FILE_VIEW_INIT;
+        if (!path.failed && file_map(path.data, &f, NULL) == TARE_OK) s = load_live_view(t, &f, err);
+        file_unmap(&f);
+        buf_release(&path);
+    }
+    if (d) closedir(d);
+    mem_free(dir);
+    return s;
+}
+
+/* ---- after everything is read ---- */
+
+static struct trace_weight weight_ns(const struct weight_ticks *w, double tick_ns)
+{
+    return (struct trace_weight){w->p50 / 256.0 * tick_ns, w->p10 / 256.0 * tick_ns, w->p90 / 256.0 * tick_ns};
+}
+
+static int by_seq(const void *a, const void *b)
+{
+    const struct events_chunk *x = a, *y = b;
+    return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+/* Chunks in order; one that was archived just before a kill may also still be in the live file. */
+static void order_chunks(struct loaded_thread *thread)
+{
+    if (thread->chunks.n < 2) return;
+    qsort(thread->chunks.items, thread->chunks.n, sizeof thread->chunks.items[0], by_seq);
+    size_t kept = 1;
+    for (size_t i = 1; i < thread->chunks.n; i++)
+        if (thread->chunks.items[i].seq != thread->chunks.items[kept - 1].seq) thread->chunks.items[kept++] = thread->chunks.items[i];
+    thread->chunks.n = kept;
+}
+
+static void finish_process(struct trace *t, struct loaded_process *p)
+{
+    const struct process_info *i = &p->info;
+    p->pub.pid = i->pid;
+    p->pub.parent_pid = i->parent_pid;
+    p->pub.start_unix_ns = i->begun_unix_ns;
+    p->pub.start_ns = i->begun_raw_ns > t->begun_raw_ns ? i->begun_raw_ns - t->begun_raw_ns : 0;
+    p->pub.end_ns = p->pub.start_ns;
+    if (p->pairs.n) {
+        uint64_t last = p->pairs.items[p->pairs.n - 1].raw_ns;
+        if (last > t->begun_raw_ns + p->pub.end_ns) p->pub.end_ns = last - t->begun_raw_ns;
+    }
+    p->pub.mode = i->mode;
+    p->pub.clock = i->clock;
+    t->has_tree |= (i->mode & TARE_AGGREGATE) && t->trees.n;
+    p->pub.tsc = i->tsc != 0;
+    p->pub.inside = weight_ns(&i->inside, p->pub.tick_ns);
+    p->pub.outside = weight_ns(&i->outside, p->pub.tick_ns);
+    p->pub.skipped = weight_ns(&i->skipped, p->pub.tick_ns);
+    const uint64_t *parent = i->parent_uid ? map_u64_find(&t->process_index, i->parent_uid) : NULL;
+    p->parent = parent && *parent ? (int64_t)*parent - 1 : -1;
+    if (p->ended) return;
+    t->loss.missing_live++;
+    loss_note(t, "process %u did not close the trace and its live file is gone: its last events and its tree are lost", i->pid);
+}
+
+static tare_status finish(struct trace *t, tare_error *err)
+{
+    if (!t->processes.n || !t->processes.items[0].described) {
+        if (t->loss.first[0]) return error_set(err, TARE_FORMAT, "%s: nothing in it could be read: %s", t->path, t->loss.first);
+        return error_set(err, TARE_FORMAT, "%s: an empty trace: nothing was recorded", t->path);
+    }
+    timeline_prepare(t);
+    for (size_t i = 0; i < t->processes.n; i++) finish_process(t, &t->processes.items[i]);
+    for (size_t i = 0; i < t->threads.n; i++) order_chunks(&t->threads.items[i]);
+    return TARE_OK;
+}
+
+bool loaded_site(const struct trace *t, uint32_t process, uint64_t own, uint32_t *out)
+{
+    int64_t at = process;
+    for (size_t hops = 0; at >= 0 && hops <= t->processes.n; hops++) {
+        const struct loaded_process *p = &t->processes.items[at];
+        const uint64_t *site = map_u64_find(&t->site_numbers, (uint64_t)at << 32 | own);
+        if (site) {
+            *out = (uint32_t)*site - 1;
+            return true;
+        }
+        if (own >= p->info.site_base) return false;
+        at = p->parent; /* numbered before the fork */
+    }
+    return false;
+}
+
+tare_status trace_open(struct trace **out, const char *path, tare_error *err)
+{
+    struct trace *t = mem_new(1, sizeof *t);
+    if (!t) return error_set(err, TARE_NOMEM, "out of memory");
+    tare_status s = TARE_OK;
+    t->path = mem_strdup(path);
+    if (!t->path) s = error_set(err, TARE_NOMEM, "out of memory");
+    if (s == TARE_OK) s = load_archive(t, err);
+    if (s == TARE_OK) s = load_live_files(t, err);
+    if (s == TARE_OK) s = finish(t, err);
+    if (s == TARE_OK)
+        *out = t;
+    else
+        trace_close(t);
+    return s;
+}
+
+void trace_close(struct trace *t)
+{
+    if (!t) return;
+    for (size_t i = 0; i < t->owned.n; i++) mem_free(t->owned.items[i]);
+    for (size_t i = 0; i < t->processes.n; i++) vec_release(&t->processes.items[i].pairs);
+    for (size_t i = 0; i < t->threads.n; i++) vec_release(&t->threads.items[i].chunks);
+    vec_release(&t->owned);
+    vec_release(&t->processes);
+    vec_release(&t->threads);
+    vec_release(&t->sites);
+    vec_release(&t->trees);
+    map_str_release(&t->site_index);
+    map_u64_release(&t->site_numbers);
+    map_u64_release(&t->process_index);
+    map_u64_release(&t->thread_index);
+    file_unmap(&t->archive);
+    mem_free(t->path);
+    mem_free(t);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * loaded.h - an opened trace as its own files see it: load.c fills it, events.c and nodes.c walk it.
+ * Everything else uses reader.h. */
+#ifndef TRACE_LOADED_H
+#define TRACE_LOADED_H
+
+#include "core/file.h"
+#include "core/map.h"
+#include "core/vec.h"
+#include "trace/format.h"
+#include "trace/reader.h"
+#include "trace/wire.h"
+
+/* Bytes of a chunk that passed its checksum; decoded when wanted. */
+struct stored {
+    const uint8_t *bytes; /* in a mapping, or owned by the trace */
+    uint32_t stored_bytes, plain_bytes;
+    uint8_t codec;
+    uint32_t process; /* index */
+};
+
+struct events_chunk {
+    struct stored stored;
+    uint64_t seq;
+};
+
+struct loaded_process {
+    struct trace_process pub;
+    struct process_info info;
+    uint64_t uid;
+    bool described;            /* its PROCESS chunk was seen */
+    bool ended;                /* its END was seen */
+    VEC(struct clock_pair) pairs;
+    int64_t parent;            /* index, -1: none */
+};
+
+struct loaded_thread {
+    struct trace_thread pub;
+    uint32_t index, slot;      /* as the process numbers them */
+    uint32_t slot_threads;     /* threads that used the slot; 0: told by a later one */
+    VEC(struct events_chunk) chunks;
+    bool counted;              /* its unclosed scopes are in `loss` */
+};
+
+struct trace {
+    char *path;
+    char id[32];
+    struct file_view archive;
+    VEC(char *) owned;
+    VEC(struct loaded_process) processes;
+    VEC(struct loaded_thread) threads;
+    VEC(struct trace_site) sites;
+    VEC(struct stored) trees;
+    struct map_str site_index; /* kind, line, name, file -> index + 1 */
+    struct map_u64 site_numbers; /* process << 32 | its own number -> index + 1 */
+    struct map_u64 process_index, thread_index;
+    struct trace_loss loss;
+    uint64_t begun_raw_ns;     /* time 0 */
+    bool has_events, has_tree;
+    uint64_t let_go;           /* archive bytes up to here need not stay in memory */
+};
+
+/* The payload of a chunk, decompressed into *scratch where needed. False: it cannot be decoded. */
+struct scratch {
+    uint8_t *bytes;
+    size_t cap;
+};
+bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *out);
+
+/* A process's own site number -> index of the trace. False: unknown. */
+bool loaded_site(const struct trace *t, uint32_t process, uint64_t own, uint32_t *out);
+
+void loss_note(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* timeline.c: ticks of a process -> ns of the trace. `hint` remembers where the last one was. */
+double timeline_tick_ns(const struct loaded_process *p);
+uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint64_t ticks, size_t *hint);
+void timeline_prepare(struct trace *t);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * timeline.c - ticks -> nanoseconds, straight lines between the (ticks, wall) pairs the recorder took. */
+#include <stdlib.h>
+
+#include "trace/loaded.h"
+
+static int by_ticks(const void *a, const void *b)
+{
+    const struct clock_pair *x = a, *y = b;
+    return (x->ticks > y->ticks) - (x->ticks < y->ticks);
+}
+
+/* Drop pairs that go backwards on either clock: a migrated machine, or damage. */
+static void clean_pairs(struct loaded_process *p)
+{
+    if (p->pairs.n < 2) return;
+    qsort(p->pairs.items, p->pairs.n, sizeof p->pairs.items[0], by_ticks);
+    size_t kept = 1;
+    for (size_t i = 1; i < p->pairs.n; i++) {
+        const struct clock_pair *last = &p->pairs.items[kept - 1], *next = &p->pairs.items[i];
+        if (next->ticks > last->ticks && next->raw_ns > last->raw_ns) p->pairs.items[kept++] = *next;
+    }
+    p->pairs.n = kept;
+}
+
+double timeline_tick_ns(const struct loaded_process *p)
+{
+    if (!p->info.tsc) return 1;
+    if (p->pairs.n < 2) return 0;
+    return clock_tick_ns(&p->pairs.items[0], &p->pairs.items[p->pairs.n - 1]);
+}
+
+/* A length no clock has would turn damage into nonsense. */
+static double sane_tick(double ns)
+{
+    return ns > 0.01 && ns < 1000 ? ns : 0;
+}
+
+void timeline_prepare(struct trace *t)
+{
+    double any = 0;
+    t->begun_raw_ns = UINT64_MAX;
+    for (size_t i = 0; i < t->processes.n; i++) {
+        struct loaded_process *p = &t->processes.items[i];
+        clean_pairs(p);
+        p->pub.tick_ns = sane_tick(timeline_tick_ns(p));
+        if (p->pub.tick_ns > 0 && p->info.tsc) any = p->pub.tick_ns;
+        if (p->described && p->info.begun_raw_ns < t->begun_raw_ns) t->begun_raw_ns = p->info.begun_raw_ns;
+    }
+    if (t->begun_raw_ns == UINT64_MAX) t->begun_raw_ns = 0;
+    for (size_t i = 0; i < t->processes.n; i++) {
+        struct trace_process *p = &t->processes.items[i].pub;
+        if (p->tick_ns > 0) continue;
+        p->tick_ns = any > 0 ? any : 1;
+        if (!(any > 0)) loss_note(t, "process %u: too short a record to know the length of a clock tick; times are in ticks", p->pid);
+    }
+}
+
+uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint64_t ticks, size_t *hint)
+{
+    const struct clock_pair *v = p->pairs.items;
+    size_t n = p->pairs.n, i = *hint;
+    if (!n) return 0;
+    if (i >= n) i = n - 1;
+    while (i > 0 && v[i].ticks > ticks) i--;
+    while (i + 1 < n && v[i + 1].ticks <= ticks) i++;
+    *hint = i;
+    double tick = p->pub.tick_ns;
+    if (i + 1 < n && p->info.tsc) tick = (double)(v[i + 1].raw_ns - v[i].raw_ns) / (double)(v[i + 1].ticks - v[i].ticks);
+    double ns = (double)v[i].raw_ns - (double)t->begun_raw_ns + ((double)ticks - (double)v[i].ticks) * tick;
+    return ns > 0 ? ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18 : 0;
+}
