@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * hist.c - see hist.h. Finding a bucket is integer work alone: a leading-zero count, a table look-up and at
- * most three comparisons. Never log(), whose rounding would put values on the wrong side of a boundary. */
+ * hist.c - see hist.h. Finding a bucket is integer work alone: a leading-zero count, a table look-up and
+ * two comparisons without branches. Never log(), whose rounding would put values on the wrong side of an edge. */
 #include "core/hist.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 enum { PER_OCTAVE = 1 << HIST_SCALE };
 
 /* edges[j] = floor(2^63 * 2^(j/64)). The true edges are irrational for j > 0, so for an integer x
- * "x > edges[j]" is the same as "x > 2^63 * 2^(j/64)". */
-static const uint64_t edges[PER_OCTAVE] = {
+ * "x > edges[j]" is the same as "x > 2^63 * 2^(j/64)". The last one is never passed. */
+static const uint64_t edges[PER_OCTAVE + 1] = {
     0x8000000000000000U, 0x8164D1F3BC030773U, 0x82CD8698AC2BA1D7U, 0x843A28C3ACDE4046U, 0x85AAC367CC487B14U,
     0x871F61969E8D1010U, 0x88980E8092DA8527U, 0x8A14D575496EFD9AU, 0x8B95C1E3EA8BD6E6U, 0x8D1ADF5B7E5BA9E5U,
     0x8EA4398B45CD53C0U, 0x9031DC431466B1DCU, 0x91C3D373AB11C336U, 0x935A2B2F13E6E92BU, 0x94F4EFA8FEF70961U,
@@ -25,10 +25,11 @@ static const uint64_t edges[PER_OCTAVE] = {
     0xD06333DAEF2B2594U, 0xD2A81D91F12AE45AU, 0xD4F35AABCFEDFA1FU, 0xD744FCCAD69D6AF4U, 0xD99D15C278AFD7B5U,
     0xDBFBB797DAF23755U, 0xDE60F4825E0E9123U, 0xE0CCDEEC2A94E111U, 0xE33F8972BE8A5A51U, 0xE5B906E77C8348A8U,
     0xE8396A503C4BDC68U, 0xEAC0C6E7DD24392EU, 0xED4F301ED9942B84U, 0xEFE4B99BDCDAF5CBU, 0xF281773C59FFB139U,
-    0xF5257D152486CC2CU, 0xF7D0DF730AD13BB8U, 0xFA83B2DB722A033AU, 0xFD3E0C0CF486C174U,
+    0xF5257D152486CC2CU, 0xF7D0DF730AD13BB8U, 0xFA83B2DB722A033AU, 0xFD3E0C0CF486C174U, UINT64_MAX,
 };
 
-/* The largest j with edges[j] below the least mantissa whose bits after the first are those of the index. */
+/* By the six bits after the first: the largest j with edges[j] below the least such mantissa. At most two
+ * more edges lie below the greatest one. */
 static const uint8_t first_guess[64] = {
     0,  1,  2,  4,  5,  6,  8,  9,  10, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 24, 25, 26,
     27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 43, 44, 45, 46, 47,
@@ -42,7 +43,8 @@ int hist_index(uint64_t value)
     uint64_t mantissa = value << (63 - exponent);
     if (mantissa == edges[0]) return exponent * PER_OCTAVE - 1; /* a power of two closes the bucket below */
     int j = first_guess[mantissa >> 57 & 63];
-    while (j + 1 < PER_OCTAVE && mantissa > edges[j + 1]) j++;
+    j += mantissa > edges[j + 1];
+    j += mantissa > edges[j + 1];
     return exponent * PER_OCTAVE + j;
 }
 
@@ -106,8 +108,10 @@ tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error
     uint64_t *bucket = &h->zeros, total;
     if (value) {
         int index = hist_index(value);
-        tare_status s = cover(h, index, index, err);
-        if (s < 0) return s;
+        if ((uint32_t)(index - h->first) >= h->n_counts) {
+            tare_status s = cover(h, index, index, err);
+            if (s < 0) return s;
+        }
         bucket = &h->counts[index - h->first];
     }
     *bucket = add_capped(*bucket, n);
