@@ -94,6 +94,13 @@ def test_every_object_describes_itself():
     walk(SCHEMA, "run")
 
 
+def test_every_field_is_on_the_page():
+    page = (ROOT / "docs/run-document.md").read_text()
+    for name, node in [("run", SCHEMA), *SCHEMA["$defs"].items()]:
+        for key in node.get("properties", {}):
+            assert f"`{key}`" in page or f'"{key}"' in page, f"docs/run-document.md does not mention {key} of {name}"
+
+
 def test_written_documents_are_valid(documents):
     for document in documents:
         VALIDATOR.validate(document)

@@ -416,6 +416,54 @@ static void test_damage(void **state)
     buf_release(&b);
 }
 
+/* Samples of every size of step come back exactly, whether the first n of many or none. */
+static void test_samples(void **state)
+{
+    (void)state;
+    enum { N = 10000 };
+    static uint64_t ns[N];
+    uint64_t x = 88172645463325252u;
+    for (size_t i = 0; i < N; i++) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        ns[i] = x >> (1 + i % 63);
+    }
+    const size_t counts[] = {0, 1, 2, 3, 1000, N};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        struct run r, again;
+        struct buf b = BUF_INIT;
+        tare_error err = TARE_ERROR_INIT;
+        make(&r, fill_minimal);
+        struct run_case *c = run_add_case(&r, "x");
+        c->samples_raw.cap = 5000;
+        run_set_samples(&r, c, ns, counts[k], "first");
+        text_of(&r, &b);
+        if (run_read(&again, "x", b.data, b.len, &err) < 0) fail_msg("%s", err.text);
+        size_t want = counts[k] < 5000 ? counts[k] : 5000;
+        assert_int_equal(again.cases.at[0]->samples_raw.n, want);
+        assert_memory_equal(again.cases.at[0]->samples_raw.ns, ns, want * sizeof *ns);
+        run_release(&again);
+        run_release(&r);
+        buf_release(&b);
+    }
+}
+
+static void test_histogram(void **state)
+{
+    (void)state;
+    struct run r;
+    struct hist h = HIST_INIT;
+    make(&r, fill_minimal);
+    struct run_case *c = run_add_case(&r, "x");
+    assert_int_equal(hist_record_n(&h, 1000, 3, NULL), TARE_OK);
+    assert_int_equal(hist_record(&h, 0, NULL), TARE_OK);
+    run_set_histogram(&r, c, &h);
+    const struct run_histogram *to = &c->latency_ns.histogram;
+    assert_true(to->known && to->scale == 6 && to->zero == 1 && to->offset == h.first);
+    assert_int_equal(to->counts[hist_index(1000) - h.first], 3);
+    hist_release(&h);
+    run_release(&r);
+}
+
 /* ---- files ---- */
 
 static void test_save_and_load(void **state)
@@ -514,6 +562,38 @@ static void test_no_memory_to_write(void **state)
     assert_true(n > 3);
 }
 
+/* Out of memory at any moment of saving leaves no file at all; loading leaves no block. */
+static void test_no_memory_to_save(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/test_run_XXXXXX", path[512] = "";
+    struct run r, again;
+    assert_non_null(mkdtemp(dir));
+    make(&r, fill_full);
+    long n = 0, before = mem_live_blocks();
+    for (tare_status s = TARE_NOMEM; s != TARE_OK; n++) {
+        mem_fail_after(n);
+        s = run_save(&r, dir, path, sizeof path, NULL);
+        mem_fail_after(-1);
+        assert_true(s == TARE_OK || s == TARE_NOMEM);
+        assert_int_equal(mem_live_blocks(), before);
+    }
+    assert_true(n > 3);
+    n = 0;
+    for (tare_status s = TARE_NOMEM; s != TARE_OK; n++) {
+        mem_fail_after(n);
+        s = run_load(&again, path, NULL);
+        mem_fail_after(-1);
+        if (s == TARE_OK) run_release(&again);
+        assert_true(s == TARE_OK || s == TARE_NOMEM);
+        assert_int_equal(mem_live_blocks(), before);
+    }
+    assert_true(n > 3);
+    unlink(path);
+    assert_int_equal(rmdir(dir), 0);
+    run_release(&r);
+}
+
 static void *gated_malloc(size_t n)
 {
     return mem_new(n, 1);
@@ -597,8 +677,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_read_refuses),      cmocka_unit_test(test_read_accepts),
         cmocka_unit_test(test_bad_text),          cmocka_unit_test(test_damage),
         cmocka_unit_test(test_save_and_load),     cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_fingerprint),       cmocka_unit_test(test_no_memory_to_write),
-        cmocka_unit_test(test_no_memory_to_read),
+        cmocka_unit_test(test_fingerprint), cmocka_unit_test(test_samples), cmocka_unit_test(test_histogram),       cmocka_unit_test(test_no_memory_to_write),
+        cmocka_unit_test(test_no_memory_to_read), cmocka_unit_test(test_no_memory_to_save),
     };
     if (argc == 3 && strcmp(argv[1], "--dump") == 0) return dump(argv[2]);
     if (argc == 2 && strcmp(argv[1], "--check") == 0) return check();
