@@ -93,9 +93,22 @@ static void env_name(char *out, size_t size, const char *command, const char *op
 {
     snprintf(out, size, "TARE_%s%s%s", command, *command ? "_" : "", option);
     for (char *c = out; *c; c++) {
-        if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
-        else if (*c == '-') *c = '_';
+        if (*c >= 'a' && *c <= 'z')
+            *c = (char)(*c - 'a' + 'A');
+        else if (*c == '-')
+            *c = '_';
     }
+}
+
+/* Names that mean something else already: they set up recording, and tare itself may be recorded. */
+static bool is_taken(const char *name)
+{
+    static const char *const taken[] = {"TARE_TRACE", "TARE_MODE",           "TARE_CLOCK",
+                                        "TARE_DISK",  "TARE_MEMORY",         "TARE_WEIGH",
+                                        "TARE_PAGER", "TARE_CLOCK_FALLBACK", NULL};
+    for (const char *const *t = taken; *t; t++)
+        if (strcmp(*t, name) == 0) return true;
+    return false;
 }
 
 /* TARE_<COMMAND>_<OPTION>, or else TARE_<OPTION>. */
@@ -109,7 +122,7 @@ static const char *environment(const struct opt_request *req, const struct opt *
     }
     if (text && *text) return text;
     env_name(origin, size, "", row->name);
-    return getenv(origin);
+    return is_taken(origin) ? NULL : getenv(origin);
 }
 
 /* The sources of settings below the command line, weakest first. The project's tare.yaml, when it comes, is

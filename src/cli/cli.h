@@ -31,7 +31,7 @@ struct pager {
 };
 
 enum cli_exit {
-    CLI_DONE = -1,   /* inside tare only: help or completion was given; the program exits with 0 */
+    CLI_DONE = -1, /* inside tare only: help or completion was given; the program exits with 0 */
     CLI_GOOD = 0,
     CLI_FINDING = 1, /* what the user asked to be told about: a target missed, a regression */
     CLI_USAGE = 2,   /* wrong usage or bad input */
@@ -42,7 +42,7 @@ struct cli {
     const struct command *command; /* the one running; NULL for tare itself */
     FILE *out, *err;
     struct term out_term, err_term;
-    tare_error error;  /* for cli_fail() */
+    tare_error error; /* for cli_fail() */
     bool no_color;
     int write_errno; /* why writing the answer failed first; 0 */
     struct pager pager;

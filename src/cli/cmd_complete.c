@@ -44,8 +44,10 @@ int cmd_complete(struct cli *cli, int argc, char **argv)
     int at = find_command(n, words);
     cli->complete = &found;
     cli->command = at < n ? command_find(words[at]) : NULL;
-    if (cli->command) cli->command->run(cli, n - at, words + at);
-    else if (at == n) cli_top(cli, n + 1, words - 1);
+    if (cli->command)
+        cli->command->run(cli, n - at, words + at);
+    else if (at == n)
+        cli_top(cli, n + 1, words - 1);
     cli->complete = NULL;
     int rc = cli_put(cli, &found);
     buf_release(&joined);

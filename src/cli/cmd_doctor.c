@@ -63,12 +63,14 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
     struct progress bar;
     struct clock_pair first, last;
     struct noise_options opts = {.budget = {quick ? 300000000 : 2000000000}, .tick = on_tick, .ctx = &bar};
+    struct ability_where here = {.root = "", .dir = "."};
+    const char *fallback = getenv("TARE_CLOCK_FALLBACK");
+    here.clock_fallback = fallback && fallback[0] == '1'; /* as the recorder reads it */
     opts.memory_bytes = (size_t)(quick ? 16 : 64) << 20;
     examine_host(&e->host);
-    clock_detect(&e->source, getenv("TARE_CLOCK_FALLBACK") != NULL);
+    clock_detect(&e->source, here.clock_fallback);
     clock_pair_take(&first, &e->source);
     clock_measure(&e->cost, &e->source);
-    struct ability_where here = {"", "."};
     for (e->n = 0; ability_table[e->n].name && e->n < MAX_ABILITIES; e->n++)
         ability_check(&ability_table[e->n], &here, &e->result[e->n]);
     progress_begin(&bar, cli->err, &cli->err_term, "measuring noise", 1000);
@@ -90,8 +92,10 @@ static void text_clock(struct buf *out, const struct term *t, const struct exami
 {
     const struct clock_source *s = &e->source;
     heading(out, t, "clock\n");
-    if (s->tsc) buf_printf(out, "  source       cycle counter%s\n", s->tscp ? "" : ", no ordered read");
-    else buf_printf(out, "  source       system clock (CLOCK_MONOTONIC_RAW): %s\n", s->why_not);
+    if (s->tsc)
+        buf_printf(out, "  source       cycle counter%s\n", s->tscp ? "" : ", no ordered read");
+    else
+        buf_printf(out, "  source       system clock (CLOCK_MONOTONIC_RAW): %s\n", s->why_not);
     if (s->tsc) buf_printf(out, "  tick         %.4g ns\n", e->tick_ns);
     buf_printf(out, "  per read     %.1f ns fast, %.1f ns ordered, %.1f ns system clock\n", e->cost.fast_ns,
                e->cost.ordered_ns, e->cost.raw_ns);
@@ -100,8 +104,10 @@ static void text_clock(struct buf *out, const struct term *t, const struct exami
 
 static void percent(char *out, size_t size, double share)
 {
-    if (isnan(share)) snprintf(out, size, "unknown");
-    else snprintf(out, size, share >= 0.0995 || share == 0 ? "%.0f %%" : "%.2g %%", share * 100);
+    if (isnan(share))
+        snprintf(out, size, "unknown");
+    else
+        snprintf(out, size, share >= 0.0995 || share == 0 ? "%.0f %%" : "%.2g %%", share * 100);
 }
 
 static void text_noise(struct buf *out, const struct term *t, const struct noise *n)
@@ -160,12 +166,13 @@ static void noise_sentence(char *out, size_t size, const struct noise *n)
     const struct noise_kernel *k = &n->kernel[NOISE_CPU];
     char ab[32], runs[32];
     bool crowded = n->cpu_share < 0.95 || k->switched > 0.25 || n->steal > 0.02;
+    const char *advice = crowded ? " The machine is busy now: measure again when it is quiet." : "";
     percent(ab, sizeof ab, k->resolve_ab);
     percent(runs, sizeof runs, k->resolve_runs);
     snprintf(out, size,
              "Of CPU-bound work measured for %.1f s, variants that take turns can be told apart from %s on, "
              "separate runs from %s on at best: slower drifts did not show in this time.%s",
-             (double)n->took.ns / 1e9, ab, runs, crowded ? " The machine is busy now: measure again when it is quiet." : "");
+             (double)n->took.ns / 1e9, ab, runs, advice);
 }
 
 static void text_meaning(struct buf *out, const struct term *t, const struct examination *e)
@@ -303,8 +310,10 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     struct examination e = {0};
     struct buf text = BUF_INIT;
     if (examine(&e, quick, cli) < 0) return cli_fail(cli);
-    if (json) write_json(&text, &e);
-    else write_text(&text, &cli->out_term, &e);
+    if (json)
+        write_json(&text, &e);
+    else
+        write_text(&text, &cli->out_term, &e);
     rc = cli_put(cli, &text);
     buf_release(&text);
     return rc;

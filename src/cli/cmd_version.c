@@ -46,12 +46,9 @@ enum { N_FACTS = 7 };
 static void collect(struct fact facts[N_FACTS])
 {
     const struct fact all[N_FACTS] = {
-        {ITSELF, "version", TARE_VERSION},
-        {ITSELF, "commit", TARE_COMMIT[0] ? TARE_COMMIT : NULL},
-        {ITSELF, "compiler", COMPILER},
-        {FEATURE, "architecture", ARCHITECTURE},
-        {FEATURE, "sanitizer", SANITIZER},
-        {LINKED, "jansson", jansson_version_str()},
+        {ITSELF, "version", TARE_VERSION},      {ITSELF, "commit", TARE_COMMIT[0] ? TARE_COMMIT : NULL},
+        {ITSELF, "compiler", COMPILER},         {FEATURE, "architecture", ARCHITECTURE},
+        {FEATURE, "sanitizer", SANITIZER},      {LINKED, "jansson", jansson_version_str()},
         {LINKED, "zstd", ZSTD_versionString()},
     };
     for (size_t i = 0; i < N_FACTS; i++) facts[i] = all[i];

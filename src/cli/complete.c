@@ -83,8 +83,12 @@ void opt_complete(struct buf *out, const struct opt_request *req, int n, char **
     }
     const char *eq = strncmp(typed, "--", 2) == 0 && !only_args ? strchr(typed, '=') : NULL;
     const struct opt *row = eq ? opt_find(req, typed + 2, (size_t)(eq - typed - 2)) : NULL;
-    if (pending) offer_values(out, pending, typed);
-    else if (row) offer_values(out, row, eq + 1);
-    else if (typed[0] == '-' && !only_args) offer_options(out, req, typed);
-    else offer_arguments(out, req->usage, args, typed);
+    if (pending)
+        offer_values(out, pending, typed);
+    else if (row)
+        offer_values(out, row, eq + 1);
+    else if (typed[0] == '-' && !only_args)
+        offer_options(out, req, typed);
+    else
+        offer_arguments(out, req->usage, args, typed);
 }

@@ -71,8 +71,11 @@ static void print_duration(struct buf *out, struct duration d)
     static const struct {
         const char *unit;
         int64_t ns;
-    } units[] = {{"h", INT64_C(3600000000000)}, {"m", INT64_C(60000000000)},
-                 {"s", 1000000000}, {"ms", 1000000}, {"us", 1000}};
+    } units[] = {{"h", INT64_C(3600000000000)},
+                 {"m", INT64_C(60000000000)},
+                 {"s", 1000000000},
+                 {"ms", 1000000},
+                 {"us", 1000}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (d.ns < units[i].ns || d.ns % (units[i].ns / (i < 2 ? 1 : 10))) continue;
         buf_printf(out, "%g%s", (double)d.ns / (double)units[i].ns, units[i].unit);
@@ -117,8 +120,10 @@ static void print_row(struct buf *out, const struct opt *row)
 {
     struct buf left = BUF_INIT, right = BUF_INIT;
     bool on = row->type == OPT_TYPE_FLAG && row->to.flag && *row->to.flag;
-    if (row->letter) buf_printf(&left, "  -%c, ", row->letter);
-    else buf_add_str(&left, "      ");
+    if (row->letter)
+        buf_printf(&left, "  -%c, ", row->letter);
+    else
+        buf_add_str(&left, "      ");
     buf_printf(&left, "--%s%s", on ? "[no-]" : "", row->name);
     if (row->type != OPT_TYPE_FLAG) buf_printf(&left, " %s", opt_default_arg(row));
     buf_add_str(&right, row->help);
@@ -130,8 +135,10 @@ static void print_row(struct buf *out, const struct opt *row)
     if (row->type == OPT_TYPE_LIST) buf_add_str(&right, " (may be repeated)");
     print_default(&right, row);
     buf_add(out, left.data, left.len);
-    if (left.len + 2 > COLUMN) buf_printf(out, "\n%*s", COLUMN, "");
-    else buf_printf(out, "%*s", COLUMN - (int)left.len, "");
+    if (left.len + 2 > COLUMN)
+        buf_printf(out, "\n%*s", COLUMN, "");
+    else
+        buf_printf(out, "%*s", COLUMN - (int)left.len, "");
     opt_wrap(out, right.data, COLUMN, COLUMN);
     buf_add_char(out, '\n');
     if (left.failed || right.failed) out->failed = 1;
@@ -161,8 +168,10 @@ void opt_help(struct buf *out, const struct opt_request *req)
     buf_add_str(out, "\noptions:\n");
     for (size_t t = 0; t < OPT_TABLES; t++) {
         for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
-            if (row->type == OPT_TYPE_GROUP) buf_printf(out, "\n%s:\n", row->help);
-            else if (!(row->flags & OPT_HIDDEN)) print_row(out, row);
+            if (row->type == OPT_TYPE_GROUP)
+                buf_printf(out, "\n%s:\n", row->help);
+            else if (!(row->flags & OPT_HIDDEN))
+                print_row(out, row);
         }
     }
     if (req->usage->tail) buf_printf(out, "\n%s\n", req->usage->tail);

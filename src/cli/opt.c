@@ -40,10 +40,22 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-    {"", 1},           {"B", 1},
-    {"k", 1u << 10},   {"K", 1u << 10},   {"KiB", 1u << 10},         {"kB", 1000},          {"KB", 1000},
-    {"M", 1u << 20},   {"MiB", 1u << 20}, {"MB", 1000000},           {"G", 1u << 30},       {"GiB", 1u << 30},
-    {"GB", 1000000000}, {"T", UINT64_C(1) << 40}, {"TiB", UINT64_C(1) << 40}, {"TB", UINT64_C(1000000000000)},
+    {"", 1},
+    {"B", 1},
+    {"k", 1u << 10},
+    {"K", 1u << 10},
+    {"KiB", 1u << 10},
+    {"kB", 1000},
+    {"KB", 1000},
+    {"M", 1u << 20},
+    {"MiB", 1u << 20},
+    {"MB", 1000000},
+    {"G", 1u << 30},
+    {"GiB", 1u << 30},
+    {"GB", 1000000000},
+    {"T", UINT64_C(1) << 40},
+    {"TiB", UINT64_C(1) << 40},
+    {"TB", UINT64_C(1000000000000)},
     {NULL, 0},
 };
 
@@ -278,6 +290,11 @@ const struct opt *opt_find_letter(const struct opt_request *req, char letter)
     return NULL;
 }
 
+static bool is_help(const struct opt *row)
+{
+    return row->type == OPT_TYPE_FLAG && !row->to.flag; /* the one row without a variable */
+}
+
 static tare_status unknown_long(const struct opt_request *req, const char *name, size_t len, tare_error *err)
 {
     struct suggest near;
@@ -287,7 +304,8 @@ static tare_status unknown_long(const struct opt_request *req, const char *name,
     for (size_t t = 0; t < OPT_TABLES; t++) {
         for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
             if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_HIDDEN)) continue;
-            if (!negated || row->type == OPT_TYPE_FLAG) suggest_offer(&near, row->name);
+            bool fits = !negated || (row->type == OPT_TYPE_FLAG && !is_help(row));
+            if (fits) suggest_offer(&near, row->name);
         }
     }
     const char *best = suggest_best(&near);
@@ -300,9 +318,9 @@ static tare_status unknown_long(const struct opt_request *req, const char *name,
 
 struct walk {
     const struct opt_request *req;
-    int argc, at;   /* at: the next word to look at */
+    int argc, at; /* at: the next word to look at */
     char **argv;
-    int n_args;     /* arguments found so far */
+    int n_args; /* arguments found so far */
     bool apply, help;
     tare_error *err;
 };
@@ -313,11 +331,6 @@ static tare_status hit(struct walk *w, const struct opt *row, const char *text, 
     if (row->type == OPT_TYPE_LIST && row->to.list->from_layer) opt_list_release(row->to.list);
     tare_status s = opt_set(row, text, w->err);
     return s < 0 ? error_wrap(w->err, "%s", shown) : s;
-}
-
-static bool is_help(const struct opt *row)
-{
-    return row->type == OPT_TYPE_FLAG && !row->to.flag; /* the one row without a variable */
 }
 
 static tare_status walk_long(struct walk *w, const char *word)

@@ -56,7 +56,9 @@ struct opt_list {
     size_t n;
     bool from_layer; /* the items came from the environment: the command line replaces them */
 };
+/* clang-format off */
 #define OPT_LIST_INIT {0}
+/* clang-format on */
 void opt_list_release(struct opt_list *list);
 
 /* Read `text` into *ctx. The error text is the cause alone ("not a target"): the option is named for you. */
@@ -87,6 +89,7 @@ struct opt {
     unsigned flags;  /* enum opt_flags */
 };
 
+/* clang-format off */
 #define OPT_ROW_(t, c, n, member, ptr, h) \
     .type = OPT_TYPE_##t, .letter = (c), .name = (n), .to.member = (ptr), .help = (h)
 #define OPT_END {.type = OPT_TYPE_END}
@@ -112,20 +115,21 @@ struct opt {
     {OPT_ROW_(CALLBACK, c, n, ctx, context, h), .callback = (fn), .arg = (a)}
 /* Any row with flags added: OPT_WITH(OPT_HIDDEN, OPT_ROW_(FLAG, 0, "x", flag, &x, "...")) */
 #define OPT_WITH(f, ...) {__VA_ARGS__, .flags = (f)}
+/* clang-format on */
 
 /* What stands around the options. */
 enum opt_args { OPT_ARGS_NONE, OPT_ARGS_FILES, OPT_ARGS_DIRS, OPT_ARGS_WORDS };
 #define OPT_ANY UINT32_MAX
 
 struct opt_usage {
-    const char *synopsis; /* "tare report [options] <trace>"; several lines allowed */
-    const char *about;    /* what it does, in sentences; wrapped by the help */
-    const char *list;     /* printed as it is before the options; may be NULL */
-    const char *tail;     /* printed as it is after the options: examples; may be NULL */
-    uint32_t min_args, max_args; /* how many arguments that are not options */
-    enum opt_args args;          /* what they complete with */
+    const char *synopsis;           /* "tare report [options] <trace>"; several lines allowed */
+    const char *about;              /* what it does, in sentences; wrapped by the help */
+    const char *list;               /* printed as it is before the options; may be NULL */
+    const char *tail;               /* printed as it is after the options: examples; may be NULL */
+    uint32_t min_args, max_args;    /* how many arguments that are not options */
+    enum opt_args args;             /* what they complete with */
     const struct opt_choice *words; /* OPT_ARGS_WORDS: completes with these (not enforced) */
-    bool stop_at_arg;            /* options end at the first argument (it begins another command line) */
+    bool stop_at_arg;               /* options end at the first argument (it begins another command line) */
 };
 
 /* A weaker source of settings than the command line. Returns the text set for `row` of `command`, or NULL,

@@ -43,6 +43,7 @@ void pager_wait(struct pager *pager)
 {
     if (!pager->pid) return;
     signal(SIGINT, SIG_IGN); /* for the pager, which owns the terminal now */
-    while (waitpid((pid_t)pager->pid, NULL, 0) < 0 && errno == EINTR) {}
+    while (waitpid((pid_t)pager->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
     pager->pid = 0;
 }

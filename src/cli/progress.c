@@ -10,9 +10,12 @@ enum { REDRAW_NS = 100000000, FIRST_NS = 200000000, MAX_BAR = 40 };
 static void put_time(struct buf *out, double seconds)
 {
     uint64_t s = seconds < 1e9 ? (uint64_t)(seconds + 0.5) : 1000000000;
-    if (s >= 3600) buf_printf(out, "%" PRIu64 "h%02" PRIu64 "m", s / 3600, s / 60 % 60);
-    else if (s >= 60) buf_printf(out, "%" PRIu64 "m%02" PRIu64 "s", s / 60, s % 60);
-    else buf_printf(out, "%" PRIu64 "s", s);
+    if (s >= 3600)
+        buf_printf(out, "%" PRIu64 "h%02" PRIu64 "m", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        buf_printf(out, "%" PRIu64 "m%02" PRIu64 "s", s / 60, s % 60);
+    else
+        buf_printf(out, "%" PRIu64 "s", s);
 }
 
 static void put_bar(struct buf *out, const struct progress_view *v, unsigned cells)
@@ -34,15 +37,15 @@ void progress_render(struct buf *out, const struct progress_view *given)
         return;
     }
     if (v.done > v.total) v.done = v.total;
-    unsigned text = term_columns(v.what) + 2 + 2 + 4 + 2 + 11; /* name, gaps, percent, time left */
-    unsigned room = v.width > text + 1 ? v.width - text - 1 : 0;
+    unsigned text = term_columns(v.what) + 2 + 4 + 2 + 11; /* name, gap, percent, gap, time left */
+    unsigned room = v.width > text + 3 ? v.width - text - 3 : 0;
     buf_printf(out, "%s  ", v.what);
     if (room >= 10) {
         put_bar(out, &v, (room < MAX_BAR ? room : MAX_BAR) - 2);
         buf_add_str(out, "  ");
     }
     buf_printf(out, "%3.0f%%", (double)v.done / (double)v.total * 100);
-    if (v.done == 0 || v.done == v.total) return;
+    if (v.done == 0 || v.done == v.total || text >= v.width) return;
     buf_add_str(out, "  ETA ");
     put_time(out, elapsed * (double)(v.total - v.done) / (double)v.done);
 }

@@ -24,8 +24,9 @@ struct ability_result {
 
 /* Where to look. Tests give a made-up `root` that holds proc/ and sys/. */
 struct ability_where {
-    const char *root; /* put before /proc and /sys: "" */
-    const char *dir;  /* where traces will be written: "." */
+    const char *root;    /* put before /proc and /sys: "" */
+    const char *dir;     /* where traces will be written: "." */
+    bool clock_fallback; /* pretend that the cycle counter cannot be trusted */
 };
 
 struct ability {

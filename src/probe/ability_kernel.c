@@ -75,8 +75,10 @@ void check_counters(const struct ability_where *where, struct ability_result *ou
 void check_task_clock(const struct ability_where *where, struct ability_result *out)
 {
     int error = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false);
-    if (error) explain_event(where, out, error);
-    else ability_say(out, ABILITY_YES, "perf software events work");
+    if (error)
+        explain_event(where, out, error);
+    else
+        ability_say(out, ABILITY_YES, "perf software events work");
 }
 
 /* ---- other processes ------------------------------------------------------------------------- */
@@ -84,7 +86,8 @@ void check_task_clock(const struct ability_where *where, struct ability_result *
 void check_ptrace(const struct ability_where *where, struct ability_result *out)
 {
     char text[32];
-    int scope = ability_read(where, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof text) ? atoi(text) : 0;
+    bool told = ability_read(where, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof text);
+    long scope = told ? strtol(text, NULL, 10) : 0;
     if (geteuid() == 0 && scope < 3) {
         ability_say(out, ABILITY_YES, "any process (we are root)");
     } else if (scope == 0) {
@@ -93,7 +96,7 @@ void check_ptrace(const struct ability_where *where, struct ability_result *out)
         ability_say(out, ABILITY_PARTIAL, "only programs that tare starts (ptrace_scope is 1)");
         ability_help(out, "sysctl kernel.yama.ptrace_scope=0, or run tare as root");
     } else {
-        ability_say(out, ABILITY_NO, "ptrace_scope is %d", scope);
+        ability_say(out, ABILITY_NO, "ptrace_scope is %ld", scope);
         ability_help(out, scope == 2 ? "run tare as root" : "only a reboot lowers ptrace_scope 3");
     }
 }
@@ -102,8 +105,10 @@ void check_ptrace(const struct ability_where *where, struct ability_result *out)
 static void check_file(const struct ability_where *where, struct ability_result *out, const char *path)
 {
     char text[256];
-    if (ability_read(where, path, text, sizeof text)) ability_say(out, ABILITY_YES, "%s is readable", path);
-    else ability_say(out, ABILITY_NO, "%s: %s", path, strerror(errno));
+    if (ability_read(where, path, text, sizeof text))
+        ability_say(out, ABILITY_YES, "%s is readable", path);
+    else
+        ability_say(out, ABILITY_NO, "%s: %s", path, strerror(errno));
 }
 
 void check_run_delay(const struct ability_where *where, struct ability_result *out)
@@ -127,14 +132,14 @@ void check_memory_map(const struct ability_where *where, struct ability_result *
 void check_pressure(const struct ability_where *where, struct ability_result *out)
 {
     char text[160];
-    double avg10 = 0;
     if (!ability_read(where, "/proc/pressure/cpu", text, sizeof text)) {
         ability_say(out, ABILITY_NO, "/proc/pressure/cpu: %s", strerror(errno));
         ability_help(out, "boot with psi=1");
         return;
     }
-    sscanf(text, "some avg10=%lf", &avg10);
-    ability_say(out, ABILITY_YES, "some task waited for a CPU %.1f %% of the last 10 s", avg10);
+    const char *avg10 = strchr(text, '=');
+    ability_say(out, ABILITY_YES, "some task waited for a CPU %.1f %% of the last 10 s",
+                avg10 ? strtod(avg10 + 1, NULL) : 0);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */

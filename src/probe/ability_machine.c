@@ -22,8 +22,7 @@
 void check_cycle_clock(const struct ability_where *where, struct ability_result *out)
 {
     struct clock_source source;
-    (void)where;
-    clock_detect(&source, false);
+    clock_detect(&source, where->clock_fallback);
     if (!source.tsc) {
         ability_say(out, ABILITY_NO, "%s", source.why_not);
         ability_help(out, "boot with tsc=reliable if the hardware is known to be sound");
@@ -201,12 +200,18 @@ struct fs_kind {
 };
 
 static const struct fs_kind fs_kinds[] = {
-    {EXT4_SUPER_MAGIC, "ext4", true},  {XFS_SUPER_MAGIC, "xfs", true},
-    {BTRFS_SUPER_MAGIC, "btrfs", true}, {TMPFS_MAGIC, "tmpfs", true},
-    {OVERLAYFS_SUPER_MAGIC, "overlay", true}, {F2FS_SUPER_MAGIC, "f2fs", true},
-    {0x2fc12fc1, "zfs", true},         {NFS_SUPER_MAGIC, "nfs", false},
-    {0xfe534d42, "smb", false}, {FUSE_SUPER_MAGIC, "fuse", false},
-    {V9FS_MAGIC, "9p", false},         {0, "unknown", true},
+    {EXT4_SUPER_MAGIC, "ext4", true},
+    {XFS_SUPER_MAGIC, "xfs", true},
+    {BTRFS_SUPER_MAGIC, "btrfs", true},
+    {TMPFS_MAGIC, "tmpfs", true},
+    {OVERLAYFS_SUPER_MAGIC, "overlay", true},
+    {F2FS_SUPER_MAGIC, "f2fs", true},
+    {0x2fc12fc1, "zfs", true},
+    {NFS_SUPER_MAGIC, "nfs", false},
+    {0xfe534d42, "smb", false},
+    {FUSE_SUPER_MAGIC, "fuse", false},
+    {V9FS_MAGIC, "9p", false},
+    {0, "unknown", true},
 };
 
 static const struct fs_kind *fs_of(const char *dir)

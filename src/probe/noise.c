@@ -2,10 +2,12 @@
  * noise.c - see noise.h. The two kernels take turns, so that both see the same weather. */
 #include "probe/noise.h"
 
+#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "core/mem.h"
 #include "core/stats.h"
@@ -98,16 +100,16 @@ struct weather {
 
 static void look(struct weather *w)
 {
-    unsigned long long v[8] = {0};
     struct timespec t = {0};
+    char line[512] = "";
     *w = (struct weather){0};
-    FILE *f = fopen("/proc/stat", "re");
-    if (f) {
-        int got = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", v, v + 1, v + 2, v + 3, v + 4,
-                         v + 5, v + 6, v + 7);
-        for (int i = 0; i < 8 && got == 8; i++) w->all += (double)v[i];
-        w->steal = (double)v[7];
-        fclose(f);
+    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+    if (fd >= 0) close(fd);
+    char *at = n > 4 && strncmp(line, "cpu ", 4) == 0 ? line + 4 : NULL;
+    for (int i = 0; at && i < 8; i++) { /* user nice system idle iowait irq softirq steal */
+        w->steal = (double)strtoull(at, &at, 10);
+        w->all += w->steal;
     }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     w->cpu_ns = (double)t.tv_sec * 1e9 + (double)t.tv_nsec;

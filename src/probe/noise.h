@@ -23,20 +23,20 @@ struct noise_kernel {
     double switched; /* share of batches in which the thread was moved off its CPU against its will */
     /* The smallest relative difference that can be told from none: */
     double resolve_ab;   /* of two variants that take turns, in the time of this measurement */
-    double resolve_runs; /* of two runs one after the other, each a tenth of this time; never below resolve_ab */
+    double resolve_runs; /* of two runs one after the other, each a tenth of it; never below resolve_ab */
 };
 
 struct noise {
     struct noise_kernel kernel[NOISE_KERNELS];
-    double steal;    /* share of the machine's CPU time taken by the hypervisor meanwhile; NAN: not told */
+    double steal;     /* share of the machine's CPU time taken by the hypervisor meanwhile; NAN: not told */
     double cpu_share; /* CPU time / wall time of the measuring thread: under 0.95 it had to share its CPU */
     struct duration took;
 };
 
 struct noise_options {
     struct duration budget;
-    size_t memory_bytes;                      /* what the memory kernel walks */
-    void (*tick)(void *ctx, double share);    /* may be NULL; called between batches */
+    size_t memory_bytes;                   /* what the memory kernel walks */
+    void (*tick)(void *ctx, double share); /* may be NULL; called between batches */
     void *ctx;
 };
 

@@ -1,0 +1,2 @@
+# tare alone prints its help and exits as an unfinished command
+tare

@@ -1,0 +1,1 @@
+tare help >/dev/full

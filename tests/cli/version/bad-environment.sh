@@ -1,0 +1,1 @@
+TARE_VERSION_JSON=perhaps tare version

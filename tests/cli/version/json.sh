@@ -1,0 +1,1 @@
+tare version --json

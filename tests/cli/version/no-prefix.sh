@@ -1,0 +1,2 @@
+# long options are never abbreviated
+tare version --js

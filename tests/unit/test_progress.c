@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * test_progress.c - what the bar shows, that it fits, and that it is silent off a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cli/progress.h"
+
+static const char *render(struct progress_view v)
+{
+    static char text[1000];
+    struct buf out = BUF_INIT;
+    progress_render(&out, &v);
+    snprintf(text, sizeof text, "%s", out.data);
+    buf_release(&out);
+    return text;
+}
+
+static void test_render(void **state)
+{
+    (void)state;
+    struct duration ten = {INT64_C(10000000000)};
+    assert_string_equal(render((struct progress_view){"work", 25, 100, ten, 60, false}),
+                        "work  [########........................]   25%  ETA 30s");
+    assert_string_equal(render((struct progress_view){"work", 0, 100, ten, 46, false}),
+                        "work  [..................]    0%");
+    assert_string_equal(render((struct progress_view){"work", 100, 100, ten, 30, false}), "work  100%");
+    assert_string_equal(render((struct progress_view){"work", 500, 100, ten, 30, false}), "work  100%");
+    assert_string_equal(render((struct progress_view){"work", 7, 0, ten, 60, false}), "work  7  10s");
+    assert_string_equal(render((struct progress_view){"w", 1, 11, ten, 22, false}), "w    9%  ETA 1m40s");
+    assert_string_equal(render((struct progress_view){"w", 1, 1000, ten, 22, false}), "w    0%  ETA 2h46m");
+    assert_non_null(strstr(render((struct progress_view){"w", 50, 100, ten, 80, true}), "\u2588\u2591"));
+}
+
+static void test_fits(void **state)
+{
+    (void)state;
+    struct duration long_time = {INT64_C(360000000000000)};
+    for (unsigned width = 20; width < 200; width++) {
+        for (uint64_t done = 0; done <= 50; done += 5) {
+            struct progress_view v = {"w", done, 50, long_time, width, width % 2};
+            assert_true(term_columns(render(v)) < width);
+        }
+    }
+}
+
+static void draw(bool tty, char **text)
+{
+    size_t n;
+    struct progress p;
+    struct term t = {.tty = tty, .width = 80};
+    FILE *to = open_memstream(text, &n);
+    progress_begin(&p, to, &t, "work", 100);
+    progress_at(&p, 1);        /* too early: short work shows nothing */
+    p.start.ns -= 5000000000u; /* five seconds ago */
+    p.drawn.ns = p.start.ns;
+    progress_at(&p, 50);
+    progress_at(&p, 51); /* too soon after the last */
+    progress_end(&p);
+    progress_end(&p);
+    fclose(to);
+}
+
+static void test_terminal_only(void **state)
+{
+    (void)state;
+    char *text;
+    draw(false, &text);
+    assert_string_equal(text, "");
+    free(text);
+    draw(true, &text);
+    assert_true(strncmp(text, "\r\033[Kwork", 8) == 0);
+    assert_non_null(strstr(text, " 50%  ETA 5s\r\033[K"));
+    assert_null(strstr(text, "51%"));
+    assert_string_equal(text + strlen(text) - 4, "\r\033[K"); /* leaves nothing behind */
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_render),
+        cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_terminal_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
