@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * hist.c - see hist.h. Finding a bucket is integer work alone: a leading-zero count, a table look-up and
- * two comparisons without branches. Never log(), whose rounding would put values on the wrong side of an edge. */
+ * two comparisons without branches. Never log(), whose rounding would put values on the wrong side. */
 #include "core/hist.h"
 
 #include <math.h>
