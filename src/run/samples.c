@@ -148,19 +148,22 @@ tare_status samples_decode(struct arena *a, const char *text, size_t n, uint64_t
 {
     size_t text_len = strlen(text);
     struct bytes small = {mem_new(text_len / 4 * 3, 1), 0}, packed = {NULL, 0};
-    uint64_t *values = NULL;
-    tare_status s = TARE_OK;
-    long n_small = small.p ? get_base64(small.p, text, text_len) : 0;
-    if (!small.p) s = error_set(err, TARE_NOMEM, "out of memory");
-    if (n_small < 0) s = error_set(err, TARE_FORMAT, "not base64");
-    if (s == TARE_OK) {
-        small.n = (size_t)n_small;
-        s = inflate_samples(&packed, small, n, err);
+    uint64_t *values = arena_new(a, n, sizeof *values);
+    tare_status s = TARE_NOMEM;
+    if (!small.p || !values) {
+        error_set(err, TARE_NOMEM, "out of memory");
+        goto out;
     }
-    if (s == TARE_OK && !(values = arena_new(a, n, sizeof *values)))
-        s = error_set(err, TARE_NOMEM, "out of memory");
-    if (s == TARE_OK) s = unpack(values, n, packed.p, packed.n, err);
-    if (s == TARE_OK) *out = values;
+    long n_small = get_base64(small.p, text, text_len);
+    if (n_small < 0) {
+        s = error_set(err, TARE_FORMAT, "not base64");
+        goto out;
+    }
+    small.n = (size_t)n_small;
+    if ((s = inflate_samples(&packed, small, n, err)) < 0) goto out;
+    if ((s = unpack(values, n, packed.p, packed.n, err)) < 0) goto out;
+    *out = values;
+out:
     mem_free(packed.p);
     mem_free(small.p);
     return s;

@@ -672,13 +672,22 @@ static int check(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),        cmocka_unit_test(test_values_survive),
-        cmocka_unit_test(test_reasons),           cmocka_unit_test(test_write_refuses),
-        cmocka_unit_test(test_read_refuses),      cmocka_unit_test(test_read_accepts),
-        cmocka_unit_test(test_bad_text),          cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_save_and_load),     cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_fingerprint), cmocka_unit_test(test_samples), cmocka_unit_test(test_histogram),       cmocka_unit_test(test_no_memory_to_write),
-        cmocka_unit_test(test_no_memory_to_read), cmocka_unit_test(test_no_memory_to_save),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_values_survive),
+        cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_write_refuses),
+        cmocka_unit_test(test_read_refuses),
+        cmocka_unit_test(test_read_accepts),
+        cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_save_and_load),
+        cmocka_unit_test(test_hostile_names),
+        cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_no_memory_to_write),
+        cmocka_unit_test(test_no_memory_to_read),
+        cmocka_unit_test(test_no_memory_to_save),
     };
     if (argc == 3 && strcmp(argv[1], "--dump") == 0) return dump(argv[2]);
     if (argc == 2 && strcmp(argv[1], "--check") == 0) return check();
