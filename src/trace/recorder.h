@@ -66,6 +66,8 @@ struct thread {
     uint32_t session;    /* number of the session: high half of a valid tare_site.id */
     uint64_t scopes;     /* begun and recorded */
     uint64_t skipped;    /* begun inside the weighed call */
+    struct node *late_node; /* the last reading, not yet in its histogram */
+    uint64_t late_ticks;
     struct path_cache cache[PATH_CACHE];
     struct frame stack[DEPTH_MAX]; /* [0] is the root */
 
@@ -141,6 +143,7 @@ void thread_forget_all(void); /* the next session, or a forked child, starts wit
 uint64_t site_id(tare_site *site);
 
 /* scope.c */
+void scope_flush(struct thread *t);
 static inline struct path_cache *path_slot(struct thread *t, uint64_t site)
 {
     return &t->cache[(((uintptr_t)t->node >> 6) + (uint32_t)site * 7) % PATH_CACHE];

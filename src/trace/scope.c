@@ -214,18 +214,35 @@ static __attribute__((noinline)) void close_batch(struct node *n)
     n->batch_next = n->count + n->batch_size;
 }
 
+/* Into the histogram goes the reading before this one. An address that hangs on a clock read just made would
+ * stall the next read (measured: 9.7 ns on a 19 ns pair); one call later it is known early. The last reading
+ * of a thread is put in by scope_flush(), or misses from the histogram after a kill. */
+static inline void histogram_late(struct thread *t, struct node *next, uint64_t next_ticks)
+{
+    struct node *n = t->late_node;
+    uint64_t ticks = t->late_ticks;
+    t->late_node = next;
+    t->late_ticks = next_ticks;
+    if (unlikely(!n)) return;
+    unsigned octave = bucket_octave(ticks);
+    if (unlikely(!n->octave[octave])) open_octave(t, n, octave);
+    if (unlikely(!n->octave[octave])) return;
+    uint64_t *slab = (uint64_t *)(void *)(t->base + (uint64_t)n->octave[octave] * LIVE_ALIGN);
+    slab[bucket_sub(ticks, octave)]++;
+}
+
+void scope_flush(struct thread *t)
+{
+    if (t->late_node) histogram_late(t, NULL, 0);
+}
+
 static inline void node_record(struct thread *t, struct node *n, uint64_t ticks)
 {
     n->count++;
     n->total += ticks;
     if (ticks < n->min) n->min = ticks;
     if (ticks > n->max) n->max = ticks;
-    unsigned octave = bucket_octave(ticks);
-    if (unlikely(!n->octave[octave])) open_octave(t, n, octave);
-    if (likely(n->octave[octave])) {
-        uint64_t *slab = (uint64_t *)(void *)(t->base + (uint64_t)n->octave[octave] * LIVE_ALIGN);
-        slab[bucket_sub(ticks, octave)]++;
-    }
+    histogram_late(t, n, ticks);
     if (unlikely(n->count == n->batch_next)) close_batch(n);
     if (unlikely(n->flags & NODE_IN_PAIR)) weigh_pair_end(t, n, ticks);
 }

@@ -231,6 +231,7 @@ tare_status tare_stop(tare_error *err)
     if (!__atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL)) return TARE_OK;
     if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) return TARE_OK; /* a child that recorded nothing */
     drain_stop();
+    scope_flush(self_thread);
     struct clock_pair p;
     clock_pair_take(&p, &session.source);
     session_lock();

@@ -156,6 +156,7 @@ static void retire(void *p)
     if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY || !t->epoch) return;
     t->run = 0;
     t->epoch = 0;
+    scope_flush(t);
     chunk_give(t);
     __atomic_store_n(&t->retired, t->mode & TARE_EVENTS ? SLOT_ENDED : SLOT_FREE, __ATOMIC_RELEASE);
 }
