@@ -149,6 +149,25 @@ def test_timeout_ends_the_whole_group(tmp_path):
     assert (status, out) == ("timeout", "begun\n")
 
 
+def test_a_suite_that_breaks_the_machine_fails(tmp_path, monkeypatch, capsys):
+    runner = load("run-tests")
+    runner.LOGS = str(tmp_path)
+    good = lambda: [runner.Result("a", passed=1)]
+    assert runner.run_suite("x", good, False) == (1, 0, 0)
+    monkeypatch.setattr(runner, "machine_is_whole", lambda: False)
+    assert runner.run_suite("x", good, False) == (1, 1, 0)
+    assert runner.run_suite("x", lambda: None, False) == (0, 1, 0)
+    assert "no device any more" in capsys.readouterr().out
+
+
+def test_a_suite_without_tests_fails_and_one_without_files_does_not(tmp_path):
+    runner = load("run-tests")
+    runner.LOGS = str(tmp_path)
+    assert runner.run_suite("x", lambda: [runner.Result("a")], False) == (0, 1, 0)
+    assert runner.run_suite("x", lambda: None, False) == (0, 0, 0)
+    assert runner.run_suite("x", lambda: 1 / 0, False) == (0, 1, 0)
+
+
 # ---- fuzz/replay.c -----------------------------------------------------------------------------------
 
 def build_replay(folder, body):
