@@ -251,6 +251,8 @@ static tare_status load_chunk(struct trace *t, unsigned type, struct stored *s, 
     if (status != TARE_OK) return status;
     bool ok = stored_open(s, &scratch, &d);
     if (ok) status = load_payload(t, type, s, &d, err);
+    if (ok && status == TARE_OK && !d.failed && type != CHUNK_EVENTS && type != CHUNK_TREE)
+        status = vec_push(&t->meta, ((struct meta_chunk){*s, uid, (uint16_t)type}), err);
     mem_free(scratch.bytes);
     if (!ok || d.failed) {
         t->loss.damaged_chunks++;
@@ -337,6 +339,7 @@ static tare_status load_archive(struct trace *t, tare_error *err)
         return error_set(err, TARE_FORMAT, "%s: made with features this tare does not know (bits %#llx)", t->path, (unsigned long long)(h.features & ~FEATURES_KNOWN));
     if (h.header_bytes < sizeof h || h.header_bytes > size)
         return error_set(err, TARE_FORMAT, "%s: the file header claims %u bytes, the file has %zu", t->path, h.header_bytes, size);
+    t->created_unix_ns = h.created_unix_ns;
     h.run_id[sizeof h.run_id - 1] = 0;
     for (size_t i = 0; h.run_id[i]; i++) t->id[i] = h.run_id[i] >= '0' && h.run_id[i] <= 'Z' ? h.run_id[i] : '?';
     return load_chunks(t, h.header_bytes, err);
@@ -519,6 +522,7 @@ void trace_close(struct trace *t)
     vec_release(&t->threads);
     vec_release(&t->sites);
     vec_release(&t->trees);
+    vec_release(&t->meta);
     map_str_release(&t->site_index);
     map_u64_release(&t->site_numbers);
     map_u64_release(&t->process_index);

@@ -24,6 +24,13 @@ struct events_chunk {
     uint64_t seq;
 };
 
+/* Any other chunk, as it came: what a repacked copy starts with. */
+struct meta_chunk {
+    struct stored stored;
+    uint64_t uid;
+    uint16_t type;
+};
+
 struct loaded_process {
     struct trace_process pub;
     struct process_info info;
@@ -51,6 +58,8 @@ struct trace {
     VEC(struct loaded_thread) threads;
     VEC(struct trace_site) sites;
     VEC(struct stored) trees;
+    VEC(struct meta_chunk) meta;
+    uint64_t created_unix_ns;
     struct map_str site_index; /* kind, line, name, file -> index + 1 */
     struct map_u64 site_numbers; /* process << 32 | its own number -> index + 1 */
     struct map_u64 process_index, thread_index;
