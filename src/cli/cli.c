@@ -80,10 +80,28 @@ void cli_warn(struct cli *cli, const char *format, ...)
     say(cli, TERM_YELLOW, text);
 }
 
+static const char *pager_program(void)
+{
+    const char *own = getenv("TARE_PAGER"), *common = getenv("PAGER");
+    if (own) return own;
+    if (common) return common;
+    return "if command -v less >/dev/null; then exec less -FRX; else exec cat; fi";
+}
+
+/* The pager starts with the answer, not before: until then the terminal belongs to the progress bar. */
+bool cli_write(struct cli *cli, const void *bytes, size_t n)
+{
+    if (cli->paged && cli->out_term.tty && !cli->answered)
+        pager_start(&cli->pager, cli->out, pager_program());
+    cli->answered = true;
+    if (fwrite(bytes, 1, n, cli->out) < n && !cli->write_errno) cli->write_errno = errno;
+    return !ferror(cli->out);
+}
+
 int cli_put(struct cli *cli, const struct buf *text)
 {
     if (buf_status(text, &cli->error) < 0) return cli_fail(cli);
-    if (fwrite(text->data, 1, text->len, cli->out) < text->len && !cli->write_errno) cli->write_errno = errno;
+    cli_write(cli, text->data, text->len);
     return 0;
 }
 
@@ -129,21 +147,6 @@ static const char *environment(const struct opt_request *req, const struct opt *
  * one more function before `environment`. */
 static opt_layer_fn *const layers[] = {environment, NULL};
 
-static const char *pager_program(void)
-{
-    const char *own = getenv("TARE_PAGER"), *common = getenv("PAGER");
-    if (own) return own;
-    if (common) return common;
-    return "if command -v less >/dev/null; then exec less -FRX; else exec cat; fi";
-}
-
-static void begin_output(struct cli *cli)
-{
-    bool wanted = cli->command && (cli->command->flags & CMD_PAGER);
-    if (cli->no_color) cli->out_term.color = cli->err_term.color = false;
-    if (wanted && cli->out_term.tty && !cli->pager.pid) pager_start(&cli->pager, cli->out, pager_program());
-}
-
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv)
 {
@@ -162,7 +165,8 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
     }
     if (opt_read(&req, argc, argv, &help, &cli->error) < 0)
         return cli->error.status == TARE_NOMEM ? cli_fail(cli) : cli_usage_error(cli, "%s", cli->error.text);
-    begin_output(cli);
+    cli->paged = help || (cli->command && (cli->command->flags & CMD_PAGER));
+    if (cli->no_color) cli->out_term.color = cli->err_term.color = false;
     if (help) {
         opt_help(&text, &req);
         rc = cli_put(cli, &text);

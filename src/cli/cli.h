@@ -8,13 +8,12 @@
  *         int rc = cli_options(cli, &usage, rows, &argc, &argv);   // first of all, before any other work
  *         if (rc) return rc;
  *         if (weigh(argv[0], &cli->error) < 0) return cli_fail(cli);
- *         fprintf(cli->out, "...");                                // stdout is the answer,
- *         cli_warn(cli, "...");                                    // stderr the conversation
- *         return CLI_GOOD;
+ *         cli_warn(cli, "...");                                    // stderr is the conversation,
+ *         return cli_put(cli, &text);                              // stdout the answer
  *     }
  *
- * Commands never call exit(), never write to stdout by another way, and need not check their writes: a full
- * disk or a closed pipe is found once, when the command has returned. */
+ * Commands never call exit(), never write by another way than cli_put() and cli_write(), and need not check
+ * their writes: a full disk or a closed pipe is found once, when the command has returned. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -44,6 +43,8 @@ struct cli {
     struct term out_term, err_term;
     tare_error error; /* for cli_fail() */
     bool no_color;
+    bool paged;      /* the answer may be long */
+    bool answered;   /* something was written to `out` */
     int write_errno; /* why writing the answer failed first; 0 */
     struct pager pager;
     struct buf *complete; /* not NULL: cli_options() answers a completion here instead of parsing */
@@ -52,8 +53,8 @@ struct cli {
 /* Set up for the standard streams. `cli` needs no release but cli_finish(). */
 void cli_init(struct cli *cli);
 
-/* Parse the command line into the rows (flag > environment > default), print help, answer completion, start
- * the pager. 0: go on, argc/argv are the arguments that are not options. Anything else: return it at once. */
+/* Parse the command line into the rows (flag > environment > default), print help, answer completion.
+ * 0: go on, argc/argv are the arguments that are not options. Anything else: return it at once. */
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv);
 
@@ -65,6 +66,9 @@ int cli_fail(struct cli *cli);
 /* Say what is wrong with the usage, point to -h, return CLI_USAGE. */
 int cli_usage_error(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_warn(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Write bytes of the answer; the first ones start the pager. False: writing failed, more is not worth it. */
+bool cli_write(struct cli *cli, const void *bytes, size_t n);
 
 /* Write a finished text to the answer. A failed buf becomes an out-of-memory failure: 0, or an exit code. */
 int cli_put(struct cli *cli, const struct buf *text);

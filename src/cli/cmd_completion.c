@@ -66,6 +66,7 @@ int cmd_completion(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, NULL, &argc, &argv);
     if (rc) return rc;
     if (opt_set(&shell, argv[0], &cli->error) < 0) return cli_usage_error(cli, "%s", cli->error.text);
-    fputs(which == 0 ? bash_script : zsh_script, cli->out);
+    const char *script = which == 0 ? bash_script : zsh_script;
+    cli_write(cli, script, strlen(script));
     return CLI_GOOD;
 }
