@@ -191,8 +191,8 @@ static tare_status chrome_write(struct stream *s, const struct export_input *in)
 
 const struct export_format export_chrome = {
     .name = "chrome",
-    .extension = ".json",
-    .help = "JSON trace events: chrome://tracing, Perfetto, Speedscope",
+    .extension = ".chrome.json",
+    .help = "JSON trace events, for chrome://tracing and Perfetto",
     .flags = EXPORT_EVENTS,
     .write = chrome_write,
 };

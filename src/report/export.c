@@ -19,8 +19,8 @@ tare_status export_check(const struct export_format *format, const struct event_
 {
     if (!(format->flags & EXPORT_EVENTS) || source->has_events) return TARE_OK;
     return error_set(err, TARE_INVALID,
-                     "%s: holds a call tree but no events, and %s shows a timeline; record again with "
-                     "TARE_MODE=events, or export as speedscope or folded",
+                     "%s: holds a call tree but no events, and %s shows a timeline; record again without "
+                     "TARE_MODE=aggregate, or export as speedscope or folded",
                      source->path, format->name);
 }
 

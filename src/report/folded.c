@@ -86,7 +86,7 @@ static tare_status folded_write(struct stream *s, const struct export_input *in)
 const struct export_format export_folded = {
     .name = "folded",
     .extension = ".folded",
-    .help = "folded stacks with self times in ns: flame graph tools",
+    .help = "folded stacks with self times in ns, for flame graph tools",
     .flags = EXPORT_TREE,
     .write = folded_write,
 };

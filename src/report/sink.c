@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +73,6 @@ tare_status sink_file_open(struct sink_file *f, const char *path, tare_error *er
 {
     *f = (struct sink_file)SINK_FILE_INIT;
     f->name = path;
-    if (strcmp(path, "-") == 0) {
-        f->name = "standard output";
-        f->fd = STDOUT_FILENO;
-        f->borrowed = true;
-        return TARE_OK;
-    }
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
@@ -111,7 +106,6 @@ static tare_status sync_folder(const struct sink_file *f, tare_error *err)
 
 tare_status sink_file_commit(struct sink_file *f, tare_error *err)
 {
-    if (f->borrowed) return TARE_OK;
     tare_status s = TARE_OK;
     if (f->temp && fsync(f->fd) < 0) s = error_errno(err, "%s: cannot write to disk", f->name);
     int fd = f->fd;
@@ -130,7 +124,7 @@ tare_status sink_file_commit(struct sink_file *f, tare_error *err)
 
 void sink_file_close(struct sink_file *f)
 {
-    if (f->fd >= 0 && !f->borrowed) close(f->fd);
+    if (f->fd >= 0) close(f->fd);
     if (f->temp) unlink(f->temp);
     mem_free(f->temp);
     mem_free(f->path);

@@ -5,7 +5,6 @@
 #ifndef REPORT_SINK_H
 #define REPORT_SINK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/buf.h"
@@ -24,15 +23,14 @@ struct sink_file {
     char *temp;       /* where it is until then */
     const char *name; /* as the user gave it, for messages; borrowed */
     int fd;
-    bool borrowed; /* fd is stdout: not ours to close */
 };
 
-#define SINK_FILE_INIT              \
-    {                               \
-        NULL, NULL, NULL, -1, false \
+#define SINK_FILE_INIT       \
+    {                        \
+        NULL, NULL, NULL, -1 \
     }
 
-/* "-" is stdout. A path that exists and is no regular file (a pipe, a device) is written in place. */
+/* A path that exists and is no regular file (a pipe, a device) is written in place. */
 tare_status sink_file_open(struct sink_file *f, const char *path, tare_error *err);
 struct sink sink_to_file(struct sink_file *f);
 /* Flush to disk and put in place; on failure nothing is left. */

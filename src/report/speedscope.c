@@ -222,7 +222,7 @@ static tare_status speedscope_write(struct stream *s, const struct export_input 
 const struct export_format export_speedscope = {
     .name = "speedscope",
     .extension = ".speedscope.json",
-    .help = "one flame chart per thread: speedscope.app",
+    .help = "a flame chart per thread, for speedscope",
     .flags = EXPORT_TREE_IF_NO_EVENTS,
     .write = speedscope_write,
 };

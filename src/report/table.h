@@ -4,6 +4,8 @@
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
 
+#include <stdbool.h>
+
 #include "report/sink.h"
 
 struct table_column {

@@ -145,8 +145,10 @@ double estimate_half(struct estimate e)
 
 void text_estimate(struct buf *b, struct estimate e, double limit_ns)
 {
-    if (isnan(e.value) || e.value > 0) {
-        text_time(b, e.value, estimate_half(e));
+    double half = estimate_half(e);
+    bool vanishes = half > 0 && e.value < pow(10, last_digit(half)) / 2; /* would be printed as 0 */
+    if (isnan(e.value) || (e.value > 0 && !vanishes)) {
+        text_time(b, e.value, half);
         return;
     }
     double bound = fmax(limit_ns > 0 ? limit_ns : 0, e.hi > 0 ? e.hi : 0);

@@ -25,7 +25,8 @@ void text_int(struct buf *b, int64_t n); /* -1,234 */
 
 /* A time to the digits that +/- half_ns supports, four at most; half_ns 0 or NAN: exact. NAN: "-". */
 void text_time(struct buf *b, double ns, double half_ns);
-/* The same for an estimate: "-" when unknown; at or below zero "< X", X the larger of limit_ns and hi. */
+/* The same for an estimate: "-" when unknown; "< X" when nothing can be told from zero or it is below, X the
+ * larger of limit_ns and hi. */
 void text_estimate(struct buf *b, struct estimate e, double limit_ns);
 void text_half(struct buf *b, struct estimate e); /* the wider half of the interval: "12 us" */
 void text_share(struct buf *b, double share);     /* 0.123 as "12.3 %" */

@@ -132,6 +132,8 @@ static void kv_loss(struct json *j, const struct trace_loss *loss)
     json_kv_uint(j, "unclosed_scopes", loss->unclosed_scopes);
     json_kv_uint(j, "abandoned_scopes", loss->abandoned_scopes);
     json_kv_uint(j, "unknown_chunks", loss->unknown_chunks);
+    json_kv_uint(j, "foreign_scopes", loss->foreign_scopes);
+    json_kv_uint(j, "missing_live", loss->missing_live);
     json_kv_string(j, "first", loss->first[0] ? loss->first : NULL);
     json_object_end(j);
 }

@@ -285,6 +285,7 @@ static void write_counters(struct writer *w)
 static void add_weight(struct buf *b, struct estimate e)
 {
     text_estimate(b, e, 0);
+    if (e.value <= 0) return; /* "< X" says it all */
     buf_add_str(b, " +/- ");
     text_half(b, e);
 }
@@ -360,6 +361,9 @@ static void write_loss(struct writer *w)
     add_loss(w, &any, loss->unclosed_scopes, "scopes still open when the record of their thread ends");
     add_loss(w, &any, loss->abandoned_scopes, "scopes left without their end (longjmp, or never ended)");
     add_loss(w, &any, loss->unknown_chunks, "pieces written by a newer version of tare, skipped");
+    add_loss(w, &any, loss->foreign_scopes, "scopes ended in another thread or process than they began in");
+    add_loss(w, &any, loss->missing_live,
+             "processes did not close their record, and their live file is gone");
     if (loss->first[0]) {
         begin_line(w, any ? "" : "lost");
         buf_add_str(out(w), "first: ");

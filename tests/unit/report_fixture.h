@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * report_fixture.h - a small trace by hand for the tests of reports and exports: two processes, three threads,
- * every kind of event, hostile names. Tests may change it before they use it. */
+ * report_fixture.h - a small trace by hand for the tests of reports and exports: two processes, three
+ * threads, every kind of event, hostile names. Tests may change it before they use it. */
 #ifndef TESTS_REPORT_FIXTURE_H
 #define TESTS_REPORT_FIXTURE_H
 

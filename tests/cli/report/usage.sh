@@ -1,0 +1,1 @@
+tare report --sort totl x.tare
