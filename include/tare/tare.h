@@ -90,13 +90,13 @@ enum tare_clock {
 };
 
 typedef struct tare_options {
-    size_t size;            /* sizeof(tare_options): lets old programs meet newer libraries */
-    const char *path;       /* the trace; an earlier finished one is kept as PATH.old; %p is the process id */
-    uint32_t mode;          /* TARE_AGGREGATE | TARE_EVENTS */
-    uint32_t clock;         /* enum tare_clock */
-    uint64_t disk_bytes;    /* event log of this process at most this large, then drop and count */
-    uint64_t memory_bytes;  /* mapped memory at most this large, then drop and count */
-    uint32_t weigh_one_in;  /* skip a parent's scopes once in so many calls to weigh them; 0: never */
+    size_t size;           /* sizeof(tare_options): lets old programs meet newer libraries */
+    const char *path;      /* the trace; an earlier finished one is kept as PATH.old; %p is the process id */
+    uint32_t mode;         /* TARE_AGGREGATE | TARE_EVENTS */
+    uint32_t clock;        /* enum tare_clock */
+    uint64_t disk_bytes;   /* event log of this process at most this large, then drop and count */
+    uint64_t memory_bytes; /* mapped memory at most this large, then drop and count */
+    uint32_t weigh_one_in; /* skip a parent's scopes once in so many calls to weigh them; 0: never */
     uint32_t reserved;
 } tare_options;
 
@@ -139,8 +139,7 @@ typedef struct tare_scope {
 TARE_API void tare_begin(tare_scope *scope, tare_site *site);
 TARE_API void tare_end(tare_scope *scope);
 TARE_API void tare_site_count(tare_site *site, int64_t n);
-TARE_API void tare_site_mark(tare_site *site, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+TARE_API void tare_site_mark(tare_site *site, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Below: what the macros are made of ------------------------------------------------------ */
 

@@ -34,7 +34,7 @@ struct build {
     struct weighing all;
     struct stats_interval *weight; /* per node */
     uint64_t *scopes;              /* per node: scopes recorded anywhere below */
-    double *scale;                 /* per node: calls there were per call recorded, for calls left out above */
+    double *scale; /* per node: calls there were per call recorded, for calls left out above */
 };
 
 /* ---- weights ---- */
@@ -80,7 +80,8 @@ static tare_status pool_pairs(struct build *b, tare_error *err)
     tare_status s = TARE_OK;
     for (size_t i = 0; i < b->g->nodes.n && s == TARE_OK; i++) {
         const struct gathered *n = &b->g->nodes.items[i];
-        for (size_t k = 0; k < n->weights.n && s == TARE_OK; k++) s = vec_push(&pooled, n->weights.items[k], err);
+        for (size_t k = 0; k < n->weights.n && s == TARE_OK; k++)
+            s = vec_push(&pooled, n->weights.items[k], err);
     }
     b->all.pairs = pooled.n;
     if (s == TARE_OK && pooled.n >= PAIRS_ENOUGH) s = in_situ(pooled.items, pooled.n, &b->all.weight, err);
@@ -184,7 +185,8 @@ static void set_selves(struct build *b)
 {
     struct calltree *tree = b->tree;
     uint32_t n = tree->n_nodes;
-    double *inner = (double *)b->scale; /* scale is done with: reuse as sum of children, gross kept in gross_self */
+    double *inner =
+        (double *)b->scale; /* scale is done with: reuse as sum of children, gross kept in gross_self */
     for (uint32_t i = 0; i < n; i++) inner[i] = 0, tree->nodes[i].gross_self_ns = 0;
     for (uint32_t i = n; i-- > 0;) {
         struct call_node *c = &tree->nodes[i];
@@ -247,7 +249,8 @@ static tare_status build(struct build *b, tare_error *err)
     b->scopes = mem_new(n, sizeof *b->scopes);
     b->scale = mem_new(n, sizeof *b->scale);
     b->tree->nodes = mem_new(n, sizeof *b->tree->nodes);
-    if (!b->weight || !b->scopes || !b->scale || !b->tree->nodes) return error_set(err, TARE_NOMEM, "out of memory for %zu call paths", n);
+    if (!b->weight || !b->scopes || !b->scale || !b->tree->nodes)
+        return error_set(err, TARE_NOMEM, "out of memory for %zu call paths", n);
     b->tree->n_nodes = (uint32_t)n;
     tare_status s = weigh_nodes(b, err);
     if (s != TARE_OK) return s;

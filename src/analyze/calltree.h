@@ -21,18 +21,19 @@ enum call_node_flags {
 };
 
 struct call_node {
-    uint32_t site;                /* index into the trace's sites; CALL_NO_SITE for the root */
-    uint32_t parent, child, next; /* node indices; 0 means none (0 is the root); children by total, largest first */
-    uint32_t kind;                /* enum tare_site_kind: counters and marks are nodes too */
+    uint32_t site; /* index into the trace's sites; CALL_NO_SITE for the root */
+    uint32_t parent, child,
+        next;      /* node indices; 0 means none (0 is the root); children by total, largest first */
+    uint32_t kind; /* enum tare_site_kind: counters and marks are nodes too */
     uint32_t flags;
-    uint32_t threads;             /* threads that ran this path */
+    uint32_t threads; /* threads that ran this path */
     uint64_t count;
-    uint64_t abandoned;           /* calls that never reached their end */
-    int64_t value;                /* counters: the sum */
-    struct estimate total_ns, self_ns, mean_ns; /* net of the instrument */
+    uint64_t abandoned;                                  /* calls that never reached their end */
+    int64_t value;                                       /* counters: the sum */
+    struct estimate total_ns, self_ns, mean_ns;          /* net of the instrument */
     double gross_total_ns, gross_self_ns, gross_mean_ns; /* as read */
-    double min_ns, max_ns;        /* as read */
-    double p50_ns, p95_ns, p99_ns; /* as read; NAN when too few calls */
+    double min_ns, max_ns;                               /* as read */
+    double p50_ns, p95_ns, p99_ns;                       /* as read; NAN when too few calls */
 };
 
 #define CALL_NO_SITE UINT32_MAX
@@ -40,10 +41,10 @@ struct call_node {
 struct calltree {
     struct call_node *nodes; /* nodes[0] is the root: total over all threads */
     uint32_t n_nodes;
-    double percentile_error;     /* relative: 0.0054 from events, 0.031 from in-place histograms */
-    struct estimate inside_ns;   /* subtracted from each reading */
-    struct estimate weight_ns;   /* subtracted from the parent for each scope inside it */
-    uint64_t weighed_pairs;      /* on/off pairs behind weight_ns; 0: start-up calibration only */
+    double percentile_error;   /* relative: 0.0054 from events, 0.031 from in-place histograms */
+    struct estimate inside_ns; /* subtracted from each reading */
+    struct estimate weight_ns; /* subtracted from the parent for each scope inside it */
+    uint64_t weighed_pairs;    /* on/off pairs behind weight_ns; 0: start-up calibration only */
     double weighing_limit_ns;
 };
 

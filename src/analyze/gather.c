@@ -7,13 +7,18 @@
 
 #include "core/stats.h"
 
-static tare_status node_at(struct gather *g, uint32_t parent, uint32_t site, uint32_t kind, uint32_t *out, tare_error *err)
+struct call {
+    uint32_t parent, site, kind;
+};
+
+static tare_status node_at(struct gather *g, struct call c, uint32_t *out, tare_error *err)
 {
     uint64_t *at;
-    tare_status s = map_u64_ref(&g->index, (uint64_t)parent << 32 | site, &at, err);
+    tare_status s = map_u64_ref(&g->index, (uint64_t)c.parent << 32 | c.site, &at, err);
     if (s != TARE_OK) return s;
     if (!*at) {
-        struct gathered fresh = {.site = site, .parent = parent, .kind = kind, .min_ns = INFINITY, .hist = HIST_INIT};
+        struct gathered fresh = {
+            .site = c.site, .parent = c.parent, .kind = c.kind, .min_ns = INFINITY, .hist = HIST_INIT};
         s = vec_push(&g->nodes, fresh, err);
         if (s != TARE_OK) return s;
         *at = g->nodes.n - 1;
@@ -72,7 +77,8 @@ static void add_costs(struct gathered *to, const struct trace_node *n, const str
     add_error(to, batch, n->n_batches, n->batch_size, n->count);
 }
 
-static tare_status add_readings(struct gathered *to, const struct trace_node *n, const struct trace_process *p, tare_error *err)
+static tare_status add_readings(struct gathered *to, const struct trace_node *n, const struct trace_process *p,
+                                tare_error *err)
 {
     for (uint32_t i = 0; i < n->n_buckets; i++) {
         const struct trace_bucket *b = &n->bucket[i];
@@ -99,7 +105,7 @@ static tare_status add_node(struct from_trees *f, const struct trace_node *n)
     f->slot = n->slot;
     if (n->number != f->here.n) return TARE_OK; /* the chunk before it is damaged: no place to hang it */
     tare_status s = TARE_OK;
-    if (n->number) s = node_at(g, f->here.items[n->parent], n->site, n->kind, &at, f->err);
+    if (n->number) s = node_at(g, (struct call){f->here.items[n->parent], n->site, n->kind}, &at, f->err);
     if (s == TARE_OK) s = vec_push(&f->here, at, f->err);
     if (s != TARE_OK || !n->number) return s;
     struct gathered *to = &g->nodes.items[at];
@@ -181,7 +187,7 @@ static tare_status on_begin(struct from_events *f, const struct trace_event *e)
         f->depth++;
         return TARE_OK;
     }
-    tare_status s = node_at(f->g, parent, e->site, TARE_SITE_SCOPE, &at, f->err);
+    tare_status s = node_at(f->g, (struct call){parent, e->site, TARE_SITE_SCOPE}, &at, f->err);
     if (s != TARE_OK) return s;
     f->node[f->depth] = at;
     f->start[f->depth++] = e->time_ns;
@@ -203,7 +209,7 @@ static tare_status on_other(struct from_events *f, const struct trace_event *e)
 {
     uint32_t parent = f->depth && f->depth <= EVENT_DEPTH ? f->node[f->depth - 1] : 0, at;
     uint32_t kind = e->kind == TRACE_COUNT ? TARE_SITE_COUNTER : TARE_SITE_MARK;
-    tare_status s = node_at(f->g, parent, e->site, kind, &at, f->err);
+    tare_status s = node_at(f->g, (struct call){parent, e->site, kind}, &at, f->err);
     if (s != TARE_OK) return s;
     f->g->nodes.items[at].on++;
     if (kind == TARE_SITE_COUNTER)

@@ -22,7 +22,7 @@ void buf_add(struct buf *b, const void *bytes, size_t n);
 void buf_add_str(struct buf *b, const char *s);
 void buf_add_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-char *buf_take(struct buf *b);               /* hands the memory out (mem_free it); NULL if failed */
+char *buf_take(struct buf *b); /* hands the memory out (mem_free it); NULL if failed */
 tare_status buf_status(const struct buf *b, tare_error *err);
 
 #endif

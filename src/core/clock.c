@@ -54,14 +54,15 @@ void clock_detect(struct clock_source *out, bool force_fallback)
     }
 #if defined(__x86_64__)
     if (!cpu_has_invariant_tsc(&out->tscp)) {
-        snprintf(out->why_not, sizeof out->why_not, "the CPU does not promise an invariant time-stamp counter");
+        snprintf(out->why_not, sizeof out->why_not,
+                 "the CPU does not promise an invariant time-stamp counter");
         return;
     }
     char name[32];
     kernel_clock(name, sizeof name);
     if (strcmp(name, "tsc") != 0) {
-        snprintf(out->why_not, sizeof out->why_not, "the kernel uses clock source '%s', not the time-stamp counter",
-                 name[0] ? name : "unknown");
+        snprintf(out->why_not, sizeof out->why_not,
+                 "the kernel uses clock source '%s', not the time-stamp counter", name[0] ? name : "unknown");
         return;
     }
     out->tsc = true;

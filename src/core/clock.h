@@ -27,9 +27,9 @@ uint64_t clock_unix_ns(void); /* wall clock; may step */
 /* ---- ticks ---- */
 
 struct clock_source {
-    bool tsc;            /* invariant time-stamp counter, accepted by the kernel as its own clock source */
-    bool tscp;           /* the ordered read (rdtscp) exists */
-    char why_not[120];   /* why the counter is not used: "" when it is */
+    bool tsc;          /* invariant time-stamp counter, accepted by the kernel as its own clock source */
+    bool tscp;         /* the ordered read (rdtscp) exists */
+    char why_not[120]; /* why the counter is not used: "" when it is */
 };
 
 /* Decide which counter to use. `force_fallback`: tests pretend that the counter cannot be trusted. */

@@ -12,11 +12,9 @@ tare_status error_set(tare_error *err, tare_status status, const char *format, .
     __attribute__((format(printf, 3, 4)));
 
 /* The same for a failed system call: appends ": " and the text of errno, read at entry. */
-tare_status error_errno(tare_error *err, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+tare_status error_errno(tare_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Put "context: " before a text already set. Returns err's status (TARE_INVALID if err is NULL). */
-tare_status error_wrap(tare_error *err, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+tare_status error_wrap(tare_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

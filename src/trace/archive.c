@@ -22,7 +22,8 @@
 static bool still_ours(void)
 {
     struct stat st;
-    return fstat(session.archive_fd, &st) == 0 && st.st_dev == session.archive_dev && st.st_ino == session.archive_ino;
+    return fstat(session.archive_fd, &st) == 0 && st.st_dev == session.archive_dev &&
+           st.st_ino == session.archive_ino;
 }
 
 static bool lock(int how)
@@ -59,7 +60,8 @@ bool archive_append(enum chunk_type type, uint64_t process, const void *payload,
     off_t end = lseek(session.archive_fd, 0, SEEK_END);
     struct iovec v[2] = {{&h, sizeof h}, {(void *)(uintptr_t)payload, bytes}};
     bool ok = end >= 0 && write_all(session.archive_fd, v);
-    if (!ok && end >= 0 && ftruncate(session.archive_fd, end) < 0) ok = false; /* a torn tail: readers skip it */
+    if (!ok && end >= 0 && ftruncate(session.archive_fd, end) < 0)
+        ok = false; /* a torn tail: readers skip it */
     lock(LOCK_UN);
     return ok;
 }
@@ -79,8 +81,9 @@ static bool recorder_alive(int fd)
     struct process_info p;
     off_t at = sizeof(struct archive_header);
     while (pread(fd, &c, sizeof c, at) == sizeof c && c.magic == CHUNK_MAGIC) {
-        if (c.type == CHUNK_PROCESS && c.codec == CODEC_PLAIN && pread(fd, &p, sizeof p, at + (off_t)sizeof c) == sizeof p &&
-            p.start_time && process_start_time(p.pid) == p.start_time)
+        if (c.type == CHUNK_PROCESS && c.codec == CODEC_PLAIN &&
+            pread(fd, &p, sizeof p, at + (off_t)sizeof c) == sizeof p && p.start_time &&
+            process_start_time(p.pid) == p.start_time)
             return true;
         at += (off_t)sizeof c + c.stored_bytes;
     }

@@ -78,7 +78,8 @@ static bool drain_thread(struct thread *t)
 static bool drain_pass(void)
 {
     bool any = false;
-    for (struct thread *t = __atomic_load_n(&session.threads, __ATOMIC_ACQUIRE); t; t = t->next) any |= drain_thread(t);
+    for (struct thread *t = __atomic_load_n(&session.threads, __ATOMIC_ACQUIRE); t; t = t->next)
+        any |= drain_thread(t);
     return any;
 }
 
@@ -110,7 +111,9 @@ void drain_start(void)
     __atomic_store_n(&stopping, 0, __ATOMIC_RELEASE);
     bool ok = packer && pthread_create(&helper, NULL, drain_main, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!ok) __atomic_store_n(&running, 2, __ATOMIC_RELEASE); /* do not try again: rings fill, then drop and count */
+    if (!ok)
+        __atomic_store_n(&running, 2,
+                         __ATOMIC_RELEASE); /* do not try again: rings fill, then drop and count */
 }
 
 void drain_stop(void)

@@ -13,7 +13,10 @@ static uint64_t env_size(const char *name, uint64_t otherwise)
     if (!text || text[0] < '0' || text[0] > '9') return otherwise;
     char *end;
     uint64_t v = strtoull(text, &end, 10);
-    unsigned shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' || *end == 'g' ? 30 : 0;
+    unsigned shift = *end == 'K' || *end == 'k'   ? 10
+                     : *end == 'M' || *end == 'm' ? 20
+                     : *end == 'G' || *end == 'g' ? 30
+                                                  : 0;
     return v > UINT64_MAX >> shift ? UINT64_MAX : v << shift;
 }
 

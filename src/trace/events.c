@@ -14,12 +14,12 @@ struct play {
     trace_event_fn *fn;
     void *ctx;
     struct trace_event e;
-    size_t hint;            /* for timeline_ns */
+    size_t hint; /* for timeline_ns */
     uint32_t depth;
     uint32_t stack[STACK_MAX]; /* sites; LOST_SITE: its begin was not recorded */
-    VEC(uint32_t) sites;    /* the chunk's site list */
+    VEC(uint32_t) sites;       /* the chunk's site list */
     uint64_t unclosed;
-    int stopped;            /* what fn answered */
+    int stopped; /* what fn answered */
 };
 
 static void deliver(struct play *p, unsigned kind, unsigned flags, uint32_t site)
@@ -41,7 +41,8 @@ static void end(struct play *p, unsigned flags)
 {
     if (!p->depth) return; /* its begin was lost */
     p->depth--;
-    if (p->depth < STACK_MAX && p->stack[p->depth] != LOST_SITE) deliver(p, TRACE_END, flags, p->stack[p->depth]);
+    if (p->depth < STACK_MAX && p->stack[p->depth] != LOST_SITE)
+        deliver(p, TRACE_END, flags, p->stack[p->depth]);
 }
 
 /* A chunk says how deep the thread was when it started: after a gap, make our stack agree. */
@@ -149,7 +150,8 @@ static tare_status read_sites(struct play *p, struct dec *d, uint32_t process, t
     return TARE_OK;
 }
 
-static tare_status play_chunk(struct play *p, const struct stored *stored, struct scratch *scratch, tare_error *err)
+static tare_status play_chunk(struct play *p, const struct stored *stored, struct scratch *scratch,
+                              tare_error *err)
 {
     struct dec d;
     if (!stored_open(stored, scratch, &d)) return TARE_OK; /* counted as damaged when the trace was opened */
@@ -160,7 +162,8 @@ static tare_status play_chunk(struct play *p, const struct stored *stored, struc
     if (s != TARE_OK) return s;
     if (shift > 16) d.failed = true;
     if (!d.failed) resume(p, depth);
-    for (uint64_t i = 0; i < n && d.p < d.end && !d.failed && !p->stopped; i++) play_token(p, &d, &now, (unsigned)shift);
+    for (uint64_t i = 0; i < n && d.p < d.end && !d.failed && !p->stopped; i++)
+        play_token(p, &d, &now, (unsigned)shift);
     if (d.failed) {
         p->t->loss.damaged_chunks++;
         loss_note(p->t, "a chunk of events of thread %u makes no sense", p->e.thread);
@@ -187,7 +190,8 @@ tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, v
     p->e.thread = thread;
     struct scratch scratch = {NULL, 0};
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < th->chunks.n && s == TARE_OK && !p->stopped; i++) s = play_chunk(p, &th->chunks.items[i].stored, &scratch, err);
+    for (size_t i = 0; i < th->chunks.n && s == TARE_OK && !p->stopped; i++)
+        s = play_chunk(p, &th->chunks.items[i].stored, &scratch, err);
     if (s == TARE_OK) close_open(p);
     if (s == TARE_OK && !th->counted && !p->stopped) t->loss.unclosed_scopes += p->unclosed;
     if (!p->stopped) th->counted = true;

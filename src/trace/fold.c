@@ -254,7 +254,8 @@ bool fold_rest(struct fold *f)
     if (used > f->bytes) used = f->bytes;
     for (uint64_t pos = LIVE_HEADER_BYTES; pos + sizeof(struct extent) <= used;) {
         const struct extent *x = (const struct extent *)(const void *)(f->base + pos);
-        if (x->magic != EXTENT_MAGIC || x->bytes < sizeof *x || x->bytes % LIVE_ALIGN || x->bytes > used - pos) {
+        if (x->magic != EXTENT_MAGIC || x->bytes < sizeof *x || x->bytes % LIVE_ALIGN ||
+            x->bytes > used - pos) {
             f->damaged++;
             break;
         }

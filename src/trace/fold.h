@@ -21,7 +21,7 @@ struct fold {
     const char *base; /* the live file, all of it */
     uint64_t bytes;
     unsigned shift;
-    bool closed;      /* what END shall say */
+    bool closed; /* what END shall say */
     fold_emit *emit;
     void *ctx;
     uint64_t damaged; /* out: extents or nodes that made no sense */

@@ -30,7 +30,7 @@ struct archive_header {
     uint16_t major, minor;
     uint32_t header_bytes; /* of this structure: a newer minor may be longer */
     uint64_t features;
-    char run_id[32];       /* ULID, NUL-terminated */
+    char run_id[32]; /* ULID, NUL-terminated */
     uint64_t created_unix_ns;
 };
 static_assert(sizeof(struct archive_header) == 64, "trace v1: archive header");
@@ -77,12 +77,13 @@ struct weight_ticks {
 struct process_info {
     uint64_t uid, parent_uid;
     uint32_t pid, parent_pid;
-    uint64_t start_time;       /* of the process, in clock ticks since boot, as /proc says */
+    uint64_t start_time;                  /* of the process, in clock ticks since boot, as /proc says */
     uint64_t begun_raw_ns, begun_unix_ns; /* when recording began */
-    uint32_t mode, clock;      /* enum tare_mode bits, enum tare_clock */
-    uint32_t tsc;              /* 1: ticks are of the time-stamp counter, 0: nanoseconds */
-    uint32_t site_base;        /* sites below are the parent's */
-    struct weight_ticks inside, outside, skipped; /* of a scope: in its own reading, beyond it, when left out */
+    uint32_t mode, clock;                 /* enum tare_mode bits, enum tare_clock */
+    uint32_t tsc;                         /* 1: ticks are of the time-stamp counter, 0: nanoseconds */
+    uint32_t site_base;                   /* sites below are the parent's */
+    struct weight_ticks inside, outside,
+        skipped; /* of a scope: in its own reading, beyond it, when left out */
 };
 static_assert(sizeof(struct process_info) == 112, "trace v1: process info");
 
@@ -108,10 +109,10 @@ enum extent_type { EXTENT_SITES = 1, EXTENT_TREE = 2, EXTENT_EVENTS = 3 };
 struct extent {
     uint32_t magic;
     uint16_t type, reserved;
-    uint64_t bytes;   /* this header included; a multiple of LIVE_ALIGN */
-    uint32_t thread;  /* index of the thread (EVENTS) or slot (TREE) */
+    uint64_t bytes;  /* this header included; a multiple of LIVE_ALIGN */
+    uint32_t thread; /* index of the thread (EVENTS) or slot (TREE) */
     uint32_t reserved2;
-    uint64_t seq;     /* EVENTS: order among the thread's extents; 0: not in use */
+    uint64_t seq; /* EVENTS: order among the thread's extents; 0: not in use */
     uint64_t spare[4];
 };
 static_assert(sizeof(struct extent) == 64, "trace v1: extent header");
@@ -144,7 +145,7 @@ struct node {
     uint32_t parent, child, next, kind;
     uint64_t off_count, off_total, off_scopes; /* weighed calls: calls, ticks, descendants left out */
     uint64_t abandoned;
-    uint32_t pairs;     /* struct weigh_pairs */
+    uint32_t pairs; /* struct weigh_pairs */
     uint32_t n_batches;
     uint64_t batch_size, batch_start;
     uint64_t spare;
@@ -165,11 +166,11 @@ struct weigh_pairs {
 
 /* First thing in the first tree extent of a slot. */
 struct slot_header {
-    uint32_t root;    /* node */
-    uint32_t threads; /* that have used this slot */
-    uint32_t tid;     /* the latest */
-    uint32_t thread;  /* its index */
-    uint64_t lost;    /* scopes and events it could not record */
+    uint32_t root;               /* node */
+    uint32_t threads;            /* that have used this slot */
+    uint32_t tid;                /* the latest */
+    uint32_t thread;             /* its index */
+    uint64_t lost;               /* scopes and events it could not record */
     uint64_t abandoned, foreign; /* left by longjmp; ended in another thread or process */
     char name[16];
     uint64_t spare;

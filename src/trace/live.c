@@ -128,8 +128,8 @@ void live_abandon(struct live *l, int remove_file)
 {
     if (!l->base) return;
     if (remove_file) unlink(l->path);
-    void *p = mmap(l->base, l->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-                   -1, 0);
+    void *p = mmap(l->base, l->room, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     (void)p; /* on failure the file mapping stays, which is as safe */
     if (still_ours(l)) close(l->fd);
     l->fd = -1;

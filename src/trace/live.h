@@ -13,9 +13,9 @@ struct live {
     int fd;
     dev_t dev;
     ino_t ino;
-    char *base;       /* NULL: not open */
-    uint64_t room;    /* bytes of address space */
-    uint64_t backed;  /* bytes of file reserved so far */
+    char *base;      /* NULL: not open */
+    uint64_t room;   /* bytes of address space */
+    uint64_t backed; /* bytes of file reserved so far */
     uint32_t lock;
     char path[4096];
 };

@@ -72,7 +72,8 @@ static tare_status process_of(struct trace *t, uint64_t uid, uint32_t *out, tare
     if (!*at) {
         struct loaded_process p = {.uid = uid, .parent = -1};
         p.pub.command = "";
-        if (t->processes.n >= PROCESSES_MAX) return error_set(err, TARE_FORMAT, "more than %d processes", PROCESSES_MAX);
+        if (t->processes.n >= PROCESSES_MAX)
+            return error_set(err, TARE_FORMAT, "more than %d processes", PROCESSES_MAX);
         s = vec_push(&t->processes, p, err);
         if (s != TARE_OK) return s;
         *at = t->processes.n;
@@ -81,7 +82,8 @@ static tare_status process_of(struct trace *t, uint64_t uid, uint32_t *out, tare
     return TARE_OK;
 }
 
-static tare_status thread_of(struct trace *t, uint32_t process, uint32_t index, uint32_t *out, tare_error *err)
+static tare_status thread_of(struct trace *t, uint32_t process, uint32_t index, uint32_t *out,
+                             tare_error *err)
 {
     uint64_t *at;
     tare_status s = map_u64_ref(&t->thread_index, (uint64_t)process << 32 | index, &at, err);
@@ -116,22 +118,28 @@ static tare_status load_process(struct trace *t, uint32_t process, struct dec *d
     return own_text(t, command, n, &p->pub.command, err);
 }
 
-static tare_status intern_site(struct trace *t, const struct trace_site *site, size_t name_bytes, size_t file_bytes,
-                               uint32_t *out, tare_error *err)
+/* A site as it lies in a payload: its texts are not NUL-terminated. */
+struct raw_site {
+    uint64_t own;
+    struct trace_site site;
+    size_t name_bytes, file_bytes;
+};
+
+static tare_status intern_site(struct trace *t, const struct raw_site *raw, uint32_t *out, tare_error *err)
 {
     struct buf key = BUF_INIT;
-    buf_printf(&key, "%u/%u/%zu/", site->kind, site->line, name_bytes);
-    buf_add(&key, site->name, name_bytes);
-    buf_add(&key, site->file, file_bytes);
-    uint64_t *at;
+    buf_printf(&key, "%u/%u/%zu/", raw->site.kind, raw->site.line, raw->name_bytes);
+    buf_add(&key, raw->site.name, raw->name_bytes);
+    buf_add(&key, raw->site.file, raw->file_bytes);
+    uint64_t *at = NULL;
     tare_status s = buf_status(&key, err);
     if (s == TARE_OK) s = map_str_ref(&t->site_index, key.data, key.len, &at, err);
     buf_release(&key);
     if (s != TARE_OK) return s;
     if (!*at) {
-        struct trace_site copy = *site;
-        s = own_text(t, site->name, name_bytes, &copy.name, err);
-        if (s == TARE_OK) s = own_text(t, site->file, file_bytes, &copy.file, err);
+        struct trace_site copy = raw->site;
+        s = own_text(t, raw->site.name, raw->name_bytes, &copy.name, err);
+        if (s == TARE_OK) s = own_text(t, raw->site.file, raw->file_bytes, &copy.file, err);
         if (s == TARE_OK) s = vec_push(&t->sites, copy, err);
         if (s != TARE_OK) return s;
         *at = t->sites.n;
@@ -144,16 +152,16 @@ static tare_status load_sites(struct trace *t, uint32_t process, struct dec *d, 
 {
     tare_status s = TARE_OK;
     while (s == TARE_OK && d->p < d->end && !d->failed) {
-        size_t name_bytes, file_bytes;
-        uint64_t own = dec_uint(d);
-        struct trace_site site = {.line = (uint32_t)dec_uint(d), .kind = (uint32_t)dec_uint(d)};
-        site.name = dec_str(d, &name_bytes);
-        site.file = dec_str(d, &file_bytes);
-        if (own >= SITES_MAX || site.kind > TARE_SITE_MARK) d->failed = true;
+        struct raw_site raw = {.own = dec_uint(d)};
+        raw.site.line = (uint32_t)dec_uint(d);
+        raw.site.kind = (uint32_t)dec_uint(d);
+        raw.site.name = dec_str(d, &raw.name_bytes);
+        raw.site.file = dec_str(d, &raw.file_bytes);
+        if (raw.own >= SITES_MAX || raw.site.kind > TARE_SITE_MARK) d->failed = true;
         if (d->failed) break;
-        uint32_t index;
-        s = intern_site(t, &site, name_bytes, file_bytes, &index, err);
-        if (s == TARE_OK) s = map_u64_put(&t->site_numbers, (uint64_t)process << 32 | own, index, err);
+        uint32_t index = 0;
+        s = intern_site(t, &raw, &index, err);
+        if (s == TARE_OK) s = map_u64_put(&t->site_numbers, (uint64_t)process << 32 | raw.own, index, err);
     }
     return s;
 }
@@ -224,11 +232,14 @@ static tare_status load_end(struct trace *t, uint32_t process, struct dec *d)
     p->pub.closed = closed == 1;
     t->loss.dropped += scopes + events;
     t->loss.damaged_chunks += damaged;
-    if (damaged) loss_note(t, "process %u: %llu parts of its live record made no sense", p->info.pid, (unsigned long long)damaged);
+    if (damaged)
+        loss_note(t, "process %u: %llu parts of its live record made no sense", p->info.pid,
+                  (unsigned long long)damaged);
     return TARE_OK;
 }
 
-static tare_status load_payload(struct trace *t, unsigned type, const struct stored *s, struct dec *d, tare_error *err)
+static tare_status load_payload(struct trace *t, unsigned type, const struct stored *s, struct dec *d,
+                                tare_error *err)
 {
     switch (type) {
     case CHUNK_PROCESS: return load_process(t, s->process, d, err);
@@ -268,7 +279,8 @@ static bool chunk_at(const struct file_view *f, uint64_t pos, struct chunk_heade
 {
     if (f->size - pos < sizeof *h) return false;
     memcpy(h, f->data + pos, sizeof *h);
-    if (h->magic != CHUNK_MAGIC || h->stored_bytes > CHUNK_BYTES_MAX || h->plain_bytes > CHUNK_BYTES_MAX) return false;
+    if (h->magic != CHUNK_MAGIC || h->stored_bytes > CHUNK_BYTES_MAX || h->plain_bytes > CHUNK_BYTES_MAX)
+        return false;
     if (h->codec == CODEC_PLAIN && h->plain_bytes != h->stored_bytes) return false;
     if (h->stored_bytes > f->size - pos - sizeof *h) return false;
     uint32_t want = h->crc;
@@ -310,7 +322,8 @@ static tare_status load_chunks(struct trace *t, uint64_t pos, tare_error *err)
             uint64_t next = resync(f, pos, &h);
             t->loss.damaged_chunks++;
             t->loss.damaged_bytes += next - pos;
-            loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn", (unsigned long long)(next - pos), (unsigned long long)pos, t->path);
+            loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn",
+                      (unsigned long long)(next - pos), (unsigned long long)pos, t->path);
             pos = next;
             continue;
         }
@@ -330,18 +343,25 @@ static tare_status load_archive(struct trace *t, tare_error *err)
     struct archive_header h;
     size_t size = t->archive.size;
     if (size < sizeof h.magic || memcmp(t->archive.data, ARCHIVE_MAGIC, sizeof h.magic) != 0)
-        return error_set(err, TARE_FORMAT, "%s: not a tare trace (it does not begin with the trace magic)", t->path);
-    if (size < sizeof h) return error_set(err, TARE_FORMAT, "%s: truncated in the file header, after %zu bytes", t->path, size);
+        return error_set(err, TARE_FORMAT, "%s: not a tare trace (it does not begin with the trace magic)",
+                         t->path);
+    if (size < sizeof h)
+        return error_set(err, TARE_FORMAT, "%s: truncated in the file header, after %zu bytes", t->path,
+                         size);
     memcpy(&h, t->archive.data, sizeof h);
     if (h.major != TRACE_MAJOR)
-        return error_set(err, TARE_FORMAT, "%s: trace version %u.%u, this tare reads version %d", t->path, h.major, h.minor, TRACE_MAJOR);
+        return error_set(err, TARE_FORMAT, "%s: trace version %u.%u, this tare reads version %d", t->path,
+                         h.major, h.minor, TRACE_MAJOR);
     if (h.features & ~FEATURES_KNOWN)
-        return error_set(err, TARE_FORMAT, "%s: made with features this tare does not know (bits %#llx)", t->path, (unsigned long long)(h.features & ~FEATURES_KNOWN));
+        return error_set(err, TARE_FORMAT, "%s: made with features this tare does not know (bits %#llx)",
+                         t->path, (unsigned long long)(h.features & ~FEATURES_KNOWN));
     if (h.header_bytes < sizeof h || h.header_bytes > size)
-        return error_set(err, TARE_FORMAT, "%s: the file header claims %u bytes, the file has %zu", t->path, h.header_bytes, size);
+        return error_set(err, TARE_FORMAT, "%s: the file header claims %u bytes, the file has %zu", t->path,
+                         h.header_bytes, size);
     t->created_unix_ns = h.created_unix_ns;
     h.run_id[sizeof h.run_id - 1] = 0;
-    for (size_t i = 0; h.run_id[i]; i++) t->id[i] = h.run_id[i] >= '0' && h.run_id[i] <= 'Z' ? h.run_id[i] : '?';
+    for (size_t i = 0; h.run_id[i]; i++)
+        t->id[i] = h.run_id[i] >= '0' && h.run_id[i] <= 'Z' ? h.run_id[i] : '?';
     return load_chunks(t, h.header_bytes, err);
 }
 
@@ -357,7 +377,8 @@ static bool keep_chunk(void *ctx, enum chunk_type type, uint64_t process, const 
 {
     struct keeping *k = ctx;
     char *copy = mem_new(bytes, 1);
-    k->status = copy ? vec_push(&k->t->owned, copy, k->err) : error_set(k->err, TARE_NOMEM, "out of memory for a live file");
+    k->status = copy ? vec_push(&k->t->owned, copy, k->err)
+                     : error_set(k->err, TARE_NOMEM, "out of memory for a live file");
     if (k->status != TARE_OK) {
         mem_free(copy);
         return false;
@@ -420,7 +441,8 @@ static tare_status load_live_files(struct trace *t, tare_error *err)
 
 static struct trace_weight weight_ns(const struct weight_ticks *w, double tick_ns)
 {
-    return (struct trace_weight){w->p50 / 256.0 * tick_ns, w->p10 / 256.0 * tick_ns, w->p90 / 256.0 * tick_ns};
+    return (struct trace_weight){w->p50 / 256.0 * tick_ns, w->p10 / 256.0 * tick_ns,
+                                 w->p90 / 256.0 * tick_ns};
 }
 
 static int by_seq(const void *a, const void *b)
@@ -436,7 +458,8 @@ static void order_chunks(struct loaded_thread *thread)
     qsort(thread->chunks.items, thread->chunks.n, sizeof thread->chunks.items[0], by_seq);
     size_t kept = 1;
     for (size_t i = 1; i < thread->chunks.n; i++)
-        if (thread->chunks.items[i].seq != thread->chunks.items[kept - 1].seq) thread->chunks.items[kept++] = thread->chunks.items[i];
+        if (thread->chunks.items[i].seq != thread->chunks.items[kept - 1].seq)
+            thread->chunks.items[kept++] = thread->chunks.items[i];
     thread->chunks.n = kept;
 }
 
@@ -463,13 +486,17 @@ static void finish_process(struct trace *t, struct loaded_process *p)
     p->parent = parent && *parent ? (int64_t)*parent - 1 : -1;
     if (p->ended) return;
     t->loss.missing_live++;
-    loss_note(t, "process %u did not close the trace and its live file is gone: its last events and its tree are lost", i->pid);
+    loss_note(
+        t,
+        "process %u did not close the trace and its live file is gone: its last events and its tree are lost",
+        i->pid);
 }
 
 static tare_status finish(struct trace *t, tare_error *err)
 {
     if (!t->processes.n || !t->processes.items[0].described) {
-        if (t->loss.first[0]) return error_set(err, TARE_FORMAT, "%s: nothing in it could be read: %s", t->path, t->loss.first);
+        if (t->loss.first[0])
+            return error_set(err, TARE_FORMAT, "%s: nothing in it could be read: %s", t->path, t->loss.first);
         return error_set(err, TARE_FORMAT, "%s: an empty trace: nothing was recorded", t->path);
     }
     timeline_prepare(t);

@@ -35,18 +35,18 @@ struct loaded_process {
     struct trace_process pub;
     struct process_info info;
     uint64_t uid;
-    bool described;            /* its PROCESS chunk was seen */
-    bool ended;                /* its END was seen */
+    bool described; /* its PROCESS chunk was seen */
+    bool ended;     /* its END was seen */
     VEC(struct clock_pair) pairs;
-    int64_t parent;            /* index, -1: none */
+    int64_t parent; /* index, -1: none */
 };
 
 struct loaded_thread {
     struct trace_thread pub;
-    uint32_t index, slot;      /* as the process numbers them */
-    uint32_t slot_threads;     /* threads that used the slot; 0: told by a later one */
+    uint32_t index, slot;  /* as the process numbers them */
+    uint32_t slot_threads; /* threads that used the slot; 0: told by a later one */
     VEC(struct events_chunk) chunks;
-    bool counted;              /* its unclosed scopes are in `loss` */
+    bool counted; /* its unclosed scopes are in `loss` */
 };
 
 struct trace {
@@ -60,13 +60,13 @@ struct trace {
     VEC(struct stored) trees;
     VEC(struct meta_chunk) meta;
     uint64_t created_unix_ns;
-    struct map_str site_index; /* kind, line, name, file -> index + 1 */
+    struct map_str site_index;   /* kind, line, name, file -> index + 1 */
     struct map_u64 site_numbers; /* process << 32 | its own number -> index + 1 */
     struct map_u64 process_index, thread_index;
     struct trace_loss loss;
-    uint64_t begun_raw_ns;     /* time 0 */
+    uint64_t begun_raw_ns; /* time 0 */
     bool has_events, has_tree;
-    uint64_t let_go;           /* archive bytes up to here need not stay in memory */
+    uint64_t let_go; /* archive bytes up to here need not stay in memory */
 };
 
 /* The payload of a chunk, decompressed into *scratch where needed. False: it cannot be decoded. */

@@ -47,7 +47,8 @@ static void read_node(struct trace_node *n, uint64_t *own_site, struct dec *d)
     n->abandoned = dec_uint(d);
     n->batch_size = dec_uint(d);
     uint64_t batches = dec_uint(d);
-    if (kind > TARE_SITE_MARK || batches > BATCHES_MAX || (n->number ? parent >= n->number : parent != 0)) d->failed = true;
+    if (kind > TARE_SITE_MARK || batches > BATCHES_MAX || (n->number ? parent >= n->number : parent != 0))
+        d->failed = true;
     if (kind == TARE_SITE_SCOPE && n->total < 0) d->failed = true;
     if (d->failed) return;
     n->parent = (uint32_t)parent;
@@ -71,11 +72,20 @@ static void find_thread(const struct trace *t, struct trace_node *n)
     }
 }
 
-static tare_status tree_chunk(struct trace *t, const struct stored *s, struct scratch *scratch, struct trace_node *n,
-                              trace_node_fn *fn, void *ctx)
+struct walk {
+    struct trace *t;
+    struct scratch scratch;
+    struct trace_node *n; /* the one being delivered */
+    trace_node_fn *fn;
+    void *ctx;
+};
+
+static tare_status tree_chunk(struct walk *w, const struct stored *s)
 {
+    struct trace *t = w->t;
+    struct trace_node *n = w->n;
     struct dec d;
-    if (!stored_open(s, scratch, &d)) return TARE_OK; /* counted when the trace was opened */
+    if (!stored_open(s, &w->scratch, &d)) return TARE_OK; /* counted when the trace was opened */
     n->process = s->process;
     n->slot = (uint32_t)dec_uint(&d);
     uint64_t number = dec_uint(&d);
@@ -86,24 +96,24 @@ static tare_status tree_chunk(struct trace *t, const struct stored *s, struct sc
         read_node(n, &own, &d);
         if (!d.failed && n->number && !loaded_site(t, s->process, own, &n->site)) d.failed = true;
         if (d.failed) break;
-        if ((stopped = fn(ctx, n))) return (tare_status)stopped;
+        if ((stopped = w->fn(w->ctx, n))) return (tare_status)stopped;
     }
     if (d.failed) {
         t->loss.damaged_chunks++;
-        loss_note(t, "a tree of process %u makes no sense beyond node %llu", t->processes.items[s->process].pub.pid, (unsigned long long)number);
+        loss_note(t, "a tree of process %u makes no sense beyond node %llu",
+                  t->processes.items[s->process].pub.pid, (unsigned long long)number);
     }
     return TARE_OK;
 }
 
 tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_error *err)
 {
-    struct trace_node *n = mem_new(1, sizeof *n);
-    if (!n) return error_set(err, TARE_NOMEM, "out of memory");
-    struct scratch scratch = {NULL, 0};
+    struct walk w = {.t = t, .n = mem_new(1, sizeof *w.n), .fn = fn, .ctx = ctx};
+    if (!w.n) return error_set(err, TARE_NOMEM, "out of memory");
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++) s = tree_chunk(t, &t->trees.items[i], &scratch, n, fn, ctx);
-    mem_free(scratch.bytes);
-    mem_free(n);
+    for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++) s = tree_chunk(&w, &t->trees.items[i]);
+    mem_free(w.scratch.bytes);
+    mem_free(w.n);
     return s;
 }
 

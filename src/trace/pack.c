@@ -177,7 +177,8 @@ static void put_event(struct packer *p, struct enc *out, const struct raw_event 
     }
 }
 
-size_t pack_events(struct packer *p, const struct extent *x, const struct raw_event *e, size_t slots, unsigned shift)
+size_t pack_events(struct packer *p, const struct extent *x, const struct raw_event *e, size_t slots,
+                   unsigned shift)
 {
     if (slots > PACK_SLOTS_MAX) slots = PACK_SLOTS_MAX;
     p->n_events = collect(p->order, e, slots);

@@ -28,17 +28,18 @@ enum { PACK_SLOTS_MAX = 4096, PACK_BYTES_MAX = 256 << 10, PACK_TABLE = 8192 };
 
 /* Scratch memory for packing; 80 KB: keep it off the stack. */
 struct packer {
-    uint16_t order[PACK_SLOTS_MAX];  /* slots of events, by time */
-    uint32_t sites[PACK_SLOTS_MAX];  /* the site list: most frequent first */
+    uint16_t order[PACK_SLOTS_MAX]; /* slots of events, by time */
+    uint32_t sites[PACK_SLOTS_MAX]; /* the site list: most frequent first */
     uint16_t uses[PACK_SLOTS_MAX];
-    uint32_t key[PACK_TABLE];        /* site -> place, open addressing; key 0: free */
+    uint32_t key[PACK_TABLE]; /* site -> place, open addressing; key 0: free */
     uint16_t place[PACK_TABLE];
     uint32_t n_events, n_sites;
     uint8_t out[PACK_BYTES_MAX];
 };
 
 /* Pack the published events among `slots` slots at `e`. Returns the payload's size in p->out; 0: no events. */
-size_t pack_events(struct packer *p, const struct extent *x, const struct raw_event *e, size_t slots, unsigned shift);
+size_t pack_events(struct packer *p, const struct extent *x, const struct raw_event *e, size_t slots,
+                   unsigned shift);
 
 /* How many events are published in these slots. */
 uint32_t pack_count(const struct raw_event *e, size_t slots);

@@ -66,6 +66,7 @@ void process_thread_name(char out[16])
 uint64_t process_random(void)
 {
     uint64_t v = 0;
-    if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) v = clock_raw_ns() * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)getpid() << 32;
+    if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v)
+        v = clock_raw_ns() * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)getpid() << 32;
     return v ? v : 1;
 }

@@ -16,7 +16,7 @@ struct trace;
 struct trace_site {
     const char *name, *file; /* file may be "" */
     uint32_t line;
-    uint32_t kind;           /* enum tare_site_kind */
+    uint32_t kind; /* enum tare_site_kind */
 };
 
 /* One value of something measured about the instrument: median with a 95 % interval. */
@@ -26,14 +26,14 @@ struct trace_weight {
 
 struct trace_process {
     uint32_t pid, parent_pid;
-    const char *command;       /* argv joined by blanks */
-    uint64_t start_unix_ns;    /* wall clock when recording began */
-    uint64_t start_ns, end_ns; /* on the trace's time axis */
-    uint32_t mode;             /* enum tare_mode bits */
-    uint32_t clock;            /* enum tare_clock */
-    bool tsc;                  /* false: CLOCK_MONOTONIC_RAW was used */
-    bool closed;               /* false: it was killed, or is still running */
-    double tick_ns;            /* length of one clock tick */
+    const char *command;                 /* argv joined by blanks */
+    uint64_t start_unix_ns;              /* wall clock when recording began */
+    uint64_t start_ns, end_ns;           /* on the trace's time axis */
+    uint32_t mode;                       /* enum tare_mode bits */
+    uint32_t clock;                      /* enum tare_clock */
+    bool tsc;                            /* false: CLOCK_MONOTONIC_RAW was used */
+    bool closed;                         /* false: it was killed, or is still running */
+    double tick_ns;                      /* length of one clock tick */
     struct trace_weight inside, outside; /* cost of one empty scope: within its own reading, and beyond */
     struct trace_weight skipped;         /* cost of one scope that is left out while weighing */
 };
@@ -50,12 +50,12 @@ struct trace_loss {
     uint64_t dropped;        /* events and scopes counted as dropped by the recorder */
     uint64_t damaged_chunks; /* failed their checksum or made no sense */
     uint64_t damaged_bytes;
-    uint64_t unclosed_scopes; /* still open when their thread's record ends */
+    uint64_t unclosed_scopes;  /* still open when their thread's record ends */
     uint64_t abandoned_scopes; /* left by longjmp, or never ended */
-    uint64_t unknown_chunks; /* of a newer minor version: skipped */
-    uint64_t foreign_scopes; /* ended in another thread or process than they began in */
-    uint64_t missing_live;   /* processes that did not close and whose live file is gone */
-    char first[200];         /* where and what the first damage is; "" if none */
+    uint64_t unknown_chunks;   /* of a newer minor version: skipped */
+    uint64_t foreign_scopes;   /* ended in another thread or process than they began in */
+    uint64_t missing_live;     /* processes that did not close and whose live file is gone */
+    char first[200];           /* where and what the first damage is; "" if none */
 };
 
 enum trace_event_kind { TRACE_BEGIN, TRACE_END, TRACE_COUNT, TRACE_MARK };
@@ -106,19 +106,19 @@ struct trace_pair {
 };
 
 struct trace_node {
-    uint32_t process, slot; /* whose tree */
-    uint32_t threads;       /* that used this slot */
-    int64_t thread;         /* index of the latest, -1 if unknown */
+    uint32_t process, slot;  /* whose tree */
+    uint32_t threads;        /* that used this slot */
+    int64_t thread;          /* index of the latest, -1 if unknown */
     uint32_t number, parent; /* preorder; the root is 0 */
-    uint32_t site;          /* index; not for the root */
+    uint32_t site;           /* index; not for the root */
     uint32_t kind;
     uint64_t count;
-    int64_t total, min, max; /* ticks, or a counter's values */
+    int64_t total, min, max;                   /* ticks, or a counter's values */
     uint64_t off_count, off_total, off_scopes; /* weighed calls */
     uint64_t abandoned;
     uint64_t batch_size;
     uint32_t n_batches, n_buckets, n_pairs;
-    uint64_t batch[32];             /* ticks of consecutive batches of batch_size calls */
+    uint64_t batch[32];              /* ticks of consecutive batches of batch_size calls */
     struct trace_bucket bucket[768]; /* ascending */
     struct trace_pair pair[512];
 };

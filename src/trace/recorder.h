@@ -3,12 +3,12 @@
  * few calls between them. It runs inside other people's programs: no exit, no print, no allocation and no
  * lock on the event path; what cannot be done becomes a counter.
  *
- *   scope.c    the hot path: tare_begin, tare_end, counts, marks        weigh.c   start-up and in-situ weighing
- *   thread.c   a thread's state, its chunks and tree; exit and fork     drain.c   helper thread: full chunks -> archive
- *   site.c     names                                                    session.c start, stop, joining a trace
- *   live.c     the shared mapping                                       archive.c appending chunks, folding in live files
- *   process.c  who we are and who is alive                              pack.c    raw events -> bytes
- *   env.c      TARE_* variables, start before main and stop at exit
+ *   scope.c    the hot path: begin, end, count, mark     weigh.c    start-up and in-situ weighing
+ *   thread.c   a thread's state, chunks and tree         drain.c    helper thread: full chunks -> archive
+ *   site.c     names                                     session.c  start, stop, forked children
+ *   live.c     the shared mapping                        archive.c  the file chunks are appended to
+ *   process.c  who we are and who is alive               pack.c     raw events -> bytes
+ *   env.c      TARE_* variables                          fold.c     a live file -> chunks
  *
  * Every field of `struct thread` reads 0 in a forked child (its memory is wiped on fork), and 0 in `run`
  * always means "take the slow path": the hot path needs no further test for fork, thread start, or a
@@ -53,26 +53,26 @@ struct path_cache {
 enum tick_clock { TICK_RAW = 0, TICK_FAST = 1, TICK_ORDERED = 2 };
 
 struct thread {
-    uint32_t run;        /* 1: record the plain way */
-    uint32_t mode;       /* enum tare_mode bits */
-    uint32_t epoch;      /* of this registration; unique in the process, never 0 */
+    uint32_t run;   /* 1: record the plain way */
+    uint32_t mode;  /* enum tare_mode bits */
+    uint32_t epoch; /* of this registration; unique in the process, never 0 */
     uint32_t depth;
-    uint64_t pos, limit; /* next event slot and end of the chunk, as addresses */
-    struct node *node;   /* the running scope's, or the root */
-    char *base;          /* of the live mapping */
-    int32_t coin;        /* scopes until the next weighed one */
-    uint32_t clock;      /* enum tick_clock */
-    uint32_t skipping;   /* 1: inside a weighed call */
-    uint32_t session;    /* number of the session: high half of a valid tare_site.id */
-    uint64_t scopes;     /* begun and recorded */
-    uint64_t skipped;    /* begun inside the weighed call */
+    uint64_t pos, limit;    /* next event slot and end of the chunk, as addresses */
+    struct node *node;      /* the running scope's, or the root */
+    char *base;             /* of the live mapping */
+    int32_t coin;           /* scopes until the next weighed one */
+    uint32_t clock;         /* enum tick_clock */
+    uint32_t skipping;      /* 1: inside a weighed call */
+    uint32_t session;       /* number of the session: high half of a valid tare_site.id */
+    uint64_t scopes;        /* begun and recorded */
+    uint64_t skipped;       /* begun inside the weighed call */
     struct node *late_node; /* the last reading, not yet in its histogram */
     uint64_t late_ticks;
     struct path_cache cache[PATH_CACHE];
     struct frame stack[DEPTH_MAX]; /* [0] is the root */
 
     /* off the hot path */
-    uint32_t busy;       /* 1: in a slow path; a signal handler's scopes are dropped */
+    uint32_t busy; /* 1: in a slow path; a signal handler's scopes are dropped */
     uint32_t slot, index, tid;
     uint32_t weighed; /* depth of the weighed call */
     struct node *pair_node;
@@ -84,15 +84,15 @@ struct thread {
     struct extent *chunk;
     uint64_t chunk_seq;
     uint32_t n_chunks;
-    uint32_t retired;    /* 1: the thread ended, the helper may archive and free the slot */
+    uint32_t retired; /* 1: the thread ended, the helper may archive and free the slot */
     struct ring full, free;
     uint64_t full_mem[RING_CHUNKS], free_mem[RING_CHUNKS];
     struct thread *next; /* all slots of the process, newest first */
 };
 
 struct session {
-    uint32_t number;          /* counts sessions of this process, for site ids */
-    tare_options options;     /* path points to `path` */
+    uint32_t number;      /* counts sessions of this process, for site ids */
+    tare_options options; /* path points to `path` */
     char path[3800];
     char run_id[32];
     struct clock_source source;
@@ -102,14 +102,14 @@ struct session {
     int archive_fd;
     dev_t archive_dev;
     ino_t archive_ino;
-    uint64_t archived_bytes;  /* of events, against options.disk_bytes */
-    struct thread *threads;   /* atomic list head */
+    uint64_t archived_bytes; /* of events, against options.disk_bytes */
+    struct thread *threads;  /* atomic list head */
     uint32_t n_slots;
-    uint32_t epoch;           /* last registration epoch */
-    uint32_t lock;            /* slow paths: sites, slots */
-    uint32_t next_site;       /* sites are numbered from 1; a forked child goes on from its parent's */
-    unsigned shift;           /* packed times are in units of 2^shift ticks */
-    struct extent *sites;     /* where the next site goes */
+    uint32_t epoch;       /* last registration epoch */
+    uint32_t lock;        /* slow paths: sites, slots */
+    uint32_t next_site;   /* sites are numbered from 1; a forked child goes on from its parent's */
+    unsigned shift;       /* packed times are in units of 2^shift ticks */
+    struct extent *sites; /* where the next site goes */
     uint64_t sites_used;
 };
 
@@ -128,14 +128,15 @@ extern struct fork_page *fork_page;
 /* session.c */
 void session_lock(void);
 void session_unlock(void);
-void session_pair(void); /* note (ticks, wall) if the last one is old */
+void session_pair(void);         /* note (ticks, wall) if the last one is old */
 tare_status session_child(void); /* in a forked child: own live file in the same trace */
 
 /* thread.c: the state of this thread, ready to record, or NULL (busy, or nothing left: counted as lost) */
 struct thread *thread_get(void);
 void thread_lost(struct thread *t, uint64_t n);
 bool thread_next_chunk(struct thread *t);
-void *thread_arena(struct thread *t, size_t bytes); /* zeroed, LIVE_ALIGN-aligned, in the mapping; NULL when spent */
+void *thread_arena(struct thread *t,
+                   size_t bytes); /* zeroed, LIVE_ALIGN-aligned, in the mapping; NULL when spent */
 struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, uint32_t kind);
 void thread_forget_all(void); /* the next session, or a forked child, starts with fresh slots */
 
@@ -160,11 +161,11 @@ static inline uint64_t ticks_end(const struct thread *t)
 
 /* weigh.c */
 void weigh_startup(struct process_info *out, tare_options *options);
-void weigh_coin(struct thread *t);                                  /* throw the next coin */
-bool weigh_wanted(struct thread *t, const struct node *n);          /* is this path worth weighing? */
-void weigh_begin(struct thread *t);                                 /* the scope that begins: leave out what it calls */
+void weigh_coin(struct thread *t);                         /* throw the next coin */
+bool weigh_wanted(struct thread *t, const struct node *n); /* is this path worth weighing? */
+void weigh_begin(struct thread *t); /* the scope that begins: leave out what it calls */
 void weigh_end(struct thread *t, struct node *n, uint64_t ticks);
-void weigh_cancel(struct thread *t);                                /* the weighed call was abandoned */
+void weigh_cancel(struct thread *t); /* the weighed call was abandoned */
 void weigh_pair_begin(struct thread *t, struct node *n);
 void weigh_pair_end(struct thread *t, struct node *n, uint64_t ticks);
 enum node_flags { NODE_AWAITS_PAIR = 1, NODE_IN_PAIR = 2, NODE_NOT_WORTH = 4 };
@@ -175,8 +176,9 @@ void drain_stop(void);   /* join it; all full chunks are archived */
 void drain_forget(void); /* in a forked child */
 
 /* archive.c */
-tare_status archive_join(const char *path, tare_error *err); /* create, or join a trace that is being recorded */
-tare_status archive_reopen(void);                            /* in a forked child: a description of our own */
+tare_status archive_join(const char *path,
+                         tare_error *err); /* create, or join a trace that is being recorded */
+tare_status archive_reopen(void);          /* in a forked child: a description of our own */
 bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes);
 bool archive_process(void);
 bool archive_close(void);     /* everything still in the live file; true: it is not needed any more */

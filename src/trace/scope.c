@@ -101,7 +101,8 @@ static __attribute__((noinline)) struct thread *begin_slow(struct thread *t, con
     return thread_get();
 }
 
-static __attribute__((noinline)) struct node *find_slow(struct thread *t, tare_site *site, struct path_cache *c)
+static __attribute__((noinline)) struct node *find_slow(struct thread *t, tare_site *site,
+                                                        struct path_cache *c)
 {
     if (t->busy) {
         thread_lost(t, 1);
@@ -195,7 +196,9 @@ static __attribute__((noinline)) void open_octave(struct thread *t, struct node 
     if (t->busy) return; /* this reading misses from the histogram, not from count and total */
     t->busy = 1;
     void *slab = thread_arena(t, SUBS * sizeof(uint64_t));
-    if (slab) __atomic_store_n(&n->octave[octave], (uint32_t)((uint64_t)((char *)slab - t->base) / LIVE_ALIGN), __ATOMIC_RELEASE);
+    if (slab)
+        __atomic_store_n(&n->octave[octave], (uint32_t)((uint64_t)((char *)slab - t->base) / LIVE_ALIGN),
+                         __ATOMIC_RELEASE);
     t->busy = 0;
 }
 
@@ -300,7 +303,8 @@ void tare_site_count(tare_site *site, int64_t value)
     struct raw_event *e = reserve(t, 2);
     if (!e) return;
     uint64_t what = raw_what(RAW_COUNT, 0, 1, 0, index);
-    e[0].what = what; /* first: a reader can step over the second slot even if this event is never published */
+    e[0].what =
+        what; /* first: a reader can step over the second slot even if this event is never published */
     barrier();
     e[1] = (struct raw_event){1, (uint64_t)value};
     publish(e, what, ticks_begin(t));

@@ -60,7 +60,8 @@ static tare_status open_live(uint64_t parent_uid, const struct process_info *cal
     char path[sizeof session.live.path];
     uint64_t uid = process_random();
     int n = snprintf(path, sizeof path, "%s.live-%d-%08x", session.path, (int)getpid(), (unsigned)uid);
-    if (n < 0 || (size_t)n >= sizeof path) return error_set(err, TARE_INVALID, "%s: the path is too long", session.path);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return error_set(err, TARE_INVALID, "%s: the path is too long", session.path);
     tare_status s = live_open(&session.live, path, session.options.memory_bytes, err);
     if (s != TARE_OK) return s;
     struct live_header *h = live_header(&session.live);
@@ -94,11 +95,16 @@ static tare_status check_options(const tare_options *o, tare_error *err)
     if (!o || o->size < sizeof *o) return error_set(err, TARE_INVALID, "options: use TARE_OPTIONS_INIT");
     if (!o->path || !o->path[0]) return error_set(err, TARE_INVALID, "options.path: no trace file named");
     if (!(o->mode & (TARE_AGGREGATE | TARE_EVENTS)) || o->mode > (TARE_AGGREGATE | TARE_EVENTS))
-        return error_set(err, TARE_INVALID, "options.mode: %u is not TARE_AGGREGATE, TARE_EVENTS or both", o->mode);
-    if (o->clock > TARE_CLOCK_FAST) return error_set(err, TARE_INVALID, "options.clock: %u is unknown", o->clock);
-    if (o->memory_bytes < 1 << 20) return error_set(err, TARE_INVALID, "options.memory_bytes: at least 1 MiB");
-    if (o->memory_bytes > (uint64_t)1 << 37) return error_set(err, TARE_INVALID, "options.memory_bytes: at most 128 GiB");
-    if (o->weigh_one_in > 1 << 20) return error_set(err, TARE_INVALID, "options.weigh_one_in: at most 1048576");
+        return error_set(err, TARE_INVALID, "options.mode: %u is not TARE_AGGREGATE, TARE_EVENTS or both",
+                         o->mode);
+    if (o->clock > TARE_CLOCK_FAST)
+        return error_set(err, TARE_INVALID, "options.clock: %u is unknown", o->clock);
+    if (o->memory_bytes < 1 << 20)
+        return error_set(err, TARE_INVALID, "options.memory_bytes: at least 1 MiB");
+    if (o->memory_bytes > (uint64_t)1 << 37)
+        return error_set(err, TARE_INVALID, "options.memory_bytes: at most 128 GiB");
+    if (o->weigh_one_in > 1 << 20)
+        return error_set(err, TARE_INVALID, "options.weigh_one_in: at most 1048576");
     return TARE_OK;
 }
 
@@ -125,7 +131,8 @@ static tare_status absolute_path(tare_error *err)
     if (session.path[0] == '/') return TARE_OK;
     if (!getcwd(here, sizeof here)) return error_errno(err, "cannot tell the current folder");
     size_t n = strlen(here), m = strlen(session.path);
-    if (n + m + 2 > sizeof session.path) return error_set(err, TARE_INVALID, "%s: the path is too long", session.path);
+    if (n + m + 2 > sizeof session.path)
+        return error_set(err, TARE_INVALID, "%s: the path is too long", session.path);
     memmove(session.path + n + 1, session.path, m + 1);
     memcpy(session.path, here, n);
     session.path[n] = '/';
@@ -139,7 +146,8 @@ static tare_status make_fork_page(tare_error *err)
     if (p == MAP_FAILED) return error_errno(err, "cannot map a page");
     if (madvise(p, 4096, MADV_WIPEONFORK) < 0) {
         munmap(p, 4096);
-        return error_set(err, TARE_UNSUPPORTED, "this kernel cannot wipe memory on fork (Linux 4.14 or newer is needed)");
+        return error_set(err, TARE_UNSUPPORTED,
+                         "this kernel cannot wipe memory on fork (Linux 4.14 or newer is needed)");
     }
     fork_page = p;
     return TARE_OK;
@@ -179,7 +187,8 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
 {
     tare_status s = check_options(opts, err);
     if (s != TARE_OK) return s;
-    if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return error_set(err, TARE_BUSY, "a session is already recording into %s", session.path);
+    if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED))
+        return error_set(err, TARE_BUSY, "a session is already recording into %s", session.path);
     if ((s = make_fork_page(err)) != TARE_OK) return s;
     if ((s = expand_path(session.path, sizeof session.path, opts->path, err)) != TARE_OK) return s;
     if ((s = absolute_path(err)) != TARE_OK) return s;
@@ -229,7 +238,8 @@ tare_status session_child(void)
 tare_status tare_stop(tare_error *err)
 {
     if (!__atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL)) return TARE_OK;
-    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) return TARE_OK; /* a child that recorded nothing */
+    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY)
+        return TARE_OK; /* a child that recorded nothing */
     drain_stop();
     scope_flush(self_thread);
     struct clock_pair p;
@@ -244,5 +254,6 @@ tare_status tare_stop(tare_error *err)
     thread_forget_all();
     __atomic_store_n(&fork_page->state, FORK_UNKNOWN, __ATOMIC_RELEASE);
     if (whole) return TARE_OK;
-    return error_set(err, TARE_IO, "%s: cannot write (disk full?); what was recorded is kept in %s", session.path, session.live.path);
+    return error_set(err, TARE_IO, "%s: cannot write (disk full?); what was recorded is kept in %s",
+                     session.path, session.live.path);
 }

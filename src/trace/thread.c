@@ -118,7 +118,8 @@ static struct extent *chunk_take(struct thread *t)
     uint64_t word;
     if (ring_pop(&t->free, &word)) return (struct extent *)word;
     if (t->n_chunks == RING_CHUNKS) return NULL;
-    struct extent *x = live_alloc(&session.live, EXTENT_EVENTS, t->n_chunks ? CHUNK_BYTES : FIRST_CHUNK_BYTES);
+    struct extent *x =
+        live_alloc(&session.live, EXTENT_EVENTS, t->n_chunks ? CHUNK_BYTES : FIRST_CHUNK_BYTES);
     if (x) t->n_chunks++;
     return x;
 }
@@ -204,9 +205,9 @@ static void slot_ready(struct thread *t)
     t->base = session.live.base;
     t->mode = session.options.mode;
     t->session = session.number;
-    t->clock = !session.source.tsc                              ? TICK_RAW
+    t->clock = !session.source.tsc                                                ? TICK_RAW
                : session.options.clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST
-                                                                : TICK_ORDERED;
+                                                                                  : TICK_ORDERED;
     t->depth = 0;
     t->chunk_seq = 0;
     t->node = t->mode & TARE_AGGREGATE ? live_at(&session.live, t->head->root) : NULL;
@@ -237,7 +238,8 @@ static bool process_ready(void)
 {
     uint32_t was = FORK_UNKNOWN;
     if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) == FORK_READY) return true;
-    if (!__atomic_compare_exchange_n(&fork_page->state, &was, FORK_JOINING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (!__atomic_compare_exchange_n(&fork_page->state, &was, FORK_JOINING, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
         return false;
     if (session_child() != TARE_OK) { /* cannot record here: the child runs on, unrecorded */
         __atomic_store_n(&tare_recording, 0, __ATOMIC_RELAXED);

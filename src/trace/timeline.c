@@ -52,7 +52,10 @@ void timeline_prepare(struct trace *t)
         struct trace_process *p = &t->processes.items[i].pub;
         if (p->tick_ns > 0) continue;
         p->tick_ns = any > 0 ? any : 1;
-        if (!(any > 0)) loss_note(t, "process %u: too short a record to know the length of a clock tick; times are in ticks", p->pid);
+        if (!(any > 0))
+            loss_note(t,
+                      "process %u: too short a record to know the length of a clock tick; times are in ticks",
+                      p->pid);
     }
 }
 
@@ -66,7 +69,8 @@ uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint
     while (i + 1 < n && v[i + 1].ticks <= ticks) i++;
     *hint = i;
     double tick = p->pub.tick_ns;
-    if (i + 1 < n && p->info.tsc) tick = (double)(v[i + 1].raw_ns - v[i].raw_ns) / (double)(v[i + 1].ticks - v[i].ticks);
+    if (i + 1 < n && p->info.tsc)
+        tick = (double)(v[i + 1].raw_ns - v[i].raw_ns) / (double)(v[i + 1].ticks - v[i].ticks);
     double ns = (double)v[i].raw_ns - (double)t->begun_raw_ns + ((double)ticks - (double)v[i].ticks) * tick;
     return ns > 0 ? ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18 : 0;
 }

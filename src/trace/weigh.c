@@ -86,7 +86,9 @@ static struct weigh_pairs *pairs_of(struct thread *t, struct node *n)
     if (!n->pairs && !t->busy) {
         t->busy = 1;
         void *p = thread_arena(t, sizeof(struct weigh_pairs));
-        if (p) __atomic_store_n(&n->pairs, (uint32_t)((uint64_t)((char *)p - t->base) / LIVE_ALIGN), __ATOMIC_RELEASE);
+        if (p)
+            __atomic_store_n(&n->pairs, (uint32_t)((uint64_t)((char *)p - t->base) / LIVE_ALIGN),
+                             __ATOMIC_RELEASE);
         t->busy = 0;
     }
     return n->pairs ? (struct weigh_pairs *)(void *)(t->base + (uint64_t)n->pairs * LIVE_ALIGN) : NULL;
@@ -140,9 +142,9 @@ static void scratch_open(struct scratch *w, tare_site *site, const tare_options 
     t->mode = options->mode;
     t->epoch = 1;
     t->session = (uint32_t)(site->id >> 32);
-    t->clock = !session.source.tsc                                        ? TICK_RAW
+    t->clock = !session.source.tsc                                         ? TICK_RAW
                : options->clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST
-                                                                          : TICK_ORDERED;
+                                                                           : TICK_ORDERED;
     t->coin = INT32_MAX;
     t->base = w->tree;
     struct node *root = (struct node *)(void *)(w->tree + LIVE_ALIGN);
