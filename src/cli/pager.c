@@ -34,7 +34,6 @@ bool pager_start(struct pager *pager, FILE *out, const char *program)
         return false;
     }
     close(ends[1]);
-    signal(SIGPIPE, SIG_IGN); /* leaving the pager early ends the answer, not tare, which must outlive it */
     pager->pid = pid;
     return true;
 }
