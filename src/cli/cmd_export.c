@@ -14,9 +14,10 @@
 #include "core/str.h"
 #include "report/export.h"
 
-static const struct export_format *const formats[] = {&export_chrome, &export_perfetto, &export_speedscope,
-                                                      &export_folded};
-enum { N_FORMATS = sizeof formats / sizeof *formats };
+enum { N_FORMATS = 5 };
+static const struct export_format *const formats[N_FORMATS] = {
+    &export_chrome, &export_perfetto, &export_speedscope, &export_folded, &export_tare,
+};
 
 #define CHROME_LARGE (UINT64_C(250) * 1000 * 1000) /* viewers of JSON fail somewhere above this */
 
@@ -185,7 +186,7 @@ static int export(struct cli *cli, struct trace *t, const struct asked *a)
 {
     struct event_source source;
     struct calltree tree = CALLTREE_INIT;
-    struct export_input in = {.source = &source, .gross = a->gross};
+    struct export_input in = {.source = &source, .trace = t, .gross = a->gross};
     event_source_of_trace(&source, t);
     if (export_check(a->format, &source, &cli->error) < 0) return cli_fail(cli);
     if (export_needs_tree(a->format, &source)) {
@@ -205,7 +206,8 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         .synopsis = "tare export [options] --format <format> <trace>",
         .about =
             "Write a trace in the format of another tool. chrome and perfetto show a timeline and need the "
-            "events; folded is made of the call tree's net self times; speedscope takes what there is.",
+            "events; folded is made of the call tree's net self times; speedscope takes what there is; "
+            "tare packs the trace itself into one closed file.",
         .tail = "tare export app.tare -f perfetto              writes app.pftrace\n"
                 "tare export app.tare -f folded -o - | flamegraph.pl > app.svg",
         .min_args = 1,
@@ -229,7 +231,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     if (format < 0)
-        return cli_usage_error(cli, "--format is missing: chrome, perfetto, speedscope or folded");
+        return cli_usage_error(cli, "--format is missing: chrome, perfetto, speedscope, folded or tare");
     a.format = formats[format];
     a.trace = argv[0];
     struct trace *t = NULL;

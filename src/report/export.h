@@ -10,6 +10,7 @@
 
 struct export_input {
     const struct event_source *source;
+    struct trace *trace;         /* for `tare` alone, which copies it; a test may leave it NULL */
     const struct calltree *tree; /* NULL unless the format asked for it */
     bool gross;                  /* weights as read, the instrument's cost still in */
 };
@@ -27,7 +28,8 @@ struct export_format {
     tare_status (*write)(struct stream *s, const struct export_input *in);
 };
 
-extern const struct export_format export_chrome, export_perfetto, export_speedscope, export_folded;
+extern const struct export_format export_chrome, export_perfetto, export_speedscope, export_folded,
+    export_tare;
 
 /* Does `in` hold what the format needs? Explains what is missing and how to record it. */
 tare_status export_check(const struct export_format *format, const struct event_source *source,

@@ -2,6 +2,7 @@
  * table.c - see table.h. A failed allocation sticks in text.failed and ends in the stream's status. */
 #include "report/table.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -70,6 +71,7 @@ static void print_cell(const struct table *t, struct buf *out, uint32_t c, uint3
 
 static void measure(const struct table *t, uint32_t *width)
 {
+    assert(t->n_columns > 0);
     for (uint32_t c = 0; c < t->n_columns; c++)
         width[c] = text_columns(t->columns[c].title, strlen(t->columns[c].title));
     for (size_t i = 0; i < t->n_cells; i++) {
@@ -81,7 +83,7 @@ static void measure(const struct table *t, uint32_t *width)
 void table_print(struct table *t, struct stream *s, const char *head_on, const char *head_off)
 {
     uint32_t width[TABLE_MAX_COLUMNS];
-    if (t->text.failed || t->n_columns > TABLE_MAX_COLUMNS) {
+    if (t->text.failed || t->n_columns == 0 || t->n_columns > TABLE_MAX_COLUMNS) {
         s->out.failed = 1;
         stream_flush(s);
         return;

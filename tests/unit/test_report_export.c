@@ -398,30 +398,7 @@ static void files_appear_whole_or_not_at_all(void **state)
     assert_int_equal(mem_live_blocks(), before);
 }
 
-/* Files for tests/python/test_export.py, when it asks for them. */
-static void write_samples(const char *folder)
-{
-    struct fixture *f = fix_new();
-    struct call_node nodes[8];
-    struct calltree tree = fix_tree(nodes);
-    struct export_input in = {.source = &f->source, .tree = &tree};
-    for (size_t i = 0; i < N_ELEMENTS(formats) + 1; i++) {
-        char path[512];
-        f->source.has_events = i < N_ELEMENTS(formats);
-        const struct export_format *format = i < N_ELEMENTS(formats) ? formats[i] : &export_speedscope;
-        snprintf(path, sizeof path, "%s/%s%s", folder, f->source.has_events ? "events" : "tree",
-                 format->extension);
-        struct buf got = fix_export(format, &in);
-        FILE *out = fopen(path, "wb");
-        assert_non_null(out);
-        assert_int_equal(fwrite(got.data, 1, got.len, out), got.len);
-        assert_int_equal(fclose(out), 0);
-        buf_release(&got);
-    }
-    free(f);
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chrome_begins_and_ends_in_order),
@@ -435,9 +412,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(long_traces_stream_and_stop_when_the_sink_fails),
         cmocka_unit_test(files_appear_whole_or_not_at_all),
     };
-    if (argc == 3 && strcmp(argv[1], "--write-samples") == 0) {
-        write_samples(argv[2]);
-        return 0;
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
