@@ -216,8 +216,22 @@ demo: ## from nothing to a first report: installs, builds, traces a small transf
 	@$(MAKE) --no-print-directory all
 	@tools/demo $(O)
 
-bench: all ## our own cost against the alternatives, as ratios
-	@if [ -x bench/run ]; then bench/run $(T); else echo "bench/run is not there yet"; exit 1; fi
+bench: all benches ## our own cost against the alternatives, as ratios; T="scope_cost weigh" only these
+	@bench/run $(O) $(T)
+
+# Each bench is one program over all of src but main; scope_cost also exists over the shared library.
+BENCH_SRC := $(wildcard bench/*.c)
+BENCHES   := $(BENCH_SRC:bench/%.c=$(O)/bench/%) $(O)/bench/scope_cost_shared
+.PHONY: benches
+benches: $(BENCHES)
+$(O)/obj/bench/%.o: CPPFLAGS += -DVIA='"static"'
+$(O)/bench/%: $(O)/obj/bench/%.o $(INNER_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
+$(O)/bench/scope_cost_shared: bench/scope_cost.c bench/bench.h $(O)/libtare.so $(O)/obj/src/core/clock.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) -DVIA='"shared"' $(ALL_CFLAGS) $< $(O)/obj/src/core/clock.o -L$(O) -ltare -Wl,-rpath,$(abspath $(O)) -lm -o $@
 
 # ---- install -------------------------------------------------------------------------------------
 BINS := $(DESTDIR)$(PREFIX)/bin
@@ -246,5 +260,6 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
+-include $(BENCH_SRC:%.c=$(O)/obj/%.d)
 -include $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
 -include $(TIDY_STAMPS:.ok=.d)

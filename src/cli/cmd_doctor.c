@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * cmd_doctor.c - `tare doctor`: what can be measured here, what cannot and why, and how quiet the machine is.
  * Always exits 0: a machine that cannot do something is an answer, not a failure. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "core/json.h"
 #include "probe/ability.h"
+#include "probe/host.h"
 #include "probe/noise.h"
 
 enum { MAX_ABILITIES = 64 };
 
-struct host_facts {
-    struct utsname name;
-    char cpu[128];
-    long cpus;
-    double memory_gib;
-};
-
 struct examination {
-    struct host_facts host;
+    struct run run; /* only its host is filled */
     struct clock_source source;
     struct clock_cost cost;
     double tick_ns; /* 0: not known */
@@ -34,24 +27,6 @@ struct examination {
 };
 
 /* ---- examining ------------------------------------------------------------------------------- */
-
-static void examine_host(struct host_facts *h)
-{
-    char line[512];
-    if (uname(&h->name) < 0) memset(&h->name, 0, sizeof h->name);
-    h->cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    h->memory_gib = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 30);
-    snprintf(h->cpu, sizeof h->cpu, "%s CPU", h->name.machine);
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
-        if (!colon) continue;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(h->cpu, sizeof h->cpu, "%.120s", colon + 2);
-        break;
-    }
-    if (f) fclose(f);
-}
 
 static void on_tick(void *ctx, double share)
 {
@@ -67,14 +42,15 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
     const char *fallback = getenv("TARE_CLOCK_FALLBACK");
     here.clock_fallback = fallback && fallback[0] == '1'; /* as the recorder reads it */
     opts.memory_bytes = (size_t)(quick ? 16 : 64) << 20;
-    examine_host(&e->host);
+    tare_status s = run_init(&e->run, "doctor", &cli->error);
+    if (s < 0 || (s = host_read(&e->run, "", &cli->error)) < 0) return s;
     clock_detect(&e->source, here.clock_fallback);
     clock_pair_take(&first, &e->source);
     clock_measure(&e->cost, &e->source);
     for (e->n = 0; ability_table[e->n].name && e->n < MAX_ABILITIES; e->n++)
         ability_check(&ability_table[e->n], &here, &e->result[e->n]);
     progress_begin(&bar, cli->err, &cli->err_term, "measuring noise", 1000);
-    tare_status s = noise_measure(&e->noise, &opts, &cli->error);
+    s = noise_measure(&e->noise, &opts, &cli->error);
     progress_end(&bar);
     clock_pair_take(&last, &e->source);
     e->tick_ns = e->source.tsc ? clock_tick_ns(&first, &last) : 1;
@@ -193,12 +169,25 @@ static void text_meaning(struct buf *out, const struct term *t, const struct exa
     }
 }
 
+static const char *or_unknown(const char *s)
+{
+    return s ? s : "unknown";
+}
+
+static void text_host(struct buf *out, const struct term *t, const struct run_host *h)
+{
+    buf_printf(out, "%shost%s\n  ", term_style(t, TERM_BOLD), term_style(t, TERM_PLAIN));
+    term_clean(out, or_unknown(h->hostname));
+    buf_printf(out, ", %s, kernel %s, ", or_unknown(h->os), or_unknown(h->kernel));
+    if (h->cpu.cores.known) buf_printf(out, "%" PRIu64 " x ", h->cpu.cores.v);
+    term_clean(out, or_unknown(h->cpu.model));
+    if (h->memory_bytes.known) buf_printf(out, ", %.1f GiB", (double)h->memory_bytes.v / (1 << 30));
+    buf_add_char(out, '\n');
+}
+
 static void write_text(struct buf *out, const struct term *t, const struct examination *e)
 {
-    const struct host_facts *h = &e->host;
-    buf_printf(out, "%shost%s\n  %s, %s %s, %ld x %s, %.1f GiB\n", term_style(t, TERM_BOLD),
-               term_style(t, TERM_PLAIN), h->name.nodename, h->name.sysname, h->name.release, h->cpus, h->cpu,
-               h->memory_gib);
+    text_host(out, t, &e->run.host);
     text_clock(out, t, e);
     text_noise(out, t, &e->noise);
     text_abilities(out, t, e);
@@ -206,6 +195,25 @@ static void write_text(struct buf *out, const struct term *t, const struct exami
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void json_host(struct json *j, const struct run_host *h)
+{
+    json_key(j, "host");
+    json_object_begin(j);
+    json_kv_string(j, "fingerprint", h->fingerprint);
+    json_kv_string(j, "hostname", h->hostname);
+    json_kv_string(j, "os", h->os);
+    json_kv_string(j, "kernel", h->kernel);
+    json_kv_string(j, "arch", h->arch);
+    json_key(j, "cpu");
+    json_object_begin(j);
+    json_kv_string(j, "model", h->cpu.model);
+    json_kv_double(j, "cores", h->cpu.cores.known ? (double)h->cpu.cores.v : NAN);
+    json_kv_double(j, "usable", h->cpu.usable.known ? h->cpu.usable.v : NAN);
+    json_object_end(j);
+    json_kv_double(j, "memory_bytes", h->memory_bytes.known ? (double)h->memory_bytes.v : NAN);
+    json_object_end(j);
+}
 
 static void json_clock(struct json *j, const struct examination *e)
 {
@@ -274,15 +282,7 @@ static void write_json(struct buf *out, const struct examination *e)
     json_object_begin(&j);
     json_kv_string(&j, "schema", "tare.doctor/1");
     json_kv_string(&j, "version", TARE_VERSION);
-    json_key(&j, "host");
-    json_object_begin(&j);
-    json_kv_string(&j, "hostname", e->host.name.nodename);
-    json_kv_string(&j, "os", e->host.name.sysname);
-    json_kv_string(&j, "kernel", e->host.name.release);
-    json_kv_string(&j, "cpu", e->host.cpu);
-    json_kv_int(&j, "cpus", e->host.cpus);
-    json_kv_uint(&j, "memory_bytes", (uint64_t)(e->host.memory_gib * (1 << 30)));
-    json_object_end(&j);
+    json_host(&j, &e->run.host);
     json_clock(&j, e);
     json_noise(&j, &e->noise);
     json_abilities(&j, e);
@@ -309,12 +309,16 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     if (rc) return rc;
     struct examination e = {0};
     struct buf text = BUF_INIT;
-    if (examine(&e, quick, cli) < 0) return cli_fail(cli);
+    if (examine(&e, quick, cli) < 0) {
+        run_release(&e.run);
+        return cli_fail(cli);
+    }
     if (json)
         write_json(&text, &e);
     else
         write_text(&text, &cli->out_term, &e);
     rc = cli_put(cli, &text);
     buf_release(&text);
+    run_release(&e.run);
     return rc;
 }

@@ -222,6 +222,8 @@ static tare_status prepare(struct bench *b, const struct noise_options *opts, ta
     if (!have) return error_set(err, TARE_NOMEM, "out of memory for the noise measurement");
     link_lines(b->lines, n > 1 ? n : 2);
     b->at = b->lines;
+    run_memory(b,
+               n); /* once around: what fits a cache is in it now, and stays the same for the whole series */
     for (int k = 0; k < NOISE_KERNELS; k++) b->steps[k] = calibrate(b, k);
     return TARE_OK;
 }

@@ -36,13 +36,4 @@ struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes)
 /* Let go of file and disk, but keep the addresses valid: late writers hit private memory. */
 void live_abandon(struct live *l, int remove_file);
 
-static inline uint32_t live_ref(const struct live *l, const void *p)
-{
-    return (uint32_t)((uint64_t)((const char *)p - l->base) / LIVE_ALIGN);
-}
-static inline void *live_at(const struct live *l, uint32_t ref)
-{
-    return l->base + (uint64_t)ref * LIVE_ALIGN;
-}
-
 #endif

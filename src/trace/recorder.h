@@ -140,6 +140,15 @@ void *thread_arena(struct thread *t,
 struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, uint32_t kind);
 void thread_forget_all(void); /* the next session, or a forked child, starts with fresh slots */
 
+static inline struct node *node_at(const struct thread *t, uint32_t ref)
+{
+    return (struct node *)(void *)(t->base + (uint64_t)ref * LIVE_ALIGN);
+}
+static inline uint32_t ref_of(const struct thread *t, const void *p)
+{
+    return (uint32_t)((uint64_t)((const char *)p - t->base) / LIVE_ALIGN);
+}
+
 /* site.c: a valid id for this session (session number << 32 | index), 0 when the table is full */
 uint64_t site_id(tare_site *site);
 

@@ -196,9 +196,7 @@ static __attribute__((noinline)) void open_octave(struct thread *t, struct node 
     if (t->busy) return; /* this reading misses from the histogram, not from count and total */
     t->busy = 1;
     void *slab = thread_arena(t, SUBS * sizeof(uint64_t));
-    if (slab)
-        __atomic_store_n(&n->octave[octave], (uint32_t)((uint64_t)((char *)slab - t->base) / LIVE_ALIGN),
-                         __ATOMIC_RELEASE);
+    if (slab) __atomic_store_n(&n->octave[octave], ref_of(t, slab), __ATOMIC_RELEASE);
     t->busy = 0;
 }
 
@@ -230,7 +228,7 @@ static inline void histogram_late(struct thread *t, struct node *next, uint64_t 
     unsigned octave = bucket_octave(ticks);
     if (unlikely(!n->octave[octave])) open_octave(t, n, octave);
     if (unlikely(!n->octave[octave])) return;
-    uint64_t *slab = (uint64_t *)(void *)(t->base + (uint64_t)n->octave[octave] * LIVE_ALIGN);
+    uint64_t *slab = (uint64_t *)(void *)node_at(t, n->octave[octave]);
     slab[bucket_sub(ticks, octave)]++;
 }
 

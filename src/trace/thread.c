@@ -52,6 +52,7 @@ void *thread_arena(struct thread *t, size_t bytes)
 {
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
     if ((size_t)(t->arena_end - t->arena) < bytes) {
+        if (t->base != session.live.base) return NULL; /* its session ended meanwhile */
         uint64_t want = t->arena_bytes < TREE_BYTES_MAX ? t->arena_bytes * 2 : TREE_BYTES_MAX;
         struct extent *x = live_alloc(&session.live, EXTENT_TREE, want);
         if (!x) return NULL;
@@ -82,16 +83,15 @@ static struct node *node_new(struct thread *t, uint32_t parent, uint32_t site, u
 
 struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, uint32_t kind)
 {
-    const struct live *l = &session.live;
     for (uint32_t ref = parent->child; ref;) {
-        struct node *n = live_at(l, ref);
+        struct node *n = node_at(t, ref);
         if (n->site == site) return n;
         ref = n->next;
     }
-    struct node *n = node_new(t, live_ref(l, parent), site, kind);
+    struct node *n = node_new(t, ref_of(t, parent), site, kind);
     if (!n) return NULL;
     n->next = parent->child;
-    __atomic_store_n(&parent->child, live_ref(l, n), __ATOMIC_RELEASE);
+    __atomic_store_n(&parent->child, ref_of(t, n), __ATOMIC_RELEASE);
     return n;
 }
 
@@ -99,6 +99,7 @@ static bool tree_open(struct thread *t)
 {
     struct extent *x = live_alloc(&session.live, EXTENT_TREE, FIRST_TREE_BYTES);
     if (!x) return false;
+    t->base = session.live.base;
     x->thread = t->slot;
     x->spare[1] = 1; /* a slot header follows */
     t->head = (struct slot_header *)(x + 1);
@@ -107,7 +108,7 @@ static bool tree_open(struct thread *t)
     t->arena_bytes = FIRST_TREE_BYTES;
     struct node *root = node_new(t, 0, 0, TARE_SITE_SCOPE);
     if (!root) return false;
-    __atomic_store_n(&t->head->root, live_ref(&session.live, root), __ATOMIC_RELEASE);
+    __atomic_store_n(&t->head->root, ref_of(t, root), __ATOMIC_RELEASE);
     return true;
 }
 
@@ -202,7 +203,6 @@ static void slot_ready(struct thread *t)
     t->head->tid = t->tid;
     t->head->thread = t->index;
     process_thread_name(t->head->name);
-    t->base = session.live.base;
     t->mode = session.options.mode;
     t->session = session.number;
     t->clock = !session.source.tsc                                                ? TICK_RAW
@@ -210,7 +210,7 @@ static void slot_ready(struct thread *t)
                                                                                   : TICK_ORDERED;
     t->depth = 0;
     t->chunk_seq = 0;
-    t->node = t->mode & TARE_AGGREGATE ? live_at(&session.live, t->head->root) : NULL;
+    t->node = t->mode & TARE_AGGREGATE ? node_at(t, t->head->root) : NULL;
     t->stack[0] = (struct frame){STACK_TOP, t->node};
     rng_seed(&t->rng, process_random() ^ t->index);
     weigh_coin(t);
@@ -276,8 +276,15 @@ struct thread *thread_get(void)
     return t;
 }
 
+/* A thread that is inside a scope meanwhile goes on writing to memory that stays valid; its next begin
+ * registers anew. */
 void thread_forget_all(void)
 {
+    bool ours = fork_page && __atomic_load_n(&fork_page->state, __ATOMIC_RELAXED) == FORK_READY;
+    for (struct thread *t = ours ? session.threads : NULL; t; t = t->next) {
+        __atomic_store_n(&t->run, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&t->epoch, 0, __ATOMIC_RELAXED);
+    }
     session.threads = NULL;
     session.n_slots = 0;
     slab_left = 0;

@@ -27,7 +27,7 @@ void weigh_coin(struct thread *t)
 static bool has_scopes(const struct thread *t, const struct node *n)
 {
     for (uint32_t ref = n->child; ref;) {
-        const struct node *c = (const struct node *)(const void *)(t->base + (uint64_t)ref * LIVE_ALIGN);
+        const struct node *c = node_at(t, ref);
         if (c->kind == TARE_SITE_SCOPE) return true;
         ref = c->next;
     }
@@ -87,11 +87,10 @@ static struct weigh_pairs *pairs_of(struct thread *t, struct node *n)
         t->busy = 1;
         void *p = thread_arena(t, sizeof(struct weigh_pairs));
         if (p)
-            __atomic_store_n(&n->pairs, (uint32_t)((uint64_t)((char *)p - t->base) / LIVE_ALIGN),
-                             __ATOMIC_RELEASE);
+            __atomic_store_n(&n->pairs, ref_of(t, p), __ATOMIC_RELEASE);
         t->busy = 0;
     }
-    return n->pairs ? (struct weigh_pairs *)(void *)(t->base + (uint64_t)n->pairs * LIVE_ALIGN) : NULL;
+    return n->pairs ? (struct weigh_pairs *)(void *)node_at(t, n->pairs) : NULL;
 }
 
 /* Scopes that make up under a thousandth of their parent need no weighing: stop leaving them out. */

@@ -4,7 +4,7 @@ python3 - <<'PY'
 import json
 d = json.load(open("answer.json"))
 assert d["schema"] == "tare.doctor/1"
-assert d["host"]["cpus"] >= 1 and d["host"]["memory_bytes"] > 0
+assert d["host"]["cpu"]["cores"] >= 1 and d["host"]["memory_bytes"] > 0
 c = d["clock"]
 assert 0 < c["read_fast_ns"] <= c["read_ordered_ns"] * 1.5 and c["resolution_ns"] > 0
 assert (c["why_not_counter"] is None) == (c["source"] == "cycle counter")
