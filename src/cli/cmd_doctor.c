@@ -41,7 +41,7 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
     struct ability_where here = {.root = "", .dir = "."};
     const char *fallback = getenv("TARE_CLOCK_FALLBACK");
     here.clock_fallback = fallback && fallback[0] == '1'; /* as the recorder reads it */
-    opts.memory_bytes = (size_t)(quick ? 16 : 64) << 20;
+    opts.memory_bytes = (size_t)64 << 20; /* more than most last-level caches hold for one core */
     tare_status s = run_init(&e->run, "doctor", &cli->error);
     if (s < 0 || (s = host_read(&e->run, "", &cli->error)) < 0) return s;
     clock_detect(&e->source, here.clock_fallback);
@@ -178,7 +178,7 @@ static void text_host(struct buf *out, const struct term *t, const struct run_ho
 {
     buf_printf(out, "%shost%s\n  ", term_style(t, TERM_BOLD), term_style(t, TERM_PLAIN));
     term_clean(out, or_unknown(h->hostname));
-    buf_printf(out, ", %s, kernel %s, ", or_unknown(h->os), or_unknown(h->kernel));
+    buf_printf(out, ", %s, %s, ", or_unknown(h->os), or_unknown(h->kernel));
     if (h->cpu.cores.known) buf_printf(out, "%" PRIu64 " x ", h->cpu.cores.v);
     term_clean(out, or_unknown(h->cpu.model));
     if (h->memory_bytes.known) buf_printf(out, ", %.1f GiB", (double)h->memory_bytes.v / (1 << 30));
