@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * transformer.c - the forward pass of a small sentence encoder (the shape of MiniLM-L6 at half its width), with
- * seeded random weights and tare's scopes in it. It shows where to put scopes, and it has something to find:
- * "scores" and "context" do the same number of multiplications. Run it, look at the report, then run it again with
- * --transpose-keys: the checksum stays, the time does not.
+ * transformer.c - the forward pass of a small sentence encoder (the shape of MiniLM-L6 at half its width),
+ * with seeded random weights and tare's scopes in it. It shows where to put scopes, and it has something to
+ * find: "scores" and "context" do the same number of multiplications. Run it, look at the report, then run it
+ * again with --transpose-keys: the checksum stays, the time of "scores" does not.
  *
  *     cc -O2 transformer.c -ltare -pthread -lm -o transformer
  *     TARE_TRACE=transformer.tare ./transformer && tare report transformer.tare */
@@ -147,7 +147,7 @@ static void model_free(struct model *m)
 
 enum { COLUMNS = 64, DEPTH = 96 }; /* a tile of weights: 24 KB, fits the first cache */
 
-/* One row of x times one tile of w, added to one row of y. Both sizes are constants: compilers vectorise this. */
+/* One row of x times a tile of w, added to a row of y. Both sizes are constants: compilers vectorise this. */
 static void row_tile(float *restrict y, const float *restrict x, const float *restrict w, int stride)
 {
     float sum[COLUMNS];
@@ -367,7 +367,8 @@ static void run_job(struct job *job)
 {
     pthread_t thread[THREADS_MAX];
     int started = 0;
-    while (started < job->config->threads - 1 && pthread_create(&thread[started], NULL, worker, job) == 0) started++;
+    while (started < job->config->threads - 1 && pthread_create(&thread[started], NULL, worker, job) == 0)
+        started++;
     worker(job); /* this thread is one of them */
     for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
 }

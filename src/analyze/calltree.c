@@ -18,8 +18,8 @@
 enum { PAIRS_ENOUGH = 12, CALLS_FOR_P50 = 3, CALLS_FOR_P95 = 20, CALLS_FOR_P99 = 100 };
 
 /* What no calibration here can resolve: how a scope and the code around it overlap in the pipeline. */
-#define INSIDE_FLOOR_NS 8.0
-#define IN_SITU_FLOOR_NS 3.0
+#define INSIDE_FLOOR_NS 10.0
+#define IN_SITU_FLOOR_NS 7.0
 #define START_UP_FLOOR_NS 12.0
 #define FAST_CLOCK_DOUBT_NS 500.0
 

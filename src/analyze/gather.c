@@ -58,6 +58,13 @@ struct from_trees {
     uint32_t process, slot;
 };
 
+/* A scope left out still costs a call. Start-up knows it for an empty loop; between pieces of work it hides in
+ * their shadow: take the middle between all of it and nothing. */
+static double skip_cost(const struct trace_process *p)
+{
+    return p->skipped.ns / 2;
+}
+
 static void add_costs(struct gathered *to, const struct trace_node *n, const struct trace_process *p)
 {
     double calls = (double)n->count;
@@ -68,7 +75,7 @@ static void add_costs(struct gathered *to, const struct trace_node *n, const str
     to->off_ns += (double)n->off_total * p->tick_ns;
     to->inside_ns += calls * p->inside.ns;
     to->outside_ns += calls * p->outside.ns;
-    to->skipped_ns += (double)n->off_scopes * p->skipped.ns;
+    to->skipped_ns += (double)n->off_scopes * skip_cost(p);
     to->fast_clock |= p->clock == TARE_CLOCK_FAST && p->tsc;
     if (n->count && (double)n->min * p->tick_ns < to->min_ns) to->min_ns = (double)n->min * p->tick_ns;
     if (n->count && (double)n->max * p->tick_ns > to->max_ns) to->max_ns = (double)n->max * p->tick_ns;
@@ -89,7 +96,7 @@ static tare_status add_readings(struct gathered *to, const struct trace_node *n,
     for (uint32_t i = 0; i < n->n_pairs; i++) {
         const struct trace_pair *w = &n->pair[i];
         if (!w->scopes) continue;
-        double ns = ((double)w->on - (double)w->off) * p->tick_ns / w->scopes + p->skipped.ns;
+        double ns = ((double)w->on - (double)w->off) * p->tick_ns / w->scopes + skip_cost(p);
         tare_status s = vec_push(&to->weights, ns, err);
         if (s != TARE_OK) return s;
     }

@@ -18,8 +18,7 @@ struct play {
     uint32_t depth;
     uint32_t stack[STACK_MAX]; /* sites; LOST_SITE: its begin was not recorded */
     VEC(uint32_t) sites;       /* the chunk's site list */
-    uint64_t unclosed;
-    int stopped; /* what fn answered */
+    int stopped;               /* what fn answered */
 };
 
 static void deliver(struct play *p, unsigned kind, unsigned flags, uint32_t site)
@@ -155,26 +154,18 @@ static tare_status play_chunk(struct play *p, const struct stored *stored, struc
 {
     struct dec d;
     if (!stored_open(stored, scratch, &d)) return TARE_OK; /* counted as damaged when the trace was opened */
-    dec_uint(&d);
-    dec_uint(&d);
-    uint64_t shift = dec_uint(&d), depth = dec_uint(&d), n = dec_uint(&d), now = dec_uint(&d);
+    struct events_head h = events_head(&d);
+    uint64_t now = h.first;
     tare_status s = read_sites(p, &d, stored->process, err);
     if (s != TARE_OK) return s;
-    if (shift > 16) d.failed = true;
-    if (!d.failed) resume(p, depth);
-    for (uint64_t i = 0; i < n && d.p < d.end && !d.failed && !p->stopped; i++)
-        play_token(p, &d, &now, (unsigned)shift);
+    if (!d.failed) resume(p, h.depth_before);
+    for (uint64_t i = 0; i < h.n_events && d.p < d.end && !d.failed && !p->stopped; i++)
+        play_token(p, &d, &now, (unsigned)h.shift);
     if (d.failed) {
         p->t->loss.damaged_chunks++;
         loss_note(p->t, "a chunk of events of thread %u makes no sense", p->e.thread);
     }
     return TARE_OK;
-}
-
-static void close_open(struct play *p)
-{
-    p->unclosed = p->depth;
-    while (p->depth && !p->stopped) end(p, TRACE_SYNTHETIC);
 }
 
 tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, void *ctx, tare_error *err)
@@ -192,9 +183,7 @@ tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, v
     tare_status s = TARE_OK;
     for (size_t i = 0; i < th->chunks.n && s == TARE_OK && !p->stopped; i++)
         s = play_chunk(p, &th->chunks.items[i].stored, &scratch, err);
-    if (s == TARE_OK) close_open(p);
-    if (s == TARE_OK && !th->counted && !p->stopped) t->loss.unclosed_scopes += p->unclosed;
-    if (!p->stopped) th->counted = true;
+    while (s == TARE_OK && p->depth && !p->stopped) end(p, TRACE_SYNTHETIC);
     if (p->stopped && s == TARE_OK) s = (tare_status)p->stopped;
     mem_free(scratch.bytes);
     vec_release(&p->sites);

@@ -190,23 +190,36 @@ static tare_status load_thread(struct trace *t, uint32_t process, struct dec *d,
     return own_text(t, name, n, &t->threads.items[at].pub.name, err);
 }
 
+struct events_head events_head(struct dec *d)
+{
+    struct events_head h;
+    h.thread = dec_uint(d);
+    h.seq = dec_uint(d);
+    h.shift = dec_uint(d);
+    h.depth_before = dec_uint(d);
+    h.depth_after = dec_uint(d);
+    h.n_events = dec_uint(d);
+    h.first = dec_uint(d);
+    h.span = dec_uint(d);
+    if (h.thread >= UINT32_MAX || h.shift > 16 || h.depth_after > UINT32_MAX) d->failed = true;
+    return h;
+}
+
 static tare_status load_events(struct trace *t, const struct stored *stored, struct dec *d, tare_error *err)
 {
-    uint64_t index = dec_uint(d), seq = dec_uint(d);
-    dec_uint(d);
-    dec_uint(d);
-    uint64_t n_events = dec_uint(d);
-    if (d->failed || index >= UINT32_MAX || n_events > stored->plain_bytes) {
+    struct events_head h = events_head(d);
+    if (d->failed || h.n_events > stored->plain_bytes) {
         d->failed = true;
         return TARE_OK;
     }
     uint32_t at;
-    tare_status s = thread_of(t, stored->process, (uint32_t)index, &at, err);
+    tare_status s = thread_of(t, stored->process, (uint32_t)h.thread, &at, err);
     if (s != TARE_OK) return s;
     struct loaded_thread *thread = &t->threads.items[at];
-    thread->pub.events += n_events;
+    thread->pub.events += h.n_events;
     t->has_events = true;
-    return vec_push(&thread->chunks, ((struct events_chunk){*stored, seq}), err);
+    struct events_chunk chunk = {*stored, h.seq, h.depth_after, (h.first + h.span) << h.shift};
+    return vec_push(&thread->chunks, chunk, err);
 }
 
 static tare_status load_clock(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
@@ -492,6 +505,19 @@ static void finish_process(struct trace *t, struct loaded_process *p)
         i->pid);
 }
 
+/* A killed process did not say when it ended: its last event does. */
+static void finish_thread(struct trace *t, struct loaded_thread *thread)
+{
+    order_chunks(thread);
+    if (!thread->chunks.n) return;
+    const struct events_chunk *last = vec_last(&thread->chunks);
+    struct loaded_process *p = &t->processes.items[thread->pub.process];
+    size_t hint = 0;
+    uint64_t end = timeline_ns(t, p, last->last_ticks, &hint);
+    if (end > p->pub.end_ns) p->pub.end_ns = end;
+    t->loss.unclosed_scopes += last->depth_after;
+}
+
 static tare_status finish(struct trace *t, tare_error *err)
 {
     if (!t->processes.n || !t->processes.items[0].described) {
@@ -501,7 +527,7 @@ static tare_status finish(struct trace *t, tare_error *err)
     }
     timeline_prepare(t);
     for (size_t i = 0; i < t->processes.n; i++) finish_process(t, &t->processes.items[i]);
-    for (size_t i = 0; i < t->threads.n; i++) order_chunks(&t->threads.items[i]);
+    for (size_t i = 0; i < t->threads.n; i++) finish_thread(t, &t->threads.items[i]);
     return TARE_OK;
 }
 

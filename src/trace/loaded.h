@@ -19,9 +19,13 @@ struct stored {
     uint32_t process; /* index */
 };
 
+struct events_head {
+    uint64_t thread, seq, shift, depth_before, depth_after, n_events, first, span;
+};
+
 struct events_chunk {
     struct stored stored;
-    uint64_t seq;
+    uint64_t seq, depth_after, last_ticks;
 };
 
 /* Any other chunk, as it came: what a repacked copy starts with. */
@@ -74,6 +78,7 @@ struct scratch {
     uint8_t *bytes;
     size_t cap;
 };
+struct events_head events_head(struct dec *d);
 bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *out);
 
 /* A process's own site number -> index of the trace. False: unknown. */

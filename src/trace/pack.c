@@ -177,6 +177,33 @@ static void put_event(struct packer *p, struct enc *out, const struct raw_event 
     }
 }
 
+/* Scopes open after these events; ends without a begin belong to scopes lost before. */
+static uint64_t depth_after(const struct packer *p, const struct raw_event *e, uint64_t depth)
+{
+    for (uint32_t i = 0; i < p->n_events; i++) {
+        unsigned kind = what_kind(e[p->order[i]].what);
+        if (kind == RAW_BEGIN) depth++;
+        if (kind == RAW_END && depth) depth--;
+    }
+    return depth;
+}
+
+static void put_head(struct packer *p, struct enc *out, const struct extent *x, const struct raw_event *e,
+                     unsigned shift)
+{
+    uint64_t first = e[p->order[0]].ticks >> shift, last = e[p->order[p->n_events - 1]].ticks >> shift;
+    enc_uint(out, x->thread);
+    enc_uint(out, x->seq);
+    enc_uint(out, shift);
+    enc_uint(out, x->spare[0]);
+    enc_uint(out, depth_after(p, e, x->spare[0]));
+    enc_uint(out, p->n_events);
+    enc_uint(out, first);
+    enc_uint(out, last - first);
+    enc_uint(out, p->n_sites);
+    for (uint32_t i = 0; i < p->n_sites; i++) enc_uint(out, p->sites[i]);
+}
+
 size_t pack_events(struct packer *p, const struct extent *x, const struct raw_event *e, size_t slots,
                    unsigned shift)
 {
@@ -186,19 +213,12 @@ size_t pack_events(struct packer *p, const struct extent *x, const struct raw_ev
     list_sites(p, e);
     struct enc out = {p->out, p->out + sizeof p->out, false};
     uint64_t last = e[p->order[0]].ticks >> shift;
-    enc_uint(&out, x->thread);
-    enc_uint(&out, x->seq);
-    enc_uint(&out, shift);
-    enc_uint(&out, x->spare[0]);
-    enc_uint(&out, p->n_events);
-    enc_uint(&out, last);
-    enc_uint(&out, p->n_sites);
-    for (uint32_t i = 0; i < p->n_sites; i++) enc_uint(&out, p->sites[i]);
+    put_head(p, &out, x, e, shift);
     for (uint32_t i = 0; i < p->n_events; i++) {
         const struct raw_event *at = &e[p->order[i]];
         uint64_t now = at->ticks >> shift;
-        put_event(p, &out, at, now > last ? now - last : 0);
-        if (now > last) last = now;
+        put_event(p, &out, at, now - last);
+        last = now;
     }
     return out.full ? 0 : (size_t)(out.p - p->out);
 }

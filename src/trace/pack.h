@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * pack.h - raw events of one chunk -> the payload of a CHUNK_EVENTS. About five bytes a scope:
  *
- *   payload  thread, seq, shift, depth, n_events, first time, n_sites, site...  (varints), then one token an event
+ *   payload  thread, seq, shift, depth before, depth after, n_events, first time, span, n_sites, site...
+ *            (varints), then one token an event
  *   token    0ll sssss  BEGIN  1/2/3 bytes of time follow (ll = 0, 1, 2; 3: a varint); s: place in the site list,
  *                              31: a varint follows the time
  *            10ll tttt  END    ll bytes of time follow, above the four low bits t

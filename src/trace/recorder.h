@@ -96,7 +96,8 @@ struct session {
     char path[3800];
     char run_id[32];
     struct clock_source source;
-    struct clock_pair first_pair, last_pair;
+    struct clock_pair first_pair;
+    uint64_t last_pair_ns;
     struct process_info calibrated; /* as in the live header, but still there after a fork */
     struct live live;
     int archive_fd;

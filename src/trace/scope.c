@@ -201,8 +201,13 @@ static __attribute__((noinline)) void open_octave(struct thread *t, struct node 
 }
 
 /* Means of consecutive calls, at most BATCHES_MAX of them: what the interval of the mean rests on. */
-static __attribute__((noinline)) void close_batch(struct node *n)
+static __attribute__((noinline)) void close_batch(struct thread *t, struct node *n)
 {
+    if (!t->busy) { /* a good moment to note the time: rare, and off the clock */
+        t->busy = 1;
+        session_pair();
+        t->busy = 0;
+    }
     if (n->n_batches == BATCHES_MAX) {
         for (unsigned i = 0; i < BATCHES_MAX / 2; i++) n->batch[i] = n->batch[2 * i] + n->batch[2 * i + 1];
         n->n_batches = BATCHES_MAX / 2;
@@ -244,7 +249,7 @@ static inline void node_record(struct thread *t, struct node *n, uint64_t ticks)
     if (ticks < n->min) n->min = ticks;
     if (ticks > n->max) n->max = ticks;
     histogram_late(t, n, ticks);
-    if (unlikely(n->count == n->batch_next)) close_batch(n);
+    if (unlikely(n->count == n->batch_next)) close_batch(t, n);
     if (unlikely(n->flags & NODE_IN_PAIR)) weigh_pair_end(t, n, ticks);
 }
 

@@ -38,14 +38,14 @@ static void pair_add(const struct clock_pair *p)
     }
     h->pairs[h->n_pairs] = *p;
     __atomic_store_n(&h->n_pairs, h->n_pairs + 1, __ATOMIC_RELEASE);
-    session.last_pair = *p;
+    __atomic_store_n(&session.last_pair_ns, p->raw_ns, __ATOMIC_RELAXED);
 }
 
 /* Called by the helper and by starting threads: at most one pair in 100 ms, and never waiting. */
 void session_pair(void)
 {
-    uint64_t now = clock_raw_ns();
-    if (now - session.last_pair.raw_ns < 100000000) return;
+    uint64_t now = clock_raw_ns(), last = __atomic_load_n(&session.last_pair_ns, __ATOMIC_RELAXED);
+    if (now - last < 100000000 || !__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return;
     if (__atomic_exchange_n(&session.lock, 1, __ATOMIC_ACQUIRE)) return;
     struct clock_pair p;
     clock_pair_take(&p, &session.source);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * weigh.c - what a scope costs, found two ways.
  *
- * At start-up: empty scopes in a tight loop, through the very functions the program will call. That number is
- * a lower stone only: a scope inside real work costs more or less (caches, pipelines), and no constant fits.
+ * At start-up: scopes around a little known work, through the very functions the program will call. That
+ * number is a first stone only: elsewhere a scope costs more or less (caches, pipelines), and no constant fits.
  *
  * In situ: now and then (a coin per call, one in 64) everything a scope calls is left out of the record, and
  * the next call of the same path is kept as its partner. The difference of the two over the number of scopes
@@ -86,8 +86,7 @@ static struct weigh_pairs *pairs_of(struct thread *t, struct node *n)
     if (!n->pairs && !t->busy) {
         t->busy = 1;
         void *p = thread_arena(t, sizeof(struct weigh_pairs));
-        if (p)
-            __atomic_store_n(&n->pairs, ref_of(t, p), __ATOMIC_RELEASE);
+        if (p) __atomic_store_n(&n->pairs, ref_of(t, p), __ATOMIC_RELEASE);
         t->busy = 0;
     }
     return n->pairs ? (struct weigh_pairs *)(void *)node_at(t, n->pairs) : NULL;
@@ -122,7 +121,7 @@ void weigh_pair_end(struct thread *t, struct node *n, uint64_t ticks)
 
 /* ---- at start-up ---- */
 
-enum { ROUNDS = 24, SCOPES = 128 };
+enum { ROUNDS = 20, SCOPES = 64, WORK_STEPS = 64 };
 
 /* A thread state with room for its tree and its events, that no reader will ever see. */
 struct scratch {
@@ -159,40 +158,79 @@ static void scratch_open(struct scratch *w, tare_site *site, const tare_options 
     t->run = 1;
 }
 
-static uint64_t inside_of(const struct scratch *w, uint64_t before, uint64_t after)
+/* A short stretch of work in which nothing overlaps: each step needs the one before. Around an empty body the
+ * clock reads would wait for each other, and a scope would seem to hold more of its own cost than it does. */
+static inline void known_work(uint64_t *v)
 {
-    if (w->thread.mode & TARE_AGGREGATE) return after - before;
+    uint64_t x = *v;
+    for (unsigned i = 0; i < WORK_STEPS; i++) {
+        x *= UINT64_C(0x9E3779B97F4A7C15);
+        __asm__ volatile("" : "+r"(x));
+    }
+    *v = x;
+}
+
+static uint64_t time_work(const struct thread *t, uint64_t *v)
+{
+    uint64_t start = ticks_end(t);
+    for (unsigned k = 0; k < SCOPES; k++) known_work(v);
+    return ticks_end(t) - start;
+}
+
+static uint64_t time_scoped_work(const struct thread *t, tare_site *site, uint64_t *v)
+{
+    uint64_t start = ticks_end(t);
+    for (unsigned k = 0; k < SCOPES; k++) {
+        tare_scope s;
+        tare_begin(&s, site);
+        known_work(v);
+        tare_leave_(&s);
+    }
+    return ticks_end(t) - start;
+}
+
+static uint64_t time_skipped(struct thread *t, tare_site *site)
+{
+    t->run = 0;
+    t->skipping = 1;
+    uint64_t start = ticks_end(t);
+    for (unsigned k = 0; k < SCOPES; k++) {
+        tare_scope s;
+        tare_begin(&s, site);
+        tare_leave_(&s);
+    }
+    uint64_t took = ticks_end(t) - start;
+    t->skipping = 0;
+    t->run = 1;
+    return took;
+}
+
+/* What the scopes read in all. */
+static uint64_t readings_of(const struct scratch *w, const struct node *n, uint64_t before)
+{
+    if (w->thread.mode & TARE_AGGREGATE) return n->total - before;
     uint64_t sum = 0;
     for (unsigned i = 0; i < SCOPES; i++) sum += w->events[2 * i + 1].ticks - w->events[2 * i].ticks;
     return sum;
 }
 
+static uint64_t per_scope(uint64_t with, uint64_t without)
+{
+    return with > without ? (with - without) * 256 / SCOPES : 0;
+}
+
 static void one_round(struct scratch *w, tare_site *site, struct readings *r, unsigned i)
 {
     struct thread *t = &w->thread;
-    struct node *n = path_slot(t, site->id)->node;
+    const struct node *n = path_slot(t, site->id)->node;
+    uint64_t v = i + 1, before = n->total;
     t->pos = (uint64_t)w->events;
     t->limit = (uint64_t)(w->events + 2 * SCOPES + 2);
-    uint64_t total = n->total, start = ticks_end(t);
-    for (unsigned k = 0; k < SCOPES; k++) {
-        tare_scope s;
-        tare_begin(&s, site);
-        tare_leave_(&s);
-    }
-    uint64_t gross = ticks_end(t) - start;
-    r->inside[i] = inside_of(w, total, n->total) * 256 / SCOPES;
-    r->outside[i] = gross * 256 / SCOPES > r->inside[i] ? gross * 256 / SCOPES - r->inside[i] : 0;
-    t->run = 0;
-    t->skipping = 1;
-    start = ticks_end(t);
-    for (unsigned k = 0; k < SCOPES; k++) {
-        tare_scope s;
-        tare_begin(&s, site);
-        tare_leave_(&s);
-    }
-    r->skipped[i] = (ticks_end(t) - start) * 256 / SCOPES;
-    t->skipping = 0;
-    t->run = 1;
+    uint64_t bare = time_work(t, &v), scoped = time_scoped_work(t, site, &v),
+             read = readings_of(w, n, before);
+    r->inside[i] = per_scope(read, bare);
+    r->outside[i] = per_scope(scoped, read);
+    r->skipped[i] = per_scope(time_skipped(t, site), 0);
 }
 
 static struct weight_ticks summary(uint64_t *v)
