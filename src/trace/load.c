@@ -105,7 +105,7 @@ static tare_status thread_of(struct trace *t, uint32_t process, uint32_t index, 
 static tare_status load_process(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
 {
     struct loaded_process *p = &t->processes.items[process];
-    struct process_info info;
+    struct process_info info = {0};
     size_t n;
     dec_copy(d, &info, sizeof info);
     const char *command = dec_str(d, &n);
