@@ -229,7 +229,7 @@ $(O)/bench/%: $(O)/obj/bench/%.o $(INNER_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
-$(O)/bench/scope_cost_shared: bench/scope_cost.c bench/bench.h $(O)/libtare.so $(O)/obj/src/core/clock.o
+$(O)/bench/scope_cost_shared: bench/scope_cost.c bench/batch.h $(O)/libtare.so $(O)/obj/src/core/clock.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) -DVIA='"shared"' $(ALL_CFLAGS) $< $(O)/obj/src/core/clock.o -L$(O) -ltare -Wl,-rpath,$(abspath $(O)) -lm -o $@
 

@@ -8,7 +8,7 @@
 
 #include <tare/tare.h>
 
-#include "bench.h"
+#include "batch.h"
 
 enum { PAIRS = 4000, ROUNDS = 10, BATCHES = 100 };
 

@@ -9,7 +9,7 @@
 
 #include <tare/tare.h>
 
-#include "bench.h"
+#include "batch.h"
 
 extern char **environ;
 

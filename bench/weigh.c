@@ -9,7 +9,7 @@
 #include <tare/tare.h>
 
 #include "analyze/calltree.h"
-#include "bench.h"
+#include "batch.h"
 #include "bodies.h"
 
 struct body {

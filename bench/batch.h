@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * bench.h - measuring on a noisy machine: short batches, those that were preempted thrown away, the fastest tenth
+ * batch.h - measuring on a noisy machine: short batches, those that were preempted thrown away, the fastest tenth
  * (p10) and the median of the rest. Only ratios of numbers taken side by side in one run mean anything. */
-#ifndef BENCH_BENCH_H
-#define BENCH_BENCH_H
+#ifndef BENCH_BATCH_H
+#define BENCH_BATCH_H
 
 #include <math.h>
 #include <sched.h>

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * bench.h - the harness: loads every case, warms it up until it is steady, then measures all cases in rounds, each
+ * round in a new random order, so that a drift of the machine hits all alike. Fills cases of a run document with what
+ * was measured; judges nothing (src/analyze does). Rules: docs/method.md. */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <signal.h>
+
+#include "subject/subject.h"
+
+enum bench_load {
+    BENCH_CLOSED, /* each worker starts its next run when its last one is done */
+    BENCH_OPEN    /* runs start on a schedule; latency counts from the planned start */
+};
+enum bench_arrivals { BENCH_POISSON, BENCH_CONSTANT };
+
+struct bench_case {
+    struct subject *subject;
+    struct case_params params;
+    const char *name; /* "batch=16,seq=128" */
+};
+
+/* Told what goes on; may be NULL. done and total in ns of planned work. */
+struct bench_progress {
+    void (*report)(void *ctx, const char *what, uint64_t done, uint64_t total);
+    void *ctx;
+};
+
+struct bench_plan {
+    const struct bench_case *cases;
+    size_t n_cases;
+    uint64_t budget_ns;  /* of measuring, per case */
+    double precision;    /* stop when the interval of the median, and of the percentile, is +/- this narrow */
+    double percentile;   /* 0: the median only; 0.95: p95 too */
+    uint64_t min_runs;   /* at least so many; default 30 (for runs longer than a tenth of the budget: 5) */
+    uint64_t max_runs;   /* 0: no limit */
+    int64_t warmup_runs; /* -1: until steady */
+    enum bench_load load;
+    enum bench_arrivals arrivals;
+    double rate;                              /* open loop: runs per second */
+    unsigned concurrency;                     /* workers; at least 1 */
+    const char *unit;                         /* "texts" */
+    int64_t per_run;                          /* units in one run; 0: what the subject says */
+    uint64_t seed;                            /* of the order of cases and of arrivals */
+    bool keep_outputs;                        /* for accuracy: outputs of the first run of each case */
+    struct tensor_set *outputs;               /* one per case, when keep_outputs */
+    const volatile sig_atomic_t *interrupted; /* set by a signal handler: finish with what there is */
+    struct bench_progress progress;
+};
+#define BENCH_PLAN_INIT                                                                            \
+    {                                                                                              \
+        .budget_ns = 10000000000u, .precision = 0.02, .min_runs = 30, .warmup_runs = -1,           \
+        .concurrency = 1, .unit = "runs"                                                           \
+    }
+
+/* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared or fails in a run makes
+ * the whole bench fail with an error that names the case, unless others were measured already and `interrupted`. */
+tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error *err);
+
+#endif
