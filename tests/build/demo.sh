@@ -1,14 +1,33 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# demo.sh - what `make demo` shows once everything is built.
+# demo.sh - what `make demo` shows once everything is built; the example's answer must not depend on how it is run.
 set -u
 . "$(dirname "$0")/lib.sh"
 cd "$TARE_SRC" || exit 1
-if [ -f examples/transformer.c ]; then
-    check "demo runs" tools/demo "$TARE_BUILD"
-    check "the timeline is JSON" python3 -m json.tool "$TARE_BUILD/demo/transformer.json" /dev/null
-    check "its trace is kept" test -s "$TARE_BUILD/demo/transformer.tare"
-else
-    skip "demo runs" "no examples/transformer.c yet"
-fi
+out=$TARE_BUILD/demo
+run() { "$out/transformer" --batches 3 "$@"; }
+says_next() { tools/demo "$TARE_BUILD" >"$TMPDIR/demo.log" 2>&1 && grep -q '^What to look at next:$' "$TMPDIR/demo.log" || { cat "$TMPDIR/demo.log"; return 1; }; }
+refuses() # refuses ARGUMENT...: exit status 2 and a message
+{
+    said=$(run "$@" 2>&1 >/dev/null)
+    [ $? = 2 ] && [ -n "$said" ]
+}
+same() # same COMMAND...: the answer of the plain run
+{
+    answer=$("$@") && [ "$answer" = "$plain" ] || { echo "$answer, not $plain"; return 1; }
+}
+
+check "demo runs and says what is next" says_next
+check "the timeline is JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$out/transformer.json"
+check "its trace is kept" test -s "$out/transformer.tare"
+plain=$(run)
+check "recording changes no answer" same env TARE_TRACE="$TMPDIR/a.tare" "$out/transformer" --batches 3
+check "threads change no answer" same run --threads 3
+check "threads and recording change no answer" same env TARE_TRACE="$TMPDIR/b.tare" "$out/transformer" --batches 3 --threads 2
+check "transposed keys change no answer" same run --transpose-keys
+for wrong in "--seq 0" "--batches x" "--threads" "--no-such" "word"; do
+    # shellcheck disable=SC2086
+    check "refuses $wrong" refuses $wrong
+done
+check "helps" sh -c '"$1" -h | grep -q usage' sh "$out/transformer"
 finish
