@@ -58,10 +58,10 @@ static inline void publish(struct raw_event *e, uint64_t what, uint64_t ticks)
 
 /* ---- slow paths ---- */
 
-/* Frames deeper than `depth` are gone without an end: longjmp, or a forgotten tare_end. */
-static __attribute__((noinline)) void unwind(struct thread *t, uint32_t depth)
+/* Frames deeper than `depth` are gone without an end: longjmp, or a forgotten tare_end. `now` must not be
+ * later than the event that showed it, or a reader, going by time, would close the wrong scope. */
+static void unwind_at(struct thread *t, uint32_t depth, uint64_t now)
 {
-    uint64_t now = ticks_begin(t);
     while (t->depth > depth) {
         struct frame *f = &t->stack[t->depth];
         if (t->skipping && t->weighed == t->depth) weigh_cancel(t);
@@ -78,6 +78,11 @@ static __attribute__((noinline)) void unwind(struct thread *t, uint32_t depth)
         t->depth--;
         t->node = t->stack[t->depth].node;
     }
+}
+
+static __attribute__((noinline)) void unwind(struct thread *t, uint32_t depth)
+{
+    unwind_at(t, depth, ticks_begin(t));
 }
 
 /* How deep the live frames go, seen from a begin at `sp`. Another stack far away tells nothing. */
@@ -179,7 +184,7 @@ void tare_begin(tare_scope *scope, tare_site *site)
 }
 
 /* True: go on as usual. False: this end belongs to another thread, process or session. */
-static __attribute__((noinline)) bool end_slow(struct thread *t, const struct scope *s)
+static __attribute__((noinline)) bool end_slow(struct thread *t, const struct scope *s, uint64_t now)
 {
     uint32_t depth = (uint32_t)s->tag;
     if (s->tag >> 32 != t->epoch || !t->epoch || depth > t->depth) {
@@ -187,7 +192,7 @@ static __attribute__((noinline)) bool end_slow(struct thread *t, const struct sc
         return false;
     }
     if (t->skipping && t->weighed > depth) weigh_cancel(t);
-    if (t->depth > depth) unwind(t, depth);
+    if (t->depth > depth) unwind_at(t, depth, now);
     return true;
 }
 
@@ -259,7 +264,7 @@ void tare_end(tare_scope *scope)
     struct thread *t = self_thread;
     uint64_t now = ticks_end(t);
     uint32_t depth = (uint32_t)s->tag;
-    if (unlikely(s->tag != ((uint64_t)t->epoch << 32 | t->depth) || !t->run) && !end_slow(t, s)) return;
+    if (unlikely(s->tag != ((uint64_t)t->epoch << 32 | t->depth) || !t->run) && !end_slow(t, s, now)) return;
     uint64_t ticks = likely(now > s->start) ? now - s->start : 0;
     if (likely(s->node != NULL)) {
         if (unlikely(t->skipping))

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * seeds_trace.c - writes the corpora of fuzz_trace and fuzz_live: small whole files of every chunk and extent type,
+ * and for each way of lying a file that does. Deterministic, so that the corpora can be made again:
+ *     cc -O2 -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itests/unit fuzz/seeds_trace.c src/core/{crc,mem,error}.c \
+ *        src/trace/{fold,pack}.c -lzstd -o build/seeds && build/seeds fuzz/corpus */
+#include <zstd.h>
+
+#include "trace_fixture.h"
+
+static const char *root;
+
+static void save(const char *name, const void *bytes, size_t n)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    file_put(path, bytes, n);
+}
+
+/* ---- archives ---- */
+
+static void basics(struct made *m)
+{
+    struct process_info p = made_info(MADE_UID);
+    made_header(m);
+    made_process(m, &p);
+    made_site(m, MADE_UID, 1, TARE_SITE_SCOPE, "outer");
+    made_site(m, MADE_UID, 2, TARE_SITE_SCOPE, "inner");
+    made_site(m, MADE_UID, 3, TARE_SITE_COUNTER, "bytes");
+    made_site(m, MADE_UID, 4, TARE_SITE_MARK, "epoch");
+    made_thread(m, MADE_UID, 0, 0);
+}
+
+static void some_events(struct made *m)
+{
+    struct raw_event e[12] = {raw(RAW_BEGIN, 1, 100), raw(RAW_BEGIN, 2, 200), raw(RAW_END, 0, 300)};
+    e[3] = (struct raw_event){MADE_TICKS + 700, raw_what(RAW_COUNT, 0, 1, 0, 3)};
+    e[4] = (struct raw_event){1, (uint64_t)-5};
+    e[5] = (struct raw_event){MADE_TICKS + 800, raw_what(RAW_MARK, 0, 1, 5, 4)};
+    e[6].ticks = 1;
+    memcpy(&e[6].what, "hello", 5);
+    e[7] = raw(RAW_BEGIN, 2, 500);
+    e[8] = raw(RAW_END, 0, 600);
+    e[9] = raw(RAW_END, 0, 100000);
+    made_events(m, MADE_UID, 0, 1, e, 10);
+}
+
+static void some_tree(struct made *m)
+{
+    static const struct weigh_pair pairs[] = {{1000, 1100, 2}, {1010, 1100, 2}};
+    const struct made_node nodes[] = {
+        {.site = 0},
+        {.parent = 0, .site = 1, .count = 10, .total = 20000, .off_count = 2, .off_total = 3000, .off_scopes = 4, .pairs = pairs, .n_pairs = 2},
+        {.parent = 1, .site = 2, .count = 20, .total = 8000},
+        {.parent = 1, .site = 3, .kind = TARE_SITE_COUNTER, .count = 10, .total = -50},
+    };
+    made_tree(m, MADE_UID, 0, nodes, 4);
+}
+
+static void rest(struct made *m)
+{
+    struct clock_pair pairs[2] = {made_pair(0), made_pair(1000000)};
+    made_clock(m, MADE_UID, pairs, 2);
+    made_end(m, MADE_UID);
+}
+
+static void whole(struct made *m)
+{
+    basics(m);
+    some_events(m);
+    some_tree(m);
+    rest(m);
+}
+
+static void zstd_chunk(struct made *m, unsigned type, const void *plain, size_t n, uint32_t claim)
+{
+    uint8_t packed[4096];
+    size_t size = ZSTD_compress(packed, sizeof packed, plain, n, 3);
+    MUST(!ZSTD_isError(size));
+    struct chunk_header h = {.type = (uint16_t)type, .codec = CODEC_ZSTD, .process = MADE_UID};
+    h.stored_bytes = (uint32_t)size;
+    h.plain_bytes = claim;
+    made_chunk_header(m, h, packed);
+}
+
+static void save_trace(struct made *m, const char *name)
+{
+    char path[100];
+    snprintf(path, sizeof path, "trace/%s", name);
+    save(path, m->bytes, m->n);
+    memset(m->bytes, 0, m->n);
+    m->n = 0;
+}
+
+static void honest(struct made *m)
+{
+    whole(m);
+    save("trace/truncated", m->bytes, m->n - 70);
+    save("trace/header-only", m->bytes, sizeof(struct archive_header));
+    m->bytes[200] ^= 4;
+    save("trace/flipped", m->bytes, m->n);
+    m->bytes[200] ^= 4;
+    save_trace(m, "whole");
+    basics(m);
+    some_events(m);
+    rest(m);
+    save_trace(m, "events-only");
+    basics(m);
+    static uint8_t plain[60000];
+    struct enc e = {plain, plain + sizeof plain, false};
+    for (unsigned i = 5; i < 40; i++) {
+        enc_uint(&e, i), enc_uint(&e, i), enc_uint(&e, 0);
+        enc_str(&e, "same", 4), enc_str(&e, "file", 4);
+    }
+    zstd_chunk(m, CHUNK_SITES, plain, (size_t)(e.p - plain), (uint32_t)(e.p - plain));
+    rest(m);
+    save_trace(m, "zstd");
+}
+
+static void one_payload(struct made *m, const char *name, unsigned type, const uint64_t *v, size_t n)
+{
+    basics(m);
+    struct enc *e = made_open(m);
+    for (size_t i = 0; i < n; i++) enc_uint(e, v[i]);
+    made_close(m, type, MADE_UID);
+    rest(m);
+    save_trace(m, name);
+}
+
+static void lies(struct made *m)
+{
+    static uint8_t zeros[1 << 20];
+    const uint64_t big = UINT64_MAX >> 1;
+    one_payload(m, "huge-count", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, 0, 0, big, 1, 9, 2, 1, 2, 0x80}, 12);
+    one_payload(m, "huge-sites", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, 0, 0, 3, 1, 9, big, 1, 2}, 11);
+    one_payload(m, "huge-depth", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, big, 9, 3, 1, 9, 1, 1, 0x80, 0x80}, 12);
+    one_payload(m, "time-wraps", CHUNK_EVENTS, (const uint64_t[]){0, 1, 16, 0, 0, 3, UINT64_MAX >> 18, 9, 1, 1, 0x60, UINT64_MAX, 0xc0, UINT64_MAX}, 14);
+    one_payload(m, "huge-name", CHUNK_SITES, (const uint64_t[]){9, 1, 0, big}, 4);
+    one_payload(m, "tree-cycle", CHUNK_TREE, (const uint64_t[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0}, 20);
+    one_payload(m, "tree-buckets", CHUNK_TREE, (const uint64_t[]){0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 767, big, 768, big, 0, 0}, 21);
+    one_payload(m, "tree-number", CHUNK_TREE, (const uint64_t[]){0, UINT32_MAX, 5, 1, 0, 1}, 6);
+    one_payload(m, "many-pairs", CHUNK_CLOCK, (const uint64_t[]){big, 1, 2}, 3);
+    one_payload(m, "unknown-type", 99, (const uint64_t[]){1, 2, 3}, 3);
+    basics(m);
+    zstd_chunk(m, CHUNK_SITES, zeros, sizeof zeros, sizeof zeros);
+    zstd_chunk(m, CHUNK_SITES, zeros, 1000, 64 << 20);
+    zstd_chunk(m, CHUNK_THREAD, zeros, sizeof zeros, sizeof zeros);
+    rest(m);
+    save_trace(m, "giant-plain");
+    basics(m);
+    struct chunk_header h = {.magic = CHUNK_MAGIC, .type = CHUNK_SITES, .stored_bytes = 64, .plain_bytes = 64};
+    for (int i = 0; i < 40; i++) made_add(m, &h, sizeof h);
+    rest(m);
+    save_trace(m, "only-headers");
+    struct process_info p = made_info(MADE_UID), q = made_info(MADE_UID + 1);
+    p.parent_uid = q.uid, q.parent_uid = p.uid, p.site_base = q.site_base = UINT32_MAX;
+    made_header(m);
+    made_process(m, &p);
+    made_process(m, &q);
+    some_events(m);
+    rest(m);
+    save_trace(m, "parents-in-a-ring");
+}
+
+/* ---- live files: the header cut to 256 bytes, as fuzz_live expects ---- */
+
+static void save_live(struct made *m, const char *name)
+{
+    char path[100];
+    snprintf(path, sizeof path, "live/%s", name);
+    memmove(m->bytes + 256, m->bytes + LIVE_HEADER_BYTES, m->n - LIVE_HEADER_BYTES);
+    save(path, m->bytes, m->n - LIVE_HEADER_BYTES + 256);
+    memset(m->bytes, 0, m->n);
+    m->n = 0;
+}
+
+static struct node *live_whole(struct made *m, uint32_t nodes)
+{
+    made_live(m);
+    struct extent *x = made_extent(m, EXTENT_SITES, 64);
+    size_t at = 0;
+    made_live_site(m, x, &at, 1, TARE_SITE_SCOPE, "outer");
+    made_live_site(m, x, &at, 2, TARE_SITE_MARK, "m");
+    struct node *n = made_live_slot(m, 0, nodes);
+    x = made_extent(m, EXTENT_EVENTS, 8 * sizeof(struct raw_event));
+    x->seq = 1;
+    struct raw_event *e = (struct raw_event *)(x + 1);
+    e[0] = raw(RAW_BEGIN, 1, 100);
+    e[1] = (struct raw_event){MADE_TICKS + 300, raw_what(RAW_MARK, 0, 2, 9, 2)};
+    e[2] = (struct raw_event){1, 0x4141414141414141};
+    e[3] = (struct raw_event){1, 0x42};
+    e[4] = raw(RAW_END, 0, 90);
+    return n;
+}
+
+static void live_files(struct made *m)
+{
+    live_whole(m, 2);
+    save_live(m, "whole");
+    struct node *n = live_whole(m, 2);
+    n[2].child = made_ref(m, &n[1]);
+    save_live(m, "cycle-down");
+    n = live_whole(m, 2);
+    n[2].next = made_ref(m, &n[2]);
+    save_live(m, "cycle-across");
+    n = live_whole(m, 2);
+    n[2].parent = made_ref(m, &n[2]);
+    n[1].child = made_ref(m, &n[1]);
+    n[1].next = UINT32_MAX;
+    save_live(m, "wild-links");
+    n = live_whole(m, 2);
+    for (int i = 0; i < OCTAVES; i++) n[1].octave[i] = n[1].octave[bucket_octave(1000)];
+    n[1].pairs = made_ref(m, n);
+    n[2].child = n[0].child;
+    for (int i = 0; i < 20; i++) {
+        struct extent *x = made_extent(m, EXTENT_TREE, 64);
+        x->spare[1] = 1;
+        x->thread = (uint32_t)i;
+        ((struct slot_header *)(x + 1))->root = made_ref(m, n);
+    }
+    save_live(m, "many-slots-one-tree");
+    live_whole(m, 1);
+    ((struct extent *)(void *)(m->bytes + LIVE_HEADER_BYTES))->bytes = UINT64_MAX - 63;
+    save_live(m, "huge-extent");
+    live_whole(m, 1);
+    ((struct live_header *)(void *)m->bytes)->used = UINT64_MAX;
+    save_live(m, "huge-used");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) return 1;
+    root = argv[1];
+    struct made *m = made_new();
+    honest(m);
+    lies(m);
+    live_files(m);
+    made_free(m);
+    return 0;
+}

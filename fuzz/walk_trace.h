@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * walk_trace.h - what both trace fuzzers do with a file: open it, look at everything, and hold the reader to its
+ * promises (ordered, nested, indices in range, NUL-terminated texts). */
+#ifndef FUZZ_WALK_TRACE_H
+#define FUZZ_WALK_TRACE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "analyze/calltree.h"
+#include "core/mem.h"
+#include "trace/reader.h"
+
+struct walker {
+    struct trace *t;
+    uint32_t thread, depth;
+    uint64_t last_ns, events;
+};
+
+#define must(ok)                                                              \
+    do {                                                                      \
+        if (!(ok)) {                                                          \
+            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #ok); \
+            abort();                                                          \
+        }                                                                     \
+    } while (0)
+
+static int walk_event(void *ctx, const struct trace_event *e)
+{
+    struct walker *w = ctx;
+    must(e->time_ns >= w->last_ns && e->thread == w->thread && trace_site(w->t, e->site) != NULL);
+    w->last_ns = e->time_ns;
+    w->events++;
+    if (e->kind == TRACE_BEGIN) w->depth++;
+    if (e->kind == TRACE_END) must(w->depth-- > 0);
+    if (e->kind == TRACE_MARK) must(strlen(e->text) < 1024);
+    return 0;
+}
+
+static int walk_node(void *ctx, const struct trace_node *n)
+{
+    struct walker *w = ctx;
+    must(trace_process(w->t, n->process) != NULL && n->kind <= TARE_SITE_MARK);
+    must(n->number == 0 || (n->parent < n->number && trace_site(w->t, n->site) != NULL));
+    must(n->n_batches <= 32 && n->n_buckets <= 768 && n->n_pairs <= 512);
+    must(n->thread < (int64_t)trace_n_threads(w->t));
+    return 0;
+}
+
+static void walk_tree(struct trace *t)
+{
+    struct calltree tree = CALLTREE_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    if (calltree_build(&tree, t, -1, &err) != TARE_OK) return;
+    for (uint32_t i = 1; i < tree.n_nodes; i++) {
+        const struct call_node *c = &tree.nodes[i];
+        must(c->parent < i && c->child < tree.n_nodes && c->next < tree.n_nodes && trace_site(t, c->site) != NULL);
+        must(isnan(c->total_ns.value) || (c->total_ns.lo <= c->total_ns.value && c->total_ns.value <= c->total_ns.hi));
+    }
+    calltree_release(&tree);
+}
+
+static void walk_parts(struct walker *w)
+{
+    struct trace *t = w->t;
+    tare_error err = TARE_ERROR_INIT;
+    for (uint32_t i = 0; i < trace_n_sites(t); i++) must(strlen(trace_site(t, i)->name) + strlen(trace_site(t, i)->file) < 1 << 20);
+    for (uint32_t i = 0; i < trace_n_processes(t); i++) must(trace_process(t, i)->command != NULL && trace_process(t, i)->tick_ns > 0);
+    for (w->thread = 0; w->thread < trace_n_threads(t); w->thread++) {
+        w->last_ns = w->depth = 0;
+        must(trace_thread(t, w->thread)->process < trace_n_processes(t) && trace_thread(t, w->thread)->name != NULL);
+        tare_status s = trace_events(t, w->thread, walk_event, w, &err);
+        must(s == TARE_OK && w->depth == 0);
+    }
+    must(trace_nodes(t, walk_node, w, &err) == TARE_OK);
+}
+
+/* Put the bytes where trace_open can find them: a file in memory, used again and again. */
+static void walk_bytes(const uint8_t *data, size_t size)
+{
+    static int fd = -1;
+    static char path[40];
+    if (fd < 0) {
+        fd = memfd_create("trace", MFD_CLOEXEC);
+        must(fd >= 0);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    }
+    must(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
+    long blocks = mem_live_blocks();
+    struct walker w = {0};
+    tare_error err = TARE_ERROR_INIT;
+    if (trace_open(&w.t, path, &err) == TARE_OK) {
+        walk_parts(&w);
+        walk_tree(w.t);
+        trace_close(w.t);
+    } else {
+        must(err.text[0] != 0);
+    }
+    must(mem_live_blocks() == blocks);
+}
+
+#endif
