@@ -76,7 +76,7 @@ TSAN_TESTS := test_ring test_hist test_scope test_scopes test_session test_threa
               test_live test_drain test_mem
 TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 
-PKGS      := jansson libzstd
+PKGS      := jansson libzstd yaml-0.1
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
 MISSING   := $(shell for p in $(PKGS); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
@@ -93,7 +93,7 @@ parts:
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
 	tool() { command -v $$1 >/dev/null && printf '  with    %s: %s\n' $$1 "$$2" || \
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
-	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with cmocka 'unit tests'; \
+	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with yaml-0.1 'tare.yaml'; with cmocka 'unit tests'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
 
 .PHONY: need-packages
