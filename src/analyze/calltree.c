@@ -22,6 +22,7 @@ enum { PAIRS_ENOUGH = 12, CALLS_FOR_P50 = 3, CALLS_FOR_P95 = 20, CALLS_FOR_P99 =
 #define IN_SITU_FLOOR_NS 7.0
 #define START_UP_FLOOR_NS 12.0
 #define FAST_CLOCK_DOUBT_NS 500.0
+#define SCALE_MAX 1e9
 
 struct weighing {
     struct stats_interval inside, weight;
@@ -116,6 +117,7 @@ static void count_scopes(struct build *b)
         const struct gathered *p = &g->nodes.items[g->nodes.items[i].parent];
         double up = b->scale[g->nodes.items[i].parent];
         b->scale[i] = g->nodes.items[i].parent && p->on ? up * (double)(p->on + p->off) / (double)p->on : up;
+        if (!(b->scale[i] < SCALE_MAX)) b->scale[i] = SCALE_MAX; /* damage: keep it a number */
     }
 }
 
@@ -170,7 +172,7 @@ static void set_node(struct build *b, uint32_t i)
     out->abandoned = n->abandoned;
     out->value = n->value;
     double count = (double)(n->on + n->off) * (n->kind == TARE_SITE_SCOPE ? b->scale[i] : 1);
-    out->count = (uint64_t)(count + 0.5);
+    out->count = count < 1e19 ? (uint64_t)(count + 0.5) : UINT64_MAX;
     if (fabs(count - (double)out->count) > 1e-6 * count) out->flags |= CALL_COUNT_ESTIMATED;
     out->mean_ns = out->total_ns = out->self_ns = UNKNOWN;
     out->gross_total_ns = out->gross_self_ns = out->gross_mean_ns = NAN;

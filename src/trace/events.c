@@ -3,10 +3,12 @@
  * that never ended are bridged with ends of our own making, marked TRACE_SYNTHETIC. */
 #include <string.h>
 
+#include "core/buf.h"
+#include "core/str.h"
 #include "trace/loaded.h"
 #include "trace/pack.h"
 
-enum { STACK_MAX = 1 << 12, LOST_SITE = UINT32_MAX };
+enum { MARK_BYTES_MAX = 255, STACK_MAX = 1 << 12, LOST_SITE = UINT32_MAX };
 
 struct play {
     struct trace *t;
@@ -18,6 +20,7 @@ struct play {
     uint32_t depth;
     uint32_t stack[STACK_MAX]; /* sites; LOST_SITE: its begin was not recorded */
     VEC(uint32_t) sites;       /* the chunk's site list */
+    struct buf text;           /* of a mark, as UTF-8 */
     int stopped;               /* what fn answered */
 };
 
@@ -78,9 +81,9 @@ static inline uint64_t take_bytes(struct dec *d, unsigned n)
 
 static void play_other(struct play *p, struct dec *d, unsigned op)
 {
-    char text[256];
     uint64_t n;
     uint32_t site;
+    const uint8_t *text;
     switch (op) {
     case OP_END_LONG: end(p, 0); break;
     case OP_END_ABANDONED: end(p, TRACE_SYNTHETIC); break;
@@ -97,11 +100,13 @@ static void play_other(struct play *p, struct dec *d, unsigned op)
     case OP_MARK:
         site = site_at(p, d, dec_uint(d));
         n = dec_uint(d);
-        if (n >= sizeof text) d->failed = true;
-        memset(text, 0, sizeof text);
-        dec_copy(d, text, (size_t)n);
-        p->e.text = text;
-        if (!d->failed && site != LOST_SITE) deliver(p, TRACE_MARK, 0, site);
+        if (n > MARK_BYTES_MAX) d->failed = true;
+        text = dec_bytes(d, (size_t)n);
+        if (d->failed || site == LOST_SITE) break;
+        buf_clear(&p->text);
+        str_add_utf8(&p->text, (const char *)text, strnlen((const char *)text, (size_t)n));
+        p->e.text = p->text.data;
+        if (!p->text.failed) deliver(p, TRACE_MARK, 0, site);
         p->e.text = NULL;
         break;
     default: d->failed = true;
@@ -121,8 +126,14 @@ static void play_token(struct play *p, struct dec *d, uint64_t *now, unsigned sh
     } else {
         delta = dec_uint(d);
     }
+    if (delta > ((uint64_t)INT64_MAX >> shift) - *now) { /* no clock runs that long */
+        d->failed = true;
+        return;
+    }
     *now += delta;
-    p->e.time_ns = timeline_ns(p->t, p->process, *now << shift, &p->hint);
+    uint64_t ns = timeline_ns(p->t, p->process, *now << shift, &p->hint);
+    if (ns > p->e.time_ns)
+        p->e.time_ns = ns; /* a signal handler may have filled the chunk after this one first */
     if (!(token & 0x80)) {
         uint32_t site = site_at(p, d, place);
         if (!d->failed) begin(p, site, 0);
@@ -156,16 +167,17 @@ static tare_status play_chunk(struct play *p, const struct stored *stored, struc
     if (!stored_open(stored, scratch, &d)) return TARE_OK; /* counted as damaged when the trace was opened */
     struct events_head h = events_head(&d);
     uint64_t now = h.first;
+    if (now > (uint64_t)INT64_MAX >> (h.shift & 63)) d.failed = true;
     tare_status s = read_sites(p, &d, stored->process, err);
     if (s != TARE_OK) return s;
     if (!d.failed) resume(p, h.depth_before);
-    for (uint64_t i = 0; i < h.n_events && d.p < d.end && !d.failed && !p->stopped; i++)
+    for (uint64_t i = 0; i < h.n_events && d.p < d.end && !d.failed && !p->stopped && !p->text.failed; i++)
         play_token(p, &d, &now, (unsigned)h.shift);
     if (d.failed) {
         p->t->loss.damaged_chunks++;
         loss_note(p->t, "a chunk of events of thread %u makes no sense", p->e.thread);
     }
-    return TARE_OK;
+    return buf_status(&p->text, err);
 }
 
 tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, void *ctx, tare_error *err)
@@ -178,6 +190,7 @@ tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, v
     p->process = &t->processes.items[th->pub.process];
     p->fn = fn;
     p->ctx = ctx;
+    p->text = (struct buf)BUF_INIT;
     p->e.thread = thread;
     struct scratch scratch = {NULL, 0};
     tare_status s = TARE_OK;
@@ -186,6 +199,7 @@ tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, v
     while (s == TARE_OK && p->depth && !p->stopped) end(p, TRACE_SYNTHETIC);
     if (p->stopped && s == TARE_OK) s = (tare_status)p->stopped;
     mem_free(scratch.bytes);
+    buf_release(&p->text);
     vec_release(&p->sites);
     mem_free(p);
     return s;

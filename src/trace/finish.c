@@ -24,7 +24,8 @@ static int by_seq(const void *a, const void *b)
 static void order_chunks(struct loaded_thread *thread)
 {
     size_t kept = 0;
-    if (thread->chunks.n > 1) qsort(thread->chunks.items, thread->chunks.n, sizeof thread->chunks.items[0], by_seq);
+    if (thread->chunks.n > 1)
+        qsort(thread->chunks.items, thread->chunks.n, sizeof thread->chunks.items[0], by_seq);
     for (size_t i = 0; i < thread->chunks.n; i++) {
         const struct events_chunk *c = &thread->chunks.items[i];
         if (kept && c->seq == thread->chunks.items[kept - 1].seq) continue;
@@ -47,7 +48,8 @@ static void order_trees(struct trace *t)
     size_t kept = 0;
     if (t->trees.n > 1) qsort(t->trees.items, t->trees.n, sizeof t->trees.items[0], by_place);
     for (size_t i = 0; i < t->trees.n; i++)
-        if (!kept || by_place(&t->trees.items[i], &t->trees.items[kept - 1])) t->trees.items[kept++] = t->trees.items[i];
+        if (!kept || by_place(&t->trees.items[i], &t->trees.items[kept - 1]))
+            t->trees.items[kept++] = t->trees.items[i];
     t->trees.n = kept;
 }
 
@@ -56,7 +58,8 @@ static void order_trees(struct trace *t)
 static void finish_process(struct trace *t, struct loaded_process *p)
 {
     struct process_info *i = &p->info;
-    if (!p->described) i->mode = TARE_AGGREGATE | TARE_EVENTS; /* its description is damaged: whatever is there */
+    if (!p->described)
+        i->mode = TARE_AGGREGATE | TARE_EVENTS; /* its description is damaged: whatever is there */
     p->pub.pid = i->pid;
     p->pub.parent_pid = i->parent_pid;
     p->pub.start_unix_ns = i->begun_unix_ns;
@@ -107,7 +110,8 @@ static tare_status finish_thread(struct trace *t, uint32_t index, tare_error *er
     }
     if (thread->slot == UINT32_MAX) return TARE_OK;
     uint64_t *latest;
-    tare_status s = map_u64_ref(&t->slot_index, (uint64_t)thread->pub.process << 32 | thread->slot, &latest, err);
+    tare_status s =
+        map_u64_ref(&t->slot_index, (uint64_t)thread->pub.process << 32 | thread->slot, &latest, err);
     if (s != TARE_OK) return s;
     uint32_t told = *latest ? t->threads.items[*latest - 1].slot_threads : 0;
     if (told > thread->slot_threads) thread->slot_threads = told;

@@ -55,6 +55,16 @@ bool fold_process(struct fold *f)
     return fold_send(f, &e, CHUNK_PROCESS);
 }
 
+/* The same, for what each belongs to one node only: links that run in circles, or lead twice to the same
+ * place, end when they have claimed as many bytes as the file has. */
+static const void *claim(struct fold *f, uint32_t ref, uint64_t bytes)
+{
+    const void *p = at(f, ref, bytes);
+    if (!p || f->budget < bytes) return NULL;
+    f->budget -= bytes;
+    return p;
+}
+
 /* ---- sites ---- */
 
 static bool fold_sites(struct fold *f, const struct extent *x)
@@ -84,7 +94,7 @@ static bool fold_sites(struct fold *f, const struct extent *x)
 static void put_histogram(struct fold *f, struct enc *e, const struct node *n)
 {
     for (unsigned o = 0; o < OCTAVES; o++) {
-        const uint64_t *slab = n->octave[o] ? at(f, n->octave[o], SUBS * sizeof *slab) : NULL;
+        const uint64_t *slab = n->octave[o] ? claim(f, n->octave[o], SUBS * sizeof *slab) : NULL;
         for (unsigned s = 0; slab && s < SUBS; s++) {
             if (!slab[s]) continue;
             enc_uint(e, 1 + o * SUBS + s);
@@ -96,7 +106,7 @@ static void put_histogram(struct fold *f, struct enc *e, const struct node *n)
 
 static void put_pairs(struct fold *f, struct enc *e, const struct node *n)
 {
-    const struct weigh_pairs *p = n->pairs ? at(f, n->pairs, sizeof *p) : NULL;
+    const struct weigh_pairs *p = n->pairs ? claim(f, n->pairs, sizeof *p) : NULL;
     uint32_t count = !p ? 0 : p->seen < WEIGH_PAIRS ? p->seen : WEIGH_PAIRS;
     enc_uint(e, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -153,16 +163,15 @@ static bool walk_put(struct fold *f, struct walk *w, const struct node *n, uint3
     return true;
 }
 
-/* Preorder over child and next links. A budget of nodes ends it when damaged links run in a circle. */
+/* Preorder over child and next links. */
 static bool fold_tree(struct fold *f, const struct extent *x, const struct slot_header *slot)
 {
     struct walk w = {.slot = x->thread};
-    uint64_t budget = f->bytes / sizeof(struct node) + 1;
     uint32_t ref = slot->root, depth = 0, last_depth = sizeof f->numbers / sizeof f->numbers[0] - 1;
     walk_open(f, &w);
     while (ref) {
-        const struct node *n = at(f, ref, sizeof *n);
-        if (!n || !budget-- || depth > last_depth) {
+        const struct node *n = claim(f, ref, sizeof *n);
+        if (!n || depth > last_depth) {
             f->damaged++;
             break;
         }
@@ -201,10 +210,15 @@ static bool fold_slot(struct fold *f, const struct extent *x, const struct slot_
 
 static bool fold_events(struct fold *f, const struct extent *x)
 {
-    if (!__atomic_load_n(&x->seq, __ATOMIC_ACQUIRE)) return true; /* recycled: its events are archived */
-    const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
-    size_t slots = (x->bytes - sizeof *x) / sizeof *e;
-    size_t bytes = pack_events(&f->packer, x, e, slots, f->shift);
+    struct extent head = *x;
+    head.seq = __atomic_load_n(&x->seq, __ATOMIC_ACQUIRE);
+    if (!head.seq) return true; /* recycled: its events are archived */
+    size_t slots = (head.bytes - sizeof head) / sizeof f->events[0];
+    if (slots > PACK_SLOTS_MAX) slots = PACK_SLOTS_MAX;
+    memcpy(f->events, x + 1, slots * sizeof f->events[0]);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&x->seq, __ATOMIC_RELAXED) != head.seq) return true; /* recycled just now */
+    size_t bytes = pack_events(&f->packer, &head, f->events, slots, f->shift);
     if (!bytes) return true;
     return f->emit(f->ctx, CHUNK_EVENTS, header(f)->process.uid, f->packer.out, bytes);
 }
@@ -252,6 +266,7 @@ bool fold_rest(struct fold *f)
 {
     uint64_t used = __atomic_load_n(&header(f)->used, __ATOMIC_ACQUIRE);
     if (used > f->bytes) used = f->bytes;
+    f->budget = used;
     for (uint64_t pos = LIVE_HEADER_BYTES; pos + sizeof(struct extent) <= used;) {
         const struct extent *x = (const struct extent *)(const void *)(f->base + pos);
         if (x->magic != EXTENT_MAGIC || x->bytes < sizeof *x || x->bytes % LIVE_ALIGN ||

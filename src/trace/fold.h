@@ -25,6 +25,8 @@ struct fold {
     fold_emit *emit;
     void *ctx;
     uint64_t damaged; /* out: extents or nodes that made no sense */
+    uint64_t budget;  /* bytes of nodes and histograms still to be believed: no more than the file holds */
+    struct raw_event events[PACK_SLOTS_MAX]; /* a chunk at rest: the program may be writing to its own */
     struct packer packer;
     uint8_t out[FOLD_BYTES];
     uint32_t numbers[1 << 10]; /* tree: number of the open node at each depth */

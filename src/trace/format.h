@@ -60,7 +60,7 @@ struct chunk_header {
 };
 static_assert(sizeof(struct chunk_header) == 32, "trace v1: chunk header");
 
-enum { CHUNK_BYTES_MAX = 64 << 20 };
+enum { CHUNK_BYTES_MAX = 1 << 20 }; /* stored and plain: bounds what damage can cost a reader */
 
 /* ---- a live file ---- */
 

@@ -16,7 +16,7 @@
 #include "trace/fold.h"
 #include "trace/loaded.h"
 
-enum { SITES_MAX = 1 << 20, PROCESSES_MAX = 1 << 20, LET_GO_BYTES = 16 << 20 };
+enum { TEXT_MAX = 4096, SITES_MAX = 1 << 20, PROCESSES_MAX = 1 << 20, LET_GO_BYTES = 16 << 20 };
 
 void loss_note(struct trace *t, const char *format, ...)
 {
@@ -46,11 +46,11 @@ bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *ou
     return true;
 }
 
-/* A NUL-terminated, valid UTF-8 copy owned by the trace. */
+/* A NUL-terminated, valid UTF-8 copy owned by the trace; longer than any recorder writes is cut. */
 static tare_status own_text(struct trace *t, const char *s, size_t n, const char **out, tare_error *err)
 {
     struct buf b = BUF_INIT;
-    str_add_utf8(&b, s, n);
+    str_add_utf8(&b, s, n < TEXT_MAX ? n : TEXT_MAX);
     char *text = buf_take(&b);
     if (!text) return error_set(err, TARE_NOMEM, "out of memory for a name of %zu bytes", n);
     tare_status status = vec_push(&t->owned, text, err);
@@ -157,13 +157,22 @@ static tare_status load_sites(struct trace *t, uint32_t process, struct dec *d, 
         raw.site.kind = (uint32_t)dec_uint(d);
         raw.site.name = dec_str(d, &raw.name_bytes);
         raw.site.file = dec_str(d, &raw.file_bytes);
-        if (raw.own >= SITES_MAX || raw.site.kind > TARE_SITE_MARK) d->failed = true;
+        if (!raw.own || raw.own >= SITES_MAX || raw.site.kind > TARE_SITE_MARK || t->sites.n >= SITES_MAX)
+            d->failed = true;
         if (d->failed) break;
         uint32_t index = 0;
         s = intern_site(t, &raw, &index, err);
         if (s == TARE_OK) s = map_u64_put(&t->site_numbers, (uint64_t)process << 32 | raw.own, index, err);
     }
     return s;
+}
+
+static void told_more(struct told_loss *to, const struct told_loss *now)
+{
+    if (now->lost > to->lost) to->lost = now->lost;
+    if (now->abandoned > to->abandoned) to->abandoned = now->abandoned;
+    if (now->foreign > to->foreign) to->foreign = now->foreign;
+    if (now->damaged > to->damaged) to->damaged = now->damaged;
 }
 
 static tare_status load_thread(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
@@ -183,11 +192,8 @@ static tare_status load_thread(struct trace *t, uint32_t process, struct dec *d,
     thread->slot = (uint32_t)slot;
     thread->pub.tid = (uint32_t)tid;
     if (threads > thread->slot_threads) thread->slot_threads = (uint32_t)threads;
-    thread->pub.dropped += lost;
-    t->loss.dropped += lost;
-    t->loss.abandoned_scopes += abandoned;
-    t->loss.foreign_scopes += foreign;
-    return own_text(t, name, n, &t->threads.items[at].pub.name, err);
+    told_more(&thread->told, &(struct told_loss){lost, abandoned, foreign, 0});
+    return own_text(t, name, n, &thread->pub.name, err);
 }
 
 struct events_head events_head(struct dec *d)
@@ -216,9 +222,8 @@ static tare_status load_events(struct trace *t, const struct stored *stored, str
     tare_status s = thread_of(t, stored->process, (uint32_t)h.thread, &at, err);
     if (s != TARE_OK) return s;
     struct loaded_thread *thread = &t->threads.items[at];
-    thread->pub.events += h.n_events;
     t->has_events = true;
-    struct events_chunk chunk = {*stored, h.seq, h.depth_after, (h.first + h.span) << h.shift};
+    struct events_chunk chunk = {*stored, h.seq, h.depth_after, (h.first + h.span) << h.shift, h.n_events};
     return vec_push(&thread->chunks, chunk, err);
 }
 
@@ -243,12 +248,18 @@ static tare_status load_end(struct trace *t, uint32_t process, struct dec *d)
     struct loaded_process *p = &t->processes.items[process];
     p->ended = true;
     p->pub.closed = closed == 1;
-    t->loss.dropped += scopes + events;
-    t->loss.damaged_chunks += damaged;
-    if (damaged)
-        loss_note(t, "process %u: %llu parts of its live record made no sense", p->info.pid,
-                  (unsigned long long)damaged);
+    told_more(&p->told, &(struct told_loss){.lost = scopes + events, .damaged = damaged});
     return TARE_OK;
+}
+
+static tare_status load_tree(struct trace *t, const struct stored *s, struct dec *d, tare_error *err)
+{
+    uint64_t slot = dec_uint(d), number = dec_uint(d);
+    if (d->failed || slot >= UINT32_MAX || number >= UINT32_MAX) {
+        d->failed = true;
+        return TARE_OK;
+    }
+    return vec_push(&t->trees, ((struct tree_chunk){*s, slot, number}), err);
 }
 
 static tare_status load_payload(struct trace *t, unsigned type, const struct stored *s, struct dec *d,
@@ -261,7 +272,7 @@ static tare_status load_payload(struct trace *t, unsigned type, const struct sto
     case CHUNK_EVENTS: return load_events(t, s, d, err);
     case CHUNK_CLOCK: return load_clock(t, s->process, d, err);
     case CHUNK_END: return load_end(t, s->process, d);
-    case CHUNK_TREE: return vec_push(&t->trees, *s, err);
+    case CHUNK_TREE: return load_tree(t, s, d, err);
     }
     t->loss.unknown_chunks++;
     return TARE_OK;
@@ -303,15 +314,21 @@ static bool chunk_at(const struct file_view *f, uint64_t pos, struct chunk_heade
     return ok;
 }
 
-/* The next place at or after `pos` where a whole, intact chunk begins; the size of the file if there is none. */
-static uint64_t resync(const struct file_view *f, uint64_t pos, struct chunk_header *h)
+/* The next place at or after `pos` where a whole, intact chunk begins; the size of the file if there is none.
+ * A file full of false starts is given up when many times its size was checked in vain. */
+static uint64_t resync(struct trace *t, uint64_t pos, struct chunk_header *h)
 {
+    const struct file_view *f = &t->archive;
     static const char magic[4] = {'T', 'C', 'H', 'K'};
     while (pos < f->size) {
         const unsigned char *p = memmem(f->data + pos, f->size - pos, magic, sizeof magic);
         if (!p) return f->size;
         pos = (uint64_t)(p - f->data);
         if (chunk_at(f, pos, h)) return pos;
+        uint64_t checked =
+            h->stored_bytes < CHUNK_BYTES_MAX ? h->stored_bytes : 0; /* else told by its header */
+        if (checked > t->search_left) return f->size;
+        t->search_left -= checked;
         pos++;
     }
     return f->size;
@@ -332,7 +349,7 @@ static tare_status load_chunks(struct trace *t, uint64_t pos, tare_error *err)
     while (pos < f->size) {
         struct chunk_header h;
         if (!chunk_at(f, pos, &h)) {
-            uint64_t next = resync(f, pos, &h);
+            uint64_t next = resync(t, pos, &h);
             t->loss.damaged_chunks++;
             t->loss.damaged_bytes += next - pos;
             loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn",
@@ -372,6 +389,7 @@ static tare_status load_archive(struct trace *t, tare_error *err)
         return error_set(err, TARE_FORMAT, "%s: the file header claims %u bytes, the file has %zu", t->path,
                          h.header_bytes, size);
     t->created_unix_ns = h.created_unix_ns;
+    t->search_left = 64 * (uint64_t)size;
     h.run_id[sizeof h.run_id - 1] = 0;
     for (size_t i = 0; h.run_id[i]; i++)
         t->id[i] = h.run_id[i] >= '0' && h.run_id[i] <= 'Z' ? h.run_id[i] : '?';
@@ -408,11 +426,22 @@ static bool already_ended(struct trace *t, uint64_t uid)
     return at && *at && t->processes.items[*at - 1].ended;
 }
 
+/* A process that was killed, or ran out of disk, while it folded its live file in: the live file has it all. */
+static void forget_trees(struct trace *t, uint64_t uid)
+{
+    const uint64_t *at = map_u64_find(&t->process_index, uid);
+    size_t kept = 0;
+    for (size_t i = 0; at && *at && i < t->trees.n; i++)
+        if (t->trees.items[i].stored.process != *at - 1) t->trees.items[kept++] = t->trees.items[i];
+    if (at && *at) t->trees.n = kept;
+}
+
 static tare_status load_live_view(struct trace *t, const struct file_view *f, tare_error *err)
 {
     const struct live_header *h = (const struct live_header *)(const void *)f->data;
     if (!fold_valid(f->data, f->size) || strncmp(h->run_id, t->id, sizeof h->run_id) != 0) return TARE_OK;
     if (already_ended(t, h->process.uid)) return TARE_OK; /* folded in, but killed before it was removed */
+    forget_trees(t, h->process.uid);
     struct fold *fold = mem_new(1, sizeof *fold);
     if (!fold) return error_set(err, TARE_NOMEM, "out of memory for a live file");
     struct keeping k = {t, err, TARE_OK};
@@ -450,86 +479,7 @@ static tare_status load_live_files(struct trace *t, tare_error *err)
     return s;
 }
 
-/* ---- after everything is read ---- */
-
-static struct trace_weight weight_ns(const struct weight_ticks *w, double tick_ns)
-{
-    return (struct trace_weight){w->p50 / 256.0 * tick_ns, w->p10 / 256.0 * tick_ns,
-                                 w->p90 / 256.0 * tick_ns};
-}
-
-static int by_seq(const void *a, const void *b)
-{
-    const struct events_chunk *x = a, *y = b;
-    return (x->seq > y->seq) - (x->seq < y->seq);
-}
-
-/* Chunks in order; one that was archived just before a kill may also still be in the live file. */
-static void order_chunks(struct loaded_thread *thread)
-{
-    if (thread->chunks.n < 2) return;
-    qsort(thread->chunks.items, thread->chunks.n, sizeof thread->chunks.items[0], by_seq);
-    size_t kept = 1;
-    for (size_t i = 1; i < thread->chunks.n; i++)
-        if (thread->chunks.items[i].seq != thread->chunks.items[kept - 1].seq)
-            thread->chunks.items[kept++] = thread->chunks.items[i];
-    thread->chunks.n = kept;
-}
-
-static void finish_process(struct trace *t, struct loaded_process *p)
-{
-    const struct process_info *i = &p->info;
-    p->pub.pid = i->pid;
-    p->pub.parent_pid = i->parent_pid;
-    p->pub.start_unix_ns = i->begun_unix_ns;
-    p->pub.start_ns = i->begun_raw_ns > t->begun_raw_ns ? i->begun_raw_ns - t->begun_raw_ns : 0;
-    p->pub.end_ns = p->pub.start_ns;
-    if (p->pairs.n) {
-        uint64_t last = p->pairs.items[p->pairs.n - 1].raw_ns;
-        if (last > t->begun_raw_ns + p->pub.end_ns) p->pub.end_ns = last - t->begun_raw_ns;
-    }
-    p->pub.mode = i->mode;
-    p->pub.clock = i->clock;
-    t->has_tree |= (i->mode & TARE_AGGREGATE) && t->trees.n;
-    p->pub.tsc = i->tsc != 0;
-    p->pub.inside = weight_ns(&i->inside, p->pub.tick_ns);
-    p->pub.outside = weight_ns(&i->outside, p->pub.tick_ns);
-    p->pub.skipped = weight_ns(&i->skipped, p->pub.tick_ns);
-    const uint64_t *parent = i->parent_uid ? map_u64_find(&t->process_index, i->parent_uid) : NULL;
-    p->parent = parent && *parent ? (int64_t)*parent - 1 : -1;
-    if (p->ended) return;
-    t->loss.missing_live++;
-    loss_note(
-        t,
-        "process %u did not close the trace and its live file is gone: its last events and its tree are lost",
-        i->pid);
-}
-
-/* A killed process did not say when it ended: its last event does. */
-static void finish_thread(struct trace *t, struct loaded_thread *thread)
-{
-    order_chunks(thread);
-    if (!thread->chunks.n) return;
-    const struct events_chunk *last = vec_last(&thread->chunks);
-    struct loaded_process *p = &t->processes.items[thread->pub.process];
-    size_t hint = 0;
-    uint64_t end = timeline_ns(t, p, last->last_ticks, &hint);
-    if (end > p->pub.end_ns) p->pub.end_ns = end;
-    t->loss.unclosed_scopes += last->depth_after;
-}
-
-static tare_status finish(struct trace *t, tare_error *err)
-{
-    if (!t->processes.n || !t->processes.items[0].described) {
-        if (t->loss.first[0])
-            return error_set(err, TARE_FORMAT, "%s: nothing in it could be read: %s", t->path, t->loss.first);
-        return error_set(err, TARE_FORMAT, "%s: an empty trace: nothing was recorded", t->path);
-    }
-    timeline_prepare(t);
-    for (size_t i = 0; i < t->processes.n; i++) finish_process(t, &t->processes.items[i]);
-    for (size_t i = 0; i < t->threads.n; i++) finish_thread(t, &t->threads.items[i]);
-    return TARE_OK;
-}
+/* ---- opening and closing ---- */
 
 bool loaded_site(const struct trace *t, uint32_t process, uint64_t own, uint32_t *out)
 {
@@ -556,7 +506,7 @@ tare_status trace_open(struct trace **out, const char *path, tare_error *err)
     if (!t->path) s = error_set(err, TARE_NOMEM, "out of memory");
     if (s == TARE_OK) s = load_archive(t, err);
     if (s == TARE_OK) s = load_live_files(t, err);
-    if (s == TARE_OK) s = finish(t, err);
+    if (s == TARE_OK) s = trace_finish(t, err);
     if (s == TARE_OK)
         *out = t;
     else
@@ -580,6 +530,7 @@ void trace_close(struct trace *t)
     map_u64_release(&t->site_numbers);
     map_u64_release(&t->process_index);
     map_u64_release(&t->thread_index);
+    map_u64_release(&t->slot_index);
     file_unmap(&t->archive);
     mem_free(t->path);
     mem_free(t);

@@ -25,7 +25,17 @@ struct events_head {
 
 struct events_chunk {
     struct stored stored;
-    uint64_t seq, depth_after, last_ticks;
+    uint64_t seq, depth_after, last_ticks, n_events;
+};
+
+struct tree_chunk {
+    struct stored stored;
+    uint64_t slot, number; /* of its first node */
+};
+
+/* What a record could not hold. Told again, as by a live file after its archive, it is not counted again. */
+struct told_loss {
+    uint64_t lost, abandoned, foreign, damaged;
 };
 
 /* Any other chunk, as it came: what a repacked copy starts with. */
@@ -43,6 +53,7 @@ struct loaded_process {
     bool ended;     /* its END was seen */
     VEC(struct clock_pair) pairs;
     int64_t parent; /* index, -1: none */
+    struct told_loss told;
 };
 
 struct loaded_thread {
@@ -50,7 +61,7 @@ struct loaded_thread {
     uint32_t index, slot;  /* as the process numbers them */
     uint32_t slot_threads; /* threads that used the slot; 0: told by a later one */
     VEC(struct events_chunk) chunks;
-    bool counted; /* its unclosed scopes are in `loss` */
+    struct told_loss told;
 };
 
 struct trace {
@@ -61,16 +72,18 @@ struct trace {
     VEC(struct loaded_process) processes;
     VEC(struct loaded_thread) threads;
     VEC(struct trace_site) sites;
-    VEC(struct stored) trees;
+    VEC(struct tree_chunk) trees;
     VEC(struct meta_chunk) meta;
     uint64_t created_unix_ns;
     struct map_str site_index;   /* kind, line, name, file -> index + 1 */
     struct map_u64 site_numbers; /* process << 32 | its own number -> index + 1 */
     struct map_u64 process_index, thread_index;
+    struct map_u64 slot_index; /* process << 32 | slot -> its latest thread + 1 */
     struct trace_loss loss;
     uint64_t begun_raw_ns; /* time 0 */
     bool has_events, has_tree;
-    uint64_t let_go; /* archive bytes up to here need not stay in memory */
+    uint64_t search_left; /* bytes that may still be checked in vain while looking for the next chunk */
+    uint64_t let_go;      /* archive bytes up to here need not stay in memory */
 };
 
 /* The payload of a chunk, decompressed into *scratch where needed. False: it cannot be decoded. */
@@ -83,6 +96,9 @@ bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *ou
 
 /* A process's own site number -> index of the trace. False: unknown. */
 bool loaded_site(const struct trace *t, uint32_t process, uint64_t own, uint32_t *out);
+
+/* finish.c: puts what was read in order, and judges whether it is a trace at all. */
+tare_status trace_finish(struct trace *t, tare_error *err);
 
 void loss_note(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

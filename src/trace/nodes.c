@@ -62,14 +62,9 @@ static void read_node(struct trace_node *n, uint64_t *own_site, struct dec *d)
 /* The thread that last used this slot, and how many did. */
 static void find_thread(const struct trace *t, struct trace_node *n)
 {
-    n->thread = -1;
-    n->threads = 1;
-    for (size_t i = 0; i < t->threads.n; i++) {
-        const struct loaded_thread *th = &t->threads.items[i];
-        if (th->pub.process != n->process || th->slot != n->slot) continue;
-        n->thread = (int64_t)i;
-        if (th->slot_threads > n->threads) n->threads = th->slot_threads;
-    }
+    const uint64_t *at = map_u64_find(&t->slot_index, (uint64_t)n->process << 32 | n->slot);
+    n->thread = at ? (int64_t)*at - 1 : -1;
+    n->threads = at && t->threads.items[*at - 1].slot_threads ? t->threads.items[*at - 1].slot_threads : 1;
 }
 
 struct walk {
@@ -111,7 +106,7 @@ tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_erro
     struct walk w = {.t = t, .n = mem_new(1, sizeof *w.n), .fn = fn, .ctx = ctx};
     if (!w.n) return error_set(err, TARE_NOMEM, "out of memory");
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++) s = tree_chunk(&w, &t->trees.items[i]);
+    for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++) s = tree_chunk(&w, &t->trees.items[i].stored);
     mem_free(w.scratch.bytes);
     mem_free(w.n);
     return s;

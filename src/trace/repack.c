@@ -71,7 +71,8 @@ static tare_status write_chunks(struct repack *r)
     for (size_t i = 0; i < t->meta.n && s == TARE_OK; i++)
         s = write_chunk(r, t->meta.items[i].type, t->meta.items[i].uid, &t->meta.items[i].stored);
     for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++)
-        s = write_chunk(r, CHUNK_TREE, t->processes.items[t->trees.items[i].process].uid, &t->trees.items[i]);
+        s = write_chunk(r, CHUNK_TREE, t->processes.items[t->trees.items[i].stored.process].uid,
+                        &t->trees.items[i].stored);
     for (size_t i = 0; i < t->threads.n && s == TARE_OK; i++)
         for (size_t k = 0; k < t->threads.items[i].chunks.n && s == TARE_OK; k++) {
             const struct stored *stored = &t->threads.items[i].chunks.items[k].stored;

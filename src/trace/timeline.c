@@ -13,12 +13,13 @@ static int by_ticks(const void *a, const void *b)
 /* Drop pairs that go backwards on either clock: a migrated machine, or damage. */
 static void clean_pairs(struct loaded_process *p)
 {
-    if (p->pairs.n < 2) return;
-    qsort(p->pairs.items, p->pairs.n, sizeof p->pairs.items[0], by_ticks);
-    size_t kept = 1;
-    for (size_t i = 1; i < p->pairs.n; i++) {
-        const struct clock_pair *last = &p->pairs.items[kept - 1], *next = &p->pairs.items[i];
-        if (next->ticks > last->ticks && next->raw_ns > last->raw_ns) p->pairs.items[kept++] = *next;
+    size_t kept = 0;
+    if (p->pairs.n > 1) qsort(p->pairs.items, p->pairs.n, sizeof p->pairs.items[0], by_ticks);
+    for (size_t i = 0; i < p->pairs.n; i++) {
+        const struct clock_pair *last = kept ? &p->pairs.items[kept - 1] : NULL, *next = &p->pairs.items[i];
+        if (next->ticks > INT64_MAX || next->raw_ns > INT64_MAX) continue; /* no clock runs that long */
+        if (!last || (next->ticks > last->ticks && next->raw_ns > last->raw_ns))
+            p->pairs.items[kept++] = *next;
     }
     p->pairs.n = kept;
 }
@@ -43,11 +44,16 @@ void timeline_prepare(struct trace *t)
     for (size_t i = 0; i < t->processes.n; i++) {
         struct loaded_process *p = &t->processes.items[i];
         clean_pairs(p);
+        if (!p->described && p->pairs.n) { /* its description is damaged: the pairs tell as much */
+            p->info.tsc = p->pairs.items[0].ticks != p->pairs.items[0].raw_ns;
+            p->info.begun_raw_ns = p->pairs.items[0].raw_ns;
+        }
         p->pub.tick_ns = sane_tick(timeline_tick_ns(p));
         if (p->pub.tick_ns > 0 && p->info.tsc) any = p->pub.tick_ns;
-        if (p->described && p->info.begun_raw_ns < t->begun_raw_ns) t->begun_raw_ns = p->info.begun_raw_ns;
+        if ((p->described || p->pairs.n) && p->info.begun_raw_ns < t->begun_raw_ns)
+            t->begun_raw_ns = p->info.begun_raw_ns;
     }
-    if (t->begun_raw_ns == UINT64_MAX) t->begun_raw_ns = 0;
+    if (t->begun_raw_ns > INT64_MAX) t->begun_raw_ns = 0;
     for (size_t i = 0; i < t->processes.n; i++) {
         struct trace_process *p = &t->processes.items[i].pub;
         if (p->tick_ns > 0) continue;
@@ -63,6 +69,7 @@ uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint
 {
     const struct clock_pair *v = p->pairs.items;
     size_t n = p->pairs.n, i = *hint;
+    if (!p->info.tsc) return ticks > t->begun_raw_ns ? ticks - t->begun_raw_ns : 0;
     if (!n) return 0;
     if (i >= n) i = n - 1;
     while (i > 0 && v[i].ticks > ticks) i--;
@@ -71,6 +78,8 @@ uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint
     double tick = p->pub.tick_ns;
     if (i + 1 < n && p->info.tsc)
         tick = (double)(v[i + 1].raw_ns - v[i].raw_ns) / (double)(v[i + 1].ticks - v[i].ticks);
-    double ns = (double)v[i].raw_ns - (double)t->begun_raw_ns + ((double)ticks - (double)v[i].ticks) * tick;
+    /* Whole numbers first: after months of uptime a double holds neither clock to the nanosecond. */
+    double since = (double)(int64_t)(v[i].raw_ns - t->begun_raw_ns);
+    double ns = since + (double)(int64_t)(ticks - v[i].ticks) * tick;
     return ns > 0 ? ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18 : 0;
 }
