@@ -48,7 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t head = size < HEAD ? size : HEAD, rest = size - head;
     uint8_t *live = calloc(1, LIVE_HEADER_BYTES + rest);
     static struct out out;
-    if (!out.bytes) out.bytes = mmap(NULL, OUT_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!out.bytes)
+        out.bytes =
+            mmap(NULL, OUT_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     must(live != NULL && out.bytes != MAP_FAILED);
     memcpy(live, data, head);
     memcpy(live + LIVE_HEADER_BYTES, data + head, rest);

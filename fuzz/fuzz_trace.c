@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void mend(uint8_t *data, size_t size)
 {
     struct chunk_header h;
-    for (size_t pos = sizeof(struct archive_header); pos < size && size - pos >= sizeof h; pos += sizeof h + h.stored_bytes) {
+    for (size_t pos = sizeof(struct archive_header); pos < size && size - pos >= sizeof h;
+         pos += sizeof h + h.stored_bytes) {
         memcpy(&h, data + pos, sizeof h);
         h.magic = CHUNK_MAGIC;
         if (h.stored_bytes > size - pos - sizeof h) h.stored_bytes = (uint32_t)(size - pos - sizeof h);

@@ -130,13 +130,21 @@ static void lies(struct made *m)
 {
     static uint8_t zeros[1 << 20];
     const uint64_t big = UINT64_MAX >> 1;
-    one_payload(m, "huge-count", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, 0, 0, big, 1, 9, 2, 1, 2, 0x80}, 12);
+    one_payload(m, "huge-count", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, 0, 0, big, 1, 9, 2, 1, 2, 0x80},
+                12);
     one_payload(m, "huge-sites", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, 0, 0, 3, 1, 9, big, 1, 2}, 11);
-    one_payload(m, "huge-depth", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, big, 9, 3, 1, 9, 1, 1, 0x80, 0x80}, 12);
-    one_payload(m, "time-wraps", CHUNK_EVENTS, (const uint64_t[]){0, 1, 16, 0, 0, 3, UINT64_MAX >> 18, 9, 1, 1, 0x60, UINT64_MAX, 0xc0, UINT64_MAX}, 14);
+    one_payload(m, "huge-depth", CHUNK_EVENTS, (const uint64_t[]){0, 1, 0, big, 9, 3, 1, 9, 1, 1, 0x80, 0x80},
+                12);
+    one_payload(
+        m, "time-wraps", CHUNK_EVENTS,
+        (const uint64_t[]){0, 1, 16, 0, 0, 3, UINT64_MAX >> 18, 9, 1, 1, 0x60, UINT64_MAX, 0xc0, UINT64_MAX},
+        14);
     one_payload(m, "huge-name", CHUNK_SITES, (const uint64_t[]){9, 1, 0, big}, 4);
-    one_payload(m, "tree-cycle", CHUNK_TREE, (const uint64_t[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0}, 20);
-    one_payload(m, "tree-buckets", CHUNK_TREE, (const uint64_t[]){0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 767, big, 768, big, 0, 0}, 21);
+    one_payload(m, "tree-cycle", CHUNK_TREE,
+                (const uint64_t[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0}, 20);
+    one_payload(m, "tree-buckets", CHUNK_TREE,
+                (const uint64_t[]){0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 767, big, 768, big, 0, 0},
+                21);
     one_payload(m, "tree-number", CHUNK_TREE, (const uint64_t[]){0, UINT32_MAX, 5, 1, 0, 1}, 6);
     one_payload(m, "many-pairs", CHUNK_CLOCK, (const uint64_t[]){big, 1, 2}, 3);
     one_payload(m, "unknown-type", 99, (const uint64_t[]){1, 2, 3}, 3);
@@ -147,7 +155,8 @@ static void lies(struct made *m)
     rest(m);
     save_trace(m, "giant-plain");
     basics(m);
-    struct chunk_header h = {.magic = CHUNK_MAGIC, .type = CHUNK_SITES, .stored_bytes = 64, .plain_bytes = 64};
+    struct chunk_header h = {
+        .magic = CHUNK_MAGIC, .type = CHUNK_SITES, .stored_bytes = 64, .plain_bytes = 64};
     for (int i = 0; i < 40; i++) made_add(m, &h, sizeof h);
     rest(m);
     save_trace(m, "only-headers");

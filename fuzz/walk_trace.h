@@ -59,8 +59,10 @@ static void walk_tree(struct trace *t)
     if (calltree_build(&tree, t, -1, &err) != TARE_OK) return;
     for (uint32_t i = 1; i < tree.n_nodes; i++) {
         const struct call_node *c = &tree.nodes[i];
-        must(c->parent < i && c->child < tree.n_nodes && c->next < tree.n_nodes && trace_site(t, c->site) != NULL);
-        must(isnan(c->total_ns.value) || (c->total_ns.lo <= c->total_ns.value && c->total_ns.value <= c->total_ns.hi));
+        must(c->parent < i && c->child < tree.n_nodes && c->next < tree.n_nodes &&
+             trace_site(t, c->site) != NULL);
+        must(isnan(c->total_ns.value) ||
+             (c->total_ns.lo <= c->total_ns.value && c->total_ns.value <= c->total_ns.hi));
     }
     calltree_release(&tree);
 }
@@ -69,11 +71,14 @@ static void walk_parts(struct walker *w)
 {
     struct trace *t = w->t;
     tare_error err = TARE_ERROR_INIT;
-    for (uint32_t i = 0; i < trace_n_sites(t); i++) must(strlen(trace_site(t, i)->name) + strlen(trace_site(t, i)->file) < 1 << 20);
-    for (uint32_t i = 0; i < trace_n_processes(t); i++) must(trace_process(t, i)->command != NULL && trace_process(t, i)->tick_ns > 0);
+    for (uint32_t i = 0; i < trace_n_sites(t); i++)
+        must(strlen(trace_site(t, i)->name) + strlen(trace_site(t, i)->file) < 1 << 20);
+    for (uint32_t i = 0; i < trace_n_processes(t); i++)
+        must(trace_process(t, i)->command != NULL && trace_process(t, i)->tick_ns > 0);
     for (w->thread = 0; w->thread < trace_n_threads(t); w->thread++) {
         w->last_ns = w->depth = 0;
-        must(trace_thread(t, w->thread)->process < trace_n_processes(t) && trace_thread(t, w->thread)->name != NULL);
+        must(trace_thread(t, w->thread)->process < trace_n_processes(t) &&
+             trace_thread(t, w->thread)->name != NULL);
         tare_status s = trace_events(t, w->thread, walk_event, w, &err);
         must(s == TARE_OK && w->depth == 0);
     }
