@@ -5,6 +5,7 @@
  *
  * Signal handlers may begin and end scopes anywhere. Event slots are reserved by one instruction; a node is
  * only ever updated by the scope that is at it, because t->node moves back after the update. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -85,31 +86,40 @@ static __attribute__((noinline)) void unwind(struct thread *t, uint32_t depth)
     unwind_at(t, depth, ticks_begin(t));
 }
 
+/* A signal handler on a stack of its own: where that lies says nothing about the frames below it. */
+static bool on_signal_stack(void)
+{
+    stack_t now;
+    return sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_ONSTACK);
+}
+
 /* How deep the live frames go, seen from a begin at `sp`. Another stack far away tells nothing. */
 static uint32_t live_depth(const struct thread *t, const char *sp)
 {
     uint32_t d = t->depth;
+    if (on_signal_stack()) return d;
     while (d > 0 && sp > t->stack[d].sp && (uintptr_t)sp - (uintptr_t)t->stack[d].sp < (16u << 20)) d--;
     return d;
 }
 
 static __attribute__((noinline)) struct thread *begin_slow(struct thread *t, const char *sp)
 {
-    if (t->skipping) {
-        if (likely(sp <= t->stack[t->weighed].sp)) {
-            t->skipped++;
-            return NULL;
-        }
-        unwind(t, live_depth(t, sp)); /* the weighed call is gone */
-        if (t->run) return t;
+    if (!t->epoch) return thread_get(); /* new here: the thread, the process or the session */
+    if (!t->skipping) {                 /* a signal handler that landed where weighing is switched */
+        thread_lost(t, 1);
+        return NULL;
     }
-    return thread_get();
+    if (unlikely(sp > t->stack[t->weighed].sp))
+        unwind(t, live_depth(t, sp)); /* perhaps the weighed call is gone */
+    if (t->run) return t;
+    t->skipped++;
+    return NULL;
 }
 
 static __attribute__((noinline)) struct node *find_slow(struct thread *t, tare_site *site,
                                                         struct path_cache *c)
 {
-    if (t->busy) {
+    if (t->busy || !t->node) { /* no node: a signal handler between two stores of tare_begin */
         thread_lost(t, 1);
         return NULL;
     }
@@ -131,11 +141,23 @@ static inline struct node *find(struct thread *t, tare_site *site)
     return find_slow(t, site, c);
 }
 
-/* The site's index in this session's table, or 0. */
-static inline uint32_t log_site(const struct thread *t, tare_site *site)
+static __attribute__((noinline)) uint32_t log_site_slow(struct thread *t, tare_site *site)
+{
+    uint64_t id = 0;
+    if (!t->busy) { /* a signal handler must not wait for the lock that the code below it holds */
+        t->busy = 1;
+        id = site_id(site);
+        t->busy = 0;
+    }
+    if (!id) thread_lost(t, 1);
+    return (uint32_t)id;
+}
+
+/* The site's index in this session's table, or 0 (counted as lost). */
+static inline uint32_t log_site(struct thread *t, tare_site *site)
 {
     uint64_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
-    if (unlikely((uint32_t)(id >> 32) != t->session)) id = site_id(site);
+    if (unlikely((uint32_t)(id >> 32) != t->session)) return log_site_slow(t, site);
     return (uint32_t)id;
 }
 
@@ -187,6 +209,7 @@ void tare_begin(tare_scope *scope, tare_site *site)
 static __attribute__((noinline)) bool end_slow(struct thread *t, const struct scope *s, uint64_t now)
 {
     uint32_t depth = (uint32_t)s->tag;
+    if (!s->tag) return false; /* never recorded: left out, lost, or ended before */
     if (s->tag >> 32 != t->epoch || !t->epoch || depth > t->depth) {
         if (t->head) t->head->foreign++;
         return false;
@@ -288,7 +311,7 @@ void tare_end(tare_scope *scope)
 static inline struct thread *recording_thread(void)
 {
     struct thread *t = self_thread;
-    return likely(t->run || t->skipping) ? t : thread_get();
+    return likely(t->epoch != 0) ? t : thread_get();
 }
 
 void tare_site_count(tare_site *site, int64_t value)

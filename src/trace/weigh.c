@@ -41,18 +41,23 @@ bool weigh_wanted(struct thread *t, const struct node *n)
            n->total / n->count < LONG_TICKS && has_scopes(t, n);
 }
 
+/* Neither `run` nor `skipping`: a signal handler that lands there counts its scopes as lost. */
 void weigh_begin(struct thread *t)
 {
-    t->run = 0;
-    t->skipping = 1;
     t->weighed = t->depth;
     t->skipped = 0;
+    t->run = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    t->skipping = 1;
 }
 
+/* The session may end meanwhile in another thread, which clears `epoch`, then `run`: ours is undone then. */
 void weigh_cancel(struct thread *t)
 {
     t->skipping = 0;
-    t->run = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->run, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&t->epoch, __ATOMIC_SEQ_CST)) __atomic_store_n(&t->run, 0, __ATOMIC_RELAXED);
 }
 
 void weigh_end(struct thread *t, struct node *n, uint64_t ticks)
