@@ -143,9 +143,41 @@ static const char *environment(const struct opt_request *req, const struct opt *
     return is_taken(origin) ? NULL : getenv(origin);
 }
 
-/* The sources of settings below the command line, weakest first. The project's tare.yaml, when it comes, is
- * one more function before `environment`. */
-static opt_layer_fn *const layers[] = {environment, NULL};
+/* The command's section of the project's tare.yaml. */
+static const char *project_file(const struct opt_request *req, const struct opt *row, char *origin,
+                                size_t size)
+{
+    const struct cli *cli = req->layer_ctx;
+    const struct setting *s = settings_get(&cli->settings, req->command, row->name);
+    if (!s) return NULL;
+    snprintf(origin, size, "%s:%u: %s", cli->settings.path, s->line, s->name);
+    return s->value;
+}
+
+/* The sources of settings below the command line, weakest first. */
+static opt_layer_fn *const layers[] = {project_file, environment, NULL};
+
+/* Names in tare.yaml that no command or option has: better said than silently without effect. */
+static tare_status check_settings(struct cli *cli, const struct opt_request *req)
+{
+    for (size_t i = 0; i < cli->settings.items.n; i++) {
+        const struct setting *s = &cli->settings.items.items[i];
+        if (!command_find(s->section))
+            return error_set(&cli->error, TARE_INVALID, "%s:%u: tare has no command '%s'", cli->settings.path,
+                             s->line, s->section);
+        if (strcmp(s->section, req->command) == 0 && !opt_find(req, s->name, strlen(s->name)))
+            return error_set(&cli->error, TARE_INVALID, "%s:%u: tare %s has no option '%s'",
+                             cli->settings.path, s->line, s->section, s->name);
+    }
+    return TARE_OK;
+}
+
+static tare_status load_settings(struct cli *cli, const struct opt_request *req)
+{
+    if (!cli->command || (cli->command->flags & CMD_PLUMBING)) return TARE_OK;
+    tare_status s = cli->settings.path ? TARE_OK : settings_find(&cli->settings, &cli->error);
+    return s == TARE_OK ? check_settings(cli, req) : s;
+}
 
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv)
@@ -163,6 +195,7 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
         opt_complete(cli->complete, &req, *argc - 1, *argv + 1);
         return CLI_DONE;
     }
+    if (load_settings(cli, &req) < 0) return cli_fail(cli);
     if (opt_read(&req, argc, argv, &help, &cli->error) < 0)
         return cli->error.status == TARE_NOMEM ? cli_fail(cli) : cli_usage_error(cli, "%s", cli->error.text);
     cli->paged = help || (cli->command && (cli->command->flags & CMD_PAGER));
@@ -186,6 +219,7 @@ static bool reader_left(int fd)
 
 int cli_finish(struct cli *cli, int rc)
 {
+    settings_release(&cli->settings);
     if (rc == CLI_DONE) rc = CLI_GOOD;
     bool paged = cli->pager.pid != 0;
     bool lost = ferror(cli->out);

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "cli/opt.h"
+#include "cli/settings.h"
 #include "cli/term.h"
 #include "core/error.h"
 
@@ -47,13 +48,14 @@ struct cli {
     bool answered;   /* something was written to `out` */
     int write_errno; /* why writing the answer failed first; 0 */
     struct pager pager;
-    struct buf *complete; /* not NULL: cli_options() answers a completion here instead of parsing */
+    struct settings settings; /* the project's tare.yaml; empty: none */
+    struct buf *complete;     /* not NULL: cli_options() answers a completion here instead of parsing */
 };
 
 /* Set up for the standard streams. `cli` needs no release but cli_finish(). */
 void cli_init(struct cli *cli);
 
-/* Parse the command line into the rows (flag > environment > default), print help, answer completion.
+/* Parse the command line into the rows (flag > environment > tare.yaml > default), print help, answer completion.
  * 0: go on, argc/argv are the arguments that are not options. Anything else: return it at once. */
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv);
