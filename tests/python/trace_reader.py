@@ -317,10 +317,12 @@ class Trace:
         raise ValueError("no clock")
 
     def time_ns(self, p, ticks):
+        if not p.info["tsc"]:
+            return max(0, ticks - self.time0)
         pairs = self.clean_pairs(p)
         i = max([k for k, pair in enumerate(pairs) if pair[0] <= ticks], default=0)
         slope = self.tick_ns(p)
-        if i + 1 < len(pairs) and p.info["tsc"]:
+        if i + 1 < len(pairs):
             slope = (pairs[i + 1][1] - pairs[i][1]) / (pairs[i + 1][0] - pairs[i][0])
         return max(0, pairs[i][1] - self.time0 + (ticks - pairs[i][0]) * slope)
 
