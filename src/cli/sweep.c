@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * sweep.c - see sweep.h. */
+#include "cli/sweep.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+enum { CASES_MAX = 4096, VALUES_MAX = 256 };
+
+/* ---- reading lists ---- */
+
+static tare_status one_int(const char *text, size_t n, int64_t *out, tare_error *err)
+{
+    char digits[24], *end;
+    if (n == 0) return error_set(err, TARE_INVALID, "expected numbers separated by commas: 1,8,32");
+    if (n >= sizeof digits) return error_set(err, TARE_INVALID, "'%.*s' is too large", (int)n, text);
+    memcpy(digits, text, n);
+    digits[n] = 0;
+    errno = 0;
+    long long v = strtoll(digits, &end, 10);
+    if (*end || errno || digits[0] == '+' || digits[0] == ' ')
+        return error_set(err, TARE_INVALID, "'%s' is not a whole number", digits);
+    if (v < 1) return error_set(err, TARE_INVALID, "%lld: at least 1", v);
+    *out = v;
+    return TARE_OK;
+}
+
+tare_status sweep_parse_ints(void *ints, const char *text, tare_error *err)
+{
+    struct sweep_ints *out = ints;
+    vec_clear(&out->values); /* a later option replaces an earlier one */
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, ",");
+        int64_t v = 0;
+        tare_status s = one_int(p, n, &v, err);
+        if (s != TARE_OK) return s;
+        for (size_t i = 0; i < out->values.n; i++)
+            if (out->values.items[i] == v)
+                return error_set(err, TARE_INVALID, "%" PRId64 " is named twice", v);
+        if (out->values.n == VALUES_MAX)
+            return error_set(err, TARE_INVALID, "more than %d values", VALUES_MAX);
+        if ((s = vec_push(&out->values, v, err)) != TARE_OK) return s;
+        p += n;
+        if (!*p) return TARE_OK;
+    }
+}
+
+tare_status sweep_parse_dim(void *sweep, const char *text, tare_error *err)
+{
+    struct sweep *s = sweep;
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text) return error_set(err, TARE_INVALID, "expected NAME=VALUE, as in batch_size=8");
+    struct sweep_dim d = {.name = mem_strndup(text, (size_t)(eq - text))};
+    if (!d.name) return error_set(err, TARE_NOMEM, "out of memory");
+    tare_status status = sweep_parse_ints(&d.values, eq + 1, err);
+    for (size_t i = 0; i < s->dims.n && status == TARE_OK; i++)
+        if (strcmp(s->dims.items[i].name, d.name) == 0)
+            status = error_set(err, TARE_INVALID, "%s is named twice", d.name);
+    if (status == TARE_OK) status = vec_push(&s->dims, d, err);
+    if (status == TARE_OK) return TARE_OK;
+    vec_release(&d.values.values);
+    mem_free(d.name);
+    return status;
+}
+
+static void release_words(struct sweep *s)
+{
+    for (size_t i = 0; i < s->providers.n; i++) mem_free(s->providers.items[i]);
+    vec_clear(&s->providers);
+}
+
+tare_status sweep_parse_providers(void *sweep, const char *text, tare_error *err)
+{
+    struct sweep *s = sweep;
+    release_words(s);
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, ",");
+        if (n == 0) return error_set(err, TARE_INVALID, "expected names separated by commas: cpu,cuda");
+        char *word = mem_strndup(p, n);
+        tare_status status =
+            word ? vec_push(&s->providers, word, err) : error_set(err, TARE_NOMEM, "out of memory");
+        if (status != TARE_OK) {
+            mem_free(word);
+            return status;
+        }
+        p += n;
+        if (!*p) return TARE_OK;
+    }
+}
+
+/* ---- combining ---- */
+
+/* Position in every axis; an axis that was not asked for has one value, "not set". */
+struct odometer {
+    size_t at[5], size[5]; /* subject, provider, threads, seq, batch; dims count in dim_at */
+    VEC(size_t) dim_at;
+};
+enum { SUBJECT, PROVIDER, THREADS, SEQ, BATCH };
+
+static size_t at_least_one(size_t n)
+{
+    return n ? n : 1;
+}
+
+static int64_t value_at(const struct sweep_ints *v, size_t i)
+{
+    return v->values.n ? v->values.items[i] : 0;
+}
+
+static void add_part(struct buf *name, const char *key, const char *value)
+{
+    buf_printf(name, "%s%s=%s", name->len ? "," : "", key, value);
+}
+
+static void add_number(struct buf *name, const char *key, int64_t value)
+{
+    if (value) buf_printf(name, "%s%s=%" PRId64, name->len ? "," : "", key, value);
+}
+
+static tare_status name_case(struct sweep *s, struct bench_case *c, const struct sweep_subject *subject,
+                             tare_error *err)
+{
+    struct buf name = BUF_INIT;
+    add_number(&name, "batch", c->params.batch);
+    add_number(&name, "seq", c->params.seq);
+    for (size_t i = 0; i < c->params.n_dims; i++)
+        add_number(&name, c->params.dims[i].name, c->params.dims[i].value);
+    add_number(&name, "threads", c->params.threads);
+    if (s->providers.n) add_part(&name, "provider", c->params.provider);
+    if (subject->variant) add_part(&name, "variant", subject->variant);
+    if (subject->runtime) add_part(&name, "runtime", subject->runtime);
+    if (!name.len) buf_add_str(&name, "default");
+    char *text = buf_take(&name);
+    if (!text) return error_set(err, TARE_NOMEM, "out of memory");
+    c->name = text;
+    tare_status status = vec_push(&s->names, text, err);
+    if (status != TARE_OK) mem_free(text);
+    return status;
+}
+
+static tare_status case_dims(struct sweep *s, const struct odometer *o, struct case_params *p,
+                             tare_error *err)
+{
+    if (!s->dims.n) return TARE_OK;
+    struct dim_value *v = mem_new(s->dims.n, sizeof *v);
+    if (!v) return error_set(err, TARE_NOMEM, "out of memory");
+    tare_status status = vec_push(&s->dim_values, v, err);
+    if (status != TARE_OK) {
+        mem_free(v);
+        return status;
+    }
+    for (size_t i = 0; i < s->dims.n; i++)
+        v[i] = (struct dim_value){s->dims.items[i].name,
+                                  s->dims.items[i].values.values.items[o->dim_at.items[i]]};
+    p->dims = v;
+    p->n_dims = s->dims.n;
+    return TARE_OK;
+}
+
+static tare_status add_case(struct sweep *s, const struct odometer *o, tare_error *err)
+{
+    if (s->cases.n == CASES_MAX) return error_set(err, TARE_INVALID, "more than %d cases", CASES_MAX);
+    const struct sweep_subject *subject = &s->subjects.items[o->at[SUBJECT]];
+    struct bench_case c = {.subject = subject->subject};
+    c.params.provider = s->providers.n ? s->providers.items[o->at[PROVIDER]] : NULL;
+    c.params.variant = subject->variant;
+    c.params.threads = value_at(&s->threads, o->at[THREADS]);
+    c.params.seq = value_at(&s->seq, o->at[SEQ]);
+    c.params.batch = value_at(&s->batch, o->at[BATCH]);
+    c.params.workers = s->workers;
+    c.params.seed = s->seed;
+    tare_status status = case_dims(s, o, &c.params, err);
+    if (status == TARE_OK) status = name_case(s, &c, subject, err);
+    return status == TARE_OK ? vec_push(&s->cases, c, err) : status;
+}
+
+/* The next combination, batch turning fastest. False: all were seen. */
+static bool turn(const struct sweep *s, struct odometer *o)
+{
+    for (int axis = BATCH; axis >= SEQ; axis--) {
+        if (++o->at[axis] < o->size[axis]) return true;
+        o->at[axis] = 0;
+    }
+    for (size_t i = s->dims.n; i-- > 0;) {
+        if (++o->dim_at.items[i] < s->dims.items[i].values.values.n) return true;
+        o->dim_at.items[i] = 0;
+    }
+    for (int axis = THREADS; axis >= SUBJECT; axis--) {
+        if (++o->at[axis] < o->size[axis]) return true;
+        o->at[axis] = 0;
+    }
+    return false;
+}
+
+tare_status sweep_build(struct sweep *s, tare_error *err)
+{
+    struct odometer o = {.size = {s->subjects.n, at_least_one(s->providers.n),
+                                  at_least_one(s->threads.values.n), at_least_one(s->seq.values.n),
+                                  at_least_one(s->batch.values.n)}};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < s->dims.n && status == TARE_OK; i++) status = vec_push(&o.dim_at, (size_t)0, err);
+    do {
+        if (status == TARE_OK) status = add_case(s, &o, err);
+    } while (status == TARE_OK && turn(s, &o));
+    for (size_t i = 0; i < s->cases.n; i++) s->cases.items[i].params.many = s->cases.n > 1;
+    vec_release(&o.dim_at);
+    return status;
+}
+
+void sweep_release(struct sweep *s)
+{
+    for (size_t i = 0; i < s->dims.n; i++) {
+        mem_free(s->dims.items[i].name);
+        vec_release(&s->dims.items[i].values.values);
+    }
+    for (size_t i = 0; i < s->names.n; i++) mem_free(s->names.items[i]);
+    for (size_t i = 0; i < s->dim_values.n; i++) mem_free(s->dim_values.items[i]);
+    release_words(s);
+    vec_release(&s->batch.values);
+    vec_release(&s->seq.values);
+    vec_release(&s->threads.values);
+    vec_release(&s->dims);
+    vec_release(&s->providers);
+    vec_release(&s->subjects);
+    vec_release(&s->cases);
+    vec_release(&s->names);
+    vec_release(&s->dim_values);
+    *s = (struct sweep)SWEEP_INIT;
+}

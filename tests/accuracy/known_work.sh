@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Known work must be measured within a stated error, whatever mode and clock it is recorded with.
+set -eu
+cd "$TMPDIR"
+"$CC" -std=gnu11 -O2 -D_GNU_SOURCE -I"$TARE_SRC/include" "$TARE_SRC/tests/accuracy/known_work.c" "$TARE_BUILD/libtare.a" -pthread -o known_work
+run() { # NAME [VAR=VALUE...]
+    local name=$1
+    shift
+    env "$@" TARE_TRACE="$name.tare" ./known_work >"$name.txt"
+    "$TARE" report --json "$name.tare" >"$name.json"
+    "$TARE_PYTHON" "$TARE_SRC/tests/accuracy/check_known.py" "$name.json" "$name.txt" "$name"
+}
+run default TARE_MODE=both
+run aggregate TARE_MODE=aggregate
+run events TARE_MODE=events
+run fast-clock TARE_CLOCK=fast
+run fallback-clock TARE_CLOCK_FALLBACK=1
+run unweighed TARE_WEIGH=off
