@@ -11,11 +11,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/crc.h"
 #include "trace/fold.h"
 #include "trace/recorder.h"
+
+enum { LOCK_TRIES_MS = 2000 };
 
 /* ---- appending ---- */
 
@@ -26,11 +29,34 @@ static bool still_ours(void)
            st.st_ino == session.archive_ino;
 }
 
-static bool lock(int how)
+/* Others hold it for the time of a write. One that was stopped in there must not stop us too. */
+static bool lock(int fd)
 {
-    while (flock(session.archive_fd, how) < 0)
-        if (errno != EINTR) return false;
-    return true;
+    for (int tries = 0; tries < LOCK_TRIES_MS; tries++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+        if (errno != EWOULDBLOCK && errno != EINTR) return false;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return false;
+}
+
+/* The path may name another file by now: ours is known by its number. */
+static bool reopen(void)
+{
+    int fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) fd = process_fd(fd);
+    if (fd < 0) return false;
+    session.archive_fd = fd; /* the old number is not ours to close */
+    if (still_ours()) return true;
+    close(fd);
+    session.archive_fd = -1;
+    return false;
+}
+
+/* The program may have closed every descriptor it found, as daemons do. */
+static bool within_reach(void)
+{
+    return session.archive_ino && (still_ours() || reopen());
 }
 
 static bool write_all(int fd, struct iovec v[2])
@@ -56,13 +82,16 @@ bool archive_append(enum chunk_type type, uint64_t process, const void *payload,
                              .plain_bytes = (uint32_t)bytes,
                              .process = process};
     h.crc = crc32c(crc32c(0, &h, sizeof h), payload, bytes);
-    if (session.archive_fd < 0 || !still_ours() || !lock(LOCK_EX)) return false;
+    if (!within_reach() || !lock(session.archive_fd)) return false;
+    struct quiet q;
+    process_quiet(&q);
     off_t end = lseek(session.archive_fd, 0, SEEK_END);
     struct iovec v[2] = {{&h, sizeof h}, {(void *)(uintptr_t)payload, bytes}};
     bool ok = end >= 0 && write_all(session.archive_fd, v);
     if (!ok && end >= 0 && ftruncate(session.archive_fd, end) < 0)
         ok = false; /* a torn tail: readers skip it */
-    lock(LOCK_UN);
+    process_unquiet(&q);
+    flock(session.archive_fd, LOCK_UN);
     return ok;
 }
 
@@ -74,7 +103,18 @@ static bool read_header(int fd, struct archive_header *h)
            h->major == TRACE_MAJOR && memchr(h->run_id, 0, sizeof h->run_id);
 }
 
-/* Does a process that recorded here still live? (Ourselves before an exec counts.) */
+/* Is there an END of that process at or after `at`? */
+static bool has_closed(int fd, uint64_t uid, off_t at)
+{
+    struct chunk_header c;
+    while (pread(fd, &c, sizeof c, at) == sizeof c && c.magic == CHUNK_MAGIC) {
+        if (c.type == CHUNK_END && c.process == uid) return true;
+        at += (off_t)sizeof c + c.stored_bytes;
+    }
+    return false;
+}
+
+/* Does a process still record here? (Ourselves before an exec counts; before an earlier tare_stop does not.) */
 static bool recorder_alive(int fd)
 {
     struct chunk_header c;
@@ -83,7 +123,7 @@ static bool recorder_alive(int fd)
     while (pread(fd, &c, sizeof c, at) == sizeof c && c.magic == CHUNK_MAGIC) {
         if (c.type == CHUNK_PROCESS && c.codec == CODEC_PLAIN &&
             pread(fd, &p, sizeof p, at + (off_t)sizeof c) == sizeof p && p.start_time &&
-            process_start_time(p.pid) == p.start_time)
+            process_start_time(p.pid) == p.start_time && !has_closed(fd, p.uid, at))
             return true;
         at += (off_t)sizeof c + c.stored_bytes;
     }
@@ -109,7 +149,11 @@ static bool write_header(int fd)
     memcpy(h.magic, ARCHIVE_MAGIC, sizeof h.magic);
     run_id_new(h.run_id);
     memcpy(session.run_id, h.run_id, sizeof session.run_id);
-    return pwrite(fd, &h, sizeof h, 0) == sizeof h;
+    struct quiet q;
+    process_quiet(&q);
+    bool ok = pwrite(fd, &h, sizeof h, 0) == sizeof h;
+    process_unquiet(&q);
+    return ok;
 }
 
 /* The path still names the file we opened and locked? */
@@ -117,6 +161,51 @@ static bool same_file(int fd, const char *path)
 {
     struct stat a, b;
     return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* ---- live files beside a trace ---- */
+
+static void each_live(const char *trace, void (*fn)(const char *path))
+{
+    char path[sizeof session.path + 300];
+    const char *slash = strrchr(trace, '/');
+    const char *name = slash ? slash + 1 : trace;
+    size_t folder = (size_t)(name - trace), n = strlen(name);
+    snprintf(path, sizeof path, "%.*s", (int)folder, folder ? trace : "");
+    DIR *d = opendir(folder ? path : ".");
+    if (!d) return;
+    for (struct dirent *e; (e = readdir(d));) {
+        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".live-", 6) != 0) continue;
+        snprintf(path + folder, sizeof path - folder, "%s", e->d_name);
+        fn(path);
+    }
+    closedir(d);
+}
+
+static bool is_live(const char *path)
+{
+    char magic[8];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return false;
+    bool yes =
+        pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+    close(fd);
+    return yes;
+}
+
+/* The trace it belonged to is about to be replaced. */
+static void live_remove(const char *path)
+{
+    if (is_live(path)) unlink(path);
+}
+
+/* What a killed program left goes with its trace: X.live-P-U becomes X.old.live-P-U. */
+static void live_aside(const char *path)
+{
+    char to[sizeof session.path + 300];
+    const char *tail = strrchr(path, '.');
+    int n = snprintf(to, sizeof to, "%.*s.old%s", (int)(tail - path), path, tail);
+    if (n > 0 && (size_t)n < sizeof to && is_live(path)) rename(path, to);
 }
 
 enum joined { JOINED, MOVED_AWAY, FAILED };
@@ -146,6 +235,8 @@ static enum joined settle(int fd, const char *path, tare_error *err)
     }
     char old[sizeof session.path + 8];
     snprintf(old, sizeof old, "%s.old", path);
+    each_live(old, live_remove);
+    each_live(path, live_aside);
     if (rename(path, old) == 0 || errno == ENOENT) return MOVED_AWAY;
     error_errno(err, "%s: cannot keep the earlier trace as %s.old", path, path);
     return FAILED;
@@ -162,18 +253,23 @@ static void adopt(int fd)
 
 tare_status archive_join(const char *path, tare_error *err)
 {
+    tare_error own = TARE_ERROR_INIT;
+    if (!err) err = &own; /* the status is wanted in any case */
     for (int tries = 0; tries < 100; tries++) {
         int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+        if (fd >= 0) fd = process_fd(fd);
         if (fd < 0) return error_errno(err, "%s: cannot open the trace", path);
-        while (flock(fd, LOCK_EX) < 0 && errno == EINTR) continue;
+        if (!lock(fd)) {
+            close(fd);
+            return error_set(err, TARE_BUSY, "%s: another program holds its lock", path);
+        }
         enum joined j = settle(fd, path, err);
-        flock(fd, LOCK_UN);
-        if (j == JOINED) {
+        if (j == JOINED) { /* locked until our first chunk is in: nobody may take the trace for a dead one */
             adopt(fd);
             return TARE_OK;
         }
         close(fd);
-        if (j == FAILED) return err ? err->status : TARE_IO;
+        if (j == FAILED) return err->status;
     }
     return error_set(err, TARE_BUSY, "%s: other programs keep replacing the trace", path);
 }
@@ -182,20 +278,21 @@ tare_status archive_join(const char *path, tare_error *err)
 tare_status archive_reopen(void)
 {
     char link[40];
+    int parents = session.archive_fd;
     snprintf(link, sizeof link, "/proc/self/fd/%d", session.archive_fd);
-    if (session.archive_fd < 0 || !still_ours()) return TARE_IO;
+    if (!still_ours()) return within_reach() ? TARE_OK : TARE_IO;
     int fd = open(link, O_RDWR | O_APPEND | O_CLOEXEC);
     if (fd < 0) fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC);
-    if (fd < 0) return TARE_IO;
-    close(session.archive_fd);
-    session.archive_fd = fd;
-    return still_ours() ? TARE_OK : TARE_IO;
+    close(parents);
+    session.archive_fd = fd >= 0 ? process_fd(fd) : -1;
+    return session.archive_fd >= 0 && still_ours() ? TARE_OK : TARE_IO;
 }
 
 void archive_leave(void)
 {
     if (session.archive_fd >= 0 && still_ours()) close(session.archive_fd);
     session.archive_fd = -1;
+    session.archive_ino = 0;
 }
 
 /* ---- folding live files in ---- */
@@ -234,42 +331,35 @@ bool archive_close(void)
     return ok;
 }
 
+/* Dead, or ourselves before an exec. Another process that folds it at this moment holds its lock. */
+static bool fold_wanted(int fd, const struct live_header *h, uint64_t bytes)
+{
+    struct stat st;
+    return fold_valid(h, bytes) && memcmp(h->run_id, session.run_id, sizeof h->run_id) == 0 &&
+           h->process.uid != live_header(&session.live)->process.uid &&
+           (h->process.pid == (uint32_t)getpid() ||
+            process_start_time(h->process.pid) != h->process.start_time) &&
+           flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
 static void fold_file(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     if (fd < 0) return;
-    void *p = fstat(fd, &st) == 0 && st.st_size >= LIVE_HEADER_BYTES
+    void *p = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= LIVE_HEADER_BYTES
                   ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)
                   : MAP_FAILED;
-    close(fd);
-    if (p == MAP_FAILED) return;
-    const struct live_header *h = p;
-    if (fold_valid(p, (uint64_t)st.st_size) && memcmp(h->run_id, session.run_id, sizeof h->run_id) == 0 &&
-        process_start_time(h->process.pid) != h->process.start_time) {
+    if (p != MAP_FAILED && fold_wanted(fd, p, (uint64_t)st.st_size)) {
         struct fold *f = fold_open(p, (uint64_t)st.st_size, false);
         if (f && fold_rest(f)) unlink(path);
         if (f) munmap(f, sizeof *f);
     }
-    munmap(p, (size_t)st.st_size);
+    if (p != MAP_FAILED) munmap(p, (size_t)st.st_size);
+    close(fd);
 }
 
 void archive_fold_dead(void)
 {
-    char dir[sizeof session.path];
-    snprintf(dir, sizeof dir, "%s", session.path);
-    char *slash = strrchr(dir, '/');
-    const char *name = slash ? slash + 1 : session.path;
-    if (slash) *(slash == dir ? slash + 1 : slash) = 0;
-    const char *base = slash ? strrchr(session.path, '/') + 1 : name;
-    DIR *d = opendir(slash ? dir : ".");
-    if (!d) return;
-    size_t n = strlen(base);
-    for (struct dirent *e; (e = readdir(d));) {
-        char path[sizeof session.path + 300];
-        if (strncmp(e->d_name, base, n) != 0 || strncmp(e->d_name + n, ".live-", 6) != 0) continue;
-        snprintf(path, sizeof path, "%s/%s", slash ? dir : ".", e->d_name);
-        fold_file(path);
-    }
-    closedir(d);
+    each_live(session.path, fold_file);
 }

@@ -13,10 +13,11 @@
 #include "trace/recorder.h"
 #include "trace/wire.h"
 
-enum { BUSY_NS = 1000000, IDLE_NS = 20000000 };
+enum { BUSY_NS = 1000000, IDLE_NS = 20000000, STACK_BYTES = 256 << 10 };
 
 static pthread_t helper;
 static uint32_t running, stopping;
+static sigset_t program_mask;
 static struct packer *packer;
 
 static bool archive_chunk(const struct extent *x)
@@ -91,9 +92,25 @@ static void *drain_main(void *unused)
     while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
         session_pair();
         pause = drain_pass() ? BUSY_NS : pause * 2 < IDLE_NS ? pause * 2 : IDLE_NS;
+        if (pause == IDLE_NS &&
+            process_last_thread()) { /* glibc calls exit(0) when the last thread returns */
+            pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
+            break;
+        }
         nanosleep(&(struct timespec){0, pause}, NULL);
     }
     return NULL;
+}
+
+/* A small stack: the program's address space may be limited. Its thread-local data may not fit that one. */
+static bool helper_create(void)
+{
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr) != 0) return false;
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int rc = pthread_create(&helper, &attr, drain_main, NULL);
+    pthread_attr_destroy(&attr);
+    return rc == 0 || (rc == EINVAL && pthread_create(&helper, NULL, drain_main, NULL) == 0);
 }
 
 void drain_start(void)
@@ -105,12 +122,13 @@ void drain_start(void)
         void *p = mmap(NULL, sizeof *packer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         packer = p == MAP_FAILED ? NULL : p;
     }
-    sigset_t all, before;
+    sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all,
+                    &program_mask); /* the program's signals are for the program's threads */
     __atomic_store_n(&stopping, 0, __ATOMIC_RELEASE);
-    bool ok = packer && pthread_create(&helper, NULL, drain_main, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool ok = packer && helper_create();
+    pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
     if (!ok)
         __atomic_store_n(&running, 2,
                          __ATOMIC_RELEASE); /* do not try again: rings fill, then drop and count */
@@ -121,7 +139,8 @@ void drain_stop(void)
     uint32_t was = __atomic_load_n(&running, __ATOMIC_ACQUIRE);
     if (was == 1) {
         __atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
-        pthread_join(helper, NULL);
+        if (!pthread_equal(pthread_self(), helper))
+            pthread_join(helper, NULL); /* it is us after the last thread's end */
     }
     __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
     if (packer) drain_pass();

@@ -5,17 +5,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "trace/recorder.h"
 
 enum { FIRST_BYTES = 128 << 10, STEP_MAX = 16 << 20 };
 
 /* fallocate where the file system has it; elsewhere write zeros, which reserves as well. */
-static int reserve(int fd, uint64_t from, uint64_t bytes)
+static int reserve_loudly(int fd, uint64_t from, uint64_t bytes)
 {
     while (fallocate(fd, 0, (off_t)from, (off_t)bytes) < 0) {
         if (errno == EINTR) continue;
@@ -32,9 +36,28 @@ static int reserve(int fd, uint64_t from, uint64_t bytes)
     return 0;
 }
 
+static int reserve(int fd, uint64_t from, uint64_t bytes)
+{
+    struct quiet q;
+    process_quiet(&q);
+    int r = reserve_loudly(fd, from, bytes);
+    process_unquiet(&q);
+    return r;
+}
+
+/* Of a limited address space we take a sixteenth: the rest is the program's. */
+static uint64_t fair_room(uint64_t room)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || room <= limit.rlim_cur / 16)
+        return room;
+    return (limit.rlim_cur / 16) & ~(uint64_t)4095;
+}
+
 static tare_status map_room(struct live *l, uint64_t room, tare_error *err)
 {
-    for (; room >= FIRST_BYTES; room /= 2) { /* RLIMIT_AS may refuse the full size */
+    errno = ENOMEM;
+    for (room = fair_room(room); room >= FIRST_BYTES; room /= 2) {
         void *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
         if (p == MAP_FAILED) continue;
         madvise(p, room, MADV_DONTFORK); /* a child must not scribble into its parent's record */
@@ -50,6 +73,7 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     *l = (struct live)LIVE_INIT;
     snprintf(l->path, sizeof l->path, "%s", path);
     l->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (l->fd >= 0) l->fd = process_fd(l->fd);
     if (l->fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
     struct stat st;
     tare_status s;
@@ -82,6 +106,7 @@ static int still_ours(const struct live *l)
 static int reopen(struct live *l)
 {
     int fd = open(l->path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0) fd = process_fd(fd);
     if (fd < 0) return -1;
     l->fd = fd; /* the old number is not ours to close */
     if (still_ours(l)) return 0;
@@ -109,6 +134,8 @@ static int grow(struct live *l, uint64_t need)
 struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes)
 {
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
+    int cancel; /* open and fallocate are where a cancelled thread would end, and leave the lock behind */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
     struct extent *x = NULL;
     struct live_header *h = live_header(l);
@@ -121,6 +148,7 @@ struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes)
         __atomic_store_n(&h->used, at + bytes, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
+    pthread_setcancelstate(cancel, NULL);
     return x;
 }
 
@@ -133,4 +161,10 @@ void live_abandon(struct live *l, int remove_file)
     (void)p; /* on failure the file mapping stays, which is as safe */
     if (still_ours(l)) close(l->fd);
     l->fd = -1;
+}
+
+void live_disown(struct live *l)
+{
+    if (l->fd >= 0 && still_ours(l)) close(l->fd);
+    *l = (struct live)LIVE_INIT;
 }

@@ -36,4 +36,7 @@ struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes)
 /* Let go of file and disk, but keep the addresses valid: late writers hit private memory. */
 void live_abandon(struct live *l, int remove_file);
 
+/* In a forked child, which has no such mapping: forget the parent's file. */
+void live_disown(struct live *l);
+
 #endif

@@ -2,12 +2,16 @@
  * process.c - who we are, and who is still alive: from /proc by plain reads, no allocation. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "trace/recorder.h"
@@ -69,4 +73,54 @@ uint64_t process_random(void)
     if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v)
         v = clock_raw_ns() * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)getpid() << 32;
     return v ? v : 1;
+}
+
+/* Without descriptors, which the program would see: /proc/self is the main thread, which has no program file
+ * once it ended, and the folder of threads has one link for each that is not reaped. */
+bool process_last_thread(void)
+{
+    struct stat st;
+    char c;
+    return stat("/proc/self/task", &st) == 0 && st.st_nlink == 2 + 2 &&
+           readlink("/proc/self/exe", &c, 1) < 0 && errno == ENOENT;
+}
+
+/* A program counts on open() giving the lowest number, and one started with stdout closed must not print here. */
+int process_fd(int fd)
+{
+    struct rlimit limit = {.rlim_cur = 256};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    int high = limit.rlim_cur < 1024 ? (int)(limit.rlim_cur * 3 / 4) : 960;
+    int moved = high > 3 ? fcntl(fd, F_DUPFD_CLOEXEC, high) : -1;
+    if (moved < 0) moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return moved;
+}
+
+static bool xfsz_pending(void)
+{
+    sigset_t set;
+    return sigpending(&set) == 0 && sigismember(&set, SIGXFSZ) == 1;
+}
+
+void process_quiet(struct quiet *q)
+{
+    sigset_t xfsz;
+    sigemptyset(&xfsz);
+    sigaddset(&xfsz, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &xfsz, &q->before);
+    q->was_pending = xfsz_pending();
+}
+
+void process_unquiet(const struct quiet *q)
+{
+    int saved = errno;
+    sigset_t xfsz;
+    sigemptyset(&xfsz);
+    sigaddset(&xfsz, SIGXFSZ);
+    if (!q->was_pending && xfsz_pending()) sigtimedwait(&xfsz, NULL, &(struct timespec){0, 0});
+    pthread_sigmask(SIG_SETMASK, &q->before, NULL);
+    errno = saved;
 }

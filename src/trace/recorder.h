@@ -16,6 +16,7 @@
 #ifndef TRACE_RECORDER_H
 #define TRACE_RECORDER_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -201,5 +202,17 @@ uint64_t process_start_time(uint32_t pid); /* 0: not alive (or a zombie) */
 void process_command(char *out, size_t size);
 void process_thread_name(char out[16]);
 uint64_t process_random(void);
+bool process_last_thread(void); /* main() left by pthread_exit, and nobody but the caller is left */
+
+/* Keep a descriptor out of the program's way: `fd` is closed and given back under a high number; -1: none left. */
+int process_fd(int fd);
+
+/* Around what may exceed RLIMIT_FSIZE: its SIGXFSZ would end a program that wrote nothing itself. */
+struct quiet {
+    sigset_t before;
+    bool was_pending;
+};
+void process_quiet(struct quiet *q);
+void process_unquiet(const struct quiet *q);
 
 #endif

@@ -215,13 +215,18 @@ tare_status tare_start(const tare_options *opts, tare_error *err)
 
 /* Everything here was copied from the parent at some moment of its life: locks may be held, the helper is
  * not there, and the parent's mapping is gone. */
-tare_status session_child(void)
+static void forget_parent(void)
 {
-    struct process_info calibrated = session.calibrated;
     session.lock = 0;
     drain_forget();
     thread_forget_all();
-    session.live = (struct live)LIVE_INIT;
+    live_disown(&session.live);
+}
+
+tare_status session_child(void)
+{
+    struct process_info calibrated = session.calibrated;
+    forget_parent();
     if (archive_reopen() != TARE_OK) return TARE_IO;
     tare_status s = open_live(session.calibrated.uid, &calibrated, NULL);
     if (s != TARE_OK) return s;
@@ -238,8 +243,11 @@ tare_status session_child(void)
 tare_status tare_stop(tare_error *err)
 {
     if (!__atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL)) return TARE_OK;
-    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY)
-        return TARE_OK; /* a child that recorded nothing */
+    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) { /* forked, recorded nothing */
+        forget_parent();
+        archive_leave();
+        return TARE_OK;
+    }
     drain_stop();
     scope_flush(self_thread);
     struct clock_pair p;

@@ -123,12 +123,30 @@ static tare_site *intern(const tare_site *want)
     return &d->site;
 }
 
+/* A child forked while another thread is in here must find the table whole and the lock free. */
+static void dynamic_take(void)
+{
+    pthread_mutex_lock(&dynamic_lock);
+}
+
+static void dynamic_give(void)
+{
+    pthread_mutex_unlock(&dynamic_lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(dynamic_take, dynamic_give, dynamic_give);
+}
+
 tare_site *tare_site_new(enum tare_site_kind kind, const char *name, const char *file, uint32_t line)
 {
     if (!name) return NULL;
     tare_site want = {name, file ? file : "", line, (uint32_t)kind, 0};
-    pthread_mutex_lock(&dynamic_lock);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    dynamic_take();
     tare_site *site = intern(&want);
-    pthread_mutex_unlock(&dynamic_lock);
+    dynamic_give();
     return site;
 }

@@ -25,7 +25,7 @@ void thread_lost(struct thread *t, uint64_t n)
 {
     if (t && t->head)
         t->head->lost += n;
-    else if (session.live.base)
+    else if (session.live.base && __atomic_load_n(&fork_page->state, __ATOMIC_RELAXED) == FORK_READY)
         __atomic_fetch_add(&live_header(&session.live)->lost_scopes, n, __ATOMIC_RELAXED);
 }
 
@@ -130,7 +130,7 @@ static void chunk_give(struct thread *t)
     if (!t->chunk) return;
     ring_push(&t->full, (uint64_t)t->chunk); /* there is a place for each of RING_CHUNKS */
     __atomic_store_n(&t->chunk, NULL, __ATOMIC_RELEASE);
-    t->pos = t->limit = 0;
+    t->limit = 0;
 }
 
 bool thread_next_chunk(struct thread *t)
@@ -138,13 +138,15 @@ bool thread_next_chunk(struct thread *t)
     chunk_give(t);
     struct extent *x = chunk_take(t);
     if (!x) return false;
-    drain_start();
+    if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) drain_start(); /* not after the session's end */
     x->thread = t->index;
     x->spare[0] = t->depth; /* scopes open at its first event: lets a reader go on after a gap */
     __atomic_store_n(&x->seq, ++t->chunk_seq, __ATOMIC_RELEASE);
     __atomic_store_n(&t->chunk, x, __ATOMIC_RELEASE);
-    t->limit = (uint64_t)x + x->bytes;
+    /* Before the limit: a signal handler in between finds no room, never a wild place. */
     t->pos = (uint64_t)(x + 1);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    t->limit = (uint64_t)x + x->bytes;
     return true;
 }
 
@@ -178,9 +180,8 @@ static struct thread *slot_reuse(void)
 
 static struct thread *slot_new(void)
 {
-    struct thread *t = slab_take();
+    struct thread *t = slab_take(); /* zeros as mapped: most of it need never be in memory */
     if (!t) return NULL;
-    memset(t, 0, sizeof *t);
     t->slot = session.n_slots;
     if (!tree_open(t)) { /* the struct is spent with the session's memory: nothing more will come */
         slab_left++;
@@ -209,6 +210,8 @@ static void slot_ready(struct thread *t)
                : session.options.clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST
                                                                                   : TICK_ORDERED;
     t->depth = 0;
+    t->skipping = t->busy = 0; /* the slot's last thread may have ended in the middle of something */
+    t->pair_node = NULL;
     t->chunk_seq = 0;
     t->node = t->mode & TARE_AGGREGATE ? node_at(t, t->head->root) : NULL;
     t->stack[0] = (struct frame){STACK_TOP, t->node};
@@ -249,30 +252,34 @@ static bool process_ready(void)
     return true;
 }
 
-struct thread *thread_get(void)
+static struct thread *thread_enter(struct thread *was)
 {
-    struct thread *was = self_thread;
-    if (!__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return NULL;
-    if (was == &registering) {
-        thread_lost(NULL, 1);
-        return NULL;
-    }
     self_thread = &registering;
     if (!process_ready()) {
         self_thread = &unregistered;
         return NULL;
     }
-    if (was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES) {
-        self_thread = was;
-        thread_lost(NULL, 1);
-        return NULL;
-    }
-    struct thread *t = thread_register();
+    bool spent = was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES;
+    struct thread *t = spent ? NULL : thread_register();
     self_thread = t ? t : &refused;
     if (t)
         t->run = 1;
     else
         thread_lost(NULL, 1);
+    return t;
+}
+
+struct thread *thread_get(void)
+{
+    if (!__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return NULL;
+    if (self_thread == &registering) {
+        thread_lost(NULL, 1);
+        return NULL;
+    }
+    int cancel; /* a cancelled thread must not end in there: it would leave locks behind */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    struct thread *t = thread_enter(self_thread);
+    pthread_setcancelstate(cancel, NULL);
     return t;
 }
 
@@ -282,8 +289,8 @@ void thread_forget_all(void)
 {
     bool ours = fork_page && __atomic_load_n(&fork_page->state, __ATOMIC_RELAXED) == FORK_READY;
     for (struct thread *t = ours ? session.threads : NULL; t; t = t->next) {
-        __atomic_store_n(&t->run, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&t->epoch, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&t->epoch, 0, __ATOMIC_SEQ_CST); /* in this order: see weigh_cancel() */
+        __atomic_store_n(&t->run, 0, __ATOMIC_SEQ_CST);
     }
     session.threads = NULL;
     session.n_slots = 0;
