@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/trace-format.md is right: a reader written from it finds in a trace what the traced program did, and what
+"""docs/trace-format.md is right: a reader that follows it finds in a trace what the traced program did, and what
 `tare report` says. The program is killed, forks, jumps out of scopes; traces are compressed, damaged, folded twice."""
 
 import collections

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A second reader of .tare files, written from docs/trace-format.md and nothing else, so that the page is proved and not
-only believed. Plain and slow; nothing here may import or call tare."""
+"""A second reader of .tare files: docs/trace-format.md as Python, so that the page is proved and not only believed. Where
+the page leaves a question open, fix the page. Plain and slow; nothing here may import or call tare."""
 
 import glob
 import os
