@@ -144,9 +144,8 @@ static void set_times(struct build *b, uint32_t i, struct call_node *out)
     double doubt = calls * half_width(b->all.inside) + scopes * half_width(b->weight[i]);
     out->total_ns = around(net * scale, doubt * scale);
     if (calls > 0) {
-        double stat = n->se_known ? 1.96 * sqrt(n->se2_n2) / calls : NAN;
-        double sys = doubt / calls, half = isnan(stat) ? sys : sqrt(sys * sys + stat * stat);
-        out->mean_ns = around(net / calls, half);
+        double sys = doubt / calls, stat = n->se_known ? 1.96 * sqrt(n->se2_n2) / calls : NAN;
+        out->mean_ns = around(net / calls, sqrt(sys * sys + stat * stat)); /* too few calls: no interval */
         if (out->mean_ns.value < b->tree->weighing_limit_ns) out->flags |= CALL_BELOW_LIMIT;
         if (n->fast_clock && out->gross_mean_ns < FAST_CLOCK_DOUBT_NS) out->flags |= CALL_FAST_CLOCK;
     }

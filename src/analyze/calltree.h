@@ -9,7 +9,7 @@
 
 #include "trace/reader.h"
 
-/* A number with its 95 % interval. lo <= value <= hi. Unknown: all NAN. */
+/* A number with its 95 % interval, lo <= value <= hi. NAN: not known, the value or only its interval. */
 struct estimate {
     double value, lo, hi;
 };

@@ -14,7 +14,8 @@ struct sampled {
     bool open_loop;
 };
 
-/* Fills latency_ns (intervals corrected for autocorrelation, null where too few), histogram, samples_raw, throughput. */
+/* Fills latency_ns (intervals corrected for autocorrelation, null where too few), histogram, samples_raw and
+ * throughput. */
 tare_status summarise(struct run *run, struct run_case *c, const struct sampled *s, tare_error *err);
 
 #endif
