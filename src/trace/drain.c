@@ -3,6 +3,7 @@
  * gives the emptied memory back. Polls, because waking it would cost the program a system call. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,8 @@
 enum { BUSY_NS = 1000000, IDLE_NS = 20000000, STACK_BYTES = 256 << 10 };
 
 static pthread_t helper;
+/* HELPER_ENDED: until the next session begins. */
+enum { HELPER_NONE, HELPER_STARTS, HELPER_RUNS, HELPER_REFUSED, HELPER_ENDED };
 static uint32_t running, stopping;
 static sigset_t program_mask;
 static struct packer *packer;
@@ -115,9 +118,11 @@ static bool helper_create(void)
 
 void drain_start(void)
 {
-    uint32_t was = 0;
+    uint32_t was = HELPER_NONE;
     if (__atomic_load_n(&running, __ATOMIC_RELAXED)) return;
-    if (!__atomic_compare_exchange_n(&running, &was, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+    if (!__atomic_compare_exchange_n(&running, &was, HELPER_STARTS, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return;
     if (!packer) {
         void *p = mmap(NULL, sizeof *packer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         packer = p == MAP_FAILED ? NULL : p;
@@ -129,24 +134,26 @@ void drain_start(void)
     __atomic_store_n(&stopping, 0, __ATOMIC_RELEASE);
     bool ok = packer && helper_create();
     pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
-    if (!ok)
-        __atomic_store_n(&running, 2,
-                         __ATOMIC_RELEASE); /* do not try again: rings fill, then drop and count */
+    /* Without one it is not tried again: rings fill, then drop and count. */
+    __atomic_store_n(&running, ok ? HELPER_RUNS : HELPER_REFUSED, __ATOMIC_RELEASE);
 }
 
 void drain_stop(void)
 {
-    uint32_t was = __atomic_load_n(&running, __ATOMIC_ACQUIRE);
-    if (was == 1) {
+    uint32_t was = HELPER_NONE; /* a thread that is late must not start one for memory that is given away */
+    while (!__atomic_compare_exchange_n(&running, &was, HELPER_ENDED, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+        if (was == HELPER_STARTS) sched_yield(), was = HELPER_NONE;
+    }
+    if (was == HELPER_RUNS) {
         __atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
         if (!pthread_equal(pthread_self(), helper))
             pthread_join(helper, NULL); /* it is us after the last thread's end */
     }
-    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
     if (packer) drain_pass();
 }
 
 void drain_forget(void)
 {
-    running = 0;
+    __atomic_store_n(&running, HELPER_NONE, __ATOMIC_RELEASE);
 }

@@ -33,7 +33,7 @@ bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *ou
 {
     *out = (struct dec){s->bytes, s->bytes + s->stored_bytes, false};
     if (s->codec == CODEC_PLAIN) return true;
-    if (s->codec != CODEC_ZSTD || s->plain_bytes > CHUNK_BYTES_MAX) return false;
+    if (s->codec != CODEC_ZSTD || !s->plain_bytes || s->plain_bytes > CHUNK_BYTES_MAX) return false;
     if (scratch->cap < s->plain_bytes) {
         uint8_t *p = mem_resize(scratch->bytes, s->plain_bytes, 1);
         if (!p) return false;

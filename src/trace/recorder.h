@@ -184,7 +184,7 @@ enum node_flags { NODE_AWAITS_PAIR = 1, NODE_IN_PAIR = 2, NODE_NOT_WORTH = 4 };
 /* drain.c */
 void drain_start(void);  /* the helper thread; does nothing if it runs */
 void drain_stop(void);   /* join it; all full chunks are archived */
-void drain_forget(void); /* in a forked child */
+void drain_forget(void); /* in a forked child, and before the next session */
 
 /* archive.c */
 tare_status archive_join(const char *path,

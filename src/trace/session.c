@@ -200,6 +200,7 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
         archive_leave();
         return s;
     }
+    drain_forget(); /* the last session's */
     if (session.options.mode & TARE_EVENTS) drain_start();
     __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
     __atomic_store_n(&tare_recording, 1, __ATOMIC_RELEASE);
