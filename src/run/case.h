@@ -42,6 +42,8 @@ struct run_memory {
     struct known_u64 minor_faults, major_faults;
     struct run_map arena; /* the runtime's own allocator statistics, bytes */
     struct known_f64 fragmentation;
+    struct run_estimate
+        growth; /* bytes that each run adds, over the measured runs: a leak when surely above 0 */
 };
 
 struct run_cpu {
@@ -49,6 +51,13 @@ struct run_cpu {
     struct known_f64 utilization; /* 1 is one processor fully busy */
     struct known_u64 user_ns, system_ns, voluntary_switches, involuntary_switches, throttled_ns;
     struct known_f64 steal; /* share of time the hypervisor took, 0 to 1 */
+};
+
+struct run_outliers { /* runs far slower than the others */
+    bool known;
+    struct known_u64 count;
+    struct known_u64 explained; /* of these: coincide with a switch, steal or throttling */
+    struct known_u64 limit_ns;  /* slower than this */
 };
 
 struct run_io {
@@ -111,6 +120,7 @@ struct run_case {
     struct run_throughput throughput;
     struct run_memory memory;
     struct run_cpu cpu;
+    struct run_outliers outliers;
     struct run_io io;
     struct run_gpu gpu;
     struct run_energy energy;

@@ -247,6 +247,15 @@ static const struct run_field time_rows[] = {
 TYPE(time_estimate, time_rows, true, check_time);
 #undef HERE
 
+#define HERE run_estimate
+static const struct run_field estimate_rows[] = {
+    NUM(value, F64, FIELD_REQUIRED | FIELD_PLAIN),
+    NUM(lo, F64, 0),
+    NUM(hi, F64, 0),
+};
+TYPE(number_estimate, estimate_rows, true, check_estimate);
+#undef HERE
+
 #define HERE run_histogram
 static const struct run_field histogram_rows[] = {
     NUM(scale, I64, FIELD_REQUIRED | FIELD_PLAIN),
@@ -288,6 +297,7 @@ static const struct run_field memory_rows[] = {
     NUM(rss_before, U64, 0),   NUM(rss_peak, U64, 0), NUM(rss_mean, U64, 0),
     NUM(delta, I64, 0),        NUM(per_unit, I64, 0), NUM(minor_faults, U64, 0),
     NUM(major_faults, U64, 0), NUM(arena, MAP, 0),    NUM(fragmentation, F64, FIELD_POSITIVE),
+    SUB(growth, OBJECT, FIELD_FLAT, number_estimate),
 };
 TYPE(memory, memory_rows, false, NULL);
 #undef HERE
@@ -303,6 +313,15 @@ static const struct run_field cpu_rows[] = {
     NUM(steal, F64, FIELD_SHARE),
 };
 TYPE(cpu, cpu_rows, false, NULL);
+#undef HERE
+
+#define HERE run_outliers
+static const struct run_field outliers_rows[] = {
+    NUM(count, U64, 0),
+    NUM(explained, U64, 0),
+    NUM(limit_ns, U64, 0),
+};
+TYPE(outliers, outliers_rows, false, NULL);
 #undef HERE
 
 #define HERE run_io
@@ -394,6 +413,7 @@ static const struct run_field case_rows[] = {
     SUB(throughput, OBJECT, FIELD_FLAT, throughput),
     SUB(memory, OBJECT, 0, memory),
     SUB(cpu, OBJECT, 0, cpu),
+    SUB(outliers, OBJECT, FIELD_FLAT, outliers),
     SUB(io, OBJECT, 0, io),
     SUB(gpu, OBJECT, 0, gpu),
     SUB(energy, OBJECT, 0, energy),

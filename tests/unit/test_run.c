@@ -62,6 +62,8 @@ static void fill_resources(struct run *r, struct run_case *c)
     c->cpu.known = true;
     c->cpu.utilization = known_f64(1.97);
     c->cpu.steal = known_f64(0);
+    c->memory.growth = run_estimate(12.5, -3, 28);
+    c->outliers = (struct run_outliers){true, known_u64(3), known_u64(2), known_u64(900)};
     c->io.known = true;
     c->io.read_bytes = known_u64(INT64_MAX);
     c->gpu.known = true;
