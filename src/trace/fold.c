@@ -232,7 +232,9 @@ static bool fold_extent(struct fold *f, const struct extent *x)
     case EXTENT_SITES: return fold_sites(f, x);
     case EXTENT_EVENTS: return fold_events(f, x);
     case EXTENT_TREE: /* only the first extent of a slot starts with a header; the others are reached by links */
-        if (!x->spare[1] || x->bytes < sizeof *x + sizeof *slot || !slot->root) return true;
+        if (!x->spare[1] || x->bytes < sizeof *x + sizeof *slot || !slot->root ||
+            !__atomic_load_n(&slot->threads, __ATOMIC_ACQUIRE)) /* killed before it had a thread */
+            return true;
         return fold_slot(f, x, slot);
     }
     f->damaged++;

@@ -200,10 +200,11 @@ static void slot_ready(struct thread *t)
 {
     t->index = live_header(&session.live)->threads++;
     t->tid = process_tid();
-    t->head->threads++;
     t->head->tid = t->tid;
     t->head->thread = t->index;
     process_thread_name(t->head->name);
+    __atomic_store_n(&t->head->threads, t->head->threads + 1,
+                     __ATOMIC_RELEASE); /* last: now it means something */
     t->mode = session.options.mode;
     t->session = session.number;
     t->clock = !session.source.tsc                                                ? TICK_RAW
