@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * sweep.c - see sweep.h. */
-#include "cli/sweep.h"
+ * case_grid.c - see case_grid.h. */
+#include "cli/case_grid.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,9 +29,9 @@ static tare_status one_int(const char *text, size_t n, int64_t *out, tare_error 
     return TARE_OK;
 }
 
-tare_status sweep_parse_ints(void *ints, const char *text, tare_error *err)
+tare_status grid_parse_ints(void *ints, const char *text, tare_error *err)
 {
-    struct sweep_ints *out = ints;
+    struct grid_ints *out = ints;
     vec_clear(&out->values); /* a later option replaces an earlier one */
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ",");
@@ -49,14 +49,14 @@ tare_status sweep_parse_ints(void *ints, const char *text, tare_error *err)
     }
 }
 
-tare_status sweep_parse_dim(void *sweep, const char *text, tare_error *err)
+tare_status grid_parse_dim(void *grid, const char *text, tare_error *err)
 {
-    struct sweep *s = sweep;
+    struct grid *s = grid;
     const char *eq = strchr(text, '=');
     if (!eq || eq == text) return error_set(err, TARE_INVALID, "expected NAME=VALUE, as in batch_size=8");
-    struct sweep_dim d = {.name = mem_strndup(text, (size_t)(eq - text))};
+    struct grid_dim d = {.name = mem_strndup(text, (size_t)(eq - text))};
     if (!d.name) return error_set(err, TARE_NOMEM, "out of memory");
-    tare_status status = sweep_parse_ints(&d.values, eq + 1, err);
+    tare_status status = grid_parse_ints(&d.values, eq + 1, err);
     for (size_t i = 0; i < s->dims.n && status == TARE_OK; i++)
         if (strcmp(s->dims.items[i].name, d.name) == 0)
             status = error_set(err, TARE_INVALID, "%s is named twice", d.name);
@@ -67,15 +67,15 @@ tare_status sweep_parse_dim(void *sweep, const char *text, tare_error *err)
     return status;
 }
 
-static void release_words(struct sweep *s)
+static void release_words(struct grid *s)
 {
     for (size_t i = 0; i < s->providers.n; i++) mem_free(s->providers.items[i]);
     vec_clear(&s->providers);
 }
 
-tare_status sweep_parse_providers(void *sweep, const char *text, tare_error *err)
+tare_status grid_parse_providers(void *grid, const char *text, tare_error *err)
 {
-    struct sweep *s = sweep;
+    struct grid *s = grid;
     release_words(s);
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ",");
@@ -106,7 +106,7 @@ static size_t at_least_one(size_t n)
     return n ? n : 1;
 }
 
-static int64_t value_at(const struct sweep_ints *v, size_t i)
+static int64_t value_at(const struct grid_ints *v, size_t i)
 {
     return v->values.n ? v->values.items[i] : 0;
 }
@@ -121,7 +121,7 @@ static void add_number(struct buf *name, const char *key, int64_t value)
     if (value) buf_printf(name, "%s%s=%" PRId64, name->len ? "," : "", key, value);
 }
 
-static tare_status name_case(struct sweep *s, struct bench_case *c, const struct sweep_subject *subject,
+static tare_status name_case(struct grid *s, struct bench_case *c, const struct grid_subject *subject,
                              tare_error *err)
 {
     struct buf name = BUF_INIT;
@@ -142,8 +142,7 @@ static tare_status name_case(struct sweep *s, struct bench_case *c, const struct
     return status;
 }
 
-static tare_status case_dims(struct sweep *s, const struct odometer *o, struct case_params *p,
-                             tare_error *err)
+static tare_status case_dims(struct grid *s, const struct odometer *o, struct case_params *p, tare_error *err)
 {
     if (!s->dims.n) return TARE_OK;
     struct dim_value *v = mem_new(s->dims.n, sizeof *v);
@@ -161,10 +160,10 @@ static tare_status case_dims(struct sweep *s, const struct odometer *o, struct c
     return TARE_OK;
 }
 
-static tare_status add_case(struct sweep *s, const struct odometer *o, tare_error *err)
+static tare_status add_case(struct grid *s, const struct odometer *o, tare_error *err)
 {
     if (s->cases.n == CASES_MAX) return error_set(err, TARE_INVALID, "more than %d cases", CASES_MAX);
-    const struct sweep_subject *subject = &s->subjects.items[o->at[SUBJECT]];
+    const struct grid_subject *subject = &s->subjects.items[o->at[SUBJECT]];
     struct bench_case c = {.subject = subject->subject};
     c.params.provider = s->providers.n ? s->providers.items[o->at[PROVIDER]] : NULL;
     c.params.variant = subject->variant;
@@ -179,7 +178,7 @@ static tare_status add_case(struct sweep *s, const struct odometer *o, tare_erro
 }
 
 /* The next combination, batch turning fastest. False: all were seen. */
-static bool turn(const struct sweep *s, struct odometer *o)
+static bool turn(const struct grid *s, struct odometer *o)
 {
     for (int axis = BATCH; axis >= SEQ; axis--) {
         if (++o->at[axis] < o->size[axis]) return true;
@@ -196,7 +195,7 @@ static bool turn(const struct sweep *s, struct odometer *o)
     return false;
 }
 
-tare_status sweep_build(struct sweep *s, tare_error *err)
+tare_status grid_build(struct grid *s, tare_error *err)
 {
     struct odometer o = {.size = {s->subjects.n, at_least_one(s->providers.n),
                                   at_least_one(s->threads.values.n), at_least_one(s->seq.values.n),
@@ -211,7 +210,7 @@ tare_status sweep_build(struct sweep *s, tare_error *err)
     return status;
 }
 
-void sweep_release(struct sweep *s)
+void grid_release(struct grid *s)
 {
     for (size_t i = 0; i < s->dims.n; i++) {
         mem_free(s->dims.items[i].name);
@@ -229,5 +228,5 @@ void sweep_release(struct sweep *s)
     vec_release(&s->cases);
     vec_release(&s->names);
     vec_release(&s->dim_values);
-    *s = (struct sweep)SWEEP_INIT;
+    *s = (struct grid)GRID_INIT;
 }

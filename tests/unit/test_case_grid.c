@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_sweep.c - lists of values become cases: all combinations, named by what varies. */
+ * test_case_grid.c - lists of values become cases: all combinations, named by what varies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,23 +7,23 @@
 
 #include <cmocka.h>
 
-#include "cli/sweep.h"
+#include "cli/case_grid.h"
 
-static void fill(struct sweep *s)
+static void fill(struct grid *s)
 {
-    assert_int_equal(sweep_parse_ints(&s->batch, "1,4", NULL), TARE_OK);
-    assert_int_equal(sweep_parse_ints(&s->seq, "16,64,256", NULL), TARE_OK);
-    assert_int_equal(sweep_parse_dim(s, "heads=2,3", NULL), TARE_OK);
-    assert_int_equal(vec_push(&s->subjects, ((struct sweep_subject){NULL, "fp32", NULL}), NULL), TARE_OK);
-    assert_int_equal(vec_push(&s->subjects, ((struct sweep_subject){NULL, "int8", NULL}), NULL), TARE_OK);
+    assert_int_equal(grid_parse_ints(&s->batch, "1,4", NULL), TARE_OK);
+    assert_int_equal(grid_parse_ints(&s->seq, "16,64,256", NULL), TARE_OK);
+    assert_int_equal(grid_parse_dim(s, "heads=2,3", NULL), TARE_OK);
+    assert_int_equal(vec_push(&s->subjects, ((struct grid_subject){NULL, "fp32", NULL}), NULL), TARE_OK);
+    assert_int_equal(vec_push(&s->subjects, ((struct grid_subject){NULL, "int8", NULL}), NULL), TARE_OK);
 }
 
 static void test_combinations(void **state)
 {
     (void)state;
-    struct sweep s = SWEEP_INIT;
+    struct grid s = GRID_INIT;
     fill(&s);
-    assert_int_equal(sweep_build(&s, NULL), TARE_OK);
+    assert_int_equal(grid_build(&s, NULL), TARE_OK);
     assert_int_equal(s.cases.n, 2 * 3 * 2 * 2);
     assert_string_equal(s.cases.items[0].name, "batch=1,seq=16,heads=2,variant=fp32");
     assert_string_equal(s.cases.items[1].name, "batch=4,seq=16,heads=2,variant=fp32");
@@ -31,26 +31,26 @@ static void test_combinations(void **state)
     assert_string_equal(s.cases.items[23].name, "batch=4,seq=256,heads=3,variant=int8");
     assert_int_equal(s.cases.items[23].params.dims[0].value, 3);
     assert_true(s.cases.items[0].params.many);
-    sweep_release(&s);
+    grid_release(&s);
 }
 
 static void test_nothing_asked_is_one_case(void **state)
 {
     (void)state;
-    struct sweep s = SWEEP_INIT;
-    assert_int_equal(vec_push(&s.subjects, ((struct sweep_subject){0}), NULL), TARE_OK);
-    assert_int_equal(sweep_build(&s, NULL), TARE_OK);
+    struct grid s = GRID_INIT;
+    assert_int_equal(vec_push(&s.subjects, ((struct grid_subject){0}), NULL), TARE_OK);
+    assert_int_equal(grid_build(&s, NULL), TARE_OK);
     assert_int_equal(s.cases.n, 1);
     assert_string_equal(s.cases.items[0].name, "default");
     assert_false(s.cases.items[0].params.many);
-    sweep_release(&s);
+    grid_release(&s);
 }
 
 static void expect_bad(const char *text, const char *part)
 {
-    struct sweep_ints v = {0};
+    struct grid_ints v = {0};
     tare_error err = TARE_ERROR_INIT;
-    assert_int_equal(sweep_parse_ints(&v, text, &err), TARE_INVALID);
+    assert_int_equal(grid_parse_ints(&v, text, &err), TARE_INVALID);
     if (!strstr(err.text, part)) fail_msg("'%s': '%s' does not say '%s'", text, err.text, part);
     vec_release(&v.values);
 }
@@ -67,22 +67,22 @@ static void test_bad_lists(void **state)
     expect_bad("4,4", "4 is named twice");
     expect_bad("99999999999999999999999999", "too large");
     expect_bad("9999999999999999999", "not a whole number");
-    struct sweep s = SWEEP_INIT;
+    struct grid s = GRID_INIT;
     tare_error err = TARE_ERROR_INIT;
-    assert_int_equal(sweep_parse_dim(&s, "=3", &err), TARE_INVALID);
-    assert_int_equal(sweep_parse_dim(&s, "n", &err), TARE_INVALID);
-    assert_int_equal(sweep_parse_dim(&s, "n=1", &err), TARE_OK);
-    assert_int_equal(sweep_parse_dim(&s, "n=2", &err), TARE_INVALID);
-    assert_int_equal(sweep_parse_providers(&s, "cpu,,x", &err), TARE_INVALID);
-    sweep_release(&s);
+    assert_int_equal(grid_parse_dim(&s, "=3", &err), TARE_INVALID);
+    assert_int_equal(grid_parse_dim(&s, "n", &err), TARE_INVALID);
+    assert_int_equal(grid_parse_dim(&s, "n=1", &err), TARE_OK);
+    assert_int_equal(grid_parse_dim(&s, "n=2", &err), TARE_INVALID);
+    assert_int_equal(grid_parse_providers(&s, "cpu,,x", &err), TARE_INVALID);
+    grid_release(&s);
 }
 
 static void test_a_list_replaces_an_earlier_one(void **state)
 {
     (void)state;
-    struct sweep_ints v = {0};
-    assert_int_equal(sweep_parse_ints(&v, "1,2,3", NULL), TARE_OK);
-    assert_int_equal(sweep_parse_ints(&v, "7", NULL), TARE_OK);
+    struct grid_ints v = {0};
+    assert_int_equal(grid_parse_ints(&v, "1,2,3", NULL), TARE_OK);
+    assert_int_equal(grid_parse_ints(&v, "7", NULL), TARE_OK);
     assert_int_equal(v.values.n, 1);
     assert_int_equal(v.values.items[0], 7);
     vec_release(&v.values);
@@ -93,12 +93,12 @@ static void test_every_allocation_may_fail(void **state)
     (void)state;
     long before = mem_live_blocks();
     for (long n = 0;; n++) {
-        struct sweep s = SWEEP_INIT;
+        struct grid s = GRID_INIT;
         fill(&s);
         mem_fail_after(n);
-        tare_status status = sweep_build(&s, NULL);
+        tare_status status = grid_build(&s, NULL);
         mem_fail_after(-1);
-        sweep_release(&s);
+        grid_release(&s);
         assert_int_equal(mem_live_blocks(), before);
         if (status == TARE_OK) break;
         assert_int_equal(status, TARE_NOMEM);

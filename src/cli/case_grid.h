@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * case_grid.h - lists of values -> the cases of a bench: every combination, named by what varies. */
+#ifndef CLI_CASE_GRID_H
+#define CLI_CASE_GRID_H
+
+#include "bench/bench.h"
+#include "cli/opt.h"
+
+struct grid_ints {
+    VEC(int64_t) values; /* empty: not asked for */
+};
+
+struct grid_dim {
+    char *name;
+    struct grid_ints values;
+};
+
+struct grid_subject {
+    struct subject *subject;
+    const char *variant, *runtime; /* names; NULL: there is only one */
+};
+
+struct grid {
+    /* asked for */
+    struct grid_ints batch, seq, threads;
+    VEC(struct grid_dim) dims;
+    VEC(char *) providers;
+    VEC(struct grid_subject) subjects; /* borrowed */
+    unsigned workers;
+    uint64_t seed;
+    /* made by grid_build */
+    VEC(struct bench_case) cases;
+    VEC(char *) names;
+    VEC(struct dim_value *) dim_values;
+};
+#define GRID_INIT {.workers = 1}
+
+/* For OPT_CALLBACK rows: "1,4,16" into a struct grid_ints, "NAME=1,4" into a struct grid, "cpu,cuda" likewise. */
+tare_status grid_parse_ints(void *ints, const char *text, tare_error *err);
+tare_status grid_parse_dim(void *grid, const char *text, tare_error *err);
+tare_status grid_parse_providers(void *grid, const char *text, tare_error *err);
+
+/* Fill `cases`: subjects, then providers, threads, dims, seq and, fastest, batch. */
+tare_status grid_build(struct grid *s, tare_error *err);
+void grid_release(struct grid *s);
+
+#endif
