@@ -8,6 +8,8 @@
 #ifndef SUBJECT_SUBJECT_H
 #define SUBJECT_SUBJECT_H
 
+#include <signal.h>
+
 #include "run/run.h"
 #include "subject/tensor.h"
 
@@ -38,6 +40,12 @@ struct subject_cost {
     uint64_t read_bytes, write_bytes;
 };
 
+/* Where prepare() says what it chose. */
+struct case_record {
+    struct run *run; /* its arena; its host decides how many threads there are */
+    struct run_map *params;
+};
+
 struct subject;
 struct instance;
 
@@ -46,9 +54,9 @@ struct subject_ops {
     /* Fill run->subject (name, path, sha256, runtime) and what belongs into run->config. */
     tare_status (*describe)(struct subject *s, struct run *run, tare_error *err);
     /* Load; the harness times it. On success *out runs until finish(). Parameters actually used (threads chosen,
-     * dimensions resolved, precision of the weights) go to *params as name -> value, for the document. */
-    tare_status (*prepare)(struct subject *s, const struct case_params *p, struct run *run,
-                           struct run_map *params, struct instance **out, tare_error *err);
+     * dimensions resolved, precision of the weights) go to to->params as name -> value, for the document. */
+    tare_status (*prepare)(struct subject *s, const struct case_params *p, const struct case_record *to,
+                           struct instance **out, tare_error *err);
     /* One run by worker 0 .. workers-1. Allocates nothing of its own. `cost` is never NULL. */
     tare_status (*run)(struct instance *i, unsigned worker, struct subject_cost *cost, tare_error *err);
     /* After measuring: what only the subject knows (allocator statistics). May be NULL. */
@@ -58,6 +66,11 @@ struct subject_ops {
     int64_t (*units)(const struct instance *i); /* per run by default: the batch, else 1 */
     void (*finish)(struct instance *i);
     void (*close)(struct subject *s);
+    /* What has to be done before each run and is not part of it (--prepare of a command). May be NULL. */
+    tare_status (*before_run)(struct instance *i, unsigned worker, tare_error *err);
+    /* What run() costs besides the work itself, measured now: ns per run, 0 when it cannot be told. May be NULL: all of
+     * run() is the work. Call it between measurements; worker 0 must be idle. */
+    uint64_t (*overhead_ns)(struct instance *i);
 };
 
 struct subject { /* first member of each kind's own struct */
@@ -69,6 +82,8 @@ struct instance { /* likewise */
 
 /* ---- opening ---- */
 
+struct ort_places;
+
 struct onnx_options {
     const char *path;
     const char *runtime;               /* libonnxruntime; NULL: found, see ort_find.h */
@@ -77,6 +92,9 @@ struct onnx_options {
     size_t n_session_config;
     int optimization; /* graph optimisation level; -1: the runtime's default (all) */
     bool no_arena;
+    bool fix_dims; /* free dimensions become constants before optimisation; changes the graph */
+    const struct ort_places
+        *places; /* where to look for the runtime (ort_find.h); NULL: `runtime`, else beside us */
 };
 tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err);
 
@@ -86,6 +104,8 @@ struct command_options {
     const char *prepare; /* shell line run before each run, not timed; NULL: none */
     uint64_t timeout_ns; /* 0: none */
     bool ignore_failure;
+    const volatile sig_atomic_t
+        *interrupted; /* set by a signal handler: end the command that runs; may be NULL */
 };
 tare_status subject_open_command(struct subject **out, const struct command_options *o, tare_error *err);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * tensor.h - named arrays: inputs for a model, its outputs, labels. Owned memory, C order, little-endian. */
+ * tensor.h - named arrays: inputs for a model, its outputs, labels. Owned memory, C order, little-endian.
+ * Never runs anything and knows no runtime. */
 #ifndef SUBJECT_TENSOR_H
 #define SUBJECT_TENSOR_H
 
+#include <stdbool.h>
+
+#include "core/buf.h"
 #include "core/vec.h"
 #include "model/onnx.h"
 
@@ -13,7 +17,7 @@ struct tensor {
     int type;   /* enum onnx_type */
     size_t rank;
     int64_t dims[TENSOR_RANK_MAX];
-    void *data; /* owned; 64-byte aligned */
+    void *data; /* owned, made by tensor_make(); 64-byte aligned; never NULL, even for 0 bytes */
     size_t bytes;
 };
 
@@ -24,15 +28,36 @@ struct tensor_set {
 
 void tensor_release(struct tensor *t);
 void tensor_set_release(struct tensor_set *s);
-tare_status tensor_make(struct tensor *out, const char *name, int type, const int64_t *dims, size_t rank,
-                        tare_error *err);
+struct tensor_spec {
+    const char *name;
+    int type;
+    const int64_t *dims;
+    size_t rank;
+};
+/* Zeroed. TARE_UNSUPPORTED for text, TARE_INVALID for a bad rank, dimension or size. */
+tare_status tensor_make(struct tensor *out, const struct tensor_spec *spec, tare_error *err);
+/* Hands *t over to the set; on failure *t is released. */
+tare_status tensor_set_take(struct tensor_set *s, struct tensor *t, tare_error *err);
 struct tensor *tensor_find(const struct tensor_set *s, const char *name); /* NULL: none */
 uint64_t tensor_elements(const struct tensor *t);
-double tensor_value(const struct tensor *t, uint64_t i); /* any numeric type as a double */
+/* Any numeric type as a double; of a complex number the real part. */
+double tensor_value(const struct tensor *t, uint64_t i);
+void tensor_shape_text(char *out, size_t size, const int64_t *dims, size_t rank); /* "[2, 128]"; -1 as "?" */
+
+/* Bytes of an array; false when a dimension is negative, the type has no fixed size, or no memory could hold it. */
+bool tensor_bytes(int type, const int64_t *dims, size_t rank, uint64_t *elements, size_t *bytes);
+
+/* Numbers of 16 bits. */
+float tensor_from_half(uint16_t h);
+uint16_t tensor_to_half(float f); /* to nearest, ties to even */
+uint16_t tensor_to_bfloat(float f);
 
 /* Files, told apart by content: .npz (stored or deflated members), .npy, an ONNX TensorProto (.pb), or a folder of
  * .npy or of input_N.pb (an ONNX test_data_set). Errors name the file, the member and the cause. */
 tare_status tensor_load(struct tensor_set *out, const char *path, tare_error *err);
+/* The same for a folder of PREFIX_N.pb: "output" reads what a test_data_set expects. */
+tare_status tensor_load_numbered(struct tensor_set *out, const char *folder, const char *prefix,
+                                 tare_error *err);
 tare_status tensor_read_npy(struct tensor *out, const char *name, const void *bytes, size_t n,
                             tare_error *err);
 tare_status tensor_read_npz(struct tensor_set *out, const char *name, const void *bytes, size_t n,
@@ -41,5 +66,7 @@ tare_status tensor_read_pb(struct tensor *out, const char *name, const void *byt
                            tare_error *err);
 tare_status tensor_save_npz(const struct tensor_set *s, const char *path,
                             tare_error *err); /* stored, atomic */
+/* Append the array as a .npy file. */
+tare_status tensor_write_npy(const struct tensor *t, struct buf *out, tare_error *err);
 
 #endif
