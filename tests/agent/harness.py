@@ -35,7 +35,7 @@ def check(ok, text):
 
 def build(name, kind="so", source=None, extra=()):
     """The victim NAME.c (or .cc) linked with the shared or the static library."""
-    out = os.path.join(TMP, "%s-%s" % (name, kind))
+    out = os.path.join(TMP, "-".join([name, kind] + [e.strip("-") for e in extra]))
     if os.path.exists(out):
         return out
     source = source or os.path.join(HERE, name + ".c")
