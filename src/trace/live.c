@@ -68,31 +68,46 @@ static tare_status map_room(struct live *l, uint64_t room, tare_error *err)
     return error_errno(err, "%s: cannot map the live trace", l->path);
 }
 
+/* Threads of the session before may be in live_alloc() at any time. */
+static void install(struct live *l, const struct live *fresh)
+{
+    while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    l->fd = fresh->fd;
+    l->dev = fresh->dev;
+    l->ino = fresh->ino;
+    __atomic_store_n(&l->base, fresh->base, __ATOMIC_RELAXED);
+    l->room = fresh->room;
+    l->backed = fresh->backed;
+    memcpy(l->path, fresh->path, sizeof l->path);
+    l->open = true;
+    __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
+}
+
 tare_status live_open(struct live *l, const char *path, uint64_t room, tare_error *err)
 {
-    *l = (struct live)LIVE_INIT;
-    snprintf(l->path, sizeof l->path, "%s", path);
-    l->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (l->fd >= 0) l->fd = process_fd(l->fd);
-    if (l->fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
+    struct live fresh = LIVE_INIT;
+    snprintf(fresh.path, sizeof fresh.path, "%s", path);
+    fresh.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fresh.fd >= 0) fresh.fd = process_fd(fresh.fd);
+    if (fresh.fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
     struct stat st;
     tare_status s;
-    if (fstat(l->fd, &st) < 0 || reserve(l->fd, 0, FIRST_BYTES) < 0) {
+    if (fstat(fresh.fd, &st) < 0 || reserve(fresh.fd, 0, FIRST_BYTES) < 0) {
         s = error_errno(err, "%s: cannot reserve %d KiB of disk", path, FIRST_BYTES >> 10);
         goto fail;
     }
-    l->dev = st.st_dev;
-    l->ino = st.st_ino;
-    l->backed = FIRST_BYTES;
-    s = map_room(l, room, err);
+    fresh.dev = st.st_dev;
+    fresh.ino = st.st_ino;
+    fresh.backed = FIRST_BYTES;
+    s = map_room(&fresh, room, err);
     if (s == TARE_OK) {
-        live_header(l)->used = LIVE_HEADER_BYTES;
+        live_header(&fresh)->used = LIVE_HEADER_BYTES;
+        install(l, &fresh);
         return TARE_OK;
     }
 fail:
     unlink(path);
-    close(l->fd);
-    *l = (struct live)LIVE_INIT;
+    close(fresh.fd);
     return s;
 }
 
@@ -131,16 +146,17 @@ static int grow(struct live *l, uint64_t need)
     return 0;
 }
 
-struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes)
+struct extent *live_alloc(struct live *l, const char *base, enum extent_type type, uint64_t bytes)
 {
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
     int cancel; /* open and fallocate are where a cancelled thread would end, and leave the lock behind */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
     struct extent *x = NULL;
-    struct live_header *h = live_header(l);
-    uint64_t at = h->used;
-    if (bytes <= l->room - at && (at + bytes <= l->backed || grow(l, at + bytes) == 0)) {
+    bool ours = l->open && l->base == base;
+    struct live_header *h = ours ? live_header(l) : NULL;
+    uint64_t at = ours ? h->used : 0;
+    if (ours && bytes <= l->room - at && (at + bytes <= l->backed || grow(l, at + bytes) == 0)) {
         x = (struct extent *)(void *)(l->base + at);
         x->bytes = bytes;
         x->type = (uint16_t)type;
@@ -155,6 +171,9 @@ struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes)
 void live_abandon(struct live *l, int remove_file)
 {
     if (!l->base) return;
+    while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    l->open = false;
+    __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
     if (remove_file) unlink(l->path);
     void *p = mmap(l->base, l->room, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -4,6 +4,7 @@
 #ifndef TRACE_LIVE_H
 #define TRACE_LIVE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "core/error.h"
@@ -17,6 +18,7 @@ struct live {
     uint64_t room;   /* bytes of address space */
     uint64_t backed; /* bytes of file reserved so far */
     uint32_t lock;
+    bool open; /* extents may be had */
     char path[4096];
 };
 
@@ -30,8 +32,9 @@ static inline struct live_header *live_header(const struct live *l)
 /* Create the file, reserve its first bytes and map `room` bytes of address space. */
 tare_status live_open(struct live *l, const char *path, uint64_t room, tare_error *err);
 
-/* A zeroed extent, or NULL when memory or disk is spent. Safe from any thread; never blocks for long. */
-struct extent *live_alloc(struct live *l, enum extent_type type, uint64_t bytes);
+/* A zeroed extent, or NULL when memory or disk is spent. Safe from any thread; never blocks for long.
+ * `base` is the mapping the caller belongs to: one of an ended session gets nothing. */
+struct extent *live_alloc(struct live *l, const char *base, enum extent_type type, uint64_t bytes);
 
 /* Let go of file and disk, but keep the addresses valid: late writers hit private memory. */
 void live_abandon(struct live *l, int remove_file);

@@ -121,7 +121,7 @@ extern __thread struct thread *self_thread __attribute__((tls_model("initial-exe
 enum slot_state { SLOT_LIVE = 0, SLOT_ENDED = 1, SLOT_FREE = 2 }; /* thread.retired */
 
 /* One page that a fork wipes: 0 in a process that has not (yet) set itself up. */
-enum { FORK_UNKNOWN = 0, FORK_JOINING = 1, FORK_READY = 2 };
+enum { FORK_UNKNOWN = 0, FORK_JOINING = 1, FORK_READY = 2, FORK_ENDED = 3 };
 struct fork_page {
     uint32_t state;
 };

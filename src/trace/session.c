@@ -47,9 +47,11 @@ void session_pair(void)
     uint64_t now = clock_raw_ns(), last = __atomic_load_n(&session.last_pair_ns, __ATOMIC_RELAXED);
     if (now - last < 100000000 || !__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return;
     if (__atomic_exchange_n(&session.lock, 1, __ATOMIC_ACQUIRE)) return;
-    struct clock_pair p;
-    clock_pair_take(&p, &session.source);
-    pair_add(&p);
+    if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) { /* still: its end waits for the lock */
+        struct clock_pair p;
+        clock_pair_take(&p, &session.source);
+        pair_add(&p);
+    }
     session_unlock();
 }
 
@@ -166,18 +168,22 @@ static tare_status begin_recording(tare_error *err)
     struct clock_pair first, second;
     struct process_info calibrated = {0};
     clock_pair_take(&first, &session.source);
+    session_lock();
     session.number++;
     session.next_site = 1;
+    session.sites = NULL;
+    session_unlock();
     weigh_startup(&calibrated, &session.options);
     tare_status s = open_live(0, &calibrated, err);
     if (s != TARE_OK) return s;
     clock_pair_take(&second, &session.source);
     session.calibrated = live_header(&session.live)->process;
     session.first_pair = first;
+    session_lock();
     pair_add(&first);
     pair_add(&second);
+    session_unlock();
     session.shift = session.source.tsc ? time_shift(clock_tick_ns(&first, &second)) : 0;
-    thread_forget_all();
     if (archive_process()) return TARE_OK;
     live_abandon(&session.live, 1);
     return error_set(err, TARE_IO, "%s: cannot write the trace", session.path);
@@ -260,8 +266,10 @@ tare_status tare_stop(tare_error *err)
     if (whole) archive_fold_dead();
     live_abandon(&session.live, whole);
     archive_leave();
+    session_lock();
     thread_forget_all();
-    __atomic_store_n(&fork_page->state, FORK_UNKNOWN, __ATOMIC_RELEASE);
+    session_unlock();
+    __atomic_store_n(&fork_page->state, FORK_ENDED, __ATOMIC_RELEASE); /* a late thread is no forked child */
     if (whole) return TARE_OK;
     return error_set(err, TARE_IO, "%s: cannot write (disk full?); what was recorded is kept in %s",
                      session.path, session.live.path);

@@ -17,7 +17,7 @@ static struct site_entry *entry_room(size_t bytes)
     bytes = (bytes + 7) & ~(size_t)7;
     struct extent *x = session.sites;
     if (!x || session.sites_used + bytes > x->bytes) {
-        x = live_alloc(&session.live, EXTENT_SITES, SITES_EXTENT_BYTES);
+        x = live_alloc(&session.live, session.live.base, EXTENT_SITES, SITES_EXTENT_BYTES);
         if (!x) return NULL;
         session.sites = x;
         session.sites_used = sizeof *x;

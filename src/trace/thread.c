@@ -52,9 +52,8 @@ void *thread_arena(struct thread *t, size_t bytes)
 {
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
     if ((size_t)(t->arena_end - t->arena) < bytes) {
-        if (t->base != session.live.base) return NULL; /* its session ended meanwhile */
         uint64_t want = t->arena_bytes < TREE_BYTES_MAX ? t->arena_bytes * 2 : TREE_BYTES_MAX;
-        struct extent *x = live_alloc(&session.live, EXTENT_TREE, want);
+        struct extent *x = live_alloc(&session.live, t->base, EXTENT_TREE, want);
         if (!x) return NULL;
         x->thread = t->slot;
         t->arena_bytes = want;
@@ -97,7 +96,7 @@ struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, u
 
 static bool tree_open(struct thread *t)
 {
-    struct extent *x = live_alloc(&session.live, EXTENT_TREE, FIRST_TREE_BYTES);
+    struct extent *x = live_alloc(&session.live, session.live.base, EXTENT_TREE, FIRST_TREE_BYTES);
     if (!x) return false;
     t->base = session.live.base;
     x->thread = t->slot;
@@ -120,7 +119,7 @@ static struct extent *chunk_take(struct thread *t)
     if (ring_pop(&t->free, &word)) return (struct extent *)word;
     if (t->n_chunks == RING_CHUNKS) return NULL;
     struct extent *x =
-        live_alloc(&session.live, EXTENT_EVENTS, t->n_chunks ? CHUNK_BYTES : FIRST_CHUNK_BYTES);
+        live_alloc(&session.live, t->base, EXTENT_EVENTS, t->n_chunks ? CHUNK_BYTES : FIRST_CHUNK_BYTES);
     if (x) t->n_chunks++;
     return x;
 }
@@ -221,13 +220,15 @@ static void slot_ready(struct thread *t)
     if (++session.epoch == 0) session.epoch = 1;
     t->epoch = session.epoch;
     t->retired = SLOT_LIVE;
+    t->run = 1; /* with the lock held: the end of the session clears it */
 }
 
 static struct thread *thread_register(void)
 {
     session_lock();
-    struct thread *t = slot_reuse();
-    if (!t) t = slot_new();
+    bool late = !__atomic_load_n(&tare_recording, __ATOMIC_RELAXED); /* stopped since thread_get() looked */
+    struct thread *t = late ? NULL : slot_reuse();
+    if (!t && !late) t = slot_new();
     if (t) slot_ready(t);
     session_unlock();
     if (!t) return NULL;
@@ -263,10 +264,7 @@ static struct thread *thread_enter(struct thread *was)
     bool spent = was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES;
     struct thread *t = spent ? NULL : thread_register();
     self_thread = t ? t : &refused;
-    if (t)
-        t->run = 1;
-    else
-        thread_lost(NULL, 1);
+    if (!t) thread_lost(NULL, 1);
     return t;
 }
 

@@ -21,6 +21,7 @@ static tare_options options(void)
     tare_options o = TARE_OPTIONS_INIT;
     o.path = here.trace;
     o.memory_bytes = 8 << 20;
+    o.weigh_one_in = 0;
     return o;
 }
 
