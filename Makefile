@@ -76,7 +76,7 @@ TSAN_TESTS := test_ring test_hist test_scope test_scopes test_session test_threa
               test_live test_drain test_mem
 TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 
-PKGS      := jansson libzstd yaml-0.1
+PKGS      := jansson libzstd yaml-0.1 zlib libcrypto
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
 MISSING   := $(shell for p in $(PKGS); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
@@ -93,7 +93,8 @@ parts:
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
 	tool() { command -v $$1 >/dev/null && printf '  with    %s: %s\n' $$1 "$$2" || \
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
-	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with yaml-0.1 'tare.yaml'; with cmocka 'unit tests'; \
+	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with yaml-0.1 'tare.yaml'; \
+	with zlib 'compressed .npz inputs'; with libcrypto 'hashes of models'; with cmocka 'unit tests'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
 
 .PHONY: need-packages
@@ -159,7 +160,19 @@ test-all: ## the same and the slow ones: fuzzing, valgrind, clang
 bless: cli ## rewrite the expected output of the golden tests T=report/text (default: all)
 	@tools/run-cli-tests --bless $(T)
 
-tests: $(TESTS)
+# A runtime of known behaviour, loaded by tests in place of ONNX Runtime; and programs that Python tests drive.
+FAKE_ORT := $(O)/tests/libonnxruntime.so.1.99.0
+$(FAKE_ORT): tests/fake_ort/fake_ort.c tests/fake_ort/fake_model.c tests/fake_ort/fake_ort.h
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fPIC -fvisibility=hidden -shared -pthread $(filter %.c,$^) -o $@
+
+$(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
+
+tests: $(TESTS) $(FAKE_ORT)
 tsan-tests: $(TSAN_BUILT)
 replays: $(REPLAYS)
 .PHONY: list-tests list-tsan-tests list-replays
