@@ -318,7 +318,7 @@ static struct fold *fold_open(const char *base, uint64_t bytes, bool closed)
 bool archive_process(void)
 {
     struct fold *f = fold_open(session.live.base, session.live.backed, true);
-    bool ok = f && fold_process(f);
+    bool ok = f && fold_process(f) && fold_clock(f);
     if (f) munmap(f, sizeof *f);
     return ok;
 }

@@ -215,8 +215,10 @@ static bool fold_events(struct fold *f, const struct extent *x)
     if (!head.seq) return true; /* recycled: its events are archived */
     size_t slots = (head.bytes - sizeof head) / sizeof f->events[0];
     if (slots > PACK_SLOTS_MAX) slots = PACK_SLOTS_MAX;
-    memcpy(f->events, x + 1, slots * sizeof f->events[0]);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
+    for (size_t i = 0; i < slots; i++) /* each load comes before the next look at seq */
+        f->events[i] = (struct raw_event){__atomic_load_n(&e[i].ticks, __ATOMIC_ACQUIRE),
+                                          __atomic_load_n(&e[i].what, __ATOMIC_ACQUIRE)};
     if (__atomic_load_n(&x->seq, __ATOMIC_RELAXED) != head.seq) return true; /* recycled just now */
     size_t bytes = pack_events(&f->packer, &head, f->events, slots, f->shift);
     if (!bytes) return true;
@@ -241,7 +243,7 @@ static bool fold_extent(struct fold *f, const struct extent *x)
     return true;
 }
 
-static bool fold_clock(struct fold *f)
+bool fold_clock(struct fold *f)
 {
     const struct live_header *h = header(f);
     uint32_t n = h->n_pairs < LIVE_PAIRS ? h->n_pairs : LIVE_PAIRS;
