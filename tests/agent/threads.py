@@ -36,6 +36,8 @@ test("200 threads are told apart", same, "threads", ["waves", 200], calls(200), 
 test("10,000 threads in waves of 100", same, "threads", ["waves", 10000], calls(10000), kinds=("so",), status=0)
 test("3,000 threads in waves, in each mode alone", lambda: [
     same("threads", ["waves", 3000], calls(3000), env, kinds=("a",)) for env in MODES[1:]])
+test("10,000 threads in waves need the memory of a few", same, "threads", ["waves", 10000], calls(10000),
+     {"TARE_MEMORY": "48M"}, kinds=("so",))
 test("10,000 threads at once", same, "threads", ["crowd", 10000], calls(20000), kinds=("so",), status=0)
 test("detached threads", all_modes, "detached", 300, calls(600))
 test("pthread_exit out of a scope", same, "threads", ["leave", 300], calls(300), status=0)

@@ -39,6 +39,13 @@ class Victim:
         while not self.counter(i) and self.process.poll() is None:
             check(time.monotonic() < end, "the victim does nothing")
 
+    def first_write(self):
+        """Until the archive grows, or the program is gone."""
+        path = os.path.join(self.folder, "t.tare")
+        size = os.stat(path).st_size
+        while os.stat(path).st_size == size and self.process.poll() is None:
+            pass
+
     def kill(self):
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -83,7 +90,8 @@ def while_stopping(mode):
     for _ in range(TRIALS):
         v = Victim(4, ["stop", "3000"], mode)
         v.wait(4)
-        pause = time.perf_counter() + random.random() * (0.0002 if mode == "aggregate" else 0.002)
+        v.first_write()
+        pause = time.perf_counter() + random.random() * (0.0001 if mode == "aggregate" else 0.002)
         while time.perf_counter() < pause:
             pass
         v.kill()
