@@ -10,6 +10,7 @@ const struct command command_table[] = {
     {"doctor", cmd_doctor, CMD_PAGER, "what can be measured on this machine, what cannot and why"},
     {"report", cmd_report, CMD_PAGER, "print the call tree of a trace, net of the instrument"},
     {"export", cmd_export, 0, "write a trace in the format of another tool"},
+    {"synth", cmd_synth, 0, "write a model of a known architecture with seeded weights"},
     {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},
     {"help", cmd_help, CMD_PAGER, "explain tare or one of its commands"},
     {"version", cmd_version, 0, "which tare this is and what it was built with"},
