@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ * command_subject.c - a command as a subject: one run is one new process, from spawn to exit. Its output
+ * goes nowhere, but the end of what it says on stderr is kept for the error text. Each process leads a group
+ * of its own, so that a timeout or an interruption ends all that it started. Allocates nothing between
+ * prepare() and finish(). */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/banned.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "subject/subject.h"
+
+extern char **environ; /* handed on unread */
+
+enum { TAIL_SIZE = 4096, SHOWN = 360 };
+#define LOOK_NS UINT64_C(200000000)  /* how often an interruption is looked for while a command runs */
+#define PATIENCE_NS (10 * LOOK_NS)   /* for a command that was asked to end */
+#define BLOCK_BYTES UINT64_C(512)    /* what getrusage counts I/O in */
+#define POLL_STEP_NS UINT64_C(100000) /* without pidfd */
+
+struct command {
+    struct subject base;
+    char **argv, *shell_argv[4], *prepare_argv[4]; /* argv: owned texts */
+    size_t argc;
+    char *prepare;
+    bool shell, ignore_failure;
+    uint64_t timeout_ns;
+    const volatile sig_atomic_t *interrupted;
+};
+
+struct channel { /* of one worker */
+    int said[2]; /* pipe that is the commands' stderr */
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    bool open;
+    char tail[TAIL_SIZE]; /* the last bytes said, as a ring */
+    size_t said_bytes;
+};
+
+struct command_instance {
+    struct instance base;
+    struct command *command;
+    int nowhere;
+    unsigned workers;
+    struct channel *lanes;
+};
+
+/* ---- what it said ---- */
+
+static void hear(struct channel *l)
+{
+    char bytes[4096];
+    ssize_t n;
+    while ((n = read(l->said[0], bytes, sizeof bytes)) > 0)
+        for (ssize_t i = 0; i < n; i++) l->tail[l->said_bytes++ % TAIL_SIZE] = bytes[i];
+}
+
+/* The end of it on one line. */
+static void quote(const struct channel *l, char *out, size_t size)
+{
+    size_t n = l->said_bytes < TAIL_SIZE ? l->said_bytes : TAIL_SIZE, used = 0;
+    size_t show = n < size - 1 ? n : size - 1;
+    for (size_t at = l->said_bytes - show; at < l->said_bytes; at++) {
+        unsigned char c = (unsigned char)l->tail[at % TAIL_SIZE];
+        bool blank = c < ' ' || c == 127;
+        if (blank && (used == 0 || out[used - 1] == ' ')) continue;
+        out[used++] = blank ? ' ' : (char)c;
+    }
+    while (used > 0 && out[used - 1] == ' ') used--;
+    out[used] = 0;
+}
+
+/* ---- one process ---- */
+
+struct ended {
+    int status;
+    struct rusage use;
+    bool timed_out, interrupted;
+};
+
+static bool is_interrupted(const struct command *c)
+{
+    return c->interrupted && *c->interrupted;
+}
+
+/* Wait until the process has ended or `until`, reading what it says. True: it has ended. */
+static bool await_end(struct channel *l, int pidfd, pid_t pid, uint64_t until)
+{
+    for (;;) {
+        uint64_t now = clock_raw_ns(), left = until > now ? until - now : 0;
+        uint64_t step = pidfd < 0 && left > POLL_STEP_NS ? POLL_STEP_NS : left;
+        struct timespec t = {(time_t)(step / UINT64_C(1000000000)), (long)(step % UINT64_C(1000000000))};
+        struct pollfd fds[2] = {{l->said[0], POLLIN, 0}, {pidfd, POLLIN, 0}};
+        int ready = ppoll(fds, pidfd < 0 ? 1 : 2, &t, NULL);
+        if (ready > 0 && fds[0].revents) hear(l);
+        if (ready > 0 && fds[1].revents) return true;
+        siginfo_t info = {.si_pid = 0};
+        if (pidfd < 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            info.si_pid == pid)
+            return true;
+        if (left == 0 || (ready < 0 && errno == EINTR)) return false;
+    }
+}
+
+static void end_group(struct channel *l, int pidfd, pid_t pid, bool gently)
+{
+    if (gently) {
+        kill(-pid, SIGTERM);
+        uint64_t until = clock_raw_ns() + PATIENCE_NS;
+        while (clock_raw_ns() < until)
+            if (await_end(l, pidfd, pid, until)) break;
+    }
+    kill(-pid, SIGKILL);
+}
+
+static void see_through(const struct command *c, struct channel *l, pid_t pid, struct ended *out)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    uint64_t start = clock_raw_ns(), limit = c->timeout_ns ? start + c->timeout_ns : UINT64_MAX;
+    for (;;) {
+        uint64_t look = clock_raw_ns() + (c->interrupted ? LOOK_NS : UINT64_C(3600000000000));
+        if (await_end(l, pidfd, pid, look < limit ? look : limit)) break;
+        out->timed_out = clock_raw_ns() >= limit;
+        out->interrupted = is_interrupted(c);
+        if (!out->timed_out && !out->interrupted) continue;
+        end_group(l, pidfd, pid, !out->timed_out);
+        break;
+    }
+    while (wait4(pid, &out->status, 0, &out->use) < 0 && errno == EINTR) continue;
+    if (pidfd >= 0) close(pidfd);
+}
+
+static tare_status cannot_spawn(const char *name, int code, tare_error *err)
+{
+    if (code == ENOENT)
+        return error_set(err, TARE_INVALID, "%s: no such command (or its interpreter is missing)", name);
+    if (code == EACCES || code == EISDIR) return error_set(err, TARE_INVALID, "%s: not executable", name);
+    if (code == ENOEXEC) return error_set(err, TARE_INVALID, "%s: not a program", name);
+    errno = code;
+    return error_errno(err, "%s: cannot be started", name);
+}
+
+static tare_status judge(const struct command *c, const struct channel *l, const struct ended *e,
+                         tare_error *err)
+{
+    char said[SHOWN];
+    quote(l, said, sizeof said);
+    const char *lead = said[0] ? ": " : "";
+    if (e->interrupted) return error_set(err, TARE_DENIED, "interrupted");
+    if (e->timed_out)
+        return error_set(err, TARE_DENIED, "no end after %g s, killed%s%s", (double)c->timeout_ns / 1e9, lead,
+                         said);
+    if (c->ignore_failure) return TARE_OK;
+    if (WIFSIGNALED(e->status))
+        return error_set(err, TARE_DENIED, "killed by signal %d (%s)%s%s", WTERMSIG(e->status),
+                         strsignal(WTERMSIG(e->status)), lead, said);
+    if (WEXITSTATUS(e->status) != 0)
+        return error_set(err, TARE_DENIED, "exit code %d%s%s", WEXITSTATUS(e->status), lead, said);
+    return TARE_OK;
+}
+
+static tare_status run_one(struct command_instance *i, unsigned worker, char *const *argv, struct ended *out,
+                           tare_error *err)
+{
+    struct channel *l = &i->lanes[worker];
+    pid_t pid;
+    l->said_bytes = 0;
+    memset(out, 0, sizeof *out);
+    int code = posix_spawnp(&pid, argv[0], &l->actions, &l->attr, argv, environ);
+    if (code != 0) return cannot_spawn(argv[0], code, err);
+    see_through(i->command, l, pid, out);
+    hear(l);
+    return judge(i->command, l, out, err);
+}
+
+/* ---- ops ---- */
+
+static uint64_t time_ns(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_usec * 1000;
+}
+
+static tare_status command_run(struct instance *base, unsigned worker, struct subject_cost *cost,
+                               tare_error *err)
+{
+    struct command_instance *i = (struct command_instance *)base;
+    struct ended e;
+    tare_status s =
+        run_one(i, worker, i->command->shell ? i->command->shell_argv : i->command->argv, &e, err);
+    if (s < 0) return s;
+    *cost = (struct subject_cost){
+        .known = true,
+        .user_ns = time_ns(e.use.ru_utime),
+        .system_ns = time_ns(e.use.ru_stime),
+        .rss_peak = (uint64_t)e.use.ru_maxrss * 1024,
+        .minor_faults = (uint64_t)e.use.ru_minflt,
+        .major_faults = (uint64_t)e.use.ru_majflt,
+        .voluntary_switches = (uint64_t)e.use.ru_nvcsw,
+        .involuntary_switches = (uint64_t)e.use.ru_nivcsw,
+        .read_bytes = (uint64_t)e.use.ru_inblock * BLOCK_BYTES,
+        .write_bytes = (uint64_t)e.use.ru_oublock * BLOCK_BYTES,
+    };
+    return TARE_OK;
+}
+
+static tare_status command_before_run(struct instance *base, unsigned worker, tare_error *err)
+{
+    struct command_instance *i = (struct command_instance *)base;
+    struct ended e;
+    tare_status s = run_one(i, worker, i->command->prepare_argv, &e, err);
+    return s < 0 ? error_wrap(err, "what prepares it") : s;
+}
+
+static void command_finish(struct instance *base)
+{
+    struct command_instance *i = (struct command_instance *)base;
+    for (unsigned w = 0; i->lanes && w < i->workers; w++) {
+        struct channel *l = &i->lanes[w];
+        if (!l->open) continue;
+        posix_spawn_file_actions_destroy(&l->actions);
+        posix_spawnattr_destroy(&l->attr);
+        close(l->said[0]);
+        close(l->said[1]);
+    }
+    if (i->nowhere >= 0) close(i->nowhere);
+    mem_free(i->lanes);
+    mem_free(i);
+}
+
+/* SIGPIPE as programs expect it, nothing blocked, a group of its own. */
+static int set_attributes(posix_spawnattr_t *a)
+{
+    sigset_t none, pipe_only;
+    sigemptyset(&none);
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    int code =
+        posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    if (code == 0) code = posix_spawnattr_setsigdefault(a, &pipe_only);
+    if (code == 0) code = posix_spawnattr_setsigmask(a, &none);
+    return code == 0 ? posix_spawnattr_setpgroup(a, 0) : code;
+}
+
+static tare_status lane_open(struct channel *l, int nowhere, tare_error *err)
+{
+    if (pipe2(l->said, O_CLOEXEC) < 0) return error_errno(err, "no pipe for stderr");
+    int code = posix_spawn_file_actions_init(&l->actions);
+    if (code == 0 && (code = posix_spawnattr_init(&l->attr)) != 0)
+        posix_spawn_file_actions_destroy(&l->actions);
+    if (code != 0) {
+        close(l->said[0]);
+        close(l->said[1]);
+        errno = code;
+        return error_errno(err, "cannot prepare to start commands");
+    }
+    l->open = true;
+    fcntl(l->said[0], F_SETFL, O_NONBLOCK); /* ours only: the command may block when it says much at once */
+    code = set_attributes(&l->attr);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&l->actions, nowhere, 0);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&l->actions, nowhere, 1);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&l->actions, l->said[1], 2);
+    errno = code;
+    return code == 0 ? TARE_OK : error_errno(err, "cannot prepare to start commands");
+}
+
+static tare_status command_prepare(struct subject *base, const struct case_params *p,
+                                   const struct case_record *to, struct instance **out, tare_error *err)
+{
+    (void)to;
+    struct command_instance *i = mem_new(1, sizeof *i);
+    if (!i) return error_set(err, TARE_NOMEM, "out of memory for a command");
+    i->base.subject = base;
+    i->command = (struct command *)base;
+    i->workers = p->workers ? p->workers : 1;
+    tare_status s = TARE_OK;
+    i->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (i->nowhere < 0) s = error_errno(err, "/dev/null");
+    if (s == TARE_OK && !(i->lanes = mem_new(i->workers, sizeof *i->lanes)))
+        s = error_set(err, TARE_NOMEM, "out of memory for %u workers", i->workers);
+    for (unsigned w = 0; s == TARE_OK && w < i->workers; w++) s = lane_open(&i->lanes[w], i->nowhere, err);
+    if (s < 0) {
+        command_finish(&i->base);
+        return s;
+    }
+    *out = &i->base;
+    return TARE_OK;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static tare_status command_describe(struct subject *base, struct run *run, tare_error *err)
+{
+    struct command *c = (struct command *)base;
+    struct arena *a = &run->arena;
+    struct run_map words = {0};
+    char name[64];
+    run->subject.type = base->ops->type;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(c->argv[0], c->shell ? " \t\n;|&" : ""), c->argv[0]);
+    run->subject.name = arena_str(a, name[0] ? last_part(name) : "sh");
+    if (!c->shell && strchr(c->argv[0], '/')) run->subject.path = arena_str(a, c->argv[0]);
+    for (size_t i = 0; i < c->argc; i++) run_map_text(a, &words, NULL, c->argv[i]);
+    run_map_set(a, &run->config, "command", (struct run_value){.kind = RUN_LIST, .items = words});
+    if (c->shell) run_map_bool(a, &run->config, "shell", true);
+    if (c->prepare) run_map_text(a, &run->config, "prepare", c->prepare);
+    if (c->timeout_ns) run_map_real(a, &run->config, "timeout_s", (double)c->timeout_ns / 1e9);
+    if (c->ignore_failure) run_map_bool(a, &run->config, "ignore_failure", true);
+    return a->failed ? error_set(err, TARE_NOMEM, "out of memory for the description of a command") : TARE_OK;
+}
+
+static int64_t command_units(const struct instance *i)
+{
+    (void)i;
+    return 1;
+}
+
+static void command_close(struct subject *base)
+{
+    struct command *c = (struct command *)base;
+    for (size_t i = 0; c->argv && i < c->argc; i++) mem_free(c->argv[i]);
+    mem_free(c->argv);
+    mem_free(c->prepare);
+    mem_free(c);
+}
+
+static const struct subject_ops command_ops = {
+    .type = "command",
+    .describe = command_describe,
+    .prepare = command_prepare,
+    .run = command_run,
+    .units = command_units,
+    .finish = command_finish,
+    .close = command_close,
+};
+static const struct subject_ops prepared_command_ops = {
+    .type = "command",
+    .describe = command_describe,
+    .prepare = command_prepare,
+    .run = command_run,
+    .units = command_units,
+    .finish = command_finish,
+    .close = command_close,
+    .before_run = command_before_run,
+};
+
+/* ---- opening ---- */
+
+static char shell_name[] = "/bin/sh", shell_flag[] = "-c";
+
+static void set_shell(char **argv, char *line)
+{
+    argv[0] = shell_name;
+    argv[1] = shell_flag;
+    argv[2] = line;
+    argv[3] = NULL;
+}
+
+static tare_status check_program(const struct command_options *o, tare_error *err)
+{
+    if (!o->argv || !o->argv[0] || !o->argv[0][0]) return error_set(err, TARE_INVALID, "no command to run");
+    if (o->shell && o->argv[1])
+        return error_set(err, TARE_INVALID, "a shell takes one line: quote the command");
+    if (o->shell || !strchr(o->argv[0], '/')) return TARE_OK; /* PATH is looked at when it starts */
+    if (access(o->argv[0], F_OK) < 0) return error_set(err, TARE_INVALID, "%s: no such command", o->argv[0]);
+    if (access(o->argv[0], X_OK) < 0) return error_set(err, TARE_INVALID, "%s: not executable", o->argv[0]);
+    return TARE_OK;
+}
+
+static tare_status copy_words(struct command *c, char *const *argv, tare_error *err)
+{
+    size_t n = 0;
+    while (argv[n]) n++;
+    if (!(c->argv = mem_new(n + 1, sizeof *c->argv)))
+        return error_set(err, TARE_NOMEM, "out of memory for a command");
+    for (; c->argc < n; c->argc++)
+        if (!(c->argv[c->argc] = mem_strdup(argv[c->argc])))
+            return error_set(err, TARE_NOMEM, "out of memory for a command");
+    return TARE_OK;
+}
+
+tare_status subject_open_command(struct subject **out, const struct command_options *o, tare_error *err)
+{
+    tare_status s = check_program(o, err);
+    if (s < 0) return s;
+    struct command *c = mem_new(1, sizeof *c);
+    if (!c) return error_set(err, TARE_NOMEM, "out of memory for a command");
+    c->base.ops = o->prepare ? &prepared_command_ops : &command_ops;
+    c->shell = o->shell;
+    c->timeout_ns = o->timeout_ns;
+    c->ignore_failure = o->ignore_failure;
+    c->interrupted = o->interrupted;
+    s = copy_words(c, o->argv, err);
+    if (s == TARE_OK && o->prepare && !(c->prepare = mem_strdup(o->prepare)))
+        s = error_set(err, TARE_NOMEM, "out of memory for a command");
+    if (s < 0) {
+        command_close(&c->base);
+        return s;
+    }
+    set_shell(c->shell_argv, c->argv[0]);
+    if (c->prepare) set_shell(c->prepare_argv, c->prepare);
+    *out = &c->base;
+    return TARE_OK;
+}
