@@ -18,12 +18,12 @@ def plugin(name):
 
 def loading(rounds, names):
     for env in MODES:
-        same("loader", [rounds] + [plugin(n) for n in names],
-             dict({n: rounds * 10 // len(names) for n in names}, **{"plugin inner": rounds * 10}), env, kinds=("so",), status=0)
+        counts = dict({n: rounds * 10 // len(names) for n in names}, **{"plugin inner": rounds * 10})
+        same("loader", [rounds] + [plugin(n) for n in names], counts, env, kinds=("so",), status=0)
 
 
 def by_dlopen():
-    r = [run([build("loader", "none", extra=["-DTARE_NONE"]), "lib", os.path.join(BUILD, "libtare.so")], t) for t in (False, True)]
+    r = [run([build("loader", "none"), "lib", os.path.join(BUILD, "libtare.so")], t) for t in (False, True)]
     check(r[0].seen() == r[1].seen() and r[0].status == 0, "%r" % [x.seen() for x in r])
     Report(r[1].trace).expect({"by dlopen": 1000})
 
@@ -95,7 +95,8 @@ def start_up():
             subprocess.run([build("steady"), "1"], cwd=folder, env=env, stdout=subprocess.DEVNULL)
             took[traced].append(time.perf_counter() - begin)
     plain, traced = (statistics.median(took[t]) * 1e3 for t in (False, True))
-    print("# a short run: %.2f ms, traced %.2f ms: start and stop cost %.2f ms (start-up goal 2 ms)" % (plain, traced, traced - plain))
+    print("# a short run: %.2f ms, traced %.2f ms: start and stop cost %.2f ms (start-up goal 2 ms)"
+          % (plain, traced, traced - plain))
     check(len(os.listdir(folder)) == 61, "%d files" % len(os.listdir(folder)))
 
 

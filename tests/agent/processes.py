@@ -77,8 +77,10 @@ def restarted(report, outcome):
 SCOPES = {"fork": {"parent": 1, "work": 300, "child": 100}}
 test("fork without exec", same, P, ["fork", 100], SCOPES["fork"], then=n_processes(2, 2), status=0)
 test("forks three deep", same, P, ["nested", 3], {"level": 4, "work": 40}, lost=0, then=n_processes(4, 4), status=0)
-test("fork while other threads record", same, P, ["threads", 60], {"child": 120, "forked": 60}, lost=None, then=n_processes(61, 61), status=0)
-test("1000 forks that _exit", same, P, ["loop", 1000], {"child": 100, "work": 101}, then=n_processes(101), status=0, kinds=("so",))
+test("fork while other threads record", same, P, ["threads", 60], {"child": 120, "forked": 60},
+     lost=None, then=n_processes(61, 61), status=0)
+test("1000 forks that _exit", same, P, ["loop", 1000], {"child": 100, "work": 101},
+     then=n_processes(101), status=0, kinds=("so",))
 test("1000 forks: what the dead left is folded in", same, P, ["loop", 100], {"child": 10}, then=no_live)
 test("a child is killed", same, P, ["childkill", 50], None, status=0, then=lambda r, o: check(
     r.counts["child"] >= 50 and r.loss["unclosed_scopes"] <= 3, "%r %r" % (r.counts, r.loss)))

@@ -66,7 +66,8 @@ def on_record(v, threads, mode, at_most_more):
     for i in range(threads):
         name, did = "w%d" % i, v.counter(i)
         if mode != "aggregate" and did:
-            check(2 * did <= events.get(name, 0) <= 2 * (did + at_most_more), "%s: %d events, %d calls published" % (name, events.get(name, 0), did))
+            have = events.get(name, 0)
+            check(2 * did <= have <= 2 * (did + at_most_more), "%s: %d events, %d calls published" % (name, have, did))
         slack = 1 if mode != "events" else 0
         have = report.counts.get(name, 0)
         check(did - slack <= have <= did + at_most_more, "%s: %d calls on record, %d published" % (name, have, did))
