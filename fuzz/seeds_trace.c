@@ -5,6 +5,7 @@
  *        src/trace/{fold,pack}.c -lzstd -o build/seeds && build/seeds fuzz/corpus */
 #include <zstd.h>
 
+#include "made_live.h"
 #include "trace_fixture.h"
 
 static const char *root;
@@ -41,7 +42,7 @@ static void some_events(struct made *m)
     e[7] = raw(RAW_BEGIN, 2, 500);
     e[8] = raw(RAW_END, 0, 600);
     e[9] = raw(RAW_END, 0, 100000);
-    made_events(m, MADE_UID, 0, 1, e, 10);
+    made_events(m, 0, 1, e, 10);
 }
 
 static void some_tree(struct made *m)
@@ -49,7 +50,7 @@ static void some_tree(struct made *m)
     static const struct weigh_pair pairs[] = {{1000, 1100, 2}, {1010, 1100, 2}};
     const struct made_node nodes[] = {
         {.site = 0},
-        {.parent = 0, .site = 1, .count = 10, .total = 20000, .off_count = 2, .off_total = 3000, .off_scopes = 4, .pairs = pairs, .n_pairs = 2},
+        {.site = 1, .count = 10, .total = 20000, .off_count = 2, .off_total = 3000, .pairs = pairs, .n_pairs = 2},
         {.parent = 1, .site = 2, .count = 20, .total = 8000},
         {.parent = 1, .site = 3, .kind = TARE_SITE_COUNTER, .count = 10, .total = -50},
     };
@@ -187,8 +188,8 @@ static struct node *live_whole(struct made *m, uint32_t nodes)
     made_live(m);
     struct extent *x = made_extent(m, EXTENT_SITES, 64);
     size_t at = 0;
-    made_live_site(m, x, &at, 1, TARE_SITE_SCOPE, "outer");
-    made_live_site(m, x, &at, 2, TARE_SITE_MARK, "m");
+    made_live_site(x, &at, 1, TARE_SITE_SCOPE, "outer");
+    made_live_site(x, &at, 2, TARE_SITE_MARK, "m");
     struct node *n = made_live_slot(m, 0, nodes);
     x = made_extent(m, EXTENT_EVENTS, 8 * sizeof(struct raw_event));
     x->seq = 1;

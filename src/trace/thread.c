@@ -219,7 +219,7 @@ static void slot_ready(struct thread *t)
     weigh_coin(t);
     if (++session.epoch == 0) session.epoch = 1;
     t->epoch = session.epoch;
-    t->retired = SLOT_LIVE;
+    __atomic_store_n(&t->retired, SLOT_LIVE, __ATOMIC_RELAXED); /* the helper looks at it at any time */
     t->run = 1; /* with the lock held: the end of the session clears it */
 }
 

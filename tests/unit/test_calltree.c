@@ -245,7 +245,7 @@ static void events_give_the_same_sums(void **state)
         e[n++] = raw(RAW_END, 0, 3000 + i * 10000);
         e[n++] = raw(RAW_END, 0, 6000 + i * 10000);
     }
-    made_events(m, MADE_UID, 0, 1, e, n);
+    made_events(m, 0, 1, e, n);
     struct built b = end_made(m, MADE_UID);
     assert_int_equal(named(&b, "a")->count, 50);
     assert_int_equal(named(&b, "b")->count, 50);

@@ -112,7 +112,7 @@ static struct seen play(const struct raw_event *e, size_t slots, tare_status *st
         snprintf(name, sizeof name, "s%u", i);
         made_site(m, MADE_UID, i, TARE_SITE_SCOPE, name);
     }
-    made_events(m, MADE_UID, 0, 1, e, slots);
+    made_events(m, 0, 1, e, slots);
     made_clock(m, MADE_UID, pairs, 2);
     made_end(m, MADE_UID);
     file_put(here.trace, m->bytes, m->n);

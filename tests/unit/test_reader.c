@@ -40,7 +40,7 @@ static void add_events(struct parts *p, uint32_t thread, uint64_t seq)
         e[2 * i] = raw(RAW_BEGIN, 1 + i % 2, at);
         e[2 * i + 1] = raw(RAW_END, 0, at + 500);
     }
-    made_events(p->m, MADE_UID, thread, seq, e, 2 * CALLS);
+    made_events(p->m, thread, seq, e, 2 * CALLS);
     part(p);
 }
 
