@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * onnx.h - an ONNX file as a graph: read over a mapping, weights never copied, memory in proportion to the graph.
  * Every byte is validated; a damaged file is an error that names the place ("graph.node[12].attribute[0]: ...").
- * Knows nothing of runtimes. */
+ * Knows nothing of runtimes. One model is for one thread at a time. */
 #ifndef MODEL_ONNX_H
 #define MODEL_ONNX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
-#include "core/vec.h"
 
 /* TensorProto.DataType; note that ONNX Runtime's own numbers differ from 24 on. */
 enum onnx_type {
@@ -40,10 +40,22 @@ enum onnx_type {
     ONNX_FLOAT8E8M0 = 24,
     ONNX_UINT2 = 25,
     ONNX_INT2 = 26,
-    ONNX_TYPES = 27
+    ONNX_FLOAT6E2M3 = 27,
+    ONNX_FLOAT6E3M2 = 28,
+    ONNX_TYPES = 29
 };
-const char *onnx_type_name(int type); /* "float32"; "unknown" beyond the table */
-unsigned onnx_type_bits(int type);    /* 32; 0 for strings and unknown */
+const char *onnx_type_name(int type);      /* "float32"; "unknown" beyond the table */
+const char *onnx_type_precision(int type); /* of weights of that type: "fp32", "int8"; "mixed" for odd ones */
+unsigned onnx_type_bits(int type);         /* 32; 4; 0 for strings and unknown */
+/* What `elements` of that type take when packed. false: strings, unknown types, or more than 2^63 bytes. */
+bool onnx_type_bytes(int type, uint64_t elements, uint64_t *bytes);
+
+/* A list inside a model: made once by the reader, never grown, freed with the model. */
+#define ONNX_LIST(type) \
+    struct {            \
+        type *items;    \
+        size_t n;       \
+    }
 
 struct onnx_dim {
     int64_t value;    /* -1: not fixed */
@@ -52,76 +64,137 @@ struct onnx_dim {
 
 struct onnx_value { /* a graph input, output or annotated value */
     const char *name;
-    int type; /* enum onnx_type; ONNX_UNDEFINED: not a tensor */
+    const char *kind; /* "tensor" "sparse tensor" "sequence" "map" "optional" "opaque"; "" when not said */
+    int type;         /* enum onnx_type; ONNX_UNDEFINED: not a tensor */
     bool has_shape;
-    VEC(struct onnx_dim) dims;
+    ONNX_LIST(struct onnx_dim) dims;
 };
+
+struct onnx_memory; /* the mapping, strings made NUL-terminated, everything a model points to */
 
 struct onnx_tensor { /* an initializer or a constant */
     const char *name;
     int type;
-    VEC(int64_t) dims;
+    ONNX_LIST(int64_t) dims;
     uint64_t elements;
     const uint8_t *raw; /* in the mapping; NULL: typed fields or external data */
     uint64_t raw_bytes;
     const char *external; /* location, relative to the model's folder; NULL: inside the file */
     uint64_t external_offset, external_bytes;
+    const uint8_t *message; /* the TensorProto in the mapping: typed fields are read from it on demand */
+    size_t message_bytes;
+    struct onnx_memory *memory;
+};
+
+struct onnx_sparse { /* name and element type are those of `values`; the positions are not kept */
+    struct onnx_tensor values;
+    ONNX_LIST(int64_t) dims;
 };
 
 struct onnx_graph;
 
+enum onnx_attribute_kind { /* AttributeProto.AttributeType */
+                           ONNX_ATTR_NONE = 0,
+                           ONNX_ATTR_FLOAT = 1,
+                           ONNX_ATTR_INT = 2,
+                           ONNX_ATTR_STRING = 3,
+                           ONNX_ATTR_TENSOR = 4,
+                           ONNX_ATTR_GRAPH = 5,
+                           ONNX_ATTR_FLOATS = 6,
+                           ONNX_ATTR_INTS = 7,
+                           ONNX_ATTR_STRINGS = 8
+};
+
 struct onnx_attribute {
     const char *name;
-    int kind; /* AttributeProto.AttributeType */
-    int64_t i;
+    int kind; /* inferred where an old file does not say */
     float f;
-    const uint8_t *s; /* bytes, not terminated */
+    int64_t i;
+    const uint8_t *s; /* bytes in the mapping, not terminated; NULL: none */
     size_t s_bytes;
-    VEC(int64_t) ints;
-    VEC(float) floats;
+    ONNX_LIST(int64_t) ints;
+    ONNX_LIST(float) floats;
     struct onnx_tensor *t; /* NULL: none */
     struct onnx_graph *g;  /* NULL: none */
+    const char *ref;       /* in a function: the attribute of the call it stands for; NULL: none */
+    const char **strings;  /* n_strings of them; NULL: none. A string with a NUL inside ends there */
+    size_t n_strings;
 };
 
 struct onnx_node {
-    const char *name, *op, *domain;
-    VEC(const char *) inputs, outputs; /* "" for a left-out optional one */
-    VEC(struct onnx_attribute) attributes;
+    const char *name, *op, *domain;          /* domain "" for ai.onnx */
+    ONNX_LIST(const char *) inputs, outputs; /* "" for a left-out optional one */
+    ONNX_LIST(struct onnx_attribute) attributes;
 };
 
 struct onnx_graph {
     const char *name;
-    VEC(struct onnx_node) nodes;
-    VEC(struct onnx_tensor) initializers;
-    VEC(struct onnx_value) inputs, outputs, values; /* inputs without those that are initializers */
+    ONNX_LIST(struct onnx_node) nodes;
+    ONNX_LIST(struct onnx_tensor) initializers;
+    ONNX_LIST(struct onnx_sparse) sparse;
+    ONNX_LIST(struct onnx_value) inputs, outputs, values; /* inputs without those that are initializers */
+    struct onnx_index *index;                             /* of the initializers' names */
 };
 
 struct onnx_opset {
-    const char *domain;
+    const char *domain; /* "" for ai.onnx */
     int64_t version;
+};
+
+struct onnx_function { /* model-local: a node of that domain and name is a call of it */
+    const char *name, *domain, *overload;
+    ONNX_LIST(const char *) inputs, outputs, attributes;
+    ONNX_LIST(struct onnx_node) nodes;
+};
+
+struct onnx_property {
+    const char *key, *value;
 };
 
 struct onnx_model {
     char *path;
-    int64_t ir_version;
-    const char *producer, *producer_version;
-    VEC(struct onnx_opset) opsets;
+    int64_t ir_version, version;
+    const char *producer, *producer_version, *domain;
+    ONNX_LIST(struct onnx_opset) opsets;
+    ONNX_LIST(struct onnx_property) metadata;
+    ONNX_LIST(struct onnx_function) functions;
     struct onnx_graph graph;
     uint64_t file_bytes;
-    struct onnx_memory *memory; /* the mapping, and strings made NUL-terminated */
+    uint64_t parameters; /* see onnx_parameters() */
+    int weight_type;
+    struct onnx_memory *memory;
 };
 #define ONNX_MODEL_INIT {0}
 
+/* Map and read a file; external data must lie below the model's folder and be long enough. */
 tare_status onnx_open(struct onnx_model *out, const char *path, tare_error *err);
-tare_status onnx_read(struct onnx_model *out, const char *name, const void *bytes, size_t n,
-                      tare_error *err); /* borrows */
-void onnx_close(struct onnx_model *m);
+/* Read bytes that stay valid until onnx_close(). There is no folder, so external data is not looked at. */
+tare_status onnx_read(struct onnx_model *out, const char *name, const void *bytes, size_t n, tare_error *err);
+void onnx_close(struct onnx_model *m); /* an ONNX_MODEL_INIT is fine */
 
 const struct onnx_tensor *onnx_initializer(const struct onnx_graph *g,
                                            const char *name); /* NULL: none; hashed */
+const struct onnx_attribute *onnx_attribute(const struct onnx_node *n, const char *name); /* NULL: none */
+int64_t onnx_opset(const struct onnx_model *m, const char *domain); /* 0: not imported */
+
+/* All elements of a small integer or boolean tensor (a shape, axes, indices), however they are stored.
+ * TARE_INVALID when there are more than `max`, or they are no integers, or do not fit int64_t. */
+tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t max, tare_error *err);
+/* The packed little-endian elements, in the mapping or in external data mapped now. TARE_UNSUPPORTED when
+ * they are in typed fields. Valid until onnx_close(). */
+tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes, uint64_t *n,
+                              tare_error *err);
+
+/* Learned numbers: elements of distinct initializers of all graphs (the same name or the same external bytes once)
+ * and of Constant nodes of more than one element. Not counted: int64, bool and string tensors (shapes, axes,
+ * positions, masks), scalars of rank 0, scales and zero points. A 4-bit weight packed in bytes counts unpacked. */
+uint64_t onnx_parameters(const struct onnx_model *m);
+/* The element type that most bytes of those have; a model without any gives TARE_INVALID. */
+tare_status onnx_weight_type(const struct onnx_model *m, int *type);
 
 /* What an integer input may hold so that the model runs: found by following it, through casts, reshapes and
  * arithmetic that keeps its range, to the Gather (embedding) and like nodes that use it as an index.
+ * Where the range cannot be followed, or the rows are known at run time only, the limit is 1: zeros are safe.
  * limit 0: no bound found. `why` names the node: "Gather '/embeddings/word' has 30522 rows". */
 struct onnx_bound {
     int64_t limit; /* values 0 .. limit - 1 are valid */
