@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bench.h - the harness: loads every case, warms it up until it is steady, then measures all cases in rounds, each
- * round in a new random order, so that a drift of the machine hits all alike. Fills cases of a run document with what
- * was measured; judges nothing (src/analyze does). Rules: docs/method.md. */
+ * bench.h - the harness: loads every case, warms it up until it is steady, then measures all cases in
+ * rounds, each round in a new random order, so that a drift of the machine hits all alike. Fills cases of a
+ * run document with what was measured; judges nothing (src/analyze does). Rules: docs/method.md. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -54,8 +54,9 @@ struct bench_plan {
         .concurrency = 1, .unit = "runs"                                                           \
     }
 
-/* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared or fails in a run makes
- * the whole bench fail with an error that names the case, unless others were measured already and `interrupted`. */
+/* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared or fails in a run
+ * makes the whole bench fail with an error that names the case, unless others were measured already and
+ * `interrupted`. */
 tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error *err);
 
 #endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ * engine.h - the parts of the harness and what they share: the machine as the harness sees it, one case at
+ * work, its slices of time. Private to src/bench and its tests. */
+#ifndef BENCH_ENGINE_H
+#define BENCH_ENGINE_H
+
+#include "bench/bench.h"
+#include "bench/pool.h"
+#include "core/rng.h"
+#include "core/stats.h"
+#include "core/vec.h"
+#include "probe/cgroupstat.h"
+#include "probe/procstat.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define BENCH_CONFIDENCE 0.95
+
+/* ---- what the harness asks of the machine; tests put their own in and get virtual time and memory ---- */
+
+struct bench_machine {
+    uint64_t (*now)(void);
+    void (*pause_until)(uint64_t ns); /* may come back early */
+    struct known_u64 (*rss)(void);
+    struct known_u64 (*available)(void); /* memory */
+};
+extern struct bench_machine bench_machine;              /* what is used */
+extern const struct bench_machine bench_machine_system; /* what it is reset to */
+
+/* ---- one case at work ---- */
+
+struct times {
+    uint64_t *items;
+    size_t n, cap;
+};
+
+struct usage { /* sums over runs of what subjects say themselves */
+    uint64_t runs;
+    struct subject_cost sum; /* rss_peak: the greatest */
+};
+
+struct reading { /* of the process and the machine, at one moment */
+    struct procstat process;
+    struct cpu_ticks ticks;
+    struct known_u64 throttled_ns, rss;
+};
+
+struct disturbance { /* between two readings */
+    struct procstat process;
+    struct cpu_ticks ticks;
+    struct known_u64 throttled_ns;
+};
+
+struct slice {       /* some runs of one case in a row */
+    size_t first, n; /* of its samples */
+    uint64_t wall_ns;
+    int64_t growth; /* of memory, bytes; runs that are not samples included */
+    uint64_t runs;
+    uint64_t involuntary;
+    bool throttled, stolen;
+};
+
+struct slices {
+    struct slice *items;
+    size_t n, cap;
+};
+
+struct memory_track {
+    bool known;
+    uint64_t base;     /* before any case was loaded */
+    uint64_t before;   /* before this one */
+    uint64_t old_peak; /* high-water mark then, where it cannot be reset */
+    bool reset;        /* it could */
+    int64_t loaded;    /* this case's share after warm-up */
+    int64_t peak;      /* its greatest share */
+    int64_t grown;     /* since warm-up */
+    double share_sum;  /* of the readings after slices */
+    uint64_t readings;
+};
+
+struct open_result {
+    bool known;
+    uint64_t planned, served, due, late, queued, longest_delay_ns, window_ns;
+    bool overloaded;
+};
+
+enum stop_reason { STOP_NOT, STOP_PRECISE, STOP_BUDGET, STOP_MAX_RUNS, STOP_ENOUGH, STOP_INTERRUPTED };
+
+struct weighing {
+    const struct bench_case *what;
+    struct case_params params; /* the case's, with workers and company set */
+    struct run_map params_used;
+    struct instance *instance;
+    uint64_t runs; /* of all kinds, for error texts */
+    uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns;
+    bool judged, steady; /* warm-up */
+    struct times samples;
+    struct slices slices;
+    uint64_t spent_ns; /* measuring */
+    uint64_t min_runs, max_runs;
+    size_t next_check;
+    enum stop_reason stopped;
+    double half_width, half_width_percentile; /* relative; INFINITY: not bounded */
+    double units;
+    struct memory_track memory;
+    struct usage usage;
+    struct disturbance disturbed; /* summed over slices */
+    struct open_result open;
+};
+
+struct lane { /* what one worker writes while it runs */
+    struct stamp {
+        uint64_t start, ns;
+    } * at;
+    size_t n, room;
+    uint64_t began, ended;
+    struct usage usage;
+    tare_status failed;
+    uint64_t failed_at; /* runs done before the one that failed */
+    tare_error err;
+};
+
+struct bench {
+    const struct bench_plan *plan;
+    struct run *run;
+    struct weighing *cases; /* n_cases */
+    size_t n_cases;
+    unsigned workers;
+    struct lane *lanes; /* one per worker */
+    struct pool pool;   /* runs the workers when there are several */
+    struct rng rng;
+    struct known_u64 base_rss;
+    uint64_t self_ns; /* our own cost per run */
+    uint64_t done_ns, total_ns;
+    size_t blocks;
+    const char *split_why; /* why cases were not all interleaved; NULL: they were */
+};
+
+bool bench_interrupted(const struct bench *b);
+void bench_tell(struct bench *b, const struct weighing *w, const char *stage);
+
+/* ---- load_closed.c ---- */
+
+struct stretch {
+    uint64_t ns;        /* how long the slice goes on */
+    uint64_t runs;      /* at most; 0: no limit */
+    struct times *into; /* times are appended here in order of their start */
+    uint64_t busy_ns;   /* result: wall time that the runs took; runs / busy_ns is the rate */
+};
+/* Run the case back to back, all workers together. An interruption is no error: fewer times come back. */
+tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *stretch, tare_error *err);
+tare_status lanes_open(struct bench *b, tare_error *err);
+void lanes_close(struct bench *b);
+/* What the loop itself costs per run, found by running nothing in it. */
+uint64_t closed_self_ns(struct bench *b);
+void usage_add(struct usage *into, const struct subject_cost *cost);
+void usage_merge(struct usage *into, const struct usage *from);
+/* The error of the worker that failed first, named by case and run; TARE_OK when none did. */
+tare_status lanes_failure(struct bench *b, struct weighing *w, tare_error *err);
+
+/* ---- load_open.c ---- */
+
+/* Offsets of planned starts from 0 to `window_ns`, at most `most` (0: no limit but memory). */
+struct schedule {
+    double rate;
+    enum bench_arrivals arrivals;
+    uint64_t window_ns, most;
+};
+tare_status schedule_make(const struct schedule *s, struct rng *rng, struct times *out, tare_error *err);
+/* One unbroken window; fills samples, slices and w->open. */
+tare_status open_window(struct bench *b, struct weighing *w, tare_error *err);
+
+/* ---- rounds.c ---- */
+
+/* Measure cases first .. first + n - 1, which are warm, in rounds. */
+tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *err);
+
+/* ---- interference.c ---- */
+
+void reading_take(struct reading *out);
+/* Add what happened from `before` to `after` to the case, and mark its slice. */
+void disturbance_add(struct weighing *w, struct slice *slice, const struct reading *before,
+                     const struct reading *after);
+
+/* Runs slower than the median + max(5 * 1.4826 MAD, half the median), and how many of them fell into slices
+ * that were disturbed more than usual. Unknown below 20 samples. */
+tare_status outliers_explain(const struct weighing *w, struct run_outliers *out, tare_error *err);
+
+/* ---- memory.c ---- */
+
+void memory_before(struct memory_track *m, struct known_u64 base);
+void memory_loaded(struct memory_track *m);
+void memory_slice(struct memory_track *m, struct slice *slice, const struct reading *before,
+                  const struct reading *after);
+/* Growth per run with its interval; *known false when there are too few slices. */
+tare_status memory_slope(const struct slices *slices, struct stats_interval *out, bool *known,
+                         tare_error *err);
+
+/* ---- record.c ---- */
+
+tare_status record_case(struct bench *b, struct weighing *w, tare_error *err);
+void record_plan(struct bench *b);
+
+#endif

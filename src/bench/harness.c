@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ * harness.c - bench_run(): phase 1 loads each case, runs it once and warms it up, one at a time; phase 2
+ * (rounds.c) measures them. As many cases as fit into memory live side by side; what does not fit makes a
+ * block of its own. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/engine.h"
+#include "bench/stopping.h"
+#include "bench/warmup.h"
+#include "core/banned.h"
+
+enum {
+    BLOCK_MOST = 32,
+    WORKERS_MOST = 1024,
+    WARMUP_RUNS = 3,
+    SLOW_MIN_RUNS = 5,
+    SAMPLES_LEAST = 1 << 14, /* of a case at most, unless the plan says more: over all cases a million */
+    SAMPLES_MOST = 1 << 18,
+    SAMPLES_ALL = 1 << 20,
+    SAMPLES_CEILING = 1 << 24
+};
+#define MEMORY_SHARE 0.6 /* of what is available may be taken by cases that live side by side */
+
+bool bench_interrupted(const struct bench *b)
+{
+    return b->plan->interrupted && *b->plan->interrupted;
+}
+
+void bench_tell(struct bench *b, const struct weighing *w, const char *stage)
+{
+    char what[160];
+    if (!b->plan->progress.report) return;
+    snprintf(what, sizeof what, "%s %s", stage, w->what->name);
+    b->plan->progress.report(b->plan->progress.ctx, what, b->done_ns, b->total_ns);
+}
+
+/* ---- phase 1: load, first run, warm-up ---- */
+
+/* Enough warm runs? `times` are all since the first. */
+static tare_status is_warm(struct bench *b, struct weighing *w, const struct times *times, bool *warm,
+                           tare_error *err)
+{
+    uint64_t tenth = b->plan->budget_ns / 10, least = tenth < NS_PER_S / 2 ? tenth : NS_PER_S / 2;
+    *warm = false;
+    if (times->n < WARMUP_RUNS || w->warmup_ns < least) return TARE_OK;
+    if (times->n < WARMUP_LEAST && w->warmup_ns / times->n < b->plan->budget_ns / (4 * WARMUP_LEAST))
+        return TARE_OK; /* too few to judge, and more are cheap */
+    struct warmup_verdict v;
+    tare_status s = warmup_judge(times->items, times->n, &v, err);
+    if (s < 0) return s;
+    w->judged = v.judged;
+    w->steady = v.steady;
+    *warm = !v.judged || v.steady || w->warmup_ns >= b->plan->budget_ns / 2;
+    return TARE_OK;
+}
+
+static tare_status warm_until_steady(struct bench *b, struct weighing *w, struct times *times,
+                                     tare_error *err)
+{
+    bool warm = false;
+    size_t look_at = WARMUP_RUNS;
+    while (!warm && !bench_interrupted(b)) {
+        uint64_t before = bench_machine.now();
+        struct stretch slice = {.ns = b->plan->budget_ns / 100, .into = times};
+        tare_status s = closed_slice(b, w, &slice, err);
+        w->warmup_ns += bench_machine.now() - before;
+        if (s < 0) return s;
+        if (times->n >= SAMPLES_MOST) return TARE_OK; /* a quarter of a million runs are warm */
+        if (times->n < look_at) continue;
+        if ((s = is_warm(b, w, times, &warm, err)) < 0) return s;
+        if (w->judged) look_at = stopping_next(times->n);
+    }
+    return TARE_OK;
+}
+
+static tare_status warm_up(struct bench *b, struct weighing *w, tare_error *err)
+{
+    struct times times = VEC_INIT;
+    tare_status s = TARE_OK;
+    bench_tell(b, w, "warming up");
+    if (b->plan->warmup_runs < 0) s = warm_until_steady(b, w, &times, err);
+    while (s == TARE_OK && b->plan->warmup_runs >= 0 && !bench_interrupted(b)) {
+        uint64_t asked = (uint64_t)b->plan->warmup_runs, before = bench_machine.now();
+        if (times.n >= asked) break;
+        struct stretch rest = {UINT64_MAX / 2, asked - times.n, &times, 0};
+        s = closed_slice(b, w, &rest, err);
+        w->warmup_ns += bench_machine.now() - before;
+    }
+    w->warmup_runs += times.n;
+    vec_release(&times);
+    return s;
+}
+
+static tare_status first_run(struct bench *b, struct weighing *w, tare_error *err)
+{
+    const struct subject_ops *ops = w->instance->subject->ops;
+    struct subject_cost cost = {0};
+    tare_error inner = TARE_ERROR_INIT;
+    tare_status s = ops->before_run ? ops->before_run(w->instance, 0, &inner) : TARE_OK;
+    uint64_t start = bench_machine.now();
+    if (s == TARE_OK) s = ops->run(w->instance, 0, &cost, &inner);
+    w->first_run_ns = bench_machine.now() - start;
+    if (s < 0 && bench_interrupted(b)) return TARE_OK;
+    if (s < 0) return error_set(err, s, "case %s: run 1: %s", w->what->name, inner.text);
+    if (cost.known) usage_add(&w->usage, &cost);
+    w->runs = w->warmup_runs = 1;
+    w->warmup_ns = w->first_run_ns;
+    if (!b->plan->keep_outputs || !ops->outputs) return TARE_OK;
+    if ((s = ops->outputs(w->instance, &b->plan->outputs[w - b->cases], &inner)) < 0)
+        return error_set(err, s, "case %s: outputs: %s", w->what->name, inner.text);
+    return TARE_OK;
+}
+
+static void set_limits(struct bench *b, struct weighing *w)
+{
+    const struct bench_plan *p = b->plan;
+    uint64_t cap = SAMPLES_ALL / b->n_cases, typical = w->warmup_ns / (w->warmup_runs ? w->warmup_runs : 1);
+    if (cap > SAMPLES_MOST) cap = SAMPLES_MOST;
+    if (cap < SAMPLES_LEAST) cap = SAMPLES_LEAST;
+    w->max_runs = p->max_runs ? p->max_runs : cap;
+    if (w->max_runs > SAMPLES_CEILING) w->max_runs = SAMPLES_CEILING;
+    w->min_runs = p->min_runs ? p->min_runs : 1;
+    if (typical > p->budget_ns / 10 && w->min_runs > SLOW_MIN_RUNS) w->min_runs = SLOW_MIN_RUNS;
+    if (w->min_runs > w->max_runs) w->min_runs = w->max_runs;
+    w->next_check = w->min_runs;
+    w->half_width = w->half_width_percentile = INFINITY;
+}
+
+static tare_status load_case(struct bench *b, size_t index, tare_error *err)
+{
+    struct weighing *w = &b->cases[index];
+    const struct bench_case *c = w->what = &b->plan->cases[index];
+    tare_error inner = TARE_ERROR_INIT;
+    w->params = c->params;
+    w->params.workers = b->workers;
+    w->params.many = w->params.many || b->n_cases > 1;
+    bench_tell(b, w, "loading");
+    memory_before(&w->memory, b->base_rss);
+    uint64_t start = bench_machine.now();
+    struct case_record to = {b->run, &w->params_used};
+    tare_status s = c->subject->ops->prepare(c->subject, &w->params, &to, &w->instance, &inner);
+    w->load_ns = bench_machine.now() - start;
+    if (s < 0) return error_set(err, s, "case %s: %s", c->name, inner.text);
+    if ((s = first_run(b, w, err)) < 0 || (s = warm_up(b, w, err)) < 0) return s;
+    memory_loaded(&w->memory);
+    uint64_t peak = w->usage.sum.rss_peak;
+    w->usage = (struct usage){.sum = {.rss_peak = peak}}; /* only the measured runs count, but for the peak */
+    int64_t units = b->plan->per_run > 0             ? b->plan->per_run
+                    : c->subject->ops->units != NULL ? c->subject->ops->units(w->instance)
+                                                     : 1;
+    w->units = (double)units;
+    set_limits(b, w);
+    return TARE_OK;
+}
+
+/* ---- blocks of cases ---- */
+
+/* May one more case be loaded beside those from `first` on? It is expected to be as big as the biggest. */
+static bool has_room(struct bench *b, size_t first, size_t next, struct known_u64 available)
+{
+    if (next - first >= BLOCK_MOST) {
+        b->split_why = arena_printf(&b->run->arena, "more than %d cases", (int)BLOCK_MOST);
+        return false;
+    }
+    int64_t held = 0, biggest = 0;
+    for (size_t i = first; i < next; i++) {
+        const struct memory_track *m = &b->cases[i].memory;
+        held += m->peak > 0 ? m->peak : 0;
+        if (m->peak > biggest) biggest = m->peak;
+    }
+    if (!available.known || (double)(held + biggest) <= MEMORY_SHARE * (double)available.v) return true;
+    b->split_why = "all cases at once would take more than 60 % of the available memory";
+    return false;
+}
+
+static void finish_cases(struct bench *b)
+{
+    for (size_t i = 0; i < b->n_cases; i++) {
+        struct weighing *w = &b->cases[i];
+        if (w->instance) w->instance->subject->ops->finish(w->instance);
+        w->instance = NULL;
+        vec_release(&w->samples);
+        vec_release(&w->slices);
+    }
+}
+
+static tare_status record_block(struct bench *b, size_t first, size_t end, tare_error *err)
+{
+    for (size_t i = first; i < end; i++) {
+        struct weighing *w = &b->cases[i];
+        tare_status s = w->samples.n ? record_case(b, w, err) : TARE_OK;
+        if (s < 0) return s;
+        if (w->instance) w->instance->subject->ops->finish(w->instance);
+        w->instance = NULL;
+        vec_release(&w->samples);
+        vec_release(&w->slices);
+    }
+    return TARE_OK;
+}
+
+static tare_status measure_block(struct bench *b, size_t first, size_t *end, tare_error *err)
+{
+    struct known_u64 available = bench_machine.available();
+    size_t next = first;
+    do {
+        tare_status s = load_case(b, next, err);
+        if (s < 0) return s;
+        next++;
+    } while (next < b->n_cases && !bench_interrupted(b) && has_room(b, first, next, available));
+    *end = next;
+    b->blocks++;
+    tare_status s = rounds_measure(b, first, next - first, err);
+    return s < 0 ? s : record_block(b, first, next, err);
+}
+
+static tare_status measure_all(struct bench *b, tare_error *err)
+{
+    tare_status s = pool_open(&b->pool, b->workers, err);
+    if (s < 0 || (s = lanes_open(b, err)) < 0) return s;
+    b->self_ns = closed_self_ns(b);
+    b->base_rss = bench_machine.rss();
+    for (size_t at = 0; s == TARE_OK && at < b->n_cases && !bench_interrupted(b);)
+        s = measure_block(b, at, &at, err);
+    if (s == TARE_OK && b->run->cases.n == 0)
+        s = error_set(err, TARE_DENIED, "interrupted before anything was measured");
+    /* Others were measured and the user wants an end: keep what there is. */
+    if (s < 0 && bench_interrupted(b) && b->run->cases.n > 0) s = TARE_OK;
+    if (s == TARE_OK) record_plan(b);
+    return s;
+}
+
+/* ---- the plan ---- */
+
+static tare_status check_plan(const struct bench_plan *p, tare_error *err)
+{
+    if (p->n_cases == 0) return error_set(err, TARE_INVALID, "nothing to measure: no cases");
+    if (p->budget_ns < 1000000) return error_set(err, TARE_INVALID, "a budget under 1 ms measures nothing");
+    if (!(p->precision > 0)) return error_set(err, TARE_INVALID, "the precision must be above 0");
+    if (!(p->percentile >= 0 && p->percentile < 1))
+        return error_set(err, TARE_INVALID, "percentile %g is not between 0 and 1", p->percentile);
+    if (p->concurrency > WORKERS_MOST)
+        return error_set(err, TARE_INVALID, "%u workers: at most %d", p->concurrency, (int)WORKERS_MOST);
+    if (p->load == BENCH_OPEN && !(p->rate > 0 && isfinite(p->rate)))
+        return error_set(err, TARE_INVALID, "an open loop needs a rate above 0");
+    if (p->keep_outputs && !p->outputs) return error_set(err, TARE_INVALID, "no place for outputs");
+    return TARE_OK;
+}
+
+tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error *err)
+{
+    tare_status s = check_plan(plan, err);
+    if (s < 0) return s;
+    struct bench b = {.plan = plan, .run = run, .n_cases = plan->n_cases};
+    b.workers = plan->concurrency ? plan->concurrency : 1;
+    b.total_ns = plan->budget_ns * plan->n_cases;
+    rng_seed(&b.rng, plan->seed);
+    b.cases = mem_new(b.n_cases, sizeof *b.cases);
+    if (!b.cases) return error_set(err, TARE_NOMEM, "out of memory for %zu cases", b.n_cases);
+    s = measure_all(&b, err);
+    finish_cases(&b);
+    pool_close(&b.pool);
+    lanes_close(&b);
+    mem_free(b.cases);
+    return s;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * interference.c - what else happened while a case ran: switches against its will, migrations, stolen time,
+ * throttling; and whether runs far slower than the others coincide with it. */
+#include <math.h>
+
+#include "bench/engine.h"
+#include "core/banned.h"
+
+enum { LEAST_FOR_OUTLIERS = 20 };
+
+void reading_take(struct reading *out)
+{
+    procstat_read(&out->process, "");
+    out->ticks = cpu_ticks_read("");
+    out->throttled_ns = cgroup_throttled_ns("");
+    out->rss = bench_machine.rss();
+}
+
+static struct known_u64 sum(struct known_u64 a, struct known_u64 b)
+{
+    return a.known || b.known ? known_u64(a.v + b.v) : a;
+}
+
+static void add_process(struct procstat *into, const struct procstat *d)
+{
+    into->user_ns += d->user_ns;
+    into->system_ns += d->system_ns;
+    into->minor_faults += d->minor_faults;
+    into->major_faults += d->major_faults;
+    into->voluntary_switches += d->voluntary_switches;
+    into->involuntary_switches += d->involuntary_switches;
+    into->migrations = sum(into->migrations, d->migrations);
+    into->read_bytes = sum(into->read_bytes, d->read_bytes);
+    into->write_bytes = sum(into->write_bytes, d->write_bytes);
+}
+
+void disturbance_add(struct weighing *w, struct slice *slice, const struct reading *before,
+                     const struct reading *after)
+{
+    struct disturbance *d = &w->disturbed;
+    struct procstat used = procstat_since(&after->process, &before->process);
+    add_process(&d->process, &used);
+    slice->involuntary = used.involuntary_switches;
+    if (before->ticks.known && after->ticks.known && after->ticks.all >= before->ticks.all &&
+        after->ticks.steal >= before->ticks.steal) {
+        d->ticks.known = true;
+        d->ticks.steal += after->ticks.steal - before->ticks.steal;
+        d->ticks.all += after->ticks.all - before->ticks.all;
+        slice->stolen = after->ticks.steal > before->ticks.steal;
+    }
+    if (before->throttled_ns.known && after->throttled_ns.known) {
+        uint64_t more = after->throttled_ns.v - before->throttled_ns.v;
+        d->throttled_ns = sum(d->throttled_ns, known_u64(more));
+        slice->throttled = more > 0;
+    }
+}
+
+/* ---- outliers ---- */
+
+static double switches_per_run(const struct slice *s)
+{
+    return s->n ? (double)s->involuntary / (double)s->n : 0;
+}
+
+/* A slice with more switches per run than half of them have, or with throttled or stolen time. */
+static bool is_disturbed(const struct slice *s, double usual)
+{
+    return s->throttled || s->stolen || switches_per_run(s) > usual;
+}
+
+static tare_status usual_switches(const struct slices *slices, double *out, tare_error *err)
+{
+    double *per_run = mem_new(slices->n, sizeof *per_run);
+    if (!per_run) return error_set(err, TARE_NOMEM, "out of memory for %zu slices", slices->n);
+    for (size_t i = 0; i < slices->n; i++) per_run[i] = switches_per_run(&slices->items[i]);
+    stats_sort(per_run, slices->n);
+    *out = per_run[slices->n / 2];
+    mem_free(per_run);
+    return TARE_OK;
+}
+
+static tare_status find_limit(const struct times *t, double *out, tare_error *err)
+{
+    double middle, mad, *x = mem_new(t->n, sizeof *x);
+    if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", t->n);
+    for (size_t i = 0; i < t->n; i++) x[i] = (double)t->items[i];
+    tare_status s = stats_median(x, t->n, &middle, err);
+    if (s == TARE_OK) s = stats_mad(x, t->n, &mad, err);
+    if (s == TARE_OK) *out = middle + fmax(5 * 1.4826 * mad, 0.5 * middle);
+    mem_free(x);
+    return s;
+}
+
+tare_status outliers_explain(const struct weighing *w, struct run_outliers *out, tare_error *err)
+{
+    *out = (struct run_outliers){0};
+    double limit = 0, usual = 0;
+    if (w->samples.n < LEAST_FOR_OUTLIERS) return TARE_OK;
+    tare_status s = find_limit(&w->samples, &limit, err);
+    if (s < 0) return s;
+    uint64_t count = 0, explained = 0;
+    for (size_t i = 0; i < w->samples.n; i++) count += (double)w->samples.items[i] > limit;
+    *out = (struct run_outliers){
+        .known = true, .count = known_u64(count), .limit_ns = known_u64((uint64_t)limit)};
+    if (w->open.known || w->slices.n < 2) return TARE_OK; /* in one piece: nothing to place them in */
+    if ((s = usual_switches(&w->slices, &usual, err)) < 0) return s;
+    for (size_t i = 0; i < w->slices.n; i++) {
+        const struct slice *at = &w->slices.items[i];
+        if (!is_disturbed(at, usual)) continue;
+        for (size_t k = at->first; k < at->first + at->n; k++)
+            explained += (double)w->samples.items[k] > limit;
+    }
+    out->explained = known_u64(explained);
+    return TARE_OK;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * load_closed.c - the closed loop: each worker starts its next run when its last one is done. The only code
+ * of ours between two runs is closed_loop(): it allocates nothing, locks nothing and calls nothing but the
+ * clock. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/engine.h"
+#include "core/banned.h"
+
+enum { LANES_ROOM = 65536, LANE_LEAST = 1024 }; /* times between two emptyings, over all workers */
+
+tare_status lanes_open(struct bench *b, tare_error *err)
+{
+    size_t room = LANES_ROOM / b->workers;
+    if (room < LANE_LEAST) room = LANE_LEAST;
+    b->lanes = mem_new(b->workers, sizeof *b->lanes);
+    if (!b->lanes) return error_set(err, TARE_NOMEM, "out of memory for %u workers", b->workers);
+    for (unsigned i = 0; i < b->workers; i++) {
+        b->lanes[i].room = room;
+        b->lanes[i].at = mem_new(room, sizeof *b->lanes[i].at);
+        if (!b->lanes[i].at) return error_set(err, TARE_NOMEM, "out of memory for %u workers", b->workers);
+        memset(b->lanes[i].at, 1, room * sizeof *b->lanes[i].at); /* in RAM before time counts */
+    }
+    return TARE_OK;
+}
+
+void lanes_close(struct bench *b)
+{
+    for (unsigned i = 0; b->lanes && i < b->workers; i++) mem_free(b->lanes[i].at);
+    mem_free(b->lanes);
+    b->lanes = NULL;
+}
+
+void usage_add(struct usage *into, const struct subject_cost *cost)
+{
+    into->runs++;
+    into->sum.user_ns += cost->user_ns;
+    into->sum.system_ns += cost->system_ns;
+    if (cost->rss_peak > into->sum.rss_peak) into->sum.rss_peak = cost->rss_peak;
+    into->sum.minor_faults += cost->minor_faults;
+    into->sum.major_faults += cost->major_faults;
+    into->sum.voluntary_switches += cost->voluntary_switches;
+    into->sum.involuntary_switches += cost->involuntary_switches;
+    into->sum.read_bytes += cost->read_bytes;
+    into->sum.write_bytes += cost->write_bytes;
+}
+
+void usage_merge(struct usage *into, const struct usage *from)
+{
+    uint64_t runs = into->runs + from->runs;
+    usage_add(into, &from->sum);
+    into->runs = runs;
+}
+
+/* ---- the loop ---- */
+
+struct closed_job {
+    struct instance *instance;
+    const struct subject_ops *ops;
+    struct lane *lanes;
+    uint64_t length_ns;
+    size_t room; /* runs of each worker at most */
+    const volatile sig_atomic_t *interrupted;
+};
+
+static void closed_loop(void *ctx, unsigned worker)
+{
+    const struct closed_job *job = ctx;
+    const struct subject_ops *ops = job->ops;
+    struct lane *l = &job->lanes[worker];
+    struct subject_cost cost = {0};
+    uint64_t (*now)(void) = bench_machine.now;
+    uint64_t end = l->began = now(), until = l->began + job->length_ns;
+    while (l->n < job->room) {
+        if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) break;
+        cost.known = false;
+        uint64_t start = now();
+        l->failed = ops->run(job->instance, worker, &cost, &l->err);
+        end = now();
+        if (l->failed < 0) break;
+        l->at[l->n].start = start;
+        l->at[l->n++].ns = end - start;
+        if (cost.known) usage_add(&l->usage, &cost);
+        if (end >= until || (job->interrupted && *job->interrupted)) break;
+    }
+    l->ended = end;
+}
+
+/* ---- around it ---- */
+
+static void lanes_reset(struct bench *b)
+{
+    for (unsigned i = 0; i < b->workers; i++) {
+        struct lane *l = &b->lanes[i];
+        l->n = 0;
+        l->usage = (struct usage){0};
+        l->failed = TARE_OK;
+        l->err.text[0] = 0;
+    }
+}
+
+tare_status lanes_failure(struct bench *b, struct weighing *w, tare_error *err)
+{
+    const struct lane *first = NULL;
+    uint64_t done = w->runs;
+    for (unsigned i = 0; i < b->workers; i++) {
+        const struct lane *l = &b->lanes[i];
+        done += l->n;
+        if (l->failed < 0 && (!first || l->ended < first->ended)) first = l;
+    }
+    if (!first || bench_interrupted(b))
+        return TARE_OK; /* a run that the interruption ended is just not there */
+    uint64_t number = b->workers == 1 ? done + 1 : w->runs + first->n + 1;
+    const char *text = first->err.text[0] ? first->err.text : tare_status_text(first->failed);
+    if (b->workers == 1)
+        return error_set(err, first->failed, "case %s: run %llu: %s", w->what->name,
+                         (unsigned long long)number, text);
+    return error_set(err, first->failed, "case %s: run %llu of worker %zu: %s", w->what->name,
+                     (unsigned long long)number, (size_t)(first - b->lanes), text);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct stamp *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Append the lanes' times in order of start. */
+static tare_status lanes_drain(struct bench *b, struct times *into, tare_error *err)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < b->workers; i++) n += b->lanes[i].n;
+    tare_status s = vec_reserve(into, into->n + n, err);
+    if (s < 0) return s;
+    if (b->workers == 1) {
+        for (size_t i = 0; i < n; i++) into->items[into->n++] = b->lanes[0].at[i].ns;
+        return TARE_OK;
+    }
+    struct stamp *all = mem_new(n, sizeof *all);
+    if (!all) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
+    for (size_t i = 0, at = 0; i < b->workers; at += b->lanes[i++].n)
+        memcpy(all + at, b->lanes[i].at, b->lanes[i].n * sizeof *all);
+    qsort(all, n, sizeof *all, by_start);
+    for (size_t i = 0; i < n; i++) into->items[into->n++] = all[i].ns;
+    mem_free(all);
+    return TARE_OK;
+}
+
+/* Workers end at different moments, so each is taken at its own rate: n / sum of (n_i / time_i). Where
+ * something is done between runs, only the runs count. */
+static uint64_t busy_time(const struct bench *b, bool runs_only)
+{
+    double rate = 0, n = 0;
+    for (unsigned i = 0; i < b->workers; i++) {
+        const struct lane *l = &b->lanes[i];
+        double took = (double)(l->ended - l->began);
+        if (runs_only) took = 0;
+        for (size_t k = 0; runs_only && k < l->n; k++) took += (double)l->at[k].ns;
+        n += (double)l->n;
+        if (took > 0) rate += (double)l->n / took;
+    }
+    return rate > 0 ? (uint64_t)(n / rate + 0.5) : 0;
+}
+
+tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *stretch, tare_error *err)
+{
+    size_t room = b->lanes[0].room;
+    uint64_t each = (stretch->runs + b->workers - 1) / b->workers;
+    if (stretch->runs && each < room) room = (size_t)each;
+    const struct subject_ops *ops = w->instance->subject->ops;
+    struct closed_job job = {w->instance, ops, b->lanes, stretch->ns, room, b->plan->interrupted};
+    lanes_reset(b);
+    pool_run(&b->pool, closed_loop, &job);
+    stretch->busy_ns = busy_time(b, ops->before_run != NULL);
+    tare_status s = lanes_failure(b, w, err);
+    if (s < 0 || (s = lanes_drain(b, stretch->into, err)) < 0) return s;
+    for (unsigned i = 0; i < b->workers; i++) {
+        w->runs += b->lanes[i].n;
+        if (b->lanes[i].usage.runs) usage_merge(&w->usage, &b->lanes[i].usage);
+    }
+    return TARE_OK;
+}
+
+/* ---- our own cost ---- */
+
+static tare_status run_nothing(struct instance *i, unsigned worker, struct subject_cost *cost,
+                               tare_error *err)
+{
+    (void)i, (void)worker, (void)cost, (void)err;
+    return TARE_OK;
+}
+
+uint64_t closed_self_ns(struct bench *b)
+{
+    enum { BATCHES = 15, RUNS = 1000 };
+    static const struct subject_ops nothing = {.type = "nothing", .run = run_nothing};
+    struct subject subject = {&nothing};
+    struct instance instance = {&subject};
+    struct closed_job job = {&instance, &nothing, b->lanes, UINT64_MAX / 2, RUNS, NULL};
+    double each[BATCHES];
+    for (int i = 0; i < BATCHES; i++) {
+        lanes_reset(b);
+        closed_loop(&job, 0);
+        each[i] = (double)(b->lanes[0].ended - b->lanes[0].began) / RUNS;
+    }
+    stats_sort(each, BATCHES);
+    return (uint64_t)(stats_median_sorted(each, BATCHES) + 0.5);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * load_open.c - the open loop: runs start on a schedule made beforehand, whether the ones before are done or
+ * not, as users do. Latency counts from the planned start, so a stall is paid for by everyone who would have
+ * come during it (no coordinated omission). Workers take arrivals in order: a queue with as many servers as
+ * workers. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/engine.h"
+#include "core/banned.h"
+
+enum { MOST_ARRIVALS = 1 << 24, RATE_BATCHES = 10, LATE_NS = 100000, NAP_NS = 100000000 };
+#define NOT_SERVED UINT64_MAX
+
+tare_status schedule_make(const struct schedule *s, struct rng *rng, struct times *out, tare_error *err)
+{
+    if (!(s->rate > 0) || !isfinite(s->rate))
+        return error_set(err, TARE_INVALID, "an open loop needs a rate above 0, not %g", s->rate);
+    double gap = 1e9 / s->rate, at = 0, expected = (double)s->window_ns / gap;
+    if (expected > MOST_ARRIVALS)
+        return error_set(err, TARE_INVALID, "%g runs per second for %g s are more than %d runs: %s", s->rate,
+                         (double)s->window_ns / 1e9, (int)MOST_ARRIVALS,
+                         "lower the rate or the budget, or send several units per run");
+    tare_status status = vec_reserve(out, (size_t)expected + 1, err);
+    if (status < 0) return status;
+    for (uint64_t i = 0; !s->most || i < s->most; i++) {
+        /* The first of constant arrivals is at 0; of a Poisson process every gap is drawn, the first too. */
+        if (s->arrivals == BENCH_CONSTANT) at = (double)i * gap;
+        if (s->arrivals == BENCH_POISSON) at -= log1p(-rng_unit(rng)) * gap;
+        if (at >= (double)s->window_ns) break;
+        if ((status = vec_push(out, (uint64_t)at, err)) < 0) return status;
+    }
+    return TARE_OK;
+}
+
+struct open_job {
+    struct instance *instance;
+    struct lane *lanes;
+    const struct times *planned;
+    uint64_t *latency; /* by arrival; NOT_SERVED */
+    uint64_t origin, close;
+    const volatile sig_atomic_t *interrupted;
+    /* shared by the workers: */
+    size_t next;
+    uint64_t late, queued, longest_delay;
+    int failed;
+};
+
+static bool cut_short(const struct open_job *job)
+{
+    return (job->interrupted && *job->interrupted) || __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
+}
+
+static void raise_to(uint64_t *most, uint64_t v)
+{
+    uint64_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+    while (v > seen && !__atomic_compare_exchange_n(most, &seen, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
+/* Wait for the planned moment, awake often enough to hear of an interruption. False: it was cut short. */
+static bool await(const struct open_job *job, uint64_t planned)
+{
+    for (uint64_t now; (now = bench_machine.now()) < planned;) {
+        if (cut_short(job)) return false;
+        bench_machine.pause_until(planned - now > NAP_NS ? now + NAP_NS : planned);
+    }
+    return true;
+}
+
+static bool serve(struct open_job *job, struct lane *l, unsigned worker, size_t i)
+{
+    const struct subject_ops *ops = job->instance->subject->ops;
+    struct subject_cost cost = {0};
+    uint64_t planned = job->origin + job->planned->items[i], free_at = bench_machine.now();
+    if (free_at >= job->close || cut_short(job) || !await(job, planned)) return false;
+    if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) return false;
+    uint64_t start = bench_machine.now();
+    l->failed = ops->run(job->instance, worker, &cost, &l->err);
+    uint64_t end = bench_machine.now();
+    l->ended = end;
+    if (l->failed < 0) return false;
+    job->latency[i] = end - planned;
+    l->n++;
+    if (cost.known) usage_add(&l->usage, &cost);
+    if (free_at > planned)
+        __atomic_add_fetch(&job->queued, 1, __ATOMIC_RELAXED);
+    else if (start - planned > LATE_NS) /* a worker was free: the delay is ours or the machine's */
+        __atomic_add_fetch(&job->late, 1, __ATOMIC_RELAXED);
+    raise_to(&job->longest_delay, start - planned);
+    return true;
+}
+
+static void open_loop(void *ctx, unsigned worker)
+{
+    struct open_job *job = ctx;
+    struct lane *l = &job->lanes[worker];
+    for (;;) {
+        size_t i = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+        if (i >= job->planned->n || !serve(job, l, worker, i)) break;
+    }
+    if (l->failed < 0) __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- after the window ---- */
+
+/* Rates of tenths of the window: completions in each, for the interval of the throughput. */
+static tare_status add_slices(struct weighing *w, const struct open_job *job, uint64_t window,
+                              tare_error *err)
+{
+    uint64_t done[RATE_BATCHES] = {0}, each = window / RATE_BATCHES;
+    size_t first = 0;
+    for (size_t i = 0; i < job->planned->n; i++) {
+        if (job->latency[i] == NOT_SERVED) continue;
+        uint64_t when = (job->planned->items[i] + job->latency[i]) / (each ? each : 1);
+        done[when < RATE_BATCHES ? when : RATE_BATCHES - 1]++;
+    }
+    for (int k = 0; k < RATE_BATCHES; k++) {
+        struct slice slice = {.first = first, .n = (size_t)done[k], .wall_ns = each, .runs = done[k]};
+        tare_status s = vec_push(&w->slices, slice, err);
+        if (s < 0) return s;
+        first += (size_t)done[k];
+    }
+    return TARE_OK;
+}
+
+/* More arrivals wait at the end than a passing queue explains: they come faster than they are served. */
+static bool is_overloaded(const struct open_result *o, unsigned workers)
+{
+    uint64_t waiting = o->due > o->served ? o->due - o->served : 0;
+    uint64_t usual = o->due / 20 > workers + 10 ? o->due / 20 : workers + 10;
+    return waiting > usual;
+}
+
+static tare_status conclude(struct bench *b, struct weighing *w, const struct open_job *job, tare_error *err)
+{
+    struct open_result *o = &w->open;
+    bool all =
+        b->plan->max_runs && job->planned->n == b->plan->max_runs; /* the runs ended it, not the time */
+    uint64_t end = all ? job->origin : job->close;
+    for (unsigned i = 0; i < b->workers; i++) {
+        const struct lane *l = &b->lanes[i];
+        if (l->n && l->ended > end) end = l->ended;
+        w->runs += l->n;
+        if (l->usage.runs) usage_merge(&w->usage, &l->usage);
+    }
+    uint64_t now = bench_machine.now();
+    if (cut_short(job)) end = now;
+    *o = (struct open_result){.known = true, .planned = job->planned->n, .window_ns = end - job->origin};
+    for (size_t i = 0; i < job->planned->n; i++) {
+        o->due += job->planned->items[i] <= o->window_ns;
+        if (job->latency[i] == NOT_SERVED) continue;
+        o->served++;
+        tare_status s = vec_push(&w->samples, job->latency[i], err);
+        if (s < 0) return s;
+    }
+    o->late = job->late;
+    o->queued = job->queued;
+    o->longest_delay_ns = job->longest_delay;
+    o->overloaded = is_overloaded(o, b->workers);
+    w->spent_ns += o->window_ns;
+    return add_slices(w, job, o->window_ns, err);
+}
+
+static tare_status run_window(struct bench *b, struct weighing *w, const struct times *planned,
+                              uint64_t *latency, tare_error *err)
+{
+    for (size_t i = 0; i < planned->n; i++) latency[i] = NOT_SERVED;
+    for (unsigned i = 0; i < b->workers; i++) {
+        b->lanes[i].n = 0;
+        b->lanes[i].usage = (struct usage){0};
+        b->lanes[i].failed = TARE_OK;
+        b->lanes[i].err.text[0] = 0;
+    }
+    struct open_job job = {.instance = w->instance,
+                           .lanes = b->lanes,
+                           .planned = planned,
+                           .latency = latency,
+                           .origin = bench_machine.now() + 1000000, /* time to wake the workers */
+                           .interrupted = b->plan->interrupted};
+    job.close = job.origin + b->plan->budget_ns;
+    struct reading before, after;
+    struct slice whole = {0};
+    reading_take(&before);
+    pool_run(&b->pool, open_loop, &job);
+    reading_take(&after);
+    tare_status s = lanes_failure(b, w, err);
+    if (s < 0) return s;
+    disturbance_add(w, &whole, &before, &after);
+    memory_slice(&w->memory, &whole, &before, &after);
+    return conclude(b, w, &job, err);
+}
+
+tare_status open_window(struct bench *b, struct weighing *w, tare_error *err)
+{
+    struct times planned = VEC_INIT;
+    struct schedule schedule = {b->plan->rate, b->plan->arrivals, b->plan->budget_ns, b->plan->max_runs};
+    tare_status s = schedule_make(&schedule, &b->rng, &planned, err);
+    uint64_t *latency = NULL;
+    if (s == TARE_OK && planned.n == 0)
+        s = error_set(err, TARE_INVALID, "%g runs per second: none falls into a budget of %g s",
+                      b->plan->rate, (double)b->plan->budget_ns / 1e9);
+    if (s == TARE_OK && !(latency = mem_new(planned.n, sizeof *latency)))
+        s = error_set(err, TARE_NOMEM, "out of memory for %zu runs", planned.n);
+    if (s == TARE_OK) s = vec_reserve(&w->samples, planned.n, err);
+    if (s == TARE_OK) s = run_window(b, w, &planned, latency, err);
+    mem_free(latency);
+    vec_release(&planned);
+    return s;
+}

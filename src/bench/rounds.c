@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * rounds.c - phase 2: all warm cases take turns in rounds, each round in a new random order, until each is
+ * known precisely enough or has had its budget. A drift of the machine then hits all cases alike. */
+#include <math.h>
+
+#include "bench/engine.h"
+#include "bench/stopping.h"
+#include "core/banned.h"
+
+#define ROUND_NS NS_PER_S       /* a round over all cases should take about this */
+#define SLICE_MOST_NS 100000000 /* but a slice no longer, so that what disturbs it can be placed in time */
+
+enum {
+    SOAK_RUNS = 4, /* a slice of so many runs or more has its first one, which finds cold caches, left out */
+    RUNS_PER_WORKER = 20 /* in a slice of several workers, so that their different ends do not count */
+};
+
+static uint64_t typical_ns(const struct weighing *w)
+{
+    if (w->spent_ns && w->samples.n) return w->spent_ns / w->samples.n + 1;
+    return w->warmup_ns / (w->warmup_runs ? w->warmup_runs : 1) + 1;
+}
+
+static uint64_t slice_length(const struct bench *b, const struct weighing *w, size_t active)
+{
+    uint64_t ns = ROUND_NS / active;
+    if (ns > SLICE_MOST_NS) ns = SLICE_MOST_NS;
+    if (b->workers > 1) {
+        uint64_t least = typical_ns(w) * RUNS_PER_WORKER * b->workers, most = b->plan->budget_ns / 10;
+        if (least > most) least = most;
+        if (ns < least) ns = least;
+    }
+    uint64_t left = b->plan->budget_ns > w->spent_ns ? b->plan->budget_ns - w->spent_ns : 0;
+    return ns < left ? ns : left; /* 0: one run more, for min_runs */
+}
+
+/* One run per worker that does not count: the cases before it left the caches cold. */
+static tare_status soak(struct bench *b, struct weighing *w, tare_error *err)
+{
+    struct times dropped = VEC_INIT;
+    struct usage kept = w->usage;
+    struct stretch stretch = {.runs = b->workers, .into = &dropped};
+    tare_status s = closed_slice(b, w, &stretch, err);
+    w->warmup_runs += dropped.n;
+    w->usage = kept;
+    vec_release(&dropped);
+    return s;
+}
+
+static tare_status measure_slice(struct bench *b, struct weighing *w, size_t active, tare_error *err)
+{
+    struct stretch stretch = {slice_length(b, w, active), w->max_runs - w->samples.n, &w->samples, 0};
+    struct slice slice = {.first = w->samples.n};
+    struct reading before, after;
+    tare_status s;
+    if (active > 1 && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak(b, w, err)) < 0) return s;
+    uint64_t started = w->runs;
+    reading_take(&before);
+    uint64_t clock = bench_machine.now();
+    if ((s = closed_slice(b, w, &stretch, err)) < 0) return s;
+    clock = bench_machine.now() - clock;
+    reading_take(&after);
+    slice.n = w->samples.n - slice.first;
+    slice.runs = w->runs - started;
+    slice.wall_ns = stretch.busy_ns;
+    w->spent_ns += clock;
+    disturbance_add(w, &slice, &before, &after);
+    memory_slice(&w->memory, &slice, &before, &after);
+    return slice.n ? vec_push(&w->slices, slice, err) : TARE_OK;
+}
+
+static tare_status look(struct bench *b, struct weighing *w, tare_error *err)
+{
+    struct precision p;
+    tare_status s = stopping_precision(w->samples.items, w->samples.n, b->plan->percentile, &p, err);
+    if (s < 0) return s;
+    w->half_width = p.median;
+    w->half_width_percentile = p.percentile;
+    w->next_check = stopping_next(w->samples.n);
+    return TARE_OK;
+}
+
+static bool is_precise(const struct bench *b, const struct weighing *w)
+{
+    return w->half_width <= b->plan->precision && w->half_width_percentile <= b->plan->precision;
+}
+
+static tare_status decide(struct bench *b, struct weighing *w, tare_error *err)
+{
+    const struct bench_plan *p = b->plan;
+    uint64_t least_ns = p->budget_ns < NS_PER_S ? p->budget_ns : NS_PER_S;
+    tare_status s = TARE_OK;
+    if (bench_interrupted(b)) w->stopped = STOP_INTERRUPTED;
+    if (!w->stopped && w->samples.n >= w->max_runs)
+        w->stopped = p->max_runs && w->max_runs == p->max_runs ? STOP_MAX_RUNS : STOP_ENOUGH;
+    if (w->samples.n < w->min_runs && !w->stopped) return TARE_OK;
+    if (!w->stopped && w->spent_ns >= p->budget_ns) w->stopped = STOP_BUDGET;
+    bool look_now = w->samples.n >= w->next_check && w->spent_ns >= least_ns;
+    if ((look_now || w->stopped) && w->samples.n > 0) s = look(b, w, err);
+    if (s == TARE_OK && (!w->stopped ? look_now : w->stopped == STOP_BUDGET) && is_precise(b, w))
+        w->stopped = STOP_PRECISE;
+    return s;
+}
+
+static void shuffle(struct rng *rng, size_t *order, size_t n)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t j = (size_t)rng_below(rng, i), t = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = t;
+    }
+}
+
+static tare_status one_round(struct bench *b, const size_t *order, size_t n, tare_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct weighing *w = &b->cases[order[i]];
+        uint64_t spent = w->spent_ns;
+        tare_status s = bench_interrupted(b) ? TARE_OK : measure_slice(b, w, n, err);
+        if (s < 0 || (s = decide(b, w, err)) < 0) return s;
+        uint64_t budget = b->plan->budget_ns;
+        uint64_t counted = spent < budget ? budget - spent : 0; /* what is left of it, if it is done now */
+        b->done_ns += w->stopped || w->spent_ns - spent > counted ? counted : w->spent_ns - spent;
+        bench_tell(b, w, "measuring");
+    }
+    return TARE_OK;
+}
+
+static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = first; s == TARE_OK && i < first + n && !bench_interrupted(b); i++) {
+        struct weighing *w = &b->cases[i];
+        bench_tell(b, w, "measuring");
+        if ((s = open_window(b, w, err)) < 0) break;
+        w->stopped = bench_interrupted(b) ? STOP_INTERRUPTED : STOP_BUDGET;
+        if (w->samples.n) s = look(b, w, err);
+        b->done_ns += b->plan->budget_ns;
+    }
+    return s;
+}
+
+tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *err)
+{
+    if (b->plan->load == BENCH_OPEN) return measure_open(b, first, n, err);
+    size_t *order = mem_new(n, sizeof *order), active = n;
+    if (!order) return error_set(err, TARE_NOMEM, "out of memory for %zu cases", n);
+    for (size_t i = 0; i < n; i++) order[i] = first + i;
+    tare_status s = TARE_OK;
+    while (s == TARE_OK && active > 0) {
+        shuffle(&b->rng, order, active);
+        s = one_round(b, order, active, err);
+        size_t left = 0;
+        for (size_t i = 0; i < active; i++)
+            if (!b->cases[order[i]].stopped) order[left++] = order[i];
+        active = left;
+    }
+    mem_free(order);
+    return s;
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT
+ * test_harness.c - bench_run() over subjects with known truth, in virtual time. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "bench/bench.h"
+#include "core/mem.h"
+#include "fake_subject.h"
+
+static struct fake_subject subject;
+static struct run run;
+static tare_error err;
+
+enum { CASES_MOST = 40 };
+static struct bench_case cases[CASES_MOST];
+static char names[CASES_MOST][16];
+
+static int set_up(void **state)
+{
+    (void)state;
+    fake_machine();
+    err = (tare_error)TARE_ERROR_INIT;
+    return run_init(&run, "bench", &err) < 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    run_release(&run);
+    real_machine();
+    mem_fail_after(-1);
+    return mem_live_blocks() != 0;
+}
+
+static struct bench_plan plan_of(struct fake_script script, size_t n)
+{
+    fake_open(&subject, script);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(names[i], sizeof names[i], "batch=%zu", i + 1);
+        cases[i] = (struct bench_case){&subject.base, {.batch = (int64_t)(i + 1), .seed = i}, names[i]};
+    }
+    struct bench_plan plan = BENCH_PLAN_INIT;
+    plan.cases = cases;
+    plan.n_cases = n;
+    plan.seed = 7;
+    plan.interrupted = &subject.stop;
+    return plan;
+}
+
+static void must_run(const struct bench_plan *plan)
+{
+    if (bench_run(&run, plan, &err) < 0) fail_msg("%s", err.text);
+    assert_int_equal(subject.live, 0);
+}
+
+/* The document is one that can be written, and every null has its reason. */
+static void must_be_whole(void)
+{
+    struct buf text = BUF_INIT, missing = BUF_INIT;
+    run.subject.type = "fake";
+    run.subject.name = "fake";
+    if (run_write(&run, &text, &err) < 0) fail_msg("%s", err.text);
+    if (run_unexplained(&run, &missing, &err) < 0) fail_msg("%s", err.text);
+    if (strstr(missing.data, "cases[")) fail_msg("without a reason: %s", missing.data);
+    buf_release(&text);
+    buf_release(&missing);
+}
+
+static const struct run_value *said(const char *name, const char *of)
+{
+    const struct run_value *v = run_map_get(&run.config, name);
+    if (!v || v->kind != RUN_MAP) return NULL;
+    return run_map_get(&v->items, of);
+}
+
+/* ---- times ---- */
+
+static void test_constant(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.base_ns = 1000000, .load_ns = 5000000, .units = 4}, 1);
+    must_run(&plan);
+    assert_int_equal(run.cases.n, 1);
+    const struct run_case *c = run.cases.at[0];
+    assert_string_equal(c->name, "batch=1");
+    assert_int_equal(c->load_ns.v, 5000000);
+    assert_int_equal(c->first_run_ns.v, 1000000);
+    assert_int_equal(c->latency_ns.p50.value, 1000000);
+    assert_int_equal(c->latency_ns.p50.lo.v, 1000000);
+    assert_int_equal(c->latency_ns.p50.hi.v, 1000000);
+    assert_int_equal(c->latency_ns.min.v, 1000000);
+    assert_int_equal(c->latency_ns.max.v, 1000000);
+    assert_int_equal(c->latency_ns.stddev.v, 0);
+    assert_int_equal(c->samples.v, 1000); /* nothing to learn after the least time, 1 s */
+    assert_true(fabs(c->throughput.rate.value - 4000) < 1e-6);
+    assert_string_equal(c->throughput.unit, "runs/s");
+    assert_int_equal(c->units_per_run.v, 4);
+    assert_true(c->warmup_runs.v >= 500 && c->warmup_runs.v < 1000); /* half a second */
+    assert_string_equal(said("stopped", "batch=1")->s, "precise");
+    assert_null(said("never_steady", "batch=1"));
+    assert_int_equal(subject.runs, c->warmup_runs.v + c->samples.v);
+    must_be_whole();
+}
+
+static void test_warmup_is_left_out(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of(
+        (struct fake_script){
+            .shape = FAKE_NOISE, .base_ns = 1000000, .spread = 0.05, .transient = 900, .slow = 3},
+        1);
+    must_run(&plan);
+    const struct run_case *c = run.cases.at[0];
+    assert_true(c->warmup_runs.v > 900); /* half a second was not enough, and this was seen */
+    assert_true(fabs((double)c->latency_ns.p50.value / 1e6 - 1) < 0.005);
+    assert_true(c->latency_ns.max.v <= 1050000);
+    assert_true(c->first_run_ns.v > 2800000);
+    assert_null(said("never_steady", "batch=1"));
+}
+
+static void test_never_steady(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.shape = FAKE_TREND, .base_ns = 1000000, .trend = 0.01}, 1);
+    must_run(&plan);
+    assert_non_null(said("never_steady", "batch=1"));
+    must_be_whole();
+}
+
+static void test_fixed_warmup(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000}, 1);
+    plan.warmup_runs = 17;
+    must_run(&plan);
+    assert_int_equal(run.cases.at[0]->warmup_runs.v, 18); /* and the first run, which is always apart */
+}
+
+static void test_max_runs(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 1000000, .spread = 0.9}, 1);
+    plan.max_runs = 123;
+    must_run(&plan);
+    assert_int_equal(run.cases.at[0]->samples.v, 123);
+    assert_string_equal(said("stopped", "batch=1")->s, "max runs");
+    assert_false(run.cases.at[0]->latency_ns.p99.known);
+    assert_non_null(run_reason(&run.cases.at[0]->unknown, "latency_ns.p99"));
+    must_be_whole();
+}
+
+static void test_slow_runs(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 3 * NS_PER_S, .spread = 0.5}, 1);
+    must_run(&plan);
+    const struct run_case *c = run.cases.at[0];
+    assert_int_equal(c->samples.v, 5); /* fewer than 30, because each is over a tenth of the budget */
+    assert_true(c->latency_ns.p50.known && !c->latency_ns.p50.lo.known);
+    assert_false(c->latency_ns.p90.known);
+    assert_non_null(said("unstable", "batch=1"));
+    must_be_whole();
+}
+
+static void test_budget(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.shape = FAKE_AUTOCORRELATED, .base_ns = 10000000, .spread = 0.5}, 1);
+    must_run(&plan);
+    assert_string_equal(said("stopped", "batch=1")->s, "budget");
+    assert_non_null(said("unstable", "batch=1"));
+    assert_true(said("half_width", "batch=1")->d > 0.02);
+    double spent = 0;
+    const struct run_case *c = run.cases.at[0];
+    for (size_t i = 0; i < c->samples_raw.n; i++) spent += (double)c->samples_raw.ns[i];
+    assert_true(spent >= 10e9 && spent < 10.1e9);
+}
+
+/* ---- rounds ---- */
+
+static void test_interleaved(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 1000000, .spread = 0.6}, 4);
+    must_run(&plan);
+    assert_int_equal(run.cases.n, 4);
+    assert_int_equal(subject.most_live, 4);
+    assert_true(run_map_get(&run.config, "interleaved")->yes);
+    for (size_t i = 0; i < 4; i++) { /* in the plan's order, whatever the order of measuring */
+        const struct run_case *c = run.cases.at[i];
+        assert_string_equal(c->name, names[i]);
+        assert_true(fabs((double)c->latency_ns.p50.value / (1e6 * (double)(i + 1)) - 1) < 0.1);
+    }
+    must_be_whole();
+}
+
+/* The order of turns in phase 2, one letter per change of instance. */
+static size_t turns(char *out, size_t size)
+{
+    size_t n = 0;
+    for (uint64_t i = 0; i < subject.n_order && n + 1 < size; i++) {
+        char who = (char)('a' + subject.order[i]);
+        if (n == 0 || out[n - 1] != who) out[n++] = who;
+    }
+    out[n] = 0;
+    return n;
+}
+
+static void test_order_is_seeded(void **state)
+{
+    (void)state;
+    char first[256], again[256], other[256];
+    for (int k = 0; k < 3; k++) {
+        struct bench_plan plan =
+            plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 20000000, .spread = 0.9}, 3);
+        plan.seed = k < 2 ? 7 : 8;
+        fake_machine();
+        run_release(&run);
+        assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+        must_run(&plan);
+        assert_true(turns(k == 0 ? first : k == 1 ? again : other, 256) > 20);
+    }
+    assert_memory_equal(first, "abc", 3); /* phase 1 goes by the plan */
+    assert_string_equal(first, again);
+    assert_string_not_equal(first, other);
+}
+
+static void test_blocks_by_number(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000}, 40);
+    plan.budget_ns = NS_PER_S;
+    must_run(&plan);
+    assert_int_equal(run.cases.n, 40);
+    assert_int_equal(subject.most_live, 32);
+    assert_false(run_map_get(&run.config, "interleaved")->yes);
+    assert_int_equal(run_map_get(&run.config, "blocks")->i, 2);
+    assert_non_null(run_map_get(&run.config, "interleaved_why"));
+}
+
+static void test_blocks_by_memory(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .load_bytes = 100 << 20}, 5);
+    fake_available = 400 << 20; /* 60 % of it hold two */
+    must_run(&plan);
+    assert_int_equal(run.cases.n, 5);
+    assert_int_equal(subject.most_live, 2);
+    assert_int_equal(run_map_get(&run.config, "blocks")->i, 3);
+}
+
+/* ---- memory ---- */
+
+static void test_memory(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .load_bytes = 64 << 20}, 3);
+    plan.per_run = 16;
+    must_run(&plan);
+    for (size_t i = 0; i < 3; i++) { /* what the others hold beside it does not count */
+        const struct run_memory *m = &run.cases.at[i]->memory;
+        assert_int_equal(m->rss_before.v, 10 << 20);
+        assert_int_equal(m->rss_peak.v, 74 << 20);
+        assert_int_equal(m->rss_mean.v, 74 << 20);
+        assert_int_equal(m->delta.v, 64 << 20);
+        assert_int_equal(m->per_unit.v, 4 << 20);
+        assert_true(m->growth.known && m->growth.value == 0 && m->growth.hi.v == 0);
+    }
+}
+
+static void test_leak(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .leak_bytes = 4096}, 2);
+    must_run(&plan);
+    const struct run_estimate *g = &run.cases.at[0]->memory.growth;
+    assert_true(g->known && fabs(g->value - 4096) < 1 && g->lo.v > 4000 && g->hi.v < 4200);
+}
+
+static void test_growing_once_is_no_leak(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.base_ns = 1000000, .step_at = 1000, .step_bytes = 50 << 20}, 1);
+    must_run(&plan);
+    const struct run_memory *m = &run.cases.at[0]->memory;
+    assert_true(m->growth.known && m->growth.lo.v <= 0 && m->growth.value == 0);
+    assert_int_equal(m->rss_peak.v, 60 << 20);
+}
+
+/* ---- what subjects say themselves, and work between runs ---- */
+
+static void test_own_costs(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .own_costs = true}, 1);
+    must_run(&plan);
+    const struct run_case *c = run.cases.at[0];
+    assert_int_equal(c->cpu.user_ns.v, 700 * c->samples.v); /* the warm-up does not count */
+    assert_int_equal(c->cpu.system_ns.v, 300 * c->samples.v);
+    assert_int_equal(c->cpu.involuntary_switches.v, 2 * c->samples.v);
+    assert_int_equal(c->io.read_bytes.v, 512 * c->samples.v);
+    assert_int_equal(c->memory.rss_peak.v, UINT64_C(1) << 40);
+    assert_false(c->memory.delta.known);
+    must_be_whole();
+}
+
+static void test_before_run(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .pauses = true}, 1);
+    must_run(&plan);
+    const struct run_case *c = run.cases.at[0];
+    assert_int_equal(subject.befores, subject.runs);
+    assert_int_equal(c->latency_ns.max.v, 1000000);
+    assert_true(fabs(c->throughput.rate.value - 1000) < 1e-6); /* only the runs count */
+}
+
+/* ---- bad ends ---- */
+
+static void test_failing_run(void **state)
+{
+    (void)state;
+    static const uint64_t at[] = {1, 2, 600, 1100};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        char expect[80];
+        struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = at[i]}, 2);
+        assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
+        snprintf(expect, sizeof expect, "run %llu: made up: this run fails", (unsigned long long)at[i]);
+        assert_non_null(strstr(err.text, "case batch="));
+        if (!strstr(err.text, expect)) fail_msg("%s, not: %s", err.text, expect);
+        assert_int_equal(subject.live, 0);
+    }
+}
+
+static void test_failing_prepare(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.fail_prepare = true}, 1);
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
+    assert_string_equal(err.text, "case batch=1: made up: cannot be loaded");
+}
+
+static void test_failing_outputs(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000, .fail_outputs = true}, 1);
+    struct tensor_set set = TENSOR_SET_INIT;
+    plan.keep_outputs = true;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_INVALID); /* nowhere to put them */
+    plan.outputs = &set;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
+    assert_string_equal(err.text, "case batch=1: outputs: made up: no outputs");
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of(
+        (struct fake_script){.shape = FAKE_NOISE, .base_ns = 1000000, .spread = 0.9, .interrupt_at = 2000},
+        2);
+    must_run(&plan);
+    assert_int_equal(subject.runs, 2000); /* not one more */
+    assert_true(run.cases.n >= 1);
+    assert_true(run_map_get(&run.config, "interrupted")->yes);
+    assert_string_equal(said("stopped", run.cases.at[0]->name)->s, "interrupted");
+    must_be_whole();
+}
+
+static void test_interrupted_at_once(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .interrupt_at = 5}, 2);
+    assert_true(bench_run(&run, &plan, &err) < 0);
+    assert_non_null(strstr(err.text, "interrupted"));
+    assert_int_equal(subject.live, 0);
+}
+
+static void test_bad_plans(void **state)
+{
+    (void)state;
+    struct bench_plan good = plan_of((struct fake_script){.base_ns = 1000}, 1), plan = good;
+    plan.n_cases = 0;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_INVALID);
+    plan = good, plan.budget_ns = 0;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_INVALID);
+    plan = good, plan.precision = 0;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_INVALID);
+    plan = good, plan.percentile = 1;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_INVALID);
+    plan = good, plan.concurrency = 100000;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_INVALID);
+    plan = good, plan.load = BENCH_OPEN;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_INVALID);
+    assert_int_equal(subject.prepared, 0);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    for (long n = 0;; n++) {
+        run_release(&run);
+        assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+        fake_machine();
+        struct bench_plan plan = plan_of((struct fake_script){.base_ns = 5000000}, 2);
+        plan.budget_ns = 200000000;
+        mem_fail_after(n);
+        tare_status s = bench_run(&run, &plan, &err);
+        mem_fail_after(-1);
+        assert_int_equal(subject.live, 0);
+        if (s == TARE_OK && !run.arena.failed) break;
+        assert_true(s == TARE_OK || s == TARE_NOMEM);
+        assert_true(n < 5000);
+    }
+}
+
+struct told {
+    uint64_t calls, last, total;
+};
+
+static void on_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+    struct told *t = ctx;
+    assert_non_null(strstr(what, "batch="));
+    assert_true(done >= t->last && done <= total);
+    t->last = done;
+    t->total = total;
+    t->calls++;
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    struct told told = {0};
+    struct bench_plan plan =
+        plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 1000000, .spread = 0.9}, 3);
+    plan.progress = (struct bench_progress){on_progress, &told};
+    must_run(&plan);
+    assert_true(told.calls > 10);
+    assert_int_equal(told.last, told.total); /* it ends at the end, also when cases stop early */
+}
+
+/* Real time, real clock: the cost of the loop is found, and it is no millisecond. */
+static void test_self_cost(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 200000, .real = true}, 1);
+    plan.budget_ns = 20000000;
+    plan.max_runs = 40;
+    real_machine();
+    must_run(&plan);
+    const struct run_self *self = &run.cases.at[0]->self;
+    assert_true(self->known && self->ns_per_run.v > 0 && self->share.v < 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_constant),
+        T(test_warmup_is_left_out),
+        T(test_never_steady),
+        T(test_fixed_warmup),
+        T(test_max_runs),
+        T(test_slow_runs),
+        T(test_budget),
+        T(test_interleaved),
+        T(test_order_is_seeded),
+        T(test_blocks_by_number),
+        T(test_blocks_by_memory),
+        T(test_memory),
+        T(test_leak),
+        T(test_growing_once_is_no_leak),
+        T(test_own_costs),
+        T(test_before_run),
+        T(test_failing_run),
+        T(test_failing_prepare),
+        T(test_failing_outputs),
+        T(test_interrupted),
+        T(test_interrupted_at_once),
+        T(test_bad_plans),
+        T(test_out_of_memory),
+        T(test_progress),
+        T(test_self_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
