@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ * free_dims.c - see free_dims.h. */
+#include "subject/free_dims.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/buf.h"
+#include "core/str.h"
+
+#include "core/banned.h"
+
+/* ---- names ---- */
+
+static bool any_of(const char *word, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcasecmp(word, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+static bool is_nameless(const char *name)
+{
+    return !*name || strncmp(name, "unk__", 5) == 0 || strcmp(name, "?") == 0 ||
+           strcasecmp(name, "none") == 0;
+}
+
+static enum dim_class class_of_name(const char *name)
+{
+    static const char *const batch[] = {"n", "b", "bs", "bsz", "num_samples", "n_samples"};
+    static const char *const seq[] = {"s",    "t",      "l",          "len",      "length",
+                                      "time", "tokens", "num_tokens", "n_tokens", "text_length"};
+    if (strchr(name, '+')) return DIM_TOTAL;
+    if (strcasestr(name, "past") || strcasestr(name, "cache")) return DIM_PAST;
+    if (strcasestr(name, "total_seq")) return DIM_TOTAL;
+    if (strncasecmp(name, "batch", 5) == 0 || strcasestr(name, "_batch") ||
+        any_of(name, batch, sizeof batch / sizeof *batch)) {
+        return DIM_BATCH;
+    }
+    if (strcasestr(name, "seq") || any_of(name, seq, sizeof seq / sizeof *seq)) return DIM_SEQ;
+    return DIM_OTHER;
+}
+
+enum dim_class dim_class_of(const struct ort_io *io, size_t axis)
+{
+    const char *name = io->symbols[axis];
+    if (!is_nameless(name)) return class_of_name(name);
+    bool integers = io->type == ONNX_INT64 || io->type == ONNX_INT32;
+    return axis == 0 ? DIM_BATCH : axis == 1 && io->rank == 2 && integers ? DIM_SEQ : DIM_OTHER;
+}
+
+static void label_of(const struct ort_io *io, size_t axis, char *out, size_t size)
+{
+    if (io->symbols[axis][0]) {
+        snprintf(out, size, "%s", io->symbols[axis]);
+    } else {
+        snprintf(out, size, "%s.%zu", io->name, axis);
+    }
+}
+
+/* ---- errors ---- */
+
+static void list_free(struct buf *b, const struct ort_ios *inputs)
+{
+    bool any = false;
+    struct buf seen = BUF_INIT; /* "\nname\n" each */
+    for (size_t i = 0; i < inputs->items.n; i++) {
+        const struct ort_io *io = &inputs->items.items[i];
+        for (size_t d = 0; d < io->rank; d++) {
+            char label[160], key[164];
+            if (io->dims[d] >= 0) continue;
+            label_of(io, d, label, sizeof label);
+            snprintf(key, sizeof key, "\n%s\n", label);
+            if (strstr(seen.data, key)) continue;
+            buf_add_str(&seen, key);
+            buf_printf(b, "%s%s", any ? ", " : "", label);
+            any = true;
+        }
+    }
+    if (!any) buf_add_str(b, "none");
+    buf_release(&seen);
+}
+
+static tare_status refuse(const struct ort_ios *inputs, tare_error *err, const char *what)
+{
+    struct buf b = BUF_INIT;
+    buf_printf(&b, "%s; its free dimensions are: ", what);
+    list_free(&b, inputs);
+    tare_status s = buf_status(&b, err);
+    if (s == TARE_OK) s = error_set(err, TARE_INVALID, "%s", b.data);
+    buf_release(&b);
+    return s;
+}
+
+/* ---- values ---- */
+
+struct resolving {
+    struct free_dims *out;
+    const struct ort_ios *inputs;
+    const struct case_params *p;
+    bool *used; /* per explicit dimension */
+};
+
+static const struct chosen_dim *find_chosen(const struct free_dims *d, const char *name)
+{
+    for (size_t i = 0; i < d->chosen.n; i++) {
+        if (strcmp(d->chosen.items[i].name, name) == 0) return &d->chosen.items[i];
+    }
+    return NULL;
+}
+
+/* Asked for by name, or as batch or sequence length. 0 is a size too, so this says whether. */
+static bool asked_for(struct resolving *r, const char *label, enum dim_class class, int64_t *out)
+{
+    for (size_t i = 0; i < r->p->n_dims; i++) {
+        if (strcmp(r->p->dims[i].name, label) != 0) continue;
+        r->used[i] = true;
+        *out = r->p->dims[i].value;
+        return true;
+    }
+    *out = class == DIM_BATCH ? r->p->batch : class == DIM_SEQ ? r->p->seq : 0;
+    return *out > 0;
+}
+
+/* What a part of a sum comes to: a number, a dimension's name, or the class that a name belongs to. */
+static int64_t part_value(struct resolving *r, const char *part)
+{
+    char *end;
+    int64_t v;
+    long long number = strtoll(part, &end, 10);
+    if (end != part && *end == 0) return number;
+    const struct chosen_dim *known = find_chosen(r->out, part);
+    if (known) return known->value;
+    enum dim_class class = class_of_name(part);
+    if (asked_for(r, part, class, &v)) return v;
+    for (size_t i = 0; i < r->out->chosen.n; i++) {
+        if (r->out->chosen.items[i].class == class && class != DIM_OTHER)
+            return r->out->chosen.items[i].value;
+    }
+    return class == DIM_PAST ? 0 : 1;
+}
+
+static int64_t total_value(struct resolving *r, const char *label)
+{
+    char text[160], *save = NULL;
+    int64_t sum = 0;
+    if (!strchr(label, '+')) return part_value(r, "past_sequence_length") + part_value(r, "sequence_length");
+    snprintf(text, sizeof text, "%s", label);
+    for (char *part = strtok_r(text, "+", &save); part; part = strtok_r(NULL, "+", &save)) {
+        while (isspace((unsigned char)*part)) part++;
+        size_t n = strlen(part);
+        while (n && isspace((unsigned char)part[n - 1])) part[--n] = 0;
+        sum += part_value(r, part);
+    }
+    return sum;
+}
+
+static tare_status choose(struct resolving *r, const struct ort_io *io, size_t axis,
+                          const struct tensor *file, tare_error *err)
+{
+    char label[160];
+    struct chosen_dim c = {.class = dim_class_of(io, axis)};
+    label_of(io, axis, label, sizeof label);
+    const struct chosen_dim *known = find_chosen(r->out, label);
+    if (known) {
+        if (!known->asked && file && axis < file->rank && file->dims[axis] != known->value) {
+            return error_set(err, TARE_INVALID,
+                             "dimension '%s' is %lld elsewhere, but %lld in the data for input '%s'", label,
+                             (long long)known->value, (long long)file->dims[axis], io->name);
+        }
+        return TARE_OK;
+    }
+    c.asked = asked_for(r, label, c.class, &c.value);
+    if (!c.asked && file && axis < file->rank) {
+        c.value = file->dims[axis];
+    } else if (!c.asked) {
+        c.value = c.class == DIM_TOTAL ? total_value(r, label) : c.class == DIM_PAST ? 0 : 1;
+    }
+    if (c.value < 0)
+        return error_set(err, TARE_INVALID, "dimension '%s' cannot be %lld", label, (long long)c.value);
+    c.name = mem_strdup(label);
+    if (!c.name) return error_set(err, TARE_NOMEM, "out of memory");
+    tare_status s = vec_push(&r->out->chosen, c, err);
+    if (s < 0) mem_free(c.name);
+    return s;
+}
+
+/* Sums need the dimensions they are made of: one pass for these, then one for the sums. */
+static tare_status choose_all(struct resolving *r, const struct tensor *const *files, bool sums,
+                              tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < r->inputs->items.n; i++) {
+        const struct ort_io *io = &r->inputs->items.items[i];
+        for (size_t d = 0; s == TARE_OK && d < io->rank; d++) {
+            if (io->dims[d] < 0 && (dim_class_of(io, d) == DIM_TOTAL) == sums) {
+                s = choose(r, io, d, files ? files[i] : NULL, err);
+            }
+        }
+    }
+    return s;
+}
+
+static tare_status fill_shapes(struct free_dims *out, const struct ort_ios *inputs, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < inputs->items.n; i++) {
+        const struct ort_io *io = &inputs->items.items[i];
+        for (size_t d = 0; s == TARE_OK && d < io->rank; d++) {
+            char label[160];
+            label_of(io, d, label, sizeof label);
+            const struct chosen_dim *c = io->dims[d] < 0 ? find_chosen(out, label) : NULL;
+            s = vec_push(&out->shapes, c ? c->value : io->dims[d], err);
+        }
+    }
+    return s;
+}
+
+/* The value that all inputs with that many dimensions have there, fixed; 0: they differ, or there are none. */
+static int64_t common_fixed(const struct ort_ios *inputs, size_t axis)
+{
+    int64_t v = 0;
+    for (size_t i = 0; i < inputs->items.n; i++) {
+        const struct ort_io *io = &inputs->items.items[i];
+        if (io->rank < 2) continue;
+        if (io->dims[axis] <= 0 || (v && io->dims[axis] != v)) return 0;
+        v = io->dims[axis];
+    }
+    return v;
+}
+
+static tare_status check_asked(const struct resolving *r, tare_error *err)
+{
+    char what[200];
+    const struct case_params *p = r->p;
+    for (size_t i = 0; i < p->n_dims; i++) {
+        if (r->used[i]) continue;
+        snprintf(what, sizeof what, "the model has no free dimension '%s'", p->dims[i].name);
+        return refuse(r->inputs, err, what);
+    }
+    if (p->batch > 0 && r->out->batch != p->batch) {
+        snprintf(what, sizeof what, "the model has no free batch dimension to set to %lld",
+                 (long long)p->batch);
+        return refuse(r->inputs, err, what);
+    }
+    if (p->seq > 0 && r->out->seq != p->seq) {
+        snprintf(what, sizeof what, "the model has no free sequence dimension to set to %lld",
+                 (long long)p->seq);
+        return refuse(r->inputs, err, what);
+    }
+    return TARE_OK;
+}
+
+/* The first of each kind stands for it. */
+static void note_classes(struct free_dims *out, const struct ort_ios *inputs)
+{
+    out->batch = common_fixed(inputs, 0);
+    out->seq = common_fixed(inputs, 1);
+    bool batch = false, seq = false;
+    for (size_t i = 0; i < out->chosen.n; i++) {
+        const struct chosen_dim *c = &out->chosen.items[i];
+        if (c->class == DIM_BATCH && !batch) out->batch = c->value, batch = true;
+        if (c->class == DIM_SEQ && !seq) out->seq = c->value, seq = true;
+    }
+}
+
+tare_status free_dims_resolve(struct free_dims *out, const struct ort_ios *inputs,
+                              const struct case_params *p, const struct tensor *const *files, tare_error *err)
+{
+    struct free_dims d = FREE_DIMS_INIT;
+    struct resolving r = {.out = &d, .inputs = inputs, .p = p, .used = mem_new(p->n_dims, sizeof(bool))};
+    tare_status s = r.used ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory");
+    if (s == TARE_OK) s = choose_all(&r, files, false, err);
+    if (s == TARE_OK) s = choose_all(&r, files, true, err);
+    if (s == TARE_OK) s = fill_shapes(&d, inputs, err);
+    note_classes(&d, inputs);
+    if (s == TARE_OK) s = check_asked(&r, err);
+    mem_free(r.used);
+    if (s < 0) {
+        free_dims_release(&d);
+        return s;
+    }
+    *out = d;
+    return TARE_OK;
+}
+
+void free_dims_release(struct free_dims *d)
+{
+    for (size_t i = 0; i < d->chosen.n; i++) mem_free(d->chosen.items[i].name);
+    vec_release(&d->chosen);
+    vec_release(&d->shapes);
+}
+
+const int64_t *free_dims_of(const struct free_dims *d, const struct ort_ios *inputs, size_t i)
+{
+    size_t at = 0;
+    for (size_t k = 0; k < i; k++) at += inputs->items.items[k].rank;
+    return d->shapes.items ? d->shapes.items + at : NULL;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ * onnx_case.c - from a model and a case to a session that is ready to run: threads, provider, dimensions, inputs and
+ * output slots for every worker. Whatever it chose by itself it writes into the case's parameters. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/mem.h"
+#include "subject/onnx_model.h"
+
+#include "core/banned.h"
+
+/* ---- threads ---- */
+
+/* The first processor of the core that this one belongs to; itself when the kernel does not say. */
+static int core_of(int cpu)
+{
+    char path[96], text[32] = "";
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *f = fopen(path, "re");
+    if (!f) return cpu;
+    bool read = fgets(text, sizeof text, f) != NULL;
+    fclose(f);
+    return read && text[0] >= '0' && text[0] <= '9' ? (int)strtol(text, NULL, 10) : cpu;
+}
+
+/* Cores with at least one processor that we may run on. */
+static int64_t physical_cores(void)
+{
+    cpu_set_t mine, cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof mine, &mine) < 0) return 0;
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        int core = CPU_ISSET(i, &mine) ? core_of(i) : -1;
+        if (core >= 0 && core < CPU_SETSIZE) CPU_SET(core, &cores);
+    }
+    return CPU_COUNT(&cores);
+}
+
+int64_t onnx_thread_budget(const struct run *run)
+{
+    int64_t cores = physical_cores();
+    struct known_f64 usable = run->host.cpu.usable;
+    if (usable.known && (cores == 0 || usable.v < (double)cores)) cores = (int64_t)usable.v;
+    return cores > 0 ? cores : 1;
+}
+
+/* ---- session ---- */
+
+struct ort_session_spec onnx_session_spec(const struct onnx_subject *s)
+{
+    return (struct ort_session_spec){.model = s->path,
+                                     .threads = 1,
+                                     .optimization = s->optimization,
+                                     .no_arena = s->no_arena,
+                                     .config = (const char *const *)s->config.items,
+                                     .n_config = s->config.n};
+}
+
+/* Dimensions become constants: they must be known before the session is, so one is made to ask. */
+static tare_status fix_dims(const struct onnx_subject *s, const struct case_params *p,
+                            struct ort_session_spec *spec, struct free_dims *dims, tare_error *err)
+{
+    struct ort_ios inputs = {VEC_INIT};
+    struct ort_session *session = NULL;
+    struct ort_session_spec plain = onnx_session_spec(s);
+    struct ort_dim *fixed = NULL;
+    plain.optimization = 0;
+    tare_status st = ort_session_open(s->ort, &plain, &session, err);
+    if (st == TARE_OK) st = ort_inputs(s->ort, session, &inputs, err);
+    if (st == TARE_OK) st = free_dims_resolve(dims, &inputs, p, NULL, err);
+    if (st == TARE_OK) {
+        fixed = mem_new(dims->chosen.n, sizeof *fixed);
+        if (!fixed) st = error_set(err, TARE_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; st == TARE_OK && i < dims->chosen.n; i++) {
+        const struct chosen_dim *c = &dims->chosen.items[i];
+        if (strchr(c->name, '.')) continue; /* has no name in the model */
+        fixed[spec->n_fixed++] = (struct ort_dim){c->name, c->value};
+    }
+    spec->fixed = fixed;
+    if (session) s->ort->call.ReleaseSession(session);
+    ort_ios_release(&inputs);
+    return st;
+}
+
+static tare_status open_session(const struct onnx_subject *s, const struct case_params *p, int64_t threads,
+                                struct ort_session **out, tare_error *err)
+{
+    struct ort_session_spec spec = onnx_session_spec(s);
+    struct free_dims dims = FREE_DIMS_INIT;
+    tare_status st = TARE_OK;
+    spec.threads = threads;
+    spec.provider = p->provider;
+    spec.no_spin = p->many;
+    if (s->fix_dims) st = fix_dims(s, p, &spec, &dims, err);
+    if (st == TARE_OK) st = ort_session_open(s->ort, &spec, out, err);
+    mem_free((void *)(uintptr_t)spec.fixed);
+    free_dims_release(&dims);
+    return st;
+}
+
+/* ---- inputs ---- */
+
+static int64_t limit_of(const struct onnx_subject *s, const char *input)
+{
+    for (size_t i = 0; i < s->limits.n; i++) {
+        if (strcmp(s->limits.items[i].input, input) == 0) return s->limits.items[i].limit;
+    }
+    return 0;
+}
+
+struct filling { /* what inputs of all workers are made of */
+    const struct onnx_subject *subject;
+    const struct case_params *params;
+    const struct tensor **files; /* NULL: made up */
+    struct free_dims dims;
+};
+
+static tare_status make_input(struct onnx_instance *i, const struct filling *f, unsigned worker, size_t k,
+                              tare_error *err)
+{
+    struct onnx_worker *w = &i->workers[worker];
+    struct tensor t;
+    const struct ort_io *io = &i->inputs.items.items[k];
+    struct input_spec spec = {.io = io,
+                              .dims = free_dims_of(&f->dims, &i->inputs, k),
+                              .bound = limit_of(f->subject, io->name),
+                              .seq = f->dims.seq > 0 ? f->dims.seq : 1,
+                              .seed = f->params->seed * 0x9E3779B97F4A7C15u + worker * UINT64_C(1000003) + k};
+    tare_status s = f->files ? input_fit(&t, &spec, f->files[k], worker, err) : input_make(&t, &spec, err);
+    if (s == TARE_OK) s = tensor_set_take(&w->inputs, &t, err);
+    if (s < 0) return s;
+    struct tensor *kept = vec_last(&w->inputs.items);
+    struct ort_status *st = i->ort->call.CreateTensorWithData(
+        i->cpu, kept->data, kept->bytes, kept->dims, kept->rank, ort_type_from_onnx(kept->type), &w->in[k]);
+    return ort_check(i->ort, st, err, "input '%s'", io->name);
+}
+
+static tare_status make_worker(struct onnx_instance *i, const struct filling *f, unsigned worker,
+                               tare_error *err)
+{
+    struct onnx_worker *w = &i->workers[worker];
+    size_t n_in = i->inputs.items.n, n_out = i->outputs.items.n;
+    w->in = mem_new(n_in, sizeof(struct ort_value *));
+    w->out = mem_new(n_out, sizeof(struct ort_value *));
+    w->loose = mem_new(n_out, sizeof *w->loose);
+    if (!w->in || !w->out || !w->loose) return error_set(err, TARE_NOMEM, "out of memory for a worker");
+    for (size_t k = 0; k < n_out; k++) {
+        const struct ort_io *io = &i->outputs.items.items[k];
+        if (io->kind != ORT_TENSOR || io->type == ONNX_STRING) w->loose[k] = w->any_loose = true;
+    }
+    tare_status s = TARE_OK;
+    for (size_t k = 0; s == TARE_OK && k < n_in; k++) s = make_input(i, f, worker, k, err);
+    return s;
+}
+
+static tare_status make_workers(struct onnx_instance *i, const struct filling *f, tare_error *err)
+{
+    unsigned n = f->params->workers ? f->params->workers : 1;
+    tare_status s = TARE_OK;
+    i->workers = mem_new(n, sizeof *i->workers);
+    if (!i->workers) return error_set(err, TARE_NOMEM, "out of memory for %u workers", n);
+    i->n_workers = n;
+    for (unsigned w = 0; s == TARE_OK && w < n; w++) s = make_worker(i, f, w, err);
+    return s;
+}
+
+static tare_status make_names(struct onnx_instance *i, tare_error *err)
+{
+    i->in_names = mem_new(i->inputs.items.n, sizeof(char *));
+    i->out_names = mem_new(i->outputs.items.n, sizeof(char *));
+    if (!i->in_names || !i->out_names) return error_set(err, TARE_NOMEM, "out of memory");
+    for (size_t k = 0; k < i->inputs.items.n; k++) i->in_names[k] = i->inputs.items.items[k].name;
+    for (size_t k = 0; k < i->outputs.items.n; k++) i->out_names[k] = i->outputs.items.items[k].name;
+    return TARE_OK;
+}
+
+static tare_status make_inputs(struct onnx_instance *i, struct filling *f, tare_error *err)
+{
+    const struct onnx_subject *s = f->subject;
+    tare_status st = TARE_OK;
+    for (size_t k = 0; st == TARE_OK && k < i->inputs.items.n; k++)
+        st = input_check_kind(&i->inputs.items.items[k], err);
+    if (st == TARE_OK && s->has_files) {
+        f->files = mem_new(i->inputs.items.n, sizeof *f->files);
+        st = f->files ? input_match(&i->inputs, &s->files, f->files, err)
+                      : error_set(err, TARE_NOMEM, "out of memory");
+    }
+    if (st == TARE_OK) st = free_dims_resolve(&f->dims, &i->inputs, f->params, f->files, err);
+    if (st == TARE_OK) st = make_workers(i, f, err);
+    if (st < 0 && s->has_files && err) st = error_wrap(err, "%s", s->inputs_path);
+    return st;
+}
+
+/* ---- what was chosen ---- */
+
+static const char *precision_name(int type)
+{
+    switch (type) {
+    case ONNX_FLOAT: return "fp32";
+    case ONNX_DOUBLE: return "fp64";
+    case ONNX_FLOAT16: return "fp16";
+    case ONNX_BFLOAT16: return "bf16";
+    case ONNX_INT8:
+    case ONNX_UINT8: return "int8";
+    case ONNX_INT4:
+    case ONNX_UINT4: return "int4";
+    case ONNX_UNDEFINED: return NULL;
+    default: return onnx_type_name(type);
+    }
+}
+
+/* Keys of a document are printable ASCII of at most RUN_KEY_MAX bytes; names in models are anything. */
+static void set_dim(struct arena *a, struct run_map *params, const char *name, int64_t value)
+{
+    char key[RUN_KEY_MAX];
+    size_t n = 0;
+    for (; name[n] && n < sizeof key - 1; n++) key[n] = name[n] > 32 && name[n] < 127 ? name[n] : '_';
+    key[n] = 0;
+    if (!run_map_get(params, key)) run_map_int(a, params, key, value);
+}
+
+static void record_params(const struct filling *f, const struct case_record *to, int64_t threads)
+{
+    struct arena *a = &to->run->arena;
+    const char *precision = precision_name(f->subject->weight_type);
+    if (f->dims.batch > 0) run_map_int(a, to->params, "batch", f->dims.batch);
+    if (f->dims.seq > 0) run_map_int(a, to->params, "seq", f->dims.seq);
+    run_map_int(a, to->params, "threads", threads);
+    run_map_text(a, to->params, "precision", precision);
+    run_map_text(a, to->params, "provider", f->params->provider ? f->params->provider : "cpu");
+    if (f->params->variant) run_map_text(a, to->params, "variant", f->params->variant);
+    if (f->subject->optimization >= 0) run_map_int(a, to->params, "optimization", f->subject->optimization);
+    for (size_t i = 0; i < f->dims.chosen.n; i++) {
+        const struct chosen_dim *c = &f->dims.chosen.items[i];
+        bool told = (c->class == DIM_BATCH && c->value == f->dims.batch) ||
+                    (c->class == DIM_SEQ && c->value == f->dims.seq);
+        if (!told) set_dim(a, to->params, c->name, c->value);
+    }
+}
+
+/* ---- all of it ---- */
+
+static tare_status fill_instance(struct onnx_instance *i, struct filling *f, int64_t threads, tare_error *err)
+{
+    const struct onnx_subject *s = f->subject;
+    tare_status st = open_session(s, f->params, threads, &i->session, err);
+    if (st == TARE_OK) st = ort_inputs(i->ort, i->session, &i->inputs, err);
+    if (st == TARE_OK) st = ort_outputs(i->ort, i->session, &i->outputs, err);
+    if (st == TARE_OK) {
+        st = ort_check(i->ort, i->ort->call.CreateCpuMemoryInfo(ORT_ALLOCATOR_ARENA, 0, &i->cpu), err,
+                       "memory description");
+    }
+    if (st == TARE_OK) st = make_names(i, err);
+    if (st == TARE_OK) st = make_inputs(i, f, err);
+    i->batch = f->dims.batch;
+    return st;
+}
+
+tare_status onnx_prepare(struct subject *base, const struct case_params *p, const struct case_record *to,
+                         struct instance **out, tare_error *err)
+{
+    struct onnx_subject *s = (struct onnx_subject *)base;
+    struct filling f = {.subject = s, .params = p, .dims = FREE_DIMS_INIT};
+    struct onnx_instance *i = mem_new(1, sizeof *i);
+    if (!i) return error_set(err, TARE_NOMEM, "out of memory for a case");
+    i->base.subject = base;
+    i->ort = s->ort;
+    i->call_run = s->ort->call.Run;
+    i->placed = p->provider && strcasecmp(p->provider, "cpu") != 0;
+    i->no_arena = s->no_arena;
+    int64_t threads = p->threads > 0 ? p->threads : onnx_thread_budget(to->run);
+    tare_status st = fill_instance(i, &f, threads, err);
+    if (st == TARE_OK) record_params(&f, to, threads);
+    if (st == TARE_OK && to->run->arena.failed) st = error_set(err, TARE_NOMEM, "out of memory for a case");
+    mem_free(f.files);
+    free_dims_release(&f.dims);
+    if (st < 0) {
+        onnx_finish(&i->base);
+        return st;
+    }
+    *out = &i->base;
+    return TARE_OK;
+}
+
+static void release_values(const struct ort *o, struct ort_value **values, size_t n)
+{
+    for (size_t k = 0; values && k < n; k++) {
+        if (values[k]) o->call.ReleaseValue(values[k]);
+    }
+    mem_free(values);
+}
+
+void onnx_finish(struct instance *base)
+{
+    struct onnx_instance *i = (struct onnx_instance *)base;
+    for (unsigned w = 0; i->workers && w < i->n_workers; w++) {
+        release_values(i->ort, i->workers[w].in, i->inputs.items.n);
+        release_values(i->ort, i->workers[w].out, i->outputs.items.n);
+        mem_free(i->workers[w].loose);
+        tensor_set_release(&i->workers[w].inputs);
+    }
+    mem_free(i->workers);
+    mem_free(i->in_names);
+    mem_free(i->out_names);
+    if (i->cpu) i->ort->call.ReleaseMemoryInfo(i->cpu);
+    if (i->session) i->ort->call.ReleaseSession(i->session);
+    ort_ios_release(&i->inputs);
+    ort_ios_release(&i->outputs);
+    mem_free(i);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * onnx_subject.c - an ONNX model as a subject: finds a runtime, reads from the file what inputs must look like, and
+ * describes both for the document. Holds neither the model nor its mapping while cases are measured. */
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "subject/onnx_model.h"
+
+#include "core/banned.h"
+
+/* ---- describing ---- */
+
+static void hex(const unsigned char *bytes, unsigned n, char *out)
+{
+    for (unsigned i = 0; i < n; i++) snprintf(out + 2 * (size_t)i, 3, "%02x", bytes[i]);
+}
+
+static tare_status hash_fd(int fd, EVP_MD_CTX *md, const char *path, tare_error *err)
+{
+    enum { PART = 1 << 18 };
+    unsigned char *part = mem_new(PART, 1);
+    if (!part) return error_set(err, TARE_NOMEM, "%s: out of memory to hash it", path);
+    tare_status s = TARE_OK;
+    for (;;) {
+        ssize_t n = read(fd, part, PART);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) s = error_errno(err, "%s", path);
+        if (n <= 0) break;
+        EVP_DigestUpdate(md, part, (size_t)n);
+    }
+    mem_free(part);
+    return s;
+}
+
+/* The file alone, in parts: weights in other files are not in it. */
+static tare_status hash_file(const char *path, char out[65], tare_error *err)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return error_errno(err, "%s", path);
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    tare_status s = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL)
+                        ? hash_fd(fd, md, path, err)
+                        : error_set(err, TARE_NOMEM, "%s: out of memory to hash it", path);
+    if (s == TARE_OK) {
+        EVP_DigestFinal_ex(md, digest, &n);
+        hex(digest, n, out);
+    }
+    EVP_MD_CTX_free(md);
+    close(fd);
+    return s;
+}
+
+static const char *model_name(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base);
+    if (n > 5 && strcmp(base + n - 5, ".onnx") == 0) n -= 5;
+    return arena_str_n(a, base, n);
+}
+
+static void describe_runtime(struct onnx_subject *s, struct run *run)
+{
+    struct arena *a = &run->arena;
+    struct run_map m = {0};
+    run_map_text(a, &m, "library", s->ort->path);
+    run_map_text(a, &m, "version", s->ort->version);
+    run_map_text(a, &m, "found_by", s->found_by);
+    if (s->ort->call.GetBuildInfoString) run_map_text(a, &m, "build", s->ort->call.GetBuildInfoString());
+    ort_describe_providers(s->ort, a, &m);
+    run_map_set(a, &run->config, "onnxruntime", (struct run_value){.kind = RUN_MAP, .items = m});
+}
+
+static tare_status onnx_describe(struct subject *base, struct run *run, tare_error *err)
+{
+    struct onnx_subject *s = (struct onnx_subject *)base;
+    struct arena *a = &run->arena;
+    tare_status st = s->sha256[0] ? TARE_OK : hash_file(s->path, s->sha256, err);
+    if (st < 0) return st;
+    run->subject.type = "onnx";
+    run->subject.name = model_name(a, s->path);
+    run->subject.path = arena_str(a, s->path);
+    run->subject.sha256 = arena_str(a, s->sha256);
+    run->subject.size_bytes = known_u64(s->file_bytes);
+    run->subject.runtime = (struct run_runtime){true, "onnxruntime", arena_str(a, s->ort->version)};
+    describe_runtime(s, run);
+    run_map_text(a, &run->config, "inputs", s->has_files ? s->inputs_path : "made up");
+    if (s->reader_says[0]) run_map_text(a, &run->config, "model_unread", s->reader_says);
+    struct run_value *list = NULL;
+    if (s->config.n)
+        list = run_map_set(a, &run->config, "session_config", (struct run_value){.kind = RUN_LIST});
+    for (size_t i = 0; list && i < s->config.n; i++) run_map_text(a, &list->items, NULL, s->config.items[i]);
+    return a->failed ? error_set(err, TARE_NOMEM, "out of memory to describe %s", s->path) : TARE_OK;
+}
+
+static int64_t onnx_units(const struct instance *i)
+{
+    int64_t batch = ((const struct onnx_instance *)i)->batch;
+    return batch > 0 ? batch : 1;
+}
+
+static void onnx_close_subject(struct subject *base)
+{
+    struct onnx_subject *s = (struct onnx_subject *)base;
+    ort_close(s->ort);
+    for (size_t i = 0; i < s->limits.n; i++) mem_free(s->limits.items[i].input);
+    vec_release(&s->limits);
+    for (size_t i = 0; i < s->config.n; i++) mem_free(s->config.items[i]);
+    vec_release(&s->config);
+    tensor_set_release(&s->files);
+    mem_free(s->inputs_path);
+    mem_free(s->path);
+    mem_free(s);
+}
+
+static const struct subject_ops onnx_ops = {
+    .type = "onnx",
+    .describe = onnx_describe,
+    .prepare = onnx_prepare,
+    .run = onnx_run,
+    .report = onnx_report,
+    .outputs = onnx_copy_outputs,
+    .units = onnx_units,
+    .finish = onnx_finish,
+    .close = onnx_close_subject,
+    .overhead_ns = onnx_overhead_ns,
+};
+
+/* ---- opening ---- */
+
+static tare_status copy_limits(struct onnx_subject *s, const struct onnx_model *m, tare_error *err)
+{
+    for (size_t i = 0; i < m->graph.inputs.n; i++) {
+        struct onnx_bound bound = {0};
+        struct input_limit limit = {0};
+        onnx_input_bound(m, m->graph.inputs.items[i].name, &bound);
+        if (bound.limit <= 0) continue;
+        limit = (struct input_limit){mem_strdup(m->graph.inputs.items[i].name), bound.limit};
+        tare_status st =
+            limit.input ? vec_push(&s->limits, limit, err) : error_set(err, TARE_NOMEM, "out of memory");
+        if (st < 0) {
+            mem_free(limit.input);
+            return st;
+        }
+    }
+    return TARE_OK;
+}
+
+/* A file that the runtime refuses too is refused now, with both reasons; one that only we refuse is run. */
+static tare_status ask_runtime(struct onnx_subject *s, tare_error *err)
+{
+    struct ort_session_spec spec = onnx_session_spec(s);
+    struct ort_session *session = NULL;
+    tare_error why = TARE_ERROR_INIT;
+    spec.optimization = 0;
+    tare_status st = ort_session_open(s->ort, &spec, &session, &why);
+    if (st < 0) return error_set(err, st, "%s (and tare's own reader: %s)", why.text, s->reader_says);
+    s->ort->call.ReleaseSession(session);
+    return TARE_OK;
+}
+
+static tare_status read_model(struct onnx_subject *s, tare_error *err)
+{
+    struct onnx_model m = ONNX_MODEL_INIT;
+    tare_error why = TARE_ERROR_INIT;
+    tare_status st = onnx_open(&m, s->path, &why);
+    if (st == TARE_NOMEM || st == TARE_IO) return error_set(err, st, "%s", why.text);
+    if (st < 0) {
+        snprintf(s->reader_says, sizeof s->reader_says, "%.199s", why.text);
+        return ask_runtime(s, err);
+    }
+    if (onnx_weight_type(&m, &s->weight_type) < 0) s->weight_type = ONNX_UNDEFINED;
+    st = copy_limits(s, &m, err);
+    onnx_close(&m);
+    return st;
+}
+
+static tare_status find_runtime(struct onnx_subject *s, const struct onnx_options *o, tare_error *err)
+{
+    struct ort_places places = o->places ? *o->places : (struct ort_places){0};
+    struct ort_candidates found = ORT_CANDIDATES_INIT;
+    if (o->runtime) places.chosen = o->runtime;
+    tare_status st = ort_open_found(&s->ort, &places, &found, err);
+    for (size_t i = 0; st == TARE_OK && i < found.items.n; i++) {
+        if (strcmp(found.items.items[i].path, s->ort->path) == 0) s->found_by = found.items.items[i].source;
+    }
+    ort_candidates_release(&found);
+    return st;
+}
+
+static tare_status copy_options(struct onnx_subject *s, const struct onnx_options *o, tare_error *err)
+{
+    s->optimization = o->optimization;
+    s->no_arena = o->no_arena;
+    s->fix_dims = o->fix_dims;
+    s->path = mem_strdup(o->path);
+    if (!s->path) return error_set(err, TARE_NOMEM, "out of memory to open %s", o->path);
+    for (size_t i = 0; i < o->n_session_config; i++) {
+        char *entry = mem_strdup(o->session_config[i]);
+        tare_status st =
+            entry ? vec_push(&s->config, entry, err) : error_set(err, TARE_NOMEM, "out of memory");
+        if (st < 0) {
+            mem_free(entry);
+            return st;
+        }
+    }
+    return TARE_OK;
+}
+
+static tare_status check_file(struct onnx_subject *s, tare_error *err)
+{
+    struct stat st;
+    if (stat(s->path, &st) < 0) return error_errno(err, "%s", s->path);
+    if (S_ISDIR(st.st_mode)) return error_set(err, TARE_INVALID, "%s: a folder, not a model", s->path);
+    if (!S_ISREG(st.st_mode)) return error_set(err, TARE_INVALID, "%s: no regular file", s->path);
+    if (st.st_size == 0) return error_set(err, TARE_FORMAT, "%s: the file is empty", s->path);
+    s->file_bytes = (uint64_t)st.st_size;
+    return TARE_OK;
+}
+
+static tare_status load_files(struct onnx_subject *s, const char *inputs, tare_error *err)
+{
+    if (!inputs) return TARE_OK;
+    s->inputs_path = mem_strdup(inputs);
+    if (!s->inputs_path) return error_set(err, TARE_NOMEM, "out of memory to open %s", inputs);
+    s->has_files = true;
+    return tensor_load(&s->files, inputs, err);
+}
+
+tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err)
+{
+    struct onnx_subject *s = mem_new(1, sizeof *s);
+    if (!s) return error_set(err, TARE_NOMEM, "out of memory to open %s", o->path);
+    s->base.ops = &onnx_ops;
+    tare_status st = copy_options(s, o, err);
+    if (st == TARE_OK) st = check_file(s, err);
+    if (st == TARE_OK) st = load_files(s, o->inputs, err);
+    if (st == TARE_OK) st = find_runtime(s, o, err);
+    if (st == TARE_OK) st = read_model(s, err);
+    if (st < 0) {
+        onnx_close_subject(&s->base);
+        return st;
+    }
+    *out = &s->base;
+    return TARE_OK;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * ort_session.c - see ort_session.h: making a session, and providers. What comes out of one is in ort_value.c. */
+#include "subject/ort_session.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+
+#include "core/banned.h"
+
+/* ---- providers ---- */
+
+struct provider_row {
+    const char *short_name, *name;
+    const char *append;  /* its name for the generic append; NULL: none needed, or a function of its own */
+    const char *library; /* beside the runtime; NULL: compiled in */
+};
+
+static const struct provider_row providers[] = {
+    {"cpu", "CPUExecutionProvider", NULL, NULL},
+    {"cuda", "CUDAExecutionProvider", NULL, "libonnxruntime_providers_cuda.so"},
+    {"tensorrt", "TensorrtExecutionProvider", NULL, "libonnxruntime_providers_tensorrt.so"},
+    {"rocm", "ROCMExecutionProvider", "ROCM", "libonnxruntime_providers_rocm.so"},
+    {"migraphx", "MIGraphXExecutionProvider", "MIGraphX", "libonnxruntime_providers_migraphx.so"},
+    {"openvino", "OpenVINOExecutionProvider", "OpenVINO", "libonnxruntime_providers_openvino.so"},
+    {"dnnl", "DnnlExecutionProvider", "DNNL", "libonnxruntime_providers_dnnl.so"},
+    {"qnn", "QNNExecutionProvider", "QNN", "libonnxruntime_providers_qnn.so"},
+    {"xnnpack", "XnnpackExecutionProvider", "XNNPACK", NULL},
+    {"webgpu", "WebGpuExecutionProvider", "WebGPU", NULL},
+    {"acl", "ACLExecutionProvider", "ACL", NULL},
+    {"azure", "AzureExecutionProvider", "AZURE", NULL},
+};
+enum { N_PROVIDERS = sizeof providers / sizeof *providers };
+
+static const struct provider_row *find_provider(const char *name)
+{
+    for (size_t i = 0; i < N_PROVIDERS; i++) {
+        if (strcasecmp(name, providers[i].short_name) == 0 || strcasecmp(name, providers[i].name) == 0)
+            return &providers[i];
+    }
+    return NULL;
+}
+
+const char *ort_provider_name(const char *short_name)
+{
+    const struct provider_row *row = find_provider(short_name);
+    return row ? row->name : NULL;
+}
+
+/* CUDA and TensorRT have options of their own, made and released around the call. */
+static struct ort_status *append_cuda(const struct ort *o, struct ort_session_options *so)
+{
+    struct ort_provider_options *opts = NULL;
+    struct ort_status *st = o->call.CreateCudaOptions(&opts);
+    if (!st) st = o->call.AppendCuda(so, opts);
+    if (opts) o->call.ReleaseCudaOptions(opts);
+    return st;
+}
+
+static struct ort_status *append_tensorrt(const struct ort *o, struct ort_session_options *so)
+{
+    struct ort_provider_options *opts = NULL;
+    struct ort_status *st = o->call.CreateTensorrtOptions(&opts);
+    if (!st) st = o->call.AppendTensorrt(so, opts);
+    if (opts) o->call.ReleaseTensorrtOptions(opts);
+    return st;
+}
+
+/* Bounded text of what the library has, for the error of what it has not. */
+static void list_providers(const struct ort *o, char *out, size_t size)
+{
+    char **names = NULL;
+    int n = 0;
+    size_t len = 0;
+    out[0] = 0;
+    struct ort_status *st = o->call.GetAvailableProviders(&names, &n);
+    if (st) {
+        o->call.ReleaseStatus(st);
+        return;
+    }
+    for (int i = 0; i < n && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, "%s%s", i ? ", " : "", names[i]);
+    st = o->call.ReleaseAvailableProviders(names, n);
+    if (st) o->call.ReleaseStatus(st);
+}
+
+static tare_status append_provider(const struct ort *o, struct ort_session_options *so, const char *name,
+                                   tare_error *err)
+{
+    const struct provider_row *row = find_provider(name);
+    char have[200];
+    if (row && strcmp(row->short_name, "cpu") == 0) return TARE_OK;
+    list_providers(o, have, sizeof have);
+    struct ort_status *st;
+    if (row && strcmp(row->short_name, "cuda") == 0 && o->call.AppendCuda) {
+        st = append_cuda(o, so);
+    } else if (row && strcmp(row->short_name, "tensorrt") == 0 && o->call.AppendTensorrt) {
+        st = append_tensorrt(o, so);
+    } else if (o->call.AppendProvider) {
+        st = o->call.AppendProvider(so, row && row->append ? row->append : name, NULL, NULL, 0);
+    } else {
+        return error_set(err, TARE_UNSUPPORTED,
+                         "provider '%s': ONNX Runtime %s is too old to take one by name", name, o->version);
+    }
+    tare_status s = ort_check(o, st, err, "provider '%s' cannot be used (this library has: %s)", name, have);
+    if (s < 0 && err) err->status = TARE_UNSUPPORTED;
+    return s < 0 ? TARE_UNSUPPORTED : TARE_OK;
+}
+
+/* Whether the provider's library lies beside the runtime. */
+static bool library_there(const struct ort *o, const char *library)
+{
+    char path[PATH_MAX];
+    const char *slash = strrchr(o->path, '/');
+    if (!slash) return true; /* found by ld.so: unknown */
+    int n = snprintf(path, sizeof path, "%.*s/%s", (int)(slash - o->path), o->path, library);
+    return n > 0 && (size_t)n < sizeof path && access(path, R_OK) == 0;
+}
+
+static void describe_provider(const struct ort *o, struct arena *a, struct run_map *list, const char *name)
+{
+    const struct provider_row *row = find_provider(name);
+    struct run_value *v = run_map_set(a, list, NULL, (struct run_value){.kind = RUN_MAP});
+    if (!v) return;
+    run_map_text(a, &v->items, "name", name);
+    if (row && strcmp(row->short_name, "cpu") == 0) {
+        run_map_text(a, &v->items, "state", "usable");
+    } else if (row && row->library && !library_there(o, row->library)) {
+        run_map_text(a, &v->items, "state", "absent");
+        run_map_textf(a, &v->items, "why", "compiled in, but %s is not beside the runtime", row->library);
+    } else {
+        run_map_text(a, &v->items, "state", "untried");
+    }
+}
+
+void ort_describe_providers(const struct ort *o, struct arena *a, struct run_map *config)
+{
+    char **names = NULL;
+    int n = 0;
+    struct ort_status *st = o->call.GetAvailableProviders(&names, &n);
+    if (st) {
+        o->call.ReleaseStatus(st);
+        return;
+    }
+    struct run_value *list = run_map_set(a, config, "providers", (struct run_value){.kind = RUN_LIST});
+    for (int i = 0; list && i < n; i++) describe_provider(o, a, &list->items, names[i]);
+    st = o->call.ReleaseAvailableProviders(names, n);
+    if (st) o->call.ReleaseStatus(st);
+}
+
+/* ---- options ---- */
+
+static tare_status add_config(const struct ort *o, struct ort_session_options *so, const char *key,
+                              const char *value, tare_error *err)
+{
+    return ort_check(o, o->call.AddSessionConfigEntry(so, key, value), err, "session option %s=%s", key,
+                     value);
+}
+
+static tare_status add_config_entries(const struct ort *o, struct ort_session_options *so,
+                                      const struct ort_session_spec *spec, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < spec->n_config; i++) {
+        char key[200];
+        const char *entry = spec->config[i], *equals = strchr(entry, '=');
+        if (!equals || equals == entry || (size_t)(equals - entry) >= sizeof key) {
+            return error_set(err, TARE_INVALID, "session option '%s' is not KEY=VALUE", entry);
+        }
+        snprintf(key, sizeof key, "%.*s", (int)(equals - entry), entry);
+        s = add_config(o, so, key, equals + 1, err);
+    }
+    return s;
+}
+
+/* Threads of an idle session spin for a while, which costs its neighbours. 1.12 and up can stop them after each run,
+ * which leaves the run itself as it is; before that, they may not spin at all. */
+static tare_status stop_spinning(const struct ort *o, struct ort_session_options *so, tare_error *err)
+{
+    const char *key = o->minor >= 12 ? "session.force_spinning_stop" : "session.intra_op.allow_spinning";
+    return add_config(o, so, key, o->minor >= 12 ? "1" : "0", err);
+}
+
+static tare_status set_dims(const struct ort *o, struct ort_session_options *so,
+                            const struct ort_session_spec *spec, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < spec->n_fixed; i++) {
+        const struct ort_dim *d = &spec->fixed[i];
+        s = ort_check(o, o->call.AddFreeDimensionOverrideByName(so, d->name, d->value), err, "dimension '%s'",
+                      d->name);
+    }
+    return s;
+}
+
+static bool is_cpu(const struct ort_session_spec *spec)
+{
+    return !spec->provider || strcasecmp(spec->provider, "cpu") == 0;
+}
+
+static tare_status set_options(const struct ort *o, struct ort_session_options *so,
+                               const struct ort_session_spec *spec, tare_error *err)
+{
+    int level = spec->optimization < 0 ? 99 : spec->optimization;
+    tare_status s = ort_check(o, o->call.SetSessionLogSeverityLevel(so, 3), err, "log level");
+    if (s == TARE_OK) s = ort_check(o, o->call.SetIntraOpNumThreads(so, (int)spec->threads), err, "threads");
+    if (s == TARE_OK) s = ort_check(o, o->call.SetInterOpNumThreads(so, 1), err, "inter-op threads");
+    if (s == TARE_OK)
+        s = ort_check(o, o->call.SetSessionGraphOptimizationLevel(so, level), err, "optimisation level %d",
+                      level);
+    if (s == TARE_OK && spec->no_arena) s = ort_check(o, o->call.DisableCpuMemArena(so), err, "arena");
+    if (s == TARE_OK && spec->no_spin) s = stop_spinning(o, so, err);
+    if (s == TARE_OK && !is_cpu(spec) && o->minor >= 24)
+        s = add_config(o, so, "session.record_ep_graph_assignment_info", "1", err);
+    if (s == TARE_OK) s = add_config_entries(o, so, spec, err);
+    if (s == TARE_OK) s = set_dims(o, so, spec, err);
+    if (s == TARE_OK && !is_cpu(spec)) s = append_provider(o, so, spec->provider, err);
+    return s;
+}
+
+tare_status ort_session_open(const struct ort *o, const struct ort_session_spec *spec,
+                             struct ort_session **out, tare_error *err)
+{
+    struct ort_session_options *so = NULL;
+    struct ort_session *session = NULL;
+    tare_status s = ort_check(o, o->call.CreateSessionOptions(&so), err, "%s: session options", spec->model);
+    if (s == TARE_OK) s = set_options(o, so, spec, err);
+    if (s == TARE_OK)
+        s = ort_check(o, o->call.CreateSession(o->env, spec->model, so, &session), err, "%s", spec->model);
+    if (so) o->call.ReleaseSessionOptions(so);
+    if (s < 0) return s;
+    *out = session;
+    return TARE_OK;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * ort_session.h - one session of ONNX Runtime: made with the options asked for, its inputs and outputs described, its
+ * arena and the placement of its nodes read back. Knows the runtime, and nothing of cases or measuring. */
+#ifndef SUBJECT_ORT_SESSION_H
+#define SUBJECT_ORT_SESSION_H
+
+#include "run/run.h"
+#include "subject/ort.h"
+#include "subject/tensor.h"
+
+/* ---- making one ---- */
+
+struct ort_dim { /* a free dimension made a constant */
+    const char *name;
+    int64_t value;
+};
+
+struct ort_session_spec {
+    const char *model;
+    int64_t threads;      /* intra-op; inter-op is always 1 */
+    int optimization;     /* -1: all */
+    const char *provider; /* "cpu", "cuda", ...; NULL: cpu */
+    bool no_arena, no_spin;
+    const char *const *config; /* "key=value" */
+    size_t n_config;
+    const struct ort_dim *fixed;
+    size_t n_fixed;
+};
+
+/* Errors name the model and carry the runtime's words; a provider that cannot be used is TARE_UNSUPPORTED. */
+tare_status ort_session_open(const struct ort *o, const struct ort_session_spec *spec,
+                             struct ort_session **out, tare_error *err);
+
+/* ---- what goes in and out ---- */
+
+struct ort_io {
+    char *name;
+    int kind; /* enum ort_value_kind */
+    int type; /* enum onnx_type; of tensors */
+    size_t rank;
+    bool has_shape;
+    int64_t dims[TENSOR_RANK_MAX];  /* -1: free */
+    char *symbols[TENSOR_RANK_MAX]; /* names of free dimensions; "" for none; owned */
+};
+
+struct ort_ios {
+    VEC(struct ort_io) items;
+};
+
+tare_status ort_inputs(const struct ort *o, const struct ort_session *s, struct ort_ios *out,
+                       tare_error *err);
+tare_status ort_outputs(const struct ort *o, const struct ort_session *s, struct ort_ios *out,
+                        tare_error *err);
+void ort_ios_release(struct ort_ios *ios);
+
+/* A copy of a value as a tensor. TARE_UNSUPPORTED for what is no array of numbers. */
+tare_status ort_value_copy(const struct ort *o, struct ort_value *v, const char *name, struct tensor *out,
+                           tare_error *err);
+/* Shape and type alone; false when it is no tensor. */
+bool ort_value_shape(const struct ort *o, const struct ort_value *v, int *type, int64_t *dims, size_t *rank);
+
+/* ---- providers ---- */
+
+/* "cuda" -> "CUDAExecutionProvider"; NULL: not a name that tare knows. */
+const char *ort_provider_name(const char *short_name);
+
+/* What this library has, as a list of maps {"name", "state", "why"}; states: "usable", "absent", "untried". Appending
+ * a provider is the only proof that it can be used, but loads it into this process; so none is tried for this list. */
+void ort_describe_providers(const struct ort *o, struct arena *a, struct run_map *config);
+
+/* ---- after running ---- */
+
+struct ort_arena_use {
+    uint64_t held, most_used; /* bytes; 0: not told */
+};
+/* The statistics of the session's CPU arena into *arena; false when this runtime or session has none. */
+bool ort_arena_stats(const struct ort *o, const struct ort_session *s, struct arena *a, struct run_map *arena,
+                     struct ort_arena_use *use);
+/* Nodes per provider into *placement; false when unknown. Needs 1.24 and a session made for another provider than
+ * cpu. */
+bool ort_placement(const struct ort *o, const struct ort_session *s, struct arena *a,
+                   struct run_map *placement);
+
+#endif
