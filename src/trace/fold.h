@@ -36,7 +36,8 @@ struct fold {
 bool fold_valid(const void *base, uint64_t bytes);
 
 bool fold_process(struct fold *f); /* CHUNK_PROCESS */
-bool fold_clock(struct fold *f);   /* CHUNK_CLOCK: also early, so that times are known if the live file is lost */
-bool fold_rest(struct fold *f);    /* everything else, END last */
+bool fold_clock(
+    struct fold *f); /* CHUNK_CLOCK: also early, so that times are known if the live file is lost */
+bool fold_rest(struct fold *f); /* everything else, END last */
 
 #endif

@@ -104,7 +104,8 @@ static void check_script(struct trace *t, const struct calltree *tree)
         const struct call_node *n = &tree->nodes[i];
         assert_int_equal(n->abandoned, 0);
         assert_int_equal(n->flags & CALL_COUNT_ESTIMATED, 0);
-        if (n->kind == TARE_SITE_SCOPE) assert_true(n->gross_total_ns > 0 && n->min_ns <= n->max_ns && n->threads == 1);
+        if (n->kind == TARE_SITE_SCOPE)
+            assert_true(n->gross_total_ns > 0 && n->min_ns <= n->max_ns && n->threads == 1);
     }
 }
 
@@ -280,7 +281,10 @@ static void marks_of_every_length(void **state)
         memset(text, 'm', sizeof text);
         for (int i = 0; i < n; i++) text[i] = (char)('a' + i % 26);
         text[n] = 0;
-        { TARE_SCOPE("around"); tare_mark("text", "%s", text); }
+        {
+            TARE_SCOPE("around");
+            tare_mark("text", "%s", text);
+        }
         struct trace *t = stop();
         struct seen s;
         assert_int_equal(see_events(t, &s, NULL), TARE_OK);
@@ -317,7 +321,8 @@ static void marks_with_hostile_bytes(void **state)
 static void counters_of_every_size(void **state)
 {
     (void)state;
-    static const int64_t values[] = {0, 1, -1, 127, -128, 1 << 20, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MAX};
+    static const int64_t values[] = {0,       1,         -1,        127,       -128,
+                                     1 << 20, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MAX};
     for (uint32_t mode = 1; mode <= 3; mode++) {
         uint64_t sum = 0;
         start(mode, 0);
@@ -448,17 +453,22 @@ static void longjmp_out_of_a_weighed_call(void **state)
         }
         leaf();
     }
-    { TARE_SCOPE("last"); leaf(); }
+    {
+        TARE_SCOPE("last");
+        leaf();
+    }
     struct trace *t = stop();
     struct calltree tree = tree_of(t);
     struct seen s;
     assert_int_equal(NODE(t, &tree, "whole")->count, CALLS);
     assert_int_equal(NODE(t, &tree, "last")->count, 1);
     assert_int_equal(NODE(t, &tree, "last", "leaf")->count, 1);
-    assert_true(NODE(t, &tree, "whole", "part")->abandoned > 0 && NODE(t, &tree, "whole", "part")->abandoned <= (uint64_t)jumped);
+    assert_true(NODE(t, &tree, "whole", "part")->abandoned > 0 &&
+                NODE(t, &tree, "whole", "part")->abandoned <= (uint64_t)jumped);
     assert_int_equal(see_events(t, &s, NULL), TARE_OK);
     assert_false(s.unnested || s.unordered);
-    assert_int_equal(trace_loss(t)->foreign_scopes + trace_loss(t)->unclosed_scopes + trace_loss(t)->dropped, 0);
+    assert_int_equal(trace_loss(t)->foreign_scopes + trace_loss(t)->unclosed_scopes + trace_loss(t)->dropped,
+                     0);
     assert_true(s.weighed > 0);
     done(t, &tree);
 }
@@ -467,7 +477,8 @@ static void longjmp_out_of_a_weighed_call(void **state)
 static void ending_what_was_left_out_is_nobodys_fault(void **state)
 {
     (void)state;
-    tare_site *outer = tare_site_new(TARE_SITE_SCOPE, "by hand", "", 0), *inner = tare_site_new(TARE_SITE_SCOPE, "inside", "", 0);
+    tare_site *outer = tare_site_new(TARE_SITE_SCOPE, "by hand", "", 0),
+              *inner = tare_site_new(TARE_SITE_SCOPE, "inside", "", 0);
     start(3, 1);
     for (int i = 0; i < 1000; i++) {
         tare_scope a, b;
