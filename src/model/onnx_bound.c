@@ -14,6 +14,7 @@ enum { MAX_CALLS = 16, MAX_NODES = 4000000, MAX_CONSTANT = 1024, LOOP_ROUNDS = 4
 
 struct fact { /* about a named value */
     bool from_input;
+    bool mixed; /* other values may stand beside those from the input */
     struct range range;
     const struct onnx_tensor *values; /* its elements are among those of this constant; NULL: not constant */
     const struct onnx_tensor *shape;  /* it has the dimensions of this constant; NULL: unknown */
@@ -85,6 +86,7 @@ static struct fact join_facts(struct fact a, struct fact b)
         f.range = range_join(a.range, b.range);
     else
         f.range = a.from_input ? a.range : b.range;
+    f.mixed = a.mixed || b.mixed || a.from_input != b.from_input;
     if (a.shape == b.shape) f.shape = a.shape;
     return f;
 }
@@ -311,6 +313,8 @@ static struct range combine(enum rule rule, const struct fact *a, const struct f
     bool known = !b->from_input && constant_range(b, &least, &most) && most < INT64_MAX / 4 &&
                  least > -(INT64_MAX / 4);
     struct range r = a->range;
+    if (b->from_input && (a->mixed || b->mixed))
+        return range_lose(b->range.lost == RANGE_SUM ? range_sum(r) : r);
     if (b->from_input && rule == RULE_ADD) return range_add(r, b->range);
     if (b->from_input && rule == RULE_SUB) return range_add(r, range_negate(b->range));
     if (b->from_input && b->range.lost == RANGE_SUM) r = range_sum(r);
@@ -325,7 +329,7 @@ static struct range combine(enum rule rule, const struct fact *a, const struct f
 
 static struct fact apply_binary(enum rule rule, const struct fact *a, const struct fact *b)
 {
-    struct fact f = {.from_input = true};
+    struct fact f = {.from_input = true, .mixed = a->mixed || b->mixed};
     if (a->from_input)
         f.range = combine(rule, a, b, false);
     else
@@ -342,10 +346,10 @@ static struct range clip(const struct walk *w, const struct scope *scope, const 
     struct fact min = {.from_input = false}, max = min;
     if (n->inputs.n > 1) min = fact_of(w, scope, n->inputs.items[1]);
     if (n->inputs.n > 2) max = fact_of(w, scope, n->inputs.items[2]);
-    if (low && low->f > -1e15F && low->f < 1e15F) r = range_floor(r, (int64_t)low->f);
-    if (high && high->f > -1e15F && high->f < 1e15F) r = range_cap(r, (int64_t)high->f);
-    if (constant_range(&min, &least, &most)) r = range_floor(r, least);
-    if (constant_range(&max, &least, &most)) r = range_cap(r, most);
+    if (low && low->f > -1e15F && low->f < 1e15F) r = range_floor(r, (int64_t)low->f, (int64_t)low->f);
+    if (high && high->f > -1e15F && high->f < 1e15F) r = range_cap(r, (int64_t)high->f, (int64_t)high->f);
+    if (constant_range(&min, &least, &most)) r = range_floor(r, least, most);
+    if (constant_range(&max, &least, &most)) r = range_cap(r, least, most);
     return r;
 }
 
@@ -357,7 +361,7 @@ static struct range extreme(const struct walk *w, const struct scope *scope, con
         int64_t least, most;
         struct fact f = fact_of(w, scope, n->inputs.items[i]);
         if (f.from_input || !constant_range(&f, &least, &most)) continue;
-        r = rule == RULE_MIN ? range_cap(r, most) : range_floor(r, least);
+        r = rule == RULE_MIN ? range_cap(r, least, most) : range_floor(r, least, most);
     }
     return r;
 }
@@ -367,11 +371,14 @@ static struct fact gather_facts(const struct walk *w, const struct scope *scope,
                                 unsigned inputs)
 {
     struct fact all = {.from_input = false};
+    bool mixed = false;
     for (size_t i = 0; i < n->inputs.n; i++) {
         if (i < 32 ? !(inputs >> i & 1) : inputs != (unsigned)ALL_INPUTS) continue;
         struct fact f = fact_of(w, scope, n->inputs.items[i]);
         if (f.from_input) all = all.from_input ? join_facts(all, f) : f;
+        mixed |= !f.from_input;
     }
+    all.mixed |= mixed;
     all.values = all.shape = NULL;
     return all;
 }

@@ -101,15 +101,29 @@ struct range range_add(struct range a, struct range b)
     return lost ? range_lose(r) : r;
 }
 
-struct range range_cap(struct range r, int64_t most)
+static int64_t larger(int64_t a, int64_t b)
 {
-    if (most < r.up_cap) r.up_cap = most;
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+struct range range_cap(struct range r, int64_t least, int64_t most)
+{
+    r.up_cap = smaller(r.up_cap, most);
+    r.low_add = smaller(r.low_add, least);
+    r.low_cap = smaller(r.low_cap, least);
     return r;
 }
 
-struct range range_floor(struct range r, int64_t least)
+struct range range_floor(struct range r, int64_t least, int64_t most)
 {
-    if (least > r.low_cap) r.low_cap = least;
+    r.low_cap = larger(r.low_cap, least);
+    r.up_add = larger(r.up_add, most);
+    r.up_cap = larger(r.up_cap, most);
     return r;
 }
 
@@ -120,18 +134,8 @@ struct range range_shrink(struct range r)
 
 struct range range_mod(struct range r, int64_t by)
 {
-    if (is_not_negative(r)) return range_cap(from_zero(r), by - 1);
+    if (is_not_negative(r)) return range_cap(from_zero(r), 0, by - 1);
     return (struct range){0, by - 1, RANGE_NONE, 0, 0, -RANGE_NONE, r.lost};
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 struct range range_join(struct range a, struct range b)

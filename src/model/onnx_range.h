@@ -28,8 +28,9 @@ struct range range_shift(struct range r, int64_t least, int64_t most); /* + some
 struct range range_scale(struct range r, int64_t least, int64_t most); /* * something in least .. most */
 struct range range_negate(struct range r);
 struct range range_add(struct range a, struct range b); /* of the same x */
-struct range range_cap(struct range r, int64_t most);
-struct range range_floor(struct range r, int64_t least);
+/* The smaller, or the larger, of the value and something in least .. most. */
+struct range range_cap(struct range r, int64_t least, int64_t most);
+struct range range_floor(struct range r, int64_t least, int64_t most);
 struct range range_shrink(struct range r);          /* divided by something of at least 1 */
 struct range range_mod(struct range r, int64_t by); /* 0 .. by - 1; by > 0 */
 struct range range_lose(struct range r);
