@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fake_subject.h - a machine with virtual time and memory, and a subject whose run times are a script: constant, trending,
- * bimodal, autocorrelated, stalling, leaking memory, failing at run k. Nothing here waits for real time unless asked to. */
+ * fake_subject.h - a machine with virtual time and memory, and a subject whose run times are a script:
+ * constant, trending, bimodal, autocorrelated, stalling, leaking memory, failing at run k. Nothing here
+ * waits for real time unless asked to. */
 #ifndef FAKE_SUBJECT_H
 #define FAKE_SUBJECT_H
 

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ * test_load.c - the closed loop with several workers, the open loop and its schedule, scenarios, and what is
+ * made of slices: growth of memory, outliers. Virtual time where one worker is enough; real time without
+ * limits where not. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "bench/preset.h"
+#include "core/mem.h"
+#include "fake_subject.h"
+
+static struct fake_subject subject;
+static struct run run;
+static tare_error err;
+static struct bench_case one_case = {.name = "only"};
+
+static int set_up(void **state)
+{
+    (void)state;
+    fake_machine();
+    err = (tare_error)TARE_ERROR_INIT;
+    one_case.subject = &subject.base;
+    return run_init(&run, "bench", &err) < 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    run_release(&run);
+    real_machine();
+    return mem_live_blocks() != 0;
+}
+
+static struct bench_plan plan_of(struct fake_script script)
+{
+    fake_open(&subject, script);
+    struct bench_plan plan = BENCH_PLAN_INIT;
+    plan.cases = &one_case;
+    plan.n_cases = 1;
+    plan.warmup_runs = 0;
+    plan.interrupted = &subject.stop;
+    return plan;
+}
+
+static const struct run_case *must_run(const struct bench_plan *plan)
+{
+    if (bench_run(&run, plan, &err) < 0) fail_msg("%s", err.text);
+    assert_int_equal(run.cases.n, 1);
+    struct buf text = BUF_INIT, missing = BUF_INIT;
+    run.subject.type = run.subject.name = "fake";
+    if (run_write(&run, &text, &err) < 0 || run_unexplained(&run, &missing, &err) < 0)
+        fail_msg("%s", err.text);
+    if (strstr(missing.data, "cases[")) fail_msg("without a reason: %s", missing.data);
+    buf_release(&text);
+    buf_release(&missing);
+    return run.cases.at[0];
+}
+
+static const struct run_value *open_value(const char *key)
+{
+    const struct run_value *v = run_map_get(&run.config, "open_loop");
+    v = v ? run_map_get(&v->items, "only") : NULL;
+    v = v ? run_map_get(&v->items, key) : NULL;
+    if (!v) fail_msg("open_loop.only.%s is missing", key);
+    return v;
+}
+
+/* ---- schedules ---- */
+
+static void test_constant_schedule(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct times t = VEC_INIT;
+    struct schedule s = {200, BENCH_CONSTANT, NS_PER_S, 0};
+    rng_seed(&rng, 1);
+    assert_int_equal(schedule_make(&s, &rng, &t, &err), TARE_OK);
+    assert_int_equal(t.n, 200);
+    for (size_t i = 0; i < t.n; i++) assert_int_equal(t.items[i], i * 5000000);
+    vec_release(&t);
+}
+
+static void test_poisson_schedule(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct times t = VEC_INIT;
+    struct schedule s = {1000, BENCH_POISSON, 100 * NS_PER_S, 0};
+    rng_seed(&rng, 2);
+    assert_int_equal(schedule_make(&s, &rng, &t, &err), TARE_OK);
+    assert_true(t.n > 100000 - 1600 && t.n < 100000 + 1600); /* five deviations */
+    double squares = 0, longer = 0;
+    for (size_t i = 1; i < t.n; i++) {
+        assert_true(t.items[i] >= t.items[i - 1] && t.items[i] < s.window_ns);
+        double gap = (double)(t.items[i] - t.items[i - 1]) / 1e6; /* mean 1 */
+        squares += gap * gap;
+        longer += gap > 1;
+    }
+    assert_true(fabs(squares / (double)t.n - 2) < 0.1); /* exponential: E x^2 = 2 */
+    assert_true(fabs(longer / (double)t.n - exp(-1.0)) < 0.01);
+    vec_release(&t);
+}
+
+static void test_schedule_limits(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct times t = VEC_INIT;
+    rng_seed(&rng, 3);
+    assert_int_equal(schedule_make(&(struct schedule){0, BENCH_POISSON, NS_PER_S, 0}, &rng, &t, &err),
+                     TARE_INVALID);
+    assert_int_equal(schedule_make(&(struct schedule){NAN, BENCH_POISSON, NS_PER_S, 0}, &rng, &t, &err),
+                     TARE_INVALID);
+    assert_int_equal(schedule_make(&(struct schedule){1e9, BENCH_POISSON, NS_PER_S, 0}, &rng, &t, &err),
+                     TARE_INVALID);
+    assert_int_equal(schedule_make(&(struct schedule){1000, BENCH_POISSON, NS_PER_S, 10}, &rng, &t, &err),
+                     TARE_OK);
+    assert_int_equal(t.n, 10);
+    vec_release(&t);
+}
+
+/* ---- the open loop, in virtual time ---- */
+
+static void test_open_idle(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000});
+    plan.load = BENCH_OPEN;
+    plan.arrivals = BENCH_CONSTANT;
+    plan.rate = 100;
+    const struct run_case *c = must_run(&plan);
+    assert_int_equal(c->samples.v, 1000);
+    assert_int_equal(c->latency_ns.min.v, 1000000); /* no queue: latency is the run */
+    assert_int_equal(c->latency_ns.max.v, 1000000);
+    assert_true(fabs(c->throughput.rate.value - 100) < 0.5);
+    assert_true(fabs(open_value("offered")->d - 100) < 0.5);
+    assert_int_equal(open_value("queued")->i, 0);
+    assert_int_equal(open_value("late_starts")->i, 0);
+    assert_false(open_value("overloaded")->yes);
+    assert_string_equal(run_map_get(&run.config, "load")->s, "open");
+}
+
+/* Every 500th run stalls for a second. A closed loop meets one slow run in 500; of users who come every 10 ms,
+ * a hundred wait each time. */
+static void test_open_shows_the_stall(void **state)
+{
+    (void)state;
+    struct fake_script script = {.base_ns = 1000000, .stall_every = 500, .stall_ns = 1000000000};
+    struct bench_plan plan = plan_of(script);
+    plan.load = BENCH_OPEN;
+    plan.arrivals = BENCH_CONSTANT;
+    plan.rate = 100;
+    plan.budget_ns = 20 * NS_PER_S;
+    const struct run_case *c = must_run(&plan);
+    assert_int_equal(c->samples.v, 1999); /* the last one came while the last stall went on */
+    uint64_t open_p95 = c->latency_ns.p95.value, open_p99 = c->latency_ns.p99.value;
+    /* 3 stalls x 111 arrivals wait for up to a second: a sixth of all, evenly spread */
+    assert_true(open_p95 > 650000000 && open_p95 < 850000000);
+    assert_true(open_p99 > 930000000);
+    assert_true(open_value("queued")->i > 300);
+    assert_true(open_value("longest_delay_ns")->i > 900000000);
+    assert_false(open_value("overloaded")->yes);
+
+    run_release(&run);
+    assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+    plan = plan_of(script);
+    plan.max_runs = 2000;
+    plan.min_runs = 2000;
+    c = must_run(&plan);
+    assert_int_equal(c->latency_ns.p95.value, 1000000); /* the closed loop hides it */
+    assert_int_equal(c->latency_ns.p99.value, 1000000);
+}
+
+static void test_overload(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 20000000});
+    plan.load = BENCH_OPEN;
+    plan.rate = 100; /* it can do 50 */
+    const struct run_case *c = must_run(&plan);
+    assert_true(open_value("overloaded")->yes);
+    assert_true(fabs(c->throughput.rate.value - 50) < 1);
+    assert_true(open_value("due")->i > open_value("served")->i);
+    assert_true(c->latency_ns.max.v > 4 * NS_PER_S);                  /* the queue at the end */
+    assert_true(fake_time < UINT64_C(1000000000000) + 11 * NS_PER_S); /* and yet it ended in time */
+}
+
+static void test_open_max_runs(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000});
+    plan.load = BENCH_OPEN;
+    plan.rate = 100;
+    plan.max_runs = 50;
+    const struct run_case *c = must_run(&plan);
+    assert_int_equal(c->samples.v, 50);
+    assert_true(c->throughput.rate.value > 50); /* over the time it took, not over the budget */
+}
+
+static void test_open_failure(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 40});
+    plan.load = BENCH_OPEN;
+    plan.rate = 100;
+    assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
+    assert_string_equal(err.text, "case only: run 40: made up: this run fails");
+}
+
+static void test_open_interrupted(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .interrupt_at = 100});
+    plan.load = BENCH_OPEN;
+    plan.arrivals = BENCH_CONSTANT;
+    plan.rate = 100;
+    const struct run_case *c = must_run(&plan);
+    assert_int_equal(c->samples.v, 99); /* and the first run, which is apart */
+    assert_true(fabs(c->throughput.rate.value - 100) < 3);
+    assert_true(run_map_get(&run.config, "interrupted")->yes);
+}
+
+/* ---- several workers, in real time ---- */
+
+static void test_workers(void **state)
+{
+    (void)state;
+    real_machine();
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 2000000, .real = true});
+    plan.concurrency = 4;
+    plan.max_runs = 200;
+    plan.budget_ns = NS_PER_S;
+    const struct run_case *c = must_run(&plan);
+    for (unsigned w = 0; w < 4; w++) assert_true(subject.by_worker[w] > 0);
+    assert_true(c->latency_ns.min.v >= 2000000);
+    /* Sleeping is done side by side: more than one worker alone could do. */
+    double alone = 1e9 / (double)c->latency_ns.mean.v;
+    assert_true(c->throughput.rate.value > 2 * alone);
+    assert_true(c->samples.v >= 30);
+    assert_int_equal(run_map_get(&run.config, "concurrency")->i, 4);
+}
+
+static void test_open_workers(void **state)
+{
+    (void)state;
+    real_machine();
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 20000000, .real = true});
+    plan.load = BENCH_OPEN;
+    plan.arrivals = BENCH_CONSTANT;
+    plan.rate = 100; /* one worker could do 50 */
+    plan.concurrency = 8;
+    plan.budget_ns = NS_PER_S;
+    const struct run_case *c = must_run(&plan);
+    assert_true(c->samples.v > 50);
+    assert_true(c->latency_ns.min.v >= 20000000);
+    unsigned used = 0;
+    for (unsigned w = 0; w < 8; w++) used += subject.by_worker[w] > 0;
+    assert_true(used >= 2);
+}
+
+static void test_worker_fails(void **state)
+{
+    (void)state;
+    real_machine();
+    for (int open = 0; open < 2; open++) {
+        struct bench_plan plan =
+            plan_of((struct fake_script){.base_ns = 1000000, .real = true, .fail_at = 30});
+        plan.concurrency = 3;
+        plan.load = open ? BENCH_OPEN : BENCH_CLOSED;
+        plan.rate = 500;
+        assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "case only: run "));
+        assert_non_null(strstr(err.text, "made up: this run fails"));
+        assert_int_equal(subject.live, 0);
+    }
+}
+
+struct together {
+    unsigned calls[5];
+};
+
+static void count_call(void *ctx, unsigned worker)
+{
+    ((struct together *)ctx)->calls[worker]++;
+}
+
+static void test_pool(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= 5; n++) {
+        struct pool pool;
+        struct together t = {{0}};
+        assert_int_equal(pool_open(&pool, n, &err), TARE_OK);
+        for (int i = 0; i < 100; i++) pool_run(&pool, count_call, &t);
+        for (unsigned w = 0; w < 5; w++) assert_int_equal(t.calls[w], w < n ? 100 : 0);
+        pool_close(&pool);
+    }
+    struct pool none = {0};
+    pool_close(&none);
+}
+
+/* ---- growth and outliers ---- */
+
+static void test_slope_needs_slices(void **state)
+{
+    (void)state;
+    struct slice few[5] = {{.runs = 10}, {.runs = 10}, {.runs = 10}, {.runs = 10}, {.runs = 10}};
+    struct slices s = {few, 5, 5};
+    struct stats_interval i;
+    bool known = true;
+    assert_int_equal(memory_slope(&s, &i, &known, &err), TARE_OK);
+    assert_false(known);
+    s.n = 0;
+    assert_int_equal(memory_slope(&s, &i, &known, &err), TARE_OK);
+    assert_false(known);
+}
+
+static void test_slope(void **state)
+{
+    (void)state;
+    struct slice many[100];
+    struct slices s = {many, 100, 100};
+    struct stats_interval i;
+    bool known;
+    for (size_t k = 0; k < 100; k++) /* 4 KiB every second slice of 10 runs: 205 bytes per run */
+        many[k] = (struct slice){.runs = 10, .growth = k % 2 ? 4096 : 0};
+    assert_int_equal(memory_slope(&s, &i, &known, &err), TARE_OK);
+    assert_true(known && fabs(i.value - 204.8) < 30 && i.lo > 100);
+    for (size_t k = 0; k < 100; k++) /* up and down */
+        many[k] = (struct slice){.runs = 10, .growth = k % 2 ? 4096 : -4096};
+    assert_int_equal(memory_slope(&s, &i, &known, &err), TARE_OK);
+    assert_true(known && i.lo <= 0 && i.hi >= 0);
+    for (size_t k = 0; k < 100; k++) /* a cache that fills: the first fifth only */
+        many[k] = (struct slice){.runs = 10, .growth = k < 20 ? 1 << 20 : 0};
+    assert_int_equal(memory_slope(&s, &i, &known, &err), TARE_OK);
+    assert_true(known && i.lo <= 0);
+}
+
+static void test_outliers(void **state)
+{
+    (void)state;
+    uint64_t times[100];
+    struct slice slices[10];
+    struct weighing w = {.samples = {times, 100, 100}, .slices = {slices, 10, 10}};
+    struct run_outliers o;
+    for (size_t i = 0; i < 100; i++) times[i] = 1000 + i % 7;
+    for (size_t i = 0; i < 10; i++) slices[i] = (struct slice){.first = 10 * i, .n = 10, .involuntary = 1};
+    times[15] = times[35] = times[55] = 9000;
+    slices[1].involuntary = 5; /* more than usual */
+    slices[3].stolen = true;
+    assert_int_equal(outliers_explain(&w, &o, &err), TARE_OK);
+    assert_true(o.known);
+    assert_int_equal(o.count.v, 3);
+    assert_int_equal(o.explained.v, 2); /* the one at 55 has no excuse */
+    assert_true(o.limit_ns.v > 1006 && o.limit_ns.v < 9000);
+    w.slices.n = 1;
+    slices[0].n = 100;
+    assert_int_equal(outliers_explain(&w, &o, &err), TARE_OK);
+    assert_true(o.known && !o.explained.known);
+    w.samples.n = 19;
+    assert_int_equal(outliers_explain(&w, &o, &err), TARE_OK);
+    assert_false(o.known);
+}
+
+/* ---- scenarios ---- */
+
+static void test_presets(void **state)
+{
+    (void)state;
+    struct bench_plan plan = BENCH_PLAN_INIT;
+    const struct bench_preset *p;
+    assert_int_equal(bench_preset_apply(&plan, "server", &p, &err), TARE_OK);
+    assert_true(plan.load == BENCH_OPEN && plan.percentile == 0.99 && p->needs_rate);
+    assert_int_equal(bench_preset_apply(&plan, "single-stream", &p, &err), TARE_OK);
+    assert_true(plan.load == BENCH_CLOSED && plan.percentile == 0.90 && plan.concurrency == 1 &&
+                p->batch == 0);
+    assert_int_equal(bench_preset_apply(&plan, "multi-stream", &p, &err), TARE_OK);
+    assert_true(p->batch == 8 && plan.percentile == 0.99);
+    assert_int_equal(bench_preset_apply(&plan, "offline", NULL, &err), TARE_OK);
+    assert_true(plan.percentile == 0);
+    assert_int_equal(bench_preset_apply(&plan, "offlien", NULL, &err), TARE_INVALID);
+    assert_string_equal(err.text,
+                        "no scenario 'offlien': choose single-stream, multi-stream, server, offline");
+    mem_fail_after(0);
+    assert_int_equal(bench_preset_apply(&plan, "x", NULL, &err), TARE_NOMEM);
+    mem_fail_after(-1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_constant_schedule),
+        T(test_poisson_schedule),
+        T(test_schedule_limits),
+        T(test_open_idle),
+        T(test_open_shows_the_stall),
+        T(test_overload),
+        T(test_open_max_runs),
+        T(test_open_failure),
+        T(test_open_interrupted),
+        T(test_workers),
+        T(test_open_workers),
+        T(test_worker_fails),
+        T(test_pool),
+        T(test_slope_needs_slices),
+        T(test_slope),
+        T(test_outliers),
+        T(test_presets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
