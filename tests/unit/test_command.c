@@ -144,7 +144,7 @@ static void test_every_command_completes(void **state)
     (void)state;
     for (const struct command *c = command_table; c->name; c++) {
         if (c->flags & CMD_PLUMBING) continue;
-        char program[] = "tare", plumbing[] = "__complete", shell[] = "bash", name[64], typed[] = "--he";
+        char program[] = "tare", plumbing[] = "__complete", shell[] = "bash", name[64], typed[] = "--hel";
         snprintf(name, sizeof name, "%s", c->name);
         char *argv[] = {program, plumbing, shell, name, typed, NULL};
         struct answer a = run(5, argv);
