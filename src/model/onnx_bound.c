@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/map.h"
+#include "core/mem.h"
 #include "core/vec.h"
 #include "model/onnx_memory.h"
 #include "model/onnx_range.h"
@@ -46,7 +47,7 @@ static uint64_t key_of(const char *name)
 static struct fact fact_of(const struct walk *w, const struct scope *scope, const char *name)
 {
     const uint64_t *place = name[0] ? map_u64_find(&w->places, key_of(name)) : NULL;
-    if (place && *place) return w->facts.items[*place - 1];
+    if (place && *place && *place <= w->facts.n) return w->facts.items[*place - 1];
     for (; name[0] && scope; scope = scope->up) {
         const struct onnx_tensor *t = onnx_initializer(scope->graph, name);
         if (t) return (struct fact){.values = t, .shape = t};
@@ -65,7 +66,7 @@ static void set_fact(struct walk *w, const char *name, struct fact f)
     if (!name[0] || w->failed) return;
     if (is_nothing(&f)) { /* a name used again, in another branch: what was known of it is over */
         place = map_u64_find(&w->places, key_of(name));
-        if (place && *place) w->facts.items[*place - 1] = f;
+        if (place && *place && *place <= w->facts.n) w->facts.items[*place - 1] = f;
         return;
     }
     if (map_u64_ref(&w->places, key_of(name), &place, NULL) < 0) {
@@ -301,7 +302,7 @@ static const struct op_rule *rule_of(const struct onnx_node *n)
 {
     static const struct op_rule none = {"", RULE_NONE, 0};
     for (size_t i = 0; i < sizeof op_rules / sizeof *op_rules; i++) {
-        if (strcmp(op_rules[i].op, n->op) == 0) return &op_rules[i];
+        if (op_rules[i].op[0] == n->op[0] && strcmp(op_rules[i].op, n->op) == 0) return &op_rules[i];
     }
     return &none;
 }
@@ -441,9 +442,9 @@ static struct fact output_of(const struct walk *w, const struct scope *scope, si
 
 static void walk_if(struct walk *w, const struct scope *scope, const struct onnx_node *n)
 {
-    VEC(struct fact) results = VEC_INIT;
+    struct fact *results = mem_new(n->outputs.n, sizeof *results);
     bool first = true;
-    if (vec_reserve(&results, n->outputs.n + 1, NULL) < 0) {
+    if (!results) {
         w->failed = true;
         return;
     }
@@ -453,12 +454,12 @@ static void walk_if(struct walk *w, const struct scope *scope, const struct onnx
         walk_nodes(w, &inner, inner.graph->nodes.items, inner.graph->nodes.n);
         for (size_t k = 0; k < n->outputs.n; k++) {
             struct fact f = output_of(w, &inner, k);
-            results.items[k] = first ? f : join_facts(results.items[k], f);
+            results[k] = first ? f : join_facts(results[k], f);
         }
         first = false;
     }
-    for (size_t k = 0; k < n->outputs.n && !first; k++) set_fact(w, n->outputs.items[k], results.items[k]);
-    vec_release(&results);
+    for (size_t k = 0; k < n->outputs.n && !first; k++) set_fact(w, n->outputs.items[k], results[k]);
+    mem_free(results);
 }
 
 /* Loop and Scan: what goes round is joined until nothing changes, or given up. `skip` inputs of the node come

@@ -85,7 +85,7 @@ static tare_status parse_floats(const struct parse *p, struct message m, struct 
     }
     if (got < 0) return (tare_status)got;
     if (parse_list(p, &a->floats, n) < 0) return TARE_NOMEM;
-    while ((got = parse_next(p, &again, &f)) > 0) {
+    while (parse_next(p, &again, &f) > 0) {
         if (f.number != A_FLOATS) continue;
         struct wire run = {f.bytes, f.bytes + f.n};
         uint64_t bits;

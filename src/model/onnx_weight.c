@@ -49,7 +49,8 @@ static tare_status note_uses(struct weigh *w, const struct onnx_node *n)
 {
     const struct quantized_op *q = NULL;
     for (size_t i = 0; i < sizeof quantized_ops / sizeof *quantized_ops && !q; i++) {
-        if (strcmp(n->op, quantized_ops[i].op) == 0) q = &quantized_ops[i];
+        if (n->op[0] == quantized_ops[i].op[0] && strcmp(n->op, quantized_ops[i].op) == 0)
+            q = &quantized_ops[i];
     }
     for (size_t i = 0; q && i < n->inputs.n && i < 16; i++) {
         tare_status s = TARE_OK;
