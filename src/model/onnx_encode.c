@@ -206,10 +206,11 @@ static uint64_t place_tensors(struct ow *w, bool outside)
     return end;
 }
 
-static uint32_t peak_of(struct ow_tensor *t)
+/* A quantised weight whose largest value is known: the whole tensor is looked at once. */
+static struct weight *with_peak(struct ow_tensor *t)
 {
-    if (!t->peak) t->peak = weight_peak(&t->weight);
-    return t->peak;
+    if (!t->weight.peak) t->weight.peak = weight_peak(&t->weight);
+    return &t->weight;
 }
 
 /* `n` elements from number `from` on; returns the bytes. */
@@ -220,7 +221,7 @@ static size_t make_values(struct ow *w, struct ow_tensor *t, uint64_t from, size
     if (t->fill == OW_BYTES) {
         memcpy(out, w->bytes.data + t->of + from * size, n * size);
     } else if (t->fill == OW_SCALE) {
-        encode_number(out, ONNX_FLOAT, weight_int8_scale(&of->weight, peak_of(of)));
+        encode_number(out, ONNX_FLOAT, weight_int8_scale(with_peak(of)));
     } else if (t->fill == OW_SAME) {
         for (size_t i = 0; i < n; i++) encode_number(out + i * size, t->type, t->value);
     } else if (t->type == ONNX_FLOAT) {
@@ -228,7 +229,7 @@ static size_t make_values(struct ow *w, struct ow_tensor *t, uint64_t from, size
     } else if (t->type == ONNX_FLOAT16) {
         weight_half(&t->weight, from, n, (uint16_t *)(void *)out);
     } else {
-        weight_int8(&t->weight, peak_of(t), t->type == ONNX_UINT8 ? 128 : 0, from, n, out);
+        weight_int8(with_peak(t), from, n, out);
     }
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     for (size_t i = 0; t->fill == OW_NORMAL && i < n; i++)

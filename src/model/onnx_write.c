@@ -210,11 +210,12 @@ struct ow_quantized ow_quantized(struct ow *w, const struct ow_spec *spec)
     tensor_name(w, &name, spec->leaf, "");
     if (w->status == TARE_OK) {
         struct ow_tensor q = make_tensor(w, spec, name.data);
+        q.weight.zero = spec->type == ONNX_UINT8 ? 128 : 0;
         out.q = companion(w, spec, "_quantized", &q);
         struct ow_tensor scale = {.fill = OW_SCALE, .type = ONNX_FLOAT, .bytes = 4, .of = w->tensors.n - 1};
         out.scale = companion(w, spec, "_scale", &scale);
         struct ow_tensor zero = {
-            .fill = OW_SAME, .type = spec->type, .bytes = 1, .value = spec->type == ONNX_UINT8 ? 128 : 0};
+            .fill = OW_SAME, .type = spec->type, .bytes = 1, .value = q.weight.zero};
         out.zero = companion(w, spec, "_zero_point", &zero);
     }
     buf_release(&name);

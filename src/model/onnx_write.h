@@ -60,9 +60,8 @@ struct ow_tensor {
     int type;
     unsigned rank;
     int64_t dims[OW_RANK_MAX];
-    struct weight weight; /* OW_NORMAL */
+    struct weight weight; /* OW_NORMAL; its peak is 0 while unknown */
     double value;         /* OW_SAME */
-    uint32_t peak;        /* quantised: 0 while unknown */
     size_t of;            /* OW_SCALE: which tensor; OW_BYTES: where in ow.bytes */
     uint64_t bytes;       /* of the data */
     uint64_t place;       /* in the data file; UINT64_MAX: inside */

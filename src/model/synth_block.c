@@ -115,10 +115,11 @@ ow_val block_layer_norm(struct synth *s, const char *scope, ow_val x, uint64_t w
 /* x in 8 bits: q, then scale, then zero point, in values that follow each other. */
 static ow_val quantize(struct synth *s, ow_val x)
 {
-    for (unsigned i = 0; i < SYNTH_SEEN; i++)
-        if (x && s->seen[i].of == x) return s->seen[i].q;
-    ow_val q = ow_node(s->w, &(struct ow_call){"DynamicQuantizeLinear", 1, 3, &x, NULL});
-    s->seen[s->n_seen].of = x;
+    ow_val q = 0;
+    for (unsigned i = 0; i < SYNTH_SEEN && x; i++)
+        if (s->seen[i].of == x) q = s->seen[i].q;
+    if (!q) q = ow_node(s->w, &(struct ow_call){"DynamicQuantizeLinear", 1, 3, &x, NULL});
+    s->seen[s->n_seen].of = x; /* again when found: what is used is kept */
     s->seen[s->n_seen].q = q;
     s->n_seen = (s->n_seen + 1) % SYNTH_SEEN;
     return q;

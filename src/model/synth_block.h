@@ -7,7 +7,7 @@
 
 #include "model/synth.h"
 
-enum { SYNTH_SEEN = 4 };
+enum { SYNTH_SEEN = 16 };
 
 struct synth {
     struct ow *w;

@@ -88,7 +88,7 @@ static ow_val attend(struct synth *s, const struct encoder *e, ow_val x)
 {
     struct ow *w = s->w;
     const struct relative *r = e->ctx;
-    uint64_t n = s->c->hidden;
+    uint64_t n = s->c->hidden, width = n / s->c->heads;
     const struct encoder_names *names_of = e->names;
     struct linear wq = block_linear_new(s, names_of->query, n, n);
     struct linear wk = block_linear_new(s, names_of->key, n, n);
@@ -97,7 +97,7 @@ static ow_val attend(struct synth *s, const struct encoder *e, ow_val x)
     ow_val pos_k = block_linear_use(s, names_of->key, &wk, r->table);
     ow_val pos_q = block_linear_use(s, names_of->query, &wq, r->table);
     size_t mark = ow_enter(w, names_of->attention);
-    ow_val scale = block_const(s, __builtin_sqrt((double)(n / s->c->heads) * 3)); /* three kinds of score */
+    ow_val scale = block_const(s, __builtin_sqrt(3 * (double)width)); /* three kinds of score */
     q = block_transpose(s, block_split_heads(s, q));
     k = block_transpose(s, block_split_heads(s, k));
     v = block_transpose(s, block_split_heads(s, v));

@@ -54,9 +54,9 @@ static ow_val join_past(struct synth *s, const struct decoder *d, ow_val now, un
 static ow_val attend(struct synth *s, const struct decoder *d, ow_val x)
 {
     struct ow *w = s->w;
-    uint64_t n = s->c->hidden, third = n;
+    uint64_t n = s->c->hidden, width = n / s->c->heads;
     ow_val all = block_linear(s, "c_attn", x, n, 3 * n);
-    int64_t part = (int64_t)third;
+    int64_t part = (int64_t)n;
     ow_val in[] = {all, ow_ints_of(w, part, part, part)};
     const struct ow_attr last[] = {OW_ATTR_INT("axis", -1), {.kind = 0}};
     ow_val q = ow_node(w, &(struct ow_call){"Split", 2, 3, in, last}), k = q + 1, v = q + 2;
@@ -65,7 +65,7 @@ static ow_val attend(struct synth *s, const struct decoder *d, ow_val x)
     v = join_past(s, d, heads_of(s, v), 1);
     k = ow_op_attr(w, "Transpose", OW_ATTRS(OW_ATTR_INTS("perm", 0, 1, 3, 2)), k);
     ow_val scores = ow_op(w, "MatMul", q, k);
-    scores = ow_op(w, "Div", scores, block_const(s, __builtin_sqrt((double)(n / s->c->heads))));
+    scores = ow_op(w, "Div", scores, block_const(s, __builtin_sqrt((double)width)));
     scores = ow_op(w, "Where", d->see, scores, block_const(s, block_lowest(s)));
     ow_val p = ow_op_attr(w, "Softmax", last, scores);
     return block_linear(s, "c_proj", block_merge_heads(s, ow_op(w, "MatMul", p, v)), n, n);

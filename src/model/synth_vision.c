@@ -34,7 +34,8 @@ static ow_val batch_norm(struct synth *s, const char *scope, ow_val x, uint64_t 
 /* Keeps the size of activations: `gain` 2 before a Relu, 1 before none. */
 static double std_of(const struct conv *c, double gain)
 {
-    return __builtin_sqrt(gain / (double)(c->in / c->groups * c->kernel * c->kernel));
+    uint64_t inputs = c->in / c->groups * c->kernel * c->kernel;
+    return __builtin_sqrt(gain / (double)inputs);
 }
 
 static ow_val image_input(struct synth *s)

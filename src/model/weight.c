@@ -104,17 +104,17 @@ uint32_t weight_peak(const struct weight *w)
     return peak > 0 ? (uint32_t)peak : 1;
 }
 
-void weight_int8(const struct weight *w, uint32_t peak, uint8_t zero, uint64_t from, size_t n, uint8_t *out)
+void weight_int8(const struct weight *w, uint64_t from, size_t n, uint8_t *out)
 {
     struct walk k = walk_from(w, from);
-    int32_t whole = (int32_t)peak;
+    int32_t whole = (int32_t)w->peak;
     for (size_t i = 0; i < n; i++) { /* in integers: a float sum might be fused with the product, or not */
         int32_t d = draw(w->key, walk_next(&k));
-        out[i] = (uint8_t)((d * 254 + (d < 0 ? -whole : whole)) / (2 * whole) + zero);
+        out[i] = (uint8_t)((d * 254 + (d < 0 ? -whole : whole)) / (2 * whole) + w->zero);
     }
 }
 
-float weight_int8_scale(const struct weight *w, uint32_t peak)
+float weight_int8_scale(const struct weight *w)
 {
-    return (float)peak * w->step / 127.0F;
+    return (float)w->peak * w->step / 127.0F;
 }

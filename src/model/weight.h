@@ -14,6 +14,8 @@ struct weight {
     uint64_t count;
     uint64_t rows, cols; /* rows > 0: stored as [rows, cols], numbered as in its transpose */
     float step;          /* value = draw * step; see weight_step() */
+    uint32_t peak;       /* for 8 bits: what weight_peak() said */
+    uint8_t zero;        /* for 8 bits: which number stands for 0.0; 0 or 128 */
 };
 
 #define WEIGHT_DRAW_MAX 131070 /* draws lie in -MAX .. MAX */
@@ -28,9 +30,9 @@ void weight_half(const struct weight *w, uint64_t from, size_t n, uint16_t *out)
 /* The largest |draw|. Reads the whole tensor; at least 1. */
 uint32_t weight_peak(const struct weight *w);
 
-/* Symmetric 8-bit values, `peak` becoming 127: value = q * peak * step / 127. `zero` is added: 0 or 128. */
-void weight_int8(const struct weight *w, uint32_t peak, uint8_t zero, uint64_t from, size_t n, uint8_t *out);
-float weight_int8_scale(const struct weight *w, uint32_t peak);
+/* Symmetric 8-bit values, the peak becoming 127: value = (q - zero) * weight_int8_scale(). */
+void weight_int8(const struct weight *w, uint64_t from, size_t n, uint8_t *out);
+float weight_int8_scale(const struct weight *w);
 
 /* The nearest IEEE half (ties to even; too large becomes infinite). */
 uint16_t weight_to_half(float value);
