@@ -55,7 +55,6 @@ struct slice {       /* some runs of one case in a row */
     uint64_t wall_ns;
     int64_t growth; /* of memory, bytes; runs that are not samples included */
     uint64_t runs;
-    uint64_t involuntary;
     bool throttled, stolen;
 };
 
@@ -94,6 +93,7 @@ struct weighing {
     uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns;
     bool judged, steady; /* warm-up */
     struct times samples;
+    struct times switched; /* numbers of the samples during which the system took the processor away */
     struct slices slices;
     uint64_t spent_ns; /* measuring */
     uint64_t min_runs, max_runs;
@@ -107,10 +107,13 @@ struct weighing {
     struct open_result open;
 };
 
+struct stamp {
+    uint64_t start, ns;
+    bool switched; /* the system took a processor away meanwhile */
+};
+
 struct lane { /* what one worker writes while it runs */
-    struct stamp {
-        uint64_t start, ns;
-    } * at;
+    struct stamp *at;
     size_t n, room;
     uint64_t began, ended;
     struct usage usage;
@@ -126,10 +129,11 @@ struct bench {
     size_t n_cases;
     unsigned workers;
     struct lane *lanes; /* one per worker */
+    struct times warm;  /* of warm-up; there before memory is read, so that it is nobody's growth */
     struct pool pool;   /* runs the workers when there are several */
     struct rng rng;
     struct known_u64 base_rss;
-    uint64_t self_ns; /* our own cost per run */
+    uint64_t self_ns, self_watching_ns; /* our own cost per run; when switches are read after each */
     uint64_t done_ns, total_ns;
     size_t blocks;
     const char *split_why; /* why cases were not all interleaved; NULL: they were */
@@ -141,17 +145,24 @@ void bench_tell(struct bench *b, const struct weighing *w, const char *stage);
 /* ---- load_closed.c ---- */
 
 struct stretch {
-    uint64_t ns;        /* how long the slice goes on */
-    uint64_t runs;      /* at most; 0: no limit */
-    struct times *into; /* times are appended here in order of their start */
-    uint64_t busy_ns;   /* result: wall time that the runs took; runs / busy_ns is the rate */
+    uint64_t ns;            /* how long the slice goes on */
+    uint64_t runs;          /* at most; 0: no limit */
+    struct times *into;     /* times are appended here in order of their start */
+    uint64_t busy_ns;       /* result: wall time that the runs took; runs / busy_ns is the rate */
+    struct times *switched; /* not NULL: numbers of times during which the processor was taken away */
+    struct reading *after;  /* not NULL: taken right at the end, before anything is put away */
 };
 /* Run the case back to back, all workers together. An interruption is no error: fewer times come back. */
 tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *stretch, tare_error *err);
+enum { WARMUP_KEPT = 1 << 13 }; /* times of warm-up that are looked at */
 tare_status lanes_open(struct bench *b, tare_error *err);
 void lanes_close(struct bench *b);
 /* What the loop itself costs per run, found by running nothing in it. */
-uint64_t closed_self_ns(struct bench *b);
+uint64_t closed_self_ns(struct bench *b, bool watching);
+/* Runs as long as this can afford that switches are read after each of them; of shorter ones, only after
+ * slow ones. */
+#define WATCH_EACH_NS 1000000
+uint64_t typical_ns(const struct weighing *w);
 void usage_add(struct usage *into, const struct subject_cost *cost);
 void usage_merge(struct usage *into, const struct usage *from);
 /* The error of the worker that failed first, named by case and run; TARE_OK when none did. */

@@ -56,41 +56,57 @@ static tare_status is_warm(struct bench *b, struct weighing *w, const struct tim
     return TARE_OK;
 }
 
-static tare_status warm_until_steady(struct bench *b, struct weighing *w, struct times *times,
-                                     tare_error *err)
+/* Of very many runs the latest tell whether the end is steady; our own memory must not grow beside the
+ * subject's. */
+static void forget_oldest(struct times *times)
 {
+    if (times->n <= WARMUP_KEPT) return;
+    memmove(times->items, times->items + times->n - WARMUP_KEPT, WARMUP_KEPT * sizeof *times->items);
+    times->n = WARMUP_KEPT;
+}
+
+static tare_status warm_until_steady(struct bench *b, struct weighing *w, tare_error *err)
+{
+    struct times *times = &b->warm;
     bool warm = false;
     size_t look_at = WARMUP_RUNS;
     while (!warm && !bench_interrupted(b)) {
         uint64_t before = bench_machine.now();
+        size_t had = times->n;
         struct stretch slice = {.ns = b->plan->budget_ns / 100, .into = times};
         tare_status s = closed_slice(b, w, &slice, err);
         w->warmup_ns += bench_machine.now() - before;
         if (s < 0) return s;
-        if (times->n >= SAMPLES_MOST) return TARE_OK; /* a quarter of a million runs are warm */
-        if (times->n < look_at) continue;
+        w->warmup_runs += times->n - had;
+        forget_oldest(times);
+        if (times->n < look_at && times->n < WARMUP_KEPT) continue;
         if ((s = is_warm(b, w, times, &warm, err)) < 0) return s;
         if (w->judged) look_at = stopping_next(times->n);
     }
     return TARE_OK;
 }
 
-static tare_status warm_up(struct bench *b, struct weighing *w, tare_error *err)
+static tare_status warm_as_told(struct bench *b, struct weighing *w, tare_error *err)
 {
-    struct times times = VEC_INIT;
+    uint64_t left = (uint64_t)b->plan->warmup_runs;
     tare_status s = TARE_OK;
-    bench_tell(b, w, "warming up");
-    if (b->plan->warmup_runs < 0) s = warm_until_steady(b, w, &times, err);
-    while (s == TARE_OK && b->plan->warmup_runs >= 0 && !bench_interrupted(b)) {
-        uint64_t asked = (uint64_t)b->plan->warmup_runs, before = bench_machine.now();
-        if (times.n >= asked) break;
-        struct stretch rest = {UINT64_MAX / 2, asked - times.n, &times, 0};
+    while (s == TARE_OK && left > 0 && !bench_interrupted(b)) {
+        uint64_t before = bench_machine.now();
+        struct stretch rest = {.ns = UINT64_MAX / 2, .runs = left, .into = &b->warm};
+        vec_clear(&b->warm);
         s = closed_slice(b, w, &rest, err);
         w->warmup_ns += bench_machine.now() - before;
+        w->warmup_runs += b->warm.n;
+        left -= b->warm.n < left ? b->warm.n : left; /* several workers end evenly: there may be some more */
     }
-    w->warmup_runs += times.n;
-    vec_release(&times);
     return s;
+}
+
+static tare_status warm_up(struct bench *b, struct weighing *w, tare_error *err)
+{
+    bench_tell(b, w, "warming up");
+    vec_clear(&b->warm);
+    return b->plan->warmup_runs < 0 ? warm_until_steady(b, w, err) : warm_as_told(b, w, err);
 }
 
 static tare_status first_run(struct bench *b, struct weighing *w, tare_error *err)
@@ -182,6 +198,7 @@ static void finish_cases(struct bench *b)
         if (w->instance) w->instance->subject->ops->finish(w->instance);
         w->instance = NULL;
         vec_release(&w->samples);
+        vec_release(&w->switched);
         vec_release(&w->slices);
     }
 }
@@ -195,6 +212,7 @@ static tare_status record_block(struct bench *b, size_t first, size_t end, tare_
         if (w->instance) w->instance->subject->ops->finish(w->instance);
         w->instance = NULL;
         vec_release(&w->samples);
+        vec_release(&w->switched);
         vec_release(&w->slices);
     }
     return TARE_OK;
@@ -219,7 +237,8 @@ static tare_status measure_all(struct bench *b, tare_error *err)
 {
     tare_status s = pool_open(&b->pool, b->workers, err);
     if (s < 0 || (s = lanes_open(b, err)) < 0) return s;
-    b->self_ns = closed_self_ns(b);
+    b->self_ns = closed_self_ns(b, false);
+    b->self_watching_ns = closed_self_ns(b, true);
     b->base_rss = bench_machine.rss();
     for (size_t at = 0; s == TARE_OK && at < b->n_cases && !bench_interrupted(b);)
         s = measure_block(b, at, &at, err);

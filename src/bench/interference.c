@@ -40,7 +40,6 @@ void disturbance_add(struct weighing *w, struct slice *slice, const struct readi
     struct disturbance *d = &w->disturbed;
     struct procstat used = procstat_since(&after->process, &before->process);
     add_process(&d->process, &used);
-    slice->involuntary = used.involuntary_switches;
     if (before->ticks.known && after->ticks.known && after->ticks.all >= before->ticks.all &&
         after->ticks.steal >= before->ticks.steal) {
         d->ticks.known = true;
@@ -57,28 +56,6 @@ void disturbance_add(struct weighing *w, struct slice *slice, const struct readi
 
 /* ---- outliers ---- */
 
-static double switches_per_run(const struct slice *s)
-{
-    return s->n ? (double)s->involuntary / (double)s->n : 0;
-}
-
-/* A slice with more switches per run than half of them have, or with throttled or stolen time. */
-static bool is_disturbed(const struct slice *s, double usual)
-{
-    return s->throttled || s->stolen || switches_per_run(s) > usual;
-}
-
-static tare_status usual_switches(const struct slices *slices, double *out, tare_error *err)
-{
-    double *per_run = mem_new(slices->n, sizeof *per_run);
-    if (!per_run) return error_set(err, TARE_NOMEM, "out of memory for %zu slices", slices->n);
-    for (size_t i = 0; i < slices->n; i++) per_run[i] = switches_per_run(&slices->items[i]);
-    stats_sort(per_run, slices->n);
-    *out = per_run[slices->n / 2];
-    mem_free(per_run);
-    return TARE_OK;
-}
-
 static tare_status find_limit(const struct times *t, double *out, tare_error *err)
 {
     double middle, mad, *x = mem_new(t->n, sizeof *x);
@@ -91,25 +68,29 @@ static tare_status find_limit(const struct times *t, double *out, tare_error *er
     return s;
 }
 
+static bool has_excuse(const struct weighing *w, const struct slice *slice, uint64_t sample, size_t *at)
+{
+    while (*at < w->switched.n && w->switched.items[*at] < sample) ++*at; /* both in rising order */
+    return slice->throttled || slice->stolen || (*at < w->switched.n && w->switched.items[*at] == sample);
+}
+
 tare_status outliers_explain(const struct weighing *w, struct run_outliers *out, tare_error *err)
 {
     *out = (struct run_outliers){0};
-    double limit = 0, usual = 0;
+    double limit = 0;
     if (w->samples.n < LEAST_FOR_OUTLIERS) return TARE_OK;
     tare_status s = find_limit(&w->samples, &limit, err);
     if (s < 0) return s;
     uint64_t count = 0, explained = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < w->slices.n && !w->open.known; i++) {
+        const struct slice *slice = &w->slices.items[i];
+        for (size_t k = slice->first; k < slice->first + slice->n; k++)
+            if ((double)w->samples.items[k] > limit) explained += has_excuse(w, slice, k, &at);
+    }
     for (size_t i = 0; i < w->samples.n; i++) count += (double)w->samples.items[i] > limit;
     *out = (struct run_outliers){
         .known = true, .count = known_u64(count), .limit_ns = known_u64((uint64_t)limit)};
-    if (w->open.known || w->slices.n < 2) return TARE_OK; /* in one piece: nothing to place them in */
-    if ((s = usual_switches(&w->slices, &usual, err)) < 0) return s;
-    for (size_t i = 0; i < w->slices.n; i++) {
-        const struct slice *at = &w->slices.items[i];
-        if (!is_disturbed(at, usual)) continue;
-        for (size_t k = at->first; k < at->first + at->n; k++)
-            explained += (double)w->samples.items[k] > limit;
-    }
-    out->explained = known_u64(explained);
+    if (!w->open.known) out->explained = known_u64(explained); /* in one piece: nothing to place them in */
     return TARE_OK;
 }

@@ -4,6 +4,7 @@
  * clock. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "bench/engine.h"
 #include "core/banned.h"
@@ -22,7 +23,10 @@ tare_status lanes_open(struct bench *b, tare_error *err)
         if (!b->lanes[i].at) return error_set(err, TARE_NOMEM, "out of memory for %u workers", b->workers);
         memset(b->lanes[i].at, 1, room * sizeof *b->lanes[i].at); /* in RAM before time counts */
     }
-    return TARE_OK;
+    size_t most = WARMUP_KEPT + room * b->workers;
+    tare_status s = vec_reserve(&b->warm, most, err);
+    if (s == TARE_OK) memset(b->warm.items, 1, most * sizeof *b->warm.items);
+    return s;
 }
 
 void lanes_close(struct bench *b)
@@ -30,6 +34,7 @@ void lanes_close(struct bench *b)
     for (unsigned i = 0; b->lanes && i < b->workers; i++) mem_free(b->lanes[i].at);
     mem_free(b->lanes);
     b->lanes = NULL;
+    vec_release(&b->warm);
 }
 
 void usage_add(struct usage *into, const struct subject_cost *cost)
@@ -62,7 +67,14 @@ struct closed_job {
     uint64_t length_ns;
     size_t room; /* runs of each worker at most */
     const volatile sig_atomic_t *interrupted;
+    uint64_t watch_ns; /* read switches after runs as long as this */
 };
+
+static uint64_t switches(void)
+{
+    struct rusage use;
+    return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_nivcsw : 0; /* of all threads: 0.5 us */
+}
 
 static void closed_loop(void *ctx, unsigned worker)
 {
@@ -71,7 +83,7 @@ static void closed_loop(void *ctx, unsigned worker)
     struct lane *l = &job->lanes[worker];
     struct subject_cost cost = {0};
     uint64_t (*now)(void) = bench_machine.now;
-    uint64_t end = l->began = now(), until = l->began + job->length_ns;
+    uint64_t seen = switches(), end = l->began = now(), until = l->began + job->length_ns;
     while (l->n < job->room) {
         if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) break;
         cost.known = false;
@@ -79,9 +91,14 @@ static void closed_loop(void *ctx, unsigned worker)
         l->failed = ops->run(job->instance, worker, &cost, &l->err);
         end = now();
         if (l->failed < 0) break;
-        l->at[l->n].start = start;
-        l->at[l->n++].ns = end - start;
-        if (cost.known) usage_add(&l->usage, &cost);
+        struct stamp *stamp = &l->at[l->n++];
+        *stamp = (struct stamp){start, end - start, cost.known && cost.involuntary_switches > 0};
+        if (cost.known) {
+            usage_add(&l->usage, &cost);
+        } else if (stamp->ns >= job->watch_ns) {
+            uint64_t before = seen;
+            stamp->switched = (seen = switches()) != before;
+        }
         if (end >= until || (job->interrupted && *job->interrupted)) break;
     }
     l->ended = end;
@@ -126,25 +143,31 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
+static tare_status append(const struct stamp *at, size_t n, const struct stretch *to, tare_error *err)
+{
+    struct times *into = to->into;
+    tare_status s = vec_reserve(into, into->n + n, err);
+    for (size_t i = 0; s == TARE_OK && i < n; i++) {
+        if (to->switched && at[i].switched) s = vec_push(to->switched, (uint64_t)into->n, err);
+        into->items[into->n++] = at[i].ns;
+    }
+    return s;
+}
+
 /* Append the lanes' times in order of start. */
-static tare_status lanes_drain(struct bench *b, struct times *into, tare_error *err)
+static tare_status lanes_drain(struct bench *b, const struct stretch *to, tare_error *err)
 {
     size_t n = 0;
+    if (b->workers == 1) return append(b->lanes[0].at, b->lanes[0].n, to, err);
     for (unsigned i = 0; i < b->workers; i++) n += b->lanes[i].n;
-    tare_status s = vec_reserve(into, into->n + n, err);
-    if (s < 0) return s;
-    if (b->workers == 1) {
-        for (size_t i = 0; i < n; i++) into->items[into->n++] = b->lanes[0].at[i].ns;
-        return TARE_OK;
-    }
     struct stamp *all = mem_new(n, sizeof *all);
     if (!all) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
     for (size_t i = 0, at = 0; i < b->workers; at += b->lanes[i++].n)
         memcpy(all + at, b->lanes[i].at, b->lanes[i].n * sizeof *all);
     qsort(all, n, sizeof *all, by_start);
-    for (size_t i = 0; i < n; i++) into->items[into->n++] = all[i].ns;
+    tare_status s = append(all, n, to, err);
     mem_free(all);
-    return TARE_OK;
+    return s;
 }
 
 /* Workers end at different moments, so each is taken at its own rate: n / sum of (n_i / time_i). Where
@@ -169,12 +192,15 @@ tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *st
     uint64_t each = (stretch->runs + b->workers - 1) / b->workers;
     if (stretch->runs && each < room) room = (size_t)each;
     const struct subject_ops *ops = w->instance->subject->ops;
-    struct closed_job job = {w->instance, ops, b->lanes, stretch->ns, room, b->plan->interrupted};
+    struct closed_job job = {w->instance, ops, b->lanes, stretch->ns, room, b->plan->interrupted, 0};
+    uint64_t typical = typical_ns(w);
+    job.watch_ns = typical >= WATCH_EACH_NS ? 0 : typical + typical / 2;
     lanes_reset(b);
     pool_run(&b->pool, closed_loop, &job);
+    if (stretch->after) reading_take(stretch->after);
     stretch->busy_ns = busy_time(b, ops->before_run != NULL);
     tare_status s = lanes_failure(b, w, err);
-    if (s < 0 || (s = lanes_drain(b, stretch->into, err)) < 0) return s;
+    if (s < 0 || (s = lanes_drain(b, stretch, err)) < 0) return s;
     for (unsigned i = 0; i < b->workers; i++) {
         w->runs += b->lanes[i].n;
         if (b->lanes[i].usage.runs) usage_merge(&w->usage, &b->lanes[i].usage);
@@ -191,13 +217,14 @@ static tare_status run_nothing(struct instance *i, unsigned worker, struct subje
     return TARE_OK;
 }
 
-uint64_t closed_self_ns(struct bench *b)
+uint64_t closed_self_ns(struct bench *b, bool watching)
 {
     enum { BATCHES = 15, RUNS = 1000 };
     static const struct subject_ops nothing = {.type = "nothing", .run = run_nothing};
     struct subject subject = {&nothing};
     struct instance instance = {&subject};
-    struct closed_job job = {&instance, &nothing, b->lanes, UINT64_MAX / 2, RUNS, NULL};
+    struct closed_job job = {
+        &instance, &nothing, b->lanes, UINT64_MAX / 2, RUNS, NULL, watching ? 0 : UINT64_MAX};
     double each[BATCHES];
     for (int i = 0; i < BATCHES; i++) {
         lanes_reset(b);

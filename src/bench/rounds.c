@@ -15,7 +15,7 @@ enum {
     RUNS_PER_WORKER = 20 /* in a slice of several workers, so that their different ends do not count */
 };
 
-static uint64_t typical_ns(const struct weighing *w)
+uint64_t typical_ns(const struct weighing *w)
 {
     if (w->spent_ns && w->samples.n) return w->spent_ns / w->samples.n + 1;
     return w->warmup_ns / (w->warmup_runs ? w->warmup_runs : 1) + 1;
@@ -49,9 +49,12 @@ static tare_status soak(struct bench *b, struct weighing *w, tare_error *err)
 
 static tare_status measure_slice(struct bench *b, struct weighing *w, size_t active, tare_error *err)
 {
-    struct stretch stretch = {slice_length(b, w, active), w->max_runs - w->samples.n, &w->samples, 0};
+    struct stretch stretch = {.ns = slice_length(b, w, active), .runs = w->max_runs - w->samples.n};
     struct slice slice = {.first = w->samples.n};
     struct reading before, after;
+    stretch.into = &w->samples;
+    stretch.switched = &w->switched;
+    stretch.after = &after;
     tare_status s;
     if (active > 1 && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak(b, w, err)) < 0) return s;
     uint64_t started = w->runs;
@@ -59,7 +62,6 @@ static tare_status measure_slice(struct bench *b, struct weighing *w, size_t act
     uint64_t clock = bench_machine.now();
     if ((s = closed_slice(b, w, &stretch, err)) < 0) return s;
     clock = bench_machine.now() - clock;
-    reading_take(&after);
     slice.n = w->samples.n - slice.first;
     slice.runs = w->runs - started;
     slice.wall_ns = stretch.busy_ns;
@@ -97,7 +99,8 @@ static tare_status decide(struct bench *b, struct weighing *w, tare_error *err)
     if (!w->stopped && w->spent_ns >= p->budget_ns) w->stopped = STOP_BUDGET;
     bool look_now = w->samples.n >= w->next_check && w->spent_ns >= least_ns;
     if ((look_now || w->stopped) && w->samples.n > 0) s = look(b, w, err);
-    if (s == TARE_OK && (!w->stopped ? look_now : w->stopped == STOP_BUDGET) && is_precise(b, w))
+    if (s == TARE_OK && (!w->stopped ? look_now : w->stopped == STOP_BUDGET || w->stopped == STOP_ENOUGH) &&
+        is_precise(b, w))
         w->stopped = STOP_PRECISE;
     return s;
 }

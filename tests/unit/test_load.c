@@ -348,17 +348,18 @@ static void test_outliers(void **state)
     struct weighing w = {.samples = {times, 100, 100}, .slices = {slices, 10, 10}};
     struct run_outliers o;
     for (size_t i = 0; i < 100; i++) times[i] = 1000 + i % 7;
-    for (size_t i = 0; i < 10; i++) slices[i] = (struct slice){.first = 10 * i, .n = 10, .involuntary = 1};
-    times[15] = times[35] = times[55] = 9000;
-    slices[1].involuntary = 5; /* more than usual */
+    for (size_t i = 0; i < 10; i++) slices[i] = (struct slice){.first = 10 * i, .n = 10};
+    times[15] = times[35] = times[55] = times[85] = 9000;
+    uint64_t switched[] = {3, 15, 54, 56};
+    w.switched = (struct times){switched, 4, 4};
     slices[3].stolen = true;
+    slices[8].throttled = true;
     assert_int_equal(outliers_explain(&w, &o, &err), TARE_OK);
     assert_true(o.known);
-    assert_int_equal(o.count.v, 3);
-    assert_int_equal(o.explained.v, 2); /* the one at 55 has no excuse */
+    assert_int_equal(o.count.v, 4);
+    assert_int_equal(o.explained.v, 3); /* the one at 55 has no excuse */
     assert_true(o.limit_ns.v > 1006 && o.limit_ns.v < 9000);
-    w.slices.n = 1;
-    slices[0].n = 100;
+    w.open.known = true;
     assert_int_equal(outliers_explain(&w, &o, &err), TARE_OK);
     assert_true(o.known && !o.explained.known);
     w.samples.n = 19;
