@@ -80,6 +80,16 @@ void cli_warn(struct cli *cli, const char *format, ...)
     say(cli, TERM_YELLOW, text);
 }
 
+void cli_note(struct cli *cli, const char *format, ...)
+{
+    char text[4300];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    say(cli, TERM_PLAIN, text);
+}
+
 static const char *pager_program(void)
 {
     const char *own = getenv("TARE_PAGER"), *common = getenv("PAGER");

@@ -68,6 +68,8 @@ int cli_fail(struct cli *cli);
 /* Say what is wrong with the usage, point to -h, return CLI_USAGE. */
 int cli_usage_error(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_warn(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Something worth knowing that is no warning: where a file went, what was chosen. */
+void cli_note(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Write bytes of the answer; the first ones start the pager. False: writing failed, more is not worth it. */
 bool cli_write(struct cli *cli, const void *bytes, size_t n);

@@ -142,7 +142,7 @@ static tare_status add_subject(struct reading *r, struct suite_entry *e, const c
         if (!one || !one[0])
             return bad(r, value, command ? "expected a command line or a list of words" : "expected a name");
         if (strcmp(key, "synth") == 0) return add_option(r, e, "synth", one);
-        tare_status s = command ? add_option(r, e, "shell", "yes") : TARE_OK;
+        tare_status s = command ? add_word(r, e, mem_strdup("--shell")) : TARE_OK;
         if (s == TARE_OK && command) s = add_word(r, e, mem_strdup("--"));
         return s == TARE_OK ? add_word(r, e, mem_strdup(one)) : s;
     }

@@ -45,7 +45,7 @@ static void test_full(void **state)
     assert_string_equal(s.suite.items[0].name, "embeddings");
     expect_argv(&s.suite.items[0], (const char *[]){"--batch=1,8,32", "--target=a<=1ms", "--target=b>=2/s",
                                                     "minilm.onnx", NULL});
-    expect_argv(&s.suite.items[1], (const char *[]){"--shell=yes", "--", "./app --flag", NULL});
+    expect_argv(&s.suite.items[1], (const char *[]){"--shell", "--", "./app --flag", NULL});
     expect_argv(&s.suite.items[2], (const char *[]){"--budget=1s", "--", "./app", "-x", NULL});
     expect_argv(&s.suite.items[3], (const char *[]){"--synth=mlp", NULL});
     settings_release(&s);

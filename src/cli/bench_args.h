@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * bench_args.h - what a user asked `tare bench` for, and the steps from there to an answer. One file each:
+ * bench_options.c (the command line), bench_open.c (subjects), bench_check.c (accuracy), cmd_bench.c (the flow). */
+#ifndef CLI_BENCH_ARGS_H
+#define CLI_BENCH_ARGS_H
+
+#include "analyze/accuracy.h"
+#include "analyze/judge.h"
+#include "bench/bench.h"
+#include "cli/case_grid.h"
+#include "cli/cli.h"
+
+struct bench_args {
+    /* what */
+    const char *model; /* file; NULL: a command or a synthetic model */
+    const char *synth; /* architecture */
+    char **command;    /* NULL: none */
+    struct opt_list variants, runtimes, session_config;
+    const char *inputs, *prepare;
+    bool shell, ignore_failure, no_arena;
+    struct duration timeout;
+    int64_t optimization;
+    struct grid grid;
+    /* how */
+    struct bench_plan plan;
+    struct duration budget;
+    int arrivals, percentile;
+    uint64_t concurrency, per_run;
+    const char *rate, *warmup, *unit, *scenario;
+    /* judged by */
+    struct opt_list targets;
+    VEC(struct target) parsed;
+    int objective;
+    struct duration latency_limit;
+    const char *expect;
+    int metric;
+    bool validate;
+    double max_drop;
+    /* answered where */
+    const char *output_dir, *csv, *md, *junit;
+    bool json, no_save;
+};
+
+/* Parse and validate. 0: go on; anything else: return it. Always release. */
+int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv);
+void bench_args_release(struct bench_args *a);
+
+/* The subjects named, opened: model or command, variants, runtimes; kept in a->grid.subjects. */
+struct bench_subjects {
+    VEC(struct subject *) opened;
+    VEC(char *) names;
+    char *built_in; /* path of the synthetic model; NULL: none */
+};
+tare_status bench_open(struct cli *cli, struct bench_args *a, struct bench_subjects *s);
+void bench_close(struct bench_subjects *s);
+
+/* Compare each case's outputs with --expect, or with the first case's; fills accuracy. *dropped: beyond --max-drop. */
+tare_status bench_check(struct cli *cli, const struct bench_args *a, struct run *run,
+                        const struct tensor_set *outputs, size_t *dropped);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * bench_open.c - from what the user named to opened subjects: a command, a model file, its variants, the runtimes it
+ * shall run in, or a synthetic model, which is written once and kept in the user's cache. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/bench_args.h"
+#include "cli/progress.h"
+#include "core/mem.h"
+#include "model/synth.h"
+#include "report/sink.h"
+#include "subject/ort_find.h"
+
+/* ---- a synthetic model ---- */
+
+static tare_status make_folder(char *path, tare_error *err)
+{
+    for (char *p = path + 1;; p++) {
+        if (*p && *p != '/') continue;
+        char was = *p;
+        *p = 0;
+        int rc = mkdir(path, 0755);
+        *p = was;
+        if (rc < 0 && errno != EEXIST)
+            return error_errno(err, "%s: cannot make the folder for built-in models", path);
+        if (!was) return TARE_OK;
+    }
+}
+
+/* Where it is kept. Owned. */
+static tare_status cache_path(const char *arch, char **out, tare_error *err)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    struct buf b = BUF_INIT;
+    if (cache && cache[0] == '/')
+        buf_printf(&b, "%s/tare/%s", cache, TARE_VERSION);
+    else if (home && home[0] == '/')
+        buf_printf(&b, "%s/.cache/tare/%s", home, TARE_VERSION);
+    else
+        buf_printf(&b, "/tmp/tare-%u/%s", (unsigned)geteuid(), TARE_VERSION);
+    tare_status s = buf_status(&b, err);
+    if (s == TARE_OK) s = make_folder(b.data, err);
+    buf_printf(&b, "/%s.onnx", arch);
+    if (s == TARE_OK && !(*out = buf_take(&b))) s = error_set(err, TARE_NOMEM, "out of memory");
+    buf_release(&b);
+    return s;
+}
+
+struct writing {
+    struct sink to;
+    struct progress bar;
+    uint64_t done;
+};
+
+static tare_status write_some(void *ctx, const void *bytes, size_t n, tare_error *err)
+{
+    struct writing *w = ctx;
+    w->done += n;
+    progress_at(&w->bar, w->done);
+    return w->to.write(w->to.ctx, bytes, n, err);
+}
+
+static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
+{
+    struct sink_file file = SINK_FILE_INIT;
+    uint64_t bytes = 0, data = 0;
+    tare_status s = ow_size(w, NULL, &bytes, &data);
+    if (s == TARE_OK && bytes > OW_FILE_MAX)
+        s = error_set(&cli->error, TARE_INVALID,
+                      "too large for one file: write it with tare synth and name that file");
+    if (s == TARE_OK) s = sink_file_open(&file, path, &cli->error);
+    if (s != TARE_OK) return s;
+    struct writing to = {.to = sink_to_file(&file)};
+    progress_begin(&to.bar, cli->err, &cli->err_term, "writing the model", bytes);
+    s = ow_write(w, &(struct ow_target){.file = {write_some, &to}});
+    progress_end(&to.bar);
+    if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
+    sink_file_close(&file);
+    return s;
+}
+
+static tare_status make_synthetic(struct cli *cli, const char *name, char **path)
+{
+    const struct synth_arch *arch = synth_find(name);
+    struct synth_config config = {.opset = 17};
+    struct ow w;
+    if (!arch)
+        return error_set(&cli->error, TARE_INVALID, "--synth %s: no such architecture (tare synth --list)",
+                         name);
+    tare_status s = cache_path(name, path, &cli->error);
+    if (s != TARE_OK || access(*path, R_OK) == 0) return s;
+    s = synth_resolve(arch, &config, &cli->error);
+    if (s != TARE_OK) return s;
+    s = synth_build(&w, arch, &config, &cli->error);
+    if (s == TARE_OK) s = write_model(cli, &w, *path);
+    ow_release(&w);
+    return s;
+}
+
+/* ---- models ---- */
+
+/* A part of a long path that still tells runtimes apart: "1.30.0" of libonnxruntime.so.1.30.0, else the whole. */
+static const char *runtime_name(const char *path)
+{
+    const char *so = strstr(path, ".so.");
+    return so && so[4] ? so + 4 : path;
+}
+
+static tare_status add_subject(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                               struct subject *subject, struct grid_subject named)
+{
+    named.subject = subject;
+    tare_status status = vec_push(&s->opened, subject, &cli->error);
+    if (status != TARE_OK) {
+        subject_close(subject);
+        return status;
+    }
+    return vec_push(&a->grid.subjects, named, &cli->error);
+}
+
+static tare_status open_model(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                              const char *path, struct grid_subject named)
+{
+    struct ort_places places = {.chosen = named.runtime,
+                                .tare_ort_lib = getenv("TARE_ORT_LIB"),
+                                .ort_dylib_path = getenv("ORT_DYLIB_PATH"),
+                                .virtual_env = getenv("VIRTUAL_ENV"),
+                                .path = getenv("PATH"),
+                                .home = getenv("HOME")};
+    struct onnx_options o = {.path = path,
+                             .runtime = named.runtime,
+                             .inputs = a->inputs,
+                             .session_config = (const char *const *)a->session_config.items,
+                             .n_session_config = a->session_config.n,
+                             .optimization = (int)a->optimization,
+                             .no_arena = a->no_arena,
+                             .places = &places};
+    struct subject *subject = NULL;
+    tare_status status = subject_open_onnx(&subject, &o, &cli->error);
+    if (status != TARE_OK) return status;
+    named.runtime = a->runtimes.n > 1 ? runtime_name(named.runtime) : NULL;
+    return add_subject(cli, a, s, subject, named);
+}
+
+/* One model in each of the runtimes asked for. */
+static tare_status open_everywhere(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                                   const char *path, const char *variant)
+{
+    if (!a->runtimes.n) return open_model(cli, a, s, path, (struct grid_subject){NULL, variant, NULL});
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < a->runtimes.n && status == TARE_OK; i++)
+        status = open_model(cli, a, s, path, (struct grid_subject){NULL, variant, a->runtimes.items[i]});
+    return status;
+}
+
+static tare_status open_variant(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                                const char *text)
+{
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1])
+        return error_set(&cli->error, TARE_INVALID,
+                         "--variant %s: expected NAME=FILE, as in int8=model-int8.onnx", text);
+    char *name = mem_strndup(text, (size_t)(eq - text));
+    tare_status status =
+        name ? vec_push(&s->names, name, &cli->error) : error_set(&cli->error, TARE_NOMEM, "out of memory");
+    if (status != TARE_OK) {
+        mem_free(name);
+        return status;
+    }
+    return open_everywhere(cli, a, s, eq + 1, name);
+}
+
+static tare_status open_models(struct cli *cli, struct bench_args *a, struct bench_subjects *s)
+{
+    tare_status status = TARE_OK;
+    if (!a->model) {
+        status = make_synthetic(cli, a->synth, &s->built_in);
+        if (status != TARE_OK) return status;
+        a->model = s->built_in;
+    }
+    status = open_everywhere(cli, a, s, a->model, a->variants.n ? "base" : NULL);
+    for (size_t i = 0; i < a->variants.n && status == TARE_OK; i++)
+        status = open_variant(cli, a, s, a->variants.items[i]);
+    return status;
+}
+
+/* ---- both ---- */
+
+tare_status bench_open(struct cli *cli, struct bench_args *a, struct bench_subjects *s)
+{
+    if (!a->command) return open_models(cli, a, s);
+    struct command_options o = {.argv = a->command,
+                                .shell = a->shell,
+                                .prepare = a->prepare,
+                                .timeout_ns = (uint64_t)a->timeout.ns,
+                                .ignore_failure = a->ignore_failure,
+                                .interrupted = a->plan.interrupted};
+    struct subject *subject = NULL;
+    tare_status status = subject_open_command(&subject, &o, &cli->error);
+    return status == TARE_OK ? add_subject(cli, a, s, subject, (struct grid_subject){0}) : status;
+}
+
+void bench_close(struct bench_subjects *s)
+{
+    for (size_t i = 0; i < s->opened.n; i++) subject_close(s->opened.items[i]);
+    for (size_t i = 0; i < s->names.n; i++) mem_free(s->names.items[i]);
+    vec_release(&s->opened);
+    vec_release(&s->names);
+    mem_free(s->built_in);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * bench_options.c - the command line of `tare bench`: rows, presets, and what may not go together. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/preset.h"
+#include "cli/bench_args.h"
+
+static const struct opt_choice arrival_words[] = {
+    {"poisson", BENCH_POISSON, "random gaps, as many users make"}, {"constant", BENCH_CONSTANT, "equal gaps"}, {NULL, 0, NULL}};
+
+static const struct opt_choice accuracy_words[] = {
+#define X(name, text, less, labels, help) {text, ACCURACY_METRIC_##name, help},
+    ACCURACY_METRIC_MAP(X)
+#undef X
+    {NULL, 0, NULL}};
+
+static const struct opt_choice percentile_words[] = {{"p50", 0, NULL}, {"p90", 90, NULL}, {"p95", 95, NULL}, {"p99", 99, NULL}, {NULL, 0, NULL}};
+
+enum { OBJECTIVE_THROUGHPUT, OBJECTIVE_LATENCY, OBJECTIVE_MEMORY };
+static const struct opt_choice objective_words[] = {{"throughput", OBJECTIVE_THROUGHPUT, "most units per second"},
+                                                    {"latency", OBJECTIVE_LATENCY, "shortest run"},
+                                                    {"memory", OBJECTIVE_MEMORY, "least memory"},
+                                                    {NULL, 0, NULL}};
+
+static const struct opt_usage usage = {
+    .synopsis = "tare bench [options] <model.onnx>\ntare bench [options] -- <command> [args]\ntare bench [options]",
+    .about = "Weigh a model or a command: load it, warm it up until it is steady, measure until the interval is narrow "
+             "or the budget is spent, and judge the result. Lists of values make a sweep: all cases are measured in "
+             "rounds, in random order, so that a drift of the machine hits all alike. Without a subject the suite in "
+             "tare.yaml is run, or else a built-in MiniLM.",
+    .tail = "tare bench minilm.onnx --batch 1,4,8,16,32 --seq 128\n"
+            "tare bench model.onnx --target 'latency.p95<=100ms' --target 'throughput>=1000/s'\n"
+            "tare bench fp32.onnx --variant int8=int8.onnx --metric cosine --validate-accuracy\n"
+            "tare bench --budget 5s -- ./my_program --flag\n"
+            "Exit status: 0 good, 1 a target missed or accuracy lost, 2 bad input, 3 could not measure.",
+    .max_args = OPT_ANY,
+    .args = OPT_ARGS_FILES,
+    .stop_at_arg = false,
+};
+
+/* ---- what does not fit into one row ---- */
+
+static int read_rate(struct cli *cli, struct bench_args *a)
+{
+    if (!a->rate) return 0;
+    char *end;
+    double v = strtod(a->rate, &end);
+    if (strcmp(end, "/s") == 0) end += 2;
+    if (end == a->rate || *end || !(v > 0) || !isfinite(v) || v > 1e9)
+        return cli_usage_error(cli, "--rate %s: expected runs per second, as in 200/s", a->rate);
+    a->plan.rate = v;
+    a->plan.load = BENCH_OPEN;
+    return 0;
+}
+
+static int read_warmup(struct cli *cli, struct bench_args *a)
+{
+    if (!a->warmup || strcmp(a->warmup, "auto") == 0) return 0;
+    char *end;
+    long long v = strtoll(a->warmup, &end, 10);
+    if (end == a->warmup || *end || v < 0 || v > 1000000000)
+        return cli_usage_error(cli, "--warmup %s: expected auto or a number of runs", a->warmup);
+    a->plan.warmup_runs = v;
+    return 0;
+}
+
+static int read_targets(struct cli *cli, struct bench_args *a)
+{
+    for (size_t i = 0; i < a->targets.n; i++) {
+        struct target t;
+        if (target_parse(&t, a->targets.items[i], &cli->error) != TARE_OK)
+            return cli_usage_error(cli, "--target %s", cli->error.text);
+        if (vec_push(&a->parsed, t, &cli->error) != TARE_OK) return cli_fail(cli);
+    }
+    return 0;
+}
+
+/* A preset sets the load; what the user asked for beside it stays. */
+static int apply_scenario(struct cli *cli, struct bench_args *a)
+{
+    const struct bench_preset *p = NULL;
+    if (!a->scenario) return 0;
+    if (bench_preset_apply(&a->plan, a->scenario, &p, &cli->error) != TARE_OK)
+        return cli_usage_error(cli, "--scenario %s", cli->error.text);
+    if (p->needs_rate && !a->rate)
+        return cli_usage_error(cli, "--scenario %s needs --rate, as in --rate 200/s", p->name);
+    if (a->rate && !p->needs_rate) return cli_usage_error(cli, "--scenario %s has no --rate", p->name);
+    a->percentile = (int)(p->percentile * 100 + 0.5);
+    a->arrivals = p->arrivals;
+    if (p->batch && !a->command && !a->grid.batch.values.n &&
+        vec_push(&a->grid.batch.values, p->batch, &cli->error) != TARE_OK)
+        return cli_fail(cli);
+    return 0;
+}
+
+/* ---- the subject ---- */
+
+/* The word after "--": everything from there on is a command, even if it looks like a model. NULL: none. */
+static const char *after_dashes(int argc, char **argv)
+{
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--") == 0) return argv[i + 1];
+    return NULL;
+}
+
+static int choose_subject(struct cli *cli, struct bench_args *a, bool command, int n, char **args)
+{
+    if (command) {
+        a->command = args;
+        if (a->synth) return cli_usage_error(cli, "--synth and a command: one thing at a time");
+        if (a->shell && n > 1) return cli_usage_error(cli, "--shell takes the command as one quoted word");
+        if (a->grid.batch.values.n || a->grid.seq.values.n || a->grid.dims.n || a->grid.providers.n ||
+            a->grid.threads.values.n)
+            return cli_usage_error(
+                cli,
+                "--batch, --seq, --dim, --threads and --provider are for models; a command has no such settings");
+        return 0;
+    }
+    if (n > 1)
+        return cli_usage_error(
+            cli, "'%s': one model at a time (--variant NAME=FILE adds others; a command goes after --)",
+            args[1]);
+    if (n && a->synth) return cli_usage_error(cli, "--synth and %s: one thing at a time", args[0]);
+    a->model = n ? args[0] : NULL;
+    return 0;
+}
+
+static void fill_plan(struct bench_args *a)
+{
+    struct bench_plan *p = &a->plan;
+    p->budget_ns = (uint64_t)a->budget.ns;
+    p->percentile = a->percentile / 100.0;
+    p->arrivals = (enum bench_arrivals)a->arrivals;
+    p->concurrency = (unsigned)a->concurrency;
+    p->per_run = (int64_t)a->per_run;
+    p->unit = a->unit ? a->unit : a->command ? "runs" : "samples";
+    a->grid.workers = p->concurrency;
+    a->grid.seed = p->seed;
+}
+
+int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
+{
+    const struct opt rows[] = {
+        OPT_GROUP("The sweep"),
+        OPT_CALLBACK('b', "batch", grid_parse_ints, &a->grid.batch, "<n,..>", "batch sizes"),
+        OPT_CALLBACK('s', "seq", grid_parse_ints, &a->grid.seq, "<n,..>", "sequence lengths"),
+        OPT_CALLBACK('t', "threads", grid_parse_ints, &a->grid.threads, "<n,..>", "threads within one run (default: what this process may use)"),
+        OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n,..>", "any other free dimension of the model; may be repeated"),
+        OPT_CALLBACK(0, "provider", grid_parse_providers, &a->grid, "<name,..>", "execution providers: cpu, cuda, .."),
+        OPT_LIST(0, "variant", &a->variants, "<name=file>", "another file of the same model beside it; may be repeated"),
+        OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; several are compared"),
+        OPT_GROUP("Measuring"),
+        OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "measure each case at most this long"),
+        OPT_DOUBLE(0, "precision", &a->plan.precision, 0.0001, 0.5, "stop when the interval is +/- this share of the value"),
+        OPT_ENUM(0, "percentile", &a->percentile, percentile_words, "which must be that narrow, beside the median"),
+        OPT_UINT_IN(0, "min-runs", &a->plan.min_runs, 1, 1000000, "measure at least this often"),
+        OPT_UINT_IN(0, "max-runs", &a->plan.max_runs, 0, 100000000, "and at most this often; 0: no limit"),
+        OPT_STRING(0, "warmup", &a->warmup, "<n|auto>", "runs before measuring; auto: until steady"),
+        OPT_UINT_IN(0, "concurrency", &a->concurrency, 1, 1024, "runs under way at once"),
+        OPT_STRING(0, "rate", &a->rate, "<n/s>", "start runs on a schedule; latency then counts from the planned start"),
+        OPT_ENUM(0, "arrivals", &a->arrivals, arrival_words, "of --rate"),
+        OPT_STRING(0, "scenario", &a->scenario, "<name>", "a preset in the manner of MLPerf: single-stream, multi-stream, server, offline"),
+        OPT_STRING(0, "unit", &a->unit, "<word>", "what is counted: texts, pairs, images, tokens"),
+        OPT_UINT_IN(0, "per-run", &a->per_run, 0, 1000000000, "units in one run (default: the batch)"),
+        OPT_UINT(0, "seed", &a->plan.seed, "of made-up inputs, order and arrivals"),
+        OPT_GROUP("Models"),
+        OPT_PATH(0, "inputs", &a->inputs, "<path>", "an .npz, an .npy, a folder of them, or an ONNX test_data_set"),
+        OPT_STRING(0, "synth", &a->synth, "<arch>", "weigh a synthetic model of this architecture (tare synth --list)"),
+        OPT_INT_IN(0, "optimization", &a->optimization, -1, 99, "the runtime's graph optimisation level; -1: its default"),
+        OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime; may be repeated"),
+        OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
+        OPT_GROUP("Commands"),
+        OPT_FLAG(0, "shell", &a->shell, "the command is a line for /bin/sh"),
+        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed"),
+        OPT_TIME(0, "timeout", &a->timeout, "end a run that takes longer; 0: never"),
+        OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure"),
+        OPT_GROUP("Judging"),
+        OPT_LIST(0, "target", &a->targets, "<target>", "a limit, as in latency.p95<=100ms; may be repeated; exit 1 if missed"),
+        OPT_ENUM(0, "objective", &a->objective, objective_words, "what the recommended case is best at"),
+        OPT_TIME(0, "latency-limit", &a->latency_limit, "of p95, for the recommended case; 0: none"),
+        OPT_PATH(0, "expect", &a->expect, "<path>", "labels or reference outputs, npz or JSONL"),
+        OPT_ENUM(0, "metric", &a->metric, accuracy_words, "how outputs are compared"),
+        OPT_FLAG(0, "validate-accuracy", &a->validate, "exit 1 if a case is worse than the first by --max-drop"),
+        OPT_DOUBLE(0, "max-drop", &a->max_drop, 0, 1e9, "accepted loss of accuracy"),
+        OPT_GROUP("The answer"),
+        OPT_JSON(&a->json),
+        OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
+        OPT_PATH(0, "md", &a->md, "<file>", "also as Markdown"),
+        OPT_PATH(0, "junit", &a->junit, "<file>", "also as JUnit XML"),
+        OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &a->output_dir, "where the run document goes"), .arg = "<dir>"),
+        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document"),
+        OPT_END,
+    };
+    const char *command = after_dashes(argc, argv);
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (!rc) rc = choose_subject(cli, a, argc && argv[0] == command, argc, argv);
+    if (!rc) rc = read_rate(cli, a);
+    if (!rc) rc = read_warmup(cli, a);
+    if (!rc) rc = read_targets(cli, a);
+    if (!rc) rc = apply_scenario(cli, a);
+    if (!rc) fill_plan(a);
+    return rc;
+}
+
+void bench_args_release(struct bench_args *a)
+{
+    opt_list_release(&a->variants);
+    opt_list_release(&a->runtimes);
+    opt_list_release(&a->session_config);
+    opt_list_release(&a->targets);
+    vec_release(&a->parsed);
+    grid_release(&a->grid);
+}

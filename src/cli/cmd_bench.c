@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_bench.c - `tare bench`: open, measure, judge, answer, keep. The run document is written whole or not at all,
+ * and before the answer, so that a closed pipe loses nothing. */
+#include <signal.h>
+#include <string.h>
+
+#include "cli/bench_args.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/trace_arg.h"
+#include "core/mem.h"
+#include "probe/host.h"
+#include "report/run_report.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+/* The first Ctrl-C finishes with what was measured; a second one ends tare at once. */
+static void catch_interrupts(struct sigaction *was)
+{
+    struct sigaction now = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
+    interrupted = 0;
+    sigaction(SIGINT, &now, was);
+}
+
+/* ---- measuring ---- */
+
+struct shown {
+    struct progress bar;
+    struct cli *cli;
+    char what[128];
+    bool begun;
+};
+
+static void show_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+    struct shown *s = ctx;
+    if (!s->begun || strcmp(s->what, what) != 0) {
+        if (s->begun) progress_end(&s->bar);
+        snprintf(s->what, sizeof s->what, "%s", what);
+        progress_begin(&s->bar, s->cli->err, &s->cli->err_term, s->what, total);
+        s->begun = true;
+    }
+    s->bar.total = total;
+    progress_at(&s->bar, done);
+}
+
+static tare_status measure(struct cli *cli, struct bench_args *a, struct run *run, struct tensor_set *outputs)
+{
+    struct shown shown = {.cli = cli};
+    struct sigaction was;
+    a->plan.cases = a->grid.cases.items;
+    a->plan.n_cases = a->grid.cases.n;
+    a->plan.keep_outputs = outputs != NULL;
+    a->plan.outputs = outputs;
+    a->plan.progress = (struct bench_progress){show_progress, &shown};
+    catch_interrupts(&was);
+    tare_status s = bench_run(run, &a->plan, &cli->error);
+    sigaction(SIGINT, &was, NULL);
+    if (shown.begun) progress_end(&shown.bar);
+    return s;
+}
+
+/* ---- the document ---- */
+
+static tare_status describe(struct cli *cli, const struct bench_args *a, struct run *run)
+{
+    struct subject *first = a->grid.subjects.items[0].subject;
+    tare_status s = host_read(run, "", &cli->error);
+    if (s == TARE_OK) s = first->ops->describe(first, run, &cli->error);
+    if (s != TARE_OK) return s;
+    struct run_map *c = &run->config;
+    run_map_real(&run->arena, c, "budget_s", (double)a->plan.budget_ns / 1e9);
+    run_map_real(&run->arena, c, "precision", a->plan.precision);
+    run_map_int(&run->arena, c, "seed", (int64_t)a->plan.seed);
+    if (a->plan.concurrency > 1) run_map_int(&run->arena, c, "concurrency", a->plan.concurrency);
+    if (a->plan.load == BENCH_OPEN) run_map_real(&run->arena, c, "rate", a->plan.rate);
+    if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
+    return TARE_OK;
+}
+
+static const char *const objectives[] = {"throughput", "latency", "memory"};
+
+static tare_status judge(struct cli *cli, const struct bench_args *a, struct run *run)
+{
+    struct objective o = {objectives[a->objective], (uint64_t)a->latency_limit.ns};
+    tare_status s = findings_add(run, &cli->error);
+    if (s == TARE_OK) s = recommend(run, &o, &cli->error);
+    if (s == TARE_OK && a->parsed.n) s = targets_judge(run, a->parsed.items, a->parsed.n, false, &cli->error);
+    return s;
+}
+
+/* ---- the answer ---- */
+
+static tare_status write_file(struct cli *cli, const char *path, const struct run_report *r,
+                              tare_status (*format)(struct stream *, const struct run_report *))
+{
+    struct stream s;
+    if (strcmp(path, "-") == 0) {
+        stream_init(&s, cli_sink(cli), &cli->error);
+        format(&s, r);
+        return stream_finish(&s);
+    }
+    struct sink_file file;
+    tare_status status = sink_file_open(&file, path, &cli->error);
+    if (status != TARE_OK) return status;
+    stream_init(&s, sink_to_file(&file), &cli->error);
+    format(&s, r);
+    status = stream_finish(&s);
+    if (status == TARE_OK) status = sink_file_commit(&file, &cli->error);
+    sink_file_close(&file);
+    return status;
+}
+
+static tare_status save(struct cli *cli, const struct bench_args *a, const struct run *run)
+{
+    char path[4096];
+    if (a->no_save) return TARE_OK;
+    tare_status s = run_save(run, a->output_dir, path, sizeof path, &cli->error);
+    if (s == TARE_OK && !a->json) cli_note(cli, "kept as %s", path);
+    return s;
+}
+
+static struct report_style style_of(const struct cli *cli)
+{
+    const struct term *t = &cli->out_term;
+    return (struct report_style){term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN),
+                                 t->utf8};
+}
+
+static tare_status answer(struct cli *cli, const struct bench_args *a, const struct run *run)
+{
+    const struct run *const runs[] = {run};
+    struct run_report r = {runs, 1, REPORT_STYLE_NONE};
+    tare_status s = save(cli, a, run);
+    if (s == TARE_OK && a->csv) s = write_file(cli, a->csv, &r, report_run_csv);
+    if (s == TARE_OK && a->md) s = write_file(cli, a->md, &r, report_run_md);
+    if (s == TARE_OK && a->junit) s = write_file(cli, a->junit, &r, report_run_junit);
+    r.style = style_of(cli);
+    if (s == TARE_OK) s = write_file(cli, "-", &r, a->json ? report_run_json : report_run_text);
+    return s;
+}
+
+/* ---- one subject with its sweep ---- */
+
+static int bench_measured(struct cli *cli, struct bench_args *a, struct run *run)
+{
+    bool check = a->expect || a->validate || a->variants.n;
+    size_t dropped = 0, n = a->grid.cases.n;
+    struct tensor_set *outputs = check ? mem_new(n, sizeof *outputs) : NULL;
+    tare_status s = check && !outputs ? error_set(&cli->error, TARE_NOMEM, "out of memory") : TARE_OK;
+    if (s == TARE_OK) s = measure(cli, a, run, outputs);
+    if (s == TARE_OK && check && run->cases.n == n) s = bench_check(cli, a, run, outputs, &dropped);
+    for (size_t i = 0; check && outputs && i < n; i++) tensor_set_release(&outputs[i]);
+    mem_free(outputs);
+    if (s == TARE_OK) s = judge(cli, a, run);
+    if (s == TARE_OK) s = answer(cli, a, run);
+    if (s != TARE_OK) return cli_fail(cli);
+    return dropped || targets_missed(run) ? CLI_FINDING : CLI_GOOD;
+}
+
+static int bench_opened(struct cli *cli, struct bench_args *a)
+{
+    struct run run;
+    if (grid_build(&a->grid, &cli->error) != TARE_OK || run_init(&run, "bench", &cli->error) != TARE_OK)
+        return cli_fail(cli);
+    int rc = describe(cli, a, &run) == TARE_OK ? bench_measured(cli, a, &run) : cli_fail(cli);
+    run_release(&run);
+    return rc;
+}
+
+static int bench_subject(struct cli *cli, struct bench_args *a)
+{
+    struct bench_subjects subjects = {0};
+    a->plan.interrupted = &interrupted;
+    int rc = bench_open(cli, a, &subjects) == TARE_OK ? bench_opened(cli, a) : cli_fail(cli);
+    bench_close(&subjects);
+    return rc;
+}
+
+#define BENCH_ARGS_INIT                                                                            \
+    {                                                                                              \
+        .plan = BENCH_PLAN_INIT, .budget = {10000000000}, .concurrency = 1, .optimization = -1,    \
+        .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE, .output_dir = "tare-results",         \
+        .max_drop = 0.01, .warmup = "auto"                                                         \
+    }
+
+/* ---- without a subject: the suite, or the built-in model ---- */
+
+static int bench_built_in(struct cli *cli, struct bench_args *a)
+{
+    cli_note(cli, "no subject and no suite in tare.yaml: weighing a built-in MiniLM (tare bench -h)");
+    a->synth = "minilm-l6";
+    if (!a->unit) a->plan.unit = "texts";
+    if (!a->grid.batch.values.n && grid_parse_ints(&a->grid.batch, "1,4,8,16,32", &cli->error) != TARE_OK)
+        return cli_fail(cli);
+    if (!a->grid.seq.values.n && grid_parse_ints(&a->grid.seq, "128", &cli->error) != TARE_OK)
+        return cli_fail(cli);
+    return bench_subject(cli, a);
+}
+
+static int bench_entry(struct cli *cli, const struct suite_entry *e)
+{
+    struct bench_args a = BENCH_ARGS_INIT;
+    VEC(char *) words = VEC_INIT;
+    char name[] = "bench";
+    tare_status s = vec_push(&words, name, &cli->error);
+    for (size_t i = 0; i < e->argv.n && s == TARE_OK; i++)
+        s = vec_push(&words, e->argv.items[i], &cli->error);
+    int rc = s == TARE_OK ? bench_args_read(cli, &a, (int)words.n - 1, words.items) : cli_fail(cli);
+    if (!rc) rc = bench_subject(cli, &a);
+    if (rc == CLI_USAGE || rc == CLI_FAILED)
+        cli_note(cli, "in %s:%u: suite entry %s", cli->settings.path, e->line,
+                 e->name ? e->name : "without a name");
+    vec_release(&words);
+    bench_args_release(&a);
+    return rc;
+}
+
+/* All entries are run; the worst exit status counts. */
+static int bench_suite(struct cli *cli)
+{
+    int worst = CLI_GOOD;
+    for (size_t i = 0; i < cli->settings.suite.n && !interrupted; i++) {
+        int rc = bench_entry(cli, &cli->settings.suite.items[i]);
+        if (rc > worst) worst = rc;
+    }
+    return worst;
+}
+
+int cmd_bench(struct cli *cli, int argc, char **argv)
+{
+    struct bench_args a = BENCH_ARGS_INIT;
+    int rc = bench_args_read(cli, &a, argc, argv);
+    if (!rc) {
+        bool named = a.model || a.command || a.synth;
+        rc = named                   ? bench_subject(cli, &a)
+             : cli->settings.suite.n ? bench_suite(cli)
+                                     : bench_built_in(cli, &a);
+    }
+    bench_args_release(&a);
+    return rc;
+}
