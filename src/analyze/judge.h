@@ -1,32 +1,77 @@
 /* SPDX-License-Identifier: MIT
  * judge.h - from a measured run document to findings, a recommendation and target verdicts. Pure functions of the
- * document: they can be run again on a saved one. */
+ * document: they can be run again on a saved one. Nothing here measures, and nothing is claimed that the intervals
+ * in the document do not support: what is unknown makes a rule silent, never guess. */
 #ifndef ANALYZE_JUDGE_H
 #define ANALYZE_JUDGE_H
 
+#include "core/buf.h"
 #include "run/run.h"
+
+/* ---- measures: the numbers of a case that have a name; columns, targets and plans all use this table ---- */
+
+enum measure_kind { MEASURE_TIME, MEASURE_RATE, MEASURE_BYTES, MEASURE_PLAIN };
+
+struct measure {
+    const char *name;   /* "latency.p95" */
+    const char *column; /* in CSV: "latency_p95_ns" */
+    enum measure_kind kind;
+    bool more_is_better;
+    bool interval;   /* may come with bounds */
+    double quantile; /* of single latencies; 0: it is none */
+    bool (*get)(const struct run_case *c, struct run_estimate *out);
+    const char *help;
+};
+
+extern const struct measure measure_table[]; /* ends with name NULL */
+
+/* By name or short name: "latency" and "p95" are latency.p95, "memory" is memory.peak. NULL: none. */
+const struct measure *measure_find(const char *name);
+const char *measure_unit(const struct measure *m); /* of values in documents: "ns", "B", "/s", "" */
+
+/* A metric of a case by its target name; false when unknown. For targets, recommendations, plans and reports. */
+bool metric_of(const struct run_case *c, const char *name, struct run_estimate *out);
+
+/* b / a with the interval that follows when both errors are independent; known only if all bounds are. */
+struct run_estimate estimate_ratio(struct run_estimate b, struct run_estimate a);
 
 /* ---- targets: latency.p95<=100ms  throughput>=1000/s  memory.peak<=4GB  accuracy>=0.69  latency:100ms ---- */
 
 enum target_op { TARGET_LE, TARGET_GE, TARGET_LT, TARGET_GT };
 
 struct target {
-    char metric[48]; /* a name of the table in target.c: "latency.p95" */
+    char metric[48]; /* a name of measure_table: "latency.p95" */
     enum target_op op;
     double value;  /* ns, units per second, bytes, or plain */
     char unit[24]; /* as written: "ms" */
 };
 
-/* The colon form of seed 002 reads as <= for latency and memory, >= for throughput and accuracy. */
+/* The colon form of seed 002 reads as <= for latency and memory, >= for throughput and accuracy. Errors show the
+ * place: "latency.p95<=100mz: at 'mz': not a unit of time; use ns, us, ms or s". */
 tare_status target_parse(struct target *out, const char *text, tare_error *err);
+/* A rate alone, "500/s" or "500texts/s": per second, and the unit as written (at least 24 bytes). */
+tare_status target_parse_rate(double *per_second, char unit[24], const char *text, tare_error *err);
+const char *target_op_text(enum target_op op); /* "<=" */
 
-/* One run->targets row per target and case, with achieved value, ratio and verdict (pass, fail, inconclusive with
- * the confidence); of the best case when `best_only`. */
+/* Does a rate "1000pairs/s" speak of what the case counts? "/s", samples/s, items/s and units/s fit everything.
+ * For the command line, before anything is measured. */
+tare_status target_check_unit(const struct target *t, const char *case_unit, tare_error *err);
+
+struct verdict {
+    const char *word;            /* "pass", "fail", "inconclusive" */
+    struct known_f64 achieved;   /* unknown: not measured */
+    struct known_f64 ratio;      /* times better than asked: above 1 is good, whatever the direction */
+    struct known_f64 confidence; /* of the word, or of the nearer one; unknown: a single measurement */
+};
+
+tare_status target_judge(const struct target *t, const struct run_case *c, struct verdict *out,
+                         tare_error *err);
+
+/* One run->targets row per target and case, with achieved value, ratio and verdict. When `best_only`, of one case
+ * only: the one that meets the most targets (of equals, the one whose worst ratio is best). */
 tare_status targets_judge(struct run *run, const struct target *targets, size_t n, bool best_only,
                           tare_error *err);
-
-/* A metric of a case by its target name; false when unknown. For targets, recommendations, plans and reports. */
-bool metric_of(const struct run_case *c, const char *name, struct run_estimate *out);
+size_t targets_missed(const struct run *run); /* rows with the verdict fail */
 
 /* ---- findings and recommendation: one row per rule in finding.c ---- */
 
@@ -34,8 +79,21 @@ tare_status findings_add(struct run *run, tare_error *err);
 
 struct objective {
     const char *name;          /* "throughput", "latency", "memory" */
-    uint64_t latency_limit_ns; /* 0: none */
+    uint64_t latency_limit_ns; /* of p95; 0: none */
 };
+
+struct recommended {
+    const struct run_case *c; /* NULL: nothing to choose from */
+    struct buf why;           /* one sentence with numbers */
+};
+#define RECOMMENDED_INIT {NULL, BUF_INIT}
+
+/* The best case for an objective, and why. Where the data cannot tell two cases apart, the cheaper one. */
+tare_status recommend_for(const struct run *run, const struct objective *o, struct recommended *out,
+                          tare_error *err);
+void recommended_release(struct recommended *r);
+
+/* The same into run->recommendation (left null when there are fewer than two cases to choose from). */
 tare_status recommend(struct run *run, const struct objective *o, tare_error *err);
 
 #endif

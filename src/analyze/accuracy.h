@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * accuracy.h - answers against what was expected: labels, or the outputs of a reference. Plain arrays in, a score with
+ * its interval out; knows no model and no file format but JSON lines. Never hides an answer that is not a number. */
+#ifndef ANALYZE_ACCURACY_H
+#define ANALYZE_ACCURACY_H
+
+#include "run/run.h"
+
+/* One row per example, C order. Borrowed. */
+struct answers {
+    const double *v;
+    size_t rows, columns;
+};
+
+/* What should have come out. Owned; release with expected_release(). */
+struct expected {
+    int64_t *labels; /* one per example; NULL: none */
+    double *values;  /* rows x columns; NULL: none */
+    size_t rows, columns;
+};
+#define EXPECTED_INIT {NULL, NULL, 0, 0}
+void expected_release(struct expected *e);
+
+/* One JSON object per line: {"label": 1} or {"expected": [0.1, 0.9]} (a number counts as one column); other keys are
+ * ignored, blank lines skipped. All lines of one kind and width. Errors name `name` and the line. */
+tare_status expected_read_jsonl(struct expected *out, const char *name, const void *bytes, size_t n,
+                                tare_error *err);
+
+/* name, text, less is better, needs labels, help */
+#define ACCURACY_METRIC_MAP(X)                                                                     \
+    X(ACCURACY, "accuracy", false, true, "share of rows whose largest value is at the label")      \
+    X(F1, "f1", false, true, "mean over the classes of the F1 of each")                            \
+    X(COSINE, "cosine", false, false, "mean cosine of each row with the reference")                \
+    X(MAX_ABS, "max-abs", true, false, "largest difference from the reference")                    \
+    X(REL_L2, "rel-l2", true, false, "length of the difference over length of the reference")      \
+    X(TOP1, "top1", false, false, "share of rows whose largest value is where the reference's is")
+enum accuracy_metric {
+#define X(name, text, less, labels, help) ACCURACY_METRIC_##name,
+    ACCURACY_METRIC_MAP(X)
+#undef X
+};
+
+struct accuracy_metric_row {
+    const char *name, *help;
+    bool less_is_better, needs_labels;
+};
+const struct accuracy_metric_row *accuracy_metric_row(enum accuracy_metric m);
+tare_status accuracy_metric_parse(enum accuracy_metric *out, const char *name, tare_error *err);
+
+struct accuracy_result {
+    struct run_estimate score; /* unknown when nothing could be compared */
+    double worst;              /* cosine: the least of all rows; max-abs: the score; else NAN */
+    uint64_t examples;
+    uint64_t nonfinite; /* answers that are NaN or infinite: their rows count as wrong */
+};
+
+/* The first min(rows) examples are compared; a run of fewer rows than expected (a small batch) is judged by those. */
+tare_status accuracy_measure(struct accuracy_result *out, const struct answers *got,
+                             const struct expected *want, enum accuracy_metric m, tare_error *err);
+
+/* Into the case: score, metric, examples, dataset; a finding when there were answers that are not numbers. */
+struct accuracy_source {
+    enum accuracy_metric metric;
+    const char *dataset;       /* file of the expected answers */
+    struct known_f64 baseline; /* score of the reference case */
+};
+tare_status accuracy_record(struct run *run, struct run_case *c, const struct accuracy_result *r,
+                            const struct accuracy_source *from, tare_error *err);
+
+/* How much worse `value` is than `base` by this metric: above 0 is worse. */
+double accuracy_drop(const char *metric, double base, double value);
+
+/* --validate-accuracy: a critical finding for each case whose score dropped by more than max_drop from its baseline
+ * (else from the first case with that metric), or was not measured. *dropped: how many. */
+tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped, tare_error *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * test_recommend.c - which case is named, and what the sentence says; ties go to the cheaper one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "analyze/judge.h"
+#include "core/mem.h"
+#include "run_fixture.h"
+
+#include <cmocka.h>
+
+static void expect(const struct run *r, struct objective o, const char *name, const char *says)
+{
+    struct recommended rec;
+    tare_error err = TARE_ERROR_INIT;
+    if (recommend_for(r, &o, &rec, &err) < 0) fail_msg("%s", err.text);
+    if (!name) {
+        assert_null(rec.c);
+    } else {
+        if (!rec.c) fail_msg("%s: nothing was recommended", o.name);
+        assert_string_equal(rec.c->name, name);
+        if (says && !strstr(rec.why.data, says)) fail_msg("no \"%s\" in \"%s\"", says, rec.why.data);
+    }
+    recommended_release(&rec);
+}
+
+static void test_objectives(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    expect(&r, (struct objective){.name = "throughput"}, "batch=32,seq=128",
+           "67.3 texts/s, the most throughput of 5 cases");
+    expect(&r, (struct objective){.name = "latency"}, "batch=1,seq=128", "p95 73.0 ms, the shortest time");
+    expect(&r, (struct objective){.name = "memory"}, "batch=1,seq=128", "peak 163 MiB, the least memory");
+    run_release(&r);
+}
+
+static void test_limits(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    expect(&r, (struct objective){"latency", 200000000}, "batch=8,seq=128",
+           "keeps the limit of 200 ms; 2 cases are over");
+    expect(&r, (struct objective){"throughput", 300000000}, "batch=16,seq=128", "1 case is over that limit");
+    expect(&r, (struct objective){"throughput", 1000000}, NULL, NULL); /* none */
+    uint64_t p95 = r.cases.at[2]->latency_ns.p95.value; /* the value is below, its interval is not */
+    expect(&r, (struct objective){"latency", p95 + 1}, "batch=4,seq=128", NULL);
+    run_release(&r);
+}
+
+static void test_ties_go_to_the_cheaper(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    r.cases.at[4]->throughput.rate = run_estimate(67, 62, 72);
+    r.cases.at[3]->throughput.rate = run_estimate(64, 60, 68);
+    expect(&r, (struct objective){.name = "throughput"}, "batch=16,seq=128",
+           "not told apart from batch=32,seq=128 (67 texts/s) by their intervals, and cheaper");
+    r.cases.at[3]->throughput.rate.lo.known = false; /* without bounds a tie must be exact */
+    expect(&r, (struct objective){.name = "throughput"}, "batch=32,seq=128", NULL);
+    run_release(&r);
+}
+
+static void test_worse_answers_are_left_out(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    for (size_t i = 0; i < r.cases.n; i++) {
+        r.cases.at[i]->accuracy.metric = "accuracy";
+        r.cases.at[i]->accuracy.score = run_estimate(i == 4 ? 0.6 : 0.69, 0.5, 0.8);
+    }
+    expect(&r, (struct objective){.name = "throughput"}, "batch=16,seq=128",
+           "1 left out because its answers got worse");
+    run_map_real(&r.arena, &r.config, "max_drop", 0.1);
+    expect(&r, (struct objective){.name = "throughput"}, "batch=32,seq=128", NULL);
+    run_release(&r);
+}
+
+static void test_nothing_to_choose(void **state)
+{
+    struct run r;
+    tare_error err = TARE_ERROR_INIT;
+    (void)state;
+    assert_int_equal(run_init(&r, "bench", &err), TARE_OK);
+    expect(&r, (struct objective){.name = "throughput"}, NULL, NULL);
+    fixture_case(&r, "only", 1, 1e6, 50);
+    expect(&r, (struct objective){.name = "throughput"}, NULL, NULL);
+    struct objective bad = {.name = "beauty"};
+    struct recommended rec;
+    assert_int_equal(recommend_for(&r, &bad, &rec, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "use throughput, latency or memory"));
+    run_release(&r);
+    fixture_sweep(&r);
+    run_map_text(&r.arena, &r.config, "load", "open"); /* throughput is then what was offered */
+    expect(&r, (struct objective){.name = "throughput"}, NULL, NULL);
+    expect(&r, (struct objective){.name = "latency"}, "batch=1,seq=128", NULL);
+    run_release(&r);
+}
+
+static void test_into_the_document(void **state)
+{
+    struct run r;
+    tare_error err = TARE_ERROR_INIT;
+    struct objective o = {.name = "throughput"};
+    struct buf text = BUF_INIT;
+    (void)state;
+    fixture_sweep(&r);
+    assert_int_equal(recommend(&r, &o, &err), TARE_OK);
+    assert_true(r.recommendation.known);
+    assert_string_equal(r.recommendation.case_name, "batch=32,seq=128");
+    assert_int_equal(run_write(&r, &text, &err), TARE_OK);
+    buf_release(&text);
+    run_release(&r);
+}
+
+static void test_no_memory(void **state)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct objective o = {"latency", 200000000};
+    (void)state;
+    long before = mem_live_blocks();
+    for (long n = 0;; n++) {
+        struct run r;
+        fixture_sweep(&r);
+        mem_fail_after(n);
+        tare_status s = recommend(&r, &o, &err);
+        mem_fail_after(-1);
+        run_release(&r);
+        assert_int_equal(mem_live_blocks(), before);
+        if (s == TARE_OK) break;
+        assert_int_equal(s, TARE_NOMEM);
+        assert_true(n < 100);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_objectives),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ties_go_to_the_cheaper),
+        cmocka_unit_test(test_worse_answers_are_left_out),
+        cmocka_unit_test(test_nothing_to_choose),
+        cmocka_unit_test(test_into_the_document),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
