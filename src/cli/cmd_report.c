@@ -1,19 +1,60 @@
 /* SPDX-License-Identifier: MIT
- * cmd_report.c - `tare report`: the call tree of a trace, with the instrument's own weight taken out. */
+ * cmd_report.c - `tare report`: a trace as a call tree with the instrument's own weight taken out, or run documents as
+ * tables. What a file is, is seen from its content. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/run_arg.h"
 #include "cli/trace_arg.h"
 #include "report/report.h"
+#include "report/run_report.h"
+
+enum { FORMAT_TEXT, FORMAT_JSON }; /* as in run_formats */
 
 struct asked {
     bool gross, flat, json;
-    int sort;
+    int sort, format;
     uint64_t depth, tid;
     double min_percent;
+    const char *output; /* NULL: stdout */
 };
+
+/* ---- where it goes ---- */
+
+struct output {
+    struct sink_file file;
+    struct stream stream;
+    bool to_file;
+};
+
+static int output_open(struct cli *cli, struct output *o, const char *path)
+{
+    *o = (struct output){.file = SINK_FILE_INIT, .to_file = path != NULL};
+    if (path && sink_file_open(&o->file, path, &cli->error) < 0) return cli_fail(cli);
+    stream_init(&o->stream, path ? sink_to_file(&o->file) : cli_sink(cli), &cli->error);
+    return 0;
+}
+
+/* The exit code. A file appears only when all of it was written. */
+static int output_close(struct cli *cli, struct output *o)
+{
+    tare_status s = stream_finish(&o->stream);
+    if (!o->to_file) return cli_stream_result(cli, s);
+    if (s == TARE_OK) s = sink_file_commit(&o->file, &cli->error);
+    sink_file_close(&o->file);
+    return s == TARE_OK ? CLI_GOOD : cli_fail(cli);
+}
+
+static struct report_style style_of(const struct cli *cli, const struct asked *a)
+{
+    const struct term *t = &cli->out_term;
+    struct report_style none = REPORT_STYLE_NONE;
+    if (a->output) return none;
+    return (struct report_style){term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN),
+                                 t->utf8};
+}
 
 /* ---- one thread of all ---- */
 
@@ -47,13 +88,13 @@ static int find_thread(struct cli *cli, const struct trace *t, uint64_t tid, int
     return cli_fail(cli);
 }
 
-/* ---- the answer ---- */
+/* ---- a trace ---- */
 
 static int answer(struct cli *cli, struct trace *t, const struct asked *a)
 {
-    const struct term *term = &cli->out_term;
     struct event_source source;
     struct calltree tree = CALLTREE_INIT;
+    struct output out;
     struct report_input in = {.source = &source, .tree = &tree};
     in.options = (struct report_options){
         .view = {.sort = (enum tree_sort)a->sort,
@@ -62,18 +103,62 @@ static int answer(struct cli *cli, struct trace *t, const struct asked *a)
                  .min_share = a->min_percent / 100},
         .flat = a->flat,
         .thread = -1,
-        .style = {term_style(term, TERM_BOLD), term_style(term, TERM_DIM), term_style(term, TERM_PLAIN),
-                  term->utf8},
+        .style = style_of(cli, a),
     };
     int rc = a->tid ? find_thread(cli, t, a->tid, &in.options.thread) : 0;
     if (rc) return rc;
     event_source_of_trace(&source, t);
     if (calltree_build(&tree, t, in.options.thread, &cli->error) < 0) return cli_fail(cli);
-    struct stream s;
-    stream_init(&s, cli_sink(cli), &cli->error);
-    (a->json ? report_trace_json : report_trace_text)(&s, &in);
-    rc = cli_stream_result(cli, stream_finish(&s));
+    rc = output_open(cli, &out, a->output);
+    if (rc == 0) {
+        (a->format == FORMAT_JSON ? report_trace_json : report_trace_text)(&out.stream, &in);
+        rc = output_close(cli, &out);
+    }
     calltree_release(&tree);
+    return rc;
+}
+
+static int report_trace(struct cli *cli, int argc, char **argv, const struct asked *a)
+{
+    struct trace *t = NULL;
+    if (argc > 1) return cli_usage_error(cli, "one trace at a time; several files are for run documents");
+    if (a->format > FORMAT_JSON)
+        return cli_usage_error(cli, "a trace is reported as text or json; `tare export` knows other formats");
+    int rc = trace_arg_open(cli, argv[0], &t);
+    if (rc) return rc;
+    rc = answer(cli, t, a);
+    trace_close(t);
+    return rc;
+}
+
+/* ---- run documents ---- */
+
+static const char *trace_option(const struct asked *a)
+{
+    return a->gross                     ? "--gross"
+           : a->flat                    ? "--flat"
+           : a->sort != TREE_SORT_TOTAL ? "--sort"
+           : a->depth                   ? "--depth"
+           : a->tid                     ? "--thread"
+           : a->min_percent > 0         ? "--min-share"
+                                        : NULL;
+}
+
+static int report_runs(struct cli *cli, int argc, char **argv, const struct asked *a)
+{
+    struct run_args args;
+    struct output out;
+    if (trace_option(a))
+        return cli_usage_error(cli, "%s is for traces; %s is a run document", trace_option(a), argv[0]);
+    int rc = run_args_load(cli, &args, argv, (size_t)argc);
+    if (rc) return rc;
+    struct run_report report = {.runs = args.list, .n = args.n, .style = style_of(cli, a)};
+    rc = output_open(cli, &out, a->output);
+    if (rc == 0) {
+        run_formats[a->format].write(&out.stream, &report);
+        rc = output_close(cli, &out);
+    }
+    run_args_release(&args);
     return rc;
 }
 
@@ -84,19 +169,30 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         TREE_SORT_MAP(X)
 #undef X
             {NULL, 0, NULL}};
+    static const struct opt_choice formats[] = {{"text", 0, "for people"},
+                                                {"json", 1, "the document, or the tree of a trace"},
+                                                {"csv", 2, "runs: a row per case"},
+                                                {"md", 3, "runs: Markdown, for a pull request"},
+                                                {"junit", 4, "runs: targets and findings as test cases"},
+                                                {NULL, 0, NULL}};
     static const struct opt_usage usage = {
-        .synopsis = "tare report [options] <trace>",
-        .about =
-            "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
-            "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
-            "weighed in the running program, is taken out. Percentiles and the maximum are as read.",
+        .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...",
+        .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
+                 "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
+                 "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
+                 "Or print the run documents that `tare bench` saved: a row per case, findings, "
+                 "recommendations and targets.",
         .tail = "record a trace:    TARE_TRACE=app.tare ./app",
         .min_args = 1,
-        .max_args = 1,
+        .max_args = OPT_ANY,
         .args = OPT_ARGS_FILES,
     };
-    struct asked a = {.sort = TREE_SORT_TOTAL};
+    struct asked a = {.sort = TREE_SORT_TOTAL, .format = FORMAT_TEXT};
     const struct opt rows[] = {
+        OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
+        OPT_PATH('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
+        OPT_JSON(&a.json),
+        OPT_GROUP("of traces"),
         OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them"),
         OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once"),
         OPT_ENUM('s', "sort", &a.sort, sorts, "order of the rows"),
@@ -104,15 +200,12 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         OPT_DOUBLE(0, "min-share", &a.min_percent, 0, 100, "leave out what takes less than this, in percent"),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 0, "thread", uint, &a.tid, "only the thread with this id"),
                  .arg = "<tid>", .lo = 1, .hi = UINT32_MAX),
-        OPT_JSON(&a.json),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    struct trace *t = NULL;
-    rc = trace_arg_open(cli, argv[0], &t);
-    if (rc) return rc;
-    rc = answer(cli, t, &a);
-    trace_close(t);
-    return rc;
+    if (a.json && a.format > FORMAT_JSON)
+        return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
+    if (a.json) a.format = FORMAT_JSON;
+    return (trace_arg_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);
 }

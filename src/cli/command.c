@@ -7,8 +7,10 @@
 #include "cli/opt.h"
 
 const struct command command_table[] = {
+    {"bench", cmd_bench, CMD_PAGER, "weigh a model or a command, sweep it, judge it"},
     {"doctor", cmd_doctor, CMD_PAGER, "what can be measured on this machine, what cannot and why"},
-    {"report", cmd_report, CMD_PAGER, "print the call tree of a trace, net of the instrument"},
+    {"report", cmd_report, CMD_PAGER, "print a trace as a call tree, or saved runs as tables"},
+    {"plan", cmd_plan, 0, "replicas for a rate of requests and a limit on response time"},
     {"export", cmd_export, 0, "write a trace in the format of another tool"},
     {"synth", cmd_synth, 0, "write a model of a known architecture with seeded weights"},
     {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},

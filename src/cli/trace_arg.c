@@ -49,8 +49,7 @@ static tare_status explain_json(const char *path, const char *head, tare_error *
     if (strncmp(schema, "tare.run/", 9) == 0) {
         bool known = json_word(head, "\"kind\"", kind, sizeof kind);
         return error_set(err, TARE_INVALID,
-                         "%s: is a run document (%s) made by `tare %s`, not a trace; this tare reads traces "
-                         "only, as recorded with TARE_TRACE",
+                         "%s: is a run document (%s) made by `tare %s`, not a trace; `tare report` shows it",
                          path, schema, known ? kind : "bench");
     }
     if (strncmp(schema, "tare.", 5) == 0)
@@ -59,6 +58,15 @@ static tare_status explain_json(const char *path, const char *head, tare_error *
     if (strstr(head, "\"traceEvents\"") || strstr(head, "speedscope"))
         return error_set(err, TARE_INVALID, "%s: is an exported timeline in JSON, not a .tare trace", path);
     return error_set(err, TARE_INVALID, "%s: is JSON, not a trace", path);
+}
+
+bool trace_arg_is_run(const char *path)
+{
+    char head[SNIFFED + 1], schema[40] = "";
+    sniff(path, head);
+    const char *at = head + strspn(head, " \t\r\n");
+    return *at == '{' && json_word(at, "\"schema\"", schema, sizeof schema) &&
+           strncmp(schema, "tare.run/", 9) == 0;
 }
 
 int trace_arg_open(struct cli *cli, const char *path, struct trace **out)

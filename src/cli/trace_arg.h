@@ -12,6 +12,9 @@
  * named for what it is. 0, or the exit code after the user was told. */
 int trace_arg_open(struct cli *cli, const char *path, struct trace **out);
 
+/* Is this a run document (tare.run/..), as far as its beginning tells? */
+bool trace_arg_is_run(const char *path);
+
 /* Writes to the command's answer; fails once its reader is gone or the disk is full. */
 struct sink cli_sink(struct cli *cli);
 

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * run_md.c - run documents as GitHub-flavoured Markdown, made to be posted as a comment: verdicts first. Names come
+ * from outside: none can open a tag, a link or a cell. */
+#include <string.h>
+
+#include "report/run_report.h"
+#include "report/text.h"
+
+#define MARKER "<!-- tare report -->\n" /* lets a bot find and replace its own comment */
+
+static void escaped(struct buf *b, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '<')
+            buf_add_str(b, "&lt;");
+        else if (text[i] == '>')
+            buf_add_str(b, "&gt;");
+        else if (text[i] == '&')
+            buf_add_str(b, "&amp;");
+        else if (text[i] == '@')
+            buf_add_str(b, "&#64;"); /* mentions nobody */
+        else if (strchr("\\`*_{}[]|#!~$", text[i]))
+            buf_printf(b, "\\%c", text[i]);
+        else
+            buf_add_char(b, text[i]);
+    }
+}
+
+static void md_text(struct buf *b, const char *text)
+{
+    struct buf clean = BUF_INIT;
+    text_plain(&clean, text, text_clip(text, 1000));
+    if (clean.failed) b->failed = 1;
+    escaped(b, clean.data, clean.len);
+    buf_release(&clean);
+}
+
+/* What `fill` writes, escaped. */
+static void md_made(struct buf *b, const struct run *run, void (*fill)(struct buf *, const struct run *))
+{
+    struct buf made = BUF_INIT;
+    fill(&made, run);
+    if (made.failed) b->failed = 1;
+    escaped(b, made.data, made.len);
+    buf_release(&made);
+}
+
+static void write_head(struct buf *b, const struct run *run)
+{
+    buf_add_str(b, "### tare: ");
+    md_made(b, run, run_subject_text);
+    buf_add_str(b, "\n\n");
+}
+
+/* ---- targets ---- */
+
+static void target_row(struct buf *b, const struct run_target *t)
+{
+    struct buf cell = BUF_INIT;
+    buf_printf(b, "| %s | ", strcmp(t->verdict, "fail") == 0 ? "**fail**" : t->verdict);
+    run_target_text(&cell, t);
+    escaped(b, cell.data, cell.len);
+    buf_clear(&cell);
+    buf_add_str(b, " | ");
+    md_text(b, t->case_name && *t->case_name ? t->case_name : "-");
+    buf_add_str(b, " | ");
+    run_achieved_text(&cell, t);
+    escaped(b, cell.data, cell.len);
+    if (cell.failed) b->failed = 1;
+    buf_add_str(b, " | ");
+    if (t->ratio.known)
+        run_number_text(b, t->ratio.v, t->ratio.v / 100);
+    else
+        buf_add_char(b, '-');
+    buf_add_str(b, " | ");
+    buf_clear(&cell);
+    run_confidence_text(&cell, t);
+    escaped(b, cell.data, cell.len);
+    if (cell.failed) b->failed = 1;
+    buf_release(&cell);
+    buf_add_str(b, " |\n");
+}
+
+static void write_targets(struct buf *b, const struct run *run)
+{
+    if (run->targets.n == 0) return;
+    buf_add_str(
+        b,
+        "| verdict | target | case | achieved | times better | confidence |\n|---|---|---|---:|---:|---:|\n");
+    for (size_t i = 0; i < run->targets.n; i++) target_row(b, run->targets.at[i]);
+    buf_add_char(b, '\n');
+}
+
+/* ---- cases ---- */
+
+static void write_cases(struct stream *s, const struct run *run)
+{
+    struct run_column columns[RUN_COLUMNS_MAX];
+    struct buf *b = &s->out, cell = BUF_INIT;
+    size_t n = run_columns(run, columns);
+    if (n == 0) {
+        buf_add_str(b, "No case was measured.\n\n");
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        buf_add_str(b, "| ");
+        md_text(b, columns[i].title);
+        buf_add_char(b, ' ');
+    }
+    buf_add_str(b, "|\n");
+    for (size_t i = 0; i < n; i++) buf_add_str(b, columns[i].metric || columns[i].param ? "|---:" : "|---");
+    buf_add_str(b, "|\n");
+    for (size_t c = 0; c < run->cases.n && s->status == TARE_OK; c++) {
+        for (size_t i = 0; i < n; i++) {
+            buf_clear(&cell);
+            run_cell(&cell, run->cases.at[c], &columns[i]);
+            if (cell.failed) b->failed = 1;
+            buf_add_str(b, "| ");
+            escaped(b, cell.data, cell.len);
+            buf_add_char(b, ' ');
+        }
+        buf_add_str(b, "|\n");
+        stream_poll(s);
+    }
+    buf_release(&cell);
+    buf_add_char(b, '\n');
+}
+
+/* ---- the rest ---- */
+
+static void write_findings(struct stream *s, const struct run *run)
+{
+    struct buf *b = &s->out;
+    for (size_t i = 0; i < run->findings.n && s->status == TARE_OK; i++) {
+        const struct run_finding *f = run->findings.at[i];
+        bool loud = strcmp(f->severity, "info") != 0;
+        buf_printf(b, "- %s%s%s: ", loud ? "**" : "", f->severity, loud ? "**" : "");
+        md_text(b, f->title);
+        if (f->case_name && *f->case_name && run->cases.n > 1) {
+            buf_add_str(b, " (");
+            md_text(b, f->case_name);
+            buf_add_char(b, ')');
+        }
+        if (f->action) {
+            buf_add_str(b, ". ");
+            md_text(b, f->action);
+        }
+        buf_add_char(b, '\n');
+        stream_poll(s);
+    }
+    if (run->findings.n) buf_add_char(b, '\n');
+}
+
+static void write_foot(struct buf *b, const struct run *run)
+{
+    if (run->recommendation.known) {
+        buf_add_str(b, "Recommended for ");
+        md_text(b, run->recommendation.objective);
+        buf_add_str(b, ": **");
+        md_text(b, run->recommendation.case_name);
+        buf_add_str(b, "**");
+        if (run->recommendation.why) {
+            buf_add_str(b, ", ");
+            md_text(b, run->recommendation.why);
+        }
+        buf_add_str(b, "\n\n");
+    }
+    buf_add_str(b, "<sub>");
+    md_made(b, run, run_host_text);
+    buf_add_str(b, "; ");
+    md_made(b, run, run_created_text);
+    buf_printf(b, "; %s; tare ", run_interval_note());
+    md_text(b, run->tool.version);
+    buf_add_str(b, "</sub>\n");
+}
+
+tare_status report_run_md(struct stream *s, const struct run_report *r)
+{
+    buf_add_str(&s->out, MARKER);
+    for (size_t i = 0; i < r->n && s->status == TARE_OK; i++) {
+        if (i) buf_add_char(&s->out, '\n');
+        write_head(&s->out, r->runs[i]);
+        write_targets(&s->out, r->runs[i]);
+        write_cases(s, r->runs[i]);
+        write_findings(s, r->runs[i]);
+        write_foot(&s->out, r->runs[i]);
+        stream_poll(s);
+    }
+    return s->status;
+}

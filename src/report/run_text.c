@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ * run_text.c - a run document for people: what was weighed and where, a row per case, findings, what to use, targets.
+ * Reads the document only. */
+#include <string.h>
+
+#include "report/run_report.h"
+#include "report/table.h"
+#include "report/text.h"
+
+struct writer {
+    struct stream *s;
+    const struct run *run;
+    const struct report_style *style;
+};
+
+static void add_plain(struct buf *b, const char *text)
+{
+    text_plain(b, text, text_clip(text, 1000));
+}
+
+static void heading(struct writer *w, const char *title)
+{
+    buf_printf(&w->s->out, "\n%s%s%s\n", w->style->bold, title, w->style->plain);
+}
+
+/* ---- head ---- */
+
+static void line(struct writer *w, const char *name, void (*text)(struct buf *, const struct run *))
+{
+    struct buf value = BUF_INIT;
+    text(&value, w->run);
+    if (value.failed) w->s->out.failed = 1;
+    if (value.len) {
+        buf_printf(&w->s->out, "%s%-11s%s", w->style->dim, name, w->style->plain);
+        buf_add(&w->s->out, value.data, value.len);
+        buf_add_char(&w->s->out, '\n');
+    }
+    buf_release(&value);
+}
+
+static void write_head(struct writer *w)
+{
+    line(w, "subject", run_subject_text);
+    line(w, "host", run_host_text);
+    line(w, "measured", run_created_text);
+    line(w, "settings", run_config_text);
+    line(w, "fixed", run_fixed_text);
+}
+
+/* ---- the cases ---- */
+
+/* Each reason for a "-" once, with the column it stands in. */
+static void write_reasons(struct writer *w, const struct run_column *columns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *last = NULL;
+        struct run_estimate e;
+        if (!columns[i].metric || columns[i].half) continue;
+        for (size_t c = 0; c < w->run->cases.n; c++) {
+            const struct run_case *now = w->run->cases.at[c];
+            const char *why =
+                metric_of(now, columns[i].metric, &e) ? NULL : run_reason(&now->unknown, columns[i].path);
+            if (!why || (last && strcmp(why, last) == 0)) continue;
+            last = why;
+            buf_printf(&w->s->out, "- %s: ", columns[i].title);
+            add_plain(&w->s->out, why);
+            buf_add_char(&w->s->out, '\n');
+        }
+    }
+}
+
+static void write_cases(struct writer *w)
+{
+    struct run_column columns[RUN_COLUMNS_MAX];
+    struct table_column heads[RUN_COLUMNS_MAX];
+    struct table t;
+    size_t n = run_columns(w->run, columns);
+    buf_add_char(&w->s->out, '\n');
+    if (n == 0) {
+        buf_add_str(&w->s->out, "no case was measured\n");
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool text = columns[i].param ? false : !columns[i].metric;
+        heads[i] = (struct table_column){columns[i].title, text};
+    }
+    table_init(&t, heads, (uint32_t)n);
+    for (size_t c = 0; c < w->run->cases.n; c++) {
+        for (size_t i = 0; i < n; i++) {
+            run_cell(table_cell(&t), w->run->cases.at[c], &columns[i]);
+            table_cell_end(&t);
+        }
+    }
+    table_print(&t, w->s, w->style->bold, w->style->plain);
+    table_release(&t);
+    bool any_half = false;
+    for (size_t i = 0; i < n; i++) any_half = any_half || columns[i].half;
+    if (any_half) buf_printf(&w->s->out, "%s%s%s\n", w->style->dim, run_interval_note(), w->style->plain);
+    write_reasons(w, columns, n);
+}
+
+/* ---- findings ---- */
+
+static void write_findings(struct writer *w)
+{
+    struct buf *b = &w->s->out;
+    if (w->run->findings.n == 0) return;
+    heading(w, "findings");
+    for (size_t i = 0; i < w->run->findings.n && w->s->status == TARE_OK; i++) {
+        const struct run_finding *f = w->run->findings.at[i];
+        buf_printf(b, "  %-8s  ", f->severity);
+        add_plain(b, f->title);
+        if (f->case_name && *f->case_name && w->run->cases.n > 1) {
+            buf_printf(b, "  %s[", w->style->dim);
+            add_plain(b, f->case_name);
+            buf_printf(b, "]%s", w->style->plain);
+        }
+        buf_add_char(b, '\n');
+        if (f->action) {
+            buf_add_str(b, "            -> ");
+            add_plain(b, f->action);
+            buf_add_char(b, '\n');
+        }
+        stream_poll(w->s);
+    }
+}
+
+/* ---- what to use ---- */
+
+static void write_choice(struct writer *w, const char *objective, const char *name, const char *why)
+{
+    struct buf *b = &w->s->out;
+    buf_printf(b, "  %-11s", objective);
+    buf_add_str(b, w->style->bold);
+    add_plain(b, name);
+    buf_add_str(b, w->style->plain);
+    if (why && *why) {
+        buf_add_str(b, ": ");
+        add_plain(b, why);
+    }
+    buf_add_char(b, '\n');
+}
+
+static void write_recommended(struct writer *w)
+{
+    static const char *const objectives[] = {"throughput", "latency", "memory"};
+    const struct run_recommendation *saved = &w->run->recommendation;
+    bool any = false;
+    if (saved->known) {
+        heading(w, "recommended for");
+        any = true;
+        write_choice(w, saved->objective, saved->case_name, saved->why);
+    }
+    for (size_t i = 0; i < 3 && w->s->status == TARE_OK; i++) {
+        struct objective o = {.name = objectives[i]};
+        struct recommended r;
+        if (saved->known && strcmp(saved->objective, o.name) == 0) continue;
+        tare_status s = recommend_for(w->run, &o, &r, w->s->err);
+        if (s < 0) {
+            w->s->status = s;
+            return;
+        }
+        if (r.c && !any) heading(w, "recommended for");
+        any = any || r.c;
+        if (r.c) write_choice(w, o.name, r.c->name, r.why.data);
+        recommended_release(&r);
+    }
+}
+
+/* ---- targets ---- */
+
+static void target_cells(struct table *t, const struct run_target *target)
+{
+    run_target_text(table_cell(t), target);
+    table_cell_end(t);
+    add_plain(table_cell(t), target->case_name && *target->case_name ? target->case_name : "-");
+    table_cell_end(t);
+    run_achieved_text(table_cell(t), target);
+    table_cell_end(t);
+    struct buf *b = table_cell(t);
+    if (target->ratio.known)
+        run_number_text(b, target->ratio.v, target->ratio.v / 100);
+    else
+        buf_add_char(b, '-');
+    table_cell_end(t);
+    buf_add_str(table_cell(t), target->verdict);
+    table_cell_end(t);
+    run_confidence_text(table_cell(t), target);
+    table_cell_end(t);
+}
+
+static void write_targets(struct writer *w)
+{
+    static const struct table_column heads[] = {{"target", true},    {"case", true},
+                                                {"achieved", false}, {"times better", false},
+                                                {"verdict", true},   {"confidence", true}};
+    struct table t;
+    if (w->run->targets.n == 0) return;
+    heading(w, "targets");
+    table_init(&t, heads, 6);
+    for (size_t i = 0; i < w->run->targets.n; i++) target_cells(&t, w->run->targets.at[i]);
+    table_print(&t, w->s, w->style->bold, w->style->plain);
+    table_release(&t);
+}
+
+tare_status report_run_text(struct stream *s, const struct run_report *r)
+{
+    for (size_t i = 0; i < r->n && s->status == TARE_OK; i++) {
+        struct writer w = {s, r->runs[i], &r->style};
+        if (i) buf_add_char(&s->out, '\n');
+        write_head(&w);
+        write_cases(&w);
+        write_findings(&w);
+        write_recommended(&w);
+        write_targets(&w);
+        stream_poll(s);
+    }
+    return s->status;
+}

@@ -1,0 +1,2 @@
+# Markdown for a pull request
+tare report --format md "$TARE_SRC/tests/cli/report/sweep.run.json"
