@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_onnx.c - onnx_read() on any bytes. What is read must be walkable in full: every name is a string, every raw
- * tensor lies in the input, every lookup finds what it indexes, bounds and small integers can be asked for. */
+ * fuzz_onnx.c - onnx_read() on any bytes. What is read must be walkable in full: every name is a string,
+ * every raw tensor lies in the input, every lookup finds what it indexes, bounds and small integers can
+ * be asked for. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * external.h - weights kept in files beside a model: found below the model's folder and nowhere else, measured
- * when the model is opened, mapped when first asked for. Never writes, never follows "..". A symbolic link
+ * external.h - weights kept in files beside a model: found below its folder and nowhere else, measured when
+ * the model is opened, mapped when first asked for. Never writes, never follows "..". A symbolic link
  * inside the folder is followed, because download caches are made of them. */
 #ifndef MODEL_EXTERNAL_H
 #define MODEL_EXTERNAL_H
@@ -26,7 +26,7 @@ struct external {
 tare_status external_init(struct external *e, const char *model_path, tare_error *err);
 void external_release(struct external *e);
 
-/* Is this a name below a folder: relative, no "..", no empty one? The text of the error lacks the model's name. */
+/* Is this a name below a folder: relative, no "..", not empty? The error's text lacks the model's name. */
 tare_status external_check_name(const char *location, tare_error *err);
 
 /* The file must be there and have offset + bytes. Without a folder only the name is checked. */

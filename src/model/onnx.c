@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx.c - see onnx.h: open, the model's own fields, functions, and what a file that is no model looks like. */
+ * onnx.c - see onnx.h: open, the model's own fields, functions, and what files that are no models look
+ * like. */
 #include "model/onnx.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx.h - an ONNX file as a graph: read over a mapping, weights never copied, memory in proportion to the graph.
- * Every byte is validated; a damaged file is an error that names the place ("graph.node[12].attribute[0]: ...").
+ * onnx.h - an ONNX file as a graph: read over a mapping, weights never copied, memory in proportion to the
+ * graph. A damaged file is an error that names the place ("graph.node[12].attribute[0]: ...").
  * Knows nothing of runtimes. One model is for one thread at a time. */
 #ifndef MODEL_ONNX_H
 #define MODEL_ONNX_H
@@ -185,16 +185,16 @@ tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t m
 tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes, uint64_t *n,
                               tare_error *err);
 
-/* Learned numbers: elements of distinct initializers of all graphs (the same name or the same external bytes once)
- * and of Constant nodes of more than one element. Not counted: int64, bool and string tensors (shapes, axes,
- * positions, masks), scalars of rank 0, scales and zero points. A 4-bit weight packed in bytes counts unpacked. */
+/* Learned numbers: elements of distinct initializers of all graphs (the same name or external bytes once) and
+ * of Constant nodes of more than one element. Not counted: int64, bool and string tensors (shapes, positions,
+ * masks), scalars of rank 0, scales, zero points, running statistics. 4-bit weights in bytes count unpacked. */
 uint64_t onnx_parameters(const struct onnx_model *m);
 /* The element type that most bytes of those have; a model without any gives TARE_INVALID. */
 tare_status onnx_weight_type(const struct onnx_model *m, int *type);
 
 /* What an integer input may hold so that the model runs: found by following it, through casts, reshapes and
  * arithmetic that keeps its range, to the Gather (embedding) and like nodes that use it as an index.
- * Where the range cannot be followed, or the rows are known at run time only, the limit is 1: zeros are safe.
+ * Where the range cannot be followed, or the rows are known at run time only, the limit is 1: zeros.
  * limit 0: no bound found. `why` names the node: "Gather '/embeddings/word' has 30522 rows". */
 struct onnx_bound {
     int64_t limit; /* values 0 .. limit - 1 are valid */

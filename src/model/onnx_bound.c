@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * onnx_bound.c - which values an integer input may take: walks the nodes in their order, keeps for each value made
- * from the input what is known of its range, and takes the smallest limit over all uses as an index. Says less
- * rather than more: where it cannot follow, only zeros are promised. */
+ * onnx_bound.c - which values an integer input may take: walks the nodes in their order, keeps for each
+ * value made from the input what is known of its range, and takes the smallest limit over all uses as an
+ * index. Says less rather than more: where it cannot follow, only zeros are promised. */
 #include <stdio.h>
 #include <string.h>
 

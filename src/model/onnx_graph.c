@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_graph.c - graphs, nodes and their attributes from their messages. A message is walked twice: once to count
- * and check, once to fill lists of exactly the right size. */
+ * onnx_graph.c - graphs, nodes and their attributes from their messages. A message is walked twice: once to
+ * count and check, once to fill lists of exactly the right size. */
 #include <string.h>
 
 #include "core/map.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_memory.c - see onnx_memory.h. Chunks grow with the model, so that a small one stays small and a large one
- * takes few. Hashes are keyed, so that a hostile file cannot choose collisions. */
+ * onnx_memory.c - see onnx_memory.h. Chunks grow with the model, so that a small one stays small and a large
+ * one takes few. Hashes are keyed, so that a hostile file cannot choose collisions. */
 #include "model/onnx_memory.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * onnx_memory.h - what a model's pointers point to: one arena for structs and lists, each distinct string once
- * (so equal names are equal pointers), the mapping of the file, the external files. Freed as a whole. */
+ * onnx_memory.h - what a model's pointers point to: one arena for structs and lists, each distinct string
+ * once (so equal names are equal pointers), the mapping of the file, the external files. Freed as a
+ * whole. */
 #ifndef MODEL_ONNX_MEMORY_H
 #define MODEL_ONNX_MEMORY_H
 

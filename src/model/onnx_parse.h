@@ -24,7 +24,7 @@ struct place {
     unsigned depth;
 };
 
-/* What a message may hold: by field number, its name and the wire types it may come as. NULL: skipped unread. */
+/* What a message may hold: by field number, its name and the wire types it may come as. NULL: skipped. */
 enum { AS_VARINT = 1 << WIRE_VARINT, AS_BYTES = 1 << WIRE_BYTES, AS_FIXED32 = 1 << WIRE_FIXED32 };
 enum { AS_FIXED64 = 1 << WIRE_FIXED64, PARSE_FIELDS = 27 };
 struct parse_field {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_tensor.c - constants: read without touching their elements, decoded on demand however they are stored. */
+ * onnx_tensor.c - constants: read without touching their elements, decoded on demand in whatever way they are
+ * stored. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static const struct parse_field sparse_fields[PARSE_FIELDS] = {
     [3] = {"dims", AS_VARINT | AS_BYTES},
 };
 
-/* In which typed field a type is kept, how many numbers that are (per `per` elements), and their wire type. */
+/* In which typed field a type is kept, how many numbers that is (per `per` elements), and their wire type. */
 struct storage {
     unsigned field;
     unsigned numbers, per;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_value.c - what a model says about its inputs, outputs and values: name, element type, shape. Types that are
- * no tensors are named, not looked into. */
+ * onnx_value.c - what a model says about its inputs, outputs and values: name, element type, shape. Types
+ * that are no tensors are named, not looked into. */
 #include "model/onnx_parse.h"
 
 static const struct parse_field value_fields[PARSE_FIELDS] = {

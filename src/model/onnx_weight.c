@@ -7,7 +7,8 @@
 #include "core/map.h"
 #include "model/onnx_parse.h"
 
-/* Operands that are scales or zero points, by input number; `packed` is an operand of several weights per byte. */
+/* Operands that are scales, zero points or measured statistics, by input number; `packed` is an operand of
+ * several weights per byte. */
 struct quantized_op {
     const char *op;
     unsigned not_weights; /* bit i: input i */
@@ -15,6 +16,7 @@ struct quantized_op {
 };
 
 static const struct quantized_op quantized_ops[] = {
+    {"BatchNormalization", 1 << 3 | 1 << 4, -1}, /* running mean and variance */
     {"DequantizeLinear", 1 << 1 | 1 << 2, -1},
     {"QuantizeLinear", 1 << 1 | 1 << 2, -1},
     {"MatMulInteger", 1 << 2 | 1 << 3, -1},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_wire.h - the protobuf wire format over bytes in memory: fields one by one, nothing copied or allocated.
- * Every length is checked against what holds it; nothing is ever read at or after `end`. */
+ * onnx_wire.h - the protobuf wire format over bytes in memory: fields one by one, nothing copied or
+ * allocated. Every length is checked against what holds it; nothing is ever read at or after `end`. */
 #ifndef MODEL_ONNX_WIRE_H
 #define MODEL_ONNX_WIRE_H
 

@@ -139,6 +139,14 @@ def quantized():
                   extra=[h.make_opsetid("com.microsoft", 1)])
 
 
+def normalized():
+    """A batch normalisation: its mean and variance are measured, not learned."""
+    nodes = [h.make_node("Conv", ["x", "k"], ["c"]), h.make_node("BatchNormalization", ["c", "s", "b", "m", "v"], ["out"])]
+    return finish(nodes, [value("x", T.FLOAT, ("batch", 3, 8, 8))], [value("out", T.FLOAT, None)],
+                  [weights("k", 4, 3, 1, 1), weights("s", 4), weights("b", 4), weights("m", 4),
+                   nh.from_array(np.ones(4, np.float32), "v")])
+
+
 def old():
     """Opset 7, IR version 3: initializers are listed as inputs too, Clip and Slice have attributes."""
     nodes = [h.make_node("Slice", ["ids"], ["s"], axes=[0], starts=[0], ends=[2]),
@@ -150,7 +158,7 @@ def old():
 
 
 MODELS = {"bert": bert, "bert7": lambda: bert(7), "bert23": lambda: bert(23), "gpt": gpt, "control": control,
-          "functions": functions, "types": types, "quantized": quantized, "old": old}
+          "functions": functions, "types": types, "quantized": quantized, "normalized": normalized, "old": old}
 
 
 if __name__ == "__main__":

@@ -139,7 +139,8 @@ def test_external_data(dump, tmp_path):
 
 
 PARAMETERS = {"bert": (50 * 8 + 2 * 8, "float32"), "gpt": (64 * 8 + 34 * 8, "float32"),
-              "control": (2 * (90 + 80 + 70 + 75), "float32"), "quantized": (16 * 32 + 16 * 32, "int8")}
+              "control": (2 * (90 + 80 + 70 + 75), "float32"), "quantized": (16 * 32 + 16 * 32, "int8"),
+              "normalized": (4 * 3 + 4 + 4, "float32")}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

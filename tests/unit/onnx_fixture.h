@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_fixture.h - ONNX models made by hand for tests: a few lines of protobuf onto a buf, so that damage can be made
- * exactly where a test wants it. Shares nothing with the writer in src/model. */
+ * onnx_fixture.h - ONNX models made by hand for tests: a few lines of protobuf onto a buf, so that damage
+ * can be made exactly where a test wants it. Shares nothing with the writer in src/model. */
 #ifndef ONNX_FIXTURE_H
 #define ONNX_FIXTURE_H
 

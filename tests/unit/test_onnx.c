@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_onnx.c - the ONNX reader on models made by hand: what it finds, what it refuses and in which words. One more
- * use, for the Python tests:
+ * test_onnx.c - the ONNX reader on models made by hand: what it finds, what it refuses and in which words. One
+ * more use, for the Python tests:
  *   test_onnx --dump FILE...   print what the reader says of each file, as JSON, a line each */
 #include <setjmp.h>
 #include <stdarg.h>

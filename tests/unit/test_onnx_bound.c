@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * test_onnx_bound.c - which values inputs may take, on graphs whose answer is known by hand: plain embeddings, shifted,
- * scaled and clipped indices, graphs inside nodes, functions, and what cannot be followed. */
+ * test_onnx_bound.c - which values inputs may take, on graphs whose answer is known by hand: plain
+ * embeddings, shifted, scaled and clipped indices, graphs inside nodes, functions, and what cannot be
+ * followed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
