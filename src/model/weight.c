@@ -62,34 +62,34 @@ void weight_float(const struct weight *w, uint64_t from, size_t n, float *out)
         for (size_t i = 0; i < n; i++) out[i] = (float)draw(w->key, walk_next(&k)) * w->step;
 }
 
+/* Without branches: whether to round up is a toss of a coin, which no processor can guess. Below the smallest normal
+ * half, adding 0.5 lets the float unit round to a multiple of 2^-24; the sum is of bits that were looked at as an
+ * integer, so that no compiler fuses it with the product before. */
+static inline uint16_t to_half(float value)
+{
+    uint32_t bits, tiny;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+    float sum;
+    memcpy(&sum, &size, sizeof sum);
+    sum += 0.5F;
+    memcpy(&tiny, &sum, sizeof tiny);
+    uint32_t normal = (size + 0xFFF + (size >> 13 & 1) - 0x38000000) >> 13;
+    normal = normal < 0x7C00 ? normal : 0x7C00;    /* too large */
+    normal = size <= 0x7F800000 ? normal : 0x7E00; /* not a number */
+    uint32_t half = size < 0x38800000 ? tiny - 0x3F000000 : normal;
+    return (uint16_t)(sign | half);
+}
+
 uint16_t weight_to_half(float value)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
-    uint32_t magnitude = bits & 0x7FFFFFFF;
-    if (magnitude > 0x7F800000) return sign | 0x7E00;  /* NaN */
-    if (magnitude >= 0x477FF000) return sign | 0x7C00; /* rounds past the largest half */
-    if (magnitude < 0x33000000) return sign;           /* below half the smallest one */
-    uint32_t exponent = magnitude >> 23, mantissa = magnitude & 0x7FFFFF, half, rest, middle;
-    if (exponent < 113) { /* below 2^-14: no implicit one, fewer bits */
-        uint32_t shift = 126 - exponent, whole = mantissa | 0x800000;
-        half = whole >> shift;
-        rest = whole & ((1U << shift) - 1);
-        middle = 1U << (shift - 1);
-    } else {
-        half = (exponent - 112) << 10 | mantissa >> 13;
-        rest = mantissa & 0x1FFF;
-        middle = 0x1000;
-    }
-    half += rest > middle || (rest == middle && (half & 1));
-    return sign | (uint16_t)half;
+    return to_half(value);
 }
 
 void weight_half(const struct weight *w, uint64_t from, size_t n, uint16_t *out)
 {
     struct walk k = walk_from(w, from);
-    for (size_t i = 0; i < n; i++) out[i] = weight_to_half((float)draw(w->key, walk_next(&k)) * w->step);
+    for (size_t i = 0; i < n; i++) out[i] = to_half((float)draw(w->key, walk_next(&k)) * w->step);
 }
 
 uint32_t weight_peak(const struct weight *w)

@@ -155,6 +155,46 @@ static void test_sizes(void **state)
     assert_int_equal(mem_live_blocks(), 0);
 }
 
+static int64_t bound(const struct onnx_model *m, const char *input)
+{
+    struct onnx_bound b;
+    onnx_input_bound(m, input, &b);
+    return b.limit;
+}
+
+/* Our own reader finds in the file what was put into it, and what its inputs may hold. */
+static void test_read_back(void **state)
+{
+    (void)state;
+    for (const struct synth_arch *a = synth_table; a->name; a++)
+        for (int d = SYNTH_FP32; d <= SYNTH_INT8; d++) {
+            struct synth_config c = tiny(a, (enum synth_dtype)d);
+            struct ow w;
+            struct buf file = BUF_INIT;
+            struct onnx_model m = ONNX_MODEL_INIT;
+            tare_error err;
+            assert_int_equal(synth_resolve(a, &c, &err), TARE_OK);
+            assert_int_equal(synth_build(&w, a, &c, &err), TARE_OK);
+            assert_int_equal(ow_write(&w, &(struct ow_target){.file = {to_buf, &file}}), TARE_OK);
+            if (onnx_read(&m, a->name, file.data, file.len, &err) < 0) fail_msg("%s", err.text);
+            assert_int_equal(onnx_opset(&m, ""), 17);
+            assert_int_equal(m.graph.nodes.n, w.nodes.n);
+            assert_int_equal(m.graph.initializers.n, w.tensors.n);
+            assert_int_equal(m.graph.outputs.n, w.outputs.n);
+            assert_int_equal(onnx_parameters(&m), w.parameters);
+            for (size_t i = 0; i < m.graph.inputs.n; i++) {
+                const char *name = m.graph.inputs.items[i].name;
+                assert_string_equal(name, ow_name(&w, w.inputs.items[i].value));
+                if (strcmp(name, "input_ids") == 0) assert_int_equal(bound(&m, name), c.vocab);
+                if (strcmp(name, "token_type_ids") == 0) assert_int_equal(bound(&m, name), 2);
+                if (strcmp(name, "position_ids") == 0) assert_int_equal(bound(&m, name), c.positions);
+            }
+            onnx_close(&m);
+            buf_release(&file);
+            ow_release(&w);
+        }
+}
+
 /* A sink that fails at any byte ends the writing with its own words. */
 static void test_failing_sink(void **state)
 {
@@ -297,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_any_piece_at_any_time),
         cmocka_unit_test(test_int8),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_read_back),
         cmocka_unit_test(test_failing_sink),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_names),
