@@ -220,13 +220,15 @@ static tare_status fill_shapes(struct free_dims *out, const struct ort_ios *inpu
     return s;
 }
 
-/* The value that all inputs with that many dimensions have there, fixed; 0: they differ, or there are none. */
+/* The size that all inputs of two dimensions and more have there, fixed; 0: they differ, or there are none. Only ids,
+ * integers in two dimensions, have a plain sequence axis. */
 static int64_t common_fixed(const struct ort_ios *inputs, size_t axis)
 {
     int64_t v = 0;
     for (size_t i = 0; i < inputs->items.n; i++) {
         const struct ort_io *io = &inputs->items.items[i];
-        if (io->rank < 2) continue;
+        bool ids = io->rank == 2 && (io->type == ONNX_INT64 || io->type == ONNX_INT32);
+        if (axis == 0 ? io->rank < 2 : !ids) continue;
         if (io->dims[axis] <= 0 || (v && io->dims[axis] != v)) return 0;
         v = io->dims[axis];
     }

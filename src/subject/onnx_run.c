@@ -149,6 +149,7 @@ static void report_arena(struct onnx_instance *i, struct run *run, struct run_ca
 {
     struct ort_arena_use use;
     if (ort_arena_stats(i->ort, i->session, &run->arena, &c->memory.arena, &use)) {
+        c->memory.known = true;
         if (use.held && use.most_used <= use.held) {
             c->memory.fragmentation = known_f64(1 - (double)use.most_used / (double)use.held);
             return;

@@ -142,6 +142,7 @@ const char *ort_kind_name(int kind)
 /* 24 and up: u2, i2, f8e8m0 there; f8e8m0, u2, i2 in files. */
 int ort_type_from_onnx(int type)
 {
+    if (type < 0 || type > ONNX_INT2) return ONNX_UNDEFINED;
     return type == ONNX_FLOAT8E8M0 ? 26 : type == ONNX_UINT2 ? 24 : type == ONNX_INT2 ? 25 : type;
 }
 

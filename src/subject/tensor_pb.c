@@ -135,21 +135,27 @@ static tare_status count_numbers(struct proto *p, struct item it, tare_error *er
     return bad ? damaged(p, "its numbers are damaged", err) : TARE_OK;
 }
 
+/* Fields that must be bytes: anything else is not this message at all, and must not be refused as a feature of it. */
+static bool is_bytes_field(unsigned number)
+{
+    return number == NAME || number == RAW_DATA || number == SEGMENT || number == STRING_DATA ||
+           number == EXTERNAL_DATA;
+}
+
 static tare_status take_item(struct proto *p, const struct item *it, tare_error *err)
 {
+    if (is_bytes_field(it->number) && it->wire != BYTES)
+        return damaged(p, "a field is of the wrong kind", err);
     switch (it->number) {
     case DIMS: return take_dims(p, *it, err);
     case DATA_TYPE:
-        if (it->wire != VARINT || it->value >= ONNX_TYPES)
+        if (it->wire != VARINT || it->value >= ONNX_TYPES) {
             return damaged(p, "an element type that ONNX does not have", err);
+        }
         p->type = (int)it->value;
         return TARE_OK;
-    case NAME:
-        if (it->wire != BYTES) return damaged(p, "its name is no text", err);
-        p->name = it->bytes;
-        return TARE_OK;
+    case NAME: p->name = it->bytes; return TARE_OK;
     case RAW_DATA:
-        if (it->wire != BYTES) return damaged(p, "its raw data are no bytes", err);
         p->raw = it->bytes;
         p->has_raw = true;
         return TARE_OK;
@@ -164,6 +170,7 @@ static tare_status take_item(struct proto *p, const struct item *it, tare_error 
         return error_set(err, TARE_UNSUPPORTED, "%s: arrays of text are not supported", p->file);
     case EXTERNAL_DATA: return error_set(err, TARE_UNSUPPORTED, "%s: its data are in another file", p->file);
     case DATA_LOCATION:
+        if (it->wire != VARINT || it->value > 1) return damaged(p, "a field is of the wrong kind", err);
         if (it->value) return error_set(err, TARE_UNSUPPORTED, "%s: its data are in another file", p->file);
         return TARE_OK;
     default: return TARE_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * subject_run.c - opens an ONNX subject, prepares one case, runs it and prints the run document. Driven by
- * test_onnx_subject.py, so that the subject is tested without the harness. Saves inputs and outputs for a second opinion.
+ * test_onnx_subject.py, so that the subject is tested without the harness. Saves inputs and outputs for others to see.
  * usage: subject_run MODEL [key=value...]   keys: ort inputs batch seq dim (NAME:VALUE) provider threads runs seed
  *        workers save_inputs save_outputs config optimization fix many venv
  * With model "-" it reads lines of such arguments from stdin and writes one line per model: "ok" or the error. */
