@@ -162,7 +162,7 @@ uint64_t closed_self_ns(struct bench *b, bool watching);
 /* Runs as long as this can afford that switches are read after each of them; of shorter ones, only after
  * slow ones. */
 #define WATCH_EACH_NS 1000000
-uint64_t typical_ns(const struct weighing *w);
+uint64_t typical_ns(const struct weighing *w); /* wall time per run, over all workers */
 void usage_add(struct usage *into, const struct subject_cost *cost);
 void usage_merge(struct usage *into, const struct usage *from);
 /* The error of the worker that failed first, named by case and run; TARE_OK when none did. */

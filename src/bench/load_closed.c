@@ -193,7 +193,7 @@ tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *st
     if (stretch->runs && each < room) room = (size_t)each;
     const struct subject_ops *ops = w->instance->subject->ops;
     struct closed_job job = {w->instance, ops, b->lanes, stretch->ns, room, b->plan->interrupted, 0};
-    uint64_t typical = typical_ns(w);
+    uint64_t typical = typical_ns(w) * b->workers; /* side by side, each run takes longer */
     job.watch_ns = typical >= WATCH_EACH_NS ? 0 : typical + typical / 2;
     lanes_reset(b);
     pool_run(&b->pool, closed_loop, &job);

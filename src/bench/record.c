@@ -182,7 +182,7 @@ static void put_io(struct bench *b, struct run_case *c, const struct weighing *w
 static void put_self(struct bench *b, struct run_case *c, const struct weighing *w)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
-    bool watching = !w->usage.runs && typical_ns(w) >= WATCH_EACH_NS;
+    bool watching = !w->usage.runs && typical_ns(w) * b->workers >= WATCH_EACH_NS;
     uint64_t own = (watching ? b->self_watching_ns : b->self_ns) +
                    (ops->overhead_ns ? ops->overhead_ns(w->instance) : 0);
     double mean = c->latency_ns.mean.known ? (double)c->latency_ns.mean.v : 0;

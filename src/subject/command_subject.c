@@ -20,8 +20,6 @@
 #include "core/mem.h"
 #include "subject/subject.h"
 
-extern char **environ; /* handed on unread */
-
 enum { TAIL_SIZE = 4096, SHOWN = 360 };
 #define LOOK_NS UINT64_C(200000000)  /* how often an interruption is looked for while a command runs */
 #define PATIENCE_NS (10 * LOOK_NS)   /* for a command that was asked to end */
@@ -176,7 +174,7 @@ static tare_status run_one(struct command_instance *i, unsigned worker, char *co
     pid_t pid;
     l->said_bytes = 0;
     memset(out, 0, sizeof *out);
-    int code = posix_spawnp(&pid, argv[0], &l->actions, &l->attr, argv, environ);
+    int code = posix_spawnp(&pid, argv[0], &l->actions, &l->attr, argv, environ); /* handed on unread */
     if (code != 0) return cannot_spawn(argv[0], code, err);
     see_through(i->command, l, pid, out);
     hear(l);

@@ -187,6 +187,28 @@ static void test_budget(void **state)
     assert_true(spent >= 10e9 && spent < 10.1e9);
 }
 
+/* Of two modes the median may be known at once, the 95th percentile of a long tail is not. */
+static void test_percentile_is_waited_for(void **state)
+{
+    (void)state;
+    struct fake_script script = {.base_ns = 1000000, .stall_every = 18, .stall_ns = 500000};
+    struct bench_plan plan = plan_of(script, 1);
+    plan.percentile = 0.95; /* 1 in 18 is slow: near the edge of 1 in 20, so many runs are needed */
+    must_run(&plan);
+    uint64_t with = run.cases.at[0]->samples.v;
+    assert_true(said("half_width", "batch=1")->d == 0);
+    assert_true(said("half_width_percentile", "batch=1")->d <= 0.02);
+    assert_int_equal(run.cases.at[0]->latency_ns.p95.value, 1500000);
+    assert_true(with > 3000); /* the median alone would have been done after 1 s */
+    plan.precision = 0.001;
+    plan.budget_ns = 1100000000;
+    run_release(&run);
+    assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+    fake_open(&subject, script);
+    must_run(&plan);
+    assert_string_equal(said("stopped", "batch=1")->s, "budget");
+}
+
 /* ---- rounds ---- */
 
 static void test_interleaved(void **state)
@@ -476,6 +498,7 @@ int main(void)
         T(test_max_runs),
         T(test_slow_runs),
         T(test_budget),
+        T(test_percentile_is_waited_for),
         T(test_interleaved),
         T(test_order_is_seeded),
         T(test_blocks_by_number),
