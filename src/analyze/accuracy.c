@@ -155,7 +155,8 @@ static double cosine_of(const double *a, const double *b, size_t n)
         bb += b[i] * b[i];
     }
     if (aa == 0 && bb == 0) return 1;
-    return aa > 0 && bb > 0 ? fmin(dot / sqrt(aa * bb), 1) : 0;
+    double c = dot / (sqrt(aa) * sqrt(bb));
+    return isfinite(c) ? fmin(fmax(c, -1), 1) : 0; /* what is not a number is not like anything */
 }
 
 static struct run_estimate score_cosine(const struct compared *k, double *worst)
@@ -164,7 +165,6 @@ static struct run_estimate score_cosine(const struct compared *k, double *worst)
     *worst = 1;
     for (size_t i = 0; i < k->rows; i++) {
         double c = cosine_of(got_row(k, i), want_row(k, i), k->got->columns);
-        if (!isfinite(c)) c = 0; /* an answer that is not a number is not like anything */
         sum += c;
         squares += c * c;
         *worst = fmin(*worst, c);

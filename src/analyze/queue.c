@@ -53,7 +53,7 @@ static double step(struct simulation *s, double *response)
     double start = fmax(s->now, s->free_at[0]), service = next_service(s);
     s->free_at[0] = start + service;
     sift_down(s->free_at, s->servers);
-    *response = start + service - s->now;
+    *response = start - s->now + service; /* in this order: no waiting leaves the service time as it is */
     return start - s->now;
 }
 

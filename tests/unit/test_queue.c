@@ -97,7 +97,8 @@ static void test_limits(void **state)
     struct queue_result over = simulate(fixed, 1, 1000, 1, 0.95);
     assert_true(isinf(over.response_ns) && over.utilization == 1);
     struct queue_result idle = simulate(fixed, 1, 0.001, 1, 0.99);
-    assert_true(idle.response_ns == 1e6 && idle.wait_mean_ns == 0);
+    near(idle.response_ns, 1e6, 1e-9, "no waiting");
+    assert_true(idle.wait_mean_ns < 100);
     struct queue_result a = simulate(exponential, N, 500, 1, 0.95),
                         b = simulate(exponential, N, 500, 1, 0.95);
     assert_true(a.response_ns == b.response_ns); /* seeded */
