@@ -8,7 +8,9 @@
 #include "cli/bench_args.h"
 
 static const struct opt_choice arrival_words[] = {
-    {"poisson", BENCH_POISSON, "random gaps, as many users make"}, {"constant", BENCH_CONSTANT, "equal gaps"}, {NULL, 0, NULL}};
+    {"poisson", BENCH_POISSON, "random gaps, as many users make"},
+    {"constant", BENCH_CONSTANT, "equal gaps"},
+    {NULL, 0, NULL}};
 
 static const struct opt_choice accuracy_words[] = {
 #define X(name, text, less, labels, help) {text, ACCURACY_METRIC_##name, help},
@@ -16,7 +18,8 @@ static const struct opt_choice accuracy_words[] = {
 #undef X
     {NULL, 0, NULL}};
 
-static const struct opt_choice percentile_words[] = {{"p50", 0, NULL}, {"p90", 90, NULL}, {"p95", 95, NULL}, {"p99", 99, NULL}, {NULL, 0, NULL}};
+static const struct opt_choice percentile_words[] = {
+    {"p50", 0, NULL}, {"p90", 90, NULL}, {"p95", 95, NULL}, {"p99", 99, NULL}, {NULL, 0, NULL}};
 
 enum { OBJECTIVE_THROUGHPUT, OBJECTIVE_LATENCY, OBJECTIVE_MEMORY };
 static const struct opt_choice objective_words[] = {{"throughput", OBJECTIVE_THROUGHPUT, "most units per second"},
@@ -140,68 +143,110 @@ static void fill_plan(struct bench_args *a)
     a->grid.seed = p->seed;
 }
 
-int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
+static int check_variants(struct cli *cli, const struct bench_args *a)
 {
-    const struct opt rows[] = {
-        OPT_GROUP("The sweep"),
-        OPT_CALLBACK('b', "batch", grid_parse_ints, &a->grid.batch, "<n,..>", "batch sizes"),
-        OPT_CALLBACK('s', "seq", grid_parse_ints, &a->grid.seq, "<n,..>", "sequence lengths"),
-        OPT_CALLBACK('t', "threads", grid_parse_ints, &a->grid.threads, "<n,..>", "threads within one run (default: what this process may use)"),
-        OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n,..>", "any other free dimension of the model; may be repeated"),
-        OPT_CALLBACK(0, "provider", grid_parse_providers, &a->grid, "<name,..>", "execution providers: cpu, cuda, .."),
-        OPT_LIST(0, "variant", &a->variants, "<name=file>", "another file of the same model beside it; may be repeated"),
-        OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; several are compared"),
-        OPT_GROUP("Measuring"),
-        OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "measure each case at most this long"),
-        OPT_DOUBLE(0, "precision", &a->plan.precision, 0.0001, 0.5, "stop when the interval is +/- this share of the value"),
-        OPT_ENUM(0, "percentile", &a->percentile, percentile_words, "which must be that narrow, beside the median"),
-        OPT_UINT_IN(0, "min-runs", &a->plan.min_runs, 1, 1000000, "measure at least this often"),
-        OPT_UINT_IN(0, "max-runs", &a->plan.max_runs, 0, 100000000, "and at most this often; 0: no limit"),
-        OPT_STRING(0, "warmup", &a->warmup, "<n|auto>", "runs before measuring; auto: until steady"),
-        OPT_UINT_IN(0, "concurrency", &a->concurrency, 1, 1024, "runs under way at once"),
-        OPT_STRING(0, "rate", &a->rate, "<n/s>", "start runs on a schedule; latency then counts from the planned start"),
-        OPT_ENUM(0, "arrivals", &a->arrivals, arrival_words, "of --rate"),
-        OPT_STRING(0, "scenario", &a->scenario, "<name>", "a preset in the manner of MLPerf: single-stream, multi-stream, server, offline"),
-        OPT_STRING(0, "unit", &a->unit, "<word>", "what is counted: texts, pairs, images, tokens"),
-        OPT_UINT_IN(0, "per-run", &a->per_run, 0, 1000000000, "units in one run (default: the batch)"),
-        OPT_UINT(0, "seed", &a->plan.seed, "of made-up inputs, order and arrivals"),
-        OPT_GROUP("Models"),
-        OPT_PATH(0, "inputs", &a->inputs, "<path>", "an .npz, an .npy, a folder of them, or an ONNX test_data_set"),
-        OPT_STRING(0, "synth", &a->synth, "<arch>", "weigh a synthetic model of this architecture (tare synth --list)"),
-        OPT_INT_IN(0, "optimization", &a->optimization, -1, 99, "the runtime's graph optimisation level; -1: its default"),
-        OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime; may be repeated"),
-        OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
-        OPT_GROUP("Commands"),
-        OPT_FLAG(0, "shell", &a->shell, "the command is a line for /bin/sh"),
-        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed"),
-        OPT_TIME(0, "timeout", &a->timeout, "end a run that takes longer; 0: never"),
-        OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure"),
-        OPT_GROUP("Judging"),
-        OPT_LIST(0, "target", &a->targets, "<target>", "a limit, as in latency.p95<=100ms; may be repeated; exit 1 if missed"),
-        OPT_ENUM(0, "objective", &a->objective, objective_words, "what the recommended case is best at"),
-        OPT_TIME(0, "latency-limit", &a->latency_limit, "of p95, for the recommended case; 0: none"),
-        OPT_PATH(0, "expect", &a->expect, "<path>", "labels or reference outputs, npz or JSONL"),
-        OPT_ENUM(0, "metric", &a->metric, accuracy_words, "how outputs are compared"),
-        OPT_FLAG(0, "validate-accuracy", &a->validate, "exit 1 if a case is worse than the first by --max-drop"),
-        OPT_DOUBLE(0, "max-drop", &a->max_drop, 0, 1e9, "accepted loss of accuracy"),
-        OPT_GROUP("The answer"),
-        OPT_JSON(&a->json),
-        OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
-        OPT_PATH(0, "md", &a->md, "<file>", "also as Markdown"),
-        OPT_PATH(0, "junit", &a->junit, "<file>", "also as JUnit XML"),
-        OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &a->output_dir, "where the run document goes"), .arg = "<dir>"),
-        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document"),
-        OPT_END,
-    };
-    const char *command = after_dashes(argc, argv);
-    int rc = cli_options(cli, &usage, rows, &argc, &argv);
-    if (!rc) rc = choose_subject(cli, a, argc && argv[0] == command, argc, argv);
+    for (size_t i = 0; i < a->variants.n; i++) {
+        const char *text = a->variants.items[i], *eq = strchr(text, '=');
+        if (!eq || eq == text || !eq[1])
+            return cli_usage_error(cli, "--variant %s: expected NAME=FILE, as in int8=model-int8.onnx", text);
+    }
+    return 0;
+}
+
+/* What rows cannot say, once all are read. */
+static int settle(struct cli *cli, struct bench_args *a)
+{
+    int rc = check_variants(cli, a);
     if (!rc) rc = read_rate(cli, a);
     if (!rc) rc = read_warmup(cli, a);
     if (!rc) rc = read_targets(cli, a);
     if (!rc) rc = apply_scenario(cli, a);
     if (!rc) fill_plan(a);
     return rc;
+}
+
+int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
+{
+    const struct opt rows[] = {
+        OPT_GROUP("The sweep"),
+        OPT_CALLBACK('b', "batch", grid_parse_ints, &a->grid.batch, "<n,..>", "batch sizes"),
+        OPT_CALLBACK('s', "seq", grid_parse_ints, &a->grid.seq, "<n,..>", "sequence lengths"),
+        OPT_CALLBACK('t', "threads", grid_parse_ints, &a->grid.threads, "<n,..>",
+                 "threads within one run (default: what this process may use)"),
+        OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n,..>",
+                 "any other free dimension of the model; may be repeated"),
+        OPT_CALLBACK(0, "provider", grid_parse_providers, &a->grid, "<name,..>",
+                 "execution providers: cpu, cuda, .."),
+        OPT_LIST(0, "variant", &a->variants, "<name=file>", "another file of the same model beside it"),
+        OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; several are compared"),
+        OPT_GROUP("Measuring"),
+        OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "measure each case at most this long"),
+        OPT_DOUBLE(0, "precision", &a->plan.precision, 0.0001, 0.5,
+                 "stop when the interval is +/- this share of the value"),
+        OPT_ENUM(0, "percentile", &a->percentile, percentile_words,
+                 "which must be that narrow, beside the median"),
+        OPT_UINT_IN(0, "min-runs", &a->plan.min_runs, 1, 1000000, "measure at least this often"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(UINT, 0, "max-runs", uint, &a->plan.max_runs, "and at most this often"),
+                 .hi = 100000000),
+        OPT_STRING(0, "warmup", &a->warmup, "<n|auto>", "runs before measuring; auto: until steady"),
+        OPT_UINT_IN(0, "concurrency", &a->concurrency, 1, 1024, "runs under way at once"),
+        OPT_STRING(0, "rate", &a->rate, "<n/s>",
+                 "start runs on a schedule; latency then counts from the planned start"),
+        OPT_ENUM(0, "arrivals", &a->arrivals, arrival_words, "of --rate"),
+        OPT_STRING(0, "scenario", &a->scenario, "<name>",
+                 "a preset in the manner of MLPerf: single-stream, multi-stream, server, offline"),
+        OPT_STRING(0, "unit", &a->unit, "<word>", "what is counted: texts, pairs, images, tokens"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(UINT, 0, "per-run", uint, &a->per_run, "units in one run (default: the batch)"),
+                 .hi = 1000000000),
+        OPT_UINT(0, "seed", &a->plan.seed, "of made-up inputs, order and arrivals"),
+        OPT_GROUP("Models"),
+        OPT_PATH(0, "inputs", &a->inputs, "<path>",
+                 "an .npz, an .npy, a folder of them, or an ONNX test_data_set"),
+        OPT_STRING(0, "synth", &a->synth, "<arch>",
+                 "weigh a synthetic model of this architecture (tare synth --list)"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(INT, 0, "optimization", sint, &a->optimization,
+                          "the runtime's graph optimisation level: 0, 1, 2, 99"),
+                 .lo = -1, .hi = 99),
+        OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime"),
+        OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
+        OPT_GROUP("Commands"),
+        OPT_FLAG(0, "shell", &a->shell, "the command is a line for /bin/sh"),
+        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(DURATION, 0, "timeout", duration, &a->timeout, "end a run that takes longer"),
+                 .hi = INT64_MAX),
+        OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure"),
+        OPT_GROUP("Judging"),
+        OPT_LIST(0, "target", &a->targets, "<target>",
+                 "a limit, as in latency.p95<=100ms; exit 1 if missed"),
+        OPT_ENUM(0, "objective", &a->objective, objective_words, "what the recommended case is best at"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(DURATION, 0, "latency-limit", duration, &a->latency_limit,
+                          "of p95, for the recommended case"),
+                 .hi = INT64_MAX),
+        OPT_PATH(0, "expect", &a->expect, "<path>", "labels or reference outputs, npz or JSONL"),
+        OPT_ENUM(0, "metric", &a->metric, accuracy_words, "how outputs are compared"),
+        OPT_FLAG(0, "validate-accuracy", &a->validate,
+                 "exit 1 if a case is worse than the first by --max-drop"),
+        OPT_DOUBLE(0, "max-drop", &a->max_drop, 0, 1e9, "accepted loss of accuracy"),
+        OPT_GROUP("The answer"),
+        OPT_JSON(&a->json),
+        OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
+        OPT_PATH(0, "md", &a->md, "<file>", "also as Markdown"),
+        OPT_PATH(0, "junit", &a->junit, "<file>", "also as JUnit XML"),
+        OPT_WITH(OPT_DIR,
+                 OPT_ROW_(STRING, 0, "output-dir", string, &a->output_dir, "where the run document goes"),
+                 .arg = "<dir>"),
+        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document"),
+        OPT_END,
+    };
+    const char *command = after_dashes(argc, argv);
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (!rc) rc = choose_subject(cli, a, argc && argv[0] == command, argc, argv);
+    return rc ? rc : settle(cli, a);
 }
 
 void bench_args_release(struct bench_args *a)

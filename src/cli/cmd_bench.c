@@ -178,9 +178,10 @@ static int bench_subject(struct cli *cli, struct bench_args *a)
 {
     struct bench_subjects subjects = {0};
     a->plan.interrupted = &interrupted;
-    int rc = bench_open(cli, a, &subjects) == TARE_OK ? bench_opened(cli, a) : cli_fail(cli);
+    tare_status s = bench_open(cli, a, &subjects);
+    int rc = s == TARE_OK ? bench_opened(cli, a) : cli_fail(cli);
     bench_close(&subjects);
-    return rc;
+    return s == TARE_IO ? CLI_USAGE : rc; /* a file that cannot be read is bad input */
 }
 
 #define BENCH_ARGS_INIT                                                                            \

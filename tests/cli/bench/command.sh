@@ -1,0 +1,1 @@
+tare bench --budget 300ms --no-save -- true

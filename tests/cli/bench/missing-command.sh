@@ -1,0 +1,1 @@
+tare bench --no-save -- ./no-such-program
