@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_target.c - any text as a target, as a rate, and as JSON lines of expected answers. What is accepted must be a
- * finite value of a known metric; what is refused must say why. The first byte says which. */
+ * fuzz_target.c - any text as a target, as a rate, and as JSON lines of expected answers. What is
+ * accepted must be a finite value of a known metric; what is refused must say why. The first byte says
+ * which. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * accuracy.c - see accuracy.h: the metrics, and what goes into the run document. The JSON lines are expected.c. */
+ * accuracy.c - see accuracy.h: the metrics, and what goes into the run document. The JSON lines are
+ * expected.c. */
 #include "analyze/accuracy.h"
 
 #include <math.h>
@@ -62,7 +63,8 @@ static bool is_finite_row(const double *v, size_t n)
     return true;
 }
 
-/* The class a row stands for: where its largest value is; of a single column, its rounded value. -1: not a number. */
+/* The class a row stands for: where its largest value is; of a single column, its rounded value. -1: not
+ * a number. */
 static int64_t class_of(const double *v, size_t n)
 {
     size_t best = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * accuracy.h - answers against what was expected: labels, or the outputs of a reference. Plain arrays in, a score with
- * its interval out; knows no model and no file format but JSON lines. Never hides an answer that is not a number. */
+ * accuracy.h - answers against what was expected: labels, or the outputs of a reference. Plain arrays in,
+ * a score with its interval out; knows no model and no file format but JSON lines. Never hides an answer
+ * that is not a number. */
 #ifndef ANALYZE_ACCURACY_H
 #define ANALYZE_ACCURACY_H
 
@@ -21,8 +22,9 @@ struct expected {
 #define EXPECTED_INIT {NULL, NULL, 0, 0}
 void expected_release(struct expected *e);
 
-/* One JSON object per line: {"label": 1} or {"expected": [0.1, 0.9]} (a number counts as one column); other keys are
- * ignored, blank lines skipped. All lines of one kind and width. Errors name `name` and the line. */
+/* One JSON object per line: {"label": 1} or {"expected": [0.1, 0.9]} (a number counts as one column);
+ * other keys are ignored, blank lines skipped. All lines of one kind and width. Errors name `name` and
+ * the line. */
 tare_status expected_read_jsonl(struct expected *out, const char *name, const void *bytes, size_t n,
                                 tare_error *err);
 
@@ -54,7 +56,8 @@ struct accuracy_result {
     uint64_t nonfinite; /* answers that are NaN or infinite: their rows count as wrong */
 };
 
-/* The first min(rows) examples are compared; a run of fewer rows than expected (a small batch) is judged by those. */
+/* The first min(rows) examples are compared; a run of fewer rows than expected (a small batch) is judged
+ * by those. */
 tare_status accuracy_measure(struct accuracy_result *out, const struct answers *got,
                              const struct expected *want, enum accuracy_metric m, tare_error *err);
 
@@ -70,8 +73,8 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
 /* How much worse `value` is than `base` by this metric: above 0 is worse. */
 double accuracy_drop(const char *metric, double base, double value);
 
-/* --validate-accuracy: a critical finding for each case whose score dropped by more than max_drop from its baseline
- * (else from the first case with that metric), or was not measured. *dropped: how many. */
+/* --validate-accuracy: a critical finding for each case whose score dropped by more than max_drop from
+ * its baseline (else from the first case with that metric), or was not measured. *dropped: how many. */
 tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped, tare_error *err);
 
 #endif

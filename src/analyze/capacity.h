@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * capacity.h - replicas and machines for a rate of requests, from one measured case of a run. The queue is queue.h, with
- * its assumptions; here it meets the document: units, memory, processors. */
+ * capacity.h - replicas and machines for a rate of requests, from one measured case of a run. The queue
+ * is queue.h, with its assumptions; here it meets the document: units, memory, processors. */
 #ifndef ANALYZE_CAPACITY_H
 #define ANALYZE_CAPACITY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * expected.c - JSON lines of labels or reference outputs, see accuracy.h. The bytes come from outside: every line is
- * checked, and the error names it. */
+ * expected.c - JSON lines of labels or reference outputs, see accuracy.h. The bytes come from outside:
+ * every line is checked, and the error names it. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * finding.c - the table of rules, and what they share. The rules are in finding_sweep.c (several cases against each
- * other), finding_machine.c (was the machine fit to measure on) and finding_case.c (one case by itself). */
+ * finding.c - the table of rules, and what they share. The rules are in finding_sweep.c (several cases
+ * against each other), finding_machine.c (was the machine fit to measure on) and finding_case.c (one case
+ * by itself). */
 #include "analyze/finding.h"
 
 #include <math.h>

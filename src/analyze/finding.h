@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * finding.h - how rules are written: a row in finding.c and a check function in one of finding_*.c. A check adds
- * findings through finding_start() and stays silent when what it needs is unknown. Private to src/analyze. */
+ * finding.h - how rules are written: a row in finding.c and a check function in one of finding_*.c. A
+ * check adds findings through finding_start() and stays silent when what it needs is unknown. Private to
+ * src/analyze. */
 #ifndef ANALYZE_FINDING_H
 #define ANALYZE_FINDING_H
 

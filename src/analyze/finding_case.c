@@ -186,7 +186,8 @@ tare_status rule_never_steady(struct judging *j)
 
 /* ---- quality ---- */
 
-/* What this case's score is set against: the baseline in the document, else the first case with this metric. */
+/* What this case's score is set against: the baseline in the document, else the first case with this
+ * metric. */
 static bool reference_score(const struct run *run, const struct run_case *c, double *out)
 {
     if (c->accuracy.baseline.known) *out = c->accuracy.baseline.v;

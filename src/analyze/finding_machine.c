@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * finding_machine.c - rules about the machine: was it fit to measure on, and what disturbed it. Each tells of the
- * worst case and how many there are, so that a noisy machine gives one finding, not one per case. */
+ * finding_machine.c - rules about the machine: was it fit to measure on, and what disturbed it. Each
+ * tells of the worst case and how many there are, so that a noisy machine gives one finding, not one per
+ * case. */
 #include <math.h>
 #include <string.h>
 
@@ -198,7 +199,8 @@ struct outliers {
     struct known_f64 explained;
 };
 
-/* Counted here when the harness did not: more than 5 robust deviations and half the median above the median. */
+/* Counted here when the harness did not: more than 5 robust deviations and half the median above the
+ * median. */
 static tare_status count_outliers(const struct run_case *c, struct outliers *out, tare_error *err)
 {
     const struct run_samples *s = &c->samples_raw;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * finding_sweep.c - rules that set cases against each other: batch, length, threads, variant. Every claim "faster"
- * or "no gain" is one of the interval of a ratio, not of two means. */
+ * finding_sweep.c - rules that set cases against each other: batch, length, threads, variant. Every claim
+ * "faster" or "no gain" is one of the interval of a ratio, not of two means. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

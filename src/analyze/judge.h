@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * judge.h - from a measured run document to findings, a recommendation and target verdicts. Pure functions of the
- * document: they can be run again on a saved one. Nothing here measures, and nothing is claimed that the intervals
- * in the document do not support: what is unknown makes a rule silent, never guess. */
+ * judge.h - from a measured run document to findings, a recommendation and target verdicts. Pure
+ * functions of the document: they can be run again on a saved one. Nothing here measures, and nothing is
+ * claimed that the intervals in the document do not support: what is unknown makes a rule silent, never
+ * guess. */
 #ifndef ANALYZE_JUDGE_H
 #define ANALYZE_JUDGE_H
 
 #include "core/buf.h"
 #include "run/run.h"
 
-/* ---- measures: the numbers of a case that have a name; columns, targets and plans all use this table ---- */
+/* ---- measures: the numbers of a case that have a name; columns, targets and plans all use this table
+ * ---- */
 
 enum measure_kind { MEASURE_TIME, MEASURE_RATE, MEASURE_BYTES, MEASURE_PLAIN };
 
@@ -29,13 +31,15 @@ extern const struct measure measure_table[]; /* ends with name NULL */
 const struct measure *measure_find(const char *name);
 const char *measure_unit(const struct measure *m); /* of values in documents: "ns", "B", "/s", "" */
 
-/* A metric of a case by its target name; false when unknown. For targets, recommendations, plans and reports. */
+/* A metric of a case by its target name; false when unknown. For targets, recommendations, plans and
+ * reports. */
 bool metric_of(const struct run_case *c, const char *name, struct run_estimate *out);
 
 /* b / a with the interval that follows when both errors are independent; known only if all bounds are. */
 struct run_estimate estimate_ratio(struct run_estimate b, struct run_estimate a);
 
-/* ---- targets: latency.p95<=100ms  throughput>=1000/s  memory.peak<=4GB  accuracy>=0.69  latency:100ms ---- */
+/* ---- targets: latency.p95<=100ms  throughput>=1000/s  memory.peak<=4GB  accuracy>=0.69  latency:100ms
+ * ---- */
 
 enum target_op { TARGET_LE, TARGET_GE, TARGET_LT, TARGET_GT };
 
@@ -46,15 +50,15 @@ struct target {
     char unit[24]; /* as written: "ms" */
 };
 
-/* The colon form of seed 002 reads as <= for latency and memory, >= for throughput and accuracy. Errors show the
- * place: "latency.p95<=100mz: at 'mz': not a unit of time; use ns, us, ms or s". */
+/* The colon form of seed 002 reads as <= for latency and memory, >= for throughput and accuracy. Errors
+ * show the place: "latency.p95<=100mz: at 'mz': not a unit of time; use ns, us, ms or s". */
 tare_status target_parse(struct target *out, const char *text, tare_error *err);
 /* A rate alone, "500/s" or "500texts/s": per second, and the unit as written (at least 24 bytes). */
 tare_status target_parse_rate(double *per_second, char unit[24], const char *text, tare_error *err);
 const char *target_op_text(enum target_op op); /* "<=" */
 
-/* Does a rate "1000pairs/s" speak of what the case counts? "/s", samples/s, items/s and units/s fit everything.
- * For the command line, before anything is measured. */
+/* Does a rate "1000pairs/s" speak of what the case counts? "/s", samples/s, items/s and units/s fit
+ * everything. For the command line, before anything is measured. */
 tare_status target_check_unit(const struct target *t, const char *case_unit, tare_error *err);
 
 struct verdict {
@@ -67,8 +71,8 @@ struct verdict {
 tare_status target_judge(const struct target *t, const struct run_case *c, struct verdict *out,
                          tare_error *err);
 
-/* One run->targets row per target and case, with achieved value, ratio and verdict. When `best_only`, of one case
- * only: the one that meets the most targets (of equals, the one whose worst ratio is best). */
+/* One run->targets row per target and case, with achieved value, ratio and verdict. When `best_only`, of
+ * one case only: the one that meets the most targets (of equals, the one whose worst ratio is best). */
 tare_status targets_judge(struct run *run, const struct target *targets, size_t n, bool best_only,
                           tare_error *err);
 size_t targets_missed(const struct run *run); /* rows with the verdict fail */

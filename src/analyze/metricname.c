@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * metricname.c - the numbers of a case by name: one row each, for targets, columns, recommendations and plans.
- * Adds no number that the document does not hold. */
+ * metricname.c - the numbers of a case by name: one row each, for targets, columns, recommendations and
+ * plans. Adds no number that the document does not hold. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * queue.c - see queue.h. Arrivals are simulated one by one; the servers' free times are a heap, so that thousands of
- * servers cost little. The interval comes from the spread over consecutive batches of arrivals. */
+ * queue.c - see queue.h. Arrivals are simulated one by one; the servers' free times are a heap, so that
+ * thousands of servers cost little. The interval comes from the spread over consecutive batches of
+ * arrivals. */
 #include "analyze/queue.h"
 
 #include <math.h>
@@ -59,8 +60,8 @@ static double step(struct simulation *s, double *response)
 
 /* ---- how many arrivals ---- */
 
-/* Enough beyond the quantile in each batch, and long against the time in which the queue forgets, which grows with
- * the square of 1 / (1 - utilisation). */
+/* Enough beyond the quantile in each batch, and long against the time in which the queue forgets, which
+ * grows with the square of 1 / (1 - utilisation). */
 static uint64_t batch_size(const struct queue_load *load, double utilization)
 {
     double tail = load->quantile > 0 ? 100 / (1 - load->quantile) : 1000;

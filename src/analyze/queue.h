@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * queue.h - how many replicas a rate of requests needs to keep a limit on response time: a first-come-first-served
- * queue before c equal servers, simulated with measured service times (resampled, seeded) and Poisson arrivals.
- * Pure: the same input gives the same answer.
+ * queue.h - how many replicas a rate of requests needs to keep a limit on response time: a
+ * first-come-first-served queue before c equal servers, simulated with measured service times (resampled,
+ * seeded) and Poisson arrivals. Pure: the same input gives the same answer.
  *
- * Assumed, and to be said wherever results are shown: a request is one run of the case; each replica serves one
- * request at a time, as fast as it was measured; requests arrive independently of each other; service times do not
- * depend on the load. */
+ * Assumed, and to be said wherever results are shown: a request is one run of the case; each replica
+ * serves one request at a time, as fast as it was measured; requests arrive independently of each other;
+ * service times do not depend on the load. */
 #ifndef ANALYZE_QUEUE_H
 #define ANALYZE_QUEUE_H
 

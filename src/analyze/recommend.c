@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * recommend.c - which case to use, for throughput, for latency, for memory, and why in one sentence with numbers.
- * Where intervals cannot tell two cases apart the cheaper one is named, and it is said. Never recommends a case whose
- * answers got worse than allowed. */
+ * recommend.c - which case to use, for throughput, for latency, for memory, and why in one sentence with
+ * numbers. Where intervals cannot tell two cases apart the cheaper one is named, and it is said. Never
+ * recommends a case whose answers got worse than allowed. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * show.h - numbers inside the sentences of findings, recommendations and plans: three significant digits and the
- * unit. By value, so that several stand in one printf; allocates nothing. Reports with tables use report/text.h. */
+ * show.h - numbers inside the sentences of findings, recommendations and plans: three significant digits
+ * and the unit. By value, so that several stand in one printf; allocates nothing. Reports with tables use
+ * report/text.h. */
 #ifndef ANALYZE_SHOW_H
 #define ANALYZE_SHOW_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * sweep.h - the cases of a run that differ in one parameter only: "batch" at a fixed length and number of threads.
- * A parameter that merely repeats the swept one (the model's own name for the batch dimension) does not count. */
+ * sweep.h - the cases of a run that differ in one parameter only: "batch" at a fixed length and number of
+ * threads. A parameter that merely repeats the swept one (the model's own name for the batch dimension)
+ * does not count. */
 #ifndef ANALYZE_SWEEP_H
 #define ANALYZE_SWEEP_H
 
@@ -14,8 +15,8 @@ struct sweeps {
 };
 #define SWEEPS_INIT {NULL, NULL, 0}
 
-/* All sweeps over `param` with at least two different values. A case without the parameter is in none, except that
- * it stands for "" where `texts`. More than SWEEP_CASES_MAX cases are not looked at. */
+/* All sweeps over `param` with at least two different values. A case without the parameter is in none,
+ * except that it stands for "" where `texts`. More than SWEEP_CASES_MAX cases are not looked at. */
 enum { SWEEP_CASES_MAX = 4096 };
 tare_status sweeps_find(struct sweeps *out, const struct run *run, const char *param, bool texts,
                         tare_error *err);

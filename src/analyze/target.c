@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * target.c - reads targets as people write them: `latency.p95 <= 100ms`, `throughput>=1000texts/s`,
- * `accuracy >= 69%`, and the form `latency:100ms`. Strict: the whole text or an error that shows the place. Judging
- * is verdict.c. */
+ * `accuracy >= 69%`, and the form `latency:100ms`. Strict: the whole text or an error that shows the
+ * place. Judging is verdict.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

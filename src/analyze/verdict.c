@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * verdict.c - targets against measured cases. A percentile whose single times are in the document is judged by
- * counting the times beyond the limit (binomial, with as many samples as they are independently worth); other
- * numbers by their interval; a number measured once by itself, without a confidence. Never rounds in favour. */
+ * verdict.c - targets against measured cases. A percentile whose single times are in the document is
+ * judged by counting the times beyond the limit (binomial, with as many samples as they are independently
+ * worth); other numbers by their interval; a number measured once by itself, without a confidence. Never
+ * rounds in favour. */
 #include <math.h>
 #include <string.h>
 

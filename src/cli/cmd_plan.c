@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cmd_plan.c - `tare plan`: from measured runs, a rate of requests and a limit on response time to a number of
- * replicas, and what breaks first. */
+ * cmd_plan.c - `tare plan`: from measured runs, a rate of requests and a limit on response time to a
+ * number of replicas, and what breaks first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

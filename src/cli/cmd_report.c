@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cmd_report.c - `tare report`: a trace as a call tree with the instrument's own weight taken out, or run documents as
- * tables. What a file is, is seen from its content. */
+ * cmd_report.c - `tare report`: a trace as a call tree with the instrument's own weight taken out, or run
+ * documents as tables. What a file is, is seen from its content. */
 #include <inttypes.h>
 #include <string.h>
 

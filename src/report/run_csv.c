@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_csv.c - run documents as CSV (RFC 4180): a row per case, the same columns always. Numbers are in base units with
- * all their digits; unknown is an empty field. */
+ * run_csv.c - run documents as CSV (RFC 4180): a row per case, the same columns always. Numbers are in
+ * base units with all their digits; unknown is an empty field. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_junit.c - run documents as JUnit XML, for CI servers: each target, finding and case is a test case. A missed target
- * and a critical finding fail; an inconclusive target is skipped, with the reason. */
+ * run_junit.c - run documents as JUnit XML, for CI servers: each target, finding and case is a test case.
+ * A missed target and a critical finding fail; an inconclusive target is skipped, with the reason. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_md.c - run documents as GitHub-flavoured Markdown, made to be posted as a comment: verdicts first. Names come
- * from outside: none can open a tag, a link or a cell. */
+ * run_md.c - run documents as GitHub-flavoured Markdown, made to be posted as a comment: verdicts first.
+ * Names come from outside: none can open a tag, a link or a cell. */
 #include <string.h>
 
 #include "report/run_report.h"

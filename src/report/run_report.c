@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_report.c - what the formats of run documents share: which columns there are, and values as texts. Prints
- * nothing by itself. */
+ * run_report.c - what the formats of run documents share: which columns there are, and values as texts.
+ * Prints nothing by itself. */
 #include "report/run_report.h"
 
 #include <inttypes.h>

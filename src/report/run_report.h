@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * run_report.h - run documents as text for people, CSV, Markdown and JUnit; one file per format, one row each in
- * run_formats. They show what the document says and add no judgement of their own, except that the text names the
- * best case for each objective. Unknown is "-", with its reason; digits are no finer than the interval. */
+ * run_report.h - run documents as text for people, CSV, Markdown and JUnit; one file per format, one row
+ * each in run_formats. They show what the document says and add no judgement of their own, except that
+ * the text names the best case for each objective. Unknown is "-", with its reason; digits are no finer
+ * than the interval. */
 #ifndef REPORT_RUN_REPORT_H
 #define REPORT_RUN_REPORT_H
 
@@ -52,8 +53,8 @@ void run_number_text(struct buf *b, double v, double half);
 /* A value of a measure with its unit: "12.3 ms", "1,341 texts/s", "51.7 MiB", "0.69". */
 void run_measure_text(struct buf *b, const struct measure *m, double v, double half);
 
-/* "minilm-l6 (onnx)", "onnxruntime 1.30.0 on box: CPU, 2 processors, ..", "budget_s=10, ..": NUL-terminated UTF-8 that
- * cannot steer a terminal. */
+/* "minilm-l6 (onnx)", "onnxruntime 1.30.0 on box: CPU, 2 processors, ..", "budget_s=10, ..":
+ * NUL-terminated UTF-8 that cannot steer a terminal. */
 void run_subject_text(struct buf *b, const struct run *run);
 void run_host_text(struct buf *b, const struct run *run);
 void run_config_text(struct buf *b, const struct run *run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_text.c - a run document for people: what was weighed and where, a row per case, findings, what to use, targets.
- * Reads the document only. */
+ * run_text.c - a run document for people: what was weighed and where, a row per case, findings, what to
+ * use, targets. Reads the document only. */
 #include <string.h>
 
 #include "report/run_report.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_fixture.h - run documents made by hand for the tests of analysis and reports: one case with known samples, and a
- * realistic sweep over batch sizes. Deterministic. */
+ * run_fixture.h - run documents made by hand for the tests of analysis and reports: one case with known
+ * samples, and a realistic sweep over batch sizes. Deterministic. */
 #ifndef RUN_FIXTURE_H
 #define RUN_FIXTURE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_accuracy.c - scores against values worked out by hand, answers that are no numbers, shapes that do not fit, JSON
- * lines, and the rule for drops. */
+ * test_accuracy.c - scores against values worked out by hand, answers that are no numbers, shapes that do
+ * not fit, JSON lines, and the rule for drops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_finding.c - each rule: fires on data that supports it, is silent when intervals, or anything it needs, do not. */
+ * test_finding.c - each rule: fires on data that supports it, is silent when intervals, or anything it
+ * needs, do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

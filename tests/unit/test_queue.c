@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_queue.c - the simulated queue against the formulas that are known exactly: M/M/1, M/M/c (Erlang C), M/D/1; then
- * plans: the fewest replicas, what breaks, what is impossible. */
+ * test_queue.c - the simulated queue against the formulas that are known exactly: M/M/1, M/M/c (Erlang
+ * C), M/D/1; then plans: the fewest replicas, what breaks, what is impossible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * test_run_report.c - run documents as text, CSV, Markdown and JUnit: what they say, that hostile names break none of
- * them, that memory may run out at any point. `test_run_report --dump FILE` writes the sweep for the CLI tests. */
+ * test_run_report.c - run documents as text, CSV, Markdown and JUnit: what they say, that hostile names
+ * break none of them, that memory may run out at any point. `test_run_report --dump FILE` writes the
+ * sweep for the CLI tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
