@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cmd_synth.c - `tare synth`: write a model of a known architecture with seeded weights. A file of that name is
- * replaced, as by a compiler, but only by a whole one: nothing half-written is ever left. */
+ * cmd_synth.c - `tare synth`: write a model of a known architecture with seeded weights. A file of that
+ * name is replaced, as by a compiler, but only by a whole one: nothing half-written is ever left. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -363,7 +363,8 @@ int cmd_synth(struct cli *cli, int argc, char **argv)
     };
     const struct opt rows[] = {
         OPT_WITH(OPT_FILE | OPT_NO_ENV,
-                 OPT_ROW_(STRING, 'o', "output", string, &a.output, "where to; - is stdout"), .arg = "<file>"),
+                 OPT_ROW_(STRING, 'o', "output", string, &a.output, "where to; - is stdout"),
+                 .arg = "<file>"),
         OPT_ENUM('d', "dtype", &dtype, dtypes, "precision of weights and arithmetic"),
         OPT_INT_IN(0, "opset", &a.config.opset, OW_OPSET_MIN, OW_OPSET_MAX, "operator set, 13 to 21"),
         OPT_UINT('s', "seed", &a.config.seed, "which random weights"),

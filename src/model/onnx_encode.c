@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * onnx_encode.c - a built graph as the bytes of a ModelProto. Lengths come before contents in protobuf: the size of
- * every tensor is known from its dimensions, so the weights are made in one pass, a piece at a time. Never holds
- * more of them than one piece. */
+ * onnx_encode.c - a built graph as the bytes of a ModelProto. Lengths come before contents in protobuf: the
+ * size of every tensor is known from its dimensions, so the weights are made in one pass, a piece at a
+ * time. Never holds more of them than one piece. */
 #include "model/onnx_encode.h"
 
 #include <stdio.h>
@@ -342,7 +342,8 @@ static void encode_model_head(const struct ow *w, struct buf *out, uint64_t grap
     buf_release(&opset);
 }
 
-/* Places the tensors and encodes all but them: the head of the model and the graph up to the tensors in `before`. */
+/* Places the tensors and encodes all but them: the head of the model and the graph up to the tensors in
+ * `before`. */
 static tare_status prepare(struct ow *w, const char *location, struct buf *before, struct buf *after,
                            uint64_t *tensors)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_encode.h - the bytes of protobuf that onnx_write.c and onnx_encode.c share. Little endian everywhere. */
+ * onnx_encode.h - the bytes of protobuf that onnx_write.c and onnx_encode.c share. Little endian
+ * everywhere. */
 #ifndef MODEL_ONNX_ENCODE_H
 #define MODEL_ONNX_ENCODE_H
 

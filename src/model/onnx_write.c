@@ -110,7 +110,7 @@ static void make_unique(struct ow *w, struct buf *name)
 
 /* ---- inputs and outputs ---- */
 
-static struct ow_port make_port(ow_val v, int type, unsigned rank, const struct onnx_dim *dims)
+struct ow_port ow_port(ow_val v, int type, unsigned rank, const struct onnx_dim *dims)
 {
     struct ow_port p = {.value = v, .type = type, .rank = rank};
     for (unsigned i = 0; i < rank; i++) p.dims[i] = dims[i];
@@ -120,16 +120,16 @@ static struct ow_port make_port(ow_val v, int type, unsigned rank, const struct 
 ow_val ow_input(struct ow *w, const char *name, int type, unsigned rank, const struct onnx_dim *dims)
 {
     ow_val v = add_value(w, name);
-    if (v && !good(w, vec_push(&w->inputs, make_port(v, type, rank, dims), w->err))) return 0;
+    if (v && !good(w, vec_push(&w->inputs, ow_port(v, type, rank, dims), w->err))) return 0;
     return v;
 }
 
-void ow_output(struct ow *w, ow_val v, const char *name, int type, unsigned rank, const struct onnx_dim *dims)
+void ow_output(struct ow *w, const char *name, struct ow_port p)
 {
     size_t at = add_text(w, name);
-    if (w->status != TARE_OK || v >= w->values.n) return;
-    w->values.items[v] = at;
-    good(w, vec_push(&w->outputs, make_port(v, type, rank, dims), w->err));
+    if (w->status != TARE_OK || p.value >= w->values.n) return;
+    w->values.items[p.value] = at;
+    good(w, vec_push(&w->outputs, p, w->err));
 }
 
 void ow_output_first(struct ow *w)

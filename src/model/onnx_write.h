@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * onnx_write.h - build an ONNX graph and write it as a stream (ow: ONNX writer). Names, nodes and small constants are
- * held in memory; weights are only described, and made while they are written, so that a model of any size needs
- * the same few megabytes.
+ * onnx_write.h - build an ONNX graph and write it as a stream (ow: ONNX writer). Names, nodes and small
+ * constants are held in memory; weights are only described, and made while they are written, so that a
+ * model of any size needs the same few megabytes.
  *
  *     struct ow w;
  *     ow_init(&w, 17, seed, err);
@@ -9,7 +9,7 @@
  *     size_t mark = ow_enter(&w, "layer.0");                    // names begin with the scope
  *     ow_val k = ow_weight(&w, &(struct ow_spec){"weight", ONNX_FLOAT, 2, {8, 4}, .std = 0.02});
  *     ow_leave(&w, mark);
- *     ow_output(&w, ow_op(&w, "MatMul", x, k), "y", ONNX_FLOAT, 2, dims);
+ *     ow_output(&w, "y", ow_port(ow_op(&w, "MatMul", x, k), ONNX_FLOAT, 2, dims));
  *     if (w.status == TARE_OK) ow_write(&w, &to);
  *     ow_release(&w);
  *
@@ -96,7 +96,8 @@ void ow_init(struct ow *w, int64_t opset, uint64_t seed, tare_error *err);
 void ow_release(struct ow *w);
 const char *ow_name(const struct ow *w, ow_val v); /* borrowed until the next addition */
 
-/* ---- scopes: "/encoder/layer.0" before the names of nodes, "encoder.layer.0." before those of weights ---- */
+/* ---- scopes: "/encoder/layer.0" before the names of nodes, "encoder.layer.0." before those of weights
+ * ---- */
 
 size_t ow_enter(struct ow *w, const char *part); /* one or more parts: "attention/self"; "" enters nothing */
 size_t ow_enter_index(struct ow *w, const char *part, unsigned i); /* "layer", 3: "layer.3" */
@@ -105,9 +106,8 @@ void ow_leave(struct ow *w, size_t mark);                          /* with what 
 /* ---- values ---- */
 
 ow_val ow_input(struct ow *w, const char *name, int type, unsigned rank, const struct onnx_dim *dims);
-/* `v` becomes an output and is called `name` from now on. */
-void ow_output(struct ow *w, ow_val v, const char *name, int type, unsigned rank,
-               const struct onnx_dim *dims);
+struct ow_port ow_port(ow_val v, int type, unsigned rank, const struct onnx_dim *dims);
+void ow_output(struct ow *w, const char *name, struct ow_port p); /* its value is called `name` from now on */
 void ow_output_first(struct ow *w); /* the output added last becomes the first */
 ow_val ow_weight(struct ow *w, const struct ow_spec *spec);
 
@@ -150,11 +150,11 @@ struct ow_call {
 };
 ow_val ow_node(struct ow *w, const struct ow_call *call);
 
-#define OW_COUNT_(...) (sizeof((ow_val[]){__VA_ARGS__}) / sizeof(ow_val))
+#define OW_COUNT_(...) ((unsigned)(sizeof((ow_val[]){__VA_ARGS__}) / sizeof(ow_val)))
 #define ow_op(w, name, ...) \
-    ow_node(w, &(struct ow_call){name, (unsigned)OW_COUNT_(__VA_ARGS__), 1, (ow_val[]){__VA_ARGS__}, NULL})
+    ow_node(w, &(struct ow_call){name, OW_COUNT_(__VA_ARGS__), 1, (ow_val[]){__VA_ARGS__}, NULL})
 #define ow_op_attr(w, name, attr_list, ...)                                                                 \
-    ow_node(w, &(struct ow_call){name, (unsigned)OW_COUNT_(__VA_ARGS__), 1, (ow_val[]){__VA_ARGS__}, attr_list})
+    ow_node(w, &(struct ow_call){name, OW_COUNT_(__VA_ARGS__), 1, (ow_val[]){__VA_ARGS__}, attr_list})
 #define OW_ATTRS(...)                    \
     (const struct ow_attr[])             \
     {                                    \

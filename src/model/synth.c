@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * synth.c - the table of architectures, and the check of what the user asked of one. A new architecture is a row
- * here and a build function in a synth_*.c file. */
+ * synth.c - the table of architectures, and the check of what the user asked of one. A new architecture is
+ * a row here and a build function in a synth_*.c file. */
 #include "model/synth.h"
 
 #include <inttypes.h>
@@ -23,8 +23,10 @@
     }
 
 const struct synth_arch synth_table[] = {
-    {"minilm-l6", "sentence encoder, 6 layers of 384 (all-MiniLM-L6-v2)", synth_bert, TEXT, BERT(6, 384, 12), 0},
-    {"minilm-l12", "sentence encoder, 12 layers of 384 (MiniLM-L12-H384)", synth_bert, TEXT, BERT(12, 384, 12), 0},
+    {"minilm-l6", "sentence encoder, 6 layers of 384 (all-MiniLM-L6-v2)", synth_bert, TEXT,
+     BERT(6, 384, 12), 0},
+    {"minilm-l12", "sentence encoder, 12 layers of 384 (MiniLM-L12-H384)", synth_bert, TEXT,
+     BERT(12, 384, 12), 0},
     {"bert-base", "encoder, 12 layers of 768, with pooler", synth_bert, TEXT, BERT(12, 768, 12), 0},
     {"bert-large", "encoder, 24 layers of 1024, with pooler", synth_bert, TEXT, BERT(24, 1024, 16), 0},
     {"distilbert", "encoder, 6 layers of 768", synth_distilbert, TEXT, BERT(6, 768, 12), 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * synth.h - models of known architectures with seeded weights, so that everything works without a download. One row
- * per architecture; a build function adds nodes and weights to a writer. Graphs look as exporters write them, and
- * their parameters and multiply-adds are those of the originals. Never opens files. */
+ * synth.h - models of known architectures with seeded weights, so that everything works without a download.
+ * One row per architecture; a build function adds nodes and weights to a writer. Graphs look as exporters
+ * write them, and their parameters and multiply-adds are those of the originals. Never opens files. */
 #ifndef MODEL_SYNTH_H
 #define MODEL_SYNTH_H
 

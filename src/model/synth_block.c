@@ -62,7 +62,7 @@ ow_val block_weight(struct synth *s, const char *leaf, uint64_t rows, uint64_t c
 ow_val block_output(struct synth *s, ow_val x, const char *name, unsigned rank, const struct onnx_dim *dims)
 {
     if (s->real != ONNX_FLOAT) x = block_cast(s, x, ONNX_FLOAT);
-    ow_output(s->w, x, name, ONNX_FLOAT, rank, dims);
+    ow_output(s->w, name, ow_port(x, ONNX_FLOAT, rank, dims));
     return x;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * synth_block.h - the pieces that architectures are made of, each in the three precisions. In fp16 weights and
- * arithmetic are half; in int8 matrix products and convolutions with weights are dynamically quantised, as
- * onnxruntime.quantization.quantize_dynamic writes them, and embeddings are stored in 8 bits. */
+ * synth_block.h - the pieces that architectures are made of, each in the three precisions. In fp16 weights
+ * and arithmetic are half; in int8 matrix products and convolutions with weights are dynamically quantised,
+ * as onnxruntime.quantization.quantize_dynamic writes them, and embeddings are stored in 8 bits. */
 #ifndef MODEL_SYNTH_BLOCK_H
 #define MODEL_SYNTH_BLOCK_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * synth_deberta.c - DeBERTa v3: attention with content and relative position kept apart. Each layer projects the
- * table of relative positions with its own query and key weights, multiplies both ways (content to position,
- * position to content) and picks, for each pair of places, the bucket of their distance. */
+ * synth_deberta.c - DeBERTa v3: attention with content and relative position kept apart. Each layer
+ * projects the table of relative positions with its own query and key weights, multiplies both ways
+ * (content to position, position to content) and picks, for each pair of places, the bucket of their
+ * distance. */
 #include "model/synth_block.h"
 
 #include "core/banned.h"
@@ -68,7 +69,8 @@ static ow_val relative_heads(struct synth *s, ow_val x)
     return ow_op_attr(s->w, "Transpose", OW_ATTRS(OW_ATTR_INTS("perm", 0, 2, 3, 1)), x);
 }
 
-/* content [b, h, s, d] times positions [1, h, d, 2 * BUCKETS], then for each pair its bucket: [b, h, s, s]. */
+/* content [b, h, s, d] times positions [1, h, d, 2 * BUCKETS], then for each pair its bucket: [b, h, s, s].
+ * */
 static ow_val by_bucket(struct synth *s, ow_val content, ow_val positions, ow_val rows, ow_val pairs)
 {
     struct ow *w = s->w;

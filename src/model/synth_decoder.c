@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * synth_decoder.c - GPT-2: a causal decoder with its output tied to the table of tokens; with --kv-cache the keys
- * and values of earlier steps come in as past_key_values.N.key/value and go out, grown, as present.N.key/value. */
+ * synth_decoder.c - GPT-2: a causal decoder with its output tied to the table of tokens; with --kv-cache
+ * the keys and values of earlier steps come in as past_key_values.N.key/value and go out, grown, as
+ * present.N.key/value. */
 #include <stdio.h>
 
 #include "model/synth_block.h"

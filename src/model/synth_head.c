@@ -25,8 +25,8 @@ void head_sentence_embedding(struct synth *s, ow_val hidden, ow_val mask)
                                   : ow_op(w, "ReduceL2", mean, axis);
     ow_val out = ow_op(w, "Div", mean, ow_op(w, "Clip", length, ow_float(w, ONNX_FLOAT, 1e-12)));
     ow_leave(w, mark);
-    ow_output(w, out, "sentence_embedding", ONNX_FLOAT, 2,
-              (struct onnx_dim[]){SYNTH_BATCH, SYNTH_FIXED(s->c->hidden)});
+    struct onnx_dim dims[] = {SYNTH_BATCH, SYNTH_FIXED(s->c->hidden)};
+    ow_output(w, "sentence_embedding", ow_port(out, ONNX_FLOAT, 2, dims));
 }
 
 void head_classify(struct synth *s, ow_val pooled)

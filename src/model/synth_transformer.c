@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * synth_transformer.c - encoders of text, BERT and its relatives (MiniLM is a narrow BERT), and the encoder of images,
- * ViT. Inputs, outputs and names are those that the transformers exporters write. */
+ * synth_transformer.c - encoders of text, BERT and its relatives (MiniLM is a narrow BERT), and the encoder
+ * of images, ViT. Inputs, outputs and names are those that the transformers exporters write. */
 #include "model/synth_block.h"
 
 #include "core/banned.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * weight.c - see weight.h. Must stay free of anything whose result depends on the machine: no libm, no sums of
- * floats, no order of evaluation that a compiler may choose. */
+ * weight.c - see weight.h. Must stay free of anything whose result depends on the machine: no libm, no sum
+ * that a compiler may fuse with a product, no order of evaluation that a compiler may choose. */
 #include "model/weight.h"
 
 #include <string.h>
@@ -62,9 +62,9 @@ void weight_float(const struct weight *w, uint64_t from, size_t n, float *out)
         for (size_t i = 0; i < n; i++) out[i] = (float)draw(w->key, walk_next(&k)) * w->step;
 }
 
-/* Without branches: whether to round up is a toss of a coin, which no processor can guess. Below the smallest normal
- * half, adding 0.5 lets the float unit round to a multiple of 2^-24; the sum is of bits that were looked at as an
- * integer, so that no compiler fuses it with the product before. */
+/* Without branches: whether to round up is a toss of a coin, which no processor can guess. Below the
+ * smallest normal half, adding 0.5 lets the float unit round to a multiple of 2^-24; the sum is of bits
+ * that were looked at as an integer, so that no compiler fuses it with the product before. */
 static inline uint16_t to_half(float value)
 {
     uint32_t bits, tiny;

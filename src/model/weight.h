@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * weight.h - seeded weights: value number i of a tensor is a function of (key, i) alone, so that any piece of any
- * tensor can be made at any time, in any layout and any type, with the same bits on every machine. Integer and
- * single IEEE operations only; never the C library's mathematics. */
+ * weight.h - seeded weights: value number i of a tensor is a function of (key, i) alone, so that any piece
+ * of any tensor can be made at any time, in any layout and any type, with the same bits on every machine.
+ * Integer and single IEEE operations only; never the C library's mathematics. */
 #ifndef MODEL_WEIGHT_H
 #define MODEL_WEIGHT_H
 

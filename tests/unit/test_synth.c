@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_synth.c - seeded weights, the writer of ONNX files and the table of architectures. That the files are right
- * is tests/python/test_synth.py's to say; here are the parts, the failures and the bytes. */
+ * test_synth.c - seeded weights, the writer of ONNX files and the table of architectures. That the files
+ * are right is tests/python/test_synth.py's to say; here are the parts, the failures and the bytes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -278,8 +278,8 @@ static void test_names(void **state)
     assert_int_equal(ow_ints_of(&w, 1, 2), ow_ints_of(&w, 1, 2));
     assert_int_not_equal(ow_ints_of(&w, 1), ow_ints(&w, (int64_t[]){1}, 1, 0)); /* a vector, a scalar */
     assert_int_not_equal(ow_float(&w, ONNX_FLOAT, 1), ow_float(&w, ONNX_FLOAT16, 1));
-    ow_output(&w, b, "y", ONNX_FLOAT, 2, dims);
-    ow_output(&w, a, "z", ONNX_FLOAT, 2, dims);
+    ow_output(&w, "y", ow_port(b, ONNX_FLOAT, 2, dims));
+    ow_output(&w, "z", ow_port(a, ONNX_FLOAT, 2, dims));
     assert_string_equal(ow_name(&w, b), "y");
     ow_output_first(&w);
     assert_int_equal(w.outputs.items[0].value, a);
