@@ -52,7 +52,8 @@ tare_status findings_add(struct run *run, tare_error *err)
 
 /* ---- writing one ---- */
 
-static const char *format_text(struct judging *j, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static const char *format_text(struct judging *j, const char *format,
+                                                                     va_list args)
 {
     char text[600];
     vsnprintf(text, sizeof text, format, args);
