@@ -185,7 +185,7 @@ static tare_status make_inputs(struct onnx_instance *i, struct filling *f, tare_
     for (size_t k = 0; st == TARE_OK && k < i->inputs.items.n; k++)
         st = input_check_kind(&i->inputs.items.items[k], err);
     if (st == TARE_OK && s->has_files) {
-        f->files = mem_new(i->inputs.items.n, sizeof *f->files);
+        f->files = mem_new(i->inputs.items.n, sizeof(struct tensor *));
         st = f->files ? input_match(&i->inputs, &s->files, f->files, err)
                       : error_set(err, TARE_NOMEM, "out of memory");
     }

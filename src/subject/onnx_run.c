@@ -42,11 +42,11 @@ static bool same_shape(const struct ort *o, const struct ort_value *a, const str
 static bool retry_loose(struct onnx_instance *i, struct onnx_worker *w)
 {
     size_t n = i->outputs.items.n;
-    struct ort_value **old = mem_new(n, sizeof *old);
+    struct ort_value **old = mem_new(n, sizeof(struct ort_value *));
     bool changed = false;
     if (!old) return false;
-    memcpy(old, w->out, n * sizeof *old);
-    memset(w->out, 0, n * sizeof *old);
+    memcpy(old, w->out, n * sizeof(struct ort_value *));
+    memset(w->out, 0, n * sizeof(struct ort_value *));
     struct ort_status *st = call_run(i, w);
     for (size_t k = 0; !st && k < n; k++) {
         if (!old[k] || same_shape(i->ort, old[k], w->out[k])) continue;

@@ -81,6 +81,23 @@ static bool set_one(struct job *j, char *word)
     return true;
 }
 
+/* .npy has no 4- and 8-bit floats nor bfloat16: their values as doubles. */
+static tare_status as_doubles(struct tensor_set *set, tare_error *err)
+{
+    for (size_t i = 0; i < set->items.n; i++) {
+        struct tensor *t = &set->items.items[i], wide;
+        if (t->type < ONNX_BFLOAT16) continue;
+        tare_status s =
+            tensor_make(&wide, &(struct tensor_spec){t->name, ONNX_DOUBLE, t->dims, t->rank}, err);
+        if (s < 0) return s;
+        for (uint64_t k = 0, n = tensor_elements(t); k < n; k++)
+            ((double *)wide.data)[k] = tensor_value(t, k);
+        tensor_release(t);
+        *t = wide;
+    }
+    return TARE_OK;
+}
+
 static tare_status run_and_save(const struct job *j, struct subject *s, struct instance *i, tare_error *err)
 {
     struct subject_cost cost;
@@ -94,6 +111,7 @@ static tare_status run_and_save(const struct job *j, struct subject *s, struct i
         st = tensor_save_npz(&((struct onnx_instance *)i)->workers[0].inputs, j->save_inputs, err);
     if (st == TARE_OK && j->save_outputs) {
         st = s->ops->outputs(i, &outputs, err);
+        if (st == TARE_OK) st = as_doubles(&outputs, err);
         if (st == TARE_OK) st = tensor_save_npz(&outputs, j->save_outputs, err);
     }
     tensor_set_release(&outputs);
