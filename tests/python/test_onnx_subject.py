@@ -167,6 +167,31 @@ def test_external_data(subject, tmp_path):
     np.testing.assert_allclose(outputs["logits"], second_opinion(embedding(rows=4000), inputs)["logits"], rtol=1e-6, atol=1e-7)
 
 
+SMALL = ["--layers", "2", "--hidden", "64", "--heads", "4", "--ffn", "128", "--vocab", "500"]
+ARCHITECTURES = [
+    (["minilm-l6", *SMALL], {"batch": 3, "seq": 12}), (["minilm-l6", *SMALL, "--dtype", "int8"], {"batch": 3, "seq": 12}),
+    (["minilm-l6", *SMALL, "--dtype", "fp16"], {"batch": 2, "seq": 8}), (["distilbert", *SMALL], {"batch": 2, "seq": 8}),
+    (["deberta-v3-base", *SMALL], {"batch": 2, "seq": 8}), (["gpt2-small", *SMALL], {"batch": 2, "seq": 8}),
+    (["gpt2-small", *SMALL, "--kv-cache"], {"batch": 2, "seq": 4}),
+    (["gpt2-small", *SMALL, "--kv-cache"], {"batch": 2, "seq": 1, "dim": "past_sequence_length:6"}),
+    (["mobilenetv2", "--image", "32"], {"batch": 2}), (["mlp", "--sizes", "20,30,5"], {"batch": 7}),
+]
+
+
+@pytest.mark.parametrize("arch,keys", ARCHITECTURES, ids=lambda x: "-".join(w for w in x if w[0] != "-" and w[0] > "9"))
+def test_synthesised_models(subject, tare, tmp_path, arch, keys):
+    path = tmp_path / "synth.onnx"
+    tare("synth", *arch, "-o", path)
+    document, inputs, outputs = subject(path, threads=1, **keys)
+    params = document["cases"][0]["params"]
+    assert params["batch"] == keys["batch"] and params.get("seq", 0) == keys.get("seq", 0)
+    assert params["precision"] == (arch[arch.index("--dtype") + 1] if "--dtype" in arch else "fp32")
+    want = second_opinion(onnx.load(path), inputs)
+    for name, value in want.items():
+        np.testing.assert_allclose(outputs[name].astype("f8"), value.astype("f8"), rtol=1e-3, atol=1e-3, err_msg=name)
+    assert "nan_outputs" not in params
+
+
 @pytest.mark.parametrize("name,content,says", [
     ("empty", b"", "the file is empty"), ("text", b"hello world, not a model", "tare's own reader"),
     ("random", bytes(random.Random(1).randrange(256) for _ in range(5000)), "tare's own reader"),
