@@ -14,7 +14,7 @@
 tare_status input_check_kind(const struct ort_io *io, tare_error *err)
 {
     if (io->kind != ORT_TENSOR) {
-        return error_set(err, TARE_UNSUPPORTED, "input '%s' is a %s; only tensors can be fed", io->name,
+        return error_set(err, TARE_UNSUPPORTED, "input '%s' is %s; only tensors can be fed", io->name,
                          ort_kind_name(io->kind));
     }
     if (io->type == ONNX_STRING) {

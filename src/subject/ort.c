@@ -134,8 +134,9 @@ tare_status ort_check(const struct ort *o, struct ort_status *st, tare_error *er
 
 const char *ort_kind_name(int kind)
 {
-    static const char *const names[] = {"value of unknown kind", "tensor",        "sequence",      "map",
-                                        "opaque value",          "sparse tensor", "optional value"};
+    static const char *const names[] = {
+        "a value of unknown kind", "a tensor",        "a sequence",       "a map",
+        "an opaque value",         "a sparse tensor", "an optional value"};
     return kind >= 0 && kind < (int)(sizeof names / sizeof *names) ? names[kind] : names[0];
 }
 

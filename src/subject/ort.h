@@ -18,7 +18,7 @@ enum {
 /* Enumerations of the C interface. */
 enum ort_value_kind { ORT_UNKNOWN, ORT_TENSOR, ORT_SEQUENCE, ORT_MAP, ORT_OPAQUE, ORT_SPARSE, ORT_OPTIONAL };
 enum ort_allocator_kind { ORT_ALLOCATOR_DEVICE = 0, ORT_ALLOCATOR_ARENA = 1 };
-const char *ort_kind_name(int kind); /* "sequence" */
+const char *ort_kind_name(int kind); /* "a sequence" */
 
 struct ort {
     struct ort_calls call;

@@ -273,7 +273,7 @@ def package_runs(model, folder):
         return None
 
 
-REFUSALS = ("is a tensor of text", "arrays of text", "is a sequence", "is a optional", "is a map", "is no tensor",
+REFUSALS = ("is a tensor of text", "arrays of text", "is a sequence", "is an optional", "is a map", "is no tensor",
             "is a sparse", "is not supported", "ONNX Runtime: ")
 
 

@@ -239,7 +239,7 @@ static void errors_before_any_run(void **state)
          {0},
          TARE_UNSUPPORTED},
         {"fake-ort-model 1\ninput seq sequence\n", "'seq' is a sequence", {0}, {0}, TARE_UNSUPPORTED},
-        {"fake-ort-model 1\ninput opt optional\n", "'opt' is a optional", {0}, {0}, TARE_UNSUPPORTED},
+        {"fake-ort-model 1\ninput opt optional\n", "'opt' is an optional value", {0}, {0}, TARE_UNSUPPORTED},
         {"fake-ort-model 1\nfail_load no such operator: Nope\n",
          "no such operator: Nope",
          {0},
