@@ -71,6 +71,7 @@ struct subject_ops {
     /* What run() costs besides the work itself, measured now: ns per run, 0 when it cannot be told. May be NULL: all of
      * run() is the work. Call it between measurements; worker 0 must be idle. */
     uint64_t (*overhead_ns)(struct instance *i);
+    bool elsewhere; /* runs happen in other processes: the memory of this one says nothing about them */
 };
 
 struct subject { /* first member of each kind's own struct */

@@ -68,6 +68,7 @@ struct fake_script {
     uint64_t fail_at;      /* this run fails, counted from 1; 0: none */
     uint64_t interrupt_at; /* this run sets `stop` */
     uint64_t load_ns, load_bytes;
+    uint64_t once_bytes;          /* taken by the first loading and never given back */
     uint64_t leak_bytes;          /* per run */
     uint64_t step_at, step_bytes; /* memory that grows once */
     bool fail_prepare, fail_outputs;
@@ -127,7 +128,7 @@ static tare_status fake_prepare(struct subject *base, const struct case_params *
     rng_seed(&i->rng, p->seed + 1);
     run_map_int(&to->run->arena, to->params, "batch", p->batch ? p->batch : 1);
     fake_time += s->script.load_ns;
-    fake_rss += s->script.load_bytes;
+    fake_rss += s->script.load_bytes + (i->number == 0 ? s->script.once_bytes : 0);
     if (++s->live > s->most_live) s->most_live = s->live;
     *out = &i->base;
     return TARE_OK;

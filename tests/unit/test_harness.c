@@ -254,7 +254,7 @@ static void test_order_is_seeded(void **state)
         must_run(&plan);
         assert_true(turns(k == 0 ? first : k == 1 ? again : other, 256) > 20);
     }
-    assert_memory_equal(first, "abc", 3); /* phase 1 goes by the plan */
+    assert_memory_equal(first, "abcd", 4); /* a: dropped; phase 1 goes by the plan */
     assert_string_equal(first, again);
     assert_string_not_equal(first, other);
 }
@@ -300,6 +300,19 @@ static void test_memory(void **state)
         assert_int_equal(m->per_unit.v, 4 << 20);
         assert_true(m->growth.known && m->growth.value == 0 && m->growth.hi.v == 0);
     }
+}
+
+/* What the first loading takes for good is not charged to the first case. */
+static void test_memory_needed_once(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.base_ns = 1000000, .load_bytes = 1 << 20, .once_bytes = 90 << 20}, 2);
+    must_run(&plan);
+    assert_int_equal(run.cases.at[0]->memory.delta.v, 1 << 20);
+    assert_int_equal(run.cases.at[0]->memory.rss_before.v, 100 << 20);
+    assert_int_equal(run.cases.at[1]->memory.delta.v, 1 << 20);
+    assert_int_equal(subject.finished, 3);
 }
 
 static void test_leak(void **state)
@@ -504,6 +517,7 @@ int main(void)
         T(test_blocks_by_number),
         T(test_blocks_by_memory),
         T(test_memory),
+        T(test_memory_needed_once),
         T(test_leak),
         T(test_growing_once_is_no_leak),
         T(test_own_costs),
