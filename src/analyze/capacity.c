@@ -70,6 +70,7 @@ tare_status capacity_plan(struct capacity *out, const struct run *run, const str
     if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", s->n);
     for (size_t i = 0; i < s->n; i++) x[i] = (double)s->ns[i];
     struct queue_load load = {x, s->n, out->requests, measure_find(goal->limit.metric)->quantile, goal->seed};
+    out->few_samples = (double)s->n * (1 - load.quantile) < 5;
     struct queue_goal limit = {.limit_ns = goal->limit.value, .headroom = goal->headroom};
     tare_status st = queue_plan(&load, &limit, &out->plan, err);
     mem_free(x);

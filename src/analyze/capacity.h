@@ -22,7 +22,8 @@ struct capacity {
     const struct run *run;
     const struct run_case *c;
     const char *unusable; /* why the case cannot be planned with; NULL: it can */
-    double requests;      /* per second */
+    bool few_samples; /* fewer than 5 of the single times lie beyond the percentile: its tail is a guess */
+    double requests;  /* per second */
     struct queue_plan plan;
     struct known_f64 threads, memory; /* of one replica: processors, bytes */
     struct known_f64 machines; /* like the measured one, by the processors and memory that replicas need */

@@ -172,6 +172,15 @@ static void write_reason(struct buf *b, const struct capacity *row, const struct
                    strcmp(row->machines_by, "memory") == 0 ? "is" : "are");
 }
 
+static void write_doubt(struct buf *b, const struct capacity *row, const struct asked *a)
+{
+    if (!row->few_samples) return;
+    buf_add_str(b, "- ");
+    text_plain(b, row->c->name, text_clip(row->c->name, 200));
+    buf_printf(b, ": %zu single times tell little of its %s; measure longer (--budget)\n",
+               row->c->samples_raw.n, limit_name(a));
+}
+
 static void write_text(struct stream *s, const struct rows *rows, const struct asked *a, bool with_subject)
 {
     struct buf *b = &s->out;
@@ -181,6 +190,7 @@ static void write_text(struct stream *s, const struct rows *rows, const struct a
     if (a->goal.headroom > 0) buf_printf(b, ", %s headroom", show_percent(a->goal.headroom).s);
     buf_add_str(b, "\n\n");
     write_table(s, rows, a, with_subject);
+    for (size_t i = 0; i < rows->all.n; i++) write_doubt(b, &rows->all.items[i], a);
     buf_add_char(b, '\n');
     if (rows->chosen)
         write_reason(b, rows->chosen, a);
@@ -210,6 +220,7 @@ static void json_row(struct json *j, const struct capacity *row)
     json_kv_string(j, "why", row->unusable ? row->unusable : p->why_not);
     json_kv_double(j, "requests_per_s", row->requests);
     json_kv_double(j, "service_ns", row->unusable ? NAN : p->service_ns);
+    json_kv_bool(j, "few_samples", row->few_samples);
     if (ok) {
         json_kv_uint(j, "replicas", p->servers);
         json_kv_double(j, "utilization", p->at_rate.utilization);

@@ -49,23 +49,44 @@ static void write_head(struct writer *w)
 
 /* ---- the cases ---- */
 
-/* Each reason for a "-" once, with the column it stands in. */
-static void write_reasons(struct writer *w, const struct run_column *columns, size_t n)
+/* The same but for the numbers in it: "47 samples are too few", "30 samples are too few". */
+static bool is_same_reason(const char *a, const char *b)
 {
-    for (size_t i = 0; i < n; i++) {
-        const char *last = NULL;
-        struct run_estimate e;
-        if (!columns[i].metric || columns[i].half) continue;
-        for (size_t c = 0; c < w->run->cases.n; c++) {
-            const struct run_case *now = w->run->cases.at[c];
-            const char *why =
-                metric_of(now, columns[i].metric, &e) ? NULL : run_reason(&now->unknown, columns[i].path);
-            if (!why || (last && strcmp(why, last) == 0)) continue;
-            last = why;
-            buf_printf(&w->s->out, "- %s: ", columns[i].title);
-            add_plain(&w->s->out, why);
-            buf_add_char(&w->s->out, '\n');
+    static const char digits[] = "0123456789.,";
+    for (;;) {
+        a += strspn(a, digits);
+        b += strspn(b, digits);
+        if (*a != *b) return false;
+        if (*a == 0) return true;
+        a++;
+        b++;
+    }
+}
+
+static const char *reason_of(const struct run_case *c, const struct run_column *column)
+{
+    struct run_estimate e;
+    return metric_of(c, column->metric, &e) ? NULL : run_reason(&c->unknown, column->path);
+}
+
+/* Each reason for a "-" once per column, with how many other cases it holds for. */
+static void write_reasons(struct writer *w, const struct run_column *column)
+{
+    const struct run *run = w->run;
+    const char *last = NULL;
+    for (size_t c = 0; c < run->cases.n; c++) {
+        const char *why = reason_of(run->cases.at[c], column);
+        size_t more = 0;
+        if (!why || (last && is_same_reason(why, last))) continue;
+        last = why;
+        for (size_t k = c + 1; k < run->cases.n; k++) {
+            const char *other = reason_of(run->cases.at[k], column);
+            more += other && is_same_reason(other, why);
         }
+        buf_printf(&w->s->out, "- %s: ", column->title);
+        add_plain(&w->s->out, why);
+        if (more) buf_printf(&w->s->out, "; likewise in %zu more %s", more, more == 1 ? "case" : "cases");
+        buf_add_char(&w->s->out, '\n');
     }
 }
 
@@ -96,7 +117,8 @@ static void write_cases(struct writer *w)
     bool any_half = false;
     for (size_t i = 0; i < n; i++) any_half = any_half || columns[i].half;
     if (any_half) buf_printf(&w->s->out, "%s%s%s\n", w->style->dim, run_interval_note(), w->style->plain);
-    write_reasons(w, columns, n);
+    for (size_t i = 0; i < n; i++)
+        if (columns[i].metric && !columns[i].half) write_reasons(w, &columns[i]);
 }
 
 /* ---- findings ---- */

@@ -197,6 +197,8 @@ static void test_capacity(void **state)
     assert_string_equal(tight.machines_by, "memory");
     assert_true(capacity(&r, 0, "20/s", "p95<=600ms", 0).unusable == NULL);
     assert_non_null(strstr(capacity(&r, 0, "20pairs/s", "p95<=600ms", 0).unusable, "something else"));
+    assert_false(requests.few_samples); /* 10 of 200 beyond p95 */
+    assert_true(capacity(&r, 2, "20/s", "p99<=600ms", 0).few_samples);
     r.cases.at[0]->samples_raw.n = 5;
     assert_non_null(strstr(capacity(&r, 0, "20/s", "p95<=600ms", 0).unusable, "fewer than 20"));
     run_map_text(&r.arena, &r.config, "load", "open");

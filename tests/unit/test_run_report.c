@@ -77,7 +77,7 @@ static void test_text(void **state)
     has(text, "fixed      seq=128, threads=2\n");
     has(text, "batch  texts/s    +/-"); /* batch_size says the same as batch */
     has(text, "within this run");
-    has(text, "- p99: 200 samples are too few\n");
+    has(text, "- p99: 200 samples are too few; likewise in 4 more cases\n");
     assert_int_equal(count_of(text, "samples are too few"), 1); /* not once per case */
     has(text, "\nfindings\n");
     has(text, "\nrecommended for\n  throughput ");
