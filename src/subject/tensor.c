@@ -193,17 +193,20 @@ static double float8(uint8_t b, int mantissa, int bias, int type)
     return sign * __builtin_ldexp(whole, (exponent ? exponent : 1) - bias - mantissa);
 }
 
+/* Element i of those with `bits` each, the first in the lowest bits. */
+static unsigned packed_bits(const uint8_t *p, uint64_t i, unsigned bits)
+{
+    unsigned per_byte = 8 / bits;
+    return p[i / per_byte] >> (i % per_byte * bits) & ((1u << bits) - 1);
+}
+
 static double packed_value(const uint8_t *p, uint64_t i, int type)
 {
     static const double fp4[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-    unsigned four = p[i / 2] >> (i % 2 * 4) & 15, two = p[i / 4] >> (i % 4 * 2) & 3;
-    switch (type) {
-    case ONNX_UINT4: return four;
-    case ONNX_INT4: return four < 8 ? (int)four : (int)four - 16;
-    case ONNX_FLOAT4E2M1: return four & 8 ? -fp4[four & 7] : fp4[four & 7];
-    case ONNX_UINT2: return two;
-    default: return two < 2 ? (int)two : (int)two - 4;
-    }
+    unsigned bits = onnx_type_bits(type), v = packed_bits(p, i, bits);
+    if (type == ONNX_FLOAT4E2M1) return v & 8 ? -fp4[v & 7] : fp4[v & 7];
+    bool negative = (type == ONNX_INT4 || type == ONNX_INT2) && v >> (bits - 1);
+    return negative ? (double)v - (1 << bits) : v;
 }
 
 static double small_float(const struct tensor *t, uint64_t i)
