@@ -45,7 +45,8 @@ tare_status rule_memory_limit(struct judging *j)
         if (c->memory.rss_peak.known && (!worst || c->memory.rss_peak.v > worst->memory.rss_peak.v))
             worst = c;
     }
-    double share = worst ? (double)worst->memory.rss_peak.v / room : 0;
+    if (!worst) return TARE_OK;
+    double share = (double)worst->memory.rss_peak.v / room;
     if (!(share > 0.8)) return TARE_OK;
     struct run_finding *f = finding_start(j, worst, "the peak of %s is %s of the %s there are",
                                           show_bytes((double)worst->memory.rss_peak.v).s,

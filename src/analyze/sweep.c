@@ -128,7 +128,7 @@ tare_status sweeps_find(struct sweeps *out, const struct run *run, const char *p
     struct search search = {.run = run, .param = param, .texts = texts};
     search.taken = mem_new(n, sizeof *search.taken);
     search.items = mem_new(n, sizeof *search.items);
-    s.cases = mem_new(n, sizeof *s.cases);
+    s.cases = mem_new(n, sizeof *s.cases); /* NOLINT(bugprone-sizeof-expression): of pointers */
     s.start = mem_new(n + 1, sizeof *s.start);
     bool ok = search.taken && search.items && s.cases && s.start;
     for (size_t i = 0; ok && i < n; i++) {

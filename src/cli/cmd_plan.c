@@ -59,9 +59,10 @@ static tare_status on_limit(void *ctx, const char *text, tare_error *err)
 static tare_status on_headroom(void *ctx, const char *text, tare_error *err)
 {
     struct asked *a = ctx;
-    char *end;
-    double v = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : -1;
-    if (v < 0 || strcmp(end, "%") != 0 || v > 1000)
+    char *end = NULL;
+    bool digits = text[0] >= '0' && text[0] <= '9' && text[strspn(text, "0123456789.")] == '%';
+    double v = digits ? strtod(text, &end) : -1;
+    if (!end || strcmp(end, "%") != 0 || v > 1000)
         return error_set(err, TARE_INVALID, "'%s' is not a share in percent, 0%% to 1000%%: write 20%%",
                          text);
     a->goal.headroom = v / 100;

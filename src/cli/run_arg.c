@@ -17,7 +17,7 @@ int run_args_load(struct cli *cli, struct run_args *out, char **paths, size_t n)
     tare_status s = TARE_OK;
     *out = (struct run_args)RUN_ARGS_INIT;
     out->runs = mem_new(n, sizeof *out->runs);
-    out->list = mem_new(n, sizeof *out->list);
+    out->list = mem_new(n, sizeof *out->list); /* NOLINT(bugprone-sizeof-expression): of pointers */
     if (!out->runs || !out->list)
         s = error_set(&cli->error, TARE_NOMEM, "out of memory for %zu documents", n);
     for (; s == TARE_OK && out->n < n; out->n++) {

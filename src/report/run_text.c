@@ -69,16 +69,19 @@ static const char *reason_of(const struct run_case *c, const struct run_column *
     return metric_of(c, column->metric, &e) ? NULL : run_reason(&c->unknown, column->path);
 }
 
+#define REASONS_SHOWN 4 /* of one column */
+
 /* Each reason for a "-" once per column, with how many other cases it holds for. */
 static void write_reasons(struct writer *w, const struct run_column *column)
 {
     const struct run *run = w->run;
     const char *last = NULL;
-    for (size_t c = 0; c < run->cases.n; c++) {
+    for (size_t c = 0, shown = 0; c < run->cases.n && shown < REASONS_SHOWN; c++) {
         const char *why = reason_of(run->cases.at[c], column);
         size_t more = 0;
         if (!why || (last && is_same_reason(why, last))) continue;
         last = why;
+        shown++;
         for (size_t k = c + 1; k < run->cases.n; k++) {
             const char *other = reason_of(run->cases.at[k], column);
             more += other && is_same_reason(other, why);
