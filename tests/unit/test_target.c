@@ -164,6 +164,7 @@ static void test_samples_needed_for_a_pass(void **state)
         size_t over, enough;
     } rows[] = {{"p90<=1ms", 0, 29}, {"p90<=1ms", 1, 46},  {"p95<=1ms", 0, 59},
                 {"p95<=1ms", 1, 93}, {"p99<=1ms", 0, 299}, {"p99<=1ms", 1, 473}};
+    size_t passed = 0;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct run r;
@@ -174,9 +175,13 @@ static void test_samples_needed_for_a_pass(void **state)
         for (size_t k = 0; k < enough->samples_raw.n; k++) x[k] = (double)enough->samples_raw.ns[k];
         assert_int_equal(stats_n_eff(x, enough->samples_raw.n, &n_eff, NULL), TARE_OK);
         expect_word(few, rows[i].target, "inconclusive");
-        if (n_eff == (double)rows[i].enough) expect_word(enough, rows[i].target, "pass");
+        if (n_eff == (double)rows[i].enough) {
+            expect_word(enough, rows[i].target, "pass");
+            passed++;
+        }
         run_release(&r);
     }
+    assert_true(passed >= 2); /* the order of some hangs together by chance: worth fewer */
 }
 
 static void test_percentile_fails_by_counting(void **state)
