@@ -153,6 +153,15 @@ static int check_variants(struct cli *cli, const struct bench_args *a)
     return 0;
 }
 
+/* A rate of texts against a bench of images would be found out only after minutes of measuring. */
+static int check_units(struct cli *cli, const struct bench_args *a)
+{
+    for (size_t i = 0; i < a->parsed.n; i++)
+        if (target_check_unit(&a->parsed.items[i], a->plan.unit, &cli->error) != TARE_OK)
+            return cli_usage_error(cli, "--target %s: %s", a->targets.items[i], cli->error.text);
+    return 0;
+}
+
 /* What rows cannot say, once all are read. */
 static int settle(struct cli *cli, struct bench_args *a)
 {
@@ -161,8 +170,9 @@ static int settle(struct cli *cli, struct bench_args *a)
     if (!rc) rc = read_warmup(cli, a);
     if (!rc) rc = read_targets(cli, a);
     if (!rc) rc = apply_scenario(cli, a);
-    if (!rc) fill_plan(a);
-    return rc;
+    if (rc) return rc;
+    fill_plan(a);
+    return check_units(cli, a);
 }
 
 int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)

@@ -75,12 +75,8 @@ static tare_status describe(struct cli *cli, const struct bench_args *a, struct 
     if (s == TARE_OK) s = first->ops->describe(first, run, &cli->error);
     if (s != TARE_OK) return s;
     struct run_map *c = &run->config;
-    run_map_real(&run->arena, c, "budget_s", (double)a->plan.budget_ns / 1e9);
-    run_map_real(&run->arena, c, "precision", a->plan.precision);
-    run_map_int(&run->arena, c, "seed", (int64_t)a->plan.seed);
-    if (a->plan.concurrency > 1) run_map_int(&run->arena, c, "concurrency", a->plan.concurrency);
-    if (a->plan.load == BENCH_OPEN) run_map_real(&run->arena, c, "rate", a->plan.rate);
     if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
+    run_map_real(&run->arena, c, "max_drop", a->max_drop);
     return TARE_OK;
 }
 
