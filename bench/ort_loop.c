@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * ort_loop.c - the least that can be written around ONNX Runtime: load, run in a loop, sort the times. What `tare bench`
- * says of the same model, threads and inputs is held against this. No code of tare's in the timed path.
+ * ort_loop.c - the least that can be written around ONNX Runtime: load, run in a loop, sort the times. What
+ * `tare bench` says of the same model and threads is held against this. No code of tare's in the timed path.
  *     ort_loop LIBRARY MODEL BATCH SEQ THREADS SECONDS  ->  "median_ns runs" */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -62,6 +62,7 @@ static tare_status measure(struct cli *cli, struct bench_args *a, struct run *ru
     catch_interrupts(&was);
     tare_status s = bench_run(run, &a->plan, &cli->error);
     sigaction(SIGINT, &was, NULL);
+    a->plan.progress = (struct bench_progress){NULL, NULL};
     if (shown.begun) progress_end(&shown.bar);
     return s;
 }

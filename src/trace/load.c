@@ -320,6 +320,7 @@ static uint64_t resync(struct trace *t, uint64_t pos, struct chunk_header *h)
 {
     const struct file_view *f = &t->archive;
     static const char magic[4] = {'T', 'C', 'H', 'K'};
+    *h = (struct chunk_header){0};
     while (pos < f->size) {
         const unsigned char *p = memmem(f->data + pos, f->size - pos, magic, sizeof magic);
         if (!p) return f->size;
