@@ -69,6 +69,12 @@ static tare_status measure(struct cli *cli, struct bench_args *a, struct run *ru
 
 /* ---- the document ---- */
 
+/* Shall the cases' outputs be compared? */
+static bool wants_check(const struct bench_args *a)
+{
+    return a->expect || a->validate || a->variants.n;
+}
+
 static tare_status describe(struct cli *cli, const struct bench_args *a, struct run *run)
 {
     struct subject *first = a->grid.subjects.items[0].subject;
@@ -77,7 +83,7 @@ static tare_status describe(struct cli *cli, const struct bench_args *a, struct 
     if (s != TARE_OK) return s;
     struct run_map *c = &run->config;
     if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
-    run_map_real(&run->arena, c, "max_drop", a->max_drop);
+    if (wants_check(a)) run_map_real(&run->arena, c, "max_drop", a->max_drop);
     return TARE_OK;
 }
 
@@ -147,7 +153,7 @@ static tare_status answer(struct cli *cli, const struct bench_args *a, const str
 
 static int bench_measured(struct cli *cli, struct bench_args *a, struct run *run)
 {
-    bool check = a->expect || a->validate || a->variants.n;
+    bool check = wants_check(a);
     size_t dropped = 0, n = a->grid.cases.n;
     struct tensor_set *outputs = check ? mem_new(n, sizeof *outputs) : NULL;
     tare_status s = check && !outputs ? error_set(&cli->error, TARE_NOMEM, "out of memory") : TARE_OK;
