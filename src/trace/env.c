@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * env.c - TARE_TRACE and its companions: start before main, stop at exit. The one place of the library that
+ * env.c - TARE_TRACE and its companions: start before main. The one place of the library that
  * reads the environment. It says nothing when it fails: `tare doctor` and the missing trace do. */
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +29,6 @@ static uint32_t env_mode(uint32_t otherwise)
     return otherwise;
 }
 
-/* Libraries loaded with dlopen, and threads, may still be at work: recording just ends. */
-static void stop_at_exit(void)
-{
-    tare_stop(NULL);
-}
-
 __attribute__((constructor)) static void start_before_main(void)
 {
     const char *path = getenv("TARE_TRACE");
@@ -49,5 +43,5 @@ __attribute__((constructor)) static void start_before_main(void)
     const char *weigh = getenv("TARE_WEIGH");
     if (weigh && strcmp(weigh, "off") == 0) o.weigh_one_in = 0;
     const char *fallback = getenv("TARE_CLOCK_FALLBACK");
-    if (start_session(&o, fallback && fallback[0] == '1', NULL) == TARE_OK) atexit(stop_at_exit);
+    start_session(&o, fallback && fallback[0] == '1', NULL);
 }

@@ -2,6 +2,7 @@
  * session.c - starting and stopping, in this process and in the children it forks. */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -189,6 +190,18 @@ static tare_status begin_recording(tare_error *err)
     return error_set(err, TARE_IO, "%s: cannot write the trace", session.path);
 }
 
+/* Libraries loaded with dlopen, and threads, may still be at work: recording just ends. */
+static void stop_at_exit(void)
+{
+    tare_stop(NULL);
+}
+
+static void watch_exit(void)
+{
+    static bool watched; /* a forked child has its parent's handlers */
+    if (!watched) watched = atexit(stop_at_exit) == 0;
+}
+
 tare_status start_session(const tare_options *opts, bool force_fallback, tare_error *err)
 {
     tare_status s = check_options(opts, err);
@@ -210,6 +223,7 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
     if (session.options.mode & TARE_EVENTS) drain_start();
     __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
     __atomic_store_n(&tare_recording, 1, __ATOMIC_RELEASE);
+    watch_exit();
     return TARE_OK;
 }
 

@@ -7,6 +7,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "trace_fixture.h"
 #include "analyze/calltree.h"
@@ -291,6 +294,28 @@ static void a_thread_lives_through_sessions(void **state)
     folder_empty(here.path);
 }
 
+/* ---- the end of the program ---- */
+
+static void exit_closes_what_tare_start_began(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        tare_options o = options();
+        if (tare_start(&o, NULL) != TARE_OK) _exit(1);
+        work(4);
+        exit(0); /* without tare_stop() */
+    }
+    int status = 1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    struct trace *t = must_open(here.trace);
+    assert_true(trace_process(t, 0)->closed);
+    trace_close(t);
+    assert_int_equal(begins_in(here.trace), 8);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -318,6 +343,7 @@ int main(void)
         cmocka_unit_test(an_end_in_the_next_session_is_foreign),
         cmocka_unit_test(nothing_is_recorded_between_sessions),
         cmocka_unit_test(a_thread_lives_through_sessions),
+        cmocka_unit_test(exit_closes_what_tare_start_began),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
