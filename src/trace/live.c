@@ -149,6 +149,7 @@ static int grow(struct live *l, uint64_t need)
 struct extent *live_alloc(struct live *l, const char *base, enum extent_type type, uint64_t bytes)
 {
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
+    int saved = errno; /* the program's: the end of a scope may stand between its failing call and its look */
     int cancel; /* open and fallocate are where a cancelled thread would end, and leave the lock behind */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
@@ -165,6 +166,7 @@ struct extent *live_alloc(struct live *l, const char *base, enum extent_type typ
     }
     __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
     pthread_setcancelstate(cancel, NULL);
+    errno = saved;
     return x;
 }
 

@@ -2,6 +2,7 @@
  * thread.c - what one thread needs to record: its state in memory that a fork wipes, its event chunks and
  * its tree in the live mapping. A slot outlives its thread and is taken over by a later one, so memory is
  * bounded by the threads alive at one time, not by all that ever lived. */
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -275,10 +276,12 @@ struct thread *thread_get(void)
         thread_lost(NULL, 1);
         return NULL;
     }
+    int saved = errno;
     int cancel; /* a cancelled thread must not end in there: it would leave locks behind */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     struct thread *t = thread_enter(self_thread);
     pthread_setcancelstate(cancel, NULL);
+    errno = saved;
     return t;
 }
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -316,6 +317,32 @@ static void exit_closes_what_tare_start_began(void **state)
     assert_int_equal(begins_in(here.trace), 8);
 }
 
+/* ---- a guest ---- */
+
+static void errno_is_the_programs(void **state)
+{
+    (void)state;
+    struct rlimit was, tight;
+    tare_options o = options();
+    start(&o);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    tight = was;
+    tight.rlim_cur = 64 << 10; /* the live file cannot grow from here on: its refusals are ours to bear */
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    int changed = 0;
+    for (uint32_t line = 1; line < 5000; line++) {
+        tare_site *site = tare_site_new(TARE_SITE_SCOPE, "many", "many.c", line);
+        tare_scope scope;
+        errno = ENOTTY;
+        tare_begin(&scope, site);
+        tare_end(&scope);
+        changed += errno != ENOTTY;
+    }
+    setrlimit(RLIMIT_FSIZE, &was);
+    tare_stop(NULL);
+    assert_int_equal(changed, 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -344,6 +371,7 @@ int main(void)
         cmocka_unit_test(nothing_is_recorded_between_sessions),
         cmocka_unit_test(a_thread_lives_through_sessions),
         cmocka_unit_test(exit_closes_what_tare_start_began),
+        cmocka_unit_test(errno_is_the_programs),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
