@@ -9,7 +9,7 @@
 
 #include "core/mem.h"
 #include "core/stats.h"
-#include "core/str.h"
+#include "core/suggest.h"
 
 static const struct accuracy_metric_row metric_rows[] = {
 #define X(name, text, less, labels, help) {text, help, less, labels},
@@ -32,7 +32,7 @@ tare_status accuracy_metric_parse(enum accuracy_metric *out, const char *name, t
         *out = (enum accuracy_metric)i;
         return TARE_OK;
     }
-    const char *near = str_suggest(name, names, N_METRICS);
+    const char *near = suggest_among(name, names, N_METRICS);
     return error_set(err, TARE_INVALID,
                      "'%s' is not one of accuracy, f1, cosine, max-abs, rel-l2, top1%s%s%s", name,
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

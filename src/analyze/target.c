@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "analyze/judge.h"
-#include "core/str.h"
+#include "core/suggest.h"
 
 #define TARGET_TEXT_MAX 200
 
@@ -39,7 +39,7 @@ static tare_status unknown_metric(struct reading *r, const char *word)
     const char *names[64];
     size_t n = 0;
     for (const struct measure *m = measure_table; m->name && n < 64; m++) names[n++] = m->name;
-    const char *near = str_suggest(word, names, n);
+    const char *near = suggest_among(word, names, n);
     struct buf all = BUF_INIT;
     for (size_t i = 0; i < n; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
     if (near)

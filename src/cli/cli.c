@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "core/suggest.h"
 
 /* A missing standard stream is replaced, lest the next file opened become our stdout. What is written to a
  * missing stdout must fail, not vanish: its stand-in is open for reading only. */

@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "core/suggest.h"
 #include "model/synth.h"
 #include "report/sink.h"
 

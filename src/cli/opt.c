@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/suggest.h"
 
 void opt_list_release(struct opt_list *list)
 {

@@ -177,16 +177,4 @@ void opt_wrap(struct buf *out, const char *text, unsigned column, unsigned inden
 void opt_complete(struct buf *out, const struct opt_request *req, int n, char **words);
 void complete_offer(struct buf *out, const char *typed, const char *word, const char *help);
 
-/* suggest.c: offer every name there is, ask for the one most likely meant. */
-struct suggest {
-    const char *word;
-    size_t len;
-    const char *best;
-    unsigned distance;
-};
-void suggest_init(struct suggest *s, const char *word, size_t len);
-void suggest_offer(struct suggest *s, const char *candidate);
-const char *suggest_best(const struct suggest *s); /* NULL: nothing near enough */
-unsigned suggest_distance(const char *a, size_t na, const char *b, size_t nb);
-
 #endif

@@ -59,50 +59,6 @@ void str_add_utf8(struct buf *out, const char *s, size_t n)
     buf_add(out, s + good, n - good);
 }
 
-/* ---- typos ---- */
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-size_t str_distance(const char *a, const char *b)
-{
-    size_t la = strlen(a), lb = strlen(b);
-    if (la > STR_DISTANCE_MAX || lb > STR_DISTANCE_MAX) return strcmp(a, b) == 0 ? 0 : la > lb ? la : lb;
-    size_t rows[3][STR_DISTANCE_MAX + 1]; /* distances of a's first i - 2, i - 1, i letters to b's first j */
-    size_t *two_ago = rows[0], *one_ago = rows[1], *now = rows[2];
-    for (size_t j = 0; j <= lb; j++) one_ago[j] = two_ago[j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        now[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t best = least(one_ago[j], now[j - 1]) + 1;
-            best = least(best, one_ago[j - 1] + (a[i - 1] != b[j - 1]));
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            now[j] = swapped ? least(best, two_ago[j - 2] + 1) : best;
-        }
-        size_t *free_row = two_ago;
-        two_ago = one_ago;
-        one_ago = now;
-        now = free_row;
-    }
-    return one_ago[lb];
-}
-
-const char *str_suggest(const char *word, const char *const *names, size_t n)
-{
-    const char *best = NULL;
-    size_t best_distance = SIZE_MAX;
-    for (size_t i = 0; i < n; i++) {
-        size_t longer = strlen(word) > strlen(names[i]) ? strlen(word) : strlen(names[i]);
-        size_t distance = str_distance(word, names[i]), allowed = longer / 3 ? longer / 3 : 1;
-        if (distance > allowed || distance >= longer || distance >= best_distance) continue;
-        best = names[i];
-        best_distance = distance;
-    }
-    return best;
-}
-
 /* ---- quantities in ---- */
 
 /* digits [. digits]: the whole part, and the fraction as part / scale. At most 18 digits of fraction. */

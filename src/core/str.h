@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * str.h - text from and for people: UTF-8, typo distance, quantities in and out. Parsing is strict (the whole
+ * str.h - text from and for people: UTF-8, quantities in and out. Parsing is strict (the whole
  * string or an error that says what was expected) and knows nothing of locales. */
 #ifndef CORE_STR_H
 #define CORE_STR_H
@@ -18,17 +18,6 @@ bool str_is_utf8(const char *s, size_t n);
 /* Append s, with U+FFFD in place of what is not UTF-8: one for each longest beginning of a valid sequence,
  * else one for each byte. */
 void str_add_utf8(struct buf *out, const char *s, size_t n);
-
-/* ---- typos ---- */
-
-/* Least number of insertions, deletions, substitutions and swaps of neighbours (bytes; no part edited twice).
- * Words longer than STR_DISTANCE_MAX are as far apart as the longer is long. */
-enum { STR_DISTANCE_MAX = 63 };
-size_t str_distance(const char *a, const char *b);
-
-/* The name nearest to `word`, the first of equals, if near enough to be a typo: at most a third of the longer
- * one's length away, and at least one letter the same. Else NULL. */
-const char *str_suggest(const char *word, const char *const *names, size_t n);
 
 /* ---- quantities in ---- */
 

@@ -401,27 +401,6 @@ static void test_completion(void **state)
     usage.max_args = OPT_ANY;
 }
 
-static void test_suggestions(void **state)
-{
-    (void)state;
-    assert_int_equal(suggest_distance("abc", 3, "abc", 3), 0);
-    assert_int_equal(suggest_distance("abc", 3, "acb", 3), 1); /* swapped */
-    assert_int_equal(suggest_distance("", 0, "abc", 3), 3);
-    assert_int_equal(suggest_distance("kitten", 6, "sitting", 7), 3);
-    assert_int_equal(suggest_distance("abcdef", 6, "abXdeYf", 7), 2);
-    char long_word[100];
-    memset(long_word, 'x', sizeof long_word);
-    assert_true(suggest_distance(long_word, sizeof long_word, "x", 1) > 60);
-    struct suggest s;
-    suggest_init(&s, "reprot", 6);
-    suggest_offer(&s, "export");
-    suggest_offer(&s, "report");
-    assert_string_equal(suggest_best(&s), "report");
-    suggest_init(&s, "x", 1);
-    suggest_offer(&s, "q");
-    assert_null(suggest_best(&s)); /* nothing in common */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,7 +409,7 @@ int main(void)
         cmocka_unit_test(test_sizes),      cmocka_unit_test(test_durations),
         cmocka_unit_test(test_list),       cmocka_unit_test(test_list_memory),
         cmocka_unit_test(test_layers),     cmocka_unit_test(test_help_changes_nothing),
-        cmocka_unit_test(test_completion), cmocka_unit_test(test_suggestions),
+        cmocka_unit_test(test_completion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

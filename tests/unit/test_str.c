@@ -91,50 +91,6 @@ static void sanitised_text_is_always_valid(void **state)
     }
 }
 
-static void distances(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *a, *b;
-        size_t want;
-    } rows[] = {{"", "", 0},
-                {"", "abc", 3},
-                {"report", "report", 0},
-                {"reprot", "report", 1},
-                {"repot", "report", 1},
-                {"reportt", "report", 1},
-                {"raport", "report", 1},
-                {"kitten", "sitting", 3},
-                {"ca", "abc", 3},
-                {"ab", "ba", 1},
-                {"abcd", "badc", 2}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        assert_int_equal(str_distance(rows[i].a, rows[i].b), rows[i].want);
-        assert_int_equal(str_distance(rows[i].b, rows[i].a), rows[i].want);
-    }
-    char longer[101];
-    memset(longer, 'a', 100);
-    longer[100] = 0;
-    assert_int_equal(str_distance(longer, "a"), 100);
-    assert_int_equal(str_distance(longer, longer), 0);
-    longer[63] = 0;
-    assert_int_equal(str_distance(longer, "a"), 62);
-}
-
-static void suggestions(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"doctor", "report", "export", "version", "help", "ab"};
-    assert_string_equal(str_suggest("reprot", names, 6), "report");
-    assert_string_equal(str_suggest("exprt", names, 6), "export");
-    assert_string_equal(str_suggest("hlep", names, 6), "help");
-    assert_string_equal(str_suggest("ba", names, 6), "ab");
-    assert_null(str_suggest("zebra", names, 6));
-    assert_null(str_suggest("x", names, 6));
-    assert_null(str_suggest("", names, 6));
-    assert_null(str_suggest("help", names, 0));
-}
-
 static void sizes(void **state)
 {
     (void)state;
@@ -317,8 +273,6 @@ int main(void)
         cmocka_unit_test(utf8_is_told_from_other_bytes),
         cmocka_unit_test(bad_bytes_are_replaced),
         cmocka_unit_test(sanitised_text_is_always_valid),
-        cmocka_unit_test(distances),
-        cmocka_unit_test(suggestions),
         cmocka_unit_test(sizes),
         cmocka_unit_test(times),
         cmocka_unit_test(counts),

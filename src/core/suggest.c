@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * suggest.c - which name was meant: the nearest by typing mistakes (one letter wrong, missing, added, or two
- * swapped), or the only one that begins like it. Never changes what is run: it only suggests. */
+ * suggest.c - see suggest.h. */
+#include "core/suggest.h"
+
+#include <stdbool.h>
 #include <string.h>
 
-#include "cli/opt.h"
-
-#define LONGEST 64 /* longer words are no typing mistakes of an option */
+#define LONGEST 64 /* longer words are no typing mistakes */
 
 static unsigned min2(unsigned a, unsigned b)
 {
@@ -54,4 +54,12 @@ const char *suggest_best(const struct suggest *s)
 {
     unsigned allowed = s->len < 5 ? 1 : s->len < 8 ? 2 : 3;
     return s->best && s->distance <= allowed && s->distance < s->len ? s->best : NULL;
+}
+
+const char *suggest_among(const char *word, const char *const *names, size_t n)
+{
+    struct suggest near;
+    suggest_init(&near, word, strlen(word));
+    for (size_t i = 0; i < n; i++) suggest_offer(&near, names[i]);
+    return suggest_best(&near);
 }
