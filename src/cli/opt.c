@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/str.h"
 #include "core/suggest.h"
 
 void opt_list_release(struct opt_list *list)
@@ -33,126 +34,9 @@ static tare_status list_add(struct opt_list *list, const char *text, size_t len,
     return TARE_OK;
 }
 
-/* ---- texts to numbers ------------------------------------------------------------------------ */
-
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static const struct unit size_units[] = {
-    {"", 1},
-    {"B", 1},
-    {"k", 1u << 10},
-    {"K", 1u << 10},
-    {"KiB", 1u << 10},
-    {"kB", 1000},
-    {"KB", 1000},
-    {"M", 1u << 20},
-    {"MiB", 1u << 20},
-    {"MB", 1000000},
-    {"G", 1u << 30},
-    {"GiB", 1u << 30},
-    {"GB", 1000000000},
-    {"T", UINT64_C(1) << 40},
-    {"TiB", UINT64_C(1) << 40},
-    {"TB", UINT64_C(1000000000000)},
-    {NULL, 0},
-};
-
-static const struct unit time_units[] = {
-    {"ns", 1},
-    {"us", 1000},
-    {"ms", 1000000},
-    {"s", 1000000000},
-    {"m", UINT64_C(60000000000)},
-    {"min", UINT64_C(60000000000)},
-    {"h", UINT64_C(3600000000000)},
-    {"d", UINT64_C(86400000000000)},
-    {NULL, 0},
-};
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static const struct unit *unit_find(const struct unit *units, const char *name, size_t len)
-{
-    for (; units->name; units++)
-        if (strlen(units->name) == len && strncmp(units->name, name, len) == 0) return units;
-    return NULL;
-}
-
-/* digits[.digits]unit at *at, exactly. Returns 0 and moves *at; -1: malformed, -2: too large. */
-static int scaled(const char **at, const struct unit *units, uint64_t *out)
-{
-    __extension__ typedef unsigned __int128 wide;
-    const char *s = *at;
-    uint64_t whole = 0, part = 0, part_unit = 1;
-    if (!is_digit(*s)) return -1;
-    for (; is_digit(*s); s++) {
-        if (__builtin_mul_overflow(whole, 10u, &whole)) return -2;
-        if (__builtin_add_overflow(whole, (uint64_t)(*s - '0'), &whole)) return -2;
-    }
-    if (*s == '.') {
-        if (!is_digit(*++s)) return -1;
-        for (; is_digit(*s); s++) {
-            if (part_unit >= UINT64_C(1000000000000000)) continue; /* beyond any unit's precision */
-            part = part * 10 + (uint64_t)(*s - '0');
-            part_unit *= 10;
-        }
-    }
-    const char *name = s;
-    while (is_letter(*s)) s++;
-    const struct unit *unit = unit_find(units, name, (size_t)(s - name));
-    if (!unit) return -1;
-    wide value = (wide)whole * unit->factor + (wide)part * unit->factor / part_unit;
-    if (value > UINT64_MAX) return -2;
-    *out = (uint64_t)value;
-    *at = s;
-    return 0;
-}
-
-tare_status opt_parse_size(const char *text, uint64_t *bytes, tare_error *err)
-{
-    const char *at = text;
-    uint64_t value = 0;
-    int rc = scaled(&at, size_units, &value);
-    if (rc == -2) return error_set(err, TARE_INVALID, "'%s' is too large", text);
-    if (rc < 0 || *at)
-        return error_set(err, TARE_INVALID, "'%s' is not a size; write 512, 64k, 1.5GiB or 2GB", text);
-    *bytes = value;
-    return TARE_OK;
-}
-
-tare_status opt_parse_duration(const char *text, struct duration *out, tare_error *err)
-{
-    const char *at = text;
-    uint64_t sum = 0;
-    if (strcmp(text, "0") == 0) {
-        *out = (struct duration){0};
-        return TARE_OK;
-    }
-    do {
-        uint64_t one;
-        int rc = scaled(&at, time_units, &one);
-        if (rc == -1) {
-            bool bare = text[0] && text[strspn(text, "0123456789.")] == 0;
-            if (bare)
-                return error_set(err, TARE_INVALID, "'%s' has no unit; write %ss or %sms", text, text, text);
-            return error_set(err, TARE_INVALID, "'%s' is not a time; write 500us, 1.5s or 1m30s", text);
-        }
-        if (rc == -2 || __builtin_add_overflow(sum, one, &sum) || sum > INT64_MAX)
-            return error_set(err, TARE_INVALID, "'%s' is too large", text);
-    } while (*at);
-    *out = (struct duration){(int64_t)sum};
-    return TARE_OK;
 }
 
 /* ---- one row from one text ------------------------------------------------------------------- */
@@ -207,7 +91,7 @@ static tare_status set_uint(const struct opt *row, const char *text, tare_error 
 {
     uint64_t v = 0;
     if (row->type == OPT_TYPE_SIZE) {
-        tare_status s = opt_parse_size(text, &v, err);
+        tare_status s = str_parse_bytes(text, &v, err);
         if (s < 0) return s;
     } else {
         char *end;
@@ -230,7 +114,7 @@ static tare_status set_uint(const struct opt *row, const char *text, tare_error 
 static tare_status set_duration(const struct opt *row, const char *text, tare_error *err)
 {
     struct duration d;
-    tare_status s = opt_parse_duration(text, &d, err);
+    tare_status s = str_parse_duration(text, &d, err);
     if (s < 0) return s;
     if (d.ns < row->lo || (uint64_t)d.ns > row->hi)
         return error_set(err, TARE_INVALID, "'%s' is out of range %gs to %gs", text, (double)row->lo / 1e9,

@@ -160,12 +160,6 @@ const struct opt *opt_find(const struct opt_request *req, const char *name, size
 const struct opt *opt_find_letter(const struct opt_request *req, char letter);
 const char *opt_default_arg(const struct opt *row); /* "<n>"; "" for flags */
 
-/* Texts to numbers, for the rows and for anyone who reads such texts from a person. Errors: the cause alone.
- * Sizes: 512, 4k, 1.5GiB, 2GB (k, M, G, T and KiB.. are powers of 1024; kB, MB.. of 1000).
- * Durations: 10s, 1.5ms, 1m30s (ns us ms s m min h d); a bare number but 0 is refused. */
-tare_status opt_parse_size(const char *text, uint64_t *bytes, tare_error *err);
-tare_status opt_parse_duration(const char *text, struct duration *out, tare_error *err);
-
 /* help.c: the text of -h, 80 columns wide. Printed with the defaults the variables hold now. */
 void opt_help(struct buf *out, const struct opt_request *req);
 /* `text` folded at blanks; the first line goes on at `column`, later ones are indented by `indent`. */

@@ -25,11 +25,11 @@
 
 /* Parsing that cannot fail or depends on the locale. */
 #undef atoi
-#define atoi(...) tare_banned_atoi_use_str_parse_count
+#define atoi(...) tare_banned_atoi_use_strtoll
 #undef atol
-#define atol(...) tare_banned_atol_use_str_parse_count
+#define atol(...) tare_banned_atol_use_strtoll
 #undef atoll
-#define atoll(...) tare_banned_atoll_use_str_parse_count
+#define atoll(...) tare_banned_atoll_use_strtoll
 #undef atof
 #define atof(...) tare_banned_atof_use_strtod
 #undef sscanf

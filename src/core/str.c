@@ -96,50 +96,49 @@ struct unit {
     uint64_t factor;
 };
 
-static const struct unit *find_unit(const struct unit *units, size_t n, const char *name, bool any_case)
-{
-    for (size_t i = 0; i < n; i++) {
-        if ((any_case ? strcasecmp : strcmp)(units[i].name, name) == 0) return &units[i];
-    }
-    return NULL;
-}
-
-/* number * factor to the nearest whole, halves up. *exact: nothing was rounded. */
-static unsigned __int128 scale_number(const struct number *number, uint64_t factor, bool *exact)
+/* number * factor to the nearest whole, halves up. */
+static unsigned __int128 scale_number(const struct number *number, uint64_t factor)
 {
     unsigned __int128 whole = (unsigned __int128)number->whole * factor;
     unsigned __int128 parts = (unsigned __int128)number->part * factor;
-    *exact = parts % number->scale == 0;
     return whole + (parts + number->scale / 2) / number->scale;
 }
 
 struct quantity {
     const struct unit *units;
     size_t n_units;
-    bool any_case, whole;
+    bool any_case, sums; /* sums: several numbers with units, as in 1m30s */
     uint64_t most;
     const char *what, *expected;
 };
 
-static tare_status too_large(const struct quantity *q, const char *text, tare_error *err)
+static const struct unit *find_unit(const struct quantity *q, const char *name, size_t len)
 {
-    return error_set(err, TARE_INVALID, "'%.60s' is too large for %s", text, q->what);
+    for (size_t i = 0; i < q->n_units; i++) {
+        const struct unit *u = &q->units[i];
+        if (strlen(u->name) == len && (q->any_case ? strncasecmp : strncmp)(u->name, name, len) == 0)
+            return u;
+    }
+    return NULL;
 }
 
 static tare_status parse_quantity(const struct quantity *q, const char *text, uint64_t *out, tare_error *err)
 {
-    struct number number;
-    enum number_fault fault = read_number(text, &number);
-    if (fault == NUMBER_LARGE) return too_large(q, text, err);
-    const struct unit *unit = fault ? NULL : find_unit(q->units, q->n_units, number.rest, q->any_case);
-    if (!unit)
-        return error_set(err, TARE_INVALID, "'%.60s' is not %s: expected %s", text, q->what, q->expected);
-    bool exact;
-    unsigned __int128 value = scale_number(&number, unit->factor, &exact);
-    if (value > q->most) return too_large(q, text, err);
-    if (q->whole && !exact)
-        return error_set(err, TARE_INVALID, "'%.60s' is not %s: it must be a whole number", text, q->what);
-    *out = (uint64_t)value;
+    uint64_t sum = 0;
+    const char *at = text;
+    do {
+        struct number number;
+        enum number_fault fault = read_number(at, &number);
+        size_t len = strcspn(number.rest, "0123456789.");
+        const struct unit *unit = fault ? NULL : find_unit(q, number.rest, len);
+        at = number.rest + len;
+        if (fault != NUMBER_LARGE && (!unit || (*at && !q->sums)))
+            return error_set(err, TARE_INVALID, "'%.60s' is not %s: expected %s", text, q->what, q->expected);
+        if (fault == NUMBER_LARGE || scale_number(&number, unit->factor) > q->most - sum)
+            return error_set(err, TARE_INVALID, "'%.60s' is too large for %s", text, q->what);
+        sum += (uint64_t)scale_number(&number, unit->factor);
+    } while (*at);
+    *out = sum;
     return TARE_OK;
 }
 
@@ -184,39 +183,25 @@ tare_status str_parse_duration(const char *text, struct duration *out, tare_erro
         {"ms", UINT64_C(1000000)},
         {"s", UINT64_C(1000000000)},
         {"m", UINT64_C(60000000000)},
+        {"min", UINT64_C(60000000000)},
         {"h", UINT64_C(3600000000000)},
         {"d", UINT64_C(86400000000000)},
     };
     static const struct quantity time = {
         .units = units,
         .n_units = COUNT_OF(units),
+        .sums = true,
         .most = INT64_MAX,
         .what = "a time",
-        .expected = "a number and a unit (ns, us, ms, s, m, h, d), like 10s or 1.5ms",
+        .expected = "numbers with a unit (ns, us, ms, s, m, h, d), like 500us, 1.5s or 1m30s",
     };
     uint64_t ns = 0;
-    tare_status s = strcmp(text, "0") == 0 ? TARE_OK : parse_quantity(&time, text, &ns, err);
+    bool zero = strcmp(text, "0") == 0, bare = text[0] && !text[strspn(text, "0123456789.")];
+    if (bare && !zero)
+        return error_set(err, TARE_INVALID, "'%.60s' has no unit; write %.60ss or %.60sms", text, text, text);
+    tare_status s = zero ? TARE_OK : parse_quantity(&time, text, &ns, err);
     if (s == TARE_OK) out->ns = (int64_t)ns;
     return s;
-}
-
-tare_status str_parse_count(const char *text, uint64_t *out, tare_error *err)
-{
-    static const struct unit units[] = {
-        {"", 1},
-        {"k", UINT64_C(1000)},
-        {"M", UINT64_C(1000000)},
-        {"G", UINT64_C(1000000000)},
-    };
-    static const struct quantity count = {
-        .units = units,
-        .n_units = COUNT_OF(units),
-        .whole = true,
-        .most = UINT64_MAX,
-        .what = "a count",
-        .expected = "a number, like 1000 or 10k",
-    };
-    return parse_quantity(&count, text, out, err);
 }
 
 /* ---- quantities out ---- */

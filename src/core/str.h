@@ -25,11 +25,9 @@ void str_add_utf8(struct buf *out, const char *s, size_t n);
  * KB MB GB TB (1000). Any case. "64M" is 67108864, "4GB" 4000000000. Rounded to whole bytes. */
 tare_status str_parse_bytes(const char *text, uint64_t *out, tare_error *err);
 
-/* Time: digits with an optional fraction and a unit, ns us ms s m h d; "0" needs none. Rounded to ns. */
+/* Time: digits with an optional fraction and a unit, ns us ms s m (or min) h d; several add up, as in 1m30s.
+ * A bare number but 0 is refused. Rounded to ns. */
 tare_status str_parse_duration(const char *text, struct duration *out, tare_error *err);
-
-/* A count: digits with an optional fraction, then nothing or k M G (1000); must come to a whole number. */
-tare_status str_parse_count(const char *text, uint64_t *out, tare_error *err);
 
 /* ---- quantities out: three significant digits, one space, the unit ---- */
 

@@ -203,76 +203,6 @@ static void test_ranges(void **state)
     bad("-t 10ns", "-t: '10ns' is out of range 1e-06s to 3600s");
 }
 
-static void test_sizes(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        uint64_t bytes;
-    } ok[] = {{"0", 0},
-              {"512", 512},
-              {"512B", 512},
-              {"4k", 4096},
-              {"4KiB", 4096},
-              {"4kB", 4000},
-              {"1.5GiB", 1610612736},
-              {"2GB", 2000000000},
-              {"0.5k", 512},
-              {"1TiB", UINT64_C(1) << 40},
-              {"18446744073709551615", UINT64_MAX},
-              {"0.0000000000000001k", 0}};
-    static const char *const wrong[] = {"",   "k",   "-1",   "1.",  ".5",   "1 k",
-                                        "1q", "1kk", "0x10", "1e3", "1.5.5"};
-    static const char *const large[] = {"18446744073709551616", "17000000TiB", "16777216T"};
-    uint64_t b = 77;
-    for (size_t i = 0; i < sizeof ok / sizeof *ok; i++) {
-        assert_int_equal(opt_parse_size(ok[i].text, &b, &err), TARE_OK);
-        assert_true(b == ok[i].bytes);
-    }
-    b = 77;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(opt_parse_size(wrong[i], &b, &err), TARE_INVALID);
-        assert_non_null(strstr(err.text, "is not a size"));
-    }
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
-        assert_int_equal(opt_parse_size(large[i], &b, &err), TARE_INVALID);
-        assert_non_null(strstr(err.text, "too large"));
-    }
-    assert_true(b == 77);
-}
-
-static void test_durations(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        int64_t ns;
-    } ok[] = {{"0", 0},
-              {"5ns", 5},
-              {"1.5us", 1500},
-              {"2ms", 2000000},
-              {"1m30s", INT64_C(90000000000)},
-              {"2h", INT64_C(7200000000000)},
-              {"0.1s", 100000000},
-              {"1d", INT64_C(86400000000000)},
-              {"1min", INT64_C(60000000000)}};
-    static const char *const wrong[] = {"", "s", "-1s", "1 s", "1s ", "1sec", "1m30", "1,5s", "s1"};
-    struct duration d = {77};
-    for (size_t i = 0; i < sizeof ok / sizeof *ok; i++) {
-        assert_int_equal(opt_parse_duration(ok[i].text, &d, &err), TARE_OK);
-        assert_true(d.ns == ok[i].ns);
-    }
-    d.ns = 77;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(opt_parse_duration(wrong[i], &d, &err), TARE_INVALID);
-    assert_int_equal(opt_parse_duration("10", &d, &err), TARE_INVALID);
-    assert_string_equal(err.text, "'10' has no unit; write 10s or 10ms");
-    assert_int_equal(opt_parse_duration("106752d", &d, &err), TARE_INVALID);
-    assert_non_null(strstr(err.text, "too large"));
-    assert_true(d.ns == 77);
-    assert_int_equal(opt_parse_duration("106751d23h", &d, &err), TARE_OK);
-}
-
 static void test_list(void **state)
 {
     (void)state;
@@ -406,7 +336,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spellings),  cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_durations),
         cmocka_unit_test(test_list),       cmocka_unit_test(test_list_memory),
         cmocka_unit_test(test_layers),     cmocka_unit_test(test_help_changes_nothing),
         cmocka_unit_test(test_completion),
