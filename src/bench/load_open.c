@@ -145,7 +145,7 @@ static tare_status conclude(struct bench *b, struct weighing *w, const struct op
         if (l->usage.runs) usage_merge(&w->usage, &l->usage);
     }
     uint64_t now = bench_machine.now();
-    if (cut_short(job)) end = now;
+    if (cut_short(job)) end = now > job->origin ? now : job->origin; /* perhaps before the first was due */
     *o = (struct open_result){.known = true, .planned = job->planned->n, .window_ns = end - job->origin};
     for (size_t i = 0; i < job->planned->n; i++) {
         o->due += job->planned->items[i] <= o->window_ns;
