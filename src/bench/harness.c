@@ -192,16 +192,13 @@ static bool has_room(struct bench *b, size_t first, size_t next, struct known_u6
     return false;
 }
 
-static void finish_cases(struct bench *b)
+static void finish_case(struct weighing *w)
 {
-    for (size_t i = 0; i < b->n_cases; i++) {
-        struct weighing *w = &b->cases[i];
-        if (w->instance) w->instance->subject->ops->finish(w->instance);
-        w->instance = NULL;
-        vec_release(&w->samples);
-        vec_release(&w->switched);
-        vec_release(&w->slices);
-    }
+    if (w->instance) w->instance->subject->ops->finish(w->instance);
+    w->instance = NULL;
+    vec_release(&w->samples);
+    vec_release(&w->switched);
+    vec_release(&w->slices);
 }
 
 static tare_status record_block(struct bench *b, size_t first, size_t end, tare_error *err)
@@ -210,11 +207,7 @@ static tare_status record_block(struct bench *b, size_t first, size_t end, tare_
         struct weighing *w = &b->cases[i];
         tare_status s = w->samples.n ? record_case(b, w, err) : TARE_OK;
         if (s < 0) return s;
-        if (w->instance) w->instance->subject->ops->finish(w->instance);
-        w->instance = NULL;
-        vec_release(&w->samples);
-        vec_release(&w->switched);
-        vec_release(&w->slices);
+        finish_case(w);
     }
     return TARE_OK;
 }
@@ -309,7 +302,7 @@ tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error
     b.cases = mem_new(b.n_cases, sizeof *b.cases);
     if (!b.cases) return error_set(err, TARE_NOMEM, "out of memory for %zu cases", b.n_cases);
     s = measure_all(&b, err);
-    finish_cases(&b);
+    for (size_t i = 0; i < b.n_cases; i++) finish_case(&b.cases[i]);
     pool_close(&b.pool);
     lanes_close(&b);
     mem_free(b.cases);
