@@ -26,21 +26,20 @@ static uint32_t running, stopping;
 static sigset_t program_mask;
 static struct packer *packer;
 
-static bool archive_chunk(const struct extent *x)
+static void archive_chunk(const struct extent *x)
 {
     const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
     size_t slots = (x->bytes - sizeof *x) / sizeof *e;
     uint64_t uid = live_header(&session.live)->process.uid;
     if (session.archived_bytes < session.options.disk_bytes) {
         size_t bytes = pack_events(packer, x, e, slots, session.shift);
-        if (!bytes) return true;
+        if (!bytes) return;
         if (archive_append(CHUNK_EVENTS, uid, packer->out, bytes)) {
             session.archived_bytes += bytes + sizeof(struct chunk_header);
-            return true;
+            return;
         }
     }
     live_header(&session.live)->lost_events += pack_count(e, slots);
-    return false;
 }
 
 static void recycle(struct thread *t, struct extent *x)

@@ -27,7 +27,7 @@ enum { PACK_SHORT_SITES = 31 };
 
 enum { PACK_SLOTS_MAX = 4096, PACK_BYTES_MAX = 256 << 10, PACK_TABLE = 8192 };
 
-/* Scratch memory for packing; 80 KB: keep it off the stack. */
+/* Scratch memory for packing; a third of a MiB: keep it off the stack. */
 struct packer {
     uint16_t order[PACK_SLOTS_MAX]; /* slots of events, by time */
     uint32_t sites[PACK_SLOTS_MAX]; /* the site list: most frequent first */
