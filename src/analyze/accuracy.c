@@ -9,7 +9,6 @@
 
 #include "core/mem.h"
 #include "core/stats.h"
-#include "core/suggest.h"
 
 static const struct accuracy_metric_row metric_rows[] = {
 #define X(name, text, less, labels, help) {text, help, less, labels},
@@ -21,21 +20,6 @@ static const struct accuracy_metric_row metric_rows[] = {
 const struct accuracy_metric_row *accuracy_metric_row(enum accuracy_metric m)
 {
     return &metric_rows[m];
-}
-
-tare_status accuracy_metric_parse(enum accuracy_metric *out, const char *name, tare_error *err)
-{
-    const char *names[N_METRICS];
-    for (size_t i = 0; i < N_METRICS; i++) {
-        names[i] = metric_rows[i].name;
-        if (strcmp(name, names[i]) != 0) continue;
-        *out = (enum accuracy_metric)i;
-        return TARE_OK;
-    }
-    const char *near = suggest_among(name, names, N_METRICS);
-    return error_set(err, TARE_INVALID,
-                     "'%s' is not one of accuracy, f1, cosine, max-abs, rel-l2, top1%s%s%s", name,
-                     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* ---- rows ---- */

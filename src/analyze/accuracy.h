@@ -47,7 +47,6 @@ struct accuracy_metric_row {
     bool less_is_better, needs_labels;
 };
 const struct accuracy_metric_row *accuracy_metric_row(enum accuracy_metric m);
-tare_status accuracy_metric_parse(enum accuracy_metric *out, const char *name, tare_error *err);
 
 struct accuracy_result {
     struct run_estimate score; /* unknown when nothing could be compared */

@@ -45,12 +45,6 @@ static const struct provider_row *find_provider(const char *name)
     return NULL;
 }
 
-const char *ort_provider_name(const char *short_name)
-{
-    const struct provider_row *row = find_provider(short_name);
-    return row ? row->name : NULL;
-}
-
 /* CUDA and TensorRT have options of their own, made and released around the call. */
 static struct ort_status *append_cuda(const struct ort *o, struct ort_session_options *so)
 {

@@ -61,9 +61,6 @@ bool ort_value_shape(const struct ort *o, const struct ort_value *v, int *type, 
 
 /* ---- providers ---- */
 
-/* "cuda" -> "CUDAExecutionProvider"; NULL: not a name that tare knows. */
-const char *ort_provider_name(const char *short_name);
-
 /* What this library has, as a list of maps {"name", "state", "why"}; states: "usable", "absent", "untried". Appending
  * a provider is the only proof that it can be used, but loads it into this process; so none is tried for this list. */
 void ort_describe_providers(const struct ort *o, struct arena *a, struct run_map *config);
