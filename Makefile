@@ -223,7 +223,7 @@ check-format:
 
 # ---- demo, bench ---------------------------------------------------------------------------------
 .PHONY: demo bench
-demo: ## from nothing to a first report: installs, builds, traces a small transformer
+demo: ## from nothing to a first report: installs, builds, weighs a model, traces a program
 	@tools/deps --quiet
 	@$(MAKE) --no-print-directory all
 	@tools/demo $(O)
@@ -260,6 +260,7 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	install -m 644 include/tare/tare.h $(INCS)/tare.h
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' tare.pc.in >$(LIBS)/pkgconfig/tare.pc
 	chmod 644 $(LIBS)/pkgconfig/tare.pc
+	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
 
 uninstall: ## remove what install put there
 	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so

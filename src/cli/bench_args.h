@@ -14,6 +14,7 @@ struct bench_args {
     /* what */
     const char *model; /* file; NULL: a command or a synthetic model */
     const char *synth; /* architecture */
+    const char *entry; /* of the suite; NULL: none, or without a name */
     char **command;    /* NULL: none */
     struct opt_list variants, runtimes, session_config;
     const char *inputs, *prepare;

@@ -102,11 +102,19 @@ static tare_status make_synthetic(struct cli *cli, const char *name, char **path
 
 /* ---- models ---- */
 
-/* A part of a long path that still tells runtimes apart: "1.30.0" of libonnxruntime.so.1.30.0, else the whole. */
-static const char *runtime_name(const char *path)
+static const char *version_part(const char *path)
 {
     const char *so = strstr(path, ".so.");
     return so && so[4] ? so + 4 : path;
+}
+
+/* What tells the runtimes asked for apart: "1.30.0" of libonnxruntime.so.1.30.0, or the whole path. */
+static const char *runtime_name(const struct bench_args *a, const char *path)
+{
+    unsigned same = 0;
+    for (size_t i = 0; i < a->runtimes.n; i++)
+        same += strcmp(version_part(a->runtimes.items[i]), version_part(path)) == 0;
+    return same > 1 ? path : version_part(path);
 }
 
 static tare_status add_subject(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
@@ -141,7 +149,7 @@ static tare_status open_model(struct cli *cli, struct bench_args *a, struct benc
     struct subject *subject = NULL;
     tare_status status = subject_open_onnx(&subject, &o, &cli->error);
     if (status != TARE_OK) return status;
-    named.runtime = a->runtimes.n > 1 ? runtime_name(named.runtime) : NULL;
+    named.runtime = a->runtimes.n > 1 ? runtime_name(a, named.runtime) : NULL;
     return add_subject(cli, a, s, subject, named);
 }
 

@@ -190,7 +190,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_LIST(0, "variant", &a->variants, "<name=file>", "another file of the same model beside it"),
         OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; several are compared"),
         OPT_GROUP("Measuring"),
-        OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "measure each case at most this long"),
+        OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "time to measure each case (see --min-runs)"),
         OPT_DOUBLE(0, "precision", &a->plan.precision, 0.0001, 0.5,
                  "stop when the interval is +/- this share of the value"),
         OPT_ENUM(0, "percentile", &a->percentile, percentile_words,

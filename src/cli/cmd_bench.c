@@ -83,6 +83,7 @@ static tare_status describe(struct cli *cli, const struct bench_args *a, struct 
     if (s != TARE_OK) return s;
     struct run_map *c = &run->config;
     if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
+    if (a->entry) run_map_text(&run->arena, c, "suite_entry", a->entry);
     if (wants_check(a)) run_map_real(&run->arena, c, "max_drop", a->max_drop);
     return TARE_OK;
 }
@@ -100,11 +101,16 @@ static tare_status judge(struct cli *cli, const struct bench_args *a, struct run
 
 /* ---- the answer ---- */
 
+static bool on_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
 static tare_status write_file(struct cli *cli, const char *path, const struct run_report *r,
                               tare_status (*format)(struct stream *, const struct run_report *))
 {
     struct stream s;
-    if (strcmp(path, "-") == 0) {
+    if (on_stdout(path)) {
         stream_init(&s, cli_sink(cli), &cli->error);
         format(&s, r);
         return stream_finish(&s);
@@ -145,6 +151,8 @@ static tare_status answer(struct cli *cli, const struct bench_args *a, const str
     if (s == TARE_OK && a->md) s = write_file(cli, a->md, &r, report_run_md);
     if (s == TARE_OK && a->junit) s = write_file(cli, a->junit, &r, report_run_junit);
     r.style = style_of(cli);
+    if (on_stdout(a->csv) || on_stdout(a->md) || on_stdout(a->junit))
+        return s; /* one answer, not two in a row */
     if (s == TARE_OK) s = write_file(cli, "-", &r, a->json ? report_run_json : report_run_text);
     return s;
 }
@@ -211,6 +219,7 @@ static int bench_built_in(struct cli *cli, struct bench_args *a)
 static int bench_entry(struct cli *cli, const struct suite_entry *e)
 {
     struct bench_args a = BENCH_ARGS_INIT;
+    a.entry = e->name;
     VEC(char *) words = VEC_INIT;
     char name[] = "bench";
     tare_status s = vec_push(&words, name, &cli->error);
@@ -231,6 +240,9 @@ static int bench_suite(struct cli *cli)
 {
     int worst = CLI_GOOD;
     for (size_t i = 0; i < cli->settings.suite.n && !interrupted; i++) {
+        const char *name = cli->settings.suite.items[i].name;
+        cli_note(cli, "suite %zu of %zu%s%s", i + 1, cli->settings.suite.n, name ? ": " : "",
+                 name ? name : "");
         int rc = bench_entry(cli, &cli->settings.suite.items[i]);
         if (rc > worst) worst = rc;
     }

@@ -62,7 +62,8 @@ void run_number_text(struct buf *b, double v, double half)
     double size = floor(log10(fmax(fabs(v), 1e-300)) + 1e-9), last = v == 0 ? 0 : size - 3;
     if (half > 0 && isfinite(half)) {
         double e = floor(log10(half) + 1e-9);
-        last = fmax(last, half < 1.95 * pow(10, e) ? e - 1 : e);
+        last = fmin(fmax(last, half < 1.95 * pow(10, e) ? e - 1 : e),
+                    size); /* one digit stays: 0 would be a lie */
     }
     double step = pow(10, last), rounded = round(v / step) * step;
     if (fabs(rounded) >= 1e15 || (rounded != 0 && fabs(rounded) < 1e-4)) {

@@ -129,6 +129,7 @@ void text_time(struct buf *b, double ns, double half_ns)
     }
     double last = ns == 0 ? -2 : fmax(power_below(fabs(ns) * 1.0000499) - 3, -2); /* 999.99 rounds up */
     if (half_ns > 0 && isfinite(half_ns) && last_digit(half_ns) > last) last = last_digit(half_ns);
+    if (ns != 0) last = fmin(last, power_below(fabs(ns))); /* one digit stays: 0 would be a lie */
     double step = pow(10, last), rounded = round(ns / step) * step;
     const struct unit *u = units;
     double size = rounded == 0 ? step : fabs(rounded);
