@@ -19,6 +19,7 @@ static const struct finding_rule rules[] = {
     {"provider.fallback", "warn", rule_provider},
     {"warmup.never-steady", "warn", rule_never_steady},
     {"machine.unstable", "warn", rule_unstable},
+    {"machine.no-interval", "warn", rule_no_interval},
     {"machine.throttled", "warn", rule_throttled},
     {"machine.steal", "warn", rule_steal},
     {"machine.preempted", "warn", rule_preempted},

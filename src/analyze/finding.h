@@ -54,8 +54,8 @@ tare_status rule_batch_small(struct judging *j), rule_batch_knee(struct judging 
     rule_variants(struct judging *j); /* finding_sweep.c */
 
 tare_status rule_threads_many(struct judging *j), rule_unstable(struct judging *j),
-    rule_steal(struct judging *j), rule_throttled(struct judging *j), rule_preempted(struct judging *j),
-    rule_outliers(struct judging *j), rule_virtual(struct judging *j),
+    rule_no_interval(struct judging *j), rule_steal(struct judging *j), rule_throttled(struct judging *j),
+    rule_preempted(struct judging *j), rule_outliers(struct judging *j), rule_virtual(struct judging *j),
     rule_self_heavy(struct judging *j); /* finding_machine.c */
 
 tare_status rule_nan(struct judging *j), rule_never_steady(struct judging *j);

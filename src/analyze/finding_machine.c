@@ -97,6 +97,34 @@ static double spare_threads(const struct run *run, const struct run_case *c)
 
 /* ---- rules ---- */
 
+/* Cases measured so seldom, or so unevenly, that their median has no interval. */
+static struct worst find_blind(const struct run *run)
+{
+    struct worst w = {.of = run->cases.n, .figure = NAN};
+    for (size_t i = 0; i < run->cases.n; i++) {
+        const struct run_case *c = run->cases.at[i];
+        struct run_estimate e;
+        if (!metric_of(c, "latency.p50", &e) || (e.lo.known && e.hi.known)) continue;
+        w.above++;
+        if (!w.c) w.c = c;
+    }
+    return w;
+}
+
+tare_status rule_no_interval(struct judging *j)
+{
+    struct worst w = find_blind(j->run);
+    if (!w.c) return TARE_OK;
+    struct run_finding *f = finding_start(
+        j, w.c,
+        "the median has no interval: too few runs that are independent of each other (%zu of %zu cases)",
+        w.above, w.of);
+    finding_number(j, f, "cases_affected", (double)w.above);
+    finding_number(j, f, "cases", (double)w.of);
+    finding_action(j, f, "measure longer (--budget): until then their differences say nothing");
+    return TARE_OK;
+}
+
 tare_status rule_unstable(struct judging *j)
 {
     double asked = 0.02;

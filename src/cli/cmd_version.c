@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * cmd_version.c - `tare version`: which tare this is. The rows are one list for text and JSON alike. */
 #include <jansson.h>
+#include <openssl/crypto.h>
+#include <yaml.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include "cli/cli.h"
@@ -41,7 +44,7 @@ struct fact {
     const char *value; /* NULL: unknown */
 };
 
-enum { N_FACTS = 7 };
+enum { N_FACTS = 10 };
 
 static void collect(struct fact facts[N_FACTS])
 {
@@ -49,7 +52,8 @@ static void collect(struct fact facts[N_FACTS])
         {ITSELF, "version", TARE_VERSION},      {ITSELF, "commit", TARE_COMMIT[0] ? TARE_COMMIT : NULL},
         {ITSELF, "compiler", COMPILER},         {FEATURE, "architecture", ARCHITECTURE},
         {FEATURE, "sanitizer", SANITIZER},      {LINKED, "jansson", jansson_version_str()},
-        {LINKED, "zstd", ZSTD_versionString()},
+        {LINKED, "zstd", ZSTD_versionString()}, {LINKED, "libyaml", yaml_get_version_string()},
+        {LINKED, "zlib", zlibVersion()},        {LINKED, "libcrypto", OpenSSL_version(OPENSSL_VERSION_STRING)},
     };
     for (size_t i = 0; i < N_FACTS; i++) facts[i] = all[i];
 }

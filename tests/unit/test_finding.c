@@ -269,6 +269,10 @@ static void test_machine(void **state)
     r.host.is_virtual = known_bool(true);
     judge(&r);
     has(must(&r, "machine.unstable")->title, "+/- 10 %");
+    must_not(&r, "machine.no-interval");
+    r.cases.at[0]->latency_ns.p50.hi.known = r.cases.at[1]->latency_ns.p50.lo.known = false;
+    judge(&r);
+    has(must(&r, "machine.no-interval")->title, "(2 of 5 cases)");
     assert_true(evidence(must(&r, "machine.unstable"), "cases_affected") == 1);
     assert_true(evidence(must(&r, "machine.preempted"), "switches_per_run") == 2);
     must(&r, "machine.steal");
