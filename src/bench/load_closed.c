@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * load_closed.c - the closed loop: each worker starts its next run when its last one is done. The only code
  * of ours between two runs is closed_loop(): it allocates nothing, locks nothing and calls nothing but the
- * clock. */
+ * clock and, after runs long enough to bear it, getrusage. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
