@@ -142,6 +142,7 @@ static struct report_style style_of(const struct cli *cli)
                                  t->utf8};
 }
 
+/* A file that cannot be written fails the command, but the measurement was made: the answer is still given. */
 static tare_status answer(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
     const struct run *const runs[] = {run};
@@ -153,8 +154,8 @@ static tare_status answer(struct cli *cli, const struct bench_args *a, const str
     r.style = style_of(cli);
     if (on_stdout(a->csv) || on_stdout(a->md) || on_stdout(a->junit))
         return s; /* one answer, not two in a row */
-    if (s == TARE_OK) s = write_file(cli, "-", &r, a->json ? report_run_json : report_run_text);
-    return s;
+    tare_status shown = write_file(cli, "-", &r, a->json ? report_run_json : report_run_text);
+    return s != TARE_OK ? s : shown;
 }
 
 /* ---- one subject with its sweep ---- */
