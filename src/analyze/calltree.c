@@ -36,6 +36,7 @@ struct build {
     struct stats_interval *weight; /* per node */
     uint64_t *scopes;              /* per node: scopes recorded anywhere below */
     double *scale; /* per node: calls there were per call recorded, for calls left out above */
+    double *inner; /* per node, see set_selves */
 };
 
 /* ---- weights ---- */
@@ -186,8 +187,7 @@ static void set_selves(struct build *b)
 {
     struct calltree *tree = b->tree;
     uint32_t n = tree->n_nodes;
-    double *inner =
-        (double *)b->scale; /* scale is done with: reuse as sum of children, gross kept in gross_self */
+    double *inner = b->inner; /* net total of the children; their gross total is in gross_self_ns meanwhile */
     for (uint32_t i = 0; i < n; i++) inner[i] = 0, tree->nodes[i].gross_self_ns = 0;
     for (uint32_t i = n; i-- > 0;) {
         struct call_node *c = &tree->nodes[i];
@@ -197,8 +197,8 @@ static void set_selves(struct build *b)
             c->total_ns = around(inner[i], 0);
             c->gross_total_ns = c->gross_self_ns;
         }
-        double calls = (double)c->count, direct = (double)b->scopes[i];
-        double doubt = i ? calls * half_width(b->all.inside) + direct * half_width(b->weight[i]) : 0;
+        double calls = (double)c->count, below = (double)b->scopes[i] * b->scale[i];
+        double doubt = i ? calls * half_width(b->all.inside) + below * half_width(b->weight[i]) : 0;
         c->self_ns = around(c->total_ns.value - inner[i], doubt);
         c->gross_self_ns = c->gross_total_ns - c->gross_self_ns;
         if (i) {
@@ -249,8 +249,9 @@ static tare_status build(struct build *b, tare_error *err)
     b->weight = mem_new(n, sizeof *b->weight);
     b->scopes = mem_new(n, sizeof *b->scopes);
     b->scale = mem_new(n, sizeof *b->scale);
+    b->inner = mem_new(n, sizeof *b->inner);
     b->tree->nodes = mem_new(n, sizeof *b->tree->nodes);
-    if (!b->weight || !b->scopes || !b->scale || !b->tree->nodes)
+    if (!b->weight || !b->scopes || !b->scale || !b->inner || !b->tree->nodes)
         return error_set(err, TARE_NOMEM, "out of memory for %zu call paths", n);
     b->tree->n_nodes = (uint32_t)n;
     tare_status s = weigh_nodes(b, err);
@@ -274,6 +275,7 @@ tare_status calltree_build(struct calltree *out, struct trace *t, int thread, ta
     mem_free(b.weight);
     mem_free(b.scopes);
     mem_free(b.scale);
+    mem_free(b.inner);
     gather_release(&g);
     if (s == TARE_OK)
         *out = tree;

@@ -297,7 +297,7 @@ tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error
     if (s < 0) return s;
     struct bench b = {.plan = plan, .run = run, .n_cases = plan->n_cases};
     b.workers = plan->concurrency ? plan->concurrency : 1;
-    b.total_ns = plan->budget_ns * plan->n_cases;
+    b.total_ns = plan->budget_ns > UINT64_MAX / (plan->n_cases + 1) ? 0 : plan->budget_ns * plan->n_cases;
     rng_seed(&b.rng, plan->seed);
     b.cases = mem_new(b.n_cases, sizeof *b.cases);
     if (!b.cases) return error_set(err, TARE_NOMEM, "out of memory for %zu cases", b.n_cases);

@@ -7,16 +7,17 @@
 #include "trace/recorder.h"
 #include "trace/start.h"
 
+/* 500M, 2G, 1048576. Anything else counts as not set: half understood would be worse. */
 static uint64_t env_size(const char *name, uint64_t otherwise)
 {
+    static const char units[] = "KkMmGg";
     const char *text = getenv(name);
     if (!text || text[0] < '0' || text[0] > '9') return otherwise;
     char *end;
     uint64_t v = strtoull(text, &end, 10);
-    unsigned shift = *end == 'K' || *end == 'k'   ? 10
-                     : *end == 'M' || *end == 'm' ? 20
-                     : *end == 'G' || *end == 'g' ? 30
-                                                  : 0;
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (*end && (!unit || end[1])) return otherwise;
+    unsigned shift = unit ? 10 * (unsigned)((unit - units) / 2 + 1) : 0;
     return v > UINT64_MAX >> shift ? UINT64_MAX : v << shift;
 }
 

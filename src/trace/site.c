@@ -45,7 +45,7 @@ static uint64_t number(tare_site *site)
     e->kind = (uint16_t)site->kind;
     e->name_bytes = (uint16_t)name;
     e->file_bytes = (uint16_t)file;
-    memcpy(e->text, site->name, name);
+    if (name) memcpy(e->text, site->name, name);
     if (file) memcpy(e->text + name, site->file, file);
     __atomic_store_n(&e->bytes, (uint32_t)((sizeof *e + name + file + 7) & ~(size_t)7), __ATOMIC_RELEASE);
     id = (uint64_t)session.number << 32 | e->index;
