@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * bench_options.c - the command line of `tare bench`: rows, presets, and what may not go together. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/preset.h"
 #include "cli/bench_args.h"
@@ -86,7 +88,7 @@ static int apply_scenario(struct cli *cli, struct bench_args *a)
     const struct bench_preset *p = NULL;
     if (!a->scenario) return 0;
     if (bench_preset_apply(&a->plan, a->scenario, &p, &cli->error) != TARE_OK)
-        return cli_usage_error(cli, "--scenario %s", cli->error.text);
+        return cli_usage_error(cli, "%s", cli->error.text);
     if (p->needs_rate && !a->rate)
         return cli_usage_error(cli, "--scenario %s needs --rate, as in --rate 200/s", p->name);
     if (a->rate && !p->needs_rate) return cli_usage_error(cli, "--scenario %s has no --rate", p->name);
@@ -100,19 +102,25 @@ static int apply_scenario(struct cli *cli, struct bench_args *a)
 
 /* ---- the subject ---- */
 
-/* The word after "--": everything from there on is a command, even if it looks like a model. NULL: none. */
+static const char no_word[] = "";
+
+/* The word after "--": everything from there on is a command, even if it looks like a model. NULL: no "--". */
 static const char *after_dashes(int argc, char **argv)
 {
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], "--") == 0) return argv[i + 1];
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0) return i + 1 < argc ? argv[i + 1] : no_word;
     return NULL;
 }
 
-static int choose_subject(struct cli *cli, struct bench_args *a, bool command, int n, char **args)
+static int choose_subject(struct cli *cli, struct bench_args *a, const char *command, int n, char **args)
 {
-    if (command) {
+    if (command == no_word) return cli_usage_error(cli, "nothing after --: where is the command?");
+    if (n && args[0] == command) {
         a->command = args;
         if (a->synth) return cli_usage_error(cli, "--synth and a command: one thing at a time");
+        if (a->expect || a->variants.n || a->validate || a->inputs || a->runtimes.n)
+            return cli_usage_error(
+                cli, "--expect, --variant, --validate-accuracy, --inputs and --ort are for models");
         if (a->shell && n > 1) return cli_usage_error(cli, "--shell takes the command as one quoted word");
         if (a->grid.batch.values.n || a->grid.seq.values.n || a->grid.dims.n || a->grid.providers.n ||
             a->grid.threads.values.n)
@@ -121,6 +129,9 @@ static int choose_subject(struct cli *cli, struct bench_args *a, bool command, i
                 "--batch, --seq, --dim, --threads and --provider are for models; a command has no such settings");
         return 0;
     }
+    if (a->shell || a->prepare || a->timeout.ns || a->ignore_failure)
+        return cli_usage_error(
+            cli, "--shell, --prepare, --timeout and --ignore-failure are for commands, which go after --");
     if (n > 1)
         return cli_usage_error(
             cli, "'%s': one model at a time (--variant NAME=FILE adds others; a command goes after --)",
@@ -141,6 +152,12 @@ static void fill_plan(struct bench_args *a)
     p->unit = a->unit ? a->unit : a->command ? "runs" : "samples";
     a->grid.workers = p->concurrency;
     a->grid.seed = p->seed;
+}
+
+static int check_expected(struct cli *cli, const struct bench_args *a)
+{
+    if (!a->expect || access(a->expect, R_OK) == 0) return 0;
+    return cli_usage_error(cli, "--expect %s: %s", a->expect, strerror(errno));
 }
 
 static int check_variants(struct cli *cli, const struct bench_args *a)
@@ -166,6 +183,7 @@ static int check_units(struct cli *cli, const struct bench_args *a)
 static int settle(struct cli *cli, struct bench_args *a)
 {
     int rc = check_variants(cli, a);
+    if (!rc) rc = check_expected(cli, a);
     if (!rc) rc = read_rate(cli, a);
     if (!rc) rc = read_warmup(cli, a);
     if (!rc) rc = read_targets(cli, a);
@@ -255,7 +273,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
     };
     const char *command = after_dashes(argc, argv);
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
-    if (!rc) rc = choose_subject(cli, a, argc && argv[0] == command, argc, argv);
+    if (!rc) rc = choose_subject(cli, a, command, argc, argv);
     return rc ? rc : settle(cli, a);
 }
 

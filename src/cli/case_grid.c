@@ -195,6 +195,19 @@ static bool turn(const struct grid *s, struct odometer *o)
     return false;
 }
 
+/* Two cases of one name could not be told apart in the answer. */
+static tare_status check_names(const struct grid *s, tare_error *err)
+{
+    for (size_t i = 1; i < s->cases.n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(s->cases.items[i].name, s->cases.items[k].name) == 0)
+                return error_set(
+                    err, TARE_INVALID,
+                    "two cases would be called %s: a variant, runtime or provider is named twice",
+                    s->cases.items[i].name);
+    return TARE_OK;
+}
+
 tare_status grid_build(struct grid *s, tare_error *err)
 {
     struct odometer o = {.size = {s->subjects.n, at_least_one(s->providers.n),
@@ -207,7 +220,7 @@ tare_status grid_build(struct grid *s, tare_error *err)
     } while (status == TARE_OK && turn(s, &o));
     for (size_t i = 0; i < s->cases.n; i++) s->cases.items[i].params.many = s->cases.n > 1;
     vec_release(&o.dim_at);
-    return status;
+    return status == TARE_OK ? check_names(s, err) : status;
 }
 
 void grid_release(struct grid *s)

@@ -3,6 +3,7 @@
  * and before the answer, so that a closed pipe loses nothing. */
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/bench_args.h"
 #include "cli/command.h"
@@ -20,12 +21,15 @@ static void on_interrupt(int signal)
     interrupted = 1;
 }
 
-/* The first Ctrl-C finishes with what was measured; a second one ends tare at once. */
-static void catch_interrupts(struct sigaction *was)
+enum { SIGNALS = 3 };
+static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+
+/* The first of them finishes with what was measured, and ends a command that runs; a second ends tare at once. */
+static void catch_signals(struct sigaction was[SIGNALS])
 {
     struct sigaction now = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
     interrupted = 0;
-    sigaction(SIGINT, &now, was);
+    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &now, &was[i]);
 }
 
 /* ---- measuring ---- */
@@ -53,15 +57,15 @@ static void show_progress(void *ctx, const char *what, uint64_t done, uint64_t t
 static tare_status measure(struct cli *cli, struct bench_args *a, struct run *run, struct tensor_set *outputs)
 {
     struct shown shown = {.cli = cli};
-    struct sigaction was;
+    struct sigaction was[SIGNALS];
     a->plan.cases = a->grid.cases.items;
     a->plan.n_cases = a->grid.cases.n;
     a->plan.keep_outputs = outputs != NULL;
     a->plan.outputs = outputs;
     a->plan.progress = (struct bench_progress){show_progress, &shown};
-    catch_interrupts(&was);
+    catch_signals(was);
     tare_status s = bench_run(run, &a->plan, &cli->error);
-    sigaction(SIGINT, &was, NULL);
+    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &was[i], NULL);
     a->plan.progress = (struct bench_progress){NULL, NULL};
     if (shown.begun) progress_end(&shown.bar);
     return s;
@@ -160,6 +164,14 @@ static tare_status answer(struct cli *cli, const struct bench_args *a, const str
 
 /* ---- one subject with its sweep ---- */
 
+static bool has_finding(const struct run *run, const char *id)
+{
+    for (size_t i = 0; i < run->findings.n; i++)
+        if (strcmp(run->findings.at[i]->id, id) == 0) return true;
+    return false;
+}
+
+/* Outputs that are not numbers make the exit status 3: such a run measured something else than the model's work. */
 static int bench_measured(struct cli *cli, struct bench_args *a, struct run *run)
 {
     bool check = wants_check(a);
@@ -173,7 +185,9 @@ static int bench_measured(struct cli *cli, struct bench_args *a, struct run *run
     if (s == TARE_OK) s = judge(cli, a, run);
     if (s == TARE_OK) s = answer(cli, a, run);
     if (s != TARE_OK) return cli_fail(cli);
-    return dropped || targets_missed(run) ? CLI_FINDING : CLI_GOOD;
+    return has_finding(run, "outputs.not-finite") ? CLI_FAILED
+           : dropped || targets_missed(run)       ? CLI_FINDING
+                                                  : CLI_GOOD;
 }
 
 static int bench_opened(struct cli *cli, struct bench_args *a)
@@ -217,34 +231,59 @@ static int bench_built_in(struct cli *cli, struct bench_args *a)
     return bench_subject(cli, a);
 }
 
-static int bench_entry(struct cli *cli, const struct suite_entry *e)
+/* The entry's options, then those of the command line, which win, then what is weighed. */
+static tare_status entry_words(struct cli *cli, const struct suite_entry *e, struct opt_list *words, int argc,
+                               char **argv)
+{
+    static char name[] = "bench";
+    VEC(char *) all = VEC_INIT;
+    tare_status s = vec_push(&all, name, &cli->error);
+    for (size_t i = 0; i < e->n_options && s == TARE_OK; i++)
+        s = vec_push(&all, e->argv.items[i], &cli->error);
+    for (int i = 1; i < argc && s == TARE_OK; i++) s = vec_push(&all, argv[i], &cli->error);
+    for (size_t i = e->n_options; i < e->argv.n && s == TARE_OK; i++)
+        s = vec_push(&all, e->argv.items[i], &cli->error);
+    words->items = all.items; /* the words themselves stay the suite's and the command line's */
+    words->n = all.n;
+    return s;
+}
+
+static int bench_entry(struct cli *cli, const struct suite_entry *e, int argc, char **argv)
 {
     struct bench_args a = BENCH_ARGS_INIT;
+    struct opt_list words = OPT_LIST_INIT;
     a.entry = e->name;
-    VEC(char *) words = VEC_INIT;
-    char name[] = "bench";
-    tare_status s = vec_push(&words, name, &cli->error);
-    for (size_t i = 0; i < e->argv.n && s == TARE_OK; i++)
-        s = vec_push(&words, e->argv.items[i], &cli->error);
+    tare_status s = entry_words(cli, e, &words, argc, argv);
     int rc = s == TARE_OK ? bench_args_read(cli, &a, (int)words.n - 1, words.items) : cli_fail(cli);
     if (!rc) rc = bench_subject(cli, &a);
     if (rc == CLI_USAGE || rc == CLI_FAILED)
         cli_note(cli, "in %s:%u: suite entry %s", cli->settings.path, e->line,
                  e->name ? e->name : "without a name");
-    vec_release(&words);
+    mem_free(words.items);
     bench_args_release(&a);
     return rc;
 }
 
+/* Files in tare.yaml are named as seen from its folder. */
+static tare_status enter_project(struct cli *cli)
+{
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", cli->settings.path);
+    char *slash = strrchr(dir, '/');
+    if (slash) slash[slash == dir] = 0;
+    return !slash || chdir(dir) == 0 ? TARE_OK : error_errno(&cli->error, "%s: cannot enter", dir);
+}
+
 /* All entries are run; the worst exit status counts. */
-static int bench_suite(struct cli *cli)
+static int bench_suite(struct cli *cli, int argc, char **argv)
 {
     int worst = CLI_GOOD;
+    if (enter_project(cli) != TARE_OK) return cli_fail(cli);
     for (size_t i = 0; i < cli->settings.suite.n && !interrupted; i++) {
         const char *name = cli->settings.suite.items[i].name;
         cli_note(cli, "suite %zu of %zu%s%s", i + 1, cli->settings.suite.n, name ? ": " : "",
                  name ? name : "");
-        int rc = bench_entry(cli, &cli->settings.suite.items[i]);
+        int rc = bench_entry(cli, &cli->settings.suite.items[i], argc, argv);
         if (rc > worst) worst = rc;
     }
     return worst;
@@ -257,7 +296,7 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
     if (!rc) {
         bool named = a.model || a.command || a.synth;
         rc = named                   ? bench_subject(cli, &a)
-             : cli->settings.suite.n ? bench_suite(cli)
+             : cli->settings.suite.n ? bench_suite(cli, argc, argv)
                                      : bench_built_in(cli, &a);
     }
     bench_args_release(&a);

@@ -124,10 +124,20 @@ static tare_status add_word(struct reading *r, struct suite_entry *e, char *word
     return s;
 }
 
+static bool is_word(const char *text, const char *a, const char *b, const char *c)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
 static tare_status add_option(struct reading *r, struct suite_entry *e, const char *name, const char *value)
 {
     struct buf b = BUF_INIT;
-    buf_printf(&b, "--%s=%s", name, value);
+    if (is_word(value, "yes", "true", "on"))
+        buf_printf(&b, "--%s", name);
+    else if (is_word(value, "no", "false", "off"))
+        buf_printf(&b, "--no-%s", name);
+    else
+        buf_printf(&b, "--%s=%s", name, value);
     char *word = buf_take(&b);
     return add_word(r, e, word);
 }
@@ -206,6 +216,7 @@ static tare_status fill_entry(struct reading *r, struct suite_entry *e, const ya
         if (s != TARE_OK) return s;
     }
     if (!subject) return bad(r, n, "says nothing to weigh: model, synth or command is missing");
+    e->n_options = e->argv.n;
     tare_status s = add_subject(r, e, subject_key, subject);
     return s == TARE_OK ? vec_push(&e->argv, NULL, r->err) : s;
 }

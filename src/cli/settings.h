@@ -6,7 +6,7 @@
  *     suite:
  *       - name: embeddings
  *         model: minilm.onnx       # or synth: minilm-l6, or command: ./app --flag
- *         batch: [1, 8, 32]        # every other key is an option of tare bench
+ *         batch: [1, 8, 32]        # every other key is an option of tare bench; yes and no switch flags
  *         target: [latency.p95<=100ms, throughput>=50/s]
  *
  * A pure reader of bytes: it runs nothing and knows no option; who asks says which names there are. */
@@ -29,6 +29,7 @@ struct setting {
 struct suite_entry {
     char *name;
     VEC(char *) argv; /* as for `tare bench`, without argv[0]; NULL-terminated */
+    size_t n_options; /* the first so many are options; what is weighed follows */
     unsigned line;
 };
 

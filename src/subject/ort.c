@@ -3,6 +3,7 @@
 #include "subject/ort.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/mem.h"
 #include "model/onnx.h"
 
@@ -209,8 +211,28 @@ static tare_status set_path(struct ort *o, const char *path, tare_error *err)
     return o->path ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory to load %s", path);
 }
 
+/* dlopen maps segments beyond the end of a file cut short, and the process dies of SIGBUS when it touches them. */
+static tare_status check_whole(const char *path, tare_error *err)
+{
+    struct file_view f = FILE_VIEW_INIT;
+    if (!strchr(path, '/') || file_map(path, &f, NULL) != TARE_OK) return TARE_OK; /* dlopen will say why */
+    const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)f.data;
+    bool whole = true, elf = f.size >= sizeof *h && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 &&
+                             h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_phentsize == sizeof(Elf64_Phdr);
+    if (elf) whole = h->e_phoff <= f.size && (f.size - h->e_phoff) / sizeof(Elf64_Phdr) >= h->e_phnum;
+    for (unsigned i = 0; elf && whole && i < h->e_phnum; i++) {
+        Elf64_Phdr p;
+        memcpy(&p, f.data + h->e_phoff + i * sizeof p, sizeof p);
+        whole = p.p_type != PT_LOAD || (p.p_offset <= f.size && p.p_filesz <= f.size - p.p_offset);
+    }
+    file_unmap(&f);
+    return whole ? TARE_OK : error_set(err, TARE_UNSUPPORTED, "%s: cut short: smaller than it says it is", path);
+}
+
 static tare_status load(struct ort *o, tare_error *err)
 {
+    tare_status whole = check_whole(o->path, err);
+    if (whole < 0) return whole;
     o->handle = dlopen(o->path, RTLD_NOW | RTLD_LOCAL);
     if (!o->handle) {
         const char *why = dlerror();

@@ -20,7 +20,7 @@ static const char FULL[] = "bench:\n"
                            "    target: [a<=1ms, b>=2/s]\n"
                            "  - command: ./app --flag\n"
                            "  - {command: [./app, -x], budget: 1s}\n"
-                           "  - synth: mlp\n";
+                           "  - {synth: mlp, no-arena: yes, ignore-failure: false}\n";
 
 static void expect_argv(const struct suite_entry *e, const char *const *want)
 {
@@ -47,7 +47,9 @@ static void test_full(void **state)
                                                     "minilm.onnx", NULL});
     expect_argv(&s.suite.items[1], (const char *[]){"--shell", "--", "./app --flag", NULL});
     expect_argv(&s.suite.items[2], (const char *[]){"--budget=1s", "--", "./app", "-x", NULL});
-    expect_argv(&s.suite.items[3], (const char *[]){"--synth=mlp", NULL});
+    expect_argv(&s.suite.items[3],
+                (const char *[]){"--no-arena", "--no-ignore-failure", "--synth=mlp", NULL});
+    assert_int_equal(s.suite.items[3].n_options, 2);
     settings_release(&s);
 }
 

@@ -6,7 +6,7 @@ bench:
   budget: 150ms
   no-save: yes
 suite:
-  - {name: model, model: ../mlp.onnx, batch: [1, 4], target: [latency.p50<=10s]}
+  - {name: model, model: mlp.onnx, batch: [1, 4], target: [latency.p50<=10s]}
   - {name: words, command: ["true"]}
   - {name: line, command: "true; true", target: [latency.p50<=1ns]}
 Y
