@@ -42,6 +42,8 @@ static void add_worst(struct judging *j, struct run_finding *f, const struct wor
 
 /* ---- the figures ---- */
 
+#define SWITCHES_PER_S 100.0 /* a competitor for the processor takes a few hundred turns a second */
+
 static double half_width(const struct run *run, const struct run_case *c)
 {
     struct run_estimate e;
@@ -78,7 +80,10 @@ static double switches_per_run(const struct run *run, const struct run_case *c)
 {
     (void)run;
     if (!c->cpu.involuntary_switches.known || !c->samples.known || c->samples.v < 20) return NAN;
-    return (double)c->cpu.involuntary_switches.v / (double)c->samples.v;
+    double switches = (double)c->cpu.involuntary_switches.v;
+    if (switches * 1e9 < SWITCHES_PER_S * measured_ns(c))
+        return NAN; /* what an idle machine does to a long run */
+    return switches / (double)c->samples.v;
 }
 
 static double self_share(const struct run *run, const struct run_case *c)
