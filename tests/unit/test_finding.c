@@ -280,7 +280,8 @@ static void test_machine(void **state)
     must(&r, "self.heavy");
     must(&r, "machine.virtual");
     /* Two per run, but of long runs: what an idle machine does. */
-    c->cpu = (struct run_cpu){.known = true, .involuntary_switches = known_u64(400), .steal = known_f64(0.001)};
+    c->cpu =
+        (struct run_cpu){.known = true, .involuntary_switches = known_u64(400), .steal = known_f64(0.001)};
     r.host.is_virtual = known_bool(false);
     judge(&r);
     must_not(&r, "machine.preempted");
