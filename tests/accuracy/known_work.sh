@@ -4,12 +4,19 @@
 set -eu
 cd "$TMPDIR"
 "$CC" -std=gnu11 -O2 -D_GNU_SOURCE -I"$TARE_SRC/include" "$TARE_SRC/tests/accuracy/known_work.c" "$TARE_BUILD/libtare.a" -pthread -o known_work
+# A machine that takes the processor away between the program's clock and ours can spoil one attempt, not three in a row.
 run() { # NAME [VAR=VALUE...]
-    local name=$1
+    local name=$1 attempt
     shift
-    env "$@" TARE_TRACE="$name.tare" ./known_work >"$name.txt"
-    "$TARE" report --json "$name.tare" >"$name.json"
-    "$TARE_PYTHON" "$TARE_SRC/tests/accuracy/check_known.py" "$name.json" "$name.txt" "$name"
+    for attempt in 1 2 3; do
+        rm -f "$name".tare*
+        env "$@" TARE_TRACE="$name.tare" ./known_work >"$name.txt"
+        "$TARE" report --json "$name.tare" >"$name.json"
+        "$TARE_PYTHON" "$TARE_SRC/tests/accuracy/check_known.py" "$name.json" "$name.txt" "$name" >"$name.tap"
+        grep -q '^not ok' "$name.tap" || break
+        [ "$attempt" = 3 ] || sed 's/^/# attempt '"$attempt"': /' "$name.tap" | grep -A1 'not ok' || true
+    done
+    cat "$name.tap"
 }
 run default TARE_MODE=both
 run aggregate TARE_MODE=aggregate
