@@ -72,9 +72,11 @@ def on_record(v, threads, mode, at_most_more):
         slack = 1 if mode != "events" else dropped
         have = report.counts.get(name, 0)
         check(did - slack <= have <= did + at_most_more, "%s: %d calls on record, %d published" % (name, have, did))
+    return dropped
 
 
 def at_random(threads, mode):
+    checked = whole = 0
     for trial in range(TRIALS):
         v = Victim(threads, ["loop"], mode)
         if trial % 6:
@@ -82,8 +84,11 @@ def at_random(threads, mode):
         time.sleep(random.random() * 0.012)
         v.kill()
         if os.path.exists(os.path.join(v.folder, "t.tare")) and v.counter(0):
-            on_record(v, threads, mode, 1)
+            whole += on_record(v, threads, mode, 1) == 0
+            checked += 1
         v.done()
+    check(checked, "no trial published anything")
+    check(3 * whole >= checked, "events were dropped in %d of %d trials" % (checked - whole, checked))
 
 
 def while_stopping(mode):
