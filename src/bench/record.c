@@ -220,8 +220,11 @@ static void give_reasons(struct bench *b, struct run_case *c)
         run_unknown(b->run, u, "energy", "no energy counter was watched");
     if (!c->accuracy.score.known && !run_reason(u, "accuracy"))
         run_unknown(b->run, u, "accuracy", "nothing to compare the outputs with");
-    if (c->layers.n == 0 && !run_reason(u, "layers"))
-        run_unknown(b->run, u, "layers", "not profiled: latency is measured without per-layer profiling");
+    static const char *const profiled[] = {"layers", "cost", "profile"};
+    for (size_t i = 0; i < sizeof profiled / sizeof *profiled; i++)
+        if (!run_reason(u, profiled[i]))
+            run_unknown(b->run, u, profiled[i],
+                        "not asked for: latency is measured without per-layer profiling");
     if (!c->outliers.known)
         run_unknown(b->run, u, "outliers", "%llu samples are too few", (unsigned long long)c->samples.v);
     else if (!c->outliers.explained.known)

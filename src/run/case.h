@@ -94,11 +94,43 @@ struct run_accuracy {
     struct known_f64 baseline;
 };
 
-struct run_layer {
-    const char *name, *op;
+/* What work costs by its arithmetic, before any clock: docs/cost.md has the rules. A total that leaves out nodes
+ * whose cost is unknown is a lower bound: `complete` is then false. */
+struct run_cost {
+    bool known;
+    struct known_bool complete;
+    struct known_u64 macs, int_macs; /* multiply-accumulates of contractions; of integers */
+    struct known_u64 flops;          /* 2 * macs + simple */
+    struct known_u64 simple, division, transcendental, integer;
+    struct known_u64 bytes_read, bytes_written; /* the least that has to move */
+};
+
+struct run_layer { /* a node of the graph that was looked at, or a group of such */
+    const char *name, *op, *group, *provider;
+    struct known_u64 nodes; /* how many it stands for */
     struct known_u64 calls, total_ns;
     struct known_f64 share; /* of the profiled pass */
-    struct known_u64 flops, bytes;
+    struct known_u64 flops, bytes, macs, int_macs;
+    struct known_u64 parameters, output_bytes;
+    const char *output;          /* "float32[16,128,384]" */
+    struct known_f64 time_ns;    /* per run, the profiler's own cost taken off */
+    struct known_f64 intensity;  /* flops / bytes */
+    struct known_f64 rate;       /* flops (or integer operations) per second reached */
+    struct known_f64 bandwidth;  /* bytes per second reached */
+    const char *bound;           /* "compute", "memory" */
+    struct known_f64 roof_share; /* of what the roof allows */
+    struct known_f64 speedup_if_free;
+};
+
+/* How the pass that timed layers relates to the runs that were timed without it. */
+struct run_profile {
+    bool known;
+    struct known_u64 runs;
+    struct known_u64 latency_ns;     /* median of a run with the profiler on */
+    struct known_f64 overhead;       /* that / the median without it - 1 */
+    struct known_u64 node_ns;        /* what the profiler was taken to cost per node */
+    struct known_f64 covered;        /* corrected sum of layers / median without the profiler */
+    struct known_u64 dropped_events; /* lines that could not be read */
 };
 
 struct run_self {
@@ -125,7 +157,9 @@ struct run_case {
     struct run_gpu gpu;
     struct run_energy energy;
     struct run_accuracy accuracy;
+    struct run_cost cost;                 /* of one run */
     RUN_LIST_OF(struct run_layer) layers; /* empty: null */
+    struct run_profile profile;
     struct run_self self;
     struct run_map unknown;
 };

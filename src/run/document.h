@@ -52,10 +52,36 @@ struct run_runtime {
     const char *name, *version;
 };
 
+/* A graph without running it: as the file has it, or as the runtime made it. */
+struct run_static {
+    bool known;
+    struct run_map dims;                   /* free dimensions and what they were taken as */
+    struct known_u64 nodes, unknown_nodes; /* of these: cost unknown */
+    struct known_u64 parameters, parameter_bytes;
+    struct run_map bytes_by_type; /* {"float32": ..} of initializers */
+    struct run_map ops;           /* nodes per operator */
+    struct run_map unknown_ops;   /* operator -> nodes whose cost is not known */
+    struct run_cost cost;
+    struct known_u64 activation_sum, activation_peak, activation_arena; /* bytes */
+    const char *activation_peak_node;
+    struct run_map formulas; /* "macs", "flops", ..: in the free dimensions */
+    struct run_map unknown;
+};
+
+struct run_roof { /* what this machine can reach, measured */
+    bool known;
+    struct known_u64 threads;
+    struct known_f64 flops;     /* per second, fp32 multiply-adds as 2 */
+    struct known_f64 int_ops;   /* per second, int8 */
+    struct known_f64 bandwidth; /* bytes per second from memory */
+    const char *measured;       /* when: RFC 3339, or "now" */
+};
+
 struct run_subject {
     const char *type, *name, *path, *sha256;
     struct known_u64 size_bytes;
     struct run_runtime runtime;
+    struct run_static as_file, optimized; /* keys "static" and "static_optimized" */
 };
 
 /* ---- judgements ---- */
@@ -97,6 +123,7 @@ struct run {
     struct run_host host;
     struct run_subject subject;
     struct run_map config;
+    struct run_roof roof;
     const char *trace; /* file name of the trace beside this document */
     RUN_LIST_OF(struct run_case) cases;
     RUN_LIST_OF(struct run_finding) findings;

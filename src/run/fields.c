@@ -226,6 +226,54 @@ static const struct run_field runtime_rows[] = {
 TYPE(runtime, runtime_rows, false, NULL);
 #undef HERE
 
+#define HERE run_cost
+static const struct run_field cost_rows[] = {
+    NUM(complete, BOOL, 0),
+    NUM(macs, U64, 0),
+    NUM(int_macs, U64, 0),
+    NUM(flops, U64, 0),
+    NUM(simple, U64, 0),
+    NUM(division, U64, 0),
+    NUM(transcendental, U64, 0),
+    NUM(integer, U64, 0),
+    NUM(bytes_read, U64, 0),
+    NUM(bytes_written, U64, 0),
+};
+TYPE(cost, cost_rows, false, NULL);
+#undef HERE
+
+#define HERE run_static
+static const struct run_field static_rows[] = {
+    NUM(dims, MAP, FIELD_FLAT),
+    NUM(nodes, U64, 0),
+    NUM(unknown_nodes, U64, 0),
+    NUM(parameters, U64, 0),
+    NUM(parameter_bytes, U64, 0),
+    NUM(bytes_by_type, MAP, FIELD_FLAT),
+    NUM(ops, MAP, FIELD_FLAT),
+    NUM(unknown_ops, MAP, FIELD_FLAT),
+    SUB(cost, OBJECT, 0, cost),
+    NUM(activation_sum, U64, 0),
+    NUM(activation_peak, U64, 0),
+    NUM(activation_arena, U64, 0),
+    TEXT("activation_peak_node", 0, activation_peak_node, NULL),
+    NUM(formulas, MAP, 0),
+    NUM(unknown, REASONS, 0),
+};
+TYPE(static_cost, static_rows, false, NULL);
+#undef HERE
+
+#define HERE run_roof
+static const struct run_field roof_rows[] = {
+    NUM(threads, U64, 0),
+    NUM(flops, F64, FIELD_POSITIVE),
+    NUM(int_ops, F64, FIELD_POSITIVE),
+    NUM(bandwidth, F64, FIELD_POSITIVE),
+    TEXT("measured", 0, measured, NULL),
+};
+TYPE(roof, roof_rows, false, NULL);
+#undef HERE
+
 #define HERE run_subject
 static const struct run_field subject_rows[] = {
     TEXT("type", FIELD_REQUIRED, type, &field_word),
@@ -234,6 +282,8 @@ static const struct run_field subject_rows[] = {
     TEXT("sha256", 0, sha256, &sha256),
     NUM(size_bytes, U64, 0),
     SUB(runtime, OBJECT, 0, runtime),
+    {ROW("static", OBJECT, 0, as_file), &static_cost, NULL},
+    {ROW("static_optimized", OBJECT, 0, optimized), &static_cost, NULL},
 };
 TYPE(subject, subject_rows, false, NULL);
 #undef HERE
@@ -380,13 +430,40 @@ TYPE(accuracy, accuracy_rows, false, check_estimate);
 static const struct run_field layer_rows[] = {
     TEXT("name", FIELD_REQUIRED, name, NULL),
     TEXT("op", 0, op, NULL),
+    TEXT("group", 0, group, NULL),
+    TEXT("provider", 0, provider, NULL),
+    NUM(nodes, U64, 0),
     NUM(calls, U64, 0),
     NUM(total_ns, U64, 0),
     NUM(share, F64, FIELD_SHARE),
     NUM(flops, U64, 0),
     NUM(bytes, U64, 0),
+    NUM(macs, U64, 0),
+    NUM(int_macs, U64, 0),
+    NUM(parameters, U64, 0),
+    NUM(output_bytes, U64, 0),
+    TEXT("output", 0, output, NULL),
+    NUM(time_ns, F64, FIELD_POSITIVE),
+    NUM(intensity, F64, FIELD_POSITIVE),
+    NUM(rate, F64, FIELD_POSITIVE),
+    NUM(bandwidth, F64, FIELD_POSITIVE),
+    TEXT("bound", 0, bound, NULL),
+    NUM(roof_share, F64, FIELD_POSITIVE),
+    NUM(speedup_if_free, F64, FIELD_POSITIVE),
 };
 TYPE(layer, layer_rows, false, NULL);
+#undef HERE
+
+#define HERE run_profile
+static const struct run_field profile_rows[] = {
+    NUM(runs, U64, 0),
+    NUM(latency_ns, U64, 0),
+    NUM(overhead, F64, 0),
+    NUM(node_ns, U64, 0),
+    NUM(covered, F64, FIELD_POSITIVE),
+    NUM(dropped_events, U64, 0),
+};
+TYPE(profile, profile_rows, false, NULL);
 #undef HERE
 
 #define HERE run_self
@@ -418,7 +495,9 @@ static const struct run_field case_rows[] = {
     SUB(gpu, OBJECT, 0, gpu),
     SUB(energy, OBJECT, 0, energy),
     SUB(accuracy, OBJECT, 0, accuracy),
+    SUB(cost, OBJECT, 0, cost),
     SUB(layers, LIST, 0, layer),
+    SUB(profile, OBJECT, 0, profile),
     SUB(self, OBJECT, FIELD_FLAT, self),
     NUM(unknown, REASONS, 0),
 };
@@ -484,6 +563,7 @@ static const struct run_field document_rows[] = {
     SUB(host, OBJECT, FIELD_REQUIRED, host),
     SUB(subject, OBJECT, FIELD_REQUIRED, subject),
     NUM(config, MAP, 0),
+    SUB(roof, OBJECT, 0, roof),
     TEXT("trace", 0, trace, &file_name),
     SUB(cases, LIST, FIELD_REQUIRED, run_case_type),
     SUB(findings, LIST, FIELD_REQUIRED, finding),
