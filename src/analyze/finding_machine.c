@@ -120,10 +120,9 @@ tare_status rule_no_interval(struct judging *j)
 {
     struct worst w = find_blind(j->run);
     if (!w.c) return TARE_OK;
-    struct run_finding *f = finding_start(
-        j, w.c,
-        "the median has no interval: too few runs that are independent of each other (%zu of %zu cases)",
-        w.above, w.of);
+    struct run_finding *f =
+        finding_start(j, w.c, "the median has no interval: too few runs that are independent of each other%s",
+                      show_cases(w.above, w.of).s);
     finding_number(j, f, "cases_affected", (double)w.above);
     finding_number(j, f, "cases", (double)w.of);
     finding_action(j, f, "measure longer (--budget): until then their differences say nothing");
@@ -137,8 +136,8 @@ tare_status rule_unstable(struct judging *j)
     struct worst w = find_worst(j->run, half_width, asked * 1.05);
     if (!w.c) return TARE_OK;
     struct run_finding *f =
-        finding_start(j, w.c, "the median is only known to +/- %s, asked was %s (%zu of %zu cases)",
-                      show_percent(w.figure).s, show_percent(asked).s, w.above, w.of);
+        finding_start(j, w.c, "the median is only known to +/- %s, asked was %s%s", show_percent(w.figure).s,
+                      show_percent(asked).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "half_width");
     finding_number(j, f, "asked", asked);
     finding_number(j, f, "variation", variation(w.c));
@@ -152,9 +151,8 @@ tare_status rule_steal(struct judging *j)
 {
     struct worst w = find_worst(j->run, steal_share, 0.02);
     if (!w.c) return TARE_OK;
-    struct run_finding *f =
-        finding_start(j, w.c, "the hypervisor took %s of the processor time (%zu of %zu cases)",
-                      show_percent(w.figure).s, w.above, w.of);
+    struct run_finding *f = finding_start(j, w.c, "the hypervisor took %s of the processor time%s",
+                                          show_percent(w.figure).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "steal");
     finding_action(j, f, "measure on a machine with processors of its own, or judge by CPU time");
     return TARE_OK;
@@ -164,9 +162,9 @@ tare_status rule_throttled(struct judging *j)
 {
     struct worst w = find_worst(j->run, throttled_share, 0.01);
     if (!w.c) return TARE_OK;
-    struct run_finding *f = finding_start(
-        j, w.c, "the CPU quota stopped the process for %s of the measured time (%zu of %zu cases)",
-        show_percent(w.figure).s, w.above, w.of);
+    struct run_finding *f =
+        finding_start(j, w.c, "the CPU quota stopped the process for %s of the measured time%s",
+                      show_percent(w.figure).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "throttled_share");
     if (j->run->host.cgroup.cpu_quota.known)
         finding_number(j, f, "cpu_quota", j->run->host.cgroup.cpu_quota.v);
@@ -179,9 +177,9 @@ tare_status rule_preempted(struct judging *j)
 {
     struct worst w = find_worst(j->run, switches_per_run, 0.25);
     if (!w.c) return TARE_OK;
-    struct run_finding *f = finding_start(
-        j, w.c, "other work interrupted the runs: %s involuntary switches per run (%zu of %zu cases)",
-        show_number(w.figure).s, w.above, w.of);
+    struct run_finding *f =
+        finding_start(j, w.c, "other work interrupted the runs: %s involuntary switches per run%s",
+                      show_number(w.figure).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "switches_per_run");
     if (f && w.figure < 1) f->severity = "info";
     finding_action(j, f, "stop other work, use fewer threads, or pin the process to processors of its own");
@@ -192,8 +190,8 @@ tare_status rule_self_heavy(struct judging *j)
 {
     struct worst w = find_worst(j->run, self_share, 0.01);
     if (!w.c) return TARE_OK;
-    struct run_finding *f = finding_start(j, w.c, "tare itself is %s of a run (%zu of %zu cases)",
-                                          show_percent(w.figure).s, w.above, w.of);
+    struct run_finding *f = finding_start(j, w.c, "tare itself is %s of a run%s", show_percent(w.figure).s,
+                                          show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "self_share");
     finding_action(j, f, "give each run more work (a larger batch): the runs are too short to weigh better");
     return TARE_OK;
@@ -204,12 +202,13 @@ tare_status rule_threads_many(struct judging *j)
     struct worst w = find_worst(j->run, spare_threads, 0);
     if (!w.c) return TARE_OK;
     double usable = ceil(j->run->host.cpu.usable.v);
-    struct run_finding *f = finding_start(j, w.c, "%g threads run on %g usable processors (%zu of %zu cases)",
-                                          w.figure + usable, usable, w.above, w.of);
+    struct run_finding *f =
+        finding_start(j, w.c, "%s run on %s%s", show_count(w.figure + usable, "thread").s,
+                      show_count(usable, "usable processor").s, show_cases(w.above, w.of).s);
     finding_number(j, f, "threads", w.figure + usable);
     finding_number(j, f, "usable", j->run->host.cpu.usable.v);
     finding_number(j, f, "cases_affected", (double)w.above);
-    finding_action(j, f, "use at most %g threads in all", usable);
+    finding_action(j, f, "use at most %s in all", show_count(usable, "thread").s);
     return TARE_OK;
 }
 

@@ -225,7 +225,7 @@ static void check_threads_slower(struct judging *j, cases_of *cases, size_t n)
     finding_estimate(j, f, "throughput_ratio", ratio);
     finding_number(j, f, "threads", x_of(most, "threads"));
     finding_number(j, f, "best_threads", x_of(cases[best], "threads"));
-    finding_action(j, f, "use %g threads", x_of(cases[best], "threads"));
+    finding_action(j, f, "use %s", show_count(x_of(cases[best], "threads"), "thread").s);
 }
 
 tare_status rule_threads_slower(struct judging *j)

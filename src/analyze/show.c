@@ -78,6 +78,7 @@ struct shown show_percent(double share)
 {
     struct shown out;
     double p = share * 100;
+    if (fabs(p) < 0.05) p = 0; /* no "-0.0" */
     if (isfinite(p))
         snprintf(out.s, sizeof out.s, "%.*f %%", fabs(p) < 9.95 ? 1 : 0, p);
     else
@@ -88,4 +89,18 @@ struct shown show_percent(double share)
 struct shown show_number(double v)
 {
     return with_unit(v, "");
+}
+
+struct shown show_count(double n, const char *noun)
+{
+    struct shown out;
+    snprintf(out.s, sizeof out.s, "%g %s%s", n, noun, n == 1 ? "" : "s");
+    return out;
+}
+
+struct shown show_cases(size_t n, size_t of)
+{
+    struct shown out = {""};
+    if (of > 1) snprintf(out.s, sizeof out.s, " (%zu of %zu cases)", n, of);
+    return out;
 }

@@ -5,6 +5,8 @@
 #ifndef ANALYZE_SHOW_H
 #define ANALYZE_SHOW_H
 
+#include <stddef.h>
+
 struct shown {
     char s[40];
 };
@@ -14,5 +16,7 @@ struct shown show_bytes(double bytes);                 /* "51.7 MiB", negative a
 struct shown show_rate(double rate, const char *unit); /* "1,341 texts/s" */
 struct shown show_percent(double share);               /* 0.647 as "65 %", 0.0123 as "1.2 %" */
 struct shown show_number(double v);                    /* "5.1" */
+struct shown show_count(double n, const char *noun);   /* 1, "thread": "1 thread"; 2: "2 threads" */
+struct shown show_cases(size_t n, size_t of);          /* " (2 of 5 cases)"; "" when there is but one */
 
 #endif
