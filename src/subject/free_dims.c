@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/buf.h"
 #include "core/str.h"
@@ -15,42 +14,9 @@
 
 /* ---- names ---- */
 
-static bool any_of(const char *word, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strcasecmp(word, names[i]) == 0) return true;
-    }
-    return false;
-}
-
-static bool is_nameless(const char *name)
-{
-    return !*name || strncmp(name, "unk__", 5) == 0 || strcmp(name, "?") == 0 ||
-           strcasecmp(name, "none") == 0;
-}
-
-static enum dim_class class_of_name(const char *name)
-{
-    static const char *const batch[] = {"n", "b", "bs", "bsz", "num_samples", "n_samples"};
-    static const char *const seq[] = {"s",    "t",      "l",          "len",      "length",
-                                      "time", "tokens", "num_tokens", "n_tokens", "text_length"};
-    if (strchr(name, '+')) return DIM_TOTAL;
-    if (strcasestr(name, "past") || strcasestr(name, "cache")) return DIM_PAST;
-    if (strcasestr(name, "total_seq")) return DIM_TOTAL;
-    if (strncasecmp(name, "batch", 5) == 0 || strcasestr(name, "_batch") ||
-        any_of(name, batch, sizeof batch / sizeof *batch)) {
-        return DIM_BATCH;
-    }
-    if (strcasestr(name, "seq") || any_of(name, seq, sizeof seq / sizeof *seq)) return DIM_SEQ;
-    return DIM_OTHER;
-}
-
 enum dim_class dim_class_of(const struct ort_io *io, size_t axis)
 {
-    const char *name = io->symbols[axis];
-    if (!is_nameless(name)) return class_of_name(name);
-    bool integers = io->type == ONNX_INT64 || io->type == ONNX_INT32;
-    return axis == 0 ? DIM_BATCH : axis == 1 && io->rank == 2 && integers ? DIM_SEQ : DIM_OTHER;
+    return dimname_class_at(io->symbols[axis], axis, io->rank, io->type);
 }
 
 static void label_of(const struct ort_io *io, size_t axis, char *out, size_t size)
@@ -135,7 +101,7 @@ static int64_t part_value(struct resolving *r, const char *part)
     if (end != part && *end == 0) return number;
     const struct chosen_dim *known = find_chosen(r->out, part);
     if (known) return known->value;
-    enum dim_class class = class_of_name(part);
+    enum dim_class class = dimname_class(part);
     if (asked_for(r, part, class, &v)) return v;
     for (size_t i = 0; i < r->out->chosen.n; i++) {
         if (r->out->chosen.items[i].class == class && class != DIM_OTHER)

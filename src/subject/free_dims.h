@@ -4,16 +4,9 @@
 #ifndef SUBJECT_FREE_DIMS_H
 #define SUBJECT_FREE_DIMS_H
 
+#include "model/dimname.h"
 #include "subject/ort_session.h"
 #include "subject/subject.h"
-
-enum dim_class {
-    DIM_OTHER, /* default 1 */
-    DIM_BATCH, /* batch, batch_size, N, ...; a first dimension without a name, or with a made-up one (unk__7) */
-    DIM_SEQ,   /* sequence, seq_len, ...; the second of integers in two dimensions, without a name */
-    DIM_PAST, /* past_sequence_length: default 0, nothing in the cache */
-    DIM_TOTAL /* total_sequence_length: past + sequence. So are sums in a name: "past_sequence_length + 1" */
-};
 
 struct chosen_dim {
     char *name; /* the model's, or "INPUT.AXIS" for one without */

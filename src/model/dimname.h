@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * dimname.h - what a free dimension is by its name: exporters call the batch "batch_size", "N" or nothing at all. Names
+ * only; which value it gets is for others to say. Pure functions. */
+#ifndef MODEL_DIMNAME_H
+#define MODEL_DIMNAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum dim_class {
+    DIM_OTHER, /* default 1 */
+    DIM_BATCH, /* batch, batch_size, N, ...; a first dimension without a name, or with a made-up one (unk__7) */
+    DIM_SEQ,   /* sequence, seq_len, ...; the second of integers in two dimensions, without a name */
+    DIM_PAST, /* past_sequence_length: default 0, nothing in the cache */
+    DIM_TOTAL /* total_sequence_length: past + sequence. So are sums in a name: "past_sequence_length + 1" */
+};
+
+enum dim_class dimname_class(const char *name);
+
+/* Is this no name that means anything: empty, or made up by a converter? */
+bool dimname_is_nameless(const char *name);
+
+/* Of one axis of a graph input, by its name, else by where it stands; `type` is an enum onnx_type. */
+enum dim_class dimname_class_at(const char *name, size_t axis, size_t rank, int type);
+
+#endif
