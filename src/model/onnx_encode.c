@@ -50,7 +50,7 @@ static void put_int(struct buf *b, unsigned field, int64_t v)
     put_varint(b, (uint64_t)v);
 }
 
-static void put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
+void encode_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
 {
     put_key(b, field, LEN);
     put_varint(b, n);
@@ -59,14 +59,13 @@ static void put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n
 
 static void put_str(struct buf *b, unsigned field, const char *s)
 {
-    put_bytes(b, field, s, strlen(s));
+    encode_bytes(b, field, s, strlen(s));
 }
 
-/* `inner` as a message, then emptied. */
-static void put_message(struct buf *b, unsigned field, struct buf *inner)
+void encode_message(struct buf *b, unsigned field, struct buf *inner)
 {
     b->failed |= inner->failed;
-    put_bytes(b, field, inner->data, inner->len);
+    encode_bytes(b, field, inner->data, inner->len);
     buf_clear(inner);
 }
 
@@ -116,7 +115,7 @@ void encode_attribute(struct buf *b, const struct ow_attr *a)
     if (a->kind == 3) put_str(&m, ATTR_S, a->s);
     for (unsigned i = 0; a->kind == 7 && i < a->n; i++) put_int(&m, ATTR_INTS, a->ints[i]);
     put_int(&m, ATTR_TYPE, a->kind);
-    put_message(b, NODE_ATTRIBUTE, &m);
+    encode_message(b, NODE_ATTRIBUTE, &m);
     buf_release(&m);
 }
 
@@ -131,7 +130,7 @@ static void encode_nodes(const struct ow *w, struct buf *out)
         put_str(&m, NODE_NAME, ow_name(w, n->name));
         put_str(&m, NODE_OP, n->op);
         buf_add(&m, w->attrs.data + n->attrs, n->attrs_len);
-        put_message(out, GRAPH_NODE, &m);
+        encode_message(out, GRAPH_NODE, &m);
     }
     buf_release(&m);
 }
@@ -145,14 +144,14 @@ static void encode_port(const struct ow *w, struct buf *out, unsigned field, con
             put_int(&dim, 1, p->dims[i].value);
         else
             put_str(&dim, 2, p->dims[i].name);
-        put_message(&shape, 1, &dim);
+        encode_message(&shape, 1, &dim);
     }
     put_int(&tensor, 1, p->type);
-    put_message(&tensor, 2, &shape);
-    put_message(&type, 1, &tensor);
+    encode_message(&tensor, 2, &shape);
+    encode_message(&type, 1, &tensor);
     put_str(&info, 1, ow_name(w, p->value));
-    put_message(&info, 2, &type);
-    put_message(out, field, &info);
+    encode_message(&info, 2, &type);
+    encode_message(out, field, &info);
     buf_release(&dim);
     buf_release(&shape);
     buf_release(&tensor);
@@ -167,7 +166,7 @@ static void put_pair(struct buf *b, unsigned field, const char *key, const char 
     struct buf pair = BUF_INIT;
     put_str(&pair, 1, key);
     put_str(&pair, 2, value);
-    put_message(b, field, &pair);
+    encode_message(b, field, &pair);
     buf_release(&pair);
 }
 
@@ -336,7 +335,7 @@ static void encode_model_head(const struct ow *w, struct buf *out, uint64_t grap
     put_str(out, MODEL_PRODUCER_VERSION, w->producer_version);
     put_str(&opset, 1, "");
     put_int(&opset, 2, w->opset);
-    put_message(out, MODEL_OPSET, &opset);
+    encode_message(out, MODEL_OPSET, &opset);
     put_key(out, MODEL_GRAPH, LEN);
     put_varint(out, graph_bytes);
     buf_release(&opset);

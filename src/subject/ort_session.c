@@ -216,6 +216,13 @@ static tare_status set_options(const struct ort *o, struct ort_session_options *
     return s;
 }
 
+static struct ort_status *create_session(const struct ort *o, const struct ort_session_spec *spec,
+                                         const struct ort_session_options *so, struct ort_session **out)
+{
+    if (spec->bytes) return o->call.CreateSessionFromArray(o->env, spec->bytes, spec->n_bytes, so, out);
+    return o->call.CreateSession(o->env, spec->model, so, out);
+}
+
 tare_status ort_session_open(const struct ort *o, const struct ort_session_spec *spec,
                              struct ort_session **out, tare_error *err)
 {
@@ -223,8 +230,7 @@ tare_status ort_session_open(const struct ort *o, const struct ort_session_spec 
     struct ort_session *session = NULL;
     tare_status s = ort_check(o, o->call.CreateSessionOptions(&so), err, "%s: session options", spec->model);
     if (s == TARE_OK) s = set_options(o, so, spec, err);
-    if (s == TARE_OK)
-        s = ort_check(o, o->call.CreateSession(o->env, spec->model, so, &session), err, "%s", spec->model);
+    if (s == TARE_OK) s = ort_check(o, create_session(o, spec, so, &session), err, "%s", spec->model);
     if (so) o->call.ReleaseSessionOptions(so);
     if (s < 0) return s;
     *out = session;

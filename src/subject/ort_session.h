@@ -17,6 +17,8 @@ struct ort_dim { /* a free dimension made a constant */
 
 struct ort_session_spec {
     const char *model;
+    const void *bytes; /* not NULL: the model itself; `model` is then only what errors call it */
+    size_t n_bytes;
     int64_t threads;      /* intra-op; inter-op is always 1 */
     int optimization;     /* -1: all */
     const char *provider; /* "cpu", "cuda", ...; NULL: cpu */
