@@ -61,6 +61,7 @@ struct run_static {
     struct run_map bytes_by_type; /* {"float32": ..} of initializers */
     struct run_map ops;           /* nodes per operator */
     struct run_map unknown_ops;   /* operator -> nodes whose cost is not known */
+    struct run_map patterns;      /* what findings about the graph rest on: docs/judgement.md, "Patterns" */
     struct run_cost cost;
     struct known_u64 activation_sum, activation_peak, activation_arena; /* bytes */
     const char *activation_peak_node;

@@ -252,6 +252,7 @@ static const struct run_field static_rows[] = {
     NUM(bytes_by_type, MAP, FIELD_FLAT),
     NUM(ops, MAP, FIELD_FLAT),
     NUM(unknown_ops, MAP, FIELD_FLAT),
+    NUM(patterns, MAP, FIELD_FLAT),
     SUB(cost, OBJECT, 0, cost),
     NUM(activation_sum, U64, 0),
     NUM(activation_peak, U64, 0),
