@@ -33,6 +33,9 @@ const struct poly *poly_div_floor(struct poly_space *s, const struct poly *a, co
 const struct poly *poly_div_ceil(struct poly_space *s, const struct poly *a, const struct poly *b);
 const struct poly *poly_min(struct poly_space *s, const struct poly *a, const struct poly *b);
 const struct poly *poly_max(struct poly_space *s, const struct poly *a, const struct poly *b);
+/* Sizes of one axis broadcast against each other: the other where one is 1. It evaluates only where they fit. An unknown
+ * one does not matter when the other is surely 2 or more. */
+const struct poly *poly_broadcast(struct poly_space *s, const struct poly *a, const struct poly *b);
 const struct poly *poly_mod(struct poly_space *s, const struct poly *a, const struct poly *b);
 /* a / b when it surely leaves no rest, else NULL. */
 const struct poly *poly_div_exact(struct poly_space *s, const struct poly *a, const struct poly *b);
@@ -40,6 +43,11 @@ const struct poly *poly_product(struct poly_space *s, const struct poly *const *
 
 bool poly_constant(const struct poly *p, int64_t *out); /* false: unknown or depends on a symbol */
 bool poly_is(const struct poly *p, int64_t v);          /* surely v */
+struct poly_range {
+    int64_t least, most; /* INT64_MIN, INT64_MAX: no bound */
+};
+/* Bounds that surely hold for all sizes of the dimensions; an unknown one has none. */
+struct poly_range poly_range(const struct poly *p);
 
 struct poly_binding {
     const char *name;
