@@ -75,7 +75,7 @@ SHARED    := libtare.so.$(VERSION)
 TSAN_TESTS := test_ring test_hist test_mem test_ulid test_scope test_session test_threads test_load test_harness
 TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 
-PKGS      := jansson libzstd yaml-0.1 zlib libcrypto
+PKGS      := jansson libzstd yaml-0.1 zlib libcrypto sqlite3
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
 MISSING   := $(shell for p in $(PKGS); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
@@ -93,7 +93,8 @@ parts:
 	tool() { command -v $$1 >/dev/null && printf '  with    %s: %s\n' $$1 "$$2" || \
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
 	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with yaml-0.1 'tare.yaml'; \
-	with zlib 'compressed .npz inputs'; with libcrypto 'hashes of models'; with cmocka 'unit tests'; \
+	with zlib 'compressed .npz inputs'; with libcrypto 'hashes of models'; with sqlite3 'the history'; \
+	with cmocka 'unit tests'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
 
 .PHONY: need-packages

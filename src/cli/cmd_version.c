@@ -2,6 +2,7 @@
  * cmd_version.c - `tare version`: which tare this is. The rows are one list for text and JSON alike. */
 #include <jansson.h>
 #include <openssl/crypto.h>
+#include <sqlite3.h>
 #include <yaml.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -44,7 +45,7 @@ struct fact {
     const char *value; /* NULL: unknown */
 };
 
-enum { N_FACTS = 10 };
+enum { N_FACTS = 11 };
 
 static void collect(struct fact facts[N_FACTS])
 {
@@ -54,6 +55,7 @@ static void collect(struct fact facts[N_FACTS])
         {FEATURE, "sanitizer", SANITIZER},      {LINKED, "jansson", jansson_version_str()},
         {LINKED, "zstd", ZSTD_versionString()}, {LINKED, "libyaml", yaml_get_version_string()},
         {LINKED, "zlib", zlibVersion()},        {LINKED, "libcrypto", OpenSSL_version(OPENSSL_VERSION_STRING)},
+        {LINKED, "sqlite", sqlite3_libversion()},
     };
     for (size_t i = 0; i < N_FACTS; i++) facts[i] = all[i];
 }

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * sqlite.c - the history in one SQLite file: opening, schema, statements, errors. WAL with full
+ * synchronisation: a commit that returned is on the disk. Never repairs, never deletes: what is damaged or
+ * of a newer version is told and left alone. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/mem.h"
+#include "store/sqlite_db.h"
+
+#define APPLICATION_ID 0x74617265 /* "tare", at a fixed place of the file */
+
+/* ---- the schema: row i brings a file from version i to i + 1, in one transaction ---- */
+
+/* Values are ordered by series and time, so that the last hundred points of one are neighbours. */
+static const char version_1[] =
+    "CREATE TABLE run(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created_ms INTEGER NOT NULL,"
+    " created TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, sha256 TEXT, runtime TEXT,"
+    " host TEXT NOT NULL, hostname TEXT, git_commit TEXT, git_branch TEXT, git_dirty INTEGER,"
+    " cases INTEGER NOT NULL, bytes INTEGER NOT NULL);"
+    "CREATE INDEX run_by_time ON run(created_ms, seq);"
+    "CREATE INDEX run_by_subject ON run(subject, created_ms, seq);"
+    "CREATE TABLE document(run INTEGER PRIMARY KEY REFERENCES run(seq), body BLOB NOT NULL);"
+    "CREATE TABLE series(id INTEGER PRIMARY KEY, subject TEXT NOT NULL, case_name TEXT NOT NULL,"
+    " metric TEXT NOT NULL, anchor TEXT NOT NULL, host TEXT NOT NULL,"
+    " UNIQUE(subject, metric, anchor, case_name, host));"
+    "CREATE TABLE value(series INTEGER NOT NULL REFERENCES series(id), created_ms INTEGER NOT NULL,"
+    " run INTEGER NOT NULL REFERENCES run(seq), value REAL NOT NULL, lo REAL, hi REAL, samples INTEGER,"
+    " PRIMARY KEY(series, created_ms, run)) WITHOUT ROWID;"
+    "CREATE TABLE tag(run INTEGER NOT NULL REFERENCES run(seq), name TEXT NOT NULL,"
+    " PRIMARY KEY(run, name)) WITHOUT ROWID;"
+    "CREATE TABLE baseline(name TEXT NOT NULL, subject TEXT NOT NULL, run INTEGER NOT NULL REFERENCES run(seq),"
+    " PRIMARY KEY(name, subject)) WITHOUT ROWID;"
+    "CREATE INDEX baseline_by_run ON baseline(run);";
+
+static const char *const migrations[] = {version_1};
+enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
+
+static const char *const sql[DB_N] = {
+    [DB_BEGIN] = "BEGIN IMMEDIATE",
+    [DB_COMMIT] = "COMMIT",
+    [DB_ROLLBACK] = "ROLLBACK",
+    [DB_ADD_RUN] = "INSERT INTO run(id, created_ms, created, kind, subject, sha256, runtime, host, hostname,"
+                   " git_commit, git_branch, git_dirty, cases, bytes)"
+                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+                   " ON CONFLICT(id) DO NOTHING",
+    [DB_ADD_DOCUMENT] = "INSERT INTO document(run, body) VALUES(?1, ?2)",
+    [DB_FIND_SERIES] = "SELECT id FROM series WHERE subject = ?1 AND metric = ?2 AND anchor = ?3"
+                       " AND case_name = ?4 AND host = ?5",
+    [DB_ADD_SERIES] = "INSERT INTO series(subject, metric, anchor, case_name, host) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [DB_ADD_VALUE] = "INSERT OR REPLACE INTO value(series, created_ms, run, value, lo, hi, samples)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [DB_FIND_RUN] = "SELECT seq, subject, host, created_ms FROM run WHERE id = ?1",
+    [DB_ADD_TAG] = "INSERT OR IGNORE INTO tag(run, name) VALUES(?1, ?2)",
+    [DB_DROP_TAG] = "DELETE FROM tag WHERE run = ?1 AND name = ?2",
+    [DB_PIN] = "INSERT OR REPLACE INTO baseline(name, subject, run) VALUES(?2, ?3, ?1)",
+    [DB_UNPIN] = "DELETE FROM baseline WHERE run = ?1 AND name = ?2",
+    [DB_DROP_VALUES] = "DELETE FROM value WHERE series IN (SELECT id FROM series WHERE subject = ?2 AND host = ?3)"
+                       " AND created_ms = ?4 AND run = ?1",
+    [DB_DROP_DOCUMENT] = "DELETE FROM document WHERE run = ?1",
+    [DB_DROP_TAGS] = "DELETE FROM tag WHERE run = ?1",
+    [DB_DROP_PINS] = "DELETE FROM baseline WHERE run = ?1",
+    [DB_DROP_RUN] = "DELETE FROM run WHERE seq = ?1",
+    [DB_DROP_EMPTY] = "DELETE FROM series WHERE subject = ?1"
+                      " AND NOT EXISTS (SELECT 1 FROM value WHERE value.series = series.id)",
+    [DB_LIST] = "SELECT id, kind, created, subject, sha256, runtime, host, hostname, git_commit, git_branch,"
+                " git_dirty, created_ms, cases, bytes,"
+                " (SELECT group_concat(name) FROM (SELECT 'baseline:' || name AS name FROM baseline"
+                "   WHERE baseline.run = run.seq UNION ALL SELECT name FROM tag WHERE tag.run = run.seq))"
+                " FROM run WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR host = ?2 OR hostname = ?2)"
+                " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq AND tag.name = ?3)"
+                "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq"
+                "   AND (baseline.name = ?3 OR 'baseline:' || baseline.name = ?3)))"
+                " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5"
+                " ORDER BY created_ms DESC, seq DESC LIMIT ?6",
+    [DB_BODY] = "SELECT body FROM run JOIN document ON document.run = run.seq WHERE id = ?1",
+    [DB_NAMES] = "SELECT id, subject, case_name, metric, anchor, host,"
+                 " (SELECT hostname FROM run WHERE run.seq = (SELECT run FROM value WHERE series = series.id"
+                 "   ORDER BY created_ms DESC, run DESC LIMIT 1)),"
+                 " (SELECT count(*) FROM value WHERE value.series = series.id)"
+                 " FROM series WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR case_name = ?2)"
+                 " AND (?3 IS NULL OR metric = ?3) AND (?4 IS NULL OR host = ?4) AND (?5 IS NULL OR anchor = ?5)"
+                 " ORDER BY id",
+    [DB_SERIES] = "SELECT run.id, value.created_ms, value, lo, hi, samples, git_commit, git_branch, git_dirty"
+                  " FROM value JOIN run ON run.seq = value.run WHERE series = ?1"
+                  " ORDER BY value.created_ms DESC, value.run DESC LIMIT ?2",
+};
+
+/* ---- errors ---- */
+
+static const struct {
+    int code;
+    tare_status status;
+    const char *text;
+} causes[] = {
+    {SQLITE_CORRUPT, TARE_FORMAT, "the history is damaged"},
+    {SQLITE_NOTADB, TARE_FORMAT, "is no history of tare"},
+    {SQLITE_BUSY, TARE_BUSY, "locked by another process"},
+    {SQLITE_LOCKED, TARE_BUSY, "locked"},
+    {SQLITE_FULL, TARE_IO, "no space left to write the history; what it held is intact"},
+    {SQLITE_READONLY, TARE_IO, "the history is read-only"},
+    {SQLITE_CANTOPEN, TARE_IO, "cannot open the history"},
+    {SQLITE_PERM, TARE_IO, "access denied"},
+    {SQLITE_AUTH, TARE_IO, "access denied"},
+    {SQLITE_NOMEM, TARE_NOMEM, "out of memory"},
+    {SQLITE_IOERR, TARE_IO, "the system could not read or write the history; what it held is intact"},
+    {SQLITE_TOOBIG, TARE_INVALID, "too large to keep"},
+    {SQLITE_ERROR, TARE_FORMAT, "the history has not the tables that tare makes"},
+};
+
+static tare_status explain(int code, const char *path, const char *detail, const char *doing, tare_error *err)
+{
+    tare_status status = TARE_IO;
+    const char *text = "the history cannot be used";
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
+        if (causes[i].code == (code & 0xff)) {
+            status = causes[i].status;
+            text = causes[i].text;
+        }
+    return error_set(err, status, "%.300s: %s (%s: %s)", path, text, doing, detail);
+}
+
+tare_status db_fail(const struct sqlite_store *s, const char *doing, tare_error *err)
+{
+    return explain(sqlite3_extended_errcode(s->db), s->path, sqlite3_errmsg(s->db), doing, err);
+}
+
+/* ---- statements ---- */
+
+tare_status db_get(struct sqlite_store *s, enum db_sql which, sqlite3_stmt **out, tare_error *err)
+{
+    if (!s->prepared[which] && sqlite3_prepare_v3(s->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                                  &s->prepared[which], NULL) != SQLITE_OK)
+        return db_fail(s, "preparing", err);
+    *out = s->prepared[which];
+    return TARE_OK;
+}
+
+void db_done(sqlite3_stmt *stmt)
+{
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+}
+
+tare_status db_step(struct sqlite_store *s, sqlite3_stmt *stmt, const char *doing, tare_error *err)
+{
+    int rc = sqlite3_step(stmt);
+    tare_status status = rc == SQLITE_DONE || rc == SQLITE_ROW ? TARE_OK : db_fail(s, doing, err);
+    db_done(stmt);
+    return status;
+}
+
+tare_status db_run(struct sqlite_store *s, enum db_sql which, const char *doing, tare_error *err)
+{
+    sqlite3_stmt *stmt;
+    tare_status status = db_get(s, which, &stmt, err);
+    return status == TARE_OK ? db_step(s, stmt, doing, err) : status;
+}
+
+void db_text(sqlite3_stmt *stmt, int at, const char *text)
+{
+    if (text)
+        sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(stmt, at);
+}
+
+const char *db_column(sqlite3_stmt *stmt, int column)
+{
+    return (const char *)sqlite3_column_text(stmt, column);
+}
+
+/* ---- opening ---- */
+
+static tare_status execute(struct sqlite_store *s, const char *text, tare_error *err)
+{
+    return sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK ? TARE_OK : db_fail(s, "opening", err);
+}
+
+static tare_status number(struct sqlite_store *s, const char *text, int64_t *out, tare_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    if (sqlite3_prepare_v2(s->db, text, -1, &stmt, NULL) != SQLITE_OK || sqlite3_step(stmt) != SQLITE_ROW) {
+        tare_status status = db_fail(s, "opening", err);
+        sqlite3_finalize(stmt);
+        return status;
+    }
+    *out = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    return TARE_OK;
+}
+
+/* Inside a transaction, so that two processes that open a new file at once do not both make the tables. */
+static tare_status migrate(struct sqlite_store *s, tare_error *err)
+{
+    int64_t from = 0;
+    char version[80];
+    tare_status status = db_begin(&s->base, err);
+    if (status != TARE_OK) return status;
+    status = number(s, "PRAGMA user_version", &from, err);
+    for (int64_t v = from; v < SCHEMA_VERSION && status == TARE_OK; v++)
+        status = execute(s, migrations[v], err);
+    snprintf(version, sizeof version, "PRAGMA application_id = %d; PRAGMA user_version = %d;", APPLICATION_ID,
+             SCHEMA_VERSION);
+    if (status == TARE_OK) status = execute(s, version, err);
+    tare_status end = db_end(&s->base, status == TARE_OK, status == TARE_OK ? err : NULL);
+    return status != TARE_OK ? status : end;
+}
+
+/* Is this a history, of which version, or empty? Another program's database is refused unchanged. */
+static tare_status check_schema(struct sqlite_store *s, tare_error *err)
+{
+    int64_t id = 0, version = 0, tables = 0;
+    tare_status status = number(s, "PRAGMA application_id", &id, err);
+    if (status == TARE_OK) status = number(s, "PRAGMA user_version", &version, err);
+    if (status == TARE_OK) status = number(s, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    if (status != TARE_OK) return status;
+    if (id != APPLICATION_ID && (id || tables))
+        return error_set(err, TARE_FORMAT, "%s: is an SQLite database, but not a history of tare", s->path);
+    if (version > SCHEMA_VERSION)
+        return error_set(err, TARE_FORMAT,
+                         "%s: written by a newer tare (schema %lld, this one knows %d); it is left alone",
+                         s->path, (long long)version, SCHEMA_VERSION);
+    return version == SCHEMA_VERSION ? TARE_OK : migrate(s, err);
+}
+
+/* The folders above the file, as far as they are missing; what goes wrong shows when the file is opened. */
+static void make_folders(const char *file)
+{
+    char path[PATH_MAX];
+    if ((size_t)snprintf(path, sizeof path, "%s", file) >= sizeof path) return;
+    for (char *p = path + 1; path[0] && *p; p++) {
+        if (*p != '/') continue;
+        *p = 0;
+        mkdir(path, 0777);
+        *p = '/';
+    }
+}
+
+static tare_status check_file(const char *path, const struct store_options *o, tare_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0) {
+        if (errno != ENOENT) return error_errno(err, "%s: cannot open the history", path);
+        if (!o->create)
+            return error_set(err, TARE_INVALID, "%s: there is no history here yet (tare bench writes it)",
+                             path);
+        make_folders(path);
+        return TARE_OK;
+    }
+    if (S_ISDIR(st.st_mode))
+        return error_set(err, TARE_INVALID, "%s: is a folder; the history is a file", path);
+    if (!S_ISREG(st.st_mode)) return error_set(err, TARE_INVALID, "%s: is no regular file", path);
+    return TARE_OK;
+}
+
+static void db_close(struct store *base)
+{
+    struct sqlite_store *s = db_of(base);
+    for (int i = 0; i < DB_N; i++) sqlite3_finalize(s->prepared[i]);
+    sqlite3_close(s->db);
+    mem_free(s->path);
+    mem_free(s);
+}
+
+/* The file's content is not trusted: no functions or views of its own, no reading past damaged cells. */
+static tare_status set_up(struct sqlite_store *s, tare_error *err)
+{
+    sqlite3_extended_result_codes(s->db, 1);
+    sqlite3_busy_timeout(s->db, (int)s->wait_ms);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    tare_status status = execute(s, "PRAGMA cell_size_check = ON; PRAGMA foreign_keys = OFF;", err);
+    int64_t page = 0;
+    if (status == TARE_OK) status = number(s, "SELECT count(*) FROM sqlite_schema", &page, err);
+    if (status == TARE_OK && !sqlite3_db_readonly(s->db, "main"))
+        status = execute(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", err);
+    return status == TARE_OK ? check_schema(s, err) : status;
+}
+
+static tare_status db_open(struct store **out, const char *where, const struct store_options *o,
+                           tare_error *err)
+{
+    tare_status status = check_file(where, o, err);
+    if (status != TARE_OK) return status;
+    struct sqlite_store *s = mem_new(1, sizeof *s);
+    char *path = mem_strdup(where);
+    if (!s || !path) {
+        mem_free(s);
+        mem_free(path);
+        return error_set(err, TARE_NOMEM, "%s: out of memory", where);
+    }
+    s->base = (struct store){&store_sqlite, path};
+    s->path = path;
+    s->wait_ms = o->wait_ms ? o->wait_ms : STORE_WAIT_MS;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (o->create ? SQLITE_OPEN_CREATE : 0);
+    if (sqlite3_open_v2(where, &s->db, flags, NULL) != SQLITE_OK)
+        status = s->db ? db_fail(s, "opening", err) : error_set(err, TARE_NOMEM, "%s: out of memory", where);
+    if (status == TARE_OK) status = set_up(s, err);
+    if (status == TARE_OK)
+        *out = &s->base;
+    else
+        db_close(&s->base);
+    return status;
+}
+
+const struct store_ops store_sqlite = {
+    .name = "sqlite",
+    .open = db_open,
+    .close = db_close,
+    .begin = db_begin,
+    .end = db_end,
+    .add = db_add,
+    .remove = db_remove,
+    .tag = db_tag,
+    .pin = db_pin,
+    .list = db_list,
+    .body = db_body,
+    .names = db_names,
+    .series = db_series,
+};

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * sqlite_write.c - what changes the history: each call is one transaction, or a part of the one around it. A
+ * failure takes back all of it. */
+#include <string.h>
+
+#include "store/sqlite_db.h"
+
+/* ---- transactions: begin and end nest, the outermost decides ---- */
+
+tare_status db_begin(struct store *base, tare_error *err)
+{
+    struct sqlite_store *s = db_of(base);
+    tare_status status = s->depth == 0 ? db_run(s, DB_BEGIN, "beginning to write", err) : TARE_OK;
+    if (status == TARE_OK) s->depth++;
+    return status;
+}
+
+/* A failed commit (a full disk) is taken back, so that the connection is usable again. */
+tare_status db_end(struct store *base, bool commit, tare_error *err)
+{
+    struct sqlite_store *s = db_of(base);
+    if (--s->depth > 0) return TARE_OK;
+    tare_status status = commit ? db_run(s, DB_COMMIT, "writing", err) : TARE_OK;
+    if ((!commit || status != TARE_OK) && !sqlite3_get_autocommit(s->db))
+        db_run(s, DB_ROLLBACK, "undoing", NULL);
+    return status;
+}
+
+static tare_status finish(struct sqlite_store *s, tare_status status, tare_error *err)
+{
+    tare_status end = db_end(&s->base, status == TARE_OK, status == TARE_OK ? err : NULL);
+    return status != TARE_OK ? status : end;
+}
+
+/* ---- adding ---- */
+
+static tare_status add_about(struct sqlite_store *s, const struct store_run *r, tare_error *err)
+{
+    const char *const texts[] = {r->created, r->kind,     r->subject, r->sha256, r->runtime,
+                                 r->host,    r->hostname, r->commit,  r->branch};
+    sqlite3_stmt *q;
+    tare_status status = db_get(s, DB_ADD_RUN, &q, err);
+    if (status != TARE_OK) return status;
+    db_text(q, 1, r->id);
+    sqlite3_bind_int64(q, 2, r->created_ms);
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) db_text(q, 3 + i, texts[i]);
+    if (r->dirty.known) sqlite3_bind_int(q, 12, r->dirty.v);
+    sqlite3_bind_int64(q, 13, (sqlite3_int64)r->cases);
+    sqlite3_bind_int64(q, 14, (sqlite3_int64)r->bytes);
+    return db_step(s, q, "adding a run", err);
+}
+
+static tare_status add_document(struct sqlite_store *s, int64_t run, struct store_body body, tare_error *err)
+{
+    sqlite3_stmt *q;
+    tare_status status = db_get(s, DB_ADD_DOCUMENT, &q, err);
+    if (status != TARE_OK) return status;
+    sqlite3_bind_int64(q, 1, run);
+    sqlite3_bind_blob64(q, 2, body.data, body.size, SQLITE_STATIC);
+    return db_step(s, q, "adding a document", err);
+}
+
+static void bind_series(sqlite3_stmt *q, const struct store_run *r, const struct store_value *v)
+{
+    db_text(q, 1, r->subject);
+    db_text(q, 2, v->metric);
+    db_text(q, 3, v->anchor);
+    db_text(q, 4, v->case_name);
+    db_text(q, 5, r->host);
+}
+
+static tare_status series_id(struct sqlite_store *s, const struct store_run *r, const struct store_value *v,
+                             int64_t *out, tare_error *err)
+{
+    sqlite3_stmt *q;
+    tare_status status = db_get(s, DB_FIND_SERIES, &q, err);
+    if (status != TARE_OK) return status;
+    bind_series(q, r, v);
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) *out = sqlite3_column_int64(q, 0);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) status = db_fail(s, "looking up a series", err);
+    db_done(q);
+    if (rc == SQLITE_ROW || status != TARE_OK) return status;
+    if ((status = db_get(s, DB_ADD_SERIES, &q, err)) != TARE_OK) return status;
+    bind_series(q, r, v);
+    status = db_step(s, q, "adding a series", err);
+    *out = sqlite3_last_insert_rowid(s->db);
+    return status;
+}
+
+static tare_status add_value(struct sqlite_store *s, int64_t run, const struct store_run *r,
+                             const struct store_value *v, tare_error *err)
+{
+    int64_t series = 0;
+    sqlite3_stmt *q;
+    tare_status status = series_id(s, r, v, &series, err);
+    if (status == TARE_OK) status = db_get(s, DB_ADD_VALUE, &q, err);
+    if (status != TARE_OK) return status;
+    sqlite3_bind_int64(q, 1, series);
+    sqlite3_bind_int64(q, 2, r->created_ms);
+    sqlite3_bind_int64(q, 3, run);
+    sqlite3_bind_double(q, 4, v->value);
+    if (v->lo.known) sqlite3_bind_double(q, 5, v->lo.v);
+    if (v->hi.known) sqlite3_bind_double(q, 6, v->hi.v);
+    if (v->samples.known) sqlite3_bind_int64(q, 7, (sqlite3_int64)v->samples.v);
+    return db_step(s, q, "adding a value", err);
+}
+
+tare_status db_add(struct store *base, const struct store_entry *e, bool *added, tare_error *err)
+{
+    struct sqlite_store *s = db_of(base);
+    tare_status status = db_begin(base, err);
+    if (status != TARE_OK) return status;
+    status = add_about(s, &e->about, err);
+    bool fresh = status == TARE_OK && sqlite3_changes(s->db) > 0;
+    int64_t run = sqlite3_last_insert_rowid(s->db);
+    if (fresh) status = add_document(s, run, e->body, err);
+    for (size_t i = 0; i < e->n_values && status == TARE_OK && fresh; i++)
+        status = add_value(s, run, &e->about, &e->values[i], err);
+    status = finish(s, status, err);
+    if (status == TARE_OK && added) *added = fresh;
+    return status;
+}
+
+/* ---- tags, baselines, removal ---- */
+
+struct place { /* of a run that is there */
+    int64_t seq, created_ms;
+    char *subject, *host;
+};
+
+static void place_release(struct place *p)
+{
+    mem_free(p->subject);
+    mem_free(p->host);
+}
+
+static tare_status find_run(struct sqlite_store *s, const char *id, struct place *out, tare_error *err)
+{
+    sqlite3_stmt *q;
+    *out = (struct place){0};
+    tare_status status = db_get(s, DB_FIND_RUN, &q, err);
+    if (status != TARE_OK) return status;
+    db_text(q, 1, id);
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) {
+        const char *subject = db_column(q, 1), *host = db_column(q, 2);
+        out->seq = sqlite3_column_int64(q, 0);
+        out->created_ms = sqlite3_column_int64(q, 3);
+        out->subject = mem_strdup(subject ? subject : "");
+        out->host = mem_strdup(host ? host : "");
+        if (!out->subject || !out->host) status = error_set(err, TARE_NOMEM, "%s: out of memory", s->path);
+    } else {
+        status = rc == SQLITE_DONE ? error_set(err, TARE_INVALID, "%s: has no run %s", s->path, id)
+                                   : db_fail(s, "looking up a run", err);
+    }
+    db_done(q);
+    return status;
+}
+
+/* A statement whose first parameter is the run's number; the others are its place, or a name. */
+static tare_status change(struct sqlite_store *s, enum db_sql which, const struct place *p, const char *name,
+                          tare_error *err)
+{
+    sqlite3_stmt *q;
+    tare_status status = db_get(s, which, &q, err);
+    if (status != TARE_OK) return status;
+    sqlite3_bind_int64(q, 1, p->seq);
+    if (which == DB_DROP_VALUES) {
+        db_text(q, 2, p->subject);
+        db_text(q, 3, p->host);
+        sqlite3_bind_int64(q, 4, p->created_ms);
+    } else if (name) {
+        db_text(q, 2, name);
+        if (which == DB_PIN) db_text(q, 3, p->subject);
+    }
+    return db_step(s, q, "changing", err);
+}
+
+/* One statement on one run, as a change of its own. */
+static tare_status mark(struct sqlite_store *s, const char *id, enum db_sql which, const char *name,
+                        tare_error *err)
+{
+    struct place p = {0};
+    if (!store_name_ok(name))
+        return error_set(err, TARE_INVALID,
+                         "'%.80s': a name has letters, digits and . _ - / and at most %d bytes", name,
+                         STORE_NAME_MAX);
+    tare_status status = db_begin(&s->base, err);
+    if (status != TARE_OK) return status;
+    status = find_run(s, id, &p, err);
+    if (status == TARE_OK) status = change(s, which, &p, name, err);
+    if (status == TARE_OK && sqlite3_changes(s->db) == 0 && (which == DB_DROP_TAG || which == DB_UNPIN))
+        status = error_set(err, TARE_INVALID, "%s: run %s does not carry %s", s->path, id, name);
+    place_release(&p);
+    return finish(s, status, err);
+}
+
+tare_status db_tag(struct store *base, const char *id, const char *name, bool on, tare_error *err)
+{
+    return mark(db_of(base), id, on ? DB_ADD_TAG : DB_DROP_TAG, name, err);
+}
+
+tare_status db_pin(struct store *base, const char *id, const char *name, bool on, tare_error *err)
+{
+    return mark(db_of(base), id, on ? DB_PIN : DB_UNPIN, name, err);
+}
+
+tare_status db_remove(struct store *base, const char *id, tare_error *err)
+{
+    static const enum db_sql steps[] = {DB_DROP_VALUES, DB_DROP_DOCUMENT, DB_DROP_TAGS, DB_DROP_PINS,
+                                        DB_DROP_RUN};
+    struct sqlite_store *s = db_of(base);
+    struct place p = {0};
+    tare_status status = db_begin(base, err);
+    if (status != TARE_OK) return status;
+    status = find_run(s, id, &p, err);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == TARE_OK; i++)
+        status = change(s, steps[i], &p, NULL, err);
+    sqlite3_stmt *q;
+    if (status == TARE_OK && (status = db_get(s, DB_DROP_EMPTY, &q, err)) == TARE_OK) {
+        db_text(q, 1, p.subject);
+        status = db_step(s, q, "removing", err);
+    }
+    place_release(&p);
+    return finish(s, status, err);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * store.c - what all backends share: from a run document to rows, compression, names, pruning. No SQL. */
+#include "store/store.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <zstd.h>
+
+#include "analyze/judge.h"
+#include "core/map.h"
+#include "core/mem.h"
+
+tare_status store_open(struct store **out, const char *where, const struct store_options *o, tare_error *err)
+{
+    return store_sqlite.open(out, where, o, err);
+}
+
+void store_close(struct store *s)
+{
+    if (s) s->ops->close(s);
+}
+
+bool store_name_ok(const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < n; i++) {
+        char c = name[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && !strchr("._-/", c)) return false;
+    }
+    return n > 0 && n <= STORE_NAME_MAX;
+}
+
+/* ---- documents ---- */
+
+/* The frame carries a checksum: what was damaged on the disk is told, not returned. */
+static tare_status compress(struct store_body text, struct buf *out, tare_error *err)
+{
+    ZSTD_CCtx *z = ZSTD_createCCtx();
+    size_t bound = ZSTD_compressBound(text.size), n = 0;
+    if (!z || buf_reserve(out, bound) < 0) {
+        ZSTD_freeCCtx(z);
+        return error_set(err, TARE_NOMEM, "out of memory to keep a document of %zu bytes", text.size);
+    }
+    ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
+    n = ZSTD_compress2(z, out->data, bound, text.data, text.size);
+    ZSTD_freeCCtx(z);
+    if (ZSTD_isError(n))
+        return error_set(err, TARE_NOMEM, "compressing a document: %s", ZSTD_getErrorName(n));
+    out->len = n;
+    return TARE_OK;
+}
+
+static tare_status decompress(const struct buf *body, struct buf *text, const char *what, tare_error *err)
+{
+    unsigned long long size = ZSTD_getFrameContentSize(body->data, body->len);
+    if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > RUN_BYTES_MAX)
+        return error_set(err, TARE_FORMAT, "%s: damaged: no document that tare wrote", what);
+    if (buf_reserve(text, (size_t)size + 1) < 0) return buf_status(text, err);
+    size_t n = ZSTD_decompress(text->data + text->len, (size_t)size, body->data, body->len);
+    if (ZSTD_isError(n) || n != size)
+        return error_set(err, TARE_FORMAT, "%s: damaged: %s", what,
+                         ZSTD_isError(n) ? ZSTD_getErrorName(n) : "shorter than it says");
+    text->len += n;
+    text->data[text->len] = 0;
+    return TARE_OK;
+}
+
+tare_status store_document(struct store *s, const char *id, struct buf *text, tare_error *err)
+{
+    struct buf body = BUF_INIT;
+    char what[600];
+    snprintf(what, sizeof what, "%s: run %s", s->where, id);
+    tare_status status = s->ops->body(s, id, &body, err);
+    if (status == TARE_OK) status = decompress(&body, text, what, err);
+    buf_release(&body);
+    return status;
+}
+
+/* ---- from a run to rows ---- */
+
+/* "2026-11-15T02:17:21.123Z": its form was checked when the document was read or made. */
+static int64_t unix_ms(const char *created)
+{
+    struct tm t = {0};
+    const char *rest = strptime(created, "%Y-%m-%dT%H:%M:%S", &t);
+    if (!rest) return 0;
+    int64_t ms = 0;
+    for (int digits = 0, scale = 100;
+         rest[0] == '.' && digits < 3 && rest[1 + digits] >= '0' && rest[1 + digits] <= '9';
+         digits++, scale /= 10)
+        ms += (rest[1 + digits] - '0') * scale;
+    return (int64_t)timegm(&t) * 1000 + ms;
+}
+
+static const char *config_text(const struct run *run, const char *key)
+{
+    const struct run_value *v = run_map_get(&run->config, key);
+    return v && v->kind == RUN_TEXT ? v->s : NULL;
+}
+
+/* The context the caller knows, else what the document itself says of its origin. */
+static void describe(struct store_run *about, const struct run *run, const struct store_context *c,
+                     char host[RUN_FINGERPRINT_SIZE], char runtime[128])
+{
+    const struct run_runtime *rt = &run->subject.runtime;
+    run_host_fingerprint(&run->host, host);
+    if (rt->known)
+        snprintf(runtime, 128, "%s%s%s", rt->name ? rt->name : "?", rt->version ? " " : "",
+                 rt->version ? rt->version : "");
+    *about = (struct store_run){
+        .id = run->id,
+        .kind = run->kind,
+        .created = run->created,
+        .subject = run->subject.name,
+        .sha256 = run->subject.sha256,
+        .runtime = rt->known ? runtime : NULL,
+        .host = run->host.fingerprint ? run->host.fingerprint : host,
+        .hostname = run->host.hostname,
+        .commit = c->commit ? c->commit : config_text(run, "git_commit"),
+        .branch = c->branch ? c->branch : config_text(run, "git_branch"),
+        .dirty = c->dirty,
+        .created_ms = unix_ms(run->created),
+        .cases = run->cases.n,
+    };
+}
+
+struct values {
+    VEC(struct store_value) at;
+};
+
+static tare_status add_case(struct values *to, const struct run_case *c, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (const struct measure *m = measure_table; m->name && s == TARE_OK; m++) {
+        struct run_estimate e = {0};
+        if (!m->get(c, &e) || !isfinite(e.value)) continue;
+        struct store_value v = {c->name, m->name, "", e.value, e.lo, e.hi, c->samples};
+        s = vec_push(&to->at, v, err);
+    }
+    return s;
+}
+
+static tare_status gather(struct values *to, const struct run *run, const struct store_context *c,
+                          tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < run->cases.n && s == TARE_OK; i++) s = add_case(to, run->cases.at[i], err);
+    for (size_t i = 0; i < c->n_ratios && s == TARE_OK; i++) {
+        const struct store_ratio *r = &c->ratios[i];
+        if (!r->ln.known || !isfinite(r->ln.value) || !r->anchor[0])
+            return error_set(err, TARE_INVALID,
+                             "case %s: a ratio to an anchor that is no number, or no anchor", r->case_name);
+        struct store_value v = {r->case_name, r->metric, r->anchor, r->ln.value,
+                                r->ln.lo,     r->ln.hi,  r->samples};
+        s = vec_push(&to->at, v, err);
+    }
+    return s;
+}
+
+static tare_status add_text(struct store *s, const struct run *run, const struct store_context *c,
+                            bool *added, tare_error *err)
+{
+    char host[RUN_FINGERPRINT_SIZE], runtime[128] = "";
+    struct values values = {VEC_INIT};
+    struct buf body = BUF_INIT;
+    struct store_entry e = {0};
+    tare_status status = compress(c->text, &body, err);
+    if (status == TARE_OK) status = gather(&values, run, c, err);
+    if (status == TARE_OK) {
+        describe(&e.about, run, c, host, runtime);
+        e.about.bytes = c->text.size;
+        e.body = (struct store_body){body.data, body.len};
+        e.values = values.at.items;
+        e.n_values = values.at.n;
+        status = s->ops->add(s, &e, added, err);
+    }
+    vec_release(&values.at);
+    buf_release(&body);
+    return status;
+}
+
+tare_status store_add_run(struct store *s, const struct run *run, const struct store_context *c, bool *added,
+                          tare_error *err)
+{
+    struct store_context all = c ? *c : (struct store_context){0};
+    struct buf text = BUF_INIT;
+    tare_status status = all.text.data ? TARE_OK : run_write(run, &text, err);
+    if (!all.text.data) all.text = (struct store_body){text.data, text.len};
+    if (status == TARE_OK) status = add_text(s, run, &all, added, err);
+    buf_release(&text);
+    return status;
+}
+
+/* ---- one run by name ---- */
+
+struct found {
+    char id[2][ULID_SIZE];
+    size_t n;
+};
+
+static tare_status note_id(void *ctx, const struct store_run *run, tare_error *err)
+{
+    struct found *f = ctx;
+    (void)err;
+    if (f->n < 2) snprintf(f->id[f->n], ULID_SIZE, "%s", run->id);
+    f->n++;
+    return TARE_OK;
+}
+
+tare_status store_find(struct store *s, const char *prefix, char id[ULID_SIZE], tare_error *err)
+{
+    struct found found = {.n = 0};
+    char upper[ULID_SIZE] = "";
+    bool latest = strcmp(prefix, "latest") == 0;
+    struct store_filter f = {.limit = latest ? 1 : 2, .id_prefix = latest ? NULL : upper};
+    if (!latest && (!*prefix || strlen(prefix) > ULID_LEN))
+        return error_set(err, TARE_INVALID, "'%.40s' is not the beginning of a run's id", prefix);
+    for (size_t i = 0; !latest && prefix[i]; i++)
+        upper[i] = (char)(prefix[i] >= 'a' && prefix[i] <= 'z' ? prefix[i] - 'a' + 'A' : prefix[i]);
+    tare_status status = s->ops->list(s, &f, note_id, &found, err);
+    if (status != TARE_OK) return status;
+    if (found.n == 0)
+        return error_set(err, TARE_INVALID, latest ? "%s: holds no run" : "%s: has no run %s", s->where,
+                         prefix);
+    if (found.n > 1)
+        return error_set(err, TARE_INVALID, "%s: several runs begin with %s: %s, %s, ..", s->where, prefix,
+                         found.id[0], found.id[1]);
+    memcpy(id, found.id[0], ULID_SIZE);
+    return TARE_OK;
+}
+
+tare_status store_baseline(struct store *s, const char *name, const char *subject, char id[ULID_SIZE],
+                           tare_error *err)
+{
+    struct found found = {.n = 0};
+    char tag[STORE_NAME_MAX + 16];
+    struct store_filter f = {.subject = subject, .tag = tag, .limit = 1};
+    if (!store_name_ok(name)) return error_set(err, TARE_INVALID, "'%.80s' is no name of a baseline", name);
+    snprintf(tag, sizeof tag, "baseline:%s", name);
+    tare_status status = s->ops->list(s, &f, note_id, &found, err);
+    if (status != TARE_OK) return status;
+    if (found.n == 0)
+        return error_set(err, TARE_INVALID, "%s: no baseline %s of %s", s->where, name, subject);
+    memcpy(id, found.id[0], ULID_SIZE);
+    return TARE_OK;
+}
+
+/* ---- pruning ---- */
+
+struct doomed {
+    struct store_prune *p;
+    struct map_str seen; /* subject -> runs so far, newest first */
+    VEC(struct found) ids;
+};
+
+static tare_status consider(void *ctx, const struct store_run *run, tare_error *err)
+{
+    struct doomed *d = ctx;
+    uint64_t *count = NULL;
+    struct found one = {.n = 1};
+    tare_status s = map_str_ref(&d->seen, run->subject, strlen(run->subject), &count, err);
+    if (s != TARE_OK) return s;
+    bool stays =
+        (d->p->keep && (*count)++ < d->p->keep) || (d->p->older_ms && run->created_ms >= d->p->older_ms);
+    if (stays) return TARE_OK;
+    if (run->tags) {
+        d->p->pinned++;
+        return TARE_OK;
+    }
+    d->p->removed++;
+    if (d->p->gone && (s = d->p->gone(d->p->ctx, run, err)) != TARE_OK) return s;
+    snprintf(one.id[0], ULID_SIZE, "%s", run->id);
+    return vec_push(&d->ids, one, err);
+}
+
+/* Look and delete are one change: a tag that appears between them would be lost otherwise. */
+tare_status store_prune(struct store *s, struct store_prune *p, tare_error *err)
+{
+    struct doomed d = {.p = p, .seen = MAP_STR_INIT, .ids = VEC_INIT};
+    struct store_filter all = {0};
+    p->removed = p->pinned = 0;
+    if (!p->keep && !p->older_ms) return error_set(err, TARE_INVALID, "nothing says what shall go");
+    tare_status status = s->ops->begin(s, err);
+    if (status != TARE_OK) return status;
+    status = s->ops->list(s, &all, consider, &d, err);
+    for (size_t i = 0; i < d.ids.n && status == TARE_OK && !p->dry_run; i++)
+        status = s->ops->remove(s, d.ids.items[i].id[0], err);
+    tare_status end = s->ops->end(s, status == TARE_OK, status == TARE_OK ? err : NULL);
+    vec_release(&d.ids);
+    map_str_release(&d.seen);
+    return status != TARE_OK ? status : end;
+}
+
+/* ---- one series ---- */
+
+struct one_series {
+    int64_t id;
+    size_t n;
+};
+
+static tare_status note_series(void *ctx, const struct store_series_name *name, tare_error *err)
+{
+    struct one_series *one = ctx;
+    (void)err;
+    one->id = name->id;
+    one->n++;
+    return TARE_OK;
+}
+
+tare_status store_series(struct store *s, const struct store_query *q, uint64_t last,
+                         struct store_points *out, tare_error *err)
+{
+    struct one_series one = {0};
+    out->at.n = 0;
+    tare_status status = s->ops->names(s, q, note_series, &one, err);
+    if (status != TARE_OK || one.n == 0) return status;
+    if (one.n > 1)
+        return error_set(err, TARE_INVALID, "%s: %zu series fit: name subject, case, metric and host",
+                         s->where, one.n);
+    return s->ops->series(s, one.id, last, out, err);
+}

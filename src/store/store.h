@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * store.h - the history: run documents kept whole, and beside them the numbers of each case by name, so
+ * that a question about a hundred runs reads no document. One interface; a backend is a row of store_ops
+ * (sqlite.c; tests/unit/test_store.c takes any). Judges nothing and never changes a document.
+ *
+ *     struct store *s;
+ *     if (store_open(&s, "tare-results/history.db", &(struct store_options){.create = true}, err) < 0) ...
+ *     store_add_run(s, &run, &(struct store_context){.commit = "1f3a.."}, &added, err);
+ *     store_close(s);
+ *
+ * An add that returned TARE_OK survives a killed process and a power cut; one that failed left nothing. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "core/buf.h"
+#include "core/ulid.h"
+#include "core/vec.h"
+#include "run/run.h"
+
+#define STORE_NAME_MAX 64   /* bytes of a tag or of a baseline's name */
+#define STORE_WAIT_MS 5000u /* for another process that writes */
+
+struct store_options {
+    bool create;      /* make it, and its folder, where there is none */
+    unsigned wait_ms; /* 0: STORE_WAIT_MS */
+};
+
+/* ---- what goes in ---- */
+
+/* ln(this run / a frozen anchor build), measured interleaved. */
+struct store_ratio {
+    const char *case_name, *metric; /* metric: a name of measure_table */
+    const char *anchor;             /* which build: a commit, a version, a hash */
+    struct run_estimate ln;
+    struct known_u64 samples;
+};
+
+struct store_body {
+    const void *data;
+    size_t size;
+};
+
+struct store_context { /* all zero: nothing is known beside the document */
+    const char *commit, *branch;
+    struct known_bool dirty;
+    struct store_body text; /* the document's own text, which is what comes back; empty: it is written anew */
+    const struct store_ratio *ratios;
+    size_t n_ratios;
+};
+
+/* What is known of a run without its document. Texts may be NULL. */
+struct store_run {
+    const char *id, *kind, *created, *subject, *sha256, *runtime;
+    const char *host; /* fingerprint */
+    const char *hostname, *commit, *branch;
+    struct known_bool dirty;
+    int64_t created_ms; /* unix */
+    uint64_t cases, bytes;
+    const char *tags; /* out only: "release,baseline:main"; NULL: none */
+};
+
+struct store_value {
+    const char *case_name, *metric;
+    const char *anchor; /* "": a value of its own; else value, lo and hi are ln of the ratio to it */
+    double value;
+    struct known_f64 lo, hi;
+    struct known_u64 samples;
+};
+
+/* ---- what is asked ---- */
+
+struct store_filter { /* all zero: every run */
+    const char *subject, *host, *tag, *id_prefix;
+    int64_t since_ms; /* 0: any */
+    uint64_t limit;   /* 0: all */
+};
+
+struct store_query { /* NULL: any */
+    const char *subject, *case_name, *metric, *host;
+    const char *anchor; /* "" values of their own */
+};
+
+struct store_series_name {
+    int64_t id; /* for store_series() */
+    const char *subject, *case_name, *metric, *anchor, *host, *hostname;
+    uint64_t points;
+};
+
+struct store_point {
+    char run[ULID_SIZE];
+    int64_t created_ms;
+    double value;
+    struct known_f64 lo, hi;
+    struct known_u64 samples;
+    char commit[65]; /* "": unknown */
+    char branch[65]; /* cut where longer */
+    struct known_bool dirty;
+};
+struct store_points {
+    VEC(struct store_point) at; /* oldest first */
+};
+
+typedef tare_status store_run_fn(void *ctx, const struct store_run *run, tare_error *err);
+typedef tare_status store_name_fn(void *ctx, const struct store_series_name *name, tare_error *err);
+
+/* ---- a backend ---- */
+
+struct store;
+struct store_entry {
+    struct store_run about;
+    struct store_body body; /* compressed by store.c */
+    const struct store_value *values;
+    size_t n_values;
+};
+
+struct store_ops {
+    const char *name;
+    tare_status (*open)(struct store **out, const char *where, const struct store_options *o,
+                        tare_error *err);
+    void (*close)(struct store *s);
+    /* Between begin and end(commit) several changes are one; without them each is one by itself. */
+    tare_status (*begin)(struct store *s, tare_error *err);
+    tare_status (*end)(struct store *s, bool commit, tare_error *err);
+    tare_status (*add)(struct store *s, const struct store_entry *e, bool *added, tare_error *err);
+    tare_status (*remove)(struct store *s, const char *id, tare_error *err);
+    tare_status (*tag)(struct store *s, const char *id, const char *name, bool on, tare_error *err);
+    tare_status (*pin)(struct store *s, const char *id, const char *name, bool on, tare_error *err);
+    tare_status (*list)(struct store *s, const struct store_filter *f, store_run_fn *fn, void *ctx,
+                        tare_error *err); /* newest first; texts hold until fn returns */
+    tare_status (*body)(struct store *s, const char *id, struct buf *out, tare_error *err);
+    tare_status (*names)(struct store *s, const struct store_query *q, store_name_fn *fn, void *ctx,
+                         tare_error *err);
+    tare_status (*series)(struct store *s, int64_t id, uint64_t last, struct store_points *out,
+                          tare_error *err);
+};
+
+struct store { /* a backend's own struct begins with it */
+    const struct store_ops *ops;
+    const char *where;
+};
+
+extern const struct store_ops store_sqlite;
+
+/* ---- for everyone ---- */
+
+/* TARE_INVALID where there is none and `create` is not set; TARE_FORMAT when it is damaged, something else
+ * or of a newer version; TARE_BUSY when another process holds it for longer than `wait_ms`. */
+tare_status store_open(struct store **out, const char *where, const struct store_options *o, tare_error *err);
+void store_close(struct store *s); /* may be NULL */
+
+/* Keep a run. One that is there already (by id) is left as it is: *added is false then. */
+tare_status store_add_run(struct store *s, const struct run *run, const struct store_context *c, bool *added,
+                          tare_error *err);
+
+/* The one run whose id begins so, or "latest". TARE_INVALID: none, or several. */
+tare_status store_find(struct store *s, const char *prefix, char id[ULID_SIZE], tare_error *err);
+/* The run that a baseline's name pins for a subject. TARE_INVALID: none. */
+tare_status store_baseline(struct store *s, const char *name, const char *subject, char id[ULID_SIZE],
+                           tare_error *err);
+tare_status store_document(struct store *s, const char *id, struct buf *text, tare_error *err);
+
+bool store_name_ok(const char *name); /* letters, digits and . _ - / of at most STORE_NAME_MAX bytes */
+
+struct store_prune {
+    uint64_t keep;      /* newest so many of each subject stay; 0: no such rule */
+    int64_t older_ms;   /* created before this time goes; 0: no such rule */
+    bool dry_run;       /* tell only */
+    store_run_fn *gone; /* called for each; may be NULL */
+    void *ctx;
+    uint64_t removed, pinned; /* out: pinned would have gone but carry a tag */
+};
+/* Runs to which every given rule applies, but none with a tag or a baseline's name. All or nothing. */
+tare_status store_prune(struct store *s, struct store_prune *p, tare_error *err);
+
+/* The newest `last` points (0: all) of one series, oldest first: a case and metric of a subject on a host.
+ * None: *out is empty. Release with vec_release(&out->at). */
+tare_status store_series(struct store *s, const struct store_query *q, uint64_t last,
+                         struct store_points *out, tare_error *err);
+
+#endif
