@@ -155,7 +155,7 @@ tare_status db_step(struct sqlite_store *s, sqlite3_stmt *stmt, const char *doin
 
 tare_status db_run(struct sqlite_store *s, enum db_sql which, const char *doing, tare_error *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     tare_status status = db_get(s, which, &stmt, err);
     return status == TARE_OK ? db_step(s, stmt, doing, err) : status;
 }

@@ -42,7 +42,7 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
                     tare_error *err)
 {
     struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int rc = SQLITE_DONE;
     tare_status status = db_get(s, DB_LIST, &q, err);
     if (status != TARE_OK) return status;
@@ -67,7 +67,7 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
 tare_status db_body(struct store *base, const char *id, struct buf *out, tare_error *err)
 {
     struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     tare_status status = db_get(s, DB_BODY, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, id);
@@ -90,7 +90,7 @@ tare_status db_names(struct store *base, const struct store_query *what, store_n
 {
     const char *const texts[] = {what->subject, what->case_name, what->metric, what->host, what->anchor};
     struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int rc = SQLITE_DONE;
     tare_status status = db_get(s, DB_NAMES, &q, err);
     if (status != TARE_OK) return status;
@@ -127,7 +127,7 @@ tare_status db_series(struct store *base, int64_t id, uint64_t last, struct stor
                       tare_error *err)
 {
     struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     int rc = SQLITE_DONE;
     tare_status status = db_get(s, DB_SERIES, &q, err);
     if (status != TARE_OK) return status;

@@ -38,7 +38,7 @@ static tare_status add_about(struct sqlite_store *s, const struct store_run *r, 
 {
     const char *const texts[] = {r->created, r->kind,     r->subject, r->sha256, r->runtime,
                                  r->host,    r->hostname, r->commit,  r->branch};
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     tare_status status = db_get(s, DB_ADD_RUN, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, r->id);
@@ -52,7 +52,7 @@ static tare_status add_about(struct sqlite_store *s, const struct store_run *r, 
 
 static tare_status add_document(struct sqlite_store *s, int64_t run, struct store_body body, tare_error *err)
 {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     tare_status status = db_get(s, DB_ADD_DOCUMENT, &q, err);
     if (status != TARE_OK) return status;
     sqlite3_bind_int64(q, 1, run);
@@ -72,7 +72,7 @@ static void bind_series(sqlite3_stmt *q, const struct store_run *r, const struct
 static tare_status series_id(struct sqlite_store *s, const struct store_run *r, const struct store_value *v,
                              int64_t *out, tare_error *err)
 {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     tare_status status = db_get(s, DB_FIND_SERIES, &q, err);
     if (status != TARE_OK) return status;
     bind_series(q, r, v);
@@ -92,7 +92,7 @@ static tare_status add_value(struct sqlite_store *s, int64_t run, const struct s
                              const struct store_value *v, tare_error *err)
 {
     int64_t series = 0;
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     tare_status status = series_id(s, r, v, &series, err);
     if (status == TARE_OK) status = db_get(s, DB_ADD_VALUE, &q, err);
     if (status != TARE_OK) return status;
@@ -137,7 +137,7 @@ static void place_release(struct place *p)
 
 static tare_status find_run(struct sqlite_store *s, const char *id, struct place *out, tare_error *err)
 {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     *out = (struct place){0};
     tare_status status = db_get(s, DB_FIND_RUN, &q, err);
     if (status != TARE_OK) return status;
@@ -162,7 +162,7 @@ static tare_status find_run(struct sqlite_store *s, const char *id, struct place
 static tare_status change(struct sqlite_store *s, enum db_sql which, const struct place *p, const char *name,
                           tare_error *err)
 {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     tare_status status = db_get(s, which, &q, err);
     if (status != TARE_OK) return status;
     sqlite3_bind_int64(q, 1, p->seq);
@@ -217,7 +217,7 @@ tare_status db_remove(struct store *base, const char *id, tare_error *err)
     status = find_run(s, id, &p, err);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == TARE_OK; i++)
         status = change(s, steps[i], &p, NULL, err);
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
     if (status == TARE_OK && (status = db_get(s, DB_DROP_EMPTY, &q, err)) == TARE_OK) {
         db_text(q, 1, p.subject);
         status = db_step(s, q, "removing", err);
