@@ -34,6 +34,8 @@ struct command {
     bool shell, ignore_failure;
     uint64_t timeout_ns;
     const volatile sig_atomic_t *interrupted;
+    char *const *env;
+    const char *dir;
 };
 
 struct channel { /* of one worker */
@@ -174,7 +176,8 @@ static tare_status run_one(struct command_instance *i, unsigned worker, char *co
     pid_t pid;
     l->said_bytes = 0;
     memset(out, 0, sizeof *out);
-    int code = posix_spawnp(&pid, argv[0], &l->actions, &l->attr, argv, environ); /* handed on unread */
+    char *const *env = i->command->env ? i->command->env : environ; /* handed on unread */
+    int code = posix_spawnp(&pid, argv[0], &l->actions, &l->attr, argv, env);
     if (code != 0) return cannot_spawn(argv[0], code, err);
     see_through(i->command, l, pid, out);
     hear(l);
@@ -249,7 +252,7 @@ static int set_attributes(posix_spawnattr_t *a)
     return code == 0 ? posix_spawnattr_setpgroup(a, 0) : code;
 }
 
-static tare_status lane_open(struct channel *l, int nowhere, tare_error *err)
+static tare_status lane_open(struct channel *l, int nowhere, const char *dir, tare_error *err)
 {
     if (pipe2(l->said, O_CLOEXEC) < 0) return error_errno(err, "no pipe for stderr");
     int code = posix_spawn_file_actions_init(&l->actions);
@@ -267,6 +270,7 @@ static tare_status lane_open(struct channel *l, int nowhere, tare_error *err)
     if (code == 0) code = posix_spawn_file_actions_adddup2(&l->actions, nowhere, 0);
     if (code == 0) code = posix_spawn_file_actions_adddup2(&l->actions, nowhere, 1);
     if (code == 0) code = posix_spawn_file_actions_adddup2(&l->actions, l->said[1], 2);
+    if (code == 0 && dir) code = posix_spawn_file_actions_addchdir_np(&l->actions, dir);
     errno = code;
     return code == 0 ? TARE_OK : error_errno(err, "cannot prepare to start commands");
 }
@@ -285,7 +289,8 @@ static tare_status command_prepare(struct subject *base, const struct case_param
     if (i->nowhere < 0) s = error_errno(err, "/dev/null");
     if (s == TARE_OK && !(i->lanes = mem_new(i->workers, sizeof *i->lanes)))
         s = error_set(err, TARE_NOMEM, "out of memory for %u workers", i->workers);
-    for (unsigned w = 0; s == TARE_OK && w < i->workers; w++) s = lane_open(&i->lanes[w], i->nowhere, err);
+    for (unsigned w = 0; s == TARE_OK && w < i->workers; w++)
+        s = lane_open(&i->lanes[w], i->nowhere, i->command->dir, err);
     if (s < 0) {
         command_finish(&i->base);
         return s;
@@ -373,7 +378,8 @@ static tare_status check_program(const struct command_options *o, tare_error *er
     if (!o->argv || !o->argv[0] || !o->argv[0][0]) return error_set(err, TARE_INVALID, "no command to run");
     if (o->shell && o->argv[1])
         return error_set(err, TARE_INVALID, "a shell takes one line: quote the command");
-    if (o->shell || !strchr(o->argv[0], '/')) return TARE_OK; /* PATH is looked at when it starts */
+    if (o->shell || o->dir || !strchr(o->argv[0], '/'))
+        return TARE_OK; /* PATH, or the folder, is looked at when it starts */
     if (access(o->argv[0], F_OK) < 0) return error_set(err, TARE_INVALID, "%s: no such command", o->argv[0]);
     if (access(o->argv[0], X_OK) < 0) return error_set(err, TARE_INVALID, "%s: not executable", o->argv[0]);
     return TARE_OK;
@@ -402,6 +408,8 @@ tare_status subject_open_command(struct subject **out, const struct command_opti
     c->timeout_ns = o->timeout_ns;
     c->ignore_failure = o->ignore_failure;
     c->interrupted = o->interrupted;
+    c->env = o->env;
+    c->dir = o->dir;
     s = copy_words(c, o->argv, err);
     if (s == TARE_OK && o->prepare && !(c->prepare = mem_strdup(o->prepare)))
         s = error_set(err, TARE_NOMEM, "out of memory for a command");

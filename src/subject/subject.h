@@ -40,10 +40,16 @@ struct subject_cost {
     uint64_t read_bytes, write_bytes;
 };
 
+/* Files that a model's session is to leave behind (ort_session.h); for profiled.c. */
+struct case_records {
+    const char *profile, *optimized, *weights;
+};
+
 /* Where prepare() says what it chose. */
 struct case_record {
     struct run *run; /* its arena; its host decides how many threads there are */
     struct run_map *params;
+    const struct case_records *records; /* NULL: none */
 };
 
 struct subject;
@@ -107,6 +113,8 @@ struct command_options {
     bool ignore_failure;
     const volatile sig_atomic_t
         *interrupted; /* set by a signal handler: end the command that runs; may be NULL */
+    char *const *env; /* its environment, read anew at each start; borrowed; NULL: ours */
+    const char *dir;  /* where it runs; borrowed; NULL: here */
 };
 tare_status subject_open_command(struct subject **out, const struct command_options *o, tare_error *err);
 

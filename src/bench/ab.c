@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ * ab.c - the engine of ab.h: epochs of launches, pairs in an order that a coin decides, a budget. Never drops a
+ * pair without counting it, never looks at who is faster. */
+#include "bench/ab.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/engine.h"
+#include "core/banned.h"
+#include "core/mem.h"
+
+#define SHORT_NS UINT64_C(1000000)  /* units shorter than this are repeated .. */
+#define REPEAT_NS UINT64_C(2000000) /* .. until one measurement takes this */
+#define REPEATS_MAX 1000000
+
+enum {
+    EPOCH_LEAST = 3,   /* pairs in one launch */
+    FAILED_MOST = 3,   /* lost pairs, and .. */
+    FAILED_SHARE = 10, /* .. every tenth of all: then it is no measurement any more */
+    PAIRS_ANYWAY = 2   /* taken whatever the budget says */
+};
+
+static const char *const side_words[PAIR_SIDES] = {"base", "new"};
+
+struct ab {
+    const struct ab_plan *plan;
+    struct pair_set *set;
+    struct ab_outcome *out;
+    struct rng rng;
+    bool own_launch;
+    uint64_t began;
+    uint64_t launch_ns, n_launches; /* starting and warming up, in all */
+    uint64_t pairs_ns, n_timed;     /* pairs, warming-up ones included */
+    size_t next_look;
+    bool done;
+};
+
+static uint64_t now(void)
+{
+    return bench_machine.now();
+}
+
+static bool is_interrupted(const struct ab *e)
+{
+    return e->plan->interrupted && *e->plan->interrupted;
+}
+
+static uint64_t left_ns(const struct ab *e)
+{
+    uint64_t spent = now() - e->began;
+    return spent < e->plan->budget_ns ? e->plan->budget_ns - spent : 0;
+}
+
+static void tell(struct ab *e)
+{
+    const struct bench_progress *p = &e->plan->progress;
+    uint64_t spent = now() - e->began, all = e->plan->budget_ns;
+    if (p->report) p->report(p->ctx, e->plan->name, spent < all ? spent : all, all);
+}
+
+static tare_status name_side(const struct ab *e, int side, tare_error *err)
+{
+    const char *name = e->plan->lane[side]->name;
+    return error_wrap(err, "%s%s%s (%s)", e->plan->name ? e->plan->name : "", e->plan->name ? ": " : "",
+                      side_words[side], name ? name : "unnamed");
+}
+
+/* ---- a launch ---- */
+
+static struct ab_layout shift(struct ab *e)
+{
+    return (struct ab_layout){.env_pad = (uint32_t)rng_below(&e->rng, AB_ENV_PAD_MAX),
+                              .heap_pad = AB_HEAP_STEP *
+                                          (uint32_t)rng_below(&e->rng, AB_HEAP_PAD_MAX / AB_HEAP_STEP)};
+}
+
+/* Short units are run several times per measurement: as often on one side as on the other. */
+static void settle_repeats(struct ab *e, const struct ab_launched *l)
+{
+    uint64_t least =
+        l[PAIR_A].typical_ns < l[PAIR_B].typical_ns ? l[PAIR_A].typical_ns : l[PAIR_B].typical_ns;
+    if (e->set->repeats) return;
+    e->set->repeats = 1;
+    if (e->own_launch || least >= SHORT_NS) return;
+    uint64_t n = REPEAT_NS / (least ? least : 1) + 1;
+    e->set->repeats = n < REPEATS_MAX ? n : REPEATS_MAX;
+}
+
+static tare_status add_epoch(struct pair_set *set, tare_error *err)
+{
+    if (set->n_epochs == set->cap_epochs) {
+        void *grown = vec_grow_(set->epochs, &set->cap_epochs, set->n_epochs + 1, sizeof *set->epochs);
+        if (!grown) return error_set(err, TARE_NOMEM, "out of memory for launches");
+        set->epochs = grown;
+    }
+    set->epochs[set->n_epochs++] = (struct pair_epoch){0};
+    return TARE_OK;
+}
+
+static tare_status start_both(struct ab *e, tare_error *err)
+{
+    struct ab_launched launched[PAIR_SIDES] = {0};
+    uint64_t start = now();
+    tare_status s = add_epoch(e->set, err);
+    int first = (int)rng_below(&e->rng, 2);
+    for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
+        int side = first ^ i;
+        struct ab_lane *l = e->plan->lane[side];
+        struct ab_layout layout = shift(e);
+        struct pair_launch *to = &e->set->epochs[e->set->n_epochs - 1].side[side];
+        s = l->ops->start(l, &layout, &launched[side], err);
+        if (s < 0) return is_interrupted(e) ? s : name_side(e, side, err);
+        *to = (struct pair_launch){launched[side].load_ns, launched[side].warmup_runs, 0, layout.env_pad,
+                                   layout.heap_pad};
+    }
+    if (s == TARE_OK) settle_repeats(e, launched);
+    e->launch_ns += now() - start;
+    e->n_launches++;
+    return s;
+}
+
+static void stop_both(struct ab *e)
+{
+    for (int side = 0; side < PAIR_SIDES; side++) {
+        uint64_t peak = 0;
+        struct ab_lane *l = e->plan->lane[side];
+        l->ops->stop(l, &peak);
+        if (e->set->n_epochs) e->set->epochs[e->set->n_epochs - 1].side[side].rss_peak = peak;
+    }
+}
+
+/* ---- a pair ---- */
+
+static void per_unit(struct pair_side *s, uint64_t repeats)
+{
+    s->wall_ns = (s->wall_ns + repeats / 2) / repeats;
+    s->cpu_ns = (s->cpu_ns + repeats / 2) / repeats;
+}
+
+/* *lost: the pair is not to be used, and the failure is counted. */
+static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_error *err)
+{
+    *lost = false;
+    p->b_first = rng_below(&e->rng, 2);
+    p->epoch = (uint32_t)(e->set->n_epochs - 1);
+    uint64_t start = now();
+    for (int i = 0; i < PAIR_SIDES; i++) {
+        int side = p->b_first ^ i;
+        struct ab_lane *l = e->plan->lane[side];
+        struct ab_layout layout = shift(e);
+        tare_status s = l->ops->measure(l, e->set->repeats, &layout, &p->side[side], err);
+        if (s < 0 && is_interrupted(e)) return s;
+        if (s < 0 && (!e->own_launch || s == TARE_NOMEM)) return name_side(e, side, err);
+        if (s < 0) {
+            *lost = true;
+            e->set->failed_side[side]++;
+            name_side(e, side, err);
+            if (err) snprintf(e->out->failure, sizeof e->out->failure, "%s", err->text);
+            continue; /* the other side still runs, so that both have seen the same */
+        }
+        per_unit(&p->side[side], e->set->repeats);
+    }
+    e->pairs_ns += now() - start;
+    e->n_timed++;
+    return TARE_OK;
+}
+
+/* A failure now and then is counted and told; a subject that fails all the time is no subject. */
+static tare_status count_lost(struct ab *e, tare_error *err)
+{
+    uint64_t all = e->set->failed + e->set->n;
+    if (e->set->n == 0) return error_set(err, TARE_DENIED, "%s", e->out->failure);
+    if (e->set->failed < FAILED_MOST || e->set->failed * FAILED_SHARE < all) return TARE_OK;
+    return error_set(err, TARE_DENIED, "%s (%llu of %llu pairs failed)", e->out->failure,
+                     (unsigned long long)e->set->failed, (unsigned long long)all);
+}
+
+static tare_status keep_pair(struct ab *e, const struct pair *p, tare_error *err)
+{
+    struct pair_set *set = e->set;
+    if (set->n == set->cap) {
+        void *grown = vec_grow_(set->at, &set->cap, set->n + 1, sizeof *set->at);
+        if (!grown) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+        set->at = grown;
+    }
+    set->at[set->n++] = *p;
+    return TARE_OK;
+}
+
+/* ---- when to stop ---- */
+
+static void finish(struct ab *e, enum ab_stop why)
+{
+    e->out->stopped = why;
+    e->done = true;
+}
+
+static tare_status look(struct ab *e, tare_error *err)
+{
+    const struct ab_look *l = &e->plan->look;
+    if (e->done || e->set->n < e->next_look || (!e->own_launch && e->set->n_epochs < l->least_epochs))
+        return TARE_OK;
+    bool enough = false;
+    size_t next = e->set->n + 1;
+    tare_status s = l->look(l->ctx, e->set, &enough, &next, err);
+    e->next_look = next > e->set->n ? next : e->set->n + 1;
+    if (s == TARE_OK && enough) finish(e, AB_STOP_PRECISE);
+    return s;
+}
+
+static uint64_t mean(uint64_t sum, uint64_t n)
+{
+    return n ? sum / n : 0;
+}
+
+static void check_limits(struct ab *e)
+{
+    size_t most = e->plan->max_pairs && e->plan->max_pairs < AB_PAIRS_MAX ? e->plan->max_pairs : AB_PAIRS_MAX;
+    if (is_interrupted(e))
+        finish(e, AB_STOP_INTERRUPTED);
+    else if (e->set->n >= most)
+        finish(e, AB_STOP_PAIRS);
+    else if (e->set->n >= PAIRS_ANYWAY && left_ns(e) < mean(e->pairs_ns, e->n_timed))
+        finish(e, AB_STOP_BUDGET);
+}
+
+/* How many pairs this launch is good for: launching shall not take more than half of the time, unless that leaves
+ * too few launches; all pairs of one launch share its layout. */
+static size_t pairs_in_epoch(struct ab *e)
+{
+    uint64_t launch = mean(e->launch_ns, e->n_launches), pair = mean(e->pairs_ns, e->n_timed);
+    uint64_t done = e->set->n_epochs - 1,
+             wanted = e->plan->look.least_epochs ? e->plan->look.least_epochs : 1;
+    if (pair == 0) pair = 1;
+    uint64_t m = launch / pair < EPOCH_LEAST ? EPOCH_LEAST : launch / pair + 1;
+    if (done >= wanted) return m;
+    uint64_t left = left_ns(e), to_come = wanted - done - 1; /* launches after this one */
+    uint64_t share = left > to_come * launch ? (left - to_come * launch) / (to_come + 1) : 0;
+    uint64_t most = share / pair;
+    if (most < 1) {
+        e->out->few_launches = true; /* fewer, then, but with pairs in each */
+        return EPOCH_LEAST;
+    }
+    return m < most ? m : most;
+}
+
+/* ---- epochs ---- */
+
+static tare_status one_pair(struct ab *e, bool keep, tare_error *err)
+{
+    struct pair p = {0};
+    bool lost;
+    tare_status s = take_pair(e, &p, &lost, err);
+    if (s < 0 && is_interrupted(e)) {
+        finish(e, AB_STOP_INTERRUPTED);
+        return TARE_OK;
+    }
+    if (s == TARE_OK && lost) {
+        e->set->failed++;
+        return count_lost(e, err);
+    }
+    if (s == TARE_OK && keep) s = keep_pair(e, &p, err);
+    return s;
+}
+
+static tare_status measure_epoch(struct ab *e, tare_error *err)
+{
+    tare_status s = one_pair(e, false, err); /* finds cold caches and tells how long a pair takes */
+    size_t pairs = e->own_launch ? SIZE_MAX : pairs_in_epoch(e);
+    check_limits(e);
+    for (size_t i = 0; s == TARE_OK && i < pairs && !e->done; i++) {
+        s = one_pair(e, true, err);
+        if (s == TARE_OK && !e->done) check_limits(e);
+        if (s == TARE_OK && e->own_launch) s = look(e, err);
+        tell(e);
+    }
+    return s;
+}
+
+/* A launch is worth its time when at least one pair fits behind it. */
+static bool epoch_fits(const struct ab *e)
+{
+    if (e->set->n_epochs == 0 || e->set->n < PAIRS_ANYWAY) return true;
+    return left_ns(e) > mean(e->launch_ns, e->n_launches) + 2 * mean(e->pairs_ns, e->n_timed);
+}
+
+static tare_status one_epoch(struct ab *e, tare_error *err)
+{
+    if (!epoch_fits(e)) {
+        finish(e, AB_STOP_BUDGET);
+        return TARE_OK;
+    }
+    tare_status s = start_both(e, err);
+    if (s == TARE_OK) s = measure_epoch(e, err);
+    stop_both(e);
+    if (s < 0 && is_interrupted(e)) {
+        finish(e, AB_STOP_INTERRUPTED);
+        return TARE_OK;
+    }
+    return s == TARE_OK && !e->own_launch ? look(e, err) : s;
+}
+
+/* ---- the machine meanwhile ---- */
+
+struct machine_mark {
+    struct known_u64 waited_us; /* something waited for a CPU, since boot */
+    struct cpu_ticks ticks;
+    uint64_t at;
+};
+
+static struct machine_mark mark_machine(void)
+{
+    struct machine_mark m = {.ticks = cpu_ticks_read(""), .at = now()};
+    char text[512];
+    if (procstat_text("", "/proc/pressure/cpu", text, sizeof text)) {
+        char *some = strstr(text, "some"), *total = some ? strstr(some, "total=") : NULL;
+        if (total) m.waited_us = known_u64(strtoull(total + strlen("total="), NULL, 10));
+    }
+    return m;
+}
+
+static void note_machine(struct pair_set *set, const struct machine_mark *before)
+{
+    struct machine_mark after = mark_machine();
+    double ns = (double)(after.at - before->at);
+    if (before->waited_us.known && after.waited_us.known && ns > 0)
+        set->pressure = known_f64(fmin(1, (double)(after.waited_us.v - before->waited_us.v) * 1000 / ns));
+    if (before->ticks.known && after.ticks.known && after.ticks.all > before->ticks.all)
+        set->steal = known_f64((double)(after.ticks.steal - before->ticks.steal) /
+                               (double)(after.ticks.all - before->ticks.all));
+}
+
+tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_outcome *out, tare_error *err)
+{
+    struct ab e = {.plan = plan, .set = set, .out = out, .next_look = plan->look.first, .began = now()};
+    struct machine_mark before = mark_machine();
+    *out = (struct ab_outcome){0};
+    rng_seed(&e.rng, plan->seed);
+    e.own_launch = plan->lane[PAIR_A]->ops->own_launch && plan->lane[PAIR_B]->ops->own_launch;
+    set->own_launch = e.own_launch;
+    tare_status s = TARE_OK;
+    while (s == TARE_OK && !e.done) s = one_epoch(&e, err);
+    note_machine(set, &before);
+    out->spent_ns = now() - e.began;
+    out->launch_ns = e.launch_ns;
+    if (!e.own_launch && set->n_epochs < plan->look.least_epochs) out->few_launches = true;
+    return s;
+}
+
+void ab_pairs_release(struct pair_set *set)
+{
+    mem_free(set->at);
+    mem_free(set->epochs);
+    *set = (struct pair_set){0};
+}
+
+void ab_lane_close(struct ab_lane *l)
+{
+    if (l) l->ops->close(l);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * ab.h - two sides measured in turn: the interleaved comparison. Pairs of measurements, one of each side right
+ * after the other, in an order that a seeded coin decides, so that whatever drifts hits both alike. What runs in
+ * a process of its own for many measurements is launched afresh again and again, each time laid out a little
+ * differently in memory, because one layout can cost more than the change looked for. Records pairs and judges
+ * nothing: when to stop is asked of the caller, who may look at the width of an interval and never at its sign.
+ *
+ *   lane    one side at work: a worker process (ab_process.c) or a subject in this process (ab_subject.c), as
+ *           commands are, which are a launch per measurement by themselves
+ *   epoch   one launch of both lanes and some pairs */
+#ifndef BENCH_AB_H
+#define BENCH_AB_H
+
+#include "bench/bench.h"
+#include "core/rng.h"
+#include "run/pairs.h"
+
+struct ab_layout { /* by how much this launch is shifted, bytes */
+    uint32_t env_pad, heap_pad;
+};
+enum { AB_ENV_PAD_MAX = 4096, AB_HEAP_PAD_MAX = 4096, AB_HEAP_STEP = 16 };
+
+struct ab_launched {
+    uint64_t load_ns, warmup_runs;
+    uint64_t typical_ns; /* of one run, after warm-up */
+};
+
+struct ab_lane;
+struct ab_lane_ops {
+    bool own_launch; /* every measurement is a launch of its own */
+    /* Load and warm up. */
+    tare_status (*start)(struct ab_lane *l, const struct ab_layout *layout, struct ab_launched *out,
+                         tare_error *err);
+    /* `repeats` runs in a row; times are sums over all of them. */
+    tare_status (*measure)(struct ab_lane *l, uint64_t repeats, const struct ab_layout *layout,
+                           struct pair_side *out, tare_error *err);
+    /* End the launch; after a failure too, and when none is under way. *rss_peak stays 0 when not told. */
+    void (*stop)(struct ab_lane *l, uint64_t *rss_peak);
+    void (*close)(struct ab_lane *l);
+};
+
+struct ab_lane { /* first member of each kind's own struct */
+    const struct ab_lane_ops *ops;
+    const char *name; /* "base": for error texts; borrowed */
+};
+
+/* ---- the kinds of lanes; close them with ab_lane_close() ---- */
+
+/* A subject run by this process. `pad`: room for AB_ENV_PAD_MAX bytes that the environment of its processes
+ * holds (see command_options.env); NULL: none. Borrows all. */
+struct ab_subject_options {
+    const char *name;
+    struct subject *subject;
+    struct case_params params;
+    char *pad;
+};
+tare_status ab_lane_subject(struct ab_lane **out, const struct ab_subject_options *o, tare_error *err);
+
+/* A worker process that is told by `spec` what to load. */
+struct ab_process_options {
+    const char *name;
+    const char *exe;                          /* "/proc/self/exe" */
+    char *const *argv;                        /* NULL-terminated; the socket is its descriptor AB_WORKER_FD */
+    const char *spec;                         /* text, handed on unread */
+    uint64_t timeout_ns;                      /* for one answer; 0: none */
+    const volatile sig_atomic_t *interrupted; /* may be NULL */
+};
+tare_status ab_lane_process(struct ab_lane **out, const struct ab_process_options *o, tare_error *err);
+
+void ab_lane_close(struct ab_lane *l); /* NULL is fine */
+
+/* ---- comparing ---- */
+
+/* Is that enough? Asked when as many pairs as it said last have been taken, and once at the end. */
+struct ab_look {
+    tare_status (*look)(void *ctx, const struct pair_set *set, bool *enough, size_t *next, tare_error *err);
+    void *ctx;
+    size_t first;        /* pairs before the first look */
+    size_t least_epochs; /* launches before it, where they hold several pairs */
+};
+
+struct ab_plan {
+    struct ab_lane *lane[PAIR_SIDES];
+    const char *name;   /* of the case, for progress and errors */
+    uint64_t budget_ns; /* of all: launching, warming up, measuring */
+    uint64_t seed;
+    size_t max_pairs; /* 0: no limit but AB_PAIRS_MAX */
+    struct ab_look look;
+    const volatile sig_atomic_t *interrupted;
+    struct bench_progress progress;
+};
+enum { AB_PAIRS_MAX = 1 << 18 };
+
+enum ab_stop { AB_STOP_PRECISE, AB_STOP_BUDGET, AB_STOP_PAIRS, AB_STOP_INTERRUPTED };
+
+struct ab_outcome {
+    enum ab_stop stopped;
+    uint64_t spent_ns;
+    uint64_t launch_ns; /* of that: launching and warming up */
+    bool few_launches;  /* loading takes so long that there was no time for look.least_epochs of them */
+    char failure[512];  /* text of the latest failed pair; "" */
+};
+
+/* Fills *set, which starts zeroed and is released with ab_pairs_release(), whatever the result. */
+tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_outcome *out, tare_error *err);
+void ab_pairs_release(struct pair_set *set);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * ab_subject.c - a side that this process runs itself: a command, each measurement a launch of its own with an
+ * environment of another length, or any other subject. Keeps nothing between launches but the subject. */
+#include <string.h>
+#include <time.h>
+
+#include "bench/ab.h"
+#include "bench/engine.h"
+#include "core/banned.h"
+#include "core/mem.h"
+
+struct subject_lane {
+    struct ab_lane base;
+    struct ab_subject_options o;
+    struct instance *instance;
+    struct run scratch; /* prepare() writes what it chose into a document */
+    struct run_map chosen;
+};
+
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void set_pad(char *pad, uint32_t n)
+{
+    if (!pad) return;
+    memset(pad, 'x', n);
+    pad[n] = 0;
+}
+
+static void lane_stop(struct ab_lane *base, uint64_t *rss_peak)
+{
+    struct subject_lane *l = (struct subject_lane *)base;
+    (void)rss_peak; /* told with each measurement */
+    if (l->instance) l->o.subject->ops->finish(l->instance);
+    l->instance = NULL;
+}
+
+static tare_status run_once(struct subject_lane *l, struct pair_side *out, tare_error *err)
+{
+    const struct subject_ops *ops = l->o.subject->ops;
+    struct subject_cost cost = {0};
+    tare_status s = ops->before_run ? ops->before_run(l->instance, 0, err) : TARE_OK;
+    if (s < 0) return s;
+    uint64_t cpu = own_cpu_ns(), start = bench_machine.now();
+    s = ops->run(l->instance, 0, &cost, err);
+    uint64_t end = bench_machine.now();
+    if (s < 0) return s;
+    out->wall_ns += end - start;
+    out->cpu_ns += cost.known ? cost.user_ns + cost.system_ns : own_cpu_ns() - cpu;
+    out->involuntary += cost.involuntary_switches;
+    if (cost.rss_peak > out->rss_peak) out->rss_peak = cost.rss_peak;
+    return TARE_OK;
+}
+
+/* One run that does not count brings files into memory. */
+static tare_status lane_start(struct ab_lane *base, const struct ab_layout *layout, struct ab_launched *out,
+                              tare_error *err)
+{
+    struct subject_lane *l = (struct subject_lane *)base;
+    struct case_record record = {&l->scratch, &l->chosen};
+    struct pair_side first = {0};
+    uint64_t start = bench_machine.now();
+    set_pad(l->o.pad, layout->env_pad);
+    tare_status s = l->o.subject->ops->prepare(l->o.subject, &l->o.params, &record, &l->instance, err);
+    if (s < 0) {
+        l->instance = NULL;
+        return s;
+    }
+    out->load_ns = bench_machine.now() - start;
+    if ((s = run_once(l, &first, err)) < 0) return s;
+    out->warmup_runs = 1;
+    out->typical_ns = first.wall_ns;
+    return TARE_OK;
+}
+
+static tare_status lane_measure(struct ab_lane *base, uint64_t repeats, const struct ab_layout *layout,
+                                struct pair_side *out, tare_error *err)
+{
+    struct subject_lane *l = (struct subject_lane *)base;
+    tare_status s = TARE_OK;
+    *out = (struct pair_side){.env_pad = l->o.pad ? layout->env_pad : 0};
+    set_pad(l->o.pad, layout->env_pad);
+    for (uint64_t i = 0; s == TARE_OK && i < repeats; i++) s = run_once(l, out, err);
+    return s;
+}
+
+static void lane_close(struct ab_lane *base)
+{
+    struct subject_lane *l = (struct subject_lane *)base;
+    lane_stop(base, NULL);
+    run_release(&l->scratch);
+    mem_free(l);
+}
+
+static const struct ab_lane_ops launching_ops = {true, lane_start, lane_measure, lane_stop, lane_close};
+static const struct ab_lane_ops staying_ops = {false, lane_start, lane_measure, lane_stop, lane_close};
+
+tare_status ab_lane_subject(struct ab_lane **out, const struct ab_subject_options *o, tare_error *err)
+{
+    struct subject_lane *l = mem_new(1, sizeof *l);
+    if (!l) return error_set(err, TARE_NOMEM, "out of memory for one side");
+    tare_status s = run_init(&l->scratch, "compare", err);
+    if (s < 0) {
+        mem_free(l);
+        return s;
+    }
+    l->base.ops = o->subject->ops->elsewhere ? &launching_ops : &staying_ops;
+    l->base.name = o->name;
+    l->o = *o;
+    *out = &l->base;
+    return TARE_OK;
+}

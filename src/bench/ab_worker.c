@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ * ab_worker.c - see ab_worker.h. The clock is read here, in the process that works, so that waking up and the
+ * socket are no part of a measurement. */
+#include "bench/ab_worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "bench/engine.h"
+#include "core/banned.h"
+
+enum { WARM_LEAST = 2, WARM_MOST = 10 };
+#define WARM_NS UINT64_C(20000000)       /* at least this long .. */
+#define WARM_MOST_NS UINT64_C(100000000) /* .. and, once there were WARM_MOST runs, no longer than this */
+#define WARM_SLACK 1.1                   /* warm: the last run took no longer than this times the fastest */
+
+/* ---- packets ---- */
+
+static ssize_t receive(int fd, void *to, size_t size)
+{
+    ssize_t n;
+    do n = recv(fd, to, size, 0);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+static bool answer(int fd, const struct ab_reply *r)
+{
+    ssize_t n;
+    do n = send(fd, r, sizeof *r, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof *r;
+}
+
+void ab_worker_refuse(int fd, tare_status status, const char *text)
+{
+    struct ab_reply r = {.magic = AB_MAGIC, .status = status};
+    snprintf(r.text, sizeof r.text, "%s", text);
+    answer(fd, &r);
+}
+
+tare_status ab_worker_begin(int fd, struct ab_request *start, char *spec, size_t size, tare_error *err)
+{
+    ssize_t n = receive(fd, start, sizeof *start);
+    if (n != (ssize_t)sizeof *start || start->magic != AB_MAGIC || start->kind != AB_ASK_START)
+        return error_set(err, TARE_INVALID, "descriptor %d: no comparison at the other end", fd);
+    n = receive(fd, spec, size - 1);
+    if (n <= 0) return error_set(err, TARE_INVALID, "descriptor %d: no specification came", fd);
+    spec[n] = 0;
+    return TARE_OK;
+}
+
+/* ---- measuring ---- */
+
+struct at_work {
+    struct instance *instance;
+    const struct subject_ops *ops;
+};
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t involuntary(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_nivcsw : 0;
+}
+
+static tare_status runs(struct at_work *w, uint64_t n, struct ab_reply *r, tare_error *err)
+{
+    struct subject_cost cost;
+    tare_status s = TARE_OK;
+    uint64_t switches = involuntary(), cpu = cpu_ns(), start = bench_machine.now();
+    for (uint64_t i = 0; s == TARE_OK && i < n; i++) s = w->ops->run(w->instance, 0, &cost, err);
+    uint64_t end = bench_machine.now();
+    r->wall_ns = end - start;
+    r->cpu_ns = cpu_ns() - cpu;
+    r->involuntary = involuntary() - switches;
+    return s;
+}
+
+/* Until a run is about as fast as the fastest so far. */
+static tare_status warm_up(struct at_work *w, struct ab_reply *r, tare_error *err)
+{
+    uint64_t sum = 0, fastest = UINT64_MAX;
+    for (;;) {
+        struct ab_reply one;
+        tare_status s = runs(w, 1, &one, err);
+        if (s < 0) return s;
+        r->warmup_runs++;
+        sum += one.wall_ns;
+        bool near = (double)one.wall_ns <= WARM_SLACK * (double)fastest;
+        if (one.wall_ns < fastest) fastest = one.wall_ns;
+        if (r->warmup_runs >= WARM_LEAST && sum >= WARM_NS && near) break;
+        if (r->warmup_runs >= WARM_MOST && sum >= WARM_MOST_NS) break;
+    }
+    r->typical_ns = fastest;
+    return TARE_OK;
+}
+
+static tare_status load(struct at_work *w, struct subject *s, const struct case_params *p,
+                        const struct case_record *to, struct ab_reply *r, tare_error *err)
+{
+    uint64_t start = bench_machine.now();
+    tare_status status = s->ops->prepare(s, p, to, &w->instance, err);
+    if (status < 0) {
+        w->instance = NULL;
+        return status;
+    }
+    r->load_ns = bench_machine.now() - start;
+    return warm_up(w, r, err);
+}
+
+/* True: go on. */
+static bool serve_one(int fd, struct at_work *w, tare_status *status, tare_error *err)
+{
+    struct ab_request ask;
+    struct ab_reply r = {.magic = AB_MAGIC};
+    ssize_t n = receive(fd, &ask, sizeof ask);
+    if (n == 0) return false; /* nobody is left to answer */
+    if (n != (ssize_t)sizeof ask || ask.magic != AB_MAGIC ||
+        (ask.kind != AB_ASK_RUN && ask.kind != AB_ASK_END)) {
+        *status = error_set(err, TARE_INVALID, "a request that is none");
+        return false;
+    }
+    if (ask.kind == AB_ASK_RUN && (*status = runs(w, ask.n, &r, err)) < 0) return false;
+    struct known_u64 peak = ask.kind == AB_ASK_END ? procstat_rss_peak("") : (struct known_u64){0};
+    if (peak.known) r.rss_peak = peak.v;
+    return answer(fd, &r) && ask.kind == AB_ASK_RUN;
+}
+
+tare_status ab_worker_serve(int fd, struct subject *s, const struct case_params *p,
+                            const struct case_record *to, tare_error *err)
+{
+    struct at_work w = {.ops = s->ops};
+    struct ab_reply r = {.magic = AB_MAGIC};
+    tare_status status = load(&w, s, p, to, &r, err);
+    if (status == TARE_OK && answer(fd, &r))
+        while (serve_one(fd, &w, &status, err)) continue;
+    if (status < 0) ab_worker_refuse(fd, status, err ? err->text : "failed");
+    if (w.instance) s->ops->finish(w.instance);
+    return status;
+}

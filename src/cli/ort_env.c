@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * ort_env.c - see ort_env.h. */
+#include "cli/ort_env.h"
+
+#include <stdlib.h>
+
+struct ort_places ort_env_places(const char *chosen)
+{
+    return (struct ort_places){.chosen = chosen,
+                               .tare_ort_lib = getenv("TARE_ORT_LIB"),
+                               .ort_dylib_path = getenv("ORT_DYLIB_PATH"),
+                               .virtual_env = getenv("VIRTUAL_ENV"),
+                               .path = getenv("PATH"),
+                               .home = getenv("HOME")};
+}
