@@ -20,6 +20,8 @@ struct infer_value {
     const struct poly *
         *ints; /* contents, row by row; NULL: not followed. An item NULL: that one is unknown */
     size_t n_ints;
+    const double *reals; /* contents of a small tensor of floats, n_ints of them; NULL: not all are known. A
+                            tensor of floats that holds whole numbers may have ints instead */
     const struct onnx_tensor *constant; /* the initializer or Constant it is; NULL: computed or an input */
     bool folded;                        /* the same in every run: made of constants only */
     bool data_dependent;                /* some dimension hangs on the contents of an input */
@@ -49,7 +51,10 @@ struct infer_scope {
     size_t n_nodes;
     struct infer_value **values; /* all that are named here; find by infer_value() */
     size_t n_values;
-    struct map_str *names;
+    struct map_u64 *names; /* the model's own copy of a name -> its number in values, + 1 */
+    const struct onnx_model *model;
+    const struct onnx_value *
+        *said; /* what the file says of each value; an item NULL: nothing. NULL: of none */
 };
 
 struct infer_options {

@@ -62,6 +62,9 @@ void rule_type(struct rule_call *c, size_t output, int type);
 tare_status rule_shape(struct rule_call *c, size_t output, const struct poly *const *dims, size_t rank);
 tare_status rule_like(struct rule_call *c, size_t output, const struct infer_value *v); /* type and shape */
 tare_status rule_contents(struct rule_call *c, size_t output, const struct poly *const *ints, size_t n);
+tare_status rule_reals(struct rule_call *c, size_t output, const double *reals, size_t n);
+/* All that a tensor in the file says: type, shape, small contents. */
+tare_status rule_constant(struct rule_call *c, size_t output, const struct onnx_tensor *t);
 /* The multi-directional broadcast of two shapes; *known false: cannot be told. An error when they surely clash. */
 struct rule_dims {
     const struct poly *at[INFER_RANK_MAX];
