@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench_open.c - from what the user named to opened subjects: a command, a model file, its variants, the runtimes it
  * shall run in, or a synthetic model, which is written once and kept in the user's cache. */
-#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +9,7 @@
 
 #include "cli/bench_args.h"
 #include "cli/progress.h"
+#include "core/file.h"
 #include "core/mem.h"
 #include "model/synth.h"
 #include "report/sink.h"
@@ -16,33 +17,15 @@
 
 /* ---- a synthetic model ---- */
 
-static tare_status make_folder(char *path, tare_error *err)
-{
-    for (char *p = path + 1;; p++) {
-        if (*p && *p != '/') continue;
-        char was = *p;
-        *p = 0;
-        int rc = mkdir(path, 0755);
-        *p = was;
-        if (rc < 0 && errno != EEXIST)
-            return error_errno(err, "%s: cannot make the folder for built-in models", path);
-        if (!was) return TARE_OK;
-    }
-}
-
 /* Where it is kept. Owned. */
 static tare_status cache_path(const char *arch, char **out, tare_error *err)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char dir[PATH_MAX];
     struct buf b = BUF_INIT;
-    if (cache && cache[0] == '/')
-        buf_printf(&b, "%s/tare/%s", cache, TARE_VERSION);
-    else if (home && home[0] == '/')
-        buf_printf(&b, "%s/.cache/tare/%s", home, TARE_VERSION);
-    else
-        buf_printf(&b, "/tmp/tare-%u/%s", (unsigned)geteuid(), TARE_VERSION);
+    if (!cli_cache_dir(dir, sizeof dir)) snprintf(dir, sizeof dir, "/tmp/tare-%u", (unsigned)geteuid());
+    buf_printf(&b, "%s/%s", dir, TARE_VERSION);
     tare_status s = buf_status(&b, err);
-    if (s == TARE_OK) s = make_folder(b.data, err);
+    if (s == TARE_OK) s = file_make_folders(b.data, err);
     buf_printf(&b, "/%s.onnx", arch);
     if (s == TARE_OK && !(*out = buf_take(&b))) s = error_set(err, TARE_NOMEM, "out of memory");
     buf_release(&b);

@@ -116,6 +116,17 @@ int cli_put(struct cli *cli, const struct buf *text)
     return 0;
 }
 
+bool cli_cache_dir(char *out, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (cache && cache[0] == '/')
+        n = snprintf(out, size, "%s/tare", cache);
+    else if (home && home[0] == '/')
+        n = snprintf(out, size, "%s/.cache/tare", home);
+    return n > 0 && (size_t)n < size;
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 static void env_name(char *out, size_t size, const char *command, const char *option)

@@ -81,6 +81,9 @@ int cli_put(struct cli *cli, const struct buf *text);
  * A reader that left early is no failure. */
 int cli_finish(struct cli *cli, int rc);
 
+/* Where tare keeps what it can make again: $XDG_CACHE_HOME/tare, or ~/.cache/tare. False: there is no such place. */
+bool cli_cache_dir(char *out, size_t size);
+
 /* The whole program but exit(): cli_top() finds the command and runs it, cli_main() also finishes. */
 int cli_top(struct cli *cli, int argc, char **argv);
 int cli_main(struct cli *cli, int argc, char **argv);

@@ -2,6 +2,7 @@
  * cmd_doctor.c - `tare doctor`: what can be measured here, what cannot and why, and how quiet the machine is.
  * Always exits 0: a machine that cannot do something is an answer, not a failure. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "probe/ability.h"
 #include "probe/host.h"
 #include "probe/noise.h"
+#include "probe/roof.h"
 
 enum { MAX_ABILITIES = 64 };
 
@@ -24,6 +26,8 @@ struct examination {
     struct noise noise;
     size_t n;
     struct ability_result result[MAX_ABILITIES]; /* of the rows of ability_table, in their order */
+    bool has_roof;
+    struct roof roof; /* measured now, or what an earlier measurement left */
 };
 
 /* ---- examining ------------------------------------------------------------------------------- */
@@ -31,6 +35,20 @@ struct examination {
 static void on_tick(void *ctx, double share)
 {
     progress_at(ctx, share < 0 ? 0 : (uint64_t)(share * 1000));
+}
+
+/* The roof of as many threads as there are processors to use: measured when asked for, else only recalled. */
+static tare_status examine_roof(struct examination *e, bool measure, struct cli *cli)
+{
+    const struct run_host *h = &e->run.host;
+    char dir[PATH_MAX];
+    double usable = h->cpu.usable.known ? h->cpu.usable.v : h->cpu.cores.known ? (double)h->cpu.cores.v : 1;
+    struct roof_options o = {.fingerprint = h->fingerprint, .fresh = true};
+    o.threads = usable < 1 ? 1 : usable > ROOF_THREADS_MAX ? ROOF_THREADS_MAX : (unsigned)usable;
+    if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
+    tare_status s = measure ? roof_measure(&e->roof, &o, &cli->error) : TARE_OK;
+    e->has_roof = measure ? s == TARE_OK : roof_recall(&e->roof, &o);
+    return s;
 }
 
 static tare_status examine(struct examination *e, bool quick, struct cli *cli)
@@ -76,6 +94,40 @@ static void text_clock(struct buf *out, const struct term *t, const struct exami
     buf_printf(out, "  per read     %.1f ns fast, %.1f ns ordered, %.1f ns system clock\n", e->cost.fast_ns,
                e->cost.ordered_ns, e->cost.raw_ns);
     buf_printf(out, "  resolution   %.1f ns\n", e->cost.resolution_ns);
+}
+
+/* "236 G", or "unknown": no such instructions, too little memory. */
+static void giga(char *out, size_t size, double rate)
+{
+    if (isnan(rate))
+        snprintf(out, size, "unknown");
+    else
+        snprintf(out, size, "%.3g G", rate / 1e9);
+}
+
+static void text_roof(struct buf *out, const struct term *t, const struct examination *e)
+{
+    const struct roof *r = &e->roof;
+    char flops[32], ints[32], memory[32], read[32], triad[32];
+    if (!e->has_roof) return;
+    heading(out, t, "roof");
+    buf_printf(out, "   the most that %u thread%s can do%s%s\n", r->threads, r->threads == 1 ? "" : "s",
+               r->cached ? ", measured " : "", r->cached ? r->measured : "");
+    giga(flops, sizeof flops, r->flops);
+    giga(ints, sizeof ints, r->int_ops);
+    giga(memory, sizeof memory, r->bandwidth);
+    giga(read, sizeof read, r->read);
+    giga(triad, sizeof triad, r->triad);
+    buf_printf(out, "  fp32         %sFLOP/s (%s)\n", flops, r->kernel);
+    buf_printf(out, "  int8         %s%s (%s)\n", ints, isnan(r->int_ops) ? "" : "OP/s",
+               r->int_kernel ? r->int_kernel : "no instructions for it");
+    if (isnan(r->bandwidth)) {
+        buf_add_str(out, "  memory       unknown (too little memory to tell it from the caches)\n");
+    } else {
+        buf_printf(out, "  memory       %sB/s (reading %sB/s, triad %sB/s)\n", memory, read, triad);
+        buf_printf(out, "  balance      %.3g FLOP per byte: layers with less are bound by memory\n",
+                   r->flops / r->bandwidth);
+    }
 }
 
 static void percent(char *out, size_t size, double share)
@@ -190,6 +242,7 @@ static void write_text(struct buf *out, const struct term *t, const struct exami
     text_host(out, t, &e->run.host);
     text_clock(out, t, e);
     text_noise(out, t, &e->noise);
+    text_roof(out, t, e);
     text_abilities(out, t, e);
     text_meaning(out, t, e);
 }
@@ -257,6 +310,28 @@ static void json_noise(struct json *j, const struct noise *n)
     json_object_end(j);
 }
 
+static void json_roof(struct json *j, const struct examination *e)
+{
+    const struct roof *r = &e->roof;
+    json_key(j, "roof");
+    if (!e->has_roof) {
+        json_put_null(j);
+        return;
+    }
+    json_object_begin(j);
+    json_kv_uint(j, "threads", r->threads);
+    json_kv_double(j, "flops", r->flops);
+    json_kv_string(j, "kernel", r->kernel);
+    json_kv_double(j, "int_ops", r->int_ops);
+    json_kv_string(j, "int_kernel", r->int_kernel);
+    json_kv_double(j, "bandwidth", r->bandwidth);
+    json_kv_double(j, "read", r->read);
+    json_kv_double(j, "triad", r->triad);
+    json_kv_string(j, "measured", r->measured);
+    json_kv_bool(j, "cached", r->cached);
+    json_object_end(j);
+}
+
 static void json_abilities(struct json *j, const struct examination *e)
 {
     json_key(j, "abilities");
@@ -285,6 +360,7 @@ static void write_json(struct buf *out, const struct examination *e)
     json_host(&j, &e->run.host);
     json_clock(&j, e);
     json_noise(&j, &e->noise);
+    json_roof(&j, e);
     json_abilities(&j, e);
     json_object_end(&j);
     json_finish(&j, NULL);
@@ -299,17 +375,19 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
                  "that can be found on it; counters, sensors, limits and files. Takes about two seconds. "
                  "Always exits with 0.",
     };
-    bool json = false, quick = false;
+    bool json = false, quick = false, roof = false;
     const struct opt rows[] = {
         OPT_JSON(&json),
         OPT_FLAG('q', "quick", &quick, "measure noise for 0.3 s instead of 2 s"),
+        OPT_FLAG(0, "roof", &roof,
+                 "measure what processors and memory can reach, for about 1 s, and keep it for rooflines"),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     struct examination e = {0};
     struct buf text = BUF_INIT;
-    if (examine(&e, quick, cli) < 0) {
+    if (examine(&e, quick, cli) < 0 || examine_roof(&e, roof, cli) < 0) {
         run_release(&e.run);
         return cli_fail(cli);
     }

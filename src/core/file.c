@@ -164,6 +164,21 @@ out:
     return s;
 }
 
+tare_status file_make_folders(const char *path, tare_error *err)
+{
+    char part[PATH_MAX];
+    if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part)
+        return error_set(err, TARE_INVALID, "the folder's name is too long: %.60s...", path);
+    for (char *p = part + 1; part[0] && *p; p++) {
+        if (*p != '/') continue;
+        *p = 0;
+        mkdir(part, 0777); /* whatever goes wrong shows at the last one */
+        *p = '/';
+    }
+    if (mkdir(part, 0777) < 0 && errno != EEXIST) return error_errno(err, "%s: cannot make the folder", path);
+    return TARE_OK;
+}
+
 /* ---- reading ---- */
 
 static tare_status check_mappable(const char *path, const struct stat *st, tare_error *err)

@@ -23,6 +23,9 @@ tare_status file_write_atomic(const char *path, const void *bytes, size_t n, uns
 /* Write all n bytes, however many calls that takes. `name` is for the error text. */
 tare_status file_write_all(int fd, const void *bytes, size_t n, const char *name, tare_error *err);
 
+/* Make a folder and those above it that are missing; one that is there already is fine. */
+tare_status file_make_folders(const char *path, tare_error *err);
+
 /* ---- reading ---- */
 
 struct file_view {

@@ -9,8 +9,10 @@
 #include "core/clock.h"
 #include "run/run.h"
 
+enum { ROOF_THREADS_MAX = 1024 };
+
 struct roof_options {
-    unsigned threads;        /* at least 1 */
+    unsigned threads;        /* 1 to ROOF_THREADS_MAX */
     struct duration budget;  /* in all; default 1 s when 0 */
     const char *cache_dir;   /* NULL: do not keep, do not look. A file per fingerprint and threads */
     const char *fingerprint; /* of the host, for the cache */
@@ -18,14 +20,21 @@ struct roof_options {
 };
 
 struct roof {
-    double flops, int_ops, bandwidth; /* per second; int_ops NAN: no int8 instructions worth the name */
+    double flops, int_ops; /* per second; int_ops NAN: no int8 instructions worth the name */
+    double bandwidth;      /* bytes per second: the better of the next two. NAN: too little memory to tell */
+    double read, triad;    /* reading alone; a = b + s * c, counted as three numbers moved per element */
     unsigned threads;
-    const char *kernel, *int_kernel; /* "avx2-fma", "avx512", .. */
+    const char *kernel, *int_kernel; /* "avx2-fma", "avx512", ..; int_kernel NULL: none */
     char measured[32];               /* RFC 3339 */
     bool cached;
 };
 
+/* A cached value if there is a good one, else a measurement of about the budget, then kept for the next time if that
+ * is possible. Fails when threads cannot be started or memory runs out; never because of the cache. */
 tare_status roof_measure(struct roof *out, const struct roof_options *o, tare_error *err);
+/* Only look into the cache; false: nothing there that is whole, of this host, these threads, these kernels, and at
+ * most 30 days old. */
+bool roof_recall(struct roof *out, const struct roof_options *o);
 void roof_record(const struct roof *r, struct run *run); /* into run->roof */
 
 #endif

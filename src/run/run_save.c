@@ -36,21 +36,6 @@ static void add_stamp(struct buf *to, const char *t)
     buf_printf(to, "%.4s%.2s%.2s-%.2s%.2s%.2s", t, t + 5, t + 8, t + 11, t + 14, t + 17);
 }
 
-static tare_status make_folders(const char *dir, tare_error *err)
-{
-    char path[PATH_MAX];
-    if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path)
-        return error_set(err, TARE_INVALID, "the output folder's name is too long: %.60s...", dir);
-    for (char *p = path + 1; path[0] && *p; p++) {
-        if (*p != '/') continue;
-        *p = 0;
-        mkdir(path, 0777); /* whatever goes wrong shows at the last one */
-        *p = '/';
-    }
-    if (mkdir(path, 0777) < 0 && errno != EEXIST) return error_errno(err, "%s: cannot make the folder", dir);
-    return TARE_OK;
-}
-
 static bool exists(const char *path)
 {
     struct stat st;
@@ -80,7 +65,7 @@ tare_status run_save(const struct run *r, const char *dir, char *path, size_t si
     struct buf text = BUF_INIT, stem = BUF_INIT, name = BUF_INIT;
     tare_status s = run_write(r, &text, err);
     if (s < 0) goto out;
-    if ((s = make_folders(dir, err)) < 0) goto out;
+    if ((s = file_make_folders(dir, err)) < 0) goto out;
     buf_printf(&stem, "%s/%s_", dir, r->kind);
     add_name_part(&stem, r->subject.name);
     buf_add_char(&stem, '_');

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ * roof.c - see roof.h: which kernel runs how often, and what its best time means. */
+#include "probe/roof.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "core/mem.h"
+#include "probe/cgroupstat.h"
+#include "probe/roof_cache.h"
+#include "probe/roof_kernel.h"
+#include "probe/roof_machine.h"
+#include "probe/roof_team.h"
+
+#define NS 1e9
+#define TURN_NS 1000000u /* of arithmetic: long against the clock, short against being interrupted */
+#define LEAST_TURNS 3
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* ---- arithmetic ------------------------------------------------------------------------------ */
+
+struct compute {
+    const struct roof_kernel *kernel;
+    uint64_t rounds;
+};
+
+static void do_compute(void *ctx, unsigned index)
+{
+    const struct compute *c = ctx;
+    (void)index;
+    c->kernel->run(c->rounds);
+}
+
+/* Operations per second of one kernel on all threads. */
+static double rate_of_kernel(struct roof_team *t, const struct roof_kernel *k, unsigned threads,
+                             uint64_t budget_ns)
+{
+    struct compute c = {k, 1000};
+    uint64_t took = roof_team_do(t, do_compute, &c);
+    while (took < TURN_NS / 4 && c.rounds < UINT64_C(1) << 40) {
+        c.rounds *= 2;
+        took = roof_team_do(t, do_compute, &c);
+    }
+    if (took < TURN_NS) c.rounds = (uint64_t)((double)c.rounds * TURN_NS / (double)took);
+    uint64_t best = roof_team_best(t, do_compute, &c, LEAST_TURNS, budget_ns);
+    return k->ops * (double)c.rounds * threads * NS / (double)best;
+}
+
+static unsigned count_usable(const struct roof_kernel *list, enum roof_kind kind)
+{
+    unsigned n = 0;
+    for (; list->name; list++) n += list->kind == kind && list->usable();
+    return n;
+}
+
+/* The best of all kernels of a kind that can run here: a wider one is not the faster one on every processor. */
+static double best_rate(struct roof_team *t, enum roof_kind kind, const struct roof *r, uint64_t budget_ns,
+                        const char **name)
+{
+    const struct roof_kernel *k = roof_kernels_native;
+    unsigned n = count_usable(k, kind);
+    if (!n) n = count_usable(k = roof_kernels_plain, kind);
+    double best = NAN;
+    for (; n && k->name; k++) {
+        if (k->kind != kind || !k->usable()) continue;
+        double rate = rate_of_kernel(t, k, r->threads, budget_ns / n);
+        if (rate <= best) continue; /* never true of NAN */
+        best = rate;
+        *name = k->name;
+    }
+    return best;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct memory {
+    char *block;  /* as allocated */
+    char *bytes;  /* the part that is used */
+    size_t slice; /* of each thread: three equal parts, each a multiple of ROOF_BLOCK */
+};
+
+/* Each thread writes its own part first: an untouched page would be the one page of zeros, and on machines with
+ * several memories a page lives near who touched it first. */
+static void do_touch(void *ctx, unsigned index)
+{
+    const struct memory *m = ctx;
+    memset(m->bytes + index * m->slice, 1 + (int)(index % 7), m->slice);
+}
+
+static void do_read(void *ctx, unsigned index)
+{
+    const struct memory *m = ctx;
+    roof_read(m->bytes + index * m->slice, m->slice);
+}
+
+static void do_triad(void *ctx, unsigned index)
+{
+    const struct memory *m = ctx;
+    char *mine = m->bytes + index * m->slice;
+    size_t part = m->slice / 3;
+    roof_triad(mine, mine + part, mine + 2 * part, part);
+}
+
+static tare_status measure_memory(struct roof_team *t, struct roof *r, uint64_t budget_ns, tare_error *err)
+{
+    size_t size = roof_working_set(roof_cache_bytes(""), memory_available(""));
+    struct memory m = {.slice = size / r->threads / (3 * ROOF_BLOCK) * (3 * ROOF_BLOCK)};
+    r->read = r->triad = r->bandwidth = NAN;
+    if (!m.slice) return TARE_OK;
+    double all = (double)m.slice * r->threads;
+    m.block = mem_new(1, m.slice * r->threads + HUGE_PAGE);
+    if (!m.block) return error_set(err, TARE_NOMEM, "out of memory for measuring the memory's bandwidth");
+    m.bytes = m.block + (HUGE_PAGE - (uintptr_t)m.block % HUGE_PAGE);
+    madvise(m.bytes, m.slice * r->threads, MADV_HUGEPAGE); /* a wish: without it translations cost a little */
+    roof_team_do(t, do_touch, &m);
+    r->read = all * NS / (double)roof_team_best(t, do_read, &m, LEAST_TURNS, budget_ns / 2);
+    r->triad = all * NS / (double)roof_team_best(t, do_triad, &m, LEAST_TURNS, budget_ns / 2);
+    r->bandwidth = fmax(r->read, r->triad);
+    mem_free(m.block);
+    return TARE_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void set_time(struct roof *r)
+{
+    time_t now = (time_t)(clock_unix_ns() / 1000000000u);
+    struct tm tm;
+    if (!gmtime_r(&now, &tm) || strftime(r->measured, sizeof r->measured, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        snprintf(r->measured, sizeof r->measured, "now");
+}
+
+static tare_status measure(struct roof *out, const struct roof_options *o, tare_error *err)
+{
+    struct roof r = {.threads = o->threads};
+    struct roof_team *team;
+    double budget = o->budget.ns > 0 ? (double)o->budget.ns : NS;
+    tare_status s = roof_team_new(&team, o->threads, err);
+    if (s < 0) return s;
+    set_time(&r);
+    r.flops = best_rate(team, ROOF_FLOAT, &r, (uint64_t)(0.3 * budget), &r.kernel);
+    r.int_ops = best_rate(team, ROOF_INT, &r, (uint64_t)(0.3 * budget), &r.int_kernel);
+    s = measure_memory(team, &r, (uint64_t)(0.3 * budget), err); /* a tenth for touching it */
+    roof_team_free(team);
+    if (s == TARE_OK) *out = r;
+    return s;
+}
+
+tare_status roof_measure(struct roof *out, const struct roof_options *o, tare_error *err)
+{
+    if (o->threads < 1 || o->threads > ROOF_THREADS_MAX)
+        return error_set(err, TARE_INVALID, "the roof can be measured with 1 to %d threads, not %u",
+                         ROOF_THREADS_MAX, o->threads);
+    if (!o->fresh && roof_recall(out, o)) return TARE_OK;
+    tare_status s = measure(out, o, err);
+    if (s == TARE_OK) roof_cache_save(out, o);
+    return s;
+}
+
+bool roof_recall(struct roof *out, const struct roof_options *o)
+{
+    return roof_cache_load(out, o);
+}
+
+static struct known_f64 rate(double v)
+{
+    return v > 0 && isfinite(v) ? known_f64(v) : (struct known_f64){0};
+}
+
+void roof_record(const struct roof *r, struct run *run)
+{
+    run->roof = (struct run_roof){
+        .known = true,
+        .threads = known_u64(r->threads),
+        .flops = rate(r->flops),
+        .int_ops = rate(r->int_ops),
+        .bandwidth = rate(r->bandwidth),
+        .measured = arena_str(&run->arena, r->measured),
+    };
+}
