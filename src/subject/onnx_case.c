@@ -86,15 +86,29 @@ static tare_status fix_dims(const struct onnx_subject *s, const struct case_para
     return st;
 }
 
-static tare_status open_session(const struct onnx_subject *s, const struct case_params *p, int64_t threads,
-                                struct ort_session **out, tare_error *err)
+struct filling { /* what sessions and the inputs of all workers are made of */
+    const struct onnx_subject *subject;
+    const struct case_params *params;
+    int64_t threads;
+    const struct tensor **files; /* NULL: made up */
+    struct free_dims dims;
+};
+
+static tare_status open_session(const struct filling *f, struct ort_session **out, tare_error *err)
 {
+    const struct onnx_subject *s = f->subject;
+    const struct case_params *p = f->params;
     struct ort_session_spec spec = onnx_session_spec(s);
     struct free_dims dims = FREE_DIMS_INIT;
     tare_status st = TARE_OK;
-    spec.threads = threads;
+    spec.threads = f->threads;
     spec.provider = p->provider;
     spec.no_spin = p->many;
+    if (p->records) {
+        spec.profile = p->records->profile;
+        spec.optimized = p->records->optimized;
+        spec.weights = p->records->weights;
+    }
     if (s->fix_dims) st = fix_dims(s, p, &spec, &dims, err);
     if (st == TARE_OK) st = ort_session_open(s->ort, &spec, out, err);
     mem_free((void *)(uintptr_t)spec.fixed);
@@ -111,13 +125,6 @@ static int64_t limit_of(const struct onnx_subject *s, const char *input)
     }
     return 0;
 }
-
-struct filling { /* what inputs of all workers are made of */
-    const struct onnx_subject *subject;
-    const struct case_params *params;
-    const struct tensor **files; /* NULL: made up */
-    struct free_dims dims;
-};
 
 static tare_status make_input(struct onnx_instance *i, const struct filling *f, unsigned worker, size_t k,
                               tare_error *err)
@@ -223,13 +230,13 @@ static void set_dim(struct arena *a, struct run_map *params, const char *name, i
     if (!run_map_get(params, key)) run_map_int(a, params, key, value);
 }
 
-static void record_params(const struct filling *f, const struct case_record *to, int64_t threads)
+static void record_params(const struct filling *f, const struct case_record *to)
 {
     struct arena *a = &to->run->arena;
     const char *precision = precision_name(f->subject->weight_type);
     if (f->dims.batch > 0) run_map_int(a, to->params, "batch", f->dims.batch);
     if (f->dims.seq > 0) run_map_int(a, to->params, "seq", f->dims.seq);
-    run_map_int(a, to->params, "threads", threads);
+    run_map_int(a, to->params, "threads", f->threads);
     run_map_text(a, to->params, "precision", precision);
     run_map_text(a, to->params, "provider", f->params->provider ? f->params->provider : "cpu");
     if (f->params->variant) run_map_text(a, to->params, "variant", f->params->variant);
@@ -244,10 +251,9 @@ static void record_params(const struct filling *f, const struct case_record *to,
 
 /* ---- all of it ---- */
 
-static tare_status fill_instance(struct onnx_instance *i, struct filling *f, int64_t threads, tare_error *err)
+static tare_status fill_instance(struct onnx_instance *i, struct filling *f, tare_error *err)
 {
-    const struct onnx_subject *s = f->subject;
-    tare_status st = open_session(s, f->params, threads, &i->session, err);
+    tare_status st = open_session(f, &i->session, err);
     if (st == TARE_OK) st = ort_inputs(i->ort, i->session, &i->inputs, err);
     if (st == TARE_OK) st = ort_outputs(i->ort, i->session, &i->outputs, err);
     if (st == TARE_OK) {
@@ -272,9 +278,9 @@ tare_status onnx_prepare(struct subject *base, const struct case_params *p, cons
     i->call_run = s->ort->call.Run;
     i->placed = p->provider && strcasecmp(p->provider, "cpu") != 0;
     i->no_arena = s->no_arena;
-    int64_t threads = p->threads > 0 ? p->threads : onnx_thread_budget(to->run);
-    tare_status st = fill_instance(i, &f, threads, err);
-    if (st == TARE_OK) record_params(&f, to, threads);
+    f.threads = p->threads > 0 ? p->threads : onnx_thread_budget(to->run);
+    tare_status st = fill_instance(i, &f, err);
+    if (st == TARE_OK) record_params(&f, to);
     if (st == TARE_OK && to->run->arena.failed) st = error_set(err, TARE_NOMEM, "out of memory for a case");
     mem_free(f.files);
     free_dims_release(&f.dims);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "model/ort_profile.h"
 
 #include "core/banned.h"
 
@@ -191,6 +192,24 @@ static tare_status set_dims(const struct ort *o, struct ort_session_options *so,
     return s;
 }
 
+/* The graph as optimised, and the profiler. Keys that an older runtime does not know it keeps without effect. */
+static tare_status set_records(const struct ort *o, struct ort_session_options *so,
+                               const struct ort_session_spec *spec, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    if (spec->optimized)
+        s = ort_check(o, o->call.SetOptimizedModelFilePath(so, spec->optimized), err, "optimised graph");
+    if (s == TARE_OK && spec->optimized && spec->weights) {
+        s = add_config(o, so, "session.optimized_model_external_initializers_file_name", spec->weights, err);
+        if (s == TARE_OK)
+            s = add_config(o, so, "session.optimized_model_external_initializers_min_size_in_bytes", "1024",
+                           err);
+    }
+    if (s == TARE_OK && spec->profile)
+        s = ort_check(o, o->call.EnableProfiling(so, spec->profile), err, "profiler");
+    return s;
+}
+
 static bool is_cpu(const struct ort_session_spec *spec)
 {
     return !spec->provider || strcasecmp(spec->provider, "cpu") == 0;
@@ -212,6 +231,7 @@ static tare_status set_options(const struct ort *o, struct ort_session_options *
         s = add_config(o, so, "session.record_ep_graph_assignment_info", "1", err);
     if (s == TARE_OK) s = add_config_entries(o, so, spec, err);
     if (s == TARE_OK) s = set_dims(o, so, spec, err);
+    if (s == TARE_OK) s = set_records(o, so, spec, err);
     if (s == TARE_OK && !is_cpu(spec)) s = append_provider(o, so, spec->provider, err);
     return s;
 }
@@ -235,4 +255,21 @@ tare_status ort_session_open(const struct ort *o, const struct ort_session_spec 
     if (s < 0) return s;
     *out = session;
     return TARE_OK;
+}
+
+tare_status ort_session_profile(const struct ort *o, struct ort_session *session, struct ort_profile *out,
+                                tare_error *err)
+{
+    struct ort_allocator *allocator = NULL;
+    char *file = NULL;
+    tare_status s =
+        ort_check(o, o->call.GetAllocatorWithDefaultOptions(&allocator), err, "the default allocator");
+    if (s == TARE_OK)
+        s = ort_check(o, o->call.SessionEndProfiling(session, allocator, &file), err, "the profile's end");
+    if (s < 0) return s;
+    s = ort_profile_load(out, file, err);
+    unlink(file);
+    struct ort_status *st = o->call.AllocatorFree(allocator, file);
+    if (st) o->call.ReleaseStatus(st);
+    return s;
 }

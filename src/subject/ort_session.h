@@ -27,6 +27,9 @@ struct ort_session_spec {
     size_t n_config;
     const struct ort_dim *fixed;
     size_t n_fixed;
+    const char *profile;   /* prefix of the profiler's file; NULL: not profiled */
+    const char *optimized; /* file for the optimised graph; NULL: not written */
+    const char *weights;   /* of `optimized`: file beside it for its larger weights; NULL: inside */
 };
 
 /* Errors name the model and carry the runtime's words; a provider that cannot be used is TARE_UNSUPPORTED. */
@@ -68,6 +71,11 @@ bool ort_value_shape(const struct ort *o, const struct ort_value *v, int *type, 
 void ort_describe_providers(const struct ort *o, struct arena *a, struct run_map *config);
 
 /* ---- after running ---- */
+
+/* Ends the profile of a session made with `profile` and reads it. The file is deleted. */
+struct ort_profile;
+tare_status ort_session_profile(const struct ort *o, struct ort_session *s, struct ort_profile *out,
+                                tare_error *err);
 
 struct ort_arena_use {
     uint64_t held, most_used; /* bytes; 0: not told */

@@ -47,6 +47,8 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
        struct ort_value **out)) \
     X(CreateSessionOptions, 10, 1, struct ort_status *, (struct ort_session_options **)) \
     X(ReleaseSessionOptions, 100, 1, void, (struct ort_session_options *)) \
+    X(SetOptimizedModelFilePath, 11, 1, struct ort_status *, (struct ort_session_options *, const char *path)) \
+    X(EnableProfiling, 14, 1, struct ort_status *, (struct ort_session_options *, const char *prefix)) \
     X(DisableCpuMemArena, 19, 1, struct ort_status *, (struct ort_session_options *)) \
     X(SetSessionLogSeverityLevel, 22, 1, struct ort_status *, (struct ort_session_options *, int)) \
     X(SetSessionGraphOptimizationLevel, 23, 1, struct ort_status *, (struct ort_session_options *, int)) \
@@ -68,6 +70,8 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
     X(ReleaseTensorrtOptions, 174, 9, void, (struct ort_provider_options *)) \
     X(AppendProvider, 216, 12, struct ort_status *, \
       (struct ort_session_options *, const char *name, const char *const *keys, const char *const *values, size_t)) \
+    X(SessionEndProfiling, 110, 2, struct ort_status *, \
+      (struct ort_session *, struct ort_allocator *, char **file)) \
     X(SessionGetInputCount, 30, 1, struct ort_status *, (const struct ort_session *, size_t *)) \
     X(SessionGetOutputCount, 31, 1, struct ort_status *, (const struct ort_session *, size_t *)) \
     X(SessionGetInputTypeInfo, 33, 1, struct ort_status *, \

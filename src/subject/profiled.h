@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: MIT
  * profiled.h - what only a run in ONNX Runtime can tell: the graph as it was optimised, and a pass with the runtime's
- * own profiler on. Both in a private temporary folder that is gone afterwards. Separate from measuring: nothing here
- * is a latency. */
+ * own profiler on. Both in a private temporary folder that is gone afterwards. Runs without the profiler are timed
+ * between those with it, in turns, so that a drift of the machine hits both alike and their difference is what the
+ * profiler costs. Separate from measuring: nothing here is a case's latency. */
 #ifndef SUBJECT_PROFILED_H
 #define SUBJECT_PROFILED_H
 
+#include "core/file.h"
+#include "core/vec.h"
 #include "model/onnx.h"
 #include "model/ort_profile.h"
 #include "subject/subject.h"
 
 struct profiled_pass {
-    struct onnx_model optimized; /* read over its own mapping; the file is deleted already */
+    struct onnx_model
+        optimized; /* read over its own mapping; the file is deleted already, large weights never were
+                                  * written: they are external tensors without data */
+    struct file_view optimized_bytes;
     bool has_optimized;
     char optimized_why[200];    /* has_optimized false: why not */
     struct ort_profile profile; /* empty unless runs were asked for */
-    uint64_t warmup_runs, runs;
+    uint64_t warmup_runs;       /* at the start of the profile, not among the times below */
+    VEC(uint64_t) profiled_ns;  /* each run with the profiler on, by our clock */
+    VEC(uint64_t) plain_ns;     /* each run without it, taken in turns with those */
 };
-#define PROFILED_PASS_INIT {.optimized = ONNX_MODEL_INIT, .profile = ORT_PROFILE_INIT}
+#define PROFILED_PASS_INIT \
+    {.optimized = ONNX_MODEL_INIT, .optimized_bytes = FILE_VIEW_INIT, .profile = ORT_PROFILE_INIT}
 
 struct profiled_options {
     struct case_params params;
+    const char *folder;                       /* where the temporary folder is made; NULL: /tmp */
     uint64_t warmup_runs, runs;               /* 0 runs: only the optimised graph */
     uint64_t budget_ns;                       /* stop early after this long; at least 3 runs */
     const volatile sig_atomic_t *interrupted; /* may be NULL */
 };
 
-/* `s` must be an ONNX subject (subject_open_onnx). */
+/* `s` must be an ONNX subject (subject_open_onnx). Two sessions live at once when runs are asked for. */
 tare_status profiled_run(struct profiled_pass *out, struct subject *s, const struct profiled_options *o,
                          struct run *run, tare_error *err);
-void profiled_release(struct profiled_pass *p);
+void profiled_release(struct profiled_pass *p); /* a PROFILED_PASS_INIT is fine */
 
 #endif

@@ -18,6 +18,11 @@ struct dim_value {
     int64_t value;
 };
 
+/* Files that a model's session is to leave behind (ort_session.h); for profiled.c. */
+struct case_records {
+    const char *profile, *optimized, *weights;
+};
+
 /* One configuration. 0 or NULL: not asked for, the subject chooses. */
 struct case_params {
     int64_t batch, seq;           /* set the dimensions that the usual names stand for */
@@ -30,6 +35,7 @@ struct case_params {
         workers;   /* runs that may be under way at once, at least 1; each has its own inputs and outputs */
     uint64_t seed; /* of made-up inputs */
     bool many;     /* other instances live beside this one: do not spin between runs */
+    const struct case_records *records; /* NULL: none */
 };
 
 /* What one run cost where the harness cannot see it: in another process. known = false: look at our own. */
@@ -40,16 +46,10 @@ struct subject_cost {
     uint64_t read_bytes, write_bytes;
 };
 
-/* Files that a model's session is to leave behind (ort_session.h); for profiled.c. */
-struct case_records {
-    const char *profile, *optimized, *weights;
-};
-
 /* Where prepare() says what it chose. */
 struct case_record {
     struct run *run; /* its arena; its host decides how many threads there are */
     struct run_map *params;
-    const struct case_records *records; /* NULL: none */
 };
 
 struct subject;
