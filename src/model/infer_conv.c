@@ -12,7 +12,7 @@ static const struct poly *conv_kernel(struct rule_call *c, const struct conv_for
 
 static tare_status conv_ranks(struct rule_call *c, const struct rule_dims *x, size_t w)
 {
-    struct rule_dims k = rule_dims_of(rule_input(c, w));
+    struct rule_dims k = rule_input_dims(c, w);
     if (x->n < 2) return rule_fault(c, "data of %zu dimensions; it takes batch and channels at least", x->n);
     if (k.known && k.n != x->n)
         return rule_fault(c, "data has %zu dimensions and weights have %zu", x->n, k.n);
@@ -37,7 +37,7 @@ tare_status conv_shape(struct rule_call *c, const struct conv_form *f)
     tare_status s = conv_ranks(c, &d, f->w);
     if (s < 0) return s;
     size_t channels = f->channel_last ? d.n - 1 : 1;
-    if (!f->other_weights && (s = conv_channels(c, f, d.at[channels])) < 0) return s;
+    if (!f->other_weights && !f->blocked && (s = conv_channels(c, f, d.at[channels])) < 0) return s;
     d.at[channels] = rule_input_dim(c, f->w, 0);
     for (size_t i = 0; i + 2 < d.n; i++) {
         struct window w;

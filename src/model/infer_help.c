@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "model/onnx_wire.h"
-
 const struct poly *rule_dim(const struct infer_value *v, int64_t i)
 {
     if (!v || !v->has_rank) return NULL;
@@ -47,6 +45,12 @@ bool rule_ranked_as(struct rule_call *c, size_t input, size_t rank, struct rule_
     if (out->n == rank) return true;
     *s = rule_fault(c, "input '%s' has %zu dimensions, not %zu", rule_input(c, input)->name, out->n, rank);
     return false;
+}
+
+struct rule_dims rule_input_dims(const struct rule_call *c, size_t input)
+{
+    const struct infer_value *v = rule_input(c, input);
+    return v && v->has_rank ? rule_dims_of(v) : (struct rule_dims){.n = 0, .known = false};
 }
 
 int rule_input_type(const struct rule_call *c, size_t input)
@@ -109,55 +113,17 @@ int64_t rule_int_of(const struct rule_call *c, const char *name, size_t i, int64
     return a && i < a->ints.n ? a->ints.items[i] : otherwise;
 }
 
-/* ---- floats of a constant: packed bytes, or the typed field of the message ---- */
-
-enum { TENSOR_FLOAT_DATA = 4 };
-
-static bool floats_packed(const uint8_t *bytes, uint64_t n_bytes, float *out, size_t n)
+/* Contents of a tensor of floats: as such, or as whole numbers where it holds those. */
+static bool real_at(const struct infer_value *v, size_t i, float *out)
 {
-    if (n_bytes != n * sizeof(float)) return false;
-    memcpy(out, bytes, n_bytes);
-    return true;
-}
-
-static bool float_push(uint64_t bits, float *out, size_t n, size_t *at)
-{
-    uint32_t word = (uint32_t)bits;
-    if (*at >= n) return false;
-    memcpy(&out[(*at)++], &word, sizeof word);
-    return true;
-}
-
-static bool floats_typed(const struct onnx_tensor *t, float *out, size_t n)
-{
-    struct wire w = {t->message, t->message + t->message_bytes};
-    struct wire_field f;
-    const char *why;
-    size_t at = 0;
-    int got;
-    while ((got = wire_next(&w, &f, &why)) > 0) {
-        if (f.number != TENSOR_FLOAT_DATA) continue;
-        if (f.type == WIRE_FIXED32 && !float_push(f.value, out, n, &at)) return false;
-        if (f.type != WIRE_BYTES) continue;
-        struct wire run = {f.bytes, f.bytes + f.n};
-        uint64_t bits;
-        while ((got = wire_packed(&run, WIRE_FIXED32, &bits, &why)) > 0)
-            if (!float_push(bits, out, n, &at)) return false;
-        if (got < 0) return false;
+    int64_t whole;
+    if (v->reals) {
+        *out = (float)v->reals[i];
+        return true;
     }
-    return got == 0 && at == n;
-}
-
-static bool tensor_floats(const struct onnx_tensor *t, float *out, size_t max, size_t *n)
-{
-    const uint8_t *bytes;
-    uint64_t n_bytes;
-    tare_error ignored;
-    if (t->type != ONNX_FLOAT || t->elements > max) return false;
-    *n = (size_t)t->elements;
-    if (onnx_tensor_bytes(t, &bytes, &n_bytes, &ignored) == TARE_OK && n_bytes > 0)
-        return floats_packed(bytes, n_bytes, out, *n);
-    return t->message && floats_typed(t, out, *n);
+    if (!v->ints || !poly_constant(v->ints[i], &whole)) return false;
+    *out = (float)whole;
+    return true;
 }
 
 bool rule_floats(const struct rule_call *c, const char *name, size_t input, float *out, size_t max, size_t *n)
@@ -171,11 +137,54 @@ bool rule_floats(const struct rule_call *c, const char *name, size_t input, floa
         *n = a->floats.n;
         return true;
     }
-    return v && v->constant && tensor_floats(v->constant, out, max, n);
+    if (!v || (!v->reals && !v->ints) || v->n_ints > max) return false;
+    for (; *n < v->n_ints; (*n)++)
+        if (!real_at(v, *n, &out[*n])) return false;
+    return true;
 }
 
 const struct onnx_attribute *rule_attribute_of(const struct rule_call *c, const char *name)
 {
     const struct onnx_attribute *a = onnx_attribute(c->node, name);
     return a && a->ref ? NULL : a;
+}
+
+/* ---- outputs like inputs ---- */
+
+tare_status rule_by_likes(struct rule_call *c, const struct like_row *rows)
+{
+    tare_status s = TARE_OK;
+    for (const struct like_row *r = rows; r->op && s == TARE_OK; r++) {
+        if (strcmp(r->op, c->node->op) != 0) continue;
+        size_t output = (size_t)r->output;
+        if (r->type != LIKE_NOTHING)
+            rule_same_type(c, output, (size_t)r->type);
+        else if (r->always != ONNX_UNDEFINED)
+            rule_type(c, output, r->always);
+        if (r->shape != LIKE_NOTHING) s = rule_same_shape(c, output, (size_t)r->shape);
+    }
+    return s;
+}
+
+tare_status rule_as_standard(struct rule_call *c, const char *op, int64_t opset)
+{
+    struct rule_call as = *c;
+    const struct infer_row *row = infer_row_find("", op);
+    as.opset = opset;
+    if (row) return row->rule(&as);
+    rule_unknown(c, "no rule for %s", op);
+    return TARE_OK;
+}
+
+tare_status rule_broadcast_inputs(struct rule_call *c, const size_t *inputs, size_t n)
+{
+    struct rule_dims all = rule_dims_none();
+    for (size_t i = 0; i < n; i++) {
+        struct rule_dims one;
+        struct rule_dims before = all;
+        if (!rule_ranked(c, inputs[i], &one)) return TARE_OK;
+        tare_status s = rule_broadcast(c, &before, &one, &all);
+        if (s < 0 || !all.known) return s;
+    }
+    return rule_state(c, 0, &all);
 }

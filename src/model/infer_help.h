@@ -15,6 +15,8 @@ const struct poly *rule_int_at(const struct rule_call *c, size_t input, size_t i
 bool rule_ranked(struct rule_call *c, size_t input, struct rule_dims *out);
 /* The same, and a rank other than `rank` is a fault of the graph (*s < 0). */
 bool rule_ranked_as(struct rule_call *c, size_t input, size_t rank, struct rule_dims *out, tare_status *s);
+struct rule_dims rule_input_dims(const struct rule_call *c,
+                                 size_t input);               /* not known when it is not there */
 int rule_input_type(const struct rule_call *c, size_t input); /* ONNX_UNDEFINED: unknown or not there */
 
 /* Output like an input: both, or only its shape, or only its type. */
@@ -37,5 +39,20 @@ bool rule_floats(const struct rule_call *c, const char *name, size_t input, floa
                  size_t *n);
 /* Attribute item i of a list of ints, or `otherwise`. */
 int64_t rule_int_of(const struct rule_call *c, const char *name, size_t i, int64_t otherwise);
+
+/* ---- operators whose outputs are like inputs: rows of a table, end with op NULL ---- */
+struct like_row {
+    const char *op;
+    int output;
+    int shape;  /* of this input; LIKE_NOTHING: the shape is not said */
+    int type;   /* of this input; LIKE_NOTHING: see `always` */
+    int always; /* element type, when type is LIKE_NOTHING; ONNX_UNDEFINED: not said */
+};
+enum { LIKE_NOTHING = -1 };
+tare_status rule_by_likes(struct rule_call *c, const struct like_row *rows);
+/* What the standard says of this operator (or of `op`), as of an opset; for domains that copy it. */
+tare_status rule_as_standard(struct rule_call *c, const char *op, int64_t opset);
+/* The broadcast of several inputs' shapes as the shape of output 0. */
+tare_status rule_broadcast_inputs(struct rule_call *c, const size_t *inputs, size_t n);
 
 #endif

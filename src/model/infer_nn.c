@@ -78,7 +78,7 @@ static tare_status heads_of(struct rule_call *c, size_t input, const char *count
 
 static tare_status attention_y(struct rule_call *c, const struct heads *q, const struct heads *v)
 {
-    struct rule_dims d = rule_dims_of(rule_input(c, 0));
+    struct rule_dims d = rule_input_dims(c, 0);
     if (d.n == 4)
         d.at[3] = v->size;
     else

@@ -12,6 +12,7 @@ struct conv_form {
     bool channel_last; /* data is N, spatial, C */
     bool
         other_weights; /* their layout hangs on the provider: only the first dimension, the channels out, is sure */
+    bool blocked; /* channels come in blocks, which may be filled up */
 };
 tare_status conv_shape(struct rule_call *c, const struct conv_form *f);
 infer_rule rule_conv, rule_conv_integer, rule_qlinear_conv, rule_conv_transpose;
@@ -47,6 +48,13 @@ struct matmul_form {
 tare_status matmul_shape(struct rule_call *c, size_t a, size_t b, const struct matmul_form *f);
 tare_status gemm_shape(struct rule_call *c, size_t a, size_t b);
 infer_rule rule_matmul, rule_gemm, rule_einsum, rule_matmul_integer, rule_qlinear_matmul;
+
+/* infer_reduce.c: axes are an attribute, never an input; the type is not said */
+infer_rule rule_reduce_by_attribute;
+
+/* infer_attention.c: attention of ONNX Runtime's domain */
+infer_rule rule_packed_weights, rule_quantised_attention, rule_multi_head, rule_group_query,
+    rule_packed_tokens, rule_packed_heads, rule_decoder_heads, rule_embed_norm, rule_embed_norm_quantised;
 
 /* infer_nn.c */
 infer_rule rule_lstm;

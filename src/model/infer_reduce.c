@@ -3,7 +3,7 @@
  * guesses a size. */
 #include <string.h>
 
-#include "model/infer_help.h"
+#include "model/infer_nn.h"
 
 /* ---- reductions ---- */
 
@@ -13,13 +13,16 @@ struct reduced {
     struct rule_dims in;
     bool gone[INFER_RANK_MAX]; /* axis is reduced */
     bool keep;
+    bool attribute_only; /* no input holds the axes */
 };
 
-static enum axes_from axes_of(const struct rule_call *c, const int64_t **axes, size_t *n)
+static enum axes_from axes_of(const struct rule_call *c, const struct reduced *r, const int64_t **axes,
+                              size_t *n)
 {
     *n = 0;
-    if (rule_ints(c, "axes", 1, axes, n)) return *n > 0 ? AXES_KNOWN : AXES_NONE;
-    const struct infer_value *v = rule_has_input(c, 1) ? rule_input(c, 1) : NULL;
+    if (rule_ints(c, "axes", r->attribute_only ? SIZE_MAX : 1, axes, n))
+        return *n > 0 ? AXES_KNOWN : AXES_NONE;
+    const struct infer_value *v = r->attribute_only ? NULL : rule_input(c, 1);
     if (!v || poly_is(rule_dim(v, 0), 0)) return AXES_NONE;
     return AXES_HIDDEN;
 }
@@ -84,21 +87,33 @@ static tare_status reduce_contents(struct rule_call *c, const struct reduced *r)
     return all ? rule_contents(c, 0, &all, 1) : TARE_OK;
 }
 
-static tare_status rule_reduce(struct rule_call *c)
+static tare_status reduce(struct rule_call *c, struct reduced *r)
 {
-    struct reduced r = {.keep = rule_int(c, "keepdims", 1) != 0};
     const int64_t *axes;
     size_t n;
-    rule_same_type(c, 0, 0);
-    if (!rule_ranked(c, 0, &r.in)) return TARE_OK;
-    enum axes_from from = axes_of(c, &axes, &n);
-    if (from == AXES_HIDDEN) return reduce_hidden(c, &r);
-    if (from == AXES_NONE && rule_int(c, "noop_with_empty_axes", 0)) return rule_like(c, 0, rule_input(c, 0));
-    if (from == AXES_NONE) memset(r.gone, true, sizeof r.gone);
-    tare_status s = mark_axes(c, &r, axes, n);
+    r->keep = rule_int(c, "keepdims", 1) != 0;
+    if (!rule_ranked(c, 0, &r->in)) return TARE_OK;
+    enum axes_from from = axes_of(c, r, &axes, &n);
+    if (from == AXES_HIDDEN) return reduce_hidden(c, r);
+    if (from == AXES_NONE && rule_int(c, "noop_with_empty_axes", 0)) return rule_same(c, 0, 0);
+    if (from == AXES_NONE) memset(r->gone, true, sizeof r->gone);
+    tare_status s = mark_axes(c, r, axes, n);
     if (s < 0) return s;
-    s = reduce_shape(c, 0, &r);
-    return s < 0 ? s : reduce_contents(c, &r);
+    s = reduce_shape(c, 0, r);
+    return s < 0 ? s : reduce_contents(c, r);
+}
+
+static tare_status rule_reduce(struct rule_call *c)
+{
+    struct reduced r = {.attribute_only = false};
+    rule_same_type(c, 0, 0);
+    return reduce(c, &r);
+}
+
+tare_status rule_reduce_by_attribute(struct rule_call *c)
+{
+    struct reduced r = {.attribute_only = true};
+    return reduce(c, &r);
 }
 
 static tare_status rule_arg(struct rule_call *c)
