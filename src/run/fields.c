@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "run/field_rows.h"
 #include "run/run.h"
 
 /* ---- rules for strings ---- */
@@ -79,14 +80,14 @@ static bool is_file_name(const char *s)
     return s[0] != 0 && !strchr(s, '/') && strcmp(s, ".") != 0 && strcmp(s, "..") != 0;
 }
 
-static const struct run_rule ulid = {"a ULID: 26 characters of Crockford base 32", is_ulid};
+const struct run_rule field_ulid = {"a ULID: 26 characters of Crockford base 32", is_ulid};
 const struct run_rule field_word = {"1 to 32 of a-z, 0-9 and '-', beginning with a letter", is_word};
 static const struct run_rule sha256 = {"64 lower-case hexadecimal digits", is_sha256};
-static const struct run_rule utc = {"a time like 2026-11-15T02:17:21.123Z", is_time};
+const struct run_rule field_utc = {"a time like 2026-11-15T02:17:21.123Z", is_time};
 static const struct run_rule severity = {"info, warn or critical", is_severity};
 static const struct run_rule verdict = {"pass, fail or inconclusive", is_verdict};
 static const struct run_rule comparison = {"<=, >=, <, > or ==", is_operator};
-static const struct run_rule filled = {"a text that is not empty", is_filled};
+const struct run_rule field_filled = {"a text that is not empty", is_filled};
 static const struct run_rule file_name = {"a file name without a folder", is_file_name};
 
 /* ---- rules for numbers, keys and whole structs ---- */
@@ -155,20 +156,12 @@ static const char *check_proof(const void *p)
 
 /* ---- the rows ---- */
 
-#define ROW(key, kind, flags, member) key, FIELD_##kind, flags, offsetof(struct HERE, member)
-#define TEXT(key, flags, member, rule_) {ROW(key, STRING, flags, member), NULL, rule_}
-#define NUM(key, kind, flags) {ROW(#key, kind, flags, key), NULL, NULL}
-#define SUB(key, kind, flags, type_) {ROW(#key, kind, flags, key), &type_, NULL}
-#define TYPE(name, rows, closed_, check_)                                                          \
-    static const struct run_type name = {rows, sizeof rows / sizeof *rows, sizeof(struct HERE), closed_,   \
-                                         check_}
-
 #define HERE run_tool
 static const struct run_field tool_rows[] = {
-    TEXT("version", FIELD_REQUIRED, version, &filled),
+    TEXT("version", FIELD_REQUIRED, version, &field_filled),
     TEXT("commit", 0, commit, NULL),
 };
-TYPE(tool, tool_rows, false, NULL);
+TYPE_SHARED(run_type_tool, tool_rows, false, NULL);
 #undef HERE
 
 #define HERE run_host_cpu
@@ -215,12 +208,12 @@ static const struct run_field host_rows[] = {
     NUM(load1, F64, FIELD_POSITIVE),
     NUM(unknown, REASONS, 0),
 };
-TYPE(host, host_rows, false, NULL);
+TYPE_SHARED(run_type_host, host_rows, false, NULL);
 #undef HERE
 
 #define HERE run_runtime
 static const struct run_field runtime_rows[] = {
-    TEXT("name", FIELD_REQUIRED, name, &filled),
+    TEXT("name", FIELD_REQUIRED, name, &field_filled),
     TEXT("version", 0, version, NULL),
 };
 TYPE(runtime, runtime_rows, false, NULL);
@@ -278,7 +271,7 @@ TYPE(roof, roof_rows, false, NULL);
 #define HERE run_subject
 static const struct run_field subject_rows[] = {
     TEXT("type", FIELD_REQUIRED, type, &field_word),
-    TEXT("name", FIELD_REQUIRED, name, &filled),
+    TEXT("name", FIELD_REQUIRED, name, &field_filled),
     TEXT("path", 0, path, NULL),
     TEXT("sha256", 0, sha256, &sha256),
     NUM(size_bytes, U64, 0),
@@ -304,7 +297,7 @@ static const struct run_field estimate_rows[] = {
     NUM(lo, F64, 0),
     NUM(hi, F64, 0),
 };
-TYPE(number_estimate, estimate_rows, true, check_estimate);
+TYPE_SHARED(run_type_estimate, estimate_rows, true, check_estimate);
 #undef HERE
 
 #define HERE run_histogram
@@ -338,7 +331,7 @@ static const struct run_field throughput_rows[] = {
     {ROW("value", F64, FIELD_REQUIRED | FIELD_PLAIN | FIELD_POSITIVE, rate.value), NULL, NULL},
     {ROW("lo", F64, FIELD_POSITIVE, rate.lo), NULL, NULL},
     {ROW("hi", F64, FIELD_POSITIVE, rate.hi), NULL, NULL},
-    TEXT("unit", FIELD_REQUIRED, unit, &filled),
+    TEXT("unit", FIELD_REQUIRED, unit, &field_filled),
 };
 TYPE(throughput, throughput_rows, false, check_estimate);
 #undef HERE
@@ -348,7 +341,7 @@ static const struct run_field memory_rows[] = {
     NUM(rss_before, U64, 0),   NUM(rss_peak, U64, 0), NUM(rss_mean, U64, 0),
     NUM(delta, I64, 0),        NUM(per_unit, I64, 0), NUM(minor_faults, U64, 0),
     NUM(major_faults, U64, 0), NUM(arena, MAP, 0),    NUM(fragmentation, F64, FIELD_POSITIVE),
-    SUB(growth, OBJECT, FIELD_FLAT, number_estimate),
+    SUB(growth, OBJECT, FIELD_FLAT, run_type_estimate),
 };
 TYPE(memory, memory_rows, false, NULL);
 #undef HERE
@@ -416,7 +409,7 @@ TYPE(energy, energy_rows, false, NULL);
 
 #define HERE run_accuracy
 static const struct run_field accuracy_rows[] = {
-    TEXT("metric", FIELD_REQUIRED, metric, &filled),
+    TEXT("metric", FIELD_REQUIRED, metric, &field_filled),
     {ROW("value", F64, FIELD_REQUIRED | FIELD_PLAIN, score.value), NULL, NULL},
     {ROW("lo", F64, 0, score.lo), NULL, NULL},
     {ROW("hi", F64, 0, score.hi), NULL, NULL},
@@ -507,7 +500,7 @@ TYPE(run_case_type, case_rows, false, NULL);
 
 #define HERE run_finding
 static const struct run_field finding_rows[] = {
-    TEXT("id", FIELD_REQUIRED, id, &filled),
+    TEXT("id", FIELD_REQUIRED, id, &field_filled),
     TEXT("severity", FIELD_REQUIRED, severity, &severity),
     TEXT("title", FIELD_REQUIRED, title, NULL),
     TEXT("case", 0, case_name, NULL),
@@ -520,7 +513,7 @@ TYPE(finding, finding_rows, false, NULL);
 #define HERE run_proof
 static const struct run_field proof_rows[] = {
     TEXT("against", FIELD_REQUIRED, against, NULL),
-    TEXT("metric", FIELD_REQUIRED, metric, &filled),
+    TEXT("metric", FIELD_REQUIRED, metric, &field_filled),
     NUM(ratio, F64, FIELD_REQUIRED | FIELD_PLAIN | FIELD_POSITIVE),
     NUM(ratio_lo, F64, FIELD_POSITIVE),
     NUM(ratio_hi, F64, FIELD_POSITIVE),
@@ -532,7 +525,7 @@ TYPE(proof, proof_rows, false, check_proof);
 
 #define HERE run_recommendation
 static const struct run_field recommendation_rows[] = {
-    TEXT("objective", FIELD_REQUIRED, objective, &filled),
+    TEXT("objective", FIELD_REQUIRED, objective, &field_filled),
     TEXT("case", FIELD_REQUIRED, case_name, NULL),
     TEXT("why", 0, why, NULL),
     SUB(proof, OBJECT, 0, proof),
@@ -542,7 +535,7 @@ TYPE(recommendation, recommendation_rows, false, NULL);
 
 #define HERE run_target
 static const struct run_field target_rows[] = {
-    TEXT("metric", FIELD_REQUIRED, metric, &filled),
+    TEXT("metric", FIELD_REQUIRED, metric, &field_filled),
     TEXT("op", FIELD_REQUIRED, op, &comparison),
     NUM(value, F64, FIELD_REQUIRED | FIELD_PLAIN),
     TEXT("unit", 0, unit, NULL),
@@ -557,11 +550,11 @@ TYPE(target, target_rows, false, NULL);
 
 #define HERE run
 static const struct run_field document_rows[] = {
-    TEXT("id", FIELD_REQUIRED, id, &ulid),
+    TEXT("id", FIELD_REQUIRED, id, &field_ulid),
     TEXT("kind", FIELD_REQUIRED, kind, &field_word),
-    TEXT("created", FIELD_REQUIRED, created, &utc),
-    SUB(tool, OBJECT, FIELD_REQUIRED | FIELD_FLAT, tool),
-    SUB(host, OBJECT, FIELD_REQUIRED, host),
+    TEXT("created", FIELD_REQUIRED, created, &field_utc),
+    SUB(tool, OBJECT, FIELD_REQUIRED | FIELD_FLAT, run_type_tool),
+    SUB(host, OBJECT, FIELD_REQUIRED, run_type_host),
     SUB(subject, OBJECT, FIELD_REQUIRED, subject),
     NUM(config, MAP, 0),
     SUB(roof, OBJECT, 0, roof),

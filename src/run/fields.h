@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/buf.h"
+#include "run/arena.h"
+
 enum run_kind {
     FIELD_STRING,  /* const char * */
     FIELD_U64,     /* struct known_u64; FIELD_PLAIN: uint64_t */
@@ -56,8 +59,31 @@ struct run_type {
 
 /* All but "schema", which the reader and the writer handle first. */
 extern const struct run_type run_type_document;
+extern const struct run_type run_type_tool, run_type_host,
+    run_type_estimate; /* parts that other documents have too */
+
+/* A kind of document: what it is called, and the rows of its top level. */
+struct run_form {
+    const char *schema; /* "tare.run/1" */
+    const char *what;   /* "run document" */
+    const struct run_type *type;
+};
+
+/* Append obj as JSON text by its rows: run_write() for any form. `arena` is the one that holds its texts. */
+tare_status fields_write(const struct run_form *form, const void *obj, const struct arena *arena,
+                         struct buf *out, tare_error *err);
+
+/* Read `len` bytes into the zeroed obj, texts into the arena; on failure both are half filled. */
+struct fields_text {
+    const char *name; /* what errors call it */
+    const void *bytes;
+    size_t len;
+};
+tare_status fields_read(const struct run_form *form, const struct fields_text *text, void *obj,
+                        struct arena *arena, tare_error *err);
 
 extern const struct run_rule field_word; /* short lower-case names: kinds, types, methods */
+extern const struct run_rule field_ulid, field_utc, field_filled;
 
 const struct run_field *field_find(const struct run_type *t, const char *key);
 bool field_key_ok(const char *key); /* of a map: 1 to RUN_KEY_MAX bytes of printable ASCII */

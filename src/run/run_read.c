@@ -15,6 +15,7 @@
 #include "run/samples.h"
 
 struct reading {
+    const struct run_form *form;
     const char *name;
     struct arena *arena;
     size_t n_samples; /* raw samples so far */
@@ -379,28 +380,29 @@ static tare_status read_object(struct reading *in, const struct run_type *t, jso
 /* "tare.run/1", or a newer minor version of it, "tare.run/1.3". */
 static tare_status check_schema(struct reading *in, json_t *root)
 {
-    static const char stem[] = "tare.run/";
+    const char *ours = in->form->schema;
+    size_t whole = strlen(ours), stem = (size_t)(strrchr(ours, '/') - ours) + 1;
     json_t *v = json_object_get(root, "schema");
     const char *s = v ? json_string_value(v) : NULL;
-    if (!v) return error_set(in->err, TARE_FORMAT, "%s: schema: missing; not a run document", in->name);
+    if (!v) return error_set(in->err, TARE_FORMAT, "%s: schema: missing; not a %s", in->name, in->form->what);
     if (!s) return error_set(in->err, TARE_FORMAT, "%s: schema: expected a string", in->name);
-    if (strncmp(s, RUN_SCHEMA, sizeof RUN_SCHEMA - 1) == 0) {
-        const char *minor = s + sizeof RUN_SCHEMA - 1;
+    if (strncmp(s, ours, whole) == 0) {
+        const char *minor = s + whole;
         size_t digits = *minor == '.' ? strspn(minor + 1, "0123456789") : 0;
         if (*minor == 0 || (digits && minor[1 + digits] == 0)) return TARE_OK;
     }
-    if (strncmp(s, stem, sizeof stem - 1) == 0 && atol(s + sizeof stem - 1) > 1)
+    if (strncmp(s, ours, stem) == 0 && atol(s + stem) > 1)
         return error_set(in->err, TARE_FORMAT, "%s: schema %.40s is newer than this tare reads (%s)",
-                         in->name, s, RUN_SCHEMA);
-    return error_set(in->err, TARE_FORMAT, "%s: schema: expected " RUN_SCHEMA ", got \"%.40s\"", in->name, s);
+                         in->name, s, ours);
+    return error_set(in->err, TARE_FORMAT, "%s: schema: expected %s, got \"%.40s\"", in->name, ours, s);
 }
 
 static tare_status parse(struct reading *in, const void *bytes, size_t len, json_t **root)
 {
     json_error_t e;
     if (len > RUN_BYTES_MAX)
-        return error_set(in->err, TARE_FORMAT, "%s: larger than a run document may be (%zu MiB)", in->name,
-                         RUN_BYTES_MAX >> 20);
+        return error_set(in->err, TARE_FORMAT, "%s: larger than a %s may be (%zu MiB)", in->name,
+                         in->form->what, RUN_BYTES_MAX >> 20);
     *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
     if (*root && json_is_object(*root)) return TARE_OK;
     if (*root) return error_set(in->err, TARE_FORMAT, "%s: expected an object, got an array", in->name);
@@ -408,16 +410,25 @@ static tare_status parse(struct reading *in, const void *bytes, size_t len, json
     return error_set(in->err, TARE_FORMAT, "%s: line %d, column %d: %s", in->name, e.line, e.column, e.text);
 }
 
-tare_status run_read(struct run *r, const char *name, const void *bytes, size_t len, tare_error *err)
+tare_status fields_read(const struct run_form *form, const struct fields_text *text, void *obj,
+                        struct arena *arena, tare_error *err)
 {
-    struct run fresh = {.arena = ARENA_INIT};
-    struct reading in = {.name = name, .arena = &fresh.arena, .err = err};
+    struct reading in = {.form = form, .name = text->name, .arena = arena, .err = err};
     const struct path root_path = {NULL, NULL, 0};
     json_t *root = NULL;
-    tare_status s = parse(&in, bytes, len, &root);
+    tare_status s = parse(&in, text->bytes, text->len, &root);
     if (s == TARE_OK) s = check_schema(&in, root);
-    if (s == TARE_OK) s = read_object(&in, &run_type_document, root, &fresh, &root_path);
+    if (s == TARE_OK) s = read_object(&in, form->type, root, obj, &root_path);
     json_decref(root);
+    return s;
+}
+
+tare_status run_read(struct run *r, const char *name, const void *bytes, size_t len, tare_error *err)
+{
+    static const struct run_form form = {RUN_SCHEMA, "run document", &run_type_document};
+    struct run fresh = {.arena = ARENA_INIT};
+    struct fields_text text = {name, bytes, len};
+    tare_status s = fields_read(&form, &text, &fresh, &fresh.arena, err);
     if (s == TARE_OK) {
         *r = fresh;
     } else {

@@ -13,6 +13,7 @@
 
 struct writing {
     struct json json;
+    const struct run_form *form;
     size_t n_samples;              /* raw samples so far */
     struct buf *unexplained;       /* not NULL: list nulls that have no reason */
     const struct run_map *unknown; /* reasons of the host or case we are in */
@@ -26,7 +27,8 @@ static tare_status write_object(struct writing *w, const struct run_type *t, con
 static tare_status fault(struct writing *w, const struct path *at, const char *cause)
 {
     char text[256];
-    return error_set(w->err, TARE_INVALID, "run document: %s: %s", path_text(at, text, sizeof text), cause);
+    return error_set(w->err, TARE_INVALID, "%s: %s: %s", w->form->what, path_text(at, text, sizeof text),
+                     cause);
 }
 
 static void put_null(struct writing *w, const struct path *at)
@@ -293,14 +295,16 @@ static tare_status write_object(struct writing *w, const struct run_type *t, con
     return TARE_OK;
 }
 
-static tare_status write_document(struct writing *w, const struct run *r, struct buf *out)
+static tare_status write_document(struct writing *w, const void *obj, const struct arena *arena,
+                                  struct buf *out)
 {
     const struct path root = {NULL, NULL, 0};
-    if (r->arena.failed) return error_set(w->err, TARE_NOMEM, "out of memory while the run was recorded");
+    if (arena->failed)
+        return error_set(w->err, TARE_NOMEM, "out of memory while the %s was recorded", w->form->what);
     json_init(&w->json, out, JSON_STYLE_PRETTY);
     json_object_begin(&w->json);
-    json_kv_string(&w->json, "schema", RUN_SCHEMA);
-    tare_status s = write_object(w, &run_type_document, r, &root);
+    json_kv_string(&w->json, "schema", w->form->schema);
+    tare_status s = write_object(w, w->form->type, obj, &root);
     if (s < 0) return s;
     json_object_end(&w->json);
     s = json_finish(&w->json, w->err);
@@ -308,11 +312,12 @@ static tare_status write_document(struct writing *w, const struct run *r, struct
     return s;
 }
 
-tare_status run_write(const struct run *r, struct buf *out, tare_error *err)
+tare_status fields_write(const struct run_form *form, const void *obj, const struct arena *arena,
+                         struct buf *out, tare_error *err)
 {
     struct buf text = BUF_INIT;
-    struct writing w = {.err = err};
-    tare_status s = write_document(&w, r, &text);
+    struct writing w = {.form = form, .err = err};
+    tare_status s = write_document(&w, obj, arena, &text);
     if (s == TARE_OK) {
         buf_add(out, text.data, text.len);
         s = buf_status(out, err);
@@ -321,11 +326,18 @@ tare_status run_write(const struct run *r, struct buf *out, tare_error *err)
     return s;
 }
 
+static const struct run_form run_form = {RUN_SCHEMA, "run document", &run_type_document};
+
+tare_status run_write(const struct run *r, struct buf *out, tare_error *err)
+{
+    return fields_write(&run_form, r, &r->arena, out, err);
+}
+
 tare_status run_unexplained(const struct run *r, struct buf *out, tare_error *err)
 {
     struct buf text = BUF_INIT;
-    struct writing w = {.err = err, .unexplained = out};
-    tare_status s = write_document(&w, r, &text);
+    struct writing w = {.form = &run_form, .err = err, .unexplained = out};
+    tare_status s = write_document(&w, r, &r->arena, &text);
     buf_release(&text);
     return s == TARE_OK ? buf_status(out, err) : s;
 }
