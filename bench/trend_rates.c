@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * trend_rates.c - how often `tare trend` is wrong and how soon it is right, on simulated histories of 100 runs:
+ *   false   change points in histories whose level never changes
+ *   found   a step, looked for after each new run, as a user would see it
+ * usage: trend_rates [HISTORIES]    default 1000 of each kind; prints a table, seeded */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyze/trend.h"
+#include "core/rng.h"
+
+enum { RUNS = 100, MOST_AFTER = 20, NEAR = 3 };
+
+static double normal(struct rng *r)
+{
+    return sqrt(-2 * log(1 - rng_unit(r))) * cos(6.283185307179586 * rng_unit(r));
+}
+
+/* ---- kinds of noise, all with standard deviation 1 ---- */
+
+static void make_normal(struct rng *r, double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] = normal(r);
+}
+
+/* Student's t with 3 degrees of freedom: as run medians of busy machines look. */
+static void make_heavy(struct rng *r, double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double a = normal(r), b = normal(r), c = normal(r);
+        x[i] = normal(r) / sqrt((a * a + b * b + c * c) / 3) / sqrt(3);
+    }
+}
+
+/* One run in ten was disturbed, always to the slow side. */
+static void make_spikes(struct rng *r, double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] = (normal(r) + (rng_unit(r) < 0.1 ? 5 * rng_unit(r) : 0)) / 1.46;
+}
+
+static void make_follow(struct rng *r, double *x, size_t n, double phi)
+{
+    double last = normal(r);
+    for (size_t i = 0; i < n; i++) x[i] = last = phi * last + sqrt(1 - phi * phi) * normal(r);
+}
+
+static void make_follow_10(struct rng *r, double *x, size_t n)
+{
+    make_follow(r, x, n, 0.1);
+}
+
+static void make_follow_20(struct rng *r, double *x, size_t n)
+{
+    make_follow(r, x, n, 0.2);
+}
+
+static void make_follow_30(struct rng *r, double *x, size_t n)
+{
+    make_follow(r, x, n, 0.3);
+}
+
+static const struct noise {
+    const char *name;
+    void (*make)(struct rng *r, double *x, size_t n);
+} noises[] = {
+    {"normal", make_normal},
+    {"heavy-tailed (t, 3 degrees)", make_heavy},
+    {"one in ten disturbed", make_spikes},
+    {"neighbours correlated 0.1", make_follow_10},
+    {"neighbours correlated 0.2", make_follow_20},
+    {"neighbours correlated 0.3", make_follow_30},
+};
+enum { NOISES = sizeof noises / sizeof *noises };
+
+/* ---- false ---- */
+
+static size_t find(const double *y, size_t n, struct trend *t)
+{
+    struct trend_options o = TREND_OPTIONS_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    if (trend_find(y, n, &o, t, &err) != TARE_OK) {
+        fprintf(stderr, "trend_rates: %s\n", err.text);
+        exit(1);
+    }
+    return t->changes.n;
+}
+
+static void count_false(const struct noise *noise, double sd, unsigned histories)
+{
+    struct rng r;
+    unsigned points = 0, with = 0, said = 0;
+    double smallest = 0;
+    rng_seed(&r, 1);
+    for (unsigned h = 0; h < histories; h++) {
+        double y[RUNS];
+        struct trend t;
+        noise->make(&r, y, RUNS);
+        for (size_t i = 0; i < RUNS; i++) y[i] *= sd;
+        size_t n = find(y, RUNS, &t);
+        points += (unsigned)n;
+        with += n > 0;
+        if (!isnan(t.smallest)) smallest += t.smallest, said++;
+        trend_release(&t);
+    }
+    double rate = 100.0 * points / histories;
+    printf("%-30s %4.1f %%  %6.2f (%.2f histories)  smallest step said %5.1f %%   goal <= 1  %s\n",
+           noise->name, 100 * sd, rate, 100.0 * with / histories, 100 * smallest / said,
+           rate <= 1 ? "met" : "MISSED");
+}
+
+/* ---- found ---- */
+
+static bool sees(const double *y, size_t n, bool up)
+{
+    struct trend t;
+    bool seen = false;
+    find(y, n, &t);
+    for (size_t i = 0; i < t.changes.n; i++) {
+        const struct trend_change *c = &t.changes.items[i];
+        seen = seen || (c->at + NEAR >= RUNS && c->at <= RUNS + NEAR && (c->ratio.value > 1) == up);
+    }
+    trend_release(&t);
+    return seen;
+}
+
+static void count_found(const struct noise *noise, double sd, double step, unsigned histories)
+{
+    unsigned after[MOST_AFTER + 1] = {0};
+    struct rng r;
+    rng_seed(&r, 2);
+    for (unsigned h = 0; h < histories; h++) {
+        double y[RUNS + MOST_AFTER];
+        noise->make(&r, y, RUNS + MOST_AFTER);
+        for (size_t i = 0; i < RUNS + MOST_AFTER; i++) y[i] = sd * y[i] + (i >= RUNS ? log1p(step) : 0);
+        size_t k = TREND_MIN_SIDE;
+        while (k <= MOST_AFTER && !sees(y, RUNS + k, true)) k++;
+        for (; k <= MOST_AFTER; k++) after[k]++;
+    }
+    printf(
+        "%-30s %4.1f %%  +%.0f %%   within 3: %3.0f %%  5: %3.0f %%  8: %3.0f %%  12: %3.0f %%  20: %3.0f %%\n",
+        noise->name, 100 * sd, 100 * step, 100.0 * after[3] / histories, 100.0 * after[5] / histories,
+        100.0 * after[8] / histories, 100.0 * after[12] / histories, 100.0 * after[20] / histories);
+}
+
+int main(int argc, char **argv)
+{
+    static const double spreads[] = {0.0035, 0.01, 0.02, 0.03};
+    unsigned histories = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1000;
+    printf("false change points per 100 stationary histories of %d runs (%u histories each)\n", RUNS,
+           histories);
+    for (size_t i = 0; i < NOISES; i++) count_false(&noises[i], 0.03, histories);
+    printf("\na step after %d runs, looked for after each new one: share found (%u histories each)\n", RUNS,
+           histories / 2);
+    for (size_t k = 0; k < sizeof spreads / sizeof *spreads; k++)
+        for (size_t i = 0; i < 3; i++)
+            count_found(&noises[i], spreads[k], k < 2 ? 0.03 : 0.05, histories / 2);
+    return 0;
+}
