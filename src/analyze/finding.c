@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * finding.c - the table of rules, and what they share. The rules are in finding_sweep.c (several cases
- * against each other), finding_machine.c (was the machine fit to measure on) and finding_case.c (one case
- * by itself). */
+ * against each other), finding_machine.c (was the machine fit to measure on), finding_case.c (one case
+ * by itself), finding_layer.c (timed layers) and finding_graph.c (the graph before it runs). */
 #include "analyze/finding.h"
 
 #include <math.h>
@@ -17,6 +17,8 @@ static const struct finding_rule rules[] = {
     {"memory.limit", "warn", rule_memory_limit},
     {"accuracy.changed", "warn", rule_accuracy},
     {"provider.fallback", "warn", rule_provider},
+    {"provider.fallback", "warn", rule_layer_provider},
+    {"provider.copies", "info", rule_copies},
     {"warmup.never-steady", "warn", rule_never_steady},
     {"machine.unstable", "warn", rule_unstable},
     {"machine.no-interval", "warn", rule_no_interval},
@@ -32,6 +34,13 @@ static const struct finding_rule rules[] = {
     {"memory.per-batch", "info", rule_batch_memory},
     {"input.long", "info", rule_long_input},
     {"variant", "info", rule_variants},
+    {"layer.far-from-roof", "info", rule_far_from_roof},
+    {"graph.foldable", "info", rule_foldable},
+    {"graph.unfused", "info", rule_unfused},
+    {"graph.transposes", "info", rule_transposes},
+    {"attention.quadratic", "info", rule_quadratic},
+    {"graph.precision", "info", rule_precision},
+    {"embedding.size", "info", rule_embedding},
     {"memory.arena", "info", rule_arena},
     {"first-run.cost", "info", rule_first_run},
     {"load.cost", "info", rule_load},
@@ -122,12 +131,17 @@ tare_status finding_sweeps(struct judging *j, const char *param, sweep_check_fn 
 
 /* ---- settings ---- */
 
-bool config_number(const struct run *run, const char *key, double *out)
+bool map_number(const struct run_map *m, const char *key, double *out)
 {
-    const struct run_value *v = run_map_get(&run->config, key);
+    const struct run_value *v = run_map_get(m, key);
     if (!v || (v->kind != RUN_INT && v->kind != RUN_REAL)) return false;
     *out = v->kind == RUN_INT ? (double)v->i : v->d;
     return true;
+}
+
+bool config_number(const struct run *run, const char *key, double *out)
+{
+    return map_number(&run->config, key, out);
 }
 
 bool config_is(const struct run *run, const char *key, const char *word)

@@ -40,6 +40,7 @@ tare_status finding_sweeps(struct judging *j, const char *param, sweep_check_fn 
 
 /* ---- settings the harness wrote into run->config ---- */
 
+bool map_number(const struct run_map *m, const char *key, double *out); /* any map of a document */
 bool config_number(const struct run *run, const char *key, double *out);
 bool config_is(const struct run *run, const char *key, const char *word);
 /* config.NAME.CASE, where the harness notes things per case; NULL: nothing noted. */
@@ -64,5 +65,20 @@ tare_status rule_leak(struct judging *j), rule_memory_limit(struct judging *j),
     rule_first_run(struct judging *j), rule_load(struct judging *j), rule_arena(struct judging *j),
     rule_provider(struct judging *j), rule_accuracy(struct judging *j),
     rule_overloaded(struct judging *j); /* finding_case.c */
+
+tare_status rule_far_from_roof(struct judging *j), rule_transposes(struct judging *j),
+    rule_layer_provider(struct judging *j), rule_copies(struct judging *j); /* finding_layer.c */
+
+tare_status rule_foldable(struct judging *j), rule_unfused(struct judging *j),
+    rule_quadratic(struct judging *j), rule_precision(struct judging *j),
+    rule_embedding(struct judging *j); /* finding_graph.c */
+
+/* ---- what rules about layers and graphs share: finding_graph.c ---- */
+
+/* The graph as it ran if that is known, else as the file has it. NULL: neither. */
+const struct run_static *finding_graph(const struct run *run);
+double graph_bytes(const struct run_static *s); /* read and written by one run; NAN: unknown */
+/* A share becomes a severity: a possible gain of a fifth is worth a warning. */
+const char *gain_severity(double share);
 
 #endif

@@ -232,14 +232,6 @@ struct offered {
     bool overloaded;
 };
 
-static bool map_number(const struct run_map *m, const char *key, double *out)
-{
-    const struct run_value *v = run_map_get(m, key);
-    if (!v || (v->kind != RUN_INT && v->kind != RUN_REAL)) return false;
-    *out = v->kind == RUN_INT ? (double)v->i : v->d;
-    return true;
-}
-
 /* As the harness noted it, else from the rate asked for and the throughput. */
 static bool offered_of(const struct run *run, const struct run_case *c, struct offered *out)
 {
