@@ -5,7 +5,10 @@
 #ifndef MODEL_COST_H
 #define MODEL_COST_H
 
+#include "core/map.h"
 #include "model/infer.h"
+
+enum { COST_PARTS = 9 }; /* polynomials in a struct cost */
 
 struct cost { /* polynomials of the free dimensions; NULL: unknown */
     const struct poly *macs, *int_macs;
@@ -25,6 +28,18 @@ void cost_zero(struct cost *c, struct poly_space *s);
 void cost_add(struct cost *to, const struct cost *more,
               struct poly_space *s); /* unknown parts make a lower bound */
 const struct poly *cost_flops(const struct cost *c, struct poly_space *s); /* 2 * macs + simple */
+
+/* Many costs added up in memory that does not grow with their number: equal ones are only counted. Any order gives the
+ * same sum. */
+struct cost_sum {
+    struct map_u64 counts[COST_PARTS]; /* polynomial (its address) -> how often */
+    bool per_iteration, unknown;
+    const char *why; /* the first reason */
+};
+void cost_sum_init(struct cost_sum *sum);
+tare_status cost_sum_add(struct cost_sum *sum, const struct cost *more, tare_error *err);
+void cost_sum_take(const struct cost_sum *sum, struct poly_space *s, struct cost *out);
+void cost_sum_release(struct cost_sum *sum);
 
 bool cost_has_rule(const char *domain, const char *op);
 /* Does this operator only look at the same bytes anew (Reshape, Squeeze, Identity ..)? */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * onnx_weight.c - how many learned numbers a model has and of which type most are. Looks at names, types and
  * dimensions only, never at the elements. */
+#include "model/onnx_weight.h"
+
 #include <string.h>
 
 #include "core/buf.h"
@@ -36,9 +38,9 @@ enum { NOT_A_WEIGHT = UINT8_MAX };
 
 struct weigh {
     struct map_u64 uses; /* name (its address) -> bits per weight, or NOT_A_WEIGHT */
-    struct map_str tied; /* external bytes already counted */
-    uint64_t parameters;
-    uint64_t bytes[ONNX_TYPES];
+    struct map_str tied; /* external bytes already seen */
+    onnx_weight_seen *each;
+    void *ctx;
     tare_error *err;
 };
 
@@ -87,22 +89,20 @@ static tare_status is_tied(struct weigh *w, const struct onnx_tensor *t, bool *t
     return s;
 }
 
-static tare_status add_weight(struct weigh *w, const struct onnx_tensor *t)
+static tare_status add_weight(struct weigh *w, const struct onnx_tensor *t, const char *name)
 {
-    uint64_t elements = t->elements, bytes = 0, *use = map_u64_find(&w->uses, key_of(t->name));
-    int type = t->type;
+    struct onnx_weight seen = {.tensor = t, .elements = t->elements, .type = t->type};
+    uint64_t *use = map_u64_find(&w->uses, key_of(name));
     bool tied = false;
-    if (!is_learned(type) || t->dims.n == 0 || (use && *use == NOT_A_WEIGHT)) return TARE_OK;
     tare_status s = is_tied(w, t, &tied);
     if (s < 0 || tied) return s;
-    if (!onnx_type_bytes(type, elements, &bytes)) return TARE_OK;
-    if (use && onnx_type_bits(type) == 8) {
-        elements = bytes / *use * 8 + bytes % *use * 8 / *use;
-        type = *use == 4 ? ONNX_UINT4 : *use == 2 ? ONNX_UINT2 : type;
+    if (!onnx_type_bytes(t->type, t->elements, &seen.bytes)) return TARE_OK;
+    seen.is_parameter = is_learned(t->type) && t->dims.n && !(use && *use == NOT_A_WEIGHT);
+    if (seen.is_parameter && use && onnx_type_bits(t->type) == 8) {
+        seen.elements = seen.bytes / *use * 8 + seen.bytes % *use * 8 / *use;
+        seen.type = *use == 4 ? ONNX_UINT4 : *use == 2 ? ONNX_UINT2 : t->type;
     }
-    if (__builtin_add_overflow(w->parameters, elements, &w->parameters)) w->parameters = UINT64_MAX;
-    if (__builtin_add_overflow(w->bytes[type], bytes, &w->bytes[type])) w->bytes[type] = UINT64_MAX;
-    return TARE_OK;
+    return w->each(w->ctx, &seen, w->err);
 }
 
 /* First all uses, then all weights: a use may stand in a graph inside the one that has the weight. */
@@ -117,9 +117,7 @@ static tare_status weigh_node(struct weigh *w, const struct onnx_node *n, enum p
         if (a->g) s = weigh_graph(w, a->g, pass);
         if (s < 0 || !a->t || pass != PASS_WEIGHTS || n->outputs.n != 1) continue;
         if (a->t->elements < 2 || strcmp(n->op, "Constant") != 0) continue;
-        struct onnx_tensor t = *a->t;
-        t.name = n->outputs.items[0];
-        s = add_weight(w, &t);
+        s = add_weight(w, a->t, n->outputs.items[0]);
     }
     return s;
 }
@@ -130,8 +128,9 @@ static tare_status weigh_graph(struct weigh *w, const struct onnx_graph *g, enum
     for (size_t i = 0; s == TARE_OK && i < g->nodes.n; i++) s = weigh_node(w, &g->nodes.items[i], pass);
     if (pass == PASS_USES) return s;
     for (size_t i = 0; s == TARE_OK && i < g->initializers.n; i++)
-        s = add_weight(w, &g->initializers.items[i]);
-    for (size_t i = 0; s == TARE_OK && i < g->sparse.n; i++) s = add_weight(w, &g->sparse.items[i].values);
+        s = add_weight(w, &g->initializers.items[i], g->initializers.items[i].name);
+    for (size_t i = 0; s == TARE_OK && i < g->sparse.n; i++)
+        s = add_weight(w, &g->sparse.items[i].values, g->sparse.items[i].values.name);
     return s;
 }
 
@@ -145,17 +144,39 @@ static tare_status weigh_model(struct weigh *w, const struct onnx_model *m, enum
     return s;
 }
 
-tare_status onnx_weigh(struct onnx_model *m, tare_error *err)
+tare_status onnx_weights(const struct onnx_model *m, onnx_weight_seen *each, void *ctx, tare_error *err)
 {
-    struct weigh w = {.uses = MAP_U64_INIT, .tied = MAP_STR_INIT, .err = err};
+    struct weigh w = {.uses = MAP_U64_INIT, .tied = MAP_STR_INIT, .each = each, .ctx = ctx, .err = err};
     tare_status s = weigh_model(&w, m, PASS_USES);
     if (s == TARE_OK) s = weigh_model(&w, m, PASS_WEIGHTS);
-    m->parameters = w.parameters;
-    for (int type = 1; type < ONNX_TYPES; type++) {
-        if (w.bytes[type] > w.bytes[m->weight_type]) m->weight_type = type;
-    }
     map_u64_release(&w.uses);
     map_str_release(&w.tied);
+    return s;
+}
+
+struct weighed {
+    uint64_t parameters, bytes[ONNX_TYPES];
+};
+
+static tare_status add_up(void *ctx, const struct onnx_weight *w, tare_error *err)
+{
+    struct weighed *sum = ctx;
+    (void)err;
+    if (!w->is_parameter) return TARE_OK;
+    if (__builtin_add_overflow(sum->parameters, w->elements, &sum->parameters)) sum->parameters = UINT64_MAX;
+    if (__builtin_add_overflow(sum->bytes[w->type], w->bytes, &sum->bytes[w->type]))
+        sum->bytes[w->type] = UINT64_MAX;
+    return TARE_OK;
+}
+
+tare_status onnx_weigh(struct onnx_model *m, tare_error *err)
+{
+    struct weighed sum = {.parameters = 0};
+    tare_status s = onnx_weights(m, add_up, &sum, err);
+    m->parameters = sum.parameters;
+    for (int type = 1; type < ONNX_TYPES; type++) {
+        if (sum.bytes[type] > sum.bytes[m->weight_type]) m->weight_type = type;
+    }
     return s;
 }
 
