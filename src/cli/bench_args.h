@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
+#include "cli/history_arg.h"
 
 struct bench_args {
     /* what */
@@ -38,7 +39,8 @@ struct bench_args {
     bool validate;
     double max_drop;
     /* answered where */
-    const char *output_dir, *csv, *md, *junit;
+    const char *csv, *md, *junit;
+    struct history_args history; /* and the folder of run documents */
     bool json, no_save;
 };
 

@@ -265,10 +265,10 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
         OPT_PATH(0, "md", &a->md, "<file>", "also as Markdown"),
         OPT_PATH(0, "junit", &a->junit, "<file>", "also as JUnit XML"),
-        OPT_WITH(OPT_DIR,
-                 OPT_ROW_(STRING, 0, "output-dir", string, &a->output_dir, "where the run document goes"),
-                 .arg = "<dir>"),
-        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document"),
+        OPT_HISTORY_DIR(&a->history),
+        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document, and nothing in the history"),
+        OPT_HISTORY(&a->history),
+        OPT_FLAG(0, "no-history", &a->history.none, "keep this run out of the history"),
         OPT_END,
     };
     const char *command = after_dashes(argc, argv);

@@ -165,12 +165,13 @@ static const char *environment(const struct opt_request *req, const struct opt *
     return is_taken(origin) ? NULL : getenv(origin);
 }
 
-/* The command's section of the project's tare.yaml. */
+/* The command's section of the project's tare.yaml, else what is set for all. */
 static const char *project_file(const struct opt_request *req, const struct opt *row, char *origin,
                                 size_t size)
 {
     const struct cli *cli = req->layer_ctx;
     const struct setting *s = settings_get(&cli->settings, req->command, row->name);
+    if (!s) s = settings_get(&cli->settings, "", row->name);
     if (!s) return NULL;
     snprintf(origin, size, "%s:%u: %s", cli->settings.path, s->line, s->name);
     return s->value;
@@ -184,7 +185,7 @@ static tare_status check_settings(struct cli *cli, const struct opt_request *req
 {
     for (size_t i = 0; i < cli->settings.items.n; i++) {
         const struct setting *s = &cli->settings.items.items[i];
-        if (!command_find(s->section))
+        if (s->section[0] && !command_find(s->section))
             return error_set(&cli->error, TARE_INVALID, "%s:%u: tare has no command '%s'", cli->settings.path,
                              s->line, s->section);
         if (strcmp(s->section, req->command) == 0 && !opt_find(req, s->name, strlen(s->name)))

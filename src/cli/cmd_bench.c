@@ -88,6 +88,7 @@ static tare_status describe(struct cli *cli, const struct bench_args *a, struct 
     struct run_map *c = &run->config;
     if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
     if (a->entry) run_map_text(&run->arena, c, "suite_entry", a->entry);
+    history_describe(run);
     if (wants_check(a)) run_map_real(&run->arena, c, "max_drop", a->max_drop);
     return TARE_OK;
 }
@@ -134,8 +135,9 @@ static tare_status save(struct cli *cli, const struct bench_args *a, const struc
 {
     char path[4096];
     if (a->no_save) return TARE_OK;
-    tare_status s = run_save(run, a->output_dir, path, sizeof path, &cli->error);
+    tare_status s = run_save(run, a->history.output_dir, path, sizeof path, &cli->error);
     if (s == TARE_OK && !a->json) cli_note(cli, "kept as %s", path);
+    if (s == TARE_OK || a->history.file) history_keep(cli, &a->history, run);
     return s;
 }
 
@@ -213,7 +215,7 @@ static int bench_subject(struct cli *cli, struct bench_args *a)
 #define BENCH_ARGS_INIT                                                                            \
     {                                                                                              \
         .plan = BENCH_PLAN_INIT, .budget = {10000000000}, .concurrency = 1, .optimization = -1,    \
-        .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE, .output_dir = "tare-results",         \
+        .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE, .history = HISTORY_ARGS_INIT,         \
         .max_drop = 0.01, .warmup = "auto"                                                         \
     }
 

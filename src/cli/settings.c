@@ -107,6 +107,26 @@ static tare_status read_section(struct reading *r, const char *name, const yaml_
     return s;
 }
 
+/* `history: FILE` for all commands, as seen from the folder of tare.yaml. Kept in the section "". */
+static tare_status read_history(struct reading *r, const yaml_node_t *n)
+{
+    const char *slash = strrchr(r->path, '/'), *file = scalar(n);
+    struct buf path = BUF_INIT;
+    if (!file || !file[0]) return bad(r, n, "history: expected the name of a file");
+    if (file[0] != '/' && slash) buf_add(&path, r->path, (size_t)(slash - r->path) + 1);
+    buf_add_str(&path, file);
+    struct setting s = {.section = mem_strdup(""),
+                        .name = mem_strdup("history"),
+                        .value = buf_take(&path),
+                        .line = (unsigned)n->start_mark.line + 1};
+    tare_status status = s.section && s.name && s.value ? vec_push(&r->out->items, s, r->err) : no_memory(r);
+    if (status == TARE_OK) return TARE_OK;
+    mem_free(s.section);
+    mem_free(s.name);
+    mem_free(s.value);
+    return status;
+}
+
 /* ---- the suite ---- */
 
 static void entry_release(struct suite_entry *e)
@@ -255,6 +275,8 @@ static tare_status read_root(struct reading *r)
             s = bad(r, node(r, p->key), "expected the name of a command, or suite");
         else if (strcmp(key, "suite") == 0)
             s = read_suite(r, node(r, p->value));
+        else if (strcmp(key, "history") == 0 && node(r, p->value)->type == YAML_SCALAR_NODE)
+            s = read_history(r, node(r, p->value));
         else
             s = read_section(r, key, node(r, p->value));
     }

@@ -3,6 +3,7 @@
  *
  *     bench:                       # any command: its options by name
  *       budget: 5s
+ *     history: perf/history.db     # for all commands, as seen from this file's folder
  *     suite:
  *       - name: embeddings
  *         model: minilm.onnx       # or synth: minilm-l6, or command: ./app --flag
