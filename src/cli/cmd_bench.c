@@ -1,73 +1,34 @@
 /* SPDX-License-Identifier: MIT
  * cmd_bench.c - `tare bench`: open, measure, judge, answer, keep. The run document is written whole or not at all,
  * and before the answer, so that a closed pipe loses nothing. */
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/bench_args.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
-#include "cli/trace_arg.h"
+#include "cli/report_out.h"
 #include "core/mem.h"
 #include "probe/host.h"
 #include "report/run_report.h"
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal)
-{
-    (void)signal;
-    interrupted = 1;
-}
-
-enum { SIGNALS = 3 };
-static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
-
-/* The first of them finishes with what was measured, and ends a command that runs; a second ends tare at once. */
-static void catch_signals(struct sigaction was[SIGNALS])
-{
-    struct sigaction now = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
-    interrupted = 0;
-    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &now, &was[i]);
-}
-
 /* ---- measuring ---- */
-
-struct shown {
-    struct progress bar;
-    struct cli *cli;
-    char what[128];
-    bool begun;
-};
-
-static void show_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
-{
-    struct shown *s = ctx;
-    if (!s->begun || strcmp(s->what, what) != 0) {
-        if (s->begun) progress_end(&s->bar);
-        snprintf(s->what, sizeof s->what, "%s", what);
-        progress_begin(&s->bar, s->cli->err, &s->cli->err_term, s->what, total);
-        s->begun = true;
-    }
-    s->bar.total = total;
-    progress_at(&s->bar, done);
-}
 
 static tare_status measure(struct cli *cli, struct bench_args *a, struct run *run, struct tensor_set *outputs)
 {
-    struct shown shown = {.cli = cli};
-    struct sigaction was[SIGNALS];
+    struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
+    struct interrupt was;
     a->plan.cases = a->grid.cases.items;
     a->plan.n_cases = a->grid.cases.n;
     a->plan.keep_outputs = outputs != NULL;
     a->plan.outputs = outputs;
-    a->plan.progress = (struct bench_progress){show_progress, &shown};
-    catch_signals(was);
+    a->plan.progress = (struct bench_progress){progress_line_at, &shown};
+    interrupt_catch(&was);
     tare_status s = bench_run(run, &a->plan, &cli->error);
-    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &was[i], NULL);
+    interrupt_restore(&was);
     a->plan.progress = (struct bench_progress){NULL, NULL};
-    if (shown.begun) progress_end(&shown.bar);
+    progress_line_end(&shown);
     return s;
 }
 
@@ -106,31 +67,6 @@ static tare_status judge(struct cli *cli, const struct bench_args *a, struct run
 
 /* ---- the answer ---- */
 
-static bool on_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
-static tare_status write_file(struct cli *cli, const char *path, const struct run_report *r,
-                              tare_status (*format)(struct stream *, const struct run_report *))
-{
-    struct stream s;
-    if (on_stdout(path)) {
-        stream_init(&s, cli_sink(cli), &cli->error);
-        format(&s, r);
-        return stream_finish(&s);
-    }
-    struct sink_file file;
-    tare_status status = sink_file_open(&file, path, &cli->error);
-    if (status != TARE_OK) return status;
-    stream_init(&s, sink_to_file(&file), &cli->error);
-    format(&s, r);
-    status = stream_finish(&s);
-    if (status == TARE_OK) status = sink_file_commit(&file, &cli->error);
-    sink_file_close(&file);
-    return status;
-}
-
 static tare_status save(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
     char path[4096];
@@ -141,26 +77,19 @@ static tare_status save(struct cli *cli, const struct bench_args *a, const struc
     return s;
 }
 
-static struct report_style style_of(const struct cli *cli)
-{
-    const struct term *t = &cli->out_term;
-    return (struct report_style){term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN),
-                                 t->utf8};
-}
-
 /* A file that cannot be written fails the command, but the measurement was made: the answer is still given. */
 static tare_status answer(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
     const struct run *const runs[] = {run};
     struct run_report r = {runs, 1, REPORT_STYLE_NONE};
     tare_status s = save(cli, a, run);
-    if (s == TARE_OK && a->csv) s = write_file(cli, a->csv, &r, report_run_csv);
-    if (s == TARE_OK && a->md) s = write_file(cli, a->md, &r, report_run_md);
-    if (s == TARE_OK && a->junit) s = write_file(cli, a->junit, &r, report_run_junit);
-    r.style = style_of(cli);
-    if (on_stdout(a->csv) || on_stdout(a->md) || on_stdout(a->junit))
+    if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_run_csv);
+    if (s == TARE_OK && a->md) s = report_out_write(cli, a->md, &r, report_run_md);
+    if (s == TARE_OK && a->junit) s = report_out_write(cli, a->junit, &r, report_run_junit);
+    r.style = report_out_style(cli);
+    if (report_out_is_answer(a->csv) || report_out_is_answer(a->md) || report_out_is_answer(a->junit))
         return s; /* one answer, not two in a row */
-    tare_status shown = write_file(cli, "-", &r, a->json ? report_run_json : report_run_text);
+    tare_status shown = report_out_write(cli, "-", &r, a->json ? report_run_json : report_run_text);
     return s != TARE_OK ? s : shown;
 }
 

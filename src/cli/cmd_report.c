@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/report_out.h"
 #include "cli/run_arg.h"
 #include "cli/trace_arg.h"
 #include "report/report.h"
@@ -49,11 +50,8 @@ static int output_close(struct cli *cli, struct output *o)
 
 static struct report_style style_of(const struct cli *cli, const struct asked *a)
 {
-    const struct term *t = &cli->out_term;
     struct report_style none = REPORT_STYLE_NONE;
-    if (a->output) return none;
-    return (struct report_style){term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN),
-                                 t->utf8};
+    return a->output ? none : report_out_style(cli);
 }
 
 /* ---- one thread of all ---- */
@@ -174,6 +172,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                                                 {"csv", 2, "runs: a row per case"},
                                                 {"md", 3, "runs: Markdown, for a pull request"},
                                                 {"junit", 4, "runs: targets and findings as test cases"},
+                                                {"layers", 5, "runs: a row per layer, as CSV"},
                                                 {NULL, 0, NULL}};
     static const struct opt_usage usage = {
         .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...",

@@ -80,3 +80,22 @@ void progress_end(struct progress *p)
     fflush(p->to);
     p->visible = false;
 }
+
+void progress_line_at(void *line, const char *what, uint64_t done, uint64_t total)
+{
+    struct progress_line *l = line;
+    if (!l->begun || strcmp(l->what, what) != 0) {
+        if (l->begun) progress_end(&l->bar);
+        snprintf(l->what, sizeof l->what, "%s", what);
+        progress_begin(&l->bar, l->to, l->term, l->what, total);
+        l->begun = true;
+    }
+    l->bar.total = total;
+    progress_at(&l->bar, done);
+}
+
+void progress_line_end(struct progress_line *line)
+{
+    if (line->begun) progress_end(&line->bar);
+    line->begun = false;
+}

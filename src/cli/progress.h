@@ -22,6 +22,18 @@ void progress_begin(struct progress *p, FILE *to, const struct term *term, const
 void progress_at(struct progress *p, uint64_t done); /* cheap enough to call often */
 void progress_end(struct progress *p);
 
+/* A bar whose words change while the work goes on: a new one begins with each. */
+struct progress_line {
+    FILE *to;
+    const struct term *term;
+    struct progress bar;
+    char what[128];
+    bool begun;
+};
+#define PROGRESS_LINE_INIT(file, terminal) {.to = (file), .term = (terminal)}
+void progress_line_at(void *line, const char *what, uint64_t done, uint64_t total); /* fits callbacks */
+void progress_line_end(struct progress_line *line);
+
 /* What is drawn, as a function of nothing else. */
 struct progress_view {
     const char *what;

@@ -1,42 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * run_csv.c - run documents as CSV (RFC 4180): a row per case, the same columns always. Numbers are in
  * base units with all their digits; unknown is an empty field. */
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
+#include "report/csv.h"
 #include "report/run_report.h"
-#include "report/text.h"
 
 static const char *const known_params[] = {"batch", "seq", "threads", "provider", "precision", "variant"};
 enum { N_PARAMS = sizeof known_params / sizeof *known_params };
-
-static void field(struct buf *b, const char *text)
-{
-    if (!text) return;
-    size_t n = strlen(text);
-    bool quote = strpbrk(text, ",\"\r\n") || (n && (text[0] == ' ' || text[n - 1] == ' '));
-    struct buf clean = BUF_INIT;
-    text_plain(&clean, text, n);
-    if (clean.failed) b->failed = 1;
-    if (quote) buf_add_char(b, '"');
-    for (size_t i = 0; i < clean.len; i++) {
-        if (clean.data[i] == '"') buf_add_char(b, '"');
-        buf_add_char(b, clean.data[i]);
-    }
-    if (quote) buf_add_char(b, '"');
-    buf_release(&clean);
-}
-
-static void number(struct buf *b, bool known, double v)
-{
-    buf_add_char(b, ',');
-    if (!known || !isfinite(v)) return;
-    if (v == floor(v) && fabs(v) < 1e15)
-        buf_printf(b, "%.0f", v);
-    else
-        buf_printf(b, "%.15g", v);
-}
 
 static void head(struct buf *b)
 {
@@ -55,7 +24,7 @@ static void value_field(struct buf *b, const struct run_value *v)
     struct buf text = BUF_INIT;
     if (v && v->kind != RUN_NULL) run_value_text(&text, v);
     if (text.failed) b->failed = 1;
-    field(b, text.data);
+    csv_field(b, text.data);
     buf_release(&text);
 }
 
@@ -68,7 +37,7 @@ static void all_params(struct buf *b, const struct run_map *params)
         run_value_text(&text, &params->at[i].value);
     }
     if (text.failed) b->failed = 1;
-    field(b, text.data);
+    csv_field(b, text.data);
     buf_release(&text);
 }
 
@@ -85,7 +54,7 @@ static void row(struct buf *b, const struct run *run, const struct run_case *c)
                                  c->name};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (i) buf_add_char(b, ',');
-        field(b, texts[i]);
+        csv_field(b, texts[i]);
     }
     for (size_t i = 0; i < N_PARAMS; i++) {
         buf_add_char(b, ',');
@@ -94,20 +63,20 @@ static void row(struct buf *b, const struct run *run, const struct run_case *c)
     buf_add_char(b, ',');
     all_params(b, &c->params);
     buf_add_char(b, ',');
-    field(b, c->unit);
-    number(b, c->units_per_run.known, (double)c->units_per_run.v);
-    number(b, c->samples.known, (double)c->samples.v);
-    number(b, c->confidence.known, c->confidence.v);
+    csv_field(b, c->unit);
+    csv_number(b, c->units_per_run.known, (double)c->units_per_run.v);
+    csv_number(b, c->samples.known, (double)c->samples.v);
+    csv_number(b, c->confidence.known, c->confidence.v);
     for (const struct measure *m = measure_table; m->name; m++) {
         struct run_estimate e = {0};
         bool known = metric_of(c, m->name, &e);
-        number(b, known, e.value);
+        csv_number(b, known, e.value);
         if (!m->interval) continue;
-        number(b, known && e.lo.known, e.lo.v);
-        number(b, known && e.hi.known, e.hi.v);
+        csv_number(b, known && e.lo.known, e.lo.v);
+        csv_number(b, known && e.hi.known, e.hi.v);
     }
     buf_add_char(b, ',');
-    field(b, c->accuracy.score.known ? c->accuracy.metric : NULL);
+    csv_field(b, c->accuracy.score.known ? c->accuracy.metric : NULL);
     buf_add_str(b, "\r\n");
 }
 

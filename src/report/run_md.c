@@ -3,6 +3,7 @@
  * Names come from outside: none can open a tag, a link or a cell. */
 #include <string.h>
 
+#include "report/layer_columns.h"
 #include "report/run_report.h"
 #include "report/text.h"
 
@@ -126,6 +127,56 @@ static void write_cases(struct stream *s, const struct run *run)
     buf_add_char(b, '\n');
 }
 
+/* ---- layers ---- */
+
+enum { LAYERS_SHOWN = 10 };
+
+static void layer_row(struct buf *b, const struct run_case *c, const struct run_layer *l,
+                      const struct layer_column **columns, size_t n)
+{
+    struct buf cell = BUF_INIT;
+    for (size_t i = 0; i < n; i++) {
+        buf_clear(&cell);
+        layer_cell(&cell, columns[i], c, l);
+        if (cell.failed) b->failed = 1;
+        buf_add_str(b, "| ");
+        escaped(b, cell.data, cell.len);
+        buf_add_char(b, ' ');
+    }
+    buf_add_str(b, "|\n");
+    buf_release(&cell);
+}
+
+static void write_case_layers(struct stream *s, const struct run_case *c)
+{
+    const struct layer_column *columns[LAYER_COLUMNS_MAX];
+    struct layer_order order;
+    struct buf *b = &s->out;
+    size_t n = layer_columns_shown(c, columns);
+    tare_status st = layer_order_make(&order, c, layer_default_order(c), LAYERS_SHOWN, s->err);
+    if (st < 0) s->status = st;
+    buf_add_str(b, "<details><summary>layers");
+    if (*c->name) buf_add_str(b, " of ");
+    md_text(b, c->name);
+    buf_add_str(b, "</summary>\n\n");
+    for (size_t i = 0; i < n; i++) buf_printf(b, "| %s ", columns[i]->title);
+    buf_add_str(b, "|\n");
+    for (size_t i = 0; i < n; i++) buf_add_str(b, layer_is_text(columns[i]) ? "|---" : "|---:");
+    buf_add_str(b, "|\n");
+    for (size_t i = 0; i < order.items.n; i++) layer_row(b, c, order.items.items[i], columns, n);
+    if (order.left_out) buf_printf(b, "\n%zu more\n", order.left_out);
+    buf_add_str(b, "\n</details>\n\n");
+    layer_order_release(&order);
+}
+
+static void write_layers(struct stream *s, const struct run *run)
+{
+    for (size_t i = 0; i < run->cases.n && s->status == TARE_OK; i++) {
+        if (run->cases.at[i]->layers.n) write_case_layers(s, run->cases.at[i]);
+        stream_poll(s);
+    }
+}
+
 /* ---- the rest ---- */
 
 static void write_findings(struct stream *s, const struct run *run)
@@ -182,6 +233,7 @@ tare_status report_run_md(struct stream *s, const struct run_report *r)
         write_head(&s->out, r->runs[i]);
         write_targets(&s->out, r->runs[i]);
         write_cases(s, r->runs[i]);
+        write_layers(s, r->runs[i]);
         write_findings(s, r->runs[i]);
         write_foot(&s->out, r->runs[i]);
         stream_poll(s);

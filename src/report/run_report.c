@@ -9,6 +9,7 @@
 
 #include "analyze/sweep.h"
 #include "core/str.h"
+#include "report/inspect_report.h"
 #include "report/text.h"
 
 const struct run_format run_formats[] = {
@@ -17,6 +18,7 @@ const struct run_format run_formats[] = {
     {"csv", "a row per case", report_run_csv},
     {"md", "Markdown, for a comment on a pull request", report_run_md},
     {"junit", "targets and findings as test cases", report_run_junit},
+    {"layers", "a row per layer, as CSV", report_layers_csv},
     {NULL, NULL, NULL},
 };
 

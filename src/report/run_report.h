@@ -22,7 +22,7 @@ struct run_format {
     tare_status (*write)(struct stream *s, const struct run_report *r);
 };
 
-extern const struct run_format run_formats[]; /* text json csv md junit; ends with name NULL */
+extern const struct run_format run_formats[]; /* text json csv md junit layers; ends with name NULL */
 
 tare_status report_run_text(struct stream *s, const struct run_report *r);
 tare_status report_run_json(struct stream *s,
@@ -30,6 +30,12 @@ tare_status report_run_json(struct stream *s,
 tare_status report_run_csv(struct stream *s, const struct run_report *r); /* a row per case, fixed columns */
 tare_status report_run_md(struct stream *s, const struct run_report *r);  /* GitHub-flavoured */
 tare_status report_run_junit(struct stream *s, const struct run_report *r);
+
+/* Parts of the text that other texts have too. */
+void run_findings_text(struct stream *s, const struct report_style *style, const struct run *run);
+/* "name       value"; nothing for an empty value. */
+void run_line_text(struct stream *s, const struct report_style *style, const char *name,
+                   const struct buf *value);
 
 /* ---- what the formats share: run_report.c ---- */
 

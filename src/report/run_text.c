@@ -3,6 +3,7 @@
  * use, targets. Reads the document only. */
 #include <string.h>
 
+#include "report/inspect_report.h"
 #include "report/run_report.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -25,16 +26,21 @@ static void heading(struct writer *w, const char *title)
 
 /* ---- head ---- */
 
+void run_line_text(struct stream *s, const struct report_style *style, const char *name,
+                   const struct buf *value)
+{
+    if (value->failed) s->out.failed = 1;
+    if (!value->len) return;
+    buf_printf(&s->out, "%s%-10s %s", style->dim, name, style->plain);
+    buf_add(&s->out, value->data, value->len);
+    buf_add_char(&s->out, '\n');
+}
+
 static void line(struct writer *w, const char *name, void (*text)(struct buf *, const struct run *))
 {
     struct buf value = BUF_INIT;
     text(&value, w->run);
-    if (value.failed) w->s->out.failed = 1;
-    if (value.len) {
-        buf_printf(&w->s->out, "%s%-11s%s", w->style->dim, name, w->style->plain);
-        buf_add(&w->s->out, value.data, value.len);
-        buf_add_char(&w->s->out, '\n');
-    }
+    run_line_text(w->s, w->style, name, &value);
     buf_release(&value);
 }
 
@@ -126,28 +132,43 @@ static void write_cases(struct writer *w)
 
 /* ---- findings ---- */
 
-static void write_findings(struct writer *w)
+static void write_finding(struct writer *w, const struct run_finding *f)
 {
     struct buf *b = &w->s->out;
-    if (w->run->findings.n == 0) return;
-    heading(w, "findings");
-    for (size_t i = 0; i < w->run->findings.n && w->s->status == TARE_OK; i++) {
-        const struct run_finding *f = w->run->findings.at[i];
-        buf_printf(b, "  %-8s  ", f->severity);
-        add_plain(b, f->title);
-        if (f->case_name && *f->case_name && w->run->cases.n > 1) {
-            buf_printf(b, "  %s[", w->style->dim);
-            add_plain(b, f->case_name);
-            buf_printf(b, "]%s", w->style->plain);
-        }
-        buf_add_char(b, '\n');
-        if (f->action) {
-            buf_add_str(b, "            -> ");
-            add_plain(b, f->action);
-            buf_add_char(b, '\n');
-        }
-        stream_poll(w->s);
+    buf_printf(b, "  %-8s  ", f->severity);
+    add_plain(b, f->title);
+    if (f->case_name && *f->case_name && w->run->cases.n > 1) {
+        buf_printf(b, "  %s[", w->style->dim);
+        add_plain(b, f->case_name);
+        buf_printf(b, "]%s", w->style->plain);
     }
+    buf_add_char(b, '\n');
+    if (f->action) {
+        buf_add_str(b, "            -> ");
+        add_plain(b, f->action);
+        buf_add_char(b, '\n');
+    }
+}
+
+void run_findings_text(struct stream *s, const struct report_style *style, const struct run *run)
+{
+    struct writer w = {s, run, style};
+    if (run->findings.n) heading(&w, "findings");
+    for (size_t i = 0; i < run->findings.n && s->status == TARE_OK; i++) {
+        write_finding(&w, run->findings.at[i]);
+        stream_poll(s);
+    }
+}
+
+/* ---- layers ---- */
+
+static void write_layers(struct writer *w)
+{
+    static const struct inspect_view view = INSPECT_VIEW_INIT;
+    if (w->run->subject.as_file.known) heading(w, "without running");
+    report_static_text(w->s, w->style, w->run, &view);
+    for (size_t i = 0; i < w->run->cases.n; i++)
+        layer_text_write(w->s, w->style, w->run, w->run->cases.at[i], &view.layers);
 }
 
 /* ---- what to use ---- */
@@ -228,16 +249,26 @@ static void write_targets(struct writer *w)
     table_release(&t);
 }
 
+static void write_measured(struct writer *w)
+{
+    write_head(w);
+    write_cases(w);
+    write_layers(w);
+    run_findings_text(w->s, w->style, w->run);
+    write_recommended(w);
+    write_targets(w);
+}
+
 tare_status report_run_text(struct stream *s, const struct run_report *r)
 {
+    static const struct inspect_view view = INSPECT_VIEW_INIT;
     for (size_t i = 0; i < r->n && s->status == TARE_OK; i++) {
         struct writer w = {s, r->runs[i], &r->style};
         if (i) buf_add_char(&s->out, '\n');
-        write_head(&w);
-        write_cases(&w);
-        write_findings(&w);
-        write_recommended(&w);
-        write_targets(&w);
+        if (strcmp(r->runs[i]->kind, "inspect") == 0)
+            report_inspect_text(s, &r->style, r->runs[i], &view);
+        else
+            write_measured(&w);
         stream_poll(s);
     }
     return s->status;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * layer_text.h - the layers of a case for people: the costly ones, sums by operator and by group, how they were timed.
+ * The texts are the same in `tare inspect`, `tare bench --layers` and `tare report`. */
+#ifndef REPORT_LAYER_TEXT_H
+#define REPORT_LAYER_TEXT_H
+
+#include "report/layer_columns.h"
+#include "report/report.h"
+#include "report/table.h"
+
+struct layer_view {
+    size_t top;                      /* layers shown; 0: all */
+    const struct layer_column *sort; /* NULL: the usual */
+};
+#define LAYER_VIEW_INIT {10, NULL}
+
+/* All sections of this case; nothing when it has no layers. */
+void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,
+                      const struct run_case *c, const struct layer_view *view);
+
+/* "12 profiled runs, +4.1 % by the profiler (330 ns a layer, taken off); layers are 98.7 % of the plain latency" */
+void layer_profile_text(struct buf *b, const struct run_profile *p);
+/* "91.2 GFLOP/s, 310 GOP/s int8, 14.2 GB/s with 2 threads" */
+void layer_roof_text(struct buf *b, const struct run_roof *r);
+
+#endif
