@@ -18,6 +18,11 @@ static double nodes_of(const struct run_layer *l)
     return l->nodes.known && l->nodes.v ? (double)l->nodes.v : 1;
 }
 
+static const char *verb_end(double n) /* one takes, two take */
+{
+    return n == 1 ? "s" : "";
+}
+
 /* ---- distance to the roof: layers of one operator together, as they would be improved together ---- */
 
 struct kind {
@@ -81,10 +86,10 @@ static void tell_kind(struct judging *j, const struct kind *k)
 {
     double gain = gain_of(k), share = k->allowed / k->share;
     bool memory = strcmp(k->worst->bound, "memory") == 0;
-    struct run_finding *f =
-        finding_start(j, k->c, "%.60s: %g node%s take %s of the time, at %s of what %s allows", k->op,
-                      k->layers, k->layers == 1 ? "" : "s", show_percent(k->share).s, show_percent(share).s,
-                      memory ? "the memory's bandwidth" : "the processors' arithmetic");
+    struct run_finding *f = finding_start(j, k->c, "%.60s: %s take%s %s of the time, at %s of what %s allows",
+                                          k->op, show_count(k->layers, "node").s, verb_end(k->layers),
+                                          show_percent(k->share).s, show_percent(share).s,
+                                          memory ? "the memory's bandwidth" : "the processors' arithmetic");
     if (f) f->severity = gain_severity(gain);
     finding_number(j, f, "share", k->share);
     finding_number(j, f, "roof_share", share);
@@ -198,8 +203,9 @@ static void tell_static_transposes(struct judging *j)
         return;
     double share = bytes / all;
     if (!(nodes > 0) || !(share >= GAIN_WORTH_TELLING)) return;
-    struct run_finding *f = finding_start(j, NULL, "%g layout change%s move %s of all bytes", nodes,
-                                          nodes == 1 ? "" : "s", show_percent(share).s);
+    struct run_finding *f =
+        finding_start(j, NULL, "%s move%s %s of all bytes", show_count(nodes, "layout change").s,
+                      verb_end(nodes), show_percent(share).s);
     if (f) f->severity = gain_severity(share);
     finding_number(j, f, "nodes", nodes);
     finding_number(j, f, "bytes", bytes);
@@ -215,8 +221,9 @@ tare_status rule_transposes(struct judging *j)
         return TARE_OK;
     }
     if (!(m.share >= MOVING_WORTH_TELLING)) return TARE_OK;
-    struct run_finding *f = finding_start(j, m.c, "%g layout change%s take %s of the time", m.nodes,
-                                          m.nodes == 1 ? "" : "s", show_percent(m.share).s);
+    struct run_finding *f =
+        finding_start(j, m.c, "%s take%s %s of the time", show_count(m.nodes, "layout change").s,
+                      verb_end(m.nodes), show_percent(m.share).s);
     if (f) f->severity = gain_severity(m.share);
     finding_number(j, f, "nodes", m.nodes);
     finding_number(j, f, "share", m.share);
@@ -281,11 +288,11 @@ tare_status rule_copies(struct judging *j)
     struct moved m = most_moved(j->run, is_copy);
     if (!m.c) m = (struct moved){NULL, static_copies(j->run), NAN, NAN};
     if (!(m.nodes > 0)) return TARE_OK;
-    struct run_finding *f =
-        isnan(m.share)
-            ? finding_start(j, NULL, "%g cop%s between providers", m.nodes, m.nodes == 1 ? "y" : "ies")
-            : finding_start(j, m.c, "%g cop%s between providers take %s of the time", m.nodes,
-                            m.nodes == 1 ? "y" : "ies", show_percent(m.share).s);
+    const char *word = m.nodes == 1 ? "copy" : "copies";
+    struct run_finding *f = isnan(m.share)
+                                ? finding_start(j, NULL, "%g %s between providers", m.nodes, word)
+                                : finding_start(j, m.c, "%g %s between providers take%s %s of the time",
+                                                m.nodes, word, verb_end(m.nodes), show_percent(m.share).s);
     if (f && m.share >= GAIN_WORTH_TELLING) f->severity = "warn";
     finding_number(j, f, "copies", m.nodes);
     finding_number(j, f, "share", m.share);

@@ -8,50 +8,9 @@
 #include "analyze/judge.h"
 #include "analyze/sweep.h"
 #include "core/mem.h"
-#include "run_fixture.h"
-
 #include <cmocka.h>
 
-static void judge(struct run *r)
-{
-    tare_error err = TARE_ERROR_INIT;
-    r->findings.n = 0;
-    if (findings_add(r, &err) < 0) fail_msg("%s", err.text);
-    struct buf text = BUF_INIT;
-    if (run_write(r, &text, &err) < 0)
-        fail_msg("%s", err.text); /* every finding is a valid part of the document */
-    buf_release(&text);
-    for (size_t i = 0; i < r->findings.n; i++) {
-        const struct run_finding *f = r->findings.at[i];
-        if (!f->title || !*f->title || !f->action || !*f->action || f->evidence.n == 0)
-            fail_msg("%s lacks title, action or evidence", f->id);
-    }
-}
-
-static const struct run_finding *must(const struct run *r, const char *id)
-{
-    const struct run_finding *f = fixture_finding(r, id);
-    if (!f) fail_msg("no finding %s", id);
-    return f;
-}
-
-static void must_not(const struct run *r, const char *id)
-{
-    const struct run_finding *f = fixture_finding(r, id);
-    if (f) fail_msg("%s: %s", id, f->title);
-}
-
-static double evidence(const struct run_finding *f, const char *key)
-{
-    const struct run_value *v = run_map_get(&f->evidence, key);
-    if (!v) fail_msg("%s has no evidence %s", f->id, key);
-    return v->kind == RUN_INT ? (double)v->i : v->d;
-}
-
-static void has(const char *text, const char *part)
-{
-    if (!text || !strstr(text, part)) fail_msg("no \"%s\" in \"%s\"", part, text ? text : "(null)");
-}
+#include "finding_fixture.h"
 
 /* n cases "p=V" with a throughput of v +/- half (relative). */
 struct point {
@@ -111,21 +70,21 @@ static void test_realistic_sweep(void **state)
     struct run r;
     (void)state;
     fixture_sweep(&r);
-    judge(&r);
-    const struct run_finding *small = must(&r, "batch.too-small");
+    finding_judge(&r);
+    const struct run_finding *small = finding_must(&r, "batch.too-small");
     assert_string_equal(small->case_name, "batch=1,seq=128");
     assert_string_equal(small->severity, "warn");
-    assert_true(evidence(small, "enough_batch") == 16);
-    has(small->title, "batch 1 reaches 21 % of the throughput of batch 32");
-    const struct run_finding *knee = must(&r, "batch.diminishing-returns");
-    assert_true(evidence(knee, "batch") == 16);
-    const struct run_finding *slope = must(&r, "memory.per-batch");
-    assert_true(fabs(evidence(slope, "bytes_per_batch") / 2.8e6 - 1) < 0.01);
-    assert_true(evidence(slope, "largest_batch_estimated") > 1000);
-    must_not(&r, "machine.unstable");
-    must_not(&r, "memory.leak");
-    must_not(&r, "threads.oversubscribed");
-    must_not(&r, "first-run.cost");
+    assert_true(finding_evidence(small, "enough_batch") == 16);
+    finding_has(small->title, "batch 1 reaches 21 % of the throughput of batch 32");
+    const struct run_finding *knee = finding_must(&r, "batch.diminishing-returns");
+    assert_true(finding_evidence(knee, "batch") == 16);
+    const struct run_finding *slope = finding_must(&r, "memory.per-batch");
+    assert_true(fabs(finding_evidence(slope, "bytes_per_batch") / 2.8e6 - 1) < 0.01);
+    assert_true(finding_evidence(slope, "largest_batch_estimated") > 1000);
+    finding_must_not(&r, "machine.unstable");
+    finding_must_not(&r, "memory.leak");
+    finding_must_not(&r, "threads.oversubscribed");
+    finding_must_not(&r, "first-run.cost");
     run_release(&r);
 }
 
@@ -135,31 +94,31 @@ static void test_wide_intervals_silence_sweep_rules(void **state)
     (void)state;
     const struct point flat[] = {{1, 100}, {2, 104}, {4, 106}};
     make(&r, "batch", flat, 3, 0.02);
-    judge(&r);
-    must_not(&r, "batch.too-small"); /* 6 % is not worth telling */
-    assert_true(evidence(must(&r, "batch.diminishing-returns"), "batch") == 1);
+    finding_judge(&r);
+    finding_must_not(&r, "batch.too-small"); /* 6 % is not worth telling */
+    assert_true(finding_evidence(finding_must(&r, "batch.diminishing-returns"), "batch") == 1);
     run_release(&r);
     make(&r, "batch", flat, 3, 0.2); /* the same with +/- 20 %: nothing can be said */
-    judge(&r);
-    must_not(&r, "batch.diminishing-returns");
+    finding_judge(&r);
+    finding_must_not(&r, "batch.diminishing-returns");
     run_release(&r);
     const struct point steep[] = {{1, 100}, {2, 140}};
     make(&r, "batch", steep, 2, 0.01);
-    judge(&r);
-    must(&r, "batch.too-small");
-    must_not(&r, "batch.diminishing-returns");         /* still gaining at the end */
+    finding_judge(&r);
+    finding_must(&r, "batch.too-small");
+    finding_must_not(&r, "batch.diminishing-returns"); /* still gaining at the end */
     run_map_text(&r.arena, &r.config, "load", "open"); /* throughput is then what was offered */
-    judge(&r);
-    must_not(&r, "batch.too-small");
+    finding_judge(&r);
+    finding_must_not(&r, "batch.too-small");
     run_release(&r);
     make(&r, "batch", steep, 2, 0.2);
-    judge(&r);
-    must_not(&r, "batch.too-small");
+    finding_judge(&r);
+    finding_must_not(&r, "batch.too-small");
     run_release(&r);
     make(&r, "batch", steep, 2, 0.01);
     r.cases.at[0]->throughput.rate.lo.known = false; /* no bound, no claim */
-    judge(&r);
-    must_not(&r, "batch.too-small");
+    finding_judge(&r);
+    finding_must_not(&r, "batch.too-small");
     run_release(&r);
 }
 
@@ -169,8 +128,8 @@ static void test_knee_is_not_a_dip(void **state)
     (void)state;
     const struct point dip[] = {{1, 100}, {2, 105}, {4, 180}, {8, 184}};
     make(&r, "batch", dip, 4, 0.01);
-    judge(&r); /* 1 -> 2 gains little, but 2 -> 4 gains much: the knee is at 4 */
-    assert_true(evidence(must(&r, "batch.diminishing-returns"), "batch") == 4);
+    finding_judge(&r); /* 1 -> 2 gains little, but 2 -> 4 gains much: the knee is at 4 */
+    assert_true(finding_evidence(finding_must(&r, "batch.diminishing-returns"), "batch") == 4);
     run_release(&r);
 }
 
@@ -185,18 +144,18 @@ static void test_long_inputs(void **state)
         r.cases.at[i]->latency_ns.known = true;
         r.cases.at[i]->latency_ns.p50 = run_time((uint64_t)t, (uint64_t)(t * 0.99), (uint64_t)(t * 1.01));
     }
-    judge(&r);
-    const struct run_finding *f = must(&r, "input.long");
-    has(f->title, "lose 89 % of the throughput");
+    finding_judge(&r);
+    const struct run_finding *f = finding_must(&r, "input.long");
+    finding_has(f->title, "lose 89 % of the throughput");
     assert_string_equal(f->severity, "warn"); /* 9.1 times the time at 8 times the length */
-    assert_true(fabs(evidence(f, "super_linear_share") - (1 - 8 / 9.0909)) < 0.001);
+    assert_true(fabs(finding_evidence(f, "super_linear_share") - (1 - 8 / 9.0909)) < 0.001);
     r.cases.at[1]->throughput.rate = run_estimate(128, 127, 129); /* 7.8 times: linear */
     r.cases.at[1]->latency_ns.p50 = run_time(7812500, 7750000, 7900000);
-    judge(&r);
-    assert_string_equal(must(&r, "input.long")->severity, "info");
+    finding_judge(&r);
+    assert_string_equal(finding_must(&r, "input.long")->severity, "info");
     r.cases.at[1]->throughput.rate = run_estimate(900, 850, 950);
-    judge(&r);
-    must_not(&r, "input.long");
+    finding_judge(&r);
+    finding_must_not(&r, "input.long");
     run_release(&r);
 }
 
@@ -207,23 +166,23 @@ static void test_threads(void **state)
     const struct point slower[] = {{1, 100}, {2, 180}, {4, 150}};
     make(&r, "threads", slower, 3, 0.01);
     r.host.cpu.usable = known_f64(2);
-    judge(&r);
-    has(must(&r, "threads.slower")->title, "4 threads are 17 % slower than 2");
-    assert_true(evidence(must(&r, "threads.oversubscribed"), "threads") == 4);
-    must_not(&r, "threads.no-gain");
+    finding_judge(&r);
+    finding_has(finding_must(&r, "threads.slower")->title, "4 threads are 17 % slower than 2");
+    assert_true(finding_evidence(finding_must(&r, "threads.oversubscribed"), "threads") == 4);
+    finding_must_not(&r, "threads.no-gain");
     run_release(&r);
     const struct point idle[] = {{1, 100}, {4, 106}};
     make(&r, "threads", idle, 2, 0.01);
-    judge(&r);
-    must(&r, "threads.no-gain");
-    must_not(&r, "threads.slower");
-    must_not(&r, "threads.oversubscribed"); /* how many are usable is unknown */
+    finding_judge(&r);
+    finding_must(&r, "threads.no-gain");
+    finding_must_not(&r, "threads.slower");
+    finding_must_not(&r, "threads.oversubscribed"); /* how many are usable is unknown */
     run_release(&r);
     make(&r, "threads", idle, 1, 0.01);
     r.host.cpu.usable = known_f64(2);
     run_map_int(&r.arena, &r.config, "concurrency", 4); /* four workers of one thread each */
-    judge(&r);
-    assert_true(evidence(must(&r, "threads.oversubscribed"), "threads") == 4);
+    finding_judge(&r);
+    assert_true(finding_evidence(finding_must(&r, "threads.oversubscribed"), "threads") == 4);
     run_release(&r);
 }
 
@@ -242,12 +201,12 @@ static void test_variants(void **state)
         r.cases.at[i]->accuracy.score = run_estimate(i ? 0.68 : 0.69, 0.6, 0.75);
         r.cases.at[i]->accuracy.metric = "accuracy";
     }
-    judge(&r);
-    has(must(&r, "variant.faster")->title, "int8 is 1.80 times as fast as the original");
-    has(must(&r, "variant.faster")->title, "accuracy 0.68 against 0.69");
-    has(must(&r, "variant.same")->title, "opt and the original cannot be told apart");
-    has(must(&r, "variant.same")->title, "quality was not measured");
-    assert_string_equal(must(&r, "variant.slower")->severity, "warn");
+    finding_judge(&r);
+    finding_has(finding_must(&r, "variant.faster")->title, "int8 is 1.80 times as fast as the original");
+    finding_has(finding_must(&r, "variant.faster")->title, "accuracy 0.68 against 0.69");
+    finding_has(finding_must(&r, "variant.same")->title, "opt and the original cannot be told apart");
+    finding_has(finding_must(&r, "variant.same")->title, "quality was not measured");
+    assert_string_equal(finding_must(&r, "variant.slower")->severity, "warn");
     run_release(&r);
 }
 
@@ -267,27 +226,27 @@ static void test_machine(void **state)
     c->cpu.throttled_ns = known_u64(c->samples.v * c->latency_ns.mean.v / 10);
     c->self.share = known_f64(0.05);
     r.host.is_virtual = known_bool(true);
-    judge(&r);
-    has(must(&r, "machine.unstable")->title, "+/- 10 %");
-    must_not(&r, "machine.no-interval");
+    finding_judge(&r);
+    finding_has(finding_must(&r, "machine.unstable")->title, "+/- 10 %");
+    finding_must_not(&r, "machine.no-interval");
     r.cases.at[0]->latency_ns.p50.hi.known = r.cases.at[1]->latency_ns.p50.lo.known = false;
-    judge(&r);
-    has(must(&r, "machine.no-interval")->title, "(2 of 5 cases)");
-    assert_true(evidence(must(&r, "machine.unstable"), "cases_affected") == 1);
-    assert_true(evidence(must(&r, "machine.preempted"), "switches_per_run") == 200);
-    must(&r, "machine.steal");
-    has(must(&r, "machine.throttled")->title, "10 % of the measured time");
-    must(&r, "self.heavy");
-    must(&r, "machine.virtual");
+    finding_judge(&r);
+    finding_has(finding_must(&r, "machine.no-interval")->title, "(2 of 5 cases)");
+    assert_true(finding_evidence(finding_must(&r, "machine.unstable"), "cases_affected") == 1);
+    assert_true(finding_evidence(finding_must(&r, "machine.preempted"), "switches_per_run") == 200);
+    finding_must(&r, "machine.steal");
+    finding_has(finding_must(&r, "machine.throttled")->title, "10 % of the measured time");
+    finding_must(&r, "self.heavy");
+    finding_must(&r, "machine.virtual");
     /* Two per run, but of long runs: what an idle machine does. */
     c->cpu =
         (struct run_cpu){.known = true, .involuntary_switches = known_u64(400), .steal = known_f64(0.001)};
     r.host.is_virtual = known_bool(false);
-    judge(&r);
-    must_not(&r, "machine.preempted");
-    must_not(&r, "machine.steal");
-    must_not(&r, "machine.throttled");
-    must_not(&r, "machine.virtual");
+    finding_judge(&r);
+    finding_must_not(&r, "machine.preempted");
+    finding_must_not(&r, "machine.steal");
+    finding_must_not(&r, "machine.throttled");
+    finding_must_not(&r, "machine.virtual");
     run_release(&r);
 }
 
@@ -296,20 +255,20 @@ static void test_outliers(void **state)
     struct run r;
     (void)state;
     fixture_sweep(&r);
-    judge(&r);
-    must_not(&r, "latency.outliers");
+    finding_judge(&r);
+    finding_must_not(&r, "latency.outliers");
     struct run_case *c = r.cases.at[0];
     for (size_t i = 0; i < 5; i++) c->samples_raw.ns[i * 37] *= 3;
-    judge(&r);
-    const struct run_finding *f = must(&r, "latency.outliers");
-    assert_true(evidence(f, "outliers") == 5 && evidence(f, "samples") == 200);
-    has(f->action, "is not known");
+    finding_judge(&r);
+    const struct run_finding *f = finding_must(&r, "latency.outliers");
+    assert_true(finding_evidence(f, "outliers") == 5 && finding_evidence(f, "samples") == 200);
+    finding_has(f->action, "is not known");
     c->outliers = (struct run_outliers){true, known_u64(6), known_u64(2), known_u64(1000000)};
-    judge(&r);
-    f = must(&r, "latency.outliers");
-    assert_true(evidence(f, "outliers") == 6 && evidence(f, "explained") == 2);
+    finding_judge(&r);
+    f = finding_must(&r, "latency.outliers");
+    assert_true(finding_evidence(f, "outliers") == 6 && finding_evidence(f, "explained") == 2);
     assert_string_equal(f->severity, "warn"); /* 4 of 200 unexplained */
-    has(f->action, "4 do not");
+    finding_has(f->action, "4 do not");
     run_release(&r);
 }
 
@@ -322,11 +281,11 @@ static void test_notes_of_the_harness(void **state)
     run_map_text(&r.arena, &notes, "batch=4,seq=128", "still changing after 900 runs");
     run_map_set(&r.arena, &r.config, "never_steady", (struct run_value){.kind = RUN_MAP, .items = notes});
     run_map_int(&r.arena, &r.cases.at[3]->params, "nan_outputs", 12);
-    judge(&r);
-    assert_string_equal(must(&r, "warmup.never-steady")->case_name, "batch=4,seq=128");
-    has(must(&r, "outputs.not-finite")->title, "12 output values");
-    assert_string_equal(must(&r, "outputs.not-finite")->severity, "critical");
-    must(&r, "batch.too-small"); /* nan_outputs is no setting: the sweep is still one */
+    finding_judge(&r);
+    assert_string_equal(finding_must(&r, "warmup.never-steady")->case_name, "batch=4,seq=128");
+    finding_has(finding_must(&r, "outputs.not-finite")->title, "12 output values");
+    assert_string_equal(finding_must(&r, "outputs.not-finite")->severity, "critical");
+    finding_must(&r, "batch.too-small"); /* nan_outputs is no setting: the sweep is still one */
     run_map_text(&r.arena, &r.config, "load", "open");
     run_map_real(&r.arena, &r.config, "rate", 20);
     run_map_real(&r.arena, &open, "offered", 20);
@@ -334,10 +293,10 @@ static void test_notes_of_the_harness(void **state)
     run_map_bool(&r.arena, &open, "overloaded", true);
     run_map_set(&r.arena, &cases, "batch=1,seq=128", (struct run_value){.kind = RUN_MAP, .items = open});
     run_map_set(&r.arena, &r.config, "open_loop", (struct run_value){.kind = RUN_MAP, .items = cases});
-    judge(&r);
-    const struct run_finding *f = must(&r, "load.overloaded");
+    finding_judge(&r);
+    const struct run_finding *f = finding_must(&r, "load.overloaded");
     assert_string_equal(f->case_name, "batch=1,seq=128");
-    has(f->title, "20 runs/s were offered, 14.3 were done");
+    finding_has(f->title, "20 runs/s were offered, 14.3 were done");
     run_release(&r);
 }
 
@@ -352,22 +311,22 @@ static void test_memory_rules(void **state)
     c->memory.growth = run_estimate(65536, 60000, 70000);
     c->memory.fragmentation = known_f64(0.6);
     run_map_int(&r.arena, &c->memory.arena, "TotalAllocated", 64 << 20);
-    judge(&r);
-    assert_string_equal(must(&r, "memory.leak")->severity, "critical");
-    has(must(&r, "memory.leak")->title, "64 KiB per run");
-    has(must(&r, "memory.arena")->title, "60 %");
+    finding_judge(&r);
+    assert_string_equal(finding_must(&r, "memory.leak")->severity, "critical");
+    finding_has(finding_must(&r, "memory.leak")->title, "64 KiB per run");
+    finding_has(finding_must(&r, "memory.arena")->title, "60 %");
     c->memory.growth = run_estimate(65536, -10, 131000); /* may be nothing */
     run_map_int(&r.arena, &c->memory.arena, "TotalAllocated", 1 << 20);
-    judge(&r);
-    must_not(&r, "memory.leak");
-    must_not(&r, "memory.arena");                  /* too small to matter */
+    finding_judge(&r);
+    finding_must_not(&r, "memory.leak");
+    finding_must_not(&r, "memory.arena");          /* too small to matter */
     c->memory.growth = run_estimate(100, 90, 110); /* surely there, but 20 KB in all */
-    judge(&r);
-    must_not(&r, "memory.leak");
-    must_not(&r, "memory.limit");
+    finding_judge(&r);
+    finding_must_not(&r, "memory.leak");
+    finding_must_not(&r, "memory.limit");
     r.host.cgroup.memory_limit_bytes = known_u64(UINT64_C(250) << 20);
-    judge(&r);
-    assert_string_equal(must(&r, "memory.limit")->severity, "critical"); /* 245 MiB of 250 */
+    finding_judge(&r);
+    assert_string_equal(finding_must(&r, "memory.limit")->severity, "critical"); /* 245 MiB of 250 */
     run_release(&r);
 }
 
@@ -380,16 +339,16 @@ static void test_startup_and_provider(void **state)
     struct run_case *c = r.cases.at[0];
     c->first_run_ns = known_u64(c->latency_ns.p50.value * 12);
     c->load_ns = known_u64(2100000000);
-    judge(&r);
-    has(must(&r, "first-run.cost")->title, "12 times the usual");
-    has(must(&r, "load.cost")->title, "2.10 s");
-    must_not(&r, "provider.fallback");
+    finding_judge(&r);
+    finding_has(finding_must(&r, "first-run.cost")->title, "12 times the usual");
+    finding_has(finding_must(&r, "load.cost")->title, "2.10 s");
+    finding_must_not(&r, "provider.fallback");
     run_map_text(&r.arena, &c->params, "provider", "cuda");
     run_map_int(&r.arena, &placement, "CUDAExecutionProvider", 100);
     run_map_int(&r.arena, &placement, "CPUExecutionProvider", 20);
     run_map_set(&r.arena, &c->params, "placement", (struct run_value){.kind = RUN_MAP, .items = placement});
-    judge(&r);
-    has(must(&r, "provider.fallback")->title, "20 of 120 nodes fell back from cuda");
+    finding_judge(&r);
+    finding_has(finding_must(&r, "provider.fallback")->title, "20 of 120 nodes fell back from cuda");
     run_release(&r);
 }
 
@@ -402,17 +361,17 @@ static void test_accuracy_changed(void **state)
         r.cases.at[i]->accuracy.score = run_estimate(0.69, 0.6, 0.8);
         r.cases.at[i]->accuracy.metric = "accuracy";
     }
-    judge(&r);
-    must_not(&r, "accuracy.changed");
+    finding_judge(&r);
+    finding_must_not(&r, "accuracy.changed");
     r.cases.at[4]->accuracy.score.value = 0.66;
-    judge(&r);
-    const struct run_finding *f = must(&r, "accuracy.changed");
+    finding_judge(&r);
+    const struct run_finding *f = finding_must(&r, "accuracy.changed");
     assert_string_equal(f->case_name, "batch=32,seq=128");
     assert_string_equal(f->severity, "warn");
-    assert_true(fabs(evidence(f, "drop") - 0.03) < 1e-9);
+    assert_true(fabs(finding_evidence(f, "drop") - 0.03) < 1e-9);
     run_map_real(&r.arena, &r.config, "max_drop", 0.05);
-    judge(&r);
-    assert_string_equal(must(&r, "accuracy.changed")->severity, "info");
+    finding_judge(&r);
+    assert_string_equal(finding_must(&r, "accuracy.changed")->severity, "info");
     run_release(&r);
 }
 
@@ -426,7 +385,7 @@ static void test_silent_without_data(void **state)
     assert_int_equal(run_init(&r, "bench", &err), TARE_OK);
     r.subject.type = "command";
     r.subject.name = "true";
-    judge(&r);
+    finding_judge(&r);
     assert_int_equal(r.findings.n, 0);
     for (int i = 0; i < 4; i++) {
         char name[10];
@@ -434,7 +393,7 @@ static void test_silent_without_data(void **state)
         struct run_case *c = run_add_case(&r, name);
         run_map_int(&r.arena, &c->params, "batch", i);
     }
-    judge(&r);
+    finding_judge(&r);
     assert_int_equal(r.findings.n, 0);
     run_release(&r);
 }
