@@ -11,6 +11,13 @@
 
 enum { INFER_RANK_MAX = 64, INFER_INTS_MAX = 4096 /* elements of integer tensors that are followed */ };
 
+struct infer_ratio { /* p / by, not rounded yet */
+    const struct poly *p;
+    int64_t by;
+};
+
+struct infer_list; /* infer_list.h: what is known of the elements of a sequence or an optional */
+
 struct infer_value {
     const char *name;
     int type;      /* enum onnx_type; ONNX_UNDEFINED: unknown, or no tensor */
@@ -22,6 +29,10 @@ struct infer_value {
     size_t n_ints;
     const double *reals; /* contents of a small tensor of floats, n_ints of them; NULL: not all are known. A
                             tensor of floats that holds whole numbers may have ints instead */
+    const struct infer_ratio *ratios; /* likewise, of quotients that depend on free dimensions */
+    const struct infer_list
+        *list; /* of a sequence or an optional; NULL: a tensor, or nothing is known of it */
+    const struct poly *every; /* each element is this, however many there are; NULL: not known to be so */
     const struct onnx_tensor *constant; /* the initializer or Constant it is; NULL: computed or an input */
     bool folded;                        /* the same in every run: made of constants only */
     bool data_dependent;                /* some dimension hangs on the contents of an input */
