@@ -2,6 +2,9 @@
  * dimname.c - see dimname.h. */
 #include "model/dimname.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -44,4 +47,26 @@ enum dim_class dimname_class_at(const char *name, size_t axis, size_t rank, int 
     if (!dimname_is_nameless(name)) return dimname_class(name);
     bool integers = type == ONNX_INT64 || type == ONNX_INT32;
     return axis == 0 ? DIM_BATCH : axis == 1 && rank == 2 && integers ? DIM_SEQ : DIM_OTHER;
+}
+
+static int64_t part_value(const char *part, dimname_value *value, void *ctx)
+{
+    char *end;
+    long long number = strtoll(part, &end, 10);
+    return end != part && *end == 0 ? number : value(ctx, part);
+}
+
+int64_t dimname_total(const char *name, dimname_value *value, void *ctx)
+{
+    char text[160], *save = NULL;
+    int64_t sum = 0;
+    if (!strchr(name, '+')) return value(ctx, "past_sequence_length") + value(ctx, "sequence_length");
+    snprintf(text, sizeof text, "%s", name);
+    for (char *part = strtok_r(text, "+", &save); part; part = strtok_r(NULL, "+", &save)) {
+        while (isspace((unsigned char)*part)) part++;
+        size_t n = strlen(part);
+        while (n && isspace((unsigned char)part[n - 1])) part[--n] = 0;
+        sum += part_value(part, value, ctx);
+    }
+    return sum;
 }

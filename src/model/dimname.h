@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum dim_class {
     DIM_OTHER, /* default 1 */
@@ -22,5 +23,10 @@ bool dimname_is_nameless(const char *name);
 
 /* Of one axis of a graph input, by its name, else by where it stands; `type` is an enum onnx_type. */
 enum dim_class dimname_class_at(const char *name, size_t axis, size_t rank, int type);
+
+/* The value of a DIM_TOTAL: the parts of "past_sequence_length + 1" added up, numbers as they are, names by `value`;
+ * of a name without a sum in it, past and sequence length. */
+typedef int64_t dimname_value(void *ctx, const char *name);
+int64_t dimname_total(const char *name, dimname_value *value, void *ctx);
 
 #endif

@@ -2,9 +2,7 @@
  * free_dims.c - see free_dims.h. */
 #include "subject/free_dims.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/buf.h"
@@ -92,13 +90,11 @@ static bool asked_for(struct resolving *r, const char *label, enum dim_class cla
     return *out > 0;
 }
 
-/* What a part of a sum comes to: a number, a dimension's name, or the class that a name belongs to. */
-static int64_t part_value(struct resolving *r, const char *part)
+/* What a name in a sum comes to: that dimension's value, or that of the class that the name belongs to. */
+static int64_t part_value(void *ctx, const char *part)
 {
-    char *end;
+    struct resolving *r = ctx;
     int64_t v;
-    long long number = strtoll(part, &end, 10);
-    if (end != part && *end == 0) return number;
     const struct chosen_dim *known = find_chosen(r->out, part);
     if (known) return known->value;
     enum dim_class class = dimname_class(part);
@@ -108,21 +104,6 @@ static int64_t part_value(struct resolving *r, const char *part)
             return r->out->chosen.items[i].value;
     }
     return class == DIM_PAST ? 0 : 1;
-}
-
-static int64_t total_value(struct resolving *r, const char *label)
-{
-    char text[160], *save = NULL;
-    int64_t sum = 0;
-    if (!strchr(label, '+')) return part_value(r, "past_sequence_length") + part_value(r, "sequence_length");
-    snprintf(text, sizeof text, "%s", label);
-    for (char *part = strtok_r(text, "+", &save); part; part = strtok_r(NULL, "+", &save)) {
-        while (isspace((unsigned char)*part)) part++;
-        size_t n = strlen(part);
-        while (n && isspace((unsigned char)part[n - 1])) part[--n] = 0;
-        sum += part_value(r, part);
-    }
-    return sum;
 }
 
 static tare_status choose(struct resolving *r, const struct ort_io *io, size_t axis,
@@ -144,7 +125,7 @@ static tare_status choose(struct resolving *r, const struct ort_io *io, size_t a
     if (!c.asked && file && axis < file->rank) {
         c.value = file->dims[axis];
     } else if (!c.asked) {
-        c.value = c.class == DIM_TOTAL ? total_value(r, label) : c.class == DIM_PAST ? 0 : 1;
+        c.value = c.class == DIM_TOTAL ? dimname_total(label, part_value, r) : c.class == DIM_PAST ? 0 : 1;
     }
     if (c.value < 0)
         return error_set(err, TARE_INVALID, "dimension '%s' cannot be %lld", label, (long long)c.value);
