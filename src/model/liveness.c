@@ -166,14 +166,36 @@ static void join_views(struct watch *w)
     }
 }
 
-static void sum_up(struct watch *w)
+/* Equal polynomials are counted, not added one by one: a sum of each would be kept for ever. */
+static void sum_formula(struct watch *w, const struct map_u64 *counts)
 {
-    for (size_t i = 0; i < w->blocks.n; i++) {
+    struct poly_space *s = w->m->space;
+    const struct map_u64_slot *slot;
+    w->out->sum_formula = poly_int(s, 0);
+    for (size_t at = 0; (slot = map_u64_next(counts, &at));) {
+        const struct poly *bytes = (const struct poly *)(uintptr_t)slot->key;
+        const struct poly *all = poly_mul(s, bytes, poly_int(s, (int64_t)slot->value));
+        w->out->sum_formula = poly_add(s, w->out->sum_formula, all);
+    }
+}
+
+static tare_status sum_up(struct watch *w)
+{
+    struct map_u64 counts = MAP_U64_INIT;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < w->blocks.n; i++) {
         struct block *b = &w->blocks.items[i];
+        uint64_t *count;
         if (b->same != i || b->external) continue;
         size_of(w, b);
         w->out->sum += b->bytes;
+        const struct poly *bytes = infer_bytes(w->m->space, b->value);
+        if (bytes) s = map_u64_ref(&counts, key_of(bytes), &count, w->err);
+        if (bytes && s == TARE_OK) ++*count;
     }
+    if (s == TARE_OK) sum_formula(w, &counts);
+    map_u64_release(&counts);
+    return s;
 }
 
 /* An input that nobody needs after this node gives its bytes to the result, when it has just as many. */
@@ -214,6 +236,7 @@ static tare_status weigh_bodies(struct watch *w)
             if (inner.peak > w->inner_peak[i]) w->inner_peak[i] = inner.peak;
             if (inner.arena > w->inner_arena[i]) w->inner_arena[i] = inner.arena;
             w->out->sum += inner.sum;
+            w->out->sum_formula = poly_add(w->m->space, w->out->sum_formula, inner.sum_formula);
             w->out->unknown += inner.unknown;
             w->out->known = w->out->known && inner.known;
             liveness_release(&inner);
@@ -311,7 +334,8 @@ static tare_status watch_all(struct watch *w)
     note_readers(w);
     mark_outputs(w);
     join_views(w);
-    sum_up(w);
+    s = sum_up(w);
+    if (s < 0) return s;
     reuse(w);
     s = weigh_bodies(w);
     if (s == TARE_OK) s = find_peak(w, &at);
@@ -325,7 +349,7 @@ static tare_status watch_scope(const struct watch *outer, const struct infer_sco
     struct watch w = {outer->m, scope, outer->dims, outer->n_dims, MAP_U64_INIT,
                       VEC_INIT, NULL,  NULL,        out,           outer->err};
     tare_status s = TARE_OK;
-    *out = (struct liveness){.known = true};
+    *out = (struct liveness){.known = true, .sum_formula = poly_int(outer->m->space, 0)};
     if (scope->n_nodes == 0) return TARE_OK;
     w.inner_peak = mem_new(scope->n_nodes, sizeof *w.inner_peak);
     w.inner_arena = mem_new(scope->n_nodes, sizeof *w.inner_arena);
