@@ -19,6 +19,13 @@ void *engine_get(const struct infer_engine *e, size_t n, size_t size)
     return onnx_memory_get(e->arena, n, size);
 }
 
+void *engine_contents(struct infer_engine *e, size_t n, size_t size)
+{
+    if (n > INFER_INTS_MAX || n * size > e->contents_left) return NULL;
+    e->contents_left -= n * size;
+    return onnx_memory_get(e->arena, n, size);
+}
+
 const char *engine_node_text(const struct onnx_node *n, char *out, size_t size)
 {
     const char *made = "";
@@ -140,14 +147,17 @@ static const char *reason(struct infer_engine *e, const struct infer_node *at)
 
 static tare_status finish(struct infer_engine *e, struct infer_node *at)
 {
-    bool folded = is_folded(at), known = true;
+    bool folded = is_folded(at), known = true, dependent = false;
+    for (size_t i = 0; i < at->node->inputs.n; i++) dependent |= at->inputs[i] && at->inputs[i]->data_dependent;
     for (size_t i = 0; i < at->node->outputs.n; i++) {
         struct infer_value *v = at->outputs[i];
         if (!v) continue;
         tare_status s = scope_fill(e, at->scope, v);
         if (s < 0) return s;
         if (folded) v->folded = true;
-        if (!scope_is_known(v)) known = false;
+        if (scope_is_known(v)) continue;
+        known = false;
+        if (dependent) v->data_dependent = true;
     }
     if (known) at->why = NULL;
     if (known || at->why) return TARE_OK;
@@ -253,6 +263,7 @@ static tare_status engine_start(struct infer_engine *e, struct inferred *out)
     if (s < 0) return s;
     e->space = out->space;
     e->max_nodes = ENGINE_NODES_MAX + (size_t)(e->model->file_bytes / ENGINE_BYTES_PER_NODE);
+    e->contents_left = ENGINE_CONTENTS_MAX;
     s = index_functions(e);
     return s < 0 ? s : index_options(e);
 }

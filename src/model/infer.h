@@ -31,7 +31,7 @@ struct infer_value {
                             tensor of floats that holds whole numbers may have ints instead */
     const struct infer_ratio *ratios; /* likewise, of quotients that depend on free dimensions */
     const struct infer_list
-        *list; /* of a sequence or an optional; NULL: a tensor, or nothing is known of it */
+        *list;                /* of a sequence or an optional; NULL: a tensor, or nothing is known of it */
     const struct poly *every; /* each element is this, however many there are; NULL: not known to be so */
     const struct onnx_tensor *constant; /* the initializer or Constant it is; NULL: computed or an input */
     bool folded;                        /* the same in every run: made of constants only */

@@ -15,7 +15,8 @@ enum {
     ENGINE_BYTES_PER_NODE = 8, /* fewer than any node in a file takes */
     ENGINE_SMALL_INTS_MAX =
         64, /* elements of tensors of narrow integers that are followed: weights are not */
-    ENGINE_REALS_MAX = 64
+    ENGINE_REALS_MAX = 64,
+    ENGINE_CONTENTS_MAX = 64 << 20 /* bytes of contents that are followed, over all values that nodes make */
 };
 
 struct infer_memory {
@@ -35,6 +36,7 @@ struct infer_engine {
     struct map_u64 opsets;    /* the model's own copy of a domain -> version */
     struct map_u64 rows;      /* of operator and domain: the row, or 1 for none */
     size_t n_nodes, max_nodes;
+    size_t contents_left; /* bytes of contents that may still be followed */
     unsigned depth;
     tare_error *err;
 };
@@ -52,6 +54,8 @@ struct scope_plan {
 tare_status engine_nomem(const struct infer_engine *e);
 /* Zeroed; NULL when out of memory. */
 void *engine_get(const struct infer_engine *e, size_t n, size_t size);
+/* Room for contents of a value; NULL: no memory, or so much is followed already that this is not. */
+void *engine_contents(struct infer_engine *e, size_t n, size_t size);
 /* "node 'x' (Conv)", or by what it makes when it has no name. */
 const char *engine_node_text(const struct onnx_node *n, char *out, size_t size);
 

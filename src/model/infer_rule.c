@@ -61,7 +61,7 @@ bool rule_ints(const struct rule_call *c, const char *attribute, size_t i, const
     }
     const struct infer_value *v = rule_input(c, i);
     if (!v || !v->ints) return false;
-    int64_t *all = engine_get(c->engine, v->n_ints + 1, sizeof *all);
+    int64_t *all = engine_contents(c->engine, v->n_ints, sizeof *all);
     if (!all || !all_constant(v, all)) return false;
     *out = all;
     *n = v->n_ints;
@@ -109,27 +109,29 @@ tare_status rule_like(struct rule_call *c, size_t output, const struct infer_val
     return v->has_rank ? rule_shape(c, output, v->dims, v->rank) : TARE_OK;
 }
 
+/* No memory for them, or too many: they are not followed, and nothing that is stated gets wrong. */
 tare_status rule_contents(struct rule_call *c, size_t output, const struct poly *const *ints, size_t n)
 {
     struct infer_value *v = rule_output(c, output);
-    if (!v || n > INFER_INTS_MAX) return TARE_OK;
-    v->ints = engine_get(c->engine, n, sizeof *v->ints);
-    if (!v->ints) return engine_nomem(c->engine);
-    if (n) memcpy(v->ints, ints, n * sizeof *ints);
+    const struct poly **all = v ? engine_contents(c->engine, n, sizeof *all) : NULL;
+    if (!all) return TARE_OK;
+    if (n) memcpy(all, ints, n * sizeof *ints);
+    v->ints = all;
     v->n_ints = n;
     v->reals = NULL;
+    v->ratios = NULL;
     return TARE_OK;
 }
 
 tare_status rule_reals(struct rule_call *c, size_t output, const double *reals, size_t n)
 {
     struct infer_value *v = rule_output(c, output);
-    if (!v || n > ENGINE_REALS_MAX) return TARE_OK;
-    double *all = engine_get(c->engine, n, sizeof *all);
-    if (!all) return engine_nomem(c->engine);
+    double *all = v ? engine_contents(c->engine, n, sizeof *all) : NULL;
+    if (!all) return TARE_OK;
     if (n) memcpy(all, reals, n * sizeof *all);
     v->reals = all;
     v->ints = NULL;
+    v->ratios = NULL;
     v->n_ints = n;
     return TARE_OK;
 }
