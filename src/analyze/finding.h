@@ -78,6 +78,7 @@ tare_status rule_foldable(struct judging *j), rule_unfused(struct judging *j),
 /* The graph as it ran if that is known, else as the file has it. NULL: neither. */
 const struct run_static *finding_graph(const struct run *run);
 double graph_bytes(const struct run_static *s); /* read and written by one run; NAN: unknown */
+const char *op_without_domain(const char *op);  /* "com.microsoft.FusedConv" -> "FusedConv" */
 /* A share becomes a severity: a possible gain of a fifth is worth a warning. */
 const char *gain_severity(double share);
 

@@ -157,7 +157,7 @@ static bool is_layout(const char *op)
 
 static bool is_copy(const char *op)
 {
-    return strncmp(op, "Memcpy", 6) == 0;
+    return strncmp(op_without_domain(op), "Memcpy", 6) == 0;
 }
 
 static struct moved moved_in(const struct run_case *c, op_fn *wanted)

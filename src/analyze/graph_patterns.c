@@ -151,23 +151,12 @@ static void record_chains(struct graph *g, struct run *run, struct run_map *to)
 
 /* ---- node by node ---------------------------------------------------------------------------- */
 
-static bool is_folded(const struct infer_node *n)
-{
-    size_t outputs = 0;
-    for (size_t i = 0; i < n->node->outputs.n; i++) {
-        if (!n->outputs[i]) continue;
-        if (!n->outputs[i]->folded) return false;
-        outputs++;
-    }
-    return outputs > 0 && strcmp(n->node->op, "Constant") != 0;
-}
-
 static void record_nodes(const struct inspected *in, struct run *run, struct run_map *to)
 {
     struct sum transposes = {0}, moved = {0}, foldable = {0}, macs = {0};
     for (size_t i = 0; i < in->layers.n; i++) {
         const struct inspect_layer *l = &in->layers.items[i];
-        if (is_folded(l->at)) {
+        if (l->folded) {
             foldable.v++;
             add_known(&macs, inspect_number(in, l->cost.macs));
             add_known(&macs, inspect_number(in, l->cost.int_macs));

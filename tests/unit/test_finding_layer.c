@@ -349,6 +349,7 @@ static void test_quadratic_formulas(void **state)
     } rows[] = {
         {"seq^2 - 50*seq", 2},
         {"seq^2 + 100*seq", 0.5},
+        {">= seq^2 + 100*seq", 0.5},
         {"seq^2 - 50*seq + 150*seq", 0.5},
         {"batch^2*seq", 1}, /* whatever its name */
         {"seq^3 + seq^2", 1},
