@@ -86,7 +86,7 @@ static tare_status place_in_gap(struct planner *p, uint32_t block, tare_error *e
     vec_clear(&p->near);
     tare_status s = find_near(p, 1, b, err);
     if (s < 0) return s;
-    qsort_r(p->near.items, p->near.n, sizeof *p->near.items, by_offset, p->blocks);
+    if (p->near.n) qsort_r(p->near.items, p->near.n, sizeof *p->near.items, by_offset, p->blocks);
     for (size_t i = 0; i < p->near.n; i++) {
         const struct plan_block *other = &p->blocks[p->near.items[i]];
         if (other->offset >= at && other->offset - at >= b->bytes) break;
