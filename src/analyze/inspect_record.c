@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/graph_patterns.h"
 #include "core/map.h"
 #include "core/mem.h"
 #include "model/cost_body.h"
@@ -229,6 +230,7 @@ void inspect_record_static(const struct inspected *i, struct run *run, struct ru
     explain_cost(run, &to->unknown, &to->cost);
     record_memory(i, run, to);
     record_formulas(i, run, to);
+    graph_patterns_record(i, run, &to->patterns);
 }
 
 /* ---- layers ---- */
