@@ -124,7 +124,7 @@ struct search {
     const double *y;
     size_t n;
     const struct trend_options *o;
-    double *score, *shuffled, *weight; /* scratch, n each */
+    double *score, *shuffled, *weight; /* scratch */
     double inflation;
     VEC(struct trend_change) found; /* in no order */
     tare_error *err;
@@ -288,10 +288,9 @@ static void fill_smallest(struct search *s, struct trend *t)
     size_t before = now->to - now->from, n = before + RUNS_TO_SEE;
     t->smallest = NAN;
     if (before < 2 * TREND_MIN_SIDE || isnan(t->noise)) return;
-    if (n > s->n) n = s->n; /* scratch has no more room; the difference is small */
     double z = (critical(s, n) + stats_normal_quantile(CHANCE_TO_SEE)) * s->inflation;
     double step = z * t->noise * sqrt((double)n / ((double)RUNS_TO_SEE * (double)(n - RUNS_TO_SEE)));
-    t->smallest = n > RUNS_TO_SEE ? fmax(expm1(step), s->o->min_effect) : NAN;
+    t->smallest = fmax(expm1(step), s->o->min_effect);
 }
 
 /* ---- all of it ---- */
@@ -345,8 +344,8 @@ tare_status trend_find(const double *y, size_t n, const struct trend_options *o,
         if (!isfinite(y[i]))
             return error_set(err, TARE_INVALID, "value %zu of the history is no number", i + 1);
     s.score = mem_new(n, sizeof *s.score);
-    s.shuffled = mem_new(n, sizeof *s.shuffled);
-    s.weight = mem_new(n + 1, sizeof *s.weight);
+    s.shuffled = mem_new(n + RUNS_TO_SEE, sizeof *s.shuffled);
+    s.weight = mem_new(n + RUNS_TO_SEE + 1, sizeof *s.weight);
     tare_status status =
         s.score && s.shuffled && s.weight ? analyse(&s, out) : error_set(err, TARE_NOMEM, "out of memory");
     vec_release(&s.found);

@@ -9,6 +9,8 @@
 const struct command command_table[] = {
     {"bench", cmd_bench, CMD_PAGER, "weigh a model or a command, sweep it, judge it"},
     {"doctor", cmd_doctor, CMD_PAGER, "what can be measured on this machine, what cannot and why"},
+    {"history", cmd_history, CMD_PAGER, "what is kept of earlier runs: list, show, tag, prune, import"},
+    {"trend", cmd_trend, CMD_PAGER, "a metric over the history, and where its level changed"},
     {"report", cmd_report, CMD_PAGER, "print a trace as a call tree, or saved runs as tables"},
     {"plan", cmd_plan, 0, "replicas for a rate of requests and a limit on response time"},
     {"export", cmd_export, 0, "write a trace in the format of another tool"},

@@ -33,6 +33,7 @@ const struct command *command_find(const char *name); /* NULL: none */
 const struct opt_choice *command_words(void);         /* the names that the help shows, for completion */
 
 command_fn cmd_bench, cmd_complete, cmd_completion, cmd_doctor, cmd_export, cmd_help, cmd_plan, cmd_report;
+command_fn cmd_history, cmd_trend;
 command_fn cmd_synth, cmd_version;
 
 #endif

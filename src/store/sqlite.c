@@ -3,11 +3,11 @@
  * synchronisation: a commit that returned is on the disk. Never repairs, never deletes: what is damaged or
  * of a newer version is told and left alone. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/file.h"
 #include "core/mem.h"
 #include "store/sqlite_db.h"
 
@@ -227,17 +227,15 @@ static tare_status check_schema(struct sqlite_store *s, tare_error *err)
     return version == SCHEMA_VERSION ? TARE_OK : migrate(s, err);
 }
 
-/* The folders above the file, as far as they are missing; what goes wrong shows when the file is opened. */
-static void make_folders(const char *file)
+static tare_status make_folder_of(const char *file, tare_error *err)
 {
-    char path[PATH_MAX];
-    if ((size_t)snprintf(path, sizeof path, "%s", file) >= sizeof path) return;
-    for (char *p = path + 1; path[0] && *p; p++) {
-        if (*p != '/') continue;
-        *p = 0;
-        mkdir(path, 0777);
-        *p = '/';
-    }
+    const char *slash = strrchr(file, '/');
+    if (!slash || slash == file) return TARE_OK;
+    char *folder = mem_strndup(file, (size_t)(slash - file));
+    if (!folder) return error_set(err, TARE_NOMEM, "%s: out of memory", file);
+    tare_status status = file_make_folders(folder, err);
+    mem_free(folder);
+    return status;
 }
 
 static tare_status check_file(const char *path, const struct store_options *o, tare_error *err)
@@ -248,8 +246,7 @@ static tare_status check_file(const char *path, const struct store_options *o, t
         if (!o->create)
             return error_set(err, TARE_INVALID, "%s: there is no history here yet (tare bench writes it)",
                              path);
-        make_folders(path);
-        return TARE_OK;
+        return make_folder_of(path, err);
     }
     if (S_ISDIR(st.st_mode))
         return error_set(err, TARE_INVALID, "%s: is a folder; the history is a file", path);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * history_ask.h - what a user asked `tare history` for, and its parts: cmd_history.c (the command line,
+ * changes), history_ask.c (list and show), history_move.c (import and export). Private to these. */
+#ifndef CLI_HISTORY_ASK_H
+#define CLI_HISTORY_ASK_H
+
+#include "cli/history_arg.h"
+
+struct history_asked {
+    struct history_args where;
+    struct store_filter filter;
+    uint64_t keep;
+    int64_t older_ms;
+    const char *jsonl, *commit, *branch;
+    bool json, dry_run, remove;
+    int argc; /* what follows the word */
+    char **argv;
+};
+
+typedef int history_fn(struct cli *cli, struct store *s, const struct history_asked *a);
+history_fn history_list, history_show, history_import, history_export;
+
+#endif
