@@ -274,6 +274,6 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
--include $(BENCH_SRC:%.c=$(O)/obj/%.d)
+-include $(BENCH_SRC:%.c=$(O)/obj/%.d) $(patsubst %.c,$(O)/obj/%.d,$(wildcard tests/python/*.c))
 -include $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
 -include $(TIDY_STAMPS:.ok=.d)

@@ -25,7 +25,7 @@ static struct projected projected_of(struct rule_call *c, size_t weights)
     const struct onnx_attribute *sizes = rule_attribute_of(c, "qkv_hidden_sizes");
     if (sizes && sizes->ints.n == 3)
         return (struct projected){number(c, sizes->ints.items[1]), number(c, sizes->ints.items[2])};
-    const struct poly *third = poly_div_exact(c->space, rule_input_dim(c, weights, 1), number(c, 3));
+    const struct poly *third = rule_part(c, rule_input_dim(c, weights, 1), number(c, 3));
     return (struct projected){third, third};
 }
 
@@ -36,7 +36,7 @@ static tare_status present_both(struct rule_call *c, size_t past, const struct r
     if (rule_int(c, "past_present_share_buffer", 0)) return rule_same_shape(c, 1, past);
     const struct poly *before = rule_has_input(c, past) ? rule_input_dim(c, past, 3) : number(c, 0);
     const struct poly *dims[] = {number(c, 2), x->at[0], heads(c), poly_add(c->space, before, x->at[1]),
-                                 poly_div_exact(c->space, k, heads(c))};
+                                 rule_part(c, k, heads(c))};
     return rule_shape(c, 1, dims, 5);
 }
 
@@ -107,7 +107,7 @@ static bool cache_now(struct rule_call *c, size_t input, const struct rule_dims 
     *out = (struct rule_dims){.n = 4, .known = true};
     if (!d.known || (d.n != 3 && d.n != 5)) return false;
     const struct poly *n = d.n == 5 ? d.at[2] : heads(c);
-    const struct poly *size = d.n == 5 ? d.at[4] : poly_div_exact(c->space, d.at[2], heads(c));
+    const struct poly *size = d.n == 5 ? d.at[4] : rule_part(c, d.at[2], heads(c));
     out->at[0] = d.at[0];
     out->at[1] = n;
     out->at[2] = d.at[1];
@@ -157,8 +157,9 @@ static const struct poly *query_head(struct rule_call *c, const struct poly *hid
 {
     int64_t n = rule_int(c, "num_heads", 0);
     int64_t kv = rule_int(c, "kv_num_heads", 0);
+    if (n < 1 || n > INT32_MAX || kv < 0 || kv > INT32_MAX) return NULL;
     int64_t all = rule_has_input(c, 1) ? n : n + 2 * kv;
-    return all > 0 ? poly_div_exact(c->space, hidden, number(c, all)) : NULL;
+    return rule_part(c, hidden, number(c, all));
 }
 
 /* The longer of what is in the cache and what there is with the new tokens. */

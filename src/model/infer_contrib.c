@@ -235,7 +235,7 @@ static tare_status rule_split_gelu(struct rule_call *c)
     struct rule_dims d;
     rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d) || d.n == 0) return TARE_OK;
-    d.at[d.n - 1] = poly_div_exact(c->space, d.at[d.n - 1], poly_int(c->space, 2));
+    d.at[d.n - 1] = rule_part(c, d.at[d.n - 1], poly_int(c->space, 2));
     return rule_state(c, 0, &d);
 }
 

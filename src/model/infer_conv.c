@@ -89,7 +89,7 @@ static tare_status transposed_axis(struct rule_call *c, size_t axis, size_t axes
         *dim = poly_mul(s, *dim, poly_int(s, w.stride));
         return TARE_OK;
     }
-    int64_t more = rule_int_of(c, "output_padding", axis, 0) - w.begin - w.end;
+    int64_t more = w.extra - w.begin - w.end;
     const struct poly *steps = poly_mul(s, poly_sub(s, *dim, poly_int(s, 1)), poly_int(s, w.stride));
     *dim = poly_add(s, poly_add(s, steps, window_kernel(s, &w)), poly_int(s, more));
     return TARE_OK;

@@ -107,6 +107,14 @@ tare_status rule_agree(struct rule_call *c, const struct poly *a, const struct p
     return rule_fault(c, "%s do not match: %lld and %lld", what, (long long)x, (long long)y);
 }
 
+const struct poly *rule_part(const struct rule_call *c, const struct poly *a, const struct poly *b)
+{
+    int64_t number;
+    const struct poly *exact = poly_div_exact(c->space, a, b);
+    if (exact || poly_constant(a, &number) || poly_range(b).least < 1) return exact;
+    return poly_div_floor(c->space, a, b);
+}
+
 int64_t rule_int_of(const struct rule_call *c, const char *name, size_t i, int64_t otherwise)
 {
     const struct onnx_attribute *a = rule_attribute_of(c, name);

@@ -32,6 +32,9 @@ struct rule_dims rule_dims_none(void);  /* rank 0, to push to */
 tare_status rule_agree(struct rule_call *c, const struct poly *a, const struct poly *b, const char *what,
                        const struct poly **out);
 
+/* a / b where the operator itself demands that it leaves no rest; NULL: numbers that do. */
+const struct poly *rule_part(const struct rule_call *c, const struct poly *a, const struct poly *b);
+
 /* What an attribute holds; NULL: it is not there (or comes from a caller that did not give it). */
 const struct onnx_attribute *rule_attribute_of(const struct rule_call *c, const char *name);
 /* Floats of attribute `name` or of constant input i; at most max. false: neither, or not known. */

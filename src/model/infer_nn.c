@@ -72,7 +72,7 @@ static tare_status heads_of(struct rule_call *c, size_t input, const char *count
     int64_t heads = rule_int(c, count, 0);
     if (heads < 1) return rule_fault(c, "inputs of 3 dimensions and no %s", count);
     const struct poly *n = poly_int(c->space, heads);
-    *out = (struct heads){d.at[0], n, d.at[1], poly_div_exact(c->space, d.at[2], n)};
+    *out = (struct heads){d.at[0], n, d.at[1], rule_part(c, d.at[2], n)};
     return TARE_OK;
 }
 
@@ -126,10 +126,10 @@ static tare_status rule_linear_attention(struct rule_call *c)
     tare_status s;
     const struct poly *q_heads = poly_int(p, rule_int(c, "q_num_heads", 0));
     const struct poly *kv_heads = poly_int(p, rule_int(c, "kv_num_heads", 0));
-    const struct poly *key = poly_div_exact(p, rule_input_dim(c, 1, 2), kv_heads);
-    const struct poly *value = poly_div_exact(p, rule_input_dim(c, 2, 2), kv_heads);
+    const struct poly *key = rule_part(c, rule_input_dim(c, 1, 2), kv_heads);
+    const struct poly *value = rule_part(c, rule_input_dim(c, 2, 2), kv_heads);
     rule_same_type(c, 0, 0);
-    if (rule_has_input(c, 3)) rule_same_type(c, 1, 3);
+    rule_same_type(c, 1, rule_has_input(c, 3) ? 3 : 0);
     if (!rule_ranked_as(c, 0, 3, &q, &s)) return s;
     const struct poly *state[] = {q.at[0], kv_heads, key, value};
     q.at[2] = poly_mul(p, q_heads, value);
@@ -211,6 +211,7 @@ const struct infer_row infer_rows_nn[] = {
     {"", "LinearAttention", rule_linear_attention},
     {"", "RotaryEmbedding", rule_like_first},
     {"", "LRN", rule_like_first},
+    {"", "SwiGLU", rule_like_first},
     {"", "Det", rule_det},
     {"", "NegativeLogLikelihoodLoss", rule_nll_loss},
     {"", "SoftmaxCrossEntropyLoss", rule_cross_entropy},

@@ -28,6 +28,7 @@ struct window {
     enum window_pad pad;
     const struct poly *kernel; /* NULL: unknown */
     int64_t stride, dilation, begin, end;
+    int64_t extra; /* transposed: more of the output */
     bool ceil;
 };
 tare_status window_of(struct rule_call *c, size_t axis, size_t axes, const struct poly *kernel,

@@ -34,7 +34,7 @@ static tare_status reduce_hidden(struct rule_call *c, const struct reduced *r)
     int64_t count;
     for (size_t i = 0; i < out.n; i++)
         if (poly_is(r->in.at[i], 1)) out.at[i] = r->in.at[i];
-    if (!r->keep && poly_constant(rule_input_dim(c, 1, 0), &count) && count <= (int64_t)r->in.n)
+    if (!r->keep && poly_constant(rule_input_dim(c, 1, 0), &count) && count >= 0 && count <= (int64_t)r->in.n)
         out = (struct rule_dims){.n = r->in.n - (size_t)count, .known = true};
     rule_data_dependent(c, 0, "the axes are contents of its input '%s'", rule_input(c, 1)->name);
     return rule_state(c, 0, &out);

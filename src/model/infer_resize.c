@@ -70,12 +70,14 @@ static tare_status resize_scales(struct rule_call *c, struct resize *r, const ch
     return rule_state(c, 0, &r->d);
 }
 
-/* round(size / in * other), kept when it is surely not at a half. */
+/* round(size / in * other); at a half only where size / in is exact in floating point, so that all round it up. */
 static const struct poly *in_proportion(struct poly_space *s, int64_t size, int64_t in, int64_t other)
 {
     int64_t up;
     if (__builtin_mul_overflow(size, other, &up) || up > INT64_MAX / 4) return NULL;
-    if ((2 * up) % in == 0 && ((2 * up) / in) % 2 != 0) return NULL;
+    bool half = (2 * up) % in == 0 && ((2 * up) / in) % 2 != 0;
+    bool exact = (in & (in - 1)) == 0;
+    if (half && !exact) return NULL;
     return poly_int(s, (2 * up + in) / (2 * in));
 }
 
@@ -88,7 +90,7 @@ static void keep_aspect(struct rule_call *c, struct resize *r, bool smaller)
     for (size_t i = 0; i < r->n_axes; i++) {
         int64_t size;
         bool known = poly_constant(r->d.at[r->axes[i]], &in[i]) && in[i] > 0 &&
-                     poly_constant(rule_int_at(c, r->sizes, i), &size) && size < INT32_MAX &&
+                     poly_constant(rule_int_at(c, r->sizes, i), &size) && size > 0 && size < INT32_MAX &&
                      in[i] < INT32_MAX;
         if (!known) {
             best_in = 0;
@@ -188,7 +190,7 @@ tare_status rule_col2im(struct rule_call *c)
     }
     const struct poly *one = block && block->ints ? poly_product(c->space, block->ints, block->n_ints) : NULL;
     rule_push(&d, rule_input_dim(c, 0, 0));
-    rule_push(&d, poly_div_exact(c->space, rule_input_dim(c, 0, 1), one));
+    rule_push(&d, rule_part(c, rule_input_dim(c, 0, 1), one));
     for (size_t i = 0; i < (size_t)n; i++) rule_push(&d, rule_int_at(c, 1, i));
     if (!one || !rule_input(c, 1)->ints) rule_data_dependent(c, 0, "its size is the contents of an input");
     return rule_state(c, 0, &d);

@@ -249,7 +249,8 @@ static tare_status chunks(struct rule_call *c, const struct pieces *p, struct in
     struct infer_value one = {.name = ""};
     tare_status s = piece(c, p, chunk == 1 ? poly_int(c->space, 1) : NULL, &one);
     if (s < 0) return s;
-    bool counted = chunk > 0 && poly_constant(p->d.at[p->axis], &length) && length / chunk < LIST_MAX;
+    bool counted = chunk > 0 && poly_constant(p->d.at[p->axis], &length) && length < INT64_MAX / 2 &&
+                   length / chunk < LIST_MAX;
     if (!counted) return list_loose(c, out, &one, NULL);
     size_t n = 0;
     for (int64_t at = 0; at < length; at += chunk) {

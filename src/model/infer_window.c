@@ -5,7 +5,7 @@
 
 #include "model/infer_nn.h"
 
-static tare_status window_pads(struct rule_call *c, size_t axis, size_t axes, struct window *out)
+static void window_pads(struct rule_call *c, size_t axis, size_t axes, struct window *out)
 {
     const char *text = rule_text(c, "auto_pad");
     if (text && !strncmp(text, "SAME", 4)) {
@@ -17,7 +17,12 @@ static tare_status window_pads(struct rule_call *c, size_t axis, size_t axes, st
         out->begin = rule_int_of(c, "pads", axis, 0);
         out->end = rule_int_of(c, "pads", axes + axis, 0);
     }
-    return TARE_OK;
+}
+
+/* So small that sums of a few of them are exact. */
+static bool sane(int64_t v, int64_t least)
+{
+    return v >= least && v <= INT32_MAX;
 }
 
 tare_status window_of(struct rule_call *c, size_t axis, size_t axes, const struct poly *kernel,
@@ -27,10 +32,20 @@ tare_status window_of(struct rule_call *c, size_t axis, size_t axes, const struc
     out->stride = rule_int_of(c, "strides", axis, 1);
     out->dilation = rule_int_of(c, "dilations", axis, 1);
     out->ceil = rule_int(c, "ceil_mode", 0) != 0;
-    if (out->stride < 1 || out->dilation < 1)
-        return rule_fault(c, "a stride or dilation of %lld",
-                          (long long)(out->stride < 1 ? out->stride : out->dilation));
-    return window_pads(c, axis, axes, out);
+    out->extra = rule_int_of(c, "output_padding", axis, 0);
+    window_pads(c, axis, axes, out);
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } all[] = {{"stride", out->stride, 1},
+               {"dilation", out->dilation, 1},
+               {"padding", out->begin, -INT32_MAX},
+               {"padding", out->end, -INT32_MAX},
+               {"padding of the output", out->extra, -INT32_MAX}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!sane(all[i].value, all[i].least))
+            return rule_fault(c, "a %s of %lld", all[i].name, (long long)all[i].value);
+    return TARE_OK;
 }
 
 const struct poly *window_kernel(struct poly_space *s, const struct window *w)
