@@ -38,7 +38,7 @@ static void on_tick(void *ctx, double share)
 }
 
 /* The roof of as many threads as there are processors to use: measured when asked for, else only recalled. */
-static tare_status examine_roof(struct examination *e, bool measure, struct cli *cli)
+static void examine_roof(struct examination *e, bool measure, struct cli *cli)
 {
     const struct run_host *h = &e->run.host;
     char dir[PATH_MAX];
@@ -46,9 +46,8 @@ static tare_status examine_roof(struct examination *e, bool measure, struct cli 
     struct roof_options o = {.fingerprint = h->fingerprint, .fresh = true};
     o.threads = usable < 1 ? 1 : usable > ROOF_THREADS_MAX ? ROOF_THREADS_MAX : (unsigned)usable;
     if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
-    tare_status s = measure ? roof_measure(&e->roof, &o, &cli->error) : TARE_OK;
-    e->has_roof = measure ? s == TARE_OK : roof_recall(&e->roof, &o);
-    return s;
+    e->has_roof = measure ? roof_measure(&e->roof, &o, &cli->error) == TARE_OK : roof_recall(&e->roof, &o);
+    if (measure && !e->has_roof) cli_warn(cli, "no roof: %s", cli->error.text);
 }
 
 static tare_status examine(struct examination *e, bool quick, struct cli *cli)
@@ -387,10 +386,11 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     if (rc) return rc;
     struct examination e = {0};
     struct buf text = BUF_INIT;
-    if (examine(&e, quick, cli) < 0 || examine_roof(&e, roof, cli) < 0) {
+    if (examine(&e, quick, cli) < 0) {
         run_release(&e.run);
         return cli_fail(cli);
     }
+    examine_roof(&e, roof, cli);
     if (json)
         write_json(&text, &e);
     else
