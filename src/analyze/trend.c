@@ -14,8 +14,11 @@
 #define CLIP 3.0
 #define MAD_TO_SD 1.4826
 #define LEVEL 0.95 /* of the intervals of ratios */
-#define BIAS 3.0
-enum { ENOUGH_FOR_MEMORY = 20 }; /* below, nothing can be said of neighbours */
+#define BIAS 1.5 /* correlation that fitting one level takes away, times n */
+enum {
+    ENOUGH_FOR_MEMORY = 20, /* below, nothing can be said of neighbours */
+    FEW = 8                 /* points that must agree */
+};
 enum { RUNS_TO_SEE = 8 };
 #define CHANCE_TO_SEE 0.9
 
@@ -96,23 +99,6 @@ static uint64_t seed_of(const double *y, size_t n)
 
 /* ---- neighbours that resemble each other: their sums spread more than those of a shuffled history ---- */
 
-/* Of the scores about the two levels of the largest split, so that a step does not pass for resemblance. A
- * fit takes some correlation away: BIAS / n is given back. */
-static double correlation(const double *score, size_t n, const double *weight, double *rest)
-{
-    struct split split = largest_split(score, n, weight);
-    double left = 0, right = 0, together = 0, square = 0;
-    for (size_t i = 0; i < n; i++) *(i < split.at ? &left : &right) += score[i];
-    left = split.at ? left / (double)split.at : 0;
-    right /= (double)(n - split.at);
-    for (size_t i = 0; i < n; i++) rest[i] = score[i] - (i < split.at ? left : right);
-    for (size_t i = 0; i < n; i++) {
-        square += rest[i] * rest[i];
-        if (i) together += rest[i] * rest[i - 1];
-    }
-    return square > 0 ? fmax(0, fmin(0.8, together / square + BIAS / (double)n)) : 0;
-}
-
 static double inflation(double memory)
 {
     return sqrt((1 + memory) / (1 - memory));
@@ -146,6 +132,25 @@ struct part {
     size_t from, to;
 };
 
+/* The few points of a new level must agree on it: two outliers and a neighbour are none. */
+static bool agree(const double *y, size_t n, double own, double other)
+{
+    size_t nearer = 0;
+    if (n >= FEW) return true;
+    for (size_t i = 0; i < n; i++) nearer += fabs(y[i] - own) < fabs(y[i] - other);
+    return nearer >= n - n / 4;
+}
+
+static tare_status both_agree(const struct search *s, struct part p, size_t at, bool *is)
+{
+    double left = 0, right = 0;
+    tare_status status = stats_median(s->y + p.from, at - p.from, &left, s->err);
+    if (status == TARE_OK) status = stats_median(s->y + at, p.to - at, &right, s->err);
+    if (status == TARE_OK)
+        *is = agree(s->y + p.from, at - p.from, left, right) && agree(s->y + at, p.to - at, right, left);
+    return status;
+}
+
 static tare_status best_split(struct search *s, struct part part, struct trend_change *out, bool *is)
 {
     size_t n = part.to - part.from;
@@ -159,13 +164,13 @@ static tare_status best_split(struct search *s, struct part part, struct trend_c
     if (split.size <= 0) return TARE_OK;
     rng_seed(&r, seed_of(s->y + part.from, n));
     *out = (struct trend_change){.at = part.from + split.at, .p = chance_of(s, n, split.size, &r)};
-    *is = out->p <= s->o->alpha;
-    return TARE_OK;
+    return out->p <= s->o->alpha ? both_agree(s, part, out->at, is) : TARE_OK;
 }
 
 /* Split, then look into both sides; parts wait on a stack of their own, each split adds one. */
 static tare_status split_all(struct search *s)
 {
+    vec_clear(&s->found);
     VEC(struct part) todo = VEC_INIT;
     struct part whole = {0, s->n};
     tare_status status = vec_push(&todo, whole, s->err);
@@ -305,14 +310,43 @@ static void sort_changes(struct trend_change *c, size_t n)
         }
 }
 
+/* Of the scores about the levels that a search without any allowance finds, or about the two of the largest
+ * split: a step must not pass for resemblance. What fitting takes away is given back. */
+static double correlation(struct search *s, const size_t *cuts, size_t n_cuts)
+{
+    double together = 0, square = 0;
+    for (size_t c = 0; c <= n_cuts; c++) {
+        size_t from = c ? cuts[c - 1] : 0, to = c < n_cuts ? cuts[c] : s->n;
+        double mean = stats_mean(s->score + from, to - from);
+        for (size_t i = from; i < to; i++) s->score[i] -= mean;
+    }
+    for (size_t i = 0; i < s->n; i++) square += s->score[i] * s->score[i];
+    for (size_t i = 1; i < s->n; i++) together += s->score[i] * s->score[i - 1];
+    if (square < 1e-9 * (double)s->n) return 0;
+    return fmax(0, fmin(0.8, together / square + BIAS * (double)(n_cuts + 1) / (double)s->n));
+}
+
+static tare_status find_memory(struct search *s, double *memory)
+{
+    s->inflation = 1;
+    tare_status status = split_all(s);
+    if (status == TARE_OK) status = scores_of(s->y, s->n, s->score, s->err);
+    if (status != TARE_OK) return status;
+    sort_changes(s->found.items, s->found.n);
+    size_t n = s->found.n ? s->found.n : 1, *cuts = mem_new(n, sizeof *cuts);
+    if (!cuts) return error_set(s->err, TARE_NOMEM, "out of memory");
+    fill_weights(s->weight, s->n);
+    cuts[0] = largest_split(s->score, s->n, s->weight).at;
+    for (size_t i = 0; i < s->found.n; i++) cuts[i] = s->found.items[i].at;
+    *memory = cuts[0] ? correlation(s, cuts, n) : 0;
+    mem_free(cuts);
+    return TARE_OK;
+}
+
 static tare_status analyse(struct search *s, struct trend *out)
 {
     tare_status status = TARE_OK;
-    if (s->n >= ENOUGH_FOR_MEMORY && !s->o->independent) {
-        status = scores_of(s->y, s->n, s->score, s->err);
-        fill_weights(s->weight, s->n);
-        out->memory = status == TARE_OK ? correlation(s->score, s->n, s->weight, s->shuffled) : 0;
-    }
+    if (s->n >= ENOUGH_FOR_MEMORY && !s->o->independent) status = find_memory(s, &out->memory);
     s->inflation = inflation(out->memory);
     if (status == TARE_OK) status = split_all(s);
     sort_changes(s->found.items, s->found.n);
