@@ -114,8 +114,7 @@ ITEM_ARITHMETIC(item_sub, poly_sub, real_sub)
 ITEM_ARITHMETIC(item_min, poly_min, real_min)
 ITEM_ARITHMETIC(item_max, poly_max, real_max)
 
-/* A real number as p/q with q a small power of two, so that a float product of it with a size is exact. */
-static bool dyadic(double v, int64_t *p, int64_t *q)
+bool item_dyadic(double v, int64_t *p, int64_t *q)
 {
     enum { SMALL = 1024 };
     for (*q = 1; *q <= SMALL; *q *= 2) {
@@ -141,7 +140,7 @@ static struct item item_mul(struct poly_space *s, int type, struct item x, struc
     int64_t p, q;
     if (y.kind == ITEM_WHOLE && x.kind == ITEM_REAL) return item_mul(s, type, y, x);
     if (x.kind == ITEM_WHOLE && y.kind == ITEM_REAL && !poly_constant(x.p, &p))
-        return dyadic(y.real, &p, &q) ? ratio(s, x.p, p, q) : item_none();
+        return item_dyadic(y.real, &p, &q) ? ratio(s, x.p, p, q) : item_none();
     return compute(s, type, &how, (struct item[]){x, y});
 }
 
@@ -170,7 +169,7 @@ static struct item float_div(struct poly_space *s, int type, struct item x, stru
     if (number(x, &a)) return isnan(a) ? item_none() : settle(s, type, a / b);
     if (x.kind != ITEM_WHOLE) return item_none();
     if (y.kind == ITEM_WHOLE && b > 0) return ratio(s, x.p, 1, (int64_t)b);
-    return dyadic(1 / b, &p, &by) && 1 / (1 / b) == b ? ratio(s, x.p, p, by) : item_none();
+    return item_dyadic(1 / b, &p, &by) && 1 / (1 / b) == b ? ratio(s, x.p, p, by) : item_none();
 }
 
 static struct item item_div(struct poly_space *s, int type, struct item x, struct item y)

@@ -99,13 +99,23 @@ static tare_status write_reals(struct rule_call *c, size_t output, const struct 
     return rule_reals(c, output, all, x->n);
 }
 
+static bool ratio_of(struct poly_space *s, const struct item *x, struct infer_ratio *out)
+{
+    int64_t p, q;
+    *out = (struct infer_ratio){x->p, x->kind == ITEM_RATIO ? x->by : 1};
+    if (x->kind != ITEM_REAL) return true;
+    if (!item_dyadic(x->real, &p, &q)) return false;
+    *out = (struct infer_ratio){poly_int(s, p), q};
+    return true;
+}
+
 static tare_status write_ratios(struct rule_call *c, size_t output, const struct items *x)
 {
     struct infer_value *v = rule_output(c, output);
     struct infer_ratio *all = engine_contents(c->engine, x->n, sizeof *all);
     if (!all) return TARE_OK;
     for (size_t i = 0; i < x->n; i++)
-        all[i] = (struct infer_ratio){x->at[i].p, x->at[i].kind == ITEM_RATIO ? x->at[i].by : 1};
+        if (!ratio_of(c->space, &x->at[i], &all[i])) return TARE_OK;
     v->ratios = all;
     v->n_ints = x->n;
     return TARE_OK;
@@ -131,8 +141,8 @@ tare_status items_write(struct rule_call *c, size_t output, const struct items *
     if (have.of[ITEM_NONE] == n && n) return TARE_OK;
     if (item_type_is_float(v->type) && have.numbers == n && n <= ENGINE_REALS_MAX)
         return write_reals(c, output, x);
-    if (have.of[ITEM_REAL]) return TARE_OK;
-    return have.of[ITEM_RATIO] ? write_ratios(c, output, x) : write_ints(c, output, x);
+    if (have.of[ITEM_RATIO]) return write_ratios(c, output, x);
+    return have.of[ITEM_REAL] ? TARE_OK : write_ints(c, output, x);
 }
 
 tare_status items_pick(struct rule_call *c, size_t output, const struct infer_value *from,

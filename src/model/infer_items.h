@@ -61,6 +61,8 @@ struct item item_cast(struct poly_space *s, int from, int to, struct item x);
 int item_truth(struct item x);
 struct item item_floor_mod(struct poly_space *s, int type, struct item x, struct item y);
 
+/* A real number as p/q with q a small power of two, so that a float product of it with a size is exact. */
+bool item_dyadic(double v, int64_t *p, int64_t *q);
 bool item_type_is_float(int type);
 
 #endif

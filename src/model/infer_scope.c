@@ -63,13 +63,6 @@ void scope_copy(struct infer_value *to, const struct infer_value *from)
     to->name = name;
 }
 
-const struct poly *scope_symbol(const struct infer_engine *e, const char *name)
-{
-    for (size_t i = 0; i < e->options->n_dims; i++)
-        if (strcmp(e->options->dims[i].name, name) == 0) return poly_int(e->space, e->options->dims[i].value);
-    return poly_symbol(e->space, name);
-}
-
 /* A free dimension of an input of the whole model: by its name, or by the input's and the axis. */
 static const struct poly *free_dim(struct infer_engine *e, const char *of, size_t axis, const char *name)
 {

@@ -170,8 +170,9 @@ const struct poly *poly_div_floor(struct poly_space *s, const struct poly *a, co
 
 const struct poly *poly_div_ceil(struct poly_space *s, const struct poly *a, const struct poly *b)
 {
-    const struct poly *down = poly_div_floor(s, poly_scale(s, a, -1), b);
-    return poly_scale(s, down, -1);
+    int64_t by;
+    if (poly_constant(b, &by) && by > 0) return poly_div_floor(s, poly_add(s, a, poly_int(s, by - 1)), b);
+    return poly_scale(s, poly_div_floor(s, poly_scale(s, a, -1), b), -1);
 }
 
 /* Rounded towards minus infinity, so that the rest has the sign of b. */
