@@ -361,10 +361,31 @@ static void what_cannot_be_mapped(void **state)
     file_unmap(&none);
 }
 
+static void folders_are_made(void **state)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct stat st;
+    char far[5000];
+    (void)state;
+    assert_int_equal(file_make_folders(in_folder("a/b"), &err), TARE_OK);
+    assert_int_equal(file_make_folders(in_folder("a/b"), &err), TARE_OK); /* there already */
+    assert_int_equal(file_make_folders(in_folder("a/b/"), &err), TARE_OK);
+    assert_true(stat(in_folder("a/b"), &st) == 0 && S_ISDIR(st.st_mode));
+    assert_int_equal(file_write_atomic(in_folder("f"), "x", 1, 0, &err), TARE_OK);
+    assert_int_equal(file_make_folders(in_folder("f/c"), &err), TARE_IO); /* a file is in the way */
+    assert_non_null(strstr(err.text, "f/c"));
+    assert_int_equal(file_make_folders("", &err), TARE_IO);
+    memset(far, 'x', sizeof far - 1);
+    far[sizeof far - 1] = 0;
+    assert_int_equal(file_make_folders(far, &err), TARE_INVALID);
+    assert_int_equal(rmdir(in_folder("a/b")), 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(folders_are_made),
         TEST(writes_and_replaces),
         TEST(a_relative_name_and_the_umask),
         TEST(no_replace_refuses),
