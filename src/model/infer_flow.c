@@ -168,6 +168,7 @@ static tare_status loop_gathered(struct rule_call *c, size_t output, const struc
     size_t at;
     if (each && each->type) rule_type(c, output, each->type);
     if (!trips) rule_data_dependent(c, output, "how often the body runs is known only when it runs");
+    if (each && each->data_dependent) rule_data_dependent(c, output, "what the body gathers hangs on data");
     if (!d.known) return TARE_OK;
     tare_status s = rule_axis(c, axis, d.n + 1, &at);
     for (size_t i = 0; s == TARE_OK && i <= d.n; i++) {
@@ -189,14 +190,23 @@ static tare_status set_true(struct rule_call *c, struct infer_value *v)
 
 /* ---- Loop: trip count, condition, carried values ---- */
 
+/* The condition that comes in, or one that is not given and true; the body may say what shape it wants then. */
+static tare_status loop_condition(struct rule_call *c, struct loop *l)
+{
+    struct infer_value *v = &l->formal[1];
+    bool given = rule_has_input(c, 1);
+    tare_status s = value_shape_copy(c, rule_input(c, 1), v);
+    v->type = ONNX_BOOL;
+    if (s == TARE_OK && !given && !l->graph->inputs.items[1].has_shape) s = scope_dims(c->engine, v, 0);
+    if (s < 0 || (given && !poly_is(rule_int_at(c, 1, 0), 1))) return s;
+    return set_true(c, v);
+}
+
 static tare_status loop_start(struct rule_call *c, struct loop *l)
 {
-    bool always = !rule_has_input(c, 1) || poly_is(rule_int_at(c, 1, 0), 1);
-    tare_status s = TARE_OK;
     l->formal[0].type = ONNX_INT64;
-    s = scope_dims(c->engine, &l->formal[0], 0);
-    l->formal[1].type = ONNX_BOOL;
-    if (s == TARE_OK && always) s = set_true(c, &l->formal[1]);
+    tare_status s = scope_dims(c->engine, &l->formal[0], 0);
+    if (s == TARE_OK) s = loop_condition(c, l);
     for (size_t i = 0; s == TARE_OK && i < l->carried; i++)
         s = value_shape_copy(c, rule_input(c, 2 + i), &l->formal[2 + i]);
     return s;
