@@ -24,6 +24,7 @@ struct run_cost inspect_cost(const struct inspected *i, const struct cost *c)
     out.integer = inspect_number(i, c->integer);
     out.bytes_read = inspect_number(i, c->read);
     out.bytes_written = inspect_number(i, c->written);
+    out.useful_macs = inspect_number(i, c->useful_macs);
     return out;
 }
 
@@ -196,24 +197,27 @@ static void record_types(const struct inspected *i, struct run *run, struct run_
 }
 
 /* A count that overflowed is null and says so. */
-static void explain_cost(struct run *run, struct run_map *unknown, const struct run_cost *c)
+static void explain_cost(struct run *run, struct run_map *unknown, const char *of, const struct run_cost *c)
 {
     const struct {
-        const char *path;
+        const char *part;
         bool known;
     } parts[] = {
-        {"cost.macs", c->macs.known},
-        {"cost.int_macs", c->int_macs.known},
-        {"cost.flops", c->flops.known},
-        {"cost.simple", c->simple.known},
-        {"cost.division", c->division.known},
-        {"cost.transcendental", c->transcendental.known},
-        {"cost.integer", c->integer.known},
-        {"cost.bytes_read", c->bytes_read.known},
-        {"cost.bytes_written", c->bytes_written.known},
+        {"macs", c->macs.known},
+        {"int_macs", c->int_macs.known},
+        {"flops", c->flops.known},
+        {"simple", c->simple.known},
+        {"division", c->division.known},
+        {"transcendental", c->transcendental.known},
+        {"integer", c->integer.known},
+        {"bytes_read", c->bytes_read.known},
+        {"bytes_written", c->bytes_written.known},
+        {"useful_macs", c->useful_macs.known},
     };
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-        if (!parts[k].known) run_unknown(run, unknown, parts[k].path, "the sum is too large to be told");
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        const char *path = parts[k].known ? NULL : arena_printf(&run->arena, "%s.%s", of, parts[k].part);
+        if (path) run_unknown(run, unknown, path, "the sum is too large to be told");
+    }
 }
 
 void inspect_record_static(const struct inspected *i, struct run *run, struct run_static *to)
@@ -227,7 +231,9 @@ void inspect_record_static(const struct inspected *i, struct run *run, struct ru
     record_types(i, run, to);
     record_ops(i, run, to);
     to->cost = inspect_cost(i, &i->total);
-    explain_cost(run, &to->unknown, &to->cost);
+    to->cost_per_run = inspect_cost(i, &i->per_run);
+    explain_cost(run, &to->unknown, "cost", &to->cost);
+    explain_cost(run, &to->unknown, "cost_per_run", &to->cost_per_run);
     record_memory(i, run, to);
     record_formulas(i, run, to);
     graph_patterns_record(i, run, &to->patterns);
@@ -336,7 +342,7 @@ tare_status inspect_record_layers(const struct inspected *i, struct run *run, st
     for (size_t k = 0; k < n; k++) record_layer(i, run, c, &i->layers.items[chosen[k].layer]);
     mem_free(chosen);
     c->cost = inspect_cost(i, &i->total);
-    explain_cost(run, &c->unknown, &c->cost);
+    explain_cost(run, &c->unknown, "cost", &c->cost);
     if (n < i->layers.n)
         run_unknown(run, &c->unknown, "layers", "the graph has %zu; the %zu that cost most are here",
                     i->layers.n, n);

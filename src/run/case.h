@@ -103,6 +103,7 @@ struct run_cost {
     struct known_u64 flops;          /* 2 * macs + simple */
     struct known_u64 simple, division, transcendental, integer;
     struct known_u64 bytes_read, bytes_written; /* the least that has to move */
+    struct known_u64 useful_macs; /* macs + int_macs without those a causal operator throws away */
 };
 
 struct run_layer { /* a node of the graph that was looked at, or a group of such */

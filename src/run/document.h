@@ -62,7 +62,8 @@ struct run_static {
     struct run_map ops;           /* nodes per operator */
     struct run_map unknown_ops;   /* operator -> nodes whose cost is not known */
     struct run_map patterns;      /* what findings about the graph rest on: docs/judgement.md, "Patterns" */
-    struct run_cost cost;
+    struct run_cost cost;         /* of the graph as it stands */
+    struct run_cost cost_per_run; /* without nodes that are the same in every run: made of constants only */
     struct known_u64 activation_sum, activation_peak, activation_arena; /* bytes */
     const char *activation_peak_node;
     struct run_map formulas; /* "macs", "flops", ..: in the free dimensions */

@@ -231,6 +231,7 @@ static const struct run_field cost_rows[] = {
     NUM(integer, U64, 0),
     NUM(bytes_read, U64, 0),
     NUM(bytes_written, U64, 0),
+    NUM(useful_macs, U64, 0),
 };
 TYPE(cost, cost_rows, false, NULL);
 #undef HERE
@@ -247,6 +248,7 @@ static const struct run_field static_rows[] = {
     NUM(unknown_ops, MAP, FIELD_FLAT),
     NUM(patterns, MAP, FIELD_FLAT),
     SUB(cost, OBJECT, 0, cost),
+    SUB(cost_per_run, OBJECT, 0, cost),
     NUM(activation_sum, U64, 0),
     NUM(activation_peak, U64, 0),
     NUM(activation_arena, U64, 0),

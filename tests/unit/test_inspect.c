@@ -238,6 +238,8 @@ static void test_document(void **state)
     assert_int_equal(s->unknown_ops.n, 0);
     assert_int_equal(int_at(&s->bytes_by_type, "float32"), 4 * 872);
     assert_int_equal(s->cost.macs.v, 2 * 6 * 64);
+    assert_int_equal(s->cost.useful_macs.v, 2 * 6 * 64);
+    assert_int_equal(s->cost_per_run.macs.v, 2 * 6 * 64);
     assert_true(s->cost.complete.v);
     assert_string_equal(run_map_get(&s->formulas, "macs")->s, "128*batch_size*seq_len");
     assert_string_equal(run_map_get(&s->formulas, "parameters")->s, "872");
