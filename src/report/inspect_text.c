@@ -133,6 +133,7 @@ static void compute_line(struct buf *b, const struct writer *w, const struct run
     add_more(b, c->integer, "integer operations", ", ");
 }
 
+/* What a runtime computes once, when it loads the model. */
 static void folded_line(struct buf *b, const struct writer *w, const struct run_static *g)
 {
     int64_t macs = pattern(g, "foldable_macs"), nodes = pattern(g, "foldable_nodes");
@@ -168,7 +169,7 @@ static void add_alive(struct buf *b, const struct inspected *whole)
     buf_add_str(b, ", alive ");
     for (size_t i = 0; i < whole->memory.n_alive && i < ALIVE_SHOWN; i++) {
         if (i) buf_add_str(b, " + ");
-        plain(b, whole->memory.alive[i].name);
+        layer_name_text(b, whole->memory.alive[i].name);
         buf_add_char(b, ' ');
         str_add_bytes(b, whole->memory.alive[i].bytes);
     }
@@ -195,7 +196,7 @@ static void activations_line(struct buf *b, const struct writer *w, const struct
     const char *more = is_bound(&g->cost) || run_reason(&g->unknown, "activation_peak") ? ">= " : "";
     buf_add_str(b, more);
     str_add_bytes(b, g->activation_peak.v);
-    buf_add_str(b, " at the peak");
+    buf_add_str(b, " of activations at the peak");
     if (g->activation_peak_node) {
         buf_add_str(b, " (in ");
         plain(b, g->activation_peak_node);
@@ -237,14 +238,9 @@ static const struct line {
     const char *name;
     line_fn *fill;
 } lines[] = {
-    {"graph", graph_line},
-    {"dimensions", dims_line},
-    {"parameters", parameters_line},
-    {"compute", compute_line},
-    {"folded", folded_line},
-    {"moved", moved_line},
-    {"activations", activations_line},
-    {"unknown", unknown_line},
+    {"graph", graph_line},        {"dimensions", dims_line}, {"parameters", parameters_line},
+    {"compute", compute_line},    {"folded", folded_line},   {"moved", moved_line},
+    {"memory", activations_line}, {"unknown", unknown_line},
 };
 
 /* ---- all of it ---- */
@@ -326,11 +322,19 @@ void report_inspect_text(struct stream *s, const struct report_style *style, con
 void report_inspect_compare(struct stream *s, const struct report_style *style, const struct run *const *runs,
                             size_t n)
 {
+    static const struct inspect_view view = INSPECT_VIEW_INIT;
     struct static_side sides[STATIC_SIDES_MAX] = {{NULL, NULL, {0}}};
     size_t shown = n < STATIC_SIDES_MAX ? n : STATIC_SIDES_MAX;
-    for (size_t i = 0; i < shown; i++)
+    for (size_t i = 0; i < shown; i++) {
+        struct buf dims = BUF_INIT;
+        struct writer w = {s, style, runs[i], &view};
+        dims_line(&dims, &w, &runs[i]->subject.as_file);
+        run_line_text(s, style, runs[i]->subject.name, &dims);
+        buf_release(&dims);
         sides[i] = (struct static_side){runs[i]->subject.name, &runs[i]->subject.as_file,
                                         runs[i]->subject.size_bytes};
+    }
+    buf_add_char(&s->out, '\n');
     static_table_write(s, style, sides, shown);
     if (shown < n)
         buf_printf(&s->out, "%s%zu models more: there is room for %d side by side%s\n", style->dim, n - shown,

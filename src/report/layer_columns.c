@@ -92,7 +92,7 @@ bool layer_number(const struct layer_column *column, const struct run_case *c, c
 enum { NAME_COLUMNS = 56 };
 
 /* The end of a long name tells more than its beginning. */
-static void name_text(struct buf *b, const char *name)
+void layer_name_text(struct buf *b, const char *name)
 {
     size_t n = strlen(name), skip = n > NAME_COLUMNS ? n - (NAME_COLUMNS - 3) : 0;
     while (((unsigned char)name[skip] >> 6) == 2) skip++; /* whole characters */
@@ -122,7 +122,7 @@ void layer_cell(struct buf *b, const struct layer_column *column, const struct r
     if (layer_is_text(column)) {
         const char *text = layer_text(column, l);
         if (column->kind == LAYER_NAME)
-            name_text(b, text && *text ? text : "-");
+            layer_name_text(b, text && *text ? text : "-");
         else
             text_plain(b, text ? text : "-", text_clip(text ? text : "-", 60));
         return;

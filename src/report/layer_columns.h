@@ -52,6 +52,8 @@ const char *layer_text(const struct layer_column *column,
 void layer_cell(struct buf *b, const struct layer_column *column, const struct run_case *c,
                 const struct run_layer *l);
 
+/* A name of a layer: the end of a long one, which tells more than its beginning. */
+void layer_name_text(struct buf *b, const char *name);
 /* "37.75 M", "91.2 GFLOP/s": four digits, a power of 1000, the unit ("" for none). */
 void layer_si_text(struct buf *b, double v, const char *unit);
 

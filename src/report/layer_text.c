@@ -68,7 +68,7 @@ static void write_layers(const struct writer *w, const struct layer_view *view)
     const struct layer_column *columns[LAYER_COLUMNS_MAX], *sort = view->sort;
     struct layer_order order;
     size_t n = layer_columns_shown(w->c, columns);
-    if (!sort) sort = layer_default_order(w->c);
+    if (!sort && !view->in_order) sort = layer_default_order(w->c);
     tare_status s = layer_order_make(&order, w->c, sort, view->top, w->s->err);
     if (s < 0) {
         w->s->status = s;
@@ -77,8 +77,7 @@ static void write_layers(const struct writer *w, const struct layer_view *view)
         heading(w, "layers");
         write_table(w, &rows, columns, n);
         if (order.left_out)
-            buf_printf(&w->s->out, "%s%zu more, by %s%s\n", w->style->dim, order.left_out, sort->title,
-                       w->style->plain);
+            buf_printf(&w->s->out, "%s%zu more%s\n", w->style->dim, order.left_out, w->style->plain);
     }
     layer_order_release(&order);
 }

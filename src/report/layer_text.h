@@ -11,8 +11,9 @@
 struct layer_view {
     size_t top;                      /* layers shown; 0: all */
     const struct layer_column *sort; /* NULL: the usual */
+    bool in_order;                   /* as they stand in the document; `sort` is NULL */
 };
-#define LAYER_VIEW_INIT {10, NULL}
+#define LAYER_VIEW_INIT {10, NULL, false}
 
 /* All sections of this case; nothing when it has no layers. */
 void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,

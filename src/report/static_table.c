@@ -110,10 +110,12 @@ static void ratio_cell(struct buf *b, const struct static_row *row, const struct
                        const struct static_side *first)
 {
     double v, of;
-    if (row->get(side, &v) && row->get(first, &of) && of > 0)
-        buf_printf(b, "x %.3g", v / of);
-    else
+    if (!row->get(side, &v) || !row->get(first, &of) || of <= 0) {
         buf_add_char(b, '-');
+        return;
+    }
+    buf_add_str(b, v == of ? "x 1" : "x ");
+    if (v != of) run_number_text(b, v / of, v / of / 200);
 }
 
 void static_table_write(struct stream *s, const struct report_style *style, const struct static_side *sides,
@@ -125,7 +127,7 @@ void static_table_write(struct stream *s, const struct report_style *style, cons
     if (n > STATIC_SIDES_MAX) n = STATIC_SIDES_MAX;
     for (size_t i = 0; i < n; i++) {
         heads[columns++] = (struct table_column){sides[i].title, false};
-        if (i) heads[columns++] = (struct table_column){"", false};
+        if (i) heads[columns++] = (struct table_column){"ratio", false};
     }
     table_init(&t, heads, columns);
     for (size_t r = 0; r < N_ROWS; r++) {

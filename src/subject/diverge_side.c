@@ -32,11 +32,25 @@ static tare_status index_graph(struct diverge_side *s, tare_error *err)
     return st;
 }
 
+enum { FOLDER_SINCE = 21 }; /* minor version of the runtime that has the option */
+
+static bool has_external(const struct onnx_graph *g)
+{
+    for (size_t i = 0; i < g->initializers.n; i++)
+        if (g->initializers.items[i].external) return true;
+    return false;
+}
+
 /* A model given as bytes has no folder of its own: external data is found through this option. */
 static tare_status set_config(struct diverge_side *s, tare_error *err)
 {
     char real[PATH_MAX];
     struct buf b = BUF_INIT;
+    if (s->subject->ort->minor < FOLDER_SINCE && has_external(&s->model.graph))
+        return error_set(
+            err, TARE_UNSUPPORTED,
+            "%s: its weights are in another file, which needs ONNX Runtime 1.%d or newer here; this is %s",
+            s->subject->path, FOLDER_SINCE, s->subject->ort->version);
     if (!realpath(s->subject->path, real)) return error_errno(err, "%s", s->subject->path);
     *strrchr(real, '/') = 0;
     buf_printf(&b, "session.model_external_initializers_file_folder_path=%s", *real ? real : "/");
