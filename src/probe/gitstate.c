@@ -48,6 +48,13 @@ static bool is_hash(const char *text, size_t n)
     return n == 40 || n == 64;
 }
 
+static bool has_git(const char *folder)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    return join(path, folder, ".git") && stat(path, &st) == 0;
+}
+
 /* .git is a folder, or in worktrees and submodules a file that names it. */
 static bool git_folder(const char *folder, struct folders *out)
 {
@@ -68,12 +75,12 @@ static bool find_git(const char *folder, struct folders *out)
 {
     char at[PATH_MAX];
     if (!realpath(folder, at)) return false;
-    while (!git_folder(at, out)) {
+    while (!has_git(at)) {
         char *slash = strrchr(at, '/');
         if (!slash || !at[1]) return false;
         slash[slash == at] = 0;
     }
-    return true;
+    return git_folder(at, out); /* one that is broken hides those above it, as with git itself */
 }
 
 /* "<hash> refs/heads/main" lines; a line that begins otherwise is a comment or a peeled tag. */
