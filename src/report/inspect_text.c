@@ -131,17 +131,21 @@ static void compute_line(struct buf *b, const struct writer *w, const struct run
     add_more(b, c->division, "divisions and roots", "; ");
     add_more(b, c->transcendental, "transcendental", ", ");
     add_more(b, c->integer, "integer operations", ", ");
+    bool masked = c->useful_macs.known && c->macs.known && c->int_macs.known &&
+                  c->useful_macs.v < c->macs.v + c->int_macs.v;
+    if (masked) add_more(b, c->useful_macs, "MACs that a causal mask leaves", "; ");
 }
 
-/* What a runtime computes once, when it loads the model. */
+/* What a runtime computes once, when it loads the model, is not part of a run. */
 static void folded_line(struct buf *b, const struct writer *w, const struct run_static *g)
 {
-    int64_t macs = pattern(g, "foldable_macs"), nodes = pattern(g, "foldable_nodes");
+    const struct run_cost *all = &g->cost, *run = &g->cost_per_run;
+    int64_t nodes = pattern(g, "foldable_nodes");
     (void)w;
-    if (!g->cost.macs.known || macs <= 0 || (uint64_t)macs > g->cost.macs.v) return;
-    exact(b, known_u64(g->cost.macs.v - (uint64_t)macs), &g->cost, "MACs");
-    buf_printf(b, ": without %" PRId64 " nodes that are the same in every run, which runtimes compute once",
-               nodes);
+    if (!run->known || !all->macs.known || !run->macs.known || run->macs.v == all->macs.v) return;
+    exact(b, run->macs, run, "MACs");
+    if (nodes > 0) buf_printf(b, " without %" PRId64 " nodes", nodes);
+    buf_add_str(b, " that are the same in every run, which runtimes compute once");
 }
 
 static void moved_line(struct buf *b, const struct writer *w, const struct run_static *g)

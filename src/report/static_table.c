@@ -32,6 +32,7 @@ FIELD(nodes, graph->nodes)
 FIELD(parameters, graph->parameters)
 FIELD(parameter_bytes, graph->parameter_bytes)
 FIELD(macs, graph->cost.macs)
+FIELD(per_run, graph->cost_per_run.macs)
 FIELD(int_macs, graph->cost.int_macs)
 FIELD(flops, graph->cost.flops)
 FIELD(simple, graph->cost.simple)
@@ -51,6 +52,13 @@ static bool get_moved(const struct static_side *s, double *v)
     return c->bytes_read.known && c->bytes_written.known;
 }
 
+/* Only where it differs from the graph as it stands. */
+static bool get_folded(const struct static_side *s, double *v)
+{
+    double all;
+    return get_per_run(s, v) && get_macs(s, &all) && *v != all;
+}
+
 static bool get_intensity(const struct static_side *s, double *v)
 {
     double flops, moved;
@@ -66,6 +74,7 @@ static const struct static_row rows[] = {
     {"parameters", UNIT_COUNT, false, get_parameters},
     {"parameter bytes", UNIT_BYTES, false, get_parameter_bytes},
     {"MACs", UNIT_COUNT, true, get_macs},
+    {"  not foldable", UNIT_COUNT, true, get_folded},
     {"integer MACs", UNIT_COUNT, true, get_int_macs},
     {"FLOPs", UNIT_COUNT, true, get_flops},
     {"  simple", UNIT_COUNT, true, get_simple},
