@@ -4,6 +4,7 @@
 #include "model/onnx.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/mem.h"
 #include "core/str.h"
@@ -267,11 +268,19 @@ static tare_status finish(struct onnx_model *out, struct onnx_model *m, tare_sta
     return s;
 }
 
+/* Only what lies between the weights is read: reading ahead would fetch weights that nobody looks at. */
+static void skip_weights(const struct file_view *v)
+{
+    enum { SMALL = 1 << 22 }; /* a file of a few MB is read in one go */
+    if (v->size > SMALL) (void)posix_madvise((void *)(uintptr_t)v->data, v->size, POSIX_MADV_RANDOM);
+}
+
 tare_status onnx_open(struct onnx_model *out, const char *path, tare_error *err)
 {
     struct onnx_model m;
     tare_status s = begin(&m, path, path, err);
     if (s == TARE_OK) s = file_map(path, &m.memory->view, err);
+    if (s == TARE_OK) skip_weights(&m.memory->view);
     if (s == TARE_OK) s = read_bytes(&m, m.memory->view.data, m.memory->view.size, err);
     return finish(out, &m, s);
 }
