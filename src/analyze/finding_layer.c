@@ -10,13 +10,9 @@
 
 #define GAIN_WORTH_TELLING 0.05 /* of the time of a run */
 #define FAR 0.5                 /* of what the roof allows */
+#define SHAKY 0.1               /* half-width of the median's interval */
 #define MOVING_WORTH_TELLING 0.03
 enum { KINDS_TOLD = 3 };
-
-static double nodes_of(const struct run_layer *l)
-{
-    return l->nodes.known && l->nodes.v ? (double)l->nodes.v : 1;
-}
 
 static const char *verb_end(double n) /* one takes, two take */
 {
@@ -63,7 +59,7 @@ static tare_status add_layer(kinds_of *kinds, const struct run_case *c, const st
     if (!k) k = vec_last(kinds);
     k->share += l->share.v;
     k->allowed += l->share.v - layer_gain(l);
-    k->layers += nodes_of(l);
+    k->layers++;
     if (layer_gain(l) > layer_gain(k->worst)) k->worst = l;
     return TARE_OK;
 }
@@ -82,6 +78,14 @@ static tare_status merge(kinds_of *into, const kinds_of *more, tare_error *err)
     return s;
 }
 
+/* Was the machine disturbed so much that times of single layers are worth little? */
+static bool is_shaky(const struct run_case *c)
+{
+    const struct run_time *t = &c->latency_ns.p50;
+    if (!t->known || !t->lo.known || !t->hi.known) return false; /* another rule speaks of that */
+    return (double)t->hi.v - (double)t->lo.v > 2 * SHAKY * (double)t->value;
+}
+
 static void tell_kind(struct judging *j, const struct kind *k)
 {
     double gain = gain_of(k), share = k->allowed / k->share;
@@ -90,7 +94,7 @@ static void tell_kind(struct judging *j, const struct kind *k)
                                           k->op, show_count(k->layers, "node").s, verb_end(k->layers),
                                           show_percent(k->share).s, show_percent(share).s,
                                           memory ? "the memory's bandwidth" : "the processors' arithmetic");
-    if (f) f->severity = gain_severity(gain);
+    if (f) f->severity = is_shaky(k->c) ? "info" : gain_severity(gain);
     finding_number(j, f, "share", k->share);
     finding_number(j, f, "roof_share", share);
     finding_number(j, f, "nodes", k->layers);
@@ -98,7 +102,8 @@ static void tell_kind(struct judging *j, const struct kind *k)
     finding_text(j, f, "bound", k->worst->bound);
     finding_text(j, f, "worst", k->worst->name);
     finding_action(
-        j, f, "%s; at the roof the whole would be %s times as fast",
+        j, f, "%s%s; at the roof the whole would be %s times as fast",
+        is_shaky(k->c) ? "first measure again on a quiet machine; then " : "",
         memory ? "fuse it with its neighbours, or move fewer bytes (smaller types, fewer layout changes)"
                : "try a larger batch, other thread counts, or a precision with faster instructions",
         show_number(1 / (1 - gain)).s);
@@ -168,7 +173,7 @@ static struct moved moved_in(const struct run_case *c, op_fn *wanted)
         const struct run_layer *l = c->layers.at[i];
         timed = timed || l->share.known;
         if (!l->op || !wanted(l->op)) continue;
-        m.nodes += nodes_of(l);
+        m.nodes++;
         m.share += l->share.known ? l->share.v : 0;
         m.bytes += l->bytes.known ? (double)l->bytes.v : NAN;
     }
@@ -248,9 +253,9 @@ static void check_layer_provider(struct judging *j, const struct run_case *c)
     for (size_t i = 0; i < c->layers.n; i++) {
         const struct run_layer *l = c->layers.at[i];
         if (!l->provider) continue;
-        all += nodes_of(l);
+        all++;
         if (is_provider(l->provider, asked)) continue;
-        elsewhere += nodes_of(l);
+        elsewhere++;
         share += l->share.known ? l->share.v : 0;
         if (!other) other = l->provider; /* layers come in order of time */
     }

@@ -104,9 +104,11 @@ static void do_triad(void *ctx, unsigned index)
     roof_triad(mine, mine + part, mine + 2 * part, part);
 }
 
-static tare_status measure_memory(struct roof_team *t, struct roof *r, uint64_t budget_ns, tare_error *err)
+static tare_status measure_memory(struct roof_team *t, struct roof *r, const struct roof_options *o,
+                                  uint64_t budget_ns, tare_error *err)
 {
-    size_t size = roof_working_set(roof_cache_bytes(""), memory_available(""));
+    size_t chosen = roof_working_set(roof_cache_bytes(""), memory_available(""));
+    size_t size = o->memory_bytes ? o->memory_bytes : chosen;
     struct memory m = {.slice = size / r->threads / (3 * ROOF_BLOCK) * (3 * ROOF_BLOCK)};
     r->read = r->triad = r->bandwidth = NAN;
     if (!m.slice) return TARE_OK;
@@ -143,7 +145,7 @@ static tare_status measure(struct roof *out, const struct roof_options *o, tare_
     set_time(&r);
     r.flops = best_rate(team, ROOF_FLOAT, &r, (uint64_t)(0.3 * budget), &r.kernel);
     r.int_ops = best_rate(team, ROOF_INT, &r, (uint64_t)(0.3 * budget), &r.int_kernel);
-    s = measure_memory(team, &r, (uint64_t)(0.3 * budget), err); /* a tenth for touching it */
+    s = measure_memory(team, &r, o, (uint64_t)(0.3 * budget), err); /* a tenth for touching it */
     roof_team_free(team);
     if (s == TARE_OK) *out = r;
     return s;

@@ -17,6 +17,7 @@ struct roof_options {
     const char *cache_dir;   /* NULL: do not keep, do not look. A file per fingerprint and threads */
     const char *fingerprint; /* of the host, for the cache */
     bool fresh;              /* measure even if cached */
+    size_t memory_bytes;     /* of the block that is moved; 0: by the caches and what memory there is */
 };
 
 struct roof {

@@ -282,8 +282,11 @@ static void test_cache_of_others(void **state)
 
 static struct roof_options quick(void)
 {
-    return (struct roof_options){
-        .threads = 2, .budget = {20000000}, .fingerprint = "h1-00ff", .cache_dir = folder};
+    return (struct roof_options){.threads = 2,
+                                 .budget = {20000000},
+                                 .fingerprint = "h1-00ff",
+                                 .cache_dir = folder,
+                                 .memory_bytes = 1 << 20};
 }
 
 static struct roof measure(const struct roof_options *o)
@@ -361,6 +364,12 @@ static void test_threads(void **state)
     assert_non_null(strstr(err.text, "1 to 1024 threads"));
     assert_int_equal(r.threads, 77);
     o.threads = 9; /* more than many machines have */
+    measure(&o);
+    o.threads = 2;
+    o.memory_bytes = 100; /* not a block for each */
+    o.fresh = true;
+    assert_true(isnan(measure(&o).bandwidth));
+    o.memory_bytes = 0; /* as large as it takes */
     measure(&o);
 }
 
