@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench_args.h - what a user asked `tare bench` for, and the steps from there to an answer. One file each:
- * bench_options.c (the command line), bench_open.c (subjects), bench_check.c (accuracy), cmd_bench.c (the flow). */
+ * bench_options.c (the command line), bench_open.c (subjects), bench_check.c (accuracy), bench_layers.c (layers),
+ * cmd_bench.c (the flow). */
 #ifndef CLI_BENCH_ARGS_H
 #define CLI_BENCH_ARGS_H
 
@@ -29,6 +30,9 @@ struct bench_args {
     int arrivals, percentile;
     uint64_t concurrency, per_run;
     const char *rate, *warmup, *unit, *scenario;
+    /* looked into */
+    bool layers;
+    struct opt_list groups; /* patterns; none: by the structure of names */
     /* judged by */
     struct opt_list targets;
     VEC(struct target) parsed;
@@ -60,5 +64,12 @@ void bench_close(struct bench_subjects *s);
 /* Compare each case's outputs with --expect, or with the first case's; fills accuracy. *dropped: beyond --max-drop. */
 tare_status bench_check(struct cli *cli, const struct bench_args *a, struct run *run,
                         const struct tensor_set *outputs, size_t *dropped);
+
+/* Layers of each case by a pass of its own with the runtime's profiler, their cost, the roof, the graph with and without
+ * optimisation. What fails is said in the document: the measurement was made already. */
+tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run *run);
+/* For the option --layers[=patterns]. */
+bool bench_layers_takes(const char *word);
+tare_status bench_layers_parse(void *args, const char *text, tare_error *err);
 
 #endif

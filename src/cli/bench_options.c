@@ -38,6 +38,8 @@ static const struct opt_usage usage = {
     .tail = "tare bench minilm.onnx --batch 1,4,8,16,32 --seq 128\n"
             "tare bench model.onnx --target 'latency.p95<=100ms' --target 'throughput>=1000/s'\n"
             "tare bench fp32.onnx --variant int8=int8.onnx --metric cosine --validate-accuracy\n"
+            "tare bench model.onnx --layers\n"
+            "tare bench model.onnx --layers attention,mlp,embedding\n"
             "tare bench --budget 5s -- ./my_program --flag\n"
             "Exit status: 0 good, 1 a target missed or accuracy lost, 2 bad input, 3 could not measure.",
     .max_args = OPT_ANY,
@@ -118,9 +120,9 @@ static int choose_subject(struct cli *cli, struct bench_args *a, const char *com
     if (n && args[0] == command) {
         a->command = args;
         if (a->synth) return cli_usage_error(cli, "--synth and a command: one thing at a time");
-        if (a->expect || a->variants.n || a->validate || a->inputs || a->runtimes.n)
+        if (a->expect || a->variants.n || a->validate || a->inputs || a->runtimes.n || a->layers)
             return cli_usage_error(
-                cli, "--expect, --variant, --validate-accuracy, --inputs and --ort are for models");
+                cli, "--expect, --variant, --validate-accuracy, --inputs, --layers and --ort are for models");
         if (a->shell && n > 1) return cli_usage_error(cli, "--shell takes the command as one quoted word");
         if (a->grid.batch.values.n || a->grid.seq.values.n || a->grid.dims.n || a->grid.providers.n ||
             a->grid.threads.values.n)
@@ -240,6 +242,8 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
                  .lo = -1, .hi = 99),
         OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime"),
         OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
+        {OPT_ROW_(CALLBACK, 0, "layers", ctx, a, "time and cost of each layer, by a pass of its own; patterns group them"),
+         .callback = bench_layers_parse, .takes = bench_layers_takes, .arg = "[<pattern,..>]"},
         OPT_GROUP("Commands"),
         OPT_FLAG(0, "shell", &a->shell, "the command is a line for /bin/sh"),
         OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed"),
@@ -283,6 +287,7 @@ void bench_args_release(struct bench_args *a)
     opt_list_release(&a->runtimes);
     opt_list_release(&a->session_config);
     opt_list_release(&a->targets);
+    opt_list_release(&a->groups);
     vec_release(&a->parsed);
     grid_release(&a->grid);
 }

@@ -113,6 +113,7 @@ static int bench_measured(struct cli *cli, struct bench_args *a, struct run *run
     if (s == TARE_OK && check && run->cases.n == n) s = bench_check(cli, a, run, outputs, &dropped);
     for (size_t i = 0; check && outputs && i < n; i++) tensor_set_release(&outputs[i]);
     mem_free(outputs);
+    if (s == TARE_OK && a->layers) s = bench_layers(cli, a, run);
     if (s == TARE_OK) s = judge(cli, a, run);
     if (s == TARE_OK) s = answer(cli, a, run);
     if (s != TARE_OK) return cli_fail(cli);

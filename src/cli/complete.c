@@ -42,7 +42,7 @@ static const struct opt *awaits_value(const struct opt_request *req, const char 
     if (word[0] != '-' || !word[1]) return NULL;
     if (word[1] == '-') {
         const struct opt *row = strchr(word, '=') ? NULL : opt_find(req, word + 2, strlen(word + 2));
-        return row && row->type != OPT_TYPE_FLAG ? row : NULL;
+        return row && row->type != OPT_TYPE_FLAG && !row->takes ? row : NULL;
     }
     for (const char *c = word + 1; *c; c++) {
         const struct opt *row = opt_find_letter(req, *c);

@@ -20,7 +20,7 @@ void opt_list_release(struct opt_list *list)
     *list = (struct opt_list)OPT_LIST_INIT;
 }
 
-static tare_status list_add(struct opt_list *list, const char *text, size_t len, tare_error *err)
+tare_status opt_list_add(struct opt_list *list, const char *text, size_t len, tare_error *err)
 {
     char *copy = mem_strndup(text, len);
     char **items = copy ? mem_resize(list->items, list->n + 1, sizeof *items) : NULL;
@@ -145,7 +145,7 @@ tare_status opt_set(const struct opt *row, const char *text, tare_error *err)
     case OPT_TYPE_SIZE: return set_uint(row, text, err);
     case OPT_TYPE_DURATION: return set_duration(row, text, err);
     case OPT_TYPE_DOUBLE: return set_double(row, text, err);
-    case OPT_TYPE_LIST: return list_add(row->to.list, text, strlen(text), err);
+    case OPT_TYPE_LIST: return opt_list_add(row->to.list, text, strlen(text), err);
     case OPT_TYPE_CALLBACK: return row->callback(row->to.ctx, text, err);
     case OPT_TYPE_STRING: *row->to.string = text; return TARE_OK;
     case OPT_TYPE_END:
@@ -238,7 +238,9 @@ static tare_status walk_long(struct walk *w, const char *word)
         if (is_help(row)) w->help = true;
         return is_help(row) ? TARE_OK : hit(w, row, off ? "no" : "yes", shown);
     }
-    if (!value && w->at < w->argc) value = w->argv[w->at++];
+    bool next = w->at < w->argc && (!row->takes || row->takes(w->argv[w->at]));
+    if (!value && next) value = w->argv[w->at++];
+    if (!value && row->takes) value = "";
     if (!value)
         return error_set(w->err, TARE_INVALID, "%s needs a value: %s %s", shown, shown, opt_default_arg(row));
     return hit(w, row, value, shown);
@@ -322,7 +324,7 @@ static tare_status layer_list(struct opt_list *list, const char *text, tare_erro
     list->from_layer = true;
     for (const char *s = text;; s++) {
         size_t len = strcspn(s, ",");
-        tare_status st = len ? list_add(list, s, len, err) : TARE_OK;
+        tare_status st = len ? opt_list_add(list, s, len, err) : TARE_OK;
         if (st < 0) return st;
         s += len;
         if (!*s) return TARE_OK;

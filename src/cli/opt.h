@@ -60,6 +60,7 @@ struct opt_list {
 #define OPT_LIST_INIT {0}
 /* clang-format on */
 void opt_list_release(struct opt_list *list);
+tare_status opt_list_add(struct opt_list *list, const char *text, size_t len, tare_error *err);
 
 /* Read `text` into *ctx. The error text is the cause alone ("not a target"): the option is named for you. */
 typedef tare_status opt_callback_fn(void *ctx, const char *text, tare_error *err);
@@ -83,6 +84,9 @@ struct opt {
     const char *arg; /* placeholder in the help: "<file>"; NULL: one that fits the type */
     const struct opt_choice *choices;
     opt_callback_fn *callback;
+    /* The value may be left out: is the word that follows one? --name=value always is. Without one the text is "".
+     * NULL: the value must be there. */
+    bool (*takes)(const char *word);
     int64_t lo; /* range of INT, UINT, SIZE (bytes), DURATION (ns) */
     uint64_t hi;
     double min, max; /* range of DOUBLE */

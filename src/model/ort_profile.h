@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * ort_profile.h - the files that ONNX Runtime's own profiler writes, read tolerantly: one event a line, names that are
- * not escaped (1.31 escapes them), lines cut off by a crash, arguments in any order, subgraphs nested in time. Also takes files that another program wrote
- * anew as proper JSON. Never trusts a line; what it cannot use it counts. Knows the format from 1.8 to 1.31. */
+ * not escaped (1.31 escapes them), lines cut off by a crash, arguments in any order, subgraphs nested in time. Also
+ * takes files that another program wrote anew as proper JSON. Never trusts a line; what it cannot use it counts. Knows
+ * the format from 1.8 to 1.31. */
 #ifndef MODEL_ORT_PROFILE_H
 #define MODEL_ORT_PROFILE_H
 

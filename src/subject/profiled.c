@@ -81,6 +81,45 @@ static tare_status read_optimized(struct profiled_pass *out, const struct folder
     return s == TARE_NOMEM ? error_set(err, s, "%s", why.text) : TARE_OK;
 }
 
+/* ---- the file ---- */
+
+static tare_status read_source(struct profiled_pass *out, const struct subject *s, tare_error *err)
+{
+    tare_error why = TARE_ERROR_INIT;
+    tare_status st = onnx_open(&out->source, ((const struct onnx_subject *)s)->path, &why);
+    out->has_source = st == TARE_OK;
+    snprintf(out->source_why, sizeof out->source_why, "%.199s", why.text);
+    return st == TARE_NOMEM ? error_set(err, st, "%s", why.text) : TARE_OK;
+}
+
+static tare_status add_dim(struct profiled_pass *out, const struct ort_io *io, size_t axis, int64_t value,
+                           tare_error *err)
+{
+    char label[220];
+    snprintf(label, sizeof label, "%.180s.%zu", io->name, axis);
+    const char *name = io->symbols[axis] && io->symbols[axis][0] ? io->symbols[axis] : label;
+    for (size_t i = 0; i < out->dims.n; i++)
+        if (strcmp(out->dims.items[i].name, name) == 0) return TARE_OK;
+    char *copy = mem_strdup(name);
+    tare_status s = copy ? vec_push(&out->dims, ((struct dim_value){copy, value}), err)
+                         : error_set(err, TARE_NOMEM, "out of memory for dimensions");
+    if (s < 0) mem_free(copy);
+    return s;
+}
+
+/* From the inputs that were made, so that costs are of exactly what ran. */
+static tare_status read_dims(struct profiled_pass *out, const struct onnx_instance *i, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t k = 0; s == TARE_OK && k < i->inputs.items.n; k++) {
+        const struct ort_io *io = &i->inputs.items.items[k];
+        const struct tensor *t = &i->workers[0].inputs.items.items[k];
+        for (size_t d = 0; s == TARE_OK && d < io->rank && d < t->rank; d++)
+            if (io->dims[d] < 0) s = add_dim(out, io, d, t->dims[d], err);
+    }
+    return s;
+}
+
 /* ---- sessions ---- */
 
 struct passing {
@@ -207,12 +246,14 @@ static tare_status run_turns(struct passing *p)
 
 static tare_status pass(struct passing *p)
 {
-    const struct onnx_instance *i;
-    tare_status s = open_sessions(p);
+    tare_status s = read_source(p->out, p->subject, p->err);
+    if (s == TARE_OK) s = open_sessions(p);
+    if (s < 0) return s;
+    const struct onnx_instance *i = (const struct onnx_instance *)p->profiled;
+    s = read_dims(p->out, i, p->err);
     if (s < 0 || !p->o->runs) return s;
     s = run_turns(p);
     if (s < 0) return s;
-    i = (const struct onnx_instance *)p->profiled;
     return ort_session_profile(i->ort, i->session, &p->out->profile, p->err);
 }
 
@@ -242,6 +283,9 @@ tare_status profiled_run(struct profiled_pass *out, struct subject *s, const str
 
 void profiled_release(struct profiled_pass *p)
 {
+    onnx_close(&p->source);
+    for (size_t i = 0; i < p->dims.n; i++) mem_free((void *)(uintptr_t)p->dims.items[i].name);
+    vec_release(&p->dims);
     onnx_close(&p->optimized);
     file_unmap(&p->optimized_bytes);
     ort_profile_release(&p->profile);

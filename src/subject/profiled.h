@@ -13,6 +13,11 @@
 #include "subject/subject.h"
 
 struct profiled_pass {
+    struct onnx_model source; /* the file as it is */
+    bool has_source;
+    char source_why[200]; /* has_source false: why not */
+    VEC(struct dim_value)
+    dims; /* free dimensions of the inputs ("name", or "input.axis" without one) as they were */
     struct onnx_model
         optimized; /* read over its own mapping; the file is deleted already, large weights never were
                                   * written: they are external tensors without data */
@@ -25,7 +30,7 @@ struct profiled_pass {
     VEC(uint64_t) plain_ns;     /* each run without it, taken in turns with those */
 };
 #define PROFILED_PASS_INIT \
-    {.optimized = ONNX_MODEL_INIT, .optimized_bytes = FILE_VIEW_INIT, .profile = ORT_PROFILE_INIT}
+    {.source = ONNX_MODEL_INIT, .optimized = ONNX_MODEL_INIT, .optimized_bytes = FILE_VIEW_INIT, .profile = ORT_PROFILE_INIT}
 
 struct profiled_options {
     struct case_params params;
