@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "core/mem.h"
@@ -278,6 +279,42 @@ static tare_status set_up(struct sqlite_store *s, tare_error *err)
     return status == TARE_OK ? check_schema(s, err) : status;
 }
 
+/* A file that this process may not write is read as it is: no log can be made beside it. When there is a
+ * log, another process writes, and SQLite must see it. */
+static bool is_sealed(const char *path)
+{
+    struct buf log = BUF_INIT;
+    buf_printf(&log, "%s-wal", path);
+    bool sealed =
+        access(path, F_OK) == 0 && access(path, W_OK) != 0 && !log.failed && access(log.data, F_OK) != 0;
+    buf_release(&log);
+    return sealed;
+}
+
+static int open_sealed(const char *path, sqlite3 **db)
+{
+    struct buf uri = BUF_INIT;
+    buf_add_str(&uri, "file:");
+    for (const char *p = path; *p; p++)
+        if (strchr("?#%", *p))
+            buf_printf(&uri, "%%%02x", (unsigned char)*p);
+        else
+            buf_add_char(&uri, *p);
+    buf_add_str(&uri, "?immutable=1");
+    int rc = uri.failed ? SQLITE_NOMEM
+                        : sqlite3_open_v2(uri.data, db,
+                                          SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    buf_release(&uri);
+    return rc;
+}
+
+static int open_file(const char *path, bool create, sqlite3 **db)
+{
+    if (is_sealed(path)) return open_sealed(path, db);
+    return sqlite3_open_v2(
+        path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0), NULL);
+}
+
 static tare_status db_open(struct store **out, const char *where, const struct store_options *o,
                            tare_error *err)
 {
@@ -293,8 +330,7 @@ static tare_status db_open(struct store **out, const char *where, const struct s
     s->base = (struct store){&store_sqlite, path};
     s->path = path;
     s->wait_ms = o->wait_ms ? o->wait_ms : STORE_WAIT_MS;
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (o->create ? SQLITE_OPEN_CREATE : 0);
-    if (sqlite3_open_v2(where, &s->db, flags, NULL) != SQLITE_OK)
+    if (open_file(where, o->create, &s->db) != SQLITE_OK)
         status = s->db ? db_fail(s, "opening", err) : error_set(err, TARE_NOMEM, "%s: out of memory", where);
     if (status == TARE_OK) status = set_up(s, err);
     if (status == TARE_OK)

@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: MIT
+ * test_store.c - the conformance suite of the history: what every backend must do, as functions of its ops;
+ * then what only a file can go wrong with. A second backend adds a row to backends[]. */
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "analyze/judge.h"
+#include "core/mem.h"
+#include "core/rng.h"
+#include "run_fixture.h"
+#include "store/store.h"
+
+static const struct store_ops *const backends[] = {&store_sqlite};
+static char home[256], path[300];
+
+static int enter(void **state)
+{
+    (void)state;
+    snprintf(home, sizeof home, "%s/tare-store-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    if (!mkdtemp(home)) return -1;
+    snprintf(path, sizeof path, "%s/deep/history.db", home);
+    return 0;
+}
+
+static int leave(void **state)
+{
+    char command[600];
+    (void)state;
+    mem_fail_after(-1);
+    snprintf(command, sizeof command, "rm -rf '%s'", home);
+    return system(command);
+}
+
+static struct store *open_with(const struct store_ops *ops)
+{
+    struct store_options o = {.create = true, .wait_ms = 50};
+    struct store *s = NULL;
+    tare_error err = TARE_ERROR_INIT;
+    if (ops->open(&s, path, &o, &err) != TARE_OK) fail_msg("%s", err.text);
+    return s;
+}
+
+/* Run i: ids and times that sort, one case more than asked. */
+static void make_run(struct run *r, unsigned i, const char *subject, double median_ns)
+{
+    assert_int_equal(run_init(r, "bench", NULL), TARE_OK);
+    fixture_host(r);
+    r->subject.name = arena_str(&r->arena, subject);
+    r->id = arena_printf(&r->arena, "01KB%022u", i);
+    r->created = arena_printf(&r->arena, "2026-01-%02uT%02u:00:00.500Z", 1 + i / 24, i % 24);
+    fixture_case(r, "batch=1", 1, median_ns, 60);
+    fixture_case(r, "batch=8", 8, median_ns * 6, 60);
+}
+
+static void keep(struct store *s, unsigned i, const char *subject, double median_ns)
+{
+    struct run r;
+    bool added = false;
+    tare_error err = TARE_ERROR_INIT;
+    char commit[41];
+    snprintf(commit, sizeof commit, "%040u", i);
+    make_run(&r, i, subject, median_ns);
+    if (store_add_run(s, &r, &(struct store_context){.commit = commit, .branch = "main"}, &added, &err) !=
+        TARE_OK)
+        fail_msg("%s", err.text);
+    assert_true(added);
+    run_release(&r);
+}
+
+struct seen {
+    size_t n;
+    char ids[64][ULID_SIZE];
+    char tags[64][80];
+    struct store_run last;
+};
+
+static tare_status see(void *ctx, const struct store_run *run, tare_error *err)
+{
+    struct seen *s = ctx;
+    (void)err;
+    if (s->n < 64) {
+        snprintf(s->ids[s->n], ULID_SIZE, "%s", run->id);
+        snprintf(s->tags[s->n], 80, "%s", run->tags ? run->tags : "");
+    }
+    s->n++;
+    return TARE_OK;
+}
+
+static struct seen list(struct store *s, struct store_filter f)
+{
+    struct seen seen = {.n = 0};
+    tare_error err = TARE_ERROR_INIT;
+    if (s->ops->list(s, &f, see, &seen, &err) != TARE_OK) fail_msg("%s", err.text);
+    return seen;
+}
+
+#define ID(i) "01KB00000000000000000000" i /* two digits */
+
+/* ---- the suite ---- */
+
+static void documents_come_back(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    struct run r;
+    struct buf text = BUF_INIT, back = BUF_INIT;
+    bool added = false;
+    make_run(&r, 1, "minilm", 1e6);
+    run_write(&r, &text, NULL);
+    assert_int_equal(store_add_run(s, &r, NULL, &added, NULL), TARE_OK);
+    assert_true(added);
+    assert_int_equal(store_add_run(s, &r, NULL, &added, NULL), TARE_OK); /* the same again */
+    assert_false(added);
+    assert_int_equal(store_document(s, r.id, &back, NULL), TARE_OK);
+    assert_int_equal(back.len, text.len);
+    assert_memory_equal(back.data, text.data, text.len);
+    run_release(&r);
+    make_run(&r, 2, "minilm", 1e6); /* a text of its own comes back as it is */
+    buf_clear(&text);
+    buf_clear(&back);
+    buf_add_str(&text, "  {\"any\": \"text\"}\n\n");
+    struct store_context c = {.text = {text.data, text.len}};
+    assert_int_equal(store_add_run(s, &r, &c, &added, NULL), TARE_OK);
+    assert_int_equal(store_document(s, r.id, &back, NULL), TARE_OK);
+    assert_string_equal(back.data, text.data);
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(store_document(s, ID("99"), &back, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, ID("99")));
+    run_release(&r);
+    buf_release(&text);
+    buf_release(&back);
+    store_close(s);
+}
+
+static void lists_are_filtered(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    for (unsigned i = 1; i <= 30; i++) keep(s, i, i % 3 ? "minilm" : "it's \"odd\"; --", 1e6);
+    struct seen all = list(s, (struct store_filter){0});
+    assert_int_equal(all.n, 30);
+    assert_string_equal(all.ids[0], ID("30"));
+    assert_string_equal(all.ids[29], ID("01"));
+    assert_int_equal(list(s, (struct store_filter){.limit = 7}).n, 7);
+    assert_int_equal(list(s, (struct store_filter){.subject = "minilm"}).n, 20);
+    assert_int_equal(list(s, (struct store_filter){.subject = "it's \"odd\"; --"}).n, 10);
+    assert_int_equal(list(s, (struct store_filter){.host = "box"}).n, 30);
+    assert_int_equal(list(s, (struct store_filter){.host = "other"}).n, 0);
+    assert_int_equal(list(s, (struct store_filter){.id_prefix = "01KB0000000000000000000000"}).n, 0);
+    assert_int_equal(list(s, (struct store_filter){.id_prefix = "01KB000000000000000000002"}).n, 10);
+    /* 2026-01-02T00:00Z is run 24 less half a second */
+    assert_int_equal(list(s, (struct store_filter){.since_ms = INT64_C(1767312000000)}).n, 7);
+    char id[ULID_SIZE];
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(store_find(s, "latest", id, &err), TARE_OK);
+    assert_string_equal(id, ID("30"));
+    assert_int_equal(store_find(s, "01kb0000000000000000000007", id, &err), TARE_OK);
+    assert_string_equal(id, ID("07"));
+    assert_int_equal(store_find(s, "01KB", id, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "several"));
+    assert_int_equal(store_find(s, "%", id, &err), TARE_INVALID);
+    assert_int_equal(store_find(s, "", id, &err), TARE_INVALID);
+    store_close(s);
+}
+
+static void tags_and_baselines(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    char id[ULID_SIZE];
+    for (unsigned i = 1; i <= 4; i++) keep(s, i, i < 4 ? "minilm" : "other", 1e6);
+    assert_int_equal(s->ops->tag(s, ID("02"), "release", true, NULL), TARE_OK);
+    assert_int_equal(s->ops->tag(s, ID("02"), "release", true, NULL), TARE_OK); /* twice is once */
+    assert_int_equal(s->ops->pin(s, ID("01"), "main", true, NULL), TARE_OK);
+    assert_int_equal(s->ops->pin(s, ID("04"), "main", true, NULL), TARE_OK); /* of another subject */
+    assert_int_equal(list(s, (struct store_filter){.tag = "main"}).n, 2);
+    assert_int_equal(s->ops->pin(s, ID("03"), "main", true, NULL), TARE_OK); /* moves */
+    assert_int_equal(store_baseline(s, "main", "minilm", id, NULL), TARE_OK);
+    assert_string_equal(id, ID("03"));
+    assert_int_equal(store_baseline(s, "main", "other", id, NULL), TARE_OK);
+    assert_string_equal(id, ID("04"));
+    assert_int_equal(store_baseline(s, "main", "nobody", id, NULL), TARE_INVALID);
+    struct seen seen = list(s, (struct store_filter){.tag = "release"});
+    assert_int_equal(seen.n, 1);
+    assert_string_equal(seen.tags[0], "release");
+    assert_string_equal(list(s, (struct store_filter){.tag = "baseline:main", .subject = "minilm"}).tags[0],
+                        "baseline:main");
+    assert_int_equal(s->ops->tag(s, ID("02"), "release", false, NULL), TARE_OK);
+    assert_int_equal(s->ops->tag(s, ID("02"), "release", false, NULL), TARE_INVALID);
+    assert_int_equal(s->ops->pin(s, ID("01"), "main", false, NULL), TARE_INVALID);
+    assert_int_equal(s->ops->tag(s, ID("77"), "x", true, NULL), TARE_INVALID);
+    static const char *const bad[] = {"", "a b", "a,b", "a:b", "\xc3\xa4", "'"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(s->ops->tag(s, ID("02"), bad[i], true, NULL), TARE_INVALID);
+    store_close(s);
+}
+
+static struct store_points series(struct store *s, struct store_query q, uint64_t last)
+{
+    struct store_points p = {VEC_INIT};
+    tare_error err = TARE_ERROR_INIT;
+    if (store_series(s, &q, last, &p, &err) != TARE_OK) fail_msg("%s", err.text);
+    return p;
+}
+
+static void series_are_in_time_order(const struct store_ops *ops)
+{
+    static const unsigned order[] = {5, 1, 4, 2, 3};
+    struct store *s = open_with(ops);
+    struct store_query q = {
+        .subject = "minilm", .case_name = "batch=1", .metric = "latency.p50", .anchor = ""};
+    for (size_t i = 0; i < 5; i++) keep(s, order[i], "minilm", 1e6 * order[i]);
+    keep(s, 9, "other", 1e6);
+    struct store_points p = series(s, q, 0);
+    assert_int_equal(p.at.n, 5);
+    for (size_t i = 0; i < 5; i++) {
+        const struct store_point *at = &p.at.items[i];
+        assert_true(fabs(at->value / (1e6 * (double)(i + 1)) - 1) < 0.02);
+        assert_true(at->lo.known && at->lo.v <= at->value && at->hi.known && at->value <= at->hi.v);
+        assert_true(at->samples.known && at->samples.v == 60);
+        assert_int_equal(at->commit[39], '1' + (char)i);
+        assert_string_equal(at->branch, "main");
+    }
+    vec_release(&p.at);
+    p = series(s, q, 2);
+    assert_int_equal(p.at.n, 2);
+    assert_string_equal(p.at.items[1].run, ID("05"));
+    vec_release(&p.at);
+    q.metric = "accuracy"; /* not measured: no point, not zero */
+    p = series(s, q, 0);
+    assert_int_equal(p.at.n, 0);
+    vec_release(&p.at);
+    q = (struct store_query){.subject = "minilm", .metric = "latency.p50"};
+    struct store_points none = {VEC_INIT};
+    assert_int_equal(store_series(s, &q, 0, &none, NULL), TARE_INVALID); /* two cases fit */
+    store_close(s);
+}
+
+static void hosts_and_anchors_apart(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    struct store_ratio ratio = {.case_name = "batch=1",
+                                .metric = "latency.p50",
+                                .anchor = "v1.0",
+                                .ln = run_estimate(0.02, 0.01, 0.03),
+                                .samples = known_u64(80)};
+    struct store_context c = {.ratios = &ratio, .n_ratios = 1};
+    struct store_query q = {.subject = "minilm", .case_name = "batch=1", .metric = "latency.p50"};
+    struct run r;
+    keep(s, 1, "minilm", 1e6);
+    make_run(&r, 2, "minilm", 1e6);
+    r.host.fingerprint = "h1-00000000000000aa";
+    assert_int_equal(store_add_run(s, &r, &c, NULL, NULL), TARE_OK);
+    run_release(&r);
+    q.host = "h1-00000000000000aa";
+    q.anchor = "v1.0";
+    struct store_points p = series(s, q, 0);
+    assert_int_equal(p.at.n, 1);
+    assert_true(p.at.items[0].value == 0.02 && p.at.items[0].hi.v == 0.03 && p.at.items[0].samples.v == 80);
+    vec_release(&p.at);
+    q.anchor = "";
+    p = series(s, q, 0);
+    assert_int_equal(p.at.n, 1);
+    assert_true(p.at.items[0].value > 1e5);
+    vec_release(&p.at);
+    ratio.ln.value = NAN;
+    make_run(&r, 3, "minilm", 1e6);
+    assert_int_equal(store_add_run(s, &r, &c, NULL, NULL), TARE_INVALID);
+    run_release(&r);
+    assert_int_equal(list(s, (struct store_filter){0}).n, 2);
+    store_close(s);
+}
+
+static void pruning(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    struct store_query q = {
+        .subject = "minilm", .case_name = "batch=1", .metric = "latency.p50", .anchor = ""};
+    for (unsigned i = 1; i <= 10; i++) keep(s, i, i % 2 ? "minilm" : "other", 1e6);
+    assert_int_equal(s->ops->tag(s, ID("01"), "keep", true, NULL), TARE_OK);
+    struct store_prune p = {.keep = 2, .dry_run = true};
+    assert_int_equal(store_prune(s, &p, NULL), TARE_OK);
+    assert_int_equal(p.removed, 5);
+    assert_int_equal(p.pinned, 1);
+    assert_int_equal(list(s, (struct store_filter){0}).n, 10);
+    p.dry_run = false;
+    assert_int_equal(store_prune(s, &p, NULL), TARE_OK);
+    struct seen left = list(s, (struct store_filter){0});
+    assert_int_equal(left.n, 5); /* 10, 9, 8, 7 and the tagged 1 */
+    assert_string_equal(left.ids[4], ID("01"));
+    struct store_points points = series(s, q, 0);
+    assert_int_equal(points.at.n, 3);
+    vec_release(&points.at);
+    p = (struct store_prune){.keep = 1,
+                             .older_ms = INT64_C(1767225600000)}; /* nothing is as old as 2026-01-01 */
+    assert_int_equal(store_prune(s, &p, NULL), TARE_OK);
+    assert_int_equal(p.removed, 0);
+    p = (struct store_prune){0};
+    assert_int_equal(store_prune(s, &p, NULL), TARE_INVALID);
+    assert_int_equal(s->ops->remove(s, ID("77"), NULL), TARE_INVALID);
+    keep(s, 3, "minilm", 1e6); /* what went may come again */
+    store_close(s);
+}
+
+static void changes_are_one_or_none(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    keep(s, 1, "minilm", 1e6);
+    assert_int_equal(s->ops->begin(s, NULL), TARE_OK);
+    keep(s, 2, "minilm", 1e6);
+    keep(s, 3, "minilm", 1e6);
+    assert_int_equal(s->ops->end(s, false, NULL), TARE_OK);
+    assert_int_equal(list(s, (struct store_filter){0}).n, 1);
+    assert_int_equal(s->ops->begin(s, NULL), TARE_OK);
+    keep(s, 2, "minilm", 1e6);
+    assert_int_equal(s->ops->end(s, true, NULL), TARE_OK);
+    store_close(s);
+    s = open_with(ops); /* and it lasts */
+    assert_int_equal(list(s, (struct store_filter){0}).n, 2);
+    store_close(s);
+}
+
+static void a_second_writer_waits_or_is_told(const struct store_ops *ops)
+{
+    struct store *a = open_with(ops), *b = open_with(ops);
+    tare_error err = TARE_ERROR_INIT;
+    struct run r;
+    assert_int_equal(a->ops->begin(a, NULL), TARE_OK);
+    keep(a, 1, "minilm", 1e6);
+    make_run(&r, 2, "minilm", 1e6);
+    assert_int_equal(store_add_run(b, &r, NULL, NULL, &err), TARE_BUSY);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(list(b, (struct store_filter){0}).n, 0); /* readers are not kept waiting */
+    assert_int_equal(a->ops->end(a, true, NULL), TARE_OK);
+    assert_int_equal(store_add_run(b, &r, NULL, NULL, &err), TARE_OK);
+    assert_int_equal(list(a, (struct store_filter){0}).n, 2);
+    run_release(&r);
+    store_close(a);
+    store_close(b);
+}
+
+static void memory_runs_out(const struct store_ops *ops)
+{
+    struct store_options o = {.create = true};
+    long before = mem_live_blocks();
+    struct run r;
+    make_run(&r, 1, "minilm", 1e6);
+    long with_run = mem_live_blocks();
+    for (long n = 0;; n++) {
+        struct store *s = NULL;
+        struct buf text = BUF_INIT;
+        mem_fail_after(n);
+        tare_status status = ops->open(&s, path, &o, NULL);
+        if (status == TARE_OK) status = store_add_run(s, &r, NULL, NULL, NULL);
+        if (status == TARE_OK) status = store_document(s, r.id, &text, NULL);
+        mem_fail_after(-1);
+        buf_release(&text);
+        store_close(s);
+        assert_int_equal(mem_live_blocks(), with_run);
+        if (status == TARE_OK) break;
+        assert_int_equal(status, TARE_NOMEM);
+        assert_true(n < 500);
+    }
+    run_release(&r);
+    assert_int_equal(mem_live_blocks(), before);
+}
+
+#define CONFORMS(name)                                                                                       \
+    static void test_##name(void **state)                                                                    \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) name(backends[i]);                   \
+    }
+CONFORMS(documents_come_back)
+CONFORMS(lists_are_filtered)
+CONFORMS(tags_and_baselines)
+CONFORMS(series_are_in_time_order)
+CONFORMS(hosts_and_anchors_apart)
+CONFORMS(pruning)
+CONFORMS(changes_are_one_or_none)
+CONFORMS(a_second_writer_waits_or_is_told)
+CONFORMS(memory_runs_out)
+
+/* ---- what a file can do ---- */
+
+static tare_status reopen(tare_error *err)
+{
+    struct store_options o = {.create = true, .wait_ms = 50};
+    struct store *s = NULL;
+    tare_status status = store_open(&s, path, &o, err);
+    store_close(s);
+    return status;
+}
+
+static void write_file(const char *text, size_t n)
+{
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s/deep", home);
+    mkdir(folder, 0777);
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    fclose(f);
+}
+
+static void test_other_files_are_refused_unchanged(void **state)
+{
+    (void)state;
+    char text[5000] = "SQLite format 3";
+    tare_error err = TARE_ERROR_INIT;
+    struct stat st;
+    memset(text + 16, 'x', sizeof text - 16);
+    write_file(text, sizeof text);
+    assert_int_equal(reopen(&err), TARE_FORMAT);
+    assert_non_null(strstr(err.text, path));
+    assert_true(stat(path, &st) == 0 && st.st_size == sizeof text);
+    write_file("hello, world", 12);
+    assert_int_equal(reopen(&err), TARE_FORMAT);
+    write_file("", 0); /* a new file, as SQLite sees it */
+    assert_int_equal(reopen(&err), TARE_OK);
+    snprintf(path, sizeof path, "%s", home);
+    assert_int_equal(reopen(&err), TARE_INVALID);
+    snprintf(path, sizeof path, "/dev/null");
+    assert_int_equal(reopen(&err), TARE_INVALID);
+    snprintf(path, sizeof path, "/dev/null/x/history.db");
+    assert_int_equal(reopen(&err), TARE_IO);
+    struct store *s = NULL;
+    struct store_options look = {.create = false};
+    snprintf(path, sizeof path, "%s/none.db", home);
+    assert_int_equal(store_open(&s, path, &look, &err), TARE_INVALID);
+    assert_int_equal(stat(path, &st), -1);
+}
+
+static void execute(const char *text)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void test_newer_and_foreign_schemas(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(reopen(&err), TARE_OK);
+    execute("PRAGMA user_version = 2");
+    assert_int_equal(reopen(&err), TARE_FORMAT);
+    assert_non_null(strstr(err.text, "newer"));
+    execute("PRAGMA user_version = 1; DROP TABLE value;");
+    struct store *s = open_with(&store_sqlite);
+    struct run r;
+    make_run(&r, 1, "minilm", 1e6);
+    assert_int_equal(store_add_run(s, &r, NULL, NULL, &err), TARE_FORMAT); /* tables are missing */
+    run_release(&r);
+    store_close(s);
+    execute("PRAGMA application_id = 7");
+    assert_int_equal(reopen(&err), TARE_FORMAT);
+    assert_non_null(strstr(err.text, "not a history of tare"));
+}
+
+static tare_status read_all_of(tare_error *err)
+{
+    struct store_options o = {.wait_ms = 50};
+    struct store *s = NULL;
+    struct seen seen = {.n = 0};
+    struct store_filter all = {0};
+    struct store_points points = {VEC_INIT};
+    struct store_query q = {
+        .subject = "minilm", .case_name = "batch=1", .metric = "latency.p50", .anchor = ""};
+    tare_status status = store_open(&s, path, &o, err);
+    if (status == TARE_OK) status = s->ops->list(s, &all, see, &seen, err);
+    for (size_t i = 0; status == TARE_OK && i < seen.n && i < 64; i++) {
+        struct buf text = BUF_INIT;
+        status = store_document(s, seen.ids[i], &text, err);
+        buf_release(&text);
+    }
+    if (status == TARE_OK) status = store_series(s, &q, 0, &points, err);
+    vec_release(&points.at);
+    store_close(s);
+    return status;
+}
+
+/* Bytes turned over anywhere: an answer or a refusal that names the file, never a crash. */
+static void test_damaged_pages_are_told(void **state)
+{
+    (void)state;
+    struct rng r;
+    tare_error err = TARE_ERROR_INIT;
+    struct store *s = open_with(&store_sqlite);
+    for (unsigned i = 1; i <= 12; i++) keep(s, i, "minilm", 1e6);
+    store_close(s);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    char *whole = malloc(1 << 22), *broken = malloc(1 << 22);
+    assert_true(whole && broken);
+    size_t n = fread(whole, 1, 1 << 22, f), refused = 0;
+    fclose(f);
+    assert_int_equal(read_all_of(&err), TARE_OK);
+    rng_seed(&r, 42);
+    for (int trial = 0; trial < 300; trial++) {
+        memcpy(broken, whole, n);
+        size_t at = rng_below(&r, n), len = 1 + rng_below(&r, trial % 3 ? 200 : 4096);
+        for (size_t i = at; i < at + len && i < n; i++) broken[i] = (char)rng_next(&r);
+        size_t cut = trial % 7 == 0 ? rng_below(&r, n) : n;
+        write_file(broken, cut);
+        if (read_all_of(&err) == TARE_OK) continue;
+        refused++;
+        assert_non_null(strstr(err.text, home));
+    }
+    assert_true(refused > 30); /* the others hit what is not read, or a number: those carry no checksum */
+    free(whole);
+    free(broken);
+}
+
+/* A limit on the size of files stands for a full disk: the add fails as a whole, what was there stays. */
+static void test_no_space_left(void **state)
+{
+    (void)state;
+    struct store *s = open_with(&store_sqlite);
+    keep(s, 1, "minilm", 1e6);
+    store_close(s);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        tare_error err = TARE_ERROR_INIT;
+        struct run r;
+        struct stat st;
+        if (stat(path, &st) < 0) _exit(3);
+        struct rlimit limit = {(rlim_t)st.st_size + 30000, (rlim_t)st.st_size + 30000};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        s = open_with(&store_sqlite);
+        tare_status status = TARE_OK;
+        unsigned i;
+        for (i = 2; i < 200 && status == TARE_OK; i++) {
+            make_run(&r, i, "minilm", 1e6);
+            status = store_add_run(s, &r, NULL, NULL, &err);
+            run_release(&r);
+        }
+        bool told = status == TARE_IO && strstr(err.text, path);
+        bool kept = list(s, (struct store_filter){0}).n == i - 2;
+        _exit(told && kept ? 0 : 1);
+    }
+    int rc = 0;
+    assert_int_equal(waitpid(child, &rc, 0), child);
+    assert_true(WIFEXITED(rc));
+    assert_int_equal(WEXITSTATUS(rc), 0);
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(read_all_of(&err), TARE_OK);
+}
+
+static void test_read_only_file(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    struct store *s = open_with(&store_sqlite);
+    struct run r;
+    keep(s, 1, "minilm", 1e6);
+    store_close(s);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char deep[300];
+        snprintf(deep, sizeof deep, "%s/deep", home);
+        chmod(home, 0755);
+        chmod(deep, 0555);
+        chmod(path, 0444);
+        if (geteuid() == 0 && setuid(65534) < 0) _exit(0);
+        if (read_all_of(&err) != TARE_OK) _exit(2);
+        struct store_options o = {.wait_ms = 50};
+        make_run(&r, 2, "minilm", 1e6);
+        tare_status status = store_open(&s, path, &o, &err);
+        if (status == TARE_OK) status = store_add_run(s, &r, NULL, NULL, &err);
+        _exit(status == TARE_IO && strstr(err.text, "read-only") && strstr(err.text, path) ? 0 : 1);
+    }
+    int rc = 0;
+    assert_int_equal(waitpid(child, &rc, 0), child);
+    assert_true(WIFEXITED(rc));
+    assert_int_equal(WEXITSTATUS(rc), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(documents_come_back),
+        TEST(lists_are_filtered),
+        TEST(tags_and_baselines),
+        TEST(series_are_in_time_order),
+        TEST(hosts_and_anchors_apart),
+        TEST(pruning),
+        TEST(changes_are_one_or_none),
+        TEST(a_second_writer_waits_or_is_told),
+        TEST(memory_runs_out),
+        TEST(other_files_are_refused_unchanged),
+        TEST(newer_and_foreign_schemas),
+        TEST(damaged_pages_are_told),
+        TEST(no_space_left),
+        TEST(read_only_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
