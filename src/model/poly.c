@@ -260,8 +260,9 @@ const struct poly *poly_int(struct poly_space *s, int64_t v)
 static bool add_scaled(struct poly_space *s, struct poly_draft *acc, const struct poly_term *by,
                        const struct poly *b)
 {
-    struct poly_draft old = {.n = acc->n};
+    struct poly_draft old; /* only what is used is filled: clearing it all would take longer than the sum */
     size_t i = 0, n = 0;
+    old.n = acc->n;
     memcpy(old.t, acc->t, acc->n * sizeof acc->t[0]);
     for (size_t j = 0; j < b->n || i < old.n;) {
         struct poly_term t = {0, NULL};
