@@ -67,6 +67,40 @@ static void drop_layers(struct inspected *i)
     vec_clear(&i->layers);
 }
 
+/* ---- nodes of all scopes ---- */
+
+static tare_status count_bodies(struct inspected *i, const struct infer_node *n, tare_error *err);
+
+static tare_status count_node(struct inspected *i, const struct infer_node *n, const struct cost *cost,
+                              tare_error *err)
+{
+    enum cost_kind kind = cost_kind_of(n);
+    bool unknown = kind == COST_KIND_PLAIN  ? !cost->known
+                   : kind == COST_KIND_LOOP ? n->n_bodies == 0 || !n->trips
+                                            : n->n_bodies == 0;
+    i->nodes++;
+    i->unknown_nodes += unknown;
+    return count_bodies(i, n, err);
+}
+
+static tare_status count_bodies(struct inspected *i, const struct infer_node *n, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t b = 0; b < n->n_bodies; b++) {
+        const struct infer_scope *body = n->bodies[b];
+        for (size_t k = 0; s == TARE_OK && k < body->n_nodes; k++) {
+            struct cost cost = {.known = true};
+            const struct infer_node *inner = &body->nodes[k];
+            if (cost_kind_of(inner) == COST_KIND_PLAIN)
+                s = cost_of_node(&cost, inspect_shapes(i), inner, err);
+            if (s == TARE_OK) s = count_node(i, inner, &cost, err);
+        }
+    }
+    return s;
+}
+
+/* ---- totals ---- */
+
 struct totals {
     struct cost_sum all, per_run;
 };
@@ -75,8 +109,9 @@ static tare_status weigh_node(struct inspected *i, struct totals *t, const struc
                               tare_error *err)
 {
     struct cost cost;
-    if (is_constant(n->node)) return TARE_OK;
     tare_status s = cost_of_node(&cost, inspect_shapes(i), n, err);
+    if (s == TARE_OK) s = count_node(i, n, &cost, err);
+    if (s == TARE_OK && is_constant(n->node)) return TARE_OK;
     if (s == TARE_OK) s = cost_sum_add(&t->all, &cost, err);
     if (s == TARE_OK && !is_folded(n)) s = cost_sum_add(&t->per_run, &cost, err);
     return s == TARE_OK ? add_layer(i, n, &cost, err) : s;
@@ -91,6 +126,7 @@ static tare_status weigh_graph(struct inspected *i, tare_error *err)
     cost_sum_init(&t.all);
     cost_sum_init(&t.per_run);
     drop_layers(i);
+    i->nodes = i->unknown_nodes = 0;
     for (size_t k = 0; s == TARE_OK && k < m->main->n_nodes; k++)
         s = weigh_node(i, &t, &m->main->nodes[k], err);
     if (s == TARE_OK) {
@@ -101,29 +137,6 @@ static tare_status weigh_graph(struct inspected *i, tare_error *err)
     cost_sum_release(&t.all);
     cost_sum_release(&t.per_run);
     return s;
-}
-
-/* ---- nodes of all scopes ---- */
-
-static tare_status count_nodes(struct inspected *i, const struct infer_scope *scope, tare_error *err)
-{
-    for (size_t k = 0; k < scope->n_nodes; k++) {
-        const struct infer_node *n = &scope->nodes[k];
-        struct cost cost;
-        i->nodes++;
-        if (cost_kind_of(n) == COST_KIND_PLAIN) {
-            tare_status s = cost_of_node(&cost, inspect_shapes(i), n, err);
-            if (s < 0) return s;
-            i->unknown_nodes += !cost.known;
-        } else {
-            i->unknown_nodes += n->n_bodies == 0 || (cost_kind_of(n) == COST_KIND_LOOP && !n->trips);
-        }
-        for (size_t b = 0; b < n->n_bodies; b++) {
-            tare_status s = count_nodes(i, n->bodies[b], err);
-            if (s < 0) return s;
-        }
-    }
-    return TARE_OK;
 }
 
 /* ---- parameters ---- */
@@ -212,7 +225,6 @@ static tare_status inspect_all(struct inspected *i, const struct inspect_options
     if (s < 0) return s;
     i->formula = i->total;
     s = bind(i, o, err);
-    if (s == TARE_OK) s = count_nodes(i, inspect_shapes(i)->main, err);
     if (s == TARE_OK) s = count_parameters(i, err);
     return s == TARE_OK ? weigh_memory(i, err) : s;
 }
