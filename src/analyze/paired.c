@@ -350,13 +350,16 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
 
 struct paired_contention paired_contention(const struct pair_set *set)
 {
-    struct paired_contention c = {.pressure = set->pressure, .steal = set->steal, .cpu_share = NAN};
+    struct paired_contention c = {
+        .pressure = set->pressure, .steal = set->steal, .cpu_share = NAN, .cpu_best = 0};
     double wall = 0, cpu = 0, hit = 0;
     for (size_t i = 0; i < set->n; i++) {
         for (int side = 0; side < PAIR_SIDES; side++) {
-            wall += (double)set->at[i].side[side].wall_ns;
-            cpu += (double)set->at[i].side[side].cpu_ns;
-            hit += set->at[i].side[side].involuntary > 0;
+            const struct pair_side *x = &set->at[i].side[side];
+            wall += (double)x->wall_ns;
+            cpu += (double)x->cpu_ns;
+            hit += x->involuntary > 0;
+            if (x->wall_ns) c.cpu_best = fmax(c.cpu_best, (double)x->cpu_ns / (double)x->wall_ns);
         }
     }
     if (wall > 0) c.cpu_share = cpu / wall;

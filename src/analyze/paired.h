@@ -86,7 +86,8 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
 /* Was the machine busy with something else? Then CPU time is the better witness. */
 struct paired_contention {
     bool contended;
-    double cpu_share;   /* CPU time / wall time of all measurements */
+    double cpu_share; /* CPU time / wall time of all measurements */
+    double cpu_best;  /* the same of the measurement that had most: what it does when nobody is in its way */
     double interrupted; /* share of measurements during which the CPU was taken away */
     struct known_f64 pressure, steal;
 };

@@ -15,6 +15,8 @@
 #define SHORT_NS UINT64_C(1000000)  /* units shorter than this are repeated .. */
 #define REPEAT_NS UINT64_C(2000000) /* .. until one measurement takes this */
 #define REPEATS_MAX 1000000
+#define SHARE_LEAST 0.1 /* of launches in the spread: below, it is taken as this */
+#define COST_MOST 2.0   /* pairs of one launch take at most so many times as long as launching it */
 
 enum {
     EPOCH_LEAST = 3,   /* pairs in one launch */
@@ -35,6 +37,7 @@ struct ab {
     uint64_t launch_ns, n_launches; /* starting and warming up, in all */
     uint64_t pairs_ns, n_timed;     /* pairs, warming-up ones included */
     size_t next_look;
+    double launch_share; /* as the latest look said */
     bool done;
 };
 
@@ -103,20 +106,26 @@ static tare_status add_epoch(struct pair_set *set, tare_error *err)
 static tare_status start_both(struct ab *e, tare_error *err)
 {
     struct ab_launched launched[PAIR_SIDES] = {0};
+    struct ab_lane *const *lane = e->plan->lane;
     uint64_t start = now();
     tare_status s = add_epoch(e->set, err);
-    int first = (int)rng_below(&e->rng, 2);
+    int first = (int)rng_below(&e->rng, 2), side = 0;
     for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
-        int side = first ^ i;
-        struct ab_lane *l = e->plan->lane[side];
         struct ab_layout layout = shift(e);
-        struct pair_launch *to = &e->set->epochs[e->set->n_epochs - 1].side[side];
-        s = l->ops->start(l, &layout, &launched[side], err);
-        if (s < 0) return is_interrupted(e) ? s : name_side(e, side, err);
-        *to = (struct pair_launch){launched[side].load_ns, launched[side].warmup_runs, 0, layout.env_pad,
-                                   layout.heap_pad};
+        side = first ^ i;
+        e->set->epochs[e->set->n_epochs - 1].side[side] =
+            (struct pair_launch){.env_pad = layout.env_pad, .heap_pad = layout.heap_pad};
+        s = lane[side]->ops->launch(lane[side], &layout, err);
     }
-    if (s == TARE_OK) settle_repeats(e, launched);
+    for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
+        side = first ^ i;
+        struct pair_launch *to = &e->set->epochs[e->set->n_epochs - 1].side[side];
+        s = lane[side]->ops->ready(lane[side], &launched[side], err);
+        to->load_ns = launched[side].load_ns;
+        to->warmup_runs = launched[side].warmup_runs;
+    }
+    if (s < 0) return is_interrupted(e) ? s : name_side(e, side, err);
+    settle_repeats(e, launched);
     e->launch_ns += now() - start;
     e->n_launches++;
     return s;
@@ -203,11 +212,11 @@ static tare_status look(struct ab *e, tare_error *err)
     const struct ab_look *l = &e->plan->look;
     if (e->done || e->set->n < e->next_look || (!e->own_launch && e->set->n_epochs < l->least_epochs))
         return TARE_OK;
-    bool enough = false;
-    size_t next = e->set->n + 1;
-    tare_status s = l->look(l->ctx, e->set, &enough, &next, err);
-    e->next_look = next > e->set->n ? next : e->set->n + 1;
-    if (s == TARE_OK && enough) finish(e, AB_STOP_PRECISE);
+    struct ab_advice advice = {.next = e->set->n + 1, .launch_share = NAN};
+    tare_status s = l->look(l->ctx, e->set, &advice, err);
+    e->next_look = advice.next > e->set->n ? advice.next : e->set->n + 1;
+    e->launch_share = advice.launch_share;
+    if (s == TARE_OK && advice.enough) finish(e, AB_STOP_PRECISE);
     return s;
 }
 
@@ -227,24 +236,31 @@ static void check_limits(struct ab *e)
         finish(e, AB_STOP_BUDGET);
 }
 
-/* How many pairs this launch is good for: launching shall not take more than half of the time, unless that leaves
- * too few launches; all pairs of one launch share its layout. */
+/* Pairs per launch for the narrowest interval in a given time: the root of cost and spread (Kalibera & Jones). */
+static uint64_t best_pairs(const struct ab *e, uint64_t launch_ns, uint64_t pair_ns)
+{
+    double cost = (double)launch_ns / (double)pair_ns, share = e->launch_share;
+    if (isnan(share)) share = 1;
+    double m = sqrt(cost) / fmax(share, SHARE_LEAST);
+    m = fmin(m, fmax(cost * COST_MOST, EPOCH_LEAST)); /* however alike launches look: they are to be many */
+    return m < EPOCH_LEAST ? EPOCH_LEAST : (uint64_t)ceil(m);
+}
+
+/* All pairs of one launch share its layout; but loading takes time. */
 static size_t pairs_in_epoch(struct ab *e)
 {
     uint64_t launch = mean(e->launch_ns, e->n_launches), pair = mean(e->pairs_ns, e->n_timed);
-    uint64_t done = e->set->n_epochs - 1,
-             wanted = e->plan->look.least_epochs ? e->plan->look.least_epochs : 1;
+    uint64_t done = e->set->n_epochs - 1, wanted = e->plan->look.least_epochs;
     if (pair == 0) pair = 1;
-    uint64_t m = launch / pair < EPOCH_LEAST ? EPOCH_LEAST : launch / pair + 1;
-    if (done >= wanted) return m;
+    uint64_t m = best_pairs(e, launch, pair);
+    if (done + 1 >= wanted) return m;
     uint64_t left = left_ns(e), to_come = wanted - done - 1; /* launches after this one */
-    uint64_t share = left > to_come * launch ? (left - to_come * launch) / (to_come + 1) : 0;
+    uint64_t share =
+        left > to_come * (launch + pair) ? (left - to_come * (launch + pair)) / (to_come + 1) : 0;
     uint64_t most = share / pair;
-    if (most < 1) {
-        e->out->few_launches = true; /* fewer, then, but with pairs in each */
-        return EPOCH_LEAST;
-    }
-    return m < most ? m : most;
+    if (most >= 1) return m < most ? m : most;
+    e->out->few_launches = true; /* fewer, then, but with pairs in each */
+    return EPOCH_LEAST;
 }
 
 /* ---- epochs ---- */
@@ -335,7 +351,12 @@ static void note_machine(struct pair_set *set, const struct machine_mark *before
 
 tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_outcome *out, tare_error *err)
 {
-    struct ab e = {.plan = plan, .set = set, .out = out, .next_look = plan->look.first, .began = now()};
+    struct ab e = {.plan = plan,
+                   .set = set,
+                   .out = out,
+                   .next_look = plan->look.first,
+                   .began = now(),
+                   .launch_share = NAN};
     struct machine_mark before = mark_machine();
     *out = (struct ab_outcome){0};
     rng_seed(&e.rng, plan->seed);

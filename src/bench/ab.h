@@ -28,9 +28,10 @@ struct ab_launched {
 struct ab_lane;
 struct ab_lane_ops {
     bool own_launch; /* every measurement is a launch of its own */
-    /* Load and warm up. */
-    tare_status (*start)(struct ab_lane *l, const struct ab_layout *layout, struct ab_launched *out,
-                         tare_error *err);
+    /* Begin to load and warm up; both sides do so at the same time. */
+    tare_status (*launch)(struct ab_lane *l, const struct ab_layout *layout, tare_error *err);
+    /* Wait until that is done. */
+    tare_status (*ready)(struct ab_lane *l, struct ab_launched *out, tare_error *err);
     /* `repeats` runs in a row; times are sums over all of them. */
     tare_status (*measure)(struct ab_lane *l, uint64_t repeats, const struct ab_layout *layout,
                            struct pair_side *out, tare_error *err);
@@ -71,9 +72,17 @@ void ab_lane_close(struct ab_lane *l); /* NULL is fine */
 
 /* ---- comparing ---- */
 
-/* Is that enough? Asked when as many pairs as it said last have been taken, and once at the end. */
+/* What the caller makes of the pairs so far. */
+struct ab_advice {
+    bool enough;
+    size_t next; /* pairs at which to ask again */
+    double
+        launch_share; /* sd of launches / sd of pairs: the larger, the fewer pairs are worth a launch; NAN: unknown */
+};
+
+/* Asked when as many pairs as it said last have been taken. */
 struct ab_look {
-    tare_status (*look)(void *ctx, const struct pair_set *set, bool *enough, size_t *next, tare_error *err);
+    tare_status (*look)(void *ctx, const struct pair_set *set, struct ab_advice *out, tare_error *err);
     void *ctx;
     size_t first;        /* pairs before the first look */
     size_t least_epochs; /* launches before it, where they hold several pairs */

@@ -177,24 +177,34 @@ static bool say(struct process_lane *l, const void *bytes, size_t n)
     return sent == (ssize_t)n;
 }
 
-static tare_status ask(struct process_lane *l, uint32_t kind, uint64_t n, struct ab_reply *r, tare_error *err)
+static tare_status request(struct process_lane *l, uint32_t kind, uint64_t n, tare_error *err)
 {
     struct ab_request q = {AB_MAGIC, kind, n};
     if (l->fd < 0) return error_set(err, TARE_DENIED, "its worker process is gone");
-    if (!say(l, &q, sizeof q)) return died(l, err);
-    if (kind == AB_ASK_START && !say(l, l->o.spec, strlen(l->o.spec))) return died(l, err);
-    return hear(l, r, err);
+    return say(l, &q, sizeof q) ? TARE_OK : died(l, err);
+}
+
+static tare_status ask(struct process_lane *l, uint32_t kind, uint64_t n, struct ab_reply *r, tare_error *err)
+{
+    tare_status s = request(l, kind, n, err);
+    return s < 0 ? s : hear(l, r, err);
 }
 
 /* ---- ops ---- */
 
-static tare_status lane_start(struct ab_lane *base, const struct ab_layout *layout, struct ab_launched *out,
-                              tare_error *err)
+static tare_status lane_launch(struct ab_lane *base, const struct ab_layout *layout, tare_error *err)
 {
     struct process_lane *l = (struct process_lane *)base;
-    struct ab_reply r;
     tare_status s = spawn(l, layout->env_pad, err);
-    if (s == TARE_OK) s = ask(l, AB_ASK_START, layout->heap_pad, &r, err);
+    if (s == TARE_OK) s = request(l, AB_ASK_START, layout->heap_pad, err);
+    if (s == TARE_OK && !say(l, l->o.spec, strlen(l->o.spec))) s = died(l, err);
+    return s;
+}
+
+static tare_status lane_ready(struct ab_lane *base, struct ab_launched *out, tare_error *err)
+{
+    struct ab_reply r;
+    tare_status s = hear((struct process_lane *)base, &r, err);
     if (s < 0) return s;
     *out = (struct ab_launched){r.load_ns, r.warmup_runs, r.typical_ns};
     return TARE_OK;
@@ -227,7 +237,8 @@ static void lane_close(struct ab_lane *base)
     mem_free(l);
 }
 
-static const struct ab_lane_ops process_ops = {false, lane_start, lane_measure, lane_stop, lane_close};
+static const struct ab_lane_ops process_ops = {false,        lane_launch, lane_ready,
+                                               lane_measure, lane_stop,   lane_close};
 
 tare_status ab_lane_process(struct ab_lane **out, const struct ab_process_options *o, tare_error *err)
 {

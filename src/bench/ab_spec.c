@@ -43,7 +43,7 @@ static void write_row(struct json *j, const struct spec_row *r, const struct ab_
     if (r->kind == SPEC_INT) json_kv_int(j, r->key, *(const int64_t *)(const void *)at);
     if (r->kind == SPEC_INT32) json_kv_int(j, r->key, *(const int *)(const void *)at);
     if (r->kind == SPEC_BOOL) json_kv_bool(j, r->key, *(const bool *)at);
-    if (r->kind == SPEC_SEED) json_kv_int(j, r->key, (int64_t)*(const uint64_t *)(const void *)at);
+    if (r->kind == SPEC_SEED) json_kv_int(j, r->key, (int64_t) * (const uint64_t *)(const void *)at);
 }
 
 tare_status ab_spec_write(const struct ab_spec *s, struct buf *out, tare_error *err)
@@ -127,7 +127,8 @@ static tare_status read_all(struct ab_spec *s, struct arena *a, json_t *root, ta
     if (status == TARE_OK) status = read_config(json_object_get(root, "session_config"), s, a, err);
     if (status == TARE_OK) status = read_dims(json_object_get(root, "dims"), s, a, err);
     if (status == TARE_OK && !s->model.path) status = bad("path", err);
-    if (status == TARE_OK && a->failed) status = error_set(err, TARE_NOMEM, "out of memory for a specification");
+    if (status == TARE_OK && a->failed)
+        status = error_set(err, TARE_NOMEM, "out of memory for a specification");
     return status;
 }
 

@@ -56,15 +56,20 @@ static tare_status run_once(struct subject_lane *l, struct pair_side *out, tare_
     return TARE_OK;
 }
 
+static tare_status lane_launch(struct ab_lane *base, const struct ab_layout *layout, tare_error *err)
+{
+    (void)err;
+    set_pad(((struct subject_lane *)base)->o.pad, layout->env_pad);
+    return TARE_OK;
+}
+
 /* One run that does not count brings files into memory. */
-static tare_status lane_start(struct ab_lane *base, const struct ab_layout *layout, struct ab_launched *out,
-                              tare_error *err)
+static tare_status lane_ready(struct ab_lane *base, struct ab_launched *out, tare_error *err)
 {
     struct subject_lane *l = (struct subject_lane *)base;
-    struct case_record record = {&l->scratch, &l->chosen};
+    struct case_record record = {.run = &l->scratch, .params = &l->chosen};
     struct pair_side first = {0};
     uint64_t start = bench_machine.now();
-    set_pad(l->o.pad, layout->env_pad);
     tare_status s = l->o.subject->ops->prepare(l->o.subject, &l->o.params, &record, &l->instance, err);
     if (s < 0) {
         l->instance = NULL;
@@ -96,8 +101,10 @@ static void lane_close(struct ab_lane *base)
     mem_free(l);
 }
 
-static const struct ab_lane_ops launching_ops = {true, lane_start, lane_measure, lane_stop, lane_close};
-static const struct ab_lane_ops staying_ops = {false, lane_start, lane_measure, lane_stop, lane_close};
+static const struct ab_lane_ops launching_ops = {true,         lane_launch, lane_ready,
+                                                 lane_measure, lane_stop,   lane_close};
+static const struct ab_lane_ops staying_ops = {false,        lane_launch, lane_ready,
+                                               lane_measure, lane_stop,   lane_close};
 
 tare_status ab_lane_subject(struct ab_lane **out, const struct ab_subject_options *o, tare_error *err)
 {

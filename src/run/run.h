@@ -74,4 +74,11 @@ tare_status run_load(struct run *r, const char *path, tare_error *err);
  * (-2, -3, ... are tried). The path goes to `path` unless NULL. */
 tare_status run_save(const struct run *r, const char *dir, char *path, size_t size, tare_error *err);
 
+/* The same for the text of any document. `created` is its time, 2026-11-15T02:17:21.123Z. */
+struct run_file {
+    const char *dir, *kind, *subject, *created;
+};
+tare_status run_save_text(const struct run_file *f, const struct buf *text, char *path, size_t size,
+                          tare_error *err);
+
 #endif

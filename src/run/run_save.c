@@ -60,26 +60,35 @@ static tare_status write_free_name(const char *stem, const struct buf *text, str
     return error_set(err, TARE_IO, "%s.json: this name and %d more are taken", stem, TRIES_MAX - 1);
 }
 
-tare_status run_save(const struct run *r, const char *dir, char *path, size_t size, tare_error *err)
+tare_status run_save_text(const struct run_file *f, const struct buf *text, char *path, size_t size,
+                          tare_error *err)
 {
-    struct buf text = BUF_INIT, stem = BUF_INIT, name = BUF_INIT;
-    tare_status s = run_write(r, &text, err);
-    if (s < 0) goto out;
-    if ((s = file_make_folders(dir, err)) < 0) goto out;
-    buf_printf(&stem, "%s/%s_", dir, r->kind);
-    add_name_part(&stem, r->subject.name);
+    struct buf stem = BUF_INIT, name = BUF_INIT;
+    tare_status s = file_make_folders(f->dir, err);
+    if (s < 0) return s;
+    buf_printf(&stem, "%s/%s_", f->dir, f->kind);
+    add_name_part(&stem, f->subject);
     buf_add_char(&stem, '_');
-    add_stamp(&stem, r->created);
+    add_stamp(&stem, f->created);
     if ((s = buf_status(&stem, err)) < 0) goto out;
     if (path && stem.len + sizeof "-10000.json" > size) {
         s = error_set(err, TARE_INVALID, "%s.json: name too long", stem.data);
         goto out;
     }
-    s = write_free_name(stem.data, &text, &name, err);
+    s = write_free_name(stem.data, text, &name, err);
     if (s == TARE_OK && path) snprintf(path, size, "%s", name.data);
 out:
     buf_release(&name);
     buf_release(&stem);
+    return s;
+}
+
+tare_status run_save(const struct run *r, const char *dir, char *path, size_t size, tare_error *err)
+{
+    struct buf text = BUF_INIT;
+    struct run_file f = {dir, r->kind, r->subject.name, r->created};
+    tare_status s = run_write(r, &text, err);
+    if (s == TARE_OK) s = run_save_text(&f, &text, path, size, err);
     buf_release(&text);
     return s;
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * compare_rev.c - two git revisions side by side: a worktree of each in a folder of ours, built there, removed at the
+ * end. The working tree of the user is never touched. Both paths are equally long, because the length of argv moves
+ * a program's stack. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/compare_args.h"
+#include "core/file.h"
+
+/* Run a program to its end in `dir` (NULL: here), its words on our stderr. */
+static tare_status run_here(char *const *argv, const char *dir, tare_error *err)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status = 0, code = posix_spawn_file_actions_init(&actions);
+    if (code == 0) code = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    if (code == 0 && dir) code = posix_spawn_file_actions_addchdir_np(&actions, dir);
+    if (code == 0) code = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    errno = code;
+    if (code != 0) return error_errno(err, "%s: cannot be started", argv[0]);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return TARE_OK;
+    return error_set(err, TARE_INVALID, "%s %s failed", argv[0], argv[1] ? argv[1] : "");
+}
+
+/* argv of literals and texts that are not written to. */
+static void word(char **to, const char *text)
+{
+    memcpy(to, &text, sizeof text);
+}
+
+static tare_status split_range(const char *range, struct compare_trees *t, tare_error *err)
+{
+    const char *dots = strstr(range, "..");
+    if (!dots || dots == range || strstr(dots + 2, "..") || dots[2] == '.')
+        return error_set(err, TARE_INVALID, "--ab-rev %s: expected BASE..NEW, as in main..HEAD", range);
+    int a = snprintf(t->revision[PAIR_A], sizeof t->revision[PAIR_A], "%.*s", (int)(dots - range), range);
+    int b = snprintf(t->revision[PAIR_B], sizeof t->revision[PAIR_B], "%s", dots[2] ? dots + 2 : "HEAD");
+    if (a >= (int)sizeof t->revision[PAIR_A] || b >= (int)sizeof t->revision[PAIR_B])
+        return error_set(err, TARE_INVALID, "--ab-rev: a revision's name is too long");
+    if (t->revision[PAIR_A][0] == '-' || t->revision[PAIR_B][0] == '-')
+        return error_set(err, TARE_INVALID, "--ab-rev %s: a revision begins with -", range);
+    return TARE_OK;
+}
+
+static tare_status make_root(const char *dir, struct compare_trees *t, tare_error *err)
+{
+    char here[4096] = "";
+    tare_status s = file_make_folders(dir, err);
+    if (s < 0) return s;
+    if (dir[0] != '/' && !getcwd(here, sizeof here)) return error_errno(err, "working directory");
+    char *path = t->root;
+    int n = snprintf(path, sizeof t->root, "%s%s%s/ab-XXXXXX", here, here[0] ? "/" : "", dir);
+    if (n < 0 || (size_t)n + 8 >= sizeof t->root) {
+        t->root[0] = 0;
+        return error_set(err, TARE_INVALID, "%s: name too long", dir);
+    }
+    if (!mkdtemp(path)) {
+        s = error_errno(err, "%s: cannot make a folder for the revisions", dir);
+        t->root[0] = 0;
+        return s;
+    }
+    return TARE_OK;
+}
+
+static tare_status check_out(struct compare_trees *t, int which, tare_error *err)
+{
+    char *argv[8] = {NULL};
+    size_t n = strlen(t->root);
+    memcpy(t->path[which], t->root, n);
+    memcpy(t->path[which] + n, which == PAIR_A ? "/a" : "/b", 3);
+    word(&argv[0], "git");
+    word(&argv[1], "worktree");
+    word(&argv[2], "add");
+    word(&argv[3], "--detach");
+    word(&argv[4], "--quiet");
+    word(&argv[5], t->path[which]);
+    word(&argv[6], t->revision[which]);
+    tare_status s = run_here(argv, NULL, err);
+    return s < 0 ? error_wrap(err, "--ab-rev: revision %s", t->revision[which]) : s;
+}
+
+static tare_status build(const char *line, const struct compare_trees *t, int which, tare_error *err)
+{
+    char *argv[4] = {NULL};
+    word(&argv[0], "/bin/sh");
+    word(&argv[1], "-c");
+    word(&argv[2], line);
+    tare_status s = run_here(argv, t->path[which], err);
+    return s < 0 ? error_set(err, TARE_INVALID, "--build '%.200s' failed for revision %s", line,
+                             t->revision[which])
+                 : s;
+}
+
+tare_status compare_trees_make(struct cli *cli, const struct compare_args *a, struct compare_trees *t)
+{
+    tare_error *err = &cli->error;
+    tare_status s = split_range(a->revisions, t, err);
+    if (s == TARE_OK) s = make_root(a->output_dir, t, err);
+    for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
+        s = check_out(t, i, err);
+        if (s == TARE_OK && a->build) {
+            cli_note(cli, "building %s", t->revision[i]);
+            s = build(a->build, t, i, err);
+        }
+    }
+    return s;
+}
+
+void compare_trees_remove(struct compare_trees *t)
+{
+    for (int i = 0; t->root[0] && i < PAIR_SIDES; i++) {
+        char *argv[6] = {NULL};
+        if (!t->path[i][0]) continue;
+        word(&argv[0], "git");
+        word(&argv[1], "worktree");
+        word(&argv[2], "remove");
+        word(&argv[3], "--force");
+        word(&argv[4], t->path[i]);
+        run_here(argv, NULL, NULL);
+    }
+    if (t->root[0]) rmdir(t->root);
+}

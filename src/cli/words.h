@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * words.h - one text as the words a shell would make of it: blanks part words; '..', ".." and \ keep them together.
+ * Expands nothing: no variables, no globs, no operators. */
+#ifndef CLI_WORDS_H
+#define CLI_WORDS_H
+
+#include "core/buf.h"
+#include "run/arena.h"
+
+/* NULL-terminated, with texts in the arena. An open quote, or text that needs a shell (| > ; & $ ` ( at the start of
+ * a word or alone), is TARE_INVALID. */
+tare_status words_split(struct arena *a, const char *text, char ***out, size_t *n, tare_error *err);
+
+/* `word` quoted for a shell where it must be. */
+void words_quote(struct buf *out, const char *word);
+
+#endif
