@@ -8,6 +8,7 @@
 
 const struct command command_table[] = {
     {"bench", cmd_bench, CMD_PAGER, "weigh a model or a command, sweep it, judge it"},
+    {"compare", cmd_compare, CMD_PAGER, "is the new one slower? two sides measured in turn"},
     {"doctor", cmd_doctor, CMD_PAGER, "what can be measured on this machine, what cannot and why"},
     {"history", cmd_history, CMD_PAGER, "what is kept of earlier runs: list, show, tag, prune, import"},
     {"trend", cmd_trend, CMD_PAGER, "a metric over the history, and where its level changed"},
@@ -18,6 +19,7 @@ const struct command command_table[] = {
     {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},
     {"help", cmd_help, CMD_PAGER, "explain tare or one of its commands"},
     {"version", cmd_version, 0, "which tare this is and what it was built with"},
+    {"__ab-worker", cmd_ab_worker, CMD_PLUMBING, "one side of compare --ab"},
     {"__complete", cmd_complete, CMD_PLUMBING, "answer the completion scripts"},
     {NULL, NULL, 0, NULL},
 };
