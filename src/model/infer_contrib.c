@@ -46,14 +46,6 @@ static const struct like_row likes[] = {
     {"ScaledSiLU", 0, 0, 0, 0},
     {"SkipGroupNorm", 0, 0, 0, 0},
     {"SkipGroupNorm", 1, 0, 0, 0},
-    {"SkipLayerNormalization", 0, 0, 0, 0},
-    {"SkipLayerNormalization", 1, LIKE_NOTHING, LIKE_NOTHING, ONNX_FLOAT},
-    {"SkipLayerNormalization", 2, LIKE_NOTHING, LIKE_NOTHING, ONNX_FLOAT},
-    {"SkipLayerNormalization", 3, 0, 0, 0},
-    {"SkipSimplifiedLayerNormalization", 0, 0, 0, 0},
-    {"SkipSimplifiedLayerNormalization", 1, LIKE_NOTHING, LIKE_NOTHING, ONNX_FLOAT},
-    {"SkipSimplifiedLayerNormalization", 2, LIKE_NOTHING, LIKE_NOTHING, ONNX_FLOAT},
-    {"SkipSimplifiedLayerNormalization", 3, 0, 0, 0},
     {"SparseAttention", 1, 3, 3, 0},
     {"SparseAttention", 2, 4, 4, 0},
     {"Trilu", 0, 0, 0, 0},
@@ -230,6 +222,46 @@ static tare_status rule_gather_blocks(struct rule_call *c)
 
 /* ---- shapes of their own ---- */
 
+/* Result, mean and deviation of each row, and the sum that was normalised. */
+static tare_status rule_skip_norm(struct rule_call *c)
+{
+    struct rule_dims d;
+    tare_status s = rule_same(c, 0, 0);
+    if (s == TARE_OK) s = rule_same(c, 3, 0);
+    rule_type(c, 1, ONNX_FLOAT);
+    rule_type(c, 2, ONNX_FLOAT);
+    if (s < 0 || !rule_ranked(c, 0, &d) || d.n == 0) return s;
+    d.at[d.n - 1] = poly_int(c->space, 1);
+    if ((s = rule_state(c, 1, &d)) < 0) return s;
+    return rule_state(c, 2, &d);
+}
+
+static tare_status rule_expand_dims(struct rule_call *c)
+{
+    struct rule_dims d;
+    struct rule_dims out = rule_dims_none();
+    int64_t given;
+    size_t axis;
+    rule_same_type(c, 0, 0);
+    if (!rule_ranked(c, 0, &d)) return TARE_OK;
+    if (!poly_constant(rule_int_at(c, 1, 0), &given)) {
+        rule_data_dependent(c, 0, "the axis is the contents of an input");
+        return TARE_OK;
+    }
+    tare_status s = rule_axis(c, given, d.n + 1, &axis);
+    for (size_t i = 0; s == TARE_OK && i <= d.n; i++) {
+        if (i == axis) rule_push(&out, poly_int(c->space, 1));
+        if (i < d.n) rule_push(&out, d.at[i]);
+    }
+    return s < 0 ? s : rule_state(c, 0, &out);
+}
+
+static tare_status rule_hash(struct rule_call *c)
+{
+    rule_type(c, 0, rule_int(c, "positive", 1) ? ONNX_UINT32 : ONNX_INT32);
+    return rule_same_shape(c, 0, 0);
+}
+
 static tare_status rule_split_gelu(struct rule_call *c)
 {
     struct rule_dims d;
@@ -297,78 +329,6 @@ static tare_status rule_sparse_attention(struct rule_call *c)
     return rule_has_input(c, 1) ? rule_state(c, 0, &q) : TARE_OK;
 }
 
-/* ---- layouts: channels last; channels in blocks, where the shape stated is the logical one ---- */
-
-static tare_status rule_nhwc_conv(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 1, .channel_last = true, .other_weights = true});
-}
-
-static tare_status rule_nhwc_qlinear_conv(struct rule_call *c)
-{
-    rule_same_type(c, 0, 7);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 3, .channel_last = true, .other_weights = true});
-}
-
-static tare_status rule_nhwc_pool(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    rule_type(c, 1, ONNX_INT64);
-    tare_status s = pool_shape(c, 1, true);
-    return s < 0 ? s : pool_shape(c, 0, true);
-}
-
-static tare_status rule_nhwc_global_pool(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return global_pool_shape(c, true);
-}
-
-/* The weights are in blocks already, and the first input's channels may be: only the channels out are taken of them. */
-static tare_status rule_blocked_conv(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 1, .blocked = true});
-}
-
-static tare_status rule_reorder_input(struct rule_call *c)
-{
-    struct rule_dims d;
-    rule_same_type(c, 0, 0);
-    if (!rule_ranked(c, 0, &d) || d.n < 2) return TARE_OK;
-    if (rule_int(c, "channels_last", 0)) {
-        const struct poly *channels = d.at[d.n - 1];
-        memmove(&d.at[2], &d.at[1], (d.n - 2) * sizeof d.at[0]);
-        d.at[1] = channels;
-    }
-    return rule_state(c, 0, &d);
-}
-
-static tare_status rule_reorder_output(struct rule_call *c)
-{
-    struct rule_dims d;
-    const struct poly *channels = poly_int(c->space, rule_int(c, "channels", 0));
-    rule_same_type(c, 0, 0);
-    if (!rule_ranked(c, 0, &d) || d.n < 2) return TARE_OK;
-    d.at[1] = channels;
-    if (rule_int(c, "channels_last", 0)) {
-        memmove(&d.at[1], &d.at[2], (d.n - 2) * sizeof d.at[0]);
-        d.at[d.n - 1] = channels;
-    }
-    return rule_state(c, 0, &d);
-}
-
-static tare_status rule_blocked_upsample(struct rule_call *c)
-{
-    struct rule_dims d;
-    rule_same_type(c, 0, 0);
-    if (!rule_ranked(c, 0, &d)) return TARE_OK;
-    for (size_t i = 0; i < d.n; i++)
-        d.at[i] = poly_mul(c->space, d.at[i], poly_int(c->space, rule_int_of(c, "scales", i, 1)));
-    return rule_state(c, 0, &d);
-}
-
 const struct infer_row infer_rows_contrib[] = {
     {"", "MemcpyFromHost", rule_likes},
     {"", "MemcpyToHost", rule_likes},
@@ -391,6 +351,7 @@ const struct infer_row infer_rows_contrib[] = {
     {MS, "DynamicQuantizeLSTM", rule_lstm},
     {MS, "DynamicQuantizeMatMul", rule_matmul},
     {MS, "EmbedLayerNormalization", rule_embed_norm},
+    {MS, "ExpandDims", rule_expand_dims},
     {MS, "FastGelu", rule_likes},
     {MS, "FusedConv", rule_conv},
     {MS, "FusedGemm", rule_gemm},
@@ -414,9 +375,11 @@ const struct infer_row infer_rows_contrib[] = {
     {MS, "MatMulInteger16", rule_matmul_integer},
     {MS, "MatMulIntegerToFloat", rule_matmul_to_float},
     {MS, "MatMulNBits", rule_matmul_bits},
+    {MS, "MaxpoolWithMask", rule_pool},
     {MS, "MoE", rule_likes},
     {MS, "MulInteger", rule_mul_integer},
     {MS, "MultiHeadAttention", rule_multi_head},
+    {MS, "MurmurHash3", rule_hash},
     {MS, "NGramRepeatBlock", rule_likes},
     {MS, "NhwcConv", rule_nhwc_conv},
     {MS, "NhwcFusedConv", rule_nhwc_conv},
@@ -457,8 +420,8 @@ const struct infer_row infer_rows_contrib[] = {
     {MS, "ScaledSiLU", rule_likes},
     {MS, "SimplifiedLayerNormalization", rule_standard},
     {MS, "SkipGroupNorm", rule_likes},
-    {MS, "SkipLayerNormalization", rule_likes},
-    {MS, "SkipSimplifiedLayerNormalization", rule_likes},
+    {MS, "SkipLayerNormalization", rule_skip_norm},
+    {MS, "SkipSimplifiedLayerNormalization", rule_skip_norm},
     {MS, "SparseAttention", rule_sparse_attention},
     {MS, "SparseToDenseMatMul", rule_fused_matmul},
     {MS, "TorchEmbedding", rule_torch_embedding},

@@ -50,6 +50,10 @@ tare_status matmul_shape(struct rule_call *c, size_t a, size_t b, const struct m
 tare_status gemm_shape(struct rule_call *c, size_t a, size_t b);
 infer_rule rule_matmul, rule_gemm, rule_einsum, rule_matmul_integer, rule_qlinear_matmul;
 
+/* infer_layout.c: channels last, channels in blocks */
+infer_rule rule_nhwc_conv, rule_nhwc_qlinear_conv, rule_nhwc_pool, rule_nhwc_global_pool, rule_blocked_conv,
+    rule_reorder_input, rule_reorder_output, rule_blocked_upsample;
+
 /* infer_reduce.c: axes are an attribute, never an input; the type is not said */
 infer_rule rule_reduce_by_attribute;
 

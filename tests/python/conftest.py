@@ -24,6 +24,19 @@ def build(root):
     return folder
 
 
+@pytest.fixture(scope="session")
+def infer_dump(root):
+    """The driver of shape inference (infer_dump.c), built from the tree's own sources, or TARE_INFER_DUMP."""
+    given = os.environ.get("TARE_INFER_DUMP")
+    if given:
+        return pathlib.Path(given)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    done = subprocess.run(["make", "-s", "--no-print-directory", "build/helpers/infer_dump"], cwd=root, env=env,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root / "build" / "helpers" / "infer_dump"
+
+
 @pytest.fixture
 def clean_env():
     """The environment without settings of the person who runs the tests."""
