@@ -7,8 +7,10 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "core/file.h"
 #include "graph_fixture.h"
 #include "model/cost.h"
+#include "model/cost_rule.h"
 
 #define MS "com.microsoft"
 
@@ -495,6 +497,27 @@ static void test_table(void **state)
     assert_false(cost_is_in_place("", "Equal"));
 }
 
+/* The page of rules names every operator that has one. */
+static void test_page(void **state)
+{
+    (void)state;
+    static const struct cost_row *const tables[] = {cost_rows_basic, cost_rows_product, cost_rows_quantized,
+                                                    cost_rows_attention, cost_rows_move};
+    tare_error err = TARE_ERROR_INIT;
+    struct file_view page = FILE_VIEW_INIT;
+    const char *root = getenv("TARE_SRC");
+    char path[500], word[100];
+    snprintf(path, sizeof path, "%s/docs/cost.md", root ? root : ".");
+    if (file_map(path, &page, &err) < 0) fail_msg("%s", err.text);
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        for (const struct cost_row *r = tables[t]; r->op; r++) {
+            int n = snprintf(word, sizeof word, "`%s`", r->op);
+            if (!memmem(page.data, page.size, word, (size_t)n)) fail_msg("%s has no %s", path, word);
+        }
+    }
+    file_unmap(&page);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -537,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_function_call),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_page),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
