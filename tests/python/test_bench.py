@@ -115,6 +115,6 @@ def test_files_beside_the_answer(tare, root, mlp, tmp_path):
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 3
     assert "|" in (tmp_path / "a.md").read_text()
     assert xml.parse(tmp_path / "a.xml").getroot().tag == "testsuites"
-    (saved,) = (tmp_path / "tare-results").iterdir()
+    (saved,) = (tmp_path / "tare-results").glob("*.json")
     plan = json.loads(tare("plan", saved, "--rate", "10/s", "--slo", "p95<=10s", "--json").stdout)
     assert plan
