@@ -110,8 +110,9 @@ static void text_roof(struct buf *out, const struct term *t, const struct examin
     char flops[32], ints[32], memory[32], read[32], triad[32];
     if (!e->has_roof) return;
     heading(out, t, "roof");
-    buf_printf(out, "   the most that %u thread%s can do%s%s\n", r->threads, r->threads == 1 ? "" : "s",
-               r->cached ? ", measured " : "", r->cached ? r->measured : "");
+    buf_printf(out, "   the most that %u thread%s can do%s%s%s\n", r->threads, r->threads == 1 ? "" : "s",
+               r->cached ? ", measured " : "", r->cached ? r->measured : "",
+               r->busy ? "; too low, and not kept: others use the processors" : "");
     giga(flops, sizeof flops, r->flops);
     giga(ints, sizeof ints, r->int_ops);
     giga(memory, sizeof memory, r->bandwidth);
@@ -328,6 +329,7 @@ static void json_roof(struct json *j, const struct examination *e)
     json_kv_double(j, "triad", r->triad);
     json_kv_string(j, "measured", r->measured);
     json_kv_bool(j, "cached", r->cached);
+    json_kv_bool(j, "busy", r->busy);
     json_object_end(j);
 }
 

@@ -17,7 +17,6 @@
 
 #define NS 1e9
 #define TURN_NS 1000000u /* of arithmetic: long against the clock, short against being interrupted */
-#define LEAST_TURNS 3
 #define HUGE_PAGE ((size_t)2 << 20)
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
@@ -34,19 +33,31 @@ static void do_compute(void *ctx, unsigned index)
     c->kernel->run(c->rounds);
 }
 
-/* Operations per second of one kernel on all threads. */
-static double rate_of_kernel(struct roof_team *t, const struct roof_kernel *k, unsigned threads,
-                             uint64_t budget_ns)
+/* What a measurement goes by, and whether it went undisturbed. */
+struct measuring {
+    struct roof_team *team;
+    unsigned threads;
+    bool busy;
+};
+
+/* Things per second when each of the threads does `amount` of them a turn. */
+static double best_turn(struct measuring *m, roof_work_fn *work, void *ctx, double amount, uint64_t budget_ns)
+{
+    struct roof_turn best = roof_team_best(m->team, work, ctx, budget_ns);
+    if (!roof_turn_is_quiet(best)) m->busy = true;
+    return amount * m->threads * NS / (double)best.ns;
+}
+
+static double rate_of_kernel(struct measuring *m, const struct roof_kernel *k, uint64_t budget_ns)
 {
     struct compute c = {k, 1000};
-    uint64_t took = roof_team_do(t, do_compute, &c);
+    uint64_t took = roof_team_do(m->team, do_compute, &c, true).ns;
     while (took < TURN_NS / 4 && c.rounds < UINT64_C(1) << 40) {
         c.rounds *= 2;
-        took = roof_team_do(t, do_compute, &c);
+        took = roof_team_do(m->team, do_compute, &c, true).ns;
     }
     if (took < TURN_NS) c.rounds = (uint64_t)((double)c.rounds * TURN_NS / (double)took);
-    uint64_t best = roof_team_best(t, do_compute, &c, LEAST_TURNS, budget_ns);
-    return k->ops * (double)c.rounds * threads * NS / (double)best;
+    return best_turn(m, do_compute, &c, k->ops * (double)c.rounds, budget_ns);
 }
 
 static unsigned count_usable(const struct roof_kernel *list, enum roof_kind kind)
@@ -57,8 +68,7 @@ static unsigned count_usable(const struct roof_kernel *list, enum roof_kind kind
 }
 
 /* The best of all kernels of a kind that can run here: a wider one is not the faster one on every processor. */
-static double best_rate(struct roof_team *t, enum roof_kind kind, const struct roof *r, uint64_t budget_ns,
-                        const char **name)
+static double best_rate(struct measuring *m, enum roof_kind kind, uint64_t budget_ns, const char **name)
 {
     const struct roof_kernel *k = roof_kernels_native;
     unsigned n = count_usable(k, kind);
@@ -66,7 +76,7 @@ static double best_rate(struct roof_team *t, enum roof_kind kind, const struct r
     double best = NAN;
     for (; n && k->name; k++) {
         if (k->kind != kind || !k->usable()) continue;
-        double rate = rate_of_kernel(t, k, r->threads, budget_ns / n);
+        double rate = rate_of_kernel(m, k, budget_ns / n);
         if (rate <= best) continue; /* never true of NAN */
         best = rate;
         *name = k->name;
@@ -104,22 +114,22 @@ static void do_triad(void *ctx, unsigned index)
     roof_triad(mine, mine + part, mine + 2 * part, part);
 }
 
-static tare_status measure_memory(struct roof_team *t, struct roof *r, const struct roof_options *o,
+static tare_status measure_memory(struct measuring *to, struct roof *r, const struct roof_options *o,
                                   uint64_t budget_ns, tare_error *err)
 {
     size_t chosen = roof_working_set(roof_cache_bytes(""), memory_available(""));
     size_t size = o->memory_bytes ? o->memory_bytes : chosen;
     struct memory m = {.slice = size / r->threads / (3 * ROOF_BLOCK) * (3 * ROOF_BLOCK)};
+    size_t all = m.slice * r->threads;
     r->read = r->triad = r->bandwidth = NAN;
     if (!m.slice) return TARE_OK;
-    double all = (double)m.slice * r->threads;
-    m.block = mem_new(1, m.slice * r->threads + HUGE_PAGE);
+    m.block = mem_new(1, all + HUGE_PAGE);
     if (!m.block) return error_set(err, TARE_NOMEM, "out of memory for measuring the memory's bandwidth");
     m.bytes = m.block + (HUGE_PAGE - (uintptr_t)m.block % HUGE_PAGE);
-    madvise(m.bytes, m.slice * r->threads, MADV_HUGEPAGE); /* a wish: without it translations cost a little */
-    roof_team_do(t, do_touch, &m);
-    r->read = all * NS / (double)roof_team_best(t, do_read, &m, LEAST_TURNS, budget_ns / 2);
-    r->triad = all * NS / (double)roof_team_best(t, do_triad, &m, LEAST_TURNS, budget_ns / 2);
+    madvise(m.bytes, all, MADV_HUGEPAGE); /* a wish: without it translations cost a little */
+    roof_team_do(to->team, do_touch, &m, true);
+    r->read = best_turn(to, do_read, &m, (double)m.slice, budget_ns / 2);
+    r->triad = best_turn(to, do_triad, &m, (double)m.slice, budget_ns / 2);
     r->bandwidth = fmax(r->read, r->triad);
     mem_free(m.block);
     return TARE_OK;
@@ -138,15 +148,16 @@ static void set_time(struct roof *r)
 static tare_status measure(struct roof *out, const struct roof_options *o, tare_error *err)
 {
     struct roof r = {.threads = o->threads};
-    struct roof_team *team;
+    struct measuring m = {.threads = o->threads};
     double budget = o->budget.ns > 0 ? (double)o->budget.ns : NS;
-    tare_status s = roof_team_new(&team, o->threads, err);
+    tare_status s = roof_team_new(&m.team, o->threads, err);
     if (s < 0) return s;
     set_time(&r);
-    r.flops = best_rate(team, ROOF_FLOAT, &r, (uint64_t)(0.3 * budget), &r.kernel);
-    r.int_ops = best_rate(team, ROOF_INT, &r, (uint64_t)(0.3 * budget), &r.int_kernel);
-    s = measure_memory(team, &r, o, (uint64_t)(0.3 * budget), err); /* a tenth for touching it */
-    roof_team_free(team);
+    r.flops = best_rate(&m, ROOF_FLOAT, (uint64_t)(0.3 * budget), &r.kernel);
+    r.int_ops = best_rate(&m, ROOF_INT, (uint64_t)(0.3 * budget), &r.int_kernel);
+    s = measure_memory(&m, &r, o, (uint64_t)(0.3 * budget), err); /* a tenth for touching it */
+    roof_team_free(m.team);
+    r.busy = m.busy;
     if (s == TARE_OK) *out = r;
     return s;
 }
@@ -158,7 +169,7 @@ tare_status roof_measure(struct roof *out, const struct roof_options *o, tare_er
                          ROOF_THREADS_MAX, o->threads);
     if (!o->fresh && roof_recall(out, o)) return TARE_OK;
     tare_status s = measure(out, o, err);
-    if (s == TARE_OK) roof_cache_save(out, o);
+    if (s == TARE_OK && !out->busy) roof_cache_save(out, o);
     return s;
 }
 

@@ -28,10 +28,12 @@ struct roof {
     const char *kernel, *int_kernel; /* "avx2-fma", "avx512", ..; int_kernel NULL: none */
     char measured[32];               /* RFC 3339 */
     bool cached;
+    bool busy; /* others had the processors even in the best turn: too low, and not kept */
 };
 
-/* A cached value if there is a good one, else a measurement of about the budget, then kept for the next time if that
- * is possible. Fails when threads cannot be started or memory runs out; never because of the cache. */
+/* A cached value if there is a good one, else a measurement of about the budget (up to three times that on a busy
+ * machine), then kept for the next time if that is possible. Fails when threads cannot be started or memory runs out;
+ * never because of the cache. */
 tare_status roof_measure(struct roof *out, const struct roof_options *o, tare_error *err);
 /* Only look into the cache; false: nothing there that is whole, of this host, these threads, these kernels, and at
  * most 30 days old. */
