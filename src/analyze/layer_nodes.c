@@ -99,7 +99,7 @@ static tare_status see_all(struct seeing *s, const struct layer_times *t, const 
 }
 
 tare_status layers_seen(const struct ort_profile *p, const struct onnx_model *graph, struct arena *into,
-                        struct infer_seen **out, size_t *n, tare_error *err)
+                        struct layers_shapes *out, tare_error *err)
 {
     struct layer_times t = LAYER_TIMES_INIT;
     struct seeing s = {.into = into};
@@ -107,7 +107,6 @@ tare_status layers_seen(const struct ort_profile *p, const struct onnx_model *gr
     if (st == TARE_OK) st = see_all(&s, &t, &graph->graph, err);
     layer_times_release(&t);
     if (st < 0) return st;
-    *out = s.items;
-    *n = s.n;
+    *out = (struct layers_shapes){s.items, s.n};
     return TARE_OK;
 }

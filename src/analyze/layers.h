@@ -34,14 +34,18 @@ struct layers_input {
  * that nothing is hidden. Shares are of the corrected sum. */
 tare_status layers_join(struct run *run, struct run_case *c, const struct layers_input *in, tare_error *err);
 
-/* Shapes the profile saw, for infer_options; in `into`'s arena. Nodes of the main graph only. */
+struct layers_shapes {
+    struct infer_seen *items;
+    size_t n;
+};
+/* Shapes the profile saw, for infer_options; in `into`. Nodes of the main graph only. */
 tare_status layers_seen(const struct ort_profile *p, const struct onnx_model *graph, struct arena *into,
-                        struct infer_seen **out, size_t *n, tare_error *err);
+                        struct layers_shapes *out, tare_error *err);
 
 /* Does an input have this free dimension? One without a name is "input.axis". */
 bool layers_has_dim(const struct onnx_model *m, const char *name);
 /* The value of a free dimension as the profile saw it, where some value's shape has it alone. false: not seen. */
-bool layers_dim_seen(const struct inspected *i, const char *name, const struct infer_seen *seen, size_t n,
+bool layers_dim_seen(const struct inspected *i, const char *name, const struct layers_shapes *seen,
                      int64_t *value);
 
 /* Set `group` of each layer: the first pattern (case-insensitive part of its name, or a glob when it has * or ?) that

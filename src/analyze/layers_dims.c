@@ -22,16 +22,16 @@ bool layers_has_dim(const struct onnx_model *m, const char *name)
     return false;
 }
 
-bool layers_dim_seen(const struct inspected *i, const char *name, const struct infer_seen *seen, size_t n,
+bool layers_dim_seen(const struct inspected *i, const char *name, const struct layers_shapes *seen,
                      int64_t *value)
 {
     const struct poly *symbol = poly_symbol(i->shapes.space, name); /* equal ones are the same pointer */
-    for (size_t k = 0; symbol && k < n; k++) {
-        const struct infer_value *v = infer_value(i->shapes.main, seen[k].value);
-        if (!v || !v->has_rank || v->rank != seen[k].rank || v->profiled) continue;
+    for (size_t k = 0; symbol && k < seen->n; k++) {
+        const struct infer_value *v = infer_value(i->shapes.main, seen->items[k].value);
+        if (!v || !v->has_rank || v->rank != seen->items[k].rank || v->profiled) continue;
         for (size_t d = 0; d < v->rank; d++) {
             if (v->dims[d] != symbol) continue;
-            *value = seen[k].dims[d];
+            *value = seen->items[k].dims[d];
             return true;
         }
     }

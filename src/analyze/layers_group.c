@@ -98,11 +98,19 @@ static bool fits(const struct word *w, const char *part)
     return strncasecmp(part, w->text, n) == 0 && part[n + strspn(part + n, "_0123456789f")] == 0;
 }
 
-static const char *by_words(const struct path *p)
+/* A convolution that a normalisation was fused into may be named after that, but it is none. */
+static bool may_be_norm(const char *op)
 {
-    for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+    return !op || !(strstr(op, "Conv") || strstr(op, "MatMul") || strstr(op, "Gemm"));
+}
+
+static const char *by_words(const struct path *p, const char *op)
+{
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        if (strcmp(words[w].group, "norm") == 0 && !may_be_norm(op)) continue;
         for (size_t i = 0; i < p->n; i++)
             if (fits(&words[w], p->part[i])) return words[w].group;
+    }
     return NULL;
 }
 
@@ -156,7 +164,7 @@ const char *layers_group_of(struct arena *a, const char *name, const char *op)
     if (group) return group;
     for (const char *inner; (inner = strstr(name, " > "));) name = inner + 3; /* a node of a body */
     split(&p, name);
-    if ((group = by_words(&p)) != NULL) return group;
+    if ((group = by_words(&p, op)) != NULL) return group;
     return is_bert_output(&p) ? "mlp" : by_part(a, &p, op);
 }
 

@@ -65,11 +65,16 @@ void bench_close(struct bench_subjects *s);
 tare_status bench_check(struct cli *cli, const struct bench_args *a, struct run *run,
                         const struct tensor_set *outputs, size_t *dropped);
 
-/* Layers of each case by a pass of its own with the runtime's profiler, their cost, the roof, the graph with and without
- * optimisation. What fails is said in the document: the measurement was made already. */
+/* Layers of each case by a pass of its own with the runtime's profiler, their cost, the roof, the graph with and
+ * without optimisation. What fails is said in the document: the measurement was made already. */
 tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run *run);
-/* For the option --layers[=patterns]. */
 bool bench_layers_takes(const char *word);
 tare_status bench_layers_parse(void *args, const char *text, tare_error *err);
+/* clang-format off */
+#define BENCH_LAYERS_ROW(args) \
+    {OPT_ROW_(CALLBACK, 0, "layers", ctx, args, \
+              "time and cost of each layer, by a pass of its own; patterns group them"), \
+     .callback = bench_layers_parse, .takes = bench_layers_takes, .arg = "[<pattern,..>]"}
+/* clang-format on */
 
 #endif

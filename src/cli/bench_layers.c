@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bench_layers.c - `tare bench --layers`: after measuring, one more pass per case with the runtime's profiler on, joined
- * with what the graph costs. Whatever cannot be had is a warning and a reason in the document, never a failure: the
- * measurement itself was made already. */
+ * bench_layers.c - `tare bench --layers`: after measuring, one more pass per case with the runtime's profiler on,
+ * joined with what the graph costs. Whatever cannot be had is a warning and a reason in the document, never a failure:
+ * the measurement itself was made already. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,12 +49,8 @@ tare_status bench_layers_parse(void *args, const char *text, tare_error *err)
     opt_list_release(&a->groups);
     if (is_switch(text, &a->layers)) return TARE_OK;
     a->layers = true;
-    for (const char *s = text; *s; s += strspn(s, ",")) {
-        size_t n = strcspn(s, ",");
-        tare_status st = n ? opt_list_add(&a->groups, s, n, err) : TARE_OK;
-        if (st < 0) return st;
-        s += n;
-    }
+    tare_status s = opt_list_split(&a->groups, text, err);
+    if (s < 0) return s;
     return a->groups.n ? TARE_OK : error_set(err, TARE_INVALID, "'%s' names no pattern", text);
 }
 
@@ -66,8 +62,7 @@ struct looking {
     struct run *run;
     struct run_case *c;
     struct profiled_pass pass;
-    struct infer_seen *seen;
-    size_t n_seen;
+    struct layers_shapes seen;
     struct inspected source, optimized;
     bool has_source, has_optimized;
 };
@@ -91,7 +86,7 @@ static tare_status bind_dims(const struct looking *l, const struct onnx_model *m
 static bool look_at(struct looking *l, struct inspected *out, const struct onnx_model *m, const char *what)
 {
     struct poly_binding *dims = NULL;
-    struct inspect_options o = {.seen = l->seen, .n_seen = l->n_seen};
+    struct inspect_options o = {.seen = l->seen.items, .n_seen = l->seen.n};
     tare_error why = TARE_ERROR_INIT;
     tare_status s = bind_dims(l, m, &dims, &o.n_dims, &why);
     o.dims = dims;
@@ -109,8 +104,7 @@ static void look_at_graphs(struct looking *l)
     const struct onnx_model *ran = p->has_optimized ? &p->optimized : &p->source;
     bool any = p->has_optimized || p->has_source;
     if (any && p->profile.events.n)
-        layers_seen(&p->profile, ran, &l->run->arena, &l->seen, &l->n_seen,
-                    NULL); /* without: fewer shapes known */
+        layers_seen(&p->profile, ran, &l->run->arena, &l->seen, NULL); /* without: fewer shapes known */
     if (p->has_source)
         l->has_source = look_at(l, &l->source, &p->source, "the file's graph");
     else

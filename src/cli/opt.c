@@ -20,7 +20,7 @@ void opt_list_release(struct opt_list *list)
     *list = (struct opt_list)OPT_LIST_INIT;
 }
 
-tare_status opt_list_add(struct opt_list *list, const char *text, size_t len, tare_error *err)
+static tare_status list_add(struct opt_list *list, const char *text, size_t len, tare_error *err)
 {
     char *copy = mem_strndup(text, len);
     char **items = copy ? mem_resize(list->items, list->n + 1, sizeof *items) : NULL;
@@ -32,6 +32,18 @@ tare_status opt_list_add(struct opt_list *list, const char *text, size_t len, ta
     list->items = items;
     list->n++;
     return TARE_OK;
+}
+
+tare_status opt_list_split(struct opt_list *list, const char *text, tare_error *err)
+{
+    opt_list_release(list);
+    for (const char *s = text;; s++) {
+        size_t len = strcspn(s, ",");
+        tare_status st = len ? list_add(list, s, len, err) : TARE_OK;
+        if (st < 0) return st;
+        s += len;
+        if (!*s) return TARE_OK;
+    }
 }
 
 static bool is_digit(char c)
@@ -145,7 +157,7 @@ tare_status opt_set(const struct opt *row, const char *text, tare_error *err)
     case OPT_TYPE_SIZE: return set_uint(row, text, err);
     case OPT_TYPE_DURATION: return set_duration(row, text, err);
     case OPT_TYPE_DOUBLE: return set_double(row, text, err);
-    case OPT_TYPE_LIST: return opt_list_add(row->to.list, text, strlen(text), err);
+    case OPT_TYPE_LIST: return list_add(row->to.list, text, strlen(text), err);
     case OPT_TYPE_CALLBACK: return row->callback(row->to.ctx, text, err);
     case OPT_TYPE_STRING: *row->to.string = text; return TARE_OK;
     case OPT_TYPE_END:
@@ -320,15 +332,9 @@ static tare_status count_args(const struct walk *w)
 
 static tare_status layer_list(struct opt_list *list, const char *text, tare_error *err)
 {
-    opt_list_release(list);
+    tare_status s = opt_list_split(list, text, err);
     list->from_layer = true;
-    for (const char *s = text;; s++) {
-        size_t len = strcspn(s, ",");
-        tare_status st = len ? opt_list_add(list, s, len, err) : TARE_OK;
-        if (st < 0) return st;
-        s += len;
-        if (!*s) return TARE_OK;
-    }
+    return s;
 }
 
 static tare_status apply_layer(const struct opt_request *req, opt_layer_fn *layer, tare_error *err)

@@ -60,7 +60,8 @@ struct opt_list {
 #define OPT_LIST_INIT {0}
 /* clang-format on */
 void opt_list_release(struct opt_list *list);
-tare_status opt_list_add(struct opt_list *list, const char *text, size_t len, tare_error *err);
+/* The words of "a,b,c" in place of what was there. */
+tare_status opt_list_split(struct opt_list *list, const char *text, tare_error *err);
 
 /* Read `text` into *ctx. The error text is the cause alone ("not a target"): the option is named for you. */
 typedef tare_status opt_callback_fn(void *ctx, const char *text, tare_error *err);
