@@ -9,6 +9,7 @@
 const struct command command_table[] = {
     {"bench", cmd_bench, CMD_PAGER, "weigh a model or a command, sweep it, judge it"},
     {"compare", cmd_compare, CMD_PAGER, "is the new one slower? two sides measured in turn"},
+    {"inspect", cmd_inspect, CMD_PAGER, "what a model costs without running it; where two of them differ"},
     {"doctor", cmd_doctor, CMD_PAGER, "what can be measured on this machine, what cannot and why"},
     {"history", cmd_history, CMD_PAGER, "what is kept of earlier runs: list, show, tag, prune, import"},
     {"trend", cmd_trend, CMD_PAGER, "a metric over the history, and where its level changed"},

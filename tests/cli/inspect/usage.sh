@@ -1,0 +1,2 @@
+# the help is the page's first block
+tare inspect -h

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""tare inspect on models that the onnx package builds: totals against arithmetic done here, unknown operators as lower
+bounds, shapes that only a run can tell, documents that validate, large files in little memory."""
+
+import csv
+import io
+import json
+import subprocess
+
+import jsonschema
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+
+def value(name, dims, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, dims)
+
+
+def weight(name, *dims, kind=np.float32):
+    return numpy_helper.from_array(np.random.default_rng(1).normal(size=dims).astype(kind), name)
+
+
+def save(path, nodes, inputs, outputs, weights=(), opset=17, domains=()):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(weights))
+    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(d, 1) for d in domains]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+@pytest.fixture
+def inspect(tare, root):
+    """inspect(path, ...): the document, validated."""
+    schema = json.loads((root / "docs/schema/run-1.json").read_text())
+
+    def call(*args, **more):
+        document = json.loads(tare("inspect", "--json", *args, **more).stdout)
+        jsonschema.Draft202012Validator(schema).validate(document)
+        assert document["kind"] == "inspect"
+        return document
+
+    return call
+
+
+@pytest.fixture
+def runtime(root):
+    return {"VIRTUAL_ENV": str(root / ".venv")}
+
+
+def test_totals_and_layers_by_hand(inspect, tmp_path):
+    path = save(tmp_path / "m.onnx",
+                [helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+                 helper.make_node("Relu", ["c"], ["r"], name="relu"),
+                 helper.make_node("Flatten", ["r"], ["f"], name="flat"),
+                 helper.make_node("Gemm", ["f", "v", "b"], ["y"], name="fc")],
+                [value("x", ["n", 3, 8, 8])], [value("y", ["n", 10])],
+                [weight("w", 4, 3, 3, 3), weight("v", 256, 10), weight("b", 10)])
+    d = inspect(path, "--dim", "n=2")
+    conv, fc = 2 * 4 * 8 * 8 * 3 * 9, 2 * 256 * 10
+    static, case = d["subject"]["static"], d["cases"][0]
+    assert static["cost"]["macs"] == conv + fc and static["cost"]["complete"]
+    assert static["parameters"] == 4 * 3 * 9 + 256 * 10 + 10 and static["dims"] == {"n": 2}
+    assert case["name"] == "n=2" and case["params"] == {"n": 2}
+    layers = {layer["name"]: layer for layer in case["layers"]}
+    assert layers["conv"]["macs"] == conv and layers["fc"]["macs"] == fc
+    assert layers["conv"]["output"] == "float32[2,4,8,8]" and layers["conv"]["parameters"] == 108
+    assert layers["relu"]["macs"] == 0 and layers["flat"]["bytes"] == 0       # a view moves nothing
+    assert static["activation_peak"] <= static["activation_arena"] <= static["activation_sum"]
+    assert d["subject"]["runtime"] is None and "run" in case["unknown"]["latency_ns"]
+
+
+def test_unknown_operators_make_lower_bounds(inspect, tare, tmp_path):
+    path = save(tmp_path / "m.onnx",
+                [helper.make_node("MatMul", ["x", "w"], ["h"], name="mm"),
+                 helper.make_node("Secret", ["h"], ["s"], name="odd", domain="nowhere"),
+                 helper.make_node("MatMul", ["s", "w"], ["y"], name="lost")],
+                [value("x", [4, 8])], [value("y", None)], [weight("w", 8, 8)], domains=["nowhere"])
+    d = inspect(path)
+    cost = d["subject"]["static"]["cost"]
+    assert not cost["complete"] and cost["macs"] == 4 * 8 * 8
+    assert "nowhere.Secret" in d["subject"]["static"]["unknown_ops"]
+    layers = {layer["name"]: layer for layer in d["cases"][0]["layers"]}
+    assert layers["odd"]["macs"] is None and layers["mm"]["macs"] == 256      # unknown is not zero
+    text = tare("inspect", path).stdout
+    assert ">= 256 MACs" in text and "nowhere.Secret" in text and "lower bounds" in text
+
+
+def test_a_run_tells_shapes_that_depend_on_data(inspect, tare, tmp_path, runtime):
+    path = save(tmp_path / "m.onnx",
+                [helper.make_node("NonZero", ["mask"], ["at"], name="where"),
+                 helper.make_node("Transpose", ["at"], ["rows"], name="turn", perm=[1, 0]),
+                 helper.make_node("GatherND", ["x", "rows"], ["picked"], name="pick"),
+                 helper.make_node("MatMul", ["picked", "w"], ["y"], name="mm")],
+                [value("mask", [6], TensorProto.BOOL), value("x", [6, 8])], [value("y", [None, 5])], [weight("w", 8, 5)])
+    np.savez(tmp_path / "in.npz", mask=np.array([1, 0, 1, 1, 0, 0], bool), x=np.ones((6, 8), np.float32))
+    before = inspect(path)["subject"]["static"]["cost"]
+    assert not before["complete"]
+    after = inspect(path, "--run", "--inputs", tmp_path / "in.npz", env=runtime)
+    cost = after["subject"]["static"]["cost"]
+    assert cost["complete"] and cost["macs"] == 3 * 8 * 5                      # three rows were picked
+    assert after["subject"]["runtime"]["name"] == "onnxruntime"
+    known = save(tmp_path / "k.onnx", [helper.make_node("Relu", ["x"], ["y"])], [value("x", [2])], [value("y", [2])])
+    assert "known without a run" in tare("inspect", known, "--run").stderr     # and needs no runtime
+
+
+def test_optimized_graph_beside_the_file(inspect, tmp_path, runtime):
+    path = save(tmp_path / "m.onnx",
+                [helper.make_node("Add", ["a", "b"], ["k"], name="fold"),
+                 helper.make_node("MatMul", ["x", "k"], ["h"], name="mm"),
+                 helper.make_node("Identity", ["h"], ["y"], name="id")],
+                [value("x", ["n", 8])], [value("y", ["n", 8])], [weight("a", 8, 8), weight("b", 8, 8)])
+    d = inspect(path, "--optimized", "--batch", "4", env=runtime)
+    raw, opt = d["subject"]["static"], d["subject"]["static_optimized"]
+    assert raw["nodes"] == 3 and opt["nodes"] == 1 and opt["ops"] == {"MatMul": 1}
+    assert raw["cost"]["macs"] == opt["cost"]["macs"] == 4 * 64
+    assert raw["parameters"] == 128 and opt["parameters"] == 64
+
+
+def test_names_from_hostile_models_cannot_steer(tare, inspect, tmp_path):
+    evil = "a\x1b[2J,\"q\"\n<b>|`x`"
+    path = save(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"], name=evil)], [value("x", ["d\x07m"])],
+                [value("y", ["d\x07m"])])
+    for args in ([], ["--csv", "-"], ["--symbolic"]):
+        done = tare("inspect", path, *args)
+        assert "\x1b" not in done.stdout and "\x07" not in done.stdout
+    rows = list(csv.DictReader(io.StringIO(tare("inspect", path, "--csv", "-").stdout, newline="")))
+    assert len(rows) == 1 and rows[0]["op"] == "Relu"
+    assert inspect(path)["cases"][0]["layers"][0]["name"] == evil              # the document keeps it
+
+
+def test_layers_of_bench_documents_are_reported(tare, tmp_path, root):
+    """A document with timed layers, as `tare bench --layers` makes them, in every format."""
+    run = json.loads((root / "tests/cli/report/sweep.run.json").read_text())
+    layer = {"name": "/encoder/layer.0/MatMul", "op": "MatMul", "group": "mlp", "nodes": 1, "calls": 10, "total_ns": 10_000_000,
+             "time_ns": 1_000_000.0, "share": 0.8, "macs": 500_000_000, "flops": 1_000_000_000, "bytes": 2_000_000,
+             "intensity": 500.0, "rate": 1e12, "bound": "compute", "roof_share": 0.5, "speedup_if_free": 5.0}
+    small = {"name": "/encoder/layer.0/Softmax", "op": "Softmax", "group": "attention", "nodes": 1, "time_ns": 250_000.0,
+             "share": 0.2, "macs": 0, "bytes": 1000}
+    run["cases"] = run["cases"][:1]
+    run["cases"][0]["layers"] = [small, layer]
+    run["cases"][0]["profile"] = {"runs": 10, "latency_ns": 1_300_000, "overhead": 0.04, "node_ns": 300, "covered": 0.97}
+    run["roof"] = {"threads": 2, "flops": 2e12, "int_ops": None, "bandwidth": 1e10, "measured": "2026-11-15T00:00:00Z"}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(run))
+    text = tare("report", path).stdout
+    section = text[text.index("\nlayers"):]
+    lines = section.splitlines()
+    assert lines[2].split()[:6] == ["layer", "op", "time", "share", "MACs", "FLOP/B"]
+    assert lines[3].startswith("/encoder/layer.0/MatMul") and "1.000 ms" in lines[3] and "80.0 %" in lines[3]
+    assert "1 TFLOP/s" in lines[3] and "compute" in lines[3] and "50.0 %" in lines[3] and lines[3].endswith("5.00")
+    assert "10 profiled runs, +4.0 % by the profiler" in section and "97.0 % of the plain median" in section
+    assert "this machine's roof: 2 TFLOP/s, 10 GB/s with 2 threads" in section
+    assert "group " in section and "operator" in section
+    markdown = tare("report", path, "-f", "md").stdout
+    assert "<details><summary>layers" in markdown and "| /encoder/layer.0/MatMul | MatMul |" in markdown
+    rows = list(csv.DictReader(io.StringIO(tare("report", path, "-f", "layers").stdout, newline="")))
+    assert [r["time_ns"] for r in rows] == ["250000", "1000000"] and rows[1]["bound"] == "compute"
+    assert rows[0]["flops"] == ""                                              # unknown is empty
+
+
+# What a child takes at most: asked for by a small program, because a child of Python's counts Python's memory too.
+PEAK = r"""
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    struct rusage used;
+    int status = argc;
+    pid_t child = fork();
+    if (child == 0) {
+        freopen("/dev/null", "w", stdout);
+        execv(argv[1], argv + 1);
+        _exit(127);
+    }
+    if (wait4(child, &status, 0, &used) != child) return 1;
+    printf("%ld\n", used.ru_maxrss);
+    return status != 0;
+}
+"""
+
+
+def test_half_a_gigabyte_in_little_memory(build, compile_c, tmp_path):
+    """A weight of 500 MB that is a hole in the file: reading it would show in the resident set."""
+    megabytes = 500
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[megabytes << 15, 8])
+    graph = helper.make_graph([helper.make_node("Gather", ["w", "i"], ["y"])], "g", [value("i", ["n"], TensorProto.INT64)],
+                              [value("y", ["n", 8])], [])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def varint(n):
+        out = b""
+        while n > 127:
+            out += bytes([n & 127 | 128])
+            n >>= 7
+        return out + bytes([n])
+
+    size = megabytes << 20
+    head = tensor.SerializeToString() + b"\x4a" + varint(size)                 # field 9, raw_data, and its length
+    inner = model.graph.SerializeToString()
+    model.ClearField("graph")
+    body = inner + b"\x2a" + varint(len(head) + size) + head                  # field 5, initializer
+    front = model.SerializeToString() + b"\x3a" + varint(len(body) + size) + body   # field 7, graph
+    path = tmp_path / "big.onnx"
+    with open(path, "wb") as f:
+        f.write(front)
+        f.truncate(len(front) + size)
+    done = subprocess.run([compile_c(PEAK), build / "tare", "inspect", path], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 50 << 10, "%s KiB resident" % done.stdout
