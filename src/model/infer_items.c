@@ -166,7 +166,7 @@ bool item_view_of(const struct infer_value *v, struct item_view *out)
     int64_t stride = 1;
     *out = (struct item_view){.rank = v->rank};
     if (!items_dims(v, out->dims, &n)) return false;
-    for (size_t i = v->rank; i-- > 0;) {
+    for (size_t i = v->rank; n && i-- > 0;) { /* without elements dims may be of any size */
         out->stride[i] = stride;
         stride *= out->dims[i];
     }

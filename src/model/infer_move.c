@@ -101,7 +101,7 @@ struct reshape {
     size_t n_open;
 };
 
-/* A dimension that is not said: -1, or not known. */
+/* A dimension that is not said: -1, not known, or a size that might come out as -1. */
 static void leave_open(struct reshape *r, size_t i)
 {
     r->out.at[i] = NULL;
@@ -112,13 +112,13 @@ static void leave_open(struct reshape *r, size_t i)
 static tare_status take_dim(struct rule_call *c, struct reshape *r, const struct poly *want, size_t i)
 {
     int64_t v;
+    bool sure = poly_constant(want, &v);
     r->out.at[i] = want;
-    if (!want || poly_is(want, -1)) {
+    if (sure ? v == -1 : poly_range(want).least < 0) {
         leave_open(r, i);
         return TARE_OK;
     }
-    if (poly_constant(want, &v) && v < -1)
-        return rule_fault(c, "dimension %zu cannot be %lld", i, (long long)v);
+    if (sure && v < -1) return rule_fault(c, "dimension %zu cannot be %lld", i, (long long)v);
     if (!poly_is(want, 0) || rule_int(c, "allowzero", 0)) return TARE_OK;
     if (r->in.known && i >= r->in.n)
         return rule_fault(c, "dimension %zu is to be copied but is not there", i);
@@ -301,22 +301,33 @@ static tare_status rule_transpose(struct rule_call *c)
 
 /* ---- Concat ---- */
 
-/* Two inputs must agree beside the axis: the one that says more. */
+static bool is_empty(const struct rule_dims *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (poly_is(d->at[i], 0)) return true;
+    return false;
+}
+
+/* Two inputs must agree beside the axis: the one that says more. An empty input that does not agree is skipped by some
+ * runtimes, so nothing is sure then. */
 static tare_status join_dims(struct rule_call *c, struct rule_dims *all, const struct rule_dims *more,
                              size_t axis)
 {
+    bool empty = is_empty(all) || is_empty(more), skipped = false;
     for (size_t i = 0; i < all->n; i++) {
         int64_t a, b;
-        if (i == axis) {
-            all->at[i] = poly_add(c->space, all->at[i], more->at[i]);
-            continue;
-        }
+        if (i == axis || all->at[i] == more->at[i]) continue;
         bool first = poly_constant(all->at[i], &a), second = poly_constant(more->at[i], &b);
-        if (first && second && a != b)
+        skipped |= empty;
+        if (empty)
+            all->at[i] = NULL;
+        else if (first && second)
             return rule_fault(c, "dimension %zu is %lld in one input and %lld in another", i, (long long)a,
                               (long long)b);
-        if (!all->at[i] || (second && !first)) all->at[i] = more->at[i];
+        else if (!all->at[i] || second)
+            all->at[i] = more->at[i];
     }
+    all->at[axis] = skipped ? NULL : poly_add(c->space, all->at[axis], more->at[axis]);
     return TARE_OK;
 }
 

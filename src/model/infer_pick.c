@@ -50,6 +50,8 @@ static const struct poly *length_down(struct poly_space *s, const struct poly *d
     int64_t end;
     int below = is_negative(x->start), under = is_negative(x->end);
     if (below < 0 || under < 0 || !d) return NULL;
+    if (poly_constant(x->end, &end) && end >= SLICE_FAR)
+        return NULL; /* to some runtimes "to the other end" */
     from = below ? poly_add(s, d, x->start) : poly_min(s, x->start, last);
     if (poly_range(from).least < -1)
         return NULL; /* a start before the first element: implementations differ */

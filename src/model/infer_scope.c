@@ -91,6 +91,7 @@ static tare_status from_input(struct infer_engine *e, const struct onnx_value *s
 static tare_status add_sparse(struct make *m, const struct onnx_sparse *x)
 {
     struct infer_value *v;
+    if (!x->values.name[0]) return TARE_OK;
     tare_status s = add_value(m, x->values.name, ORDER_NO_NODE, &v);
     if (s == TARE_OK) s = scope_dims(m->e, v, x->dims.n);
     if (s < 0) return s;
@@ -104,6 +105,7 @@ static tare_status add_sparse(struct make *m, const struct onnx_sparse *x)
 static tare_status add_formal(struct make *m, const char *name, size_t i)
 {
     struct infer_value *v;
+    if (!name[0]) return TARE_OK;
     tare_status s = add_value(m, name, ORDER_NO_NODE, &v);
     if (s < 0 || i >= m->plan->n_formal || !m->plan->formal[i]) return s;
     scope_copy(v, m->plan->formal[i]);
@@ -128,6 +130,7 @@ static tare_status add_graph(struct make *m, const struct onnx_graph *g)
     struct infer_value *v;
     for (size_t i = 0; s == TARE_OK && i < g->inputs.n; i++) s = add_graph_input(m, &g->inputs.items[i], i);
     for (size_t i = 0; s == TARE_OK && i < g->initializers.n; i++) {
+        if (!g->initializers.items[i].name[0]) continue; /* nobody can use it */
         s = add_value(m, g->initializers.items[i].name, ORDER_NO_NODE, &v);
         if (s == TARE_OK) s = scope_constant(m->e, v, &g->initializers.items[i]);
     }
