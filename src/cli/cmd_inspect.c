@@ -163,16 +163,17 @@ static tare_status see_shapes(struct cli *cli, struct item *i, const struct insp
     struct profiled_options o = {.params = inspect_case(a), .runs = 1, .interrupted = &interrupted};
     struct inspect_options again = options_of(a);
     struct arena arena = ARENA_INIT;
-    struct infer_seen *seen = NULL;
+    struct layers_shapes seen = {NULL, 0};
     if (!i->whole.unknown_nodes && !inspect_shapes(&i->whole)->n_unknown) {
         cli_note(cli, "%s: every shape is known without a run", i->path);
         return TARE_OK;
     }
     tare_status s = run_pass(&pass, i, a, &o, &cli->error);
-    if (s == TARE_OK) s = layers_seen(&pass.profile, &i->model, &arena, &seen, &again.n_seen, &cli->error);
+    if (s == TARE_OK) s = layers_seen(&pass.profile, &i->model, &arena, &seen, &cli->error);
     if (s == TARE_OK) {
         struct inspected better = INSPECTED_INIT;
-        again.seen = seen;
+        again.seen = seen.items;
+        again.n_seen = seen.n;
         s = analyze(&better, i, &i->model, &again, &cli->error);
         if (s == TARE_OK) {
             inspected_release(&i->whole);
