@@ -67,7 +67,7 @@ class Text(torch.nn.Module):
 def build(name):
     """The model, inputs to trace it with, and their names."""
     if name in IMAGES:
-        return IMAGES[name]().eval(), (torch.zeros(1, 3, 224, 224),), ["image"]
+        return IMAGES[name]().eval(), (torch.zeros(2, 3, 224, 224),), ["image"]
     ids = torch.ones(2, 16, dtype=torch.long)
     return Text(TEXTS[name]().eval()), (ids, ids.clone()), ["input_ids", "attention_mask"]
 
