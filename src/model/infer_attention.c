@@ -151,7 +151,7 @@ tare_status rule_decoder_heads(struct rule_call *c)
     return rule_state(c, 0, &q);
 }
 
-/* ---- GroupQueryAttention, SparseAttention: fewer heads of keys than of queries; all may be packed in the query ---- */
+/* ---- GroupQueryAttention: fewer heads of keys than of queries; all may be packed in the query ---- */
 
 static const struct poly *query_head(struct rule_call *c, const struct poly *hidden)
 {

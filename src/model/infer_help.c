@@ -134,20 +134,20 @@ static bool real_at(const struct infer_value *v, size_t i, float *out)
     return true;
 }
 
-bool rule_floats(const struct rule_call *c, const char *name, size_t input, float *out, size_t max, size_t *n)
+bool rule_floats(const struct rule_call *c, const char *name, size_t input, struct rule_reals *out)
 {
     const struct onnx_attribute *a = name ? rule_attribute_of(c, name) : NULL;
     const struct infer_value *v = rule_input(c, input);
-    *n = 0;
+    out->n = 0;
     if (a && a->floats.n > 0) {
-        if (a->floats.n > max) return false;
-        memcpy(out, a->floats.items, a->floats.n * sizeof *out);
-        *n = a->floats.n;
+        if (a->floats.n > INFER_RANK_MAX) return false;
+        memcpy(out->at, a->floats.items, a->floats.n * sizeof *out->at);
+        out->n = a->floats.n;
         return true;
     }
-    if (!v || (!v->reals && !v->ints) || v->n_ints > max) return false;
-    for (; *n < v->n_ints; (*n)++)
-        if (!real_at(v, *n, &out[*n])) return false;
+    if (!v || (!v->reals && !v->ints) || v->n_ints > INFER_RANK_MAX) return false;
+    for (; out->n < v->n_ints; out->n++)
+        if (!real_at(v, out->n, &out->at[out->n])) return false;
     return true;
 }
 

@@ -37,9 +37,12 @@ const struct poly *rule_part(const struct rule_call *c, const struct poly *a, co
 
 /* What an attribute holds; NULL: it is not there (or comes from a caller that did not give it). */
 const struct onnx_attribute *rule_attribute_of(const struct rule_call *c, const char *name);
-/* Floats of attribute `name` or of constant input i; at most max. false: neither, or not known. */
-bool rule_floats(const struct rule_call *c, const char *name, size_t input, float *out, size_t max,
-                 size_t *n);
+/* Floats of attribute `name` (NULL: none) or of the contents of an input. false: neither, or not known. */
+struct rule_reals {
+    float at[INFER_RANK_MAX];
+    size_t n;
+};
+bool rule_floats(const struct rule_call *c, const char *name, size_t input, struct rule_reals *out);
 /* Attribute item i of a list of ints, or `otherwise`. */
 int64_t rule_int_of(const struct rule_call *c, const char *name, size_t i, int64_t otherwise);
 

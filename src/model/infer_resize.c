@@ -54,15 +54,14 @@ static tare_status resize_axes(struct rule_call *c, struct resize *r)
 
 static tare_status resize_scales(struct rule_call *c, struct resize *r, const char *attribute)
 {
-    float scales[INFER_RANK_MAX];
-    size_t n;
+    struct rule_reals scales;
     const char *mode = rule_text(c, "coordinate_transformation_mode");
-    bool known = rule_floats(c, attribute, r->scales, scales, INFER_RANK_MAX, &n);
+    bool known = rule_floats(c, attribute, r->scales, &scales);
     if (mode && !strcmp(mode, "tf_crop_and_resize")) known = false;
-    if (known && n != r->n_axes) return rule_fault(c, "%zu scales for %zu axes", n, r->n_axes);
+    if (known && scales.n != r->n_axes) return rule_fault(c, "%zu scales for %zu axes", scales.n, r->n_axes);
     for (size_t i = 0; i < r->n_axes; i++) {
         const struct poly **dim = &r->d.at[r->axes[i]];
-        *dim = known && !doubtful(*dim, scales[i]) ? scaled(c->space, *dim, scales[i]) : NULL;
+        *dim = known && !doubtful(*dim, scales.at[i]) ? scaled(c->space, *dim, scales.at[i]) : NULL;
     }
     if (!known && rule_has_input(c, r->scales))
         rule_data_dependent(c, 0, "the scales are contents of its input '%s'",

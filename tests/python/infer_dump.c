@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * infer_dump.c - infers the shapes of models and prints what is said of their outputs. Driven by
  * test_onnx_conformance.py, many files per process. One line per output, fields apart by tabs:
- *   FILE out NAME TYPE DIMS data|- WHY     DIMS "2,3", "" for a scalar, "?" where a dimension is not known, "..." without rank
+ *   FILE out NAME TYPE DIMS data|- WHY     DIMS "2,3"; "" for a scalar, "?" where one is not known, "..." without rank
  *   FILE error TEXT                        the file cannot be read, or the graph is wrong
  * usage: infer_dump [NAME=VALUE ...] FILE...   free dimensions get these values after inference */
 #include <stdio.h>

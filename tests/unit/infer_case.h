@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * infer_case.h - one node as a row of text, and what shape inference must say of its outputs. For tests of rules.
- *   inputs      "f[2,3,H]" a graph input (f h d float32/16/64, i l int32/64, u c uint8/int8, b bool, s string), "f?" without
- *               a rank, "=1,2" constant int64 of rank 1, "=#5" a scalar one, "~0.5,2" constant floats, "-" left out
+ *   inputs      "f[2,3,H]" a graph input (f h d float32/16/64, i l int32/64, u c uint8/int8, b bool, s string),
+ *               "f?" without a rank, "=1,2" constant int64 of rank 1, "=#5" a scalar one, "~0.5,2" constant floats,
+ *               "-" left out
  *   attributes  "axis:1 pads:[1,1] auto_pad:'VALID' scales:~2,2 dtype:1"
- *   outputs     texts of infer_shape_print() apart by '|', "*" after one whose shape hangs on data; "-" nobody wants it;
- *               or "!text" for an error that says so */
+ *   outputs     texts of infer_shape_print() apart by '|', "*" after one whose shape hangs on data; "-" one that is
+ *               not looked at; or "!text" for an error that says so */
 #ifndef INFER_CASE_H
 #define INFER_CASE_H
 
