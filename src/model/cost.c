@@ -188,11 +188,21 @@ void cost_count_macs(struct cost_call *c, const struct infer_value *v, const str
     }
 }
 
+/* Operators that work on one element at a time, and two that only recurrent layers know. */
 bool cost_activation(const char *name, struct cost_each *out)
 {
+    static const struct cost_row others[] = {
+        {NULL, "Affine", NULL, {2, 0, 0}, BYTES_ALL, 0},
+        {NULL, "ScaledTanh", NULL, {2, 0, 1}, BYTES_ALL, 0},
+    };
     for (const struct cost_row *r = cost_rows_basic; r->op; r++) {
-        if (r->rule != cost_rule_each || strcasecmp(r->op, name) != 0) continue;
+        if (!(r->flags & COST_IN_PLACE) || strcasecmp(r->op, name) != 0) continue;
         *out = r->each;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcasecmp(others[i].op, name) != 0) continue;
+        *out = others[i].each;
         return true;
     }
     return false;

@@ -31,12 +31,6 @@ static void rule_where(struct cost_call *c)
     cost_count(c, cost_in(c, 1), cost_elements(c, cost_out(c, 0)), c->row->each);
 }
 
-static void rule_clip(struct cost_call *c)
-{
-    const struct cost_each each = {2, 0, 0};
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), each);
-}
-
 /* The error function, or the tanh that stands for it. */
 static void rule_gelu(struct cost_call *c)
 {
@@ -263,7 +257,7 @@ const struct cost_row cost_rows_basic[] = {
     EACH("Softsign", 2, 1, 0, OVER),
     EACH("Mish", 2, 0, 3, OVER),
     EACH("Shrink", 2, 0, 0, OVER),
-    {NULL, "Clip", rule_clip, {2, 0, 0}, BYTES_ALL, OVER},
+    EACH("Clip", 2, 0, 0, OVER),
     {NULL, "Gelu", rule_gelu, {4, 0, 1}, BYTES_ALL, OVER},
     {NULL, "BiasGelu", rule_biased, {4, 0, 1}, BYTES_ALL, OVER},
     {NULL, "FastGelu", rule_biased, {7, 0, 1}, BYTES_ALL, OVER},

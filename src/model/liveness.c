@@ -84,7 +84,7 @@ static tare_status add_block(struct watch *w, const struct infer_value *v, struc
     return s < 0 ? s : map_u64_put(&w->numbers, key_of(v), w->blocks.n - 1, w->err);
 }
 
-/* What nodes make; all else that is named here comes from outside. */
+/* What nodes make in every run; all else that is named here comes from outside, or is made once. */
 static tare_status add_blocks(struct watch *w)
 {
     tare_status s = TARE_OK;
@@ -93,7 +93,8 @@ static tare_status add_blocks(struct watch *w)
         const struct infer_node *n = &scope->nodes[i];
         for (size_t k = 0; s == TARE_OK && k < n->node->outputs.n; k++) {
             const struct infer_value *v = n->outputs[k];
-            struct block b = {.first = (uint32_t)i, .last = (uint32_t)i, .external = v && v->constant};
+            struct block b = {
+                .first = (uint32_t)i, .last = (uint32_t)i, .external = v && (v->constant || v->folded)};
             s = add_block(w, v, b);
         }
     }

@@ -25,8 +25,8 @@ struct liveness {
 };
 #define LIVENESS_INIT {0}
 
-/* Intermediate values are what nodes of the graph make: inputs are the caller's and weights the model's memory, a view
- * of either too. */
+/* Intermediate values are what nodes of the graph make in every run: inputs are the caller's and weights the model's
+ * memory, a view of either too; so is what is made of constants only, once. */
 tare_status liveness_of(struct liveness *out, const struct inferred *m, const struct poly_binding *dims,
                         size_t n, tare_error *err);
 void liveness_release(struct liveness *l);

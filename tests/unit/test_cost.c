@@ -103,6 +103,8 @@ static void test_convolutions(void **state)
         {"", "Conv", "x=float[1,2,9] w=*float[4,2,3]", "x,w", "dilations=(2)", {4 * 5 * 6, 0, 0, 0, 0, 0}},
         {MS, "FusedConv", "x=float[1,3,8,8] w=*float[4,3,1,1] b=*float[4]", "x,w,b", "activation='Sigmoid'",
          {4 * 64 * 3, 0, 512, 256, 256, 0}},
+        {MS, "FusedConv", "x=float[1,3,8,8] w=*float[4,3,1,1] b=*float[4]", "x,w,b", "activation='Clip'",
+         {4 * 64 * 3, 0, 256 * 3, 0, 0, 0}},
         {"", "ConvTranspose", "x=float[B,3,4,4] w=*float[3,5,2,2] b=*float[5]", "x,w,b", "strides=(2,2)",
          {2 * 3 * 16 * 5 * 4, 0, 2 * 5 * 64, 0, 0, 0}},
         {"", "MaxPool", "x=float[1,2,8,8]", "x", "kernel_shape=(2,2) strides=(2,2)", {0, 0, 2 * 16 * 4, 0, 0, 0}},

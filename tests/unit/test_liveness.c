@@ -123,6 +123,21 @@ static void test_view_keeps_alive(void **state)
     done(&g, &l);
 }
 
+/* The turned weight is made once, when the model is loaded. */
+static void test_folded_values_are_weights(void **state)
+{
+    (void)state;
+    struct graph g = GRAPH_INIT;
+    graph_values(&g, "x=float[B,10] w=*float[100,10]");
+    graph_node(&g, "Transpose", "w", "t", "");
+    graph_node(&g, "MatMul", "x,t", "y", "");
+    graph_output(&g, "y");
+    struct liveness l = live(&g);
+    assert_int_equal(l.sum, 800);
+    assert_int_equal(l.peak, 800);
+    done(&g, &l);
+}
+
 static void test_outputs_stay(void **state)
 {
     (void)state;
@@ -309,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_not_in_place_while_needed),
         cmocka_unit_test(test_views_cost_nothing),
         cmocka_unit_test(test_view_keeps_alive),
+        cmocka_unit_test(test_folded_values_are_weights),
         cmocka_unit_test(test_outputs_stay),
         cmocka_unit_test(test_captured),
         cmocka_unit_test(test_unknown_sizes),
