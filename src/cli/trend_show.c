@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "report/csv.h"
 #include "report/run_report.h"
 #include "report/spark.h"
 #include "report/text.h"
@@ -269,20 +270,9 @@ tare_status trend_show_json(struct buf *out, const struct trend_answer *a, tare_
 
 /* ---- CSV ---- */
 
-static void add_quoted(struct buf *b, const char *text)
+static void add_estimate(struct buf *b, struct known_f64 v, const struct trend_series *s)
 {
-    buf_add_char(b, '"');
-    for (; *text; text++) {
-        if (*text == '"') buf_add_char(b, '"');
-        buf_add_char(b, *text);
-    }
-    buf_add_str(b, "\",");
-}
-
-static void add_real(struct buf *b, struct known_f64 v, const struct trend_series *s)
-{
-    if (v.known) buf_printf(b, "%.17g", as_value(s, v.v));
-    buf_add_char(b, ',');
+    csv_number(b, v.known, v.known ? as_value(s, v.v) : 0);
 }
 
 static void add_rows(struct buf *b, const struct trend_answer *a, const struct trend_series *s)
@@ -290,21 +280,22 @@ static void add_rows(struct buf *b, const struct trend_answer *a, const struct t
     size_t level = 0;
     for (size_t i = 0; i < s->points.at.n; i++) {
         const struct store_point *p = &s->points.at.items[i];
+        const char *const names[] = {s->case_name, a->metric->name, s->anchor, s->host, p->run};
         if (i == s->found.levels.items[level].to) level++;
-        add_quoted(b, a->subject);
-        add_quoted(b, s->case_name);
-        buf_printf(b, "%s,", a->metric->name);
-        add_quoted(b, s->anchor);
-        add_quoted(b, s->host);
-        buf_printf(b, "%s,", p->run);
+        csv_field(b, a->subject);
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            buf_add_char(b, ',');
+            csv_field(b, names[k]);
+        }
+        buf_add_char(b, ',');
         text_date(b, p->created_ms > 0 ? (uint64_t)p->created_ms * 1000000 : 0, true);
         buf_printf(b, ",%s,", p->commit);
-        add_quoted(b, p->branch);
-        add_real(b, known_f64(p->value), s);
-        add_real(b, p->lo, s);
-        add_real(b, p->hi, s);
-        buf_printf(b, "%.17g,%d\n", exp(s->found.levels.items[level].median),
-                   level && i == s->found.levels.items[level].from);
+        csv_field(b, p->branch);
+        add_estimate(b, known_f64(p->value), s);
+        add_estimate(b, p->lo, s);
+        add_estimate(b, p->hi, s);
+        csv_number(b, true, exp(s->found.levels.items[level].median));
+        buf_printf(b, ",%d\n", level && i == s->found.levels.items[level].from);
     }
 }
 
