@@ -9,7 +9,10 @@
 
 #define CPU_BOUND 0.5 /* CPU time / wall time at best: below, the work is waiting, and CPU time says little */
 
-enum { MOST_KEPT = 100000 }; /* pairs in the document */
+enum {
+    MOST_KEPT = 100000, /* pairs in the document */
+    MOST_LAUNCHES = 64  /* whose layout is in it */
+};
 
 /* ---- enough? ---- */
 
@@ -274,6 +277,28 @@ static void keep_samples(struct comparison *c, struct comparison_case *to, const
     }
 }
 
+/* By how much each launch was shifted, of both sides, and how long loading took. */
+static void fill_launch(struct comparison *c, struct comparison_case *to, const struct pair_set *set)
+{
+    static const char *const names[PAIR_SIDES][3] = {{"base_env_pad", "base_heap_pad", "base_load_ns"},
+                                                     {"new_env_pad", "new_heap_pad", "new_load_ns"}};
+    size_t n = set->own_launch ? set->n : set->n_epochs;
+    if (n > MOST_LAUNCHES) n = MOST_LAUNCHES;
+    for (int side = 0; side < PAIR_SIDES; side++) {
+        struct run_map lists[3] = {0};
+        for (size_t i = 0; i < n; i++) {
+            const struct pair_launch *l = set->own_launch ? NULL : &set->epochs[i].side[side];
+            run_map_int(&c->arena, &lists[0], NULL, l ? l->env_pad : set->at[i].side[side].env_pad);
+            if (l) run_map_int(&c->arena, &lists[1], NULL, l->heap_pad);
+            if (l) run_map_int(&c->arena, &lists[2], NULL, (int64_t)l->load_ns);
+        }
+        for (int k = 0; k < 3; k++)
+            if (lists[k].n)
+                run_map_set(&c->arena, &to->launch, names[side][k],
+                            (struct run_value){.kind = RUN_LIST, .items = lists[k]});
+    }
+}
+
 static void fill_case(struct comparison *c, struct comparison_case *to, const struct compare_pairs *in,
                       const struct paired_contention *busy)
 {
@@ -294,6 +319,7 @@ static void fill_case(struct comparison *c, struct comparison_case *to, const st
         run_map_text(&c->arena, &to->unknown, "interference.pressure", "the kernel does not tell");
     if (!busy->steal.known)
         run_map_text(&c->arena, &to->unknown, "interference.steal", "the kernel does not tell");
+    fill_launch(c, to, set);
     if (in->keep_samples)
         keep_samples(c, to, set);
     else
