@@ -88,8 +88,12 @@ tare_status order_nodes(const struct infer_engine *e, const struct order_plan *p
 
 /* infer_function.c: the node with the attributes that stand for those of the call put in. The same pointer where
  * there are none. */
+struct function_call {
+    const struct onnx_node *node;
+    const struct onnx_function *function;
+};
 tare_status function_node(const struct infer_engine *e, const struct onnx_node *n,
-                          const struct onnx_node *call, const struct onnx_node **out);
+                          const struct function_call *call, const struct onnx_node **out);
 
 /* infer.c */
 tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * infer_function.c - attributes of nodes in a model-local function that stand for attributes of the call: put in where
  * the call has them, left away where it has not. Copies only what changes; never touches the model. */
+#include <string.h>
+
 #include "model/infer_engine.h"
 
 static bool graph_refers(const struct onnx_graph *g);
@@ -22,12 +24,22 @@ static bool graph_refers(const struct onnx_graph *g)
 }
 
 static tare_status copy_graph(const struct infer_engine *e, const struct onnx_graph *g,
-                              const struct onnx_node *call, struct onnx_graph **out);
+                              const struct function_call *call, struct onnx_graph **out);
 
-/* false: the call does not have it, so the node is without it. */
-static bool put_in(const struct onnx_attribute *a, const struct onnx_node *call, struct onnx_attribute *to)
+static const struct onnx_attribute *default_of(const struct onnx_function *f, const char *name)
 {
-    const struct onnx_attribute *given = a->ref && a->ref[0] ? onnx_attribute(call, a->ref) : a;
+    for (size_t i = 0; i < f->defaults.n; i++)
+        if (strcmp(f->defaults.items[i].name, name) == 0) return &f->defaults.items[i];
+    return NULL;
+}
+
+/* false: neither the call nor the function has it, so the node is without it. */
+static bool put_in(const struct onnx_attribute *a, const struct function_call *call,
+                   struct onnx_attribute *to)
+{
+    const struct onnx_attribute *given = a;
+    if (a->ref && a->ref[0]) given = onnx_attribute(call->node, a->ref);
+    if (!given) given = default_of(call->function, a->ref);
     if (!given) return false;
     *to = *given;
     to->name = a->name;
@@ -36,7 +48,7 @@ static bool put_in(const struct onnx_attribute *a, const struct onnx_node *call,
 }
 
 static tare_status copy_node(const struct infer_engine *e, const struct onnx_node *n,
-                             const struct onnx_node *call, struct onnx_node *out)
+                             const struct function_call *call, struct onnx_node *out)
 {
     *out = *n;
     out->attributes.n = 0;
@@ -54,7 +66,7 @@ static tare_status copy_node(const struct infer_engine *e, const struct onnx_nod
 }
 
 static tare_status copy_graph(const struct infer_engine *e, const struct onnx_graph *g,
-                              const struct onnx_node *call, struct onnx_graph **out)
+                              const struct function_call *call, struct onnx_graph **out)
 {
     struct onnx_graph *made = engine_get(e, 1, sizeof *made);
     struct onnx_node *nodes = engine_get(e, g->nodes.n, sizeof *nodes);
@@ -70,7 +82,7 @@ static tare_status copy_graph(const struct infer_engine *e, const struct onnx_gr
 }
 
 tare_status function_node(const struct infer_engine *e, const struct onnx_node *n,
-                          const struct onnx_node *call, const struct onnx_node **out)
+                          const struct function_call *call, const struct onnx_node **out)
 {
     struct onnx_node *made;
     *out = n;

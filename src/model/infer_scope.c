@@ -235,12 +235,24 @@ static tare_status wire_input(struct make *m, const struct onnx_node *n, size_t 
                      engine_node_text(n, text, sizeof text), name);
 }
 
+/* Functions may say which versions their nodes are of. */
+static int64_t version_of(const struct make *m, const char *domain)
+{
+    enum { LISTED_MAX = 64 };
+    const struct infer_scope *s = m->scope;
+    const uint64_t *version = map_u64_find(&m->e->opsets, (uint64_t)(uintptr_t)domain);
+    while (s->outer && !s->function) s = s->outer;
+    for (size_t i = 0; s->function && i < s->function->opsets.n && i < LISTED_MAX; i++)
+        if (strcmp(s->function->opsets.items[i].domain, domain) == 0)
+            return s->function->opsets.items[i].version;
+    return version ? (int64_t)*version : onnx_opset(m->e->model, domain);
+}
+
 static tare_status wire_node(struct make *m, const struct onnx_node *n, struct infer_node *out)
 {
-    const uint64_t *version = map_u64_find(&m->e->opsets, (uint64_t)(uintptr_t)n->domain);
     out->node = n;
     out->scope = m->scope;
-    out->opset = version ? (int64_t)*version : onnx_opset(m->e->model, n->domain);
+    out->opset = version_of(m, n->domain);
     out->inputs = engine_get(m->e, n->inputs.n + n->outputs.n, sizeof *out->inputs);
     if (!out->inputs) return engine_nomem(m->e);
     out->outputs = out->inputs + n->inputs.n;
@@ -300,7 +312,8 @@ static tare_status take_nodes(struct make *m)
     if (!(m->nodes = mem_new(m->n, sizeof *m->nodes))) return engine_nomem(m->e);
     for (size_t i = 0; i < m->n; i++) {
         m->nodes[i] = &items[i];
-        tare_status s = g ? TARE_OK : function_node(m->e, &items[i], m->plan->call->node, &m->nodes[i]);
+        struct function_call call = {g ? NULL : m->plan->call->node, m->plan->function};
+        tare_status s = g ? TARE_OK : function_node(m->e, &items[i], &call, &m->nodes[i]);
         if (s < 0) return s;
     }
     return TARE_OK;

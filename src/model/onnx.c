@@ -21,7 +21,8 @@ enum {
     M_METADATA = 14,
     M_FUNCTION = 25
 };
-enum { F_NAME = 1, F_INPUT = 4, F_OUTPUT = 5, F_ATTRIBUTE = 6, F_NODE = 7, F_DOMAIN = 10, F_OVERLOAD = 13 };
+enum { F_NAME = 1, F_INPUT = 4, F_OUTPUT = 5, F_ATTRIBUTE = 6, F_NODE = 7, F_OPSET = 9, F_DOMAIN = 10 };
+enum { F_DEFAULT = 11, F_OVERLOAD = 13 };
 
 static const struct parse_field model_fields[PARSE_FIELDS] = {
     [M_IR] = {"ir_version", AS_VARINT},
@@ -43,7 +44,9 @@ static const struct parse_field function_fields[PARSE_FIELDS] = {
     [F_OUTPUT] = {"output", AS_BYTES},
     [F_ATTRIBUTE] = {"attribute", AS_BYTES},
     [F_NODE] = {"node", AS_BYTES},
+    [F_OPSET] = {"opset_import", AS_BYTES},
     [F_DOMAIN] = {"domain", AS_BYTES},
+    [F_DEFAULT] = {"attribute_proto", AS_BYTES},
     [F_OVERLOAD] = {"overload", AS_BYTES},
 };
 
@@ -96,6 +99,7 @@ static tare_status function_field(const struct parse *p, const struct place *at,
                                   struct onnx_function *out)
 {
     struct place inner;
+    tare_status s;
     switch (f->number) {
     case F_NAME: return parse_name(p, at, f, &out->name);
     case F_DOMAIN: return parse_name(p, at, f, &out->domain);
@@ -103,10 +107,13 @@ static tare_status function_field(const struct parse *p, const struct place *at,
     case F_INPUT: return parse_name(p, at, f, &out->inputs.items[out->inputs.n++]);
     case F_OUTPUT: return parse_name(p, at, f, &out->outputs.items[out->outputs.n++]);
     case F_ATTRIBUTE: return parse_name(p, at, f, &out->attributes.items[out->attributes.n++]);
-    default: {
-        tare_status s = parse_enter(p, &inner, at, "node", (int64_t)out->nodes.n);
+    case F_OPSET: return parse_opset(p, at, f, &out->opsets.items[out->opsets.n++]);
+    case F_DEFAULT:
+        s = parse_enter(p, &inner, at, "attribute_proto", (int64_t)out->defaults.n);
+        return s < 0 ? s : parse_attribute(p, &inner, f, &out->defaults.items[out->defaults.n++]);
+    default:
+        s = parse_enter(p, &inner, at, "node", (int64_t)out->nodes.n);
         return s < 0 ? s : parse_node(p, &inner, f, &out->nodes.items[out->nodes.n++]);
-    }
     }
 }
 
@@ -123,6 +130,8 @@ static tare_status parse_function(const struct parse *p, const struct place *at,
     if ((s = parse_list(p, &out->inputs, counts.of[F_INPUT])) < 0) return s;
     if ((s = parse_list(p, &out->outputs, counts.of[F_OUTPUT])) < 0) return s;
     if ((s = parse_list(p, &out->attributes, counts.of[F_ATTRIBUTE])) < 0) return s;
+    if ((s = parse_list(p, &out->opsets, counts.of[F_OPSET])) < 0) return s;
+    if ((s = parse_list(p, &out->defaults, counts.of[F_DEFAULT])) < 0) return s;
     if ((s = parse_list(p, &out->nodes, counts.of[F_NODE])) < 0) return s;
     while ((got = parse_next(p, &m, &f)) > 0) {
         if ((s = function_field(p, at, &f, out)) < 0) return s;

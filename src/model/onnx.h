@@ -144,6 +144,8 @@ struct onnx_opset {
 struct onnx_function { /* model-local: a node of that domain and name is a call of it */
     const char *name, *domain, *overload;
     ONNX_LIST(const char *) inputs, outputs, attributes;
+    ONNX_LIST(struct onnx_attribute) defaults; /* attributes that a call may leave out */
+    ONNX_LIST(struct onnx_opset) opsets;       /* of its nodes; none: those of the model */
     ONNX_LIST(struct onnx_node) nodes;
 };
 

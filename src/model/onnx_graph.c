@@ -166,8 +166,8 @@ static int kind_from(const struct parse_counts *c)
     return ONNX_ATTR_NONE;
 }
 
-static tare_status parse_attribute(const struct parse *p, const struct place *at,
-                                   const struct wire_field *whole, struct onnx_attribute *a)
+tare_status parse_attribute(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                            struct onnx_attribute *a)
 {
     struct message m = message_of(whole, attribute_fields, at);
     struct parse_counts counts;

@@ -85,6 +85,8 @@ tare_status parse_graph(const struct parse *p, const struct place *at, const str
                         struct onnx_graph *g);
 tare_status parse_node(const struct parse *p, const struct place *at, const struct wire_field *f,
                        struct onnx_node *n);
+tare_status parse_attribute(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                            struct onnx_attribute *a);
 tare_status parse_tensor(const struct parse *p, const struct place *at, const struct wire_field *f,
                          struct onnx_tensor *t);
 tare_status parse_sparse(const struct parse *p, const struct place *at, const struct wire_field *f,

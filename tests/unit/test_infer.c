@@ -221,6 +221,30 @@ static void test_functions_are_written_out(void **state)
     made_release(&m);
 }
 
+/* The call leaves "along" out; the function says what it is then, and of which version its nodes are. */
+static void test_functions_have_defaults(void **state)
+{
+    (void)state;
+    struct made_model m;
+    struct buf g = BUF_INIT, n = pb_node("F", "x,y", "z"), f = function_f("Concat"), a = BUF_INIT,
+               o = BUF_INIT;
+    pb_str(&n, 7, "local");
+    pb_msg(&g, 1, &n);
+    pb_str(&a, 1, "along");
+    pb_int(&a, 3, 1);
+    pb_int(&a, 20, 2);
+    pb_msg(&f, 11, &a);
+    pb_str(&o, 1, "");
+    pb_int(&o, 2, 13);
+    pb_msg(&f, 9, &o);
+    made_over(&m, &g, made_graph(&g, "input x float32 b 3\ninput y float32 b 3\noutput z"));
+    pb_msg(&m.bytes, 25, &f);
+    made_infer(&m, NULL);
+    made_expect(&m, "z", "float32[b,6]");
+    assert_int_equal(m.result.main->nodes[0].bodies[0]->nodes[0].opset, 13);
+    made_release(&m);
+}
+
 static void test_wrong_functions(void **state)
 {
     (void)state;
@@ -378,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_wrong_graphs),
         cmocka_unit_test(test_long_chains),
         cmocka_unit_test(test_functions_are_written_out),
+        cmocka_unit_test(test_functions_have_defaults),
         cmocka_unit_test(test_wrong_functions),
         cmocka_unit_test(test_exploding_functions_are_refused),
         cmocka_unit_test(test_bodies_capture_and_order),
