@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * infer.c - see infer.h: runs the rules over a scope, node by node; calls of model-local functions; what is left unknown
- * and why. The rules are in infer_<family>.c, one row each. Never guesses. */
+ * infer.c - see infer.h: runs the rules over a scope, node by node; calls of model-local functions; what is left
+ * unknown and why. The rules are in infer_<family>.c, one row each. Never guesses. */
 #include "model/infer.h"
 
 #include <stdio.h>

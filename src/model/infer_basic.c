@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * infer_basic.c - rules of operators that work element by element: types, broadcast shapes, contents of small ones. Also
- * what makes tensors from nothing: constants, random numbers. Shapes that are not sure stay unknown. */
+ * infer_basic.c - rules of operators that work element by element: types, broadcast shapes, contents of small ones.
+ * Also what makes tensors from nothing: constants, random numbers. Shapes that are not sure stay unknown. */
 #include <string.h>
 
 #include "model/infer_items.h"

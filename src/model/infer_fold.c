@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * infer_fold.c - arithmetic on followed contents, operator by operator: what an item becomes. States a result only where
- * it holds for all sizes of the free dimensions. Knows no nodes. */
+ * infer_fold.c - arithmetic on followed contents, operator by operator: what an item becomes. States a result only
+ * where it holds for all sizes of the free dimensions. Knows no nodes. */
 #include <math.h>
 #include <string.h>
 

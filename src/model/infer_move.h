@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * infer_move.h - between the files of rules that move and pick elements. Private to src/model/infer_move*.c and
- * infer_pick.c. */
+ * infer_move.h - between the files of rules that move and pick elements. Private to src/model/infer_move.c,
+ * infer_reshape.c and infer_pick.c. */
 #ifndef MODEL_INFER_MOVE_H
 #define MODEL_INFER_MOVE_H
 
@@ -8,6 +8,7 @@
 
 infer_rule pick_slice, pick_gather, pick_gather_elements, pick_gather_nd, pick_split, pick_one_hot,
     pick_range;
+infer_rule move_reshape, move_flatten;
 infer_rule pick_compress, pick_non_zero, pick_unique;
 
 /* An input whose rank is needed; false: it is not known, which is remembered. */

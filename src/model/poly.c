@@ -137,7 +137,9 @@ const struct poly *poly_symbol(struct poly_space *s, const char *name)
 }
 
 static const char *const made_open[] = {
-    [POLY_NAMED] = "", [POLY_FLOOR] = "floor(", [POLY_MIN] = "min(", [POLY_MAX] = "max(", [POLY_BROADCAST] = "broadcast("};
+    [POLY_NAMED] = "",      [POLY_FLOOR] = "floor(",         [POLY_MIN] = "min(",
+    [POLY_MAX] = "max(",    [POLY_BROADCAST] = "broadcast(",
+};
 
 /* Of a quotient: what binds less than the stroke goes into brackets. */
 static void print_part(const struct poly *p, bool divisor, struct buf *out)

@@ -33,8 +33,8 @@ const struct poly *poly_div_floor(struct poly_space *s, const struct poly *a, co
 const struct poly *poly_div_ceil(struct poly_space *s, const struct poly *a, const struct poly *b);
 const struct poly *poly_min(struct poly_space *s, const struct poly *a, const struct poly *b);
 const struct poly *poly_max(struct poly_space *s, const struct poly *a, const struct poly *b);
-/* Sizes of one axis broadcast against each other: the other where one is 1. It evaluates only where they fit. An unknown
- * one does not matter when the other is surely 2 or more. */
+/* Sizes of one axis broadcast against each other: the other where one is 1. It evaluates only where they fit. An
+ * unknown one does not matter when the other is surely 2 or more. */
 const struct poly *poly_broadcast(struct poly_space *s, const struct poly *a, const struct poly *b);
 const struct poly *poly_mod(struct poly_space *s, const struct poly *a, const struct poly *b);
 /* a / b when it surely leaves no rest, else NULL. */

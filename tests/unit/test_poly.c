@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_poly.c - polynomials of dimensions: one form, right values, nothing wrapped around. Rounded quotients, minima and
- * the rest are checked against plain arithmetic over many sizes. */
+ * test_poly.c - polynomials of dimensions: one form, right values, nothing wrapped around. Rounded quotients, minima
+ * and the rest are checked against plain arithmetic over many sizes. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
