@@ -141,9 +141,9 @@ int inspect_args_read(struct cli *cli, struct inspect_args *a, int argc, char **
     const struct opt rows[] = {
         OPT_GROUP("Dimensions"),
         OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n>", "a free dimension by its name (repeatable)"),
-        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 0, "batch", sint, &a->batch, "the one that the usual names of a batch mean"),
+        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 0, "batch", sint, &a->batch, "the batch, whatever the model calls it"),
                  .lo = 1, .hi = INT64_MAX),
-        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 0, "seq", sint, &a->seq, "likewise of a sequence length"), .lo = 1,
+        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 0, "seq", sint, &a->seq, "the sequence length, likewise"), .lo = 1,
                  .hi = INT64_MAX),
         OPT_FLAG(0, "symbolic", &a->symbolic, "totals as formulas of the free dimensions too"),
         OPT_GROUP("Layers"),

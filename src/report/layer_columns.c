@@ -30,7 +30,7 @@ const struct layer_column layer_columns[] = {
     U64("parameters", "params", LAYER_COUNT, parameters, false, true),
     U64("macs", "MACs", LAYER_COUNT, macs, true, true),
     U64("int_macs", "int MACs", LAYER_COUNT, int_macs, true, true),
-    {"mac_share", "share", LAYER_MAC_SHARE, 0, true, false, true},
+    {"mac_share", "of MACs", LAYER_MAC_SHARE, 0, true, false, true},
     U64("flops", "FLOPs", LAYER_COUNT, flops, false, false),
     U64("bytes", "bytes", LAYER_BYTES, bytes, false, true),
     U64("output_bytes", "output bytes", LAYER_BYTES, output_bytes, false, false),

@@ -136,7 +136,7 @@ void layer_profile_text(struct buf *b, const struct run_profile *p)
     buf_add_str(b, "timed in a pass of its own");
     if (p->runs.known) buf_printf(b, ": %" PRIu64 " profiled runs", p->runs.v);
     if (p->overhead.known) buf_printf(b, ", %+.1f %% by the profiler", 100 * p->overhead.v);
-    if (p->node_ns.known) {
+    if (p->node_ns.known && p->node_ns.v) {
         buf_add_str(b, " (");
         text_time(b, (double)p->node_ns.v, NAN);
         buf_add_str(b, " a node, taken off)");

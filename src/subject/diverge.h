@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * diverge.h - the first layer at which two variants of a model (fp32 and int8, two exports, two runtimes) give different
- * results for the same inputs. Asks for a few inner values at a time, so that memory stays bounded whatever the size of
- * the model; bisects over values that both graphs have by name.
+ * diverge.h - the first layer at which two variants of a model (fp32 and int8, two exports, two runtimes) give
+ * different results for the same inputs. Asks for a few inner values at a time, so that memory stays bounded whatever
+ * the size of the model; bisects over values that both graphs have by name.
  *
  * A value is the first to differ when it is beyond the tolerance, while everything its node reads, and the values that
  * run just before it, are not. Bisecting takes it that a difference, once there, reaches an output; `all` does not. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * diverge_graph.c - see diverge_graph.h. Nodes are known by their numbers in the main graph; what bodies of If, Loop and
- * Scan read from around them counts as read by the node that has them. */
+ * diverge_graph.c - see diverge_graph.h. Nodes are known by their numbers in the main graph; what bodies of If, Loop
+ * and Scan read from around them counts as read by the node that has them. */
 #include "subject/diverge_graph.h"
 
 #include <string.h>

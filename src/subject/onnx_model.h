@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * onnx_model.h - inside of the ONNX subject: what is known of a model file before any session, and a session ready
- * to run one case. For files of this folder that work on both: onnx_subject.c, onnx_case.c, onnx_run.c, diverge_side.c. */
+ * to run one case. For files of this folder that work on both: onnx_subject.c, onnx_case.c, onnx_run.c,
+ * diverge_side.c. */
 #ifndef SUBJECT_ONNX_MODEL_H
 #define SUBJECT_ONNX_MODEL_H
 

@@ -39,7 +39,8 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
     X(CreateSession, 7, 1, struct ort_status *, \
       (const struct ort_env *, const char *path, const struct ort_session_options *, struct ort_session **)) \
     X(CreateSessionFromArray, 8, 1, struct ort_status *, \
-      (const struct ort_env *, const void *bytes, size_t n, const struct ort_session_options *, struct ort_session **)) \
+      (const struct ort_env *, const void *bytes, size_t n, const struct ort_session_options *, \
+       struct ort_session **)) \
     X(ReleaseSession, 95, 1, void, (struct ort_session *)) \
     X(Run, 9, 1, struct ort_status *, \
       (struct ort_session *, const struct ort_run_options *, const char *const *in_names, \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_onnx_amend.c - a model file with more outputs: what stands behind it, that the file stays as it was, sizes around
- * those of pages, what is refused. */
+ * test_onnx_amend.c - a model file with more outputs: what stands behind it, that the file stays
+ * as it was, sizes around those of pages, what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
