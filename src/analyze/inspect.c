@@ -146,12 +146,18 @@ struct owned {
     struct map_u64 elements; /* tensor (its address) -> elements that nobody has read yet */
 };
 
+/* Of sizes that a hostile file claims; INT64_MAX stands for "more than can be told". */
+static void add_up(uint64_t *to, uint64_t more)
+{
+    *to = more > (uint64_t)INT64_MAX - *to ? (uint64_t)INT64_MAX : *to + more;
+}
+
 static tare_status note_weight(void *ctx, const struct onnx_weight *w, tare_error *err)
 {
     struct owned *o = ctx;
-    o->i->bytes_by_type[w->type] += w->bytes;
+    add_up(&o->i->bytes_by_type[w->type], w->bytes);
     if (!w->is_parameter) return TARE_OK;
-    o->i->parameter_bytes += w->bytes;
+    add_up(&o->i->parameter_bytes, w->bytes);
     return map_u64_put(&o->elements, (uint64_t)(uintptr_t)w->tensor, w->elements, err);
 }
 
@@ -161,11 +167,11 @@ static uint64_t take_parameters(struct owned *o, const struct infer_node *n)
     uint64_t sum = 0, more;
     for (size_t k = 0; k < n->node->inputs.n; k++) {
         const struct onnx_tensor *t = n->inputs[k] ? n->inputs[k]->constant : NULL;
-        if (t && map_u64_remove(&o->elements, (uint64_t)(uintptr_t)t, &more)) sum += more;
+        if (t && map_u64_remove(&o->elements, (uint64_t)(uintptr_t)t, &more)) add_up(&sum, more);
     }
     for (size_t b = 0; b < n->n_bodies; b++) {
         const struct infer_scope *body = n->bodies[b];
-        for (size_t k = 0; k < body->n_nodes; k++) sum += take_parameters(o, &body->nodes[k]);
+        for (size_t k = 0; k < body->n_nodes; k++) add_up(&sum, take_parameters(o, &body->nodes[k]));
     }
     return sum;
 }
@@ -179,7 +185,7 @@ static tare_status count_parameters(struct inspected *i, tare_error *err)
         struct inspect_layer *l = &i->layers.items[k];
         l->parameters = poly_int(space, (int64_t)take_parameters(&o, l->at));
     }
-    i->parameters = onnx_parameters(i->model);
+    add_up(&i->parameters, onnx_parameters(i->model));
     map_u64_release(&o.elements);
     return s == TARE_OK ? poly_space_status(space, err) : s;
 }

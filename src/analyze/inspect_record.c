@@ -220,14 +220,22 @@ static void explain_cost(struct run *run, struct run_map *unknown, const char *o
     }
 }
 
+static struct known_u64 told(uint64_t v)
+{
+    return v < (uint64_t)INT64_MAX ? known_u64(v) : (struct known_u64){false, 0};
+}
+
 void inspect_record_static(const struct inspected *i, struct run *run, struct run_static *to)
 {
     to->known = true;
     record_dims(i, run, to);
     to->nodes = known_u64(i->nodes);
     to->unknown_nodes = known_u64(i->unknown_nodes);
-    to->parameters = known_u64(i->parameters);
-    to->parameter_bytes = known_u64(i->parameter_bytes);
+    to->parameters = told(i->parameters);
+    to->parameter_bytes = told(i->parameter_bytes);
+    if (!to->parameters.known || !to->parameter_bytes.known)
+        run_unknown(run, &to->unknown, to->parameters.known ? "parameter_bytes" : "parameters",
+                    "more than can be told");
     record_types(i, run, to);
     record_ops(i, run, to);
     to->cost = inspect_cost(i, &i->total);

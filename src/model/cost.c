@@ -91,6 +91,12 @@ int64_t cost_int(const struct cost_call *c, const char *name, int64_t otherwise)
     return a ? a->i : otherwise;
 }
 
+const struct poly *cost_size(const struct cost_call *c, const char *name)
+{
+    int64_t v = cost_int(c, name, 0);
+    return v > 0 ? poly_int(c->s, v) : NULL;
+}
+
 float cost_float(const struct cost_call *c, const char *name, float otherwise)
 {
     const struct onnx_attribute *a = cost_attribute(c, name);

@@ -54,6 +54,8 @@ const struct infer_value *cost_in(const struct cost_call *c, size_t i);  /* NULL
 const struct infer_value *cost_out(const struct cost_call *c, size_t i); /* NULL: nobody wants it */
 const struct onnx_attribute *cost_attribute(const struct cost_call *c, const char *name); /* NULL: none */
 int64_t cost_int(const struct cost_call *c, const char *name, int64_t otherwise);
+/* An attribute that is a size; NULL: not there, or not above 0. */
+const struct poly *cost_size(const struct cost_call *c, const char *name);
 float cost_float(const struct cost_call *c, const char *name, float otherwise);
 bool cost_text_is(const struct cost_call *c, const char *name, const char *word);
 

@@ -50,8 +50,8 @@ static struct projected projected_of(const struct cost_call *c, const struct inf
     const struct onnx_attribute *sizes = cost_attribute(c, "qkv_hidden_sizes");
     if (x && x->has_rank && x->rank) p.rows = cost_dims(c, x, 0, x->rank - 1);
     if (sizes && sizes->ints.n == 3) {
-        p.qk = poly_int(c->s, sizes->ints.items[0]);
-        p.v = poly_int(c->s, sizes->ints.items[2]);
+        p.qk = sizes->ints.items[0] > 0 ? poly_int(c->s, sizes->ints.items[0]) : NULL;
+        p.v = sizes->ints.items[2] > 0 ? poly_int(c->s, sizes->ints.items[2]) : NULL;
     } else {
         p.qk = p.v = poly_div_exact(c->s, cost_dim(w, 1), poly_int(c->s, 3));
     }
@@ -71,7 +71,7 @@ static struct sdpa projected_sdpa(const struct cost_call *c, const struct projec
 {
     const struct infer_value *x = cost_in(c, 0);
     struct sdpa a = {.batch = cost_dim(x, 0), .queries = cost_dim(x, 1), .qk_width = p->qk, .v_width = p->v};
-    a.heads = poly_int(c->s, cost_int(c, "num_heads", 0));
+    a.heads = cost_size(c, "num_heads");
     a.past = past_of(c, past, 3); /* [2, batch, heads, past, width] */
     a.keys = poly_add(c->s, a.queries, a.past);
     a.causal = cost_int(c, "unidirectional", 0) != 0;
@@ -107,7 +107,7 @@ static void rule_q_attention(struct cost_call *c)
 static void packed(struct cost_call *c, const struct projected *p, size_t offsets, bool masked)
 {
     struct sdpa a = {.batch = poly_int(c->s, 1), .queries = p->rows, .qk_width = p->qk, .v_width = p->v};
-    a.heads = poly_int(c->s, cost_int(c, "num_heads", 0));
+    a.heads = cost_size(c, "num_heads");
     a.keys = cost_dim(cost_in(c, offsets), 1);
     a.masked = masked;
     count_sdpa(c, &a);
@@ -139,7 +139,7 @@ static void rule_multi_head(struct cost_call *c)
         return;
     }
     bool packed_qkv = q->rank == 5, split = k && k->has_rank && k->rank == 4;
-    a.heads = poly_int(c->s, cost_int(c, "num_heads", 0));
+    a.heads = cost_size(c, "num_heads");
     a.qk_width = packed_qkv ? a.v_width : cost_dim(q, 2);
     a.past = past_of(c, 6, 2);
     a.keys = poly_add(c->s, packed_qkv ? a.queries : cost_dim(k, split ? 2 : 1), a.past);
@@ -160,7 +160,7 @@ static void rule_group_query(struct cost_call *c)
     const struct infer_value *q = cost_in(c, 0), *y = cost_out(c, 0), *total = cost_in(c, 6);
     int64_t heads = cost_int(c, "num_heads", 0), shared = cost_int(c, "kv_num_heads", 0);
     struct sdpa a = {.batch = cost_dim(q, 0), .queries = cost_dim(q, 1), .causal = true};
-    a.heads = poly_int(c->s, heads);
+    a.heads = cost_size(c, "num_heads");
     a.qk_width = a.v_width = cost_dim(y, -1);
     a.keys = poly_add(c->s, a.queries, past_of(c, 3, 2));
     if (total && total->ints && total->n_ints == 1 && total->ints[0]) a.keys = total->ints[0];
@@ -186,7 +186,7 @@ static void rule_attention(struct cost_call *c)
     }
     bool split = q->rank == 4;
     struct sdpa a = {.batch = cost_dim(q, 0), .queries = cost_dim(q, split ? 2 : 1)};
-    a.heads = split ? cost_dim(q, 1) : poly_int(c->s, cost_int(c, "q_num_heads", 0));
+    a.heads = split ? cost_dim(q, 1) : cost_size(c, "q_num_heads");
     a.qk_width = split ? cost_mul(c, a.heads, cost_dim(q, 3)) : cost_dim(q, 2);
     a.v_width = split ? cost_mul(c, a.heads, cost_dim(y, 3)) : cost_dim(y, 2);
     a.past = past_of(c, 4, 2);

@@ -166,7 +166,7 @@ static void rule_channel_norm(struct cost_call *c)
     const struct infer_value *x = cost_in(c, 0);
     int64_t groups = cost_int(c, "num_groups", cost_int(c, "groups", 0));
     const struct poly *rows = x && x->has_rank && x->rank > 1 ? cost_dims(c, x, 0, 2) : NULL;
-    if (groups) rows = cost_times(c, cost_dim(x, 0), groups);
+    if (groups > 0) rows = cost_times(c, cost_dim(x, 0), groups);
     cost_count_float(c, cost_elements(c, x), c->row->each);
     norm_rows(c, rows);
 }

@@ -153,7 +153,7 @@ static void rule_recurrent(struct cost_call *c)
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1), *r = cost_in(c, 2);
     const struct poly *steps = x && x->has_rank && x->rank == 3 ? cost_dims(c, x, 0, 2) : NULL;
     const struct poly *weights = poly_add(c->s, cost_elements(c, w), cost_elements(c, r));
-    const struct poly *hidden = poly_int(c->s, cost_int(c, "hidden_size", 0));
+    const struct poly *hidden = cost_size(c, "hidden_size");
     struct cost_each each;
     bool known = g && step_cost(c, g, &each);
     if (g && g->quantized) {
@@ -172,7 +172,8 @@ void cost_rule_pool(struct cost_call *c)
 {
     const struct onnx_attribute *kernel = cost_attribute(c, "kernel_shape");
     const struct poly *n = kernel ? out_elements(c) : NULL;
-    for (size_t i = 0; kernel && i < kernel->ints.n; i++) n = cost_times(c, n, kernel->ints.items[i]);
+    for (size_t i = 0; kernel && i < kernel->ints.n; i++)
+        n = kernel->ints.items[i] > 0 ? cost_times(c, n, kernel->ints.items[i]) : NULL;
     cost_count(c, cost_in(c, 0), n, c->row->each);
 }
 

@@ -64,10 +64,17 @@ static void join(struct block *into, struct block *b, const struct block *first)
 
 /* ---- values ---- */
 
+/* Everything that is told here is at most the sum: when that fits, all does. */
+static bool fits(const struct watch *w, uint64_t more)
+{
+    return more <= (uint64_t)INT64_MAX - w->out->sum;
+}
+
 static void size_of(struct watch *w, struct block *b)
 {
     int64_t bytes;
-    if (poly_eval(infer_bytes(w->m->space, b->value), w->dims, w->n_dims, &bytes) && bytes >= 0) {
+    if (poly_eval(infer_bytes(w->m->space, b->value), w->dims, w->n_dims, &bytes) && bytes >= 0 &&
+        fits(w, (uint64_t)bytes)) {
         b->bytes = (uint64_t)bytes;
         return;
     }
@@ -234,6 +241,10 @@ static tare_status weigh_bodies(struct watch *w)
             if (!n->bodies[k]) continue;
             tare_status s = watch_scope(w, n->bodies[k], &inner);
             if (s < 0) return s;
+            if (!fits(w, inner.sum)) {
+                inner.sum = inner.peak = inner.arena = 0;
+                inner.known = false;
+            }
             if (inner.peak > w->inner_peak[i]) w->inner_peak[i] = inner.peak;
             if (inner.arena > w->inner_arena[i]) w->inner_arena[i] = inner.arena;
             w->out->sum += inner.sum;

@@ -78,17 +78,24 @@ static void test_products(void **state)
         {"", "MatMul", "a=float[5] b=float[2,5,6]", "a,b", "", {2 * 6 * 5, 0, 0, 0, 0, 0}},
         {"", "MatMul", "a=float[4,5] b=float[5]", "a,b", "", {4 * 5, 0, 0, 0, 0, 0}},
         {"", "MatMul", "a=int32[4,5] b=int32[5,6]", "a,b", "", {0, 4 * 5 * 6, 0, 0, 0, 0}},
-        {MS, "FusedMatMul", "a=float[B,5,4] b=float[5,6]", "a,b", "transA=1 alpha=0.5", {240, 0, 48, 0, 0, 0}},
+        {MS, "FusedMatMul", "a=float[B,5,4] b=float[5,6]", "a,b", "transA=1 alpha=0.5",
+         {240, 0, 48, 0, 0, 0}},
         {"", "Gemm", "a=float[B,5] b=*float[6,5] c=*float[6]", "a,b,c", "transB=1", {60, 0, 12, 0, 0, 0}},
-        {"", "Gemm", "a=float[5,B] b=*float[5,6]", "a,b", "transA=1 alpha=2.0 beta=3.0", {60, 0, 12, 0, 0, 0}},
-        {"", "Gemm", "a=float[2,5] b=*float[5,6] c=*float[6]", "a,b,c", "alpha=2.0 beta=3.0", {60, 0, 36, 0, 0, 0}},
-        {MS, "FusedGemm", "a=float[2,5] b=*float[5,6] c=*float[6]", "a,b,c", "activation='Relu'", {60, 0, 24, 0, 0, 0}},
-        {"", "Einsum", "a=float[B,3,4] b=float[B,4,5]", "a,b", "equation='bij,bjk->bik'", {120, 0, 0, 0, 0, 0}},
-        {"", "Einsum", "a=float[B,3,4] b=float[4,5]", "a,b", "equation='...ij,jk->...ik'", {120, 0, 0, 0, 0, 0}},
+        {"", "Gemm", "a=float[5,B] b=*float[5,6]", "a,b", "transA=1 alpha=2.0 beta=3.0",
+         {60, 0, 12, 0, 0, 0}},
+        {"", "Gemm", "a=float[2,5] b=*float[5,6] c=*float[6]", "a,b,c", "alpha=2.0 beta=3.0",
+         {60, 0, 36, 0, 0, 0}},
+        {MS, "FusedGemm", "a=float[2,5] b=*float[5,6] c=*float[6]", "a,b,c", "activation='Relu'",
+         {60, 0, 24, 0, 0, 0}},
+        {"", "Einsum", "a=float[B,3,4] b=float[B,4,5]", "a,b", "equation='bij,bjk->bik'",
+         {120, 0, 0, 0, 0, 0}},
+        {"", "Einsum", "a=float[B,3,4] b=float[4,5]", "a,b", "equation='...ij,jk->...ik'",
+         {120, 0, 0, 0, 0, 0}},
         {"", "Einsum", "a=float[3] b=float[4]", "a,b", "equation='i,j->ij'", {0, 0, 12, 0, 0, 0}},
         {"", "Einsum", "a=float[3,4]", "a", "equation='ij->i'", {0, 0, 12, 0, 0, 0}},
         {"", "Einsum", "a=float[3,4]", "a", "equation='ij->ji'", {0, 0, 0, 0, 0, 0}},
-        {"", "Einsum", "a=float[2,3] b=float[3,4] c=float[4,5]", "a,b,c", "equation='ij,jk,kl->il'", {24 + 40, 0, 0, 0, 0, 0}},
+        {"", "Einsum", "a=float[2,3] b=float[3,4] c=float[4,5]", "a,b,c", "equation='ij,jk,kl->il'",
+         {24 + 40, 0, 0, 0, 0, 0}},
     };
     CHECK_ROWS(rows);
 }
@@ -97,8 +104,10 @@ static void test_convolutions(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"", "Conv", "x=float[B,3,8,8] w=*float[4,3,3,3]", "x,w", "pads=(1,1,1,1)", {2 * 4 * 64 * 27, 0, 0, 0, 0, 0}},
-        {"", "Conv", "x=float[B,3,8,8] w=*float[4,3,3,3] b=*float[4]", "x,w,b", "strides=(2,2)", {2 * 4 * 9 * 27, 0, 72, 0, 0, 0}},
+        {"", "Conv", "x=float[B,3,8,8] w=*float[4,3,3,3]", "x,w", "pads=(1,1,1,1)",
+         {2 * 4 * 64 * 27, 0, 0, 0, 0, 0}},
+        {"", "Conv", "x=float[B,3,8,8] w=*float[4,3,3,3] b=*float[4]", "x,w,b", "strides=(2,2)",
+         {2 * 4 * 9 * 27, 0, 72, 0, 0, 0}},
         {"", "Conv", "x=float[1,6,8,8] w=*float[6,1,3,3]", "x,w", "group=6", {6 * 36 * 9, 0, 0, 0, 0, 0}},
         {"", "Conv", "x=float[1,2,9] w=*float[4,2,3]", "x,w", "dilations=(2)", {4 * 5 * 6, 0, 0, 0, 0, 0}},
         {MS, "FusedConv", "x=float[1,3,8,8] w=*float[4,3,1,1] b=*float[4]", "x,w,b", "activation='Sigmoid'",
@@ -107,7 +116,8 @@ static void test_convolutions(void **state)
          {4 * 64 * 3, 0, 256 * 3, 0, 0, 0}},
         {"", "ConvTranspose", "x=float[B,3,4,4] w=*float[3,5,2,2] b=*float[5]", "x,w,b", "strides=(2,2)",
          {2 * 3 * 16 * 5 * 4, 0, 2 * 5 * 64, 0, 0, 0}},
-        {"", "MaxPool", "x=float[1,2,8,8]", "x", "kernel_shape=(2,2) strides=(2,2)", {0, 0, 2 * 16 * 4, 0, 0, 0}},
+        {"", "MaxPool", "x=float[1,2,8,8]", "x", "kernel_shape=(2,2) strides=(2,2)",
+         {0, 0, 2 * 16 * 4, 0, 0, 0}},
         {"", "AveragePool", "x=float[1,2,8,8]", "x", "kernel_shape=(3,3)", {0, 0, 2 * 36 * 9, 0, 0, 0}},
         {"", "GlobalAveragePool", "x=float[B,2,8,8]", "x", "", {0, 0, 256, 0, 0, 0}},
     };
@@ -125,12 +135,14 @@ static void test_quantized(void **state)
         {"", "QLinearMatMul", mm, "a,s,z,b,s,z,s,z", "", {0, 120, 48, 0, 0, 48}},
         {"", "MatMulInteger", mm, "a,b", "", {0, 120, 0, 0, 0, 0}},
         {"", "MatMulInteger", mm, "a,b,z,z", "", {0, 120, 0, 0, 0, 48}},
-        {MS, "DynamicQuantizeMatMul", "a=float[4,5] b=*uint8[5,6] s=*float[] z=*uint8[] c=*float[6]", "a,b,s,z,c", "",
+        {MS, "DynamicQuantizeMatMul", "a=float[4,5] b=*uint8[5,6] s=*float[] z=*uint8[] c=*float[6]", "a,b,s,z,c",
+         "",
          {0, 120, 24 * 3 + 80, 0, 0, 48}},
         {"", "QuantizeLinear", "x=float[B,10] s=*float[] z=*uint8[]", "x,s,z", "", {0, 0, 60, 0, 0, 0}},
         {"", "DequantizeLinear", "x=uint8[B,10] s=*float[] z=*uint8[]", "x,s,z", "", {0, 0, 40, 0, 0, 0}},
         {"", "DynamicQuantizeLinear", "x=float[B,10]", "x", "", {0, 0, 100, 0, 0, 0}},
-        {MS, "MatMulNBits", "a=float[B,3,64] b=*uint8[16,2,16] s=*float[32]", "a,b,s", "K=64 N=16 bits=4 block_size=32",
+        {MS, "MatMulNBits", "a=float[B,3,64] b=*uint8[16,2,16] s=*float[32]", "a,b,s",
+         "K=64 N=16 bits=4 block_size=32",
          {2 * 3 * 16 * 64, 0, 0, 0, 0, 2 * 16 * 64}},
     };
     CHECK_ROWS(rows);
@@ -142,15 +154,19 @@ static void test_attention(void **state)
     /* batch 2, sequence 8, width 12 in 3 heads: scores 2 * 3 * 8 * 8 */
     enum { SCORES = 2 * 3 * 8 * 8, PAIR = 2 * 8 * 8 * 24 };
     static const struct row rows[] = {
-        {MS, "Attention", "x=float[B,S,12] w=*float[12,36] b=*float[36] m=int32[B,S]", "x,w,b,m", "num_heads=3",
+        {MS, "Attention", "x=float[B,S,12] w=*float[12,36] b=*float[36] m=int32[B,S]", "x,w,b,m",
+         "num_heads=3",
          {2 * 8 * 12 * 36 + PAIR, 0, 2 * 8 * 36 + SCORES * 5, SCORES, SCORES, 0}},
-        {MS, "QAttention", "x=uint8[B,S,12] w=*uint8[12,36] b=*float[36] s=*float[] z=*uint8[]", "x,w,b,s,s,,z,z", "num_heads=3",
+        {MS, "QAttention", "x=uint8[B,S,12] w=*uint8[12,36] b=*float[36] s=*float[] z=*uint8[]", "x,w,b,s,s,,z,z",
+         "num_heads=3",
          {PAIR, 2 * 8 * 12 * 36, 3 * 2 * 8 * 36 + SCORES * 4, SCORES, SCORES, 2 * 2 * 8 * 36}},
         {MS, "MultiHeadAttention", "q=float[B,S,12] k=float[B,S,12] v=float[B,S,12]", "q,k,v", "num_heads=3",
          {PAIR, 0, SCORES * 4, SCORES, SCORES, 0}},
-        {MS, "MultiHeadAttention", "q=float[B,S,12] k=float[B,S,12] v=float[B,S,12] p=float[B,3,P,4]", "q,k,v,,,,p,p",
+        {MS, "MultiHeadAttention", "q=float[B,S,12] k=float[B,S,12] v=float[B,S,12] p=float[B,3,P,4]",
+         "q,k,v,,,,p,p",
          "num_heads=3", {2 * 8 * 11 * 24, 0, 2 * 3 * 8 * 11 * 4, 2 * 3 * 8 * 11, 2 * 3 * 8 * 11, 0}},
-        {"", "RotaryEmbedding", "x=float[B,3,S,4] c=float[B,S,2]", "x,c,c", "", {0, 0, 3 * 2 * 3 * 8 * 4, 0, 0, 0}},
+        {"", "RotaryEmbedding", "x=float[B,3,S,4] c=float[B,S,2]", "x,c,c", "",
+         {0, 0, 3 * 2 * 3 * 8 * 4, 0, 0, 0}},
     };
     CHECK_ROWS(rows);
 }
@@ -160,9 +176,11 @@ static void test_recurrent(void **state)
     (void)state;
     enum { STEPS = 8 * 2 * 7 };
     static const struct row rows[] = {
-        {"", "LSTM", "x=float[S,B,5] w=*float[1,28,5] r=*float[1,28,7] b=*float[1,56]", "x,w,r,b", "hidden_size=7",
+        {"", "LSTM", "x=float[S,B,5] w=*float[1,28,5] r=*float[1,28,7] b=*float[1,56]", "x,w,r,b",
+         "hidden_size=7",
          {8 * 2 * 28 * 12, 0, STEPS * (3 + 4 + 4), STEPS * 3, STEPS * 5, 0}},
-        {"", "GRU", "x=float[S,B,5] w=*float[2,21,5] r=*float[2,21,7]", "x,w,r", "hidden_size=7 direction='bidirectional'",
+        {"", "GRU", "x=float[S,B,5] w=*float[2,21,5] r=*float[2,21,7]", "x,w,r",
+         "hidden_size=7 direction='bidirectional'",
          {2 * 8 * 2 * 21 * 12, 0, 2 * STEPS * (2 + 5), 2 * STEPS * 2, 2 * STEPS * 3, 0}},
         {"", "RNN", "x=float[S,B,5] w=*float[1,7,5] r=*float[1,7,7]", "x,w,r", "hidden_size=7",
          {8 * 2 * 7 * 12, 0, 0, 0, STEPS, 0}},
@@ -206,12 +224,15 @@ static void test_norms(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"", "LayerNormalization", "x=float[B,S,10] s=*float[10] b=*float[10]", "x,s,b", "", {0, 0, 1120, 32, 0, 0}},
+        {"", "LayerNormalization", "x=float[B,S,10] s=*float[10] b=*float[10]", "x,s,b", "",
+         {0, 0, 1120, 32, 0, 0}},
         {"", "LayerNormalization", "x=float[B,S,10] s=*float[10]", "x,s", "", {0, 0, 960, 32, 0, 0}},
         {"", "LayerNormalization", "x=float[B,S,10] s=*float[8,10]", "x,s", "axis=1", {0, 0, 960, 4, 0, 0}},
-        {MS, "SkipLayerNormalization", "x=float[B,S,10] g=*float[10]", "x,x,g,g,g", "", {0, 0, 1440, 32, 0, 0}},
+        {MS, "SkipLayerNormalization", "x=float[B,S,10] g=*float[10]", "x,x,g,g,g", "",
+         {0, 0, 1440, 32, 0, 0}},
         {MS, "SkipLayerNormalization", "x=float[B,S,10] g=*float[10]", "x,x,g,g", "", {0, 0, 1280, 32, 0, 0}},
-        {MS, "SkipSimplifiedLayerNormalization", "x=float[B,S,10] g=*float[10]", "x,x,g", "", {0, 0, 800, 32, 0, 0}},
+        {MS, "SkipSimplifiedLayerNormalization", "x=float[B,S,10] g=*float[10]", "x,x,g", "",
+         {0, 0, 800, 32, 0, 0}},
         {"", "BatchNormalization", "x=float[B,3,4,4] c=*float[3]", "x,c,c,c,c", "", {0, 0, 192, 0, 0, 0}},
         {"", "InstanceNormalization", "x=float[B,3,4,4] c=*float[3]", "x,c,c", "", {0, 0, 672, 12, 0, 0}},
     };
