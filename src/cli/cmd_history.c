@@ -16,7 +16,7 @@ static int tag_or_untag(struct cli *cli, struct store *s, const struct history_a
     tare_status status = store_find(s, a->argv[0], id, &cli->error);
     for (int i = 1; i < a->argc && status == TARE_OK; i++)
         status = s->ops->tag(s, id, a->argv[i], on, &cli->error);
-    if (status != TARE_OK) return history_fail(cli);
+    if (status != TARE_OK) return cli_fail(cli);
     cli_note(cli, "%s: %s", id, on ? "tagged" : "tag removed");
     return CLI_GOOD;
 }
@@ -36,7 +36,7 @@ static int pin_run(struct cli *cli, struct store *s, const struct history_asked 
     char id[ULID_SIZE];
     tare_status status = store_find(s, a->argc > 1 ? a->argv[1] : "latest", id, &cli->error);
     if (status == TARE_OK) status = s->ops->pin(s, id, a->argv[0], !a->remove, &cli->error);
-    if (status != TARE_OK) return history_fail(cli);
+    if (status != TARE_OK) return cli_fail(cli);
     cli_note(cli, "%s: %s baseline %s", id, a->remove ? "no longer" : "is now", a->argv[0]);
     return CLI_GOOD;
 }
@@ -93,7 +93,7 @@ static int prune_runs(struct cli *cli, struct store *s, const struct history_ask
     if (a->json) begin_json(&p);
     tare_status status = store_prune(s, &what, &cli->error);
     if (a->json && status == TARE_OK) end_json(&p, &what);
-    int rc = status == TARE_OK ? cli_put(cli, &p.text) : history_fail(cli);
+    int rc = status == TARE_OK ? cli_put(cli, &p.text) : cli_fail(cli);
     buf_release(&p.text);
     if (rc) return rc;
     cli_note(cli, "%llu %s%s", (unsigned long long)what.removed, what.removed == 1 ? "run" : "runs",

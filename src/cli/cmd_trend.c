@@ -71,7 +71,7 @@ static int choose_subject(struct cli *cli, struct store *s, struct asked *a, con
     else
         cli->error.status = TARE_OK;
     buf_release(&list);
-    if (cli->error.status != TARE_OK) return history_fail(cli);
+    if (cli->error.status != TARE_OK) return cli_fail(cli);
     if (!a->query.subject) a->query.subject = all->at.items[0];
     return 0;
 }
@@ -199,14 +199,14 @@ static int trend_of(struct cli *cli, struct store *store, struct asked *a)
     struct store_query every = {.metric = a->query.metric};
     struct trend_answer found = {.history = store->where, .metric = measure_find(a->metric)};
     tare_status s = store->ops->names(store, &every, note_subject, &all, &cli->error);
-    int rc = s == TARE_OK ? choose_subject(cli, store, a, &all) : history_fail(cli);
+    int rc = s == TARE_OK ? choose_subject(cli, store, a, &all) : cli_fail(cli);
     if (rc == 0) {
         found.subject = a->query.subject;
         s = load(store, a, &found, &cli->error);
         if (s == TARE_OK && found.series.n == 0)
             s = error_set(&cli->error, TARE_INVALID, "%s: no such case, host or anchor of %s with %s",
                           store->where, found.subject, a->query.metric);
-        rc = s == TARE_OK ? answer(cli, a, &found) : history_fail(cli);
+        rc = s == TARE_OK ? answer(cli, a, &found) : cli_fail(cli);
     }
     for (size_t i = 0; i < found.series.n; i++) series_release(&found.series.items[i]);
     vec_release(&found.series);

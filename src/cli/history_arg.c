@@ -47,17 +47,9 @@ void history_keep(struct cli *cli, const struct history_args *a, const struct ru
     if (s != TARE_OK) cli_warn(cli, "this run is not in the history: %s", err.text);
 }
 
-int history_fail(struct cli *cli)
-{
-    int rc = cli_fail(cli);
-    return cli->error.status == TARE_NOMEM || cli->error.status == TARE_IO || cli->error.status == TARE_BUSY
-               ? CLI_FAILED
-               : rc;
-}
-
 int history_open(struct cli *cli, const struct history_args *a, bool create, struct store **out)
 {
-    return open_store(a, create, out, &cli->error) == TARE_OK ? 0 : history_fail(cli);
+    return open_store(a, create, out, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
 }
 
 tare_status history_parse_since(void *ms, const char *text, tare_error *err)

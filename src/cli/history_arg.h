@@ -32,9 +32,6 @@ void history_keep(struct cli *cli, const struct history_args *a, const struct ru
 /* For a command that asks. 0, or the exit code after the user was told why not. */
 int history_open(struct cli *cli, const struct history_args *a, bool create, struct store **out);
 
-/* The exit code after the user was told cli->error of a store. */
-int history_fail(struct cli *cli);
-
 /* "2026-11-01", "2026-11-01T12:00", or an age: "30d", "12h". Milliseconds of unix time. For OPT_CALLBACK. */
 tare_status history_parse_since(void *ms, const char *text, tare_error *err);
 

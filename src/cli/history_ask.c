@@ -59,7 +59,7 @@ static int list_json(struct cli *cli, struct store *s, const struct history_aske
     json_array_end(&j);
     json_object_end(&j);
     if (status == TARE_OK) status = json_finish(&j, &cli->error);
-    int rc = status == TARE_OK ? cli_put(cli, &out) : history_fail(cli);
+    int rc = status == TARE_OK ? cli_put(cli, &out) : cli_fail(cli);
     buf_release(&out);
     return rc;
 }
@@ -114,7 +114,7 @@ static int list_text(struct cli *cli, struct store *s, const struct history_aske
         status = stream_finish(&out);
     }
     table_release(&l.table);
-    if (status != TARE_OK) return history_fail(cli);
+    if (status != TARE_OK) return cli_fail(cli);
     if (l.n == 0) cli_note(cli, "%s: no such run", s->where);
     if (a->filter.limit && l.n == a->filter.limit) cli_note(cli, "the newest %zu; --limit 0 lists all", l.n);
     return CLI_GOOD;
@@ -160,5 +160,5 @@ int history_show(struct cli *cli, struct store *s, const struct history_asked *a
     else if (status == TARE_OK)
         status = show_text(cli, s, id, &text);
     buf_release(&text);
-    return status == TARE_OK ? CLI_GOOD : history_fail(cli);
+    return status == TARE_OK ? CLI_GOOD : cli_fail(cli);
 }

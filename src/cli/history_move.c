@@ -149,7 +149,7 @@ int history_import(struct cli *cli, struct store *s, const struct history_asked 
 {
     struct import in = {.cli = cli, .store = s, .a = a};
     struct stat st;
-    if (s->ops->begin(s, &cli->error) != TARE_OK) return history_fail(cli);
+    if (s->ops->begin(s, &cli->error) != TARE_OK) return cli_fail(cli);
     for (int i = 0; i < a->argc && !in.broken; i++) {
         if (stat(a->argv[i], &st) == 0 && S_ISDIR(st.st_mode))
             add_folder(&in, a->argv[i]);
@@ -158,7 +158,7 @@ int history_import(struct cli *cli, struct store *s, const struct history_asked 
     }
     tare_status status = in.broken ? TARE_IO : TARE_OK;
     tare_status end = s->ops->end(s, !in.broken, in.broken ? NULL : &cli->error);
-    return status == TARE_OK && end == TARE_OK ? say_import(&in) : history_fail(cli);
+    return status == TARE_OK && end == TARE_OK ? say_import(&in) : cli_fail(cli);
 }
 
 /* ---- out ---- */
@@ -243,7 +243,7 @@ int history_export(struct cli *cli, struct store *s, const struct history_asked 
     tare_status status = a->jsonl ? TARE_OK : file_make_folders(a->argv[0], &cli->error);
     if (status == TARE_OK)
         status = a->jsonl ? export_lines(&e) : s->ops->list(s, &a->filter, export_one, &e, &cli->error);
-    if (status != TARE_OK) return history_fail(cli);
+    if (status != TARE_OK) return cli_fail(cli);
     cli_note(cli, "%llu written%s%s", (unsigned long long)e.written, a->jsonl ? "" : " to ",
              a->jsonl ? "" : a->argv[0]);
     if (e.there) cli_note(cli, "%llu were there already", (unsigned long long)e.there);
