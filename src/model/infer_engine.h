@@ -38,6 +38,8 @@ struct infer_engine {
     size_t n_nodes, max_nodes;
     size_t contents_left; /* bytes of contents that may still be followed */
     unsigned depth;
+    bool
+        fault; /* the last error is a rule's: shapes that do not go together. If looks at it and sets it back */
     tare_error *err;
 };
 

@@ -11,8 +11,8 @@ static const struct onnx_graph *body_of(const struct rule_call *c, const char *a
 
 static const struct infer_value *body_output(const struct infer_scope *body, size_t i)
 {
-    const struct onnx_graph *g = body->graph;
-    return i < g->outputs.n ? infer_value(body, g->outputs.items[i].name) : NULL;
+    const struct onnx_graph *g = body ? body->graph : NULL;
+    return g && i < g->outputs.n ? infer_value(body, g->outputs.items[i].name) : NULL;
 }
 
 /* ---- If ---- */
@@ -45,19 +45,31 @@ static tare_status if_output(struct rule_call *c, size_t i, const struct infer_v
     return TARE_OK;
 }
 
-/* Both branches, or NULL for one that contradicts the shapes it meets: exporters guard a Squeeze like that, and such a
- * branch cannot be taken. At least one is there. */
+/* A branch; NULL when it contradicts the shapes it meets: exporters guard a Squeeze like that, and such a branch cannot
+ * be taken. A graph that is damaged is an error all the same. */
+static tare_status if_body(struct rule_call *c, const struct onnx_graph *g, struct infer_scope **out)
+{
+    c->engine->fault = false;
+    tare_status s = rule_body(c, g, NULL, 0, out);
+    if (s == TARE_OK || !c->engine->fault) return s;
+    c->engine->fault = false;
+    *out = NULL;
+    return TARE_OK;
+}
+
+/* At least one is there afterwards. */
 static tare_status if_bodies(struct rule_call *c, struct infer_scope *bodies[2])
 {
-    const struct onnx_graph *graphs[] = {body_of(c, "then_branch"), body_of(c, "else_branch")};
-    if (!graphs[0] || !graphs[1]) return rule_fault(c, "a branch is not there");
-    tare_status s = rule_body(c, graphs[0], NULL, 0, &bodies[0]);
-    if (s < 0 && s != TARE_INVALID) return s;
-    tare_status other = rule_body(c, graphs[1], NULL, 0, &bodies[1]);
-    if (other < 0 && (other != TARE_INVALID || s < 0)) return other;
-    if (s < 0) bodies[0] = NULL;
-    if (other < 0) bodies[1] = NULL;
-    return TARE_OK;
+    static const char *const names[] = {"then_branch", "else_branch"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct onnx_graph *g = body_of(c, names[i]);
+        if (!g) return rule_fault(c, "no %s", names[i]);
+        tare_status s = if_body(c, g, &bodies[i]);
+        if (s < 0) return s;
+    }
+    if (bodies[0] || bodies[1]) return TARE_OK;
+    c->engine->fault = true;
+    return error_wrap(c->err, "no branch can run; the last");
 }
 
 static tare_status rule_if(struct rule_call *c)

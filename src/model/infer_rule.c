@@ -216,6 +216,7 @@ tare_status rule_fault(const struct rule_call *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    c->engine->fault = true;
     return error_set(c->err, TARE_INVALID, "%s%.60s%s%s: %s", f ? "function '" : "", f ? f->name : "",
                      f ? "': " : "", engine_node_text(c->node, node, sizeof node), text);
 }

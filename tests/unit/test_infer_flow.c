@@ -177,6 +177,25 @@ static void no_branch_can_run(void **state)
     flow_end(&f);
 }
 
+/* A branch that is no graph at all is not one that cannot be taken. */
+static void a_branch_that_is_damaged(void **state)
+{
+    (void)state;
+    struct flow f = FLOW_INIT;
+    struct buf a = branch("Relu", "nobody", NULL), b = branch("Relu", "x", NULL);
+    struct buf n = pb_node("If", "cond", "y");
+    tare_error err = TARE_ERROR_INIT;
+    pb_attr_graph(&n, "then_branch", &a);
+    pb_attr_graph(&n, "else_branch", &b);
+    value(&f.graph, 11, "cond", "b[]");
+    value(&f.graph, 11, "x", "f[2,N,3]");
+    pb_msg(&f.graph, 1, &n);
+    value(&f.graph, 12, "y", NULL);
+    assert_int_equal(flow_run(&f, 17, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "nobody"));
+    flow_end(&f);
+}
+
 /* ---- Loop ---- */
 
 /* One carried value through `op`, and a scan output: itself. */
@@ -411,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_condition_that_is_known),
         cmocka_unit_test(a_branch_that_cannot_run),
         cmocka_unit_test(no_branch_can_run),
+        cmocka_unit_test(a_branch_that_is_damaged),
         cmocka_unit_test(a_loop_that_keeps_shapes),
         cmocka_unit_test(a_loop_that_grows),
         cmocka_unit_test(a_loop_that_ends_by_condition),
