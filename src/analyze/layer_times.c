@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * layer_times.c - see layer_times.h. Means over the same runs add up to the mean of these runs, whatever interrupted
- * them; medians of nodes would not: on a busy machine nearly every run is interrupted somewhere, but each node seldom.
- */
+ * them; medians of nodes would not: on a busy machine nearly every run is interrupted somewhere, each node seldom. */
 #include "analyze/layer_times.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/map.h"
 #include "core/mem.h"
+#include "core/stats.h"
 
 #include "core/banned.h"
+
+enum { RUNS_LEAST = 3 };
 
 struct timing {
     struct layer_times *t;
@@ -115,31 +118,50 @@ static tare_status find_slots(struct timing *t)
 /* ---- which runs are typical ---- */
 
 struct ranked {
-    int64_t us;
+    double away; /* from the median */
     size_t run;
 };
 
-static int by_duration(const void *a, const void *b)
+static int by_distance(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    if (x->us != y->us) return x->us < y->us ? -1 : 1;
+    if (x->away != y->away) return x->away < y->away ? -1 : 1;
     return x->run < y->run ? -1 : x->run > y->run;
 }
 
-/* The middle third of the runs by how long they took: their mean is close to the median of all. */
+static tare_status median_run(const struct timing *t, size_t n, double *out)
+{
+    double *x = mem_new(n, sizeof *x);
+    if (!x) return error_set(t->err, TARE_NOMEM, "out of memory for a profile");
+    for (size_t i = 0; i < n; i++) x[i] = (double)t->p->runs_us.items[t->skip + i];
+    tare_status s = stats_median(x, n, out, t->err);
+    mem_free(x);
+    return s;
+}
+
+/* The fifth of the runs that is nearest to the median: also where half of them were interrupted. */
 static tare_status choose_runs(struct timing *t)
 {
-    size_t n = (size_t)t->t->runs, cut = n / 3;
+    size_t n = t->unfinished ? 0 : (size_t)t->t->runs, least = n < RUNS_LEAST ? n : RUNS_LEAST;
+    double median = 0;
     struct ranked *order = mem_new(n, sizeof *order);
     t->typical = mem_new(t->p->runs_us.n + 1, sizeof *t->typical);
     tare_status s =
         order && t->typical ? TARE_OK : error_set(t->err, TARE_NOMEM, "out of memory for a profile");
-    for (size_t i = 0; s == TARE_OK && !t->unfinished && i < n; i++)
-        order[i] = (struct ranked){t->p->runs_us.items[t->skip + i], (size_t)t->skip + i};
-    if (s == TARE_OK && !t->unfinished && n) qsort(order, n, sizeof *order, by_duration);
-    for (size_t i = cut; s == TARE_OK && i < n - cut; i++)
-        t->typical[t->unfinished ? 0 : order[i].run] = true;
-    t->n_typical = n - 2 * cut;
+    if (s == TARE_OK && n) s = median_run(t, n, &median);
+    for (size_t i = 0; s == TARE_OK && i < n; i++) {
+        size_t run = (size_t)t->skip + i;
+        order[i] = (struct ranked){fabs((double)t->p->runs_us.items[run] - median), run};
+    }
+    t->n_typical = n / 5 > least ? n / 5 : least;
+    if (s == TARE_OK && n) qsort(order, n, sizeof *order, by_distance);
+    while (s == TARE_OK && n && t->n_typical < n && order[t->n_typical].away <= order[t->n_typical - 1].away)
+        t->n_typical++; /* equal ones are equally typical */
+    for (size_t i = 0; s == TARE_OK && i < t->n_typical; i++) t->typical[order[i].run] = true;
+    if (s == TARE_OK && t->unfinished) {
+        t->typical[0] = true;
+        t->n_typical = 1;
+    }
     mem_free(order);
     return s;
 }

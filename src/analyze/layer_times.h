@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * layer_times.h - inside of layers.c: which events of a profile are the same node, and its own time in a typical run,
- * the mean over the middle third of the runs by how long they took. Nodes are told apart by their place in a run when
+ * the mean over the fifth of the runs that is nearest to the median. Nodes are told apart by their place in a run when
  * all runs have the same sequence (names may repeat or be made up by the runtime), else by name; nodes of bodies by
  * name within the node around them. Knows no graph. */
 #ifndef ANALYZE_LAYER_TIMES_H

@@ -29,9 +29,9 @@ struct layers_input {
 
 /* Appends the case's layers (times from the profile, costs from the graphs, greatest time first) and fills
  * c->profile. The time of a layer is the mean of its own time (without events nested in it, which are layers of their
- * own) over the middle third of the runs, less what the profiler costs: (a run with it - one without) / nodes. Of that
- * cost each node bears as much as the cheapest nodes show, the rest lies between nodes. LAYERS_RUNTIME is a layer, so
- * that nothing is hidden. Shares are of the corrected sum. */
+ * own) over the fifth of the runs nearest to the median, less what the profiler costs: (a run with it - one without) /
+ * nodes. Of that cost each node bears as much as the cheapest nodes show, the rest lies between nodes. LAYERS_RUNTIME
+ * is a layer, so that nothing is hidden. Shares are of the corrected sum. */
 tare_status layers_join(struct run *run, struct run_case *c, const struct layers_input *in, tare_error *err);
 
 struct layers_shapes {

@@ -106,7 +106,8 @@ static void same_names_are_told_apart(void **state)
     assert_float_equal(t.slots.items[1].time_us, 20, 1e-9);
     assert_float_equal(t.slots.items[2].time_us, 18, 1e-9); /* the If without what is in it */
     assert_int_equal(t.slots.items[3].parent, 2);
-    assert_float_equal(t.slots.items[3].time_us, 17.5, 1e-9); /* of runs 3 .. 8 the middle ones: 5 and 6 */
+    assert_float_equal(t.slots.items[3].time_us, 17.5,
+                       1e-9); /* of runs 3 .. 8 those nearest to 5.5: 4 to 7 */
     layer_times_release(&t);
     ort_profile_release(&p);
 }
