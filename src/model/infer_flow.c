@@ -57,6 +57,13 @@ static tare_status if_body(struct rule_call *c, const struct onnx_graph *g, stru
     return TARE_OK;
 }
 
+/* The error of the branch stands in c->err still. */
+static tare_status cannot_run(const struct rule_call *c, const char *what)
+{
+    c->engine->fault = true;
+    return error_wrap(c->err, "%s", what);
+}
+
 /* At least one is there afterwards. */
 static tare_status if_bodies(struct rule_call *c, struct infer_scope *bodies[2])
 {
@@ -67,19 +74,19 @@ static tare_status if_bodies(struct rule_call *c, struct infer_scope *bodies[2])
         tare_status s = if_body(c, g, &bodies[i]);
         if (s < 0) return s;
     }
-    if (bodies[0] || bodies[1]) return TARE_OK;
-    c->engine->fault = true;
-    return error_wrap(c->err, "no branch can run; the last");
+    return bodies[0] || bodies[1] ? TARE_OK : cannot_run(c, "no branch can run; the last");
 }
 
 static tare_status rule_if(struct rule_call *c)
 {
-    struct infer_scope *bodies[2];
+    struct infer_scope *bodies[2] = {NULL, NULL};
     int64_t condition;
     tare_status s = if_bodies(c, bodies);
     if (s < 0) return s;
-    if (poly_constant(rule_int_at(c, 0, 0), &condition) && bodies[condition ? 0 : 1])
+    if (poly_constant(rule_int_at(c, 0, 0), &condition)) {
+        if (!bodies[condition ? 0 : 1]) return cannot_run(c, "the branch that is taken cannot run");
         bodies[condition ? 1 : 0] = NULL;
+    }
     const struct infer_scope *taken = !bodies[0] ? bodies[1] : !bodies[1] ? bodies[0] : NULL;
     for (size_t i = 0; s == TARE_OK && i < c->node->outputs.n; i++) {
         const struct infer_value *a = body_output(taken ? taken : bodies[0], i);

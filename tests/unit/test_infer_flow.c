@@ -173,7 +173,20 @@ static void no_branch_can_run(void **state)
     value(&f.graph, 11, "cond", "b[]");
     make_if(&f, "axis:7", "axis:8");
     assert_int_equal(flow_run(&f, 17, &err), TARE_INVALID);
-    assert_non_null(strstr(err.text, "axis"));
+    assert_non_null(strstr(err.text, "no branch can run"));
+    assert_non_null(strstr(err.text, "axis 8"));
+    flow_end(&f);
+}
+
+static void the_branch_taken_cannot_run(void **state)
+{
+    (void)state;
+    struct flow f = FLOW_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    truth(&f.graph, "cond", true);
+    make_if(&f, "axis:7", "axis:0");
+    assert_int_equal(flow_run(&f, 17, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "axis 7"));
     flow_end(&f);
 }
 
@@ -430,6 +443,7 @@ int main(void)
         cmocka_unit_test(a_condition_that_is_known),
         cmocka_unit_test(a_branch_that_cannot_run),
         cmocka_unit_test(no_branch_can_run),
+        cmocka_unit_test(the_branch_taken_cannot_run),
         cmocka_unit_test(a_branch_that_is_damaged),
         cmocka_unit_test(a_loop_that_keeps_shapes),
         cmocka_unit_test(a_loop_that_grows),
