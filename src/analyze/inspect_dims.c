@@ -19,12 +19,16 @@ struct choosing {
     bool *used;                  /* per asked dimension */
 };
 
+enum { DIMS_MAX = 4096 }; /* of one model; they are looked up one by one, and real ones have a handful */
+
 static tare_status add_dim(struct choosing *c, const char *label, enum dim_class class, tare_error *err)
 {
     struct inspected *i = c->out;
     for (size_t k = 0; k < i->dims.n; k++) {
         if (strcmp(i->dims.items[k].name, label) == 0) return TARE_OK;
     }
+    if (i->dims.n == DIMS_MAX)
+        return error_set(err, TARE_INVALID, "the model has more than %d free dimensions", DIMS_MAX);
     char *name = mem_strdup(label);
     if (!name) return error_set(err, TARE_NOMEM, "out of memory");
     tare_status s = vec_push(&i->names, name, err);

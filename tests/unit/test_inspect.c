@@ -91,6 +91,26 @@ static void test_dims_refused(void **state)
     graph_release(&g);
 }
 
+static void test_too_many_dims(void **state)
+{
+    (void)state;
+    struct graph g = GRAPH_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    struct inspected i = INSPECTED_INIT;
+    const struct inspect_options o = {.n_dims = 0};
+    for (int k = 0; k < 1400; k++) {
+        char spec[100];
+        snprintf(spec, sizeof spec, "x%d=float[a%d,b%d,c%d]", k, k, k, k);
+        graph_values(&g, spec);
+    }
+    graph_node(&g, "Relu", "x0", "y", "");
+    graph_output(&g, "y");
+    graph_read(&g, 17);
+    assert_int_equal(inspect_model(&i, &g.model, &o, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "more than 4096 free dimensions"));
+    graph_release(&g);
+}
+
 static void test_dims_without_names(void **state)
 {
     (void)state;
@@ -401,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dims),
         cmocka_unit_test(test_dims_refused),
+        cmocka_unit_test(test_too_many_dims),
         cmocka_unit_test(test_dims_without_names),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_folded),
