@@ -197,8 +197,6 @@ static void add_measured(struct buf *b, const struct run *run)
 static void activations_line(struct buf *b, const struct writer *w, const struct run_static *g)
 {
     if (!g->activation_peak.known) return;
-    const char *more = is_bound(&g->cost) || run_reason(&g->unknown, "activation_peak") ? ">= " : "";
-    buf_add_str(b, more);
     str_add_bytes(b, g->activation_peak.v);
     buf_add_str(b, " of activations at the peak");
     if (g->activation_peak_node) {
@@ -208,12 +206,12 @@ static void activations_line(struct buf *b, const struct writer *w, const struct
         buf_add_char(b, ')');
     }
     if (g->activation_arena.known) {
-        buf_printf(b, ", %s", more);
+        buf_add_str(b, ", ");
         str_add_bytes(b, g->activation_arena.v);
         buf_add_str(b, " in a planned arena");
     }
     if (g->activation_sum.known) {
-        buf_printf(b, ", %s", more);
+        buf_add_str(b, ", ");
         str_add_bytes(b, g->activation_sum.v);
         buf_add_str(b, " in all");
     }
