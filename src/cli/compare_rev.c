@@ -87,7 +87,9 @@ static tare_status check_out(struct compare_trees *t, int which, tare_error *err
     word(&argv[5], t->path[which]);
     word(&argv[6], t->revision[which]);
     tare_status s = run_here(argv, NULL, err);
-    return s < 0 ? error_wrap(err, "--ab-rev: revision %s", t->revision[which]) : s;
+    if (s == TARE_OK) return TARE_OK;
+    t->path[which][0] = 0; /* nothing to remove */
+    return error_wrap(err, "--ab-rev: revision %s", t->revision[which]);
 }
 
 static tare_status build(const char *line, const struct compare_trees *t, int which, tare_error *err)
