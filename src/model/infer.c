@@ -14,6 +14,16 @@ tare_status engine_nomem(const struct infer_engine *e)
     return error_set(e->err, TARE_NOMEM, "out of memory for the shapes of a model");
 }
 
+tare_status engine_charge(struct infer_engine *e, size_t nodes)
+{
+    if (nodes > e->max_nodes - e->n_nodes)
+        return error_set(e->err, TARE_INVALID,
+                         "more than %zu nodes once all calls of functions are written out: too many to infer",
+                         e->max_nodes);
+    e->n_nodes += nodes;
+    return TARE_OK;
+}
+
 void *engine_get(const struct infer_engine *e, size_t n, size_t size)
 {
     return onnx_memory_get(e->arena, n, size);

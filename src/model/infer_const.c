@@ -30,19 +30,25 @@ static bool is_wide(int type)
     return type == ONNX_INT64 || type == ONNX_INT32 || type == ONNX_BOOL;
 }
 
-static tare_status read_ints(const struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+/* The file itself bounds what its main graph holds, but bodies and functions may be inferred many times. */
+static void *room_for(struct infer_engine *e, size_t n, size_t size)
+{
+    return e->depth > 1 ? engine_contents(e, n, size) : engine_get(e, n, size);
+}
+
+static tare_status read_ints(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
     int64_t few[ENGINE_SMALL_INTS_MAX];
     size_t max = is_wide(t->type) ? INFER_INTS_MAX : ENGINE_SMALL_INTS_MAX, n = (size_t)t->elements;
     if (t->elements > max) return TARE_OK;
     int64_t *all = n <= ENGINE_SMALL_INTS_MAX ? few : mem_new(n, sizeof *all);
     if (!all) return engine_nomem(e);
-    tare_status s = onnx_tensor_ints(t, all, max, NULL); /* no integers, or not to be had: not followed */
-    if (s == TARE_OK && !(v->ints = engine_get(e, n, sizeof *v->ints))) s = TARE_NOMEM;
-    if (s == TARE_OK) v->n_ints = n;
-    for (size_t i = 0; s == TARE_OK && i < n; i++) v->ints[i] = poly_int(e->space, all[i]);
+    /* no integers, or not to be had: not followed */
+    if (onnx_tensor_ints(t, all, max, NULL) == TARE_OK) v->ints = room_for(e, n, sizeof *v->ints);
+    if (v->ints) v->n_ints = n;
+    for (size_t i = 0; v->ints && i < n; i++) v->ints[i] = poly_int(e->space, all[i]);
     if (all != few) mem_free(all);
-    return s == TARE_NOMEM ? engine_nomem(e) : TARE_OK;
+    return TARE_OK;
 }
 
 /* ---- floats: raw, or float_data and double_data ---- */
@@ -86,21 +92,20 @@ static bool read_floats(const struct onnx_tensor *t, double *out)
     return true;
 }
 
-static tare_status read_reals(const struct infer_engine *e, struct infer_value *v,
-                              const struct onnx_tensor *t)
+static tare_status read_reals(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
     double few[ENGINE_REALS_MAX];
     size_t n = (size_t)t->elements;
     if (t->elements > ENGINE_REALS_MAX || !read_floats(t, few)) return TARE_OK;
-    double *all = engine_get(e, n, sizeof *all);
-    if (!all) return engine_nomem(e);
+    double *all = room_for(e, n, sizeof *all);
+    if (!all) return TARE_OK;
     if (n) memcpy(all, few, n * sizeof *all);
     v->reals = all;
     v->n_ints = n;
     return TARE_OK;
 }
 
-tare_status scope_constant(const struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
     tare_status s = scope_dims(e, v, t->dims.n);
     if (s < 0) return s;

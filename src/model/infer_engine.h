@@ -54,6 +54,8 @@ struct scope_plan {
 };
 
 tare_status engine_nomem(const struct infer_engine *e);
+/* That many more nodes, or work and memory like it; an error when a small file blows up. */
+tare_status engine_charge(struct infer_engine *e, size_t nodes);
 /* Zeroed; NULL when out of memory. */
 void *engine_get(const struct infer_engine *e, size_t n, size_t size);
 /* Room for contents of a value; NULL: no memory, or so much is followed already that this is not. */
@@ -70,7 +72,7 @@ const struct poly *scope_symbol(const struct infer_engine *e, const char *name);
 /* infer_const.c: room for that many dimensions, all unknown. */
 tare_status scope_dims(const struct infer_engine *e, struct infer_value *v, size_t rank);
 /* What a tensor in the file says of a value. */
-tare_status scope_constant(const struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
+tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
 /* Type, shape and contents; not the name. */
 void scope_copy(struct infer_value *to, const struct infer_value *from);
 /* Are the rank and all dimensions known? */
@@ -86,7 +88,7 @@ struct order_plan {
     size_t n;
     const uint32_t *made_by;
 };
-tare_status order_nodes(const struct infer_engine *e, const struct order_plan *p, uint32_t *out);
+tare_status order_nodes(struct infer_engine *e, const struct order_plan *p, uint32_t *out);
 
 /* infer_function.c: the node with the attributes that stand for those of the call put in. The same pointer where
  * there are none. */
@@ -94,8 +96,8 @@ struct function_call {
     const struct onnx_node *node;
     const struct onnx_function *function;
 };
-tare_status function_node(const struct infer_engine *e, const struct onnx_node *n,
-                          const struct function_call *call, const struct onnx_node **out);
+tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+                          const struct onnx_node **out);
 
 /* infer.c */
 tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);

@@ -23,7 +23,7 @@ static bool graph_refers(const struct onnx_graph *g)
     return false;
 }
 
-static tare_status copy_graph(const struct infer_engine *e, const struct onnx_graph *g,
+static tare_status copy_graph(struct infer_engine *e, const struct onnx_graph *g,
                               const struct function_call *call, struct onnx_graph **out);
 
 static const struct onnx_attribute *default_of(const struct onnx_function *f, const char *name)
@@ -47,7 +47,7 @@ static bool put_in(const struct onnx_attribute *a, const struct function_call *c
     return true;
 }
 
-static tare_status copy_node(const struct infer_engine *e, const struct onnx_node *n,
+static tare_status copy_node(struct infer_engine *e, const struct onnx_node *n,
                              const struct function_call *call, struct onnx_node *out)
 {
     *out = *n;
@@ -65,9 +65,11 @@ static tare_status copy_node(const struct infer_engine *e, const struct onnx_nod
     return TARE_OK;
 }
 
-static tare_status copy_graph(const struct infer_engine *e, const struct onnx_graph *g,
+static tare_status copy_graph(struct infer_engine *e, const struct onnx_graph *g,
                               const struct function_call *call, struct onnx_graph **out)
 {
+    tare_status charged = engine_charge(e, g->nodes.n);
+    if (charged < 0) return charged;
     struct onnx_graph *made = engine_get(e, 1, sizeof *made);
     struct onnx_node *nodes = engine_get(e, g->nodes.n, sizeof *nodes);
     if (!made || !nodes) return engine_nomem(e);
@@ -81,8 +83,8 @@ static tare_status copy_graph(const struct infer_engine *e, const struct onnx_gr
     return TARE_OK;
 }
 
-tare_status function_node(const struct infer_engine *e, const struct onnx_node *n,
-                          const struct function_call *call, const struct onnx_node **out)
+tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+                          const struct onnx_node **out)
 {
     struct onnx_node *made;
     *out = n;

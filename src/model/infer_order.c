@@ -7,7 +7,7 @@
 #include "model/infer_engine.h"
 
 struct order {
-    const struct infer_engine *e;
+    struct infer_engine *e;
     const struct order_plan *plan;
     VEC(uint32_t) needs; /* of node i: needs[first[i]] .. needs[first[i + 1] - 1] */
     size_t *first;
@@ -21,6 +21,8 @@ static tare_status need(struct order *o, const char *name)
 }
 
 /* ---- what a body takes from around it ---- */
+
+enum { WALKED_PER_NODE = 4 }; /* looking at a node in a body costs less than inferring it */
 
 struct level { /* names that a body, or one around it, makes itself */
     struct map_u64 own;
@@ -64,7 +66,8 @@ static tare_status need_from(struct order *o, const struct level *l, const char 
 static tare_status need_of_body(struct order *o, const struct onnx_graph *g, const struct level *up)
 {
     struct level l = {.own = MAP_U64_INIT, .up = up, .depth = up ? up->depth + 1 : 1};
-    tare_status s = own_names(&l, g, o->e->err);
+    tare_status s = engine_charge(o->e, g->nodes.n / WALKED_PER_NODE);
+    if (s == TARE_OK) s = own_names(&l, g, o->e->err);
     for (size_t i = 0; s == TARE_OK && i < g->nodes.n; i++) {
         const struct onnx_node *n = &g->nodes.items[i];
         for (size_t k = 0; s == TARE_OK && k < n->inputs.n; k++) s = need_from(o, &l, n->inputs.items[k]);
@@ -162,7 +165,7 @@ static tare_status sort(const struct order *o, uint32_t *out)
     return s;
 }
 
-tare_status order_nodes(const struct infer_engine *e, const struct order_plan *p, uint32_t *out)
+tare_status order_nodes(struct infer_engine *e, const struct order_plan *p, uint32_t *out)
 {
     struct order o = {.e = e, .plan = p, .needs = VEC_INIT, .first = mem_new(p->n + 1, sizeof *o.first)};
     tare_status s = o.first ? collect(&o) : engine_nomem(e);

@@ -299,16 +299,24 @@ static size_t count_values(const struct make *m)
     return n + 1; /* room to speak of one more, which is made twice */
 }
 
+/* In nodes: names and attributes cost less than one, but a function may have many and be called often. */
+static size_t weight_of(const struct make *m, const struct onnx_node *items)
+{
+    enum { PER_NODE = 8 };
+    const struct onnx_graph *g = m->plan->graph;
+    size_t small = g ? g->inputs.n + g->initializers.n + g->sparse.n + g->values.n + g->outputs.n : 0;
+    if (!g) small = m->plan->function->inputs.n + m->plan->function->outputs.n;
+    for (size_t i = 0; i < m->n; i++) small += items[i].inputs.n + items[i].outputs.n + items[i].attributes.n;
+    return m->n + small / PER_NODE;
+}
+
 static tare_status take_nodes(struct make *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     const struct onnx_node *items = g ? g->nodes.items : m->plan->function->nodes.items;
     m->n = g ? g->nodes.n : m->plan->function->nodes.n;
-    if (m->n >= ORDER_NO_NODE || m->n > m->e->max_nodes - m->e->n_nodes)
-        return error_set(m->e->err, TARE_INVALID,
-                         "more than %zu nodes once all calls of functions are written out: too many to infer",
-                         m->e->max_nodes);
-    m->e->n_nodes += m->n;
+    tare_status charged = engine_charge(m->e, m->n < ORDER_NO_NODE ? weight_of(m, items) : SIZE_MAX);
+    if (charged < 0) return charged;
     if (!(m->nodes = mem_new(m->n, sizeof *m->nodes))) return engine_nomem(m->e);
     for (size_t i = 0; i < m->n; i++) {
         m->nodes[i] = &items[i];

@@ -296,6 +296,36 @@ static void test_exploding_functions_are_refused(void **state)
     made_release(&m);
 }
 
+/* One node with very many inputs, called very often: as bad as many nodes. */
+static void test_wide_functions_are_refused(void **state)
+{
+    (void)state;
+    enum { WIDE = 20000, CALLS = 2000 };
+    struct made_model m;
+    struct buf g = BUF_INIT, f = BUF_INIT, n = BUF_INIT;
+    char name[16];
+    for (int i = 0; i < CALLS; i++) {
+        snprintf(name, sizeof name, "y%d", i);
+        n = pb_node("wide", "x", name);
+        pb_str(&n, 7, "local");
+        pb_msg(&g, 1, &n);
+    }
+    made_over(&m, &g, made_graph(&g, "input x float32 b 3\noutput y0"));
+    for (int i = 0; i < WIDE; i++) pb_str(&n, 1, "a");
+    pb_str(&n, 2, "r");
+    pb_str(&n, 4, "Sum");
+    pb_str(&f, 1, "wide");
+    pb_str(&f, 10, "local");
+    pb_str(&f, 4, "a");
+    pb_str(&f, 5, "r");
+    pb_msg(&f, 7, &n);
+    pb_msg(&m.bytes, 25, &f);
+    made_infer(&m, NULL);
+    assert_int_equal(m.status, TARE_INVALID);
+    assert_non_null(strstr(m.err.text, "too many to infer"));
+    made_release(&m);
+}
+
 /* ---- bodies ---- */
 
 static void body(struct buf *node, const char *attribute, const char *text)
@@ -405,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_functions_have_defaults),
         cmocka_unit_test(test_wrong_functions),
         cmocka_unit_test(test_exploding_functions_are_refused),
+        cmocka_unit_test(test_wide_functions_are_refused),
         cmocka_unit_test(test_bodies_capture_and_order),
         cmocka_unit_test(test_hostile_dimensions),
         cmocka_unit_test(test_too_many_dimensions),
