@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * infer_reshape.c - rules of Reshape and Flatten: a dimension that is left open follows from the others, also where they
- * are symbols. What may come out as "copy this one" or "the rest" only at run time is not stated. */
+ * infer_reshape.c - rules of Reshape and Flatten: a dimension that is left open follows from the others, also where
+ * they are symbols. What may come out as "copy this one" or "the rest" only at run time is not stated. */
 #include "model/infer_move.h"
 
 struct reshape {
