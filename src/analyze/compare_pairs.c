@@ -7,19 +7,12 @@
 
 #include "core/mem.h"
 
-#define CPU_BOUND 0.5 /* CPU time / wall time at best: below, the work is waiting, and CPU time says little */
-
 enum {
     MOST_KEPT = 100000, /* pairs in the document */
     MOST_LAUNCHES = 64  /* whose layout is in it */
 };
 
 /* ---- enough? ---- */
-
-static bool cpu_counts(const struct paired_contention *c)
-{
-    return c->cpu_best >= CPU_BOUND;
-}
 
 tare_status compare_pairs_enough(const struct pair_set *set, const struct paired_rule *r, uint64_t affordable,
                                  struct compare_stop *out, tare_error *err)
@@ -29,7 +22,7 @@ tare_status compare_pairs_enough(const struct pair_set *set, const struct paired
     tare_status s = paired_metric_judge(set, PAIRED_WALL, r, &wall, err);
     if (s == TARE_OK) s = paired_metric_judge(set, PAIRED_CPU, r, &cpu, err);
     if (s < 0) return s;
-    bool counts = cpu_counts(&busy), cpu_done = !counts || paired_enough(&cpu, r);
+    bool counts = busy.cpu_bound, cpu_done = !counts || paired_enough(&cpu, r);
     bool hopeless = busy.contended && counts && wall.needed > affordable;
     const struct paired_result *decides = busy.contended && counts ? &cpu : &wall;
     out->enough = cpu_done && (paired_enough(&wall, r) || hopeless);
@@ -353,7 +346,7 @@ static void choose_witness(struct comparison *c, struct comparison_case *to, str
 {
     if (!busy->contended) return;
     bool undecided = strcmp(wall->verdict, "inconclusive") == 0;
-    if (cpu_counts(busy) && undecided) {
+    if (busy->cpu_bound && undecided) {
         wall->role = "advisory";
         wall->why = "the machine was busy with other work: CPU time is the witness";
     }
@@ -361,7 +354,7 @@ static void choose_witness(struct comparison *c, struct comparison_case *to, str
                     "the machine was busy with other work (something waited for a CPU %.0f %% of the time, "
                     "%.0f %% of measurements interrupted): %s",
                     100 * (busy->pressure.known ? busy->pressure.v : 0), 100 * busy->interrupted,
-                    cpu_counts(busy) ? "trust CPU time more than latency" : "measure again when it is quiet");
+                    busy->cpu_bound ? "trust CPU time more than latency" : "measure again when it is quiet");
 }
 
 tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *in,
@@ -376,7 +369,7 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     struct comparison_metric *wall = add_metric(c, to, "latency", "ns", "gate");
     tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
     struct comparison_metric *cpu =
-        s == TARE_OK ? add_metric(c, to, "cpu_time", "ns", cpu_counts(&busy) ? "gate" : "advisory") : NULL;
+        s == TARE_OK ? add_metric(c, to, "cpu_time", "ns", busy.cpu_bound ? "gate" : "advisory") : NULL;
     if (s == TARE_OK) s = fill_timed(c, cpu, &(struct timed){in->set, r, PAIRED_CPU}, err);
     if (s == TARE_OK) s = add_throughput(c, to, in, wall, err);
     if (s == TARE_OK) s = add_memory(c, to, in, r, err);

@@ -345,6 +345,9 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
 #define BUSY_SHARE 0.25    /* of measurements interrupted */
 #define SOME_SHARE 0.05    /* interrupted, when the CPU time also falls short of the wall time */
 #define FULL_CPU 0.95
+#define CPU_HALF 0.5
+#define CPU_SOME 0.1
+#define FEW_WAITS 3
 #define BUSY_PRESSURE 0.20
 #define BUSY_STEAL 0.02
 
@@ -359,10 +362,13 @@ struct paired_contention paired_contention(const struct pair_set *set)
             wall += (double)x->wall_ns;
             cpu += (double)x->cpu_ns;
             hit += x->involuntary > 0;
+            c.waits += (double)x->voluntary / (double)(2 * set->n);
             if (x->wall_ns) c.cpu_best = fmax(c.cpu_best, (double)x->cpu_ns / (double)x->wall_ns);
         }
     }
     if (wall > 0) c.cpu_share = cpu / wall;
+    /* When very many want the CPU, it never has half of one; but then it does not wait for anything else. */
+    c.cpu_bound = c.cpu_best >= CPU_HALF || (c.cpu_best >= CPU_SOME && c.waits <= FEW_WAITS);
     c.interrupted = set->n ? hit / (double)(2 * set->n) : 0;
     /* A command that waits for a disk also has little CPU time: alone, that is no sign of others. */
     bool squeezed = c.cpu_share < FULL_CPU && c.interrupted > SOME_SHARE;

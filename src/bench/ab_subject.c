@@ -52,6 +52,7 @@ static tare_status run_once(struct subject_lane *l, struct pair_side *out, tare_
     out->wall_ns += end - start;
     out->cpu_ns += cost.known ? cost.user_ns + cost.system_ns : own_cpu_ns() - cpu;
     out->involuntary += cost.involuntary_switches;
+    out->voluntary += cost.voluntary_switches;
     if (cost.rss_peak > out->rss_peak) out->rss_peak = cost.rss_peak;
     return TARE_OK;
 }

@@ -68,22 +68,26 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t involuntary(void)
+static struct rusage used(void)
 {
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_nivcsw : 0;
+    struct rusage u = {0};
+    getrusage(RUSAGE_SELF, &u);
+    return u;
 }
 
 static tare_status runs(struct at_work *w, uint64_t n, struct ab_reply *r, tare_error *err)
 {
     struct subject_cost cost;
     tare_status s = TARE_OK;
-    uint64_t switches = involuntary(), cpu = cpu_ns(), start = bench_machine.now();
+    struct rusage before = used();
+    uint64_t cpu = cpu_ns(), start = bench_machine.now();
     for (uint64_t i = 0; s == TARE_OK && i < n; i++) s = w->ops->run(w->instance, 0, &cost, err);
     uint64_t end = bench_machine.now();
     r->wall_ns = end - start;
     r->cpu_ns = cpu_ns() - cpu;
-    r->involuntary = involuntary() - switches;
+    struct rusage after = used();
+    r->involuntary = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
+    r->voluntary = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
     return s;
 }
 

@@ -310,7 +310,14 @@ static void contention_is_seen(void **state)
     set.pressure = known_f64(0.1);
     set.steal = known_f64(0.05);
     assert_true(paired_contention(&set).contended);
-    at[7].side[0].cpu_ns = 1800000; /* two threads at work */
+    assert_true(paired_contention(&set).cpu_bound);
+    fill(at, 40, 0.2, 10); /* one of five that want the CPU */
+    assert_true(paired_contention(&set).cpu_bound);
+    for (size_t i = 0; i < 40; i++) at[i].side[0].voluntary = at[i].side[1].voluntary = 20;
+    assert_false(paired_contention(&set).cpu_bound); /* it waits for something else */
+    fill(at, 40, 0.01, 10);
+    assert_false(paired_contention(&set).cpu_bound); /* it sleeps */
+    at[7].side[0].cpu_ns = 1800000;                  /* two threads at work */
     assert_true(fabs(paired_contention(&set).cpu_best - 1.8) < 1e-9);
 }
 
