@@ -319,6 +319,7 @@ static int by_start(const void *a, const void *b)
 static tare_status sort_events(struct reading *r)
 {
     size_t n = r->p->events.n;
+    if (n == 0) return TARE_OK;
     struct order *order = mem_new(n, sizeof *order);
     struct ort_event *sorted = mem_new(n, sizeof *sorted);
     tare_status st = order && sorted ? TARE_OK : error_set(r->err, TARE_NOMEM, "%s: out of memory", r->name);

@@ -227,30 +227,36 @@ static void no_run_is_left(void **state)
 
 /* ---- back to the file ---- */
 
-#define VALUES(...) {.items = (const char *[]){__VA_ARGS__}, .n = sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)}
+#define VALUES(...) \
+    {.items = (const char *[]){__VA_ARGS__}, .n = sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)}
 #define GRAPH(list) {.name = "g", .nodes = {list, sizeof list / sizeof *list}}
 
+#define IN(...) VALUES(__VA_ARGS__)
+#define NODE(label, kind, from, made) {.name = label, .op = kind, .domain = "", .inputs = from, .outputs = VALUES(made)}
+
+/* clang-format off */
 static struct onnx_node file_nodes[] = {
-    {.name = "/layer.0/dense/MatMul", .op = "MatMul", .domain = "", .inputs = VALUES("in", "w"), .outputs = VALUES("m")},
-    {.name = "/layer.0/dense/Add", .op = "Add", .domain = "", .inputs = VALUES("m", "b"), .outputs = VALUES("s")},
-    {.name = "/layer.0/Div", .op = "Div", .domain = "", .inputs = VALUES("s", "c"), .outputs = VALUES("d")},
-    {.name = "/layer.0/Erf", .op = "Erf", .domain = "", .inputs = VALUES("d"), .outputs = VALUES("e")},
-    {.name = "/layer.0/Mul", .op = "Mul", .domain = "", .inputs = VALUES("s", "e"), .outputs = VALUES("g")},
-    {.name = "/conv/Conv", .op = "Conv", .domain = "", .inputs = VALUES("g", "k"), .outputs = VALUES("v")},
-    {.name = "/bn/Norm", .op = "BatchNormalization", .domain = "", .inputs = VALUES("v"), .outputs = VALUES("n")},
-    {.name = "/Add", .op = "Add", .domain = "", .inputs = VALUES("n", "g"), .outputs = VALUES("r")},
-    {.name = "/Relu", .op = "Relu", .domain = "", .inputs = VALUES("r"), .outputs = VALUES("o")},
-    {.name = "/last", .op = "Softmax", .domain = "", .inputs = VALUES("o"), .outputs = VALUES("out")},
+    NODE("/layer.0/dense/MatMul", "MatMul", IN("in", "w"), "m"),
+    NODE("/layer.0/dense/Add", "Add", IN("m", "b"), "s"),
+    NODE("/layer.0/Div", "Div", IN("s", "c"), "d"),
+    NODE("/layer.0/Erf", "Erf", IN("d"), "e"),
+    NODE("/layer.0/Mul", "Mul", IN("s", "e"), "g"),
+    NODE("/conv/Conv", "Conv", IN("g", "k"), "v"),
+    NODE("/bn/Norm", "BatchNormalization", IN("v"), "n"),
+    NODE("/Add", "Add", IN("n", "g"), "r"),
+    NODE("/Relu", "Relu", IN("r"), "o"),
+    NODE("/last", "Softmax", IN("o"), "out"),
 };
 
 static struct onnx_node made_nodes[] = {
-    {.name = "/layer.0/dense/MatMul", .op = "MatMul", .domain = "", .inputs = VALUES("in", "w"), .outputs = VALUES("m")},
-    {.name = "BiasGelu_token_5", .op = "BiasGelu", .domain = "com.microsoft", .inputs = VALUES("m", "b"), .outputs = VALUES("g")},
-    {.name = "ReorderInput", .op = "ReorderInput", .domain = "", .inputs = VALUES("g"), .outputs = VALUES("x0")},
-    {.name = "n_nchwc", .op = "Conv", .domain = "", .inputs = VALUES("x0", "k2"), .outputs = VALUES("x1")},
-    {.name = "ReorderOutput", .op = "ReorderOutput", .domain = "", .inputs = VALUES("x1"), .outputs = VALUES("x2")},
-    {.name = "/last", .op = "Softmax", .domain = "", .inputs = VALUES("x2"), .outputs = VALUES("out")},
+    NODE("/layer.0/dense/MatMul", "MatMul", IN("in", "w"), "m"),
+    NODE("BiasGelu_token_5", "BiasGelu", IN("m", "b"), "g"),
+    NODE("ReorderInput", "ReorderInput", IN("g"), "x0"),
+    NODE("n_nchwc", "Conv", IN("x0", "k2"), "x1"),
+    NODE("ReorderOutput", "ReorderOutput", IN("x1"), "x2"),
+    NODE("/last", "Softmax", IN("x2"), "out"),
 };
+/* clang-format on */
 
 static void fused_nodes_find_their_origin(void **state)
 {

@@ -34,6 +34,11 @@ static tare_status on_target(void *ctx, const char *text, tare_error *err)
     return strcmp(text, "bad") == 0 ? error_set(err, TARE_INVALID, "'bad' is no target") : TARE_OK;
 }
 
+static bool is_word(const char *text)
+{
+    return text[0] != '-' && !strchr(text, '.');
+}
+
 static const struct opt rows[] = {
     OPT_FLAG('j', "json", &v.json, "as JSON"),
     OPT_FLAG('q', "quick", &v.quick, "be quick"),
@@ -48,6 +53,7 @@ static const struct opt rows[] = {
     OPT_DOUBLE(0, "ratio", &v.ratio, 0, 1, "a ratio"),
     OPT_LIST(0, "tag", &v.tags, "<word>", "a tag"),
     OPT_CALLBACK(0, "target", on_target, &v.calls, "<target>", "a limit"),
+    {OPT_ROW_(CALLBACK, 0, "parts", ctx, &v.calls, "parts, or all"), .callback = on_target, .takes = is_word, .flags = OPT_HIDDEN},
     OPT_WITH(OPT_HIDDEN, OPT_ROW_(FLAG, 0, "secret", flag, &v.quick, "not for all")),
     OPT_END,
 };
@@ -155,6 +161,26 @@ static void test_arguments(void **state)
     usage.max_args = usage.min_args = 0;
     bad("a", "takes no arguments");
     usage.max_args = OPT_ANY;
+}
+
+/* Such an option looks at the next word before it takes it. */
+static void test_optional_value(void **state)
+{
+    (void)state;
+    good("--parts a,b model.onnx");
+    assert_string_equal(v.called_with, "a,b");
+    assert_int_equal(n_args, 1);
+    good("--parts model.onnx");
+    assert_int_equal(v.calls, 1);
+    assert_string_equal(v.called_with, "");
+    assert_string_equal(args[0], "model.onnx");
+    good("model.onnx --parts --json");
+    assert_true(v.json && v.calls == 1);
+    good("--parts");
+    assert_int_equal(v.calls, 1);
+    good("--parts=x.onnx y");
+    assert_string_equal(v.called_with, "x.onnx");
+    assert_string_equal(args[0], "y");
 }
 
 static void test_mistakes(void **state)
@@ -335,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spellings),  cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_optional_value),
         cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_list),       cmocka_unit_test(test_list_memory),
         cmocka_unit_test(test_layers),     cmocka_unit_test(test_help_changes_nothing),
