@@ -109,6 +109,31 @@ static void count_false(const struct noise *noise, double sd, unsigned histories
            rate <= 1 ? "met" : "MISSED");
 }
 
+/* Someone who looks after every run looks often: in how many histories is a change ever told? */
+static void count_watched(const struct noise *noise, double sd, unsigned histories)
+{
+    struct rng r;
+    unsigned told = 0, looks = 0, wrong = 0;
+    rng_seed(&r, 4);
+    for (unsigned h = 0; h < histories; h++) {
+        double y[2 * RUNS];
+        bool any = false;
+        noise->make(&r, y, 2 * RUNS);
+        for (size_t i = 0; i < 2 * RUNS; i++) y[i] *= sd;
+        for (size_t n = RUNS; n < 2 * RUNS; n++) {
+            struct trend t;
+            bool now = find(y + n - RUNS, RUNS, &t) > 0;
+            trend_release(&t);
+            looks++;
+            wrong += now;
+            any = any || now;
+        }
+        told += any;
+    }
+    printf("%-30s %4.1f %%  %5.1f %% of histories at some time, %.2f %% of looks\n", noise->name, 100 * sd,
+           100.0 * told / histories, 100.0 * wrong / looks);
+}
+
 /* ---- found ---- */
 
 static bool sees(const double *y, size_t n, bool up)
@@ -175,6 +200,9 @@ int main(int argc, char **argv)
     printf("false change points per 100 stationary histories of %d runs (%u histories each)\n", RUNS,
            histories);
     for (size_t i = 0; i < NOISES; i++) count_false(&noises[i], 0.03, histories);
+    printf("\nwatched for %d more runs, looking at the newest %d after each (%u histories each)\n", RUNS,
+           RUNS, histories / 10);
+    for (size_t i = 0; i < 2; i++) count_watched(&noises[i], 0.03, histories / 10);
     printf("\na step after %d runs, looked for after each new one: share found (%u histories each)\n", RUNS,
            histories / 2);
     for (size_t k = 0; k < sizeof spreads / sizeof *spreads; k++)

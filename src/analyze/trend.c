@@ -256,14 +256,17 @@ static void fill_creep(const struct search *s, struct trend *t)
 
 /* ---- what could have been seen ---- */
 
+/* The spread about the levels, outliers cut as in the scores. */
 static tare_status fill_noise(struct search *s, struct trend *t)
 {
     for (size_t i = 0; i < t->levels.n; i++)
         for (size_t k = t->levels.items[i].from; k < t->levels.items[i].to; k++)
             s->shuffled[k] = s->y[k] - t->levels.items[i].median;
-    double mad = 0;
+    double mad = 0, square = 0, cut;
     tare_status status = stats_mad(s->shuffled, s->n, &mad, s->err);
-    t->noise = s->n >= 2 * TREND_MIN_SIDE ? MAD_TO_SD * mad : NAN;
+    cut = CLIP * MAD_TO_SD * mad;
+    for (size_t k = 0; k < s->n; k++) square += pow(fmin(fabs(s->shuffled[k]), cut), 2);
+    t->noise = s->n >= 2 * TREND_MIN_SIDE ? sqrt(square / (double)(s->n - 1)) : NAN;
     return status;
 }
 
@@ -294,7 +297,9 @@ static void fill_smallest(struct search *s, struct trend *t)
     t->smallest = NAN;
     if (before < 2 * TREND_MIN_SIDE || isnan(t->noise)) return;
     double z = (critical(s, n) + stats_normal_quantile(CHANCE_TO_SEE)) * s->inflation;
-    double step = z * t->noise * sqrt((double)n / ((double)RUNS_TO_SEE * (double)(n - RUNS_TO_SEE)));
+    double room = 1 - z * z / (double)n; /* a step also widens the spread that it is measured by */
+    if (!(room > 0)) return;
+    double step = z / sqrt(room) * t->noise * sqrt((double)n / ((double)RUNS_TO_SEE * (double)before));
     t->smallest = fmax(expm1(step), s->o->min_effect);
 }
 

@@ -87,13 +87,17 @@ static void add_change(struct buf *b, const struct trend_series *s, const struct
 static void add_limits(struct buf *b, const struct trend_series *s)
 {
     const struct trend *t = &s->found;
-    if (isnan(t->noise) || isnan(t->smallest)) {
-        buf_add_str(b, "  too few runs at this level to say what could be seen\n");
-        return;
-    }
-    buf_printf(b,
-               "  noise %.1f %% a run; a step of %.1f %% or more would show within 8 runs, 9 times in 10\n",
-               100 * t->noise, 100 * t->smallest);
+    const struct trend_level *now = vec_last(&t->levels);
+    if (isnan(t->noise))
+        buf_add_str(b, "  too few runs to say what could be seen\n");
+    else if (isnan(t->smallest))
+        buf_printf(b,
+                   "  noise %.1f %% a run; after only %zu at this level no step is sure to show within 8 more\n",
+                   100 * t->noise, now->to - now->from);
+    else
+        buf_printf(
+            b, "  noise %.1f %% a run; a step of %.1f %% or more would show within 8 runs, 9 times in 10\n",
+            100 * t->noise, 100 * t->smallest);
     if (t->memory > 0.3)
         buf_printf(
             b, "  neighbours resemble each other (%.1f): the machine drifts, and steps need to be larger\n",
