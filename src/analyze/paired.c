@@ -155,10 +155,15 @@ static double launch_quantile(const struct launches *l, bool clustered, double l
     return stats_t_quantile((1 + level) / 2, (double)(l->n - 1));
 }
 
-/* At `level`; not narrower than independent pairs allow when `careful`. */
-static tare_status interval_at(const struct paired_series *s, const struct launches *l, double level,
-                               bool careful, struct stats_interval *out, tare_error *err)
+struct wanted {
+    double level;
+    bool careful; /* not narrower than independent pairs allow */
+};
+
+static tare_status interval_at(const struct paired_series *s, const struct launches *l, struct wanted want,
+                               struct stats_interval *out, tare_error *err)
 {
+    double level = want.level;
     bool clustered = s->epoch && l->n >= 2;
     struct stats_interval plain;
     tare_status status = stats_hodges_lehmann(s->d, s->n, level, &plain, err);
@@ -174,7 +179,7 @@ static tare_status interval_at(const struct paired_series *s, const struct launc
         if (alpha < LEAST_ALPHA) alpha = LEAST_ALPHA;
         status = stats_hodges_lehmann(s->d, s->n, 1 - 2 * fmin(alpha, 0.4), out, err);
     }
-    if (status == TARE_OK && careful) {
+    if (status == TARE_OK && want.careful) {
         out->lo = fmin(out->lo, plain.lo);
         out->hi = fmax(out->hi, plain.hi);
     }
@@ -239,8 +244,8 @@ tare_status paired_judge(const struct paired_series *s, const struct paired_rule
     *out = (struct paired_result){.n = s->n, .sd_launch = NAN};
     tare_status status = stats_hodges_lehmann(s->d, s->n, r->level, &out->log, err);
     if (status == TARE_OK) status = launches_look(s, out->log.value, &l, err);
-    if (status == TARE_OK) status = interval_at(s, &l, r->level, false, &out->log, err);
-    if (status == TARE_OK) status = interval_at(s, &l, 1 - 2 * r->alpha, true, &gate, err);
+    if (status == TARE_OK) status = interval_at(s, &l, (struct wanted){r->level, false}, &out->log, err);
+    if (status == TARE_OK) status = interval_at(s, &l, (struct wanted){1 - 2 * r->alpha, true}, &gate, err);
     if (status == TARE_OK) {
         out->epochs = s->epoch ? l.n : s->n;
         out->gate_lo = gate.lo;
@@ -283,19 +288,30 @@ static uint64_t value_of(const struct pair_side *s, enum paired_metric metric)
     return metric == PAIRED_WALL ? s->wall_ns : s->cpu_ns;
 }
 
-static tare_status usable(const struct pair_set *set, enum paired_metric metric, double **d, uint32_t **epoch,
-                          size_t *n, tare_error *err)
+struct usable {
+    double *d;
+    uint32_t *epoch;
+    size_t n;
+};
+
+static void usable_release(struct usable *u)
 {
-    *d = mem_new(set->n, sizeof **d);
-    *epoch = mem_new(set->n, sizeof **epoch);
-    *n = 0;
-    if (!*d || !*epoch) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+    mem_free(u->d);
+    mem_free(u->epoch);
+}
+
+/* Release it whatever the result. */
+static tare_status usable_of(const struct pair_set *set, enum paired_metric metric, struct usable *out,
+                             tare_error *err)
+{
+    *out = (struct usable){mem_new(set->n, sizeof *out->d), mem_new(set->n, sizeof *out->epoch), 0};
+    if (!out->d || !out->epoch) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
     for (size_t i = 0; i < set->n; i++) {
-        uint64_t a = value_of(&set->at[i].side[PAIR_A], metric),
-                 b = value_of(&set->at[i].side[PAIR_B], metric);
+        uint64_t a = value_of(&set->at[i].side[PAIR_A], metric);
+        uint64_t b = value_of(&set->at[i].side[PAIR_B], metric);
         if (!a || !b) continue;
-        (*epoch)[*n] = set->at[i].epoch;
-        (*d)[(*n)++] = log((double)b) - log((double)a);
+        out->epoch[out->n] = set->at[i].epoch;
+        out->d[out->n++] = log((double)b) - log((double)a);
     }
     return TARE_OK;
 }
@@ -303,40 +319,39 @@ static tare_status usable(const struct pair_set *set, enum paired_metric metric,
 tare_status paired_logs(const struct pair_set *set, enum paired_metric metric, double **d, size_t *n,
                         tare_error *err)
 {
-    uint32_t *epoch = NULL;
-    *d = NULL;
-    tare_status s = usable(set, metric, d, &epoch, n, err);
-    mem_free(epoch);
-    if (s < 0) {
-        mem_free(*d);
-        *d = NULL;
+    struct usable u;
+    tare_status s = usable_of(set, metric, &u, err);
+    if (s == TARE_OK) {
+        *d = u.d;
+        *n = u.n;
+        u.d = NULL; /* the caller's now */
     }
+    usable_release(&u);
     return s;
 }
 
 tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric metric,
                                 const struct paired_rule *r, struct paired_result *out, tare_error *err)
 {
-    double *d = NULL;
-    uint32_t *epoch = NULL;
-    size_t n = 0;
-    tare_status s = usable(set, metric, &d, &epoch, &n, err);
-    struct paired_series series = {d, set->own_launch ? NULL : epoch, n};
-    if (s == TARE_OK && n == 0)
-        *out = (struct paired_result){.log = {NAN, -INFINITY, INFINITY},
-                                      .gate_lo = -INFINITY,
-                                      .gate_hi = INFINITY,
-                                      .p_slower = NAN,
-                                      .p_faster = NAN,
-                                      .sd_pair = NAN,
-                                      .sd_launch = NAN,
-                                      .error = NAN,
-                                      .mde = NAN,
-                                      .needed = r->least};
-    else if (s == TARE_OK)
+    static const struct paired_result nothing = {.log = {NAN, -INFINITY, INFINITY},
+                                                 .gate_lo = -INFINITY,
+                                                 .gate_hi = INFINITY,
+                                                 .p_slower = NAN,
+                                                 .p_faster = NAN,
+                                                 .sd_pair = NAN,
+                                                 .sd_launch = NAN,
+                                                 .error = NAN,
+                                                 .mde = NAN};
+    struct usable u;
+    tare_status s = usable_of(set, metric, &u, err);
+    struct paired_series series = {u.d, set->own_launch ? NULL : u.epoch, u.n};
+    if (s == TARE_OK && u.n == 0) {
+        *out = nothing;
+        out->needed = r->least;
+    } else if (s == TARE_OK) {
         s = paired_judge(&series, r, out, err);
-    mem_free(d);
-    mem_free(epoch);
+    }
+    usable_release(&u);
     return s;
 }
 

@@ -57,6 +57,9 @@ tare_status ab_worker_begin(int fd, struct ab_request *start, char *spec, size_t
 /* ---- measuring ---- */
 
 struct at_work {
+    struct subject *subject;
+    const struct case_params *params;
+    const struct case_record *record;
     struct instance *instance;
     const struct subject_ops *ops;
 };
@@ -110,11 +113,10 @@ static tare_status warm_up(struct at_work *w, struct ab_reply *r, tare_error *er
     return TARE_OK;
 }
 
-static tare_status load(struct at_work *w, struct subject *s, const struct case_params *p,
-                        const struct case_record *to, struct ab_reply *r, tare_error *err)
+static tare_status load(struct at_work *w, struct ab_reply *r, tare_error *err)
 {
     uint64_t start = bench_machine.now();
-    tare_status status = s->ops->prepare(s, p, to, &w->instance, err);
+    tare_status status = w->ops->prepare(w->subject, w->params, w->record, &w->instance, err);
     if (status < 0) {
         w->instance = NULL;
         return status;
@@ -144,9 +146,9 @@ static bool serve_one(int fd, struct at_work *w, tare_status *status, tare_error
 tare_status ab_worker_serve(int fd, struct subject *s, const struct case_params *p,
                             const struct case_record *to, tare_error *err)
 {
-    struct at_work w = {.ops = s->ops};
+    struct at_work w = {.subject = s, .params = p, .record = to, .ops = s->ops};
     struct ab_reply r = {.magic = AB_MAGIC};
-    tare_status status = load(&w, s, p, to, &r, err);
+    tare_status status = load(&w, &r, err);
     if (status == TARE_OK && answer(fd, &r))
         while (serve_one(fd, &w, &status, err)) continue;
     if (status < 0) ab_worker_refuse(fd, status, err ? err->text : "failed");

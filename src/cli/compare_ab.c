@@ -88,7 +88,7 @@ static tare_status measure_case(struct comparing *k, size_t i)
     const char *name = case_name(k, i);
     tare_status s = name ? TARE_OK : error_set(&k->cli->error, TARE_NOMEM, "out of memory for a name");
     for (int side = 0; s == TARE_OK && side < PAIR_SIDES; side++)
-        s = compare_side_lane(k->a, k->sides, side, i, &lane[side], &k->cli->error);
+        s = compare_side_lane(k->sides, side, i, &lane[side], &k->cli->error);
     if (s == TARE_OK) s = measure_lanes(k, name, lane, i);
     for (int side = 0; side < PAIR_SIDES; side++) ab_lane_close(lane[side]);
     return s;

@@ -59,6 +59,7 @@ struct compare_side {
 };
 
 struct compare_sides {
+    const struct compare_args *args;
     struct arena arena;
     struct compare_side side[PAIR_SIDES];
 };
@@ -68,8 +69,8 @@ int compare_sides_read(struct cli *cli, const struct compare_args *a, struct com
 void compare_sides_release(struct compare_sides *s);
 
 /* A lane for case i; close it with ab_lane_close(). */
-tare_status compare_side_lane(const struct compare_args *a, struct compare_sides *sides, int which, size_t i,
-                              struct ab_lane **out, tare_error *err);
+tare_status compare_side_lane(struct compare_sides *sides, int which, size_t i, struct ab_lane **out,
+                              tare_error *err);
 void compare_side_describe(const struct compare_side *s, struct comparison *c, struct comparison_side *to);
 
 /* ---- ways ---- */

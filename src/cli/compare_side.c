@@ -243,6 +243,7 @@ static int read_revisions(struct cli *cli, const struct compare_args *a, struct 
 
 int compare_sides_read(struct cli *cli, const struct compare_args *a, struct compare_sides *out)
 {
+    out->args = a;
     if (a->revisions) return read_revisions(cli, a, out);
     if (a->n < 1 || a->n > 2)
         return cli_usage_error(
@@ -269,9 +270,10 @@ void compare_sides_release(struct compare_sides *s)
 
 /* ---- lanes ---- */
 
-static tare_status model_lane(const struct compare_args *a, struct compare_sides *sides, int which, size_t i,
-                              struct ab_lane **out, tare_error *err)
+static tare_status model_lane(struct compare_sides *sides, int which, size_t i, struct ab_lane **out,
+                              tare_error *err)
 {
+    const struct compare_args *a = sides->args;
     static char name[] = "tare", verb[] = "__ab-worker";
     static char *argv[] = {name, verb, NULL};
     const struct compare_side *s = &sides->side[which];
@@ -300,11 +302,11 @@ static tare_status model_lane(const struct compare_args *a, struct compare_sides
     return ab_lane_process(out, &o, err);
 }
 
-tare_status compare_side_lane(const struct compare_args *a, struct compare_sides *sides, int which, size_t i,
-                              struct ab_lane **out, tare_error *err)
+tare_status compare_side_lane(struct compare_sides *sides, int which, size_t i, struct ab_lane **out,
+                              tare_error *err)
 {
     struct compare_side *s = &sides->side[which];
-    if (s->path) return model_lane(a, sides, which, i, out, err);
+    if (s->path) return model_lane(sides, which, i, out, err);
     struct ab_subject_options o = {
         .name = s->name, .subject = s->subject, .params = {.workers = 1}, .pad = s->pad};
     return ab_lane_subject(out, &o, err);

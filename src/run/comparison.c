@@ -2,8 +2,6 @@
  * comparison.c - see comparison.h: making a comparison document, filling it in, its text. */
 #include "run/comparison.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "run/fields.h"
@@ -82,14 +80,9 @@ void comparison_add_unmatched(struct comparison *c, const char *side, const char
     u->name = arena_str(&c->arena, name);
 }
 
-void comparison_note(struct comparison *c, struct comparison_case *to, const char *id, const char *severity,
-                     const char *format, ...)
+void comparison_note_text(struct comparison *c, struct comparison_case *to, const char *id,
+                          const char *severity, const char *text)
 {
-    char text[1024];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
     struct comparison_note *n = to ? ADD(c, &to->notes) : ADD(c, &c->notes);
     if (!n) return;
     n->id = arena_str(&c->arena, id);

@@ -113,9 +113,11 @@ struct comparison_metric *comparison_add_metric(struct comparison *c, struct com
 struct comparison_difference *comparison_add_difference(struct comparison *c, const char *what,
                                                         const char *base, const char *new_);
 void comparison_add_unmatched(struct comparison *c, const char *side, const char *name);
-/* Of one case, or of the whole (`to` NULL). */
-void comparison_note(struct comparison *c, struct comparison_case *to, const char *id, const char *severity,
-                     const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Of one case, or of the whole (`to` NULL): comparison_note(c, to, "launches.few", "warn", "%zu launches", n). */
+#define comparison_note(c, to, id, severity, ...) \
+    comparison_note_text(c, to, id, severity, arena_printf(&(c)->arena, __VA_ARGS__))
+void comparison_note_text(struct comparison *c, struct comparison_case *to, const char *id,
+                          const char *severity, const char *text);
 
 /* The worse of two verdicts: regressed, inconclusive or unverified, improved, same. NULL is none. */
 const char *comparison_worse(const char *a, const char *b);

@@ -212,7 +212,7 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(build(&c, w, 2, NULL), TARE_OK);
     comparison_add_difference(&c, "host.kernel", "6.1", "6.2")->severity = "warn";
     comparison_add_unmatched(&c, "base", "batch=4");
-    comparison_note(&c, NULL, "x.y", "info", "%d things", 3);
+    comparison_note(&c, NULL, "x.y", "info", "3 things");
     c.reproduce = "tare compare --ab old new";
     assert_int_equal(comparison_write(&c, &text, NULL), TARE_OK);
     tare_error err = TARE_ERROR_INIT;
