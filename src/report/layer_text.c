@@ -170,6 +170,10 @@ void layer_text_write(struct stream *s, const struct report_style *style, const 
     struct buf text = BUF_INIT;
     if (!c->layers.n || s->status != TARE_OK) return;
     write_layers(&w, view);
+    const char *missing = run_reason(&c->unknown, "layers"); /* some are not in the document */
+    if (missing) text_plain(&text, missing, text_clip(missing, 200));
+    note(&w, &text);
+    buf_clear(&text);
     layer_profile_text(&text, &c->profile);
     note(&w, &text);
     buf_clear(&text);
