@@ -91,9 +91,9 @@ static void add_limits(struct buf *b, const struct trend_series *s)
     if (isnan(t->noise))
         buf_add_str(b, "  too few runs to say what could be seen\n");
     else if (isnan(t->smallest))
-        buf_printf(b,
-                   "  noise %.1f %% a run; after only %zu at this level no step is sure to show within 8 more\n",
-                   100 * t->noise, now->to - now->from);
+        buf_printf(
+            b, "  noise %.1f %% a run; after only %zu at this level no step is sure to show within 8 more\n",
+            100 * t->noise, now->to - now->from);
     else
         buf_printf(
             b, "  noise %.1f %% a run; a step of %.1f %% or more would show within 8 runs, 9 times in 10\n",
