@@ -170,7 +170,8 @@ void layer_text_write(struct stream *s, const struct report_style *style, const 
     struct buf text = BUF_INIT;
     if (!c->layers.n || s->status != TARE_OK) return;
     write_layers(&w, view);
-    const char *missing = run_reason(&c->unknown, "layers"); /* some are not in the document */
+    bool full = c->layers.n + 2 >= RUN_LIST_MAX; /* a document holds no more: the reason says of how many */
+    const char *missing = full ? run_reason(&c->unknown, "layers") : NULL;
     if (missing) text_plain(&text, missing, text_clip(missing, 200));
     note(&w, &text);
     buf_clear(&text);
