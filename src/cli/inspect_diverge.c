@@ -147,7 +147,9 @@ static void write_verdict(struct buf *b, const struct diverged *d, const struct 
 {
     if (d->first == SIZE_MAX) {
         buf_printf(b, "no difference beyond %.3g among the values that were compared%s\n", a->tolerance,
-                   d->points.n + d->skipped < d->common ? " (--all compares all)" : "");
+                   d->cut                                 ? " before the interruption"
+                   : d->points.n + d->skipped < d->common ? " (--all compares all)"
+                                                          : "");
         return;
     }
     const struct diverge_point *p = &d->points.items[d->first];
