@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_layer_report.c - layers for people and programs: which columns, what stands in a cell, order, sums, the profile and
- * the roof in words, graphs side by side; that memory may run out at any point. */
+ * test_layer_report.c - layers for people and programs: which columns, what stands in a cell, order, sums, the profile
+ * and the roof in words, graphs side by side; that memory may run out at any point. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
