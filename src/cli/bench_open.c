@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/bench_args.h"
+#include "cli/ort_env.h"
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -115,12 +116,7 @@ static tare_status add_subject(struct cli *cli, struct bench_args *a, struct ben
 static tare_status open_model(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
                               const char *path, struct grid_subject named)
 {
-    struct ort_places places = {.chosen = named.runtime,
-                                .tare_ort_lib = getenv("TARE_ORT_LIB"),
-                                .ort_dylib_path = getenv("ORT_DYLIB_PATH"),
-                                .virtual_env = getenv("VIRTUAL_ENV"),
-                                .path = getenv("PATH"),
-                                .home = getenv("HOME")};
+    struct ort_places places = ort_env_places(named.runtime);
     struct onnx_options o = {.path = path,
                              .runtime = named.runtime,
                              .inputs = a->inputs,
