@@ -11,9 +11,9 @@
 
 /* ---- characters ---- */
 
-/* Length of the well-formed UTF-8 sequence at s (n > 0 bytes there) and its code point; 0: not one. */
-static size_t decode(const unsigned char *s, size_t n, uint32_t *cp)
+size_t text_decode(const char *text, size_t n, uint32_t *cp)
 {
+    const unsigned char *s = (const unsigned char *)text;
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
     size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
     if (len == 0 || len > n) return 0;
@@ -35,8 +35,7 @@ size_t text_clip(const char *s, size_t max)
     return ((unsigned char)s[at] >> 6) == 2 ? max : at;
 }
 
-/* Moves a cursor, changes colours or the direction of reading. */
-static bool is_control(uint32_t cp)
+bool text_is_control(uint32_t cp)
 {
     return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x2028 || cp == 0x2029 || cp == 0x200E ||
            cp == 0x200F || (cp >= 0x202A && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
@@ -57,14 +56,14 @@ static void add_escaped(struct buf *b, uint32_t cp)
 /* Controls escaped, and the character `also` with them; 0: none. */
 static void add_text(struct buf *b, const char *s, size_t n, char also)
 {
-    const unsigned char *at = (const unsigned char *)s, *end = at + n;
+    const char *at = s, *end = s + n;
     while (at < end) {
         uint32_t cp = 0;
-        size_t len = decode(at, (size_t)(end - at), &cp);
+        size_t len = text_decode(at, (size_t)(end - at), &cp);
         if (len == 0) {
             buf_add_str(b, "\xEF\xBF\xBD");
             len = 1;
-        } else if (is_control(cp) || (also && cp == (unsigned char)also)) {
+        } else if (text_is_control(cp) || (also && cp == (unsigned char)also)) {
             add_escaped(b, cp);
         } else {
             buf_add(b, at, len);

@@ -16,6 +16,10 @@
 /* The bytes of s that make at most `max`, whole characters only. */
 size_t text_clip(const char *s, size_t max);
 
+/* Length of the well-formed UTF-8 sequence at s (n > 0 bytes there) and its code point; 0: not one. */
+size_t text_decode(const char *s, size_t n, uint32_t *cp);
+bool text_is_control(uint32_t cp); /* moves a cursor, changes colours or the direction of reading */
+
 void text_plain(struct buf *b, const char *s, size_t n);  /* for terminals: controls as \n, \x1b */
 void text_folded(struct buf *b, const char *s, size_t n); /* also ';' as \x3b: one frame of a folded stack */
 void text_json(struct buf *b, const char *s, size_t n);   /* quoted */
