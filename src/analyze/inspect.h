@@ -49,7 +49,7 @@ struct inspect_options {
     size_t n_seen;
 };
 
-/* A dimension that nobody gave is 1; the length of a cache (past) 0, and what is named as a sum that sum. Errors name a
+/* A dimension that nobody gave is 1, a sequence length 128 (dimname.h); the length of a cache (past) 0, and what is named as a sum that sum. Errors name a
  * dimension that the model does not have, and list those it has. */
 tare_status inspect_model(struct inspected *out, const struct onnx_model *m, const struct inspect_options *o,
                           tare_error *err);
@@ -60,7 +60,7 @@ const struct inferred *inspect_shapes(const struct inspected *i);
 
 /* Into run->subject.as_file or .optimized: totals, types, operators, memory, formulas. */
 void inspect_record_static(const struct inspected *i, struct run *run, struct run_static *to);
-/* One run_layer per layer into the case, costs only, and its `cost`. Of more than a document may hold, the dearest. */
+/* One run_layer per layer into the case, its costs and, where nodes around it tell it, its group; and the case's `cost`. Of more than a document may hold, the dearest. */
 tare_status inspect_record_layers(const struct inspected *i, struct run *run, struct run_case *c,
                                   tare_error *err);
 

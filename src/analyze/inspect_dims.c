@@ -116,6 +116,13 @@ static tare_status give_asked(struct choosing *c, tare_error *err)
     return TARE_OK;
 }
 
+static bool has_cache(const struct choosing *c)
+{
+    for (size_t i = 0; i < c->classes.n; i++)
+        if (c->classes.items[i] == DIM_PAST) return true;
+    return false;
+}
+
 /* What a name in a sum comes to: that dimension, else the first of its class. */
 static int64_t part_value(void *ctx, const char *name)
 {
@@ -127,14 +134,16 @@ static int64_t part_value(void *ctx, const char *name)
     for (size_t i = 0; class != DIM_OTHER && i < c->out->dims.n; i++) {
         if (c->classes.items[i] == class) return c->out->dims.items[i].value;
     }
-    return class == DIM_PAST ? 0 : 1;
+    return dimname_default(class, name, has_cache(c));
 }
 
 static void give_rest(struct choosing *c)
 {
+    bool cache = has_cache(c);
     for (size_t i = 0; i < c->out->dims.n; i++) {
         enum dim_class class = c->classes.items[i];
-        if (!c->given.items[i] && class != DIM_TOTAL) give(c, i, class == DIM_PAST ? 0 : 1, false);
+        if (!c->given.items[i] && class != DIM_TOTAL)
+            give(c, i, dimname_default(class, c->out->dims.items[i].name, cache), false);
     }
     for (size_t i = 0; i < c->out->dims.n; i++) { /* sums, once their parts are there */
         if (!c->given.items[i]) give(c, i, dimname_total(c->out->dims.items[i].name, part_value, c), false);

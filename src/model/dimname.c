@@ -70,3 +70,9 @@ int64_t dimname_total(const char *name, dimname_value *value, void *ctx)
     }
     return sum;
 }
+
+int64_t dimname_default(enum dim_class class, const char *name, bool has_cache)
+{
+    if (class == DIM_PAST) return 0;
+    return dimname_class(name) == DIM_SEQ && !has_cache ? DIMNAME_SEQ : 1;
+}

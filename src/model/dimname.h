@@ -24,6 +24,11 @@ bool dimname_is_nameless(const char *name);
 /* Of one axis of a graph input, by its name, else by where it stands; `type` is an enum onnx_type. */
 enum dim_class dimname_class_at(const char *name, size_t axis, size_t rank, int type);
 
+/* What a dimension is taken as that nobody set: nothing in the cache, a text of DIMNAME_SEQ tokens where the name says
+ * that it is one (one token for models with a cache), else 1. */
+enum { DIMNAME_SEQ = 128 };
+int64_t dimname_default(enum dim_class class, const char *name, bool has_cache);
+
 /* The value of a DIM_TOTAL: the parts of "past_sequence_length + 1" added up, numbers as they are, names by `value`;
  * of a name without a sum in it, past and sequence length. */
 typedef int64_t dimname_value(void *ctx, const char *name);

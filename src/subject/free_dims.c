@@ -66,7 +66,8 @@ struct resolving {
     struct free_dims *out;
     const struct ort_ios *inputs;
     const struct case_params *p;
-    bool *used; /* per explicit dimension */
+    bool *used;     /* per explicit dimension */
+    bool has_cache; /* some input is what earlier runs left */
 };
 
 static const struct chosen_dim *find_chosen(const struct free_dims *d, const char *name)
@@ -103,7 +104,7 @@ static int64_t part_value(void *ctx, const char *part)
         if (r->out->chosen.items[i].class == class && class != DIM_OTHER)
             return r->out->chosen.items[i].value;
     }
-    return class == DIM_PAST ? 0 : 1;
+    return dimname_default(class, part, r->has_cache);
 }
 
 static tare_status choose(struct resolving *r, const struct ort_io *io, size_t axis,
@@ -125,7 +126,8 @@ static tare_status choose(struct resolving *r, const struct ort_io *io, size_t a
     if (!c.asked && file && axis < file->rank) {
         c.value = file->dims[axis];
     } else if (!c.asked) {
-        c.value = c.class == DIM_TOTAL ? dimname_total(label, part_value, r) : c.class == DIM_PAST ? 0 : 1;
+        c.value = c.class == DIM_TOTAL ? dimname_total(label, part_value, r)
+                                       : dimname_default(c.class, label, r->has_cache);
     }
     if (c.value < 0)
         return error_set(err, TARE_INVALID, "dimension '%s' cannot be %lld", label, (long long)c.value);
@@ -134,6 +136,16 @@ static tare_status choose(struct resolving *r, const struct ort_io *io, size_t a
     tare_status s = vec_push(&r->out->chosen, c, err);
     if (s < 0) mem_free(c.name);
     return s;
+}
+
+static bool has_cache(const struct ort_ios *inputs)
+{
+    for (size_t i = 0; i < inputs->items.n; i++) {
+        const struct ort_io *io = &inputs->items.items[i];
+        for (size_t d = 0; d < io->rank; d++)
+            if (io->dims[d] < 0 && dim_class_of(io, d) == DIM_PAST) return true;
+    }
+    return false;
 }
 
 /* Sums need the dimensions they are made of: one pass for these, then one for the sums. */
@@ -221,7 +233,11 @@ tare_status free_dims_resolve(struct free_dims *out, const struct ort_ios *input
                               const struct case_params *p, const struct tensor *const *files, tare_error *err)
 {
     struct free_dims d = FREE_DIMS_INIT;
-    struct resolving r = {.out = &d, .inputs = inputs, .p = p, .used = mem_new(p->n_dims, sizeof(bool))};
+    struct resolving r = {.out = &d,
+                          .inputs = inputs,
+                          .p = p,
+                          .used = mem_new(p->n_dims, sizeof(bool)),
+                          .has_cache = has_cache(inputs)};
     tare_status s = r.used ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory");
     if (s == TARE_OK) s = choose_all(&r, files, false, err);
     if (s == TARE_OK) s = choose_all(&r, files, true, err);

@@ -106,8 +106,8 @@ static void batch_seq_and_names(void **state)
     d = resolve(&ios, &(struct case_params){.batch = 2, .dims = by_name, .n_dims = 1});
     assert_true(d.batch == 2 && d.seq == 7);
     free_dims_release(&d);
-    d = resolve(&ios, &(struct case_params){0}); /* nothing asked: 1, and told */
-    assert_true(d.batch == 1 && d.seq == 1 && d.chosen.n == 2);
+    d = resolve(&ios, &(struct case_params){0}); /* nothing asked: one text of usual length, and told */
+    assert_true(d.batch == 1 && d.seq == DIMNAME_SEQ && d.chosen.n == 2);
     free_dims_release(&d);
     ort_ios_release(&ios);
     assert_int_equal(mem_live_blocks(), 0);

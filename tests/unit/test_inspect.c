@@ -9,6 +9,7 @@
 
 #include "analyze/inspect.h"
 #include "graph_fixture.h"
+#include "model/dimname.h"
 #include "model/synth.h"
 
 static struct inspected inspect(const struct onnx_model *m, const struct poly_binding *dims, size_t n)
@@ -53,7 +54,8 @@ static void test_dims(void **state)
     assert_string_equal(i.dims.items[0].name, "batch_size");
     assert_int_equal(i.dims.items[0].value, 1);
     assert_false(i.asked.items[0]);
-    assert_int_equal(number(&i, i.total.macs), 2 * 64);
+    assert_int_equal(i.dims.items[1].value, DIMNAME_SEQ);
+    assert_int_equal(number(&i, i.total.macs), 2 * DIMNAME_SEQ * 64);
     inspected_release(&i);
     i = inspect(&g.model, by_class, 2);
     assert_int_equal(i.dims.items[0].value, 4);
