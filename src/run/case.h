@@ -5,6 +5,7 @@
 #define RUN_CASE_H
 
 #include "run/value.h"
+#include "run/watch.h"
 
 /* Base-2 exponential buckets: bucket i counts values in (b^(offset+i), b^(offset+i+1)], b = 2^(2^-scale). */
 struct run_histogram {
@@ -161,6 +162,7 @@ struct run_case {
     struct run_cost cost;                 /* of one run */
     RUN_LIST_OF(struct run_layer) layers; /* empty: null */
     struct run_profile profile;
+    struct run_watch watch; /* `tare run` */
     struct run_self self;
     struct run_map unknown;
 };

@@ -494,6 +494,7 @@ static const struct run_field case_rows[] = {
     SUB(cost, OBJECT, 0, cost),
     SUB(layers, LIST, 0, layer),
     SUB(profile, OBJECT, 0, profile),
+    SUB(watch, OBJECT, 0, run_type_watch),
     SUB(self, OBJECT, FIELD_FLAT, self),
     NUM(unknown, REASONS, 0),
 };

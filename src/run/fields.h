@@ -59,6 +59,7 @@ struct run_type {
 
 /* All but "schema", which the reader and the writer handle first. */
 extern const struct run_type run_type_document;
+extern const struct run_type run_type_watch; /* watch_fields.c */
 extern const struct run_type run_type_tool, run_type_host,
     run_type_estimate; /* parts that other documents have too */
 
