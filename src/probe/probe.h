@@ -18,6 +18,7 @@ struct probe_place {
 };
 
 struct probe;
+struct rusage;
 
 struct probe_ops {
     const char *name; /* "process" */
@@ -42,11 +43,42 @@ struct probes {
     VEC(struct probe *) items;
     struct series_set set;
     struct sample now;
-    struct buf blind;
+    struct buf blind; /* what cannot be seen and why: "probe: what: why", a line each */
+    double cpu_s;     /* processor time that sampling took */
 };
 tare_status probes_open(struct probes *out, const char *const *names, size_t n, const struct probe_place *at,
                         tare_error *err);                     /* names NULL: all that can see anything */
-tare_status probes_sample(struct probes *p, tare_error *err); /* into p->now */
-void probes_close(struct probes *p);
+tare_status probes_sample(struct probes *p, tare_error *err); /* into p->now, its time included */
+void probes_close(struct probes *p);                          /* after a failed open too */
+
+/* The opened probe of that name, or NULL: for its cost. */
+const struct probe *probes_get(const struct probes *p, const char *name);
+
+/* ---- for whoever starts the program: tare is the reaper of all that outlives its parent (PR_SET_CHILD_SUBREAPER) ---- */
+
+/* `pid` was reaped by us, with this usage: call after each wait4() of the program or of an orphan of it. With this the
+ * sums are the kernel's own once all has ended, however short the processes lived. */
+void probe_process_reaped(struct probes *p, pid_t pid, const struct rusage *usage);
+
+/* A child of ours that is no part of the program (a command run on an alert). Forgotten once it has ended. */
+void probe_process_ignore(struct probes *p, pid_t pid);
+
+/* Is anything of the program alive, as of the last sample? */
+size_t probe_process_alive(const struct probes *p);
+
+/* ---- the processes themselves, as of the last sample: those of the program, or all of the machine if no program is
+ * watched and detail is wanted. Not series: there may be thousands, and each lives for a moment. ---- */
+
+struct process_row {
+    pid_t pid, parent;
+    char name[64];           /* one line of UTF-8 */
+    char state;              /* R S D Z T ... */
+    double user_s, system_s; /* of its own */
+    double rss, pss;         /* bytes; NAN: unknown */
+    unsigned threads;
+    double started_s; /* since boot */
+};
+/* Borrowed until the next sample. Parents before children. */
+const struct process_row *probe_process_rows(const struct probes *p, size_t *n);
 
 #endif

@@ -74,7 +74,8 @@ static bool write_all(int fd, struct iovec v[2])
     return true;
 }
 
-bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes)
+struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process, const void *payload,
+                                         size_t bytes)
 {
     struct chunk_header h = {.magic = CHUNK_MAGIC,
                              .type = (uint16_t)type,
@@ -82,6 +83,12 @@ bool archive_append(enum chunk_type type, uint64_t process, const void *payload,
                              .plain_bytes = (uint32_t)bytes,
                              .process = process};
     h.crc = crc32c(crc32c(0, &h, sizeof h), payload, bytes);
+    return h;
+}
+
+bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes)
+{
+    struct chunk_header h = archive_chunk_header(type, process, payload, bytes);
     if (!within_reach() || !lock(session.archive_fd)) return false;
     struct quiet q;
     process_quiet(&q);
@@ -140,15 +147,15 @@ static void run_id_new(char out[32])
     out[26] = 0;
 }
 
-static bool write_header(int fd)
+static bool write_header(int fd, char run_id[32])
 {
     struct archive_header h = {.major = TRACE_MAJOR,
                                .minor = TRACE_MINOR,
                                .header_bytes = sizeof h,
                                .created_unix_ns = clock_unix_ns()};
     memcpy(h.magic, ARCHIVE_MAGIC, sizeof h.magic);
-    run_id_new(h.run_id);
-    memcpy(session.run_id, h.run_id, sizeof session.run_id);
+    if (!run_id[0]) run_id_new(run_id);
+    memcpy(h.run_id, run_id, sizeof h.run_id);
     struct quiet q;
     process_quiet(&q);
     bool ok = pwrite(fd, &h, sizeof h, 0) == sizeof h;
@@ -211,7 +218,7 @@ static void live_aside(const char *path)
 enum joined { JOINED, MOVED_AWAY, FAILED };
 
 /* With the file locked: new, a live trace to join, or an old one to put aside. */
-static enum joined settle(int fd, const char *path, tare_error *err)
+static enum joined settle(int fd, const char *path, char run_id[32], tare_error *err)
 {
     struct stat st;
     struct archive_header h;
@@ -221,7 +228,7 @@ static enum joined settle(int fd, const char *path, tare_error *err)
         return FAILED;
     }
     if (st.st_size == 0) {
-        if (write_header(fd)) return JOINED;
+        if (write_header(fd, run_id)) return JOINED;
         error_errno(err, "%s: cannot write", path);
         return FAILED;
     }
@@ -230,7 +237,7 @@ static enum joined settle(int fd, const char *path, tare_error *err)
         return FAILED;
     }
     if (recorder_alive(fd)) {
-        memcpy(session.run_id, h.run_id, sizeof session.run_id);
+        memcpy(run_id, h.run_id, sizeof h.run_id);
         return JOINED;
     }
     char old[sizeof session.path + 8];
@@ -251,7 +258,7 @@ static void adopt(int fd)
     session.archive_ino = st.st_ino;
 }
 
-tare_status archive_join(const char *path, tare_error *err)
+int archive_open(const char *path, char run_id[32], tare_error *err)
 {
     tare_error own = TARE_ERROR_INIT;
     if (!err) err = &own; /* the status is wanted in any case */
@@ -263,15 +270,21 @@ tare_status archive_join(const char *path, tare_error *err)
             close(fd);
             return error_set(err, TARE_BUSY, "%s: another program holds its lock", path);
         }
-        enum joined j = settle(fd, path, err);
-        if (j == JOINED) { /* locked until our first chunk is in: nobody may take the trace for a dead one */
-            adopt(fd);
-            return TARE_OK;
-        }
+        enum joined j = settle(fd, path, run_id, err);
+        if (j == JOINED) return fd;
         close(fd);
         if (j == FAILED) return err->status;
     }
     return error_set(err, TARE_BUSY, "%s: other programs keep replacing the trace", path);
+}
+
+tare_status archive_join(const char *path, tare_error *err)
+{
+    session.run_id[0] = 0;
+    int fd = archive_open(path, session.run_id, err);
+    if (fd < 0) return (tare_status)fd;
+    adopt(fd); /* locked until our first chunk is in: nobody may take the trace for a dead one */
+    return TARE_OK;
 }
 
 /* A forked child shares its parent's open file and so its lock: get one of our own. */

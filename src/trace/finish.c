@@ -83,7 +83,7 @@ static void finish_process(struct trace *t, struct loaded_process *p)
     if (p->told.damaged)
         loss_note(t, "process %u: %llu parts of its live record made no sense", i->pid,
                   (unsigned long long)p->told.damaged);
-    if (p->ended) return;
+    if (p->ended || !i->mode) return; /* one that only samples has neither events nor a live file */
     t->loss.missing_live++;
     loss_note(
         t,

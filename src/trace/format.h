@@ -14,7 +14,7 @@
 
 #include "core/clock.h"
 
-enum { TRACE_MAJOR = 1, TRACE_MINOR = 0 };
+enum { TRACE_MAJOR = 1, TRACE_MINOR = 1 };
 
 /* ---- the archive ---- */
 
@@ -42,7 +42,11 @@ enum chunk_type {
     CHUNK_EVENTS = 4,  /* packed events of one thread, see pack.h */
     CHUNK_TREE = 5,    /* call-path tree of one thread slot, see tree.h */
     CHUNK_CLOCK = 6,   /* pairs of (ticks, wall) */
-    CHUNK_END = 7      /* the process closed; totals */
+    CHUNK_END = 7,     /* the process closed; totals */
+    /* since 1.1: what probes saw, see samples.h */
+    CHUNK_SERIES = 8,      /* numbers of series: a metric and a label each */
+    CHUNK_SAMPLE = 9,      /* one moment: values by series number */
+    CHUNK_SAMPLE_MARK = 10 /* an alert, a phase, a note at a moment */
 };
 
 enum chunk_codec { CODEC_PLAIN = 0, CODEC_ZSTD = 1 };

@@ -11,8 +11,8 @@
 #include <zstd.h>
 
 #include "core/buf.h"
-#include "core/crc.h"
 #include "core/str.h"
+#include "trace/chunks.h"
 #include "trace/fold.h"
 #include "trace/loaded.h"
 
@@ -273,6 +273,9 @@ static tare_status load_payload(struct trace *t, unsigned type, const struct sto
     case CHUNK_CLOCK: return load_clock(t, s->process, d, err);
     case CHUNK_END: return load_end(t, s->process, d);
     case CHUNK_TREE: return load_tree(t, s, d, err);
+    case CHUNK_SERIES:
+    case CHUNK_SAMPLE:
+    case CHUNK_SAMPLE_MARK: return TARE_OK; /* of the probes: samples.h reads them */
     }
     t->loss.unknown_chunks++;
     return TARE_OK;
@@ -299,42 +302,6 @@ static tare_status load_chunk(struct trace *t, unsigned type, struct stored *s, 
 
 /* ---- the archive ---- */
 
-static bool chunk_at(const struct file_view *f, uint64_t pos, struct chunk_header *h)
-{
-    if (f->size - pos < sizeof *h) return false;
-    memcpy(h, f->data + pos, sizeof *h);
-    if (h->magic != CHUNK_MAGIC || h->stored_bytes > CHUNK_BYTES_MAX || h->plain_bytes > CHUNK_BYTES_MAX)
-        return false;
-    if (h->codec == CODEC_PLAIN && h->plain_bytes != h->stored_bytes) return false;
-    if (h->stored_bytes > f->size - pos - sizeof *h) return false;
-    uint32_t want = h->crc;
-    h->crc = 0;
-    bool ok = crc32c(crc32c(0, h, sizeof *h), f->data + pos + sizeof *h, h->stored_bytes) == want;
-    h->crc = want;
-    return ok;
-}
-
-/* The next place at or after `pos` where a whole, intact chunk begins; the size of the file if there is none.
- * A file full of false starts is given up when many times its size was checked in vain. */
-static uint64_t resync(struct trace *t, uint64_t pos, struct chunk_header *h)
-{
-    const struct file_view *f = &t->archive;
-    static const char magic[4] = {'T', 'C', 'H', 'K'};
-    *h = (struct chunk_header){0};
-    while (pos < f->size) {
-        const unsigned char *p = memmem(f->data + pos, f->size - pos, magic, sizeof magic);
-        if (!p) return f->size;
-        pos = (uint64_t)(p - f->data);
-        if (chunk_at(f, pos, h)) return pos;
-        uint64_t checked =
-            h->stored_bytes < CHUNK_BYTES_MAX ? h->stored_bytes : 0; /* else told by its header */
-        if (checked > t->search_left) return f->size;
-        t->search_left -= checked;
-        pos++;
-    }
-    return f->size;
-}
-
 /* A large archive need not stay in memory once its chunks are checked. */
 static void let_go(struct trace *t, uint64_t upto)
 {
@@ -344,57 +311,37 @@ static void let_go(struct trace *t, uint64_t upto)
     t->let_go = upto;
 }
 
-static tare_status load_chunks(struct trace *t, uint64_t pos, tare_error *err)
+static tare_status load_chunks(struct trace *t, struct chunks *from, tare_error *err)
 {
-    const struct file_view *f = &t->archive;
-    while (pos < f->size) {
-        struct chunk_header h;
-        if (!chunk_at(f, pos, &h)) {
-            uint64_t next = resync(t, pos, &h);
+    struct chunk c;
+    while (chunks_next(from, &c)) {
+        if (c.damaged) {
             t->loss.damaged_chunks++;
-            t->loss.damaged_bytes += next - pos;
-            loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn",
-                      (unsigned long long)(next - pos), (unsigned long long)pos, t->path);
-            pos = next;
+            t->loss.damaged_bytes += c.damaged;
+            loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn", (unsigned long long)c.damaged,
+                      (unsigned long long)c.pos, t->path);
             continue;
         }
-        struct stored s = {f->data + pos + sizeof h, h.stored_bytes, h.plain_bytes, h.codec, 0};
-        tare_status status = load_chunk(t, h.type, &s, h.process, err);
+        struct stored s = {c.bytes, c.header.stored_bytes, c.header.plain_bytes, c.header.codec, 0};
+        tare_status status = load_chunk(t, c.header.type, &s, c.header.process, err);
         if (status != TARE_OK) return status;
-        pos += sizeof h + h.stored_bytes;
-        let_go(t, pos);
+        let_go(t, from->pos);
     }
     return TARE_OK;
 }
 
 static tare_status load_archive(struct trace *t, tare_error *err)
 {
+    struct chunks chunks;
     tare_status s = file_map(t->path, &t->archive, err);
+    if (s == TARE_OK) s = chunks_begin(&chunks, &t->archive, t->path, err);
     if (s != TARE_OK) return s;
-    struct archive_header h;
-    size_t size = t->archive.size;
-    if (size < sizeof h.magic || memcmp(t->archive.data, ARCHIVE_MAGIC, sizeof h.magic) != 0)
-        return error_set(err, TARE_FORMAT, "%s: not a tare trace (it does not begin with the trace magic)",
-                         t->path);
-    if (size < sizeof h)
-        return error_set(err, TARE_FORMAT, "%s: truncated in the file header, after %zu bytes", t->path,
-                         size);
-    memcpy(&h, t->archive.data, sizeof h);
-    if (h.major != TRACE_MAJOR)
-        return error_set(err, TARE_FORMAT, "%s: trace version %u.%u, this tare reads version %d", t->path,
-                         h.major, h.minor, TRACE_MAJOR);
-    if (h.features & ~FEATURES_KNOWN)
-        return error_set(err, TARE_FORMAT, "%s: made with features this tare does not know (bits %#llx)",
-                         t->path, (unsigned long long)(h.features & ~FEATURES_KNOWN));
-    if (h.header_bytes < sizeof h || h.header_bytes > size)
-        return error_set(err, TARE_FORMAT, "%s: the file header claims %u bytes, the file has %zu", t->path,
-                         h.header_bytes, size);
-    t->created_unix_ns = h.created_unix_ns;
-    t->search_left = 64 * (uint64_t)size;
-    h.run_id[sizeof h.run_id - 1] = 0;
-    for (size_t i = 0; h.run_id[i]; i++)
-        t->id[i] = h.run_id[i] >= '0' && h.run_id[i] <= 'Z' ? h.run_id[i] : '?';
-    return load_chunks(t, h.header_bytes, err);
+    t->created_unix_ns = chunks.header.created_unix_ns;
+    for (size_t i = 0; chunks.header.run_id[i]; i++) {
+        char c = chunks.header.run_id[i];
+        t->id[i] = c >= '0' && c <= 'Z' ? c : '?';
+    }
+    return load_chunks(t, &chunks, err);
 }
 
 /* ---- live files ---- */

@@ -82,7 +82,6 @@ struct trace {
     struct trace_loss loss;
     uint64_t begun_raw_ns; /* time 0 */
     bool has_events, has_tree;
-    uint64_t search_left; /* bytes that may still be checked in vain while looking for the next chunk */
     uint64_t let_go;      /* archive bytes up to here need not stay in memory */
 };
 

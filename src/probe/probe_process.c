@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * probe_process.c - the program and all it started: sums over its processes, ended ones included. Where tare has
+ * started the program and reaps its orphans, the processor time is the kernel's own sum once all has ended. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "probe/probe_file.h"
+#include "probe/probe_kinds.h"
+#include "probe/process_detail.h"
+
+enum { LABELLED_MOST = 64 }; /* processes with series of their own */
+
+struct process_probe {
+    struct probe base;
+    struct process_tree tree;
+    struct detail_budget budget[DETAIL_KINDS];
+    bool detail, shares; /* shares: PSS is readable */
+    double page, tick_s;
+    uint64_t shown[TREE_COUNTERS]; /* counters never fall */
+    VEC(struct process_row) rows;
+};
+
+static const struct {
+    enum metric_id metric;
+    double scale;
+} counters[TREE_COUNTERS] = {
+    [TREE_USER] = {METRIC_PROC_CPU_USER, 1e-9},
+    [TREE_SYSTEM] = {METRIC_PROC_CPU_SYSTEM, 1e-9},
+    [TREE_FAULTS_MINOR] = {METRIC_PROC_FAULTS_MINOR, 1},
+    [TREE_FAULTS_MAJOR] = {METRIC_PROC_FAULTS_MAJOR, 1},
+    [TREE_READ] = {METRIC_PROC_READ, 1},
+    [TREE_WRITE] = {METRIC_PROC_WRITE, 1},
+    [TREE_READ_CALLS] = {METRIC_PROC_READ_CALLS, 1},
+    [TREE_WRITE_CALLS] = {METRIC_PROC_WRITE_CALLS, 1},
+    [TREE_SWITCH_VOLUNTARY] = {METRIC_PROC_SWITCH_VOLUNTARY, 1},
+    [TREE_SWITCH_INVOLUNTARY] = {METRIC_PROC_SWITCH_INVOLUNTARY, 1},
+    [TREE_RUN_DELAY] = {METRIC_PROC_RUN_DELAY, 1e-9},
+};
+
+/* ---- values ---- */
+
+static void put_counters(struct process_probe *p, struct probe_put *put)
+{
+    bool io = true;
+    for (size_t i = 0; i < p->tree.members.n; i++) io &= !p->tree.members.items[i].io_denied;
+    for (int c = 0; c < TREE_COUNTERS; c++) {
+        if (!io && c >= TREE_READ && c <= TREE_WRITE_CALLS) continue;
+        uint64_t total = tree_total(&p->tree, (enum tree_counter)c);
+        if (total > p->shown[c]) p->shown[c] = total;
+        probe_put(put, counters[c].metric, "", (double)p->shown[c] * counters[c].scale);
+    }
+    probe_put(put, METRIC_PROC_STARTED, "", (double)p->tree.started);
+}
+
+struct gauges {
+    double rss, swap, fds, threads, pss, uss;
+    size_t alive, detailed, measured;
+};
+
+static struct gauges sum_gauges(const struct process_probe *p)
+{
+    struct gauges g = {0};
+    for (size_t i = 0; i < p->tree.members.n; i++) {
+        const struct member *m = &p->tree.members.items[i];
+        if (!m->pid) continue;
+        g.alive++;
+        g.rss += (double)m->stat.rss_pages * p->page;
+        g.threads += m->stat.state == 'Z' ? 0 : (double)m->stat.threads;
+        g.swap += (double)m->swap_bytes;
+        g.fds += (double)m->fds;
+        g.pss += (double)m->pss_bytes;
+        g.uss += (double)m->uss_bytes;
+        g.detailed += m->detailed;
+        g.measured += m->measured;
+    }
+    return g;
+}
+
+/* What has not been read of each process yet is not known of their sum. */
+static void put_gauges(struct process_probe *p, struct probe_put *put)
+{
+    struct gauges g = sum_gauges(p);
+    probe_put(put, METRIC_PROC_RSS, "", g.rss);
+    probe_put(put, METRIC_PROC_THREADS, "", g.threads);
+    probe_put(put, METRIC_PROC_COUNT, "", (double)g.alive);
+    if (g.detailed == g.alive) {
+        probe_put(put, METRIC_PROC_SWAP, "", g.swap);
+        probe_put(put, METRIC_PROC_FDS, "", g.fds);
+    }
+    if (p->shares && g.measured == g.alive) {
+        probe_put(put, METRIC_PROC_PSS, "", g.pss);
+        probe_put(put, METRIC_PROC_USS, "", g.uss);
+    }
+}
+
+/* ---- each process ---- */
+
+static tare_status make_rows(struct process_probe *p, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    vec_clear(&p->rows);
+    for (size_t i = 0; i < p->tree.members.n && s == TARE_OK; i++) {
+        const struct member *m = &p->tree.members.items[i];
+        struct process_row r = {.pid = m->pid, .parent = m->stat.parent, .state = m->stat.state};
+        memcpy(r.name, m->stat.name, sizeof r.name);
+        r.user_s = (double)m->stat.user * p->tick_s;
+        r.system_s = (double)m->stat.system * p->tick_s;
+        r.rss = (double)m->stat.rss_pages * p->page;
+        r.pss = m->measured ? (double)m->pss_bytes : NAN;
+        r.threads = (unsigned)m->stat.threads;
+        r.started_s = (double)m->stat.started * p->tick_s;
+        if (m->pid) s = vec_push(&p->rows, r, err);
+    }
+    return s;
+}
+
+static void put_rows(const struct process_probe *p, struct probe_put *put)
+{
+    for (size_t i = 0; i < p->rows.n && i < LABELLED_MOST; i++) {
+        const struct process_row *r = &p->rows.items[i];
+        char label[96];
+        snprintf(label, sizeof label, "pid %d %s", (int)r->pid, r->name);
+        probe_put(put, METRIC_PROC_CPU_USER, label, r->user_s);
+        probe_put(put, METRIC_PROC_CPU_SYSTEM, label, r->system_s);
+        probe_put(put, METRIC_PROC_RSS, label, r->rss);
+        probe_put(put, METRIC_PROC_THREADS, label, r->threads);
+    }
+}
+
+/* ---- the probe ---- */
+
+static tare_status process_sample(struct probe *base, struct series_set *set, struct sample *to,
+                                  tare_error *err)
+{
+    struct process_probe *p = (struct process_probe *)base;
+    struct probe_put put = {set, to, err, tree_update(&p->tree, err)};
+    if (put.status == TARE_OK && p->detail) put.status = make_rows(p, err);
+    if (put.status != TARE_OK || p->tree.all) return put.status;
+    uint64_t now = clock_raw_ns();
+    detail_read(&p->tree, DETAIL_COUNTS, &p->budget[DETAIL_COUNTS], now);
+    if (p->shares) detail_read(&p->tree, DETAIL_SHARING, &p->budget[DETAIL_SHARING], now);
+    put_counters(p, &put);
+    put_gauges(p, &put);
+    if (p->detail) put_rows(p, &put);
+    return put.status;
+}
+
+static void process_close(struct probe *base)
+{
+    struct process_probe *p = (struct process_probe *)base;
+    tree_close(&p->tree);
+    vec_release(&p->rows);
+    mem_free(p);
+}
+
+static void tell_blind(struct process_probe *p, pid_t program, struct buf *blind)
+{
+    static const struct {
+        const char *file, *what;
+    } rows[] = {
+        {"io", "bytes read and written"},
+        {"smaps_rollup", "memory split by sharing (PSS, USS)"},
+        {"schedstat", "time waited for a processor"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *why = detail_refused(&p->tree, program, rows[i].file);
+        if (why) buf_printf(blind, "%s: /proc/%d/%s: %s\n", rows[i].what, (int)program, rows[i].file, why);
+        if (i == 1) p->shares = !why;
+    }
+    buf_add_str(blind,
+                "processes started: a lower bound, those that live between two samples and are waited for by "
+                "their parent are not counted (their time is)\n");
+}
+
+static tare_status process_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+                                tare_error *err)
+{
+    struct process_probe *p;
+    if (!at->program && !at->detail) return error_set(err, TARE_UNSUPPORTED, "no program is watched");
+    tare_status s = probe_new((void **)&p, sizeof *p, err);
+    if (s != TARE_OK) return s;
+    p->detail = at->detail;
+    p->page = (double)sysconf(_SC_PAGESIZE);
+    p->tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    s = tree_open(&p->tree, at->root, at->program, err);
+    if (s != TARE_OK) {
+        mem_free(p);
+        return s;
+    }
+    if (at->program) tell_blind(p, at->program, blind);
+    *out = &p->base;
+    return TARE_OK;
+}
+
+const struct probe_ops probe_process = {
+    "process", "the program and all it started", process_open, process_sample, process_close, false};
+
+/* ---- what else probe.h offers ---- */
+
+static struct process_probe *of(const struct probes *p)
+{
+    for (size_t i = 0; i < p->items.n; i++)
+        if (p->items.items[i]->ops == &probe_process) return (struct process_probe *)p->items.items[i];
+    return NULL;
+}
+
+void probe_process_reaped(struct probes *p, pid_t pid, const struct rusage *usage)
+{
+    struct process_probe *own = of(p);
+    if (own) tree_reaped(&own->tree, pid, usage);
+}
+
+void probe_process_ignore(struct probes *p, pid_t pid)
+{
+    struct process_probe *own = of(p);
+    if (own) tree_ignore(&own->tree, pid);
+}
+
+size_t probe_process_alive(const struct probes *p)
+{
+    const struct process_probe *own = of(p);
+    return own ? tree_alive(&own->tree) : 0;
+}
+
+const struct process_row *probe_process_rows(const struct probes *p, size_t *n)
+{
+    const struct process_probe *own = of(p);
+    *n = own ? own->rows.n : 0;
+    return own ? own->rows.items : NULL;
+}

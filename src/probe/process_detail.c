@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * process_detail.c - see process_detail.h. A member that ends meanwhile keeps what was last known. */
+#include "probe/process_detail.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probe/probe_file.h"
+
+/* Half a thousandth of the time each, and never more saved up than a second's worth. */
+enum { SHARE = 2000, CREDIT_MOST_NS = 500000, THREADS_MOST = 1024, FDS_MOST = 4096 };
+
+static bool read_file(struct process_tree *t, pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
+    return probe_file_once(t->proc, path, t->text, sizeof t->text) >= 0;
+}
+
+const char *detail_refused(struct process_tree *t, pid_t pid, const char *name)
+{
+    return read_file(t, pid, name) ? NULL : strerror(errno);
+}
+
+/* ---- counts ---- */
+
+static void read_io(struct process_tree *t, struct member *m)
+{
+    static const struct {
+        const char *key;
+        enum tree_counter counter;
+    } rows[] = {
+        {"read_bytes", TREE_READ},
+        {"write_bytes", TREE_WRITE},
+        {"syscr", TREE_READ_CALLS},
+        {"syscw", TREE_WRITE_CALLS},
+    };
+    if (!read_file(t, m->pid, "io")) {
+        m->io_denied = errno == EACCES || errno == EPERM;
+        return;
+    }
+    uint64_t v;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (probe_field(t->text, rows[i].key, &v) && v > m->own[rows[i].counter]) m->own[rows[i].counter] = v;
+}
+
+/* Of one thread, `name` below /proc: adds to `sum`. */
+static void read_thread(struct process_tree *t, const char *name, uint64_t sum[TREE_COUNTERS])
+{
+    char path[96];
+    uint64_t v, run;
+    snprintf(path, sizeof path, "%s/status", name);
+    if (probe_file_once(t->proc, path, t->text, sizeof t->text) > 0) {
+        if (probe_field(t->text, "voluntary_ctxt_switches", &v)) sum[TREE_SWITCH_VOLUNTARY] += v;
+        if (probe_field(t->text, "nonvoluntary_ctxt_switches", &v)) sum[TREE_SWITCH_INVOLUNTARY] += v;
+    }
+    snprintf(path, sizeof path, "%s/schedstat", name);
+    if (probe_file_once(t->proc, path, t->text, sizeof t->text) <= 0) return;
+    const char *at = probe_number(t->text, &run);
+    if (at && probe_number(at, &v)) sum[TREE_RUN_DELAY] += v;
+}
+
+static DIR *open_folder(struct process_tree *t, pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
+    int fd = openat(t->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) close(fd);
+    return d;
+}
+
+static void read_threads(struct process_tree *t, struct member *m)
+{
+    uint64_t sum[TREE_COUNTERS] = {0}, v;
+    char name[64];
+    unsigned n = 0;
+    snprintf(name, sizeof name, "%d", (int)m->pid);
+    DIR *d = m->stat.threads > 1 ? open_folder(t, m->pid, "task") : NULL;
+    if (!d) read_thread(t, name, sum);
+    for (struct dirent *e; d && n < THREADS_MOST && (e = readdir(d));) {
+        if (e->d_name[0] < '0' || e->d_name[0] > '9') continue;
+        snprintf(name, sizeof name, "%d/task/%.20s", (int)m->pid, e->d_name);
+        read_thread(t, name, sum);
+        n++;
+    }
+    if (d) closedir(d);
+    for (int c = TREE_INHERITED; c < TREE_COUNTERS; c++) /* a thread that ended takes its share along */
+        if (sum[c] > m->own[c]) m->own[c] = sum[c];
+    if (read_file(t, m->pid, "status") && probe_field(t->text, "VmSwap", &v)) m->swap_bytes = v * 1024;
+}
+
+/* Kernels from 6.2 on tell the number as the folder's size. */
+static void read_fds(struct process_tree *t, struct member *m)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "%d/fd", (int)m->pid);
+    if (fstatat(t->proc, path, &st, 0) < 0) return;
+    m->fds = (uint64_t)st.st_size;
+    DIR *d = st.st_size == 0 ? open_folder(t, m->pid, "fd") : NULL;
+    for (struct dirent *e; d && m->fds < FDS_MOST && (e = readdir(d));) m->fds += e->d_name[0] != '.';
+    if (d) closedir(d);
+}
+
+static void read_counts(struct process_tree *t, struct member *m)
+{
+    read_io(t, m);
+    read_threads(t, m);
+    read_fds(t, m);
+    m->detailed = true;
+}
+
+/* ---- sharing ---- */
+
+static void read_sharing(struct process_tree *t, struct member *m)
+{
+    uint64_t pss, clean, dirty;
+    if (m->stat.state == 'Z') {
+        m->pss_bytes = m->uss_bytes = 0;
+        m->measured = true;
+    } else if (read_file(t, m->pid, "smaps_rollup") && probe_field(t->text, "Pss", &pss) &&
+               probe_field(t->text, "Private_Clean", &clean) &&
+               probe_field(t->text, "Private_Dirty", &dirty)) {
+        m->pss_bytes = pss * 1024;
+        m->uss_bytes = (clean + dirty) * 1024;
+        m->measured = true;
+    }
+}
+
+/* ---- in turn ---- */
+
+static void (*const readers[DETAIL_KINDS])(struct process_tree *, struct member *) = {
+    [DETAIL_COUNTS] = read_counts,
+    [DETAIL_SHARING] = read_sharing,
+};
+
+/* Not wall time: on a busy machine that would count the others' work. */
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+void detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b, uint64_t now_ns)
+{
+    size_t n = t->members.n;
+    uint64_t elapsed = b->last_ns ? now_ns - b->last_ns : (uint64_t)CREDIT_MOST_NS * SHARE;
+    b->last_ns = now_ns;
+    b->credit_ns += (int64_t)(elapsed / SHARE);
+    if (b->credit_ns > CREDIT_MOST_NS) b->credit_ns = CREDIT_MOST_NS;
+    for (size_t i = 0; i < n && b->credit_ns > 0; i++) {
+        struct member *m = &t->members.items[b->next++ % n];
+        if (!m->pid) continue;
+        uint64_t begun = thread_cpu_ns();
+        readers[kind](t, m);
+        b->credit_ns -= (int64_t)(thread_cpu_ns() - begun);
+    }
+}

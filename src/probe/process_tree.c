@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT
+ * process_tree.c - see process_tree.h. New processes are looked for among the pids given out since the last look, which
+ * /proc/loadavg tells: a machine where nothing was started costs one read, not a walk through /proc. */
+#include "probe/process_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probe/probe_file.h"
+
+enum { RANGE_MOST = 2048, KEEP_OPEN_MOST = 256, KERNEL_THREAD = 0x00200000 };
+
+/* ---- /proc/PID/stat ---- */
+
+/* Field numbers as in proc(5). */
+enum {
+    F_PARENT = 4,
+    F_FLAGS = 9,
+    F_MINOR,
+    F_CMINOR,
+    F_MAJOR,
+    F_CMAJOR,
+    F_USER,
+    F_SYSTEM,
+    F_CUSER,
+    F_CSYSTEM
+};
+enum { F_THREADS = 20, F_STARTED = 22, F_RSS = 24, F_EXIT_SIGNAL = 38, F_COUNT };
+
+bool tree_stat_parse(struct tree_stat *out, const char *text)
+{
+    uint64_t f[F_COUNT] = {0};
+    const char *open = strchr(text, '('), *close = strrchr(text, ')');
+    if (!open || !close || close < open || close[1] != ' ' || !close[2]) return false;
+    const char *at = close + 3;
+    bool negative = false;
+    for (int i = F_PARENT; i < F_COUNT; i++) {
+        while (*at == ' ') at++;
+        negative = *at == '-';
+        at = probe_number(at + negative, &f[i]);
+        if (!at) return false;
+    }
+    memset(out, 0, sizeof *out);
+    probe_label(out->name, sizeof out->name, open + 1, (size_t)(close - open - 1));
+    out->state = close[2];
+    out->parent = (pid_t)f[F_PARENT];
+    out->thread = negative && f[F_EXIT_SIGNAL] == 1; /* -1: its end is told to nobody */
+    out->kernel = (f[F_FLAGS] & KERNEL_THREAD) != 0;
+    out->minor = f[F_MINOR], out->child_minor = f[F_CMINOR];
+    out->major = f[F_MAJOR], out->child_major = f[F_CMAJOR];
+    out->user = f[F_USER], out->system = f[F_SYSTEM];
+    out->child_user = f[F_CUSER], out->child_system = f[F_CSYSTEM];
+    out->threads = f[F_THREADS];
+    out->started = f[F_STARTED];
+    out->rss_pages = f[F_RSS];
+    return true;
+}
+
+static int open_stat(struct process_tree *t, pid_t pid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "%d/stat", (int)pid);
+    return openat(t->proc, path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool read_stat(struct process_tree *t, int fd, struct tree_stat *out)
+{
+    return probe_file_line(fd, t->text, sizeof t->text) > 0 && tree_stat_parse(out, t->text);
+}
+
+/* ---- members ---- */
+
+static struct member *find(const struct process_tree *t, pid_t pid)
+{
+    const uint64_t *at = map_u64_find(&t->index, (uint64_t)pid);
+    return at && *at ? &t->members.items[*at - 1] : NULL;
+}
+
+static void take_stat(struct process_tree *t, struct member *m, const struct tree_stat *s)
+{
+    m->child_before[0] = m->stat.child_user * t->tick_ns;
+    m->child_before[1] = m->stat.child_system * t->tick_ns;
+    m->stat = *s;
+    m->own[TREE_USER] = (s->user + s->child_user) * t->tick_ns;
+    m->own[TREE_SYSTEM] = (s->system + s->child_system) * t->tick_ns;
+    m->own[TREE_FAULTS_MINOR] = s->minor + s->child_minor;
+    m->own[TREE_FAULTS_MAJOR] = s->major + s->child_major;
+}
+
+/* What ended children had used is in the parent's sums by now, or it never will be. */
+static void settle_owed(struct process_tree *t, struct member *m)
+{
+    if (!m->owed_children) return;
+    uint64_t now[2] = {m->stat.child_user * t->tick_ns, m->stat.child_system * t->tick_ns};
+    uint64_t slack = 2 * t->tick_ns * m->owed_children;
+    for (int i = 0; i < 2; i++) {
+        uint64_t handed_on = now[i] - m->owed_since[i] + slack;
+        if (handed_on < m->owed[i]) t->lost[TREE_USER + i] += m->owed[i] - handed_on;
+        m->owed[i] = 0;
+    }
+    m->owed_children = 0;
+}
+
+/* Ended, and not reaped by us: its parent has waited for it, or nobody will. */
+static void bequeath(struct process_tree *t, const struct member *m)
+{
+    struct member *parent = find(t, m->stat.parent);
+    uint64_t *heir = parent ? parent->gone : t->lost;
+    for (int c = parent ? TREE_INHERITED : 0; c < TREE_COUNTERS; c++) heir[c] += m->own[c] + m->gone[c];
+    if (!parent) return;
+    if (!parent->owed_children) memcpy(parent->owed_since, parent->child_before, sizeof parent->owed_since);
+    parent->owed[0] += m->own[TREE_USER];
+    parent->owed[1] += m->own[TREE_SYSTEM];
+    parent->owed_children++;
+}
+
+static void close_member(struct process_tree *t, struct member *m)
+{
+    if (m->fd >= 0) t->kept_open--;
+    probe_file_close(&m->fd);
+}
+
+static tare_status add(struct process_tree *t, pid_t pid, const struct tree_stat *s, int fd, tare_error *err)
+{
+    struct member m = {.pid = pid, .fd = -1};
+    tare_status status = vec_push(&t->members, m, err);
+    if (status == TARE_OK) status = map_u64_put(&t->index, (uint64_t)pid, t->members.n, err);
+    if (status != TARE_OK) {
+        close(fd);
+        return status;
+    }
+    struct member *new = vec_last(&t->members);
+    take_stat(t, new, s);
+    t->started++;
+    if (t->kept_open < t->keep_open) {
+        new->fd = fd;
+        t->kept_open++;
+    } else {
+        close(fd);
+    }
+    return TARE_OK;
+}
+
+/* Read one member again; false: it is gone, or its number names another process now. */
+static bool refresh(struct process_tree *t, struct member *m)
+{
+    struct tree_stat s;
+    int fd = m->fd >= 0 ? m->fd : open_stat(t, m->pid);
+    bool there = fd >= 0 && read_stat(t, fd, &s) && s.started == m->stat.started;
+    if (fd >= 0 && fd != m->fd) close(fd);
+    if (!there) return false;
+    take_stat(t, m, &s);
+    settle_owed(t, m);
+    return true;
+}
+
+static void forget(struct process_tree *t, struct member *m)
+{
+    close_member(t, m);
+    map_u64_remove(&t->index, (uint64_t)m->pid, NULL);
+    m->pid = 0;
+    t->dead++;
+}
+
+static void compact(struct process_tree *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->members.n && t->dead; i++) {
+        if (!t->members.items[i].pid) continue;
+        t->members.items[kept] = t->members.items[i];
+        *map_u64_find(&t->index, (uint64_t)t->members.items[kept].pid) = kept + 1;
+        kept++;
+    }
+    if (t->dead) t->members.n = kept;
+    t->dead = 0;
+}
+
+/* Parents are read before their children: what moves up meanwhile is missed once, never counted twice. Those that
+ * ended hand on from the leaves up, because a parent may have ended too. */
+static void refresh_all(struct process_tree *t)
+{
+    compact(t);
+    size_t gone = 0;
+    for (size_t i = 0; i < t->members.n; i++) {
+        struct member *m = &t->members.items[i];
+        m->ended = !refresh(t, m);
+        gone += m->ended;
+    }
+    for (size_t i = t->members.n; i-- > 0 && gone;)
+        if (t->members.items[i].ended) bequeath(t, &t->members.items[i]);
+    for (size_t i = 0; i < t->members.n && gone; i++)
+        if (t->members.items[i].ended) forget(t, &t->members.items[i]);
+    compact(t);
+}
+
+/* ---- finding new ones ---- */
+
+static bool is_ignored(const struct process_tree *t, pid_t pid)
+{
+    for (size_t i = 0; i < t->ignored.n; i++)
+        if (t->ignored.items[i] == pid) return true;
+    return false;
+}
+
+static bool belongs(const struct process_tree *t, pid_t pid, const struct tree_stat *s)
+{
+    if (s->thread || s->kernel || is_ignored(t, pid)) return false;
+    return t->all || pid == t->program || (t->us && s->parent == t->us) || find(t, s->parent);
+}
+
+/* Add `pid` if it is there and belongs. */
+static tare_status consider(struct process_tree *t, pid_t pid, tare_error *err)
+{
+    struct tree_stat s;
+    if (find(t, pid)) return TARE_OK;
+    int fd = open_stat(t, pid);
+    if (fd < 0) return TARE_OK;
+    if (!read_stat(t, fd, &s) || !belongs(t, pid, &s)) {
+        close(fd);
+        return TARE_OK;
+    }
+    return add(t, pid, &s, fd, err);
+}
+
+/* In order of pids, and once more while any was added: after a wrap a child's number may be below its parent's. */
+static tare_status consider_range(struct process_tree *t, uint64_t from, uint64_t to, tare_error *err)
+{
+    size_t before;
+    tare_status s = TARE_OK;
+    do {
+        before = t->members.n;
+        for (uint64_t pid = from; pid <= to && s == TARE_OK; pid++) s = consider(t, (pid_t)pid, err);
+    } while (s == TARE_OK && t->members.n > before && from <= to);
+    return s;
+}
+
+static tare_status consider_folder(struct process_tree *t, DIR *d, tare_error *err)
+{
+    size_t before;
+    tare_status s = TARE_OK;
+    do {
+        before = t->members.n;
+        rewinddir(d);
+        for (struct dirent *e; s == TARE_OK && (e = readdir(d));) {
+            uint64_t pid;
+            const char *end = probe_number(e->d_name, &pid);
+            if (end && !*end && pid > 0 && pid < INT32_MAX) s = consider(t, (pid_t)pid, err);
+        }
+    } while (s == TARE_OK && t->members.n > before);
+    return s;
+}
+
+static tare_status consider_all(struct process_tree *t, tare_error *err)
+{
+    int fd = openat(t->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        if (fd >= 0) close(fd);
+        return error_errno(err, "the list of processes cannot be read");
+    }
+    tare_status s = consider_folder(t, d, err);
+    closedir(d);
+    return s;
+}
+
+/* The latest pid given out; 0: not told. "0.20 0.18 0.12 1/80 11206" */
+static uint64_t pid_cursor(struct process_tree *t)
+{
+    uint64_t pid = 0;
+    if (t->loadavg < 0 || probe_file_line(t->loadavg, t->text, sizeof t->text) <= 0) return 0;
+    const char *last = strrchr(t->text, ' ');
+    return last && probe_number(last, &pid) ? pid : 0;
+}
+
+/* A number is given out a little before the process can be seen: each stretch is looked at twice. */
+static tare_status find_new(struct process_tree *t, tare_error *err)
+{
+    uint64_t now = pid_cursor(t), from = t->cursor_before;
+    bool known = now && from && now >= t->cursor && t->cursor >= from && now - from <= RANGE_MOST;
+    t->cursor_before = t->cursor;
+    t->cursor = now;
+    if (!known) return consider_all(t, err);
+    return from == now ? TARE_OK : consider_range(t, from + 1, now, err);
+}
+
+tare_status tree_update(struct process_tree *t, tare_error *err)
+{
+    refresh_all(t);
+    return find_new(t, err);
+}
+
+/* ---- ends that we see ---- */
+
+static uint64_t timeval_ns(struct timeval v)
+{
+    return (uint64_t)v.tv_sec * UINT64_C(1000000000) + (uint64_t)v.tv_usec * 1000;
+}
+
+void tree_reaped(struct process_tree *t, pid_t pid, const struct rusage *u)
+{
+    for (size_t i = 0; i < t->ignored.n; i++)
+        if (t->ignored.items[i] == pid) {
+            t->ignored.items[i] = vec_pop(&t->ignored);
+            return;
+        }
+    uint64_t told[TREE_COUNTERS] = {
+        [TREE_USER] = timeval_ns(u->ru_utime),
+        [TREE_SYSTEM] = timeval_ns(u->ru_stime),
+        [TREE_FAULTS_MINOR] = (uint64_t)u->ru_minflt,
+        [TREE_FAULTS_MAJOR] = (uint64_t)u->ru_majflt,
+        [TREE_READ] = (uint64_t)u->ru_inblock * 512,
+        [TREE_WRITE] = (uint64_t)u->ru_oublock * 512,
+        [TREE_SWITCH_VOLUNTARY] = (uint64_t)u->ru_nvcsw,
+        [TREE_SWITCH_INVOLUNTARY] = (uint64_t)u->ru_nivcsw,
+    };
+    struct member *m = find(t, pid);
+    if (m) { /* what the usage does not tell, as last seen */
+        static const enum tree_counter untold[] = {TREE_READ_CALLS, TREE_WRITE_CALLS, TREE_RUN_DELAY};
+        for (size_t i = 0; i < 3; i++) told[untold[i]] = m->own[untold[i]] + m->gone[untold[i]];
+        forget(t, m);
+    } else {
+        t->started++; /* began and ended between two looks */
+    }
+    for (int c = 0; c < TREE_COUNTERS; c++) t->reaped[c] += told[c];
+}
+
+void tree_ignore(struct process_tree *t, pid_t pid)
+{
+    tare_status s = vec_push(&t->ignored, pid, NULL);
+    (void)s; /* without memory it counts as part of the program, no worse */
+}
+
+uint64_t tree_total(const struct process_tree *t, enum tree_counter c)
+{
+    uint64_t sum = t->reaped[c] + t->lost[c];
+    for (size_t i = 0; i < t->members.n; i++)
+        if (t->members.items[i].pid) sum += t->members.items[i].own[c] + t->members.items[i].gone[c];
+    return sum;
+}
+
+size_t tree_alive(const struct process_tree *t)
+{
+    return t->members.n - t->dead;
+}
+
+/* ---- opening ---- */
+
+static pid_t parent_of(struct process_tree *t, pid_t pid)
+{
+    struct tree_stat s;
+    int fd = open_stat(t, pid);
+    bool ok = fd >= 0 && read_stat(t, fd, &s);
+    if (fd >= 0) close(fd);
+    return ok ? s.parent : -1;
+}
+
+tare_status tree_open(struct process_tree *t, const char *root, pid_t program, tare_error *err)
+{
+    struct rlimit limit = {.rlim_cur = 256};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    memset(t, 0, sizeof *t);
+    t->program = program;
+    t->all = program == 0;
+    t->tick_ns = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
+    t->keep_open = limit.rlim_cur / 4 < KEEP_OPEN_MOST ? (size_t)limit.rlim_cur / 4 : KEEP_OPEN_MOST;
+    t->loadavg = probe_file_open(root, "/proc/loadavg");
+    t->proc = probe_file_open(root, "/proc");
+    if (t->proc < 0) {
+        error_errno(err, "%s/proc: cannot be read", root);
+        tree_close(t);
+        return TARE_UNSUPPORTED;
+    }
+    pid_t parent = program ? parent_of(t, program) : 0;
+    if (parent < 0) {
+        tree_close(t);
+        return error_set(err, TARE_INVALID, "process %d is not there, or hidden from this user",
+                         (int)program);
+    }
+    if (!root[0] && parent == getpid()) t->us = parent;
+    tare_status s = tree_update(t, err);
+    if (s != TARE_OK) tree_close(t);
+    return s;
+}
+
+void tree_close(struct process_tree *t)
+{
+    for (size_t i = 0; i < t->members.n; i++) probe_file_close(&t->members.items[i].fd);
+    probe_file_close(&t->loadavg);
+    probe_file_close(&t->proc);
+    map_u64_release(&t->index);
+    vec_release(&t->members);
+    vec_release(&t->ignored);
+}
