@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * finding.c - the table of rules, and what they share. The rules are in finding_sweep.c (several cases
  * against each other), finding_machine.c (was the machine fit to measure on), finding_case.c (one case
- * by itself), finding_layer.c (timed layers) and finding_graph.c (the graph before it runs). */
+ * by itself), finding_launch.c (launches of a case), finding_layer.c (timed layers) and finding_graph.c (the
+ * graph before it runs). */
 #include "analyze/finding.h"
 
 #include <math.h>
@@ -20,6 +21,8 @@ static const struct finding_rule rules[] = {
     {"provider.fallback", "warn", rule_layer_provider},
     {"provider.copies", "info", rule_copies},
     {"warmup.never-steady", "warn", rule_never_steady},
+    {"launches.spread", "info", rule_launch_spread},
+    {"launches.close", "info", rule_launch_close},
     {"machine.unstable", "warn", rule_unstable},
     {"machine.no-interval", "warn", rule_no_interval},
     {"machine.throttled", "warn", rule_throttled},

@@ -66,6 +66,9 @@ tare_status rule_leak(struct judging *j), rule_memory_limit(struct judging *j),
     rule_provider(struct judging *j), rule_accuracy(struct judging *j),
     rule_overloaded(struct judging *j); /* finding_case.c */
 
+tare_status rule_launch_spread(struct judging *j),
+    rule_launch_close(struct judging *j); /* finding_launch.c */
+
 tare_status rule_far_from_roof(struct judging *j), rule_transposes(struct judging *j),
     rule_layer_provider(struct judging *j), rule_copies(struct judging *j); /* finding_layer.c */
 

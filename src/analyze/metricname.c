@@ -84,6 +84,13 @@ static bool get_per_unit(const struct run_case *c, struct run_estimate *out)
     return true;
 }
 
+static bool get_cpu_time(const struct run_case *c, struct run_estimate *out)
+{
+    bool known = c->cpu.user_ns.known && c->cpu.system_ns.known && c->samples.known && c->samples.v > 0;
+    if (!known) return false;
+    return from_single(true, (double)(c->cpu.user_ns.v + c->cpu.system_ns.v) / (double)c->samples.v, out);
+}
+
 static bool get_throughput(const struct run_case *c, struct run_estimate *out)
 {
     if (c->throughput.rate.known) *out = c->throughput.rate;
@@ -118,6 +125,7 @@ const struct measure measure_table[] = {
     {"first_run", "first_run_ns", MEASURE_TIME, false, false, 0, get_first_run, "time of the very first run"},
     {"cpu.utilization", "cpu_utilization", MEASURE_PLAIN, false, false, 0, get_utilization,
      "processors busy; 1 is one"},
+    {"cpu.time", "cpu_time_ns", MEASURE_TIME, false, false, 0, get_cpu_time, "processor time of a run"},
     {"accuracy", "accuracy", MEASURE_PLAIN, true, true, 0, get_accuracy, "score against what was expected"},
     {"self.share", "self_share", MEASURE_PLAIN, false, false, 0, get_self, "part of a run that is tare itself"},
     {NULL, NULL, MEASURE_PLAIN, false, false, 0, NULL, NULL},

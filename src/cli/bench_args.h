@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench_args.h - what a user asked `tare bench` for, and the steps from there to an answer. One file each:
  * bench_options.c (the command line), bench_open.c (subjects), bench_check.c (accuracy), bench_layers.c (layers),
- * cmd_bench.c (the flow). */
+ * bench_repeat.c (several launches), bench_baseline.c (against an earlier run), cmd_bench.c (the flow). */
 #ifndef CLI_BENCH_ARGS_H
 #define CLI_BENCH_ARGS_H
 
@@ -30,6 +30,11 @@ struct bench_args {
     int arrivals, percentile;
     uint64_t concurrency, per_run;
     const char *rate, *warmup, *unit, *scenario;
+    uint64_t repeat; /* whole benches, each in a process of its own */
+    struct duration pause;
+    const char
+        *launch_document; /* this process is one of them: the document goes there, and nothing else is said */
+    VEC(char *) words;    /* the command line as it was, NULL at its end, for those processes */
     /* looked into */
     bool layers;
     struct opt_list groups; /* patterns; none: by the structure of names */
@@ -42,6 +47,8 @@ struct bench_args {
     int metric;
     bool validate;
     double max_drop;
+    struct opt_list baseline, fail_on;
+    bool strict, force;
     /* answered where */
     const char *csv, *md, *junit;
     struct history_args history; /* and the folder of run documents */
@@ -65,6 +72,13 @@ void bench_close(struct bench_subjects *s);
 tare_status bench_check(struct cli *cli, const struct bench_args *a, struct run *run,
                         const struct tensor_set *outputs, size_t *dropped);
 
+/* --repeat: run the same command line in that many fresh processes, one after another, and make their documents one.
+ * *worst is the worst of their exit codes. */
+tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run *out, int *worst);
+
+/* --baseline: judge the run against an earlier one, after its own answer. The exit code of the comparison. */
+int bench_baseline(struct cli *cli, const struct bench_args *a, const struct run *run);
+
 /* Layers of each case by a pass of its own with the runtime's profiler, their cost, the roof, the graph with and
  * without optimisation. What fails is said in the document: the measurement was made already. */
 tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run *run);
@@ -75,6 +89,31 @@ tare_status bench_layers_parse(void *args, const char *text, tare_error *err);
     {OPT_ROW_(CALLBACK, 0, "layers", ctx, args, \
               "time and cost of each layer, by a pass of its own; patterns group them"), \
      .callback = bench_layers_parse, .takes = bench_layers_takes, .arg = "[<pattern,..>]"}
+#define BENCH_REPEAT_ROWS(a) \
+    OPT_UINT_IN(0, "repeat", &(a)->repeat, 1, 1000, "whole benches, each in a fresh process; their spread is told"), \
+    OPT_WITH(OPT_NO_DEFAULT, \
+             OPT_ROW_(DURATION, 0, "pause", duration, &(a)->pause, \
+                      "between the starts of two such at least; 30s makes them separate evidence"), \
+             .hi = 3600000000000), \
+    OPT_WITH(OPT_HIDDEN | OPT_NO_ENV | OPT_NO_DEFAULT, \
+             OPT_ROW_(STRING, 0, "launch-document", string, &(a)->launch_document, "one of --repeat"), \
+             .arg = "<file>")
+#define BENCH_BASELINE_ROWS(a) \
+    OPT_GROUP("Against an earlier run"), \
+    OPT_LIST(0, "baseline", &(a)->baseline, "<run>", \
+             "file, folder, @name or id in the history; exit 1 on a regression"), \
+    OPT_LIST(0, "fail-on", &(a)->fail_on, "<limit>", \
+             "what alone fails it, as in latency.p95>5%: surely worse by more than that"), \
+    OPT_FLAG(0, "strict", &(a)->strict, "exit 3 when the comparison is inconclusive or unverified"), \
+    OPT_FLAG(0, "force", &(a)->force, "compare also with another machine, unit or load")
+#define BENCH_COMMAND_ROWS(a) \
+    OPT_GROUP("Commands"), \
+    OPT_FLAG(0, "shell", &(a)->shell, "the command is a line for /bin/sh"), \
+    OPT_STRING(0, "prepare", &(a)->prepare, "<line>", "shell line before each run, not timed"), \
+    OPT_WITH(OPT_NO_DEFAULT, \
+             OPT_ROW_(DURATION, 0, "timeout", duration, &(a)->timeout, "end a run that takes longer"), \
+             .hi = INT64_MAX), \
+    OPT_FLAG(0, "ignore-failure", &(a)->ignore_failure, "a non-zero exit status is no failure")
 /* clang-format on */
 
 #endif

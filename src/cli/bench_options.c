@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze/compare_saved.h"
 #include "bench/preset.h"
 #include "cli/bench_args.h"
+#include "cli/compare_args.h"
 
 static const struct opt_choice arrival_words[] = {
     {"poisson", BENCH_POISSON, "random gaps, as many users make"},
@@ -41,7 +43,9 @@ static const struct opt_usage usage = {
             "tare bench model.onnx --layers\n"
             "tare bench model.onnx --layers attention,mlp,embedding\n"
             "tare bench --budget 5s -- ./my_program --flag\n"
-            "Exit status: 0 good, 1 a target missed or accuracy lost, 2 bad input, 3 could not measure.",
+            "tare bench model.onnx --baseline main.json --repeat 3 --pause 30s\n"
+            "Exit status: 0 good, 1 a target missed, accuracy lost or slower than the baseline, 2 bad input, 3 could "
+            "not measure.",
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
     .stop_at_arg = false,
@@ -181,6 +185,18 @@ static int check_units(struct cli *cli, const struct bench_args *a)
     return 0;
 }
 
+/* What cannot be read, or means nothing, is better known before minutes of measuring than after. */
+static int check_baseline(struct cli *cli, const struct bench_args *a)
+{
+    struct compare_limit l;
+    if (!a->baseline.n && (a->fail_on.n || a->strict || a->force))
+        return cli_usage_error(cli, "--fail-on, --strict and --force go with --baseline");
+    for (size_t i = 0; i < a->fail_on.n; i++)
+        if (compare_limit_parse(&l, a->fail_on.items[i], &cli->error) < 0)
+            return cli_usage_error(cli, "--fail-on %s", cli->error.text);
+    return a->baseline.n ? compare_runs_check(cli, &a->baseline) : 0;
+}
+
 /* What rows cannot say, once all are read. */
 static int settle(struct cli *cli, struct bench_args *a)
 {
@@ -190,9 +206,19 @@ static int settle(struct cli *cli, struct bench_args *a)
     if (!rc) rc = read_warmup(cli, a);
     if (!rc) rc = read_targets(cli, a);
     if (!rc) rc = apply_scenario(cli, a);
+    if (!rc) rc = check_baseline(cli, a);
     if (rc) return rc;
     fill_plan(a);
     return check_units(cli, a);
+}
+
+/* Parsing moves words about: the processes of --repeat get them as they were. */
+static tare_status keep_words(struct bench_args *a, int argc, char **argv, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    vec_clear(&a->words);
+    for (int i = 0; s == TARE_OK && i < argc; i++) s = vec_push(&a->words, argv[i], err);
+    return s == TARE_OK ? vec_push(&a->words, NULL, err) : s;
 }
 
 int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
@@ -231,6 +257,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
                  OPT_ROW_(UINT, 0, "per-run", uint, &a->per_run, "units in one run (default: the batch)"),
                  .hi = 1000000000),
         OPT_UINT(0, "seed", &a->plan.seed, "of made-up inputs, order and arrivals"),
+        BENCH_REPEAT_ROWS(a),
         OPT_GROUP("Models"),
         OPT_PATH(0, "inputs", &a->inputs, "<path>",
                  "an .npz, an .npy, a folder of them, or an ONNX test_data_set"),
@@ -243,13 +270,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime"),
         OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
         BENCH_LAYERS_ROW(a),
-        OPT_GROUP("Commands"),
-        OPT_FLAG(0, "shell", &a->shell, "the command is a line for /bin/sh"),
-        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed"),
-        OPT_WITH(OPT_NO_DEFAULT,
-                 OPT_ROW_(DURATION, 0, "timeout", duration, &a->timeout, "end a run that takes longer"),
-                 .hi = INT64_MAX),
-        OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure"),
+        BENCH_COMMAND_ROWS(a),
         OPT_GROUP("Judging"),
         OPT_LIST(0, "target", &a->targets, "<target>",
                  "a limit, as in latency.p95<=100ms; exit 1 if missed"),
@@ -262,6 +283,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_ENUM(0, "metric", &a->metric, accuracy_words, "how outputs are compared"),
         OPT_FLAG(0, "validate-accuracy", &a->validate, "exit 1 if a case is worse than the first by --max-drop"),
         OPT_DOUBLE(0, "max-drop", &a->max_drop, 0, 1e9, "accepted loss of accuracy"),
+        BENCH_BASELINE_ROWS(a),
         OPT_GROUP("The answer"),
         OPT_JSON(&a->json),
         OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
@@ -274,6 +296,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_END,
     };
     const char *command = after_dashes(argc, argv);
+    if (keep_words(a, argc, argv, &cli->error) < 0) return cli_fail(cli);
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (!rc) rc = choose_subject(cli, a, command, argc, argv);
     return rc ? rc : settle(cli, a);
@@ -286,6 +309,9 @@ void bench_args_release(struct bench_args *a)
     opt_list_release(&a->session_config);
     opt_list_release(&a->targets);
     opt_list_release(&a->groups);
+    opt_list_release(&a->baseline);
+    opt_list_release(&a->fail_on);
+    vec_release(&a->words);
     vec_release(&a->parsed);
     grid_release(&a->grid);
 }

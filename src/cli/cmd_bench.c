@@ -9,6 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/report_out.h"
+#include "core/file.h"
 #include "core/mem.h"
 #include "probe/host.h"
 #include "report/run_report.h"
@@ -82,13 +83,16 @@ static tare_status answer(struct cli *cli, const struct bench_args *a, const str
 {
     const struct run *const runs[] = {run};
     struct run_report r = {runs, 1, REPORT_STYLE_NONE};
+    bool compared =
+        a->baseline.n > 0; /* then Markdown, JUnit and JSON are the comparison's: bench_baseline() */
     tare_status s = save(cli, a, run);
     if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_run_csv);
-    if (s == TARE_OK && a->md) s = report_out_write(cli, a->md, &r, report_run_md);
-    if (s == TARE_OK && a->junit) s = report_out_write(cli, a->junit, &r, report_run_junit);
+    if (s == TARE_OK && a->md && !compared) s = report_out_write(cli, a->md, &r, report_run_md);
+    if (s == TARE_OK && a->junit && !compared) s = report_out_write(cli, a->junit, &r, report_run_junit);
     r.style = report_out_style(cli);
     if (report_out_is_answer(a->csv) || report_out_is_answer(a->md) || report_out_is_answer(a->junit))
         return s; /* one answer, not two in a row */
+    if (compared && a->json) return s;
     tare_status shown = report_out_write(cli, "-", &r, a->json ? report_run_json : report_run_text);
     return s != TARE_OK ? s : shown;
 }
@@ -100,6 +104,30 @@ static bool has_finding(const struct run *run, const char *id)
     for (size_t i = 0; i < run->findings.n; i++)
         if (strcmp(run->findings.at[i]->id, id) == 0) return true;
     return false;
+}
+
+/* For the process that asked for this launch. */
+static int hand_over(struct cli *cli, const struct bench_args *a, const struct run *run, bool dropped)
+{
+    struct buf text = BUF_INIT;
+    tare_status s = run_write(run, &text, &cli->error);
+    if (s == TARE_OK) s = file_write_atomic(a->launch_document, text.data, text.len, 0, &cli->error);
+    buf_release(&text);
+    return s < 0 ? cli_fail(cli) : dropped ? CLI_FINDING : CLI_GOOD;
+}
+
+/* Judge, answer, compare: what is left once a run was measured. */
+static int conclude(struct cli *cli, const struct bench_args *a, struct run *run, bool dropped)
+{
+    if (a->launch_document) return hand_over(cli, a, run, dropped);
+    tare_status s = judge(cli, a, run);
+    if (s == TARE_OK) s = answer(cli, a, run);
+    if (s != TARE_OK) return cli_fail(cli);
+    int rc = has_finding(run, "outputs.not-finite") ? CLI_FAILED
+             : dropped || targets_missed(run)       ? CLI_FINDING
+                                                    : CLI_GOOD;
+    int compared = a->baseline.n ? bench_baseline(cli, a, run) : CLI_GOOD;
+    return compared > rc ? compared : rc;
 }
 
 /* Outputs that are not numbers make the exit status 3: such a run measured something else than the model's work. */
@@ -114,12 +142,8 @@ static int bench_measured(struct cli *cli, struct bench_args *a, struct run *run
     for (size_t i = 0; check && outputs && i < n; i++) tensor_set_release(&outputs[i]);
     mem_free(outputs);
     if (s == TARE_OK && a->layers) s = bench_layers(cli, a, run);
-    if (s == TARE_OK) s = judge(cli, a, run);
-    if (s == TARE_OK) s = answer(cli, a, run);
     if (s != TARE_OK) return cli_fail(cli);
-    return has_finding(run, "outputs.not-finite") ? CLI_FAILED
-           : dropped || targets_missed(run)       ? CLI_FINDING
-                                                  : CLI_GOOD;
+    return conclude(cli, a, run, dropped > 0);
 }
 
 static int bench_opened(struct cli *cli, struct bench_args *a)
@@ -132,9 +156,20 @@ static int bench_opened(struct cli *cli, struct bench_args *a)
     return rc;
 }
 
+static int bench_repeated(struct cli *cli, const struct bench_args *a)
+{
+    struct run run;
+    int worst = CLI_GOOD;
+    if (bench_repeat(cli, a, &run, &worst) < 0) return worst == CLI_USAGE ? CLI_USAGE : cli_fail(cli);
+    int rc = conclude(cli, a, &run, worst == CLI_FINDING);
+    run_release(&run);
+    return rc;
+}
+
 static int bench_subject(struct cli *cli, struct bench_args *a)
 {
     struct bench_subjects subjects = {0};
+    if (a->repeat > 1 && !a->launch_document) return bench_repeated(cli, a);
     a->plan.interrupted = &interrupted;
     tare_status s = bench_open(cli, a, &subjects);
     int rc = s == TARE_OK ? bench_opened(cli, a) : cli_fail(cli);
@@ -146,7 +181,7 @@ static int bench_subject(struct cli *cli, struct bench_args *a)
     {                                                                                              \
         .plan = BENCH_PLAN_INIT, .budget = {10000000000}, .concurrency = 1, .optimization = -1,    \
         .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE, .history = HISTORY_ARGS_INIT,         \
-        .max_drop = 0.01, .warmup = "auto"                                                         \
+        .max_drop = 0.01, .warmup = "auto", .repeat = 1                                                         \
     }
 
 /* ---- without a subject: the suite, or the built-in model ---- */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * compare_args.h - what a user asked `tare compare` for, and the ways to answer. One file each: cmd_compare.c (the
  * command line, which way), compare_ab.c (both sides measured in turn), compare_side.c (from texts to sides),
- * compare_rev.c (git revisions), compare_out.c (verdict, answer, exit code: for every way). */
+ * compare_rev.c (git revisions), compare_runs.c (saved runs), compare_out.c (verdict, answer, exit code: for every
+ * way). */
 #ifndef CLI_COMPARE_ARGS_H
 #define CLI_COMPARE_ARGS_H
 
 #include "bench/ab.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
+#include "cli/history_arg.h"
+#include "report/comparison_report.h"
 #include "run/comparison.h"
 
 /* Settings of one side, as texts; what a side leaves NULL is the common one's. */
@@ -32,6 +35,12 @@ struct compare_args {
     bool shell, ignore_failure;
     const char *prepare;
     struct duration timeout;
+    /* the sides of saved runs: files, folders, names in the history */
+    struct opt_list base, new_;
+    bool positional;        /* base and new_ point into args */
+    bool force, close_runs; /* close_runs: those less than 30 s apart count each */
+    struct history_args history;
+    struct opt_list fail_on;
     /* measuring and judging */
     struct duration budget;
     uint64_t seed, max_pairs;
@@ -39,6 +48,12 @@ struct compare_args {
     bool strict;
     /* the answer */
     bool json, no_save, samples;
+    int format;         /* of comparison_formats */
+    const char *output; /* file; NULL: stdout */
+    struct {
+        const char *format, *path;
+    } also[2];  /* files beside the answer; format NULL: none */
+    bool quiet; /* one of them is the answer */
     const char *output_dir;
 };
 
@@ -77,6 +92,14 @@ void compare_side_describe(const struct compare_side *s, struct comparison *c, s
 
 int compare_ab(struct cli *cli, const struct compare_args *a);
 
+/* Saved runs of two sides; or a comparison that was kept, shown again. */
+int compare_runs(struct cli *cli, const struct compare_args *a);
+int compare_shown_again(struct cli *cli, const struct compare_args *a);
+/* The same with a run that was just made as the new side, `a->base` as the other. */
+int compare_with_run(struct cli *cli, const struct compare_args *a, const struct run *run);
+/* Can these be read, as far as that can be told without knowing the subject? 0, or the exit code. */
+int compare_runs_check(struct cli *cli, const struct opt_list *names);
+
 /* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */
 struct compare_trees {
     char root[4096]; /* "": nothing to remove */
@@ -89,5 +112,9 @@ void compare_trees_remove(struct compare_trees *t);
 /* ---- the answer, whatever the way: keeps the document, prints it, returns the exit code ---- */
 
 int compare_answer(struct cli *cli, const struct compare_args *a, struct comparison *c);
+/* One format into a file; path NULL or "-": the answer. */
+tare_status compare_write(struct cli *cli, const char *path, const struct comparison *c,
+                          const struct comparison_format *format);
+extern const struct opt_choice compare_format_words[];
 
 #endif

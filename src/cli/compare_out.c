@@ -18,18 +18,49 @@ static tare_status save(struct cli *cli, const struct compare_args *a, const str
     if (a->no_save) return TARE_OK;
     tare_status s = comparison_write(c, &text, &cli->error);
     if (s == TARE_OK) s = run_save_text(&file, &text, path, sizeof path, &cli->error);
-    if (s == TARE_OK && !a->json) cli_note(cli, "kept as %s", path);
+    if (s == TARE_OK && !a->json && a->format != 1) cli_note(cli, "kept as %s", path);
     buf_release(&text);
     return s;
 }
 
+const struct opt_choice compare_format_words[] = {{"text", 0, "for people"},
+                                                  {"json", 1, "the document"},
+                                                  {"md", 2, "Markdown, for a pull request or a job summary"},
+                                                  {"junit", 3, "metrics as test cases"},
+                                                  {"github", 4, "annotations of a GitHub workflow"},
+                                                  {NULL, 0, NULL}};
+
+tare_status compare_write(struct cli *cli, const char *path, const struct comparison *c,
+                          const struct comparison_format *format)
+{
+    struct comparison_report r = {c, REPORT_STYLE_NONE};
+    struct sink_file file;
+    struct stream s;
+    if (!path || report_out_is_answer(path)) {
+        r.style = report_out_style(cli);
+        stream_init(&s, cli_sink(cli), &cli->error);
+        format->write(&s, &r);
+        return stream_finish(&s);
+    }
+    tare_status status = sink_file_open(&file, path, &cli->error);
+    if (status < 0) return status;
+    stream_init(&s, sink_to_file(&file), &cli->error);
+    format->write(&s, &r);
+    status = stream_finish(&s);
+    if (status == TARE_OK) status = sink_file_commit(&file, &cli->error);
+    sink_file_close(&file);
+    return status;
+}
+
 static tare_status show(struct cli *cli, const struct compare_args *a, const struct comparison *c)
 {
-    struct comparison_report r = {c, report_out_style(cli)};
-    struct stream s;
-    stream_init(&s, cli_sink(cli), &cli->error);
-    comparison_format_find(a->json ? "json" : "text")->write(&s, &r);
-    return stream_finish(&s);
+    const char *format = a->json ? "json" : compare_format_words[a->format].name;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < sizeof a->also / sizeof *a->also; i++)
+        if (a->also[i].format)
+            s = compare_write(cli, a->also[i].path, c, comparison_format_find(a->also[i].format));
+    tare_status shown = a->quiet ? s : compare_write(cli, a->output, c, comparison_format_find(format));
+    return s < 0 ? s : shown;
 }
 
 static int exit_code(const struct compare_args *a, const char *verdict)

@@ -12,6 +12,9 @@
 const struct comparison_format comparison_formats[] = {
     {"text", "a table for people", report_comparison_text},
     {"json", "the document, tare.comparison/1", report_comparison_json},
+    {"md", "Markdown, verdicts first", report_comparison_md},
+    {"junit", "JUnit XML: a metric is a test case", report_comparison_junit},
+    {"github", "annotations of a GitHub workflow", report_comparison_github},
     {NULL, NULL, NULL},
 };
 
@@ -92,4 +95,25 @@ void comparison_why_text(struct buf *b, const struct comparison_metric *m)
         buf_printf(b, "sees changes from %.2g %% on", 100 * m->mde.v);
     else
         buf_add_char(b, '-');
+}
+
+bool comparison_gates(const struct comparison_metric *m)
+{
+    return strcmp(m->role, "gate") == 0;
+}
+
+void comparison_sentence(struct buf *b, const struct comparison_metric *m)
+{
+    comparison_change_text(b, &m->ratio);
+    if (m->ratio.lo.known && m->ratio.hi.known) {
+        buf_add_str(b, " (");
+        comparison_interval_text(b, &m->ratio);
+        buf_add_str(b, ")");
+    }
+    buf_add_str(b, ": ");
+    comparison_value_text(b, m, &m->base);
+    buf_add_str(b, ", then ");
+    comparison_value_text(b, m, &m->new_);
+    buf_add_str(b, "; ");
+    comparison_why_text(b, m);
 }

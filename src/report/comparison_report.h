@@ -22,6 +22,9 @@ const struct comparison_format *comparison_format_find(const char *name); /* NUL
 
 tare_status report_comparison_text(struct stream *s, const struct comparison_report *r);
 tare_status report_comparison_json(struct stream *s, const struct comparison_report *r);
+tare_status report_comparison_md(struct stream *s, const struct comparison_report *r);
+tare_status report_comparison_junit(struct stream *s, const struct comparison_report *r);
+tare_status report_comparison_github(struct stream *s, const struct comparison_report *r);
 
 /* ---- what the formats share: comparison_report.c ---- */
 
@@ -33,5 +36,9 @@ void comparison_change_text(struct buf *b, const struct run_estimate *ratio);
 void comparison_interval_text(struct buf *b, const struct run_estimate *ratio);
 /* What a person reads beside the verdict: how small a change could have been seen, or what is missing. */
 void comparison_why_text(struct buf *b, const struct comparison_metric *m);
+
+/* In one sentence: "+5.2 % (+4.1 .. +6.3 %): 1.00 ms, then 1.05 ms; sees changes from 2.1 % on". */
+void comparison_sentence(struct buf *b, const struct comparison_metric *m);
+bool comparison_gates(const struct comparison_metric *m);
 
 #endif

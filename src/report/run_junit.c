@@ -4,44 +4,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "report/markup.h"
 #include "report/run_report.h"
-#include "report/text.h"
-
-/* Attribute or element text; controls were escaped by text_plain(), so that every XML parser takes it. */
-static void xml(struct buf *b, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        switch (text[i]) {
-        case '<': buf_add_str(b, "&lt;"); break;
-        case '>': buf_add_str(b, "&gt;"); break;
-        case '&': buf_add_str(b, "&amp;"); break;
-        case '"': buf_add_str(b, "&quot;"); break;
-        case '\'': buf_add_str(b, "&apos;"); break;
-        default: buf_add_char(b, text[i]);
-        }
-    }
-}
-
-/* U+FFFE and U+FFFF are UTF-8 but no XML. */
-static void xml_text(struct buf *b, const char *text)
-{
-    struct buf clean = BUF_INIT;
-    text_plain(&clean, text, text_clip(text, 1000));
-    for (size_t i = 0; i + 2 < clean.len; i++)
-        if (memcmp(clean.data + i, "\xEF\xBF", 2) == 0 && (unsigned char)clean.data[i + 2] >= 0xBE)
-            clean.data[i + 2] = (char)0xBD;
-    if (clean.failed) b->failed = 1;
-    xml(b, clean.data, clean.len);
-    buf_release(&clean);
-}
 
 static void open_case(struct buf *b, const char *kind, const char *name, const char *case_name)
 {
     buf_printf(b, "    <testcase classname=\"%s\" name=\"", kind);
-    xml_text(b, name);
+    markup_xml(b, name);
     if (case_name && *case_name) {
         buf_add_str(b, " [");
-        xml_text(b, case_name);
+        markup_xml(b, case_name);
         buf_add_char(b, ']');
     }
     buf_add_char(b, '"');
@@ -50,7 +22,7 @@ static void open_case(struct buf *b, const char *kind, const char *name, const c
 static void outcome(struct buf *b, const char *element, const char *message)
 {
     buf_printf(b, ">\n      <%s message=\"", element);
-    xml_text(b, message);
+    markup_xml(b, message);
     buf_add_str(b, "\"/>\n    </testcase>\n");
 }
 
@@ -85,10 +57,10 @@ static void write_finding(struct buf *b, const struct run_finding *f)
         return;
     }
     buf_printf(b, ">\n      <system-out>%s: ", f->severity);
-    xml_text(b, f->title);
+    markup_xml(b, f->title);
     if (f->action) {
         buf_add_str(b, " -&gt; ");
-        xml_text(b, f->action);
+        markup_xml(b, f->action);
     }
     buf_add_str(b, "</system-out>\n    </testcase>\n");
 }
@@ -126,7 +98,7 @@ static void property(struct buf *b, const struct run *run, const char *name,
     fill(&value, run);
     buf_printf(b, "      <property name=\"%s\" value=\"", name);
     if (value.failed) b->failed = 1;
-    xml_text(b, value.data);
+    markup_xml(b, value.data);
     buf_add_str(b, "\"/>\n");
     buf_release(&value);
 }
@@ -136,7 +108,7 @@ static void write_suite(struct stream *s, const struct run *run)
     struct buf *b = &s->out;
     struct counts n = count(run);
     buf_add_str(b, "  <testsuite name=\"");
-    xml_text(b, run->subject.name);
+    markup_xml(b, run->subject.name);
     buf_printf(b, "\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" timestamp=\"%.19s\">\n",
                n.tests, n.failures, n.skipped, run->created);
     buf_add_str(b, "    <properties>\n");

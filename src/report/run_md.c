@@ -4,37 +4,10 @@
 #include <string.h>
 
 #include "report/layer_columns.h"
+#include "report/markup.h"
 #include "report/run_report.h"
-#include "report/text.h"
 
 #define MARKER "<!-- tare report -->\n" /* lets a bot find and replace its own comment */
-
-static void escaped(struct buf *b, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '<')
-            buf_add_str(b, "&lt;");
-        else if (text[i] == '>')
-            buf_add_str(b, "&gt;");
-        else if (text[i] == '&')
-            buf_add_str(b, "&amp;");
-        else if (text[i] == '@')
-            buf_add_str(b, "&#64;"); /* mentions nobody */
-        else if (strchr("\\`*_{}[]|#!~$", text[i]))
-            buf_printf(b, "\\%c", text[i]);
-        else
-            buf_add_char(b, text[i]);
-    }
-}
-
-static void md_text(struct buf *b, const char *text)
-{
-    struct buf clean = BUF_INIT;
-    text_plain(&clean, text, text_clip(text, 1000));
-    if (clean.failed) b->failed = 1;
-    escaped(b, clean.data, clean.len);
-    buf_release(&clean);
-}
 
 /* What `fill` writes, escaped. */
 static void md_made(struct buf *b, const struct run *run, void (*fill)(struct buf *, const struct run *))
@@ -42,7 +15,7 @@ static void md_made(struct buf *b, const struct run *run, void (*fill)(struct bu
     struct buf made = BUF_INIT;
     fill(&made, run);
     if (made.failed) b->failed = 1;
-    escaped(b, made.data, made.len);
+    markup_md_bytes(b, made.data, made.len);
     buf_release(&made);
 }
 
@@ -60,13 +33,13 @@ static void target_row(struct buf *b, const struct run_target *t)
     struct buf cell = BUF_INIT;
     buf_printf(b, "| %s | ", strcmp(t->verdict, "fail") == 0 ? "**fail**" : t->verdict);
     run_target_text(&cell, t);
-    escaped(b, cell.data, cell.len);
+    markup_md_bytes(b, cell.data, cell.len);
     buf_clear(&cell);
     buf_add_str(b, " | ");
-    md_text(b, t->case_name && *t->case_name ? t->case_name : "-");
+    markup_md(b, t->case_name && *t->case_name ? t->case_name : "-");
     buf_add_str(b, " | ");
     run_achieved_text(&cell, t);
-    escaped(b, cell.data, cell.len);
+    markup_md_bytes(b, cell.data, cell.len);
     if (cell.failed) b->failed = 1;
     buf_add_str(b, " | ");
     if (t->ratio.known)
@@ -76,7 +49,7 @@ static void target_row(struct buf *b, const struct run_target *t)
     buf_add_str(b, " | ");
     buf_clear(&cell);
     run_confidence_text(&cell, t);
-    escaped(b, cell.data, cell.len);
+    markup_md_bytes(b, cell.data, cell.len);
     if (cell.failed) b->failed = 1;
     buf_release(&cell);
     buf_add_str(b, " |\n");
@@ -105,7 +78,7 @@ static void write_cases(struct stream *s, const struct run *run)
     }
     for (size_t i = 0; i < n; i++) {
         buf_add_str(b, "| ");
-        md_text(b, columns[i].title);
+        markup_md(b, columns[i].title);
         buf_add_char(b, ' ');
     }
     buf_add_str(b, "|\n");
@@ -117,7 +90,7 @@ static void write_cases(struct stream *s, const struct run *run)
             run_cell(&cell, run->cases.at[c], &columns[i]);
             if (cell.failed) b->failed = 1;
             buf_add_str(b, "| ");
-            escaped(b, cell.data, cell.len);
+            markup_md_bytes(b, cell.data, cell.len);
             buf_add_char(b, ' ');
         }
         buf_add_str(b, "|\n");
@@ -140,7 +113,7 @@ static void layer_row(struct buf *b, const struct run_case *c, const struct run_
         layer_cell(&cell, columns[i], c, l);
         if (cell.failed) b->failed = 1;
         buf_add_str(b, "| ");
-        escaped(b, cell.data, cell.len);
+        markup_md_bytes(b, cell.data, cell.len);
         buf_add_char(b, ' ');
     }
     buf_add_str(b, "|\n");
@@ -157,7 +130,7 @@ static void write_case_layers(struct stream *s, const struct run_case *c)
     if (st < 0) s->status = st;
     buf_add_str(b, "<details><summary>layers");
     if (*c->name) buf_add_str(b, " of ");
-    md_text(b, c->name);
+    markup_md(b, c->name);
     buf_add_str(b, "</summary>\n\n");
     for (size_t i = 0; i < n; i++) buf_printf(b, "| %s ", columns[i]->title);
     buf_add_str(b, "|\n");
@@ -186,15 +159,15 @@ static void write_findings(struct stream *s, const struct run *run)
         const struct run_finding *f = run->findings.at[i];
         bool loud = strcmp(f->severity, "info") != 0;
         buf_printf(b, "- %s%s%s: ", loud ? "**" : "", f->severity, loud ? "**" : "");
-        md_text(b, f->title);
+        markup_md(b, f->title);
         if (f->case_name && *f->case_name && run->cases.n > 1) {
             buf_add_str(b, " (");
-            md_text(b, f->case_name);
+            markup_md(b, f->case_name);
             buf_add_char(b, ')');
         }
         if (f->action) {
             buf_add_str(b, ". ");
-            md_text(b, f->action);
+            markup_md(b, f->action);
         }
         buf_add_char(b, '\n');
         stream_poll(s);
@@ -206,13 +179,13 @@ static void write_foot(struct buf *b, const struct run *run)
 {
     if (run->recommendation.known) {
         buf_add_str(b, "Recommended for ");
-        md_text(b, run->recommendation.objective);
+        markup_md(b, run->recommendation.objective);
         buf_add_str(b, ": **");
-        md_text(b, run->recommendation.case_name);
+        markup_md(b, run->recommendation.case_name);
         buf_add_str(b, "**");
         if (run->recommendation.why) {
             buf_add_str(b, ", ");
-            md_text(b, run->recommendation.why);
+            markup_md(b, run->recommendation.why);
         }
         buf_add_str(b, "\n\n");
     }
@@ -221,7 +194,7 @@ static void write_foot(struct buf *b, const struct run *run)
     buf_add_str(b, "; ");
     md_made(b, run, run_created_text);
     buf_printf(b, "; %s; tare ", run_interval_note());
-    md_text(b, run->tool.version);
+    markup_md(b, run->tool.version);
     buf_add_str(b, "</sub>\n");
 }
 

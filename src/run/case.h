@@ -141,6 +141,16 @@ struct run_self {
     struct known_f64 share; /* of the mean latency */
 };
 
+struct run_launch { /* one of several whole benches of this case, each in a process of its own */
+    const char *created;
+    struct known_u64 samples;
+    struct run_time p50; /* ns; its interval is within this launch */
+    struct known_u64 mean, p90, p95, p99, load_ns;
+    struct known_f64 throughput, cpu_ns_per_run;
+    struct known_u64 rss_peak;
+    struct known_u64 env_pad; /* bytes by which its environment was longer: moves the stack */
+};
+
 struct run_case {
     const char *name;
     struct run_map params;
@@ -162,6 +172,7 @@ struct run_case {
     struct run_cost cost;                 /* of one run */
     RUN_LIST_OF(struct run_layer) layers; /* empty: null */
     struct run_profile profile;
+    RUN_LIST_OF(struct run_launch) launches; /* with them, numbers and intervals of the case are over launches */
     struct run_watch watch; /* `tare run` */
     struct run_self self;
     struct run_map unknown;

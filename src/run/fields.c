@@ -462,6 +462,24 @@ static const struct run_field profile_rows[] = {
 TYPE(profile, profile_rows, false, NULL);
 #undef HERE
 
+#define HERE run_launch
+static const struct run_field launch_rows[] = {
+    TEXT("created", FIELD_REQUIRED, created, &field_utc),
+    NUM(samples, U64, 0),
+    SUB(p50, OBJECT, FIELD_FLAT, time_estimate),
+    NUM(mean, U64, 0),
+    NUM(p90, U64, 0),
+    NUM(p95, U64, 0),
+    NUM(p99, U64, 0),
+    NUM(load_ns, U64, 0),
+    NUM(throughput, F64, FIELD_POSITIVE),
+    NUM(cpu_ns_per_run, F64, FIELD_POSITIVE),
+    NUM(rss_peak, U64, 0),
+    NUM(env_pad, U64, 0),
+};
+TYPE(launch, launch_rows, false, NULL);
+#undef HERE
+
 #define HERE run_self
 static const struct run_field self_rows[] = {
     NUM(ns_per_run, U64, 0),
@@ -494,6 +512,7 @@ static const struct run_field case_rows[] = {
     SUB(cost, OBJECT, 0, cost),
     SUB(layers, LIST, 0, layer),
     SUB(profile, OBJECT, 0, profile),
+    SUB(launches, LIST, 0, launch),
     SUB(watch, OBJECT, 0, run_type_watch),
     SUB(self, OBJECT, FIELD_FLAT, self),
     NUM(unknown, REASONS, 0),

@@ -115,6 +115,11 @@ struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *n
     return l;
 }
 
+struct run_launch *run_add_launch(struct run *r, struct run_case *c)
+{
+    return ADD(r, &c->launches);
+}
+
 void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept)
 {
     struct run_samples *raw = &c->samples_raw;
@@ -146,6 +151,21 @@ void run_unknown(struct run *r, struct run_map *unknown, const char *path, const
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     run_map_text(&r->arena, unknown, path, text);
+}
+
+/* ---- time ---- */
+
+int64_t run_unix_ms(const char *created)
+{
+    struct tm t = {0};
+    const char *rest = strptime(created, "%Y-%m-%dT%H:%M:%S", &t);
+    if (!rest) return 0;
+    int64_t ms = 0;
+    for (int digits = 0, scale = 100;
+         rest[0] == '.' && digits < 3 && rest[1 + digits] >= '0' && rest[1 + digits] <= '9';
+         digits++, scale /= 10)
+        ms += (rest[1 + digits] - '0') * scale;
+    return (int64_t)timegm(&t) * 1000 + ms;
 }
 
 /* ---- fingerprint ---- */

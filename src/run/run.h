@@ -40,6 +40,7 @@ struct run_target *run_add_target(struct run *r, const char *metric, const char 
 struct run_host_gpu *run_add_host_gpu(struct run *r);
 struct run_gpu_device *run_add_gpu_device(struct run *r, struct run_case *c);
 struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *name);
+struct run_launch *run_add_launch(struct run *r, struct run_case *c);
 
 /* Copy the first n latencies in, at most c->samples_raw.cap of them (0: RUN_SAMPLES_MAX, the most there can
  * be); `kept` says which of all samples they are: "all", "first", "random". */
@@ -55,6 +56,9 @@ void run_unknown(struct run *r, struct run_map *unknown, const char *path, const
 /* Hash of what decides whether two hosts' numbers compare: "h1-0123456789abcdef". */
 #define RUN_FINGERPRINT_SIZE 20
 void run_host_fingerprint(const struct run_host *h, char out[RUN_FINGERPRINT_SIZE]);
+
+/* Milliseconds of unix time of a document's `created`, whose form was checked. 0: it is none. */
+int64_t run_unix_ms(const char *created);
 
 /* ---- text and files ---- */
 

@@ -170,12 +170,20 @@ static tare_status read_value(struct reading *in, json_t *v, struct run_value *o
     return fault(in, at, "value of no known kind");
 }
 
+/* As arena_grow() would have it: what was read can be added to. */
+static size_t room_for(size_t n)
+{
+    size_t cap = 2;
+    while (cap < n) cap *= 2;
+    return cap;
+}
+
 static tare_status read_list_value(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
                                    int left)
 {
     if (left == 0) return fault(in, at, "nested too deeply");
     out->n = json_array_size(v);
-    out->at = arena_new(in->arena, out->n, sizeof *out->at);
+    out->at = arena_new(in->arena, room_for(out->n), sizeof *out->at);
     if (!out->at) return no_memory(in);
     for (size_t i = 0; i < out->n; i++) {
         struct path here = {at, NULL, i};
@@ -194,7 +202,7 @@ static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, 
     size_t i = 0;
     if (left == 0) return fault(in, at, "nested too deeply");
     out->n = json_object_size(v);
-    out->at = arena_new(in->arena, out->n, sizeof *out->at);
+    out->at = arena_new(in->arena, room_for(out->n), sizeof *out->at);
     if (!out->at) return no_memory(in);
     json_object_foreach(v, key, item)
     {

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <zstd.h>
 
 #include "analyze/judge.h"
@@ -81,20 +80,6 @@ tare_status store_document(struct store *s, const char *id, struct buf *text, ta
 
 /* ---- from a run to rows ---- */
 
-/* "2026-11-15T02:17:21.123Z": its form was checked when the document was read or made. */
-static int64_t unix_ms(const char *created)
-{
-    struct tm t = {0};
-    const char *rest = strptime(created, "%Y-%m-%dT%H:%M:%S", &t);
-    if (!rest) return 0;
-    int64_t ms = 0;
-    for (int digits = 0, scale = 100;
-         rest[0] == '.' && digits < 3 && rest[1 + digits] >= '0' && rest[1 + digits] <= '9';
-         digits++, scale /= 10)
-        ms += (rest[1 + digits] - '0') * scale;
-    return (int64_t)timegm(&t) * 1000 + ms;
-}
-
 static const char *config_text(const struct run *run, const char *key)
 {
     const struct run_value *v = run_map_get(&run->config, key);
@@ -122,7 +107,7 @@ static void describe(struct store_run *about, const struct run *run, const struc
         .commit = c->commit ? c->commit : config_text(run, "git_commit"),
         .branch = c->branch ? c->branch : config_text(run, "git_branch"),
         .dirty = c->dirty,
-        .created_ms = unix_ms(run->created),
+        .created_ms = run_unix_ms(run->created),
         .cases = run->cases.n,
     };
 }
