@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * prom.h - one sample in the text format that Prometheus scrapes (version 0.0.4). Names come from the metric table:
+ * "process.cpu.user" in seconds, a counter, is tare_process_cpu_user_seconds_total. What is unknown is left out. */
+#ifndef REPORT_PROM_H
+#define REPORT_PROM_H
+
+#include "core/buf.h"
+#include "trace/samples.h"
+
+enum { PROM_NAME_MAX = 96 };
+
+/* The exposition name of a metric: tare_, its words, its unit, _total for counters. */
+void prom_name(enum metric_id m, char out[PROM_NAME_MAX]);
+const char *prom_label_key(enum metric_id m); /* "cpu", "device", .. of its labelled series */
+
+/* All that the sample knows, family by family in the order of the table. A family never holds a whole beside its
+ * parts, which a sum would count twice: processors, disks and networks give the parts, processes the whole. */
+void prom_write(struct buf *out, const struct series_set *set, const struct sample *s);
+
+#endif
