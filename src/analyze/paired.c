@@ -26,6 +26,21 @@ double paired_width(const struct paired_rule *r)
     return WIDTH_SHARE * (log1p(r->detect) - log1p(r->min_effect));
 }
 
+static double needed_z(const struct paired_rule *r)
+{
+    return stats_normal_quantile(1 - r->alpha) + POWER_Z;
+}
+
+double paired_mde(double error, const struct paired_rule *r)
+{
+    return isfinite(error) ? expm1(log1p(r->min_effect) + needed_z(r) * error) : NAN;
+}
+
+double paired_error_wanted(const struct paired_rule *r)
+{
+    return (log1p(r->detect) - log1p(r->min_effect)) / needed_z(r);
+}
+
 size_t paired_next_look(size_t n, size_t least)
 {
     double next = (double)least;
@@ -203,8 +218,7 @@ static void judge_p(const struct paired_series *s, const struct launches *l, con
     out->p_slower = p_beyond(out->log.value, limit, up, df);
     out->p_faster = p_beyond(-out->log.value, limit, down, df);
     out->error = (out->log.hi - out->log.lo) / 2 / launch_quantile(l, s->epoch != NULL, r->level);
-    double z = stats_normal_quantile(1 - r->alpha) + POWER_Z;
-    out->mde = isfinite(out->error) ? expm1(limit + z * out->error) : NAN;
+    out->mde = paired_mde(out->error, r);
 }
 
 /* ---- the verdict ---- */
@@ -229,8 +243,7 @@ static uint64_t pairs_needed(const struct paired_result *p, const struct paired_
     double half = (p->gate_hi - p->gate_lo) / 2, more = square(half / paired_width(r));
     if (paired_enough(p, r)) return 0;
     if (!isfinite(more)) { /* too few to say by the interval: by the spread of pairs */
-        double z = stats_normal_quantile(1 - r->alpha) + POWER_Z;
-        double n = 1.05 * square(z * p->sd_pair / (log1p(r->detect) - log1p(r->min_effect)));
+        double n = 1.05 * square(p->sd_pair / paired_error_wanted(r));
         return n > (double)r->least ? (uint64_t)ceil(n) : r->least;
     }
     return (uint64_t)ceil((double)p->n * more);

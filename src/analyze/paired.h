@@ -33,6 +33,11 @@ struct paired_rule {
  * min_effect in 95 of 100 cases. In ln. */
 double paired_width(const struct paired_rule *r);
 
+/* The change that is called one in 95 of 100 cases when ln of the ratio has this standard error; and the error with
+ * which `detect` is. */
+double paired_mde(double error, const struct paired_rule *r);
+double paired_error_wanted(const struct paired_rule *r);
+
 enum paired_verdict { PAIRED_INCONCLUSIVE, PAIRED_SAME, PAIRED_REGRESSED, PAIRED_IMPROVED };
 const char *paired_verdict_name(enum paired_verdict v);
 

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/doctor_aa.h"
 #include "cli/progress.h"
 #include "core/json.h"
 #include "probe/ability.h"
@@ -28,6 +29,8 @@ struct examination {
     struct ability_result result[MAX_ABILITIES]; /* of the rows of ability_table, in their order */
     bool has_roof;
     struct roof roof; /* measured now, or what an earlier measurement left */
+    bool has_selftest, fresh_selftest;
+    struct selftest selftest; /* likewise */
 };
 
 /* ---- examining ------------------------------------------------------------------------------- */
@@ -48,6 +51,21 @@ static void examine_roof(struct examination *e, bool measure, struct cli *cli)
     if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
     e->has_roof = measure ? roof_measure(&e->roof, &o, &cli->error) == TARE_OK : roof_recall(&e->roof, &o);
     if (measure && !e->has_roof) cli_warn(cli, "no roof: %s", cli->error.text);
+}
+
+/* The self-test: measured when asked for, else the one that was kept. */
+static tare_status examine_self(struct examination *e, struct duration asked, struct cli *cli)
+{
+    const char *host = e->run.host.fingerprint;
+    e->fresh_selftest = asked.ns > 0;
+    if (!e->fresh_selftest) {
+        e->has_selftest = doctor_aa_recall(host, &e->selftest);
+        return TARE_OK;
+    }
+    tare_status s = doctor_aa_measure(cli, (uint64_t)asked.ns, &e->selftest);
+    e->has_selftest = s == TARE_OK;
+    if (e->has_selftest) doctor_aa_keep(host, &e->selftest);
+    return s;
 }
 
 static tare_status examine(struct examination *e, bool quick, struct cli *cli)
@@ -130,6 +148,15 @@ static void text_roof(struct buf *out, const struct term *t, const struct examin
     }
 }
 
+static void text_selftest(struct buf *out, const struct term *t, const struct examination *e)
+{
+    if (!e->has_selftest) return;
+    heading(out, t, "self-test");
+    buf_printf(out, "   the same work compared with itself for %.0f s%s%s\n", e->selftest.spent_s,
+               e->fresh_selftest ? "" : ", measured ", e->fresh_selftest ? "" : e->selftest.measured);
+    doctor_aa_text(out, &e->selftest);
+}
+
 static void percent(char *out, size_t size, double share)
 {
     if (isnan(share))
@@ -209,6 +236,7 @@ static void text_meaning(struct buf *out, const struct term *t, const struct exa
     heading(out, t, "what this means\n");
     noise_sentence(text, sizeof text, &e->noise);
     bullet(out, text);
+    if (e->has_selftest) doctor_aa_meaning(&e->selftest, bullet, out);
     snprintf(text, sizeof text,
              "A scope needs two clock reads, %.0f ns here at least; tare weighs and subtracts that. What is "
              "shorter takes less time than its own measurement.",
@@ -242,6 +270,7 @@ static void write_text(struct buf *out, const struct term *t, const struct exami
     text_host(out, t, &e->run.host);
     text_clock(out, t, e);
     text_noise(out, t, &e->noise);
+    text_selftest(out, t, e);
     text_roof(out, t, e);
     text_abilities(out, t, e);
     text_meaning(out, t, e);
@@ -361,6 +390,7 @@ static void write_json(struct buf *out, const struct examination *e)
     json_host(&j, &e->run.host);
     json_clock(&j, e);
     json_noise(&j, &e->noise);
+    doctor_aa_json(&j, e->has_selftest ? &e->selftest : NULL);
     json_roof(&j, e);
     json_abilities(&j, e);
     json_object_end(&j);
@@ -377,11 +407,17 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
                  "Always exits with 0.",
     };
     bool json = false, quick = false, roof = false;
+    struct duration aa = {0};
     const struct opt rows[] = {
         OPT_JSON(&json),
         OPT_FLAG('q', "quick", &quick, "measure noise for 0.3 s instead of 2 s"),
         OPT_FLAG(0, "roof", &roof,
                  "measure what processors and memory can reach, for about 1 s, and keep it for rooflines"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(DURATION, 0, "aa", duration, &aa,
+                          "compare a thing with itself for so long: how often is that called a change, and how "
+                          "small a change can be found here?"),
+                 .lo = 1000000000, .hi = 86400000000000),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
@@ -393,6 +429,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
         return cli_fail(cli);
     }
     examine_roof(&e, roof, cli);
+    if (examine_self(&e, aa, cli) < 0) cli_warn(cli, "no self-test: %s", cli->error.text);
     if (json)
         write_json(&text, &e);
     else

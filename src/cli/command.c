@@ -21,6 +21,7 @@ const struct command command_table[] = {
     {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},
     {"help", cmd_help, CMD_PAGER, "explain tare or one of its commands"},
     {"version", cmd_version, 0, "which tare this is and what it was built with"},
+    {"__ab-spin", cmd_ab_spin, CMD_PLUMBING, "a piece of work for doctor --aa"},
     {"__ab-worker", cmd_ab_worker, CMD_PLUMBING, "one side of compare --ab"},
     {"__complete", cmd_complete, CMD_PLUMBING, "answer the completion scripts"},
     {NULL, NULL, 0, NULL},

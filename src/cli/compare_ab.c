@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * compare_ab.c - `tare compare --ab`: open both sides, measure them in turn case by case, judge the pairs. */
 #include <string.h>
-#include <unistd.h>
 
 #include "analyze/compare_pairs.h"
+#include "cli/ab_trial.h"
 #include "cli/compare_args.h"
+#include "cli/doctor_aa.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/words.h"
-#include "core/clock.h"
 #include "probe/host.h"
-
-static const char *const stop_words[] = {"precise", "budget", "pairs", "interrupted"};
 
 struct comparing {
     struct cli *cli;
@@ -20,23 +18,10 @@ struct comparing {
     struct comparison *c;
     struct paired_rule rule;
     uint64_t seed;
-    uint64_t began_ns; /* the case */
     struct progress_line bar;
 };
 
 /* ---- one case ---- */
-
-static tare_status look(void *ctx, const struct pair_set *set, struct ab_advice *out, tare_error *err)
-{
-    struct comparing *k = ctx;
-    uint64_t spent = clock_raw_ns() - k->began_ns;
-    double share = spent ? (double)k->a->budget.ns / (double)spent : 1;
-    struct compare_stop stop;
-    tare_status s = compare_pairs_enough(set, &k->rule, (uint64_t)((double)set->n * share), &stop, err);
-    if (s < 0) return s;
-    *out = (struct ab_advice){stop.enough, paired_next_look(set->n, k->rule.least), stop.launch_share};
-    return TARE_OK;
-}
 
 static tare_status record(struct comparing *k, const char *name, const struct pair_set *set,
                           const struct ab_outcome *out, size_t i)
@@ -45,7 +30,7 @@ static tare_status record(struct comparing *k, const char *name, const struct pa
     int64_t batch = model ? k->sides->side[PAIR_A].grid.cases.items[i].params.batch : 1;
     struct compare_pairs in = {.name = name,
                                .set = set,
-                               .stopped = stop_words[out->stopped],
+                               .stopped = ab_trial_stop_word(out->stopped),
                                .spent_s = (double)out->spent_ns / 1e9,
                                .units = batch > 0 ? (double)batch : 1,
                                .unit = model ? "samples" : "runs",
@@ -59,16 +44,14 @@ static tare_status measure_lanes(struct comparing *k, const char *name, struct a
 {
     struct pair_set set = {0};
     struct ab_outcome out;
-    struct ab_plan plan = {.lane = {lane[PAIR_A], lane[PAIR_B]},
-                           .name = name,
-                           .budget_ns = (uint64_t)k->a->budget.ns,
-                           .seed = k->seed + i,
-                           .max_pairs = (size_t)k->a->max_pairs,
-                           .look = {look, k, k->rule.least, k->rule.least_epochs},
-                           .interrupted = &interrupted,
-                           .progress = {progress_line_at, &k->bar}};
-    k->began_ns = clock_raw_ns();
-    tare_status s = ab_run(&plan, &set, &out, &k->cli->error);
+    struct ab_trial trial = {.lane = {lane[PAIR_A], lane[PAIR_B]},
+                             .name = name,
+                             .budget_ns = (uint64_t)k->a->budget.ns,
+                             .seed = k->seed + i,
+                             .max_pairs = k->a->max_pairs,
+                             .rule = &k->rule,
+                             .progress = {progress_line_at, &k->bar}};
+    tare_status s = ab_trial_run(&trial, &set, &out, &k->cli->error);
     if (s == TARE_OK) s = record(k, name, &set, &out, i);
     ab_pairs_release(&set);
     return s;
@@ -171,6 +154,19 @@ static void tell_again(struct comparing *k)
     buf_release(&b);
 }
 
+/* What this machine was found to be worth, where that was measured. */
+static void tell_selftest(struct comparing *k)
+{
+    struct selftest s;
+    struct buf text = BUF_INIT;
+    if (!doctor_aa_recall(k->c->host.fingerprint, &s)) return;
+    selftest_sentence(&s, &k->rule, &text);
+    if (!text.failed)
+        comparison_note(k->c, NULL, "machine.selftest", selftest_alarming(&s, &k->rule) ? "warn" : "info",
+                        "self-test of this machine, %s: %s", s.measured, text.data);
+    buf_release(&text);
+}
+
 static tare_status describe(struct comparing *k)
 {
     struct run host = {0}; /* host_read() fills a run: take what it found over, arena and all */
@@ -182,13 +178,8 @@ static tare_status describe(struct comparing *k)
     compare_side_describe(&k->sides->side[PAIR_B], k->c, &k->c->new_);
     describe_plan(k);
     tell_again(k);
+    tell_selftest(k);
     return s;
-}
-
-static uint64_t new_seed(void)
-{
-    uint64_t state = clock_unix_ns() ^ (uint64_t)getpid() << 40;
-    return rng_splitmix(&state) >> 32;
 }
 
 static int compare_opened(struct cli *cli, const struct compare_args *a, struct compare_sides *sides)
@@ -199,7 +190,7 @@ static int compare_opened(struct cli *cli, const struct compare_args *a, struct 
                           .sides = sides,
                           .c = &c,
                           .rule = PAIRED_RULE_INIT,
-                          .seed = a->seed ? a->seed : new_seed(),
+                          .seed = a->seed ? a->seed : ab_trial_seed(),
                           .bar = PROGRESS_LINE_INIT(cli->err, &cli->err_term)};
     if (a->min_effect >= 0) k.rule.min_effect = a->min_effect;
     if (k.rule.detect < 5 * k.rule.min_effect) k.rule.detect = 5 * k.rule.min_effect;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * subject_spin.c - see spin.h. The table is allocated for each instance, so that a shifted heap shifts it too. */
+#include "core/mem.h"
+#include "subject/spin.h"
+
+enum { TABLE = 4096 }; /* words: as much as a first-level cache holds */
+
+struct spin_subject {
+    struct subject base;
+    uint64_t steps;
+};
+
+struct spin_instance {
+    struct instance base;
+    uint64_t state;
+    uint64_t table[TABLE];
+};
+
+static tare_status describe(struct subject *s, struct run *run, tare_error *err)
+{
+    (void)s;
+    (void)err;
+    run->subject.type = "spin";
+    run->subject.name = "spin";
+    return TARE_OK;
+}
+
+static tare_status prepare(struct subject *s, const struct case_params *p, const struct case_record *to,
+                           struct instance **out, tare_error *err)
+{
+    (void)p;
+    (void)to;
+    struct spin_instance *i = mem_new(1, sizeof *i);
+    if (!i) return error_set(err, TARE_NOMEM, "out of memory for a table");
+    i->base.subject = s;
+    i->state = UINT64_C(88172645463325252);
+    *out = &i->base;
+    return TARE_OK;
+}
+
+static tare_status run(struct instance *base, unsigned worker, struct subject_cost *cost, tare_error *err)
+{
+    struct spin_instance *i = (struct spin_instance *)base;
+    uint64_t n = ((struct spin_subject *)base->subject)->steps, x = i->state;
+    (void)worker;
+    (void)err;
+    for (uint64_t k = 0; k < n; k++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x += i->table[x % TABLE]++; /* the next step needs it: nothing can be left out or done at once */
+        x |= 1;
+    }
+    i->state = x;
+    cost->known = false;
+    return TARE_OK;
+}
+
+static int64_t units(const struct instance *i)
+{
+    (void)i;
+    return 1;
+}
+
+static void finish(struct instance *i)
+{
+    mem_free(i);
+}
+
+static void close_subject(struct subject *s)
+{
+    mem_free(s);
+}
+
+static const struct subject_ops ops = {.type = "spin",
+                                       .describe = describe,
+                                       .prepare = prepare,
+                                       .run = run,
+                                       .units = units,
+                                       .finish = finish,
+                                       .close = close_subject};
+
+tare_status subject_open_spin(struct subject **out, uint64_t steps, tare_error *err)
+{
+    struct spin_subject *s = mem_new(1, sizeof *s);
+    if (!s) return error_set(err, TARE_NOMEM, "out of memory for a subject");
+    s->base.ops = &ops;
+    s->steps = steps;
+    *out = &s->base;
+    return TARE_OK;
+}
