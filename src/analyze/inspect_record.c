@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/graph_patterns.h"
+#include "analyze/layer_near.h"
 #include "core/map.h"
 #include "core/mem.h"
 #include "model/cost_body.h"
@@ -341,6 +342,21 @@ static struct ranked *choose_layers(const struct inspected *i, size_t n)
     return all;
 }
 
+/* Where names say nothing the nodes around do; layers_group() does the rest. */
+static tare_status group_layers(const struct inspected *i, struct run_case *c, const struct ranked *chosen,
+                                size_t n, tare_error *err)
+{
+    const struct onnx_graph *g = &i->model->graph;
+    struct layer_near near;
+    tare_status s = layer_near_build(&near, g, err);
+    for (size_t k = 0; s == TARE_OK && k < n; k++) {
+        const struct onnx_node *node = i->layers.items[chosen[k].layer].at->node;
+        c->layers.at[c->layers.n - n + k]->group = layer_near_group(&near, (size_t)(node - g->nodes.items));
+    }
+    layer_near_release(&near);
+    return s;
+}
+
 tare_status inspect_record_layers(const struct inspected *i, struct run *run, struct run_case *c,
                                   tare_error *err)
 {
@@ -348,11 +364,12 @@ tare_status inspect_record_layers(const struct inspected *i, struct run *run, st
     struct ranked *chosen = choose_layers(i, n);
     if (!chosen) return error_set(err, TARE_NOMEM, "out of memory for %zu layers", i->layers.n);
     for (size_t k = 0; k < n; k++) record_layer(i, run, c, &i->layers.items[chosen[k].layer]);
+    tare_status s = run->arena.failed ? TARE_NOMEM : group_layers(i, c, chosen, n, err);
     mem_free(chosen);
     c->cost = inspect_cost(i, &i->total);
     explain_cost(run, &c->unknown, "cost", &c->cost);
     if (n < i->layers.n)
         run_unknown(run, &c->unknown, "layers", "the graph has %zu; the %zu that cost most are here",
                     i->layers.n, n);
-    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for %zu layers", n) : TARE_OK;
+    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for %zu layers", n) : s;
 }

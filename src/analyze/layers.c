@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/layer_near.h"
 #include "analyze/layer_nodes.h"
 #include "analyze/layer_source.h"
 #include "analyze/layer_times.h"
@@ -27,6 +28,7 @@ struct joining {
     struct layer_times times;
     struct source_map map;
     bool has_map;
+    struct layer_near near;      /* groups by neighbours in the graph that ran, or in the file's */
     struct layer_nodes nodes;    /* slots in the optimised graph */
     struct map_str source_named; /* name -> node + 1 of the file's graph */
     struct map_u64 layer_of;     /* node of a graph (its address) -> layer of its inspected + 1 */
@@ -105,7 +107,7 @@ static tare_status weigh_profiler(struct joining *j)
     double between = j->run_us > raw ? j->run_us - raw : 0, cheap = 0;
     tare_status s = cheap_node(j, &cheap);
     if (s < 0) return s;
-    j->node_us = isnan(j->plain_us) || j->run_us <= j->plain_us ? 0 : (j->run_us - j->plain_us) / events;
+    j->node_us = j->run_us > j->plain_us ? (j->run_us - j->plain_us) / events : 0; /* either may be unknown */
     j->node_us = fmin(j->node_us, NODE_US_MAX);
     j->inside_us = fmin(cheap, j->node_us);
     double nodes = sum_own(j, j->inside_us), all = fmax(raw + between - j->node_us * events, 0);
@@ -122,7 +124,7 @@ static void record_profile(struct joining *j)
     p->runs = known_u64(j->times.runs);
     p->dropped_events = known_u64(j->in->profile->unreadable);
     if (j->run_us >= 0) p->latency_ns = known_u64((uint64_t)(j->run_us * 1e3 + 0.5));
-    if (j->plain_us > 0) {
+    if (j->plain_us > 0 && j->run_us >= 0) {
         p->overhead = known_f64(j->run_us / j->plain_us - 1);
         p->node_ns = known_u64((uint64_t)(j->node_us * 1e3 + 0.5));
         p->covered = known_f64(j->sum_us / j->plain_us);
@@ -130,7 +132,9 @@ static void record_profile(struct joining *j)
     }
     static const char *const paths[] = {"profile.overhead", "profile.node_ns", "profile.covered"};
     for (size_t i = 0; i < 3; i++)
-        run_unknown(j->run, &j->c->unknown, paths[i], "no runs without the profiler were timed beside it");
+        run_unknown(j->run, &j->c->unknown, paths[i],
+                    isnan(j->run_us) ? "the profile has no run that ended"
+                                     : "no runs without the profiler were timed beside it");
 }
 
 /* ---- finding nodes ---- */
@@ -160,6 +164,7 @@ static tare_status prepare(struct joining *j)
     const struct onnx_graph *source = graph_of(j->in->source_model),
                             *optimized = graph_of(j->in->optimized_model);
     tare_status s = layer_nodes_init(&j->nodes, &j->times, optimized, j->err);
+    if (s == TARE_OK) s = layer_near_build(&j->near, optimized ? optimized : source, j->err);
     if (s == TARE_OK) s = layer_nodes_names(&j->source_named, source, j->err);
     if (s == TARE_OK) s = index_layers(j, j->in->optimized);
     if (s == TARE_OK) s = index_layers(j, j->in->source);
@@ -318,10 +323,24 @@ static const char *name_of(const struct joining *j, const struct ort_event *e, s
     return name;
 }
 
+/* By the nodes around it, where its own name says nothing; NULL: these do not tell either. */
+static const char *near_group(const struct joining *j, const struct run_layer *l, size_t node)
+{
+    const char *name = l->name ? l->name : "";
+    if (layers_group_told(name, l->op)) return NULL;
+    if (!j->in->optimized_model) {
+        const uint64_t *at = map_str_find(&j->source_named, name, strlen(name));
+        node = at ? (size_t)*at - 1 : SIZE_MAX;
+    }
+    return layer_near_group(&j->near, node);
+}
+
 /* The group of the first covered node that has a telling one: a fusion belongs where its first part did. */
 static const char *group_of(const struct joining *j, const struct run_layer *l, size_t node)
 {
     struct arena *a = &j->run->arena;
+    const char *near = near_group(j, l, node);
+    if (near) return near;
     const struct onnx_graph *source = graph_of(j->in->source_model);
     const char *group = layers_group_of(a, l->name ? l->name : "", l->op), *found = NULL;
     const struct layer_cover *c = node != SIZE_MAX && j->has_map ? &j->map.of[node] : NULL;
@@ -452,6 +471,7 @@ tare_status layers_join(struct run *run, struct run_case *c, const struct layers
                         .in = in,
                         .times = LAYER_TIMES_INIT,
                         .map = SOURCE_MAP_INIT,
+                        .near = LAYER_NEAR_INIT,
                         .nodes = LAYER_NODES_INIT,
                         .source_named = MAP_STR_INIT,
                         .layer_of = MAP_U64_INIT,
@@ -462,6 +482,7 @@ tare_status layers_join(struct run *run, struct run_case *c, const struct layers
     tare_status s = join(&j);
     layer_times_release(&j.times);
     source_map_release(&j.map);
+    layer_near_release(&j.near);
     layer_nodes_release(&j.nodes);
     map_str_release(&j.source_named);
     map_u64_release(&j.layer_of);

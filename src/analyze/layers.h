@@ -54,5 +54,8 @@ bool layers_dim_seen(const struct inspected *i, const char *name, const struct l
 void layers_group(struct run *run, struct run_case *c, const char *const *patterns, size_t n);
 /* The group by structure: docs/layers.md. `op` may be NULL. A literal, or copied into `a`. */
 const char *layers_group_of(struct arena *a, const char *name, const char *op);
+/* The same as far as a word in the name or the operator tells it: a literal. NULL: only its place in the path is
+ * left. */
+const char *layers_group_told(const char *name, const char *op);
 
 #endif

@@ -126,9 +126,17 @@ static bool is_number(const char *s)
     return *s && s[strspn(s, "0123456789")] == 0;
 }
 
+/* "encoder_layer_11", as some name their blocks. */
+static bool is_numbered_holder(const char *part)
+{
+    const char *last = strrchr(part, '_');
+    size_t n = last ? (size_t)(last - part) : 0;
+    return n >= 5 && is_number(last + 1) && memcmp(last - 5, "layer", 5) == 0;
+}
+
 static bool is_holder(const char *part)
 {
-    if (is_number(part)) return true;
+    if (is_number(part) || is_numbered_holder(part)) return true;
     for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
         if (strcmp(part, holders[i]) == 0) return true;
     return false;
@@ -150,22 +158,36 @@ static const char *by_part(struct arena *a, const struct path *p, const char *op
     for (size_t i = 0; i + 1 < p->n; i++)
         if (!is_holder(p->part[i])) return arena_str(a, p->part[i]);
     if (op && strcmp(op, "Add") == 0 && p->n > 1) return "residual";
-    for (size_t i = 0; i + 1 < p->n; i++)
+    for (size_t i = 0; i + 1 < p->n; i++) {
+        if (is_numbered_holder(p->part[i])) return arena_str(a, p->part[i]);
         if (is_number(p->part[i + 1]) && !is_number(p->part[i]))
             return arena_printf(a, "%s.%s", p->part[i], p->part[i + 1]);
+    }
     return "other";
+}
+
+/* The parts of the name, and what they or the operator tell. */
+static const char *told(struct path *p, const char *name, const char *op)
+{
+    for (const char *inner; (inner = strstr(name, " > "));) name = inner + 3; /* a node of a body */
+    split(p, name);
+    const char *group = by_op(op);
+    if (!group) group = by_words(p, op);
+    return group || !is_bert_output(p) ? group : "mlp";
+}
+
+const char *layers_group_told(const char *name, const char *op)
+{
+    struct path p;
+    return strcmp(name, LAYERS_RUNTIME) == 0 ? "runtime" : told(&p, name, op);
 }
 
 const char *layers_group_of(struct arena *a, const char *name, const char *op)
 {
     struct path p;
     if (strcmp(name, LAYERS_RUNTIME) == 0) return "runtime";
-    const char *group = by_op(op);
-    if (group) return group;
-    for (const char *inner; (inner = strstr(name, " > "));) name = inner + 3; /* a node of a body */
-    split(&p, name);
-    if ((group = by_words(&p, op)) != NULL) return group;
-    return is_bert_output(&p) ? "mlp" : by_part(a, &p, op);
+    const char *group = told(&p, name, op);
+    return group ? group : by_part(a, &p, op);
 }
 
 /* ---- by patterns ---- */

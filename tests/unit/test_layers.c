@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "analyze/layer_near.h"
 #include "analyze/layer_source.h"
 #include "analyze/layer_times.h"
 #include "analyze/layers.h"
@@ -373,6 +374,8 @@ static void groups_by_structure(void **state)
         {"Memcpy_token_3", "MemcpyToHost", "copy"},
         {"/h.0/ln_1/Pow", "Pow", "norm"},
         {"outer > /mlp/MatMul", "MatMul", "mlp"},
+        {"/encoder/layers/encoder_layer_3/Add_1", "Add", "residual"},
+        {"/encoder/layers/encoder_layer_3/Relu", "Relu", "encoder_layer_3"},
         {"MatMul_17", "MatMul", "other"},
         {"", "Add", "other"},
         {LAYERS_RUNTIME, NULL, "runtime"},
@@ -381,6 +384,93 @@ static void groups_by_structure(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_string_equal(layers_group_of(&a, rows[i][0], rows[i][1]), rows[i][2]);
     arena_release(&a);
+}
+
+/* A block whose Gelu is written out, and whose products have no telling names. */
+/* clang-format off */
+static struct onnx_node near_nodes[] = {
+    NODE("n0", "Transpose", IN("layer.0.attention.query.weight"), "qw"),
+    NODE("n1", "MatMul", IN("x", "qw"), "q"),
+    NODE("n2", "MatMul", IN("q", "q"), "scores"),
+    NODE("n3", "Reshape", IN("scores", "shape"), "a"),
+    NODE("/layer.0/Add", "Add", IN("a", "x"), "r1"),
+    NODE("/layer.0/ln/Pow", "Pow", IN("r1"), "l"),
+    NODE("/layer.0/Div_0", "Div", IN("l"), "d0"),
+    NODE("/layer.0/mlp/MatMul", "MatMul", IN("d0", "w"), "m"),
+    NODE("/layer.0/Erf", "Erf", IN("m"), "e"),
+    NODE("/layer.0/Mul", "Mul", IN("m", "e"), "g"),
+    NODE("/layer.0/MatMul", "MatMul", IN("g", "w"), "o"),
+    NODE("/layer.0/Add_1", "Add", IN("g", "r1"), "r2"),
+    NODE("n12", "MatMul", IN("r2", "wte.weight"), "logits"),
+};
+/* clang-format on */
+static struct onnx_tensor near_weights[] = {
+    {.name = "layer.0.attention.query.weight"}, {.name = "w"}, {.name = "wte.weight"}, {.name = "shape"}};
+
+static struct onnx_graph near_graph(void)
+{
+    struct onnx_graph g = GRAPH(near_nodes);
+    g.initializers.items = near_weights;
+    g.initializers.n = sizeof near_weights / sizeof *near_weights;
+    return g;
+}
+
+/* Inputs of the model have no say, so the first Add is attention's; the second joins mlp with what came before. */
+static void groups_by_neighbours(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {"attention", "attention", "attention", "attention", "attention", "norm", NULL,
+                                         "mlp",       "mlp",       "mlp",       NULL,        NULL,        "head"};
+    const struct onnx_graph g = near_graph();
+    struct layer_near near;
+    assert_int_equal(layer_near_build(&near, &g, NULL), TARE_OK);
+    for (size_t i = 0; i < g.nodes.n; i++) {
+        const char *got = layer_near_group(&near, i), *want = wanted[i];
+        if (!want != !got || (want && strcmp(got, want) != 0))
+            fail_msg("%s: %s, not %s", g.nodes.items[i].name, got ? got : "none", want ? want : "none");
+    }
+    assert_null(layer_near_group(&near, g.nodes.n));
+    layer_near_release(&near);
+    assert_int_equal(layer_near_build(&near, NULL, NULL), TARE_OK);
+    assert_null(layer_near_group(&near, 0));
+}
+
+static void neighbours_without_memory(void **state)
+{
+    (void)state;
+    const struct onnx_graph g = near_graph();
+    long before = mem_live_blocks();
+    for (long n = 0;; n++) {
+        struct layer_near near;
+        mem_fail_after(n);
+        tare_status s = layer_near_build(&near, &g, NULL);
+        mem_fail_after(-1);
+        layer_near_release(&near);
+        assert_int_equal(mem_live_blocks(), before);
+        if (s == TARE_OK) break;
+        assert_int_equal(s, TARE_NOMEM);
+        assert_true(n < 1000);
+    }
+}
+
+/* No run in the profile ended: what the profiler adds to one cannot be told, however long a plain one takes. */
+static void no_run_ended(void **state)
+{
+    (void)state;
+    const uint64_t plain[] = {1000};
+    struct ort_profile p = ORT_PROFILE_INIT;
+    struct buf b = BUF_INIT;
+    struct joined j;
+    buf_add_str(&b, "[\n");
+    add_node(&b, "a", "MatMul", 5, 200);
+    assert_int_equal(ort_profile_read(&p, "made", b.data, b.len, NULL), TARE_OK);
+    join(&j, &(struct layers_input){.profile = &p, .plain = {plain, 1}});
+    assert_false(j.c->profile.overhead.known || j.c->profile.node_ns.known || j.c->profile.covered.known);
+    assert_non_null(strstr(run_reason(&j.c->unknown, "profile.covered"), "ended"));
+    assert_float_equal(layer(j.c, "a", "MatMul")->time_ns.v, 200e3, 1);
+    run_release(&j.run);
+    ort_profile_release(&p);
+    buf_release(&b);
 }
 
 static void groups_by_pattern(void **state)
@@ -416,6 +506,9 @@ int main(void)
         cmocka_unit_test(joined_with_graphs),
         cmocka_unit_test(shapes_that_were_seen),
         cmocka_unit_test(groups_by_structure),
+        cmocka_unit_test(groups_by_neighbours),
+        cmocka_unit_test(neighbours_without_memory),
+        cmocka_unit_test(no_run_ended),
         cmocka_unit_test(groups_by_pattern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
