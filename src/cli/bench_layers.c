@@ -142,18 +142,46 @@ static void find_roof(struct looking *l)
     struct roof_options o = {.threads = threads_of(l->c), .fingerprint = l->run->host.fingerprint};
     if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
     if (!l->run->roof.known) {
-        if (roof_measure(&roof, &o, &why) != TARE_OK) {
+        if (roof_measure(&roof, &o, &why) == TARE_OK) {
+            roof_record(&roof, l->run);
+        } else {
             cli_warn(l->cli, "no roofline: %s", why.text);
-            return;
+            run_unknown(l->run, &l->c->unknown, "layers.roof_share", "%s", why.text);
         }
-        roof_record(&roof, l->run);
     }
-    if (l->run->roof.threads.known && l->run->roof.threads.v == o.threads) roofline_apply(l->run, l->c);
+    roofline_apply(l->run, l->c); /* rates and bounds of speed need no roof */
 }
 
 /* ---- one case ---- */
 
-static tare_status join(struct looking *l)
+static void say_why(struct looking *l, const char *why)
+{
+    run_unknown(l->run, &l->c->unknown, "layers", "%s", why);
+    run_unknown(l->run, &l->c->unknown, "profile", "%s", why);
+    if (!l->c->cost.known) run_unknown(l->run, &l->c->unknown, "cost", "%s", why);
+}
+
+/* The measurement stays good: only memory that ran out ends the whole. */
+static tare_status go_without(struct looking *l, tare_status s, const char *why)
+{
+    cli_warn(l->cli, "%s: no layers: %s", l->c->name, why);
+    say_why(l, why);
+    return s == TARE_NOMEM ? error_set(&l->cli->error, s, "%s", why) : TARE_OK;
+}
+
+/* The harness said of all this that nobody asked for it. */
+static void drop_reasons(struct looking *l)
+{
+    struct run_map *u = &l->c->unknown;
+    run_map_drop(u, "layers");
+    run_map_drop(u, "profile");
+    if (l->c->cost.known)
+        run_map_drop(u, "cost");
+    else if (!l->pass.has_source && !l->pass.has_optimized)
+        run_unknown(l->run, u, "cost", "no graph could be read: %s", l->pass.source_why);
+}
+
+static tare_status join(struct looking *l, tare_error *err)
 {
     const struct profiled_pass *p = &l->pass;
     struct layers_input in = {.profile = &p->profile,
@@ -164,7 +192,7 @@ static tare_status join(struct looking *l)
                               .profiled = {p->profiled_ns.items, p->profiled_ns.n},
                               .plain = {p->plain_ns.items, p->plain_ns.n},
                               .skip_runs = p->warmup_runs};
-    tare_status s = layers_join(l->run, l->c, &in, &l->cli->error);
+    tare_status s = layers_join(l->run, l->c, &in, err);
     const struct opt_list *groups = &l->a->groups;
     if (s == TARE_OK)
         layers_group(l->run, l->c, groups->n ? (const char *const *)groups->items : NULL, groups->n);
@@ -181,17 +209,14 @@ static tare_status look(struct looking *l, const struct bench_case *bc)
                                  .interrupted = &interrupted};
     tare_error why = TARE_ERROR_INIT;
     tare_status s = profiled_run(&l->pass, bc->subject, &o, l->run, &why);
-    if (s != TARE_OK) {
-        cli_warn(l->cli, "%s: no layers: %s", bc->name, why.text);
-        run_unknown(l->run, &l->c->unknown, "layers", "%s", why.text);
-        run_unknown(l->run, &l->c->unknown, "profile", "%s", why.text);
-        return s == TARE_NOMEM ? error_set(&l->cli->error, s, "%s", why.text) : TARE_OK;
-    }
+    if (s != TARE_OK) return go_without(l, s, why.text);
     look_at_graphs(l);
     record_graphs(l);
-    s = join(l);
-    if (s == TARE_OK) find_roof(l);
-    return s;
+    drop_reasons(l);
+    s = join(l, &why);
+    if (s != TARE_OK) return go_without(l, s, why.text);
+    find_roof(l);
+    return TARE_OK;
 }
 
 tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run *run)
@@ -200,7 +225,7 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run
     struct interrupt was;
     tare_status s = TARE_OK;
     interrupt_catch(&was);
-    for (size_t i = 0; s == TARE_OK && i < run->cases.n && i < a->grid.cases.n && !interrupted; i++) {
+    for (size_t i = 0; s == TARE_OK && i < run->cases.n && i < a->grid.cases.n; i++) {
         struct looking l = {.cli = cli,
                             .a = a,
                             .run = run,
@@ -209,7 +234,10 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run
                             .source = INSPECTED_INIT,
                             .optimized = INSPECTED_INIT};
         progress_line_at(&shown, "profiling layers", i, run->cases.n);
-        s = look(&l, &a->grid.cases.items[i]);
+        if (interrupted)
+            say_why(&l, "interrupted before its layers were profiled");
+        else
+            s = look(&l, &a->grid.cases.items[i]);
         inspected_release(&l.source);
         inspected_release(&l.optimized);
         profiled_release(&l.pass);

@@ -61,6 +61,14 @@ void run_map_textf(struct arena *a, struct run_map *m, const char *key, const ch
     run_map_text(a, m, key, text);
 }
 
+void run_map_drop(struct run_map *m, const char *key)
+{
+    struct run_entry *e = find(m, key, strlen(key));
+    if (!e) return;
+    memmove(e, e + 1, (size_t)(m->at + m->n - (e + 1)) * sizeof *e);
+    m->n--;
+}
+
 const struct run_value *run_map_get(const struct run_map *m, const char *key)
 {
     const struct run_entry *e = find(m, key, strlen(key));

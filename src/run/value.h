@@ -111,6 +111,9 @@ void run_map_text(struct arena *a, struct run_map *m, const char *key, const cha
 void run_map_textf(struct arena *a, struct run_map *m, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Take out what is under the key, if anything is. */
+void run_map_drop(struct run_map *m, const char *key);
+
 /* NULL when there is none. */
 const struct run_value *run_map_get(const struct run_map *m, const char *key);
 

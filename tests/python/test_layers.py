@@ -112,6 +112,7 @@ def test_layers_are_the_nodes_that_ran_with_their_cost(bench, bert):
     assert sum(layer["macs"] or 0 for layer in case["layers"]) == case["cost"]["macs"]
     assert optimized["nodes"] == len(case["layers"]) - 1 < static["nodes"]
     assert sum(layer["nodes"] or 0 for layer in case["layers"]) == static["nodes"]
+    assert not {"layers", "cost", "profile"} & set(case["unknown"])  # known, so there is no reason why not
 
 
 def test_patterns_make_groups_and_the_model_is_not_one(bench, bert):
@@ -121,7 +122,7 @@ def test_patterns_make_groups_and_the_model_is_not_one(bench, bert):
     groups = {layer["group"] for layer in case["layers"]}
     assert groups == {"attention", "mlp", "embedding", "other", "runtime"}
     off = bench(bert, "--seq", 8, "--layers=no")["cases"][0]
-    assert not off["layers"]
+    assert not off["layers"] and "not asked for" in off["unknown"]["layers"]
 
 
 def test_each_case_has_its_own_layers(bench, bert):
@@ -129,6 +130,13 @@ def test_each_case_has_its_own_layers(bench, bert):
     macs = [next(layer["macs"] for layer in c["layers"] if layer["name"].endswith("layer.0/output/dense/MatMul"))
             for c in run["cases"]]
     assert macs == [8 * 128 * 64, 4 * 8 * 128 * 64]
+
+
+def test_cases_of_other_threads_have_rates_but_no_roof(bench, bert):
+    one, two = bench(bert, "--seq", 8, "--layers", "--threads", "1,2")["cases"]
+    assert any(layer["roof_share"] for layer in one["layers"])
+    assert all(layer["roof_share"] is None for layer in two["layers"]) and any(layer["rate"] for layer in two["layers"])
+    assert "threads" in two["unknown"]["layers.roof_share"]
 
 
 def test_bodies_are_layers_of_their_own(bench, control):

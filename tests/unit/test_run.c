@@ -177,6 +177,27 @@ static void test_round_trip(void **state)
     check_round_trip(fill_full);
 }
 
+static void test_values_are_taken_out(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct run_map m = {0};
+    static const char *const keys[] = {"a", "b", "c", "d", "e"};
+    for (int i = 0; i < 5; i++) run_map_int(&a, &m, keys[i], i);
+    run_map_drop(&m, "b");
+    run_map_drop(&m, "e");
+    run_map_drop(&m, "nothing");
+    assert_int_equal(m.n, 3);
+    assert_null(run_map_get(&m, "b"));
+    for (int i = 5; i < 9; i++) run_map_int(&a, &m, (char[]){(char)('a' + i), 0}, i);
+    assert_int_equal(m.n, 7);
+    assert_int_equal(run_map_get(&m, "a")->i, 0);
+    assert_int_equal(run_map_get(&m, "c")->i, 2);
+    assert_int_equal(run_map_get(&m, "d")->i, 3);
+    assert_int_equal(run_map_get(&m, "i")->i, 8);
+    arena_release(&a);
+}
+
 static void test_values_survive(void **state)
 {
     (void)state;
@@ -675,6 +696,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_values_are_taken_out),
         cmocka_unit_test(test_values_survive),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_write_refuses),
