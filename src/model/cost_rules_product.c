@@ -196,8 +196,12 @@ static void rule_resize(struct cost_call *c)
     bool linear = cost_text_is(c, "mode", "linear") || cost_text_is(c, "mode", "bilinear");
     bool cubic = cost_text_is(c, "mode", "cubic");
     if (!linear && !cubic) return; /* nearest only copies */
-    unsigned axes = x && y && x->has_rank && y->has_rank ? resized_axes(x, y) : 0;
     struct cost_each each = {cubic ? CUBIC_SIMPLE : 1, 0, 0};
+    if (!x || !y || !x->has_rank || !y->has_rank) {
+        cost_count(c, x, NULL, each);
+        return;
+    }
+    unsigned axes = resized_axes(x, y);
     if (linear && axes < 16) each.simple = 2 * ((1U << axes) - 1);
     cost_count(c, x, cost_elements(c, y), each);
 }

@@ -24,8 +24,9 @@ static tare_status conv_channels(struct rule_call *c, const struct conv_form *f,
     int64_t have;
     int64_t each;
     int64_t group = rule_int(c, "group", 1);
+    int64_t all;
     if (!poly_constant(channels, &have) || !poly_constant(rule_input_dim(c, f->w, 1), &each)) return TARE_OK;
-    if (group > 0 && have == each * group) return TARE_OK;
+    if (group > 0 && !__builtin_mul_overflow(each, group, &all) && have == all) return TARE_OK;
     return rule_fault(c, "data has %lld channels; weights take %lld in each of %lld groups", (long long)have,
                       (long long)each, (long long)group);
 }

@@ -172,6 +172,7 @@ static tare_status einsum_term(struct rule_call *c, struct equation *e, const st
         }
         struct rule_dims some = {.n = in->n - letters, .known = true};
         struct rule_dims before = e->rest;
+        if (some.n > in->n - at) return rule_fault(c, "the equation has dots twice in one term");
         memcpy(some.at, &in->at[at], some.n * sizeof some.at[0]);
         at += some.n;
         e->seen[DOTS]++;

@@ -244,6 +244,7 @@ static tare_status weigh_bodies(struct watch *w)
             if (!fits(w, inner.sum)) {
                 inner.sum = inner.peak = inner.arena = 0;
                 inner.known = false;
+                inner.unknown++;
             }
             if (inner.peak > w->inner_peak[i]) w->inner_peak[i] = inner.peak;
             if (inner.arena > w->inner_arena[i]) w->inner_arena[i] = inner.arena;
@@ -384,8 +385,12 @@ tare_status liveness_of(struct liveness *out, const struct inferred *m, const st
     const struct watch outer = {.m = m, .dims = dims, .n_dims = n, .err = err};
     struct liveness l;
     tare_status s = watch_scope(&outer, m->main, &l);
-    if (s == TARE_OK) s = poly_space_status(m->space, err);
-    if (s == TARE_OK) *out = l;
+    if (s < 0) return s;
+    s = poly_space_status(m->space, err);
+    if (s < 0)
+        liveness_release(&l);
+    else
+        *out = l;
     return s;
 }
 

@@ -109,7 +109,8 @@ static void split(const struct poly *p, int64_t by, struct poly_draft *whole, st
 {
     whole->n = rest->n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        int64_t k = int_floor(p->t[i].c, by), left = p->t[i].c - k * by;
+        int64_t k = int_floor(p->t[i].c, by), left = p->t[i].c % by; /* k * by may not fit */
+        if (left < 0) left += by;
         if (k) whole->t[whole->n++] = (struct poly_term){k, p->t[i].m};
         if (left) rest->t[rest->n++] = (struct poly_term){left, p->t[i].m};
     }

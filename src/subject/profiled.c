@@ -31,12 +31,20 @@ struct folder {
     char path[4096], optimized[4200], prefix[4200];
 };
 
+/* After a failure there is something to remove only if `path` is not empty. */
 static tare_status folder_make(struct folder *f, const char *in, tare_error *err)
 {
     char link[4200];
-    int n = snprintf(f->path, sizeof f->path, "%s/tare-profile-XXXXXX", in ? in : "/tmp");
-    if (n < 0 || (size_t)n >= sizeof f->path) return error_set(err, TARE_INVALID, "%s: too long a path", in);
-    if (!mkdtemp(f->path)) return error_errno(err, "%s: cannot make a temporary folder", f->path);
+    int n = snprintf(f->path, sizeof f->path, "%s/tare-profile-XXXXXX", in && *in ? in : "/tmp");
+    if (n < 0 || (size_t)n >= sizeof f->path) {
+        f->path[0] = 0; /* what was cut off may name a folder that is not ours */
+        return error_set(err, TARE_INVALID, "%s: too long a path", in);
+    }
+    if (!mkdtemp(f->path)) {
+        tare_status s = error_errno(err, "%s: cannot make a temporary folder", f->path);
+        f->path[0] = 0;
+        return s;
+    }
     snprintf(f->optimized, sizeof f->optimized, "%s/optimized.onnx", f->path);
     snprintf(f->prefix, sizeof f->prefix, "%s/profile", f->path);
     snprintf(link, sizeof link, "%s/weights", f->path);

@@ -41,6 +41,7 @@ static void convolutions(void **state)
         {"Conv", "f[1,4,9] f[8,4,3]", "auto_pad:'SAME_UPPER' strides:[2]", "float32[1,8,5]", 0, NULL},
         {"Conv", "f[1,4,9] f[8,4,3]", "auto_pad:'VALID' strides:[2]", "float32[1,8,4]", 0, NULL},
         {"Conv", "f[1,4,9] f[8,5,3]", NULL, "!channels", 0, NULL},
+        {"Conv", "f[1,4,9] f[8,4611686018427387905,3]", "group:4", "!channels", 0, NULL},
         {"Conv", "f[1,4,2] f[8,4,3]", NULL, "!larger", 0, NULL},
         {"Conv", "f[1,4,9] f[8,4,3]", "strides:[0]", "!stride", 0, NULL},
         {"Conv", "f[1,4,9] f[8,4,3,3]", NULL, "!dimensions", 0, NULL},
@@ -102,6 +103,7 @@ static void contractions(void **state)
         {"Einsum", "f[3,4]", "equation:'ijk->k'", "!labels", 0, NULL},
         {"Einsum", "f[3,4] f[3]", "equation:'ij->ij'", "!terms", 0, NULL},
         {"Einsum", "f[3,4]", NULL, "!equation", 0, NULL},
+        {"Einsum", "f[3,4]", "equation:'......->...'", "!twice", 0, NULL},
     };
     CASES_RUN(cases);
 }
