@@ -15,7 +15,6 @@ static const struct row {
     size_t offset; /* in struct run */
 } rows[] = {
     {"kind", "critical", KIND_TEXT, offsetof(struct run, kind)},
-    {"host.fingerprint", "critical", KIND_FINGERPRINT, 0},
     {"host.cpu.model", "critical", KIND_TEXT, offsetof(struct run, host.cpu.model)},
     {"host.cpu.usable", "critical", KIND_F64, offsetof(struct run, host.cpu.usable)},
     {"host.arch", "critical", KIND_TEXT, offsetof(struct run, host.arch)},
@@ -26,6 +25,7 @@ static const struct row {
     {"host.cgroup.memory_limit_bytes", "warn", KIND_U64,
      offsetof(struct run, host.cgroup.memory_limit_bytes)},
     {"host.cgroup.cpuset", "warn", KIND_TEXT, offsetof(struct run, host.cgroup.cpuset)},
+    {"host.fingerprint", "critical", KIND_FINGERPRINT, 0}, /* after its parts, which say what it is */
     {"subject.type", "critical", KIND_TEXT, offsetof(struct run, subject.type)},
     {"subject.name", "warn", KIND_TEXT, offsetof(struct run, subject.name)},
     {"subject.sha256", "warn", KIND_TEXT, offsetof(struct run, subject.sha256)},
