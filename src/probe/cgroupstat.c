@@ -26,11 +26,11 @@ static bool names_controller(const char *list, size_t n, const char *name)
     return false;
 }
 
-/* The group's path in the hierarchy of a controller; "" is version 2. */
-static bool group_path(const char *root, const char *controller, char *out, size_t size)
+bool cgroup_path(const char *root, const char *process, const char *controller, char *out, size_t size)
 {
-    char text[4096];
-    if (!procstat_text(root, "/proc/self/cgroup", text, sizeof text)) return false;
+    char text[4096], file[64];
+    snprintf(file, sizeof file, "/proc/%s/cgroup", process);
+    if (!procstat_text(root, file, text, sizeof text)) return false;
     for (char *line = text, *next; line && *line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
@@ -45,7 +45,7 @@ static bool group_path(const char *root, const char *controller, char *out, size
 static bool group_text(const char *root, const char *controller, const char *name, char *text, size_t size)
 {
     char group[2048], path[2600], mount[64];
-    if (!group_path(root, controller, group, sizeof group)) return false;
+    if (!cgroup_path(root, "self", controller, group, sizeof group)) return false;
     snprintf(mount, sizeof mount, "/sys/fs/cgroup%s%s", *controller ? "/" : "", controller);
     snprintf(path, sizeof path, "%s%s/%s", mount, group, name);
     if (procstat_text(root, path, text, size)) return true;

@@ -22,4 +22,8 @@ struct cpu_ticks cpu_ticks_read(const char *root);
 /* Memory that can still be taken without swapping: what the kernel says, or what the group's limit leaves. */
 struct known_u64 memory_available(const char *root);
 
+/* The path of a process's group ("self", "1234") in the hierarchy of a controller, "" for the root of it; the
+ * controller "" is version 2. False: there is no such hierarchy. */
+bool cgroup_path(const char *root, const char *process, const char *controller, char *out, size_t size);
+
 #endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * probe_cgroup.c - the control group of the program, or ours: versions 1, 2 and both at once. In a container the group's
+ * own path may not be visible; then the root of the mount, which is the container's group, is read. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probe/cgroupstat.h"
+#include "probe/probe_file.h"
+#include "probe/probe_kinds.h"
+
+/* Where each metric may come from, the better source first. A controller that is mounted by version 1 is not in
+ * version 2, whose files then tell less. */
+static const struct source {
+    enum metric_id metric;
+    const char *controller, *file, *key; /* key NULL: the file is one number */
+    double scale;
+} sources[] = {
+    {METRIC_CG_CPU, "cpuacct", "cpuacct.usage", NULL, 1e-9},
+    {METRIC_CG_CPU, "", "cpu.stat", "usage_usec", 1e-6},
+    {METRIC_CG_THROTTLED, "cpu", "cpu.stat", "throttled_time", 1e-9},
+    {METRIC_CG_THROTTLED, "", "cpu.stat", "throttled_usec", 1e-6},
+    {METRIC_CG_PERIODS_THROTTLED, "cpu", "cpu.stat", "nr_throttled", 1},
+    {METRIC_CG_PERIODS_THROTTLED, "", "cpu.stat", "nr_throttled", 1},
+    {METRIC_CG_MEMORY, "memory", "memory.usage_in_bytes", NULL, 1},
+    {METRIC_CG_MEMORY, "", "memory.current", NULL, 1},
+    {METRIC_CG_MEMORY_LIMIT, "memory", "memory.limit_in_bytes", NULL, 1},
+    {METRIC_CG_MEMORY_LIMIT, "", "memory.max", NULL, 1},
+    {METRIC_CG_OOM, "memory", "memory.oom_control", "oom_kill", 1},
+    {METRIC_CG_OOM, "", "memory.events", "oom_kill", 1},
+};
+enum { SOURCES = sizeof sources / sizeof *sources };
+#define NO_LIMIT 4e18 /* what version 1 says for none, about */
+
+struct cgroup_probe {
+    struct probe base;
+    struct {
+        int fd;
+        const struct source *source;
+    } open[SOURCES];
+    size_t n;
+    int pressure[PROBE_PRESSURES];
+    double limit_above; /* the least of the groups that this one is in; INFINITY: none */
+};
+
+/* ---- reading ---- */
+
+static bool read_source(int fd, const struct source *s, double *out)
+{
+    char text[2048];
+    uint64_t v;
+    if (!s->key) {
+        if (!probe_whole_number(fd, out)) return false;
+    } else {
+        if (probe_file_line(fd, text, sizeof text) <= 0 || !probe_field(text, s->key, &v)) return false;
+        *out = (double)v;
+    }
+    *out *= s->scale;
+    return true;
+}
+
+static tare_status cgroup_sample(struct probe *p, struct series_set *set, struct sample *to, tare_error *err)
+{
+    static const enum metric_id pressure[] = {METRIC_CG_PRESSURE_CPU, METRIC_CG_PRESSURE_MEMORY,
+                                              METRIC_CG_PRESSURE_IO};
+    struct cgroup_probe *c = (struct cgroup_probe *)p;
+    struct probe_put put = {set, to, err, TARE_OK};
+    double limit = c->limit_above;
+    for (size_t i = 0; i < c->n; i++) {
+        double v;
+        const struct source *s = c->open[i].source;
+        if (!read_source(c->open[i].fd, s, &v)) continue; /* "max" */
+        if (s->metric != METRIC_CG_MEMORY_LIMIT)
+            probe_put(&put, s->metric, "", v);
+        else if (v < limit)
+            limit = v;
+    }
+    if (limit < NO_LIMIT) probe_put(&put, METRIC_CG_MEMORY_LIMIT, "", limit);
+    probe_put_pressure(&put, c->pressure, pressure);
+    return put.status;
+}
+
+/* ---- opening ---- */
+
+/* The folders of a group: of the controller's mount, and the group's path below it ("" when that is not visible). */
+struct group {
+    char mount[64], path[2048];
+};
+
+static bool visible(const char *root, const char *mount, const char *path)
+{
+    int fd = probe_file_open(root, "%s%s", mount, path);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+static bool find_group(struct group *g, const struct probe_place *at, const char *controller)
+{
+    char process[16] = "self";
+    if (at->program) snprintf(process, sizeof process, "%d", (int)at->program);
+    if (!cgroup_path(at->root, process, controller, g->path, sizeof g->path)) return false;
+    snprintf(g->mount, sizeof g->mount, "/sys/fs/cgroup%s%s", *controller ? "/" : "", controller);
+    if (!*controller && !visible(at->root, "/sys/fs/cgroup", "/cgroup.controllers"))
+        snprintf(g->mount, sizeof g->mount, "/sys/fs/cgroup/unified");
+    if (!visible(at->root, g->mount, g->path)) g->path[0] = 0;
+    return true;
+}
+
+/* The limits of the groups above count too. */
+static double least_above(const char *root, struct group g, const struct source *s)
+{
+    double least = INFINITY, v;
+    for (char *slash; (slash = strrchr(g.path, '/'));) {
+        *slash = 0;
+        int fd = probe_file_open(root, "%s%s/%s", g.mount, g.path, s->file);
+        if (fd >= 0 && read_source(fd, s, &v) && v < least) least = v;
+        probe_file_close(&fd);
+    }
+    return least;
+}
+
+static bool has(const struct cgroup_probe *c, enum metric_id m)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->open[i].source->metric == m) return true;
+    return false;
+}
+
+static void open_source(struct cgroup_probe *c, const struct probe_place *at, const struct source *s)
+{
+    struct group g;
+    double v;
+    if (has(c, s->metric) || !find_group(&g, at, s->controller)) return;
+    int fd = probe_file_open(at->root, "%s%s/%s", g.mount, g.path, s->file);
+    if (fd < 0) return;
+    if (!read_source(fd, s, &v) && s->metric != METRIC_CG_MEMORY_LIMIT) {
+        close(fd);
+        return;
+    }
+    c->open[c->n].fd = fd;
+    c->open[c->n++].source = s;
+    if (s->metric == METRIC_CG_MEMORY_LIMIT) c->limit_above = least_above(at->root, g, s);
+}
+
+static void cgroup_close(struct probe *p)
+{
+    struct cgroup_probe *c = (struct cgroup_probe *)p;
+    for (size_t i = 0; i < c->n; i++) probe_file_close(&c->open[i].fd);
+    for (int i = 0; i < PROBE_PRESSURES; i++) probe_file_close(&c->pressure[i]);
+    mem_free(c);
+}
+
+static void open_pressure(struct cgroup_probe *c, const struct probe_place *at, struct buf *blind)
+{
+    static const char *const names[PROBE_PRESSURES] = {"cpu", "memory", "io"};
+    struct group g;
+    bool found = find_group(&g, at, "");
+    for (int i = 0; i < PROBE_PRESSURES; i++)
+        c->pressure[i] =
+            found ? probe_file_open(at->root, "%s%s/%s.pressure", g.mount, g.path, names[i]) : -1;
+    if (c->pressure[0] < 0) buf_add_str(blind, "pressure of the group: needs cgroup version 2\n");
+}
+
+static tare_status cgroup_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+                               tare_error *err)
+{
+    struct cgroup_probe *c;
+    tare_status s = probe_new((void **)&c, sizeof *c, err);
+    if (s != TARE_OK) return s;
+    c->limit_above = INFINITY;
+    for (size_t i = 0; i < SOURCES; i++) {
+        open_source(c, at, &sources[i]);
+        bool last = i + 1 == SOURCES || sources[i + 1].metric != sources[i].metric;
+        if (last && !has(c, sources[i].metric))
+            buf_printf(blind, "%s: no file of the group tells it\n", metric_table[sources[i].metric].name);
+    }
+    open_pressure(c, at, blind);
+    *out = &c->base;
+    if (c->n) return TARE_OK;
+    cgroup_close(&c->base);
+    return error_set(err, TARE_UNSUPPORTED, "no control group is visible below %s/sys/fs/cgroup", at->root);
+}
+
+const struct probe_ops probe_cgroup = {
+    "cgroup", "the control group of the program", cgroup_open, cgroup_sample, cgroup_close, false};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * probe_energy.c - energy by powercap (RAPL): joules since the probe was opened, per domain. Counters that wrap are
+ * followed as long as they are read more often than they wrap. The series without a label is the packages and their
+ * memory: the other domains are within a package, or around all of it, and are never added. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "probe/probe_file.h"
+#include "probe/probe_kinds.h"
+
+enum { DOMAINS_MOST = 64 };
+
+struct domain {
+    char label[64]; /* "package-0", "package-0/dram" */
+    int fd;
+    bool summed;
+    double range, last; /* uJ */
+    double joules;
+};
+
+struct energy_probe {
+    struct probe base;
+    struct domain domains[DOMAINS_MOST];
+    size_t n;
+};
+
+/* ---- sampling ---- */
+
+static bool advance(struct domain *d)
+{
+    double now;
+    if (!probe_whole_number(d->fd, &now)) return false;
+    double used = now - d->last;
+    if (used < 0) used += d->range; /* went past its end */
+    if (used < 0) used = now;       /* reset, and no range is told */
+    d->joules += used / 1e6;
+    d->last = now;
+    return true;
+}
+
+static tare_status energy_sample(struct probe *base, struct series_set *set, struct sample *to,
+                                 tare_error *err)
+{
+    struct energy_probe *p = (struct energy_probe *)base;
+    struct probe_put put = {set, to, err, TARE_OK};
+    double sum = 0;
+    bool whole = true, any = false;
+    for (size_t i = 0; i < p->n; i++) {
+        struct domain *d = &p->domains[i];
+        bool read = advance(d);
+        if (read) probe_put(&put, METRIC_ENERGY, d->label, d->joules);
+        if (!d->summed) continue;
+        any = true;
+        whole &= read;
+        sum += d->joules;
+    }
+    if (any && whole) probe_put(&put, METRIC_ENERGY, "", sum);
+    return put.status;
+}
+
+/* ---- opening ---- */
+
+static bool read_name(const char *root, const char *zone, char *out, size_t size)
+{
+    char text[64];
+    int fd = probe_file_open(root, "/sys/class/powercap/%s/name", zone);
+    ssize_t n = fd >= 0 ? probe_file_line(fd, text, sizeof text) : -1;
+    probe_file_close(&fd);
+    if (n <= 0) return false;
+    probe_label(out, size, text, strcspn(text, "\n"));
+    return true;
+}
+
+/* "intel-rapl:0" is a package, "intel-rapl:0:1" a part of it; other control types repeat them or are no energy. */
+static void open_domain(struct energy_probe *p, const char *root, const char *zone, int *denied)
+{
+    char name[32], parent[32] = "", above[32];
+    const char *first = strchr(zone, ':'), *second = first ? strchr(first + 1, ':') : NULL;
+    struct domain d = {.fd = -1};
+    if (p->n >= DOMAINS_MOST || !first || !read_name(root, zone, name, sizeof name)) return;
+    snprintf(above, sizeof above, "%.*s", second ? (int)(second - zone) : 0, zone);
+    if (second && !read_name(root, above, parent, sizeof parent)) return;
+    snprintf(d.label, sizeof d.label, "%s%s%s", parent, second ? "/" : "", name);
+    d.summed = second ? strcmp(name, "dram") == 0 : strncmp(name, "package", 7) == 0;
+    d.fd = probe_file_open(root, "/sys/class/powercap/%s/energy_uj", zone);
+    if (d.fd < 0 && (errno == EACCES || errno == EPERM)) (*denied)++;
+    int range = probe_file_open(root, "/sys/class/powercap/%s/max_energy_range_uj", zone);
+    if (range < 0 || !probe_whole_number(range, &d.range)) d.range = 0;
+    probe_file_close(&range);
+    if (d.fd >= 0 && probe_whole_number(d.fd, &d.last))
+        p->domains[p->n++] = d;
+    else
+        probe_file_close(&d.fd);
+}
+
+static void energy_close(struct probe *base)
+{
+    struct energy_probe *p = (struct energy_probe *)base;
+    for (size_t i = 0; i < p->n; i++) probe_file_close(&p->domains[i].fd);
+    mem_free(p);
+}
+
+static int open_domains(struct energy_probe *p, const char *root)
+{
+    char path[4096];
+    int denied = 0;
+    snprintf(path, sizeof path, "%s/sys/class/powercap", root);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, "intel-rapl:", 11) == 0) open_domain(p, root, e->d_name, &denied);
+    if (d) closedir(d);
+    return denied;
+}
+
+static tare_status energy_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+                               tare_error *err)
+{
+    struct energy_probe *p;
+    tare_status s = probe_new((void **)&p, sizeof *p, err);
+    if (s != TARE_OK) return s;
+    int denied = open_domains(p, at->root);
+    if (p->n) {
+        if (denied) buf_printf(blind, "%d energy domains: only root may read them\n", denied);
+        *out = &p->base;
+        return TARE_OK;
+    }
+    energy_close(&p->base);
+    if (denied)
+        return error_set(err, TARE_UNSUPPORTED,
+                         "powercap is there, but only root may read it (chmod a+r "
+                         "/sys/class/powercap/intel-rapl:*/energy_uj)");
+    return error_set(
+        err, TARE_UNSUPPORTED,
+        "no powercap: hidden by the hypervisor or a container, or not supported by the processor");
+}
+
+const struct probe_ops probe_energy = {
+    "energy", "joules of the processor packages", energy_open, energy_sample, energy_close, false};
