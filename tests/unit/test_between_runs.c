@@ -83,8 +83,7 @@ static void test_false_alarms_of_runs(void **state)
             struct counts n = simulate(&s);
             if (n.regressed > TRIALS / 50 || n.improved > TRIALS / 50)
                 fail_msg("%zu runs, sd %g: %zu regressed, %zu improved", runs, s.sd, n.regressed, n.improved);
-            if (!s.tails && n.covered < TRIALS * 93 / 100)
-                fail_msg("%zu runs: %zu covered", runs, n.covered);
+            if (!s.tails && n.covered < TRIALS * 93 / 100) fail_msg("%zu runs: %zu covered", runs, n.covered);
         }
     struct setting uneven = {3, 12, 0, 0.05, 0, false};
     assert_true(simulate(&uneven).regressed <= TRIALS / 50);
