@@ -6,6 +6,7 @@
 
 struct ort_places ort_env_places(const char *chosen)
 {
+    setenv("ORT_DISABLE_TELEMETRY", "1", 0); /* fails without memory only: then the rest does too */
     return (struct ort_places){.chosen = chosen,
                                .tare_ort_lib = getenv("TARE_ORT_LIB"),
                                .ort_dylib_path = getenv("ORT_DYLIB_PATH"),
