@@ -49,8 +49,8 @@ struct inspect_options {
     size_t n_seen;
 };
 
-/* A dimension that nobody gave is 1, a sequence length 128 (dimname.h); the length of a cache (past) 0, and what is named as a sum that sum. Errors name a
- * dimension that the model does not have, and list those it has. */
+/* A dimension that nobody gave is 1, a sequence length 128 (dimname.h), the length of a cache (past) 0, and what is named
+ * as a sum that sum. Errors name a dimension that the model does not have, and list those it has. */
 tare_status inspect_model(struct inspected *out, const struct onnx_model *m, const struct inspect_options *o,
                           tare_error *err);
 void inspected_release(struct inspected *i);
@@ -60,7 +60,8 @@ const struct inferred *inspect_shapes(const struct inspected *i);
 
 /* Into run->subject.as_file or .optimized: totals, types, operators, memory, formulas. */
 void inspect_record_static(const struct inspected *i, struct run *run, struct run_static *to);
-/* One run_layer per layer into the case, its costs and, where nodes around it tell it, its group; and the case's `cost`. Of more than a document may hold, the dearest. */
+/* One run_layer per layer into the case: its costs, its group where layer_near.h tells it; and the case's `cost`. Of
+ * more than a document may hold, the dearest. */
 tare_status inspect_record_layers(const struct inspected *i, struct run *run, struct run_case *c,
                                   tare_error *err);
 
