@@ -167,7 +167,9 @@ static void record_memory(const struct inspected *i, struct run *run, struct run
         static const char *const paths[] = {"activation_sum", "activation_peak", "activation_arena",
                                             "activation_peak_node"};
         for (size_t k = 0; k < sizeof paths / sizeof *paths; k++)
-            run_unknown(run, &to->unknown, paths[k], "the sizes of %llu values are not known",
+            run_unknown(run, &to->unknown, paths[k],
+                        m->unknown == 1 ? "the size of %llu value is not known"
+                                        : "the sizes of %llu values are not known",
                         (unsigned long long)m->unknown);
         return;
     }
@@ -221,6 +223,19 @@ static void explain_cost(struct run *run, struct run_map *unknown, const char *o
     }
 }
 
+/* Of the first node that makes the totals lower bounds. */
+static void explain_unknown(const struct inspected *i, struct run *run, struct run_map *unknown)
+{
+    for (size_t k = 0; k < i->layers.n; k++) {
+        const struct inspect_layer *l = &i->layers.items[k];
+        if (l->cost.known) continue;
+        run_unknown(run, unknown, "unknown_nodes", "the first is %.80s (%.40s): %s%s", l->name,
+                    l->at->node->op, l->cost.why ? l->cost.why : "its cost is not known",
+                    l->cost.per_iteration ? "; one iteration of it is counted" : "");
+        return;
+    }
+}
+
 static struct known_u64 told(uint64_t v)
 {
     return v < (uint64_t)INT64_MAX ? known_u64(v) : (struct known_u64){false, 0};
@@ -243,6 +258,7 @@ void inspect_record_static(const struct inspected *i, struct run *run, struct ru
     to->cost_per_run = inspect_cost(i, &i->per_run);
     explain_cost(run, &to->unknown, "cost", &to->cost);
     explain_cost(run, &to->unknown, "cost_per_run", &to->cost_per_run);
+    explain_unknown(i, run, &to->unknown);
     record_memory(i, run, to);
     record_formulas(i, run, to);
     graph_patterns_record(i, run, &to->patterns);

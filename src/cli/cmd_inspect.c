@@ -185,7 +185,7 @@ static tare_status see_shapes(struct cli *cli, struct item *i, const struct insp
     return s;
 }
 
-/* The dimensions in force by their names in the file: the optimised graph may have lost the usual ones. */
+/* The optimised graph has the inputs of the file, and with them its dimensions. */
 static tare_status optimize(struct cli *cli, struct item *i, const struct inspect_args *a)
 {
     struct profiled_pass pass = PROFILED_PASS_INIT;

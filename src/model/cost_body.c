@@ -143,6 +143,7 @@ static tare_status cost_of_if(struct cost *out, const struct inferred *m, const 
                               tare_error *err)
 {
     int taken = branch_taken(n);
+    if (n->n_bodies == 1) return cost_of_scope(out, m, n->bodies[0], err); /* the only one that can run */
     if (n->n_bodies != 2) {
         *out = (struct cost){.why = n->why ? n->why : "a branch is missing"};
         return TARE_OK;

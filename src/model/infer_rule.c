@@ -31,12 +31,6 @@ int64_t rule_int(const struct rule_call *c, const char *attribute, int64_t other
     return a && a->kind == ONNX_ATTR_INT ? a->i : otherwise;
 }
 
-float rule_float(const struct rule_call *c, const char *attribute, float otherwise)
-{
-    const struct onnx_attribute *a = onnx_attribute(c->node, attribute);
-    return a && a->kind == ONNX_ATTR_FLOAT ? a->f : otherwise;
-}
-
 const char *rule_text(const struct rule_call *c, const char *attribute)
 {
     const struct onnx_attribute *a = onnx_attribute(c->node, attribute);

@@ -46,7 +46,6 @@ const struct infer_row *infer_row_find(const char *domain, const char *op); /* N
 const struct infer_value *rule_input(const struct rule_call *c, size_t i); /* NULL: left out or not there */
 struct infer_value *rule_output(const struct rule_call *c, size_t i);      /* NULL: nobody wants it */
 int64_t rule_int(const struct rule_call *c, const char *attribute, int64_t otherwise);
-float rule_float(const struct rule_call *c, const char *attribute, float otherwise);
 /* A string attribute as text in the engine's memory; NULL: not there. */
 const char *rule_text(const struct rule_call *c, const char *attribute);
 /* Attribute "axes" or the like, or the contents of input i when the attribute is gone in newer opsets. *out points to

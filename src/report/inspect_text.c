@@ -257,14 +257,29 @@ static void write_lines(const struct writer *w)
     }
 }
 
+/* Entries from `i` on that have the same reason: quantities of one kind are unknown together. */
+static size_t same_reason(const struct run_map *why, size_t i)
+{
+    size_t n = 1;
+    while (i + n < why->n && why->at[i + n].value.kind == RUN_TEXT &&
+           strcmp(why->at[i + n].value.s, why->at[i].value.s) == 0)
+        n++;
+    return n;
+}
+
 static void write_reasons(const struct writer *w)
 {
     const struct run_map *why = &w->run->subject.as_file.unknown;
-    for (size_t i = 0; i < why->n && i < 8; i++) {
+    struct buf *b = &w->s->out;
+    for (size_t i = 0, told = 0, n = 1; i < why->n && told < 8; i += n) {
+        n = 1;
         if (why->at[i].value.kind != RUN_TEXT) continue;
-        buf_printf(&w->s->out, "- %s: ", why->at[i].key);
-        plain(&w->s->out, why->at[i].value.s);
-        buf_add_char(&w->s->out, '\n');
+        n = same_reason(why, i);
+        told++;
+        for (size_t k = 0; k < n; k++) buf_printf(b, "%s%s", k ? ", " : "- ", why->at[i + k].key);
+        buf_add_str(b, ": ");
+        plain(b, why->at[i].value.s);
+        buf_add_char(b, '\n');
     }
 }
 

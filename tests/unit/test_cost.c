@@ -424,6 +424,25 @@ static void test_if_is_the_dearer_branch(void **state)
     graph_release(&g);
 }
 
+/* Exporters guard a Squeeze like that: it fits only one branch, so the other is what it costs. */
+static void test_if_with_a_branch_that_cannot_run(void **state)
+{
+    (void)state;
+    struct graph g = GRAPH_INIT;
+    graph_values(&g, "c=bool[] x=float[B,10] y1=float[3]");
+    struct buf then = pb_node("Add", "x,y1", "t"), other = pb_node("Relu", "x", "e"),
+               n = pb_node("If", "c", "y");
+    add_body(&n, "then_branch", &then, 1, "t");
+    add_body(&n, "else_branch", &other, 1, "e");
+    pb_msg(&g.body, 1, &n);
+    graph_output(&g, "y");
+    graph_infer(&g);
+    struct cost c = cost_of(&g, 0);
+    assert_true(c.known);
+    assert_int_equal(number(c.simple), 20);
+    graph_release(&g);
+}
+
 static void add_scalar(struct graph *g, const char *name, int type, const void *bytes, size_t n)
 {
     struct buf t = BUF_INIT;
@@ -580,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_sum_equals_additions),
         cmocka_unit_test(test_if_is_the_dearer_branch),
+        cmocka_unit_test(test_if_with_a_branch_that_cannot_run),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_function_call),
         cmocka_unit_test(test_table),

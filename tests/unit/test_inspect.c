@@ -306,6 +306,7 @@ static void test_document_of_unknown(void **state)
     assert_string_equal(run_map_get(&s->formulas, "macs")->s, ">= 64*batch");
     assert_false(s->activation_peak.known);
     assert_non_null(run_reason(&s->unknown, "activation_peak"));
+    assert_non_null(strstr(run_reason(&s->unknown, "unknown_nodes"), "(Secret): there is no rule"));
     assert_false(c->layers.at[1]->macs.known);
     if (run_write(&run, &text, &err) < 0) fail_msg("%s", err.text);
     buf_release(&text);
