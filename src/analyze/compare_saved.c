@@ -9,6 +9,7 @@
 #include "analyze/compare_pairs.h"
 #include "analyze/environment.h"
 #include "analyze/launches.h"
+#include "analyze/show.h"
 #include "core/mem.h"
 #include "core/vec.h"
 
@@ -20,7 +21,7 @@ static tare_status out_of_memory(tare_error *err)
 }
 
 /* What is compared, and what may fail the comparison when the user named nothing. */
-static const struct shown {
+static const struct watched {
     const char *metric;
     bool gate;
 } shown[] = {
@@ -29,7 +30,7 @@ static const struct shown {
 };
 enum { N_SHOWN = sizeof shown / sizeof *shown };
 
-static const struct shown *is_shown(const char *metric)
+static const struct watched *is_shown(const char *metric)
 {
     for (size_t i = 0; i < N_SHOWN; i++)
         if (strcmp(shown[i].metric, metric) == 0) return &shown[i];
@@ -183,11 +184,11 @@ static void explain(struct comparison *c, struct comparison_metric *m, const str
     run_map_text(a, &m->unknown, "sd_sample", "runs are judged as wholes");
     if (open && b->needed)
         m->why = arena_printf(
-            a, "undecided (sees changes from %.2g %% on); about %zu runs a side would decide, or --ab",
-            100 * b->mde, b->needed);
+            a, "undecided (sees changes from %s on); about %zu runs a side would decide, or --ab",
+            show_percent(b->mde).s, b->needed);
     else if (open)
-        m->why =
-            arena_printf(a, "undecided (sees changes from %.2g %% on); measure in turn: --ab", 100 * b->mde);
+        m->why = arena_printf(a, "undecided (sees changes from %s on); measure in turn: --ab",
+                              show_percent(b->mde).s);
 }
 
 static void fill_metric(const struct judging_case *k, struct comparison_metric *m,
@@ -282,7 +283,7 @@ static tare_status judge_metric(const struct judging_case *k, const struct judge
 /* Whether the metric is compared at all, its role, and beyond which effect it fails. */
 static bool wanted(const struct compare_saved *in, const struct measure *m, struct judged *out)
 {
-    const struct shown *s = is_shown(m->name);
+    const struct watched *s = is_shown(m->name);
     *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
     for (size_t i = 0; i < in->n_limits; i++) {
         if (strcmp(in->limits[i].metric, m->name) != 0) continue;

@@ -194,7 +194,7 @@ static int check_baseline(struct cli *cli, const struct bench_args *a)
     for (size_t i = 0; i < a->fail_on.n; i++)
         if (compare_limit_parse(&l, a->fail_on.items[i], &cli->error) < 0)
             return cli_usage_error(cli, "--fail-on %s", cli->error.text);
-    return a->baseline.n ? compare_runs_check(cli, &a->baseline) : 0;
+    return a->baseline.n ? compare_runs_check(cli, &a->baseline, &a->history) : 0;
 }
 
 /* What rows cannot say, once all are read. */

@@ -98,7 +98,7 @@ int compare_shown_again(struct cli *cli, const struct compare_args *a);
 /* The same with a run that was just made as the new side, `a->base` as the other. */
 int compare_with_run(struct cli *cli, const struct compare_args *a, const struct run *run);
 /* Can these be read, as far as that can be told without knowing the subject? 0, or the exit code. */
-int compare_runs_check(struct cli *cli, const struct opt_list *names);
+int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history);
 
 /* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */
 struct compare_trees {

@@ -37,7 +37,7 @@ static void fill_interval(struct buf *b, const struct comparison_metric *m)
 static void fill_mde(struct buf *b, const struct comparison_metric *m)
 {
     if (m->mde.known)
-        buf_printf(b, "%.2g %%", 100 * m->mde.v);
+        comparison_mde_text(b, m, "", "");
     else
         buf_add_char(b, '-');
 }

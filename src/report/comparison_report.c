@@ -87,12 +87,19 @@ void comparison_interval_text(struct buf *b, const struct run_estimate *ratio)
     if (ratio->hi.v <= 10) buf_add_str(b, " %");
 }
 
+void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const char *before,
+                         const char *after)
+{
+    double p = 100 * m->mde.v;
+    buf_printf(b, "%s%.*f %%%s", before, p >= 9.95 ? 0 : p >= 0.995 ? 1 : 2, p, after);
+}
+
 void comparison_why_text(struct buf *b, const struct comparison_metric *m)
 {
     if (m->why)
         text_plain(b, m->why, text_clip(m->why, 400));
     else if (m->mde.known)
-        buf_printf(b, "sees changes from %.2g %% on", 100 * m->mde.v);
+        comparison_mde_text(b, m, "sees changes from ", " on");
     else
         buf_add_char(b, '-');
 }

@@ -37,6 +37,9 @@ void comparison_interval_text(struct buf *b, const struct run_estimate *ratio);
 /* What a person reads beside the verdict: how small a change could have been seen, or what is missing. */
 void comparison_why_text(struct buf *b, const struct comparison_metric *m);
 
+/* "2.1 %", between two texts; of a known one */
+void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const char *before,
+                         const char *after);
 /* In one sentence: "+5.2 % (+4.1 .. +6.3 %): 1.00 ms, then 1.05 ms; sees changes from 2.1 % on". */
 void comparison_sentence(struct buf *b, const struct comparison_metric *m);
 bool comparison_gates(const struct comparison_metric *m);
