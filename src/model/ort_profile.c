@@ -41,9 +41,11 @@ struct reading {
 
 /* ---- texts ---- */
 
+/* A text that is not in the file (cut off, or a runtime that does not write it) is the empty one. */
 static tare_status keep_word(struct reading *r, struct span s, size_t *out)
 {
     uint64_t *at;
+    if (!s.at) s.at = "";
     size_t before = r->texts.n;
     tare_status st = map_str_ref(&r->texts, s.at, s.n, &at, r->err);
     if (st == TARE_OK && r->texts.n > before) {
