@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * probe.h - instruments behind one table: each opens what it reads once, then adds what it sees to a sample, many times.
+ * probe.h - instruments behind one table: each opens what it reads once, then adds what it sees to samples, many times.
  * What a probe cannot see it says at open, with the reason; it never guesses and never prints. Each probe's own cost is
  * measured while it works. */
 #ifndef PROBE_PROBE_H
@@ -54,7 +54,7 @@ void probes_close(struct probes *p);                          /* after a failed 
 /* The opened probe of that name, or NULL: for its cost. */
 const struct probe *probes_get(const struct probes *p, const char *name);
 
-/* ---- for whoever starts the program: tare is the reaper of all that outlives its parent (PR_SET_CHILD_SUBREAPER) ---- */
+/* ---- for whoever starts the program, and reaps what outlives its parent (PR_SET_CHILD_SUBREAPER) ---- */
 
 /* `pid` was reaped by us, with this usage: call after each wait4() of the program or of an orphan of it. With this the
  * sums are the kernel's own once all has ended, however short the processes lived. */

@@ -5,7 +5,7 @@
 
 #include "probe/probe.h"
 
-#define PROBE_KINDS(X) X(process) X(cgroup) X(system) X(disk) X(net) X(temperature) X(energy)
+#define PROBE_KINDS(X) X(process) X(cgroup) X(system) X(disk) X(net) X(temperature) X(energy) X(gpu)
 
 #define X(name) extern const struct probe_ops probe_##name;
 PROBE_KINDS(X)

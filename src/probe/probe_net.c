@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * probe_net.c - network interfaces of the program's namespace, or ours: bytes, packets, errors of each, and TCP segments
- * sent again. The series without a label sums all but the loop-back. */
+ * probe_net.c - network interfaces of the program's namespace, or ours: bytes, packets, errors of each, and TCP
+ * segments sent again. The series without a label sums all but the loop-back. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

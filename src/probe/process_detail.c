@@ -13,7 +13,7 @@
 
 #include "probe/probe_file.h"
 
-/* Half a thousandth of the time each, and never more saved up than a second's worth. */
+/* A 2000th part of the time each, and never more saved up than a second's worth. */
 enum { SHARE = 2000, CREDIT_MOST_NS = 500000, THREADS_MOST = 1024, FDS_MOST = 4096 };
 
 static bool read_file(struct process_tree *t, pid_t pid, const char *name)
@@ -51,7 +51,8 @@ static void read_io(struct process_tree *t, struct member *m)
 }
 
 /* Of one thread, `name` below /proc: adds to `sum`. */
-static void read_thread(struct process_tree *t, const char *name, uint64_t sum[TREE_COUNTERS])
+static void read_thread(struct process_tree *t, struct member *m, const char *name,
+                        uint64_t sum[TREE_COUNTERS])
 {
     char path[96];
     uint64_t v, run;
@@ -59,6 +60,7 @@ static void read_thread(struct process_tree *t, const char *name, uint64_t sum[T
     if (probe_file_once(t->proc, path, t->text, sizeof t->text) > 0) {
         if (probe_field(t->text, "voluntary_ctxt_switches", &v)) sum[TREE_SWITCH_VOLUNTARY] += v;
         if (probe_field(t->text, "nonvoluntary_ctxt_switches", &v)) sum[TREE_SWITCH_INVOLUNTARY] += v;
+        if (probe_field(t->text, "VmSwap", &v)) m->swap_bytes = v * 1024; /* of the process */
     }
     snprintf(path, sizeof path, "%s/schedstat", name);
     if (probe_file_once(t->proc, path, t->text, sizeof t->text) <= 0) return;
@@ -78,22 +80,21 @@ static DIR *open_folder(struct process_tree *t, pid_t pid, const char *name)
 
 static void read_threads(struct process_tree *t, struct member *m)
 {
-    uint64_t sum[TREE_COUNTERS] = {0}, v;
+    uint64_t sum[TREE_COUNTERS] = {0};
     char name[64];
     unsigned n = 0;
     snprintf(name, sizeof name, "%d", (int)m->pid);
     DIR *d = m->stat.threads > 1 ? open_folder(t, m->pid, "task") : NULL;
-    if (!d) read_thread(t, name, sum);
+    if (!d) read_thread(t, m, name, sum);
     for (struct dirent *e; d && n < THREADS_MOST && (e = readdir(d));) {
         if (e->d_name[0] < '0' || e->d_name[0] > '9') continue;
         snprintf(name, sizeof name, "%d/task/%.20s", (int)m->pid, e->d_name);
-        read_thread(t, name, sum);
+        read_thread(t, m, name, sum);
         n++;
     }
     if (d) closedir(d);
     for (int c = TREE_INHERITED; c < TREE_COUNTERS; c++) /* a thread that ended takes its share along */
         if (sum[c] > m->own[c]) m->own[c] = sum[c];
-    if (read_file(t, m->pid, "status") && probe_field(t->text, "VmSwap", &v)) m->swap_bytes = v * 1024;
 }
 
 /* Kernels from 6.2 on tell the number as the folder's size. */

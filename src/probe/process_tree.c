@@ -13,7 +13,7 @@
 
 #include "probe/probe_file.h"
 
-enum { RANGE_MOST = 2048, KEEP_OPEN_MOST = 256, KERNEL_THREAD = 0x00200000 };
+enum { RANGE_MOST = 2048, JUST_NOW = 8, KEEP_OPEN_MOST = 256, KERNEL_THREAD = 0x00200000 };
 
 /* ---- /proc/PID/stat ---- */
 
@@ -213,12 +213,14 @@ static bool belongs(const struct process_tree *t, pid_t pid, const struct tree_s
     return t->all || pid == t->program || (t->us && s->parent == t->us) || find(t, s->parent);
 }
 
-/* Add `pid` if it is there and belongs. */
-static tare_status consider(struct process_tree *t, pid_t pid, tare_error *err)
+/* Add `pid` if it is there and belongs. *there: there is such a task. */
+static tare_status consider(struct process_tree *t, pid_t pid, bool *there, tare_error *err)
 {
     struct tree_stat s;
+    *there = true;
     if (find(t, pid)) return TARE_OK;
     int fd = open_stat(t, pid);
+    *there = fd >= 0;
     if (fd < 0) return TARE_OK;
     if (!read_stat(t, fd, &s) || !belongs(t, pid, &s)) {
         close(fd);
@@ -227,29 +229,34 @@ static tare_status consider(struct process_tree *t, pid_t pid, tare_error *err)
     return add(t, pid, &s, fd, err);
 }
 
-/* In order of pids, and once more while any was added: after a wrap a child's number may be below its parent's. */
+/* A number is given out a little before its process can be seen: what was not there is looked for once more. In order
+ * of numbers, so that parents come before their children. */
 static tare_status consider_range(struct process_tree *t, uint64_t from, uint64_t to, tare_error *err)
 {
-    size_t before;
+    size_t again = t->missing.n;
+    bool there;
     tare_status s = TARE_OK;
-    do {
-        before = t->members.n;
-        for (uint64_t pid = from; pid <= to && s == TARE_OK; pid++) s = consider(t, (pid_t)pid, err);
-    } while (s == TARE_OK && t->members.n > before && from <= to);
+    for (size_t i = 0; i < again && s == TARE_OK; i++) s = consider(t, t->missing.items[i], &there, err);
+    vec_clear(&t->missing);
+    for (uint64_t pid = from; pid <= to && s == TARE_OK; pid++) {
+        s = consider(t, (pid_t)pid, &there, err);
+        if (s == TARE_OK && !there) s = vec_push(&t->missing, (pid_t)pid, err);
+    }
     return s;
 }
 
 static tare_status consider_folder(struct process_tree *t, DIR *d, tare_error *err)
 {
     size_t before;
+    bool there;
     tare_status s = TARE_OK;
-    do {
+    do { /* once more while any was added: after a wrap a child's number may be below its parent's */
         before = t->members.n;
         rewinddir(d);
         for (struct dirent *e; s == TARE_OK && (e = readdir(d));) {
             uint64_t pid;
             const char *end = probe_number(e->d_name, &pid);
-            if (end && !*end && pid > 0 && pid < INT32_MAX) s = consider(t, (pid_t)pid, err);
+            if (end && !*end && pid > 0 && pid < INT32_MAX) s = consider(t, (pid_t)pid, &there, err);
         }
     } while (s == TARE_OK && t->members.n > before);
     return s;
@@ -277,15 +284,17 @@ static uint64_t pid_cursor(struct process_tree *t)
     return last && probe_number(last, &pid) ? pid : 0;
 }
 
-/* A number is given out a little before the process can be seen: each stretch is looked at twice. */
 static tare_status find_new(struct process_tree *t, tare_error *err)
 {
-    uint64_t now = pid_cursor(t), from = t->cursor_before;
-    bool known = now && from && now >= t->cursor && t->cursor >= from && now - from <= RANGE_MOST;
-    t->cursor_before = t->cursor;
+    uint64_t now = pid_cursor(t), before = t->cursor;
     t->cursor = now;
-    if (!known) return consider_all(t, err);
-    return from == now ? TARE_OK : consider_range(t, from + 1, now, err);
+    if (now && before && now >= before && now - before <= RANGE_MOST)
+        return consider_range(t, before + 1, now, err);
+    vec_clear(&t->missing);
+    tare_status s = consider_all(t, err);
+    for (uint64_t pid = now > JUST_NOW ? now - JUST_NOW : now; pid < now && s == TARE_OK; pid++)
+        s = vec_push(&t->missing, (pid_t)pid + 1, err);
+    return s;
 }
 
 tare_status tree_update(struct process_tree *t, tare_error *err)
@@ -395,4 +404,5 @@ void tree_close(struct process_tree *t)
     map_u64_release(&t->index);
     vec_release(&t->members);
     vec_release(&t->ignored);
+    vec_release(&t->missing);
 }

@@ -48,7 +48,7 @@ struct member {
     struct tree_stat stat;
     uint64_t own[TREE_COUNTERS];  /* last known; what it inherited from children it waited for included */
     uint64_t gone[TREE_COUNTERS]; /* of ended children, where the kernel does not hand it on */
-    /* What ended children had used, until it shows in what the kernel hands on (or not: a parent that ignores SIGCHLD). */
+    /* What ended children had used, until it shows in what the kernel hands on (it does not if SIGCHLD is ignored). */
     uint64_t owed[2], owed_since[2], child_before[2];
     unsigned owed_children;
     bool ended; /* within tree_update() */
@@ -69,7 +69,8 @@ struct process_tree {
     size_t dead;                /* of them, with pid 0 */
     struct map_u64 index;       /* pid -> position + 1 */
     VEC(pid_t) ignored;
-    uint64_t cursor, cursor_before; /* the latest pid given out, at the last two looks; 0: unknown */
+    uint64_t cursor;    /* the latest pid given out at the last look; 0: unknown */
+    VEC(pid_t) missing; /* given out just before it, but not to be seen then */
     uint64_t reaped[TREE_COUNTERS], lost[TREE_COUNTERS];
     uint64_t started; /* processes ever seen: a lower bound, some live between two looks */
     char text[8192];

@@ -188,7 +188,8 @@ void drain_forget(void); /* in a forked child, and before the next session */
 
 /* archive.c */
 /* Create, or join a trace that is being recorded; an earlier one is put aside. `run_id` is what a new one gets ("": one
- * is made), and becomes that of the trace. The descriptor, locked until the caller's PROCESS chunk is in; or a status. */
+ * is made), and becomes that of the trace. The descriptor, locked until the caller's PROCESS chunk is in, or a
+ * status. */
 int archive_open(const char *path, char run_id[32], tare_error *err);
 /* What goes before `payload` in the file. */
 struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process, const void *payload,

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_card.c - see gpu_card.h. */
+#include "probe/gpu_card.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probe/process_tree.h"
+
+enum {
+    SLOW_NS = 1000000000,
+    GPM_NS = 110000000,
+
+    PROCESSES_MOST = 128,
+    HOPS_MOST = 64
+};
+
+enum metric_id gpu_row_metric(enum gpu_row r)
+{
+    static const enum metric_id metrics[GPU_ROWS] = {
+#define X(name) [GPU_ROW_##name] = METRIC_GPU_##name,
+        GPU_ROW_MAP(X)
+#undef X
+    };
+    return metrics[r];
+}
+
+/* A row's new value, or that it is unknown; what the card never has is not asked again. */
+static void answer(struct gpu_card *c, enum gpu_row row, int code, double value)
+{
+    c->value[row] = code == NVML_OK ? value : NAN;
+    if (code == NVML_NOT_SUPPORTED || code == NVML_NO_CALL || code == NVML_NO_PERMISSION)
+        c->refused[row] = code;
+}
+
+/* ---- one function per group of rows ---- */
+
+static void read_utilization(const struct nvml *n, struct gpu_card *c)
+{
+    struct nvml_utilization u = {0, 0};
+    int code = n->utilization ? n->utilization(c->device, &u) : NVML_NO_CALL;
+    answer(c, GPU_ROW_UTIL, code, u.gpu / 100.0);
+    answer(c, GPU_ROW_MEM_UTIL, code, u.memory / 100.0);
+}
+
+/* The older call counts what the driver keeps for itself as used. */
+static void read_memory(const struct nvml *n, struct gpu_card *c)
+{
+    struct nvml_memory_v2 m = {.version = NVML_MEMORY_V2};
+    int code = n->memory_v2 ? n->memory_v2(c->device, &m) : NVML_NO_CALL;
+    if (code != NVML_OK && n->memory_v1) {
+        struct nvml_memory_v1 old = {0, 0, 0};
+        code = n->memory_v1(c->device, &old);
+        m.used = old.used;
+        m.total = old.total;
+    }
+    answer(c, GPU_ROW_MEM_USED, code, (double)m.used);
+    answer(c, GPU_ROW_MEM_TOTAL, code, (double)m.total);
+}
+
+static bool field_number(const struct nvml_field *f, double *out)
+{
+    if (f->status != NVML_OK) return false;
+    switch (f->type) {
+    case NVML_TYPE_DOUBLE: *out = f->value.d; return true;
+    case NVML_TYPE_UINT: *out = f->value.u; return true;
+    case NVML_TYPE_ULONG:
+    case NVML_TYPE_ULONGLONG: *out = (double)f->value.ull; return true;
+    case NVML_TYPE_LONGLONG: *out = (double)f->value.ll; return true;
+    case NVML_TYPE_INT: *out = f->value.i; return true;
+    }
+    return false;
+}
+
+/* Bytes per second since the last reading; the card's counter may wrap. */
+static double pcie_rate(struct gpu_card *c, int way, const struct nvml_field *f, uint64_t now_ns)
+{
+    uint64_t before = c->pcie[way], bytes = f->type == NVML_TYPE_UINT ? f->value.u : f->value.ull;
+    c->pcie[way] = bytes;
+    if (!c->pcie_ns || now_ns <= c->pcie_ns || bytes < before) return NAN;
+    return (double)(bytes - before) * 1e9 / (double)(now_ns - c->pcie_ns);
+}
+
+static void read_fields(const struct nvml *n, struct gpu_card *c, uint64_t now_ns)
+{
+    enum { POWER, MEMORY_TEMPERATURE, TX, RX, FIELDS };
+    struct nvml_field f[FIELDS] = {{.id = NVML_FIELD_POWER_INSTANT},
+                                   {.id = NVML_FIELD_MEMORY_TEMPERATURE},
+                                   {.id = NVML_FIELD_PCIE_TX_BYTES},
+                                   {.id = NVML_FIELD_PCIE_RX_BYTES}};
+    double v = NAN;
+    unsigned mw = 0;
+    int code = n->fields ? n->fields(c->device, FIELDS, f) : NVML_NO_CALL;
+    for (int i = 0; i < FIELDS && code != NVML_OK; i++) f[i].status = code;
+    if (field_number(&f[POWER], &v)) {
+        answer(c, GPU_ROW_POWER, NVML_OK, v / 1e3);
+    } else { /* older cards; on newer ones a mean of the last second */
+        code = n->power ? n->power(c->device, &mw) : NVML_NO_CALL;
+        answer(c, GPU_ROW_POWER, code, mw / 1e3);
+    }
+    answer(c, GPU_ROW_TEMP_MEM, f[MEMORY_TEMPERATURE].status,
+           field_number(&f[MEMORY_TEMPERATURE], &v) ? v : NAN);
+    answer(c, GPU_ROW_PCIE_TX, f[TX].status, f[TX].status ? NAN : pcie_rate(c, 0, &f[TX], now_ns));
+    answer(c, GPU_ROW_PCIE_RX, f[RX].status, f[RX].status ? NAN : pcie_rate(c, 1, &f[RX], now_ns));
+    c->pcie_ns = now_ns;
+}
+
+static void read_energy(const struct nvml *n, struct gpu_card *c)
+{
+    unsigned long long mj = 0;
+    if (c->refused[GPU_ROW_ENERGY]) return;
+    int code = n->energy ? n->energy(c->device, &mj) : NVML_NO_CALL;
+    answer(c, GPU_ROW_ENERGY, code, (double)mj / 1e3);
+}
+
+static void read_clocks(const struct nvml *n, struct gpu_card *c)
+{
+    static const struct {
+        enum gpu_row row;
+        int clock;
+    } rows[] = {{GPU_ROW_CLOCK_SM, NVML_CLOCK_SM}, {GPU_ROW_CLOCK_MEM, NVML_CLOCK_MEM}};
+    for (size_t i = 0; i < 2; i++) {
+        unsigned mhz = 0;
+        if (c->refused[rows[i].row]) continue;
+        int code = n->clock ? n->clock(c->device, rows[i].clock, &mhz) : NVML_NO_CALL;
+        answer(c, rows[i].row, code, mhz * 1e6);
+    }
+}
+
+static void read_throttle(const struct nvml *n, struct gpu_card *c)
+{
+    unsigned long long reasons = 0;
+    if (c->refused[GPU_ROW_THROTTLE]) return;
+    int code = n->throttle ? n->throttle(c->device, &reasons) : NVML_NO_CALL;
+    answer(c, GPU_ROW_THROTTLE, code, (double)reasons);
+}
+
+static void read_slow(const struct nvml *n, struct gpu_card *c)
+{
+    unsigned mw = 0, celsius = 0;
+    unsigned long long errors = 0;
+    int code = n->power_limit ? n->power_limit(c->device, &mw) : NVML_NO_CALL;
+    answer(c, GPU_ROW_POWER_LIMIT, code, mw / 1e3);
+    code = n->temperature ? n->temperature(c->device, NVML_TEMPERATURE_GPU, &celsius) : NVML_NO_CALL;
+    answer(c, GPU_ROW_TEMP, code, celsius);
+    if (c->refused[GPU_ROW_ECC]) return;
+    code = n->ecc ? n->ecc(c->device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors) : NVML_NO_CALL;
+    answer(c, GPU_ROW_ECC, code, (double)errors);
+}
+
+/* ---- whose memory ---- */
+
+/* 1: of the program's tree; 0: of others; -1: no such process here. */
+static int belongs(const struct gpu_owner *o, unsigned pid)
+{
+    struct tree_stat s;
+    char text[1024];
+    pid_t us = o->root[0] ? 0 : getpid();
+    for (int hops = 0; hops < HOPS_MOST && pid > 1; hops++) {
+        if ((pid_t)pid == o->program || (hops > 0 && (pid_t)pid == us)) return 1;
+        int fd = probe_file_open(o->root, "/proc/%u/stat", pid);
+        ssize_t n = fd >= 0 ? probe_file_line(fd, text, sizeof text) : -1;
+        probe_file_close(&fd);
+        if (n <= 0 || !tree_stat_parse(&s, text)) return hops ? 0 : -1;
+        pid = (unsigned)s.parent;
+    }
+    return 0;
+}
+
+struct owned {
+    double bytes, hidden_bytes;
+    unsigned listed, hidden;
+    bool known;
+};
+
+static int sum_owned(const struct nvml *nvml, const struct gpu_card *c, const struct gpu_owner *o,
+                     struct owned *sum)
+{
+    struct nvml_process p[PROCESSES_MOST];
+    unsigned n = PROCESSES_MOST;
+    int code = nvml->compute_processes ? nvml->compute_processes(c->device, &n, p) : NVML_NO_CALL;
+    for (unsigned i = 0; code == NVML_OK && i < n && i < PROCESSES_MOST; i++) {
+        int whose = belongs(o, p[i].pid);
+        sum->listed++;
+        if (!whose) continue;
+        if (p[i].used == UINT64_MAX) {
+            sum->known = false; /* the driver does not tell */
+        } else if (whose > 0) {
+            sum->bytes += (double)p[i].used;
+        } else {
+            sum->hidden++;
+            sum->hidden_bytes += (double)p[i].used;
+        }
+    }
+    return code;
+}
+
+static void read_processes(const struct nvml *n, struct gpu_card *c, const struct gpu_owner *o)
+{
+    struct owned sum = {.known = true};
+    if (!o->program || c->refused[GPU_ROW_MEM_PROCESS]) return;
+    int code = sum_owned(n, c, o, &sum);
+    if (sum.listed == 1 && sum.hidden == 1) sum.bytes = sum.hidden_bytes; /* numbered by another namespace */
+    answer(c, GPU_ROW_MEM_PROCESS, code, sum.known ? sum.bytes : NAN);
+}
+
+/* ---- GPM: two samples at least 100 ms apart, compared by the library ---- */
+
+static void gpm_forget(struct gpu_card *c)
+{
+    for (int r = GPU_ROW_SM_ACTIVE; r <= GPU_ROW_DRAM; r++) c->value[r] = NAN;
+}
+
+static void gpm_compare(const struct nvml *n, struct gpu_card *c)
+{
+    static const struct {
+        enum gpu_row row;
+        unsigned id;
+    } rows[NVML_GPM_METRICS] = {{GPU_ROW_SM_ACTIVE, NVML_GPM_SM_UTIL},
+                                {GPU_ROW_SM_OCCUPANCY, NVML_GPM_SM_OCCUPANCY},
+                                {GPU_ROW_TENSOR, NVML_GPM_ANY_TENSOR},
+                                {GPU_ROW_DRAM, NVML_GPM_DRAM_BANDWIDTH}};
+    static struct nvml_gpm_get get; /* large; one thread samples */
+    get.version = NVML_GPM_VERSION;
+    get.n = NVML_GPM_METRICS;
+    get.first = c->gpm_sample[0];
+    get.second = c->gpm_sample[1];
+    for (int i = 0; i < NVML_GPM_METRICS; i++) get.metrics[i] = (struct nvml_gpm_metric){.id = rows[i].id};
+    int code = n->gpm_get(&get);
+    for (int i = 0; i < NVML_GPM_METRICS; i++) {
+        const struct nvml_gpm_metric *m = &get.metrics[i];
+        int status = code ? code : m->status;
+        answer(c, rows[i].row, status, isfinite(m->value) ? m->value / 100 : NAN);
+    }
+}
+
+static void read_gpm(const struct nvml *n, struct gpu_card *c, uint64_t now_ns)
+{
+    if (!c->gpm || (c->gpm_ns && now_ns - c->gpm_ns < GPM_NS)) return;
+    nvml_gpm_sample older = c->gpm_sample[0];
+    if (c->gpm_ns) { /* the later of the last pair is the earlier of this one */
+        c->gpm_sample[0] = c->gpm_sample[1];
+        c->gpm_sample[1] = older;
+    }
+    bool taken = n->gpm_sample(c->device, c->gpm_sample[1]) == NVML_OK;
+    if (taken && c->gpm_ns)
+        gpm_compare(n, c);
+    else
+        gpm_forget(c);
+    c->gpm_ns = taken ? now_ns : 0;
+}
+
+/* ---- a card ---- */
+
+void gpu_card_open(const struct nvml *n, struct gpu_card *c)
+{
+    struct nvml_gpm_support support = {.version = NVML_GPM_VERSION, .supported = 0};
+    for (int r = 0; r < GPU_ROWS; r++) c->value[r] = NAN;
+    int code = n->gpm_support && n->gpm_alloc && n->gpm_free && n->gpm_sample && n->gpm_get && !c->slice
+                   ? n->gpm_support(c->device, &support)
+                   : NVML_NO_CALL;
+    c->gpm = code == NVML_OK && support.supported;
+    for (int i = 0; i < 2 && c->gpm; i++) c->gpm = n->gpm_alloc(&c->gpm_sample[i]) == NVML_OK;
+    for (int r = GPU_ROW_SM_ACTIVE; r <= GPU_ROW_DRAM && !c->gpm && !c->slice; r++)
+        c->refused[r] = NVML_NOT_SUPPORTED;
+}
+
+void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_owner *owner, uint64_t now_ns)
+{
+    read_memory(n, c);
+    read_processes(n, c, owner);
+    if (c->slice) return;
+    if (!c->refused[GPU_ROW_UTIL]) read_utilization(n, c);
+    read_fields(n, c, now_ns);
+    read_energy(n, c);
+    read_clocks(n, c);
+    read_throttle(n, c);
+    read_gpm(n, c, now_ns);
+    if (c->slow_ns && now_ns - c->slow_ns < SLOW_NS) return;
+    read_slow(n, c);
+    c->slow_ns = now_ns;
+}
+
+void gpu_card_close(const struct nvml *n, struct gpu_card *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->gpm_sample[i] && n->gpm_free) n->gpm_free(c->gpm_sample[i]);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_card.h - one GPU, or one slice of it, read by NVML: a row per quantity. Knows nothing of samples. */
+#ifndef PROBE_GPU_CARD_H
+#define PROBE_GPU_CARD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "probe/nvml.h"
+#include "probe/probe_file.h"
+
+#define GPU_ROW_MAP(X)                                                                                          \
+    X(UTIL) X(MEM_UTIL) X(MEM_USED) X(MEM_TOTAL) X(MEM_PROCESS) X(POWER) X(POWER_LIMIT) X(ENERGY) X(TEMP) X(TEMP_MEM) \
+    X(CLOCK_SM) X(CLOCK_MEM) X(THROTTLE) X(PCIE_RX) X(PCIE_TX) X(ECC) X(SM_ACTIVE) X(SM_OCCUPANCY) X(TENSOR) X(DRAM)
+
+enum gpu_row {
+#define X(name) GPU_ROW_##name,
+    GPU_ROW_MAP(X)
+#undef X
+        GPU_ROWS
+};
+enum metric_id gpu_row_metric(enum gpu_row r);
+
+/* Whose memory is summed: the program and all it started. */
+struct gpu_owner {
+    char root[512];
+    pid_t program; /* 0: nobody's */
+};
+
+struct gpu_card {
+    nvml_device device;
+    char label[32];
+    bool slice;             /* has memory and processes of its own, the rest is the whole card's */
+    double value[GPU_ROWS]; /* NAN: unknown now */
+    int refused[GPU_ROWS];  /* NVML's reason why never; 0: none */
+    uint64_t slow_ns;       /* when the slow ones were asked last */
+    uint64_t pcie_ns, pcie[2];
+    bool gpm;
+    nvml_gpm_sample gpm_sample[2]; /* the earlier one and the one before */
+    uint64_t gpm_ns;
+};
+
+void gpu_card_open(const struct nvml *n, struct gpu_card *c);
+void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_owner *owner, uint64_t now_ns);
+void gpu_card_close(const struct nvml *n, struct gpu_card *c);
+
+#endif
