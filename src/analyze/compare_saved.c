@@ -211,7 +211,7 @@ static void fill_metric(const struct judging_case *k, struct comparison_metric *
     explain(k->c, m, b);
 }
 
-/* Within-run intervals are shown as evidence and never judge: against a saved run they were wrong in 28 to 39 of 100. */
+/* Within-run intervals are shown as evidence and never judge: they were wrong in 28 to 39 of 100 comparisons. */
 static void add_evidence(const struct judging_case *k, struct comparison_metric *m, const struct values *a,
                          const struct values *b, size_t past)
 {

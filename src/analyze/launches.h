@@ -21,7 +21,8 @@ tare_status launches_pool(struct run *into, const struct launches_more *more, ta
 /* A metric of one launch by its name in measure_table; false: a launch has no such. */
 bool launch_metric(const struct run_launch *l, const char *metric, double *out);
 
-/* Relative spread of the launches' medians: between them, and what the intervals within them make expect. NAN: unknown. */
+/* Relative spread of the launches' medians: between them, and what the intervals within them make expect.
+ * NAN: unknown. */
 struct launches_spread {
     double between, within;
     int64_t apart_ms; /* the least time from the start of one to the start of the next; -1: fewer than two */
