@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * probe_cgroup.c - the control group of the program, or ours: versions 1, 2 and both at once. In a container the path of
- * the group may not be visible; then the root of the mount, which is the container's group, is read. */
+ * probe_cgroup.c - the control group of the program, or ours: versions 1, 2 and both at once. In a container the path
+ * of the group may not be visible; then the root of the mount, which is the container's group, is read. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * samples_write.c - samples into the archive: each moment is one write(2) of whole chunks, so that a kill loses at
- * most the moment under way. Keeps no file lock for longer than that write and never waits long for one: sampling goes on. */
+ * most the moment under way. Holds a file lock only for that write and never waits long for it: sampling goes on. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
