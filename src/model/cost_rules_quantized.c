@@ -64,7 +64,8 @@ static void rule_packed_product(struct cost_call *c)
     int64_t inner = cost_int(c, "K", 0), outer = cost_int(c, "N", 0);
     bool known = inner > 0 && outer > 0;
     const struct poly *weights = known ? cost_times(c, poly_int(c->s, inner), outer) : NULL;
-    cost_count_macs(c, cost_in(c, 0), known ? cost_times(c, n, inner) : NULL);
+    int64_t summed = cost_int(c, "transB", 1) ? inner : outer; /* weights are stored [N, K] */
+    cost_count_macs(c, cost_in(c, 0), known ? cost_times(c, n, summed) : NULL);
     cost_count_integer(c, cost_times(c, weights, 2));
     if (cost_in(c, 5)) cost_count(c, cost_in(c, 0), n, (struct cost_each){1, 0, 0});
 }

@@ -10,6 +10,8 @@
 #include "report/run_report.h"
 #include "report/text.h"
 
+#define COVERED_FAR 0.15 /* layers and plain runs this far apart: not what a quiet machine gives */
+
 struct writer {
     struct stream *s;
     const struct report_style *style;
@@ -142,6 +144,8 @@ void layer_profile_text(struct buf *b, const struct run_profile *p)
         buf_add_str(b, " a node, taken off)");
     }
     if (p->covered.known) buf_printf(b, "; layers add up to %.1f %% of the plain median", 100 * p->covered.v);
+    if (p->covered.known && fabs(p->covered.v - 1) > COVERED_FAR)
+        buf_add_str(b, ": other work disturbed it, take shares as a hint");
     if (p->dropped_events.known && p->dropped_events.v)
         buf_printf(b, "; %" PRIu64 " events could not be read", p->dropped_events.v);
 }

@@ -3,6 +3,7 @@
 #include "subject/diverge_side.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,13 @@ tare_status diverge_side_make_inputs(struct diverge_side *s, const struct case_p
     return st == TARE_OK ? make_values(s, err) : st;
 }
 
+/* What the other type cannot hold becomes its nearest. */
+static int64_t whole_of(double v, double least, double most)
+{
+    if (isnan(v)) return 0;
+    return v <= least ? (int64_t)least : v >= most ? (int64_t)(most - 1) : (int64_t)v;
+}
+
 static bool set_element(struct tensor *t, uint64_t i, double v)
 {
     switch (t->type) {
@@ -142,8 +150,8 @@ static bool set_element(struct tensor *t, uint64_t i, double v)
     case ONNX_DOUBLE: ((double *)t->data)[i] = v; return true;
     case ONNX_FLOAT16: ((uint16_t *)t->data)[i] = tensor_to_half((float)v); return true;
     case ONNX_BFLOAT16: ((uint16_t *)t->data)[i] = tensor_to_bfloat((float)v); return true;
-    case ONNX_INT32: ((int32_t *)t->data)[i] = (int32_t)v; return true;
-    case ONNX_INT64: ((int64_t *)t->data)[i] = (int64_t)v; return true;
+    case ONNX_INT32: ((int32_t *)t->data)[i] = (int32_t)whole_of(v, -0x1p31, 0x1p31); return true;
+    case ONNX_INT64: ((int64_t *)t->data)[i] = whole_of(v, -0x1p63, 0x1p63 - 1024); return true;
     default: return false;
     }
 }

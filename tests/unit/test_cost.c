@@ -144,6 +144,9 @@ static void test_quantized(void **state)
         {MS, "MatMulNBits", "a=float[B,3,64] b=*uint8[16,2,16] s=*float[32]", "a,b,s",
          "K=64 N=16 bits=4 block_size=32",
          {2 * 3 * 16 * 64, 0, 0, 0, 0, 2 * 16 * 64}},
+        {MS, "MatMulBnb4", "a=float[B,3,16] b=*uint8[512] s=*float[32]", "a,b,s",
+         "K=64 N=16 quant_type=1 block_size=32 transB=0",
+         {2 * 3 * 16 * 64, 0, 0, 0, 0, 2 * 16 * 64}},
     };
     CHECK_ROWS(rows);
 }
