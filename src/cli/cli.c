@@ -70,6 +70,13 @@ int cli_usage_error(struct cli *cli, const char *format, ...)
     return CLI_USAGE;
 }
 
+tare_status cli_name_file(tare_error *err, const char *path)
+{
+    size_t n = strlen(path);
+    bool named = strncmp(err->text, path, n) == 0 && err->text[n] == ':';
+    return named ? err->status : error_wrap(err, "%s", path);
+}
+
 void cli_warn(struct cli *cli, const char *format, ...)
 {
     char text[600] = "warning: ";

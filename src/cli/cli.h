@@ -67,6 +67,8 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
 int cli_fail(struct cli *cli);
 /* Say what is wrong with the usage, point to -h, return CLI_USAGE. */
 int cli_usage_error(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The error with the file in front, unless it begins with it already: some who report know the file, some do not. */
+tare_status cli_name_file(tare_error *err, const char *path);
 void cli_warn(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Something worth knowing that is no warning: where a file went, what was chosen. */
 void cli_note(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));

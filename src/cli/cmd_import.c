@@ -124,7 +124,7 @@ static tare_status find_cost(struct profile_import *i)
     if (i->has_cost) inspect_record_static(&i->cost, i->run, &i->run->subject.as_file);
     inspected_release(&first);
     vec_release(&dims);
-    return s == TARE_OK ? s : error_wrap(err, "%s", i->a->model);
+    return s == TARE_OK ? s : cli_name_file(err, i->a->model);
 }
 
 static tare_status check_dims(const struct profile_import *i)

@@ -148,7 +148,7 @@ static tare_status analyze(struct inspected *out, const struct item *i, const st
                            const struct inspect_options *o, tare_error *err)
 {
     tare_status s = inspect_model(out, m, o, err);
-    return s == TARE_OK ? s : error_wrap(err, "%s", i->path);
+    return s == TARE_OK ? s : cli_name_file(err, i->path);
 }
 
 static struct inspect_options options_of(const struct inspect_args *a)

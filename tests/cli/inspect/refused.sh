@@ -24,3 +24,5 @@ try --diverge mlp.onnx missing.onnx
 try --diverge mlp.onnx mlp.onnx --inputs missing.npz
 try mlp.onnx -o no/such/folder/x.json
 try mlp.onnx --optimized --ort ./missing.so
+cyclic cycle.onnx
+try cycle.onnx
