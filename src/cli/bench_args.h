@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * bench_args.h - what a user asked `tare bench` for, and the steps from there to an answer. One file each:
  * bench_options.c (the command line), bench_open.c (subjects), bench_check.c (accuracy), bench_layers.c (layers),
- * bench_repeat.c (several launches), bench_baseline.c (against an earlier run), cmd_bench.c (the flow). */
+ * bench_repeat.c (several launches), bench_baseline.c (against an earlier run), bench_anchor.c (against a frozen
+ * build), cmd_bench.c (the flow). */
 #ifndef CLI_BENCH_ARGS_H
 #define CLI_BENCH_ARGS_H
 
@@ -49,6 +50,8 @@ struct bench_args {
     double max_drop;
     struct opt_list baseline, fail_on;
     bool strict, force;
+    const char *anchor, *anchor_name; /* a frozen build; what it is called in the history */
+    struct duration anchor_budget;
     /* answered where */
     const char *csv, *md, *junit;
     struct history_args history; /* and the folder of run documents */
@@ -79,6 +82,12 @@ tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run
 /* --baseline: judge the run against an earlier one, after its own answer. The exit code of the comparison. */
 int bench_baseline(struct cli *cli, const struct bench_args *a, const struct run *run);
 
+/* --anchor: each case in turn with a frozen build of the same thing; the ratios become part of the run. What fails is
+ * said in the document: the measurement was made already. */
+int bench_anchor_check(struct cli *cli, const struct bench_args *a);
+tare_status bench_anchor(struct cli *cli, struct bench_args *a, struct run *run);
+void bench_anchor_show(struct cli *cli, const struct run *run);
+
 /* Layers of each case by a pass of its own with the runtime's profiler, their cost, the roof, the graph with and
  * without optimisation. What fails is said in the document: the measurement was made already. */
 tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run *run);
@@ -106,6 +115,13 @@ tare_status bench_layers_parse(void *args, const char *text, tare_error *err);
              "what alone fails it, as in latency.p95>5%: surely worse by more than that"), \
     OPT_FLAG(0, "strict", &(a)->strict, "exit 3 when the comparison is inconclusive or unverified"), \
     OPT_FLAG(0, "force", &(a)->force, "compare also with another machine, unit or load")
+#define BENCH_ANCHOR_ROWS(a) \
+    OPT_GROUP("Against an anchor"), \
+    OPT_STRING(0, "anchor", &(a)->anchor, "<model|command>", \
+             "a frozen build to measure in turn with this one; tare trend follows the ratio"), \
+    OPT_STRING(0, "anchor-name", &(a)->anchor_name, "<name>", \
+             "what the history calls it (default: the file and its hash, or the command)"), \
+    OPT_TIME_IN(0, "anchor-budget", &(a)->anchor_budget, 1000000, INT64_MAX / 4, "time for that, each case")
 #define BENCH_COMMAND_ROWS(a) \
     OPT_GROUP("Commands"), \
     OPT_FLAG(0, "shell", &(a)->shell, "the command is a line for /bin/sh"), \

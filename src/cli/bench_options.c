@@ -284,6 +284,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_FLAG(0, "validate-accuracy", &a->validate, "exit 1 if a case is worse than the first by --max-drop"),
         OPT_DOUBLE(0, "max-drop", &a->max_drop, 0, 1e9, "accepted loss of accuracy"),
         BENCH_BASELINE_ROWS(a),
+        BENCH_ANCHOR_ROWS(a),
         OPT_GROUP("The answer"),
         OPT_JSON(&a->json),
         OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
@@ -299,6 +300,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
     if (keep_words(a, argc, argv, &cli->error) < 0) return cli_fail(cli);
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (!rc) rc = choose_subject(cli, a, command, argc, argv);
+    if (!rc) rc = bench_anchor_check(cli, a);
     return rc ? rc : settle(cli, a);
 }
 

@@ -116,13 +116,22 @@ static int hand_over(struct cli *cli, const struct bench_args *a, const struct r
     return s < 0 ? cli_fail(cli) : dropped ? CLI_FINDING : CLI_GOOD;
 }
 
+/* Is the answer text for people? */
+static bool says_text(const struct bench_args *a)
+{
+    return !a->json && !report_out_is_answer(a->csv) && !report_out_is_answer(a->md) &&
+           !report_out_is_answer(a->junit);
+}
+
 /* Judge, answer, compare: what is left once a run was measured. */
-static int conclude(struct cli *cli, const struct bench_args *a, struct run *run, bool dropped)
+static int conclude(struct cli *cli, struct bench_args *a, struct run *run, bool dropped)
 {
     if (a->launch_document) return hand_over(cli, a, run, dropped);
-    tare_status s = judge(cli, a, run);
+    tare_status s = a->anchor ? bench_anchor(cli, a, run) : TARE_OK;
+    if (s == TARE_OK) s = judge(cli, a, run);
     if (s == TARE_OK) s = answer(cli, a, run);
     if (s != TARE_OK) return cli_fail(cli);
+    if (a->anchor && says_text(a)) bench_anchor_show(cli, run);
     int rc = has_finding(run, "outputs.not-finite") ? CLI_FAILED
              : dropped || targets_missed(run)       ? CLI_FINDING
                                                     : CLI_GOOD;
@@ -156,7 +165,7 @@ static int bench_opened(struct cli *cli, struct bench_args *a)
     return rc;
 }
 
-static int bench_repeated(struct cli *cli, const struct bench_args *a)
+static int bench_repeated(struct cli *cli, struct bench_args *a)
 {
     struct run run;
     int worst = CLI_GOOD;
@@ -181,7 +190,7 @@ static int bench_subject(struct cli *cli, struct bench_args *a)
     {                                                                                              \
         .plan = BENCH_PLAN_INIT, .budget = {10000000000}, .concurrency = 1, .optimization = -1,    \
         .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE, .history = HISTORY_ARGS_INIT,         \
-        .max_drop = 0.01, .warmup = "auto", .repeat = 1                                                         \
+        .max_drop = 0.01, .warmup = "auto", .repeat = 1, .anchor_budget = {20000000000}            \
     }
 
 /* ---- without a subject: the suite, or the built-in model ---- */

@@ -182,22 +182,28 @@ static tare_status describe(struct comparing *k)
     return s;
 }
 
-static int compare_opened(struct cli *cli, const struct compare_args *a, struct compare_sides *sides)
+tare_status compare_ab_measure(struct cli *cli, const struct compare_args *a, struct compare_sides *sides,
+                               struct comparison *c)
 {
-    struct comparison c;
     struct comparing k = {.cli = cli,
                           .a = a,
                           .sides = sides,
-                          .c = &c,
+                          .c = c,
                           .rule = PAIRED_RULE_INIT,
                           .seed = a->seed ? a->seed : ab_trial_seed(),
                           .bar = PROGRESS_LINE_INIT(cli->err, &cli->err_term)};
     if (a->min_effect >= 0) k.rule.min_effect = a->min_effect;
     if (k.rule.detect < 5 * k.rule.min_effect) k.rule.detect = 5 * k.rule.min_effect;
-    if (comparison_init(&c, "interleaved", &cli->error) < 0) return cli_fail(cli);
     tare_status s = describe(&k);
     if (s == TARE_OK) s = measure_all(&k);
-    if (s == TARE_OK) s = compare_finish(&c, k.rule.alpha, &cli->error);
+    return s == TARE_OK ? compare_finish(c, k.rule.alpha, &cli->error) : s;
+}
+
+static int compare_opened(struct cli *cli, const struct compare_args *a, struct compare_sides *sides)
+{
+    struct comparison c;
+    if (comparison_init(&c, "interleaved", &cli->error) < 0) return cli_fail(cli);
+    tare_status s = compare_ab_measure(cli, a, sides, &c);
     int rc = s == TARE_OK ? compare_answer(cli, a, &c) : cli_fail(cli);
     comparison_release(&c);
     return rc;

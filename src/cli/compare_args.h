@@ -81,7 +81,11 @@ struct compare_sides {
 
 /* Read A, B, --a, --b, --ort into two sides with as many cases. 0, or the exit code after the user was told. */
 int compare_sides_read(struct cli *cli, const struct compare_args *a, struct compare_sides *out);
+/* Two models whose cases are settled already; what those point to is borrowed. */
+int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct grid *cases,
+                     struct compare_sides *out);
 void compare_sides_release(struct compare_sides *s);
+bool compare_is_model(const char *arg); /* else it is a command */
 
 /* A lane for case i; close it with ab_lane_close(). */
 tare_status compare_side_lane(struct compare_sides *sides, int which, size_t i, struct ab_lane **out,
@@ -91,6 +95,9 @@ void compare_side_describe(const struct compare_side *s, struct comparison *c, s
 /* ---- ways ---- */
 
 int compare_ab(struct cli *cli, const struct compare_args *a);
+/* Measure all cases of the sides in turn and judge them; *c is initialised. */
+tare_status compare_ab_measure(struct cli *cli, const struct compare_args *a, struct compare_sides *sides,
+                               struct comparison *c);
 
 /* Saved runs of two sides; or a comparison that was kept, shown again. */
 int compare_runs(struct cli *cli, const struct compare_args *a);

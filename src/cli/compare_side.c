@@ -55,10 +55,12 @@ static int read_own(struct cli *cli, struct compare_sides *out, int which, const
 
 /* ---- what a side is ---- */
 
-static bool is_model(const char *arg)
+/* "program model.onnx" is a command. */
+bool compare_is_model(const char *arg)
 {
     size_t n = strlen(arg);
-    return n > 5 && strcmp(arg + n - 5, ".onnx") == 0;
+    if (n <= 5 || strcmp(arg + n - 5, ".onnx") != 0) return false;
+    return !strpbrk(arg, " \t") || access(arg, F_OK) == 0;
 }
 
 static const char *chosen(const char *own, const char *common)
@@ -192,7 +194,7 @@ static int read_one(struct cli *cli, const struct compare_args *a, struct compar
     s->texts.optimization = a->common.optimization;
     s->texts.no_arena = a->common.no_arena;
     s->name = arg;
-    if (!is_model(arg)) return read_command(cli, a, out, s, arg);
+    if (!compare_is_model(arg)) return read_command(cli, a, out, s, arg);
     s->path = arg;
     int rc = check_model(cli, s);
     if (!rc && a->options[which]) rc = read_own(cli, out, which, a->options[which]);
@@ -249,11 +251,37 @@ int compare_sides_read(struct cli *cli, const struct compare_args *a, struct com
         return cli_usage_error(
             cli, "%d things named: --ab takes a base and a new one, each as one (quoted) word", a->n);
     if (a->common.runtimes.n > 2) return cli_usage_error(cli, "--ort: at most two, one for each side");
-    if (a->n == 1 && !is_model(a->args[0]))
+    if (a->n == 1 && !compare_is_model(a->args[0]))
         return cli_usage_error(cli, "'%s': and the other command?", a->args[0]);
     int rc = 0;
     for (int i = 0; !rc && i < PAIR_SIDES; i++) rc = read_one(cli, a, out, i);
     return rc ? rc : check_both(cli, a, out);
+}
+
+static int take_cases(struct cli *cli, struct compare_side *s, const struct grid *cases)
+{
+    s->grid = (struct grid)GRID_INIT;
+    for (size_t i = 0; i < cases->cases.n; i++)
+        if (vec_push(&s->grid.cases, cases->cases.items[i], &cli->error) < 0) return cli_fail(cli);
+    return 0;
+}
+
+int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct grid *cases,
+                     struct compare_sides *out)
+{
+    int rc = 0;
+    out->args = a;
+    for (int i = 0; !rc && i < PAIR_SIDES; i++) {
+        struct compare_side *s = &out->side[i];
+        s->texts = (struct compare_texts)COMPARE_TEXTS_INIT;
+        s->texts.optimization = a->common.optimization;
+        s->texts.no_arena = a->common.no_arena;
+        s->name = s->path = a->args[i];
+        rc = check_model(cli, s);
+        if (!rc) rc = take_cases(cli, s, cases);
+        if (!rc) find_runtime(&out->arena, s, asked_runtime(a, s, i));
+    }
+    return rc;
 }
 
 void compare_sides_release(struct compare_sides *s)

@@ -151,6 +151,14 @@ struct run_launch { /* one of several whole benches of this case, each in a proc
     struct known_u64 env_pad; /* bytes by which its environment was longer: moves the stack */
 };
 
+struct run_anchored { /* this case against a frozen build of the same thing, measured in turn with it */
+    struct run_estimate ratio; /* this / the anchor */
+    const char *anchor;        /* which build: a name, or the file and the beginning of its hash */
+    const char *metric;        /* "latency.p50", "cpu.time" */
+    struct known_f64 confidence;
+    struct known_u64 pairs;
+};
+
 struct run_case {
     const char *name;
     struct run_map params;
@@ -172,8 +180,10 @@ struct run_case {
     struct run_cost cost;                 /* of one run */
     RUN_LIST_OF(struct run_layer) layers; /* empty: null */
     struct run_profile profile;
-    RUN_LIST_OF(struct run_launch) launches; /* with them, numbers and intervals of the case are over launches */
-    struct run_watch watch; /* `tare run` */
+    RUN_LIST_OF(struct run_launch)
+    launches; /* with them, numbers and intervals of the case are over launches */
+    RUN_LIST_OF(struct run_anchored) anchored; /* empty: null */
+    struct run_watch watch;                    /* `tare run` */
     struct run_self self;
     struct run_map unknown;
 };

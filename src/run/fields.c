@@ -480,6 +480,19 @@ static const struct run_field launch_rows[] = {
 TYPE(launch, launch_rows, false, NULL);
 #undef HERE
 
+#define HERE run_anchored
+static const struct run_field anchored_rows[] = {
+    TEXT("anchor", FIELD_REQUIRED, anchor, &field_filled),
+    TEXT("metric", FIELD_REQUIRED, metric, &field_filled),
+    {ROW("value", F64, FIELD_REQUIRED | FIELD_PLAIN | FIELD_POSITIVE, ratio.value), NULL, NULL},
+    {ROW("lo", F64, FIELD_POSITIVE, ratio.lo), NULL, NULL},
+    {ROW("hi", F64, FIELD_POSITIVE, ratio.hi), NULL, NULL},
+    NUM(confidence, F64, FIELD_SHARE),
+    NUM(pairs, U64, 0),
+};
+TYPE(anchored, anchored_rows, false, check_estimate);
+#undef HERE
+
 #define HERE run_self
 static const struct run_field self_rows[] = {
     NUM(ns_per_run, U64, 0),
@@ -513,6 +526,7 @@ static const struct run_field case_rows[] = {
     SUB(layers, LIST, 0, layer),
     SUB(profile, OBJECT, 0, profile),
     SUB(launches, LIST, 0, launch),
+    SUB(anchored, LIST, 0, anchored),
     SUB(watch, OBJECT, 0, run_type_watch),
     SUB(self, OBJECT, FIELD_FLAT, self),
     NUM(unknown, REASONS, 0),

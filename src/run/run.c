@@ -120,6 +120,11 @@ struct run_launch *run_add_launch(struct run *r, struct run_case *c)
     return ADD(r, &c->launches);
 }
 
+struct run_anchored *run_add_anchored(struct run *r, struct run_case *c)
+{
+    return ADD(r, &c->anchored);
+}
+
 void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept)
 {
     struct run_samples *raw = &c->samples_raw;

@@ -41,6 +41,7 @@ struct run_host_gpu *run_add_host_gpu(struct run *r);
 struct run_gpu_device *run_add_gpu_device(struct run *r, struct run_case *c);
 struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *name);
 struct run_launch *run_add_launch(struct run *r, struct run_case *c);
+struct run_anchored *run_add_anchored(struct run *r, struct run_case *c);
 
 /* Copy the first n latencies in, at most c->samples_raw.cap of them (0: RUN_SAMPLES_MAX, the most there can
  * be); `kept` says which of all samples they are: "all", "first", "random". */

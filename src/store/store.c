@@ -116,6 +116,23 @@ struct values {
     VEC(struct store_value) at;
 };
 
+static struct known_f64 ln_of(struct known_f64 v)
+{
+    return v.known && v.v > 0 ? known_f64(log(v.v)) : (struct known_f64){0};
+}
+
+/* A ratio that the document itself tells; one of 0 has no logarithm. */
+static tare_status add_ratio(struct values *to, const struct run_case *c, const struct run_anchored *a,
+                             tare_error *err)
+{
+    const struct measure *m = measure_find(a->metric);
+    struct store_value v = {
+        c->name, m ? m->name : NULL, a->anchor, log(a->ratio.value), ln_of(a->ratio.lo), ln_of(a->ratio.hi),
+        a->pairs};
+    if (!m || !(a->ratio.value > 0) || !isfinite(v.value)) return TARE_OK;
+    return vec_push(&to->at, v, err);
+}
+
 static tare_status add_case(struct values *to, const struct run_case *c, tare_error *err)
 {
     tare_status s = TARE_OK;
@@ -125,6 +142,7 @@ static tare_status add_case(struct values *to, const struct run_case *c, tare_er
         struct store_value v = {c->name, m->name, "", e.value, e.lo, e.hi, c->samples};
         s = vec_push(&to->at, v, err);
     }
+    for (size_t i = 0; i < c->anchored.n && s == TARE_OK; i++) s = add_ratio(to, c, c->anchored.at[i], err);
     return s;
 }
 

@@ -39,7 +39,7 @@ static tare_status hash_fd(int fd, EVP_MD_CTX *md, const char *path, tare_error 
 }
 
 /* The file alone, in parts: weights in other files are not in it. */
-static tare_status hash_file(const char *path, char out[65], tare_error *err)
+tare_status subject_hash_file(const char *path, char out[65], tare_error *err)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned n = 0;
@@ -82,7 +82,7 @@ static tare_status onnx_describe(struct subject *base, struct run *run, tare_err
 {
     struct onnx_subject *s = (struct onnx_subject *)base;
     struct arena *a = &run->arena;
-    tare_status st = s->sha256[0] ? TARE_OK : hash_file(s->path, s->sha256, err);
+    tare_status st = s->sha256[0] ? TARE_OK : subject_hash_file(s->path, s->sha256, err);
     if (st < 0) return st;
     run->subject.type = "onnx";
     run->subject.name = model_name(a, s->path);

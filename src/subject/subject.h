@@ -105,6 +105,9 @@ struct onnx_options {
 };
 tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err);
 
+/* SHA-256 of a file, in hexadecimal. */
+tare_status subject_hash_file(const char *path, char out[65], tare_error *err);
+
 struct command_options {
     char *const *argv;   /* NULL-terminated */
     bool shell;          /* argv[0] is a line for /bin/sh */

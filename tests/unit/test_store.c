@@ -283,6 +283,39 @@ static void hosts_and_anchors_apart(const struct store_ops *ops)
     store_close(s);
 }
 
+/* What a document says of an anchor is in the history by itself, and so survives export and import. */
+static void anchors_of_the_document(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    struct store_query q = {
+        .subject = "minilm", .case_name = "batch=1", .metric = "latency.p50", .anchor = "v1.0"};
+    struct run r;
+    make_run(&r, 1, "minilm", 1e6);
+    static const struct run_anchored given[] = {
+        {.anchor = "v1.0", .metric = "latency.p50", .ratio = {true, 1.5, {true, 1.2}, {0}}, .pairs = {true, 80}},
+        {.anchor = "v1.0", .metric = "cpu.time", .ratio = {true, 0, {0}, {0}}},      /* has no logarithm */
+        {.anchor = "v1.0", .metric = "no.such.metric", .ratio = {true, 1, {0}, {0}}}, /* of a later tare */
+    };
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        struct run_anchored *a = run_add_anchored(&r, r.cases.at[0]);
+        assert_non_null(a);
+        *a = given[i];
+    }
+    assert_int_equal(store_add_run(s, &r, NULL, NULL, NULL), TARE_OK);
+    run_release(&r);
+    struct store_points p = series(s, q, 0);
+    assert_int_equal(p.at.n, 1);
+    const struct store_point *at = &p.at.items[0];
+    assert_true(fabs(at->value - log(1.5)) < 1e-12 && at->lo.known && fabs(at->lo.v - log(1.2)) < 1e-12);
+    assert_true(!at->hi.known && at->samples.v == 80);
+    vec_release(&p.at);
+    q.metric = "cpu.time";
+    p = series(s, q, 0);
+    assert_int_equal(p.at.n, 0);
+    vec_release(&p.at);
+    store_close(s);
+}
+
 static void pruning(const struct store_ops *ops)
 {
     struct store *s = open_with(ops);
@@ -388,6 +421,7 @@ CONFORMS(lists_are_filtered)
 CONFORMS(tags_and_baselines)
 CONFORMS(series_are_in_time_order)
 CONFORMS(hosts_and_anchors_apart)
+CONFORMS(anchors_of_the_document)
 CONFORMS(pruning)
 CONFORMS(changes_are_one_or_none)
 CONFORMS(a_second_writer_waits_or_is_told)
@@ -602,6 +636,7 @@ int main(void)
         TEST(tags_and_baselines),
         TEST(series_are_in_time_order),
         TEST(hosts_and_anchors_apart),
+        TEST(anchors_of_the_document),
         TEST(pruning),
         TEST(changes_are_one_or_none),
         TEST(a_second_writer_waits_or_is_told),
