@@ -9,7 +9,8 @@
 /* Runs that agree to the last digit are no proof that there is no spread. */
 #define LEAST_SD 0.001
 /* Degrees of freedom of between_past_sd() per difference: with k - 1 of them, 1 % became 1.9 % at k = 8 (normal
- * noise, no minimum effect); with 0.4 (k - 1), sd 9 %, min_effect 2 %: 0.3 to 0.6 %, with the tails of t4 0.7 to 1.7 %. */
+ * noise, no minimum effect); with 0.4 (k - 1), sd 9 % and min_effect 2 %, it is 0.3 to 0.6 %, and 0.7 to 1.7 %
+ * with the tails of t with 4 degrees. */
 #define PAST_FREEDOM 0.4
 #define POWER 0.95
 #define LEAST_ROOM 0.01 /* between them, where they are the same limit */
