@@ -108,7 +108,7 @@ static tare_status find_slots(struct timing *t)
         struct layer_slot *slot = &t->t->slots.items[t->slot_of[i]];
         if (!slot->event) slot->event = e;
         slot->calls++;
-        slot->total_us += e->self_us;
+        if (__builtin_add_overflow(slot->total_us, e->self_us, &slot->total_us)) slot->total_us = INT64_MAX;
         t->t->events++;
     }
     mem_free(at);

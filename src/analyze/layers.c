@@ -377,7 +377,7 @@ static void put_times(const struct joining *j, struct run_layer *l, const struct
 {
     double own = own_time(j, slot, j->inside_us) * j->scale;
     l->calls = known_u64(slot->calls);
-    l->total_ns = known_u64((uint64_t)slot->total_us * 1000);
+    if (slot->total_us < INT64_MAX / 1000) l->total_ns = known_u64((uint64_t)slot->total_us * 1000);
     l->time_ns = known_f64(own * 1e3);
     if (j->sum_us > 0) l->share = known_f64(own / j->sum_us);
 }

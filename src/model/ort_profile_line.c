@@ -131,6 +131,8 @@ static size_t find_outside(struct span r, size_t name_key, size_t after, const c
     return at ? at : find_value(r, after, key, NULL);
 }
 
+#define DURATION_MAX INT64_C(1000000000000) /* us; nothing runs for 11 days, and sums of such stay exact */
+
 bool profile_line_read(struct profile_line *out, struct span r)
 {
     size_t name_key = 0, after = 0;
@@ -145,7 +147,7 @@ bool profile_line_read(struct profile_line *out, struct span r)
     out->category = read_text(r, category);
     if (thread) (void)read_number(r, thread, &out->thread);
     return read_number(r, start, &out->start_us) && read_number(r, duration, &out->duration_us) &&
-           out->duration_us >= 0;
+           out->duration_us >= 0 && out->duration_us <= DURATION_MAX;
 }
 
 struct span profile_line_text(const struct profile_line *l, const char *key)

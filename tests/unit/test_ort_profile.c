@@ -192,10 +192,11 @@ static void what_cannot_be_used_is_counted(void **state)
         "Add") "{\"cat\" : \"Node\",\"dur\" :x,\"ts\" :1,\"name\" :\"b\"},\n"
                "{\"cat\" : \"Node\",\"dur\" :-4,\"ts\" :1,\"name\" :\"b\",\"args\" : {}},\n"
                "{\"cat\" : \"Node\",\"dur\" :99999999999999999999,\"ts\" :1,\"name\" :\"b\"},\nnoise\n"
+               "{\"cat\" : \"Node\",\"dur\" :2000000000000,\"ts\" :1,\"name\" :\"b\",\"args\" : {}},\n"
                "{\"cat\" : \"Kernel\",\"dur\" :4,\"ts\" :1,\"name\" :\"gpu\",\"args\" : {}}\n]\n");
     assert_int_equal(p.events.n, 1);
-    assert_int_equal(p.lines, 5);
-    assert_int_equal(p.unreadable, 3);
+    assert_int_equal(p.lines, 6);
+    assert_int_equal(p.unreadable, 4);
     assert_false(p.truncated);
     ort_profile_release(&p);
 }
