@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/doctor_aa.h"
+#include "cli/doctor_probes.h"
 #include "cli/progress.h"
 #include "core/json.h"
 #include "probe/ability.h"
@@ -28,6 +29,7 @@ struct examination {
     size_t n;
     struct ability_result result[MAX_ABILITIES]; /* of the rows of ability_table, in their order */
     bool has_roof;
+    struct doctor_probes probes;
     struct roof roof; /* measured now, or what an earlier measurement left */
     bool has_selftest, fresh_selftest;
     struct selftest selftest; /* likewise */
@@ -84,6 +86,7 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
     clock_measure(&e->cost, &e->source);
     for (e->n = 0; ability_table[e->n].name && e->n < MAX_ABILITIES; e->n++)
         ability_check(&ability_table[e->n], &here, &e->result[e->n]);
+    if ((s = doctor_probes_try(&e->probes, &cli->error)) < 0) return s;
     progress_begin(&bar, cli->err, &cli->err_term, "measuring noise", 1000);
     s = noise_measure(&e->noise, &opts, &cli->error);
     progress_end(&bar);
@@ -273,6 +276,9 @@ static void write_text(struct buf *out, const struct term *t, const struct exami
     text_selftest(out, t, e);
     text_roof(out, t, e);
     text_abilities(out, t, e);
+    heading(out, t, "probes");
+    buf_add_str(out, "   what tare run and tare top can see, tried on this process\n");
+    doctor_probes_text(out, t, &e->probes);
     text_meaning(out, t, e);
 }
 
@@ -393,6 +399,7 @@ static void write_json(struct buf *out, const struct examination *e)
     doctor_aa_json(&j, e->has_selftest ? &e->selftest : NULL);
     json_roof(&j, e);
     json_abilities(&j, e);
+    doctor_probes_json(&j, &e->probes);
     json_object_end(&j);
     json_finish(&j, NULL);
 }
@@ -425,6 +432,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     struct examination e = {0};
     struct buf text = BUF_INIT;
     if (examine(&e, quick, cli) < 0) {
+        doctor_probes_release(&e.probes);
         run_release(&e.run);
         return cli_fail(cli);
     }
@@ -436,6 +444,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
         write_text(&text, &cli->out_term, &e);
     rc = cli_put(cli, &text);
     buf_release(&text);
+    doctor_probes_release(&e.probes);
     run_release(&e.run);
     return rc;
 }

@@ -17,5 +17,13 @@ assert len(d["abilities"]) > 15
 for a in d["abilities"]:
     assert a["answer"] in ("yes", "partial", "no") and a["reason"] and a["for"], a
     assert (a["without"] is None) == (a["answer"] == "yes"), a
+names = ["process", "cgroup", "system", "disk", "net", "temperature", "energy", "gpu"]
+assert [p["name"] for p in d["probes"]] == names
+for p in d["probes"]:
+    assert p["sees"] == (p["why_not"] is None) == bool(p["values"]) == (p["sample_ns"] is not None), p
+    assert all(v["value"] is not None and v["unit"] for v in p["values"]), p
+seen = {(v["metric"], v["label"]): v["value"] for p in d["probes"] for v in p["values"]}
+assert seen["process.count", None] >= 1 and seen["process.memory.rss", None] > 100000
+assert seen["memory.total", None] == d["host"]["memory_bytes"] and seen["cpu.count", None] >= 1
 print("good")
 PY
