@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_inspect.c - inspect_model() on any bytes that read as a model, and all that is found into a document. Whatever the
- * graph is: layers add up to the total, the arena lies between peak and sum, and the document can be written. */
+ * fuzz_inspect.c - inspect_model() on any bytes that read as a model, and all that is found into a document. Whatever
+ * the graph is: layers add up to the total, the arena lies between peak and sum, and the document can be written. */
 #include <stdint.h>
 #include <stdlib.h>
 

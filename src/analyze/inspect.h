@@ -49,8 +49,8 @@ struct inspect_options {
     size_t n_seen;
 };
 
-/* A dimension that nobody gave is 1, a sequence length 128 (dimname.h), the length of a cache (past) 0, and what is named
- * as a sum that sum. Errors name a dimension that the model does not have, and list those it has. */
+/* A dimension that nobody gave is 1, a sequence length 128 (dimname.h), the length of a cache (past) 0, and what is
+ * named as a sum that sum. Errors name a dimension that the model does not have, and list those it has. */
 tare_status inspect_model(struct inspected *out, const struct onnx_model *m, const struct inspect_options *o,
                           tare_error *err);
 void inspected_release(struct inspected *i);
