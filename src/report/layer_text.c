@@ -132,8 +132,30 @@ static void write_sums(const struct writer *w, const char *column, const char *t
 
 /* ---- how they were timed ---- */
 
-void layer_profile_text(struct buf *b, const struct run_profile *p)
+/* The sum of the layers / the median that was measured before; NAN: nothing was. */
+static double share_of_case(const struct run_case *c)
 {
+    const struct run_time *p50 = &c->latency_ns.p50;
+    double sum = 0;
+    for (size_t i = 0; i < c->layers.n; i++)
+        if (c->layers.at[i]->time_ns.known) sum += c->layers.at[i]->time_ns.v;
+    return c->latency_ns.known && p50->known && p50->value ? sum / (double)p50->value : NAN;
+}
+
+/* Against both medians: that of runs beside the profiled ones is fair to the machine's drift, the case's is what the
+ * user reads above. */
+static void add_covered(struct buf *b, const struct run_case *c)
+{
+    double beside = c->profile.covered.v, whole = share_of_case(c);
+    if (!c->profile.covered.known) return;
+    buf_printf(b, "; layers add up to %.1f %% of the plain median", 100 * beside);
+    if (!isnan(whole)) buf_printf(b, " beside them, %.1f %% of the case's", 100 * whole);
+    if (fabs(beside - 1) > COVERED_FAR) buf_add_str(b, ": other work disturbed it, take shares as a hint");
+}
+
+void layer_profile_text(struct buf *b, const struct run_case *c)
+{
+    const struct run_profile *p = &c->profile;
     if (!p->known) return;
     buf_add_str(b, "timed in a pass of its own");
     if (p->runs.known) buf_printf(b, ": %" PRIu64 " profiled runs", p->runs.v);
@@ -143,9 +165,7 @@ void layer_profile_text(struct buf *b, const struct run_profile *p)
         text_time(b, (double)p->node_ns.v, NAN);
         buf_add_str(b, " a node, taken off)");
     }
-    if (p->covered.known) buf_printf(b, "; layers add up to %.1f %% of the plain median", 100 * p->covered.v);
-    if (p->covered.known && fabs(p->covered.v - 1) > COVERED_FAR)
-        buf_add_str(b, ": other work disturbed it, take shares as a hint");
+    add_covered(b, c);
     if (p->dropped_events.known && p->dropped_events.v)
         buf_printf(b, "; %" PRIu64 " events could not be read", p->dropped_events.v);
 }
@@ -179,7 +199,7 @@ void layer_text_write(struct stream *s, const struct report_style *style, const 
     if (missing) text_plain(&text, missing, text_clip(missing, 200));
     note(&w, &text);
     buf_clear(&text);
-    layer_profile_text(&text, &c->profile);
+    layer_profile_text(&text, c);
     note(&w, &text);
     buf_clear(&text);
     if (layer_is_timed(c)) layer_roof_text(&text, &run->roof);

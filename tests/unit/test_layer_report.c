@@ -236,6 +236,31 @@ static void the_whole_text(void **state)
     run_release(&r);
 }
 
+/* Both medians are named, that of runs beside the profiled ones and the case's own. */
+static void sums_against_both_medians(void **state)
+{
+    static const struct {
+        uint64_t p50;
+        const char *said;
+    } rows[] = {{0, "; layers add up to 99.7 % of the plain median\n"},
+                {2600000, "; layers add up to 99.7 % of the plain median beside them, 100.0 % of the case's\n"},
+                {2000000, " beside them, 130.0 % of the case's\n"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct run r;
+        struct buf out = BUF_INIT;
+        made(&r); /* its layers take 2.6 ms */
+        struct run_case *c = r.cases.at[0];
+        c->profile.covered = known_f64(0.997);
+        c->latency_ns.known = c->latency_ns.p50.known = rows[i].p50 > 0;
+        c->latency_ns.p50.value = rows[i].p50;
+        assert_int_equal(render(&r, &out, NULL), TARE_OK);
+        has(out.data, rows[i].said);
+        buf_release(&out);
+        run_release(&r);
+    }
+}
+
 static void several_side_by_side(void **state)
 {
     struct run a, b;
@@ -286,6 +311,7 @@ int main(void)
         cmocka_unit_test(order),
         cmocka_unit_test(sums),
         cmocka_unit_test(the_whole_text),
+        cmocka_unit_test(sums_against_both_medians),
         cmocka_unit_test(several_side_by_side),
         cmocka_unit_test(out_of_memory_at_any_point),
     };
