@@ -69,7 +69,8 @@ static tare_status read_name(struct reading *r, struct alert_condition *out)
     if (n >= sizeof out->name) return refuse(r, r->at, "too long for a quantity");
     memcpy(out->name, r->at, n);
     out->name[n] = 0;
-    if (!derived_unit(out->name)) {
+    out->quantity = derived_index(out->name);
+    if (out->quantity == DERIVED_NONE) {
         const char *near = derived_suggest(out->name);
         return error_set(r->err, TARE_INVALID, "%s: '%s' is not a quantity%s%s%s", r->text, out->name,
                          near ? "; did you mean " : " (tare help run lists them)", near ? near : "",
@@ -300,7 +301,7 @@ static bool is_beyond(char op, double value, double threshold)
 static bool is_also(const struct alert_condition *c, const struct deriver *d, bool *known)
 {
     double v = 0;
-    *known = !c->name[0] || derived_value(d, c->name, c->label, &v);
+    *known = !c->name[0] || derived_at(d, c->quantity, c->label, &v);
     return !c->name[0] || (*known && is_beyond(c->op, v, c->threshold));
 }
 
@@ -309,7 +310,7 @@ static int step(struct watched *w, const struct deriver *d, uint64_t at_ns, doub
 {
     const struct alert_condition *c = &w->rule.when;
     bool known, also = is_also(&w->rule.also, d, &known);
-    if (!derived_value(d, c->name, c->label, value) || !known) return 0;
+    if (!derived_at(d, c->quantity, c->label, value) || !known) return 0;
     if (w->active) {
         if (also && is_beyond(c->op, *value, w->rule.clear)) return 0;
         w->active = w->holding = false;

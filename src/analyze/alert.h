@@ -12,9 +12,10 @@
 #include "core/vec.h"
 
 struct alert_condition {
-    char name[48];  /* of the quantity; "": none */
-    char label[64]; /* "sda"; "": the whole, see derived_value() */
-    char op;        /* '>' or '<' */
+    char name[48];   /* of the quantity; "": none */
+    char label[64];  /* "sda"; "": the whole, see derived_value() */
+    size_t quantity; /* derived_index() of the name */
+    char op;         /* '>' or '<' */
     double threshold;
 };
 

@@ -47,11 +47,14 @@ static void halve(struct course *c)
 
 tare_status course_feed(struct course *c, const struct deriver *d, uint64_t at_ns, tare_error *err)
 {
-    if (c->last_ns == 0) c->start_ns = c->last_ns = at_ns;
+    if (c->last_ns == 0) {
+        c->start_ns = c->last_ns = at_ns;
+        for (size_t q = 0; q < COURSE_COUNT; q++) c->index[q] = derived_index(course_names[q]);
+    }
     if (at_ns <= c->last_ns) return TARE_OK;
     struct course_step now = {.start_ns = c->last_ns, .end_ns = at_ns};
     for (size_t q = 0; q < COURSE_COUNT; q++)
-        if (!derived_value(d, course_names[q], "", &now.value[q])) now.value[q] = NAN;
+        if (!derived_at(d, c->index[q], "", &now.value[q])) now.value[q] = NAN;
     c->last_ns = at_ns;
     if (c->pending) {
         join(vec_last(&c->steps), &now);

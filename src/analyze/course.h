@@ -52,9 +52,10 @@ struct course_step {
 struct course {
     uint64_t start_ns, last_ns; /* of what was fed; 0: nothing yet */
     VEC(struct course_step) steps;
-    unsigned joined, pending; /* samples in a step; in the last one so far */
+    size_t index[COURSE_COUNT]; /* of the quantities, once something was fed */
+    unsigned joined, pending;   /* samples in a step; in the last one so far */
 };
-#define COURSE_INIT {0, 0, VEC_INIT, 1, 0}
+#define COURSE_INIT {0, 0, VEC_INIT, {0}, 1, 0}
 
 void course_release(struct course *c);
 /* The first sample only marks the start. */

@@ -15,6 +15,7 @@ struct row;
 typedef double formula_fn(const struct deriver *d, const struct row *r, const char *label);
 static formula_fn sum;     /* a + b, each shown as it is shown alone */
 static formula_fn ratio;   /* (a + b) / c */
+static formula_fn share;   /* the same, at most 1: ticks are counted at one time, read at another */
 static formula_fn rest;    /* 1 - a / c, not below 0 */
 static formula_fn per;     /* growth of (a + b) per growth of (c + d): an average per event */
 static formula_fn clamped; /* a, at most 1 */
@@ -31,17 +32,17 @@ struct row {
 /* clang-format off */
 /* name, unit, formula, metrics, help */
 #define DERIVED_MAP(X) \
-    X("cpu", "1", ratio, CPU_BUSY, NO, CPU_COUNT, NO, 0, \
+    X("cpu", "1", share, CPU_BUSY, NO, CPU_COUNT, NO, 0, \
       "share of all processors that work; label: one core") \
-    X("cpu.system.share", "1", ratio, CPU_SYSTEM, NO, CPU_COUNT, NO, 0, \
+    X("cpu.system.share", "1", share, CPU_SYSTEM, NO, CPU_COUNT, NO, 0, \
       "share of all processors in the kernel") \
-    X("cpu.iowait.share", "1", ratio, CPU_IOWAIT, NO, CPU_COUNT, NO, 0, \
+    X("cpu.iowait.share", "1", share, CPU_IOWAIT, NO, CPU_COUNT, NO, 0, \
       "share idle while a task waits for I/O") \
-    X("cpu.steal.share", "1", ratio, CPU_STEAL, NO, CPU_COUNT, NO, 0, \
+    X("cpu.steal.share", "1", share, CPU_STEAL, NO, CPU_COUNT, NO, 0, \
       "share taken by the hypervisor") \
     X("process.cpu", "1", sum, PROC_CPU_USER, PROC_CPU_SYSTEM, NO, NO, 0, \
       "processors the program keeps busy") \
-    X("process.cpu.share", "1", ratio, PROC_CPU_USER, PROC_CPU_SYSTEM, CPU_COUNT, NO, 0, \
+    X("process.cpu.share", "1", share, PROC_CPU_USER, PROC_CPU_SYSTEM, CPU_COUNT, NO, 0, \
       "the same as a share of all") \
     X("process.waiting", "1", waiting, PROC_CPU_USER, PROC_CPU_SYSTEM, NO, NO, 0, \
       "share of time the program uses no processor") \
@@ -101,11 +102,15 @@ static const enum metric_id adds_up[] = {
     METRIC_ENERGY,
 };
 
-static const struct row *find_row(const char *name)
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* Derived quantities come first, then all metrics. */
+size_t derived_index(const char *name)
 {
-    for (size_t i = 0; derived_table[i].name; i++)
-        if (strcmp(derived_table[i].name, name) == 0) return &rows[i];
-    return NULL;
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(derived_table[i].name, name) == 0) return i;
+    enum metric_id m = metric_find(name);
+    return m == METRIC_COUNT ? DERIVED_NONE : ROWS + (size_t)m;
 }
 
 const char *derived_metric_unit(enum metric_id m)
@@ -146,14 +151,17 @@ struct deriver {
     const struct series_set *set;
     VEC(struct point) points; /* per series */
     VEC(size_t) of[METRIC_COUNT];
-    size_t indexed; /* series that `of` knows */
+    size_t whole[METRIC_COUNT]; /* the series without a label; SIZE_MAX: none */
+    size_t indexed;             /* series that `of` knows */
     uint64_t now_ns, before_ns;
 };
 
 tare_status deriver_new(struct deriver **out, tare_error *err)
 {
     *out = mem_new(1, sizeof **out);
-    return *out ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for derived quantities");
+    if (!*out) return error_set(err, TARE_NOMEM, "out of memory for derived quantities");
+    for (size_t m = 0; m < METRIC_COUNT; m++) (*out)->whole[m] = SIZE_MAX;
+    return TARE_OK;
 }
 
 void deriver_free(struct deriver *d)
@@ -174,6 +182,7 @@ static tare_status index_new(struct deriver *d, const struct series_set *set, ta
         if (s == TARE_OK) s = vec_push(&d->of[m], d->indexed, err);
         if (s == TARE_OK) s = vec_push(&d->points, unknown, err);
         if (s != TARE_OK) return s;
+        if (!*set->items.items[d->indexed].label) d->whole[m] = d->indexed;
     }
     return TARE_OK;
 }
@@ -244,12 +253,11 @@ bool derived_growth(const struct deriver *d, size_t series, double *out)
 
 static double of_label(const struct deriver *d, enum metric_id m, const char *label, bool grown)
 {
-    for (size_t k = 0; k < d->of[m].n; k++) {
-        size_t i = d->of[m].items[k];
-        if (strcmp(d->set->items.items[i].label, label) != 0) continue;
-        return grown ? growth(&d->points.items[i]) : shown(d, i);
-    }
-    return NAN;
+    size_t at = *label ? SIZE_MAX : d->whole[m];
+    for (size_t k = 0; *label && at == SIZE_MAX && k < d->of[m].n; k++)
+        if (strcmp(d->set->items.items[d->of[m].items[k]].label, label) == 0) at = d->of[m].items[k];
+    if (at == SIZE_MAX) return NAN;
+    return grown ? growth(&d->points.items[at]) : shown(d, at);
 }
 
 /* a + b of one label; b may be METRIC_NO. */
@@ -277,6 +285,12 @@ static double ratio(const struct deriver *d, const struct row *r, const char *la
 {
     double by = divisor(d, r, label);
     return by > 0 ? sum(d, r, label) / by : NAN;
+}
+
+static double share(const struct deriver *d, const struct row *r, const char *label)
+{
+    double v = ratio(d, r, label);
+    return isnan(v) ? v : fmin(v, 1);
 }
 
 static double rest(const struct deriver *d, const struct row *r, const char *label)
@@ -329,7 +343,7 @@ static bool is_counted(enum metric_id m, const char *label)
 /* Per label, then added or the greatest. A sum over CPU_COUNT is divided once, at its end. */
 static double over_labels(const struct deriver *d, const struct row *r)
 {
-    bool add = is_added(r->a), any = false, machine = add && r->work_out == ratio;
+    bool add = is_added(r->a), any = false, machine = add && r->work_out == share;
     double all = add ? 0 : -INFINITY;
     for (size_t k = 0; k < d->of[r->a].n; k++) {
         const char *label = d->set->items.items[d->of[r->a].items[k]].label;
@@ -342,15 +356,20 @@ static double over_labels(const struct deriver *d, const struct row *r)
     return machine ? all / of_label(d, r->c, "", false) : all;
 }
 
-bool derived_value(const struct deriver *d, const char *name, const char *label, double *out)
+bool derived_at(const struct deriver *d, size_t index, const char *label, double *out)
 {
-    struct row plain = {sum, metric_find(name), METRIC_NO, METRIC_NO, METRIC_NO, 0};
-    const struct row *r = find_row(name);
-    if (!r) r = &plain;
-    if (r->a == METRIC_COUNT || !d->set) return false;
+    struct row plain = {sum, METRIC_NO, METRIC_NO, METRIC_NO, METRIC_NO, 0};
+    if (index >= ROWS + METRIC_COUNT || !d->set) return false;
+    const struct row *r = index < ROWS ? &rows[index] : &plain;
+    if (index >= ROWS) plain.a = (enum metric_id)(index - ROWS);
     double v = r->work_out(d, r, label);
     if (isnan(v) && !*label) v = over_labels(d, r);
     if (!isfinite(v)) return false;
     *out = v;
     return true;
+}
+
+bool derived_value(const struct deriver *d, const char *name, const char *label, double *out)
+{
+    return derived_at(d, derived_index(name), label, out);
 }

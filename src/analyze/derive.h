@@ -27,6 +27,11 @@ void deriver_free(struct deriver *d); /* NULL is fine */
 tare_status deriver_feed(struct deriver *d, const struct series_set *set, const struct sample *s,
                          tare_error *err);
 
+/* A name looked up once: for whoever asks at every sample. DERIVED_NONE: there is none of that name. */
+#define DERIVED_NONE SIZE_MAX
+size_t derived_index(const char *name);
+bool derived_at(const struct deriver *d, size_t index, const char *label, double *out);
+
 /* Now. Label "" is the whole. Where there is none: the sum of what adds up (networks but loopback, processes,
  * packages' energy), else the greatest over all labels (disks, sensors, GPUs). false: unknown. */
 bool derived_value(const struct deriver *d, const char *name, const char *label, double *out);

@@ -83,8 +83,7 @@ tare_status system_report_feed(struct system_report *r, const struct deriver *d,
     if (m.weight <= 0) m.weight = 1; /* the first sample: gauges only */
     for (size_t i = 0; derived_table[i].name && s == TARE_OK; i++) {
         if (i == r->derived.n) s = vec_push(&r->derived, none, err);
-        if (s == TARE_OK && derived_value(d, derived_table[i].name, "", &v))
-            s = count(&r->derived.items[i], v, m, err);
+        if (s == TARE_OK && derived_at(d, i, "", &v)) s = count(&r->derived.items[i], v, m, err);
     }
     for (size_t i = 0; i < set->items.n && s == TARE_OK; i++) {
         if (i == r->series.n) s = vec_push(&r->series, none, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_hook.h - commands that --on-alert starts: each gets its alert as JSON on stdin, has a group and ten seconds of its
- * own, and writes to stderr only. At most four at once; more are counted, not queued. Never waits for one. */
+ * run_hook.h - commands that --on-alert starts: each gets its alert as JSON on stdin, has a group and ten seconds of
+ * its own, and writes to stderr only. At most four at once; more are counted, not queued. Never waits for one. */
 #ifndef CLI_RUN_HOOK_H
 #define CLI_RUN_HOOK_H
 

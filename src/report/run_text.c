@@ -5,6 +5,7 @@
 
 #include "report/inspect_report.h"
 #include "report/run_report.h"
+#include "report/system_text.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -249,6 +250,20 @@ static void write_targets(struct writer *w)
     table_release(&t);
 }
 
+static bool is_watched(const struct run *run)
+{
+    return run->cases.n && run->cases.at[0]->watch.known;
+}
+
+static void write_watched(struct writer *w)
+{
+    line(w, "subject", run_subject_text);
+    line(w, "host", run_host_text);
+    line(w, "measured", run_created_text);
+    system_text_write(w->s, w->style, w->run);
+    run_findings_text(w->s, w->style, w->run);
+}
+
 static void write_measured(struct writer *w)
 {
     write_head(w);
@@ -267,6 +282,8 @@ tare_status report_run_text(struct stream *s, const struct run_report *r)
         if (i) buf_add_char(&s->out, '\n');
         if (strcmp(r->runs[i]->kind, "inspect") == 0)
             report_inspect_text(s, &r->style, r->runs[i], &view);
+        else if (is_watched(r->runs[i]))
+            write_watched(&w);
         else
             write_measured(&w);
         stream_poll(s);

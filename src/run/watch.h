@@ -49,7 +49,7 @@ struct run_watch {
     struct known_u64 exit_code;     /* of the program */
     struct known_u64 signal;        /* that ended it */
     struct known_u64 still_running; /* processes that the program left behind */
-    struct known_u64 started;       /* processes that it started, itself included */
+    struct known_u64 started;       /* processes seen of it, itself included */
     struct known_u64 tree_rss_peak; /* bytes of all its processes together, as sampled */
     struct known_f64 rss_peak_at_s; /* when that was */
     struct known_f64 self_cpu_s;    /* what tare itself used meanwhile */
