@@ -118,6 +118,7 @@ static tare_status note_series(void *ctx, const struct store_series_name *n, tar
     fresh.anchor = mem_strdup(n->anchor);
     fresh.id = n->id;
     fresh.in_store = n->points;
+    if (there && there->anchor[0]) fresh.other_anchors = there->other_anchors + 1;
     tare_status s = TARE_OK;
     if (!fresh.case_name || !fresh.host || !fresh.hostname || !fresh.anchor)
         s = error_set(err, TARE_NOMEM, "out of memory");
@@ -242,6 +243,7 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         OPT_STRING(0, "host", &a.query.host, "<fingerprint>", "only this machine"),
         OPT_UINT_IN('n', "last", &a.last, 1, TREND_MAX, "look at the newest so many runs"),
         OPT_FLAG(0, "anchored", &a.anchored, "only ratios to an anchor build"),
+        OPT_STRING(0, "anchor", &a.query.anchor, "<name>", "to this one (default: the one that came last)"),
         OPT_FLAG(0, "absolute", &a.absolute, "only values of their own, though ratios exist"),
         OPT_FLAG(0, "fail", &a.fail, "exit 1 if a level got worse within the last 12 runs"),
         OPT_JSON(&a.json),
@@ -254,8 +256,11 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     if (!measure_find(a.metric)) return unknown_metric(cli, a.metric);
+    if (a.query.anchor && !a.query.anchor[0]) return cli_usage_error(cli, "--anchor: which?");
+    if (a.query.anchor) a.anchored = true;
     if (a.anchored && a.absolute)
-        return cli_usage_error(cli, "--anchored and --absolute contradict each other");
+        return cli_usage_error(cli, "--%s and --absolute contradict each other",
+                               a.query.anchor ? "anchor" : "anchored");
     a.query.metric = measure_find(a.metric)->name;
     rc = history_open(cli, &a.where, false, &store);
     if (rc == 0) rc = trend_of(cli, store, &a);

@@ -129,6 +129,9 @@ static void add_head(struct buf *b, const struct trend_answer *a, const struct t
         buf_add_str(b, ", ratios to the anchor ");
         add_plain(b, s->anchor, 40);
     }
+    if (s->other_anchors)
+        buf_printf(b, "; not mixed with those to %zu other%s (--anchor)", s->other_anchors,
+                   s->other_anchors == 1 ? "" : "s");
     buf_add_char(b, '\n');
 }
 
@@ -232,6 +235,7 @@ static void put_series(struct json *j, const struct trend_series *s)
     json_kv_string(j, "host", s->host);
     json_kv_string(j, "hostname", s->hostname[0] ? s->hostname : NULL);
     json_kv_string(j, "anchor", s->anchor[0] ? s->anchor : NULL);
+    json_kv_uint(j, "other_anchors", s->other_anchors);
     json_kv_uint(j, "left_out", s->left_out);
     json_kv_double(j, "noise", t->noise);
     json_kv_double(j, "smallest_step", t->smallest);

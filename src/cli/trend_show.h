@@ -14,6 +14,7 @@ struct trend_series {                           /* one case on one host */
     char *case_name, *host, *hostname, *anchor; /* anchor "": values of their own */
     int64_t id;
     uint64_t in_store;
+    size_t other_anchors;       /* that have a series of their own, which is not shown */
     struct store_points points; /* that could be used, oldest first */
     double *y;                  /* their logarithms */
     size_t left_out;            /* not above 0 */

@@ -40,7 +40,12 @@ def test_another_anchor_is_another_series(tare, tmp_path):
         tare("bench", "--budget", "0.1s", "--min-runs", "3", "--anchor", "true", "--anchor-name", name, "--anchor-budget",
              "0.3s", "--", "true")
     (series,) = json.loads(tare("trend", "--anchored", "--json").stdout)["series"]
-    assert series["anchor"] == "v2" and len(series["points"]) == 1
+    assert series["anchor"] == "v2" and len(series["points"]) == 1 and series["other_anchors"] == 1
+    assert "not mixed with those to 1 other" in tare("trend").stdout
+    (series,) = json.loads(tare("trend", "--anchor", "v1", "--json").stdout)["series"]
+    assert series["anchor"] == "v1" and len(series["points"]) == 2 and series["other_anchors"] == 0
+    assert "no such case, host or anchor" in tare("trend", "--anchor", "v3", status=2).stderr
+    tare("trend", "--anchor", "v1", "--absolute", status=2)
 
 
 def test_self_test_of_this_machine(tare, tmp_path):
