@@ -102,5 +102,7 @@ void screen_graph(struct screen *s, struct screen_box box, const struct screen_s
 /* Append what makes the terminal show the frame. Nothing changed: nothing is appended. A failed buf makes the next
  * render start from nothing. */
 void screen_render(struct screen *s, struct buf *out);
+/* The frame as lines of plain text, without blanks at their ends. */
+void screen_print(const struct screen *s, struct buf *out);
 
 #endif

@@ -142,3 +142,14 @@ void screen_render(struct screen *s, struct buf *out)
     memcpy(s->shown, s->now, n * sizeof *s->now);
     s->known = !out->failed;
 }
+
+void screen_print(const struct screen *s, struct buf *out)
+{
+    for (unsigned y = 0; y < s->height; y++) {
+        const struct screen_cell *row = s->now + (size_t)y * s->width;
+        unsigned end = s->width;
+        while (end > 0 && row[end - 1].len == 1 && row[end - 1].text[0] == ' ') end--;
+        for (unsigned x = 0; x < end; x++) buf_add(out, row[x].text, row[x].len);
+        buf_add_char(out, '\n');
+    }
+}

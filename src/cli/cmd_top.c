@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_top.c - `tare top`: the machine and its processes, live, once, or from a recording. Ends no process and changes
+ * nothing. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/top_run.h"
+
+struct asked {
+    struct duration interval;
+    int64_t pid;
+    uint64_t iterations;
+    bool once, json, prom, tree;
+    int sort;
+    double speed;
+    const char *record, *replay, *filter;
+    struct opt_list alerts;
+};
+
+/* What contradicts itself. */
+static int check(struct cli *cli, const struct asked *a)
+{
+    if ((a->json || a->prom) && !a->once)
+        return cli_usage_error(cli, "--%s is an answer about one moment: give --once with it",
+                               a->json ? "json" : "prom");
+    if (a->json && a->prom) return cli_usage_error(cli, "--json or --prom, not both");
+    if (a->replay && a->record) return cli_usage_error(cli, "--replay and --record exclude each other");
+    if (a->replay && a->pid) return cli_usage_error(cli, "--pid watches what runs now: not with --replay");
+    if (a->once && a->iterations) return cli_usage_error(cli, "--once is one moment: not with --iterations");
+    if (a->once) return 0;
+    if (!cli->out_term.tty)
+        return cli_usage_error(
+            cli, "stdout is no terminal: --once prints one moment as text (also --json, --prom)");
+    const char *term = getenv("TERM");
+    if (!term || !*term || strcmp(term, "dumb") == 0)
+        return cli_usage_error(cli,
+                               "TERM=%s: this terminal cannot be drawn on; --once prints one moment as text",
+                               term ? term : "");
+    return 0;
+}
+
+static int run(struct cli *cli, const struct asked *a)
+{
+    char host[256] = "";
+    struct top_view v = {.sort = (enum top_sort)a->sort,
+                         .tree = a->tree,
+                         .cores = true,
+                         .speed = a->speed,
+                         .interval_s = (double)a->interval.ns / 1e9,
+                         .host = host};
+    struct top_source from = {.program = (pid_t)a->pid,
+                              .record = a->record,
+                              .replay = a->replay,
+                              .alerts = (const char *const *)a->alerts.items,
+                              .n_alerts = a->alerts.n};
+    static struct top_data data; /* too large for a stack that may be small */
+    int rc;
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    if (a->filter) snprintf(v.filter, sizeof v.filter, "%s", a->filter);
+    tare_status opened = top_data_open(&data, &from, &cli->error);
+    if (data.tape.damaged)
+        cli_warn(cli, "%s: %" PRIu64 " damaged pieces were left out", a->replay, data.tape.damaged);
+    if (opened < 0)
+        rc = cli_fail(cli);
+    else if (a->once)
+        rc = top_once(cli, &v, &data, a->json ? TOP_JSON : a->prom ? TOP_PROM : TOP_TEXT);
+    else
+        rc = top_live(cli, &v, &data, a->iterations);
+    top_view_release(&v);
+    if (top_data_close(&data, &cli->error) < 0 && rc == CLI_GOOD) rc = cli_fail(cli);
+    return rc;
+}
+
+int cmd_top(struct cli *cli, int argc, char **argv)
+{
+    static const struct opt_usage usage = {
+        .synopsis = "tare top [options]\n"
+                    "tare top --once [--json | --prom]\n"
+                    "tare top --replay <file>",
+        .about = "Show what the machine and its processes do: processors, memory, disks, networks, GPUs, "
+                 "temperatures, waiting times, processes and alerts. On a terminal it is drawn anew at every "
+                 "interval until q is pressed (? lists the keys); with --once the answer is about one moment.",
+        .tail = "tare top                               live\n"
+                "tare top --pid 4711                    one program and all it started\n"
+                "tare top --once --json | jq .derived   for scripts\n"
+                "tare top --once --prom                 for Prometheus\n"
+                "tare top --record night.tare           live, and kept\n"
+                "tare top --replay night.tare           again, with pause and seeking\n",
+    };
+    static const struct opt_choice sorts[] = {{"cpu", TOP_SORT_CPU, "processor time"},
+                                              {"memory", TOP_SORT_MEMORY, "memory in RAM"},
+                                              {"pid", TOP_SORT_PID, "number"},
+                                              {"io", TOP_SORT_IO, "bytes read and written"},
+                                              {NULL, 0, NULL}};
+    struct asked a = {.interval = {1000000000}, .sort = TOP_SORT_CPU, .speed = 1};
+    const struct opt rows[] = {
+        OPT_TIME_IN('i', "interval", &a.interval, 100000000, INT64_C(3600000000000), "time between two moments"),
+        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 'p', "pid", sint, &a.pid, "watch this process and all it started"),
+                 .lo = 0, .hi = INT32_MAX),
+        OPT_ENUM('s', "sort", &a.sort, sorts, "order of the processes"),
+        OPT_FLAG('t', "tree", &a.tree, "processes as a tree"),
+        OPT_STRING('f', "filter", &a.filter, "<text>", "only processes with this text in name, command or user"),
+        OPT_LIST(0, "alert", &a.alerts, "<rule>", "an alert beside the default ones: 'cpu>90% for 5s'"),
+        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 'n', "iterations", uint, &a.iterations, "leave after so many moments"),
+                 .lo = 0, .hi = UINT64_MAX),
+        OPT_GROUP("one moment"),
+        OPT_FLAG(0, "once", &a.once, "two looks one interval apart, then one answer"),
+        OPT_JSON(&a.json),
+        OPT_FLAG(0, "prom", &a.prom, "print the answer as Prometheus text"),
+        OPT_GROUP("recordings"),
+        OPT_PATH(0, "record", &a.record, "<file>", "also write what is seen to a trace"),
+        OPT_PATH(0, "replay", &a.replay, "<file>", "show a recording of tare top or tare run"),
+        OPT_DOUBLE(0, "speed", &a.speed, 0.1, 60, "how fast a recording is played"),
+        OPT_END,
+    };
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (!rc) rc = check(cli, &a);
+    if (!rc) rc = run(cli, &a);
+    opt_list_release(&a.alerts);
+    return rc;
+}
