@@ -107,7 +107,8 @@ static tare_status sample_one(struct probes *p, struct probe *probe, tare_error 
     probe->samples++;
     probe->ns += took;
     if (took > probe->ns_max) probe->ns_max = took;
-    return s == TARE_OK ? s : error_wrap(err, "probe %s", probe->ops->name);
+    if (s != TARE_OK) error_wrap(err, "probe %s", probe->ops->name);
+    return s;
 }
 
 tare_status probes_sample(struct probes *p, tare_error *err)
