@@ -150,7 +150,8 @@ void selftest_sentence(const struct selftest *s, const struct paired_rule *r, st
     uint64_t alarms = s->regressed + s->improved;
     buf_printf(out, "%llu of %llu comparisons of a thing with itself were called different",
                (unsigned long long)alarms, (unsigned long long)s->comparisons);
-    buf_printf(out, " (between %.2g and %.2g %% of all such, surely)", 100 * s->rate_lo, 100 * s->rate_hi);
+    buf_printf(out, " (between %.2g and %.2g %% of all such, at 95 %% confidence)", 100 * s->rate_lo,
+               100 * s->rate_hi);
     buf_printf(out,
                selftest_alarming(s, r) ? ": more than the %.2g %% that is promised, so do not trust "
                                          "verdicts of this machine"
