@@ -224,7 +224,10 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run
     struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
     struct interrupt was;
     tare_status s = TARE_OK;
+    sig_atomic_t before =
+        interrupted; /* while measuring: who wanted an end then wants no pass of minutes now */
     interrupt_catch(&was);
+    if (before) interrupted = before;
     for (size_t i = 0; s == TARE_OK && i < run->cases.n && i < a->grid.cases.n; i++) {
         struct looking l = {.cli = cli,
                             .a = a,

@@ -1,0 +1,10 @@
+# Ctrl-C while measuring: what was measured is kept, and no pass over the layers begins
+. "$TARE_SRC/tests/cli/inspect/models.bash"
+set -m
+mlp
+tare bench mlp.onnx --layers --batch 1,2 --budget 20s --min-runs 1000000 >out 2>err &
+sleep 3; kill -INT $!; wait $!; echo $?
+python3 -c '
+import glob, json
+run = json.load(open(glob.glob("tare-results/*.json")[0]))
+print([(c["layers"], c["unknown"]["layers"]) for c in run["cases"]])'
