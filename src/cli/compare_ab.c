@@ -143,6 +143,8 @@ static void tell_again(struct comparing *k)
     if (a->common.optimization >= 0) buf_printf(&b, " --optimization %d", (int)a->common.optimization);
     buf_printf(&b, "%s%s%s", a->common.no_arena ? " --no-arena" : "", a->shell ? " --shell" : "",
                a->ignore_failure ? " --ignore-failure" : "");
+    if (a->timeout.ns) buf_printf(&b, " --timeout %.9gs", (double)a->timeout.ns / 1e9);
+    if (a->max_pairs) buf_printf(&b, " --max-pairs %llu", (unsigned long long)a->max_pairs);
     buf_printf(&b, " --budget %.9gs --min-effect %.6g --seed %llu", (double)a->budget.ns / 1e9,
                k->rule.min_effect, (unsigned long long)k->seed);
     if (a->revisions) buf_add_str(&b, " --");
@@ -213,7 +215,9 @@ int compare_ab(struct cli *cli, const struct compare_args *a)
 {
     struct compare_sides sides = {.arena = ARENA_INIT};
     struct compare_trees trees = {.root = ""};
+    struct interrupt was;
     int rc = 0;
+    if (a->revisions) interrupt_catch(&was); /* whatever comes, the folders are removed */
     if (a->revisions && compare_trees_make(cli, a, &trees) < 0) rc = cli_fail(cli);
     for (int i = 0; a->revisions && i < PAIR_SIDES; i++) {
         sides.side[i].dir = trees.path[i];
@@ -223,5 +227,6 @@ int compare_ab(struct cli *cli, const struct compare_args *a)
     if (!rc) rc = compare_opened(cli, a, &sides);
     compare_sides_release(&sides);
     compare_trees_remove(&trees);
+    if (a->revisions) interrupt_restore(&was);
     return rc;
 }
