@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * top_layout.c - where the panes of `tare top` stand: from top to bottom as in the table, each with the rows
- * it wants while there are any. On a small terminal the more important ones get theirs first; processes always have some. */
+ * top_layout.c - where the panes of `tare top` stand: from top to bottom as in the table, each with the rows it
+ * wants while there are any. On a small terminal the more important ones get theirs first; processes always have
+ * some. */
 #include "cli/top_panes.h"
 
 static const struct pane {
