@@ -11,6 +11,7 @@
 #include "report/text.h"
 
 #define COVERED_FAR 0.15 /* layers and plain runs this far apart: not what a quiet machine gives */
+#define OVERHEAD_FAR 1.0 /* the profiler took as long as the run: what is left of a node is mostly its error */
 
 struct writer {
     struct stream *s;
@@ -150,7 +151,10 @@ static void add_covered(struct buf *b, const struct run_case *c)
     if (!c->profile.covered.known) return;
     buf_printf(b, "; layers add up to %.1f %% of the plain median", 100 * beside);
     if (!isnan(whole)) buf_printf(b, " beside them, %.1f %% of the case's", 100 * whole);
-    if (fabs(beside - 1) > COVERED_FAR) buf_add_str(b, ": other work disturbed it, take shares as a hint");
+    if (fabs(beside - 1) > COVERED_FAR)
+        buf_add_str(b, ": other work disturbed it, take shares as a hint");
+    else if (c->profile.overhead.known && c->profile.overhead.v > OVERHEAD_FAR)
+        buf_add_str(b, " only after most of the time was taken off, take shares as a hint");
 }
 
 void layer_profile_text(struct buf *b, const struct run_case *c)

@@ -261,6 +261,22 @@ static void sums_against_both_medians(void **state)
     }
 }
 
+/* What is taken off is chosen so that the sum comes out: that it does is no comfort where nearly all is taken off. */
+static void mostly_profiler(void **state)
+{
+    struct run r;
+    struct buf out = BUF_INIT;
+    (void)state;
+    made(&r);
+    r.cases.at[0]->profile.covered = known_f64(1);
+    r.cases.at[0]->profile.overhead = known_f64(8.5);
+    assert_int_equal(render(&r, &out, NULL), TARE_OK);
+    has(out.data, "+850.0 % by the profiler; layers add up to 100.0 % of the plain median only after most of the time "
+                  "was taken off, take shares as a hint\n");
+    buf_release(&out);
+    run_release(&r);
+}
+
 static void several_side_by_side(void **state)
 {
     struct run a, b;
@@ -312,6 +328,7 @@ int main(void)
         cmocka_unit_test(sums),
         cmocka_unit_test(the_whole_text),
         cmocka_unit_test(sums_against_both_medians),
+        cmocka_unit_test(mostly_profiler),
         cmocka_unit_test(several_side_by_side),
         cmocka_unit_test(out_of_memory_at_any_point),
     };
