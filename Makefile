@@ -167,12 +167,21 @@ $(FAKE_ORT): tests/fake_ort/fake_ort.c tests/fake_ort/fake_model.c tests/fake_or
 	$(call say,LINK,$@)
 	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fPIC -fvisibility=hidden -shared -pthread $(filter %.c,$^) -o $@
 
+# The same for NVIDIA's library, an up-to-date one and an old one.
+FAKE_NVML := $(O)/tests/libnvidia-ml.so.1 $(O)/tests/libnvidia-ml-old.so.1
+$(O)/tests/libnvidia-ml-old.so.1: FAKE_OLD = -DFAKE_OLD
+$(FAKE_NVML): tests/fake_nvml/fake_nvml.c tests/fake_nvml/fake_nvml.h
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FAKE_OLD) -O1 -g -fPIC -fvisibility=hidden -shared $< -o $@
+$(O)/tests/test_probe_gpu: | $(FAKE_NVML)
+
 $(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
 
-tests: $(TESTS) $(FAKE_ORT)
+tests: $(TESTS) $(FAKE_ORT) $(FAKE_NVML)
 tsan-tests: $(TSAN_BUILT)
 replays: $(REPLAYS)
 .PHONY: list-tests list-tsan-tests list-replays

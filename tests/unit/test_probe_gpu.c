@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * test_probe_gpu.c - the GPU probe on a library of known answers (tests/fake_nvml), an up-to-date one and an old one. */
+#include "probe_fixture.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <time.h>
+
+#include "../fake_nvml/fake_nvml.h"
+
+static struct fake_nvml *fake;
+static void *library;
+
+/* The library that the build put beside this program, under the made-up root. */
+static void install(struct made_root *r, const char *name)
+{
+    char exe[400] = "", from[600], to[200];
+    assert_true(readlink("/proc/self/exe", exe, sizeof exe - 1) > 0);
+    snprintf(from, sizeof from, "%s/%s", dirname(exe), name);
+    root_file(r, "/usr/lib/x", "");
+    snprintf(to, sizeof to, "%s/usr/lib/libnvidia-ml.so.1", r->path);
+    assert_int_equal(symlink(from, to), 0);
+    library = dlopen(to, RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail_msg("%s", dlerror());
+    fake = dlsym(library, "fake_nvml");
+    assert_non_null(fake);
+}
+
+static void put_stat(struct made_root *r, int pid, int parent)
+{
+    char path[64], text[300];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    snprintf(text, sizeof text,
+             "%d (x) S %d 1 1 0 -1 0 1 0 0 0 1 0 1 0 20 0 1 0 9 1000 5 1 1 1 0 0 0 0 0 0 0 0 0 0 17 0\n", pid,
+             parent);
+    root_file(r, path, text);
+}
+
+static int set_up_new(void **state)
+{
+    root_set_up(state);
+    install(*state, "libnvidia-ml.so.1");
+    *fake = (struct fake_nvml){.cards = FAKE_CARDS, .energy_mj = 5000, .throttle = 4};
+    return 0;
+}
+
+static int set_up_old(void **state)
+{
+    root_set_up(state);
+    install(*state, "libnvidia-ml-old.so.1");
+    return 0;
+}
+
+/* All that was started is shut down, all samples are freed. */
+static int tear_down(void **state)
+{
+    root_close(*state);
+    assert_int_equal(fake->started, 0);
+    assert_int_equal(fake->gpm_samples, 0);
+    dlclose(library);
+    return root_tear_down(state);
+}
+
+static void a_card_with_everything(void **state)
+{
+    struct made_root *r = *state;
+    root_open(r, "gpu", 0, false);
+    assert_value(r, GPU_UTIL, "gpu0", 0.75);
+    assert_value(r, GPU_MEM_UTIL, "gpu0", 0.4);
+    assert_value(r, GPU_MEM_USED, "gpu0", 2000); /* without what the driver keeps */
+    assert_value(r, GPU_MEM_TOTAL, "gpu0", 80000);
+    assert_value(r, GPU_POWER, "gpu0", 300); /* of now, not of the last second */
+    assert_value(r, GPU_POWER_LIMIT, "gpu0", 700);
+    assert_value(r, GPU_ENERGY, "gpu0", 5);
+    assert_value(r, GPU_TEMP, "gpu0", 41);
+    assert_value(r, GPU_TEMP_MEM, "gpu0", 55);
+    assert_value(r, GPU_CLOCK_SM, "gpu0", 1.98e9);
+    assert_value(r, GPU_CLOCK_MEM, "gpu0", 3.201e9);
+    assert_value(r, GPU_THROTTLE, "gpu0", 4);
+    assert_value(r, GPU_ECC, "gpu0", 2);
+    assert_unknown(r, GPU_MEM_PROCESS, "gpu0"); /* nobody's is asked for */
+}
+
+static void rates_and_activity_need_two_readings(void **state)
+{
+    struct made_root *r = *state;
+    root_open(r, "gpu", 0, false);
+    assert_unknown(r, GPU_SM_ACTIVE, "gpu0");
+    fake->pcie_tx = 1000000;
+    fake->pcie_rx = 3000000;
+    fake->energy_mj = 8000;
+    nanosleep(&(struct timespec){0, 150000000}, NULL);
+    root_sample(r);
+    double tx = VALUE(r, GPU_PCIE_TX, "gpu0"), rx = VALUE(r, GPU_PCIE_RX, "gpu0");
+    assert_true(tx > 0 && tx <= 1000000 / 0.15 && fabs(rx / tx - 3) < 1e-6);
+    assert_value(r, GPU_ENERGY, "gpu0", 8);
+    assert_value(r, GPU_SM_ACTIVE, "gpu0", 0.2);
+    assert_value(r, GPU_SM_OCCUPANCY, "gpu0", 0.3);
+    assert_value(r, GPU_TENSOR, "gpu0", 0.5);
+    assert_unknown(r, GPU_DRAM, "gpu0"); /* this card cannot tell */
+    unsigned calls = fake->slow_calls;
+    fake->pcie_tx = 5; /* wrapped */
+    root_sample(r);
+    assert_unknown(r, GPU_PCIE_TX, "gpu0");
+    assert_value(r, GPU_SM_ACTIVE, "gpu0", 0.2); /* too soon to ask again: its last answer */
+    assert_int_equal(fake->slow_calls, calls);
+}
+
+static void an_old_card_says_what_it_lacks(void **state)
+{
+    struct made_root *r = *state;
+    root_open(r, "gpu", 0, false);
+    assert_value(r, GPU_UTIL, "gpu1", 0.75);
+    assert_value(r, GPU_POWER, "gpu1", 250.001); /* by the older call */
+    assert_unknown(r, GPU_ENERGY, "gpu1");
+    assert_unknown(r, GPU_ECC, "gpu1");
+    assert_unknown(r, GPU_TENSOR, "gpu1");
+    assert_blind(r, "gpu: gpu1 gpu.energy: Not Supported");
+    assert_blind(r, "gpu: gpu1 gpu.tensor.active: Not Supported");
+    assert_null(strstr(r->probes.blind.data, "gpu0 gpu.energy"));
+}
+
+static void an_old_library_will_do(void **state)
+{
+    struct made_root *r = *state;
+    root_open(r, "gpu", 50, false);
+    assert_value(r, GPU_UTIL, "gpu0", 0.75);
+    assert_value(r, GPU_MEM_USED, "gpu0", 3000);
+    assert_value(r, GPU_POWER, "gpu0", 250);
+    assert_value(r, GPU_THROTTLE, "gpu0", 4);
+    assert_unknown(r, GPU_ENERGY, "gpu0");
+    assert_unknown(r, GPU_MEM_PROCESS, "gpu0");
+    assert_blind(r, "gpu.energy");
+}
+
+static void memory_of_the_program_alone(void **state)
+{
+    struct made_root *r = *state;
+    put_stat(r, 50, 1);
+    put_stat(r, 60, 50);
+    put_stat(r, 61, 60);
+    put_stat(r, 70, 1);
+    fake->n_processes = 3;
+    memcpy(fake->pid, (unsigned[FAKE_PROCESSES]){50, 61, 70}, sizeof fake->pid);
+    memcpy(fake->used, (unsigned long long[FAKE_PROCESSES]){100, 20, 4000}, sizeof fake->used);
+    root_open(r, "gpu", 50, false);
+    assert_value(r, GPU_MEM_PROCESS, "gpu0", 120);
+    assert_value(r, GPU_MEM_PROCESS, "gpu1", 0);
+    fake->used[1] = UINT64_MAX; /* not available */
+    root_sample(r);
+    assert_unknown(r, GPU_MEM_PROCESS, "gpu0");
+    fake->n_processes = 1;
+    fake->pid[0] = 99999; /* a number of another namespace */
+    root_sample(r);
+    assert_value(r, GPU_MEM_PROCESS, "gpu0", 100);
+    fake->n_processes = 2; /* which of the two? */
+    fake->pid[1] = 99998;
+    fake->used[1] = 1;
+    root_sample(r);
+    assert_value(r, GPU_MEM_PROCESS, "gpu0", 0);
+}
+
+static void a_split_card(void **state)
+{
+    struct made_root *r = *state;
+    fake->mig = 2;
+    root_open(r, "gpu", 0, false);
+    assert_unknown(r, GPU_UTIL, "gpu0");
+    assert_value(r, GPU_POWER, "gpu0", 300);
+    assert_value(r, GPU_MEM_TOTAL, "gpu0/mig0", 20000);
+    assert_value(r, GPU_MEM_USED, "gpu0/mig2", 2000);
+    assert_unknown(r, GPU_MEM_USED, "gpu0/mig1");
+    assert_unknown(r, GPU_POWER, "gpu0/mig0");
+    assert_blind(r, "gpu0 gpu.utilization: Not Supported");
+}
+
+static void no_driver_and_no_card(void **state)
+{
+    struct made_root *r = *state;
+    fake->init_code = 9;
+    assert_int_equal(root_try(r, "gpu", 0, false), TARE_UNSUPPORTED);
+    assert_non_null(strstr(r->err.text, "Driver Not Loaded"));
+    fake->init_code = 0;
+    fake->cards = 0;
+    assert_int_equal(root_try(r, "gpu", 0, false), TARE_UNSUPPORTED);
+    assert_non_null(strstr(r->err.text, "no GPU"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_new, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_card_with_everything),
+        TEST(rates_and_activity_need_two_readings),
+        TEST(an_old_card_says_what_it_lacks),
+        TEST(memory_of_the_program_alone),
+        TEST(a_split_card),
+        TEST(no_driver_and_no_card),
+        cmocka_unit_test_setup_teardown(an_old_library_will_do, set_up_old, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
