@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <fnmatch.h>
 #include <string.h>
-#include <strings.h>
 
 #include "analyze/layers.h"
 
@@ -91,11 +90,12 @@ static void split(struct path *p, const char *name)
     }
 }
 
+/* Parts are in lower case like the words; operators are written in one way only. */
 static bool fits(const struct word *w, const char *part)
 {
     size_t n = strlen(w->text);
-    if (!w->whole) return strcasestr(part, w->text) != NULL;
-    return strncasecmp(part, w->text, n) == 0 && part[n + strspn(part + n, "_0123456789f")] == 0;
+    if (!w->whole) return strstr(part, w->text) != NULL;
+    return strncmp(part, w->text, n) == 0 && part[n + strspn(part + n, "_0123456789f")] == 0;
 }
 
 /* A convolution that a normalisation was fused into may be named after that, but it is none. */
