@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * test_system_report.c - averages, peaks and percentiles of known series; carbon; that the document keeps them. */
+#include <math.h>
+#include <string.h>
+
+#include "analyze/carbon.h"
+#include "analyze/system_report.h"
+#include "core/mem.h"
+#include "course_fixture.h"
+
+#define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-6 * (1 + fabs((double)(b))))
+
+/* Memory rises by 1 per step, a counter grows by 10 a second, one sensor is hottest at step 50. */
+static void feed(struct made *m, struct system_report *r, int steps)
+{
+    for (int t = 0; t < steps; t++) {
+        made_put(m, METRIC_PROC_RSS, "", t);
+        made_put(m, METRIC_PROC_READ_CALLS, "", 10);
+        made_put(m, METRIC_TEMPERATURE, "chip", t == 50 ? 90 : 40);
+        made_put(m, METRIC_PROC_RSS, "pid 7 child", 1);
+        uint64_t at = m->at_ns;
+        made_step(m);
+        assert_int_equal(system_report_feed(r, m->deriver, &m->set, at, NULL), TARE_OK);
+    }
+}
+
+static void fill(struct run *run, struct run_watch **watch, int steps)
+{
+    struct made m;
+    struct system_report *r = NULL;
+    made_init(&m);
+    uint64_t start = m.at_ns;
+    assert_int_equal(system_report_new(&r, NULL), TARE_OK);
+    feed(&m, r, steps);
+    assert_int_equal(run_init(run, "run", NULL), TARE_OK);
+    run->subject.type = "command";
+    run->subject.name = "x";
+    struct run_case *c = run_add_case(run, "");
+    assert_non_null(c);
+    c->watch.known = true;
+    struct system_source from = {m.deriver, &m.set, start};
+    assert_int_equal(system_report_fill(r, &from, run, &c->watch, NULL), TARE_OK);
+    *watch = &c->watch;
+    system_report_free(r);
+    made_release(&m);
+}
+
+static void known_series(void **state)
+{
+    struct run run;
+    struct run_watch *w;
+    fill(&run, &w, 101);
+    const struct run_metric *rss = system_report_find(w, "process.memory.rss", "");
+    assert_non_null(rss);
+    assert_near(rss->mean.v, 50.5); /* the first sample has no duration: its weight is a nanosecond */
+    assert_near(rss->min.v, 0);
+    assert_near(rss->max.v, 100);
+    assert_near(rss->p50.v, 50);
+    assert_near(rss->p95.v, 95);
+    assert_near(rss->at_max_s.v, 10);
+    assert_false(rss->total.known);
+    const struct run_metric *calls = system_report_find(w, "process.io.read_calls", "");
+    assert_near(calls->mean.v, 10);
+    assert_near(calls->total.v, 100); /* over 100 steps of 0.1 s */
+    assert_int_equal(calls->samples.v, 100);
+    assert_string_equal(calls->unit, "1/s");
+    const struct run_metric *heat = system_report_find(w, "temperature", "chip");
+    assert_near(heat->max.v, 90);
+    assert_near(heat->at_max_s.v, 5);
+    assert_near(heat->p99.v, 40);
+    assert_null(
+        system_report_find(w, "process.memory.rss", "pid 7 child")); /* processes are in the trace only */
+    run_release(&run);
+    (void)state;
+}
+
+static void long_runs_keep_their_percentiles(void **state)
+{
+    struct run run;
+    struct run_watch *w;
+    fill(&run, &w, 20000);
+    const struct run_metric *rss = system_report_find(w, "process.memory.rss", "");
+    assert_int_equal(rss->samples.v, 20000);
+    assert_true(rss->max.v == 19999 && rss->min.v == 0);
+    assert_true(fabs(rss->p50.v - 10000) < 20 && fabs(rss->p99.v - 19800) < 20);
+    run_release(&run);
+    (void)state;
+}
+
+static void document_keeps_it(void **state)
+{
+    struct run run, back = {0};
+    struct run_watch *w;
+    struct buf text = BUF_INIT, again = BUF_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    fill(&run, &w, 30);
+    struct carbon_energy e = {.measured_joules = known_f64(3.6e6), .absent = "fans"};
+    carbon_fill(&w->carbon, &e, 400, "given");
+    assert_near(w->carbon.grams.v, 400); /* a kWh */
+    assert_true(w->carbon.lower_bound.v);
+    assert_int_equal(run_write(&run, &text, &err), TARE_OK);
+    if (run_read(&back, "text", text.data, text.len, &err) != TARE_OK) fail_msg("%s", err.text);
+    assert_int_equal(run_write(&back, &again, &err), TARE_OK);
+    assert_string_equal(text.data, again.data);
+    assert_int_equal(back.cases.at[0]->watch.metrics.n, w->metrics.n);
+    buf_release(&text);
+    buf_release(&again);
+    run_release(&back);
+    run_release(&run);
+    (void)state;
+}
+
+static void impossible_documents(void **state)
+{
+    struct run run;
+    struct run_watch *w;
+    struct buf text = BUF_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    fill(&run, &w, 30);
+    w->metrics.at[0]->min = known_f64(5);
+    w->metrics.at[0]->max = known_f64(4);
+    assert_int_equal(run_write(&run, &text, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "min is above max"));
+    buf_release(&text);
+    run_release(&run);
+    (void)state;
+}
+
+static void countries(void **state)
+{
+    const struct carbon_grid *g = NULL;
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(carbon_find(&g, "fr", &err), TARE_OK);
+    assert_string_equal(g->name, "France");
+    assert_int_equal(carbon_find(&g, "Atlantis", &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "WORLD"));
+    for (g = carbon_grids; g->code; g++) assert_true(g->g_per_kwh > 10 && g->g_per_kwh < 1000);
+    struct run_carbon none;
+    carbon_fill(&none, &(struct carbon_energy){.absent = "all"}, 100, "given");
+    assert_false(none.known); /* nothing measured is not nothing used */
+    (void)state;
+}
+
+static void without_memory(void **state)
+{
+    struct made m;
+    made_init(&m);
+    made_put(&m, METRIC_PROC_RSS, "", 5);
+    made_step(&m);
+    long before = mem_live_blocks();
+    tare_status s = TARE_NOMEM;
+    for (long n = 0; s != TARE_OK && n < 100; n++) {
+        struct system_report *r = NULL;
+        tare_error err = TARE_ERROR_INIT;
+        mem_fail_after(n);
+        s = system_report_new(&r, &err);
+        if (s == TARE_OK) s = system_report_feed(r, m.deriver, &m.set, m.at_ns, &err);
+        mem_fail_after(-1);
+        system_report_free(r);
+        assert_int_equal(mem_live_blocks(), before);
+    }
+    assert_int_equal(s, TARE_OK);
+    made_release(&m);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_series),         cmocka_unit_test(long_runs_keep_their_percentiles),
+        cmocka_unit_test(document_keeps_it),    cmocka_unit_test(impossible_documents),
+        cmocka_unit_test(countries),            cmocka_unit_test(without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
