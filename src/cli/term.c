@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "report/text.h"
+
 void term_detect(struct term *out, int fd, const struct term_env *env)
 {
     *out = (struct term){.width = 80};
@@ -52,11 +54,18 @@ unsigned term_columns(const char *s)
     return n;
 }
 
+/* A terminal obeys the controls above 127 as well, and text that changes its direction reads as what it is not. */
 void term_clean(struct buf *out, const char *s)
 {
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        buf_add_char(out, c < ' ' || c == 127 ? '?' : *s);
+    for (size_t left = strlen(s), n; left; s += n, left -= n) {
+        uint32_t cp = 0;
+        n = text_decode(s, left, &cp);
+        bool plain = n > 0 && !text_is_control(cp);
+        if (plain)
+            buf_add(out, s, n);
+        else
+            buf_add_char(out, '?');
+        if (n == 0) n = 1;
     }
 }
 

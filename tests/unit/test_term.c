@@ -90,6 +90,10 @@ static void test_cells(void **state)
     buf_clear(&out);
     term_clean(&out, "a\033[2Jb\nc\177\r\u00e4");
     assert_string_equal(out.data, "a?[2Jb?c??\u00e4");
+    buf_clear(&out);
+    term_clean(&out, "a\xc2\x9b"
+                     "2J\u202eb\u2066\xff\u00e4\u6f22");
+    assert_string_equal(out.data, "a?2J?b??\u00e4\u6f22");
     buf_release(&out);
 }
 
