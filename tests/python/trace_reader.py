@@ -7,7 +7,7 @@ import os
 import struct
 
 MAGIC = b"\x89TARE\r\n\x1a"
-PROCESS, SITES, THREAD, EVENTS, TREE, CLOCK, END = range(1, 8)
+PROCESS, SITES, THREAD, EVENTS, TREE, CLOCK, END, SERIES, SAMPLE, SAMPLE_MARK = range(1, 11)
 SCOPE, COUNTER, MARK = range(3)
 LIMIT = 1 << 20
 LIVE_REGION = 8192
@@ -96,6 +96,9 @@ class Process:
         self.chunks = {}   # thread index -> {seq: EventsChunk}
         self.pairs = []
         self.end = None
+        self.series = {}   # number -> (metric, label)
+        self.samples = []  # (raw ns, {series number: value})
+        self.marks = []    # (raw ns, kind, text)
 
 
 class EventsChunk:
@@ -213,7 +216,8 @@ class Trace:
             body = zstandard.ZstdDecompressor().decompress(body, max_output_size=plain)
             assert len(body) == plain
         handler = {PROCESS: self.on_process, SITES: self.on_sites, THREAD: self.on_thread, EVENTS: self.on_events,
-                   TREE: self.on_tree, CLOCK: self.on_clock, END: self.on_end}.get(kind)
+                   TREE: self.on_tree, CLOCK: self.on_clock, END: self.on_end, SERIES: self.on_series,
+                   SAMPLE: self.on_sample, SAMPLE_MARK: self.on_mark}.get(kind)
         if not handler:
             self.unknown_chunks += 1
             return 32 + stored
@@ -286,6 +290,34 @@ class Trace:
     @staticmethod
     def on_end(p, c):
         p.end = dict(zip(("closed", "lost_scopes", "lost_events", "damaged"), c.uints(4)))
+
+    @staticmethod
+    def on_series(p, c):
+        while c.more():
+            number = c.uint()
+            metric = c.text()
+            p.series[number] = (metric, c.text())
+
+    @staticmethod
+    def on_sample(p, c):
+        at, values, number = c.uint(), {}, 0
+        while c.more():
+            number += c.uint()
+            v = c.uint()
+            if v & 3 == 3:
+                values[number] = struct.unpack("<d", c.take(8))[0]
+            else:
+                n = v >> 2
+                values[number] = (n >> 1 ^ -(n & 1)) / (1, 100, 1000000)[v & 3]
+            number += 1
+        if p.samples and at <= p.samples[-1][0]:
+            raise Damaged("time that goes back")
+        p.samples.append((at, values))
+
+    @staticmethod
+    def on_mark(p, c):
+        at, kind = c.uints(2)
+        p.marks.append((at, kind, c.text()))
 
     # -- names and time --
 
