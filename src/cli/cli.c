@@ -20,7 +20,7 @@ static void fill_missing_streams(void)
 {
     int fd;
     do {
-        fd = open("/dev/null", O_RDONLY);
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* closed again for what tare starts */
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd > STDERR_FILENO) close(fd);
 }

@@ -26,13 +26,6 @@ static void wanted_signals(sigset_t *out)
 
 /* ---- starting ---- */
 
-/* A stream that is closed stays closed for the program, but no file of tare may get its number. */
-static void fill_streams(void)
-{
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) < 0) return;
-}
-
 static void set_signals(struct child *c)
 {
     const struct sigaction standard = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
@@ -72,7 +65,6 @@ tare_status child_fork(struct child *c, char *const *argv, const char *trace, ta
 {
     int go[2], failed[2];
     *c = (struct child){.go = -1, .failed = -1, .signals = -1};
-    fill_streams();
     if (pipe2(go, O_CLOEXEC) < 0) return error_errno(err, "no pipe to start the program");
     if (pipe2(failed, O_CLOEXEC) < 0) {
         error_errno(err, "no pipe to start the program");

@@ -284,6 +284,7 @@ static const struct {
     {"layers", "a command, not a model"},
     {"profile", "a command, not a model"},
     {"launches", "the program ran once"},
+    {"anchored", "the program ran once"},
     {"watch", "not seen, or not the case, during this run"},
     {"self", "the program ran once"},
 };

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: MIT
+"""tare run with real programs: what it must leave untouched, what it must survive, and that its sums are the kernel's."""
+
+import datetime
+import json
+import os
+import pathlib
+import pty
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import jsonschema
+import pytest
+
+PYTHON = os.path.realpath(sys.executable)
+
+
+@pytest.fixture(scope="session")
+def validator(root):
+    return jsonschema.Draft202012Validator(json.loads((root / "docs/schema/run-1.json").read_text()))
+
+
+@pytest.fixture
+def command(build):
+    return os.environ.get("TARE", str(build / "tare"))
+
+
+@pytest.fixture
+def watch(tare, validator, tmp_path):
+    """watch("--option", .., "--", "program", ..): the document, validated; .done is the finished process."""
+
+    def call(*args, status=0, **more):
+        done = tare("run", "-o", "run.json", "--no-history", *args, status=status, **more)
+        document = json.loads((tmp_path / "run.json").read_text())
+        validator.validate(document)
+        document["done"] = done
+        return document
+
+    return call
+
+
+@pytest.fixture
+def started(command, clean_env, tmp_path):
+    """started("--option", .., "--", "program", ..): a running `tare run`, ended after the test."""
+    running = []
+
+    def call(*args, **more):
+        process = subprocess.Popen([command, "run", *map(str, args)], cwd=tmp_path, env=clean_env, **more)
+        running.append(process)
+        return process
+
+    yield call
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def case(document):
+    return document["cases"][0]
+
+
+def metric(document, name, label=""):
+    return next(m for m in case(document)["watch"]["metrics"] if m["metric"] == name and m["label"] == label)
+
+
+def until(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not within %g s: %s" % (seconds, what)
+        time.sleep(0.02)
+
+
+def is_alive(pid):
+    try:
+        state = pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+# ---- what is left untouched ----
+
+
+def test_streams_are_the_programs_own(command, clean_env, tmp_path):
+    data = bytes(range(256)) * 5000  # more than a pipe holds
+    copy = "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d); sys.stderr.buffer.write(d[:1000])"
+    done = subprocess.run([command, "run", "-q", "--no-save", "--", PYTHON, "-c", copy], input=data, cwd=tmp_path,
+                          env=clean_env, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0 and done.stdout == data and done.stderr == data[:1000]
+    assert not list(tmp_path.iterdir())
+
+
+def test_summary_goes_to_stderr_only(watch):
+    document = watch("--", "sh", "-c", "echo hello")
+    assert document["done"].stdout == "hello\n"
+    assert "processors on average" in document["done"].stderr
+    assert document["kind"] == "run" and document["subject"]["type"] == "command"
+    assert document["config"]["command"] == ["sh", "-c", "echo hello"]
+
+
+def test_closed_streams_stay_closed(command, clean_env, tmp_path):
+    look = "for fd in 0 1 2; do if [ -e /proc/$$/fd/$fd ]; then echo open >&9; else echo closed >&9; fi; done"
+    line = "exec 9>seen; exec '%s' run --no-save -o run.json -- sh -c \"$1\" <&- >&- 2>&-" % command
+    subprocess.run(["sh", "-c", line, "sh", look], cwd=tmp_path, env=clean_env, timeout=120, check=True)
+    assert (tmp_path / "seen").read_text().split() == ["closed"] * 3
+    json.loads((tmp_path / "run.json").read_text())
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 77, 126, 127, 255])
+def test_exit_codes(tare, code):
+    tare("run", "-q", "--no-save", "--probe", "process", "--", "sh", "-c", "exit %d" % code, status=code)
+
+
+def test_signals_end_it_as_in_a_shell(watch):
+    document = watch("--", "sh", "-c", "kill -KILL $$", status=137)
+    assert case(document)["watch"]["signal"] == 9 and case(document)["watch"]["exit_code"] is None
+
+
+def test_environment_and_folder_are_untouched(tare, tmp_path):
+    out = tare("run", "-q", "--no-save", "--", "sh", "-c", "pwd; echo $WORD; echo ${TARE_TRACE-none}", env={"WORD": "a b"}).stdout
+    assert out.split("\n")[:3] == [str(tmp_path), "a b", "none"]
+
+
+def test_signal_handling_is_untouched(tare):
+    """What tare blocks or ignores for itself must not reach the program."""
+    show = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
+    plain = subprocess.run(["sh", "-c", show], capture_output=True, text=True, check=True, restore_signals=True).stdout
+    assert tare("run", "-q", "--no-save", "--", "sh", "-c", show).stdout == plain
+
+
+def test_a_terminal_is_passed_on(command, clean_env, tmp_path):
+    """The program sees the terminal, is in its foreground group, and Ctrl-C reaches it: its handler decides the code."""
+    program = "import os, signal, sys, time\nsignal.signal(signal.SIGINT, lambda *a: (print('caught', flush=True), sys.exit(5)))\n" \
+              "print('tty', os.isatty(0), os.tcgetpgrp(0) == os.getpgrp(), flush=True)\ntime.sleep(60)"
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execvpe(command, [command, "run", "-q", "--no-save", "--", PYTHON, "-c", program], clean_env)
+    said = b""
+
+    def wait_for(word):
+        nonlocal said
+        end = time.monotonic() + 60
+        while word not in said:
+            assert time.monotonic() < end, said
+            if select.select([master], [], [], 1)[0]:
+                said += os.read(master, 1000)
+
+    wait_for(b"tty True True")
+    os.write(master, b"\x03")
+    wait_for(b"caught")
+    assert said.count(b"caught") == 1
+    _, status = os.waitpid(pid, 0)
+    os.close(master)
+    assert os.waitstatus_to_exitcode(status) == 5
+
+
+# ---- signals and children ----
+
+
+@pytest.mark.parametrize("name", ["TERM", "HUP", "USR1", "USR2", "INT", "QUIT"])
+def test_signals_are_passed_on(started, tmp_path, name):
+    program = "trap 'echo %s >got; exit 9' %s; echo >ready; while :; do sleep 0.05; done" % (name, name)
+    process = started("-q", "--no-save", "--", "sh", "-c", program)
+    until((tmp_path / "ready").exists, "the program is up")
+    process.send_signal(getattr(signal, "SIG" + name))
+    assert process.wait(60) == 9
+    assert (tmp_path / "got").read_text() == name + "\n"
+
+
+def test_stopped_and_continued(started, tmp_path):
+    """tare stopped and continued: the program went on, samples are late and said to be."""
+    process = started("-q", "--no-history", "-o", "run.json", "--interval", "20ms", "--", "sh", "-c", "echo >ready; sleep 1; exit 4")
+    until((tmp_path / "ready").exists, "the program is up")
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(0.4)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(60) == 4
+    document = json.loads((tmp_path / "run.json").read_text())
+    assert case(document)["watch"]["late"] >= 1
+    assert metric(document, "self.late")["max"] < 0.4 + 5
+
+
+def test_a_program_that_is_stopped_is_waited_for(started, tmp_path):
+    process = started("-q", "--no-save", "--", "sh", "-c", "echo $$ >pid; sleep 0.1; kill -STOP $$; exit 6")
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the program is up")
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[0] == "T", "it is stopped")
+    assert process.poll() is None
+    os.kill(pid, signal.SIGCONT)
+    assert process.wait(60) == 6
+
+
+DAEMON = "import os, sys, time\nif os.fork(): os._exit(3)\nos.setsid()\nif os.fork(): os._exit(0)\n" \
+         "open('daemon', 'w').write(str(os.getpid()))\nos.close(0); os.close(1); os.close(2)\ntime.sleep(%g)\nopen('end', 'w').write('x')"
+
+
+def test_a_daemon_is_left_running(watch, tmp_path):
+    begun = time.monotonic()
+    document = watch("--", PYTHON, "-c", DAEMON % 20, status=3)
+    assert time.monotonic() - begun < 15
+    until(lambda: (tmp_path / "daemon").exists() and (tmp_path / "daemon").read_text(), "the daemon is up")
+    pid = int((tmp_path / "daemon").read_text())
+    assert is_alive(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert document["done"].returncode == 3
+
+
+def test_wait_all_waits_for_the_daemon(watch, tmp_path):
+    document = watch("--wait-all", "--", PYTHON, "-c", DAEMON % 1, status=3)
+    assert (tmp_path / "end").exists()
+    assert case(document)["watch"]["still_running"] == 0
+    assert case(document)["latency_ns"]["p50"]["value"] > 1e9
+
+
+def test_fork_storm(watch):
+    """2,000 short children: none is left behind, and processor time is the kernel's own total."""
+    storm = "import os, resource\nfor i in range(2000):\n p = os.fork()\n if p == 0:\n  sum(range(2000)); os._exit(0)\n os.waitpid(p, 0)\n" \
+            "s, c = (resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n" \
+            "print(s.ru_utime + s.ru_stime + c.ru_utime + c.ru_stime)"
+    document = watch("--", PYTHON, "-c", storm)
+    kernel = float(document["done"].stdout)
+    cpu = case(document)["cpu"]
+    ours = (cpu["user_ns"] + cpu["system_ns"]) / 1e9
+    assert kernel <= ours * 1.0001 and ours - kernel < 0.01 * kernel + 0.05  # the rest: the end of the interpreter
+
+
+def test_orphans_are_counted(watch):
+    """Children that nobody waits for are adopted and reaped: their time is in the sum."""
+    program = "import os, time\nfor i in range(20):\n if os.fork() == 0:\n  if os.fork() == 0:\n   t = time.process_time()\n" \
+              "   while time.process_time() - t < 0.05: pass\n  os._exit(0)\n os.wait()\n"
+    document = watch("--wait-all", "--", PYTHON, "-c", program)
+    cpu = case(document)["cpu"]
+    assert (cpu["user_ns"] + cpu["system_ns"]) / 1e9 >= 1.0
+    assert case(document)["watch"]["still_running"] == 0
+
+
+def test_as_process_one(command, clean_env, tmp_path):
+    """In a PID namespace of its own: orphans are reaped, the code is passed on."""
+    line = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*line, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no namespaces here")
+    program = "for i in 1 2 3; do sh -c 'sleep 0.1 &'; done; sleep 0.5; ps -o stat= | grep -c Z; exit 11"
+    done = subprocess.run([*line, command, "run", "-q", "--no-save", "--", "sh", "-c", program], cwd=tmp_path, env=clean_env,
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 11, done.stderr
+    assert done.stdout == "0\n"
+
+
+# ---- faults ----
+
+
+def test_kill_of_the_program_loses_nothing(started, tare, tmp_path):
+    process = started("-q", "--no-history", "-o", "run.json", "--interval", "20ms", "--", "sh", "-c", "echo $$ >pid; sleep 60 & wait")
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the program is up")
+    time.sleep(0.5)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert process.wait(60) == 137
+    document = json.loads((tmp_path / "run.json").read_text())
+    assert case(document)["watch"]["signal"] == 9 and case(document)["watch"]["lost"] == 0
+    assert case(document)["watch"]["samples"] >= 5
+    assert case(document)["watch"]["still_running"] == 1
+    tare("report", "run.tare")
+
+
+def test_kill_of_tare_leaves_the_program_and_the_trace(started, tare, tmp_path):
+    process = started("-q", "--no-history", "-o", "run.json", "--interval", "20ms", "--",
+                      "sh", "-c", "echo $$ >pid; sleep 3; echo done >end")
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the program is up")
+    time.sleep(1)
+    process.kill()
+    killed = datetime.datetime.now(datetime.timezone.utc)
+    process.wait()
+    pid = int((tmp_path / "pid").read_text())
+    assert is_alive(pid)
+    last = json.loads(tare("top", "--replay", "run.tare", "--once", "--json").stdout)
+    at = datetime.datetime.fromisoformat(last["at"].replace("Z", "+00:00"))
+    assert (killed - at).total_seconds() < 0.8, "the trace ends long before the kill"
+    assert not (tmp_path / "run.json").exists()
+    until((tmp_path / "end").exists, "the program ended by itself")
+
+
+def test_disk_full(tare, tmp_path, command, clean_env):
+    """A trace that may not grow: the program runs on, the loss is counted and said, the document is there."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
+
+    done = subprocess.run([command, "run", "--no-history", "--interval", "2ms", "--trace", "full.tare", "--json", "--",
+                           "sh", "-c", "ulimit -f unlimited; sleep 1.5; exit 8"],
+                          cwd=tmp_path, env=clean_env, capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit)
+    assert done.returncode == 8, done.stderr
+    assert "samples are not in the trace" in done.stderr
+    document = json.loads(done.stderr[done.stderr.index("\n{") + 1:done.stderr.rindex("}") + 1])
+    watched = case(document)["watch"]
+    assert 0 < watched["lost"] < watched["samples"] and watched["exit_code"] == 8
+    assert (tmp_path / "full.tare").stat().st_size <= 60_000
+
+
+def test_unwritable_places(tare, tmp_path):
+    (tmp_path / "file").write_text("x")
+    done = tare("run", "--output-dir", "file/sub", "--", "sh", "-c", "exit 9", status=9)
+    assert "no trace: " in done.stderr and "the run document is lost: " in done.stderr
+
+
+def test_nobody_reads_stderr(command, clean_env, tmp_path):
+    """A full pipe as stderr must not stop the sampling: alerts are left out, the document has them."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    process = subprocess.Popen([command, "run", "--no-history", "-o", "run.json", "--interval", "20ms", "--no-default-alerts",
+                                "--alert", "process.count>0", "--", "sleep", "0.5"], cwd=tmp_path, env=clean_env, stderr=writer)
+    os.close(writer)
+    time.sleep(1.5)
+    while os.read(reader, 65536):
+        pass
+    os.close(reader)
+    assert process.wait(60) == 0
+    watched = case(json.loads((tmp_path / "run.json").read_text()))["watch"]
+    assert len(watched["alerts"]) == 1 and watched["late"] <= watched["samples"] / 2
+
+
+def test_odd_names(watch, tmp_path):
+    odd = os.fsdecode(b"a\nb \xff\xc3")
+    (tmp_path / odd).write_text("#!/bin/sh\nsleep 0.3\n")
+    (tmp_path / odd).chmod(0o755)
+    document = watch("--detail", "--", "./" + odd)
+    assert case(document)["watch"]["exit_code"] == 0
+
+
+# ---- alerts ----
+
+
+def test_on_alert_gets_json_and_cannot_block(watch, tmp_path):
+    script = tmp_path / "notify.sh"
+    script.write_text("#!/bin/sh\ncat >>alerts.jsonl\necho to-stderr\n")
+    script.chmod(0o755)
+    document = watch("--interval", "20ms", "--no-default-alerts", "--alert", "process.cpu>50% for 100ms", "--on-alert", "./notify.sh",
+                     "--", PYTHON, "-c", "import time\nt = time.process_time()\nwhile time.process_time() - t < 1: pass\ntime.sleep(1)")
+    events = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
+    assert events[0]["state"] == "fired" and events[0]["metric"] == "process.cpu" and events[0]["value"] > 0.5
+    assert events[-1]["state"] == "cleared"
+    assert "to-stderr" in document["done"].stderr and document["done"].stdout == ""
+    alerts = case(document)["watch"]["alerts"]
+    assert len(events) == case(document)["watch"]["hooks"] == 2 * len(alerts)
+    assert all(a["end_s"] > a["start_s"] for a in alerts)
+
+
+def test_a_hook_that_hangs_is_killed(watch):
+    document = watch("--interval", "50ms", "--no-default-alerts", "--alert", "process.count>0", "--on-alert", "sleep 100",
+                     "--", "sleep", "0.5")
+    watched = case(document)["watch"]
+    assert watched["hooks"] == 1 and watched["hooks_bad"] == 1
+    assert watched["samples"] >= 5
+
+
+# ---- the numbers ----
+
+
+def test_as_time_says(watch, tmp_path):
+    """Processor time and peak memory are those of /usr/bin/time for the same process."""
+    if not os.path.exists("/usr/bin/time"):
+        pytest.skip("no /usr/bin/time")
+    program = "import time\nb = bytearray(80_000_000)\nt = time.process_time()\nwhile time.process_time() - t < 0.5: pass"
+    document = watch("--", "/usr/bin/time", "-o", "time.txt", "-f", "%U %S %M", PYTHON, "-c", program)
+    user, system, kib = (float(x) for x in (tmp_path / "time.txt").read_text().split())
+    ours = case(document)
+    assert abs((ours["cpu"]["user_ns"] + ours["cpu"]["system_ns"]) / 1e9 - user - system) < 0.01 * (user + system) + 0.02
+    assert abs(ours["memory"]["rss_peak"] / 1024 - kib) <= 0.01 * kib
+    assert 80e6 < ours["watch"]["tree_rss_peak"] < ours["memory"]["rss_peak"] * 1.2
+
+
+def test_every_null_has_a_reason(tare, watch, tmp_path):
+    document = watch("--", "true")
+    reasons = case(document)["unknown"]
+    for key, value in case(document).items():
+        if value is None:
+            assert key in reasons, key
+
+
+def test_history_and_report(tare, tmp_path):
+    for _ in range(2):
+        tare("run", "-q", "--", "true")
+    assert len(list((tmp_path / "tare-results").glob("run_true_*.json"))) == 2
+    assert len(list((tmp_path / "tare-results").glob("run_*.tare"))) == 2
+    listed = json.loads(tare("history", "list", "--json").stdout)
+    assert len(listed["runs"] if isinstance(listed, dict) else listed) == 2
+    text = tare("report", next((tmp_path / "tare-results").glob("run_true_*.json"))).stdout
+    assert "exit code 0" in text
+
+
+def test_scopes_of_libtare_are_in_the_same_trace(root, build, tare, tmp_path):
+    (tmp_path / "app.c").write_text('#include <tare/tare.h>\n#include <unistd.h>\n'
+                                    'int main(void) { TARE_SCOPE("whole"); chdir("/"); usleep(200000); return 0; }\n')
+    subprocess.run(["cc", "-I", root / "include", "app.c", build / "libtare.a", "-pthread", "-o", "app"], cwd=tmp_path, check=True)
+    tare("run", "-q", "--no-history", "-o", "run.json", "--", "./app")
+    assert json.loads((tmp_path / "run.json").read_text())["trace"] == "run.tare"
+    assert "whole" in tare("report", "run.tare").stdout
+    last = json.loads(tare("top", "--replay", "run.tare", "--once", "--json").stdout)
+    assert "process.cpu.user" in last["metrics"]
