@@ -2,6 +2,7 @@
  * compare_saved.c - see compare_saved.h. */
 #include "analyze/compare_saved.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,21 +87,21 @@ static tare_status take_case(moments *to, const struct run *run, const struct ru
 }
 
 /* Runs that began less than `apart_ms` after the one before share the machine's mood: together they are one. */
-static void cluster(struct values *out, const moments *from, int64_t apart_ms)
+static void cluster(struct values *out, const struct moment *from, size_t n, int64_t apart_ms)
 {
     size_t in_it = 0;
     out->n = 0;
-    out->taken = from->n;
-    for (size_t i = 0; i < from->n; i++) {
-        bool joins = i > 0 && from->items[i].ms - from->items[i - 1].ms < apart_ms;
+    out->taken = n;
+    for (size_t i = 0; i < n; i++) {
+        bool joins = i > 0 && from[i].ms - from[i - 1].ms < apart_ms;
         if (!joins) {
-            out->y[out->n++] = from->items[i].y;
+            out->y[out->n++] = from[i].y;
             in_it = 1;
             continue;
         }
         double *y = &out->y[out->n - 1];
         in_it++;
-        *y += (from->items[i].y - *y) / (double)in_it;
+        *y += (from[i].y - *y) / (double)in_it;
     }
 }
 
@@ -115,7 +116,7 @@ static tare_status take_values(const struct runs_of *side, const struct measure 
         qsort(all.items, all.n, sizeof *all.items, by_time);
         out->y = mem_new(all.n, sizeof *out->y);
         if (out->y)
-            cluster(out, &all, apart_ms);
+            cluster(out, all.items, all.n, apart_ms);
         else
             s = out_of_memory(err);
     }
@@ -130,6 +131,7 @@ struct judging_case {
     const struct compare_saved *in;
     struct comparison_case *to;
     struct runs_of base, new_;
+    const struct run *own; /* whose case is looked for */
 };
 
 static struct run_estimate middle(const struct judging_case *k, const struct runs_of *side,
@@ -149,20 +151,21 @@ static struct known_f64 if_finite(double v)
     return isfinite(v) ? known_f64(v) : (struct known_f64){0};
 }
 
+/* A ratio that no number holds is the greatest there is; a bound that none holds is none. */
 static struct run_estimate ratio_of(double value, double lo, double hi)
 {
-    struct run_estimate e = {.known = true, .value = exp(value)};
-    if (isfinite(lo)) e.lo = known_f64(exp(lo));
-    if (isfinite(hi)) e.hi = known_f64(exp(hi));
-    return e;
+    return (struct run_estimate){.known = true,
+                                 .value = fmin(exp(value), DBL_MAX),
+                                 .lo = isfinite(lo) ? if_finite(exp(lo)) : (struct known_f64){0},
+                                 .hi = isfinite(hi) ? if_finite(exp(hi)) : (struct known_f64){0}};
 }
 
 static const char *unverified_why(struct comparison *c, const struct values *a, const struct values *b,
-                                  size_t past)
+                                  const struct values *past)
 {
-    bool close = a->taken > a->n || b->taken > b->n;
-    return arena_printf(&c->arena, "%zu and %zu runs%s, %zu earlier: no spread to judge by", a->n, b->n,
-                        close ? " (closer than 30 s is one)" : "", past);
+    bool close = a->taken > a->n || b->taken > b->n || past->taken > past->n;
+    return arena_printf(&c->arena, "%zu and %zu runs, %zu earlier%s: no spread to judge by", a->n, b->n,
+                        past->n, close ? " (closer than 30 s is one)" : "");
 }
 
 static void explain(struct comparison *c, struct comparison_metric *m, const struct between_result *b)
@@ -235,13 +238,28 @@ struct judged {
     struct between_rule rule;
 };
 
+/* PAST_MOST of them have room in out->y. */
+static tare_status take_past(const struct judging_case *k, const struct measure *m, struct values *out,
+                             tare_error *err)
+{
+    double y[PAST_MOST];
+    int64_t ms[PAST_MOST];
+    struct moment at[PAST_MOST];
+    struct compare_series past = {y, ms, 0, PAST_MOST};
+    const struct compare_past *p = &k->in->past;
+    tare_status s = p->values ? p->values(p->ctx, k->to->name, m->name, &past, err) : TARE_OK;
+    if (s < 0) return s;
+    for (size_t i = 0; i < past.n; i++) at[i] = (struct moment){ms[i], y[i]};
+    cluster(out, at, past.n, k->in->apart_ms);
+    return TARE_OK;
+}
+
 static tare_status judge_values(const struct judging_case *k, const struct judged *j, const struct values *a,
                                 const struct values *b, tare_error *err)
 {
     double y[PAST_MOST];
-    struct compare_series past = {y, 0, PAST_MOST};
-    const struct compare_past *p = &k->in->past;
-    tare_status s = p->values ? p->values(p->ctx, k->to->name, j->m->name, &past, err) : TARE_OK;
+    struct values past = {.y = y};
+    tare_status s = take_past(k, j->m, &past, err);
     if (s < 0) return s;
     struct between_sides sides = {{a->y, a->n}, {b->y, b->n}, {y, past.n}, j->m->more_is_better};
     struct between_result found;
@@ -257,7 +275,7 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     m->base = middle(k, &k->base, j->m, a);
     m->new_ = middle(k, &k->new_, j->m, b);
     fill_metric(k, m, &found, &j->rule);
-    if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, past.n);
+    if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, &past);
     add_evidence(k, m, a, b, past.n);
     return TARE_OK;
 }
@@ -384,21 +402,29 @@ static bool same_params(const struct run_map *a, const struct run_map *b)
     return true;
 }
 
-/* The case of this name, else the one with the same parameters. */
-static const struct run_case *match(const struct run *run, const struct run_case *like)
+static const struct run_case *named(const struct run *run, const char *name)
 {
     for (size_t i = 0; i < run->cases.n; i++)
-        if (strcmp(run->cases.at[i]->name, like->name) == 0) return run->cases.at[i];
-    for (size_t i = 0; i < run->cases.n; i++)
-        if (same_params(&run->cases.at[i]->params, &like->params)) return run->cases.at[i];
+        if (strcmp(run->cases.at[i]->name, name) == 0) return run->cases.at[i];
     return NULL;
 }
 
-static size_t match_all(struct runs_of *side, const struct run_case *like)
+/* The case of this name, else the one with the same parameters, unless `own` (the run that `like` is of) has one of
+ * that one's name: then it was not renamed. */
+static const struct run_case *match(const struct run *run, const struct run_case *like, const struct run *own)
+{
+    const struct run_case *found = named(run, like->name);
+    for (size_t i = 0; !found && i < run->cases.n; i++)
+        if (same_params(&run->cases.at[i]->params, &like->params) && !named(own, run->cases.at[i]->name))
+            return run->cases.at[i];
+    return found;
+}
+
+static size_t match_all(struct runs_of *side, const struct run_case *like, const struct run *own)
 {
     size_t n = 0;
     for (size_t i = 0; i < side->n; i++) {
-        side->at[i] = match(side->runs[i], like);
+        side->at[i] = match(side->runs[i], like, own);
         n += side->at[i] != NULL;
     }
     return n;
@@ -420,7 +446,8 @@ static tare_status each_case(struct judging_case *k, const struct runs_of *side,
         for (size_t i = 0; i < side->runs[r]->cases.n; i++) {
             const struct run_case *c = side->runs[r]->cases.at[i];
             bool seen = false;
-            for (size_t q = 0; q < r && !seen; q++) seen = match(side->runs[q], c) != NULL;
+            k->own = side->runs[r];
+            for (size_t q = 0; q < r && !seen; q++) seen = match(side->runs[q], c, k->own) != NULL;
             tare_status s = seen ? TARE_OK : fn(k, c, err);
             if (s < 0) return s;
         }
@@ -430,15 +457,15 @@ static tare_status each_case(struct judging_case *k, const struct runs_of *side,
 static tare_status note_environment(struct judging_case *k, const struct run_case *c, tare_error *err)
 {
     (void)err;
-    if (match_all(&k->base, c) && match_all(&k->new_, c))
+    if (match_all(&k->base, c, k->own) && match_all(&k->new_, c, k->own))
         environment_compare_case(k->c, first_of(&k->base), first_of(&k->new_));
     return TARE_OK;
 }
 
 static tare_status judge_new(struct judging_case *k, const struct run_case *c, tare_error *err)
 {
-    match_all(&k->new_, c);
-    if (match_all(&k->base, c)) return compare_case(k, c, err);
+    match_all(&k->new_, c, k->own);
+    if (match_all(&k->base, c, k->own)) return compare_case(k, c, err);
     comparison_add_unmatched(k->c, "new", c->name);
     return TARE_OK;
 }
@@ -446,7 +473,7 @@ static tare_status judge_new(struct judging_case *k, const struct run_case *c, t
 static tare_status note_base_only(struct judging_case *k, const struct run_case *c, tare_error *err)
 {
     (void)err;
-    if (!match_all(&k->new_, c)) comparison_add_unmatched(k->c, "base", c->name);
+    if (!match_all(&k->new_, c, k->own)) comparison_add_unmatched(k->c, "base", c->name);
     return TARE_OK;
 }
 

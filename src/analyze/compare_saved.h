@@ -19,11 +19,12 @@ tare_status compare_limit_parse(struct compare_limit *out, const char *text, tar
 
 struct compare_series {
     double *y;
+    int64_t *ms; /* when each was made */
     size_t n, max;
 };
 
 /* Logarithms of earlier values of a metric of a case, oldest first, without the runs that are compared. Up to `max`
- * into `y`; none is no failure. */
+ * into `y` and `ms`; none is no failure. Those too close together count as one, as those of a side do. */
 struct compare_past {
     tare_status (*values)(void *ctx, const char *case_name, const char *metric, struct compare_series *out,
                           tare_error *err);

@@ -177,14 +177,21 @@ static void compare_param(struct comparison *c, const struct run_case *base, con
     buf_release(&b);
 }
 
+static void compare_unit(struct comparison *c, const char *name, const char *what, const char *const units[2])
+{
+    if (strcmp(units[0] ? units[0] : "", units[1] ? units[1] : "") == 0) return;
+    struct comparison_difference *d =
+        comparison_add_difference(c, arena_printf(&c->arena, "%s: %s", name, what), units[0], units[1]);
+    if (d) d->severity = units[0] && units[1] ? "critical" : "warn";
+}
+
 void environment_compare_case(struct comparison *c, const struct run_case *base, const struct run_case *new_)
 {
     for (size_t i = 0; i < base->params.n; i++) compare_param(c, base, new_, base->params.at[i].key);
     for (size_t i = 0; i < new_->params.n; i++)
         if (!run_map_get(&base->params, new_->params.at[i].key))
             compare_param(c, base, new_, new_->params.at[i].key);
-    if (strcmp(base->unit ? base->unit : "", new_->unit ? new_->unit : "") == 0) return;
-    struct comparison_difference *d =
-        comparison_add_difference(c, arena_printf(&c->arena, "%s: unit", new_->name), base->unit, new_->unit);
-    if (d) d->severity = base->unit && new_->unit ? "critical" : "warn";
+    compare_unit(c, new_->name, "unit", (const char *const[]){base->unit, new_->unit});
+    compare_unit(c, new_->name, "throughput.unit",
+                 (const char *const[]){base->throughput.unit, new_->throughput.unit});
 }

@@ -111,10 +111,13 @@ static void test_runs_apart_judge_and_close_ones_do_not(void **state)
 static tare_status nine_before(void *ctx, const char *case_name, const char *name, struct compare_series *out,
                                tare_error *err)
 {
-    (void)ctx;
+    const int64_t *apart_ms = ctx;
     (void)err;
     assert_true(case_name[0] && name[0]);
-    for (out->n = 0; out->n < 9; out->n++) out->y[out->n] = 14 + 0.003 * ((double)(out->n * 5 % 9) - 4);
+    for (out->n = 0; out->n < 9; out->n++) {
+        out->y[out->n] = 14 + 0.003 * ((double)(out->n * 5 % 9) - 4);
+        out->ms[out->n] = (int64_t)out->n * *apart_ms;
+    }
     return TARE_OK;
 }
 
@@ -124,7 +127,8 @@ static void test_the_past_judges_single_runs(void **state)
     struct comparison c;
     make(1, 0, 1.5);
     struct compare_saved in = ask(1);
-    in.past = (struct compare_past){nine_before, NULL};
+    int64_t apart_ms = LAUNCHES_APART_MS;
+    in.past = (struct compare_past){nine_before, &apart_ms};
     assert_int_equal(compare(&c, &in, NULL), TARE_OK);
     const struct comparison_metric *m = metric(&c, 0, "latency.p50");
     assert_string_equal(m->method, "history");
@@ -132,6 +136,27 @@ static void test_the_past_judges_single_runs(void **state)
     assert_string_equal(m->role, "gate");
     assert_true(m->mde.known && m->mde.v > 0.02 && m->p_value.v < 0.01);
     assert_string_equal(metric(&c, 0, "latency.mean")->role, "advisory");
+    comparison_release(&c);
+    unmake(1);
+}
+
+/* Nine runs in a minute know nothing of the next hour. */
+static void test_a_past_of_one_moment_judges_nothing(void **state)
+{
+    (void)state;
+    struct comparison c;
+    make(1, 0, 1.5);
+    struct compare_saved in = ask(1);
+    int64_t apart_ms = LAUNCHES_APART_MS - 1;
+    in.past = (struct compare_past){nine_before, &apart_ms};
+    assert_int_equal(compare(&c, &in, NULL), TARE_OK);
+    const struct comparison_metric *m = metric(&c, 0, "latency.p50");
+    assert_string_equal(m->verdict, "unverified");
+    assert_non_null(strstr(m->why, "1 earlier (closer than 30 s is one)"));
+    comparison_release(&c);
+    in.apart_ms = 0; /* the user said they count */
+    assert_int_equal(compare(&c, &in, NULL), TARE_OK);
+    assert_string_equal(metric(&c, 0, "latency.p50")->verdict, "regressed");
     comparison_release(&c);
     unmake(1);
 }
@@ -198,6 +223,52 @@ static void test_cases_match_by_name_then_by_params(void **state)
     tare_error err = TARE_ERROR_INIT;
     assert_int_equal(compare(&c, &in, &err), TARE_INVALID);
     assert_non_null(strstr(err.text, "no case in common"));
+    unmake(3);
+}
+
+/* batch=1 is still there: another case with its parameters is a new one, not that one under a new name. */
+static void test_a_case_that_is_still_there_was_not_renamed(void **state)
+{
+    (void)state;
+    struct comparison c;
+    make(1, 60, 1.0);
+    runs[1][0].cases.at[1]->name = "another";
+    run_map_int(&runs[1][0].arena, &runs[1][0].cases.at[1]->params, "batch", 1);
+    struct compare_saved in = ask(1);
+    assert_int_equal(compare(&c, &in, NULL), TARE_OK);
+    assert_int_equal(c.cases.n, 1);
+    assert_string_equal(c.cases.at[0]->name, "batch=1");
+    assert_int_equal(c.unmatched.n, 2);
+    assert_string_equal(c.unmatched.at[0]->name, "another");
+    comparison_release(&c);
+    unmake(1);
+}
+
+static void test_numbers_at_the_edge_are_written(void **state)
+{
+    (void)state;
+    struct comparison c;
+    struct buf text = BUF_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    make(3, 60, 1.0);
+    for (int i = 0; i < 3; i++) {
+        runs[0][i].cases.at[0]->throughput.rate = (struct run_estimate){.known = true, .value = 5e-324};
+        runs[1][i].cases.at[0]->throughput.rate = (struct run_estimate){.known = true, .value = 1e308};
+    }
+    runs[1][0].cases.at[0]->throughput.rate.value = 1e-308;
+    for (size_t n = 1; n <= 3; n += 2) {
+        struct compare_saved in = ask(n);
+        if (n == 1) in.new_ = &list[1][1];
+        assert_int_equal(compare(&c, &in, &err), TARE_OK);
+        assert_int_equal(comparison_write(&c, &text, &err), TARE_OK);
+        comparison_release(&c);
+        buf_clear(&text);
+    }
+    buf_release(&text);
+    runs[1][0].cases.at[0]->throughput.unit = "other/s";
+    struct compare_saved in = ask(3);
+    assert_int_equal(compare(&c, &in, &err), TARE_DENIED);
+    assert_non_null(strstr(err.text, "throughput.unit"));
     unmake(3);
 }
 
@@ -298,8 +369,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs_apart_judge_and_close_ones_do_not),
         cmocka_unit_test(test_the_past_judges_single_runs),
+        cmocka_unit_test(test_a_past_of_one_moment_judges_nothing),
         cmocka_unit_test(test_limits_choose_what_fails),
         cmocka_unit_test(test_cases_match_by_name_then_by_params),
+        cmocka_unit_test(test_a_case_that_is_still_there_was_not_renamed),
+        cmocka_unit_test(test_numbers_at_the_edge_are_written),
         cmocka_unit_test(test_surroundings),
         cmocka_unit_test(test_launches_become_one_document),
         cmocka_unit_test(test_no_memory),
