@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_samples.c - an archive of any bytes read as samples of probes: once as it is, once with the checksums made right.
- * Holds the reader to its promises: time goes forward, columns are whole, texts are UTF-8. */
+ * fuzz_samples.c - an archive of any bytes read as samples of probes: once as it is, once with the checksums made
+ * right. Holds the reader to its promises: time goes forward, columns are whole, texts are UTF-8. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mend_trace.h - an archive of any bytes with its checksums made right, so that damage gets past them into the decoders. */
+ * mend_trace.h - an archive of any bytes with its checksums made right, so that damage gets past them into the
+ * decoders. */
 #ifndef FUZZ_MEND_TRACE_H
 #define FUZZ_MEND_TRACE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * doctor_probes.h - the part of `tare doctor` that tries each probe: what it sees here, what not and why, what it costs. */
+ * doctor_probes.h - the part of `tare doctor` that tries each probe: what it sees here, what not and why, what it
+ * costs. */
 #ifndef CLI_DOCTOR_PROBES_H
 #define CLI_DOCTOR_PROBES_H
 

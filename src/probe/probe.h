@@ -60,7 +60,8 @@ const struct probe *probes_get(const struct probes *p, const char *name);
  * sums are the kernel's own once all has ended, however short the processes lived. */
 void probe_process_reaped(struct probes *p, pid_t pid, const struct rusage *usage);
 
-/* A child of ours that is no part of the program (a command run on an alert), until probe_process_reaped() tells its end. */
+/* A child of ours that is no part of the program (a command run on an alert), until probe_process_reaped() tells its
+ * end. */
 void probe_process_ignore(struct probes *p, pid_t pid);
 
 /* Is anything of the program alive, as of the last sample? */

@@ -101,7 +101,7 @@ static void put_load(struct system_probe *s, struct probe_put *put)
     uint64_t whole, hundredths, running;
     if (probe_file_line(s->fd[LOADAVG], s->text, sizeof s->text) <= 0) return;
     const char *at = probe_number(s->text, &whole);
-    if (at && *at == '.' && (at = probe_number(at + 1, &hundredths)))
+    if (at && *at == '.' && probe_number(at + 1, &hundredths))
         probe_put(put, METRIC_LOAD1, "", (double)(whole * 100 + hundredths) / 100);
     const char *slash = strchr(s->text, '/');
     while (slash && slash > s->text && slash[-1] >= '0' && slash[-1] <= '9') slash--;

@@ -13,8 +13,11 @@
 
 #include "probe/probe_file.h"
 
-/* A 2000th part of the time each, and never more saved up than a second's worth. */
-enum { SHARE = 2000, CREDIT_MOST_NS = 500000, THREADS_MOST = 1024, FDS_MOST = 4096 };
+enum { THREADS_MOST = 1024, FDS_MOST = 4096 };
+
+/* What part of the time each may take: one in so many. No more is saved up than a second's worth. */
+static const uint64_t share[DETAIL_KINDS] = {[DETAIL_COUNTS] = 3000, [DETAIL_SHARING] = 5000};
+#define SECOND_NS UINT64_C(1000000000)
 
 static bool read_file(struct process_tree *t, pid_t pid, const char *name)
 {
@@ -147,16 +150,16 @@ static uint64_t thread_cpu_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
 }
 
 void detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b, uint64_t now_ns)
 {
     size_t n = t->members.n;
-    uint64_t elapsed = b->last_ns ? now_ns - b->last_ns : (uint64_t)CREDIT_MOST_NS * SHARE;
+    int64_t most = (int64_t)(SECOND_NS / share[kind]);
+    b->credit_ns += b->last_ns ? (int64_t)((now_ns - b->last_ns) / share[kind]) : most;
     b->last_ns = now_ns;
-    b->credit_ns += (int64_t)(elapsed / SHARE);
-    if (b->credit_ns > CREDIT_MOST_NS) b->credit_ns = CREDIT_MOST_NS;
+    if (b->credit_ns > most) b->credit_ns = most;
     for (size_t i = 0; i < n && b->credit_ns > 0; i++) {
         struct member *m = &t->members.items[b->next++ % n];
         if (!m->pid) continue;

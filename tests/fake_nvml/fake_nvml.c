@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fake_nvml.c - a libnvidia-ml.so.1 of known answers for tests. With -DFAKE_OLD it has the names of an old library only:
- * no _v2 and _v3, no field values, no GPM. Layouts are declared here anew, so that a mistake in tare's own shows. */
+ * fake_nvml.c - a libnvidia-ml.so.1 of known answers for tests. With -DFAKE_OLD it has the names of an old library
+ * only: no _v2 and _v3, no field values, no GPM. Layouts are declared here anew, so that a mistake in tare's own
+ * shows. */
 #include "fake_nvml.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * probe_fixture.h - what tests of probes share: a made-up root with proc/ and sys/, written file by file, and one opened
- * probe whose values are looked up by name. */
+ * probe_fixture.h - what tests of probes share: a made-up root with proc/ and sys/, written file by file, and one
+ * opened probe whose values are looked up by name. */
 #ifndef TESTS_PROBE_FIXTURE_H
 #define TESTS_PROBE_FIXTURE_H
 

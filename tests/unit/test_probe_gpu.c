@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_probe_gpu.c - the GPU probe on a library of known answers (tests/fake_nvml), an up-to-date one and an old one. */
+ * test_probe_gpu.c - the GPU probe on a library of known answers (tests/fake_nvml), an up-to-date one and an old
+ * one. */
 #include "probe_fixture.h"
 
 #include <dlfcn.h>

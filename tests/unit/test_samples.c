@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_samples.c - samples written into an archive and read back: exact, whole after a kill, tolerant of damage; and the
- * program's own scopes beside them. */
+ * test_samples.c - samples written into an archive and read back: exact, whole after a kill, tolerant of damage;
+ * and the program's own scopes beside them. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
