@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_alert.c - any text as an alert rule. What is accepted speaks of a known quantity, has finite values, clears on the
- * near side of its threshold, and reads the same again; what is refused says why. */
+ * fuzz_alert.c - any text as an alert rule. What is accepted speaks of a known quantity, has finite values, clears on
+ * the near side of its threshold, and reads the same again; what is refused says why. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         is_sound(&r.when);
         if (r.also.name[0]) is_sound(&r.also);
-        must(isfinite(r.clear) && (r.when.op == '>' ? r.clear <= r.when.threshold : r.clear >= r.when.threshold));
+        must(isfinite(r.clear) &&
+             (r.when.op == '>' ? r.clear <= r.when.threshold : r.clear >= r.when.threshold));
         must(alert_parse(&again, r.text, NULL) == TARE_OK);
         must(again.clear == r.clear && again.for_ns == r.for_ns && again.when.threshold == r.when.threshold);
     }

@@ -17,9 +17,9 @@
 static const struct opt_usage usage = {
     .synopsis = "tare run [options] -- <program> [args]",
     .about = "Run a program and watch it, all that it starts, and the machine: processor time, memory, I/O, network, "
-             "temperature, energy, GPUs. The program's input, output, terminal and exit code are untouched; the summary "
-             "goes to stderr. Samples are written to a trace as they are taken, beside the scopes of programs that use "
-             "libtare; the run document has averages, peaks, phases, alerts and findings.",
+             "temperature, energy, GPUs. The program's input, output, terminal and exit code are untouched; the "
+             "summary goes to stderr. Samples are written to a trace as they are taken, beside the scopes of programs "
+             "that use libtare; the run document has averages, peaks, phases, alerts and findings.",
     .tail = "tare run -- python train.py\n"
             "tare run --interval 100ms --probe process,system,gpu -o train.json -- ./server\n"
             "tare run --alert 'cpu>80% for 10s' --alert 'memory>80%' --on-alert ./notify.sh -- python train.py\n"
@@ -45,7 +45,8 @@ static int read_args(struct cli *cli, struct run_args_watch *a, int argc, char *
         OPT_FLAG(0, "no-default-alerts", &a->no_default_alerts, "only the rules given with --alert"),
         OPT_STRING(0, "on-alert", &a->on_alert, "<command>", "run it for each alert, which it gets as JSON on stdin"),
         OPT_GROUP("Carbon"),
-        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(DOUBLE, 0, "grid", real, &a->grid, "the grid's grams of CO2 equivalent per kWh"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(DOUBLE, 0, "grid", real, &a->grid, "the grid's grams of CO2 equivalent per kWh"),
                  .min = 0, .max = 5000, .arg = "<g/kWh>"),
         OPT_STRING(0, "country", &a->country, "<code>", "the mean of a country's grid, from a small table"),
         OPT_GROUP("The answer"),

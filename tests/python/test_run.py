@@ -344,11 +344,11 @@ def test_on_alert_gets_json_and_cannot_block(watch, tmp_path):
     script = tmp_path / "notify.sh"
     script.write_text("#!/bin/sh\ncat >>alerts.jsonl\necho to-stderr\n")
     script.chmod(0o755)
-    document = watch("--interval", "20ms", "--no-default-alerts", "--alert", "process.cpu>50% for 100ms", "--on-alert", "./notify.sh",
-                     "--", PYTHON, "-c", "import time\nt = time.process_time()\nwhile time.process_time() - t < 1: pass\ntime.sleep(1)")
+    document = watch("--interval", "20ms", "--no-default-alerts", "--alert", "process.memory.rss>90MB for 100ms", "--on-alert",
+                     "./notify.sh", "--", PYTHON, "-c", "import time\nb = bytearray(100_000_000)\ntime.sleep(1)\ndel b\ntime.sleep(1)")
     events = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
-    assert events[0]["state"] == "fired" and events[0]["metric"] == "process.cpu" and events[0]["value"] > 0.5
-    assert events[-1]["state"] == "cleared"
+    assert events[0]["state"] == "fired" and events[0]["metric"] == "process.memory.rss" and events[0]["value"] > 90e6
+    assert events[1]["state"] == "cleared" and events[1]["value"] < 90e6 and len(events) == 2
     assert "to-stderr" in document["done"].stderr and document["done"].stdout == ""
     alerts = case(document)["watch"]["alerts"]
     assert len(events) == case(document)["watch"]["hooks"] == 2 * len(alerts)

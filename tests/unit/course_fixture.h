@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * course_fixture.h - runs made up sample by sample: rates and levels per step go in, a deriver and a course come out. */
+ * course_fixture.h - runs made up sample by sample: rates and levels per step go in, a deriver and a course come
+ * out. */
 #ifndef TESTS_COURSE_FIXTURE_H
 #define TESTS_COURSE_FIXTURE_H
 
