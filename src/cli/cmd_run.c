@@ -92,6 +92,7 @@ static int check_args(struct cli *cli, const struct run_args_watch *a)
 /* ---- where things go ---- */
 
 struct places {
+    bool beside;               /* the document */
     char trace[PATH_MAX];      /* "": none */
     char named[PATH_MAX + 16]; /* as TARE_TRACE spells it: absolute, with %% for % */
 };
@@ -117,18 +118,26 @@ static const char *file_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* --trace, else TARE_TRACE, else beside the document. */
+/* What a person set, not a `tare run` around this one: that trace is its own. */
+static const char *trace_from_outside(void)
+{
+    const char *set = getenv("TARE_TRACE"), *nested = getenv(RUN_CHILD_MARK);
+    return set && *set && !strchr(set, '%') && !nested ? set : NULL;
+}
+
+/* --trace, else as the document is called, else TARE_TRACE, else where documents are kept. */
 static void choose_trace(const struct run_args_watch *a, const struct run *run, struct places *p)
 {
-    const char *set = getenv("TARE_TRACE"), *dot;
+    const char *named = a->trace ? a->trace : a->output ? NULL : trace_from_outside();
+    const char *dot = a->output ? strrchr(file_of(a->output), '.') : NULL;
     int n = 0;
     p->trace[0] = p->named[0] = 0;
-    if (a->trace || (set && *set && !strchr(set, '%')))
-        n = snprintf(p->trace, sizeof p->trace, "%s", a->trace ? a->trace : set);
-    else if (a->output && (dot = strrchr(file_of(a->output), '.')))
-        n = snprintf(p->trace, sizeof p->trace, "%.*s.tare", (int)(dot - a->output), a->output);
+    p->beside = !named;
+    if (named)
+        n = snprintf(p->trace, sizeof p->trace, "%s", named);
     else if (a->output)
-        n = snprintf(p->trace, sizeof p->trace, "%s.tare", a->output);
+        n = snprintf(p->trace, sizeof p->trace, "%.*s.tare",
+                     dot ? (int)(dot - a->output) : (int)strlen(a->output), a->output);
     else if (!a->no_save)
         n = snprintf(p->trace, sizeof p->trace, "%s/run_%s.tare", a->history.output_dir, run->id);
     if (n >= (int)sizeof p->trace || (p->trace[0] && !name_for_program(p))) p->trace[0] = 0;
@@ -139,7 +148,7 @@ static void open_trace(struct watch *w, const struct places *p)
     tare_error err = TARE_ERROR_INIT;
     tare_status s = TARE_OK;
     if (!p->trace[0]) return;
-    if (!w->args->trace && !w->args->output) s = file_make_folders(w->args->history.output_dir, &err);
+    if (p->beside && !w->args->output) s = file_make_folders(w->args->history.output_dir, &err);
     if (s == TARE_OK) s = samples_create(&w->writer, p->trace, w->run_id, &err);
     if (s != TARE_OK) cli_warn(w->cli, "no trace: %s", err.text);
 }
@@ -211,10 +220,10 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
     tare_error err = TARE_ERROR_INIT;
     tare_status s = record_run(run, w, &err);
     if (s == TARE_OK && w->writer) {
-        if (w->args->trace)
-            run_map_text(&run->arena, &run->config, "trace_path", p->trace);
-        else
+        if (p->beside)
             run->trace = arena_str(&run->arena, file_of(p->trace));
+        else
+            run_map_text(&run->arena, &run->config, "trace_path", p->trace);
     }
     close_trace(w, s == TARE_OK ? run : NULL);
     if (w->lost)

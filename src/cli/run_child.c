@@ -53,6 +53,7 @@ static _Noreturn void become(const struct child *c, char *const *argv, const cha
     while ((n = read(go, &word, 1)) < 0 && errno == EINTR) continue;
     if (n != 1) _exit(0); /* tare thought better of it, or is gone */
     if (trace) setenv("TARE_TRACE", trace, 1);
+    setenv(RUN_CHILD_MARK, "1", 1);
     restore_signals(c);
     execvp(argv[0], argv);
     int why = errno;

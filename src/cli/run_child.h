@@ -13,6 +13,8 @@
 
 #include "core/error.h"
 
+#define RUN_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
+
 struct child {
     pid_t pid;
     int go, failed; /* pipes: a byte lets it start; errno comes back when it cannot */

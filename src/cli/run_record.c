@@ -27,6 +27,20 @@ static double seconds(uint64_t at_ns, uint64_t start_ns)
 
 /* ---- what was run ---- */
 
+/* What the probes cannot see here, a line each. */
+static void describe_blind(struct run *run, const struct buf *blind)
+{
+    struct run_map lines = {0};
+    for (const char *at = blind->data; *at;) {
+        size_t n = strcspn(at, "\n");
+        if (n) run_map_text(&run->arena, &lines, NULL, arena_str_n(&run->arena, at, n));
+        at += n + (at[n] == '\n');
+    }
+    if (lines.n)
+        run_map_set(&run->arena, &run->config, "not_seen",
+                    (struct run_value){.kind = RUN_LIST, .items = lines});
+}
+
 static void describe_command(struct run *run, const struct watch *w)
 {
     struct arena *a = &run->arena;
@@ -42,6 +56,7 @@ static void describe_command(struct run *run, const struct watch *w)
     for (size_t i = 0; i < w->probes.items.n; i++)
         run_map_text(a, &names, NULL, w->probes.items.items[i]->ops->name);
     run_map_set(a, &run->config, "probes", (struct run_value){.kind = RUN_LIST, .items = names});
+    describe_blind(run, &w->probes.blind);
     if (w->args->wait_all) run_map_bool(a, &run->config, "wait_all", true);
     history_describe(run);
 }

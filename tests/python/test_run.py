@@ -407,3 +407,11 @@ def test_scopes_of_libtare_are_in_the_same_trace(root, build, tare, tmp_path):
     assert "whole" in tare("report", "run.tare").stdout
     last = json.loads(tare("top", "--replay", "run.tare", "--once", "--json").stdout)
     assert "process.cpu.user" in last["metrics"]
+
+
+def test_the_trace_of_a_person_and_of_a_run_around_it(tare, tmp_path, command):
+    tare("run", "-q", "--no-history", "--", "true", env={"TARE_TRACE": "mine.tare"})
+    document = json.loads(next((tmp_path / "tare-results").glob("*.json")).read_text())
+    assert (tmp_path / "mine.tare").exists() and document["trace"] is None and document["config"]["trace_path"] == "mine.tare"
+    tare("run", "-q", "--no-history", "--trace", "outer.tare", "--", command, "run", "-q", "--no-history", "--output-dir", "inner", "--", "true")
+    assert len(list((tmp_path / "inner").glob("*.tare"))) == 1
