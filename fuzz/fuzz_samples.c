@@ -31,6 +31,7 @@ static void look(const struct samples *s)
         must(x->metric < METRIC_COUNT && str_is_utf8(x->label, strlen(x->label)));
         for (size_t k = 0; k < s->at_ns.n; k++) sum += s->columns.items[i][k];
     }
+    (void)sum;
     for (size_t i = 0; i < s->marks.n; i++) {
         const struct sample_mark *m = &s->marks.items[i];
         must(m->kind <= SAMPLE_NOTE && str_is_utf8(m->text, strlen(m->text)));
