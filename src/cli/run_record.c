@@ -234,7 +234,7 @@ static tare_status record_phases(struct run *run, struct run_watch *to, const st
     struct phases found = {VEC_INIT};
     tare_status s = phases_find(&found, &w->course, err);
     to->phases.at = run_list_new(&run->arena, found.items.n, sizeof **to->phases.at);
-    if (to->phases.at) to->phases.n = found.items.n;
+    to->phases.n = to->phases.at ? found.items.n : 0;
     for (size_t i = 0; s == TARE_OK && i < to->phases.n; i++) {
         const struct phase *p = &found.items.items[i];
         double cpu = course_mean(&w->course, COURSE_PROCESS_CPU, p->from, p->to);
@@ -255,7 +255,7 @@ static void record_alerts(struct run *run, struct run_watch *to, const struct wa
 {
     size_t n = w->fired.n < RUN_LIST_MAX ? w->fired.n : RUN_LIST_MAX;
     to->alerts.at = run_list_new(&run->arena, n, sizeof **to->alerts.at);
-    if (to->alerts.at) to->alerts.n = n;
+    to->alerts.n = to->alerts.at ? n : 0;
     for (size_t i = 0; i < to->alerts.n; i++) {
         const struct fired *f = &w->fired.items[i];
         const struct alert_rule *r = alerts_rule(w->alerts, f->rule);
