@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "probe/fork_events.h"
 #include "probe/probe_file.h"
 #include "probe/probe_kinds.h"
 #include "probe/process_detail.h"
@@ -17,6 +18,7 @@ enum { LABELLED_MOST = 64 }; /* processes with series of their own */
 struct process_probe {
     struct probe base;
     struct process_tree tree;
+    struct fork_events forks;
     struct detail_budget budget[DETAIL_KINDS];
     bool detail, shares; /* shares: PSS is readable */
     double page, tick_s;
@@ -53,7 +55,8 @@ static void put_counters(struct process_probe *p, struct probe_put *put)
         if (total > p->shown[c]) p->shown[c] = total;
         probe_put(put, counters[c].metric, "", (double)p->shown[c] * counters[c].scale);
     }
-    probe_put(put, METRIC_PROC_STARTED, "", (double)p->tree.started);
+    uint64_t started = p->forks.started > p->tree.started ? p->forks.started : p->tree.started;
+    probe_put(put, METRIC_PROC_STARTED, "", (double)started);
 }
 
 struct gauges {
@@ -133,11 +136,24 @@ static void put_rows(const struct process_probe *p, struct probe_put *put)
 
 /* ---- the probe ---- */
 
+/* Those that are seen and were not told of. An ended one was told of, and is forgotten already. */
+static tare_status tell_forks(struct process_probe *p, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < p->tree.members.n && s == TARE_OK && p->forks.fd >= 0; i++) {
+        const struct member *m = &p->tree.members.items[i];
+        if (m->pid && m->stat.state != 'Z') s = fork_events_know(&p->forks, m->pid, err);
+    }
+    return s;
+}
+
 static tare_status process_sample(struct probe *base, struct series_set *set, struct sample *to,
                                   tare_error *err)
 {
     struct process_probe *p = (struct process_probe *)base;
-    struct probe_put put = {set, to, err, tree_update(&p->tree, err)};
+    struct probe_put put = {set, to, err, fork_events_drain(&p->forks, err)};
+    if (put.status == TARE_OK) put.status = tree_update(&p->tree, err);
+    if (put.status == TARE_OK) put.status = tell_forks(p, err);
     if (put.status == TARE_OK && p->detail) put.status = make_rows(p, err);
     if (put.status != TARE_OK || p->tree.all) return put.status;
     uint64_t now = clock_raw_ns();
@@ -153,6 +169,7 @@ static void process_close(struct probe *base)
 {
     struct process_probe *p = (struct process_probe *)base;
     tree_close(&p->tree);
+    fork_events_close(&p->forks);
     vec_release(&p->rows);
     mem_free(p);
 }
@@ -171,9 +188,20 @@ static void tell_blind(struct process_probe *p, pid_t program, struct buf *blind
         if (why) buf_printf(blind, "%s: /proc/%d/%s: %s\n", rows[i].what, (int)program, rows[i].file, why);
         if (i == 1) p->shares = !why;
     }
-    buf_add_str(blind,
-                "processes started: a lower bound, those that live between two samples and are waited for by "
-                "their parent are not counted (their time is)\n");
+}
+
+/* The kernel's own word where it gives it. */
+static tare_status open_forks(struct process_probe *p, const char *root, struct buf *blind, tare_error *err)
+{
+    const char *why = "a made-up machine";
+    if (!root[0]) fork_events_open(&p->forks, &why);
+    if (p->forks.fd < 0)
+        buf_printf(
+            blind,
+            "processes started: a lower bound, those that live between two samples and are waited for by "
+            "their parent are not counted (their time is): %s\n",
+            why);
+    return tell_forks(p, err);
 }
 
 static tare_status process_open(struct probe **out, const struct probe_place *at, struct buf *blind,
@@ -184,6 +212,7 @@ static tare_status process_open(struct probe **out, const struct probe_place *at
     tare_status s = probe_new((void **)&p, sizeof *p, err);
     if (s != TARE_OK) return s;
     p->detail = at->detail;
+    p->forks.fd = -1;
     p->page = (double)sysconf(_SC_PAGESIZE);
     p->tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
     s = tree_open(&p->tree, at->root, at->program, err);
@@ -192,8 +221,10 @@ static tare_status process_open(struct probe **out, const struct probe_place *at
         return s;
     }
     if (at->program) tell_blind(p, at->program, blind);
+    if (at->program) s = open_forks(p, at->root, blind, err);
     *out = &p->base;
-    return TARE_OK;
+    if (s != TARE_OK) process_close(&p->base);
+    return s;
 }
 
 const struct probe_ops probe_process = {

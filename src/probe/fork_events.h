@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * fork_events.h - every start and end of a process, told by the kernel (proc connector): how many the program started,
+ * also those that live between two samples. Needs privileges; without them, or when too many come at once, it says so. */
+#ifndef PROBE_FORK_EVENTS_H
+#define PROBE_FORK_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/error.h"
+#include "core/map.h"
+
+struct fork_events {
+    int fd; /* -1: not permitted */
+    struct map_u64 alive;
+    uint64_t started; /* by the program's processes since they were told of */
+    bool overrun;     /* some were lost: `started` is a lower bound from here on */
+};
+
+/* Never fails: where it is not permitted, fd is -1 and *why says so. */
+void fork_events_open(struct fork_events *f, const char **why);
+void fork_events_close(struct fork_events *f);
+
+/* A process that is known to be the program's. */
+tare_status fork_events_know(struct fork_events *f, pid_t pid, tare_error *err);
+
+/* Take in what came since the last call. */
+tare_status fork_events_drain(struct fork_events *f, tare_error *err);
+
+#endif
