@@ -67,20 +67,27 @@ tare_status course_feed(struct course *c, const struct deriver *d, uint64_t at_n
     return s;
 }
 
+tare_status course_moment(const struct samples *s, size_t moment, struct sample *out, tare_error *err)
+{
+    tare_status st = TARE_OK;
+    sample_clear(out);
+    out->at_ns = s->at_ns.items[moment];
+    for (size_t i = 0; st == TARE_OK && i < s->columns.n; i++)
+        st = sample_set(out, i, s->columns.items[i][moment], err);
+    return st;
+}
+
 tare_status course_from_samples(struct course *out, const struct samples *s, tare_error *err)
 {
     struct deriver *d = NULL;
-    struct sample now = {0, VEC_INIT};
+    struct sample now = SAMPLE_INIT;
     tare_status st = deriver_new(&d, err);
     for (size_t t = 0; st == TARE_OK && t < s->at_ns.n; t++) {
-        sample_clear(&now);
-        now.at_ns = s->at_ns.items[t];
-        for (size_t i = 0; st == TARE_OK && i < s->columns.n; i++)
-            st = sample_set(&now, i, s->columns.items[i][t], err);
+        st = course_moment(s, t, &now, err);
         if (st == TARE_OK) st = deriver_feed(d, &s->set, &now, err);
         if (st == TARE_OK) st = course_feed(out, d, now.at_ns, err);
     }
-    vec_release(&now.values);
+    sample_release(&now);
     deriver_free(d);
     return st;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/watched.h"
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/report_out.h"
@@ -11,6 +12,7 @@
 #include "cli/trace_arg.h"
 #include "report/report.h"
 #include "report/run_report.h"
+#include "report/system_text.h"
 
 enum { FORMAT_TEXT, FORMAT_JSON }; /* as in run_formats */
 
@@ -88,6 +90,25 @@ static int find_thread(struct cli *cli, const struct trace *t, uint64_t tid, int
 
 /* ---- a trace ---- */
 
+/* What `tare run` or `tare top` sampled into it, if anything. */
+static tare_status add_samples(struct stream *out, const struct report_style *style, const char *path)
+{
+    struct samples s = SAMPLES_INIT;
+    struct run run;
+    tare_error none = TARE_ERROR_INIT;
+    if (samples_load(&s, path, &none) != TARE_OK) return TARE_OK; /* most traces have none */
+    tare_status st = run_init(&run, "run", out->err);
+    if (st == TARE_OK) {
+        st = watched_from_samples(&run, &s, out->err);
+        if (st == TARE_OK) system_text_write(out, style, &run);
+        if (st == TARE_OK) run_findings_text(out, style, &run);
+        run_release(&run);
+    }
+    samples_release(&s);
+    if (st != TARE_OK) out->status = st;
+    return st;
+}
+
 static int answer(struct cli *cli, struct trace *t, const struct asked *a)
 {
     struct event_source source;
@@ -110,6 +131,7 @@ static int answer(struct cli *cli, struct trace *t, const struct asked *a)
     rc = output_open(cli, &out, a->output);
     if (rc == 0) {
         (a->format == FORMAT_JSON ? report_trace_json : report_trace_text)(&out.stream, &in);
+        if (a->format == FORMAT_TEXT) add_samples(&out.stream, &in.options.style, trace_path(t));
         rc = output_close(cli, &out);
     }
     calltree_release(&tree);

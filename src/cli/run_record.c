@@ -9,7 +9,7 @@
 
 #include "analyze/carbon.h"
 #include "analyze/diagnose.h"
-#include "analyze/phase.h"
+#include "analyze/watched.h"
 #include "cli/run_args.h"
 #include "probe/host.h"
 
@@ -226,30 +226,7 @@ static tare_status record_energy(struct run *run, struct run_case *c, const stru
     return TARE_OK;
 }
 
-/* ---- phases and alerts ---- */
-
-static tare_status record_phases(struct run *run, struct run_watch *to, const struct watch *w,
-                                 tare_error *err)
-{
-    struct phases found = {VEC_INIT};
-    tare_status s = phases_find(&found, &w->course, err);
-    to->phases.at = run_list_new(&run->arena, found.items.n, sizeof **to->phases.at);
-    to->phases.n = to->phases.at ? found.items.n : 0;
-    for (size_t i = 0; s == TARE_OK && i < to->phases.n; i++) {
-        const struct phase *p = &found.items.items[i];
-        double cpu = course_mean(&w->course, COURSE_PROCESS_CPU, p->from, p->to);
-        double gpu = course_mean(&w->course, COURSE_GPU, p->from, p->to);
-        double rss = course_mean(&w->course, COURSE_RSS, p->from, p->to);
-        *to->phases.at[i] = (struct run_phase){.name = p->name,
-                                               .start_s = known_f64(course_seconds(&w->course, p->from)),
-                                               .end_s = known_f64(course_seconds(&w->course, p->to))};
-        if (!isnan(cpu)) to->phases.at[i]->cpu = known_f64(cpu);
-        if (!isnan(gpu)) to->phases.at[i]->gpu = known_f64(gpu);
-        if (!isnan(rss)) to->phases.at[i]->rss = known_u64((uint64_t)rss);
-    }
-    vec_release(&found.items);
-    return s;
-}
+/* ---- alerts ---- */
 
 static void record_alerts(struct run *run, struct run_watch *to, const struct watch *w)
 {
@@ -339,7 +316,7 @@ tare_status record_run(struct run *run, const struct watch *w, tare_error *err)
     record_usage(c, &w->child);
     record_watching(&c->watch, w);
     s = system_report_fill(w->report, &from, run, &c->watch, err);
-    if (s == TARE_OK) s = record_phases(run, &c->watch, w, err);
+    if (s == TARE_OK) s = watched_phases(run, &c->watch, &w->course, err);
     if (s != TARE_OK) return s;
     record_sampled(c);
     record_gpus(run, c);

@@ -281,6 +281,8 @@ def test_kill_of_tare_leaves_the_program_and_the_trace(started, tare, tmp_path):
     last = json.loads(tare("top", "--replay", "run.tare", "--once", "--json").stdout)
     at = datetime.datetime.fromisoformat(last["at"].replace("Z", "+00:00"))
     assert (killed - at).total_seconds() < 0.8, "the trace ends long before the kill"
+    text = tare("report", "run.tare").stdout
+    assert "over the run" in text and "process.memory.rss" in text and "phases" in text
     assert not (tmp_path / "run.json").exists()
     until((tmp_path / "end").exists, "the program ended by itself")
 

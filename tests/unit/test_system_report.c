@@ -5,6 +5,7 @@
 
 #include "analyze/carbon.h"
 #include "analyze/system_report.h"
+#include "analyze/watched.h"
 #include "core/mem.h"
 #include "course_fixture.h"
 
@@ -110,6 +111,43 @@ static void document_keeps_it(void **state)
     (void)state;
 }
 
+/* The same run again from what a trace would have kept of it. */
+static void again_from_a_trace(void **state)
+{
+    struct samples s = SAMPLES_INIT;
+    struct run run;
+    size_t i;
+    static double memory[101];
+    static char fired[] = "process.memory.rss>50 for 1s", cleared[] = "another";
+    for (int t = 0; t <= 100; t++) {
+        memory[t] = t;
+        assert_int_equal(vec_push(&s.at_ns, UINT64_C(1000000000) + (uint64_t)t * 100000000, NULL), TARE_OK);
+    }
+    assert_int_equal(series_find(&s.set, METRIC_PROC_RSS, "", &i, NULL), TARE_OK);
+    assert_int_equal(vec_push(&s.columns, memory, NULL), TARE_OK);
+    struct sample_mark marks[] = {{UINT64_C(7000000000), SAMPLE_ALERT, fired},
+                                  {UINT64_C(8000000000), SAMPLE_CLEAR, cleared},
+                                  {UINT64_C(9000000000), SAMPLE_CLEAR, fired}};
+    for (size_t k = 0; k < 3; k++) assert_int_equal(vec_push(&s.marks, marks[k], NULL), TARE_OK);
+    assert_int_equal(run_init(&run, "run", NULL), TARE_OK);
+    assert_int_equal(watched_from_samples(&run, &s, NULL), TARE_OK);
+    const struct run_watch *w = &run.cases.at[0]->watch;
+    const struct run_metric *rss = system_report_find(w, "process.memory.rss", "");
+    assert_near(rss->max.v, 100);
+    assert_near(rss->at_max_s.v, 10);
+    assert_int_equal(w->alerts.n, 1);
+    assert_string_equal(w->alerts.at[0]->metric, "process.memory.rss");
+    assert_near(w->alerts.at[0]->start_s.v, 6);
+    assert_near(w->alerts.at[0]->end_s.v, 8);
+    assert_true(w->phases.n >= 1);
+    run_release(&run);
+    vec_release(&s.marks);
+    vec_release(&s.columns);
+    vec_release(&s.at_ns);
+    series_set_release(&s.set);
+    (void)state;
+}
+
 static void impossible_documents(void **state)
 {
     struct run run;
@@ -168,7 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_series),         cmocka_unit_test(long_runs_keep_their_percentiles),
-        cmocka_unit_test(document_keeps_it),    cmocka_unit_test(impossible_documents),
+        cmocka_unit_test(document_keeps_it),    cmocka_unit_test(again_from_a_trace),    cmocka_unit_test(impossible_documents),
         cmocka_unit_test(countries),            cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
