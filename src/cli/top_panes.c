@@ -311,6 +311,7 @@ static double greatest(const struct top_history *h)
 void top_draw_history(const struct top_paint *p, struct screen_box box)
 {
     unsigned shown = 0, cell = box.width / (box.width >= 120 ? 4 : box.width >= 60 ? 3 : 2);
+    if (cell < 8) return;
     for (size_t i = 0; i < TOP_HISTORIES && (shown + 1) * cell <= box.width; i++) {
         const struct top_history *h = &p->d->history[i];
         const struct top_history_row *row = &top_histories[i];

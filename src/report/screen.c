@@ -239,6 +239,9 @@ void screen_graph(struct screen *s, struct screen_box box, const struct screen_s
 {
     static const char *const ascii[] = {" ", ".", ":", "|", "#"};
     enum { STEPS = 4 };
+    if (box.x >= s->width || box.y >= s->height) return;
+    if (box.width > s->width - box.x) box.width = s->width - box.x;
+    if (box.height > s->height - box.y) box.height = s->height - box.y;
     for (unsigned column = 0; column < box.width; column++) {
         size_t from_end = 2 * (size_t)(box.width - 1 - column);
         unsigned right = steps_of(series, from_end, box.height * STEPS);
