@@ -206,7 +206,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_series),         cmocka_unit_test(long_runs_keep_their_percentiles),
-        cmocka_unit_test(document_keeps_it),    cmocka_unit_test(again_from_a_trace),    cmocka_unit_test(impossible_documents),
+        cmocka_unit_test(document_keeps_it),
+        cmocka_unit_test(again_from_a_trace),    cmocka_unit_test(impossible_documents),
         cmocka_unit_test(countries),            cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
