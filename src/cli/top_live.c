@@ -92,7 +92,8 @@ static tare_status loop(struct live *l)
     for (bool on = s == TARE_OK; on;) {
         if (!is_still(l) && clock_raw_ns() >= l->due_ns) next_moment(l);
         if (!show(l)) break;
-        if (l->iterations && (l->moments >= l->iterations || top_data_ended(l->d))) break;
+        if (l->iterations && l->moments >= l->iterations) break;
+        if (top_data_ended(l->d) && (l->iterations || !top_term_has_keys())) break;
         unsigned wake = top_term_wait(is_still(l) ? clock_raw_ns() + 3600 * second_ns : l->due_ns);
         if (wake & TOP_WAKE_END) break;
         if (wake & TOP_WAKE_RESIZED) s = fit(l);

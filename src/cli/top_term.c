@@ -232,6 +232,11 @@ int top_key_parse(const char *bytes, size_t n, size_t *taken_bytes)
     return TOP_KEY_OTHER;
 }
 
+bool top_term_has_keys(void)
+{
+    return term.in >= 0;
+}
+
 int top_term_key(void)
 {
     size_t used;

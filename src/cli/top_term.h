@@ -43,6 +43,8 @@ void top_term_size(unsigned *width, unsigned *height);
 unsigned top_term_wait(uint64_t due_ns);
 int top_term_signal(void); /* the one that asked to end; 0: none */
 
+bool top_term_has_keys(void); /* somebody can type */
+
 /* The next key that was typed, TOP_KEY_NONE: no more now. */
 int top_term_key(void);
 

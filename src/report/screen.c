@@ -92,22 +92,29 @@ struct glyph {
     unsigned columns; /* 0: joins the character before */
 };
 
-/* The character at `text` (not at its end), and how many bytes it took. What joins others invisibly is dropped. */
+/* Joins others, or asks for a form of them, without being seen. */
+static bool is_invisible(uint32_t cp)
+{
+    return cp == 0x00AD || (cp >= 0x200B && cp <= 0x200D) || (cp >= 0xFE00 && cp <= 0xFE0F) || cp == 0xFEFF ||
+           (cp >= 0xE0000 && cp <= 0xE01EF);
+}
+
+/* The character at `text` (not at its end), and how many bytes it took. What is invisible is dropped. */
 static size_t next_glyph(const char *text, bool utf8, struct glyph *g)
 {
     uint32_t cp = 0;
-    size_t n = strnlen(text, 4), taken = text_decode(text, n, &cp);
-    *g = (struct glyph){text, taken, 1};
-    if (taken == 0 || text_is_control(cp) || (!utf8 && cp >= 0x80)) {
-        *g = (struct glyph){"?", 1, 1};
-        if (taken == 0 && utf8) *g = (struct glyph){"\xEF\xBF\xBD", 3, 1};
-        if (taken > 1 && !text_is_control(cp) && charwidth(cp) == 0) g->len = g->columns = 0;
-        return taken ? taken : 1;
+    size_t taken = text_decode(text, strnlen(text, 4), &cp);
+    if (taken == 0) {
+        *g = utf8 ? (struct glyph){"\xEF\xBF\xBD", 3, 1} : (struct glyph){"?", 1, 1};
+        return 1;
     }
-    g->columns = charwidth(cp);
-    bool invisible = (cp >= 0x200B && cp <= 0x200D) || (cp >= 0xFE00 && cp <= 0xFE0F) || cp == 0xFEFF ||
-                     cp == 0x00AD || (cp >= 0xE0000 && cp <= 0xE01EF);
-    if (invisible) g->len = g->columns = 0;
+    *g = (struct glyph){text, taken, charwidth(cp)};
+    if (text_is_control(cp))
+        *g = (struct glyph){"?", 1, 1};
+    else if (is_invisible(cp) || (!utf8 && g->columns == 0))
+        *g = (struct glyph){"", 0, 0};
+    else if (!utf8 && cp >= 0x80)
+        *g = (struct glyph){"?", 1, 1};
     return taken;
 }
 
