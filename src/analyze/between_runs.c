@@ -20,13 +20,17 @@ tare_status between_past_sd(struct stats_sample past, double *out, tare_error *e
 {
     if (past.n < 2) return error_set(err, TARE_INVALID, "two runs at least make a difference");
     size_t n = past.n - 1;
-    double *d = mem_new(n, sizeof *d), median = 0;
+    double *d = mem_new(n, sizeof *d), median, squares = 0, rest = 0;
     if (!d) return error_set(err, TARE_NOMEM, "out of memory for %zu runs", past.n);
     for (size_t i = 0; i < n; i++) d[i] = fabs(past.x[i + 1] - past.x[i]);
-    tare_status s = stats_median(d, n, &median, err);
+    stats_sort(d, n);
+    median = stats_median_sorted(d, n);
+    for (size_t i = 0; i + 1 < n; i++)
+        squares += d[i] * d[i]; /* without the greatest, which may be a change */
     mem_free(d);
-    if (s == TARE_OK) *out = 1.4826 * median / sqrt(2);
-    return s;
+    if (n > 1) rest = sqrt(squares / (double)(n - 1));
+    *out = fmax(1.4826 * median, rest) / sqrt(2);
+    return TARE_OK;
 }
 
 struct evidence {

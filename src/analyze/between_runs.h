@@ -47,8 +47,9 @@ struct between_sides {
 tare_status between_runs(const struct between_sides *in, const struct between_rule *r,
                          struct between_result *out, tare_error *err);
 
-/* Standard deviation of one run from successive differences, which a step in the history hardly moves:
- * 1.4826 median |y[i+1] - y[i]| / sqrt 2. */
+/* Standard deviation of one run from successive differences, which one step in the history does not move: the greater
+ * of 1.4826 median |y[i+1] - y[i]| and the root of the mean square of all of them but the greatest, over sqrt 2. The
+ * median alone is blind to a machine that has two speeds: it called 10 of 100 identical runs regressed. */
 tare_status between_past_sd(struct stats_sample past, double *out, tare_error *err);
 
 #endif

@@ -26,6 +26,7 @@ struct comparing {
     struct store *store; /* NULL: there is no history, or it was not asked */
     struct side base, new_;
     const char *subject;
+    bool mute;         /* the history cannot be read */
     const char *fresh; /* id of the run that was just made; NULL: none */
     char host[RUN_FINGERPRINT_SIZE];
 };
@@ -215,7 +216,14 @@ static tare_status past_values(void *ctx, const char *case_name, const char *met
     struct comparing *k = ctx;
     struct store_points points = {VEC_INIT};
     struct store_query q = {k->subject, case_name, metric, k->host, ""};
-    tare_status s = store_series(k->store, &q, out->max, &points, err);
+    tare_error why = TARE_ERROR_INIT;
+    tare_status s = k->mute ? TARE_OK : store_series(k->store, &q, out->max, &points, &why);
+    if (s == TARE_NOMEM) return error_set(err, s, "%s", why.text);
+    if (s < 0) { /* a yardstick less: told, and judged as if there were none */
+        cli_warn(k->cli, "judged without the history: %s", why.text);
+        k->mute = true;
+        s = TARE_OK;
+    }
     for (size_t i = 0; s == TARE_OK && i < points.at.n && out->n < out->max; i++) {
         const struct store_point *p = &points.at.items[i];
         if (!is_compared(&k->base, p->run) && !is_compared(&k->new_, p->run) && p->value > 0) {
