@@ -46,8 +46,14 @@ static char **child_words(const struct bench_args *a, char *option)
 static tare_status await(pid_t pid, int *code, tare_error *err)
 {
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return error_errno(err, "waiting for a launch");
+    bool told = false;
+    struct timespec step = {0, 10000000};
+    for (pid_t got; (got = waitpid(pid, &status, WNOHANG)) != pid; nanosleep(&step, NULL)) {
+        if (got < 0 && errno != EINTR) return error_errno(err, "waiting for a launch");
+        if (!interrupted || told) continue;
+        kill(pid, SIGTERM); /* a signal that was for us alone is for the launch too: an orderly end */
+        told = true;
+    }
     if (WIFSIGNALED(status))
         return error_set(err, TARE_DENIED, "a launch was ended by signal %d (%s)", WTERMSIG(status),
                          strsignal(WTERMSIG(status)));
