@@ -207,6 +207,7 @@ static tare_status forget_gauges(struct watch *w, tare_error *err)
 static void take_sample(struct watch *w, struct moment m)
 {
     tare_error err = TARE_ERROR_INIT;
+    w->probes.thorough = m.last;
     tare_status s = probes_sample(&w->probes, &err);
     if (s == TARE_OK) s = add_late(w, m.late_s, &err);
     if (s == TARE_OK && m.last) s = forget_gauges(w, &err);

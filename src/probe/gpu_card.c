@@ -7,15 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "probe/process_tree.h"
 
-enum {
-    SLOW_NS = 1000000000,
-    GPM_NS = 110000000,
-
-    PROCESSES_MOST = 128,
-    HOPS_MOST = 64
-};
+enum { PROCESSES_MOST = 128, HOPS_MOST = 64 };
+#define COST_SHARE 2000 /* a group takes at most 1 / this of the time */
 
 enum metric_id gpu_row_metric(enum gpu_row r)
 {
@@ -37,8 +33,9 @@ static void answer(struct gpu_card *c, enum gpu_row row, int code, double value)
 
 /* ---- one function per group of rows ---- */
 
-static void read_utilization(const struct nvml *n, struct gpu_card *c)
+static void read_utilization(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
+    (void)m;
     struct nvml_utilization u = {0, 0};
     int code = n->utilization ? n->utilization(c->device, &u) : NVML_NO_CALL;
     answer(c, GPU_ROW_UTIL, code, u.gpu / 100.0);
@@ -46,18 +43,19 @@ static void read_utilization(const struct nvml *n, struct gpu_card *c)
 }
 
 /* The older call counts what the driver keeps for itself as used. */
-static void read_memory(const struct nvml *n, struct gpu_card *c)
+static void read_memory(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
-    struct nvml_memory_v2 m = {.version = NVML_MEMORY_V2};
-    int code = n->memory_v2 ? n->memory_v2(c->device, &m) : NVML_NO_CALL;
+    (void)m;
+    struct nvml_memory_v2 told = {.version = NVML_MEMORY_V2};
+    int code = n->memory_v2 ? n->memory_v2(c->device, &told) : NVML_NO_CALL;
     if (code != NVML_OK && n->memory_v1) {
         struct nvml_memory_v1 old = {0, 0, 0};
         code = n->memory_v1(c->device, &old);
-        m.used = old.used;
-        m.total = old.total;
+        told.used = old.used;
+        told.total = old.total;
     }
-    answer(c, GPU_ROW_MEM_USED, code, (double)m.used);
-    answer(c, GPU_ROW_MEM_TOTAL, code, (double)m.total);
+    answer(c, GPU_ROW_MEM_USED, code, (double)told.used);
+    answer(c, GPU_ROW_MEM_TOTAL, code, (double)told.total);
 }
 
 static bool field_number(const struct nvml_field *f, double *out)
@@ -83,50 +81,44 @@ static double pcie_rate(struct gpu_card *c, int way, const struct nvml_field *f,
     return (double)(bytes - before) * 1e9 / (double)(now_ns - c->pcie_ns);
 }
 
-static void read_fields(const struct nvml *n, struct gpu_card *c, uint64_t now_ns)
+static void ask_fields(const struct nvml *n, const struct gpu_card *c, struct nvml_field *f, int count)
 {
-    enum { POWER, MEMORY_TEMPERATURE, TX, RX, FIELDS };
-    struct nvml_field f[FIELDS] = {{.id = NVML_FIELD_POWER_INSTANT},
-                                   {.id = NVML_FIELD_MEMORY_TEMPERATURE},
-                                   {.id = NVML_FIELD_PCIE_TX_BYTES},
-                                   {.id = NVML_FIELD_PCIE_RX_BYTES}};
-    double v = NAN;
-    unsigned mw = 0;
-    int code = n->fields ? n->fields(c->device, FIELDS, f) : NVML_NO_CALL;
-    for (int i = 0; i < FIELDS && code != NVML_OK; i++) f[i].status = code;
-    if (field_number(&f[POWER], &v)) {
-        answer(c, GPU_ROW_POWER, NVML_OK, v / 1e3);
-    } else { /* older cards; on newer ones a mean of the last second */
-        code = n->power ? n->power(c->device, &mw) : NVML_NO_CALL;
-        answer(c, GPU_ROW_POWER, code, mw / 1e3);
-    }
-    answer(c, GPU_ROW_TEMP_MEM, f[MEMORY_TEMPERATURE].status,
-           field_number(&f[MEMORY_TEMPERATURE], &v) ? v : NAN);
-    answer(c, GPU_ROW_PCIE_TX, f[TX].status, f[TX].status ? NAN : pcie_rate(c, 0, &f[TX], now_ns));
-    answer(c, GPU_ROW_PCIE_RX, f[RX].status, f[RX].status ? NAN : pcie_rate(c, 1, &f[RX], now_ns));
-    c->pcie_ns = now_ns;
+    int code = n->fields ? n->fields(c->device, count, f) : NVML_NO_CALL;
+    for (int i = 0; i < count && code != NVML_OK; i++) f[i].status = code;
 }
 
-static void read_energy(const struct nvml *n, struct gpu_card *c)
+static void read_power(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
+    (void)m;
+    struct nvml_field f[] = {{.id = NVML_FIELD_POWER_INSTANT}, {.id = NVML_FIELD_MEMORY_TEMPERATURE}};
+    double v = NAN;
+    unsigned mw = 0;
+    ask_fields(n, c, f, 2);
+    if (field_number(&f[0], &v)) {
+        answer(c, GPU_ROW_POWER, NVML_OK, v / 1e3);
+    } else { /* older cards; on newer ones a mean of the last second */
+        int code = n->power ? n->power(c->device, &mw) : NVML_NO_CALL;
+        answer(c, GPU_ROW_POWER, code, mw / 1e3);
+    }
+    answer(c, GPU_ROW_TEMP_MEM, f[1].status, field_number(&f[1], &v) ? v : NAN);
+}
+
+static void read_pcie(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+{
+    struct nvml_field f[] = {{.id = NVML_FIELD_PCIE_TX_BYTES}, {.id = NVML_FIELD_PCIE_RX_BYTES}};
+    ask_fields(n, c, f, 2);
+    answer(c, GPU_ROW_PCIE_TX, f[0].status, f[0].status ? NAN : pcie_rate(c, 0, &f[0], m->now_ns));
+    answer(c, GPU_ROW_PCIE_RX, f[1].status, f[1].status ? NAN : pcie_rate(c, 1, &f[1], m->now_ns));
+    c->pcie_ns = m->now_ns;
+}
+
+static void read_energy(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+{
+    (void)m;
     unsigned long long mj = 0;
     if (c->refused[GPU_ROW_ENERGY]) return;
     int code = n->energy ? n->energy(c->device, &mj) : NVML_NO_CALL;
     answer(c, GPU_ROW_ENERGY, code, (double)mj / 1e3);
-}
-
-static void read_clocks(const struct nvml *n, struct gpu_card *c)
-{
-    static const struct {
-        enum gpu_row row;
-        int clock;
-    } rows[] = {{GPU_ROW_CLOCK_SM, NVML_CLOCK_SM}, {GPU_ROW_CLOCK_MEM, NVML_CLOCK_MEM}};
-    for (size_t i = 0; i < 2; i++) {
-        unsigned mhz = 0;
-        if (c->refused[rows[i].row]) continue;
-        int code = n->clock ? n->clock(c->device, rows[i].clock, &mhz) : NVML_NO_CALL;
-        answer(c, rows[i].row, code, mhz * 1e6);
-    }
 }
 
 static void read_throttle(const struct nvml *n, struct gpu_card *c)
@@ -137,8 +129,25 @@ static void read_throttle(const struct nvml *n, struct gpu_card *c)
     answer(c, GPU_ROW_THROTTLE, code, (double)reasons);
 }
 
-static void read_slow(const struct nvml *n, struct gpu_card *c)
+static void read_clocks(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
+    (void)m;
+    static const struct {
+        enum gpu_row row;
+        int clock;
+    } rows[] = {{GPU_ROW_CLOCK_SM, NVML_CLOCK_SM}, {GPU_ROW_CLOCK_MEM, NVML_CLOCK_MEM}};
+    for (size_t i = 0; i < 2; i++) {
+        unsigned mhz = 0;
+        if (c->refused[rows[i].row]) continue;
+        int code = n->clock ? n->clock(c->device, rows[i].clock, &mhz) : NVML_NO_CALL;
+        answer(c, rows[i].row, code, mhz * 1e6);
+    }
+    read_throttle(n, c);
+}
+
+static void read_slow(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+{
+    (void)m;
     unsigned mw = 0, celsius = 0;
     unsigned long long errors = 0;
     int code = n->power_limit ? n->power_limit(c->device, &mw) : NVML_NO_CALL;
@@ -197,8 +206,9 @@ static int sum_owned(const struct nvml *nvml, const struct gpu_card *c, const st
     return code;
 }
 
-static void read_processes(const struct nvml *n, struct gpu_card *c, const struct gpu_owner *o)
+static void read_processes(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
+    const struct gpu_owner *o = m->owner;
     struct owned sum = {.known = true};
     if (!o->program || c->refused[GPU_ROW_MEM_PROCESS]) return;
     int code = sum_owned(n, c, o, &sum);
@@ -236,9 +246,9 @@ static void gpm_compare(const struct nvml *n, struct gpu_card *c)
     }
 }
 
-static void read_gpm(const struct nvml *n, struct gpu_card *c, uint64_t now_ns)
+static void read_gpm(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
-    if (!c->gpm || (c->gpm_ns && now_ns - c->gpm_ns < GPM_NS)) return;
+    if (!c->gpm) return;
     nvml_gpm_sample older = c->gpm_sample[0];
     if (c->gpm_ns) { /* the later of the last pair is the earlier of this one */
         c->gpm_sample[0] = c->gpm_sample[1];
@@ -249,7 +259,7 @@ static void read_gpm(const struct nvml *n, struct gpu_card *c, uint64_t now_ns)
         gpm_compare(n, c);
     else
         gpm_forget(c);
-    c->gpm_ns = taken ? now_ns : 0;
+    c->gpm_ns = taken ? m->now_ns : 0;
 }
 
 /* ---- a card ---- */
@@ -267,20 +277,63 @@ void gpu_card_open(const struct nvml *n, struct gpu_card *c)
         c->refused[r] = NVML_NOT_SUPPORTED;
 }
 
-void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_owner *owner, uint64_t now_ns)
+#define MS UINT64_C(1000000)
+
+/* One row per group: how often it is asked at most, what it costs apart. */
+static const struct {
+    void (*read)(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m);
+    uint64_t least_ns;
+    bool of_slices;       /* slices have it too */
+    enum gpu_row only;    /* not asked when this row was refused; GPU_ROWS: always */
+    enum gpu_row counter; /* unknown between two readings; GPU_ROWS: none */
+    bool strict;          /* asked sooner than least_ns it gives nonsense */
+} groups[GPU_GROUPS] = {
+    [GPU_GROUP_MEMORY] = {read_memory, 0, true, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_PROCESSES] = {read_processes, 0, true, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, false, GPU_ROW_UTIL, GPU_ROWS, false},
+    [GPU_GROUP_POWER] = {read_power, 0, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_PCIE] = {read_pcie, 0, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_ENERGY] = {read_energy, 0, false, GPU_ROW_ENERGY, GPU_ROW_ENERGY, false},
+    [GPU_GROUP_CLOCKS] = {read_clocks, 0, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_GPM] = {read_gpm, 110 * MS, false, GPU_ROWS, GPU_ROWS, true},
+    [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, false, GPU_ROWS, GPU_ROWS, false},
+};
+
+static bool is_due(const struct gpu_card *c, int g, const struct gpu_moment *m)
 {
-    read_memory(n, c);
-    read_processes(n, c, owner);
-    if (c->slice) return;
-    if (!c->refused[GPU_ROW_UTIL]) read_utilization(n, c);
-    read_fields(n, c, now_ns);
-    read_energy(n, c);
-    read_clocks(n, c);
-    read_throttle(n, c);
-    read_gpm(n, c, now_ns);
-    if (c->slow_ns && now_ns - c->slow_ns < SLOW_NS) return;
-    read_slow(n, c);
-    c->slow_ns = now_ns;
+    uint64_t asked = c->group[g].asked_ns, since = m->now_ns - asked;
+    uint64_t rest = c->group[g].cost_ns * COST_SHARE;
+    if (!asked) return true;
+    if (m->thorough) return !groups[g].strict || since >= groups[g].least_ns;
+    return since >= groups[g].least_ns && since >= rest;
+}
+
+static void ask_group(const struct nvml *n, struct gpu_card *c, int g, const struct gpu_moment *m)
+{
+    uint64_t begun = clock_raw_ns(), took;
+    groups[g].read(n, c, m);
+    took = clock_raw_ns() - begun;
+    /* Waking a sleeping driver costs a first call extra: what is kept follows slowly, and falls as it rises. */
+    c->group[g].cost_ns = c->group[g].cost_ns ? (3 * c->group[g].cost_ns + took) / 4 : took;
+    c->group[g].asked_ns = m->now_ns;
+}
+
+void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+{
+    for (int g = 0; g < GPU_GROUPS; g++) {
+        if ((c->slice && !groups[g].of_slices) || (groups[g].only < GPU_ROWS && c->refused[groups[g].only]))
+            continue;
+        if (is_due(c, g, m))
+            ask_group(n, c, g, m);
+        else if (groups[g].counter < GPU_ROWS)
+            c->value[groups[g].counter] = NAN;
+    }
+}
+
+void gpu_card_all_due(struct gpu_card *c)
+{
+    for (int g = 0; g < GPU_GROUPS; g++)
+        if (!groups[g].strict) c->group[g].asked_ns = 0;
 }
 
 void gpu_card_close(const struct nvml *n, struct gpu_card *c)

@@ -21,6 +21,20 @@ enum gpu_row {
 };
 enum metric_id gpu_row_metric(enum gpu_row r);
 
+/* Calls that are made together. How long the driver takes for one is between 10 us and 5 ms, on the same card. */
+enum gpu_group {
+    GPU_GROUP_MEMORY,
+    GPU_GROUP_PROCESSES,
+    GPU_GROUP_UTILIZATION,
+    GPU_GROUP_POWER,
+    GPU_GROUP_PCIE,
+    GPU_GROUP_ENERGY,
+    GPU_GROUP_CLOCKS,
+    GPU_GROUP_GPM,
+    GPU_GROUP_SLOW,
+    GPU_GROUPS
+};
+
 /* Whose memory is summed: the program and all it started. */
 struct gpu_owner {
     char root[512];
@@ -33,7 +47,10 @@ struct gpu_card {
     bool slice;             /* has memory and processes of its own, the rest is the whole card's */
     double value[GPU_ROWS]; /* NAN: unknown now */
     int refused[GPU_ROWS];  /* NVML's reason why never; 0: none */
-    uint64_t slow_ns;       /* when the slow ones were asked last */
+    struct {
+        uint64_t asked_ns; /* when; 0: never */
+        uint64_t cost_ns;  /* how long that took, smoothed */
+    } group[GPU_GROUPS];
     uint64_t pcie_ns, pcie[2];
     bool gpm;
     nvml_gpm_sample gpm_sample[2]; /* the earlier one and the one before */
@@ -41,7 +58,15 @@ struct gpu_card {
 };
 
 void gpu_card_open(const struct nvml *n, struct gpu_card *c);
-void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_owner *owner, uint64_t now_ns);
+struct gpu_moment {
+    uint64_t now_ns;
+    bool thorough; /* ask everything, whatever it costs */
+    const struct gpu_owner *owner;
+};
+/* Each group is asked so seldom that it takes 1/2000 of the time. In between a gauge keeps its value; the counters of
+ * such a group are unknown. */
+void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m);
+void gpu_card_all_due(struct gpu_card *c); /* the next reading asks everything: where counters begin */
 void gpu_card_close(const struct nvml *n, struct gpu_card *c);
 
 #endif

@@ -71,7 +71,7 @@ tare_status probes_open(struct probes *out, const char *const *names, size_t n, 
                         tare_error *err)
 {
     tare_status s = TARE_OK;
-    *out = (struct probes){VEC_INIT, SERIES_SET_INIT, SAMPLE_INIT, BUF_INIT, 0};
+    *out = (struct probes){VEC_INIT, SERIES_SET_INIT, SAMPLE_INIT, .blind = BUF_INIT};
     for (size_t i = 0; s == TARE_OK && !names && probe_table[i]; i++)
         s = open_one(out, probe_table[i], at, false, err);
     for (size_t i = 0; s == TARE_OK && names && i < n; i++) {
@@ -101,6 +101,7 @@ static double thread_cpu_s(void)
 
 static tare_status sample_one(struct probes *p, struct probe *probe, tare_error *err)
 {
+    probe->thorough = p->thorough;
     uint64_t begun = clock_raw_ns();
     tare_status s = probe->ops->sample(probe, &p->set, &p->now, err);
     uint64_t took = clock_raw_ns() - begun;

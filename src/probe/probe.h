@@ -36,6 +36,7 @@ const struct probe_ops *probe_find(const char *name);
 struct probe { /* first member of each kind's own struct */
     const struct probe_ops *ops;
     uint64_t samples, ns, ns_max; /* its own cost so far; kept by probes_sample() */
+    bool thorough;                /* this sample leaves nothing out for what it costs */
 };
 
 /* A set of opened probes sampled together. */
@@ -45,6 +46,7 @@ struct probes {
     struct sample now;
     struct buf blind; /* what cannot be seen and why: "probe: what: why", a line each */
     double cpu_s;     /* processor time that sampling took */
+    bool thorough;    /* set before the last sample: dear quantities too, though it is not their turn */
 };
 tare_status probes_open(struct probes *out, const char *const *names, size_t n, const struct probe_place *at,
                         tare_error *err);                     /* names NULL: all that can see anything */

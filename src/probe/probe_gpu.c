@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * probe_gpu.c - NVIDIA GPUs by NVML: one row per quantity and card, labelled "gpu0", and the slices of a split card
- * (MIG), "gpu0/mig1". What a card does not have is asked once and then left alone; it is unknown, never 0. What changes
- * slowly, and calls that the driver answers slowly, are asked once a second. */
+ * (MIG), "gpu0/mig1". What a card does not have is asked once and then left alone; it is unknown, never 0. What the driver
+ * answers slowly is asked less often. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,10 +23,10 @@ static tare_status gpu_sample(struct probe *base, struct series_set *set, struct
 {
     struct gpu_probe *p = (struct gpu_probe *)base;
     struct probe_put put = {set, to, err, TARE_OK};
-    uint64_t now = clock_raw_ns();
+    const struct gpu_moment now = {clock_raw_ns(), base->thorough, &p->owner};
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
-        gpu_card_read(&p->nvml, c, &p->owner, now);
+        gpu_card_read(&p->nvml, c, &now);
         for (int r = 0; r < GPU_ROWS; r++)
             if (!isnan(c->value[r])) probe_put(&put, gpu_row_metric((enum gpu_row)r), c->label, c->value[r]);
     }
@@ -106,7 +106,8 @@ static void tell_blind(struct gpu_probe *p, const struct probe_place *at, struct
 {
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
-        gpu_card_read(&p->nvml, c, &p->owner, clock_raw_ns());
+        gpu_card_read(&p->nvml, c, &(struct gpu_moment){clock_raw_ns(), true, &p->owner});
+        gpu_card_all_due(c);
         for (int r = 0; r < GPU_ROWS; r++)
             if (c->refused[r])
                 buf_printf(blind, "%s %s: %s\n", c->label, metric_table[gpu_row_metric((enum gpu_row)r)].name,

@@ -91,6 +91,7 @@ static void rates_and_activity_need_two_readings(void **state)
     fake->pcie_rx = 3000000;
     fake->energy_mj = 8000;
     nanosleep(&(struct timespec){0, 150000000}, NULL);
+    r->probes.thorough = true;
     root_sample(r);
     double tx = VALUE(r, GPU_PCIE_TX, "gpu0"), rx = VALUE(r, GPU_PCIE_RX, "gpu0");
     assert_true(tx > 0 && tx <= 1000000 / 0.15 && fabs(rx / tx - 3) < 1e-6);
@@ -99,11 +100,13 @@ static void rates_and_activity_need_two_readings(void **state)
     assert_value(r, GPU_SM_OCCUPANCY, "gpu0", 0.3);
     assert_value(r, GPU_TENSOR, "gpu0", 0.5);
     assert_unknown(r, GPU_DRAM, "gpu0"); /* this card cannot tell */
-    unsigned calls = fake->slow_calls;
-    fake->pcie_tx = 5; /* wrapped */
+    fake->pcie_tx = 5;                   /* wrapped */
     root_sample(r);
     assert_unknown(r, GPU_PCIE_TX, "gpu0");
-    assert_value(r, GPU_SM_ACTIVE, "gpu0", 0.2); /* too soon to ask again: its last answer */
+    assert_value(r, GPU_SM_ACTIVE, "gpu0", 0.2); /* too soon to ask again, even now: its last answer */
+    unsigned calls = fake->slow_calls;
+    r->probes.thorough = false;
+    root_sample(r);
     assert_int_equal(fake->slow_calls, calls);
 }
 
@@ -147,6 +150,7 @@ static void memory_of_the_program_alone(void **state)
     root_open(r, "gpu", 50, false);
     assert_value(r, GPU_MEM_PROCESS, "gpu0", 120);
     assert_value(r, GPU_MEM_PROCESS, "gpu1", 0);
+    r->probes.thorough = true;  /* not only when it is its turn */
     fake->used[1] = UINT64_MAX; /* not available */
     root_sample(r);
     assert_unknown(r, GPU_MEM_PROCESS, "gpu0");
