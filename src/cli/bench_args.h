@@ -78,6 +78,8 @@ tare_status bench_check(struct cli *cli, const struct bench_args *a, struct run 
 /* --repeat: run the same command line in that many fresh processes, one after another, and make their documents one.
  * *worst is the worst of their exit codes. */
 tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run *out, int *worst);
+/* This process is one of the launches: it ends when the tare that started it is gone. */
+void bench_launch_bound(void);
 
 /* --baseline: judge the run against an earlier one, after its own answer. The exit code of the comparison. */
 int bench_baseline(struct cli *cli, const struct bench_args *a, const struct run *run);

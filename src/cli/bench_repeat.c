@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,11 @@ struct launches {
 };
 
 /* ---- one launch ---- */
+
+void bench_launch_bound(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+}
 
 /* argv of the child: the same words, and where its document goes. Owned; the words are not. */
 static char **child_words(const struct bench_args *a, char *option)

@@ -179,6 +179,7 @@ static int bench_subject(struct cli *cli, struct bench_args *a)
 {
     struct bench_subjects subjects = {0};
     if (a->repeat > 1 && !a->launch_document) return bench_repeated(cli, a);
+    if (a->launch_document) bench_launch_bound();
     a->plan.interrupted = &interrupted;
     tare_status s = bench_open(cli, a, &subjects);
     int rc = s == TARE_OK ? bench_opened(cli, a) : cli_fail(cli);

@@ -270,7 +270,12 @@ static void tell_again(struct comparing *k, struct comparison *c)
     add_words(&b, single ? "" : "--new", &a->new_);
     add_words(&b, "--fail-on", &a->fail_on);
     if (a->min_effect >= 0) buf_printf(&b, " --min-effect %.6g", a->min_effect);
-    buf_printf(&b, "%s%s", a->force ? " --force" : "", a->close_runs ? " --close-runs" : "");
+    buf_printf(&b, "%s%s%s", a->force ? " --force" : "", a->close_runs ? " --close-runs" : "",
+               a->history.none ? " --no-history" : "");
+    if (a->history.file) {
+        buf_add_str(&b, " --history ");
+        words_quote(&b, a->history.file);
+    }
     c->reproduce = b.failed ? NULL : arena_str(&c->arena, b.data);
     buf_release(&b);
 }
