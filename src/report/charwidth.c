@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * charwidth.c - see charwidth.h. The ranges are from Unicode 14.0.0: general categories Mn, Me, Cf and the Hangul vowels
- * that join what is before; East Asian widths W and F. */
+ * charwidth.c - see charwidth.h. The ranges are from Unicode 14.0.0: general categories Mn, Me, Cf and the Hangul
+ * vowels that join what is before; East Asian widths W and F. */
 #include "report/charwidth.h"
 
 #include <stdbool.h>
