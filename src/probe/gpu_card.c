@@ -11,7 +11,7 @@
 #include "probe/process_tree.h"
 
 enum { PROCESSES_MOST = 128, HOPS_MOST = 64 };
-#define COST_SHARE 2000 /* a group takes at most 1 / this of the time */
+#define COST_SHARE 4000 /* a group takes at most 1 / this of the time */
 
 enum metric_id gpu_row_metric(enum gpu_row r)
 {

@@ -63,7 +63,7 @@ struct gpu_moment {
     bool thorough; /* ask everything, whatever it costs */
     const struct gpu_owner *owner;
 };
-/* Each group is asked so seldom that it takes 1/2000 of the time. In between a gauge keeps its value; the counters of
+/* Each group is asked so seldom that it takes 1/4000 of the time. In between a gauge keeps its value; the counters of
  * such a group are unknown. */
 void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m);
 void gpu_card_all_due(struct gpu_card *c); /* the next reading asks everything: where counters begin */
