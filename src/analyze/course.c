@@ -56,6 +56,10 @@ tare_status course_feed(struct course *c, const struct deriver *d, uint64_t at_n
     for (size_t q = 0; q < COURSE_COUNT; q++)
         if (!derived_at(d, c->index[q], "", &now.value[q])) now.value[q] = NAN;
     c->last_ns = at_ns;
+    if (derived_brief(d) && c->steps.n) { /* too short to be a step of its own */
+        join(vec_last(&c->steps), &now);
+        return TARE_OK;
+    }
     if (c->pending) {
         join(vec_last(&c->steps), &now);
         c->pending = (c->pending + 1) % c->joined;

@@ -154,6 +154,8 @@ struct deriver {
     size_t whole[METRIC_COUNT]; /* the series without a label; SIZE_MAX: none */
     size_t indexed;             /* series that `of` knows */
     uint64_t now_ns, before_ns;
+    double usual_ns; /* a step, about; 0: there was none */
+    bool brief;
 };
 
 tare_status deriver_new(struct deriver **out, tare_error *err)
@@ -187,6 +189,17 @@ static tare_status index_new(struct deriver *d, const struct series_set *set, ta
     return TARE_OK;
 }
 
+/* The usual step follows slowly, and a pause moves it no more than two steps would. */
+static void note_step(struct deriver *d)
+{
+    double step = (double)derived_step_ns(d);
+    d->brief = step * 2 < d->usual_ns;
+    if (step > 0 && d->usual_ns > 0)
+        d->usual_ns += (fmin(step, 2 * d->usual_ns) - d->usual_ns) / 16;
+    else if (step > 0)
+        d->usual_ns = step;
+}
+
 tare_status deriver_feed(struct deriver *d, const struct series_set *set, const struct sample *s,
                          tare_error *err)
 {
@@ -195,6 +208,7 @@ tare_status deriver_feed(struct deriver *d, const struct series_set *set, const 
     d->set = set;
     d->before_ns = d->now_ns;
     d->now_ns = s->at_ns;
+    note_step(d);
     for (size_t i = 0; i < d->points.n; i++) {
         struct point *p = &d->points.items[i];
         double v;
@@ -212,7 +226,12 @@ tare_status deriver_feed(struct deriver *d, const struct series_set *set, const 
 
 uint64_t derived_step_ns(const struct deriver *d)
 {
-    return d->before_ns ? d->now_ns - d->before_ns : 0;
+    return d->before_ns && d->now_ns > d->before_ns ? d->now_ns - d->before_ns : 0;
+}
+
+bool derived_brief(const struct deriver *d)
+{
+    return d->brief;
 }
 
 /* ---- one series ---- */
@@ -332,10 +351,17 @@ static bool is_added(enum metric_id m)
     return false;
 }
 
-/* Loopback moves nothing anywhere; zones of powercap hold one another, only packages and memory stand apart. */
+/* Zones of powercap hold one another ("package-0/core"): only packages and memory stand apart. */
+static bool stands_apart(const char *zone)
+{
+    const char *slash = strrchr(zone, '/'), *name = slash ? slash + 1 : zone;
+    return strcmp(name, "dram") == 0 || (!slash && strncmp(name, "package", 7) == 0);
+}
+
+/* Loopback moves nothing anywhere. */
 static bool is_counted(enum metric_id m, const char *label)
 {
-    if (m == METRIC_ENERGY) return strncmp(label, "package", 7) == 0 || strstr(label, "dram") != NULL;
+    if (m == METRIC_ENERGY) return stands_apart(label);
     bool net = m >= METRIC_NET_RX && m <= METRIC_NET_ERRORS;
     return !net || strcmp(label, "lo") != 0;
 }

@@ -40,5 +40,8 @@ bool derived_series(const struct deriver *d, size_t series, double *out);
 /* Of a counter: what it grew since it was first seen. */
 bool derived_growth(const struct deriver *d, size_t series, double *out);
 uint64_t derived_step_ns(const struct deriver *d); /* from the sample before to this one; 0: none before */
+/* This step is less than half of what they usually are: the program ended, or the sample before was late. What the
+ * kernel counts in ticks then makes rates of any height: good for sums and means over time, not for extremes. */
+bool derived_brief(const struct deriver *d);
 
 #endif

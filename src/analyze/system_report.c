@@ -43,6 +43,7 @@ void system_report_free(struct system_report *r)
 struct moment {
     double weight; /* ns since the sample before */
     uint64_t at_ns;
+    bool brief; /* see derived_brief() */
 };
 
 static void thin_out(struct tally *t)
@@ -56,6 +57,8 @@ static tare_status count(struct tally *t, double v, struct moment m, tare_error 
 {
     t->sum += v * m.weight;
     t->weight += m.weight;
+    if (m.brief && t->n)
+        return TARE_OK; /* right in the mean, which is over time; no extreme, no percentile */
     if (t->n == 0 || v < t->min) t->min = v;
     if (t->n == 0 || v > t->max) {
         t->max = v;
@@ -77,7 +80,7 @@ tare_status system_report_feed(struct system_report *r, const struct deriver *d,
                                uint64_t at_ns, tare_error *err)
 {
     static const struct tally none = {.stride = 1};
-    struct moment m = {(double)derived_step_ns(d), at_ns};
+    struct moment m = {(double)derived_step_ns(d), at_ns, derived_brief(d)};
     tare_status s = TARE_OK;
     double v;
     if (m.weight <= 0) m.weight = 1; /* the first sample: gauges only */

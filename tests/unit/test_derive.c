@@ -54,8 +54,8 @@ static void whole_of_labels(void **state)
         made_put(&m, METRIC_NET_TX, "eth1", 0);
         made_put(&m, METRIC_NET_TX, "lo", 1e9);
         made_put(&m, METRIC_ENERGY, "package-0", 50);
-        made_put(&m, METRIC_ENERGY, "core", 40);
-        made_put(&m, METRIC_ENERGY, "dram", 5);
+        made_put(&m, METRIC_ENERGY, "package-0/core", 40);
+        made_put(&m, METRIC_ENERGY, "package-0/dram", 5);
         made_put(&m, METRIC_CPU_BUSY, "cpu0", 1);
         made_put(&m, METRIC_CPU_BUSY, "cpu1", 0);
         made_put(&m, METRIC_CPU_COUNT, "", 2);

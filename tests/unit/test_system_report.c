@@ -46,6 +46,43 @@ static void fill(struct run *run, struct run_watch **watch, int steps)
     made_release(&m);
 }
 
+/* A program that ends right after a sample: a tick of 10 ms within 1 ms is no ten processors. */
+static void a_brief_step_makes_no_peak(void **state)
+{
+    struct made m;
+    struct system_report *r = NULL;
+    struct run run;
+    made_init(&m);
+    assert_int_equal(system_report_new(&r, NULL), TARE_OK);
+    for (int t = 0; t <= 12; t++) {
+        bool last = t == 12, stopped = t == 5; /* stopped for an hour: what follows is as usual */
+        if (last) m.at_ns = m.now.at_ns = m.at_ns - m.step_ns + 1000000;
+        if (stopped) m.at_ns = m.now.at_ns = m.at_ns + UINT64_C(3600000000000);
+        made_put(&m, METRIC_PROC_CPU_USER, "",
+                 stopped ? 0
+                 : last  ? 0.1
+                 : t % 2 ? 1
+                         : 0.5); /* last: one tick */
+        made_put(&m, METRIC_PROC_CPU_SYSTEM, "", 0);
+        uint64_t at = m.at_ns;
+        made_step(&m);
+        assert_int_equal(derived_brief(m.deriver), last);
+        assert_int_equal(system_report_feed(r, m.deriver, &m.set, at, NULL), TARE_OK);
+    }
+    assert_int_equal(m.course.steps.n, 11); /* the brief one is part of the step before */
+    assert_int_equal(run_init(&run, "run", NULL), TARE_OK);
+    struct run_case *c = run_add_case(&run, "");
+    struct system_source from = {m.deriver, &m.set, 0};
+    assert_int_equal(system_report_fill(r, &from, &run, &c->watch, NULL), TARE_OK);
+    const struct run_metric *cpu = system_report_find(&c->watch, "process.cpu", "");
+    assert_near(cpu->max.v, 1);
+    assert_near(system_report_find(&c->watch, "process.cpu.user", "")->total.v, 0.76);
+    run_release(&run);
+    system_report_free(r);
+    made_release(&m);
+    (void)state;
+}
+
 static void known_series(void **state)
 {
     struct run run;
@@ -205,6 +242,7 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_brief_step_makes_no_peak),
         cmocka_unit_test(known_series),         cmocka_unit_test(long_runs_keep_their_percentiles),
         cmocka_unit_test(document_keeps_it),
         cmocka_unit_test(again_from_a_trace),    cmocka_unit_test(impossible_documents),
