@@ -104,6 +104,8 @@ static void add_unreaped(struct run_case *c)
     if (user.v + system.v <= c->cpu.user_ns.v + c->cpu.system_ns.v) return;
     c->cpu.user_ns = user;
     c->cpu.system_ns = system;
+    if (c->latency_ns.mean.v)
+        c->cpu.utilization = known_f64((double)(user.v + system.v) / (double)c->latency_ns.mean.v);
 }
 
 static void record_sampled(struct run_case *c)
@@ -171,18 +173,18 @@ struct energy {
     bool has_processors, has_gpus, sees_gpus;
 };
 
-/* Zones of powercap hold one another: packages and memory are added, nothing else. The card's own counter is better
- * than its power over time, which still is measured. */
+/* Zones of powercap hold one another: the probe has added those that do not, as the series without a label. The card's
+ * own counter is better than its power over time, which still is measured. */
 static struct energy energy_of(const struct run_watch *w, double wall_s)
 {
     struct energy e = {0};
+    const struct run_metric *zones = system_report_find(w, "energy", "");
+    if (zones && zones->total.known) {
+        e.processors = zones->total.v;
+        e.has_processors = true;
+    }
     for (size_t i = 0; i < w->metrics.n; i++) {
         const struct run_metric *m = w->metrics.at[i];
-        bool zone = strcmp(m->metric, "energy") == 0 && m->total.known;
-        if (zone && (strncmp(m->label, "package", 7) == 0 || strstr(m->label, "dram"))) {
-            e.processors += m->total.v;
-            e.has_processors = true;
-        }
         if (strcmp(m->metric, "gpu.memory.total") == 0) e.sees_gpus = true;
         if (strcmp(m->metric, "gpu.power") != 0) continue;
         const struct run_metric *counter = system_report_find(w, "gpu.energy", m->label);
