@@ -340,8 +340,11 @@ void tree_reaped(struct process_tree *t, pid_t pid, const struct rusage *u)
 
 void tree_ignore(struct process_tree *t, pid_t pid)
 {
-    tare_status s = vec_push(&t->ignored, pid, NULL);
-    (void)s; /* without memory it counts as part of the program, no worse */
+    struct member *m = find(t, pid);
+    if (vec_push(&t->ignored, pid, NULL) != TARE_OK) return; /* counts as part of the program, no worse */
+    if (!m) return;
+    forget(t, m); /* it was seen before we were told */
+    t->started--;
 }
 
 uint64_t tree_total(const struct process_tree *t, enum tree_counter c)

@@ -383,6 +383,28 @@ static void our_own_helpers_do_not_count(void **state)
     probes_close(&w.probes);
 }
 
+static void a_helper_that_was_seen_is_forgotten(void **state)
+{
+    (void)state;
+    struct watched w;
+    start(&w, one_that_spins);
+    pid_t helper = fork();
+    if (helper == 0) {
+        pause();
+        _exit(0);
+    }
+    sample_real(&w);
+    double seen = probes_value(&w.probes, METRIC_PROC_COUNT, "");
+    probe_process_ignore(&w.probes, helper);
+    assert_true((double)probe_process_alive(&w.probes) == seen - 1);
+    kill(helper, SIGKILL);
+    assert_int_equal(waitpid(helper, NULL, 0), helper);
+    getrusage(RUSAGE_CHILDREN, &w.before);
+    follow_to_the_end(&w, 20);
+    assert_true(probes_value(&w.probes, METRIC_PROC_COUNT, "") == 0);
+    probes_close(&w.probes);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, root_set_up, root_tear_down)
@@ -397,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_storm_of_short_children),
         cmocka_unit_test(a_wide_tree_that_loses_its_root),
         cmocka_unit_test(our_own_helpers_do_not_count),
+        cmocka_unit_test(a_helper_that_was_seen_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
