@@ -12,7 +12,7 @@
 #include "core/mem.h"
 
 const struct top_history_row top_histories[TOP_HISTORIES] = {
-    {"cpu", "processors", 1},        {"memory", "memory", 1},   {"disk.throughput", "busiest disk", 0},
+    {"cpu", "processors", 1},        {"memory", "memory", 1},   {"disk.throughput", "disks", 0},
     {"net", "networks", 0},          {"gpu", "GPU", 1},
 };
 
