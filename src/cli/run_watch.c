@@ -188,7 +188,8 @@ static tare_status judge_sample(struct watch *w, tare_error *err)
     if (!w->child.started)
         return s; /* what there is before the program only counts as where counters begin */
     if (s == TARE_OK) s = system_report_feed(w->report, w->deriver, set, now->at_ns, err);
-    if (s == TARE_OK) s = alerts_feed(w->alerts, w->deriver, now->at_ns, &w->events, err);
+    if (s == TARE_OK && !derived_brief(w->deriver))
+        s = alerts_feed(w->alerts, w->deriver, now->at_ns, &w->events, err);
     return s;
 }
 
@@ -271,8 +272,9 @@ static void reap(struct watch *w, pid_t pid)
         probe_process_reaped(&w->probes, pid, &use);
 }
 
-/* The last look at the program is taken while it is dead but not yet reaped: all its sums are there still. True: there
- * is nothing more to watch. */
+/* The last look at the program is taken while it is dead but not yet reaped: all its sums are there still. What it left
+ * dead behind it is reaped too, so that it is accounted for and not taken for alive. True: there is nothing more to
+ * watch. */
 static bool reap_all(struct watch *w)
 {
     for (;;) {
@@ -284,7 +286,6 @@ static bool reap_all(struct watch *w)
         }
         reap(w, pid);
         w->alive = probe_process_alive(&w->probes);
-        if (pid == w->child.pid && !w->args->wait_all) return true;
     }
 }
 
