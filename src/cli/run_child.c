@@ -124,8 +124,9 @@ static void close_once(int *fd)
 tare_status child_start(struct child *c, const char *name, int *exit_code, tare_error *err)
 {
     int why = 0;
+    witness_start(&c->witness);
+    c->start_ns = clock_raw_ns(); /* after the word it may be over before tare is heard of again */
     ssize_t n = write(c->go, "", 1);
-    c->start_ns = clock_raw_ns();
     close_once(&c->go);
     if (n != 1) return cannot_start(name, EPIPE, exit_code, err);
     while ((n = read(c->failed, &why, sizeof why)) < 0 && errno == EINTR) continue;
@@ -138,6 +139,7 @@ void child_drop(struct child *c)
 {
     close_once(&c->go);
     close_once(&c->failed);
+    witness_end(&c->witness);
     if (c->pid > 0 && !c->started)
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) continue;
     close_once(&c->signals);
@@ -145,16 +147,33 @@ void child_drop(struct child *c)
 
 /* ---- signals ---- */
 
+/* Signals of one reading, and who had them: asked once for all of them. */
+struct heard {
+    bool asked, known;
+    uint64_t group;
+};
+
+/* Has the program had it already, as one of the group? The terminal tells groups, but of its end only the leader of
+ * the session, which tare may be. */
+static bool program_has_it(struct child *c, const struct signalfd_siginfo *info, struct heard *h)
+{
+    if (!h->asked) h->known = witness_ask(&c->witness, &h->group);
+    h->asked = true;
+    return h->known ? h->group >> (info->ssi_signo - 1) & 1 : info->ssi_code == SI_KERNEL;
+}
+
 bool child_signals(struct child *c)
 {
     struct signalfd_siginfo info;
+    struct heard heard = {0};
     bool ended = false;
     while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        int which = (int)info.ssi_signo;
-        if (which == SIGCHLD)
+        if (info.ssi_signo == SIGCHLD)
             ended = true;
-        else if (info.ssi_code != SI_KERNEL && c->started && !c->reaped)
-            kill(c->pid, which); /* from the terminal the program has had it already */
+        else if (c->reaped)
+            c->told_to_end = true;
+        else if (c->started && !program_has_it(c, &info, &heard))
+            kill(c->pid, (int)info.ssi_signo);
     }
     return ended;
 }
@@ -199,6 +218,7 @@ void child_reap(struct child *c, pid_t pid, bool counted, int *status, struct ru
     if (got != pid) return;
     if (counted) add_use(&c->use, use);
     if (pid != c->pid) return;
+    witness_end(&c->witness); /* or tare would never be without children */
     c->reaped = true;
     c->status = *status;
 }

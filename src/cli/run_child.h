@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "cli/run_witness.h"
 #include "core/error.h"
 
 #define RUN_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
@@ -21,7 +22,9 @@ struct child {
     int signals;    /* a signalfd */
     sigset_t mask;  /* before */
     struct sigaction chld, pipe, xfsz;
+    struct witness witness; /* while the program runs */
     bool started, ended, reaped;
+    bool told_to_end;  /* by a signal that came after the program's end: there is only tare to end */
     int status;        /* of wait4 */
     struct rusage use; /* of the program and of all orphans reaped so far */
     uint64_t start_ns, end_ns;

@@ -264,7 +264,7 @@ static void reap(struct watch *w, pid_t pid)
 {
     struct rusage use;
     int status = 0;
-    bool ours = hooks_is_ours(&w->hooks, pid);
+    bool ours = hooks_is_ours(&w->hooks, pid) || pid == w->child.witness.pid;
     child_reap(&w->child, pid, !ours, &status, &use);
     if (ours)
         hooks_ended(&w->hooks, pid, status);
@@ -289,12 +289,26 @@ static bool reap_all(struct watch *w)
     }
 }
 
-/* Commands that are still at it get the rest of their time, not more. */
+static void ignore_witness(struct watch *w)
+{
+    if (w->child.witness.pid) probe_process_ignore(&w->probes, w->child.witness.pid);
+}
+
+/* Signals came. True: there is nothing more to watch, or nobody wants it watched. */
+static bool hear(struct watch *w)
+{
+    pid_t before = w->child.witness.pid;
+    bool ended = child_signals(&w->child);
+    if (w->child.witness.pid != before) ignore_witness(w);
+    return (ended && reap_all(w)) || w->child.told_to_end;
+}
+
+/* Commands that are still at it get the rest of their time, not more, and less when tare is told to end. */
 static void await_hooks(struct watch *w)
 {
     while (hooks_running(&w->hooks)) {
         struct pollfd p = {w->child.signals, POLLIN, 0};
-        hooks_expire(&w->hooks, clock_raw_ns());
+        hooks_expire(&w->hooks, w->child.told_to_end ? UINT64_MAX : clock_raw_ns());
         poll(&p, 1, 100);
         child_signals(&w->child);
         for (pid_t pid; (pid = child_ended()) > 0;) reap(w, pid);
@@ -305,17 +319,18 @@ void watch_until_end(struct watch *w)
 {
     struct schedule s;
     bool done = false, timed = schedule_open(&s, (uint64_t)w->args->interval.ns);
+    ignore_witness(w);
     while (!done) {
         struct pollfd fds[2] = {{w->child.signals, POLLIN, 0}, {timed ? s.timer : -1, POLLIN, 0}};
         poll(fds, 2, hooks_running(&w->hooks) ? 500 : -1);
-        if (fds[0].revents && child_signals(&w->child)) done = reap_all(w);
+        done = fds[0].revents && hear(w);
         if (!done && fds[1].revents) tick(w, &s);
         hooks_expire(&w->hooks, clock_raw_ns());
     }
     if (s.timer >= 0) close(s.timer);
     if (w->args->wait_all) {
         w->child.end_ns = clock_raw_ns();
-        w->alive = 0;
+        w->alive = w->child.told_to_end ? probe_process_alive(&w->probes) : 0;
     }
     await_hooks(w);
 }

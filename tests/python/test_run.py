@@ -173,6 +173,73 @@ def test_signals_are_passed_on(started, tmp_path, name):
     assert (tmp_path / "got").read_text() == name + "\n"
 
 
+COUNTS = """import signal, time
+got = []
+for s in (signal.SIGTERM, signal.SIGINT): signal.signal(s, lambda n, f: got.append(n))
+print("up", flush=True)
+end = time.monotonic() + 1
+while time.monotonic() < end: time.sleep(0.02)
+print(len(got))"""
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT"])
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_a_signal_arrives_once(started, name, send):
+    """Whether it was sent to tare or to the whole group, and as often as it was sent."""
+    process = started("-q", "--no-save", "--", PYTHON, "-c", COUNTS, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout.readline() == "up\n"
+    for _ in range(2):
+        send(process.pid, getattr(signal, "SIG" + name))
+        time.sleep(0.3)
+    assert process.stdout.read() == "2\n"
+    assert process.wait(60) == 0
+
+
+def test_the_end_of_the_terminal_ends_the_program(command, clean_env, tmp_path):
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execvpe(command, [command, "run", "-q", "--no-save", "--", "sh", "-c", "echo $$ >pid; exec sleep 60"], clean_env)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the program is up")
+    os.close(master)
+    begun = time.monotonic()
+    _, status = os.waitpid(pid, 0)
+    assert time.monotonic() - begun < 30
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+
+
+def test_nothing_of_tare_is_left_when_it_is_killed(started, tmp_path):
+    process = started("-q", "--no-save", "--", "sh", "-c", "echo >ready; sleep 60", start_new_session=True)
+    until((tmp_path / "ready").exists, "the program is up")
+    process.kill()
+    process.wait()
+
+    def helpers():
+        listed = subprocess.run(["ps", "-o", "pgid=,comm=", "-A"], capture_output=True, text=True, check=True).stdout
+        return [line for line in listed.splitlines() if line.split()[0] == str(process.pid) and "tare" in line]
+
+    until(lambda: not helpers(), "only the program is left")
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_the_waiting_for_a_daemon_can_be_ended(started, tmp_path):
+    process = started("-q", "--no-history", "-o", "run.json", "--wait-all", "--", PYTHON, "-c", DAEMON % 60)
+    until(lambda: (tmp_path / "daemon").exists() and (tmp_path / "daemon").read_text(), "the daemon is up")
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 3
+    os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)
+    assert case(json.loads((tmp_path / "run.json").read_text()))["watch"]["still_running"] == 1
+
+
+def test_a_short_program_takes_its_processor_time(watch):
+    """The clock starts before the program does, however soon that ends. (The start of its process is in the sum.)"""
+    for _ in range(10):
+        document = watch("--probe", "process", "--", "true")
+        cpu = case(document)["cpu"]
+        assert case(document)["latency_ns"]["p50"]["value"] * 3 >= cpu["user_ns"] + cpu["system_ns"]
+
+
 def test_stopped_and_continued(started, tmp_path):
     """tare stopped and continued: the program went on, samples are late and said to be."""
     process = started("-q", "--no-history", "-o", "run.json", "--interval", "20ms", "--", "sh", "-c", "echo >ready; sleep 1; exit 4")
