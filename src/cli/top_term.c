@@ -63,7 +63,7 @@ static void on_stop(int signal)
     stop_asked = 1;
 }
 
-/* A crash of ours: the default action follows, on a terminal that can be read. */
+/* A crash of ours, or what nobody sends to a top: the default action, on a terminal that can be read. */
 static void on_crash(int signal)
 {
     int saved = errno;
@@ -79,10 +79,14 @@ static const struct {
     void (*handler)(int);
     bool waits; /* blocked but while waiting */
 } handlers[] = {
-    {SIGINT, on_end, true},    {SIGTERM, on_end, true},     {SIGHUP, on_end, true},
-    {SIGQUIT, on_end, true},   {SIGWINCH, on_resize, true}, {SIGTSTP, on_stop, true},
-    {SIGPIPE, SIG_IGN, false}, {SIGSEGV, on_crash, false},  {SIGBUS, on_crash, false},
-    {SIGFPE, on_crash, false}, {SIGILL, on_crash, false},   {SIGABRT, on_crash, false},
+    {SIGINT, on_end, true},     {SIGTERM, on_end, true},      {SIGHUP, on_end, true},
+    {SIGQUIT, on_end, true},    {SIGWINCH, on_resize, true},  {SIGTSTP, on_stop, true},
+    {SIGPIPE, SIG_IGN, false},  {SIGSEGV, on_crash, false},   {SIGBUS, on_crash, false},
+    {SIGFPE, on_crash, false},  {SIGILL, on_crash, false},    {SIGABRT, on_crash, false},
+    {SIGTRAP, on_crash, false}, {SIGSYS, on_crash, false},    {SIGUSR1, on_crash, false},
+    {SIGUSR2, on_crash, false}, {SIGALRM, on_crash, false},   {SIGVTALRM, on_crash, false},
+    {SIGPROF, on_crash, false}, {SIGXCPU, on_crash, false},   {SIGIO, on_crash, false},
+    {SIGPWR, on_crash, false},  {SIGSTKFLT, on_crash, false},
 };
 
 static void set_handlers(void)

@@ -191,7 +191,8 @@ def test_signals_restore(top, number, status):
     assert_restored(session)
 
 
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGUSR1, signal.SIGALRM,
+                                    signal.SIGXCPU, signal.SIGPWR, signal.SIGTRAP, signal.SIGSYS])
 def test_crash_restores(top, number):
     session = top("--interval", "200ms")
     started(session)
