@@ -33,9 +33,11 @@ static int by_use(const void *a, const void *b)
 static void put_row(struct top_data *d, struct probe_put *put, const struct proc_row *r)
 {
     char name[64], label[96];
-    size_t before = d->probes.set.items.n;
     probe_label(name, sizeof name, r->name, strlen(r->name));
     snprintf(label, sizeof label, "%s%d %s", prefix, (int)r->pid, name);
+    bool known = series_has(&d->probes.set, METRIC_PROC_RSS, label);
+    if (!known && d->recorded_processes >= RECORD_PROCESSES) return;
+    d->recorded_processes += !known;
     const struct {
         enum metric_id metric;
         double value;
@@ -46,7 +48,6 @@ static void put_row(struct top_data *d, struct probe_put *put, const struct proc
     };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (!isnan(values[i].value)) probe_put(put, values[i].metric, label, values[i].value);
-    d->recorded_processes += d->probes.set.items.n > before;
 }
 
 tare_status top_record_rows(struct top_data *d, tare_error *err)
@@ -58,7 +59,7 @@ tare_status top_record_rows(struct top_data *d, tare_error *err)
         if (!isnan(d->rows[i].cpu)) order.items[order.n++] = &d->rows[i]; /* seen twice: no passer-by */
     if (s == TARE_OK && order.n > 0) qsort(order.items, order.n, sizeof *order.items, by_use);
     for (size_t i = 0; i < order.n && i < RECORD_ROWS && put.status == TARE_OK; i++)
-        if (d->recorded_processes < RECORD_PROCESSES) put_row(d, &put, order.items[i]);
+        put_row(d, &put, order.items[i]);
     vec_release(&order);
     return s == TARE_OK ? put.status : s;
 }

@@ -13,7 +13,8 @@
 #include "probe/probe_kinds.h"
 #include "probe/process_detail.h"
 
-enum { LABELLED_MOST = 64 }; /* processes with series of their own */
+/* Processes with series of their own: at one moment, and ever. Each label costs memory and stays. */
+enum { LABELLED_MOST = 64, LABELLED_EVER = 2000 };
 
 struct process_probe {
     struct probe base;
@@ -24,6 +25,7 @@ struct process_probe {
     double page, tick_s;
     uint64_t shown[TREE_COUNTERS]; /* counters never fall */
     VEC(struct process_row) rows;
+    size_t labelled; /* so far */
 };
 
 static const struct {
@@ -121,12 +123,17 @@ static tare_status make_rows(struct process_probe *p, tare_error *err)
     return s;
 }
 
-static void put_rows(const struct process_probe *p, struct probe_put *put)
+static void put_rows(struct process_probe *p, struct probe_put *put)
 {
-    for (size_t i = 0; i < p->rows.n && i < LABELLED_MOST; i++) {
+    unsigned n = 0;
+    for (size_t i = 0; i < p->rows.n && n < LABELLED_MOST && put->status == TARE_OK; i++) {
         const struct process_row *r = &p->rows.items[i];
         char label[96];
         snprintf(label, sizeof label, "pid %d %s", (int)r->pid, r->name);
+        bool known = series_has(put->set, METRIC_PROC_RSS, label);
+        if (!known && p->labelled >= LABELLED_EVER) continue;
+        p->labelled += !known;
+        n++;
         probe_put(put, METRIC_PROC_CPU_USER, label, r->user_s);
         probe_put(put, METRIC_PROC_CPU_SYSTEM, label, r->system_s);
         probe_put(put, METRIC_PROC_RSS, label, r->rss);

@@ -32,6 +32,7 @@ struct series_set { /* grows while sampling: a disk or process may appear */
 /* The number of a series, which it keeps; a new one is added. */
 tare_status series_find(struct series_set *s, enum metric_id m, const char *label, size_t *out,
                         tare_error *err);
+bool series_has(const struct series_set *s, enum metric_id m, const char *label);
 void series_set_release(struct series_set *s);
 
 struct sample {         /* one moment */

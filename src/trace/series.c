@@ -7,6 +7,8 @@
 #include "core/map.h"
 #include "trace/samples.h"
 
+enum { KEY_BYTES = 300 };
+
 static tare_status series_add(struct series_set *s, enum metric_id m, const char *label, size_t *out,
                               tare_error *err)
 {
@@ -21,17 +23,23 @@ static tare_status series_add(struct series_set *s, enum metric_id m, const char
     return TARE_OK;
 }
 
+/* The key of a series in the index; 0: too long for one. */
+static size_t make_key(char key[KEY_BYTES], enum metric_id m, const char *label)
+{
+    int n = snprintf(key, KEY_BYTES, "%d/%s", (int)m, label);
+    return n > 0 && n < KEY_BYTES ? (size_t)n : 0;
+}
+
 static tare_status find_labelled(struct series_set *s, enum metric_id m, const char *label, size_t *out,
                                  tare_error *err)
 {
-    char key[300];
-    int n = snprintf(key, sizeof key, "%d/%s", (int)m, label);
-    if (n < 0 || (size_t)n >= sizeof key)
-        return error_set(err, TARE_INVALID, "a label of %zu bytes is too long", strlen(label));
+    char key[KEY_BYTES];
+    size_t n = make_key(key, m, label);
+    if (!n) return error_set(err, TARE_INVALID, "a label of %zu bytes is too long", strlen(label));
     if (!s->index) s->index = mem_new(1, sizeof *s->index);
     if (!s->index) return error_set(err, TARE_NOMEM, "out of memory for a series");
     uint64_t *at;
-    tare_status status = map_str_ref(s->index, key, (size_t)n, &at, err);
+    tare_status status = map_str_ref(s->index, key, n, &at, err);
     if (status != TARE_OK) return status;
     if (!*at) { /* 0 is what a failure leaves behind too: tried again the next time */
         status = series_add(s, m, label, out, err);
@@ -56,6 +64,16 @@ tare_status series_find(struct series_set *s, enum metric_id m, const char *labe
     }
     *out = s->whole[m] - 1;
     return TARE_OK;
+}
+
+bool series_has(const struct series_set *s, enum metric_id m, const char *label)
+{
+    char key[KEY_BYTES];
+    if ((unsigned)m >= METRIC_COUNT) return false;
+    if (!label[0]) return s->whole[m] != 0;
+    size_t n = make_key(key, m, label);
+    const uint64_t *at = n && s->index ? map_str_find(s->index, key, n) : NULL;
+    return at && *at;
 }
 
 void series_set_release(struct series_set *s)
