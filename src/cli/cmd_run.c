@@ -75,6 +75,7 @@ static int check_args(struct cli *cli, const struct run_args_watch *a)
     for (size_t i = 0; i < a->alerts.n; i++)
         if (alert_parse(&rule, a->alerts.items[i], &cli->error) != TARE_OK)
             return cli_usage_error(cli, "--alert %s", cli->error.text);
+    if (a->probe_names && a->probes.n == 0) return cli_usage_error(cli, "--probe: no name in '%s'", a->probe_names);
     for (size_t i = 0; i < a->probes.n; i++) {
         if (probe_find(a->probes.items[i])) continue;
         struct buf all = BUF_INIT;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,8 +104,16 @@ static const struct {
     {ENOEXEC, 126, "not a program that this machine can run"},
 };
 
+/* The kernel calls it a lack of permission. */
+static bool is_folder(const char *name)
+{
+    struct stat st;
+    return strchr(name, '/') && stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static tare_status cannot_start(const char *name, int why, int *exit_code, tare_error *err)
 {
+    if (why == EACCES && is_folder(name)) why = EISDIR;
     *exit_code = 126;
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
         if (failures[i].why != why) continue;

@@ -7,3 +7,4 @@ tare run --no-save -- ./no-such-program; echo $?
 echo text >plain; tare run --no-save -- ./plain; echo $?
 tare run --no-save -- no-such-program-in-path; echo $?
 ls
+tare run --no-save -- ./; echo $?
