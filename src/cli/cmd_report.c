@@ -90,23 +90,33 @@ static int find_thread(struct cli *cli, const struct trace *t, uint64_t tid, int
 
 /* ---- a trace ---- */
 
-/* What `tare run` or `tare top` sampled into it, if anything. */
-static tare_status add_samples(struct stream *out, const struct report_style *style, const char *path)
+/* What `tare run` or `tare top` sampled into it. */
+static tare_status add_samples(struct stream *out, const struct report_style *style, const struct samples *s)
 {
-    struct samples s = SAMPLES_INIT;
     struct run run;
-    tare_error none = TARE_ERROR_INIT;
-    if (samples_load(&s, path, &none) != TARE_OK) return TARE_OK; /* most traces have none */
     tare_status st = run_init(&run, "run", out->err);
     if (st == TARE_OK) {
-        st = watched_from_samples(&run, &s, out->err);
+        st = watched_from_samples(&run, s, out->err);
         if (st == TARE_OK) system_text_write(out, style, &run);
         if (st == TARE_OK) run_findings_text(out, style, &run);
         run_release(&run);
     }
-    samples_release(&s);
     if (st != TARE_OK) out->status = st;
     return st;
+}
+
+static void write_text(struct stream *out, struct report_input *in, const char *path)
+{
+    struct samples s = SAMPLES_INIT;
+    tare_error none = TARE_ERROR_INIT;
+    bool sampled = samples_load(&s, path, &none) == TARE_OK && s.at_ns.n; /* most traces have none */
+    if (sampled) {
+        in->samples = s.at_ns.n;
+        in->sampled_ns = s.at_ns.items[s.at_ns.n - 1] - s.at_ns.items[0];
+    }
+    report_trace_text(out, in);
+    if (sampled) add_samples(out, &in->options.style, &s);
+    samples_release(&s);
 }
 
 static int answer(struct cli *cli, struct trace *t, const struct asked *a)
@@ -130,8 +140,10 @@ static int answer(struct cli *cli, struct trace *t, const struct asked *a)
     if (calltree_build(&tree, t, in.options.thread, &cli->error) < 0) return cli_fail(cli);
     rc = output_open(cli, &out, a->output);
     if (rc == 0) {
-        (a->format == FORMAT_JSON ? report_trace_json : report_trace_text)(&out.stream, &in);
-        if (a->format == FORMAT_TEXT) add_samples(&out.stream, &in.options.style, trace_path(t));
+        if (a->format == FORMAT_JSON)
+            report_trace_json(&out.stream, &in);
+        else
+            write_text(&out.stream, &in, trace_path(t));
         rc = output_close(cli, &out);
     }
     calltree_release(&tree);

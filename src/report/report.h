@@ -29,6 +29,7 @@ struct report_input {
     const struct event_source *source;
     const struct calltree *tree; /* of all threads, or of options.thread */
     struct report_options options;
+    uint64_t samples, sampled_ns; /* of probes, beside the scopes, and the time they cover */
 };
 
 tare_status report_trace_text(struct stream *s, const struct report_input *in);

@@ -101,7 +101,7 @@ static void write_scope_of_report(const struct writer *w, struct report_span spa
     begin_line(w, "recorded");
     text_date(b, span.start_unix_ns, false);
     buf_add_str(b, ", ");
-    text_time(b, (double)span.duration_ns, NAN);
+    text_time(b, (double)(span.duration_ns > w->in->sampled_ns ? span.duration_ns : w->in->sampled_ns), NAN);
     buf_add_str(b, ", ");
     add_counted(b, src->n_processes, "process", "processes");
     buf_add_str(b, ", ");
@@ -110,7 +110,10 @@ static void write_scope_of_report(const struct writer *w, struct report_span spa
     begin_line(w, "contents");
     if (src->has_tree) buf_add_str(b, src->has_events ? "call tree and " : "call tree, no events");
     if (src->has_events) add_counted(b, span.events, "event", "events");
-    if (!src->has_tree && !src->has_events) buf_add_str(b, "nothing");
+    bool scopes = src->has_tree || src->has_events;
+    if (w->in->samples && scopes) buf_add_str(b, ", ");
+    if (w->in->samples) add_counted(b, w->in->samples, "sample of probes", "samples of probes");
+    if (!w->in->samples && !scopes) buf_add_str(b, "nothing");
     buf_add_char(b, '\n');
     if (w->in->options.thread < 0 || (uint32_t)w->in->options.thread >= src->n_threads) return;
     const struct trace_thread *t = source_thread(src, (uint32_t)w->in->options.thread);

@@ -332,7 +332,7 @@ def test_kill_of_the_program_loses_nothing(started, tare, tmp_path):
     assert case(document)["watch"]["signal"] == 9 and case(document)["watch"]["lost"] == 0
     assert case(document)["watch"]["samples"] >= 5
     assert case(document)["watch"]["still_running"] == 1
-    tare("report", "run.tare")
+    assert "%d samples of probes" % case(document)["watch"]["samples"] in tare("report", "run.tare").stdout
 
 
 def test_kill_of_tare_leaves_the_program_and_the_trace(started, tare, tmp_path):
