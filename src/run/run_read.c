@@ -12,7 +12,7 @@
 #include "run/fields.h"
 #include "run/path.h"
 #include "run/run.h"
-#include "run/samples.h"
+#include "run/raw_samples.h"
 
 struct reading {
     const struct run_form *form;

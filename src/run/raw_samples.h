@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * samples.h - raw samples as text: differences of neighbours, zigzag, LEB128 varints, zstd, base64. Exact.
+ * raw_samples.h - raw samples as text: differences of neighbours, zigzag, LEB128 varints, zstd, base64. Exact.
  * The decoder takes hostile text: it allocates no more than the stated count allows. Private to src/run. */
-#ifndef RUN_SAMPLES_H
-#define RUN_SAMPLES_H
+#ifndef RUN_RAW_SAMPLES_H
+#define RUN_RAW_SAMPLES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * samples.c - see samples.h. */
-#include "run/samples.h"
+ * raw_samples.c - see raw_samples.h. */
+#include "run/raw_samples.h"
 
 #include <string.h>
 
