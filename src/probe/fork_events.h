@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * fork_events.h - every start and end of a process, told by the kernel (proc connector): how many the program started,
- * also those that live between two samples. Needs privileges; without them, or when too many come at once, it says so. */
+ * also those that live between two samples. Needs privileges; without them it says so. When more come at once than the
+ * kernel keeps for us, some are lost. */
 #ifndef PROBE_FORK_EVENTS_H
 #define PROBE_FORK_EVENTS_H
 
@@ -15,7 +16,6 @@ struct fork_events {
     int fd; /* -1: not permitted */
     struct map_u64 alive;
     uint64_t started; /* by the program's processes since they were told of */
-    bool overrun;     /* some were lost: `started` is a lower bound from here on */
 };
 
 /* Never fails: where it is not permitted, fd is -1 and *why says so. */
