@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * fuzz_screen.c - what processes and kernels can put before `tare top`: the line of /proc/PID/stat, and any bytes as
- * text on a screen. Whatever they are, what is written to the terminal is our own sequences and printable characters. */
+ * text on a screen. Whatever they are, what is written to the terminal is our own sequences and printable
+ * characters. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

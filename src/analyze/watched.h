@@ -11,8 +11,8 @@
 tare_status watched_phases(struct run *run, struct run_watch *watch, const struct course *course,
                            tare_error *err);
 
-/* One case with metrics, phases, alerts and findings; what only the end of a program tells stays unknown. `run` is fresh
- * from run_init(). */
+/* One case with metrics, phases, alerts and findings; what only the end of a program tells stays unknown. `run` is
+ * fresh from run_init(). */
 tare_status watched_from_samples(struct run *run, const struct samples *s, tare_error *err);
 
 #endif

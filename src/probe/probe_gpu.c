@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * probe_gpu.c - NVIDIA GPUs by NVML: one row per quantity and card, labelled "gpu0", and the slices of a split card
- * (MIG), "gpu0/mig1". What a card does not have is asked once and then left alone; it is unknown, never 0. What the driver
- * answers slowly is asked less often. */
+ * (MIG), "gpu0/mig1". What a card does not have is asked once and then left alone; it is unknown, never 0. What the
+ * driver answers slowly is asked less often. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -53,7 +53,8 @@ static const struct opt rows[] = {
     OPT_DOUBLE(0, "ratio", &v.ratio, 0, 1, "a ratio"),
     OPT_LIST(0, "tag", &v.tags, "<word>", "a tag"),
     OPT_CALLBACK(0, "target", on_target, &v.calls, "<target>", "a limit"),
-    {OPT_ROW_(CALLBACK, 0, "parts", ctx, &v.calls, "parts, or all"), .callback = on_target, .takes = is_word, .flags = OPT_HIDDEN},
+    {OPT_ROW_(CALLBACK, 0, "parts", ctx, &v.calls, "parts, or all"),
+     .callback = on_target, .takes = is_word, .flags = OPT_HIDDEN},
     OPT_WITH(OPT_HIDDEN, OPT_ROW_(FLAG, 0, "secret", flag, &v.quick, "not for all")),
     OPT_END,
 };
