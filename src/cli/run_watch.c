@@ -98,7 +98,7 @@ static struct shown show_value(const char *unit, double v)
 
 static void say_alert(struct watch *w, const struct alert_rule *r, const struct alert_event *e)
 {
-    if (w->args->quiet || !can_speak()) return;
+    if (w->args->quiet || w->args->json || !can_speak()) return; /* --json: it is in the document */
     const char *arrow = e->fired && *r->action ? " -> " : "";
     cli_note(w->cli, "%s: %s (%s is %s)%s%s", e->fired ? "alert" : "cleared", r->text, r->when.name,
              show_value(r->unit, e->value).s, arrow, e->fired ? r->action : "");
@@ -145,13 +145,14 @@ static void remember(struct watch *w, const struct alert_event *e)
 {
     if (e->fired) {
         struct fired f = {e->rule, e->at_ns, 0, e->value};
+        if (w->fired.n >= RUN_LIST_MAX) return; /* all that a document holds; the trace has them */
         if (vec_push(&w->fired, f, NULL) != TARE_OK) w->lost++;
         return;
     }
     for (size_t i = w->fired.n; i > 0; i--) {
         struct fired *f = &w->fired.items[i - 1];
         if (f->rule != e->rule) continue;
-        f->end_ns = e->at_ns;
+        if (!f->end_ns) f->end_ns = e->at_ns;
         return;
     }
 }
