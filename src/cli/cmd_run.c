@@ -75,7 +75,8 @@ static int check_args(struct cli *cli, const struct run_args_watch *a)
     for (size_t i = 0; i < a->alerts.n; i++)
         if (alert_parse(&rule, a->alerts.items[i], &cli->error) != TARE_OK)
             return cli_usage_error(cli, "--alert %s", cli->error.text);
-    if (a->probe_names && a->probes.n == 0) return cli_usage_error(cli, "--probe: no name in '%s'", a->probe_names);
+    if (a->probe_names && a->probes.n == 0)
+        return cli_usage_error(cli, "--probe: no name in '%s'", a->probe_names);
     for (size_t i = 0; i < a->probes.n; i++) {
         if (probe_find(a->probes.items[i])) continue;
         struct buf all = BUF_INIT;
@@ -142,6 +143,19 @@ static void choose_trace(const struct run_args_watch *a, const struct run *run, 
     else if (!a->no_save)
         n = snprintf(p->trace, sizeof p->trace, "%s/run_%s.tare", a->history.output_dir, run->id);
     if (n >= (int)sizeof p->trace || (p->trace[0] && !name_for_program(p))) p->trace[0] = 0;
+}
+
+/* The document is written last, over whatever is there. */
+static int check_places(struct cli *cli, const struct run_args_watch *a, const struct places *p)
+{
+    if (a->output && !*a->output) return cli_usage_error(cli, "-o: an empty name");
+    if (a->output && strcmp(a->output, p->trace) == 0)
+        return cli_usage_error(
+            cli,
+            "%s: the run document and the trace cannot be one file (-o names the document, "
+            "--trace the trace)",
+            a->output);
+    return 0;
 }
 
 static void open_trace(struct watch *w, const struct places *p)
@@ -266,6 +280,17 @@ static int watch(struct watch *w, struct run *run, const struct places *p)
     return child_exit_code(&w->child);
 }
 
+static int start(struct watch *w, struct run *run, const struct places *p)
+{
+    int rc;
+    if (child_fork(&w->child, w->args->command, p->trace[0] ? p->named : NULL, &w->cli->error) == TARE_OK)
+        rc = watch(w, run, p);
+    else
+        rc = cli_fail(w->cli);
+    child_drop(&w->child);
+    return rc;
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
     struct run_args_watch a = {.interval = {100000000}, .history = HISTORY_ARGS_INIT};
@@ -279,11 +304,8 @@ int cmd_run(struct cli *cli, int argc, char **argv)
         w.run_id = run.id;
         w.hooks.command = a.on_alert;
         choose_trace(&a, &run, &places);
-        if (child_fork(&w.child, a.command, places.trace[0] ? places.named : NULL, &cli->error) == TARE_OK)
-            rc = watch(&w, &run, &places);
-        else
-            rc = cli_fail(cli);
-        child_drop(&w.child);
+        rc = check_places(cli, &a, &places);
+        if (!rc) rc = start(&w, &run, &places);
         watch_close(&w);
         run_release(&run);
     }

@@ -424,6 +424,12 @@ def test_on_alert_gets_json_and_cannot_block(watch, tmp_path):
     assert all(a["end_s"] > a["start_s"] for a in alerts)
 
 
+def test_json_is_nothing_but_json(tare):
+    said = tare("run", "--json", "--no-save", "--no-default-alerts", "--alert", "process.memory.rss>1B", "--interval", "20ms", "--",
+                "sleep", "0.3").stderr
+    assert len(case(json.loads(said))["watch"]["alerts"]) == 1
+
+
 def test_a_hook_that_hangs_is_killed(watch):
     document = watch("--interval", "50ms", "--no-default-alerts", "--alert", "process.count>0", "--on-alert", "sleep 100",
                      "--", "sleep", "0.5")
