@@ -81,21 +81,6 @@ tare_status course_moment(const struct samples *s, size_t moment, struct sample 
     return st;
 }
 
-tare_status course_from_samples(struct course *out, const struct samples *s, tare_error *err)
-{
-    struct deriver *d = NULL;
-    struct sample now = SAMPLE_INIT;
-    tare_status st = deriver_new(&d, err);
-    for (size_t t = 0; st == TARE_OK && t < s->at_ns.n; t++) {
-        st = course_moment(s, t, &now, err);
-        if (st == TARE_OK) st = deriver_feed(d, &s->set, &now, err);
-        if (st == TARE_OK) st = course_feed(out, d, now.at_ns, err);
-    }
-    sample_release(&now);
-    deriver_free(d);
-    return st;
-}
-
 /* ---- asking ---- */
 
 double course_seconds(const struct course *c, size_t step)

@@ -60,9 +60,8 @@ struct course {
 void course_release(struct course *c);
 /* The first sample only marks the start. */
 tare_status course_feed(struct course *c, const struct deriver *d, uint64_t at_ns, tare_error *err);
-/* One moment of what a trace kept, as a sample; all of it as a course. */
+/* One moment of what a trace kept, as a sample. */
 tare_status course_moment(const struct samples *s, size_t moment, struct sample *out, tare_error *err);
-tare_status course_from_samples(struct course *out, const struct samples *s, tare_error *err);
 
 /* ---- asking; steps are [from, to) ---- */
 
