@@ -257,6 +257,15 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
 
 /* ---- the flow ---- */
 
+/* Nothing was run: no trace of it is left, unless it is the trace of others, which we had joined. */
+static void drop_trace(struct watch *w, const struct places *p)
+{
+    bool own = strcmp(samples_run_id(w->writer), w->run_id) == 0;
+    samples_close(w->writer, NULL);
+    w->writer = NULL;
+    if (own) unlink(p->trace);
+}
+
 static int watch(struct watch *w, struct run *run, const struct places *p)
 {
     int rc = CLI_FAILED;
@@ -265,11 +274,7 @@ static int watch(struct watch *w, struct run *run, const struct places *p)
         open_trace(w, p);
         watch_begin(w);
         s = child_start(&w->child, w->args->command[0], &rc, &w->cli->error);
-        if (s != TARE_OK && w->writer) {
-            samples_close(w->writer, NULL);
-            w->writer = NULL;
-            unlink(p->trace);
-        }
+        if (s != TARE_OK && w->writer) drop_trace(w, p);
     }
     if (s != TARE_OK) {
         cli_fail(w->cli);
