@@ -99,19 +99,26 @@ struct places {
     char named[PATH_MAX + 16]; /* as TARE_TRACE spells it: absolute, with %% for % */
 };
 
-/* The program may change its folder, and libtare reads % as the start of something. */
-static bool name_for_program(struct places *p)
+static void add_spelled(struct places *p, const char *text)
 {
-    char here[PATH_MAX] = "";
-    size_t n = 0;
-    if (p->trace[0] != '/' && !getcwd(here, sizeof here)) return false;
-    n = (size_t)snprintf(p->named, sizeof p->named, "%s%s", here, here[0] ? "/" : "");
-    for (const char *c = p->trace; *c && n + 3 < sizeof p->named; c++) {
+    size_t n = strlen(p->named);
+    for (const char *c = text; *c && n + 3 < sizeof p->named; c++) {
         if (*c == '%') p->named[n++] = '%';
         p->named[n++] = *c;
     }
     p->named[n] = 0;
-    return n + 3 < sizeof p->named;
+}
+
+/* The program may change its folder, and libtare reads % as the start of something. */
+static bool name_for_program(struct places *p)
+{
+    char here[PATH_MAX] = "";
+    if (p->trace[0] != '/' && !getcwd(here, sizeof here)) return false;
+    p->named[0] = 0;
+    add_spelled(p, here);
+    if (here[0]) add_spelled(p, "/");
+    add_spelled(p, p->trace);
+    return strlen(p->named) + 3 < sizeof p->named;
 }
 
 static const char *file_of(const char *path)

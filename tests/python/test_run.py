@@ -484,6 +484,15 @@ def test_scopes_of_libtare_are_in_the_same_trace(root, build, tare, tmp_path):
     assert "process.cpu.user" in last["metrics"]
 
 
+def test_the_name_of_the_trace_is_no_pattern(command, clean_env, tmp_path):
+    folder = tmp_path / "a%p"
+    folder.mkdir()
+    said = subprocess.run([command, "run", "-q", "--no-history", "-o", "x%p.json", "--", "sh", "-c", "echo $TARE_TRACE"], cwd=folder,
+                          env=clean_env, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said == str(folder / "x%p.tare").replace("%", "%%") + "\n"
+    assert (folder / "x%p.tare").exists()
+
+
 def test_the_trace_of_a_person_and_of_a_run_around_it(tare, tmp_path, command):
     tare("run", "-q", "--no-history", "--", "true", env={"TARE_TRACE": "mine.tare"})
     document = json.loads(next((tmp_path / "tare-results").glob("*.json")).read_text())
