@@ -215,16 +215,24 @@ static tare_status put_times(struct bench *b, struct run_case *c, const struct w
 static void give_reasons(struct bench *b, struct run_case *c)
 {
     struct run_map *u = &c->unknown;
-    if (!c->gpu.known && !run_reason(u, "gpu")) run_unknown(b->run, u, "gpu", "no GPU was watched");
-    if (!c->energy.known && !run_reason(u, "energy"))
-        run_unknown(b->run, u, "energy", "no energy counter was watched");
-    if (!c->accuracy.score.known && !run_reason(u, "accuracy"))
-        run_unknown(b->run, u, "accuracy", "nothing to compare the outputs with");
-    static const char *const profiled[] = {"layers", "cost", "profile"};
-    for (size_t i = 0; i < sizeof profiled / sizeof *profiled; i++)
-        if (!run_reason(u, profiled[i]))
-            run_unknown(b->run, u, profiled[i],
-                        "not asked for: latency is measured without per-layer profiling");
+    static const char profiled[] = "not asked for: latency is measured without per-layer profiling";
+    const struct {
+        bool known;
+        const char *path, *why;
+    } rows[] = {
+        {c->gpu.known, "gpu", "no GPU was watched"},
+        {c->energy.known, "energy", "no energy counter was watched"},
+        {c->accuracy.score.known, "accuracy", "nothing to compare the outputs with"},
+        {false, "layers", profiled},
+        {false, "cost", profiled},
+        {false, "profile", profiled},
+        {false, "launches", "a single launch (--repeat)"},
+        {false, "anchored", "no anchor was measured beside it (--anchor)"},
+        {false, "watch", "of programs under tare run only"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!rows[i].known && !run_reason(u, rows[i].path))
+            run_unknown(b->run, u, rows[i].path, "%s", rows[i].why);
     if (!c->outliers.known)
         run_unknown(b->run, u, "outliers", "%llu samples are too few", (unsigned long long)c->samples.v);
     else if (!c->outliers.explained.known)

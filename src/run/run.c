@@ -117,11 +117,13 @@ struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *n
 
 struct run_launch *run_add_launch(struct run *r, struct run_case *c)
 {
+    run_map_drop(&c->unknown, "launches"); /* why there are none */
     return ADD(r, &c->launches);
 }
 
 struct run_anchored *run_add_anchored(struct run *r, struct run_case *c)
 {
+    run_map_drop(&c->unknown, "anchored");
     return ADD(r, &c->anchored);
 }
 

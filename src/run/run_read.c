@@ -91,7 +91,7 @@ static tare_status read_integer(struct reading *in, json_t *v, int64_t *out, con
 
 static tare_status read_count(struct reading *in, json_t *v, uint64_t *out, const struct path *at)
 {
-    int64_t i;
+    int64_t i = 0;
     tare_status s = read_integer(in, v, &i, at);
     if (s < 0) return s;
     if (i < 0) return fault(in, at, "must not be negative");
