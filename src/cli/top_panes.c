@@ -104,6 +104,12 @@ void top_draw_cpu(const struct top_paint *p, struct screen_box box)
 
 enum { CORE_COLUMNS = 20 };
 
+/* fmin() would make the limit of what is unknown. */
+static double at_most(double v, double limit)
+{
+    return v > limit ? limit : v;
+}
+
 static unsigned core_columns(unsigned width)
 {
     unsigned n = width / CORE_COLUMNS;
@@ -129,7 +135,7 @@ void top_draw_cores(const struct top_paint *p, struct screen_box box)
     for (size_t i = 0; i < cores.n && i / columns < box.height; i++) {
         struct screen_span at = {box.x + (unsigned)(i % columns) * cell, box.y + (unsigned)(i / columns),
                                  NAME};
-        double busy = fmin(top_value(p->d, "cpu.busy", cores.at[i].label), 1); /* its ticks are coarse */
+        double busy = at_most(top_value(p->d, "cpu.busy", cores.at[i].label), 1); /* its ticks are coarse */
         size_t n = cpu_parts(p->d, cores.at[i].label, parts);
         screen_text(p->s, at, SCREEN_DIM, cores.at[i].label);
         screen_bar(p->s, (struct screen_span){at.x + NAME, at.y, cell - NAME - PERCENT - 2}, parts, n);
@@ -153,7 +159,7 @@ void top_draw_memory(const struct top_paint *p, struct screen_box box)
     double total = top_value(d, "memory.total", ""), used = top_value(d, "memory", "");
     double cached = top_value(d, "memory.cached", "");
     struct screen_part parts[] = {{used, SCREEN_USER, '|'},
-                                  {fmin(cached / total, 1 - used), SCREEN_DIM, 'c'}};
+                                  {at_most(cached / total, 1 - used), SCREEN_DIM, 'c'}};
     char text[160];
     snprintf(text, sizeof text, "%s of %s  cached %s", top_bytes(used * total).s, top_bytes(total).s,
              top_bytes(cached).s);

@@ -40,10 +40,10 @@ static void put(enum metric_id m, const char *label, double v)
 }
 
 /* Two moments of a machine with two processors. */
-static void put_machine(void)
+static void put_moments(int moments)
 {
     static const char *const labels[] = {"", "cpu0", "cpu1"};
-    for (int moment = 0; moment < 2; moment++) {
+    for (int moment = 0; moment < moments; moment++) {
         sample_clear(&now);
         now.at_ns = 1000000000u * (unsigned)(moment + 1);
         for (int i = 0; i < 3; i++) {
@@ -61,6 +61,11 @@ static void put_machine(void)
         put(METRIC_TEMPERATURE, "chip", 95);
         assert_int_equal(deriver_feed(data.derived, &set, &now, NULL), TARE_OK);
     }
+}
+
+static void put_machine(void)
+{
+    put_moments(2);
 }
 
 static int set_up(void **state)
@@ -315,6 +320,24 @@ static void test_draw(void **state)
     screen_release(&s);
 }
 
+/* Of one moment there are no rates yet: unknown is drawn as such, neither as nothing nor as all. */
+static void test_first_moment(void **state)
+{
+    (void)state;
+    struct screen s = SCREEN_INIT;
+    struct top_view v = {.cores = true, .host = "box", .interval_s = 1, .speed = 1};
+    put_moments(1);
+    assert_int_equal(screen_resize(&s, 80, 24, NULL), TARE_OK);
+    assert_int_equal(top_arrange(&v, &data, NULL), TARE_OK);
+    top_draw(&v, &data, &s);
+    assert_non_null(strstr(row_text(&s, 2), "cpu0  ["));
+    assert_null(strpbrk(strstr(row_text(&s, 2), "["), "|#.9"));
+    assert_null(strstr(row_text(&s, 2), "100"));
+    assert_null(strstr(row_text(&s, 3), "cc")); /* how much is cached is not known */
+    top_view_release(&v);
+    screen_release(&s);
+}
+
 /* Nothing is drawn outside at any size, with and without help, and something is always shown. */
 static void test_every_size(void **state)
 {
@@ -353,6 +376,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_press, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_blind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_draw, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_first_moment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_size, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
