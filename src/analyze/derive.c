@@ -258,6 +258,14 @@ bool derived_series(const struct deriver *d, size_t series, double *out)
     return isfinite(v);
 }
 
+uint64_t derived_series_ns(const struct deriver *d, size_t series)
+{
+    if (series >= d->points.n || metric_table[d->set->items.items[series].metric].kind == METRIC_GAUGE)
+        return derived_step_ns(d);
+    const struct point *p = &d->points.items[series];
+    return p->before_ns && d->now_ns > p->before_ns ? d->now_ns - p->before_ns : 0;
+}
+
 bool derived_growth(const struct deriver *d, size_t series, double *out)
 {
     if (series >= d->points.n) return false;

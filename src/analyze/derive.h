@@ -37,6 +37,8 @@ bool derived_at(const struct deriver *d, size_t index, const char *label, double
 bool derived_value(const struct deriver *d, const char *name, const char *label, double *out);
 /* The same of one series of the set that was fed: a gauge as it is, a counter as its rate. */
 bool derived_series(const struct deriver *d, size_t series, double *out);
+/* The time that this value is of: of a counter that was not known at each sample more than the last step. */
+uint64_t derived_series_ns(const struct deriver *d, size_t series);
 /* Of a counter: what it grew since it was first seen. */
 bool derived_growth(const struct deriver *d, size_t series, double *out);
 uint64_t derived_step_ns(const struct deriver *d); /* from the sample before to this one; 0: none before */

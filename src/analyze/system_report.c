@@ -41,7 +41,7 @@ void system_report_free(struct system_report *r)
 /* ---- feeding ---- */
 
 struct moment {
-    double weight; /* ns since the sample before */
+    double weight; /* ns that the value is of */
     uint64_t at_ns;
     bool brief; /* see derived_brief() */
 };
@@ -90,8 +90,9 @@ tare_status system_report_feed(struct system_report *r, const struct deriver *d,
     }
     for (size_t i = 0; i < set->items.n && s == TARE_OK; i++) {
         if (i == r->series.n) s = vec_push(&r->series, none, err);
-        if (s == TARE_OK && is_reported(&set->items.items[i]) && derived_series(d, i, &v))
-            s = count(&r->series.items[i], v, m, err);
+        if (s != TARE_OK || !is_reported(&set->items.items[i]) || !derived_series(d, i, &v)) continue;
+        m.weight = fmax((double)derived_series_ns(d, i), 1);
+        s = count(&r->series.items[i], v, m, err);
     }
     return s;
 }

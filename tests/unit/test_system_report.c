@@ -83,6 +83,36 @@ static void a_brief_step_makes_no_peak(void **state)
     (void)state;
 }
 
+/* A counter that is not read at each sample: its rate is that of all the time since. */
+static void a_gap_weighs_what_it_lasts(void **state)
+{
+    struct made m;
+    struct system_report *r = NULL;
+    struct run run;
+    double joules[] = {0, 1, NAN, NAN, NAN, 1.8}; /* 10 W for a step of 0.1 s, 2 W for four */
+    made_init(&m);
+    assert_int_equal(system_report_new(&r, NULL), TARE_OK);
+    for (size_t t = 0; t < sizeof joules / sizeof *joules; t++) {
+        size_t i;
+        assert_int_equal(series_find(&m.set, METRIC_GPU_ENERGY, "gpu0", &i, NULL), TARE_OK);
+        assert_int_equal(sample_set(&m.now, i, joules[t], NULL), TARE_OK);
+        uint64_t at = m.at_ns;
+        made_step(&m);
+        assert_int_equal(system_report_feed(r, m.deriver, &m.set, at, NULL), TARE_OK);
+    }
+    assert_int_equal(run_init(&run, "run", NULL), TARE_OK);
+    struct run_case *c = run_add_case(&run, "");
+    struct system_source from = {m.deriver, &m.set, 0};
+    assert_int_equal(system_report_fill(r, &from, &run, &c->watch, NULL), TARE_OK);
+    const struct run_metric *power = system_report_find(&c->watch, "gpu.energy", "gpu0");
+    assert_near(power->mean.v, 3.6);
+    assert_near(power->total.v, 1.8);
+    run_release(&run);
+    system_report_free(r);
+    made_release(&m);
+    (void)state;
+}
+
 static void known_series(void **state)
 {
     struct run run;
@@ -242,7 +272,7 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_brief_step_makes_no_peak),
+        cmocka_unit_test(a_brief_step_makes_no_peak), cmocka_unit_test(a_gap_weighs_what_it_lasts),
         cmocka_unit_test(known_series),         cmocka_unit_test(long_runs_keep_their_percentiles),
         cmocka_unit_test(document_keeps_it),
         cmocka_unit_test(again_from_a_trace),    cmocka_unit_test(impossible_documents),
