@@ -265,12 +265,11 @@ static void reap(struct watch *w, pid_t pid)
 {
     struct rusage use;
     int status = 0;
-    bool ours = hooks_is_ours(&w->hooks, pid) || pid == w->child.witness.pid;
+    bool witness = pid == w->child.witness.pid, ours = witness || hooks_is_ours(&w->hooks, pid);
     child_reap(&w->child, pid, !ours, &status, &use);
-    if (ours)
-        hooks_ended(&w->hooks, pid, status);
-    else
-        probe_process_reaped(&w->probes, pid, &use);
+    if (witness) w->child.witness.pid = 0; /* somebody ended it; the number may be another's from now on */
+    hooks_ended(&w->hooks, pid, status);
+    probe_process_reaped(&w->probes, pid, &use); /* of ours: no longer ignored, its number may come again */
 }
 
 /* The last look at the program is taken while it is dead but not yet reaped: all its sums are there still. What it left
@@ -300,7 +299,10 @@ static bool hear(struct watch *w)
 {
     pid_t before = w->child.witness.pid;
     bool ended = child_signals(&w->child);
-    if (w->child.witness.pid != before) ignore_witness(w);
+    if (w->child.witness.pid != before) {
+        if (before) probe_process_reaped(&w->probes, before, &(struct rusage){0});
+        ignore_witness(w);
+    }
     return (ended && reap_all(w)) || w->child.told_to_end;
 }
 
