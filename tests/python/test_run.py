@@ -208,6 +208,20 @@ def test_the_end_of_the_terminal_ends_the_program(command, clean_env, tmp_path):
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
 
 
+def test_a_witness_that_somebody_ends_is_missed_by_nobody(started, tmp_path):
+    process = started("-q", "--no-history", "-o", "run.json", "--", PYTHON, "-c", COUNTS, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "up\n"
+    children = pathlib.Path("/proc/%d/task/%d/children" % (process.pid, process.pid)).read_text().split()
+    witness = [int(c) for c in children if pathlib.Path("/proc/%s/comm" % c).read_text() == "tare-witness\n"]
+    assert len(witness) == 1
+    os.kill(witness[0], signal.SIGKILL)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.read() == "1\n"
+    assert process.wait(60) == 0
+    assert case(json.loads((tmp_path / "run.json").read_text()))["watch"]["still_running"] == 0
+
+
 def test_nothing_of_tare_is_left_when_it_is_killed(started, tmp_path):
     process = started("-q", "--no-save", "--", "sh", "-c", "echo >ready; sleep 60", start_new_session=True)
     until((tmp_path / "ready").exists, "the program is up")
