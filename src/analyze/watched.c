@@ -64,8 +64,9 @@ static void add_alerts(struct run *run, struct run_watch *watch, const struct sa
     watch->alerts.at = run_list_new(&run->arena, n, sizeof **watch->alerts.at);
     if (!watch->alerts.at) return;
     for (size_t i = 0; i < s->marks.n && watch->alerts.n < n; i++) {
-        const struct sample_mark *m = &s->marks.items[i], *end = clearing(s, i);
+        const struct sample_mark *m = &s->marks.items[i];
         if (m->kind != SAMPLE_ALERT) continue;
+        const struct sample_mark *end = clearing(s, i);
         struct run_alert *a = watch->alerts.at[watch->alerts.n++];
         a->rule = a->metric = arena_str(&run->arena, *m->text ? m->text : "?");
         a->metric =
