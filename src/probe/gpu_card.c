@@ -11,7 +11,7 @@
 #include "probe/process_tree.h"
 
 enum { PROCESSES_MOST = 128, HOPS_MOST = 64 };
-#define COST_SHARE 4000 /* a group takes at most 1 / this of the time */
+#define COST_SHARE 2000 /* a group takes at most 1 / this of the time, unless that makes it too old */
 
 enum metric_id gpu_row_metric(enum gpu_row r)
 {
@@ -279,30 +279,31 @@ void gpu_card_open(const struct nvml *n, struct gpu_card *c)
 
 #define MS UINT64_C(1000000)
 
-/* One row per group: how often it is asked at most, what it costs apart. */
+/* One row per group: how often it is asked at most, and how old an answer may grow. */
 static const struct {
     void (*read)(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m);
-    uint64_t least_ns;
+    uint64_t least_ns, most_ns;
     bool of_slices;       /* slices have it too */
     enum gpu_row only;    /* not asked when this row was refused; GPU_ROWS: always */
     enum gpu_row counter; /* unknown between two readings; GPU_ROWS: none */
     bool strict;          /* asked sooner than least_ns it gives nonsense */
 } groups[GPU_GROUPS] = {
-    [GPU_GROUP_MEMORY] = {read_memory, 0, true, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_PROCESSES] = {read_processes, 0, true, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, false, GPU_ROW_UTIL, GPU_ROWS, false},
-    [GPU_GROUP_POWER] = {read_power, 0, false, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_PCIE] = {read_pcie, 0, false, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_ENERGY] = {read_energy, 0, false, GPU_ROW_ENERGY, GPU_ROW_ENERGY, false},
-    [GPU_GROUP_CLOCKS] = {read_clocks, 0, false, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_GPM] = {read_gpm, 110 * MS, false, GPU_ROWS, GPU_ROWS, true},
-    [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_MEMORY] = {read_memory, 0, 300 * MS, true, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_PROCESSES] = {read_processes, 0, 1000 * MS, true, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, 300 * MS, false, GPU_ROW_UTIL, GPU_ROWS, false},
+    [GPU_GROUP_POWER] = {read_power, 0, 300 * MS, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_PCIE] = {read_pcie, 0, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_ENERGY] = {read_energy, 0, 10000 * MS, false, GPU_ROW_ENERGY, GPU_ROW_ENERGY, false},
+    [GPU_GROUP_CLOCKS] = {read_clocks, 0, 500 * MS, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_GPM] = {read_gpm, 110 * MS, 1000 * MS, false, GPU_ROWS, GPU_ROWS, true},
+    [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false},
 };
 
 static bool is_due(const struct gpu_card *c, int g, const struct gpu_moment *m)
 {
     uint64_t asked = c->group[g].asked_ns, since = m->now_ns - asked;
     uint64_t rest = c->group[g].cost_ns * COST_SHARE;
+    if (rest > groups[g].most_ns) rest = groups[g].most_ns;
     if (!asked) return true;
     if (m->thorough) return !groups[g].strict || since >= groups[g].least_ns;
     return since >= groups[g].least_ns && since >= rest;

@@ -63,8 +63,9 @@ struct gpu_moment {
     bool thorough; /* ask everything, whatever it costs */
     const struct gpu_owner *owner;
 };
-/* Each group is asked so seldom that it takes 1/4000 of the time. In between a gauge keeps its value; the counters of
- * such a group are unknown. */
+/* Each group is asked so seldom that it takes 1/2000 of the time, but what is shown as now is never older than a
+ * second or two (GPM, PCIe) or a third of one (work, memory, power). In between a gauge keeps its value; a counter is
+ * unknown. */
 void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m);
 void gpu_card_all_due(struct gpu_card *c); /* the next reading asks everything: where counters begin */
 void gpu_card_close(const struct nvml *n, struct gpu_card *c);
