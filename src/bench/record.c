@@ -108,8 +108,8 @@ static void put_child_memory(struct bench *b, struct run_case *c, const struct w
     if (!own.known || sum->rss_peak > own.v) /* the kernel counts the starting process's memory in */
         c->memory.rss_peak = known_u64(sum->rss_peak);
     else
-        run_unknown(b->run, &c->unknown, "memory.rss_peak", "not above the %llu bytes of tare itself",
-                    (unsigned long long)own.v);
+        run_unknown(b->run, &c->unknown, "memory.rss_peak", "not above the %.1f MiB of tare itself",
+                    (double)own.v / 0x1p20);
     c->memory.minor_faults = known_u64(sum->minor_faults);
     c->memory.major_faults = known_u64(sum->major_faults);
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/bench_args.h"
+#include "cli/compare_args.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
@@ -160,7 +161,10 @@ static int bench_opened(struct cli *cli, struct bench_args *a)
     struct run run;
     if (grid_build(&a->grid, &cli->error) != TARE_OK || run_init(&run, "bench", &cli->error) != TARE_OK)
         return cli_fail(cli);
-    int rc = describe(cli, a, &run) == TARE_OK ? bench_measured(cli, a, &run) : cli_fail(cli);
+    int rc = describe(cli, a, &run) == TARE_OK ? 0 : cli_fail(cli);
+    if (!rc && a->baseline.n) /* better known now than after minutes of measuring */
+        rc = compare_runs_check(cli, &a->baseline, &a->history, run.subject.name);
+    if (!rc) rc = bench_measured(cli, a, &run);
     run_release(&run);
     return rc;
 }

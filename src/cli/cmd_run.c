@@ -21,7 +21,7 @@ static const struct opt_usage usage = {
              "summary goes to stderr. Samples are written to a trace as they are taken, beside the scopes of programs "
              "that use libtare; the run document has averages, peaks, phases, alerts and findings.",
     .tail = "tare run -- python train.py\n"
-            "tare run --interval 100ms --probe process,system,gpu -o train.json -- ./server\n"
+            "tare run --interval 100ms --probe process,system -o train.json -- ./server\n"
             "tare run --alert 'cpu>80% for 10s' --alert 'memory>80%' --on-alert ./notify.sh -- python train.py\n"
             "tare run --alert 'process.memory.rss>4GB for 1m clear 3GB' --country FR -- ./job\n"
             "Exit status: the program's own; 128 + n when signal n ended it; 127 when it is not found, 126 when it\n"

@@ -104,8 +104,10 @@ int compare_runs(struct cli *cli, const struct compare_args *a);
 int compare_shown_again(struct cli *cli, const struct compare_args *a);
 /* The same with a run that was just made as the new side, `a->base` as the other. */
 int compare_with_run(struct cli *cli, const struct compare_args *a, const struct run *run);
-/* Can these be read, as far as that can be told without knowing the subject? 0, or the exit code. */
-int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history);
+/* Can these be read? Names in the history are looked up only for a subject; NULL: it is not known yet. 0, or the exit
+ * code. */
+int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history,
+                       const char *subject);
 
 /* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */
 struct compare_trees {

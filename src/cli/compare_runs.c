@@ -373,12 +373,14 @@ int compare_with_run(struct cli *cli, const struct compare_args *a, const struct
     return compare_loaded(&k, run);
 }
 
-int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history)
+int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history,
+                       const char *subject)
 {
     struct compare_args a = {.base = *names, .history = *history, .output_dir = history->output_dir};
-    struct comparing k = {.cli = cli, .a = &a};
+    struct comparing k = {.cli = cli, .a = &a, .subject = subject};
     tare_status s = load_side(&k, &k.base, names, false);
     if (s == TARE_OK && any_kept(names)) s = open_history(&k, true);
+    if (s == TARE_OK && subject) s = load_side(&k, &k.base, names, true);
     side_release(&k.base);
     store_close(k.store);
     return s == TARE_OK ? 0 : told(&k, s);

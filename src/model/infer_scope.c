@@ -104,7 +104,7 @@ static tare_status add_sparse(struct make *m, const struct onnx_sparse *x)
 /* Inputs of a body or a function are what the call hands over. */
 static tare_status add_formal(struct make *m, const char *name, size_t i)
 {
-    struct infer_value *v;
+    struct infer_value *v = NULL;
     if (!name[0]) return TARE_OK;
     tare_status s = add_value(m, name, ORDER_NO_NODE, &v);
     if (s < 0 || i >= m->plan->n_formal || !m->plan->formal[i]) return s;
@@ -118,7 +118,7 @@ static tare_status add_formal(struct make *m, const char *name, size_t i)
 
 static tare_status add_graph_input(struct make *m, const struct onnx_value *said, size_t i)
 {
-    struct infer_value *v;
+    struct infer_value *v = NULL;
     if (m->plan->outer) return add_formal(m, said->name, i);
     tare_status s = add_value(m, said->name, ORDER_NO_NODE, &v);
     return s < 0 ? s : from_input(m->e, said, v);
@@ -127,7 +127,7 @@ static tare_status add_graph_input(struct make *m, const struct onnx_value *said
 static tare_status add_graph(struct make *m, const struct onnx_graph *g)
 {
     tare_status s = TARE_OK;
-    struct infer_value *v;
+    struct infer_value *v = NULL;
     for (size_t i = 0; s == TARE_OK && i < g->inputs.n; i++) s = add_graph_input(m, &g->inputs.items[i], i);
     for (size_t i = 0; s == TARE_OK && i < g->initializers.n; i++) {
         if (!g->initializers.items[i].name[0]) continue; /* nobody can use it */

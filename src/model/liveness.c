@@ -45,7 +45,7 @@ static uint64_t key_of(const void *p)
 static struct block *block_of(struct watch *w, const struct infer_value *v)
 {
     const uint64_t *at = v ? map_u64_find(&w->numbers, key_of(v)) : NULL;
-    if (!at) return NULL;
+    if (!at || *at >= w->blocks.n || !w->blocks.items) return NULL;
     uint32_t i = (uint32_t)*at;
     while (w->blocks.items[i].same != i) {
         w->blocks.items[i].same = w->blocks.items[w->blocks.items[i].same].same;

@@ -177,7 +177,10 @@ static void self_line(struct buf *b, const struct writer *w)
     if (!watch->self_cpu_s.known) return;
     add_seconds(b, watch->self_cpu_s.v);
     buf_add_str(b, " of processor time");
-    if (w->c->self.share.known) buf_printf(b, " (%.2g %% of one)", w->c->self.share.v * 100);
+    if (w->c->self.share.known) {
+        double percent = w->c->self.share.v * 100;
+        buf_printf(b, percent < 10 ? " (%.2g %% of one)" : " (%.0f %% of one)", percent);
+    }
     buf_printf(b, " for %llu samples", (unsigned long long)watch->samples.v);
     if (watch->late.v) buf_printf(b, ", %llu late", (unsigned long long)watch->late.v);
     if (watch->lost.v) buf_printf(b, ", %llu not in the trace", (unsigned long long)watch->lost.v);

@@ -266,8 +266,8 @@ tare_status ort_session_profile(const struct ort *o, struct ort_session *session
         ort_check(o, o->call.GetAllocatorWithDefaultOptions(&allocator), err, "the default allocator");
     if (s == TARE_OK)
         s = ort_check(o, o->call.SessionEndProfiling(session, allocator, &file), err, "the profile's end");
-    if (s == TARE_OK && !file) s = error_set(err, TARE_UNSUPPORTED, "the runtime names no profile");
     if (s < 0) return s;
+    if (!file) return error_set(err, TARE_UNSUPPORTED, "the runtime names no profile");
     s = ort_profile_load(out, file, err);
     unlink(file);
     struct ort_status *st = o->call.AllocatorFree(allocator, file);
