@@ -17,7 +17,7 @@ enum {
 tare_status compare_pairs_enough(const struct pair_set *set, const struct paired_rule *r, uint64_t affordable,
                                  struct compare_stop *out, tare_error *err)
 {
-    struct paired_result wall, cpu;
+    struct paired_result wall = {0}, cpu = {0};
     struct paired_contention busy = paired_contention(set);
     tare_status s = paired_metric_judge(set, PAIRED_WALL, r, &wall, err);
     if (s == TARE_OK) s = paired_metric_judge(set, PAIRED_CPU, r, &cpu, err);

@@ -90,10 +90,11 @@ static tare_status from_input(struct infer_engine *e, const struct onnx_value *s
 
 static tare_status add_sparse(struct make *m, const struct onnx_sparse *x)
 {
-    struct infer_value *v;
+    struct infer_value *v = NULL;
     if (!x->values.name[0]) return TARE_OK;
     tare_status s = add_value(m, x->values.name, ORDER_NO_NODE, &v);
-    if (s == TARE_OK) s = scope_dims(m->e, v, x->dims.n);
+    if (s < 0 || !v) return s;
+    s = scope_dims(m->e, v, x->dims.n);
     if (s < 0) return s;
     for (size_t i = 0; i < v->rank; i++) v->dims[i] = poly_int(m->e->space, x->dims.items[i]);
     v->type = x->values.type;
@@ -107,7 +108,7 @@ static tare_status add_formal(struct make *m, const char *name, size_t i)
     struct infer_value *v = NULL;
     if (!name[0]) return TARE_OK;
     tare_status s = add_value(m, name, ORDER_NO_NODE, &v);
-    if (s < 0 || i >= m->plan->n_formal || !m->plan->formal[i]) return s;
+    if (s < 0 || !v || i >= m->plan->n_formal || !m->plan->formal[i]) return s;
     scope_copy(v, m->plan->formal[i]);
     if (m->plan->graph) { /* of a body: each iteration may hand over another */
         v->constant = NULL;
@@ -121,7 +122,7 @@ static tare_status add_graph_input(struct make *m, const struct onnx_value *said
     struct infer_value *v = NULL;
     if (m->plan->outer) return add_formal(m, said->name, i);
     tare_status s = add_value(m, said->name, ORDER_NO_NODE, &v);
-    return s < 0 ? s : from_input(m->e, said, v);
+    return s < 0 || !v ? s : from_input(m->e, said, v);
 }
 
 static tare_status add_graph(struct make *m, const struct onnx_graph *g)
@@ -132,7 +133,7 @@ static tare_status add_graph(struct make *m, const struct onnx_graph *g)
     for (size_t i = 0; s == TARE_OK && i < g->initializers.n; i++) {
         if (!g->initializers.items[i].name[0]) continue; /* nobody can use it */
         s = add_value(m, g->initializers.items[i].name, ORDER_NO_NODE, &v);
-        if (s == TARE_OK) s = scope_constant(m->e, v, &g->initializers.items[i]);
+        if (s == TARE_OK && v) s = scope_constant(m->e, v, &g->initializers.items[i]);
     }
     for (size_t i = 0; s == TARE_OK && i < g->sparse.n; i++) s = add_sparse(m, &g->sparse.items[i]);
     return s;

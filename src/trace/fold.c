@@ -96,9 +96,10 @@ static void put_histogram(struct fold *f, struct enc *e, const struct node *n)
     for (unsigned o = 0; o < OCTAVES; o++) {
         const uint64_t *slab = n->octave[o] ? claim(f, n->octave[o], SUBS * sizeof *slab) : NULL;
         for (unsigned s = 0; slab && s < SUBS; s++) {
-            if (!slab[s]) continue;
+            uint64_t count = __atomic_load_n(&slab[s], __ATOMIC_RELAXED);
+            if (!count) continue;
             enc_uint(e, 1 + o * SUBS + s);
-            enc_uint(e, slab[s]);
+            enc_uint(e, count);
         }
     }
     enc_uint(e, 0);

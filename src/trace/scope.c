@@ -251,23 +251,31 @@ static __attribute__((noinline)) void close_batch(struct thread *t, struct node 
 /* Into the histogram goes the reading before this one. An address that hangs on a clock read just made would
  * stall the next read (measured: 9.7 ns on a 19 ns pair); one call later it is known early. The last reading
  * of a thread is put in by scope_flush(), or misses from the histogram after a kill. */
-static inline void histogram_late(struct thread *t, struct node *next, uint64_t next_ticks)
+static inline uint64_t *late_bucket(struct thread *t, struct node *next, uint64_t next_ticks)
 {
     struct node *n = t->late_node;
     uint64_t ticks = t->late_ticks;
     t->late_node = next;
     t->late_ticks = next_ticks;
-    if (unlikely(!n)) return;
+    if (unlikely(!n)) return NULL;
     unsigned octave = bucket_octave(ticks);
     if (unlikely(!n->octave[octave])) open_octave(t, n, octave);
-    if (unlikely(!n->octave[octave])) return;
+    if (unlikely(!n->octave[octave])) return NULL;
     uint64_t *slab = (uint64_t *)(void *)node_at(t, n->octave[octave]);
-    slab[bucket_sub(ticks, octave)]++;
+    return &slab[bucket_sub(ticks, octave)];
 }
 
+static inline void histogram_late(struct thread *t, struct node *next, uint64_t next_ticks)
+{
+    uint64_t *bucket = late_bucket(t, next, next_ticks);
+    if (likely(bucket)) ++*bucket;
+}
+
+/* A thread may end while another stops the session and reads this. */
 void scope_flush(struct thread *t)
 {
-    if (t->late_node) histogram_late(t, NULL, 0);
+    uint64_t *bucket = t->late_node ? late_bucket(t, NULL, 0) : NULL;
+    if (bucket) __atomic_fetch_add(bucket, 1, __ATOMIC_RELAXED);
 }
 
 static inline void node_record(struct thread *t, struct node *n, uint64_t ticks)
