@@ -59,6 +59,7 @@ static tare_status add_dims_of(struct choosing *c, const struct onnx_value *v, t
 
 static void give(struct choosing *c, size_t dim, int64_t value, bool asked)
 {
+    if (dim >= c->given.n) return;
     c->out->dims.items[dim].value = value;
     c->out->asked.items[dim] = asked;
     c->given.items[dim] = true;
@@ -81,7 +82,7 @@ static void give_class(struct choosing *c, size_t k)
     enum dim_class class = strcasecmp(b->name, "batch") == 0 ? DIM_BATCH
                            : strcasecmp(b->name, "seq") == 0 ? DIM_SEQ
                                                              : DIM_OTHER;
-    for (size_t i = 0; class != DIM_OTHER && i < c->out->dims.n; i++) {
+    for (size_t i = 0; class != DIM_OTHER && i < c->classes.n; i++) {
         if (c->classes.items[i] != class || c->given.items[i]) continue;
         give(c, i, b->value, true);
         c->used[k] = true;
@@ -140,12 +141,12 @@ static int64_t part_value(void *ctx, const char *name)
 static void give_rest(struct choosing *c)
 {
     bool cache = has_cache(c);
-    for (size_t i = 0; i < c->out->dims.n; i++) {
+    for (size_t i = 0; i < c->classes.n; i++) {
         enum dim_class class = c->classes.items[i];
         if (!c->given.items[i] && class != DIM_TOTAL)
             give(c, i, dimname_default(class, c->out->dims.items[i].name, cache), false);
     }
-    for (size_t i = 0; i < c->out->dims.n; i++) { /* sums, once their parts are there */
+    for (size_t i = 0; i < c->given.n; i++) { /* sums, once their parts are there */
         if (!c->given.items[i]) give(c, i, dimname_total(c->out->dims.items[i].name, part_value, c), false);
     }
 }

@@ -11,7 +11,8 @@
 
 tare_status engine_nomem(const struct infer_engine *e)
 {
-    return error_set(e->err, TARE_NOMEM, "out of memory for the shapes of a model");
+    error_set(e->err, TARE_NOMEM, "out of memory for the shapes of a model");
+    return TARE_NOMEM;
 }
 
 tare_status engine_charge(struct infer_engine *e, size_t nodes)
@@ -104,11 +105,11 @@ static tare_status call_function(struct infer_engine *e, struct infer_node *at, 
 {
     struct scope_plan p = {
         NULL, f, at->scope, at, (const struct infer_value *const *)at->inputs, at->node->inputs.n};
-    struct infer_scope *body;
+    struct infer_scope *body = NULL;
     tare_status s = calls_itself(e, at, f);
     if (s == TARE_OK) s = engine_run(e, &p, &body);
     if (s == TARE_OK) s = keep_body(e, at, body);
-    if (s < 0) return s;
+    if (s < 0 || !body) return s;
     for (size_t i = 0; i < at->node->outputs.n && i < f->outputs.n; i++) {
         const struct infer_value *from = scope_find(body, f->outputs.items[i]);
         if (at->outputs[i] && from) scope_copy(at->outputs[i], from);

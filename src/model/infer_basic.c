@@ -139,7 +139,7 @@ static tare_status rule_where(struct rule_call *c)
     if (s == TARE_OK) s = items_spread(c, rule_input(c, 0), &which);
     if (s == TARE_OK && which.at) s = items_spread(c, rule_input(c, 1), &x);
     if (s == TARE_OK && which.at) s = items_spread(c, rule_input(c, 2), &y);
-    for (size_t i = 0; i < which.n; i++)
+    for (size_t i = 0; which.at && i < which.n; i++)
         which.at[i] = choose(which.at[i], x.at ? x.at[i] : item_none(), y.at ? y.at[i] : item_none());
     if (s == TARE_OK && which.at) s = items_write(c, 0, &which);
     items_release(&which);

@@ -184,7 +184,7 @@ static tare_status rule_transpose(struct rule_call *c)
 {
     struct rule_dims in, out;
     const struct onnx_attribute *perm = onnx_attribute(c->node, "perm");
-    size_t from[INFER_RANK_MAX];
+    size_t from[INFER_RANK_MAX] = {0};
     bool used[INFER_RANK_MAX] = {false};
     rule_type(c, 0, move_type(c, 0));
     if (!move_ranked(c, 0, &in)) return TARE_OK;
@@ -380,8 +380,8 @@ static tare_status block_size(struct rule_call *c, struct rule_dims *d, const st
 
 static tare_status rule_depth_to_space(struct rule_call *c)
 {
-    struct rule_dims d;
-    const struct poly *b;
+    struct rule_dims d = {.n = 0};
+    const struct poly *b = NULL;
     tare_status s = block_size(c, &d, &b);
     if (s < 0 || !d.known) return s;
     d.at[1] = poly_div_floor(c->space, d.at[1], poly_mul(c->space, b, b));
@@ -392,8 +392,8 @@ static tare_status rule_depth_to_space(struct rule_call *c)
 
 static tare_status rule_space_to_depth(struct rule_call *c)
 {
-    struct rule_dims d;
-    const struct poly *b;
+    struct rule_dims d = {.n = 0};
+    const struct poly *b = NULL;
     tare_status s = block_size(c, &d, &b);
     if (s < 0 || !d.known) return s;
     d.at[1] = poly_mul(c->space, d.at[1], poly_mul(c->space, b, b));

@@ -156,8 +156,9 @@ static tare_status sort(const struct order *o, uint32_t *out)
 {
     size_t n = o->plan->n;
     struct walk w = {mem_new(n, 1), mem_new(n, sizeof *w.stack), mem_new(n, sizeof *w.next), 0};
-    tare_status s = w.visit && w.stack && w.next ? TARE_OK : engine_nomem(o->e);
-    for (uint32_t i = 0; s == TARE_OK && i < n; i++)
+    bool room = w.visit && w.stack && w.next;
+    tare_status s = room ? TARE_OK : engine_nomem(o->e);
+    for (uint32_t i = 0; room && s == TARE_OK && i < n; i++)
         if (w.visit[i] == VISIT_NOT) s = visit_from(&w, o, i, &out);
     mem_free(w.visit);
     mem_free(w.stack);
@@ -169,9 +170,9 @@ tare_status order_nodes(struct infer_engine *e, const struct order_plan *p, uint
 {
     struct order o = {.e = e, .plan = p, .needs = VEC_INIT, .first = mem_new(p->n + 1, sizeof *o.first)};
     tare_status s = o.first ? collect(&o) : engine_nomem(e);
-    if (s == TARE_OK && in_order(&o))
+    if (s == TARE_OK && o.first && in_order(&o))
         for (uint32_t i = 0; i < p->n; i++) out[i] = i;
-    else if (s == TARE_OK)
+    else if (s == TARE_OK && o.first)
         s = sort(&o, out);
     vec_release(&o.needs);
     mem_free(o.first);
