@@ -311,15 +311,30 @@ static void let_go(struct trace *t, uint64_t upto)
     t->let_go = upto;
 }
 
+static void damage_at(struct trace *t, uint64_t pos, uint64_t bytes)
+{
+    t->loss.damaged_chunks++;
+    t->loss.damaged_bytes += bytes;
+    loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn", (unsigned long long)bytes,
+              (unsigned long long)pos, t->path);
+}
+
+/* A process that is killed while it appends leaves half a chunk; its live file still has what was in it. */
+static void judge_torn_end(struct trace *t)
+{
+    if (t->torn_bytes && !t->live_files) damage_at(t, t->archive.size - t->torn_bytes, t->torn_bytes);
+}
+
 static tare_status load_chunks(struct trace *t, struct chunks *from, tare_error *err)
 {
     struct chunk c;
     while (chunks_next(from, &c)) {
+        if (c.damaged && from->pos == t->archive.size) {
+            t->torn_bytes = c.damaged;
+            continue;
+        }
         if (c.damaged) {
-            t->loss.damaged_chunks++;
-            t->loss.damaged_bytes += c.damaged;
-            loss_note(t, "%llu bytes at offset %llu of %s are damaged or torn", (unsigned long long)c.damaged,
-                      (unsigned long long)c.pos, t->path);
+            damage_at(t, c.pos, c.damaged);
             continue;
         }
         struct stored s = {c.bytes, c.header.stored_bytes, c.header.plain_bytes, c.header.codec, 0};
@@ -389,6 +404,7 @@ static tare_status load_live_view(struct trace *t, const struct file_view *f, ta
     const struct live_header *h = (const struct live_header *)(const void *)f->data;
     if (!fold_valid(f->data, f->size) || strncmp(h->run_id, t->id, sizeof h->run_id) != 0) return TARE_OK;
     if (already_ended(t, h->process.uid)) return TARE_OK; /* folded in, but killed before it was removed */
+    t->live_files++;
     forget_trees(t, h->process.uid);
     struct fold *fold = mem_new(1, sizeof *fold);
     if (!fold) return error_set(err, TARE_NOMEM, "out of memory for a live file");
@@ -454,6 +470,7 @@ tare_status trace_open(struct trace **out, const char *path, tare_error *err)
     if (!t->path) s = error_set(err, TARE_NOMEM, "out of memory");
     if (s == TARE_OK) s = load_archive(t, err);
     if (s == TARE_OK) s = load_live_files(t, err);
+    judge_torn_end(t);
     if (s == TARE_OK) s = trace_finish(t, err);
     if (s == TARE_OK)
         *out = t;

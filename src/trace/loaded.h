@@ -83,6 +83,8 @@ struct trace {
     uint64_t begun_raw_ns; /* time 0 */
     bool has_events, has_tree;
     uint64_t let_go; /* archive bytes up to here need not stay in memory */
+    uint64_t torn_bytes; /* half a chunk at the very end of the archive */
+    size_t live_files;   /* of processes that did not close the trace */
 };
 
 /* The payload of a chunk, decompressed into *scratch where needed. False: it cannot be decoded. */
