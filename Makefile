@@ -61,6 +61,9 @@ LIB_TRACE := session live thread scope site weigh pack fold drain archive proces
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
 CLI_SRC   := $(wildcard src/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
+# What needs more than libc to compile: everything else goes into the Python extension, as far as it is used there.
+THIRD_SRC := $(shell grep -lE '^.include <(jansson|zstd|yaml|zlib|curl/|openssl/|sqlite3)' $(CLI_SRC)) $(wildcard src/store/*.c)
+PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/server/%,$(CLI_SRC))
 FUZZ_SRC  := $(wildcard fuzz/fuzz_*.c)
 
 LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
@@ -114,7 +117,7 @@ $(O)/obj/commit: FORCE
 .PHONY: FORCE
 FORCE:
 
-$(filter-out $(LIB_OBJ),$(CLI_OBJ)): | need-packages
+$(THIRD_SRC:%.c=$(O)/obj/%.o) $(O)/tare: | need-packages
 $(O)/obj/%.o: %.c $(O)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -143,6 +146,46 @@ $(O)/libtare.a: $(LIB_OBJ)
 	$(Q)ld -r $^ -o $(O)/obj/libtare.o
 	$(Q)objcopy --localize-hidden $(O)/obj/libtare.o
 	$(Q)rm -f $@ && ar rcs $@ $(O)/obj/libtare.o
+
+# ---- the Python package --------------------------------------------------------------------------
+# build/python/<tag>/tare is the package as it will be installed: our .py files as links, the extension, libtare, the command
+# with the libraries it needs. `PYTHONPATH=build/python/<tag>` is enough to use it; setup.py packs it.
+PYTHON  ?= python3
+PY_ASK  := import sys, sysconfig as s; print(sys.implementation.cache_tag, s.get_config_var("EXT_SUFFIX"), s.get_path("include"))
+PY_SAID := $(if $(filter python python-%,$(MAKECMDGOALS)),$(shell $(PYTHON) -c '$(PY_ASK)'))
+PY_TAG  := $(word 1,$(PY_SAID))
+PY_TREE := $(O)/python/$(PY_TAG)/tare
+PY_SRC  := $(wildcard python/_tare/*.c)
+PY_OBJ  := $(PY_SRC:%.c=$(O)/obj/$(PY_TAG)/%.o)
+PY_EXT  := $(PY_TREE)/_tare$(word 2,$(PY_SAID))
+
+.PHONY: python
+python: $(PY_EXT) $(if $(MISSING),,$(PY_TREE)/_bin/tare) ## build the Python package for PYTHON (default: python3)
+	$(Q)cp -rsf $(abspath python/tare)/. $(PY_TREE) && find $(PY_TREE) -xtype l -delete
+	$(if $(MISSING),@echo 'python: without the command tare: no $(MISSING) (make deps)' >&2)
+
+$(O)/obj/$(PY_TAG)/%.o: %.c $(O)/obj/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# libtare comes first and stays shared: scopes of Python and of C libraries in one process go to one trace.
+$(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so
+	@mkdir -p $(PY_TREE)/_lib
+	$(call say,LINK,$@)
+	$(Q)cp $(O)/$(SHARED) $(PY_TREE)/_lib/libtare.so.$(ABI)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(PY_OBJ) -L$(O) -ltare $(O)/obj/pure.a -lm -ldl -Wl,-z,now \
+		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@
+
+# The command finds the libraries that travel with it, whatever the machine has.
+$(PY_TREE)/_bin/tare: $(CLI_OBJ)
+	@mkdir -p $(@D) $(PY_TREE)/_lib
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -Wl,-rpath,'$$ORIGIN/../_lib' -o $@
+	$(Q)tools/carry-libs $@ $(PY_TREE)/_lib
 
 # ---- tests ---------------------------------------------------------------------------------------
 .PHONY: deps test test-all bless tests tsan-tests replays
@@ -283,6 +326,6 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
--include $(BENCH_SRC:%.c=$(O)/obj/%.d) $(patsubst %.c,$(O)/obj/%.d,$(wildcard tests/python/*.c))
+-include $(PY_OBJ:.o=.d) $(BENCH_SRC:%.c=$(O)/obj/%.d) $(patsubst %.c,$(O)/obj/%.d,$(wildcard tests/python/*.c))
 -include $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
 -include $(TIDY_STAMPS:.ok=.d)

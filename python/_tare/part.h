@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * part.h - the extension `_tare` as parts: each file adds its types and functions to the module through one function, named in
+ * module.c's table. What all parts share: how a tare_error becomes a Python exception. */
+#ifndef PYTHON_PART_H
+#define PYTHON_PART_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "tare/tare.h"
+
+/* 0, or -1 with a Python exception set. */
+int scope_part(PyObject *module);
+
+/* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the error's text. NULL. */
+PyObject *raise_error(const tare_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""tare weighs machine-learning workloads and subtracts its own weight.
+
+Names are found on first use (PEP 562), so that `import tare` costs the C extension alone; nothing here imports torch, numpy or
+onnxruntime before a name that needs them is used.
+"""
+
+from importlib import import_module as _import_module
+
+from tare._tare import recording, start, stop
+from tare._tare import version as __version__
+
+# public name: the module of the package that defines it
+_WHERE = {}
+
+__all__ = ["__version__", "recording", "start", "stop", *_WHERE]
+
+
+def __getattr__(name):
+    if name not in _WHERE:
+        raise AttributeError(f"module 'tare' has no attribute {name!r}")
+    value = getattr(_import_module("tare." + _WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""python -m tare COMMAND: what profiles Python from within, used as `python -m cProfile` is. Other words go to the command `tare`."""
+
+import sys
+from importlib import import_module
+
+from tare import _command
+
+# word: (module of the package with main(argv) -> exit status, help)
+COMMANDS = {}
+
+
+def usage():
+    rows = "\n".join(f"  {word:<12} {text}" for word, (_, text) in COMMANDS.items())
+    return f"usage: python -m tare COMMAND [options]\n\n{rows}\n\nOther commands are those of `tare`: python -m tare bench model.onnx"
+
+
+def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0 if argv else 2
+    if argv[0] in COMMANDS:
+        return import_module("tare." + COMMANDS[argv[0]][0]).main(argv[1:])
+    return _command.main(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
