@@ -79,9 +79,11 @@ TSAN_TESTS := test_ring test_hist test_mem test_ulid test_scope test_session tes
 TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 
 PKGS      := jansson libzstd yaml-0.1 zlib libcrypto sqlite3
-PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+# Only its header: loaded where an alert is posted, and nowhere else.
+LOADED    := libcurl
+PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) $(LOADED) 2>/dev/null)
 PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
-MISSING   := $(shell for p in $(PKGS); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
+MISSING   := $(shell for p in $(PKGS) $(LOADED); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
 
 .PHONY: all lib cli parts
 all: parts lib cli ## build the command and the libraries (default)
@@ -97,6 +99,7 @@ parts:
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
 	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with yaml-0.1 'tare.yaml'; \
 	with zlib 'compressed .npz inputs'; with libcrypto 'hashes of models'; with sqlite3 'the history'; \
+	with libcurl 'web hooks'; \
 	with cmocka 'unit tests'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
 

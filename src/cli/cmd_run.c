@@ -44,6 +44,7 @@ static int read_args(struct cli *cli, struct run_args_watch *a, int argc, char *
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
         OPT_FLAG(0, "no-default-alerts", &a->no_default_alerts, "only the rules given with --alert"),
         OPT_STRING(0, "on-alert", &a->on_alert, "<command>", "run it for each alert, which it gets as JSON on stdin"),
+        OPT_STRING(0, "webhook", &a->webhook, "<url>", "post each alert to it as JSON (http or https)"),
         OPT_GROUP("Carbon"),
         OPT_WITH(OPT_NO_DEFAULT,
                  OPT_ROW_(DOUBLE, 0, "grid", real, &a->grid, "the grid's grams of CO2 equivalent per kWh"),
@@ -89,6 +90,16 @@ static int check_args(struct cli *cli, const struct run_args_watch *a)
     if (a->country && carbon_find(&grid, a->country, &cli->error) != TARE_OK)
         return cli_usage_error(cli, "--country %s", cli->error.text);
     return 0;
+}
+
+static int check_webhook(struct watch *w)
+{
+    tare_error *err = &w->cli->error;
+    tare_status s = hooks_check(&w->hooks, err);
+    if (s == TARE_INVALID) return cli_usage_error(w->cli, "--webhook %s", err->text);
+    if (s == TARE_OK) return 0;
+    error_wrap(err, "--webhook");
+    return cli_fail(w->cli);
 }
 
 /* ---- where things go ---- */
@@ -251,6 +262,9 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
     if (w->lost)
         cli_warn(w->cli, "%llu of %llu samples are not in the trace: %s", (unsigned long long)w->lost,
                  (unsigned long long)w->samples, w->lost_why.text);
+    if (w->hooks.undelivered)
+        cli_warn(w->cli, "web hook: not delivered: %llu (%s)", (unsigned long long)w->hooks.undelivered,
+                 w->hooks.why);
     if (s != TARE_OK) {
         cli_warn(w->cli, "no summary: %s", err.text);
         return;
@@ -311,10 +325,11 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     struct run run;
     int rc = read_args(cli, &a, argc, argv);
     if (!rc) rc = check_args(cli, &a);
+    w.hooks = (struct hooks){.command = a.on_alert, .url = a.webhook};
+    if (!rc) rc = check_webhook(&w);
     if (!rc && run_init(&run, "run", &cli->error) != TARE_OK) rc = cli_fail(cli);
     if (!rc) {
         w.run_id = run.id;
-        w.hooks.command = a.on_alert;
         choose_trace(&a, &run, &places);
         rc = check_places(cli, &a, &places);
         if (!rc) rc = start(&w, &run, &places);

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/webhook.h"
 #include "core/json.h"
 
 #ifndef TARE_COMMIT
@@ -45,17 +46,18 @@ struct fact {
     const char *value; /* NULL: unknown */
 };
 
-enum { N_FACTS = 11 };
+enum { N_FACTS = 12 };
 
 static void collect(struct fact facts[N_FACTS])
 {
+    const char *curl = webhook_library();
     const struct fact all[N_FACTS] = {
         {ITSELF, "version", TARE_VERSION},      {ITSELF, "commit", TARE_COMMIT[0] ? TARE_COMMIT : NULL},
         {ITSELF, "compiler", COMPILER},         {FEATURE, "architecture", ARCHITECTURE},
         {FEATURE, "sanitizer", SANITIZER},      {LINKED, "jansson", jansson_version_str()},
         {LINKED, "zstd", ZSTD_versionString()}, {LINKED, "libyaml", yaml_get_version_string()},
         {LINKED, "zlib", zlibVersion()},        {LINKED, "libcrypto", OpenSSL_version(OPENSSL_VERSION_STRING)},
-        {LINKED, "sqlite", sqlite3_libversion()},
+        {LINKED, "sqlite", sqlite3_libversion()},  {LINKED, "libcurl", *curl ? curl : NULL},
     };
     for (size_t i = 0; i < N_FACTS; i++) facts[i] = all[i];
 }

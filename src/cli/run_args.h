@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * run_args.h - what a user asked `tare run` for, and the steps from there to an answer. One file each: cmd_run.c (the
- * command line and the flow), run_child.c (the program), run_hook.c (commands on alerts), run_watch.c (sampling),
+ * command line and the flow), run_child.c (the program), run_hook.c (what alerts start), run_watch.c (sampling),
  * run_record.c (the document). */
 #ifndef CLI_RUN_ARGS_H
 #define CLI_RUN_ARGS_H
@@ -21,7 +21,7 @@ struct run_args_watch {
     const char *probe_names; /* as written */
     struct opt_list probes, alerts;
     bool no_default_alerts, detail, wait_all;
-    const char *on_alert;
+    const char *on_alert, *webhook;
     const char *country;
     double grid; /* g/kWh; 0: not given */
     const char *output, *trace;

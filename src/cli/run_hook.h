@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * run_hook.h - commands that --on-alert starts: each gets its alert as JSON on stdin, has a group and ten seconds of
- * its own, and writes to stderr only. At most four at once; more are counted, not queued. Never waits for one. */
+ * run_hook.h - what is started on an alert: the command of --on-alert, which gets it as JSON on stdin and writes to
+ * stderr only, and a process that takes it to the URL of --webhook. Each has a group and ten seconds of its own. At
+ * most eight at once; more are counted, not queued. Never waits for one. */
 #ifndef CLI_RUN_HOOK_H
 #define CLI_RUN_HOOK_H
 
@@ -9,23 +10,30 @@
 #include <sys/types.h>
 
 #include "core/buf.h"
+#include "core/error.h"
 
-enum { HOOKS_AT_ONCE = 4 };
+enum { HOOKS_AT_ONCE = 8, HOOK_KINDS = 2 };
 #define HOOK_LIMIT_NS UINT64_C(10000000000)
 
 struct hook {
     pid_t pid; /* 0: free */
     uint64_t until_ns;
+    int said; /* a file with what it wrote to its stdout; -1: none */
 };
 
 struct hooks {
     const char *command; /* for sh; NULL: none */
+    const char *url;     /* NULL: none */
     struct hook running[HOOKS_AT_ONCE];
     uint64_t started, bad; /* bad: failed, killed, or could not be started */
+    uint64_t undelivered;  /* of the bad ones those to the URL */
+    char why[160];         /* of the first of these, where it is known */
 };
 
-/* The pid of the new process; 0: not started. */
-pid_t hooks_start(struct hooks *h, const struct buf *json);
+/* Before anything is watched: is the URL one that can be posted to? TARE_INVALID: no. Waits, a few milliseconds. */
+tare_status hooks_check(const struct hooks *h, tare_error *err);
+/* Start what is asked for on an alert; the pids of the new processes, and how many they are. */
+size_t hooks_start(struct hooks *h, const struct buf *json, pid_t pids[HOOK_KINDS]);
 bool hooks_ended(struct hooks *h, pid_t pid, int status); /* false: none of ours */
 bool hooks_is_ours(const struct hooks *h, pid_t pid);
 size_t hooks_running(const struct hooks *h);

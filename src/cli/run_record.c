@@ -299,7 +299,7 @@ static void record_watching(struct run_watch *to, const struct watch *w)
         to->exit_code = known_u64((uint64_t)WEXITSTATUS(status));
     to->still_running = known_u64(w->alive);
     to->self_cpu_s = known_f64((double)(time_ns(self.ru_utime) + time_ns(self.ru_stime)) / 1e9);
-    if (w->hooks.command) {
+    if (w->hooks.command || w->hooks.url) {
         to->hooks = known_u64(w->hooks.started);
         to->hooks_bad = known_u64(w->hooks.bad);
     }

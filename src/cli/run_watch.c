@@ -131,13 +131,14 @@ static void alert_json(struct watch *w, const struct alert_rule *r, const struct
     buf_release(&at);
 }
 
-static void start_hook(struct watch *w, const struct alert_rule *r, const struct alert_event *e)
+static void start_hooks(struct watch *w, const struct alert_rule *r, const struct alert_event *e)
 {
     struct buf json = BUF_INIT;
-    if (!w->hooks.command) return;
+    pid_t pids[HOOK_KINDS];
+    if (!w->hooks.command && !w->hooks.url) return;
     alert_json(w, r, e, &json);
-    pid_t pid = hooks_start(&w->hooks, &json);
-    if (pid) probe_process_ignore(&w->probes, pid);
+    size_t n = hooks_start(&w->hooks, &json, pids);
+    for (size_t i = 0; i < n; i++) probe_process_ignore(&w->probes, pids[i]);
     buf_release(&json);
 }
 
@@ -166,7 +167,7 @@ static void tell_alerts(struct watch *w)
         if (w->writer)
             samples_mark(w->writer, e->at_ns, e->fired ? SAMPLE_ALERT : SAMPLE_CLEAR, r->text, NULL);
         say_alert(w, r, e);
-        start_hook(w, r, e);
+        start_hooks(w, r, e);
     }
     vec_clear(&w->events.items);
 }

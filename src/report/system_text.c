@@ -185,7 +185,7 @@ static void self_line(struct buf *b, const struct writer *w)
     if (watch->late.v) buf_printf(b, ", %llu late", (unsigned long long)watch->late.v);
     if (watch->lost.v) buf_printf(b, ", %llu not in the trace", (unsigned long long)watch->lost.v);
     if (watch->hooks_bad.v)
-        buf_printf(b, "; commands on alerts that failed: %llu", (unsigned long long)watch->hooks_bad.v);
+        buf_printf(b, "; failed on alerts, commands or web hooks: %llu", (unsigned long long)watch->hooks_bad.v);
 }
 
 static const struct {

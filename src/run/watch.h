@@ -54,7 +54,7 @@ struct run_watch {
     struct known_f64 rss_peak_at_s; /* when that was */
     struct known_f64 self_cpu_s;    /* what tare itself used meanwhile */
     struct known_u64 hooks,
-        hooks_bad; /* commands started by --on-alert; of these failed, killed or not started */
+        hooks_bad; /* commands and web hooks started on alerts; failed, killed or not started */
     RUN_LIST_OF(struct run_metric) metrics;
     RUN_LIST_OF(struct run_phase) phases;
     RUN_LIST_OF(struct run_alert) alerts;

@@ -2,6 +2,7 @@
 """tare run with real programs: what it must leave untouched, what it must survive, and that its sums are the kernel's."""
 
 import datetime
+import http.server
 import json
 import os
 import pathlib
@@ -9,8 +10,10 @@ import pty
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import jsonschema
@@ -450,6 +453,83 @@ def test_a_hook_that_hangs_is_killed(watch):
     watched = case(document)["watch"]
     assert watched["hooks"] == 1 and watched["hooks_bad"] == 1
     assert watched["samples"] >= 5
+
+
+@pytest.fixture
+def endpoint():
+    """endpoint(answer, delay): a web server of our own; .url, and .got, the (path, headers, JSON) of each POST."""
+    servers = []
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+    def call(answer=204, delay=0):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                server.got.append((self.path, dict(self.headers), json.loads(body)))
+                over.wait(delay)
+                self.send_response(answer)
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        server, over = Server(("127.0.0.1", 0), Handler), threading.Event()
+        server.got, server.url = [], "http://127.0.0.1:%d/alerts?token=secret" % server.server_port
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append((server, over))
+        return server
+
+    yield call
+    for server, over in servers:
+        over.set()
+        server.shutdown()
+        server.server_close()
+
+
+BRIEFLY_LARGE = "import time\nb = bytearray(100_000_000)\ntime.sleep(0.6)\ndel b\ntime.sleep(0.6)"
+ALERTING = ("--interval", "20ms", "--no-default-alerts", "--alert", "process.memory.rss>90MB for 100ms", "--probe", "process")
+
+
+def test_a_webhook_gets_each_alert_once(watch, endpoint, tmp_path):
+    server = endpoint()
+    document = watch(*ALERTING, "--webhook", server.url, "--on-alert", "cat >>alerts.jsonl", "--", PYTHON, "-c", BRIEFLY_LARGE)
+    by_command = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
+    assert sorted((alert["state"] for _, _, alert in server.got)) == ["cleared", "fired"]
+    for path, headers, alert in server.got:
+        assert path == "/alerts?token=secret" and headers["Content-Type"] == "application/json" and alert in by_command
+    watched = case(document)["watch"]
+    assert (watched["hooks"], watched["hooks_bad"]) == (4, 0)
+    assert "web hook" not in document["done"].stderr
+
+
+def refusing_url():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return "http://127.0.0.1:%d/secret" % taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("answer, reason", [(500, "answered 500"), (302, "redirections are not followed"), (None, "onnect")])
+def test_a_webhook_that_fails_is_counted_and_told(watch, endpoint, answer, reason):
+    url = endpoint(answer).url if answer else refusing_url()
+    document = watch(*ALERTING, "--webhook", url, "--", PYTHON, "-c", BRIEFLY_LARGE)
+    watched, said = case(document)["watch"], document["done"].stderr
+    assert (watched["hooks"], watched["hooks_bad"], watched["exit_code"]) == (2, 2, 0)
+    assert "web hook: not delivered: 2 (127.0.0.1" in said and reason in said and "secret" not in said
+
+
+def test_a_webhook_that_hangs_holds_nothing_up(watch, endpoint):
+    """The server answers too late: samples come all the same, and the waiting at the end is bounded."""
+    document = watch(*ALERTING, "--webhook", endpoint(delay=60).url, "--", PYTHON, "-c", BRIEFLY_LARGE)
+    watched = case(document)["watch"]
+    assert watched["hooks_bad"] == 2 and "timed out" in document["done"].stderr
+    assert watched["samples"] > 20 and case(document)["latency_ns"]["p50"]["value"] < 8e9
+
+
+def test_a_webhook_of_the_environment(tare, endpoint):
+    server = endpoint()
+    tare("run", "--no-save", *ALERTING[:3], "--alert", "process.count>0", "--", "sleep", "0.2", env={"TARE_WEBHOOK": server.url})
+    assert [alert["rule"] for _, _, alert in server.got] == ["process.count>0"]
 
 
 # ---- the numbers ----
