@@ -35,6 +35,8 @@ struct scope {
     uint64_t tag; /* the thread's epoch << 32 | depth */
     uint64_t start;
     struct node *node; /* NULL without aggregation */
+    tare_site *site;   /* of a free scope: to go on with after a pause */
+    uint64_t held;     /* its ticks before the pause */
 };
 static_assert(sizeof(struct scope) <= sizeof(tare_scope), "tare_scope holds a scope");
 

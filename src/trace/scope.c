@@ -163,14 +163,30 @@ static inline uint32_t log_site(struct thread *t, tare_site *site)
 
 /* ---- begin and end ---- */
 
-void tare_begin(tare_scope *scope, tare_site *site)
+/* Where a scope begins. `sp` tells frames that are gone (longjmp); a free scope has none and is nobody's proof. */
+struct place {
+    const char *sp;
+    bool resumed; /* goes on: neither weighed nor a partner of one that was */
+};
+
+/* Whether this call of n is to be weighed: all scopes in it left out. */
+static inline unsigned choose_weighing(struct thread *t, struct node *n)
 {
-    struct scope *s = (struct scope *)(void *)scope;
+    unsigned flags = 0;
+    if (unlikely(--t->coin <= 0)) {
+        weigh_coin(t);
+        if (weigh_wanted(t, n)) flags = RAW_FLAG_WEIGHED;
+    }
+    if (unlikely(n->flags & NODE_AWAITS_PAIR)) weigh_pair_begin(t, n);
+    return flags;
+}
+
+static inline __attribute__((always_inline)) void begin(struct scope *s, tare_site *site, struct place at)
+{
     struct thread *t = self_thread;
-    const char *sp = __builtin_frame_address(0);
     s->tag = 0;
-    if (unlikely(!t->run) && !(t = begin_slow(t, sp))) return;
-    if (unlikely(sp > t->stack[t->depth].sp)) unwind(t, live_depth(t, sp));
+    if (unlikely(!t->run) && !(t = begin_slow(t, at.sp))) return;
+    if (unlikely(at.sp > t->stack[t->depth].sp)) unwind(t, live_depth(t, at.sp));
     uint32_t depth = t->depth + 1, index, flags = 0;
     if (unlikely(depth >= DEPTH_MAX)) {
         thread_lost(t, 1);
@@ -181,11 +197,7 @@ void tare_begin(tare_scope *scope, tare_site *site)
         n = find(t, site);
         if (unlikely(!n)) return;
         index = n->site;
-        if (unlikely(--t->coin <= 0)) {
-            weigh_coin(t);
-            if (weigh_wanted(t, n)) flags = RAW_FLAG_WEIGHED;
-        }
-        if (unlikely(n->flags & NODE_AWAITS_PAIR)) weigh_pair_begin(t, n);
+        if (!at.resumed) flags = choose_weighing(t, n);
     } else {
         index = log_site(t, site);
         if (unlikely(!index)) return;
@@ -194,7 +206,7 @@ void tare_begin(tare_scope *scope, tare_site *site)
     struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, 1) : NULL;
     t->depth = depth;
     barrier();
-    t->stack[depth] = (struct frame){sp, n};
+    t->stack[depth] = (struct frame){at.sp ? at.sp : STACK_TOP, n};
     t->node = n;
     t->scopes++;
     s->node = n;
@@ -203,6 +215,19 @@ void tare_begin(tare_scope *scope, tare_site *site)
     uint64_t now = ticks_begin(t);
     s->start = now;
     if (e) publish(e, raw_what(RAW_BEGIN, flags, 0, 0, index), now);
+}
+
+void tare_begin(tare_scope *scope, tare_site *site)
+{
+    begin((struct scope *)(void *)scope, site, (struct place){__builtin_frame_address(0), false});
+}
+
+void tare_open(tare_scope *scope, tare_site *site)
+{
+    struct scope *s = (struct scope *)(void *)scope;
+    s->site = site;
+    s->held = 0;
+    begin(s, site, (struct place){NULL, false});
 }
 
 /* True: go on as usual. False: this end belongs to another thread, process or session. */
@@ -289,20 +314,8 @@ static inline void node_record(struct thread *t, struct node *n, uint64_t ticks)
     if (unlikely(n->flags & NODE_IN_PAIR)) weigh_pair_end(t, n, ticks);
 }
 
-void tare_end(tare_scope *scope)
+static inline void pop(struct thread *t, uint32_t depth, uint64_t now)
 {
-    struct scope *s = (struct scope *)(void *)scope;
-    struct thread *t = self_thread;
-    uint64_t now = ticks_end(t);
-    uint32_t depth = (uint32_t)s->tag;
-    if (unlikely(s->tag != ((uint64_t)t->epoch << 32 | t->depth) || !t->run) && !end_slow(t, s, now)) return;
-    uint64_t ticks = likely(now > s->start) ? now - s->start : 0;
-    if (likely(s->node != NULL)) {
-        if (unlikely(t->skipping))
-            weigh_end(t, s->node, ticks);
-        else
-            node_record(t, s->node, ticks);
-    }
     if (t->mode & TARE_EVENTS) {
         struct raw_event *e = reserve(t, 1);
         if (e) publish(e, raw_what(RAW_END, 0, 0, 0, 0), now);
@@ -311,7 +324,52 @@ void tare_end(tare_scope *scope)
     barrier();
     t->depth = depth - 1;
     t->node = t->stack[depth - 1].node;
+}
+
+static inline bool is_top(const struct thread *t, const struct scope *s)
+{
+    return s->tag == ((uint64_t)t->epoch << 32 | t->depth) && t->run;
+}
+
+void tare_end(tare_scope *scope)
+{
+    struct scope *s = (struct scope *)(void *)scope;
+    struct thread *t = self_thread;
+    uint64_t now = ticks_end(t);
+    if (unlikely(!is_top(t, s)) && !end_slow(t, s, now)) return;
+    uint64_t ticks = likely(now > s->start) ? now - s->start : 0;
+    if (likely(s->node != NULL)) {
+        if (unlikely(t->skipping))
+            weigh_end(t, s->node, ticks);
+        else
+            node_record(t, s->node, ticks);
+    }
+    pop(t, (uint32_t)s->tag, now);
     s->tag = 0;
+}
+
+/* ---- scopes that wait ---- */
+
+void tare_pause(tare_scope *scope)
+{
+    struct scope *s = (struct scope *)(void *)scope;
+    struct thread *t = self_thread;
+    uint64_t now = ticks_end(t);
+    if (!s->tag || (!is_top(t, s) && !end_slow(t, s, now))) return;
+    if (t->skipping) weigh_cancel(t); /* what was left out of half a call says nothing */
+    if (s->node) s->node->flags &= ~(uint32_t)NODE_IN_PAIR;
+    s->held = now > s->start ? now - s->start : 0;
+    pop(t, (uint32_t)s->tag, now);
+    s->tag = 0;
+}
+
+void tare_resume(tare_scope *scope)
+{
+    struct scope *s = (struct scope *)(void *)scope;
+    struct thread *t = self_thread;
+    if (t->skipping) weigh_cancel(t);
+    begin(s, s->site, (struct place){NULL, true});
+    if (s->tag) s->start -= s->held;
 }
 
 /* ---- counters and marks ---- */

@@ -509,6 +509,102 @@ static int remove_folder(void **state)
     return 0;
 }
 
+/* ---- scopes that wait ---- */
+
+/* Two coroutines, each with a scope open while the other runs. */
+static void take_turns(int turns)
+{
+    tare_scope a, b;
+    tare_site *first = tare_site_new(TARE_SITE_SCOPE, "first", "", 0);
+    tare_site *second = tare_site_new(TARE_SITE_SCOPE, "second", "", 0);
+    tare_open(&a, first);
+    leaf();
+    tare_pause(&a);
+    tare_open(&b, second);
+    for (int i = 0; i < turns; i++) {
+        leaf();
+        tare_pause(&b);
+        tare_resume(&a);
+        leaf();
+        tare_pause(&a);
+        tare_resume(&b);
+    }
+    tare_pause(&b);
+    tare_resume(&a);
+    tare_end(&a);
+    tare_resume(&b);
+    tare_end(&b);
+}
+
+static void coroutines_take_turns(void **state)
+{
+    (void)state;
+    for (uint32_t weigh = 0; weigh < 2; weigh++) {
+        start(TARE_AGGREGATE | TARE_EVENTS, weigh);
+        for (int i = 0; i < 200; i++) {
+            TARE_SCOPE("loop");
+            take_turns(10);
+        }
+        struct trace *t = stop();
+        struct calltree tree = tree_of(t);
+        if (!weigh) {
+            assert_int_equal(NODE(t, &tree, "loop", "first")->count, 200);
+            assert_int_equal(NODE(t, &tree, "loop", "second")->count, 200);
+            assert_int_equal(NODE(t, &tree, "loop", "first", "leaf")->count, 200 * 11);
+            assert_int_equal(NODE(t, &tree, "loop", "second", "leaf")->count, 200 * 10);
+        }
+        assert_int_equal(node_at(t, &tree, (const char *const[]){"loop", "first", "second", NULL}), 0);
+        for (uint32_t i = 1; i < tree.n_nodes; i++) assert_int_equal(tree.nodes[i].abandoned, 0);
+        done(t, &tree);
+    }
+}
+
+/* A scope opened deep in the C stack is still there for one that begins further up. */
+static __attribute__((noinline)) void open_below(tare_scope *scope, tare_site *site)
+{
+    volatile char room[4096];
+    room[0] = 1;
+    tare_open(scope, site);
+    (void)room[0];
+}
+
+static void a_free_scope_outlives_the_frame_it_began_in(void **state)
+{
+    (void)state;
+    tare_scope outer;
+    start(TARE_AGGREGATE | TARE_EVENTS, 0);
+    open_below(&outer, tare_site_new(TARE_SITE_SCOPE, "outer", "", 0));
+    leaf();
+    tare_end(&outer);
+    struct trace *t = stop();
+    struct calltree tree = tree_of(t);
+    assert_int_equal(NODE(t, &tree, "outer")->count, 1);
+    assert_int_equal(NODE(t, &tree, "outer", "leaf")->count, 1);
+    done(t, &tree);
+}
+
+static void pausing_what_does_not_run(void **state)
+{
+    (void)state;
+    tare_scope scope;
+    tare_site *site = tare_site_new(TARE_SITE_SCOPE, "x", "", 0);
+    tare_open(&scope, site); /* no session: nothing happens */
+    tare_pause(&scope);
+    tare_resume(&scope);
+    tare_end(&scope);
+    start(TARE_AGGREGATE | TARE_EVENTS, 0);
+    tare_open(&scope, site);
+    tare_pause(&scope);
+    tare_pause(&scope);
+    tare_end(&scope); /* while it waits: nobody's */
+    tare_open(&scope, site);
+    tare_end(&scope);
+    struct trace *t = stop();
+    struct calltree tree = tree_of(t);
+    assert_int_equal(NODE(t, &tree, "x")->count, 1);
+    done(t, &tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -526,6 +622,9 @@ int main(void)
         cmocka_unit_test(longjmp_leaves_scopes),
         cmocka_unit_test(longjmp_out_of_a_weighed_call),
         cmocka_unit_test(ending_what_was_left_out_is_nobodys_fault),
+        cmocka_unit_test(coroutines_take_turns),
+        cmocka_unit_test(a_free_scope_outlives_the_frame_it_began_in),
+        cmocka_unit_test(pausing_what_does_not_run),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
