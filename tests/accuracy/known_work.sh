@@ -3,7 +3,7 @@
 # Known work must be measured within a stated error, whatever mode and clock it is recorded with.
 set -eu
 cd "$TMPDIR"
-"$CC" -std=gnu11 -O2 -D_GNU_SOURCE -I"$TARE_SRC/include" "$TARE_SRC/tests/accuracy/known_work.c" "$TARE_BUILD/libtare.a" -pthread -o known_work
+"$CC" -std=gnu11 -O2 -D_GNU_SOURCE -I"$TARE_SRC/include" "$TARE_SRC/tests/accuracy/known_work.c" "$BUILT/libtare.a" -pthread -o known_work
 # A machine that takes the processor away between the program's clock and ours can spoil one attempt, not three in a row.
 run() { # NAME [VAR=VALUE...]
     local name=$1 attempt

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 SRC = os.environ.get("TARE_SRC", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-BUILD = os.environ.get("TARE_BUILD", os.path.join(SRC, "build"))
+BUILD = os.environ.get("BUILT", os.path.join(SRC, "build"))
 TARE = os.environ.get("TARE", os.path.join(BUILD, "tare"))
 HERE = os.path.join(SRC, "tests", "agent", "victims")
 TMP = tempfile.mkdtemp(prefix="tare-agent-")

@@ -4,9 +4,9 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 cd "$TARE_SRC" || exit 1
-out=$TARE_BUILD/demo
+out=$BUILT/demo
 run() { "$out/transformer" --batches 3 "$@"; }
-says_next() { TARE_DEMO_BUDGET=0.3 tools/demo "$TARE_BUILD" >"$TMPDIR/demo.log" 2>&1 && grep -q '^What to look at next:$' "$TMPDIR/demo.log" || { cat "$TMPDIR/demo.log"; return 1; }; }
+says_next() { TARE_DEMO_BUDGET=0.3 tools/demo "$BUILT" >"$TMPDIR/demo.log" 2>&1 && grep -q '^What to look at next:$' "$TMPDIR/demo.log" || { cat "$TMPDIR/demo.log"; return 1; }; }
 refuses() # refuses ARGUMENT...: exit status 2 and a message
 {
     said=$(run "$@" 2>&1 >/dev/null)

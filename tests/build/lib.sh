@@ -2,7 +2,7 @@
 # lib.sh - sourced by the scripts beside it: TAP by hand. Not a test itself.
 n=0
 failed=0
-: "${TARE_SRC:=$(cd "$(dirname "$0")/../.." && pwd)}" "${TARE_BUILD:=$TARE_SRC/build}" "${CC:=gcc}"
+: "${TARE_SRC:=$(cd "$(dirname "$0")/../.." && pwd)}" "${BUILT:=$TARE_SRC/build}" "${CC:=gcc}"
 if [ -z "${TMPDIR:-}" ]; then
     TMPDIR=$(mktemp -d)
     trap 'rm -rf "$TMPDIR"' EXIT

@@ -25,7 +25,7 @@ def root():
 @pytest.fixture(scope="session")
 def build(root):
     """The folder with the built command and libraries."""
-    folder = pathlib.Path(os.environ.get("TARE_BUILD", root / "build"))
+    folder = pathlib.Path(os.environ.get("BUILT", root / "build"))
     assert (folder / "tare").exists(), "%s/tare is not built: make" % folder
     return folder
 
