@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// comparison.ts - a tare.comparison/1 document as rows: one metric of one case on both sides, its ratio with the interval
+// and the verdict. Pure. Whether up is good depends on the metric, so rows carry it.
+import type { Estimate, JsonObject } from "./page";
+
+export type Verdict = "regressed" | "improved" | "same" | "inconclusive" | "unverified";
+export const VERDICTS: readonly Verdict[] = ["regressed", "improved", "same", "inconclusive", "unverified"];
+
+export interface ComparedMetric {
+  metric: string;
+  unit?: string | null;
+  better?: "less" | "more";
+  role?: "gate" | "advisory";
+  base?: Estimate | null;
+  new?: Estimate | null;
+  ratio?: Estimate | null;
+  confidence?: number | null;
+  verdict?: string | null;
+  why?: string | null;
+  min_effect?: number | null;
+  mde?: number | null;
+  samples?: number | null;
+  needed?: number | null;
+}
+
+export interface ComparedRow extends ComparedMetric {
+  case: string;
+  verdict: Verdict;
+}
+
+export interface Comparison {
+  verdict: Verdict;
+  method: string;
+  base: string;
+  new: string;
+  rows: ComparedRow[];
+  differences: { what: string; base?: string | null; new?: string | null; severity?: string }[];
+  unmatched: { side: string; name: string }[];
+  notes: { severity: string; text: string; case?: string }[];
+  reproduce: string | null;
+}
+
+const asList = <T>(v: unknown): T[] => (Array.isArray(v) ? (v as T[]) : []);
+const verdictOf = (v: unknown): Verdict => VERDICTS.find((known) => known === v) ?? "unverified";
+const nameOf = (side: unknown): string => String((side as { name?: string } | null)?.name ?? "unknown");
+
+interface ComparedCase {
+  name: string;
+  metrics?: ComparedMetric[];
+  notes?: { severity: string; text: string }[];
+}
+
+export function readComparison(doc: JsonObject): Comparison {
+  const cases = asList<ComparedCase>(doc.cases);
+  return {
+    verdict: verdictOf(doc.verdict),
+    method: String(doc.method ?? "unknown"),
+    base: nameOf(doc.base),
+    new: nameOf(doc.new),
+    rows: cases.flatMap((c) => asList<ComparedMetric>(c.metrics).map((m) => ({ ...m, case: c.name, verdict: verdictOf(m.verdict) }))),
+    differences: asList(doc.differences),
+    unmatched: asList(doc.unmatched),
+    notes: [...asList<{ severity: string; text: string }>(doc.notes), ...cases.flatMap((c) => asList<{ severity: string; text: string }>(c.notes).map((n) => ({ ...n, case: c.name })))],
+    reproduce: typeof doc.reproduce === "string" ? doc.reproduce : null,
+  };
+}
+
+const isRatio = (v: number | null | undefined): v is number => typeof v === "number" && v > 0 && Number.isFinite(v);
+
+/** Ratios from 1/r to r that show all rows, and no further than a factor that keeps small changes readable. */
+export function ratioReach(rows: ComparedRow[]): number {
+  let reach = 1.1;
+  for (const row of rows)
+    for (const v of [row.ratio?.value, row.ratio?.lo, row.ratio?.hi]) if (isRatio(v)) reach = Math.max(reach, v, 1 / v);
+  return Math.min(reach * 1.05, 8);
+}
+
+/** The rows that decide first, then by how far they moved. */
+export function ordered(rows: ComparedRow[]): ComparedRow[] {
+  const moved = (r: ComparedRow) => (isRatio(r.ratio?.value) ? Math.abs(Math.log(r.ratio.value)) : -1);
+  const weight = (r: ComparedRow) => VERDICTS.indexOf(r.verdict) + (r.role === "gate" ? 0 : 0.5);
+  return [...rows].sort((a, b) => weight(a) - weight(b) || moved(b) - moved(a));
+}
+
+export function countVerdicts(rows: ComparedRow[]): [Verdict, number][] {
+  return VERDICTS.map((v): [Verdict, number] => [v, rows.filter((r) => r.verdict === v).length]).filter(([, n]) => n > 0);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// profile.ts - tare.profile/1 as typed columns. A document comes from anywhere, so everything an index is used for is
+// checked here, once; a number that is missing is NaN from here on, which every format shows as unknown.
+
+export interface Frames {
+  name: string[];
+  file: (string | null)[];
+  line: (number | null)[];
+}
+
+/** Call paths: a parent comes before its children, -1 has none. */
+export interface CallTree {
+  n: number;
+  parent: Int32Array;
+  frame: Int32Array;
+  self: Float64Array;
+  total: Float64Array;
+  /** Half of the 95 % interval of the total. */
+  error: Float64Array;
+  calls: Float64Array;
+  /** Paths that whoever wrote the document left out. */
+  hidden: number;
+}
+
+export interface NamedTree {
+  name: string;
+  /** Read when it is asked for: a page with many threads shows one at a time. */
+  tree: () => CallTree;
+}
+
+export interface Profile {
+  name: string;
+  unit: string;
+  notes: string[];
+  frames: Frames;
+  tree: CallTree;
+  threads: NamedTree[];
+  base: NamedTree | null;
+}
+
+/** What is wrong with a document, for people. */
+export class ProfileError extends Error {}
+
+type Loose = Record<string, unknown>;
+
+const isObject = (v: unknown): v is Loose => typeof v === "object" && v !== null && !Array.isArray(v);
+const text = (v: unknown, otherwise = ""): string => (typeof v === "string" ? v : otherwise);
+
+function objectIn(of: Loose, key: string): Loose {
+  const v = of[key];
+  if (!isObject(v)) throw new ProfileError(`it has no "${key}"`);
+  return v;
+}
+
+function column(of: Loose, key: string, n: number | null): unknown[] | null {
+  const v = of[key];
+  if (v === undefined || v === null) return null;
+  if (!Array.isArray(v)) throw new ProfileError(`"${key}" is no list`);
+  if (n !== null && v.length !== n) throw new ProfileError(`"${key}" has ${v.length} values where ${n} belong`);
+  return v;
+}
+
+function readFrames(of: Loose): Frames {
+  const name = column(of, "name", null);
+  if (!name) throw new ProfileError('frames have no "name"');
+  const file = column(of, "file", name.length);
+  const line = column(of, "line", name.length);
+  return {
+    name: name.map((v) => text(v, "(no name)")),
+    file: name.map((_, i) => text(file?.[i]) || null),
+    line: name.map((_, i) => (typeof line?.[i] === "number" ? (line[i] as number) : null)),
+  };
+}
+
+/** Whole numbers from `least` up to, not including, what `below` allows for a row. */
+function indices(values: unknown[], key: string, least: number, below: (row: number) => number): Int32Array {
+  const out = new Int32Array(values.length);
+  for (let i = 0; i < values.length; i++) {
+    const v = values[i] as number;
+    if (!Number.isInteger(v) || v < least || v >= below(i)) throw new ProfileError(`"${key}" of node ${i} is ${String(v).slice(0, 20)}`);
+    out[i] = v;
+  }
+  return out;
+}
+
+function numbers(values: unknown[] | null, n: number): Float64Array {
+  const out = new Float64Array(n);
+  if (!values) return out.fill(NaN);
+  for (let i = 0; i < n; i++) {
+    const v = values[i];
+    out[i] = typeof v === "number" ? v : NaN;
+  }
+  return out;
+}
+
+const orZero = (v: number): number => (v > 0 ? v : 0);
+
+/** Totals from selves, where a producer knows only those. */
+function addUp(self: Float64Array, parent: Int32Array): Float64Array {
+  const total = self.slice();
+  for (let i = total.length - 1; i >= 0; i--) {
+    const p = parent[i]!;
+    if (p >= 0) total[p] = orZero(total[p]!) + orZero(total[i]!);
+  }
+  return total;
+}
+
+/** Selves from totals. */
+function takeOff(total: Float64Array, parent: Int32Array): Float64Array {
+  const self = total.slice();
+  for (let i = 0; i < self.length; i++) {
+    const p = parent[i]!;
+    if (p >= 0) self[p] = self[p]! - orZero(total[i]!);
+  }
+  return self;
+}
+
+export function readTree(of: Loose, nFrames: number): CallTree {
+  const nodes = objectIn(of, "nodes");
+  const parents = column(nodes, "parent", null);
+  const frames = parents && column(nodes, "frame", parents.length);
+  if (!parents || !frames) throw new ProfileError('nodes have no "parent" or no "frame"');
+  const n = parents.length;
+  const parent = indices(parents, "parent", -1, (i) => i);
+  const selves = column(nodes, "self", n);
+  const totals = column(nodes, "total", n);
+  if (!selves && !totals) throw new ProfileError('nodes have neither "self" nor "total"');
+  const total = totals ? numbers(totals, n) : addUp(numbers(selves, n), parent);
+  return {
+    n,
+    parent,
+    frame: indices(frames, "frame", 0, () => nFrames),
+    total,
+    self: selves ? numbers(selves, n) : takeOff(total, parent),
+    error: numbers(column(nodes, "total_error", n), n),
+    calls: numbers(column(nodes, "calls", n), n),
+    hidden: typeof of.hidden === "number" && of.hidden > 0 ? of.hidden : 0,
+  };
+}
+
+function later(of: Loose, nFrames: number, otherwise: string): NamedTree {
+  let tree: CallTree | null = null;
+  return { name: text(of.name, otherwise) || otherwise, tree: () => (tree ??= readTree(of, nFrames)) };
+}
+
+/** Throws a ProfileError that says what is wrong. */
+export function readProfile(document: unknown): Profile {
+  if (!isObject(document)) throw new ProfileError("it is no object");
+  const schema = text(document.schema);
+  if (!schema.startsWith("tare.profile/1")) throw new ProfileError(`its schema is "${schema.slice(0, 40)}", this page reads tare.profile/1`);
+  const frames = readFrames(objectIn(document, "frames"));
+  const n = frames.name.length;
+  const threads = Array.isArray(document.threads) ? document.threads.filter(isObject) : [];
+  return {
+    name: text(document.name),
+    unit: text(document.unit, "ns"),
+    notes: Array.isArray(document.notes) ? document.notes.filter((v): v is string => typeof v === "string") : [],
+    frames,
+    tree: readTree(document, n),
+    threads: threads.map((t, i) => later(t, n, `thread ${i + 1}`)),
+    base: isObject(document.base) ? later(document.base, n, "base") : null,
+  };
+}
