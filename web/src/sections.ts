@@ -3,6 +3,7 @@
 // says itself to which documents it applies. Nothing else knows the parts.
 import type { ComponentType } from "preact";
 import type { Item, Page } from "./data/page";
+import { flame } from "./sections/flame";
 import { headline } from "./sections/headline";
 
 export interface SectionProps {
@@ -18,6 +19,6 @@ export interface Section {
   Component: ComponentType<SectionProps>;
 }
 
-export const sections: readonly Section[] = [headline];
+export const sections: readonly Section[] = [headline, flame];
 
 export const sectionsOf = (item: Item, page: Page): Section[] => sections.filter((s) => s.applies(item, page));

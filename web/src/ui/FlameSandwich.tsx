@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// FlameSandwich.tsx - one function between those that call it, above, and those it calls, below; beside them the list of
+// functions to choose from. All paths to the function are laid over one another.
+import { useMemo, useState } from "preact/hooks";
+import { calleesOf, callersOf, type Found, ranked } from "../data/calltree";
+import { layoutOf } from "../data/flame";
+import { costText, detailOf, type Graph, nameText } from "../data/flamegraph";
+import type { CallTree } from "../data/profile";
+import { FlameCanvas, type Range, WHOLE } from "./FlameCanvas";
+import { FlameDetail } from "./FlameDetail";
+import type { Look } from "./flamepaint";
+import { count, percent } from "./format";
+
+const LISTED = 200;
+
+interface SandwichProps {
+  graph: Graph;
+  found: Found | null;
+  frame: number;
+  onFrame: (frame: number) => void;
+  lookOf: (tree: CallTree) => Look;
+}
+
+/** A bar behind the number: what part of the costliest it is. */
+function Listed(props: { graph: Graph; frame: number; most: number; chosen: boolean; onPick: () => void }) {
+  const { graph: g, frame } = props;
+  const self = g.flat.self[frame]!;
+  return (
+    <li>
+      <button type="button" aria-current={props.chosen ? "true" : undefined} onClick={props.onPick}>
+        <span class="fn">{nameText(g.profile, frame, 80)}</span>
+        <span class="cost">{g.whole > 0 ? percent(self / g.whole, 2) : costText(g.profile.unit, self)}</span>
+        <i style={{ width: `${props.most > 0 ? (100 * self) / props.most : 0}%` }} />
+      </button>
+    </li>
+  );
+}
+
+function FunctionList(props: SandwichProps) {
+  const { graph: g, found } = props;
+  const all = useMemo(() => ranked(g.flat, g.flat.self), [g]);
+  const list = found ? all.filter((f) => found.frame[f]) : all;
+  const most = all.length ? g.flat.self[all[0]!]! : 0;
+  return (
+    <div class="functions">
+      <h4>Functions by self {found ? ", as searched" : ""}</h4>
+      <ul>{list.slice(0, LISTED).map((f) => <Listed graph={g} frame={f} most={most} chosen={f === props.frame} onPick={() => props.onFrame(f)} />)}</ul>
+      {list.length > LISTED && <p class="note">The first {LISTED} of {count(list.length)}; search to find others.</p>}
+      {list.length === 0 && <p class="note">No function matches.</p>}
+    </div>
+  );
+}
+
+/** One half: a tree of its own, with its own zoom. */
+function Half(props: { graph: Graph; tree: CallTree; look: Look; flame: boolean; title: string; onFrame: (frame: number) => void }) {
+  const { graph: g, tree } = props;
+  const layout = useMemo(() => layoutOf(tree), [tree]);
+  const [range, setRange] = useState<Range>(WHOLE);
+  const [at, setAt] = useState(-1);
+  const [over, setOver] = useState(-1);
+  const shownNode = over >= 0 ? over : at;
+  const onKey = (key: string) => {
+    if (key !== "s" || at < 0) return false;
+    props.onFrame(tree.frame[at]!);
+    return true;
+  };
+  return (
+    <>
+      <h4>{props.title}</h4>
+      <FlameCanvas tree={tree} layout={layout} look={props.look} flame={props.flame} range={range} onRange={setRange} at={at} onAt={setAt} onOver={setOver} onKey={onKey}
+        rows={14} label={`${props.title}. Arrow keys walk, Enter zooms, 0 shows all, s puts a function in the middle.`} />
+      <FlameDetail name={shownNode >= 0 ? nameText(g.profile, tree.frame[shownNode]!) : ""} parts={shownNode >= 0 ? detailOf(g, tree, shownNode) : []} spoken={at >= 0 && over < 0}
+        action={at >= 0 && at !== layout.node[0] ? { title: "Put in the middle", act: () => props.onFrame(tree.frame[at]!) } : null} hint="" />
+    </>
+  );
+}
+
+export function FlameSandwich(props: SandwichProps) {
+  const { graph: g, frame } = props;
+  const n = g.profile.frames.name.length;
+  const callers = useMemo(() => callersOf(g.tree, g.outer, frame, n), [g, frame]);
+  const callees = useMemo(() => calleesOf(g.tree, g.outer, frame, n), [g, frame]);
+  const name = nameText(g.profile, frame, 60);
+  return (
+    <div class="sandwich">
+      <FunctionList {...props} />
+      <div class="halves" key={frame}>
+        <Half graph={g} tree={callers} look={props.lookOf(callers)} flame title={`Callers of ${name}`} onFrame={props.onFrame} />
+        <Half graph={g} tree={callees} look={props.lookOf(callees)} flame={false} title={`Callees of ${name}`} onFrame={props.onFrame} />
+      </div>
+    </div>
+  );
+}

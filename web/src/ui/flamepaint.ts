@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// flamepaint.ts - a window on a flame graph as strokes: on a canvas, and as SVG text of the same. Names become text, cut
+// to the room there is; nothing of them is ever markup.
+import { type Camera, eachVisible, type Layout, rowTop } from "../data/flame";
+import { xml } from "./download";
+
+/** How the frames of one graph look; asked only for those in sight. */
+export interface Look {
+  fill(node: number): string;
+  /** Left, and right where there is room for both. */
+  name(node: number): string;
+  value(node: number): string;
+  quiet(node: number): boolean;
+  ink: string;
+  soft: string;
+}
+
+export const ROW_HEIGHT = 19;
+const GAP = 1;
+const PAD = 4;
+const LEAST_TEXT = 22;
+const LEAST_VALUE = 150;
+const FONT = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
+export const FLAME_FONT = `11px ${FONT}`;
+
+/** Far-eastern and other wide characters take two columns. */
+const columnsOf = (c: number): number => (c >= 0x1100 && (c <= 0x115f || (c >= 0x2e80 && c <= 0xd7ff) || (c >= 0xf900 && c <= 0xfaff) || (c >= 0xff00 && c <= 0xff60) || c > 0xffff) ? 2 : 1);
+
+/** The text, or its beginning with an ellipsis, in at most so many columns. */
+export function fitText(text: string, columns: number): string {
+  let used = 0;
+  let cut = 0;
+  for (const c of text) {
+    used += columnsOf(c.codePointAt(0)!);
+    if (used > columns) return cut > 0 ? `${text.slice(0, cut)}…` : "";
+    if (used < columns) cut += c.length;
+  }
+  return text;
+}
+
+export interface Strokes {
+  rect(x: number, y: number, width: number, height: number, fill: string): void;
+  text(x: number, y: number, text: string, ink: string, right: boolean): void;
+}
+
+function label(to: Strokes, look: Look, node: number, box: { x: number; y: number; width: number }, columnWidth: number): void {
+  const room = Math.floor((box.width - 2 * PAD) / columnWidth);
+  const ink = look.quiet(node) ? look.soft : look.ink;
+  const baseline = box.y + ROW_HEIGHT - 6;
+  const name = look.name(node);
+  const value = box.width >= LEAST_VALUE ? look.value(node) : "";
+  const both = value !== "" && name.length + value.length + 3 <= room;
+  const text = fitText(name, room);
+  if (text) to.text(box.x + PAD, baseline, text, ink, false);
+  if (both) to.text(box.x + box.width - PAD, baseline, value, look.soft, true);
+}
+
+/** Everything in sight, through `to`. */
+export function strokeFlame(to: Strokes, layout: Layout, camera: Camera, look: Look, columnWidth: number): void {
+  eachVisible(layout, camera, (node, x, y, width) => {
+    const left = Math.max(x, 0);
+    const right = Math.min(x + width, camera.width);
+    const shown = right - left > 2 ? right - left - GAP : Math.max(right - left, 0.5);
+    to.rect(left, y, shown, ROW_HEIGHT - GAP, look.fill(node));
+    if (shown >= LEAST_TEXT) label(to, look, node, { x: left, y, width: shown }, columnWidth);
+  });
+}
+
+function canvasStrokes(ctx: CanvasRenderingContext2D): Strokes {
+  let fill = "";
+  return {
+    rect(x, y, width, height, colour) {
+      if (colour !== fill) ctx.fillStyle = fill = colour;
+      ctx.fillRect(x, y, width, height);
+    },
+    text(x, y, text, ink, right) {
+      ctx.fillStyle = fill = ink;
+      ctx.textAlign = right ? "right" : "left";
+      ctx.fillText(text, x, y);
+    },
+  };
+}
+
+/** The frame of one node in the window, if it is in sight. */
+function boxOf(layout: Layout, camera: Camera, node: number) {
+  const p = layout.place[node]!;
+  const scale = camera.width / (camera.to - camera.from);
+  const left = Math.max(0, (layout.x0[p]! - camera.from) * scale);
+  const right = Math.min(camera.width, (layout.x1[p]! - camera.from) * scale);
+  const y = rowTop(layout, camera, layout.row[node]!);
+  return right < 0 || left > camera.width || y + camera.rowHeight < 0 || y > camera.height ? null : { left, y, width: Math.max(right - left, 2) };
+}
+
+function outline(ctx: CanvasRenderingContext2D, layout: Layout, camera: Camera, node: number, look: Look, width: number): void {
+  const box = node >= 0 && node < layout.place.length ? boxOf(layout, camera, node) : null;
+  if (!box) return;
+  ctx.strokeStyle = look.ink;
+  ctx.lineWidth = width;
+  ctx.strokeRect(box.left + width / 2, box.y + width / 2, Math.max(box.width - width - GAP, 1), ROW_HEIGHT - GAP - width);
+}
+
+/** Draw in device pixels; `at` has the keyboard, `over` the pointer. */
+export function paintFlame(canvas: HTMLCanvasElement, layout: Layout, camera: Camera, look: Look, at: number, over: number): void {
+  const ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.round(camera.width * ratio), Math.round(camera.height * ratio)];
+  if (canvas.width !== w) canvas.width = w;
+  if (canvas.height !== h) canvas.height = h;
+  const ctx = canvas.getContext("2d")!;
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, camera.width, camera.height);
+  ctx.font = FLAME_FONT;
+  ctx.textBaseline = "alphabetic";
+  strokeFlame(canvasStrokes(ctx), layout, camera, look, ctx.measureText("M").width);
+  outline(ctx, layout, camera, over, look, 1);
+  outline(ctx, layout, camera, at, look, 2);
+}
+
+const fixed = (v: number): string => (Math.round(v * 100) / 100).toString();
+
+/** The window as an SVG document. */
+export function svgOfFlame(layout: Layout, camera: Camera, look: Look, title: string, paper: string): string {
+  const parts: string[] = [];
+  const to: Strokes = {
+    rect: (x, y, width, height, fill) => parts.push(`<rect x="${fixed(x)}" y="${fixed(y)}" width="${fixed(width)}" height="${fixed(height)}" fill="${xml(fill)}"/>`),
+    text: (x, y, text, ink, right) => parts.push(`<text x="${fixed(x)}" y="${fixed(y)}" fill="${xml(ink)}"${right ? ' text-anchor="end"' : ""}>${xml(text)}</text>`),
+  };
+  strokeFlame(to, layout, camera, look, 6.62);
+  const size = `width="${camera.width}" height="${camera.height}" viewBox="0 0 ${camera.width} ${camera.height}"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${xml(FONT)}" font-size="11" role="img"><title>${xml(title)}</title>` +
+    `<rect width="100%" height="100%" fill="${xml(paper)}"/>${parts.join("")}</svg>\n`;
+}
