@@ -101,7 +101,7 @@ parts:
 	with zlib 'compressed .npz inputs'; with libcrypto 'hashes of models'; with sqlite3 'the history'; \
 	with libcurl 'web hooks'; \
 	with cmocka 'unit tests'; \
-	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'
+	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'; tool npm 'report page (--html)'
 
 .PHONY: need-packages
 need-packages:
@@ -130,6 +130,28 @@ $(O)/obj/%.o: %.c $(O)/obj/flags
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
 $(COMMIT_OBJ): $(O)/obj/commit
 $(COMMIT_OBJ): COMMIT_FLAG = -DTARE_COMMIT='"$(COMMIT)"'
+
+# ---- the report page -----------------------------------------------------------------------------
+# One HTML file out of web/, compressed into the binary. Without node, or where its packages cannot be installed, nothing
+# is embedded, everything else is built, and --html says what is missing. A page that does not compile is an error.
+NODE    := $(and $(shell command -v node),$(shell command -v npm))
+WEB_SRC := web/build.mjs web/package-lock.json $(shell find web/src -type f 2>/dev/null)
+web/node_modules/.stamp: web/package-lock.json
+	$(call say,NPM,web/node_modules)
+	$(Q)rm -f $@
+	$(Q)cd web && npm ci --silent --no-audit --no-fund >/dev/null && cksum <package-lock.json >node_modules/.stamp || \
+		echo '  without the report page: npm could not install the packages of web/package-lock.json' >&2
+$(O)/page.html: $(WEB_SRC) web/node_modules/.stamp
+	$(call say,PAGE,$@)
+	@mkdir -p $(@D)
+	$(Q)if [ -f web/node_modules/.stamp ]; then node web/build.mjs page $@; else rm -f $@; : >$@; fi
+$(O)/obj/page.gz: $(if $(NODE),$(O)/page.html)
+	@mkdir -p $(@D)
+	$(Q)if [ -s '$<' ]; then gzip -9nc '$<' >$@; else : >$@; fi
+$(O)/obj/src/report/page_embed.o: $(O)/obj/page.gz
+$(O)/obj/src/report/page_embed.o: CPPFLAGS += -DPAGE_FILE='"$(O)/obj/page.gz"'
+.PHONY: page
+page: $(O)/obj/page.gz ## build only the report page: build/page.html
 
 $(O)/tare: $(CLI_OBJ)
 	$(call say,LINK,$@)
@@ -167,10 +189,11 @@ python: $(PY_EXT) $(if $(MISSING),,$(PY_TREE)/_bin/tare) ## build the Python pac
 	$(Q)cp -rsf $(abspath python/tare)/. $(PY_TREE) && find $(PY_TREE) -xtype l -delete
 	$(if $(MISSING),@echo 'python: without the command tare: no $(MISSING) (make deps)' >&2)
 
+# CPython's API takes names of arguments as plain char *.
 $(O)/obj/$(PY_TAG)/%.o: %.c $(O)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -Wno-write-strings -MMD -MP -c $< -o $@
 
 $(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^

@@ -7,6 +7,7 @@
 #include "analyze/watched.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/report_args.h"
 #include "cli/report_out.h"
 #include "cli/run_arg.h"
 #include "cli/trace_arg.h"
@@ -22,6 +23,7 @@ struct asked {
     uint64_t depth, tid;
     double min_percent;
     const char *output; /* NULL: stdout */
+    const char *html;   /* the page in place of the text; NULL: none */
 };
 
 /* ---- where it goes ---- */
@@ -209,12 +211,13 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                                                 {"layers", 5, "runs: a row per layer, as CSV"},
                                                 {NULL, 0, NULL}};
     static const struct opt_usage usage = {
-        .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...",
+        .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...\ntare report --html <file> <run.json | trace>...",
         .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
                  "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
                  "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
                  "Or print the run documents that `tare bench` saved: a row per case, findings, "
-                 "recommendations and targets.",
+                 "recommendations and targets. With --html, write one page with plots that needs no network; two run "
+                 "documents are also compared, two traces give a flame graph of their difference.",
         .tail = "record a trace:    TARE_TRACE=app.tare ./app",
         .min_args = 1,
         .max_args = OPT_ANY,
@@ -225,6 +228,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
         OPT_PATH('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a.json),
+        OPT_HTML(&a.html),
         OPT_GROUP("of traces"),
         OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them"),
         OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once"),
@@ -240,5 +244,10 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (a.json && a.format > FORMAT_JSON)
         return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
     if (a.json) a.format = FORMAT_JSON;
+    if (a.html && (a.format != FORMAT_TEXT || a.output))
+        return cli_usage_error(cli, "--html is an answer of its own: without --format, --json and --output");
+    rc = html_out_check(cli, a.html);
+    if (rc) return rc;
+    if (a.html) return report_html(cli, argc, argv, a.html);
     return (trace_arg_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);
 }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ * html_out.c - see html_out.h. */
+#include "cli/html_out.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/report_out.h"
+#include "cli/trace_arg.h"
+#include "report/profile_json.h"
+#include "report/timeline_json.h"
+
+void html_out_release(struct html_out *h)
+{
+    for (size_t i = 0; i < h->traces.n; i++) trace_close(h->traces.items[i]);
+    for (size_t i = 0; i < h->samples.n; i++) samples_release(h->samples.items[i]);
+    vec_release(&h->traces);
+    vec_release(&h->samples);
+    vec_release(&h->items);
+    arena_release(&h->arena);
+}
+
+/* The folder that a file would be in; "." for a bare name. */
+static bool has_folder(const char *path, char *folder, size_t size)
+{
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    int n = !slash ? 1 : slash == path ? 1 : (int)(slash - path);
+    snprintf(folder, size, "%.*s", n, slash ? path : ".");
+    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int html_out_check(struct cli *cli, const char *path)
+{
+    struct stat st;
+    char folder[4096];
+    if (!path) return 0;
+    if (!*path) return cli_usage_error(cli, "--html: an empty name");
+    if (!html_has_viewer()) {
+        error_set(&cli->error, TARE_UNSUPPORTED, "--html: %s", HTML_MISSING);
+        return cli_fail(cli);
+    }
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return cli_usage_error(cli, "--html %s: is a folder; give the name of a file", path);
+    if (!has_folder(path, folder, sizeof folder))
+        return cli_usage_error(cli, "--html %s: there is no folder %s", path, folder);
+    return 0;
+}
+
+/* ---- gathering ---- */
+
+static const char *file_of(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static tare_status add(struct html_out *h, struct html_item item, tare_error *err)
+{
+    if (h->arena.failed) return error_set(err, TARE_NOMEM, "out of memory for the report page");
+    return vec_push(&h->items, item, err);
+}
+
+tare_status html_out_run(struct html_out *h, const char *name, const struct run *run, size_t n_runs,
+                         tare_error *err)
+{
+    struct html_run *ctx = arena_new(&h->arena, 1, sizeof *ctx);
+    if (ctx) *ctx = (struct html_run){run, HTML_SAMPLES_MAX / (n_runs ? n_runs : 1)};
+    const char *kept = arena_str(&h->arena, name ? file_of(name) : run->subject.name);
+    return add(h, (struct html_item){"run", kept, html_run_write, ctx}, err);
+}
+
+struct comparison_ctx { /* a pointer to const, kept where items may point */
+    const struct comparison *c;
+};
+
+static tare_status write_comparison(struct stream *s, void *ctx)
+{
+    return html_comparison_write(s, ((struct comparison_ctx *)ctx)->c);
+}
+
+tare_status html_out_comparison(struct html_out *h, const struct comparison *c, tare_error *err)
+{
+    struct comparison_ctx *ctx = arena_new(&h->arena, 1, sizeof *ctx);
+    if (ctx) ctx->c = c;
+    const char *name = arena_printf(&h->arena, "%s, %s", file_of(c->base.name), file_of(c->new_.name));
+    return add(h, (struct html_item){"comparison", name, write_comparison, ctx}, err);
+}
+
+static tare_status write_text(struct stream *s, void *ctx)
+{
+    buf_add_str(&s->out, ctx);
+    return stream_poll(s);
+}
+
+tare_status html_out_text(struct html_out *h, const char *kind, const char *name, const struct buf *text,
+                          tare_error *err)
+{
+    char *copy = arena_new(&h->arena, text->len + 1, 1);
+    if (copy) memcpy(copy, text->data, text->len);
+    return add(h, (struct html_item){kind, arena_str(&h->arena, name), write_text, copy}, err);
+}
+
+/* ---- traces ---- */
+
+struct profile_ctx {
+    struct trace *of, *base;
+};
+
+static tare_status write_profile(struct stream *s, void *ctx)
+{
+    const struct profile_ctx *p = ctx;
+    return profile_json_trace(s, p->of, p->base, false);
+}
+
+static tare_status write_timeline(struct stream *s, void *ctx)
+{
+    return timeline_json_write(s, ctx);
+}
+
+static tare_status keep_trace(struct html_out *h, struct trace *t, tare_error *err)
+{
+    tare_status s = vec_push(&h->traces, t, err);
+    if (s < 0) trace_close(t);
+    return s;
+}
+
+/* Most traces hold no samples, which is no failure. */
+static tare_status add_timeline(struct html_out *h, const char *path, tare_error *err)
+{
+    tare_error none = TARE_ERROR_INIT;
+    struct samples *samples = arena_new(&h->arena, 1, sizeof *samples);
+    if (!samples) return error_set(err, TARE_NOMEM, "out of memory for the report page");
+    *samples = (struct samples)SAMPLES_INIT;
+    if (samples_load(samples, path, &none) < 0) return none.status == TARE_NOMEM ? none.status : TARE_OK;
+    tare_status s = vec_push(&h->samples, samples, err);
+    if (s < 0) samples_release(samples);
+    if (s < 0 || !samples->at_ns.n) return s;
+    const char *name = arena_str(&h->arena, file_of(path));
+    return add(h, (struct html_item){"timeline", name, write_timeline, samples}, err);
+}
+
+/* Samples over time, then the profile: of a trace with samples and no scope there is none. */
+static tare_status add_parts(struct html_out *h, const char *path, struct trace *of, struct trace *base,
+                             tare_error *err)
+{
+    struct profile_ctx *p = arena_new(&h->arena, 1, sizeof *p);
+    if (!p) return error_set(err, TARE_NOMEM, "out of memory for the report page");
+    *p = (struct profile_ctx){of, base};
+    size_t before = h->items.n;
+    tare_status s = add_timeline(h, path, err);
+    if (s < 0 || (h->items.n > before && !profile_json_has_scopes(of))) return s;
+    const char *name = arena_str(&h->arena, file_of(path));
+    return add(h, (struct html_item){"profile", name, write_profile, p}, err);
+}
+
+int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, const char *base)
+{
+    struct trace *of = NULL, *against = NULL;
+    int rc = trace_arg_open(cli, path, &of);
+    if (!rc && keep_trace(h, of, &cli->error) < 0) rc = cli_fail(cli);
+    if (!rc && base) rc = trace_arg_open(cli, base, &against);
+    if (!rc && against && keep_trace(h, against, &cli->error) < 0) rc = cli_fail(cli);
+    if (!rc && add_parts(h, path, of, against, &cli->error) < 0) rc = cli_fail(cli);
+    return rc;
+}
+
+static tare_status add_trace(struct html_out *h, const char *path, tare_error *err)
+{
+    struct trace *t = NULL;
+    tare_status s = trace_open(&t, path, err);
+    if (s == TARE_OK) s = keep_trace(h, t, err);
+    return s == TARE_OK ? add_parts(h, path, t, NULL, err) : s;
+}
+
+void html_out_trace_of(struct html_out *h, struct cli *cli, const struct run *run, const char *path)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct stat st;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (!run->trace || strchr(run->trace, '/')) return; /* beside the document, or nowhere */
+    const char *trace =
+        arena_printf(&h->arena, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path ? path : "", run->trace);
+    if (!trace || stat(trace, &st) < 0) return;
+    if (add_trace(h, trace, &err) < 0) cli_warn(cli, "the page is without the trace: %s", err.text);
+}
+
+/* ---- writing ---- */
+
+static tare_status write_to(struct sink to, const struct html_page *page, tare_error *err)
+{
+    struct stream s;
+    stream_init(&s, to, err);
+    html_write(&s, page);
+    return stream_finish(&s);
+}
+
+tare_status html_out_write(struct cli *cli, const struct html_out *h, const char *path, const char *title)
+{
+    struct html_page page = {title, h->items.items, h->items.n};
+    struct sink_file file = SINK_FILE_INIT;
+    if (report_out_is_answer(path)) return write_to(cli_sink(cli), &page, &cli->error);
+    tare_status s = sink_file_open(&file, path, &cli->error);
+    if (s < 0) return s;
+    s = write_to(sink_to_file(&file), &page, &cli->error);
+    if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
+    sink_file_close(&file);
+    if (s == TARE_OK) cli_note(cli, "page written to %s", path);
+    return s;
+}
+
+tare_status html_out_runs(struct cli *cli, const char *path, const struct run *const *runs, size_t n)
+{
+    struct html_out h = HTML_OUT_INIT;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < n && s == TARE_OK; i++) s = html_out_run(&h, NULL, runs[i], n, &cli->error);
+    if (s == TARE_OK) s = html_out_write(cli, &h, path, n ? runs[0]->subject.name : NULL);
+    html_out_release(&h);
+    return s;
+}

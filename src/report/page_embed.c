@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * page_embed.c - the report page's viewer, as `make` built it from web/, compressed, inside the binary. A build without
+ * node embeds nothing; html_write() then says what is missing. Holds bytes, does nothing. */
+#include "report/page_embed.h"
+
+#ifndef PAGE_FILE
+#define PAGE_FILE "/dev/null" /* clang-tidy looks at this file alone */
+#endif
+
+__asm__(".section .rodata\n"
+        ".global page_embed_begin\n.hidden page_embed_begin\n"
+        ".global page_embed_end\n.hidden page_embed_end\n"
+        ".balign 16\n"
+        "page_embed_begin:\n"
+        ".incbin \"" PAGE_FILE "\"\n"
+        "page_embed_end:\n"
+        ".byte 0\n"
+        ".previous\n");
+
+extern const unsigned char page_embed_begin[], page_embed_end[];
+
+struct page_embed page_embed(void)
+{
+    return (struct page_embed){page_embed_begin, (size_t)(page_embed_end - page_embed_begin)};
+}
