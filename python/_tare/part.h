@@ -7,10 +7,20 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdbool.h>
+
 #include "tare/tare.h"
 
+#if PY_VERSION_HEX < 0x030a0000
+#define Py_NewRef(object) (Py_INCREF(object), (PyObject *)(object))
+#endif
+
 /* 0, or -1 with a Python exception set. */
+int session_part(PyObject *module);
 int scope_part(PyObject *module);
+int work_part(PyObject *module);
+int bench_part(PyObject *module);
+int op_cost_part(PyObject *module);
 
 /* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the error's text. NULL. */
 PyObject *raise_error(const tare_error *err);

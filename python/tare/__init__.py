@@ -7,13 +7,13 @@ onnxruntime before a name that needs them is used.
 
 from importlib import import_module as _import_module
 
-from tare._tare import recording, start, stop
+from tare._tare import count, mark, recording, scope, start, stop
 from tare._tare import version as __version__
 
 # public name: the module of the package that defines it
 _WHERE = {}
 
-__all__ = ["__version__", "recording", "start", "stop", *_WHERE]
+__all__ = ["__version__", "count", "mark", "recording", "scope", "start", "stop", *_WHERE]
 
 
 def __getattr__(name):

@@ -199,8 +199,8 @@ static void set_selves(struct build *b)
         }
         double calls = (double)c->count, below = (double)b->scopes[i] * b->scale[i];
         double doubt = i ? calls * half_width(b->all.inside) + below * half_width(b->weight[i]) : 0;
-        c->self_ns = around(c->total_ns.value - inner[i], doubt);
-        c->gross_self_ns = c->gross_total_ns - c->gross_self_ns;
+        c->self_ns = around(fmax(c->total_ns.value - inner[i], 0), doubt); /* tasks overlap */
+        c->gross_self_ns = fmax(c->gross_total_ns - c->gross_self_ns, 0);
         if (i) {
             inner[c->parent] += c->total_ns.value;
             tree->nodes[c->parent].gross_self_ns += c->gross_total_ns;

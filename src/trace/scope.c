@@ -363,13 +363,14 @@ void tare_pause(tare_scope *scope)
     s->tag = 0;
 }
 
-void tare_resume(tare_scope *scope)
+void tare_resume(tare_scope *scope, int wait_counts)
 {
     struct scope *s = (struct scope *)(void *)scope;
     struct thread *t = self_thread;
+    uint64_t began = s->start;
     if (t->skipping) weigh_cancel(t);
     begin(s, s->site, (struct place){NULL, true});
-    if (s->tag) s->start -= s->held;
+    if (s->tag) s->start = wait_counts ? began : s->start - s->held;
 }
 
 /* ---- counters and marks ---- */

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "trace_fixture.h"
 #include "analyze/calltree.h"
@@ -524,15 +525,15 @@ static void take_turns(int turns)
     for (int i = 0; i < turns; i++) {
         leaf();
         tare_pause(&b);
-        tare_resume(&a);
+        tare_resume(&a, 0);
         leaf();
         tare_pause(&a);
-        tare_resume(&b);
+        tare_resume(&b, 0);
     }
     tare_pause(&b);
-    tare_resume(&a);
+    tare_resume(&a, 0);
     tare_end(&a);
-    tare_resume(&b);
+    tare_resume(&b, 0);
     tare_end(&b);
 }
 
@@ -557,6 +558,28 @@ static void coroutines_take_turns(void **state)
         for (uint32_t i = 1; i < tree.n_nodes; i++) assert_int_equal(tree.nodes[i].abandoned, 0);
         done(t, &tree);
     }
+}
+
+static void waiting_counts_for_a_task(void **state)
+{
+    (void)state;
+    tare_scope task, other;
+    tare_site *site = tare_site_new(TARE_SITE_SCOPE, "task", "", 0);
+    start(TARE_AGGREGATE | TARE_EVENTS, 0);
+    for (int counts = 0; counts < 2; counts++) {
+        tare_open(&other, tare_site_new(TARE_SITE_SCOPE, counts ? "counted" : "left out", "", 0));
+        tare_open(&task, site);
+        tare_pause(&task);
+        usleep(20000);
+        tare_resume(&task, counts);
+        tare_end(&task);
+        tare_end(&other);
+    }
+    struct trace *t = stop();
+    struct calltree tree = tree_of(t);
+    assert_true(NODE(t, &tree, "counted", "task")->gross_total_ns >= 20e6);
+    assert_true(NODE(t, &tree, "left out", "task")->gross_total_ns < 20e6);
+    done(t, &tree);
 }
 
 /* A scope opened deep in the C stack is still there for one that begins further up. */
@@ -590,7 +613,7 @@ static void pausing_what_does_not_run(void **state)
     tare_site *site = tare_site_new(TARE_SITE_SCOPE, "x", "", 0);
     tare_open(&scope, site); /* no session: nothing happens */
     tare_pause(&scope);
-    tare_resume(&scope);
+    tare_resume(&scope, 0);
     tare_end(&scope);
     start(TARE_AGGREGATE | TARE_EVENTS, 0);
     tare_open(&scope, site);
@@ -623,6 +646,7 @@ int main(void)
         cmocka_unit_test(longjmp_out_of_a_weighed_call),
         cmocka_unit_test(ending_what_was_left_out_is_nobodys_fault),
         cmocka_unit_test(coroutines_take_turns),
+        cmocka_unit_test(waiting_counts_for_a_task),
         cmocka_unit_test(a_free_scope_outlives_the_frame_it_began_in),
         cmocka_unit_test(pausing_what_does_not_run),
     };

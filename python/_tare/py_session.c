@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * py_session.c - recording from Python: start, stop, whether one records; counters and marks. Never holds the GIL while the
+ * trace waits for its disk. */
+#include "part.h"
+
+static int parse_mode(const char *text, uint32_t *mode)
+{
+    static const struct {
+        const char *name;
+        uint32_t mode;
+    } modes[] = {
+        {"both", TARE_AGGREGATE | TARE_EVENTS}, {"aggregate", TARE_AGGREGATE}, {"events", TARE_EVENTS}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (strcmp(modes[i].name, text) != 0) continue;
+        *mode = modes[i].mode;
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "mode is 'both', 'aggregate' or 'events', not '%s'", text);
+    return -1;
+}
+
+static PyObject *session_start(PyObject *self, PyObject *args, PyObject *named)
+{
+    (void)self;
+    static char *names[] = {"path", "mode", "disk_bytes", "memory_bytes", NULL};
+    tare_options o = TARE_OPTIONS_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    PyObject *path;
+    const char *mode = "both";
+    unsigned long long disk = o.disk_bytes, memory = o.memory_bytes;
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O&|$sKK:start", names, PyUnicode_FSConverter, &path, &mode,
+                                     &disk, &memory))
+        return NULL;
+    tare_status s = parse_mode(mode, &o.mode) < 0 ? TARE_INVALID : TARE_OK;
+    o.path = PyBytes_AS_STRING(path);
+    o.disk_bytes = disk;
+    o.memory_bytes = memory;
+    if (s == TARE_OK) {
+        Py_BEGIN_ALLOW_THREADS;
+        s = tare_start(&o, &err);
+        Py_END_ALLOW_THREADS;
+        if (s != TARE_OK) raise_error(&err);
+    }
+    Py_DECREF(path);
+    if (s != TARE_OK) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_stop(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    tare_error err = TARE_ERROR_INIT;
+    tare_status s;
+    Py_BEGIN_ALLOW_THREADS;
+    s = tare_stop(&err);
+    Py_END_ALLOW_THREADS;
+    if (s != TARE_OK) return raise_error(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_recording(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    return PyBool_FromLong(TARE_ON_);
+}
+
+static PyObject *count(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *name;
+    long long n = 1;
+    if (!PyArg_ParseTuple(args, "s|L:count", &name, &n)) return NULL;
+    tare_site *site = TARE_ON_ ? tare_site_new(TARE_SITE_COUNTER, name, "", 0) : NULL;
+    if (site) tare_site_count(site, n);
+    Py_RETURN_NONE;
+}
+
+static PyObject *mark(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *name, *text = "";
+    if (!PyArg_ParseTuple(args, "s|s:mark", &name, &text)) return NULL;
+    tare_site *site = TARE_ON_ ? tare_site_new(TARE_SITE_MARK, name, "", 0) : NULL;
+    if (site) tare_site_mark(site, "%s", text);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"start", (PyCFunction)(void (*)(void))session_start, METH_VARARGS | METH_KEYWORDS,
+     "start(path, *, mode='both', disk_bytes=1<<30, memory_bytes=512<<20)\n--\n\n"
+     "Record this process, and the children it forks, into the trace `path`. `tare report PATH` shows it."},
+    {"stop", session_stop, METH_NOARGS, "stop()\n--\n\nStop recording, pack and close the trace. Also happens at exit."},
+    {"recording", session_recording, METH_NOARGS, "recording()\n--\n\nWhether a session records."},
+    {"count", count, METH_VARARGS, "count(name, n=1)\n--\n\nAdd n to a counter of the running scope."},
+    {"mark", mark, METH_VARARGS, "mark(name, text='')\n--\n\nAn instant on the timeline, with a text of up to 120 bytes."},
+    {NULL, NULL, 0, NULL},
+};
+
+int session_part(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * strand.h - which Python scopes are open, for whom. Each thread has a base strand; each asyncio task with an open scope has one of
+ * its own. Only the strand that runs has its scopes on the thread's record (tare_open); those of the others are paused.
+ * All of it happens under the GIL. Never raises: what cannot be recorded is left out. */
+#ifndef PYTHON_STRAND_H
+#define PYTHON_STRAND_H
+
+#include "part.h"
+
+struct open_scope {
+    tare_scope scope;
+    PyObject *of; /* who opened it; a reference of ours */
+};
+
+struct strand {
+    PyObject *task; /* NULL: the thread's own; else a reference of ours */
+    struct open_scope *open;
+    size_t n, cap;
+    struct strand *next; /* of those that wait */
+};
+
+/* The strand that runs now, its scopes on the record. NULL without memory. */
+struct strand *strand_now(void);
+
+void strand_push(struct strand *s, PyObject *of, tare_site *site);
+/* Ends the latest scope that `of` opened, wherever it is. False: none is open. */
+bool strand_pop(struct strand *s, PyObject *of);
+
+/* A stretch of scopes that comes and goes as one: a generator with what it opened and did not close before it yielded. */
+struct stretch {
+    struct open_scope *open;
+    size_t n;
+};
+void stretch_resume(struct strand *s, struct stretch *from); /* on top of s; *from is empty then */
+void stretch_pause(struct strand *s, size_t bottom, struct stretch *to); /* all from `bottom` on */
+void stretch_drop(struct stretch *gone);                                 /* that will never run again */
+
+#endif
