@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ * op_cost.c - the cost rules of `tare inspect` for one operator with given shapes, from Python: no model file is needed. Knows
+ * no framework: who calls says which ONNX operator its own one is. Never counts what has no rule. */
+#include <string.h>
+
+#include "model/cost.h"
+#include "model/onnx_memory.h"
+#include "part.h"
+
+/* One call: a node that stands in no graph, and the memory that all of it lies in. */
+struct lone_node {
+    struct onnx_memory *memory;
+    struct poly_space *space;
+    struct onnx_node node;
+    struct infer_scope scope;
+    struct infer_node at;
+};
+
+struct call_args {
+    const char *op, *domain;
+    PyObject *inputs, *outputs, *attributes;
+    long long opset;
+};
+
+static void *get(struct lone_node *l, size_t n, size_t size)
+{
+    void *p = onnx_memory_get(l->memory, n ? n : 1, size);
+    if (!p) PyErr_NoMemory();
+    return p;
+}
+
+static const char *text(struct lone_node *l, PyObject *from, size_t *bytes)
+{
+    Py_ssize_t n;
+    const char *utf8 = PyUnicode_AsUTF8AndSize(from, &n);
+    const char *kept = utf8 ? onnx_memory_str(l->memory, utf8, (size_t)n) : NULL;
+    if (utf8 && !kept) PyErr_NoMemory();
+    if (bytes) *bytes = (size_t)n;
+    return kept;
+}
+
+/* ---- values: None, or (type, shape) or (type, shape, constant) ---- */
+
+static int type_by_name(const char *name)
+{
+    for (int type = 1; type < ONNX_TYPES; type++)
+        if (strcmp(onnx_type_name(type), name) == 0) return type;
+    PyErr_Format(PyExc_ValueError, "there is no element type \"%s\": float32, float16, int64, bool, ..",
+                 name);
+    return -1;
+}
+
+static int read_dims(struct lone_node *l, PyObject *shape, struct infer_value *v)
+{
+    PyObject *dims = PySequence_Fast(shape, "a shape is a sequence of whole numbers");
+    int failed = -1;
+    if (!dims) return -1;
+    size_t n = (size_t)PySequence_Fast_GET_SIZE(dims);
+    if (n > INFER_RANK_MAX) {
+        PyErr_Format(PyExc_ValueError, "a shape has at most %d dimensions", INFER_RANK_MAX);
+        goto out;
+    }
+    if (!(v->dims = get(l, n, sizeof *v->dims))) goto out;
+    for (size_t i = 0; i < n; i++) {
+        long long d = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(dims, (Py_ssize_t)i));
+        if (d == -1 && PyErr_Occurred()) goto out;
+        if (d < 0) {
+            PyErr_SetString(PyExc_ValueError, "a dimension cannot be negative");
+            goto out;
+        }
+        v->dims[i] = poly_int(l->space, d);
+    }
+    v->has_rank = true;
+    v->rank = n;
+    failed = 0;
+out:
+    Py_DECREF(dims);
+    return failed;
+}
+
+static int read_value(struct lone_node *l, PyObject *from, struct infer_value **out)
+{
+    const char *type;
+    PyObject *shape;
+    int constant = 0;
+    if (from == Py_None) return 0;
+    if (!PyTuple_Check(from)) {
+        PyErr_SetString(PyExc_TypeError, "a value is None or a tuple (type, shape[, constant])");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(from, "sO|p:value", &type, &shape, &constant)) return -1;
+    struct infer_value *v = get(l, 1, sizeof *v);
+    if (!v || (v->type = type_by_name(type)) < 0 || read_dims(l, shape, v) < 0) return -1;
+    v->name = "";
+    v->folded = constant;
+    *out = v;
+    return 0;
+}
+
+static int read_values(struct lone_node *l, PyObject *from, struct infer_value ***out, size_t *n_out)
+{
+    PyObject *list = PySequence_Fast(from, "inputs and outputs are sequences of values");
+    int failed = -1;
+    if (!list) return -1;
+    size_t n = (size_t)PySequence_Fast_GET_SIZE(list);
+    struct infer_value **values = get(l, n, sizeof *values);
+    for (size_t i = 0; values && i < n; i++)
+        if (read_value(l, PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), &values[i]) < 0) goto out;
+    if (!values) goto out;
+    *out = values;
+    *n_out = n;
+    failed = 0;
+out:
+    Py_DECREF(list);
+    return failed;
+}
+
+/* ---- attributes: a number, a text, a list of either ---- */
+
+static int read_ints(struct lone_node *l, PyObject *list, struct onnx_attribute *a, size_t n)
+{
+    a->kind = ONNX_ATTR_INTS;
+    a->ints.n = n;
+    if (!(a->ints.items = get(l, n, sizeof *a->ints.items))) return -1;
+    for (size_t i = 0; i < n; i++) {
+        a->ints.items[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i));
+        if (a->ints.items[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+static int read_strings(struct lone_node *l, PyObject *list, struct onnx_attribute *a, size_t n)
+{
+    a->kind = ONNX_ATTR_STRINGS;
+    a->n_strings = n;
+    if (!(a->strings = get(l, n, sizeof *a->strings))) return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!(a->strings[i] = text(l, PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), NULL))) return -1;
+    return 0;
+}
+
+static int read_list(struct lone_node *l, PyObject *from, struct onnx_attribute *a)
+{
+    PyObject *list = PySequence_Fast(from, "an attribute is a number, a text or a list of either");
+    if (!list) return -1;
+    size_t n = (size_t)PySequence_Fast_GET_SIZE(list);
+    bool words = n && PyUnicode_Check(PySequence_Fast_GET_ITEM(list, 0));
+    int failed = words ? read_strings(l, list, a, n) : read_ints(l, list, a, n);
+    Py_DECREF(list);
+    return failed;
+}
+
+static int read_attribute(struct lone_node *l, PyObject *from, struct onnx_attribute *a)
+{
+    if (PyFloat_Check(from)) {
+        a->kind = ONNX_ATTR_FLOAT;
+        a->f = (float)PyFloat_AS_DOUBLE(from);
+        return 0;
+    }
+    if (PyLong_Check(from)) {
+        a->kind = ONNX_ATTR_INT;
+        a->i = PyLong_AsLongLong(from);
+        return a->i == -1 && PyErr_Occurred() ? -1 : 0;
+    }
+    if (!PyUnicode_Check(from)) return read_list(l, from, a);
+    a->kind = ONNX_ATTR_STRING;
+    a->s = (const uint8_t *)text(l, from, &a->s_bytes);
+    return a->s ? 0 : -1;
+}
+
+static int read_attributes(struct lone_node *l, PyObject *from)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (from == Py_None) return 0;
+    if (!PyDict_Check(from)) {
+        PyErr_SetString(PyExc_TypeError, "attributes are a dict");
+        return -1;
+    }
+    size_t n = (size_t)PyDict_Size(from);
+    if (!(l->node.attributes.items = get(l, n, sizeof *l->node.attributes.items))) return -1;
+    while (PyDict_Next(from, &at, &key, &value) && l->node.attributes.n < n) {
+        struct onnx_attribute *a = &l->node.attributes.items[l->node.attributes.n++];
+        if (!(a->name = text(l, key, NULL)) || read_attribute(l, value, a) < 0) return -1;
+    }
+    return 0;
+}
+
+/* ---- the call ---- */
+
+static int make_node(struct lone_node *l, const struct call_args *a)
+{
+    tare_error err = TARE_ERROR_INIT;
+    if (poly_space_new(&l->space, &err) != TARE_OK || !(l->memory = onnx_memory_new())) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    l->node.op = a->op;
+    l->node.domain = a->domain;
+    l->node.name = "";
+    l->at.node = &l->node;
+    l->at.scope = &l->scope;
+    l->at.opset = a->opset;
+    if (read_values(l, a->inputs, &l->at.inputs, &l->node.inputs.n) < 0) return -1;
+    if (read_values(l, a->outputs, &l->at.outputs, &l->node.outputs.n) < 0) return -1;
+    return read_attributes(l, a->attributes);
+}
+
+static int put(PyObject *to, const char *name, const struct poly *p)
+{
+    int64_t v;
+    PyObject *value = poly_constant(p, &v) ? PyLong_FromLongLong(v) : Py_BuildValue("");
+    int failed = value ? PyDict_SetItemString(to, name, value) : -1;
+    Py_XDECREF(value);
+    return failed;
+}
+
+static PyObject *tell(const struct cost *c)
+{
+    const struct {
+        const char *name;
+        const struct poly *value;
+    } rows[] = {
+        {"macs", c->macs},         {"int_macs", c->int_macs}, {"simple", c->simple},
+        {"division", c->division}, {"integer", c->integer},   {"transcendental", c->transcendental},
+        {"read", c->read},         {"written", c->written},   {"useful_macs", c->useful_macs},
+    };
+    PyObject *why =
+        c->known ? Py_BuildValue("") : PyUnicode_FromString(c->why ? c->why : "too large a number");
+    PyObject *out = why ? PyDict_New() : NULL;
+    int failed = out ? PyDict_SetItemString(out, "why", why) : -1;
+    for (size_t i = 0; !failed && i < sizeof rows / sizeof *rows; i++)
+        failed = put(out, rows[i].name, rows[i].value);
+    Py_XDECREF(why);
+    if (failed) Py_CLEAR(out);
+    return out;
+}
+
+static PyObject *op_cost(PyObject *self, PyObject *args)
+{
+    (void)self;
+    struct call_args a = {.domain = "", .attributes = Py_None, .opset = 21};
+    struct lone_node l = {.memory = NULL};
+    struct cost cost;
+    PyObject *out = NULL;
+    if (!PyArg_ParseTuple(args, "sOO|OsL:op_cost", &a.op, &a.inputs, &a.outputs, &a.attributes, &a.domain,
+                          &a.opset))
+        return NULL;
+    if (make_node(&l, &a) == 0) {
+        struct inferred model = {.space = l.space, .main = &l.scope};
+        tare_error err = TARE_ERROR_INIT;
+        if (cost_of_node(&cost, &model, &l.at, &err) == TARE_OK)
+            out = tell(&cost);
+        else
+            raise_error(&err);
+    }
+    poly_space_free(l.space);
+    onnx_memory_free(l.memory);
+    return out;
+}
+
+static PyObject *op_has_rule(PyObject *self, PyObject *args)
+{
+    const char *op, *domain = "";
+    (void)self;
+    if (!PyArg_ParseTuple(args, "s|s:op_has_rule", &op, &domain)) return NULL;
+    return PyBool_FromLong(cost_has_rule(domain, op));
+}
+
+static PyMethodDef functions[] = {
+    {"op_cost", op_cost, METH_VARARGS,
+     "op_cost(op, inputs, outputs, attributes=None, domain='', opset=21): what an ONNX operator costs by docs/cost.md.\n\n"
+     "Values are None or (type, shape[, constant]). A dict of counts; one that is not known is None, and 'why' says why."},
+    {"op_has_rule", op_has_rule, METH_VARARGS, "op_has_rule(op, domain=''): whether there is a cost rule"},
+    {NULL, NULL, 0, NULL},
+};
+
+int op_cost_part(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
