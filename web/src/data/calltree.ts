@@ -54,12 +54,18 @@ export interface Flat {
 
 const known = (v: number): number => (v > 0 ? v : 0);
 
+/** What each function cost by itself, over all its paths. */
+export function selvesOf(tree: CallTree, nFrames: number): Float64Array {
+  const self = new Float64Array(nFrames);
+  for (let i = 0; i < tree.n; i++) self[tree.frame[i]!]! += known(tree.self[i]!);
+  return self;
+}
+
 /** Each function over all its paths. */
 export function flatten(tree: CallTree, outer: Uint8Array, nFrames: number): Flat {
-  const flat: Flat = { self: new Float64Array(nFrames), total: new Float64Array(nFrames), calls: new Float64Array(nFrames), paths: new Int32Array(nFrames) };
+  const flat: Flat = { self: selvesOf(tree, nFrames), total: new Float64Array(nFrames), calls: new Float64Array(nFrames), paths: new Int32Array(nFrames) };
   for (let i = 0; i < tree.n; i++) {
     const f = tree.frame[i]!;
-    flat.self[f]! += known(tree.self[i]!);
     flat.calls[f]! += tree.calls[i]!;
     flat.paths[f]!++;
     if (outer[i]) flat.total[f]! += known(tree.total[i]!);
@@ -153,7 +159,7 @@ export function callersOf(tree: CallTree, outer: Uint8Array, frame: number, nFra
 // ---- differences ----
 
 export interface Diff {
-  /** Totals and selves of the new side; a path that is gone has 0. */
+  /** Totals and selves of the new side; a path that is gone has 0. Its errors are those of the difference. */
   tree: CallTree;
   baseTotal: Float64Array;
   baseSelf: Float64Array;
@@ -187,16 +193,26 @@ export function diffTrees(of: CallTree, base: CallTree, same: Int32Array, scale:
   const trie = new Trie(same.length);
   const total: number[] = [];
   const self: number[] = [];
-  pour(trie, of, same, (id, i) => trie.add(id, known(of.self[i]!), known(of.total[i]!), of.calls[i]!));
+  const errors: [number[], number[]] = [[], []];
+  const more = (to: number[], id: number, v: number) => (to[id] = (to[id] ?? 0) + v);
+  pour(trie, of, same, (id, i) => {
+    trie.add(id, known(of.self[i]!), known(of.total[i]!), of.calls[i]!);
+    more(errors[0], id, of.error[i]!);
+  });
   pour(trie, base, same, (id, i) => {
-    total[id] = (total[id] ?? 0) + known(base.total[i]!) * scale;
-    self[id] = (self[id] ?? 0) + known(base.self[i]!) * scale;
+    more(total, id, known(base.total[i]!) * scale);
+    more(self, id, known(base.self[i]!) * scale);
+    more(errors[1], id, base.error[i]! * scale);
   });
   const tree = trie.tree();
   tree.hidden = of.hidden + base.hidden;
+  tree.error = tree.error.map((_, i) => Math.hypot(errors[0][i] ?? 0, errors[1][i] ?? 0));
   const filled = (from: number[]) => Float64Array.from({ length: tree.n }, (_, i) => from[i] ?? 0);
   return { tree, baseTotal: filled(total), baseSelf: filled(self) };
 }
+
+/** Is a difference larger than what is known to be uncertain about it? Unknown errors hide nothing. */
+export const isTold = (now: number, before: number, error: number): boolean => !(Math.abs(now - before) <= error);
 
 /** -1 (gone) over 0 (the same) to 1 (new): growth and shrinkage by the same factor are as far from 0. */
 export function changeOf(now: number, before: number): number {

@@ -34,15 +34,19 @@ function widths(tree: CallTree, weight: Float64Array): Float64Array {
   return out;
 }
 
-/** Siblings from `first` on, widest first; `into` is reused. */
-function siblings(first: number, kids: Kids, width: Float64Array, into: number[]): number[] {
-  into.length = 0;
-  let sorted = true;
-  for (let i = first; i >= 0; i = kids.next[i]!) {
-    if (into.length && width[into[into.length - 1]!]! < width[i]!) sorted = false;
-    into.push(i);
+/** The places of one row being filled: nodes from `start` on, widest first. Most writers sort them already, and most
+ * lists are short, so they are put in order by insertion as long as that is cheap. */
+function sortPlaces(node: Int32Array, start: number, end: number, width: Float64Array): void {
+  if (end - start > 32) {
+    node.subarray(start, end).sort((a, b) => width[b]! - width[a]! || a - b);
+    return;
   }
-  return sorted ? into : into.sort((a, b) => width[b]! - width[a]! || a - b);
+  for (let k = start + 1; k < end; k++) {
+    const i = node[k]!;
+    let at = k;
+    for (; at > start && width[node[at - 1]!]! < width[i]!; at--) node[at] = node[at - 1]!;
+    node[at] = i;
+  }
 }
 
 /** Lay out a tree with a weight for each node (by default its total). */
@@ -56,16 +60,21 @@ export function layoutOf(tree: CallTree, weight: Float64Array = tree.total): Lay
   const x0 = new Float64Array(n);
   const x1 = new Float64Array(n);
   const starts = [0];
-  const list: number[] = [];
   let end = 0;
   const put = (first: number, left: number, depth: number) => {
-    for (const i of siblings(first, kids, width, list)) {
-      node[end] = i;
-      place[i] = end;
+    const start = end;
+    let sorted = true;
+    for (let i = first; i >= 0; i = kids.next[i]!) {
+      if (end > start && width[node[end - 1]!]! < width[i]!) sorted = false;
+      node[end++] = i;
+    }
+    if (!sorted) sortPlaces(node, start, end, width);
+    for (let p = start; p < end; p++) {
+      const i = node[p]!;
+      place[i] = p;
       row[i] = depth;
-      x0[end] = left;
-      left += width[i]!;
-      x1[end++] = left;
+      x0[p] = left;
+      x1[p] = left += width[i]!;
     }
   };
   put(kids.root, 0, 0);
@@ -112,6 +121,9 @@ export function rowTop(layout: Layout, camera: Camera, row: number): number {
   return ground - (row + 1) * camera.rowHeight - camera.top;
 }
 
+/** Of a pixel: edges that meet differ by less, and no more is lost by it than nobody can see. */
+const ROUNDING = 1e-6;
+
 export type Draw = (node: number, x: number, y: number, width: number) => void;
 
 function drawRow(layout: Layout, camera: Camera, row: number, draw: Draw): void {
@@ -129,7 +141,7 @@ function drawRow(layout: Layout, camera: Camera, row: number, draw: Draw): void 
     }
     const pixel = Math.floor(x);
     if (width > 0) draw(layout.node[p]!, pixel, y, 1);
-    p = beyond(layout, camera.from + (pixel + 1) / scale, p + 1, end);
+    p = beyond(layout, camera.from + (pixel + 1 + ROUNDING) / scale, p + 1, end);
   }
 }
 

@@ -2,7 +2,7 @@
 // flamecolour.ts - colours of frames. A colour says where a function lives: the costliest files get hues of their own, the
 // rest is grey. In a difference it says more or less than the base. Names and numbers say the same in words, and every
 // fill is far enough from its ink to be read (a test measures it).
-import { changeOf, type Flat } from "./calltree";
+import { changeOf, isTold } from "./calltree";
 import type { Frames } from "./profile";
 
 export interface Tone {
@@ -44,13 +44,13 @@ export interface Modules {
   of: Int32Array;
 }
 
-export function modulesOf(frames: Frames, flat: Flat): Modules {
+export function modulesOf(frames: Frames, self: Float64Array): Modules {
   const at = new Map<string, Module>();
   const each = frames.name.map((_, f) => {
     const name = moduleOf(frames, f);
     let m = at.get(name);
     if (!m) at.set(name, (m = { name, self: 0, hue: -1 }));
-    m.self += flat.self[f]!;
+    m.self += self[f]!;
     return m;
   });
   const list = [...at.values()].sort((a, b) => b.self - a.self);
@@ -82,10 +82,10 @@ export const DIFF_STEPS = 4;
 const LESS = 212;
 const MORE = 24;
 
-/** Step from -4 (gone) over 0 (the same, within a percent) to 4 (new). */
-export function diffStep(now: number, before: number): number {
+/** Step from -4 (gone) over 0 (the same: within a percent, or within its error) to 4 (new). */
+export function diffStep(now: number, before: number, error: number): number {
   const change = changeOf(now, before);
-  if (Math.abs(change) < 0.01) return 0;
+  if (Math.abs(change) < 0.01 || !isTold(now, before, error)) return 0;
   return Math.sign(change) * Math.min(DIFF_STEPS, 1 + Math.floor(Math.abs(change) * DIFF_STEPS));
 }
 

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: MIT
 // flamegraph.ts - one profile made ready to be drawn: the tree that was asked for, its layout, its functions, the words
 // about a frame and the table. Pure; the page only places it.
-import { changeOf, diffTrees, type Diff, type Flat, flatten, outermost, ranked, sameFunctions, wholeOf } from "./calltree";
+import { changeOf, diffTrees, type Diff, type Flat, flatten, isTold, outermost, ranked, sameFunctions, selvesOf, wholeOf } from "./calltree";
 import { layoutOf, type Layout } from "./flame";
 import { type Modules, modulesOf } from "./flamecolour";
 import type { Cell, Grid } from "./grid";
 import type { CallTree, Profile } from "./profile";
 import { count, duration, isKnown, number, ofUnit, percent, shown, UNKNOWN } from "../ui/format";
 
+/** What only the sandwich, the search list and the table need: worked out when the first of them asks. */
+export interface Functions {
+  outer: Uint8Array;
+  flat: Flat;
+}
+
 export interface Graph {
   profile: Profile;
   tree: CallTree;
   layout: Layout;
-  outer: Uint8Array;
-  flat: Flat;
+  functions: () => Functions;
+  self: Float64Array;
+  summary: () => string;
   modules: Modules;
   whole: number;
   diff: Diff | null;
@@ -24,6 +31,11 @@ export interface Graph {
 }
 
 const pickTree = (p: Profile, thread: number): CallTree => p.threads[thread]?.tree() ?? p.tree;
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+}
 
 function widthsOf(diff: Diff): Float64Array {
   return diff.tree.total.map((now, i) => Math.max(now, diff.baseTotal[i]!));
@@ -39,9 +51,13 @@ export function graphOf(profile: Profile, thread: number, byShare: boolean): Gra
   const tree = diff ? diff.tree : of;
   const n = profile.frames.name.length;
   const layout = layoutOf(tree, diff ? widthsOf(diff) : tree.total);
-  const outer = outermost(tree, layout.kids, n);
-  const flat = flatten(tree, outer, n);
-  return { profile, tree, layout, outer, flat, modules: modulesOf(profile.frames, flat), whole: wholeOf(tree), diff, baseWhole, byShare };
+  const self = selvesOf(tree, n);
+  const functions = once(() => {
+    const outer = outermost(tree, layout.kids, n);
+    return { outer, flat: flatten(tree, outer, n) };
+  });
+  const graph: Graph = { profile, tree, layout, functions, self, summary: once(() => summaryOf(graph)), modules: modulesOf(profile.frames, self), whole: wholeOf(tree), diff, baseWhole, byShare };
+  return graph;
 }
 
 // ---- words ----
@@ -65,11 +81,11 @@ export function placeText(p: Profile, frame: number): string {
 
 export const nameText = (p: Profile, frame: number, longest = 160): string => shown(p.frames.name[frame]!, longest);
 
-export function changeText(now: number, before: number): string {
-  if (!(before > 0)) return now > 0 ? "new" : "the same";
+/** A change in few words; one within its error is none. */
+export function changeText(now: number, before: number, error = NaN): string {
+  if (!isTold(now, before, error) || Math.abs(changeOf(now, before)) < 0.001) return "same";
+  if (!(before > 0)) return "new";
   if (!(now > 0)) return "gone";
-  const change = changeOf(now, before);
-  if (Math.abs(change) < 0.001) return "the same";
   return now > 2 * before ? `${number(now / before)}×` : `${now > before ? "+" : ""}${percent(now / before - 1)}`;
 }
 
@@ -84,21 +100,32 @@ export function detailOf(g: Graph, tree: CallTree, node: number): string[] {
   const parts: string[] = [];
   const total = tree.total[node]!;
   const own = tree === g.tree;
-  parts.push(`total ${costText(unit, total)}${own ? errorText(g, node) : ""}${shareText(total, g.whole)}`);
+  parts.push(`total ${costText(unit, total)}${own && !g.diff ? errorText(g, node) : ""}${shareText(total, g.whole)}`);
   if (isKnown(tree.self[node])) parts.push(`self ${costText(unit, tree.self[node]!)}${shareText(tree.self[node]!, g.whole)}`);
-  if (own && g.diff) parts.push(`base ${costText(unit, g.diff.baseTotal[node]!)}${g.byShare ? " scaled" : ""}: ${changeText(total, g.diff.baseTotal[node]!)}`);
+  if (own && g.diff) parts.push(`base ${costText(unit, g.diff.baseTotal[node]!)}${g.byShare ? " scaled" : ""}: ${changeText(total, g.diff.baseTotal[node]!, tree.error[node]!)}`);
   if (isKnown(tree.calls[node]) && unit !== "calls" && tree.calls[node]! > 0) parts.push(`${count(tree.calls[node]!)} ${tree.calls[node] === 1 ? "call" : "calls"}`);
   const place = placeText(g.profile, tree.frame[node]!);
   if (place) parts.push(place);
   return parts;
 }
 
+/** The frames with the greatest values, found without sorting all of them. */
+function greatest(values: Float64Array, n: number): number[] {
+  const top: number[] = [];
+  for (let f = 0; f < values.length; f++) {
+    if (!(values[f]! > 0) || (top.length === n && values[f]! <= values[top[n - 1]!]!)) continue;
+    top.push(f);
+    top.sort((a, b) => values[b]! - values[a]!);
+    top.length = Math.min(n, top.length);
+  }
+  return top;
+}
+
 /** The picture in words. */
-export function summaryOf(g: Graph): string {
-  const { profile: p, flat } = g;
+function summaryOf(g: Graph): string {
+  const { profile: p, self } = g;
   if (!g.tree.n) return "Nothing was recorded: there is no frame to show.";
-  const top = ranked(flat, flat.self).slice(0, 3).filter((f) => flat.self[f]! > 0);
-  const named = top.map((f) => `${nameText(p, f, 40)}${shareText(flat.self[f]!, g.whole)}`).join(", ");
+  const named = greatest(self, 3).map((f) => `${nameText(p, f, 40)}${shareText(self[f]!, g.whole)}`).join(", ");
   const most = named ? ` Most ${unitWord(p.unit)} of their own: ${named}.` : "";
   const against = g.diff ? ` Against the base, ${costText(p.unit, g.baseWhole)}: ${changeText(g.whole, g.baseWhole)}.` : "";
   const hidden = g.tree.hidden ? ` ${count(g.tree.hidden)} small paths are left out.` : "";
@@ -109,12 +136,13 @@ export function summaryOf(g: Graph): string {
 
 function baseFlat(g: Graph): Flat | null {
   if (!g.diff) return null;
-  return flatten({ ...g.tree, self: g.diff.baseSelf, total: g.diff.baseTotal }, g.outer, g.profile.frames.name.length);
+  return flatten({ ...g.tree, self: g.diff.baseSelf, total: g.diff.baseTotal }, g.functions().outer, g.profile.frames.name.length);
 }
 
 /** Each function over all its paths: what the picture shows, for readers and spreadsheets. */
 export function gridOfGraph(g: Graph): Grid {
-  const { profile: p, flat } = g;
+  const { profile: p } = g;
+  const { flat } = g.functions();
   const format = (v: number) => costText(p.unit, v);
   const base = baseFlat(g);
   const columns: Grid["columns"] = [

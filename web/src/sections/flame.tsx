@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Found, ranked, searchTree } from "../data/calltree";
 import { type Camera, nextMatch, zoomTo } from "../data/flame";
 import { cssOf, DIFF_STEPS, diffStep, diffTone, frameTone, inkOf, moduleTone, quietTone, softInkOf } from "../data/flamecolour";
-import { changeText, costText, detailOf, type Graph, graphOf, gridOfGraph, nameText, summaryOf, unitWord } from "../data/flamegraph";
+import { changeText, costText, detailOf, type Graph, graphOf, gridOfGraph, nameText, unitWord } from "../data/flamegraph";
 import type { Grid } from "../data/grid";
 import type { Item } from "../data/page";
 import { type CallTree, type Profile, ProfileError, readProfile } from "../data/profile";
@@ -39,7 +39,7 @@ function fillOf(g: Graph, tree: CallTree, found: Found | null, dark: boolean): (
   return (node) => {
     const frame = tree.frame[node]!;
     if (found && !found.frame[frame]) return quiet;
-    return diff ? tones[diffStep(tree.total[node]!, diff.baseTotal[node]!) + DIFF_STEPS]! : plain(frame);
+    return diff ? tones[diffStep(tree.total[node]!, diff.baseTotal[node]!, tree.error[node]!) + DIFF_STEPS]! : plain(frame);
   };
 }
 
@@ -49,7 +49,7 @@ function lookOf(g: Graph, tree: CallTree, found: Found | null): Look {
   return {
     fill: fillOf(g, tree, found, dark),
     name: (node) => nameText(g.profile, tree.frame[node]!),
-    value: (node) => (diff ? changeText(tree.total[node]!, diff.baseTotal[node]!) : costText(g.profile.unit, tree.total[node]!)),
+    value: (node) => (diff ? changeText(tree.total[node]!, diff.baseTotal[node]!, tree.error[node]!) : costText(g.profile.unit, tree.total[node]!)),
     quiet: (node) => !!found && !found.frame[tree.frame[node]!],
     ink: inkOf(dark),
     soft: softInkOf(dark),
@@ -157,8 +157,9 @@ function useRange(key: string): [Range, (r: Range) => void] {
 
 function frameIn(text: string, g: Graph): number {
   const f = Number(text);
-  if (text !== "" && Number.isInteger(f) && f >= 0 && f < g.flat.paths.length && g.flat.paths[f]! > 0) return f;
-  return ranked(g.flat, g.flat.self)[0] ?? -1;
+  const { flat } = g.functions();
+  if (text !== "" && Number.isInteger(f) && f >= 0 && f < flat.paths.length && flat.paths[f]! > 0) return f;
+  return ranked(flat, flat.self)[0] ?? -1;
 }
 
 const HINT = "Point at a frame to read it, click to zoom. Keys: arrows walk, Enter zooms, / searches, s shows callers and callees, 0 shows all.";
@@ -196,7 +197,7 @@ function Whole(p: GraphProps) {
     <>
       <FlameDetail name={node >= 0 ? nameText(g.profile, g.tree.frame[node]!) : ""} parts={node >= 0 ? detailOf(g, g.tree, node) : []} hint={HINT} spoken={over < 0 && p.at >= 0} action={act} />
       <FlameCanvas tree={g.tree} layout={g.layout} look={p.look} flame={p.view === "flame"} range={p.range} onRange={p.onRange} at={p.at} onAt={p.onAt} onOver={setOver} onKey={onKey}
-        rows={ROWS} label={`${p.view === "flame" ? "Flame graph" : "Icicle"}. ${summaryOf(g)} ${HINT}`} camera={p.camera} />
+        rows={ROWS} label={`${p.view === "flame" ? "Flame graph" : "Icicle"}. ${g.summary()} ${HINT}`} camera={p.camera} />
     </>
   );
 }
@@ -217,7 +218,7 @@ function useGrid(g: Graph): () => Grid {
 function Notes(props: { graph: Graph; view: string }) {
   const { profile: p, diff } = props.graph;
   const sandwich = diff && props.view === "sandwich" ? "Callers and callees are those of the new side." : "";
-  const widths = diff ? "A frame is as wide as the larger of its two sides; functions are matched by name and file." : "";
+  const widths = diff ? "A frame is as wide as the larger of its two sides; functions are matched by name and file. Each side was recorded once, so a difference may be chance: compare runs with tare compare to know." : "";
   return <>{[...p.notes.slice(0, 6).map((n) => shown(n)), widths, sandwich].filter(Boolean).join(" ")}</>;
 }
 
@@ -256,7 +257,7 @@ function FlameGraph(props: { profile: Profile; id: string }) {
   const dark = currentTheme() === "dark";
   const svg = () => (camera.current ? svgOfFlame(graph.layout, camera.current, look, title, colours.paper) : "");
   return (
-    <Figure id={id} title={title} summary={summaryOf(graph)} grid={grid} svg={view === "sandwich" ? undefined : svg} tools={<Views view={view} onView={setView} />} note={<Notes graph={graph} view={view} />}>
+    <Figure id={id} title={title} summary={graph.summary()} grid={grid} svg={view === "sandwich" ? undefined : svg} tools={<Views view={view} onView={setView} />} note={<Notes graph={graph} view={view} />}>
       <Bar id={id} profile={profile} words={words} setWords={setWords} found={found} onMatch={match} thread={thread} setThread={changeTree(setThread)} by={by} setBy={changeTree(setBy)}
         zoomed={rangeText(range) !== "" && view !== "sandwich"} onAll={() => setRange(WHOLE)} />
       {view === "sandwich" ? (

@@ -24,7 +24,7 @@ interface SandwichProps {
 /** A bar behind the number: what part of the costliest it is. */
 function Listed(props: { graph: Graph; frame: number; most: number; chosen: boolean; onPick: () => void }) {
   const { graph: g, frame } = props;
-  const self = g.flat.self[frame]!;
+  const self = g.self[frame]!;
   return (
     <li>
       <button type="button" aria-current={props.chosen ? "true" : undefined} onClick={props.onPick}>
@@ -38,9 +38,10 @@ function Listed(props: { graph: Graph; frame: number; most: number; chosen: bool
 
 function FunctionList(props: SandwichProps) {
   const { graph: g, found } = props;
-  const all = useMemo(() => ranked(g.flat, g.flat.self), [g]);
+  const { flat } = g.functions();
+  const all = useMemo(() => ranked(flat, flat.self), [flat]);
   const list = found ? all.filter((f) => found.frame[f]) : all;
-  const most = all.length ? g.flat.self[all[0]!]! : 0;
+  const most = all.length ? flat.self[all[0]!]! : 0;
   return (
     <div class="functions">
       <h4>Functions by self {found ? ", as searched" : ""}</h4>
@@ -78,8 +79,9 @@ function Half(props: { graph: Graph; tree: CallTree; look: Look; flame: boolean;
 export function FlameSandwich(props: SandwichProps) {
   const { graph: g, frame } = props;
   const n = g.profile.frames.name.length;
-  const callers = useMemo(() => callersOf(g.tree, g.outer, frame, n), [g, frame]);
-  const callees = useMemo(() => calleesOf(g.tree, g.outer, frame, n), [g, frame]);
+  const { outer } = g.functions();
+  const callers = useMemo(() => callersOf(g.tree, outer, frame, n), [g, frame]);
+  const callees = useMemo(() => calleesOf(g.tree, outer, frame, n), [g, frame]);
   const name = nameText(g.profile, frame, 60);
   return (
     <div class="sandwich">
