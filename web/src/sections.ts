@@ -3,8 +3,17 @@
 // says itself to which documents it applies. Nothing else knows the parts.
 import type { ComponentType } from "preact";
 import type { Item, Page } from "./data/page";
+import { comparison } from "./sections/comparison";
+import { curves } from "./sections/curves";
+import { distribution } from "./sections/distribution";
 import { flame } from "./sections/flame";
 import { headline } from "./sections/headline";
+import { history } from "./sections/history";
+import { layers } from "./sections/layers";
+import { memory } from "./sections/memory";
+import { pareto } from "./sections/pareto";
+import { roofline } from "./sections/roofline";
+import { timeline } from "./sections/timeline";
 
 export interface SectionProps {
   item: Item;
@@ -19,6 +28,6 @@ export interface Section {
   Component: ComponentType<SectionProps>;
 }
 
-export const sections: readonly Section[] = [headline, flame];
+export const sections: readonly Section[] = [headline, comparison, history, curves, distribution, memory, layers, roofline, pareto, timeline, flame];
 
 export const sectionsOf = (item: Item, page: Page): Section[] => sections.filter((s) => s.applies(item, page));

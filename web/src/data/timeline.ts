@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // timeline.ts - what probes saw over time (tare.timeline/1, docs/timeline-format.md) and the summary that a run document
 // keeps of it (`watch`), as panels of plots. Pure. A quantity that was never seen is in no panel.
-import type { JsonObject } from "./page";
+import type { Item, JsonObject } from "./page";
 
 export interface TimelineSeries {
   metric: string;
@@ -161,3 +161,10 @@ export const panelById = (t: Timeline, id: string): Panel | undefined => panelsO
 
 /** One number per point, also for what never moved. */
 export const column = (s: TimelineSeries, n: number): (number | null)[] => s.values ?? new Array<number | null>(n).fill(s.constant ?? null);
+
+/** The timeline of a run among the items of its page. */
+export function timelineFor(items: Item[], run: string | undefined): JsonObject | null {
+  if (!run) return null;
+  const found = items.find((i) => i.kind === "timeline" && i.document.run === run);
+  return found ? (found.document as JsonObject) : null;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// scatter.ts - spots on two axes with lines behind them: the roofline, accuracy against speed.
+import { type Scale } from "../data/scale";
+import type { Format } from "../ui/format";
+import type { Pen } from "../ui/pen";
+import type { Colours } from "../ui/theme";
+import { axisBelow, axisLeft, fit, type Frame, type Scene, type SceneOf, textWidth } from "./scene";
+
+export interface Spot {
+  x: number;
+  y: number;
+  radius: number;
+  colour: number | keyof Omit<Colours, "series">;
+  /** A ring: another kind of spot than the filled ones, whatever its colour. */
+  ring?: boolean;
+  /** Intervals, where known. */
+  xLo?: number | null;
+  xHi?: number | null;
+  yLo?: number | null;
+  yHi?: number | null;
+  name?: string;
+  text: string;
+}
+
+export interface Line {
+  points: [number, number][];
+  colour: number | keyof Omit<Colours, "series">;
+  dash?: boolean;
+  label?: string;
+  /** Below the line, where the space above it belongs to something else. */
+  below?: boolean;
+}
+
+export interface ScatterAxis {
+  label: string;
+  format: Format;
+  scale: (from: number, to: number) => Scale;
+}
+
+export interface ScatterSpec {
+  x: ScatterAxis;
+  y: ScatterAxis;
+  spots: Spot[];
+  lines: Line[];
+  height?: number;
+}
+
+interface Drawn {
+  pen: Pen;
+  f: Frame;
+  x: Scale;
+  y: Scale;
+  c: Colours;
+}
+
+const colourOf = (c: Colours, key: Spot["colour"]): string => (typeof key === "number" ? c.series[key % c.series.length]! : c[key]);
+
+function drawLine({ pen, f, x, y, c }: Drawn, line: Line): void {
+  const points = line.points.map(([a, b]): [number, number] => [x.at(a), y.at(b)]);
+  pen.path(points, { colour: colourOf(c, line.colour), width: 1.5, dash: line.dash ? [5, 4] : [] });
+  const end = points[points.length - 1];
+  if (line.label && end) pen.text(Math.min(end[0], f.right) - 4, end[1] + (line.below ? 15 : -6), fit(line.label, f.right - f.left), c.soft, "end");
+}
+
+function drawSpread({ pen, x, y, c }: Drawn, s: Spot): void {
+  const stroke = { colour: colourOf(c, s.colour), width: 1 };
+  if (typeof s.xLo === "number" && typeof s.xHi === "number") pen.path([[x.at(s.xLo), y.at(s.y)], [x.at(s.xHi), y.at(s.y)]], stroke);
+  if (typeof s.yLo === "number" && typeof s.yHi === "number") pen.path([[x.at(s.x), y.at(s.yLo)], [x.at(s.x), y.at(s.yHi)]], stroke);
+}
+
+function drawSpot(d: Drawn, s: Spot): void {
+  drawSpread(d, s);
+  d.pen.spot(d.x.at(s.x), d.y.at(s.y), s.radius, colourOf(d.c, s.colour));
+  if (s.ring) d.pen.spot(d.x.at(s.x), d.y.at(s.y), s.radius - 1.75, d.c.paper);
+}
+
+/** Names stand beside their spots where no earlier name is; the others are found by pointing. */
+function drawNames(d: Drawn, spots: Spot[]): void {
+  const taken: [number, number, number][] = [];
+  for (const s of spots) {
+    if (!s.name) continue;
+    const text = fit(s.name, 180, "end");
+    const w = textWidth(text);
+    const [px, py] = [d.x.at(s.x), d.y.at(s.y)];
+    const left = px + s.radius + 4 + w > d.f.right;
+    const from = left ? px - s.radius - 4 - w : px + s.radius + 4;
+    if (from < d.f.left || taken.some(([a, b, row]) => Math.abs(row - py) < 14 && from < b && from + w > a)) continue;
+    taken.push([from, from + w, py]);
+    d.pen.text(from, py + 4, text, d.c.ink);
+  }
+}
+
+export function scatterScene(spec: ScatterSpec): SceneOf {
+  return (width, c): Scene => {
+    const height = spec.height ?? 360;
+    const f: Frame = { left: width < 500 ? 66 : 78, top: 12, right: width - 14, bottom: height - 44 };
+    const x = spec.x.scale(f.left, f.right);
+    const y = spec.y.scale(f.bottom, f.top);
+    const draw = (pen: Pen) => {
+      const d: Drawn = { pen, f, x, y, c };
+      axisBelow(pen, f, x, spec.x.format, spec.x.label, c);
+      axisLeft(pen, f, y, spec.y.format, spec.y.label, c);
+      spec.lines.forEach((line) => drawLine(d, line));
+      [...spec.spots].sort((a, b) => b.radius - a.radius).forEach((s) => drawSpot(d, s));
+      drawNames(d, spec.spots);
+    };
+    const targets = spec.spots.map((s) => {
+      const r = Math.max(7, s.radius + 2);
+      return { x: x.at(s.x) - r, y: y.at(s.y) - r, w: 2 * r, h: 2 * r, text: s.text };
+    });
+    return { height, draw, targets };
+  };
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// layers.tsx - where one run's time goes, layer by layer: the heaviest as bars, all as a tree-map, every one in a table.
+// Without times the arithmetic takes their place, and that is said.
+import { useMemo } from "preact/hooks";
+import type { Grid } from "../data/grid";
+import { type Slice, slicesOf, sumBy, type Weight, weightOf, withRest } from "../data/layers";
+import type { Case, Item, Layer, Profile, RunDocument } from "../data/page";
+import { type BarRow, barsScene } from "../scenes/bars";
+import { shortName, treemapScene } from "../scenes/treemap";
+import type { Section, SectionProps } from "../sections";
+import { Drawing } from "../ui/Drawing";
+import { bytes, count, duration, type Format, isKnown, percent, shown, si } from "../ui/format";
+import { Pick, usePick } from "../ui/Pick";
+
+const BARS = 20;
+const WORDS: Record<Weight, { what: string; format: Format; axis: string }> = {
+  time_ns: { what: "the time of a run", format: (v) => duration(v), axis: "time in one run, the profiler's cost taken off" },
+  flops: { what: "the arithmetic", format: (v) => si(v, "FLOP"), axis: "operations in one run (not timed)" },
+};
+const BY = [{ value: "layer", name: "layer" }, { value: "op", name: "operator" }, { value: "group", name: "group" }];
+
+const hasLayers = (c: Case): boolean => weightOf(c.layers ?? []) !== null;
+
+function barOf(s: Slice, format: Format, what: string): BarRow {
+  const of = s.count > 1 ? `, ${count(s.count)} nodes` : "";
+  const bound = s.bound ? `, bound by ${shown(s.bound, 20)}` : "";
+  return {
+    name: shortName(s.name), parts: [{ to: s.value, colour: s.bound === "memory" ? 1 : 0, alpha: 0.8 }], value: `${format(s.value)} · ${percent(s.share, 2)}`,
+    text: `${shown(s.name, 160)}: ${format(s.value)}, ${percent(s.share)} of ${what}${of}${bound}`,
+  };
+}
+
+const GRID: [string, keyof Layer, Format?][] = [
+  ["layer", "name"], ["operator", "op"], ["group", "group"], ["time (ns)", "time_ns", (v) => duration(v)], ["share", "share", percent], ["FLOP", "flops", (v) => si(v)],
+  ["bytes", "bytes", bytes], ["parameters", "parameters", (v) => si(v)], ["FLOP/B", "intensity", (v) => si(v)], ["FLOP/s", "rate", (v) => si(v)],
+  ["bound", "bound"], ["of the roof", "roof_share", percent], ["speed-up if free", "speedup_if_free", (v) => `${v.toFixed(2)}×`], ["output", "output"], ["provider", "provider"],
+];
+
+function gridOf(layers: Layer[]): Grid {
+  const columns = GRID.map(([title, , format]) => (format ? { title, format } : { title, text: true }));
+  return { columns, rows: layers.map((l) => GRID.map(([, key]) => l[key])) };
+}
+
+function sliceGrid(slices: Slice[], format: Format): Grid {
+  const columns = [{ title: "name", text: true }, { title: "operator", text: true }, { title: "value", format }, { title: "share", format: percent }, { title: "nodes", format: count }];
+  return { columns, rows: slices.map((s) => [s.name, s.op, s.value, s.share, s.count]) };
+}
+
+function profileText(p: Profile | null | undefined): string {
+  if (!p) return "";
+  const parts: string[] = [];
+  if (isKnown(p.runs)) parts.push(`timed in ${count(p.runs)} profiled runs of their own`);
+  if (isKnown(p.overhead)) parts.push(`which the profiler made ${percent(p.overhead)} slower`);
+  if (isKnown(p.node_ns)) parts.push(`${duration(p.node_ns)} of it are taken off each node`);
+  if (isKnown(p.covered)) parts.push(`the layers together are ${percent(p.covered)} of a run without it`);
+  if ((p.dropped_events ?? 0) > 0) parts.push(`${count(p.dropped_events!)} events could not be read`);
+  return parts.length ? `Layers were ${parts.join(", ")}.` : "";
+}
+
+function LayerBars(props: { slices: Slice[]; weight: Weight; note: string }) {
+  const { slices, weight } = props;
+  const [by, setBy] = usePick("layers.by", BY, "layer");
+  const { format, what, axis } = WORDS[weight];
+  const rows = useMemo(() => (by === "layer" ? slices : sumBy(slices, by as "op" | "group")), [slices, by]);
+  const shownRows = useMemo(() => withRest(rows, BARS), [rows]);
+  const scene = useMemo(() => barsScene({ rows: shownRows.map((s) => barOf(s, format, what)), label: axis, format }), [shownRows, weight]);
+  const top = rows.slice(0, 3).map((s) => `${shown(shortName(s.name), 60)} ${percent(s.share)}`);
+  return (
+    <Drawing id="layers" title={weight === "time_ns" ? "Where the time goes" : "Where the arithmetic is"} summary={`${count(rows.length)} ${by === "layer" ? "layers" : `${by}s`} take ${what}. First: ${top.join(", ")}.`}
+      grid={() => sliceGrid(rows, format)} scene={scene} note={props.note} tools={<Pick label="By" choices={BY} value={by} onPick={setBy} />} />
+  );
+}
+
+function LayerMap(props: { slices: Slice[]; layers: Layer[]; weight: Weight }) {
+  const { slices, weight } = props;
+  const { format, what } = WORDS[weight];
+  const scene = useMemo(() => treemapScene(slices, format, what), [slices, weight]);
+  const groups = sumBy(slices, "group").slice(0, 4).map((g) => `${shown(g.name, 40)} ${percent(g.share)}`);
+  return (
+    <Drawing id="treemap" title="All layers as areas" summary={`Areas are ${what}; boxes are groups: ${groups.join(", ")}.`} grid={() => gridOf(props.layers)} scene={scene} />
+  );
+}
+
+function Layers(props: SectionProps) {
+  const run = props.item.document as RunDocument;
+  const cases = useMemo(() => (run.cases ?? []).filter(hasLayers), [run]);
+  const choices = cases.map((c, i) => ({ value: String(i), name: c.name || "the only case" }));
+  const [chosen, choose] = usePick("layers.case", choices, "0");
+  const c = cases[Number(chosen)]!;
+  const weight = weightOf(c.layers!)!;
+  const slices = useMemo(() => slicesOf(c.layers!, weight), [c]);
+  const note = weight === "time_ns" ? profileText(c.profile) : "No layer was timed: this is arithmetic by the graph, not time (tare bench --layers times them).";
+  return (
+    <>
+      <div class="picks"><Pick label="Case" choices={choices} value={chosen} onPick={choose} /></div>
+      <LayerBars slices={slices} weight={weight} note={note} />
+      <LayerMap slices={slices} layers={c.layers!} weight={weight} />
+    </>
+  );
+}
+
+export const layers: Section = {
+  id: "layers", title: "Layers",
+  applies: (item: Item) => item.kind === "run" && (item.document.cases ?? []).some(hasLayers),
+  Component: Layers,
+};
