@@ -3,7 +3,7 @@
 //   node build.mjs page OUT.html     the viewer with an empty place for its data
 //   node build.mjs test FOLDER       test/*.test.ts as plain JavaScript, for `node --test FOLDER`
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -55,6 +55,8 @@ async function makePage(out) {
 }
 
 async function makeTests(folder) {
+  mkdirSync(folder, { recursive: true });
+  for (const old of readdirSync(folder)) if (old.endsWith(".test.mjs")) rmSync(join(folder, old)); // tests that are gone
   const entryPoints = readdirSync(join(here, "test")).filter((n) => /\.test\.tsx?$/.test(n)).map((n) => join("test", n));
   await build({ ...common, entryPoints, outdir: folder, format: "esm", platform: "node", outExtension: { ".js": ".mjs" }, jsx: "automatic", jsxImportSource: "preact" });
 }
