@@ -14,7 +14,7 @@ export interface Tone {
 
 /** Far apart in hue for every kind of colour vision in the order they are given out. */
 const HUES = [30, 212, 160, 322, 52, 262, 188];
-const LIGHT = { saturation: 68, light: 82, spread: 4, ink: "#1b1b1a", soft: "#4a4a48" };
+const LIGHT = { saturation: 68, light: 83, spread: 4, ink: "#1b1b1a", soft: "#424240" };
 const DARK = { saturation: 34, light: 30, spread: 3, ink: "#f1f1ee", soft: "#c9c9c4" };
 const themeOf = (dark: boolean) => (dark ? DARK : LIGHT);
 
