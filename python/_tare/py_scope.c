@@ -26,7 +26,7 @@ static void open_now(struct py_scope *of, PyObject *opener)
 /* Also without a session: it may have ended since. */
 static void end_now(PyObject *opener)
 {
-    struct strand *s = strand_now();
+    struct strand *s = strand_any() ? strand_now() : NULL;
     if (s && s->n) strand_pop(s, opener);
 }
 

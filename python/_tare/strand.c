@@ -6,7 +6,9 @@
 
 struct lane {
     struct strand base;
-    struct strand *on;      /* whose scopes are on the record */
+    struct strand *on; /* whose scopes are on the record */
+    PyObject
+        *context; /* in which that was found out: each task runs in one of its own; a reference of ours */
     struct strand *waiting; /* tasks with open scopes that do not run */
 };
 
@@ -108,11 +110,26 @@ static struct strand *strand_switch(PyObject *task)
     return to;
 }
 
+static struct strand *find_out(PyObject *context)
+{
+    Py_XINCREF(context);
+    Py_XDECREF(lane.context);
+    lane.context = context;
+    PyObject *task = current_task();
+    return lane.on->task == task ? lane.on : strand_switch(task);
+}
+
+/* Asking asyncio costs more than a scope; there is no public way to the current context that makes none. */
 struct strand *strand_now(void)
 {
     if (!lane.on) lane.on = &lane.base;
-    PyObject *task = current_task();
-    return lane.on->task == task ? lane.on : strand_switch(task);
+    PyObject *context = PyThreadState_Get()->context;
+    return context == lane.context ? lane.on : find_out(context);
+}
+
+bool strand_any(void)
+{
+    return lane.base.n || lane.waiting || (lane.on && lane.on->n);
 }
 
 /* ---- opening and ending ---- */

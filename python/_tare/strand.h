@@ -21,6 +21,8 @@ struct strand {
 
 /* The strand that runs now, its scopes on the record. NULL without memory. */
 struct strand *strand_now(void);
+/* Whether any scope of this thread is open. */
+bool strand_any(void);
 
 void strand_push(struct strand *s, PyObject *of, tare_site *site);
 /* Ends the latest scope that `of` opened, wherever it is. False: none is open. */
