@@ -15,7 +15,7 @@ export interface Tone {
 /** Far apart in hue for every kind of colour vision in the order they are given out. */
 const HUES = [30, 212, 160, 322, 52, 262, 188];
 const LIGHT = { saturation: 68, light: 83, spread: 4, ink: "#1b1b1a", soft: "#424240" };
-const DARK = { saturation: 34, light: 30, spread: 3, ink: "#f1f1ee", soft: "#c9c9c4" };
+const DARK = { saturation: 34, light: 28, spread: 2.5, ink: "#f4f4f1", soft: "#dededa" };
 const themeOf = (dark: boolean) => (dark ? DARK : LIGHT);
 
 export const inkOf = (dark: boolean): string => themeOf(dark).ink;
@@ -92,5 +92,5 @@ export function diffStep(now: number, before: number, error: number): number {
 export function diffTone(step: number, dark: boolean): Tone {
   const size = Math.abs(step);
   if (!size) return { hue: 60, saturation: dark ? 3 : 6, light: dark ? 24 : 90 };
-  return { hue: step < 0 ? LESS : MORE, saturation: dark ? 30 + 8 * size : 60 + 8 * size, light: dark ? 22 + 4 * size : 90 - 6 * size };
+  return { hue: step < 0 ? LESS : MORE, saturation: dark ? 30 + 8 * size : 60 + 8 * size, light: dark ? 22 + 3 * size : 91 - 4 * size };
 }
