@@ -184,6 +184,9 @@ static void put_phases(struct json *j, const struct run_watch *w)
         json_kv_string(j, "name", p->name);
         put_known(j, "start_s", p->start_s);
         put_known(j, "end_s", p->end_s);
+        put_known(j, "cpu", p->cpu);
+        put_known(j, "gpu", p->gpu);
+        json_kv_double(j, "rss", p->rss.known ? (double)p->rss.v : NAN);
         json_object_end(j);
     }
     json_array_end(j);

@@ -61,7 +61,7 @@ export function sumBy(slices: Slice[], by: keyof typeof SETS): Slice[] {
   const sums = new Map<string, Slice>();
   for (const s of slices) {
     const key = SETS[by](s);
-    const sum = sums.get(key) ?? { ...s, name: key, value: 0, share: 0, count: 0, bound: null, layer: null };
+    const sum = sums.get(key) ?? { ...s, name: key, op: by === "op" ? "" : s.op, value: 0, share: 0, count: 0, bound: null, layer: null };
     sums.set(key, { ...sum, value: sum.value + s.value, share: sum.share + s.share, count: sum.count + s.count });
   }
   return [...sums.values()].sort((a, b) => b.value - a.value);

@@ -98,7 +98,7 @@ const PANELS: PanelRow[] = [
   { id: "clock", title: "Clocks", unit: "Hz", metrics: ["cpu.frequency", "gpu.clock.sm", "gpu.clock.memory"], labels: true },
   { id: "io", title: "Storage", unit: "B/s", metrics: ["disk.throughput", "process.io.read", "process.io.write"] },
   { id: "net", title: "Network", unit: "B/s", metrics: ["net.rx", "net.tx"] },
-  { id: "waiting", title: "Waiting", unit: "1", metrics: ["process.waiting", "pressure.cpu", "pressure.memory", "pressure.io", "process.ready"] },
+  { id: "waiting", title: "Waiting", unit: "1", metrics: ["process.waiting", "pressure.cpu", "pressure.memory", "pressure.io"] },
 ];
 const LINES_MAX = 8;
 

@@ -4,7 +4,7 @@ import { linearScale, type Scale } from "../data/scale";
 import { type Format, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { axisBelow, box, byteScale, fit, type Frame, type Scene, type SceneOf } from "./scene";
+import { axisBelow, box, byteScale, fit, type Frame, type Scene, type SceneOf, textWidth } from "./scene";
 
 export interface BarPart {
   /** Where it ends, from 0. Later parts lie on earlier ones. */
@@ -36,9 +36,8 @@ const BAR = 14;
 
 export const colourBy = (c: Colours, key: BarPart["colour"]): string => (typeof key === "number" ? c.series[key % c.series.length]! : c[key]);
 
-function frameOf(width: number, rows: number, values: number): Frame {
-  const names = Math.min(260, Math.round(width * 0.36));
-  return { left: names, top: 6, right: width - Math.min(values, width * 0.26), bottom: 6 + rows * ROW };
+function frameOf(width: number, rows: number, names: number, values: number): Frame {
+  return { left: Math.min(names, width * 0.4), top: 6, right: width - Math.min(values, width * 0.36), bottom: 6 + rows * ROW };
 }
 
 function drawRow(pen: Pen, row: BarRow, y: number, f: Frame, scale: Scale, c: Colours): void {
@@ -57,8 +56,9 @@ function drawRow(pen: Pen, row: BarRow, y: number, f: Frame, scale: Scale, c: Co
 
 export function barsScene(spec: BarsSpec): SceneOf {
   return (width, c): Scene => {
-    const longest = spec.rows.reduce((n, r) => Math.max(n, r.value.length), 0);
-    const f = frameOf(width, spec.rows.length, longest * 7 + 14);
+    const names = spec.rows.reduce((w, r) => Math.max(w, textWidth(shown(r.name))), 0);
+    const values = spec.rows.reduce((w, r) => Math.max(w, textWidth(r.value)), 0);
+    const f = frameOf(width, spec.rows.length, names + 14, values + 14);
     const most = spec.rows.reduce((m, r) => r.parts.reduce((k, p) => Math.max(k, p.to), m), 0) || 1;
     const want = Math.max(2, Math.round((f.right - f.left) / 90));
     const scale = spec.bytes ? byteScale(most, f.left, f.right, want) : linearScale(0, most, f.left, f.right, want);

@@ -44,7 +44,7 @@ export function histogramScene(bars: Bar[], lines: HistogramLine[]): SceneOf {
     const most = bars.reduce((m, b) => Math.max(m, b.count), 1);
     const total = bars.reduce((sum, b) => sum + b.count, 0);
     const x = scaleOf(bars, f);
-    const y = linearScale(0, most, f.bottom, f.top, 4);
+    const y = linearScale(0, most, f.bottom, f.top, Math.min(4, most));
     const draw = (pen: Pen) => {
       axisBelow(pen, f, x, (v) => duration(v, 4), "time of one run", c);
       axisLeft(pen, f, y, count, "runs", c);

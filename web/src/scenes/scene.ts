@@ -3,7 +3,7 @@
 // at or walked to with the arrow keys. A scene draws with a pen, so that canvas, SVG and PNG are the same picture.
 import { linearScale, type Scale } from "../data/scale";
 import type { Format } from "../ui/format";
-import type { Pen } from "../ui/pen";
+import { type Pen, PEN_FONT } from "../ui/pen";
 import type { Colours } from "../ui/theme";
 
 export interface Target {
@@ -31,17 +31,31 @@ export interface Frame {
   bottom: number;
 }
 
-const CHAR = 6.6; // of 12 px system fonts, on the safe side
-const WIDE = /[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e][\udc00-\udfff]/g;
+const CHAR = 7.2; // of a 12 px font, where there is no canvas to ask
+const LONGEST = 200; // more never fits
 
-export const textWidth = (text: string): number => CHAR * (text.length + (text.match(WIDE)?.length ?? 0));
+let ruler: CanvasRenderingContext2D | null | undefined;
+
+/** Width in pixels as a pen writes it. */
+export function textWidth(text: string): number {
+  if (ruler === undefined) {
+    ruler = typeof document === "undefined" ? null : document.createElement("canvas").getContext("2d");
+    if (ruler) ruler.font = PEN_FONT;
+  }
+  return ruler ? ruler.measureText(text).width : CHAR * text.length;
+}
 
 /** The text as far as it fits; of a path the end says more than the beginning. */
 export function fit(text: string, width: number, keep: "start" | "end" = "start"): string {
-  if (textWidth(text) <= width) return text;
-  const n = Math.floor(width / CHAR) - 1;
-  if (n < 1) return "";
-  return keep === "start" ? `${text.slice(0, n)}\u2026` : `\u2026${text.slice(-n)}`;
+  const all = [...text.slice(keep === "end" ? -LONGEST : 0, keep === "end" ? undefined : LONGEST)];
+  const cut = (n: number) => (n >= all.length ? all.join("") : keep === "start" ? `${all.slice(0, n).join("")}\u2026` : `\u2026${all.slice(all.length - n).join("")}`);
+  let [n, over] = [0, all.length + 1];
+  while (over - n > 1) {
+    const middle = (n + over) >> 1;
+    if (textWidth(cut(middle)) <= width) n = middle;
+    else over = middle;
+  }
+  return n > 1 || n === all.length ? cut(n) : "";
 }
 
 export const box = (x: number, y: number, w: number, h: number): [number, number][] => [[x, y], [x + w, y], [x + w, y + h], [x, y + h]];

@@ -4,14 +4,13 @@ import { type Block, type Slice, type Tile, treemap } from "../data/layers";
 import { type Format, percent, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { box, fit, type Scene, type SceneOf } from "./scene";
+import { box, fit, type Scene, type SceneOf, textWidth } from "./scene";
 
-const LAST = /[^/.]+(?=[/.]?$)/;
-
-/** The part of a path that tells siblings apart: the block and the last two names. */
-export function shortName(name: string): string {
-  const parts = name.split("/").filter(Boolean);
-  return parts.length > 3 ? parts.slice(-3).join("/") : (name.match(LAST)?.[0] && parts.length > 1 ? parts.join("/") : name);
+/** A path without its first slash and without the operator that many exporters write behind it. */
+export function shortName(name: string, op: string): string {
+  const bare = name.length > 1 ? name.replace(/^\//, "") : name;
+  const tail = `/${op}`;
+  return op && bare.length > tail.length && bare.endsWith(tail) ? bare.slice(0, -tail.length) : bare;
 }
 
 function drawTile(pen: Pen, t: Tile, colour: string, c: Colours): void {
@@ -19,8 +18,8 @@ function drawTile(pen: Pen, t: Tile, colour: string, c: Colours): void {
   const inset = t.w > 4 && t.h > 4 ? 0.5 : 0;
   pen.fill(box(t.x + inset, t.y + inset, t.w - 2 * inset, t.h - 2 * inset), colour, 0.3);
   if (t.h < 16 || t.w < 44) return;
-  pen.text(t.x + 5, t.y + 14, fit(shown(shortName(t.slice.name), 80), t.w - 10, "end"), c.ink);
-  if (t.h >= 32) pen.text(t.x + 5, t.y + 28, percent(t.slice.share), c.soft);
+  pen.text(t.x + 5, t.y + 14, fit(shown(shortName(t.slice.name, t.slice.op), 80), t.w - 10, "end"), c.ink);
+  if (t.h >= 32 && textWidth(percent(t.slice.share)) < t.w - 8) pen.text(t.x + 5, t.y + 28, percent(t.slice.share), c.soft);
 }
 
 function drawBlock(pen: Pen, b: Block, colour: string, c: Colours): void {

@@ -49,6 +49,8 @@ function Times(props: { of: Case }) {
   return <Drawing id="histogram" title="How often each time was seen" summary={spreadText(c)} grid={() => barGrid(bars)} scene={scene} />;
 }
 
+const TICKS = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
+const whole = (v: number): string => (Number.isInteger(v) ? count(v) : "");
 const shareText = (x: number): string => `${number(shareOfNines(x) * 100, 6)}\u00a0%`;
 
 function percentileMarks(c: Case): PlotMark[] {
@@ -59,10 +61,12 @@ function percentileMarks(c: Case): PlotMark[] {
 function percentileSpec(c: Case): PlotSpec {
   const samples = c.samples_ns ?? [];
   const q = samples.length ? quantilesOfSamples(samples) : quantilesOfBars(histogramBars(c.latency_ns?.histogram));
-  const told = PERCENTILES.map(([key]) => `${NAMES[key]} ${interval(c.latency_ns?.[key], (v) => duration(v, 4), why(c, key))}`);
+  const sure = PERCENTILES.filter(([key]) => isKnown(c.latency_ns?.[key]?.value)).map(([key]) => `${NAMES[key]} ${interval(c.latency_ns?.[key], (v) => duration(v, 4))}`);
+  const first = PERCENTILES.find(([key]) => !isKnown(c.latency_ns?.[key]?.value))?.[0];
+  const told = first ? [...sure, `${NAMES[first]} and above unknown${why(c, first) ? `: ${why(c, first)}` : ""}`] : sure;
   return {
     id: "percentiles", title: "Percentiles", summary: `${told.join("; ")}.`,
-    x: { label: "share of runs that were at least as fast; each nine has the same room", format: shareText, values: q.share.map(nines) },
+    x: { label: "share of runs that were at least as fast", format: shareText, values: q.share.map(nines), ticks: TICKS.map(nines) },
     y: { label: "time of one run", format: (v) => duration(v, 4) },
     series: [{ label: "time", values: q.value, kind: "steps" }], marks: percentileMarks(c),
   };
@@ -73,8 +77,8 @@ function orderSpec(c: Case): PlotSpec {
   const limit = c.outliers?.limit_ns;
   const many = s.index.length > 2000;
   return {
-    id: "order", title: "Runs in the order they were taken", summary: outlierText(c, (v) => duration(v, 4)) || "What made runs slow is unknown.",
-    x: { label: "run", format: (v) => number(v, 7), values: s.index }, y: { label: "time of one run", format: (v) => duration(v, 4) },
+    id: "order", title: "Runs in the order they were taken", summary: outlierText(c, (v) => duration(v, 4)) || `Which runs were unusually slow is unknown${c.unknown?.outliers ? `: ${c.unknown.outliers}` : ""}.`,
+    x: { label: "run", format: whole, values: s.index }, y: { label: "time of one run", format: (v) => duration(v, 4) },
     series: [{ label: "time", values: s.value, kind: many ? "line" : "points" }, ...(s.outliers ? [{ label: "slow runs", values: s.outlier, kind: "points" as const }] : [])],
     marks: isKnown(limit) && s.outliers ? [{ y: limit, label: "slow from here on", tone: "warn" }] : [],
   };

@@ -5,13 +5,13 @@ import { type History, type HistoryChange, type HistorySeries, pointName, readHi
 import type { Item, JsonObject } from "../data/page";
 import type { Section, SectionProps } from "../sections";
 import { Badge, Empty } from "../ui/Facts";
-import { change, count, type Format, isKnown, number, ofUnit, percent, ratio, shown } from "../ui/format";
+import { change, count, duration, type Format, isKnown, number, ofUnit, percent, ratio, shown } from "../ui/format";
 import { Plot } from "../ui/Plot";
 import type { PlotMark, PlotSpec } from "../ui/plotspec";
 
 const PLOTS_MAX = 24;
 
-const formatOf = (h: History, s: HistorySeries): Format => (s.anchor ? ratio : h.unit === "/s" ? (v) => `${number(v, 4)}/s` : ofUnit(h.unit));
+const formatOf = (h: History, s: HistorySeries): Format => (s.anchor ? ratio : h.unit === "/s" ? (v) => `${number(v, 4)}/s` : h.unit === "ns" ? (v) => duration(v, 4) : ofUnit(h.unit));
 
 function changeText(c: HistoryChange): string {
   const by = isKnown(c.ratio) ? change(c.ratio) : "by an unknown ratio";

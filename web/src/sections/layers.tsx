@@ -3,7 +3,7 @@
 // Without times the arithmetic takes their place, and that is said.
 import { useMemo } from "preact/hooks";
 import type { Grid } from "../data/grid";
-import { type Slice, slicesOf, sumBy, type Weight, weightOf, withRest } from "../data/layers";
+import { type Slice, slicesOf, sumBy, type Weight, weightOf } from "../data/layers";
 import type { Case, Item, Layer, Profile, RunDocument } from "../data/page";
 import { type BarRow, barsScene } from "../scenes/bars";
 import { shortName, treemapScene } from "../scenes/treemap";
@@ -25,7 +25,7 @@ function barOf(s: Slice, format: Format, what: string): BarRow {
   const of = s.count > 1 ? `, ${count(s.count)} nodes` : "";
   const bound = s.bound ? `, bound by ${shown(s.bound, 20)}` : "";
   return {
-    name: shortName(s.name), parts: [{ to: s.value, colour: s.bound === "memory" ? 1 : 0, alpha: 0.8 }], value: `${format(s.value)} · ${percent(s.share, 2)}`,
+    name: shortName(s.name, s.op), parts: [{ to: s.value, colour: s.bound === "memory" ? 1 : 0, alpha: 0.8 }], value: `${format(s.value)} · ${percent(s.share, 2)}`,
     text: `${shown(s.name, 160)}: ${format(s.value)}, ${percent(s.share)} of ${what}${of}${bound}`,
   };
 }
@@ -62,11 +62,11 @@ function LayerBars(props: { slices: Slice[]; weight: Weight; note: string }) {
   const [by, setBy] = usePick("layers.by", BY, "layer");
   const { format, what, axis } = WORDS[weight];
   const rows = useMemo(() => (by === "layer" ? slices : sumBy(slices, by as "op" | "group")), [slices, by]);
-  const shownRows = useMemo(() => withRest(rows, BARS), [rows]);
-  const scene = useMemo(() => barsScene({ rows: shownRows.map((s) => barOf(s, format, what)), label: axis, format }), [shownRows, weight]);
-  const top = rows.slice(0, 3).map((s) => `${shown(shortName(s.name), 60)} ${percent(s.share)}`);
+  const scene = useMemo(() => barsScene({ rows: rows.slice(0, BARS).map((s) => barOf(s, format, what)), label: axis, format }), [rows, weight]);
+  const rest = rows.slice(BARS).reduce((sum, s) => sum + s.share, 0);
+  const top = rows.slice(0, 3).map((s) => `${shown(shortName(s.name, s.op), 60)} ${percent(s.share)}`);
   return (
-    <Drawing id="layers" title={weight === "time_ns" ? "Where the time goes" : "Where the arithmetic is"} summary={`${count(rows.length)} ${by === "layer" ? "layers" : `${by}s`} take ${what}. First: ${top.join(", ")}.`}
+    <Drawing id="layers" title={weight === "time_ns" ? "Where the time goes" : "Where the arithmetic is"} summary={`First: ${top.join(", ")}.${rows.length > BARS ? ` The ${count(rows.length - BARS)} others together take ${percent(rest)} of ${what}.` : ""}`}
       grid={() => sliceGrid(rows, format)} scene={scene} note={props.note} tools={<Pick label="By" choices={BY} value={by} onPick={setBy} />} />
   );
 }

@@ -21,7 +21,7 @@ function spotOf(p: RoofPoint, i: number): Spot {
   const of = p.roofShare === null ? "" : `, ${percent(p.roofShare)} of what the roof allows`;
   return {
     x: p.intensity, y: p.rate, radius: 3 + 16 * Math.sqrt(Math.min(1, p.share)), colour: p.bound === "memory" ? 1 : 0, ring: p.bound === "memory",
-    name: i < NAMED ? shown(shortName(p.name), 60) : undefined,
+    name: i < NAMED ? shown(shortName(p.name, p.op), 60) : undefined,
     text: `${shown(p.name, 120)} (${shown(p.op, 30)}): ${flops(p.rate)} at ${number(p.intensity)} FLOP/B, ${percent(p.share)} of the time${of}`,
   };
 }

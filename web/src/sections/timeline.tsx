@@ -14,7 +14,7 @@ import { Plot } from "../ui/Plot";
 import type { PlotMark, PlotSeries, PlotSpec } from "../ui/plotspec";
 import { Table } from "../ui/Table";
 
-const SHARES = /share|utilization|active|occupancy|^cpu$|^memory$|throttled|waiting|pressure|busy|^process\.memory$|^gpu$|ready/;
+const SHARES = /\.share$|utilization$|\.active$|occupancy$|^cpu$|^memory$|^process\.memory$|^gpu$|throttled$|waiting$|pressure\.|^disk\.busy$/;
 const UNITS: Record<string, Format> = {
   B: bytes, "B/s": (v) => `${bytes(v)}/s`, s: (v) => duration(v * 1e9), "1/s": (v) => `${number(v)}/s`, W: (v) => `${number(v)}\u00a0W`, C: (v) => `${number(v)}\u00a0°C`, Hz: (v) => `${number(v / 1e9)}\u00a0GHz`,
 };
@@ -115,10 +115,10 @@ function Metrics(props: { watch: Watch }) {
   const columns = [{ title: "metric", text: true }, ...["mean", "median", "p95", "most", "when"].map((title) => ({ title }))];
   if (!metrics.length) return <Empty>No probe saw anything during this run.</Empty>;
   return (
-    <>
-      <h3 class="sub">All {count(metrics.length)} quantities</h3>
+    <details>
+      <summary>All {count(metrics.length)} quantities over the whole run</summary>
       <Table grid={{ columns, rows: metrics.map(metricRow) }} caption="Quantities over the whole run" />
-    </>
+    </details>
   );
 }
 

@@ -17,6 +17,8 @@ export interface Pen {
 
 const FONT = "system-ui, sans-serif";
 const SIZE = 12;
+/** As a canvas names it. */
+export const PEN_FONT = `${SIZE}px ${FONT}`;
 
 function trace(ctx: CanvasRenderingContext2D, points: readonly (readonly [number, number])[]): void {
   ctx.beginPath();
@@ -51,7 +53,7 @@ export function canvasPen(ctx: CanvasRenderingContext2D): Pen {
       ctx.translate(x, y);
       if (turn) ctx.rotate(-Math.PI / 2);
       ctx.fillStyle = colour;
-      ctx.font = `${SIZE}px ${FONT}`;
+      ctx.font = PEN_FONT;
       ctx.textAlign = align === "middle" ? "center" : align;
       ctx.textBaseline = "alphabetic";
       ctx.fillText(text, 0, 0);

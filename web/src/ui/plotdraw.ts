@@ -49,13 +49,17 @@ function visible(u: uPlot, spec: PlotSpec): [number, number] {
   return [from, to];
 }
 
-function drawWhisker(pen: Pen, f: Frame, x: number, ends: [number, number], colour: string): void {
-  const [lo, hi] = ends.map((v) => within(v, f.top, f.height)) as [number, number];
-  pen.path([[x, lo], [x, hi]], { colour, width: 1.25 });
-  for (const end of [lo, hi]) pen.path([[x - WHISKER, end], [x + WHISKER, end]], { colour, width: 1.25 });
+/** From the value to each end that is known; an end that is not has no stroke across it. */
+function drawWhisker(pen: Pen, f: Frame, x: number, middle: number, ends: (number | null)[], colour: string): void {
+  const stroke = { colour, width: 1.25 };
+  for (const end of ends) {
+    if (end === null) continue;
+    const y = within(end, f.top, f.height);
+    pen.path([[x, within(middle, f.top, f.height)], [x, y]], stroke);
+    pen.path([[x - WHISKER, y], [x + WHISKER, y]], stroke);
+  }
 }
 
-/** Intervals: an end that is not known has no whisker, only the known side is drawn. */
 function drawInterval(pen: Pen, u: uPlot, spec: PlotSpec, s: PlotSeries, colour: string): void {
   const f = frameOf(u);
   const [from, to] = visible(u, spec);
@@ -66,10 +70,11 @@ function drawInterval(pen: Pen, u: uPlot, spec: PlotSpec, s: PlotSeries, colour:
     const v = s.values[i];
     if (v === null || v === undefined) continue;
     const x = f.x(spec.x.values[i]!);
-    const ends: [number, number] = [f.y(s.lo?.[i] ?? v, scale), f.y(s.hi?.[i] ?? v, scale)];
-    if (to - from <= FEW) drawWhisker(pen, f, x, ends, colour);
-    upper.push([x, within(ends[1], f.top, f.height)]);
-    lower.push([x, within(ends[0], f.top, f.height)]);
+    const middle = f.y(v, scale);
+    const ends = [s.lo?.[i], s.hi?.[i]].map((end) => (end === null || end === undefined ? null : f.y(end, scale)));
+    if (to - from <= FEW) drawWhisker(pen, f, x, middle, ends, colour);
+    upper.push([x, within(ends[1] ?? middle, f.top, f.height)]);
+    lower.push([x, within(ends[0] ?? middle, f.top, f.height)]);
   }
   if (to - from > FEW && upper.length) pen.fill([...upper, ...lower.reverse()], colour, 0.18);
 }
@@ -82,7 +87,16 @@ export function drawIntervals(pen: Pen, u: uPlot, spec: PlotSpec, colours: Colou
 
 const inFrame = (f: Frame, x: number): boolean => x >= f.left - 1 && x <= f.left + f.width + 1;
 
-function drawUpright(pen: Pen, f: Frame, m: PlotMark, colour: string, row: number): void {
+const NAME_PX = 7; // a character of a name, about
+
+/** The first row above the plot's inside in which a name from `from` to `to` covers no other. */
+function freeRow(rows: [number, number][][], from: number, to: number): number {
+  const row = rows.findIndex((taken) => taken.every(([a, b]) => to < a || from > b));
+  rows[row < 0 ? 0 : row]!.push([from, to]);
+  return Math.max(0, row);
+}
+
+function drawUpright(pen: Pen, f: Frame, m: PlotMark, colour: string, rows: [number, number][][]): void {
   const x = f.x(m.x!);
   const end = m.to === undefined ? x : f.x(m.to);
   const bottom = f.top + f.height;
@@ -91,9 +105,12 @@ function drawUpright(pen: Pen, f: Frame, m: PlotMark, colour: string, row: numbe
     pen.fill([[a, f.top], [b, f.top], [b, bottom], [a, bottom]], colour, 0.12);
   }
   if (!inFrame(f, x)) return;
-  pen.path([[x, f.top], [x, bottom]], { colour, dash: [4, 3] });
-  const late = x > f.left + f.width * 0.7;
-  pen.text(x + (late ? -5 : 5), f.top + 12 + (row % 3) * 14, shown(m.label, 60), colour, late ? "end" : "start");
+  if (m.to === undefined || m.tone !== "soft") pen.path([[x, f.top], [x, bottom]], { colour, dash: [4, 3] });
+  const text = shown(m.label, 60);
+  const late = x + 5 + text.length * NAME_PX > f.left + f.width;
+  const from = late ? x - 5 - text.length * NAME_PX : x + 5;
+  const row = freeRow(rows, from, from + text.length * NAME_PX);
+  pen.text(x + (late ? -5 : 5), f.top + 12 + row * 14, text, colour, late ? "end" : "start");
 }
 
 function drawLevel(pen: Pen, f: Frame, m: PlotMark, colour: string): void {
@@ -114,11 +131,11 @@ function drawSpot(pen: Pen, f: Frame, m: PlotMark, colour: string): void {
 
 export function drawMarks(pen: Pen, u: uPlot, spec: PlotSpec, colours: Colours): void {
   const f = frameOf(u);
-  let row = 0;
+  const rows: [number, number][][] = [[], [], [], []];
   for (const m of spec.marks ?? []) {
     const colour = colours[m.tone ?? "soft"];
     if (m.x !== undefined && m.y !== undefined) drawSpot(pen, f, m, colour);
-    else if (m.x !== undefined) drawUpright(pen, f, m, colour, row++);
+    else if (m.x !== undefined) drawUpright(pen, f, m, colour, rows);
     else if (m.y !== undefined) drawLevel(pen, f, m, colour);
   }
 }
@@ -158,7 +175,7 @@ function svgSeries(pen: Pen, u: uPlot, spec: PlotSpec, s: PlotSeries, colour: st
     else if (s.kind === "points") points.forEach(([x, y]) => pen.spot(x, y, 2, colour));
     else {
       pen.path(points, { colour, width: 1.75, dash: s.dash ? [6, 4] : [] });
-      if (points.length <= FEW) points.forEach(([x, y]) => pen.spot(x, y, 2.5, colour));
+      if (points.length <= FEW && s.kind !== "steps") points.forEach(([x, y]) => pen.spot(x, y, 2.5, colour));
     }
   }
 }

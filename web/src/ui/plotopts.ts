@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import { shown } from "./format";
 import { canvasPen } from "./pen";
 import { colourOf, drawIntervals, drawMarks, scaleOf } from "./plotdraw";
+import { logTicks } from "../data/scale";
 import { extent, type PlotAxis, type PlotSeries, type PlotSpec } from "./plotspec";
 import type { Colours } from "./theme";
 
@@ -53,6 +54,7 @@ function axisOf(axis: PlotAxis, colours: Colours, more: uPlot.Axis): uPlot.Axis 
     grid: { stroke: colours.line, width: 1 }, ticks: { stroke: colours.line, width: 1, size: 4 },
     values: (_u, splits) => splits.map((v) => (v === null ? null : axis.format(v)) as string),
     ...(axis.binary ? { incrs: POWERS } : {}),
+    ...(axis.log === 10 ? { splits: (_u: uPlot, _i: number, low: number, high: number) => logTicks(low, high), filter: (_u: uPlot, list: number[]) => list } : {}),
     ...more,
   };
 }
@@ -60,8 +62,8 @@ function axisOf(axis: PlotAxis, colours: Colours, more: uPlot.Axis): uPlot.Axis 
 /** Few values each get a tick of their own; then no tick stands for something that was never measured. */
 function xAxis(spec: PlotSpec, colours: Colours): uPlot.Axis {
   const { names, values } = spec.x;
-  const own = (names || spec.x.log) && values.length <= 40;
-  const splits = own ? (u: uPlot) => [...Array.from(values)].filter((v) => v >= u.scales.x!.min! && v <= u.scales.x!.max!) : undefined;
+  const own = spec.x.ticks ?? ((names || spec.x.log) && values.length <= 40 ? Array.from(values) : null);
+  const splits = own ? (u: uPlot) => own.filter((v) => v >= u.scales.x!.min! && v <= u.scales.x!.max!) : undefined;
   const text = names ? (_u: uPlot, list: number[]) => list.map((v) => shown(names[v] ?? "", 24)) : undefined;
   return axisOf(spec.x, colours, {
     scale: "x", size: 34, grid: { show: false },
@@ -80,7 +82,7 @@ function seriesOf(s: PlotSeries, i: number, spec: PlotSpec, colours: Colours): u
     fill: bars ? `${colour}bf` : undefined,
     dash: s.dash ? [6, 4] : undefined,
     paths: bars ? uPlot.paths.bars!({ size: [0.9, 80] }) : s.kind === "points" ? () => null : s.kind === "steps" ? uPlot.paths.stepped!({ align: 1 }) : undefined,
-    points: { show: s.kind === "points" || (few && !bars), size: s.kind === "points" && !few ? 3 : 6, fill: colour },
+    points: { show: s.kind === "points" || (few && !bars && s.kind !== "steps"), size: s.kind === "points" && !few ? 3 : 6, fill: colour },
   };
 }
 

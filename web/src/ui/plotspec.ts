@@ -35,6 +35,8 @@ export interface PlotX extends PlotAxis {
   values: ArrayLike<number>;
   /** One tick per value, named so: for few configurations. `values` are then 0, 1, 2 and so on. */
   names?: string[];
+  /** Where ticks stand; by default at round numbers. */
+  ticks?: number[];
 }
 
 export interface PlotMark {
