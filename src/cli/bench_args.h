@@ -53,7 +53,7 @@ struct bench_args {
     const char *anchor, *anchor_name; /* a frozen build; what it is called in the history */
     struct duration anchor_budget;
     /* answered where */
-    const char *csv, *md, *junit;
+    const char *csv, *md, *junit, *html;
     struct history_args history; /* and the folder of run documents */
     bool json, no_save;
 };

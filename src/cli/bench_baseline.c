@@ -16,6 +16,7 @@ int bench_baseline(struct cli *cli, const struct bench_args *a, const struct run
                              .history = a->history,
                              .output_dir = a->history.output_dir,
                              .json = a->json,
+                             .html = a->html,
                              .also = {{md ? "md" : NULL, a->md}, {junit ? "junit" : NULL, a->junit}}};
     c.quiet = report_out_is_answer(a->md) || report_out_is_answer(a->junit) || report_out_is_answer(a->csv);
     if (!c.quiet && !a->json) cli_write(cli, "\n", 1);

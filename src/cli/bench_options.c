@@ -9,6 +9,7 @@
 #include "analyze/compare_saved.h"
 #include "bench/preset.h"
 #include "cli/bench_args.h"
+#include "cli/html_out.h"
 #include "cli/compare_args.h"
 
 static const struct opt_choice arrival_words[] = {
@@ -292,6 +293,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
         OPT_PATH(0, "md", &a->md, "<file>", "also as Markdown"),
         OPT_PATH(0, "junit", &a->junit, "<file>", "also as JUnit XML"),
+        OPT_HTML(&a->html),
         OPT_HISTORY_DIR(&a->history),
         OPT_FLAG(0, "no-save", &a->no_save, "keep no run document, and nothing in the history"),
         OPT_HISTORY(&a->history),
@@ -303,6 +305,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (!rc) rc = choose_subject(cli, a, command, argc, argv);
     if (!rc) rc = bench_anchor_check(cli, a);
+    if (!rc) rc = html_out_check(cli, a->html);
     return rc ? rc : settle(cli, a);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/bench_args.h"
 #include "cli/compare_args.h"
 #include "cli/command.h"
+#include "cli/html_out.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/report_out.h"
@@ -90,6 +91,7 @@ static tare_status answer(struct cli *cli, const struct bench_args *a, const str
     if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_run_csv);
     if (s == TARE_OK && a->md && !compared) s = report_out_write(cli, a->md, &r, report_run_md);
     if (s == TARE_OK && a->junit && !compared) s = report_out_write(cli, a->junit, &r, report_run_junit);
+    if (s == TARE_OK && a->html && !compared) s = html_out_runs(cli, a->html, runs, 1);
     r.style = report_out_style(cli);
     if (report_out_is_answer(a->csv) || report_out_is_answer(a->md) || report_out_is_answer(a->junit))
         return s; /* one answer, not two in a row */
@@ -274,6 +276,13 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
 {
     struct bench_args a = BENCH_ARGS_INIT;
     int rc = bench_args_read(cli, &a, argc, argv);
+    if (!rc) {
+        bool named = a.model || a.command || a.synth;
+        if (!named && a.html && cli->settings.suite.n > 1)
+            rc = cli_usage_error(cli,
+                                 "--html writes one page: give each of the %zu entries of the suite its own",
+                                 cli->settings.suite.n);
+    }
     if (!rc) {
         bool named = a.model || a.command || a.synth;
         rc = named                   ? bench_subject(cli, &a)

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/compare_args.h"
+#include "cli/html_out.h"
 
 static const struct opt_usage usage = {
     .synopsis = "tare compare [options] <base> <new>\n"
@@ -158,6 +159,7 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
         OPT_ENUM('f', "format", &a->format, compare_format_words, "how to print it"),
         OPT_PATH('o', "output", &a->output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a->json),
+        OPT_HTML(&a->html),
         OPT_FLAG(0, "samples", &a->samples, "keep every pair in the document"),
         OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &a->output_dir, "where the document goes"),
                  .arg = "<dir>"),
@@ -169,7 +171,8 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
     if (rc) return rc;
     a->args = argv;
     a->n = argc;
-    return settle(cli, a);
+    rc = html_out_check(cli, a->html);
+    return rc ? rc : settle(cli, a);
 }
 
 int cmd_compare(struct cli *cli, int argc, char **argv)

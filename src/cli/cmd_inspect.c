@@ -8,6 +8,7 @@
 #include "analyze/judge.h"
 #include "analyze/layers.h"
 #include "cli/command.h"
+#include "cli/html_out.h"
 #include "cli/inspect_args.h"
 #include "cli/interrupt.h"
 #include "cli/report_out.h"
@@ -242,6 +243,7 @@ static tare_status answer(struct cli *cli, const struct inspect_args *a, const s
     tare_status s = TARE_OK;
     if (a->output) s = report_out_write(cli, a->output, &r, report_run_json);
     if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_layers_csv);
+    if (s == TARE_OK && a->html) s = html_out_runs(cli, a->html, items->runs, items->n);
     if (s != TARE_OK || report_out_is_answer(a->csv) || report_out_is_answer(a->output)) return s;
     return a->json ? report_out_write(cli, "-", &r, report_run_json) : write_text(cli, a, items);
 }

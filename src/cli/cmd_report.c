@@ -228,7 +228,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
         OPT_PATH('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a.json),
-        OPT_HTML(&a.html),
+        OPT_PATH(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout"),
         OPT_GROUP("of traces"),
         OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them"),
         OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once"),
@@ -246,7 +246,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (a.json) a.format = FORMAT_JSON;
     if (a.html && (a.format != FORMAT_TEXT || a.output))
         return cli_usage_error(cli, "--html is an answer of its own: without --format, --json and --output");
-    rc = html_out_check(cli, a.html);
+    rc = report_out_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
     if (a.html) return report_html(cli, argc, argv, a.html);
     return (trace_arg_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);

@@ -9,6 +9,7 @@
 
 #include "analyze/carbon.h"
 #include "cli/command.h"
+#include "cli/html_out.h"
 #include "cli/report_out.h"
 #include "cli/run_args.h"
 #include "core/file.h"
@@ -54,6 +55,7 @@ static int read_args(struct cli *cli, struct run_args_watch *a, int argc, char *
         OPT_PATH('o', "output", &a->output, "<file>", "the run document (default: a new file in --output-dir)"),
         OPT_PATH(0, "trace", &a->trace, "<file>", "the trace (default: beside the document)"),
         OPT_FLAG(0, "json", &a->json, "print the document instead of the summary, on stderr"),
+        OPT_HTML(&a->html),
         OPT_FLAG('q', "quiet", &a->quiet, "print nothing but errors"),
         OPT_HISTORY_DIR(&a->history),
         OPT_FLAG(0, "no-save", &a->no_save, "keep no document and no trace, but those named; nothing in the history"),
@@ -86,6 +88,8 @@ static int check_args(struct cli *cli, const struct run_args_watch *a)
         buf_release(&all);
         return CLI_USAGE;
     }
+    int rc = html_out_check(cli, a->html);
+    if (rc) return rc;
     if (a->grid > 0 && a->country) return cli_usage_error(cli, "--grid or --country, not both");
     if (a->country && carbon_find(&grid, a->country, &cli->error) != TARE_OK)
         return cli_usage_error(cli, "--country %s", cli->error.text);
@@ -248,9 +252,23 @@ static void show(struct watch *w, const struct run *run)
     stream_finish(&s); /* whoever closed stderr does not want to know */
 }
 
+/* The run and what its trace holds. The program has run: a page that cannot be written is told, no more. */
+static void write_page(struct watch *w, const struct run *run, const char *trace)
+{
+    struct html_out h = HTML_OUT_INIT;
+    tare_error *err = &w->cli->error;
+    h.quiet = w->args->quiet;
+    tare_status s = html_out_run(&h, NULL, run, 1, err);
+    if (s == TARE_OK && *trace) html_out_trace_file(&h, w->cli, trace);
+    if (s == TARE_OK) s = html_out_write(w->cli, &h, w->args->html, run->subject.name);
+    if (s < 0) cli_warn(w->cli, "no page: %s", err->text);
+    html_out_release(&h);
+}
+
 static void answer(struct watch *w, struct run *run, const struct places *p)
 {
     tare_error err = TARE_ERROR_INIT;
+    const bool traced = w->writer != NULL;
     tare_status s = record_run(run, w, &err);
     if (s == TARE_OK && w->writer) {
         if (p->beside)
@@ -260,7 +278,7 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
     }
     close_trace(w, s == TARE_OK ? run : NULL);
     if (w->lost)
-        cli_warn(w->cli, "%llu of %llu samples are not in the trace: %s", (unsigned long long)w->lost,
+        cli_warn(w->cli, "not in the trace: %llu of all %llu samples: %s", (unsigned long long)w->lost,
                  (unsigned long long)w->samples, w->lost_why.text);
     if (w->hooks.undelivered)
         cli_warn(w->cli, "web hook: not delivered: %llu (%s)", (unsigned long long)w->hooks.undelivered,
@@ -271,6 +289,7 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
     }
     show(w, run);
     save(w, run);
+    if (w->args->html) write_page(w, run, traced ? p->trace : "");
     if (w->alive && !w->args->quiet)
         cli_note(w->cli, "%zu process%s of the program still run%s (--wait-all waits for them)", w->alive,
                  w->alive == 1 ? "" : "es", w->alive == 1 ? "s" : "");

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/history_arg.h"
+#include "cli/html_out.h"
 #include "cli/trend_show.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -14,7 +15,7 @@
 struct asked {
     struct history_args where;
     struct store_query query;
-    const char *metric, *csv;
+    const char *metric, *csv, *html;
     uint64_t last;
     bool anchored, absolute, fail, json;
 };
@@ -175,6 +176,18 @@ static bool got_worse(const struct trend_answer *a)
     return false;
 }
 
+static tare_status write_page(struct cli *cli, const char *path, const struct trend_answer *found)
+{
+    struct html_out h = HTML_OUT_INIT;
+    struct buf text = BUF_INIT;
+    tare_status s = trend_show_json(&text, found, &cli->error);
+    if (s == TARE_OK) s = html_out_text(&h, "history", found->subject, &text, &cli->error);
+    if (s == TARE_OK) s = html_out_write(cli, &h, path, found->subject);
+    html_out_release(&h);
+    buf_release(&text);
+    return s;
+}
+
 static int answer(struct cli *cli, const struct asked *a, const struct trend_answer *found)
 {
     struct buf out = BUF_INIT, csv = BUF_INIT;
@@ -187,6 +200,7 @@ static int answer(struct cli *cli, const struct asked *a, const struct trend_ans
         trend_show_text(&out, found, &cli->out_term);
     if (s == TARE_OK && a->csv && !csv_only && (s = buf_status(&csv, &cli->error)) == TARE_OK)
         s = file_write_atomic(a->csv, csv.data, csv.len, 0, &cli->error);
+    if (s == TARE_OK && a->html) s = write_page(cli, a->html, found);
     int rc = s == TARE_OK ? cli_put(cli, csv_only ? &csv : &out) : cli_fail(cli);
     buf_release(&out);
     buf_release(&csv);
@@ -248,6 +262,7 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         OPT_FLAG(0, "fail", &a.fail, "exit 1 if a level got worse within the last 12 runs"),
         OPT_JSON(&a.json),
         OPT_PATH(0, "csv", &a.csv, "<file>", "also as CSV; - is stdout instead"),
+        OPT_HTML(&a.html),
         OPT_HISTORY(&a.where),
         OPT_HISTORY_DIR(&a.where),
         OPT_END,
@@ -262,6 +277,8 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         return cli_usage_error(cli, "--%s and --absolute contradict each other",
                                a.query.anchor ? "anchor" : "anchored");
     a.query.metric = measure_find(a.metric)->name;
+    rc = html_out_check(cli, a.html);
+    if (rc) return rc;
     rc = history_open(cli, &a.where, false, &store);
     if (rc == 0) rc = trend_of(cli, store, &a);
     store_close(store);

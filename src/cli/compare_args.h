@@ -52,8 +52,13 @@ struct compare_args {
     const char *output; /* file; NULL: stdout */
     struct {
         const char *format, *path;
-    } also[2];  /* files beside the answer; format NULL: none */
-    bool quiet; /* one of them is the answer */
+    } also[2];        /* files beside the answer; format NULL: none */
+    bool quiet;       /* one of them is the answer */
+    const char *html; /* the page; NULL: none */
+    struct {
+        const struct run *const *runs;
+        size_t n;
+    } saved[PAIR_SIDES]; /* shown on the page beside the comparison; n 0: none */
     const char *output_dir;
 };
 

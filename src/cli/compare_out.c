@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/compare_args.h"
+#include "cli/html_out.h"
 #include "cli/report_out.h"
 #include "cli/trace_arg.h"
 #include "report/comparison_report.h"
@@ -52,6 +53,20 @@ tare_status compare_write(struct cli *cli, const char *path, const struct compar
     return status;
 }
 
+/* The comparison, then the runs of the base, then the new ones. */
+static tare_status write_page(struct cli *cli, const struct compare_args *a, const struct comparison *c)
+{
+    struct html_out h = HTML_OUT_INIT;
+    tare_status s = html_out_comparison(&h, c, &cli->error);
+    size_t n = a->saved[PAIR_A].n + a->saved[PAIR_B].n;
+    for (int side = 0; side < PAIR_SIDES; side++)
+        for (size_t i = 0; s == TARE_OK && i < a->saved[side].n; i++)
+            s = html_out_run(&h, NULL, a->saved[side].runs[i], n, &cli->error);
+    if (s == TARE_OK) s = html_out_write(cli, &h, a->html, c->new_.name);
+    html_out_release(&h);
+    return s;
+}
+
 static tare_status show(struct cli *cli, const struct compare_args *a, const struct comparison *c)
 {
     const char *format = a->json ? "json" : compare_format_words[a->format].name;
@@ -59,6 +74,7 @@ static tare_status show(struct cli *cli, const struct compare_args *a, const str
     for (size_t i = 0; s == TARE_OK && i < sizeof a->also / sizeof *a->also; i++)
         if (a->also[i].format)
             s = compare_write(cli, a->also[i].path, c, comparison_format_find(a->also[i].format));
+    if (s == TARE_OK && a->html) s = write_page(cli, a, c);
     tare_status shown = a->quiet ? s : compare_write(cli, a->output, c, comparison_format_find(format));
     return s < 0 ? s : shown;
 }

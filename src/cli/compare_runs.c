@@ -328,6 +328,10 @@ static int answer(struct comparing *k)
     tare_status s = judge(k, &c);
     struct compare_args shown = *k->a;
     shown.no_save = true; /* nothing was measured: the runs tell it again at any time */
+    shown.saved[PAIR_A].runs = k->base.list.items;
+    shown.saved[PAIR_A].n = k->base.list.n;
+    shown.saved[PAIR_B].runs = k->new_.list.items;
+    shown.saved[PAIR_B].n = k->new_.list.n;
     int rc = s == TARE_OK ? compare_answer(k->cli, &shown, &c) : cli_fail(k->cli);
     comparison_release(&c); /* before the runs it borrows from */
     return rc;

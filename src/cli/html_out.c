@@ -36,6 +36,8 @@ int html_out_check(struct cli *cli, const char *path)
     char folder[4096];
     if (!path) return 0;
     if (!*path) return cli_usage_error(cli, "--html: an empty name");
+    if (report_out_is_answer(path))
+        return cli_usage_error(cli, "--html -: the text is the answer here; give the page a file");
     if (!html_has_viewer()) {
         error_set(&cli->error, TARE_UNSUPPORTED, "--html: %s", HTML_MISSING);
         return cli_fail(cli);
@@ -165,24 +167,24 @@ int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, co
     return rc;
 }
 
-static tare_status add_trace(struct html_out *h, const char *path, tare_error *err)
-{
-    struct trace *t = NULL;
-    tare_status s = trace_open(&t, path, err);
-    if (s == TARE_OK) s = keep_trace(h, t, err);
-    return s == TARE_OK ? add_parts(h, path, t, NULL, err) : s;
-}
-
-void html_out_trace_of(struct html_out *h, struct cli *cli, const struct run *run, const char *path)
+void html_out_trace_file(struct html_out *h, struct cli *cli, const char *path)
 {
     tare_error err = TARE_ERROR_INIT;
+    struct trace *t = NULL;
+    tare_status s = trace_open(&t, path, &err);
+    if (s == TARE_OK) s = keep_trace(h, t, &err);
+    if (s == TARE_OK) s = add_parts(h, path, t, NULL, &err);
+    if (s < 0) cli_warn(cli, "the page is without the trace: %s", err.text);
+}
+
+void html_out_trace_beside(struct html_out *h, struct cli *cli, const struct run *run, const char *path)
+{
     struct stat st;
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    if (!run->trace || strchr(run->trace, '/')) return; /* beside the document, or nowhere */
+    const char *slash = strrchr(path, '/');
+    if (!run->trace || strchr(run->trace, '/')) return;
     const char *trace =
-        arena_printf(&h->arena, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path ? path : "", run->trace);
-    if (!trace || stat(trace, &st) < 0) return;
-    if (add_trace(h, trace, &err) < 0) cli_warn(cli, "the page is without the trace: %s", err.text);
+        arena_printf(&h->arena, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, run->trace);
+    if (trace && stat(trace, &st) == 0) html_out_trace_file(h, cli, trace);
 }
 
 /* ---- writing ---- */
@@ -205,7 +207,7 @@ tare_status html_out_write(struct cli *cli, const struct html_out *h, const char
     s = write_to(sink_to_file(&file), &page, &cli->error);
     if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
     sink_file_close(&file);
-    if (s == TARE_OK) cli_note(cli, "page written to %s", path);
+    if (s == TARE_OK && !h->quiet) cli_note(cli, "page written to %s", path);
     return s;
 }
 

@@ -12,17 +12,19 @@
 #include "trace/reader.h"
 #include "trace/samples.h"
 
-#define OPT_HTML(ptr) OPT_PATH(0, "html", ptr, "<file>", "a self-contained page with plots; -: to stdout")
+/* Beside the answer. */
+#define OPT_HTML(ptr) OPT_PATH(0, "html", ptr, "<file>", "also as a page with plots: one file, no network")
 
 struct html_out {
     struct arena arena; /* what the items point to */
     VEC(struct html_item) items;
     VEC(struct trace *) traces;
     VEC(struct samples *) samples;
+    bool quiet; /* do not tell where the page went */
 };
 #define HTML_OUT_INIT                            \
     {                                            \
-        ARENA_INIT, VEC_INIT, VEC_INIT, VEC_INIT \
+        ARENA_INIT, VEC_INIT, VEC_INIT, VEC_INIT, false \
     }
 void html_out_release(struct html_out *h);
 
@@ -39,10 +41,12 @@ tare_status html_out_text(struct html_out *h, const char *kind, const char *name
 /* What a trace holds: samples over time, and the profile of its scopes, against those of `base` unless NULL. 0, or the
  * exit code after the user was told. */
 int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, const char *base);
-/* The trace beside a run document at `path`, where it names one and it can be read. */
-void html_out_trace_of(struct html_out *h, struct cli *cli, const struct run *run, const char *path);
+/* The same of the trace of a run that is on the page already; one that cannot be read is told and left out. */
+void html_out_trace_file(struct html_out *h, struct cli *cli, const char *path);
+/* The trace that a run document at `path` names beside itself, if it is there. */
+void html_out_trace_beside(struct html_out *h, struct cli *cli, const struct run *run, const char *path);
 
-/* All that was gathered into `path`. The user is told where it went. */
+/* All that was gathered into `path`. */
 tare_status html_out_write(struct cli *cli, const struct html_out *h, const char *path, const char *title);
 /* Runs alone: the whole of it. */
 tare_status html_out_runs(struct cli *cli, const char *path, const struct run *const *runs, size_t n);

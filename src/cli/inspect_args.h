@@ -35,7 +35,7 @@ struct inspect_args {
     double tolerance;
     struct ort_places places[2]; /* for the first model, and for the second of --diverge */
     /* answered where */
-    const char *csv, *output;
+    const char *csv, *output, *html;
     bool json;
 };
 #define INSPECT_ARGS_INIT \

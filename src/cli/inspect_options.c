@@ -2,6 +2,7 @@
  * inspect_options.c - the command line of `tare inspect`: rows, and what may not go together. */
 #include <string.h>
 
+#include "cli/html_out.h"
 #include "cli/inspect_args.h"
 #include "cli/ort_env.h"
 #include "cli/report_out.h"
@@ -96,7 +97,8 @@ static const char *not_for_diverge(const struct inspect_args *a)
         const char *name;
     } options[] = {{a->symbolic, "--symbolic"}, {a->optimized, "--optimized"},
                    {a->run, "--run"},           {a->layers, "--layers"},
-                   {a->csv, "--csv"},           {a->sort, "--sort"}};
+                   {a->csv, "--csv"},           {a->sort, "--sort"},
+                   {a->html, "--html"}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given) return options[i].name;
     return NULL;
@@ -124,6 +126,7 @@ static int check_inspect(struct cli *cli, const struct inspect_args *a)
 static int settle(struct cli *cli, struct inspect_args *a)
 {
     int rc = (a->diverge ? check_diverge : check_inspect)(cli, a);
+    if (!rc) rc = html_out_check(cli, a->html);
     if (rc) return rc;
     if (read_dims(a, &cli->error) != TARE_OK || read_patterns(a, &cli->error) != TARE_OK)
         return cli_fail(cli);
@@ -170,6 +173,7 @@ int inspect_args_read(struct cli *cli, struct inspect_args *a, int argc, char **
         OPT_GROUP("The answer"),
         OPT_JSON(&a->json),
         OPT_PATH(0, "csv", &a->csv, "<file>", "layers as CSV; - is stdout"),
+        OPT_HTML(&a->html),
         OPT_PATH('o', "output", &a->output, "<file>", "keep the JSON in this file too"),
         OPT_END,
     };

@@ -58,7 +58,7 @@ static tare_status add_runs(struct cli *cli, struct html_out *h, const struct ru
     tare_status s = TARE_OK;
     for (size_t i = 0; i < runs->n && s == TARE_OK; i++) {
         s = html_out_run(h, names[i], runs->list[i], runs->n, &cli->error);
-        if (s == TARE_OK) html_out_trace_of(h, cli, runs->list[i], names[i]);
+        if (s == TARE_OK) html_out_trace_beside(h, cli, runs->list[i], names[i]);
     }
     return s;
 }

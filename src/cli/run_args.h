@@ -24,7 +24,7 @@ struct run_args_watch {
     const char *on_alert, *webhook;
     const char *country;
     double grid; /* g/kWh; 0: not given */
-    const char *output, *trace;
+    const char *output, *trace, *html;
     struct history_args history;
     bool no_save, json, quiet;
 };
