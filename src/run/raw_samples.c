@@ -4,11 +4,9 @@
 
 #include <string.h>
 
-#include <zstd.h>
-
 #include "core/mem.h"
 
-enum { VARINT_MAX = 10, ZSTD_LEVEL = 3 };
+enum { VARINT_MAX = 10 };
 
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -109,61 +107,58 @@ static long get_base64(unsigned char *to, const char *text, size_t len)
 
 /* ---- both ---- */
 
-tare_status samples_encode(const uint64_t *v, size_t n, struct buf *text, tare_error *err)
+const char *samples_codec(void)
 {
-    tare_status s = TARE_NOMEM;
-    unsigned char *packed = mem_new(n, VARINT_MAX), *small = NULL;
-    if (!packed) goto out;
-    size_t len = pack(packed, v, n), bound = ZSTD_compressBound(len);
-    if (!(small = mem_new(bound, 1))) goto out;
-    size_t got = ZSTD_compress(small, bound, packed, len, ZSTD_LEVEL);
-    if (ZSTD_isError(got)) goto out;
-    put_base64(text, small, got);
-    s = text->failed ? TARE_NOMEM : TARE_OK;
-out:
-    mem_free(packed);
-    mem_free(small);
+    return samples_squeeze ? SAMPLES_ZSTD : SAMPLES_PLAIN;
+}
+
+bool samples_is_codec(const char *word)
+{
+    return strcmp(word, SAMPLES_PLAIN) == 0 || strcmp(word, SAMPLES_ZSTD) == 0;
+}
+
+static bool is_squeezed(const char *codec)
+{
+    return strcmp(codec, SAMPLES_ZSTD) == 0;
+}
+
+tare_status samples_encode(const uint64_t *v, size_t n, const char *codec, struct buf *text, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    struct samples_bytes small = {NULL, 0}, packed = {mem_new(n, VARINT_MAX), 0};
+    if (!packed.p) s = TARE_NOMEM;
+    if (s == TARE_OK) packed.n = pack(packed.p, v, n);
+    if (s == TARE_OK && is_squeezed(codec)) s = samples_squeeze(&small, packed);
+    const struct samples_bytes *last = small.p ? &small : &packed;
+    if (s == TARE_OK) put_base64(text, last->p, last->n);
+    if (text->failed) s = TARE_NOMEM;
+    mem_free(packed.p);
+    mem_free(small.p);
     return s == TARE_OK ? s : error_set(err, s, "no memory to pack %zu samples", n);
 }
 
-struct bytes {
-    unsigned char *p;
-    size_t n;
-};
-
-/* Check the frame's own claim about its size against the count before believing it. */
-static tare_status inflate_samples(struct bytes *out, struct bytes from, size_t n, tare_error *err)
+static tare_status decode_into(uint64_t *values, const struct samples_text *from, struct samples_bytes *small,
+                               struct samples_bytes *packed, tare_error *err)
 {
-    unsigned long long claim = ZSTD_getFrameContentSize(from.p, from.n);
-    if (claim == ZSTD_CONTENTSIZE_ERROR || claim == ZSTD_CONTENTSIZE_UNKNOWN || claim < n ||
-        claim > (unsigned long long)n * VARINT_MAX)
-        return error_set(err, TARE_FORMAT, "not %zu compressed samples", n);
-    if (!(out->p = mem_new((size_t)claim, 1))) return error_set(err, TARE_NOMEM, "out of memory");
-    out->n = ZSTD_decompress(out->p, (size_t)claim, from.p, from.n);
-    if (ZSTD_isError(out->n)) return error_set(err, TARE_FORMAT, "zstd: %s", ZSTD_getErrorName(out->n));
-    return TARE_OK;
+    size_t text_len = strlen(from->data);
+    if (!values || !(small->p = mem_new(text_len / 4 * 3, 1)))
+        return error_set(err, TARE_NOMEM, "out of memory");
+    long n = get_base64(small->p, from->data, text_len);
+    if (n < 0) return error_set(err, TARE_FORMAT, "not base64");
+    small->n = (size_t)n;
+    if (!is_squeezed(from->codec)) return unpack(values, from->n, small->p, small->n, err);
+    if (!samples_inflate) return error_set(err, TARE_UNSUPPORTED, "built without zstd");
+    struct samples_claim claim = {from->n, from->n * VARINT_MAX};
+    tare_status s = samples_inflate(packed, *small, claim, err);
+    return s < 0 ? s : unpack(values, from->n, packed->p, packed->n, err);
 }
 
-tare_status samples_decode(struct arena *a, const char *text, size_t n, uint64_t **out, tare_error *err)
+tare_status samples_decode(struct arena *a, const struct samples_text *from, uint64_t **out, tare_error *err)
 {
-    size_t text_len = strlen(text);
-    struct bytes small = {mem_new(text_len / 4 * 3, 1), 0}, packed = {NULL, 0};
-    uint64_t *values = arena_new(a, n, sizeof *values);
-    tare_status s = TARE_NOMEM;
-    if (!small.p || !values) {
-        error_set(err, TARE_NOMEM, "out of memory");
-        goto out;
-    }
-    long n_small = get_base64(small.p, text, text_len);
-    if (n_small < 0) {
-        s = error_set(err, TARE_FORMAT, "not base64");
-        goto out;
-    }
-    small.n = (size_t)n_small;
-    if ((s = inflate_samples(&packed, small, n, err)) < 0) goto out;
-    if ((s = unpack(values, n, packed.p, packed.n, err)) < 0) goto out;
-    *out = values;
-out:
+    struct samples_bytes small = {NULL, 0}, packed = {NULL, 0};
+    uint64_t *values = arena_new(a, from->n, sizeof *values);
+    tare_status s = decode_into(values, from, &small, &packed, err);
+    if (s == TARE_OK) *out = values;
     mem_free(packed.p);
     mem_free(small.p);
     return s;

@@ -255,11 +255,6 @@ struct packed {
     uint64_t cap, count;
 };
 
-static bool is_codec(const char *s)
-{
-    return strcmp(s, SAMPLES_CODEC) == 0;
-}
-
 static const char *check_packed(const void *p)
 {
     const struct packed *k = p;
@@ -268,7 +263,7 @@ static const char *check_packed(const void *p)
     return NULL;
 }
 
-static const struct run_rule codec_rule = {"the codec " SAMPLES_CODEC, is_codec};
+static const struct run_rule codec_rule = {"the codec " SAMPLES_ZSTD " or " SAMPLES_PLAIN, samples_is_codec};
 static const struct run_field packed_rows[] = {
     {"codec", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, codec), NULL, &codec_rule},
     {"kept", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, kept), NULL, &field_word},
@@ -288,7 +283,8 @@ static tare_status read_samples(struct reading *in, json_t *v, struct run_sample
     if (s < 0) return s;
     in->n_samples += k.count;
     if (in->n_samples > RUN_SAMPLES_ALL_MAX) return fault(in, at, "too many samples in one document");
-    s = samples_decode(in->arena, k.data, k.count, &raw->ns, &cause);
+    struct samples_text text = {k.codec, k.data, k.count};
+    s = samples_decode(in->arena, &text, &raw->ns, &cause);
     if (s == TARE_NOMEM) return no_memory(in);
     if (s < 0) return fault(in, &data, "%s", cause.text);
     raw->kept = k.kept;

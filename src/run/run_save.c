@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * run_save.c - run documents in files. Never half a file, never over another. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+ * run_save.c - run documents into files. Never half a file, never over another. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "run/run.h"
@@ -89,34 +85,6 @@ tare_status run_save(const struct run *r, const char *dir, char *path, size_t si
     struct run_file f = {dir, r->kind, r->subject.name, r->created};
     tare_status s = run_write(r, &text, err);
     if (s == TARE_OK) s = run_save_text(&f, &text, path, size, err);
-    buf_release(&text);
-    return s;
-}
-
-/* Read rather than mapped: a file that shrinks meanwhile must be an error, not a signal. */
-static tare_status read_all(int fd, const char *path, struct buf *to, tare_error *err)
-{
-    for (;;) {
-        if (buf_reserve(to, 1 << 16) < 0) return error_set(err, TARE_NOMEM, "%s: out of memory", path);
-        ssize_t n = read(fd, to->data + to->len, 1 << 16);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return error_errno(err, "%s: cannot read", path);
-        if (n == 0) return TARE_OK;
-        to->len += (size_t)n;
-        if (to->len > RUN_BYTES_MAX)
-            return error_set(err, TARE_FORMAT, "%s: larger than a run document may be (%zu MiB)", path,
-                             RUN_BYTES_MAX >> 20);
-    }
-}
-
-tare_status run_load(struct run *r, const char *path, tare_error *err)
-{
-    struct buf text = BUF_INIT;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return error_errno(err, "%s: cannot open", path);
-    tare_status s = read_all(fd, path, &text, err);
-    close(fd);
-    if (s == TARE_OK) s = run_read(r, path, text.data, text.len, err);
     buf_release(&text);
     return s;
 }

@@ -189,10 +189,10 @@ static tare_status write_samples(struct writing *w, const struct run_samples *ra
     for (size_t i = 0; i < raw->n; i++) {
         if (raw->ns[i] > INT64_MAX) return fault(w, at, "a sample is above 9223372036854775807");
     }
-    tare_status s = samples_encode(raw->ns, raw->n, &text, w->err);
+    tare_status s = samples_encode(raw->ns, raw->n, samples_codec(), &text, w->err);
     if (s == TARE_OK) {
         json_object_begin(&w->json);
-        json_kv_string(&w->json, "codec", SAMPLES_CODEC);
+        json_kv_string(&w->json, "codec", samples_codec());
         json_kv_string(&w->json, "kept", raw->kept);
         json_kv_uint(&w->json, "cap", raw->cap);
         json_kv_uint(&w->json, "count", raw->n);
