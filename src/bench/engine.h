@@ -187,7 +187,9 @@ tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *
 
 /* ---- interference.c ---- */
 
-void reading_take(struct reading *out);
+/* Of the process that does the subject's work: this one, or the one it tells of. */
+tare_status process_take(struct subject *s, bool reset, struct process_state *out, tare_error *err);
+tare_status reading_take(struct subject *s, struct reading *out, tare_error *err);
 /* Add what happened from `before` to `after` to the case, and mark its slice. */
 void disturbance_add(struct weighing *w, struct slice *slice, const struct reading *before,
                      const struct reading *after);
@@ -198,8 +200,8 @@ tare_status outliers_explain(const struct weighing *w, struct run_outliers *out,
 
 /* ---- memory.c ---- */
 
-void memory_before(struct memory_track *m, struct known_u64 base);
-void memory_loaded(struct memory_track *m);
+tare_status memory_before(struct memory_track *m, struct subject *s, struct known_u64 base, tare_error *err);
+tare_status memory_loaded(struct memory_track *m, struct subject *s, tare_error *err);
 void memory_slice(struct memory_track *m, struct slice *slice, const struct reading *before,
                   const struct reading *after);
 /* Growth per run with its interval; *known false when there are too few slices. */

@@ -118,7 +118,7 @@ static tare_status first_run(struct bench *b, struct weighing *w, tare_error *er
     tare_status s = ops->before_run ? ops->before_run(w->instance, 0, &inner) : TARE_OK;
     uint64_t start = bench_machine.now();
     if (s == TARE_OK) s = ops->run(w->instance, 0, &cost, &inner);
-    w->first_run_ns = bench_machine.now() - start;
+    w->first_run_ns = cost.wall_ns ? cost.wall_ns : bench_machine.now() - start;
     if (s < 0 && bench_interrupted(b)) return TARE_OK;
     if (s < 0) return error_set(err, s, "case %s: run 1: %s", w->what->name, inner.text);
     if (cost.known) usage_add(&w->usage, &cost);
@@ -153,15 +153,18 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     w->params = c->params;
     w->params.workers = b->workers;
     w->params.many = w->params.many || b->n_cases > 1;
+    w->params.one_by_one = b->plan->load == BENCH_OPEN;
     bench_tell(b, w, "loading");
-    memory_before(&w->memory, b->base_rss);
+    tare_status s = memory_before(&w->memory, c->subject, b->base_rss, err);
+    if (s < 0) return s;
     uint64_t start = bench_machine.now();
     struct case_record to = {b->run, &w->params_used};
-    tare_status s = c->subject->ops->prepare(c->subject, &w->params, &to, &w->instance, &inner);
+    s = c->subject->ops->prepare(c->subject, &w->params, &to, &w->instance, &inner);
     w->load_ns = bench_machine.now() - start;
     if (s < 0) return error_set(err, s, "case %s: %s", c->name, inner.text);
-    if ((s = first_run(b, w, err)) < 0 || (s = warm_up(b, w, err)) < 0) return s;
-    memory_loaded(&w->memory);
+    if ((s = first_run(b, w, err)) < 0 || (s = warm_up(b, w, err)) < 0 ||
+        (s = memory_loaded(&w->memory, c->subject, err)) < 0)
+        return s;
     uint64_t peak = w->usage.sum.rss_peak;
     w->usage = (struct usage){.sum = {.rss_peak = peak}}; /* only the measured runs count, but for the peak */
     int64_t units = b->plan->per_run > 0             ? b->plan->per_run
@@ -263,7 +266,9 @@ static tare_status measure_all(struct bench *b, tare_error *err)
     b->self_ns = closed_self_ns(b, false);
     b->self_watching_ns = closed_self_ns(b, true);
     for (size_t i = 0; b->n_cases > 1 && i < b->n_cases; i++) prime(b, i);
-    b->base_rss = bench_machine.rss();
+    struct process_state base;
+    if ((s = process_take(b->plan->cases[0].subject, false, &base, err)) < 0) return s;
+    b->base_rss = base.rss;
     for (size_t at = 0; s == TARE_OK && at < b->n_cases && !bench_interrupted(b);)
         s = measure_block(b, at, &at, err);
     if (s == TARE_OK && b->run->cases.n == 0)

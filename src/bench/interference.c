@@ -8,12 +8,31 @@
 
 enum { LEAST_FOR_OUTLIERS = 20 };
 
-void reading_take(struct reading *out)
+tare_status process_take(struct subject *s, bool reset, struct process_state *out, tare_error *err)
 {
-    procstat_read(&out->process, "");
+    *out = (struct process_state){0};
+    if (s->ops->process) return s->ops->process(s, reset, out, err);
+    out->rss = bench_machine.rss();
+    out->rss_peak = procstat_rss_peak("");
+    out->peak_reset = reset && procstat_rss_peak_reset("");
+    return TARE_OK;
+}
+
+tare_status reading_take(struct subject *s, struct reading *out, tare_error *err)
+{
+    struct process_state state;
+    tare_status status = TARE_OK;
     out->ticks = cpu_ticks_read("");
     out->throttled_ns = cgroup_throttled_ns("");
-    out->rss = bench_machine.rss();
+    if (!s->ops->process) { /* the peak is not asked for: it takes reading one more file */
+        procstat_read(&out->process, "");
+        out->rss = bench_machine.rss();
+        return status;
+    }
+    if ((status = process_take(s, false, &state, err)) < 0) return status;
+    out->process = state.used;
+    out->rss = state.rss;
+    return status;
 }
 
 static struct known_u64 sum(struct known_u64 a, struct known_u64 b)

@@ -82,20 +82,23 @@ static void closed_loop(void *ctx, unsigned worker)
     const struct subject_ops *ops = job->ops;
     struct lane *l = &job->lanes[worker];
     struct subject_cost cost = {0};
+    bool told = ops->elsewhere || ops->process; /* our own switches say nothing about the run */
     uint64_t (*now)(void) = bench_machine.now;
     uint64_t seen = switches(), end = l->began = now(), until = l->began + job->length_ns;
     while (l->n < job->room) {
         if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) break;
         cost.known = false;
+        cost.wall_ns = cost.involuntary_switches = 0;
         uint64_t start = now();
         l->failed = ops->run(job->instance, worker, &cost, &l->err);
         end = now();
         if (l->failed < 0) break;
         struct stamp *stamp = &l->at[l->n++];
-        *stamp = (struct stamp){start, end - start, cost.known && cost.involuntary_switches > 0};
+        *stamp = (struct stamp){start, cost.wall_ns ? cost.wall_ns : end - start,
+                                told && cost.involuntary_switches > 0};
         if (cost.known) {
             usage_add(&l->usage, &cost);
-        } else if (stamp->ns >= job->watch_ns) {
+        } else if (!told && stamp->ns >= job->watch_ns) {
             uint64_t before = seen;
             stamp->switched = (seen = switches()) != before;
         }
@@ -171,7 +174,7 @@ static tare_status lanes_drain(struct bench *b, const struct stretch *to, tare_e
 }
 
 /* Workers end at different moments, so each is taken at its own rate: n / sum of (n_i / time_i). Where
- * something is done between runs, only the runs count. */
+ * something is done between runs, or around them, only the runs count. */
 static uint64_t busy_time(const struct bench *b, bool runs_only)
 {
     double rate = 0, n = 0;
@@ -197,9 +200,9 @@ tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *st
     job.watch_ns = typical >= WATCH_EACH_NS ? 0 : typical + typical / 2;
     lanes_reset(b);
     pool_run(&b->pool, closed_loop, &job);
-    if (stretch->after) reading_take(stretch->after);
-    stretch->busy_ns = busy_time(b, ops->before_run != NULL);
+    stretch->busy_ns = busy_time(b, ops->before_run || ops->own_clock);
     tare_status s = lanes_failure(b, w, err);
+    if (s == TARE_OK && stretch->after) s = reading_take(w->instance->subject, stretch->after, err);
     if (s < 0 || (s = lanes_drain(b, stretch, err)) < 0) return s;
     for (unsigned i = 0; i < b->workers; i++) {
         w->runs += b->lanes[i].n;

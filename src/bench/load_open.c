@@ -80,7 +80,7 @@ static bool serve(struct open_job *job, struct lane *l, unsigned worker, size_t 
     uint64_t end = bench_machine.now();
     l->ended = end;
     if (l->failed < 0) return false;
-    job->latency[i] = end - planned;
+    job->latency[i] = cost.wall_ns ? start - planned + cost.wall_ns : end - planned;
     l->n++;
     if (cost.known) usage_add(&l->usage, &cost);
     if (free_at > planned)
@@ -181,11 +181,11 @@ static tare_status run_window(struct bench *b, struct weighing *w, const struct 
     job.close = job.origin + b->plan->budget_ns;
     struct reading before, after;
     struct slice whole = {0};
-    reading_take(&before);
-    pool_run(&b->pool, open_loop, &job);
-    reading_take(&after);
-    tare_status s = lanes_failure(b, w, err);
+    tare_status s = reading_take(w->instance->subject, &before, err);
     if (s < 0) return s;
+    pool_run(&b->pool, open_loop, &job);
+    if ((s = lanes_failure(b, w, err)) < 0 || (s = reading_take(w->instance->subject, &after, err)) < 0)
+        return s;
     disturbance_add(w, &whole, &before, &after);
     memory_slice(&w->memory, &whole, &before, &after);
     return conclude(b, w, &job, err);

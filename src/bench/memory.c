@@ -7,24 +7,31 @@
 
 enum { SEGMENTS = 12, LEAST_SEGMENTS = 6 };
 
-void memory_before(struct memory_track *m, struct known_u64 base)
+tare_status memory_before(struct memory_track *m, struct subject *s, struct known_u64 base, tare_error *err)
 {
-    struct known_u64 now = bench_machine.rss(), peak = procstat_rss_peak("");
-    *m = (struct memory_track){.known = base.known && now.known, .base = base.v, .before = now.v};
-    m->reset = procstat_rss_peak_reset("");
-    m->old_peak = peak.v;
+    struct process_state at;
+    tare_status status = process_take(s, true, &at, err);
+    if (status < 0) return status;
+    *m = (struct memory_track){.known = base.known && at.rss.known, .base = base.v, .before = at.rss.v};
+    m->reset = at.peak_reset;
+    m->old_peak = at.rss_peak.v;
+    return status;
 }
 
-void memory_loaded(struct memory_track *m)
+tare_status memory_loaded(struct memory_track *m, struct subject *s, tare_error *err)
 {
-    if (!m->known) return;
-    struct known_u64 now = bench_machine.rss(), peak = procstat_rss_peak("");
+    struct process_state at;
+    if (!m->known) return TARE_OK;
+    tare_status status = process_take(s, false, &at, err);
+    if (status < 0) return status;
+    struct known_u64 now = at.rss, peak = at.rss_peak;
     m->loaded = now.known ? (int64_t)(now.v - m->before) : 0;
     m->peak = m->loaded;
     /* The mark counts if it was set back, or has been passed since. */
     bool ours = peak.known && (m->reset || peak.v > m->old_peak);
     bool real = bench_machine.rss == bench_machine_system.rss; /* a test's memory has no mark */
     if (ours && real && (int64_t)(peak.v - m->before) > m->peak) m->peak = (int64_t)(peak.v - m->before);
+    return status;
 }
 
 void memory_slice(struct memory_track *m, struct slice *slice, const struct reading *before,

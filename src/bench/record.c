@@ -18,11 +18,7 @@ static void say(struct bench *b, const char *name, const struct weighing *w, str
     for (const char *at = w->what->name; *at && n < RUN_KEY_MAX; at++)
         key[n++] = *at >= ' ' && *at <= '~' ? *at : '?';
     key[n] = 0;
-    struct run_map cases = {0};
-    const struct run_value *old = run_map_get(&b->run->config, name);
-    if (old && old->kind == RUN_MAP) cases = old->items;
-    run_map_set(&b->run->arena, &cases, n ? key : "-", v);
-    run_map_set(&b->run->arena, &b->run->config, name, (struct run_value){.kind = RUN_MAP, .items = cases});
+    run_map_set_in(&b->run->arena, &b->run->config, name, n ? key : "-", v);
 }
 
 static struct run_value real(double d)
@@ -183,8 +179,8 @@ static void put_self(struct bench *b, struct run_case *c, const struct weighing 
 {
     const struct subject_ops *ops = w->instance->subject->ops;
     bool watching = !w->usage.runs && typical_ns(w) * b->workers >= WATCH_EACH_NS;
-    uint64_t own = (watching ? b->self_watching_ns : b->self_ns) +
-                   (ops->overhead_ns ? ops->overhead_ns(w->instance) : 0);
+    uint64_t loop = watching ? b->self_watching_ns : b->self_ns;
+    uint64_t own = (ops->own_clock ? 0 : loop) + (ops->overhead_ns ? ops->overhead_ns(w->instance) : 0);
     double mean = c->latency_ns.mean.known ? (double)c->latency_ns.mean.v : 0;
     c->self.known = true;
     c->self.ns_per_run = known_u64(own);

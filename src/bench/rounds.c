@@ -58,7 +58,7 @@ static tare_status measure_slice(struct bench *b, struct weighing *w, size_t act
     tare_status s;
     if (active > 1 && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak(b, w, err)) < 0) return s;
     uint64_t started = w->runs;
-    reading_take(&before);
+    if ((s = reading_take(w->instance->subject, &before, err)) < 0) return s;
     uint64_t clock = bench_machine.now();
     if ((s = closed_slice(b, w, &stretch, err)) < 0) return s;
     clock = bench_machine.now() - clock;

@@ -61,6 +61,15 @@ void run_map_textf(struct arena *a, struct run_map *m, const char *key, const ch
     run_map_text(a, m, key, text);
 }
 
+void run_map_set_in(struct arena *a, struct run_map *m, const char *name, const char *key, struct run_value v)
+{
+    struct run_map inner = {0};
+    const struct run_value *old = run_map_get(m, name);
+    if (old && old->kind == RUN_MAP) inner = old->items;
+    run_map_set(a, &inner, key, v);
+    run_map_set(a, m, name, (struct run_value){.kind = RUN_MAP, .items = inner});
+}
+
 void run_map_drop(struct run_map *m, const char *key)
 {
     struct run_entry *e = find(m, key, strlen(key));

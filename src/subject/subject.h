@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * subject.h - what can be weighed, behind one table of functions: an ONNX model, a command; later an HTTP endpoint,
- * a C or Python function. The harness (src/bench) knows subjects only through this file.
+ * subject.h - what can be weighed, behind one table of functions: an ONNX model, a command, a function of this process
+ * (callback.h), a Python function; later an HTTP endpoint. The harness (src/bench) knows subjects only through this
+ * file.
  *
  *   subject    opened once: a model file and the runtime it will run in, or a command line
  *   instance   ready to run one case: a session with its inputs and outputs allocated
@@ -10,6 +11,7 @@
 
 #include <signal.h>
 
+#include "probe/procstat.h"
 #include "run/run.h"
 #include "subject/tensor.h"
 
@@ -32,15 +34,17 @@ struct case_params {
     const struct dim_value *dims; /* further dimensions by name */
     size_t n_dims;
     unsigned
-        workers;   /* runs that may be under way at once, at least 1; each has its own inputs and outputs */
-    uint64_t seed; /* of made-up inputs */
-    bool many;     /* other instances live beside this one: do not spin between runs */
+        workers;     /* runs that may be under way at once, at least 1; each has its own inputs and outputs */
+    uint64_t seed;   /* of made-up inputs */
+    bool many;       /* other instances live beside this one: do not spin between runs */
+    bool one_by_one; /* runs are wanted at their own moments: none may be made ahead */
     const struct case_records *records; /* NULL: none */
 };
 
 /* What one run cost where the harness cannot see it: in another process. known = false: look at our own. */
 struct subject_cost {
     bool known;
+    uint64_t wall_ns; /* by the subject's own clock, whether or not known; 0: the time that run() took */
     uint64_t user_ns, system_ns, rss_peak, minor_faults, major_faults, voluntary_switches,
         involuntary_switches;
     uint64_t read_bytes, write_bytes;
@@ -50,6 +54,13 @@ struct subject_cost {
 struct case_record {
     struct run *run; /* its arena; its host decides how many threads there are */
     struct run_map *params;
+};
+
+/* What a process that lives on has used so far. */
+struct process_state {
+    struct procstat used;
+    struct known_u64 rss, rss_peak;
+    bool peak_reset; /* the peak counts from now on */
 };
 
 struct subject;
@@ -77,7 +88,11 @@ struct subject_ops {
     /* What run() costs besides the work itself, measured now: ns per run, 0 when it cannot be told. May be NULL: all of
      * run() is the work. Call it between measurements; worker 0 must be idle. */
     uint64_t (*overhead_ns)(struct instance *i);
+    /* State of the one other process in which all runs happen; `reset` asks it to count its peak anew. NULL: runs
+     * happen here, or each in a process of its own (`elsewhere`). */
+    tare_status (*process)(struct subject *s, bool reset, struct process_state *out, tare_error *err);
     bool elsewhere; /* runs happen in other processes: the memory of this one says nothing about them */
+    bool own_clock; /* run() tells its time in cost.wall_ns: what it does besides is not part of the run */
 };
 
 struct subject { /* first member of each kind's own struct */
