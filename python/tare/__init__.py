@@ -11,7 +11,17 @@ from tare._tare import count, mark, recording, scope, start, stop
 from tare._tare import version as __version__
 
 # public name: the module of the package that defines it
-_WHERE = {}
+_WHERE = {
+    "detect_regressions": "_model_results",
+    "load_baseline": "_model_results",
+    "ModelMonitor": "_monitor",
+    "ModelProfiler": "_model",
+    "profile_function": "_decorator",
+    "bench": "_bench",
+    "Case": "_run",
+    "load": "_run",
+    "Run": "_run",
+}
 
 __all__ = ["__version__", "count", "mark", "recording", "scope", "start", "stop", *_WHERE]
 

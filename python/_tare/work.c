@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * work.c - see work.h. A call costs one vectorcall and nothing that allocates; the result is dropped at once. */
+#include "work.h"
+
+#include <structmember.h>
+
+#include "core/clock.h"
+
+/* A waiting thread asks for the GIL every 5 ms; code in C that never ends its turn would not hear it. */
+enum { TURN_NS = 1000000 };
+
+/* ---- calling ---- */
+
+static PyObject *vectorcall(struct work *w, PyObject *function)
+{
+    size_t n = (size_t)(w->n_slots - w->n_keywords) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    return PyObject_Vectorcall(function, w->slots + 1, n, w->kwnames);
+}
+
+static bool told_time(PyObject *result, uint64_t *ns)
+{
+    long long v = PyLong_AsLongLong(result);
+    if (v == -1 && PyErr_Occurred()) return false;
+    *ns = v > 0 ? (uint64_t)v : 1;
+    return true;
+}
+
+static bool refuse_coroutine(struct work *w)
+{
+    PyErr_Format(PyExc_TypeError,
+                 "%R returns a coroutine that nobody awaits: give tare the async function itself",
+                 w->function);
+    return false;
+}
+
+bool work_call(struct work *w, uint64_t *ns)
+{
+    PyObject *result = vectorcall(w, w->function);
+    if (!result) return false;
+    bool good = w->timed ? told_time(result, ns) : !PyCoro_CheckExact(result) || refuse_coroutine(w);
+    Py_DECREF(result);
+    return good;
+}
+
+static PyObject *do_nothing(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)self, (void)args, (void)n, (void)names;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef nothing_method = {"nothing", (PyCFunction)(void (*)(void))do_nothing,
+                                     METH_FASTCALL | METH_KEYWORDS, NULL};
+static PyObject *nothing;
+
+bool work_call_nothing(struct work *w)
+{
+    PyObject *result = vectorcall(w, nothing);
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
+/* ---- before a call ---- */
+
+static void drop_slots(struct work *w)
+{
+    for (Py_ssize_t i = 1; w->slots && i <= w->n_slots; i++) Py_CLEAR(w->slots[i]);
+    PyMem_Free(w->slots);
+    w->slots = NULL;
+    w->n_slots = 0;
+}
+
+/* Positional arguments `args`, then the values of the keywords `values`, which may be NULL. */
+static bool fill_slots(struct work *w, PyObject *args, PyObject *const *values, Py_ssize_t n_values)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    PyObject **slots = PyMem_Calloc((size_t)(n + n_values) + 1, sizeof *slots);
+    if (!slots) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) slots[1 + i] = Py_NewRef(PyTuple_GET_ITEM(args, i));
+    for (Py_ssize_t i = 0; i < n_values; i++) slots[1 + n + i] = Py_NewRef(values[i]);
+    drop_slots(w);
+    w->slots = slots;
+    w->n_slots = n + n_values;
+    return true;
+}
+
+/* setup(*args) may return a tuple: the arguments of this call. */
+static bool set_up(struct work *w)
+{
+    PyObject *fresh = vectorcall(w, w->setup);
+    bool good = fresh != NULL;
+    if (fresh && PyTuple_Check(fresh))
+        good = fill_slots(w, fresh, w->slots + 1 + w->n_slots - w->n_keywords, w->n_keywords);
+    else if (fresh && fresh != Py_None) {
+        PyErr_Format(PyExc_TypeError, "setup must return None or a tuple of arguments, not %.100s",
+                     Py_TYPE(fresh)->tp_name);
+        good = false;
+    }
+    Py_XDECREF(fresh);
+    return good;
+}
+
+static bool take_turns(void)
+{
+    if (PyErr_CheckSignals() < 0) return false;
+    Py_BEGIN_ALLOW_THREADS; /* who waits for the GIL gets it here */
+    Py_END_ALLOW_THREADS;
+    return true;
+}
+
+bool work_before(struct work *w)
+{
+    if (w->setup && !set_up(w)) return false;
+    uint64_t now = clock_raw_ns();
+    if (now - w->yielded_ns < TURN_NS) return true;
+    bool good = take_turns();
+    w->yielded_ns = clock_raw_ns();
+    return good;
+}
+
+/* ---- the type ---- */
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct work *w = (struct work *)self;
+    Py_VISIT(w->function);
+    Py_VISIT(w->setup);
+    for (Py_ssize_t i = 1; i <= w->n_slots; i++) Py_VISIT(w->slots[i]);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    struct work *w = (struct work *)self;
+    Py_CLEAR(w->function);
+    Py_CLEAR(w->setup);
+    Py_CLEAR(w->kwnames);
+    drop_slots(w);
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static bool take_keywords(struct work *w, PyObject *args, PyObject *keywords)
+{
+    PyObject *values = keywords ? PyDict_Values(keywords) : PyList_New(0);
+    PyObject *names = keywords ? PyDict_Keys(keywords) : NULL;
+    bool good = values && (names || !keywords);
+    if (good && names && PyList_GET_SIZE(names)) good = (w->kwnames = PyList_AsTuple(names)) != NULL;
+    w->n_keywords = good ? PyList_GET_SIZE(values) : 0;
+    if (good) good = fill_slots(w, args, PySequence_Fast_ITEMS(values), w->n_keywords);
+    Py_XDECREF(values);
+    Py_XDECREF(names);
+    return good;
+}
+
+static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"function", "args", "keywords", "setup", "units", "timed", NULL};
+    PyObject *function, *arguments, *with = Py_None, *setup = Py_None;
+    long long units = 1;
+    int timed = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!|OOLp:Work", names, &function, &PyTuple_Type,
+                                     &arguments, &with, &setup, &units, &timed))
+        return NULL;
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "%.100s is not callable", Py_TYPE(function)->tp_name);
+    if (with != Py_None && !PyDict_Check(with))
+        return PyErr_Format(PyExc_TypeError, "keywords must be a dict, not %.100s", Py_TYPE(with)->tp_name);
+    if (setup != Py_None && !PyCallable_Check(setup))
+        return PyErr_Format(PyExc_TypeError, "setup must be callable, not %.100s", Py_TYPE(setup)->tp_name);
+    struct work *w = (struct work *)type->tp_alloc(type, 0);
+    if (!w) return NULL;
+    w->function = Py_NewRef(function);
+    w->setup = setup == Py_None ? NULL : Py_NewRef(setup);
+    w->units = units;
+    w->timed = timed;
+    if (take_keywords(w, arguments, with == Py_None ? NULL : with)) return (PyObject *)w;
+    Py_DECREF(w);
+    return NULL;
+}
+
+static PyMemberDef members[] = {
+    {"units", T_LONGLONG, offsetof(struct work, units), READONLY, "units of work in one call"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject work_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tare._tare.Work",
+    .tp_basicsize = sizeof(struct work),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Work(function, args, keywords=None, setup=None, units=1, timed=False): a call, ready to be made",
+    .tp_new = create,
+    .tp_dealloc = dealloc,
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_members = members,
+};
+
+int work_part(PyObject *module)
+{
+    if (!nothing && !(nothing = PyCFunction_New(&nothing_method, NULL))) return -1;
+    if (PyType_Ready(&work_type) < 0) return -1;
+    Py_INCREF(&work_type);
+    if (PyModule_AddObject(module, "Work", (PyObject *)&work_type) == 0) return 0;
+    Py_DECREF(&work_type);
+    return -1;
+}

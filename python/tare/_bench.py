@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""tare.bench: weigh a callable with the harness of `tare bench`, in this process."""
+
+import asyncio
+import functools
+import inspect
+import re
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter_ns
+
+from tare import _inputs, _tare
+from tare._run import Run
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def duration_ns(value, what):
+    """Nanoseconds of 10 (seconds), "500ms", "2m"."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", value)
+        if not found or found.group(2) not in {"", *_SECONDS}:
+            raise ValueError(f"{what}={value!r}: expected seconds, or text as in '500ms', '10s', '2m'")
+        value = float(found.group(1)) * _SECONDS[found.group(2) or "s"]
+    if not value > 0:
+        raise ValueError(f"{what}={value!r}: must be above 0")
+    return int(value * 1e9)
+
+
+def function_name(function):
+    """What reports call a callable: encode, Model.encode."""
+    inner = function.func if isinstance(function, functools.partial) else function
+    name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
+    return name.replace("<locals>.", "")
+
+
+def _function_path(function):
+    inner = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    return code.co_filename if code else None
+
+
+def is_async(function):
+    """Whether calling it gives something to await."""
+    inner = function.func if isinstance(function, functools.partial) else function
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(getattr(inner, "__call__", None))
+
+
+def run_in_loop(function, loop):
+    """A callable that runs the async `function` in the loop and gives the nanoseconds it took there: what the loop does
+    to start and end a task is not counted."""
+
+    async def timed(args, keywords):
+        start = perf_counter_ns()
+        await function(*args, **keywords)
+        return perf_counter_ns() - start
+
+    return lambda *args, **keywords: loop.run_until_complete(timed(args, keywords))
+
+
+def _sizes(values, what):
+    """Batch sizes or lengths as a list; [0] when none were asked for."""
+    if values is None:
+        return [0]
+    sizes = [values] if isinstance(values, int) else list(values)
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"{what}: {size!r} is not a whole number above 0")
+    if not sizes or len(set(sizes)) != len(sizes):
+        raise ValueError(f"{what}: {'empty' if not sizes else 'a value is named twice'}")
+    return sizes
+
+
+def case_name(batch, length):
+    """As `tare bench` names cases."""
+    parts = [f"{key}={value}" for key, value in (("batch", batch), ("length", length)) if value]
+    return ",".join(parts) or "default"
+
+
+class Feeder:
+    """Makes the call of each case: make(batch, length) -> Work."""
+
+    def __init__(self, function, args=(), **more):
+        self.function = function
+        self.args = args
+        self.keywords = more.get("keywords")
+        self.make_input = more.get("make_input")
+        self.setup = more.get("setup")
+        self.unit = more.get("unit")
+        self.timed = more.get("timed", False)
+
+    def arguments(self, batch, length):
+        if self.make_input:
+            made = self.make_input(batch, length)
+            return made if isinstance(made, tuple) else (made,)
+        if not (batch or length):
+            return tuple(self.args)
+        if not self.args:
+            raise TypeError("batch sizes and lengths need something to cut: pass the items after the function, or make_input=")
+        return (_inputs.fit(self.args[0], batch, length), *self.args[1:])
+
+    def units(self, batch, arguments):
+        """What one call counts as: its batch; all items when a unit is named for them; else one call."""
+        if batch:
+            return batch
+        counts = self.unit and arguments and _inputs.is_batch(arguments[0])
+        return len(arguments[0]) or 1 if counts else 1
+
+    def make(self, batch, length):
+        arguments = self.arguments(batch, length)
+        return _tare.Work(
+            self.function, arguments, self.keywords, self.setup, self.units(batch, arguments), self.timed
+        )
+
+
+def _name_place(error):
+    """Say in which case an exception came: a note where Python has notes, its cause elsewhere."""
+    where = getattr(error, "tare_case", None)
+    if where is None:
+        return
+    text = f"while tare.bench weighed it: {where}"
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+    elif error.__cause__ is None:
+        error.__cause__ = RuntimeError(text)
+
+
+def _measure(feeder, cases, settings):
+    loop = None
+    if is_async(feeder.function):
+        loop = asyncio.new_event_loop()
+        feeder.function = run_in_loop(feeder.function, loop)
+        feeder.timed = True
+    try:
+        return Run(*_tare.bench(make=feeder.make, cases=cases, timed=feeder.timed, **settings))
+    except BaseException as error:
+        _name_place(error)
+        raise
+    finally:
+        if loop:
+            loop.close()
+
+
+def _in_running_loop():
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _known_objective(word):
+    if word not in ("throughput", "latency", "memory"):
+        raise ValueError(f"objective={word!r}: expected 'throughput', 'latency' or 'memory'")
+    return word
+
+
+def _warmup_runs(warmup):
+    if warmup == "auto":
+        return -1
+    if isinstance(warmup, bool) or not isinstance(warmup, int) or warmup < 0:
+        raise ValueError(f"warmup={warmup!r}: expected 'auto' or a number of runs")
+    return warmup
+
+
+def bench(
+    function,
+    *args,
+    batch_sizes=None,
+    lengths=None,
+    unit=None,
+    targets=(),
+    budget=10,
+    warmup="auto",
+    setup=None,
+    make_input=None,
+    kwargs=None,
+    name=None,
+    precision=0.02,
+    percentile=None,
+    min_runs=30,
+    max_runs=None,
+    objective="throughput",
+    latency_limit=None,
+    seed=0,
+    progress=None,
+):
+    """Weigh function(*args, **kwargs): warm it up until it is steady, then measure until the median is known to within
+    `precision` or the `budget` (seconds of each case, or text as in "500ms") is spent. Gives a Run.
+
+    With batch_sizes, args[0] is a list, tuple or array of items, and a case batch=n calls the function with the first n
+    of them (from the start again when there are fewer); with lengths, its texts are cut or repeated to so many words.
+    make_input(batch, length) makes the arguments itself (0: not asked for). setup(*args) is called before each run and
+    not timed; a tuple that it returns is that run's arguments. Cases are measured in turns, in random order.
+    An exception of the function ends the bench and comes out as it is, with a note that names the case.
+    """
+    if not callable(function):
+        raise TypeError(f"tare.bench weighs a callable, not {type(function).__name__}")
+    unit = unit or ("items" if batch_sizes is not None else "calls")
+    counted = unit if unit != "calls" else None
+    feeder = Feeder(function, args, keywords=kwargs, make_input=make_input, setup=setup, unit=counted)
+    cases = [
+        (case_name(batch, length), batch, length)
+        for length in _sizes(lengths, "lengths")
+        for batch in _sizes(batch_sizes, "batch_sizes")
+    ]
+    settings = {
+        "targets": [targets] if isinstance(targets, str) else list(targets),
+        "name": name or function_name(function),
+        "path": _function_path(function),
+        "unit": unit,
+        "budget_ns": duration_ns(budget, "budget"),
+        "precision": float(precision),
+        "percentile": (percentile or 0) / 100,
+        "min_runs": min_runs,
+        "max_runs": max_runs or 0,
+        "warmup": _warmup_runs(warmup),
+        "seed": seed,
+        "objective": _known_objective(objective),
+        "latency_limit_ns": duration_ns(latency_limit, "latency_limit") if latency_limit else 0,
+        "setup": setup is not None,
+        "progress": progress,
+    }
+    if is_async(function) and _in_running_loop():  # as in a notebook: a loop of its own needs a thread of its own
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(_measure, feeder, cases, settings).result()
+    return _measure(feeder, cases, settings)
