@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/str.h"
 #include "report/csv.h"
 #include "report/run_report.h"
 #include "report/spark.h"
@@ -122,7 +123,8 @@ static void add_head(struct buf *b, const struct trend_answer *a, const struct t
     add_plain(b, s->case_name, 80);
     buf_printf(b, "%s  %s on ", term_style(t, TERM_PLAIN), a->metric->name);
     add_plain(b, s->hostname[0] ? s->hostname : s->host, 40);
-    buf_printf(b, ", %zu runs", s->points.at.n);
+    buf_add_str(b, ", ");
+    str_add_counted(b, s->points.at.n, "run", "runs");
     if (s->in_store > s->points.at.n + s->left_out) buf_printf(b, " of %" PRIu64, s->in_store);
     if (s->left_out) buf_printf(b, ", %zu left out because they are not above 0", s->left_out);
     if (is_anchored(s)) {

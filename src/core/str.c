@@ -278,3 +278,9 @@ void str_add_count(struct buf *out, uint64_t n)
     }
     buf_add_str(out, text + at);
 }
+
+void str_add_counted(struct buf *out, uint64_t n, const char *one, const char *many)
+{
+    str_add_count(out, n);
+    buf_printf(out, " %s", n == 1 ? one : many);
+}

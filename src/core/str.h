@@ -34,5 +34,7 @@ tare_status str_parse_duration(const char *text, struct duration *out, tare_erro
 void str_add_duration(struct buf *out, double ns);   /* 812 ns, 1.23 ms, 2 m 05 s, 3 h 07 m; - for NAN */
 void str_add_bytes(struct buf *out, uint64_t bytes); /* 512 B, 1.50 GiB */
 void str_add_count(struct buf *out, uint64_t n);     /* 1,234,567 */
+/* "1 process", "0 processes", "1,234 processes". */
+void str_add_counted(struct buf *out, uint64_t n, const char *one, const char *many);
 
 #endif

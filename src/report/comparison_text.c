@@ -3,6 +3,7 @@
  * how to measure it again. */
 #include <string.h>
 
+#include "core/str.h"
 #include "report/comparison_report.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -97,8 +98,10 @@ static void write_case(struct writer *w, const struct comparison_case *c)
     table_print(&t, w->s, w->style->dim, w->style->plain);
     table_release(&t);
     if (c->pairs.known && c->launches.known) {
-        buf_printf(b, "%s%llu pairs in %llu launches", w->style->dim, (unsigned long long)c->pairs.v,
-                   (unsigned long long)c->launches.v);
+        buf_add_str(b, w->style->dim);
+        str_add_counted(b, c->pairs.v, "pair", "pairs");
+        buf_add_str(b, " in ");
+        str_add_counted(b, c->launches.v, "launch", "launches");
         if (c->repeats.known && c->repeats.v > 1)
             buf_printf(b, " of %llu runs each", (unsigned long long)c->repeats.v);
         if (c->spent_s.known) buf_printf(b, ", %.2g s", c->spent_s.v);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/str.h"
 #include "report/layer_sums.h"
 #include "report/run_report.h"
 #include "report/text.h"
@@ -162,7 +163,10 @@ void layer_profile_text(struct buf *b, const struct run_case *c)
     const struct run_profile *p = &c->profile;
     if (!p->known) return;
     buf_add_str(b, "timed in a pass of its own");
-    if (p->runs.known) buf_printf(b, ": %" PRIu64 " profiled runs", p->runs.v);
+    if (p->runs.known) {
+        buf_add_str(b, ": ");
+        str_add_counted(b, p->runs.v, "profiled run", "profiled runs");
+    }
     if (p->overhead.known) buf_printf(b, ", %+.1f %% by the profiler", 100 * p->overhead.v);
     if (p->node_ns.known && p->node_ns.v) {
         buf_add_str(b, " (");
@@ -170,8 +174,11 @@ void layer_profile_text(struct buf *b, const struct run_case *c)
         buf_add_str(b, " a node, taken off)");
     }
     add_covered(b, c);
-    if (p->dropped_events.known && p->dropped_events.v)
-        buf_printf(b, "; %" PRIu64 " events could not be read", p->dropped_events.v);
+    if (p->dropped_events.known && p->dropped_events.v) {
+        buf_add_str(b, "; ");
+        str_add_counted(b, p->dropped_events.v, "event", "events");
+        buf_add_str(b, " could not be read");
+    }
 }
 
 static void add_roof(struct buf *b, struct known_f64 v, const char *unit)
@@ -187,8 +194,9 @@ void layer_roof_text(struct buf *b, const struct run_roof *r)
     add_roof(b, r->flops, "FLOP/s");
     add_roof(b, r->int_ops, "OP/s int8");
     add_roof(b, r->bandwidth, "B/s");
-    if (r->threads.known)
-        buf_printf(b, " with %" PRIu64 " thread%s", r->threads.v, r->threads.v == 1 ? "" : "s");
+    if (!r->threads.known) return;
+    buf_add_str(b, " with ");
+    str_add_counted(b, r->threads.v, "thread", "threads");
 }
 
 void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,

@@ -181,11 +181,13 @@ static void self_line(struct buf *b, const struct writer *w)
         double percent = w->c->self.share.v * 100;
         buf_printf(b, percent < 10 ? " (%.2g %% of one)" : " (%.0f %% of one)", percent);
     }
-    buf_printf(b, " for %llu samples", (unsigned long long)watch->samples.v);
+    buf_add_str(b, " for ");
+    str_add_counted(b, watch->samples.v, "sample", "samples");
     if (watch->late.v) buf_printf(b, ", %llu late", (unsigned long long)watch->late.v);
     if (watch->lost.v) buf_printf(b, ", %llu not in the trace", (unsigned long long)watch->lost.v);
     if (watch->hooks_bad.v)
-        buf_printf(b, "; failed on alerts, commands or web hooks: %llu", (unsigned long long)watch->hooks_bad.v);
+        buf_printf(b, "; failed on alerts, commands or web hooks: %llu",
+                   (unsigned long long)watch->hooks_bad.v);
 }
 
 static const struct {

@@ -48,12 +48,6 @@ static void add_clipped(struct buf *b, const char *s, size_t max)
     if (s[n]) buf_add_str(b, "...");
 }
 
-static void add_counted(struct buf *b, uint64_t n, const char *one, const char *many)
-{
-    str_add_count(b, n);
-    buf_printf(b, " %s", n == 1 ? one : many);
-}
-
 /* ---- the head ---- */
 
 static void write_process(const struct writer *w, const struct trace_process *p, bool single)
@@ -103,16 +97,16 @@ static void write_scope_of_report(const struct writer *w, struct report_span spa
     buf_add_str(b, ", ");
     text_time(b, (double)(span.duration_ns > w->in->sampled_ns ? span.duration_ns : w->in->sampled_ns), NAN);
     buf_add_str(b, ", ");
-    add_counted(b, src->n_processes, "process", "processes");
+    str_add_counted(b, src->n_processes, "process", "processes");
     buf_add_str(b, ", ");
-    add_counted(b, src->n_threads, "thread", "threads");
+    str_add_counted(b, src->n_threads, "thread", "threads");
     buf_add_char(b, '\n');
     begin_line(w, "contents");
     if (src->has_tree) buf_add_str(b, src->has_events ? "call tree and " : "call tree, no events");
-    if (src->has_events) add_counted(b, span.events, "event", "events");
+    if (src->has_events) str_add_counted(b, span.events, "event", "events");
     bool scopes = src->has_tree || src->has_events;
     if (w->in->samples && scopes) buf_add_str(b, ", ");
-    if (w->in->samples) add_counted(b, w->in->samples, "sample of probes", "samples of probes");
+    if (w->in->samples) str_add_counted(b, w->in->samples, "sample of probes", "samples of probes");
     if (!w->in->samples && !scopes) buf_add_str(b, "nothing");
     buf_add_char(b, '\n');
     if (w->in->options.thread < 0 || (uint32_t)w->in->options.thread >= src->n_threads) return;
@@ -246,7 +240,7 @@ static void write_table(struct writer *w)
     table_release(&t);
     if (!w->view.hidden) return;
     buf_add_str(out(w), style(w)->dim);
-    add_counted(out(w), w->view.hidden, "more row", "more rows");
+    str_add_counted(out(w), w->view.hidden, "more row", "more rows");
     buf_printf(out(w), " not shown (--depth, --min-share)%s\n", style(w)->plain);
 }
 
@@ -310,7 +304,7 @@ static void write_weight(const struct writer *w)
     begin_line(w, "");
     if (tree->weighed_pairs) {
         buf_add_str(b, "found by ");
-        add_counted(b, tree->weighed_pairs, "on/off pair", "on/off pairs");
+        str_add_counted(b, tree->weighed_pairs, "on/off pair", "on/off pairs");
         buf_add_str(b, " in the running program");
     } else {
         buf_add_str(b, "from the calibration at start-up: no calls were weighed in the running program");
@@ -345,28 +339,36 @@ static void write_notes(const struct writer *w)
         buf_add_str(b, "~          estimated: scaled up for calls left out to weigh the instrument\n");
 }
 
-static void add_loss(struct writer *w, bool *any, uint64_t n, const char *what)
-{
-    if (!n) return;
-    begin_line(w, *any ? "" : "lost");
-    str_add_count(out(w), n);
-    buf_printf(out(w), " %s\n", what);
-    *any = true;
-}
+static const struct {
+    size_t offset;
+    const char *one, *many, *rest;
+} losses[] = {
+#define LOSS(field, one, many, rest) {offsetof(struct trace_loss, field), one, many, rest}
+    LOSS(dropped, "event, scope or sample", "events, scopes or samples",
+         " not recorded: a buffer, the disk or a limit was full"),
+    LOSS(damaged_chunks, "damaged piece", "damaged pieces", " of the file, left out"),
+    LOSS(damaged_bytes, "byte", "bytes", " in damaged or torn parts of the file"),
+    LOSS(unclosed_scopes, "scope", "scopes", " still open when the record of the thread ends"),
+    LOSS(abandoned_scopes, "scope", "scopes", " left without an end (longjmp, or never ended)"),
+    LOSS(unknown_chunks, "piece", "pieces", " written by a newer version of tare, skipped"),
+    LOSS(foreign_scopes, "scope", "scopes", " ended in another thread or process than begun in"),
+    LOSS(missing_live, "process", "processes", " without an end of the record, and with the live file gone"),
+#undef LOSS
+};
 
 static void write_loss(struct writer *w)
 {
     const struct trace_loss *loss = w->in->source->loss;
     bool any = false;
-    add_loss(w, &any, loss->dropped, "events or scopes not recorded: a buffer, the disk or a limit was full");
-    add_loss(w, &any, loss->damaged_chunks, "damaged pieces of the file, left out");
-    add_loss(w, &any, loss->damaged_bytes, "bytes in damaged or torn parts of the file");
-    add_loss(w, &any, loss->unclosed_scopes, "scopes still open when the record of their thread ends");
-    add_loss(w, &any, loss->abandoned_scopes, "scopes left without their end (longjmp, or never ended)");
-    add_loss(w, &any, loss->unknown_chunks, "pieces written by a newer version of tare, skipped");
-    add_loss(w, &any, loss->foreign_scopes, "scopes ended in another thread or process than they began in");
-    add_loss(w, &any, loss->missing_live,
-             "processes did not close their record, and their live file is gone");
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        uint64_t n;
+        memcpy(&n, (const char *)loss + losses[i].offset, sizeof n);
+        if (!n) continue;
+        begin_line(w, any ? "" : "lost");
+        str_add_counted(out(w), n, losses[i].one, losses[i].many);
+        buf_printf(out(w), "%s\n", losses[i].rest);
+        any = true;
+    }
     if (loss->first[0]) {
         begin_line(w, any ? "" : "lost");
         buf_add_str(out(w), "first: ");

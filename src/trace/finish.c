@@ -83,7 +83,12 @@ static void finish_process(struct trace *t, struct loaded_process *p)
     if (p->told.damaged)
         loss_note(t, "process %u: %llu parts of its live record made no sense", i->pid,
                   (unsigned long long)p->told.damaged);
-    if (p->ended || !i->mode) return; /* one that only samples has neither events nor a live file */
+    if (p->ended) return;
+    if (!i->mode) { /* it only samples: there are neither events nor a live file */
+        loss_note(t, "process %u did not end its record of samples: killed, still running, or out of disk",
+                  i->pid);
+        return;
+    }
     t->loss.missing_live++;
     loss_note(
         t,

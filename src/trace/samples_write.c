@@ -27,6 +27,7 @@ struct samples_writer {
     uint64_t uid;
     size_t told;    /* series the file knows */
     uint64_t since; /* moments since all series were told */
+    uint64_t lost;  /* moments that could not be written */
     struct buf out;
 };
 
@@ -215,6 +216,7 @@ tare_status samples_append(struct samples_writer *w, const struct series_set *se
     put_series(w, set, again ? 0 : w->told);
     put_sample(w, s);
     tare_status status = put_out(w, err);
+    w->lost += status != TARE_OK;
     if (status != TARE_OK) return status;
     w->told = set->items.n;
     w->since = again ? 0 : w->since + 1;
@@ -242,8 +244,8 @@ tare_status samples_close(struct samples_writer *w, tare_error *err)
     if (!w) return TARE_OK;
     buf_clear(&w->out);
     size_t at = chunk_begin(&w->out);
-    put_uint(&w->out, 1); /* closed; nothing lost, nothing damaged */
-    for (int i = 0; i < 3; i++) put_uint(&w->out, 0);
+    const uint64_t told[] = {1, 0, w->lost, 0}; /* closed; no scopes, moments lost, nothing damaged */
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) put_uint(&w->out, told[i]);
     chunk_end(w, at, CHUNK_END);
     tare_status s = put_out(w, err);
     writer_free(w);

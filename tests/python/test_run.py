@@ -381,11 +381,22 @@ def test_disk_full(tare, tmp_path, command, clean_env):
                            "sh", "-c", "ulimit -f unlimited; sleep 1.5; exit 8"],
                           cwd=tmp_path, env=clean_env, capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit)
     assert done.returncode == 8, done.stderr
-    assert "samples are not in the trace" in done.stderr
+    assert "not in the trace: " in done.stderr
     document = json.loads(done.stderr[done.stderr.index("\n{") + 1:done.stderr.rindex("}") + 1])
     watched = case(document)["watch"]
     assert 0 < watched["lost"] < watched["samples"] and watched["exit_code"] == 8
     assert (tmp_path / "full.tare").stat().st_size <= 60_000
+    told = tare("report", "full.tare").stdout
+    assert "nothing" not in told.rsplit("lost ", 1)[1].splitlines()[0], told
+
+
+def test_a_trace_without_its_end_says_so(started, tare, tmp_path):
+    """Nobody wrote the end of the sampler's record: what is missing is not known, so it is not "nothing"."""
+    process = started("--no-history", "--interval", "20ms", "-o", "run.json", "--", "sleep", "60")
+    until(lambda: (tmp_path / "run.tare").exists() and (tmp_path / "run.tare").stat().st_size > 3000, "samples")
+    process.kill()
+    process.wait()
+    assert "did not end its record of samples" in tare("report", "run.tare").stdout
 
 
 def test_unwritable_places(tare, tmp_path):

@@ -205,8 +205,8 @@ static void text_names_what_is_below_the_limit_estimated_or_lost(void **state)
         &got, (const char *const[]){"step [a]\n", "step [b] [c]\n", "~2  ", "< 40 ns",
                                     "from the calibration at start-up", "[a]        below the weighing limit",
                                     "[b]        fast clock", "[c]        some calls never reached their end",
-                                    "~          estimated", "lost       1,234 events or scopes not recorded",
-                                    "1 damaged pieces", "first: chunk 7 at byte 4096: bad checksum\n", NULL});
+                                    "~          estimated", "lost       1,234 events, scopes or samples not recorded",
+                                    "1 damaged piece of the file", "first: chunk 7 at byte 4096: bad checksum\n", NULL});
     buf_release(&got);
     tree.weight_ns = (struct estimate){NAN, NAN, NAN};
     got = report_of(report_trace_text, f, &tree, (struct report_options)PLAIN);

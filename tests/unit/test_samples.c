@@ -197,6 +197,29 @@ static void readers_of_scopes_take_it(void **state)
     }
 }
 
+/* A disk that is full for a while: what was not written is counted at the end. */
+static void lost_moments_are_in_the_record(void **state)
+{
+    struct world *w = *state;
+    struct samples_writer *out = NULL;
+    struct trace *t = NULL;
+    struct rlimit before, none;
+    assert_int_equal(samples_create(&out, w->at.trace, NULL, NULL), TARE_OK);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    for (uint64_t i = 1; i <= 3; i++) {
+        w->now.at_ns = i;
+        assert_int_equal(samples_append(out, &w->set, &w->now, NULL), TARE_IO);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(samples_close(out, NULL), TARE_OK);
+    assert_int_equal(trace_open(&t, w->at.trace, NULL), TARE_OK);
+    assert_int_equal(trace_loss(t)->dropped, 3);
+    trace_close(t);
+}
+
 /* A process that records scopes must join our trace, not put it aside, as long as we live. */
 static void a_program_joins(void **state)
 {
@@ -394,6 +417,7 @@ int main(void)
         TEST(series_may_come_later),
         TEST(more_values_than_series_is_our_mistake),
         TEST(readers_of_scopes_take_it),
+        TEST(lost_moments_are_in_the_record),
         TEST(a_program_joins),
         TEST(an_earlier_trace_is_put_aside),
         TEST(a_cut_loses_one_moment),

@@ -255,6 +255,21 @@ static void bytes_and_counts_for_people(void **state)
     }
 }
 
+static void things_are_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t n;
+        const char *text;
+    } rows[] = {{0, "0 processes"}, {1, "1 process"}, {2, "2 processes"}, {1000, "1,000 processes"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct buf b = BUF_INIT;
+        str_add_counted(&b, rows[i].n, "process", "processes");
+        assert_string_equal(b.data, rows[i].text);
+        buf_release(&b);
+    }
+}
+
 static void no_memory_is_told_at_the_end(void **state)
 {
     (void)state;
@@ -287,6 +302,7 @@ int main(void)
         cmocka_unit_test(times),
         cmocka_unit_test(durations_for_people),
         cmocka_unit_test(bytes_and_counts_for_people),
+        cmocka_unit_test(things_are_counted),
         cmocka_unit_test(no_memory_is_told_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
