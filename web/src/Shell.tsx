@@ -10,18 +10,25 @@ import { toggleTheme, currentTheme, useColours } from "./ui/theme";
 
 const KIND_WORDS: Record<string, string> = { run: "Run", comparison: "Comparison", profile: "Profile", history: "History", timeline: "Timeline" };
 
+/** A run is called by what was weighed; anything else by the file it came from. */
 function itemTitle(item: Item): string {
   const subject = item.kind === "run" ? item.document.subject?.name : null;
-  return shown(item.name ?? subject ?? KIND_WORDS[item.kind], 60);
+  return shown(subject ?? item.name ?? KIND_WORDS[item.kind], 60);
 }
 
-function subtitle(item: Item, page: Page): string {
+/** What tells two documents of one subject apart. */
+function tabTitle(item: Item): string {
+  return shown(item.name ?? itemTitle(item), 60);
+}
+
+function subtitle(item: Item): string {
   const d = item.document as RunDocument;
   const parts = [KIND_WORDS[item.kind]!];
   if (item.kind === "run" && d.subject?.type) parts.push(shown(d.subject.type, 40));
   if (d.subject?.runtime?.name) parts.push(shown(`${d.subject.runtime.name} ${d.subject.runtime.version ?? ""}`.trim(), 60));
   if (d.host?.cpu?.model) parts.push(shown(d.host.cpu.model, 60));
-  parts.push(`measured ${instant(d.created ?? page.created)}`);
+  if (item.kind === "run" && item.name && item.name !== d.subject?.name) parts.push(shown(item.name, 80));
+  if (d.created) parts.push(`measured ${instant(d.created)}`);
   return parts.join(" · ");
 }
 
@@ -32,7 +39,7 @@ function Tabs(props: { page: Page; at: number; onPick: (i: number) => void }) {
     <nav class="tabs" aria-label="Documents">
       {items.map((item, i) => (
         <button type="button" aria-current={i === props.at ? "page" : undefined} onClick={() => props.onPick(i)}>
-          <small>{KIND_WORDS[item.kind]}</small> {itemTitle(item)}
+          <small>{KIND_WORDS[item.kind]}</small> {tabTitle(item)}
         </button>
       ))}
     </nav>
@@ -140,7 +147,7 @@ export function Shell(props: { page: Page }) {
       <header>
         <div>
           <h1>{shown(heading, 120)}</h1>
-          <p>{subtitle(item, page)}</p>
+          <p>{subtitle(item)}</p>
         </div>
         <ThemeButton />
       </header>

@@ -6,6 +6,7 @@ import type { Item, Page } from "./data/page";
 import { comparison } from "./sections/comparison";
 import { curves } from "./sections/curves";
 import { distribution } from "./sections/distribution";
+import { environment } from "./sections/environment";
 import { flame } from "./sections/flame";
 import { headline } from "./sections/headline";
 import { history } from "./sections/history";
@@ -13,6 +14,9 @@ import { layers } from "./sections/layers";
 import { memory } from "./sections/memory";
 import { pareto } from "./sections/pareto";
 import { roofline } from "./sections/roofline";
+import { self } from "./sections/self";
+import { staticCost } from "./sections/static";
+import { targets } from "./sections/targets";
 import { timeline } from "./sections/timeline";
 
 export interface SectionProps {
@@ -28,6 +32,8 @@ export interface Section {
   Component: ComponentType<SectionProps>;
 }
 
-export const sections: readonly Section[] = [headline, comparison, history, curves, distribution, memory, layers, roofline, pareto, timeline, flame];
+export const sections: readonly Section[] = [
+  headline, targets, comparison, history, curves, distribution, memory, layers, roofline, pareto, timeline, flame, staticCost, self, environment,
+];
 
 export const sectionsOf = (item: Item, page: Page): Section[] => sections.filter((s) => s.applies(item, page));

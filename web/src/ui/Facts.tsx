@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Facts.tsx - small pieces of text that several parts show: names with their values, verdicts, an empty state.
 import type { ComponentChildren } from "preact";
+import type { Fact } from "../data/environment";
 import { shown, UNKNOWN } from "./format";
-
-export interface Fact {
-  name: string;
-  /** null: unknown. */
-  value: string | null | undefined;
-  why?: string | null;
-}
 
 /** A value that is not known says so, with its reason where the document has one. */
 export function Unknown(props: { why?: string | null }) {
@@ -21,7 +15,7 @@ export function Facts(props: { facts: Fact[] }) {
       {props.facts.map((f) => (
         <div>
           <dt>{f.name}</dt>
-          <dd>{f.value === null || f.value === undefined || f.value === UNKNOWN ? <Unknown why={f.why} /> : shown(f.value)}</dd>
+          <dd>{f.value === null ? <Unknown why={f.why} /> : shown(f.value)}</dd>
         </div>
       ))}
     </dl>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // plotopts.ts - a plot's description as uPlot's options. Colours come in, nothing is read from the page.
 import uPlot from "uplot";
+import { logTicks } from "../data/scale";
 import { shown } from "./format";
 import { canvasPen } from "./pen";
 import { colourOf, drawIntervals, drawMarks, scaleOf } from "./plotdraw";
@@ -54,6 +55,8 @@ function axisOf(axis: PlotAxis, colours: Colours, more: uPlot.Axis): uPlot.Axis 
     grid: { stroke: colours.line, width: 1 }, ticks: { stroke: colours.line, width: 1, size: 4 },
     values: (_u, splits) => splits.map((v) => (v === null ? null : axis.format(v)) as string),
     ...(axis.binary ? { incrs: POWERS } : {}),
+    // uPlot counts from the lower end, which is no round number here; and it hides what it did not choose itself.
+    ...(axis.log ? { splits: (_u: uPlot, _i: number, lo: number, hi: number) => logTicks(lo, hi), filter: (_u: uPlot, list: number[]) => list } : {}),
     ...(axis.log === 10 ? { splits: (_u: uPlot, _i: number, low: number, high: number) => logTicks(low, high), filter: (_u: uPlot, list: number[]) => list } : {}),
     ...more,
   };

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// self.tsx - what the instrument itself cost in this measurement, beside what it measured.
+import { useMemo } from "preact/hooks";
+import type { Grid } from "../data/grid";
+import type { Case, Item, RunDocument } from "../data/page";
+import { barsScene } from "../scenes/bars";
+import type { Section, SectionProps } from "../sections";
+import { Drawing } from "../ui/Drawing";
+import { duration, isKnown, known, number, percent, shown } from "../ui/format";
+
+const hasSelf = (c: Case): boolean => isKnown(c.self?.share) || isKnown(c.self?.ns_per_run) || isKnown(c.profile?.overhead);
+
+function sceneOf(cases: Case[]) {
+  const rows = cases.filter((c) => isKnown(c.self?.share)).map((c) => {
+    const share = c.self!.share!;
+    const text = `${shown(c.name || "the run", 80)}: ${percent(share)} of a run, ${known(c.self!.ns_per_run, duration)}`;
+    return { name: c.name || "the run", parts: [{ to: share, colour: 0, alpha: 0.75 }], value: percent(share), text };
+  });
+  return barsScene({ rows, label: "share of the mean run that was tare itself", format: (v) => percent(v, 2) });
+}
+
+const gridOf = (cases: Case[]): Grid => ({
+  columns: [
+    { title: "case", text: true }, { title: "own time per run (ns)", format: duration }, { title: "share of a run", format: (v) => percent(v) },
+    { title: "profiled pass slower by", format: (v) => percent(v) }, { title: "layers explain of a run", format: (v) => percent(v) },
+  ],
+  rows: cases.map((c) => [c.name || "the run", c.self?.ns_per_run, c.self?.share, c.profile?.overhead, c.profile?.covered]),
+});
+
+function summaryOf(cases: Case[]): string {
+  const shares = cases.map((c) => c.self?.share).filter(isKnown);
+  const most = shares.length ? `At most ${percent(Math.max(...shares))} of a run was tare itself.` : "The share of tare itself is unknown.";
+  const slower = cases.map((c) => c.profile?.overhead).filter(isKnown);
+  const pass = slower.length ? ` Layers were timed in a pass of their own, ${number(Math.max(...slower) * 100, 2)} % slower at most; no latency on this page comes from it.` : "";
+  return most + pass;
+}
+
+function SelfCost(props: SectionProps) {
+  const run = props.item.document as RunDocument;
+  const cases = useMemo(() => (run.cases ?? []).filter(hasSelf), [run]);
+  const scene = useMemo(() => sceneOf(cases), [cases]);
+  return <Drawing id="self" title="Own cost per case" summary={summaryOf(cases)} grid={() => gridOf(cases)} scene={scene} />;
+}
+
+export const self: Section = {
+  id: "self", title: "Instrument's own cost",
+  applies: (item: Item) => item.kind === "run" && (item.document.cases ?? []).some(hasSelf),
+  Component: SelfCost,
+};
