@@ -23,6 +23,8 @@ export interface Graph {
   summary: () => string;
   modules: Modules;
   whole: number;
+  /** What the functions' own costs add up to: noise can make it more than the whole. */
+  selfWhole: number;
   diff: Diff | null;
   /** What the base adds up to, before any scaling. */
   baseWhole: number;
@@ -56,11 +58,17 @@ export function graphOf(profile: Profile, thread: number, byShare: boolean): Gra
     const outer = outermost(tree, layout.kids, n);
     return { outer, flat: flatten(tree, outer, n) };
   });
-  const graph: Graph = { profile, tree, layout, functions, self, summary: once(() => summaryOf(graph)), modules: modulesOf(profile.frames, self), whole: wholeOf(tree), diff, baseWhole, byShare };
+  const graph: Graph = { profile, tree, layout, functions, self, summary: once(() => summaryOf(graph)), modules: modulesOf(profile.frames, self), whole: wholeOf(tree), selfWhole: self.reduce((sum, v) => sum + v, 0), diff, baseWhole, byShare };
   return graph;
 }
 
 // ---- words ----
+
+/** What the picture is of: a file against a file where two are compared. */
+export function titleOf(p: Profile): string {
+  if (p.base) return `${shown(p.file || p.name || "profile", 60)} against ${shown(p.base.name, 60)}`;
+  return shown(p.name || p.file || "Profile", 120);
+}
 
 const UNIT_WORDS: Record<string, string> = { ns: "time", bytes: "memory", calls: "calls", samples: "samples" };
 export const unitWord = (unit: string): string => UNIT_WORDS[unit] ?? shown(unit, 20);
@@ -125,7 +133,7 @@ function greatest(values: Float64Array, n: number): number[] {
 function summaryOf(g: Graph): string {
   const { profile: p, self } = g;
   if (!g.tree.n) return "Nothing was recorded: there is no frame to show.";
-  const named = greatest(self, 3).map((f) => `${nameText(p, f, 40)}${shareText(self[f]!, g.whole)}`).join(", ");
+  const named = greatest(self, 3).map((f) => `${nameText(p, f, 40)}${shareText(self[f]!, g.selfWhole)}`).join(", ");
   const most = named ? ` Most ${unitWord(p.unit)} of their own: ${named}.` : "";
   const against = g.diff ? ` Against the base, ${costText(p.unit, g.baseWhole)}: ${changeText(g.whole, g.baseWhole)}.` : "";
   const hidden = g.tree.hidden ? ` ${count(g.tree.hidden)} small paths are left out.` : "";

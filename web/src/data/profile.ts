@@ -30,6 +30,8 @@ export interface NamedTree {
 
 export interface Profile {
   name: string;
+  /** Where it was read from; "" where nobody said. */
+  file: string;
   unit: string;
   notes: string[];
   frames: Frames;
@@ -140,7 +142,7 @@ export function readTree(of: Loose, nFrames: number): CallTree {
 
 function later(of: Loose, nFrames: number, otherwise: string): NamedTree {
   let tree: CallTree | null = null;
-  return { name: text(of.name, otherwise) || otherwise, tree: () => (tree ??= readTree(of, nFrames)) };
+  return { name: text(of.file) || text(of.name) || otherwise, tree: () => (tree ??= readTree(of, nFrames)) };
 }
 
 /** Throws a ProfileError that says what is wrong. */
@@ -153,6 +155,7 @@ export function readProfile(document: unknown): Profile {
   const threads = Array.isArray(document.threads) ? document.threads.filter(isObject) : [];
   return {
     name: text(document.name),
+    file: text(document.file),
     unit: text(document.unit, "ns"),
     notes: Array.isArray(document.notes) ? document.notes.filter((v): v is string => typeof v === "string") : [],
     frames,

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Found, ranked, searchTree } from "../data/calltree";
 import { type Camera, nextMatch, zoomTo } from "../data/flame";
 import { cssOf, DIFF_STEPS, diffStep, diffTone, frameTone, inkOf, moduleTone, quietTone, softInkOf } from "../data/flamecolour";
-import { changeText, costText, detailOf, type Graph, graphOf, gridOfGraph, nameText, unitWord } from "../data/flamegraph";
+import { changeText, costText, detailOf, type Graph, graphOf, gridOfGraph, nameText, titleOf, unitWord } from "../data/flamegraph";
 import type { Grid } from "../data/grid";
 import type { Item } from "../data/page";
 import { type CallTree, type Profile, ProfileError, readProfile } from "../data/profile";
@@ -64,7 +64,7 @@ function ModuleLegend(props: { graph: Graph; dark: boolean }) {
   if (named.length < 2) return null;
   return (
     <ul class="flamelegend" aria-label={`Colours: files by their own ${unitWord(g.profile.unit)}`}>
-      {named.map((m) => <li><i style={{ background: cssOf(moduleTone(m.hue, dark)) }} />{shown(m.name, 40)} <span>{g.whole > 0 ? percent(m.self / g.whole, 2) : ""}</span></li>)}
+      {named.map((m) => <li><i style={{ background: cssOf(moduleTone(m.hue, dark)) }} />{shown(m.name, 40)} <span>{percent(m.self / g.selfWhole, 2)}</span></li>)}
     </ul>
   );
 }
@@ -253,7 +253,7 @@ function FlameGraph(props: { profile: Profile; id: string }) {
     setChosen(String(frame));
     setView("sandwich");
   };
-  const title = shown(profile.name || "Profile", 120);
+  const title = titleOf(profile);
   const dark = currentTheme() === "dark";
   const svg = () => (camera.current ? svgOfFlame(graph.layout, camera.current, look, title, colours.paper) : "");
   return (

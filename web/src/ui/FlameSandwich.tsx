@@ -29,7 +29,7 @@ function Listed(props: { graph: Graph; frame: number; most: number; chosen: bool
     <li>
       <button type="button" aria-current={props.chosen ? "true" : undefined} onClick={props.onPick}>
         <span class="fn">{nameText(g.profile, frame, 80)}</span>
-        <span class="cost">{g.whole > 0 ? percent(self / g.whole, 2) : costText(g.profile.unit, self)}</span>
+        <span class="cost">{g.selfWhole > 0 ? percent(self / g.selfWhole, 2) : costText(g.profile.unit, self)}</span>
         <i style={{ width: `${props.most > 0 ? (100 * self) / props.most : 0}%` }} />
       </button>
     </li>

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Flame graphs: of traces that a real program recorded, by mouse and by keys, hostile names, half a million frames.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { built, closeBrowser, downloaded, fill, overflow, report, root, scratch, shot, violations, withPage } from "./browser.mjs";
+
+after(closeBrowser);
+
+// ---- pages ----
+
+/** A trace of examples/transformer.c; `args` change what it does. */
+function record(name, ...args) {
+  const program = join(scratch, "transformer");
+  execFileSync("cc", ["-O2", `-I${root}/include`, `${root}/examples/transformer.c`, `-L${built}`, `-Wl,-rpath,${built}`, "-ltare", "-pthread", "-lm", "-o", program]);
+  const trace = join(scratch, `${name}.tare`);
+  execFileSync(program, args, { cwd: scratch, env: { ...process.env, TARE_TRACE: trace }, stdio: "ignore" });
+  return trace;
+}
+
+const profile = (nodes, names, more = {}) => ({
+  kind: "profile", name: "made",
+  document: { schema: "tare.profile/1", name: "made", unit: "ns", frames: { name: names, file: names.map((_, i) => `file${i % 3}.py`), line: names.map((_, i) => i + 1) }, nodes, ...more },
+});
+
+/** main (100) calls left (60, of which deep 50) and right (30); right calls deep (10). */
+const small = () => profile({ parent: [-1, 0, 0, 1, 2], frame: [0, 1, 2, 3, 3], self: [10, 10, 20, 50, 10], total: [100, 60, 30, 50, 10], calls: [1, 2, 3, 4, 5] }, ["main", "left", "right", "deep"]);
+
+const detail = (page) => page.textContent(".flamedetail p");
+const hash = (page) => page.evaluate(() => decodeURIComponent(location.hash));
+
+/** A point of the graph: part of the width, row from the top. */
+async function at(page, x, row) {
+  const box = await page.locator(".flamebox canvas").first().boundingBox();
+  return [box.x + box.width * x, box.y + row * 19 + 9];
+}
+
+// ---- real traces ----
+
+test("a trace is a flame graph with its functions, files and threads", async () => {
+  const page = report("trace", record("app", "--batches", "2", "--seq", "32"));
+  await withPage(page, async (p) => {
+    const text = await p.textContent("main");
+    assert.match(text, /call paths, \d+ deep/);
+    assert.match(text, /Times are net: the cost of tare itself is taken out/);
+    await p.click("button:text-is('Table')");
+    assert.match(await p.textContent(".table"), /transformer\.c/);
+    assert.deepEqual(await violations(p), []);
+    await shot(p, "flame-trace");
+  });
+});
+
+test("two traces are a difference, the first being the base", async () => {
+  const page = report("two", record("old", "--batches", "2", "--seq", "64"), record("new", "--batches", "2", "--seq", "64", "--transpose-keys"));
+  await withPage(page, async (p) => {
+    assert.match(await p.textContent("h3"), /new\.tare against .*old\.tare/);
+    assert.match(await p.textContent(".summary"), /Against the base/);
+    await p.selectOption("select", "share");
+    assert.match(await hash(p), /by=share/);
+    await p.click("button:text-is('Table')");
+    assert.match(await p.textContent(".table"), /Base total, ns/);
+    await shot(p, "flame-diff");
+  });
+});
+
+// ---- by mouse ----
+
+test("pointing reads, clicking zooms, the address keeps it", async () => {
+  const file = fill("small", [small()]);
+  let kept = "";
+  await withPage(file, async (p) => {
+    await p.mouse.move(...(await at(p, 0.1, 1)));
+    assert.match(await detail(p), /left.*total 60.ns \(60.%\).*self 10.ns.*2 calls.*file1\.py:2/);
+    await p.mouse.click(...(await at(p, 0.1, 1)));
+    await p.waitForFunction(() => /zoom=/.test(location.hash));
+    kept = (await hash(p)).slice(1);
+    await p.mouse.move(...(await at(p, 0.95, 1)));
+    assert.match(await detail(p), /^left/); /* right is out of sight: left fills the width */
+    await p.mouse.click(...(await at(p, 0.5, 1))); /* again: out by one */
+    await p.mouse.move(...(await at(p, 0.8, 1)));
+    assert.match(await detail(p), /^right/);
+  });
+  await withPage(file, async (p) => {
+    await p.mouse.move(...(await at(p, 0.95, 1)));
+    assert.match(await detail(p), /^left/);
+    await p.click("button:text-is('Show all')");
+    await p.mouse.move(...(await at(p, 0.8, 1)));
+    assert.match(await detail(p), /^right/);
+  }, { hash: kept });
+});
+
+test("a flame graph stands on its outermost frame", async () => {
+  await withPage(fill("small", [small()]), async (p) => {
+    await p.mouse.move(...(await at(p, 0.1, 2)));
+    assert.match(await detail(p), /^main/);
+    await p.mouse.move(...(await at(p, 0.1, 0)));
+    assert.match(await detail(p), /^deep/);
+  }, { hash: "flame.view=flame" });
+});
+
+test("a search tells how much it found and leads there", async () => {
+  await withPage(fill("small", [small()]), async (p) => {
+    await p.fill("input[type=search]", "DEEP");
+    assert.match(await p.textContent(".found"), /1 function, 2 paths, 60.% of the whole/);
+    await p.click("button:text-is('Next')");
+    assert.match(await detail(p), /^deep.*total 50.ns/);
+    await p.click("button:text-is('Next')");
+    assert.match(await detail(p), /^deep.*total 10.ns/);
+    await p.fill("input[type=search]", "nowhere");
+    assert.equal(await p.textContent(".found"), "no match");
+    assert.match(await hash(p), /find=nowhere/);
+  });
+});
+
+test("a sandwich has callers above and callees below", async () => {
+  await withPage(fill("small", [small()]), async (p) => {
+    await p.click("button:text-is('Sandwich')");
+    await p.click(".functions button:has-text('right')");
+    assert.match(await p.textContent(".halves"), /Callers of right.*Callees of right/);
+    const canvases = p.locator(".flamebox canvas");
+    assert.equal(await canvases.count(), 2);
+    const callers = await canvases.nth(0).boundingBox();
+    await p.mouse.move(callers.x + 20, callers.y + 9);
+    assert.match(await p.locator(".flamedetail p").nth(0).textContent(), /^main.*total 30.ns/);
+    const callees = await canvases.nth(1).boundingBox();
+    await p.mouse.move(callees.x + 20, callees.y + 19 + 9);
+    assert.match(await p.locator(".flamedetail p").nth(1).textContent(), /^deep.*total 10.ns/);
+    assert.match(await hash(p), /fn=2/);
+    assert.deepEqual(await violations(p), []);
+    await shot(p, "flame-sandwich");
+  });
+});
+
+// ---- by keys ----
+
+test("the whole graph can be walked by keys", async () => {
+  await withPage(fill("small", [small()]), async (p) => {
+    await p.focus(".flamebox");
+    const press = async (...keys) => {
+      for (const k of keys) await p.keyboard.press(k);
+      return detail(p);
+    };
+    assert.match(await press("ArrowDown"), /^main/);
+    assert.match(await press("ArrowDown"), /^left/);
+    assert.match(await press("ArrowRight"), /^right/);
+    assert.match(await press("ArrowDown"), /^deep.*total 10/);
+    assert.match(await press("ArrowUp"), /^right/);
+    assert.match(await press("Home"), /^main/);
+    await press("ArrowDown", "Enter");
+    await p.waitForFunction(() => /zoom=/.test(location.hash));
+    await press("0");
+    await p.waitForFunction(() => !/zoom=/.test(location.hash));
+    await press("/");
+    assert.equal(await p.evaluate(() => document.activeElement.getAttribute("type")), "search");
+    await p.keyboard.type("right");
+    await p.focus(".flamebox");
+    assert.match(await press("n"), /^right/);
+    await press("s");
+    assert.match(await p.textContent(".halves"), /Callers of right/);
+  });
+});
+
+// ---- files ----
+
+test("a graph is saved as SVG, PNG and CSV", async () => {
+  await withPage(fill("small", [small()]), async (p) => {
+    const click = (kind) => downloaded(p, () => p.click(`button:text-is('${kind}')`));
+    const svg = (await click("SVG")).bytes.toString();
+    assert.match(svg, /^<svg /);
+    for (const name of ["main", "left", "right", "deep"]) assert.match(svg, new RegExp(`>${name}<`));
+    assert.equal((await click("PNG")).bytes.subarray(1, 4).toString(), "PNG");
+    const lines = (await click("CSV")).bytes.toString().trim().split("\r\n");
+    assert.equal(lines.length, 5);
+    assert.equal(lines[1], "deep,file0.py,4,60,60,0.6,9");
+  });
+});
+
+// ---- what must not happen ----
+
+const HOSTILE = ['</script><script>window.hit=1</script>', '"><img src=x onerror="window.hit=1">', "\u202eright to left", "nul\u0000l", "x".repeat(10_000_000), "", "${window.hit=1}", "\ud800"];
+
+test("hostile names are text, wherever they stand", async () => {
+  const n = HOSTILE.length;
+  const nodes = { parent: HOSTILE.map((_, i) => (i ? 0 : -1)), frame: HOSTILE.map((_, i) => i), self: HOSTILE.map(() => 10), total: HOSTILE.map((_, i) => (i ? 10 : 10 * n)) };
+  const item = profile(nodes, HOSTILE, { name: HOSTILE[0], notes: [HOSTILE[1], HOSTILE[4]], threads: [{ name: HOSTILE[1], nodes }, { name: HOSTILE[4], nodes }], base: { name: HOSTILE[1], nodes } });
+  for (const view of ["icicle", "sandwich"])
+    await withPage(fill("hostile", [item]), async (p) => {
+      for (let x = 0.05; x < 1; x += 0.1) await p.mouse.move(...(await at(p, x, 1)));
+      await p.click("button:text-is('Table')");
+      assert.equal(await p.evaluate(() => window.hit), undefined);
+      assert.equal(await p.evaluate(() => document.querySelectorAll("img").length), 0);
+      assert.ok((await p.textContent("main")).length < 20_000);
+      await shot(p, `flame-hostile-${view}`);
+    }, { hash: `flame.view=${view}` });
+});
+
+test("a broken profile says what is wrong, an empty one that it is empty", async () => {
+  const broken = profile({ parent: [0], frame: [0], self: [1] }, ["main"]);
+  await withPage(fill("broken", [broken]), async (p) => assert.match(await p.textContent("main"), /cannot be shown: "parent" of node 0 is 0/));
+  await withPage(fill("empty", [profile({ parent: [], frame: [], self: [] }, [])]), async (p) => assert.match(await p.textContent("main"), /holds no frame/));
+});
+
+test("an address from elsewhere breaks nothing", async () => {
+  for (const hash of ["flame.fn=99&flame.view=sandwich", "flame.zoom=9~1&flame.thread=77", "flame.zoom=x&flame.view=nothing&flame.fn=-1"])
+    await withPage(fill("small", [small()]), async (p) => assert.match(await p.textContent("main"), /5 call paths/), { hash });
+});
+
+// ---- at every width, in both themes ----
+
+test("narrow and dark", async () => {
+  for (const [width, view] of [[375, "icicle"], [375, "sandwich"], [1280, "flame"]])
+    await withPage(fill("small", [small()]), async (p) => {
+      assert.equal(await overflow(p), 0);
+      assert.deepEqual(await violations(p), []);
+      await shot(p, `flame-${view}-${width}`);
+    }, { width, theme: "dark", hash: `flame.view=${view}` });
+});
+
+// ---- much ----
+
+/** Half a million call paths of twenty thousand functions, deep and wide. */
+function large(n) {
+  let state = 5;
+  const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+  const nodes = { parent: [-1], frame: [0], self: [0], total: [], calls: [1] };
+  for (let i = 1; i < n; i++) {
+    nodes.parent.push(Math.max(0, i - 1 - Math.floor(random() ** 3 * Math.min(i, 2000))));
+    nodes.frame.push(Math.floor(random() * 20000));
+    nodes.self.push(Math.floor(random() ** 4 * 1e6));
+    nodes.calls.push(1 + Math.floor(random() * 9));
+  }
+  nodes.total = nodes.self.slice();
+  for (let i = n - 1; i > 0; i--) nodes.total[nodes.parent[i]] += nodes.total[i];
+  return profile(nodes, Array.from({ length: 20000 }, (_, i) => `package.module_${i % 23}.function_${i}`));
+}
+
+/** Milliseconds from the start of the navigation to the first paint. */
+const firstPaint = (p) => p.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.getEntriesByName("first-contentful-paint")[0].startTime), 0))));
+
+test("half a million frames are drawn at once and stay fluid", async () => {
+  const [few, many] = [fill("few", [large(5000)]), fill("many", [large(500_000)])];
+  const times = { few: [], many: [] };
+  for (let round = 0; round < 3; round++) {
+    await withPage(few, async (p) => times.few.push(await firstPaint(p)));
+    await withPage(many, async (p) => {
+      times.many.push(await firstPaint(p));
+      assert.match(await p.textContent(".summary"), /500,000 call paths/);
+      await p.mouse.click(...(await at(p, 0.3, 12)));
+      assert.match(await detail(p), /^package\.module_/);
+    });
+  }
+  const middle = (list) => list.sort((a, b) => a - b)[1];
+  console.log(`# first paint: ${Math.round(middle(times.few))} ms of 5,000 frames, ${Math.round(middle(times.many))} ms of 500,000`);
+  assert.ok(middle(times.many) < 12 * middle(times.few), "a hundred times the frames take far less than a hundred times as long");
+});
