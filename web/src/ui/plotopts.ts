@@ -5,7 +5,6 @@ import { logTicks } from "../data/scale";
 import { shown } from "./format";
 import { canvasPen } from "./pen";
 import { colourOf, drawIntervals, drawMarks, scaleOf } from "./plotdraw";
-import { logTicks } from "../data/scale";
 import { extent, type PlotAxis, type PlotSeries, type PlotSpec } from "./plotspec";
 import type { Colours } from "./theme";
 
@@ -57,7 +56,6 @@ function axisOf(axis: PlotAxis, colours: Colours, more: uPlot.Axis): uPlot.Axis 
     ...(axis.binary ? { incrs: POWERS } : {}),
     // uPlot counts from the lower end, which is no round number here; and it hides what it did not choose itself.
     ...(axis.log ? { splits: (_u: uPlot, _i: number, lo: number, hi: number) => logTicks(lo, hi), filter: (_u: uPlot, list: number[]) => list } : {}),
-    ...(axis.log === 10 ? { splits: (_u: uPlot, _i: number, low: number, high: number) => logTicks(low, high), filter: (_u: uPlot, list: number[]) => list } : {}),
     ...more,
   };
 }
