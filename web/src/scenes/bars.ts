@@ -33,15 +33,25 @@ export interface BarsSpec {
 
 const ROW = 24;
 const BAR = 14;
+const NARROW = 520; // below it names stand above their bars
+const NAME = 17;
 
 export const colourBy = (c: Colours, key: BarPart["colour"]): string => (typeof key === "number" ? c.series[key % c.series.length]! : c[key]);
 
+const isNarrow = (width: number): boolean => width < NARROW;
+const rowHeight = (width: number): number => ROW + (isNarrow(width) ? NAME : 0);
+
 function frameOf(width: number, rows: number, names: number, values: number): Frame {
-  return { left: Math.min(names, width * 0.4), top: 6, right: width - Math.min(values, width * 0.36), bottom: 6 + rows * ROW };
+  const left = isNarrow(width) ? 1 : Math.min(names, width * 0.4);
+  return { left, top: 6, right: width - Math.min(values, width * 0.36), bottom: 6 + rows * rowHeight(width) };
+}
+
+function drawName(pen: Pen, name: string, y: number, f: Frame, width: number, c: Colours): void {
+  if (isNarrow(width)) pen.text(f.left, y - 3, fit(shown(name), width - 8, "end"), c.ink);
+  else pen.text(f.left - 8, y + ROW / 2 + 4, fit(shown(name), f.left - 12, "end"), c.ink, "end");
 }
 
 function drawRow(pen: Pen, row: BarRow, y: number, f: Frame, scale: Scale, c: Colours): void {
-  pen.text(f.left - 8, y + ROW / 2 + 4, fit(shown(row.name), f.left - 12, "end"), c.ink, "end");
   for (const p of row.parts) {
     const w = Math.max(1, scale.at(p.to) - f.left);
     pen.fill(box(f.left, y + (ROW - BAR) / 2, w, BAR), colourBy(c, p.colour), p.alpha ?? 1);
@@ -64,10 +74,14 @@ export function barsScene(spec: BarsSpec): SceneOf {
     const scale = spec.bytes ? byteScale(most, f.left, f.right, want) : linearScale(0, most, f.left, f.right, want);
     const draw = (pen: Pen) => {
       axisBelow(pen, f, scale, spec.format, spec.label, c);
-      spec.rows.forEach((row, i) => drawRow(pen, row, f.top + i * ROW, f, scale, c));
+      spec.rows.forEach((row, i) => {
+        const y = f.top + (i + 1) * rowHeight(width) - ROW;
+        drawRow(pen, row, y, f, scale, c);
+        drawName(pen, row.name, y, f, width, c);
+      });
       pen.path([[f.left, f.top], [f.left, f.bottom]], { colour: c.soft });
     };
-    const targets = spec.rows.map((row, i) => ({ x: 0, y: f.top + i * ROW, w: width, h: ROW, text: row.text }));
+    const targets = spec.rows.map((row, i) => ({ x: 0, y: f.top + i * rowHeight(width), w: width, h: rowHeight(width), text: row.text }));
     return { height: f.bottom + 42, draw, targets };
   };
 }

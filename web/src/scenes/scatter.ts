@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // scatter.ts - spots on two axes with lines behind them: the roofline, accuracy against speed.
 import { type Scale } from "../data/scale";
-import type { Format } from "../ui/format";
+import { type Format, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
 import { axisBelow, axisLeft, fit, type Frame, type Scene, type SceneOf, textWidth } from "./scene";
@@ -59,7 +59,7 @@ function drawLine({ pen, f, x, y, c }: Drawn, line: Line): void {
   const points = line.points.map(([a, b]): [number, number] => [x.at(a), y.at(b)]);
   pen.path(points, { colour: colourOf(c, line.colour), width: 1.5, dash: line.dash ? [5, 4] : [] });
   const end = points[points.length - 1];
-  if (line.label && end) pen.text(Math.min(end[0], f.right) - 4, end[1] + (line.below ? 15 : -6), fit(line.label, f.right - f.left), c.soft, "end");
+  if (line.label && end) pen.text(Math.min(end[0], f.right) - 4, end[1] + (line.below ? 15 : -6), fit(shown(line.label), f.right - f.left), c.soft, "end");
 }
 
 function drawSpread({ pen, x, y, c }: Drawn, s: Spot): void {
@@ -79,7 +79,7 @@ function drawNames(d: Drawn, spots: Spot[]): void {
   const taken: [number, number, number][] = [];
   for (const s of spots) {
     if (!s.name) continue;
-    const text = fit(s.name, 180, "end");
+    const text = fit(shown(s.name), 180, "end");
     const w = textWidth(text);
     const [px, py] = [d.x.at(s.x), d.y.at(s.y)];
     const left = px + s.radius + 4 + w > d.f.right;

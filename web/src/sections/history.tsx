@@ -79,7 +79,7 @@ function HistoryPart(props: SectionProps) {
   const left = h.series.length - PLOTS_MAX;
   return (
     <>
-      <p class="note">{h.moreIsBetter ? "More is better." : "Less is better."} Each case on each machine for itself; single outliers are no change.</p>
+      <p class="note intro">{h.moreIsBetter ? "More is better." : "Less is better."} Each case on each machine for itself; single outliers are no change.</p>
       {h.series.slice(0, PLOTS_MAX).map((s, i) => <Series key={i} history={h} series={s} at={i} />)}
       {left > 0 && <Empty>{count(left)} more series are not drawn; <code>tare trend --case</code> shows one.</Empty>}
     </>

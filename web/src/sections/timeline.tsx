@@ -131,7 +131,7 @@ function Panels(props: { timeline: Timeline }) {
   const panels = useMemo(() => panelsOf(props.timeline), [props.timeline]);
   return (
     <>
-      <p class="note">{headText(props.timeline)}</p>
+      <p class="note intro">{headText(props.timeline)}</p>
       <div class="pair">{panels.map((p) => <PanelPlot key={p.id} timeline={props.timeline} panel={p} />)}</div>
       <AnyMetric timeline={props.timeline} />
     </>

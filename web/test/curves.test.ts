@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Cases as curves: which belong together, where the knee is, and that unknown stays unknown.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { align, kneeOf, sweepsOf, wantsLog } from "../src/data/curves";
+import type { Case, RunDocument } from "../src/data/page";
+
+function made(params: Record<string, number | string>, rate?: number, half = 0): Case {
+  const throughput = rate === undefined ? null : { value: rate, lo: rate - half, hi: rate + half, unit: "texts/s" };
+  return { name: Object.entries(params).map(([k, v]) => `${k}=${v}`).join(","), params, throughput };
+}
+
+test("cases that differ in one parameter are one curve each, ascending", () => {
+  const cases = [4, 1, 16].flatMap((batch) => [64, 128].map((seq) => made({ batch, seq, threads: 2 }, batch)));
+  const all = sweepsOf(cases);
+  assert.deepEqual([...all.keys()], ["batch", "seq"]);
+  const batch = all.get("batch")!;
+  assert.deepEqual(batch.map((s) => s.fixed), ["seq=64", "seq=128"]);
+  assert.deepEqual(batch[0]!.points.map((p) => p.x), [1, 4, 16]);
+  assert.equal(all.get("seq")!.length, 3);
+});
+
+test("a parameter that only repeats another makes no curve of its own and splits none", () => {
+  const all = sweepsOf([1, 2, 4].map((b) => made({ batch: b, N: b, provider: "cpu" }, b)));
+  assert.deepEqual([...all.keys()], ["batch"]);
+  assert.equal(all.get("batch")!.length, 1);
+  assert.equal(all.get("batch")![0]!.fixed, "");
+});
+
+test("one case, texts and what was found out while running are no sweep", () => {
+  assert.equal(sweepsOf([made({ batch: 1 }, 1)]).size, 0);
+  assert.equal(sweepsOf([made({ precision: "fp32" }, 1), made({ precision: "int8" }, 2)]).size, 0);
+  assert.equal(sweepsOf([made({ batch: 1, nan_outputs: 0 }, 1), made({ batch: 1, nan_outputs: 3 }, 1)]).size, 0);
+});
+
+test("curves stand on common places with null where one has none", () => {
+  const cases = [made({ batch: 1, seq: 64 }, 10, 1), made({ batch: 2, seq: 64 }, 20), made({ batch: 1, seq: 128 }, 5), made({ batch: 8, seq: 128 })];
+  const a = align(sweepsOf(cases).get("batch")!, (c) => c.throughput);
+  assert.deepEqual(a.x, [1, 2, 8]);
+  assert.deepEqual(a.curves.map((c) => c.value), [[10, 20, null], [5, null, null]]);
+  assert.deepEqual(a.curves[0]!.lo, [9, 20, null]);
+});
+
+const runOf = (cases: Case[], more: Partial<RunDocument> = {}): RunDocument => ({ cases, findings: [], config: {}, ...more });
+
+test("the knee is the run's own finding where it has one", () => {
+  const cases = [1, 4, 16].map((batch) => made({ batch }, 50, 0.1));
+  const findings = [{ id: "batch.diminishing-returns", severity: "info", case: "batch=4", title: "from batch 4 on" }];
+  const knee = kneeOf(sweepsOf(cases).get("batch")![0]!, runOf(cases, { findings }));
+  assert.equal(knee?.x, 4);
+  assert.equal(knee?.why, "from batch 4 on");
+});
+
+test("without a finding the bounds decide, and wide ones decide nothing", () => {
+  const flat = [[1, 50], [2, 90], [4, 92], [8, 93]].map(([threads, rate]) => made({ threads: threads! }, rate, 0.5));
+  assert.equal(kneeOf(sweepsOf(flat).get("threads")![0]!, runOf(flat))?.x, 2);
+  const wide = flat.map((c) => made(c.params as Record<string, number>, c.throughput!.value!, 20));
+  assert.equal(kneeOf(sweepsOf(wide).get("threads")![0]!, runOf(wide)), null);
+  const open = runOf(flat, { config: { load: "open" } });
+  assert.equal(kneeOf(sweepsOf(flat).get("threads")![0]!, open), null);
+  const unknown = flat.map((c) => ({ ...c, throughput: { value: 5, lo: null, hi: null } }));
+  assert.equal(kneeOf(sweepsOf(unknown).get("threads")![0]!, runOf(unknown)), null);
+});
+
+test("places that double are read on a logarithmic axis", () => {
+  assert.equal(wantsLog([1, 2, 4, 8]), true);
+  assert.equal(wantsLog([100, 110, 120]), false);
+  assert.equal(wantsLog([0, 1, 64]), false);
+});
