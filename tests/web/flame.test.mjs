@@ -56,10 +56,11 @@ test("two traces are a difference, the first being the base", async () => {
   await withPage(page, async (p) => {
     assert.match(await p.textContent("h3"), /new\.tare against .*old\.tare/);
     assert.match(await p.textContent(".summary"), /Against the base/);
-    await p.selectOption("select", "share");
-    assert.match(await hash(p), /by=share/);
     await p.click("button:text-is('Table')");
     assert.match(await p.textContent(".table"), /Base total, ns/);
+    await p.selectOption("select", "share");
+    assert.match(await hash(p), /by=share/);
+    assert.match(await p.textContent(".table"), /Base scaled to the same whole, total, ns/);
     await shot(p, "flame-diff");
   });
 });
@@ -191,6 +192,7 @@ test("hostile names are text, wherever they stand", async () => {
       assert.equal(await p.evaluate(() => window.hit), undefined);
       assert.equal(await p.evaluate(() => document.querySelectorAll("img").length), 0);
       assert.ok((await p.textContent("main")).length < 20_000);
+      assert.equal(await overflow(p), 0);
       await shot(p, `flame-hostile-${view}`);
     }, { hash: `flame.view=${view}` });
 });

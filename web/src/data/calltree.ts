@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // calltree.ts - questions about call paths: what each function costs over all of them, who calls it and what it calls,
 // and how two trees differ. Pure; never recursive, because a stack may be a hundred thousand frames deep.
-import type { CallTree, Frames } from "./profile";
+import { baseName, type CallTree, type Frames } from "./profile";
 
 export interface Kids {
   /** First child of each node and next sibling, -1: none; `root` starts the outermost. */
@@ -164,8 +164,6 @@ export interface Diff {
   baseTotal: Float64Array;
   baseSelf: Float64Array;
 }
-
-const baseName = (path: string | null): string => (path ?? "").replace(/^.*[\\/]/, "");
 
 /** For each frame the first one that is the same function: lines move and folders differ between two builds, so the name
  * and the name of the file decide. */

@@ -3,7 +3,7 @@
 // rest is grey. In a difference it says more or less than the base. Names and numbers say the same in words, and every
 // fill is far enough from its ink to be read (a test measures it).
 import { changeOf, isTold } from "./calltree";
-import type { Frames } from "./profile";
+import { baseName, type Frames } from "./profile";
 
 export interface Tone {
   /** Degrees, and percent. */
@@ -25,7 +25,7 @@ export const cssOf = (t: Tone): string => `hsl(${t.hue} ${t.saturation}% ${t.lig
 /** The file of a function, or what stands before the last dot of its name. */
 export function moduleOf(frames: Frames, frame: number): string {
   const file = frames.file[frame];
-  if (file) return file.slice(-400).replace(/^.*[\\/]/, "");
+  if (file) return baseName(file);
   const name = frames.name[frame]!.slice(0, 400);
   const cut = Math.max(name.lastIndexOf("."), name.lastIndexOf("::"));
   return cut > 0 ? name.slice(0, cut) : "";

@@ -5,7 +5,7 @@ import { changeOf, diffTrees, type Diff, type Flat, flatten, isTold, outermost, 
 import { layoutOf, type Layout } from "./flame";
 import { type Modules, modulesOf } from "./flamecolour";
 import type { Cell, Grid } from "./grid";
-import type { CallTree, Profile } from "./profile";
+import { baseName, type CallTree, type Profile } from "./profile";
 import { count, duration, isKnown, number, ofUnit, percent, shown, UNKNOWN } from "../ui/format";
 
 /** What only the sandwich, the search list and the table need: worked out when the first of them asks. */
@@ -66,7 +66,7 @@ export function graphOf(profile: Profile, thread: number, byShare: boolean): Gra
 
 /** What the picture is of: a file against a file where two are compared. */
 export function titleOf(p: Profile): string {
-  if (p.base) return `${shown(p.file || p.name || "profile", 60)} against ${shown(p.base.name, 60)}`;
+  if (p.base) return `${shown(baseName(p.file || p.name || "profile"), 60)} against ${shown(baseName(p.base.name), 60)}`;
   return shown(p.name || p.file || "Profile", 120);
 }
 
@@ -157,7 +157,8 @@ export function gridOfGraph(g: Graph): Grid {
     { title: "Function", text: true }, { title: "File", text: true }, { title: "Line", format: String },
     { title: `Self, ${p.unit}`, format }, { title: `Total, ${p.unit}`, format }, { title: "Total, share", format: (v) => percent(v) }, { title: "Calls", format: count },
   ];
-  if (base) columns.push({ title: `Base self, ${p.unit}`, format }, { title: `Base total, ${p.unit}`, format }, { title: "Change of total", format: (v) => percent(v) });
+  const of = g.byShare ? "Base scaled to the same whole," : "Base";
+  if (base) columns.push({ title: `${of} self, ${p.unit}`, format }, { title: `${of} total, ${p.unit}`, format }, { title: "Change of total", format: (v) => percent(v) });
   const rows = ranked(flat, base ? flat.total : flat.self).map((f): Cell[] => {
     const row: Cell[] = [p.frames.name[f], p.frames.file[f] ?? "", p.frames.line[f], flat.self[f], flat.total[f], g.whole > 0 ? flat.total[f]! / g.whole : null, flat.calls[f]];
     if (base) row.push(base.self[f], base.total[f], base.total[f]! > 0 ? flat.total[f]! / base.total[f]! - 1 : null);

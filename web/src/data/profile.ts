@@ -40,6 +40,9 @@ export interface Profile {
   base: NamedTree | null;
 }
 
+/** A path without its folders; "" for none. Bounded, because names come from anywhere. */
+export const baseName = (path: string | null): string => (path ?? "").slice(-400).replace(/^.*[\\/](?=.)/, "");
+
 /** What is wrong with a document, for people. */
 export class ProfileError extends Error {}
 
@@ -68,7 +71,7 @@ function readFrames(of: Loose): Frames {
   const file = column(of, "file", name.length);
   const line = column(of, "line", name.length);
   return {
-    name: name.map((v) => text(v, "(no name)")),
+    name: name.map((v) => text(v) || "(no name)"),
     file: name.map((_, i) => text(file?.[i]) || null),
     line: name.map((_, i) => (typeof line?.[i] === "number" ? (line[i] as number) : null)),
   };
