@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * op_cost.c - the cost rules of `tare inspect` for one operator with given shapes, from Python: no model file is needed. Knows
- * no framework: who calls says which ONNX operator its own one is. Never counts what has no rule. */
+ * op_cost.c - the cost rules of `tare inspect` for one operator with given shapes, from Python: no model file is
+ * needed. Knows no framework: who calls says which ONNX operator its own one is. Never counts what has no rule. */
 #include <string.h>
 
 #include "model/cost.h"
@@ -269,8 +269,9 @@ static PyObject *op_has_rule(PyObject *self, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"op_cost", op_cost, METH_VARARGS,
-     "op_cost(op, inputs, outputs, attributes=None, domain='', opset=21): what an ONNX operator costs by docs/cost.md.\n\n"
-     "Values are None or (type, shape[, constant]). A dict of counts; one that is not known is None, and 'why' says why."},
+     "op_cost(op, inputs, outputs, attributes=None, domain='', opset=21): what an ONNX operator costs.\n\n"
+     "Values are None or (type, shape[, constant]). A dict of counts by docs/cost.md; one that is not known is\n"
+     "None, and 'why' says why."},
     {"op_has_rule", op_has_rule, METH_VARARGS, "op_has_rule(op, domain=''): whether there is a cost rule"},
     {NULL, NULL, 0, NULL},
 };

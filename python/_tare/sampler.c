@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ * sampler.c - the sampling thread from Python: watches of blocks of code, what there is to see now, and what it costs. Waits without
+ * the GIL. What is not known is None, never 0. */
+#include <math.h>
+
+#include "analyze/growth.h"
+#include "core/mem.h"
+#include "part.h"
+#include "sampler.h"
+
+/* ---- values ---- */
+
+static PyObject *number(double v)
+{
+    return isnan(v) ? Py_NewRef(Py_None) : PyFloat_FromDouble(v);
+}
+
+/* Takes the value over. */
+static int put(PyObject *to, const char *name, PyObject *value)
+{
+    int failed = value ? PyDict_SetItemString(to, name, value) : -1;
+    Py_XDECREF(value);
+    return failed;
+}
+
+static int read_wants(PyObject *names, unsigned *out)
+{
+    PyObject *list = PySequence_Fast(names, "probes are a sequence of names");
+    if (!list) return -1;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); i++) {
+        PyObject *name = PySequence_Fast_GET_ITEM(list, i);
+        int found = -1;
+        for (int p = 0; p < SAMPLER_PROBE_COUNT; p++)
+            if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, sampler_probe_names[p]) == 0)
+                found = p;
+        if (found < 0) {
+            PyErr_Format(PyExc_ValueError, "there is no probe %R", name);
+            Py_DECREF(list);
+            return -1;
+        }
+        *out |= 1U << found;
+    }
+    Py_DECREF(list);
+    return 0;
+}
+
+/* ---- Watch ---- */
+
+struct watch_object {
+    PyObject_HEAD struct watch *watch; /* NULL: let go of */
+};
+
+static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *named)
+{
+    PyObject *names;
+    struct sampler_demand d = {.wants = 0};
+    tare_error err = TARE_ERROR_INIT;
+    if (named && PyDict_Size(named)) {
+        PyErr_SetString(PyExc_TypeError, "Watch takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "Oddd:Watch", &names, &d.interval_s[SAMPLER_FAST],
+                          &d.interval_s[SAMPLER_TREE], &d.interval_s[SAMPLER_SLOW]))
+        return NULL;
+    if (read_wants(names, &d.wants) < 0) return NULL;
+    struct watch_object *self = (struct watch_object *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->watch = mem_new(1, sizeof *self->watch);
+    tare_status s =
+        self->watch ? sampler_begin(self->watch, &d, &err) : error_set(&err, TARE_NOMEM, "out of memory");
+    if (s == TARE_OK) return (PyObject *)self;
+    Py_DECREF(self);
+    return raise_error(&err);
+}
+
+static void let_go(struct watch_object *self)
+{
+    if (self->watch) sampler_settle(self->watch, false);
+    mem_free(self->watch);
+    self->watch = NULL;
+}
+
+static void watch_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    let_go((struct watch_object *)object);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *watch_end(PyObject *object, PyObject *none)
+{
+    struct watch_object *self = (struct watch_object *)object;
+    (void)none;
+    if (self->watch) sampler_end(self->watch);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tell_fold(const struct fold *f)
+{
+    struct fold_result r = fold_result(f);
+    if (!r.n && isnan(r.mean)) return Py_NewRef(Py_None);
+    return Py_BuildValue("KNNNNN", (unsigned long long)r.n, number(r.min), number(r.max), number(r.mean),
+                         number(r.delta), number(r.span_s));
+}
+
+static PyObject *tell_growth(const struct course *c)
+{
+    struct growth g;
+    tare_error err = TARE_ERROR_INIT;
+    if (growth_test(&(struct growth_series){c->at_s, c->value, c->n}, &g, &err) != TARE_OK)
+        return PyUnicode_FromString(err.text);
+    return Py_BuildValue("sdddddn", g.verdict, g.confidence, g.per_s, g.lo, g.hi, g.rise,
+                         (Py_ssize_t)g.samples);
+}
+
+static PyObject *tell_course(const struct course *c)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < c->n; i++) {
+        PyObject *point = Py_BuildValue("dd", c->at_s[i], c->value[i]);
+        if (!point || PyList_Append(list, point) < 0) Py_CLEAR(list);
+        Py_XDECREF(point);
+    }
+    return list;
+}
+
+static PyObject *tell_watch(const struct watch *w)
+{
+    PyObject *out = PyDict_New();
+    int failed = out ? 0 : -1;
+    for (int q = 0; !failed && q < QUANTITY_COUNT; q++) {
+        PyObject *fold = tell_fold(&w->folds[q]);
+        if (fold == Py_None)
+            Py_DECREF(fold);
+        else
+            failed = put(out, sampler_name((enum sampler_quantity)q), fold);
+    }
+    if (!failed) failed = put(out, "growth", tell_growth(&w->course));
+    if (!failed) failed = put(out, "course", tell_course(&w->course));
+    if (failed) Py_CLEAR(out);
+    return out;
+}
+
+static PyObject *watch_take(PyObject *object, PyObject *args)
+{
+    struct watch_object *self = (struct watch_object *)object;
+    int wait = 1;
+    if (!PyArg_ParseTuple(args, "|p:take", &wait)) return NULL;
+    struct watch *w = self->watch;
+    self->watch = NULL; /* another thread cannot take it, too */
+    if (!w) {
+        PyErr_SetString(PyExc_ValueError, "this watch was taken already");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    sampler_settle(w, wait);
+    Py_END_ALLOW_THREADS;
+    PyObject *out = tell_watch(w);
+    mem_free(w);
+    return out;
+}
+
+static PyMethodDef watch_methods[] = {
+    {"end", watch_end, METH_NOARGS, "end(): the block is over; twice is fine"},
+    {"take", watch_take, METH_VARARGS,
+     "take(wait=True): what was seen, once: name -> (samples, min, max, mean, delta, span_s), 'growth', 'course'. `wait` for the\n"
+     "sample after the end, where it has not come yet."},
+    {NULL, NULL, 0, NULL},
+};
+
+static char watch_doc[] =
+    "Watch(probes, memory_s, tree_s, system_s): begins to watch; one thread serves all watches.";
+
+static PyType_Slot watch_slots[] = {
+    {Py_tp_new, (void *)watch_new},
+    {Py_tp_dealloc, (void *)watch_dealloc},
+    {Py_tp_methods, watch_methods},
+    {Py_tp_doc, watch_doc},
+    {0, NULL},
+};
+
+static PyType_Spec watch_spec = {"tare._tare.Watch", sizeof(struct watch_object), 0, Py_TPFLAGS_DEFAULT,
+                                 watch_slots};
+
+/* ---- now ---- */
+
+static PyObject *tell_now(const struct sampler_now *n)
+{
+    PyObject *out = PyDict_New();
+    int failed = out ? 0 : -1;
+    for (int q = 0; !failed && q < QUANTITY_COUNT; q++) {
+        double v = n->now.value[q], before = n->earlier.value[q];
+        if (isnan(v)) continue;
+        bool paired = !isnan(before) && n->now_ns[q] > n->earlier_ns[q];
+        double span = paired ? (double)(n->now_ns[q] - n->earlier_ns[q]) / 1e9 : NAN;
+        failed = put(out, sampler_name((enum sampler_quantity)q),
+                     Py_BuildValue("dNN", v, number(paired ? v - before : NAN), number(span)));
+    }
+    if (failed) Py_CLEAR(out);
+    return out;
+}
+
+static PyObject *sampler_now_(PyObject *self, PyObject *args)
+{
+    PyObject *names;
+    double fresh_s;
+    struct sampler_demand d = {.wants = 0};
+    struct sampler_now now;
+    tare_error err = TARE_ERROR_INIT;
+    tare_status s;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "Od:sampler_now", &names, &fresh_s) || read_wants(names, &d.wants) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    s = sampler_look(&now, &d, fresh_s, &err);
+    Py_END_ALLOW_THREADS;
+    return s == TARE_OK ? tell_now(&now) : raise_error(&err);
+}
+
+static PyObject *sampler_blind_(PyObject *self, PyObject *none)
+{
+    struct buf text = BUF_INIT;
+    (void)self;
+    (void)none;
+    Py_BEGIN_ALLOW_THREADS;
+    sampler_blind(&text);
+    Py_END_ALLOW_THREADS;
+    PyObject *out = PyUnicode_DecodeUTF8(text.data, (Py_ssize_t)text.len, "replace");
+    buf_release(&text);
+    return out;
+}
+
+static PyObject *sampler_cost_(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    struct sampler_cost c = sampler_cost();
+    return Py_BuildValue("{sKsdsNsN}", "samples", (unsigned long long)c.samples, "cpu_s", c.cpu_s, "running",
+                         PyBool_FromLong(c.running), "parked", PyBool_FromLong(c.parked));
+}
+
+static PyObject *sampler_stop_(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    Py_BEGIN_ALLOW_THREADS;
+    sampler_stop();
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyObject *sampler_resume_(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    sampler_resume();
+    Py_RETURN_NONE;
+}
+
+static PyObject *memory_now(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    struct self_memory m = self_memory();
+    return Py_BuildValue("NN", number(m.rss), number(m.most));
+}
+
+static PyMethodDef functions[] = {
+    {"sampler_now", sampler_now_, METH_VARARGS,
+     "sampler_now(probes, fresh_s): name -> (value, change, seconds of the change); a sample at most `fresh_s` old"},
+    {"sampler_blind", sampler_blind_, METH_NOARGS, "sampler_blind(): what cannot be seen here and why, a line each"},
+    {"sampler_cost", sampler_cost_, METH_NOARGS, "sampler_cost(): what the sampling thread took so far"},
+    {"sampler_stop", sampler_stop_, METH_NOARGS, "sampler_stop(): end the thread; the next watch starts it again"},
+    {"sampler_resume", sampler_resume_, METH_NOARGS, "sampler_resume(): in the child of a fork"},
+    {"memory_now", memory_now, METH_NOARGS, "memory_now(): bytes in RAM now (None: unknown), and the most so far"},
+    {NULL, NULL, 0, NULL},
+};
+
+int sampler_part(PyObject *module)
+{
+    PyObject *type = PyType_FromSpec(&watch_spec);
+    if (!type || PyModule_AddObject(module, "Watch", type) < 0) {
+        Py_XDECREF(type);
+        return -1;
+    }
+    if (Py_AtExit(sampler_stop) < 0) {
+        PyErr_SetString(PyExc_ImportError, "no room for the function that ends the sampling thread");
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}
