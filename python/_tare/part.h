@@ -21,6 +21,7 @@ int scope_part(PyObject *module);
 int work_part(PyObject *module);
 int bench_part(PyObject *module);
 int op_cost_part(PyObject *module);
+int functions_part(PyObject *module);
 int sampler_part(PyObject *module);
 int judge_part(PyObject *module);
 

@@ -7,7 +7,9 @@ from importlib import import_module
 from tare import _command
 
 # word: (module of the package with main(argv) -> exit status, help)
-COMMANDS = {}
+COMMANDS = {
+    "functions": ("_functions_main", "profile all calls of a Python program, as python -m cProfile does"),
+}
 
 
 def usage():

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * functions.c - the type `CallRecorder`: starts and stops the recording of calls and hands its results out. At most one records at
+ * a time. Measures no cost of its own: the Python half does, and tells. */
+#include "calls.h"
+
+#include <string.h>
+
+#include "core/banned.h"
+
+bool calls_use_tsc;
+struct recorder *calls_active;
+PyTypeObject *calls_type;
+
+static struct clock_source source;
+static struct clock_pair first_pair;
+
+double calls_tick_ns(void)
+{
+    if (!source.tsc) return 1;
+    struct clock_pair now;
+    double ns;
+    do {
+        clock_pair_take(&now, &source);
+        ns = clock_tick_ns(&first_pair, &now);
+    } while (ns == 0); /* until 100 us have passed since the module was loaded */
+    return ns;
+}
+
+/* ---- start and stop ---- */
+
+static void recorder_stop(struct recorder *rec)
+{
+    if (calls_active != rec) return;
+    uint64_t now = calls_now();
+    for (size_t i = 0; i < rec->threads.n; i++) ctx_close(rec->threads.items[i], now);
+    rec->recorded += now - rec->started;
+    const struct call_ctx *mine = threads_mine();
+    rec->engine->stop(rec);
+    if (mine) threads_unhook(calls_mine.ctx);
+    rec->engine = NULL;
+    calls_active = NULL;
+    calls_generation++;
+    Py_DECREF((PyObject *)rec);
+}
+
+static int recorder_start(struct recorder *rec)
+{
+    if (calls_active == rec) return 0;
+    if (calls_active) {
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "another tare.functions() records already, and profiles do not nest: disable it first");
+        return -1;
+    }
+    calls_active = (struct recorder *)Py_NewRef((PyObject *)rec);
+    calls_generation++;
+    rec->engine = rec->fast ? calls_fast_engine : calls_exact_engine;
+    rec->trouble[0] = 0;
+    rec->started = calls_now();
+    if (rec->engine->start(rec) == 0) return 0;
+    rec->engine = NULL;
+    calls_active = NULL;
+    calls_generation++;
+    Py_DECREF((PyObject *)rec);
+    return -1;
+}
+
+/* ---- methods ---- */
+
+static PyObject *recorder_enable(PyObject *self, PyObject *none)
+{
+    (void)none;
+    if (recorder_start((struct recorder *)self) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *recorder_disable(PyObject *self, PyObject *none)
+{
+    (void)none;
+    recorder_stop((struct recorder *)self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *recorder_enter(PyObject *self, PyObject *none)
+{
+    (void)none;
+    if (recorder_start((struct recorder *)self) < 0) return NULL;
+    return Py_NewRef(self);
+}
+
+static PyObject *recorder_exit(PyObject *self, PyObject *args)
+{
+    (void)args;
+    recorder_stop((struct recorder *)self);
+    Py_RETURN_FALSE;
+}
+
+static void recorder_release(struct recorder *rec)
+{
+    for (size_t i = 0; i < rec->threads.n; i++) ctx_free(rec->threads.items[i]);
+    vec_release(&rec->threads);
+    funcs_release(rec);
+    rec->n_nodes = rec->folds = 0;
+    rec->recorded = rec->events_lost = 0;
+    rec->trouble[0] = 0;
+}
+
+static PyObject *recorder_clear(PyObject *self, PyObject *none)
+{
+    (void)none;
+    if (calls_active == (struct recorder *)self) {
+        PyErr_SetString(PyExc_RuntimeError, "the profile is running: disable it before clearing it");
+        return NULL;
+    }
+    recorder_release((struct recorder *)self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *recorder_labels(PyObject *self, PyObject *none)
+{
+    (void)none;
+    const struct recorder *rec = (const struct recorder *)self;
+    PyObject *list = PyList_New((Py_ssize_t)rec->funcs.n);
+    for (size_t i = 0; list && i < rec->funcs.n; i++) {
+        PyObject *label = func_label(&rec->funcs.items[i]);
+        PyObject *item = label ? Py_BuildValue("Ni", label, (int)rec->funcs.items[i].kind) : NULL;
+        if (item)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *recorder_sums(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return calls_sums((struct recorder *)self);
+}
+
+static PyObject *recorder_columns(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return calls_columns((struct recorder *)self);
+}
+
+static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
+{
+    double(*cost)[2] = ((struct recorder *)self)->cost;
+    double in[CALL_KINDS][2];
+    if (!PyArg_ParseTuple(args, "(dd)(dd)(dd)", &in[CALL_PYTHON][0], &in[CALL_PYTHON][1], &in[CALL_C][0],
+                          &in[CALL_C][1], &in[CALL_RESUMED][0], &in[CALL_RESUMED][1]))
+        return NULL;
+    memcpy(cost, in, sizeof in);
+    Py_RETURN_NONE;
+}
+
+static PyObject *recorder_status(PyObject *self, PyObject *none)
+{
+    (void)none;
+    const struct recorder *rec = (const struct recorder *)self;
+    uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
+    return Py_BuildValue("{s:O,s:d,s:n,s:K,s:K,s:s}", "running", calls_active == rec ? Py_True : Py_False,
+                         "ns", (double)ticks * calls_tick_ns(), "paths", (Py_ssize_t)rec->n_nodes, "folded",
+                         (unsigned long long)rec->folds, "lost", (unsigned long long)rec->events_lost,
+                         "trouble", rec->trouble);
+}
+
+static PyMethodDef methods[] = {
+    {"enable", recorder_enable, METH_NOARGS, "enable(): record calls in all threads from now on"},
+    {"disable", recorder_disable, METH_NOARGS, "disable(): stop recording; harmless when it does not record"},
+    {"__enter__", recorder_enter, METH_NOARGS, NULL},
+    {"__exit__", recorder_exit, METH_VARARGS, NULL},
+    {"clear", recorder_clear, METH_NOARGS, "clear(): forget what was recorded"},
+    {"_labels", recorder_labels, METH_NOARGS, "_labels(): [((file, line, name), kind)] by number of function"},
+    {"_sums", recorder_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
+    {"_columns", recorder_columns, METH_NOARGS, "_columns(): each thread's tree"},
+    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns in the callee's time and in the caller's"},
+    {"_status", recorder_status, METH_NOARGS, "_status(): whether it runs, for how long it did, what is missing"},
+    {NULL, NULL, 0, NULL},
+};
+
+bool calls_is_own(const PyMethodDef *def)
+{
+    return def >= methods && def < methods + sizeof methods / sizeof *methods;
+}
+
+/* ---- the type ---- */
+
+static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
+{
+    static char fast_name[] = "fast", exact_name[] = "exact_c", limit_name[] = "limit";
+    static char *names[] = {fast_name, exact_name, limit_name, NULL};
+    struct recorder *rec = (struct recorder *)self;
+    int fast = 0, exact_c = 0;
+    Py_ssize_t limit = 1000000;
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|$ppn:functions", names, &fast, &exact_c, &limit))
+        return -1;
+    if (limit < 1 || limit > CALLS_LIMIT_MOST) {
+        PyErr_Format(PyExc_ValueError, "limit must be from 1 to %d call paths, not %zd", CALLS_LIMIT_MOST,
+                     limit);
+        return -1;
+    }
+    if (calls_active == rec) {
+        PyErr_SetString(PyExc_RuntimeError, "the profile is running");
+        return -1;
+    }
+    rec->fast = fast;
+    rec->exact_c = exact_c;
+    rec->limit = (size_t)limit;
+    return 0;
+}
+
+static void recorder_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    recorder_release((struct recorder *)self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static char about[] = "Records calls into one tree per thread. Use tare.functions().";
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, about},
+    {Py_tp_init, (void *)recorder_init},
+    {Py_tp_new, (void *)PyType_GenericNew},
+    {Py_tp_dealloc, (void *)recorder_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tare._tare.CallRecorder",
+    .basicsize = sizeof(struct recorder),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};
+
+static PyObject *functions_stop(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    if (calls_active) recorder_stop(calls_active);
+    Py_RETURN_NONE;
+}
+
+static PyObject *functions_running(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    return PyBool_FromLong(calls_active != NULL);
+}
+
+static PyObject *nothing(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"functions_stop", functions_stop, METH_NOARGS, "functions_stop(): stop the profile that records, if any"},
+    {"functions_running", functions_running, METH_NOARGS, "functions_running(): whether a profile records"},
+    {"nothing", nothing, METH_NOARGS, "nothing(): a call of a C function, to weigh"},
+    {NULL, NULL, 0, NULL},
+};
+
+int functions_part(PyObject *module)
+{
+    clock_detect(&source, false);
+    calls_use_tsc = source.tsc;
+    clock_pair_take(&first_pair, &source);
+    calls_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!calls_type || threads_part(module) < 0 || PyModule_AddFunctions(module, functions) < 0) return -1;
+    return PyModule_AddType(module, calls_type);
+}

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""tare.functions(): how often functions are called, by whom, along which path, and how long they take; in all threads."""
+
+import atexit
+import html
+import os
+import sys
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, TextIO, Tuple
+
+from tare import _functions_files as _files
+from tare import _functions_table as _table
+from tare import _functions_weigh as _weigh
+from tare import _page
+from tare._tare import CallRecorder, functions_stop
+
+atexit.register(functions_stop)
+
+Key = Tuple[str, int, str]
+
+
+class Function(NamedTuple):
+    """One function, over all threads. Times in ns, our own cost taken out; primitive and total as pstats defines them."""
+
+    file: str
+    line: int
+    name: str
+    calls: int
+    primitive: int
+    self_ns: float
+    total_ns: float
+
+    @property
+    def key(self) -> Key:
+        return self.file, self.line, self.name
+
+
+class Tree(NamedTuple):
+    """One thread's call paths as columns, parents before children; node 0 is the thread. `function` indexes `labels`, -1: none."""
+
+    name: str
+    ident: int
+    threads: int
+    labels: List[Key]
+    parent: List[int]
+    function: List[int]
+    calls: List[int]
+    self_ns: List[int]
+    total_ns: List[int]
+
+
+def _sum_rows(rows, keys) -> Dict[Any, List[float]]:
+    """Functions of one file, line and name are one function, however often their code was made."""
+    sums: Dict[Any, List[float]] = {}
+    for key, row in zip(keys, rows):
+        before = sums.setdefault(key, [0, 0, 0.0, 0.0])
+        sums[key] = [a + b for a, b in zip(before, row[-4:])]
+    return sums
+
+
+class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.functions() as prof
+    """Profiles every call of every thread while it is enabled: `with tare.functions() as prof`, or prof.enable(), prof.disable().
+
+    fast=True      Python functions only, at a fraction of the cost
+    exact_c=True   from 3.12 on: also count C functions at call sites that have called only Python functions for long
+    limit          call paths kept apart; beyond, only pairs of caller and function are
+    """
+
+    def __init__(self, *, fast: bool = False, exact_c: bool = False, limit: int = 1_000_000):
+        super().__init__(fast=fast, exact_c=exact_c, limit=limit)
+        self._mode = (fast, exact_c)
+        self._cost: Optional[_weigh.Cost] = None
+        self._weigh()
+
+    def _weigh(self) -> Optional[_weigh.Cost]:
+        if self._cost is None:
+            self._cost = _weigh.cost(*self._mode)
+            if self._cost:
+                self._set_cost(*self._cost[:3])
+        return self._cost
+
+    # ---- data ----
+
+    @property
+    def running(self) -> bool:
+        return self._status()["running"]
+
+    @property
+    def seconds(self) -> float:
+        """How long it was enabled, our own cost included."""
+        return self._status()["ns"] / 1e9
+
+    @property
+    def trouble(self) -> List[str]:
+        """Why the results are incomplete; empty when they are not."""
+        status = self._status()
+        found = [status["trouble"]] if status["trouble"] else []
+        if status["folded"]:
+            found.append(f"more than {status['paths']} call paths: beyond that, callers are known and longer paths are not")
+        if status["lost"]:
+            found.append(f"{status['lost']} calls were not recorded: no memory")
+        return found
+
+    @property
+    def self_cost(self) -> Dict[str, Any]:
+        """The profiler's own cost: ns a call in the callee's and in the caller's time, and in all; None where unknown."""
+        cost = self._weigh()
+        if not cost:
+            return {"python": None, "c": None, "resumed": None, "slowdown": None, "total_ns": None}
+        kinds = [kind for _, kind in self._labels()]
+        each = [sum(cost[kind]) for kind in range(3)]
+        total = sum(row[2] * each[kinds[row[0]]] for row in self._sums()[0])
+        return {**cost._asdict(), "total_ns": total}
+
+    def functions(self) -> List[Function]:
+        """All functions, in the order in which they were first called."""
+        self._weigh()
+        keys = [label for label, _ in self._labels()]
+        sums = _sum_rows(rows := self._sums()[0], [keys[row[0]] for row in rows])
+        return [Function(*key, int(n), int(primitive), own, total) for key, (primitive, n, own, total) in sums.items()]
+
+    @property
+    def stats(self) -> Dict[Key, tuple]:
+        """As pstats keeps it: {(file, line, name): (primitive, calls, self s, total s, {caller: (calls, primitive, s, s)})}."""
+        self._weigh()
+        keys = [label for label, _ in self._labels()]
+        rows, pairs = self._sums()
+        callers: Dict[Key, Dict[Key, tuple]] = {}
+        by_pair = _sum_rows(pairs, [(keys[row[0]], keys[row[1]]) for row in pairs])
+        for (caller, callee), (primitive, n, own, total) in by_pair.items():
+            callers.setdefault(callee, {})[caller] = (int(n), int(primitive), own / 1e9, total / 1e9)
+        sums = _sum_rows(rows, [keys[row[0]] for row in rows])
+        return {
+            key: (int(primitive), int(n), own / 1e9, total / 1e9, callers.get(key, {}))
+            for key, (primitive, n, own, total) in sums.items()
+        }
+
+    def create_stats(self) -> None:
+        """For pstats.Stats(prof), which calls it before it reads `stats`."""
+        self.disable()
+
+    def trees(self) -> List[Tree]:
+        """The call paths, one tree per thread."""
+        self._weigh()
+        labels = [label for label, _ in self._labels()]
+        return [
+            Tree(name or f"thread {ident}", ident, threads, labels, *columns)
+            for name, ident, threads, columns in self._columns()
+            if len(columns[0]) > 1
+        ]
+
+    # ---- output ----
+
+    def text(self, sort: str = "self", limit: Optional[int] = None) -> str:
+        """The table as text; sort: self, total, calls, name, file, or one of pstats' words."""
+        return _table.text(self, sort, limit)
+
+    def print(self, sort: str = "self", limit: Optional[int] = None, file: Optional[TextIO] = None) -> None:
+        """Prints the table."""
+        print(self.text(sort, limit), file=file or sys.stdout)
+
+    def save(self, path: str) -> str:
+        """Writes .prof (pstats, snakeviz), .txt, .json (speedscope), .folded or .html, by the ending; returns the path."""
+        ending = os.path.splitext(path)[1]
+        writers: Dict[str, Callable[[Any, str], None]] = {
+            ".prof": _files.write_prof,
+            ".pstats": _files.write_prof,
+            ".txt": _files.write_text,
+            ".json": _files.write_speedscope,
+            ".folded": _files.write_folded,
+            ".html": functions.flame,
+        }
+        if ending not in writers:
+            raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
+        writers[ending](self, path)
+        return path
+
+    def flame(self, path: str, title: str = "tare functions") -> str:
+        """Writes a flame graph as an HTML page of its own."""
+        return _page.write_page(path, [{"kind": "profile", "document": _files.profile_document(self, title)}], title)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text(limit=25))}</pre>"
