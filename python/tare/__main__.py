@@ -9,6 +9,7 @@ from tare import _command
 # word: (module of the package with main(argv) -> exit status, help)
 COMMANDS = {
     "functions": ("_functions_main", "profile all calls of a Python program, as python -m cProfile does"),
+    "profile": ("_model_command", "profile a model: latency, throughput, memory, layers; thresholds for CI"),
 }
 
 

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""ModelProfiler: latency, throughput, memory, layers and reports of one model. Every number comes from a run document (tare.run/1)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from typing import Any, Callable, Iterable, Iterator
+
+from tare import _command
+from tare import _model_memory as _memory
+from tare._model_inputs import Inputs
+from tare._model_layers import LayerProfiles, activation_bytes, chosen_modules, profile_module
+from tare._model_results import ProfileResults, latency_of, write_text
+from tare._model_subject import ModelError, open_subject, usable_device
+from tare._model_weigh import layers_of_onnx, static_of_onnx, weigh
+from tare._unknown import Unknown
+
+_CONFIGURATION = {"batch_size", "precision"}
+
+
+class BenchmarkResults(list):
+    """One ProfileResults per configuration, in the order asked for. `document`: the run document with all of them."""
+
+    document: dict[str, Any]
+
+    def __str__(self) -> str:
+        rows = [f"{'configuration':<28} {'p50':>11} {'p95':>11} {'throughput':>18} {'peak memory':>12}"]
+        for one in self:
+            latency, rate = one["latency"], one["throughput"]
+            rows.append(
+                f"{one['name']:<28} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
+                f"{rate['samples_per_second']:>8.1f} {rate.get('unit', 'samples/s')} {one['memory']['peak'] / 2**20:>8.1f} MiB"
+            )
+        return "\n".join(rows)
+
+
+class ModelProfiler:
+    """Profiles a model: an .onnx file, an nn.Module (object, saved file or folder), TorchScript, or any callable.
+
+    device: "cpu", "cuda", "cuda:N"; a missing GPU is an error unless fallback="cpu" allows the CPU, with a warning. precision: "fp32"
+    (as it is), "bf16", "fp16", "int8" (dynamic). preprocess and postprocess: hooks around the model, for end-to-end latency.
+    targets: limits to judge each profile by, as in "latency.p95<=100ms". trust: whether files that run code when they are read (torch.save of a whole module) may be read."""
+
+    def __init__(
+        self,
+        model_path: Any = None,
+        device: str = "cpu",
+        precision: str = "fp32",
+        *,
+        model: Any = None,
+        unit: str = "samples",
+        preprocess: Callable[[Any], Any] | None = None,
+        postprocess: Callable[[Any], Any] | None = None,
+        targets: Iterable[str] = (),
+        fallback: str | None = None,
+        trust: bool = True,
+    ) -> None:
+        if (model_path is None) == (model is None):
+            raise ModelError("give a model: model_path=PATH, or model= with a module or a function")
+        self.device = usable_device(device, fallback)
+        self.precision = precision
+        self.unit = unit
+        self.preprocess = preprocess
+        self.postprocess = postprocess
+        self.targets = list(targets)
+        self._trust = trust
+        self._data: Any = None
+        self._documents: list[dict[str, Any]] = []
+        self._open(model if model_path is None else model_path)
+
+    def _open(self, model: Any) -> None:
+        self._subject = open_subject(model, self.device, self._trust)
+        self._subject.at(self.precision)  # a precision that cannot be is told now, not after minutes
+
+    def profile(
+        self,
+        input_data: Any = None,
+        num_runs: int = 100,
+        warmup_runs: int | str = 10,
+        detailed_analysis: bool = False,
+        batch_size: int | None = None,
+    ) -> ProfileResults:
+        """Latency, throughput and memory over `num_runs` runs after `warmup_runs` ("auto": until steady). `input_data` may also be the
+        path of another version of the model, to be profiled with the same inputs. detailed_analysis adds layers and memory over runs."""
+        if self._is_model_path(input_data):
+            self._open(input_data)
+            input_data = None
+        subject, inputs = self._ready(self.precision, input_data, batch_size)
+        document = self._weigh(subject, inputs, num_runs, warmup_runs, batch_size)
+        case = document["cases"][0]
+        more = {"model": self._model_facts(subject, inputs, batch_size), **self._end_to_end(subject, inputs, num_runs, warmup_runs)}
+        if detailed_analysis:
+            more.update(self._details(subject, input_data, num_runs))
+        results = ProfileResults(document, case, more)
+        self._add_rates(results, inputs)
+        self._documents.append(document)
+        return results
+
+    def _is_model_path(self, data: Any) -> bool:
+        if not isinstance(data, (str, os.PathLike)) or self._subject.kind == "callable":
+            return False
+        if not os.path.exists(data):
+            raise ModelError(f"{os.fspath(data)}: input_data is neither data nor the path of a model that exists")
+        return True
+
+    def _ready(self, precision: str, input_data: Any, batch_size: int | None) -> tuple[Any, Inputs | None]:
+        """The subject in its precision, and its inputs: those given, those of the last time, or made up."""
+        subject = self._subject.at(precision)
+        if input_data is not None:
+            self._data = input_data
+        if self._data is None:
+            inputs = subject.made_up_inputs()
+        else:
+            inputs = subject.inputs(self.preprocess(self._data) if self.preprocess else self._data)
+        if inputs is not None and batch_size:
+            inputs = inputs.with_batch(batch_size)
+        return subject, inputs
+
+    def _weigh(self, subject: Any, inputs: Inputs | None, runs: int, warmup: int | str, batch: int | None = None) -> dict[str, Any]:
+        if not isinstance(runs, int) or runs < 1:
+            raise ModelError(f"num_runs must be a whole number from 1, not {runs!r}")
+        with self._quiet(subject):
+            return weigh(subject, inputs, {"runs": runs, "warmup": warmup, "batch": batch, "unit": self.unit, "targets": self.targets})
+
+    @contextlib.contextmanager
+    def _quiet(self, subject: Any) -> Iterator[None]:
+        """Gradients off, as in inference."""
+        if subject.module is None:
+            yield
+            return
+        import torch
+
+        with torch.inference_mode():
+            yield
+
+    def _runner(self, subject: Any, inputs: Inputs) -> Callable[[], Any]:
+        return lambda: subject.function(*inputs.args, **inputs.kwargs)
+
+    def _end_to_end(self, subject: Any, inputs: Inputs | None, runs: int, warmup: int | str) -> dict[str, Any]:
+        """Latency with the hooks around the model, where there are any."""
+        if not (self.preprocess or self.postprocess):
+            return {}
+        if subject.kind == "onnx":
+            why = "preprocess and postprocess are Python, and ONNX files run without it: give a callable that holds all three"
+            return {"end_to_end": Unknown(why)}
+
+        def whole(data: Any) -> Any:
+            ready = subject.inputs(self.preprocess(data)) if self.preprocess else inputs
+            out = subject.function(*ready.args, **ready.kwargs)
+            return self.postprocess(out) if self.postprocess else out
+
+        with self._quiet(subject):
+            settings = {"runs": runs, "warmup": warmup, "batch": inputs.batch(), "unit": self.unit}
+            document = weigh(_Whole(subject, whole), Inputs((self._data,)), settings)
+        case = document["cases"][0]
+        return {"end_to_end": latency_of(case, case.get("unknown") or {})}
+
+    def _model_facts(self, subject: Any, inputs: Inputs | None, batch: int | None) -> dict[str, Any]:
+        """Parameters, size, FLOPs and bytes of results: by arithmetic, without a clock."""
+        if subject.kind == "onnx":
+            return static_of_onnx(subject, batch or (inputs and inputs.batch()))
+        if subject.module is None:
+            why = "nothing is known of what a callable computes: give the module"
+            return {key: Unknown(why) for key in ("parameters", "size_bytes", "flops", "macs", "activation_bytes")}
+        return _torch_facts(subject, inputs, self._runner(subject, inputs))
+
+    def _details(self, subject: Any, input_data: Any, runs: int) -> dict[str, Any]:
+        if subject.module is None and subject.kind != "onnx":
+            return {"memory_profile": self.memory_profile(num_runs=min(runs, 20))}
+        if subject.kind == "torchscript":
+            return {"memory_profile": self.memory_profile(num_runs=min(runs, 20))}
+        layers = {"layers": self.profile_layers(num_runs=min(runs, 20))}
+        return layers if subject.kind == "onnx" else {**layers, "memory_profile": self.memory_profile(num_runs=min(runs, 20))}
+
+    @staticmethod
+    def _add_rates(results: ProfileResults, inputs: Inputs | None) -> None:
+        """Tokens and images a second, where the inputs look like them."""
+        if inputs is None:
+            return
+        per_second = results["throughput"].get("requests_per_second")
+        for name, count in (("tokens", inputs.tokens()), ("images", inputs.images())):
+            if count and per_second:
+                results["throughput"][f"{name}_per_second"] = per_second * count
+
+    def benchmark(
+        self, configurations: list[dict[str, Any]], input_data: Any = None, num_runs: int = 50, warmup_runs: int | str = 10
+    ) -> BenchmarkResults:
+        """One case per configuration: {"batch_size": n, "precision": name}, both optional. Inputs are those of the last call, rows
+        repeated or cut to the batch size."""
+        out = BenchmarkResults()
+        for number, configuration in enumerate(configurations):
+            strange = set(configuration) - _CONFIGURATION
+            if strange:
+                raise ModelError(f"configurations[{number}]: {', '.join(sorted(strange))} is not known: batch_size and precision are")
+        for configuration in configurations:
+            size = configuration.get("batch_size")
+            subject, inputs = self._ready(configuration.get("precision", self.precision), input_data, size)
+            document = self._weigh(subject, inputs, num_runs, warmup_runs, size)
+            result = ProfileResults(document, document["cases"][0])
+            self._add_rates(result, inputs)
+            out.append(result)
+        out.document = merged([one.document for one in out])
+        for one in out:
+            one.document = out.document
+        self._documents.append(out.document)
+        return out
+
+    def profile_layers(
+        self, input_data: Any = None, layer_names: list[str] | None = None, num_runs: int = 20, warmup_runs: int = 3
+    ) -> LayerProfiles:
+        """Time, parameters, FLOPs and bytes of results of each layer, or of the groups that `layer_names` match by name or type."""
+        subject, inputs = self._ready(self.precision, input_data, None)
+        if subject.kind == "onnx":
+            return layers_of_onnx(subject, inputs, layer_names, num_runs)
+        if subject.kind != "torch":
+            raise ModelError(f"{subject.name}: layers of a {subject.kind} cannot be seen from outside; give the nn.Module it was made from")
+        settings = {"runs": num_runs, "warmup": warmup_runs, "sync": self._sync(), "inputs": inputs}
+        with self._quiet(subject):
+            groups = chosen_modules(subject.module, layer_names)
+            return profile_module(subject.module, self._runner(subject, inputs), groups, settings)
+
+    def _sync(self) -> Callable[[], None]:
+        if self.device == "cpu":
+            return lambda: None
+        import torch
+
+        return lambda: torch.cuda.synchronize(self.device)
+
+    def memory_profile(
+        self,
+        track_allocations: bool = True,
+        track_deallocations: bool = True,
+        memory_snapshots: bool = True,
+        input_data: Any = None,
+        num_runs: int = 20,
+    ) -> dict[str, Any]:
+        """Resident memory after each run, its growth, and, for PyTorch, bytes allocated and freed by operator."""
+        subject, inputs = self._ready(self.precision, input_data, None)
+        if subject.kind == "onnx":
+            document = self._weigh(subject, inputs, num_runs, 3)
+            found = ProfileResults(document, document["cases"][0])["memory"]
+            return {**found, "snapshots": [], "unknown": {"snapshots": "an ONNX file runs in a process of its own", "sites": _memory.NO_SITES}}
+        run = self._runner(subject, inputs)
+        with self._quiet(subject):
+            out = _memory.memory_of_runs(run, 3, num_runs, memory_snapshots)
+            if subject.module is not None and (track_allocations or track_deallocations):
+                wanted = {"allocations": track_allocations, "deallocations": track_deallocations}
+                out["allocations"] = _memory.torch_allocations(run, wanted)
+        out["sites"] = Unknown(_memory.NO_SITES)
+        out["unknown"] = {"sites": _memory.NO_SITES}
+        return out
+
+    def gpu_profile(
+        self, track_kernels: bool = True, track_memory_transfers: bool = True, profile_nvtx: bool = True, input_data: Any = None
+    ) -> dict[str, Any]:
+        """What NVML says of the GPUs while the model runs. Kernels, copies and NVTX ranges are not there yet: they say so."""
+        run = None
+        if self._subject.kind != "onnx" and (input_data is not None or self._data is not None):
+            subject, inputs = self._ready(self.precision, input_data, None)
+            run = self._runner(subject, inputs)
+        later = "comes with the CUDA part of tare, which this version does not have"
+        asked = {"kernels": track_kernels, "memory_transfers": track_memory_transfers, "nvtx_ranges": profile_nvtx}
+        with self._quiet(self._subject):
+            seen = _memory.gpu_now(run)
+        out: dict[str, Any] = {"available": bool(seen["devices"]), "device": self.device, **seen}
+        out.update({name: Unknown(later) for name, wanted in asked.items() if wanted})
+        out["unknown"] = {name: later for name, wanted in asked.items() if wanted}
+        return out
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All that was measured, as one run document; of cases measured twice, the later."""
+        if not self._documents:
+            raise ModelError("nothing has been measured yet: call profile() or benchmark() first")
+        return merged(self._documents)
+
+    def export_json(self, path: str | os.PathLike) -> str:
+        """Writes the run document (tare.run/1), which load_baseline and `tare compare` read. Its text."""
+        text = json.dumps(self.document, indent=1)
+        write_text(path, text)
+        return text
+
+    def export_csv(self, path: str | os.PathLike) -> str:
+        """Writes a row per case and metric, as `tare report --format csv` does. The path."""
+        with tempfile.TemporaryDirectory() as folder:
+            run = write_text(os.path.join(folder, "run.json"), json.dumps(self.document))
+            return write_text(path, _command.call("report", run, "--format", "csv"))
+
+    def generate_html_report(self, output_path: str | os.PathLike, include_graphs: bool = True, include_details: bool = True) -> str:
+        """One self-contained page. Without graphs: no samples and histograms; without details: no layers, findings kept. The path."""
+        from tare._page import write_page
+
+        document = _trimmed(self.document, include_graphs, include_details)
+        name = document["subject"]["name"]
+        write_page(output_path, [{"kind": "run", "name": name, "document": document}], title=f"Profile of {name}")
+        return os.fspath(output_path)
+
+
+class _Whole:
+    """The subject with its hooks around it, as a callable to weigh."""
+
+    module = None
+
+    def __init__(self, subject: Any, function: Callable[[Any], Any]) -> None:
+        self.kind = "callable"
+        self.name = subject.name
+        self.path = None
+        self.load_ns = None
+        self.precision = getattr(subject, "precision", "fp32")
+        self.function = function
+
+
+def _torch_facts(subject: Any, inputs: Inputs, run: Callable[[], Any]) -> dict[str, Any]:
+    import torch
+
+    from tare._flops import FlopCounter, parameter_count
+
+    with torch.no_grad(), FlopCounter() as counter:
+        run()
+    with torch.inference_mode():
+        results = activation_bytes(subject.module, run) if subject.kind == "torch" else Unknown("TorchScript shows no inner results")
+    held = [*subject.module.parameters(), *subject.module.buffers()]
+    on_disk = subject.path and os.path.isfile(subject.path)
+    return {
+        "parameters": parameter_count(subject.module),
+        "size_bytes": os.path.getsize(subject.path) if on_disk else sum(tensor.nbytes for tensor in held),
+        "flops": counter.cost.flops,
+        "macs": counter.cost.macs,
+        "uncounted": dict(counter.cost.uncounted),
+        "activation_bytes": results,
+    }
+
+
+def merged(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """The cases of several run documents of one subject in the last one; a case measured again replaces the earlier."""
+    cases, findings, targets = {}, {}, {}
+    for document in documents:
+        for case in document["cases"]:
+            cases[case["name"]] = case
+        for finding in document["findings"]:
+            findings[finding["id"], finding.get("case")] = finding
+        for target in document["targets"]:
+            targets[target["metric"], target["op"], target["value"], target.get("case")] = target
+    parts = {"cases": cases, "findings": findings, "targets": targets}
+    return {**documents[-1], **{name: list(part.values()) for name, part in parts.items()}}
+
+
+def _trimmed(document: dict[str, Any], graphs: bool, details: bool) -> dict[str, Any]:
+    cases = [dict(case) for case in document["cases"]]
+    for case in cases:
+        if not graphs:
+            case["samples_raw"] = None
+            case["latency_ns"] = case["latency_ns"] and {**case["latency_ns"], "histogram": None}
+        if not details:
+            case["layers"] = None
+    return {**document, "cases": cases}

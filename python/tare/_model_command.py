@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""python -m tare profile: a model's profile with thresholds, for CI. Exit status: 0 good, 1 a threshold missed or a regression, 2 bad
+input, 3 could not measure."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import warnings
+from typing import Any
+
+from tare import _tare
+from tare._model import ModelProfiler, merged
+from tare._model_results import ProfileResults, detect_regressions
+from tare._model_subject import PRECISIONS, DeviceError, ModelError
+
+# --threshold word: the metric of a target, and on which side of the value it must stay
+_THRESHOLDS = {
+    "latency": ("latency.p95", "<="),
+    "throughput": ("throughput", ">="),
+    "memory": ("memory.peak", "<="),
+}
+_INPUT = re.compile(r"(?:(?P<type>[a-z]+\d+):)?(?P<shape>\d+(?:x\d+)*)")
+
+
+def parser() -> argparse.ArgumentParser:
+    out = argparse.ArgumentParser(
+        prog="python -m tare profile",
+        description="Profile a model: an .onnx file, a saved PyTorch module, TorchScript, or a folder with one of them.",
+        epilog="Exit status: 0 good, 1 a threshold missed or a regression, 2 bad input, 3 could not measure.",
+    )
+    out.add_argument("--model-path", required=True, metavar="PATH", help="file or folder of the model")
+    out.add_argument("--output-dir", default="profiling_results", metavar="DIR", help="where results go (default %(default)s)")
+    out.add_argument(
+        "--threshold", nargs="+", action="extend", default=[], metavar="METRIC:VALUE",
+        help="limits: latency:100ms (the 95th percentile; latency.p50, latency.mean, .. are known too), "
+        "throughput:1000samples/s, memory:4GB",
+    )
+    out.add_argument("--batch-size", type=_counts, default=[None], metavar="N,..", help="batch sizes (default: that of the inputs)")
+    out.add_argument("--precision", default="fp32", choices=PRECISIONS, help="default %(default)s: as the model is")
+    out.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default %(default)s)")
+    out.add_argument("--fallback", choices=["cpu"], help="where to go when the device is not there")
+    out.add_argument("--num-runs", type=_count, default=100, metavar="N", help="measured runs (default %(default)s)")
+    out.add_argument("--warmup-runs", type=_count, default=10, metavar="N", help="runs before them (default %(default)s)")
+    out.add_argument("--input", metavar="TYPE:SHAPE", help="made-up input, as in float32:8x3x224x224 or int64:32x128")
+    out.add_argument("--inputs", metavar="FILE", help="real inputs: .npy or .npz")
+    out.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="earlier results to compare with; three or more can be judged")
+    out.add_argument("--layers", action="store_true", help="print the layers too")
+    out.add_argument("--html", action="store_true", help="write an HTML page too")
+    out.add_argument("--json", action="store_true", help="print the run document")
+    return out
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return number
+
+
+def _counts(text: str) -> list[int]:
+    return [_count(word) for word in text.split(",")]
+
+
+def target_of(threshold: str) -> str:
+    """'latency:100ms' -> 'latency.p95<=100ms', which the harness judges."""
+    word, colon, value = threshold.partition(":")
+    metric, op = _THRESHOLDS.get(word, (word, _THRESHOLDS.get(word.partition(".")[0], (None, None))[1]))
+    if not colon or not value or op is None:
+        known = ", ".join(f"{name}:VALUE" for name in _THRESHOLDS)
+        raise ModelError(f"--threshold {threshold}: {known} are known")
+    return f"{metric}{op}{value}"
+
+
+def _made_input(text: str) -> Any:
+    found = _INPUT.fullmatch(text)
+    if not found:
+        raise ModelError(f"--input {text}: expected TYPE:SHAPE, as in float32:8x3x224x224")
+    import numpy
+
+    kind, shape = found["type"] or "float32", tuple(map(int, found["shape"].split("x")))
+    try:
+        dtype = numpy.dtype(kind)
+    except TypeError:
+        raise ModelError(f"--input {text}: {kind} is no type of numbers") from None
+    random = numpy.random.default_rng(0)
+    return random.integers(0, 100, shape).astype(dtype) if dtype.kind in "iu" else random.standard_normal(shape).astype(dtype)
+
+
+def _read_inputs(path: str) -> Any:
+    import numpy
+
+    try:
+        found = numpy.load(path, allow_pickle=False)
+    except (OSError, ValueError) as why:
+        raise ModelError(f"{path}: {why}") from None
+    return dict(found) if hasattr(found, "files") else found
+
+
+def _inputs(asked: argparse.Namespace) -> Any:
+    if asked.input and asked.inputs:
+        raise ModelError("--input and --inputs: one of them")
+    return _made_input(asked.input) if asked.input else _read_inputs(asked.inputs) if asked.inputs else None
+
+
+def run(asked: argparse.Namespace) -> int:
+    targets = [target_of(threshold) for threshold in asked.threshold]
+    profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
+    inputs = _inputs(asked)
+    results = [profiler.profile(inputs, asked.num_runs, asked.warmup_runs, batch_size=size) for size in asked.batch_size]
+    document = merged([one.document for one in results])
+    path = _save(asked.output_dir, document)
+    if asked.json:
+        print(json.dumps(document, indent=1))
+    else:
+        _tell(profiler, results, asked.layers)
+    print(f"saved {path}", file=sys.stderr)
+    if asked.html:
+        print(f"saved {profiler.generate_html_report(os.path.splitext(path)[0] + '.html')}", file=sys.stderr)
+    missed = _judge(document, sys.stderr if asked.json else sys.stdout)
+    return 1 if _compare(asked.baseline, results) or missed else 0
+
+
+def _save(folder: str, document: dict[str, Any]) -> str:
+    os.makedirs(folder, exist_ok=True)
+    return _tare.save_run(folder, "profile", document["subject"]["name"], document["created"], json.dumps(document, indent=1))
+
+
+def _tell(profiler: ModelProfiler, results: list[ProfileResults], layers: bool) -> None:
+    for one in results:
+        print(one)
+    if layers:
+        print(profiler.profile_layers())
+
+
+def _judge(document: dict[str, Any], out: Any) -> bool:
+    for target in document["targets"]:
+        achieved = "unknown" if target["achieved"] is None else f"{target['achieved']:g} {target['unit']}"
+        where = f" ({target['case']})" if target.get("case") else ""
+        print(f"{target['verdict']:<13}{target['metric']} {target['op']} {target['value']:g} {target['unit']}: {achieved}{where}", file=out)
+    return any(target["verdict"] == "fail" for target in document["targets"])
+
+
+def _compare(baseline: list[str], results: list[ProfileResults]) -> bool:
+    """Whether it surely got worse. What only looks worse is told, and passes."""
+    if not baseline:
+        return False
+    found = detect_regressions(baseline, results[-1])
+    print(f"against the baseline: {found.verdict}", file=sys.stderr)
+    for one in found:
+        print(f"  {one!r}", file=sys.stderr)
+    return bool(found.verified)
+
+
+def main(argv: list[str]) -> int:
+    asked = parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"tare profile: {message}", file=sys.stderr)
+            return run(asked)
+    except ModelError as why:
+        print(f"tare profile: {why}", file=sys.stderr)
+        return 2
+    except (DeviceError, RuntimeError, OSError, MemoryError) as why:
+        print(f"tare profile: {why}", file=sys.stderr)
+        return 3
