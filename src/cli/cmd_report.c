@@ -169,12 +169,12 @@ static int report_trace(struct cli *cli, int argc, char **argv, const struct ask
 
 static const char *trace_option(const struct asked *a)
 {
-    return a->gross                     ? "--gross"
-           : a->flat                    ? "--flat"
+    return a->flat                      ? "--flat"
            : a->sort != TREE_SORT_TOTAL ? "--sort"
            : a->depth                   ? "--depth"
            : a->tid                     ? "--thread"
            : a->min_percent > 0         ? "--min-share"
+           : a->gross                   ? "--gross"
                                         : NULL;
 }
 
@@ -246,8 +246,12 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (a.json) a.format = FORMAT_JSON;
     if (a.html && (a.format != FORMAT_TEXT || a.output))
         return cli_usage_error(cli, "--html is an answer of its own: without --format, --json and --output");
+    const char *of_text = a.html ? trace_option(&a) : NULL;
+    if (of_text && strcmp(of_text, "--gross") != 0)
+        return cli_usage_error(
+            cli, "%s is for the text; a page shows the whole tree, and finds its way in it", of_text);
     rc = report_out_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
-    if (a.html) return report_html(cli, argc, argv, a.html);
+    if (a.html) return report_html(cli, argc, argv, a.html, a.gross);
     return (trace_arg_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);
 }

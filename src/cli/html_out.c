@@ -107,12 +107,13 @@ tare_status html_out_text(struct html_out *h, const char *kind, const char *name
 
 struct profile_ctx {
     struct trace *of, *base;
+    bool gross;
 };
 
 static tare_status write_profile(struct stream *s, void *ctx)
 {
     const struct profile_ctx *p = ctx;
-    return profile_json_trace(s, p->of, p->base, false);
+    return profile_json_trace(s, p->of, p->base, p->gross);
 }
 
 static tare_status write_timeline(struct stream *s, void *ctx)
@@ -148,7 +149,7 @@ static tare_status add_parts(struct html_out *h, const char *path, struct trace 
 {
     struct profile_ctx *p = arena_new(&h->arena, 1, sizeof *p);
     if (!p) return error_set(err, TARE_NOMEM, "out of memory for the report page");
-    *p = (struct profile_ctx){of, base};
+    *p = (struct profile_ctx){of, base, h->gross};
     size_t before = h->items.n;
     tare_status s = add_timeline(h, path, err);
     if (s < 0 || (h->items.n > before && !profile_json_has_scopes(of))) return s;

@@ -21,10 +21,11 @@ struct html_out {
     VEC(struct trace *) traces;
     VEC(struct samples *) samples;
     bool quiet; /* do not tell where the page went */
+    bool gross; /* profiles of traces as read, the cost of tare still in them */
 };
 #define HTML_OUT_INIT                            \
     {                                            \
-        ARENA_INIT, VEC_INIT, VEC_INIT, VEC_INIT, false \
+        ARENA_INIT, VEC_INIT, VEC_INIT, VEC_INIT, false, false \
     }
 void html_out_release(struct html_out *h);
 

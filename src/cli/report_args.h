@@ -8,6 +8,6 @@
 #include "cli/html_out.h"
 
 /* Files of any kind into one page. The exit code. */
-int report_html(struct cli *cli, int argc, char **argv, const char *path);
+int report_html(struct cli *cli, int argc, char **argv, const char *path, bool gross);
 
 #endif

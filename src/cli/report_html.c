@@ -76,10 +76,12 @@ static const char *title_of(const struct run_args *runs, const struct given *g)
     return runs->n ? runs->list[0]->subject.name : g->traces[g->n_traces - 1];
 }
 
-static int write_page(struct cli *cli, const struct run_args *runs, const struct given *g, const char *path)
+static int write_page(struct cli *cli, const struct run_args *runs, const struct given *g, const char *path,
+                      bool gross)
 {
     struct html_out h = HTML_OUT_INIT;
     struct comparison c;
+    h.gross = gross;
     bool both = runs->n == 2 && g->n_traces == 0 && compared(cli, &c, runs, g->runs);
     tare_status s = both ? html_out_comparison(&h, &c, &cli->error) : TARE_OK;
     if (s == TARE_OK) s = add_runs(cli, &h, runs, g->runs);
@@ -90,7 +92,7 @@ static int write_page(struct cli *cli, const struct run_args *runs, const struct
     return rc;
 }
 
-int report_html(struct cli *cli, int argc, char **argv, const char *path)
+int report_html(struct cli *cli, int argc, char **argv, const char *path, bool gross)
 {
     struct arena arena = ARENA_INIT;
     struct run_args runs = RUN_ARGS_INIT;
@@ -98,7 +100,7 @@ int report_html(struct cli *cli, int argc, char **argv, const char *path)
     int rc = sort_files(argc, argv, &g, &arena, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
     if (!rc && g.n_runs) rc = run_args_load(cli, &runs, g.runs, g.n_runs);
     if (!rc) {
-        rc = write_page(cli, &runs, &g, path);
+        rc = write_page(cli, &runs, &g, path, gross);
         run_args_release(&runs);
     }
     arena_release(&arena);
