@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * calls.h - what the function profiler records: one calling-context tree per thread. A node is a path of functions; it keeps
- * how often it was left and how long it was open, nothing else, because everything that pstats knows follows from that:
+ * calls.h - what the function profiler records: one calling-context tree per thread. A node is a path of
+ * functions; it keeps how often it was left and how long it was open, nothing else, because everything that
+ * pstats knows follows from that:
  *   self = total less the children's totals, recursion = the same function further up the path.
- * The two functions that run at every event stand here. They take no lock (the GIL is held) and allocate only for new paths. */
+ * The two functions that run at every event stand here. They take no lock (the GIL is held) and allocate only
+ * for new paths. */
 #ifndef PYTHON_CALLS_H
 #define PYTHON_CALLS_H
 
@@ -17,7 +19,8 @@
 
 enum call_kind { CALL_PYTHON, CALL_C, CALL_RESUMED, CALL_KINDS };
 
-/* A function, known by an address that stays its own while `held` is. `label` is NULL for code objects: they know their name. */
+/* A function, known by an address that stays its own while `held` is. `label` is NULL for code objects: they
+ * know their name. */
 struct call_func {
     const void *key;
     PyObject *held, *label;
@@ -25,12 +28,12 @@ struct call_func {
     bool starts_thread;
 };
 
-/* Bits of a node that stands for several paths because the limit was reached: was its function, was the pair of caller and
- * function further up the path when it was entered? Elsewhere both follow from the tree. */
+/* Bits of a node that stands for several paths because the limit was reached: was its function, was the pair
+ * of caller and function further up the path when it was entered? Elsewhere both follow from the tree. */
 enum { NODE_FOLDED = 1, NODE_AGAIN = 2, NODE_PAIR_AGAIN = 4, NODE_STARTS_THREAD = 8 };
 
-/* One cache line. The children form a ring in the order in which they were first called; `last` is the one called last, so that
- * a loop finds its next callee there or right behind it. */
+/* One cache line. The children form a ring in the order in which they were first called; `last` is the one
+ * called last, so that a loop finds its next callee there or right behind it. */
 struct call_node {
     const void *key;
     struct call_node *last, *next, *parent;
@@ -52,7 +55,8 @@ struct call_stack {
 
 struct recorder;
 
-/* One thread. After a thread's end its context is kept; beyond a limit the next new thread goes on with it. */
+/* One thread. After a thread's end its context is kept; beyond a limit the next new thread goes on with it.
+ */
 struct call_ctx {
     struct call_stack stack; /* of the greenlet that runs */
     uint64_t skipped;        /* calls open that could not be pushed for want of memory */
@@ -112,7 +116,8 @@ static inline uint64_t calls_now(void)
 
 enum { NODES_FIRST = 32, NODES_MORE = 1024 }; /* nodes of a context's first block and of the others */
 
-/* The child of `parent`, found or made; `object`: the code or the C function. NULL: not to be recorded, or no memory. */
+/* The child of `parent`, found or made; `object`: the code or the C function. NULL: not to be recorded, or no
+ * memory. */
 struct call_node *ctx_child(struct call_ctx *c, const void *key, PyObject *object, enum call_kind kind);
 bool ctx_grow(struct call_ctx *c);
 void ctx_leave_far(struct call_ctx *c, const void *key, uint64_t now);
@@ -136,7 +141,8 @@ static inline void ctx_enter(struct call_ctx *c, const void *key, PyObject *obje
     e->start = calls_now();
 }
 
-/* `now` is read first thing in the event, so that as little of the event as possible falls into the function. */
+/* `now` is read first thing in the event, so that as little of the event as possible falls into the function.
+ */
 static inline void ctx_leave(struct call_ctx *c, const void *key, uint64_t now)
 {
     struct call_entry *e = c->stack.top;
@@ -153,7 +159,8 @@ static inline void ctx_leave(struct call_ctx *c, const void *key, uint64_t now)
 
 /* ---- functions ---- */
 
-/* Number of the function, made on first sight; -1: no memory, -2: ours, not to be recorded. No exception is left set. */
+/* Number of the function, made on first sight; -1: no memory, -2: ours, not to be recorded. No exception is
+ * left set. */
 long func_number(struct recorder *rec, const void *key, PyObject *object, enum call_kind kind);
 PyObject *func_label(const struct call_func *f); /* (file, line, name), a new reference */
 void funcs_release(struct recorder *rec);
@@ -197,29 +204,5 @@ extern const struct call_engine *const calls_exact_engine, *const calls_fast_eng
 
 extern PyTypeObject *calls_type;
 bool calls_is_own(const PyMethodDef *def); /* enable, disable and the like: not part of what is profiled */
-
-/* ---- results: what the Python half makes its tables of. Our own cost is taken out of all times ---- */
-
-enum { CALLS_LIMIT_MOST = 1 << 23 };
-
-/* Ticks into nanoseconds. */
-double calls_tick_ns(void);
-
-/* A thread's times in ns, by number of node. `total` is self and the children's total; `whole` also counts what is recorded
- * elsewhere because the limit was reached. */
-struct call_times {
-    size_t n;
-    double *self, *total, *whole;
-    struct call_node **nodes;
-};
-bool times_of(struct call_times *t, struct call_ctx *c); /* false: no memory */
-void times_release(struct call_times *t);
-void calls_open(struct recorder *rec,
-                bool count); /* count what is open as if it ended now; false: take that back */
-
-PyObject *calls_columns(
-    struct recorder *rec); /* [(name, ident, threads, (parent, function, calls, self, total))] */
-PyObject *calls_sums(
-    struct recorder *rec); /* ([(function, primitive, calls, self, total)], the same with caller first) */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * calls_engine_events.c - calls as the interpreter tells of them before 3.12: a profile function in every thread. Never takes
- * the place of another profile function. */
+ * calls_engine_events.c - calls as the interpreter tells of them before 3.12: a profile function in every
+ * thread. Never takes the place of another profile function. */
 #include "calls_frame.h"
 
 #if PY_VERSION_HEX < 0x030C0000

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * calls_engine_frames.c - the fast mode before 3.12: PEP 523, a function in the place of the interpreter's frame evaluation. Sees
- * Python functions alone, at a fraction of the cost of events, in all threads. Chains to the function that was there. Never lets
- * a recursion that the program survives without it run out of C stack. */
+ * calls_engine_frames.c - the fast mode before 3.12: PEP 523, a function in the place of the interpreter's
+ * frame evaluation. Sees Python functions alone, at a fraction of the cost of events, in all threads. Chains
+ * to the function that was there. Never lets a recursion that the program survives without it run out of C
+ * stack. */
 #include "calls_frame.h"
 
 #if PY_VERSION_HEX < 0x030C0000
@@ -39,8 +40,9 @@ static void find_floor(struct call_ctx *c)
     pthread_attr_destroy(&attr);
 }
 
-/* With the hook each call of Python takes C stack, which in 3.11 it does not without. When three quarters are used up, the hook
- * goes away until the frame that noticed returns; what is called meanwhile counts as that frame's own. */
+/* With the hook each call of Python takes C stack, which in 3.11 it does not without. When three quarters are
+ * used up, the hook goes away until the frame that noticed returns; what is called meanwhile counts as that
+ * frame's own. */
 static PyObject *evaluate_unseen(PyThreadState *ts, frame_type *frame, int thrown)
 {
     _PyInterpreterState_SetEvalFrameFunc(ts->interp, before);
@@ -87,9 +89,8 @@ static void frames_stop(struct recorder *rec)
     if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate)
         _PyInterpreterState_SetEvalFrameFunc(interp, before);
     else if (too_deep == 0)
-        snprintf(
-            rec->trouble, sizeof rec->trouble,
-            "another frame evaluation function (PEP 523) was set while the profile ran: calls may be missing");
+        snprintf(rec->trouble, sizeof rec->trouble,
+                 "another frame hook (PEP 523) was set while the profile ran: calls may be missing");
     if (too_deep)
         snprintf(rec->trouble, sizeof rec->trouble,
                  "the recursion was too deep for fast=True: %llu times the calls below were not recorded",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * calls_engine_monitor.c - calls through sys.monitoring, 3.12 and newer: all threads at once. There is no C interface to
- * subscribe with, so the callbacks are built-in functions registered through the Python one. A call site that has called only
- * Python functions for a while is switched off, because those tell of themselves; what it calls later is looked at again every
- * other second. Never uses the tool number of cProfile while another is free. */
+ * calls_engine_monitor.c - calls through sys.monitoring, 3.12 and newer: all threads at once. There is no C
+ * interface to subscribe with, so the callbacks are built-in functions registered through the Python one. A
+ * call site that has called only Python functions for a while is switched off, because those tell of
+ * themselves; what it calls later is looked at again every other second. Never uses the tool number of
+ * cProfile while another is free. */
 #include "calls.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -37,7 +38,8 @@ static struct site *site_at(PyObject *code, PyObject *offset)
     return s;
 }
 
-/* The definition behind a C function or method, where SetProfile would tell of it; NULL for everything else. */
+/* The definition behind a C function or method, where SetProfile would tell of it; NULL for everything else.
+ */
 static inline const PyMethodDef *c_callee(PyObject *callable, PyObject *first)
 {
     if (PyCFunction_Check(callable)) return ((PyCFunctionObject *)callable)->m_ml;
@@ -149,7 +151,7 @@ static int tools_taken(void)
     if (names)
         PyErr_Format(
             PyExc_RuntimeError,
-            "tare.functions needs one of the tool ids 2, 3 and 4 of sys.monitoring; they are in use by %R: stop one of "
+            "tare.functions needs tool id 2, 3 or 4 of sys.monitoring; they are in use by %R: stop one of "
             "these tools first",
             names);
     Py_XDECREF(names);
@@ -274,10 +276,9 @@ static void monitor_stop(struct recorder *rec)
     if (still_ours())
         give_back();
     else
-        snprintf(
-            rec->trouble, sizeof rec->trouble,
-            "the tool id %d of sys.monitoring was taken away while the profile ran: calls after that are missing",
-            on.tool);
+        snprintf(rec->trouble, sizeof rec->trouble,
+                 "the tool id %d of sys.monitoring was taken away meanwhile: calls after that are missing",
+                 on.tool);
     PyErr_Restore(type, value, trace);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * calls_frame.h - the code of a frame before 3.12. Include it first: 3.11 tells the layout in a private header only, and the public
- * call for it (PyFrame_GetCode) takes a fifth of the time that an event of ours takes. Knows nothing of recording. */
+ * calls_frame.h - the code of a frame before 3.12. Include it first: 3.11 tells the layout in a private
+ * header only, and the public call for it (PyFrame_GetCode) takes a fifth of the time that an event of ours
+ * takes. Knows nothing of recording. */
 #ifndef PYTHON_CALLS_FRAME_H
 #define PYTHON_CALLS_FRAME_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * calls_intern.c - functions by address: what keeps the address from being used again, and the name that pstats shows. Never keeps
- * the object alive that a method is bound to: that would change the program. */
+ * calls_intern.c - functions by address: what keeps the address from being used again, and the name that
+ * pstats shows. Never keeps the object alive that a method is bound to: that would change the program. */
 #include "calls.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ static PyMethodDef *method_def(PyObject *callable)
     return ((PyMethodDescrObject *)callable)->d_method;
 }
 
-/* The descriptor in the type's dictionaries that has this definition: its text is "<method 'append' of 'list' objects>". */
+/* The descriptor in the type's dictionaries that has this definition: its text is "<method 'append' of 'list'
+ * objects>". */
 static PyObject *descriptor_in(PyTypeObject *type, const PyMethodDef *def)
 {
     PyObject *mro = type->tp_mro;
@@ -30,7 +31,8 @@ static PyObject *descriptor_in(PyTypeObject *type, const PyMethodDef *def)
     return NULL;
 }
 
-/* Functions of modules and of types: "<built-in method builtins.len>", as cProfile says it, without addresses. */
+/* Functions of modules and of types: "<built-in method builtins.len>", as cProfile says it, without
+ * addresses. */
 static PyObject *builtin_label(const PyCFunctionObject *fn)
 {
     const char *name = fn->m_ml->ml_name;
@@ -39,7 +41,8 @@ static PyObject *builtin_label(const PyCFunctionObject *fn)
     return PyUnicode_FromFormat("<built-in method %s>", name);
 }
 
-/* A bound method's definition lives as long as its type, a function's as long as the function or its module. */
+/* A bound method's definition lives as long as its type, a function's as long as the function or its module.
+ */
 static bool may_hold(const PyCFunctionObject *fn)
 {
     return !fn->m_self || PyModule_Check(fn->m_self) || PyCapsule_CheckExact(fn->m_self);

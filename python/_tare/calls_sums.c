@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * calls_sums.c - the trees as Python data: columns of nodes, and the sums by function and by pair of caller and function as pstats
- * defines them. A call counts as primitive, and its time into the total, when the function (the pair) is not further up the path. */
-#include "calls.h"
+ * calls_sums.c - the trees as Python data: columns of nodes, and the sums by function and by pair of caller
+ * and function as pstats defines them. A call counts as primitive, and its time into the total, when the
+ * function (the pair) is not further up the path. */
+#include "calls_results.h"
 
 #include "core/banned.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * calls_threads.c - which context an event belongs to: by thread, and within a thread by greenlet. Runs no Python code of the
- * program, and leaves a pending exception as it found it. */
+ * calls_threads.c - which context an event belongs to: by thread, and within a thread by greenlet. Runs no
+ * Python code of the program, and leaves a pending exception as it found it. */
 #include "calls.h"
 
 #include "core/mem.h"
@@ -107,7 +107,8 @@ static void stack_park(struct call_ctx *c, const void *greenlet, uint64_t now)
     if (c->stack.top == c->stack.base || vec_push(&c->parked, c->stack, NULL) < 0) stack_release(&c->stack);
 }
 
-/* The time away is nobody's: the open calls' starts move on by it. False: it was never left with anything open. */
+/* The time away is nobody's: the open calls' starts move on by it. False: it was never left with anything
+ * open. */
 static bool stack_unpark(struct call_ctx *c, const void *greenlet, uint64_t now)
 {
     for (size_t i = c->parked.n; i-- > 0;) {
@@ -190,7 +191,8 @@ void threads_unhook(struct call_ctx *c)
 
 /* ---- names ---- */
 
-/* From threading's table: asking threading.current_thread() would make an entry for threads that it does not know. */
+/* From threading's table: asking threading.current_thread() would make an entry for threads that it does not
+ * know. */
 static PyObject *thread_name(unsigned long ident)
 {
     PyObject *module = loaded("threading"), *name = NULL;

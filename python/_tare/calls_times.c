@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * calls_times.c - times of a thread's tree, less our own cost: each call of a node has spent the cost of its own events in its own
- * time and in its parent's. Never gives a negative time: where the cost is more than what was measured, nothing is left. */
-#include "calls.h"
+ * calls_times.c - times of a thread's tree, less our own cost: each call of a node has spent the cost of its
+ * own events in its own time and in its parent's. Never gives a negative time: where the cost is more than
+ * what was measured, nothing is left. */
+#include "calls_results.h"
 
 #include "core/mem.h"
 

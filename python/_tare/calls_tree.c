@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * calls_tree.c - the calling-context tree of a thread and its stack of open calls. Never raises a Python exception: what cannot be
- * recorded is counted. */
+ * calls_tree.c - the calling-context tree of a thread and its stack of open calls. Never raises a Python
+ * exception: what cannot be recorded is counted. */
 #include "calls.h"
 
 #include <string.h>
@@ -203,8 +203,9 @@ void ctx_left_special(struct call_ctx *c, const struct call_node *n, uint64_t ti
     if ((n->flags & NODE_STARTS_THREAD) && engine && engine->thread_started) engine->thread_started(c->rec);
 }
 
-/* What was left is not what was entered last: it began before we did, or the interpreter did not tell of the end of something in
- * between (a generator that was dropped). Ends what lies above it, and nothing when it is not open at all. */
+/* What was left is not what was entered last: it began before we did, or the interpreter did not tell of the
+ * end of something in between (a generator that was dropped). Ends what lies above it, and nothing when it is
+ * not open at all. */
 void ctx_leave_far(struct call_ctx *c, const void *key, uint64_t now)
 {
     struct call_stack *s = &c->stack;

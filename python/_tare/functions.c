@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * functions.c - the type `CallRecorder`: starts and stops the recording of calls and hands its results out. At most one records at
- * a time. Measures no cost of its own: the Python half does, and tells. */
-#include "calls.h"
+ * functions.c - the type `CallRecorder`: starts and stops the recording of calls and hands its results out.
+ * At most one records at a time. Measures no cost of its own: the Python half does, and tells. */
+#include "calls_results.h"
 
 #include <string.h>
 
@@ -172,11 +172,11 @@ static PyMethodDef methods[] = {
     {"__enter__", recorder_enter, METH_NOARGS, NULL},
     {"__exit__", recorder_exit, METH_VARARGS, NULL},
     {"clear", recorder_clear, METH_NOARGS, "clear(): forget what was recorded"},
-    {"_labels", recorder_labels, METH_NOARGS, "_labels(): [((file, line, name), kind)] by number of function"},
+    {"_labels", recorder_labels, METH_NOARGS, "_labels(): [((file, line, name), kind)]"},
     {"_sums", recorder_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
     {"_columns", recorder_columns, METH_NOARGS, "_columns(): each thread's tree"},
-    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns in the callee's time and in the caller's"},
-    {"_status", recorder_status, METH_NOARGS, "_status(): whether it runs, for how long it did, what is missing"},
+    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns in the callee's and the caller's time"},
+    {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -260,7 +260,7 @@ static PyObject *nothing(PyObject *self, PyObject *none)
 }
 
 static PyMethodDef functions[] = {
-    {"functions_stop", functions_stop, METH_NOARGS, "functions_stop(): stop the profile that records, if any"},
+    {"functions_stop", functions_stop, METH_NOARGS, "functions_stop(): stop the profile that records"},
     {"functions_running", functions_running, METH_NOARGS, "functions_running(): whether a profile records"},
     {"nothing", nothing, METH_NOARGS, "nothing(): a call of a C function, to weigh"},
     {NULL, NULL, 0, NULL},

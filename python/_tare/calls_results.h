@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * calls_results.h - the recorded trees as times and as Python data. Our own cost is taken out of all times.
+ * Never changes what was recorded. */
+#ifndef PYTHON_CALLS_RESULTS_H
+#define PYTHON_CALLS_RESULTS_H
+
+#include "calls.h"
+
+enum { CALLS_LIMIT_MOST = 1 << 23 };
+
+/* Ticks into nanoseconds. */
+double calls_tick_ns(void);
+
+/* A thread's times in ns, by number of node. `total` is self and the children's total; `whole` also counts
+ * what is recorded elsewhere because the limit was reached. */
+struct call_times {
+    size_t n;
+    double *self, *total, *whole;
+    struct call_node **nodes;
+};
+bool times_of(struct call_times *t, struct call_ctx *c); /* false: no memory */
+void times_release(struct call_times *t);
+void calls_open(struct recorder *rec,
+                bool count); /* count what is open as if it ended now; false: take that back */
+
+PyObject *calls_columns(
+    struct recorder *rec); /* [(name, ident, threads, (parent, function, calls, self, total))] */
+PyObject *calls_sums(
+    struct recorder *rec); /* ([(function, primitive, calls, self, total)], the same with caller first) */
+
+#endif
