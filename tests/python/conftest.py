@@ -5,6 +5,8 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -41,6 +43,35 @@ def infer_dump(root):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return root / "build" / "helpers" / "infer_dump"
+
+
+@pytest.fixture(scope="session")
+def package(root):
+    """The folder to put on PYTHONPATH for `import tare` with this interpreter, built now if it is not."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    done = subprocess.run(["make", "-s", "--no-print-directory", "python", "PYTHON=" + sys.executable], cwd=root, env=env,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root / "build" / "python" / sys.implementation.cache_tag
+
+
+@pytest.fixture
+def python(package, clean_env, tmp_path):
+    """python("script text", *args, status=0) or python("-m", "tare", ..., status=0): this interpreter with the package, in an empty
+    folder."""
+
+    def call(*args, status=0, env=None, **more):
+        if args and ("\n" in args[0] or " " in args[0]):
+            script = tmp_path / "script.py"
+            script.write_text(textwrap.dedent(args[0]))
+            args = (script, *args[1:])
+        done = subprocess.run([sys.executable, *map(str, args)], cwd=tmp_path, timeout=120, stdin=subprocess.DEVNULL,
+                              env={**clean_env, "PYTHONPATH": str(package), **(env or {})}, capture_output=True, text=True,
+                              check=False, **more)
+        assert done.returncode == status, "python %s: exit %d\n%s%s" % (args[:1], done.returncode, done.stdout, done.stderr)
+        return done
+
+    return call
 
 
 @pytest.fixture
