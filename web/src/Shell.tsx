@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shell.tsx - the page around the parts: its head, the choice of document, navigation, keys. Knows the table of parts
 // and no part.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Item, Page, RunDocument } from "./data/page";
 import { type Section, sectionsOf } from "./sections";
 import { instant, shown } from "./ui/format";
@@ -52,6 +52,12 @@ function ThemeButton() {
   return <button type="button" class="theme" onClick={toggleTheme} aria-label={`Show in ${next} colours`}>{next === "dark" ? "◐ Dark" : "◑ Light"}</button>;
 }
 
+/** Which part is at the top of the window. */
+function partAt(list: Section[]): number {
+  const tops = list.map((s) => document.getElementById(s.id)?.getBoundingClientRect().top ?? Infinity);
+  return tops.reduce((found, top, i) => (top <= 80 ? i : found), 0);
+}
+
 function goTo(id: string): void {
   const el = document.getElementById(id);
   el?.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
@@ -59,13 +65,51 @@ function goTo(id: string): void {
   writeView("at", id);
 }
 
+/** The part under the top of the window, followed while the reader scrolls. */
+function useWhere(list: Section[]): string | undefined {
+  const [at, setAt] = useState<string>();
+  useEffect(() => {
+    let asked = 0;
+    const look = () => {
+      asked = 0;
+      setAt(list[partAt(list)]?.id);
+    };
+    const onScroll = () => (asked ||= requestAnimationFrame(look));
+    look();
+    window.addEventListener("scroll", onScroll, { passive: true });
+    return () => {
+      window.removeEventListener("scroll", onScroll);
+      cancelAnimationFrame(asked);
+    };
+  }, [list]);
+  return at;
+}
+
+/** Paper cannot be clicked: what is folded is unfolded for it. */
+function useUnfoldedPrint(): void {
+  useEffect(() => {
+    let opened: HTMLDetailsElement[] = [];
+    const before = () => {
+      opened = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+      opened.forEach((d) => (d.open = true));
+    };
+    const after = () => opened.forEach((d) => (d.open = false));
+    window.addEventListener("beforeprint", before);
+    window.addEventListener("afterprint", after);
+    return () => {
+      window.removeEventListener("beforeprint", before);
+      window.removeEventListener("afterprint", after);
+    };
+  }, []);
+}
+
 function Contents(props: { list: Section[] }) {
-  const [at] = useView("at");
+  const at = useWhere(props.list);
   return (
     <nav class="contents" aria-label="Parts of the page">
       <ul>
         {props.list.map((s) => (
-          <li><button type="button" aria-current={at === s.id ? "true" : undefined} onClick={() => goTo(s.id)}>{s.title}</button></li>
+          <li><button type="button" aria-current={at === s.id ? "location" : undefined} onClick={() => goTo(s.id)}>{s.title}</button></li>
         ))}
       </ul>
     </nav>
@@ -87,9 +131,7 @@ function KeyHelp(props: { onClose: () => void }) {
 }
 
 function step(list: Section[], by: number): void {
-  const tops = list.map((s) => document.getElementById(s.id)?.getBoundingClientRect().top ?? 0);
-  const now = tops.reduce((found, top, i) => (top <= 80 ? i : found), 0);
-  const to = list[Math.min(Math.max(now + by, 0), list.length - 1)];
+  const to = list[Math.min(Math.max(partAt(list) + by, 0), list.length - 1)];
   if (to) goTo(to.id);
 }
 
@@ -138,7 +180,8 @@ export function Shell(props: { page: Page }) {
   const [help, setHelp] = useState(false);
   const at = Math.min(Math.max(Number(chosen) || 0, 0), page.items.length - 1);
   const item = page.items[at]!;
-  const list = sectionsOf(item, page);
+  const list = useMemo(() => sectionsOf(item, page), [item, page]);
+  useUnfoldedPrint();
   useKeys(list, page, (i) => setChosen(String(i)), () => setHelp((h) => !h));
   const heading = page.items.length > 1 ? (page.title ?? itemTitle(item)) : itemTitle(item);
   return (

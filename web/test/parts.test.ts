@@ -6,7 +6,7 @@ import { configRows, hostFacts } from "../src/data/environment";
 import { bestCase, headlineNumbers } from "../src/data/headline";
 import { readPage, type RunDocument, type Target } from "../src/data/page";
 import { isLowerBound, opRows, staticLines } from "../src/data/static";
-import { metBy, targetRows } from "../src/data/targets";
+import { metBy, targetGroups, targetRows } from "../src/data/targets";
 
 const plain = (text: string): string => text.replace(/\u00a0/g, " ");
 
@@ -44,6 +44,12 @@ test("targets are turned so that more is better", () => {
   const row = targetRows([limit({ unit: "ns", value: 1e8, achieved: 9.1e7, verdict: "pass", confidence: 0.99 })])[0]!;
   assert.equal(plain(row.name), "latency.p95 ≤ 100 ms");
   assert.match(plain(row.text), /91 ms, pass/);
+});
+
+test("a target that one case misses is missed", () => {
+  const of = (c: string, verdict: string): Target => ({ metric: "throughput", op: ">=", value: 10, unit: "/s", case: c, achieved: 9, verdict });
+  const groups = targetGroups(targetRows([of("a", "pass"), of("b", "fail"), { ...of("a", "inconclusive"), metric: "accuracy" }]));
+  assert.deepEqual(groups.map((g) => [g.rows.length, g.passed, g.failed, g.verdict]), [[2, 1, 1, "fail"], [1, 0, 0, "inconclusive"]]);
 });
 
 test("what the machine does not tell has the reason of the document, also of the part around it", () => {

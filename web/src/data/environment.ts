@@ -33,7 +33,10 @@ function reason(host: Host, path: string): string | null {
 }
 
 export function hostFacts(host: Host): Fact[] {
-  const fact = (name: string, value: string | null, path: string): Fact => ({ name, value, why: value === null ? reason(host, path) : null });
+  const fact = (name: string, value: string | null, path: string): Fact => {
+    const why = value === null ? reason(host, path) : null;
+    return why === "no limit" ? { name, value: why } : { name, value, why };
+  };
   const group = host.cgroup ?? {};
   return [
     fact("Host", text(host.hostname), "hostname"),

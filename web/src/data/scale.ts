@@ -28,7 +28,7 @@ export function linearTicks(lo: number, hi: number, want = 5): number[] {
 export function logTicks(lo: number, hi: number): number[] {
   const from = Math.floor(Math.log10(lo));
   const to = Math.ceil(Math.log10(hi));
-  const leads = to - from <= 2 ? [1, 2, 5] : [1];
+  const leads = hi / lo <= 300 ? [1, 2, 5] : [1];
   const all: number[] = [];
   for (let p = from; p <= to; p++) for (const m of leads) all.push(m * 10 ** p);
   const inside = all.filter((v) => v >= lo * (1 - 1e-9) && v <= hi * (1 + 1e-9));

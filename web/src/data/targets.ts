@@ -37,6 +37,26 @@ export function metBy(t: Target): number | null {
   return t.achieved / t.value;
 }
 
+export interface TargetGroup {
+  name: string;
+  rows: TargetRow[];
+  passed: number;
+  failed: number;
+  /** Of the whole: failed where any case failed. */
+  verdict: string;
+}
+
+/** The cases of each target together, in the order the targets were given. */
+export function targetGroups(rows: readonly TargetRow[]): TargetGroup[] {
+  const groups = new Map<string, TargetRow[]>();
+  for (const r of rows) groups.set(r.name, [...(groups.get(r.name) ?? []), r]);
+  return [...groups].map(([name, list]) => {
+    const passed = list.filter((r) => r.verdict === "pass").length;
+    const failed = list.filter((r) => r.verdict === "fail").length;
+    return { name, rows: list, passed, failed, verdict: failed ? "fail" : passed === list.length ? "pass" : "inconclusive" };
+  });
+}
+
 export function targetRows(targets: readonly Target[]): TargetRow[] {
   return targets.map((t) => {
     const name = `${t.metric} ${SIGNS[t.op] ?? t.op} ${targetValue(t, t.value)}`;

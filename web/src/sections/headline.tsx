@@ -7,6 +7,12 @@ import type { Section, SectionProps } from "../sections";
 import { Badge, Empty } from "../ui/Facts";
 import { interval, isKnown, number, percent, ratio, shown } from "../ui/format";
 
+/** A number with its unit: the unit stands back. */
+function Quantity(props: { text: string }) {
+  const [value, unit] = props.text.split("\u00a0");
+  return <>{shown(value, 40)}{unit && <small> {shown(unit, 40)}</small>}</>;
+}
+
 function Numbers(props: { run: RunDocument }) {
   const tiles = headlineNumbers(props.run);
   if (!tiles.length) return null;
@@ -15,7 +21,7 @@ function Numbers(props: { run: RunDocument }) {
       {tiles.map((t) => (
         <div>
           <dt>{t.name}</dt>
-          <dd>{t.value}</dd>
+          <dd><Quantity text={t.value} /></dd>
           <dd class="detail">{shown(t.detail, 160)}</dd>
         </div>
       ))}
@@ -69,13 +75,26 @@ function Found(props: { finding: Finding }) {
   );
 }
 
+const AT_ONCE = 6; // what warns is always shown; what only informs is folded away beyond so many
 const RANK = ["critical", "warn", "info"];
 const bySeverity = (a: Finding, b: Finding): number => (RANK.indexOf(a.severity) + 9) % 9 - (RANK.indexOf(b.severity) + 9) % 9;
 
 function Findings(props: { findings: Finding[] }) {
   const sorted = [...props.findings].sort(bySeverity);
   if (!sorted.length) return <Empty>No rule found anything to say about this run.</Empty>;
-  return <ul class="findings">{sorted.map((f) => <Found finding={f} />)}</ul>;
+  const grave = sorted.filter((f) => f.severity !== "info").length;
+  const first = sorted.length <= AT_ONCE ? sorted.length : Math.max(grave, AT_ONCE - 2);
+  return (
+    <>
+      <ul class="findings">{sorted.slice(0, first).map((f) => <Found finding={f} />)}</ul>
+      {first < sorted.length && (
+        <details class="more">
+          <summary>{sorted.length - first} more, for information</summary>
+          <ul class="findings">{sorted.slice(first).map((f) => <Found finding={f} />)}</ul>
+        </details>
+      )}
+    </>
+  );
 }
 
 function Headline(props: SectionProps) {

@@ -10,11 +10,16 @@ import { duration, isKnown, known, number, percent, shown } from "../ui/format";
 
 const hasSelf = (c: Case): boolean => isKnown(c.self?.share) || isKnown(c.self?.ns_per_run) || isKnown(c.profile?.overhead);
 
+const DRAWN = 12; // the worst; the table has all
+const SMALLEST = 1e-6;
+const share = (v: number): string => (v > 0 && v < SMALLEST ? "below 0.0001\u00a0%" : percent(v, 2));
+
 function sceneOf(cases: Case[]) {
-  const rows = cases.filter((c) => isKnown(c.self?.share)).map((c) => {
-    const share = c.self!.share!;
-    const text = `${shown(c.name || "the run", 80)}: ${percent(share)} of a run, ${known(c.self!.ns_per_run, duration)}`;
-    return { name: c.name || "the run", parts: [{ to: share, colour: 0, alpha: 0.75 }], value: percent(share), text };
+  const worst = cases.filter((c) => isKnown(c.self?.share)).sort((a, b) => b.self!.share! - a.self!.share!).slice(0, DRAWN);
+  const rows = worst.map((c) => {
+    const own = c.self!.share!;
+    const text = `${shown(c.name || "the run", 80)}: ${share(own)} of a run, ${known(c.self!.ns_per_run, duration)}`;
+    return { name: c.name || "the run", parts: [{ to: own, colour: 0, alpha: 0.75 }], value: share(own), text };
   });
   return barsScene({ rows, label: "share of the mean run that was tare itself", format: (v) => percent(v, 2) });
 }
@@ -29,7 +34,7 @@ const gridOf = (cases: Case[]): Grid => ({
 
 function summaryOf(cases: Case[]): string {
   const shares = cases.map((c) => c.self?.share).filter(isKnown);
-  const most = shares.length ? `At most ${percent(Math.max(...shares))} of a run was tare itself.` : "The share of tare itself is unknown.";
+  const most = shares.length ? `At most ${share(Math.max(...shares))} of a run was tare itself${shares.length > DRAWN ? `; the ${DRAWN} cases with the largest share are drawn` : ""}.` : "The share of tare itself is unknown.";
   const slower = cases.map((c) => c.profile?.overhead).filter(isKnown);
   const pass = slower.length ? ` Layers were timed in a pass of their own, ${number(Math.max(...slower) * 100, 2)} % slower at most; no latency on this page comes from it.` : "";
   return most + pass;
