@@ -50,6 +50,7 @@ test("the costliest files have hues of their own, the rest is grey", () => {
   assert.equal(moduleOf(frames, 10), "pkg.mod");
   assert.equal(moduleOf(frames, 11), "ns");
   assert.equal(moduleOf(frames, 12), "");
+  assert.equal(moduleOf({ name: ["<method 'join' of 'str' objects>"], file: [null], line: [null] }, 0), "built-in");
   assert.equal(m.list[m.of[11]!]!.hue, 0);
   assert.equal(m.list[m.of[12]!]!.hue, -1); /* no file and no module: nothing to be told apart by */
   assert.equal(m.list[m.of[0]!]!.hue, -1);

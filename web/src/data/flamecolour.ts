@@ -22,11 +22,12 @@ export const inkOf = (dark: boolean): string => themeOf(dark).ink;
 export const softInkOf = (dark: boolean): string => themeOf(dark).soft;
 export const cssOf = (t: Tone): string => `hsl(${t.hue} ${t.saturation}% ${t.light}%)`;
 
-/** The file of a function, or what stands before the last dot of its name. */
+/** The file of a function, or what stands before the last dot of its name; Python's own functions are one module. */
 export function moduleOf(frames: Frames, frame: number): string {
   const file = frames.file[frame];
   if (file) return baseName(file);
   const name = frames.name[frame]!.slice(0, 400);
+  if (/^<(built-in|method)\b/.test(name)) return "built-in";
   const cut = Math.max(name.lastIndexOf("."), name.lastIndexOf("::"));
   return cut > 0 ? name.slice(0, cut) : "";
 }

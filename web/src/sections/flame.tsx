@@ -64,6 +64,7 @@ function ModuleLegend(props: { graph: Graph; dark: boolean }) {
   if (named.length < 2) return null;
   return (
     <ul class="flamelegend" aria-label={`Colours: files by their own ${unitWord(g.profile.unit)}`}>
+      <li class="of">own {unitWord(g.profile.unit)} by file</li>
       {named.map((m) => <li><i style={{ background: cssOf(moduleTone(m.hue, dark)) }} />{shown(m.name, 40)} <span>{percent(m.self / g.selfWhole, 2)}</span></li>)}
     </ul>
   );
