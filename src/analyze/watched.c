@@ -15,20 +15,33 @@ static struct known_f64 mean_of(const struct course *c, enum course_quantity q, 
     return (struct known_f64){!isnan(v), isnan(v) ? 0 : v};
 }
 
+static uint64_t step_ns(const struct course *course, size_t step)
+{
+    return course->start_ns + (uint64_t)(course_seconds(course, step) * 1e9);
+}
+
+static double seconds_in(struct watched_span span, uint64_t at_ns)
+{
+    if (at_ns > span.end_ns) at_ns = span.end_ns;
+    return at_ns > span.start_ns ? (double)(at_ns - span.start_ns) / 1e9 : 0;
+}
+
 tare_status watched_phases(struct run *run, struct run_watch *watch, const struct course *course,
-                           tare_error *err)
+                           struct watched_span span, tare_error *err)
 {
     struct phases found = {VEC_INIT};
     tare_status s = phases_find(&found, course, err);
-    watch->phases.at = run_list_new(&run->arena, found.items.n, sizeof **watch->phases.at);
-    watch->phases.n = watch->phases.at ? found.items.n : 0;
+    size_t n = found.items.n; /* one that begins when the program has ended is none of its */
+    while (n > 1 && step_ns(course, found.items.items[n - 1].from) >= span.end_ns) n--;
+    watch->phases.at = run_list_new(&run->arena, n, sizeof **watch->phases.at);
+    watch->phases.n = watch->phases.at ? n : 0;
     for (size_t i = 0; i < watch->phases.n; i++) {
         const struct phase *p = &found.items.items[i];
         struct known_f64 rss = mean_of(course, COURSE_RSS, p);
         *watch->phases.at[i] = (struct run_phase){
             .name = p->name,
-            .start_s = known_f64(course_seconds(course, p->from)),
-            .end_s = known_f64(course_seconds(course, p->to)),
+            .start_s = known_f64(seconds_in(span, step_ns(course, p->from))),
+            .end_s = known_f64(seconds_in(span, step_ns(course, p->to))),
             .cpu = mean_of(course, COURSE_PROCESS_CPU, p),
             .gpu = mean_of(course, COURSE_GPU, p),
             .rss = {rss.known, (uint64_t)rss.v},
@@ -109,7 +122,8 @@ tare_status watched_from_samples(struct run *run, const struct samples *s, tare_
         c->watch.samples = known_u64(s->at_ns.n);
         st = system_report_fill(r.report, &from, run, &c->watch, err);
     }
-    if (st == TARE_OK) st = watched_phases(run, &c->watch, &r.course, err);
+    struct watched_span whole = {r.course.start_ns, r.course.last_ns};
+    if (st == TARE_OK) st = watched_phases(run, &c->watch, &r.course, whole, err);
     if (st == TARE_OK) add_alerts(run, &c->watch, s);
     if (st == TARE_OK) st = diagnose(run, c, &r.course, err);
     system_report_free(r.report);

@@ -7,9 +7,14 @@
 #include "analyze/course.h"
 #include "run/run.h"
 
-/* watch->phases. */
+/* From when to when the program ran: samples begin before it and end after it. */
+struct watched_span {
+    uint64_t start_ns, end_ns;
+};
+
+/* watch->phases, in seconds from the span's start and not beyond its end. */
 tare_status watched_phases(struct run *run, struct run_watch *watch, const struct course *course,
-                           tare_error *err);
+                           struct watched_span span, tare_error *err);
 
 /* One case with metrics, phases, alerts and findings; what only the end of a program tells stays unknown. `run` is
  * fresh from run_init(). */

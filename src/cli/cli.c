@@ -32,7 +32,7 @@ void cli_init(struct cli *cli)
     env.columns = getenv("COLUMNS");
     env.locale = all && *all ? all : ctype && *ctype ? ctype : lang;
     fill_missing_streams();
-    *cli = (struct cli){.out = stdout, .err = stderr};
+    *cli = (struct cli){.out = stdout, .err = stderr, .last = BUF_INIT};
     term_detect(&cli->out_term, STDOUT_FILENO, &env);
     term_detect(&cli->err_term, STDERR_FILENO, &env);
 }
@@ -96,6 +96,16 @@ void cli_note(struct cli *cli, const char *format, ...)
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     say(cli, TERM_PLAIN, text);
+}
+
+void cli_note_last(struct cli *cli, const char *format, ...)
+{
+    char text[4300];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    buf_printf(&cli->last, "%s\n", text);
 }
 
 static const char *pager_program(void)
@@ -247,6 +257,19 @@ static bool reader_left(int fd)
     return fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
+/* The answer is out, and `out` perhaps closed. */
+static void say_last(struct cli *cli)
+{
+    FILE *out = cli->out;
+    cli->out = cli->err;
+    for (char *line = cli->last.data, *end; cli->last.len && (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        say(cli, TERM_PLAIN, line);
+    }
+    cli->out = out;
+    buf_release(&cli->last);
+}
+
 int cli_finish(struct cli *cli, int rc)
 {
     settings_release(&cli->settings);
@@ -263,6 +286,7 @@ int cli_finish(struct cli *cli, int rc)
         fclose(cli->out);
         pager_wait(&cli->pager);
     }
+    say_last(cli);
     if (!lost || left || paged) return rc;
     error_set(&cli->error, TARE_IO, "could not write the answer%s%s", cli->write_errno ? ": " : "",
               cli->write_errno ? strerror(cli->write_errno) : "");

@@ -48,6 +48,7 @@ struct cli {
     bool answered;   /* something was written to `out` */
     int write_errno; /* why writing the answer failed first; 0 */
     struct pager pager;
+    struct buf last;          /* notes for the end, a line each */
     struct settings settings; /* the project's tare.yaml; empty: none */
     struct buf *complete;     /* not NULL: cli_options() answers a completion here instead of parsing */
 };
@@ -72,6 +73,8 @@ tare_status cli_name_file(tare_error *err, const char *path);
 void cli_warn(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Something worth knowing that is no warning: where a file went, what was chosen. */
 void cli_note(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, when the whole answer is out and its pager has ended. */
+void cli_note_last(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Write bytes of the answer; the first ones start the pager. False: writing failed, more is not worth it. */
 bool cli_write(struct cli *cli, const void *bytes, size_t n);

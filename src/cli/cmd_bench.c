@@ -75,7 +75,7 @@ static tare_status save(struct cli *cli, const struct bench_args *a, const struc
     char path[4096];
     if (a->no_save) return TARE_OK;
     tare_status s = run_save(run, a->history.output_dir, path, sizeof path, &cli->error);
-    if (s == TARE_OK && !a->json) cli_note(cli, "kept as %s", path);
+    if (s == TARE_OK && !a->json) cli_note_last(cli, "kept as %s", path);
     if (s == TARE_OK || a->history.file) history_keep(cli, &a->history, run);
     return s;
 }

@@ -216,7 +216,7 @@ static tare_status answer(struct cli *cli, const struct import_args *a, const st
     const struct run *const runs[] = {run};
     struct run_report r = {runs, 1, report_out_style(cli)};
     tare_status s = a->no_save ? TARE_OK : run_save(run, a->output_dir, path, sizeof path, &cli->error);
-    if (s == TARE_OK && !a->no_save && !a->json) cli_note(cli, "kept as %s", path);
+    if (s == TARE_OK && !a->no_save && !a->json) cli_note_last(cli, "kept as %s", path);
     if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_layers_csv);
     if (s != TARE_OK || report_out_is_answer(a->csv)) return s;
     if (a->json) return report_out_write(cli, "-", &r, report_run_json);

@@ -12,7 +12,7 @@
 #include "cli/html_out.h"
 #include "cli/report_out.h"
 #include "cli/run_args.h"
-#include "core/file.h"
+#include "cli/run_places.h"
 #include "report/run_report.h"
 
 static const struct opt_usage usage = {
@@ -106,88 +106,18 @@ static int check_webhook(struct watch *w)
     return cli_fail(w->cli);
 }
 
-/* ---- where things go ---- */
+/* ---- the trace ---- */
 
-struct places {
-    bool beside;               /* the document */
-    char trace[PATH_MAX];      /* "": none */
-    char named[PATH_MAX + 16]; /* as TARE_TRACE spells it: absolute, with %% for % */
-};
-
-static void add_spelled(struct places *p, const char *text)
-{
-    size_t n = strlen(p->named);
-    for (const char *c = text; *c && n + 3 < sizeof p->named; c++) {
-        if (*c == '%') p->named[n++] = '%';
-        p->named[n++] = *c;
-    }
-    p->named[n] = 0;
-}
-
-/* The program may change its folder, and libtare reads % as the start of something. */
-static bool name_for_program(struct places *p)
-{
-    char here[PATH_MAX] = "";
-    if (p->trace[0] != '/' && !getcwd(here, sizeof here)) return false;
-    p->named[0] = 0;
-    add_spelled(p, here);
-    if (here[0]) add_spelled(p, "/");
-    add_spelled(p, p->trace);
-    return strlen(p->named) + 3 < sizeof p->named;
-}
-
-static const char *file_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* What a person set, not a `tare run` around this one: that trace is its own. */
-static const char *trace_from_outside(void)
-{
-    const char *set = getenv("TARE_TRACE"), *nested = getenv(RUN_CHILD_MARK);
-    return set && *set && !strchr(set, '%') && !nested ? set : NULL;
-}
-
-/* --trace, else as the document is called, else TARE_TRACE, else where documents are kept. */
-static void choose_trace(const struct run_args_watch *a, const struct run *run, struct places *p)
-{
-    const char *named = a->trace ? a->trace : a->output ? NULL : trace_from_outside();
-    const char *dot = a->output ? strrchr(file_of(a->output), '.') : NULL;
-    int n = 0;
-    p->trace[0] = p->named[0] = 0;
-    p->beside = !named;
-    if (named)
-        n = snprintf(p->trace, sizeof p->trace, "%s", named);
-    else if (a->output)
-        n = snprintf(p->trace, sizeof p->trace, "%.*s.tare",
-                     dot ? (int)(dot - a->output) : (int)strlen(a->output), a->output);
-    else if (!a->no_save)
-        n = snprintf(p->trace, sizeof p->trace, "%s/run_%s.tare", a->history.output_dir, run->id);
-    if (n >= (int)sizeof p->trace || (p->trace[0] && !name_for_program(p))) p->trace[0] = 0;
-}
-
-/* The document is written last, over whatever is there. */
-static int check_places(struct cli *cli, const struct run_args_watch *a, const struct places *p)
-{
-    if (a->output && !*a->output) return cli_usage_error(cli, "-o: an empty name");
-    if (a->output && strcmp(a->output, p->trace) == 0)
-        return cli_usage_error(
-            cli,
-            "%s: the run document and the trace cannot be one file (-o names the document, "
-            "--trace the trace)",
-            a->output);
-    return 0;
-}
-
-static void open_trace(struct watch *w, const struct places *p)
+/* A trace that cannot be written is a warning; one that another `tare run` is writing is not what was meant. */
+static tare_status open_trace(struct watch *w, const struct places *p)
 {
     tare_error err = TARE_ERROR_INIT;
-    tare_status s = TARE_OK;
-    if (!p->trace[0]) return;
-    if (p->beside && !w->args->output) s = file_make_folders(w->args->history.output_dir, &err);
-    if (s == TARE_OK) s = samples_create(&w->writer, p->trace, w->run_id, &err);
+    if (!p->trace[0]) return TARE_OK;
+    tare_status s = samples_create(&w->writer, p->trace, w->run_id, &err);
+    if (s == TARE_BUSY && (w->args->trace || w->args->output))
+        return error_set(&w->cli->error, s, "%s", err.text);
     if (s != TARE_OK) cli_warn(w->cli, "no trace: %s", err.text);
+    return TARE_OK;
 }
 
 static void close_trace(struct watch *w, const struct run *run)
@@ -196,7 +126,7 @@ static void close_trace(struct watch *w, const struct run *run)
     if (!w->writer) return;
     for (size_t i = 0; run && run->cases.n && i < run->cases.at[0]->watch.phases.n; i++) {
         const struct run_phase *p = run->cases.at[0]->watch.phases.at[i];
-        samples_mark(w->writer, w->course.start_ns + (uint64_t)(p->start_s.v * 1e9), SAMPLE_PHASE, p->name,
+        samples_mark(w->writer, w->child.start_ns + (uint64_t)(p->start_s.v * 1e9), SAMPLE_PHASE, p->name,
                      NULL);
     }
     tare_status s = samples_close(w->writer, &err);
@@ -206,27 +136,15 @@ static void close_trace(struct watch *w, const struct run *run)
 
 /* ---- the answer ---- */
 
-static tare_status save_as(const struct run *run, const char *path, tare_error *err)
-{
-    struct buf text = BUF_INIT;
-    tare_status s = run_write(run, &text, err);
-    if (s == TARE_OK) s = file_write_atomic(path, text.data, text.len, 0, err);
-    buf_release(&text);
-    return s;
-}
-
-static void save(struct watch *w, const struct run *run)
+static void save(struct watch *w, const struct run *run, const struct places *p)
 {
     const struct run_args_watch *a = w->args;
     tare_error err = TARE_ERROR_INIT;
-    char path[PATH_MAX] = "";
-    tare_status s = TARE_OK;
-    if (a->output)
-        s = save_as(run, a->output, &err);
-    else if (!a->no_save)
-        s = run_save(run, a->history.output_dir, path, sizeof path, &err);
+    char path[PATH_MAX];
+    tare_status s = places_save(p, a, run, path, &err);
     if (s != TARE_OK) cli_warn(w->cli, "the run document is lost: %s", err.text);
-    if (s == TARE_OK && *path && !a->json && !a->quiet) cli_note(w->cli, "kept as %s", path);
+    if (s == TARE_OK && *path && !a->json && !a->quiet)
+        cli_note(w->cli, "kept as %s%s%s", path, run->trace ? " and " : "", run->trace ? p->trace : "");
     if (!a->no_save) history_keep(w->cli, &a->history, run);
 }
 
@@ -272,7 +190,7 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
     tare_status s = record_run(run, w, &err);
     if (s == TARE_OK && w->writer) {
         if (p->beside)
-            run->trace = arena_str(&run->arena, file_of(p->trace));
+            run->trace = arena_str(&run->arena, places_file(p->trace));
         else
             run_map_text(&run->arena, &run->config, "trace_path", p->trace);
     }
@@ -288,7 +206,7 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
         return;
     }
     show(w, run);
-    save(w, run);
+    save(w, run, p);
     if (w->args->html) write_page(w, run, traced ? p->trace : "");
     if (w->alive && !w->args->quiet)
         cli_note(w->cli, "%zu process%s of the program still run%s (--wait-all waits for them)", w->alive,
@@ -310,8 +228,8 @@ static int watch(struct watch *w, struct run *run, const struct places *p)
 {
     int rc = CLI_FAILED;
     tare_status s = watch_open(w, &w->cli->error);
+    if (s == TARE_OK) s = open_trace(w, p);
     if (s == TARE_OK) {
-        open_trace(w, p);
         watch_begin(w);
         s = child_start(&w->child, w->args->command[0], &rc, &w->cli->error);
         if (s != TARE_OK && w->writer) drop_trace(w, p);
@@ -349,9 +267,9 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     if (!rc && run_init(&run, "run", &cli->error) != TARE_OK) rc = cli_fail(cli);
     if (!rc) {
         w.run_id = run.id;
-        choose_trace(&a, &run, &places);
-        rc = check_places(cli, &a, &places);
+        rc = places_choose(&places, cli, &a, &run);
         if (!rc) rc = start(&w, &run, &places);
+        places_leave(&places);
         watch_close(&w);
         run_release(&run);
     }

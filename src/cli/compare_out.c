@@ -19,7 +19,7 @@ static tare_status save(struct cli *cli, const struct compare_args *a, const str
     if (a->no_save) return TARE_OK;
     tare_status s = comparison_write(c, &text, &cli->error);
     if (s == TARE_OK) s = run_save_text(&file, &text, path, sizeof path, &cli->error);
-    if (s == TARE_OK && !a->json && a->format != 1) cli_note(cli, "kept as %s", path);
+    if (s == TARE_OK && !a->json && a->format != 1) cli_note_last(cli, "kept as %s", path);
     buf_release(&text);
     return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * run_args.h - what a user asked `tare run` for, and the steps from there to an answer. One file each: cmd_run.c (the
- * command line and the flow), run_child.c (the program), run_hook.c (what alerts start), run_watch.c (sampling),
- * run_record.c (the document). */
+ * command line and the flow), run_places.c (where things go), run_child.c (the program), run_hook.c (what alerts
+ * start), run_watch.c (sampling), run_record.c (the document). */
 #ifndef CLI_RUN_ARGS_H
 #define CLI_RUN_ARGS_H
 

@@ -11,6 +11,7 @@
 #include "analyze/diagnose.h"
 #include "analyze/watched.h"
 #include "cli/run_args.h"
+#include "cli/run_places.h"
 #include "probe/host.h"
 
 #define BLOCK_BYTES UINT64_C(512) /* what getrusage counts I/O in */
@@ -45,10 +46,10 @@ static void describe_command(struct run *run, const struct watch *w)
 {
     struct arena *a = &run->arena;
     struct run_map words = {0};
-    const char *first = w->args->command[0], *slash = strrchr(first, '/');
+    const char *first = w->args->command[0];
     run->subject.type = "command";
-    run->subject.name = arena_str(a, slash && slash[1] ? slash + 1 : first);
-    if (slash) run->subject.path = arena_str(a, first);
+    run->subject.name = arena_str(a, places_subject(first));
+    if (strchr(first, '/')) run->subject.path = arena_str(a, first);
     for (char **word = w->args->command; *word; word++) run_map_text(a, &words, NULL, *word);
     run_map_set(a, &run->config, "command", (struct run_value){.kind = RUN_LIST, .items = words});
     run_map_real(a, &run->config, "interval_s", (double)w->args->interval.ns / 1e9);
@@ -308,6 +309,7 @@ static void record_watching(struct run_watch *to, const struct watch *w)
 tare_status record_run(struct run *run, const struct watch *w, tare_error *err)
 {
     struct system_source from = {w->deriver, &w->probes.set, w->child.start_ns};
+    struct watched_span ran = {w->child.start_ns, w->child.end_ns};
     tare_status s = host_read(run, "", err);
     if (s != TARE_OK) return s;
     describe_command(run, w);
@@ -318,7 +320,7 @@ tare_status record_run(struct run *run, const struct watch *w, tare_error *err)
     record_usage(c, &w->child);
     record_watching(&c->watch, w);
     s = system_report_fill(w->report, &from, run, &c->watch, err);
-    if (s == TARE_OK) s = watched_phases(run, &c->watch, &w->course, err);
+    if (s == TARE_OK) s = watched_phases(run, &c->watch, &w->course, ran, err);
     if (s != TARE_OK) return s;
     record_sampled(c);
     record_gpus(run, c);

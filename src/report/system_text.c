@@ -277,7 +277,13 @@ static void metric_cells(struct table *t, const struct run_metric *m)
     cell(t, "s", m->at_max_s);
 }
 
-static void write_metrics(struct writer *w)
+/* Quantities of the program are called process.*; the others are of the machine it ran on. */
+static bool of_program(const struct run_metric *m)
+{
+    return strncmp(m->metric, "process.", strlen("process.")) == 0;
+}
+
+static void write_metrics(struct writer *w, const char *title, bool program)
 {
     static const struct table_column heads[] = {{"metric", true}, {"of", true},   {"mean", false},
                                                 {"p50", false},   {"p95", false}, {"max", false},
@@ -287,12 +293,12 @@ static void write_metrics(struct writer *w)
     bool any = false;
     table_init(&t, heads, 7);
     for (size_t i = 0; i < watch->metrics.n; i++) {
-        if (!is_shown(watch->metrics.at[i])) continue;
+        if (!is_shown(watch->metrics.at[i]) || of_program(watch->metrics.at[i]) != program) continue;
         any = true;
         metric_cells(&t, watch->metrics.at[i]);
     }
     if (any) {
-        heading(w, "over the run");
+        heading(w, title);
         table_print(&t, w->s, w->style->bold, w->style->plain);
     }
     table_release(&t);
@@ -323,7 +329,8 @@ void system_text_write(struct stream *s, const struct report_style *style, const
         if (!w.c->watch.known) continue;
         write_lines(&w);
         write_phases(&w);
-        write_metrics(&w);
+        write_metrics(&w, "the program over the run", true);
+        write_metrics(&w, "the machine over the run", false);
         write_alerts(&w);
         stream_poll(s);
     }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * run_save.c - run documents into files. Never half a file, never over another. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "run/run.h"
@@ -56,25 +59,61 @@ static tare_status write_free_name(const char *stem, const struct buf *text, str
     return error_set(err, TARE_IO, "%s.json: this name and %d more are taken", stem, TRIES_MAX - 1);
 }
 
+/* The folder is made; `stem` is to fit into `size` with a number and an ending. */
+static tare_status make_stem(const struct run_file *f, size_t size, struct buf *stem, tare_error *err)
+{
+    tare_status s = file_make_folders(f->dir, err);
+    if (s < 0) return s;
+    buf_printf(stem, "%s/%s_", f->dir, f->kind);
+    add_name_part(stem, f->subject);
+    buf_add_char(stem, '_');
+    add_stamp(stem, f->created);
+    if ((s = buf_status(stem, err)) < 0) return s;
+    if (size && stem->len + sizeof "-10000.json" > size)
+        return error_set(err, TARE_INVALID, "%s.json: name too long", stem->data);
+    return TARE_OK;
+}
+
 tare_status run_save_text(const struct run_file *f, const struct buf *text, char *path, size_t size,
                           tare_error *err)
 {
     struct buf stem = BUF_INIT, name = BUF_INIT;
-    tare_status s = file_make_folders(f->dir, err);
-    if (s < 0) return s;
-    buf_printf(&stem, "%s/%s_", f->dir, f->kind);
-    add_name_part(&stem, f->subject);
-    buf_add_char(&stem, '_');
-    add_stamp(&stem, f->created);
-    if ((s = buf_status(&stem, err)) < 0) goto out;
-    if (path && stem.len + sizeof "-10000.json" > size) {
-        s = error_set(err, TARE_INVALID, "%s.json: name too long", stem.data);
-        goto out;
-    }
-    s = write_free_name(stem.data, text, &name, err);
+    tare_status s = make_stem(f, path ? size : 0, &stem, err);
+    if (s == TARE_OK) s = write_free_name(stem.data, text, &name, err);
     if (s == TARE_OK && path) snprintf(path, size, "%s", name.data);
-out:
     buf_release(&name);
+    buf_release(&stem);
+    return s;
+}
+
+/* True: `name` with .json is free, and with `beside` it was, and is there now. */
+static bool take(const struct buf *name, const char *beside)
+{
+    char path[4200];
+    int n = snprintf(path, sizeof path, "%s.json", name->data);
+    errno = n < (int)sizeof path ? EEXIST : ENAMETOOLONG;
+    if (n >= (int)sizeof path || exists(path)) return false;
+    snprintf(path, sizeof path, "%s%s", name->data, beside);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+tare_status run_reserve(const struct run_file *f, const char *beside, char *out, size_t size, tare_error *err)
+{
+    struct buf stem = BUF_INIT;
+    tare_status s = make_stem(f, size, &stem, err);
+    size_t n = stem.len;
+    for (int i = 1; s == TARE_OK && i <= TRIES_MAX; i++) {
+        if (i > 1) buf_printf(&stem, "-%d", i);
+        s = buf_status(&stem, err);
+        if (s == TARE_OK && take(&stem, beside)) break;
+        if (s == TARE_OK && errno != EEXIST) s = error_errno(err, "%s%s: cannot make it", stem.data, beside);
+        if (s == TARE_OK && i == TRIES_MAX)
+            s = error_set(err, TARE_IO, "%s: all such names are taken", stem.data);
+        stem.len = n;
+    }
+    if (s == TARE_OK) snprintf(out, size, "%s", stem.data);
     buf_release(&stem);
     return s;
 }

@@ -121,8 +121,9 @@ static bool has_closed(int fd, uint64_t uid, off_t at)
     return false;
 }
 
-/* Does a process still record here? (Ourselves before an exec counts; before an earlier tare_stop does not.) */
-static bool recorder_alive(int fd)
+/* The pid of a process that still writes here, 0 for none; `sampling`: of one that does nothing but sample. (Ourselves
+ * before an exec counts; before an earlier tare_stop does not.) */
+static uint32_t find_writer(int fd, bool sampling)
 {
     struct chunk_header c;
     struct process_info p;
@@ -130,11 +131,16 @@ static bool recorder_alive(int fd)
     while (pread(fd, &c, sizeof c, at) == sizeof c && c.magic == CHUNK_MAGIC) {
         if (c.type == CHUNK_PROCESS && c.codec == CODEC_PLAIN &&
             pread(fd, &p, sizeof p, at + (off_t)sizeof c) == sizeof p && p.start_time &&
-            process_start_time(p.pid) == p.start_time && !has_closed(fd, p.uid, at))
-            return true;
+            (!sampling || !p.mode) && process_start_time(p.pid) == p.start_time && !has_closed(fd, p.uid, at))
+            return p.pid;
         at += (off_t)sizeof c + c.stored_bytes;
     }
-    return false;
+    return 0;
+}
+
+uint32_t archive_sampler(int fd)
+{
+    return find_writer(fd, true);
 }
 
 static void run_id_new(char out[32])
@@ -236,7 +242,7 @@ static enum joined settle(int fd, const char *path, char run_id[32], tare_error 
         error_set(err, TARE_INVALID, "%s: exists and is not a trace; it is left as it is", path);
         return FAILED;
     }
-    if (recorder_alive(fd)) {
+    if (find_writer(fd, false)) {
         memcpy(run_id, h.run_id, sizeof h.run_id);
         return JOINED;
     }

@@ -193,6 +193,7 @@ void drain_forget(void); /* in a forked child, and before the next session */
  * is made), and becomes that of the trace. The descriptor, locked until the caller's PROCESS chunk is in, or a
  * status. */
 int archive_open(const char *path, char run_id[32], tare_error *err);
+uint32_t archive_sampler(int fd); /* the process that samples into it now; 0: none */
 /* What goes before `payload` in the file. */
 struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process, const void *payload,
                                          size_t bytes);

@@ -51,8 +51,8 @@ bool sample_get(const struct sample *s, size_t series, double *out); /* false: u
 /* ---- writing ---- */
 struct samples_writer;
 /* Joins the archive at `path` (made if absent, beside what other processes of this recording write; an earlier trace
- * of nobody alive is put aside as PATH.old). `run_id` NULL: one is made. Afterwards a program started with
- * TARE_TRACE=path records its scopes into the same file. */
+ * of nobody alive is put aside as PATH.old). TARE_BUSY: another process samples into it now. `run_id` NULL: one is
+ * made. Afterwards a program started with TARE_TRACE=path records its scopes into the same file. */
 tare_status samples_create(struct samples_writer **out, const char *path, const char *run_id,
                            tare_error *err);
 tare_status samples_append(struct samples_writer *w, const struct series_set *set, const struct sample *s,

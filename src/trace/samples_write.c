@@ -142,6 +142,15 @@ static tare_status put_process(struct samples_writer *w, tare_error *err)
     return put_out(w, err);
 }
 
+/* Readers take the samples of one process. Whoever comes second at the same time is told, not left out in silence. */
+static tare_status be_the_only_one(const struct samples_writer *w, tare_error *err)
+{
+    uint32_t other = archive_sampler(w->fd);
+    if (!other) return TARE_OK;
+    return error_set(err, TARE_BUSY, "%s: process %u samples into this trace at the moment; name another",
+                     w->path, other);
+}
+
 static void writer_free(struct samples_writer *w)
 {
     if (w->fd >= 0) close(w->fd);
@@ -161,6 +170,7 @@ tare_status samples_create(struct samples_writer **out, const char *path, const 
     w->path = mem_strdup(path);
     tare_status s = w->path ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory");
     if (s == TARE_OK && (w->fd = archive_open(path, w->run_id, err)) < 0) s = (tare_status)w->fd;
+    if (s == TARE_OK) s = be_the_only_one(w, err);
     if (s == TARE_OK) s = put_process(w, err);
     if (s == TARE_OK)
         *out = w;

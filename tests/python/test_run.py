@@ -543,6 +543,43 @@ def test_a_webhook_of_the_environment(tare, endpoint):
     assert [alert["rule"] for _, _, alert in server.got] == ["process.count>0"]
 
 
+# ---- where things go ----
+
+
+def test_the_trace_is_called_as_the_document(tare, command, clean_env, tmp_path):
+    """One name for both, also of two runs in one second; the last line names both."""
+    with subprocess.Popen([command, "run", "-q", "--", "sleep", "0.5"], cwd=tmp_path, env=clean_env) as first:
+        said = tare("run", "--", "sleep", "0.1").stderr
+        assert first.wait() == 0
+    kept = sorted((tmp_path / "tare-results").glob("run_sleep_*"))
+    assert len(kept) == 4 and len({p.stem for p in kept}) == 2
+    for document in (p for p in kept if p.suffix == ".json"):
+        assert json.loads(document.read_text())["trace"] == document.stem + ".tare"
+    last = said.splitlines()[-1].split()
+    assert last[:4] == ["tare", "run:", "kept", "as"] and last[5] == "and"
+    assert pathlib.Path(last[4]).stem == pathlib.Path(last[6]).stem and all((tmp_path / p).exists() for p in (last[4], last[6]))
+
+
+def test_a_program_that_cannot_start_takes_no_name(tare, tmp_path):
+    tare("run", "--", "./none", status=127)
+    assert not list(tmp_path.glob("tare-results/*"))
+
+
+def test_phases_end_with_the_program(watch):
+    for program in ("true", "sleep 0.15"):
+        document = watch("--interval", "20ms", "--", *program.split())
+        wall = case(document)["latency_ns"]["p50"]["value"] / 1e9
+        phases = case(document)["watch"]["phases"]
+        assert phases and phases[0]["start_s"] == 0 and phases[-1]["end_s"] <= wall + 1e-6
+
+
+def test_the_program_and_the_machine_are_told_apart(watch):
+    said = watch("--interval", "20ms", "--", PYTHON, "-c", "sum(range(10_000_000))")["done"].stderr
+    program, machine = (said.index("the %s over the run" % who) for who in ("program", "machine"))
+    assert program < said.index("\nprocess.cpu ", program) < machine < said.index("\nmemory ", machine)
+    assert "\nprocess." not in said[machine:]
+
+
 # ---- the numbers ----
 
 

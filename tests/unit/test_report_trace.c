@@ -206,7 +206,8 @@ static void text_names_what_is_below_the_limit_estimated_or_lost(void **state)
                                     "from the calibration at start-up", "[a]        below the weighing limit",
                                     "[b]        fast clock", "[c]        some calls never reached their end",
                                     "~          estimated", "lost       1,234 events, scopes or samples not recorded",
-                                    "1 damaged piece of the file", "first: chunk 7 at byte 4096: bad checksum\n", NULL});
+                                    "1 damaged piece of the file",
+                                    "first: chunk 7 at byte 4096: bad checksum\n", NULL});
     buf_release(&got);
     tree.weight_ns = (struct estimate){NAN, NAN, NAN};
     got = report_of(report_trace_text, f, &tree, (struct report_options)PLAIN);
