@@ -22,6 +22,7 @@ import weakref
 from tare._functions import functions
 
 _ALIVE = weakref.WeakSet()
+_UNSAVED = set()  # keeps what is still to be saved alive when the function itself is gone
 # One profile runs at a time in the process: a second one, in another thread or further down the same stack, would record the first.
 _RUNNING = threading.Lock()
 _worker = None
@@ -88,7 +89,9 @@ class FunctionProfile:
         _save_at_the_end_of_workers()
         if self._gathered >= self.batch:
             self._write()
-        elif self.slower_than:
+            return
+        _UNSAVED.add(self)
+        if self.slower_than:
             self._fold()
 
     def _drop(self, call):
@@ -102,7 +105,7 @@ class FunctionProfile:
 
     def _fold(self):
         """Adds the call to those kept earlier, since the next one may have to be dropped alone."""
-        latest = pstats.Stats(self._profiler)
+        latest = pstats.Stats(_Taken(self._profiler.stats))
         self._folded = latest if self._folded is None else self._folded.add(latest)
         self._profiler.clear()
 
@@ -122,6 +125,7 @@ class FunctionProfile:
         profiler, folded = self._profiler, self._folded
         self._profiler = self._folded = None
         self._gathered = 0
+        _UNSAVED.discard(self)
         self._next_pair = time.monotonic() + self.interval
         try:
             pair = _save_pair(self.folder, self.name, profiler, folded)
@@ -142,6 +146,16 @@ class FunctionProfile:
         self._slot = threading.Lock()
         self._profiler = self._folded = None
         self._gathered = 0
+
+
+class _Taken:
+    """A profile's numbers in the form that pstats.Stats takes over, and empties."""
+
+    def __init__(self, stats):
+        self.stats = stats
+
+    def create_stats(self):
+        """Called by pstats before it reads `stats`, which are there already."""
 
 
 def _save_pair(folder, name, profiler, folded):
@@ -331,13 +345,14 @@ def _save_at_the_end_of_workers():
 
 
 def _save_all():
-    for profile in list(_ALIVE):
+    for profile in list(_UNSAVED):
         profile.save()
 
 
 def _forget_all():
     global _RUNNING
     _RUNNING = threading.Lock()
+    _UNSAVED.clear()
     for profile in list(_ALIVE):
         profile.forget()
 
