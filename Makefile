@@ -185,7 +185,7 @@ PY_OBJ  := $(PY_SRC:%.c=$(O)/obj/$(PY_TAG)/%.o)
 PY_EXT  := $(PY_TREE)/_tare$(word 2,$(PY_SAID))
 
 .PHONY: python
-python: $(PY_EXT) $(if $(MISSING),,$(PY_TREE)/_bin/tare) ## build the Python package for PYTHON (default: python3)
+python: $(PY_EXT) $(if $(MISSING),,$(PY_TREE)/_bin/tare) $(if $(NODE),$(PY_TREE)/page.html) ## build the Python package for PYTHON (default: python3)
 	$(Q)cp -rsf $(abspath python/tare)/. $(PY_TREE) && find $(PY_TREE) -xtype l -delete
 	$(if $(MISSING),@echo 'python: without the command tare: no $(MISSING) (make deps)' >&2)
 
@@ -206,11 +206,15 @@ $(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(PY_OBJ) -L$(O) -ltare $(O)/obj/pure.a -lm -ldl -Wl,-z,now \
 		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@
 
+$(PY_TREE)/page.html: $(O)/page.html
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
 # The command finds the libraries that travel with it, whatever the machine has.
 $(PY_TREE)/_bin/tare: $(CLI_OBJ)
 	@mkdir -p $(@D) $(PY_TREE)/_lib
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -Wl,-rpath,'$$ORIGIN/../_lib' -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter release,$(FLAVOR)),-s) $^ $(PKG_LIBS) -lm -ldl -Wl,-rpath,'$$ORIGIN/../_lib' -o $@
 	$(Q)tools/carry-libs $@ $(PY_TREE)/_lib
 
 # ---- tests ---------------------------------------------------------------------------------------

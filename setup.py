@@ -24,7 +24,7 @@ class MakePython(build_ext):
 
     def run(self):
         tag = sys.implementation.cache_tag
-        subprocess.check_call(["make", "--no-print-directory", "python", "PYTHON=" + sys.executable], cwd=HERE)
+        subprocess.check_call(["make", "--no-print-directory", "-j%d" % (os.cpu_count() or 1), "python", "PYTHON=" + sys.executable], cwd=HERE)
         made = os.path.join(HERE, "build", "python", tag, "tare")
         target = os.path.join(HERE if self.inplace else self.build_lib, "python" if self.inplace else "", "tare")
         for name in sorted(os.listdir(made)):

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""The package as pip leaves it: a wheel of this tree in a venv of its own, used from another folder; what the extension needs; its stubs."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+
+def run(*command, **more):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel(root, package, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-q", "-w", folder, ".", cwd=root, env=env)
+    return next(folder.glob("tare-*.whl"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel, tmp_path_factory):
+    """bin/ of a venv with nothing but the wheel."""
+    venv = tmp_path_factory.mktemp("venv")
+    run(sys.executable, "-m", "venv", venv)
+    run(venv / "bin" / "pip", "install", "-q", "--no-index", "--no-deps", wheel)
+    return venv / "bin"
+
+
+def test_a_wheel_carries_all_of_it(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    for wanted in (r"tare/_tare\..*\.so", r"tare/_lib/libtare\.so\.0", r"tare/_bin/tare", r"tare/__init__\.py", r"tare/py\.typed",
+                   r"tare/__init__\.pyi", r"tare/page\.html"):
+        assert any(re.fullmatch(wanted, n) for n in names), (wanted, names)
+    assert not any(n.startswith("tests") or n.endswith(".c") for n in names), names
+
+
+def test_the_extension_needs_libc_alone(package):
+    extension = next((package / "tare").glob("_tare.*.so"))
+    needed = re.findall(r"NEEDED.*\[(.+)\]", run("readelf", "-d", extension))
+    assert set(needed) <= {"libtare.so.0", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
+                           "ld-linux-aarch64.so.1"}, needed
+    defined = [line.split()[-1] for line in run("nm", "-D", "--defined-only", extension).splitlines()]
+    assert defined == ["PyInit__tare"]
+
+
+def test_installed_and_used_from_elsewhere(installed, tmp_path, clean_env):
+    script = tmp_path / "use.py"
+    script.write_text("import tare\n"
+                      "from tare import _command\n"
+                      "assert 'site-packages' in tare.__file__\n"
+                      "tare.start('x.tare')\n"
+                      "with tare.scope('step'): pass\n"
+                      "tare.stop()\n"
+                      "print(_command.call('report', 'x.tare'))\n")
+    assert "step" in run(installed / "python", script, cwd=tmp_path, env=clean_env)
+    assert run(installed / "tare", "version", cwd=tmp_path, env=clean_env).startswith("tare ")
+    assert "functions" in run(installed / "python", "-m", "tare", "--help", cwd=tmp_path, env=clean_env)
+
+
+def test_import_brings_nothing_heavy(python):
+    said = python("import sys, tare\nprint([m for m in ('torch', 'numpy', 'onnxruntime', 'pandas', 'asyncio') if m in sys.modules])\n")
+    assert said.stdout.strip() == "[]"
+
+
+def test_every_public_name_exists_and_has_a_stub(python, root):
+    said = python("import tare\nprint(*[n for n in tare.__all__ if getattr(tare, n) is not None])\n")
+    stub = ast.parse((root / "python" / "tare" / "__init__.pyi").read_text())
+    stubbed = {n.name for n in stub.body if hasattr(n, "name")}
+    stubbed |= {t.target.id for t in stub.body if isinstance(t, ast.AnnAssign)}
+    stubbed |= {a.asname or a.name for n in stub.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert set(said.stdout.split()) <= stubbed, set(said.stdout.split()) - stubbed
+
+
+def test_unknown_names_and_words(python):
+    assert "no attribute 'nonsense'" in python("import tare\ntare.nonsense\n", status=1).stderr
+    said = python("-m", "tare", "nonsense", status=2)
+    assert "nonsense" in said.stderr
