@@ -91,6 +91,50 @@ test("pointing reads, clicking zooms, the address keeps it", async () => {
   }, { hash: kept });
 });
 
+test("the wheel zooms with Ctrl, moves with Shift, scrolls without", async () => {
+  await withPage(fill("small", [small()]), async (p) => {
+    await p.mouse.move(...(await at(p, 0.0, 1)));
+    await p.keyboard.down("Control");
+    for (let i = 0; i < 4; i++) await p.mouse.wheel(0, -60);
+    await p.keyboard.up("Control");
+    await p.waitForFunction(() => /zoom=/.test(location.hash));
+    const [from, to] = (await hash(p)).match(/zoom=([^&]*)/)[1].split("~").map(Number);
+    assert.ok(from < 0.01 && to < 0.5, `${from} ${to}`);
+    await p.mouse.move(...(await at(p, 0.99, 1)));
+    assert.match(await detail(p), /^left/);
+    await p.keyboard.down("Shift");
+    for (let i = 0; i < 12; i++) await p.mouse.wheel(0, 900);
+    await p.keyboard.up("Shift");
+    await p.waitForFunction(() => Number((location.hash.match(/zoom=([^&~%]*)/) ?? [])[1]) > 0.5);
+  });
+});
+
+test("a thread is shown alone", async () => {
+  const item = small();
+  item.document.threads = [{ name: "first", nodes: item.document.nodes }, { name: "second", nodes: { parent: [-1], frame: [2], self: [7] } }];
+  await withPage(fill("threads", [item]), async (p) => {
+    await p.selectOption("select", { label: "second" });
+    assert.match(await p.textContent(".summary"), /1 call path, 1 deep, 7.ns in all/);
+    await p.selectOption("select", { label: "all together" });
+    assert.match(await p.textContent(".summary"), /5 call paths/);
+  });
+});
+
+test("a deep stack is scrolled to by keys, and never drawn whole", async () => {
+  const n = 3000;
+  const nodes = { parent: Array.from({ length: n }, (_, i) => i - 1), frame: Array.from({ length: n }, (_, i) => i % 4), self: new Array(n).fill(1) };
+  await withPage(fill("deep", [profile(nodes, ["a", "b", "c", "d"])]), async (p) => {
+    await p.focus(".flamebox");
+    for (let i = 0; i < 50; i++) await p.keyboard.press("ArrowDown");
+    const [scrolled, height] = await p.evaluate(() => [document.querySelector(".flamebox").scrollTop, document.querySelector(".flamebox canvas").clientHeight]);
+    assert.ok(scrolled >= 19 * 19 && scrolled <= 50 * 19, `${scrolled}`);
+    assert.ok(height <= 30 * 19, `${height}`);
+    const box = await p.locator(".flamebox canvas").boundingBox();
+    await p.mouse.move(box.x + 50, box.y + height - 9);
+    assert.match(await detail(p), new RegExp(`^${"abcd"[49 % 4]}`));
+  });
+});
+
 test("a flame graph stands on its outermost frame", async () => {
   await withPage(fill("small", [small()]), async (p) => {
     await p.mouse.move(...(await at(p, 0.1, 2)));

@@ -137,7 +137,7 @@ function summaryOf(g: Graph): string {
   const most = named ? ` Most ${unitWord(p.unit)} of their own: ${named}.` : "";
   const against = g.diff ? ` Against the base, ${costText(p.unit, g.baseWhole)}: ${changeText(g.whole, g.baseWhole)}.` : "";
   const hidden = g.tree.hidden ? ` ${count(g.tree.hidden)} small paths are left out.` : "";
-  return `${count(g.tree.n)} call paths, ${g.layout.rows} deep, ${costText(p.unit, g.whole)} in all.${against}${most}${hidden}`;
+  return `${count(g.tree.n)} call ${g.tree.n === 1 ? "path" : "paths"}, ${g.layout.rows} deep, ${costText(p.unit, g.whole)} in all.${against}${most}${hidden}`;
 }
 
 // ---- the table ----

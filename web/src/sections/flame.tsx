@@ -18,7 +18,7 @@ import { type Look, svgOfFlame } from "../ui/flamepaint";
 import { FlameSandwich } from "../ui/FlameSandwich";
 import { count, isKnown, percent, shown } from "../ui/format";
 import { useView } from "../ui/hash";
-import { currentTheme, useColours } from "../ui/theme";
+import { currentTheme, readColours, useColours } from "../ui/theme";
 
 const VIEWS: [string, string][] = [["icicle", "Icicle"], ["flame", "Flame"], ["sandwich", "Sandwich"]];
 const ROWS = 30;
@@ -43,8 +43,7 @@ function fillOf(g: Graph, tree: CallTree, found: Found | null, dark: boolean): (
   };
 }
 
-function lookOf(g: Graph, tree: CallTree, found: Found | null): Look {
-  const dark = currentTheme() === "dark";
+function lookOf(g: Graph, tree: CallTree, found: Found | null, dark: boolean): Look {
   const diff = tree === g.tree ? g.diff : null;
   return {
     fill: fillOf(g, tree, found, dark),
@@ -223,9 +222,10 @@ function Notes(props: { graph: Graph; view: string }) {
   return <>{[...p.notes.slice(0, 6).map((n) => shown(n)), widths, sandwich].filter(Boolean).join(" ")}</>;
 }
 
-function FlameGraph(props: { profile: Profile; id: string }) {
-  const { profile, id } = props;
-  const colours = useColours();
+/** All that the figure shows and how to change it: in the address, but for the frame with the keyboard. */
+function useFlame(profile: Profile, id: string) {
+  useColours(); /* drawn again when the theme changes */
+  const dark = currentTheme() === "dark";
   const [view, setView] = useView(`${id}.view`, "icicle");
   const [words, setWords] = useView(`${id}.find`);
   const [thread, setThread] = useView(`${id}.thread`);
@@ -233,40 +233,46 @@ function FlameGraph(props: { profile: Profile; id: string }) {
   const [chosen, setChosen] = useView(`${id}.fn`);
   const [range, setRange] = useRange(`${id}.zoom`);
   const [at, setAt] = useState(-1);
-  const camera = useRef<Camera | null>(null);
   const graph = useMemo(() => graphOf(profile, thread === "" ? -1 : Number(thread), by === "share"), [profile, thread, by]);
   const found = useMemo(() => searchTree(graph.tree, profile.frames, words), [graph, words]);
-  const look = useMemo(() => lookOf(graph, graph.tree, found), [graph, found, colours]);
+  const look = useMemo(() => lookOf(graph, graph.tree, found, dark), [graph, found, dark]);
+  return { view, setView, words, setWords, thread, setThread, by, setBy, chosen, setChosen, range, setRange, at, setAt, graph, found, look, dark };
+}
+
+function FlameGraph(props: { profile: Profile; id: string }) {
+  const { profile, id } = props;
+  const f = useFlame(profile, id);
+  const { graph, found, view } = f;
+  const camera = useRef<Camera | null>(null);
   const grid = useGrid(graph);
-  const changeTree = (set: (v: string) => void) => (v: string) => {
-    setAt(-1);
-    setRange(WHOLE);
+  const anew = (set: (v: string) => void) => (v: string) => {
+    f.setAt(-1);
+    f.setRange(WHOLE);
     set(v);
   };
   const match = (back: boolean) => {
-    const next = found ? nextMatch(graph.tree, graph.layout, found.frame, at, back) : -1;
+    const next = found ? nextMatch(graph.tree, graph.layout, found.frame, f.at, back) : -1;
     if (next < 0) return;
-    setAt(next);
+    f.setAt(next);
     const [x0, x1] = zoomTo(graph.layout, next);
-    if (x0 >= range[1] || x1 <= range[0]) setRange(WHOLE);
+    if (x0 >= f.range[1] || x1 <= f.range[0]) f.setRange(WHOLE);
   };
   const sandwich = (frame: number) => {
-    setChosen(String(frame));
-    setView("sandwich");
+    f.setChosen(String(frame));
+    f.setView("sandwich");
   };
   const title = titleOf(profile);
-  const dark = currentTheme() === "dark";
-  const svg = () => (camera.current ? svgOfFlame(graph.layout, camera.current, look, title, colours.paper) : "");
+  const svg = () => (camera.current ? svgOfFlame(graph.layout, camera.current, f.look, title, readColours().paper) : "");
   return (
-    <Figure id={id} title={title} summary={graph.summary()} grid={grid} svg={view === "sandwich" ? undefined : svg} tools={<Views view={view} onView={setView} />} note={<Notes graph={graph} view={view} />}>
-      <Bar id={id} profile={profile} words={words} setWords={setWords} found={found} onMatch={match} thread={thread} setThread={changeTree(setThread)} by={by} setBy={changeTree(setBy)}
-        zoomed={rangeText(range) !== "" && view !== "sandwich"} onAll={() => setRange(WHOLE)} />
+    <Figure id={id} title={title} summary={graph.summary()} grid={grid} svg={view === "sandwich" ? undefined : svg} tools={<Views view={view} onView={f.setView} />} note={<Notes graph={graph} view={view} />}>
+      <Bar id={id} profile={profile} words={f.words} setWords={f.setWords} found={found} onMatch={match} thread={f.thread} setThread={anew(f.setThread)} by={f.by} setBy={anew(f.setBy)}
+        zoomed={rangeText(f.range) !== "" && view !== "sandwich"} onAll={() => f.setRange(WHOLE)} />
       {view === "sandwich" ? (
-        <FlameSandwich graph={graph} found={found} frame={frameIn(chosen, graph)} onFrame={(f) => setChosen(String(f))} lookOf={(tree) => lookOf(graph, tree, found)} />
+        <FlameSandwich graph={graph} found={found} frame={frameIn(f.chosen, graph)} onFrame={(frame) => f.setChosen(String(frame))} lookOf={(tree) => lookOf(graph, tree, found, f.dark)} />
       ) : (
-        <Whole graph={graph} look={look} view={view} id={id} range={range} onRange={setRange} at={at} onAt={setAt} onMatch={match} onSandwich={sandwich} camera={camera} />
+        <Whole graph={graph} look={f.look} view={view} id={id} range={f.range} onRange={f.setRange} at={f.at} onAt={f.setAt} onMatch={match} onSandwich={sandwich} camera={camera} />
       )}
-      {graph.diff && view !== "sandwich" ? <DiffLegend dark={dark} /> : <ModuleLegend graph={graph} dark={dark} />}
+      {graph.diff && view !== "sandwich" ? <DiffLegend dark={f.dark} /> : <ModuleLegend graph={graph} dark={f.dark} />}
     </Figure>
   );
 }

@@ -106,8 +106,8 @@ function pointOf(e: MouseEvent): [number, number] {
 }
 
 /** The wheel with Ctrl (or a pinch) zooms, sideways it moves; else it scrolls as everywhere. */
-function onWheel(e: WheelEvent, p: FlameCanvasProps, camera: Camera): void {
-  const part = (p.range[1] - p.range[0]) / camera.width;
+function onWheel(e: WheelEvent, p: FlameCanvasProps, width: number): void {
+  const part = (p.range[1] - p.range[0]) / width;
   const sideways = e.shiftKey ? e.deltaY || e.deltaX : e.deltaX;
   if (e.ctrlKey || e.metaKey) {
     const [x] = pointOf(e);
@@ -115,6 +115,18 @@ function onWheel(e: WheelEvent, p: FlameCanvasProps, camera: Camera): void {
   } else if (Math.abs(sideways) > Math.abs(e.shiftKey ? 0 : e.deltaY)) p.onRange(boundRange(p.range[0] + sideways * part, p.range[1] + sideways * part));
   else return;
   e.preventDefault();
+}
+
+/** Listens once; a listener of the page's own may not keep the page from scrolling. */
+function useWheel(canvas: RefObject<HTMLCanvasElement | null>, props: FlameCanvasProps): void {
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    const el = canvas.current!;
+    const wheel = (e: WheelEvent) => onWheel(e, latest.current, el.clientWidth);
+    el.addEventListener("wheel", wheel, { passive: false });
+    return () => el.removeEventListener("wheel", wheel);
+  }, []);
 }
 
 /** Touch scrolls the page; a click or a tap zooms, on what already fills the width it zooms out by one. */
@@ -129,11 +141,9 @@ function clicked(p: FlameCanvasProps, node: number): void {
 export function FlameCanvas(props: FlameCanvasProps) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const latest = useRef(props);
   const over = useRef(-1);
   const [top, setTop] = useState(0);
   const width = useWidth(box);
-  latest.current = props;
   const { layout, flame } = props;
   const full = heightOf(layout, ROW_HEIGHT);
   const height = Math.max(ROW_HEIGHT, Math.min(full, props.rows * ROW_HEIGHT));
@@ -146,12 +156,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
   }, [layout, flame]);
   useLayoutEffect(() => reveal(box.current!, layout, props.at, flame), [props.at]);
   useLayoutEffect(() => void paint());
-  useEffect(() => {
-    const el = canvas.current!;
-    const wheel = (e: WheelEvent) => onWheel(e, latest.current, { ...camera, width: el.clientWidth });
-    el.addEventListener("wheel", wheel, { passive: false });
-    return () => el.removeEventListener("wheel", wheel);
-  }, []);
+  useWheel(canvas, props);
   const point = (node: number) => {
     if (node === over.current) return;
     over.current = node;
