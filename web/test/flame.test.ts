@@ -68,6 +68,8 @@ test("a point finds what is drawn there", () => {
   assert.equal(nodeAt(s.layout, camera, 999, 30), -1);
   assert.equal(nodeAt(s.layout, camera, 10, 90), -1);
   assert.equal(nodeAt(s.layout, camera, -1, 10), -1);
+  const gap = layoutOf(profileOf(["main 6", "main;a 4", "other;b 9"]).tree);
+  assert.equal(nodeAt(gap, camera, (1000 * 7) / 19, 30), -1); /* between the last callee of main and the first of other */
 });
 
 test("keys walk the tree", () => {
