@@ -22,6 +22,13 @@ _WHERE = {
     "Case": "_run",
     "load": "_run",
     "Run": "_run",
+    "PerformanceProfiler": "_performance",
+    "PerformanceRegressionDetector": "_regression",
+    "ProductionProfiler": "_production",
+    "diagnose_performance_issues": "_diagnose",
+    "PerformanceRegression": "_regression",
+    "RegressionWarning": "_regression",
+    "Unknown": "_unknown",
 }
 
 __all__ = ["__version__", "count", "mark", "recording", "scope", "start", "stop", *_WHERE]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 import weakref
 from contextvars import ContextVar
-from typing import Any, Iterable
+from typing import Any
 
 PARTS = ("macs", "int_macs", "simple", "division", "transcendental", "integer", "read", "written")
 
@@ -94,7 +94,7 @@ class FlopCounter:
     def see_module(self, module: Any) -> None:
         if module not in self._seen:
             self._seen.update(module.modules())
-            self._parameters.update(_distinct(module.parameters()))
+            self._parameters.update(distinct_parameters(module))
 
     def __enter__(self) -> "FlopCounter":
         mode = _install()
@@ -140,10 +140,10 @@ def _watch_modules() -> Any:
     return register_module_forward_pre_hook(note)
 
 
-def _distinct(tensors: Iterable[Any]) -> dict[tuple, int]:
-    """Where each tensor lies -> its elements. Tied weights lie in one place; what has no place (meta) is told by identity."""
+def distinct_parameters(module: Any) -> dict[tuple, int]:
+    """Where each parameter lies -> its elements. Tied weights lie in one place; what has no place (meta) is told by identity."""
     out: dict[tuple, int] = {}
-    for tensor in tensors:
+    for tensor in module.parameters():
         try:
             where = tensor.untyped_storage().data_ptr()
         except (RuntimeError, NotImplementedError):
@@ -154,7 +154,7 @@ def _distinct(tensors: Iterable[Any]) -> dict[tuple, int]:
 
 def parameter_count(module: Any) -> int:
     """Elements of all parameters of a module; tied ones once."""
-    return sum(_distinct(module.parameters()).values())
+    return sum(distinct_parameters(module).values())
 
 
 def module_costs(model: Any, args: tuple = (), kwargs: dict | None = None) -> dict[str, Cost]:
