@@ -2,7 +2,9 @@
  * module.c - the extension module `tare._tare`: its parts, and where it refuses to load. Knows nothing of what a part does. */
 #include "part.h"
 
-static int (*const parts[])(PyObject *module) = {session_part, scope_part, work_part, bench_part, op_cost_part, functions_part, sampler_part, judge_part};
+static int (*const parts[])(PyObject *module) = {session_part,   scope_part,   work_part,      bench_part,
+                                                 work_runs_part, op_cost_part, functions_part, sampler_part,
+                                                 judge_part,     lines_part};
 
 PyObject *raise_error(const tare_error *err)
 {

@@ -18,12 +18,14 @@
 /* 0, or -1 with a Python exception set. */
 int session_part(PyObject *module);
 int scope_part(PyObject *module);
+int lines_part(PyObject *module);
 int work_part(PyObject *module);
 int bench_part(PyObject *module);
+int work_runs_part(PyObject *module);
 int op_cost_part(PyObject *module);
-int functions_part(PyObject *module);
 int sampler_part(PyObject *module);
 int judge_part(PyObject *module);
+int functions_part(PyObject *module);
 
 /* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the error's text. NULL. */
 PyObject *raise_error(const tare_error *err);

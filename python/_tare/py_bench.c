@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * py_bench.c - tare.bench: the harness of `tare bench` in this process, on a Python callable. Measures, judges and gives
- * the document and the text of the answer as strings; writes no file unless save_run() is asked to. */
+ * py_bench.c - tare.bench: the harness of `tare bench` in this process, on a Python callable. Measures, judges and
+ * gives the document and the text of the answer as strings; writes no file unless save_run() is asked to. */
 #include <string.h>
 
 #include "analyze/judge.h"

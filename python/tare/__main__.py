@@ -8,6 +8,7 @@ from tare import _command
 
 # word: (module of the package with main(argv) -> exit status, help)
 COMMANDS = {
+    "bench": ("_bench_command", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
     "functions": ("_functions_main", "profile all calls of a Python program, as python -m cProfile does"),
     "profile": ("_model_command", "profile a model: latency, throughput, memory, layers; thresholds for CI"),
 }
@@ -23,6 +24,8 @@ def main(argv=None):
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
         return 0 if argv else 2
+    if argv[0] == "_worker":  # not for people: `tare bench py:..` starts it
+        return import_module("tare._worker").main(argv[1:])
     if argv[0] in COMMANDS:
         return import_module("tare." + COMMANDS[argv[0]][0]).main(argv[1:])
     return _command.main(argv)

@@ -36,4 +36,5 @@ def main(argv=None):
     except RuntimeError as missing:
         print(f"tare: {missing}", file=sys.stderr)
         return 3
+    os.environ.setdefault("TARE_PYTHON", sys.executable)  # which runs what `tare bench py:..` names
     os.execv(binary, ["tare", *argv])

@@ -156,7 +156,7 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     w->params.one_by_one = b->plan->load == BENCH_OPEN;
     bench_tell(b, w, "loading");
     tare_status s = memory_before(&w->memory, c->subject, b->base_rss, err);
-    if (s < 0) return s;
+    if (s < 0) return error_wrap(err, "case %s", c->name);
     uint64_t start = bench_machine.now();
     struct case_record to = {b->run, &w->params_used};
     s = c->subject->ops->prepare(c->subject, &w->params, &to, &w->instance, &inner);
@@ -267,7 +267,8 @@ static tare_status measure_all(struct bench *b, tare_error *err)
     b->self_watching_ns = closed_self_ns(b, true);
     for (size_t i = 0; b->n_cases > 1 && i < b->n_cases; i++) prime(b, i);
     struct process_state base;
-    if ((s = process_take(b->plan->cases[0].subject, false, &base, err)) < 0) return s;
+    if ((s = process_take(b->plan->cases[0].subject, false, &base, err)) < 0)
+        return error_wrap(err, "case %s", b->plan->cases[0].name); /* that was run just now */
     b->base_rss = base.rss;
     for (size_t at = 0; s == TARE_OK && at < b->n_cases && !bench_interrupted(b);)
         s = measure_block(b, at, &at, err);

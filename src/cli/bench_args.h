@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * bench_args.h - what a user asked `tare bench` for, and the steps from there to an answer. One file each:
- * bench_options.c (the command line), bench_open.c (subjects), bench_check.c (accuracy), bench_layers.c (layers),
- * bench_repeat.c (several launches), bench_baseline.c (against an earlier run), bench_anchor.c (against a frozen
- * build), cmd_bench.c (the flow). */
+ * bench_options.c (the command line), bench_open.c (subjects), bench_python.c (Python functions), bench_check.c
+ * (accuracy), bench_layers.c (layers), bench_repeat.c (several launches), bench_baseline.c (against an earlier run),
+ * bench_anchor.c (against a frozen build), cmd_bench.c (the flow). */
 #ifndef CLI_BENCH_ARGS_H
 #define CLI_BENCH_ARGS_H
 
@@ -15,10 +15,12 @@
 
 struct bench_args {
     /* what */
-    const char *model; /* file; NULL: a command or a synthetic model */
-    const char *synth; /* architecture */
-    const char *entry; /* of the suite; NULL: none, or without a name */
-    char **command;    /* NULL: none */
+    const char *model;  /* file; NULL: a command or a synthetic model */
+    const char *python; /* FILE.py:NAME or MODULE:NAME; then `model` is the word that named it */
+    const char *length; /* words of its texts, a list */
+    const char *synth;  /* architecture */
+    const char *entry;  /* of the suite; NULL: none, or without a name */
+    char **command;     /* NULL: none */
     struct opt_list variants, runtimes, session_config;
     const char *inputs, *prepare;
     bool shell, ignore_failure, no_arena;
@@ -71,6 +73,11 @@ struct bench_subjects {
 tare_status bench_open(struct cli *cli, struct bench_args *a, struct bench_subjects *s);
 void bench_close(struct bench_subjects *s);
 
+/* A word that names a Python function; what may be asked of one; the function itself in a Python process. */
+bool bench_python_named(const char *word);
+int bench_python_choose(struct cli *cli, struct bench_args *a, int n, char **args);
+tare_status bench_python_open(struct cli *cli, const struct bench_args *a, struct subject **out);
+
 /* Compare each case's outputs with --expect, or with the first case's; fills accuracy. *dropped: beyond --max-drop. */
 tare_status bench_check(struct cli *cli, const struct bench_args *a, struct run *run,
                         const struct tensor_set *outputs, size_t *dropped);
@@ -100,6 +107,19 @@ tare_status bench_layers_parse(void *args, const char *text, tare_error *err);
     {OPT_ROW_(CALLBACK, 0, "layers", ctx, args, \
               "time and cost of each layer, by a pass of its own; patterns group them"), \
      .callback = bench_layers_parse, .takes = bench_layers_takes, .arg = "[<pattern,..>]"}
+#define BENCH_MODEL_ROWS(a) \
+    OPT_GROUP("Models"), \
+    OPT_PATH(0, "inputs", &(a)->inputs, "<path>", \
+             "an .npz, an .npy, a folder of them, or an ONNX test_data_set; for Python functions a text per " \
+             "line, a .json list or an .npy"), \
+    OPT_STRING(0, "synth", &(a)->synth, "<arch>", \
+             "weigh a synthetic model of this architecture (tare synth --list)"), \
+    OPT_WITH(OPT_NO_DEFAULT, \
+             OPT_ROW_(INT, 0, "optimization", sint, &(a)->optimization, \
+                      "the runtime's graph optimisation level: 0, 1, 2, 99"), \
+             .lo = -1, .hi = 99), \
+    OPT_LIST(0, "session-config", &(a)->session_config, "<key=value>", "passed to the runtime"), \
+    OPT_FLAG(0, "no-arena", &(a)->no_arena, "let the runtime allocate without its arena")
 #define BENCH_REPEAT_ROWS(a) \
     OPT_UINT_IN(0, "repeat", &(a)->repeat, 1, 1000, "whole benches, each in a fresh process; their spread is told"), \
     OPT_WITH(OPT_NO_DEFAULT, \
@@ -129,7 +149,8 @@ tare_status bench_layers_parse(void *args, const char *text, tare_error *err);
     OPT_FLAG(0, "shell", &(a)->shell, "the command is a line for /bin/sh"), \
     OPT_STRING(0, "prepare", &(a)->prepare, "<line>", "shell line before each run, not timed"), \
     OPT_WITH(OPT_NO_DEFAULT, \
-             OPT_ROW_(DURATION, 0, "timeout", duration, &(a)->timeout, "end a run that takes longer"), \
+             OPT_ROW_(DURATION, 0, "timeout", duration, &(a)->timeout, \
+                      "end a run that takes longer (Python functions, too)"), \
              .hi = INT64_MAX), \
     OPT_FLAG(0, "ignore-failure", &(a)->ignore_failure, "a non-zero exit status is no failure")
 /* clang-format on */

@@ -175,6 +175,11 @@ static tare_status open_models(struct cli *cli, struct bench_args *a, struct ben
 
 tare_status bench_open(struct cli *cli, struct bench_args *a, struct bench_subjects *s)
 {
+    if (a->python) {
+        struct subject *function = NULL;
+        tare_status opened = bench_python_open(cli, a, &function);
+        return opened == TARE_OK ? add_subject(cli, a, s, function, (struct grid_subject){0}) : opened;
+    }
     if (!a->command) return open_models(cli, a, s);
     struct command_options o = {.argv = a->command,
                                 .shell = a->shell,

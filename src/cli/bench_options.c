@@ -33,16 +33,18 @@ static const struct opt_choice objective_words[] = {{"throughput", OBJECTIVE_THR
                                                     {NULL, 0, NULL}};
 
 static const struct opt_usage usage = {
-    .synopsis = "tare bench [options] <model.onnx>\ntare bench [options] -- <command> [args]\ntare bench [options]",
-    .about = "Weigh a model or a command: load it, warm it up until it is steady, measure until the interval is narrow "
-             "or the budget is spent, and judge the result. Lists of values make a sweep: all cases are measured in "
-             "rounds, in random order, so that a drift of the machine hits all alike. Without a subject the suite in "
-             "tare.yaml is run, or else a built-in MiniLM.",
+    .synopsis = "tare bench [options] <model.onnx>\ntare bench [options] py:<file.py|module>:<function>\n"
+                "tare bench [options] -- <command> [args]\ntare bench [options]",
+    .about = "Weigh a model, a Python function or a command: load it, warm it up until it is steady, measure until the "
+             "interval is narrow or the budget is spent, and judge the result. Lists of values make a sweep: all cases "
+             "are measured in rounds, in random order, so that a drift of the machine hits all alike. Without a subject "
+             "the suite in tare.yaml is run, or else a built-in MiniLM.",
     .tail = "tare bench minilm.onnx --batch 1,4,8,16,32 --seq 128\n"
             "tare bench model.onnx --target 'latency.p95<=100ms' --target 'throughput>=1000/s'\n"
             "tare bench fp32.onnx --variant int8=int8.onnx --metric cosine --validate-accuracy\n"
             "tare bench model.onnx --layers\n"
             "tare bench model.onnx --layers attention,mlp,embedding\n"
+            "tare bench py:embed.py:encode --inputs texts.txt --batch 8,16,32 --length 32,128,512\n"
             "tare bench --budget 5s -- ./my_program --flag\n"
             "tare bench model.onnx --baseline main.json --repeat 3 --pause 30s\n"
             "Exit status: 0 good, 1 a target missed, accuracy lost or slower than the baseline, 2 bad input, 3 could "
@@ -128,6 +130,7 @@ static int choose_subject(struct cli *cli, struct bench_args *a, const char *com
         if (a->expect || a->variants.n || a->validate || a->inputs || a->runtimes.n || a->layers)
             return cli_usage_error(
                 cli, "--expect, --variant, --validate-accuracy, --inputs, --layers and --ort are for models");
+        if (a->length) return cli_usage_error(cli, "--length is for Python functions that take texts");
         if (a->shell && n > 1) return cli_usage_error(cli, "--shell takes the command as one quoted word");
         if (a->grid.batch.values.n || a->grid.seq.values.n || a->grid.dims.n || a->grid.providers.n ||
             a->grid.threads.values.n)
@@ -136,6 +139,9 @@ static int choose_subject(struct cli *cli, struct bench_args *a, const char *com
                 "--batch, --seq, --dim, --threads and --provider are for models; a command has no such settings");
         return 0;
     }
+    if (n && bench_python_named(args[0])) return bench_python_choose(cli, a, n, args);
+    if (a->length)
+        return cli_usage_error(cli, "--length is for Python functions that take texts; models have --seq");
     if (a->shell || a->prepare || a->timeout.ns || a->ignore_failure)
         return cli_usage_error(
             cli, "--shell, --prepare, --timeout and --ignore-failure are for commands, which go after --");
@@ -156,7 +162,9 @@ static void fill_plan(struct bench_args *a)
     p->arrivals = (enum bench_arrivals)a->arrivals;
     p->concurrency = (unsigned)a->concurrency;
     p->per_run = (int64_t)a->per_run;
-    p->unit = a->unit ? a->unit : a->command ? "runs" : "samples";
+    bool items = a->inputs || a->grid.batch.values.n; /* of a Python function, which else counts calls */
+    const char *usual = a->command ? "runs" : !a->python ? "samples" : items ? "items" : "calls";
+    p->unit = a->unit ? a->unit : usual;
     a->grid.workers = p->concurrency;
     a->grid.seed = p->seed;
 }
@@ -230,6 +238,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_GROUP("The sweep"),
         OPT_CALLBACK('b', "batch", grid_parse_ints, &a->grid.batch, "<n,..>", "batch sizes"),
         OPT_CALLBACK('s', "seq", grid_parse_ints, &a->grid.seq, "<n,..>", "sequence lengths"),
+        OPT_STRING(0, "length", &a->length, "<n,..>", "words of each text (Python functions)"),
         OPT_CALLBACK('t', "threads", grid_parse_ints, &a->grid.threads, "<n,..>",
                  "threads within one run (default: what this process may use)"),
         OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n,..>",
@@ -261,17 +270,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
                  .hi = 1000000000),
         OPT_UINT(0, "seed", &a->plan.seed, "of made-up inputs, order and arrivals"),
         BENCH_REPEAT_ROWS(a),
-        OPT_GROUP("Models"),
-        OPT_PATH(0, "inputs", &a->inputs, "<path>",
-                 "an .npz, an .npy, a folder of them, or an ONNX test_data_set"),
-        OPT_STRING(0, "synth", &a->synth, "<arch>",
-                 "weigh a synthetic model of this architecture (tare synth --list)"),
-        OPT_WITH(OPT_NO_DEFAULT,
-                 OPT_ROW_(INT, 0, "optimization", sint, &a->optimization,
-                          "the runtime's graph optimisation level: 0, 1, 2, 99"),
-                 .lo = -1, .hi = 99),
-        OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime"),
-        OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
+        BENCH_MODEL_ROWS(a),
         BENCH_LAYERS_ROW(a),
         BENCH_COMMAND_ROWS(a),
         OPT_GROUP("Judging"),

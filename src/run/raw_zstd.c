@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * raw_zstd.c - the zstd step of raw_samples.c, in a file of its own so that programs without zstd write documents too. */
+ * raw_zstd.c - the zstd step of raw_samples.c, in a file of its own: programs without zstd write documents, too. */
 #include <zstd.h>
 
 #include "core/mem.h"

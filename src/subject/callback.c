@@ -144,11 +144,15 @@ static tare_status callback_prepare(struct subject *base, const struct case_para
     return TARE_OK;
 }
 
+uint64_t callback_group(const struct instance *base)
+{
+    return ((const struct callback_instance *)base)->lanes[0].group;
+}
+
 static tare_status callback_report(struct instance *base, struct run *run, struct run_case *c,
                                    tare_error *err)
 {
-    const struct callback_instance *i = (const struct callback_instance *)base;
-    int64_t group = (int64_t)i->lanes[0].group;
+    int64_t group = (int64_t)callback_group(base);
     if (group > 1)
         run_map_set_in(&run->arena, &run->config, "calls_per_sample", c->name,
                        (struct run_value){.kind = RUN_INT, .i = group});

@@ -27,6 +27,9 @@ struct callback_options {
     void (*finish)(void *state);         /* may be NULL */
 };
 
+/* Calls in one sample of a case, now. */
+uint64_t callback_group(const struct instance *i);
+
 tare_status subject_open_callback(struct subject **out, const struct callback_options *o, tare_error *err);
 
 #endif

@@ -136,6 +136,16 @@ struct command_options {
 };
 tare_status subject_open_command(struct subject **out, const struct command_options *o, tare_error *err);
 
+struct py_options {
+    const char *target;  /* "embed.py:encode", "package.module:name" */
+    const char *python;  /* interpreter that has the package tare */
+    const char *inputs;  /* file of items; NULL: none */
+    unsigned workers;    /* runs under way at once: threads of that process; at least 1 */
+    uint64_t timeout_ns; /* of one answer; 0: none */
+    const volatile sig_atomic_t *interrupted; /* may be NULL */
+};
+tare_status subject_open_py(struct subject **out, const struct py_options *o, tare_error *err);
+
 void subject_close(struct subject *s); /* NULL is fine */
 
 #endif

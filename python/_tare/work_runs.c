@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ * work_runs.c - the measuring half of the worker of `tare bench py:..`: runs of one case in a row, timed as tare.bench
+ * times them, and what this process has used. */
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "probe/procstat.h"
+#include "work_subject.h"
+
+struct runs {
+    PyObject_HEAD struct weighed weighed;
+    struct subject *subject;
+    struct instance *instance;
+    struct run scratch; /* where the case would be described */
+    struct run_map params;
+};
+
+static PyTypeObject runs_type;
+
+/* ---- making and dropping ---- */
+
+static void dealloc(PyObject *self)
+{
+    struct runs *r = (struct runs *)self;
+    if (r->instance) r->subject->ops->finish(r->instance);
+    subject_close(r->subject);
+    run_release(&r->scratch);
+    Py_CLEAR(r->weighed.make);
+    Py_CLEAR(r->weighed.raised);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *fail(struct runs *r, const tare_error *err)
+{
+    if (!r->weighed.raised) return raise_error(err);
+    weighed_restore(&r->weighed);
+    return NULL;
+}
+
+static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"make", "batch", "length", "timed", "one_by_one", NULL};
+    PyObject *make;
+    long long batch, length;
+    int timed, one_by_one;
+    tare_error err = TARE_ERROR_INIT;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OLLpp:Runs", names, &make, &batch, &length, &timed,
+                                     &one_by_one))
+        return NULL;
+    struct runs *r = (struct runs *)type->tp_alloc(type, 0);
+    if (!r) return NULL;
+    r->weighed = (struct weighed){.make = Py_NewRef(make), .name = "worker", .timed = timed};
+    struct dim_value dim = {"length", length};
+    struct case_params p = {
+        .batch = batch, .dims = &dim, .n_dims = length > 0, .workers = 1, .one_by_one = one_by_one};
+    struct case_record to = {&r->scratch, &r->params};
+    tare_status s = run_init(&r->scratch, "bench", &err);
+    if (s == TARE_OK) s = work_subject_open(&r->subject, &r->weighed, &err);
+    if (s == TARE_OK) s = r->subject->ops->prepare(r->subject, &p, &to, &r->instance, &err);
+    if (s == TARE_OK) return (PyObject *)r;
+    fail(r, &err);
+    Py_DECREF(r);
+    return NULL;
+}
+
+/* ---- running ---- */
+
+struct times {
+    uint64_t *ns;
+    Py_ssize_t n, most;
+};
+
+static tare_status run_some(struct runs *r, struct times *out, uint64_t length_ns, tare_error *err)
+{
+    const struct subject_ops *ops = r->subject->ops;
+    uint64_t spent = 0;
+    do {
+        struct subject_cost cost = {0};
+        tare_status s = ops->before_run(r->instance, 0, err);
+        if (s == TARE_OK) s = ops->run(r->instance, 0, &cost, err);
+        if (s < 0) return s;
+        out->ns[out->n++] = cost.wall_ns;
+        spent += cost.wall_ns * callback_group(r->instance);
+    } while (out->n < out->most && spent < length_ns);
+    return TARE_OK;
+}
+
+static long involuntary(void)
+{
+    struct rusage use;
+    return getrusage(RUSAGE_SELF, &use) == 0 ? use.ru_nivcsw : 0;
+}
+
+static PyObject *runs_run(PyObject *self, PyObject *args)
+{
+    struct runs *r = (struct runs *)self;
+    struct times out = {NULL, 0, 0};
+    unsigned long long length_ns;
+    tare_error err = TARE_ERROR_INIT;
+    if (!PyArg_ParseTuple(args, "Kn:run", &length_ns, &out.most)) return NULL;
+    if (out.most < 1 || out.most > 1 << 16) return PyErr_Format(PyExc_ValueError, "%zd runs", out.most);
+    if (!(out.ns = PyMem_Calloc((size_t)out.most, sizeof *out.ns))) return PyErr_NoMemory();
+    long switches = involuntary();
+    tare_status s = run_some(r, &out, length_ns, &err);
+    switches = involuntary() - switches;
+    PyObject *result = NULL;
+    if (s == TARE_OK)
+        result = Py_BuildValue("y#lK", (const char *)out.ns, out.n * (Py_ssize_t)sizeof *out.ns, switches,
+                               (unsigned long long)callback_group(r->instance));
+    else
+        fail(r, &err);
+    PyMem_Free(out.ns);
+    return result;
+}
+
+static PyObject *runs_overhead(PyObject *self, PyObject *none)
+{
+    struct runs *r = (struct runs *)self;
+    (void)none;
+    return PyLong_FromUnsignedLongLong(r->subject->ops->overhead_ns(r->instance));
+}
+
+static PyObject *runs_units(PyObject *self, PyObject *none)
+{
+    struct runs *r = (struct runs *)self;
+    (void)none;
+    return PyLong_FromLongLong(r->subject->ops->units(r->instance));
+}
+
+static PyMethodDef methods[] = {
+    {"run", runs_run, METH_VARARGS, "run(ns, most): (times as bytes, involuntary switches, calls per sample)"},
+    {"overhead", runs_overhead, METH_NOARGS, "overhead(): ns that measuring adds to each call"},
+    {"units", runs_units, METH_NOARGS, "units(): units of work in one call"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject runs_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tare._tare.Runs",
+    .tp_basicsize = sizeof(struct runs),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Runs(make, batch, length, timed, one_by_one): one case, ready to be run in stretches",
+    .tp_new = create,
+    .tp_dealloc = dealloc,
+    .tp_methods = methods,
+};
+
+/* ---- this process ---- */
+
+/* The words of py_wire.h's state. */
+static PyObject *process_state(PyObject *self, PyObject *reset)
+{
+    (void)self;
+    struct procstat p;
+    procstat_read(&p, "");
+    struct known_u64 rss = procstat_rss(""), peak = procstat_rss_peak("");
+    uint64_t words[] = {p.user_ns,
+                        p.system_ns,
+                        p.minor_faults,
+                        p.major_faults,
+                        p.voluntary_switches,
+                        p.involuntary_switches,
+                        p.migrations.known,
+                        p.migrations.v,
+                        p.read_bytes.known,
+                        p.read_bytes.v,
+                        p.write_bytes.known,
+                        p.write_bytes.v,
+                        rss.known,
+                        rss.v,
+                        peak.known,
+                        peak.v,
+                        PyObject_IsTrue(reset) == 1 && procstat_rss_peak_reset("")};
+    return PyBytes_FromStringAndSize((const char *)words, sizeof words);
+}
+
+/* A worker whose tare is gone has nobody to work for, even in the middle of a call. */
+static PyObject *follow_parent(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    return PyLong_FromLong(getppid());
+}
+
+static PyMethodDef functions[] = {
+    {"process_state", process_state, METH_O, "process_state(reset): what this process has used, as bytes"},
+    {"follow_parent", follow_parent, METH_NOARGS, "follow_parent(): end when the parent does; the parent's id"},
+    {NULL, NULL, 0, NULL},
+};
+
+int work_runs_part(PyObject *module)
+{
+    if (PyType_Ready(&runs_type) < 0 || PyModule_AddFunctions(module, functions) < 0) return -1;
+    Py_INCREF(&runs_type);
+    if (PyModule_AddObject(module, "Runs", (PyObject *)&runs_type) == 0) return 0;
+    Py_DECREF(&runs_type);
+    return -1;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ * py_subject.c - a Python function as a subject: one Python process imports it, makes the inputs and runs it, each lane in
+ * a thread of its own, and tells times by its own clock. Short runs are asked for some at a time, so that they follow
+ * one another as they would in a program. Never runs Python in this process. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/banned.h"
+#include "core/mem.h"
+#include "subject/peer.h"
+#include "subject/py_wire.h"
+#include "subject/subject.h"
+
+#define GROUP_NS INT64_C(2000000)     /* runs for so long are asked for at once */
+#define GRACE_NS UINT64_C(1000000000) /* an interruption waits so long for the runs under way */
+
+struct py_subject {
+    struct subject base;
+    struct peer peer;
+    struct peer_patience patience;
+    struct py_hello hello;
+    char *target, *inputs, *python;
+    uint32_t last_id;
+    struct process_state seen; /* for when it was interrupted */
+    char failed[400];          /* why it cannot go on; under peer.lock */
+};
+
+struct py_lane {
+    bool begun;
+    uint64_t times[PY_TIMES_MAX], switches;
+    size_t n, at;
+    size_t slowest; /* the switches are laid to its charge */
+};
+
+struct py_instance {
+    struct instance base;
+    struct py_subject *subject;
+    uint32_t id;
+    int64_t units;
+    uint64_t per_sample; /* calls */
+    bool one_by_one;
+    unsigned workers;
+    struct py_lane *lanes;
+};
+
+/* ---- asking ---- */
+
+static bool is_interrupted(const struct py_subject *s)
+{
+    return s->patience.interrupted && *s->patience.interrupted;
+}
+
+/* The first failure is the one to tell, whatever is asked after it: the harness may not have listened yet. */
+static tare_status keep_failure(struct py_subject *s, const tare_error *why, tare_error *err)
+{
+    pthread_mutex_lock(&s->peer.lock);
+    if (!s->failed[0]) snprintf(s->failed, sizeof s->failed, "%.399s", why->text);
+    error_set(err, TARE_DENIED, "%s", s->failed);
+    pthread_mutex_unlock(&s->peer.lock);
+    return TARE_DENIED;
+}
+
+static bool has_failed(struct py_subject *s, tare_error *err)
+{
+    pthread_mutex_lock(&s->peer.lock);
+    bool failed = s->failed[0] != 0;
+    if (failed) error_set(err, TARE_DENIED, "%s", s->failed);
+    pthread_mutex_unlock(&s->peer.lock);
+    return failed;
+}
+
+static tare_status ask(struct py_subject *s, unsigned lane, const struct py_request *q, struct py_reply *r,
+                       uint64_t *numbers, tare_error *err)
+{
+    char bytes[PY_PACKET_MAX];
+    struct peer_packet packet = {bytes, sizeof bytes, 0};
+    tare_error why = TARE_ERROR_INIT;
+    if (has_failed(s, err)) return TARE_DENIED;
+    if (!peer_say(&s->peer, lane, q, sizeof *q)) {
+        peer_died(&s->peer, &why);
+        return keep_failure(s, &why, err);
+    }
+    tare_status status = peer_hear(&s->peer, lane, &s->patience, &packet, &why);
+    if (status < 0) {
+        peer_kill(&s->peer); /* what did not answer in time cannot be asked anything else */
+        return keep_failure(s, &why, err);
+    }
+    status = py_reply_read(bytes, packet.got, r, numbers, &why);
+    if (status == TARE_DENIED) return keep_failure(s, &why, err);
+    return status < 0 ? error_set(err, status, "%s", why.text) : status;
+}
+
+/* ---- one case ---- */
+
+static void py_finish(struct instance *base)
+{
+    struct py_instance *i = (struct py_instance *)base;
+    struct py_request q = {.kind = PY_ASK_DROP, .id = i->id};
+    struct py_reply r;
+    uint64_t numbers[PY_TIMES_MAX];
+    if (peer_alive(&i->subject->peer)) ask(i->subject, 0, &q, &r, numbers, NULL);
+    mem_free(i->lanes);
+    mem_free(i);
+}
+
+static int64_t length_of(const struct case_params *p, const struct case_record *to)
+{
+    int64_t length = 0;
+    if (p->batch) run_map_int(&to->run->arena, to->params, "batch", p->batch);
+    for (size_t i = 0; i < p->n_dims; i++) {
+        run_map_int(&to->run->arena, to->params, p->dims[i].name, p->dims[i].value);
+        if (strcmp(p->dims[i].name, "length") == 0) length = p->dims[i].value;
+    }
+    return length;
+}
+
+static tare_status py_prepare(struct subject *base, const struct case_params *p, const struct case_record *to,
+                              struct instance **out, tare_error *err)
+{
+    struct py_subject *s = (struct py_subject *)base;
+    struct py_request q = {PY_ASK_PREPARE, ++s->last_id, p->batch, length_of(p, to)};
+    struct py_reply r;
+    uint64_t numbers[PY_TIMES_MAX];
+    unsigned workers = p->workers ? p->workers : 1;
+    struct py_instance *i = mem_new(1, sizeof *i);
+    struct py_lane *lanes = mem_new(workers, sizeof *lanes);
+    tare_status status = i && lanes ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a case");
+    if (status == TARE_OK && workers > s->peer.n)
+        status = error_set(err, TARE_INVALID, "%u runs at once, but %u lanes", workers, s->peer.n);
+    if (status == TARE_OK) status = ask(s, 0, &q, &r, numbers, err);
+    if (status < 0) {
+        mem_free(i);
+        mem_free(lanes);
+        return status;
+    }
+    *i = (struct py_instance){.base = {base},
+                              .subject = s,
+                              .id = q.id,
+                              .units = r.value ? (int64_t)r.value : 1,
+                              .workers = workers};
+    i->lanes = lanes;
+    i->one_by_one = p->one_by_one || workers > 1; /* side by side, each run starts when it is asked for */
+    *out = &i->base;
+    return TARE_OK;
+}
+
+static tare_status refill(struct py_instance *i, unsigned worker, tare_error *err)
+{
+    struct py_lane *l = &i->lanes[worker];
+    bool one = i->one_by_one || !l->begun;
+    struct py_request q = {PY_ASK_RUN, i->id, i->one_by_one ? 0 : GROUP_NS, one ? 1 : PY_TIMES_MAX};
+    struct py_reply r;
+    tare_status s = ask(i->subject, worker, &q, &r, l->times, err);
+    if (s < 0) return s;
+    if (r.n == 0) return error_set(err, TARE_FORMAT, "a reply without times");
+    l->begun = true;
+    l->n = r.n;
+    l->at = l->slowest = 0;
+    l->switches = r.switches;
+    i->per_sample = r.value;
+    for (size_t k = 1; k < l->n; k++)
+        if (l->times[k] > l->times[l->slowest]) l->slowest = k;
+    return TARE_OK;
+}
+
+static tare_status py_run(struct instance *base, unsigned worker, struct subject_cost *cost, tare_error *err)
+{
+    struct py_instance *i = (struct py_instance *)base;
+    struct py_lane *l = &i->lanes[worker];
+    if (l->at == l->n) {
+        tare_status s = refill(i, worker, err);
+        if (s < 0) return s;
+    }
+    cost->involuntary_switches = l->at == l->slowest ? l->switches : 0;
+    cost->wall_ns = l->times[l->at] ? l->times[l->at] : 1;
+    l->at++;
+    return TARE_OK;
+}
+
+static uint64_t py_overhead(struct instance *base)
+{
+    struct py_instance *i = (struct py_instance *)base;
+    struct py_request q = {.kind = PY_ASK_OVERHEAD, .id = i->id};
+    struct py_reply r;
+    uint64_t numbers[PY_TIMES_MAX];
+    if (!peer_alive(&i->subject->peer)) return 0;
+    return ask(i->subject, 0, &q, &r, numbers, NULL) == TARE_OK ? r.value : 0;
+}
+
+static tare_status py_report(struct instance *base, struct run *run, struct run_case *c, tare_error *err)
+{
+    const struct py_instance *i = (const struct py_instance *)base;
+    if (i->per_sample > 1)
+        run_map_set_in(&run->arena, &run->config, "calls_per_sample", c->name,
+                       (struct run_value){.kind = RUN_INT, .i = (int64_t)i->per_sample});
+    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for a case") : TARE_OK;
+}
+
+static int64_t py_units(const struct instance *base)
+{
+    return ((const struct py_instance *)base)->units;
+}
+
+/* ---- the process ---- */
+
+static tare_status py_process(struct subject *base, bool reset, struct process_state *out, tare_error *err)
+{
+    struct py_subject *s = (struct py_subject *)base;
+    struct py_request q = {.kind = PY_ASK_STATE, .a = reset};
+    struct py_reply r;
+    uint64_t words[PY_TIMES_MAX];
+    tare_status status = ask(s, 0, &q, &r, words, err);
+    if (status == TARE_OK && r.n != PY_STATE_WORDS)
+        status = error_set(err, TARE_FORMAT, "%u numbers for the state of a process", r.n);
+    if (status == TARE_OK) py_state_read(words, &s->seen);
+    *out = s->seen;
+    /* what was measured before an interruption is kept, though nobody can say any more what it used last */
+    return status < 0 && is_interrupted(s) ? TARE_OK : status;
+}
+
+static tare_status py_describe(struct subject *base, struct run *run, tare_error *err)
+{
+    struct py_subject *s = (struct py_subject *)base;
+    struct arena *a = &run->arena;
+    run->subject.type = base->ops->type;
+    run->subject.name = arena_str(a, s->hello.name);
+    if (s->hello.path[0]) run->subject.path = arena_str(a, s->hello.path);
+    run->subject.runtime = (struct run_runtime){true, "python", arena_str(a, s->hello.version)};
+    run_map_text(a, &run->config, "function", s->target);
+    run_map_text(a, &run->config, "python", s->python);
+    if (s->inputs) run_map_text(a, &run->config, "inputs", s->inputs);
+    return a->failed ? error_set(err, TARE_NOMEM, "out of memory for the description of a function")
+                     : TARE_OK;
+}
+
+static void py_close(struct subject *base)
+{
+    struct py_subject *s = (struct py_subject *)base;
+    peer_stop(&s->peer);
+    mem_free(s->target);
+    mem_free(s->inputs);
+    mem_free(s->python);
+    mem_free(s);
+}
+
+static const struct subject_ops py_ops = {
+    .type = "python",
+    .own_clock = true,
+    .describe = py_describe,
+    .prepare = py_prepare,
+    .run = py_run,
+    .report = py_report,
+    .units = py_units,
+    .finish = py_finish,
+    .close = py_close,
+    .overhead_ns = py_overhead,
+    .process = py_process,
+};
+
+/* ---- opening ---- */
+
+static tare_status start(struct py_subject *s, const struct py_options *o, tare_error *err)
+{
+    static char flag[] = "-m", package[] = "tare", word[] = "_worker", no_inputs[] = "";
+    char lanes[16];
+    snprintf(lanes, sizeof lanes, "%u", o->workers);
+    char *argv[] = {s->python, flag, package, word, lanes, s->target, s->inputs ? s->inputs : no_inputs,
+                    NULL};
+    struct peer_options p = {.exe = s->python, .argv = argv, .env = environ, .lanes = o->workers, .out = 2};
+    return peer_start(&s->peer, &p, err);
+}
+
+static tare_status greet(struct py_subject *s, tare_error *err)
+{
+    char bytes[PY_PACKET_MAX];
+    struct peer_packet packet = {bytes, sizeof bytes, 0};
+    struct peer_patience patience = {.interrupted = s->patience.interrupted}; /* imports take their time */
+    tare_status status = peer_hear(&s->peer, 0, &patience, &packet, err);
+    bool refused = !peer_alive(&s->peer) && WIFEXITED(s->peer.status);
+    if (status < 0 && refused) /* Python said why on stderr */
+        return error_set(
+            err, TARE_UNSUPPORTED,
+            "%s cannot import tare: install the package there, or name another Python with TARE_PYTHON",
+            s->python);
+    return status < 0 ? status : py_hello_read(bytes, packet.got, &s->hello, err);
+}
+
+tare_status subject_open_py(struct subject **out, const struct py_options *o, tare_error *err)
+{
+    struct py_subject *s = mem_new(1, sizeof *s);
+    if (!s) return error_set(err, TARE_NOMEM, "out of memory for a function");
+    s->base.ops = &py_ops;
+    s->peer = (struct peer)PEER_INIT("the Python process");
+    s->patience = (struct peer_patience){o->timeout_ns, GRACE_NS, o->interrupted};
+    s->target = mem_strdup(o->target);
+    s->python = mem_strdup(o->python);
+    s->inputs = o->inputs ? mem_strdup(o->inputs) : NULL;
+    bool copied = s->target && s->python && (s->inputs || !o->inputs);
+    tare_status status =
+        copied ? start(s, o, err) : error_set(err, TARE_NOMEM, "out of memory for a function");
+    if (status == TARE_OK) status = greet(s, err);
+    if (status < 0) {
+        py_close(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return TARE_OK;
+}
