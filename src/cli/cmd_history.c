@@ -31,14 +31,29 @@ static int untag_run(struct cli *cli, struct store *s, const struct history_aske
     return tag_or_untag(cli, s, a, false);
 }
 
+static tare_status note_pinned(void *ctx, const struct store_run *run, tare_error *err)
+{
+    struct buf *out = ctx;
+    (void)err;
+    buf_printf(out, "%s of %s, %.10s", run->kind ? run->kind : "run", run->subject ? run->subject : "?",
+               run->created ? run->created : "");
+    return TARE_OK;
+}
+
 static int pin_run(struct cli *cli, struct store *s, const struct history_asked *a)
 {
     char id[ULID_SIZE];
     tare_status status = store_find(s, a->argc > 1 ? a->argv[1] : "latest", id, &cli->error);
     if (status == TARE_OK) status = s->ops->pin(s, id, a->argv[0], !a->remove, &cli->error);
-    if (status != TARE_OK) return cli_fail(cli);
-    cli_note(cli, "%s: %s baseline %s", id, a->remove ? "no longer" : "is now", a->argv[0]);
-    return CLI_GOOD;
+    struct buf what = BUF_INIT; /* the latest run may be of something else than was meant */
+    if (status == TARE_OK)
+        status = s->ops->list(s, &(struct store_filter){.id_prefix = id, .limit = 1}, note_pinned, &what,
+                              &cli->error);
+    if (status == TARE_OK)
+        cli_note(cli, "%s (%s): %s baseline %s", id, what.data, a->remove ? "no longer" : "is now",
+                 a->argv[0]);
+    buf_release(&what);
+    return status == TARE_OK ? CLI_GOOD : cli_fail(cli);
 }
 
 /* ---- prune ---- */

@@ -43,6 +43,13 @@ static int check(struct cli *cli, const struct asked *a)
     return 0;
 }
 
+/* A recording that is missing or unreadable is bad input, as of all commands that are given a file. */
+static int cannot_open(struct cli *cli, const struct asked *a, tare_status why)
+{
+    int rc = cli_fail(cli);
+    return a->replay && why != TARE_NOMEM ? CLI_USAGE : rc;
+}
+
 static int run(struct cli *cli, const struct asked *a)
 {
     char host[256] = "";
@@ -63,9 +70,9 @@ static int run(struct cli *cli, const struct asked *a)
     if (a->filter) snprintf(v.filter, sizeof v.filter, "%s", a->filter);
     tare_status opened = top_data_open(&data, &from, &cli->error);
     if (data.tape.damaged)
-        cli_warn(cli, "%s: %" PRIu64 " damaged pieces were left out", a->replay, data.tape.damaged);
+        cli_warn(cli, "%s: damaged pieces left out: %" PRIu64, a->replay, data.tape.damaged);
     if (opened < 0)
-        rc = cli_fail(cli);
+        rc = cannot_open(cli, a, opened);
     else if (a->once)
         rc = top_once(cli, &v, &data, a->json ? TOP_JSON : a->prom ? TOP_PROM : TOP_TEXT);
     else

@@ -18,6 +18,7 @@
 #include "core/banned.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "subject/guard.h"
 #include "subject/subject.h"
 
 enum { TAIL_SIZE = 4096, SHOWN = 360 };
@@ -36,6 +37,7 @@ struct command {
     const volatile sig_atomic_t *interrupted;
     char *const *env;
     const char *dir;
+    struct guard guard;
 };
 
 struct channel { /* of one worker */
@@ -179,7 +181,9 @@ static tare_status run_one(struct command_instance *i, unsigned worker, char *co
     char *const *env = i->command->env ? i->command->env : environ; /* handed on unread */
     int code = posix_spawnp(&pid, argv[0], &l->actions, &l->attr, argv, env);
     if (code != 0) return cannot_spawn(argv[0], code, err);
+    guard_hold(&i->command->guard, worker, pid);
     see_through(i->command, l, pid, out);
+    guard_hold(&i->command->guard, worker, 0);
     hear(l);
     return judge(i->command, l, out, err);
 }
@@ -333,6 +337,7 @@ static int64_t command_units(const struct instance *i)
 static void command_close(struct subject *base)
 {
     struct command *c = (struct command *)base;
+    guard_close(&c->guard);
     for (size_t i = 0; c->argv && i < c->argc; i++) mem_free(c->argv[i]);
     mem_free(c->argv);
     mem_free(c->prepare);
@@ -404,6 +409,7 @@ tare_status subject_open_command(struct subject **out, const struct command_opti
     struct command *c = mem_new(1, sizeof *c);
     if (!c) return error_set(err, TARE_NOMEM, "out of memory for a command");
     c->base.ops = o->prepare ? &prepared_command_ops : &command_ops;
+    c->guard = (struct guard)GUARD_INIT;
     c->shell = o->shell;
     c->timeout_ns = o->timeout_ns;
     c->ignore_failure = o->ignore_failure;
@@ -417,6 +423,7 @@ tare_status subject_open_command(struct subject **out, const struct command_opti
         command_close(&c->base);
         return s;
     }
+    guard_open(&c->guard);
     set_shell(c->shell_argv, c->argv[0]);
     if (c->prepare) set_shell(c->prepare_argv, c->prepare);
     *out = &c->base;

@@ -174,7 +174,7 @@ static tare_status read_model(struct onnx_subject *s, tare_error *err)
     if (st == TARE_NOMEM || st == TARE_IO) return error_set(err, st, "%s", why.text);
     if (st < 0) {
         snprintf(s->reader_says, sizeof s->reader_says, "%.199s", why.text);
-        return ask_runtime(s, err);
+        return TARE_OK; /* the runtime will be asked */
     }
     if (onnx_weight_type(&m, &s->weight_type) < 0) s->weight_type = ONNX_UNDEFINED;
     st = copy_limits(s, &m, err);
@@ -242,8 +242,13 @@ tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o
     tare_status st = copy_options(s, o, err);
     if (st == TARE_OK) st = check_file(s, err);
     if (st == TARE_OK) st = load_files(s, o->inputs, err);
-    if (st == TARE_OK) st = find_runtime(s, o, err);
     if (st == TARE_OK) st = read_model(s, err);
+    if (st == TARE_OK) st = find_runtime(s, o, err);
+    /* A file that is no model is worse than no runtime. */
+    if (st < 0 && st != TARE_NOMEM && s->reader_says[0])
+        st = error_set(err, TARE_FORMAT, "%s (and there is no ONNX Runtime that could say more)",
+                       s->reader_says);
+    if (st == TARE_OK && s->reader_says[0]) st = ask_runtime(s, err);
     if (st < 0) {
         onnx_close_subject(&s->base);
         return st;
