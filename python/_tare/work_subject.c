@@ -60,18 +60,12 @@ struct prepared {
     struct work *work;
 };
 
-static int64_t length_of(const struct case_params *p)
-{
-    for (size_t i = 0; i < p->n_dims; i++)
-        if (strcmp(p->dims[i].name, "length") == 0) return p->dims[i].value;
-    return 0;
-}
-
 static tare_status prepare(void *ctx, const struct case_params *p, void **state, tare_error *err)
 {
     struct weighed *w = ctx;
     if (w->raised) return error_set(err, TARE_DENIED, "%s", Py_TYPE(w->raised)->tp_name);
-    PyObject *work = PyObject_CallFunction(w->make, "LL", (long long)p->batch, (long long)length_of(p));
+    PyObject *work =
+        PyObject_CallFunction(w->make, "LL", (long long)p->batch, (long long)case_dim(p, "length"));
     if (work && !PyObject_TypeCheck(work, &work_type)) {
         PyErr_Format(PyExc_TypeError, "expected Work, not %.100s", Py_TYPE(work)->tp_name);
         Py_CLEAR(work);

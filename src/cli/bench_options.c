@@ -37,8 +37,8 @@ static const struct opt_usage usage = {
                 "tare bench [options] -- <command> [args]\ntare bench [options]",
     .about = "Weigh a model, a Python function or a command: load it, warm it up until it is steady, measure until the "
              "interval is narrow or the budget is spent, and judge the result. Lists of values make a sweep: all cases "
-             "are measured in rounds, in random order, so that a drift of the machine hits all alike. Without a subject "
-             "the suite in tare.yaml is run, or else a built-in MiniLM.",
+             "are measured in rounds, in random order, so that a drift of the machine hits all alike. Without a "
+             "subject the suite in tare.yaml is run, or else a built-in MiniLM.",
     .tail = "tare bench minilm.onnx --batch 1,4,8,16,32 --seq 128\n"
             "tare bench model.onnx --target 'latency.p95<=100ms' --target 'throughput>=1000/s'\n"
             "tare bench fp32.onnx --variant int8=int8.onnx --metric cosine --validate-accuracy\n"

@@ -110,14 +110,6 @@ static void callback_finish(struct instance *base)
     mem_free(i);
 }
 
-static void say_params(const struct case_params *p, const struct case_record *to)
-{
-    struct arena *a = &to->run->arena;
-    if (p->batch) run_map_int(a, to->params, "batch", p->batch);
-    if (p->seq) run_map_int(a, to->params, "seq", p->seq);
-    for (size_t i = 0; i < p->n_dims; i++) run_map_int(a, to->params, p->dims[i].name, p->dims[i].value);
-}
-
 static tare_status callback_prepare(struct subject *base, const struct case_params *p,
                                     const struct case_record *to, struct instance **out, tare_error *err)
 {
@@ -139,7 +131,7 @@ static tare_status callback_prepare(struct subject *base, const struct case_para
         callback_finish(&i->base);
         return s;
     }
-    say_params(p, to);
+    case_say_params(p, to);
     *out = &i->base;
     return TARE_OK;
 }
@@ -152,11 +144,7 @@ uint64_t callback_group(const struct instance *base)
 static tare_status callback_report(struct instance *base, struct run *run, struct run_case *c,
                                    tare_error *err)
 {
-    int64_t group = (int64_t)callback_group(base);
-    if (group > 1)
-        run_map_set_in(&run->arena, &run->config, "calls_per_sample", c->name,
-                       (struct run_value){.kind = RUN_INT, .i = group});
-    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for a case") : TARE_OK;
+    return case_say_calls(run, c, callback_group(base), err);
 }
 
 static int64_t callback_units(const struct instance *base)

@@ -105,22 +105,11 @@ static void py_finish(struct instance *base)
     mem_free(i);
 }
 
-static int64_t length_of(const struct case_params *p, const struct case_record *to)
-{
-    int64_t length = 0;
-    if (p->batch) run_map_int(&to->run->arena, to->params, "batch", p->batch);
-    for (size_t i = 0; i < p->n_dims; i++) {
-        run_map_int(&to->run->arena, to->params, p->dims[i].name, p->dims[i].value);
-        if (strcmp(p->dims[i].name, "length") == 0) length = p->dims[i].value;
-    }
-    return length;
-}
-
 static tare_status py_prepare(struct subject *base, const struct case_params *p, const struct case_record *to,
                               struct instance **out, tare_error *err)
 {
     struct py_subject *s = (struct py_subject *)base;
-    struct py_request q = {PY_ASK_PREPARE, ++s->last_id, p->batch, length_of(p, to)};
+    struct py_request q = {PY_ASK_PREPARE, ++s->last_id, p->batch, case_dim(p, "length")};
     struct py_reply r;
     uint64_t numbers[PY_TIMES_MAX];
     unsigned workers = p->workers ? p->workers : 1;
@@ -135,6 +124,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
         mem_free(lanes);
         return status;
     }
+    case_say_params(p, to);
     *i = (struct py_instance){.base = {base},
                               .subject = s,
                               .id = q.id,
@@ -191,11 +181,7 @@ static uint64_t py_overhead(struct instance *base)
 
 static tare_status py_report(struct instance *base, struct run *run, struct run_case *c, tare_error *err)
 {
-    const struct py_instance *i = (const struct py_instance *)base;
-    if (i->per_sample > 1)
-        run_map_set_in(&run->arena, &run->config, "calls_per_sample", c->name,
-                       (struct run_value){.kind = RUN_INT, .i = (int64_t)i->per_sample});
-    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for a case") : TARE_OK;
+    return case_say_calls(run, c, ((const struct py_instance *)base)->per_sample, err);
 }
 
 static int64_t py_units(const struct instance *base)
