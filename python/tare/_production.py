@@ -22,6 +22,7 @@ from tare._unknown import Unknown
 
 STEP = math.log(1.01)
 MINUTE_S = 60
+INTERVAL_S = 1.0
 FRESH_S = 5.0  # samples older than this are asked for anew
 PROBES = ("self", "system")
 
@@ -92,6 +93,7 @@ class ProductionProfiler:
         self._pending: dict[Any, _Request] = {}
         self._minutes: deque = deque(maxlen=62)
         self._watch: Any = None
+        self._read_at, self._read = -math.inf, (None, None)
         self._warned = -math.inf
         keep_lock(self)
 
@@ -168,10 +170,16 @@ class ProductionProfiler:
         }
 
     def _machine(self) -> tuple:
-        """MB of this process and percent of all processors, at most some seconds old; None: unknown."""
+        """MB of this process and percent of all processors, at most a second or so old; None: unknown."""
+        at = time.monotonic()
+        if at - self._read_at > INTERVAL_S:
+            self._read_at, self._read = at, self._read_machine()
+        return self._read
+
+    def _read_machine(self) -> tuple:
         if self._watch is None:
             with self._lock:
-                self._watch = self._watch or _tare.Watch(PROBES, 1.0, 1.0, 1.0)
+                self._watch = self._watch or _tare.Watch(PROBES, INTERVAL_S, INTERVAL_S, INTERVAL_S)
         now = _tare.sampler_now(PROBES, FRESH_S)
         rss, busy, cpus = now.get("self.memory.rss"), now.get("cpu.busy"), now.get("cpu.count")
         known_rate = busy and cpus and busy[1] is not None and busy[2] < 2 * FRESH_S

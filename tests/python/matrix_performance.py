@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: MIT
+"""PerformanceProfiler and its relatives on every CPython: blocks nested, raising, in threads, tasks and children; the sampling thread's life;
+memory that stays flat; unknown values; verdicts. Needs Python alone."""
+
+import asyncio
+import json
+import math
+import multiprocessing
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import tare
+from tare import _tare
+from tare._unknown import Unknown, known, plain
+
+
+def spin(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def block_in_child(queue):
+    profiler = tare.PerformanceProfiler(memory_interval=0.01)
+    with profiler.profile("child"):
+        time.sleep(0.1)
+    queue.put((profiler.get_metrics().memory.samples, _tare.sampler_cost()["running"]))
+
+
+class Values(unittest.TestCase):
+    def test_unknown_formats_compares_and_travels(self):
+        x = Unknown("no sensor")
+        self.assertEqual(f"{x:.1f}|{x:,}|{x:>10.2f}|{x}", "unknown|unknown|   unknown|unknown")
+        self.assertFalse(x > 0.9 or x < 0.9 or x == 0 or x)
+        self.assertTrue(math.isnan(x + 1))
+        self.assertEqual(pickle.loads(pickle.dumps(x)).reason, "no sensor")
+        self.assertEqual([known(x), known(None), known(math.nan), known(0)], [False, False, False, True])
+        self.assertIsNone(plain(x))
+
+
+class Blocks(unittest.TestCase):
+    def test_nested_times_add_up(self):
+        p = tare.PerformanceProfiler()
+        with p.profile("whole"):
+            for _ in range(3):
+                with p.profile("part"):
+                    time.sleep(0.02)
+            time.sleep(0.03)
+        whole, breakdown = p.get_metrics("whole").timing, p.get_timing_breakdown()
+        self.assertEqual(set(breakdown), {"whole", "part"})
+        self.assertAlmostEqual(sum(breakdown.values()) + whole.instrument_s, whole.wall_time_s, delta=0.01 * whole.wall_time_s)
+        self.assertGreaterEqual(breakdown["whole"], 0.03)
+        self.assertGreaterEqual(breakdown["part"], 0.06)
+        self.assertEqual(p.get_metrics("part").timing.calls, 3)
+        self.assertAlmostEqual(whole.breakdown["part"], breakdown["part"], places=6)
+        self.assertGreaterEqual(p.get_timing_breakdown("total")["whole"], 0.09)
+
+    def test_cpu_time_is_not_wall_time(self):
+        p = tare.PerformanceProfiler()
+        with p.profile("spin"):
+            spin(0.05)
+        with p.profile("sleep"):
+            time.sleep(0.05)
+        spun, slept = p.get_metrics("spin").timing, p.get_metrics("sleep").timing
+        self.assertGreaterEqual(spun.thread_cpu_time_s, 0.05)
+        self.assertGreaterEqual(spun.wall_time_s, 0.9 * spun.thread_cpu_time_s)
+        self.assertGreaterEqual(slept.wall_time_s, 0.05)
+        self.assertLess(slept.thread_cpu_time_s, 0.5 * slept.wall_time_s)
+
+    def test_a_peak_that_is_gone_at_the_end_is_seen(self):
+        p = tare.PerformanceProfiler(memory_interval=0.01, detailed_memory=True)
+        with p.profile("peak"):
+            block = bytearray(60 << 20)
+            block[::4096] = b"x" * len(block[::4096])
+            time.sleep(0.15)
+            del block
+        m = p.get_metrics().memory
+        self.assertGreater(m.peak_ram_mb, m.start_ram_mb + 50)
+        self.assertLess(m.end_ram_mb, m.peak_ram_mb - 50)
+        self.assertGreater(m.samples, 3)
+        self.assertGreater(max(mb for _, mb in m.course), m.start_ram_mb + 50)
+
+    def test_growth_is_told_from_steadiness(self):
+        p, kept = tare.PerformanceProfiler(memory_interval=0.005), []
+        with p.profile("leaks"):
+            for _ in range(40):
+                kept.append(bytearray(b"x") * (1 << 20))
+                time.sleep(0.01)
+        leak = p.get_metrics().memory.leak
+        self.assertEqual((leak.verdict, leak.growing), ("growing", True))
+        self.assertGreater(leak.confidence, 0.95)
+        self.assertGreater(leak.mb_per_s_low, 0)
+        with p.profile("steady"):
+            time.sleep(0.3)
+        self.assertFalse(p.get_metrics().memory.leak.growing)
+        with p.profile("short"):
+            pass
+        self.assertFalse(known(p.get_metrics().memory.leak.confidence))
+
+    def test_exceptions_pass_and_are_named(self):
+        p = tare.PerformanceProfiler()
+        with self.assertRaises(ZeroDivisionError), p.profile("outer"), p.profile("inner"):
+            1 / 0
+        self.assertEqual([p.get_metrics(n).failed for n in ("inner", "outer")], ["ZeroDivisionError"] * 2)
+        with p.profile("after"):
+            pass
+        self.assertEqual(p.get_metrics().name, "after")
+
+    def test_a_block_is_entered_once(self):
+        p = tare.PerformanceProfiler()
+        block = p.profile("once")
+        with block:
+            pass
+        with self.assertRaises(RuntimeError), block:
+            pass
+
+    def test_mistakes_are_named(self):
+        p = tare.PerformanceProfiler()
+        self.assertRaises(LookupError, p.get_metrics)
+        with p.profile("there"):
+            pass
+        with self.assertRaisesRegex(KeyError, "there"):
+            p.get_metrics("not there")
+        self.assertRaises(ValueError, tare.PerformanceProfiler, memory_interval=0)
+        with self.assertRaisesRegex(ValueError, "WORLD"):
+            tare.PerformanceProfiler(track_carbon=True, carbon_grid="XX")
+        self.assertRaises(RuntimeError, p.get_line_profile)
+
+    def test_threads_have_their_own_last_block(self):
+        p, seen = tare.PerformanceProfiler(), {}
+
+        def work(i):
+            with p.profile(f"outer {i}"):
+                with p.profile("shared"):
+                    time.sleep(0.001)
+            seen[i] = p.get_metrics().name
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(100)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(seen, {i: f"outer {i}" for i in range(100)})
+        self.assertEqual(p.get_metrics("shared").timing.calls, 100)
+        self.assertEqual(len(p.get_times("shared")), 100)
+
+    def test_tasks_nest_in_their_own_parents(self):
+        p = tare.PerformanceProfiler()
+
+        async def work(i):
+            async with p.profile(f"task {i}"):
+                with p.profile("step"):
+                    await asyncio.sleep(0.02)
+            return p.get_metrics().name
+
+        async def main():
+            with p.profile("all"):
+                return await asyncio.gather(*(work(i) for i in range(8)))
+
+        self.assertEqual(asyncio.run(main()), [f"task {i}" for i in range(8)])
+        whole = p.get_metrics("all").timing
+        self.assertLess(whole.self_time_s, 0.5 * whole.wall_time_s)  # eight that overlap are not eight times the time
+        self.assertEqual(len(whole.breakdown), 8)
+        self.assertEqual(set(p.get_metrics("task 3").timing.breakdown), {"step"})
+
+    def test_names_are_bounded(self):
+        p = tare.PerformanceProfiler(max_names=50)
+        for i in range(200):
+            with p.profile(f"request {i}"):
+                pass
+        self.assertEqual(len(p.get_timing_breakdown()), 50)
+        self.assertEqual(p.get_metrics().name, "request 199")
+
+    def test_samples_make_throughput(self):
+        p = tare.PerformanceProfiler()
+        with p.profile("told", samples=100):
+            time.sleep(0.01)
+        m = p.get_metrics()
+        self.assertAlmostEqual(m.throughput * m.timing.wall_time_s, 100)
+        with p.profile("later") as block:
+            block.samples = 7
+        self.assertEqual(p.get_metrics().throughput_source, "told")
+        with p.profile("none"):
+            pass
+        self.assertFalse(known(p.get_metrics().throughput))
+
+    def test_documents_have_null_and_reasons(self):
+        p = tare.PerformanceProfiler(track_gpu=False)
+        with p.profile("x"):
+            pass
+        document = json.loads(json.dumps(p.get_metrics().to_dict(), allow_nan=False))
+        self.assertIsNone(document["memory"]["peak_gpu_mb"])
+        self.assertIn("track_gpu=True", document["unknown"]["memory.peak_gpu_mb"])
+
+
+class Machine(unittest.TestCase):
+    def test_what_is_now(self):
+        p = tare.PerformanceProfiler(track_network=True)
+        stats = p.get_current_system_stats()
+        self.assertTrue(0 <= stats.cpu_percent <= 100)
+        self.assertTrue(0 < stats.memory_percent < 100)
+        before = p.get_current_memory()
+        block = bytearray(b"x") * (40 << 20)
+        self.assertGreater(p.get_current_memory(), before + 30)
+        del block
+        self.assertFalse(p.get_current_gpu_memory() > 1)
+
+    def test_report_over_blocks(self):
+        p = tare.PerformanceProfiler(system_interval=0.05)
+        self.assertFalse(known(p.get_system_report().avg_cpu_percent))
+        for name in "ab":
+            with p.profile(name):
+                spin(0.15)
+        report = p.get_system_report()
+        self.assertEqual(report.blocks, 2)
+        self.assertTrue(0 < report.avg_cpu_percent <= 100)
+        self.assertTrue(0 < report.peak_memory_percent < 100)
+
+    def test_a_busy_loop_is_seen_by_the_kernel_too(self):
+        p = tare.PerformanceProfiler(system_interval=0.05)
+        with p.profile("spin"):
+            spin(0.3)
+        m = p.get_metrics()
+        cpus = os.cpu_count()
+        self.assertGreater(m.system.cpu_percent, 0.5 * 100 / cpus * m.timing.thread_cpu_time_s / m.timing.wall_time_s)
+
+    def test_diagnosis_is_silent_about_the_unknown(self):
+        p = tare.PerformanceProfiler(track_gpu=False, track_system=False)
+        with p.profile("x"):
+            pass
+        self.assertEqual(tare.diagnose_performance_issues(p.get_metrics()), [])
+
+
+class Sampler(unittest.TestCase):
+    def test_one_thread_for_all_and_it_parks(self):
+        profilers = [tare.PerformanceProfiler(memory_interval=0.01) for _ in range(5)]
+        blocks = [p.profile("x").__enter__() for p in profilers]
+        time.sleep(0.05)
+        threads = [pathlib.Path(f"/proc/self/task/{t}/comm").read_text().strip() for t in os.listdir("/proc/self/task")]
+        self.assertEqual(threads.count("tare-sampler"), 1)
+        for block in reversed(blocks):
+            block.__exit__(None, None, None)
+        for p in profilers:
+            p.get_metrics()
+        deadline = time.monotonic() + 5
+        while not _tare.sampler_cost()["parked"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        before = _tare.sampler_cost()["samples"]
+        time.sleep(0.1)
+        self.assertEqual(_tare.sampler_cost()["samples"], before)
+
+    def test_stopped_it_starts_again(self):
+        _tare.sampler_stop()
+        _tare.sampler_stop()
+        self.assertFalse(_tare.sampler_cost()["running"])
+        p = tare.PerformanceProfiler(memory_interval=0.01)
+        with p.profile("x"):
+            time.sleep(0.06)
+        self.assertGreater(p.get_metrics().memory.samples, 1)
+
+    def test_a_fork_inside_a_block(self):
+        p = tare.PerformanceProfiler(memory_interval=0.01)
+        with p.profile("both"):
+            time.sleep(0.03)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of forking with threads: that is the test
+                pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    with p.profile("in child"):
+                        time.sleep(0.06)
+                    code = 0 if p.get_metrics().memory.samples > 1 and _tare.sampler_cost()["running"] else 2
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        self.assertGreater(p.get_metrics().memory.samples, 3)
+
+    def test_multiprocessing(self):
+        for method in ("fork", "spawn"):
+            context = multiprocessing.get_context(method)
+            queue = context.Queue()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                child = context.Process(target=block_in_child, args=(queue,))
+                child.start()
+            samples, running = queue.get(timeout=60)
+            child.join()
+            self.assertTrue(samples > 1 and running, method)
+
+    def test_watches_are_checked(self):
+        self.assertRaises(ValueError, _tare.Watch, ["nothing"], 1.0, 1.0, 1.0)
+        self.assertRaises(TypeError, _tare.Watch, 3, 1.0, 1.0, 1.0)
+        watch = _tare.Watch(["self"], 0.01, 1.0, 1.0)
+        watch.end()
+        watch.end()
+        self.assertIn("self.memory.rss", watch.take())
+        self.assertRaises(ValueError, watch.take)
+        for _ in range(100):
+            _tare.Watch(["self", "system"], 0.1, 1.0, 1.0)  # let go of while open
+
+    def test_ten_thousand_blocks_keep_memory_flat(self):
+        p = tare.PerformanceProfiler()
+
+        def blocks(n):
+            for _ in range(n):
+                with p.profile("x"):
+                    pass
+
+        blocks(2000)
+        before = _tare.memory_now()[0]
+        blocks(10_000)
+        self.assertLess(_tare.memory_now()[0] - before, 3 << 20)
+
+    def test_ends_with_the_program(self):
+        """An open block, sys.exit inside one, and an exception: the program ends as it would without."""
+        for last, code in (("", 0), ("sys.exit(3)", 3), ("raise KeyError", 1)):
+            script = f"import sys, tare\np = tare.PerformanceProfiler()\nb = p.profile('open').__enter__()\nwith p.profile('x'):\n    {last or 'pass'}\n"
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, code, done.stderr)
+
+
+class Regression(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "baseline.json")
+        self.addCleanup(self.folder.cleanup)
+
+    def baseline(self, times):
+        entry = {"wall_time_s": sorted(times)[len(times) // 2]}
+        with open(self.path, "w", encoding="utf-8") as file:
+            json.dump({"op": {**entry, "samples_s": times} if len(times) > 1 else entry}, file)
+        return tare.PerformanceRegressionDetector(self.path, on_regression=lambda result: self.alerts.append(result.operation))
+
+    alerts = ()
+
+    def check(self, detector, seconds):
+        self.alerts = []
+        for s in seconds:
+            with detector.check_regression("op", threshold=0.2) as result:
+                pass
+            detector.observed["op"][-1] = s  # times of our choice
+        detector._judge(result, detector.baseline["op"], detector.observed["op"])
+        return result
+
+    def test_verdicts(self):
+        base = [1.0, 1.02, 0.98, 1.01, 0.99]
+        self.assertEqual(self.check(self.baseline(base), [1.5, 1.52, 1.48]).verdict, "regressed")
+        self.assertGreater(self.check(self.baseline(base), [1.5, 1.52, 1.48]).confidence, 0.95)
+        self.assertEqual(self.check(self.baseline(base), [1.0, 1.01, 1.02]).verdict, "same")
+        self.assertEqual(self.check(self.baseline(base), [0.5, 0.51, 0.52]).verdict, "improved")
+        noisy = self.check(self.baseline([1.0, 2.0, 0.5, 1.4]), [1.3, 2.2, 0.9])
+        self.assertEqual(noisy.verdict, "inconclusive")
+        single = self.check(self.baseline([1.0]), [9.0])
+        self.assertEqual(single.verdict, "unverified")
+        self.assertIn("Beyond the threshold", single.why)
+        self.assertFalse(known(single.confidence))
+
+    def test_alarm_warning_and_exception(self):
+        self.baseline([0.0001, 0.00011, 0.00012])
+        for more, expected in (({}, tare.RegressionWarning), ({"raise_on_regression": True}, tare.PerformanceRegression)):
+            detector = tare.PerformanceRegressionDetector(self.path, **more)
+            with self.assertRaises(expected), warnings.catch_warnings():
+                warnings.simplefilter("error" if not more else "ignore")
+                for _ in range(3):
+                    with detector.check_regression("op"):
+                        time.sleep(0.005)
+
+    def test_saved_whole_and_read_back(self):
+        detector = tare.PerformanceRegressionDetector(self.path)
+        for _ in range(4):
+            with detector.check_regression("op") as result:
+                time.sleep(0.001)
+        self.assertEqual(result.verdict, "no baseline")
+        detector.save_baseline()
+        again = tare.PerformanceRegressionDetector(self.path)
+        self.assertEqual(len(again.baseline["op"]["samples_s"]), 4)
+        self.assertEqual(os.listdir(self.folder.name), ["baseline.json"])
+
+    def test_a_block_that_fails_is_no_observation(self):
+        detector = tare.PerformanceRegressionDetector(self.path)
+        with self.assertRaises(KeyError), detector.check_regression("op") as result:
+            raise KeyError
+        self.assertEqual((result.verdict, detector.observed), ("failed", {}))
+
+    def test_damaged_files_and_wrong_numbers(self):
+        for text in ("{", "[]", '{"op": {}}', '{"op": {"wall_time_s": -1}}', '{"op": 3}', '{"op": {"wall_time_s": 1, "samples_s": ["x"]}}'):
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write(text)
+            with self.assertRaisesRegex(ValueError, "baseline.json"):
+                tare.PerformanceRegressionDetector(self.path)
+        self.assertRaises(ValueError, tare.PerformanceRegressionDetector, "none.json", confidence=2)
+        with self.assertRaises(OSError):
+            tare.PerformanceRegressionDetector("none.json").save_baseline("/proc/no/such/file.json")
+
+
+class Production(unittest.TestCase):
+    def test_counts_report_and_bounds(self):
+        violated = []
+        p = tare.ProductionProfiler(sla_s=0.9, max_entries=10, on_violation=violated.append)
+        for i in range(100):
+            with p.profile_request(i):
+                pass
+            p.log_metrics(i, (i + 1) / 100)
+        report = p.generate_hourly_report()
+        self.assertEqual((report["requests_processed"], report["sla_violations"], len(violated)), (100, 10, 10))
+        self.assertAlmostEqual(report["average_latency"], 0.505)
+        for share in (50, 95, 99):
+            self.assertAlmostEqual(report[f"p{share}_latency"], share / 100, delta=0.011)
+        self.assertEqual(len(p.metrics_log), 10)
+        self.assertEqual(p.metrics_log[-1]["request_id"], 99)
+        self.assertGreater(p.metrics_log[-1]["memory_mb"], 1)
+
+    def test_no_requests(self):
+        report = tare.ProductionProfiler().generate_hourly_report()
+        self.assertEqual(report["requests_processed"], 0)
+        self.assertFalse(known(report["p95_latency"]))
+
+    def test_threads_lose_nothing_and_what_is_never_logged_is_forgotten(self):
+        p = tare.ProductionProfiler(max_pending=20)
+
+        def serve(thread):
+            for i in range(200):
+                with p.profile_request((thread, i)):
+                    pass
+                if i % 2:
+                    p.log_metrics((thread, i), 0.001)
+
+        threads = [threading.Thread(target=serve, args=(t,)) for t in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(p.generate_hourly_report()["requests_processed"], 800)
+        self.assertLessEqual(len(p._pending), 20)
+        self.assertEqual(p.log_metrics("never seen", 1.0)["internal_latency"], None)
+
+    def test_an_old_hour_is_left_out(self):
+        p = tare.ProductionProfiler()
+        p.log_metrics(1, 1.0)
+        p._minutes[-1].start -= 2 * 3600
+        p.log_metrics(2, 3.0)
+        report = p.generate_hourly_report()
+        self.assertEqual((report["requests_processed"], report["sla_violations"], p.requests), (1, 1, 2))
+
+
+if __name__ == "__main__":
+    unittest.main()
