@@ -93,39 +93,68 @@ static int find_thread(struct cli *cli, const struct trace *t, uint64_t tid, int
 /* ---- a trace ---- */
 
 /* What `tare run` or `tare top` sampled into it. */
-static tare_status add_samples(struct stream *out, const struct report_style *style, const struct samples *s)
-{
+struct sampled {
+    bool any;
     struct run run;
-    tare_status st = run_init(&run, "run", out->err);
-    if (st == TARE_OK) {
-        st = watched_from_samples(&run, s, out->err);
-        if (st == TARE_OK) system_text_write(out, style, &run);
-        if (st == TARE_OK) run_findings_text(out, style, &run);
-        run_release(&run);
+    uint64_t moments, covered_ns;
+};
+
+static tare_status sampled_load(struct sampled *to, const char *path, tare_error *err)
+{
+    struct samples s = SAMPLES_INIT;
+    tare_status st = TARE_OK;
+    *to = (struct sampled){.any = false};
+    if (samples_load(&s, path, NULL) == TARE_OK && s.at_ns.n) { /* most traces have none */
+        st = run_init(&to->run, "run", err);
+        to->any = st == TARE_OK;
+        to->moments = s.at_ns.n;
+        to->covered_ns = *vec_last(&s.at_ns) - s.at_ns.items[0];
+        if (to->any) st = watched_from_samples(&to->run, &s, err);
     }
-    if (st != TARE_OK) out->status = st;
+    samples_release(&s);
     return st;
 }
 
-static void write_text(struct stream *out, struct report_input *in, const char *path)
+static void write_text(struct stream *out, struct report_input *in, const struct sampled *s)
 {
-    struct samples s = SAMPLES_INIT;
-    tare_error none = TARE_ERROR_INIT;
-    bool sampled = samples_load(&s, path, &none) == TARE_OK && s.at_ns.n; /* most traces have none */
-    if (sampled) {
-        in->samples = s.at_ns.n;
-        in->sampled_ns = s.at_ns.items[s.at_ns.n - 1] - s.at_ns.items[0];
-    }
+    in->samples = s->moments;
+    in->sampled_ns = s->covered_ns;
     report_trace_text(out, in);
-    if (sampled) add_samples(out, &in->options.style, &s);
-    samples_release(&s);
+    if (!s->any) return;
+    system_text_write(out, &in->options.style, &s->run);
+    run_findings_text(out, &in->options.style, &s->run);
+}
+
+static void write_json(struct stream *out, struct report_input *in, const struct sampled *s)
+{
+    struct buf text = BUF_INIT;
+    tare_status st = s->any ? run_write_watched(&s->run, &text, out->err) : TARE_OK;
+    in->watched = s->any ? &text : NULL;
+    if (st == TARE_OK)
+        report_trace_json(out, in);
+    else
+        out->status = st;
+    buf_release(&text);
+}
+
+static int write_answer(struct cli *cli, struct report_input *in, const char *path, const struct asked *a)
+{
+    struct output out;
+    struct sampled s;
+    tare_status st = sampled_load(&s, path, &cli->error);
+    int rc = st == TARE_OK ? output_open(cli, &out, a->output) : cli_fail(cli);
+    if (rc == 0) {
+        (a->format == FORMAT_JSON ? write_json : write_text)(&out.stream, in, &s);
+        rc = output_close(cli, &out);
+    }
+    if (s.any) run_release(&s.run);
+    return rc;
 }
 
 static int answer(struct cli *cli, struct trace *t, const struct asked *a)
 {
     struct event_source source;
     struct calltree tree = CALLTREE_INIT;
-    struct output out;
     struct report_input in = {.source = &source, .tree = &tree};
     in.options = (struct report_options){
         .view = {.sort = (enum tree_sort)a->sort,
@@ -140,14 +169,7 @@ static int answer(struct cli *cli, struct trace *t, const struct asked *a)
     if (rc) return rc;
     event_source_of_trace(&source, t);
     if (calltree_build(&tree, t, in.options.thread, &cli->error) < 0) return cli_fail(cli);
-    rc = output_open(cli, &out, a->output);
-    if (rc == 0) {
-        if (a->format == FORMAT_JSON)
-            report_trace_json(&out.stream, &in);
-        else
-            write_text(&out.stream, &in, trace_path(t));
-        rc = output_close(cli, &out);
-    }
+    rc = write_answer(cli, &in, trace_path(t), a);
     calltree_release(&tree);
     return rc;
 }

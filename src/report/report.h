@@ -30,6 +30,7 @@ struct report_input {
     const struct calltree *tree; /* of all threads, or of options.thread */
     struct report_options options;
     uint64_t samples, sampled_ns; /* of probes, beside the scopes, and the time they cover */
+    const struct buf *watched;    /* their summary as JSON, for report_trace_json(); NULL: none */
 };
 
 tare_status report_trace_text(struct stream *s, const struct report_input *in);

@@ -261,6 +261,8 @@ static tare_status write_report(struct stream *s, const struct report_input *in,
     tare_status status = view_build(&v, tree, in->source, &options, s->err);
     if (status == TARE_OK) status = write_head(s, in, &v);
     if (status == TARE_OK) {
+        buf_add_str(&s->out, ",\"samples\":");
+        buf_add_str(&s->out, in->watched ? in->watched->data : "null");
         buf_add_str(&s->out, ",\"tree\":[");
         write_nodes(s, in, tree, &v);
         buf_add_str(&s->out, "\n]}\n");

@@ -584,6 +584,14 @@ static const struct run_field target_rows[] = {
 TYPE(target, target_rows, false, NULL);
 #undef HERE
 
+#define HERE run_watched
+static const struct run_field watched_rows[] = {
+    SUB(watch, OBJECT, FIELD_REQUIRED, run_type_watch),
+    SUB(findings, LIST, FIELD_REQUIRED, finding),
+};
+TYPE_SHARED(run_type_watched, watched_rows, false, NULL);
+#undef HERE
+
 #define HERE run
 static const struct run_field document_rows[] = {
     TEXT("id", FIELD_REQUIRED, id, &field_ulid),

@@ -9,6 +9,7 @@
 
 #include "core/buf.h"
 #include "run/arena.h"
+#include "run/document.h"
 
 enum run_kind {
     FIELD_STRING,  /* const char * */
@@ -60,6 +61,11 @@ struct run_type {
 /* All but "schema", which the reader and the writer handle first. */
 extern const struct run_type run_type_document;
 extern const struct run_type run_type_watch; /* watch_fields.c */
+extern const struct run_type run_type_watched;
+struct run_watched { /* what there is of a run that only a trace tells of */
+    struct run_watch watch;
+    RUN_LIST_OF(struct run_finding) findings;
+};
 extern const struct run_type run_type_tool, run_type_host,
     run_type_estimate; /* parts that other documents have too */
 

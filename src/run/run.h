@@ -67,6 +67,9 @@ int64_t run_unix_ms(const char *created);
  * a document (NaN, above INT64_MAX, lo above hi, ..): what is written can always be read back. */
 tare_status run_write(const struct run *r, struct buf *out, tare_error *err);
 
+/* Only `watch` of the first case and the findings, schema tare.watched/1: what a trace alone tells. */
+tare_status run_write_watched(const struct run *r, struct buf *out, tare_error *err);
+
 /* Paths of all null quantities for which neither they nor a part around them has a reason, one per line. */
 tare_status run_unexplained(const struct run *r, struct buf *out, tare_error *err);
 

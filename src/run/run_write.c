@@ -333,6 +333,15 @@ tare_status run_write(const struct run *r, struct buf *out, tare_error *err)
     return fields_write(&run_form, r, &r->arena, out, err);
 }
 
+tare_status run_write_watched(const struct run *r, struct buf *out, tare_error *err)
+{
+    static const struct run_form form = {"tare.watched/1", "summary of samples", &run_type_watched};
+    struct run_watched w = {.watch = r->cases.at[0]->watch};
+    w.findings.at = r->findings.at;
+    w.findings.n = r->findings.n;
+    return fields_write(&form, &w, &r->arena, out, err);
+}
+
 tare_status run_unexplained(const struct run *r, struct buf *out, tare_error *err)
 {
     struct buf text = BUF_INIT;

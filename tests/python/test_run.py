@@ -390,6 +390,22 @@ def test_disk_full(tare, tmp_path, command, clean_env):
     assert "nothing" not in told.rsplit("lost ", 1)[1].splitlines()[0], told
 
 
+def test_the_json_of_a_trace_has_the_samples(tare, watch, validator, tmp_path):
+    """The summary that the trace alone gives is that of the document, as far as samples tell."""
+    document = watch("--interval", "20ms", "--no-default-alerts", "--alert", "process.count>0", "--", PYTHON, "-c", BRIEFLY_LARGE)
+    kept = json.loads(tare("report", "--json", "run.tare").stdout)["samples"]
+    assert kept["schema"] == "tare.watched/1"
+    ours = case(document)["watch"]
+    for metric_of in ("metrics", "phases"):
+        assert [m.get("metric", m.get("name")) for m in kept["watch"][metric_of]] == [m.get("metric", m.get("name")) for m in ours[metric_of]]
+    rss = next(m for m in kept["watch"]["metrics"] if m["metric"] == "process.memory.rss")
+    assert rss["max"] == metric(document, "process.memory.rss")["max"] > 100e6
+    assert [a["rule"] for a in kept["watch"]["alerts"]] == ["process.count>0"]
+    document["cases"][0]["watch"], document["findings"] = kept["watch"], kept["findings"]
+    del document["done"]
+    validator.validate(document)
+
+
 def test_a_trace_without_its_end_says_so(started, tare, tmp_path):
     """Nobody wrote the end of the sampler's record: what is missing is not known, so it is not "nothing"."""
     process = started("--no-history", "--interval", "20ms", "-o", "run.json", "--", "sleep", "60")
