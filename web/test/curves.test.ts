@@ -62,6 +62,11 @@ test("without a finding the bounds decide, and wide ones decide nothing", () => 
   assert.equal(kneeOf(sweepsOf(unknown).get("threads")![0]!, runOf(unknown)), null);
 });
 
+test("a longer text is not meant to gain, so it has no knee", () => {
+  const falling = [64, 128, 256].map((seq) => made({ seq }, 6400 / seq, 0.1));
+  assert.equal(kneeOf(sweepsOf(falling).get("seq")![0]!, runOf(falling)), null);
+});
+
 test("places that double are read on a logarithmic axis", () => {
   assert.equal(wantsLog([1, 2, 4, 8]), true);
   assert.equal(wantsLog([100, 110, 120]), false);

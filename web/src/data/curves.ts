@@ -32,6 +32,7 @@ export interface Knee {
 const FIRST = ["batch", "seq", "length", "threads", "concurrency"];
 const FOUND_OUT = new Set(["nan_outputs"]); // results, not settings
 const GAIN_PER_DOUBLING = 0.1; // less than this is not worth a doubling
+const GAINS = new Set(["batch", "threads", "concurrency"]); // more of these is meant to gain; a longer text is not
 
 const isSetting = (key: string, v: Json | undefined): boolean => !FOUND_OUT.has(key) && (v === null || typeof v !== "object");
 const paramOf = (c: Case, key: string): Json | undefined => c.params?.[key];
@@ -122,8 +123,11 @@ function kneeFound(sweep: Sweep, findings: Finding[]): Knee | null {
   return f && point ? { x: point.x, case: point.case.name, why: f.title ?? "" } : null;
 }
 
+/** Is more of this parameter meant to gain throughput, so that one asks where it stops? */
+export const hasKnees = (param: string): boolean => GAINS.has(param);
+
 /** Where throughput stops growing: the finding of the run, or else what the bounds show by the same rule. */
 export function kneeOf(sweep: Sweep, run: RunDocument): Knee | null {
-  if (run.config?.load === "open") return null; // throughput is then what was asked for
+  if (run.config?.load === "open" || !hasKnees(sweep.param)) return null; // open: throughput is what was asked for
   return kneeFound(sweep, run.findings ?? []) ?? kneeByBounds(sweep);
 }

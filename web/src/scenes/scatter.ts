@@ -74,19 +74,36 @@ function drawSpot(d: Drawn, s: Spot): void {
   if (s.ring) d.pen.spot(d.x.at(s.x), d.y.at(s.y), s.radius - 1.75, d.c.paper);
 }
 
-/** Names stand beside their spots where no earlier name is; the others are found by pointing. */
+const LINE = 14; // height of a name
+
+interface Area {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+const touch = (a: Area, b: Area): boolean => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+
+/** Right, left, above and below a spot. */
+function places(d: Drawn, s: Spot, w: number): Area[] {
+  const [x, y] = [d.x.at(s.x), d.y.at(s.y)];
+  const gap = s.radius + 4;
+  const at = ([left, top]: [number, number]): Area => ({ x: left, y: top, w, h: LINE });
+  return ([[x + gap, y - LINE / 2], [x - gap - w, y - LINE / 2], [x - w / 2, y - gap - LINE], [x - w / 2, y + gap]] as [number, number][]).map(at);
+}
+
+const inside = (f: Frame, a: Area): boolean => a.x >= f.left && a.x + a.w <= f.right && a.y >= f.top - 4 && a.y + a.h <= f.bottom;
+
+/** Names stand beside their spots where nothing else is; the others are found by pointing. */
 function drawNames(d: Drawn, spots: Spot[]): void {
-  const taken: [number, number, number][] = [];
+  const taken = spots.map((s): Area => ({ x: d.x.at(s.x) - s.radius, y: d.y.at(s.y) - s.radius, w: 2 * s.radius, h: 2 * s.radius }));
   for (const s of spots) {
-    if (!s.name) continue;
-    const text = fit(shown(s.name), 180, "end");
-    const w = textWidth(text);
-    const [px, py] = [d.x.at(s.x), d.y.at(s.y)];
-    const left = px + s.radius + 4 + w > d.f.right;
-    const from = left ? px - s.radius - 4 - w : px + s.radius + 4;
-    if (from < d.f.left || taken.some(([a, b, row]) => Math.abs(row - py) < 14 && from < b && from + w > a)) continue;
-    taken.push([from, from + w, py]);
-    d.pen.text(from, py + 4, text, d.c.ink);
+    const text = fit(shown(s.name ?? ""), 180, "end");
+    const place = text && places(d, s, textWidth(text)).find((a) => inside(d.f, a) && !taken.some((t) => touch(a, t)));
+    if (!place) continue;
+    taken.push(place);
+    d.pen.text(place.x, place.y + 11, text, d.c.ink);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // curves.tsx - throughput and latency over batch, length, threads: what a sweep was made for.
 import { useMemo } from "preact/hooks";
-import { align, type Aligned, kneeOf, type Sweep, sweepsOf, wantsLog } from "../data/curves";
+import { align, type Aligned, hasKnees, kneeOf, type Sweep, sweepsOf, wantsLog } from "../data/curves";
 import type { Case, Estimate, Item, RunDocument } from "../data/page";
 import { extent } from "../data/scale";
 import type { Section, SectionProps } from "../sections";
@@ -39,16 +39,17 @@ function knees(sweeps: Sweep[], run: RunDocument): Knees {
   const marks = found.map(({ s, knee }): PlotMark => ({
     x: knee!.x, y: s.points.find((p) => p.x === knee!.x)?.case.throughput?.value ?? undefined, label: "knee", tone: "accent",
   }));
-  const words = found.map(({ s, knee }) => `Knee${s.fixed ? ` (${shown(s.fixed, 60)})` : ""}: ${shown(knee!.why, 200)}.`).join(" ");
-  return { marks, words: words || "No knee is marked: no point from which on the gain is surely below 10 % per doubling." };
+  const several = found.map(({ s, knee }) => `${shown(s.fixed, 60)} at ${knee!.x}`).join("; ");
+  const words = found.length > 1 ? `Knees, from where on a doubling gains less than 10 %: ${several}.` : found.map(({ knee }) => `Knee: ${shown(knee!.why, 200)}.`).join("");
+  return { marks, words: words || "No knee: nowhere does the gain surely stay below 10 % per doubling." };
 }
 
 function throughputSpec(param: string, sweeps: Sweep[], run: RunDocument): PlotSpec {
   const a = align(sweeps, throughputOf);
   const unit = sweeps[0]!.points[0]!.case.throughput?.unit;
-  const { marks, words } = knees(sweeps, run);
+  const { marks, words } = hasKnees(param) ? knees(sweeps, run) : { marks: [], words: "" };
   return {
-    id: `throughput-${param}`, title: `Throughput over ${param}`, summary: `${best(sweeps)} ${words}`,
+    id: `throughput-${param}`, title: `Throughput over ${param}`, summary: `${best(sweeps)} ${words}`.trim(),
     x: xOf(param, a.x), y: { label: unit || "per second", format: (v) => number(v, 4), zero: true }, series: seriesOf(a, "throughput"), marks,
   };
 }

@@ -30,7 +30,7 @@ function sceneOf(p: Pareto, several: boolean) {
   return scatterScene({
     x: { label: `speed (${p.points[0]!.unit})`, format: (v) => number(v, 4), scale: (a, b) => linearScale(0, xs[1] * 1.08, a, b) },
     y: { label: p.metric, format: score, scale: (a, b) => linearScale(yLo, yHi, a, b) },
-    spots: p.points.map((q) => spotOf(q, several)), lines: front.length > 1 ? [{ points: front, colour: 0, dash: true }] : [], height: 320,
+    spots: [...p.points].sort((a, b) => Number(b.best) - Number(a.best)).map((q) => spotOf(q, several)), lines: front.length > 1 ? [{ points: front, colour: 0, dash: true }] : [], height: 320,
   });
 }
 
