@@ -257,7 +257,8 @@ $(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER_OBJ)
 tests: $(TESTS) $(FAKE_ORT) $(FAKE_NVML)
 tsan-tests: $(TSAN_BUILT)
 replays: $(REPLAYS)
-.PHONY: list-tests list-tsan-tests list-replays
+.PHONY: list-tests list-tsan-tests list-replays list-libraries
+list-libraries: ; @echo $(PKG_LIBS) -lm -ldl
 list-tests: ; @printf '%s\n' $(TESTS)
 list-tsan-tests: ; @printf '%s\n' $(TSAN_BUILT)
 list-replays: ; @printf '%s\n' $(REPLAYS)

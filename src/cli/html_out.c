@@ -38,15 +38,13 @@ int html_out_check(struct cli *cli, const char *path)
     if (!*path) return cli_usage_error(cli, "--html: an empty name");
     if (report_out_is_answer(path))
         return cli_usage_error(cli, "--html -: the text is the answer here; give the page a file");
-    if (!html_has_viewer()) {
-        error_set(&cli->error, TARE_UNSUPPORTED, "--html: %s", HTML_MISSING);
-        return cli_fail(cli);
-    }
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return cli_usage_error(cli, "--html %s: is a folder; give the name of a file", path);
     if (!has_folder(path, folder, sizeof folder))
         return cli_usage_error(cli, "--html %s: there is no folder %s", path, folder);
-    return 0;
+    if (html_has_viewer()) return 0;
+    error_set(&cli->error, TARE_UNSUPPORTED, "--html: %s", HTML_MISSING);
+    return cli_fail(cli);
 }
 
 /* ---- gathering ---- */

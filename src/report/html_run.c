@@ -13,13 +13,11 @@ static tare_status no_memory(tare_error *err)
     return error_set(err, TARE_NOMEM, "out of memory for the report page");
 }
 
-/* "every 7th of 70000", "all": which samples these are. */
+/* Which samples these are: "all", "random", "one in 7 of all". */
 static void kept_text(struct buf *b, const struct run_samples *raw, size_t step)
 {
-    if (step == 1)
-        buf_add_str(b, raw->kept ? raw->kept : "all");
-    else
-        buf_printf(b, "one of %zu, of %zu %s", step, raw->n, raw->kept ? raw->kept : "samples");
+    if (step > 1) buf_printf(b, "one in %zu of ", step);
+    buf_add_str(b, raw->kept ? raw->kept : "all");
 }
 
 static json_t *sample_list(const struct run_samples *raw, size_t step)

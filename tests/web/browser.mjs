@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = process.env.TARE_SRC ?? dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const built = process.env.BUILT ?? join(root, "build");
-const tare = process.env.TARE ?? join(built, "tare");
+export const tare = process.env.TARE ?? join(built, "tare");
 const inWeb = createRequire(join(root, "web", "package.json"));
 export const scratch = mkdtempSync(join(process.env.TMPDIR ?? tmpdir(), "web-"));
 
