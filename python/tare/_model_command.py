@@ -15,7 +15,7 @@ from typing import Any
 from tare import _tare
 from tare._model import ModelProfiler, merged
 from tare._model_results import ProfileResults, detect_regressions
-from tare._model_subject import PRECISIONS, DeviceError, ModelError
+from tare._model_subject import PRECISIONS, ModelError
 
 # --threshold word: the metric of a target, and on which side of the value it must stay
 _THRESHOLDS = {
@@ -108,8 +108,8 @@ def _inputs(asked: argparse.Namespace) -> Any:
 
 def run(asked: argparse.Namespace) -> int:
     targets = [target_of(threshold) for threshold in asked.threshold]
-    profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
     inputs = _inputs(asked)
+    profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
     results = [profiler.profile(inputs, asked.num_runs, asked.warmup_runs, batch_size=size) for size in asked.batch_size]
     document = merged([one.document for one in results])
     path = _save(asked.output_dir, document)
@@ -136,11 +136,17 @@ def _tell(profiler: ModelProfiler, results: list[ProfileResults], layers: bool) 
         print(profiler.profile_layers())
 
 
+def _shown(value: float | None, unit: str) -> str:
+    """Times in ms and sizes in MiB, as people write limits."""
+    size, name = {"ns": (1e6, "ms"), "B": (2**20, "MiB")}.get(unit, (1, unit))
+    return "unknown" if value is None else f"{value / size:.4g} {name}"
+
+
 def _judge(document: dict[str, Any], out: Any) -> bool:
     for target in document["targets"]:
-        achieved = "unknown" if target["achieved"] is None else f"{target['achieved']:g} {target['unit']}"
+        limit, achieved = (_shown(target[key], target["unit"]) for key in ("value", "achieved"))
         where = f" ({target['case']})" if target.get("case") else ""
-        print(f"{target['verdict']:<13}{target['metric']} {target['op']} {target['value']:g} {target['unit']}: {achieved}{where}", file=out)
+        print(f"{target['verdict']:<13}{target['metric']} {target['op']} {limit}: {achieved}{where}", file=out)
     return any(target["verdict"] == "fail" for target in document["targets"])
 
 
@@ -161,9 +167,9 @@ def main(argv: list[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(f"tare profile: {message}", file=sys.stderr)
             return run(asked)
-    except ModelError as why:
+    except ValueError as why:  # ModelError, and what the harness says of a target
         print(f"tare profile: {why}", file=sys.stderr)
         return 2
-    except (DeviceError, RuntimeError, OSError, MemoryError) as why:
+    except (RuntimeError, OSError, MemoryError) as why:  # DeviceError, and what the model raises
         print(f"tare profile: {why}", file=sys.stderr)
         return 3

@@ -45,7 +45,7 @@ def usable_device(device, fallback):
         return device
     allowed = fallback or os.environ.get("TARE_DEVICE_FALLBACK")
     if allowed == "cpu":
-        warnings.warn(f"no {device}: {missing}; measured on the CPU instead, as allowed", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"no {device}: {missing}; measured on the CPU instead, as allowed", RuntimeWarning, stacklevel=3)
         return "cpu"
     raise DeviceError(
         f'no {device}: {missing}. Numbers of a CPU would not be those asked for; to have them all the same give device="cpu", '

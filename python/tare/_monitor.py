@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ModelMonitor: latency, memory and processor use of a model while it serves. Costs two clock readings a call; looks at /proc at most
+"""ModelMonitor: latency, memory and processor use of a model while it serves. Costs a few microseconds a call; looks at /proc at most
 ten times a second, and never from a thread of its own."""
 
 from __future__ import annotations

@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: MIT
+"""ModelProfiler: every kind of subject, what its results say and do not say, layers, memory, baselines, and the command for CI."""
+
+import csv
+import json
+import sys
+
+import jsonschema
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch", reason="no PyTorch in this environment (make deps)")
+
+
+@pytest.fixture(scope="session")
+def tare_package(package):
+    """The package in this process, as the tests of functions need it."""
+    sys.path.insert(0, str(package))
+    import tare
+
+    return tare
+
+
+@pytest.fixture(scope="session")
+def validator(root):
+    return jsonschema.Draft202012Validator(json.loads((root / "docs/schema/run-1.json").read_text()))
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.projections = torch.nn.Linear(width, 3 * width)
+
+    def forward(self, x):
+        query, key, value = self.projections(x).chunk(3, -1)
+        return torch.softmax(query @ key.transpose(-1, -2), -1) @ value
+
+
+class Net(torch.nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(100, width)
+        self.attention = Attention(width)
+        self.mlp = torch.nn.Sequential(torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width))
+
+    def forward(self, ids):
+        return self.mlp(self.attention(self.embedding(ids)))
+
+
+def mlp():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)).eval()
+
+
+@pytest.fixture
+def net(tare_package):
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+@pytest.fixture
+def profiler(tare_package, net):
+    return tare_package.ModelProfiler(model=net)
+
+
+IDS = torch.arange(32).reshape(4, 8)
+
+
+# ---- results ----
+
+
+def test_results_are_as_the_seed_prints_them(profiler, validator):
+    results = profiler.profile(input_data=IDS, num_runs=80, warmup_runs=3)
+    validator.validate(results.document)
+    latency = results["latency"]
+    assert latency["min"] <= latency["p50"] <= latency["p95"] <= latency["max"]
+    assert latency["min"] <= latency["mean"] <= latency["max"]
+    low, high = latency["intervals"]["p50"]
+    assert low <= latency["p50"] <= high
+    case = results.document["cases"][0]
+    assert latency["mean"] == case["latency_ns"]["mean"] / 1e6 and results["runs"] == 80
+    assert results["memory"]["peak"] == case["memory"]["rss_peak"] > 10_000_000
+    rate = results["throughput"]
+    assert rate["samples_per_second"] == pytest.approx(4 * rate["requests_per_second"])
+    assert rate["tokens_per_second"] == pytest.approx(32 * rate["requests_per_second"])
+    assert results["params"] == {"batch": 4, "seq": 8, "precision": "fp32", "device": "cpu"}
+    assert results["name"] == "batch=4,seq=8,precision=fp32"
+    text = str(results)
+    assert "p50" in text and "samples/s" in text and "Net" in text
+
+
+def test_what_is_not_known_says_why(profiler):
+    results = profiler.profile(IDS, num_runs=5, warmup_runs=1)
+    assert f"{results['latency']['p99']:.2f}" == "unknown"
+    assert "samples are too few" in results["latency"]["p99"].reason
+    assert "in memory already" in results["load_ms"].reason
+    assert "GPU" in results["gpu"].reason
+
+
+def test_the_model_by_arithmetic(profiler, net):
+    model = profiler.profile(IDS, num_runs=3, warmup_runs=1)["model"]
+    assert model["parameters"] == sum(p.numel() for p in net.parameters())
+    assert model["size_bytes"] == 4 * model["parameters"]
+    tokens, width = 4 * 8, 16
+    attention = 2 * 4 * 8 * 8 * width
+    assert model["macs"] == tokens * width * (3 * width + 8 * width) + attention
+    results = tokens * (width + 3 * width + 4 * width + 4 * width + width) * 4
+    assert model["activation_bytes"] == results
+    assert model["uncounted"] == {}
+
+
+def test_end_to_end_has_the_hooks_in_it(tare_package):
+    import time
+
+    def slow(data):
+        time.sleep(0.005)
+        return data
+
+    profiler = tare_package.ModelProfiler(model=mlp(), preprocess=slow, postprocess=lambda out: out.tolist())
+    results = profiler.profile(torch.randn(2, 8), num_runs=10, warmup_runs=1)
+    assert results["end_to_end"]["p50"] > 4 > results["latency"]["p50"]
+
+
+def test_the_users_module_is_not_touched(tare_package):
+    module = mlp().train()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    profiler = tare_package.ModelProfiler(model=module, precision="bf16")
+    profiler.profile(torch.randn(2, 8), num_runs=3, warmup_runs=1, detailed_analysis=True)
+    assert module.training and all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in module.modules())
+
+
+# ---- subjects ----
+
+
+def test_a_saved_module_a_folder_and_torchscript(tare_package, tmp_path, validator):
+    torch.save(mlp(), tmp_path / "net.pt")
+    (tmp_path / "folder").mkdir()
+    torch.jit.script(mlp()).save(str(tmp_path / "folder" / "model.ts"))
+    for path, kind in ((tmp_path / "net.pt", "torch"), (tmp_path / "folder", "torchscript")):
+        results = tare_package.ModelProfiler(path).profile(num_runs=5, warmup_runs=1)
+        subject = results.document["subject"]
+        assert subject["type"] == kind and len(subject["sha256"]) == 64 and subject["runtime"]["version"] == torch.__version__
+        assert results["load_ms"] > 0 and results["model"]["parameters"] == 8 * 16 + 16 + 16 * 4 + 4
+        assert results["model"]["macs"] == 8 * 16 + 16 * 4
+        validator.validate(results.document)
+
+
+def test_any_callable(tare_package, validator):
+    profiler = tare_package.ModelProfiler(model=lambda texts: [t.upper() for t in texts], unit="texts")
+    results = profiler.profile(["a", "b", "c"], num_runs=20, warmup_runs=2)
+    validator.validate(results.document)
+    assert results["throughput"]["unit"] == "texts/s" and results["params"]["batch"] == 3
+    assert "callable" in results["model"]["flops"].reason
+    sizes = [one["params"]["batch"] for one in profiler.benchmark([{"batch_size": 1}, {"batch_size": 7}], num_runs=5)]
+    assert sizes == [1, 7]
+
+
+def test_an_onnx_file(tare_package, tare, tmp_path, validator):
+    tare("synth", "mlp", "--sizes", "32,64,8", "-o", "mlp.onnx")
+    profiler = tare_package.ModelProfiler(tmp_path / "mlp.onnx")
+    results = profiler.profile(numpy.ones((3, 32), dtype=numpy.float32), num_runs=20, warmup_runs=2)
+    validator.validate(results.document)
+    assert results["params"]["batch"] == 3 and results["runs"] == 20 and results["load_ms"] > 0
+    assert results["model"]["macs"] == 3 * (32 * 64 + 64 * 8)
+    runs = profiler.benchmark([{"batch_size": 1}, {"batch_size": 8, "precision": "int8"}], num_runs=5, warmup_runs=1)
+    assert [one["name"] for one in runs] == ["batch=1", "batch=8,precision=int8"]
+    validator.validate(runs.document)
+    layers = profiler.profile_layers(num_runs=5)
+    assert sum(row["share"] for row in layers.values()) == pytest.approx(1, abs=0.01)
+    with pytest.raises(ValueError, match="export it in bf16"):
+        tare_package.ModelProfiler(tmp_path / "mlp.onnx", precision="bf16")
+
+
+def test_onnx_inputs_by_position_and_by_name(tare_package, tare, tmp_path):
+    tare("synth", "minilm-l6", "--layers", 1, "--hidden", 32, "--heads", 4, "--ffn", 64, "--vocab", 200, "-o", "bert.onnx")
+    profiler = tare_package.ModelProfiler(tmp_path / "bert.onnx")
+    ids = numpy.ones((2, 16), dtype=numpy.int64)
+    by_place = profiler.profile((ids, ids, ids * 0), num_runs=3, warmup_runs=1)
+    by_name = profiler.profile({"input_ids": ids, "attention_mask": ids, "token_type_ids": ids * 0}, num_runs=3, warmup_runs=1)
+    assert by_place["params"]["batch"] == by_name["params"]["batch"] == 2
+    assert by_place["throughput"]["tokens_per_second"] > 0
+    with pytest.raises(ValueError, match="attention_mask"):
+        profiler.profile({"input_ids": ids}, num_runs=3)
+
+
+@pytest.mark.parametrize("precision, dtype", [("bf16", torch.bfloat16), ("fp16", torch.float16), ("fp32", torch.float32)])
+def test_precisions_are_what_runs(tare_package, precision, dtype):
+    seen = []
+
+    class Spy(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            out = self.inner(x)
+            seen.append((x.dtype, out.dtype))
+            return out
+
+    profiler = tare_package.ModelProfiler(model=Spy(), precision=precision)
+    profiler.profile(numpy.ones((2, 8), dtype=numpy.float64), num_runs=2, warmup_runs=1)
+    assert set(seen) == {(dtype, dtype)}
+
+
+def test_dynamic_int8(tare_package):
+    profiler = tare_package.ModelProfiler(model=mlp(), precision="int8")
+    kinds = {type(m).__module__ for m in profiler._subject.at("int8").module.modules()}
+    assert any("quantized.dynamic" in kind for kind in kinds)
+    assert profiler.profile(torch.randn(2, 8), num_runs=3, warmup_runs=1)["params"]["precision"] == "int8"
+
+
+def test_a_missing_gpu_is_said_and_the_cpu_must_be_allowed(tare_package, monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(RuntimeError, match='fallback="cpu"'):
+        tare_package.ModelProfiler(model=mlp(), device="cuda", precision="fp16")
+    with pytest.warns(RuntimeWarning, match="measured on the CPU instead"):
+        profiler = tare_package.ModelProfiler(model=mlp(), device="cuda", fallback="cpu")
+    assert profiler.profile(torch.randn(2, 8), num_runs=2, warmup_runs=1)["params"]["device"] == "cpu"
+    monkeypatch.setenv("TARE_DEVICE_FALLBACK", "cpu")
+    with pytest.warns(RuntimeWarning):
+        tare_package.ModelProfiler(model=mlp(), device="cuda:3")
+
+
+def test_bad_models_say_what_is_wrong(tare_package, tmp_path):
+    make = tare_package.ModelProfiler
+    torch.save(mlp().state_dict(), tmp_path / "weights.pt")
+    torch.save(mlp(), tmp_path / "whole.pt")
+    (tmp_path / "text.pt").write_text("no model")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "two").mkdir()
+    for name in ("a.pt", "b.onnx"):
+        (tmp_path / "two" / name).write_bytes(b"")
+    for path, words in (("weights.pt", "state dict"), ("text.pt", "text.pt: cannot be loaded"), ("gone.pt", "no such file"),
+                        ("empty", "no model"), ("two", "a.pt, b.onnx")):
+        with pytest.raises(ValueError, match=words):
+            make(tmp_path / path)
+    with pytest.raises(ValueError, match="trust=False"):
+        make(tmp_path / "whole.pt", trust=False)
+    with pytest.raises(ValueError, match="fp8"):
+        make(model=mlp(), precision="fp8")
+    with pytest.raises(ValueError, match="no precision fp16"):
+        make(model=len, precision="fp16")
+    with pytest.raises(ValueError, match="tpu"):
+        make(model=mlp(), device="tpu")
+    with pytest.raises(ValueError, match="model_path"):
+        make()
+    with pytest.raises(ValueError, match="input_data"):
+        make(model=len).profile()
+    with pytest.raises(ValueError, match="num_runs"):
+        make(model=mlp()).profile(num_runs=0)
+    with pytest.raises(ValueError, match=r"configurations\[1\].*threads"):
+        make(model=mlp()).benchmark([{}, {"threads": 2}])
+    with pytest.raises(ValueError, match="measured yet"):
+        make(model=mlp()).export_json(tmp_path / "x.json")
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        make(model=mlp()).profile(torch.randn(2, 9), num_runs=2)
+
+
+# ---- layers and memory ----
+
+
+def test_layers_by_name_have_parameters_flops_and_bytes(profiler, net):
+    layers = profiler.profile_layers(input_data=IDS, layer_names=["attention", "mlp", "embedding"], num_runs=10)
+    assert list(layers) == ["attention", "mlp", "embedding"]
+    assert layers["mlp"]["parameters"] == sum(p.numel() for p in net.mlp.parameters())
+    assert layers["mlp"]["flops"] >= 2 * 32 * 16 * 64 * 2 and layers["embedding"]["flops"] == 0
+    assert layers["attention"]["activation_bytes"] == 32 * 16 * 4
+    assert all(row["calls"] == 1 and row["time_ms"] > 0 for row in layers.values())
+    assert 0 < sum(row["share"] for row in layers.values()) < 2
+    assert "attention" in str(layers) and "taken out" in str(layers)
+
+
+def test_the_slow_layer_is_found(tare_package):
+    class Slow(torch.nn.Module):
+        def forward(self, x):
+            for _ in range(300):
+                x = torch.sin(x)
+            return x
+
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), Slow(), torch.nn.Linear(8, 8))
+    layers = tare_package.ModelProfiler(model=model).profile_layers(torch.randn(4, 8), num_runs=10)
+    assert max(layers, key=lambda name: layers[name]["time_ms"]) == "1"
+    assert layers["1"]["share"] > 0.5
+
+
+def test_a_layer_that_is_not_there_is_a_warning(profiler):
+    with pytest.warns(RuntimeWarning, match="convolution"):
+        layers = profiler.profile_layers(IDS, layer_names=["mlp", "convolution"], num_runs=2)
+    assert layers["convolution"]["modules"] == [] and layers["mlp"]["modules"]
+
+
+def test_memory_over_runs(tare_package, profiler):
+    seen = profiler.memory_profile(input_data=IDS, num_runs=12)
+    assert len(seen["snapshots"]) == 13 and seen["peak"] >= seen["after_warmup"] > 0
+    assert seen["allocations"]["allocated_bytes"] > 0 and "memory agent" in seen["sites"].reason
+    assert profiler.memory_profile(memory_snapshots=False, track_allocations=False, track_deallocations=False)["snapshots"] == []
+    kept = []
+
+    def leaks(_):
+        kept.append(bytearray(1 << 20))
+
+    grown = tare_package.ModelProfiler(model=leaks).memory_profile(input_data=1, num_runs=20)["growth"]
+    assert grown["leak"] and grown["per_run"] == pytest.approx(1 << 20, rel=0.2)
+
+
+def test_the_gpu_says_what_it_has_and_what_comes_later(profiler):
+    seen = profiler.gpu_profile()
+    assert "CUDA part" in seen["kernels"].reason and "memory_transfers" in seen["unknown"]
+    assert seen["available"] or seen["why"]
+    assert "kernels" not in profiler.gpu_profile(track_kernels=False)
+
+
+# ---- keeping and comparing ----
+
+
+def test_exports(profiler, tmp_path, validator):
+    profiler.profile(IDS, num_runs=10, warmup_runs=1)
+    profiler.benchmark([{"batch_size": 2}, {"batch_size": 4}], num_runs=10)
+    text = profiler.export_json(tmp_path / "run.json")
+    document = json.loads(text)
+    assert json.loads((tmp_path / "run.json").read_text()) == document
+    validator.validate(document)
+    assert sorted(case["params"]["batch"] for case in document["cases"]) == [2, 4]
+    profiler.export_csv(tmp_path / "run.csv")
+    rows = list(csv.DictReader((tmp_path / "run.csv").open()))
+    assert sorted(int(row["batch"]) for row in rows) == [2, 4]
+    assert {row["subject"] for row in rows} == {"Net"}
+    with pytest.raises(OSError):
+        profiler.export_json(tmp_path / "no" / "folder.json")
+
+
+def test_the_html_page_holds_the_run(profiler, package, tmp_path):
+    if not (package / "tare" / "page.html").exists():
+        pytest.skip("the package was built without the page (no node)")
+    profiler.profile(IDS, num_runs=40, warmup_runs=1)
+    whole = profiler.generate_html_report(tmp_path / "all.html")
+    bare = profiler.generate_html_report(tmp_path / "bare.html", include_graphs=False, include_details=False)
+    pages = [(tmp_path / name).read_text() for name in ("all.html", "bare.html")]
+    assert whole.endswith("all.html") and bare.endswith("bare.html")
+    assert all("batch=4,seq=8,precision=fp32" in page for page in pages) and len(pages[1]) < len(pages[0])
+
+
+def test_baselines_and_regressions(tare_package, tmp_path):
+    work = {"loops": 200}
+
+    def model(_):
+        return sum(range(work["loops"] * 100))
+
+    def measured():
+        return tare_package.ModelProfiler(model=model).profile(1, num_runs=200, warmup_runs=5)
+
+    measured().save(tmp_path / "base.json")
+    base = tare_package.load_baseline(tmp_path / "base.json")
+    assert base["latency"]["p50"] > 0 and base.document["subject"]["name"] == "model"
+    work["loops"] = 2000
+    # On a busy machine the times of one run may depend on each other so much that the run has no interval: then once more.
+    worse = next(filter(None, (tare_package.detect_regressions(base, measured()) for _ in range(4))))
+    assert not worse.verified and worse.verdict == "unverified"
+    found = {one["metric"]: one for one in worse}
+    assert found["latency.p50"]["ratio"] > 3 and "unverified" in repr(worse)
+    better = tare_package.detect_regressions(measured(), str(tmp_path / "base.json"))
+    assert "latency.p50" not in {one["metric"] for one in better}
+
+
+def test_several_runs_a_side_give_a_verdict(tare_package, tmp_path):
+    """Three runs a side, a minute apart each as far as the documents say."""
+    run = tare_package.ModelProfiler(model=lambda _: sum(range(3000))).profile(1, num_runs=40)
+    sides = {}
+    for side, factor in (("base", 1.0), ("new", 3.0)):
+        sides[side] = []
+        for number in range(4):
+            document = json.loads(json.dumps(run.document))
+            document["created"] = f"2026-11-15T0{number + (4 if side == 'new' else 0)}:00:00.000Z"
+            document["id"] = document["id"][:-2] + f"{'B' if side == 'base' else 'N'}{number}"
+            case = document["cases"][0]
+            scale = factor * (1 + 0.003 * number)
+            case["samples_raw"] = case["latency_ns"]["histogram"] = None
+            for name, value in case["latency_ns"].items():
+                if isinstance(value, dict):
+                    case["latency_ns"][name] = {k: None if v is None else round(v * scale) for k, v in value.items()}
+                elif value is not None:
+                    case["latency_ns"][name] = round(value * scale)
+            path = tmp_path / f"{side}-{number}.json"
+            path.write_text(json.dumps(document))
+            sides[side].append(path)
+    found = tare_package.detect_regressions(sides["base"], sides["new"])
+    assert {"latency.p50"} <= {one["metric"] for one in found.verified}
+    assert tare_package.detect_regressions(sides["base"], sides["base"]).verified == []
+
+
+def test_bad_baselines_say_what_is_wrong(tare_package, tmp_path):
+    (tmp_path / "bad.json").write_text('{"schema": "tare.run/1"}')
+    with pytest.raises(RuntimeError, match="bad.json"):
+        tare_package.load_baseline(tmp_path / "bad.json")
+
+
+# ---- python -m tare profile ----
+
+
+@pytest.fixture
+def latest(tmp_path):
+    (tmp_path / "models" / "latest").mkdir(parents=True)
+    torch.save(mlp(), tmp_path / "models" / "latest" / "model.pt")
+    return tmp_path / "models" / "latest"
+
+
+def profile_command(python, *words, status=0):
+    return python("-m", "tare", "profile", "--model-path", "models/latest", "--num-runs", 60, *words, status=status)
+
+
+def test_the_command_saves_a_run_and_judges_thresholds(python, latest, tmp_path, validator):
+    done = profile_command(python, "--output-dir", "out", "--threshold", "latency.p50:10s", "throughput:0.001samples/s", "memory:1TB")
+    assert done.stdout.count("pass") == 3 and "latency" in done.stdout
+    (saved,) = (tmp_path / "out").glob("profile_model_*.json")
+    document = json.loads(saved.read_text())
+    validator.validate(document)
+    assert [target["verdict"] for target in document["targets"]] == ["pass"] * 3
+
+
+def test_a_missed_threshold_is_exit_1(python, latest):
+    done = profile_command(python, "--threshold", "latency:1ns", "throughput:1000samples/s", "--batch-size", "1,4", status=1)
+    assert done.stdout.count("fail") == 2
+    json.loads(profile_command(python, "--json", "--threshold", "memory:1KB", status=1).stdout)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--threshold", "latency"], "latency:VALUE"),
+    (["--threshold", "speed:3"], "speed:3"),
+    (["--threshold", "latency:100parsec"], "parsec"),
+    (["--input", "3xx"], "3xx"),
+    (["--inputs", "gone.npy"], "gone.npy"),
+    (["--precision", "fp8"], "fp8"),
+    (["--num-runs", "0"], "below 1"),
+    (["--model-path", "nowhere"], "nowhere"),
+])
+def test_bad_input_is_exit_2(python, latest, words, said):
+    assert said in profile_command(python, *words, status=2).stderr
+
+
+def test_what_cannot_be_measured_is_exit_3(python, latest):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    assert "no cuda" in profile_command(python, "--device", "cuda", status=3).stderr
+    assert "instead" in profile_command(python, "--device", "cuda", "--fallback", "cpu").stderr
+
+
+def test_the_command_compares_with_a_baseline(python, latest, tmp_path):
+    profile_command(python, "--output-dir", "base")
+    (base,) = (tmp_path / "base").glob("*.json")
+    done = profile_command(python, "--baseline", base, "--input", "float32:1x8", "--layers")
+    assert "against the baseline: unverified" in done.stderr and "Linear" not in done.stderr
