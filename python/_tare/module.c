@@ -4,7 +4,7 @@
 
 static int (*const parts[])(PyObject *module) = {session_part,   scope_part,   work_part,      bench_part,
                                                  work_runs_part, op_cost_part, functions_part, sampler_part,
-                                                 judge_part,     lines_part};
+                                                 judge_part,     answers_part, lines_part};
 
 PyObject *raise_error(const tare_error *err)
 {

@@ -25,9 +25,13 @@ int work_runs_part(PyObject *module);
 int op_cost_part(PyObject *module);
 int sampler_part(PyObject *module);
 int judge_part(PyObject *module);
+int answers_part(PyObject *module);
 int functions_part(PyObject *module);
 
 /* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the error's text. NULL. */
 PyObject *raise_error(const tare_error *err);
+
+/* The test of analyze/growth.h as a tuple (verdict, confidence, per unit of `at`, low, high, rise, samples); a str says why not. */
+PyObject *tell_growth(const double *at, const double *value, size_t n);
 
 #endif

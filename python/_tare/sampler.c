@@ -3,7 +3,6 @@
  * the GIL. What is not known is None, never 0. */
 #include <math.h>
 
-#include "analyze/growth.h"
 #include "core/mem.h"
 #include "part.h"
 #include "sampler.h"
@@ -104,16 +103,6 @@ static PyObject *tell_fold(const struct fold *f)
                          number(r.delta), number(r.span_s));
 }
 
-static PyObject *tell_growth(const struct course *c)
-{
-    struct growth g;
-    tare_error err = TARE_ERROR_INIT;
-    if (growth_test(&(struct growth_series){c->at_s, c->value, c->n}, &g, &err) != TARE_OK)
-        return PyUnicode_FromString(err.text);
-    return Py_BuildValue("sdddddn", g.verdict, g.confidence, g.per_s, g.lo, g.hi, g.rise,
-                         (Py_ssize_t)g.samples);
-}
-
 static PyObject *tell_course(const struct course *c)
 {
     PyObject *list = PyList_New(0);
@@ -136,7 +125,7 @@ static PyObject *tell_watch(const struct watch *w)
         else
             failed = put(out, sampler_name((enum sampler_quantity)q), fold);
     }
-    if (!failed) failed = put(out, "growth", tell_growth(&w->course));
+    if (!failed) failed = put(out, "growth", tell_growth(w->course.at_s, w->course.value, w->course.n));
     if (!failed) failed = put(out, "course", tell_course(&w->course));
     if (failed) Py_CLEAR(out);
     return out;
