@@ -227,6 +227,25 @@ test("a watched program has its timeline, phases and alerts", async () => {
   });
 });
 
+test("panels of a timeline share the cursor and the stretch they show", async () => {
+  const values = Array.from({ length: 50 }, (_, i) => i / 50);
+  const series = [{ metric: "cpu", label: "", unit: "1", values }, { metric: "process.memory.rss", label: "", unit: "B", values: values.map((v) => v * 1e9) }];
+  const file = fill("plots-sync", [{ kind: "timeline", name: "t", document: { run: "r", at_s: values.map((v) => v * 10), series } }]);
+  const place = (page) => page.textContent("#fig-time-memory .legend .place");
+  await withPage(file, async (page) => {
+    const box = await page.locator("#fig-time-cpu .u-over").boundingBox();
+    await page.mouse.move(box.x + box.width / 4, box.y + 40);
+    assert.match(await place(page), /: 2\.\d+\ss$/);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2, box.y + 40, { steps: 4 });
+    await page.mouse.up();
+    const zoom = new URLSearchParams(new URL(page.url()).hash.slice(1)).get("zoom.timeline").split("~").map(Number);
+    assert.ok(Math.abs(zoom[0] - 2.45) < 0.3 && Math.abs(zoom[1] - 4.9) < 0.3, String(zoom));
+    await page.mouse.move(box.x + box.width / 2, box.y + 40);
+    assert.match(await place(page), /: 3\.\d+\ss$/);
+  });
+});
+
 // ---- accuracy, what is missing, what is hostile ----
 
 test("accuracy against speed names the cases that none beats", async () => {

@@ -90,7 +90,8 @@ interface PanelRow {
 // What a person looks at first, in this order; everything else is in the table and can be picked.
 const PANELS: PanelRow[] = [
   { id: "cpu", title: "Processors", unit: "1", metrics: ["cpu", "process.cpu.share", "cpu.steal.share", "cpu.iowait.share", "throttled"] },
-  { id: "memory", title: "Memory of the program", unit: "B", metrics: ["process.memory.rss", "process.memory.pss", "cgroup.memory"] },
+  { id: "memory", title: "Memory of the program", unit: "B", metrics: ["process.memory.rss", "process.memory.pss", "process.memory.swap"] },
+  { id: "machine", title: "Memory of the machine", unit: "B", metrics: ["memory.available", "cgroup.memory", "swap.used"] },
   { id: "gpu", title: "GPU", unit: "1", metrics: ["gpu.utilization", "gpu.memory.utilization", "gpu.sm.active", "gpu.tensor.active", "gpu.dram.active"], labels: true },
   { id: "gpumemory", title: "GPU memory", unit: "B", metrics: ["gpu.memory.used", "gpu.memory.process"], labels: true },
   { id: "power", title: "Power", unit: "W", metrics: ["gpu.power", "energy", "gpu.power.limit"], labels: true },

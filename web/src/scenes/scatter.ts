@@ -95,9 +95,16 @@ function places(d: Drawn, s: Spot, w: number): Area[] {
 
 const inside = (f: Frame, a: Area): boolean => a.x >= f.left && a.x + a.w <= f.right && a.y >= f.top - 4 && a.y + a.h <= f.bottom;
 
+/** A spot, and the stroke of its interval across it. */
+function occupied(d: Drawn, s: Spot): Area[] {
+  const [x, y] = [d.x.at(s.x), d.y.at(s.y)];
+  const [from, to] = [d.x.at(s.xLo ?? s.x), d.x.at(s.xHi ?? s.x)];
+  return [{ x: x - s.radius, y: y - s.radius, w: 2 * s.radius, h: 2 * s.radius }, { x: from, y: y - 1, w: to - from, h: 2 }];
+}
+
 /** Names stand beside their spots where nothing else is; the others are found by pointing. */
 function drawNames(d: Drawn, spots: Spot[]): void {
-  const taken = spots.map((s): Area => ({ x: d.x.at(s.x) - s.radius, y: d.y.at(s.y) - s.radius, w: 2 * s.radius, h: 2 * s.radius }));
+  const taken = spots.flatMap((s) => occupied(d, s));
   for (const s of spots) {
     const text = fit(shown(s.name ?? ""), 180, "end");
     const place = text && places(d, s, textWidth(text)).find((a) => inside(d.f, a) && !taken.some((t) => touch(a, t)));

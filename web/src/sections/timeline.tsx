@@ -56,7 +56,7 @@ export function panelSpec(t: Timeline, p: Panel): PlotSpec {
     id: `time-${p.id}`, title: p.title, summary: `${p.series.map((s) => rangeText(s, format)).join("; ")}.${own.length ? ` Alerts: ${own.map((a) => shown(a.rule, 80)).join("; ")}.` : ""}`,
     x: { label: `seconds from ${instant(t.start)}`, format: (v) => `${number(v, 5)}\u00a0s`, values: t.at },
     y: { label: UNIT_WORDS[unitOf(metric, p.unit)] ?? "count", format, zero: !["C", "Hz"].includes(p.unit), binary: p.unit.startsWith("B") },
-    series: p.series.flatMap((s) => plotSeries(s, t)), marks: marksOf(t.phases, own, t.at[t.at.length - 1]!), height: 220,
+    series: p.series.flatMap((s) => plotSeries(s, t)), marks: marksOf(t.phases, own, t.at[t.at.length - 1]!), height: 220, sync: "timeline",
   };
 }
 

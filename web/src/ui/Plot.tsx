@@ -12,7 +12,7 @@ import { optionsOf } from "./plotopts";
 import { gridOf, type PlotSeries, type PlotSpec } from "./plotspec";
 import { type Colours, useColours } from "./theme";
 
-const zoomKey = (spec: PlotSpec): string => `zoom.${spec.id}`;
+const zoomKey = (spec: PlotSpec): string => `zoom.${spec.sync ?? spec.id}`;
 
 /** The stretch in the address, if it is one. */
 function savedZoom(spec: PlotSpec): { min: number; max: number } | null {

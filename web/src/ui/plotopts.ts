@@ -111,7 +111,7 @@ export function optionsOf(spec: PlotSpec, colours: Colours, width: number, on: P
   return {
     width, height: spec.height ?? 280, scales, axes, padding: [14, spec.right ? 0 : 18, 0, 0],
     legend: { show: false },
-    cursor: { y: false, drag: { x: true, y: false }, points: { size: 8 } },
+    cursor: { y: false, drag: { x: true, y: false }, points: { size: 8 }, ...(spec.sync ? { sync: { key: spec.sync } } : {}) },
     series: [{}, ...spec.series.map((s, i) => seriesOf(s, i, spec, colours))],
     hooks: {
       drawAxes: [penHook(spec, colours, drawMarks)],

@@ -59,6 +59,8 @@ export interface PlotSpec {
   series: PlotSeries[];
   marks?: PlotMark[];
   height?: number;
+  /** Plots of the same name share the cursor and the stretch they show. */
+  sync?: string;
 }
 
 const at = (v: Values | undefined, i: number): number | null => (v ? (v[i] ?? null) : null);
