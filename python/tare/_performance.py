@@ -224,7 +224,7 @@ class PerformanceProfiler:
             block.scope = _tare.scope(block.name)
             block.scope.__enter__()
         if self._lines is not None:
-            self._lines.begin(sys._getframe(2))
+            self._lines.begin(block)
         if (self._rows or self._flops is None) and "torch" in sys.modules:
             block.modules = ModuleWatcher(self._known_costs() if self._flops is None else None).__enter__()
         if self._flops:
@@ -244,7 +244,7 @@ class PerformanceProfiler:
             if counter is not None:
                 counter.__exit__(None, None, None)
         if self._lines is not None:
-            self._lines.end()
+            self._lines.end(block)
         if block.scope is not None:
             block.scope.__exit__(None, None, None)
             block.scope = None
@@ -294,10 +294,11 @@ class PerformanceProfiler:
             return {name: (n.self_ns if kind == "self" else n.total_ns) / 1e9 for name, n in self._names.items()}
 
     def get_line_profile(self) -> list:
-        """Lines, the dearest first, with line_number, time_percent, hits, time_s; needs enable_line_profiling=True."""
+        """Lines of the last outermost block, the dearest first: line_number, time_s (what it calls included), time_percent of the block,
+        hits, function, filename, source. Needs enable_line_profiling=True."""
         if self._lines is None:
             raise RuntimeError("lines are not profiled: PerformanceProfiler(enable_line_profiling=True)")
-        return self._lines.rows()
+        return self._lines.last
 
     # ---- now ----
 
@@ -431,33 +432,42 @@ def _throughput(block: Block) -> tuple:
 
 
 class _Lines:
-    """Line profiles of blocks, by tare.lines: of the functions given, else of the module whose code enters the block."""
+    """Line profiles of outermost blocks, by tare.lines: of the functions given, else of the module whose code enters the block."""
 
     def __init__(self, lines: Any, functions: Any) -> None:
         self.lines, self.functions = lines, functions
-        self.open: list = []
-        self.last: Any = None
+        self.running: Any = None
+        self.last: list = []
 
-    def begin(self, frame: Any) -> None:
-        chosen = self.functions or [sys.modules[frame.f_globals["__name__"]]]
-        profile = self.lines(*chosen)
-        profile.__enter__()
-        self.open.append(profile)
+    def begin(self, block: Block) -> None:
+        if self.running is None:
+            self.running = (block, self.lines(*(self.functions or _calling_module())))
+            self.running[1].enable()
 
-    def end(self) -> None:
-        self.last = self.open.pop()
-        self.last.__exit__(None, None, None)
+    def end(self, block: Block) -> None:
+        """Shares are of the block's time: a line that takes half of a function that takes nothing is no bottleneck."""
+        if self.running is None or self.running[0] is not block:
+            return
+        profile, self.running = self.running[1], None
+        profile.disable()
+        share = 100 / (block.wall_ns / 1e9) if block.wall_ns else 0.0
+        rows = [line._replace(time_percent=line.time_s * share) for line in profile.lines()]
+        self.last = sorted(rows, key=lambda line: line.time_s, reverse=True)
 
-    def rows(self) -> list:
-        if self.last is None:
-            raise LookupError("no block has ended yet")
-        return sorted(self.last, key=lambda row: row.time_percent, reverse=True)
+
+def _calling_module() -> list:
+    """The module whose code enters the block, outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tare."):
+        frame = frame.f_back
+    module = sys.modules.get(frame.f_globals.get("__name__")) if frame is not None else None
+    return [module] if module is not None else []
 
 
 def _line_profiler(functions: Any) -> _Lines:
     import tare
 
-    lines = getattr(tare, "lines", None)
-    if lines is None:
-        raise NotImplementedError("line profiling needs tare.lines, which this build of the package does not have")
-    return _Lines(lines, functions)
+    try:
+        return _Lines(tare.lines, functions)
+    except (AttributeError, ImportError) as missing:
+        raise NotImplementedError(f"line profiling needs tare.lines, which this build of the package does not have: {missing}") from None
