@@ -33,7 +33,8 @@ def function_name(function):
     return name.replace("<locals>.", "")
 
 
-def _function_path(function):
+def function_path(function):
+    """The file that a callable stands in; None when it is not Python code."""
     inner = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
     code = getattr(getattr(inner, "__func__", inner), "__code__", None)
     return code.co_filename if code else None
@@ -206,7 +207,7 @@ def bench(
     settings = {
         "targets": [targets] if isinstance(targets, str) else list(targets),
         "name": name or function_name(function),
-        "path": _function_path(function),
+        "path": function_path(function),
         "unit": unit,
         "budget_ns": duration_ns(budget, "budget"),
         "precision": float(precision),

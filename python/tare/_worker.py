@@ -15,7 +15,7 @@ import threading
 import traceback
 
 from tare import _inputs, _tare
-from tare._bench import Feeder, function_name, is_async, run_in_loop
+from tare._bench import Feeder, function_name, function_path, is_async, run_in_loop
 
 PROTOCOL = 1
 FIRST_FD = 3
@@ -38,11 +38,11 @@ class BadInput(Exception):
 
 
 def _import_file(path):
-    folder, name = os.path.split(os.path.abspath(path))
     if not os.path.isfile(path):
         raise BadInput(f"{path}: no such file")
-    sys.path.insert(0, folder)
-    name = os.path.splitext(name)[0]
+    path = os.path.abspath(path)
+    sys.path.insert(0, os.path.dirname(path))
+    name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -178,8 +178,7 @@ def _hello(socket_, target, inputs):
     except BaseException as error:  # user code ran: anything may come
         socket_.send(refuse(error))
         return None
-    path = sys.modules[feeder.function.__module__].__file__ if hasattr(feeder.function, "__module__") else None
-    texts = [function_name(feeder.function), path or "", platform.python_version()]
+    texts = [function_name(feeder.function), function_path(feeder.function) or "", platform.python_version()]
     socket_.send(reply(value=PROTOCOL, payload=b"".join(t.encode("utf-8", "replace") + b"\0" for t in texts)))
     return feeder
 

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""`tare bench py:..` and `python -m tare bench`: a Python process does the work, the answer is that of any other subject. And documents of
+tare.bench hold what the schema says."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+EMBED = '''
+import asyncio, os, signal, sys, time
+
+def encode(texts):
+    time.sleep(0.001)
+    return [len(t) for t in texts]
+
+def check(texts):
+    assert isinstance(texts, list) and {len(t.split()) for t in texts} == {5}, texts
+
+def in_case_3(texts):
+    if len(texts) == 3:
+        raise ValueError("boom")
+
+def talk(texts):
+    print("said by the function", flush=True)
+    os.write(1, b"said by its C code\\\\n")
+    time.sleep(0.001)
+
+def end(texts):
+    os._exit(7)
+
+def crash(texts):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def leave(texts):
+    sys.exit(4)
+
+def hang(texts):
+    time.sleep(100)
+
+async def nap(texts):
+    await asyncio.sleep(0.002)
+
+def grow(texts, kept=[]):
+    kept.append(bytearray(1 << 20))
+    time.sleep(0.001)
+
+class Model:
+    def encode(self, texts):
+        return texts
+
+model = Model()
+number = 3
+'''
+MADE = "def make_input(batch, length):\n    return ['x'] * batch, length\n\ndef f(items, length):\n    assert len(items) == 4 and length == 9\n"
+
+
+@pytest.fixture
+def py(tare, package, tmp_path):
+    """py("embed.py:encode", *options, status=0): tare bench of it, with texts.txt beside it."""
+    (tmp_path / "embed.py").write_text(EMBED)
+    (tmp_path / "made.py").write_text(MADE)
+    (tmp_path / "texts.txt").write_text("one two three\n\nfour five\n")
+    env = {"PYTHONPATH": str(package), "TARE_PYTHON": sys.executable}
+
+    def call(function, *options, inputs="texts.txt", status=0, **more):
+        given = ["--inputs", inputs] if inputs else []
+        return tare("bench", "py:" + function, *given, "--budget", "30ms", "--warmup", "2", *options, status=status, env={**env, **more})
+
+    return call
+
+
+def document(done):
+    return json.loads(done.stdout)
+
+
+def test_a_sweep_as_of_any_subject(py, tmp_path, validator):
+    done = py("embed.py:encode", "--batch", "1,4", "--length", "2,5", "--unit", "texts", "--json", "--csv", "a.csv", "--html", "a.html")
+    run = document(done)
+    validator(run)
+    assert [c["name"] for c in run["cases"]] == ["batch=1,length=2", "batch=4,length=2", "batch=1,length=5", "batch=4,length=5"]
+    assert run["subject"]["type"] == "python" and run["subject"]["name"] == "encode" and run["subject"]["path"].endswith("embed.py")
+    assert run["subject"]["runtime"]["version"] == "%d.%d.%d" % sys.version_info[:3]
+    for case in run["cases"]:
+        assert case["units_per_run"] == case["params"]["batch"]
+        assert 1e6 <= case["latency_ns"]["p50"]["value"] < 20e6
+        assert case["memory"]["rss_peak"] > 4 << 20 and case["memory"]["rss_before"]  # the process with Python in it
+        assert 0 < case["cpu"]["utilization"] < 0.9  # it sleeps
+    assert (tmp_path / "a.csv").exists() and (tmp_path / "a.html").exists()
+    assert len(list((tmp_path / "tare-results").glob("bench_encode_*.json"))) == 1
+
+
+def test_inputs_are_cut_and_repeated(py, tmp_path):
+    py("embed.py:check", "--batch", "3", "--length", "5", "--no-save")
+    (tmp_path / "items.json").write_text('["a b c d e f"]')
+    py("embed.py:check", "--length", "5", "--no-save", inputs="items.json")
+    py("made.py:f", "--batch", "4", "--length", "9", "--no-save", inputs=None)
+    run = document(py("embed.py:model.encode", "--no-save", "--json"))
+    assert run["cases"][0]["units_per_run"] == 2 and run["cases"][0]["unit"] == "items"
+
+
+def test_an_array_gives_rows(py, tmp_path):
+    numpy = pytest.importorskip("numpy")
+    numpy.save(tmp_path / "rows.npy", numpy.zeros((3, 2)))
+    (tmp_path / "rows.py").write_text("def f(x):\n    assert x.shape == (7, 2)\n")
+    py("rows.py:f", "--batch", "7", "--no-save", inputs="rows.npy")
+
+
+def test_modules_short_calls_and_coroutines(py):
+    run = document(py("gc:isenabled", "--json", "--no-save", inputs=None))
+    assert run["config"]["calls_per_sample"]["default"] > 1 and run["cases"][0]["unit"] == "calls"
+    assert run["cases"][0]["latency_ns"]["p50"]["value"] < 1000
+    run = document(py("embed.py:nap", "--json", "--no-save"))
+    assert run["cases"][0]["latency_ns"]["p50"]["value"] > 1.9e6
+
+
+def test_memory_is_that_of_the_python_process(py):
+    run = document(py("embed.py:grow", "--json", "--no-save", "--min-runs", "40"))
+    assert run["cases"][0]["memory"]["delta"] > 20 << 20
+
+
+def test_what_is_printed_is_not_the_answer(py):
+    done = py("embed.py:talk", "--json", "--no-save", "--max-runs", "5", "--min-runs", "5")
+    assert document(done)["cases"][0]["samples"] == 5
+    assert "said by the function" in done.stderr and "said by its C code" in done.stderr
+
+
+def test_an_exception_names_the_case_and_shows_the_traceback(py, tmp_path):
+    done = py("embed.py:in_case_3", "--batch", "1,2,3,4", status=3)
+    assert "case batch=3: run 1: ValueError: boom" in done.stderr
+    assert 'embed.py", line' in done.stderr and "in in_case_3" in done.stderr and "_worker.py" not in done.stderr
+    assert done.stderr.count("Traceback") == 1
+    assert not done.stdout and not (tmp_path / "tare-results").exists()
+
+
+@pytest.mark.parametrize("function, said", [
+    ("end", "the Python process ended early with exit code 7"),
+    ("crash", "the Python process was killed by signal 11"),
+    ("leave", "SystemExit: 4"),
+    ("hang", "no answer after 0.5 s"),
+])
+def test_a_process_that_ends_or_hangs(py, function, said):
+    done = py("embed.py:" + function, "--batch", "1,2", "--timeout", "500ms", "--no-save", status=3)
+    assert "case batch=1: " in done.stderr and said in done.stderr
+
+
+@pytest.mark.parametrize("function, inputs, options, said", [
+    ("none.py:f", None, (), "none.py: no such file"),
+    ("embed.py:none", None, (), "embed.py:none: embed.py has no none"),
+    ("embed.py:number", None, (), "number is int, which cannot be called"),
+    ("no.such.module:f", None, (), "no.such.module: no such module"),
+    ("embed.py", None, (), "expected py:FILE.py:NAME"),
+    ("embed.py:encode", "none.txt", (), "none.txt"),
+    ("embed.py:encode", "/dev/null", (), "holds no inputs"),
+    ("embed.py:encode", None, ("--batch", "2"), "give --inputs"),
+    ("embed.py:encode", "texts.txt", ("--length", "0"), "--length 0"),
+    ("embed.py:encode", "texts.txt", ("--seq", "5"), "has no --seq"),
+    ("embed.py:encode", "texts.txt", ("--layers",), "has no --layers"),
+])
+def test_bad_input(py, function, inputs, options, said):
+    done = py(function, *options, "--no-save", inputs=inputs, status=2)
+    assert said in done.stderr and not done.stdout
+
+
+def test_a_file_that_fails_to_import(py, tmp_path):
+    (tmp_path / "broken.py").write_text("import no_such_thing\n")
+    done = py("broken.py:f", "--no-save", inputs=None, status=3)
+    assert "No module named 'no_such_thing'" in done.stderr and 'broken.py", line 1' in done.stderr
+
+
+def test_a_python_without_tare_is_named(py, tmp_path):
+    done = py("embed.py:encode", "--no-save", status=3, PYTHONPATH=str(tmp_path))
+    assert sys.executable + " cannot import tare" in done.stderr and "No module named tare" in done.stderr
+    done = py("embed.py:encode", "--no-save", status=3, TARE_PYTHON="/nonexistent/python")
+    assert "/nonexistent/python" in done.stderr
+
+
+def test_load_patterns_launches_and_baselines(py):
+    run = document(py("embed.py:encode", "--concurrency", "3", "--json", "--no-save"))
+    case = run["cases"][0]
+    assert case["throughput"]["value"] * case["latency_ns"]["mean"] / 1e9 / case["units_per_run"] > 1.5  # side by side
+    run = document(py("embed.py:encode", "--rate", "100/s", "--budget", "200ms", "--json", "--no-save"))
+    assert run["config"]["load"] == "open" and run["config"]["open_loop"]["default"]["served"] > 3
+    run = document(py("embed.py:encode", "--repeat", "2", "--json", "--no-save"))
+    assert len(run["cases"][0]["launches"]) == 2
+    py("embed.py:encode", "--target", "latency.p50<=1us", "--no-save", status=1)
+    py("embed.py:encode", "--output-dir", "kept")
+    done = py("embed.py:encode", "--baseline", "kept", "--output-dir", "more")
+    assert "encode" in done.stdout
+
+
+def test_an_interruption_keeps_what_was_measured_and_leaves_no_process(build, package, tmp_path, clean_env):
+    (tmp_path / "embed.py").write_text(EMBED)
+    (tmp_path / "texts.txt").write_text("a\n")
+    env = {**clean_env, "PYTHONPATH": str(package), "TARE_PYTHON": sys.executable}
+    with subprocess.Popen([build / "tare", "bench", "py:embed.py:encode", "--inputs", "texts.txt", "--budget", "60s", "--precision", "0.0001",
+                           "--json", "--no-save"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tare:
+        deadline = time.time() + 60
+        while not children(tare.pid) and time.time() < deadline:
+            time.sleep(0.05)
+        worker = children(tare.pid)[0]
+        time.sleep(1.5)
+        tare.send_signal(signal.SIGINT)
+        out, said = tare.communicate(timeout=60)
+    assert tare.returncode == 0, said
+    assert json.loads(out)["config"]["interrupted"] is True and json.loads(out)["cases"][0]["samples"] > 3
+    assert not os.path.exists("/proc/%d" % worker)
+
+
+def test_a_killed_tare_takes_its_python_along(build, package, tmp_path, clean_env):
+    (tmp_path / "embed.py").write_text(EMBED)
+    env = {**clean_env, "PYTHONPATH": str(package), "TARE_PYTHON": sys.executable}
+    with subprocess.Popen([build / "tare", "bench", "py:time:sleep", "--no-save"], cwd=tmp_path, env=env, stderr=subprocess.DEVNULL) as early:
+        early.wait(timeout=60)  # sleep() without an argument: a refusal, not a hang
+        assert early.returncode == 3
+    (tmp_path / "t.json").write_text("[1]")
+    with subprocess.Popen([build / "tare", "bench", "py:embed.py:hang", "--inputs", "t.json", "--no-save"], cwd=tmp_path, env=env) as tare:
+        deadline = time.time() + 60
+        while not children(tare.pid) and time.time() < deadline:
+            time.sleep(0.05)
+        worker = children(tare.pid)[0]
+        time.sleep(1)
+        tare.kill()
+        tare.wait(timeout=60)
+    while alive(worker) and time.time() < deadline:
+        time.sleep(0.05)
+    assert not alive(worker)
+
+
+def children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_python_m_tare_bench_is_the_same(python, tmp_path):
+    (tmp_path / "embed.py").write_text(EMBED)
+    (tmp_path / "texts.txt").write_text("a b\n")
+    done = python("-m", "tare", "bench", "embed.py:encode", "--inputs", "texts.txt", "--batch", "2", "--budget", "30ms", "--json", "--no-save")
+    run = json.loads(done.stdout)
+    assert run["config"]["python"] == sys.executable and run["cases"][0]["params"]["batch"] == 2
+
+
+def test_documents_of_tare_bench_are_valid_and_compare(python, tare, validator, tmp_path):
+    python("import time, tare\n"
+           "for _ in range(2):\n"
+           "    print(tare.bench(lambda x: time.sleep(0.001), [1, 2], batch_sizes=[1, 2], lengths=None, budget='50ms',\n"
+           "                     targets=['latency.p95<=1s']).save('kept'))\n")
+    for path in sorted((tmp_path / "kept").iterdir()):
+        validator(json.loads(path.read_text()))
+    first, second = sorted((tmp_path / "kept").iterdir())
+    done = tare("compare", first, second, "--json")
+    assert json.loads(done.stdout)["schema"].startswith("tare.comparison/")
+
+
+@pytest.fixture(scope="session")
+def validator(root):
+    """validator(document): fails unless the document holds to the schema in the repository."""
+    jsonschema = pytest.importorskip("jsonschema")
+    with open(root / "docs" / "schema" / "run-1.json", encoding="utf-8") as file:
+        check = jsonschema.Draft202012Validator(json.load(file))
+
+    def call(document_):
+        faults = [f"{list(e.absolute_path)}: {e.message}" for e in check.iter_errors(document_)]
+        assert not faults, faults
+
+    return call
