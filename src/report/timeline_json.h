@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * timeline_json.h - what probes sampled into a trace as one JSON value, `tare.timeline/1`: times and columns for the
- * report page (docs/timeline-format.md). Bounded whatever the length of the recording: beyond TIMELINE_POINTS_MAX moments
+ * report page (docs/timeline-format.md). Bounded whatever the length of the recording: past TIMELINE_POINTS_MAX moments
  * neighbours are joined, and each column then also has its peaks. Never writes 0 for what was unknown. */
 #ifndef REPORT_TIMELINE_JSON_H
 #define REPORT_TIMELINE_JSON_H

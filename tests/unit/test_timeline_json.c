@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_timeline_json.c - samples as the report page gets them, read back with jansson: columns in step with their times,
+ * test_timeline_json.c - samples as the report page gets them, read back with jansson: columns in step with times,
  * rates of counters, unknown as null, long recordings joined without losing their peaks. */
 #include <math.h>
 #include <setjmp.h>

@@ -5,12 +5,28 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { closeBrowser, downloaded, fill, overflow, readJson, report, root, run, scratch, shot, violations, withPage } from "./browser.mjs";
+import {
+  closeBrowser,
+  downloaded,
+  fill,
+  overflow,
+  readJson,
+  report,
+  root,
+  run,
+  scratch,
+  shot,
+  violations,
+  withPage,
+} from "./browser.mjs";
 
 after(closeBrowser);
 
 const data = (name) => `${root}/tests/web/data/${name}.json`;
-const once = (make) => { let made; return () => (made ??= make()); };
+const once = (make) => {
+  let made;
+  return () => (made ??= make());
+};
 const figure = (page, id) => page.locator(`#fig-${id}`);
 const tool = (page, id, name) => figure(page, id).getByRole("button", { name: new RegExp(`^${name} of`) });
 
@@ -31,10 +47,17 @@ function slower(doc) {
   doc.id = "01M7F388VSJSRB5M3GE4CD5S2Z";
   doc.created = "2026-11-15T09:00:00.000Z";
   for (const c of doc.cases) c.samples_raw = null;
-  for (const c of doc.cases) for (const k of ["value", "lo", "hi"]) if (c.latency_ns.p50[k]) c.latency_ns.p50[k] = Math.round(c.latency_ns.p50[k] * 1.5);
+  for (const c of doc.cases)
+    for (const k of ["value", "lo", "hi"]) if (c.latency_ns.p50[k]) c.latency_ns.p50[k] = Math.round(c.latency_ns.p50[k] * 1.5);
 }
 
-const compared = once(() => report("plots-compared", saved("base.json", () => {}), saved("new.json", slower)));
+const compared = once(() =>
+  report(
+    "plots-compared",
+    saved("base.json", () => {}),
+    saved("new.json", slower),
+  ),
+);
 
 /** 40 runs a day apart, 10 % slower from the 31st on. */
 function history() {
@@ -49,14 +72,36 @@ function history() {
       doc.cases[0].samples_raw = null;
     });
   const out = join(scratch, "plots-history.html");
-  run("history", "import", "--history", join(scratch, "h.db"), ...Array.from({ length: 40 }, (_, i) => join(scratch, `h-${i + 1}.json`)));
+  run(
+    "history",
+    "import",
+    "--history",
+    join(scratch, "h.db"),
+    ...Array.from({ length: 40 }, (_, i) => join(scratch, `h-${i + 1}.json`)),
+  );
   run("trend", "--history", join(scratch, "h.db"), "--html", out);
   return out;
 }
 
 function watched() {
   const [doc, trace] = [join(scratch, "watched.json"), join(scratch, "watched.tare")];
-  run("run", "--no-history", "-q", "-o", doc, "--trace", trace, "--interval", "50ms", "--alert", "process.threads>0", "--", "sh", "-c", "sleep 0.7");
+  run(
+    "run",
+    "--no-history",
+    "-q",
+    "-o",
+    doc,
+    "--trace",
+    trace,
+    "--interval",
+    "50ms",
+    "--alert",
+    "process.threads>0",
+    "--",
+    "sh",
+    "-c",
+    "sleep 0.7",
+  );
   return report("plots-watched", doc, trace);
 }
 
@@ -109,9 +154,14 @@ test("the distribution shows the advised case first, another by choice, and the 
     await select.selectOption({ label: "batch=1,seq=128" });
     assert.match(new URL(page.url()).hash, /case=0/);
     assert.match(await page.textContent("#summary-histogram"), /519 runs/);
-    assert.match(await page.textContent("#summary-order"), /46 runs slower than 24\.44\sms\. 33 of them coincide with a context switch/);
+    assert.match(
+      await page.textContent("#summary-order"),
+      /46 runs slower than 24\.44\sms\. 33 of them coincide with a context switch/,
+    );
   });
-  await withPage(sweep(), async (page) => assert.match(await page.textContent("#summary-histogram"), /519 runs/), { hash: "case=0" });
+  await withPage(sweep(), async (page) => assert.match(await page.textContent("#summary-histogram"), /519 runs/), {
+    hash: "case=0",
+  });
 });
 
 test("a percentile that too few samples tell is unknown with its reason", async () => {
@@ -122,23 +172,33 @@ test("a percentile that too few samples tell is unknown with its reason", async 
 });
 
 /** Milliseconds from the choice of a case until its series is drawn and the frame after it is there, in the page itself. */
-const drawn = (page, value) => page.evaluate(async (v) => {
-  const frame = () => new Promise(requestAnimationFrame);
-  const select = document.querySelector("#distribution select");
-  const before = document.querySelector("#fig-order .uplot");
-  await frame();
-  const start = performance.now();
-  select.value = v;
-  select.dispatchEvent(new Event("change", { bubbles: true }));
-  while (document.querySelector("#fig-order .uplot") === before && performance.now() < start + 20_000) await frame();
-  await frame();
-  return performance.now() - start;
-}, value);
+const drawn = (page, value) =>
+  page.evaluate(async (v) => {
+    const frame = () => new Promise(requestAnimationFrame);
+    const select = document.querySelector("#distribution select");
+    const before = document.querySelector("#fig-order .uplot");
+    await frame();
+    const start = performance.now();
+    select.value = v;
+    select.dispatchEvent(new Event("change", { bubbles: true }));
+    while (document.querySelector("#fig-order .uplot") === before && performance.now() < start + 20_000) await frame();
+    await frame();
+    return performance.now() - start;
+  }, value);
 
 test("a hundred thousand points are drawn at once", async (t) => {
   const doc = readJson(data("sweep"));
-  const samples = Array.from({ length: 100_000 }, (_, i) => Math.round(1.6e7 + 2e6 * Math.sin(i / 900) + ((i * 7919) % 1009) * 1e3 + (i % 997 === 0 ? 2e7 : 0)));
-  doc.cases = [0, 1].map((i) => ({ ...doc.cases[0], name: `n${i}`, samples: 100_000, samples_raw: undefined, samples_ns: i ? samples : samples.slice(0, 1000), outliers: { count: 101, explained: 90, limit_ns: 3e7 } }));
+  const samples = Array.from({ length: 100_000 }, (_, i) =>
+    Math.round(1.6e7 + 2e6 * Math.sin(i / 900) + ((i * 7919) % 1009) * 1e3 + (i % 997 === 0 ? 2e7 : 0)),
+  );
+  doc.cases = [0, 1].map((i) => ({
+    ...doc.cases[0],
+    name: `n${i}`,
+    samples: 100_000,
+    samples_raw: undefined,
+    samples_ns: i ? samples : samples.slice(0, 1000),
+    outliers: { count: 101, explained: 90, limit_ns: 3e7 },
+  }));
   doc.recommendation = null;
   await withPage(fill("plots-large", [{ kind: "run", name: "large", document: doc }]), async (page) => {
     const times = [];
@@ -187,7 +247,10 @@ test("pointing at a spot tells what it is", async () => {
 
 test("two runs are compared with intervals, verdicts and what else differs", async () => {
   await withPage(compared(), async (page) => {
-    await page.getByRole("button", { name: /^Comparison/ }).first().click();
+    await page
+      .getByRole("button", { name: /^Comparison/ })
+      .first()
+      .click();
     const text = await page.textContent("#comparison");
     assert.match(text, /unverified/);
     assert.match(text, /latency\.p50|no verdict/);
@@ -198,13 +261,16 @@ test("two runs are compared with intervals, verdicts and what else differs", asy
 });
 
 test("a comparison measured in turn shows its verdicts by word and colour", async () => {
-  await withPage(fill("plots-ab", [{ kind: "comparison", name: "int8", document: readJson(data("comparison")) }]), async (page) => {
-    assert.match(await page.textContent("#comparison .verdict"), /improved/);
-    assert.match(await page.textContent("#summary-comparison"), /4 improved\. Intervals of the ratio at 95\s% confidence/);
-    await figure(page, "comparison").locator(".drawing").focus();
-    await page.keyboard.press("End");
-    assert.match(await figure(page, "comparison").locator(".answer").textContent(), /memory\.peak: −[\d.]+\s% .*improved/);
-  });
+  await withPage(
+    fill("plots-ab", [{ kind: "comparison", name: "int8", document: readJson(data("comparison")) }]),
+    async (page) => {
+      assert.match(await page.textContent("#comparison .verdict"), /improved/);
+      assert.match(await page.textContent("#summary-comparison"), /4 improved\. Intervals of the ratio at 95\s% confidence/);
+      await figure(page, "comparison").locator(".drawing").focus();
+      await page.keyboard.press("End");
+      assert.match(await figure(page, "comparison").locator(".answer").textContent(), /memory\.peak: −[\d.]+\s% .*improved/);
+    },
+  );
 });
 
 test("a history shows where its level changed", async () => {
@@ -229,8 +295,13 @@ test("a watched program has its timeline, phases and alerts", async () => {
 
 test("panels of a timeline share the cursor and the stretch they show", async () => {
   const values = Array.from({ length: 50 }, (_, i) => i / 50);
-  const series = [{ metric: "cpu", label: "", unit: "1", values }, { metric: "process.memory.rss", label: "", unit: "B", values: values.map((v) => v * 1e9) }];
-  const file = fill("plots-sync", [{ kind: "timeline", name: "t", document: { run: "r", at_s: values.map((v) => v * 10), series } }]);
+  const series = [
+    { metric: "cpu", label: "", unit: "1", values },
+    { metric: "process.memory.rss", label: "", unit: "B", values: values.map((v) => v * 1e9) },
+  ];
+  const file = fill("plots-sync", [
+    { kind: "timeline", name: "t", document: { run: "r", at_s: values.map((v) => v * 10), series } },
+  ]);
   const place = (page) => page.textContent("#fig-time-memory .legend .place");
   await withPage(file, async (page) => {
     const box = await page.locator("#fig-time-cpu .u-over").boundingBox();
@@ -250,19 +321,29 @@ test("panels of a timeline share the cursor and the stretch they show", async ()
 
 test("accuracy against speed names the cases that none beats", async () => {
   const doc = readJson(data("sweep"));
-  doc.cases.forEach((c, i) => { c.accuracy = i === 4 ? null : { metric: "cosine", value: 0.9 - 0.01 * i, lo: 0.89 - 0.01 * i, hi: 0.91 - 0.01 * i }; });
+  doc.cases.forEach((c, i) => {
+    c.accuracy = i === 4 ? null : { metric: "cosine", value: 0.9 - 0.01 * i, lo: 0.89 - 0.01 * i, hi: 0.91 - 0.01 * i };
+  });
   await withPage(fill("plots-pareto", [{ kind: "run", name: "p", document: doc }]), async (page) => {
-    assert.match(await page.textContent("#summary-pareto"), /Beaten by no other in both: batch=1,seq=128; .*1 cases have no accuracy/);
+    assert.match(
+      await page.textContent("#summary-pareto"),
+      /Beaten by no other in both: batch=1,seq=128; .*1 cases have no accuracy/,
+    );
   });
 });
 
 test("documents with next to nothing in them are pages without errors", async () => {
   const items = [
-    { kind: "run", document: {} }, { kind: "run", document: { cases: [{ name: "x", latency_ns: {}, memory: {}, layers: [], watch: { metrics: [] } }] } },
-    { kind: "comparison", document: {} }, { kind: "history", document: {} }, { kind: "timeline", document: {} }, { kind: "timeline", document: { at_s: [0], series: [] } },
+    { kind: "run", document: {} },
+    { kind: "run", document: { cases: [{ name: "x", latency_ns: {}, memory: {}, layers: [], watch: { metrics: [] } }] } },
+    { kind: "comparison", document: {} },
+    { kind: "history", document: {} },
+    { kind: "timeline", document: {} },
+    { kind: "timeline", document: { at_s: [0], series: [] } },
   ];
   const file = fill("plots-empty", items);
-  for (let i = 0; i < items.length; i++) await withPage(file, async (page) => assert.ok(await page.textContent("main")), { hash: `item=${i}` });
+  for (let i = 0; i < items.length; i++)
+    await withPage(file, async (page) => assert.ok(await page.textContent("main")), { hash: `item=${i}` });
 });
 
 const HOSTILE = `</script><script>alert(1)</script><img src=x onerror=alert(2)>"'\u202e\u0000`;
@@ -275,34 +356,88 @@ function hostileItems() {
   const comparison = readJson(data("comparison"));
   Object.assign(comparison.cases[0], { name: HOSTILE });
   Object.assign(comparison.cases[0].metrics[0], { metric: HOSTILE, verdict: HOSTILE, why: HOSTILE, unit: HOSTILE });
-  Object.assign(comparison, { base: { name: HOSTILE }, differences: [{ what: HOSTILE, base: HOSTILE, new: HOSTILE, severity: HOSTILE }], notes: [{ severity: HOSTILE, text: HOSTILE }], reproduce: HOSTILE });
-  const timeline = { run: "r", start: HOSTILE, at_s: [0, 1], series: [{ metric: HOSTILE, label: HOSTILE, unit: HOSTILE, values: [1, 2] }, { metric: "cpu", label: "", unit: "1", values: [0, 1] }], phases: [{ name: HOSTILE, start_s: 0, end_s: 1 }], alerts: [{ rule: HOSTILE, metric: "cpu", start_s: 0, end_s: null, action: HOSTILE }] };
-  const history = { subject: HOSTILE, metric: HOSTILE, unit: HOSTILE, series: [{ case: HOSTILE, host: HOSTILE, anchor: HOSTILE, points: [{ value: 1, commit: HOSTILE, created: HOSTILE }, { value: 2 }], changes: [{ at: 1, worse: true }] }] };
-  return [{ kind: "run", name: HOSTILE, document: layers }, { kind: "comparison", document: comparison }, { kind: "timeline", document: timeline }, { kind: "history", document: history }];
+  Object.assign(comparison, {
+    base: { name: HOSTILE },
+    differences: [{ what: HOSTILE, base: HOSTILE, new: HOSTILE, severity: HOSTILE }],
+    notes: [{ severity: HOSTILE, text: HOSTILE }],
+    reproduce: HOSTILE,
+  });
+  const timeline = {
+    run: "r",
+    start: HOSTILE,
+    at_s: [0, 1],
+    series: [
+      { metric: HOSTILE, label: HOSTILE, unit: HOSTILE, values: [1, 2] },
+      { metric: "cpu", label: "", unit: "1", values: [0, 1] },
+    ],
+    phases: [{ name: HOSTILE, start_s: 0, end_s: 1 }],
+    alerts: [{ rule: HOSTILE, metric: "cpu", start_s: 0, end_s: null, action: HOSTILE }],
+  };
+  const history = {
+    subject: HOSTILE,
+    metric: HOSTILE,
+    unit: HOSTILE,
+    series: [
+      {
+        case: HOSTILE,
+        host: HOSTILE,
+        anchor: HOSTILE,
+        points: [{ value: 1, commit: HOSTILE, created: HOSTILE }, { value: 2 }],
+        changes: [{ at: 1, worse: true }],
+      },
+    ],
+  };
+  return [
+    { kind: "run", name: HOSTILE, document: layers },
+    { kind: "comparison", document: comparison },
+    { kind: "timeline", document: timeline },
+    { kind: "history", document: history },
+  ];
 }
 
 test("hostile names never act and break no plot", async () => {
   const file = fill("plots-hostile", hostileItems());
   for (let i = 0; i < 4; i++)
-    await withPage(file, async (page) => {
-      assert.equal(await page.locator("main img, main script").count(), 0);
-      for (const button of await page.getByRole("button", { name: /^Table of/ }).all()) await button.click();
-      assert.ok((await page.locator("main table").count()) > 0);
-      assert.equal(await page.locator("main img, main script").count(), 0);
-      assert.equal(await overflow(page), 0);
-    }, { hash: `item=${i}` });
+    await withPage(
+      file,
+      async (page) => {
+        assert.equal(await page.locator("main img, main script").count(), 0);
+        for (const button of await page.getByRole("button", { name: /^Table of/ }).all()) await button.click();
+        assert.ok((await page.locator("main table").count()) > 0);
+        assert.equal(await page.locator("main img, main script").count(), 0);
+        assert.equal(await overflow(page), 0);
+      },
+      { hash: `item=${i}` },
+    );
 });
 
 // ---- for everyone ----
 
 test("no serious accessibility violation, and nothing sticks out at 375 pixels", async () => {
-  const timeline = { run: "r", start: "2026-11-15T11:45:48.607Z", at_s: [0, 1, 2], series: [{ metric: "cpu", label: "", unit: "1", values: [null, 0.5, 1] }], alerts: [{ rule: "cpu>80%", metric: "cpu", start_s: 1, end_s: null }] };
-  const file = fill("plots-all", [{ kind: "run", name: "layers", document: readJson(data("layers")) }, { kind: "comparison", document: readJson(data("comparison")) }, { kind: "timeline", document: timeline }]);
-  for (const [theme, width] of [["light", 1280], ["dark", 375]])
+  const timeline = {
+    run: "r",
+    start: "2026-11-15T11:45:48.607Z",
+    at_s: [0, 1, 2],
+    series: [{ metric: "cpu", label: "", unit: "1", values: [null, 0.5, 1] }],
+    alerts: [{ rule: "cpu>80%", metric: "cpu", start_s: 1, end_s: null }],
+  };
+  const file = fill("plots-all", [
+    { kind: "run", name: "layers", document: readJson(data("layers")) },
+    { kind: "comparison", document: readJson(data("comparison")) },
+    { kind: "timeline", document: timeline },
+  ]);
+  for (const [theme, width] of [
+    ["light", 1280],
+    ["dark", 375],
+  ])
     for (let i = 0; i < 3; i++)
-      await withPage(file, async (page) => {
-        assert.deepEqual(await violations(page), []);
-        assert.equal(await overflow(page), 0);
-        await shot(page, `plots-all-${i}-${theme}-${width}`);
-      }, { theme, width, hash: `item=${i}` });
+      await withPage(
+        file,
+        async (page) => {
+          assert.deepEqual(await violations(page), []);
+          assert.equal(await overflow(page), 0);
+          await shot(page, `plots-all-${i}-${theme}-${width}`);
+        },
+        { theme, width, hash: `item=${i}` },
+      );
 });

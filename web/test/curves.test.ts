@@ -7,7 +7,13 @@ import type { Case, RunDocument } from "../src/data/page";
 
 function made(params: Record<string, number | string>, rate?: number, half = 0): Case {
   const throughput = rate === undefined ? null : { value: rate, lo: rate - half, hi: rate + half, unit: "texts/s" };
-  return { name: Object.entries(params).map(([k, v]) => `${k}=${v}`).join(","), params, throughput };
+  return {
+    name: Object.entries(params)
+      .map(([k, v]) => `${k}=${v}`)
+      .join(","),
+    params,
+    throughput,
+  };
 }
 
 test("cases that differ in one parameter are one curve each, ascending", () => {
@@ -15,8 +21,14 @@ test("cases that differ in one parameter are one curve each, ascending", () => {
   const all = sweepsOf(cases);
   assert.deepEqual([...all.keys()], ["batch", "seq"]);
   const batch = all.get("batch")!;
-  assert.deepEqual(batch.map((s) => s.fixed), ["seq=64", "seq=128"]);
-  assert.deepEqual(batch[0]!.points.map((p) => p.x), [1, 4, 16]);
+  assert.deepEqual(
+    batch.map((s) => s.fixed),
+    ["seq=64", "seq=128"],
+  );
+  assert.deepEqual(
+    batch[0]!.points.map((p) => p.x),
+    [1, 4, 16],
+  );
   assert.equal(all.get("seq")!.length, 3);
 });
 
@@ -34,10 +46,21 @@ test("one case, texts and what was found out while running are no sweep", () => 
 });
 
 test("curves stand on common places with null where one has none", () => {
-  const cases = [made({ batch: 1, seq: 64 }, 10, 1), made({ batch: 2, seq: 64 }, 20), made({ batch: 1, seq: 128 }, 5), made({ batch: 8, seq: 128 })];
+  const cases = [
+    made({ batch: 1, seq: 64 }, 10, 1),
+    made({ batch: 2, seq: 64 }, 20),
+    made({ batch: 1, seq: 128 }, 5),
+    made({ batch: 8, seq: 128 }),
+  ];
   const a = align(sweepsOf(cases).get("batch")!, (c) => c.throughput);
   assert.deepEqual(a.x, [1, 2, 8]);
-  assert.deepEqual(a.curves.map((c) => c.value), [[10, 20, null], [5, null, null]]);
+  assert.deepEqual(
+    a.curves.map((c) => c.value),
+    [
+      [10, 20, null],
+      [5, null, null],
+    ],
+  );
   assert.deepEqual(a.curves[0]!.lo, [9, 20, null]);
 });
 
@@ -52,7 +75,12 @@ test("the knee is the run's own finding where it has one", () => {
 });
 
 test("without a finding the bounds decide, and wide ones decide nothing", () => {
-  const flat = [[1, 50], [2, 90], [4, 92], [8, 93]].map(([threads, rate]) => made({ threads: threads! }, rate, 0.5));
+  const flat = [
+    [1, 50],
+    [2, 90],
+    [4, 92],
+    [8, 93],
+  ].map(([threads, rate]) => made({ threads: threads! }, rate, 0.5));
   assert.equal(kneeOf(sweepsOf(flat).get("threads")![0]!, runOf(flat))?.x, 2);
   const wide = flat.map((c) => made(c.params as Record<string, number>, c.throughput!.value!, 20));
   assert.equal(kneeOf(sweepsOf(wide).get("threads")![0]!, runOf(wide)), null);

@@ -21,24 +21,44 @@ test("time counts where there is any, else arithmetic, else nothing", () => {
 
 test("slices are ordered and their shares add up to one", () => {
   const slices = slicesOf(LAYERS, "time_ns");
-  assert.deepEqual(slices.map((s) => s.name), ["/a/MatMul", "/c/MatMul", "/b/Add"]);
+  assert.deepEqual(
+    slices.map((s) => s.name),
+    ["/a/MatMul", "/c/MatMul", "/b/Add"],
+  );
   assert.ok(Math.abs(slices.reduce((n, s) => n + s.share, 0) - 1) < 1e-12);
 });
 
 test("sums by group and by operator, and the rest as one", () => {
   const slices = slicesOf(LAYERS, "time_ns");
-  assert.deepEqual(sumBy(slices, "group").map((s) => [s.name, s.value, s.count]), [["mlp", 70, 2], ["attention", 30, 1]]);
-  assert.deepEqual(sumBy(slices, "op").map((s) => [s.name, s.value]), [["MatMul", 90], ["Add", 10]]);
+  assert.deepEqual(
+    sumBy(slices, "group").map((s) => [s.name, s.value, s.count]),
+    [
+      ["mlp", 70, 2],
+      ["attention", 30, 1],
+    ],
+  );
+  assert.deepEqual(
+    sumBy(slices, "op").map((s) => [s.name, s.value]),
+    [
+      ["MatMul", 90],
+      ["Add", 10],
+    ],
+  );
   const many = Array.from({ length: 30 }, (_, i) => ({ name: `l${i}`, op: "X", group: "g", time_ns: 30 - i }));
   const short = withRest(slicesOf(many, "time_ns"), 5);
   assert.equal(short.length, 6);
   assert.equal(short[5]!.name, "25 others");
-  assert.equal(short.reduce((n, s) => n + s.value, 0), (30 * 31) / 2);
+  assert.equal(
+    short.reduce((n, s) => n + s.value, 0),
+    (30 * 31) / 2,
+  );
   assert.equal(withRest(short, 5).length, 6); // one more is not worth a rest
 });
 
 const area = (r: Rect) => r.w * r.h;
-const overlap = (a: Rect, b: Rect) => Math.max(0, Math.min(a.x + a.w, b.x + b.w) - Math.max(a.x, b.x)) * Math.max(0, Math.min(a.y + a.h, b.y + b.h) - Math.max(a.y, b.y));
+const overlap = (a: Rect, b: Rect) =>
+  Math.max(0, Math.min(a.x + a.w, b.x + b.w) - Math.max(a.x, b.x)) *
+  Math.max(0, Math.min(a.y + a.h, b.y + b.h) - Math.max(a.y, b.y));
 
 test("rectangles have the areas asked for, inside the box, apart from each other", () => {
   const values = Array.from({ length: 40 }, (_, i) => 1 / (i + 1));
@@ -55,8 +75,16 @@ test("rectangles have the areas asked for, inside the box, apart from each other
 
 test("a tree-map has every layer in its group's box, and none without room", () => {
   const blocks = treemap(slicesOf(LAYERS, "time_ns"), 400, 200);
-  assert.deepEqual(blocks.map((b) => [b.name, b.tiles.length]), [["mlp", 2], ["attention", 1]]);
-  for (const b of blocks) for (const t of b.tiles) assert.ok(t.x >= b.x && t.y >= b.y && t.x + t.w <= b.x + b.w + 1e-6 && t.y + t.h <= b.y + b.h + 1e-6);
+  assert.deepEqual(
+    blocks.map((b) => [b.name, b.tiles.length]),
+    [
+      ["mlp", 2],
+      ["attention", 1],
+    ],
+  );
+  for (const b of blocks)
+    for (const t of b.tiles)
+      assert.ok(t.x >= b.x && t.y >= b.y && t.x + t.w <= b.x + b.w + 1e-6 && t.y + t.h <= b.y + b.h + 1e-6);
   assert.deepEqual(treemap([], 400, 200), []);
   assert.deepEqual(treemap(slicesOf(LAYERS, "time_ns"), 0, 0), []);
   assert.ok(treemap(slicesOf(LAYERS, "time_ns"), 3, 3).every((b) => b.tiles.every((t) => t.w >= 0 && t.h >= 0)));

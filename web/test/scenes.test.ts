@@ -14,7 +14,18 @@ import { linearScale } from "../src/data/scale";
 import { SvgPen } from "../src/ui/pen";
 import type { Colours } from "../src/ui/theme";
 
-const COLOURS: Colours = { ink: "#000", soft: "#555", faint: "#888", line: "#ddd", paper: "#fff", good: "#0a0", bad: "#a00", warn: "#aa0", accent: "#00a", series: ["#001", "#002", "#003", "#004", "#005", "#006", "#007", "#008"] };
+const COLOURS: Colours = {
+  ink: "#000",
+  soft: "#555",
+  faint: "#888",
+  line: "#ddd",
+  paper: "#fff",
+  good: "#0a0",
+  bad: "#a00",
+  warn: "#aa0",
+  accent: "#00a",
+  series: ["#001", "#002", "#003", "#004", "#005", "#006", "#007", "#008"],
+};
 const HOSTILE = '</text><script>alert("1")</script>\u202e\u0000';
 
 interface Noted {
@@ -34,23 +45,81 @@ function noted(of: SceneOf, width: number): Noted & { height: number; targets: n
   return { ...notes, height: scene.height, targets: scene.targets.length };
 }
 
-const bars = barsScene({ rows: [{ name: HOSTILE, parts: [{ to: 5, colour: 0 }], mark: 3, value: "5", text: "five" }, { name: "x".repeat(1e6), parts: [{ to: 0, colour: "bad" }], value: "0", text: "none" }], label: "things", format: String });
-const histogram = histogramScene([{ lo: 1e6, hi: 2e6, count: 5 }, { lo: 2e6, hi: 9e8, count: 1 }], [{ at: 1.5e6, label: "median", tone: "ink" }, { at: 9e9, label: "outside", tone: "ink" }]);
-const rows = [1.3, 0.001, null].map((value, i) => ({ case: HOSTILE, metric: `m${i}`, verdict: "regressed" as const, role: "gate" as const, min_effect: 0.02, ratio: value === null ? null : { value, lo: value * 0.5, hi: null } }));
+const bars = barsScene({
+  rows: [
+    { name: HOSTILE, parts: [{ to: 5, colour: 0 }], mark: 3, value: "5", text: "five" },
+    { name: "x".repeat(1e6), parts: [{ to: 0, colour: "bad" }], value: "0", text: "none" },
+  ],
+  label: "things",
+  format: String,
+});
+const histogram = histogramScene(
+  [
+    { lo: 1e6, hi: 2e6, count: 5 },
+    { lo: 2e6, hi: 9e8, count: 1 },
+  ],
+  [
+    { at: 1.5e6, label: "median", tone: "ink" },
+    { at: 9e9, label: "outside", tone: "ink" },
+  ],
+);
+const rows = [1.3, 0.001, null].map((value, i) => ({
+  case: HOSTILE,
+  metric: `m${i}`,
+  verdict: "regressed" as const,
+  role: "gate" as const,
+  min_effect: 0.02,
+  ratio: value === null ? null : { value, lo: value * 0.5, hi: null },
+}));
 const forest = forestScene(rows);
-const tree = treemapScene(slicesOf([{ name: HOSTILE, group: HOSTILE, op: HOSTILE, time_ns: 5 }, { name: "y".repeat(1e6), time_ns: 1 }], "time_ns"), String, "time");
+const tree = treemapScene(
+  slicesOf(
+    [
+      { name: HOSTILE, group: HOSTILE, op: HOSTILE, time_ns: 5 },
+      { name: "y".repeat(1e6), time_ns: 1 },
+    ],
+    "time_ns",
+  ),
+  String,
+  "time",
+);
 const axis = (label: string) => ({ label, format: String, scale: (a: number, b: number) => linearScale(0, 10, a, b) });
-const scatter = scatterScene({ x: axis("x"), y: axis("y"), spots: [{ x: 1, y: 1, radius: 5, colour: 0, name: HOSTILE, text: "a", xLo: 0, xHi: 2 }, { x: 9.9, y: 9, radius: 5, colour: "bad", ring: true, name: "right", text: "b" }], lines: [{ points: [[0, 0], [10, 10]], colour: "soft", label: "line" }] });
+const scatter = scatterScene({
+  x: axis("x"),
+  y: axis("y"),
+  spots: [
+    { x: 1, y: 1, radius: 5, colour: 0, name: HOSTILE, text: "a", xLo: 0, xHi: 2 },
+    { x: 9.9, y: 9, radius: 5, colour: "bad", ring: true, name: "right", text: "b" },
+  ],
+  lines: [
+    {
+      points: [
+        [0, 0],
+        [10, 10],
+      ],
+      colour: "soft",
+      label: "line",
+    },
+  ],
+});
 
-const SCENES: [string, SceneOf, number][] = [["bars", bars, 2], ["histogram", histogram, 2], ["forest", forest, 3], ["treemap", tree, 2], ["scatter", scatter, 2]];
+const SCENES: [string, SceneOf, number][] = [
+  ["bars", bars, 2],
+  ["histogram", histogram, 2],
+  ["forest", forest, 3],
+  ["treemap", tree, 2],
+  ["scatter", scatter, 2],
+];
 
 for (const [name, scene, targets] of SCENES)
   test(`${name}: inside at every width, with all its targets`, () => {
     for (const width of [320, 700, 1400]) {
       const drawn = noted(scene, width);
       assert.equal(drawn.targets, targets);
-      for (const [x, y] of drawn.points) assert.ok(x >= -1 && x <= width + 1 && y >= -1 && y <= drawn.height + 1, `${name} at ${width}: ${x}, ${y}`);
-      for (const t of drawn.texts) assert.ok(t.length <= 400 && !t.includes("\u202e") && !t.includes("\u0000"), "cut and cleaned");
+      for (const [x, y] of drawn.points)
+        assert.ok(x >= -1 && x <= width + 1 && y >= -1 && y <= drawn.height + 1, `${name} at ${width}: ${x}, ${y}`);
+      for (const t of drawn.texts)
+        assert.ok(t.length <= 400 && !t.includes("\u202e") && !t.includes("\u0000"), "cut and cleaned");
     }
   });
 

@@ -57,10 +57,15 @@ export function readComparison(doc: JsonObject): Comparison {
     method: String(doc.method ?? "unknown"),
     base: nameOf(doc.base),
     new: nameOf(doc.new),
-    rows: cases.flatMap((c) => asList<ComparedMetric>(c.metrics).map((m) => ({ ...m, case: c.name, verdict: verdictOf(m.verdict) }))),
+    rows: cases.flatMap((c) =>
+      asList<ComparedMetric>(c.metrics).map((m) => ({ ...m, case: c.name, verdict: verdictOf(m.verdict) })),
+    ),
     differences: asList(doc.differences),
     unmatched: asList(doc.unmatched),
-    notes: [...asList<{ severity: string; text: string }>(doc.notes), ...cases.flatMap((c) => asList<{ severity: string; text: string }>(c.notes).map((n) => ({ ...n, case: c.name })))],
+    notes: [
+      ...asList<{ severity: string; text: string }>(doc.notes),
+      ...cases.flatMap((c) => asList<{ severity: string; text: string }>(c.notes).map((n) => ({ ...n, case: c.name }))),
+    ],
     reproduce: typeof doc.reproduce === "string" ? doc.reproduce : null,
   };
 }

@@ -52,13 +52,18 @@ const rank = (key: string): number => (FIRST.includes(key) ? FIRST.indexOf(key) 
 
 /** Numeric parameters that take several values, the usual ones first, each quantity under one name. */
 function sweptParams(cases: Case[], keys: string[]): string[] {
-  const numeric = keys.filter((k) => varies(cases, k) && cases.every((c) => ["number", "undefined"].includes(typeof paramOf(c, k))));
+  const numeric = keys.filter(
+    (k) => varies(cases, k) && cases.every((c) => ["number", "undefined"].includes(typeof paramOf(c, k))),
+  );
   const ordered = numeric.sort((a, b) => rank(a) - rank(b));
   return ordered.filter((k, i) => !ordered.slice(0, i).some((before) => sameEverywhere(cases, before, k)));
 }
 
 function fixedText(c: Case, others: string[]): string {
-  return others.filter((k) => paramOf(c, k) !== undefined).map((k) => `${k}=${String(paramOf(c, k))}`).join(", ");
+  return others
+    .filter((k) => paramOf(c, k) !== undefined)
+    .map((k) => `${k}=${String(paramOf(c, k))}`)
+    .join(", ");
 }
 
 function sweepsOver(cases: Case[], keys: string[], param: string): Sweep[] {
@@ -71,7 +76,11 @@ function sweepsOver(cases: Case[], keys: string[], param: string): Sweep[] {
     const group = groups.get(fixed) ?? new Map<number, Case>();
     groups.set(fixed, group.set(x, c));
   }
-  const sweeps = [...groups].map(([fixed, group]) => ({ param, fixed, points: [...group].map(([x, c]) => ({ x, case: c })).sort((a, b) => a.x - b.x) }));
+  const sweeps = [...groups].map(([fixed, group]) => ({
+    param,
+    fixed,
+    points: [...group].map(([x, c]) => ({ x, case: c })).sort((a, b) => a.x - b.x),
+  }));
   return sweeps.filter((s) => s.points.length > 1);
 }
 
@@ -112,13 +121,16 @@ function kneeByBounds(sweep: Sweep): Knee | null {
   const p = sweep.points;
   for (let i = 0; i + 1 < p.length; i++) {
     const flat = p.slice(i, -1).every((a, k) => gainAtMost(a, p[i + k + 1]!) < 1 + GAIN_PER_DOUBLING);
-    if (flat) return { x: p[i]!.x, case: p[i]!.case.name, why: `from ${sweep.param} ${p[i]!.x} on, a doubling gains less than 10 %` };
+    if (flat)
+      return { x: p[i]!.x, case: p[i]!.case.name, why: `from ${sweep.param} ${p[i]!.x} on, a doubling gains less than 10 %` };
   }
   return null;
 }
 
 function kneeFound(sweep: Sweep, findings: Finding[]): Knee | null {
-  const f = findings.find((one) => one.id === `${sweep.param}.diminishing-returns` && sweep.points.some((p) => p.case.name === one.case));
+  const f = findings.find(
+    (one) => one.id === `${sweep.param}.diminishing-returns` && sweep.points.some((p) => p.case.name === one.case),
+  );
   const point = f && sweep.points.find((p) => p.case.name === f.case);
   return f && point ? { x: point.x, case: point.case.name, why: f.title ?? "" } : null;
 }

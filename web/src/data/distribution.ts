@@ -103,12 +103,17 @@ export function sampleSeries(samples: ArrayLike<number>, limit: number | null | 
 
 const plural = (n: number, one: string): string => `${n.toLocaleString("en-US")} ${one}${n === 1 ? "" : "s"}`;
 
+function explainedText(count: number, explained: number): string {
+  const which = explained === count ? "All" : explained === 0 ? "None" : explained.toLocaleString("en-US");
+  const rest = explained && explained < count ? `; for ${plural(count - explained, "run")} there is no explanation` : "";
+  return ` ${which} of them coincide with a context switch, steal or throttling${rest}.`;
+}
+
 /** What is to be said of slow runs; empty: nothing is known of them. */
 export function outlierText(c: Case, time: (ns: number) => string): string {
   const { count, explained, limit_ns: limit } = c.outliers ?? {};
   if (typeof count !== "number") return "";
   const slower = typeof limit === "number" ? ` slower than ${time(limit)}` : " far slower than the others";
   if (count === 0) return `No run was${slower}.`;
-  const told = typeof explained === "number" ? ` ${explained === count ? "All" : plural(explained, "one").replace(/ ones?$/, "")} of them coincide with a context switch, steal or throttling${explained < count ? `; ${plural(count - explained, "run")} have no explanation` : ""}.` : "";
-  return `${plural(count, "run")}${slower}.${told}`;
+  return `${plural(count, "run")}${slower}.${typeof explained === "number" ? explainedText(count, explained) : ""}`;
 }

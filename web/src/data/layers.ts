@@ -49,7 +49,14 @@ export function slicesOf(layers: Layer[], weight: Weight): Slice[] {
   const some = layers.filter((l) => (l[weight] ?? 0) > 0);
   const total = some.reduce((sum, l) => sum + l[weight]!, 0);
   const slices = some.map((l) => ({
-    name: l.name, op: l.op ?? OTHER, group: l.group ?? OTHER, value: l[weight]!, share: l[weight]! / total, count: l.nodes ?? 1, bound: l.bound ?? null, layer: l,
+    name: l.name,
+    op: l.op ?? OTHER,
+    group: l.group ?? OTHER,
+    value: l[weight]!,
+    share: l[weight]! / total,
+    count: l.nodes ?? 1,
+    bound: l.bound ?? null,
+    layer: l,
   }));
   return slices.sort((a, b) => b.value - a.value);
 }
@@ -61,7 +68,16 @@ export function sumBy(slices: Slice[], by: keyof typeof SETS): Slice[] {
   const sums = new Map<string, Slice>();
   for (const s of slices) {
     const key = SETS[by](s);
-    const sum = sums.get(key) ?? { ...s, name: key, op: by === "op" ? "" : s.op, value: 0, share: 0, count: 0, bound: null, layer: null };
+    const sum = sums.get(key) ?? {
+      ...s,
+      name: key,
+      op: by === "op" ? "" : s.op,
+      value: 0,
+      share: 0,
+      count: 0,
+      bound: null,
+      layer: null,
+    };
     sums.set(key, { ...sum, value: sum.value + s.value, share: sum.share + s.share, count: sum.count + s.count });
   }
   return [...sums.values()].sort((a, b) => b.value - a.value);
@@ -73,7 +89,10 @@ export function withRest(slices: Slice[], n: number): Slice[] {
   const rest = slices.slice(n);
   const value = rest.reduce((sum, s) => sum + s.value, 0);
   const share = rest.reduce((sum, s) => sum + s.share, 0);
-  return [...slices.slice(0, n), { name: `${rest.length} others`, op: "", group: OTHER, value, share, count: rest.length, bound: null, layer: null }];
+  return [
+    ...slices.slice(0, n),
+    { name: `${rest.length} others`, op: "", group: OTHER, value, share, count: rest.length, bound: null, layer: null },
+  ];
 }
 
 /* ---- tree-map: rows whose rectangles are as square as can be ---- */
@@ -104,7 +123,7 @@ export function squarify(values: number[], box: Rect): Rect[] {
   const areas = values.map((v) => v * scale);
   const out: Rect[] = [];
   let { x, y, w, h } = box;
-  for (let at = 0; at < areas.length; ) {
+  for (let at = 0; at < areas.length;) {
     const side = Math.min(w, h);
     const n = rowLength(areas, at, side);
     const sum = areas.slice(at, at + n).reduce((s, v) => s + v, 0);
@@ -133,11 +152,20 @@ function inside(r: Rect): Rect {
 export function treemap(slices: Slice[], width: number, height: number, perGroup = 40): Block[] {
   const groups = sumBy(slices, "group");
   if (!groups.length || !(width > 0) || !(height > 0)) return [];
-  const boxes = squarify(groups.map((g) => g.value), { x: 0, y: 0, w: width, h: height });
+  const boxes = squarify(
+    groups.map((g) => g.value),
+    { x: 0, y: 0, w: width, h: height },
+  );
   return groups.map((g, i) => {
     const box = boxes[i]!;
-    const members = withRest(slices.filter((s) => s.group === g.name), perGroup).sort((a, b) => b.value - a.value);
-    const rects = squarify(members.map((m) => m.value), inside(box));
+    const members = withRest(
+      slices.filter((s) => s.group === g.name),
+      perGroup,
+    ).sort((a, b) => b.value - a.value);
+    const rects = squarify(
+      members.map((m) => m.value),
+      inside(box),
+    );
     return { ...box, name: g.name, value: g.value, share: g.share, tiles: members.map((slice, k) => ({ ...rects[k]!, slice })) };
   });
 }

@@ -19,7 +19,8 @@ export interface Pareto {
   without: number;
 }
 
-const hasValue = <E extends Estimate>(e: E | null | undefined): e is E & { value: number } => typeof e?.value === "number" && Number.isFinite(e.value);
+const hasValue = <E extends Estimate>(e: E | null | undefined): e is E & { value: number } =>
+  typeof e?.value === "number" && Number.isFinite(e.value);
 
 function pointOf(run: string, c: Case): ParetoPoint | null {
   if (!hasValue(c.accuracy) || !hasValue(c.throughput)) return null;
@@ -27,7 +28,9 @@ function pointOf(run: string, c: Case): ParetoPoint | null {
 }
 
 const beats = (a: ParetoPoint, b: ParetoPoint): boolean =>
-  a.speed.value >= b.speed.value && a.accuracy.value >= b.accuracy.value && (a.speed.value > b.speed.value || a.accuracy.value > b.accuracy.value);
+  a.speed.value >= b.speed.value &&
+  a.accuracy.value >= b.accuracy.value &&
+  (a.speed.value > b.speed.value || a.accuracy.value > b.accuracy.value);
 
 /** null: no accuracy is known anywhere. */
 export function paretoOf(items: Item[]): Pareto | null {

@@ -35,7 +35,15 @@ const above = (v: number | null | undefined): v is number => typeof v === "numbe
 
 function pointOf(l: Layer): RoofPoint | null {
   if (!above(l.intensity) || !above(l.rate)) return null;
-  return { name: l.name, op: l.op ?? "", intensity: l.intensity, rate: l.rate, share: l.share ?? 0, roofShare: l.roof_share ?? null, bound: l.bound ?? null };
+  return {
+    name: l.name,
+    op: l.op ?? "",
+    intensity: l.intensity,
+    rate: l.rate,
+    share: l.share ?? 0,
+    roofShare: l.roof_share ?? null,
+    bound: l.bound ?? null,
+  };
 }
 
 /** null: the roof of the machine was not measured, or no layer can be placed under it. */
@@ -44,9 +52,15 @@ export function rooflineOf(layers: Layer[], roof: Roof | null | undefined): Roof
   const points = layers.map(pointOf).filter((p): p is RoofPoint => p !== null);
   if (!points.length) return null;
   const ceilings = [{ label: "fp32", peak: roof.flops, ridge: roof.flops / roof.bandwidth }];
-  if (above(roof.int_ops) && layers.some((l) => above(l.int_macs))) ceilings.push({ label: "int8", peak: roof.int_ops, ridge: roof.int_ops / roof.bandwidth });
+  if (above(roof.int_ops) && layers.some((l) => above(l.int_macs)))
+    ceilings.push({ label: "int8", peak: roof.int_ops, ridge: roof.int_ops / roof.bandwidth });
   const timed = layers.filter((l) => above(l.time_ns)).length;
-  return { points: points.sort((a, b) => b.share - a.share), ceilings, bandwidth: roof.bandwidth, unplaced: Math.max(0, timed - points.length) };
+  return {
+    points: points.sort((a, b) => b.share - a.share),
+    ceilings,
+    bandwidth: roof.bandwidth,
+    unplaced: Math.max(0, timed - points.length),
+  };
 }
 
 /** Operations per second that the roof allows at an intensity. */

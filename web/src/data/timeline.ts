@@ -89,13 +89,35 @@ interface PanelRow {
 
 // What a person looks at first, in this order; everything else is in the table and can be picked.
 const PANELS: PanelRow[] = [
-  { id: "cpu", title: "Processors", unit: "1", metrics: ["cpu", "process.cpu.share", "cpu.steal.share", "cpu.iowait.share", "throttled"] },
-  { id: "memory", title: "Memory of the program", unit: "B", metrics: ["process.memory.rss", "process.memory.pss", "process.memory.swap"] },
+  {
+    id: "cpu",
+    title: "Processors",
+    unit: "1",
+    metrics: ["cpu", "process.cpu.share", "cpu.steal.share", "cpu.iowait.share", "throttled"],
+  },
+  {
+    id: "memory",
+    title: "Memory of the program",
+    unit: "B",
+    metrics: ["process.memory.rss", "process.memory.pss", "process.memory.swap"],
+  },
   { id: "machine", title: "Memory of the machine", unit: "B", metrics: ["memory.available", "cgroup.memory", "swap.used"] },
-  { id: "gpu", title: "GPU", unit: "1", metrics: ["gpu.utilization", "gpu.memory.utilization", "gpu.sm.active", "gpu.tensor.active", "gpu.dram.active"], labels: true },
+  {
+    id: "gpu",
+    title: "GPU",
+    unit: "1",
+    metrics: ["gpu.utilization", "gpu.memory.utilization", "gpu.sm.active", "gpu.tensor.active", "gpu.dram.active"],
+    labels: true,
+  },
   { id: "gpumemory", title: "GPU memory", unit: "B", metrics: ["gpu.memory.used", "gpu.memory.process"], labels: true },
   { id: "power", title: "Power", unit: "W", metrics: ["gpu.power", "energy", "gpu.power.limit"], labels: true },
-  { id: "temperature", title: "Temperature", unit: "C", metrics: ["temperature", "gpu.temperature", "gpu.temperature.memory"], labels: true },
+  {
+    id: "temperature",
+    title: "Temperature",
+    unit: "C",
+    metrics: ["temperature", "gpu.temperature", "gpu.temperature.memory"],
+    labels: true,
+  },
   { id: "clock", title: "Clocks", unit: "Hz", metrics: ["cpu.frequency", "gpu.clock.sm", "gpu.clock.memory"], labels: true },
   { id: "io", title: "Storage", unit: "B/s", metrics: ["disk.throughput", "process.io.read", "process.io.write"] },
   { id: "net", title: "Network", unit: "B/s", metrics: ["net.rx", "net.tx"] },
@@ -143,7 +165,8 @@ export function readWatch(doc: JsonObject | null | undefined): Watch | null {
   };
 }
 
-export const seriesName = (s: { metric: string; label?: string | null }): string => (s.label ? `${s.metric} ${s.label}` : s.metric);
+export const seriesName = (s: { metric: string; label?: string | null }): string =>
+  s.label ? `${s.metric} ${s.label}` : s.metric;
 
 const moves = (s: TimelineSeries): boolean => s.values !== undefined || (s.constant ?? 0) !== 0;
 
@@ -161,7 +184,8 @@ export function panelsOf(t: Timeline): Panel[] {
 export const panelById = (t: Timeline, id: string): Panel | undefined => panelsOf(t).find((p) => p.id === id);
 
 /** One number per point, also for what never moved. */
-export const column = (s: TimelineSeries, n: number): (number | null)[] => s.values ?? new Array<number | null>(n).fill(s.constant ?? null);
+export const column = (s: TimelineSeries, n: number): (number | null)[] =>
+  s.values ?? new Array<number | null>(n).fill(s.constant ?? null);
 
 /** The timeline of a run among the items of its page. */
 export function timelineFor(items: Item[], run: string | undefined): JsonObject | null {

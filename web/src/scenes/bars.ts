@@ -4,12 +4,12 @@ import { linearScale, type Scale } from "../data/scale";
 import { type Format, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { axisBelow, box, byteScale, fit, type Frame, type Scene, type SceneOf, textWidth } from "./scene";
+import { axisBelow, box, byteScale, colourOf, fit, type Frame, type Scene, type SceneOf, textWidth, type Tone } from "./scene";
 
 export interface BarPart {
   /** Where it ends, from 0. Later parts lie on earlier ones. */
   to: number;
-  colour: keyof Omit<Colours, "series"> | number;
+  colour: Tone;
   alpha?: number;
 }
 
@@ -36,8 +36,6 @@ const BAR = 14;
 const NARROW = 520; // below it names stand above their bars
 const NAME = 17;
 
-export const colourBy = (c: Colours, key: BarPart["colour"]): string => (typeof key === "number" ? c.series[key % c.series.length]! : c[key]);
-
 const isNarrow = (width: number): boolean => width < NARROW;
 const rowHeight = (width: number): number => ROW + (isNarrow(width) ? NAME : 0);
 
@@ -54,11 +52,17 @@ function drawName(pen: Pen, name: string, y: number, f: Frame, width: number, c:
 function drawRow(pen: Pen, row: BarRow, y: number, f: Frame, scale: Scale, c: Colours): void {
   for (const p of row.parts) {
     const w = Math.max(1, scale.at(p.to) - f.left);
-    pen.fill(box(f.left, y + (ROW - BAR) / 2, w, BAR), colourBy(c, p.colour), p.alpha ?? 1);
+    pen.fill(box(f.left, y + (ROW - BAR) / 2, w, BAR), colourOf(c, p.colour), p.alpha ?? 1);
   }
   if (typeof row.mark === "number") {
     const x = scale.at(row.mark);
-    pen.path([[x, y + 2], [x, y + ROW - 2]], { colour: c.ink, width: 1.5 });
+    pen.path(
+      [
+        [x, y + 2],
+        [x, y + ROW - 2],
+      ],
+      { colour: c.ink, width: 1.5 },
+    );
   }
   const end = row.parts.reduce((most, p) => Math.max(most, scale.at(p.to)), f.left);
   pen.text(end + 6, y + ROW / 2 + 4, row.value, c.soft);
@@ -79,9 +83,21 @@ export function barsScene(spec: BarsSpec): SceneOf {
         drawRow(pen, row, y, f, scale, c);
         drawName(pen, row.name, y, f, width, c);
       });
-      pen.path([[f.left, f.top], [f.left, f.bottom]], { colour: c.soft });
+      pen.path(
+        [
+          [f.left, f.top],
+          [f.left, f.bottom],
+        ],
+        { colour: c.soft },
+      );
     };
-    const targets = spec.rows.map((row, i) => ({ x: 0, y: f.top + i * rowHeight(width), w: width, h: rowHeight(width), text: row.text }));
+    const targets = spec.rows.map((row, i) => ({
+      x: 0,
+      y: f.top + i * rowHeight(width),
+      w: width,
+      h: rowHeight(width),
+      text: row.text,
+    }));
     return { height: f.bottom + 42, draw, targets };
   };
 }

@@ -11,7 +11,13 @@ import { axisBelow, box, fit, type Frame, type Scene, type SceneOf } from "./sce
 const ROW = 30;
 const NARROW = 620;
 
-export const VERDICT_TONE: Record<Verdict, "bad" | "good" | "soft" | "warn"> = { regressed: "bad", improved: "good", same: "soft", inconclusive: "warn", unverified: "warn" };
+export const VERDICT_TONE: Record<Verdict, "bad" | "good" | "soft" | "warn"> = {
+  regressed: "bad",
+  improved: "good",
+  same: "soft",
+  inconclusive: "warn",
+  unverified: "warn",
+};
 
 const usable = (v: number | null | undefined): v is number => typeof v === "number" && v > 0 && Number.isFinite(v);
 
@@ -41,7 +47,14 @@ function drawSpan(pen: Pen, row: ComparedRow, y: number, { x, c, reach }: Rows):
   if (!usable(value)) return;
   const colour = c[VERDICT_TONE[row.verdict]];
   const clamp = (v: number) => x.at(Math.min(reach, Math.max(1 / reach, v)));
-  if (usable(lo) && usable(hi)) pen.path([[clamp(lo), y], [clamp(hi), y]], { colour, width: 2.5 });
+  if (usable(lo) && usable(hi))
+    pen.path(
+      [
+        [clamp(lo), y],
+        [clamp(hi), y],
+      ],
+      { colour, width: 2.5 },
+    );
   pen.spot(clamp(value), y, 5, colour);
   if (row.verdict === "inconclusive" || row.verdict === "unverified") pen.spot(clamp(value), y, 3, c.paper);
 }
@@ -64,8 +77,15 @@ function drawRow(pen: Pen, row: ComparedRow, top: number, r: Rows): void {
 
 function drawWithin(pen: Pen, rows: ComparedRow[], { f, x, c }: Rows): void {
   const effect = rows.find((r) => r.role === "gate" && usable(r.min_effect))?.min_effect ?? 0;
-  if (effect > 0) pen.fill(box(x.at(1 / (1 + effect)), f.top, x.at(1 + effect) - x.at(1 / (1 + effect)), f.bottom - f.top), c.soft, 0.14);
-  pen.path([[x.at(1), f.top], [x.at(1), f.bottom]], { colour: c.soft, width: 1.25 });
+  if (effect > 0)
+    pen.fill(box(x.at(1 / (1 + effect)), f.top, x.at(1 + effect) - x.at(1 / (1 + effect)), f.bottom - f.top), c.soft, 0.14);
+  pen.path(
+    [
+      [x.at(1), f.top],
+      [x.at(1), f.bottom],
+    ],
+    { colour: c.soft, width: 1.25 },
+  );
 }
 
 export function forestScene(rows: ComparedRow[]): SceneOf {
@@ -74,7 +94,12 @@ export function forestScene(rows: ComparedRow[]): SceneOf {
     const narrow = width < NARROW;
     const height = narrow ? ROW + 22 : ROW;
     const names = several ? Math.min(280, width * 0.3) : 130;
-    const f: Frame = { left: narrow ? 10 : names, top: 6, right: narrow ? width - 16 : width - 280, bottom: 6 + rows.length * height };
+    const f: Frame = {
+      left: narrow ? 10 : names,
+      top: 6,
+      right: narrow ? width - 16 : width - 280,
+      bottom: 6 + rows.length * height,
+    };
     const reach = ratioReach(rows);
     const x = { ...logScale(1 / reach, reach, f.left, f.right), ticks: ticksOf(reach) };
     const all: Rows = { f, x, c, narrow, several, reach };
@@ -83,7 +108,13 @@ export function forestScene(rows: ComparedRow[]): SceneOf {
       drawWithin(pen, rows, all);
       rows.forEach((row, i) => drawRow(pen, row, f.top + i * height, all));
     };
-    const targets = rows.map((row, i) => ({ x: 0, y: f.top + i * height, w: width, h: height, text: `${shown(row.case, 80)}, ${shown(row.metric, 40)}: ${ratioText(row)}, ${row.verdict}${row.why ? `: ${shown(row.why, 200)}` : ""}` }));
+    const targets = rows.map((row, i) => ({
+      x: 0,
+      y: f.top + i * height,
+      w: width,
+      h: height,
+      text: `${shown(row.case, 80)}, ${shown(row.metric, 40)}: ${ratioText(row)}, ${row.verdict}${row.why ? `: ${shown(row.why, 200)}` : ""}`,
+    }));
     return { height: f.bottom + 42, draw, targets };
   };
 }

@@ -20,7 +20,9 @@ const FAR = 20; // a longer stretch than this many times is read better on a log
 function scaleOf(bars: Bar[], f: Frame): Scale {
   const lo = bars[0]!.lo;
   const hi = bars[bars.length - 1]!.hi;
-  return lo > 0 && hi / lo > FAR ? logScale(lo, hi, f.left, f.right) : linearScale(lo, hi, f.left, f.right, Math.max(2, Math.round((f.right - f.left) / 110)));
+  return lo > 0 && hi / lo > FAR
+    ? logScale(lo, hi, f.left, f.right)
+    : linearScale(lo, hi, f.left, f.right, Math.max(2, Math.round((f.right - f.left) / 110)));
 }
 
 function drawLines(pen: Pen, f: Frame, x: Scale, lines: HistogramLine[], c: Colours): void {
@@ -31,7 +33,13 @@ function drawLines(pen: Pen, f: Frame, x: Scale, lines: HistogramLine[], c: Colo
     const w = textWidth(l.label);
     const from = Math.min(Math.max(at - w / 2, f.left), f.right - w);
     const row = rows.findIndex((end) => from > end + 8);
-    pen.path([[at, f.top - (row === 1 ? 16 : 2)], [at, f.bottom]], { colour: c[l.tone], dash: [4, 3] });
+    pen.path(
+      [
+        [at, f.top - (row === 1 ? 16 : 2)],
+        [at, f.bottom],
+      ],
+      { colour: c[l.tone], dash: [4, 3] },
+    );
     if (row < 0) continue;
     rows[row] = from + w;
     pen.text(from, f.top - 6 - 14 * row, fit(l.label, f.right - f.left), c[l.tone]);
@@ -48,13 +56,24 @@ export function histogramScene(bars: Bar[], lines: HistogramLine[]): SceneOf {
     const draw = (pen: Pen) => {
       axisBelow(pen, f, x, (v) => duration(v, 4), "time of one run", c);
       axisLeft(pen, f, y, count, "runs", c);
-      for (const b of bars) if (b.count) pen.fill(box(x.at(b.lo), y.at(b.count), Math.max(1, x.at(b.hi) - x.at(b.lo) - 0.5), f.bottom - y.at(b.count)), c.series[0]!, 0.75);
+      for (const b of bars)
+        if (b.count)
+          pen.fill(
+            box(x.at(b.lo), y.at(b.count), Math.max(1, x.at(b.hi) - x.at(b.lo) - 0.5), f.bottom - y.at(b.count)),
+            c.series[0]!,
+            0.75,
+          );
       drawLines(pen, f, x, lines, c);
     };
-    const targets = bars.filter((b) => b.count).map((b) => ({
-      x: x.at(b.lo), y: f.top, w: Math.max(2, x.at(b.hi) - x.at(b.lo)), h: f.bottom - f.top,
-      text: `${duration(b.lo, 4)} to ${duration(b.hi, 4)}: ${count(b.count)} of ${count(total)} runs`,
-    }));
+    const targets = bars
+      .filter((b) => b.count)
+      .map((b) => ({
+        x: x.at(b.lo),
+        y: f.top,
+        w: Math.max(2, x.at(b.hi) - x.at(b.lo)),
+        h: f.bottom - f.top,
+        text: `${duration(b.lo, 4)} to ${duration(b.hi, 4)}: ${count(b.count)} of ${count(total)} runs`,
+      }));
     return { height: HEIGHT, draw, targets };
   };
 }

@@ -4,13 +4,13 @@ import { type Scale } from "../data/scale";
 import { type Format, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { axisBelow, axisLeft, fit, type Frame, type Scene, type SceneOf, textWidth } from "./scene";
+import { axisBelow, axisLeft, colourOf, fit, type Frame, type Scene, type SceneOf, textWidth, type Tone } from "./scene";
 
 export interface Spot {
   x: number;
   y: number;
   radius: number;
-  colour: number | keyof Omit<Colours, "series">;
+  colour: Tone;
   /** A ring: another kind of spot than the filled ones, whatever its colour. */
   ring?: boolean;
   /** Intervals, where known. */
@@ -24,7 +24,7 @@ export interface Spot {
 
 export interface Line {
   points: [number, number][];
-  colour: number | keyof Omit<Colours, "series">;
+  colour: Tone;
   dash?: boolean;
   label?: string;
   /** Below the line, where the space above it belongs to something else. */
@@ -53,19 +53,38 @@ interface Drawn {
   c: Colours;
 }
 
-const colourOf = (c: Colours, key: Spot["colour"]): string => (typeof key === "number" ? c.series[key % c.series.length]! : c[key]);
-
 function drawLine({ pen, f, x, y, c }: Drawn, line: Line): void {
   const points = line.points.map(([a, b]): [number, number] => [x.at(a), y.at(b)]);
   pen.path(points, { colour: colourOf(c, line.colour), width: 1.5, dash: line.dash ? [5, 4] : [] });
   const end = points[points.length - 1];
-  if (line.label && end) pen.text(Math.min(end[0], f.right) - 4, end[1] + (line.below ? 15 : -6), fit(shown(line.label), f.right - f.left), c.soft, "end");
+  if (line.label && end)
+    pen.text(
+      Math.min(end[0], f.right) - 4,
+      end[1] + (line.below ? 15 : -6),
+      fit(shown(line.label), f.right - f.left),
+      c.soft,
+      "end",
+    );
 }
 
 function drawSpread({ pen, x, y, c }: Drawn, s: Spot): void {
   const stroke = { colour: colourOf(c, s.colour), width: 1 };
-  if (typeof s.xLo === "number" && typeof s.xHi === "number") pen.path([[x.at(s.xLo), y.at(s.y)], [x.at(s.xHi), y.at(s.y)]], stroke);
-  if (typeof s.yLo === "number" && typeof s.yHi === "number") pen.path([[x.at(s.x), y.at(s.yLo)], [x.at(s.x), y.at(s.yHi)]], stroke);
+  if (typeof s.xLo === "number" && typeof s.xHi === "number")
+    pen.path(
+      [
+        [x.at(s.xLo), y.at(s.y)],
+        [x.at(s.xHi), y.at(s.y)],
+      ],
+      stroke,
+    );
+  if (typeof s.yLo === "number" && typeof s.yHi === "number")
+    pen.path(
+      [
+        [x.at(s.x), y.at(s.yLo)],
+        [x.at(s.x), y.at(s.yHi)],
+      ],
+      stroke,
+    );
 }
 
 function drawSpot(d: Drawn, s: Spot): void {
@@ -90,7 +109,14 @@ function places(d: Drawn, s: Spot, w: number): Area[] {
   const [x, y] = [d.x.at(s.x), d.y.at(s.y)];
   const gap = s.radius + 4;
   const at = ([left, top]: [number, number]): Area => ({ x: left, y: top, w, h: LINE });
-  return ([[x + gap, y - LINE / 2], [x - gap - w, y - LINE / 2], [x - w / 2, y - gap - LINE], [x - w / 2, y + gap]] as [number, number][]).map(at);
+  return (
+    [
+      [x + gap, y - LINE / 2],
+      [x - gap - w, y - LINE / 2],
+      [x - w / 2, y - gap - LINE],
+      [x - w / 2, y + gap],
+    ] as [number, number][]
+  ).map(at);
 }
 
 const inside = (f: Frame, a: Area): boolean => a.x >= f.left && a.x + a.w <= f.right && a.y >= f.top - 4 && a.y + a.h <= f.bottom;
@@ -99,7 +125,10 @@ const inside = (f: Frame, a: Area): boolean => a.x >= f.left && a.x + a.w <= f.r
 function occupied(d: Drawn, s: Spot): Area[] {
   const [x, y] = [d.x.at(s.x), d.y.at(s.y)];
   const [from, to] = [d.x.at(s.xLo ?? s.x), d.x.at(s.xHi ?? s.x)];
-  return [{ x: x - s.radius, y: y - s.radius, w: 2 * s.radius, h: 2 * s.radius }, { x: from, y: y - 1, w: to - from, h: 2 }];
+  return [
+    { x: x - s.radius, y: y - s.radius, w: 2 * s.radius, h: 2 * s.radius },
+    { x: from, y: y - 1, w: to - from, h: 2 },
+  ];
 }
 
 /** Names stand beside their spots where nothing else is; the others are found by pointing. */

@@ -24,6 +24,12 @@ export interface Scene {
 
 export type SceneOf = (width: number, colours: Colours) => Scene;
 
+/** One of the series colours, or a colour by what it says. */
+export type Tone = number | keyof Omit<Colours, "series">;
+
+export const colourOf = (c: Colours, tone: Tone): string =>
+  typeof tone === "number" ? c.series[tone % c.series.length]! : c[tone];
+
 export interface Frame {
   left: number;
   top: number;
@@ -48,7 +54,12 @@ export function textWidth(text: string): number {
 /** The text as far as it fits; of a path the end says more than the beginning. */
 export function fit(text: string, width: number, keep: "start" | "end" = "start"): string {
   const all = [...text.slice(keep === "end" ? -LONGEST : 0, keep === "end" ? undefined : LONGEST)];
-  const cut = (n: number) => (n >= all.length ? all.join("") : keep === "start" ? `${all.slice(0, n).join("")}\u2026` : `\u2026${all.slice(all.length - n).join("")}`);
+  const cut = (n: number) =>
+    n >= all.length
+      ? all.join("")
+      : keep === "start"
+        ? `${all.slice(0, n).join("")}\u2026`
+        : `\u2026${all.slice(all.length - n).join("")}`;
   let [n, over] = [0, all.length + 1];
   while (over - n > 1) {
     const middle = (n + over) >> 1;
@@ -58,7 +69,12 @@ export function fit(text: string, width: number, keep: "start" | "end" = "start"
   return n > 1 || n === all.length ? cut(n) : "";
 }
 
-export const box = (x: number, y: number, w: number, h: number): [number, number][] => [[x, y], [x + w, y], [x + w, y + h], [x, y + h]];
+export const box = (x: number, y: number, w: number, h: number): [number, number][] => [
+  [x, y],
+  [x + w, y],
+  [x + w, y + h],
+  [x, y + h],
+];
 
 /** Names and lines of an axis below the frame. */
 export function axisBelow(pen: Pen, f: Frame, scale: Scale, format: Format, label: string, c: Colours): void {
@@ -67,7 +83,13 @@ export function axisBelow(pen: Pen, f: Frame, scale: Scale, format: Format, labe
     const x = scale.at(v);
     const text = format(v);
     const half = textWidth(text) / 2;
-    pen.path([[x, f.top], [x, f.bottom]], { colour: c.line });
+    pen.path(
+      [
+        [x, f.top],
+        [x, f.bottom],
+      ],
+      { colour: c.line },
+    );
     if (x - half < free || x + half > f.right + 24) continue;
     pen.text(x, f.bottom + 16, text, c.soft, "middle");
     free = x + half + 8;
@@ -79,7 +101,13 @@ export function axisBelow(pen: Pen, f: Frame, scale: Scale, format: Format, labe
 export function axisLeft(pen: Pen, f: Frame, scale: Scale, format: Format, label: string, c: Colours): void {
   for (const v of scale.ticks) {
     const y = scale.at(v);
-    pen.path([[f.left, y], [f.right, y]], { colour: c.line });
+    pen.path(
+      [
+        [f.left, y],
+        [f.right, y],
+      ],
+      { colour: c.line },
+    );
     pen.text(f.left - 8, y + 4, format(v), c.soft, "end");
   }
   pen.text(12, (f.top + f.bottom) / 2, fit(label, f.bottom - f.top), c.soft, "middle", true);

@@ -33,9 +33,15 @@ export function treemapScene(slices: Slice[], format: Format, what: string): Sce
     const height = Math.round(Math.min(420, Math.max(280, width * 0.5)));
     const blocks = treemap(slices, width, height);
     const draw = (pen: Pen) => blocks.forEach((b, i) => drawBlock(pen, b, c.series[i % c.series.length]!, c));
-    const targets = blocks.flatMap((b) => b.tiles.map((t) => ({
-      x: t.x, y: t.y, w: t.w, h: t.h, text: `${shown(t.slice.name, 120)} (${shown(t.slice.op || b.name, 40)}): ${format(t.slice.value)}, ${percent(t.slice.share)} of ${what}`,
-    })));
+    const targets = blocks.flatMap((b) =>
+      b.tiles.map((t) => ({
+        x: t.x,
+        y: t.y,
+        w: t.w,
+        h: t.h,
+        text: `${shown(t.slice.name, 120)} (${shown(t.slice.op || b.name, 40)}): ${format(t.slice.value)}, ${percent(t.slice.share)} of ${what}`,
+      })),
+    );
     return { height, draw, targets };
   };
 }

@@ -13,21 +13,49 @@ import { Table } from "../ui/Table";
 import { useColours } from "../ui/theme";
 
 const MEANING: Record<string, string> = {
-  regressed: "Surely worse by more than the smallest effect that counts.", improved: "Surely better by more than the smallest effect that counts.",
-  same: "No change that would have to be told.", inconclusive: "It cannot be told yet: measure longer or more often.",
+  regressed: "Surely worse by more than the smallest effect that counts.",
+  improved: "Surely better by more than the smallest effect that counts.",
+  same: "No change that would have to be told.",
+  inconclusive: "It cannot be told yet: measure longer or more often.",
   unverified: "There is no evidence of how much runs differ by themselves, so no verdict.",
 };
 
-const side = (r: ComparedRow, which: "base" | "new"): string | null => (isKnown(r[which]?.value) ? ofUnit(r.unit)(r[which]!.value!) : null);
+const side = (r: ComparedRow, which: "base" | "new"): string | null =>
+  isKnown(r[which]?.value) ? ofUnit(r.unit)(r[which]!.value!) : null;
 
 function gridOf(rows: ComparedRow[]): Grid {
   const columns: Grid["columns"] = [
-    { title: "case", text: true }, { title: "metric", text: true }, { title: "base" }, { title: "new" }, { title: "new / base", format: (v) => number(v, 4) }, { title: "low", format: (v) => number(v, 4) },
-    { title: "high", format: (v) => number(v, 4) }, { title: "verdict", text: true }, { title: "may fail", text: true }, { title: "would see", format: change }, { title: "samples", format: count }, { title: "needed", format: count }, { title: "why", text: true },
+    { title: "case", text: true },
+    { title: "metric", text: true },
+    { title: "base" },
+    { title: "new" },
+    { title: "new / base", format: (v) => number(v, 4) },
+    { title: "low", format: (v) => number(v, 4) },
+    { title: "high", format: (v) => number(v, 4) },
+    { title: "verdict", text: true },
+    { title: "may fail", text: true },
+    { title: "would see", format: change },
+    { title: "samples", format: count },
+    { title: "needed", format: count },
+    { title: "why", text: true },
   ];
   return {
     columns,
-    rows: rows.map((r) => [r.case, r.metric, side(r, "base"), side(r, "new"), r.ratio?.value, r.ratio?.lo, r.ratio?.hi, r.verdict, r.role === "gate" ? "yes" : "no", isKnown(r.mde) ? 1 + r.mde : null, r.samples, r.needed, r.why ?? ""]),
+    rows: rows.map((r) => [
+      r.case,
+      r.metric,
+      side(r, "base"),
+      side(r, "new"),
+      r.ratio?.value,
+      r.ratio?.lo,
+      r.ratio?.hi,
+      r.verdict,
+      r.role === "gate" ? "yes" : "no",
+      isKnown(r.mde) ? 1 + r.mde : null,
+      r.samples,
+      r.needed,
+      r.why ?? "",
+    ]),
   };
 }
 
@@ -36,8 +64,17 @@ function Verdict(props: { of: Comparison }) {
   return (
     <div class="verdict">
       <Badge word={c.verdict} />
-      <p class="lead"><code>{shown(c.new, 120)}</code> against <code>{shown(c.base, 120)}</code></p>
-      <p class="note">{MEANING[c.verdict]} {c.method === "interleaved" ? "Both sides were measured in turn." : c.method === "saved" ? "From saved runs, judged by how much runs differ by themselves." : `Method: ${shown(c.method, 40)}.`}</p>
+      <p class="lead">
+        <code>{shown(c.new, 120)}</code> against <code>{shown(c.base, 120)}</code>
+      </p>
+      <p class="note">
+        {MEANING[c.verdict]}{" "}
+        {c.method === "interleaved"
+          ? "Both sides were measured in turn."
+          : c.method === "saved"
+            ? "From saved runs, judged by how much runs differ by themselves."
+            : `Method: ${shown(c.method, 40)}.`}
+      </p>
     </div>
   );
 }
@@ -51,14 +88,32 @@ function summaryOf(rows: ComparedRow[]): string {
 function Differences(props: { of: Comparison }) {
   const { differences, unmatched } = props.of;
   const grid: Grid = {
-    columns: [{ title: "what", text: true }, { title: "base", text: true }, { title: "new", text: true }, { title: "matters", text: true }],
+    columns: [
+      { title: "what", text: true },
+      { title: "base", text: true },
+      { title: "new", text: true },
+      { title: "matters", text: true },
+    ],
     rows: differences.map((d) => [d.what, d.base, d.new, d.severity ?? ""]),
   };
   return (
     <>
       <h3 class="sub">What else differs</h3>
-      {differences.length ? <Table grid={grid} caption="Differences of the surroundings" /> : <p class="empty">Nothing that was recorded of the surroundings.</p>}
-      {unmatched.length > 0 && <p class="note">Only one side has: {unmatched.slice(0, 20).map((u) => `${shown(u.name, 60)} (${shown(u.side, 10)})`).join("; ")}{unmatched.length > 20 ? `; and ${unmatched.length - 20} more` : ""}.</p>}
+      {differences.length ? (
+        <Table grid={grid} caption="Differences of the surroundings" />
+      ) : (
+        <p class="empty">Nothing that was recorded of the surroundings.</p>
+      )}
+      {unmatched.length > 0 && (
+        <p class="note">
+          Only one side has:{" "}
+          {unmatched
+            .slice(0, 20)
+            .map((u) => `${shown(u.name, 60)} (${shown(u.side, 10)})`)
+            .join("; ")}
+          {unmatched.length > 20 ? `; and ${unmatched.length - 20} more` : ""}.
+        </p>
+      )}
     </>
   );
 }
@@ -68,14 +123,29 @@ function Notes(props: { of: Comparison }) {
   return (
     <>
       <h3 class="sub">Notes</h3>
-      <ul class="notes">{props.of.notes.map((n) => <li><Badge word={n.severity} /> {n.case ? <code>{shown(n.case, 60)} </code> : null}{shown(n.text, 600)}</li>)}</ul>
+      <ul class="notes">
+        {props.of.notes.map((n) => (
+          <li>
+            <Badge word={n.severity} /> {n.case ? <code>{shown(n.case, 60)} </code> : null}
+            {shown(n.text, 600)}
+          </li>
+        ))}
+      </ul>
     </>
   );
 }
 
 function Legend(props: { rows: ComparedRow[] }) {
   const colours = useColours();
-  return <>{countVerdicts(props.rows).map(([v]) => <Key colour={colours[VERDICT_TONE[v]]} ring={v === "inconclusive" || v === "unverified"}>{v}</Key>)}</>;
+  return (
+    <>
+      {countVerdicts(props.rows).map(([v]) => (
+        <Key colour={colours[VERDICT_TONE[v]]} ring={v === "inconclusive" || v === "unverified"}>
+          {v}
+        </Key>
+      ))}
+    </>
+  );
 }
 
 function ComparisonPart(props: SectionProps) {
@@ -86,14 +156,30 @@ function ComparisonPart(props: SectionProps) {
     <>
       <Verdict of={c} />
       {rows.length > 0 && (
-        <Drawing id="comparison" title="New against base" summary={summaryOf(rows)} grid={() => gridOf(rows)} scene={scene} legend={<Legend rows={rows} />}
-          note="Shaded: changes that count as none. Metrics in grey are shown only; they cannot fail the comparison." />
+        <Drawing
+          id="comparison"
+          title="New against base"
+          summary={summaryOf(rows)}
+          grid={() => gridOf(rows)}
+          scene={scene}
+          legend={<Legend rows={rows} />}
+          note="Shaded: changes that count as none. Metrics in grey are shown only; they cannot fail the comparison."
+        />
       )}
       <Differences of={c} />
       <Notes of={c} />
-      {c.reproduce && <p class="note">Again: <code>{shown(c.reproduce, 600)}</code></p>}
+      {c.reproduce && (
+        <p class="note">
+          Again: <code>{shown(c.reproduce, 600)}</code>
+        </p>
+      )}
     </>
   );
 }
 
-export const comparison: Section = { id: "comparison", title: "Comparison", applies: (item: Item) => item.kind === "comparison", Component: ComparisonPart };
+export const comparison: Section = {
+  id: "comparison",
+  title: "Comparison",
+  applies: (item: Item) => item.kind === "comparison",
+  Component: ComparisonPart,
+};

@@ -14,9 +14,13 @@ const WIDE = 20; // a greater range is read on a logarithmic axis
 
 const throughputOf = (c: Case): Estimate | null => c.throughput ?? null;
 const medianOf = (c: Case): Estimate | null => c.latency_ns?.p50 ?? null;
-const tailOf = (key: "p95" | "p99") => (c: Case): Estimate | null => c.latency_ns?.[key] ?? null;
+const tailOf =
+  (key: "p95" | "p99") =>
+  (c: Case): Estimate | null =>
+    c.latency_ns?.[key] ?? null;
 
-const seriesOf = (a: Aligned, name: string): PlotSeries[] => a.curves.map((c) => ({ label: c.label || name, values: c.value, lo: c.lo, hi: c.hi }));
+const seriesOf = (a: Aligned, name: string): PlotSeries[] =>
+  a.curves.map((c) => ({ label: c.label || name, values: c.value, lo: c.lo, hi: c.hi }));
 
 function xOf(param: string, x: number[]): PlotX {
   return { label: param, format: (v) => number(v, 6), values: x, log: wantsLog(x) ? 2 : undefined };
@@ -37,10 +41,16 @@ interface Knees {
 function knees(sweeps: Sweep[], run: RunDocument): Knees {
   const found = sweeps.map((s) => ({ s, knee: kneeOf(s, run) })).filter((f) => f.knee);
   const marks = found.map(({ s, knee }): PlotMark => ({
-    x: knee!.x, y: s.points.find((p) => p.x === knee!.x)?.case.throughput?.value ?? undefined, label: "knee", tone: "accent",
+    x: knee!.x,
+    y: s.points.find((p) => p.x === knee!.x)?.case.throughput?.value ?? undefined,
+    label: "knee",
+    tone: "accent",
   }));
   const several = found.map(({ s, knee }) => `${shown(s.fixed, 60)} at ${knee!.x}`).join("; ");
-  const words = found.length > 1 ? `Knees, from where on a doubling gains less than 10 %: ${several}.` : found.map(({ knee }) => `Knee: ${shown(knee!.why, 200)}.`).join("");
+  const words =
+    found.length > 1
+      ? `Knees, from where on a doubling gains less than 10 %: ${several}.`
+      : found.map(({ knee }) => `Knee: ${shown(knee!.why, 200)}.`).join("");
   return { marks, words: words || "No knee: nowhere does the gain surely stay below 10 % per doubling." };
 }
 
@@ -49,15 +59,27 @@ function throughputSpec(param: string, sweeps: Sweep[], run: RunDocument): PlotS
   const unit = sweeps[0]!.points[0]!.case.throughput?.unit;
   const { marks, words } = hasKnees(param) ? knees(sweeps, run) : { marks: [], words: "" };
   return {
-    id: `throughput-${param}`, title: `Throughput over ${param}`, summary: `${best(sweeps)} ${words}`.trim(),
-    x: xOf(param, a.x), y: { label: unit || "per second", format: (v) => number(v, 4), zero: true }, series: seriesOf(a, "throughput"), marks,
+    id: `throughput-${param}`,
+    title: `Throughput over ${param}`,
+    summary: `${best(sweeps)} ${words}`.trim(),
+    x: xOf(param, a.x),
+    y: { label: unit || "per second", format: (v) => number(v, 4), zero: true },
+    series: seriesOf(a, "throughput"),
+    marks,
   };
 }
 
 function latencySeries(sweeps: Sweep[]): PlotSeries[] {
   const median = seriesOf(align(sweeps, medianOf), "p50");
   if (sweeps.length > 1) return median;
-  const tails = (["p95", "p99"] as const).map((key, i): PlotSeries => ({ ...seriesOf(align(sweeps, tailOf(key)), key)[0]!, label: key, dash: true, colour: i + 1, lo: undefined, hi: undefined }));
+  const tails = (["p95", "p99"] as const).map((key, i): PlotSeries => ({
+    ...seriesOf(align(sweeps, tailOf(key)), key)[0]!,
+    label: key,
+    dash: true,
+    colour: i + 1,
+    lo: undefined,
+    hi: undefined,
+  }));
   return [...median, ...tails.filter((t) => Array.from(t.values).some((v) => v !== null))];
 }
 
@@ -68,14 +90,20 @@ function latencySpec(param: string, sweeps: Sweep[]): PlotSpec {
   const range = seen ? `Medians from ${duration(seen[0])} to ${duration(seen[1])}.` : "Medians are unknown.";
   const wide = seen !== null && seen[0] > 0 && seen[1] / seen[0] > WIDE;
   return {
-    id: `latency-${param}`, title: `Latency over ${param}`, summary: `${range} Bars are the intervals of the medians${sweeps.length === 1 ? "; a percentile with too few samples is left out" : ""}.`,
-    x: xOf(param, a.x), y: { label: "time of one run", format: (v) => duration(v), zero: !wide, log: wide ? 10 : undefined }, series,
+    id: `latency-${param}`,
+    title: `Latency over ${param}`,
+    summary: `${range} Bars are the intervals of the medians${sweeps.length === 1 ? "; a percentile with too few samples is left out" : ""}.`,
+    x: xOf(param, a.x),
+    y: { label: "time of one run", format: (v) => duration(v), zero: !wide, log: wide ? 10 : undefined },
+    series,
   };
 }
 
 const confidenceOf = (sweeps: Sweep[]): string => {
   const level = sweeps[0]?.points[0]?.case.confidence;
-  return typeof level === "number" ? `Intervals are at ${number(level * 100)} % confidence.` : "The level of the intervals is unknown.";
+  return typeof level === "number"
+    ? `Intervals are at ${number(level * 100)} % confidence.`
+    : "The level of the intervals is unknown.";
 };
 
 function Sweeps(props: { param: string; sweeps: Sweep[]; run: RunDocument }) {
@@ -84,7 +112,9 @@ function Sweeps(props: { param: string; sweeps: Sweep[]; run: RunDocument }) {
   const throughput = useMemo(() => throughputSpec(param, shownSweeps, run), [param, shownSweeps, run]);
   const latency = useMemo(() => latencySpec(param, shownSweeps), [param, shownSweeps]);
   const left = props.sweeps.length - shownSweeps.length;
-  const note = confidenceOf(shownSweeps) + (left > 0 ? ` ${left} more curves are not drawn; all cases are in the table of the headline.` : "");
+  const note =
+    confidenceOf(shownSweeps) +
+    (left > 0 ? ` ${left} more curves are not drawn; all cases are in the table of the headline.` : "");
   return (
     <div class="pair">
       <Plot spec={throughput} note={note} />
@@ -98,11 +128,18 @@ const casesOf = (item: Item): Case[] => (item.kind === "run" ? (item.document.ca
 function Curves(props: SectionProps) {
   const run = props.item.document as RunDocument;
   const all = useMemo(() => [...sweepsOf(run.cases ?? [])], [run]);
-  return <>{all.map(([param, sweeps]) => <Sweeps key={param} param={param} sweeps={sweeps} run={run} />)}</>;
+  return (
+    <>
+      {all.map(([param, sweeps]) => (
+        <Sweeps key={param} param={param} sweeps={sweeps} run={run} />
+      ))}
+    </>
+  );
 }
 
 export const curves: Section = {
-  id: "curves", title: "Curves",
+  id: "curves",
+  title: "Curves",
   applies: (item) => sweepsOf(casesOf(item).filter((c) => c.latency_ns || c.throughput)).size > 0,
   Component: Curves,
 };

@@ -11,16 +11,24 @@ import type { PlotMark, PlotSpec } from "../ui/plotspec";
 
 const PLOTS_MAX = 24;
 
-const formatOf = (h: History, s: HistorySeries): Format => (s.anchor ? ratio : h.unit === "/s" ? (v) => `${number(v, 4)}/s` : h.unit === "ns" ? (v) => duration(v, 4) : ofUnit(h.unit));
+const formatOf = (h: History, s: HistorySeries): Format =>
+  s.anchor ? ratio : h.unit === "/s" ? (v) => `${number(v, 4)}/s` : h.unit === "ns" ? (v) => duration(v, 4) : ofUnit(h.unit);
 
 function changeText(c: HistoryChange): string {
   const by = isKnown(c.ratio) ? change(c.ratio) : "by an unknown ratio";
-  const range = isKnown(c.ratio_lo) && isKnown(c.ratio_hi) ? ` (${change(c.ratio_lo)} to ${change(c.ratio_hi)})` : " (too few runs for an interval)";
+  const range =
+    isKnown(c.ratio_lo) && isKnown(c.ratio_hi)
+      ? ` (${change(c.ratio_lo)} to ${change(c.ratio_hi)})`
+      : " (too few runs for an interval)";
   return `${by}${range}`;
 }
 
 function marksOf(s: HistorySeries): PlotMark[] {
-  return s.changes.map((c) => ({ x: c.at - 0.5, label: `${isKnown(c.ratio) ? change(c.ratio) : "changed"}, ${c.worse ? "worse" : "better"}`, tone: c.worse ? "bad" : "good" }));
+  return s.changes.map((c) => ({
+    x: c.at - 0.5,
+    label: `${isKnown(c.ratio) ? change(c.ratio) : "changed"}, ${c.worse ? "worse" : "better"}`,
+    tone: c.worse ? "bad" : "good",
+  }));
 }
 
 function limitText(s: HistorySeries): string {
@@ -31,23 +39,41 @@ function limitText(s: HistorySeries): string {
 
 function summaryOf(s: HistorySeries): string {
   const n = `${count(s.points.length)} runs on ${shown(s.host, 60)}.`;
-  const told = s.changes.length ? `The level changed ${s.changes.length === 1 ? "once" : `${s.changes.length} times`}, last ${changeText(s.changes[s.changes.length - 1]!)}.` : "No change of the level.";
+  const told = s.changes.length
+    ? `The level changed ${s.changes.length === 1 ? "once" : `${s.changes.length} times`}, last ${changeText(s.changes[s.changes.length - 1]!)}.`
+    : "No change of the level.";
   const creep = isKnown(s.creep) ? ` The level is now ${change(s.creep)} from the best there was.` : "";
   return `${n} ${told}${creep} ${limitText(s)}`;
 }
 
 function specOf(h: History, s: HistorySeries, i: number): PlotSpec {
   const format = formatOf(h, s);
-  const name = (v: number): string => { const p = s.points[v]; return p ? pointName(p) : ""; };
+  const name = (v: number): string => {
+    const p = s.points[v];
+    return p ? pointName(p) : "";
+  };
   return {
-    id: `history-${i}`, title: `${shown(s.case || h.subject, 80)}: ${h.metric}${s.anchor ? ` against ${shown(s.anchor, 60)}` : ""}`, summary: summaryOf(s),
-    x: { label: "run, in order of time (UTC)", format: (v) => (s.points.length > 8 ? name(v).slice(0, 10) : name(v).slice(5, 16)), values: s.points.map((_, k) => k) },
+    id: `history-${i}`,
+    title: `${shown(s.case || h.subject, 80)}: ${h.metric}${s.anchor ? ` against ${shown(s.anchor, 60)}` : ""}`,
+    summary: summaryOf(s),
+    x: {
+      label: "run, in order of time (UTC)",
+      format: (v) => (s.points.length > 8 ? name(v).slice(0, 10) : name(v).slice(5, 16)),
+      values: s.points.map((_, k) => k),
+    },
     y: { label: s.anchor ? "ratio to the anchor" : h.metric, format },
     series: [
-      { label: h.metric, values: s.points.map((p) => p.value), lo: s.points.map((p) => p.lo ?? null), hi: s.points.map((p) => p.hi ?? null), kind: "points" },
+      {
+        label: h.metric,
+        values: s.points.map((p) => p.value),
+        lo: s.points.map((p) => p.lo ?? null),
+        hi: s.points.map((p) => p.hi ?? null),
+        kind: "points",
+      },
       { label: "level", values: s.level, kind: "steps", colour: 1 },
     ],
-    marks: marksOf(s), height: 260,
+    marks: marksOf(s),
+    height: 260,
   };
 }
 
@@ -57,7 +83,15 @@ function Changes(props: { series: HistorySeries }) {
   return (
     <ul class="notes">
       {[...changes].reverse().map((c) => (
-        <li><Badge word={c.worse ? "regressed" : "improved"} /> {changeText(c)} since <code>{shown(pointName(points[c.at]!), 60)}</code>{c.at > 0 && <span class="note">; before it <code>{shown(pointName(points[c.at - 1]!), 60)}</code></span>}</li>
+        <li>
+          <Badge word={c.worse ? "regressed" : "improved"} /> {changeText(c)} since{" "}
+          <code>{shown(pointName(points[c.at]!), 60)}</code>
+          {c.at > 0 && (
+            <span class="note">
+              ; before it <code>{shown(pointName(points[c.at - 1]!), 60)}</code>
+            </span>
+          )}
+        </li>
       ))}
     </ul>
   );
@@ -79,11 +113,25 @@ function HistoryPart(props: SectionProps) {
   const left = h.series.length - PLOTS_MAX;
   return (
     <>
-      <p class="note intro">{h.moreIsBetter ? "More is better." : "Less is better."} Each case on each machine for itself; single outliers are no change.</p>
-      {h.series.slice(0, PLOTS_MAX).map((s, i) => <Series key={i} history={h} series={s} at={i} />)}
-      {left > 0 && <Empty>{count(left)} more series are not drawn; <code>tare trend --case</code> shows one.</Empty>}
+      <p class="note intro">
+        {h.moreIsBetter ? "More is better." : "Less is better."} Each case on each machine for itself; single outliers are no
+        change.
+      </p>
+      {h.series.slice(0, PLOTS_MAX).map((s, i) => (
+        <Series key={i} history={h} series={s} at={i} />
+      ))}
+      {left > 0 && (
+        <Empty>
+          {count(left)} more series are not drawn; <code>tare trend --case</code> shows one.
+        </Empty>
+      )}
     </>
   );
 }
 
-export const history: Section = { id: "history", title: "History", applies: (item: Item) => item.kind === "history", Component: HistoryPart };
+export const history: Section = {
+  id: "history",
+  title: "History",
+  applies: (item: Item) => item.kind === "history",
+  Component: HistoryPart,
+};

@@ -22,37 +22,76 @@ function barOf(r: MemoryRow): BarRow {
 }
 
 const COLUMNS: Grid["columns"] = [
-  { title: "case", text: true }, { title: "before loading (B)", format: bytes }, { title: "mean (B)", format: bytes }, { title: "peak (B)", format: bytes },
-  { title: "per unit (B)", format: bytes }, { title: "allocator, most in use (B)", format: bytes }, { title: "allocator, taken (B)", format: bytes },
-  { title: "not in use", format: percent }, { title: "growth per run (B)", format: bytes },
+  { title: "case", text: true },
+  { title: "before loading (B)", format: bytes },
+  { title: "mean (B)", format: bytes },
+  { title: "peak (B)", format: bytes },
+  { title: "per unit (B)", format: bytes },
+  { title: "allocator, most in use (B)", format: bytes },
+  { title: "allocator, taken (B)", format: bytes },
+  { title: "not in use", format: percent },
+  { title: "growth per run (B)", format: bytes },
 ];
 
 const gridOf = (rows: MemoryRow[]): Grid => ({
   columns: COLUMNS,
-  rows: rows.map((r) => [r.name, r.before, r.mean, r.peak, r.perUnit, r.arenaUsed, r.arenaTaken, r.fragmentation, r.growth?.value]),
+  rows: rows.map((r) => [
+    r.name,
+    r.before,
+    r.mean,
+    r.peak,
+    r.perUnit,
+    r.arenaUsed,
+    r.arenaTaken,
+    r.fragmentation,
+    r.growth?.value,
+  ]),
 });
 
-function summaryOf(rows: MemoryRow[]): string {
+function peakText(rows: MemoryRow[]): string {
   const peaks = rows.filter((r) => r.peak !== null).sort((a, b) => b.peak! - a.peak!);
   const top = peaks[0];
-  const most = top ? `The highest peak is ${bytes(top.peak!)}${top.name ? ` (${shown(top.name, 80)})` : ""}${peaks.length > 1 ? `, the lowest ${bytes(peaks[peaks.length - 1]!.peak!)}` : ""}.` : "Peaks are unknown.";
-  const leaks = rows.filter((r) => r.leaks).map((r) => `${shown(r.name || "the run", 60)} grows by ${interval(r.growth, bytes)} per run`);
+  if (!top) return "Peaks are unknown.";
+  const of = top.name ? ` (${shown(top.name, 80)})` : "";
+  const least = peaks.length > 1 ? `, the lowest ${bytes(peaks[peaks.length - 1]!.peak!)}` : "";
+  return `The highest peak is ${bytes(top.peak!)}${of}${least}.`;
+}
+
+function summaryOf(rows: MemoryRow[]): string {
+  const leaks = rows
+    .filter((r) => r.leaks)
+    .map((r) => `${shown(r.name || "the run", 60)} grows by ${interval(r.growth, bytes)} per run`);
   const growth = rows.some((r) => r.growth) ? " No case grows from run to run beyond doubt." : "";
-  return `${most}${leaks.length ? ` A leak: ${leaks.join("; ")}.` : growth}`;
+  return `${peakText(rows)}${leaks.length ? ` A leak: ${leaks.join("; ")}.` : growth}`;
 }
 
 function PerCase(props: { rows: MemoryRow[] }) {
   const { rows } = props;
   const colours = useColours();
-  const scene = useMemo(() => barsScene({ rows: rows.map(barOf), label: "memory of the process in RAM", format: bytes, bytes: true }), [rows]);
+  const scene = useMemo(
+    () => barsScene({ rows: rows.map(barOf), label: "memory of the process in RAM", format: bytes, bytes: true }),
+    [rows],
+  );
   const legend = (
     <>
       <Key colour={colours.series[0]!}>before loading</Key>
       <Key colour={`${colours.series[0]!}59`}>up to the peak</Key>
-      <span class="key"><i class="stroke" />mean</span>
+      <span class="key">
+        <i class="stroke" />
+        mean
+      </span>
     </>
   );
-  return <Drawing id="memory" title="Memory per case" summary={summaryOf(rows)} grid={() => gridOf(rows)} scene={scene} legend={legend} />;
+  return (
+    <Drawing
+      id="memory"
+      title="Memory per case"
+      summary={summaryOf(rows)}
+      grid={() => gridOf(rows)}
+      scene={scene}
+      legend={legend}
+    />
+  );
 }
 
 function OverTime(props: { page: Page; run: RunDocument }) {
@@ -77,7 +116,8 @@ function Memory(props: SectionProps) {
 }
 
 export const memory: Section = {
-  id: "memory", title: "Memory",
+  id: "memory",
+  title: "Memory",
   applies: (item: Item) => item.kind === "run" && memoryRows(item.document.cases ?? []).length > 0,
   Component: Memory,
 };

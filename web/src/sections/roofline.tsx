@@ -10,7 +10,7 @@ import { shortName } from "../scenes/treemap";
 import type { Section, SectionProps } from "../sections";
 import { Drawing, Key } from "../ui/Drawing";
 import { count, instant, number, percent, shown, si } from "../ui/format";
-import { Pick, usePick } from "../ui/Pick";
+import { useCase } from "../ui/Pick";
 import { useColours } from "../ui/theme";
 
 const NAMED = 8;
@@ -20,7 +20,11 @@ const flops = (v: number): string => si(v, "FLOP/s");
 function spotOf(p: RoofPoint, i: number): Spot {
   const of = p.roofShare === null ? "" : `, ${percent(p.roofShare)} of what the roof allows`;
   return {
-    x: p.intensity, y: p.rate, radius: 3 + 16 * Math.sqrt(Math.min(1, p.share)), colour: p.bound === "memory" ? 1 : 0, ring: p.bound === "memory",
+    x: p.intensity,
+    y: p.rate,
+    radius: 3 + 16 * Math.sqrt(Math.min(1, p.share)),
+    colour: p.bound === "memory" ? 1 : 0,
+    ring: p.bound === "memory",
     name: i < NAMED ? shown(shortName(p.name, p.op), 60) : undefined,
     text: `${shown(p.name, 120)} (${shown(p.op, 30)}): ${flops(p.rate)} at ${number(p.intensity)} FLOP/B, ${percent(p.share)} of the time${of}`,
   };
@@ -28,8 +32,14 @@ function spotOf(p: RoofPoint, i: number): Spot {
 
 function linesOf(r: Roofline, from: number, to: number): Line[] {
   return r.ceilings.map((c, i) => ({
-    points: [[from, allowed(c, r.bandwidth, from)], [Math.min(to, Math.max(from, c.ridge)), allowed(c, r.bandwidth, c.ridge)], [to, allowed(c, r.bandwidth, to)]],
-    colour: "soft", dash: i > 0, label: `${c.label}: ${flops(c.peak)}`,
+    points: [
+      [from, allowed(c, r.bandwidth, from)],
+      [Math.min(to, Math.max(from, c.ridge)), allowed(c, r.bandwidth, c.ridge)],
+      [to, allowed(c, r.bandwidth, to)],
+    ],
+    colour: "soft",
+    dash: i > 0,
+    label: `${c.label}: ${flops(c.peak)}`,
   }));
 }
 
@@ -40,13 +50,26 @@ function sceneOf(r: Roofline) {
   const top = Math.max(...r.ceilings.map((c) => c.peak));
   return scatterScene({
     x: { label: "arithmetic per byte moved (FLOP/B)", format: (v) => number(v, 3), scale: (a, b) => logScale(from, to, a, b) },
-    y: { label: "reached (FLOP/s)", format: (v) => si(v), scale: (a, b) => logScale(Math.min(least / 2, allowed(r.ceilings[0]!, r.bandwidth, from)), top * 2, a, b) },
-    spots: r.points.map(spotOf), lines: linesOf(r, from, to),
+    y: {
+      label: "reached (FLOP/s)",
+      format: (v) => si(v),
+      scale: (a, b) => logScale(Math.min(least / 2, allowed(r.ceilings[0]!, r.bandwidth, from)), top * 2, a, b),
+    },
+    spots: r.points.map(spotOf),
+    lines: linesOf(r, from, to),
   });
 }
 
 const gridOf = (r: Roofline): Grid => ({
-  columns: [{ title: "layer", text: true }, { title: "operator", text: true }, { title: "FLOP/B", format: (v) => number(v) }, { title: "FLOP/s", format: flops }, { title: "share of time", format: percent }, { title: "of the roof", format: percent }, { title: "bound", text: true }],
+  columns: [
+    { title: "layer", text: true },
+    { title: "operator", text: true },
+    { title: "FLOP/B", format: (v) => number(v) },
+    { title: "FLOP/s", format: flops },
+    { title: "share of time", format: percent },
+    { title: "of the roof", format: percent },
+    { title: "bound", text: true },
+  ],
   rows: r.points.map((p) => [p.name, p.op, p.intensity, p.rate, p.share, p.roofShare, p.bound]),
 });
 
@@ -54,37 +77,55 @@ function summaryOf(r: Roofline): string {
   const by = (bound: string) => r.points.filter((p) => p.bound === bound);
   const share = (list: RoofPoint[]) => percent(list.reduce((sum, p) => sum + p.share, 0));
   const [compute, mem] = [by("compute"), by("memory")];
-  return `${count(compute.length)} layers with ${share(compute)} of the time are bound by arithmetic, ${count(mem.length)} with ${share(mem)} by memory. The ridge is at ${number(r.ceilings[0]!.ridge)} FLOP/B.` +
-    (r.unplaced ? ` ${count(r.unplaced)} timed layers have no known arithmetic and are not shown.` : "");
+  return (
+    `${count(compute.length)} layers with ${share(compute)} of the time are bound by arithmetic, ` +
+    `${count(mem.length)} with ${share(mem)} by memory. The ridge is at ${number(r.ceilings[0]!.ridge)} FLOP/B.` +
+    (r.unplaced ? ` ${count(r.unplaced)} timed layers have no known arithmetic and are not shown.` : "")
+  );
 }
 
 function noteOf(roof: Roof): string {
   const threads = roof.threads ? ` with ${count(roof.threads)} threads` : "";
-  return `The roof was measured on this machine${threads}${roof.measured ? ` at ${instant(roof.measured)}` : ""}. Bytes are the least that has to be moved: caches can put a layer above the slope. Areas are shares of the time.`;
+  const when = roof.measured ? ` at ${instant(roof.measured)}` : "";
+  return (
+    `The roof was measured on this machine${threads}${when}. Areas are shares of the time. ` +
+    "Bytes are the least that has to be moved: caches can put a layer above the slope."
+  );
 }
 
 function RooflinePart(props: SectionProps) {
   const run = props.item.document as RunDocument;
   const colours = useColours();
   const cases = useMemo(() => (run.cases ?? []).filter((c) => isPlaced(c, run.roof)), [run]);
-  const choices = cases.map((c, i) => ({ value: String(i), name: c.name || "the only case" }));
-  const [chosen, choose] = usePick("roofline.case", choices, "0");
-  const r = useMemo(() => rooflineOf(cases[Number(chosen)]!.layers!, run.roof)!, [cases, chosen]);
+  const [c, pick] = useCase("roofline.case", cases);
+  const r = useMemo(() => rooflineOf(c.layers!, run.roof)!, [c]);
   const scene = useMemo(() => sceneOf(r), [r]);
   const legend = (
     <>
       <Key colour={colours.series[0]!}>bound by arithmetic</Key>
-      <Key colour={colours.series[1]!} ring>bound by memory</Key>
+      <Key colour={colours.series[1]!} ring>
+        bound by memory
+      </Key>
     </>
   );
   return (
-    <Drawing id="roofline" title="Layers under the roof of this machine" summary={summaryOf(r)} grid={() => gridOf(r)} scene={scene} legend={legend} note={noteOf(run.roof!)}
-      tools={<Pick label="Case" choices={choices} value={chosen} onPick={choose} />} />
+    <Drawing
+      id="roofline"
+      title="Layers under the roof of this machine"
+      summary={summaryOf(r)}
+      grid={() => gridOf(r)}
+      scene={scene}
+      legend={legend}
+      note={noteOf(run.roof!)}
+      tools={pick}
+    />
   );
 }
 
 export const roofline: Section = {
-  id: "roofline", title: "Roofline",
-  applies: (item: Item) => item.kind === "run" && (item.document.cases ?? []).some((c) => isPlaced(c, (item.document as RunDocument).roof)),
+  id: "roofline",
+  title: "Roofline",
+  applies: (item: Item) =>
+    item.kind === "run" && (item.document.cases ?? []).some((c) => isPlaced(c, (item.document as RunDocument).roof)),
   Component: RooflinePart,
 };

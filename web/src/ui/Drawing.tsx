@@ -89,7 +89,7 @@ export function Drawing(props: DrawingProps) {
   const width = useWidth(box);
   const [at, setAt] = useState<number | null>(null);
   const scene = useMemo(() => (width ? props.scene(width, colours) : null), [props.scene, width, colours]);
-  useEffect(() => scene !== null && canvas.current ? paint(canvas.current, scene, width) : undefined, [scene, width]);
+  useEffect(() => (scene !== null && canvas.current ? paint(canvas.current, scene, width) : undefined), [scene, width]);
   useEffect(() => setAt(null), [scene]);
   const targets = scene?.targets ?? [];
   const onKey = (e: KeyboardEvent) => {
@@ -105,12 +105,31 @@ export function Drawing(props: DrawingProps) {
   const words = `${shown(props.title)}. ${shown(props.summary, 600)} Arrow keys move from one to the next.`;
   const answer = at === null ? "" : (targets[at]?.text ?? "");
   return (
-    <Figure id={props.id} title={props.title} summary={props.summary} grid={props.grid} note={props.note} tools={props.tools}
-      svg={() => (scene ? svgOf(scene, width, colours, props.title) : "")}>
+    <Figure
+      id={props.id}
+      title={props.title}
+      summary={props.summary}
+      grid={props.grid}
+      note={props.note}
+      tools={props.tools}
+      svg={() => (scene ? svgOf(scene, width, colours, props.title) : "")}
+    >
       <div class="legend">{props.legend}</div>
-      <p class="answer" aria-live="polite">{answer}</p>
-      <div class="drawing" ref={box} tabIndex={0} role="group" aria-roledescription="plot" aria-label={words}
-        onKeyDown={onKey} onPointerMove={onMove} onPointerLeave={() => setAt(null)} onBlur={() => setAt(null)}>
+      <p class="answer" aria-live="polite">
+        {answer}
+      </p>
+      <div
+        class="drawing"
+        ref={box}
+        tabIndex={0}
+        role="group"
+        aria-roledescription="plot"
+        aria-label={words}
+        onKeyDown={onKey}
+        onPointerMove={onMove}
+        onPointerLeave={() => setAt(null)}
+        onBlur={() => setAt(null)}
+      >
         <canvas ref={canvas} aria-hidden="true" />
         <Ring target={at === null ? undefined : targets[at]} />
       </div>
@@ -120,5 +139,10 @@ export function Drawing(props: DrawingProps) {
 
 /** One entry of a legend: a spot of colour and what it stands for. */
 export function Key(props: { colour: string; ring?: boolean; children: ComponentChildren }) {
-  return <span class="key"><i class={props.ring ? "hollow" : ""} style={props.ring ? { borderColor: props.colour } : { background: props.colour }} />{props.children}</span>;
+  return (
+    <span class="key">
+      <i class={props.ring ? "hollow" : ""} style={props.ring ? { borderColor: props.colour } : { background: props.colour }} />
+      {props.children}
+    </span>
+  );
 }
