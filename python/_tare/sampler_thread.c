@@ -27,8 +27,8 @@ static struct {
 
     /* of `state` */
     pthread_t thread;
-    pid_t pid; /* whose thread it is; 0: none */
-    bool stop;
+    pid_t pid;             /* whose thread it is; 0: none */
+    uintptr_t generation;  /* of the thread: an older one ends */
     uint64_t asleep_until; /* UINT64_MAX: nobody watches; 0: it works */
     struct watch *watches;
     unsigned poked;                 /* probes that somebody waits for */
@@ -221,12 +221,11 @@ static unsigned wanted_now(const struct sampler_demand *d, uint64_t now, uint64_
     return wanted;
 }
 
-static void *sample_forever(void *none)
+static void *sample_forever(void *generation)
 {
-    (void)none;
     pthread_setname_np(pthread_self(), "tare-sampler");
     pthread_mutex_lock(&sampler.state);
-    while (!sampler.stop) {
+    while (sampler.generation == (uintptr_t)generation) {
         uint64_t next;
         struct sampler_demand d = demand_now();
         unsigned wanted = wanted_now(&d, monotonic_ns(), &next);
@@ -238,7 +237,6 @@ static void *sample_forever(void *none)
         else
             wait_until(&sampler.wake, next);
     }
-    sampler.asleep_until = 0;
     pthread_mutex_unlock(&sampler.state);
     return NULL;
 }
@@ -288,10 +286,10 @@ static tare_status start_thread(tare_error *err)
             sampler.last.now.value[q] = sampler.last.earlier.value[q] = sampler.middle[q] = NAN;
         sampler.handles_forks = true;
     }
-    sampler.stop = false;
+    sampler.asleep_until = 0;
     sigfillset(&all); /* signals are the program's */
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&sampler.thread, NULL, sample_forever, NULL);
+    int code = pthread_create(&sampler.thread, NULL, sample_forever, (void *)sampler.generation);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (code) return error_set(err, TARE_BUSY, "the sampling thread cannot be started: %s", strerror(code));
     sampler.pid = getpid();
@@ -303,9 +301,9 @@ void sampler_stop(void)
     pthread_mutex_lock(&sampler.state);
     bool mine = sampler.pid == getpid();
     pthread_t thread = sampler.thread;
-    sampler.stop = true;
+    sampler.generation++;
     sampler.pid = 0;
-    if (mine) pthread_cond_signal(&sampler.wake);
+    if (mine) pthread_cond_broadcast(&sampler.wake);
     pthread_mutex_unlock(&sampler.state);
     if (mine) pthread_join(thread, NULL);
 }

@@ -341,7 +341,7 @@ class PerformanceProfiler:
     def _metrics(self, block: Block, times: Any) -> Metrics:
         seen = self._seen(block)
         throughput, source = _throughput(block)
-        sampling = block.sampling_s[1] - block.sampling_s[0]
+        sampling = max(0.0, block.sampling_s[1] - block.sampling_s[0])  # a thread that was started again begins at 0
         return Metrics(
             name=block.name,
             memory=self._memory(block, seen),
