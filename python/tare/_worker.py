@@ -59,8 +59,8 @@ def _import_module(name):
         raise
 
 
-def find(target):
-    """(module, callable) of "embed.py:encode" or "package.module:name"; a name may have dots."""
+def locate(target):
+    """(module, object) of "embed.py:encode" or "package.module:name"; a name may have dots."""
     where, _, name = target.rpartition(":")
     if not where or not name:
         raise BadInput(f"{target}: expected FILE.py:NAME or MODULE:NAME, as in embed.py:encode")
@@ -70,8 +70,14 @@ def find(target):
         if not hasattr(found, part):
             raise BadInput(f"{target}: {where} has no {name}")
         found = getattr(found, part)
+    return module, found
+
+
+def find(target):
+    """As locate(), of something that can be called."""
+    module, found = locate(target)
     if not callable(found):
-        raise BadInput(f"{target}: {name} is {type(found).__name__}, which cannot be called")
+        raise BadInput(f"{target}: {target.rpartition(':')[2]} is {type(found).__name__}, which cannot be called")
     return module, found
 
 
