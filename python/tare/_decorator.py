@@ -26,18 +26,20 @@ _UNSAVED = set()  # keeps what is still to be saved alive when the function itse
 # One profile runs at a time in the process: a second one, in another thread or further down the same stack, would record the first.
 _RUNNING = threading.Lock()
 _worker = None
+_TRIES = 10  # calls profiled after a slow one, until one is slow again
 
 
 class FunctionProfile:
     """What profile_function knows of one function; `decorated.profile`. Counts: calls, profiled, dropped; files: saved."""
 
-    def __init__(self, name, folder, every, slower_than, interval, batch):
+    def __init__(self, name, folder, every, slower_than, interval, batch, sure):
         self.name = name
         self.folder = folder
         self.every = every
         self.slower_than = slower_than
         self.interval = interval
         self.batch = batch
+        self.arms = slower_than > 0 and not sure
         self.calls = 0
         self.profiled = 0
         self.dropped = 0
@@ -48,6 +50,7 @@ class FunctionProfile:
         self._profiler = None
         self._gathered = 0
         self._folded = None
+        self._armed = 0  # so many calls will be profiled: a slow one was seen
         self._warned = False
         _ALIVE.add(self)
 
@@ -59,16 +62,26 @@ class FunctionProfile:
         with self._counting:
             number = self.calls
             self.calls = number + 1
-        if number % self.every:
+        if number % self.every or (self.arms and not self._armed):
             return False
         return self._gathered > 0 or time.monotonic() >= self._next_pair
+
+    def note(self, seconds):
+        """Of a call that was not profiled: how long it took."""
+        if seconds >= self.slower_than:
+            self._armed = _TRIES
 
     def begin(self):
         """A _Call with the profiler, or None while another call of this function has it."""
         if not self._slot.acquire(blocking=False):
             return None
-        if self._profiler is None:
-            self._profiler = functions()
+        try:
+            if self._profiler is None:
+                self._profiler = functions()
+        except Exception as why:  # whatever it is, the program goes on without a profile
+            self._slot.release()
+            self._warn(why)
+            return None
         return _Call(self, self._profiler, self._slot)
 
     def end(self, call):
@@ -81,9 +94,11 @@ class FunctionProfile:
             self._slot.release()
 
     def _keep(self, seconds, call):
+        self._armed = max(0, self._armed - 1)
         if not call.complete or seconds < self.slower_than:
             self._drop(call)
             return
+        self._armed = 0
         self.profiled += 1
         self._gathered += 1
         _save_at_the_end_of_workers()
@@ -234,11 +249,32 @@ def _begin(profile):
     return profile.begin() if profile.wants() and not _RUNNING.locked() else None
 
 
+class _Timed:
+    """Times a call that is not profiled, where slow ones matter."""
+
+    __slots__ = ("profile", "start")
+
+    def __init__(self, profile):
+        self.profile = profile
+
+    def __enter__(self):
+        self.start = time.perf_counter()
+
+    def __exit__(self, *unused):
+        self.profile.note(time.perf_counter() - self.start)
+
+
 def _wrap_function(function, profile):
+    def timed(*args, **kwargs):
+        with _Timed(profile):
+            return function(*args, **kwargs)
+
+    plain = timed if profile.arms else function
+
     def wrapper(*args, **kwargs):
         call = _begin(profile)
         if call is None:
-            return function(*args, **kwargs)
+            return plain(*args, **kwargs)
         try:
             return call.piece(function, *args, **kwargs)
         finally:
@@ -249,7 +285,7 @@ def _wrap_function(function, profile):
 
 @types.coroutine
 def _stepped(call, inner):
-    """Drives a coroutine or an awaitable's iterator; each step is a piece, waiting between them is not recorded."""
+    """Drives a coroutine or a generator; each step is a piece, waiting between them is not recorded."""
     step, value = inner.send, None
     while True:
         try:
@@ -266,10 +302,16 @@ def _stepped(call, inner):
 
 
 def _wrap_coroutine(function, profile):
+    async def timed(*args, **kwargs):
+        with _Timed(profile):
+            return await function(*args, **kwargs)
+
+    plain = timed if profile.arms else function
+
     async def wrapper(*args, **kwargs):
         call = _begin(profile)
         if call is None:
-            return await function(*args, **kwargs)
+            return await plain(*args, **kwargs)
         try:
             return await _stepped(call, function(*args, **kwargs))
         finally:
@@ -279,10 +321,16 @@ def _wrap_coroutine(function, profile):
 
 
 def _wrap_generator(function, profile):
+    def timed(*args, **kwargs):
+        with _Timed(profile):
+            return (yield from function(*args, **kwargs))
+
+    plain = timed if profile.arms else function
+
     def wrapper(*args, **kwargs):
         call = _begin(profile)
         if call is None:
-            return (yield from function(*args, **kwargs))
+            return (yield from plain(*args, **kwargs))
         try:
             return (yield from _stepped(call, function(*args, **kwargs)))
         finally:
@@ -311,12 +359,15 @@ def _checked(every, batch, slower_than, interval):
             raise ValueError(f"profile_function: {word} must be seconds from 0, not {value!r}")
 
 
-def profile_function(name=None, *, folder="profiling_results", every=1, slower_than=0.0, interval=1.0, batch=1, at_exit=False):
+def profile_function(
+    name=None, *, folder="profiling_results", every=1, slower_than=0.0, interval=1.0, batch=1, at_exit=False, sure=False
+):
     """Decorator: profiles calls and saves pairs folder/<name>_<unix time>.prof and .txt.
 
-    every: each n-th call is looked at. slower_than: seconds; faster calls are profiled and dropped. interval: seconds between two
-    pairs at least; calls in between are not profiled. batch: calls gathered in one pair; the rest is saved at exit. at_exit: all
-    in one pair, at exit. Works on functions, methods, coroutines and generators. `decorated.profile` tells and saves."""
+    every: each n-th call is looked at. interval: seconds between two pairs at least; calls in between are not profiled. slower_than:
+    seconds; a slow call has the next ones profiled, and the first of these that is slow again is saved; with `sure` all calls are
+    profiled, at the profiler's cost, so that no slow one is missed. batch: calls gathered in one pair; the rest is saved at exit.
+    at_exit: all in one pair, at exit. Works on functions, methods, coroutines and generators. `decorated.profile` tells and saves."""
     if callable(name):
         return profile_function()(name)
     _checked(every, batch, slower_than, interval)
@@ -326,7 +377,7 @@ def profile_function(name=None, *, folder="profiling_results", every=1, slower_t
             kind = type(function).__name__
             raise TypeError(f"profile_function decorates functions, not a {kind}; put it below @staticmethod and @classmethod")
         called = name or getattr(function, "__name__", type(function).__name__)
-        profile = FunctionProfile(called, folder, every, slower_than, interval, float("inf") if at_exit else batch)
+        profile = FunctionProfile(called, folder, every, slower_than, interval, float("inf") if at_exit else batch, sure)
         wrap = next((wrap for is_kind, wrap in _WRAPPERS if is_kind(function)), _wrap_function)
         wrapper = functools.wraps(function)(wrap(function, profile))
         wrapper.profile = profile

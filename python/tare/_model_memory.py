@@ -10,17 +10,15 @@ import statistics
 import threading
 from typing import Any, Callable
 
-from tare import _command
+from tare import _command, _tare
 from tare._unknown import Unknown
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 NO_SITES = "allocation sites come with the memory agent, which this version does not have"
 
 
 def resident() -> int:
     """Bytes of this process in memory now."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * _PAGE
+    return _tare.memory_now()[0]
 
 
 def memory_of_runs(run: Callable[[], Any], warmup: int, runs: int, snapshots: bool) -> dict[str, Any]:

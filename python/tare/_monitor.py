@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ModelMonitor: latency, memory and processor use of a model while it serves. Costs a few microseconds a call; looks at /proc at most
-ten times a second, and never from a thread of its own."""
+"""ModelMonitor: latency, memory, processor and GPU use of a model while it serves. A call costs a few microseconds; the machine is
+watched by the sampling thread of the extension, which never takes the GIL."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import time
 from array import array
 from typing import Any, Callable
 
-from tare._model_memory import resident
+from tare import _tare
+from tare._metrics import Seen
 from tare._model_results import write_text
-from tare._unknown import Unknown, plain
+from tare._unknown import Unknown, known, plain
 
-_LOOK_EVERY = 0.1
+# What is watched: this process's memory and GPUs ten times a second, the machine twice
+_PROBES = ("self", "gpu", "system")
+_PACES_S = (0.1, 1.0, 0.5)
 _PERCENTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
 
 
@@ -53,9 +56,9 @@ class ModelMonitor:
             self._busy_ns = self._busy_cpu_ns = 0
             self._began = (0, 0)
             self._first_ns = self._last_ns = None
-            self._next_look = 0.0
-            self._rss = {"first": 0, "last": 0, "peak": 0, "sum": 0, "looks": 0}
-            self._machine: list[tuple[int, int]] = []
+            self._first_rss = None
+            self._watch: Any = None
+            self._folds: dict[str, tuple] = {}
 
     def inference(self, units: int = 1) -> "_Inference":
         """A context manager around one inference of so many units (texts, images)."""
@@ -83,8 +86,9 @@ class ModelMonitor:
         now = time.perf_counter_ns()
         with self._lock:
             if self._first_ns is None:
-                self._first_ns = now
-                self._look(now)
+                self._first_ns, self._first_rss = now, _tare.memory_now()[0]
+            if self._watch is None:
+                self._watch = _tare.Watch(_PROBES, *_PACES_S)
             if self._under_way == 0:
                 self._began = (now, time.process_time_ns())
             self._under_way += 1
@@ -102,8 +106,6 @@ class ModelMonitor:
             if self._under_way == 0:
                 self._busy_ns += now - self._began[0]
                 self._busy_cpu_ns += time.process_time_ns() - self._began[1]
-            if now / 1e9 >= self._next_look:
-                self._look(now)
 
     def _count(self, took: int, units: int, failed: bool) -> None:
         if len(self._times) < self.window:
@@ -117,24 +119,22 @@ class ModelMonitor:
         self._total_ns += took
         self._max_ns = max(self._max_ns, took)
 
-    def _look(self, now: int) -> None:
-        """One reading of memory and of the whole machine's processors."""
-        self._next_look = now / 1e9 + _LOOK_EVERY
-        rss = resident()
-        seen = self._rss
-        seen["first"] = seen["first"] or rss
-        seen["last"] = rss
-        seen["peak"] = max(seen["peak"], rss)
-        seen["sum"] += rss
-        seen["looks"] += 1
-        self._machine = [*self._machine[:1], _machine_ticks()]
+    def _seen(self) -> Seen:
+        """What the sampling thread saw since the first inference. The next inference begins a new watch; its samples are added."""
+        if self._watch is not None:
+            watch, self._watch = self._watch, None
+            watch.end()
+            for name, fold in watch.take().items():
+                if isinstance(fold, tuple) and name != "growth":
+                    self._folds[name] = _joined(self._folds.get(name), fold)
+        return Seen(self._folds, {})
 
     def summary(self) -> dict[str, Any]:
         """Calls, errors, latency in ms, throughput, memory in bytes, processors of the process and of the machine."""
         with self._lock:
             if not self._calls:
                 raise ValueError(f"ModelMonitor {self.name}: no inference has been seen yet")
-            self._look(time.perf_counter_ns())
+            seen = self._seen()
             times = sorted(self._times)
             seconds = (self._last_ns - self._first_ns) / 1e9
             return {
@@ -148,14 +148,14 @@ class ModelMonitor:
                 "seconds": seconds,
                 "latency": self._latency(times),
                 "throughput": {"calls_per_second": self._calls / seconds, "units_per_second": self._units / seconds},
-                "memory": self._memory(),
+                "memory": self._memory(seen),
                 "cpu": {
                     "during_inference": self._busy_cpu_ns / self._busy_ns if self._busy_ns else Unknown("no inference has ended"),
                     "seconds": self._busy_cpu_ns / 1e9,
-                    "machine": _machine_share(self._machine),
+                    "machine_percent": _of_all_processors(seen),
                     "inference_share_of_time": self._busy_ns / 1e9 / seconds,
                 },
-                "gpu": Unknown("not watched; `tare top` and `tare run` show GPUs"),
+                "gpu": {"memory_peak": seen.most("gpu.memory.process"), "temperature_c": seen.most("gpu.temperature")},
             }
 
     def _latency(self, times: list[int]) -> dict[str, Any]:
@@ -166,13 +166,14 @@ class ModelMonitor:
             out[name] = times[int(len(times) * share)] / 1e6 if beyond >= 5 or name == "p50" else Unknown(f"{len(times)} calls are too few")
         return out
 
-    def _memory(self) -> dict[str, Any]:
-        seen = self._rss
+    def _memory(self, seen: Seen) -> dict[str, Any]:
+        now, _ = _tare.memory_now()
+        readings = [rss for rss in (self._first_rss, now, seen.most("self.memory.rss")) if known(rss)]
         return {
-            "peak": seen["peak"],
-            "average": round(seen["sum"] / seen["looks"]),
-            "growth": seen["last"] - seen["first"],
-            "looks": seen["looks"],
+            "peak": max(readings),
+            "average": seen.mean("self.memory.rss"),
+            "growth": now - self._first_rss,
+            "samples": seen.samples("self.memory.rss"),
         }
 
     def __str__(self) -> str:
@@ -184,7 +185,7 @@ class ModelMonitor:
                 "  latency     " + ", ".join(f"{key} {latency[key]:.3f}" for key in ("mean", "p50", "p95", "p99", "max")) + " ms",
                 f"  throughput  {seen['throughput']['units_per_second']:.1f} units/s",
                 f"  memory      peak {memory['peak'] / 2**20:.1f} MiB, grown by {memory['growth'] / 2**20:.1f} MiB",
-                f"  processors  {cpu['during_inference']:.2f} busy during inference, machine {cpu['machine']:.0%} busy",
+                f"  processors  {cpu['during_inference']:.2f} busy during inference, machine {cpu['machine_percent']:.0f} % busy",
             ]
         )
 
@@ -213,17 +214,23 @@ class _Inference:
         self._monitor._end(self._start, self.units, kind is not None)
 
 
-def _machine_ticks() -> tuple[int, int]:
-    """Of all processors: ticks busy, ticks in all."""
-    with open("/proc/stat", encoding="ascii") as file:
-        ticks = [int(word) for word in file.readline().split()[1:9]]
-    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+def _joined(before: tuple | None, fold: tuple) -> tuple:
+    """Two folds (samples, least, most, mean, change, seconds) as one."""
+    if before is None:
+        return fold
+    count = before[0] + fold[0]
+    mean = (before[3] * before[0] + fold[3] * fold[0]) / count if count else before[3]
+    least, most = (pick(values) for pick, values in ((min, (before[1], fold[1])), (max, (before[2], fold[2]))))
+    return count, least, most, mean, _added(before[4], fold[4]), _added(before[5], fold[5])
 
 
-def _machine_share(seen: list[tuple[int, int]]) -> float:
-    if len(seen) < 2 or seen[1][1] == seen[0][1]:
-        return Unknown("watched for less than a tick of the kernel's clock")
-    return (seen[1][0] - seen[0][0]) / (seen[1][1] - seen[0][1])
+def _added(a: float | None, b: float | None) -> float | None:
+    return b if a is None else a if b is None else a + b
+
+
+def _of_all_processors(seen: Seen) -> float:
+    processors = seen.most("cpu.count")
+    return seen.percent("cpu.busy", 100.0 / processors) if known(processors) else processors
 
 
 def _without_unknown(value: Any) -> Any:

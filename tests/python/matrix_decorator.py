@@ -105,10 +105,21 @@ class Conditions(InAFolder):
         self.assertEqual((work.profile.calls, work.profile.profiled), (50, 1))
 
     def test_only_slow_calls(self):
-        work = self.decorate(time.sleep, slower_than=0.2, interval=0)
+        work = self.decorate(time.sleep, slower_than=0.2, interval=0, sure=True)
         for seconds in (0, 0.25, 0):
             work(seconds)
         self.assertEqual((work.profile.profiled, work.profile.dropped, len(self.files("*.prof"))), (1, 2, 1))
+
+    def test_a_slow_call_has_the_next_ones_profiled(self):
+        work = self.decorate(time.sleep, slower_than=0.2, interval=0)
+        for seconds, profiled, dropped in ((0, 0, 0), (0.25, 0, 0), (0, 0, 1), (0.25, 1, 1), (0, 1, 1)):
+            work(seconds)
+            self.assertEqual((work.profile.profiled, work.profile.dropped), (profiled, dropped))
+        self.assertEqual(names_in(work.profile.saved[0]), {"<built-in method time.sleep>": 1})
+        work(0.25)
+        for _ in range(30):
+            work(0)
+        self.assertEqual(work.profile.dropped, 11)
 
     def test_a_batch_is_one_pair(self):
         work = self.decorate(lambda: helper(5), batch=3, interval=0)
@@ -122,7 +133,7 @@ class Conditions(InAFolder):
         def call(slow):
             return time.sleep(0.15) if slow else helper(3)
 
-        work = self.decorate(call, batch=2, slower_than=0.1, interval=0)
+        work = self.decorate(call, batch=2, slower_than=0.1, interval=0, sure=True)
         for slow in (False, True, False, True, True):
             work(slow)
         self.assertEqual([names_in(pair).get("helper") for pair in work.profile.saved], [None])
@@ -325,7 +336,7 @@ class Async(InAFolder):
         def not_mine():
             pass
 
-        work = self.decorate(answer, slower_than=0.1)
+        work = self.decorate(answer, slower_than=0.1, sure=True)
         self.assertTrue(inspect.iscoroutinefunction(work))
         self.assertEqual(asyncio.run(main()), 10)
         seen = names_in(work.profile.saved[0])
@@ -409,7 +420,7 @@ class Leaks(InAFolder):
             with open("/proc/self/statm", encoding="ascii") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-        work = self.decorate(helper, slower_than=3600)
+        work = self.decorate(helper, slower_than=3600, sure=True)
         for _ in range(2000):
             work(3)
         before = resident()

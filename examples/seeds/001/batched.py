@@ -11,7 +11,7 @@ def embed_query(query):
     return [ord(letter) for letter in query]
 
 
-@profile_function(name="generate", slower_than=0.05, interval=0)  # only calls that took longer than 50 ms
+@profile_function(name="generate", slower_than=0.05, sure=True, interval=0)  # only calls that took longer than 50 ms
 def generate(prompt):
     time.sleep(0.06 if "long" in prompt else 0)
     return prompt.upper()
