@@ -53,15 +53,16 @@ tare_status compare_write(struct cli *cli, const char *path, const struct compar
     return status;
 }
 
-/* The comparison, then the runs of the base, then the new ones. */
+/* The comparison, then the runs of the base, then the new ones; what they are called tells them apart. */
 static tare_status write_page(struct cli *cli, const struct compare_args *a, const struct comparison *c)
 {
     struct html_out h = HTML_OUT_INIT;
     tare_status s = html_out_comparison(&h, c, &cli->error);
+    static const char *const names[PAIR_SIDES] = {"base", "new"};
     size_t n = a->saved[PAIR_A].n + a->saved[PAIR_B].n;
     for (int side = 0; side < PAIR_SIDES; side++)
         for (size_t i = 0; s == TARE_OK && i < a->saved[side].n; i++)
-            s = html_out_run(&h, NULL, a->saved[side].runs[i], n, &cli->error);
+            s = html_out_run(&h, names[side], a->saved[side].runs[i], n, &cli->error);
     if (s == TARE_OK) s = html_out_write(cli, &h, a->html, c->new_.name);
     html_out_release(&h);
     return s;

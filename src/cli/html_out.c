@@ -83,8 +83,7 @@ tare_status html_out_comparison(struct html_out *h, const struct comparison *c, 
 {
     struct comparison_ctx *ctx = arena_new(&h->arena, 1, sizeof *ctx);
     if (ctx) ctx->c = c;
-    const char *name = arena_printf(&h->arena, "%s, %s", file_of(c->base.name), file_of(c->new_.name));
-    return add(h, (struct html_item){"comparison", name, write_comparison, ctx}, err);
+    return add(h, (struct html_item){"comparison", NULL, write_comparison, ctx}, err);
 }
 
 static tare_status write_text(struct stream *s, void *ctx)

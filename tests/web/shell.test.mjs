@@ -206,3 +206,12 @@ test("the empty viewer and data that is none say what they are", async () => {
   for (const [data, says] of [["null", /no data in it yet/], ["{oops", /no JSON/], ['{"schema":"other/1"}', /not tare\.page\/1/], ['{"schema":"tare.page/1","items":[]}', /without any document/]])
     await withPage(write("odd.html", viewer.replace(place, (_, a, b) => a + data + b)), async (page) => assert.match(await page.textContent("main"), says));
 });
+
+test("a history of one run is a plot of one point", async () => {
+  const series = [{ case: "", host: "h1", hostname: "vm", noise: null, levels: [{ from: 0, to: 1, median: 642077937.9999998 }], changes: [], points: [{ run: "01M7FHHJQ4MFDHSAF97SWTW7KJ", created: "2026-11-15T12:05:06.404Z", value: 642077938 }] }];
+  const document = { schema: "tare.trend/1", subject: "sh", metric: "latency.p50", unit: "ns", series };
+  await withPage(fill("single", [{ kind: "history", name: "sh", document }]), async (page) => {
+    assert.equal(await page.locator(".plot canvas").count(), 1);
+    assert.equal(await overflow(page), 0);
+  });
+});

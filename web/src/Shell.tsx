@@ -18,7 +18,7 @@ function itemTitle(item: Item): string {
 
 /** What tells two documents of one subject apart. */
 function tabTitle(item: Item): string {
-  return shown(item.name ?? itemTitle(item), 60);
+  return item.name || item.kind === "run" ? shown(item.name ?? itemTitle(item), 120) : "";
 }
 
 function subtitle(item: Item): string {
@@ -39,7 +39,7 @@ function Tabs(props: { page: Page; at: number; onPick: (i: number) => void }) {
     <nav class="tabs" aria-label="Documents">
       {items.map((item, i) => (
         <button type="button" aria-current={i === props.at ? "page" : undefined} onClick={() => props.onPick(i)}>
-          <small>{KIND_WORDS[item.kind]}</small> {tabTitle(item)}
+          <small>{KIND_WORDS[item.kind]}</small> <span title={tabTitle(item)}>{tabTitle(item)}</span>
         </button>
       ))}
     </nav>

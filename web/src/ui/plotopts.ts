@@ -17,7 +17,9 @@ function padded(low: number, high: number, axis: PlotAxis): [number, number] {
   if (axis.log) return [low * 0.8, high * 1.25];
   const bottom = axis.zero ? Math.min(0, low) : low;
   const top = axis.zero ? Math.max(0, high) : high;
-  const air = (top - bottom || Math.abs(top) || 1) * 0.06;
+  // Values that differ in their last bit are one value: an axis between them would have no number that differs.
+  const span = top - bottom > Math.abs(top) * 1e-9 ? top - bottom : 0;
+  const air = (span || Math.abs(top) || 1) * 0.06;
   return [axis.zero && bottom === 0 ? 0 : bottom - air, axis.zero && top === 0 ? 0 : top + air];
 }
 
