@@ -98,6 +98,7 @@ struct recorder {
     uint64_t events_lost;               /* no memory, or too deep for the frame hook */
     double cost[CALL_KINDS][2];         /* ns: in the callee's own time, in its caller's */
     uint64_t started, recorded, opened; /* ticks */
+    double tick_ns;                     /* 0: not known yet */
     char trouble[200];                  /* why the results are incomplete; "" when they are not */
     bool fast, exact_c, failed;
 };
@@ -175,7 +176,8 @@ static inline enum call_kind code_kind(const PyCodeObject *code)
 
 int threads_part(PyObject *module);
 
-/* The context of the thread with this state: known, or new. NULL: no memory. */
+/* The context of the thread with this state: known (else NULL), or known or new (NULL: no memory). */
+struct call_ctx *threads_known(const struct recorder *rec, PyThreadState *ts);
 struct call_ctx *threads_of(struct recorder *rec, PyThreadState *ts);
 struct call_holder *holder_new(struct call_ctx *c); /* NULL with an exception set */
 struct call_ctx *threads_mine_slow(void);

@@ -121,9 +121,8 @@ static void events_stop(struct recorder *rec)
     PyErr_Fetch(&type, &value, &trace);
     PyThreadState *ts = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     for (; ts; ts = PyThreadState_Next(ts)) {
-        uint64_t id = PyThreadState_GetID(ts);
-        for (size_t i = 0; i < rec->threads.n; i++)
-            if (rec->threads.items[i]->id == id) note_replaced(rec, ts, rec->threads.items[i]);
+        const struct call_ctx *c = threads_known(rec, ts);
+        if (c) note_replaced(rec, ts, c);
         if (ts->c_profilefunc == on_event && _PyEval_SetProfile(ts, NULL, NULL) < 0) PyErr_Clear();
     }
     PyErr_Restore(type, value, trace);

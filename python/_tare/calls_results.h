@@ -8,8 +8,9 @@
 
 enum { CALLS_LIMIT_MOST = 1 << 23 };
 
-/* Ticks into nanoseconds. */
-double calls_tick_ns(void);
+/* Nanoseconds of a tick: one and the same from the end of a recording on, so that results do not change while
+ * they are read. */
+double calls_tick_ns(struct recorder *rec);
 
 /* A thread's times in ns, by number of node. `total` is self and the children's total; `whole` also counts
  * what is recorded elsewhere because the limit was reached. */

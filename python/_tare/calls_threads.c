@@ -59,14 +59,20 @@ static struct call_ctx *take_over(struct recorder *rec)
     return ctx_new(rec);
 }
 
-struct call_ctx *threads_of(struct recorder *rec, PyThreadState *ts)
+struct call_ctx *threads_known(const struct recorder *rec, PyThreadState *ts)
 {
     uint64_t id = PyThreadState_GetID(ts);
     for (size_t i = rec->threads.n; i-- > 0;)
         if (rec->threads.items[i]->id == id) return rec->threads.items[i];
-    struct call_ctx *c = take_over(rec);
-    if (!c) return NULL;
-    c->id = id;
+    return NULL;
+}
+
+struct call_ctx *threads_of(struct recorder *rec, PyThreadState *ts)
+{
+    struct call_ctx *c = threads_known(rec, ts);
+    if (c) return c;
+    if (!(c = take_over(rec))) return NULL;
+    c->id = PyThreadState_GetID(ts);
     c->ident = ts->thread_id;
     c->ended = c->hooked = c->floor_known = false;
     c->threads++;
@@ -209,6 +215,7 @@ void threads_settle(struct call_ctx *c)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
+    c->ident = PyThread_get_thread_ident(); /* the state may be older than the thread */
     if (!c->name) c->name = thread_name(c->ident);
     PyErr_Clear();
     if (!c->hooked) hook_greenlets(c);

@@ -14,16 +14,17 @@ PyTypeObject *calls_type;
 static struct clock_source source;
 static struct clock_pair first_pair;
 
-double calls_tick_ns(void)
+double calls_tick_ns(struct recorder *rec)
 {
     if (!source.tsc) return 1;
     struct clock_pair now;
-    double ns;
-    do {
+    while (calls_active == rec ||
+           rec->tick_ns == 0) { /* until 100 us have passed since the module was loaded */
         clock_pair_take(&now, &source);
-        ns = clock_tick_ns(&first_pair, &now);
-    } while (ns == 0); /* until 100 us have passed since the module was loaded */
-    return ns;
+        rec->tick_ns = clock_tick_ns(&first_pair, &now);
+        if (rec->tick_ns > 0) break;
+    }
+    return rec->tick_ns;
 }
 
 /* ---- start and stop ---- */
@@ -34,9 +35,9 @@ static void recorder_stop(struct recorder *rec)
     uint64_t now = calls_now();
     for (size_t i = 0; i < rec->threads.n; i++) ctx_close(rec->threads.items[i], now);
     rec->recorded += now - rec->started;
-    const struct call_ctx *mine = threads_mine();
     rec->engine->stop(rec);
-    if (mine) threads_unhook(calls_mine.ctx);
+    struct call_ctx *mine = threads_known(rec, PyThreadState_Get());
+    if (mine) threads_unhook(mine);
     rec->engine = NULL;
     calls_active = NULL;
     calls_generation++;
@@ -56,6 +57,7 @@ static int recorder_start(struct recorder *rec)
     calls_generation++;
     rec->engine = rec->fast ? calls_fast_engine : calls_exact_engine;
     rec->trouble[0] = 0;
+    rec->tick_ns = 0;
     rec->started = calls_now();
     if (rec->engine->start(rec) == 0) return 0;
     rec->engine = NULL;
@@ -158,12 +160,12 @@ static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
 static PyObject *recorder_status(PyObject *self, PyObject *none)
 {
     (void)none;
-    const struct recorder *rec = (const struct recorder *)self;
+    struct recorder *rec = (struct recorder *)self;
     uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
     return Py_BuildValue("{s:O,s:d,s:n,s:K,s:K,s:s}", "running", calls_active == rec ? Py_True : Py_False,
-                         "ns", (double)ticks * calls_tick_ns(), "paths", (Py_ssize_t)rec->n_nodes, "folded",
-                         (unsigned long long)rec->folds, "lost", (unsigned long long)rec->events_lost,
-                         "trouble", rec->trouble);
+                         "ns", (double)ticks * calls_tick_ns(rec), "paths", (Py_ssize_t)rec->n_nodes,
+                         "folded", (unsigned long long)rec->folds, "lost",
+                         (unsigned long long)rec->events_lost, "trouble", rec->trouble);
 }
 
 static PyMethodDef methods[] = {
@@ -175,7 +177,7 @@ static PyMethodDef methods[] = {
     {"_labels", recorder_labels, METH_NOARGS, "_labels(): [((file, line, name), kind)]"},
     {"_sums", recorder_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
     {"_columns", recorder_columns, METH_NOARGS, "_columns(): each thread's tree"},
-    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns in the callee's and the caller's time"},
+    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns a call"},
     {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},
     {NULL, NULL, 0, NULL},
 };
@@ -252,17 +254,17 @@ static PyObject *functions_running(PyObject *self, PyObject *none)
     return PyBool_FromLong(calls_active != NULL);
 }
 
-static PyObject *nothing(PyObject *self, PyObject *none)
+static PyObject *nothing(PyObject *self, PyObject *argument)
 {
     (void)self;
-    (void)none;
+    (void)argument;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
     {"functions_stop", functions_stop, METH_NOARGS, "functions_stop(): stop the profile that records"},
     {"functions_running", functions_running, METH_NOARGS, "functions_running(): whether a profile records"},
-    {"nothing", nothing, METH_NOARGS, "nothing(): a call of a C function, to weigh"},
+    {"nothing", nothing, METH_O, "nothing(x): a call of a C function, to weigh"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -78,6 +78,10 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
                 self._set_cost(*self._cost[:3])
         return self._cost
 
+    def _keys(self) -> List[Key]:
+        """Read after the numbers: a profile that runs learns of new functions meanwhile."""
+        return [label for label, _ in self._labels()]
+
     # ---- data ----
 
     @property
@@ -106,24 +110,24 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         cost = self._weigh()
         if not cost:
             return {"python": None, "c": None, "resumed": None, "slowdown": None, "total_ns": None}
-        kinds = [kind for _, kind in self._labels()]
+        rows, kinds = self._sums()[0], [kind for _, kind in self._labels()]
         each = [sum(cost[kind]) for kind in range(3)]
-        total = sum(row[2] * each[kinds[row[0]]] for row in self._sums()[0])
+        total = sum(row[2] * each[kinds[row[0]]] for row in rows)
         return {**cost._asdict(), "total_ns": total}
 
     def functions(self) -> List[Function]:
         """All functions, in the order in which they were first called."""
         self._weigh()
-        keys = [label for label, _ in self._labels()]
-        sums = _sum_rows(rows := self._sums()[0], [keys[row[0]] for row in rows])
+        rows, keys = self._sums()[0], self._keys()
+        sums = _sum_rows(rows, [keys[row[0]] for row in rows])
         return [Function(*key, int(n), int(primitive), own, total) for key, (primitive, n, own, total) in sums.items()]
 
     @property
     def stats(self) -> Dict[Key, tuple]:
         """As pstats keeps it: {(file, line, name): (primitive, calls, self s, total s, {caller: (calls, primitive, s, s)})}."""
         self._weigh()
-        keys = [label for label, _ in self._labels()]
         rows, pairs = self._sums()
+        keys = self._keys()
         callers: Dict[Key, Dict[Key, tuple]] = {}
         by_pair = _sum_rows(pairs, [(keys[row[0]], keys[row[1]]) for row in pairs])
         for (caller, callee), (primitive, n, own, total) in by_pair.items():
@@ -134,17 +138,21 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
             for key, (primitive, n, own, total) in sums.items()
         }
 
+    @stats.setter
+    def stats(self, ignored: Dict[Key, tuple]) -> None:
+        """pstats.Stats(prof) puts {} here when it has read them; what was recorded stays."""
+
     def create_stats(self) -> None:
-        """For pstats.Stats(prof), which calls it before it reads `stats`."""
+        """pstats.Stats(prof) calls it before it reads `stats`."""
         self.disable()
 
     def trees(self) -> List[Tree]:
         """The call paths, one tree per thread."""
         self._weigh()
-        labels = [label for label, _ in self._labels()]
+        trees, labels = self._columns(), self._keys()
         return [
             Tree(name or f"thread {ident}", ident, threads, labels, *columns)
-            for name, ident, threads, columns in self._columns()
+            for name, ident, threads, columns in trees
             if len(columns[0]) > 1
         ]
 

@@ -33,8 +33,8 @@ def _calls_python(times):
 
 
 def _calls_c(times, nothing=_tare.nothing):
-    for _ in times:
-        nothing()
+    for i in times:
+        nothing(i)
 
 
 def _resumed(times):
