@@ -8,9 +8,10 @@
 
 enum { CALLS_LIMIT_MOST = 1 << 23 };
 
-/* Nanoseconds of a tick: one and the same from the end of a recording on, so that results do not change while
- * they are read. */
-double calls_tick_ns(struct recorder *rec);
+/* Nanoseconds of a tick, as known now; and of a recording: one and the same from its end on, so that results
+ * do not change while they are read. */
+double calls_tick_ns(void);
+double recorder_tick_ns(struct recorder *rec);
 
 /* A thread's times in ns, by number of node. `total` is self and the children's total; `whole` also counts
  * what is recorded elsewhere because the limit was reached. */

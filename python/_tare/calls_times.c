@@ -82,7 +82,7 @@ bool times_of(struct call_times *t, struct call_ctx *c)
         times_release(t);
         return false;
     }
-    double tick_ns = calls_tick_ns(c->rec);
+    double tick_ns = recorder_tick_ns(c->rec);
     collect(t, c);
     add_self(t, c, tick_ns);
     add_totals(t);

@@ -14,16 +14,21 @@ PyTypeObject *calls_type;
 static struct clock_source source;
 static struct clock_pair first_pair;
 
-double calls_tick_ns(struct recorder *rec)
+double calls_tick_ns(void)
 {
     if (!source.tsc) return 1;
     struct clock_pair now;
-    while (calls_active == rec ||
-           rec->tick_ns == 0) { /* until 100 us have passed since the module was loaded */
+    double ns;
+    do {
         clock_pair_take(&now, &source);
-        rec->tick_ns = clock_tick_ns(&first_pair, &now);
-        if (rec->tick_ns > 0) break;
-    }
+        ns = clock_tick_ns(&first_pair, &now);
+    } while (ns == 0); /* until 100 us have passed since the module was loaded */
+    return ns;
+}
+
+double recorder_tick_ns(struct recorder *rec)
+{
+    if (calls_active == rec || rec->tick_ns == 0) rec->tick_ns = calls_tick_ns();
     return rec->tick_ns;
 }
 
@@ -163,7 +168,7 @@ static PyObject *recorder_status(PyObject *self, PyObject *none)
     struct recorder *rec = (struct recorder *)self;
     uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
     return Py_BuildValue("{s:O,s:d,s:n,s:K,s:K,s:s}", "running", calls_active == rec ? Py_True : Py_False,
-                         "ns", (double)ticks * calls_tick_ns(rec), "paths", (Py_ssize_t)rec->n_nodes,
+                         "ns", (double)ticks * recorder_tick_ns(rec), "paths", (Py_ssize_t)rec->n_nodes,
                          "folded", (unsigned long long)rec->folds, "lost",
                          (unsigned long long)rec->events_lost, "trouble", rec->trouble);
 }
