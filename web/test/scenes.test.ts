@@ -138,6 +138,8 @@ test("texts are cut at the end that says less, and not at all where they fit", (
   assert.ok(fit("a long sentence here", 60).startsWith("a lo"));
   assert.ok(textWidth(fit("w".repeat(1e6), 100)) <= 100);
   assert.equal(fit("anything", 2), "");
+  for (const text of ["the run", "batch=1,seq=128"])
+    assert.equal(fit(text, textWidth(text), "end"), text, "not cut where it just fits");
 });
 
 test("a ratio without an interval says so", () => {

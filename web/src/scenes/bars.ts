@@ -4,7 +4,19 @@ import { linearScale, type Scale } from "../data/scale";
 import { type Format, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { axisBelow, box, byteScale, colourOf, fit, type Frame, type Scene, type SceneOf, textWidth, type Tone } from "./scene";
+import {
+  axisBelow,
+  box,
+  byteScale,
+  colourOf,
+  fit,
+  type Frame,
+  type Scene,
+  type SceneOf,
+  textWidth,
+  type Tone,
+  line,
+} from "./scene";
 
 export interface BarPart {
   /** Where it ends, from 0. Later parts lie on earlier ones. */
@@ -56,13 +68,7 @@ function drawRow(pen: Pen, row: BarRow, y: number, f: Frame, scale: Scale, c: Co
   }
   if (typeof row.mark === "number") {
     const x = scale.at(row.mark);
-    pen.path(
-      [
-        [x, y + 2],
-        [x, y + ROW - 2],
-      ],
-      { colour: c.ink, width: 1.5 },
-    );
+    pen.path(line(x, y + 2, x, y + ROW - 2), { colour: c.ink, width: 1.5 });
   }
   const end = row.parts.reduce((most, p) => Math.max(most, scale.at(p.to)), f.left);
   pen.text(end + 6, y + ROW / 2 + 4, row.value, c.soft);
@@ -83,13 +89,7 @@ export function barsScene(spec: BarsSpec): SceneOf {
         drawRow(pen, row, y, f, scale, c);
         drawName(pen, row.name, y, f, width, c);
       });
-      pen.path(
-        [
-          [f.left, f.top],
-          [f.left, f.bottom],
-        ],
-        { colour: c.soft },
-      );
+      pen.path(line(f.left, f.top, f.left, f.bottom), { colour: c.soft });
     };
     const targets = spec.rows.map((row, i) => ({
       x: 0,

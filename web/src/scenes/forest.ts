@@ -6,7 +6,7 @@ import { logScale, type Scale } from "../data/scale";
 import { change, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { axisBelow, box, fit, type Frame, type Scene, type SceneOf } from "./scene";
+import { axisBelow, box, fit, type Frame, type Scene, type SceneOf, line } from "./scene";
 
 const ROW = 30;
 const NARROW = 620;
@@ -47,14 +47,7 @@ function drawSpan(pen: Pen, row: ComparedRow, y: number, { x, c, reach }: Rows):
   if (!usable(value)) return;
   const colour = c[VERDICT_TONE[row.verdict]];
   const clamp = (v: number) => x.at(Math.min(reach, Math.max(1 / reach, v)));
-  if (usable(lo) && usable(hi))
-    pen.path(
-      [
-        [clamp(lo), y],
-        [clamp(hi), y],
-      ],
-      { colour, width: 2.5 },
-    );
+  if (usable(lo) && usable(hi)) pen.path(line(clamp(lo), y, clamp(hi), y), { colour, width: 2.5 });
   pen.spot(clamp(value), y, 5, colour);
   if (row.verdict === "inconclusive" || row.verdict === "unverified") pen.spot(clamp(value), y, 3, c.paper);
 }
@@ -79,13 +72,7 @@ function drawWithin(pen: Pen, rows: ComparedRow[], { f, x, c }: Rows): void {
   const effect = rows.find((r) => r.role === "gate" && usable(r.min_effect))?.min_effect ?? 0;
   if (effect > 0)
     pen.fill(box(x.at(1 / (1 + effect)), f.top, x.at(1 + effect) - x.at(1 / (1 + effect)), f.bottom - f.top), c.soft, 0.14);
-  pen.path(
-    [
-      [x.at(1), f.top],
-      [x.at(1), f.bottom],
-    ],
-    { colour: c.soft, width: 1.25 },
-  );
+  pen.path(line(x.at(1), f.top, x.at(1), f.bottom), { colour: c.soft, width: 1.25 });
 }
 
 export function forestScene(rows: ComparedRow[]): SceneOf {

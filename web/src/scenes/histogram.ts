@@ -5,7 +5,7 @@ import type { Bar } from "../data/distribution";
 import { count, duration } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { axisBelow, axisLeft, box, fit, type Frame, type Scene, type SceneOf, textWidth } from "./scene";
+import { axisBelow, axisLeft, box, fit, type Frame, type Scene, type SceneOf, textWidth, line } from "./scene";
 
 export interface HistogramLine {
   at: number;
@@ -33,13 +33,7 @@ function drawLines(pen: Pen, f: Frame, x: Scale, lines: HistogramLine[], c: Colo
     const w = textWidth(l.label);
     const from = Math.min(Math.max(at - w / 2, f.left), f.right - w);
     const row = rows.findIndex((end) => from > end + 8);
-    pen.path(
-      [
-        [at, f.top - (row === 1 ? 16 : 2)],
-        [at, f.bottom],
-      ],
-      { colour: c[l.tone], dash: [4, 3] },
-    );
+    pen.path(line(at, f.top - (row === 1 ? 16 : 2), at, f.bottom), { colour: c[l.tone], dash: [4, 3] });
     if (row < 0) continue;
     rows[row] = from + w;
     pen.text(from, f.top - 6 - 14 * row, fit(l.label, f.right - f.left), c[l.tone]);

@@ -4,7 +4,7 @@ import { type Scale } from "../data/scale";
 import { type Format, shown } from "../ui/format";
 import type { Pen } from "../ui/pen";
 import type { Colours } from "../ui/theme";
-import { axisBelow, axisLeft, colourOf, fit, type Frame, type Scene, type SceneOf, textWidth, type Tone } from "./scene";
+import { axisBelow, axisLeft, colourOf, fit, type Frame, type Scene, type SceneOf, textWidth, type Tone, line } from "./scene";
 
 export interface Spot {
   x: number;
@@ -70,21 +70,9 @@ function drawLine({ pen, f, x, y, c }: Drawn, line: Line): void {
 function drawSpread({ pen, x, y, c }: Drawn, s: Spot): void {
   const stroke = { colour: colourOf(c, s.colour), width: 1 };
   if (typeof s.xLo === "number" && typeof s.xHi === "number")
-    pen.path(
-      [
-        [x.at(s.xLo), y.at(s.y)],
-        [x.at(s.xHi), y.at(s.y)],
-      ],
-      stroke,
-    );
+    pen.path(line(x.at(s.xLo), y.at(s.y), x.at(s.xHi), y.at(s.y)), stroke);
   if (typeof s.yLo === "number" && typeof s.yHi === "number")
-    pen.path(
-      [
-        [x.at(s.x), y.at(s.yLo)],
-        [x.at(s.x), y.at(s.yHi)],
-      ],
-      stroke,
-    );
+    pen.path(line(x.at(s.x), y.at(s.yLo), x.at(s.x), y.at(s.yHi)), stroke);
 }
 
 function drawSpot(d: Drawn, s: Spot): void {

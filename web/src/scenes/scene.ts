@@ -53,21 +53,23 @@ export function textWidth(text: string): number {
 
 /** The text as far as it fits; of a path the end says more than the beginning. */
 export function fit(text: string, width: number, keep: "start" | "end" = "start"): string {
+  if (text.length <= LONGEST && textWidth(text) <= width) return text;
   const all = [...text.slice(keep === "end" ? -LONGEST : 0, keep === "end" ? undefined : LONGEST)];
   const cut = (n: number) =>
-    n >= all.length
-      ? all.join("")
-      : keep === "start"
-        ? `${all.slice(0, n).join("")}\u2026`
-        : `\u2026${all.slice(all.length - n).join("")}`;
-  let [n, over] = [0, all.length + 1];
+    keep === "start" ? `${all.slice(0, n).join("")}\u2026` : `\u2026${all.slice(all.length - n).join("")}`;
+  let [n, over] = [0, all.length];
   while (over - n > 1) {
     const middle = (n + over) >> 1;
     if (textWidth(cut(middle)) <= width) n = middle;
     else over = middle;
   }
-  return n > 1 || n === all.length ? cut(n) : "";
+  return n > 1 ? cut(n) : "";
 }
+
+export const line = (x1: number, y1: number, x2: number, y2: number): [number, number][] => [
+  [x1, y1],
+  [x2, y2],
+];
 
 export const box = (x: number, y: number, w: number, h: number): [number, number][] => [
   [x, y],
@@ -83,15 +85,9 @@ export function axisBelow(pen: Pen, f: Frame, scale: Scale, format: Format, labe
     const x = scale.at(v);
     const text = format(v);
     const half = textWidth(text) / 2;
-    pen.path(
-      [
-        [x, f.top],
-        [x, f.bottom],
-      ],
-      { colour: c.line },
-    );
+    pen.path(line(x, f.top, x, f.bottom), { colour: c.line });
     if (x - half < free || x + half > f.right + 24) continue;
-    pen.text(x, f.bottom + 16, text, c.soft, "middle");
+    pen.text(Math.max(x, half), f.bottom + 16, text, c.soft, "middle");
     free = x + half + 8;
   }
   pen.text((f.left + f.right) / 2, f.bottom + 34, fit(label, f.right - f.left), c.soft, "middle");
@@ -101,13 +97,7 @@ export function axisBelow(pen: Pen, f: Frame, scale: Scale, format: Format, labe
 export function axisLeft(pen: Pen, f: Frame, scale: Scale, format: Format, label: string, c: Colours): void {
   for (const v of scale.ticks) {
     const y = scale.at(v);
-    pen.path(
-      [
-        [f.left, y],
-        [f.right, y],
-      ],
-      { colour: c.line },
-    );
+    pen.path(line(f.left, y, f.right, y), { colour: c.line });
     pen.text(f.left - 8, y + 4, format(v), c.soft, "end");
   }
   pen.text(12, (f.top + f.bottom) / 2, fit(label, f.bottom - f.top), c.soft, "middle", true);

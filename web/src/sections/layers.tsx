@@ -14,7 +14,7 @@ import { Pick, useCase, usePick } from "../ui/Pick";
 
 const BARS = 20;
 const WORDS: Record<Weight, { what: string; format: Format; axis: string }> = {
-  time_ns: { what: "the time of a run", format: (v) => duration(v), axis: "time in one run, the profiler's cost taken off" },
+  time_ns: { what: "the time of a run", format: (v) => duration(v), axis: "time in one run" },
   flops: { what: "the arithmetic", format: (v) => si(v, "FLOP"), axis: "operations in one run (not timed)" },
 };
 const BY = [
