@@ -13,6 +13,7 @@ from tare._tare import version as __version__
 # public name: the module of the package that defines it
 _WHERE = {
     "functions": "_functions",
+    "lines": "_lines",
     "detect_regressions": "_model_results",
     "load_baseline": "_model_results",
     "ModelMonitor": "_monitor",

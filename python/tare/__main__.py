@@ -10,6 +10,7 @@ from tare import _command
 COMMANDS = {
     "bench": ("_bench_command", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
     "functions": ("_functions_main", "profile all calls of a Python program, as python -m cProfile does"),
+    "lines": ("_lines_main", "profile the lines of a Python program's functions"),
     "profile": ("_model_command", "profile a model: latency, throughput, memory, layers; thresholds for CI"),
 }
 

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""tare.lines(): how long each line of chosen functions takes, what it calls included; in all threads."""
+
+import atexit
+import dis
+import functools
+import html
+import inspect
+import json
+import linecache
+import os
+import sys
+import types
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, TextIO
+
+from tare import _lines_weigh
+from tare._tare import LineRecorder
+
+
+class Line(NamedTuple):
+    """One line of a function. Time in seconds, our own cost taken out; the share is of the function's time."""
+
+    filename: str
+    function: str
+    line_number: int
+    hits: int
+    time_s: float
+    time_percent: float
+    source: str
+
+    @property
+    def per_hit_s(self) -> Optional[float]:
+        return self.time_s / self.hits if self.hits else None
+
+
+class FunctionLines(NamedTuple):
+    """One function: its lines that ran, and the time of all of them."""
+
+    filename: str
+    name: str
+    first_line: int
+    time_s: float
+    own_cost_s: float
+    lines: List[Line]
+
+
+# ---- what is meant ----
+
+
+def _inner_codes(code: types.CodeType) -> Iterable[types.CodeType]:
+    """The code and the functions written inside it; comprehensions and lambdas belong to the line they stand on."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType) and not const.co_name.startswith("<"):
+            yield from _inner_codes(const)
+
+
+def _members(owner: Any, belongs: Callable[[Any], bool]) -> Iterable[types.CodeType]:
+    for member in vars(owner).values():
+        if isinstance(member, (types.FunctionType, staticmethod, classmethod, property, type)) and belongs(member):
+            yield from codes_of(member)
+
+
+def _of_module(module: types.ModuleType) -> Callable[[Any], bool]:
+    return lambda member: getattr(member, "__module__", None) == module.__name__
+
+
+def codes_of(what: Any) -> Iterable[types.CodeType]:
+    """The code objects of a function, method, class, module, property, or code object. TypeError for anything else."""
+    if isinstance(what, types.CodeType):
+        yield from _inner_codes(what)
+    elif isinstance(what, types.ModuleType):
+        yield from _members(what, _of_module(what))
+    elif isinstance(what, type):
+        yield from _members(what, lambda _: True)
+    elif isinstance(what, property):
+        for function in filter(None, (what.fget, what.fset, what.fdel)):
+            yield from codes_of(function)
+    elif isinstance(what, functools.partial):
+        yield from codes_of(what.func)
+    else:
+        function = inspect.unwrap(getattr(what, "__func__", what))
+        code = getattr(function, "__code__", None)
+        if code is None:
+            raise TypeError(f"tare.lines watches Python functions, classes and modules; {what!r} has no lines of Python")
+        yield from _inner_codes(code)
+
+
+def _span(code: types.CodeType) -> tuple:
+    numbers = [line for _, line in dis.findlinestarts(code) if line] + [code.co_firstlineno]
+    return min(numbers), max(numbers)
+
+
+# ---- the profile ----
+
+
+class lines:  # noqa: N801 - used like a function: with tare.lines(step) as profile
+    """Profiles the lines of functions, classes or modules: `with tare.lines(train_step) as profile: train()`.
+
+    Also enable() and disable(), add(function) at any time, and @profile above a function."""
+
+    def __init__(self, *what: Any):
+        self._recorder = LineRecorder()
+        self._cost = _lines_weigh.cost()
+        for each in what:
+            self.add(each)
+
+    def add(self, what: Any) -> None:
+        """Watches one more function, class or module."""
+        for code in codes_of(what):
+            self._recorder.add(code, *_span(code))
+
+    def __call__(self, function: Any) -> Any:
+        self.add(function)
+        return function
+
+    def enable(self) -> None:
+        self._recorder.enable()
+        _open.add(self)
+
+    def disable(self) -> None:
+        self._recorder.disable()
+        _open.discard(self)
+
+    def __enter__(self) -> "lines":
+        self.enable()
+        return self
+
+    def __exit__(self, *exc: Any) -> bool:
+        self.disable()
+        return False
+
+    # ---- data ----
+
+    @property
+    def running(self) -> bool:
+        return self._recorder.enabled
+
+    @property
+    def trouble(self) -> str:
+        """Why the results are incomplete; "" when they are not."""
+        return self._recorder.trouble
+
+    @property
+    def self_cost(self) -> Optional[_lines_weigh.Cost]:
+        """Nanoseconds that an event of the recording costs; None: it could not be measured."""
+        return self._cost
+
+    def functions(self) -> List[FunctionLines]:
+        """The functions of which a line ran, in the order in which they were chosen."""
+        return [_function(code, rows, self._cost) for code, rows in self._recorder.results() if rows]
+
+    def lines(self) -> List[Line]:
+        """All lines that ran."""
+        return [line for function in self.functions() for line in function.lines]
+
+    # ---- output ----
+
+    def text(self) -> str:
+        """The source with hits, time, time per hit and share beside each line."""
+        parts = [_table(function) for function in self.functions()] or ["no line of the chosen functions ran"]
+        return "\n\n".join([*parts, _own_cost(self)])
+
+    def print(self, file: Optional[TextIO] = None) -> None:
+        """Prints the text."""
+        print(self.text(), file=file or sys.stdout)
+
+    def to_dict(self) -> dict:
+        """The same as data."""
+        return {
+            "self": self._cost._asdict() if self._cost else None,
+            "trouble": self.trouble or None,
+            "functions": [{**f._asdict(), "lines": [line._asdict() for line in f.lines]} for f in self.functions()],
+        }
+
+    def save(self, path: str) -> str:
+        """Writes .txt or .json, by the ending; returns the path."""
+        writers = {".txt": self.text, ".json": lambda: json.dumps(self.to_dict(), indent=1)}
+        ending = os.path.splitext(path)[1]
+        if ending not in writers:
+            raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
+        text = writers[ending]()
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text + "\n")
+        return path
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text())}</pre>"
+
+
+_open: set = set()
+
+
+@atexit.register
+def _close() -> None:
+    """The interpreter goes down: no events into what is taken apart."""
+    for profile in list(_open):
+        profile.disable()
+
+
+def _net(row: tuple, cost: Optional[_lines_weigh.Cost]) -> tuple:
+    """(line, hits, seconds, own cost in seconds) of a recorded row."""
+    number, hits, ns, inner_lines, inner_calls = row
+    own = ((hits + inner_lines) * cost.line_ns + inner_calls * cost.call_ns) if cost else 0.0
+    own = min(own, ns)
+    return number, hits, (ns - own) / 1e9, own / 1e9
+
+
+def _function(code: types.CodeType, rows: list, cost: Optional[_lines_weigh.Cost]) -> FunctionLines:
+    net = [_net(row, cost) for row in rows]
+    total = sum(seconds for _, _, seconds, _ in net)
+    name = getattr(code, "co_qualname", code.co_name)
+    found = [
+        Line(code.co_filename, name, number, hits, seconds, 100 * seconds / total if total else 0.0,
+             linecache.getline(code.co_filename, number).rstrip("\n"))
+        for number, hits, seconds, _ in net
+    ]
+    return FunctionLines(code.co_filename, name, code.co_firstlineno, total, sum(own for *_, own in net), found)
+
+
+# ---- text ----
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+def duration(seconds: Optional[float]) -> str:
+    """Four digits and a unit."""
+    if seconds is None:
+        return "-"
+    scale, unit = next((u for u in _UNITS if seconds >= u[0]), _UNITS[-1])
+    return f"{seconds / scale:.4g} {unit}"
+
+
+def _table(function: FunctionLines) -> str:
+    ran = {line.line_number: line for line in function.lines}
+    rows = [f"{function.name}, {function.filename}:{function.first_line}: {duration(function.time_s)}", "",
+            f"{'line':>6} {'hits':>11} {'time':>10} {'per hit':>10} {'share':>8}  source"]
+    for number in range(min([function.first_line, *ran]), max(ran) + 1):
+        line = ran.get(number)
+        cells = (f"{line.hits:>11,} {duration(line.time_s):>10} {duration(line.per_hit_s):>10} {line.time_percent:>6.1f} %"
+                 if line else " " * 42)
+        source = linecache.getline(function.filename, number).rstrip("\n")
+        rows.append(f"{number:>6} {cells}  {source}".rstrip())
+    return "\n".join(rows)
+
+
+def _own_cost(profile: lines) -> str:
+    cost = profile.self_cost
+    if cost is None:
+        text = "self: unknown, hence not subtracted (another tracer was active)"
+    else:
+        total = sum(function.own_cost_s for function in profile.functions())
+        text = f"self: tare's own cost, {duration(total)} ({cost.line_ns:.0f} ns a line, {cost.call_ns:.0f} ns a call or return), is subtracted"
+        if cost.slowdown > 1.1:
+            text += f"\nself: this Python runs all code {cost.slowdown:.1f} x slower while lines are traced; that is not subtracted"
+    return text + (f"\nincomplete: {profile.trouble}" if profile.trouble else "")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""A program run inside a profile, as python SCRIPT and python -m MODULE run it: what `python -m tare functions` and `lines` share."""
+
+import importlib.util
+import io
+import os
+import sys
+import types
+
+
+def split(argv, takes_value):
+    """Our options and the program: what follows -m MODULE or the script is the program's, whatever it looks like."""
+    i = 0
+    while i < len(argv) and argv[i].startswith("-") and argv[i] != "-":
+        if argv[i] == "-m":
+            return argv[: i + 2], argv[i + 2 :]
+        i += 2 if argv[i] in takes_value else 1
+    return argv[:i], argv[i:]
+
+
+def _main_module(file, spec=None):
+    """A `__main__` of the program's own, so that pickling and multiprocessing find its names."""
+    module = types.ModuleType("__main__")
+    module.__file__ = file
+    module.__spec__ = spec
+    module.__builtins__ = __builtins__
+    if spec:
+        module.__package__ = spec.parent
+        module.__loader__ = spec.loader
+    sys.modules["__main__"] = module
+    return vars(module)
+
+
+def _find_module(name):
+    """The code to run for `-m name`, and its spec. ImportError in the words of python -m."""
+    spec = importlib.util.find_spec(name)
+    if spec and spec.submodule_search_locations is not None:
+        name += ".__main__"
+        spec = importlib.util.find_spec(name)
+    if not spec or not hasattr(spec.loader, "get_code"):
+        raise ImportError(f"No module named {name}")
+    code = spec.loader.get_code(name)
+    if code is None:
+        raise ImportError(f"No code object available for {name}")
+    return code, spec
+
+
+def _prepare_module(name):
+    sys.path.insert(0, os.getcwd())
+    code, spec = _find_module(name)
+    sys.argv[0] = spec.origin
+    return code, _main_module(spec.origin, spec)
+
+
+def _prepare_script(path):
+    with io.open_code(os.path.abspath(path)) as script:
+        code = compile(script.read(), path, "exec", dont_inherit=True)
+    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    return code, _main_module(path)
+
+
+def load(module, program):
+    """(code, names to run it in) of `-m module` or of the script program[0]; sys.argv and sys.path as the program expects them."""
+    sys.argv[:] = [module or program[0], *(program if module else program[1:])]
+    sys.path.pop(0)
+    return _prepare_module(module) if module else _prepare_script(program[0])
+
+
+def run(profile, code, names):
+    """The program's exception, traceback without our frames, or None. Only the process that began it has results to show."""
+    try:
+        with profile:
+            exec(code, names)
+    except BaseException as error:  # noqa: B902 - SystemExit and KeyboardInterrupt are results, too
+        return error.with_traceback(error.__traceback__.tb_next)
+    return None
+
+
+def check_output(path):
+    """OSError now and not after the program's hours, if nothing can be written there."""
+    folder = os.path.dirname(path or "") or "."
+    if path and not os.access(folder, os.W_OK):
+        raise OSError(f"{path}: the folder is missing or not writable")
+
+
+def end(error, status):
+    """Ends as the program did; with our status where the program had nothing to complain of."""
+    if error and not (status and isinstance(error, SystemExit) and error.code in (None, 0)):
+        raise error
+    return status
