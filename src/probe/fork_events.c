@@ -2,15 +2,19 @@
  * fork_events.c - see fork_events.h. Never blocks. */
 #include "probe/fork_events.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { QUEUE_BYTES = 8 << 20 };
+enum { QUEUE_BYTES = 8 << 20, AT_ONCE = 32, MESSAGE_BYTES = 256 };
 
 static bool subscribe(int fd)
 {
@@ -35,11 +39,45 @@ static bool acknowledged(int fd)
     return recv(fd, answer, sizeof answer, 0) >= (ssize_t)(sizeof(struct nlmsghdr) + sizeof(struct cn_msg));
 }
 
+/* The kernel tells of all that any process does. Starts and ends of processes, not of threads, are wanted: the rest is
+ * dropped before it costs us a call. A thread is what has a number other than its process's. Words are compared as they
+ * lie, hence htonl. Without the filter it is only dearer. */
+static void want_processes_only(int fd)
+{
+    enum {
+        WHAT = NLMSG_HDRLEN + sizeof(struct cn_msg),
+        ENDED = WHAT + offsetof(struct proc_event, event_data.exit.process_pid),
+        STARTED = WHAT + offsetof(struct proc_event, event_data.fork.child_pid),
+        NEXT = sizeof(__kernel_pid_t) /* its process, after the pid itself in both */
+    };
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WHAT),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXIT), 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ENDED),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ENDED + NEXT),
+        BPF_STMT(BPF_JMP | BPF_JA, 4), /* to the comparison */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_FORK), 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, STARTED),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, STARTED + NEXT),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 void fork_events_open(struct fork_events *f, const char **why)
 {
     *f = (struct fork_events){.fd = -1};
     f->fd = socket(PF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
-    if (f->fd >= 0 && subscribe(f->fd) && acknowledged(f->fd)) return;
+    if (f->fd >= 0 && subscribe(f->fd) && acknowledged(f->fd)) {
+        want_processes_only(f->fd);
+        f->gap = true; /* what began before this */
+        return;
+    }
     *why = "the kernel tells starts and ends of processes to root only";
     fork_events_close(f);
 }
@@ -49,6 +87,7 @@ void fork_events_close(struct fork_events *f)
     if (f->fd >= 0) close(f->fd);
     f->fd = -1;
     map_u64_release(&f->alive);
+    vec_release(&f->fresh);
 }
 
 tare_status fork_events_know(struct fork_events *f, pid_t pid, tare_error *err)
@@ -63,8 +102,9 @@ static tare_status take(struct fork_events *f, const struct proc_event *e, tare_
     if (e->what == PROC_EVENT_FORK) {
         uint64_t child = (uint64_t)e->event_data.fork.child_tgid;
         bool process = e->event_data.fork.child_pid == e->event_data.fork.child_tgid;
-        if (process && map_u64_find(&f->alive, (uint64_t)e->event_data.fork.parent_tgid))
-            return fork_events_know(f, (pid_t)child, err);
+        if (!process || !map_u64_find(&f->alive, (uint64_t)e->event_data.fork.parent_tgid)) return TARE_OK;
+        tare_status s = vec_push(&f->fresh, (pid_t)child, err);
+        return s == TARE_OK ? fork_events_know(f, (pid_t)child, err) : s;
     } else if (e->what == PROC_EVENT_EXIT &&
                e->event_data.exit.process_pid == e->event_data.exit.process_tgid) {
         map_u64_remove(&f->alive, (uint64_t)e->event_data.exit.process_tgid, NULL);
@@ -72,23 +112,32 @@ static tare_status take(struct fork_events *f, const struct proc_event *e, tare_
     return TARE_OK;
 }
 
+static tare_status take_message(struct fork_events *f, const char *bytes, size_t n, tare_error *err)
+{
+    struct proc_event e;
+    size_t at = NLMSG_LENGTH(offsetof(struct cn_msg, data));
+    if (n < at + 16) return TARE_OK;
+    memset(&e, 0, sizeof e);
+    memcpy(&e, bytes + at, n - at < sizeof e ? n - at : sizeof e);
+    return take(f, &e, err);
+}
+
 tare_status fork_events_drain(struct fork_events *f, tare_error *err)
 {
-    union {
-        struct nlmsghdr head;
-        char bytes[1024];
-    } m;
+    char bytes[AT_ONCE][MESSAGE_BYTES];
+    struct iovec parts[AT_ONCE];
+    struct mmsghdr messages[AT_ONCE];
     tare_status s = TARE_OK;
-    while (f->fd >= 0 && s == TARE_OK) {
-        ssize_t n = recv(f->fd, &m, sizeof m, 0);
-        if (n < 0 && (errno == EINTR || errno == ENOBUFS)) continue; /* ENOBUFS: some were lost */
-        if (n < 0) break;
-        struct proc_event e;
-        size_t at = NLMSG_LENGTH(offsetof(struct cn_msg, data));
-        if ((size_t)n < at + 16) continue;
-        memset(&e, 0, sizeof e);
-        memcpy(&e, m.bytes + at, (size_t)n - at < sizeof e ? (size_t)n - at : sizeof e);
-        s = take(f, &e, err);
+    vec_clear(&f->fresh);
+    for (int n = AT_ONCE; f->fd >= 0 && s == TARE_OK && n == AT_ONCE;) {
+        for (int i = 0; i < AT_ONCE; i++) {
+            parts[i] = (struct iovec){bytes[i], sizeof bytes[i]};
+            messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i], .msg_iovlen = 1}};
+        }
+        n = recvmmsg(f->fd, messages, AT_ONCE, 0, NULL);
+        for (int i = 0; i < n && s == TARE_OK; i++) s = take_message(f, bytes[i], messages[i].msg_len, err);
+        f->gap |= n < 0 && errno == ENOBUFS;
+        if (n < 0 && (errno == EINTR || errno == ENOBUFS)) n = AT_ONCE;
     }
     return s;
 }

@@ -11,11 +11,14 @@
 
 #include "core/error.h"
 #include "core/map.h"
+#include "core/vec.h"
 
 struct fork_events {
     int fd; /* -1: not permitted */
     struct map_u64 alive;
     uint64_t started; /* by the program's processes since they were told of */
+    VEC(pid_t) fresh; /* told of by the last drain, parents first */
+    bool gap;         /* some were lost, or may have been: whoever wants to know must look */
 };
 
 /* Never fails: where it is not permitted, fd is -1 and *why says so. */

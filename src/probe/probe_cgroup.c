@@ -17,19 +17,20 @@ static const struct source {
     enum metric_id metric;
     const char *controller, *file, *key; /* key NULL: the file is one number */
     double scale;
+    bool seldom; /* see probe_turn() */
 } sources[] = {
-    {METRIC_CG_CPU, "cpuacct", "cpuacct.usage", NULL, 1e-9},
-    {METRIC_CG_CPU, "", "cpu.stat", "usage_usec", 1e-6},
-    {METRIC_CG_THROTTLED, "cpu", "cpu.stat", "throttled_time", 1e-9},
-    {METRIC_CG_THROTTLED, "", "cpu.stat", "throttled_usec", 1e-6},
-    {METRIC_CG_PERIODS_THROTTLED, "cpu", "cpu.stat", "nr_throttled", 1},
-    {METRIC_CG_PERIODS_THROTTLED, "", "cpu.stat", "nr_throttled", 1},
-    {METRIC_CG_MEMORY, "memory", "memory.usage_in_bytes", NULL, 1},
-    {METRIC_CG_MEMORY, "", "memory.current", NULL, 1},
-    {METRIC_CG_MEMORY_LIMIT, "memory", "memory.limit_in_bytes", NULL, 1},
-    {METRIC_CG_MEMORY_LIMIT, "", "memory.max", NULL, 1},
-    {METRIC_CG_OOM, "memory", "memory.oom_control", "oom_kill", 1},
-    {METRIC_CG_OOM, "", "memory.events", "oom_kill", 1},
+    {METRIC_CG_CPU, "cpuacct", "cpuacct.usage", NULL, 1e-9, false},
+    {METRIC_CG_CPU, "", "cpu.stat", "usage_usec", 1e-6, false},
+    {METRIC_CG_THROTTLED, "cpu", "cpu.stat", "throttled_time", 1e-9, true},
+    {METRIC_CG_THROTTLED, "", "cpu.stat", "throttled_usec", 1e-6, true},
+    {METRIC_CG_PERIODS_THROTTLED, "cpu", "cpu.stat", "nr_throttled", 1, true},
+    {METRIC_CG_PERIODS_THROTTLED, "", "cpu.stat", "nr_throttled", 1, true},
+    {METRIC_CG_MEMORY, "memory", "memory.usage_in_bytes", NULL, 1, false},
+    {METRIC_CG_MEMORY, "", "memory.current", NULL, 1, false},
+    {METRIC_CG_MEMORY_LIMIT, "memory", "memory.limit_in_bytes", NULL, 1, true},
+    {METRIC_CG_MEMORY_LIMIT, "", "memory.max", NULL, 1, true},
+    {METRIC_CG_OOM, "memory", "memory.oom_control", "oom_kill", 1, true},
+    {METRIC_CG_OOM, "", "memory.events", "oom_kill", 1, true},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 #define NO_LIMIT 4e18 /* what version 1 says for none, about */
@@ -43,6 +44,8 @@ struct cgroup_probe {
     size_t n;
     int pressure[PROBE_PRESSURES];
     double limit_above; /* the least of the groups that this one is in; INFINITY: none */
+    double limit;       /* as last read */
+    struct probe_turn turn;
 };
 
 /* ---- reading ---- */
@@ -67,18 +70,19 @@ static tare_status cgroup_sample(struct probe *p, struct series_set *set, struct
                                               METRIC_CG_PRESSURE_IO};
     struct cgroup_probe *c = (struct cgroup_probe *)p;
     struct probe_put put = {set, to, err, TARE_OK};
-    double limit = c->limit_above;
+    bool all = probe_turn(&c->turn, p->thorough, to->at_ns);
+    if (all) c->limit = c->limit_above;
     for (size_t i = 0; i < c->n; i++) {
         double v;
         const struct source *s = c->open[i].source;
-        if (!read_source(c->open[i].fd, s, &v)) continue; /* "max" */
+        if ((s->seldom && !all) || !read_source(c->open[i].fd, s, &v)) continue; /* "max" */
         if (s->metric != METRIC_CG_MEMORY_LIMIT)
             probe_put(&put, s->metric, "", v);
-        else if (v < limit)
-            limit = v;
+        else if (v < c->limit)
+            c->limit = v;
     }
-    if (limit < NO_LIMIT) probe_put(&put, METRIC_CG_MEMORY_LIMIT, "", limit);
-    probe_put_pressure(&put, c->pressure, pressure);
+    if (c->limit < NO_LIMIT) probe_put(&put, METRIC_CG_MEMORY_LIMIT, "", c->limit);
+    if (all) probe_put_pressure(&put, c->pressure, pressure);
     return put.status;
 }
 

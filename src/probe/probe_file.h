@@ -53,6 +53,14 @@ void probe_put(struct probe_put *p, enum metric_id m, const char *label, double 
 
 tare_status probe_new(void **out, size_t size, tare_error *err);
 
+/* ---- what need not be known at every moment: counters that rates over half a second are made of, and limits ---- */
+
+struct probe_turn {
+    uint64_t last_ns; /* 0: not yet */
+};
+/* True twice a second, and always when the sample is to be thorough: ask now. */
+bool probe_turn(struct probe_turn *t, bool thorough, uint64_t now_ns);
+
 #define PROBE_PRESSURES 3
 /* cpu, memory, io in this order: "some" totals in seconds, from files like /proc/pressure/cpu. */
 void probe_put_pressure(struct probe_put *p, const int fd[PROBE_PRESSURES],

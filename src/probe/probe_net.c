@@ -13,6 +13,7 @@ enum { TEXT_BYTES = 32 << 10 };
 struct net_probe {
     struct probe base;
     int dev, snmp;
+    struct probe_turn tcp;
     char text[TEXT_BYTES];
 };
 
@@ -81,7 +82,7 @@ static tare_status net_sample(struct probe *base, struct series_set *set, struct
     struct net_probe *p = (struct net_probe *)base;
     struct probe_put put = {set, to, err, TARE_OK};
     put_interfaces(p, &put);
-    put_retransmits(p, &put);
+    if (probe_turn(&p->tcp, base->thorough, to->at_ns)) put_retransmits(p, &put);
     return put.status;
 }
 

@@ -154,12 +154,22 @@ static tare_status tell_forks(struct process_probe *p, tare_error *err)
     return s;
 }
 
+/* On a busy machine a look at every new process of others costs more than all else. */
+static tare_status update_tree(struct process_probe *p, tare_error *err)
+{
+    struct fork_events *f = &p->forks;
+    if (f->fd >= 0 && !f->gap && !p->tree.all)
+        return tree_update_told(&p->tree, f->fresh.items, f->fresh.n, err);
+    f->gap = false;
+    return tree_update(&p->tree, err);
+}
+
 static tare_status process_sample(struct probe *base, struct series_set *set, struct sample *to,
                                   tare_error *err)
 {
     struct process_probe *p = (struct process_probe *)base;
     struct probe_put put = {set, to, err, fork_events_drain(&p->forks, err)};
-    if (put.status == TARE_OK) put.status = tree_update(&p->tree, err);
+    if (put.status == TARE_OK) put.status = update_tree(p, err);
     if (put.status == TARE_OK) put.status = tell_forks(p, err);
     if (put.status == TARE_OK && p->detail) put.status = make_rows(p, err);
     if (put.status != TARE_OK || p->tree.all) return put.status;

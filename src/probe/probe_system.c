@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * probe_system.c - the machine: processors (each, with detail), memory, swap, load, pressure. One read of each file per
- * sample. */
+ * sample, of the dear one seldom. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@ struct system_probe {
     struct probe base;
     int fd[FILES], pressure[PROBE_PRESSURES];
     bool detail;
+    struct probe_turn swap; /* the kernel adds up all processors for it */
     double tick_s, page;
     char text[TEXT_BYTES];
 };
@@ -118,7 +119,7 @@ static tare_status system_sample(struct probe *p, struct series_set *set, struct
     struct probe_put put = {set, to, err, TARE_OK};
     put_cpus(s, &put);
     put_memory(s, &put);
-    put_swap(s, &put);
+    if (probe_turn(&s->swap, p->thorough, to->at_ns)) put_swap(s, &put);
     put_load(s, &put);
     probe_put_pressure(&put, s->pressure, pressure);
     return put.status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * process_tree.c - see process_tree.h. New processes are looked for among the pids given out since the last look, which
- * /proc/loadavg tells: a machine where nothing was started costs one read, not a walk through /proc. */
+ * process_tree.c - see process_tree.h. Unless the kernel tells who is new, new processes are looked for among the pids
+ * given out since the last look, which /proc/loadavg tells: a machine where nothing was started costs one read, not a
+ * walk through /proc. */
 #include "probe/process_tree.h"
 
 #include <dirent.h>
@@ -301,6 +302,15 @@ tare_status tree_update(struct process_tree *t, tare_error *err)
 {
     refresh_all(t);
     return find_new(t, err);
+}
+
+tare_status tree_update_told(struct process_tree *t, const pid_t *fresh, size_t n, tare_error *err)
+{
+    bool there;
+    tare_status s = TARE_OK;
+    refresh_all(t);
+    for (size_t i = 0; i < n && s == TARE_OK; i++) s = consider(t, fresh[i], &there, err);
+    return s;
 }
 
 /* ---- ends that we see ---- */

@@ -81,6 +81,8 @@ void tree_close(struct process_tree *t);
 
 /* Read all members again, forget those that ended, find new ones. */
 tare_status tree_update(struct process_tree *t, tare_error *err);
+/* The same where it is known who is new since the last update, parents first. */
+tare_status tree_update_told(struct process_tree *t, const pid_t *fresh, size_t n, tare_error *err);
 
 /* See probe.h. */
 void tree_reaped(struct process_tree *t, pid_t pid, const struct rusage *usage);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * test_probe_machine.c - the probes of the machine, each on a made-up /proc and /sys. */
+#include "probe/probe_file.h"
 #include "probe_fixture.h"
 
 /* ---- system ---- */
@@ -222,8 +223,46 @@ static void group_of_version_2(void **state)
     assert_value(r, CG_OOM, "", 1);
     assert_value(r, CG_PRESSURE_IO, "", 1e-5);
     root_file(r, "/sys/fs/cgroup/job/step/memory.max", "3000000\n");
+    root_file(r, "/sys/fs/cgroup/job/step/memory.current", "2000\n");
+    root_sample(r);
+    assert_value(r, CG_MEMORY, "", 2000);          /* at every moment */
+    assert_value(r, CG_MEMORY_LIMIT, "", 5000000); /* twice a second: as last read */
+    assert_unknown(r, CG_THROTTLED, "");           /* a counter that was not asked is not told */
+    r->probes.thorough = true;
     root_sample(r);
     assert_value(r, CG_MEMORY_LIMIT, "", 3000000);
+    assert_value(r, CG_THROTTLED, "", 0.25);
+}
+
+static void some_things_are_asked_twice_a_second(void **state)
+{
+    (void)state;
+    struct probe_turn t = {0};
+    assert_true(probe_turn(&t, false, 1000));
+    assert_false(probe_turn(&t, false, 100001000));
+    assert_false(probe_turn(&t, false, 400001000));
+    assert_true(probe_turn(&t, false, 500001000));
+    assert_false(probe_turn(&t, false, 600001000));
+    assert_true(probe_turn(&t, true, 600002000));
+}
+
+/* Lists of the kernel come by pages; what is read is the same as with calls until nothing comes. */
+static void files_are_read_whole(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"/proc/crypto", "/proc/self/mountinfo", "/proc/devices",
+                                        "/proc/filesystems"};
+    static char got[1 << 18], expected[1 << 18];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        int fd = probe_file_open("", "%s", files[i]);
+        if (fd < 0) continue;
+        size_t n = 0;
+        for (ssize_t more; (more = pread(fd, expected + n, sizeof expected - n, (off_t)n)) > 0;)
+            n += (size_t)more;
+        assert_int_equal(probe_file_read(fd, got, sizeof got), n);
+        assert_memory_equal(got, expected, n);
+        probe_file_close(&fd);
+    }
 }
 
 static void group_of_version_1(void **state)
@@ -310,6 +349,7 @@ int main(void)
         TEST(processors_and_memory), TEST(an_old_kernel_tells_less),       TEST(disks_by_the_kernel),
         TEST(disks_by_their_names),  TEST(networks),                       TEST(sensors),
         TEST(energy_follows_a_wrap), TEST(thermal_zones_where_no_chip_is), TEST(group_of_version_2),
+        TEST(some_things_are_asked_twice_a_second), TEST(files_are_read_whole),
         TEST(group_of_version_1),    TEST(what_sees_nothing_says_why),     TEST(costs_are_kept),
         TEST(no_memory_leaks_nothing),
     };
