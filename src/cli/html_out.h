@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * html_out.h - `--html FILE`, as every command spells it: documents are gathered, then written as one page, whole or not
- * at all. What is added is borrowed until the page is released, but for traces, which the page opens and closes. */
+ * html_out.h - `--html FILE`, as every command spells it: documents are gathered, then written as one page, whole or
+ * not at all. What is added is borrowed until the page is released, but for traces, which the page opens and closes. */
 #ifndef CLI_HTML_OUT_H
 #define CLI_HTML_OUT_H
 
