@@ -57,6 +57,22 @@ def _sum_rows(rows, keys) -> Dict[Any, List[float]]:
     return sums
 
 
+def writer(path: Any) -> Callable[[Any, Any], Any]:
+    """What writes a file of that name; ValueError that names the endings."""
+    writers: Dict[str, Callable[[Any, Any], Any]] = {
+        ".prof": _files.write_prof,
+        ".pstats": _files.write_prof,
+        ".txt": _files.write_text,
+        ".json": _files.write_speedscope,
+        ".folded": _files.write_folded,
+        ".html": functions.flame,
+    }
+    ending = os.path.splitext(path)[1]
+    if ending not in writers:
+        raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
+    return writers[ending]
+
+
 class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.functions() as prof
     """Profiles every call of every thread while it is enabled: `with tare.functions() as prof`, or prof.enable(), prof.disable().
 
@@ -168,18 +184,7 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
 
     def save(self, path: str) -> str:
         """Writes .prof (pstats, snakeviz), .txt, .json (speedscope), .folded or .html, by the ending; returns the path."""
-        ending = os.path.splitext(path)[1]
-        writers: Dict[str, Callable[[Any, str], None]] = {
-            ".prof": _files.write_prof,
-            ".pstats": _files.write_prof,
-            ".txt": _files.write_text,
-            ".json": _files.write_speedscope,
-            ".folded": _files.write_folded,
-            ".html": functions.flame,
-        }
-        if ending not in writers:
-            raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
-        writers[ending](self, path)
+        writer(path)(self, path)
         return path
 
     def flame(self, path: str, title: str = "tare functions") -> str:

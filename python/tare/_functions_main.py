@@ -6,7 +6,7 @@ import os
 import sys
 
 from tare import _functions_table, _program
-from tare._functions import functions
+from tare._functions import functions, writer
 
 _EXAMPLES = """examples:
   python -m tare functions script.py arg          table on standard output when the script ends
@@ -63,6 +63,8 @@ def main(argv):
         parser.error("name a script, or a module with -m")
     try:
         _program.check_output(options.output)
+        if options.output:
+            writer(options.output)
         code, names = _program.load(options.module, program)
     except (OSError, ImportError, SyntaxError, ValueError) as wrong:
         print(f"tare: {options.module or program[0]}: {wrong}", file=sys.stderr)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""tare.functions from outside: python -m tare functions, its files, the page, greenlets."""
+
+import json
+import marshal
+import pstats
+
+import pytest
+
+PROGRAM = """
+    import sys
+    def work(n):
+        return sum(helper(i) for i in range(n))
+    def helper(i):
+        return len(str(i))
+    if __name__ == "__main__":
+        print(work(int(sys.argv[1])), sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    import textwrap
+
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(PROGRAM))
+    return path
+
+
+def calls(path, name):
+    return sum(row[1] for key, row in pstats.Stats(str(path)).stats.items() if key[2] == name)
+
+
+def test_a_script_with_arguments(python, program):
+    done = python("-m", "tare", "functions", "--sort", "calls", "--rows", "3", program, "12", "--sort", "x")
+    assert done.stdout.startswith("14 ['12', '--sort', 'x']\n")
+    assert "program.py:5(helper)" in done.stdout
+    assert "self: tare's own cost" in done.stdout
+    assert "runpy" not in done.stdout
+
+
+def test_a_module(python, program, tmp_path):
+    folder = tmp_path / "pack"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "__main__.py").write_text("import sys\nfrom . import other\nother.f()\nprint(__name__, __package__, sys.argv[1:])\n")
+    (folder / "other.py").write_text("def f():\n    pass\n")
+    done = python("-m", "tare", "functions", "-o", "out.prof", "-m", "pack", "a", "-o")
+    assert done.stdout == "__main__ pack ['a', '-o']\n"
+    assert calls(tmp_path / "out.prof", "f") == 1
+
+
+@pytest.mark.parametrize("options", [(), ("--fast",), ("--exact-c",)])
+def test_counts(python, program, tmp_path, options):
+    python("-m", "tare", "functions", *options, "-o", "out.prof", program, "50")
+    assert calls(tmp_path / "out.prof", "helper") == 50
+    assert calls(tmp_path / "out.prof", "<built-in method builtins.len>") == (0 if "--fast" in options else 50)
+
+
+def test_exit_status_and_traceback_are_the_programs(python, program, tmp_path):
+    program.write_text("import sys\nsys.exit(5)\n")
+    assert "program.py:1(<module>)" in python("-m", "tare", "functions", program, status=5).stdout
+    program.write_text("def f():\n    1 / 0\nf()\n")
+    done = python("-m", "tare", "functions", program, status=1)
+    assert "program.py:1(f)" in done.stdout
+    assert "_functions_main" not in done.stderr.split("program.py")[-1]
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_children_do_not_write(python, program, tmp_path):
+    program.write_text("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n")
+    done = python("-m", "tare", "functions", program)
+    assert done.stdout.count("self: tare's own cost") == 1
+
+
+def test_spawned_processes_find_main(python, program):
+    program.write_text(
+        "import multiprocessing\ndef f(x):\n    return x * 2\nif __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n        print(pool.map(f, [1, 2]))\n"
+    )
+    assert "[2, 4]" in python("-m", "tare", "functions", "--rows", "1", program).stdout
+
+
+@pytest.mark.parametrize("args,status,why", [
+    (("missing.py",), 2, "missing.py"),
+    (("-m", "no_such_module_here"), 2, "No module named"),
+    ((), 2, "name a script"),
+    (("--sort", "wrong", "x.py"), 2, "choose one of"),
+    (("-o", "x.unknown", "x.py"), 2, "told by the ending"),
+    (("-o", "/nowhere/x.prof", "x.py"), 2, "/nowhere"),
+])
+def test_bad_input(python, args, status, why):
+    assert why in python("-m", "tare", "functions", *args, status=status).stderr
+
+
+def test_output_that_becomes_unwritable(python, program):
+    program.write_text("import os\nos.mkdir('x.prof')\n")
+    assert "x.prof" in python("-m", "tare", "functions", "-o", "x.prof", program, status=3).stderr
+
+
+def test_files(python, program, tmp_path):
+    for name in ("x.txt", "x.json", "x.folded", "x.prof"):
+        python("-m", "tare", "functions", "-o", name, program, "40")
+    assert "ncalls" in (tmp_path / "x.txt").read_text()
+    for line in (tmp_path / "x.folded").read_text().splitlines():
+        stack, ns = line.rsplit(" ", 1)
+        assert stack.startswith("MainThread;<built-in method builtins.exec>") and int(ns) > 0
+    scope = json.loads((tmp_path / "x.json").read_text())
+    thread = scope["profiles"][0]
+    assert thread["type"] == "sampled" and len(thread["samples"]) == len(thread["weights"])
+    assert thread["endValue"] == sum(thread["weights"])
+    names = [frame["name"] for frame in scope["shared"]["frames"]]
+    assert all(number < len(names) for stack in thread["samples"] for number in stack)
+    assert "helper" in names
+    with open(tmp_path / "x.prof", "rb") as prof:
+        for callers in (row[4] for row in marshal.load(prof).values()):
+            assert all(len(caller) == 4 for caller in callers.values())
+
+
+def test_the_pages_document(python):
+    done = python("""
+        import json, threading, tare
+        from tare import _functions_files
+        def f(): g()
+        def g(): pass
+        with tare.functions() as prof:
+            f()
+            thread = threading.Thread(target=f, name="</script>")
+            thread.start(); thread.join()
+        print(json.dumps(_functions_files.profile_document(prof, "x")))
+    """)
+    document = json.loads(done.stdout)
+    assert document["schema"] == "tare.profile/1" and document["unit"] == "ns"
+    nodes, frames = document["nodes"], document["frames"]
+    assert {len(column) for column in nodes.values()} == {len(nodes["parent"])}
+    assert nodes["parent"][0] == -1 and all(-1 < parent < i for i, parent in enumerate(nodes["parent"]) if i)
+    assert "</script>" in [frames["name"][frame] for frame in nodes["frame"]]
+    names = [frames["name"][frame] for frame in nodes["frame"]]
+    assert sum(calls for name, calls in zip(names, nodes["calls"]) if name == "g") == 2
+
+
+def test_the_page(python, tmp_path):
+    done = python("""
+        import json, re, tare
+        from tare import _page
+        _page._PAGE = "page.html"
+        with tare.functions() as prof:
+            exec(compile("def f(): pass\\nf()", "</script><b>", "exec"))
+        try:
+            prof.flame("out.html")
+        except RuntimeError as missing:
+            print(missing)
+        open("page.html", "w").write('<i><script id="tare-data" type="application/json">null</script></i>')
+        prof.flame("out.html", title="a<b")
+        text = open("out.html").read()
+        data = re.fullmatch('<i><script id="tare-data" type="application/json">(.*)</script></i>', text).group(1)
+        assert "<" not in data
+        page = json.loads(data)
+        print(page["schema"], page["title"], [item["kind"] for item in page["items"]])
+    """)
+    assert done.stdout == ("this package was built without the report page, which needs node: install node, then pip install . again\n"
+                           "tare.page/1 a<b ['profile']\n")
+
+
+def test_notebooks(python):
+    done = python("""
+        import tare
+        with tare.functions() as prof:
+            (lambda: 1)()
+        print(prof._repr_html_())
+    """)
+    assert "&lt;lambda&gt;" in done.stdout and "<lambda>" not in done.stdout
+
+
+def test_greenlets(python):
+    pytest.importorskip("greenlet")
+    done = python("""
+        import greenlet, time, tare
+        def a():
+            for _ in range(5):
+                time.sleep(0.001)
+                other.switch()
+        def b():
+            while True:
+                leaf()
+                main.switch()
+        def leaf():
+            time.sleep(0.03)
+        def run():
+            global main, other
+            main, other = greenlet.getcurrent(), greenlet.greenlet(b)
+            a()
+        for options in ({}, {"fast": True}):
+            with tare.functions(**options) as prof:
+                run()
+            rows = {f.name: f for f in prof.functions()}
+            assert rows["leaf"].calls == 5 and rows["a"].calls == 1, rows
+            assert rows["leaf"].total_ns > 0.1e9, rows["leaf"]
+            assert rows["a"].total_ns < rows["leaf"].total_ns, rows  # its own sleep, not b's
+            assert list(prof.stats[rows["leaf"].key][4]) == [rows["b"].key]
+        assert greenlet.gettrace() is None
+    """)
+    assert done.stderr == ""
