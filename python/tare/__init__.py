@@ -19,6 +19,8 @@ _WHERE = {
     "ModelMonitor": "_monitor",
     "ModelProfiler": "_model",
     "profile_function": "_decorator",
+    "EmbeddingProfiler": "_text_profile",
+    "NLIProfiler": "_text_profile",
     "bench": "_bench",
     "Case": "_run",
     "load": "_run",

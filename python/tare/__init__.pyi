@@ -190,3 +190,66 @@ from tare._regression import PerformanceRegression as PerformanceRegression
 from tare._regression import PerformanceRegressionDetector as PerformanceRegressionDetector
 from tare._regression import RegressionWarning as RegressionWarning
 from tare._unknown import Unknown as Unknown
+
+# ---- models that read texts ----
+
+from tare._text_profile import EmbeddingProfiler as EmbeddingProfiler
+from tare._text_profile import NLIProfiler as NLIProfiler
+
+# ---- weighing a function: tare._bench, tare._run ----
+
+class Case(Mapping[str, Any]):
+    name: str
+    params: dict[str, Any]
+    samples: int
+    unit: str
+    mean_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    throughput: float | None
+    memory_peak: int | None
+    memory_delta: int | None
+    def latency_ms(self, which: str = ...) -> float | None: ...
+
+class Run:
+    path: str | None
+    id: str
+    subject: str
+    cases: list[Case]
+    findings: list[dict[str, Any]]
+    recommendation: dict[str, Any] | None
+    best: Case | None
+    targets: list[dict[str, Any]]
+    passed: bool
+    def __init__(self, text: str, report: str | None = ..., path: str | None = ...) -> None: ...
+    def case(self, name: str | None = ..., **params: Any) -> Case: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def to_json(self) -> str: ...
+    def save(self, folder: str | os.PathLike[str] = ...) -> str: ...
+    def html(self, path: str | os.PathLike[str]) -> Any: ...
+    def compare(self, baseline: Run | str | os.PathLike[str], *options: str) -> str: ...
+
+def load(path: str | os.PathLike[str]) -> Run: ...
+def bench(
+    function: Callable[..., Any],
+    *args: Any,
+    batch_sizes: int | Iterable[int] | None = ...,
+    lengths: int | Iterable[int] | None = ...,
+    unit: str | None = ...,
+    targets: str | Iterable[str] = ...,
+    budget: float | str = ...,
+    warmup: int | str = ...,
+    setup: Callable[..., tuple[Any, ...] | None] | None = ...,
+    make_input: Callable[[int, int], Any] | None = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    name: str | None = ...,
+    precision: float = ...,
+    percentile: float | None = ...,
+    min_runs: int = ...,
+    max_runs: int | None = ...,
+    objective: str = ...,
+    latency_limit: float | str | None = ...,
+    seed: int = ...,
+    progress: Callable[[str, int, int], Any] | None = ...,
+) -> Run: ...

@@ -6,11 +6,14 @@ from importlib import import_module
 
 from tare import _command
 
-# word: (module of the package with main(argv) -> exit status, help)
+# word: (module of the package with main(argv) -> exit status, or module:function, help)
 COMMANDS = {
     "bench": ("_bench_command", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
+    "embedding": ("_text_command:embedding", "profile a model that embeds texts: batch-sizes, memory, text-lengths"),
     "functions": ("_functions_main", "profile all calls of a Python program, as python -m cProfile does"),
     "lines": ("_lines_main", "profile the lines of a Python program's functions"),
+    "nli": ("_text_command:nli", "profile a model that judges pairs of texts, by batch size"),
+    "nli-batch": ("_text_command:nli_batch", "find the batch size for such a model, with accuracy validated"),
     "profile": ("_model_command", "profile a model: latency, throughput, memory, layers; thresholds for CI"),
 }
 
@@ -28,7 +31,8 @@ def main(argv=None):
     if argv[0] == "_worker":  # not for people: `tare bench py:..` starts it
         return import_module("tare._worker").main(argv[1:])
     if argv[0] in COMMANDS:
-        return import_module("tare." + COMMANDS[argv[0]][0]).main(argv[1:])
+        module, _, function = COMMANDS[argv[0]][0].partition(":")
+        return getattr(import_module("tare." + module), function or "main")(argv[1:])
     return _command.main(argv)
 
 
