@@ -12,38 +12,38 @@ const here = dirname(fileURLToPath(import.meta.url));
 const DATA_LINE = '<script id="tare-data" type="application/json">null</script>';
 
 const common = {
-    bundle: true,
-    target: "es2021",
-    charset: "utf8",
-    legalComments: "none",
-    logLevel: "warning",
-    absWorkingDir: here,
+  bundle: true,
+  target: "es2021",
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "warning",
+  absWorkingDir: here,
 };
 
 /** The text of one bundled entry: script or style sheet. */
 async function bundle(entry) {
-    const result = await build({
-        ...common,
-        entryPoints: [entry],
-        minify: true,
-        format: "iife",
-        write: false,
-        jsx: "automatic",
-        jsxImportSource: "preact",
-    });
-    return result.outputFiles[0].text.trim();
+  const result = await build({
+    ...common,
+    entryPoints: [entry],
+    minify: true,
+    format: "iife",
+    write: false,
+    jsx: "automatic",
+    jsxImportSource: "preact",
+  });
+  return result.outputFiles[0].text.trim();
 }
 
 const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 /** Nothing may be fetched, and nothing runs but the one script whose hash is here. */
 function policy(script, style) {
-    return `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'`;
+  return `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'`;
 }
 
 function pageOf(script, style) {
-    if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would close its own element");
-    return `<!doctype html>
+  if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would close its own element");
+  return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -64,33 +64,33 @@ ${DATA_LINE}
 }
 
 async function makePage(out) {
-    const [script, style] = await Promise.all([bundle("src/main.tsx"), bundle("src/style.css")]);
-    mkdirSync(dirname(out), { recursive: true });
-    writeFileSync(out, pageOf(script, style));
+  const [script, style] = await Promise.all([bundle("src/main.tsx"), bundle("src/style.css")]);
+  mkdirSync(dirname(out), { recursive: true });
+  writeFileSync(out, pageOf(script, style));
 }
 
 async function makeTests(folder) {
-    mkdirSync(folder, { recursive: true });
-    for (const old of readdirSync(folder)) if (old.endsWith(".test.mjs")) rmSync(join(folder, old)); // tests that are gone
-    const entryPoints = readdirSync(join(here, "test"))
-        .filter((n) => /\.test\.tsx?$/.test(n))
-        .map((n) => join("test", n));
-    await build({
-        ...common,
-        entryPoints,
-        outdir: folder,
-        format: "esm",
-        platform: "node",
-        outExtension: { ".js": ".mjs" },
-        jsx: "automatic",
-        jsxImportSource: "preact",
-    });
+  mkdirSync(folder, { recursive: true });
+  for (const old of readdirSync(folder)) if (old.endsWith(".test.mjs")) rmSync(join(folder, old)); // tests that are gone
+  const entryPoints = readdirSync(join(here, "test"))
+    .filter((n) => /\.test\.tsx?$/.test(n))
+    .map((n) => join("test", n));
+  await build({
+    ...common,
+    entryPoints,
+    outdir: folder,
+    format: "esm",
+    platform: "node",
+    outExtension: { ".js": ".mjs" },
+    jsx: "automatic",
+    jsxImportSource: "preact",
+  });
 }
 
 const [what, out] = process.argv.slice(2);
 const make = { page: makePage, test: makeTests }[what];
 if (!make || !out) {
-    console.error("usage: node build.mjs page OUT.html | test FOLDER");
-    process.exit(2);
+  console.error("usage: node build.mjs page OUT.html | test FOLDER");
+  process.exit(2);
 }
 await make(out.startsWith("/") ? out : join(process.cwd(), out));

@@ -16,153 +16,151 @@ const inWeb = createRequire(join(root, "web", "package.json"));
 export const scratch = mkdtempSync(join(process.env.TMPDIR ?? tmpdir(), "web-"));
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((p) =>
-    existsSync(p),
+  existsSync(p),
 );
 const FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
 ];
 
 // ---- pages ----
 
 /** Run the binary; its stdout. */
 export function run(...args) {
-    return execFileSync(tare, args, {
-        cwd: scratch,
-        encoding: "utf8",
-        env: { ...process.env, TARE_HISTORY: join(scratch, "history.db") },
-        stdio: ["ignore", "pipe", "pipe"],
-    });
+  return execFileSync(tare, args, {
+    cwd: scratch,
+    encoding: "utf8",
+    env: { ...process.env, TARE_HISTORY: join(scratch, "history.db") },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 /** The path of a page that `tare report` made of these files. */
 export function report(name, ...files) {
-    const out = join(scratch, `${name}.html`);
-    run("report", ...files, "--html", out);
-    return out;
+  const out = join(scratch, `${name}.html`);
+  run("report", ...files, "--html", out);
+  return out;
 }
 
 /** The same way the Python package fills the viewer: one word of one line is replaced. */
 export function fill(name, items, title = name) {
-    const data = {
-        schema: "tare.page/1",
-        title,
-        created: "2026-11-15T12:00:00.000Z",
-        tool: { version: "0.1.0", commit: null },
-        items,
-    };
-    const text = JSON.stringify(data)
-        .replace(/</g, "\\u003c")
-        .replace(/\u2028/g, "\\u2028")
-        .replace(/\u2029/g, "\\u2029");
-    const viewer = readFileSync(join(built, "page.html"), "utf8");
-    const line = '<script id="tare-data" type="application/json">null</script>';
-    assert.equal(viewer.split(line).length, 2, "the viewer has exactly one place for data");
-    const out = join(scratch, `${name}.html`);
-    writeFileSync(
-        out,
-        viewer.replace(line, () => line.replace("null", () => text)),
-    );
-    return out;
+  const data = {
+    schema: "tare.page/1",
+    title,
+    created: "2026-11-15T12:00:00.000Z",
+    tool: { version: "0.1.0", commit: null },
+    items,
+  };
+  const text = JSON.stringify(data)
+    .replace(/</g, "\\u003c")
+    .replace(/\u2028/g, "\\u2028")
+    .replace(/\u2029/g, "\\u2029");
+  const viewer = readFileSync(join(built, "page.html"), "utf8");
+  const line = '<script id="tare-data" type="application/json">null</script>';
+  assert.equal(viewer.split(line).length, 2, "the viewer has exactly one place for data");
+  const out = join(scratch, `${name}.html`);
+  writeFileSync(
+    out,
+    viewer.replace(line, () => line.replace("null", () => text)),
+  );
+  return out;
 }
 
 /** A document as a file, for the binary to read. */
 export function write(name, document) {
-    const out = join(scratch, name);
-    writeFileSync(out, typeof document === "string" ? document : JSON.stringify(document));
-    return out;
+  const out = join(scratch, name);
+  writeFileSync(out, typeof document === "string" ? document : JSON.stringify(document));
+  return out;
 }
 
 /** A document under tests/web/data, or anywhere. */
 export const readJson = (path) =>
-    JSON.parse(readFileSync(path.startsWith("/") ? path : join(root, "tests", "web", path), "utf8"));
+  JSON.parse(readFileSync(path.startsWith("/") ? path : join(root, "tests", "web", path), "utf8"));
 
 // ---- the browser ----
 
 let browser = null;
 
 export async function closeBrowser() {
-    await browser?.close();
-    browser = null;
+  await browser?.close();
+  browser = null;
 }
 
 async function launched() {
-    assert.ok(CHROMIUM, "no chromium on this machine (make deps)");
-    browser ??= await inWeb("playwright-core").chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-    return browser;
+  assert.ok(CHROMIUM, "no chromium on this machine (make deps)");
+  browser ??= await inWeb("playwright-core").chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  return browser;
 }
 
 /** Everything a quiet page never does. */
 function watch(page, file) {
-    const bad = [];
-    const own = pathToFileURL(file).href;
-    page.on("console", (m) => ["error", "warning"].includes(m.type()) && bad.push(`console: ${m.text()}`));
-    page.on("pageerror", (e) => bad.push(`error: ${e.message}`));
-    page.on("dialog", (d) => (bad.push(`dialog: ${d.message()}`), d.dismiss()));
-    page.on(
-        "request",
-        (r) =>
-            r.url().split("#")[0] !== own &&
-            !/^(blob|data):/.test(r.url()) &&
-            bad.push(`request: ${r.url().slice(0, 200)}`),
-    );
-    return bad;
+  const bad = [];
+  const own = pathToFileURL(file).href;
+  page.on("console", (m) => ["error", "warning"].includes(m.type()) && bad.push(`console: ${m.text()}`));
+  page.on("pageerror", (e) => bad.push(`error: ${e.message}`));
+  page.on("dialog", (d) => (bad.push(`dialog: ${d.message()}`), d.dismiss()));
+  page.on(
+    "request",
+    (r) =>
+      r.url().split("#")[0] !== own && !/^(blob|data):/.test(r.url()) && bad.push(`request: ${r.url().slice(0, 200)}`),
+  );
+  return bad;
 }
 
 /** Open a page and hand it to `use`; afterwards it must have been quiet. options: width, height, theme, hash, noisy (what
  * the test does is bound to make noise, and it looks at that itself). */
 export async function withPage(file, use, options = {}) {
-    const context = await (
-        await launched()
-    ).newContext({
-        viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
-        colorScheme: options.theme ?? "light",
-        acceptDownloads: true,
-        reducedMotion: "reduce",
-    });
-    const page = await context.newPage();
-    const bad = watch(page, file);
-    try {
-        await page.goto(pathToFileURL(file).href + (options.hash ? `#${options.hash}` : ""));
-        await page.waitForSelector("main");
-        await use(page);
-        if (!options.noisy) assert.deepEqual(bad, []);
-    } finally {
-        await context.close();
-    }
+  const context = await (
+    await launched()
+  ).newContext({
+    viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
+    colorScheme: options.theme ?? "light",
+    acceptDownloads: true,
+    reducedMotion: "reduce",
+  });
+  const page = await context.newPage();
+  const bad = watch(page, file);
+  try {
+    await page.goto(pathToFileURL(file).href + (options.hash ? `#${options.hash}` : ""));
+    await page.waitForSelector("main");
+    await use(page);
+    if (!options.noisy) assert.deepEqual(bad, []);
+  } finally {
+    await context.close();
+  }
 }
 
 /** Serious and critical violations of the accessibility rules; a list of short texts. */
 export async function violations(page) {
-    await page.evaluate(readFileSync(inWeb.resolve("axe-core/axe.min.js"), "utf8"));
-    const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-    const grave = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
-    return grave.map(
-        (v) =>
-            `${v.id}: ${v.nodes
-                .slice(0, 3)
-                .map((n) => `${n.html.slice(0, 120)} ${n.failureSummary ?? ""}`)
-                .join(" | ")}`,
-    );
+  await page.evaluate(readFileSync(inWeb.resolve("axe-core/axe.min.js"), "utf8"));
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const grave = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+  return grave.map(
+    (v) =>
+      `${v.id}: ${v.nodes
+        .slice(0, 3)
+        .map((n) => `${n.html.slice(0, 120)} ${n.failureSummary ?? ""}`)
+        .join(" | ")}`,
+  );
 }
 
 /** The text of the file that a click downloads. */
 export async function downloaded(page, click) {
-    const [download] = await Promise.all([page.waitForEvent("download"), click()]);
-    return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
+  const [download] = await Promise.all([page.waitForEvent("download"), click()]);
+  return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
 }
 
 /** Does anything stick out to the right? */
 export const overflow = (page) =>
-    page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
 /** A picture for the developer to look at, where TARE_SHOTS names a folder; nothing otherwise. */
 export async function shot(page, name) {
-    if (process.env.TARE_SHOTS)
-        await page.screenshot({ path: join(process.env.TARE_SHOTS, `${name}.png`), fullPage: true });
+  if (process.env.TARE_SHOTS)
+    await page.screenshot({ path: join(process.env.TARE_SHOTS, `${name}.png`), fullPage: true });
 }

@@ -9,275 +9,265 @@ import { useView, writeView } from "./ui/hash";
 import { toggleTheme, currentTheme, useColours } from "./ui/theme";
 
 const KIND_WORDS: Record<string, string> = {
-    run: "Run",
-    comparison: "Comparison",
-    profile: "Profile",
-    history: "History",
-    timeline: "Timeline",
+  run: "Run",
+  comparison: "Comparison",
+  profile: "Profile",
+  history: "History",
+  timeline: "Timeline",
 };
 
 /** A run is called by what was weighed; anything else by the file it came from. */
 function itemTitle(item: Item): string {
-    const subject = item.kind === "run" ? item.document.subject?.name : null;
-    return shown(subject ?? item.name ?? KIND_WORDS[item.kind], 60);
+  const subject = item.kind === "run" ? item.document.subject?.name : null;
+  return shown(subject ?? item.name ?? KIND_WORDS[item.kind], 60);
 }
 
 /** What tells two documents of one subject apart. */
 function tabTitle(item: Item): string {
-    return item.name || item.kind === "run" ? shown(item.name ?? itemTitle(item), 120) : "";
+  return item.name || item.kind === "run" ? shown(item.name ?? itemTitle(item), 120) : "";
 }
 
 function subtitle(item: Item): string {
-    const d = item.document as RunDocument;
-    const parts = [KIND_WORDS[item.kind]!];
-    if (item.kind === "run" && d.subject?.type) parts.push(shown(d.subject.type, 40));
-    if (d.subject?.runtime?.name)
-        parts.push(shown(`${d.subject.runtime.name} ${d.subject.runtime.version ?? ""}`.trim(), 60));
-    if (d.host?.cpu?.model) parts.push(shown(d.host.cpu.model, 60));
-    if (item.kind === "run" && item.name && item.name !== d.subject?.name) parts.push(shown(item.name, 80));
-    if (d.created) parts.push(`measured ${instant(d.created)}`);
-    return parts.join(" · ");
+  const d = item.document as RunDocument;
+  const parts = [KIND_WORDS[item.kind]!];
+  if (item.kind === "run" && d.subject?.type) parts.push(shown(d.subject.type, 40));
+  if (d.subject?.runtime?.name)
+    parts.push(shown(`${d.subject.runtime.name} ${d.subject.runtime.version ?? ""}`.trim(), 60));
+  if (d.host?.cpu?.model) parts.push(shown(d.host.cpu.model, 60));
+  if (item.kind === "run" && item.name && item.name !== d.subject?.name) parts.push(shown(item.name, 80));
+  if (d.created) parts.push(`measured ${instant(d.created)}`);
+  return parts.join(" · ");
 }
 
 function Tabs(props: { page: Page; at: number; onPick: (i: number) => void }) {
-    const { items } = props.page;
-    if (items.length < 2) return null;
-    return (
-        <nav class="tabs" aria-label="Documents">
-            {items.map((item, i) => (
-                <button
-                    type="button"
-                    aria-current={i === props.at ? "page" : undefined}
-                    onClick={() => props.onPick(i)}
-                >
-                    <small>{KIND_WORDS[item.kind]}</small> <span title={tabTitle(item)}>{tabTitle(item)}</span>
-                </button>
-            ))}
-        </nav>
-    );
+  const { items } = props.page;
+  if (items.length < 2) return null;
+  return (
+    <nav class="tabs" aria-label="Documents">
+      {items.map((item, i) => (
+        <button type="button" aria-current={i === props.at ? "page" : undefined} onClick={() => props.onPick(i)}>
+          <small>{KIND_WORDS[item.kind]}</small> <span title={tabTitle(item)}>{tabTitle(item)}</span>
+        </button>
+      ))}
+    </nav>
+  );
 }
 
 function ThemeButton() {
-    useColours();
-    const next = currentTheme() === "dark" ? "light" : "dark";
-    return (
-        <button type="button" class="theme" onClick={toggleTheme} aria-label={`Show in ${next} colours`}>
-            {next === "dark" ? "◐ Dark" : "◑ Light"}
-        </button>
-    );
+  useColours();
+  const next = currentTheme() === "dark" ? "light" : "dark";
+  return (
+    <button type="button" class="theme" onClick={toggleTheme} aria-label={`Show in ${next} colours`}>
+      {next === "dark" ? "◐ Dark" : "◑ Light"}
+    </button>
+  );
 }
 
 /** Which part is at the top of the window. */
 function partAt(list: Section[]): number {
-    const tops = list.map((s) => document.getElementById(s.id)?.getBoundingClientRect().top ?? Infinity);
-    return tops.reduce((found, top, i) => (top <= 80 ? i : found), 0);
+  const tops = list.map((s) => document.getElementById(s.id)?.getBoundingClientRect().top ?? Infinity);
+  return tops.reduce((found, top, i) => (top <= 80 ? i : found), 0);
 }
 
 function goTo(id: string): void {
-    const el = document.getElementById(id);
-    el?.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
-    el?.querySelector<HTMLElement>("h2")?.focus({ preventScroll: true });
-    writeView("at", id);
+  const el = document.getElementById(id);
+  el?.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  el?.querySelector<HTMLElement>("h2")?.focus({ preventScroll: true });
+  writeView("at", id);
 }
 
 /** The part under the top of the window, followed while the reader scrolls. */
 function useWhere(list: Section[]): string | undefined {
-    const [at, setAt] = useState<string>();
-    useEffect(() => {
-        let asked = 0;
-        const look = () => {
-            asked = 0;
-            setAt(list[partAt(list)]?.id);
-        };
-        const onScroll = () => (asked ||= requestAnimationFrame(look));
-        look();
-        window.addEventListener("scroll", onScroll, { passive: true });
-        return () => {
-            window.removeEventListener("scroll", onScroll);
-            cancelAnimationFrame(asked);
-        };
-    }, [list]);
-    return at;
+  const [at, setAt] = useState<string>();
+  useEffect(() => {
+    let asked = 0;
+    const look = () => {
+      asked = 0;
+      setAt(list[partAt(list)]?.id);
+    };
+    const onScroll = () => (asked ||= requestAnimationFrame(look));
+    look();
+    window.addEventListener("scroll", onScroll, { passive: true });
+    return () => {
+      window.removeEventListener("scroll", onScroll);
+      cancelAnimationFrame(asked);
+    };
+  }, [list]);
+  return at;
 }
 
 /** Paper cannot be clicked: what is folded is unfolded for it. */
 function useUnfoldedPrint(): void {
-    useEffect(() => {
-        let opened: HTMLDetailsElement[] = [];
-        const before = () => {
-            opened = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
-            opened.forEach((d) => (d.open = true));
-        };
-        const after = () => opened.forEach((d) => (d.open = false));
-        window.addEventListener("beforeprint", before);
-        window.addEventListener("afterprint", after);
-        return () => {
-            window.removeEventListener("beforeprint", before);
-            window.removeEventListener("afterprint", after);
-        };
-    }, []);
+  useEffect(() => {
+    let opened: HTMLDetailsElement[] = [];
+    const before = () => {
+      opened = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+      opened.forEach((d) => (d.open = true));
+    };
+    const after = () => opened.forEach((d) => (d.open = false));
+    window.addEventListener("beforeprint", before);
+    window.addEventListener("afterprint", after);
+    return () => {
+      window.removeEventListener("beforeprint", before);
+      window.removeEventListener("afterprint", after);
+    };
+  }, []);
 }
 
 function Contents(props: { list: Section[] }) {
-    const at = useWhere(props.list);
-    return (
-        <nav class="contents" aria-label="Parts of the page">
-            <ul>
-                {props.list.map((s) => (
-                    <li>
-                        <button
-                            type="button"
-                            aria-current={at === s.id ? "location" : undefined}
-                            onClick={() => goTo(s.id)}
-                        >
-                            {s.title}
-                        </button>
-                    </li>
-                ))}
-            </ul>
-        </nav>
-    );
+  const at = useWhere(props.list);
+  return (
+    <nav class="contents" aria-label="Parts of the page">
+      <ul>
+        {props.list.map((s) => (
+          <li>
+            <button type="button" aria-current={at === s.id ? "location" : undefined} onClick={() => goTo(s.id)}>
+              {s.title}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
 }
 
 const KEY_HELP: [string, string][] = [
-    ["j, k", "next part, previous part"],
-    ["1 to 9", "choose a document"],
-    ["d", "light or dark"],
-    ["p", "print"],
-    ["← →", "move along a plot that has the focus"],
-    ["+ − 0", "zoom in, zoom out, show all"],
-    ["?", "these keys"],
+  ["j, k", "next part, previous part"],
+  ["1 to 9", "choose a document"],
+  ["d", "light or dark"],
+  ["p", "print"],
+  ["← →", "move along a plot that has the focus"],
+  ["+ − 0", "zoom in, zoom out, show all"],
+  ["?", "these keys"],
 ];
 
 function KeyHelp(props: { onClose: () => void }) {
-    return (
-        <div class="help" role="dialog" aria-label="Keys" aria-modal="false">
-            <dl>
-                {KEY_HELP.map(([key, what]) => (
-                    <div>
-                        <dt>
-                            <kbd>{key}</kbd>
-                        </dt>
-                        <dd>{what}</dd>
-                    </div>
-                ))}
-            </dl>
-            <button type="button" onClick={props.onClose}>
-                Close
-            </button>
-        </div>
-    );
+  return (
+    <div class="help" role="dialog" aria-label="Keys" aria-modal="false">
+      <dl>
+        {KEY_HELP.map(([key, what]) => (
+          <div>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <button type="button" onClick={props.onClose}>
+        Close
+      </button>
+    </div>
+  );
 }
 
 function step(list: Section[], by: number): void {
-    const to = list[Math.min(Math.max(partAt(list) + by, 0), list.length - 1)];
-    if (to) goTo(to.id);
+  const to = list[Math.min(Math.max(partAt(list) + by, 0), list.length - 1)];
+  if (to) goTo(to.id);
 }
 
 const typing = (e: KeyboardEvent): boolean => {
-    const el = e.target as HTMLElement;
-    return (
-        e.ctrlKey ||
-        e.metaKey ||
-        e.altKey ||
-        /^(INPUT|SELECT|TEXTAREA)$/.test(el.tagName) ||
-        el.getAttribute("aria-roledescription") === "plot"
-    );
+  const el = e.target as HTMLElement;
+  return (
+    e.ctrlKey ||
+    e.metaKey ||
+    e.altKey ||
+    /^(INPUT|SELECT|TEXTAREA)$/.test(el.tagName) ||
+    el.getAttribute("aria-roledescription") === "plot"
+  );
 };
 
 function useKeys(list: Section[], page: Page, pick: (i: number) => void, help: () => void): void {
-    useEffect(() => {
-        const acts: Record<string, () => void> = {
-            j: () => step(list, 1),
-            k: () => step(list, -1),
-            d: toggleTheme,
-            p: () => print(),
-            "?": help,
-        };
-        page.items.slice(0, 9).forEach((_, i) => (acts[String(i + 1)] = () => pick(i)));
-        const onKey = (e: KeyboardEvent) => {
-            const act = acts[e.key];
-            if (!act || typing(e) || e.defaultPrevented) return;
-            e.preventDefault();
-            act();
-        };
-        window.addEventListener("keydown", onKey);
-        return () => window.removeEventListener("keydown", onKey);
-    }, [list, page]);
+  useEffect(() => {
+    const acts: Record<string, () => void> = {
+      j: () => step(list, 1),
+      k: () => step(list, -1),
+      d: toggleTheme,
+      p: () => print(),
+      "?": help,
+    };
+    page.items.slice(0, 9).forEach((_, i) => (acts[String(i + 1)] = () => pick(i)));
+    const onKey = (e: KeyboardEvent) => {
+      const act = acts[e.key];
+      if (!act || typing(e) || e.defaultPrevented) return;
+      e.preventDefault();
+      act();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [list, page]);
 }
 
 function Parts(props: { list: Section[]; item: Item; page: Page }) {
-    return (
-        <>
-            {props.list.map((s) => (
-                <section id={s.id} aria-labelledby={`h-${s.id}`}>
-                    <h2 id={`h-${s.id}`} tabIndex={-1}>
-                        {s.title}
-                    </h2>
-                    <s.Component item={props.item} page={props.page} />
-                </section>
-            ))}
-        </>
-    );
+  return (
+    <>
+      {props.list.map((s) => (
+        <section id={s.id} aria-labelledby={`h-${s.id}`}>
+          <h2 id={`h-${s.id}`} tabIndex={-1}>
+            {s.title}
+          </h2>
+          <s.Component item={props.item} page={props.page} />
+        </section>
+      ))}
+    </>
+  );
 }
 
 function Foot(props: { page: Page }) {
-    const { tool, created } = props.page;
-    const by = tool?.version ? `tare ${tool.version}${tool.commit ? ` (${tool.commit})` : ""}` : "tare";
-    return (
-        <footer>
-            Written by {shown(by, 80)} at {instant(created)}. Times are UTC. This page makes no network request. Press{" "}
-            <kbd>?</kbd> for keys.
-        </footer>
-    );
+  const { tool, created } = props.page;
+  const by = tool?.version ? `tare ${tool.version}${tool.commit ? ` (${tool.commit})` : ""}` : "tare";
+  return (
+    <footer>
+      Written by {shown(by, 80)} at {instant(created)}. Times are UTC. This page makes no network request. Press{" "}
+      <kbd>?</kbd> for keys.
+    </footer>
+  );
 }
 
 export function Shell(props: { page: Page }) {
-    const { page } = props;
-    const [chosen, setChosen] = useView("item", "0");
-    const [help, setHelp] = useState(false);
-    const at = Math.min(Math.max(Number(chosen) || 0, 0), page.items.length - 1);
-    const item = page.items[at]!;
-    const list = useMemo(() => sectionsOf(item, page), [item, page]);
-    useUnfoldedPrint();
-    useKeys(
-        list,
-        page,
-        (i) => setChosen(String(i)),
-        () => setHelp((h) => !h),
-    );
-    const heading = page.items.length > 1 ? (page.title ?? itemTitle(item)) : itemTitle(item);
-    return (
-        <>
-            <a
-                class="skip"
-                href="#content"
-                onClick={(e) => {
-                    e.preventDefault();
-                    document.getElementById("content")?.focus();
-                }}
-            >
-                Skip to content
-            </a>
-            <header>
-                <div>
-                    <h1>{shown(heading, 120)}</h1>
-                    <p>{subtitle(item)}</p>
-                </div>
-                <ThemeButton />
-            </header>
-            <Tabs page={page} at={at} onPick={(i) => setChosen(String(i))} />
-            <div class="columns">
-                <Contents list={list} />
-                <main id="content" tabIndex={-1} key={at}>
-                    <Parts list={list} item={item} page={page} />
-                    {list.length === 0 && (
-                        <p class="empty">This viewer has no part that shows a document of this kind.</p>
-                    )}
-                </main>
-            </div>
-            <Foot page={page} />
-            {help && <KeyHelp onClose={() => setHelp(false)} />}
-        </>
-    );
+  const { page } = props;
+  const [chosen, setChosen] = useView("item", "0");
+  const [help, setHelp] = useState(false);
+  const at = Math.min(Math.max(Number(chosen) || 0, 0), page.items.length - 1);
+  const item = page.items[at]!;
+  const list = useMemo(() => sectionsOf(item, page), [item, page]);
+  useUnfoldedPrint();
+  useKeys(
+    list,
+    page,
+    (i) => setChosen(String(i)),
+    () => setHelp((h) => !h),
+  );
+  const heading = page.items.length > 1 ? (page.title ?? itemTitle(item)) : itemTitle(item);
+  return (
+    <>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(e) => {
+          e.preventDefault();
+          document.getElementById("content")?.focus();
+        }}
+      >
+        Skip to content
+      </a>
+      <header>
+        <div>
+          <h1>{shown(heading, 120)}</h1>
+          <p>{subtitle(item)}</p>
+        </div>
+        <ThemeButton />
+      </header>
+      <Tabs page={page} at={at} onPick={(i) => setChosen(String(i))} />
+      <div class="columns">
+        <Contents list={list} />
+        <main id="content" tabIndex={-1} key={at}>
+          <Parts list={list} item={item} page={page} />
+          {list.length === 0 && <p class="empty">This viewer has no part that shows a document of this kind.</p>}
+        </main>
+      </div>
+      <Foot page={page} />
+      {help && <KeyHelp onClose={() => setHelp(false)} />}
+    </>
+  );
 }

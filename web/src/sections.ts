@@ -20,34 +20,34 @@ import { targets } from "./sections/targets";
 import { timeline } from "./sections/timeline";
 
 export interface SectionProps {
-    item: Item;
-    page: Page;
+  item: Item;
+  page: Page;
 }
 
 export interface Section {
-    /** Unique; the anchor in the page and the key in the address. */
-    id: string;
-    title: string;
-    applies(item: Item, page: Page): boolean;
-    Component: ComponentType<SectionProps>;
+  /** Unique; the anchor in the page and the key in the address. */
+  id: string;
+  title: string;
+  applies(item: Item, page: Page): boolean;
+  Component: ComponentType<SectionProps>;
 }
 
 export const sections: readonly Section[] = [
-    headline,
-    targets,
-    comparison,
-    history,
-    curves,
-    distribution,
-    memory,
-    layers,
-    roofline,
-    pareto,
-    timeline,
-    flame,
-    staticCost,
-    self,
-    environment,
+  headline,
+  targets,
+  comparison,
+  history,
+  curves,
+  distribution,
+  memory,
+  layers,
+  roofline,
+  pareto,
+  timeline,
+  flame,
+  staticCost,
+  self,
+  environment,
 ];
 
 export const sectionsOf = (item: Item, page: Page): Section[] => sections.filter((s) => s.applies(item, page));

@@ -6,64 +6,64 @@ import { csvOf, sortRows } from "../src/data/grid";
 import { extent, gridOf, type PlotSpec } from "../src/ui/plotspec";
 
 test("rows sort by number or by name, unknown last both ways", () => {
-    const rows = [
-        ["b10", 3],
-        ["b9", null],
-        ["a", 1],
-        ["c", 2],
-    ];
-    assert.deepEqual(
-        sortRows(rows, 1, false).map((r) => r[0]),
-        ["a", "c", "b10", "b9"],
-    );
-    assert.deepEqual(
-        sortRows(rows, 1, true).map((r) => r[0]),
-        ["b10", "c", "a", "b9"],
-    );
-    assert.deepEqual(
-        sortRows(rows, 0, false).map((r) => r[0]),
-        ["a", "b9", "b10", "c"],
-    );
+  const rows = [
+    ["b10", 3],
+    ["b9", null],
+    ["a", 1],
+    ["c", 2],
+  ];
+  assert.deepEqual(
+    sortRows(rows, 1, false).map((r) => r[0]),
+    ["a", "c", "b10", "b9"],
+  );
+  assert.deepEqual(
+    sortRows(rows, 1, true).map((r) => r[0]),
+    ["b10", "c", "a", "b9"],
+  );
+  assert.deepEqual(
+    sortRows(rows, 0, false).map((r) => r[0]),
+    ["a", "b9", "b10", "c"],
+  );
 });
 
 test("CSV quotes what needs it and keeps formulas text", () => {
-    const text = csvOf({
-        columns: [{ title: "name" }, { title: "ns" }],
-        rows: [
-            ['=cmd|"x"', 1.5],
-            ["a,b", null],
-            [-2, "-x"],
-        ],
-    });
-    assert.equal(text, 'name,ns\r\n"\'=cmd|""x""",1.5\r\n"a,b",\r\n-2,\'-x\r\n');
+  const text = csvOf({
+    columns: [{ title: "name" }, { title: "ns" }],
+    rows: [
+      ['=cmd|"x"', 1.5],
+      ["a,b", null],
+      [-2, "-x"],
+    ],
+  });
+  assert.equal(text, 'name,ns\r\n"\'=cmd|""x""",1.5\r\n"a,b",\r\n-2,\'-x\r\n');
 });
 
 const spec: PlotSpec = {
-    id: "p",
-    title: "t",
-    summary: "s",
-    x: { label: "batch", values: [1, 2], format: String },
-    y: { label: "ms", format: String },
-    series: [
-        { label: "p50", values: [5, null], lo: [4, null], hi: [9, null] },
-        { label: "rate", values: [100, 200], axis: "right" },
-    ],
+  id: "p",
+  title: "t",
+  summary: "s",
+  x: { label: "batch", values: [1, 2], format: String },
+  y: { label: "ms", format: String },
+  series: [
+    { label: "p50", values: [5, null], lo: [4, null], hi: [9, null] },
+    { label: "rate", values: [100, 200], axis: "right" },
+  ],
 };
 
 test("the table of a plot has each series with its interval", () => {
-    const grid = gridOf(spec);
-    assert.deepEqual(
-        grid.columns.map((c) => c.title),
-        ["batch", "p50", "p50, low", "p50, high", "rate"],
-    );
-    assert.deepEqual(grid.rows, [
-        [1, 5, 4, 9, 100],
-        [2, null, null, null, 200],
-    ]);
+  const grid = gridOf(spec);
+  assert.deepEqual(
+    grid.columns.map((c) => c.title),
+    ["batch", "p50", "p50, low", "p50, high", "rate"],
+  );
+  assert.deepEqual(grid.rows, [
+    [1, 5, 4, 9, 100],
+    [2, null, null, null, 200],
+  ]);
 });
 
 test("the extent of an axis holds its intervals and only its series", () => {
-    assert.deepEqual(extent(spec, "left"), [4, 9]);
-    assert.deepEqual(extent(spec, "right"), [100, 200]);
-    assert.equal(extent({ ...spec, series: [] }, "left"), null);
+  assert.deepEqual(extent(spec, "left"), [4, 9]);
+  assert.deepEqual(extent(spec, "right"), [100, 200]);
+  assert.equal(extent({ ...spec, series: [] }, "left"), null);
 });

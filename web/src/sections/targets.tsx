@@ -17,101 +17,104 @@ const LONGEST = 3; // a target met a hundredfold shall not make the others invis
 const DRAWN = 30;
 
 function sceneOf(rows: TargetRow[]) {
-    const known = rows.filter((r) => r.met !== null).slice(0, DRAWN);
-    return barsScene({
-        rows: known.map((r) => ({
-            name: r.case || r.name,
-            mark: 1,
-            value: `${r.achievedText}${r.met! > LONGEST ? " ▸" : ""}`,
-            text: r.text,
-            parts: [{ to: Math.min(r.met!, LONGEST), colour: TONES[r.verdict] ?? "warn", alpha: 0.75 }],
-        })),
-        label: "share of the target that was reached; the stroke is the target",
-        format: (v) => `${number(v)}×`,
-    });
+  const known = rows.filter((r) => r.met !== null).slice(0, DRAWN);
+  return barsScene({
+    rows: known.map((r) => ({
+      name: r.case || r.name,
+      mark: 1,
+      value: `${r.achievedText}${r.met! > LONGEST ? " ▸" : ""}`,
+      text: r.text,
+      parts: [
+        { to: 1, colour: "soft", alpha: 0.15 }, // the way to the target, so that it is in the picture
+        { to: Math.min(r.met!, LONGEST), colour: TONES[r.verdict] ?? "warn", alpha: 0.75 },
+      ],
+    })),
+    label: "share of the target that was reached; the stroke is the target",
+    format: (v) => `${number(v)}×`,
+  });
 }
 
 const gridOf = (rows: TargetRow[]): Grid => ({
-    columns: [
-        { title: "target", text: true },
-        { title: "case", text: true },
-        { title: "limit" },
-        { title: "achieved" },
-        { title: "reached", format: (v) => `${number(v)}×` },
-        { title: "verdict", text: true },
-        { title: "confidence", format: (v) => percent(v) },
-    ],
-    rows: rows.map((r) => [r.name, r.case, r.limit, r.achieved, r.met, r.verdict, r.confidence]),
+  columns: [
+    { title: "target", text: true },
+    { title: "case", text: true },
+    { title: "limit" },
+    { title: "achieved" },
+    { title: "reached", format: (v) => `${number(v)}×` },
+    { title: "verdict", text: true },
+    { title: "confidence", format: (v) => percent(v) },
+  ],
+  rows: rows.map((r) => [r.name, r.case, r.limit, r.achieved, r.met, r.verdict, r.confidence]),
 });
 
 /** One case is told with its numbers; of many, how many. */
 function Line(props: { group: TargetGroup }) {
-    const { group } = props;
-    const only = group.rows.length === 1 ? group.rows[0]! : null;
-    const sure = only && only.confidence !== null ? `, ${percent(only.confidence, 4)} confidence` : "";
-    const told = only
-        ? `${only.achievedText}${only.case ? ` in ${only.case}` : ""}${sure}`
-        : `met in ${group.passed} of ${group.rows.length} cases, missed in ${group.failed}`;
-    return (
-        <li>
-            <Badge word={group.verdict} /> <strong>{shown(group.name, 160)}</strong>: {shown(told, 200)}
-        </li>
-    );
+  const { group } = props;
+  const only = group.rows.length === 1 ? group.rows[0]! : null;
+  const sure = only && only.confidence !== null ? `, ${percent(only.confidence, 4)} confidence` : "";
+  const told = only
+    ? `${only.achievedText}${only.case ? ` in ${only.case}` : ""}${sure}`
+    : `met in ${group.passed} of ${group.rows.length} cases, missed in ${group.failed}`;
+  return (
+    <li>
+      <Badge word={group.verdict} /> <strong>{shown(group.name, 160)}</strong>: {shown(told, 200)}
+    </li>
+  );
 }
 
 function Cases(props: { groups: TargetGroup[] }) {
-    const { groups } = props;
-    const choices = groups.map((g, i) => ({ value: String(i), name: g.name }));
-    const measured = (g: TargetGroup) => g.rows.some((r) => r.met !== null);
-    const failing = groups.findIndex((g) => g.verdict === "fail" && measured(g));
-    const worst = failing >= 0 ? failing : Math.max(0, groups.findIndex(measured));
-    const [chosen, choose] = usePick("target", choices, String(worst));
-    const group = groups[Number(chosen)]!;
-    const scene = useMemo(() => sceneOf(group.rows), [group]);
-    const drawn = group.rows.length > DRAWN ? ` The first ${DRAWN} of ${group.rows.length} cases are drawn.` : "";
-    const summary = `Met in ${group.passed} of ${group.rows.length} cases. To the right of the stroke is better, whichever way the limit points.${drawn}`;
-    return (
-        <>
-            <div class="picks">
-                <Pick label="Target" choices={choices} value={chosen} onPick={choose} />
-            </div>
-            {!measured(group) && (
-                <Empty>
-                    {shown(group.name, 160)}: what was reached is unknown in every case, so there is nothing to draw. A
-                    percentile, for one, needs enough runs.
-                </Empty>
-            )}
-            {measured(group) && (
-                <Drawing
-                    id="targets"
-                    title={group.name}
-                    summary={summary}
-                    grid={() => gridOf(groups.flatMap((g) => g.rows))}
-                    scene={scene}
-                />
-            )}
-        </>
-    );
+  const { groups } = props;
+  const choices = groups.map((g, i) => ({ value: String(i), name: g.name }));
+  const measured = (g: TargetGroup) => g.rows.some((r) => r.met !== null);
+  const failing = groups.findIndex((g) => g.verdict === "fail" && measured(g));
+  const worst = failing >= 0 ? failing : Math.max(0, groups.findIndex(measured));
+  const [chosen, choose] = usePick("target", choices, String(worst));
+  const group = groups[Number(chosen)]!;
+  const scene = useMemo(() => sceneOf(group.rows), [group]);
+  const drawn = group.rows.length > DRAWN ? ` The first ${DRAWN} of ${group.rows.length} cases are drawn.` : "";
+  const summary = `Met in ${group.passed} of ${group.rows.length} cases. To the right of the stroke is better, whichever way the limit points.${drawn}`;
+  return (
+    <>
+      <div class="picks">
+        <Pick label="Target" choices={choices} value={chosen} onPick={choose} />
+      </div>
+      {!measured(group) && (
+        <Empty>
+          {shown(group.name, 160)}: what was reached is unknown in every case, so there is nothing to draw. A
+          percentile, for one, needs enough runs.
+        </Empty>
+      )}
+      {measured(group) && (
+        <Drawing
+          id="targets"
+          title={group.name}
+          summary={summary}
+          grid={() => gridOf(groups.flatMap((g) => g.rows))}
+          scene={scene}
+        />
+      )}
+    </>
+  );
 }
 
 function Targets(props: SectionProps) {
-    const run = props.item.document as RunDocument;
-    const groups = useMemo(() => targetGroups(targetRows(run.targets ?? [])), [run]);
-    return (
-        <>
-            <ul class="notes">
-                {groups.map((g) => (
-                    <Line group={g} />
-                ))}
-            </ul>
-            <Cases groups={groups} />
-        </>
-    );
+  const run = props.item.document as RunDocument;
+  const groups = useMemo(() => targetGroups(targetRows(run.targets ?? [])), [run]);
+  return (
+    <>
+      <ul class="notes">
+        {groups.map((g) => (
+          <Line group={g} />
+        ))}
+      </ul>
+      <Cases groups={groups} />
+    </>
+  );
 }
 
 export const targets: Section = {
-    id: "targets",
-    title: "Targets",
-    applies: (item: Item) => item.kind === "run" && (item.document.targets ?? []).length > 0,
-    Component: Targets,
+  id: "targets",
+  title: "Targets",
+  applies: (item: Item) => item.kind === "run" && (item.document.targets ?? []).length > 0,
+  Component: Targets,
 };

@@ -11,106 +11,106 @@ const AROUND = 12;
 const CELL_LONGEST = 120;
 
 function cellText(cell: Cell, column: Column): string {
-    if (isKnown(cell)) return (column.format ?? String)(cell);
-    if (cell === null || cell === undefined || typeof cell === "number") return UNKNOWN;
-    return shown(cell, CELL_LONGEST);
+  if (isKnown(cell)) return (column.format ?? String)(cell);
+  if (cell === null || cell === undefined || typeof cell === "number") return UNKNOWN;
+  return shown(cell, CELL_LONGEST);
 }
 
 function Heading(props: { column: Column; order: "up" | "down" | null; onSort: () => void }) {
-    const { column, order } = props;
-    const sort = order === "up" ? "ascending" : order === "down" ? "descending" : "none";
-    return (
-        <th scope="col" aria-sort={sort} class={column.text ? "text" : "number"}>
-            <button type="button" onClick={props.onSort}>
-                {column.title}
-                <span aria-hidden="true" class="order">
-                    {order === "up" ? "▲" : order === "down" ? "▼" : ""}
-                </span>
-            </button>
-        </th>
-    );
+  const { column, order } = props;
+  const sort = order === "up" ? "ascending" : order === "down" ? "descending" : "none";
+  return (
+    <th scope="col" aria-sort={sort} class={column.text ? "text" : "number"}>
+      <button type="button" onClick={props.onSort}>
+        {column.title}
+        <span aria-hidden="true" class="order">
+          {order === "up" ? "▲" : order === "down" ? "▼" : ""}
+        </span>
+      </button>
+    </th>
+  );
 }
 
 function Row(props: { cells: Cell[]; columns: Column[] }) {
-    return (
-        <tr>
-            {props.columns.map((c, i) => {
-                const cell = props.cells[i];
-                const text = cellText(cell, c);
-                const cut = typeof cell === "string" && cell.length > CELL_LONGEST;
-                const kind = c.text ? "text" : "number";
-                return (
-                    <td class={text === UNKNOWN ? `${kind} unknown` : kind} title={cut ? shown(cell, 2000) : undefined}>
-                        {text}
-                    </td>
-                );
-            })}
-        </tr>
-    );
+  return (
+    <tr>
+      {props.columns.map((c, i) => {
+        const cell = props.cells[i];
+        const text = cellText(cell, c);
+        const cut = typeof cell === "string" && cell.length > CELL_LONGEST;
+        const kind = c.text ? "text" : "number";
+        return (
+          <td class={text === UNKNOWN ? `${kind} unknown` : kind} title={cut ? shown(cell, 2000) : undefined}>
+            {text}
+          </td>
+        );
+      })}
+    </tr>
+  );
 }
 
 /** Which rows of a long table are in sight, from its scrolling box. */
 function useWindow(total: number) {
-    const box = useRef<HTMLDivElement>(null);
-    const [range, setRange] = useState<[number, number]>([0, Math.min(total, 60)]);
-    const look = () => {
-        const el = box.current;
-        if (!el || total <= LONG) return;
-        const first = Math.max(0, Math.floor(el.scrollTop / ROW_PX) - AROUND);
-        const many = Math.ceil((el.clientHeight || 480) / ROW_PX) + 2 * AROUND;
-        setRange([first, Math.min(total, first + many)]);
-    };
-    useLayoutEffect(look, [total]);
-    return { box, look, range: total <= LONG ? ([0, total] as [number, number]) : range };
+  const box = useRef<HTMLDivElement>(null);
+  const [range, setRange] = useState<[number, number]>([0, Math.min(total, 60)]);
+  const look = () => {
+    const el = box.current;
+    if (!el || total <= LONG) return;
+    const first = Math.max(0, Math.floor(el.scrollTop / ROW_PX) - AROUND);
+    const many = Math.ceil((el.clientHeight || 480) / ROW_PX) + 2 * AROUND;
+    setRange([first, Math.min(total, first + many)]);
+  };
+  useLayoutEffect(look, [total]);
+  return { box, look, range: total <= LONG ? ([0, total] as [number, number]) : range };
 }
 
 const Spacer = (props: { rows: number; span: number }) =>
-    props.rows > 0 ? (
-        <tr aria-hidden="true" style={{ height: `${props.rows * ROW_PX}px` }}>
-            <td colSpan={props.span} />
-        </tr>
-    ) : null;
+  props.rows > 0 ? (
+    <tr aria-hidden="true" style={{ height: `${props.rows * ROW_PX}px` }}>
+      <td colSpan={props.span} />
+    </tr>
+  ) : null;
 
 export function Table(props: { grid: Grid; caption: string; sort?: number; down?: boolean }) {
-    const { columns, rows } = props.grid;
-    const [order, setOrder] = useState<{ column: number; down: boolean } | null>(
-        props.sort === undefined ? null : { column: props.sort, down: !!props.down },
-    );
-    const sorted = useMemo(() => (order ? sortRows(rows, order.column, order.down) : rows), [rows, order]);
-    const { box, look, range } = useWindow(sorted.length);
-    const [from, to] = range;
-    const sortBy = (i: number) => setOrder((o) => ({ column: i, down: o?.column === i ? !o.down : !columns[i]!.text }));
-    return (
-        <div
-            class={rows.length > LONG ? "table long" : "table"}
-            ref={box}
-            onScroll={look}
-            tabIndex={0}
-            role="region"
-            aria-label={props.caption}
-        >
-            <table aria-rowcount={rows.length + 1}>
-                <caption class="hidden">{props.caption}</caption>
-                <thead>
-                    <tr>
-                        {columns.map((c, i) => (
-                            <Heading
-                                column={c}
-                                order={order?.column === i ? (order.down ? "down" : "up") : null}
-                                onSort={() => sortBy(i)}
-                            />
-                        ))}
-                    </tr>
-                </thead>
-                <tbody>
-                    <Spacer rows={from} span={columns.length} />
-                    {sorted.slice(from, to).map((r) => (
-                        <Row cells={r} columns={columns} />
-                    ))}
-                    <Spacer rows={sorted.length - to} span={columns.length} />
-                </tbody>
-            </table>
-            {rows.length === 0 && <p class="empty">Nothing to list.</p>}
-        </div>
-    );
+  const { columns, rows } = props.grid;
+  const [order, setOrder] = useState<{ column: number; down: boolean } | null>(
+    props.sort === undefined ? null : { column: props.sort, down: !!props.down },
+  );
+  const sorted = useMemo(() => (order ? sortRows(rows, order.column, order.down) : rows), [rows, order]);
+  const { box, look, range } = useWindow(sorted.length);
+  const [from, to] = range;
+  const sortBy = (i: number) => setOrder((o) => ({ column: i, down: o?.column === i ? !o.down : !columns[i]!.text }));
+  return (
+    <div
+      class={rows.length > LONG ? "table long" : "table"}
+      ref={box}
+      onScroll={look}
+      tabIndex={0}
+      role="region"
+      aria-label={props.caption}
+    >
+      <table aria-rowcount={rows.length + 1}>
+        <caption class="hidden">{props.caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((c, i) => (
+              <Heading
+                column={c}
+                order={order?.column === i ? (order.down ? "down" : "up") : null}
+                onSort={() => sortBy(i)}
+              />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Spacer rows={from} span={columns.length} />
+          {sorted.slice(from, to).map((r) => (
+            <Row cells={r} columns={columns} />
+          ))}
+          <Spacer rows={sorted.length - to} span={columns.length} />
+        </tbody>
+      </table>
+      {rows.length === 0 && <p class="empty">Nothing to list.</p>}
+    </div>
+  );
 }

@@ -11,100 +11,100 @@ export const isKnown = (v: unknown): v is number => typeof v === "number" && Num
 
 /** Three or four significant digits, thousands apart, no exponent where a person would write none. */
 export function number(v: number, digits = 3): string {
-    if (!Number.isFinite(v)) return UNKNOWN;
-    const size = Math.abs(v);
-    if (size !== 0 && (size < 1e-4 || size >= 1e15)) return v.toExponential(digits - 1);
-    const whole = size < 1 ? 0 : Math.floor(Math.log10(size)) + 1;
-    const places = size === 0 ? 0 : size < 1 ? digits - 1 - Math.floor(Math.log10(size)) : Math.max(0, digits - whole);
-    const text = v.toLocaleString("en-US", { maximumFractionDigits: Math.min(places, 12) });
-    return text.replace("-", "\u2212");
+  if (!Number.isFinite(v)) return UNKNOWN;
+  const size = Math.abs(v);
+  if (size !== 0 && (size < 1e-4 || size >= 1e15)) return v.toExponential(digits - 1);
+  const whole = size < 1 ? 0 : Math.floor(Math.log10(size)) + 1;
+  const places = size === 0 ? 0 : size < 1 ? digits - 1 - Math.floor(Math.log10(size)) : Math.max(0, digits - whole);
+  const text = v.toLocaleString("en-US", { maximumFractionDigits: Math.min(places, 12) });
+  return text.replace("-", "\u2212");
 }
 
 function scaled(v: number, steps: readonly [number, string][], digits: number): string {
-    const size = Math.abs(v);
-    const step = steps.find(([factor]) => size >= factor) ?? steps[steps.length - 1]!;
-    return `${number(v / step[0], digits)}\u00a0${step[1]}`;
+  const size = Math.abs(v);
+  const step = steps.find(([factor]) => size >= factor) ?? steps[steps.length - 1]!;
+  return `${number(v / step[0], digits)}\u00a0${step[1]}`;
 }
 
 const TIMES: readonly [number, string][] = [
-    [3.6e12, "h"],
-    [6e10, "min"],
-    [1e9, "s"],
-    [1e6, "ms"],
-    [1e3, "µs"],
-    [1, "ns"],
+  [3.6e12, "h"],
+  [6e10, "min"],
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+  [1, "ns"],
 ];
 const BINARY: readonly [number, string][] = [
-    [2 ** 50, "PiB"],
-    [2 ** 40, "TiB"],
-    [2 ** 30, "GiB"],
-    [2 ** 20, "MiB"],
-    [2 ** 10, "KiB"],
-    [1, "B"],
+  [2 ** 50, "PiB"],
+  [2 ** 40, "TiB"],
+  [2 ** 30, "GiB"],
+  [2 ** 20, "MiB"],
+  [2 ** 10, "KiB"],
+  [1, "B"],
 ];
 const SI: readonly [number, string][] = [
-    [1e15, "P"],
-    [1e12, "T"],
-    [1e9, "G"],
-    [1e6, "M"],
-    [1e3, "k"],
-    [1, ""],
+  [1e15, "P"],
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+  [1, ""],
 ];
 
 export const duration = (ns: number, digits = 3): string => (ns === 0 ? "0\u00a0ns" : scaled(ns, TIMES, digits));
 export const bytes = (v: number, digits = 3): string => (v === 0 ? "0\u00a0B" : scaled(v, BINARY, digits));
 /** 1.34 G, 12 k: with a unit behind it "1.34 GFLOP". */
 export function si(v: number, unit = "", digits = 3): string {
-    const step = SI.find(([factor]) => Math.abs(v) >= factor) ?? SI[SI.length - 1]!;
-    const tail = step[1] + unit;
-    return number(v / step[0], digits) + (tail ? `\u00a0${tail}` : "");
+  const step = SI.find(([factor]) => Math.abs(v) >= factor) ?? SI[SI.length - 1]!;
+  const tail = step[1] + unit;
+  return number(v / step[0], digits) + (tail ? `\u00a0${tail}` : "");
 }
 export const percent = (share: number, digits = 3): string => `${number(share * 100, digits)}\u00a0%`;
 export const count = (v: number): string => v.toLocaleString("en-US");
 export const ratio = (v: number): string => `${number(v, 4)}\u00d7`;
 /** A change from a ratio: +3.2 %, −12 %. */
 export function change(r: number): string {
-    return (r > 1 ? "+" : "") + percent(r - 1);
+  return (r > 1 ? "+" : "") + percent(r - 1);
 }
 export const rate =
-    (unit?: string | null): Format =>
-    (v) =>
-        `${number(v, 4)}\u00a0${unit || "/s"}`;
+  (unit?: string | null): Format =>
+  (v) =>
+    `${number(v, 4)}\u00a0${unit || "/s"}`;
 
 const UNITS: Record<string, Format> = {
-    ns: (v) => duration(v),
-    bytes: (v) => bytes(v),
-    B: (v) => bytes(v),
-    share: (v) => percent(v),
-    "%": (v) => `${number(v)}\u00a0%`,
-    count,
-    calls: count,
-    samples: count,
-    "": (v) => number(v, 4),
+  ns: (v) => duration(v),
+  bytes: (v) => bytes(v),
+  B: (v) => bytes(v),
+  share: (v) => percent(v),
+  "%": (v) => `${number(v)}\u00a0%`,
+  count,
+  calls: count,
+  samples: count,
+  "": (v) => number(v, 4),
 };
 /** The format of a unit as documents name it; one nobody listed is written behind the number. */
 export const ofUnit = (unit?: string | null): Format => UNITS[unit ?? ""] ?? ((v) => `${number(v, 4)}\u00a0${unit}`);
 
 /** A known number formatted, or "unknown" with the reason where there is one. */
 export function known(v: Maybe, format: Format, why?: string | null): string {
-    if (isKnown(v)) return format(v);
-    return why ? `${UNKNOWN}: ${why}` : UNKNOWN;
+  if (isKnown(v)) return format(v);
+  return why ? `${UNKNOWN}: ${why}` : UNKNOWN;
 }
 
 /** "12.3 ms (12.1 ms to 12.6 ms)"; an open end is said. */
 export function interval(e: Estimate | null | undefined, format: Format, why?: string | null): string {
-    if (!e || !isKnown(e.value)) return known(null, format, why);
-    if (!isKnown(e.lo) && !isKnown(e.hi)) return format(e.value);
-    const lo = isKnown(e.lo) ? format(e.lo) : "no lower bound";
-    const hi = isKnown(e.hi) ? format(e.hi) : "no upper bound";
-    return `${format(e.value)} (${lo} to ${hi})`;
+  if (!e || !isKnown(e.value)) return known(null, format, why);
+  if (!isKnown(e.lo) && !isKnown(e.hi)) return format(e.value);
+  const lo = isKnown(e.lo) ? format(e.lo) : "no lower bound";
+  const hi = isKnown(e.hi) ? format(e.hi) : "no upper bound";
+  return `${format(e.value)} (${lo} to ${hi})`;
 }
 
 /** 2026-11-15 07:55:21 UTC: always UTC, always said. */
 export function instant(text?: string | null): string {
-    const at = text ? Date.parse(text) : NaN;
-    if (Number.isNaN(at)) return UNKNOWN;
-    return `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  const at = text ? Date.parse(text) : NaN;
+  if (Number.isNaN(at)) return UNKNOWN;
+  return `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
 const LONGEST = 300;
@@ -113,7 +113,7 @@ const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u206
 
 /** Text of unknown origin for display: bounded, and nothing in it can act on what stands around it. */
 export function shown(text: unknown, longest = LONGEST): string {
-    const all = typeof text === "string" ? text : text === null || text === undefined ? UNKNOWN : String(text);
-    const cut = all.length > longest ? `${all.slice(0, longest)}\u2026 (${count(all.length)} characters)` : all;
-    return cut.replace(UNSEEN, "\ufffd");
+  const all = typeof text === "string" ? text : text === null || text === undefined ? UNKNOWN : String(text);
+  const cut = all.length > longest ? `${all.slice(0, longest)}\u2026 (${count(all.length)} characters)` : all;
+  return cut.replace(UNSEEN, "\ufffd");
 }

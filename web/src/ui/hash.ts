@@ -7,9 +7,9 @@ type View = Map<string, string>;
 const watchers = new Set<() => void>();
 
 export function parseView(hash: string): View {
-    const view: View = new Map();
-    for (const [key, value] of new URLSearchParams(hash.replace(/^#/, ""))) view.set(key, value);
-    return view;
+  const view: View = new Map();
+  for (const [key, value] of new URLSearchParams(hash.replace(/^#/, ""))) view.set(key, value);
+  return view;
 }
 
 export const viewText = (view: View): string => new URLSearchParams([...view]).toString();
@@ -18,28 +18,28 @@ export const readView = (key: string): string | undefined => parseView(location.
 
 /** Set one key; undefined takes it out. The history is not filled with every click. */
 export function writeView(key: string, value: string | undefined): void {
-    const view = parseView(location.hash);
-    if (value === undefined) view.delete(key);
-    else view.set(key, value);
-    const text = viewText(view);
-    history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
-    for (const tell of watchers) tell();
+  const view = parseView(location.hash);
+  if (value === undefined) view.delete(key);
+  else view.set(key, value);
+  const text = viewText(view);
+  history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  for (const tell of watchers) tell();
 }
 
 addEventListenerIfAny(() => watchers.forEach((tell) => tell()));
 function addEventListenerIfAny(tell: () => void): void {
-    if (typeof window !== "undefined") window.addEventListener("hashchange", tell);
+  if (typeof window !== "undefined") window.addEventListener("hashchange", tell);
 }
 
 /** A piece of state that lives in the address. */
 export function useView(key: string, initial = ""): [string, (value: string) => void] {
-    const [value, setValue] = useState(() => readView(key) ?? initial);
-    useEffect(() => {
-        const tell = () => setValue(readView(key) ?? initial);
-        watchers.add(tell);
-        tell();
-        return () => void watchers.delete(tell);
-    }, [key, initial]);
-    const set = useCallback((v: string) => writeView(key, v === initial ? undefined : v), [key, initial]);
-    return [value, set];
+  const [value, setValue] = useState(() => readView(key) ?? initial);
+  useEffect(() => {
+    const tell = () => setValue(readView(key) ?? initial);
+    watchers.add(tell);
+    tell();
+    return () => void watchers.delete(tell);
+  }, [key, initial]);
+  const set = useCallback((v: string) => writeView(key, v === initial ? undefined : v), [key, initial]);
+  return [value, set];
 }

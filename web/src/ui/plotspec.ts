@@ -6,101 +6,101 @@ import type { Format } from "./format";
 export type Values = ArrayLike<number | null>;
 
 export interface PlotSeries {
-    label: string;
-    values: Values;
-    /** Interval of each value: whiskers for few points, a band for many. */
-    lo?: Values;
-    hi?: Values;
-    kind?: "line" | "points" | "bars" | "steps";
-    /** Index into the series colours (default: its place), or a CSS colour. */
-    colour?: number | string;
-    dash?: boolean;
-    /** Default: left, the axis `y`. */
-    axis?: "left" | "right";
+  label: string;
+  values: Values;
+  /** Interval of each value: whiskers for few points, a band for many. */
+  lo?: Values;
+  hi?: Values;
+  kind?: "line" | "points" | "bars" | "steps";
+  /** Index into the series colours (default: its place), or a CSS colour. */
+  colour?: number | string;
+  dash?: boolean;
+  /** Default: left, the axis `y`. */
+  axis?: "left" | "right";
 }
 
 export interface PlotAxis {
-    label: string;
-    format: Format;
-    /** Logarithmic; batch sizes and the like double from tick to tick. */
-    log?: 2 | 10;
-    /** Ticks at powers of two: bytes. */
-    binary?: boolean;
-    /** Keep zero in sight. */
-    zero?: boolean;
+  label: string;
+  format: Format;
+  /** Logarithmic; batch sizes and the like double from tick to tick. */
+  log?: 2 | 10;
+  /** Ticks at powers of two: bytes. */
+  binary?: boolean;
+  /** Keep zero in sight. */
+  zero?: boolean;
 }
 
 export interface PlotX extends PlotAxis {
-    /** Ascending. */
-    values: ArrayLike<number>;
-    /** One tick per value, named so: for few configurations. `values` are then 0, 1, 2 and so on. */
-    names?: string[];
-    /** Where ticks stand; by default at round numbers. */
-    ticks?: number[];
+  /** Ascending. */
+  values: ArrayLike<number>;
+  /** One tick per value, named so: for few configurations. `values` are then 0, 1, 2 and so on. */
+  names?: string[];
+  /** Where ticks stand; by default at round numbers. */
+  ticks?: number[];
 }
 
 export interface PlotMark {
-    /** A vertical line at x, a horizontal one at y, a spot where both are given. */
-    x?: number;
-    y?: number;
-    /** A shaded stretch from x to here. */
-    to?: number;
-    label: string;
-    tone?: "accent" | "good" | "warn" | "bad" | "soft";
+  /** A vertical line at x, a horizontal one at y, a spot where both are given. */
+  x?: number;
+  y?: number;
+  /** A shaded stretch from x to here. */
+  to?: number;
+  label: string;
+  tone?: "accent" | "good" | "warn" | "bad" | "soft";
 }
 
 export interface PlotSpec {
-    id: string;
-    title: string;
-    summary: string;
-    x: PlotX;
-    y: PlotAxis;
-    right?: PlotAxis;
-    series: PlotSeries[];
-    marks?: PlotMark[];
-    height?: number;
-    /** Plots of the same name share the cursor and the stretch they show. */
-    sync?: string;
+  id: string;
+  title: string;
+  summary: string;
+  x: PlotX;
+  y: PlotAxis;
+  right?: PlotAxis;
+  series: PlotSeries[];
+  marks?: PlotMark[];
+  height?: number;
+  /** Plots of the same name share the cursor and the stretch they show. */
+  sync?: string;
 }
 
 const at = (v: Values | undefined, i: number): number | null => (v ? (v[i] ?? null) : null);
 
 /** The table of a plot: x, then each series with its interval where it has one. */
 export function gridOf(spec: PlotSpec): Grid {
-    const columns: Grid["columns"] = [
-        spec.x.names ? { title: spec.x.label, text: true } : { title: spec.x.label, format: spec.x.format },
-    ];
+  const columns: Grid["columns"] = [
+    spec.x.names ? { title: spec.x.label, text: true } : { title: spec.x.label, format: spec.x.format },
+  ];
+  for (const s of spec.series) {
+    const format = (s.axis === "right" && spec.right ? spec.right : spec.y).format;
+    columns.push({ title: s.label, format });
+    if (s.lo || s.hi) columns.push({ title: `${s.label}, low`, format }, { title: `${s.label}, high`, format });
+  }
+  const rows: Grid["rows"] = [];
+  for (let i = 0; i < spec.x.values.length; i++) {
+    const row: Grid["rows"][number] = [spec.x.names ? spec.x.names[i] : spec.x.values[i]];
     for (const s of spec.series) {
-        const format = (s.axis === "right" && spec.right ? spec.right : spec.y).format;
-        columns.push({ title: s.label, format });
-        if (s.lo || s.hi) columns.push({ title: `${s.label}, low`, format }, { title: `${s.label}, high`, format });
+      row.push(at(s.values, i));
+      if (s.lo || s.hi) row.push(at(s.lo, i), at(s.hi, i));
     }
-    const rows: Grid["rows"] = [];
-    for (let i = 0; i < spec.x.values.length; i++) {
-        const row: Grid["rows"][number] = [spec.x.names ? spec.x.names[i] : spec.x.values[i]];
-        for (const s of spec.series) {
-            row.push(at(s.values, i));
-            if (s.lo || s.hi) row.push(at(s.lo, i), at(s.hi, i));
-        }
-        rows.push(row);
-    }
-    return { columns, rows };
+    rows.push(row);
+  }
+  return { columns, rows };
 }
 
 /** Least and greatest known value of all series on an axis, intervals included; null without any. */
 export function extent(spec: PlotSpec, axis: "left" | "right"): [number, number] | null {
-    let low = Infinity;
-    let high = -Infinity;
-    for (const s of spec.series) {
-        if ((s.axis ?? "left") !== axis) continue;
-        for (const list of [s.values, s.lo, s.hi]) {
-            for (let i = 0; list && i < list.length; i++) {
-                const v = list[i];
-                if (v === null || v === undefined || !Number.isFinite(v)) continue;
-                if (v < low) low = v;
-                if (v > high) high = v;
-            }
-        }
+  let low = Infinity;
+  let high = -Infinity;
+  for (const s of spec.series) {
+    if ((s.axis ?? "left") !== axis) continue;
+    for (const list of [s.values, s.lo, s.hi]) {
+      for (let i = 0; list && i < list.length; i++) {
+        const v = list[i];
+        if (v === null || v === undefined || !Number.isFinite(v)) continue;
+        if (v < low) low = v;
+        if (v > high) high = v;
+      }
     }
-    return low <= high ? [low, high] : null;
+  }
+  return low <= high ? [low, high] : null;
 }
