@@ -27,11 +27,12 @@ class BenchmarkResults(list):
     document: dict[str, Any]
 
     def __str__(self) -> str:
-        rows = [f"{'configuration':<28} {'p50':>11} {'p95':>11} {'throughput':>18} {'peak memory':>12}"]
+        width = max([len(one["name"]) for one in self] + [13])
+        rows = [f"{'configuration':<{width}} {'p50':>11} {'p95':>11} {'throughput':>18} {'peak memory':>12}"]
         for one in self:
             latency, rate = one["latency"], one["throughput"]
             rows.append(
-                f"{one['name']:<28} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
+                f"{one['name']:<{width}} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
                 f"{rate['samples_per_second']:>8.1f} {rate.get('unit', 'samples/s')} {one['memory']['peak'] / 2**20:>8.1f} MiB"
             )
         return "\n".join(rows)

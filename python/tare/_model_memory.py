@@ -18,7 +18,7 @@ NO_SITES = "allocation sites come with the memory agent, which this version does
 
 def resident() -> int:
     """Bytes of this process in memory now."""
-    return _tare.memory_now()[0]
+    return round(_tare.memory_now()[0])
 
 
 def memory_of_runs(run: Callable[[], Any], warmup: int, runs: int, snapshots: bool) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def torch_allocations(run: Callable[[], Any], wanted: dict[str, bool]) -> dict[s
     for event in seen.key_averages():
         size = event.self_cpu_memory_usage
         taken, given = taken + max(0, size), given + max(0, -size)
-        if size:
+        if size and event.key != "[memory]":  # PyTorch's name for what is freed between operators
             by_operator[event.key] = {"net_bytes": size, "calls": event.count}
     out: dict[str, Any] = {"by_operator": dict(sorted(by_operator.items(), key=lambda item: -abs(item[1]["net_bytes"]))[:50])}
     if wanted["allocations"]:

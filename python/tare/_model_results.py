@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import warnings
 from typing import Any, Iterable
 
 from tare import _command
@@ -139,13 +140,18 @@ def _summary(results: ProfileResults) -> Iterable[str]:
         yield "  end to end  " + ", ".join(f"{key} {results['end_to_end'][key]:.4g}" for key in ("mean", "p50", "p95")) + " ms"
     if "model" in results:
         model = results["model"]
-        yield f"  model       {model['parameters']:,} parameters, {_large(model['flops'])}FLOPs a run, {_bytes(model['size_bytes'])}"
+        yield f"  model       {model['parameters']:,} parameters, {_flops(model)} a run, {_bytes(model['size_bytes'])}"
     for finding in results["findings"]:
         yield f"  {finding['severity']:<11} {finding['title']}"
 
 
 def _bytes(number: float) -> str:
     return f"{number / 2**20:.2f} MiB" if known(number) else "unknown"
+
+
+def _flops(model: dict[str, Any]) -> str:
+    least = "at least " if model.get("uncounted") else ""
+    return f"{least}{_large(model['flops'])}FLOPs"
 
 
 def _large(number: float) -> str:
@@ -197,7 +203,11 @@ def detect_regressions(baseline: Any, current: Any, *, force: bool = False, fail
         sides = [*_side("--base", baseline, folder), *_side("--new", current, folder)]
         limits = [word for limit in fail_on for word in ("--fail-on", limit)]
         said = _command.call("compare", *sides, *limits, *["--force"] * force, "--json", "--no-save", "--no-history")
-    return _regressions(json.loads(said))
+    comparison = json.loads(said)
+    if comparison["verdict"] in ("unverified", "inconclusive"):
+        notes = [note["text"] for note in comparison["notes"] if note["id"] == comparison["verdict"]]
+        warnings.warn(": ".join(["detect_regressions", comparison["verdict"], *notes]), RuntimeWarning, stacklevel=2)
+    return _regressions(comparison)
 
 
 def _side(flag: str, side: Any, folder: str) -> list[str]:

@@ -170,9 +170,9 @@ class ModelMonitor:
         now, _ = _tare.memory_now()
         readings = [rss for rss in (self._first_rss, now, seen.most("self.memory.rss")) if known(rss)]
         return {
-            "peak": max(readings),
+            "peak": round(max(readings)),
             "average": seen.mean("self.memory.rss"),
-            "growth": now - self._first_rss,
+            "growth": round(now - self._first_rss),
             "samples": seen.samples("self.memory.rss"),
         }
 

@@ -5,14 +5,21 @@ The text takes the model for granted. It is built from PyTorch's own modules, so
 
 import os
 import sys
+from collections import OrderedDict
 
 import torch
 from torch import nn
 
 
-def build(vocabulary=1000, width=32, layers=1):
-    encoder = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True, activation="gelu")
-    return nn.Sequential(nn.Embedding(vocabulary, width), nn.TransformerEncoder(encoder, layers), nn.Linear(width, 2))
+def build(vocabulary=1000, width=16):
+    return nn.Sequential(
+        OrderedDict(
+            embedding=nn.Embedding(vocabulary, width),
+            attention=nn.TransformerEncoderLayer(width, 1, width, batch_first=True),
+            mlp=nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)),
+            head=nn.Linear(width, 2),
+        )
+    )
 
 
 def save(folder):
