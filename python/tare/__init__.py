@@ -14,6 +14,7 @@ from tare._tare import version as __version__
 _WHERE = {
     "functions": "_functions",
     "lines": "_lines",
+    "load_ipython_extension": "_notebook",
     "detect_regressions": "_model_results",
     "load_baseline": "_model_results",
     "ModelMonitor": "_monitor",

@@ -253,3 +253,7 @@ def bench(
     seed: int = ...,
     progress: Callable[[str, int, int], Any] | None = ...,
 ) -> Run: ...
+
+# ---- notebooks: tare._notebook ----
+
+def load_ipython_extension(ipython: Any) -> None: ...

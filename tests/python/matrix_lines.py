@@ -125,7 +125,7 @@ class Counting(unittest.TestCase):
 
     def test_threads(self):
         before = threading.Event()
-        late = threading.Thread(target=lambda: (before.wait(), loop(10)))
+        late = threading.Thread(target=lambda: (before.wait(), loop(10)), daemon=True)
         late.start()
         with tare.lines(loop) as profile:
             before.set()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""%load_ext tare in a real IPython shell: cells and lines, what they show, what they refuse."""
+
+import pytest
+
+pytest.importorskip("IPython")
+
+SHELL = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "tare")
+shell.run_cell("def step(n):\\n    total = 0\\n    for i in range(n):\\n        total += i\\n    return total")
+def cell(line, body):
+    return shell.run_cell_magic("tare", line, body)
+"""
+
+
+def test_functions(python):
+    said = python(SHELL + """
+profile = cell("", "for _ in range(7):\\n    answer = step(3)")
+print([f.calls for f in profile.functions() if f.name == "step"], shell.user_ns["answer"], shell.user_ns["tare_profile"] is profile)
+print("step" in profile._repr_html_())
+""")
+    assert said.stdout.splitlines()[-2:] == ["[7] 3 True", "True"]
+
+
+def test_lines(python):
+    said = python(SHELL + """
+profile = cell("lines -f step", "step(4)")
+print([line.hits for line in profile.lines()])
+""")
+    assert "[1, 5, 4, 1]" in said.stdout
+
+
+def test_bench(python):
+    said = python(SHELL + """
+run = cell("bench --budget 0.2", "step(50)")
+print(run.cases[0].p50_ms > 0, "<table" in run._repr_html_())
+""")
+    assert said.stdout.splitlines()[-1] == "True True"
+
+
+def test_the_line_form(python):
+    said = python(SHELL + """
+profile = shell.run_line_magic("tare", "functions step(2)")
+print([f.calls for f in profile.functions() if f.name == "step"])
+""")
+    assert said.stdout.splitlines()[-1] == "[1]"
+
+
+@pytest.mark.parametrize("line, body, word", [
+    ("lines", "pass", "name the functions"),
+    ("lines -f nothing", "pass", "not defined"),
+    ("functions --nonsense", "pass", "not understood"),
+    ("", "  ", "nothing to run"),
+    ("", "1 +", "invalid syntax"),
+    ("", "1 / 0", "division"),
+])
+def test_refused(python, line, body, word):
+    said = python(SHELL + f"""
+try:
+    cell({line!r}, {body!r})
+except BaseException as error:
+    print("refused:", error)
+profile = cell("", "step(1)")
+print("and works again")
+""")
+    assert "refused:" in said.stdout and word in said.stdout
+    assert "and works again" in said.stdout
