@@ -145,7 +145,7 @@ test("a walk with the keyboard alone", async () => {
     assert.equal(await focused(), "Headline");
     await page.keyboard.press("?");
     assert.match(await page.textContent("[role=dialog]"), /next part, previous part/);
-    await page.keyboard.press("?");
+    await page.keyboard.press("Escape");
     assert.equal(await page.locator("[role=dialog]").count(), 0);
     await page.locator(".plot").first().focus();
     await page.keyboard.press("ArrowRight");

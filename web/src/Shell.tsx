@@ -177,14 +177,15 @@ const typing = (e: KeyboardEvent): boolean => {
   );
 };
 
-function useKeys(list: Section[], page: Page, pick: (i: number) => void, help: () => void): void {
+function useKeys(list: Section[], page: Page, pick: (i: number) => void, help: (shown?: boolean) => void): void {
   useEffect(() => {
     const acts: Record<string, () => void> = {
       j: () => step(list, 1),
       k: () => step(list, -1),
       d: toggleTheme,
       p: () => print(),
-      "?": help,
+      "?": () => help(),
+      Escape: () => help(false),
     };
     page.items.slice(0, 9).forEach((_, i) => (acts[String(i + 1)] = () => pick(i)));
     const onKey = (e: KeyboardEvent) => {
@@ -236,7 +237,7 @@ export function Shell(props: { page: Page }) {
     list,
     page,
     (i) => setChosen(String(i)),
-    () => setHelp((h) => !h),
+    (open) => setHelp((h) => open ?? !h),
   );
   const heading = page.items.length > 1 ? (page.title ?? itemTitle(item)) : itemTitle(item);
   return (

@@ -26,10 +26,8 @@ export function writeView(key: string, value: string | undefined): void {
   for (const tell of watchers) tell();
 }
 
-addEventListenerIfAny(() => watchers.forEach((tell) => tell()));
-function addEventListenerIfAny(tell: () => void): void {
-  if (typeof window !== "undefined") window.addEventListener("hashchange", tell);
-}
+// Unit tests have no window.
+if (typeof window !== "undefined") window.addEventListener("hashchange", () => watchers.forEach((tell) => tell()));
 
 /** A piece of state that lives in the address. */
 export function useView(key: string, initial = ""): [string, (value: string) => void] {
