@@ -17,6 +17,7 @@
 #define CALLS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CALLS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* Events tell of Python and C; that a Python function is resumed (a generator, a coroutine) its code tells. */
 enum call_kind { CALL_PYTHON, CALL_C, CALL_RESUMED, CALL_KINDS };
 
 /* A function, known by an address that stays its own while `held` is. `label` is NULL for code objects: they

@@ -51,7 +51,7 @@ static int on_event(PyObject *holder, PyFrameObject *frame, int what, PyObject *
     switch (what) {
     case PyTrace_CALL:
         code = frame_code(frame);
-        ctx_enter(c, code, code, code_kind((PyCodeObject *)code));
+        ctx_enter(c, code, code, CALL_PYTHON);
         break;
     case PyTrace_RETURN:
         now = calls_now();

@@ -59,7 +59,7 @@ static PyObject *evaluate(PyThreadState *ts, frame_type *frame, int thrown)
     PyCodeObject *code = (PyCodeObject *)frame->f_code;
     if (CALLS_UNLIKELY(!c) || makes_generator(frame, code)) return before(ts, frame, thrown);
     if (CALLS_UNLIKELY(!c->floor_known)) find_floor(c);
-    ctx_enter(c, code, (PyObject *)code, code_kind(code));
+    ctx_enter(c, code, (PyObject *)code, CALL_PYTHON);
     PyObject *result;
     if (CALLS_UNLIKELY((uintptr_t)&result < c->stack_floor))
         result = evaluate_unseen(ts, frame, thrown);

@@ -13,7 +13,7 @@
 
 #include "core/banned.h"
 
-enum { SITE_BITS = 12, QUIET_AFTER = 32 };
+enum { SITE_BITS = 12, QUIET_AFTER = 16 };
 #define RESTART_EVERY UINT64_C(5000000000) /* ticks: about two seconds */
 
 /* What a call site has called, by a hash of its place: two sites that meet here only forget. */
@@ -64,7 +64,7 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, Py_ssize_t n)
     (void)n;
     struct call_ctx *c = threads_mine();
     if (CALLS_UNLIKELY(!c)) Py_RETURN_NONE;
-    ctx_enter(c, args[0], args[0], code_kind((PyCodeObject *)args[0]));
+    ctx_enter(c, args[0], args[0], CALL_PYTHON);
     if (CALLS_UNLIKELY(c->stack.top->start > on.next_restart)) restart(c->stack.top->start);
     Py_RETURN_NONE;
 }

@@ -99,6 +99,7 @@ long func_number(struct recorder *rec, const void *key, PyObject *object, enum c
         describe_c(&f, object);
     } else {
         f.held = Py_NewRef(object);
+        f.kind = code_kind((const PyCodeObject *)object);
     }
     return add(rec, &f);
 }
