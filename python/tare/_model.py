@@ -43,7 +43,8 @@ class ModelProfiler:
 
     device: "cpu", "cuda", "cuda:N"; a missing GPU is an error unless fallback="cpu" allows the CPU, with a warning. precision: "fp32"
     (as it is), "bf16", "fp16", "int8" (dynamic). preprocess and postprocess: hooks around the model, for end-to-end latency.
-    targets: limits to judge each profile by, as in "latency.p95<=100ms". trust: whether files that run code when they are read (torch.save of a whole module) may be read."""
+    targets: limits to judge each profile by, as in "latency.p95<=100ms". trust: whether files that run code when they are read
+    (torch.save of a whole module) may be read."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class ModelProfiler:
         case = document["cases"][0]
         more = {"model": self._model_facts(subject, inputs, batch_size), **self._end_to_end(subject, inputs, num_runs, warmup_runs)}
         if detailed_analysis:
-            more.update(self._details(subject, input_data, num_runs))
+            more.update(self._details(subject.kind, num_runs))
         results = ProfileResults(document, case, more)
         self._add_rates(results, inputs)
         self._documents.append(document)
@@ -168,13 +169,14 @@ class ModelProfiler:
             return {key: Unknown(why) for key in ("parameters", "size_bytes", "flops", "macs", "activation_bytes")}
         return _torch_facts(subject, inputs, self._runner(subject, inputs))
 
-    def _details(self, subject: Any, input_data: Any, runs: int) -> dict[str, Any]:
-        if subject.module is None and subject.kind != "onnx":
-            return {"memory_profile": self.memory_profile(num_runs=min(runs, 20))}
-        if subject.kind == "torchscript":
-            return {"memory_profile": self.memory_profile(num_runs=min(runs, 20))}
-        layers = {"layers": self.profile_layers(num_runs=min(runs, 20))}
-        return layers if subject.kind == "onnx" else {**layers, "memory_profile": self.memory_profile(num_runs=min(runs, 20))}
+    def _details(self, kind: str, runs: int) -> dict[str, Any]:
+        """Layers where they can be seen, memory over runs where they are in this process."""
+        out: dict[str, Any] = {}
+        if kind in ("onnx", "torch"):
+            out["layers"] = self.profile_layers(num_runs=min(runs, 20))
+        if kind != "onnx":
+            out["memory_profile"] = self.memory_profile(num_runs=min(runs, 20))
+        return out
 
     @staticmethod
     def _add_rates(results: ProfileResults, inputs: Inputs | None) -> None:
@@ -243,7 +245,8 @@ class ModelProfiler:
         if subject.kind == "onnx":
             document = self._weigh(subject, inputs, num_runs, 3)
             found = ProfileResults(document, document["cases"][0])["memory"]
-            return {**found, "snapshots": [], "unknown": {"snapshots": "an ONNX file runs in a process of its own", "sites": _memory.NO_SITES}}
+            unknown = {"snapshots": "an ONNX file runs in a process of its own", "sites": _memory.NO_SITES}
+            return {**found, "snapshots": [], "unknown": unknown}
         run = self._runner(subject, inputs)
         with self._quiet(subject):
             out = _memory.memory_of_runs(run, 3, num_runs, memory_snapshots)

@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--warmup-runs", type=_count, default=10, metavar="N", help="runs before them (default %(default)s)")
     out.add_argument("--input", metavar="TYPE:SHAPE", help="made-up input, as in float32:8x3x224x224 or int64:32x128")
     out.add_argument("--inputs", metavar="FILE", help="real inputs: .npy or .npz")
-    out.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="earlier results to compare with; three or more can be judged")
+    out.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="earlier results to compare with")
     out.add_argument("--layers", action="store_true", help="print the layers too")
     out.add_argument("--html", action="store_true", help="write an HTML page too")
     out.add_argument("--json", action="store_true", help="print the run document")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Memory of a model over runs, and what can be said of its GPU. Looks from outside: /proc, PyTorch's own counts, NVML through `tare top`."""
+"""Memory of a model over runs, and what can be said of its GPU, as seen from outside: resident bytes, PyTorch's own counts, NVML
+through `tare top`."""
 
 from __future__ import annotations
 

@@ -4,9 +4,13 @@
 torch is imported only when a subject needs it.
 """
 
+import atexit
 import copy
 import functools
 import os
+import shutil
+import sys
+import tempfile
 import time
 import warnings
 import zipfile
@@ -97,8 +101,6 @@ def open_subject(model, device, trust):
 
 def _is_module(model):
     # Whoever has a module has imported torch; asking for it otherwise would import it for nothing.
-    import sys
-
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
 
@@ -182,7 +184,7 @@ class TorchSubject:
         torch = torch_module()
         self.kind = "torchscript" if isinstance(module, torch.jit.ScriptModule) else "torch"
         self.module = module
-        self.function = module
+        self.function = module if device == "cpu" else finished(module, device)
         self.name = name
         self.path = path
         self.load_ns = load_ns
@@ -207,6 +209,18 @@ class TorchSubject:
 
     def made_up_inputs(self):
         return self.inputs(_made_up(self))
+
+
+def finished(module, device):
+    """The module as a function that returns when the device is done, not when the work is queued."""
+    wait = torch_module().cuda.synchronize
+
+    def run(*args, **kwargs):
+        out = module(*args, **kwargs)
+        wait(device)
+        return out
+
+    return run
 
 
 def _cast(subject, precision):
@@ -287,10 +301,6 @@ def _quantized(path):
 
 @functools.lru_cache(maxsize=None)
 def _scratch():
-    import atexit
-    import shutil
-    import tempfile
-
     folder = tempfile.mkdtemp(prefix="tare-model-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

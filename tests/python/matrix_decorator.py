@@ -38,8 +38,9 @@ class InAFolder(unittest.TestCase):
     def decorate(self, function, name="work", **options):
         return tare.profile_function(name=name, folder=self.folder, **options)(function)
 
-    def files(self, ending="*"):
-        return sorted(os.listdir(self.folder)) if ending == "*" and os.path.isdir(self.folder) else glob.glob(os.path.join(self.folder, ending))
+    def files(self, pattern=None):
+        """Names of all files, or paths of those that match."""
+        return glob.glob(os.path.join(self.folder, pattern)) if pattern else sorted(os.listdir(self.folder))
 
     def script(self, text):
         """Runs a program of its own in the folder's parent; its standard output."""

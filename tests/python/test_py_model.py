@@ -223,6 +223,15 @@ def test_a_missing_gpu_is_said_and_the_cpu_must_be_allowed(tare_package, monkeyp
         tare_package.ModelProfiler(model=mlp(), device="cuda:3")
 
 
+def test_a_run_on_a_gpu_ends_when_the_gpu_is_done(tare_package, monkeypatch):
+    from tare._model_subject import finished
+
+    order = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: order.append(device))
+    assert finished(lambda x: order.append("queued") or x + 1, "cuda:0")(1) == 2
+    assert order == ["queued", "cuda:0"]
+
+
 def test_bad_models_say_what_is_wrong(tare_package, tmp_path):
     make = tare_package.ModelProfiler
     torch.save(mlp().state_dict(), tmp_path / "weights.pt")
