@@ -167,9 +167,9 @@ static PyObject *recorder_status(PyObject *self, PyObject *none)
     (void)none;
     struct recorder *rec = (struct recorder *)self;
     uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
-    return Py_BuildValue("{s:O,s:d,s:n,s:K,s:K,s:s}", "running", calls_active == rec ? Py_True : Py_False,
-                         "ns", (double)ticks * recorder_tick_ns(rec), "paths", (Py_ssize_t)rec->n_nodes,
-                         "folded", (unsigned long long)rec->folds, "lost",
+    return Py_BuildValue("{s:O,s:d,s:n,s:n,s:K,s:K,s:s}", "running", calls_active == rec ? Py_True : Py_False,
+                         "ns", (double)ticks * recorder_tick_ns(rec), "threads", (Py_ssize_t)rec->threads.n,
+                         "paths", (Py_ssize_t)rec->n_nodes, "folded", (unsigned long long)rec->folds, "lost",
                          (unsigned long long)rec->events_lost, "trouble", rec->trouble);
 }
 

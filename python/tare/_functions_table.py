@@ -67,8 +67,9 @@ def text(profile, sort, limit):
     rows = sorted(profile.functions(), key=order)
     calls, primitive = sum(f.calls for f in rows), sum(f.primitive for f in rows)
     counted = f"{calls} function calls" + (f" ({primitive} primitive calls)" if calls != primitive else "")
-    seconds = sum(f.self_ns for f in rows) / 1e9
-    head = [f"         {counted} in {seconds:.6f} seconds", "", f"   Ordered by: {sort}", ""]
+    seconds, threads = sum(f.self_ns for f in rows) / 1e9, profile._status()["threads"]
+    together = f" of {threads} threads together" if threads > 1 else ""
+    head = [f"         {counted} in {seconds:.6f} seconds{together}", "", f"   Ordered by: {sort}", ""]
     shown = rows if limit is None else rows[:limit]
     more = [f"... and {len(rows) - len(shown)} functions more"] if len(shown) < len(rows) else []
     notes = [_own_cost(profile), *(f"incomplete: {why}" for why in profile.trouble)]
