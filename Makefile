@@ -202,7 +202,7 @@ $(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
 $(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so
 	@mkdir -p $(PY_TREE)/_lib
 	$(call say,LINK,$@)
-	$(Q)cp $(O)/$(SHARED) $(PY_TREE)/_lib/libtare.so.$(ABI)
+	$(Q)cp --remove-destination $(O)/$(SHARED) $(PY_TREE)/_lib/libtare.so.$(ABI)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(PY_OBJ) -L$(O) -ltare $(O)/obj/pure.a -lm -ldl -Wl,-z,now \
 		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@
 
