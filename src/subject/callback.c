@@ -46,7 +46,7 @@ typedef tare_status call_function(void *state, unsigned worker, struct subject_c
 static tare_status time_calls(struct callback_instance *i, unsigned worker, call_function *call,
                               struct subject_cost *cost, tare_error *err)
 {
-    uint64_t n = i->lanes[worker].group;
+    uint64_t n = i->lanes[worker].group ? i->lanes[worker].group : 1;
     tare_status s = TARE_OK;
     cost->wall_ns = 0;
     uint64_t start = clock_raw_ns();

@@ -7,6 +7,14 @@
 
 #include "core/banned.h"
 
+/* A reply that says why not. */
+static tare_status refusal(const struct py_reply *head, const char *text, size_t n, tare_error *err)
+{
+    size_t len = head->n < n ? head->n : n;
+    tare_status s = head->status < TARE_BUSY ? TARE_DENIED : (tare_status)head->status;
+    return error_set(err, s, "%.*s", (int)strnlen(text, len), text);
+}
+
 tare_status py_reply_read(const void *bytes, size_t n, struct py_reply *out, uint64_t *numbers,
                           tare_error *err)
 {
@@ -14,11 +22,7 @@ tare_status py_reply_read(const void *bytes, size_t n, struct py_reply *out, uin
     if (n < sizeof *out) return error_set(err, TARE_FORMAT, "a reply of %zu bytes", n);
     memcpy(out, bytes, sizeof *out);
     n -= sizeof *out;
-    if (out->status < 0) {
-        size_t len = out->n < n ? out->n : n;
-        tare_status s = out->status < TARE_BUSY ? TARE_DENIED : (tare_status)out->status;
-        return error_set(err, s, "%.*s", (int)strnlen(rest, len), rest);
-    }
+    if (out->status < 0) return refusal(out, rest, n, err);
     if (out->n > PY_TIMES_MAX || out->n * sizeof *numbers != n)
         return error_set(err, TARE_FORMAT, "a reply of %zu bytes for %u numbers", n, out->n);
     memcpy(numbers, rest, n);
@@ -33,7 +37,7 @@ tare_status py_hello_read(const void *bytes, size_t n, struct py_hello *out, tar
     const size_t room[] = {sizeof out->name, sizeof out->path, sizeof out->version};
     if (n < sizeof head) return error_set(err, TARE_FORMAT, "a greeting of %zu bytes", n);
     memcpy(&head, bytes, sizeof head);
-    if (head.status < 0) return py_reply_read(bytes, n, &head, NULL, err);
+    if (head.status < 0) return refusal(&head, at + sizeof head, n - sizeof head, err);
     if (head.value != PY_PROTOCOL)
         return error_set(err, TARE_UNSUPPORTED,
                          "the Python package tare there is of another version: install this one");
