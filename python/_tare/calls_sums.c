@@ -14,7 +14,9 @@ struct sum {
 
 struct sums {
     struct recorder *rec;
-    VEC(struct sum) by_func, by_pair;
+    struct sum *by_func; /* by number of function */
+    size_t n_funcs;
+    VEC(struct sum) by_pair;
     struct map_u64 pairs; /* caller << 32 | function -> number in by_pair */
 };
 
@@ -47,7 +49,7 @@ static bool node_count(struct sums *s, const struct call_node *n, const struct c
 {
     if (n->func == UINT32_MAX) return true;
     bool folded = n->flags & NODE_FOLDED, has_caller = n->parent->func != UINT32_MAX;
-    struct sum *func = &s->by_func.items[n->func],
+    struct sum *func = &s->by_func[n->func],
                *pair = has_caller ? pair_sum(s, n->parent->func, n->func) : NULL;
     if (has_caller && !pair) return false;
     if (enter) {
@@ -93,11 +95,10 @@ static bool ctx_sum(struct sums *s, struct call_ctx *c)
 
 static bool sums_make(struct sums *s)
 {
-    struct sum none = {0};
-    for (uint32_t i = 0; i < s->rec->funcs.n; i++) {
-        none.func = i;
-        if (vec_push(&s->by_func, none, NULL) < 0) return false;
-    }
+    s->n_funcs = s->rec->funcs.n;
+    s->by_func = mem_new(s->n_funcs, sizeof *s->by_func);
+    if (!s->by_func) return false;
+    for (uint32_t i = 0; i < s->n_funcs; i++) s->by_func[i].func = i;
     for (size_t i = 0; i < s->rec->threads.n; i++)
         if (!ctx_sum(s, s->rec->threads.items[i])) return false;
     return true;
@@ -135,7 +136,7 @@ PyObject *calls_sums(struct recorder *rec)
     bool ok = sums_make(&s);
     calls_open(rec, false);
     if (ok) {
-        PyObject *by_func = rows(s.by_func.items, s.by_func.n, false),
+        PyObject *by_func = rows(s.by_func, s.n_funcs, false),
                  *by_pair = rows(s.by_pair.items, s.by_pair.n, true);
         if (by_func && by_pair) result = PyTuple_Pack(2, by_func, by_pair);
         Py_XDECREF(by_func);
@@ -143,7 +144,7 @@ PyObject *calls_sums(struct recorder *rec)
     } else {
         PyErr_NoMemory();
     }
-    vec_release(&s.by_func);
+    mem_free(s.by_func);
     vec_release(&s.by_pair);
     map_u64_release(&s.pairs);
     return result;
