@@ -3,6 +3,7 @@
 memory that stays flat; unknown values; verdicts. Needs Python alone."""
 
 import asyncio
+import gc
 import json
 import math
 import multiprocessing
@@ -32,10 +33,22 @@ def spin(seconds):
         pass
 
 
+def wait_samples(n):
+    """Until the sampling thread has read n times more: however busy the machine is."""
+    wanted, deadline = _tare.sampler_cost()["samples"] + n, time.monotonic() + 30
+    while _tare.sampler_cost()["samples"] < wanted and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def two_lines():
+    spin(0.04)
+    spin(0.004)
+
+
 def block_in_child(queue):
     profiler = tare.PerformanceProfiler(memory_interval=0.01)
     with profiler.profile("child"):
-        time.sleep(0.1)
+        wait_samples(5)
     queue.put((profiler.get_metrics().memory.samples, _tare.sampler_cost()["running"]))
 
 
@@ -85,7 +98,7 @@ class Blocks(unittest.TestCase):
         with p.profile("peak"):
             block = bytearray(60 << 20)
             block[::4096] = b"x" * len(block[::4096])
-            time.sleep(0.15)
+            wait_samples(8)
             del block
         m = p.get_metrics().memory
         self.assertGreater(m.peak_ram_mb, m.start_ram_mb + 50)
@@ -98,13 +111,13 @@ class Blocks(unittest.TestCase):
         with p.profile("leaks"):
             for _ in range(40):
                 kept.append(bytearray(b"x") * (1 << 20))
-                time.sleep(0.01)
+                wait_samples(2)
         leak = p.get_metrics().memory.leak
         self.assertEqual((leak.verdict, leak.growing), ("growing", True))
         self.assertGreater(leak.confidence, 0.95)
         self.assertGreater(leak.mb_per_s_low, 0)
         with p.profile("steady"):
-            time.sleep(0.3)
+            wait_samples(40)
         self.assertFalse(p.get_metrics().memory.leak.growing)
         with p.profile("short"):
             pass
@@ -197,6 +210,16 @@ class Blocks(unittest.TestCase):
             pass
         self.assertFalse(known(p.get_metrics().throughput))
 
+    def test_lines_are_shares_of_the_block(self):
+        p = tare.PerformanceProfiler(enable_line_profiling=True)
+        with p.profile("lines"):
+            with p.profile("inside"):
+                two_lines()
+        first = two_lines.__code__.co_firstlineno
+        found = {line.line_number - first: line for line in p.get_line_profile() if line.function == "two_lines"}
+        self.assertGreater(found[1].time_percent, found[2].time_percent)
+        self.assertTrue(0 < found[2].time_percent < found[1].time_percent <= 101)
+
     def test_documents_have_null_and_reasons(self):
         p = tare.PerformanceProfiler(track_gpu=False)
         with p.profile("x"):
@@ -246,9 +269,10 @@ class Machine(unittest.TestCase):
 
 class Sampler(unittest.TestCase):
     def test_one_thread_for_all_and_it_parks(self):
+        gc.collect()  # profilers of other tests that still watch
         profilers = [tare.PerformanceProfiler(memory_interval=0.01) for _ in range(5)]
         blocks = [p.profile("x").__enter__() for p in profilers]
-        time.sleep(0.05)
+        wait_samples(2)
         threads = [pathlib.Path(f"/proc/self/task/{t}/comm").read_text().strip() for t in os.listdir("/proc/self/task")]
         self.assertEqual(threads.count("tare-sampler"), 1)
         for block in reversed(blocks):
@@ -260,6 +284,7 @@ class Sampler(unittest.TestCase):
             time.sleep(0.02)
         before = _tare.sampler_cost()["samples"]
         time.sleep(0.1)
+        self.assertTrue(_tare.sampler_cost()["parked"])
         self.assertEqual(_tare.sampler_cost()["samples"], before)
 
     def test_stopped_it_starts_again(self):
@@ -268,13 +293,13 @@ class Sampler(unittest.TestCase):
         self.assertFalse(_tare.sampler_cost()["running"])
         p = tare.PerformanceProfiler(memory_interval=0.01)
         with p.profile("x"):
-            time.sleep(0.06)
+            wait_samples(4)
         self.assertGreater(p.get_metrics().memory.samples, 1)
 
     def test_a_fork_inside_a_block(self):
         p = tare.PerformanceProfiler(memory_interval=0.01)
         with p.profile("both"):
-            time.sleep(0.03)
+            wait_samples(5)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of forking with threads: that is the test
                 pid = os.fork()
@@ -282,7 +307,7 @@ class Sampler(unittest.TestCase):
                 code = 1
                 try:
                     with p.profile("in child"):
-                        time.sleep(0.06)
+                        wait_samples(5)
                     code = 0 if p.get_metrics().memory.samples > 1 and _tare.sampler_cost()["running"] else 2
                 finally:
                     os._exit(code)
