@@ -204,7 +204,8 @@ $(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so
 	$(call say,LINK,$@)
 	$(Q)cp --remove-destination $(O)/$(SHARED) $(PY_TREE)/_lib/libtare.so.$(ABI)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(PY_OBJ) -L$(O) -ltare $(O)/obj/pure.a -lm -ldl -Wl,-z,now \
-		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@
+		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@.new
+	$(Q)mv -f $@.new $@
 
 $(PY_TREE)/page.html: $(O)/page.html
 	@mkdir -p $(@D)
@@ -214,8 +215,8 @@ $(PY_TREE)/page.html: $(O)/page.html
 $(PY_TREE)/_bin/tare: $(CLI_OBJ)
 	@mkdir -p $(@D) $(PY_TREE)/_lib
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter release,$(FLAVOR)),-s) $^ $(PKG_LIBS) -lm -ldl -Wl,-rpath,'$$ORIGIN/../_lib' -o $@
-	$(Q)tools/carry-libs $@ $(PY_TREE)/_lib
+	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter release,$(FLAVOR)),-s) $^ $(PKG_LIBS) -lm -ldl -Wl,-rpath,'$$ORIGIN/../_lib' -o $@.new
+	$(Q)mv -f $@.new $@ && tools/carry-libs $@ $(PY_TREE)/_lib
 
 # ---- tests ---------------------------------------------------------------------------------------
 .PHONY: deps test test-all bless tests tsan-tests replays

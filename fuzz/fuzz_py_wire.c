@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_py_wire.c - any bytes as a reply and as a greeting of the Python process: read in full or refused with a reason. */
+ * fuzz_py_wire.c - any bytes as a reply and as a greeting of the Python process: read in full or refused
+ * with a reason. */
 #include <stdint.h>
 #include <stdlib.h>
 

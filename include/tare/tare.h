@@ -139,10 +139,11 @@ typedef struct tare_scope {
 TARE_API void tare_begin(tare_scope *scope, tare_site *site);
 TARE_API void tare_end(tare_scope *scope);
 
-/* A free scope: one that is not bound to a block of C, for coroutines and other languages. It ends by tare_end, on the thread it
- * began on. Before the thread goes on with another coroutine, tare_pause takes the latest open scope off it; tare_resume puts
- * it back, under whatever is open then; the time it waited is part of it (wait_counts, as for a task) or not (as for a generator).
- * However often it waits, the call is one call. Since 0.1. */
+/* A free scope: one that is not bound to a block of C, for coroutines and other languages. It ends by
+ * tare_end, on the thread it began on. Before the thread goes on with another coroutine, tare_pause takes
+ * the latest open scope off it; tare_resume puts it back, under whatever is open then; the time it waited
+ * is part of it (wait_counts, as for a task) or not (as for a generator). However often it waits, the call
+ * is one call. Since 0.1. */
 TARE_API void tare_open(tare_scope *scope, tare_site *site);
 TARE_API void tare_pause(tare_scope *scope);
 TARE_API void tare_resume(tare_scope *scope, int wait_counts);

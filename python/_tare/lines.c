@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * lines.c - the type `LineRecorder`: which functions are watched, starting, stopping, and the rows. One records at a time. Measures no
- * cost of its own: the Python half does. */
+ * lines.c - the type `LineRecorder`: which functions are watched, starting, stopping, and the rows. One
+ * records at a time. Measures no cost of its own: the Python half does. */
 #include "lines.h"
 
 #include "calls_results.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * lines.h - what the line profiler records: for each line of the chosen functions how often it began and how long it ran, what it
- * called included. Rows are shared by all threads (the GIL is held); what is open belongs to a thread. The functions that run
- * at every event stand here; they allocate only when a stack grows. */
+ * lines.h - what the line profiler records: for each line of the chosen functions how often it began and
+ * how long it ran, what it called included. Rows are shared by all threads (the GIL is held); what is open
+ * belongs to a thread. The functions that run at every event stand here; they allocate only when a stack
+ * grows. */
 #ifndef PYTHON_LINES_H
 #define PYTHON_LINES_H
 

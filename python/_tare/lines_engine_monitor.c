@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * lines_engine_monitor.c - lines through sys.monitoring, 3.12 and newer: events are asked for in the chosen functions only, so that all
- * other code runs at full speed. What cannot be asked for in one function alone (leaving it by an exception) comes from all of
- * them and is passed over. */
+ * lines_engine_monitor.c - lines through sys.monitoring, 3.12 and newer: events are asked for in the chosen
+ * functions only, so that all other code runs at full speed. What cannot be asked for in one function alone
+ * (leaving it by an exception) comes from all of them and is passed over. */
 #include "lines.h"
 
 #if PY_VERSION_HEX >= 0x030C0000

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * lines_engine_trace.c - lines as the interpreter tells of them before 3.12: a trace function in every thread. Frames of other functions
- * are told to keep quiet about their lines. Never takes the place of another tracer. */
+ * lines_engine_trace.c - lines as the interpreter tells of them before 3.12: a trace function in every
+ * thread. Frames of other functions are told to keep quiet about their lines. Never takes the place of
+ * another tracer. */
 #include "calls_frame.h"
 
 #include "lines.h"

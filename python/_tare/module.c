@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * module.c - the extension module `tare._tare`: its parts, and where it refuses to load. Knows nothing of what a part does. */
+ * module.c - the extension module `tare._tare`: its parts, and where it refuses to load. Knows nothing of
+ * what a part does. */
 #include "part.h"
 
 static int (*const parts[])(PyObject *module) = {session_part,   scope_part,   work_part,      bench_part,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * part.h - the extension `_tare` as parts: each file adds its types and functions to the module through one function, named in
- * module.c's table. What all parts share: how a tare_error becomes a Python exception. */
+ * part.h - the extension `_tare` as parts: each file adds its types and functions to the module through one
+ * function, named in module.c's table. What all parts share: how a tare_error becomes a Python exception. */
 #ifndef PYTHON_PART_H
 #define PYTHON_PART_H
 
@@ -28,10 +28,12 @@ int judge_part(PyObject *module);
 int answers_part(PyObject *module);
 int functions_part(PyObject *module);
 
-/* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the error's text. NULL. */
+/* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the
+ * error's text. NULL. */
 PyObject *raise_error(const tare_error *err);
 
-/* The test of analyze/growth.h as a tuple (verdict, confidence, per unit of `at`, low, high, rise, samples); a str says why not. */
+/* The test of analyze/growth.h as a tuple (verdict, confidence, per unit of `at`, low, high, rise,
+ * samples); a str says why not. */
 PyObject *tell_growth(const double *at, const double *value, size_t n);
 
 #endif

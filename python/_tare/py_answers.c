@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * py_answers.c - what the text profilers ask of src/analyze: are answers still right, and does memory grow for good? Numbers come as
- * buffers of doubles (array.array('d')). Measures nothing. */
+ * py_answers.c - what the text profilers ask of src/analyze: are answers still right, and does memory grow
+ * for good? Numbers come as buffers of doubles (array.array('d')). Measures nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -118,7 +118,8 @@ static PyObject *growth_of(PyObject *self, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"score_answers", score_answers, METH_VARARGS,
-     "score_answers(got, want, columns, metric): {'value', 'lo', 'hi', 'worst', 'examples', 'nonfinite'}; `want` are labels\n"
+     "score_answers(got, want, columns, metric): "
+     "{'value', 'lo', 'hi', 'worst', 'examples', 'nonfinite'}; `want` are labels\n"
      "(array 'q') where the metric needs them, else rows like those of `got`"},
     {"growth_of", growth_of, METH_VARARGS,
      "growth_of(at, values): (verdict, confidence, per unit of `at`, low, high, rise, samples), or why not, as text"},

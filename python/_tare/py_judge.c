@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * py_judge.c - judgements of src/analyze from Python: whether runs differ, and what energy weighs in grams of CO2. Measures nothing. */
+ * py_judge.c - judgements of src/analyze from Python: whether runs differ, and what energy weighs in grams
+ * of CO2. Measures nothing. */
 #include <math.h>
 
 #include "analyze/between_runs.h"
@@ -77,7 +78,8 @@ static PyObject *carbon_table(PyObject *self, PyObject *none)
 static PyMethodDef functions[] = {
     {"judge_runs", judge_runs, METH_VARARGS,
      "judge_runs(base, new, past, min_effect, alpha): does `new` take longer? docs/comparing.md"},
-    {"carbon_table", carbon_table, METH_NOARGS, "carbon_table(): code -> (name, grams of CO2 per kWh), and whose figures"},
+    {"carbon_table", carbon_table, METH_NOARGS,
+     "carbon_table(): code -> (name, grams of CO2 per kWh), and whose figures"},
     {NULL, NULL, 0, NULL},
 };
 

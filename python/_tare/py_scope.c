@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * py_scope.c - `tare.scope`: a named scope as context manager and decorator. One object per name, without a state of its own: what is
- * open stands in strand.h, so the same scope may be open many times at once. A scope never swallows an exception and never
- * raises because of recording. */
+ * py_scope.c - `tare.scope`: a named scope as context manager and decorator. One object per name, without a
+ * state of its own: what is open stands in strand.h, so the same scope may be open many times at once. A
+ * scope never swallows an exception and never raises because of recording. */
 #include "strand.h"
 
 #include <structmember.h>
@@ -365,7 +365,8 @@ static PyType_Spec specs[] = {
 
 static PyMethodDef functions[] = {
     {"scope", scope, METH_O,
-     "scope(name)\n--\n\nTime a block: `with tare.scope('load'):`. Also a decorator: @tare.scope, @tare.scope('name')."},
+     "scope(name)\n--\n\nTime a block: `with tare.scope('load'):`. "
+     "Also a decorator: @tare.scope, @tare.scope('name')."},
     {NULL, NULL, 0, NULL},
 };
 

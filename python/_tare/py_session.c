@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * py_session.c - recording from Python: start, stop, whether one records; counters and marks. Never holds the GIL while the
- * trace waits for its disk. */
+ * py_session.c - recording from Python: start, stop, whether one records; counters and marks. Never holds
+ * the GIL while the trace waits for its disk. */
 #include "part.h"
 
 static int parse_mode(const char *text, uint32_t *mode)
@@ -91,10 +91,12 @@ static PyMethodDef functions[] = {
     {"start", (PyCFunction)(void (*)(void))session_start, METH_VARARGS | METH_KEYWORDS,
      "start(path, *, mode='both', disk_bytes=1<<30, memory_bytes=512<<20)\n--\n\n"
      "Record this process, and the children it forks, into the trace `path`. `tare report PATH` shows it."},
-    {"stop", session_stop, METH_NOARGS, "stop()\n--\n\nStop recording, pack and close the trace. Also happens at exit."},
+    {"stop", session_stop, METH_NOARGS, "stop()\n--\n\n"
+     "Stop recording, pack and close the trace. Also happens at exit."},
     {"recording", session_recording, METH_NOARGS, "recording()\n--\n\nWhether a session records."},
     {"count", count, METH_VARARGS, "count(name, n=1)\n--\n\nAdd n to a counter of the running scope."},
-    {"mark", mark, METH_VARARGS, "mark(name, text='')\n--\n\nAn instant on the timeline, with a text of up to 120 bytes."},
+    {"mark", mark, METH_VARARGS, "mark(name, text='')\n--\n\n"
+     "An instant on the timeline, with a text of up to 120 bytes."},
     {NULL, NULL, 0, NULL},
 };
 

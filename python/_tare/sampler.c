@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * sampler.c - the sampling thread from Python: watches of blocks of code, what there is to see now, and what it costs. Waits without
- * the GIL. What is not known is None, never 0. */
+ * sampler.c - the sampling thread from Python: watches of blocks of code, what there is to see now, and
+ * what it costs. Waits without the GIL. What is not known is None, never 0. */
 #include <math.h>
 
 #include "core/mem.h"
@@ -153,7 +153,8 @@ static PyObject *watch_take(PyObject *object, PyObject *args)
 static PyMethodDef watch_methods[] = {
     {"end", watch_end, METH_NOARGS, "end(): the block is over; twice is fine"},
     {"take", watch_take, METH_VARARGS,
-     "take(wait=True): what was seen, once: name -> (samples, min, max, mean, delta, span_s), 'growth', 'course'. `wait` for the\n"
+     "take(wait=True): what was seen, once: name -> (samples, min, max, mean, delta, span_s), 'growth', 'course'. "
+     "`wait` for the\n"
      "sample after the end, where it has not come yet."},
     {NULL, NULL, 0, NULL},
 };

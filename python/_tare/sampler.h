@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * sampler.h - one thread of the process that reads the probes again and again, for all who watch: what happened while a block of
- * code ran is folded into that block's watch, in memory that does not grow with time. The thread never takes the GIL, sleeps while
- * nobody watches, and is started anew after a fork. Knows nothing of Python. */
+ * sampler.h - one thread of the process that reads the probes again and again, for all who watch: what
+ * happened while a block of code ran is folded into that block's watch, in memory that does not grow with
+ * time. The thread never takes the GIL, sleeps while nobody watches, and is started anew after a fork.
+ * Knows nothing of Python. */
 #ifndef PYTHON_SAMPLER_H
 #define PYTHON_SAMPLER_H
 
@@ -13,10 +14,11 @@
 
 /* ---- what is watched ---- */
 
-/* Probe, and with what it is read: with the memory of the process, with that of all it started, or with the machine. "self" is no
- * probe of src/probe but one file: it costs a tenth of the cheapest of them. */
+/* Probe, and with what it is read: with the memory of the process, with that of all it started, or with the
+ * machine. "self" is no probe of src/probe but one file: it costs a tenth of the cheapest of them. */
 #define SAMPLER_PROBES(X) \
-    X(self, FAST) X(gpu, FAST) X(process, TREE) X(system, SLOW) X(cgroup, SLOW) X(disk, SLOW) X(net, SLOW) X(temperature, SLOW) X(energy, SLOW)
+    X(self, FAST) X(gpu, FAST) X(process, TREE) X(system, SLOW) X(cgroup, SLOW) \
+    X(disk, SLOW) X(net, SLOW) X(temperature, SLOW) X(energy, SLOW)
 enum sampler_probe {
 #define X(name, pace) SAMPLER_##name,
     SAMPLER_PROBES(X)

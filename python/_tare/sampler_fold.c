@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * sampler_fold.c - see sampler.h: the quantities, one moment of them, and what many moments come to. No thread, no lock. */
+ * sampler_fold.c - see sampler.h: the quantities, one moment of them, and what many moments come to. No
+ * thread, no lock. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>

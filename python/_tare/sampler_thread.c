@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * sampler_thread.c - see sampler.h: the thread, who watches, and forks. Two locks: `probing` is held while probes are read, `state`
- * for everything else and never for long, so that a block of code begins and ends without waiting for a disk or a driver. */
+ * sampler_thread.c - see sampler.h: the thread, who watches, and forks. Two locks: `probing` is held while
+ * probes are read, `state` for everything else and never for long, so that a block of code begins and ends
+ * without waiting for a disk or a driver. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -131,7 +132,8 @@ static void unlink_watch(struct watch *w)
 
 /* ---- what was read goes to all ---- */
 
-/* Rates are of the time since `earlier`, which is 50 ms ago at least: the kernel counts processor time in steps of 10 ms. */
+/* Rates are of the time since `earlier`, which is 50 ms ago at least: the kernel counts processor time in
+ * steps of 10 ms. */
 static void note_quantity(int q, double value, uint64_t at_ns)
 {
     struct sampler_now *l = &sampler.last;
@@ -255,8 +257,9 @@ static void after_in_parent(void)
     pthread_mutex_unlock(&sampler.probing);
 }
 
-/* Files in /proc are the parent's, so all is opened anew. A driver's library must not be shut down by a child: it is let go of.
- * No thread is started here: many a child only lives to become another program. See sampler_resume(). */
+/* Files in /proc are the parent's, so all is opened anew. A driver's library must not be shut down by a
+ * child: it is let go of. No thread is started here: many a child only lives to become another program. See
+ * sampler_resume(). */
 static void after_in_child(void)
 {
     for (int i = 0; i < SAMPLER_PROBE_COUNT; i++) {

@@ -65,7 +65,8 @@ static void pause_from(struct strand *s, size_t bottom)
     for (size_t i = s->n; i-- > bottom;) tare_pause(&s->open[i].scope);
 }
 
-/* What a task waits is part of its scopes; what the reader of a generator does between two steps is not part of those. */
+/* What a task waits is part of its scopes; what the reader of a generator does between two steps is not
+ * part of those. */
 static void resume_from(struct strand *s, size_t bottom, bool wait_counts)
 {
     for (size_t i = bottom; i < s->n; i++) tare_resume(&s->open[i].scope, wait_counts);

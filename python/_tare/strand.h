@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * strand.h - which Python scopes are open, for whom. Each thread has a base strand; each asyncio task with an open scope has one of
- * its own. Only the strand that runs has its scopes on the thread's record (tare_open); those of the others are paused.
- * All of it happens under the GIL. Never raises: what cannot be recorded is left out. */
+ * strand.h - which Python scopes are open, for whom. Each thread has a base strand; each asyncio task with
+ * an open scope has one of its own. Only the strand that runs has its scopes on the thread's record
+ * (tare_open); those of the others are paused. All of it happens under the GIL. Never raises: what cannot
+ * be recorded is left out. */
 #ifndef PYTHON_STRAND_H
 #define PYTHON_STRAND_H
 
@@ -28,7 +29,8 @@ void strand_push(struct strand *s, PyObject *of, tare_site *site);
 /* Ends the latest scope that `of` opened, wherever it is. False: none is open. */
 bool strand_pop(struct strand *s, PyObject *of);
 
-/* A stretch of scopes that comes and goes as one: a generator with what it opened and did not close before it yielded. */
+/* A stretch of scopes that comes and goes as one: a generator with what it opened and did not close before
+ * it yielded. */
 struct stretch {
     struct open_scope *open;
     size_t n;

@@ -233,7 +233,8 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                                                 {"layers", 5, "runs: a row per layer, as CSV"},
                                                 {NULL, 0, NULL}};
     static const struct opt_usage usage = {
-        .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...\ntare report --html <file> <run.json | trace>...",
+        .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...\n"
+                    "tare report --html <file> <run.json | trace>...",
         .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
                  "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
                  "weighed in the running program, is taken out. Percentiles and the maximum are as read. "

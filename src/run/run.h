@@ -90,6 +90,7 @@ tare_status run_save_text(const struct run_file *f, const struct buf *text, char
                           tare_error *err);
 /* Before there is a document: a name without its ending for it and for a file beside it (`beside`: ".tare"), which is
  * made, empty, so that nobody else takes the name. */
-tare_status run_reserve(const struct run_file *f, const char *beside, char *stem, size_t size, tare_error *err);
+tare_status run_reserve(const struct run_file *f, const char *beside, char *stem, size_t size,
+                        tare_error *err);
 
 #endif

@@ -82,7 +82,7 @@ struct trace {
     struct trace_loss loss;
     uint64_t begun_raw_ns; /* time 0 */
     bool has_events, has_tree;
-    uint64_t let_go; /* archive bytes up to here need not stay in memory */
+    uint64_t let_go;     /* archive bytes up to here need not stay in memory */
     uint64_t torn_bytes; /* half a chunk at the very end of the archive */
     size_t live_files;   /* of processes that did not close the trace */
 };

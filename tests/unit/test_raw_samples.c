@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_raw_samples.c - raw samples as text, with and without zstd: exact, told apart, and refused when they are hostile. */
+ * test_raw_samples.c - raw samples as text, with and without zstd: exact, told apart, and refused when they
+ * are hostile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
