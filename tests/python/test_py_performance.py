@@ -90,7 +90,8 @@ MODELS = """
 
 @needs_torch
 def test_torch_costs_agree_with_inspect(python, tare, tmp_path):
-    """MACs to the last one; FLOPs within 2 %: an exporter writes attention and norms out in other element-wise steps."""
+    """MACs to the last one; FLOPs of these within 2 %. Batch norm (folded by the exporter, +2.1 %) and group norm (written out, -5.4 %) are
+    not among them: there the graphs themselves differ."""
     done = python(MODELS + """
     import json, warnings, logging
     from tare._flops import FlopCounter, parameter_count
