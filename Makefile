@@ -193,7 +193,7 @@ python: $(PY_EXT) $(if $(MISSING),,$(PY_TREE)/_bin/tare) $(if $(NODE),$(PY_TREE)
 $(O)/obj/$(PY_TAG)/%.o: %.c $(O)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -Wno-write-strings -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -Wno-write-strings $(PY_FLAGS) -MMD -MP -c $< -o $@
 
 $(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
