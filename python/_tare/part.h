@@ -13,6 +13,7 @@
 
 #if PY_VERSION_HEX < 0x030a0000
 #define Py_NewRef(object) (Py_INCREF(object), (PyObject *)(object))
+#define Py_XNewRef(object) (Py_XINCREF(object), (PyObject *)(object))
 #endif
 
 /* 0, or -1 with a Python exception set. */

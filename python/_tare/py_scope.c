@@ -226,10 +226,13 @@ static PyObject *step(struct steps *g, const char *method, PyObject *value)
     return Py_TYPE(g->generator)->tp_iternext(g->generator);
 }
 
+static const char closing[] = "close";
+
 /* With its scope open: one step. Ends the scope when the generator ends. */
 static PyObject *steps_run(PyObject *self, const char *method, PyObject *value)
 {
     struct steps *g = (struct steps *)(void *)self;
+    const bool over = method == closing;
     struct strand *s = strand_now();
     size_t bottom = s ? s->n : 0;
     if (s && !g->begun) open_now((struct py_scope *)(void *)g->scope, self);
@@ -239,7 +242,7 @@ static PyObject *steps_run(PyObject *self, const char *method, PyObject *value)
     PyObject *type, *what, *trace;
     PyErr_Fetch(&type, &what, &trace);
     if ((s = strand_now()) && s->n > bottom) {
-        if (result)
+        if (result && !over)
             stretch_pause(s, bottom, &g->waiting);
         else
             strand_pop(s, self);
@@ -269,7 +272,7 @@ static PyObject *steps_throw(PyObject *self, PyObject *args)
 static PyObject *steps_close(PyObject *self, PyObject *none)
 {
     (void)none;
-    return steps_run(self, "close", NULL);
+    return steps_run(self, closing, NULL);
 }
 
 static PyObject *steps_new(PyTypeObject *type, PyObject *args, PyObject *named)

@@ -4,58 +4,186 @@
 
 #include <string.h>
 
+#include "core/map.h"
+
+/* One thread. Whoever runs can have changed only where the interpreter changed the context: tasks and
+ * greenlets have one of their own each, and entering the same one again counts, too. */
 struct lane {
     struct strand base;
-    struct strand *on; /* whose scopes are on the record */
-    PyObject
-        *context; /* in which that was found out: each task runs in one of its own; a reference of ours */
-    struct strand *waiting; /* tasks with open scopes that do not run */
+    struct strand *on;         /* whose scopes are on the record */
+    uint64_t on_address;       /* of its task; 0: the thread's own */
+    uint64_t state, switch_no; /* for which that was found out */
+    struct map_u64 waiting;    /* address of a task -> its strand: it has open scopes and does not run */
 };
 
-static __thread struct lane lane;
+static __thread struct lane *mine;
 
 /* ---- who runs ---- */
 
-/* asyncio's own functions, once it is there. */
+/* Functions of others, once these are there. */
 static struct {
-    PyObject *running_loop, *current_task, *tasks_by_loop;
-} asyncio;
+    PyObject *running_loop, *current_task, *tasks_by_loop, *current_greenlet;
+} others;
+
+static PyObject *loaded_module(const char *name)
+{
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), name);
+    return Py_XNewRef(module);
+}
+
+static PyObject *attribute_or_null(PyObject *of, const char *name)
+{
+    PyObject *found = PyObject_GetAttrString(of, name);
+    if (!found) PyErr_Clear();
+    return found;
+}
 
 static bool asyncio_found(void)
 {
-    static PyObject *name;
-    if (!name && !(name = PyUnicode_InternFromString("_asyncio"))) return false;
-    PyObject *module = PyDict_GetItemWithError(PyImport_GetModuleDict(), name);
+    PyObject *module = loaded_module("_asyncio");
     if (!module) return false;
-    asyncio.current_task = PyObject_GetAttrString(module, "current_task"); /* from 3.12 on */
-    if (!asyncio.current_task) PyErr_Clear();
-    asyncio.tasks_by_loop = PyObject_GetAttrString(module, "_current_tasks");
-    if (!asyncio.tasks_by_loop) PyErr_Clear();
-    asyncio.running_loop = PyObject_GetAttrString(module, "_get_running_loop");
-    return asyncio.running_loop != NULL;
+    others.current_task = attribute_or_null(module, "current_task"); /* from 3.12 on */
+    others.tasks_by_loop = attribute_or_null(module, "_current_tasks");
+    others.running_loop = attribute_or_null(module, "_get_running_loop");
+    Py_DECREF(module);
+    return others.running_loop != NULL;
+}
+
+static bool greenlet_found(void)
+{
+    PyObject *module = loaded_module("greenlet");
+    if (!module) return false;
+    others.current_greenlet = attribute_or_null(module, "getcurrent");
+    Py_DECREF(module);
+    return others.current_greenlet != NULL;
 }
 
 static PyObject *task_of(PyObject *loop)
 {
-    if (asyncio.current_task) return PyObject_CallFunctionObjArgs(asyncio.current_task, loop, NULL);
-    PyObject *task = asyncio.tasks_by_loop ? PyDict_GetItemWithError(asyncio.tasks_by_loop, loop) : NULL;
-    Py_XINCREF(task);
+    if (others.current_task) return PyObject_CallFunctionObjArgs(others.current_task, loop, NULL);
+    PyObject *task = others.tasks_by_loop ? PyDict_GetItemWithError(others.tasks_by_loop, loop) : NULL;
+    return Py_XNewRef(task);
+}
+
+static PyObject *current_task(void)
+{
+    if (!others.running_loop && !asyncio_found()) return NULL;
+    PyObject *loop = PyObject_CallNoArgs(others.running_loop);
+    PyObject *task = loop && loop != Py_None ? task_of(loop) : NULL;
+    Py_XDECREF(loop);
+    if (task == Py_None) Py_CLEAR(task);
     return task;
 }
 
-/* The task that runs in this thread, without a reference: it lives as long as it runs. NULL: none. */
-static PyObject *current_task(void)
+/* A thread's first greenlet, which has no parent, is the thread itself. */
+static PyObject *current_greenlet(void)
 {
-    if (!asyncio.running_loop && !asyncio_found()) {
+    if (!others.current_greenlet && !greenlet_found()) return NULL;
+    PyObject *now = PyObject_CallNoArgs(others.current_greenlet);
+    PyObject *parent = now ? attribute_or_null(now, "parent") : NULL;
+    if (!parent || parent == Py_None) Py_CLEAR(now);
+    Py_XDECREF(parent);
+    return now;
+}
+
+/* The task or greenlet that runs in this thread, without a reference: it lives as long as it runs. NULL:
+ * none. Greenlets within a task run nested in it, so that the task is what counts. */
+static PyObject *runner_now(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *now = current_task();
+    if (!now) now = current_greenlet();
+    PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+    Py_XDECREF(now);
+    return now;
+}
+
+/* ---- strands ---- */
+
+static bool is_owner(const struct strand *s, PyObject *runner)
+{
+    if (!s->owner || !runner) return !s->owner && !runner;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *owner;
+    if (PyWeakref_GetRef(s->owner, &owner) <= 0) return false;
+    Py_DECREF(owner);
+#else
+    PyObject *owner = PyWeakref_GetObject(s->owner);
+#endif
+    return owner == runner;
+}
+
+static struct strand *strand_new(PyObject *runner)
+{
+    struct strand *s = PyMem_Calloc(1, sizeof *s);
+    if (s && !(s->owner = PyWeakref_NewRef(runner, NULL))) {
         PyErr_Clear();
-        return NULL;
+        PyMem_Free(s);
+        s = NULL;
     }
-    PyObject *loop = PyObject_CallNoArgs(asyncio.running_loop);
-    PyObject *task = loop && loop != Py_None ? task_of(loop) : NULL;
-    if (PyErr_Occurred()) PyErr_Clear();
-    Py_XDECREF(loop);
-    Py_XDECREF(task);
-    return task == Py_None ? NULL : task;
+    return s;
+}
+
+/* Its scopes are those of a task that will never run again, or there are none. */
+static void strand_release(struct strand *s)
+{
+    for (size_t i = 0; i < s->n; i++) Py_DECREF(s->open[i].of);
+    Py_XDECREF(s->owner);
+    PyMem_Free(s->open);
+}
+
+static void strand_free(struct strand *s)
+{
+    strand_release(s);
+    PyMem_Free(s);
+}
+
+static struct strand *strand_at(uint64_t value)
+{
+    return (struct strand *)(uintptr_t)value;
+}
+
+static struct strand *strand_of(PyObject *runner)
+{
+    uint64_t waits;
+    if (!runner) return &mine->base;
+    if (!map_u64_remove(&mine->waiting, (uint64_t)(uintptr_t)runner, &waits)) return strand_new(runner);
+    if (is_owner(strand_at(waits), runner)) return strand_at(waits);
+    strand_free(strand_at(waits)); /* of an abandoned task in the same place of memory */
+    return strand_new(runner);
+}
+
+/* ---- the lane of a thread: goes with the interpreter's state of the thread ---- */
+
+static void lane_free(PyObject *capsule)
+{
+    struct lane *gone = PyCapsule_GetPointer(capsule, NULL);
+    const struct map_u64_slot *slot;
+    if (gone == mine) mine = NULL;
+    if (gone->on != &gone->base) strand_free(gone->on);
+    for (size_t at = 0; (slot = map_u64_next(&gone->waiting, &at));) strand_free(strand_at(slot->value));
+    map_u64_release(&gone->waiting);
+    strand_release(&gone->base);
+    PyMem_Free(gone);
+}
+
+static bool lane_make(void)
+{
+    PyObject *state = PyThreadState_GetDict(); /* borrowed */
+    struct lane *made = state ? PyMem_Calloc(1, sizeof *made) : NULL;
+    PyObject *capsule = made ? PyCapsule_New(made, NULL, lane_free) : NULL;
+    if (!capsule) {
+        PyMem_Free(made);
+        PyErr_Clear();
+        return false;
+    }
+    made->on = &made->base;
+    mine = made;
+    if (PyDict_SetItemString(state, "tare.scopes", capsule) < 0) PyErr_Clear();
+    Py_DECREF(capsule);
+    return mine != NULL;
 }
 
 /* ---- switching ---- */
@@ -72,65 +200,48 @@ static void resume_from(struct strand *s, size_t bottom, bool wait_counts)
     for (size_t i = bottom; i < s->n; i++) tare_resume(&s->open[i].scope, wait_counts);
 }
 
-static struct strand *strand_of(PyObject *task)
+/* Of a strand that runs no more. Without memory to keep it by, its scopes are lost. */
+static void strand_leave(struct strand *s, uint64_t address)
 {
-    if (!task) return &lane.base;
-    for (struct strand **at = &lane.waiting; *at; at = &(*at)->next) {
-        struct strand *s = *at;
-        if (s->task != task) continue;
-        *at = s->next;
-        return s;
-    }
-    struct strand *s = PyMem_Calloc(1, sizeof *s);
-    if (s) s->task = Py_NewRef(task);
-    return s;
+    if (s == &mine->base) return;
+    if (s->n && map_u64_put(&mine->waiting, address, (uint64_t)(uintptr_t)s, NULL) == TARE_OK) return;
+    strand_free(s);
 }
 
-static void strand_leave(struct strand *s)
+/* The thread's own scopes stay on the record below those of its tasks: run_until_complete() was called in
+ * them. */
+static struct strand *strand_switch(PyObject *runner)
 {
-    if (s == &lane.base) return;
-    if (s->n) {
-        s->next = lane.waiting;
-        lane.waiting = s;
-        return;
-    }
-    Py_DECREF(s->task);
-    PyMem_Free(s->open);
-    PyMem_Free(s);
-}
-
-/* The thread's own scopes stay on the record below those of its tasks: run_until_complete() was called in them. */
-static struct strand *strand_switch(PyObject *task)
-{
-    struct strand *from = lane.on, *to = strand_of(task);
+    struct strand *from = mine->on, *to = strand_of(runner);
     if (!to) return NULL;
-    if (from != &lane.base) pause_from(from, 0);
-    lane.on = to;
-    if (to != &lane.base) resume_from(to, 0, true);
-    strand_leave(from);
+    if (from != &mine->base) pause_from(from, 0);
+    mine->on = to;
+    if (to != &mine->base) resume_from(to, 0, true);
+    strand_leave(from, mine->on_address);
+    mine->on_address = (uint64_t)(uintptr_t)runner;
     return to;
 }
 
-static struct strand *find_out(PyObject *context)
+static struct strand *find_out(const PyThreadState *state)
 {
-    Py_XINCREF(context);
-    Py_XDECREF(lane.context);
-    lane.context = context;
-    PyObject *task = current_task();
-    return lane.on->task == task ? lane.on : strand_switch(task);
+    if (!mine && !lane_make()) return NULL;
+    PyObject *runner = runner_now();
+    mine->state = state->id;
+    mine->switch_no = state->context_ver;
+    return is_owner(mine->on, runner) ? mine->on : strand_switch(runner);
 }
 
-/* Asking asyncio costs more than a scope; there is no public way to the current context that makes none. */
+/* Asking who runs costs more than a scope. There is no public way to learn that nothing was switched. */
 struct strand *strand_now(void)
 {
-    if (!lane.on) lane.on = &lane.base;
-    PyObject *context = PyThreadState_Get()->context;
-    return context == lane.context ? lane.on : find_out(context);
+    const PyThreadState *state = PyThreadState_Get();
+    if (mine && mine->switch_no == state->context_ver && mine->state == state->id) return mine->on;
+    return find_out(state);
 }
 
 bool strand_any(void)
 {
-    return lane.base.n || lane.waiting || (lane.on && lane.on->n);
+    return mine && (mine->base.n || mine->waiting.n || mine->on->n);
 }
 
 /* ---- opening and ending ---- */

@@ -14,10 +14,9 @@ struct open_scope {
 };
 
 struct strand {
-    PyObject *task; /* NULL: the thread's own; else a reference of ours */
+    PyObject *owner; /* NULL: the thread's own; else a weak reference to the task: it may be abandoned */
     struct open_scope *open;
     size_t n, cap;
-    struct strand *next; /* of those that wait */
 };
 
 /* The strand that runs now, its scopes on the record. NULL without memory. */

@@ -4,6 +4,7 @@ what the trace holds is read back through the carried command."""
 
 import asyncio
 import contextlib
+import contextvars
 import gc
 import inspect
 import json
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import weakref
 
 import tare
 from tare import _command
@@ -204,6 +206,7 @@ class Functions(Recorded):
         next(leftover)
         del leftover
         gc.collect()
+        self.assertEqual(self.counts(), {("items",): 2})
 
     def test_coroutine(self):
         @tare.scope
@@ -290,7 +293,101 @@ class Tasks(Recorded):
         self.assertEqual(self.counts(), {("forever",): 1, ("other",): 1})
 
 
+    @unittest.skipIf(sys.version_info < (3, 11), "create_task(context=) is new in 3.11")
+    def test_tasks_that_share_a_context(self):
+        async def work(n):
+            with tare.scope("task%d" % n):
+                await asyncio.sleep(0.002)
+                with tare.scope("inner"):
+                    await asyncio.sleep(0.001 * n)
+
+        async def main():
+            context, loop = contextvars.copy_context(), asyncio.get_running_loop()
+            await asyncio.gather(*[loop.create_task(work(n), context=context) for n in range(3)])
+
+        asyncio.run(main())
+        expected = {("task%d" % n,): 1 for n in range(3)}
+        self.assertEqual(self.counts(), {**expected, **{(*path, "inner"): 1 for path in expected}})
+
+    @unittest.skipIf(sys.version_info < (3, 12), "eager tasks are new in 3.12")
+    def test_eager_tasks_and_groups(self):
+        async def work(n):
+            with tare.scope("task%d" % n):
+                await asyncio.sleep(0.001 * n)
+                with tare.scope("inner"):
+                    pass
+
+        async def main():
+            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+            with tare.scope("main"):
+                async with asyncio.TaskGroup() as group:
+                    for n in range(3):
+                        group.create_task(work(n))
+
+        asyncio.run(main())
+        expected = {("task%d" % n,): 1 for n in range(3)}
+        self.assertEqual(self.counts(), {("main",): 1, **expected, **{(*path, "inner"): 1 for path in expected}})
+
+    def test_callbacks_and_executors_are_not_the_task(self):
+        def block(name):
+            with tare.scope(name):
+                pass
+
+        async def main():
+            loop = asyncio.get_running_loop()
+            called = loop.create_future()
+            with tare.scope("main"):
+                loop.call_soon(lambda: (block("callback"), called.set_result(1)))
+                await called
+                await loop.run_in_executor(None, block, "executor")
+                contextvars.copy_context().run(block, "nested")
+
+        asyncio.run(main())
+        self.assertEqual(self.counts(), {("main",): 1, ("callback",): 1, ("executor",): 1, ("main", "nested"): 1})
+
+    def test_an_abandoned_task_is_collected(self):
+        ended = []
+
+        async def forever():
+            try:
+                with tare.scope("forever"):
+                    await asyncio.sleep(1000)
+            finally:
+                ended.append(True)
+
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(forever())
+        task._log_destroy_pending = False
+        loop.run_until_complete(asyncio.sleep(0.001))
+        loop.close()
+        known = weakref.ref(task)
+        del task, loop
+        gc.collect()
+        self.assertIsNone(known())
+        self.assertEqual(ended, [True])
+        with tare.scope("after"):
+            pass
+        self.assertEqual(self.counts()[("after",)], 1)
+
+
 class Processes(Recorded):
+    def test_threads_that_end_with_a_scope_open_leave_nothing(self):
+        def work():
+            with tare.scope("thread"):
+                tare.scope("left open").__enter__()
+
+        def resident():
+            for _ in range(400):
+                thread = threading.Thread(target=work)
+                thread.start()
+                thread.join()
+            with open("/proc/self/statm") as pages:
+                return int(pages.read().split()[1])
+
+        resident()
+        before = resident()
+        self.assertLess(resident() - before, 20)  # pages; 400 threads that leave 200 bytes each would be more
+
     def test_threads(self):
         def work():
             for _ in range(100):
