@@ -20,6 +20,7 @@ struct part {
     int64_t *parent; /* per row: the row of its parent, -1: outermost */
     uint32_t frame0; /* number of the frame of the source's first site */
     bool gross;
+    bool packed; /* columns as text */
 };
 
 /* ---- frames: the sites of both sides, one after another ---- */
@@ -86,12 +87,11 @@ static void put_frames(struct stream *s, const struct profile_input *in)
 
 /* ---- nodes ---- */
 
-static void put_ns(struct stream *s, double ns)
+#define UNKNOWN INT64_MIN
+
+static int64_t whole_ns(double ns)
 {
-    if (isfinite(ns) && fabs(ns) < 9e15)
-        stream_add_int(s, (int64_t)llround(ns));
-    else
-        buf_add_str(&s->out, "null");
+    return isfinite(ns) && fabs(ns) < 9e15 ? (int64_t)llround(ns) : UNKNOWN;
 }
 
 static const struct call_node *node_at(const struct part *p, size_t row)
@@ -99,57 +99,89 @@ static const struct call_node *node_at(const struct part *p, size_t row)
     return &p->tree->nodes[p->view.rows[row].node];
 }
 
-static void put_parent(struct stream *s, const struct part *p, size_t row)
+/* Packed, a parent is so many rows above its child: small numbers make short texts. */
+static int64_t get_parent(const struct part *p, size_t row)
 {
-    stream_add_int(s, p->parent[row]);
+    return p->packed ? (int64_t)row - p->parent[row] : p->parent[row];
 }
 
-static void put_frame(struct stream *s, const struct part *p, size_t row)
+static int64_t get_frame(const struct part *p, size_t row)
 {
-    stream_add_uint(s, (uint64_t)p->frame0 + node_at(p, row)->site);
+    return (int64_t)p->frame0 + node_at(p, row)->site;
 }
 
-static void put_self(struct stream *s, const struct part *p, size_t row)
+static int64_t get_self(const struct part *p, size_t row)
 {
     const struct call_node *n = node_at(p, row);
-    put_ns(s, p->gross ? n->gross_self_ns : n->self_ns.value);
+    return whole_ns(p->gross ? n->gross_self_ns : n->self_ns.value);
 }
 
-static void put_total(struct stream *s, const struct part *p, size_t row)
+static int64_t get_total(const struct part *p, size_t row)
 {
     const struct call_node *n = node_at(p, row);
-    put_ns(s, p->gross ? n->gross_total_ns : n->total_ns.value);
+    return whole_ns(p->gross ? n->gross_total_ns : n->total_ns.value);
 }
 
-static void put_error(struct stream *s, const struct part *p, size_t row)
+static int64_t get_error(const struct part *p, size_t row)
 {
-    put_ns(s, p->gross ? NAN : estimate_half(node_at(p, row)->total_ns));
+    return p->gross ? UNKNOWN : whole_ns(estimate_half(node_at(p, row)->total_ns));
 }
 
-static void put_calls(struct stream *s, const struct part *p, size_t row)
+static int64_t get_calls(const struct part *p, size_t row)
 {
-    stream_add_uint(s, node_at(p, row)->count);
+    uint64_t count = node_at(p, row)->count;
+    return count < (uint64_t)9e15 ? (int64_t)count : UNKNOWN;
 }
 
 static const struct node_column {
     const char *key;
-    void (*put)(struct stream *s, const struct part *p, size_t row);
+    int64_t (*get)(const struct part *p, size_t row);
 } node_columns[] = {
-    {"parent", put_parent}, {"frame", put_frame},       {"self", put_self},
-    {"total", put_total},   {"total_error", put_error}, {"calls", put_calls},
+    {"parent", get_parent}, {"frame", get_frame},       {"self", get_self},
+    {"total", get_total},   {"total_error", get_error}, {"calls", get_calls},
 };
+
+static void put_plain(struct stream *s, int64_t v, size_t row)
+{
+    if (row) buf_add_char(&s->out, ',');
+    if (v == UNKNOWN)
+        buf_add_str(&s->out, "null");
+    else
+        stream_add_int(s, v);
+}
+
+/* Five bits a sign, the lowest first, a sixth where more follow; the lowest of all is minus, minus zero is
+ * unknown. */
+static void put_packed(struct stream *s, int64_t v)
+{
+    static const char signs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    uint64_t rest = v == UNKNOWN ? 1 : v < 0 ? (uint64_t)-v << 1 | 1 : (uint64_t)v << 1;
+    do {
+        uint64_t digit = rest & 31;
+        rest >>= 5;
+        buf_add_char(&s->out, signs[rest ? digit | 32 : digit]);
+    } while (rest);
+}
+
+static void put_column(struct stream *s, const struct part *p, const struct node_column *c)
+{
+    buf_printf(&s->out, "\"%s\":%c", c->key, p->packed ? '"' : '[');
+    for (size_t row = 0; row < p->view.n && s->status == TARE_OK; row++) {
+        if (p->packed)
+            put_packed(s, c->get(p, row));
+        else
+            put_plain(s, c->get(p, row), row);
+        stream_poll(s);
+    }
+    buf_add_char(&s->out, p->packed ? '"' : ']');
+}
 
 static void put_nodes(struct stream *s, const struct part *p)
 {
     buf_add_str(&s->out, "\"nodes\":{");
     for (size_t k = 0; k < sizeof node_columns / sizeof *node_columns; k++) {
-        buf_printf(&s->out, "%s\"%s\":[", k ? ",\n" : "", node_columns[k].key);
-        for (size_t row = 0; row < p->view.n && s->status == TARE_OK; row++) {
-            if (row) buf_add_char(&s->out, ',');
-            node_columns[k].put(s, p, row);
-            stream_poll(s);
-        }
-        buf_add_char(&s->out, ']');
+        if (k) buf_add_str(&s->out, ",\n");
+        put_column(s, p, &node_columns[k]);
     }
     buf_printf(&s->out, "},\"hidden\":%" PRIu64, p->view.hidden);
 }
@@ -203,6 +235,7 @@ static tare_status put_part(struct stream *s, const struct profile_input *in, co
     struct part p = {.tree = side->tree, .view = VIEW_INIT, .frame0 = frame0, .gross = in->gross};
     uint32_t most = in->nodes_max ? in->nodes_max : PROFILE_NODES_MAX;
     tare_status status = part_build(&p, side->source, most, s->err);
+    p.packed = p.view.n > (in->plain_max ? in->plain_max : PROFILE_PLAIN_MAX);
     if (status == TARE_OK) put_nodes(s, &p);
     part_release(&p);
     return status == TARE_OK ? stream_poll(s) : status;

@@ -11,6 +11,7 @@
 
 #define PROFILE_SCHEMA "tare.profile/1"
 #define PROFILE_NODES_MAX 500000 /* of each tree; beyond it the smallest are left out, and counted */
+#define PROFILE_PLAIN_MAX 10000  /* of more nodes the columns are packed texts */
 #define PROFILE_THREADS_MAX 24   /* with a tree of their own beside that of all threads */
 
 struct profile_side {
@@ -25,6 +26,7 @@ struct profile_input {
     struct profile_side of, base; /* base.tree NULL: nothing to compare with */
     bool gross;                   /* times as read, the instrument's cost still in */
     uint32_t nodes_max;           /* 0: PROFILE_NODES_MAX */
+    uint32_t plain_max;           /* 0: PROFILE_PLAIN_MAX */
     profile_thread_fn *thread;    /* NULL: all threads together only */
     void *thread_ctx;
 };

@@ -183,6 +183,41 @@ static void too_many_paths_lose_the_smallest(void **state)
     free(f);
 }
 
+static const char *packed(json_t *doc, const char *key)
+{
+    json_t *c = json_object_get(json_object_get(doc, "nodes"), key);
+    assert_true(json_is_string(c));
+    return json_string_value(c);
+}
+
+/* The same texts are read in web/test/profile.test.ts. */
+static void many_paths_are_packed(void **state)
+{
+    struct fixture *f = fix_new();
+    struct call_node nodes[8];
+    struct calltree tree = fix_tree(nodes);
+    struct profile_input in = {.of = {&f->source, &tree}, .plain_max = 4};
+    (void)state;
+    nodes[2].self_ns.value = -4;
+    nodes[3].self_ns.value = NAN;
+    struct buf got = write_profile(&in);
+    json_t *j = fix_json(&got);
+    assert_string_equal(packed(j, "parent"), "CCCIC");
+    assert_string_equal(packed(j, "frame"), "ACCEC");
+    assert_string_equal(packed(j, "self"), "w-BJB49Cof");
+    assert_string_equal(packed(j, "total"), "g0Pw1Nw7Fg9Dof");
+    assert_string_equal(packed(j, "calls"), "CUKGE");
+    json_decref(j);
+    buf_release(&got);
+    in.plain_max = 5;
+    got = write_profile(&in);
+    j = fix_json(&got);
+    check_column(j, "parent", (json_int_t[]){-1, 0, 1, -1, 3}, 5);
+    json_decref(j);
+    buf_release(&got);
+    free(f);
+}
+
 static void nothing_recorded_is_an_empty_profile(void **state)
 {
     struct fixture *f = fix_new();
@@ -270,6 +305,7 @@ int main(void)
         cmocka_unit_test(the_base_has_frames_of_its_own),
         cmocka_unit_test(threads_have_trees_of_their_own),
         cmocka_unit_test(too_many_paths_lose_the_smallest),
+        cmocka_unit_test(many_paths_are_packed),
         cmocka_unit_test(nothing_recorded_is_an_empty_profile),
         cmocka_unit_test(hostile_and_long_names_stay_text),
         cmocka_unit_test(every_allocation_may_fail),

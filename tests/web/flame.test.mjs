@@ -265,6 +265,21 @@ test("narrow and dark", async () => {
 
 // ---- much ----
 
+const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/** Numbers of 0 and more as tare packs them where there are many. */
+function packed(numbers) {
+  const out = [];
+  for (const v of numbers)
+    for (let rest = 2 * v, more = true; more; ) {
+      const digit = rest % 32;
+      rest = Math.floor(rest / 32);
+      more = rest > 0;
+      out.push(SIGNS[more ? digit + 32 : digit]);
+    }
+  return out.join("");
+}
+
 /** Half a million call paths of twenty thousand functions, deep and wide. */
 function large(n) {
   let state = 5;
@@ -278,6 +293,8 @@ function large(n) {
   }
   nodes.total = nodes.self.slice();
   for (let i = n - 1; i > 0; i--) nodes.total[nodes.parent[i]] += nodes.total[i];
+  nodes.parent = nodes.parent.map((p, i) => i - p);
+  for (const key of Object.keys(nodes)) nodes[key] = packed(nodes[key]);
   return profile(nodes, Array.from({ length: 20000 }, (_, i) => `package.module_${i % 23}.function_${i}`));
 }
 

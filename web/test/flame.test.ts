@@ -99,6 +99,7 @@ test("the next match goes around", () => {
 test("rows are sorted and lie within their callers", () => {
   const p = readProfile(randomDocument(20_000, 300, 3));
   const l = layoutOf(p.tree);
+  l.reach(l.rows);
   for (let r = 0; r < l.rows; r++)
     for (let at = l.rowStart[r]! + 1; at < l.rowStart[r + 1]!; at++) assert.ok(l.x0[at]! >= l.x1[at - 1]! - 1e-9);
   for (let i = 0; i < p.tree.n; i++) {

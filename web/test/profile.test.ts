@@ -2,6 +2,7 @@
 // Reading tare.profile/1: what is checked, what is unknown, what is worked out.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { unpack } from "../src/data/packed";
 import { ProfileError, readProfile } from "../src/data/profile";
 import { documentOf } from "./trees";
 
@@ -26,6 +27,35 @@ test("what is not known stays unknown", () => {
   assert.ok(Number.isNaN(p.tree.total[1]));
   assert.ok(Number.isNaN(p.tree.calls[2]));
   assert.equal(p.frames.file[0], null);
+});
+
+test("packed columns are read like lists", () => {
+  const nodes = { parent: "CCCIC", frame: "ACCEC", self: "w-BJB49Cof", total: "g0Pw1Nw7Fg9Dof", calls: "CUKGE" };
+  const { tree } = readProfile({ schema: "tare.profile/1", frames: { name: ["main", "step", "odd"] }, nodes });
+  assert.deepEqual([...tree.parent], [-1, 0, 1, -1, 3]);
+  assert.deepEqual([...tree.frame], [0, 1, 1, 2, 1]);
+  assert.deepEqual([...tree.self], [1000, -4, NaN, 1500, 500]);
+  assert.deepEqual([...tree.total], [8000, 7000, 3000, 2000, 500]);
+  assert.deepEqual([...tree.calls], [1, 10, 5, 3, 2]);
+  assert.ok(tree.error.every(Number.isNaN));
+});
+
+test("a packed number is as large as a document's", () => {
+  assert.deepEqual([...unpack("-__p_q-8y_P-_________PhgggggggC")!], [9e15 - 1, 2 ** 53 - 1, -(2 ** 40)]);
+  assert.deepEqual([...unpack("")!], []);
+});
+
+test("packed text that is cut or spoilt is refused, or unknown where it only adds", () => {
+  for (const text of ["g", "w-B<", "\u00e9", "C C"]) assert.equal(unpack(text), null);
+  const nodes = { parent: "CCC", frame: "AAA", self: "CCC", calls: "C", total_error: "ggg" };
+  const read = (more: object) => readProfile({ schema: "tare.profile/1", frames: { name: ["main"] }, nodes: { ...nodes, ...more } });
+  assert.ok(read({}).tree.calls.every(Number.isNaN));
+  assert.ok(read({}).tree.error.every(Number.isNaN));
+  assert.throws(() => read({ parent: "CAC" }), /"parent" of node 1 is 1/);
+  assert.throws(() => read({ parent: "CGC" }), /"parent" of node 1 is -2/);
+  assert.throws(() => read({ parent: "BCC" }), /"parent" of node 0 is NaN/);
+  assert.throws(() => read({ frame: "AA" }), /"frame" has 2 values where 3 belong/);
+  assert.throws(() => read({ self: "g" }), /"self" is no list/);
 });
 
 test("selves give totals and totals give selves", () => {

@@ -80,6 +80,13 @@ export function ranked(flat: Flat, by: Float64Array): number[] {
   return out.sort((a, b) => by[b]! - by[a]! || a - b);
 }
 
+/** What the outermost paths add up to. */
+export function sumOfRoots(kids: Kids, values: Float64Array): number {
+  let sum = 0;
+  for (let i = kids.root; i >= 0; i = kids.next[i]!) sum += known(values[i]!);
+  return sum;
+}
+
 /** Cost of the whole: what the outermost paths add up to. */
 export function wholeOf(tree: CallTree): number {
   let sum = 0;

@@ -2,7 +2,7 @@
 // flame.ts - where the frames of a flame graph lie, and which of them a window shows. A row is sorted from left to right,
 // so what is in sight is found by halving, and of frames thinner than a pixel one per pixel is handed out: drawing costs
 // what the window has room for, whatever the profile holds.
-import { type Kids, kidsOf } from "./calltree";
+import { type Kids, kidsOf, sumOfRoots } from "./calltree";
 import type { CallTree } from "./profile";
 
 export interface Layout {
@@ -19,17 +19,18 @@ export interface Layout {
   row: Int32Array;
   /** What the full width stands for. */
   whole: number;
+  /** Nodes, places and edges are there up to and with this row after it was asked for; at first only row 0. */
+  reach(row: number): void;
 }
 
 /** A frame is as wide as its weight, or as what lies inside it where noise made that more. */
 function widths(tree: CallTree, weight: Float64Array): Float64Array {
-  const inside = new Float64Array(tree.n);
   const out = new Float64Array(tree.n);
   for (let i = tree.n - 1; i >= 0; i--) {
-    const w = weight[i]!;
-    out[i] = w > inside[i]! ? w : inside[i]!;
+    const w = weight[i]! > out[i]! ? weight[i]! : out[i]!;
+    out[i] = w;
     const p = tree.parent[i]!;
-    if (p >= 0) inside[p]! += out[i]!;
+    if (p >= 0) out[p]! += w;
   }
   return out;
 }
@@ -49,19 +50,37 @@ function sortPlaces(node: Int32Array, start: number, end: number, width: Float64
   }
 }
 
-/** Lay out a tree with a weight for each node (by default its total). */
+/** The row of each node, and where each row starts when they lie one after another. */
+function rowsOf(tree: CallTree): { row: Int32Array; rowStart: Int32Array } {
+  const row = new Int32Array(tree.n);
+  const counts: number[] = [];
+  for (let i = 0; i < tree.n; i++) {
+    const p = tree.parent[i]!;
+    const r = p < 0 ? 0 : row[p]! + 1;
+    row[i] = r;
+    if (r === counts.length) counts.push(1);
+    else counts[r]!++;
+  }
+  const rowStart = new Int32Array(counts.length + 1);
+  counts.forEach((n, r) => (rowStart[r + 1] = rowStart[r]! + n));
+  return { row, rowStart };
+}
+
+/** Lay out a tree with a weight for each node (by default its total). A row is laid out when somebody looks at it or below:
+ * a deep profile is on the screen before most of it has a place. */
 export function layoutOf(tree: CallTree, weight: Float64Array = tree.total): Layout {
   const kids = kidsOf(tree);
   const width = widths(tree, weight);
-  const n = tree.n;
-  const node = new Int32Array(n);
-  const place = new Int32Array(n);
-  const row = new Int32Array(n);
-  const x0 = new Float64Array(n);
-  const x1 = new Float64Array(n);
-  const starts = [0];
+  const whole = sumOfRoots(kids, width);
+  const unit = whole > 0 ? whole : 1;
+  const { row, rowStart } = rowsOf(tree);
+  const node = new Int32Array(tree.n);
+  const place = new Int32Array(tree.n);
+  const x0 = new Float64Array(tree.n);
+  const x1 = new Float64Array(tree.n);
   let end = 0;
-  const put = (first: number, left: number, depth: number) => {
+  let done = 0;
+  const put = (first: number, left: number) => {
     const start = end;
     let sorted = true;
     for (let i = first; i >= 0; i = kids.next[i]!) {
@@ -72,20 +91,19 @@ export function layoutOf(tree: CallTree, weight: Float64Array = tree.total): Lay
     for (let p = start; p < end; p++) {
       const i = node[p]!;
       place[i] = p;
-      row[i] = depth;
       x0[p] = left;
-      x1[p] = left += width[i]!;
+      x1[p] = left += width[i]! / unit;
     }
   };
-  put(kids.root, 0, 0);
-  const whole = end ? x1[end - 1]! : 0;
-  for (let from = 0, depth = 1; from < end; depth++) {
-    const to = end;
-    starts.push(to);
-    for (; from < to; from++) if (kids.first[node[from]!]! >= 0) put(kids.first[node[from]!]!, x0[from]!, depth);
-  }
-  if (whole > 0) for (let p = 0; p < n; p++) (x0[p]! /= whole), (x1[p]! /= whole);
-  return { kids, rows: n ? starts.length - 1 : 0, rowStart: Int32Array.from(starts), node, place, x0, x1, row, whole };
+  const rows = rowStart.length - 1;
+  const reach = (to: number) => {
+    for (; done <= to && done < rows; done++) {
+      if (!done) put(kids.root, 0);
+      else for (let p = rowStart[done - 1]!; p < rowStart[done]!; p++) put(kids.first[node[p]!]!, x0[p]!);
+    }
+  };
+  reach(0);
+  return { kids, rows, rowStart, node, place, x0, x1, row, whole, reach };
 }
 
 /** A window on a layout, in pixels: what part of the width and which rows it shows. */
@@ -127,6 +145,7 @@ const ROUNDING = 1e-6;
 export type Draw = (node: number, x: number, y: number, width: number) => void;
 
 function drawRow(layout: Layout, camera: Camera, row: number, draw: Draw): void {
+  layout.reach(row);
   const y = rowTop(layout, camera, row);
   const end = layout.rowStart[row + 1]!;
   const scale = camera.width / (camera.to - camera.from);
@@ -139,7 +158,7 @@ function drawRow(layout: Layout, camera: Camera, row: number, draw: Draw): void 
       p++;
       continue;
     }
-    const pixel = Math.floor(x);
+    const pixel = Math.floor(x + ROUNDING);
     if (width > 0) draw(layout.node[p]!, pixel, y, 1);
     p = beyond(layout, camera.from + (pixel + 1 + ROUNDING) / scale, p + 1, end);
   }
@@ -159,15 +178,23 @@ export function nodeAt(layout: Layout, camera: Camera, x: number, y: number): nu
   const fromTop = camera.flame ? ground - (y + camera.top) : y + camera.top;
   const row = Math.floor(fromTop / camera.rowHeight);
   if (row < 0 || row >= layout.rows || x < 0 || x >= camera.width) return -1;
+  layout.reach(row);
   const at = camera.from + (x / camera.width) * (camera.to - camera.from);
   const end = layout.rowStart[row + 1]!;
   const p = beyond(layout, at, layout.rowStart[row]!, end);
   return p < end && layout.x0[p]! <= at ? layout.node[p]! : -1;
 }
 
+/** Where a node lies in its row; -1: there is no such node. */
+export function placeOf(layout: Layout, node: number): number {
+  if (!(node >= 0 && node < layout.place.length)) return -1;
+  layout.reach(layout.row[node]!);
+  return layout.place[node]!;
+}
+
 /** The window on one node and all inside it; -1: on everything. */
 export function zoomTo(layout: Layout, node: number): [number, number] {
-  const p = node < 0 || node >= layout.place.length ? -1 : layout.place[node]!;
+  const p = placeOf(layout, node);
   return p < 0 || !(layout.x1[p]! > layout.x0[p]!) ? [0, 1] : [layout.x0[p]!, layout.x1[p]!];
 }
 
@@ -177,7 +204,7 @@ export type Step = "in" | "out" | "left" | "right";
 export function stepFrom(tree: CallTree, layout: Layout, node: number, step: Step): number {
   if (tree.n === 0) return -1;
   if (node < 0) return layout.node[0]!;
-  const p = layout.place[node]!;
+  const p = placeOf(layout, node);
   const row = layout.row[node]!;
   if (step === "out") return tree.parent[node]! >= 0 ? tree.parent[node]! : node;
   if (step === "left") return p > layout.rowStart[row]! ? layout.node[p - 1]! : node;
@@ -186,6 +213,7 @@ export function stepFrom(tree: CallTree, layout: Layout, node: number, step: Ste
 }
 
 function widestChild(layout: Layout, node: number): number {
+  layout.reach(layout.row[node]! + 1);
   let best = node;
   let width = -1;
   for (let i = layout.kids.first[node]!; i >= 0; i = layout.kids.next[i]!) {
@@ -198,6 +226,7 @@ function widestChild(layout: Layout, node: number): number {
 /** The next matching place after a node, row by row and around; -1: none matches. */
 export function nextMatch(tree: CallTree, layout: Layout, match: Uint8Array, node: number, back: boolean): number {
   const n = layout.node.length;
+  layout.reach(layout.rows);
   let p = node < 0 ? (back ? 0 : n - 1) : layout.place[node]!;
   for (let tried = 0; tried < n; tried++) {
     p = (p + (back ? n - 1 : 1)) % n;

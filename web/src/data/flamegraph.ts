@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // flamegraph.ts - one profile made ready to be drawn: the tree that was asked for, its layout, its functions, the words
 // about a frame and the table. Pure; the page only places it.
-import { changeOf, diffTrees, type Diff, type Flat, flatten, isTold, outermost, ranked, sameFunctions, selvesOf, wholeOf } from "./calltree";
+import { changeOf, diffTrees, type Diff, type Flat, flatten, isTold, outermost, ranked, sameFunctions, selvesOf, sumOfRoots, wholeOf } from "./calltree";
 import { layoutOf, type Layout } from "./flame";
 import { type Modules, modulesOf } from "./flamecolour";
 import type { Cell, Grid } from "./grid";
@@ -58,7 +58,7 @@ export function graphOf(profile: Profile, thread: number, byShare: boolean): Gra
     const outer = outermost(tree, layout.kids, n);
     return { outer, flat: flatten(tree, outer, n) };
   });
-  const graph: Graph = { profile, tree, layout, functions, self, summary: once(() => summaryOf(graph)), modules: modulesOf(profile.frames, self), whole: wholeOf(tree), selfWhole: self.reduce((sum, v) => sum + v, 0), diff, baseWhole, byShare };
+  const graph: Graph = { profile, tree, layout, functions, self, summary: once(() => summaryOf(graph)), modules: modulesOf(profile.frames, self), whole: sumOfRoots(layout.kids, tree.total), selfWhole: self.reduce((sum, v) => sum + v, 0), diff, baseWhole, byShare };
   return graph;
 }
 

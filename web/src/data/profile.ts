@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // profile.ts - tare.profile/1 as typed columns. A document comes from anywhere, so everything an index is used for is
 // checked here, once; a number that is missing is NaN from here on, which every format shows as unknown.
+import { unpack } from "./packed";
 
 export interface Frames {
   name: string[];
@@ -41,7 +42,10 @@ export interface Profile {
 }
 
 /** A path without its folders; "" for none. Bounded, because names come from anywhere. */
-export const baseName = (path: string | null): string => (path ?? "").slice(-400).replace(/^.*[\\/](?=.)/, "");
+export function baseName(path: string | null): string {
+  const end = (path ?? "").slice(-400);
+  return end.slice(Math.max(end.lastIndexOf("/", end.length - 2), end.lastIndexOf("\\", end.length - 2)) + 1);
+}
 
 /** What is wrong with a document, for people. */
 export class ProfileError extends Error {}
@@ -57,12 +61,21 @@ function objectIn(of: Loose, key: string): Loose {
   return v;
 }
 
-function column(of: Loose, key: string, n: number | null): unknown[] | null {
+type Column = ArrayLike<unknown>;
+
+/** A list, or the same as packed text. */
+function listOf(v: unknown, key: string): Column {
+  const list = typeof v === "string" ? unpack(v) : Array.isArray(v) ? v : null;
+  if (!list) throw new ProfileError(`"${key}" is no list`);
+  return list;
+}
+
+function column(of: Loose, key: string, n: number | null): Column | null {
   const v = of[key];
   if (v === undefined || v === null) return null;
-  if (!Array.isArray(v)) throw new ProfileError(`"${key}" is no list`);
-  if (n !== null && v.length !== n) throw new ProfileError(`"${key}" has ${v.length} values where ${n} belong`);
-  return v;
+  const list = listOf(v, key);
+  if (n !== null && list.length !== n) throw new ProfileError(`"${key}" has ${list.length} values where ${n} belong`);
+  return list;
 }
 
 function readFrames(of: Loose): Frames {
@@ -71,24 +84,32 @@ function readFrames(of: Loose): Frames {
   const file = column(of, "file", name.length);
   const line = column(of, "line", name.length);
   return {
-    name: name.map((v) => text(v) || "(no name)"),
-    file: name.map((_, i) => text(file?.[i]) || null),
-    line: name.map((_, i) => (typeof line?.[i] === "number" ? (line[i] as number) : null)),
+    name: Array.from(name, (v) => text(v) || "(no name)"),
+    file: Array.from(name, (_, i) => text(file?.[i]) || null),
+    line: Array.from(name, (_, i) => (typeof line?.[i] === "number" ? (line[i] as number) : null)),
   };
 }
 
-/** Whole numbers from `least` up to, not including, what `below` allows for a row. */
-function indices(values: unknown[], key: string, least: number, below: (row: number) => number): Int32Array {
+/** Packed, a parent is so many rows above its child. */
+function parentsOf(nodes: Loose): Column | null {
+  const list = column(nodes, "parent", null);
+  if (list instanceof Float64Array) for (let i = 0; i < list.length; i++) list[i] = i - list[i]!;
+  return list;
+}
+
+/** Whole numbers from `least` up to, not including, `below`; without `below` up to their own row. */
+function indices(values: Column, key: string, least: number, below?: number): Int32Array {
   const out = new Int32Array(values.length);
   for (let i = 0; i < values.length; i++) {
     const v = values[i] as number;
-    if (!Number.isInteger(v) || v < least || v >= below(i)) throw new ProfileError(`"${key}" of node ${i} is ${String(v).slice(0, 20)}`);
+    if (!Number.isInteger(v) || v < least || v >= (below ?? i)) throw new ProfileError(`"${key}" of node ${i} is ${String(v).slice(0, 20)}`);
     out[i] = v;
   }
   return out;
 }
 
-function numbers(values: unknown[] | null, n: number): Float64Array {
+function numbers(values: Column | null, n: number): Float64Array {
+  if (values instanceof Float64Array) return values;
   const out = new Float64Array(n);
   if (!values) return out.fill(NaN);
   for (let i = 0; i < n; i++) {
@@ -96,6 +117,19 @@ function numbers(values: unknown[] | null, n: number): Float64Array {
     out[i] = typeof v === "number" ? v : NaN;
   }
   return out;
+}
+
+/** A column that may be missing, checked now; packed text is read when it is asked for, and unknown where it is damaged. */
+function numbersLater(nodes: Loose, key: string, n: number): () => Float64Array {
+  const packed = nodes[key];
+  if (typeof packed !== "string") {
+    const list = column(nodes, key, n);
+    return () => numbers(list, n);
+  }
+  return () => {
+    const list = unpack(packed);
+    return numbers(list?.length === n ? list : null, n);
+  };
 }
 
 const orZero = (v: number): number => (v > 0 ? v : 0);
@@ -120,25 +154,38 @@ function takeOff(total: Float64Array, parent: Int32Array): Float64Array {
   return self;
 }
 
+/** A value in the place of the getter that made it. */
+function keep<T>(of: object, key: string, value: T): T {
+  Object.defineProperty(of, key, { value, enumerable: true, writable: true });
+  return value;
+}
+
 export function readTree(of: Loose, nFrames: number): CallTree {
   const nodes = objectIn(of, "nodes");
-  const parents = column(nodes, "parent", null);
+  const parents = parentsOf(nodes);
   const frames = parents && column(nodes, "frame", parents.length);
   if (!parents || !frames) throw new ProfileError('nodes have no "parent" or no "frame"');
   const n = parents.length;
-  const parent = indices(parents, "parent", -1, (i) => i);
+  const parent = indices(parents, "parent", -1);
   const selves = column(nodes, "self", n);
   const totals = column(nodes, "total", n);
   if (!selves && !totals) throw new ProfileError('nodes have neither "self" nor "total"');
   const total = totals ? numbers(totals, n) : addUp(numbers(selves, n), parent);
+  const errors = numbersLater(nodes, "total_error", n);
+  const calls = numbersLater(nodes, "calls", n);
   return {
     n,
     parent,
-    frame: indices(frames, "frame", 0, () => nFrames),
+    frame: indices(frames, "frame", 0, nFrames),
     total,
     self: selves ? numbers(selves, n) : takeOff(total, parent),
-    error: numbers(column(nodes, "total_error", n), n),
-    calls: numbers(column(nodes, "calls", n), n),
+    /* Nobody asks for these before a frame is pointed at. */
+    get error() {
+      return keep(this, "error", errors());
+    },
+    get calls() {
+      return keep(this, "calls", calls());
+    },
     hidden: typeof of.hidden === "number" && of.hidden > 0 ? of.hidden : 0,
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // flamepaint.ts - a window on a flame graph as strokes: on a canvas, and as SVG text of the same. Names become text, cut
 // to the room there is; nothing of them is ever markup.
-import { type Camera, eachVisible, type Layout, rowTop } from "../data/flame";
+import { type Camera, eachVisible, type Layout, placeOf, rowTop } from "../data/flame";
 import { xml } from "./download";
 
 /** How the frames of one graph look; asked only for those in sight. */
@@ -83,7 +83,8 @@ function canvasStrokes(ctx: CanvasRenderingContext2D): Strokes {
 
 /** The frame of one node in the window, if it is in sight. */
 function boxOf(layout: Layout, camera: Camera, node: number) {
-  const p = layout.place[node]!;
+  const p = placeOf(layout, node);
+  if (p < 0) return null;
   const scale = camera.width / (camera.to - camera.from);
   const left = Math.max(0, (layout.x0[p]! - camera.from) * scale);
   const right = Math.min(camera.width, (layout.x1[p]! - camera.from) * scale);
@@ -92,7 +93,7 @@ function boxOf(layout: Layout, camera: Camera, node: number) {
 }
 
 function outline(ctx: CanvasRenderingContext2D, layout: Layout, camera: Camera, node: number, look: Look, width: number): void {
-  const box = node >= 0 && node < layout.place.length ? boxOf(layout, camera, node) : null;
+  const box = boxOf(layout, camera, node);
   if (!box) return;
   ctx.strokeStyle = look.ink;
   ctx.lineWidth = width;

@@ -9,6 +9,13 @@ export const UNKNOWN = "unknown";
 
 export const isKnown = (v: unknown): v is number => typeof v === "number" && Number.isFinite(v);
 
+/** 12,345.67 of 12345.67. By hand: the browser's own formatter takes ten milliseconds to start and is slow in tables. */
+function grouped(fixed: string): string {
+  const [whole, part] = fixed.split(".");
+  const tail = part?.replace(/0+$/, "");
+  return whole!.replace(/\B(?=(\d{3})+$)/g, ",") + (tail ? `.${tail}` : "");
+}
+
 /** Three or four significant digits, thousands apart, no exponent where a person would write none. */
 export function number(v: number, digits = 3): string {
   if (!Number.isFinite(v)) return UNKNOWN;
@@ -16,8 +23,7 @@ export function number(v: number, digits = 3): string {
   if (size !== 0 && (size < 1e-4 || size >= 1e15)) return v.toExponential(digits - 1);
   const whole = size < 1 ? 0 : Math.floor(Math.log10(size)) + 1;
   const places = size === 0 ? 0 : size < 1 ? digits - 1 - Math.floor(Math.log10(size)) : Math.max(0, digits - whole);
-  const text = v.toLocaleString("en-US", { maximumFractionDigits: Math.min(places, 12) });
-  return text.replace("-", "\u2212");
+  return (v < 0 ? "\u2212" : "") + grouped(size.toFixed(Math.min(places, 12)));
 }
 
 function scaled(v: number, steps: readonly [number, string][], digits: number): string {
@@ -60,7 +66,7 @@ export function si(v: number, unit = "", digits = 3): string {
   return number(v / step[0], digits) + (tail ? `\u00a0${tail}` : "");
 }
 export const percent = (share: number, digits = 3): string => `${number(share * 100, digits)}\u00a0%`;
-export const count = (v: number): string => v.toLocaleString("en-US");
+export const count = (v: number): string => number(v, 15);
 export const ratio = (v: number): string => `${number(v, 4)}\u00d7`;
 /** A change from a ratio: +3.2 %, −12 %. */
 export function change(r: number): string {
