@@ -106,6 +106,7 @@ class Blocks(unittest.TestCase):
         self.assertGreater(m.samples, 3)
         self.assertGreater(max(mb for _, mb in m.course), m.start_ram_mb + 50)
 
+    @keeps_freed
     def test_growth_is_told_from_steadiness(self):
         p, kept = tare.PerformanceProfiler(memory_interval=0.005), []
         with p.profile("leaks"):
