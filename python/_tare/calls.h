@@ -88,6 +88,7 @@ struct call_engine {
     int (*start)(struct recorder *rec);
     void (*stop)(struct recorder *rec);
     void (*thread_started)(struct recorder *rec); /* some thread was started just now; NULL: need not know */
+    void (*let_go)(void); /* of what a stopped profile that lingers has kept; NULL: none does */
 };
 
 struct recorder {
@@ -102,6 +103,7 @@ struct recorder {
     double tick_ns;                     /* 0: not known yet */
     char trouble[200];                  /* why the results are incomplete; "" when they are not */
     bool fast, exact_c, failed;
+    bool lingers; /* is started again and again: the engine may keep what is dear to set up */
 };
 
 enum { COST_INNER, COST_OUTER };

@@ -129,7 +129,7 @@ static void events_stop(struct recorder *rec)
 }
 
 static const struct call_engine events_engine = {"profile events", events_start, events_stop,
-                                                 look_for_threads};
+                                                 look_for_threads, NULL};
 const struct call_engine *const calls_exact_engine = &events_engine;
 
 #endif

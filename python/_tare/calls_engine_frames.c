@@ -97,7 +97,7 @@ static void frames_stop(struct recorder *rec)
                  (unsigned long long)too_deep);
 }
 
-static const struct call_engine frames_engine = {"frame hook", frames_start, frames_stop, NULL};
+static const struct call_engine frames_engine = {"frame hook", frames_start, frames_stop, NULL, NULL};
 const struct call_engine *const calls_fast_engine = &frames_engine;
 
 #endif

@@ -162,6 +162,13 @@ static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *recorder_linger(PyObject *self, PyObject *none)
+{
+    (void)none;
+    ((struct recorder *)self)->lingers = true;
+    Py_RETURN_NONE;
+}
+
 static PyObject *recorder_status(PyObject *self, PyObject *none)
 {
     (void)none;
@@ -183,6 +190,7 @@ static PyMethodDef methods[] = {
     {"_sums", recorder_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
     {"_columns", recorder_columns, METH_NOARGS, "_columns(): each thread's tree"},
     {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns a call"},
+    {"_linger", recorder_linger, METH_NOARGS, "_linger(): it will be enabled again and again, for short"},
     {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},
     {NULL, NULL, 0, NULL},
 };
@@ -249,6 +257,7 @@ static PyObject *functions_stop(PyObject *self, PyObject *none)
     (void)self;
     (void)none;
     if (calls_active) recorder_stop(calls_active);
+    if (calls_exact_engine->let_go) calls_exact_engine->let_go();
     Py_RETURN_NONE;
 }
 

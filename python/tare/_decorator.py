@@ -48,6 +48,7 @@ class FunctionProfile:
         self._next_pair = 0.0
         self._slot = threading.Lock()  # held by the one call that is being profiled
         self._profiler = None
+        self._call = None  # with the profiler, while there is one
         self._gathered = 0
         self._folded = None
         self._armed = 0  # so many calls will be profiled: a slow one was seen
@@ -72,41 +73,52 @@ class FunctionProfile:
             self._armed = _TRIES
 
     def begin(self):
-        """A _Call with the profiler, or None while another call of this function has it."""
+        """The _Call with the profiler, or None while another call of this function has it."""
         if not self._slot.acquire(blocking=False):
             return None
-        try:
-            if self._profiler is None:
-                self._profiler = functions()
-        except Exception as why:  # whatever it is, the program goes on without a profile
+        call = self._call or self._new_call()
+        if call is None:
             self._slot.release()
+            return None
+        call.complete = True
+        call.recorded = False
+        call.start = time.perf_counter()
+        return call
+
+    def _new_call(self):
+        try:
+            self._profiler = functions()
+        except Exception as why:  # whatever it is, the program goes on without a profile
             self._warn(why)
             return None
-        return _Call(self, self._profiler, self._slot)
+        self._profiler._linger()
+        self._call = _Call(self._profiler, self._slot)
+        return self._call
 
     def end(self, call):
         """After the call of begin(): keep or drop what was recorded, write the pair when the batch is full."""
         if call.slot is not self._slot:  # forked within the call: the profile is the parent's
             return
         try:
-            self._keep(time.perf_counter() - call.start, call)
+            if self._armed:
+                self._armed -= 1
+            if call.complete and time.perf_counter() - call.start >= self.slower_than:
+                self._keep()
+            else:
+                self._drop(call)
         finally:
             self._slot.release()
 
-    def _keep(self, seconds, call):
-        self._armed = max(0, self._armed - 1)
-        if not call.complete or seconds < self.slower_than:
-            self._drop(call)
-            return
+    def _keep(self):
         self._armed = 0
         self.profiled += 1
         self._gathered += 1
-        _save_at_the_end_of_workers()
+        if self._gathered == 1:
+            _save_at_the_end_of_workers()
+            _UNSAVED.add(self)
         if self._gathered >= self.batch:
             self._write()
-            return
-        _UNSAVED.add(self)
-        if self.slower_than:
+        elif self.slower_than:
             self._fold()
 
     def _drop(self, call):
@@ -138,7 +150,7 @@ class FunctionProfile:
         if self.slower_than and self._folded is not None and self._profiler.stats:
             self._fold()
         profiler, folded = self._profiler, self._folded
-        self._profiler = self._folded = None
+        self._profiler = self._call = self._folded = None
         self._gathered = 0
         _UNSAVED.discard(self)
         self._next_pair = time.monotonic() + self.interval
@@ -159,7 +171,7 @@ class FunctionProfile:
         """In a forked child: what was gathered belongs to the parent, which will save it."""
         self._counting = threading.Lock()
         self._slot = threading.Lock()
-        self._profiler = self._folded = None
+        self._profiler = self._call = self._folded = None
         self._gathered = 0
 
 
@@ -207,41 +219,31 @@ def _reserve(stem):
 
 
 class _Call:
-    """One profiled call: runs pieces of it with the profiler on. A piece that another profile keeps from being recorded is run all
-    the same; the profile is then incomplete and not kept."""
+    """A profiled call, one after the other: runs pieces of it with the profiler on. A piece that another profile keeps from being
+    recorded is run all the same; the profile is then incomplete and not kept."""
 
-    def __init__(self, profile, profiler, slot):
-        self.profile = profile
-        self.profiler = profiler
+    __slots__ = ("enable", "disable", "slot", "complete", "recorded", "start")
+
+    def __init__(self, profiler, slot):
+        self.enable = profiler.enable
+        self.disable = profiler.disable
         self.slot = slot
-        self.complete = True
-        self.recorded = False
-        self.start = time.perf_counter()
 
     def piece(self, function, *args, **kwargs):
         running = _RUNNING
-        if not self._enable(running):
+        if not running.acquire(blocking=False):
             self.complete = False
             return function(*args, **kwargs)
-        self.recorded = True
+        try:
+            self.enable()
+            self.recorded = True
+        except (RuntimeError, ValueError):  # another profiler has the interpreter's hook
+            self.complete = False
         try:
             return function(*args, **kwargs)
         finally:
-            self.profiler.disable()
+            self.disable()
             running.release()
-
-    def _enable(self, running):
-        if not running.acquire(blocking=False):
-            return False
-        try:
-            self.profiler.enable()
-        except (RuntimeError, ValueError):  # another profiler has the interpreter's hook
-            running.release()
-            return False
-        return True
-
-    def close(self):
-        self.profile.end(self)
 
 
 def _begin(profile):
@@ -278,7 +280,7 @@ def _wrap_function(function, profile):
         try:
             return call.piece(function, *args, **kwargs)
         finally:
-            call.close()
+            profile.end(call)
 
     return wrapper
 
@@ -315,7 +317,7 @@ def _wrap_coroutine(function, profile):
         try:
             return await _stepped(call, function(*args, **kwargs))
         finally:
-            call.close()
+            profile.end(call)
 
     return wrapper
 
@@ -334,7 +336,7 @@ def _wrap_generator(function, profile):
         try:
             return (yield from _stepped(call, function(*args, **kwargs)))
         finally:
-            call.close()
+            profile.end(call)
 
     return wrapper
 

@@ -92,6 +92,76 @@ class Pairs(InAFolder):
         self.assertEqual(work.profile.saved, [])
 
 
+@unittest.skipIf(sys.version_info < (3, 12), "sys.monitoring is new in 3.12")
+class Between(InAFolder):
+    """From 3.12 on events stay on for a while after a profiled call, since the next one may be near."""
+
+    def tools(self):
+        return [name for name in map(sys.monitoring.get_tool, range(6)) if name]
+
+    def test_events_are_switched_off_when_no_call_follows(self):
+        work = self.decorate(helper, at_exit=True)
+        for _ in range(20):
+            work(3)
+            helper(3)
+        self.assertEqual(self.tools(), ["tare.functions"])
+        for _ in range(1000):
+            helper(3)
+        self.assertEqual(self.tools(), [])
+        for _ in range(5):
+            work(3)
+        self.assertEqual(names_in(work.profile.save())["helper"], 25)
+
+    def test_what_runs_between_is_not_recorded_and_others_may_profile(self):
+        work = self.decorate(lambda: helper(3), at_exit=True)
+        for _ in range(10):
+            work()
+            with tare.functions() as other:
+                helper(3)
+            self.assertEqual([f.calls for f in other.functions() if f.name == "helper"], [1])
+            self.assertEqual(self.tools(), [])
+            work()
+            for _ in range(20):
+                helper(1)
+        self.assertEqual(names_in(work.profile.save())["helper"], 20)
+
+    def test_switched_off_in_the_middle_of_exceptions_and_threads(self):
+        def fall(n):
+            if not n:
+                raise ValueError
+            fall(n - 1)
+
+        def catch(n):
+            try:
+                fall(n)
+            except ValueError:
+                return 1
+
+        def run():
+            for n in range(30):
+                work(3)
+                catch(n * 7 % 90)
+
+        work = self.decorate(catch, at_exit=True)
+        threads = [threading.Thread(target=run) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(work.profile.calls, 240)
+        self.assertGreaterEqual(names_in(work.profile.save())["catch"], work.profile.profiled)
+
+    def test_a_number_that_is_taken_away(self):
+        work = self.decorate(helper, at_exit=True)
+        work(3)
+        (tool,) = [id for id in range(6) if sys.monitoring.get_tool(id)]
+        sys.monitoring.free_tool_id(tool)
+        sys.monitoring.use_tool_id(tool, "thief")
+        self.addCleanup(sys.monitoring.free_tool_id, tool)
+        self.assertEqual([work(3) for _ in range(5)], [3] * 5)
+        self.assertEqual(sys.monitoring.get_tool(tool), "thief")
+
+
 class Conditions(InAFolder):
     def test_every_nth_call(self):
         work = self.decorate(helper, every=4, interval=0)
