@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * calls_engine_monitor.c - calls through sys.monitoring, 3.12 and newer: all threads at once. A call site that has called only Python functions for a while is switched off, because those tell of
- * themselves; what it calls later is looked at again every other second. Never uses the tool number of
- * cProfile while another is free. */
+ * calls_engine_monitor.c - calls through sys.monitoring, 3.12 and newer: all threads at once. A call site
+ * that has called only Python functions for a while is switched off, because those tell of themselves; what
+ * it calls later is looked at again every other second. Never uses the tool number of cProfile while another
+ * is free. */
 #include "calls.h"
 #include "monitoring.h"
 
