@@ -12,9 +12,16 @@
 
 #include "core/banned.h"
 
-static int resumed_line(PyFrameObject *frame, PyObject *code)
+/* The line a generator goes on at; 0: it begins, or is no generator. One that begins is said to be at the
+ * line of its `def`. */
+static int resumed_line(PyFrameObject *frame, const struct line_code *known)
 {
-    return code_kind((PyCodeObject *)(void *)code) == CALL_RESUMED ? PyFrame_GetLineNumber(frame) : 0;
+    if (code_kind((PyCodeObject *)(void *)known->code) != CALL_RESUMED) return 0;
+    int line = PyFrame_GetLineNumber(frame);
+    size_t at = (size_t)(line - known->first);
+    bool began = line != ((PyCodeObject *)(void *)known->code)->co_firstlineno ||
+                 (at < known->n && known->rows[at].hits);
+    return began ? line : 0;
 }
 
 static int on_trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
@@ -25,11 +32,12 @@ static int on_trace(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     struct line_ctx *c = lines_active ? lines_ctx() : NULL;
     if (!c) return 0;
     PyObject *code = frame_code(frame);
+    const struct line_code *known;
     switch (what) {
     case PyTrace_LINE: lines_line(c, code, PyFrame_GetLineNumber(frame), now); break;
     case PyTrace_CALL:
-        if (lines_code(code))
-            lines_enter(c, code, resumed_line(frame, code));
+        if ((known = lines_code(code)))
+            lines_enter(c, code, resumed_line(frame, known));
         else
             frame->f_trace_lines = 0;
         break;

@@ -56,23 +56,29 @@ def _inner_codes(code: types.CodeType) -> Iterable[types.CodeType]:
 
 
 def _members(owner: Any, belongs: Callable[[Any], bool]) -> Iterable[types.CodeType]:
-    for member in vars(owner).values():
-        if isinstance(member, (types.FunctionType, staticmethod, classmethod, property, type)) and belongs(member):
-            yield from codes_of(member)
+    for member in list(vars(owner).values()):
+        if isinstance(member, (types.FunctionType, staticmethod, classmethod, property, type)) or hasattr(member, "__wrapped__"):
+            if belongs(member):
+                yield from codes_of(member)
 
 
 def _of_module(module: types.ModuleType) -> Callable[[Any], bool]:
     return lambda member: getattr(member, "__module__", None) == module.__name__
 
 
+def _of_class(owner: type) -> Callable[[Any], bool]:
+    """All but classes that were written elsewhere and are only named there."""
+    return lambda member: not isinstance(member, type) or member.__qualname__.startswith(owner.__qualname__ + ".")
+
+
 def codes_of(what: Any) -> Iterable[types.CodeType]:
-    """The code objects of a function, method, class, module, property, or code object. TypeError for anything else."""
+    """The code objects of a function, method, class, module, property, or code object; none of anything else."""
     if isinstance(what, types.CodeType):
         yield from _inner_codes(what)
     elif isinstance(what, types.ModuleType):
         yield from _members(what, _of_module(what))
     elif isinstance(what, type):
-        yield from _members(what, lambda _: True)
+        yield from _members(what, _of_class(what))
     elif isinstance(what, property):
         for function in filter(None, (what.fget, what.fset, what.fdel)):
             yield from codes_of(function)
@@ -81,9 +87,8 @@ def codes_of(what: Any) -> Iterable[types.CodeType]:
     else:
         function = inspect.unwrap(getattr(what, "__func__", what))
         code = getattr(function, "__code__", None)
-        if code is None:
-            raise TypeError(f"tare.lines watches Python functions, classes and modules; {what!r} has no lines of Python")
-        yield from _inner_codes(code)
+        if code is not None:
+            yield from _inner_codes(code)
 
 
 def _span(code: types.CodeType) -> tuple:
@@ -106,8 +111,11 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
             self.add(each)
 
     def add(self, what: Any) -> None:
-        """Watches one more function, class or module."""
-        for code in codes_of(what):
+        """Watches one more function, class or module. TypeError for what has no lines of Python."""
+        found = list(codes_of(what))
+        if not found:
+            raise TypeError(f"tare.lines watches Python functions, classes and modules; {what!r} has no lines of Python")
+        for code in found:
             self._recorder.add(code, *_span(code))
 
     def __call__(self, function: Any) -> Any:

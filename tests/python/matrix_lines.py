@@ -154,6 +154,13 @@ class Counting(unittest.TestCase):
         self.assertEqual(hits(profile, loop)[3], 3)
 
 
+    def test_a_generator_that_begins_is_at_no_line(self):
+        with tare.lines(generator) as profile:
+            list(generator(3))
+            next(generator(3))
+        self.assertEqual([line for line in profile.lines() if not line.hits], [])
+
+
 class Choosing(unittest.TestCase):
     def test_kinds(self):
         class Model:
@@ -211,8 +218,39 @@ class Choosing(unittest.TestCase):
             other()
         self.assertEqual(len(profile.lines()), 2)
 
+    def test_wrapped_members_and_classes_that_name_others(self):
+        class Model:
+            @functools.lru_cache
+            def cached(self):
+                return 1
+
+            @tare.scope("scoped")
+            def scoped(self):
+                return 2
+
+            class Inner:
+                def method(self):
+                    return 3
+
+        Model.itself, Model.other = Model, threading.Thread
+        with tare.lines(Model) as profile:
+            model = Model()
+            self.assertEqual((model.cached(), model.scoped(), model.Inner().method()), (1, 2, 3))
+            thread = threading.Thread(target=len, args=("",))
+            thread.start()
+            thread.join()
+        self.assertEqual([f.name.split(".")[-1] for f in profile.functions()], ["cached", "scoped", "method"])
+
+    def test_source_of_code_without_a_file(self):
+        names = {}
+        exec("def made(n):\n    return n\n", names)
+        with tare.lines(names["made"]) as profile:
+            names["made"](1)
+        self.assertEqual([(line.line_number, line.hits, line.source) for line in profile.lines()], [(2, 1, "")])
+        self.assertIn("made, <string>:1", profile.text())
+
     def test_what_has_no_lines(self):
-        for bad in (len, 3, "text", None):
+        for bad in (int, len, 3, "text", None):
             with self.assertRaises(TypeError):
                 tare.lines(bad)
 
