@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * py_subject.c - a Python function as a subject: one Python process imports it, makes the inputs and runs it, each lane in
- * a thread of its own, and tells times by its own clock. Short runs are asked for some at a time, so that they follow
- * one another as they would in a program. Never runs Python in this process. */
+ * py_subject.c - a Python function as a subject: one Python process imports it, makes the inputs and runs
+ * it, each lane in a thread of its own, and tells times by its own clock. Short runs are asked for some at
+ * a time, so that they follow one another as they would in a program. Never runs Python in this process. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -71,8 +71,14 @@ static bool has_failed(struct py_subject *s, tare_error *err)
     return failed;
 }
 
-static tare_status ask(struct py_subject *s, unsigned lane, const struct py_request *q, struct py_reply *r,
-                       uint64_t *numbers, tare_error *err)
+/* A reply and its numbers, of which there may be PY_TIMES_MAX. */
+struct answer {
+    struct py_reply head;
+    uint64_t *numbers;
+};
+
+static tare_status ask(struct py_subject *s, unsigned lane, const struct py_request *q, struct answer *to,
+                       tare_error *err)
 {
     char bytes[PY_PACKET_MAX];
     struct peer_packet packet = {bytes, sizeof bytes, 0};
@@ -87,7 +93,7 @@ static tare_status ask(struct py_subject *s, unsigned lane, const struct py_requ
         peer_kill(&s->peer); /* what did not answer in time cannot be asked anything else */
         return keep_failure(s, &why, err);
     }
-    status = py_reply_read(bytes, packet.got, r, numbers, &why);
+    status = py_reply_read(bytes, packet.got, &to->head, to->numbers, &why);
     if (status == TARE_DENIED) return keep_failure(s, &why, err);
     return status < 0 ? error_set(err, status, "%s", why.text) : status;
 }
@@ -98,9 +104,9 @@ static void py_finish(struct instance *base)
 {
     struct py_instance *i = (struct py_instance *)base;
     struct py_request q = {.kind = PY_ASK_DROP, .id = i->id};
-    struct py_reply r;
     uint64_t numbers[PY_TIMES_MAX];
-    if (peer_alive(&i->subject->peer)) ask(i->subject, 0, &q, &r, numbers, NULL);
+    struct answer r = {.numbers = numbers};
+    if (peer_alive(&i->subject->peer)) ask(i->subject, 0, &q, &r, NULL);
     mem_free(i->lanes);
     mem_free(i);
 }
@@ -110,15 +116,15 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
 {
     struct py_subject *s = (struct py_subject *)base;
     struct py_request q = {PY_ASK_PREPARE, ++s->last_id, p->batch, case_dim(p, "length")};
-    struct py_reply r;
     uint64_t numbers[PY_TIMES_MAX];
+    struct answer r = {.numbers = numbers};
     unsigned workers = p->workers ? p->workers : 1;
     struct py_instance *i = mem_new(1, sizeof *i);
     struct py_lane *lanes = mem_new(workers, sizeof *lanes);
     tare_status status = i && lanes ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a case");
     if (status == TARE_OK && workers > s->peer.n)
         status = error_set(err, TARE_INVALID, "%u runs at once, but %u lanes", workers, s->peer.n);
-    if (status == TARE_OK) status = ask(s, 0, &q, &r, numbers, err);
+    if (status == TARE_OK) status = ask(s, 0, &q, &r, err);
     if (status < 0) {
         mem_free(i);
         mem_free(lanes);
@@ -128,7 +134,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     *i = (struct py_instance){.base = {base},
                               .subject = s,
                               .id = q.id,
-                              .units = r.value ? (int64_t)r.value : 1,
+                              .units = r.head.value ? (int64_t)r.head.value : 1,
                               .workers = workers};
     i->lanes = lanes;
     i->one_by_one = p->one_by_one || workers > 1; /* side by side, each run starts when it is asked for */
@@ -141,15 +147,15 @@ static tare_status refill(struct py_instance *i, unsigned worker, tare_error *er
     struct py_lane *l = &i->lanes[worker];
     bool one = i->one_by_one || !l->begun;
     struct py_request q = {PY_ASK_RUN, i->id, i->one_by_one ? 0 : GROUP_NS, one ? 1 : PY_TIMES_MAX};
-    struct py_reply r;
-    tare_status s = ask(i->subject, worker, &q, &r, l->times, err);
+    struct answer r = {.numbers = l->times};
+    tare_status s = ask(i->subject, worker, &q, &r, err);
     if (s < 0) return s;
-    if (r.n == 0) return error_set(err, TARE_FORMAT, "a reply without times");
+    if (r.head.n == 0) return error_set(err, TARE_FORMAT, "a reply without times");
     l->begun = true;
-    l->n = r.n;
+    l->n = r.head.n;
     l->at = l->slowest = 0;
     l->switches = r.switches;
-    i->per_sample = r.value;
+    i->per_sample = r.head.value;
     for (size_t k = 1; k < l->n; k++)
         if (l->times[k] > l->times[l->slowest]) l->slowest = k;
     return TARE_OK;
@@ -173,10 +179,10 @@ static uint64_t py_overhead(struct instance *base)
 {
     struct py_instance *i = (struct py_instance *)base;
     struct py_request q = {.kind = PY_ASK_OVERHEAD, .id = i->id};
-    struct py_reply r;
     uint64_t numbers[PY_TIMES_MAX];
+    struct answer r = {.numbers = numbers};
     if (!peer_alive(&i->subject->peer)) return 0;
-    return ask(i->subject, 0, &q, &r, numbers, NULL) == TARE_OK ? r.value : 0;
+    return ask(i->subject, 0, &q, &r, NULL) == TARE_OK ? r.head.value : 0;
 }
 
 static tare_status py_report(struct instance *base, struct run *run, struct run_case *c, tare_error *err)
@@ -195,11 +201,11 @@ static tare_status py_process(struct subject *base, bool reset, struct process_s
 {
     struct py_subject *s = (struct py_subject *)base;
     struct py_request q = {.kind = PY_ASK_STATE, .a = reset};
-    struct py_reply r;
     uint64_t words[PY_TIMES_MAX];
-    tare_status status = ask(s, 0, &q, &r, words, err);
-    if (status == TARE_OK && r.n != PY_STATE_WORDS)
-        status = error_set(err, TARE_FORMAT, "%u numbers for the state of a process", r.n);
+    struct answer r = {.numbers = words};
+    tare_status status = ask(s, 0, &q, &r, err);
+    if (status == TARE_OK && r.head.n != PY_STATE_WORDS)
+        status = error_set(err, TARE_FORMAT, "%u numbers for the state of a process", r.head.n);
     if (status == TARE_OK) py_state_read(words, &s->seen);
     *out = s->seen;
     /* what was measured before an interruption is kept, though nobody can say any more what it used last */

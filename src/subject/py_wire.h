@@ -12,7 +12,7 @@ enum { PY_PROTOCOL = 1, PY_PACKET_MAX = 1 << 16, PY_TIMES_MAX = 4096, PY_STATE_W
 
 enum py_ask_kind {
     PY_ASK_PREPARE = 1, /* a: batch, b: length; reply: value = units */
-    PY_ASK_RUN,         /* a: ns at most (0: calls one at a time), b: runs at most; reply: times, value = calls per sample */
+    PY_ASK_RUN,         /* a: ns at most (0: one call), b: runs at most; reply: times, value = calls each */
     PY_ASK_STATE,       /* a: reset the peak; reply: words */
     PY_ASK_OVERHEAD,    /* reply: value = ns of each call */
     PY_ASK_DROP         /* the case is done */
