@@ -154,7 +154,7 @@ static tare_status refill(struct py_instance *i, unsigned worker, tare_error *er
     l->begun = true;
     l->n = r.head.n;
     l->at = l->slowest = 0;
-    l->switches = r.switches;
+    l->switches = r.head.switches;
     i->per_sample = r.head.value;
     for (size_t k = 1; k < l->n; k++)
         if (l->times[k] > l->times[l->slowest]) l->slowest = k;
