@@ -6,7 +6,8 @@
 
 #include "calls.h"
 
-enum { CALLS_LIMIT_MOST = 1 << 23 };
+/* Folding may add as many nodes again and some, and a node's number has 24 bits. */
+enum { CALLS_LIMIT_MOST = 8000000 };
 
 /* Nanoseconds of a tick, as known now; and of a recording: one and the same from its end on, so that results
  * do not change while they are read. */

@@ -150,9 +150,9 @@ static struct line_code *code_new(struct line_recorder *rec, PyObject *code, int
     }
     *c = (struct line_code){Py_NewRef(code), first, (size_t)(last - first) + 1, rec->n_rows, rows};
     rec->n_rows += c->n;
-    bool known = map_u64_put(&rec->code_of, key, rec->codes.n, NULL) == TARE_OK;
-    for (struct line_ctx *t = rec->threads; t; t = t->next) known = open_room(t, rec->n_rows) && known;
-    return known ? c : NULL;
+    bool room = true; /* in all threads, before events may come */
+    for (struct line_ctx *t = rec->threads; t; t = t->next) room = open_room(t, rec->n_rows) && room;
+    return room && map_u64_put(&rec->code_of, key, rec->codes.n, NULL) == TARE_OK ? c : NULL;
 }
 
 static PyObject *recorder_add(PyObject *self, PyObject *args)

@@ -98,7 +98,8 @@ static PyObject *scope_new(PyObject *name)
     if (!s) return NULL;
     s->name = Py_NewRef(name);
     s->site = site_here(text);
-    if (PyDict_SetItem(scopes, name, (PyObject *)s) < 0) Py_CLEAR(s);
+    /* names without end, as f"batch {i}" makes them, fill the table of names and then nothing more */
+    if (s->site && PyDict_SetItem(scopes, name, (PyObject *)s) < 0) Py_CLEAR(s);
     return (PyObject *)s;
 }
 
@@ -222,7 +223,8 @@ struct steps {
 
 static PyObject *step(struct steps *g, const char *method, PyObject *value)
 {
-    if (method) return PyObject_CallMethod(g->generator, method, value ? "O" : NULL, value);
+    /* in brackets: a tuple alone would be taken for the arguments */
+    if (method) return PyObject_CallMethod(g->generator, method, value ? "(O)" : NULL, value);
     return Py_TYPE(g->generator)->tp_iternext(g->generator);
 }
 

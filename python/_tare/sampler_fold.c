@@ -50,7 +50,8 @@ enum sampler_probe sampler_probe_of(enum sampler_quantity q)
 
 /* ---- the process itself: read at both ends of every block, so by one open file and one call ---- */
 
-/* The file and whose it is, in one word: several threads read, and after a fork it is the parent's. */
+/* The file and whose it is, in one word: several threads read. After a fork it is the parent's, and is left
+ * alone: a child that closed all it inherited may have given the number to a file of its own. */
 static int own_statm(void)
 {
     static _Atomic uint64_t kept; /* pid, then file + 1 */
@@ -62,7 +63,6 @@ static int own_statm(void)
         close(fd);
         return own_statm();
     }
-    if (now & UINT32_MAX) close((int)(now & UINT32_MAX) - 1);
     return fd;
 }
 

@@ -409,7 +409,7 @@ static bool is_fresh(const void *of)
 tare_status sampler_look(struct sampler_now *out, const struct sampler_demand *d, double fresh_s,
                          tare_error *err)
 {
-    uint64_t now = clock_raw_ns(), age = (uint64_t)(fmax(fresh_s, 0) * 1e9);
+    uint64_t now = clock_raw_ns(), age = (uint64_t)(fmin(fmax(fresh_s, 0), 3600) * 1e9);
     struct freshness f = {d->wants, now > age ? now - age : 1};
     pthread_mutex_lock(&sampler.state);
     tare_status s = start_thread(err);

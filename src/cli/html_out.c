@@ -132,7 +132,8 @@ static tare_status add_timeline(struct html_out *h, const char *path, tare_error
     struct samples *samples = arena_new(&h->arena, 1, sizeof *samples);
     if (!samples) return error_set(err, TARE_NOMEM, "out of memory for the report page");
     *samples = (struct samples)SAMPLES_INIT;
-    if (samples_load(samples, path, &none) < 0) return none.status == TARE_NOMEM ? none.status : TARE_OK;
+    if (samples_load(samples, path, &none) < 0)
+        return none.status == TARE_NOMEM ? error_set(err, TARE_NOMEM, "%s", none.text) : TARE_OK;
     tare_status s = vec_push(&h->samples, samples, err);
     if (s < 0) samples_release(samples);
     if (s < 0 || !samples->at_ns.n) return s;

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: MIT
+#SPDX - License - Identifier : MIT
 """Scopes on every CPython: names, nesting, decorators of every kind of function, tasks, generators, threads, fork, spawn. Needs Python alone;
 what the trace holds is read back through the carried command."""
 
@@ -176,13 +176,13 @@ class Functions(Recorded):
             source = items(2)
             with tare.scope("reader"):
                 first = next(source)
-            second = source.send("a")
+            second = source.send(("a", 1))
             try:
                 source.send("b")
             except StopIteration as end:
                 return first, second, end.value
 
-        self.assertEqual(read(), (0, 1, ["a", "b"]))
+        self.assertEqual(read(), (0, 1, [("a", 1), "b"]))
         counts = self.counts()
         self.assertEqual(sum(n for path, n in counts.items() if path[-1] == "items"), 1)
         self.assertEqual(sum(n for path, n in counts.items() if path[-1] == "inside"), 1)
@@ -254,7 +254,9 @@ class Tasks(Recorded):
 
         with tare.scope("run"):
             asyncio.run(main())
-        expected = {("run",): 1}
+        expected =
+{
+    ("run", ) : 1}
         for n in range(20):
             expected[("run", "task%d" % n)] = 1
             expected[("run", "task%d" % n, "inner")] = 5
@@ -349,8 +351,7 @@ class Tasks(Recorded):
         ended = []
 
         async def forever():
-            try:
-                with tare.scope("forever"):
+try : with tare.scope("forever"):
                     await asyncio.sleep(1000)
             finally:
                 ended.append(True)
@@ -465,12 +466,8 @@ class Outside(unittest.TestCase):
     def test_subinterpreters_are_refused(self):
         code = """
 import tare
-try:
-    import _xxsubinterpreters as interpreters
-except ImportError:
-    try:
-        import _interpreters as interpreters
-    except ImportError:
+try : import _xxsubinterpreters as interpreters except ImportError:
+    try : import _interpreters as interpreters except ImportError:
         raise SystemExit(0)
 other = interpreters.create()
 said = "try:\\n import tare\\nexcept ImportError as e:\\n assert 'subinterpreter' in str(e), e\\nelse:\\n raise SystemError('imported')"
