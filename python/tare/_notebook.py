@@ -2,6 +2,9 @@
 """%load_ext tare: profiles of a cell or a line in IPython and Jupyter. The profile shows itself and stays in `tare_profile`."""
 
 import argparse
+import itertools
+import linecache
+import re
 import shlex
 
 from tare._bench import bench
@@ -27,42 +30,60 @@ def _parser():
     return parser
 
 
-def _functions(shell, options, code):
-    profile = functions()
-    with profile:
-        exec(code, shell.user_ns)
-    return profile
+def _functions(shell, options):
+    return functions()
 
 
-def _lines(shell, options, code):
+def _lines(shell, options):
     if not options.function:
         raise ValueError("name the functions: %%tare lines -f train_step")
     missing = [name for name in options.function if name not in shell.user_ns]
     if missing:
         raise NameError(f"{', '.join(missing)}: not defined in this notebook")
-    profile = lines(*(shell.user_ns[name] for name in options.function))
-    with profile:
-        exec(code, shell.user_ns)
-    return profile
+    return lines(*(shell.user_ns[name] for name in options.function))
+
+
+def _profiled(make):
+    """The profile stays in the notebook, also if the cell raises."""
+
+    def run(shell, options, code):
+        profile = shell.user_ns["tare_profile"] = make(shell, options)
+        with profile:
+            exec(code, shell.user_ns)
+        return profile
+
+    return run
 
 
 def _bench(shell, options, code):
-    return bench(lambda: exec(code, shell.user_ns), budget=options.budget, name="cell")
+    run = shell.user_ns["tare_profile"] = bench(lambda: exec(code, shell.user_ns), budget=options.budget, name="cell")
+    return run
 
 
-_WHAT = {"functions": _functions, "lines": _lines, "bench": _bench}
+_WHAT = {"functions": _profiled(_functions), "lines": _profiled(_lines), "bench": _bench}
+_AHEAD = re.compile(r"\s*(?:(?:--?(?:f|function|sort|budget))[ =]\s*\S+\s+)*")
 
 
 def _split(line, cell):
-    """(what, options, source). In the line form everything after the options is the statement."""
-    words = shlex.split(line) if cell is not None else line.split()
-    what = words.pop(0) if words and words[0] in _WHAT else "functions"
-    options, rest = _parser().parse_known_args(words)
-    if cell is None:
-        return what, options, " ".join(rest)
+    """(what, options, source). In the line form everything after the options is the statement, as it stands."""
+    first, _, after = line.strip().partition(" ")
+    what, line = (first, after) if first in _WHAT else ("functions", line)
+    ahead = _AHEAD.match(line).end() if cell is None else len(line)
+    options, rest = _parser().parse_known_args(shlex.split(line[:ahead]))
     if rest:
         raise ValueError(f"{' '.join(rest)}: not understood\n{_USAGE}")
-    return what, options, cell
+    return what, options, line[ahead:] if cell is None else cell
+
+
+_numbers = itertools.count(1)
+
+
+def _compile(source):
+    """Under a name of its own, by which tracebacks and profiles of lines find the source."""
+    name = f"<tare cell {next(_numbers)}>"
+    code = compile(source, name, "exec")
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    return code
 
 
 def magic(shell, line, cell=None):
@@ -70,10 +91,7 @@ def magic(shell, line, cell=None):
     what, options, source = _split(line, cell)
     if not source.strip():
         raise ValueError(f"nothing to run\n{_USAGE}")
-    code = compile(shell.transform_cell(source), "<cell>", "exec")
-    profile = _WHAT[what](shell, options, code)
-    shell.user_ns["tare_profile"] = profile
-    return profile
+    return _WHAT[what](shell, options, _compile(shell.transform_cell(source)))
 
 
 def load_ipython_extension(ipython):

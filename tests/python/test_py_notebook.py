@@ -48,6 +48,35 @@ print([f.calls for f in profile.functions() if f.name == "step"])
     assert said.stdout.splitlines()[-1] == "[1]"
 
 
+def test_a_statement_is_taken_as_it_stands(python):
+    said = python(SHELL + """
+shell.run_line_magic("tare", "text = 'a   b' + str(-1)")
+print(repr(shell.user_ns["text"]))
+profile = shell.run_line_magic("tare", "lines -f step  step(2) -  3")
+print([line.hits for line in profile.lines()])
+""")
+    assert said.stdout.splitlines()[-2:] == ["'a   b-1'", "[1, 3, 2, 1]"]
+
+
+def test_functions_of_a_profiled_cell_keep_their_source(python):
+    said = python(SHELL + """
+cell("", "def made(n):\\n    return n + 1\\nmade(1)")
+cell("", "made(2)")
+print(cell("lines -f made", "made(3)").lines()[0].source.strip())
+""")
+    assert said.stdout.splitlines()[-1] == "return n + 1"
+
+
+def test_a_cell_that_raises_leaves_its_profile(python):
+    said = python(SHELL + """
+try:
+    cell("", "step(3)\\n1 / 0")
+except ZeroDivisionError:
+    print([f.calls for f in shell.user_ns["tare_profile"].functions() if f.name == "step"])
+""")
+    assert said.stdout.splitlines()[-1] == "[1]"
+
+
 @pytest.mark.parametrize("line, body, word", [
     ("lines", "pass", "name the functions"),
     ("lines -f nothing", "pass", "not defined"),
