@@ -43,6 +43,12 @@ def choose(cases: list[Case], changed: set[str]) -> dict[str, Case]:
     return chosen
 
 
+def not_told_apart(case: Case, cases: list[Case], changed: set[str]) -> list[int]:
+    """Batch sizes that may be better than this one by more than the reach, as far as the intervals tell."""
+    rivals = (c for c in cases if c.throughput and c.name not in changed and c.name != case.name)
+    return sorted(batch_of(rival) for rival in rivals if not surely_reaches(case, rival, REACH))
+
+
 def why(chosen: dict[str, Case], unit: str) -> str:
     """The recommendation in a sentence with its numbers."""
     case, best = chosen["recommended"], chosen["best_throughput"]

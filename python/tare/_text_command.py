@@ -163,7 +163,8 @@ def _embedding_memory(parser: argparse.ArgumentParser) -> None:
 
 
 def _embedding_lengths(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lengths", type=_counts, default=[8, 16, 32, 64, 128], metavar="N,N,..", help="words in a text (default 8,16,32,64,128)")
+    words = "words in a text (default 8,16,32,64,128)"
+    parser.add_argument("--lengths", type=_counts, default=[8, 16, 32, 64, 128], metavar="N,N,..", help=words)
     parser.add_argument("--batch-size", type=_count, default=16, metavar="N", help="default %(default)s")
 
 

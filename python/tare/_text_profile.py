@@ -13,7 +13,7 @@ from tare import _inputs
 from tare._bench import bench
 from tare._run import Case, Run
 from tare._text_accuracy import MOST_COMPARED, Answers, agreement, collect, compare, nearest
-from tare._text_choice import batch_of, bottlenecks_of, choose, insights_of, mb, notes_of, padding_finding, targets_of, why
+from tare._text_choice import batch_of, bottlenecks_of, choose, insights_of, mb, not_told_apart, notes_of, padding_finding, targets_of, why
 from tare._text_data import cycled, sample_pairs, sample_texts
 from tare._text_files import TextProfile, now
 from tare._text_memory import leak_finding, memory_course, resident, resident_over
@@ -146,7 +146,11 @@ class TextProfiler:
         run = self._judged(run, accuracy, chosen)
         document = self._head(run, {f"num_{self.unit}": len(items), "batch_sizes": batches, "validate_accuracy": validate})
         document["batch_profiles"] = [self._row(case, accuracy.get(batch_of(case))) for case in run.cases]
+        rivals = not_told_apart(chosen["recommended"], run.cases, changed) if chosen else []
         document.update(self._verdicts(run, items, accuracy, chosen))
+        if rivals:
+            document["choices"]["recommended"]["not_told_apart_from"] = rivals
+            document["recommendations"].insert(1, self._doubt(rivals))
         return TextProfile(self.kinds[kind], run, document)
 
     def _verdicts(self, run: Run, items: list[Any], accuracy: dict[int, dict], chosen: dict[str, Case]) -> dict[str, Any]:
@@ -163,6 +167,11 @@ class TextProfiler:
             "measurement": notes_of(run),
             "recommendations": self._recommendations(chosen, found, targets),
         }
+
+    @staticmethod
+    def _doubt(rivals: list[int]) -> str:
+        names = ", ".join(map(str, rivals))
+        return f"batch_size={names} may still be faster, the intervals do not tell: measure with a larger budget"
 
     def _recommendations(self, chosen: dict[str, Case], found: list[dict], targets: list[dict]) -> list[str]:
         said = []

@@ -252,7 +252,7 @@ def test_a_larger_batch_is_recommended_where_it_pays(python):
 def test_choice_by_intervals(python):
     python("""
         from tare._run import Case
-        from tare._text_choice import choose, targets_of, latency_twin
+        from tare._text_choice import choose, latency_twin, not_told_apart
         def case(batch, rate, low, high, memory):
             return Case({"name": f"batch={batch}", "params": {"batch": batch}, "latency_ns": None, "memory": {"delta": memory, "rss_peak": 1},
                          "throughput": rate and {"value": rate, "lo": low, "hi": high}})
@@ -262,6 +262,8 @@ def test_choice_by_intervals(python):
         assert names(sure, ["batch=16", "batch=8"])["recommended"] == 32, "answers that changed are never recommended"
         vague = [case(16, 97, 80, 110, 2), case(64, 100, 85, 115, 8)]
         assert names(vague)["recommended"] == 64, "97 +/- 15 is not surely 95 of 100"
+        assert not_told_apart(sure[1], sure, set()) == [] and not_told_apart(sure[0], sure, set()) == [16, 32, 64]
+        assert not_told_apart(vague[1], vague, set()) == [16] and not_told_apart(vague[1], vague, {"batch=16"}) == []
         alone = [case(16, 97, None, None, None)]
         assert names(alone) == {"best_throughput": 16, "recommended": 16}
         assert names([case(16, None, None, None, 1)]) == {}
