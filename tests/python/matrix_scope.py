@@ -1,4 +1,4 @@
-#SPDX - License - Identifier : MIT
+# SPDX-License-Identifier: MIT
 """Scopes on every CPython: names, nesting, decorators of every kind of function, tasks, generators, threads, fork, spawn. Needs Python alone;
 what the trace holds is read back through the carried command."""
 
@@ -254,9 +254,7 @@ class Tasks(Recorded):
 
         with tare.scope("run"):
             asyncio.run(main())
-        expected =
-{
-    ("run", ) : 1}
+        expected = {("run",): 1}
         for n in range(20):
             expected[("run", "task%d" % n)] = 1
             expected[("run", "task%d" % n, "inner")] = 5
@@ -351,7 +349,8 @@ class Tasks(Recorded):
         ended = []
 
         async def forever():
-try : with tare.scope("forever"):
+            try:
+                with tare.scope("forever"):
                     await asyncio.sleep(1000)
             finally:
                 ended.append(True)
@@ -466,8 +465,12 @@ class Outside(unittest.TestCase):
     def test_subinterpreters_are_refused(self):
         code = """
 import tare
-try : import _xxsubinterpreters as interpreters except ImportError:
-    try : import _interpreters as interpreters except ImportError:
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    try:
+        import _interpreters as interpreters
+    except ImportError:
         raise SystemExit(0)
 other = interpreters.create()
 said = "try:\\n import tare\\nexcept ImportError as e:\\n assert 'subinterpreter' in str(e), e\\nelse:\\n raise SystemError('imported')"
