@@ -62,7 +62,7 @@ def writer(path: Any) -> Callable[[Any, Any], Any]:
     writers: Dict[str, Callable[[Any, Any], Any]] = {
         ".prof": _files.write_prof,
         ".pstats": _files.write_prof,
-        ".txt": _files.write_text,
+        ".txt": _files.write_table,
         ".json": _files.write_speedscope,
         ".folded": _files.write_folded,
         ".html": functions.flame,

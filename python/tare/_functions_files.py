@@ -4,18 +4,16 @@
 import json
 import marshal
 
+from tare._whole_file import write_bytes, write_text
+
 
 def write_prof(profile, path):
     """What pstats, snakeviz and gprof2dot read."""
-    stats = profile.stats
-    with open(path, "wb") as out:
-        marshal.dump(stats, out)
+    write_bytes(path, marshal.dumps(profile.stats))
 
 
-def write_text(profile, path):
-    text = profile.text(sort="total")
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as out:
-        out.write(text + "\n")
+def write_table(profile, path):
+    write_text(path, profile.text(sort="total") + "\n")
 
 
 def _stack_name(label):
@@ -37,13 +35,12 @@ def _paths(tree):
 
 def write_folded(profile, path):
     """Stacks and nanoseconds, for flamegraph.pl and the like."""
-    trees = profile.trees()
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as out:
-        for tree in trees:
-            names = [_stack_name(label) for label in tree.labels]
-            thread = _stack_name(("~", 0, tree.name))
-            for stack, ns in _paths(tree):
-                out.write(";".join([thread, *(names[f] for f in stack)]) + f" {ns}\n")
+    rows = []
+    for tree in profile.trees():
+        names = [_stack_name(label) for label in tree.labels]
+        thread = _stack_name(("~", 0, tree.name))
+        rows += [";".join([thread, *(names[f] for f in stack)]) + f" {ns}\n" for stack, ns in _paths(tree)]
+    write_text(path, "".join(rows))
 
 
 def _speedscope_thread(tree):
@@ -75,8 +72,7 @@ def write_speedscope(profile, path):
         "shared": {"frames": [_speedscope_frame(label) for label in trees[0].labels] if trees else []},
         "profiles": [_speedscope_thread(tree) for tree in trees],
     }
-    with open(path, "w", encoding="utf-8") as out:
-        json.dump(document, out, separators=(",", ":"))
+    write_text(path, json.dumps(document, separators=(",", ":")))
 
 
 def profile_document(profile, name):

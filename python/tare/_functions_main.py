@@ -62,9 +62,7 @@ def main(argv):
     if not options.module and not program:
         parser.error("name a script, or a module with -m")
     try:
-        _program.check_output(options.output)
-        if options.output:
-            writer(options.output)
+        _program.check_output(options.output, writer)
         code, names = _program.load(options.module, program)
     except (OSError, ImportError, SyntaxError, ValueError) as wrong:
         print(f"tare: {options.module or program[0]}: {wrong}", file=sys.stderr)

@@ -11,10 +11,11 @@ import linecache
 import os
 import sys
 import types
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, TextIO
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, TextIO
 
 from tare import _lines_weigh
 from tare._tare import LineRecorder
+from tare._whole_file import write_text
 
 
 class Line(NamedTuple):
@@ -183,17 +184,19 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
 
     def save(self, path: str) -> str:
         """Writes .txt or .json, by the ending; returns the path."""
-        writers = {".txt": self.text, ".json": lambda: json.dumps(self.to_dict(), indent=1)}
-        ending = os.path.splitext(path)[1]
-        if ending not in writers:
-            raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
-        text = writers[ending]()
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(text + "\n")
-        return path
+        return write_text(path, writer(path)(self) + "\n")
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text())}</pre>"
+
+
+def writer(path: Any) -> Callable[[lines], str]:
+    """What makes the text of a file of that name; ValueError that names the endings."""
+    writers: Dict[str, Callable[[lines], str]] = {".txt": lines.text, ".json": lambda profile: json.dumps(profile.to_dict(), indent=1)}
+    ending = os.path.splitext(path)[1]
+    if ending not in writers:
+        raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
+    return writers[ending]
 
 
 _open: set = set()

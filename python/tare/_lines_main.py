@@ -6,7 +6,7 @@ import os
 import sys
 
 from tare import _program
-from tare._lines import lines
+from tare._lines import lines, writer
 
 _EXAMPLES = """examples:
   python -m tare lines script.py arg                       all functions written in script.py
@@ -63,7 +63,7 @@ def main(argv):
     if not options.module and not program:
         parser.error("name a script, or a module with -m")
     try:
-        _program.check_output(options.output)
+        _program.check_output(options.output, writer)
         code, names = _program.load(options.module, program)
         profile = lines(*_wanted(code, options.function))
     except (OSError, ImportError, SyntaxError, ValueError) as wrong:

@@ -13,10 +13,11 @@ from tare import _command
 from tare import _model_memory as _memory
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, activation_bytes, chosen_modules, profile_module
-from tare._model_results import ProfileResults, latency_of, write_text
+from tare._model_results import ProfileResults, latency_of
 from tare._model_subject import ModelError, open_subject, usable_device
 from tare._model_weigh import layers_of_onnx, static_of_onnx, weigh
 from tare._unknown import Unknown
+from tare._whole_file import write_text
 
 _CONFIGURATION = {"batch_size", "precision"}
 

@@ -83,6 +83,8 @@ def gpu_now(run: Callable[[], Any] | None, seconds: float = 1.0) -> dict[str, An
     def look() -> None:
         try:
             said.update(json.loads(_command.call("top", "--once", "--json", "--interval", f"{round(seconds * 1000)}ms")))
+        except RuntimeError as why:
+            said["unknown"] = [{"probe": "gpu", "why": str(why)}]
         finally:
             stop.set()
 

@@ -14,6 +14,7 @@ from typing import Any, Iterable
 
 from tare import _command
 from tare._unknown import Unknown, known
+from tare._whole_file import write_text
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
 
@@ -54,22 +55,6 @@ class ProfileResults(dict):
 
     def to_dict(self) -> dict[str, Any]:
         return dict(self)
-
-
-def write_text(path: str | os.PathLike, text: str) -> str:
-    """Whole or not at all: a temporary name beside it, then a rename."""
-    path = os.fspath(path)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(path) or ".", prefix=".tare-", delete=False) as out:
-        try:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-            os.fchmod(out.fileno(), 0o644)
-            os.replace(out.name, path)
-        except BaseException:
-            os.unlink(out.name)
-            raise
-    return path
 
 
 def _ms(ns: float | None, reasons: dict[str, str], path: str) -> float:

@@ -9,15 +9,15 @@ import inspect
 import json
 import os
 import re
-import threading
 import time
 from array import array
 from typing import Any, Callable
 
 from tare import _tare
+from tare._forks import keep_lock
 from tare._metrics import Seen
-from tare._model_results import write_text
 from tare._unknown import Unknown, known, plain
+from tare._whole_file import write_text
 
 # What is watched: this process's memory and GPUs ten times a second, the machine twice
 _PROBES = ("self", "gpu", "system")
@@ -43,7 +43,7 @@ class ModelMonitor:
         self.folder = folder
         self.window = window
         self.slower_than = slower_than
-        self._lock = threading.Lock()
+        keep_lock(self)
         self.reset()
 
     def reset(self) -> None:
@@ -65,22 +65,9 @@ class ModelMonitor:
         return _Inference(self, units)
 
     def __call__(self, function: Callable) -> Callable:
-        """Decorator: each call is one inference."""
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def awaited(*args: Any, **kwargs: Any) -> Any:
-                with self.inference():
-                    return await function(*args, **kwargs)
-
-            return awaited
-
-        @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
-            with self.inference():
-                return function(*args, **kwargs)
-
-        return called
+        """Decorator: each call is one inference; of a generator, from its first item asked for to its end."""
+        wrap = next((wrap for is_kind, wrap in _WRAPPERS if is_kind(function)), _wrap_function)
+        return functools.wraps(function)(wrap(self, function))
 
     def _begin(self) -> int:
         now = time.perf_counter_ns()
@@ -98,7 +85,7 @@ class ModelMonitor:
     def _end(self, start: int, units: int, failed: bool) -> None:
         now = time.perf_counter_ns()
         with self._lock:
-            if self._under_way == 0:  # reset() came between
+            if self._first_ns is None or start < self._first_ns:  # reset() came between
                 return
             self._count(now - start, units, failed)
             self._last_ns = now
@@ -119,22 +106,24 @@ class ModelMonitor:
         self._total_ns += took
         self._max_ns = max(self._max_ns, took)
 
-    def _seen(self) -> Seen:
-        """What the sampling thread saw since the first inference. The next inference begins a new watch; its samples are added."""
-        if self._watch is not None:
-            watch, self._watch = self._watch, None
-            watch.end()
-            for name, fold in watch.take().items():
+    def _settle(self) -> None:
+        """Adds what the sampling thread saw to what it saw before; the next inference begins a new watch. Waits for the last sample, and
+        no inference waits with it."""
+        with self._lock:
+            watch, self._watch, folds = self._watch, None, self._folds
+        seen = watch.take() if watch is not None else {}
+        with self._lock:
+            for name, fold in seen.items():
                 if isinstance(fold, tuple) and name != "growth":
-                    self._folds[name] = _joined(self._folds.get(name), fold)
-        return Seen(self._folds, {})
+                    folds[name] = _joined(folds.get(name), fold)
 
     def summary(self) -> dict[str, Any]:
         """Calls, errors, latency in ms, throughput, memory in bytes, processors of the process and of the machine."""
+        self._settle()
         with self._lock:
             if not self._calls:
                 raise ValueError(f"ModelMonitor {self.name}: no inference has been seen yet")
-            seen = self._seen()
+            seen = Seen(self._folds, {})
             times = sorted(self._times)
             seconds = (self._last_ns - self._first_ns) / 1e9
             return {
@@ -211,7 +200,53 @@ class _Inference:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        self._monitor._end(self._start, self.units, kind is not None)
+        self._monitor._end(self._start, self.units, kind is not None and kind is not GeneratorExit)
+
+
+def _wrap_function(monitor: ModelMonitor, function: Callable) -> Callable:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with monitor.inference():
+            return function(*args, **kwargs)
+
+    return called
+
+
+def _wrap_coroutine(monitor: ModelMonitor, function: Callable) -> Callable:
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
+        with monitor.inference():
+            return await function(*args, **kwargs)
+
+    return awaited
+
+
+def _wrap_generator(monitor: ModelMonitor, function: Callable) -> Callable:
+    def streamed(*args: Any, **kwargs: Any) -> Any:
+        with monitor.inference():
+            return (yield from function(*args, **kwargs))
+
+    return streamed
+
+
+def _wrap_async_generator(monitor: ModelMonitor, function: Callable) -> Callable:
+    """For readers that only read: what they send or throw does not reach the function."""
+
+    async def streamed(*args: Any, **kwargs: Any) -> Any:
+        source = function(*args, **kwargs)
+        with monitor.inference():
+            try:
+                async for item in source:
+                    yield item
+            finally:
+                await source.aclose()
+
+    return streamed
+
+
+_WRAPPERS = (
+    (inspect.iscoroutinefunction, _wrap_coroutine),
+    (inspect.isasyncgenfunction, _wrap_async_generator),
+    (inspect.isgeneratorfunction, _wrap_generator),
+)
 
 
 def _joined(before: tuple | None, fold: tuple) -> tuple:

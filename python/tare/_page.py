@@ -6,6 +6,7 @@ import json
 import os
 
 from tare._tare import version
+from tare._whole_file import write_text
 
 _PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.html")
 _PLACE = '<script id="tare-data" type="application/json">null</script>'
@@ -32,8 +33,5 @@ def write_page(path, items, title="tare"):
         "tool": {"version": version},
         "items": items,
     }
-    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    text = carried().replace(_PLACE, _PLACE.replace("null", "%s", 1) % packed, 1)
-    with open(path, "w", encoding="utf-8") as out:
-        out.write(text)
-    return path
+    packed = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return write_text(path, carried().replace(_PLACE, _PLACE.replace("null", "%s", 1) % packed, 1))

@@ -220,6 +220,13 @@ class PerformanceProfiler:
         return Block(self, name, samples)
 
     def _open(self, block: Block) -> None:
+        try:
+            self._instrument(block)
+        except BaseException:  # the block does not begin: nothing of it may stay behind
+            self._remove_instruments(block)
+            raise
+
+    def _instrument(self, block: Block) -> None:
         if _tare.recording():
             block.scope = _tare.scope(block.name)
             block.scope.__enter__()
@@ -240,6 +247,10 @@ class PerformanceProfiler:
     def _close(self, block: Block) -> None:
         block.watch.end()
         block.sampling_s[1] = _tare.sampler_cost()["cpu_s"]
+        self._remove_instruments(block)
+        self._keep(block)
+
+    def _remove_instruments(self, block: Block) -> None:
         for counter in (block.counter, block.modules):
             if counter is not None:
                 counter.__exit__(None, None, None)
@@ -248,7 +259,6 @@ class PerformanceProfiler:
         if block.scope is not None:
             block.scope.__exit__(None, None, None)
             block.scope = None
-        self._keep(block)
 
     def _keep(self, block: Block) -> None:
         with self._lock:
@@ -440,15 +450,19 @@ class _Lines:
         self.last: list = []
 
     def begin(self, block: Block) -> None:
-        if self.running is None:
-            self.running = (block, self.lines(*(self.functions or _calling_module())))
-            self.running[1].enable()
+        if self.running is not None:
+            return
+        self.running = (block, None)  # first, so that no other thread begins meanwhile
+        self.running = (block, self.lines(*(self.functions or _calling_module())))
+        self.running[1].enable()
 
     def end(self, block: Block) -> None:
         """Shares are of the block's time: a line that takes half of a function that takes nothing is no bottleneck."""
         if self.running is None or self.running[0] is not block:
             return
         profile, self.running = self.running[1], None
+        if profile is None:
+            return
         profile.disable()
         share = 100 / (block.wall_ns / 1e9) if block.wall_ns else 0.0
         rows = [line._replace(time_percent=line.time_s * share) for line in profile.lines()]

@@ -102,6 +102,8 @@ class ProductionProfiler:
 
     def log_metrics(self, request_id: Any, user_facing_latency: float) -> dict[str, Any]:
         """Count one request; gives its entry. Times of profile_request() are None where there was none of that id."""
+        if not math.isfinite(user_facing_latency):
+            raise ValueError(f"request {request_id}: {user_facing_latency} is no latency in seconds")
         now = time.time()
         entry = self._entry(request_id, user_facing_latency, now)
         violated = user_facing_latency > self.sla_s

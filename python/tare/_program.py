@@ -76,11 +76,13 @@ def run(profile, code, names):
     return None
 
 
-def check_output(path):
-    """OSError now and not after the program's hours, if nothing can be written there."""
-    folder = os.path.dirname(path or "") or "."
-    if path and not os.access(folder, os.W_OK):
+def check_output(path, writer):
+    """OSError or ValueError now and not after the program's hours, if nothing can be written there, or not as such a file."""
+    if path is None:
+        return
+    if not os.access(os.path.dirname(path) or ".", os.W_OK):
         raise OSError(f"{path}: the folder is missing or not writable")
+    writer(path)
 
 
 def end(error, status):

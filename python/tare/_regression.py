@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import statistics
-import tempfile
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any, Callable
 from tare import _tare
 from tare._performance import PerformanceProfiler
 from tare._unknown import Unknown
+from tare._whole_file import write_text
 
 KEPT_MOST = 200  # times of an operation in the file, newest last
 
@@ -128,7 +128,7 @@ class PerformanceRegressionDetector:
                 "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "host": platform.node(),
             }
-        _write_whole(path, json.dumps(document, indent=2, sort_keys=True) + "\n")
+        write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n")
         return path
 
     def alert_regression(self, operation_name: str, baseline_time: float, current_time: float) -> None:
@@ -176,17 +176,3 @@ def _check_entry(path: Any, operation: str, entry: Any) -> None:
     numbers = [entry.get("wall_time_s"), *times] if isinstance(times, list) else [None]
     if not all(isinstance(x, (int, float)) and x > 0 for x in numbers):
         raise ValueError(f'{path}: operation "{operation}": wall_time_s (and samples_s, where it has them) must be seconds above 0')
-
-
-def _write_whole(path: str, text: str) -> None:
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(prefix=".baseline-", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

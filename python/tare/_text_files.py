@@ -9,8 +9,8 @@ from datetime import datetime
 from itertools import count
 from typing import Any
 
-from tare._model_results import write_text
 from tare._run import Run
+from tare._whole_file import write_text
 
 RESULTS = "tare-results"
 

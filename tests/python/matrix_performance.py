@@ -21,6 +21,7 @@ import warnings
 import tare
 from tare import _tare
 from tare._unknown import Unknown, known, plain
+from tare._whole_file import write_text
 
 
 # AddressSanitizer keeps what is freed for a while.
@@ -221,6 +222,15 @@ class Blocks(unittest.TestCase):
         self.assertGreater(found[1].time_percent, found[2].time_percent)
         self.assertTrue(0 < found[2].time_percent < found[1].time_percent <= 101)
 
+    def test_a_block_that_cannot_begin_leaves_nothing_behind(self):
+        p = tare.PerformanceProfiler(enable_line_profiling=True)
+        with tare.lines(two_lines):
+            with self.assertRaises(RuntimeError):
+                p.profile("refused").__enter__()
+        with p.profile("lines"):
+            two_lines()
+        self.assertIn("two_lines", [line.function for line in p.get_line_profile()])
+
     def test_documents_have_null_and_reasons(self):
         p = tare.PerformanceProfiler(track_gpu=False)
         with p.profile("x"):
@@ -417,6 +427,21 @@ class Regression(unittest.TestCase):
         self.assertEqual(len(again.baseline["op"]["samples_s"]), 4)
         self.assertEqual(os.listdir(self.folder.name), ["baseline.json"])
 
+    def test_links_and_pipes_stay_what_they_are(self):
+        with tempfile.TemporaryDirectory() as folder:
+            real, link = os.path.join(folder, "real"), os.path.join(folder, "link")
+            os.symlink(real, link)
+            write_text(link, "bad \udc80 name")
+            with open(real) as file:
+                self.assertEqual(file.read(), "bad \\udc80 name")
+            self.assertTrue(os.path.islink(link))
+            self.assertEqual(sorted(os.listdir(folder)), ["link", "real"])
+        reading, writing = os.pipe()
+        write_text(f"/dev/fd/{writing}", "through")
+        self.assertEqual(os.read(reading, 100), b"through")
+        os.close(reading)
+        os.close(writing)
+
     def test_a_block_that_fails_is_no_observation(self):
         detector = tare.PerformanceRegressionDetector(self.path)
         with self.assertRaises(KeyError), detector.check_regression("op") as result:
@@ -450,6 +475,12 @@ class Production(unittest.TestCase):
         self.assertEqual(len(p.metrics_log), 10)
         self.assertEqual(p.metrics_log[-1]["request_id"], 99)
         self.assertGreater(p.metrics_log[-1]["memory_mb"], 1)
+
+    def test_what_is_no_latency_is_not_counted(self):
+        p = tare.ProductionProfiler()
+        with self.assertRaisesRegex(ValueError, "request 7: nan is no latency"):
+            p.log_metrics(7, float("nan"))
+        self.assertEqual((p.requests, len(p.metrics_log)), (0, 0))
 
     def test_no_requests(self):
         report = tare.ProductionProfiler().generate_hourly_report()
