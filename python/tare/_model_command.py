@@ -106,7 +106,21 @@ def _inputs(asked: argparse.Namespace) -> Any:
     return _made_input(asked.input) if asked.input else _read_inputs(asked.inputs) if asked.inputs else None
 
 
+def _check_files(asked: argparse.Namespace) -> None:
+    """Now, and not when all has been measured."""
+    for path in asked.baseline:
+        if not os.access(path, os.R_OK):
+            raise ModelError(f"--baseline {path}: there is no such file, or it may not be read")
+    try:
+        os.makedirs(asked.output_dir, exist_ok=True)
+    except OSError as why:
+        raise ModelError(f"--output-dir {asked.output_dir}: {why.strerror}") from None
+    if not os.access(asked.output_dir, os.W_OK):
+        raise ModelError(f"--output-dir {asked.output_dir}: may not be written to")
+
+
 def run(asked: argparse.Namespace) -> int:
+    _check_files(asked)
     targets = [target_of(threshold) for threshold in asked.threshold]
     inputs = _inputs(asked)
     profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
@@ -125,7 +139,6 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def _save(folder: str, document: dict[str, Any]) -> str:
-    os.makedirs(folder, exist_ok=True)
     return _tare.save_run(folder, "profile", document["subject"]["name"], document["created"], json.dumps(document, indent=1))
 
 

@@ -460,6 +460,13 @@ def test_what_cannot_be_measured_is_exit_3(python, latest):
     assert "instead" in profile_command(python, "--device", "cuda", "--fallback", "cpu").stderr
 
 
+def test_the_command_looks_at_its_files_first(python, latest, tmp_path):
+    (tmp_path / "file").write_text("")
+    for bad in (("--baseline", "missing.json"), ("--output-dir", "file/folder"), ("--output-dir", "file")):
+        said = profile_command(python, *bad, status=2)
+        assert bad[1] in said.stderr and "latency" not in said.stdout
+
+
 def test_the_command_compares_with_a_baseline(python, latest, tmp_path):
     profile_command(python, "--output-dir", "base")
     (base,) = (tmp_path / "base").glob("*.json")
