@@ -48,6 +48,42 @@ class Monitor(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no inference"):
             monitor.summary()
 
+    def test_a_call_from_before_a_reset_does_not_count(self):
+        monitor = tare.ModelMonitor()
+        before, after = monitor.inference(units=10), monitor.inference(units=1)
+        before.__enter__()
+        monitor.reset()
+        after.__enter__()
+        before.__exit__(None, None, None)
+        after.__exit__(None, None, None)
+        self.assertEqual((monitor.summary()["calls"], monitor._units), (1, 1))
+
+    def test_generators_are_inferences_until_their_end(self):
+        monitor = tare.ModelMonitor()
+
+        @monitor
+        def tokens(n):
+            for i in range(n):
+                time.sleep(0.01)
+                yield i
+            return "end"
+
+        @monitor
+        async def stream(n):
+            for i in range(n):
+                await asyncio.sleep(0.01)
+                yield i
+
+        async def read():
+            return [item async for item in stream(3)]
+
+        self.assertEqual((list(tokens(3)), asyncio.run(read())), ([0, 1, 2], [0, 1, 2]))
+        self.assertEqual(next(tokens(3)), 0)  # read no further: no error of the model
+        seen = monitor.summary()
+        self.assertEqual((seen["calls"], seen["errors"]), (3, 0))
+        self.assertGreaterEqual(seen["latency"]["mean"], 20)
+        self.assertTrue(inspect.isgeneratorfunction(tokens) and inspect.isasyncgenfunction(stream))
+
     def test_memory_is_seen_to_grow(self):
         monitor = tare.ModelMonitor("model")
         kept = []
