@@ -4,6 +4,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Item, Page, RunDocument } from "./data/page";
 import { type Section, sectionsOf } from "./sections";
+import { Boundary } from "./ui/Boundary";
 import { instant, shown } from "./ui/format";
 import { useView, writeView } from "./ui/hash";
 import { toggleTheme, currentTheme, useColours } from "./ui/theme";
@@ -207,7 +208,9 @@ function Parts(props: { list: Section[]; item: Item; page: Page }) {
           <h2 id={`h-${s.id}`} tabIndex={-1}>
             {s.title}
           </h2>
-          <s.Component item={props.item} page={props.page} />
+          <Boundary>
+            <s.Component item={props.item} page={props.page} />
+          </Boundary>
         </section>
       ))}
     </>

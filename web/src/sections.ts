@@ -50,4 +50,13 @@ export const sections: readonly Section[] = [
   environment,
 ];
 
-export const sectionsOf = (item: Item, page: Page): Section[] => sections.filter((s) => s.applies(item, page));
+/** A part that stumbles over a document already here is shown, and says so in its place. */
+function applies(s: Section, item: Item, page: Page): boolean {
+  try {
+    return s.applies(item, page);
+  } catch {
+    return true;
+  }
+}
+
+export const sectionsOf = (item: Item, page: Page): Section[] => sections.filter((s) => applies(s, item, page));

@@ -6,7 +6,7 @@ import { layoutOf, type Layout } from "./flame";
 import { type Modules, modulesOf } from "./flamecolour";
 import type { Cell, Grid } from "./grid";
 import { baseName, type CallTree, type Profile } from "./profile";
-import { count, duration, isKnown, number, ofUnit, percent, shown, UNKNOWN } from "../ui/format";
+import { count, duration, isKnown, number, ofUnit, percent, rowOf, shown, UNKNOWN } from "../ui/format";
 
 /** What only the sandwich, the search list and the table need: worked out when the first of them asks. */
 export interface Functions {
@@ -71,7 +71,7 @@ export function titleOf(p: Profile): string {
 }
 
 const UNIT_WORDS: Record<string, string> = { ns: "time", bytes: "memory", calls: "calls", samples: "samples" };
-export const unitWord = (unit: string): string => UNIT_WORDS[unit] ?? shown(unit, 20);
+export const unitWord = (unit: string): string => rowOf(UNIT_WORDS, unit) ?? shown(unit, 20);
 
 /** A cost for people; what could not be told from zero says so. */
 export function costText(unit: string, v: number): string {

@@ -32,7 +32,7 @@ function latencyTile(cases: readonly Case[]): Tile | null {
   if (!c) return null;
   const p50 = c.latency_ns!.p50!;
   return {
-    name: cases.length > 1 ? "Least median latency" : "Median latency",
+    name: cases.length > 1 ? "Least median" : "Median latency",
     value: duration(p50.value!),
     detail: about(range(interval(p50, duration)), c, cases.length),
   };
@@ -77,7 +77,7 @@ function selfTile(cases: readonly Case[]): Tile | null {
   const c = bestCase(cases, (x) => x.self?.share, true);
   if (!c) return null;
   return {
-    name: "Instrument's own cost",
+    name: "Cost of tare itself",
     value: percent(c.self!.share!, 2),
     detail: `${known(c.self!.ns_per_run, duration)} per run at most`,
   };

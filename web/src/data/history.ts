@@ -2,6 +2,20 @@
 // history.ts - a metric over many runs, its levels and where they changed (tare.trend/1, as `tare trend --json` gives it).
 // Pure.
 import type { JsonObject } from "./page";
+import { type Shape, shaped } from "./shape";
+
+const SERIES: Shape = {
+  case: "text",
+  host: "text",
+  hostname: "text",
+  anchor: "text",
+  noise: "number",
+  smallest_step: "number",
+  creep: { ratio: "number" },
+  levels: [{ from: "number", to: "number", median: "number" }],
+  changes: [{ at: "number", commit: "text", ratio: "number", ratio_lo: "number", ratio_hi: "number" }],
+  points: [{ run: "text", created: "text", commit: "text", branch: "text", value: "number", lo: "number", hi: "number" }],
+};
 
 export interface HistoryPoint {
   run?: string;
@@ -65,7 +79,7 @@ function levelAt(raw: RawSeries, n: number): (number | null)[] {
 }
 
 function seriesOf(raw: RawSeries): HistorySeries {
-  const points = Array.isArray(raw.points) ? raw.points : [];
+  const points = raw.points ?? [];
   const changes = (raw.changes ?? []).filter((c) => Number.isInteger(c.at) && c.at >= 0 && c.at < points.length);
   return {
     case: raw.case ?? "",
@@ -81,7 +95,7 @@ function seriesOf(raw: RawSeries): HistorySeries {
 }
 
 export function readHistory(doc: JsonObject): History {
-  const raw = Array.isArray(doc.series) ? (doc.series as unknown as RawSeries[]) : [];
+  const raw = (shaped(doc.series, [SERIES]) ?? []) as RawSeries[];
   return {
     subject: String(doc.subject ?? "unknown"),
     metric: String(doc.metric ?? "unknown"),

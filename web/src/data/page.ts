@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // page.ts - what a page is given: documents that tare wrote, read as they are. Every member may be missing, because
 // documents come from other versions too; what is missing is unknown, never 0.
+import { RUN, shaped } from "./shape";
 
 export type Scalar = number | string | boolean | null;
 export type Json = Scalar | Json[] | { [key: string]: Json };
@@ -282,8 +283,19 @@ function isItem(x: unknown): x is Item {
     typeof item === "object" &&
     KINDS.includes(item.kind) &&
     !!item.document &&
-    typeof item.document === "object"
+    typeof item.document === "object" &&
+    !Array.isArray(item.document)
   );
+}
+
+/** A run document is held against its shape; the others are checked by those who read them. */
+function readItem(item: Item): Item {
+  const name = typeof item.name === "string" ? item.name : undefined;
+  if (item.kind !== "run") return { ...item, name };
+  const document = shaped(item.document, RUN) as RunDocument;
+  document.cases?.forEach((c, i) => (c.name ??= `case ${i + 1}`));
+  document.cases?.forEach((c) => c.layers?.forEach((l) => (l.name ??= "(no name)")));
+  return { kind: "run", name, document };
 }
 
 /** The page of a text, or why it is none. Items of a kind this viewer does not know are left out. */
@@ -297,5 +309,6 @@ export function readPage(text: string): Page | string {
   if (data === null) return "This page has no data in it yet: it is the empty viewer.";
   const page = data as Page;
   if (page.schema !== SCHEMA || !Array.isArray(page.items)) return `The data of this page is not ${SCHEMA}.`;
-  return { ...page, items: page.items.filter(isItem) };
+  const title = typeof page.title === "string" ? page.title : undefined;
+  return { ...page, title, items: page.items.filter(isItem).map(readItem) };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // targets.ts - how far each target was met: as a share of the limit, turned so that 1 and above is good. Pure.
-import { bytes, duration, isKnown, number, percent } from "../ui/format";
+import { bytes, duration, isKnown, number, percent, rowOf } from "../ui/format";
 import type { Target } from "./page";
 
 export interface TargetRow {
@@ -8,6 +8,7 @@ export interface TargetRow {
   name: string;
   case: string;
   limit: number;
+  unit: string;
   achieved: number | null;
   /** Of the limit, 1 is just met, more is better; null: not measured. */
   met: number | null;
@@ -65,13 +66,14 @@ export function targetGroups(rows: readonly TargetRow[]): TargetGroup[] {
 
 export function targetRows(targets: readonly Target[]): TargetRow[] {
   return targets.map((t) => {
-    const name = `${t.metric} ${SIGNS[t.op] ?? t.op} ${targetValue(t, t.value)}`;
+    const name = `${t.metric} ${rowOf(SIGNS, t.op) ?? t.op} ${targetValue(t, t.value)}`;
     const achievedText = isKnown(t.achieved) ? targetValue(t, t.achieved) : "unknown";
     const of = t.case ? ` in ${t.case}` : "";
     return {
       name,
       case: t.case ?? "",
       limit: t.value,
+      unit: t.unit ?? "",
       achieved: isKnown(t.achieved) ? t.achieved : null,
       met: metBy(t),
       verdict: t.verdict ?? "unknown",

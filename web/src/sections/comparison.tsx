@@ -8,7 +8,7 @@ import { forestScene, VERDICT_TONE } from "../scenes/forest";
 import type { Section, SectionProps } from "../sections";
 import { Drawing, Key } from "../ui/Drawing";
 import { Badge } from "../ui/Facts";
-import { change, count, isKnown, number, ofUnit, percent, shown } from "../ui/format";
+import { change, count, isKnown, number, ofUnit, percent, rowOf, shown } from "../ui/format";
 import { Table } from "../ui/Table";
 import { useColours } from "../ui/theme";
 
@@ -68,7 +68,7 @@ function Verdict(props: { of: Comparison }) {
         <code>{shown(c.new, 120)}</code> against <code>{shown(c.base, 120)}</code>
       </p>
       <p class="note">
-        {MEANING[c.verdict]}{" "}
+        {rowOf(MEANING, c.verdict)}{" "}
         {c.method === "interleaved"
           ? "Both sides were measured in turn."
           : c.method === "saved"
@@ -83,6 +83,14 @@ function summaryOf(rows: ComparedRow[]): string {
   const told = countVerdicts(rows).map(([v, n]) => `${count(n)} ${v}`);
   const level = rows.find((r) => isKnown(r.confidence))?.confidence;
   return `${told.join(", ") || "Nothing was compared"}. ${isKnown(level) ? `Intervals of the ratio at ${percent(level)} confidence.` : ""}`.trim();
+}
+
+function noteOf(rows: ComparedRow[]): string {
+  const shaded = rows.some((r) => r.role === "gate" && isKnown(r.min_effect) && r.min_effect > 0);
+  const grey = rows.some((r) => r.role !== "gate");
+  return [shaded && "Shaded: changes that count as none.", grey && "Metrics in grey are shown only; they cannot fail the comparison."]
+    .filter(Boolean)
+    .join(" ");
 }
 
 function Differences(props: { of: Comparison }) {
@@ -163,7 +171,7 @@ function ComparisonPart(props: SectionProps) {
           grid={() => gridOf(rows)}
           scene={scene}
           legend={<Legend rows={rows} />}
-          note="Shaded: changes that count as none. Metrics in grey are shown only; they cannot fail the comparison."
+          note={noteOf(rows)}
         />
       )}
       <Differences of={c} />

@@ -22,8 +22,12 @@ const tailOf =
 const seriesOf = (a: Aligned, name: string): PlotSeries[] =>
   a.curves.map((c) => ({ label: c.label || name, values: c.value, lo: c.lo, hi: c.hi }));
 
+const LEAST_GAP = 0.08; // of the axis; closer ticks would cover each other
+
 function xOf(param: string, x: number[]): PlotX {
-  return { label: param, format: (v) => number(v, 6), values: x, log: wantsLog(x) ? 2 : undefined };
+  const gaps = x.slice(1).map((v, i) => v - x[i]!);
+  const apart = x.length <= 12 && Math.min(...gaps) >= (x[x.length - 1]! - x[0]!) * LEAST_GAP;
+  return { label: param, format: (v) => number(v, 6), values: x, log: wantsLog(x) ? 2 : undefined, ticks: apart ? x : undefined };
 }
 
 function best(sweeps: Sweep[]): string {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 // headline.tsx - the first thing a reader sees of a run: what was weighed, the few numbers that matter, what to do, and
 // what was found, each finding with its evidence and its action.
+import { useMemo } from "preact/hooks";
+import { gridOfCases } from "../data/cases";
+import { csvOf } from "../data/grid";
 import { headlineNumbers } from "../data/headline";
-import type { Finding, Item, Json, Recommendation, RunDocument } from "../data/page";
+import type { Case, Finding, Item, Json, Recommendation, RunDocument } from "../data/page";
 import type { Section, SectionProps } from "../sections";
+import { saveText } from "../ui/download";
 import { Badge, Empty } from "../ui/Facts";
-import { interval, isKnown, number, percent, ratio, shown } from "../ui/format";
+import { count, interval, isKnown, number, ratio, shown, surety } from "../ui/format";
+import { Table } from "../ui/Table";
 
 /** A number with its unit: the unit stands back. */
 function Quantity(props: { text: string }) {
@@ -39,7 +44,7 @@ function Numbers(props: { run: RunDocument }) {
 function Proof(props: { proof: NonNullable<Recommendation["proof"]> }) {
   const p = props.proof;
   const r = interval({ value: p.ratio ?? null, lo: p.ratio_lo, hi: p.ratio_hi }, ratio);
-  const sure = isKnown(p.confidence) ? `, ${percent(p.confidence)} confidence` : "";
+  const sure = isKnown(p.confidence) ? `, ${surety(p.confidence)} confidence` : "";
   return (
     <p>
       Proved by measuring it in turn with <code>{shown(p.against)}</code>: {shown(p.metric)} {r}
@@ -130,6 +135,25 @@ function Findings(props: { findings: Finding[] }) {
   );
 }
 
+/** Single values belong in a table. */
+function AllCases(props: { cases: Case[] }) {
+  const { cases } = props;
+  const grid = useMemo(() => gridOfCases(cases), [cases]);
+  if (!cases.length) return null;
+  const name = cases.length === 1 ? "The case in numbers" : `All ${count(cases.length)} cases in numbers`;
+  return (
+    <details class="more">
+      <summary>{name}</summary>
+      <Table grid={grid} caption={name} />
+      <p class="tools">
+        <button type="button" onClick={() => saveText("cases.csv", "text/csv", csvOf(grid))}>
+          CSV
+        </button>
+      </p>
+    </details>
+  );
+}
+
 function Headline(props: SectionProps) {
   const run = props.item.document as RunDocument;
   return (
@@ -138,6 +162,7 @@ function Headline(props: SectionProps) {
       {run.recommendation && <Advice advice={run.recommendation} />}
       <h3>Findings</h3>
       <Findings findings={run.findings ?? []} />
+      <AllCases cases={run.cases ?? []} />
     </>
   );
 }

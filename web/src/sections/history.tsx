@@ -46,6 +46,12 @@ function summaryOf(s: HistorySeries): string {
   return `${n} ${told}${creep} ${limitText(s)}`;
 }
 
+/** Runs have no time between them: at most eight ticks, each at a run. */
+function ticksOf(n: number): number[] {
+  const step = Math.ceil(n / 8);
+  return Array.from({ length: Math.ceil(n / step) }, (_, i) => i * step);
+}
+
 function specOf(h: History, s: HistorySeries, i: number): PlotSpec {
   const format = formatOf(h, s);
   const name = (v: number): string => {
@@ -60,6 +66,8 @@ function specOf(h: History, s: HistorySeries, i: number): PlotSpec {
       label: "run, in order of time (UTC)",
       format: (v) => (s.points.length > 8 ? name(v).slice(0, 10) : name(v).slice(5, 16)),
       values: s.points.map((_, k) => k),
+      ticks: ticksOf(s.points.length),
+      air: true,
     },
     y: { label: s.anchor ? "ratio to the anchor" : h.metric, format },
     series: [

@@ -8,7 +8,8 @@ import { type BarPart, barsScene } from "../scenes/bars";
 import type { Section, SectionProps } from "../sections";
 import { Drawing } from "../ui/Drawing";
 import { Badge, Empty } from "../ui/Facts";
-import { number, percent, shown } from "../ui/format";
+import { type Format, number, ofUnit, rowOf, shown, surety } from "../ui/format";
+import { Table } from "../ui/Table";
 import { Pick, usePick } from "../ui/Pick";
 
 const TONES: Record<string, BarPart["colour"]> = { pass: "good", fail: "bad" };
@@ -26,7 +27,7 @@ function sceneOf(rows: TargetRow[]) {
       text: r.text,
       parts: [
         { to: 1, colour: "soft", alpha: 0.15 }, // the way to the target, so that it is in the picture
-        { to: Math.min(r.met!, LONGEST), colour: TONES[r.verdict] ?? "warn", alpha: 0.75 },
+        { to: Math.min(r.met!, LONGEST), colour: rowOf(TONES, r.verdict) ?? "warn", alpha: 0.75 },
       ],
     })),
     label: "share of the target that was reached; the stroke is the target",
@@ -34,24 +35,31 @@ function sceneOf(rows: TargetRow[]) {
   });
 }
 
+/** Limits of one unit read as people write them; of several, each number has its unit beside it. */
+function limitFormat(rows: TargetRow[]): Format {
+  const units = new Set(rows.map((r) => r.unit));
+  return units.size === 1 ? ofUnit(rows[0]!.unit) : (v) => number(v, 4);
+}
+
 const gridOf = (rows: TargetRow[]): Grid => ({
   columns: [
     { title: "target", text: true },
     { title: "case", text: true },
-    { title: "limit" },
-    { title: "achieved" },
+    { title: "limit", format: limitFormat(rows) },
+    { title: "achieved", format: limitFormat(rows) },
+    { title: "unit", text: true },
     { title: "reached", format: (v) => `${number(v)}×` },
     { title: "verdict", text: true },
-    { title: "confidence", format: (v) => percent(v) },
+    { title: "confidence", format: surety },
   ],
-  rows: rows.map((r) => [r.name, r.case, r.limit, r.achieved, r.met, r.verdict, r.confidence]),
+  rows: rows.map((r) => [r.name, r.case, r.limit, r.achieved, r.unit, r.met, r.verdict, r.confidence]),
 });
 
 /** One case is told with its numbers; of many, how many. */
 function Line(props: { group: TargetGroup }) {
   const { group } = props;
   const only = group.rows.length === 1 ? group.rows[0]! : null;
-  const sure = only && only.confidence !== null ? `, ${percent(only.confidence, 4)} confidence` : "";
+  const sure = only && only.confidence !== null ? `, ${surety(only.confidence)} confidence` : "";
   const told = only
     ? `${only.achievedText}${only.case ? ` in ${only.case}` : ""}${sure}`
     : `met in ${group.passed} of ${group.rows.length} cases, missed in ${group.failed}`;
@@ -79,10 +87,13 @@ function Cases(props: { groups: TargetGroup[] }) {
         <Pick label="Target" choices={choices} value={chosen} onPick={choose} />
       </div>
       {!measured(group) && (
-        <Empty>
-          {shown(group.name, 160)}: what was reached is unknown in every case, so there is nothing to draw. A
-          percentile, for one, needs enough runs.
-        </Empty>
+        <>
+          <Empty>
+            {shown(group.name, 160)}: what was reached is unknown in every case, so there is nothing to draw. A
+            percentile, for one, needs enough runs.
+          </Empty>
+          <Table grid={gridOf(group.rows)} caption={shown(group.name, 160)} />
+        </>
       )}
       {measured(group) && (
         <Drawing

@@ -22,7 +22,7 @@ import {
 } from "../data/timeline";
 import type { Section, SectionProps } from "../sections";
 import { Badge, Empty } from "../ui/Facts";
-import { bytes, count, duration, type Format, instant, isKnown, known, number, percent, shown } from "../ui/format";
+import { bytes, count, duration, type Format, instant, isKnown, known, number, percent, rowOf, shown } from "../ui/format";
 import { Pick, usePick } from "../ui/Pick";
 import { Plot } from "../ui/Plot";
 import type { PlotMark, PlotSeries, PlotSpec } from "../ui/plotspec";
@@ -56,7 +56,7 @@ function unitOf(metric: string, unit: string | null | undefined): string {
 }
 const formatOf = (metric: string, unit: string | null | undefined): Format => {
   const u = unitOf(metric, unit);
-  return u === "share" ? (v) => percent(v) : (UNITS[u] ?? ((v) => number(v, 4)));
+  return u === "share" ? (v) => percent(v) : (rowOf(UNITS, u) ?? ((v) => number(v, 4)));
 };
 const seconds: Format = (v) => duration(v * 1e9);
 
@@ -95,7 +95,7 @@ export function panelSpec(t: Timeline, p: Panel): PlotSpec {
     summary: `${p.series.map((s) => rangeText(s, format)).join("; ")}.${alertText(own)}`,
     x: { label: `seconds from ${instant(t.start)}`, format: (v) => `${number(v, 5)}\u00a0s`, values: t.at },
     y: {
-      label: UNIT_WORDS[unitOf(metric, p.unit)] ?? "count",
+      label: rowOf(UNIT_WORDS, unitOf(metric, p.unit)) ?? "count",
       format,
       zero: !["C", "Hz"].includes(p.unit),
       binary: p.unit.startsWith("B"),

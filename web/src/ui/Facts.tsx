@@ -2,7 +2,7 @@
 // Facts.tsx - small pieces of text that several parts show: names with their values, verdicts, an empty state.
 import type { ComponentChildren } from "preact";
 import type { Fact } from "../data/environment";
-import { shown, UNKNOWN } from "./format";
+import { rowOf, shown, UNKNOWN } from "./format";
 
 /** A value that is not known says so, with its reason where the document has one. */
 export function Unknown(props: { why?: string | null }) {
@@ -38,7 +38,7 @@ const TONES: Record<string, [string, string]> = {
 
 export function Badge(props: { word: string | null | undefined }) {
   const word = props.word ?? UNKNOWN;
-  const [tone, sign] = TONES[word] ?? ["soft", "·"];
+  const [tone, sign] = rowOf(TONES, word) ?? ["soft", "·"];
   return (
     <span class={`badge ${tone}`}>
       <span aria-hidden="true">{sign}</span> {shown(word, 40)}

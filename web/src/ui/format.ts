@@ -66,6 +66,8 @@ export function si(v: number, unit = "", digits = 3): string {
   return number(v / step[0], digits) + (tail ? `\u00a0${tail}` : "");
 }
 export const percent = (share: number, digits = 3): string => `${number(share * 100, digits)}\u00a0%`;
+/** How sure something is: never all the way. */
+export const surety = (share: number): string => (share > 0.9999 ? "> 99.99\u00a0%" : percent(share, 4));
 export const count = (v: number): string => number(v, 15);
 export const ratio = (v: number): string => `${number(v, 4)}\u00d7`;
 /** A change from a ratio: +3.2 %, −12 %. */
@@ -88,8 +90,13 @@ const UNITS: Record<string, Format> = {
   samples: count,
   "": (v) => number(v, 4),
 };
+/** A row of a table by a key that comes from a document: "constructor" is in none. */
+export const rowOf = <T>(table: Record<string, T>, key: unknown): T | undefined =>
+  typeof key === "string" && Object.prototype.hasOwnProperty.call(table, key) ? table[key] : undefined;
+
 /** The format of a unit as documents name it; one nobody listed is written behind the number. */
-export const ofUnit = (unit?: string | null): Format => UNITS[unit ?? ""] ?? ((v) => `${number(v, 4)}\u00a0${unit}`);
+export const ofUnit = (unit?: string | null): Format =>
+  rowOf(UNITS, unit ?? "") ?? ((v) => `${number(v, 4)}\u00a0${shown(unit, 20)}`);
 
 /** A known number formatted, or "unknown" with the reason where there is one. */
 export function known(v: Maybe, format: Format, why?: string | null): string {

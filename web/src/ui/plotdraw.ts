@@ -104,7 +104,7 @@ const inFrame = (f: Frame, x: number): boolean => x >= f.left - 1 && x <= f.left
 
 const NAME_PX = 7; // a character of a name, about
 
-/** The first row above the plot's inside in which a name from `from` to `to` covers no other. */
+/** The first row, the uppermost above the plot, in which a name from `from` to `to` covers no other. */
 function freeRow(rows: [number, number][][], from: number, to: number): number {
   const row = rows.findIndex((taken) => taken.every(([a, b]) => to < a || from > b));
   rows[row < 0 ? 0 : row]!.push([from, to]);
@@ -141,7 +141,8 @@ function drawUpright(pen: Pen, f: Frame, m: PlotMark, colour: string, rows: [num
   const late = x + 5 + text.length * NAME_PX > f.left + f.width;
   const from = late ? x - 5 - text.length * NAME_PX : x + 5;
   const row = freeRow(rows, from, from + text.length * NAME_PX);
-  pen.text(x + (late ? -5 : 5), f.top + 12 + row * 14, text, colour, late ? "end" : "start");
+  if (row > 0 && m.tone === "soft") return; // phases are in a table too; a name over the data helps nobody
+  pen.text(x + (late ? -5 : 5), f.top - 3 + row * 14, text, colour, late ? "end" : "start");
 }
 
 function drawLevel(pen: Pen, f: Frame, m: PlotMark, colour: string): void {

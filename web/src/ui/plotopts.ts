@@ -31,7 +31,7 @@ function yScale(spec: PlotSpec, side: "left" | "right", axis: PlotAxis): uPlot.S
 
 function xScale(spec: PlotSpec): uPlot.Scale {
   const values = spec.x.values;
-  const air = spec.x.names || spec.series.some((s) => s.kind === "bars");
+  const air = spec.x.air || spec.x.names || spec.series.some((s) => s.kind === "bars");
   const ends = (low: number, high: number): [number, number] => {
     if (spec.x.log) return low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
     if (low === high) return [low - 0.5, high + 0.5];

@@ -37,6 +37,8 @@ export interface PlotX extends PlotAxis {
   names?: string[];
   /** Where ticks stand; by default at round numbers. */
   ticks?: number[];
+  /** Half a step of room before the first value and behind the last. */
+  air?: boolean;
 }
 
 export interface PlotMark {
