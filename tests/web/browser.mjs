@@ -88,7 +88,7 @@ let browser = null;
 
 export async function closeBrowser() {
   await browser?.close();
-  browser = null;
+  browser = tab = null;
 }
 
 async function launched() {
@@ -112,26 +112,44 @@ function watch(page, file) {
   return bad;
 }
 
+/** One tab for all tests of a file: a new one takes longer than most tests. Given up after a test that failed, and after
+ * downloads, of which headless Chromium drops the eleventh of a tab. */
+let tab = null;
+const spent = new WeakSet();
+
+async function openTab(options) {
+  if (!tab) {
+    const context = await (await launched()).newContext({ acceptDownloads: true, reducedMotion: "reduce" });
+    tab = await context.newPage();
+  }
+  await tab.goto("about:blank"); // the same file with another hash would not be loaded again
+  await tab.mouse.move(0, 0);
+  await tab.setViewportSize({ width: options.width ?? 1280, height: options.height ?? 900 });
+  await tab.emulateMedia({ media: null, colorScheme: options.theme ?? "light" });
+  return tab;
+}
+
+async function leaveTab(page, good) {
+  for (const event of ["console", "pageerror", "dialog", "request"]) page.removeAllListeners(event);
+  if (good && !spent.has(page)) return;
+  tab = null;
+  await page.context().close();
+}
+
 /** Open a page and hand it to `use`; afterwards it must have been quiet. options: width, height, theme, hash, noisy (what
  * the test does is bound to make noise, and it looks at that itself). */
 export async function withPage(file, use, options = {}) {
-  const context = await (
-    await launched()
-  ).newContext({
-    viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
-    colorScheme: options.theme ?? "light",
-    acceptDownloads: true,
-    reducedMotion: "reduce",
-  });
-  const page = await context.newPage();
+  const page = await openTab(options);
   const bad = watch(page, file);
+  let good = false;
   try {
     await page.goto(pathToFileURL(file).href + (options.hash ? `#${options.hash}` : ""));
     await page.waitForSelector("main");
     await use(page);
     if (!options.noisy) assert.deepEqual(bad, []);
+    good = true;
   } finally {
-    await context.close();
+    await leaveTab(page, good);
   }
 }
 
@@ -151,6 +169,7 @@ export async function violations(page) {
 
 /** The text of the file that a click downloads. */
 export async function downloaded(page, click) {
+  spent.add(page);
   const [download] = await Promise.all([page.waitForEvent("download"), click()]);
   return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
 }

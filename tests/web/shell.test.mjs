@@ -207,11 +207,10 @@ test("every figure exports: SVG that parses, a PNG, a CSV with its rows", async 
     assert.ok(csv.bytes.toString().split("\r\n").length > 2, csv.name);
   };
   let n = 1;
-  for (let i = 0; i < n; i++)
-    // a page each: headless Chromium drops the eleventh download of a page
+  for (let i = 0; i < n; i += 3) // headless Chromium drops the eleventh download of a page
     await withPage(sweep, async (page) => {
       n = await page.locator("figure").count();
-      await exports(page, page.locator("figure").nth(i));
+      for (let k = i; k < Math.min(n, i + 3); k++) await exports(page, page.locator("figure").nth(k));
     });
   assert.ok(n >= 4);
 });
