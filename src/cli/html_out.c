@@ -2,8 +2,10 @@
  * html_out.c - see html_out.h. */
 #include "cli/html_out.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/report_out.h"
 #include "cli/trace_arg.h"
@@ -30,6 +32,13 @@ static bool has_folder(const char *path, char *folder, size_t size)
     return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Written beside and renamed, unlike a device or what a link leads to. */
+static bool is_file_or_new(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
 int html_out_check(struct cli *cli, const char *path)
 {
     struct stat st;
@@ -42,6 +51,9 @@ int html_out_check(struct cli *cli, const char *path)
         return cli_usage_error(cli, "--html %s: is a folder; give the name of a file", path);
     if (!has_folder(path, folder, sizeof folder))
         return cli_usage_error(cli, "--html %s: there is no folder %s", path, folder);
+    if (is_file_or_new(path) && access(folder, W_OK | X_OK) != 0)
+        return cli_usage_error(cli, "--html %s: cannot write to the folder %s: %s", path, folder,
+                               strerror(errno));
     if (html_has_viewer()) return 0;
     error_set(&cli->error, TARE_UNSUPPORTED, "--html: %s", HTML_MISSING);
     return cli_fail(cli);

@@ -2,7 +2,8 @@
 // --html of every command, without a browser: which documents are on the page, beside which answer.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { root, run, scratch, tare } from "./browser.mjs";
@@ -76,6 +77,19 @@ test("a page that cannot be written leaves nothing behind", () => {
   const done = attempt("report", SWEEP, "--html", "/dev/full");
   assert.equal(done.status, 3, done.stderr);
   assert.match(done.stderr, /\/dev\/full/);
+});
+
+test("a folder that cannot be written to is told before anything is measured", () => {
+  const folder = mkdtempSync(join(tmpdir(), "readonly-"));
+  chmodSync(folder, 0o555);
+  const nobody = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {};
+  const page = join(folder, "page.html");
+  const args = ["bench", "--no-save", "--budget", "20ms", "--html", page, "--", "echo", "it ran"];
+  const done = spawnSync(tare, args, { cwd: "/", encoding: "utf8", ...nobody });
+  rmdirSync(folder);
+  assert.equal(done.status, 2, done.stderr);
+  assert.match(done.stderr, /cannot write to the folder .*readonly-.*: Permission denied/);
+  assert.equal(done.stdout, "");
 });
 
 test("one page for a suite of several is refused", () => {
