@@ -9,7 +9,11 @@ bare=$TMPDIR/tare-without-page
 link_without_page() # the objects of the real build, but for an embedding of nothing
 {
     "$CC" -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -fPIC -c src/report/page_embed.c -o "$TMPDIR/page_embed.o" || return 1
-    objects=$(find "$BUILT"/obj/src -name '*.o' ! -name page_embed.o) || return 1
+    objects=
+    for source in $(find src -name '*.c' ! -name page_embed.c); do # an older build leaves objects of files that are gone
+        object=$BUILT/obj/${source%.c}.o
+        [ ! -e "$object" ] || objects="$objects $object"
+    done
     libraries=$(make -s --no-print-directory list-libraries) || return 1
     # shellcheck disable=SC2086
     "$CC" -pthread $objects "$TMPDIR/page_embed.o" $libraries -o "$bare"
