@@ -169,12 +169,16 @@ class Lane:
             return refuse(error)
 
     def serve(self):
-        """Until the other side hangs up."""
+        """Until the other side hangs up. What the function forked and let return is nobody's worker."""
+        worker = os.getpid()
         while True:
             request = self.socket.recv(_REQUEST.size)
             if len(request) != _REQUEST.size:
                 return
-            self.socket.send(self.answer(request))
+            answer = self.answer(request)
+            if os.getpid() != worker:
+                os._exit(0)
+            self.socket.send(answer)
 
 
 def _hello(socket_, target, inputs):
@@ -193,6 +197,8 @@ def main(argv):
     """python -m tare _worker LANES TARGET INPUTS, started by `tare bench` with its sockets open."""
     lanes, target, inputs = int(argv[0]), argv[1], argv[2]
     _tare.follow_parent()
+    for number in range(lanes):
+        os.set_inheritable(FIRST_FD + number, False)
     first = socket.socket(fileno=os.dup(FIRST_FD))
     feeder = _hello(first, target, inputs)
     first.close()

@@ -167,17 +167,32 @@ bool peer_say(struct peer *p, unsigned lane, const void *bytes, size_t n)
     return sent == (ssize_t)n;
 }
 
-static tare_status await(const struct peer *p, unsigned lane, const struct peer_patience *w, tare_error *err)
+/* What it started may have its sockets still: that they are open does not say that anybody answers. */
+static bool is_over(struct peer *p)
+{
+    siginfo_t info = {.si_pid = 0};
+    pthread_mutex_lock(&p->lock);
+    bool over = p->ended || (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                             info.si_pid == p->pid);
+    pthread_mutex_unlock(&p->lock);
+    return over;
+}
+
+static tare_status await(struct peer *p, unsigned lane, const struct peer_patience *w, tare_error *err)
 {
     uint64_t start = clock_raw_ns(), limit = w->timeout_ns ? start + w->timeout_ns : UINT64_MAX;
     uint64_t asked = 0; /* when the interruption was seen */
+    bool over = false;
     for (;;) {
         struct pollfd f = {p->fds[lane], POLLIN, 0};
-        struct timespec step = {0, (long)LOOK_NS};
+        uint64_t now = clock_raw_ns(), rest = limit > now ? limit - now : 0;
+        struct timespec step = {0, (long)(rest < LOOK_NS ? rest : LOOK_NS)};
         int ready = ppoll(&f, 1, &step, NULL);
-        uint64_t now = clock_raw_ns();
+        now = clock_raw_ns();
         if (ready > 0) return TARE_OK;
         if (ready < 0 && errno != EINTR) return error_errno(err, "waiting for %s", p->what);
+        if (over) return peer_died(p, err); /* looked once more: its last words were read before */
+        over = is_over(p);
         if (w->interrupted && *w->interrupted && !asked) asked = now;
         if (asked && now - asked >= w->grace_ns) return error_set(err, TARE_DENIED, "interrupted");
         if (now >= limit)

@@ -42,6 +42,18 @@ def leave(texts):
 def hang(texts):
     time.sleep(100)
 
+def end_with_heir(texts):
+    if os.fork() == 0:  # has the sockets still
+        os.close(1), os.close(2)
+        time.sleep(15)
+    os._exit(9)
+
+def fork_once(texts, forked=[]):
+    if not forked:
+        forked.append(os.fork())
+    assert forked[0], "the child of a fork was asked"
+    time.sleep(0.001)
+
 async def nap(texts):
     await asyncio.sleep(0.002)
 
@@ -146,6 +158,14 @@ def test_an_exception_names_the_case_and_shows_the_traceback(py, tmp_path):
 def test_a_process_that_ends_or_hangs(py, function, said):
     done = py("embed.py:" + function, "--batch", "1,2", "--timeout", "500ms", "--no-save", status=3)
     assert "case batch=1: " in done.stderr and said in done.stderr
+
+
+def test_forked_children_do_not_stand_in_for_the_worker(py):
+    started = time.monotonic()
+    done = py("embed.py:end_with_heir", "--no-save", status=3)
+    assert "the Python process ended early with exit code 9" in done.stderr and time.monotonic() - started < 14
+    done = py("embed.py:fork_once", "--no-save", "--json", "--max-runs", "20", "--min-runs", "20")
+    assert document(done)["cases"][0]["samples"] == 20
 
 
 @pytest.mark.parametrize("function, inputs, options, said", [
