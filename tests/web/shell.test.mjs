@@ -96,6 +96,7 @@ test("inspect and run make pages of their own", async () => {
     assert.match(text, /Static cost/);
     assert.match(text, /535\.82?\sk|536\sk/);
     assert.match(text, /1071626\*batch_size/);
+    assert.doesNotMatch(text, /in numbers|measured/); // nothing was run
   });
   run("run", "-i", "20ms", "--html", "run.html", "--no-history", "--", "sh", "-c", "seq 1 300000 | sort -r | tail -1");
   await withPage(join(scratch, "run.html"), async (page) => {

@@ -36,7 +36,7 @@ function subtitle(item: Item): string {
     parts.push(shown(`${d.subject.runtime.name} ${d.subject.runtime.version ?? ""}`.trim(), 60));
   if (d.host?.cpu?.model) parts.push(shown(d.host.cpu.model, 60));
   if (item.kind === "run" && item.name && item.name !== d.subject?.name) parts.push(shown(item.name, 80));
-  if (d.created) parts.push(`measured ${instant(d.created)}`);
+  if (d.created) parts.push(`${d.kind === "inspect" ? "looked at" : "measured"} ${instant(d.created)}`);
   return parts.join(" · ");
 }
 

@@ -6,6 +6,9 @@ import { bytes, count, duration, number, percent } from "../ui/format";
 
 const time = (v: number): string => duration(v, 4);
 
+/** Was the case run at all? One that was only looked at has no row worth reading. */
+export const isMeasured = (c: Case): boolean => !!(c.samples || c.latency_ns || c.throughput || c.memory);
+
 /** A throughput's unit may differ from case to case; then each row says its own. */
 export function gridOfCases(cases: readonly Case[]): Grid {
   const units = [...new Set(cases.map((c) => c.throughput?.unit).filter((u) => typeof u === "string"))];

@@ -2,7 +2,7 @@
 // headline.tsx - the first thing a reader sees of a run: what was weighed, the few numbers that matter, what to do, and
 // what was found, each finding with its evidence and its action.
 import { useMemo } from "preact/hooks";
-import { gridOfCases } from "../data/cases";
+import { gridOfCases, isMeasured } from "../data/cases";
 import { csvOf } from "../data/grid";
 import { headlineNumbers } from "../data/headline";
 import type { Case, Finding, Item, Json, Recommendation, RunDocument } from "../data/page";
@@ -139,7 +139,7 @@ function Findings(props: { findings: Finding[] }) {
 function AllCases(props: { cases: Case[] }) {
   const { cases } = props;
   const grid = useMemo(() => gridOfCases(cases), [cases]);
-  if (!cases.length) return null;
+  if (!cases.some(isMeasured)) return null;
   const name = cases.length === 1 ? "The case in numbers" : `All ${count(cases.length)} cases in numbers`;
   return (
     <details class="more">
