@@ -259,20 +259,11 @@ static PyObject *op_cost(PyObject *self, PyObject *args)
     return out;
 }
 
-static PyObject *op_has_rule(PyObject *self, PyObject *args)
-{
-    const char *op, *domain = "";
-    (void)self;
-    if (!PyArg_ParseTuple(args, "s|s:op_has_rule", &op, &domain)) return NULL;
-    return PyBool_FromLong(cost_has_rule(domain, op));
-}
-
 static PyMethodDef functions[] = {
     {"op_cost", op_cost, METH_VARARGS,
      "op_cost(op, inputs, outputs, attributes=None, domain='', opset=21): what an ONNX operator costs.\n\n"
      "Values are None or (type, shape[, constant]). A dict of counts by docs/cost.md; one that is not known is\n"
      "None, and 'why' says why."},
-    {"op_has_rule", op_has_rule, METH_VARARGS, "op_has_rule(op, domain=''): whether there is a cost rule"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -287,11 +287,6 @@ const struct alert_rule *alerts_rule(const struct alerts *a, size_t rule)
     return &a->at[rule].rule;
 }
 
-bool alerts_active(const struct alerts *a, size_t rule)
-{
-    return a->at[rule].active;
-}
-
 static bool is_beyond(char op, double value, double threshold)
 {
     return op == '>' ? value > threshold : value < threshold;

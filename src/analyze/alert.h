@@ -45,7 +45,6 @@ struct alerts;
 tare_status alerts_new(struct alerts **out, const struct alert_rule *rules, size_t n, tare_error *err);
 void alerts_free(struct alerts *a); /* NULL is fine */
 const struct alert_rule *alerts_rule(const struct alerts *a, size_t rule);
-bool alerts_active(const struct alerts *a, size_t rule);
 /* Append what fires or clears at this sample. An unknown value neither fires nor clears. */
 tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_ns, struct alert_events *out,
                         tare_error *err);

@@ -33,18 +33,6 @@ static tare_status open_alerts(struct top_data *d, const struct top_source *from
     return s == TARE_OK ? alerts_new(&d->alerts, d->rules.items, d->rules.n, err) : s;
 }
 
-/* The processes of the whole machine are the list's work: the probe of a program's tree has none to watch. */
-static void drop_process_probe(struct probes *p)
-{
-    for (size_t i = 0; i < p->items.n; i++) {
-        struct probe *one = p->items.items[i];
-        if (strcmp(one->ops->name, "process") != 0) continue;
-        one->ops->close(one);
-        memmove(&p->items.items[i], &p->items.items[i + 1], (--p->items.n - i) * sizeof one);
-        return;
-    }
-}
-
 static tare_status open_live(struct top_data *d, const struct top_source *from, tare_error *err)
 {
     struct probe_place here = {.root = "", .program = from->program, .detail = true};
@@ -53,7 +41,6 @@ static tare_status open_live(struct top_data *d, const struct top_source *from, 
     d->program = from->program;
     tare_status s = probes_open(&d->probes, NULL, 0, &here, err);
     if (s < 0) return s;
-    if (!from->program) drop_process_probe(&d->probes);
     d->set = &d->probes.set;
     d->now = &d->probes.now;
     d->blind = d->probes.blind.data;

@@ -38,11 +38,6 @@ const struct cost_row *cost_row_find(const char *domain, const char *op)
     return NULL;
 }
 
-bool cost_has_rule(const char *domain, const char *op)
-{
-    return cost_row_find(domain, op) != NULL;
-}
-
 static bool has_flag(const char *domain, const char *op, unsigned flag)
 {
     const struct cost_row *r = cost_row_find(domain, op);

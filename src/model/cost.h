@@ -41,7 +41,6 @@ tare_status cost_sum_add(struct cost_sum *sum, const struct cost *more, tare_err
 void cost_sum_take(const struct cost_sum *sum, struct poly_space *s, struct cost *out);
 void cost_sum_release(struct cost_sum *sum);
 
-bool cost_has_rule(const char *domain, const char *op);
 /* Does this operator only look at the same bytes anew (Reshape, Squeeze, Identity ..)? */
 bool cost_is_view(const char *domain, const char *op);
 /* May its first output be written over its first input when that dies here? */

@@ -72,8 +72,9 @@ tare_status probes_open(struct probes *out, const char *const *names, size_t n, 
 {
     tare_status s = TARE_OK;
     *out = (struct probes){VEC_INIT, SERIES_SET_INIT, SAMPLE_INIT, .blind = BUF_INIT};
-    for (size_t i = 0; s == TARE_OK && !names && probe_table[i]; i++)
-        s = open_one(out, probe_table[i], at, false, err);
+    for (size_t i = 0; s == TARE_OK && !names && probe_table[i]; i++) /* no program: none is missing */
+        if (at->program || probe_table[i] != &probe_process)
+            s = open_one(out, probe_table[i], at, false, err);
     for (size_t i = 0; s == TARE_OK && names && i < n; i++) {
         const struct probe_ops *ops = probe_find(names[i]);
         s = ops ? probes_get(out, names[i]) ? TARE_OK : open_one(out, ops, at, true, err)

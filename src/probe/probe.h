@@ -69,19 +69,4 @@ void probe_process_ignore(struct probes *p, pid_t pid);
 /* Is anything of the program alive, as of the last sample? */
 size_t probe_process_alive(const struct probes *p);
 
-/* ---- the processes themselves, as of the last sample: those of the program, or all of the machine if no program is
- * watched and detail is wanted. Not series: there may be thousands, and each lives for a moment. ---- */
-
-struct process_row {
-    pid_t pid, parent;
-    char name[64];           /* one line of UTF-8 */
-    char state;              /* R S D Z T ... */
-    double user_s, system_s; /* of its own */
-    double rss, pss;         /* bytes; NAN: unknown */
-    unsigned threads;
-    double started_s; /* since boot */
-};
-/* Borrowed until the next sample. Parents before children. */
-const struct process_row *probe_process_rows(const struct probes *p, size_t *n);
-
 #endif

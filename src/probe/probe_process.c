@@ -24,8 +24,7 @@ struct process_probe {
     bool detail, shares; /* shares: PSS is readable */
     double page, tick_s;
     uint64_t shown[TREE_COUNTERS]; /* counters never fall */
-    VEC(struct process_row) rows;
-    size_t labelled; /* so far */
+    size_t labelled;               /* so far */
 };
 
 static const struct {
@@ -104,40 +103,22 @@ static void put_gauges(struct process_probe *p, struct probe_put *put)
 
 /* ---- each process ---- */
 
-static tare_status make_rows(struct process_probe *p, tare_error *err)
-{
-    tare_status s = TARE_OK;
-    vec_clear(&p->rows);
-    for (size_t i = 0; i < p->tree.members.n && s == TARE_OK; i++) {
-        const struct member *m = &p->tree.members.items[i];
-        struct process_row r = {.pid = m->pid, .parent = m->stat.parent, .state = m->stat.state};
-        memcpy(r.name, m->stat.name, sizeof r.name);
-        r.user_s = (double)m->stat.user * p->tick_s;
-        r.system_s = (double)m->stat.system * p->tick_s;
-        r.rss = (double)m->stat.rss_pages * p->page;
-        r.pss = m->measured ? (double)m->pss_bytes : NAN;
-        r.threads = (unsigned)m->stat.threads;
-        r.started_s = (double)m->stat.started * p->tick_s;
-        if (m->pid) s = vec_push(&p->rows, r, err);
-    }
-    return s;
-}
-
-static void put_rows(struct process_probe *p, struct probe_put *put)
+static void put_each(struct process_probe *p, struct probe_put *put)
 {
     unsigned n = 0;
-    for (size_t i = 0; i < p->rows.n && n < LABELLED_MOST && put->status == TARE_OK; i++) {
-        const struct process_row *r = &p->rows.items[i];
+    for (size_t i = 0; i < p->tree.members.n && n < LABELLED_MOST && put->status == TARE_OK; i++) {
+        const struct member *m = &p->tree.members.items[i];
         char label[96];
-        snprintf(label, sizeof label, "pid %d %s", (int)r->pid, r->name);
+        if (!m->pid) continue;
+        snprintf(label, sizeof label, "pid %d %s", (int)m->pid, m->stat.name);
         bool known = series_has(put->set, METRIC_PROC_RSS, label);
         if (!known && p->labelled >= LABELLED_EVER) continue;
         p->labelled += !known;
         n++;
-        probe_put(put, METRIC_PROC_CPU_USER, label, r->user_s);
-        probe_put(put, METRIC_PROC_CPU_SYSTEM, label, r->system_s);
-        probe_put(put, METRIC_PROC_RSS, label, r->rss);
-        probe_put(put, METRIC_PROC_THREADS, label, r->threads);
+        probe_put(put, METRIC_PROC_CPU_USER, label, (double)m->stat.user * p->tick_s);
+        probe_put(put, METRIC_PROC_CPU_SYSTEM, label, (double)m->stat.system * p->tick_s);
+        probe_put(put, METRIC_PROC_RSS, label, (double)m->stat.rss_pages * p->page);
+        probe_put(put, METRIC_PROC_THREADS, label, (double)m->stat.threads);
     }
 }
 
@@ -158,8 +139,7 @@ static tare_status tell_forks(struct process_probe *p, tare_error *err)
 static tare_status update_tree(struct process_probe *p, tare_error *err)
 {
     struct fork_events *f = &p->forks;
-    if (f->fd >= 0 && !f->gap && !p->tree.all)
-        return tree_update_told(&p->tree, f->fresh.items, f->fresh.n, err);
+    if (f->fd >= 0 && !f->gap) return tree_update_told(&p->tree, f->fresh.items, f->fresh.n, err);
     f->gap = false;
     return tree_update(&p->tree, err);
 }
@@ -171,14 +151,13 @@ static tare_status process_sample(struct probe *base, struct series_set *set, st
     struct probe_put put = {set, to, err, fork_events_drain(&p->forks, err)};
     if (put.status == TARE_OK) put.status = update_tree(p, err);
     if (put.status == TARE_OK) put.status = tell_forks(p, err);
-    if (put.status == TARE_OK && p->detail) put.status = make_rows(p, err);
-    if (put.status != TARE_OK || p->tree.all) return put.status;
+    if (put.status != TARE_OK) return put.status;
     uint64_t now = clock_raw_ns();
     detail_read(&p->tree, DETAIL_COUNTS, &p->budget[DETAIL_COUNTS], now);
     if (p->shares) detail_read(&p->tree, DETAIL_SHARING, &p->budget[DETAIL_SHARING], now);
     put_counters(p, &put);
     put_gauges(p, &put);
-    if (p->detail) put_rows(p, &put);
+    if (p->detail) put_each(p, &put);
     return put.status;
 }
 
@@ -187,7 +166,6 @@ static void process_close(struct probe *base)
     struct process_probe *p = (struct process_probe *)base;
     tree_close(&p->tree);
     fork_events_close(&p->forks);
-    vec_release(&p->rows);
     mem_free(p);
 }
 
@@ -225,7 +203,7 @@ static tare_status process_open(struct probe **out, const struct probe_place *at
                                 tare_error *err)
 {
     struct process_probe *p;
-    if (!at->program && !at->detail) return error_set(err, TARE_UNSUPPORTED, "no program is watched");
+    if (!at->program) return error_set(err, TARE_UNSUPPORTED, "no program is watched");
     tare_status s = probe_new((void **)&p, sizeof *p, err);
     if (s != TARE_OK) return s;
     p->detail = at->detail;
@@ -237,8 +215,8 @@ static tare_status process_open(struct probe **out, const struct probe_place *at
         mem_free(p);
         return s;
     }
-    if (at->program) tell_blind(p, at->program, blind);
-    if (at->program) s = open_forks(p, at->root, blind, err);
+    tell_blind(p, at->program, blind);
+    s = open_forks(p, at->root, blind, err);
     *out = &p->base;
     if (s != TARE_OK) process_close(&p->base);
     return s;
@@ -272,11 +250,4 @@ size_t probe_process_alive(const struct probes *p)
 {
     const struct process_probe *own = of(p);
     return own ? tree_alive(&own->tree) : 0;
-}
-
-const struct process_row *probe_process_rows(const struct probes *p, size_t *n)
-{
-    const struct process_probe *own = of(p);
-    *n = own ? own->rows.n : 0;
-    return own ? own->rows.items : NULL;
 }

@@ -211,7 +211,7 @@ static bool is_ignored(const struct process_tree *t, pid_t pid)
 static bool belongs(const struct process_tree *t, pid_t pid, const struct tree_stat *s)
 {
     if (s->thread || s->kernel || is_ignored(t, pid)) return false;
-    return t->all || pid == t->program || (t->us && s->parent == t->us) || find(t, s->parent);
+    return pid == t->program || (t->us && s->parent == t->us) || find(t, s->parent);
 }
 
 /* Add `pid` if it is there and belongs. *there: there is such a task. */
@@ -387,7 +387,6 @@ tare_status tree_open(struct process_tree *t, const char *root, pid_t program, t
     getrlimit(RLIMIT_NOFILE, &limit);
     memset(t, 0, sizeof *t);
     t->program = program;
-    t->all = program == 0;
     t->tick_ns = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
     t->keep_open = limit.rlim_cur / 4 < KEEP_OPEN_MOST ? (size_t)limit.rlim_cur / 4 : KEEP_OPEN_MOST;
     t->loadavg = probe_file_open(root, "/proc/loadavg");
@@ -397,7 +396,7 @@ tare_status tree_open(struct process_tree *t, const char *root, pid_t program, t
         tree_close(t);
         return TARE_UNSUPPORTED;
     }
-    pid_t parent = program ? parent_of(t, program) : 0;
+    pid_t parent = parent_of(t, program);
     if (parent < 0) {
         tree_close(t);
         return error_set(err, TARE_INVALID, "process %d is not there, or hidden from this user",

@@ -62,7 +62,6 @@ struct process_tree {
     int proc; /* the folder */
     int loadavg;
     pid_t program, us; /* us: parent of its orphans; 0: we are not */
-    bool all;          /* every process there is */
     uint64_t tick_ns;
     size_t keep_open, kept_open;
     VEC(struct member) members; /* parents first */

@@ -274,16 +274,3 @@ tare_status proclist_scan(struct proclist *p, uint64_t now_ns, tare_error *err)
     p->scans++;
     return s;
 }
-
-const struct proc_row *proclist_find(const struct proclist *p, pid_t pid)
-{
-    size_t lo = 0, hi = p->rows.n;
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        if (p->rows.items[mid].pid < pid)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < p->rows.n && p->rows.items[lo].pid == pid ? &p->rows.items[lo] : NULL;
-}

@@ -47,9 +47,6 @@ tare_status proclist_open(struct proclist *p, const char *root, tare_error *err)
 tare_status proclist_scan(struct proclist *p, uint64_t now_ns, tare_error *err);
 void proclist_close(struct proclist *p);
 
-/* By pid; NULL: not among the rows. */
-const struct proc_row *proclist_find(const struct proclist *p, pid_t pid);
-
 /* What /proc/PID/stat says, for the scan and for tests. `name` points into `text`. false: not such a line. */
 struct proc_stat {
     const char *name;

@@ -56,11 +56,6 @@ void screen_clear(struct screen *s)
     fill_blank(s->now, (size_t)s->width * s->height);
 }
 
-void screen_forget(struct screen *s)
-{
-    s->known = false;
-}
-
 /* ---- cells ---- */
 
 /* Half of a wide character cannot stay: what it was becomes blank. */

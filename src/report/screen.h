@@ -59,8 +59,7 @@ enum screen_colors screen_colors_of(const struct screen_env *env);
 /* The frame becomes empty, and the next render draws everything. Sizes are cut at SCREEN_MAX. */
 tare_status screen_resize(struct screen *s, unsigned width, unsigned height, tare_error *err);
 void screen_release(struct screen *s);
-void screen_clear(struct screen *s);  /* an empty frame */
-void screen_forget(struct screen *s); /* something else drew on the terminal: render everything next */
+void screen_clear(struct screen *s); /* an empty frame */
 
 /* ---- drawing; what lies outside the screen is cut off ---- */
 

@@ -26,7 +26,6 @@ def test_one_operator_by_the_rules(python):
         assert _tare.op_cost("MaxPool", [("float32", (1, 1, 4, 4))], [("float32", (1, 1, 2, 2))], {"kernel_shape": [2, 2]})["simple"] == 16
         unknown = _tare.op_cost("NoSuchOperator", [], [])
         assert unknown["macs"] is None and "no rule" in unknown["why"]
-        assert _tare.op_has_rule("Conv") and not _tare.op_has_rule("NoSuchOperator")
         for bad in (("Add", 3, []), ("Add", [("float99", (1,))], []), ("Add", [("float32", (-1,))], []), ("Add", ["x"], []),
                     ("Add", [("float32", (1,) * 65)], []), ("Add", [], [], {"x": object()}), ("Add", [], [], [])):
             try:

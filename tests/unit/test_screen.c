@@ -228,19 +228,6 @@ static void test_long_blank_is_wiped(void **state)
     screen_release(&s);
 }
 
-static void test_forget_draws_all(void **state)
-{
-    (void)state;
-    struct screen s;
-    start(&s, 20, 2);
-    screen_text(&s, span(0, 0, 20), SCREEN_PLAIN, "text");
-    size_t first = show(&s, &vt);
-    screen_forget(&s);
-    vt_init(&vt, 20, 2);
-    assert_int_equal(show(&s, &vt), first);
-    screen_release(&s);
-}
-
 static void test_wide_and_combining(void **state)
 {
     (void)state;
@@ -447,7 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_frame),    cmocka_unit_test(test_only_changes),
         cmocka_unit_test(test_short_gap_is_rewritten), cmocka_unit_test(test_long_blank_is_wiped),
-        cmocka_unit_test(test_forget_draws_all), cmocka_unit_test(test_wide_and_combining),
+        cmocka_unit_test(test_wide_and_combining),
         cmocka_unit_test(test_hostile_text),   cmocka_unit_test(test_outside_is_cut),
         cmocka_unit_test(test_resize),         cmocka_unit_test(test_bar),
         cmocka_unit_test(test_graph),          cmocka_unit_test(test_random_frames),
