@@ -3,8 +3,8 @@
 
 The decision, taken once for the whole package: an unknown number is an `Unknown`, a NaN that knows why. It never is 0, it fails
 every comparison (`if gpu_memory > 0.9` is False and does not raise), it is false (`x or default`), it formats as the word
-"unknown" whatever the format asks for (f"{x:.1f}"), and arithmetic with it gives NaN. In documents it becomes null, with the
-reason beside it.
+"unknown" whatever the format asks for (f"{x:.1f}"), and arithmetic with it stays unknown, for the same reason. In documents it
+becomes null, with the reason beside it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,13 @@ class Unknown(float):
 
     def __reduce__(self) -> tuple:
         return Unknown, (self.reason,)
+
+    def _stays(self, *_: Any) -> "Unknown":
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _stays
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _stays
+    __neg__ = __pos__ = __abs__ = __round__ = __floor__ = __ceil__ = __trunc__ = _stays
 
 
 def known(value: Any) -> bool:
