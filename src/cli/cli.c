@@ -306,14 +306,20 @@ static void list_commands(struct buf *out)
         buf_printf(out, "  %-11s %s\n", c->name, c->help);
 }
 
+/* Commands of the Python package: they run in an interpreter, but are looked for here, too. */
+static const char *const python_words[] = {"embedding", "functions", "lines", "nli",
+                                           "nli-batch", "profile",   NULL};
+
 static int unknown_command(struct cli *cli, const char *name)
 {
     struct suggest near;
     suggest_init(&near, name, strlen(name));
     for (const struct opt_choice *c = command_words(); c->name; c++) suggest_offer(&near, c->name);
+    for (const char *const *w = python_words; *w; w++) suggest_offer(&near, *w);
     const char *best = suggest_best(&near);
-    return best ? cli_usage_error(cli, "unknown command '%.80s'; did you mean %s?", name, best)
-                : cli_usage_error(cli, "unknown command '%.80s'", name);
+    if (!best) return cli_usage_error(cli, "unknown command '%.80s'", name);
+    return cli_usage_error(cli, "unknown command '%.80s'; did you mean %s%s?", name,
+                           command_find(best) ? "" : "python -m tare ", best);
 }
 
 static int run_command(struct cli *cli, const char *name, int argc, char **argv)
