@@ -18,6 +18,7 @@ import unittest
 import tare
 from tare import _inputs
 from tare._bench_command import mark_function
+from tare._page import spelled_out
 
 QUICK = {"budget": "20ms", "warmup": 3}
 
@@ -287,6 +288,17 @@ class Documents(unittest.TestCase):
     def test_samples_are_all_there_without_zstd(self):
         raw = tare.bench(time.sleep, 0.001, max_runs=12, min_runs=12, budget=10).to_dict()["cases"][0]["samples_raw"]
         self.assertEqual((raw["codec"], raw["count"]), ("delta-zigzag-varint+base64", 12))
+
+    def test_a_page_gets_single_times_as_numbers(self):
+        run = tare.bench(bool, 1, budget=0.05, max_runs=200)
+        item = {"kind": "run", "document": run.to_dict()}
+        case, given = spelled_out(item)["document"]["cases"][0], item["document"]["cases"][0]
+        self.assertEqual((len(case["samples_ns"]), case["samples_kept"]), (given["samples_raw"]["count"], "all"))
+        self.assertEqual(min(case["samples_ns"]), round(given["latency_ns"]["min"]))
+        self.assertEqual(max(case["samples_ns"]), round(given["latency_ns"]["max"]))
+        self.assertNotIn("samples_raw", case)
+        other = {"kind": "run", "document": {"cases": [{"samples_raw": {"codec": "new", "count": 9, "kept": "all"}}, {}]}}
+        self.assertEqual(spelled_out(other), other)
 
 
 class Inputs(unittest.TestCase):
