@@ -13,6 +13,8 @@ enum { PAIRS_MAX = GROWTH_BLOCKS_MAX * (GROWTH_BLOCKS_MAX - 1) / 2 };
 /* What a process takes and keeps for good reasons: a steady floor may rise by so much. */
 #define SLACK_BYTES 1048576.0
 #define SLACK_SHARE 0.01
+/* Less than this is no growth however steadily it comes: allocators take memory in pieces of that size. */
+#define RISE_LEAST 262144.0
 
 struct floors {
     double at_s[GROWTH_BLOCKS_MAX], value[GROWTH_BLOCKS_MAX];
@@ -110,7 +112,8 @@ tare_status growth_test(const struct growth_series *x, struct growth *out, tare_
     *out = (struct growth){.samples = x->n, .blocks = f.n, .confidence = fmin(all, later)};
     slope_of(&f, out);
     out->rise = f.value[f.n - 1] - f.value[0];
-    if (out->confidence >= SURE && out->rise > 0)
+    bool rises = fmin(out->rise, f.value[f.n - 1] - f.value[half]) >= RISE_LEAST;
+    if (out->confidence >= SURE && rises)
         out->verdict = "growing";
     else
         out->verdict = is_steady(&f) ? "steady" : "inconclusive";

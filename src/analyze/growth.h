@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * growth.h - does memory grow for good? A trend test on the floor of a series: the least value of each of
  * some consecutive blocks, so that what is taken and given back again does not count. Growth that ended (a
- * model was loaded, a cache filled) is none: the later half must rise, too. Pure functions of arrays. */
+ * model was loaded, a cache filled) is none: the later half must rise, too, and by more than allocators do
+ * by themselves. Values are bytes. Pure functions of arrays. */
 #ifndef ANALYZE_GROWTH_H
 #define ANALYZE_GROWTH_H
 

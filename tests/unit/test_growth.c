@@ -65,6 +65,18 @@ static double loading(double t, struct rng *r)
 {
     return (t < 7 ? 60 * t : 420) + 0.3 * noise(r);
 }
+/* A cache that fills ever more slowly: it rises to the end, by next to nothing. */
+static double filling(double t, struct rng *r)
+{
+    (void)r;
+    return 10 * (1 - exp(-t / 2));
+}
+/* 40 bytes a sample: no allocator asks the system for that. */
+static double crumbs(double t, struct rng *r)
+{
+    (void)r;
+    return t * 400 / MIB;
+}
 
 static void a_leak_is_found_with_its_rate(void **state)
 {
@@ -83,13 +95,13 @@ static void a_leak_is_found_with_its_rate(void **state)
 
 static void what_does_not_leak_is_steady(void **state)
 {
-    double (*const shapes[])(double, struct rng *) = {quiet, flat, loading};
+    double (*const shapes[])(double, struct rng *) = {quiet, flat, loading, filling, crumbs};
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         fill(3 + i, shapes[i]);
         assert_string_equal(test_of(N).verdict, "steady");
     }
-    fill(6, saw);
+    fill(9, saw);
     assert_string_not_equal(test_of(N).verdict, "growing");
 }
 
