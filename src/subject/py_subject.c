@@ -155,7 +155,7 @@ static tare_status refill(struct py_instance *i, unsigned worker, tare_error *er
     l->n = r.head.n;
     l->at = l->slowest = 0;
     l->switches = r.head.switches;
-    i->per_sample = r.head.value;
+    if (worker == 0) i->per_sample = r.head.value; /* lanes are asked by threads */
     for (size_t k = 1; k < l->n; k++)
         if (l->times[k] > l->times[l->slowest]) l->slowest = k;
     return TARE_OK;
