@@ -149,6 +149,9 @@ class SystemReport:
         for field in ("disk_read_mb", "disk_write_mb", "network_received_mb", "network_sent_mb", "energy_j", "carbon_g"):
             setattr(self, field, self._sum(blocks, field))
 
+    def __repr__(self) -> str:
+        return f"SystemReport({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
     @staticmethod
     def _why(blocks: list, field: str) -> Unknown:
         return getattr(blocks[-1][1], field) if blocks else Unknown("no block has ended yet")
