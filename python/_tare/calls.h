@@ -14,6 +14,8 @@
 #include "core/map.h"
 #include "core/vec.h"
 
+#pragma GCC visibility push(hidden) /* the flag below does not reach declarations: events would go through the GOT */
+
 #define CALLS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CALLS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -209,5 +211,7 @@ extern const struct call_engine *const calls_exact_engine, *const calls_fast_eng
 
 extern PyTypeObject *calls_type;
 bool calls_is_own(const PyMethodDef *def); /* enable, disable and the like: not part of what is profiled */
+
+#pragma GCC visibility pop
 
 #endif

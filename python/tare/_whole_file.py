@@ -14,7 +14,14 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> str:
         with open(path, "wb") as out:
             out.write(data)
         return path
-    target = os.path.realpath(path)
+    try:
+        _replace(os.path.realpath(path), data)
+    except OSError as failed:
+        raise OSError(failed.errno, failed.strerror, path) from None  # a temporary name says nothing to anybody
+    return path
+
+
+def _replace(target: str, data: bytes) -> None:
     with tempfile.NamedTemporaryFile("wb", dir=os.path.dirname(target), prefix=".tare-", delete=False) as out:
         try:
             out.write(data)
@@ -25,7 +32,6 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> str:
         except BaseException:
             os.unlink(out.name)
             raise
-    return path
 
 
 def write_text(path: str | os.PathLike, text: str) -> str:

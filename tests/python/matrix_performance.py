@@ -2,6 +2,7 @@
 """PerformanceProfiler and its relatives on every CPython: blocks nested, raising, in threads, tasks and children; the sampling thread's life;
 memory that stays flat; unknown values; verdicts. Needs Python alone."""
 
+import dataclasses
 import asyncio
 import gc
 import json
@@ -10,6 +11,7 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -279,6 +281,15 @@ class Machine(unittest.TestCase):
             pass
         self.assertEqual(tare.diagnose_performance_issues(p.get_metrics()), [])
 
+    def test_a_machine_that_others_keep_busy_is_no_bottleneck_of_ours(self):
+        p = tare.PerformanceProfiler(track_gpu=False, track_system=False)
+        with p.profile("x"):
+            pass
+        m, busy = p.get_metrics(), dataclasses.replace(p.get_metrics().system, cpu_percent=99.0)
+        for own, begins in ((2.0, "Others take the processors"), (150.0, "CPU bottleneck")):
+            m = dataclasses.replace(m, system=busy, timing=dataclasses.replace(m.timing, cpu_percent=own))
+            self.assertEqual([issue[: len(begins)] for issue in tare.diagnose_performance_issues(m)], [begins])
+
 
 class Sampler(unittest.TestCase):
     def test_one_thread_for_all_and_it_parks(self):
@@ -438,6 +449,9 @@ class Regression(unittest.TestCase):
                 self.assertEqual(file.read(), "bad \\udc80 name")
             self.assertTrue(os.path.islink(link))
             self.assertEqual(sorted(os.listdir(folder)), ["link", "real"])
+            missing = os.path.join(folder, "none", "file")
+            with self.assertRaisesRegex(FileNotFoundError, re.escape(missing)):  # by its own name, not by a temporary one
+                write_text(missing, "")
         reading, writing = os.pipe()
         write_text(f"/dev/fd/{writing}", "through")
         self.assertEqual(os.read(reading, 100), b"through")
