@@ -14,7 +14,8 @@
 #include "core/map.h"
 #include "core/vec.h"
 
-#pragma GCC visibility push(hidden) /* the flag below does not reach declarations: events would go through the GOT */
+/* -fvisibility does not reach declarations: without this every event would look our variables up in the GOT. */
+#pragma GCC visibility push(hidden)
 
 #define CALLS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CALLS_UNLIKELY(x) __builtin_expect(!!(x), 0)
