@@ -174,7 +174,8 @@ static tare_status lanes_drain(struct bench *b, const struct stretch *to, tare_e
 }
 
 /* Workers end at different moments, so each is taken at its own rate: n / sum of (n_i / time_i). Where
- * something is done between runs, or around them, only the runs count. */
+ * something is done between runs, or around them, only the runs count. But not where a subject tells the time
+ * of runs side by side: they may wait for each other between runs (Python's do), and that is theirs. */
 static uint64_t busy_time(const struct bench *b, bool runs_only)
 {
     double rate = 0, n = 0;
@@ -200,7 +201,7 @@ tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *st
     job.watch_ns = typical >= WATCH_EACH_NS ? 0 : typical + typical / 2;
     lanes_reset(b);
     pool_run(&b->pool, closed_loop, &job);
-    stretch->busy_ns = busy_time(b, ops->before_run || ops->own_clock);
+    stretch->busy_ns = busy_time(b, ops->before_run || (ops->own_clock && b->workers == 1));
     tare_status s = lanes_failure(b, w, err);
     if (s == TARE_OK && stretch->after) s = reading_take(w->instance->subject, stretch->after, err);
     if (s < 0 || (s = lanes_drain(b, stretch, err)) < 0) return s;

@@ -137,7 +137,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
                               .units = r.head.value ? (int64_t)r.head.value : 1,
                               .workers = workers};
     i->lanes = lanes;
-    i->one_by_one = p->one_by_one || workers > 1; /* side by side, each run starts when it is asked for */
+    i->one_by_one = p->one_by_one;
     *out = &i->base;
     return TARE_OK;
 }
