@@ -18,6 +18,11 @@ def _one_core(m: Any) -> bool:
     return 90 < m.timing.cpu_percent < 130 and m.system.cpu_percent < 70 and m.timing.wall_time_s > 0.1
 
 
+def _others_busy(m: Any) -> bool:
+    """The machine is busy, and this process hardly: what it started, or somebody else, takes the processors."""
+    return m.system.cpu_percent > 95 and m.timing.cpu_percent < 25
+
+
 # when, and what to say; fields of the metrics may be named in braces
 RULES: list[tuple[Callable[[Any], bool], str]] = [
     (
@@ -35,8 +40,13 @@ RULES: list[tuple[Callable[[Any], bool], str]] = [
         "GPU memory is {m.memory.peak_gpu_percent:.0f} % full - the next larger batch will not fit",
     ),
     (
-        lambda m: m.system.cpu_percent > 95,
+        lambda m: m.system.cpu_percent > 95 and not _others_busy(m),
         "CPU bottleneck ({m.system.cpu_percent:.0f} % of all processors) - consider data loading optimization or distributed training",
+    ),
+    (
+        _others_busy,
+        "Others take the processors (machine {m.system.cpu_percent:.0f} %, this process {m.timing.cpu_percent:.0f} % of one) - "
+        "its own workers, or other programs: times are not comparable",
     ),
     (_one_core, "One processor works while others idle (process {m.timing.cpu_percent:.0f} %, machine {m.system.cpu_percent:.0f} %) - use more threads"),
     (

@@ -81,6 +81,8 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
     limit          call paths kept apart; beyond, only pairs of caller and function are
     """
 
+    title = "tare functions"  # of the flame graph's page, where flame() is not given another
+
     def __init__(self, *, fast: bool = False, exact_c: bool = False, limit: int = 1_000_000):
         super().__init__(fast=fast, exact_c=exact_c, limit=limit)
         self._mode = (fast, exact_c)
@@ -187,9 +189,10 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         writer(path)(self, path)
         return path
 
-    def flame(self, path: str, title: str = "tare functions") -> str:
+    def flame(self, path: str, title: Optional[str] = None) -> str:
         """Writes a flame graph as an HTML page of its own."""
-        return _page.write_page(path, [{"kind": "profile", "document": _files.profile_document(self, title)}], title)
+        name = title or self.title
+        return _page.write_page(path, [{"kind": "profile", "name": name, "document": _files.profile_document(self, name)}], name)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text(limit=25))}</pre>"

@@ -63,11 +63,15 @@ def main(argv):
         parser.error("name a script, or a module with -m")
     try:
         _program.check_output(options.output, writer)
+    except ValueError as wrong:
+        parser.error(f"argument -o/--output: {wrong}")
+    try:
         code, names = _program.load(options.module, program)
     except (OSError, ImportError, SyntaxError, ValueError) as wrong:
-        print(f"tare: {options.module or program[0]}: {wrong}", file=sys.stderr)
+        print(_program.refusal(options.module or program[0], wrong), file=sys.stderr)
         return 2
     profile, process = functions(fast=options.fast, exact_c=options.exact_c), os.getpid()
+    profile.title = options.module or os.path.basename(program[0])
     error = _program.run(profile, code, names)
     status = _show(profile, options) if os.getpid() == process else 0
     return _program.end(error, status)

@@ -64,10 +64,13 @@ def main(argv):
         parser.error("name a script, or a module with -m")
     try:
         _program.check_output(options.output, writer)
+    except ValueError as wrong:
+        parser.error(f"argument -o/--output: {wrong}")
+    try:
         code, names = _program.load(options.module, program)
         profile = lines(*_wanted(code, options.function))
     except (OSError, ImportError, SyntaxError, ValueError) as wrong:
-        print(f"tare: {options.module or program[0]}: {wrong}", file=sys.stderr)
+        print(_program.refusal(options.module or program[0], wrong), file=sys.stderr)
         return 2
     process = os.getpid()
     error = _program.run(profile, code, names)

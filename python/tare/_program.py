@@ -66,6 +66,11 @@ def load(module, program):
     return _prepare_module(module) if module else _prepare_script(program[0])
 
 
+def refusal(subject, wrong):
+    """One line about a program that cannot be run: the system's words without the number and the path that Python adds."""
+    return f"tare: {subject}: {getattr(wrong, 'strerror', None) or wrong}"
+
+
 def run(profile, code, names):
     """The program's exception, traceback without our frames, or None. Only the process that began it has results to show."""
     try:
@@ -77,11 +82,11 @@ def run(profile, code, names):
 
 
 def check_output(path, writer):
-    """OSError or ValueError now and not after the program's hours, if nothing can be written there, or not as such a file."""
+    """ValueError now and not after the program's hours, if nothing can be written there, or not as such a file."""
     if path is None:
         return
     if not os.access(os.path.dirname(path) or ".", os.W_OK):
-        raise OSError(f"{path}: the folder is missing or not writable")
+        raise ValueError(f"{path}: the folder is missing or not writable")
     writer(path)
 
 

@@ -38,7 +38,7 @@ class RegressionResult:
     threshold: float
     verdict: str = "open"  # "regressed", "improved", "same", "inconclusive", "unverified", "no baseline", "failed"
     confidence: float = field(default_factory=lambda: Unknown("not judged"))  # that it takes longer than the threshold allows
-    ratio: float = field(default_factory=lambda: Unknown("not judged"))  # of the times, and its 95 % interval
+    ratio: float = field(default_factory=lambda: Unknown("not judged"))  # of the geometric means of the times, and its 95 % interval
     ratio_low: float = field(default_factory=lambda: Unknown("not judged"))
     ratio_high: float = field(default_factory=lambda: Unknown("not judged"))
     baseline_s: float = field(default_factory=lambda: Unknown("no baseline"))
@@ -51,7 +51,8 @@ class RegressionResult:
         return self.verdict == "regressed"
 
     def __str__(self) -> str:
-        return f"{self.operation}: {self.verdict}, {self.current_s:.6f} s against {self.baseline_s:.6f} s (x {self.ratio:.3f}). {self.why}"
+        medians = f"median {self.current_s:.6f} s against {self.baseline_s:.6f} s"
+        return f"{self.operation}: {self.verdict}, {medians}, geometric means x {self.ratio:.3f}. {self.why}"
 
 
 class _Check:

@@ -44,11 +44,12 @@ def memory_course(seen: array, iterations: int) -> dict[str, Any]:
 
 
 def _growth(tested: Any, iterations: int, matters: float) -> dict[str, Any]:
-    """The slope test, per iteration. Growth is no leak as long as it does not matter."""
+    """The slope test, per iteration. Growth is no leak as long as it does not matter: neither a rise that the first iterations alone
+    made, which a slope over all of them does not show, nor a slope that would come to little by the end."""
     if isinstance(tested, str):
         return {"verdict": "unknown", "leak": None, "why": tested}
     verdict, confidence, slope, low, high, rise, _ = tested
-    if verdict == "growing" and rise < matters:
+    if verdict == "growing" and min(rise, slope * iterations) < matters:
         verdict = "steady" if high * iterations < matters else "inconclusive"
     return {
         "verdict": verdict,

@@ -2,8 +2,8 @@
 """PerformanceProfiler and its relatives on every CPython: blocks nested, raising, in threads, tasks and children; the sampling thread's life;
 memory that stays flat; unknown values; verdicts. Needs Python alone."""
 
-import dataclasses
 import asyncio
+import dataclasses
 import gc
 import json
 import math

@@ -8,7 +8,7 @@ import unittest
 from array import array
 
 import tare
-from tare import _tare
+from tare import _tare, _text_memory
 
 
 def vectors(texts):
@@ -19,6 +19,19 @@ def vectors(texts):
 def scores(pairs):
     time.sleep(0.0003)
     return [[0.0, 1.0, 0.0] for _ in pairs]
+
+
+def course_of(level):
+    """What ten iterations of eight calls make of a level of memory, in MiB by call."""
+    return _text_memory.memory_course(array("d", (level(call) * 2**20 for call in range(80))), 10)["growth"]
+
+
+class Memory(unittest.TestCase):
+    def test_a_rise_in_the_first_iteration_is_no_leak(self):
+        early = course_of(lambda call: 232 + (1.6 if call >= 8 else 0) + 0.01 * call)  # the rest comes to 0.8 MiB
+        self.assertGreater(early["rise_mb"], early["matters_mb"])
+        self.assertIs(early["leak"], False)
+        self.assertIs(course_of(lambda call: 232 + 0.05 * call)["leak"], True)
 
 
 class Text(unittest.TestCase):

@@ -82,12 +82,12 @@ def test_spawned_processes_find_main(python, program):
 
 
 @pytest.mark.parametrize("args,status,why", [
-    (("missing.py",), 2, "missing.py"),
+    (("missing.py",), 2, "tare: missing.py: No such file or directory\n"),
     (("-m", "no_such_module_here"), 2, "No module named"),
     ((), 2, "name a script"),
     (("--sort", "wrong", "x.py"), 2, "choose one of"),
     (("-o", "x.unknown", "x.py"), 2, "told by the ending"),
-    (("-o", "/nowhere/x.prof", "x.py"), 2, "/nowhere"),
+    (("-o", "/nowhere/x.prof", "x.py"), 2, "--output: /nowhere/x.prof: the folder is missing"),
 ])
 def test_bad_input(python, args, status, why):
     assert why in python("-m", "tare", "functions", *args, status=status).stderr
@@ -156,10 +156,17 @@ def test_the_page(python, tmp_path):
         data = re.fullmatch('<i><script id="tare-data" type="application/json">(.*)</script></i>', text).group(1)
         assert "<" not in data
         page = json.loads(data)
-        print(page["schema"], page["title"], [item["kind"] for item in page["items"]])
+        print(page["schema"], page["title"], [(item["kind"], item["name"]) for item in page["items"]])
     """)
     assert done.stdout == ("this package was built without the report page, which needs node: install node, then pip install . again\n"
-                           "tare.page/1 a<b ['profile']\n")
+                           "tare.page/1 a<b [('profile', 'a<b')]\n")
+
+
+def test_the_page_is_named_after_the_program(python, program, package):
+    if not (package / "tare" / "page.html").exists():
+        pytest.skip("built without the report page")
+    python("-m", "tare", "functions", "-o", "x.html", program, "40")
+    assert f'"title":"{program.name}"' in (program.parent / "x.html").read_text()
 
 
 def test_notebooks(python):
