@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """python -m tare COMMAND: what profiles Python from within, used as `python -m cProfile` is. Other words go to the command `tare`."""
 
+import os
 import sys
 from importlib import import_module
 
@@ -23,6 +24,18 @@ def usage():
     return f"usage: python -m tare COMMAND [options]\n\n{rows}\n\nOther commands are those of `tare`: python -m tare bench model.onnx"
 
 
+def run(word, argv):
+    """The command's exit status. Ctrl-C ends one that measures with a line; in one that runs a program it is the program's to end with."""
+    module, _, function = COMMANDS[word][0].partition(":")
+    try:
+        return getattr(import_module("tare." + module), function or "main")(argv)
+    except KeyboardInterrupt:
+        if word in ("functions", "lines"):
+            raise
+        print("\ntare: interrupted; nothing was written", file=sys.stderr)
+        return 130
+
+
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help"):
@@ -31,10 +44,21 @@ def main(argv=None):
     if argv[0] == "_worker":  # not for people: `tare bench py:..` starts it
         return import_module("tare._worker").main(argv[1:])
     if argv[0] in COMMANDS:
-        module, _, function = COMMANDS[argv[0]][0].partition(":")
-        return getattr(import_module("tare." + module), function or "main")(argv[1:])
+        return run(argv[0], argv[1:])
     return _command.main(argv)
 
 
+def main_to_pipe():
+    """As main(), where whoever reads the answer may go away: that is no fault to be shown, and nobody is left to see it."""
+    try:
+        status = main()
+        if sys.stdout:
+            sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what the interpreter flushes at its end
+        return 141  # as of a program that SIGPIPE ended
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main_to_pipe())

@@ -3,7 +3,10 @@
 
 import json
 import marshal
+import os
 import pstats
+import subprocess
+import sys
 
 import pytest
 
@@ -96,6 +99,15 @@ def test_bad_input(python, args, status, why):
 def test_output_that_becomes_unwritable(python, program):
     program.write_text("import os\nos.mkdir('x.prof')\n")
     assert "x.prof" in python("-m", "tare", "functions", "-o", "x.prof", program, status=3).stderr
+
+
+def test_a_reader_that_goes_away_is_no_fault(package, program, clean_env):
+    command = [sys.executable, "-m", "tare", "functions", program, "40"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, env={**clean_env, "PYTHONPATH": str(package)}, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_files(python, program, tmp_path):
