@@ -334,6 +334,12 @@ def test_answers_that_cannot_be_compared_say_why(python):
     """)
 
 
+def test_ctrl_c_is_one_line(python, models):
+    (models / "stop.py").write_text("import os, signal\ndef stop(texts):\n    os.kill(os.getpid(), signal.SIGINT)\n    return [[1.0] for _ in texts]\n")
+    done = python("-m", "tare", "embedding", "batch-sizes", "--model", "stop.py:stop", "--batch-sizes", "1", "--budget", "50ms", status=130)
+    assert done.stderr.strip() == "tare: interrupted; nothing was written" and not (models / "tare-results").exists()
+
+
 # ---- memory and lengths ----
 
 
