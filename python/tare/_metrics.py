@@ -130,6 +130,20 @@ class Metrics:
     instrument: InstrumentMetrics
     failed: Any = None  # name of the exception that ended the block
 
+    def __str__(self) -> str:
+        """What people ask first; everything else is in the fields."""
+        t, m, s = self.timing, self.memory, self.system
+        lines = [
+            f"{self.name}: wall {t.wall_time_s:.4g} s, CPU {t.cpu_time_s:.4g} s" + (f", ended by {self.failed}" if self.failed else ""),
+            f"  memory      peak {m.peak_ram_mb:.1f} MB, grown by {m.growth_mb:.1f} MB, leak: {m.leak.verdict}",
+            f"  machine     CPU {s.cpu_percent:.0f} %, memory {s.memory_percent:.1f} %, I/O wait {s.disk_io_wait_percent:.1f} %",
+        ]
+        if known(self.throughput):
+            lines.append(f"  throughput  {self.throughput:.1f} samples/s ({self.throughput_source})")
+        if known(self.compute.estimated_flops):
+            lines.append(f"  compute     {self.compute.estimated_flops:,.0f} FLOPs, {self.compute.parameters:,.0f} parameters")
+        return "\n".join(lines)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, None for what is unknown; the reasons under "unknown", by dotted name."""
         return {**as_dict(self), "unknown": dict(reasons(self))}

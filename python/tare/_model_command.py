@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 from tare import _tare
+from tare._counts import count, counts
 from tare._model import ModelProfiler, merged
 from tare._model_results import ProfileResults, detect_regressions
 from tare._model_subject import PRECISIONS, ModelError
@@ -39,12 +40,12 @@ def parser() -> argparse.ArgumentParser:
         help="limits: latency:100ms (the 95th percentile; latency.p50, latency.mean, .. are known too), "
         "throughput:1000samples/s, memory:4GB",
     )
-    out.add_argument("--batch-size", type=_counts, default=[None], metavar="N,..", help="batch sizes (default: that of the inputs)")
+    out.add_argument("--batch-size", type=counts, default=[None], metavar="N,..", help="batch sizes (default: that of the inputs)")
     out.add_argument("--precision", default="fp32", choices=PRECISIONS, help="default %(default)s: as the model is")
     out.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default %(default)s)")
     out.add_argument("--fallback", choices=["cpu"], help="where to go when the device is not there")
-    out.add_argument("--num-runs", type=_count, default=100, metavar="N", help="measured runs (default %(default)s)")
-    out.add_argument("--warmup-runs", type=_count, default=10, metavar="N", help="runs before them (default %(default)s)")
+    out.add_argument("--num-runs", type=count, default=100, metavar="N", help="measured runs (default %(default)s)")
+    out.add_argument("--warmup-runs", type=count, default=10, metavar="N", help="runs before them (default %(default)s)")
     out.add_argument("--input", metavar="TYPE:SHAPE", help="made-up input, as in float32:8x3x224x224 or int64:32x128")
     out.add_argument("--inputs", metavar="FILE", help="real inputs: .npy or .npz")
     out.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="earlier results to compare with")
@@ -52,17 +53,6 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--html", action="store_true", help="write an HTML page too")
     out.add_argument("--json", action="store_true", help="print the run document")
     return out
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return number
-
-
-def _counts(text: str) -> list[int]:
-    return [_count(word) for word in text.split(",")]
 
 
 def target_of(threshold: str) -> str:

@@ -10,6 +10,7 @@ import sys
 from typing import Any, Callable
 
 from tare import _inputs
+from tare._counts import count, counts
 from tare._text_files import RESULTS, TextProfile
 from tare._text_models import TextModelError
 from tare._text_profile import EmbeddingProfiler, NLIProfiler, TextProfiler
@@ -19,20 +20,6 @@ _MODEL_HELP = (
     "sentence-transformers; synth:ARCHITECTURE[,layers=2,..] (default: synth:{default}, random weights)"
 )
 _STATUS = "Exit status: 0 good, 1 a --target missed, answers changed or memory leaks, 2 bad input, 3 could not measure."
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return number
-
-
-def _counts(text: str) -> list[int]:
-    numbers = [_count(word) for word in text.split(",")]
-    if len(set(numbers)) != len(numbers):
-        raise argparse.ArgumentTypeError(f"{text}: a number is named twice")
-    return numbers
 
 
 def _setting(command: str, option: str) -> str | None:
@@ -49,7 +36,7 @@ def _common(parser: argparse.ArgumentParser, command: str, kind: type[TextProfil
     model = _MODEL_HELP.format(method=kind.method, default={"encode": "minilm-l6", "predict": "deberta-v3-nli"}[kind.method])
     parser.add_argument("--model", default=_setting(command, "model"), metavar="MODEL", help=model)
     parser.add_argument("--inputs", metavar="FILE", help=f"{kind.unit} to use: .json with a list, or a text per line (default: built in)")
-    parser.add_argument(f"--num-{kind.unit}", dest="count", type=_count, metavar="N", help=f"how many {kind.unit}")
+    parser.add_argument(f"--num-{kind.unit}", dest="count", type=count, metavar="N", help=f"how many {kind.unit}")
     parser.add_argument("--budget", default=_setting(command, "budget") or "5s", help="measuring time for each case (default %(default)s)")
     parser.add_argument("--target", action="append", metavar="TARGET", help="a limit, as in throughput>=2/s or memory.peak<=4GB")
     parser.add_argument("--output", metavar="FILE", help="write the result there, and the run document beside it")
@@ -58,7 +45,7 @@ def _common(parser: argparse.ArgumentParser, command: str, kind: type[TextProfil
 
 
 def _batches(parser: argparse.ArgumentParser, validate: bool) -> None:
-    parser.add_argument("--batch-sizes", type=_counts, metavar="N,N,..", help="batch sizes to measure, in turns")
+    parser.add_argument("--batch-sizes", type=counts, metavar="N,N,..", help="batch sizes to measure, in turns")
     if validate:
         parser.add_argument("--validate-accuracy", action="store_true", help="compare the answers of all batch sizes, and with labels")
 
@@ -158,14 +145,14 @@ def _embedding_batches(parser: argparse.ArgumentParser) -> None:
 
 
 def _embedding_memory(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--iterations", type=_count, default=10, metavar="N", help="over all texts (default %(default)s)")
-    parser.add_argument("--batch-size", type=_count, default=32, metavar="N", help="default %(default)s")
+    parser.add_argument("--iterations", type=count, default=10, metavar="N", help="over all texts (default %(default)s)")
+    parser.add_argument("--batch-size", type=count, default=32, metavar="N", help="default %(default)s")
 
 
 def _embedding_lengths(parser: argparse.ArgumentParser) -> None:
     words = "words in a text (default 8,16,32,64,128)"
-    parser.add_argument("--lengths", type=_counts, default=[8, 16, 32, 64, 128], metavar="N,N,..", help=words)
-    parser.add_argument("--batch-size", type=_count, default=16, metavar="N", help="default %(default)s")
+    parser.add_argument("--lengths", type=counts, default=[8, 16, 32, 64, 128], metavar="N,N,..", help=words)
+    parser.add_argument("--batch-size", type=count, default=16, metavar="N", help="default %(default)s")
 
 
 # word: its options, what it does, what it is for

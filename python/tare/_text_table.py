@@ -39,7 +39,10 @@ def _head(profile: Any) -> str:
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:,.{digits}f}"
+    """So many decimals; for what they would show as nearly nothing, two digits that count."""
+    if value is None:
+        return "-"
+    return f"{value:.2g}" if 0 < abs(value) < 10 ** (1 - digits) else f"{value:,.{digits}f}"
 
 
 def _spread(row: dict[str, Any], value: float | None) -> str:
@@ -122,7 +125,9 @@ def _choices(profile: Any) -> str:
 def _quantity(value: float | None, unit: str) -> str:
     if value is None:
         return "unknown"
-    return f"{value / 2**20:,.0f} MB" if unit == "B" else f"{value:,.4g} {unit}".strip()
+    if unit == "B":
+        return f"{value / 2**20:,.0f} MB"
+    return f"{value:,.0f} {unit}".strip() if value >= 10_000 else f"{value:,.4g} {unit}".strip()
 
 
 def _targets(profile: Any) -> str:

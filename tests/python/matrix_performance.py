@@ -203,6 +203,18 @@ class Blocks(unittest.TestCase):
         self.assertEqual(len(p.get_timing_breakdown()), 50)
         self.assertEqual(p.get_metrics().name, "request 199")
 
+    def test_metrics_print_as_a_summary(self):
+        p = tare.PerformanceProfiler(track_gpu=False, track_system=False)
+        with p.profile("plain"):
+            pass
+        with p.profile("told", samples=10):
+            pass
+        plain, told = str(p.get_metrics("plain")), str(p.get_metrics("told"))
+        self.assertRegex(plain, r"^plain: wall [\d.e-]+ s, CPU [\d.e-]+ s\n  memory      peak [\d.]+ MB")
+        self.assertIn("machine     CPU unknown %", plain)
+        self.assertNotIn("throughput", plain)
+        self.assertIn("samples/s (told)", told)
+
     def test_samples_make_throughput(self):
         p = tare.PerformanceProfiler()
         with p.profile("told", samples=100):

@@ -340,6 +340,14 @@ def test_ctrl_c_is_one_line(python, models):
     assert done.stderr.strip() == "tare: interrupted; nothing was written" and not (models / "tare-results").exists()
 
 
+def test_small_numbers_are_not_shown_as_nothing(python):
+    done = python("""
+        from tare._text_table import _number, _quantity
+        print([_number(x, 2) for x in (None, 0.0, 0.0056, 0.1, 12.345)], _quantity(177_595.9, "texts/s"), _quantity(0.005631, "ms"))
+    """)
+    assert done.stdout == "['-', '0.00', '0.0056', '0.10', '12.35'] 177,596 texts/s 0.005631 ms\n"
+
+
 # ---- memory and lengths ----
 
 
@@ -390,6 +398,7 @@ def test_longer_texts_cost_more(python):
     (["--model", "models.py:length", "--budget", "soon"], "budget='soon'"),
     (["--model", "models.py:length", "--target", "latency<=5 apples"], "apples"),
     (["--batch-sizes", "0"], "below 1"),
+    (["--batch-sizes", "few"], "'few' is not a whole number"),
     (["--batch-sizes", "8,8"], "named twice"),
 ])  # fmt: skip
 def test_bad_input_is_told(python, models, args, text):
