@@ -84,10 +84,11 @@ tare_status peer_start(struct peer *p, const struct peer_options *o, tare_error 
     p->ended = p->killed = false;
     p->n = o->lanes;
     p->fds = no_descriptors(o->lanes);
-    if (!p->fds || !theirs) s = error_set(err, TARE_NOMEM, "out of memory for a worker");
-    for (unsigned i = 0; s == TARE_OK && i < o->lanes; i++)
+    bool room = p->fds && theirs;
+    if (!room) s = error_set(err, TARE_NOMEM, "out of memory for a worker");
+    for (unsigned i = 0; room && s == TARE_OK && i < o->lanes; i++)
         s = open_lane(&p->fds[i], &theirs[i], o->lanes, err);
-    int code = s == TARE_OK ? spawn_with(p, o, theirs) : 0;
+    int code = room && s == TARE_OK ? spawn_with(p, o, theirs) : 0;
     if (code) {
         p->pid = 0;
         errno = code;
