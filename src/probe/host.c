@@ -396,7 +396,8 @@ tare_status host_read(struct run *r, const char *root, tare_error *err)
     read_memory_and_load(job);
     read_virtual(job);
     mem_free(job);
-    run_unknown(r, &r->host.unknown, "gpus", "not looked for here: tare doctor and tare run see NVIDIA cards");
+    run_unknown(r, &r->host.unknown, "gpus",
+                "not looked for here: tare doctor and tare run see NVIDIA cards");
     run_host_fingerprint(&r->host, mark);
     r->host.fingerprint = arena_str(&r->arena, mark);
     return r->arena.failed ? error_set(err, TARE_NOMEM, "out of memory to describe the host") : TARE_OK;
