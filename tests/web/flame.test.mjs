@@ -221,6 +221,47 @@ test("a graph is saved as SVG, PNG and CSV", async () => {
   });
 });
 
+/** Per row of a PNG, how many pixels are not paper: the gap below the last frame is. */
+const inkPerRow = (page, bytes) =>
+  page.evaluate(async (base64) => {
+    const image = await createImageBitmap(new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], { type: "image/png" }));
+    const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    pen.drawImage(image, 0, 0);
+    const pixels = new Uint32Array(pen.getImageData(0, 0, image.width, image.height).data.buffer);
+    const paper = pixels[pixels.length - image.width];
+    return Array.from({ length: image.height }, (_, y) => pixels.subarray(y * image.width, (y + 1) * image.width).filter((v) => v !== paper).length);
+  }, bytes.toString("base64"));
+
+test("a sandwich is saved whole: callers, the function's name, callees", async () => {
+  const names = ['"><img src=x onerror="window.hit=1">', "</text><script>window.hit=1</script>", "]]>&amp;\u0000"];
+  const nodes = { parent: [-1, 0, 1], frame: [0, 1, 2], self: [0, 0, 90] };
+  await withPage(fill("sandwich", [profile(nodes, names)]), async (p) => {
+    const click = (kind) => downloaded(p, () => p.click(`button:text-is('${kind}')`));
+    const svg = (await click("SVG")).bytes.toString();
+    const { texts, title, kinds, height } = await p.evaluate((text) => {
+      const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+      const all = [...root.querySelectorAll("text")].sort((a, b) => a.getAttribute("y") - b.getAttribute("y"));
+      return { texts: all.map((t) => t.textContent), title: root.querySelector("title").textContent, kinds: [...new Set([root, ...root.querySelectorAll("*")].map((e) => e.nodeName))], height: Number(root.getAttribute("height")) };
+    }, svg);
+    assert.deepEqual(kinds, ["svg", "title", "rect", "text"]);
+    assert.deepEqual(texts.filter((t) => !/^90.ns$|^callers above/.test(t)), [names[0], names[1], names[1], names[1], names[2].replace("\0", "\ufffd")]);
+    assert.equal(title, `made: callers and callees of ${names[1]}`);
+
+    const { bytes } = await click("PNG");
+    const canvases = await p.evaluate(() => [...document.querySelectorAll(".flamebox canvas")].map((c) => [c.width, c.height]));
+    const [[width, above], [, below]] = canvases;
+    assert.equal(bytes.readUInt32BE(16), width);
+    assert.ok(height > above + below && bytes.readUInt32BE(20) > height, "as high as the SVG, and a title");
+    const ink = await inkPerRow(p, bytes);
+    const full = (from, n) => ink.slice(from, from + n).filter((v) => v > width / 2).length;
+    const head = ink.length - height;
+    assert.deepEqual([full(head, above), full(head + height - below, below)], [36, 36], "two rows of frames above and two below");
+    assert.equal(full(head + above, height - above - below), 0, "nothing but a name between");
+    assert.match((await click("CSV")).bytes.toString(), /file2\.py,3,90,90/);
+    assert.equal(await p.evaluate(() => window.hit), undefined);
+  }, { hash: "flame.view=sandwich&flame.fn=1" });
+});
+
 // ---- what must not happen ----
 
 const HOSTILE = ['</script><script>window.hit=1</script>', '"><img src=x onerror="window.hit=1">', "\u202eright to left", "nul\u0000l", "x".repeat(10_000_000), "", "${window.hit=1}", "\ud800"];

@@ -2,11 +2,13 @@
 // The words, colours and tables of flame graphs: unknown is said, colours can be read, text fits.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { calleesOf, callersOf } from "../src/data/calltree";
+import { layoutOf } from "../src/data/flame";
 import { cssOf, diffStep, diffTone, frameTone, inkOf, moduleOf, modulesOf, moduleTone, quietTone, softInkOf, type Tone } from "../src/data/flamecolour";
 import { changeText, costText, detailOf, graphOf, gridOfGraph, placeText } from "../src/data/flamegraph";
 import { readProfile } from "../src/data/profile";
 import { boundRange, zoomAround } from "../src/ui/FlameCanvas";
-import { fitText, type Strokes, strokeFlame, svgOfFlame } from "../src/ui/flamepaint";
+import { fitText, flamePicture, type Pane, ROW_HEIGHT, sandwichPicture, type Strokes, strokeFlame, svgOfPicture } from "../src/ui/flamepaint";
 import { documentOf, profileOf } from "./trees";
 
 // ---- colours ----
@@ -154,17 +156,54 @@ test("strokes stay inside the window", () => {
   const rects: number[][] = [];
   const texts: string[] = [];
   const to: Strokes = { rect: (x, _y, w) => rects.push([x, x + w]), text: (_x, _y, t) => texts.push(t) };
-  strokeFlame(to, g.layout, { ...camera, from: 0.1, to: 0.6 }, look, 6.6);
+  strokeFlame(to, { layout: g.layout, camera: { ...camera, from: 0.1, to: 0.6 }, look }, 6.6);
   assert.ok(rects.length === 2 && rects.every(([a, b]) => a! >= 0 && b! <= 600));
   assert.deepEqual(texts, ['<script>alert("1")</script>', "9 ms", "x", "9 ms"]);
 });
 
 test("an SVG holds names as text only", () => {
   const g = graphOf(profileOf(["main;a 10"]), -1, false);
-  const svg = svgOfFlame(g.layout, camera, look, "</title><script>", "white");
+  const svg = svgOfPicture(flamePicture({ layout: g.layout, camera, look }, "white"), "</title><script>");
   assert.ok(!svg.includes("<script"));
   assert.match(svg, /&lt;script&gt;alert\(&quot;1&quot;\)/);
   assert.match(svg, /^<svg .*<\/svg>\n$/s);
+});
+
+/** Both halves around a function, each `rows` high and scrolled by so many pixels. */
+function halvesOf(stacks: string[], name: string, rows: number, top: number): [Pane, Pane] {
+  const g = graphOf(profileOf(stacks), -1, false);
+  const { name: names } = g.profile.frames;
+  const { outer } = g.functions();
+  const pane = (of: typeof callersOf, flame: boolean): Pane => {
+    const tree = of(g.tree, outer, names.indexOf(name), names.length);
+    return { layout: layoutOf(tree), camera: { ...camera, height: rows * ROW_HEIGHT, top, flame }, look: { ...look, name: (node) => names[tree.frame[node]!]! } };
+  };
+  return [pane(callersOf, true), pane(calleesOf, false)];
+}
+
+test("a sandwich is one picture: callers, the name, callees", () => {
+  const [callers, callees] = halvesOf(["<main>;f;\"&\" 10"], "f", 2, 0);
+  const picture = sandwichPicture(callers, callees, "f()", "white");
+  const drawn: [string, number][] = [];
+  picture.stroke({ rect: () => {}, text: (_x, y, text) => drawn.push([text, y]) }, 6.6);
+  const names = drawn.filter(([text]) => text !== "9 ms").sort((a, b) => a[1] - b[1]);
+  assert.deepEqual(names.map(([text]) => text), ["<main>", "f", "f()", "callers above, callees below", "f", '"&"']);
+  assert.ok(picture.height > 4 * ROW_HEIGHT && names[5]![1] < picture.height);
+  const svg = svgOfPicture(picture, "</title>");
+  for (const name of ["&lt;main&gt;", "f()", "&quot;&amp;&quot;", "&lt;/title&gt;"]) assert.ok(svg.includes(`>${name}<`), name);
+  assert.ok(svg.includes(`height="${picture.height}" viewBox="0 0 600 ${picture.height}"`));
+});
+
+test("rows cut by scrolling stay out of the band with the name", () => {
+  const [callers, callees] = halvesOf(["a;b;c;f;d;e;g 10"], "f", 2, 7);
+  const picture = sandwichPicture(callers, callees, "f()", "white");
+  const rects: { y: number; end: number; fill: string }[] = [];
+  picture.stroke({ rect: (_x, y, _w, height, fill) => rects.push({ y, end: y + height, fill }), text: () => {} }, 6.6);
+  const band = rects.pop()!;
+  assert.deepEqual(band, { y: callers.camera.height, end: picture.height - callees.camera.height, fill: "white" });
+  const reaching = rects.filter((r) => r.end > band.y && r.y < band.end);
+  assert.equal(reaching.length, 2); /* so there was something to cover */
+  assert.ok(reaching.every((r) => (r.y < band.y ? r.end <= band.end : r.y >= band.y)));
 });
 
 test("ranges stay within the whole", () => {

@@ -3,7 +3,7 @@
 // became more and what less. Search, threads and the part in sight are in the address.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Found, ranked, searchTree } from "../data/calltree";
-import { type Camera, nextMatch, zoomTo } from "../data/flame";
+import { nextMatch, zoomTo } from "../data/flame";
 import { cssOf, DIFF_STEPS, diffStep, diffTone, frameTone, inkOf, moduleTone, quietTone, softInkOf } from "../data/flamecolour";
 import { changeText, costText, detailOf, type Graph, graphOf, gridOfGraph, nameText, titleOf, unitWord } from "../data/flamegraph";
 import type { Grid } from "../data/grid";
@@ -14,7 +14,7 @@ import { Empty } from "../ui/Facts";
 import { Figure } from "../ui/Figure";
 import { FlameCanvas, type Range, WHOLE } from "../ui/FlameCanvas";
 import { FlameDetail } from "../ui/FlameDetail";
-import { type Look, svgOfFlame } from "../ui/flamepaint";
+import { canvasOfPicture, flamePicture, type Look, type Pane, type Picture, sandwichPicture, svgOfPicture } from "../ui/flamepaint";
 import { FlameSandwich } from "../ui/FlameSandwich";
 import { count, isKnown, percent, shown } from "../ui/format";
 import { useView } from "../ui/hash";
@@ -175,7 +175,7 @@ interface GraphProps {
   onAt: (node: number) => void;
   onMatch: (back: boolean) => void;
   onSandwich: (frame: number) => void;
-  camera: { current: Camera | null };
+  pane: { current: Pane | null };
 }
 
 function Whole(p: GraphProps) {
@@ -197,7 +197,7 @@ function Whole(p: GraphProps) {
     <>
       <FlameDetail name={node >= 0 ? nameText(g.profile, g.tree.frame[node]!) : ""} parts={node >= 0 ? detailOf(g, g.tree, node) : []} hint={HINT} spoken={over < 0 && p.at >= 0} action={act} />
       <FlameCanvas tree={g.tree} layout={g.layout} look={p.look} flame={p.view === "flame"} range={p.range} onRange={p.onRange} at={p.at} onAt={p.onAt} onOver={setOver} onKey={onKey}
-        rows={ROWS} label={`${p.view === "flame" ? "Flame graph" : "Icicle"}. ${g.summary()} ${HINT}`} camera={p.camera} />
+        rows={ROWS} label={`${p.view === "flame" ? "Flame graph" : "Icicle"}. ${g.summary()} ${HINT}`} pane={p.pane} />
     </>
   );
 }
@@ -239,11 +239,24 @@ function useFlame(profile: Profile, id: string) {
   return { view, setView, words, setWords, thread, setThread, by, setBy, chosen, setChosen, range, setRange, at, setAt, graph, found, look, dark };
 }
 
+/** What is in sight, for files: of a sandwich both halves, of which `upper` are the callers. */
+function usePicture(graph: Graph, view: string, chosen: string) {
+  const upper = useRef<Pane | null>(null);
+  const lower = useRef<Pane | null>(null);
+  const middle = () => nameText(graph.profile, frameIn(chosen, graph));
+  const picture = (): Picture => {
+    const { paper } = readColours();
+    return view === "sandwich" ? sandwichPicture(upper.current!, lower.current!, middle(), paper) : flamePicture(upper.current!, paper);
+  };
+  const svg = () => svgOfPicture(picture(), view === "sandwich" ? `${titleOf(graph.profile)}: callers and callees of ${middle()}` : titleOf(graph.profile));
+  return { upper, lower, svg, canvas: () => canvasOfPicture(picture()) };
+}
+
 function FlameGraph(props: { profile: Profile; id: string }) {
   const { profile, id } = props;
   const f = useFlame(profile, id);
   const { graph, found, view } = f;
-  const camera = useRef<Camera | null>(null);
+  const { upper, lower, svg, canvas } = usePicture(graph, view, f.chosen);
   const grid = useGrid(graph);
   const anew = (set: (v: string) => void) => (v: string) => {
     f.setAt(-1);
@@ -261,16 +274,15 @@ function FlameGraph(props: { profile: Profile; id: string }) {
     f.setChosen(String(frame));
     f.setView("sandwich");
   };
-  const title = titleOf(profile);
-  const svg = () => (camera.current ? svgOfFlame(graph.layout, camera.current, f.look, title, readColours().paper) : "");
   return (
-    <Figure id={id} title={title} summary={graph.summary()} grid={grid} svg={view === "sandwich" ? undefined : svg} tools={<Views view={view} onView={f.setView} />} note={<Notes graph={graph} view={view} />}>
+    <Figure id={id} title={titleOf(profile)} summary={graph.summary()} grid={grid} svg={svg} canvas={view === "sandwich" ? canvas : undefined} tools={<Views view={view} onView={f.setView} />} note={<Notes graph={graph} view={view} />}>
       <Bar id={id} profile={profile} words={f.words} setWords={f.setWords} found={found} onMatch={match} thread={f.thread} setThread={anew(f.setThread)} by={f.by} setBy={anew(f.setBy)}
         zoomed={rangeText(f.range) !== "" && view !== "sandwich"} onAll={() => f.setRange(WHOLE)} />
       {view === "sandwich" ? (
-        <FlameSandwich graph={graph} found={found} frame={frameIn(f.chosen, graph)} onFrame={(frame) => f.setChosen(String(frame))} lookOf={(tree) => lookOf(graph, tree, found, f.dark)} />
+        <FlameSandwich graph={graph} found={found} frame={frameIn(f.chosen, graph)} onFrame={(frame) => f.setChosen(String(frame))} lookOf={(tree) => lookOf(graph, tree, found, f.dark)}
+          callers={upper} callees={lower} />
       ) : (
-        <Whole graph={graph} look={f.look} view={view} id={id} range={f.range} onRange={f.setRange} at={f.at} onAt={f.setAt} onMatch={match} onSandwich={sandwich} camera={camera} />
+        <Whole graph={graph} look={f.look} view={view} id={id} range={f.range} onRange={f.setRange} at={f.at} onAt={f.setAt} onMatch={match} onSandwich={sandwich} pane={upper} />
       )}
       {graph.diff && view !== "sandwich" ? <DiffLegend dark={f.dark} /> : <ModuleLegend graph={graph} dark={f.dark} />}
     </Figure>

@@ -5,7 +5,7 @@ import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Camera, heightOf, type Layout, nodeAt, type Step, stepFrom, zoomTo } from "../data/flame";
 import type { CallTree } from "../data/profile";
-import { type Look, paintFlame, ROW_HEIGHT } from "./flamepaint";
+import { type Look, paintFlame, type Pane, ROW_HEIGHT } from "./flamepaint";
 
 /** Part of the width in sight. */
 export type Range = [number, number];
@@ -29,7 +29,8 @@ export interface FlameCanvasProps {
   label: string;
   /** At most so many rows are in sight at once. */
   rows: number;
-  camera?: RefObject<Camera | null>;
+  /** Kept at what is in sight, for whoever saves it. */
+  pane: RefObject<Pane | null>;
 }
 
 const LEAST_RANGE = 1e-9;
@@ -148,8 +149,9 @@ export function FlameCanvas(props: FlameCanvasProps) {
   const full = heightOf(layout, ROW_HEIGHT);
   const height = Math.max(ROW_HEIGHT, Math.min(full, props.rows * ROW_HEIGHT));
   const camera: Camera = { from: props.range[0], to: props.range[1], width, height, top, rowHeight: ROW_HEIGHT, flame };
-  if (props.camera) props.camera.current = camera;
-  const paint = () => canvas.current && width > 0 && paintFlame(canvas.current, layout, camera, props.look, props.at, over.current);
+  const pane: Pane = { layout, camera, look: props.look };
+  props.pane.current = pane;
+  const paint = () => canvas.current && width > 0 && paintFlame(canvas.current, pane, props.at, over.current);
   useLayoutEffect(() => {
     box.current!.scrollTop = flame ? full : 0;
     setTop(box.current!.scrollTop);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // FlameSandwich.tsx - one function between those that call it, above, and those it calls, below; beside them the list of
 // functions to choose from. All paths to the function are laid over one another.
+import type { RefObject } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { calleesOf, callersOf, type Found, ranked } from "../data/calltree";
 import { layoutOf } from "../data/flame";
@@ -8,7 +9,7 @@ import { costText, detailOf, type Graph, nameText } from "../data/flamegraph";
 import type { CallTree } from "../data/profile";
 import { FlameCanvas, type Range, WHOLE } from "./FlameCanvas";
 import { FlameDetail } from "./FlameDetail";
-import type { Look } from "./flamepaint";
+import type { Look, Pane } from "./flamepaint";
 import { count, percent } from "./format";
 
 const LISTED = 200;
@@ -19,6 +20,9 @@ interface SandwichProps {
   frame: number;
   onFrame: (frame: number) => void;
   lookOf: (tree: CallTree) => Look;
+  /** Kept at what is in sight of each half. */
+  callers: RefObject<Pane | null>;
+  callees: RefObject<Pane | null>;
 }
 
 /** A bar behind the number: what part of the costliest it is. */
@@ -53,7 +57,7 @@ function FunctionList(props: SandwichProps) {
 }
 
 /** One half: a tree of its own, with its own zoom. */
-function Half(props: { graph: Graph; tree: CallTree; look: Look; flame: boolean; title: string; onFrame: (frame: number) => void }) {
+function Half(props: { graph: Graph; tree: CallTree; look: Look; flame: boolean; title: string; onFrame: (frame: number) => void; pane: RefObject<Pane | null> }) {
   const { graph: g, tree } = props;
   const layout = useMemo(() => layoutOf(tree), [tree]);
   const [range, setRange] = useState<Range>(WHOLE);
@@ -69,7 +73,7 @@ function Half(props: { graph: Graph; tree: CallTree; look: Look; flame: boolean;
     <>
       <h4>{props.title}</h4>
       <FlameCanvas tree={tree} layout={layout} look={props.look} flame={props.flame} range={range} onRange={setRange} at={at} onAt={setAt} onOver={setOver} onKey={onKey}
-        rows={14} label={`${props.title}. Arrow keys walk, Enter zooms, 0 shows all, s puts a function in the middle.`} />
+        rows={14} pane={props.pane} label={`${props.title}. Arrow keys walk, Enter zooms, 0 shows all, s puts a function in the middle.`} />
       <FlameDetail name={shownNode >= 0 ? nameText(g.profile, tree.frame[shownNode]!) : ""} parts={shownNode >= 0 ? detailOf(g, tree, shownNode) : []} spoken={at >= 0 && over < 0}
         action={at >= 0 && at !== layout.node[0] ? { title: "Put in the middle", act: () => props.onFrame(tree.frame[at]!) } : null} hint="" />
     </>
@@ -87,8 +91,8 @@ export function FlameSandwich(props: SandwichProps) {
     <div class="sandwich">
       <FunctionList {...props} />
       <div class="halves" key={frame}>
-        <Half graph={g} tree={callers} look={props.lookOf(callers)} flame title={`Callers of ${name}`} onFrame={props.onFrame} />
-        <Half graph={g} tree={callees} look={props.lookOf(callees)} flame={false} title={`Callees of ${name}`} onFrame={props.onFrame} />
+        <Half graph={g} tree={callers} look={props.lookOf(callers)} flame title={`Callers of ${name}`} onFrame={props.onFrame} pane={props.callers} />
+        <Half graph={g} tree={callees} look={props.lookOf(callees)} flame={false} title={`Callees of ${name}`} onFrame={props.onFrame} pane={props.callees} />
       </div>
     </div>
   );

@@ -26,9 +26,11 @@ export function xml(text: string): string {
   return bare.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
 }
 
+export const deviceRatio = (): number => window.devicePixelRatio || 1;
+
 /** A canvas as large as the given one, on paper, with a title above: what a PNG of a figure is. */
 export function framed(canvas: HTMLCanvasElement, title: string, ink: string, paper: string): HTMLCanvasElement {
-  const scale = canvas.width / (canvas.clientWidth || canvas.width);
+  const scale = canvas.clientWidth ? canvas.width / canvas.clientWidth : deviceRatio(); /* outside the page it has no width there */
   const head = Math.round(28 * scale);
   const out = document.createElement("canvas");
   out.width = canvas.width;
