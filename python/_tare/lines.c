@@ -69,10 +69,9 @@ struct line_frame *lines_push(struct line_ctx *c, struct line_code *code)
     return f;
 }
 
-void lines_enter(struct line_ctx *c, PyObject *code, int resumed_at)
+void lines_enter(struct line_ctx *c, struct line_code *known, int resumed_at)
 {
-    struct line_code *known = lines_code(code);
-    struct line_frame *f = known ? lines_push(c, known) : NULL;
+    struct line_frame *f = lines_push(c, known);
     c->calls++;
     if (f && resumed_at) lines_open_row(c, f, resumed_at, calls_now());
 }

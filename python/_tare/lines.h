@@ -78,7 +78,8 @@ static inline struct line_code *lines_code(PyObject *code)
 
 struct line_frame *lines_push(struct line_ctx *c, struct line_code *code);
 void lines_leave(struct line_ctx *c, PyObject *code, uint64_t now);
-void lines_enter(struct line_ctx *c, PyObject *code, int resumed_at); /* line it goes on at; 0: it begins */
+/* A call begins (0), or goes on at that line. */
+void lines_enter(struct line_ctx *c, struct line_code *known, int resumed_at);
 
 static inline uint32_t *lines_open(struct line_ctx *c, const struct line_frame *f)
 {

@@ -28,7 +28,8 @@ static PyObject *on_start(PyObject *self, PyObject *const *args, Py_ssize_t n)
     (void)self;
     (void)n;
     struct line_ctx *c = lines_ctx();
-    if (c) lines_enter(c, args[0], 0);
+    struct line_code *known = c ? lines_code(args[0]) : NULL;
+    if (known) lines_enter(c, known, 0);
     Py_RETURN_NONE;
 }
 
@@ -37,9 +38,9 @@ static PyObject *on_resume(PyObject *self, PyObject *const *args, Py_ssize_t n)
     (void)self;
     (void)n;
     struct line_ctx *c = lines_ctx();
-    if (c && lines_code(args[0]))
-        lines_enter(c, args[0],
-                    PyCode_Addr2Line((PyCodeObject *)(void *)args[0], (int)PyLong_AsLong(args[1])));
+    struct line_code *known = c ? lines_code(args[0]) : NULL;
+    if (known)
+        lines_enter(c, known, PyCode_Addr2Line((PyCodeObject *)(void *)args[0], (int)PyLong_AsLong(args[1])));
     Py_RETURN_NONE;
 }
 

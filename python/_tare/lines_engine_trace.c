@@ -32,12 +32,12 @@ static int on_trace(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     struct line_ctx *c = lines_active ? lines_ctx() : NULL;
     if (!c) return 0;
     PyObject *code = frame_code(frame);
-    const struct line_code *known;
+    struct line_code *known;
     switch (what) {
-    case PyTrace_LINE: lines_line(c, code, PyFrame_GetLineNumber(frame), now); break;
+    case PyTrace_LINE: lines_line(c, code, frame->f_lineno, now); break; /* which this event just set */
     case PyTrace_CALL:
         if ((known = lines_code(code)))
-            lines_enter(c, code, resumed_line(frame, known));
+            lines_enter(c, known, resumed_line(frame, known));
         else
             frame->f_trace_lines = 0;
         break;
