@@ -52,7 +52,7 @@ class functions:
 # ---- lines: tare._lines ----
 
 class lines:
-    trouble: str
+    trouble: list[str]
     running: bool
     def __init__(self, *what: Any) -> None: ...
     def add(self, what: Any) -> None: ...

@@ -48,12 +48,12 @@ class FunctionLines(NamedTuple):
 # ---- what is meant ----
 
 
-def _inner_codes(code: types.CodeType) -> Iterable[types.CodeType]:
+def inner_codes(code: types.CodeType) -> Iterable[types.CodeType]:
     """The code and the functions written inside it; comprehensions and lambdas belong to the line they stand on."""
     yield code
     for const in code.co_consts:
         if isinstance(const, types.CodeType) and not const.co_name.startswith("<"):
-            yield from _inner_codes(const)
+            yield from inner_codes(const)
 
 
 def _members(owner: Any, belongs: Callable[[Any], bool]) -> Iterable[types.CodeType]:
@@ -75,7 +75,7 @@ def _of_class(owner: type) -> Callable[[Any], bool]:
 def codes_of(what: Any) -> Iterable[types.CodeType]:
     """The code objects of a function, method, class, module, property, or code object; none of anything else."""
     if isinstance(what, types.CodeType):
-        yield from _inner_codes(what)
+        yield from inner_codes(what)
     elif isinstance(what, types.ModuleType):
         yield from _members(what, _of_module(what))
     elif isinstance(what, type):
@@ -89,7 +89,7 @@ def codes_of(what: Any) -> Iterable[types.CodeType]:
         function = inspect.unwrap(getattr(what, "__func__", what))
         code = getattr(function, "__code__", None)
         if code is not None:
-            yield from _inner_codes(code)
+            yield from inner_codes(code)
 
 
 def _span(code: types.CodeType) -> tuple:
@@ -146,9 +146,9 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
         return self._recorder.enabled
 
     @property
-    def trouble(self) -> str:
-        """Why the results are incomplete; "" when they are not."""
-        return self._recorder.trouble
+    def trouble(self) -> List[str]:
+        """Why the results are incomplete; empty when they are not."""
+        return [self._recorder.trouble] if self._recorder.trouble else []
 
     @property
     def self_cost(self) -> Optional[_lines_weigh.Cost]:
@@ -178,7 +178,7 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
         """The same as data."""
         return {
             "self": self._cost._asdict() if self._cost else None,
-            "trouble": self.trouble or None,
+            "trouble": self.trouble,
             "functions": [{**f._asdict(), "lines": [line._asdict() for line in f.lines]} for f in self.functions()],
         }
 
@@ -264,4 +264,4 @@ def _own_cost(profile: lines) -> str:
         text = f"self: tare's own cost, {duration(total)} ({cost.line_ns:.0f} ns a line, {cost.call_ns:.0f} ns a call or return), is subtracted"
         if cost.slowdown > 1.1:
             text += f"\nself: this Python runs all code {cost.slowdown:.1f} x slower while lines are traced; that is not subtracted"
-    return text + (f"\nincomplete: {profile.trouble}" if profile.trouble else "")
+    return "\n".join([text, *(f"incomplete: {why}" for why in profile.trouble)])

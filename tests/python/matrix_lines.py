@@ -291,7 +291,7 @@ class Faults(unittest.TestCase):
             loop(1)
             sys.settrace(None)
             loop(1)
-        self.assertIn("sys.settrace", profile.trouble)
+        self.assertIn("sys.settrace", " ".join(profile.trouble))
 
     @unittest.skipIf(sys.version_info < (3, 12), "before 3.12 there are no tool ids")
     def test_all_tool_ids_taken(self):
