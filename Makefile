@@ -59,7 +59,7 @@ NO_UNDEFINED := $(if $(filter release debug,$(FLAVOR)),-Wl$(comma)-z$(comma)defs
 LIB_CORE  := error mem clock crc
 LIB_TRACE := session live thread scope site weigh pack fold drain archive process env
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
-CLI_SRC   := $(wildcard src/*/*.c)
+CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
 # What needs more than libc to compile: everything else goes into the Python extension, as far as it is used there.
 THIRD_SRC := $(shell grep -lE '^.include <(jansson|zstd|yaml|zlib|curl/|openssl/|sqlite3)' $(CLI_SRC)) $(wildcard src/store/*.c)
@@ -68,7 +68,8 @@ FUZZ_SRC  := $(wildcard fuzz/fuzz_*.c)
 
 LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
 CLI_OBJ   := $(CLI_SRC:%.c=$(O)/obj/%.o)
-INNER_OBJ := $(filter-out $(O)/obj/src/cli/main.o,$(CLI_OBJ))
+# All but main, for tests, benches and fuzzers; an archive, so that each links what it uses.
+INNER     := $(O)/obj/inner.a
 TESTS     := $(TEST_SRC:tests/unit/%.c=$(O)/tests/%)
 FUZZERS   := $(FUZZ_SRC:fuzz/%.c=$(O)/fuzz/%)
 REPLAYS   := $(FUZZ_SRC:fuzz/fuzz_%.c=$(O)/fuzz/replay_%)
@@ -124,7 +125,10 @@ $(THIRD_SRC:%.c=$(O)/obj/%.o) $(O)/tare: | need-packages
 $(O)/obj/%.o: %.c $(O)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) $(COMMIT_FLAG) $(PKG_FLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(COMMIT_FLAG) $(PKG_FLAGS) $(ALL_CFLAGS) $(BANNED) -MMD -MP -c $< -o $@
+# What our own sources may not call; the gate to malloc must, and tests may.
+$(O)/obj/src/%.o: BANNED = -include core/banned.h
+$(O)/obj/src/core/mem.o: BANNED =
 
 # Only the files that name the commit are compiled again when it changes.
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
@@ -152,6 +156,9 @@ $(O)/obj/src/report/page_embed.o: $(O)/obj/page.gz
 $(O)/obj/src/report/page_embed.o: CPPFLAGS += -DPAGE_FILE='"$(O)/obj/page.gz"'
 .PHONY: page
 page: $(O)/obj/page.gz ## build only the report page: build/page.html
+
+$(INNER): $(filter-out $(O)/obj/src/cli/main.o,$(CLI_OBJ))
+	$(Q)rm -f $@ && ar rcsT $@ $^
 
 $(O)/tare: $(CLI_OBJ)
 	$(call say,LINK,$@)
@@ -250,7 +257,7 @@ $(FAKE_NVML): tests/fake_nvml/fake_nvml.c tests/fake_nvml/fake_nvml.h
 	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FAKE_OLD) -O1 -g -fPIC -fvisibility=hidden -shared $< -o $@
 $(O)/tests/test_probe_gpu: | $(FAKE_NVML)
 
-$(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER_OBJ)
+$(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
@@ -264,17 +271,17 @@ list-tests: ; @printf '%s\n' $(TESTS)
 list-tsan-tests: ; @printf '%s\n' $(TSAN_BUILT)
 list-replays: ; @printf '%s\n' $(REPLAYS)
 
-$(O)/tests/%: $(O)/obj/tests/unit/%.o $(INNER_OBJ)
+$(O)/tests/%: $(O)/obj/tests/unit/%.o $(INNER)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lcmocka -lm -ldl -o $@
 
-$(O)/fuzz/replay_%: $(O)/obj/fuzz/fuzz_%.o $(O)/obj/fuzz/replay.o $(INNER_OBJ)
+$(O)/fuzz/replay_%: $(O)/obj/fuzz/fuzz_%.o $(O)/obj/fuzz/replay.o $(INNER)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
 
-$(O)/fuzz/fuzz_%: $(O)/obj/fuzz/fuzz_%.o $(INNER_OBJ)
+$(O)/fuzz/fuzz_%: $(O)/obj/fuzz/fuzz_%.o $(INNER)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(PKG_LIBS) -lm -ldl -o $@
@@ -322,7 +329,7 @@ BENCHES   := $(BENCH_SRC:bench/%.c=$(O)/bench/%) $(O)/bench/scope_cost_shared
 .PHONY: benches
 benches: $(BENCHES)
 $(O)/obj/bench/%.o: CPPFLAGS += -DVIA='"static"'
-$(O)/bench/%: $(O)/obj/bench/%.o $(INNER_OBJ)
+$(O)/bench/%: $(O)/obj/bench/%.o $(INNER)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@

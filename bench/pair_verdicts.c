@@ -3,7 +3,7 @@
  * is "n launch:ln launch:ln .."; launch -1: every pair is a launch of its own. Prints a verdict per line. */
 #include <stdio.h>
 
-#include "analyze/paired.h"
+#include "analyze/compare/paired.h"
 #include "core/mem.h"
 
 static int judge_line(size_t n)

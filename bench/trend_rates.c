@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyze/trend.h"
+#include "analyze/compare/trend.h"
 #include "core/rng.h"
 
 enum { RUNS = 100, MOST_AFTER = 20, NEAR = 3 };

@@ -8,7 +8,7 @@
 
 #include <tare/tare.h>
 
-#include "analyze/calltree.h"
+#include "analyze/calls/calltree.h"
 #include "batch.h"
 #include "bodies.h"
 

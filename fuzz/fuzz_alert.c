@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/alert.h"
+#include "analyze/watch/alert.h"
 #include "core/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "bench/ab_spec.h"
-#include "cli/words.h"
+#include "cli/compare/words.h"
 #include "core/mem.h"
-#include "report/comparison_report.h"
+#include "report/compare/comparison_report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

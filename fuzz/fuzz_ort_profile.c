@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/onnx.h"
-#include "model/ort_profile.h"
+#include "model/onnx/onnx.h"
+#include "model/profile/ort_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "core/mem.h"
 #include "probe/proclist.h"
-#include "report/screen.h"
+#include "top/screen.h"
 #include "report/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

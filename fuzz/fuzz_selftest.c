@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/selftest.h"
+#include "analyze/compare/selftest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

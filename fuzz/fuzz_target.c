@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/accuracy.h"
-#include "analyze/judge.h"
+#include "analyze/judge/accuracy.h"
+#include "analyze/judge/judge.h"
 #include "core/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "analyze/calltree.h"
+#include "analyze/calls/calltree.h"
 #include "core/mem.h"
 #include "trace/reader.h"
 

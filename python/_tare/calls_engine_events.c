@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#include "core/banned.h"
-
 enum { LOOK_EVERY = 10000000 }; /* ticks, a few ms: for threads that began without a call that we saw */
 
 static uint64_t newest_seen; /* id of the newest thread that has our function, or was asked */

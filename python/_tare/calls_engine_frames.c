@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "core/banned.h"
-
 static _PyFrameEvalFunction before;
 static uint64_t too_deep;
 

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/banned.h"
-
 enum { SITE_BITS = 12, QUIET_AFTER = 16 };
 #define RESTART_EVERY UINT64_C(5000000000) /* ticks: about two seconds */
 

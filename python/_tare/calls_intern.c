@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "core/banned.h"
-
 static PyMethodDef *method_def(PyObject *callable)
 {
     if (PyCFunction_Check(callable)) return ((PyCFunctionObject *)callable)->m_ml;

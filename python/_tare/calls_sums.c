@@ -4,8 +4,6 @@
  * function (the pair) is not further up the path. */
 #include "calls_results.h"
 
-#include "core/banned.h"
-
 struct sum {
     uint32_t caller, func;
     uint64_t primitive, calls, active;

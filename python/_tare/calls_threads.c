@@ -5,8 +5,6 @@
 
 #include "core/mem.h"
 
-#include "core/banned.h"
-
 enum { SEPARATE_THREADS = 1024 }; /* beyond that, new threads go on where ended ones stopped */
 
 uint64_t calls_generation = 1;

@@ -6,8 +6,6 @@
 
 #include "core/mem.h"
 
-#include "core/banned.h"
-
 void times_release(struct call_times *t)
 {
     mem_free(t->self);

@@ -7,8 +7,6 @@
 
 #include "core/mem.h"
 
-#include "core/banned.h"
-
 enum { FIRST_STACK = 32, FIRST_SLOTS = 64 };
 
 /* ---- nodes ---- */

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "core/banned.h"
-
 bool calls_use_tsc;
 struct recorder *calls_active;
 PyTypeObject *calls_type;

@@ -6,8 +6,6 @@
 #include "calls_results.h"
 #include "core/mem.h"
 
-#include "core/banned.h"
-
 struct line_recorder *lines_active;
 uint64_t lines_generation = 1;
 __thread struct lines_mine lines_mine __attribute__((tls_model("initial-exec")));

@@ -9,8 +9,6 @@
 
 #include <stdio.h>
 
-#include "core/banned.h"
-
 /* ---- callbacks ---- */
 
 static PyObject *on_line(PyObject *self, PyObject *const *args, Py_ssize_t n)

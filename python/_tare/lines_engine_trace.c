@@ -10,8 +10,6 @@
 
 #include <stdio.h>
 
-#include "core/banned.h"
-
 /* The line a generator goes on at; 0: it begins, or is no generator. One that begins is said to be at the
  * line of its `def`. */
 static int resumed_line(PyFrameObject *frame, const struct line_code *known)

@@ -3,8 +3,8 @@
  * needed. Knows no framework: who calls says which ONNX operator its own one is. Never counts what has no rule. */
 #include <string.h>
 
-#include "model/cost.h"
-#include "model/onnx_memory.h"
+#include "model/cost/cost.h"
+#include "model/onnx/onnx_memory.h"
 #include "part.h"
 
 /* One call: a node that stands in no graph, and the memory that all of it lies in. */

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/accuracy.h"
-#include "analyze/growth.h"
+#include "analyze/judge/accuracy.h"
+#include "analyze/watch/growth.h"
 #include "part.h"
 
 static PyObject *known_or_none(struct known_f64 x)

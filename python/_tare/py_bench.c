@@ -3,12 +3,12 @@
  * gives the document and the text of the answer as strings; writes no file unless save_run() is asked to. */
 #include <string.h>
 
-#include "analyze/judge.h"
+#include "analyze/judge/judge.h"
 #include "bench/bench.h"
 #include "core/mem.h"
 #include "core/vec.h"
 #include "probe/host.h"
-#include "report/run_report.h"
+#include "report/run/run_report.h"
 #include "work_subject.h"
 
 struct asked { /* one call of _tare.bench */

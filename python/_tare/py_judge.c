@@ -3,8 +3,8 @@
  * of CO2. Measures nothing. */
 #include <math.h>
 
-#include "analyze/between_runs.h"
-#include "analyze/carbon.h"
+#include "analyze/compare/between_runs.h"
+#include "analyze/watch/carbon.h"
 #include "core/mem.h"
 #include "part.h"
 

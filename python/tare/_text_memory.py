@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Memory of this process over iterations over all texts, and whether it grows for good (src/analyze/growth.h). No clock."""
+"""Memory of this process over iterations over all texts, and whether it grows for good (src/analyze/watch/growth.h). No clock."""
 
 from __future__ import annotations
 

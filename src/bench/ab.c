@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "bench/engine.h"
-#include "core/banned.h"
 #include "core/mem.h"
 
 #define SHORT_NS UINT64_C(1000000)  /* units shorter than this are repeated .. */

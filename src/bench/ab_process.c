@@ -7,7 +7,6 @@
 #include "bench/ab.h"
 #include "bench/ab_worker.h"
 #include "bench/engine.h"
-#include "core/banned.h"
 #include "core/mem.h"
 #include "subject/peer.h"
 

@@ -6,7 +6,6 @@
 
 #include "bench/ab.h"
 #include "bench/engine.h"
-#include "core/banned.h"
 #include "core/mem.h"
 
 struct subject_lane {

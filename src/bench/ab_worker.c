@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "bench/engine.h"
-#include "core/banned.h"
 
 enum { WARM_LEAST = 2, WARM_MOST = 10 };
 #define WARM_NS UINT64_C(20000000)       /* at least this long .. */

@@ -10,7 +10,6 @@
 #include "bench/engine.h"
 #include "bench/stopping.h"
 #include "bench/warmup.h"
-#include "core/banned.h"
 
 enum {
     BLOCK_MOST = 32,

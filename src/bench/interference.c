@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "bench/engine.h"
-#include "core/banned.h"
 
 enum { LEAST_FOR_OUTLIERS = 20 };
 

@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include "bench/engine.h"
-#include "core/banned.h"
 
 enum { LANES_ROOM = 65536, LANE_LEAST = 1024 }; /* times between two emptyings, over all workers */
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "bench/engine.h"
-#include "core/banned.h"
 
 enum { MOST_ARRIVALS = 1 << 24, RATE_BATCHES = 10, LATE_NS = 100000, NAP_NS = 100000000 };
 #define NOT_SERVED UINT64_MAX

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * machine.c - the real clock and memory behind engine.h's bench_machine. */
 #include "bench/engine.h"
-#include "core/banned.h"
 #include "core/clock.h"
 
 enum { SPIN_NS = 60000 }; /* the kernel wakes a sleeper late by about this: the rest is spun */

@@ -3,7 +3,6 @@
  * grew by from before its loading, and by what it grew during its own slices. Growth per run is the evidence
  * for a leak. */
 #include "bench/engine.h"
-#include "core/banned.h"
 
 enum { SEGMENTS = 12, LEAST_SEGMENTS = 6 };
 

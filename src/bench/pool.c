@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <string.h>
 
-#include "core/banned.h"
 #include "core/mem.h"
 
 struct pool_member {

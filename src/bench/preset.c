@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "core/banned.h"
 #include "core/buf.h"
 
 const struct bench_preset bench_presets[] = {

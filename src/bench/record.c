@@ -6,7 +6,6 @@
 
 #include "bench/engine.h"
 #include "bench/summary.h"
-#include "core/banned.h"
 
 /* ---- config: what is said per case ---- */
 

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "bench/engine.h"
-#include "core/banned.h"
 
 static double half_width(struct stats_interval i)
 {

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "bench/engine.h"
-#include "core/banned.h"
 
 enum { BATCHES = 10 };
 

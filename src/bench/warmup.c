@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "core/banned.h"
 #include "core/mem.h"
 #include "core/stats.h"
 

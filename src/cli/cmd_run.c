@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/carbon.h"
+#include "analyze/watch/carbon.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/report_out.h"
-#include "cli/run_args.h"
-#include "cli/run_places.h"
-#include "report/run_report.h"
+#include "watch/run_args.h"
+#include "watch/run_places.h"
+#include "report/run/run_report.h"
 
 static const struct opt_usage usage = {
     .synopsis = "tare run [options] -- <program> [args]",

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/top_run.h"
+#include "top/top_run.h"
 
 struct asked {
     struct duration interval;

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
-#include "cli/webhook.h"
+#include "watch/webhook.h"
 #include "core/json.h"
 
 #ifndef TARE_COMMIT

@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
-#include "cli/webhook.h"
+#include "watch/webhook.h"
 #include "core/file.h"
 
 static const struct opt_usage usage = {

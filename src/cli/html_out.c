@@ -9,8 +9,8 @@
 
 #include "cli/report_out.h"
 #include "cli/trace_arg.h"
-#include "report/profile_json.h"
-#include "report/timeline_json.h"
+#include "report/export/profile_json.h"
+#include "report/trace/timeline_json.h"
 
 void html_out_release(struct html_out *h)
 {

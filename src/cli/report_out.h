@@ -4,7 +4,7 @@
 #define CLI_REPORT_OUT_H
 
 #include "cli/cli.h"
-#include "report/run_report.h"
+#include "report/run/run_report.h"
 
 typedef tare_status report_out_fn(struct stream *, const struct run_report *);
 

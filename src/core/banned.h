@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * banned.h - what the sources must not call, enforced by the compiler. Include it LAST, after all system and
- * project headers, in .c files only; core/mem.c, which is the gate to malloc, never includes it. A use
- * becomes an undeclared name that says what to call instead. */
+ * banned.h - what the sources must not call, enforced by the compiler: the Makefile puts it in front of every file of
+ * src by -include, except core/mem.c, the gate to malloc. A use becomes an undeclared name that says what to call
+ * instead. The headers that declare these names come first, so that only uses are caught. */
 #ifndef CORE_BANNED_H
 #define CORE_BANNED_H
+
+#include <alloca.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
 
 /* Unbounded or unterminated text. */
 #undef strcpy

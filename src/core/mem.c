@@ -54,6 +54,11 @@ void mem_free(void *p)
     free(p);
 }
 
+void mem_free_libc(void *p)
+{
+    free(p);
+}
+
 void mem_fail_after(long n)
 {
     atomic_store_explicit(&allowed, n, memory_order_relaxed);

@@ -15,6 +15,7 @@ void *mem_resize(void *p, size_t n, size_t size);
 char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t n);
 void mem_free(void *p);
+void mem_free_libc(void *p); /* what libc or a library allocated: scandir's, jansson's */
 
 /* Tests: let `n` allocations succeed, then fail every one after; negative: never fail. */
 void mem_fail_after(long n);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/banned.h"
 #include "probe/procstat.h"
 
 /* ---- the group's files ---- */

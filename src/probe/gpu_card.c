@@ -139,7 +139,7 @@ static void read_clocks(const struct nvml *n, struct gpu_card *c, const struct g
     for (size_t i = 0; i < 2; i++) {
         unsigned mhz = 0;
         if (c->refused[rows[i].row]) continue;
-        int code = n->clock ? n->clock(c->device, rows[i].clock, &mhz) : NVML_NO_CALL;
+        int code = n->clock_mhz ? n->clock_mhz(c->device, rows[i].clock, &mhz) : NVML_NO_CALL;
         answer(c, rows[i].row, code, mhz * 1e6);
     }
     read_throttle(n, c);

@@ -292,9 +292,9 @@ static void lower_quota(struct host_job *job, double quota)
 static bool take_cpu_max(struct host_job *job, const char *path)
 {
     (void)path;
-    unsigned long long quota, period;
-    if (sscanf(job->text, "%llu %llu", &quota, &period) == 2 && quota && period)
-        lower_quota(job, (double)quota / (double)period);
+    char *end;
+    unsigned long long quota = strtoull(job->text, &end, 10), period = strtoull(end, NULL, 10);
+    if (end != job->text && quota && period) lower_quota(job, (double)quota / (double)period);
     return true;
 }
 

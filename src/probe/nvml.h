@@ -119,7 +119,7 @@ static_assert(offsetof(struct nvml_gpm_get, metrics) == 24, "NVML: GPM metrics")
     X(power_limit, (nvml_device, unsigned *), "nvmlDeviceGetEnforcedPowerLimit")                               \
     X(energy, (nvml_device, unsigned long long *), "nvmlDeviceGetTotalEnergyConsumption")                      \
     X(temperature, (nvml_device, int, unsigned *), "nvmlDeviceGetTemperature")                                 \
-    X(clock, (nvml_device, int, unsigned *), "nvmlDeviceGetClockInfo")                                         \
+    X(clock_mhz, (nvml_device, int, unsigned *), "nvmlDeviceGetClockInfo")                                         \
     X(throttle, (nvml_device, unsigned long long *), "nvmlDeviceGetCurrentClocksEventReasons",                 \
       "nvmlDeviceGetCurrentClocksThrottleReasons")                                                             \
     X(ecc, (nvml_device, int, int, unsigned long long *), "nvmlDeviceGetTotalEccErrors")                       \

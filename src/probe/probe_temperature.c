@@ -124,9 +124,9 @@ static void each_entry(struct search *f, const char *folder, const char *prefix,
     int n = scandir(path, &entries, NULL, by_version);
     for (int i = 0; i < n; i++) {
         if (strncmp(entries[i]->d_name, prefix, strlen(prefix)) == 0) fn(f, folder, entries[i]->d_name);
-        free(entries[i]);
+        mem_free_libc(entries[i]);
     }
-    free(entries);
+    mem_free_libc(entries);
 }
 
 /* .../hwmon2/temp1_input, labelled "coretemp Package id 0" */

@@ -15,8 +15,6 @@
 #include "core/mem.h"
 #include "probe/probe_file.h"
 
-#include "core/banned.h"
-
 enum {
     COMMAND_MAX = 4096,    /* of a command line: far more than fits on a screen */
     REFRESH_SCANS = 32,    /* after so many scans command line and owner are read again */

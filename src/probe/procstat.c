@@ -12,8 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/banned.h"
-
 enum { MOST_THREADS = 256 }; /* of more, migrations are not counted: it would take too long */
 
 bool procstat_text(const char *root, const char *path, char *text, size_t size)

@@ -56,7 +56,7 @@ static tare_status add_compact(struct stream *s, json_t *root)
     char *text = json_dumps(root, JSON_COMPACT);
     if (!text) return no_memory(s->err);
     buf_add_str(&s->out, text);
-    free(text); /* NOLINT: jansson's own */
+    mem_free_libc(text);
     return stream_poll(s);
 }
 

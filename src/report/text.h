@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analyze/calltree.h"
+#include "analyze/calls/calltree.h"
 #include "core/buf.h"
 
 #define TEXT_NAME_MAX 4096 /* where a name is repeated for each event or path, it is cut here */

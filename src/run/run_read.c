@@ -395,7 +395,7 @@ static tare_status check_schema(struct reading *in, json_t *root)
         size_t digits = *minor == '.' ? strspn(minor + 1, "0123456789") : 0;
         if (*minor == 0 || (digits && minor[1 + digits] == 0)) return TARE_OK;
     }
-    if (strncmp(s, ours, stem) == 0 && atol(s + stem) > 1)
+    if (strncmp(s, ours, stem) == 0 && strtol(s + stem, NULL, 10) > 1)
         return error_set(in->err, TARE_FORMAT, "%s: schema %.40s is newer than this tare reads (%s)",
                          in->name, s, ours);
     return error_set(in->err, TARE_FORMAT, "%s: schema: expected %s, got \"%.40s\"", in->name, ours, s);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "analyze/judge.h"
+#include "analyze/judge/judge.h"
 #include "core/map.h"
 #include "core/mem.h"
 

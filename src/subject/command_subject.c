@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/banned.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "subject/guard.h"

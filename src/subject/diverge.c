@@ -9,8 +9,6 @@
 #include "core/mem.h"
 #include "subject/diverge_graph.h"
 
-#include "core/banned.h"
-
 enum { AT_ONCE = 8 };
 #define TOLERANCE 1e-3
 

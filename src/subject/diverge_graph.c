@@ -7,8 +7,6 @@
 
 #include "core/mem.h"
 
-#include "core/banned.h"
-
 /* ---- what is in both ---- */
 
 /* What quantisers add to the name of a value when its floating form moves to another place. */

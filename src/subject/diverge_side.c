@@ -9,9 +9,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "model/onnx_amend.h"
-
-#include "core/banned.h"
+#include "model/onnx/onnx_amend.h"
 
 /* ---- the graph ---- */
 

@@ -8,8 +8,6 @@
 #include "core/buf.h"
 #include "core/str.h"
 
-#include "core/banned.h"
-
 /* ---- names ---- */
 
 enum dim_class dim_class_of(const struct ort_io *io, size_t axis)

@@ -4,7 +4,7 @@
 #ifndef SUBJECT_FREE_DIMS_H
 #define SUBJECT_FREE_DIMS_H
 
-#include "model/dimname.h"
+#include "model/onnx/dimname.h"
 #include "subject/ort_session.h"
 #include "subject/subject.h"
 

@@ -9,8 +9,6 @@
 #include "core/buf.h"
 #include "core/rng.h"
 
-#include "core/banned.h"
-
 tare_status input_check_kind(const struct ort_io *io, tare_error *err)
 {
     if (io->kind != ORT_TENSOR) {

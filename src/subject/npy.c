@@ -7,8 +7,6 @@
 
 #include "subject/tensor.h"
 
-#include "core/banned.h"
-
 struct npy_header {
     const char *name; /* of the file, for errors */
     const char *at, *end;

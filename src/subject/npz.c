@@ -8,8 +8,6 @@
 #include "core/file.h"
 #include "subject/tensor.h"
 
-#include "core/banned.h"
-
 enum {
     LOCAL_SIZE = 30,
     CENTRAL_SIZE = 46,

@@ -10,8 +10,6 @@
 #include "core/mem.h"
 #include "subject/onnx_model.h"
 
-#include "core/banned.h"
-
 /* ---- threads ---- */
 
 /* The first processor of the core that this one belongs to; itself when the kernel does not say. */

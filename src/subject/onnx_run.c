@@ -8,8 +8,6 @@
 #include "core/mem.h"
 #include "subject/onnx_model.h"
 
-#include "core/banned.h"
-
 /* ---- the timed path ---- */
 
 static void release_loose(struct onnx_instance *i, struct onnx_worker *w)

@@ -12,8 +12,6 @@
 #include "core/mem.h"
 #include "subject/onnx_model.h"
 
-#include "core/banned.h"
-
 /* ---- describing ---- */
 
 static void hex(const unsigned char *bytes, unsigned n, char *out)

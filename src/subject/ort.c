@@ -13,9 +13,7 @@
 
 #include "core/file.h"
 #include "core/mem.h"
-#include "model/onnx.h"
-
-#include "core/banned.h"
+#include "model/onnx/onnx.h"
 
 /* ---- the table of functions ---- */
 

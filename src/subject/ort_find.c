@@ -22,8 +22,6 @@
 #include "core/clock.h"
 #include "core/file.h"
 
-#include "core/banned.h"
-
 enum { PYTHON_TIMEOUT_MS = 3000 };
 
 struct search {

@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
-#include "model/ort_profile.h"
-
-#include "core/banned.h"
+#include "model/profile/ort_profile.h"
 
 /* ---- providers ---- */
 

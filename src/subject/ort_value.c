@@ -7,8 +7,6 @@
 
 #include "subject/ort_session.h"
 
-#include "core/banned.h"
-
 /* ---- inputs and outputs ---- */
 
 static void io_release(struct ort_io *io)

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/banned.h"
 #include "core/clock.h"
 #include "core/mem.h"
 

@@ -16,8 +16,6 @@
 #include "core/mem.h"
 #include "subject/onnx_model.h"
 
-#include "core/banned.h"
-
 enum {
     RUNS_MIN = 3,
     BLOCK_RUNS_MAX = 8,

@@ -8,8 +8,8 @@
 
 #include "core/file.h"
 #include "core/vec.h"
-#include "model/onnx.h"
-#include "model/ort_profile.h"
+#include "model/onnx/onnx.h"
+#include "model/profile/ort_profile.h"
 #include "subject/subject.h"
 
 struct profiled_pass {

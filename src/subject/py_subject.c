@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/banned.h"
 #include "core/mem.h"
 #include "subject/peer.h"
 #include "subject/py_wire.h"

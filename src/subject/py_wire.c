@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/banned.h"
-
 /* A reply that says why not. */
 static tare_status refusal(const struct py_reply *head, const char *text, size_t n, tare_error *err)
 {

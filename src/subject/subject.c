@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "core/banned.h"
-
 int64_t case_dim(const struct case_params *p, const char *name)
 {
     for (size_t i = 0; i < p->n_dims; i++)

@@ -13,8 +13,6 @@
 
 #include "core/file.h"
 
-#include "core/banned.h"
-
 enum { ALIGNMENT = 64 };
 
 /* ---- memory: the block that mem.h gave stands in the word before the data ---- */

@@ -8,7 +8,7 @@
 
 #include "core/buf.h"
 #include "core/vec.h"
-#include "model/onnx.h"
+#include "model/onnx/onnx.h"
 
 enum { TENSOR_RANK_MAX = 16 };
 

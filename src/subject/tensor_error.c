@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/banned.h"
-
 enum kind { KIND_NONE, KIND_FLOAT, KIND_WHOLE };
 
 static enum kind kind_of(int type)

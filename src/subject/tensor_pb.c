@@ -5,8 +5,6 @@
 
 #include "subject/tensor.h"
 
-#include "core/banned.h"
-
 enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
 /* Field numbers of TensorProto. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/buf.h"
-#include "model/infer.h"
+#include "model/infer/infer.h"
 
 enum { BINDINGS_MAX = 1024 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/course.h"
+#include "analyze/watch/course.h"
 
 struct made {
     struct series_set set;

@@ -3,7 +3,7 @@
 #ifndef FINDING_FIXTURE_H
 #define FINDING_FIXTURE_H
 
-#include "analyze/judge.h"
+#include "analyze/judge/judge.h"
 #include "run_fixture.h"
 
 static inline void finding_judge(struct run *r)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/infer.h"
+#include "model/infer/infer.h"
 #include "onnx_fixture.h"
 
 struct graph {

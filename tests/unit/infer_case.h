@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "model/infer.h"
+#include "model/infer/infer.h"
 #include "onnx_fixture.h"
 
 struct infer_case {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "model/infer.h"
+#include "model/infer/infer.h"
 #include "onnx_fixture.h"
 
 struct made_model {

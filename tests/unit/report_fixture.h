@@ -15,8 +15,8 @@
 #include <jansson.h>
 
 #include "core/mem.h"
-#include "report/export.h"
-#include "report/report.h"
+#include "report/export/export.h"
+#include "report/trace/report.h"
 #include "report/text.h"
 
 #define N_ELEMENTS(a) (sizeof(a) / sizeof *(a))

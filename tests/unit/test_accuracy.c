@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "analyze/accuracy.h"
+#include "analyze/judge/accuracy.h"
 #include "core/mem.h"
 #include "run_fixture.h"
 

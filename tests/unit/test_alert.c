@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/alert.h"
+#include "analyze/watch/alert.h"
 #include "core/mem.h"
 #include "course_fixture.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/between_runs.h"
+#include "analyze/compare/between_runs.h"
 #include "core/mem.h"
 #include "core/rng.h"
 

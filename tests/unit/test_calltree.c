@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "trace_fixture.h"
-#include "analyze/calltree.h"
+#include "analyze/calls/calltree.h"
 
 #include <cmocka.h>
 

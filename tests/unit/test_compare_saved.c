@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "analyze/compare_saved.h"
-#include "analyze/environment.h"
-#include "analyze/launches.h"
+#include "analyze/compare/compare_saved.h"
+#include "analyze/compare/environment.h"
+#include "analyze/judge/launches.h"
 #include "core/mem.h"
 #include "run_fixture.h"
 

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "analyze/compare_pairs.h"
+#include "analyze/compare/compare_pairs.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "report/comparison_report.h"
+#include "report/compare/comparison_report.h"
 
 enum { PAIRS = 64 };
 

@@ -9,8 +9,8 @@
 
 #include "core/file.h"
 #include "graph_fixture.h"
-#include "model/cost.h"
-#include "model/cost_rule.h"
+#include "model/cost/cost.h"
+#include "model/cost/cost_rule.h"
 
 #define MS "com.microsoft"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/diagnose.h"
-#include "analyze/phase.h"
+#include "analyze/watch/diagnose.h"
+#include "analyze/watch/phase.h"
 #include "core/mem.h"
 #include "course_fixture.h"
 

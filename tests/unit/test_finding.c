@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "analyze/judge.h"
-#include "analyze/sweep.h"
+#include "analyze/judge/judge.h"
+#include "analyze/judge/sweep.h"
 #include "core/mem.h"
 #include <cmocka.h>
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "analyze/judge.h"
+#include "analyze/judge/judge.h"
 #include "core/mem.h"
 #include "finding_fixture.h"
 

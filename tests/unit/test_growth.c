@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * test_growth.c - the trend test tells a leak from noise, from a saw and from growth that ended. */
-#include "analyze/growth.h"
+#include "analyze/watch/growth.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "analyze/inspect.h"
+#include "analyze/layers/inspect.h"
 #include "graph_fixture.h"
-#include "model/dimname.h"
-#include "model/synth.h"
+#include "model/onnx/dimname.h"
+#include "model/synth/synth.h"
 
 static struct inspected inspect(const struct onnx_model *m, const struct poly_binding *dims, size_t n)
 {

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "report/inspect_report.h"
-#include "report/layer_sums.h"
+#include "report/run/inspect_report.h"
+#include "report/run/layer_sums.h"
 
 static const struct report_style no_style = REPORT_STYLE_NONE;
 

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "analyze/layer_near.h"
-#include "analyze/layer_source.h"
-#include "analyze/layer_times.h"
-#include "analyze/layers.h"
+#include "analyze/layers/layer_near.h"
+#include "analyze/layers/layer_source.h"
+#include "analyze/layers/layer_times.h"
+#include "analyze/layers/layers.h"
 #include "core/mem.h"
 
 /* ---- profiles by hand ---- */

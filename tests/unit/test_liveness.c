@@ -9,8 +9,8 @@
 
 #include "core/rng.h"
 #include "graph_fixture.h"
-#include "model/liveness.h"
-#include "model/liveness_plan.h"
+#include "model/cost/liveness.h"
+#include "model/cost/liveness_plan.h"
 
 static const struct poly_binding dims[] = {{"B", 2}};
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "core/json.h"
-#include "model/onnx.h"
+#include "model/onnx/onnx.h"
 #include "onnx_fixture.h"
 
 static const int64_t table_dims[] = {100, 8};

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "core/file.h"
-#include "model/onnx_amend.h"
-#include "model/onnx_wire.h"
+#include "model/onnx/onnx_amend.h"
+#include "model/onnx/onnx_wire.h"
 #include "onnx_fixture.h"
 
 static char path[] = "/tmp/tare-amend-XXXXXX";

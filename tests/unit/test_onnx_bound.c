@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "model/onnx.h"
-#include "model/onnx_range.h"
+#include "model/onnx/onnx.h"
+#include "model/onnx/onnx_range.h"
 #include "onnx_fixture.h"
 
 struct maker {

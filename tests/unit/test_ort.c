@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "model/onnx.h"
+#include "model/onnx/onnx.h"
 #include "subject/ort.h"
 #include "subject_fixture.h"
 

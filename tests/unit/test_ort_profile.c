@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "model/onnx.h"
-#include "model/ort_profile.h"
+#include "model/onnx/onnx.h"
+#include "model/profile/ort_profile.h"
 
 static const char *corpus(const char *name)
 {

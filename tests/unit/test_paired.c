@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/paired.h"
+#include "analyze/compare/paired.h"
 #include "core/mem.h"
 #include "core/rng.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "model/poly.h"
+#include "model/infer/poly.h"
 
 static struct poly_space *space;
 

@@ -2,7 +2,7 @@
  * tare.profile/1 from call trees: order, numbers, unknown values, threads, a base, limits, hostile names. */
 #include "report_fixture.h"
 
-#include "report/profile_json.h"
+#include "report/export/profile_json.h"
 
 static struct buf write_profile(const struct profile_input *in)
 {

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "analyze/capacity.h"
-#include "analyze/queue.h"
+#include "analyze/judge/capacity.h"
+#include "analyze/judge/queue.h"
 #include "core/mem.h"
 #include "run_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "trace_fixture.h"
-#include "analyze/calltree.h"
+#include "analyze/calls/calltree.h"
 #include "tare/tare.h"
 #include "trace/repack.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "core/mem.h"
-#include "report/run_report.h"
+#include "report/run/run_report.h"
 #include "run_fixture.h"
 
 #include <cmocka.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "trace_fixture.h"
-#include "analyze/calltree.h"
+#include "analyze/calls/calltree.h"
 #include "tare/tare.h"
 
 #include <cmocka.h>

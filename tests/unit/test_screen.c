@@ -13,8 +13,8 @@
 
 #include "core/mem.h"
 #include "core/rng.h"
-#include "report/charwidth.h"
-#include "report/screen.h"
+#include "top/charwidth.h"
+#include "top/screen.h"
 #include "report/text.h"
 
 /* ---- a terminal ---- */

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/selftest.h"
+#include "analyze/compare/selftest.h"
 #include "core/mem.h"
 #include "subject/spin.h"
 

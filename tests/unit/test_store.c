@@ -19,7 +19,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "analyze/judge.h"
+#include "analyze/judge/judge.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "run_fixture.h"

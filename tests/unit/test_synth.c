@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "model/synth.h"
+#include "model/synth/synth.h"
 
 /* ---- weights ---- */
 

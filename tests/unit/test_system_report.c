@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/carbon.h"
-#include "analyze/system_report.h"
-#include "analyze/watched.h"
+#include "analyze/watch/carbon.h"
+#include "analyze/watch/system_report.h"
+#include "analyze/watch/watched.h"
 #include "core/mem.h"
 #include "course_fixture.h"
 

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "analyze/judge.h"
+#include "analyze/judge/judge.h"
 #include "core/mem.h"
 #include "run_fixture.h"
 

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "trace_fixture.h"
-#include "analyze/calltree.h"
+#include "analyze/calls/calltree.h"
 #include "tare/tare.h"
 
 #include <cmocka.h>

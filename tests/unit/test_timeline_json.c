@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "core/mem.h"
-#include "report/timeline_json.h"
+#include "report/trace/timeline_json.h"
 
 #define SECOND UINT64_C(1000000000)
 

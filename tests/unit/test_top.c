@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cli/top_term.h"
-#include "cli/top_view.h"
+#include "top/top_term.h"
+#include "top/top_view.h"
 #include "core/mem.h"
 
 /* ---- made-up data ---- */

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "analyze/shift.h"
-#include "analyze/trend.h"
+#include "analyze/compare/shift.h"
+#include "analyze/compare/trend.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/stats.h"

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT
+ * compare_pairs.c - see compare_pairs.h. */
+#include "analyze/compare/compare_pairs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+enum {
+    MOST_KEPT = 100000, /* pairs in the document */
+    MOST_LAUNCHES = 64  /* whose layout is in it */
+};
+
+/* ---- enough? ---- */
+
+tare_status compare_pairs_enough(const struct pair_set *set, const struct paired_rule *r, uint64_t affordable,
+                                 struct compare_stop *out, tare_error *err)
+{
+    struct paired_result wall = {0}, cpu = {0};
+    struct paired_contention busy = paired_contention(set);
+    tare_status s = paired_metric_judge(set, PAIRED_WALL, r, &wall, err);
+    if (s == TARE_OK) s = paired_metric_judge(set, PAIRED_CPU, r, &cpu, err);
+    if (s < 0) return s;
+    bool counts = busy.cpu_bound, cpu_done = !counts || paired_enough(&cpu, r);
+    bool hopeless = busy.contended && counts && wall.needed > affordable;
+    const struct paired_result *decides = busy.contended && counts ? &cpu : &wall;
+    out->enough = cpu_done && (paired_enough(&wall, r) || hopeless);
+    out->launch_share = decides->sd_pair > 0 ? decides->sd_launch / decides->sd_pair : NAN;
+    return TARE_OK;
+}
+
+/* ---- values of the two sides ---- */
+
+static tare_status side_median(const struct pair_set *set, enum paired_metric metric, int side,
+                               struct run_estimate *out, tare_error *err)
+{
+    struct stats_interval found;
+    double *x = mem_new(set->n, sizeof *x);
+    if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+    for (size_t i = 0; i < set->n; i++) {
+        const struct pair_side *p = &set->at[i].side[side];
+        x[i] = (double)(metric == PAIRED_WALL ? p->wall_ns : p->cpu_ns);
+    }
+    tare_status s = stats_median_interval(x, set->n, 0.95, &found, err);
+    mem_free(x);
+    if (s < 0) return s;
+    *out = (struct run_estimate){.known = true, .value = found.value};
+    if (isfinite(found.lo)) out->lo = known_f64(fmin(found.lo, found.value));
+    if (isfinite(found.hi)) out->hi = known_f64(fmax(found.hi, found.value));
+    return TARE_OK;
+}
+
+static struct known_f64 if_finite(double v)
+{
+    return isfinite(v) ? known_f64(v) : (struct known_f64){0};
+}
+
+static struct run_estimate ratio_of(double value, double lo, double hi)
+{
+    struct run_estimate e = {0};
+    if (!isfinite(value)) return e;
+    e.known = true;
+    e.value = exp(value);
+    if (isfinite(lo)) e.lo = known_f64(exp(lo));
+    if (isfinite(hi)) e.hi = known_f64(exp(hi));
+    return e;
+}
+
+/* ---- a metric from its pairs ---- */
+
+static void fill_result(struct comparison_metric *m, const struct paired_result *p,
+                        const struct paired_rule *r)
+{
+    m->method = "interleaved";
+    m->ratio = ratio_of(p->log.value, p->log.lo, p->log.hi);
+    m->gate = ratio_of(p->log.value, p->gate_lo, p->gate_hi);
+    m->confidence = known_f64(r->level);
+    m->gate_confidence = known_f64(1 - 2 * r->alpha);
+    m->verdict = paired_verdict_name(p->verdict);
+    m->min_effect = known_f64(r->min_effect);
+    m->mde = if_finite(p->mde);
+    m->p_value = if_finite(fmin(p->p_slower, 1));
+    m->samples = known_u64(p->n);
+    if (p->verdict == PAIRED_INCONCLUSIVE && p->needed) m->needed = known_u64(p->needed);
+    m->sd_sample = if_finite(p->sd_pair);
+    m->sd_launch = if_finite(p->sd_launch);
+}
+
+static void explain(struct comparison *c, struct comparison_metric *m, const struct paired_result *p)
+{
+    struct arena *a = &c->arena;
+    if (!m->ratio.lo.known || !m->ratio.hi.known)
+        run_map_text(a, &m->unknown, "ratio", "too few pairs or launches to bound it");
+    if (!m->mde.known) run_map_text(a, &m->unknown, "mde", "the interval has no bound");
+    if (!m->needed.known)
+        run_map_text(a, &m->unknown, "needed",
+                     p->verdict == PAIRED_INCONCLUSIVE
+                         ? "the interval is as narrow as asked for, but lies across a limit"
+                         : "decided");
+    if (!m->sd_launch.known) run_map_text(a, &m->unknown, "sd_launch", "every pair is a launch of its own");
+    if (p->verdict == PAIRED_INCONCLUSIVE && m->needed.known)
+        m->why =
+            arena_printf(a, "undecided; about %llu pairs would decide it", (unsigned long long)m->needed.v);
+}
+
+static struct comparison_metric *add_metric(struct comparison *c, struct comparison_case *to,
+                                            const char *name, const char *unit, const char *role)
+{
+    struct comparison_metric *m = comparison_add_metric(c, to, name);
+    if (!m) return NULL;
+    m->unit = unit;
+    m->better = "less";
+    m->role = role;
+    return m;
+}
+
+static tare_status out_of_memory(tare_error *err)
+{
+    return error_set(err, TARE_NOMEM, "out of memory for a comparison");
+}
+
+struct timed {
+    const struct pair_set *set;
+    const struct paired_rule *rule;
+    enum paired_metric metric;
+};
+
+static tare_status fill_timed(struct comparison *c, struct comparison_metric *m, const struct timed *t,
+                              tare_error *err)
+{
+    struct paired_result p;
+    if (!m) return out_of_memory(err);
+    tare_status s = paired_metric_judge(t->set, t->metric, t->rule, &p, err);
+    if (s == TARE_OK) s = side_median(t->set, t->metric, PAIR_A, &m->base, err);
+    if (s == TARE_OK) s = side_median(t->set, t->metric, PAIR_B, &m->new_, err);
+    if (s < 0) return s;
+    fill_result(m, &p, t->rule);
+    explain(c, m, &p);
+    return TARE_OK;
+}
+
+/* ---- what follows from them ---- */
+
+static struct run_estimate inverse(struct run_estimate e, double scale)
+{
+    struct run_estimate out = {0};
+    if (!e.known || !(e.value > 0)) return out;
+    out.known = true;
+    out.value = scale / e.value;
+    if (e.hi.known && e.hi.v > 0) out.lo = known_f64(fmin(scale / e.hi.v, out.value));
+    if (e.lo.known && e.lo.v > 0) out.hi = known_f64(fmax(scale / e.lo.v, out.value));
+    return out;
+}
+
+static tare_status add_throughput(struct comparison *c, struct comparison_case *to,
+                                  const struct compare_pairs *in, const struct comparison_metric *wall,
+                                  tare_error *err)
+{
+    if (!(in->units > 0)) return TARE_OK;
+    struct comparison_metric *m = add_metric(c, to, "throughput", NULL, "advisory");
+    if (!m) return out_of_memory(err);
+    m->unit = arena_printf(&c->arena, "%s/s", in->unit ? in->unit : "runs");
+    m->better = "more";
+    m->method = "derived";
+    m->base = inverse(wall->base, in->units * 1e9);
+    m->new_ = inverse(wall->new_, in->units * 1e9);
+    m->ratio = inverse(wall->ratio, 1);
+    m->gate = inverse(wall->gate, 1);
+    m->confidence = wall->confidence;
+    m->gate_confidence = wall->gate_confidence;
+    m->verdict = wall->verdict; /* more time is less throughput */
+    m->min_effect = wall->min_effect;
+    m->mde = wall->mde;
+    m->samples = wall->samples;
+    run_map_text(&c->arena, &m->unknown, "p_value", "derived from latency, which has its own");
+    run_map_text(&c->arena, &m->unknown, "needed", "see latency");
+    run_map_text(&c->arena, &m->unknown, "sd_sample", "see latency");
+    run_map_text(&c->arena, &m->unknown, "sd_launch", "see latency");
+    return TARE_OK;
+}
+
+/* Peak memory of every launch, of both sides; how many. */
+static size_t find_peaks(const struct pair_set *set, double *a, double *b)
+{
+    size_t n = 0, all = set->own_launch ? set->n : set->n_epochs;
+    for (size_t i = 0; i < all; i++) {
+        uint64_t x =
+            set->own_launch ? set->at[i].side[PAIR_A].rss_peak : set->epochs[i].side[PAIR_A].rss_peak;
+        uint64_t y =
+            set->own_launch ? set->at[i].side[PAIR_B].rss_peak : set->epochs[i].side[PAIR_B].rss_peak;
+        if (!x || !y) continue;
+        a[n] = (double)x;
+        b[n++] = (double)y;
+    }
+    return n;
+}
+
+struct peaks {
+    double *a, *b;
+    size_t n;
+};
+
+static tare_status fill_memory(struct comparison *c, struct comparison_metric *m, const struct peaks *k,
+                               const struct paired_rule *r, tare_error *err)
+{
+    struct paired_result p;
+    double *d = mem_new(k->n, sizeof *d), base = 0, new_ = 0;
+    if (!m || !d) {
+        mem_free(d);
+        return out_of_memory(err);
+    }
+    for (size_t i = 0; i < k->n; i++) d[i] = log(k->b[i] / k->a[i]);
+    tare_status s = paired_judge(&(struct paired_series){d, NULL, k->n}, r, &p, err);
+    mem_free(d);
+    if (s == TARE_OK) s = stats_median(k->a, k->n, &base, err);
+    if (s == TARE_OK) s = stats_median(k->b, k->n, &new_, err);
+    if (s < 0) return s;
+    fill_result(m, &p, r);
+    explain(c, m, &p);
+    m->method = "launches";
+    m->base = (struct run_estimate){.known = true, .value = base};
+    m->new_ = (struct run_estimate){.known = true, .value = new_};
+    return TARE_OK;
+}
+
+static tare_status add_memory(struct comparison *c, struct comparison_case *to,
+                              const struct compare_pairs *in, const struct paired_rule *r, tare_error *err)
+{
+    size_t room = in->set->own_launch ? in->set->n : in->set->n_epochs;
+    struct peaks k = {mem_new(room, sizeof *k.a), mem_new(room, sizeof *k.b), 0};
+    tare_status s = k.a && k.b ? TARE_OK : out_of_memory(err);
+    if (s == TARE_OK) k.n = find_peaks(in->set, k.a, k.b);
+    if (s == TARE_OK && k.n > 0)
+        s = fill_memory(c, add_metric(c, to, "memory.peak", "bytes", "advisory"), &k, r, err);
+    else if (s == TARE_OK)
+        run_map_text(&c->arena, &to->unknown, "memory.peak", "the system did not tell");
+    mem_free(k.a);
+    mem_free(k.b);
+    return s;
+}
+
+/* ---- the case ---- */
+
+static uint64_t sample_at(const struct pair *p, int which)
+{
+    switch (which) {
+    case 0: return p->side[PAIR_A].wall_ns;
+    case 1: return p->side[PAIR_B].wall_ns;
+    case 2: return p->side[PAIR_A].cpu_ns;
+    case 3: return p->side[PAIR_B].cpu_ns;
+    case 4: return p->epoch;
+    default: return p->b_first;
+    }
+}
+
+static void keep_samples(struct comparison *c, struct comparison_case *to, const struct pair_set *set)
+{
+    struct run_samples *const at[] = {&to->samples.base_wall_ns, &to->samples.new_wall_ns,
+                                      &to->samples.base_cpu_ns,  &to->samples.new_cpu_ns,
+                                      &to->samples.launch,       &to->samples.order};
+    size_t n = set->n < MOST_KEPT ? set->n : MOST_KEPT;
+    to->samples.known = true;
+    for (int k = 0; k < 6; k++) {
+        uint64_t *v = arena_new(&c->arena, n, sizeof *v);
+        if (!v) return; /* the arena remembers */
+        for (size_t i = 0; i < n; i++) v[i] = sample_at(&set->at[i], k);
+        *at[k] = (struct run_samples){
+            .known = true, .kept = n == set->n ? "all" : "first", .cap = MOST_KEPT, .ns = v, .n = n};
+    }
+}
+
+/* By how much each launch was shifted, of both sides, and how long loading took. */
+static void fill_launch(struct comparison *c, struct comparison_case *to, const struct pair_set *set)
+{
+    static const char *const names[PAIR_SIDES][3] = {{"base_env_pad", "base_heap_pad", "base_load_ns"},
+                                                     {"new_env_pad", "new_heap_pad", "new_load_ns"}};
+    size_t n = set->own_launch ? set->n : set->n_epochs;
+    if (n > MOST_LAUNCHES) n = MOST_LAUNCHES;
+    for (int side = 0; side < PAIR_SIDES; side++) {
+        struct run_map lists[3] = {0};
+        for (size_t i = 0; i < n; i++) {
+            const struct pair_launch *l = set->own_launch ? NULL : &set->epochs[i].side[side];
+            run_map_int(&c->arena, &lists[0], NULL, l ? l->env_pad : set->at[i].side[side].env_pad);
+            if (l) run_map_int(&c->arena, &lists[1], NULL, l->heap_pad);
+            if (l) run_map_int(&c->arena, &lists[2], NULL, (int64_t)l->load_ns);
+        }
+        for (int k = 0; k < 3; k++)
+            if (lists[k].n)
+                run_map_set(&c->arena, &to->launch, names[side][k],
+                            (struct run_value){.kind = RUN_LIST, .items = lists[k]});
+    }
+}
+
+static void fill_case(struct comparison *c, struct comparison_case *to, const struct compare_pairs *in,
+                      const struct paired_contention *busy)
+{
+    const struct pair_set *set = in->set;
+    to->pairs = known_u64(set->n);
+    to->failed_pairs = known_u64(set->failed);
+    to->launches = known_u64(set->own_launch ? set->n : set->n_epochs);
+    to->repeats = known_u64(set->repeats ? set->repeats : 1);
+    to->spent_s = known_f64(in->spent_s);
+    to->stopped = in->stopped;
+    to->interference = (struct comparison_evidence){.known = true,
+                                                    .contended = known_bool(busy->contended),
+                                                    .cpu_share = if_finite(busy->cpu_share),
+                                                    .interrupted = known_f64(busy->interrupted),
+                                                    .pressure = busy->pressure,
+                                                    .steal = busy->steal};
+    if (!busy->pressure.known)
+        run_map_text(&c->arena, &to->unknown, "interference.pressure", "the kernel does not tell");
+    if (!busy->steal.known)
+        run_map_text(&c->arena, &to->unknown, "interference.steal", "the kernel does not tell");
+    fill_launch(c, to, set);
+    if (in->keep_samples)
+        keep_samples(c, to, set);
+    else
+        run_map_text(&c->arena, &to->unknown, "samples", "not asked for");
+}
+
+static void warn(struct comparison *c, struct comparison_case *to, const struct compare_pairs *in,
+                 const struct paired_rule *r)
+{
+    const struct pair_set *set = in->set;
+    if (set->failed)
+        comparison_note(
+            c, to, "pairs.failed", "warn",
+            "%llu of %llu pairs failed and are not in the numbers (base %llu times, new %llu): %s",
+            (unsigned long long)set->failed, (unsigned long long)(set->failed + set->n),
+            (unsigned long long)set->failed_side[PAIR_A], (unsigned long long)set->failed_side[PAIR_B],
+            in->failure ? in->failure : "");
+    if (in->few_launches)
+        comparison_note(
+            c, to, "launches.few", "warn",
+            "loading takes so long that the budget allowed %zu launches, not %zu: the interval is "
+            "wider for it; a longer --budget helps",
+            set->n_epochs, r->least_epochs);
+    if (in->stopped && strcmp(in->stopped, "interrupted") == 0)
+        comparison_note(c, to, "interrupted", "warn", "interrupted: judged by what there is");
+}
+
+/* On a busy machine, wall time that cannot decide does not keep CPU time from deciding. */
+static void choose_witness(struct comparison *c, struct comparison_case *to, struct comparison_metric *wall,
+                           const struct paired_contention *busy)
+{
+    if (!busy->contended) return;
+    bool undecided = strcmp(wall->verdict, "inconclusive") == 0;
+    if (busy->cpu_bound && undecided) {
+        wall->role = "advisory";
+        wall->why = "the machine was busy with other work: CPU time is the witness";
+    }
+    comparison_note(c, to, "machine.busy", "warn",
+                    "the machine was busy with other work (something waited for a CPU %.0f %% of the time, "
+                    "%.0f %% of measurements interrupted): %s",
+                    100 * (busy->pressure.known ? busy->pressure.v : 0), 100 * busy->interrupted,
+                    busy->cpu_bound ? "trust CPU time more than latency" : "measure again when it is quiet");
+}
+
+tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *in,
+                              const struct paired_rule *r, tare_error *err)
+{
+    if (in->set->n == 0)
+        return error_set(err, TARE_DENIED, "%s: no pair was measured", in->name ? in->name : "comparison");
+    struct paired_contention busy = paired_contention(in->set);
+    struct comparison_case *to = comparison_add_case(c, in->name);
+    if (!to) return out_of_memory(err);
+    fill_case(c, to, in, &busy);
+    struct comparison_metric *wall = add_metric(c, to, "latency", "ns", "gate");
+    tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
+    struct comparison_metric *cpu =
+        s == TARE_OK ? add_metric(c, to, "cpu_time", "ns", busy.cpu_bound ? "gate" : "advisory") : NULL;
+    if (s == TARE_OK) s = fill_timed(c, cpu, &(struct timed){in->set, r, PAIRED_CPU}, err);
+    if (s == TARE_OK) s = add_throughput(c, to, in, wall, err);
+    if (s == TARE_OK) s = add_memory(c, to, in, r, err);
+    if (s < 0) return s;
+    choose_witness(c, to, wall, &busy);
+    warn(c, to, in, r);
+    return TARE_OK;
+}
+
+/* ---- all cases ---- */
+
+static bool gates(const struct comparison_metric *m)
+{
+    return strcmp(m->role, "gate") == 0 && m->p_value.known;
+}
+
+static size_t count_gates(const struct comparison *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++) n += gates(c->cases.at[i]->metrics.at[k]);
+    return n;
+}
+
+static void adjust(struct comparison_metric *m, double p, double alpha, size_t family)
+{
+    m->p_value = known_f64(p);
+    if (p <= alpha || strcmp(m->verdict, "regressed") != 0) return;
+    m->verdict = "inconclusive";
+    m->why = family > 1 ? "slower by itself, but among so many comparisons such a one comes by chance"
+                        : "slower, but not surely enough";
+}
+
+tare_status compare_finish(struct comparison *c, double alpha, tare_error *err)
+{
+    size_t n = count_gates(c), at = 0;
+    double *p = mem_new(n, sizeof *p);
+    if (!p) return out_of_memory(err);
+    for (size_t i = 0; i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
+            if (gates(c->cases.at[i]->metrics.at[k])) p[at++] = c->cases.at[i]->metrics.at[k]->p_value.v;
+    paired_holm(p, n);
+    at = 0;
+    for (size_t i = 0; i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
+            if (gates(c->cases.at[i]->metrics.at[k]))
+                adjust(c->cases.at[i]->metrics.at[k], p[at++], alpha, n);
+    mem_free(p);
+    comparison_sum_up(c);
+    return TARE_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * compare_pairs.h - pairs of measurements -> a case of a comparison document: latency and CPU time judged by their
+ * pairs, throughput and memory beside them, interference, and what could not be seen. Pure: measures nothing. */
+#ifndef ANALYZE_COMPARE_PAIRS_H
+#define ANALYZE_COMPARE_PAIRS_H
+
+#include "analyze/compare/paired.h"
+#include "run/comparison.h"
+
+struct compare_pairs {
+    const char *name; /* of the case */
+    const struct pair_set *set;
+    const char *stopped; /* "precise", "budget", "pairs", "interrupted" */
+    double spent_s;
+    double units;        /* per measurement unit, for throughput; 0: no throughput */
+    const char *unit;    /* "runs" */
+    bool few_launches;   /* loading left no time for enough of them */
+    const char *failure; /* text of a failed pair; "" */
+    bool keep_samples;
+};
+
+/* Add the case with all metrics. Verdicts are those of each metric alone until compare_finish(). */
+tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *in,
+                              const struct paired_rule *r, tare_error *err);
+
+/* Once all cases are in: control false alarms over all metrics that gate (Holm), then sum up. */
+tare_status compare_finish(struct comparison *c, double alpha, tare_error *err);
+
+/* Are these pairs enough? Narrow intervals for what gates; when the machine is busy and wall time would need more
+ * than the `affordable` pairs that fit into the budget, CPU time alone. Never looks at the sign. */
+struct compare_stop {
+    bool enough;
+    double launch_share; /* sd of launches / sd of pairs, of what decides; NAN: unknown */
+};
+tare_status compare_pairs_enough(const struct pair_set *set, const struct paired_rule *r, uint64_t affordable,
+                                 struct compare_stop *out, tare_error *err);
+
+#endif

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: MIT
+ * compare_saved.c - see compare_saved.h. */
+#include "analyze/compare/compare_saved.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/compare/compare_pairs.h"
+#include "analyze/compare/environment.h"
+#include "analyze/judge/launches.h"
+#include "analyze/judge/show.h"
+#include "core/mem.h"
+#include "core/vec.h"
+
+enum { PAST_MOST = 100 }; /* newest runs of the history that are asked for */
+
+static tare_status out_of_memory(tare_error *err)
+{
+    return error_set(err, TARE_NOMEM, "out of memory for a comparison");
+}
+
+/* What is compared, and what may fail the comparison when the user named nothing. */
+static const struct watched {
+    const char *metric;
+    bool gate;
+} shown[] = {
+    {"latency.p50", true}, {"latency.mean", false}, {"latency.p95", false}, {"latency.p99", false},
+    {"throughput", false}, {"cpu.time", true},      {"memory.peak", true},  {"load", false},
+};
+enum { N_SHOWN = sizeof shown / sizeof *shown };
+
+static const struct watched *is_shown(const char *metric)
+{
+    for (size_t i = 0; i < N_SHOWN; i++)
+        if (strcmp(shown[i].metric, metric) == 0) return &shown[i];
+    return NULL;
+}
+
+/* ---- values of a side, one per run ---- */
+
+struct moment {
+    int64_t ms;
+    double y;
+};
+
+struct runs_of { /* one case on one side */
+    const struct run *const *runs;
+    const struct run_case **at; /* of each run; NULL: it has none */
+    size_t n;
+};
+
+struct values {
+    double *y;    /* ln, one per run that counts */
+    size_t n;     /* of these */
+    size_t taken; /* runs and launches before those too close together were made one */
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct moment *x = a, *y = b;
+    return (x->ms > y->ms) - (x->ms < y->ms);
+}
+
+typedef VEC(struct moment) moments;
+
+static tare_status push(moments *to, int64_t ms, double v, tare_error *err)
+{
+    struct moment m = {ms, log(v)};
+    return v > 0 && isfinite(v) ? vec_push(to, m, err) : TARE_OK;
+}
+
+static tare_status take_case(moments *to, const struct run *run, const struct run_case *c,
+                             const struct measure *m, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    struct run_estimate e = {0};
+    size_t before = to->n;
+    double v;
+    for (size_t i = 0; s == TARE_OK && i < c->launches.n; i++)
+        if (launch_metric(c->launches.at[i], m->name, &v))
+            s = push(to, run_unix_ms(c->launches.at[i]->created), v, err);
+    if (s == TARE_OK && to->n == before && m->get(c, &e))
+        s = push(to, run_unix_ms(run->created), e.value, err);
+    return s;
+}
+
+/* Runs that began less than `apart_ms` after the one before share the machine's mood: together they are one. */
+static void cluster(struct values *out, const struct moment *from, size_t n, int64_t apart_ms)
+{
+    size_t in_it = 0;
+    out->n = 0;
+    out->taken = n;
+    for (size_t i = 0; i < n; i++) {
+        bool joins = i > 0 && from[i].ms - from[i - 1].ms < apart_ms;
+        if (!joins) {
+            out->y[out->n++] = from[i].y;
+            in_it = 1;
+            continue;
+        }
+        double *y = &out->y[out->n - 1];
+        in_it++;
+        *y += (from[i].y - *y) / (double)in_it;
+    }
+}
+
+static tare_status take_values(const struct runs_of *side, const struct measure *m, int64_t apart_ms,
+                               struct values *out, tare_error *err)
+{
+    moments all = VEC_INIT;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < side->n; i++)
+        if (side->at[i]) s = take_case(&all, side->runs[i], side->at[i], m, err);
+    if (s == TARE_OK && all.n) {
+        qsort(all.items, all.n, sizeof *all.items, by_time);
+        out->y = mem_new(all.n, sizeof *out->y);
+        if (out->y)
+            cluster(out, all.items, all.n, apart_ms);
+        else
+            s = out_of_memory(err);
+    }
+    vec_release(&all);
+    return s;
+}
+
+/* ---- a metric ---- */
+
+struct judging_case {
+    struct comparison *c;
+    const struct compare_saved *in;
+    struct comparison_case *to;
+    struct runs_of base, new_;
+    const struct run *own; /* whose case is looked for */
+};
+
+static struct run_estimate middle(const struct judging_case *k, const struct runs_of *side,
+                                  const struct measure *m, const struct values *v)
+{
+    struct run_estimate e = {0};
+    (void)k;
+    if (v->taken == 1)
+        for (size_t i = 0; i < side->n; i++)
+            if (side->at[i] && m->get(side->at[i], &e)) return e;
+    e = (struct run_estimate){.known = true, .value = exp(stats_mean(v->y, v->n))};
+    return e;
+}
+
+static struct known_f64 if_finite(double v)
+{
+    return isfinite(v) ? known_f64(v) : (struct known_f64){0};
+}
+
+/* A ratio that no number holds is the greatest there is; a bound that none holds is none. */
+static struct run_estimate ratio_of(double value, double lo, double hi)
+{
+    return (struct run_estimate){.known = true,
+                                 .value = fmin(exp(value), DBL_MAX),
+                                 .lo = isfinite(lo) ? if_finite(exp(lo)) : (struct known_f64){0},
+                                 .hi = isfinite(hi) ? if_finite(exp(hi)) : (struct known_f64){0}};
+}
+
+static const char *unverified_why(struct comparison *c, const struct values *a, const struct values *b,
+                                  const struct values *past)
+{
+    bool close = a->taken > a->n || b->taken > b->n || past->taken > past->n;
+    return arena_printf(&c->arena, "%zu and %zu runs, %zu earlier%s: no spread to judge by", a->n, b->n,
+                        past->n, close ? " (closer than 30 s is one)" : "");
+}
+
+static void explain(struct comparison *c, struct comparison_metric *m, const struct between_result *b)
+{
+    struct arena *a = &c->arena;
+    bool none = b->method == BETWEEN_NONE, open = strcmp(b->verdict, "inconclusive") == 0;
+    const char *const why = none ? "no spread between runs to judge by" : NULL;
+    if (none) {
+        run_map_text(a, &m->unknown, "ratio", why);
+        run_map_text(a, &m->unknown, "mde", why);
+        run_map_text(a, &m->unknown, "p_value", why);
+        run_map_text(a, &m->unknown, "sd_launch", why);
+    }
+    if (!m->needed.known)
+        run_map_text(a, &m->unknown, "needed",
+                     none   ? why
+                     : open ? "more runs than anyone makes, or the interval lies across a limit"
+                            : "decided");
+    run_map_text(a, &m->unknown, "sd_sample", "runs are judged as wholes");
+    if (open && b->needed)
+        m->why = arena_printf(
+            a, "undecided (sees changes from %s on); about %zu runs a side would decide, or --ab",
+            show_percent(b->mde).s, b->needed);
+    else if (open)
+        m->why = arena_printf(a, "undecided (sees changes from %s on); measure in turn: --ab",
+                              show_percent(b->mde).s);
+}
+
+static void fill_metric(const struct judging_case *k, struct comparison_metric *m,
+                        const struct between_result *b, const struct between_rule *r)
+{
+    static const char *const methods[] = {"single", "runs", "history"};
+    m->method = methods[b->method];
+    m->ratio = ratio_of(b->log, b->lo, b->hi);
+    if (b->method != BETWEEN_NONE) {
+        m->gate = ratio_of(b->log, b->gate_lo, b->gate_hi);
+        m->confidence = known_f64(r->level);
+        m->gate_confidence = known_f64(1 - 2 * r->alpha);
+    }
+    m->verdict = b->verdict;
+    m->min_effect = known_f64(r->min_effect);
+    m->mde = if_finite(b->mde);
+    m->p_value = if_finite(b->p_worse);
+    m->sd_launch = if_finite(b->sd);
+    if (b->needed) m->needed = known_u64(b->needed);
+    explain(k->c, m, b);
+}
+
+/* Within-run intervals are shown as evidence and never judge: they were wrong in 28 to 39 of 100 comparisons. */
+static void add_evidence(const struct judging_case *k, struct comparison_metric *m, const struct values *a,
+                         const struct values *b, size_t past)
+{
+    struct arena *arena = &k->c->arena;
+    run_map_int(arena, &m->evidence, "runs_base", (int64_t)a->n);
+    run_map_int(arena, &m->evidence, "runs_new", (int64_t)b->n);
+    if (a->taken != a->n || b->taken != b->n) {
+        run_map_int(arena, &m->evidence, "launches_base", (int64_t)a->taken);
+        run_map_int(arena, &m->evidence, "launches_new", (int64_t)b->taken);
+    }
+    run_map_int(arena, &m->evidence, "history_runs", (int64_t)past);
+    struct run_estimate within = estimate_ratio(m->new_, m->base);
+    if (!within.known) return;
+    run_map_real(arena, &m->evidence, "within_runs_lo", within.lo.v);
+    run_map_real(arena, &m->evidence, "within_runs_hi", within.hi.v);
+}
+
+struct judged {
+    const struct measure *m;
+    const char *role;
+    struct between_rule rule;
+};
+
+/* PAST_MOST of them have room in out->y. */
+static tare_status take_past(const struct judging_case *k, const struct measure *m, struct values *out,
+                             tare_error *err)
+{
+    double y[PAST_MOST];
+    int64_t ms[PAST_MOST];
+    struct moment at[PAST_MOST];
+    struct compare_series past = {y, ms, 0, PAST_MOST};
+    const struct compare_past *p = &k->in->past;
+    tare_status s = p->values ? p->values(p->ctx, k->to->name, m->name, &past, err) : TARE_OK;
+    if (s < 0) return s;
+    for (size_t i = 0; i < past.n; i++) at[i] = (struct moment){ms[i], y[i]};
+    cluster(out, at, past.n, k->in->apart_ms);
+    return TARE_OK;
+}
+
+static tare_status judge_values(const struct judging_case *k, const struct judged *j, const struct values *a,
+                                const struct values *b, tare_error *err)
+{
+    double y[PAST_MOST];
+    struct values past = {.y = y};
+    tare_status s = take_past(k, j->m, &past, err);
+    if (s < 0) return s;
+    struct between_sides sides = {{a->y, a->n}, {b->y, b->n}, {y, past.n}, j->m->more_is_better};
+    struct between_result found;
+    s = between_runs(&sides, &j->rule, &found, err);
+    struct comparison_metric *m = s == TARE_OK ? comparison_add_metric(k->c, k->to, j->m->name) : NULL;
+    if (!m) return s < 0 ? s : out_of_memory(err);
+    m->unit = j->m->kind == MEASURE_BYTES ? "bytes" : measure_unit(j->m);
+    if (j->m->kind == MEASURE_RATE && k->new_.at[0] && k->new_.at[0]->throughput.unit)
+        m->unit = k->new_.at[0]->throughput.unit;
+    m->better = j->m->more_is_better ? "more" : "less";
+    m->role = j->role;
+    m->samples = known_u64(a->n < b->n ? a->n : b->n);
+    m->base = middle(k, &k->base, j->m, a);
+    m->new_ = middle(k, &k->new_, j->m, b);
+    fill_metric(k, m, &found, &j->rule);
+    if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, &past);
+    add_evidence(k, m, a, b, past.n);
+    return TARE_OK;
+}
+
+static tare_status judge_metric(const struct judging_case *k, const struct judged *j, tare_error *err)
+{
+    struct values a = {0}, b = {0};
+    tare_status s = take_values(&k->base, j->m, k->in->apart_ms, &a, err);
+    if (s == TARE_OK) s = take_values(&k->new_, j->m, k->in->apart_ms, &b, err);
+    if (s == TARE_OK && a.n && b.n)
+        s = judge_values(k, j, &a, &b, err);
+    else if (s == TARE_OK && strcmp(j->role, "gate") == 0)
+        comparison_note(k->c, k->to, "metric.absent", k->in->n_limits ? "warn" : "info",
+                        "%s is not known of %s", j->m->name,
+                        !a.n && !b.n ? "either side"
+                        : a.n        ? "new"
+                                     : "base");
+    mem_free(a.y);
+    mem_free(b.y);
+    return s;
+}
+
+/* Whether the metric is compared at all, its role, and beyond which effect it fails. */
+static bool wanted(const struct compare_saved *in, const struct measure *m, struct judged *out)
+{
+    const struct watched *s = is_shown(m->name);
+    *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
+    for (size_t i = 0; i < in->n_limits; i++) {
+        if (strcmp(in->limits[i].metric, m->name) != 0) continue;
+        out->role = "gate";
+        if (!isnan(in->limits[i].share)) out->rule.min_effect = in->limits[i].share;
+        if (out->rule.detect < out->rule.min_effect)
+            out->rule.detect = out->rule.min_effect; /* within the limit */
+        return true;
+    }
+    return s != NULL;
+}
+
+/* ---- a case ---- */
+
+static void note_runs(const struct judging_case *k)
+{
+    const struct comparison_metric *first = k->to->metrics.n ? k->to->metrics.at[0] : NULL;
+    if (!first || !first->sd_launch.known) return;
+    if (strcmp(first->method, "runs") == 0)
+        comparison_note(k->c, k->to, "runs", "info", "%s varies by %.2g %% from run to run, over both sides",
+                        first->metric, 100 * first->sd_launch.v);
+    else
+        comparison_note(k->c, k->to, "runs", "info",
+                        "%s varies by %.2g %% from run to run, over the history of this machine",
+                        first->metric, 100 * first->sd_launch.v);
+}
+
+static void note_interference(const struct judging_case *k)
+{
+    double interrupted = 0, steal = 0;
+    bool known = false;
+    const struct runs_of *const sides[] = {&k->base, &k->new_};
+    for (int s = 0; s < 2; s++)
+        for (size_t i = 0; i < sides[s]->n; i++) {
+            const struct run_case *c = sides[s]->at[i];
+            if (!c || !c->cpu.known || !c->cpu.involuntary_switches.known || !c->samples.known ||
+                !c->samples.v)
+                continue;
+            known = true;
+            interrupted = fmax(interrupted, (double)c->cpu.involuntary_switches.v / (double)c->samples.v);
+            if (c->cpu.steal.known) steal = fmax(steal, c->cpu.steal.v);
+        }
+    if (!known) return;
+    k->to->interference =
+        (struct comparison_evidence){.known = true,
+                                     .contended = known_bool(interrupted > 0.25 || steal > 0.02),
+                                     .interrupted = known_f64(fmin(interrupted, 1)),
+                                     .steal = known_f64(steal)};
+    run_map_text(&k->c->arena, &k->to->unknown, "interference.cpu_share", "not in saved runs");
+    run_map_text(&k->c->arena, &k->to->unknown, "interference.pressure", "not in saved runs");
+    if (!k->to->interference.contended.v) return;
+    comparison_note(
+        k->c, k->to, "machine.busy", "warn",
+        "the machine was busy with other work while a run was made (%.2g interruptions a run, %.2g %% "
+        "stolen): trust cpu.time more than latency",
+        interrupted, 100 * steal);
+}
+
+static tare_status compare_case(struct judging_case *k, const struct run_case *named, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    k->to = comparison_add_case(k->c, named->name);
+    if (!k->to) return out_of_memory(err);
+    k->to->params = named->params;
+    struct judged j;
+    for (size_t i = 0; s == TARE_OK && i < N_SHOWN; i++)
+        if (wanted(k->in, measure_find(shown[i].metric), &j)) s = judge_metric(k, &j, err);
+    for (const struct measure *m = measure_table; s == TARE_OK && m->name; m++)
+        if (!is_shown(m->name) && wanted(k->in, m, &j)) s = judge_metric(k, &j, err);
+    run_map_text(&k->c->arena, &k->to->unknown, "samples", "in the runs' own documents");
+    if (s < 0) return s;
+    note_runs(k);
+    note_interference(k);
+    return TARE_OK;
+}
+
+/* ---- matching ---- */
+
+static bool same_value(const struct run_value *a, const struct run_value *b)
+{
+    if (a->kind != b->kind) return false;
+    switch (a->kind) {
+    case RUN_BOOL: return a->yes == b->yes;
+    case RUN_INT: return a->i == b->i;
+    case RUN_REAL: return a->d == b->d;
+    case RUN_TEXT: return strcmp(a->s ? a->s : "", b->s ? b->s : "") == 0;
+    default: return a->kind == RUN_NULL;
+    }
+}
+
+static bool same_params(const struct run_map *a, const struct run_map *b)
+{
+    if (a->n != b->n || a->n == 0) return false;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct run_value *v = run_map_get(b, a->at[i].key);
+        if (!v || !same_value(&a->at[i].value, v)) return false;
+    }
+    return true;
+}
+
+static const struct run_case *named(const struct run *run, const char *name)
+{
+    for (size_t i = 0; i < run->cases.n; i++)
+        if (strcmp(run->cases.at[i]->name, name) == 0) return run->cases.at[i];
+    return NULL;
+}
+
+/* The case of this name, else the one with the same parameters, unless `own` (the run that `like` is of) has one of
+ * that one's name: then it was not renamed. */
+static const struct run_case *match(const struct run *run, const struct run_case *like, const struct run *own)
+{
+    const struct run_case *found = named(run, like->name);
+    for (size_t i = 0; !found && i < run->cases.n; i++)
+        if (same_params(&run->cases.at[i]->params, &like->params) && !named(own, run->cases.at[i]->name))
+            return run->cases.at[i];
+    return found;
+}
+
+static size_t match_all(struct runs_of *side, const struct run_case *like, const struct run *own)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < side->n; i++) {
+        side->at[i] = match(side->runs[i], like, own);
+        n += side->at[i] != NULL;
+    }
+    return n;
+}
+
+static const struct run_case *first_of(const struct runs_of *side)
+{
+    for (size_t i = 0; i < side->n; i++)
+        if (side->at[i]) return side->at[i];
+    return NULL;
+}
+
+/* Calls `fn` for each case of a side once, whichever of its runs has it. */
+static tare_status each_case(struct judging_case *k, const struct runs_of *side,
+                             tare_status (*fn)(struct judging_case *, const struct run_case *, tare_error *),
+                             tare_error *err)
+{
+    for (size_t r = 0; r < side->n; r++)
+        for (size_t i = 0; i < side->runs[r]->cases.n; i++) {
+            const struct run_case *c = side->runs[r]->cases.at[i];
+            bool seen = false;
+            k->own = side->runs[r];
+            for (size_t q = 0; q < r && !seen; q++) seen = match(side->runs[q], c, k->own) != NULL;
+            tare_status s = seen ? TARE_OK : fn(k, c, err);
+            if (s < 0) return s;
+        }
+    return TARE_OK;
+}
+
+static tare_status note_environment(struct judging_case *k, const struct run_case *c, tare_error *err)
+{
+    (void)err;
+    if (match_all(&k->base, c, k->own) && match_all(&k->new_, c, k->own))
+        environment_compare_case(k->c, first_of(&k->base), first_of(&k->new_));
+    return TARE_OK;
+}
+
+static tare_status judge_new(struct judging_case *k, const struct run_case *c, tare_error *err)
+{
+    match_all(&k->new_, c, k->own);
+    if (match_all(&k->base, c, k->own)) return compare_case(k, c, err);
+    comparison_add_unmatched(k->c, "new", c->name);
+    return TARE_OK;
+}
+
+static tare_status note_base_only(struct judging_case *k, const struct run_case *c, tare_error *err)
+{
+    (void)err;
+    if (!match_all(&k->new_, c, k->own)) comparison_add_unmatched(k->c, "base", c->name);
+    return TARE_OK;
+}
+
+/* ---- the whole ---- */
+
+static void describe_side(struct comparison *c, struct comparison_side *to, const struct run *const *runs,
+                          size_t n)
+{
+    const struct run *r = runs[0];
+    if (!to->name) to->name = r->subject.name;
+    to->type = "run";
+    to->sha256 = r->subject.sha256;
+    to->runtime = r->subject.runtime;
+    to->run_id = r->id;
+    run_map_int(&c->arena, &to->options, "runs", (int64_t)n);
+}
+
+static tare_status check_side(const char *side, const struct run *const *runs, size_t n, tare_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (runs[i]->cases.n == 0)
+            return error_set(err, TARE_INVALID, "%s: run %s of %s has no cases: nothing was measured", side,
+                             runs[i]->id, runs[i]->subject.name);
+        if (strcmp(runs[i]->kind, "inspect") == 0)
+            return error_set(err, TARE_INVALID,
+                             "%s: run %s is of kind inspect: it has no measured times to compare", side,
+                             runs[i]->id);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(runs[i]->id, runs[k]->id) == 0)
+                return error_set(err, TARE_INVALID, "%s: run %s is there twice; a copy is no second run",
+                                 side, runs[i]->id);
+    }
+    return TARE_OK;
+}
+
+static tare_status check(const struct compare_saved *in, tare_error *err)
+{
+    tare_status s = check_side("base", in->base, in->n_base, err);
+    if (s == TARE_OK) s = check_side("new", in->new_, in->n_new, err);
+    if (s < 0) return s;
+    if (strcmp(in->base[0]->kind, in->new_[0]->kind) != 0)
+        return error_set(err, TARE_INVALID, "runs of different kinds: %s, then %s", in->base[0]->kind,
+                         in->new_[0]->kind);
+    return TARE_OK;
+}
+
+static tare_status refuse(const struct comparison *c, tare_error *err)
+{
+    const struct comparison_difference *d = environment_critical(c);
+    return error_set(err, TARE_DENIED,
+                     "results are not comparable: %s: %s, then %s (--force compares all the same)", d->what,
+                     d->base ? d->base : "unknown", d->new_ ? d->new_ : "unknown");
+}
+
+static void note_whole(struct comparison *c, const struct compare_saved *in)
+{
+    const struct run *a = in->base[0], *b = in->new_[0];
+    if (strcmp(a->id, b->id) == 0)
+        comparison_note(c, NULL, "runs.same", "warn", "both sides are the same run %s", a->id);
+    if (environment_critical(c))
+        comparison_note(
+            c, NULL, "forced", "warn",
+            "surroundings differ so that the numbers do not compare; --force compared them all the same");
+    if (!c->verdict || strcmp(c->verdict, "unverified") != 0) return;
+    bool models = a->subject.path && b->subject.path && strcmp(a->subject.type, "onnx") == 0 &&
+                  strcmp(b->subject.type, "onnx") == 0;
+    comparison_note(
+        c, NULL, "unverified", "warn",
+        "two saved runs cannot tell a change from the machine's mood; measured in turn they can: tare "
+        "compare --ab %s %s",
+        models ? a->subject.path : "<base>", models ? b->subject.path : "<new>");
+}
+
+static void describe(struct comparison *c, const struct compare_saved *in)
+{
+    struct arena *a = &c->arena;
+    c->host = in->new_[0]->host;
+    describe_side(c, &c->base, in->base, in->n_base);
+    describe_side(c, &c->new_, in->new_, in->n_new);
+    run_map_real(a, &c->config, "min_effect", in->rule.min_effect);
+    run_map_real(a, &c->config, "detect", in->rule.detect);
+    run_map_real(a, &c->config, "alpha", in->rule.alpha);
+    run_map_real(a, &c->config, "apart_s", (double)in->apart_ms / 1000);
+    for (size_t i = 0; i < in->n_limits; i++)
+        run_map_textf(a, &c->config, in->limits[i].metric, ">%.6g%%",
+                      100 * (isnan(in->limits[i].share) ? in->rule.min_effect : in->limits[i].share));
+    environment_compare(c, (struct environment_runs){in->base, in->n_base},
+                        (struct environment_runs){in->new_, in->n_new});
+}
+
+static tare_status compare_cases(struct judging_case *k, tare_error *err)
+{
+    tare_status s = each_case(k, &k->new_, note_environment, err);
+    if (s == TARE_OK && !k->in->force && environment_critical(k->c)) return refuse(k->c, err);
+    if (s == TARE_OK) s = each_case(k, &k->new_, judge_new, err);
+    if (s == TARE_OK) s = each_case(k, &k->base, note_base_only, err);
+    if (s == TARE_OK && k->c->cases.n == 0)
+        return error_set(err, TARE_INVALID, "no case in common: base has %s, new has %s",
+                         k->in->base[0]->cases.at[0]->name, k->in->new_[0]->cases.at[0]->name);
+    if (s == TARE_OK) s = compare_finish(k->c, k->in->rule.alpha, err);
+    return s;
+}
+
+tare_status compare_saved(struct comparison *c, const struct compare_saved *in, tare_error *err)
+{
+    struct judging_case k = {
+        .c = c, .in = in, .base = {in->base, NULL, in->n_base}, .new_ = {in->new_, NULL, in->n_new}};
+    tare_status s = check(in, err);
+    if (s < 0) return s;
+    describe(c, in);
+    k.base.at = mem_new(in->n_base, sizeof *k.base.at);
+    k.new_.at = mem_new(in->n_new, sizeof *k.new_.at);
+    s = k.base.at && k.new_.at ? compare_cases(&k, err) : out_of_memory(err);
+    mem_free(k.base.at);
+    mem_free(k.new_.at);
+    if (s < 0) return s;
+    note_whole(c, in);
+    return c->arena.failed ? out_of_memory(err) : TARE_OK;
+}

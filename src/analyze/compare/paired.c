@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT
+ * paired.c - see paired.h. */
+#include "analyze/compare/paired.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+#define MAD_TO_SD 1.4826
+#define POWER_Z 1.6449    /* 95 of 100 */
+#define WIDTH_SHARE 0.44  /* of ln((1 + detect) / (1 + min_effect)); measured to give 95 % power */
+#define MOST_STRETCH 3.0  /* times the independent variance: beyond, ranks have no tail left to read */
+#define LEAST_ALPHA 1e-12 /* of the stretched interval */
+
+static const char *const names[] = {"inconclusive", "same", "regressed", "improved"};
+
+const char *paired_verdict_name(enum paired_verdict v)
+{
+    return names[v];
+}
+
+double paired_width(const struct paired_rule *r)
+{
+    return WIDTH_SHARE * (log1p(r->detect) - log1p(r->min_effect));
+}
+
+static double needed_z(const struct paired_rule *r)
+{
+    return stats_normal_quantile(1 - r->alpha) + POWER_Z;
+}
+
+double paired_mde(double error, const struct paired_rule *r)
+{
+    return isfinite(error) ? expm1(log1p(r->min_effect) + needed_z(r) * error) : NAN;
+}
+
+double paired_error_wanted(const struct paired_rule *r)
+{
+    return (log1p(r->detect) - log1p(r->min_effect)) / needed_z(r);
+}
+
+size_t paired_next_look(size_t n, size_t least)
+{
+    double next = (double)least;
+    while ((size_t)next <= n) next *= M_SQRT2;
+    return (size_t)next;
+}
+
+/* ---- launches ---- */
+
+/* What the centre and the signed ranks about it say, launch by launch. */
+struct launches {
+    size_t n;
+    double stretch; /* variance of the launches' rank sums / that of independent pairs; 1 when unknown */
+    double *median; /* of each; owned */
+    double within;  /* robust sd of a pair about its launch's median */
+    double between; /* sd of the medians beyond what `within` explains; NAN: one launch */
+};
+
+struct ranked {
+    double size;
+    size_t at;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->size < y->size ? -1 : x->size > y->size;
+}
+
+/* Signed mid-ranks of d - centre into `out`. */
+static tare_status signed_ranks(const struct paired_series *s, double centre, double *out, tare_error *err)
+{
+    struct ranked *r = mem_new(s->n, sizeof *r);
+    if (!r) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", s->n);
+    for (size_t i = 0; i < s->n; i++) r[i] = (struct ranked){fabs(s->d[i] - centre), i};
+    qsort(r, s->n, sizeof *r, by_size);
+    for (size_t i = 0, end; i < s->n; i = end) {
+        for (end = i; end < s->n && r[end].size <= r[i].size; end++) continue;
+        double rank = ((double)i + 1 + (double)end) / 2;
+        for (size_t k = i; k < end; k++) {
+            double off = s->d[r[k].at] - centre;
+            out[r[k].at] = off > 0 ? rank : off < 0 ? -rank : 0;
+        }
+    }
+    mem_free(r);
+    return TARE_OK;
+}
+
+static size_t launch_end(const struct paired_series *s, size_t i)
+{
+    size_t end = i + 1;
+    while (s->epoch && end < s->n && s->epoch[end] == s->epoch[i]) end++;
+    return end;
+}
+
+static double square(double x)
+{
+    return x * x;
+}
+
+/* Rank sums per launch: their variance over that of independent signs. */
+static double stretch_of(const struct paired_series *s, const double *ranks, size_t launches)
+{
+    double sums = 0, each = 0;
+    for (size_t i = 0, end; i < s->n; i = end) {
+        double sum = 0;
+        end = launch_end(s, i);
+        for (size_t k = i; k < end; k++) {
+            sum += ranks[k];
+            each += square(ranks[k]);
+        }
+        sums += square(sum);
+    }
+    if (launches < 2 || each <= 0) return 1;
+    return sums / each * (double)launches / (double)(launches - 1);
+}
+
+static void spread_of(const struct paired_series *s, struct launches *l, double *scratch, double *medians)
+{
+    size_t e = 0;
+    double sizes = 0;
+    for (size_t i = 0, end; i < s->n; i = end, e++) {
+        end = launch_end(s, i);
+        for (size_t k = i; k < end; k++) scratch[k] = s->d[k];
+        stats_sort(scratch + i, end - i);
+        medians[e] = stats_median_sorted(scratch + i, end - i);
+        for (size_t k = i; k < end; k++) scratch[k] = fabs(s->d[k] - medians[e]);
+        sizes += 1 / (double)(end - i);
+    }
+    stats_sort(scratch, s->n);
+    double size = (double)l->n / sizes;                      /* harmonic mean of pairs per launch */
+    double small = size > 1.5 ? sqrt(size / (size - 1)) : 1; /* few about their own median: too close to it */
+    l->within = MAD_TO_SD * stats_median_sorted(scratch, s->n) * small;
+    if (l->n < 2) return;
+    double all = square(stats_stddev(medians, l->n)), own = square(l->within) * M_PI / 2 / size;
+    l->between = all > own ? sqrt(all - own) : 0;
+}
+
+static tare_status launches_look(const struct paired_series *s, double centre, struct launches *l,
+                                 tare_error *err)
+{
+    *l = (struct launches){.stretch = 1, .within = NAN, .between = NAN};
+    for (size_t i = 0; i < s->n; i = launch_end(s, i)) l->n++;
+    l->median = mem_new(s->n, sizeof *l->median);
+    double *ranks = mem_new(s->n, sizeof *ranks);
+    tare_status status = !l->median || !ranks
+                             ? error_set(err, TARE_NOMEM, "out of memory for %zu pairs", s->n)
+                             : signed_ranks(s, centre, ranks, err);
+    if (status == TARE_OK && s->epoch) {
+        l->stretch = stretch_of(s, ranks, l->n);
+        spread_of(s, l, ranks, l->median);
+    }
+    if (status == TARE_OK && !s->epoch) {
+        double mad = 0;
+        status = stats_mad(s->d, s->n, &mad, err);
+        l->within = MAD_TO_SD * mad;
+    }
+    mem_free(ranks);
+    return status;
+}
+
+/* ---- the interval ---- */
+
+static double launch_quantile(const struct launches *l, bool clustered, double level)
+{
+    if (!clustered || l->n < 2) return stats_normal_quantile((1 + level) / 2);
+    return stats_t_quantile((1 + level) / 2, (double)(l->n - 1));
+}
+
+struct wanted {
+    double level;
+    bool careful; /* not narrower than independent pairs allow */
+};
+
+static tare_status interval_at(const struct paired_series *s, const struct launches *l, struct wanted want,
+                               struct stats_interval *out, tare_error *err)
+{
+    double level = want.level;
+    bool clustered = s->epoch && l->n >= 2;
+    struct stats_interval plain;
+    tare_status status = stats_hodges_lehmann(s->d, s->n, level, &plain, err);
+    *out = plain;
+    if (status < 0 || !clustered) return status;
+    if (l->stretch > MOST_STRETCH) {
+        double half = launch_quantile(l, true, level) * stats_stddev(l->median, l->n) / sqrt((double)l->n);
+        double centre = stats_mean(l->median, l->n);
+        *out = (struct stats_interval){plain.value, fmin(centre - half, plain.value),
+                                       fmax(centre + half, plain.value)};
+    } else {
+        double alpha = stats_normal_cdf(-launch_quantile(l, true, level) * sqrt(l->stretch));
+        if (alpha < LEAST_ALPHA) alpha = LEAST_ALPHA;
+        status = stats_hodges_lehmann(s->d, s->n, 1 - 2 * fmin(alpha, 0.4), out, err);
+    }
+    if (status == TARE_OK && want.careful) {
+        out->lo = fmin(out->lo, plain.lo);
+        out->hi = fmax(out->hi, plain.hi);
+    }
+    return status;
+}
+
+/* One-sided p of "the centre is at most `limit`" from the gate's half-width, as the standard error there is. */
+static double p_beyond(double value, double limit, double error, double df)
+{
+    if (!(error > 0)) return value > limit ? 0 : 1;
+    double t = (value - limit) / error;
+    return df > 0 ? stats_t_cdf(-t, df) : stats_normal_cdf(-t);
+}
+
+static void judge_p(const struct paired_series *s, const struct launches *l, const struct paired_rule *r,
+                    struct paired_result *out)
+{
+    double quantile = launch_quantile(l, s->epoch != NULL, 1 - 2 * r->alpha);
+    double df = s->epoch && l->n >= 2 ? (double)(l->n - 1) : 0, limit = log1p(r->min_effect);
+    double up = (out->log.value - out->gate_lo) / quantile, down = (out->gate_hi - out->log.value) / quantile;
+    out->p_slower = p_beyond(out->log.value, limit, up, df);
+    out->p_faster = p_beyond(-out->log.value, limit, down, df);
+    out->error = (out->log.hi - out->log.lo) / 2 / launch_quantile(l, s->epoch != NULL, r->level);
+    out->mde = paired_mde(out->error, r);
+}
+
+/* ---- the verdict ---- */
+
+enum paired_verdict paired_decide(const struct paired_result *p, const struct paired_rule *r)
+{
+    double limit = log1p(r->min_effect), far = log1p(r->detect);
+    if (p->gate_lo > limit) return PAIRED_REGRESSED;
+    if (p->gate_hi < -limit) return PAIRED_IMPROVED;
+    if (p->gate_lo > -far && p->gate_hi < far) return PAIRED_SAME;
+    return PAIRED_INCONCLUSIVE;
+}
+
+bool paired_enough(const struct paired_result *p, const struct paired_rule *r)
+{
+    return p->gate_hi - p->gate_lo <= 2 * paired_width(r);
+}
+
+/* The half-width falls with the root of the pairs. */
+static uint64_t pairs_needed(const struct paired_result *p, const struct paired_rule *r)
+{
+    double half = (p->gate_hi - p->gate_lo) / 2, more = square(half / paired_width(r));
+    if (paired_enough(p, r)) return 0;
+    if (!isfinite(more)) { /* too few to say by the interval: by the spread of pairs */
+        double n = 1.05 * square(p->sd_pair / paired_error_wanted(r));
+        return n > (double)r->least ? (uint64_t)ceil(n) : r->least;
+    }
+    return (uint64_t)ceil((double)p->n * more);
+}
+
+tare_status paired_judge(const struct paired_series *s, const struct paired_rule *r,
+                         struct paired_result *out, tare_error *err)
+{
+    struct stats_interval gate;
+    struct launches l = {0};
+    *out = (struct paired_result){.n = s->n, .sd_launch = NAN};
+    tare_status status = stats_hodges_lehmann(s->d, s->n, r->level, &out->log, err);
+    if (status == TARE_OK) status = launches_look(s, out->log.value, &l, err);
+    if (status == TARE_OK) status = interval_at(s, &l, (struct wanted){r->level, false}, &out->log, err);
+    if (status == TARE_OK) status = interval_at(s, &l, (struct wanted){1 - 2 * r->alpha, true}, &gate, err);
+    if (status == TARE_OK) {
+        out->epochs = s->epoch ? l.n : s->n;
+        out->gate_lo = gate.lo;
+        out->gate_hi = gate.hi;
+        out->sd_pair = l.within;
+        out->sd_launch = l.between;
+        judge_p(s, &l, r, out);
+        out->verdict = paired_decide(out, r);
+        out->needed = pairs_needed(out, r);
+    }
+    mem_free(l.median);
+    return status;
+}
+
+/* ---- several metrics ---- */
+
+void paired_holm(double *p, size_t m)
+{
+    struct ranked *r = mem_new(m, sizeof *r);
+    size_t n = 0;
+    double least = 0;
+    if (!r) { /* without memory for an order: Bonferroni, which is never less careful */
+        for (size_t i = 0; i < m; i++) p[i] = fmin(1, p[i] * (double)m);
+        return;
+    }
+    for (size_t i = 0; i < m; i++)
+        if (!isnan(p[i])) r[n++] = (struct ranked){p[i], i};
+    qsort(r, n, sizeof *r, by_size);
+    for (size_t i = 0; i < n; i++) {
+        least = fmax(least, fmin(1, r[i].size * (double)(n - i)));
+        p[r[i].at] = least;
+    }
+    mem_free(r);
+}
+
+/* ---- from pairs ---- */
+
+static uint64_t value_of(const struct pair_side *s, enum paired_metric metric)
+{
+    return metric == PAIRED_WALL ? s->wall_ns : s->cpu_ns;
+}
+
+struct usable {
+    double *d;
+    uint32_t *epoch;
+    size_t n;
+};
+
+static void usable_release(struct usable *u)
+{
+    mem_free(u->d);
+    mem_free(u->epoch);
+}
+
+/* Release it whatever the result. */
+static tare_status usable_of(const struct pair_set *set, enum paired_metric metric, struct usable *out,
+                             tare_error *err)
+{
+    *out = (struct usable){mem_new(set->n, sizeof *out->d), mem_new(set->n, sizeof *out->epoch), 0};
+    if (!out->d || !out->epoch) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+    for (size_t i = 0; i < set->n; i++) {
+        uint64_t a = value_of(&set->at[i].side[PAIR_A], metric);
+        uint64_t b = value_of(&set->at[i].side[PAIR_B], metric);
+        if (!a || !b) continue;
+        out->epoch[out->n] = set->at[i].epoch;
+        out->d[out->n++] = log((double)b) - log((double)a);
+    }
+    return TARE_OK;
+}
+
+tare_status paired_logs(const struct pair_set *set, enum paired_metric metric, double **d, size_t *n,
+                        tare_error *err)
+{
+    struct usable u;
+    tare_status s = usable_of(set, metric, &u, err);
+    if (s == TARE_OK) {
+        *d = u.d;
+        *n = u.n;
+        u.d = NULL; /* the caller's now */
+    }
+    usable_release(&u);
+    return s;
+}
+
+tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric metric,
+                                const struct paired_rule *r, struct paired_result *out, tare_error *err)
+{
+    static const struct paired_result nothing = {.log = {NAN, -INFINITY, INFINITY},
+                                                 .gate_lo = -INFINITY,
+                                                 .gate_hi = INFINITY,
+                                                 .p_slower = NAN,
+                                                 .p_faster = NAN,
+                                                 .sd_pair = NAN,
+                                                 .sd_launch = NAN,
+                                                 .error = NAN,
+                                                 .mde = NAN};
+    struct usable u;
+    tare_status s = usable_of(set, metric, &u, err);
+    struct paired_series series = {u.d, set->own_launch ? NULL : u.epoch, u.n};
+    if (s == TARE_OK && u.n == 0) {
+        *out = nothing;
+        out->needed = r->least;
+    } else if (s == TARE_OK) {
+        s = paired_judge(&series, r, out, err);
+    }
+    usable_release(&u);
+    return s;
+}
+
+/* ---- contention ---- */
+
+#define BUSY_SHARE 0.25    /* of measurements interrupted */
+#define SOME_SHARE 0.05    /* interrupted, when the CPU time also falls short of the wall time */
+#define FULL_CPU 0.95
+#define CPU_HALF 0.5
+#define CPU_SOME 0.1
+#define FEW_WAITS 3
+#define BUSY_PRESSURE 0.20
+#define BUSY_STEAL 0.02
+
+struct paired_contention paired_contention(const struct pair_set *set)
+{
+    struct paired_contention c = {
+        .pressure = set->pressure, .steal = set->steal, .cpu_share = NAN, .cpu_best = 0};
+    double wall = 0, cpu = 0, hit = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        for (int side = 0; side < PAIR_SIDES; side++) {
+            const struct pair_side *x = &set->at[i].side[side];
+            wall += (double)x->wall_ns;
+            cpu += (double)x->cpu_ns;
+            hit += x->involuntary > 0;
+            c.waits += (double)x->voluntary / (double)(2 * set->n);
+            if (x->wall_ns) c.cpu_best = fmax(c.cpu_best, (double)x->cpu_ns / (double)x->wall_ns);
+        }
+    }
+    if (wall > 0) c.cpu_share = cpu / wall;
+    /* When very many want the CPU, it never has half of one; but then it does not wait for anything else. */
+    c.cpu_bound = c.cpu_best >= CPU_HALF || (c.cpu_best >= CPU_SOME && c.waits <= FEW_WAITS);
+    c.interrupted = set->n ? hit / (double)(2 * set->n) : 0;
+    /* A command that waits for a disk also has little CPU time: alone, that is no sign of others. */
+    bool squeezed = c.cpu_share < FULL_CPU && c.interrupted > SOME_SHARE;
+    c.contended = squeezed || c.interrupted > BUSY_SHARE ||
+                  (c.pressure.known && c.pressure.v > BUSY_PRESSURE) ||
+                  (c.steal.known && c.steal.v > BUSY_STEAL);
+    return c;
+}

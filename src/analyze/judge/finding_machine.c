@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ * finding_machine.c - rules about the machine: was it fit to measure on, and what disturbed it. Each
+ * tells of the worst case and how many there are, so that a noisy machine gives one finding, not one per
+ * case. */
+#include <math.h>
+#include <string.h>
+
+#include "analyze/judge/finding.h"
+#include "core/mem.h"
+#include "core/stats.h"
+
+/* ---- the worst case by some figure ---- */
+
+typedef double figure_fn(const struct run *run, const struct run_case *c); /* NAN: unknown */
+
+struct worst {
+    const struct run_case *c; /* NULL: none above the limit */
+    double figure;
+    size_t above, of;
+};
+
+static struct worst find_worst(const struct run *run, figure_fn *figure, double limit)
+{
+    struct worst w = {.of = run->cases.n};
+    for (size_t i = 0; i < run->cases.n; i++) {
+        double v = figure(run, run->cases.at[i]);
+        if (!(v > limit)) continue;
+        w.above++;
+        if (w.c && v <= w.figure) continue;
+        w.c = run->cases.at[i];
+        w.figure = v;
+    }
+    return w;
+}
+
+static void add_worst(struct judging *j, struct run_finding *f, const struct worst *w, const char *key)
+{
+    finding_number(j, f, key, w->figure);
+    finding_number(j, f, "cases_affected", (double)w->above);
+    finding_number(j, f, "cases", (double)w->of);
+}
+
+/* ---- the figures ---- */
+
+#define SWITCHES_PER_S 100.0 /* a competitor for the processor takes a few hundred turns a second */
+
+static double half_width(const struct run *run, const struct run_case *c)
+{
+    struct run_estimate e;
+    (void)run;
+    if (!metric_of(c, "latency.p50", &e) || !e.lo.known || !e.hi.known || !(e.value > 0)) return NAN;
+    return fmax(e.hi.v - e.value, e.value - e.lo.v) / e.value;
+}
+
+static double variation(const struct run_case *c)
+{
+    const struct run_latency *l = &c->latency_ns;
+    return l->mean.known && l->stddev.known && l->mean.v > 0 ? (double)l->stddev.v / (double)l->mean.v : NAN;
+}
+
+static double measured_ns(const struct run_case *c)
+{
+    return c->samples.known && c->latency_ns.mean.known ? (double)c->samples.v * (double)c->latency_ns.mean.v
+                                                        : NAN;
+}
+
+static double steal_share(const struct run *run, const struct run_case *c)
+{
+    (void)run;
+    return c->cpu.steal.known ? c->cpu.steal.v : NAN;
+}
+
+static double throttled_share(const struct run *run, const struct run_case *c)
+{
+    (void)run;
+    return c->cpu.throttled_ns.known ? (double)c->cpu.throttled_ns.v / measured_ns(c) : NAN;
+}
+
+static double switches_per_run(const struct run *run, const struct run_case *c)
+{
+    (void)run;
+    if (!c->cpu.involuntary_switches.known || !c->samples.known || c->samples.v < 20) return NAN;
+    double switches = (double)c->cpu.involuntary_switches.v;
+    if (switches * 1e9 < SWITCHES_PER_S * measured_ns(c))
+        return NAN; /* what an idle machine does to a long run */
+    return switches / (double)c->samples.v;
+}
+
+static double self_share(const struct run *run, const struct run_case *c)
+{
+    (void)run;
+    return c->self.share.known ? c->self.share.v : NAN;
+}
+
+static double spare_threads(const struct run *run, const struct run_case *c)
+{
+    double threads, workers = 1;
+    if (!run->host.cpu.usable.known || !param_number(c, "threads", &threads)) return NAN;
+    config_number(run, "concurrency", &workers);
+    return threads * workers - ceil(run->host.cpu.usable.v);
+}
+
+/* ---- rules ---- */
+
+/* Cases measured so seldom, or so unevenly, that their median has no interval. */
+static struct worst find_blind(const struct run *run)
+{
+    struct worst w = {.of = run->cases.n, .figure = NAN};
+    for (size_t i = 0; i < run->cases.n; i++) {
+        const struct run_case *c = run->cases.at[i];
+        struct run_estimate e;
+        if (!metric_of(c, "latency.p50", &e) || (e.lo.known && e.hi.known)) continue;
+        w.above++;
+        if (!w.c) w.c = c;
+    }
+    return w;
+}
+
+tare_status rule_no_interval(struct judging *j)
+{
+    struct worst w = find_blind(j->run);
+    if (!w.c) return TARE_OK;
+    struct run_finding *f =
+        finding_start(j, w.c, "the median has no interval: too few runs that are independent of each other%s",
+                      show_cases(w.above, w.of).s);
+    finding_number(j, f, "cases_affected", (double)w.above);
+    finding_number(j, f, "cases", (double)w.of);
+    finding_action(j, f, "measure longer (--budget): until then their differences say nothing");
+    return TARE_OK;
+}
+
+tare_status rule_unstable(struct judging *j)
+{
+    double asked = 0.02;
+    config_number(j->run, "precision", &asked);
+    struct worst w = find_worst(j->run, half_width, asked * 1.05);
+    if (!w.c) return TARE_OK;
+    struct run_finding *f =
+        finding_start(j, w.c, "the median is only known to +/- %s, asked was %s%s", show_percent(w.figure).s,
+                      show_percent(asked).s, show_cases(w.above, w.of).s);
+    add_worst(j, f, &w, "half_width");
+    finding_number(j, f, "asked", asked);
+    finding_number(j, f, "variation", variation(w.c));
+    if (f && w.figure < 2 * asked) f->severity = "info";
+    finding_action(
+        j, f, "measure longer (--budget), or stop other work on this machine; `tare doctor` shows its noise");
+    return TARE_OK;
+}
+
+tare_status rule_steal(struct judging *j)
+{
+    struct worst w = find_worst(j->run, steal_share, 0.02);
+    if (!w.c) return TARE_OK;
+    struct run_finding *f = finding_start(j, w.c, "the hypervisor took %s of the processor time%s",
+                                          show_percent(w.figure).s, show_cases(w.above, w.of).s);
+    add_worst(j, f, &w, "steal");
+    finding_action(j, f, "measure on a machine with processors of its own, or judge by CPU time");
+    return TARE_OK;
+}
+
+tare_status rule_throttled(struct judging *j)
+{
+    struct worst w = find_worst(j->run, throttled_share, 0.01);
+    if (!w.c) return TARE_OK;
+    struct run_finding *f =
+        finding_start(j, w.c, "the CPU quota stopped the process for %s of the measured time%s",
+                      show_percent(w.figure).s, show_cases(w.above, w.of).s);
+    add_worst(j, f, &w, "throttled_share");
+    if (j->run->host.cgroup.cpu_quota.known)
+        finding_number(j, f, "cpu_quota", j->run->host.cgroup.cpu_quota.v);
+    finding_action(
+        j, f, "raise the CPU limit of the container, or use no more threads than the quota has processors");
+    return TARE_OK;
+}
+
+tare_status rule_preempted(struct judging *j)
+{
+    struct worst w = find_worst(j->run, switches_per_run, 0.25);
+    if (!w.c) return TARE_OK;
+    struct run_finding *f =
+        finding_start(j, w.c, "other work interrupted the runs: %s involuntary switches per run%s",
+                      show_number(w.figure).s, show_cases(w.above, w.of).s);
+    add_worst(j, f, &w, "switches_per_run");
+    if (f && w.figure < 1) f->severity = "info";
+    finding_action(j, f, "stop other work, use fewer threads, or pin the process to processors of its own");
+    return TARE_OK;
+}
+
+tare_status rule_self_heavy(struct judging *j)
+{
+    struct worst w = find_worst(j->run, self_share, 0.01);
+    if (!w.c) return TARE_OK;
+    struct run_finding *f = finding_start(j, w.c, "tare itself is %s of a run%s", show_percent(w.figure).s,
+                                          show_cases(w.above, w.of).s);
+    add_worst(j, f, &w, "self_share");
+    finding_action(j, f, "give each run more work (a larger batch): the runs are too short to weigh better");
+    return TARE_OK;
+}
+
+tare_status rule_threads_many(struct judging *j)
+{
+    struct worst w = find_worst(j->run, spare_threads, 0);
+    if (!w.c) return TARE_OK;
+    double usable = ceil(j->run->host.cpu.usable.v);
+    struct run_finding *f =
+        finding_start(j, w.c, "%s run on %s%s", show_count(w.figure + usable, "thread").s,
+                      show_count(usable, "usable processor").s, show_cases(w.above, w.of).s);
+    finding_number(j, f, "threads", w.figure + usable);
+    finding_number(j, f, "usable", j->run->host.cpu.usable.v);
+    finding_number(j, f, "cases_affected", (double)w.above);
+    finding_action(j, f, "use at most %s in all", show_count(usable, "thread").s);
+    return TARE_OK;
+}
+
+tare_status rule_virtual(struct judging *j)
+{
+    if (!j->run->host.is_virtual.known || !j->run->host.is_virtual.v) return TARE_OK;
+    struct run_finding *f =
+        finding_start(j, NULL, "this is a virtual machine: neighbours may change these numbers");
+    finding_number(j, f, "virtual", 1);
+    finding_action(j, f,
+                   "compare with interleaved runs on the same machine, not with numbers from another day");
+    return TARE_OK;
+}
+
+/* ---- outliers ---- */
+
+struct outliers {
+    const struct run_case *c;
+    double count, limit_ns, of;
+    struct known_f64 explained;
+};
+
+/* Counted here when the harness did not: more than 5 robust deviations and half the median above the
+ * median. */
+static tare_status count_outliers(const struct run_case *c, struct outliers *out, tare_error *err)
+{
+    const struct run_samples *s = &c->samples_raw;
+    double median, mad;
+    if (!s->known || s->n < 100) return TARE_OK;
+    double *x = mem_new(s->n, sizeof *x);
+    if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", s->n);
+    for (size_t i = 0; i < s->n; i++) x[i] = (double)s->ns[i];
+    tare_status st = stats_median(x, s->n, &median, err);
+    if (st == TARE_OK) st = stats_mad(x, s->n, &mad, err);
+    if (st == TARE_OK) {
+        *out = (struct outliers){
+            .c = c, .of = (double)s->n, .limit_ns = median + fmax(5 * 1.4826 * mad, 0.5 * median)};
+        for (size_t i = 0; i < s->n; i++) out->count += x[i] > out->limit_ns;
+    }
+    mem_free(x);
+    return st;
+}
+
+static tare_status outliers_of(const struct run_case *c, struct outliers *out, tare_error *err)
+{
+    const struct run_outliers *o = &c->outliers;
+    *out = (struct outliers){0};
+    if (!o->known || !o->count.known || !c->samples.known) return count_outliers(c, out, err);
+    *out =
+        (struct outliers){.c = c, .count = (double)o->count.v, .of = (double)c->samples.v, .limit_ns = NAN};
+    if (o->limit_ns.known) out->limit_ns = (double)o->limit_ns.v;
+    if (o->explained.known) out->explained = known_f64((double)o->explained.v);
+    return TARE_OK;
+}
+
+tare_status rule_outliers(struct judging *j)
+{
+    struct outliers worst = {0}, now;
+    for (size_t i = 0; i < j->run->cases.n; i++) {
+        tare_status s = outliers_of(j->run->cases.at[i], &now, j->err);
+        if (s < 0) return s;
+        if (now.count >= 3 && now.count / now.of > fmax(worst.c ? worst.count / worst.of : 0, 0.005))
+            worst = now;
+    }
+    if (!worst.c) return TARE_OK;
+    struct run_finding *f =
+        finding_start(j, worst.c, "%g of %g runs (%s) took longer than %s", worst.count, worst.of,
+                      show_percent(worst.count / worst.of).s, show_time(worst.limit_ns).s);
+    finding_number(j, f, "outliers", worst.count);
+    finding_number(j, f, "samples", worst.of);
+    finding_number(j, f, "limit_ns", round(worst.limit_ns));
+    if (!worst.explained.known) {
+        finding_action(
+            j, f,
+            "look for what else ran at that time; whether the machine interrupted these runs is not known");
+        return TARE_OK;
+    }
+    finding_number(j, f, "explained", worst.explained.v);
+    double unexplained = worst.count - worst.explained.v;
+    if (unexplained / worst.of > 0.01 && f) f->severity = "warn";
+    finding_action(j, f, "%g of them coincide with interruptions by the machine; %g do not: %s",
+                   worst.explained.v, unexplained,
+                   unexplained > 0 ? "look for them in the subject" : "a quieter machine removes them");
+    return TARE_OK;
+}

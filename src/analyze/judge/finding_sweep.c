@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ * finding_sweep.c - rules that set cases against each other: batch, length, threads, variant. Every claim
+ * "faster" or "no gain" is one of the interval of a ratio, not of two means. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/judge/finding.h"
+#include "core/stats.h"
+
+#define LOSS_WORTH_TELLING 0.2 /* of throughput */
+#define GAIN_PER_DOUBLING 0.1  /* less than this is not worth a doubling */
+
+typedef const struct run_case *const cases_of;
+
+static struct run_estimate rate_of(const struct run_case *c)
+{
+    struct run_estimate e = {0};
+    metric_of(c, "throughput", &e);
+    return e;
+}
+
+static double x_of(const struct run_case *c, const char *param)
+{
+    double x = NAN;
+    param_number(c, param, &x);
+    return x;
+}
+
+static size_t fastest(cases_of *cases, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (rate_of(cases[i]).known &&
+            (!rate_of(cases[best]).known || rate_of(cases[i]).value > rate_of(cases[best]).value))
+            best = i;
+    return best;
+}
+
+/* ---- batch ---- */
+
+static void check_small(struct judging *j, cases_of *cases, size_t n)
+{
+    const struct run_case *least = cases[0], *best = cases[fastest(cases, n)];
+    struct run_estimate ratio = estimate_ratio(rate_of(best), rate_of(least));
+    if (!ratio.known || ratio.lo.v < 1 / (1 - LOSS_WORTH_TELLING)) return;
+    size_t enough = 0;
+    while (enough + 1 < n &&
+           !(rate_of(cases[enough]).value >= (1 - LOSS_WORTH_TELLING) * rate_of(best).value))
+        enough++;
+    const char *unit = least->throughput.unit;
+    struct run_finding *f =
+        finding_start(j, least, "batch %g reaches %s of the throughput of batch %g (%s against %s)",
+                      x_of(least, "batch"), show_percent(1 / ratio.value).s, x_of(best, "batch"),
+                      show_rate(rate_of(least).value, unit).s, show_rate(rate_of(best).value, unit).s);
+    finding_estimate(j, f, "speedup", ratio);
+    finding_number(j, f, "batch", x_of(least, "batch"));
+    finding_number(j, f, "best_batch", x_of(best, "batch"));
+    finding_number(j, f, "enough_batch", x_of(cases[enough], "batch"));
+    finding_action(
+        j, f, "gather requests into batches of %g or more; batch %g already gives %s of the most measured",
+        x_of(cases[enough], "batch"), x_of(cases[enough], "batch"),
+        show_percent(rate_of(cases[enough]).value / rate_of(best).value).s);
+}
+
+tare_status rule_batch_small(struct judging *j)
+{
+    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "batch", check_small);
+}
+
+/* Gain of throughput per doubling of the parameter from a to b, as a ratio. */
+static struct run_estimate per_doubling(const struct run_case *a, const struct run_case *b, const char *param)
+{
+    double doublings = log2(x_of(b, param) / x_of(a, param));
+    struct run_estimate r = estimate_ratio(rate_of(b), rate_of(a)), none = {0};
+    if (!r.known || !(doublings > 0)) return none;
+    return run_estimate(pow(r.value, 1 / doublings), pow(r.lo.v, 1 / doublings), pow(r.hi.v, 1 / doublings));
+}
+
+static void check_knee(struct judging *j, cases_of *cases, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++) {
+        struct run_estimate gain = per_doubling(cases[i], cases[i + 1], "batch");
+        bool flat = gain.known && gain.hi.v < 1 + GAIN_PER_DOUBLING;
+        for (size_t k = i + 1; flat && k + 1 < n; k++) {
+            struct run_estimate later = per_doubling(cases[k], cases[k + 1], "batch");
+            flat = later.known && later.value < 1 + GAIN_PER_DOUBLING;
+        }
+        if (!flat) continue;
+        double batch = x_of(cases[i], "batch"), next = x_of(cases[i + 1], "batch");
+        struct run_finding *f = finding_start(
+            j, cases[i],
+            "from batch %g on, doubling the batch changes throughput by %s (%s to %s): below %.0f %%", batch,
+            show_percent(gain.value - 1).s, show_percent(gain.lo.v - 1).s, show_percent(gain.hi.v - 1).s,
+            GAIN_PER_DOUBLING * 100);
+        finding_number(j, f, "batch", batch);
+        finding_number(j, f, "next_batch", next);
+        finding_estimate(j, f, "gain_per_doubling", gain);
+        finding_action(j, f, "use batch %g unless latency and memory do not matter", batch);
+        return;
+    }
+}
+
+tare_status rule_batch_knee(struct judging *j)
+{
+    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "batch", check_knee);
+}
+
+/* ---- memory over batch: a straight line with the interval of its slope ---- */
+
+struct line {
+    double slope, lo, hi, at_zero;
+};
+
+static bool fit(cases_of *cases, size_t n, struct line *out)
+{
+    double sx = 0, sy = 0, sxx = 0, sxy = 0, left = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!cases[i]->memory.delta.known) return false;
+        sx += x_of(cases[i], "batch");
+        sy += (double)cases[i]->memory.delta.v;
+    }
+    double mx = sx / (double)n, my = sy / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double dx = x_of(cases[i], "batch") - mx;
+        sxx += dx * dx;
+        sxy += dx * ((double)cases[i]->memory.delta.v - my);
+    }
+    if (n < 3 || !(sxx > 0)) return false;
+    out->slope = sxy / sxx;
+    out->at_zero = my - out->slope * mx;
+    for (size_t i = 0; i < n; i++) {
+        double e = (double)cases[i]->memory.delta.v - out->at_zero - out->slope * x_of(cases[i], "batch");
+        left += e * e;
+    }
+    double df = (double)n - 2, half = stats_t_quantile(0.975, df) * sqrt(left / df / sxx);
+    out->lo = out->slope - half;
+    out->hi = out->slope + half;
+    return isfinite(half);
+}
+
+/* What one process may use here. */
+static bool memory_room(const struct run *run, double *bytes)
+{
+    const struct known_u64 *limit = &run->host.cgroup.memory_limit_bytes, *all = &run->host.memory_bytes;
+    if (!limit->known && !all->known) return false;
+    *bytes = (double)(limit->known && (!all->known || limit->v < all->v) ? limit->v : all->v);
+    return true;
+}
+
+static void check_batch_memory(struct judging *j, cases_of *cases, size_t n)
+{
+    struct line l;
+    double room = 0, unit = 0x1p10;
+    if (!fit(cases, n, &l) || !(l.lo > 0) || l.slope < unit) return;
+    const struct run_case *last = cases[n - 1];
+    struct run_finding *f =
+        finding_start(j, NULL, "memory grows by %s per item in the batch (%s to %s); batch %g takes %s",
+                      show_bytes(l.slope).s, show_bytes(l.lo).s, show_bytes(l.hi).s, x_of(last, "batch"),
+                      show_bytes((double)last->memory.delta.v).s);
+    finding_estimate(j, f, "bytes_per_batch", run_estimate(l.slope, l.lo, l.hi));
+    finding_number(j, f, "bytes_at_zero", round(l.at_zero));
+    if (memory_room(j->run, &room) && last->memory.rss_before.known) {
+        double fits = floor((room * 0.8 - (double)last->memory.rss_before.v - fmax(l.at_zero, 0)) / l.hi);
+        finding_number(j, f, "largest_batch_estimated", fmax(fits, 0));
+        finding_action(j, f, "estimated: up to batch %s fits into 80 %% of %s", show_number(fmax(fits, 0)).s,
+                       show_bytes(room).s);
+    } else {
+        finding_action(j, f, "multiply by the largest batch you will allow before choosing it");
+    }
+}
+
+tare_status rule_batch_memory(struct judging *j)
+{
+    return finding_sweeps(j, "batch", check_batch_memory);
+}
+
+/* ---- length ---- */
+
+static void check_long(struct judging *j, cases_of *cases, size_t n)
+{
+    const struct run_case *a = cases[0], *b = cases[n - 1];
+    struct run_estimate rate = estimate_ratio(rate_of(b), rate_of(a)), ta = {0}, tb = {0};
+    if (!rate.known || rate.hi.v > 1 - LOSS_WORTH_TELLING) return;
+    double lengths = x_of(b, "seq") / x_of(a, "seq");
+    metric_of(a, "latency.p50", &ta);
+    metric_of(b, "latency.p50", &tb);
+    struct run_estimate time = estimate_ratio(tb, ta);
+    bool bent = time.known && lengths > 1 && time.lo.v > lengths;
+    struct run_finding *f = finding_start(
+        j, b, "inputs of length %g lose %s of the throughput of length %g (%s against %s)%s", x_of(b, "seq"),
+        show_percent(1 - rate.value).s, x_of(a, "seq"), show_rate(rate_of(b).value, b->throughput.unit).s,
+        show_rate(rate_of(a).value, a->throughput.unit).s,
+        bent ? "; more than the length alone explains" : "");
+    finding_estimate(j, f, "throughput_ratio", rate);
+    finding_number(j, f, "length_ratio", lengths);
+    if (time.known) finding_number(j, f, "exponent", log(time.value) / log(lengths));
+    if (bent) {
+        if (f) f->severity = "warn";
+        finding_number(j, f, "super_linear_share", 1 - lengths / time.value);
+        finding_action(
+            j, f, "truncate inputs where quality allows: %s of the time at length %g is beyond linear growth",
+            show_percent(1 - lengths / time.value).s, x_of(b, "seq"));
+    } else {
+        finding_action(j, f, "sort inputs by length into batches, and do not pad short ones to length %g",
+                       x_of(b, "seq"));
+    }
+}
+
+tare_status rule_long_input(struct judging *j)
+{
+    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "seq", check_long);
+}
+
+/* ---- threads ---- */
+
+static void check_threads_slower(struct judging *j, cases_of *cases, size_t n)
+{
+    size_t best = fastest(cases, n);
+    const struct run_case *most = cases[n - 1];
+    struct run_estimate ratio = estimate_ratio(rate_of(most), rate_of(cases[best]));
+    if (best == n - 1 || !ratio.known || ratio.hi.v >= 1) return;
+    struct run_finding *f = finding_start(j, most, "%g threads are %s slower than %g", x_of(most, "threads"),
+                                          show_percent(1 - ratio.value).s, x_of(cases[best], "threads"));
+    finding_estimate(j, f, "throughput_ratio", ratio);
+    finding_number(j, f, "threads", x_of(most, "threads"));
+    finding_number(j, f, "best_threads", x_of(cases[best], "threads"));
+    finding_action(j, f, "use %s", show_count(x_of(cases[best], "threads"), "thread").s);
+}
+
+tare_status rule_threads_slower(struct judging *j)
+{
+    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "threads", check_threads_slower);
+}
+
+static void check_threads_idle(struct judging *j, cases_of *cases, size_t n)
+{
+    const struct run_case *a = cases[0], *b = cases[n - 1];
+    struct run_estimate gain = per_doubling(a, b, "threads"), all = estimate_ratio(rate_of(b), rate_of(a));
+    if (!gain.known || gain.hi.v >= 1 + GAIN_PER_DOUBLING || all.hi.v < 1)
+        return; /* slower: the rule above */
+    struct run_finding *f =
+        finding_start(j, b, "%g threads give %s times the throughput of %g: the work does not spread",
+                      x_of(b, "threads"), show_number(all.value).s, x_of(a, "threads"));
+    finding_estimate(j, f, "throughput_ratio", all);
+    finding_number(j, f, "efficiency", all.value * x_of(a, "threads") / x_of(b, "threads"));
+    finding_action(j, f, "run %g copies with %g threads each instead, or a larger batch",
+                   x_of(b, "threads") / x_of(a, "threads"), x_of(a, "threads"));
+}
+
+tare_status rule_threads_idle(struct judging *j)
+{
+    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "threads", check_threads_idle);
+}
+
+/* ---- variants: speed and quality side by side ---- */
+
+static const char *variant_name(const struct run_case *c)
+{
+    const char *name = param_text(c, "variant");
+    return *name ? name : "the original";
+}
+
+/* How the score of b stands against a, as the end of a sentence. */
+static void quality(const struct run_case *a, const struct run_case *b, char *out, size_t size)
+{
+    bool both = a->accuracy.score.known && b->accuracy.score.known && a->accuracy.metric &&
+                b->accuracy.metric && strcmp(a->accuracy.metric, b->accuracy.metric) == 0;
+    if (both)
+        snprintf(out, size, ", with %.40s %.4g against %.4g", b->accuracy.metric, b->accuracy.score.value,
+                 a->accuracy.score.value);
+    else
+        snprintf(out, size, "; quality was not measured");
+}
+
+static void check_variant(struct judging *j, const struct run_case *a, const struct run_case *b)
+{
+    struct run_estimate r = estimate_ratio(rate_of(b), rate_of(a));
+    char tail[120];
+    if (!r.known) return;
+    quality(a, b, tail, sizeof tail);
+    bool faster = r.lo.v > 1, slower = r.hi.v < 1;
+    struct run_finding *f =
+        faster || slower
+            ? finding_start(j, b, "%.80s is %s times as fast as %.80s (%s to %s)%s", variant_name(b),
+                            show_number(r.value).s, variant_name(a), show_number(r.lo.v).s,
+                            show_number(r.hi.v).s, tail)
+            : finding_start(j, b, "%.80s and %.80s cannot be told apart in speed (%s to %s times)%s",
+                            variant_name(b), variant_name(a), show_number(r.lo.v).s, show_number(r.hi.v).s,
+                            tail);
+    finding_estimate(j, f, "throughput_ratio", r);
+    if (f) f->id = faster ? "variant.faster" : slower ? "variant.slower" : "variant.same";
+    if (f && slower) f->severity = "warn";
+    if (a->accuracy.score.known) finding_number(j, f, "accuracy_base", a->accuracy.score.value);
+    if (b->accuracy.score.known) finding_number(j, f, "accuracy", b->accuracy.score.value);
+    if (a->memory.rss_peak.known && b->memory.rss_peak.known)
+        finding_number(j, f, "memory_ratio",
+                       (double)b->memory.rss_peak.v / fmax((double)a->memory.rss_peak.v, 1));
+    finding_action(j, f, "%s",
+                   faster   ? "use it where its quality is good enough"
+                   : slower ? "prefer the other, unless its memory matters more"
+                            : "choose by memory and quality, or measure longer");
+}
+
+tare_status rule_variants(struct judging *j)
+{
+    struct sweeps s;
+    if (run_is_open_loop(j->run)) return TARE_OK;
+    tare_status st = sweeps_find(&s, j->run, "variant", true, j->err);
+    if (st < 0) return st;
+    for (size_t i = 0; i < s.n; i++)
+        for (size_t k = s.start[i] + 1; k < s.start[i + 1]; k++)
+            check_variant(j, s.cases[s.start[i]], s.cases[k]);
+    sweeps_release(&s);
+    return TARE_OK;
+}

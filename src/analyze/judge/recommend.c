@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * recommend.c - which case to use, for throughput, for latency, for memory, and why in one sentence with
+ * numbers. Where intervals cannot tell two cases apart the cheaper one is named, and it is said. Never
+ * recommends a case whose answers got worse than allowed. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/judge/accuracy.h"
+#include "analyze/judge/finding.h"
+#include "core/mem.h"
+
+struct choice {
+    const struct run *run;
+    const struct objective *o;
+    const char *metric;
+    bool more_is_better;
+    size_t over_limit, worse_answers; /* cases left out */
+    size_t left;
+};
+
+/* ---- who may be chosen ---- */
+
+static bool answers_are_fine(const struct run *run, const struct run_case *c)
+{
+    double allowed = 0.01, best = NAN;
+    if (!c->accuracy.score.known || !c->accuracy.metric) return true;
+    config_number(run, "max_drop", &allowed);
+    if (c->accuracy.baseline.known) best = c->accuracy.baseline.v;
+    for (size_t i = 0; i < run->cases.n && isnan(best); i++)
+        if (run->cases.at[i]->accuracy.score.known) best = run->cases.at[i]->accuracy.score.value;
+    return !(accuracy_drop(c->accuracy.metric, best, c->accuracy.score.value) > allowed);
+}
+
+/* The p95 must lie below the limit with its whole interval, where there is one. */
+static bool is_within_limit(const struct objective *o, const struct run_case *c)
+{
+    struct run_estimate e;
+    if (o->latency_limit_ns == 0) return true;
+    if (!metric_of(c, "latency.p95", &e)) return false;
+    return (e.hi.known ? e.hi.v : e.value) <= (double)o->latency_limit_ns;
+}
+
+static bool may_choose(struct choice *ch, const struct run_case *c, struct run_estimate *e)
+{
+    if (!metric_of(c, ch->metric, e)) return false;
+    if (!answers_are_fine(ch->run, c)) {
+        ch->worse_answers++;
+        return false;
+    }
+    if (!is_within_limit(ch->o, c)) {
+        ch->over_limit++;
+        return false;
+    }
+    ch->left++;
+    return true;
+}
+
+/* ---- cheaper ---- */
+
+static double cost_of(const struct run_case *c, const char *param, double unknown)
+{
+    double x = unknown;
+    param_number(c, param, &x);
+    return x;
+}
+
+/* Smaller batch, then less memory, then fewer threads. */
+static bool is_cheaper(const struct run_case *a, const struct run_case *b)
+{
+    double x = cost_of(a, "batch", 1), y = cost_of(b, "batch", 1);
+    if (x != y) return x < y;
+    if (a->memory.rss_peak.known && b->memory.rss_peak.known && a->memory.rss_peak.v != b->memory.rss_peak.v)
+        return a->memory.rss_peak.v < b->memory.rss_peak.v;
+    return cost_of(a, "threads", 0) < cost_of(b, "threads", 0);
+}
+
+/* Could b be as good as the best, as far as the data tells? */
+static bool is_tied(struct choice *ch, const struct run_case *best, const struct run_case *b)
+{
+    struct run_estimate x, y;
+    if (best == b || !metric_of(best, ch->metric, &x) || !metric_of(b, ch->metric, &y)) return false;
+    struct run_estimate r = ch->more_is_better ? estimate_ratio(x, y) : estimate_ratio(y, x);
+    return r.known ? r.lo.v <= 1 : x.value == y.value;
+}
+
+/* ---- the sentence ---- */
+
+static struct shown show_metric(const struct choice *ch, const struct run_case *c)
+{
+    struct run_estimate e = {0};
+    const struct measure *m = measure_find(ch->metric);
+    metric_of(c, ch->metric, &e);
+    if (m->kind == MEASURE_RATE) return show_rate(e.value, c->throughput.unit);
+    return m->kind == MEASURE_BYTES ? show_bytes(e.value) : show_time(e.value);
+}
+
+static void add_comparison(struct buf *why, const struct choice *ch, const struct run_case *best,
+                           const struct run_case *chosen)
+{
+    static const char *const nouns[] = {"the most throughput", "the shortest time", "the least memory"};
+    const char *noun = nouns[ch->more_is_better ? 0 : strcmp(ch->metric, "memory.peak") == 0 ? 2 : 1];
+    const char *label = ch->more_is_better                        ? ""
+                        : strncmp(ch->metric, "latency.", 8) == 0 ? ch->metric + 8
+                                                                  : "peak";
+    buf_printf(why, "%s%s%s", label, *label ? " " : "", show_metric(ch, chosen).s);
+    if (chosen == best)
+        buf_printf(why, ", %s of %zu cases", noun, ch->left);
+    else
+        buf_printf(why, ", not told apart from %.100s (%s) by their intervals, and cheaper", best->name,
+                   show_metric(ch, best).s);
+}
+
+static void add_limits(struct buf *why, const struct choice *ch, const struct run_case *chosen)
+{
+    struct run_estimate p95;
+    if (ch->o->latency_limit_ns && metric_of(chosen, "latency.p95", &p95))
+        buf_printf(why, "; its p95 of %s keeps the limit of %s", show_time(p95.value).s,
+                   show_time((double)ch->o->latency_limit_ns).s);
+    if (ch->over_limit)
+        buf_printf(why, "; %zu %s over that limit", ch->over_limit,
+                   ch->over_limit == 1 ? "case is" : "cases are");
+    if (ch->worse_answers)
+        buf_printf(why, "; %zu left out because %s answers got worse", ch->worse_answers,
+                   ch->worse_answers == 1 ? "its" : "their");
+}
+
+/* ---- choosing ---- */
+
+static const char *metric_for(const struct run *run, const struct objective *o)
+{
+    struct run_estimate e;
+    if (strcmp(o->name, "throughput") == 0) return "throughput";
+    if (strcmp(o->name, "memory") == 0) return "memory.peak";
+    if (strcmp(o->name, "latency") != 0) return NULL;
+    if (o->latency_limit_ns) return "throughput"; /* the most work within the limit */
+    for (size_t i = 0; i < run->cases.n; i++)
+        if (!metric_of(run->cases.at[i], "latency.p95", &e)) return "latency.p50";
+    return "latency.p95";
+}
+
+static const struct run_case *find_best(struct choice *ch)
+{
+    const struct run_case *best = NULL;
+    struct run_estimate top = {0}, e;
+    for (size_t i = 0; i < ch->run->cases.n; i++) {
+        const struct run_case *c = ch->run->cases.at[i];
+        if (!may_choose(ch, c, &e)) continue;
+        if (best && (ch->more_is_better ? e.value <= top.value : e.value >= top.value)) continue;
+        best = c;
+        top = e;
+    }
+    return best;
+}
+
+static const struct run_case *find_cheapest_tied(struct choice *ch, const struct run_case *best)
+{
+    const struct run_case *chosen = best;
+    struct choice scratch = *ch; /* its counts are not wanted */
+    struct run_estimate e;
+    for (size_t i = 0; i < ch->run->cases.n; i++) {
+        const struct run_case *c = ch->run->cases.at[i];
+        if (is_tied(ch, best, c) && may_choose(&scratch, c, &e) && is_cheaper(c, chosen)) chosen = c;
+    }
+    return chosen;
+}
+
+tare_status recommend_for(const struct run *run, const struct objective *o, struct recommended *out,
+                          tare_error *err)
+{
+    struct choice ch = {.run = run, .o = o, .metric = metric_for(run, o)};
+    *out = (struct recommended)RECOMMENDED_INIT;
+    if (!ch.metric)
+        return error_set(err, TARE_INVALID, "'%s' is not an objective; use throughput, latency or memory",
+                         o->name);
+    ch.more_is_better = measure_find(ch.metric)->more_is_better;
+    if (run->cases.n < 2 || (ch.more_is_better && run_is_open_loop(run))) return TARE_OK;
+    const struct run_case *best = find_best(&ch);
+    if (!best) return TARE_OK;
+    const struct run_case *chosen = find_cheapest_tied(&ch, best);
+    add_comparison(&out->why, &ch, best, chosen);
+    add_limits(&out->why, &ch, chosen);
+    tare_status s = buf_status(&out->why, err);
+    if (s < 0)
+        recommended_release(out);
+    else
+        out->c = chosen;
+    return s;
+}
+
+void recommended_release(struct recommended *r)
+{
+    buf_release(&r->why);
+    *r = (struct recommended)RECOMMENDED_INIT;
+}
+
+tare_status recommend(struct run *run, const struct objective *o, tare_error *err)
+{
+    struct recommended r;
+    tare_status s = recommend_for(run, o, &r, err);
+    if (s < 0) return s;
+    run->recommendation = (struct run_recommendation){0};
+    if (r.c) {
+        run->recommendation = (struct run_recommendation){
+            .known = true, .objective = arena_str(&run->arena, o->name), .case_name = r.c->name};
+        run->recommendation.why = arena_str(&run->arena, r.why.data);
+        if (run->arena.failed) s = error_set(err, TARE_NOMEM, "out of memory for the recommendation");
+    }
+    recommended_release(&r);
+    return s;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * inspect.c - see inspect.h. Shapes are inferred with symbols first; only when these leave something unknown (two
+ * different symbols meet in a broadcast) once more with numbers. Looks at no weight. */
+#include "analyze/layers/inspect.h"
+
+#include <string.h>
+
+#include "analyze/layers/inspect_dims.h"
+#include "core/map.h"
+#include "core/mem.h"
+#include "model/cost/cost_body.h"
+#include "model/onnx/onnx_weight.h"
+
+const struct inferred *inspect_shapes(const struct inspected *i)
+{
+    return i->is_bound ? &i->bound : &i->shapes;
+}
+
+struct known_u64 inspect_number(const struct inspected *i, const struct poly *p)
+{
+    int64_t v;
+    if (!poly_eval(p, i->dims.items, i->dims.n, &v) || v < 0) return (struct known_u64){false, 0};
+    return known_u64((uint64_t)v);
+}
+
+/* ---- layers ---- */
+
+static char *layer_name(const struct onnx_node *n)
+{
+    struct buf b = BUF_INIT;
+    if (n->name[0]) return mem_strdup(n->name);
+    buf_printf(&b, "%s_%s", n->op, n->outputs.n ? n->outputs.items[0] : "");
+    return buf_take(&b);
+}
+
+static bool is_folded(const struct infer_node *n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n->node->outputs.n; i++) {
+        if (!n->outputs[i]) continue;
+        if (!n->outputs[i]->folded) return false;
+        any = true;
+    }
+    return any;
+}
+
+static bool is_constant(const struct onnx_node *n)
+{
+    return !n->domain[0] && strcmp(n->op, "Constant") == 0;
+}
+
+static tare_status add_layer(struct inspected *i, const struct infer_node *n, const struct cost *cost,
+                             tare_error *err)
+{
+    struct inspect_layer l = {.at = n, .cost = *cost, .name = layer_name(n->node), .folded = is_folded(n)};
+    if (!l.name) return error_set(err, TARE_NOMEM, "out of memory for the name of a layer");
+    tare_status s = vec_push(&i->layers, l, err);
+    if (s < 0) mem_free(l.name);
+    return s;
+}
+
+static void drop_layers(struct inspected *i)
+{
+    for (size_t k = 0; k < i->layers.n; k++) mem_free(i->layers.items[k].name);
+    vec_clear(&i->layers);
+}
+
+/* ---- nodes of all scopes ---- */
+
+static tare_status count_bodies(struct inspected *i, const struct infer_node *n, tare_error *err);
+
+static tare_status count_node(struct inspected *i, const struct infer_node *n, const struct cost *cost,
+                              tare_error *err)
+{
+    enum cost_kind kind = cost_kind_of(n);
+    bool unknown = kind == COST_KIND_PLAIN  ? !cost->known
+                   : kind == COST_KIND_LOOP ? n->n_bodies == 0 || !n->trips
+                                            : n->n_bodies == 0;
+    i->nodes++;
+    i->unknown_nodes += unknown;
+    return count_bodies(i, n, err);
+}
+
+static tare_status count_bodies(struct inspected *i, const struct infer_node *n, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t b = 0; b < n->n_bodies; b++) {
+        const struct infer_scope *body = n->bodies[b];
+        for (size_t k = 0; s == TARE_OK && k < body->n_nodes; k++) {
+            struct cost cost = {.known = true};
+            const struct infer_node *inner = &body->nodes[k];
+            if (cost_kind_of(inner) == COST_KIND_PLAIN)
+                s = cost_of_node(&cost, inspect_shapes(i), inner, err);
+            if (s == TARE_OK) s = count_node(i, inner, &cost, err);
+        }
+    }
+    return s;
+}
+
+/* ---- totals ---- */
+
+struct totals {
+    struct cost_sum all, per_run;
+};
+
+static tare_status weigh_node(struct inspected *i, struct totals *t, const struct infer_node *n,
+                              tare_error *err)
+{
+    struct cost cost;
+    tare_status s = cost_of_node(&cost, inspect_shapes(i), n, err);
+    if (s == TARE_OK) s = count_node(i, n, &cost, err);
+    if (s == TARE_OK && is_constant(n->node)) return TARE_OK;
+    if (s == TARE_OK) s = cost_sum_add(&t->all, &cost, err);
+    if (s == TARE_OK && !is_folded(n)) s = cost_sum_add(&t->per_run, &cost, err);
+    return s == TARE_OK ? add_layer(i, n, &cost, err) : s;
+}
+
+/* Layers and totals of the shapes in force. */
+static tare_status weigh_graph(struct inspected *i, tare_error *err)
+{
+    const struct inferred *m = inspect_shapes(i);
+    struct totals t;
+    tare_status s = TARE_OK;
+    cost_sum_init(&t.all);
+    cost_sum_init(&t.per_run);
+    drop_layers(i);
+    i->nodes = i->unknown_nodes = 0;
+    for (size_t k = 0; s == TARE_OK && k < m->main->n_nodes; k++)
+        s = weigh_node(i, &t, &m->main->nodes[k], err);
+    if (s == TARE_OK) {
+        cost_sum_take(&t.all, m->space, &i->total);
+        cost_sum_take(&t.per_run, m->space, &i->per_run);
+        s = poly_space_status(m->space, err);
+    }
+    cost_sum_release(&t.all);
+    cost_sum_release(&t.per_run);
+    return s;
+}
+
+/* ---- parameters ---- */
+
+struct owned {
+    struct inspected *i;
+    struct map_u64 elements; /* tensor (its address) -> elements that nobody has read yet */
+};
+
+/* Of sizes that a hostile file claims; INT64_MAX stands for "more than can be told". */
+static void add_up(uint64_t *to, uint64_t more)
+{
+    *to = more > (uint64_t)INT64_MAX - *to ? (uint64_t)INT64_MAX : *to + more;
+}
+
+static tare_status note_weight(void *ctx, const struct onnx_weight *w, tare_error *err)
+{
+    struct owned *o = ctx;
+    add_up(&o->i->bytes_by_type[w->type], w->bytes);
+    if (!w->is_parameter) return TARE_OK;
+    add_up(&o->i->parameter_bytes, w->bytes);
+    return map_u64_put(&o->elements, (uint64_t)(uintptr_t)w->tensor, w->elements, err);
+}
+
+/* What this node, or a node inside it, is the first to read. */
+static uint64_t take_parameters(struct owned *o, const struct infer_node *n)
+{
+    uint64_t sum = 0, more;
+    for (size_t k = 0; k < n->node->inputs.n; k++) {
+        const struct onnx_tensor *t = n->inputs[k] ? n->inputs[k]->constant : NULL;
+        if (t && map_u64_remove(&o->elements, (uint64_t)(uintptr_t)t, &more)) add_up(&sum, more);
+    }
+    for (size_t b = 0; b < n->n_bodies; b++) {
+        const struct infer_scope *body = n->bodies[b];
+        for (size_t k = 0; k < body->n_nodes; k++) add_up(&sum, take_parameters(o, &body->nodes[k]));
+    }
+    return sum;
+}
+
+static tare_status count_parameters(struct inspected *i, tare_error *err)
+{
+    struct owned o = {i, MAP_U64_INIT};
+    struct poly_space *space = inspect_shapes(i)->space;
+    tare_status s = onnx_weights(i->model, note_weight, &o, err);
+    for (size_t k = 0; s == TARE_OK && k < i->layers.n; k++) {
+        struct inspect_layer *l = &i->layers.items[k];
+        l->parameters = poly_int(space, (int64_t)take_parameters(&o, l->at));
+    }
+    add_up(&i->parameters, onnx_parameters(i->model));
+    map_u64_release(&o.elements);
+    return s == TARE_OK ? poly_space_status(space, err) : s;
+}
+
+/* ---- numbers where symbols do not do ---- */
+
+static bool is_enough(const struct inspected *i)
+{
+    const struct cost *t = &i->total;
+    return t->known && i->shapes.n_unknown == 0 && inspect_number(i, t->macs).known &&
+           inspect_number(i, t->simple).known && inspect_number(i, t->read).known &&
+           inspect_number(i, t->written).known;
+}
+
+static tare_status bind(struct inspected *i, const struct inspect_options *o, tare_error *err)
+{
+    const struct infer_options numbers = {i->dims.items, i->dims.n, o->seen, o->n_seen};
+    if (i->dims.n == 0 || is_enough(i)) return TARE_OK;
+    tare_status s = infer_model(&i->bound, i->model, &numbers, err);
+    if (s < 0) return s;
+    i->is_bound = true;
+    return weigh_graph(i, err);
+}
+
+static tare_status weigh_memory(struct inspected *i, tare_error *err)
+{
+    struct liveness with_symbols = LIVENESS_INIT;
+    tare_status s = liveness_of(&i->memory, inspect_shapes(i), i->dims.items, i->dims.n, err);
+    i->activation = i->memory.sum_formula;
+    if (s < 0 || !i->is_bound) return s;
+    s = liveness_of(&with_symbols, &i->shapes, i->dims.items, i->dims.n, err);
+    i->activation = s == TARE_OK ? with_symbols.sum_formula : NULL;
+    liveness_release(&with_symbols);
+    return s;
+}
+
+static tare_status inspect_all(struct inspected *i, const struct inspect_options *o, tare_error *err)
+{
+    const struct infer_options symbols = {.seen = o->seen, .n_seen = o->n_seen};
+    tare_status s = inspect_dims(i, i->model, o, err);
+    if (s == TARE_OK) s = infer_model(&i->shapes, i->model, &symbols, err);
+    if (s == TARE_OK) s = weigh_graph(i, err);
+    if (s < 0) return s;
+    i->formula = i->total;
+    s = bind(i, o, err);
+    if (s == TARE_OK) s = count_parameters(i, err);
+    return s == TARE_OK ? weigh_memory(i, err) : s;
+}
+
+tare_status inspect_model(struct inspected *out, const struct onnx_model *m, const struct inspect_options *o,
+                          tare_error *err)
+{
+    struct inspected i = INSPECTED_INIT;
+    i.model = m;
+    tare_status s = inspect_all(&i, o, err);
+    if (s < 0) {
+        inspected_release(&i);
+        return s;
+    }
+    *out = i;
+    return TARE_OK;
+}
+
+void inspected_release(struct inspected *i)
+{
+    drop_layers(i);
+    for (size_t k = 0; k < i->names.n; k++) mem_free(i->names.items[k]);
+    vec_release(&i->layers);
+    vec_release(&i->names);
+    vec_release(&i->dims);
+    vec_release(&i->asked);
+    liveness_release(&i->memory);
+    inferred_release(&i->bound);
+    inferred_release(&i->shapes);
+}

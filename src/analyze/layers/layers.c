@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT
+ * layers.c - see layers.h: times less the profiler's cost, joined with the graphs. Whatever cannot be joined keeps its
+ * time and has unknown costs; nothing is dropped. */
+#include "analyze/layers/layers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/layers/layer_near.h"
+#include "analyze/layers/layer_nodes.h"
+#include "analyze/layers/layer_source.h"
+#include "analyze/layers/layer_times.h"
+#include "core/map.h"
+#include "core/mem.h"
+#include "core/stats.h"
+#include "model/cost/cost.h"
+
+enum { LAYERS_MAX = RUN_LIST_MAX - 2 };
+#define NODE_US_MAX 50.0 /* 1.31 takes 7 us a node, 1.20 up to 26 */
+
+struct joining {
+    struct run *run;
+    struct run_case *c;
+    const struct layers_input *in;
+    struct layer_times times;
+    struct source_map map;
+    bool has_map;
+    struct layer_near near;      /* groups by neighbours in the graph that ran, or in the file's */
+    struct layer_nodes nodes;    /* slots in the optimised graph */
+    struct map_str source_named; /* name -> node + 1 of the file's graph */
+    struct map_u64 layer_of;     /* node of a graph (its address) -> layer of its inspected + 1 */
+    double run_us, plain_us;     /* medians, with and without the profiler; NAN: unknown */
+    double node_us;              /* what it costs per node in all */
+    double inside_us;            /* of that: within the node's own event */
+    double runtime_us;           /* what no node accounts for, corrected */
+    double scale;                /* of what is left of the nodes: 1, or less where that is still too much */
+    double sum_us;
+    tare_error *err;
+};
+
+/* ---- what the profiler costs ---- */
+
+static tare_status median_of(const struct layers_times *t, double *us, tare_error *err)
+{
+    double *x = mem_new(t->n, sizeof *x);
+    if (!x) return error_set(err, TARE_NOMEM, "out of memory for times of runs");
+    for (size_t i = 0; i < t->n; i++) x[i] = (double)t->ns[i] / 1e3;
+    tare_status s = stats_median(x, t->n, us, err);
+    mem_free(x);
+    return s;
+}
+
+/* Whole runs as the profile has them, for files without times of ours. */
+static tare_status median_run(const struct joining *j, double *us)
+{
+    const struct ort_profile *p = j->in->profile;
+    size_t n = 0;
+    if (p->runs_us.n <= j->in->skip_runs) return TARE_OK;
+    double *x = mem_new(p->runs_us.n, sizeof *x);
+    if (!x) return error_set(j->err, TARE_NOMEM, "out of memory for times of runs");
+    for (size_t i = (size_t)j->in->skip_runs; i < p->runs_us.n; i++) x[n++] = (double)p->runs_us.items[i];
+    tare_status s = stats_median(x, n, us, j->err);
+    mem_free(x);
+    return s;
+}
+
+static double per_call(const struct joining *j, const struct layer_slot *s)
+{
+    return s->time_us * (double)j->times.runs / (double)s->calls;
+}
+
+/* What the cheapest tenth of all nodes take at most: a Reshape does next to nothing, so that is the profiler. */
+static tare_status cheap_node(const struct joining *j, double *out)
+{
+    size_t n = j->times.slots.n;
+    double *x = mem_new(n, sizeof *x);
+    if (!x) return error_set(j->err, TARE_NOMEM, "out of memory for times of nodes");
+    for (size_t i = 0; i < n; i++) x[i] = per_call(j, &j->times.slots.items[i]);
+    stats_sort(x, n);
+    *out = stats_quantile_sorted(x, n, 0.1);
+    mem_free(x);
+    return TARE_OK;
+}
+
+static double own_time(const struct joining *j, const struct layer_slot *s, double inside_us)
+{
+    double t = s->time_us - inside_us * (double)s->calls / (double)j->times.runs;
+    return t > 0 ? t : 0;
+}
+
+static double sum_own(const struct joining *j, double inside_us)
+{
+    double sum = 0;
+    for (size_t i = 0; i < j->times.slots.n; i++) sum += own_time(j, &j->times.slots.items[i], inside_us);
+    return sum;
+}
+
+/* All that a run took more than one without the profiler is taken off: from nodes what shows in the cheapest, from
+ * between them the rest; where there is less than that between them, from the nodes again, in proportion to what they
+ * took. What is more than any profiler costs is the machine's unrest and stays, to be seen in `covered`. */
+static tare_status weigh_profiler(struct joining *j)
+{
+    double events = (double)j->times.events / (double)j->times.runs, raw = sum_own(j, 0);
+    double between = j->run_us > raw ? j->run_us - raw : 0, cheap = 0;
+    tare_status s = cheap_node(j, &cheap);
+    if (s < 0) return s;
+    j->node_us = j->run_us > j->plain_us ? (j->run_us - j->plain_us) / events : 0; /* either may be unknown */
+    j->node_us = fmin(j->node_us, NODE_US_MAX);
+    j->inside_us = fmin(cheap, j->node_us);
+    double nodes = sum_own(j, j->inside_us), all = fmax(raw + between - j->node_us * events, 0);
+    if (nodes > all) j->scale = all / nodes;
+    j->runtime_us = all - nodes > 1e-3 ? all - nodes : 0;
+    j->sum_us = nodes * j->scale + j->runtime_us;
+    return TARE_OK;
+}
+
+static void record_profile(struct joining *j)
+{
+    struct run_profile *p = &j->c->profile;
+    p->known = true;
+    p->runs = known_u64(j->times.runs);
+    p->dropped_events = known_u64(j->in->profile->unreadable);
+    if (j->run_us >= 0) p->latency_ns = known_u64((uint64_t)(j->run_us * 1e3 + 0.5));
+    if (j->plain_us > 0 && j->run_us >= 0) {
+        p->overhead = known_f64(j->run_us / j->plain_us - 1);
+        p->node_ns = known_u64((uint64_t)(j->node_us * 1e3 + 0.5));
+        p->covered = known_f64(j->sum_us / j->plain_us);
+        return;
+    }
+    static const char *const paths[] = {"profile.overhead", "profile.node_ns", "profile.covered"};
+    for (size_t i = 0; i < 3; i++)
+        run_unknown(j->run, &j->c->unknown, paths[i],
+                    isnan(j->run_us) ? "the profile has no run that ended"
+                                     : "no runs without the profiler were timed beside it");
+}
+
+/* ---- finding nodes ---- */
+
+static const struct onnx_graph *graph_of(const struct onnx_model *m)
+{
+    return m ? &m->graph : NULL;
+}
+
+static tare_status index_layers(struct joining *j, const struct inspected *i)
+{
+    tare_status s = TARE_OK;
+    for (size_t k = 0; i && s == TARE_OK && k < i->layers.n; k++)
+        s = map_u64_put(&j->layer_of, (uint64_t)(uintptr_t)i->layers.items[k].at->node, k + 1, j->err);
+    return s;
+}
+
+static const struct inspect_layer *layer_of(const struct joining *j, const struct inspected *i,
+                                            const struct onnx_node *node)
+{
+    const uint64_t *at = i && node ? map_u64_find(&j->layer_of, (uint64_t)(uintptr_t)node) : NULL;
+    return at ? &i->layers.items[*at - 1] : NULL;
+}
+
+static tare_status prepare(struct joining *j)
+{
+    const struct onnx_graph *source = graph_of(j->in->source_model),
+                            *optimized = graph_of(j->in->optimized_model);
+    tare_status s = layer_nodes_init(&j->nodes, &j->times, optimized, j->err);
+    if (s == TARE_OK) s = layer_near_build(&j->near, optimized ? optimized : source, j->err);
+    if (s == TARE_OK) s = layer_nodes_names(&j->source_named, source, j->err);
+    if (s == TARE_OK) s = index_layers(j, j->in->optimized);
+    if (s == TARE_OK) s = index_layers(j, j->in->source);
+    if (s == TARE_OK && source && optimized) {
+        s = source_map_build(&j->map, source, optimized, j->err);
+        j->has_map = s == TARE_OK;
+    }
+    return s;
+}
+
+/* ---- costs ---- */
+
+static void scale(struct known_u64 *to, struct known_u64 v, double times)
+{
+    double scaled = (double)v.v * times;
+    if (!v.known || scaled > 9e18) return;
+    *to = known_u64(times > 1 - 1e-9 && times < 1 + 1e-9 ? v.v : (uint64_t)(scaled + 0.5));
+}
+
+/* `times`: how often it runs in one run of the model. */
+static void put_cost(struct run_layer *l, const struct inspected *i, const struct cost *c, double times)
+{
+    struct run_cost n = inspect_cost(i, c);
+    struct known_u64 bytes = {n.bytes_read.known && n.bytes_written.known,
+                              n.bytes_read.v + n.bytes_written.v};
+    scale(&l->macs, n.macs, times);
+    scale(&l->int_macs, n.int_macs, times);
+    scale(&l->flops, n.flops, times);
+    scale(&l->bytes, bytes, times);
+}
+
+static bool has_bodies(const struct inspect_layer *layer)
+{
+    return layer->at->n_bodies > 0;
+}
+
+/* Known as a whole, or all covered nodes of the file are and their sum is taken. */
+static tare_status put_source_cost(struct joining *j, struct run_layer *l, size_t node)
+{
+    const struct inspected *i = j->in->source;
+    const struct layer_cover *cover = &j->map.of[node];
+    struct poly_space *space = inspect_shapes(i)->space;
+    struct cost sum;
+    cost_zero(&sum, space);
+    for (size_t k = 0; k < cover->n; k++) {
+        const struct onnx_node *from =
+            &j->in->source_model->graph.nodes.items[j->map.covered[cover->first + k]];
+        const struct inspect_layer *layer = layer_of(j, i, from);
+        if (!layer || !layer->cost.known || has_bodies(layer)) return TARE_OK;
+        cost_add(&sum, &layer->cost, space);
+    }
+    if (cover->n) put_cost(l, i, &sum, 1);
+    return poly_space_status(space, j->err);
+}
+
+static tare_status put_node_cost(struct joining *j, struct run_layer *l, size_t node)
+{
+    const struct onnx_graph *g = graph_of(j->in->optimized_model);
+    const struct inspect_layer *layer = layer_of(j, j->in->optimized, &g->nodes.items[node]);
+    if (layer && layer->parameters) l->parameters = inspect_number(j->in->optimized, layer->parameters);
+    if (layer && layer->cost.known) {
+        if (!has_bodies(layer))
+            put_cost(l, j->in->optimized, &layer->cost, 1); /* bodies are layers of their own */
+        return poly_space_status(inspect_shapes(j->in->optimized)->space, j->err);
+    }
+    return j->has_map && j->in->source ? put_source_cost(j, l, node) : TARE_OK;
+}
+
+/* A node inside of a body: that of its name in a body of the node around it, as often as it ran. */
+static tare_status put_body_cost(struct joining *j, struct run_layer *l, const struct layer_slot *slot)
+{
+    const struct inspected *i = j->in->optimized;
+    size_t outer = slot->parent;
+    if (!i || j->times.slots.items[outer].parent != SIZE_MAX) return TARE_OK; /* bodies of bodies: unknown */
+    size_t node = layer_nodes_find(&j->nodes, &j->times, outer);
+    const struct onnx_graph *g = graph_of(j->in->optimized_model);
+    const struct inspect_layer *around = node == SIZE_MAX ? NULL : layer_of(j, i, &g->nodes.items[node]);
+    for (size_t b = 0; around && b < around->at->n_bodies; b++) {
+        const struct infer_scope *body = around->at->bodies[b];
+        for (size_t k = 0; k < body->n_nodes; k++) {
+            const struct infer_node *n = &body->nodes[k];
+            struct cost cost;
+            if (strcmp(n->node->name, slot->event->node) != 0) continue;
+            tare_status s = cost_of_node(&cost, inspect_shapes(i), n, j->err);
+            if (s == TARE_OK && cost.known && n->n_bodies == 0)
+                put_cost(l, i, &cost, (double)slot->calls / (double)j->times.runs);
+            return s;
+        }
+    }
+    return TARE_OK;
+}
+
+/* Without the optimised graph (a profile alone): nodes that kept their name and operator cost what they do in the
+ * file. */
+static tare_status put_file_cost(struct joining *j, struct run_layer *l, const struct ort_event *e)
+{
+    const struct inspected *i = j->in->source;
+    const uint64_t *at = map_str_find(&j->source_named, e->node, strlen(e->node));
+    if (!i || !at) return TARE_OK;
+    const struct onnx_node *node = &j->in->source_model->graph.nodes.items[*at - 1];
+    const struct inspect_layer *layer = layer_of(j, i, node);
+    if (!layer || strcmp(node->op, e->op) != 0 || !layer->cost.known || has_bodies(layer)) return TARE_OK;
+    l->nodes = known_u64(1);
+    if (layer->parameters) l->parameters = inspect_number(i, layer->parameters);
+    put_cost(l, i, &layer->cost, 1);
+    return poly_space_status(inspect_shapes(i)->space, j->err);
+}
+
+/* ---- names ---- */
+
+static bool tells_something(const struct joining *j, const char *name)
+{
+    return strpbrk(name, "/.") || map_str_find(&j->source_named, name, strlen(name));
+}
+
+/* The one covered node that does the same: the Conv of a Conv with its BatchNormalization and Relu. NULL: none, or
+ * several. */
+static const struct onnx_node *same_work(const struct joining *j, const char *op, const struct layer_cover *c)
+{
+    const struct onnx_graph *source = graph_of(j->in->source_model);
+    const struct onnx_node *found = NULL;
+    const char *plain = strncmp(op, "Fused", 5) == 0 ? op + 5 : op;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct onnx_node *n = &source->nodes.items[j->map.covered[c->first + i]];
+        if (strcmp(n->op, plain) != 0) continue;
+        if (found) return NULL;
+        found = n;
+    }
+    return found;
+}
+
+/* "SkipLayerNormalization_token_5" says nothing of where it is: the path of what it stands for does. */
+static void name_source(const struct joining *j, const struct ort_event *e, size_t node, struct buf *b)
+{
+    const struct onnx_graph *source = graph_of(j->in->source_model);
+    const struct layer_cover *c = &j->map.of[node];
+    const struct onnx_node *same = same_work(j, e->op, c);
+    if (same) {
+        source_node_label(same, b);
+    } else if (c->n == 1 && !tells_something(j, e->node)) {
+        source_node_label(&source->nodes.items[j->map.covered[c->first]], b);
+    } else if (c->n > 1 && !tells_something(j, e->node)) {
+        source_common_path(&j->map, source, node, b);
+        if (b->len) buf_printf(b, "/%s", e->op);
+    }
+}
+
+static const char *name_of(const struct joining *j, const struct ort_event *e, size_t node)
+{
+    struct arena *a = &j->run->arena;
+    struct buf b = BUF_INIT;
+    bool direct = map_str_find(&j->source_named, e->node, strlen(e->node)) != NULL;
+    if (node != SIZE_MAX && j->has_map && !direct) name_source(j, e, node, &b);
+    const char *name = arena_str(a, b.len && !b.failed ? b.data : e->node);
+    buf_release(&b);
+    return name;
+}
+
+/* By the nodes around it, where its own name says nothing; NULL: these do not tell either. */
+static const char *near_group(const struct joining *j, const struct run_layer *l, size_t node)
+{
+    const char *name = l->name ? l->name : "";
+    if (layers_group_told(name, l->op)) return NULL;
+    if (!j->in->optimized_model) {
+        const uint64_t *at = map_str_find(&j->source_named, name, strlen(name));
+        node = at ? (size_t)*at - 1 : SIZE_MAX;
+    }
+    return layer_near_group(&j->near, node);
+}
+
+/* The group of the first covered node that has a telling one: a fusion belongs where its first part did. */
+static const char *group_of(const struct joining *j, const struct run_layer *l, size_t node)
+{
+    struct arena *a = &j->run->arena;
+    const char *near = near_group(j, l, node);
+    if (near) return near;
+    const struct onnx_graph *source = graph_of(j->in->source_model);
+    const char *group = layers_group_of(a, l->name ? l->name : "", l->op), *found = NULL;
+    const struct layer_cover *c = node != SIZE_MAX && j->has_map ? &j->map.of[node] : NULL;
+    bool vague = strcmp(group, "other") == 0 || strcmp(group, "residual") == 0;
+    if (!c || !vague) return group;
+    for (size_t k = c->n; k-- > 0 && !found;) { /* last first: this begins at the inputs */
+        struct buf label = BUF_INIT;
+        const struct onnx_node *n = &source->nodes.items[j->map.covered[c->first + k]];
+        source_node_label(n, &label);
+        const char *g = layers_group_of(a, label.data, n->op);
+        if (strcmp(g, "other") != 0 && strcmp(g, "residual") != 0) found = g;
+        buf_release(&label);
+    }
+    if (!found && c->n == 0 && c->anchor != SIZE_MAX) return "layout";
+    return found ? found : group;
+}
+
+/* ---- layers ---- */
+
+static const char *shape_text(struct arena *a, const struct ort_event *e)
+{
+    struct buf b = BUF_INIT;
+    if (!e->n_outputs || e->outputs[0].type == ONNX_UNDEFINED) return NULL;
+    buf_printf(&b, "%s[", onnx_type_name(e->outputs[0].type));
+    for (size_t i = 0; i < e->outputs[0].rank; i++)
+        buf_printf(&b, "%s%lld", i ? "," : "", (long long)e->outputs[0].dims[i]);
+    buf_add_char(&b, ']');
+    const char *text = b.failed ? NULL : arena_str(a, b.data);
+    buf_release(&b);
+    return text;
+}
+
+static void put_times(const struct joining *j, struct run_layer *l, const struct layer_slot *slot)
+{
+    double own = own_time(j, slot, j->inside_us) * j->scale;
+    l->calls = known_u64(slot->calls);
+    if (slot->total_us < INT64_MAX / 1000) l->total_ns = known_u64((uint64_t)slot->total_us * 1000);
+    l->time_ns = known_f64(own * 1e3);
+    if (j->sum_us > 0) l->share = known_f64(own / j->sum_us);
+}
+
+static const char *full_name(struct joining *j, const struct layer_slot *slot, size_t node)
+{
+    struct arena *a = &j->run->arena;
+    if (slot->parent == SIZE_MAX) return name_of(j, slot->event, node);
+    return arena_printf(a, "%s > %s", j->times.slots.items[slot->parent].event->node, slot->event->node);
+}
+
+static tare_status add_slot(struct joining *j, size_t k)
+{
+    const struct layer_slot *slot = &j->times.slots.items[k];
+    const struct ort_event *e = slot->event;
+    size_t node = slot->parent == SIZE_MAX ? layer_nodes_find(&j->nodes, &j->times, k) : SIZE_MAX;
+    struct run_layer *l = run_add_layer(j->run, j->c, "");
+    if (!l) return error_set(j->err, TARE_NOMEM, "out of memory for layers");
+    l->name = full_name(j, slot, node);
+    l->op = arena_str(&j->run->arena, e->op);
+    l->provider = e->provider[0] ? arena_str(&j->run->arena, e->provider) : NULL;
+    l->output = shape_text(&j->run->arena, e);
+    if (e->output_bytes) l->output_bytes = known_u64(e->output_bytes);
+    l->group = group_of(j, l, node);
+    if (node != SIZE_MAX && j->has_map) l->nodes = known_u64(j->map.of[node].n);
+    put_times(j, l, slot);
+    if (slot->parent != SIZE_MAX) return put_body_cost(j, l, slot);
+    return node != SIZE_MAX ? put_node_cost(j, l, node) : put_file_cost(j, l, e);
+}
+
+static tare_status add_runtime(struct joining *j)
+{
+    struct run_layer *l = run_add_layer(j->run, j->c, LAYERS_RUNTIME);
+    if (!l) return error_set(j->err, TARE_NOMEM, "out of memory for layers");
+    l->group = layers_group_of(&j->run->arena, l->name, NULL);
+    l->time_ns = known_f64(j->runtime_us * 1e3);
+    if (j->sum_us > 0) l->share = known_f64(j->runtime_us / j->sum_us);
+    return TARE_OK;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct run_layer *x = *(const struct run_layer *const *)a, *y = *(const struct run_layer *const *)b;
+    double tx = x->time_ns.known ? x->time_ns.v : -1, ty = y->time_ns.known ? y->time_ns.v : -1;
+    return tx > ty ? -1 : tx < ty;
+}
+
+/* A document holds so many and no more: the least of them become one. */
+static void fold_rest(struct joining *j)
+{
+    size_t n = j->c->layers.n;
+    struct run_layer rest = {0};
+    if (n <= LAYERS_MAX) return;
+    for (size_t i = LAYERS_MAX; i < n; i++) {
+        const struct run_layer *l = j->c->layers.at[i];
+        rest.calls = known_u64(rest.calls.v + l->calls.v);
+        rest.total_ns = known_u64(rest.total_ns.v + l->total_ns.v);
+        rest.time_ns = known_f64(rest.time_ns.v + l->time_ns.v);
+        rest.share = known_f64(rest.share.v + l->share.v);
+    }
+    rest.name = arena_printf(&j->run->arena, "(%zu more)", n - LAYERS_MAX);
+    rest.group = "other";
+    *j->c->layers.at[LAYERS_MAX] = rest;
+    j->c->layers.n = LAYERS_MAX + 1;
+}
+
+static tare_status join(struct joining *j)
+{
+    tare_status s = layer_times_build(&j->times, j->in->profile, j->in->skip_runs, j->err);
+    if (s < 0) return s;
+    if (j->times.events == 0)
+        return error_set(j->err, TARE_INVALID, "the profile has no node in a run after the first %llu",
+                         (unsigned long long)j->in->skip_runs);
+    s = j->in->profiled.n ? median_of(&j->in->profiled, &j->run_us, j->err) : median_run(j, &j->run_us);
+    if (s == TARE_OK && j->in->plain.n) s = median_of(&j->in->plain, &j->plain_us, j->err);
+    if (s == TARE_OK) s = weigh_profiler(j);
+    if (s == TARE_OK) record_profile(j);
+    if (s == TARE_OK) s = prepare(j);
+    for (size_t k = 0; s == TARE_OK && k < j->times.slots.n; k++) s = add_slot(j, k);
+    if (s == TARE_OK && !isnan(j->run_us)) s = add_runtime(j);
+    if (s < 0) return s;
+    qsort(j->c->layers.at, j->c->layers.n, sizeof(struct run_layer *), by_time);
+    fold_rest(j);
+    return j->run->arena.failed ? error_set(j->err, TARE_NOMEM, "out of memory for layers") : TARE_OK;
+}
+
+tare_status layers_join(struct run *run, struct run_case *c, const struct layers_input *in, tare_error *err)
+{
+    struct joining j = {.run = run,
+                        .c = c,
+                        .in = in,
+                        .times = LAYER_TIMES_INIT,
+                        .map = SOURCE_MAP_INIT,
+                        .near = LAYER_NEAR_INIT,
+                        .nodes = LAYER_NODES_INIT,
+                        .source_named = MAP_STR_INIT,
+                        .layer_of = MAP_U64_INIT,
+                        .scale = 1,
+                        .run_us = NAN,
+                        .plain_us = NAN,
+                        .err = err};
+    tare_status s = join(&j);
+    layer_times_release(&j.times);
+    source_map_release(&j.map);
+    layer_near_release(&j.near);
+    layer_nodes_release(&j.nodes);
+    map_str_release(&j.source_named);
+    map_u64_release(&j.layer_of);
+    return s;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * layers_group.c - layers into groups, by the words that exporters and architectures use in names, or by patterns the
+ * user gave. One table of words; docs/layers.md shows it. Never looks at times. */
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "analyze/layers/layers.h"
+
+enum { PARTS_MAX = 32, PART_SIZE = 64 };
+
+/* ---- by structure ---- */
+
+struct word {
+    const char *text, *group;
+    bool whole; /* the part must be exactly this, but for digits and _ at its end */
+};
+
+/* In the order of strength: a norm inside of attention is a norm; attention inside of an encoder is attention. */
+static const struct word words[] = {
+    {"norm", "norm", false},
+    {"ln", "norm", true},
+    {"bn", "norm", true},
+    {"attention", "attention", false},
+    {"attn", "attention", false},
+    {"mha", "attention", true},
+    {"qkv", "attention", false},
+    {"q_proj", "attention", true},
+    {"k_proj", "attention", true},
+    {"v_proj", "attention", true},
+    {"o_proj", "attention", true},
+    {"rotary", "attention", false},
+    {"mlp", "mlp", false},
+    {"ffn", "mlp", false},
+    {"feed_forward", "mlp", false},
+    {"feedforward", "mlp", false},
+    {"intermediate", "mlp", false},
+    {"experts", "mlp", false},
+    {"gate_proj", "mlp", true},
+    {"up_proj", "mlp", true},
+    {"down_proj", "mlp", true},
+    {"fc1", "mlp", true},
+    {"fc2", "mlp", true},
+    {"embed", "embedding", false},
+    {"wte", "embedding", true},
+    {"wpe", "embedding", true},
+    {"pooler", "head", false},
+    {"classifier", "head", false},
+    {"lm_head", "head", false},
+    {"head", "head", true},
+    {"heads", "head", true},
+    {"cls", "head", true},
+    {"score", "head", true},
+    {"qa_outputs", "head", true},
+    {"fc", "head", true},
+};
+
+/* Operators that say by themselves what they are for. */
+static const struct word ops[] = {
+    {"Normalization", "norm", false}, {"Attention", "attention", false}, {"RotaryEmbedding", "attention", true},
+    {"Gelu", "mlp", false},           {"Memcpy", "copy", false},         {"ReorderInput", "layout", true},
+    {"ReorderOutput", "layout", true},
+};
+
+/* Parts of a path that only hold others. */
+static const char *const holders[] = {"encoder", "decoder", "layer",       "layers",     "block",
+                                      "blocks",  "model",   "transformer", "h",          "module",
+                                      "bert",    "roberta", "deberta",     "distilbert", "electra",
+                                      "vit",     "gpt2",    "backbone",    "base_model", "self",
+                                      "output",  "dense",   "features",    "stages",     "r"};
+
+struct path {
+    char part[PARTS_MAX][PART_SIZE]; /* lower case */
+    size_t n;
+};
+
+/* "/encoder/layer.3/attention/MatMul" -> encoder, layer, 3, attention; the last part is the node's own. */
+static void split(struct path *p, const char *name)
+{
+    const char *s = name + strspn(name, "/.");
+    p->n = 0;
+    while (*s && p->n < PARTS_MAX) {
+        size_t n = strcspn(s, "/."), keep = n < PART_SIZE - 1 ? n : PART_SIZE - 1;
+        for (size_t i = 0; i < keep; i++) p->part[p->n][i] = (char)tolower((unsigned char)s[i]);
+        p->part[p->n++][keep] = 0;
+        s += n;
+        s += strspn(s, "/.");
+    }
+}
+
+/* Parts are in lower case like the words; operators are written in one way only. */
+static bool fits(const struct word *w, const char *part)
+{
+    size_t n = strlen(w->text);
+    if (!w->whole) return strstr(part, w->text) != NULL;
+    return strncmp(part, w->text, n) == 0 && part[n + strspn(part + n, "_0123456789f")] == 0;
+}
+
+/* A convolution that a normalisation was fused into may be named after that, but it is none. */
+static bool may_be_norm(const char *op)
+{
+    return !op || !(strstr(op, "Conv") || strstr(op, "MatMul") || strstr(op, "Gemm"));
+}
+
+static const char *by_words(const struct path *p, const char *op)
+{
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        if (strcmp(words[w].group, "norm") == 0 && !may_be_norm(op)) continue;
+        for (size_t i = 0; i < p->n; i++)
+            if (fits(&words[w], p->part[i])) return words[w].group;
+    }
+    return NULL;
+}
+
+static const char *by_op(const char *op)
+{
+    for (size_t i = 0; op && i < sizeof ops / sizeof *ops; i++)
+        if (fits(&ops[i], op)) return ops[i].group;
+    return NULL;
+}
+
+static bool is_number(const char *s)
+{
+    return *s && s[strspn(s, "0123456789")] == 0;
+}
+
+/* "encoder_layer_11", as some name their blocks. */
+static bool is_numbered_holder(const char *part)
+{
+    const char *last = strrchr(part, '_');
+    size_t n = last ? (size_t)(last - part) : 0;
+    return n >= 5 && is_number(last + 1) && memcmp(last - 5, "layer", 5) == 0;
+}
+
+static bool is_holder(const char *part)
+{
+    if (is_number(part) || is_numbered_holder(part)) return true;
+    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
+        if (strcmp(part, holders[i]) == 0) return true;
+    return false;
+}
+
+/* "/encoder/layer.3/output/dense/MatMul": what BERT and its kin call the second half of the feed-forward. */
+static bool is_bert_output(const struct path *p)
+{
+    for (size_t i = 2; i + 1 < p->n; i++)
+        if (strcmp(p->part[i], "output") == 0 && is_number(p->part[i - 1]) &&
+            strncmp(p->part[i - 2], "layer", 5) == 0)
+            return true;
+    return false;
+}
+
+/* The first part that says something: "layer1" of a ResNet; "features.3" where there are only numbers. */
+static const char *by_part(struct arena *a, const struct path *p, const char *op)
+{
+    for (size_t i = 0; i + 1 < p->n; i++)
+        if (!is_holder(p->part[i])) return arena_str(a, p->part[i]);
+    if (op && strcmp(op, "Add") == 0 && p->n > 1) return "residual";
+    for (size_t i = 0; i + 1 < p->n; i++) {
+        if (is_numbered_holder(p->part[i])) return arena_str(a, p->part[i]);
+        if (is_number(p->part[i + 1]) && !is_number(p->part[i]))
+            return arena_printf(a, "%s.%s", p->part[i], p->part[i + 1]);
+    }
+    return "other";
+}
+
+/* The parts of the name, and what they or the operator tell. */
+static const char *told(struct path *p, const char *name, const char *op)
+{
+    for (const char *inner; (inner = strstr(name, " > "));) name = inner + 3; /* a node of a body */
+    split(p, name);
+    const char *group = by_op(op);
+    if (!group) group = by_words(p, op);
+    return group || !is_bert_output(p) ? group : "mlp";
+}
+
+const char *layers_group_told(const char *name, const char *op)
+{
+    struct path p;
+    return strcmp(name, LAYERS_RUNTIME) == 0 ? "runtime" : told(&p, name, op);
+}
+
+const char *layers_group_of(struct arena *a, const char *name, const char *op)
+{
+    struct path p;
+    if (strcmp(name, LAYERS_RUNTIME) == 0) return "runtime";
+    const char *group = told(&p, name, op);
+    return group ? group : by_part(a, &p, op);
+}
+
+/* ---- by patterns ---- */
+
+static bool pattern_fits(const char *pattern, const struct run_layer *l)
+{
+    if (strpbrk(pattern, "*?"))
+        return fnmatch(pattern, l->name, FNM_CASEFOLD) == 0 || fnmatch(pattern, l->group, FNM_CASEFOLD) == 0;
+    return strcasestr(l->name, pattern) || strcasestr(l->group, pattern);
+}
+
+void layers_group(struct run *run, struct run_case *c, const char *const *patterns, size_t n)
+{
+    for (size_t i = 0; i < c->layers.n; i++) {
+        struct run_layer *l = c->layers.at[i];
+        const char *group = "other";
+        if (!l->group) l->group = layers_group_of(&run->arena, l->name ? l->name : "", l->op);
+        if (!patterns || !l->group || !l->name) continue;
+        if (strcmp(l->name, LAYERS_RUNTIME) == 0) continue;
+        for (size_t k = 0; k < n; k++) {
+            if (!pattern_fits(patterns[k], l)) continue;
+            group = arena_str(&run->arena, patterns[k]);
+            break;
+        }
+        l->group = group;
+    }
+}

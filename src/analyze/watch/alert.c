@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ * alert.c - see alert.h: reads rules strictly, the whole text or an error that shows the place, and keeps per rule
+ * since when it holds and whether it has fired. */
+#include "analyze/watch/alert.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/str.h"
+
+/* What the seeds of this project warn of, and what ends or cripples programs without a word. */
+const char *const alert_defaults[] = {
+    "cpu>80% for 10s",
+    "memory>80%",
+    "cgroup.memory.share>90% for 2s",
+    "swap>1MB/s for 5s",
+    "throttled>20% for 5s",
+    "disk.busy>80% for 10s",
+    "gpu.memory>80%",
+    "gpu<70% for 10s while process.waiting>50%",
+    "gpu.throttled>50% for 5s",
+    NULL,
+};
+
+static const struct {
+    const char *name;
+    char op;
+    const char *text;
+} advice[] = {
+    {"cpu", '>', "the processors are the limit: fewer workers, a faster kernel, or more cores"},
+    {"memory", '>', "free or spread memory before the kernel ends a process: smaller batches, streaming"},
+    {"cgroup.memory.share", '>',
+     "raise the container's memory limit or hold less: the kernel kills beyond it"},
+    {"swap", '>', "the working set does not fit: hold less or add memory; swapping slows everything"},
+    {"throttled", '>', "the CPU quota stops the program: raise it, or start fewer threads than it allows"},
+    {"disk.busy", '>', "the disk is the limit: read larger pieces, cache, or use a faster disk"},
+    {"gpu.memory", '>', "use a smaller batch or lower precision before an allocation fails"},
+    {"gpu", '<', "the GPU waits for the program: load and prepare data in parallel, with pinned memory"},
+    {"gpu.throttled", '>', "the card is too hot or its board limits it: cooling, or a lower power limit"},
+};
+
+/* ---- reading ---- */
+
+struct reading {
+    const char *text, *at;
+    tare_error *err;
+};
+
+static const char name_chars[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+
+static tare_status refuse(const struct reading *r, const char *at, const char *why)
+{
+    if (*at == 0) return error_set(r->err, TARE_INVALID, "%s: at its end: %s", r->text, why);
+    return error_set(r->err, TARE_INVALID, "%s: at '%s': %s", r->text, at, why);
+}
+
+static void skip_blanks(struct reading *r)
+{
+    r->at += strspn(r->at, " \t");
+}
+
+static tare_status read_name(struct reading *r, struct alert_condition *out)
+{
+    size_t n = strspn(r->at, name_chars);
+    if (n == 0) return refuse(r, r->at, "a quantity was expected, as in cpu>80% for 10s");
+    if (n >= sizeof out->name) return refuse(r, r->at, "too long for a quantity");
+    memcpy(out->name, r->at, n);
+    out->name[n] = 0;
+    out->quantity = derived_index(out->name);
+    if (out->quantity == DERIVED_NONE) {
+        const char *near = derived_suggest(out->name);
+        return error_set(r->err, TARE_INVALID, "%s: '%s' is not a quantity%s%s%s", r->text, out->name,
+                         near ? "; did you mean " : " (tare help run lists them)", near ? near : "",
+                         near ? "?" : "");
+    }
+    r->at += n;
+    if (*r->at != '[') return TARE_OK;
+    n = strcspn(r->at, "]");
+    if (r->at[n] != ']') return refuse(r, r->at, "the ] is missing");
+    if (n < 2 || n > sizeof out->label) return refuse(r, r->at, "expected a label, as in disk.busy[sda]");
+    snprintf(out->label, sizeof out->label, "%.*s", (int)(n - 1), r->at + 1);
+    r->at += n + 1;
+    return TARE_OK;
+}
+
+/* Digits with an optional fraction; no sign, no inf, no hexadecimal. */
+static bool number_before(const char *word, const char *suffix, double *out)
+{
+    size_t n = strspn(word, "0123456789"), m = word[n] == '.' ? 1 + strspn(word + n + 1, "0123456789") : 0;
+    if (n == 0 || m == 1 || strcmp(word + n + m, suffix) != 0) return false;
+    *out = strtod(word, NULL);
+    return isfinite(*out);
+}
+
+static bool is_bytes(const char *word, double *out)
+{
+    uint64_t bytes;
+    if (str_parse_bytes(word, &bytes, NULL) != TARE_OK) return false;
+    *out = (double)bytes;
+    return true;
+}
+
+static bool is_byte_rate(const char *word, double *out)
+{
+    char bare[32];
+    size_t n = strlen(word);
+    if (n > 2 && strcmp(word + n - 2, "/s") == 0) n -= 2;
+    if (n >= sizeof bare) return false;
+    snprintf(bare, sizeof bare, "%.*s", (int)n, word);
+    return is_bytes(bare, out);
+}
+
+static bool is_time(const char *word, double *out)
+{
+    struct duration t;
+    if (str_parse_duration(word, &t, NULL) != TARE_OK || t.ns < 0) return false;
+    *out = (double)t.ns / 1e9;
+    return true;
+}
+
+static bool is_share(const char *word, double *out)
+{
+    if (number_before(word, "", out)) return true;
+    if (!number_before(word, "%", out)) return false;
+    *out /= 100;
+    return true;
+}
+
+#define IS_PLAIN(name, suffix)                                                                              \
+    static bool name(const char *word, double *out)                                                         \
+    {                                                                                                       \
+        return number_before(word, "", out) || number_before(word, suffix, out);                            \
+    }
+IS_PLAIN(is_rate, "/s")
+IS_PLAIN(is_watt, "W")
+IS_PLAIN(is_celsius, "C")
+
+static bool is_hertz(const char *word, double *out)
+{
+    static const struct {
+        const char *suffix;
+        double factor;
+    } units[] = {{"", 1}, {"Hz", 1}, {"MHz", 1e6}, {"GHz", 1e9}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (!number_before(word, units[i].suffix, out)) continue;
+        *out *= units[i].factor;
+        return true;
+    }
+    return false;
+}
+
+static const struct {
+    const char *unit;
+    bool (*read)(const char *word, double *out);
+    const char *expected;
+} values[] = {
+    {"1", is_share, "expected a number or a percentage, as in 80%"},
+    {"B", is_bytes, "expected bytes, as in 4GB or 512MiB"},
+    {"B/s", is_byte_rate, "expected bytes per second, as in 100MB/s"},
+    {"1/s", is_rate, "expected a number per second, as in 1000/s"},
+    {"s", is_time, "expected a time, as in 20ms"},
+    {"W", is_watt, "expected watts, as in 250W"},
+    {"C", is_celsius, "expected degrees Celsius, as in 85C"},
+    {"Hz", is_hertz, "expected a frequency, as in 1.2GHz"},
+};
+
+static tare_status read_value(struct reading *r, const char *unit, double *out)
+{
+    char word[32];
+    size_t n = strcspn(r->at, " \t"), i = 0, last = sizeof values / sizeof *values - 1;
+    while (i < last && strcmp(values[i].unit, unit) != 0) i++;
+    snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), r->at);
+    if (n >= sizeof word || !values[i].read(word, out)) return refuse(r, r->at, values[i].expected);
+    r->at += n;
+    skip_blanks(r);
+    return TARE_OK;
+}
+
+static tare_status read_condition(struct reading *r, struct alert_condition *out)
+{
+    skip_blanks(r);
+    tare_status s = read_name(r, out);
+    if (s != TARE_OK) return s;
+    skip_blanks(r);
+    if (*r->at != '>' && *r->at != '<') return refuse(r, r->at, "expected > or <");
+    out->op = *r->at++;
+    if (*r->at == '=') return refuse(r, r->at, "use > or < alone");
+    skip_blanks(r);
+    return read_value(r, derived_unit(out->name), &out->threshold);
+}
+
+/* ---- what follows the condition ---- */
+
+static tare_status read_for(struct reading *r, struct alert_rule *out)
+{
+    double seconds;
+    tare_status s = read_value(r, "s", &seconds);
+    if (s == TARE_OK) out->for_ns = (uint64_t)(seconds * 1e9);
+    return s;
+}
+
+static tare_status read_while(struct reading *r, struct alert_rule *out)
+{
+    return read_condition(r, &out->also);
+}
+
+static tare_status read_clear(struct reading *r, struct alert_rule *out)
+{
+    const char *at = r->at;
+    tare_status s = read_value(r, out->unit, &out->clear);
+    if (s != TARE_OK) return s;
+    bool inside = out->when.op == '>' ? out->clear <= out->when.threshold : out->clear >= out->when.threshold;
+    return inside ? TARE_OK : refuse(r, at, "it would clear where it fires");
+}
+
+static tare_status read_clause(struct reading *r, struct alert_rule *out, unsigned *seen)
+{
+    static const struct {
+        const char *word;
+        tare_status (*read)(struct reading *, struct alert_rule *);
+    } clauses[] = {{"for", read_for}, {"while", read_while}, {"clear", read_clear}};
+    size_t n = strcspn(r->at, " \t");
+    for (unsigned i = 0; i < sizeof clauses / sizeof *clauses; i++) {
+        if (n != strlen(clauses[i].word) || strncmp(r->at, clauses[i].word, n) != 0) continue;
+        if (*seen & 1u << i) return refuse(r, r->at, "given twice");
+        *seen |= 1u << i;
+        r->at += n;
+        skip_blanks(r);
+        return clauses[i].read(r, out);
+    }
+    return refuse(r, r->at, "expected for, while or clear");
+}
+
+tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err)
+{
+    struct reading r = {text, text, err};
+    unsigned seen = 0;
+    *out = (struct alert_rule){.action = ""};
+    if (strlen(text) >= sizeof out->text || !str_is_utf8(text, strlen(text)))
+        return error_set(err, TARE_INVALID, "an alert rule is at most %zu bytes of text",
+                         sizeof out->text - 1);
+    snprintf(out->text, sizeof out->text, "%s", text);
+    tare_status s = read_condition(&r, &out->when);
+    if (s != TARE_OK) return s;
+    out->unit = derived_unit(out->when.name);
+    out->clear = out->when.threshold * (out->when.op == '>' ? 0.95 : 1.05);
+    while (*r.at)
+        if ((s = read_clause(&r, out, &seen)) != TARE_OK) return s;
+    for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
+        if (advice[i].op == out->when.op && strcmp(advice[i].name, out->when.name) == 0)
+            out->action = advice[i].text;
+    return TARE_OK;
+}
+
+/* ---- watching ---- */
+
+struct watched {
+    struct alert_rule rule;
+    bool active, holding;
+    uint64_t since_ns; /* holding since */
+};
+
+struct alerts {
+    size_t n;
+    struct watched at[];
+};
+
+tare_status alerts_new(struct alerts **out, const struct alert_rule *rules, size_t n, tare_error *err)
+{
+    *out = mem_new(1, sizeof **out + n * sizeof *(*out)->at);
+    if (!*out) return error_set(err, TARE_NOMEM, "out of memory for %zu alert rules", n);
+    (*out)->n = n;
+    for (size_t i = 0; i < n; i++) (*out)->at[i].rule = rules[i];
+    return TARE_OK;
+}
+
+void alerts_free(struct alerts *a)
+{
+    mem_free(a);
+}
+
+const struct alert_rule *alerts_rule(const struct alerts *a, size_t rule)
+{
+    return &a->at[rule].rule;
+}
+
+static bool is_beyond(char op, double value, double threshold)
+{
+    return op == '>' ? value > threshold : value < threshold;
+}
+
+/* Does the second condition hold? One that is unknown holds as little as it fails: *known says. */
+static bool is_also(const struct alert_condition *c, const struct deriver *d, bool *known)
+{
+    double v = 0;
+    *known = !c->name[0] || derived_at(d, c->quantity, c->label, &v);
+    return !c->name[0] || (*known && is_beyond(c->op, v, c->threshold));
+}
+
+/* +1: fires now, -1: clears now, 0: neither. */
+static int step(struct watched *w, const struct deriver *d, uint64_t at_ns, double *value)
+{
+    const struct alert_condition *c = &w->rule.when;
+    bool known, also = is_also(&w->rule.also, d, &known);
+    if (!derived_at(d, c->quantity, c->label, value) || !known) return 0;
+    if (w->active) {
+        if (also && is_beyond(c->op, *value, w->rule.clear)) return 0;
+        w->active = w->holding = false;
+        return -1;
+    }
+    bool holds = also && is_beyond(c->op, *value, c->threshold);
+    if (holds && !w->holding) w->since_ns = at_ns;
+    w->holding = holds;
+    if (!holds || at_ns - w->since_ns < w->rule.for_ns) return 0;
+    w->active = true;
+    return 1;
+}
+
+tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_ns, struct alert_events *out,
+                        tare_error *err)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        double value = NAN;
+        int what = step(&a->at[i], d, at_ns, &value);
+        if (what == 0) continue;
+        struct alert_event e = {i, what > 0, at_ns, a->at[i].since_ns, value};
+        tare_status s = vec_push(&out->items, e, err);
+        if (s != TARE_OK) return s;
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * alert.h - alert rules as data: a quantity, a comparison, a threshold, for how long, under which other condition, and
+ * at what value it clears. Fed with samples one by one; says when a rule fires and when it clears, each once. Pure:
+ * acts on nothing.
+ *
+ *     "cpu>80% for 10s"   "memory>80%"   "disk.busy[sda]>80% for 5s"   "process.memory.rss>4GB for 1m clear 3GB"
+ *     "gpu<70% for 10s while process.waiting>50%" */
+#ifndef ANALYZE_ALERT_H
+#define ANALYZE_ALERT_H
+
+#include "analyze/watch/derive.h"
+#include "core/vec.h"
+
+struct alert_condition {
+    char name[48];   /* of the quantity; "": none */
+    char label[64];  /* "sda"; "": the whole, see derived_value() */
+    size_t quantity; /* derived_index() of the name */
+    char op;         /* '>' or '<' */
+    double threshold;
+};
+
+struct alert_rule {
+    struct alert_condition when;
+    struct alert_condition also; /* "while ..": must hold too; name "": none */
+    double clear;                /* falls back beyond this; the default is 5 % of the threshold inside */
+    uint64_t for_ns;
+    char text[160];     /* as written */
+    const char *unit;   /* of the quantity */
+    const char *action; /* advice; "" */
+};
+/* Errors show the place: "cpu>80% fro 10s: at 'fro': expected for, while or clear". */
+tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err);
+extern const char *const alert_defaults[]; /* ends with NULL */
+
+struct alert_event {
+    size_t rule;
+    bool fired; /* false: cleared */
+    uint64_t at_ns, since_ns;
+    double value;
+};
+struct alert_events {
+    VEC(struct alert_event) items;
+};
+struct alerts;
+tare_status alerts_new(struct alerts **out, const struct alert_rule *rules, size_t n, tare_error *err);
+void alerts_free(struct alerts *a); /* NULL is fine */
+const struct alert_rule *alerts_rule(const struct alerts *a, size_t rule);
+/* Append what fires or clears at this sample. An unknown value neither fires nor clears. */
+tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_ns, struct alert_events *out,
+                        tare_error *err);
+
+#endif

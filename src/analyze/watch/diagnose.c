@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * diagnose.c - see diagnose.h. All rules but one are rows: conditions that must hold at the same time, and for what
+ * share of the run. A leak is a trend, and has a test of its own. */
+#include "analyze/watch/diagnose.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "analyze/judge/finding.h"
+
+enum { CONDITIONS = 4 };
+
+struct rule {
+    const char *id, *severity;
+    double share; /* of the run for which all must hold */
+    struct course_condition all[CONDITIONS];
+    struct course_condition once; /* must hold at some time for a tenth of the run: the program uses a GPU */
+    const char *title, *action;
+};
+
+#define IS(quantity, op, threshold) {COURSE_##quantity, op, threshold}
+
+/* In the order of the report: what spoils the run first. Of rows with one id the first that holds speaks. */
+static const struct rule rules[] = {
+    {"memory.swapping", "critical", 0.05, {IS(SWAP, '>', 1e6)}, {0},
+     "the machine swaps: memory does not hold what runs",
+     "hold less (smaller batches, streaming), stop what else runs here, or add memory"},
+    {"memory.pressure", "warn", 0.10, {IS(PRESSURE_MEMORY, '>', 0.1)}, {0},
+     "tasks wait for memory", "hold less, or raise the memory limit: the kernel is reclaiming all the time"},
+    {"memory.limit", "warn", 0.05, {IS(GROUP_MEMORY, '>', 0.95)}, {0},
+     "the control group's memory is nearly at its limit", "raise the limit or hold less: beyond it the kernel kills"},
+    {"cpu.throttled", "warn", 0.10, {IS(THROTTLED, '>', 0.05)}, {0},
+     "the CPU quota of the control group stops the program",
+     "raise the quota, or start no more threads than it pays for"},
+    {"gpu.throttled", "warn", 0.05, {IS(GPU_THROTTLED, '>', 0.1)}, {0},
+     "the GPU's clock is held down by heat or its board", "look to the cooling, or lower the power limit"},
+    {"machine.steal", "warn", 0.10, {IS(STEAL, '>', 0.05)}, {0},
+     "the hypervisor takes processor time away", "measure on a machine of your own, or repeat at another time"},
+    {"cpu.oversubscribed", "warn", 0.30, {IS(READY, '>', 1), IS(CPU, '>', 0.9), IS(PROCESS_SHARE, '>', 0.7)}, {0},
+     "more threads are ready than there are processors",
+     "start as many threads as processors: set OMP_NUM_THREADS, intra_op threads or workers lower"},
+    {"cpu.contended", "warn", 0.30, {IS(READY, '>', 0.5), IS(CPU, '>', 0.9), IS(PROCESS_SHARE, '<', 0.7)}, {0},
+     "other programs compete for the processors", "stop what else runs here, or give the program cores of its own"},
+    {"gpu.starved", "warn", 0.30, {IS(GPU, '<', 0.7), IS(WAITING, '>', 0.5)}, IS(GPU, '>', 0.05),
+     "the GPU idles while the program waits",
+     "load and prepare data in parallel and ahead: more loader workers, prefetching, pinned memory"},
+    {"gpu.starved", "warn", 0.30, {IS(GPU, '<', 0.7), IS(WAITING, '<', 0.5)}, IS(GPU, '>', 0.05),
+     "the GPU idles while the program works on processors",
+     "move preprocessing off the way of the GPU, use larger batches, or fuse small kernels"},
+    {"gpu.memory-bound", "info", 0.30, {IS(GPU_DRAM, '>', 0.6)}, {0},
+     "the GPU's memory bandwidth is the limit", "fuse operators, use lower precision, reuse what is loaded"},
+    {"io.bound", "warn", 0.30, {IS(WAITING, '>', 0.5), IS(IO, '>', 1e6), IS(DISK_BUSY, '>', 0.6)}, {0},
+     "the program waits for a busy disk", "read larger pieces, ahead and in parallel, cache, or use a faster disk"},
+    {"io.bound", "warn", 0.30, {IS(WAITING, '>', 0.5), IS(IO, '>', 1e5), IS(GROUP_PRESSURE_IO, '>', 0.3)}, {0},
+     "the program waits for storage", "read larger pieces, ahead and in parallel, cache, or use faster storage"},
+    {"io.bound", "warn", 0.30, {IS(WAITING, '>', 0.5), IS(IO, '>', 1e5), IS(PRESSURE_IO, '>', 0.3)}, {0},
+     "the program waits for storage", "read larger pieces, ahead and in parallel, cache, or use faster storage"},
+    {"net.bound", "info", 0.30, {IS(WAITING, '>', 0.5), IS(NET, '>', 10e6), IS(DISK_BUSY, '<', 0.5)}, {0},
+     "the program waits while the network moves much",
+     "fetch ahead and in parallel, compress, or keep the data nearer"},
+    {"cpu.bound", "info", 0.60, {IS(PROCESS_SHARE, '>', 0.85)}, {0},
+     "the program keeps all processors busy: they are the limit",
+     "make the work cheaper (profile it), lower precision, or use more or faster cores"},
+    {"cpu.one-thread", "info", 0.60,
+     {IS(PROCESS_CPU, '>', 0.85), IS(PROCESS_CPU, '<', 1.15), IS(CPUS, '>', 1.5), IS(CPU, '<', 0.85)}, {0},
+     "one thread works while other processors idle",
+     "run parts in parallel, or find what that thread does (tare report)"},
+};
+
+/* ---- rows ---- */
+
+static double whole_seconds(const struct course *c, size_t from, size_t to)
+{
+    return course_seconds(c, to) - course_seconds(c, from);
+}
+
+static void add_interval(struct judging *j, struct run_finding *f, const struct course *c,
+                         struct course_span span)
+{
+    finding_number(j, f, "share_of_time", span.share);
+    finding_number(j, f, "from_s", course_seconds(c, span.from));
+    finding_number(j, f, "to_s", course_seconds(c, span.to));
+}
+
+/* A metric that bounds from both sides is told once. */
+static void add_means(struct judging *j, struct run_finding *f, const struct course *c, const struct rule *r,
+                      struct course_span span)
+{
+    for (size_t i = 0; i < CONDITIONS && r->all[i].op; i++)
+        finding_number(j, f, course_names[r->all[i].quantity],
+                       course_mean(c, r->all[i].quantity, span.from, span.to));
+}
+
+static bool is_found(const struct run *run, const struct run_case *c, const char *id)
+{
+    for (size_t i = 0; i < run->findings.n; i++) {
+        const struct run_finding *f = run->findings.at[i];
+        if (f->case_name == c->name && strcmp(f->id, id) == 0) return true;
+    }
+    return false;
+}
+
+static void check(struct judging *j, const struct run_case *c, const struct course *course,
+                  const struct rule *r)
+{
+    struct finding_rule row = {r->id, r->severity, NULL};
+    if (is_found(j->run, c, r->id)) return;
+    if (r->once.op && course_when(course, &r->once, 1).share < 0.1) return;
+    struct course_span span = course_when(course, r->all, CONDITIONS);
+    if (span.share < r->share) return;
+    j->rule = &row;
+    struct run_finding *f =
+        finding_start(j, c, "%s: %s of the time, longest from %s to %s", r->title, show_percent(span.share).s,
+                      show_time(course_seconds(course, span.from) * 1e9).s,
+                      show_time(course_seconds(course, span.to) * 1e9).s);
+    add_interval(j, f, course, span);
+    add_means(j, f, course, r, span);
+    finding_action(j, f, "%s", r->action);
+}
+
+/* ---- a leak: memory that rises steadily, late in the run as much as early ---- */
+
+enum { LEAK_PARTS = 20 };
+#define LEAK_SKIP (1.0 / 3)    /* of the run: what is loaded at its start is no leak */
+#define LEAK_LEAST 16e6        /* bytes over what is looked at */
+#define LEAK_SHARE 0.05        /* of the memory held */
+#define LEAK_Z 3.29            /* Mann-Kendall: one false alarm in a thousand runs of pure noise */
+#define LEAK_JUMP 0.5          /* of the growth in one part: something was loaded */
+#define LEAK_LATE (1.0 / 3)    /* growth of the second half over that of the first: a cache fills and stops */
+
+/* Means of equal parts of the later run; false: too little is known. */
+static bool memory_parts(const struct course *c, double parts[LEAK_PARTS], size_t *from)
+{
+    *from = (size_t)((double)c->steps.n * LEAK_SKIP);
+    size_t n = c->steps.n - *from;
+    if (n < LEAK_PARTS) return false;
+    for (size_t p = 0; p < LEAK_PARTS; p++) {
+        parts[p] = course_mean(c, COURSE_RSS, *from + n * p / LEAK_PARTS, *from + n * (p + 1) / LEAK_PARTS);
+        if (isnan(parts[p])) return false;
+    }
+    return true;
+}
+
+static double mann_kendall_z(const double *x, size_t n)
+{
+    double s = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = i + 1; k < n; k++) s += (x[k] > x[i]) - (x[k] < x[i]);
+    double m = (double)n, sd = sqrt(m * (m - 1) * (2 * m + 5) / 18);
+    return s > 0 ? (s - 1) / sd : s < 0 ? (s + 1) / sd : 0;
+}
+
+static bool is_steady_growth(const double *x)
+{
+    double grown = x[LEAK_PARTS - 1] - x[0], half = x[LEAK_PARTS / 2] - x[0], jump = 0;
+    for (size_t i = 1; i < LEAK_PARTS; i++) jump = fmax(jump, x[i] - x[i - 1]);
+    return jump <= LEAK_JUMP * grown && grown - half >= LEAK_LATE * half;
+}
+
+static void check_leak(struct judging *j, const struct run_case *c, const struct course *course)
+{
+    static const struct finding_rule row = {"memory.leak", "warn", NULL};
+    double x[LEAK_PARTS];
+    size_t from;
+    if (!memory_parts(course, x, &from)) return;
+    double grown = x[LEAK_PARTS - 1] - x[0], seconds = whole_seconds(course, from, course->steps.n);
+    if (grown < fmax(LEAK_LEAST, LEAK_SHARE * x[0]) || mann_kendall_z(x, LEAK_PARTS) < LEAK_Z) return;
+    if (!is_steady_growth(x)) return;
+    double rate = grown / (seconds * (LEAK_PARTS - 1) / LEAK_PARTS);
+    j->rule = &row;
+    struct run_finding *f =
+        finding_start(j, c, "memory grows without end: %s from %s on, %s per second", show_bytes(grown).s,
+                      show_time(course_seconds(course, from) * 1e9).s, show_bytes(rate).s);
+    finding_number(j, f, "from_s", course_seconds(course, from));
+    finding_number(j, f, "to_s", course_seconds(course, course->steps.n));
+    finding_number(j, f, "grown_bytes", grown);
+    finding_number(j, f, "bytes_per_second", rate);
+    finding_number(j, f, "mann_kendall_z", mann_kendall_z(x, LEAK_PARTS));
+    finding_action(
+        j, f, "watch it longer: a cache stops growing, a leak does not; then look at what is kept alive");
+}
+
+tare_status diagnose(struct run *run, const struct run_case *c, const struct course *course, tare_error *err)
+{
+    struct judging j = {.run = run, .err = err};
+    if (course->steps.n < DIAGNOSE_STEPS_MIN) return TARE_OK;
+    check_leak(&j, c, course);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) check(&j, c, course, &rules[i]);
+    return j.failed || run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for the findings")
+                                         : TARE_OK;
+}

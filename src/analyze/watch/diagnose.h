@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * diagnose.h - what held a watched program up, from how the run went: findings with the interval and the numbers they
+ * rest on, and what to do. Rules are rows; what is unknown makes a rule silent. docs/diagnosis.md lists them. Pure. */
+#ifndef ANALYZE_DIAGNOSE_H
+#define ANALYZE_DIAGNOSE_H
+
+#include "analyze/watch/course.h"
+#include "run/run.h"
+
+enum { DIAGNOSE_STEPS_MIN = 5 }; /* fewer say nothing */
+
+/* Appends to run->findings, of case `c`. */
+tare_status diagnose(struct run *run, const struct run_case *c, const struct course *course, tare_error *err);
+
+#endif

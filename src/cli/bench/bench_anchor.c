@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * bench_anchor.c - `tare bench --anchor`: after the bench, each of its cases is measured in turn with a frozen build
+ * of the same thing. The ratio, which hardly knows how busy the machine is today, goes into the run, and with it into
+ * the history, where `tare trend` follows it. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/bench/bench_args.h"
+#include "cli/compare/compare_args.h"
+#include "cli/interrupt.h"
+#include "cli/compare/words.h"
+#include "report/text.h"
+
+enum { HASH_SHOWN = 12 };
+
+/* What the comparison calls a metric, and what the history does. */
+static const struct {
+    const char *compared, *kept;
+} metrics[] = {{"latency", "latency.p50"}, {"cpu_time", "cpu.time"}};
+
+/* ---- what may go together ---- */
+
+static bool can_split(struct cli *cli, const char *line)
+{
+    struct arena room = ARENA_INIT;
+    char **words = NULL;
+    size_t n = 0;
+    tare_status s = words_split(&room, line, &words, &n, &cli->error);
+    if (s == TARE_OK && n == 0) s = error_set(&cli->error, TARE_INVALID, "'%s': no command to run", line);
+    arena_release(&room);
+    return s == TARE_OK;
+}
+
+int bench_anchor_check(struct cli *cli, const struct bench_args *a)
+{
+    if (!a->anchor)
+        return a->anchor_name ? cli_usage_error(cli, "--anchor-name names an --anchor: which?") : 0;
+    bool model = compare_is_model(a->anchor);
+    if (model && a->command)
+        return cli_usage_error(cli, "--anchor %s is a model, but a command is weighed", a->anchor);
+    if (!model && !a->command)
+        return cli_usage_error(cli, "--anchor %s is a command, but a model is weighed", a->anchor);
+    if (a->variants.n || a->runtimes.n > 1)
+        return cli_usage_error(cli, "--anchor goes with one model in one runtime: no --variant, one --ort");
+    if (a->concurrency > 1 || a->rate)
+        return cli_usage_error(cli, "--anchor measures one run at a time: no --concurrency, no --rate");
+    if (!model && !a->shell && !can_split(cli, a->anchor))
+        return cli_usage_error(cli, "--anchor %s", cli->error.text);
+    if (model && access(a->anchor, R_OK) != 0)
+        return cli_usage_error(cli, "--anchor %s: %s", a->anchor, strerror(errno));
+    if (a->anchor_name && !store_name_ok(a->anchor_name))
+        return cli_usage_error(cli, "--anchor-name %.80s: letters, digits and . _ - / make a name",
+                               a->anchor_name);
+    return 0;
+}
+
+/* ---- the two sides ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* A file that changes is another anchor, whatever its name. */
+static tare_status name_anchor(const struct bench_args *a, struct run *run, const char **out, tare_error *err)
+{
+    char hash[65];
+    if (a->anchor_name || a->command) {
+        *out = a->anchor_name ? a->anchor_name : a->anchor;
+        return TARE_OK;
+    }
+    tare_status s = subject_hash_file(a->anchor, hash, err);
+    if (s < 0) return s;
+    *out = arena_printf(&run->arena, "%s@%.*s", base_name(a->anchor), HASH_SHOWN, hash);
+    return *out ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a name");
+}
+
+/* What was benched, as one text: the model's file, or the command's words again. */
+static void add_benched(const struct bench_args *a, struct buf *out)
+{
+    if (!a->command) buf_add_str(out, a->model);
+    if (a->command && a->shell) buf_add_str(out, a->command[0]);
+    for (size_t i = 0; a->command && !a->shell && a->command[i]; i++) {
+        if (i) buf_add_char(out, ' ');
+        words_quote(out, a->command[i]);
+    }
+}
+
+/* The processes of --repeat built theirs; this one has only the lists. */
+static tare_status settle_cases(struct bench_args *a, tare_error *err)
+{
+    if (a->grid.cases.n) return TARE_OK;
+    tare_status s = vec_push(&a->grid.subjects, (struct grid_subject){0}, err);
+    return s == TARE_OK ? grid_build(&a->grid, err) : s;
+}
+
+static struct compare_args as_comparison(const struct bench_args *a, char **args)
+{
+    return (struct compare_args){.ab = true,
+                                 .args = args,
+                                 .n = PAIR_SIDES,
+                                 .common = {.inputs = a->inputs,
+                                            .runtimes = a->runtimes,
+                                            .session_config = a->session_config,
+                                            .optimization = a->optimization,
+                                            .no_arena = a->no_arena},
+                                 .shell = a->shell,
+                                 .prepare = a->prepare,
+                                 .ignore_failure = a->ignore_failure,
+                                 .timeout = a->timeout,
+                                 .budget = a->anchor_budget,
+                                 .min_effect = -1};
+}
+
+/* ---- into the run ---- */
+
+static void keep_ratios(struct run *run, struct run_case *to, const struct comparison_case *from,
+                        const char *anchor)
+{
+    for (size_t i = 0; i < from->metrics.n; i++) {
+        const struct comparison_metric *m = from->metrics.at[i];
+        for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
+            if (strcmp(m->metric, metrics[k].compared) != 0 || !m->ratio.known) continue;
+            struct run_anchored *r = run_add_anchored(run, to);
+            if (!r) return; /* the arena remembers */
+            *r = (struct run_anchored){.ratio = m->ratio,
+                                       .anchor = arena_str(&run->arena, anchor),
+                                       .metric = metrics[k].kept,
+                                       .confidence = m->confidence,
+                                       .pairs = m->samples};
+        }
+    }
+}
+
+static void say_unknown(struct run *run, const char *why)
+{
+    for (size_t i = 0; i < run->cases.n; i++)
+        if (run->cases.at[i]->anchored.n == 0)
+            run_map_text(&run->arena, &run->cases.at[i]->unknown, "anchored", arena_str(&run->arena, why));
+}
+
+static tare_status measure(struct cli *cli, const struct bench_args *a, struct compare_args *c,
+                           struct run *run, const char *anchor)
+{
+    struct compare_sides sides = {.arena = ARENA_INIT};
+    struct comparison found = {0};
+    int rc = a->command ? compare_sides_read(cli, c, &sides) : compare_sides_of(cli, c, &a->grid, &sides);
+    tare_status s = rc ? TARE_DENIED : comparison_init(&found, "interleaved", &cli->error);
+    if (s == TARE_OK) s = compare_ab_measure(cli, c, &sides, &found);
+    for (size_t i = 0; s == TARE_OK && i < found.cases.n && i < run->cases.n; i++)
+        keep_ratios(run, run->cases.at[i], found.cases.at[i], anchor);
+    comparison_release(&found);
+    compare_sides_release(&sides);
+    return s;
+}
+
+static tare_status compare(struct cli *cli, struct bench_args *a, struct run *run)
+{
+    const char *anchor = NULL;
+    struct buf frozen = BUF_INIT, benched = BUF_INIT;
+    if (interrupted) return error_set(&cli->error, TARE_DENIED, "interrupted before it was measured");
+    buf_add_str(&frozen, a->anchor);
+    add_benched(a, &benched);
+    tare_status s = buf_status(&frozen, &cli->error);
+    if (s == TARE_OK) s = buf_status(&benched, &cli->error);
+    if (s == TARE_OK) s = name_anchor(a, run, &anchor, &cli->error);
+    if (s == TARE_OK) s = settle_cases(a, &cli->error);
+    if (s == TARE_OK) {
+        char *args[PAIR_SIDES] = {frozen.data, benched.data};
+        struct compare_args c = as_comparison(a, args);
+        s = measure(cli, a, &c, run, anchor);
+    }
+    buf_release(&frozen);
+    buf_release(&benched);
+    return s;
+}
+
+tare_status bench_anchor(struct cli *cli, struct bench_args *a, struct run *run)
+{
+    tare_status s = compare(cli, a, run);
+    if (s == TARE_NOMEM) return s;
+    if (s < 0) cli_warn(cli, "no ratio to the anchor: %s", cli->error.text);
+    say_unknown(run, s < 0 ? cli->error.text : "not reached: interrupted");
+    return TARE_OK;
+}
+
+/* ---- for people ---- */
+
+static void show_ratio(struct buf *out, const struct run_case *c, const struct run_anchored *r)
+{
+    buf_add_str(out, "anchor     ");
+    text_plain(out, c->name, text_clip(c->name, 60));
+    buf_printf(out, "  %s  %.3f x ", r->metric, r->ratio.value);
+    text_plain(out, r->anchor, text_clip(r->anchor, 60));
+    if (r->ratio.lo.known && r->ratio.hi.known)
+        buf_printf(out, " (%.3f to %.3f)", r->ratio.lo.v, r->ratio.hi.v);
+    buf_add_char(out, '\n');
+}
+
+void bench_anchor_show(struct cli *cli, const struct run *run)
+{
+    struct buf out = BUF_INIT;
+    for (size_t i = 0; i < run->cases.n; i++)
+        for (size_t k = 0; k < run->cases.at[i]->anchored.n; k++)
+            show_ratio(&out, run->cases.at[i], run->cases.at[i]->anchored.at[k]);
+    if (out.len && !out.failed) cli_write(cli, out.data, out.len);
+    buf_release(&out);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * bench_layers.c - `tare bench --layers`: after measuring, one more pass per case with the runtime's profiler on,
+ * joined with what the graph costs. Whatever cannot be had is a warning and a reason in the document, never a failure:
+ * the measurement itself was made already. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/layers/inspect.h"
+#include "analyze/layers/layers.h"
+#include "analyze/layers/roofline.h"
+#include "cli/bench/bench_args.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "core/mem.h"
+#include "probe/roof.h"
+#include "subject/profiled.h"
+
+enum { WARMUP_RUNS = 3, PROFILED_RUNS = 200 };
+
+/* ---- the option ---- */
+
+/* `--layers minilm.onnx` means the model and all layers; `--layers attention,mlp` means patterns. So a word that is an
+ * option, a path or a file that is there is no value; `--layers=WORD` always is one. */
+bool bench_layers_takes(const char *word)
+{
+    size_t n = strlen(word);
+    bool model = n > 5 && strcmp(word + n - 5, ".onnx") == 0;
+    return word[0] && word[0] != '-' && !model && !strchr(word, '/') && access(word, F_OK) != 0;
+}
+
+static bool is_switch(const char *text, bool *on)
+{
+    static const char *const yes[] = {"", "1", "true", "yes", "on"}, *const no[] = {"0", "false", "no",
+                                                                                    "off"};
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        if (strcmp(text, yes[i]) == 0) return *on = true;
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        if (strcmp(text, no[i]) != 0) continue;
+        *on = false;
+        return true;
+    }
+    return false;
+}
+
+tare_status bench_layers_parse(void *args, const char *text, tare_error *err)
+{
+    struct bench_args *a = args;
+    opt_list_release(&a->groups);
+    if (is_switch(text, &a->layers)) return TARE_OK;
+    a->layers = true;
+    tare_status s = opt_list_split(&a->groups, text, err);
+    if (s < 0) return s;
+    return a->groups.n ? TARE_OK : error_set(err, TARE_INVALID, "'%s' names no pattern", text);
+}
+
+/* ---- what graphs cost ---- */
+
+struct looking {
+    struct cli *cli;
+    const struct bench_args *a;
+    struct run *run;
+    struct run_case *c;
+    struct profiled_pass pass;
+    struct layers_shapes seen;
+    struct inspected source, optimized;
+    bool has_source, has_optimized;
+};
+
+/* The dimensions that this model has, as they were when it ran. */
+static tare_status bind_dims(const struct looking *l, const struct onnx_model *m, struct poly_binding **out,
+                             size_t *n, tare_error *err)
+{
+    size_t k = 0;
+    *out = mem_new(l->pass.dims.n, sizeof **out);
+    if (!*out) return error_set(err, TARE_NOMEM, "out of memory for dimensions");
+    for (size_t i = 0; i < l->pass.dims.n; i++) {
+        const struct dim_value *d = &l->pass.dims.items[i];
+        if (layers_has_dim(m, d->name)) (*out)[k++] = (struct poly_binding){d->name, d->value};
+    }
+    *n = k;
+    return TARE_OK;
+}
+
+/* false: not known, and the user was told why. */
+static bool look_at(struct looking *l, struct inspected *out, const struct onnx_model *m, const char *what)
+{
+    struct poly_binding *dims = NULL;
+    struct inspect_options o = {.seen = l->seen.items, .n_seen = l->seen.n};
+    tare_error why = TARE_ERROR_INIT;
+    tare_status s = bind_dims(l, m, &dims, &o.n_dims, &why);
+    o.dims = dims;
+    if (s == TARE_OK) s = inspect_model(out, m, &o, &why);
+    mem_free(dims);
+    if (s == TARE_OK) return true;
+    cli_warn(l->cli, "the cost of %s is unknown: %s", what, why.text);
+    run_unknown(l->run, &l->c->unknown, "cost", "%s", why.text);
+    return false;
+}
+
+static void look_at_graphs(struct looking *l)
+{
+    struct profiled_pass *p = &l->pass;
+    const struct onnx_model *ran = p->has_optimized ? &p->optimized : &p->source;
+    bool any = p->has_optimized || p->has_source;
+    if (any && p->profile.events.n)
+        layers_seen(&p->profile, ran, &l->run->arena, &l->seen, NULL); /* without: fewer shapes known */
+    if (p->has_source)
+        l->has_source = look_at(l, &l->source, &p->source, "the file's graph");
+    else
+        cli_warn(l->cli, "the file's graph cannot be read: %s", p->source_why);
+    if (p->has_optimized)
+        l->has_optimized = look_at(l, &l->optimized, &p->optimized, "the optimised graph");
+    else
+        cli_warn(l->cli, "the runtime did not give its optimised graph: %s", p->optimized_why);
+}
+
+/* Of the first case: its dimensions are told with it. */
+static void record_graphs(struct looking *l)
+{
+    struct run_subject *s = &l->run->subject;
+    const struct inspected *ran = l->has_optimized ? &l->optimized : l->has_source ? &l->source : NULL;
+    if (l->has_source && !s->as_file.known) inspect_record_static(&l->source, l->run, &s->as_file);
+    if (l->has_optimized && !s->optimized.known) inspect_record_static(&l->optimized, l->run, &s->optimized);
+    if (ran) l->c->cost = inspect_cost(ran, &ran->per_run);
+}
+
+/* ---- the roof ---- */
+
+static unsigned threads_of(const struct run_case *c)
+{
+    const struct run_value *v = run_map_get(&c->params, "threads");
+    return v && v->kind == RUN_INT && v->i > 0 && v->i <= ROOF_THREADS_MAX ? (unsigned)v->i : 1;
+}
+
+/* Measured once, for the threads of the first case; other cases of as many threads are held against it too. */
+static void find_roof(struct looking *l)
+{
+    char dir[4096];
+    struct roof roof;
+    tare_error why = TARE_ERROR_INIT;
+    struct roof_options o = {.threads = threads_of(l->c), .fingerprint = l->run->host.fingerprint};
+    if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
+    if (!l->run->roof.known) {
+        if (roof_measure(&roof, &o, &why) == TARE_OK) {
+            roof_record(&roof, l->run);
+        } else {
+            cli_warn(l->cli, "no roofline: %s", why.text);
+            run_unknown(l->run, &l->c->unknown, "layers.roof_share", "%s", why.text);
+        }
+    }
+    roofline_apply(l->run, l->c); /* rates and bounds of speed need no roof */
+}
+
+/* ---- one case ---- */
+
+static void say_why(struct looking *l, const char *why)
+{
+    run_unknown(l->run, &l->c->unknown, "layers", "%s", why);
+    run_unknown(l->run, &l->c->unknown, "profile", "%s", why);
+    if (!l->c->cost.known) run_unknown(l->run, &l->c->unknown, "cost", "%s", why);
+}
+
+/* The measurement stays good: only memory that ran out ends the whole. */
+static tare_status go_without(struct looking *l, tare_status s, const char *why)
+{
+    cli_warn(l->cli, "%s: no layers: %s", l->c->name, why);
+    say_why(l, why);
+    return s == TARE_NOMEM ? error_set(&l->cli->error, s, "%s", why) : TARE_OK;
+}
+
+/* The harness said of all this that nobody asked for it. */
+static void drop_reasons(struct looking *l)
+{
+    struct run_map *u = &l->c->unknown;
+    run_map_drop(u, "layers");
+    run_map_drop(u, "profile");
+    if (l->c->cost.known)
+        run_map_drop(u, "cost");
+    else if (!l->pass.has_source && !l->pass.has_optimized)
+        run_unknown(l->run, u, "cost", "no graph could be read: %s", l->pass.source_why);
+}
+
+static tare_status join(struct looking *l, tare_error *err)
+{
+    const struct profiled_pass *p = &l->pass;
+    struct layers_input in = {.profile = &p->profile,
+                              .source_model = p->has_source ? &p->source : NULL,
+                              .optimized_model = p->has_optimized ? &p->optimized : NULL,
+                              .source = l->has_source ? &l->source : NULL,
+                              .optimized = l->has_optimized ? &l->optimized : NULL,
+                              .profiled = {p->profiled_ns.items, p->profiled_ns.n},
+                              .plain = {p->plain_ns.items, p->plain_ns.n},
+                              .skip_runs = p->warmup_runs};
+    tare_status s = layers_join(l->run, l->c, &in, err);
+    const struct opt_list *groups = &l->a->groups;
+    if (s == TARE_OK)
+        layers_group(l->run, l->c, groups->n ? (const char *const *)groups->items : NULL, groups->n);
+    return s;
+}
+
+static tare_status look(struct looking *l, const struct bench_case *bc)
+{
+    struct profiled_options o = {.params = bc->params,
+                                 .folder = getenv("TMPDIR"),
+                                 .warmup_runs = WARMUP_RUNS,
+                                 .runs = PROFILED_RUNS,
+                                 .budget_ns = (uint64_t)l->a->budget.ns,
+                                 .interrupted = &interrupted};
+    tare_error why = TARE_ERROR_INIT;
+    tare_status s = profiled_run(&l->pass, bc->subject, &o, l->run, &why);
+    if (s != TARE_OK) return go_without(l, s, why.text);
+    look_at_graphs(l);
+    record_graphs(l);
+    drop_reasons(l);
+    s = join(l, &why);
+    if (s != TARE_OK) return go_without(l, s, why.text);
+    find_roof(l);
+    return TARE_OK;
+}
+
+tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run *run)
+{
+    struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
+    struct interrupt was;
+    tare_status s = TARE_OK;
+    sig_atomic_t before =
+        interrupted; /* while measuring: who wanted an end then wants no pass of minutes now */
+    interrupt_catch(&was);
+    if (before) interrupted = before;
+    for (size_t i = 0; s == TARE_OK && i < run->cases.n && i < a->grid.cases.n; i++) {
+        struct looking l = {.cli = cli,
+                            .a = a,
+                            .run = run,
+                            .c = run->cases.at[i],
+                            .pass = PROFILED_PASS_INIT,
+                            .source = INSPECTED_INIT,
+                            .optimized = INSPECTED_INIT};
+        progress_line_at(&shown, "profiling layers", i, run->cases.n);
+        if (interrupted)
+            say_why(&l, "interrupted before its layers were profiled");
+        else
+            s = look(&l, &a->grid.cases.items[i]);
+        inspected_release(&l.source);
+        inspected_release(&l.optimized);
+        profiled_release(&l.pass);
+    }
+    interrupt_restore(&was);
+    progress_line_end(&shown);
+    return s;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * bench_open.c - from what the user named to opened subjects: a command, a model file, its variants, the runtimes it
+ * shall run in, or a synthetic model, which is written once and kept in the user's cache. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/bench/bench_args.h"
+#include "cli/ort_env.h"
+#include "cli/progress.h"
+#include "core/file.h"
+#include "core/mem.h"
+#include "model/synth/synth.h"
+#include "report/sink.h"
+#include "subject/ort_find.h"
+
+/* ---- a synthetic model ---- */
+
+/* Where it is kept. Owned. */
+static tare_status cache_path(const char *arch, char **out, tare_error *err)
+{
+    char dir[PATH_MAX];
+    struct buf b = BUF_INIT;
+    if (!cli_cache_dir(dir, sizeof dir)) snprintf(dir, sizeof dir, "/tmp/tare-%u", (unsigned)geteuid());
+    buf_printf(&b, "%s/%s", dir, TARE_VERSION);
+    tare_status s = buf_status(&b, err);
+    if (s == TARE_OK) s = file_make_folders(b.data, err);
+    buf_printf(&b, "/%s.onnx", arch);
+    if (s == TARE_OK && !(*out = buf_take(&b))) s = error_set(err, TARE_NOMEM, "out of memory");
+    buf_release(&b);
+    return s;
+}
+
+struct writing {
+    struct sink to;
+    struct progress bar;
+    uint64_t done;
+};
+
+static tare_status write_some(void *ctx, const void *bytes, size_t n, tare_error *err)
+{
+    struct writing *w = ctx;
+    w->done += n;
+    progress_at(&w->bar, w->done);
+    return w->to.write(w->to.ctx, bytes, n, err);
+}
+
+static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
+{
+    struct sink_file file = SINK_FILE_INIT;
+    uint64_t bytes = 0, data = 0;
+    tare_status s = ow_size(w, NULL, &bytes, &data);
+    if (s == TARE_OK && bytes > OW_FILE_MAX)
+        s = error_set(&cli->error, TARE_INVALID,
+                      "too large for one file: write it with tare synth and name that file");
+    if (s == TARE_OK) s = sink_file_open(&file, path, &cli->error);
+    if (s != TARE_OK) return s;
+    struct writing to = {.to = sink_to_file(&file)};
+    progress_begin(&to.bar, cli->err, &cli->err_term, "writing the model", bytes);
+    s = ow_write(w, &(struct ow_target){.file = {write_some, &to}});
+    progress_end(&to.bar);
+    if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
+    sink_file_close(&file);
+    return s;
+}
+
+static tare_status make_synthetic(struct cli *cli, const char *name, char **path)
+{
+    const struct synth_arch *arch = synth_find(name);
+    struct synth_config config = {.opset = 17};
+    struct ow w;
+    if (!arch)
+        return error_set(&cli->error, TARE_INVALID, "--synth %s: no such architecture (tare synth --list)",
+                         name);
+    tare_status s = cache_path(name, path, &cli->error);
+    if (s != TARE_OK || access(*path, R_OK) == 0) return s;
+    s = synth_resolve(arch, &config, &cli->error);
+    if (s != TARE_OK) return s;
+    s = synth_build(&w, arch, &config, &cli->error);
+    if (s == TARE_OK) s = write_model(cli, &w, *path);
+    ow_release(&w);
+    return s;
+}
+
+/* ---- models ---- */
+
+static const char *version_part(const char *path)
+{
+    const char *so = strstr(path, ".so.");
+    return so && so[4] ? so + 4 : path;
+}
+
+/* What tells the runtimes asked for apart: "1.30.0" of libonnxruntime.so.1.30.0, or the whole path. */
+static const char *runtime_name(const struct bench_args *a, const char *path)
+{
+    unsigned same = 0;
+    for (size_t i = 0; i < a->runtimes.n; i++)
+        same += strcmp(version_part(a->runtimes.items[i]), version_part(path)) == 0;
+    return same > 1 ? path : version_part(path);
+}
+
+static tare_status add_subject(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                               struct subject *subject, struct grid_subject named)
+{
+    named.subject = subject;
+    tare_status status = vec_push(&s->opened, subject, &cli->error);
+    if (status != TARE_OK) {
+        subject_close(subject);
+        return status;
+    }
+    return vec_push(&a->grid.subjects, named, &cli->error);
+}
+
+static tare_status open_model(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                              const char *path, struct grid_subject named)
+{
+    struct ort_places places = ort_env_places(named.runtime);
+    struct onnx_options o = {.path = path,
+                             .runtime = named.runtime,
+                             .inputs = a->inputs,
+                             .session_config = (const char *const *)a->session_config.items,
+                             .n_session_config = a->session_config.n,
+                             .optimization = (int)a->optimization,
+                             .no_arena = a->no_arena,
+                             .places = &places};
+    struct subject *subject = NULL;
+    tare_status status = subject_open_onnx(&subject, &o, &cli->error);
+    if (status != TARE_OK) return status;
+    named.runtime = a->runtimes.n > 1 ? runtime_name(a, named.runtime) : NULL;
+    return add_subject(cli, a, s, subject, named);
+}
+
+/* One model in each of the runtimes asked for. */
+static tare_status open_everywhere(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                                   const char *path, const char *variant)
+{
+    if (!a->runtimes.n) return open_model(cli, a, s, path, (struct grid_subject){NULL, variant, NULL});
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < a->runtimes.n && status == TARE_OK; i++)
+        status = open_model(cli, a, s, path, (struct grid_subject){NULL, variant, a->runtimes.items[i]});
+    return status;
+}
+
+static tare_status open_variant(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+                                const char *text)
+{
+    const char *eq = strchr(text, '='); /* there: bench_options.c checked */
+    char *name = mem_strndup(text, (size_t)(eq - text));
+    tare_status status =
+        name ? vec_push(&s->names, name, &cli->error) : error_set(&cli->error, TARE_NOMEM, "out of memory");
+    if (status != TARE_OK) {
+        mem_free(name);
+        return status;
+    }
+    return open_everywhere(cli, a, s, eq + 1, name);
+}
+
+static tare_status open_models(struct cli *cli, struct bench_args *a, struct bench_subjects *s)
+{
+    tare_status status = TARE_OK;
+    if (!a->model) {
+        status = make_synthetic(cli, a->synth, &s->built_in);
+        if (status != TARE_OK) return status;
+        a->model = s->built_in;
+    }
+    status = open_everywhere(cli, a, s, a->model, a->variants.n ? "base" : NULL);
+    for (size_t i = 0; i < a->variants.n && status == TARE_OK; i++)
+        status = open_variant(cli, a, s, a->variants.items[i]);
+    return status;
+}
+
+/* ---- both ---- */
+
+tare_status bench_open(struct cli *cli, struct bench_args *a, struct bench_subjects *s)
+{
+    if (a->python) {
+        struct subject *function = NULL;
+        tare_status opened = bench_python_open(cli, a, &function);
+        return opened == TARE_OK ? add_subject(cli, a, s, function, (struct grid_subject){0}) : opened;
+    }
+    if (!a->command) return open_models(cli, a, s);
+    struct command_options o = {.argv = a->command,
+                                .shell = a->shell,
+                                .prepare = a->prepare,
+                                .timeout_ns = (uint64_t)a->timeout.ns,
+                                .ignore_failure = a->ignore_failure,
+                                .interrupted = a->plan.interrupted};
+    struct subject *subject = NULL;
+    tare_status status = subject_open_command(&subject, &o, &cli->error);
+    return status == TARE_OK ? add_subject(cli, a, s, subject, (struct grid_subject){0}) : status;
+}
+
+void bench_close(struct bench_subjects *s)
+{
+    for (size_t i = 0; i < s->opened.n; i++) subject_close(s->opened.items[i]);
+    for (size_t i = 0; i < s->names.n; i++) mem_free(s->names.items[i]);
+    vec_release(&s->opened);
+    vec_release(&s->names);
+    mem_free(s->built_in);
+}

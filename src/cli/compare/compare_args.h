@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * compare_args.h - what a user asked `tare compare` for, and the ways to answer. One file each: cmd_compare.c (the
+ * command line, which way), compare_ab.c (both sides measured in turn), compare_side.c (from texts to sides),
+ * compare_rev.c (git revisions), compare_runs.c (saved runs), compare_out.c (verdict, answer, exit code: for every
+ * way). */
+#ifndef CLI_COMPARE_ARGS_H
+#define CLI_COMPARE_ARGS_H
+
+#include "bench/ab.h"
+#include "cli/case_grid.h"
+#include "cli/cli.h"
+#include "cli/history_arg.h"
+#include "report/compare/comparison_report.h"
+#include "run/comparison.h"
+
+/* Settings of one side, as texts; what a side leaves NULL is the common one's. */
+struct compare_texts {
+    const char *batch, *seq, *threads, *provider, *inputs;
+    struct opt_list dims, runtimes, session_config;
+    int64_t optimization; /* -1: the runtime's own */
+    bool no_arena;
+};
+#define COMPARE_TEXTS_INIT {.optimization = -1}
+
+struct compare_args {
+    /* which way */
+    bool ab;
+    const char *revisions, *build; /* "main..HEAD" */
+    char **args;                   /* what is compared, n of them */
+    int n;
+    bool dashes; /* they came after -- */
+    /* the sides of --ab */
+    struct compare_texts common;
+    const char *options[PAIR_SIDES]; /* --a, --b */
+    bool shell, ignore_failure;
+    const char *prepare;
+    struct duration timeout;
+    /* the sides of saved runs: files, folders, names in the history */
+    struct opt_list base, new_;
+    bool positional;        /* base and new_ point into args */
+    bool force, close_runs; /* close_runs: those less than 30 s apart count each */
+    struct history_args history;
+    struct opt_list fail_on;
+    /* measuring and judging */
+    struct duration budget;
+    uint64_t seed, max_pairs;
+    double min_effect; /* share; negative: the way's own default */
+    bool strict;
+    /* the answer */
+    bool json, no_save, samples;
+    int format;         /* of comparison_formats */
+    const char *output; /* file; NULL: stdout */
+    struct {
+        const char *format, *path;
+    } also[2];        /* files beside the answer; format NULL: none */
+    bool quiet;       /* one of them is the answer */
+    const char *html; /* the page; NULL: none */
+    struct {
+        const struct run *const *runs;
+        size_t n;
+    } saved[PAIR_SIDES]; /* shown on the page beside the comparison; n 0: none */
+    const char *output_dir;
+};
+
+/* ---- sides ---- */
+
+struct compare_side {
+    const char *name; /* as the user wrote it */
+    char **command;   /* NULL: a model */
+    const char *line; /* of the command, for --shell */
+    const char *path; /* of the model */
+    const char *dir;  /* where the command runs; NULL: here */
+    struct compare_texts texts;
+    struct grid grid;
+    const char *runtime, *runtime_version; /* of a model; NULL: none was found */
+    char **env;                            /* of the command; its last entry is the padding */
+    char *pad;
+    struct subject *subject; /* the command */
+};
+
+struct compare_sides {
+    const struct compare_args *args;
+    struct arena arena;
+    struct compare_side side[PAIR_SIDES];
+};
+
+/* Read A, B, --a, --b, --ort into two sides with as many cases. 0, or the exit code after the user was told. */
+int compare_sides_read(struct cli *cli, const struct compare_args *a, struct compare_sides *out);
+/* Two models whose cases are settled already; what those point to is borrowed. */
+int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct grid *cases,
+                     struct compare_sides *out);
+void compare_sides_release(struct compare_sides *s);
+bool compare_is_model(const char *arg); /* else it is a command */
+
+/* A lane for case i; close it with ab_lane_close(). */
+tare_status compare_side_lane(struct compare_sides *sides, int which, size_t i, struct ab_lane **out,
+                              tare_error *err);
+void compare_side_describe(const struct compare_side *s, struct comparison *c, struct comparison_side *to);
+
+/* ---- ways ---- */
+
+int compare_ab(struct cli *cli, const struct compare_args *a);
+/* Measure all cases of the sides in turn and judge them; *c is initialised. */
+tare_status compare_ab_measure(struct cli *cli, const struct compare_args *a, struct compare_sides *sides,
+                               struct comparison *c);
+
+/* Saved runs of two sides; or a comparison that was kept, shown again. */
+int compare_runs(struct cli *cli, const struct compare_args *a);
+int compare_shown_again(struct cli *cli, const struct compare_args *a);
+/* The same with a run that was just made as the new side, `a->base` as the other. */
+int compare_with_run(struct cli *cli, const struct compare_args *a, const struct run *run);
+/* Can these be read? Names in the history are looked up only for a subject; NULL: it is not known yet. 0, or the exit
+ * code. */
+int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history,
+                       const char *subject);
+
+/* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */
+struct compare_trees {
+    char root[4096]; /* "": nothing to remove */
+    char path[PAIR_SIDES][4096];
+    char revision[PAIR_SIDES][256];
+};
+tare_status compare_trees_make(struct cli *cli, const struct compare_args *a, struct compare_trees *t);
+void compare_trees_remove(struct compare_trees *t);
+
+/* ---- the answer, whatever the way: keeps the document, prints it, returns the exit code ---- */
+
+int compare_answer(struct cli *cli, const struct compare_args *a, struct comparison *c);
+/* One format into a file; path NULL or "-": the answer. */
+tare_status compare_write(struct cli *cli, const char *path, const struct comparison *c,
+                          const struct comparison_format *format);
+extern const struct opt_choice compare_format_words[];
+
+#endif

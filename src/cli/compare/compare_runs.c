@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT
+ * compare_runs.c - `tare compare BASE NEW`: saved runs from files, folders and the history, judged without measuring.
+ * What the history knows of earlier runs on the same machine is the yardstick for two single runs. */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyze/compare/compare_saved.h"
+#include "analyze/judge/launches.h"
+#include "cli/compare/compare_args.h"
+#include "cli/trace_arg.h"
+#include "cli/compare/words.h"
+#include "core/file.h"
+#include "core/mem.h"
+
+struct side {
+    VEC(struct run) runs;
+    VEC(const struct run *) list;
+};
+
+struct comparing {
+    struct cli *cli;
+    const struct compare_args *a;
+    struct store *store; /* NULL: there is no history, or it was not asked */
+    struct side base, new_;
+    const char *subject;
+    bool mute;         /* the history cannot be read */
+    const char *fresh; /* id of the run that was just made; NULL: none */
+    char host[RUN_FINGERPRINT_SIZE];
+};
+
+static void side_release(struct side *s)
+{
+    for (size_t i = 0; i < s->runs.n; i++) run_release(&s->runs.items[i]);
+    vec_release(&s->runs);
+    vec_release(&s->list);
+}
+
+/* ---- from names to runs ---- */
+
+static bool is_there(const char *name)
+{
+    struct stat st;
+    return stat(name, &st) == 0;
+}
+
+/* @main, baseline:main, or the beginning of an id, unless there is such a file. */
+static bool in_history(const char *name)
+{
+    if (is_there(name)) return false;
+    size_t n = strspn(name, "0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz");
+    bool id = name[n] == 0 && n >= 4 && n <= 26 && name[0] >= '0' && name[0] <= '7';
+    return name[0] == '@' || strncmp(name, "baseline:", 9) == 0 || strcmp(name, "latest") == 0 || id;
+}
+
+static tare_status add_file(struct side *to, const char *path, tare_error *err)
+{
+    struct run run;
+    tare_status s = run_load(&run, path, err);
+    if (s < 0) return s;
+    s = vec_push(&to->runs, run, err);
+    if (s < 0) run_release(&run);
+    return s;
+}
+
+static int wanted_entry(const struct dirent *e)
+{
+    size_t n = strlen(e->d_name);
+    return n > 5 && strcmp(e->d_name + n - 5, ".json") == 0;
+}
+
+/* Every run document in it, by name; other documents that tare keeps there are passed over. */
+static tare_status add_folder(struct side *to, const char *path, tare_error *err)
+{
+    struct dirent **entries = NULL;
+    size_t before = to->runs.n;
+    int n = scandir(path, &entries, wanted_entry, alphasort);
+    if (n < 0) return error_errno(err, "%s: cannot read this folder", path);
+    tare_status s = TARE_OK;
+    for (int i = 0; i < n; i++) {
+        char file[4096];
+        snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
+        if (s == TARE_OK && trace_arg_is_run(file)) s = add_file(to, file, err);
+        mem_free_libc(entries[i]);
+    }
+    mem_free_libc(entries);
+    if (s == TARE_OK && to->runs.n == before)
+        s = error_set(err, TARE_INVALID, "%s: no run document in this folder", path);
+    return s;
+}
+
+struct newest {
+    const char *but;
+    char id[ULID_SIZE];
+};
+
+static tare_status note_newest(void *ctx, const struct store_run *run, tare_error *err)
+{
+    struct newest *n = ctx;
+    (void)err;
+    if (!n->id[0] && (!n->but || strcmp(run->id, n->but) != 0)) snprintf(n->id, sizeof n->id, "%s", run->id);
+    return TARE_OK;
+}
+
+/* The newest run of the subject, other than the one that was just made. */
+static tare_status find_latest(struct comparing *k, char id[ULID_SIZE])
+{
+    struct newest n = {.but = k->fresh};
+    struct store_filter f = {.subject = k->subject, .limit = 2};
+    tare_status s = k->store->ops->list(k->store, &f, note_newest, &n, &k->cli->error);
+    if (s < 0) return s;
+    if (!n.id[0]) return error_set(&k->cli->error, TARE_INVALID, "%s: holds no earlier run", k->store->where);
+    memcpy(id, n.id, ULID_SIZE);
+    return TARE_OK;
+}
+
+static tare_status find_id(struct comparing *k, const char *name, char id[ULID_SIZE])
+{
+    bool baseline = strncmp(name, "baseline:", 9) == 0;
+    const char *word = baseline ? name + 9 : name[0] == '@' ? name + 1 : name;
+    tare_error *err = &k->cli->error, none = TARE_ERROR_INIT;
+    if ((baseline || name[0] == '@') && store_name_ok(word)) {
+        tare_status s = store_baseline(k->store, word, k->subject, id, baseline ? err : &none);
+        if (s == TARE_OK || baseline) return s;
+    }
+    tare_status s = strcmp(word, "latest") == 0 ? find_latest(k, id) : store_find(k->store, word, id, err);
+    return s < 0 && name[0] == '@' && none.text[0] ? error_set(err, TARE_INVALID, "%s", none.text) : s;
+}
+
+static tare_status add_kept(struct comparing *k, struct side *to, const char *name)
+{
+    char id[ULID_SIZE];
+    struct buf text = BUF_INIT;
+    struct run run;
+    tare_error *err = &k->cli->error;
+    if (!k->store)
+        return error_set(err, TARE_INVALID, "%s: there is no history to find it in (--history)", name);
+    tare_status s = find_id(k, name, id);
+    if (s == TARE_OK) s = store_document(k->store, id, &text, err);
+    if (s == TARE_OK) s = run_read(&run, name, text.data, text.len, err);
+    buf_release(&text);
+    if (s < 0) return s;
+    s = vec_push(&to->runs, run, err);
+    if (s < 0) run_release(&run);
+    return s;
+}
+
+static tare_status add_named(struct comparing *k, struct side *to, const char *name)
+{
+    struct stat st;
+    if (in_history(name)) return add_kept(k, to, name);
+    if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) return add_folder(to, name, &k->cli->error);
+    return add_file(to, name, &k->cli->error);
+}
+
+/* Files first: they tell the subject whose baseline a name means. */
+static tare_status load_side(struct comparing *k, struct side *to, const struct opt_list *names, bool kept)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < names->n; i++)
+        if (in_history(names->items[i]) == kept) s = add_named(k, to, names->items[i]);
+    if (!k->subject && to->runs.n) k->subject = to->runs.items[0].subject.name;
+    return s;
+}
+
+static tare_status list_side(struct side *s, tare_error *err)
+{
+    tare_status st = TARE_OK;
+    for (size_t i = 0; st == TARE_OK && i < s->runs.n; i++) st = vec_push(&s->list, &s->runs.items[i], err);
+    return st;
+}
+
+static bool any_kept(const struct opt_list *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (in_history(names->items[i])) return true;
+    return false;
+}
+
+/* A history that is not there is none; one that cannot be read is told, and is needed when a name is in it. */
+static tare_status open_history(struct comparing *k, bool needed)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct store_options o = {0};
+    struct buf path = BUF_INIT;
+    const struct history_args *h = &k->a->history;
+    if (h->none && !needed) return TARE_OK;
+    if (h->file)
+        buf_add_str(&path, h->file);
+    else
+        buf_printf(&path, "%s/history.db", k->a->output_dir);
+    tare_status s = buf_status(&path, &err);
+    if (s == TARE_OK && (needed || h->file || is_there(path.data)))
+        s = store_open(&k->store, path.data, &o, &err);
+    buf_release(&path);
+    if (s == TARE_OK) return s;
+    if (needed) return error_set(&k->cli->error, err.status, "%s", err.text);
+    cli_warn(k->cli, "judged without the history: %s", err.text);
+    return TARE_OK;
+}
+
+/* ---- what earlier runs say ---- */
+
+static bool is_compared(const struct side *s, const char *id)
+{
+    for (size_t i = 0; i < s->list.n; i++)
+        if (strcmp(s->list.items[i]->id, id) == 0) return true;
+    return false;
+}
+
+static tare_status past_values(void *ctx, const char *case_name, const char *metric,
+                               struct compare_series *out, tare_error *err)
+{
+    struct comparing *k = ctx;
+    struct store_points points = {VEC_INIT};
+    struct store_query q = {k->subject, case_name, metric, k->host, ""};
+    tare_error why = TARE_ERROR_INIT;
+    tare_status s = k->mute ? TARE_OK : store_series(k->store, &q, out->max, &points, &why);
+    if (s == TARE_NOMEM) return error_set(err, s, "%s", why.text);
+    if (s < 0) { /* a yardstick less: told, and judged as if there were none */
+        cli_warn(k->cli, "judged without the history: %s", why.text);
+        k->mute = true;
+        s = TARE_OK;
+    }
+    for (size_t i = 0; s == TARE_OK && i < points.at.n && out->n < out->max; i++) {
+        const struct store_point *p = &points.at.items[i];
+        if (!is_compared(&k->base, p->run) && !is_compared(&k->new_, p->run) && p->value > 0) {
+            out->ms[out->n] = p->created_ms;
+            out->y[out->n++] = log(p->value);
+        }
+    }
+    vec_release(&points.at);
+    return s;
+}
+
+/* ---- judging ---- */
+
+typedef VEC(struct compare_limit) limits;
+
+static tare_status read_limits(const struct opt_list *texts, limits *out, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < texts->n; i++) {
+        struct compare_limit l;
+        s = compare_limit_parse(&l, texts->items[i], err);
+        if (s == TARE_OK) s = vec_push(out, l, err);
+        if (s < 0) return error_wrap(err, "--fail-on");
+    }
+    return s;
+}
+
+static void add_words(struct buf *b, const char *option, const struct opt_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        buf_printf(b, " %s%s", option, *option ? " " : "");
+        words_quote(b, list->items[i]);
+    }
+}
+
+static void tell_again(struct comparing *k, struct comparison *c)
+{
+    struct buf b = BUF_INIT;
+    const struct compare_args *a = k->a;
+    bool single = a->base.n == 1 && a->new_.n == 1;
+    if (a->new_.n == 0) return; /* of a run that was just made: what made it says how */
+    buf_add_str(&b, "tare compare");
+    add_words(&b, single ? "" : "--base", &a->base);
+    add_words(&b, single ? "" : "--new", &a->new_);
+    add_words(&b, "--fail-on", &a->fail_on);
+    if (a->min_effect >= 0) buf_printf(&b, " --min-effect %.6g", a->min_effect);
+    buf_printf(&b, "%s%s%s", a->force ? " --force" : "", a->close_runs ? " --close-runs" : "",
+               a->history.none ? " --no-history" : "");
+    if (a->history.file) {
+        buf_add_str(&b, " --history ");
+        words_quote(&b, a->history.file);
+    }
+    c->reproduce = b.failed ? NULL : arena_str(&c->arena, b.data);
+    buf_release(&b);
+}
+
+static void name_sides(struct comparing *k, struct comparison *c)
+{
+    const struct opt_list *names[] = {&k->a->base, &k->a->new_};
+    struct comparison_side *sides[] = {&c->base, &c->new_};
+    for (int i = 0; i < 2; i++) {
+        if (names[i]->n == 0) continue;
+        sides[i]->name = arena_str(&c->arena, names[i]->items[0]);
+        sides[i]->path = in_history(names[i]->items[0]) ? NULL : sides[i]->name;
+        if (names[i]->n > 1)
+            sides[i]->name = arena_printf(&c->arena, "%s and %zu more", names[i]->items[0], names[i]->n - 1);
+    }
+}
+
+static tare_status judge(struct comparing *k, struct comparison *c)
+{
+    limits l = VEC_INIT;
+    tare_error *err = &k->cli->error;
+    const struct run *first = k->new_.list.items[0];
+    struct compare_saved in = {.base = k->base.list.items,
+                               .n_base = k->base.list.n,
+                               .new_ = k->new_.list.items,
+                               .n_new = k->new_.list.n,
+                               .rule = BETWEEN_RULE_INIT,
+                               .apart_ms = k->a->close_runs ? 0 : LAUNCHES_APART_MS,
+                               .force = k->a->force};
+    k->subject = first->subject.name;
+    run_host_fingerprint(&first->host, k->host);
+    if (first->host.fingerprint) snprintf(k->host, sizeof k->host, "%s", first->host.fingerprint);
+    if (k->store && !k->a->history.none) in.past = (struct compare_past){past_values, k};
+    if (k->a->min_effect >= 0) in.rule.min_effect = k->a->min_effect;
+    in.rule.detect = fmax(in.rule.detect, 2.5 * in.rule.min_effect);
+    tare_status s = read_limits(&k->a->fail_on, &l, err);
+    in.limits = l.items;
+    in.n_limits = l.n;
+    name_sides(k, c);
+    if (s == TARE_OK) s = compare_saved(c, &in, err);
+    if (s == TARE_OK) tell_again(k, c);
+    vec_release(&l);
+    return s;
+}
+
+static int answer(struct comparing *k)
+{
+    struct comparison c;
+    if (comparison_init(&c, "saved", &k->cli->error) < 0) return cli_fail(k->cli);
+    tare_status s = judge(k, &c);
+    struct compare_args shown = *k->a;
+    shown.no_save = true; /* nothing was measured: the runs tell it again at any time */
+    shown.saved[PAIR_A].runs = k->base.list.items;
+    shown.saved[PAIR_A].n = k->base.list.n;
+    shown.saved[PAIR_B].runs = k->new_.list.items;
+    shown.saved[PAIR_B].n = k->new_.list.n;
+    int rc = s == TARE_OK ? compare_answer(k->cli, &shown, &c) : cli_fail(k->cli);
+    comparison_release(&c); /* before the runs it borrows from */
+    return rc;
+}
+
+/* Missing, unreadable, no run document: bad input. */
+static int told(struct comparing *k, tare_status s)
+{
+    int rc = cli_fail(k->cli);
+    return s == TARE_NOMEM || s == TARE_BUSY ? rc : CLI_USAGE;
+}
+
+static int compare_loaded(struct comparing *k, const struct run *run)
+{
+    tare_status s = open_history(k, any_kept(&k->a->base) || any_kept(&k->a->new_));
+    if (run) {
+        k->subject = run->subject.name;
+        k->fresh = run->id;
+    }
+    for (int kept = 0; kept < 2 && s == TARE_OK; kept++) {
+        s = load_side(k, &k->new_, &k->a->new_, kept);
+        if (s == TARE_OK) s = load_side(k, &k->base, &k->a->base, kept);
+    }
+    if (s == TARE_OK) s = list_side(&k->base, &k->cli->error);
+    if (s == TARE_OK)
+        s = run ? vec_push(&k->new_.list, run, &k->cli->error) : list_side(&k->new_, &k->cli->error);
+    int rc = s == TARE_OK ? answer(k) : told(k, s);
+    side_release(&k->base);
+    side_release(&k->new_);
+    store_close(k->store);
+    return rc;
+}
+
+int compare_runs(struct cli *cli, const struct compare_args *a)
+{
+    struct comparing k = {.cli = cli, .a = a};
+    return compare_loaded(&k, NULL);
+}
+
+int compare_with_run(struct cli *cli, const struct compare_args *a, const struct run *run)
+{
+    struct comparing k = {.cli = cli, .a = a};
+    return compare_loaded(&k, run);
+}
+
+int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history,
+                       const char *subject)
+{
+    struct compare_args a = {.base = *names, .history = *history, .output_dir = history->output_dir};
+    struct comparing k = {.cli = cli, .a = &a, .subject = subject};
+    tare_status s = load_side(&k, &k.base, names, false);
+    if (s == TARE_OK && any_kept(names)) s = open_history(&k, true);
+    if (s == TARE_OK && subject) s = load_side(&k, &k.base, names, true);
+    side_release(&k.base);
+    store_close(k.store);
+    return s == TARE_OK ? 0 : told(&k, s);
+}
+
+int compare_shown_again(struct cli *cli, const struct compare_args *a)
+{
+    struct file_view file = FILE_VIEW_INIT;
+    struct comparison c;
+    struct compare_args shown = *a;
+    shown.no_save = true;
+    tare_status s = file_map(a->args[0], &file, &cli->error);
+    if (s == TARE_OK) s = comparison_read(&c, a->args[0], file.data, file.size, &cli->error);
+    file_unmap(&file);
+    if (s < 0) {
+        int rc = cli_fail(cli);
+        return s == TARE_NOMEM ? rc : CLI_USAGE;
+    }
+    int rc = compare_answer(cli, &shown, &c);
+    comparison_release(&c);
+    return rc;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * doctor_probes.c - see doctor_probes.h. */
+#include "cli/doctor/doctor_probes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+enum { SAMPLES = 10, BETWEEN_NS = 120000000 }; /* some GPU quantities need two readings so far apart */
+
+/* ---- trying ---- */
+
+static tare_status open_one(struct doctor_probes *d, const struct probe_ops *ops, tare_error *err)
+{
+    struct doctor_probe fresh = {.ops = ops, .why = TARE_ERROR_INIT};
+    struct probe_place here = {.root = "", .program = getpid()};
+    tare_status s = vec_push(&d->items, fresh, err);
+    if (s != TARE_OK) return s;
+    struct doctor_probe *p = vec_last(&d->items);
+    uint64_t begun = clock_raw_ns();
+    s = probes_open(&p->opened, &ops->name, 1, &here, &p->why);
+    p->open_ns = (double)(clock_raw_ns() - begun);
+    p->sees = s == TARE_OK;
+    return s == TARE_NOMEM ? error_set(err, s, "%s", p->why.text) : TARE_OK;
+}
+
+static void sample_one(struct doctor_probe *p)
+{
+    for (int i = 0; i < SAMPLES && p->sees; i++) p->sees = probes_sample(&p->opened, &p->why) == TARE_OK;
+    if (!p->sees) return;
+    const struct probe *probe = p->opened.items.items[0];
+    p->ns = (double)probe->ns / (double)probe->samples;
+    p->ns_max = (double)probe->ns_max;
+}
+
+tare_status doctor_probes_try(struct doctor_probes *out, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; probe_table[i] && s == TARE_OK; i++) s = open_one(out, probe_table[i], err);
+    if (s != TARE_OK) return s;
+    for (size_t i = 0; i < out->items.n; i++) {
+        struct doctor_probe *p = &out->items.items[i];
+        if (p->sees) p->sees = probes_sample(&p->opened, &p->why) == TARE_OK;
+    }
+    nanosleep(&(struct timespec){0, BETWEEN_NS}, NULL);
+    for (size_t i = 0; i < out->items.n; i++) sample_one(&out->items.items[i]);
+    return TARE_OK;
+}
+
+void doctor_probes_release(struct doctor_probes *d)
+{
+    for (size_t i = 0; i < d->items.n; i++) probes_close(&d->items.items[i].opened);
+    vec_release(&d->items);
+}
+
+/* The text after "probe name: ", which the heading of its row says already. */
+static const char *without_name(const struct doctor_probe *p, const char *text)
+{
+    size_t n = strlen(p->ops->name);
+    if (strncmp(text, "probe ", 6) == 0) text += 6;
+    return strncmp(text, p->ops->name, n) == 0 && text[n] == ':' && text[n + 1] == ' ' ? text + n + 2 : text;
+}
+
+/* Series with a value; tare's own cost is not what the probe sees. */
+static bool seen(const struct probes *p, size_t i, double *value)
+{
+    return p->set.items.items[i].metric != METRIC_SELF_CPU && sample_get(&p->now, i, value);
+}
+
+static unsigned count_seen(const struct probes *p)
+{
+    unsigned n = 0;
+    double value;
+    for (size_t i = 0; i < p->set.items.n; i++) n += seen(p, i, &value);
+    return n;
+}
+
+/* ---- text ---- */
+
+static void text_blind(struct buf *out, const struct term *t, const struct doctor_probe *p)
+{
+    for (const char *line = p->opened.blind.data; *line;) {
+        size_t n = strcspn(line, "\n");
+        char text[400];
+        snprintf(text, sizeof text, "%.*s", (int)(n < 399 ? n : 399), line);
+        buf_printf(out, "%30s", "");
+        term_cell(out, t, TERM_DIM, "not: ", 0);
+        term_cell(out, t, TERM_DIM, without_name(p, text), 0);
+        buf_add_char(out, '\n');
+        line += n + (line[n] == '\n');
+    }
+}
+
+void doctor_probes_text(struct buf *out, const struct term *t, const struct doctor_probes *d)
+{
+    for (size_t i = 0; i < d->items.n; i++) {
+        const struct doctor_probe *p = &d->items.items[i];
+        bool all = p->sees && !p->opened.blind.len;
+        buf_add_str(out, "  ");
+        term_cell(out, t,
+                  all       ? TERM_GREEN
+                  : p->sees ? TERM_YELLOW
+                            : TERM_RED,
+                  all       ? "ok"
+                  : p->sees ? "partial"
+                            : "no",
+                  9);
+        term_cell(out, t, TERM_PLAIN, p->ops->name, 19);
+        if (p->sees)
+            buf_printf(out, "%u quantities, %.0f us a sample, %.0f us to open\n", count_seen(&p->opened),
+                       p->ns / 1e3, p->open_ns / 1e3);
+        else
+            term_clean(out, without_name(p, p->why.text)), buf_add_char(out, '\n');
+        if (p->sees) text_blind(out, t, p);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void json_blind(struct json *j, const struct doctor_probe *p)
+{
+    json_key(j, "blind");
+    json_array_begin(j);
+    for (const char *line = p->sees ? p->opened.blind.data : ""; *line;) {
+        size_t n = strcspn(line, "\n");
+        char text[400];
+        snprintf(text, sizeof text, "%.*s", (int)(n < 399 ? n : 399), line);
+        json_put_string(j, without_name(p, text));
+        line += n + (line[n] == '\n');
+    }
+    json_array_end(j);
+}
+
+static void json_values(struct json *j, const struct doctor_probe *p)
+{
+    json_key(j, "values");
+    json_array_begin(j);
+    for (size_t i = 0; p->sees && i < p->opened.set.items.n; i++) {
+        const struct series *s = &p->opened.set.items.items[i];
+        double value;
+        if (!seen(&p->opened, i, &value)) continue;
+        json_object_begin(j);
+        json_kv_string(j, "metric", metric_table[s->metric].name);
+        json_kv_string(j, "label", s->label[0] ? s->label : NULL);
+        json_kv_string(j, "unit", metric_table[s->metric].unit);
+        json_kv_double(j, "value", value);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+void doctor_probes_json(struct json *j, const struct doctor_probes *d)
+{
+    json_key(j, "probes");
+    json_array_begin(j);
+    for (size_t i = 0; i < d->items.n; i++) {
+        const struct doctor_probe *p = &d->items.items[i];
+        json_object_begin(j);
+        json_kv_string(j, "name", p->ops->name);
+        json_kv_string(j, "for", p->ops->help);
+        json_kv_bool(j, "sees", p->sees);
+        json_kv_string(j, "why_not", p->sees ? NULL : without_name(p, p->why.text));
+        json_kv_double(j, "open_ns", p->open_ns);
+        json_kv_double(j, "sample_ns", p->sees ? p->ns : NAN);
+        json_kv_double(j, "sample_ns_max", p->sees ? p->ns_max : NAN);
+        json_blind(j, p);
+        json_values(j, p);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_history.c - `tare history`: what is kept of earlier runs, and keeping it in order. One row per word;
+ * what a word may not be given is refused, so that no filter is silently without effect. */
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/history/history_ask.h"
+#include "core/json.h"
+#include "core/suggest.h"
+
+/* ---- tags and baselines ---- */
+
+static int tag_or_untag(struct cli *cli, struct store *s, const struct history_asked *a, bool on)
+{
+    char id[ULID_SIZE];
+    tare_status status = store_find(s, a->argv[0], id, &cli->error);
+    for (int i = 1; i < a->argc && status == TARE_OK; i++)
+        status = s->ops->tag(s, id, a->argv[i], on, &cli->error);
+    if (status != TARE_OK) return cli_fail(cli);
+    cli_note(cli, "%s: %s", id, on ? "tagged" : "tag removed");
+    return CLI_GOOD;
+}
+
+static int tag_run(struct cli *cli, struct store *s, const struct history_asked *a)
+{
+    return tag_or_untag(cli, s, a, true);
+}
+
+static int untag_run(struct cli *cli, struct store *s, const struct history_asked *a)
+{
+    return tag_or_untag(cli, s, a, false);
+}
+
+static tare_status note_pinned(void *ctx, const struct store_run *run, tare_error *err)
+{
+    struct buf *out = ctx;
+    (void)err;
+    buf_printf(out, "%s of %s, %.10s", run->kind ? run->kind : "run", run->subject ? run->subject : "?",
+               run->created ? run->created : "");
+    return TARE_OK;
+}
+
+static int pin_run(struct cli *cli, struct store *s, const struct history_asked *a)
+{
+    char id[ULID_SIZE];
+    tare_status status = store_find(s, a->argc > 1 ? a->argv[1] : "latest", id, &cli->error);
+    if (status == TARE_OK) status = s->ops->pin(s, id, a->argv[0], !a->remove, &cli->error);
+    struct buf what = BUF_INIT; /* the latest run may be of something else than was meant */
+    if (status == TARE_OK)
+        status = s->ops->list(s, &(struct store_filter){.id_prefix = id, .limit = 1}, note_pinned, &what,
+                              &cli->error);
+    if (status == TARE_OK)
+        cli_note(cli, "%s (%s): %s baseline %s", id, what.data, a->remove ? "no longer" : "is now",
+                 a->argv[0]);
+    buf_release(&what);
+    return status == TARE_OK ? CLI_GOOD : cli_fail(cli);
+}
+
+/* ---- prune ---- */
+
+struct pruned {
+    struct buf text;
+    struct json json;
+    bool as_json;
+};
+
+static tare_status note_gone(void *ctx, const struct store_run *run, tare_error *err)
+{
+    struct pruned *p = ctx;
+    (void)err;
+    if (p->as_json) {
+        json_put_string(&p->json, run->id);
+    } else {
+        buf_printf(&p->text, "%s  %.10s  ", run->id, run->created);
+        term_clean(&p->text, run->subject);
+        buf_add_char(&p->text, '\n');
+    }
+    return TARE_OK;
+}
+
+static void begin_json(struct pruned *p)
+{
+    json_init(&p->json, &p->text, JSON_STYLE_PRETTY);
+    json_object_begin(&p->json);
+    json_kv_string(&p->json, "schema", "tare.history/1");
+    json_key(&p->json, "removed");
+    json_array_begin(&p->json);
+}
+
+static void end_json(struct pruned *p, const struct store_prune *what)
+{
+    json_array_end(&p->json);
+    json_kv_uint(&p->json, "kept_for_their_tags", what->pinned);
+    json_kv_bool(&p->json, "dry_run", what->dry_run);
+    json_object_end(&p->json);
+    json_finish(&p->json, NULL);
+}
+
+static int prune_runs(struct cli *cli, struct store *s, const struct history_asked *a)
+{
+    struct pruned p = {.text = BUF_INIT, .as_json = a->json};
+    struct store_prune what = {
+        .keep = a->keep, .older_ms = a->older_ms, .dry_run = a->dry_run, .gone = note_gone};
+    what.ctx = &p;
+    if (!a->keep && !a->older_ms)
+        return cli_usage_error(cli,
+                               "say what may go: --keep <n> of each subject, --older-than <age>, or both");
+    if (a->json) begin_json(&p);
+    tare_status status = store_prune(s, &what, &cli->error);
+    if (a->json && status == TARE_OK) end_json(&p, &what);
+    int rc = status == TARE_OK ? cli_put(cli, &p.text) : cli_fail(cli);
+    buf_release(&p.text);
+    if (rc) return rc;
+    cli_note(cli, "%llu %s%s", (unsigned long long)what.removed, what.removed == 1 ? "run" : "runs",
+             a->dry_run ? " would go" : " removed");
+    if (what.pinned) cli_note(cli, "%llu kept for their tags", (unsigned long long)what.pinned);
+    return CLI_GOOD;
+}
+
+/* ---- the words ---- */
+
+enum takes { TAKES_FILTER = 1, TAKES_PRUNE = 2, TAKES_REMOVE = 4, TAKES_JSONL = 8, TAKES_GIT = 16 };
+
+static const struct word {
+    const char *name, *args;
+    int min, max; /* arguments; -1: any number */
+    bool create;  /* where there is no history yet */
+    unsigned takes;
+    history_fn *run;
+} words[] = {
+    {"list", "", 0, 0, false, TAKES_FILTER, history_list},
+    {"show", "<id>", 1, 1, false, 0, history_show},
+    {"tag", "<id> <name>...", 2, -1, false, 0, tag_run},
+    {"untag", "<id> <name>...", 2, -1, false, 0, untag_run},
+    {"baseline", "<name> [<id>]", 1, 2, false, TAKES_REMOVE, pin_run},
+    {"prune", "", 0, 0, false, TAKES_PRUNE, prune_runs},
+    {"import", "<file or folder>...", 1, -1, true, TAKES_GIT, history_import},
+    {"export", "<folder>, or --jsonl <file>", 0, 1, false, TAKES_FILTER | TAKES_JSONL, history_export},
+};
+enum { N_WORDS = sizeof words / sizeof *words };
+
+static const struct word *find_word(struct cli *cli, const char *text)
+{
+    const char *names[N_WORDS];
+    for (size_t i = 0; i < N_WORDS; i++) {
+        if (strcmp(words[i].name, text) == 0) return &words[i];
+        names[i] = words[i].name;
+    }
+    const char *best = suggest_among(text, names, N_WORDS);
+    cli_usage_error(cli, "'%.40s' is nothing that can be done%s%s%s", text, best ? "; did you mean " : "",
+                    best ? best : "", best ? "?" : "");
+    return NULL;
+}
+
+static int check_word(struct cli *cli, const struct word *w, const struct history_asked *a)
+{
+    const struct {
+        unsigned of;
+        bool given;
+        const char *name;
+    } given[] = {
+        {TAKES_FILTER, a->filter.subject || a->filter.host || a->filter.tag || a->filter.since_ms,
+         "--subject, --host, --tag and --since"},
+        {TAKES_PRUNE, a->keep || a->older_ms || a->dry_run, "--keep, --older-than and --dry-run"},
+        {TAKES_REMOVE, a->remove, "--remove"},
+        {TAKES_JSONL, a->jsonl != NULL, "--jsonl"},
+        {TAKES_GIT, a->commit || a->branch, "--commit and --branch"},
+    };
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i].given && !(w->takes & given[i].of))
+            return cli_usage_error(cli, "%s: not for %s", given[i].name, w->name);
+    if (a->argc < w->min || (w->max >= 0 && a->argc > w->max))
+        return cli_usage_error(cli, "tare history %s%s%s", w->name, *w->args ? " " : " takes nothing more",
+                               w->args);
+    return 0;
+}
+
+static const struct opt_usage usage = {
+    .synopsis = "tare history list [options]\ntare history show <id>\ntare history tag|untag <id> <name>...\n"
+                "tare history baseline <name> [<id>]\ntare history prune [options]\n"
+                "tare history import <file or folder>...\ntare history export <folder>",
+    .about = "Look at what is kept of earlier runs and keep it in order. Every tare bench adds its run: the whole "
+             "document, the commit, and the numbers that tare trend asks for. An id may be cut short as long as it "
+             "is clear, or be 'latest'. Nothing with a tag or a baseline's name is ever pruned.",
+    .tail = "tare history list --subject minilm --since 30d\n"
+            "tare history show latest --json > run.json\n"
+            "tare history baseline main              the latest run is what main compares with\n"
+            "tare history prune --keep 200 --older-than 90d --dry-run",
+    .max_args = OPT_ANY,
+    .args = OPT_ARGS_FILES,
+};
+
+static int read_asked(struct cli *cli, struct history_asked *a, int *argc, char ***argv)
+{
+    const struct opt rows[] = {
+        OPT_HISTORY(&a->where),
+        OPT_HISTORY_DIR(&a->where),
+        OPT_JSON(&a->json),
+        OPT_GROUP("list and export"),
+        OPT_STRING(0, "subject", &a->filter.subject, "<name>", "only runs of this subject"),
+        OPT_STRING(0, "host", &a->filter.host, "<name>", "only of this host, by name or fingerprint"),
+        OPT_STRING(0, "tag", &a->filter.tag, "<name>", "only runs with this tag or baseline's name"),
+        OPT_CALLBACK(0, "since", history_parse_since, &a->filter.since_ms, "<when>",
+                     "only runs after a date (2026-11-01) or of an age (30d)"),
+        OPT_UINT(0, "limit", &a->filter.limit, "list the newest so many; 0: all"),
+        OPT_STRING(0, "jsonl", &a->jsonl, "<file>", "export as one document a line; - is stdout"),
+        OPT_GROUP("prune"),
+        OPT_WITH(OPT_NO_DEFAULT | OPT_NO_ENV,
+                 OPT_ROW_(UINT, 0, "keep", uint, &a->keep, "the newest so many of each subject stay"), .lo = 1,
+                 .hi = UINT64_MAX),
+        OPT_CALLBACK(0, "older-than", history_parse_since, &a->older_ms, "<age>", "what is younger stays: 90d"),
+        OPT_FLAG(0, "dry-run", &a->dry_run, "only say what would go"),
+        OPT_GROUP("others"),
+        OPT_FLAG(0, "remove", &a->remove, "baseline: take the name off the run"),
+        OPT_STRING(0, "commit", &a->commit, "<hash>", "import: the commit that was measured"),
+        OPT_STRING(0, "branch", &a->branch, "<name>", "import: its branch"),
+        OPT_END,
+    };
+    return cli_options(cli, &usage, rows, argc, argv);
+}
+
+int cmd_history(struct cli *cli, int argc, char **argv)
+{
+    struct history_asked a = {.where = HISTORY_ARGS_INIT, .filter.limit = 50};
+    struct store *store = NULL;
+    int rc = read_asked(cli, &a, &argc, &argv);
+    if (rc) return rc;
+    if (argc == 0)
+        return cli_usage_error(cli, "what to do? list, show, tag, untag, baseline, prune, import or export");
+    const struct word *w = find_word(cli, argv[0]);
+    if (!w) return CLI_USAGE;
+    a.argc = argc - 1;
+    a.argv = argv + 1;
+    if (w->takes & TAKES_JSONL) a.filter.limit = 0; /* export takes all */
+    if ((rc = check_word(cli, w, &a)) != 0) return rc;
+    rc = history_open(cli, &a.where, w->create, &store);
+    if (rc == 0) rc = w->run(cli, store, &a);
+    store_close(store);
+    return rc;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_trend.c - `tare trend`: a metric of a subject over the history, case by case and machine by machine, and
+ * where its level changed. Machines are never mixed: each has its own series. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/history_arg.h"
+#include "cli/html_out.h"
+#include "cli/history/trend_show.h"
+#include "core/file.h"
+#include "core/mem.h"
+#include "core/suggest.h"
+
+struct asked {
+    struct history_args where;
+    struct store_query query;
+    const char *metric, *csv, *html;
+    uint64_t last;
+    bool anchored, absolute, fail, json;
+};
+
+/* ---- which series ---- */
+
+struct names {
+    VEC(char *) at;
+};
+
+static void names_release(struct names *n)
+{
+    for (size_t i = 0; i < n->at.n; i++) mem_free(n->at.items[i]);
+    vec_release(&n->at);
+}
+
+static tare_status note_subject(void *ctx, const struct store_series_name *name, tare_error *err)
+{
+    struct names *n = ctx;
+    for (size_t i = 0; i < n->at.n; i++)
+        if (strcmp(n->at.items[i], name->subject) == 0) return TARE_OK;
+    char *copy = mem_strdup(name->subject);
+    if (!copy) return error_set(err, TARE_NOMEM, "out of memory");
+    tare_status s = vec_push(&n->at, copy, err);
+    if (s != TARE_OK) mem_free(copy);
+    return s;
+}
+
+static void list_names(struct buf *out, const struct names *n)
+{
+    for (size_t i = 0; i < n->at.n && i < 12; i++) buf_printf(out, "%s%s", i ? ", " : "", n->at.items[i]);
+    if (n->at.n > 12) buf_printf(out, ", and %zu more", n->at.n - 12);
+}
+
+static bool has_name(const struct names *n, const char *name)
+{
+    for (size_t i = 0; i < n->at.n; i++)
+        if (strcmp(n->at.items[i], name) == 0) return true;
+    return false;
+}
+
+/* The subject asked for, or the only one there is. */
+static int choose_subject(struct cli *cli, struct store *s, struct asked *a, const struct names *all)
+{
+    struct buf list = BUF_INIT;
+    list_names(&list, all);
+    if (all->at.n == 0)
+        error_set(&cli->error, TARE_INVALID, "%s: no run has %s", s->where, a->query.metric);
+    else if (a->query.subject && !has_name(all, a->query.subject))
+        error_set(&cli->error, TARE_INVALID, "%s: no subject %s with %s; there are: %s", s->where,
+                  a->query.subject, a->query.metric, list.data);
+    else if (!a->query.subject && all->at.n > 1)
+        error_set(&cli->error, TARE_INVALID, "%s: which --subject? There are: %s", s->where, list.data);
+    else
+        cli->error.status = TARE_OK;
+    buf_release(&list);
+    if (cli->error.status != TARE_OK) return cli_fail(cli);
+    if (!a->query.subject) a->query.subject = all->at.items[0];
+    return 0;
+}
+
+/* ---- loading ---- */
+
+struct loading {
+    const struct asked *a;
+    struct trend_answer *to;
+};
+
+static void series_release(struct trend_series *s)
+{
+    mem_free(s->case_name);
+    mem_free(s->host);
+    mem_free(s->hostname);
+    mem_free(s->anchor);
+    mem_free(s->y);
+    vec_release(&s->points.at);
+    trend_release(&s->found);
+}
+
+static struct trend_series *same_place(struct trend_answer *to, const struct store_series_name *n)
+{
+    for (size_t i = 0; i < to->series.n; i++) {
+        struct trend_series *s = &to->series.items[i];
+        if (strcmp(s->case_name, n->case_name) == 0 && strcmp(s->host, n->host) == 0) return s;
+    }
+    return NULL;
+}
+
+/* Ratios to an anchor are some twenty times less noisy than times: where they exist they are taken, the ones to
+ * the newest anchor. */
+static tare_status note_series(void *ctx, const struct store_series_name *n, tare_error *err)
+{
+    struct loading *l = ctx;
+    bool anchored = n->anchor[0] != 0;
+    if (anchored ? l->a->absolute : l->a->anchored) return TARE_OK;
+    struct trend_series *there = same_place(l->to, n), fresh = {0};
+    if (there && !anchored) return TARE_OK;
+    fresh.case_name = mem_strdup(n->case_name);
+    fresh.host = mem_strdup(n->host);
+    fresh.hostname = mem_strdup(n->hostname ? n->hostname : "");
+    fresh.anchor = mem_strdup(n->anchor);
+    fresh.id = n->id;
+    fresh.in_store = n->points;
+    if (there && there->anchor[0]) fresh.other_anchors = there->other_anchors + 1;
+    tare_status s = TARE_OK;
+    if (!fresh.case_name || !fresh.host || !fresh.hostname || !fresh.anchor)
+        s = error_set(err, TARE_NOMEM, "out of memory");
+    else if (!there)
+        s = vec_push(&l->to->series, fresh, err);
+    if (s != TARE_OK) {
+        series_release(&fresh);
+    } else if (there) {
+        series_release(there);
+        *there = fresh;
+    }
+    return s;
+}
+
+static tare_status fill_series(struct store *store, const struct asked *a, struct trend_series *s,
+                               const struct trend_options *o, tare_error *err)
+{
+    size_t kept = 0;
+    tare_status status = store->ops->series(store, s->id, a->last, &s->points, err);
+    if (status != TARE_OK) return status;
+    s->y = mem_new(s->points.at.n + 1, sizeof *s->y);
+    if (!s->y) return error_set(err, TARE_NOMEM, "out of memory");
+    for (size_t i = 0; i < s->points.at.n; i++) {
+        double v = s->points.at.items[i].value, y = s->anchor[0] ? v : log(v);
+        if (!isfinite(y)) continue;
+        s->points.at.items[kept] = s->points.at.items[i];
+        s->y[kept++] = y;
+    }
+    s->left_out = s->points.at.n - kept;
+    s->points.at.n = kept;
+    return kept ? trend_find(s->y, kept, o, &s->found, err) : TARE_OK;
+}
+
+static tare_status load(struct store *store, const struct asked *a, struct trend_answer *to, tare_error *err)
+{
+    struct loading l = {a, to};
+    struct trend_options o = TREND_OPTIONS_INIT;
+    o.less_is_worse = to->metric->more_is_better;
+    tare_status s = store->ops->names(store, &a->query, note_series, &l, err);
+    for (size_t i = 0; i < to->series.n && s == TARE_OK; i++)
+        s = fill_series(store, a, &to->series.items[i], &o, err);
+    return s;
+}
+
+/* ---- the answer ---- */
+
+static bool got_worse(const struct trend_answer *a)
+{
+    for (size_t i = 0; i < a->series.n; i++)
+        for (size_t k = 0; k < a->series.items[i].found.changes.n; k++) {
+            const struct trend_change *c = &a->series.items[i].found.changes.items[k];
+            if (c->worse && c->recent) return true;
+        }
+    return false;
+}
+
+static tare_status write_page(struct cli *cli, const char *path, const struct trend_answer *found)
+{
+    struct html_out h = HTML_OUT_INIT;
+    struct buf text = BUF_INIT;
+    tare_status s = trend_show_json(&text, found, &cli->error);
+    if (s == TARE_OK) s = html_out_text(&h, "history", found->subject, &text, &cli->error);
+    if (s == TARE_OK) s = html_out_write(cli, &h, path, found->subject);
+    html_out_release(&h);
+    buf_release(&text);
+    return s;
+}
+
+static int answer(struct cli *cli, const struct asked *a, const struct trend_answer *found)
+{
+    struct buf out = BUF_INIT, csv = BUF_INIT;
+    tare_status s = TARE_OK;
+    bool csv_only = a->csv && strcmp(a->csv, "-") == 0;
+    if (a->csv) trend_show_csv(&csv, found);
+    if (a->json && !csv_only)
+        s = trend_show_json(&out, found, &cli->error);
+    else if (!csv_only)
+        trend_show_text(&out, found, &cli->out_term);
+    if (s == TARE_OK && a->csv && !csv_only && (s = buf_status(&csv, &cli->error)) == TARE_OK)
+        s = file_write_atomic(a->csv, csv.data, csv.len, 0, &cli->error);
+    if (s == TARE_OK && a->html) s = write_page(cli, a->html, found);
+    int rc = s == TARE_OK ? cli_put(cli, csv_only ? &csv : &out) : cli_fail(cli);
+    buf_release(&out);
+    buf_release(&csv);
+    if (rc) return rc;
+    return a->fail && got_worse(found) ? CLI_FINDING : CLI_GOOD;
+}
+
+static int trend_of(struct cli *cli, struct store *store, struct asked *a)
+{
+    struct names all = {VEC_INIT};
+    struct store_query every = {.metric = a->query.metric};
+    struct trend_answer found = {.history = store->where, .metric = measure_find(a->metric)};
+    tare_status s = store->ops->names(store, &every, note_subject, &all, &cli->error);
+    int rc = s == TARE_OK ? choose_subject(cli, store, a, &all) : cli_fail(cli);
+    if (rc == 0) {
+        found.subject = a->query.subject;
+        s = load(store, a, &found, &cli->error);
+        if (s == TARE_OK && found.series.n == 0)
+            s = error_set(&cli->error, TARE_INVALID, "%s: no such case, host or anchor of %s with %s",
+                          store->where, found.subject, a->query.metric);
+        rc = s == TARE_OK ? answer(cli, a, &found) : cli_fail(cli);
+    }
+    for (size_t i = 0; i < found.series.n; i++) series_release(&found.series.items[i]);
+    vec_release(&found.series);
+    names_release(&all);
+    return rc;
+}
+
+static int unknown_metric(struct cli *cli, const char *name)
+{
+    struct suggest near;
+    suggest_init(&near, name, strlen(name));
+    for (const struct measure *m = measure_table; m->name; m++) suggest_offer(&near, m->name);
+    const char *best = suggest_best(&near);
+    return cli_usage_error(cli, "--metric %.40s: no such metric%s%s%s", name, best ? "; did you mean " : "",
+                           best ? best : "", best ? "?" : "; try latency.p50, throughput or memory.peak");
+}
+
+int cmd_trend(struct cli *cli, int argc, char **argv)
+{
+    static const struct opt_usage usage = {
+        .synopsis = "tare trend [options]",
+        .about = "Show a metric over the history, each case on each machine for itself, and where its level "
+                 "changed: by how much, since which run and commit, and which steps were too small to be seen. "
+                 "Single outliers are no change. Ratios to a frozen anchor build are taken where there are any.",
+        .tail = "tare trend --subject minilm --metric throughput\n"
+                "tare trend --fail                  exit 1 if it got worse within the last 12 runs",
+    };
+    struct asked a = {.where = HISTORY_ARGS_INIT, .metric = "latency.p50", .last = 100};
+    const struct opt rows[] = {
+        OPT_STRING('s', "subject", &a.query.subject, "<name>", "which subject (default: the only one)"),
+        OPT_STRING('m', "metric", &a.metric, "<name>", "which number of its cases"),
+        OPT_STRING('c', "case", &a.query.case_name, "<name>", "only this case"),
+        OPT_STRING(0, "host", &a.query.host, "<fingerprint>", "only this machine"),
+        OPT_UINT_IN('n', "last", &a.last, 1, TREND_MAX, "look at the newest so many runs"),
+        OPT_FLAG(0, "anchored", &a.anchored, "only ratios to an anchor build"),
+        OPT_STRING(0, "anchor", &a.query.anchor, "<name>", "to this one (default: the one that came last)"),
+        OPT_FLAG(0, "absolute", &a.absolute, "only values of their own, though ratios exist"),
+        OPT_FLAG(0, "fail", &a.fail, "exit 1 if a level got worse within the last 12 runs"),
+        OPT_JSON(&a.json),
+        OPT_PATH(0, "csv", &a.csv, "<file>", "also as CSV; - is stdout instead"),
+        OPT_HTML(&a.html),
+        OPT_HISTORY(&a.where),
+        OPT_HISTORY_DIR(&a.where),
+        OPT_END,
+    };
+    struct store *store = NULL;
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc) return rc;
+    if (!measure_find(a.metric)) return unknown_metric(cli, a.metric);
+    if (a.query.anchor && !a.query.anchor[0]) return cli_usage_error(cli, "--anchor: which?");
+    if (a.query.anchor) a.anchored = true;
+    if (a.anchored && a.absolute)
+        return cli_usage_error(cli, "--%s and --absolute contradict each other",
+                               a.query.anchor ? "anchor" : "anchored");
+    a.query.metric = measure_find(a.metric)->name;
+    rc = html_out_check(cli, a.html);
+    if (rc) return rc;
+    rc = history_open(cli, &a.where, false, &store);
+    if (rc == 0) rc = trend_of(cli, store, &a);
+    store_close(store);
+    return rc;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_inspect.c - `tare inspect`: what models cost without running them. A runtime is looked for only when asked to
+ * optimise or to run. Keeps nothing unless told where. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/layers/inspect.h"
+#include "analyze/judge/judge.h"
+#include "analyze/layers/layers.h"
+#include "cli/command.h"
+#include "cli/html_out.h"
+#include "cli/inspect/inspect_args.h"
+#include "cli/interrupt.h"
+#include "cli/report_out.h"
+#include "cli/trace_arg.h"
+#include "core/mem.h"
+#include "probe/host.h"
+#include "report/run/inspect_report.h"
+#include "subject/profiled.h"
+
+struct item { /* one model */
+    const char *path;
+    struct onnx_model model;
+    struct inspected whole;
+    struct run run;
+};
+
+struct items {
+    struct item *all;
+    const struct run **runs;
+    size_t n;
+};
+
+static void item_release(struct item *i)
+{
+    inspected_release(&i->whole);
+    onnx_close(&i->model);
+    run_release(&i->run);
+}
+
+/* ---- describing ---- */
+
+static const char *model_name(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base);
+    if (n > 5 && strcmp(base + n - 5, ".onnx") == 0) n -= 5;
+    return arena_str_n(a, base, n);
+}
+
+/* Nothing of this depends on the machine, so the document says nothing of it. */
+static void describe(struct item *i)
+{
+    struct arena *a = &i->run.arena;
+    struct run_map *config = &i->run.config;
+    const struct onnx_model *m = &i->model;
+    i->run.subject.type = "onnx";
+    i->run.subject.name = model_name(a, i->path);
+    i->run.subject.path = arena_str(a, i->path);
+    i->run.subject.size_bytes = known_u64(m->file_bytes);
+    run_map_int(a, config, "ir_version", m->ir_version);
+    run_map_int(a, config, "opset", onnx_opset(m, ""));
+    if (m->producer && *m->producer)
+        run_map_textf(a, config, "producer", "%s%s%s", m->producer, *m->producer_version ? " " : "",
+                      m->producer_version);
+}
+
+/* Why the rest of the document is null. */
+static void explain(struct item *i, struct run_case *c)
+{
+    static const char *const host[] = {"fingerprint",  "hostname", "os",       "kernel", "arch", "cpu",
+                                       "memory_bytes", "virtual",  "governor", "cgroup", "load1"};
+    static const char *const measured[] = {
+        "samples",    "warmup_runs", "unit",       "units_per_run", "confidence", "load_ns",  "first_run_ns",
+        "latency_ns", "samples_raw", "throughput", "memory",        "cpu",        "outliers", "io",
+        "gpu",        "energy",      "accuracy",   "profile",       "self"};
+    for (size_t k = 0; k < sizeof host / sizeof *host; k++)
+        run_unknown(&i->run, &i->run.host.unknown, host[k],
+                    "what a graph costs does not depend on the machine");
+    for (size_t k = 0; k < sizeof measured / sizeof *measured; k++)
+        run_unknown(&i->run, &c->unknown, measured[k], "nothing was run");
+}
+
+/* One case: the dimensions, named by them. */
+static struct run_case *add_case(struct item *i)
+{
+    const struct run_map *dims = &i->run.subject.as_file.dims;
+    struct buf name = BUF_INIT;
+    for (size_t k = 0; k < dims->n; k++)
+        if (dims->at[k].value.kind == RUN_INT)
+            buf_printf(&name, "%s%s=%" PRId64, k ? "," : "", dims->at[k].key, dims->at[k].value.i);
+    struct run_case *c = name.failed ? NULL : run_add_case(&i->run, name.data);
+    buf_release(&name);
+    for (size_t k = 0; c && k < dims->n; k++)
+        run_map_set(&i->run.arena, &c->params, dims->at[k].key, dims->at[k].value);
+    return c;
+}
+
+static tare_status record(struct item *i, const struct inspect_args *a, tare_error *err)
+{
+    inspect_record_static(&i->whole, &i->run, &i->run.subject.as_file);
+    struct run_case *c = add_case(i);
+    if (!c) return error_set(err, TARE_NOMEM, "%s: out of memory", i->path);
+    explain(i, c);
+    tare_status s = inspect_record_layers(&i->whole, &i->run, c, err);
+    if (s == TARE_OK) layers_group(&i->run, c, a->patterns.items, a->patterns.n);
+    return s;
+}
+
+/* ---- with a runtime ---- */
+
+static tare_status open_subject(struct subject **out, const struct item *i, const struct inspect_args *a,
+                                int optimization, tare_error *err)
+{
+    struct onnx_options o = {.path = i->path,
+                             .runtime = a->places[0].chosen,
+                             .inputs = a->inputs,
+                             .optimization = optimization,
+                             .places = &a->places[0]};
+    return subject_open_onnx(out, &o, err);
+}
+
+static tare_status run_pass(struct profiled_pass *pass, struct item *i, const struct inspect_args *a,
+                            const struct profiled_options *o, tare_error *err)
+{
+    struct subject *subject = NULL;
+    struct interrupt was;
+    struct run here; /* the machine decides how many threads there are */
+    tare_status s = run_init(&here, "inspect", err);
+    if (s != TARE_OK) return s;
+    s = host_read(&here, "", err);
+    if (s == TARE_OK) s = open_subject(&subject, i, a, o->runs ? 0 : (int)a->optimization, err);
+    if (s == TARE_OK) s = subject->ops->describe(subject, &here, err);
+    if (s == TARE_OK) {
+        const struct run_runtime *rt = &here.subject.runtime;
+        i->run.subject.runtime =
+            (struct run_runtime){rt->known, rt->name, arena_str(&i->run.arena, rt->version)};
+        interrupt_catch(&was);
+        s = profiled_run(pass, subject, o, &here, err);
+        interrupt_restore(&was);
+    }
+    if (subject) subject_close(subject);
+    run_release(&here);
+    return s;
+}
+
+/* The analysis knows a graph; its errors get the file's name. */
+static tare_status analyze(struct inspected *out, const struct item *i, const struct onnx_model *m,
+                           const struct inspect_options *o, tare_error *err)
+{
+    tare_status s = inspect_model(out, m, o, err);
+    return s == TARE_OK ? s : cli_name_file(err, i->path);
+}
+
+static struct inspect_options options_of(const struct inspect_args *a)
+{
+    return (struct inspect_options){.dims = a->bindings.items, .n_dims = a->bindings.n};
+}
+
+/* Shapes that a run without optimisation sees, so that its values are those of the file. */
+static tare_status see_shapes(struct cli *cli, struct item *i, const struct inspect_args *a)
+{
+    struct profiled_pass pass = PROFILED_PASS_INIT;
+    struct profiled_options o = {.params = inspect_case(a), .runs = 1, .interrupted = &interrupted};
+    struct inspect_options again = options_of(a);
+    struct arena arena = ARENA_INIT;
+    struct layers_shapes seen = {NULL, 0};
+    if (!i->whole.unknown_nodes && !inspect_shapes(&i->whole)->n_unknown) {
+        cli_note(cli, "%s: every shape is known without a run", i->path);
+        return TARE_OK;
+    }
+    tare_status s = run_pass(&pass, i, a, &o, &cli->error);
+    if (s == TARE_OK) s = layers_seen(&pass.profile, &i->model, &arena, &seen, &cli->error);
+    if (s == TARE_OK) {
+        struct inspected better = INSPECTED_INIT;
+        again.seen = seen.items;
+        again.n_seen = seen.n;
+        s = analyze(&better, i, &i->model, &again, &cli->error);
+        if (s == TARE_OK) {
+            inspected_release(&i->whole);
+            i->whole = better;
+        }
+    }
+    arena_release(&arena);
+    profiled_release(&pass);
+    return s;
+}
+
+/* The optimised graph has the inputs of the file, and with them its dimensions. */
+static tare_status optimize(struct cli *cli, struct item *i, const struct inspect_args *a)
+{
+    struct profiled_pass pass = PROFILED_PASS_INIT;
+    struct inspected whole = INSPECTED_INIT;
+    struct profiled_options o = {.params = inspect_case(a), .interrupted = &interrupted};
+    struct inspect_options dims = options_of(a);
+    tare_status s = run_pass(&pass, i, a, &o, &cli->error);
+    if (s == TARE_OK && !pass.has_optimized)
+        s = error_set(&cli->error, TARE_UNSUPPORTED, "%s: no optimised graph: %s", i->path,
+                      pass.optimized_why);
+    if (s == TARE_OK) s = analyze(&whole, i, &pass.optimized, &dims, &cli->error);
+    if (s == TARE_OK) inspect_record_static(&whole, &i->run, &i->run.subject.optimized);
+    inspected_release(&whole);
+    profiled_release(&pass);
+    return s;
+}
+
+/* ---- one model ---- */
+
+static tare_status inspect_item(struct cli *cli, struct item *i, const struct inspect_args *a)
+{
+    struct inspect_options o = options_of(a);
+    tare_error *err = &cli->error;
+    tare_status s = run_init(&i->run, "inspect", err);
+    if (s == TARE_OK) s = onnx_open(&i->model, i->path, err);
+    if (s == TARE_OK) s = analyze(&i->whole, i, &i->model, &o, err);
+    if (s == TARE_OK) describe(i);
+    if (s == TARE_OK && a->run) s = see_shapes(cli, i, a);
+    if (s == TARE_OK) s = record(i, a, err);
+    if (s == TARE_OK && a->optimized) s = optimize(cli, i, a);
+    if (s == TARE_OK) s = findings_add(&i->run, err);
+    if (s == TARE_OK && i->run.arena.failed) s = error_set(err, TARE_NOMEM, "%s: out of memory", i->path);
+    return s;
+}
+
+/* ---- the answer ---- */
+
+static tare_status write_text(struct cli *cli, const struct inspect_args *a, const struct items *items)
+{
+    struct report_style style = report_out_style(cli);
+    struct inspect_view view = {inspect_layer_view(a), a->symbolic, &items->all[0].whole};
+    struct stream s;
+    stream_init(&s, cli_sink(cli), &cli->error);
+    if (items->n > 1)
+        report_inspect_compare(&s, &style, items->runs, items->n);
+    else
+        report_inspect_text(&s, &style, items->runs[0], &view);
+    return stream_finish(&s);
+}
+
+static tare_status answer(struct cli *cli, const struct inspect_args *a, const struct items *items)
+{
+    struct run_report r = {items->runs, items->n, REPORT_STYLE_NONE};
+    tare_status s = TARE_OK;
+    if (a->output) s = report_out_write(cli, a->output, &r, report_run_json);
+    if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_layers_csv);
+    if (s == TARE_OK && a->html) s = html_out_runs(cli, a->html, items->runs, items->n);
+    if (s != TARE_OK || report_out_is_answer(a->csv) || report_out_is_answer(a->output)) return s;
+    return a->json ? report_out_write(cli, "-", &r, report_run_json) : write_text(cli, a, items);
+}
+
+static int inspect_all(struct cli *cli, const struct inspect_args *a)
+{
+    struct items items = {mem_new(a->n, sizeof(struct item)), mem_new(a->n, sizeof(struct run *)), 0};
+    tare_status s = items.all && items.runs ? TARE_OK : error_set(&cli->error, TARE_NOMEM, "out of memory");
+    while (s == TARE_OK && items.n < a->n) {
+        struct item *i = &items.all[items.n];
+        *i = (struct item){.path = a->models[items.n], .model = ONNX_MODEL_INIT, .whole = INSPECTED_INIT};
+        items.runs[items.n++] = &i->run;
+        s = inspect_item(cli, i, a);
+    }
+    bool read = s == TARE_OK;
+    if (s == TARE_OK) s = answer(cli, a, &items);
+    int rc = s == TARE_OK ? CLI_GOOD : cli_fail(cli);
+    for (size_t i = 0; i < items.n; i++) item_release(&items.all[i]);
+    mem_free(items.all);
+    mem_free(items.runs);
+    return s == TARE_IO && !read ? CLI_USAGE : rc; /* a file that cannot be read is bad input */
+}
+
+int cmd_inspect(struct cli *cli, int argc, char **argv)
+{
+    struct inspect_args a = INSPECT_ARGS_INIT;
+    int rc = inspect_args_read(cli, &a, argc, argv);
+    if (!rc) rc = a.diverge ? inspect_diverge(cli, &a) : inspect_all(cli, &a);
+    inspect_args_release(&a);
+    return rc;
+}

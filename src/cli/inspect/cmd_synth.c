@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_synth.c - `tare synth`: write a model of a known architecture with seeded weights. A file of that
+ * name is replaced, as by a compiler, but only by a whole one: nothing half-written is ever left. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/trace_arg.h"
+#include "core/json.h"
+#include "core/mem.h"
+#include "core/str.h"
+#include "core/suggest.h"
+#include "model/synth/synth.h"
+#include "report/sink.h"
+
+#define OPSET_DEFAULT 17
+
+struct asked {
+    const struct synth_arch *arch;
+    const char *output;
+    struct synth_config config;
+    bool list, json, external;
+};
+
+/* ---- the list ---- */
+
+static void list_text(struct buf *out)
+{
+    for (const struct synth_arch *a = synth_table; a->name; a++)
+        buf_printf(out, "%-16s %s\n", a->name, a->summary);
+}
+
+static tare_status list_json(struct buf *out, tare_error *err)
+{
+    struct json j;
+    json_init(&j, out, JSON_STYLE_PRETTY);
+    json_array_begin(&j);
+    for (const struct synth_arch *a = synth_table; a->name; a++) {
+        json_object_begin_flat(&j);
+        json_kv_string(&j, "name", a->name);
+        json_kv_string(&j, "summary", a->summary);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    return json_finish(&j, err);
+}
+
+static int print_list(struct cli *cli, bool json)
+{
+    struct buf out = BUF_INIT;
+    int rc;
+    if (!json) list_text(&out);
+    if (json && list_json(&out, &cli->error) < 0)
+        rc = cli_fail(cli);
+    else
+        rc = cli_put(cli, &out);
+    buf_release(&out);
+    return rc;
+}
+
+/* ---- writing ---- */
+
+/* A sink that counts what passes. */
+struct counted {
+    struct sink to;
+    struct progress *bar;
+    uint64_t *done;
+};
+
+static tare_status write_counted(void *ctx, const void *bytes, size_t n, tare_error *err)
+{
+    struct counted *c = ctx;
+    tare_status s = c->to.write(c->to.ctx, bytes, n, err);
+    *c->done += n;
+    progress_at(c->bar, *c->done);
+    return s;
+}
+
+struct files {
+    char *data_path; /* NULL: everything in one file */
+    uint64_t file_bytes, data_bytes;
+};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Whether there is a data file, and what the sizes are. */
+static tare_status plan_files(struct cli *cli, struct ow *w, const struct asked *a, struct files *f)
+{
+    struct buf name = BUF_INIT;
+    struct stat st;
+    bool to_stdout = strcmp(a->output, "-") == 0;
+    tare_status s = ow_size(w, NULL, &f->file_bytes, &f->data_bytes);
+    if (s < 0 || (f->file_bytes <= OW_FILE_MAX && !a->external)) return s;
+    if (to_stdout)
+        return error_set(&cli->error, TARE_INVALID,
+                         "a model with a data file beside it cannot go to stdout; name a file with -o");
+    if (stat(a->output, &st) == 0 && !S_ISREG(st.st_mode))
+        return error_set(&cli->error, TARE_INVALID,
+                         "%s: not a regular file: there is no place beside it for the weights", a->output);
+    buf_printf(&name, "%s.data", a->output);
+    f->data_path = buf_take(&name);
+    if (!f->data_path) return error_set(&cli->error, TARE_NOMEM, "%s: out of memory", a->output);
+    s = ow_size(w, base_name(f->data_path), &f->file_bytes, &f->data_bytes);
+    if (s == TARE_OK && f->data_bytes == 0) { /* nothing is large enough to go there */
+        mem_free(f->data_path);
+        f->data_path = NULL;
+    }
+    return s;
+}
+
+static tare_status stream_model(struct cli *cli, struct ow *w, struct sink file, struct sink data,
+                                const struct files *f)
+{
+    struct progress bar;
+    uint64_t done = 0;
+    struct counted to_file = {file, &bar, &done}, to_data = {data, &bar, &done};
+    struct ow_target to = {.file = {write_counted, &to_file}, .data = {write_counted, &to_data}};
+    if (f->data_path) to.location = base_name(f->data_path);
+    progress_begin(&bar, cli->err, &cli->err_term, "writing", f->file_bytes + f->data_bytes);
+    tare_status s = ow_write(w, &to);
+    progress_end(&bar);
+    return s;
+}
+
+/* 0, or an exit code. A name that cannot be written is bad input; a write that fails is not. */
+static int write_files(struct cli *cli, struct ow *w, const struct asked *a, const struct files *f)
+{
+    struct sink_file file = SINK_FILE_INIT, data = SINK_FILE_INIT;
+    bool opened = false;
+    tare_status s = sink_file_open(&file, a->output, &cli->error);
+    if (s == TARE_OK && f->data_path) s = sink_file_open(&data, f->data_path, &cli->error);
+    if (s < 0) goto out;
+    opened = true;
+    s = stream_model(cli, w, sink_to_file(&file), sink_to_file(&data), f);
+    if (s == TARE_OK && f->data_path) s = sink_file_commit(&data, &cli->error);
+    if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
+out:
+    sink_file_close(&file);
+    sink_file_close(&data);
+    if (s == TARE_OK) return CLI_GOOD;
+    int rc = cli_fail(cli);
+    return opened || s == TARE_NOMEM ? rc : CLI_USAGE;
+}
+
+/* ---- the answer ---- */
+
+static void port_json(struct json *j, const struct ow *w, const struct ow_port *p)
+{
+    json_object_begin_flat(j);
+    json_kv_string(j, "name", ow_name(w, p->value));
+    json_kv_string(j, "type", onnx_type_name(p->type));
+    json_key(j, "dims");
+    json_array_begin(j);
+    for (unsigned i = 0; i < p->rank; i++)
+        if (p->dims[i].value >= 0)
+            json_put_int(j, p->dims[i].value);
+        else
+            json_put_string(j, p->dims[i].name);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+static tare_status answer_json(struct cli *cli, struct buf *out, const struct asked *a, const struct ow *w,
+                               const struct files *f)
+{
+    struct json j;
+    json_init(&j, out, JSON_STYLE_PRETTY);
+    json_object_begin(&j);
+    json_kv_string(&j, "architecture", a->arch->name);
+    json_kv_string(&j, "file", a->output);
+    json_kv_uint(&j, "bytes", f->file_bytes);
+    json_kv_string(&j, "data_file", f->data_path);
+    json_kv_uint(&j, "data_bytes", f->data_bytes);
+    json_kv_uint(&j, "parameters", w->parameters);
+    json_kv_string(&j, "dtype", synth_dtype_name(a->config.dtype));
+    json_kv_int(&j, "opset", a->config.opset);
+    json_kv_uint(&j, "seed", a->config.seed);
+    json_key(&j, "inputs");
+    json_array_begin(&j);
+    for (size_t i = 0; i < w->inputs.n; i++) port_json(&j, w, &w->inputs.items[i]);
+    json_array_end(&j);
+    json_key(&j, "outputs");
+    json_array_begin(&j);
+    for (size_t i = 0; i < w->outputs.n; i++) port_json(&j, w, &w->outputs.items[i]);
+    json_array_end(&j);
+    json_object_end(&j);
+    return json_finish(&j, &cli->error);
+}
+
+static void port_text(struct buf *out, const struct ow *w, const struct ow_port *p)
+{
+    buf_printf(out, "%s %s [", ow_name(w, p->value), onnx_type_name(p->type));
+    for (unsigned i = 0; i < p->rank; i++) {
+        if (i) buf_add_str(out, ", ");
+        if (p->dims[i].value >= 0)
+            buf_printf(out, "%lld", (long long)p->dims[i].value);
+        else
+            buf_add_str(out, p->dims[i].name);
+    }
+    buf_add_str(out, "]\n");
+}
+
+static void ports_text(struct buf *out, const struct ow *w, const char *what, const struct ow_port *ports,
+                       size_t n)
+{
+    enum { SHOWN = 5 };
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        buf_printf(out, "  %-8s ", i ? "" : what);
+        port_text(out, w, &ports[i]);
+    }
+    if (n > SHOWN) buf_printf(out, "  %-8s and %zu more\n", "", n - SHOWN);
+}
+
+static void answer_text(struct buf *out, const struct asked *a, const struct ow *w, const struct files *f)
+{
+    term_clean(out, a->output);
+    buf_add_str(out, ": ");
+    str_add_bytes(out, f->file_bytes);
+    buf_printf(out, ", %s %s, opset %lld, ", a->arch->name, synth_dtype_name(a->config.dtype),
+               (long long)a->config.opset);
+    str_add_count(out, w->parameters);
+    buf_add_str(out, " parameters\n");
+    if (f->data_path) {
+        term_clean(out, f->data_path);
+        buf_add_str(out, ": ");
+        str_add_bytes(out, f->data_bytes);
+        buf_add_str(out, " of weights; keep it beside the model\n");
+    }
+    ports_text(out, w, "inputs", w->inputs.items, w->inputs.n);
+    ports_text(out, w, "outputs", w->outputs.items, w->outputs.n);
+}
+
+static int answer(struct cli *cli, const struct asked *a, const struct ow *w, const struct files *f)
+{
+    struct buf out = BUF_INIT;
+    int rc;
+    if (!a->json) answer_text(&out, a, w, f);
+    if (a->json && answer_json(cli, &out, a, w, f) < 0)
+        rc = cli_fail(cli);
+    else
+        rc = cli_put(cli, &out);
+    buf_release(&out);
+    return rc;
+}
+
+static int synthesize(struct cli *cli, const struct asked *a)
+{
+    struct ow w;
+    struct files f = {0};
+    int rc;
+    tare_status s = synth_build(&w, a->arch, &a->config, &cli->error);
+    if (s == TARE_OK) s = plan_files(cli, &w, a, &f);
+    if (s < 0) {
+        rc = cli_fail(cli);
+    } else if (strcmp(a->output, "-") == 0) {
+        struct sink out = cli_sink(cli);
+        rc = cli_stream_result(cli, stream_model(cli, &w, out, out, &f));
+    } else {
+        rc = write_files(cli, &w, a, &f);
+        if (rc == CLI_GOOD) rc = answer(cli, a, &w, &f);
+    }
+    mem_free(f.data_path);
+    ow_release(&w);
+    return rc;
+}
+
+/* ---- options ---- */
+
+static tare_status read_sizes(void *ctx, const char *text, tare_error *err)
+{
+    struct synth_config *c = ctx;
+    c->n_sizes = 0;
+    for (const char *at = text; *at || at == text;) {
+        char *end = NULL;
+        unsigned long long v = *at >= '0' && *at <= '9' ? strtoull(at, &end, 10) : 0;
+        if (!end || v < 1 || v > SYNTH_WIDTH_MAX || (*end && *end != ','))
+            return error_set(err, TARE_INVALID, "sizes are numbers from 1 to %d with commas: 784,512,10",
+                             SYNTH_WIDTH_MAX);
+        if (c->n_sizes == SYNTH_SIZES_MAX)
+            return error_set(err, TARE_INVALID, "at most %d sizes", SYNTH_SIZES_MAX);
+        c->sizes[c->n_sizes++] = v;
+        if (*end == ',' && !end[1])
+            return error_set(err, TARE_INVALID, "a size is missing after the last comma");
+        at = *end ? end + 1 : end;
+    }
+    return TARE_OK;
+}
+
+static const struct opt_choice *arch_words(void)
+{
+    enum { WORDS_MAX = 32 };
+    static struct opt_choice words[WORDS_MAX];
+    for (size_t i = 0; synth_table[i].name && i < WORDS_MAX - 1; i++)
+        words[i] = (struct opt_choice){synth_table[i].name, (int)i, synth_table[i].summary};
+    return words;
+}
+
+static int find_arch(struct cli *cli, struct asked *a, const char *name)
+{
+    struct suggest near;
+    a->arch = synth_find(name);
+    if (a->arch) return CLI_GOOD;
+    suggest_init(&near, name, strlen(name));
+    for (const struct synth_arch *row = synth_table; row->name; row++) suggest_offer(&near, row->name);
+    const char *best = suggest_best(&near);
+    if (best) return cli_usage_error(cli, "no architecture '%s'; did you mean '%s'?", name, best);
+    return cli_usage_error(cli, "no architecture '%s'; --list names them", name);
+}
+
+/* The arguments that are not options. 0, or an exit code. */
+static int check_words(struct cli *cli, struct asked *a, int argc, char **argv)
+{
+    if (a->list) return argc ? cli_usage_error(cli, "--list takes no architecture") : CLI_GOOD;
+    if (argc == 0) return cli_usage_error(cli, "which architecture? --list names them");
+    int rc = find_arch(cli, a, argv[0]);
+    if (rc) return rc;
+    if (!a->output) return cli_usage_error(cli, "where to? -o <file>");
+    if (strcmp(a->output, "-") == 0 && cli->out_term.tty)
+        return cli_usage_error(cli, "a model is binary and would garble the terminal; use -o <file>");
+    if (strcmp(a->output, "-") == 0 && a->json)
+        return cli_usage_error(cli, "--json and the model cannot both go to stdout; use -o <file>");
+    return CLI_GOOD;
+}
+
+#define NUMBER(name, field, low, high, text)                                                              \
+    {                                                                                                     \
+        OPT_ROW_(UINT, 0, name, uint, &a.config.field, text), .lo = (low), .hi = (high),                  \
+                                                              .flags = OPT_NO_DEFAULT | OPT_NO_ENV        \
+    }
+
+int cmd_synth(struct cli *cli, int argc, char **argv)
+{
+    static const struct opt_choice dtypes[] = {{"fp32", SYNTH_FP32, "single precision"},
+                                               {"fp16", SYNTH_FP16, "half: weights and arithmetic"},
+                                               {"int8", SYNTH_INT8, "dynamically quantised products"},
+                                               {NULL, 0, NULL}};
+    static const struct opt_choice heads[] = {
+        {"none", SYNTH_HEAD_NONE, "hidden states"},
+        {"embedding", SYNTH_HEAD_EMBEDDING, "also their mean, length 1"},
+        {"classes", SYNTH_HEAD_CLASSES, "logits of --classes"},
+        {NULL, 0, NULL}};
+    struct asked a = {.config = {.opset = OPSET_DEFAULT, .seed = 1}};
+    int dtype = SYNTH_FP32, head = SYNTH_HEAD_DEFAULT;
+    const struct opt_usage usage = {
+        .synopsis = "tare synth [options] <architecture> -o <file>\ntare synth --list",
+        .about = "Write an ONNX model of a known architecture with seeded random weights: the graph, the "
+                 "parameters and the arithmetic of the original, without a download. The same seed gives the "
+                 "same file on every machine.",
+        .tail = "tare synth minilm-l6 -o minilm.onnx\n"
+                "tare synth minilm-l6 --dtype int8 -o minilm-int8.onnx    the same weights in 8 bits\n"
+                "tare synth gpt2-small --kv-cache --layers 2 -o tiny.onnx\n"
+                "tare synth mlp --sizes 784,512,10 -o mlp.onnx",
+        .min_args = 0,
+        .max_args = 1,
+        .args = OPT_ARGS_WORDS,
+        .words = arch_words(),
+    };
+    const struct opt rows[] = {
+        OPT_WITH(OPT_FILE | OPT_NO_ENV,
+                 OPT_ROW_(STRING, 'o', "output", string, &a.output, "where to; - is stdout"),
+                 .arg = "<file>"),
+        OPT_ENUM('d', "dtype", &dtype, dtypes, "precision of weights and arithmetic"),
+        OPT_INT_IN(0, "opset", &a.config.opset, OW_OPSET_MIN, OW_OPSET_MAX, "operator set, 13 to 21"),
+        OPT_UINT('s', "seed", &a.config.seed, "which random weights"),
+        OPT_FLAG(0, "external-data", &a.external,
+                 "weights in a file of their own, <file>.data; always so above 2 GB"),
+        OPT_FLAG('l', "list", &a.list, "print the architectures"),
+        OPT_JSON(&a.json),
+        OPT_GROUP("other than the original"),
+        NUMBER("layers", layers, 1, SYNTH_LAYERS_MAX, "transformer layers"),
+        NUMBER("hidden", hidden, 1, SYNTH_WIDTH_MAX, "width of the hidden states"),
+        NUMBER("heads", heads, 1, SYNTH_WIDTH_MAX, "attention heads"),
+        NUMBER("ffn", ffn, 1, SYNTH_WIDTH_MAX, "width of the inner layer"),
+        NUMBER("vocab", vocab, 2, SYNTH_VOCAB_MAX, "tokens"),
+        NUMBER("positions", positions, 1, SYNTH_VOCAB_MAX, "longest sequence"),
+        NUMBER("image", image, 16, 4096, "side of the images, in pixels"),
+        NUMBER("classes", classes, 1, SYNTH_WIDTH_MAX, "number of logits"),
+        OPT_WITH(OPT_NO_DEFAULT | OPT_NO_ENV,
+                 OPT_ROW_(ENUM, 0, "head", choice, &head, "what a text encoder answers"), .choices = heads),
+        OPT_FLAG(0, "kv-cache", &a.config.kv_cache, "gpt2-small: keys and values in and out"),
+        OPT_WITH(OPT_NO_DEFAULT | OPT_NO_ENV,
+                 OPT_ROW_(CALLBACK, 0, "sizes", ctx, &a.config, "mlp: inputs, hidden layers, outputs"),
+                 .callback = read_sizes, .arg = "<n,n,...>"),
+        OPT_END,
+    };
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc) return rc;
+    a.config.dtype = (enum synth_dtype)dtype;
+    a.config.head = (enum synth_head)head;
+    rc = check_words(cli, &a, argc, argv);
+    if (rc) return rc;
+    if (a.list) return print_list(cli, a.json);
+    if (synth_resolve(a.arch, &a.config, &cli->error) < 0) return cli_fail(cli);
+    return synthesize(cli, &a);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_export.c - `tare export`: a trace in the format of another tool. Nothing half-written is ever left, and
+ * the trace itself is never overwritten. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/trace_arg.h"
+#include "core/mem.h"
+#include "core/str.h"
+#include "report/export/export.h"
+
+enum { N_FORMATS = 5 };
+static const struct export_format *const formats[N_FORMATS] = {
+    &export_chrome, &export_perfetto, &export_speedscope, &export_folded, &export_tare,
+};
+
+#define CHROME_LARGE (UINT64_C(250) * 1000 * 1000) /* viewers of JSON fail somewhere above this */
+
+struct asked {
+    const char *trace;
+    const struct export_format *format;
+    const char *output; /* NULL: named after the trace */
+    bool gross;
+};
+
+/* ---- the name of the output ---- */
+
+/* FILE.tare becomes FILE.chrome.json. NULL: no memory. */
+static char *default_name(const char *trace, const char *extension)
+{
+    struct buf name = BUF_INIT;
+    size_t n = strlen(trace), tail = strlen(".tare");
+    buf_add(&name, trace, n > tail && strcmp(trace + n - tail, ".tare") == 0 ? n - tail : n);
+    buf_add_str(&name, extension);
+    return buf_take(&name);
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Whether `output` may be written. Sets cli->error if not. */
+static bool may_write(struct cli *cli, const struct asked *a, const char *output)
+{
+    if (is_same_file(a->trace, output)) {
+        error_set(&cli->error, TARE_INVALID, "%s: the output is the trace itself; name another file with -o",
+                  output);
+        return false;
+    }
+    if (!a->output && access(output, F_OK) == 0) {
+        error_set(&cli->error, TARE_INVALID, "%s: exists already; name the output with -o to replace it",
+                  output);
+        return false;
+    }
+    return true;
+}
+
+/* ---- progress: a source that counts the events that pass ---- */
+
+struct counted {
+    const struct event_source *inner;
+    struct progress bar;
+    uint64_t done;
+    trace_event_fn *fn;
+    void *fn_ctx;
+};
+
+static const struct trace_site *counted_site(const void *ctx, uint32_t i)
+{
+    return source_site(((const struct counted *)ctx)->inner, i);
+}
+
+static const struct trace_process *counted_process(const void *ctx, uint32_t i)
+{
+    return source_process(((const struct counted *)ctx)->inner, i);
+}
+
+static const struct trace_thread *counted_thread(const void *ctx, uint32_t i)
+{
+    return source_thread(((const struct counted *)ctx)->inner, i);
+}
+
+static int count_event(void *ctx, const struct trace_event *e)
+{
+    struct counted *c = ctx;
+    if ((++c->done & 0xFFFF) == 0) progress_at(&c->bar, c->done);
+    return c->fn(c->fn_ctx, e);
+}
+
+static tare_status counted_events(void *ctx, uint32_t thread, trace_event_fn *fn, void *fn_ctx,
+                                  tare_error *err)
+{
+    struct counted *c = ctx;
+    c->fn = fn;
+    c->fn_ctx = fn_ctx;
+    return source_events(c->inner, thread, count_event, c, err);
+}
+
+static struct event_source counted_source(struct counted *c)
+{
+    struct event_source s = *c->inner;
+    s.ctx = c;
+    s.site = counted_site;
+    s.process = counted_process;
+    s.thread = counted_thread;
+    s.events = counted_events;
+    return s;
+}
+
+/* ---- writing ---- */
+
+static tare_status write_to(struct cli *cli, struct sink to, const struct asked *a, struct export_input *in)
+{
+    struct counted counted = {.inner = in->source};
+    struct event_source source = counted_source(&counted);
+    struct stream s;
+    uint64_t events = 0;
+    for (uint32_t i = 0; i < source.n_threads; i++) events += source_thread(&source, i)->events;
+    in->source = &source;
+    stream_init(&s, to, &cli->error);
+    progress_begin(&counted.bar, cli->err, &cli->err_term, "exporting", events);
+    a->format->write(&s, in);
+    progress_end(&counted.bar);
+    tare_status status = stream_finish(&s);
+    in->source = counted.inner;
+    if (status == TARE_OK && a->format == &export_chrome && s.written > CHROME_LARGE)
+        cli_warn(cli,
+                 "%" PRIu64 " MB of JSON: most viewers fail above 250 MB; --format perfetto is a third of it",
+                 s.written / 1000000);
+    return status;
+}
+
+static int write_file(struct cli *cli, const char *output, const struct asked *a, struct export_input *in)
+{
+    struct sink_file file;
+    struct stat st;
+    if (!may_write(cli, a, output)) return cli_fail(cli);
+    tare_status s = sink_file_open(&file, output, &cli->error);
+    if (s < 0) {
+        int rc = cli_fail(cli);
+        return s == TARE_NOMEM ? rc : CLI_USAGE; /* a name that cannot be written is bad input */
+    }
+    s = write_to(cli, sink_to_file(&file), a, in);
+    if (s == TARE_OK)
+        s = sink_file_commit(&file, &cli->error);
+    else
+        sink_file_close(&file);
+    if (s < 0) return cli_fail(cli);
+    if (stat(output, &st) < 0 || !S_ISREG(st.st_mode)) return CLI_GOOD;
+    struct buf line = BUF_INIT;
+    term_clean(&line, output);
+    buf_add_str(&line, ": ");
+    str_add_bytes(&line, (uint64_t)st.st_size);
+    buf_printf(&line, ", %s\n", a->format->help);
+    int rc = cli_put(cli, &line);
+    buf_release(&line);
+    return rc;
+}
+
+static int write_output(struct cli *cli, const struct asked *a, struct export_input *in)
+{
+    if (a->output && strcmp(a->output, "-") == 0) {
+        if ((a->format->flags & EXPORT_BINARY) && cli->out_term.tty)
+            return cli_usage_error(cli, "%s is binary and would garble the terminal; use -o <file>",
+                                   a->format->name);
+        return cli_stream_result(cli, write_to(cli, cli_sink(cli), a, in));
+    }
+    char *name = a->output ? mem_strdup(a->output) : default_name(a->trace, a->format->extension);
+    int rc = CLI_FAILED;
+    if (name)
+        rc = write_file(cli, name, a, in);
+    else
+        cli_usage_error(cli, "out of memory");
+    mem_free(name);
+    return rc;
+}
+
+static int export(struct cli *cli, struct trace *t, const struct asked *a)
+{
+    struct event_source source;
+    struct calltree tree = CALLTREE_INIT;
+    struct export_input in = {.source = &source, .trace = t, .gross = a->gross};
+    event_source_of_trace(&source, t);
+    if (export_check(a->format, &source, &cli->error) < 0) return cli_fail(cli);
+    if (export_needs_tree(a->format, &source)) {
+        if (calltree_build(&tree, t, -1, &cli->error) < 0) return cli_fail(cli);
+        in.tree = &tree;
+    }
+    if (source.loss->dropped || source.loss->damaged_chunks)
+        cli_warn(cli, "%s: a part was not recorded or is damaged (see tare report)", a->trace);
+    int rc = write_output(cli, a, &in);
+    calltree_release(&tree);
+    return rc;
+}
+
+int cmd_export(struct cli *cli, int argc, char **argv)
+{
+    static const struct opt_usage usage = {
+        .synopsis = "tare export [options] --format <format> <trace>",
+        .about =
+            "Write a trace in the format of another tool. chrome and perfetto show a timeline and need the "
+            "events; folded is made of the call tree's net self times; speedscope takes what there is; "
+            "tare packs the trace itself into one closed file.",
+        .tail = "tare export app.tare -f perfetto              writes app.pftrace\n"
+                "tare export app.tare -f folded -o - | flamegraph.pl > app.svg",
+        .min_args = 1,
+        .max_args = 1,
+        .args = OPT_ARGS_FILES,
+    };
+    struct opt_choice words[N_FORMATS + 1] = {{NULL, 0, NULL}};
+    for (int i = 0; i < N_FORMATS; i++) words[i] = (struct opt_choice){formats[i]->name, i, formats[i]->help};
+    int format = -1;
+    struct asked a = {0};
+    const struct opt rows[] = {
+        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(ENUM, 'f', "format", choice, &format, "what to write"),
+                 .choices = words),
+        OPT_WITH(OPT_FILE | OPT_NO_ENV,
+                 OPT_ROW_(STRING, 'o', "output", string, &a.output,
+                          "where to; - is stdout (default: named after the trace)"),
+                 .arg = "<file>"),
+        OPT_FLAG(0, "gross", &a.gross, "folded, speedscope: times with the cost of tare still in them"),
+        OPT_END,
+    };
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc) return rc;
+    if (format < 0)
+        return cli_usage_error(cli, "--format is missing: chrome, perfetto, speedscope, folded or tare");
+    a.format = formats[format];
+    a.trace = argv[0];
+    struct trace *t = NULL;
+    rc = trace_arg_open(cli, a.trace, &t);
+    if (rc) return rc;
+    rc = export(cli, t, &a);
+    trace_close(t);
+    return rc;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_report.c - `tare report`: a trace as a call tree with the instrument's own weight taken out, or run
+ * documents as tables. What a file is, is seen from its content. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/watch/watched.h"
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/report/report_args.h"
+#include "cli/report_out.h"
+#include "cli/run_arg.h"
+#include "cli/trace_arg.h"
+#include "report/trace/report.h"
+#include "report/run/run_report.h"
+#include "report/run/system_text.h"
+
+enum { FORMAT_TEXT, FORMAT_JSON }; /* as in run_formats */
+
+struct asked {
+    bool gross, flat, json;
+    int sort, format;
+    uint64_t depth, tid;
+    double min_percent;
+    const char *output; /* NULL: stdout */
+    const char *html;   /* the page in place of the text; NULL: none */
+};
+
+/* ---- where it goes ---- */
+
+struct output {
+    struct sink_file file;
+    struct stream stream;
+    bool to_file;
+};
+
+static int output_open(struct cli *cli, struct output *o, const char *path)
+{
+    *o = (struct output){.file = SINK_FILE_INIT, .to_file = path != NULL};
+    if (path && sink_file_open(&o->file, path, &cli->error) < 0) return cli_fail(cli);
+    stream_init(&o->stream, path ? sink_to_file(&o->file) : cli_sink(cli), &cli->error);
+    return 0;
+}
+
+/* The exit code. A file appears only when all of it was written. */
+static int output_close(struct cli *cli, struct output *o)
+{
+    tare_status s = stream_finish(&o->stream);
+    if (!o->to_file) return cli_stream_result(cli, s);
+    if (s == TARE_OK) s = sink_file_commit(&o->file, &cli->error);
+    sink_file_close(&o->file);
+    return s == TARE_OK ? CLI_GOOD : cli_fail(cli);
+}
+
+static struct report_style style_of(const struct cli *cli, const struct asked *a)
+{
+    struct report_style none = REPORT_STYLE_NONE;
+    return a->output ? none : report_out_style(cli);
+}
+
+/* ---- one thread of all ---- */
+
+static void list_threads(struct buf *out, const struct trace *t)
+{
+    uint32_t n = trace_n_threads(t);
+    for (uint32_t i = 0; i < n && i < 12; i++)
+        buf_printf(out, "%s%" PRIu32, i ? ", " : "", trace_thread(t, i)->tid);
+    if (n > 12) buf_printf(out, ", and %" PRIu32 " more", n - 12);
+    if (n == 0) buf_add_str(out, "none");
+}
+
+/* The index of the thread asked for. 0, or the exit code after the user was told. */
+static int find_thread(struct cli *cli, const struct trace *t, uint64_t tid, int *out)
+{
+    uint32_t found = 0;
+    for (uint32_t i = trace_n_threads(t); i-- > 0;) {
+        if (trace_thread(t, i)->tid != tid) continue;
+        *out = (int)i;
+        found++;
+    }
+    if (found > 1)
+        cli_warn(cli, "%" PRIu32 " threads had the id %" PRIu64 " one after another; this is the first",
+                 found, tid);
+    if (found) return 0;
+    struct buf all = BUF_INIT;
+    list_threads(&all, t);
+    error_set(&cli->error, TARE_INVALID, "%s: has no thread %" PRIu64 " (it has: %s)", trace_path(t), tid,
+              all.data);
+    buf_release(&all);
+    return cli_fail(cli);
+}
+
+/* ---- a trace ---- */
+
+/* What `tare run` or `tare top` sampled into it. */
+struct sampled {
+    bool any;
+    struct run run;
+    uint64_t moments, covered_ns;
+};
+
+static tare_status sampled_load(struct sampled *to, const char *path, tare_error *err)
+{
+    struct samples s = SAMPLES_INIT;
+    tare_status st = TARE_OK;
+    *to = (struct sampled){.any = false};
+    if (samples_load(&s, path, NULL) == TARE_OK && s.at_ns.n) { /* most traces have none */
+        st = run_init(&to->run, "run", err);
+        to->any = st == TARE_OK;
+        to->moments = s.at_ns.n;
+        to->covered_ns = *vec_last(&s.at_ns) - s.at_ns.items[0];
+        if (to->any) st = watched_from_samples(&to->run, &s, err);
+    }
+    samples_release(&s);
+    return st;
+}
+
+static void write_text(struct stream *out, struct report_input *in, const struct sampled *s)
+{
+    in->samples = s->moments;
+    in->sampled_ns = s->covered_ns;
+    report_trace_text(out, in);
+    if (!s->any) return;
+    system_text_write(out, &in->options.style, &s->run);
+    run_findings_text(out, &in->options.style, &s->run);
+}
+
+static void write_json(struct stream *out, struct report_input *in, const struct sampled *s)
+{
+    struct buf text = BUF_INIT;
+    tare_status st = s->any ? run_write_watched(&s->run, &text, out->err) : TARE_OK;
+    in->watched = s->any ? &text : NULL;
+    if (st == TARE_OK)
+        report_trace_json(out, in);
+    else
+        out->status = st;
+    buf_release(&text);
+}
+
+static int write_answer(struct cli *cli, struct report_input *in, const char *path, const struct asked *a)
+{
+    struct output out;
+    struct sampled s;
+    tare_status st = sampled_load(&s, path, &cli->error);
+    int rc = st == TARE_OK ? output_open(cli, &out, a->output) : cli_fail(cli);
+    if (rc == 0) {
+        (a->format == FORMAT_JSON ? write_json : write_text)(&out.stream, in, &s);
+        rc = output_close(cli, &out);
+    }
+    if (s.any) run_release(&s.run);
+    return rc;
+}
+
+static int answer(struct cli *cli, struct trace *t, const struct asked *a)
+{
+    struct event_source source;
+    struct calltree tree = CALLTREE_INIT;
+    struct report_input in = {.source = &source, .tree = &tree};
+    in.options = (struct report_options){
+        .view = {.sort = (enum tree_sort)a->sort,
+                 .gross = a->gross,
+                 .depth = (uint32_t)a->depth,
+                 .min_share = a->min_percent / 100},
+        .flat = a->flat,
+        .thread = -1,
+        .style = style_of(cli, a),
+    };
+    int rc = a->tid ? find_thread(cli, t, a->tid, &in.options.thread) : 0;
+    if (rc) return rc;
+    event_source_of_trace(&source, t);
+    if (calltree_build(&tree, t, in.options.thread, &cli->error) < 0) return cli_fail(cli);
+    rc = write_answer(cli, &in, trace_path(t), a);
+    calltree_release(&tree);
+    return rc;
+}
+
+static int report_trace(struct cli *cli, int argc, char **argv, const struct asked *a)
+{
+    struct trace *t = NULL;
+    if (argc > 1) return cli_usage_error(cli, "one trace at a time; several files are for run documents");
+    if (a->format > FORMAT_JSON)
+        return cli_usage_error(cli, "a trace is reported as text or json; `tare export` knows other formats");
+    int rc = trace_arg_open(cli, argv[0], &t);
+    if (rc) return rc;
+    rc = answer(cli, t, a);
+    trace_close(t);
+    return rc;
+}
+
+/* ---- run documents ---- */
+
+static const char *trace_option(const struct asked *a)
+{
+    return a->flat                      ? "--flat"
+           : a->sort != TREE_SORT_TOTAL ? "--sort"
+           : a->depth                   ? "--depth"
+           : a->tid                     ? "--thread"
+           : a->min_percent > 0         ? "--min-share"
+           : a->gross                   ? "--gross"
+                                        : NULL;
+}
+
+static int report_runs(struct cli *cli, int argc, char **argv, const struct asked *a)
+{
+    struct run_args args;
+    struct output out;
+    if (trace_option(a))
+        return cli_usage_error(cli, "%s is for traces; %s is a run document", trace_option(a), argv[0]);
+    int rc = run_args_load(cli, &args, argv, (size_t)argc);
+    if (rc) return rc;
+    struct run_report report = {.runs = args.list, .n = args.n, .style = style_of(cli, a)};
+    rc = output_open(cli, &out, a->output);
+    if (rc == 0) {
+        run_formats[a->format].write(&out.stream, &report);
+        rc = output_close(cli, &out);
+    }
+    run_args_release(&args);
+    return rc;
+}
+
+int cmd_report(struct cli *cli, int argc, char **argv)
+{
+    static const struct opt_choice sorts[] = {
+#define X(name, text) {text, TREE_SORT_##name, NULL},
+        TREE_SORT_MAP(X)
+#undef X
+            {NULL, 0, NULL}};
+    static const struct opt_choice formats[] = {{"text", 0, "for people"},
+                                                {"json", 1, "the document, or the tree of a trace"},
+                                                {"csv", 2, "runs: a row per case"},
+                                                {"md", 3, "runs: Markdown, for a pull request"},
+                                                {"junit", 4, "runs: targets and findings as test cases"},
+                                                {"layers", 5, "runs: a row per layer, as CSV"},
+                                                {NULL, 0, NULL}};
+    static const struct opt_usage usage = {
+        .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...\n"
+                    "tare report --html <file> <run.json | trace>...",
+        .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
+                 "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
+                 "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
+                 "Or print the run documents that `tare bench` saved: a row per case, findings, "
+                 "recommendations and targets. With --html, write one page with plots that needs no network; two run "
+                 "documents are also compared, two traces give a flame graph of their difference.",
+        .tail = "record a trace:    TARE_TRACE=app.tare ./app",
+        .min_args = 1,
+        .max_args = OPT_ANY,
+        .args = OPT_ARGS_FILES,
+    };
+    struct asked a = {.sort = TREE_SORT_TOTAL, .format = FORMAT_TEXT};
+    const struct opt rows[] = {
+        OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
+        OPT_PATH('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
+        OPT_JSON(&a.json),
+        OPT_PATH(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout"),
+        OPT_GROUP("of traces"),
+        OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them"),
+        OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once"),
+        OPT_ENUM('s', "sort", &a.sort, sorts, "order of the rows"),
+        OPT_UINT_IN('d', "depth", &a.depth, 0, UINT32_MAX, "levels of the tree to show; 0: all"),
+        OPT_DOUBLE(0, "min-share", &a.min_percent, 0, 100, "leave out what takes less than this, in percent"),
+        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 0, "thread", uint, &a.tid, "only the thread with this id"),
+                 .arg = "<tid>", .lo = 1, .hi = UINT32_MAX),
+        OPT_END,
+    };
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc) return rc;
+    if (a.json && a.format > FORMAT_JSON)
+        return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
+    if (a.json) a.format = FORMAT_JSON;
+    if (a.html && (a.format != FORMAT_TEXT || a.output))
+        return cli_usage_error(cli, "--html is an answer of its own: without --format, --json and --output");
+    const char *of_text = a.html ? trace_option(&a) : NULL;
+    if (of_text && strcmp(of_text, "--gross") != 0)
+        return cli_usage_error(
+            cli, "%s is for the text; a page shows the whole tree, and finds its way in it", of_text);
+    rc = report_out_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
+    if (rc) return rc;
+    if (a.html) return report_html(cli, argc, argv, a.html, a.gross);
+    return (trace_arg_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ * cost.c - see cost.h: the joined table, what a rule may ask and count, bytes. Control flow and calls are in
+ * cost_body.c. Never turns an unknown size into a number. */
+#include "model/cost/cost.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "model/cost/cost_body.h"
+#include "model/cost/cost_rule.h"
+
+/* ---- the table ---- */
+
+static const struct cost_row *const tables[] = {cost_rows_basic, cost_rows_product, cost_rows_quantized,
+                                                cost_rows_attention, cost_rows_move};
+
+/* Where a row without a domain applies: ONNX's own operators and ONNX Runtime's fused, blocked and channels-last forms
+ * of them. */
+static bool is_common(const char *domain)
+{
+    static const char *const names[] = {"", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(domain, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+const struct cost_row *cost_row_find(const char *domain, const char *op)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        for (const struct cost_row *r = tables[t]; r->op; r++) {
+            if (r->op[0] != op[0] || strcmp(r->op, op) != 0) continue;
+            if (r->domain ? strcmp(r->domain, domain) == 0 : is_common(domain)) return r;
+        }
+    }
+    return NULL;
+}
+
+static bool has_flag(const char *domain, const char *op, unsigned flag)
+{
+    const struct cost_row *r = cost_row_find(domain, op);
+    return r && r->flags & flag;
+}
+
+bool cost_is_view(const char *domain, const char *op)
+{
+    return has_flag(domain, op, COST_VIEW);
+}
+
+bool cost_is_in_place(const char *domain, const char *op)
+{
+    return has_flag(domain, op, COST_IN_PLACE);
+}
+
+/* ---- looking at the node ---- */
+
+const struct infer_value *cost_in(const struct cost_call *c, size_t i)
+{
+    return i < c->node->inputs.n ? c->at->inputs[i] : NULL;
+}
+
+const struct infer_value *cost_out(const struct cost_call *c, size_t i)
+{
+    return i < c->node->outputs.n ? c->at->outputs[i] : NULL;
+}
+
+/* Inside a function an attribute may stand for one of the call. */
+const struct onnx_attribute *cost_attribute(const struct cost_call *c, const char *name)
+{
+    const struct onnx_attribute *a = onnx_attribute(c->node, name);
+    const struct infer_scope *s = c->at->scope;
+    while (a && a->ref) {
+        while (s && !s->function) s = s->outer;
+        if (!s || !s->call) return NULL;
+        a = onnx_attribute(s->call->node, a->ref);
+        s = s->call->scope;
+    }
+    return a;
+}
+
+int64_t cost_int(const struct cost_call *c, const char *name, int64_t otherwise)
+{
+    const struct onnx_attribute *a = cost_attribute(c, name);
+    return a ? a->i : otherwise;
+}
+
+const struct poly *cost_size(const struct cost_call *c, const char *name)
+{
+    int64_t v = cost_int(c, name, 0);
+    return v > 0 ? poly_int(c->s, v) : NULL;
+}
+
+float cost_float(const struct cost_call *c, const char *name, float otherwise)
+{
+    const struct onnx_attribute *a = cost_attribute(c, name);
+    return a ? a->f : otherwise;
+}
+
+bool cost_text_is(const struct cost_call *c, const char *name, const char *word)
+{
+    const struct onnx_attribute *a = cost_attribute(c, name);
+    return a && a->s && a->s_bytes == strlen(word) && memcmp(a->s, word, a->s_bytes) == 0;
+}
+
+/* ---- sizes ---- */
+
+const struct poly *cost_dim(const struct infer_value *v, int64_t axis)
+{
+    if (!v || !v->has_rank) return NULL;
+    if (axis < 0) axis += (int64_t)v->rank;
+    return axis >= 0 && (size_t)axis < v->rank ? v->dims[axis] : NULL;
+}
+
+const struct poly *cost_elements(const struct cost_call *c, const struct infer_value *v)
+{
+    return v ? infer_elements(c->s, v) : NULL;
+}
+
+const struct poly *cost_dims(const struct cost_call *c, const struct infer_value *v, size_t from, size_t to)
+{
+    if (!v || !v->has_rank || from > to || to > v->rank) return NULL;
+    return poly_product(c->s, v->dims + from, to - from);
+}
+
+const struct poly *cost_mul(const struct cost_call *c, const struct poly *a, const struct poly *b)
+{
+    return poly_mul(c->s, a, b);
+}
+
+const struct poly *cost_times(const struct cost_call *c, const struct poly *n, int64_t k)
+{
+    return k == 1 ? n : poly_mul(c->s, n, poly_int(c->s, k));
+}
+
+/* ---- counting ---- */
+
+bool cost_is_integer(int type)
+{
+    static const unsigned integers = 1U << ONNX_UINT8 | 1U << ONNX_INT8 | 1U << ONNX_UINT16 |
+                                     1U << ONNX_INT16 | 1U << ONNX_INT32 | 1U << ONNX_INT64 |
+                                     1U << ONNX_BOOL | 1U << ONNX_UINT32 | 1U << ONNX_UINT64 |
+                                     1U << ONNX_UINT4 | 1U << ONNX_INT4 | 1U << ONNX_UINT2 | 1U << ONNX_INT2;
+    return type > 0 && type < ONNX_TYPES && integers >> type & 1;
+}
+
+static void add(struct cost_call *c, const struct poly **to, const struct poly *n, unsigned per)
+{
+    if (per) *to = poly_add(c->s, *to, cost_times(c, n, per));
+}
+
+void cost_count_float(struct cost_call *c, const struct poly *n, struct cost_each each)
+{
+    add(c, &c->out->simple, n, each.simple);
+    add(c, &c->out->division, n, each.division);
+    add(c, &c->out->transcendental, n, each.transcendental);
+}
+
+void cost_count_integer(struct cost_call *c, const struct poly *n)
+{
+    add(c, &c->out->integer, n, 1);
+}
+
+void cost_count(struct cost_call *c, const struct infer_value *v, const struct poly *n, struct cost_each each)
+{
+    unsigned all = each.simple + each.division + each.transcendental;
+    if (!v || v->type == ONNX_UNDEFINED) {
+        cost_count_float(c, NULL, each);
+    } else if (cost_is_integer(v->type)) {
+        add(c, &c->out->integer, n, all);
+    } else {
+        cost_count_float(c, n, each);
+    }
+}
+
+void cost_count_int_macs(struct cost_call *c, const struct poly *n)
+{
+    add(c, &c->out->int_macs, n, 1);
+}
+
+void cost_count_macs(struct cost_call *c, const struct infer_value *v, const struct poly *n)
+{
+    bool typed = v && v->type != ONNX_UNDEFINED;
+    if (typed && cost_is_integer(v->type)) {
+        cost_count_int_macs(c, n);
+    } else {
+        add(c, &c->out->macs, typed ? n : NULL, 1);
+    }
+}
+
+/* Operators that work on one element at a time, and two that only recurrent layers know. */
+bool cost_activation(const char *name, struct cost_each *out)
+{
+    static const struct cost_row others[] = {
+        {NULL, "Affine", NULL, {2, 0, 0}, BYTES_ALL, 0},
+        {NULL, "ScaledTanh", NULL, {2, 0, 1}, BYTES_ALL, 0},
+    };
+    for (const struct cost_row *r = cost_rows_basic; r->op; r++) {
+        if (!(r->flags & COST_IN_PLACE) || strcasecmp(r->op, name) != 0) continue;
+        *out = r->each;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcasecmp(others[i].op, name) != 0) continue;
+        *out = others[i].each;
+        return true;
+    }
+    return false;
+}
+
+void cost_count_activation(struct cost_call *c, const char *attribute)
+{
+    const struct onnx_attribute *a = cost_attribute(c, attribute);
+    struct cost_each each = {1, 0, 0};
+    char name[64];
+    if (!a || !a->s || !a->s_bytes) return;
+    size_t n = a->s_bytes < sizeof name ? a->s_bytes : sizeof name - 1;
+    memcpy(name, a->s, n);
+    name[n] = 0;
+    bool known = cost_activation(name, &each);
+    cost_count_float(c, known ? cost_elements(c, cost_out(c, 0)) : NULL, each);
+}
+
+/* ---- rules that more than one table uses ---- */
+
+void cost_rule_each(struct cost_call *c)
+{
+    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), c->row->each);
+}
+
+/* ---- bytes ---- */
+
+static bool seen_before(const struct cost_call *c, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (c->at->inputs[k] == c->at->inputs[i]) return true;
+    }
+    return false;
+}
+
+static const struct poly *outputs_bytes(const struct cost_call *c)
+{
+    const struct poly *sum = poly_int(c->s, 0);
+    for (size_t i = 0; i < c->node->outputs.n; i++) {
+        if (c->at->outputs[i]) sum = poly_add(c->s, sum, infer_bytes(c->s, c->at->outputs[i]));
+    }
+    return sum;
+}
+
+/* Inputs from `from` on, each value once. */
+static const struct poly *inputs_bytes(const struct cost_call *c, size_t from)
+{
+    enum {
+        COMPARED_MAX = 64
+    }; /* operands that are looked at for the same value twice; more are all counted */
+    const struct poly *sum = poly_int(c->s, 0);
+    for (size_t i = from; i < c->node->inputs.n; i++) {
+        if (!c->at->inputs[i] || (i < COMPARED_MAX && seen_before(c, i))) continue;
+        sum = poly_add(c->s, sum, infer_bytes(c->s, c->at->inputs[i]));
+    }
+    return sum;
+}
+
+static void count_bytes(struct cost_call *c)
+{
+    enum cost_bytes how = c->row->bytes;
+    if (how == BYTES_NONE) return;
+    c->out->written = outputs_bytes(c);
+    if (how == BYTES_WRITTEN) return;
+    if (how == BYTES_ALL) {
+        c->out->read = inputs_bytes(c, 0);
+    } else {
+        /* What comes out was read in the type of what it came from. */
+        struct infer_value picked = {.rank = 0};
+        const struct infer_value *from = cost_in(c, 0), *to = cost_out(c, 0);
+        if (from && to) picked = *to, picked.type = from->type;
+        c->out->read = poly_add(c->s, from && to ? infer_bytes(c->s, &picked) : NULL, inputs_bytes(c, 1));
+    }
+}
+
+/* ---- a node ---- */
+
+static bool all_known(const struct cost *c)
+{
+    return c->macs && c->int_macs && c->simple && c->division && c->transcendental && c->integer && c->read &&
+           c->written && c->useful_macs;
+}
+
+void cost_zero(struct cost *c, struct poly_space *s)
+{
+    const struct poly *zero = poly_int(s, 0);
+    *c = (struct cost){zero, zero, zero, zero, zero, zero, zero, zero, zero, false, zero != NULL, NULL};
+}
+
+/* By its row: an operator that computes, or moves, on its own. */
+void cost_of_row(struct cost *out, struct poly_space *s, const struct infer_node *n)
+{
+    const struct cost_row *row = cost_row_find(n->node->domain, n->node->op);
+    if (!row) {
+        *out = (struct cost){.why = "there is no rule for this operator"};
+        return;
+    }
+    cost_zero(out, s);
+    struct cost_call c = {s, n, n->node, row, out, poly_int(s, 0)};
+    if (row->rule) row->rule(&c);
+    count_bytes(&c);
+    out->useful_macs = poly_sub(s, poly_add(s, out->macs, out->int_macs), c.masked);
+    out->known = all_known(out);
+    if (!out->known) out->why = n->why ? n->why : "the size of an operand is not known";
+}
+
+const struct poly *cost_flops(const struct cost *c, struct poly_space *s)
+{
+    return poly_add(s, poly_mul(s, c->macs, poly_int(s, 2)), c->simple);
+}

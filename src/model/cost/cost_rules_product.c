@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ * cost_rules_product.c - cost of contractions (matrix products, convolutions, recurrent layers) and of what slides or
+ * samples: pools, resizing, grids. Places of a kernel that fall on padding are counted like the others. */
+#include <string.h>
+
+#include "model/cost/cost_einsum.h"
+#include "model/cost/cost_rule.h"
+
+/* ---- matrix products ---- */
+
+const struct poly *cost_inner(const struct cost_call *c, const struct infer_value *a)
+{
+    if (!a || !a->has_rank || a->rank == 0) return NULL;
+    if (a->rank == 1) return cost_dim(a, 0);
+    if (!cost_int(c, "transA", 0)) return cost_dim(a, -1);
+    return cost_int(c, "transBatchA", 0) ? cost_dim(a, 0) : cost_dim(a, -2);
+}
+
+static const struct poly *out_elements(const struct cost_call *c)
+{
+    return cost_elements(c, cost_out(c, 0));
+}
+
+static void count_simple(struct cost_call *c, unsigned per_output)
+{
+    const struct cost_each each = {per_output, 0, 0};
+    cost_count(c, cost_in(c, 0), out_elements(c), each);
+}
+
+static void rule_matmul(struct cost_call *c)
+{
+    const struct infer_value *a = cost_in(c, 0);
+    cost_count_macs(c, a, cost_mul(c, out_elements(c), cost_inner(c, a)));
+    count_simple(c, cost_float(c, "alpha", 1) != 1);
+    cost_count_activation(c, "activation");
+}
+
+static void rule_gemm(struct cost_call *c)
+{
+    const struct infer_value *a = cost_in(c, 0);
+    bool added = cost_in(c, 2) != NULL;
+    unsigned more = added + (cost_float(c, "alpha", 1) != 1) + (added && cost_float(c, "beta", 1) != 1);
+    cost_count_macs(c, a, cost_mul(c, out_elements(c), cost_inner(c, a)));
+    count_simple(c, more);
+    cost_count_activation(c, "activation");
+}
+
+/* A matrix product, its bias and the fast Gelu. */
+static void rule_gemm_fast_gelu(struct cost_call *c)
+{
+    struct cost_each each = {7, 0, 1};
+    each.simple += cost_in(c, 2) != NULL;
+    rule_matmul(c);
+    cost_count(c, cost_in(c, 0), out_elements(c), each);
+}
+
+static void rule_einsum(struct cost_call *c)
+{
+    struct cost_einsum e = cost_einsum(c);
+    cost_count_macs(c, cost_in(c, 0), e.macs);
+    cost_count(c, cost_in(c, 0), e.simple, (struct cost_each){1, 0, 0});
+}
+
+/* ---- convolutions ---- */
+
+const struct poly *cost_taps(const struct cost_call *c, const struct infer_value *w)
+{
+    return w && w->has_rank && w->rank ? cost_dims(c, w, 1, w->rank) : NULL;
+}
+
+/* x, w, bias, what is added to the result. */
+static void rule_conv(struct cost_call *c)
+{
+    cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_taps(c, cost_in(c, 1))));
+    count_simple(c, (cost_in(c, 2) != NULL) + (cost_in(c, 3) != NULL));
+    cost_count_activation(c, "activation");
+}
+
+/* Each input element meets every place of the kernel. */
+static void rule_conv_transpose(struct cost_call *c)
+{
+    const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1);
+    cost_count_macs(c, x, cost_mul(c, cost_elements(c, x), cost_taps(c, w)));
+    count_simple(c, cost_in(c, 2) != NULL);
+}
+
+/* x, w, offsets, bias, mask: each place of the kernel is sampled between four pixels. */
+static void rule_deform_conv(struct cost_call *c)
+{
+    const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1), *y = cost_out(c, 0);
+    cost_count_macs(c, x, cost_mul(c, out_elements(c), cost_taps(c, w)));
+    count_simple(c, cost_in(c, 3) != NULL);
+    if (!x || !x->has_rank || !y || !y->has_rank || !w || !w->has_rank || y->rank < 3) {
+        cost_count(c, x, NULL, (struct cost_each){6, 0, 0});
+        return;
+    }
+    const struct poly *places = cost_mul(c, cost_dims(c, y, 2, y->rank), cost_dims(c, w, 2, w->rank));
+    const struct poly *samples = cost_mul(c, cost_dims(c, x, 0, 2), places);
+    cost_count(c, x, samples, (struct cost_each){6 + (cost_in(c, 4) != NULL), 0, 0});
+}
+
+/* ---- recurrent layers ---- */
+
+struct gates { /* per hidden unit and step */
+    const char *op;
+    unsigned gates;
+    unsigned simple;           /* beside the activations and the bias */
+    unsigned uses[3];          /* how often each of its activations is applied */
+    const char *activation[3]; /* what they are when the node does not say */
+    size_t bias, peephole;     /* inputs; 0: none */
+    unsigned peephole_simple;
+    bool quantized;
+};
+
+static const struct gates recurrent[] = {
+    {"LSTM", 4, 4, {3, 1, 1}, {"Sigmoid", "Tanh", "Tanh"}, 3, 7, 6, false},
+    {"GRU", 3, 5, {2, 1, 0}, {"Sigmoid", "Tanh", ""}, 3, 0, 0, false},
+    {"RNN", 1, 0, {1, 0, 0}, {"Tanh", "", ""}, 3, 0, 0, false},
+    {"DynamicQuantizeLSTM", 4, 4, {3, 1, 1}, {"Sigmoid", "Tanh", "Tanh"}, 3, 7, 6, true},
+};
+
+static const struct gates *gates_of(const struct onnx_node *n)
+{
+    for (size_t i = 0; i < sizeof recurrent / sizeof *recurrent; i++) {
+        if (strcmp(recurrent[i].op, n->op) == 0) return &recurrent[i];
+    }
+    return NULL; /* no row points here for another */
+}
+
+/* One unit's step; false: an activation that is not known. */
+static bool step_cost(const struct cost_call *c, const struct gates *g, struct cost_each *out)
+{
+    const struct onnx_attribute *said = cost_attribute(c, "activations");
+    *out = (struct cost_each){g->simple, 0, 0};
+    for (size_t i = 0; i < 3 && g->uses[i]; i++) {
+        struct cost_each one;
+        const char *name = said && i < said->n_strings ? said->strings[i] : g->activation[i];
+        if (!cost_activation(name, &one)) return false;
+        out->simple += g->uses[i] * one.simple;
+        out->division += g->uses[i] * one.division;
+        out->transcendental += g->uses[i] * one.transcendental;
+    }
+    if (cost_in(c, g->bias)) out->simple += g->gates;
+    if (g->peephole && cost_in(c, g->peephole)) out->simple += g->peephole_simple;
+    return true;
+}
+
+static void rule_recurrent(struct cost_call *c)
+{
+    const struct gates *g = gates_of(c->node);
+    const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1), *r = cost_in(c, 2);
+    const struct poly *steps = x && x->has_rank && x->rank == 3 ? cost_dims(c, x, 0, 2) : NULL;
+    const struct poly *weights = poly_add(c->s, cost_elements(c, w), cost_elements(c, r));
+    const struct poly *hidden = cost_size(c, "hidden_size");
+    struct cost_each each;
+    bool known = g && step_cost(c, g, &each);
+    if (g && g->quantized) {
+        cost_count_int_macs(c, cost_mul(c, steps, weights));
+    } else {
+        cost_count_macs(c, x, cost_mul(c, steps, weights));
+    }
+    if (!known) each = (struct cost_each){1, 1, 1};
+    const struct poly *units = cost_mul(c, cost_mul(c, steps, cost_dim(w, 0)), hidden);
+    cost_count_float(c, known ? units : NULL, each);
+}
+
+/* ---- pools ---- */
+
+void cost_rule_pool(struct cost_call *c)
+{
+    const struct onnx_attribute *kernel = cost_attribute(c, "kernel_shape");
+    const struct poly *n = kernel ? out_elements(c) : NULL;
+    for (size_t i = 0; kernel && i < kernel->ints.n; i++)
+        n = kernel->ints.items[i] > 0 ? cost_times(c, n, kernel->ints.items[i]) : NULL;
+    cost_count(c, cost_in(c, 0), n, c->row->each);
+}
+
+/* ---- between pixels ---- */
+
+/* Axes whose length changes; those surely the same do not count. */
+static unsigned resized_axes(const struct infer_value *x, const struct infer_value *y)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < x->rank && i < y->rank; i++) n += x->dims[i] != y->dims[i];
+    return n;
+}
+
+enum { CUBIC_SIMPLE = 35 };
+
+/* Linear in d axes: 2^d - 1 times between two values, two operations each. */
+static void rule_resize(struct cost_call *c)
+{
+    const struct infer_value *x = cost_in(c, 0), *y = cost_out(c, 0);
+    bool linear = cost_text_is(c, "mode", "linear") || cost_text_is(c, "mode", "bilinear");
+    bool cubic = cost_text_is(c, "mode", "cubic");
+    if (!linear && !cubic) return; /* nearest only copies */
+    struct cost_each each = {cubic ? CUBIC_SIMPLE : 1, 0, 0};
+    if (!x || !y || !x->has_rank || !y->has_rank) {
+        cost_count(c, x, NULL, each);
+        return;
+    }
+    unsigned axes = resized_axes(x, y);
+    if (linear && axes < 16) each.simple = 2 * ((1U << axes) - 1);
+    cost_count(c, x, cost_elements(c, y), each);
+}
+
+static void rule_grid_sample(struct cost_call *c)
+{
+    const struct infer_value *grid = cost_in(c, 1);
+    unsigned axes = grid && grid->has_rank && grid->rank >= 2 ? (unsigned)grid->rank - 2 : 0;
+    struct cost_each each = {2 * ((1U << (axes & 15)) - 1), 0, 0};
+    if (cost_text_is(c, "mode", "nearest")) return;
+    if (cost_text_is(c, "mode", "cubic") || cost_text_is(c, "mode", "bicubic")) each.simple = CUBIC_SIMPLE;
+    cost_count(c, cost_in(c, 0), axes ? out_elements(c) : NULL, each);
+}
+
+/* theta [n, d, d + 1] times the homogeneous coordinates of each place. */
+static void rule_affine_grid(struct cost_call *c)
+{
+    cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_dim(cost_in(c, 0), 2)));
+}
+
+#define ROW(op, rule) {NULL, op, rule, {0, 0, 0}, BYTES_ALL, 0}
+#define POOL(op, simple) {NULL, op, cost_rule_pool, {simple, 0, 0}, BYTES_ALL, 0}
+
+const struct cost_row cost_rows_product[] = {
+    ROW("MatMul", rule_matmul),
+    ROW("FusedMatMul", rule_matmul),
+    ROW("TransposeMatMul", rule_matmul),
+    ROW("FusedMatMulActivation", rule_matmul),
+    ROW("GemmFastGelu", rule_gemm_fast_gelu),
+    ROW("Gemm", rule_gemm),
+    ROW("FusedGemm", rule_gemm),
+    ROW("Einsum", rule_einsum),
+    ROW("Conv", rule_conv),
+    ROW("FusedConv", rule_conv),
+    ROW("NhwcConv", rule_conv),
+    ROW("NhwcFusedConv", rule_conv),
+    ROW("ConvTranspose", rule_conv_transpose),
+    ROW("ConvTransposeWithDynamicPads", rule_conv_transpose),
+    ROW("DeformConv", rule_deform_conv),
+    ROW("LSTM", rule_recurrent),
+    ROW("GRU", rule_recurrent),
+    ROW("RNN", rule_recurrent),
+    ROW("DynamicQuantizeLSTM", rule_recurrent),
+    POOL("MaxPool", 1),
+    POOL("AveragePool", 1),
+    POOL("LpPool", 2),
+    POOL("NhwcMaxPool", 1),
+    {NULL, "Resize", rule_resize, {0, 0, 0}, BYTES_ALL, 0},
+    {NULL, "Upsample", rule_resize, {0, 0, 0}, BYTES_ALL, 0},
+    ROW("GridSample", rule_grid_sample),
+    ROW("AffineGrid", rule_affine_grid),
+    {NULL, NULL, NULL, {0, 0, 0}, BYTES_ALL, 0},
+};

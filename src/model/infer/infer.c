@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ * infer.c - see infer.h: runs the rules over a scope, node by node; calls of model-local functions; what is left
+ * unknown and why. The rules are in infer_<family>.c, one row each. Never guesses. */
+#include "model/infer/infer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/infer/infer_engine.h"
+
+tare_status engine_nomem(const struct infer_engine *e)
+{
+    error_set(e->err, TARE_NOMEM, "out of memory for the shapes of a model");
+    return TARE_NOMEM;
+}
+
+tare_status engine_charge(struct infer_engine *e, size_t nodes)
+{
+    if (nodes > e->max_nodes - e->n_nodes)
+        return error_set(e->err, TARE_INVALID,
+                         "more than %zu nodes once all calls of functions are written out: too many to infer",
+                         e->max_nodes);
+    e->n_nodes += nodes;
+    return TARE_OK;
+}
+
+void *engine_get(const struct infer_engine *e, size_t n, size_t size)
+{
+    return onnx_memory_get(e->arena, n, size);
+}
+
+void *engine_contents(struct infer_engine *e, size_t n, size_t size)
+{
+    if (n > INFER_INTS_MAX || n * size > e->contents_left) return NULL;
+    e->contents_left -= n * size;
+    return onnx_memory_get(e->arena, n, size);
+}
+
+const char *engine_node_text(const struct onnx_node *n, char *out, size_t size)
+{
+    const char *made = "";
+    for (size_t i = 0; i < n->outputs.n && !made[0]; i++) made = n->outputs.items[i];
+    if (n->name[0])
+        snprintf(out, size, "node '%.80s' (%.40s)", n->name, n->op);
+    else
+        snprintf(out, size, "the node (%.40s) that makes '%.80s'", n->op, made);
+    return out;
+}
+
+/* ---- one node ---- */
+
+static const struct infer_row *find_row(struct infer_engine *e, const struct onnx_node *n)
+{
+    enum { NONE = 1 };
+    uint64_t key = (uint64_t)(uintptr_t)n->op * UINT64_C(0x9E3779B97F4A7C15) + (uint64_t)(uintptr_t)n->domain,
+             *at;
+    if (map_u64_ref(&e->rows, key, &at, NULL) < 0) return infer_row_find(n->domain, n->op);
+    if (!*at) {
+        const struct infer_row *row = infer_row_find(n->domain, n->op);
+        *at = row ? (uint64_t)(uintptr_t)row : NONE;
+    }
+    return *at == NONE ? NULL : (const struct infer_row *)(uintptr_t)*at;
+}
+
+static const struct onnx_function *find_function(const struct infer_engine *e, const struct onnx_node *n)
+{
+    const uint64_t *at = NULL;
+    struct buf key = BUF_INIT;
+    if (!e->functions.n) return NULL;
+    buf_add(&key, n->domain, strlen(n->domain) + 1);
+    buf_add_str(&key, n->op);
+    if (!key.failed) at = map_str_find(&e->functions, key.data, key.len);
+    buf_release(&key);
+    return at ? &e->model->functions.items[*at - 1] : NULL;
+}
+
+static tare_status keep_body(struct infer_engine *e, struct infer_node *at, struct infer_scope *body)
+{
+    for (size_t i = 0; i < at->n_bodies; i++) {
+        if (!body->graph || at->bodies[i]->graph != body->graph) continue;
+        at->bodies[i] = body; /* inferred once more, with more known */
+        return TARE_OK;
+    }
+    struct infer_scope **more = engine_get(e, at->n_bodies + 1, sizeof *more);
+    if (!more) return engine_nomem(e);
+    if (at->n_bodies) memcpy(more, at->bodies, at->n_bodies * sizeof *more);
+    more[at->n_bodies++] = body;
+    at->bodies = more;
+    return TARE_OK;
+}
+
+static tare_status calls_itself(const struct infer_engine *e, const struct infer_node *at,
+                                const struct onnx_function *f)
+{
+    char text[160];
+    for (const struct infer_scope *s = at->scope; s; s = s->outer)
+        if (s->function == f)
+            return error_set(e->err, TARE_INVALID, "%s: function '%.80s' calls itself",
+                             engine_node_text(at->node, text, sizeof text), f->name);
+    return TARE_OK;
+}
+
+static tare_status call_function(struct infer_engine *e, struct infer_node *at, const struct onnx_function *f)
+{
+    struct scope_plan p = {
+        NULL, f, at->scope, at, (const struct infer_value *const *)at->inputs, at->node->inputs.n};
+    struct infer_scope *body = NULL;
+    tare_status s = calls_itself(e, at, f);
+    if (s == TARE_OK) s = engine_run(e, &p, &body);
+    if (s == TARE_OK) s = keep_body(e, at, body);
+    if (s < 0 || !body) return s;
+    for (size_t i = 0; i < at->node->outputs.n && i < f->outputs.n; i++) {
+        const struct infer_value *from = scope_find(body, f->outputs.items[i]);
+        if (at->outputs[i] && from) scope_copy(at->outputs[i], from);
+    }
+    return TARE_OK;
+}
+
+tare_status rule_body(struct rule_call *c, const struct onnx_graph *g,
+                      const struct infer_value *const *formal, size_t n, struct infer_scope **out)
+{
+    struct scope_plan p = {g, NULL, c->at->scope, c->at, formal, n};
+    tare_status s = engine_run(c->engine, &p, out);
+    return s < 0 ? s : keep_body(c->engine, c->at, *out);
+}
+
+static bool is_random(const struct onnx_node *n)
+{
+    static const char *const ops[] = {
+        "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+        "Bernoulli",    "Multinomial",      "Dropout"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(n->op, ops[i]) == 0) return true;
+    return false;
+}
+
+/* Made of constants only: the same in every run. Bodies may take anything from around them. */
+static bool is_folded(const struct infer_node *at)
+{
+    if (at->n_bodies || is_random(at->node)) return false;
+    for (size_t i = 0; i < at->node->inputs.n; i++)
+        if (at->inputs[i] && !at->inputs[i]->folded) return false;
+    return true;
+}
+
+/* The reason that a rule did not give: the first input that is not known either. */
+static const char *reason(struct infer_engine *e, const struct infer_node *at)
+{
+    char text[200] = "its shape cannot be told before running";
+    for (size_t i = 0; i < at->node->inputs.n; i++) {
+        if (!at->inputs[i] || scope_is_known(at->inputs[i])) continue;
+        snprintf(text, sizeof text, "the shape of its input '%.120s' is not known", at->inputs[i]->name);
+        break;
+    }
+    return onnx_memory_str(e->arena, text, strlen(text));
+}
+
+static tare_status finish(struct infer_engine *e, struct infer_node *at)
+{
+    bool folded = is_folded(at), known = true, dependent = false;
+    for (size_t i = 0; i < at->node->inputs.n; i++) dependent |= at->inputs[i] && at->inputs[i]->data_dependent;
+    for (size_t i = 0; i < at->node->outputs.n; i++) {
+        struct infer_value *v = at->outputs[i];
+        if (!v) continue;
+        tare_status s = scope_fill(e, at->scope, v);
+        if (s < 0) return s;
+        if (folded) v->folded = true;
+        if (scope_is_known(v)) continue;
+        known = false;
+        if (dependent) v->data_dependent = true;
+    }
+    if (known) at->why = NULL;
+    if (known || at->why) return TARE_OK;
+    at->why = reason(e, at);
+    return at->why ? TARE_OK : engine_nomem(e);
+}
+
+static tare_status run_node(struct infer_engine *e, struct infer_node *at)
+{
+    const struct onnx_node *n = at->node;
+    const struct onnx_function *f = find_function(e, n);
+    const struct infer_row *row = f ? NULL : find_row(e, n);
+    struct rule_call c = {e, e->space, at, n, at->opset, e->err};
+    tare_status s = TARE_OK;
+    if (f)
+        s = call_function(e, at, f);
+    else if (row)
+        s = row->rule(&c);
+    else
+        rule_unknown(&c, "no rule for operator %.60s%s%.60s", n->op, n->domain[0] ? " of " : "", n->domain);
+    return s < 0 ? s : finish(e, at);
+}
+
+/* ---- a scope ---- */
+
+static tare_status fill_inputs(struct infer_engine *e, struct infer_scope *s)
+{
+    for (size_t i = 0; s->outer && s->graph && i < s->graph->inputs.n; i++) {
+        struct infer_value *v = scope_find(s, s->graph->inputs.items[i].name);
+        tare_status st = v ? scope_fill(e, s, v) : TARE_OK;
+        if (st < 0) return st;
+    }
+    return TARE_OK;
+}
+
+tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
+{
+    struct infer_scope *scope = NULL;
+    if (e->depth >= ENGINE_DEPTH_MAX)
+        return error_set(e->err, TARE_INVALID, "bodies and functions nest deeper than %d", ENGINE_DEPTH_MAX);
+    e->depth++;
+    tare_status s = scope_make(e, p, &scope);
+    if (s == TARE_OK) s = fill_inputs(e, scope);
+    for (size_t i = 0; s == TARE_OK && i < scope->n_nodes; i++) s = run_node(e, &scope->nodes[i]);
+    e->depth--;
+    if (s == TARE_OK) *out = scope;
+    return s;
+}
+
+static void count(struct inferred *out, const struct infer_scope *s) /* no deeper than ENGINE_DEPTH_MAX */
+{
+    out->n_nodes += s->n_nodes;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        if (s->nodes[i].why) out->n_unknown++;
+        for (size_t k = 0; k < s->nodes[i].n_bodies; k++) count(out, s->nodes[i].bodies[k]);
+    }
+}
+
+/* ---- the whole model ---- */
+
+static tare_status index_functions(struct infer_engine *e)
+{
+    struct buf key = BUF_INIT;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < e->model->functions.n; i++) {
+        const struct onnx_function *f = &e->model->functions.items[i];
+        buf_clear(&key);
+        buf_add(&key, f->domain, strlen(f->domain) + 1);
+        buf_add_str(&key, f->name);
+        s = key.failed ? engine_nomem(e) : map_str_put(&e->functions, key.data, key.len, i + 1, e->err);
+    }
+    buf_release(&key);
+    return s;
+}
+
+static tare_status index_options(struct infer_engine *e)
+{
+    const struct infer_options *o = e->options;
+    for (size_t i = 0; i < o->n_dims; i++)
+        if (o->dims[i].value < 0)
+            return error_set(e->err, TARE_INVALID, "dimension '%.80s' cannot be %lld", o->dims[i].name,
+                             (long long)o->dims[i].value);
+    for (size_t i = 0; i < o->n_seen; i++) {
+        const char *name = o->seen[i].value;
+        if (map_str_put(&e->seen, name, strlen(name), i + 1, e->err) < 0) return TARE_NOMEM;
+    }
+    for (size_t i = e->model->opsets.n; i-- > 0;) { /* the first of a domain counts */
+        const struct onnx_opset *x = &e->model->opsets.items[i];
+        if (x->version < 0) continue;
+        if (map_u64_put(&e->opsets, (uint64_t)(uintptr_t)x->domain, (uint64_t)x->version, e->err) < 0)
+            return TARE_NOMEM;
+    }
+    return TARE_OK;
+}
+
+static tare_status engine_start(struct infer_engine *e, struct inferred *out)
+{
+    struct infer_memory *memory = mem_new(1, sizeof *memory);
+    if (!memory) return engine_nomem(e);
+    out->memory = e->memory = memory;
+    if (!(memory->arena = e->arena = onnx_memory_new())) return engine_nomem(e);
+    tare_status s = poly_space_new(&out->space, e->err);
+    if (s < 0) return s;
+    e->space = out->space;
+    e->max_nodes = ENGINE_NODES_MAX + (size_t)(e->model->file_bytes / ENGINE_BYTES_PER_NODE);
+    e->contents_left = ENGINE_CONTENTS_MAX;
+    s = index_functions(e);
+    return s < 0 ? s : index_options(e);
+}
+
+tare_status infer_model(struct inferred *out, const struct onnx_model *m, const struct infer_options *o,
+                        tare_error *err)
+{
+    static const struct infer_options nothing = {NULL, 0, NULL, 0};
+    struct inferred made = {.model = m};
+    struct infer_engine e = {.model = m, .options = o ? o : &nothing, .err = err};
+    struct scope_plan p = {.graph = &m->graph};
+    tare_status s = engine_start(&e, &made);
+    if (s == TARE_OK) s = engine_run(&e, &p, &made.main);
+    if (s == TARE_OK) s = poly_space_status(made.space, err);
+    if (s == TARE_OK) count(&made, made.main);
+    map_str_release(&e.functions);
+    map_str_release(&e.seen);
+    map_str_release(&e.symbols);
+    map_u64_release(&e.opsets);
+    map_u64_release(&e.rows);
+    if (s == TARE_OK) {
+        *out = made;
+        return s;
+    }
+    inferred_release(&made);
+    if (s != TARE_NOMEM && m->path) error_wrap(err, "%.200s", m->path);
+    return s;
+}
+
+void inferred_release(struct inferred *i)
+{
+    if (i->memory) {
+        for (size_t k = 0; k < i->memory->names.n; k++) {
+            map_u64_release(i->memory->names.items[k]);
+            mem_free(i->memory->names.items[k]);
+        }
+        vec_release(&i->memory->names);
+        onnx_memory_free(i->memory->arena);
+        mem_free(i->memory);
+    }
+    poly_space_free(i->space);
+    *i = (struct inferred)INFERRED_INIT;
+}
+
+/* ---- looking at the result ---- */
+
+const struct infer_value *infer_value(const struct infer_scope *s, const char *name)
+{
+    const char *own = onnx_memory_find(s->model->memory, name, strlen(name));
+    return own ? scope_find(s, own) : NULL;
+}
+
+const struct poly *infer_elements(struct poly_space *s, const struct infer_value *v)
+{
+    return v->has_rank ? poly_product(s, v->dims, v->rank) : NULL;
+}
+
+const struct poly *infer_bytes(struct poly_space *s, const struct infer_value *v)
+{
+    unsigned bits = onnx_type_bits(v->type);
+    const struct poly *n = bits ? infer_elements(s, v) : NULL;
+    if (!n) return NULL;
+    if (bits % 8 == 0) return poly_mul(s, n, poly_int(s, bits / 8));
+    return poly_div_ceil(s, poly_mul(s, n, poly_int(s, bits)), poly_int(s, 8));
+}
+
+void infer_shape_print(const struct infer_value *v, struct buf *out)
+{
+    buf_add_str(out, v->type ? onnx_type_name(v->type) : "?");
+    buf_add_char(out, '[');
+    if (!v->has_rank) buf_add_str(out, "...");
+    for (size_t i = 0; i < v->rank; i++) {
+        if (i) buf_add_char(out, ',');
+        poly_print(v->dims[i], out);
+    }
+    buf_add_char(out, ']');
+}

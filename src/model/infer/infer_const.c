@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * infer_const.c - constants of the file as values: their shape, and the contents of small ones. Contents that cannot be
+ * read are not followed, which is no error here: the reader has checked the file. */
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/infer/infer_engine.h"
+#include "model/onnx/onnx_wire.h"
+
+static tare_status too_many_dims(const struct infer_engine *e, const char *name, size_t rank)
+{
+    return error_set(e->err, TARE_INVALID, "value '%.80s' has %zu dimensions, at most %d are possible", name,
+                     rank, INFER_RANK_MAX);
+}
+
+tare_status scope_dims(const struct infer_engine *e, struct infer_value *v, size_t rank)
+{
+    if (rank > INFER_RANK_MAX) return too_many_dims(e, v->name, rank);
+    v->dims = engine_get(e, rank, sizeof *v->dims);
+    if (!v->dims) return engine_nomem(e);
+    v->has_rank = true;
+    v->rank = rank;
+    return TARE_OK;
+}
+
+/* ---- whole numbers ---- */
+
+static bool is_wide(int type)
+{
+    return type == ONNX_INT64 || type == ONNX_INT32 || type == ONNX_BOOL;
+}
+
+/* The file itself bounds what its main graph holds, but bodies and functions may be inferred many times. */
+static void *room_for(struct infer_engine *e, size_t n, size_t size)
+{
+    return e->depth > 1 ? engine_contents(e, n, size) : engine_get(e, n, size);
+}
+
+static tare_status read_ints(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+{
+    int64_t few[ENGINE_SMALL_INTS_MAX];
+    size_t max = is_wide(t->type) ? INFER_INTS_MAX : ENGINE_SMALL_INTS_MAX, n = (size_t)t->elements;
+    if (t->elements > max) return TARE_OK;
+    int64_t *all = n <= ENGINE_SMALL_INTS_MAX ? few : mem_new(n, sizeof *all);
+    if (!all) return engine_nomem(e);
+    /* no integers, or not to be had: not followed */
+    if (onnx_tensor_ints(t, all, max, NULL) == TARE_OK) v->ints = room_for(e, n, sizeof *v->ints);
+    if (v->ints) v->n_ints = n;
+    for (size_t i = 0; v->ints && i < n; i++) v->ints[i] = poly_int(e->space, all[i]);
+    if (all != few) mem_free(all);
+    return TARE_OK;
+}
+
+/* ---- floats: raw, or float_data and double_data ---- */
+
+static double float_at(int type, const uint8_t *bytes)
+{
+    float f;
+    double d;
+    if (type == ONNX_DOUBLE) {
+        memcpy(&d, bytes, sizeof d);
+        return d;
+    }
+    memcpy(&f, bytes, sizeof f);
+    return (double)f;
+}
+
+static bool floats_of_fields(const struct onnx_tensor *t, double *out)
+{
+    enum { FLOAT_DATA = 4, DOUBLE_DATA = 10 };
+    struct wire w = {t->message, t->message + t->message_bytes};
+    size_t size = t->type == ONNX_DOUBLE ? 8 : 4, at = 0;
+    uint32_t field = t->type == ONNX_DOUBLE ? DOUBLE_DATA : FLOAT_DATA;
+    struct wire_field f;
+    const char *why = "";
+    while (wire_next(&w, &f, &why) > 0) {
+        if (f.number != field) continue;
+        for (size_t i = 0; i + size <= f.n && at < t->elements; i += size)
+            out[at++] = float_at(t->type, f.bytes + i);
+    }
+    return at == t->elements;
+}
+
+static bool read_floats(const struct onnx_tensor *t, double *out)
+{
+    size_t size = t->type == ONNX_DOUBLE ? 8 : 4;
+    const uint8_t *raw;
+    uint64_t bytes;
+    if (!t->raw && !t->external) return floats_of_fields(t, out);
+    if (onnx_tensor_bytes(t, &raw, &bytes, NULL) < 0 || bytes < t->elements * size) return false;
+    for (size_t i = 0; i < t->elements; i++) out[i] = float_at(t->type, raw + i * size);
+    return true;
+}
+
+static tare_status read_reals(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+{
+    double few[ENGINE_REALS_MAX];
+    size_t n = (size_t)t->elements;
+    if (t->elements > ENGINE_REALS_MAX || !read_floats(t, few)) return TARE_OK;
+    double *all = room_for(e, n, sizeof *all);
+    if (!all) return TARE_OK;
+    if (n) memcpy(all, few, n * sizeof *all);
+    v->reals = all;
+    v->n_ints = n;
+    return TARE_OK;
+}
+
+tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+{
+    tare_status s = scope_dims(e, v, t->dims.n);
+    if (s < 0) return s;
+    for (size_t i = 0; i < v->rank; i++) v->dims[i] = poly_int(e->space, t->dims.items[i]);
+    v->type = t->type;
+    v->constant = t;
+    v->folded = true;
+    if (t->type == ONNX_FLOAT || t->type == ONNX_DOUBLE) return read_reals(e, v, t);
+    return read_ints(e, v, t);
+}

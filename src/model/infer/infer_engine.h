@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * infer_engine.h - between the files of the engine of shape inference: its state, making scopes, running them.
+ * Private to src/model/infer*.c; rules see infer_rule.h only. */
+#ifndef MODEL_INFER_ENGINE_H
+#define MODEL_INFER_ENGINE_H
+
+#include "core/map.h"
+#include "core/vec.h"
+#include "model/infer/infer_rule.h"
+#include "model/onnx/onnx_memory.h"
+
+enum {
+    ENGINE_DEPTH_MAX = 64,
+    ENGINE_NODES_MAX = 100000, /* of all scopes together, beyond what the file itself can hold */
+    ENGINE_BYTES_PER_NODE = 8, /* fewer than any node in a file takes */
+    ENGINE_SMALL_INTS_MAX =
+        64, /* elements of tensors of narrow integers that are followed: weights are not */
+    ENGINE_REALS_MAX = 64,
+    ENGINE_CONTENTS_MAX = 64 << 20 /* bytes of contents that are followed, over all values that nodes make */
+};
+
+struct infer_memory {
+    struct onnx_memory *arena;
+    VEC(struct map_u64 *) names; /* of all scopes */
+};
+
+struct infer_engine {
+    const struct onnx_model *model;
+    const struct infer_options *options;
+    struct infer_memory *memory;
+    struct onnx_memory *arena;
+    struct poly_space *space;
+    struct map_str functions; /* domain, NUL, name -> number + 1 */
+    struct map_str seen;      /* name -> number + 1 */
+    struct map_str symbols;   /* free dimensions that inputs of the main graph name */
+    struct map_u64 opsets;    /* the model's own copy of a domain -> version */
+    struct map_u64 rows;      /* of operator and domain: the row, or 1 for none */
+    size_t n_nodes, max_nodes;
+    size_t contents_left; /* bytes of contents that may still be followed */
+    unsigned depth;
+    bool
+        fault; /* the last error is a rule's: shapes that do not go together. If looks at it and sets it back */
+    tare_error *err;
+};
+
+/* What a scope is made of: a graph, or a function and the call of it. */
+struct scope_plan {
+    const struct onnx_graph *graph;
+    const struct onnx_function *function;
+    struct infer_scope *outer;
+    struct infer_node *call;
+    const struct infer_value *const *formal; /* of the inputs, in order; an item may be NULL */
+    size_t n_formal;
+};
+
+tare_status engine_nomem(const struct infer_engine *e);
+/* That many more nodes, or work and memory like it; an error when a small file blows up. */
+tare_status engine_charge(struct infer_engine *e, size_t nodes);
+/* Zeroed; NULL when out of memory. */
+void *engine_get(const struct infer_engine *e, size_t n, size_t size);
+/* Room for contents of a value; NULL: no memory, or so much is followed already that this is not. */
+void *engine_contents(struct infer_engine *e, size_t n, size_t size);
+/* "node 'x' (Conv)", or by what it makes when it has no name. */
+const char *engine_node_text(const struct onnx_node *n, char *out, size_t size);
+
+/* infer_scope.c: all values, nodes wired to them and put in order; nothing inferred yet. */
+tare_status scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
+/* By the model's own copy of the name, here or around; NULL: none. */
+struct infer_value *scope_find(const struct infer_scope *s, const char *name);
+/* infer_symbol.c: a free dimension, or the number that it was given. */
+const struct poly *scope_symbol(const struct infer_engine *e, const char *name);
+/* infer_const.c: room for that many dimensions, all unknown. */
+tare_status scope_dims(const struct infer_engine *e, struct infer_value *v, size_t rank);
+/* What a tensor in the file says of a value. */
+tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
+/* Type, shape and contents; not the name. */
+void scope_copy(struct infer_value *to, const struct infer_value *from);
+/* Are the rank and all dimensions known? */
+bool scope_is_known(const struct infer_value *v);
+/* Fill what is not known of a value from what the file, or a profiled run, says of it. */
+tare_status scope_fill(const struct infer_engine *e, const struct infer_scope *s, struct infer_value *v);
+
+/* infer_order.c: numbers of the nodes, so that each comes after what it needs; `made_by` of each value. */
+enum { ORDER_NO_NODE = UINT32_MAX };
+struct order_plan {
+    const struct infer_scope *scope;
+    const struct onnx_node *const *nodes;
+    size_t n;
+    const uint32_t *made_by;
+};
+tare_status order_nodes(struct infer_engine *e, const struct order_plan *p, uint32_t *out);
+
+/* infer_function.c: the node with the attributes that stand for those of the call put in. The same pointer where
+ * there are none. */
+struct function_call {
+    const struct onnx_node *node;
+    const struct onnx_function *function;
+};
+tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+                          const struct onnx_node **out);
+
+/* infer.c */
+tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * infer_function.c - attributes of nodes in a model-local function that stand for attributes of the call: put in where
+ * the call has them, left away where it has not. Copies only what changes; never touches the model. */
+#include <string.h>
+
+#include "model/infer/infer_engine.h"
+
+static bool graph_refers(const struct onnx_graph *g);
+
+static bool node_refers(const struct onnx_node *n)
+{
+    for (size_t i = 0; i < n->attributes.n; i++) {
+        const struct onnx_attribute *a = &n->attributes.items[i];
+        if ((a->ref && a->ref[0]) || (a->g && graph_refers(a->g))) return true;
+    }
+    return false;
+}
+
+static bool graph_refers(const struct onnx_graph *g)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        if (node_refers(&g->nodes.items[i])) return true;
+    return false;
+}
+
+static tare_status copy_graph(struct infer_engine *e, const struct onnx_graph *g,
+                              const struct function_call *call, struct onnx_graph **out);
+
+static const struct onnx_attribute *default_of(const struct onnx_function *f, const char *name)
+{
+    for (size_t i = 0; i < f->defaults.n; i++)
+        if (strcmp(f->defaults.items[i].name, name) == 0) return &f->defaults.items[i];
+    return NULL;
+}
+
+/* false: neither the call nor the function has it, so the node is without it. */
+static bool put_in(const struct onnx_attribute *a, const struct function_call *call,
+                   struct onnx_attribute *to)
+{
+    const struct onnx_attribute *given = a;
+    if (a->ref && a->ref[0]) given = onnx_attribute(call->node, a->ref);
+    if (!given) given = default_of(call->function, a->ref);
+    if (!given) return false;
+    *to = *given;
+    to->name = a->name;
+    to->ref = NULL;
+    return true;
+}
+
+static tare_status copy_node(struct infer_engine *e, const struct onnx_node *n,
+                             const struct function_call *call, struct onnx_node *out)
+{
+    *out = *n;
+    out->attributes.n = 0;
+    out->attributes.items = engine_get(e, n->attributes.n, sizeof *out->attributes.items);
+    if (!out->attributes.items) return engine_nomem(e);
+    for (size_t i = 0; i < n->attributes.n; i++) {
+        struct onnx_attribute *to = &out->attributes.items[out->attributes.n];
+        if (!put_in(&n->attributes.items[i], call, to)) continue;
+        out->attributes.n++;
+        if (!to->g || !graph_refers(to->g)) continue;
+        tare_status s = copy_graph(e, to->g, call, &to->g);
+        if (s < 0) return s;
+    }
+    return TARE_OK;
+}
+
+static tare_status copy_graph(struct infer_engine *e, const struct onnx_graph *g,
+                              const struct function_call *call, struct onnx_graph **out)
+{
+    tare_status charged = engine_charge(e, g->nodes.n);
+    if (charged < 0) return charged;
+    struct onnx_graph *made = engine_get(e, 1, sizeof *made);
+    struct onnx_node *nodes = engine_get(e, g->nodes.n, sizeof *nodes);
+    if (!made || !nodes) return engine_nomem(e);
+    *made = *g;
+    made->nodes.items = nodes;
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        tare_status s = copy_node(e, &g->nodes.items[i], call, &nodes[i]);
+        if (s < 0) return s;
+    }
+    *out = made;
+    return TARE_OK;
+}
+
+tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+                          const struct onnx_node **out)
+{
+    struct onnx_node *made;
+    *out = n;
+    if (!node_refers(n)) return TARE_OK;
+    if (!(made = engine_get(e, 1, sizeof *made))) return engine_nomem(e);
+    *out = made;
+    return copy_node(e, n, call, made);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * infer_items.h - the contents of small tensors while rules compute with them: whole numbers that may depend on free
+ * dimensions, quotients of such on their way to being rounded, plain real numbers. An item that cannot be told is none.
+ * Arithmetic is done as the model would: floats are rounded to their type. Private to src/model/infer*.c. */
+#ifndef MODEL_INFER_ITEMS_H
+#define MODEL_INFER_ITEMS_H
+
+#include "model/infer/infer_rule.h"
+
+enum item_kind { ITEM_NONE, ITEM_WHOLE, ITEM_RATIO, ITEM_REAL };
+
+struct item {
+    enum item_kind kind;
+    const struct poly *p; /* WHOLE: the number; RATIO: what is divided */
+    int64_t by;           /* RATIO: at least 1 */
+    double real;          /* REAL */
+};
+
+struct items { /* .at NULL: not followed */
+    struct item *at;
+    size_t n;
+};
+#define ITEMS_INIT {NULL, 0}
+
+/* The contents of a value, or of none when they are not followed. Release them. */
+tare_status items_read(const struct rule_call *c, const struct infer_value *v, struct items *out);
+tare_status items_new(const struct rule_call *c, size_t n, struct items *out); /* all none */
+void items_release(struct items *x);
+/* Keep them as an output's contents, if its shape is known and holds as many, and any is known. */
+tare_status items_write(struct rule_call *c, size_t output, const struct items *x);
+/* Output = some of the items of an input, by number. */
+tare_status items_pick(struct rule_call *c, size_t output, const struct infer_value *from,
+                       const size_t *which, size_t n);
+
+/* Elements of an input in another order: element (i, j, ..) is the one at offset + i * stride[0] + j * stride[1] .. */
+struct item_view {
+    size_t rank;
+    int64_t dims[INFER_RANK_MAX], stride[INFER_RANK_MAX], offset;
+};
+/* The view of a whole value as it is; false: its dims are no numbers. */
+bool item_view_of(const struct infer_value *v, struct item_view *out);
+tare_status items_view(const struct rule_call *c, const struct infer_value *v, const struct item_view *view,
+                       struct items *out);
+tare_status items_write_view(struct rule_call *c, const struct infer_value *v,
+                             const struct item_view *view); /* output 0 */
+/* The contents of an input broadcast to the elements of output 0; .at NULL where they are not followed. */
+tare_status items_spread(const struct rule_call *c, const struct infer_value *v, struct items *out);
+
+/* All dims are numbers: puts them out and gives how many elements; false: not so, or more than INFER_INTS_MAX. */
+bool items_dims(const struct infer_value *v, int64_t *dims, size_t *elements);
+
+struct item item_none(void);
+struct item item_whole(const struct poly *p); /* unknown: none */
+/* What an operator makes of its items; `type` is that of its inputs. NULL: nothing is followed through it. */
+typedef struct item item_unary(struct poly_space *s, int type, struct item x);
+typedef struct item item_binary(struct poly_space *s, int type, struct item x, struct item y);
+item_unary *item_unary_of(const char *op);
+item_binary *item_binary_of(const char *op);
+struct item item_cast(struct poly_space *s, int from, int to, struct item x);
+/* 1: surely true, 0: surely not, -1: cannot be told. */
+int item_truth(struct item x);
+struct item item_floor_mod(struct poly_space *s, int type, struct item x, struct item y);
+
+/* A real number as p/q with q a small power of two, so that a float product of it with a size is exact. */
+bool item_dyadic(double v, int64_t *p, int64_t *q);
+bool item_type_is_float(int type);
+
+#endif

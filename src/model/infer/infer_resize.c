@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ * infer_resize.c - rules of shape inference: resizing, sampling at points of a grid, columns to images. Sizes made of
+ * floating-point scales are stated only where every runtime rounds them alike. */
+#include <math.h>
+#include <string.h>
+
+#include "model/infer/infer_nn.h"
+
+/* A size times a scale, rounded down. Numbers as runtimes do it, in single precision; formulas only for scales that
+ * are whole, or a half, a quarter .. of it, where no rounding of the product can matter. */
+static const struct poly *scaled(struct poly_space *s, const struct poly *in, float scale)
+{
+    enum { PARTS = 64, SCALE_MAX = 4096 };
+    int64_t number;
+    if (!(scale > 0) || !isfinite(scale)) return NULL;
+    if (poly_constant(in, &number)) {
+        float product = (float)number * scale;
+        return product < 1e15F ? poly_int(s, (int64_t)product) : NULL;
+    }
+    float times = scale * PARTS;
+    if (times != floorf(times) || scale > SCALE_MAX) return NULL;
+    const struct poly *product = poly_mul(s, in, poly_int(s, (int64_t)times));
+    return poly_div_floor(s, product, poly_int(s, PARTS));
+}
+
+/* An inexact product may be a whole number for one runtime and just below it for another. */
+static bool doubtful(const struct poly *in, float scale)
+{
+    int64_t number;
+    if (!poly_constant(in, &number)) return false;
+    double exact = (double)number * (double)scale;
+    return floor(exact) != floor((double)((float)number * scale));
+}
+
+struct resize {
+    struct rule_dims d;
+    size_t axes[INFER_RANK_MAX]; /* those that change */
+    size_t n_axes;
+    size_t scales, sizes; /* inputs */
+};
+
+static tare_status resize_axes(struct rule_call *c, struct resize *r)
+{
+    const struct onnx_attribute *a = rule_attribute_of(c, "axes");
+    r->n_axes = a ? a->ints.n : r->d.n;
+    if (r->n_axes > r->d.n) return rule_fault(c, "more axes than dimensions");
+    for (size_t i = 0; i < r->n_axes; i++) {
+        r->axes[i] = i;
+        tare_status s = a ? rule_axis(c, a->ints.items[i], r->d.n, &r->axes[i]) : TARE_OK;
+        if (s < 0) return s;
+    }
+    return TARE_OK;
+}
+
+static tare_status resize_scales(struct rule_call *c, struct resize *r, const char *attribute)
+{
+    struct rule_reals scales;
+    const char *mode = rule_text(c, "coordinate_transformation_mode");
+    bool known = rule_floats(c, attribute, r->scales, &scales);
+    if (mode && !strcmp(mode, "tf_crop_and_resize")) known = false;
+    if (known && scales.n != r->n_axes) return rule_fault(c, "%zu scales for %zu axes", scales.n, r->n_axes);
+    for (size_t i = 0; i < r->n_axes; i++) {
+        const struct poly **dim = &r->d.at[r->axes[i]];
+        *dim = known && !doubtful(*dim, scales.at[i]) ? scaled(c->space, *dim, scales.at[i]) : NULL;
+    }
+    if (!known && rule_has_input(c, r->scales))
+        rule_data_dependent(c, 0, "the scales are contents of its input '%s'",
+                            rule_input(c, r->scales)->name);
+    return rule_state(c, 0, &r->d);
+}
+
+/* round(size / in * other); at a half only where size / in is exact in floating point, so that all round it up. */
+static const struct poly *in_proportion(struct poly_space *s, int64_t size, int64_t in, int64_t other)
+{
+    int64_t up;
+    if (__builtin_mul_overflow(size, other, &up) || up > INT64_MAX / 4) return NULL;
+    bool half = (2 * up) % in == 0 && ((2 * up) / in) % 2 != 0;
+    bool exact = (in & (in - 1)) == 0;
+    if (half && !exact) return NULL;
+    return poly_int(s, (2 * up + in) / (2 * in));
+}
+
+/* One scale for all axes, such that no size (or every size) is exceeded. */
+static void keep_aspect(struct rule_call *c, struct resize *r, bool smaller)
+{
+    int64_t best_size = 0;
+    int64_t best_in = 0;
+    int64_t in[INFER_RANK_MAX];
+    for (size_t i = 0; i < r->n_axes; i++) {
+        int64_t size;
+        bool known = poly_constant(r->d.at[r->axes[i]], &in[i]) && in[i] > 0 &&
+                     poly_constant(rule_int_at(c, r->sizes, i), &size) && size > 0 && size < INT32_MAX &&
+                     in[i] < INT32_MAX;
+        if (!known) {
+            best_in = 0;
+            break;
+        }
+        if (best_in == 0 || (size * best_in < best_size * in[i]) == smaller) {
+            best_size = size;
+            best_in = in[i];
+        }
+    }
+    for (size_t i = 0; i < r->n_axes; i++)
+        r->d.at[r->axes[i]] = best_in > 0 ? in_proportion(c->space, best_size, best_in, in[i]) : NULL;
+}
+
+static tare_status resize_sizes(struct rule_call *c, struct resize *r)
+{
+    const char *policy = rule_text(c, "keep_aspect_ratio_policy");
+    const struct infer_value *v = rule_input(c, r->sizes);
+    if (v->ints && v->n_ints != r->n_axes)
+        return rule_fault(c, "%zu sizes for %zu axes", v->n_ints, r->n_axes);
+    if (!v->ints) rule_data_dependent(c, 0, "the sizes are contents of its input '%s'", v->name);
+    if (policy && strcmp(policy, "stretch") != 0) keep_aspect(c, r, !strcmp(policy, "not_larger"));
+    for (size_t i = 0; i < r->n_axes && (!policy || !strcmp(policy, "stretch")); i++)
+        r->d.at[r->axes[i]] = rule_int_at(c, r->sizes, i);
+    return rule_state(c, 0, &r->d);
+}
+
+/* An optional input may be left out or be there without elements. */
+static bool given(const struct rule_call *c, size_t input)
+{
+    return rule_has_input(c, input) && !poly_is(rule_input_dim(c, input, 0), 0);
+}
+
+tare_status rule_resize(struct rule_call *c)
+{
+    struct resize r = {.scales = c->opset < 11 ? 1 : 2, .sizes = c->opset < 11 ? SIZE_MAX : 3};
+    rule_same_type(c, 0, 0);
+    if (!rule_ranked(c, 0, &r.d)) return TARE_OK;
+    tare_status s = resize_axes(c, &r);
+    if (s < 0) return s;
+    if (r.sizes != SIZE_MAX && given(c, r.sizes)) return resize_sizes(c, &r);
+    return resize_scales(c, &r, NULL);
+}
+
+tare_status rule_upsample(struct rule_call *c)
+{
+    struct resize r = {.scales = 1, .sizes = SIZE_MAX};
+    rule_same_type(c, 0, 0);
+    if (!rule_ranked(c, 0, &r.d)) return TARE_OK;
+    tare_status s = resize_axes(c, &r);
+    return s < 0 ? s : resize_scales(c, &r, "scales");
+}
+
+/* ---- grids ---- */
+
+tare_status rule_grid_sample(struct rule_call *c)
+{
+    struct rule_dims grid;
+    struct rule_dims d = rule_dims_none();
+    rule_same_type(c, 0, 0);
+    if (!rule_ranked(c, 1, &grid)) return TARE_OK;
+    if (grid.n < 3) return rule_fault(c, "a grid of %zu dimensions", grid.n);
+    const struct poly *batch = rule_input_dim(c, 0, 0);
+    tare_status s = rule_agree(c, batch, grid.at[0], "the batches of data and grid", &batch);
+    if (s < 0) return s;
+    rule_push(&d, batch);
+    rule_push(&d, rule_input_dim(c, 0, 1));
+    for (size_t i = 1; i + 1 < grid.n; i++) rule_push(&d, grid.at[i]);
+    return rule_state(c, 0, &d);
+}
+
+tare_status rule_affine_grid(struct rule_call *c)
+{
+    struct rule_dims d = rule_dims_none();
+    int64_t n;
+    rule_same_type(c, 0, 0);
+    if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 4 || n > 5) {
+        rule_unknown(c, "how many sizes there are is not known");
+        return TARE_OK;
+    }
+    rule_push(&d, rule_int_at(c, 1, 0));
+    for (size_t i = 2; i < (size_t)n; i++) rule_push(&d, rule_int_at(c, 1, i));
+    rule_push(&d, poly_int(c->space, n - 2));
+    if (!rule_input(c, 1)->ints) rule_data_dependent(c, 0, "its size is the contents of an input");
+    return rule_state(c, 0, &d);
+}
+
+tare_status rule_col2im(struct rule_call *c)
+{
+    struct rule_dims d = rule_dims_none();
+    const struct infer_value *block = rule_input(c, 2);
+    int64_t n;
+    rule_same_type(c, 0, 0);
+    if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 1 || n > INFER_RANK_MAX - 2) {
+        rule_unknown(c, "how many dimensions the image has is not known");
+        return TARE_OK;
+    }
+    const struct poly *one = block && block->ints ? poly_product(c->space, block->ints, block->n_ints) : NULL;
+    rule_push(&d, rule_input_dim(c, 0, 0));
+    rule_push(&d, rule_part(c, rule_input_dim(c, 0, 1), one));
+    for (size_t i = 0; i < (size_t)n; i++) rule_push(&d, rule_int_at(c, 1, i));
+    if (!one || !rule_input(c, 1)->ints) rule_data_dependent(c, 0, "its size is the contents of an input");
+    return rule_state(c, 0, &d);
+}

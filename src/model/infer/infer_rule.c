@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * infer_rule.c - see infer_rule.h: what every rule needs. Looking at the node, stating outputs, saying why not. */
+#include "model/infer/infer_rule.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/infer/infer_engine.h"
+
+/* ---- looking at the node ---- */
+
+const struct infer_value *rule_input(const struct rule_call *c, size_t i)
+{
+    return i < c->node->inputs.n ? c->at->inputs[i] : NULL;
+}
+
+struct infer_value *rule_output(const struct rule_call *c, size_t i)
+{
+    return i < c->node->outputs.n ? c->at->outputs[i] : NULL;
+}
+
+bool rule_has_input(const struct rule_call *c, size_t i)
+{
+    return rule_input(c, i) != NULL;
+}
+
+int64_t rule_int(const struct rule_call *c, const char *attribute, int64_t otherwise)
+{
+    const struct onnx_attribute *a = onnx_attribute(c->node, attribute);
+    return a && a->kind == ONNX_ATTR_INT ? a->i : otherwise;
+}
+
+const char *rule_text(const struct rule_call *c, const char *attribute)
+{
+    const struct onnx_attribute *a = onnx_attribute(c->node, attribute);
+    if (!a || a->kind != ONNX_ATTR_STRING) return NULL;
+    return a->s ? onnx_memory_str(c->engine->arena, (const char *)a->s, a->s_bytes) : "";
+}
+
+static bool all_constant(const struct infer_value *v, int64_t *out)
+{
+    for (size_t i = 0; i < v->n_ints; i++)
+        if (!poly_constant(v->ints[i], &out[i])) return false;
+    return true;
+}
+
+bool rule_ints(const struct rule_call *c, const char *attribute, size_t i, const int64_t **out, size_t *n)
+{
+    const struct onnx_attribute *a = attribute ? onnx_attribute(c->node, attribute) : NULL;
+    if (a && a->kind == ONNX_ATTR_INTS) {
+        *out = a->ints.items;
+        *n = a->ints.n;
+        return true;
+    }
+    const struct infer_value *v = rule_input(c, i);
+    if (!v || !v->ints) return false;
+    int64_t *all = engine_contents(c->engine, v->n_ints, sizeof *all);
+    if (!all || !all_constant(v, all)) return false;
+    *out = all;
+    *n = v->n_ints;
+    return true;
+}
+
+tare_status rule_axis(const struct rule_call *c, int64_t axis, size_t rank, size_t *out)
+{
+    int64_t r = (int64_t)rank;
+    if (axis < -r || axis >= r)
+        return rule_fault(c, "axis %lld does not exist: there are %zu dimensions", (long long)axis, rank);
+    *out = (size_t)(axis < 0 ? axis + r : axis);
+    return TARE_OK;
+}
+
+/* ---- stating outputs ---- */
+
+void rule_type(struct rule_call *c, size_t output, int type)
+{
+    struct infer_value *v = rule_output(c, output);
+    if (v && type > ONNX_UNDEFINED && type < ONNX_TYPES) v->type = type;
+}
+
+tare_status rule_shape(struct rule_call *c, size_t output, const struct poly *const *dims, size_t rank)
+{
+    struct infer_value *v = rule_output(c, output);
+    if (!v) return TARE_OK;
+    if (rank > INFER_RANK_MAX)
+        return rule_fault(c, "output '%.60s' would have %zu dimensions, at most %d are possible", v->name,
+                          rank, INFER_RANK_MAX);
+    for (size_t i = 0; i < rank; i++)
+        if (poly_range(dims[i]).most < 0)
+            return rule_fault(c, "dimension %zu of output '%.60s' would be negative", i, v->name);
+    tare_status s = scope_dims(c->engine, v, rank);
+    if (s == TARE_OK && rank) memcpy(v->dims, dims, rank * sizeof *dims);
+    return s;
+}
+
+tare_status rule_like(struct rule_call *c, size_t output, const struct infer_value *v)
+{
+    struct infer_value *out = rule_output(c, output);
+    if (!out || !v) return TARE_OK;
+    out->type = v->type;
+    out->data_dependent |= v->data_dependent;
+    return v->has_rank ? rule_shape(c, output, v->dims, v->rank) : TARE_OK;
+}
+
+/* No memory for them, or too many: they are not followed, and nothing that is stated gets wrong. */
+tare_status rule_contents(struct rule_call *c, size_t output, const struct poly *const *ints, size_t n)
+{
+    struct infer_value *v = rule_output(c, output);
+    const struct poly **all = v ? engine_contents(c->engine, n, sizeof *all) : NULL;
+    if (!all) return TARE_OK;
+    if (n) memcpy(all, ints, n * sizeof *ints);
+    v->ints = all;
+    v->n_ints = n;
+    v->reals = NULL;
+    v->ratios = NULL;
+    return TARE_OK;
+}
+
+tare_status rule_reals(struct rule_call *c, size_t output, const double *reals, size_t n)
+{
+    struct infer_value *v = rule_output(c, output);
+    double *all = v ? engine_contents(c->engine, n, sizeof *all) : NULL;
+    if (!all) return TARE_OK;
+    if (n) memcpy(all, reals, n * sizeof *all);
+    v->reals = all;
+    v->ints = NULL;
+    v->ratios = NULL;
+    v->n_ints = n;
+    return TARE_OK;
+}
+
+tare_status rule_constant(struct rule_call *c, size_t output, const struct onnx_tensor *t)
+{
+    struct infer_value *v = rule_output(c, output);
+    return v ? scope_constant(c->engine, v, t) : TARE_OK;
+}
+
+struct rule_dims rule_dims_of(const struct infer_value *v)
+{
+    struct rule_dims d = {.n = 0};
+    if (!v || !v->has_rank) return d;
+    d.known = true;
+    d.n = v->rank;
+    for (size_t i = 0; i < v->rank; i++) d.at[i] = v->dims[i];
+    return d;
+}
+
+/* Two numbers, neither 1, that differ. */
+static bool clash(const struct poly *a, const struct poly *b, int64_t *x, int64_t *y)
+{
+    return poly_constant(a, x) && poly_constant(b, y) && *x != *y && *x != 1 && *y != 1;
+}
+
+tare_status rule_broadcast(struct rule_call *c, const struct rule_dims *a, const struct rule_dims *b,
+                           struct rule_dims *out)
+{
+    struct rule_dims made = {.known = a->known && b->known, .n = a->n > b->n ? a->n : b->n};
+    const struct poly *one = poly_int(c->space, 1);
+    if (!made.known) made.n = 0;
+    for (size_t i = 0; i < made.n; i++) { /* from the last dimension on */
+        const struct poly *x = i < a->n ? a->at[a->n - 1 - i] : one,
+                          *y = i < b->n ? b->at[b->n - 1 - i] : one;
+        int64_t p, q;
+        if (clash(x, y, &p, &q))
+            return rule_fault(c, "dimensions %lld and %lld do not go together", (long long)p, (long long)q);
+        made.at[made.n - 1 - i] = poly_broadcast(c->space, x, y);
+    }
+    *out = made;
+    return TARE_OK;
+}
+
+/* ---- saying why not ---- */
+
+static void remember(struct rule_call *c, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+static void remember(struct rule_call *c, const char *format, va_list args)
+{
+    char text[240];
+    if (c->at->why) return;
+    int n = vsnprintf(text, sizeof text, format, args);
+    if (n <= 0) return;
+    c->at->why = onnx_memory_str(c->engine->arena, text, strlen(text));
+}
+
+void rule_unknown(struct rule_call *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    remember(c, format, args);
+    va_end(args);
+}
+
+void rule_data_dependent(struct rule_call *c, size_t output, const char *format, ...)
+{
+    struct infer_value *v = rule_output(c, output);
+    va_list args;
+    if (!v) return;
+    v->data_dependent = true;
+    va_start(args, format);
+    remember(c, format, args);
+    va_end(args);
+}
+
+tare_status rule_fault(const struct rule_call *c, const char *format, ...)
+{
+    const struct onnx_function *f = c->at->scope->function;
+    char node[160], text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    c->engine->fault = true;
+    return error_set(c->err, TARE_INVALID, "%s%.60s%s%s: %s", f ? "function '" : "", f ? f->name : "",
+                     f ? "': " : "", engine_node_text(c->node, node, sizeof node), text);
+}

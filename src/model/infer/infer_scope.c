@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT
+ * infer_scope.c - a scope before anything is inferred: every value once, by name, with what the file says of it; nodes
+ * wired to their values, in an order in which they can run. Names made twice or by nobody are errors that say where. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/infer/infer_engine.h"
+
+struct make { /* a scope in the making */
+    struct infer_engine *e;
+    const struct scope_plan *plan;
+    struct infer_scope *scope;
+    struct infer_value *room;       /* for all values that there can be */
+    const struct onnx_node **nodes; /* in the order of the file */
+    size_t n;
+    uint32_t *made_by; /* of each value: the node, or ORDER_NO_NODE */
+    uint32_t *order;
+};
+
+struct infer_value *scope_find(const struct infer_scope *s, const char *name)
+{
+    for (; s; s = s->graph ? s->outer : NULL) { /* a function sees nothing of its caller */
+        const uint64_t *at = map_u64_find(s->names, (uint64_t)(uintptr_t)name);
+        if (at) return s->values[*at - 1];
+    }
+    return NULL;
+}
+
+/* ---- values ---- */
+
+static const char *maker(const struct make *m, size_t value, char *out, size_t size)
+{
+    uint32_t by = m->made_by[value];
+    if (by == ORDER_NO_NODE) return "an input or initializer";
+    return engine_node_text(m->nodes[by], out, size);
+}
+
+static tare_status add_value(struct make *m, const char *name, uint32_t made_by, struct infer_value **out)
+{
+    struct infer_scope *s = m->scope;
+    char first[160], second[160];
+    uint64_t *at;
+    if (map_u64_ref(s->names, (uint64_t)(uintptr_t)name, &at, NULL) < 0) return engine_nomem(m->e);
+    m->made_by[s->n_values] = made_by;
+    if (*at)
+        return error_set(m->e->err, TARE_INVALID, "value '%.80s' is made twice: by %s and by %s", name,
+                         maker(m, *at - 1, first, sizeof first),
+                         maker(m, s->n_values, second, sizeof second));
+    struct infer_value *v = &m->room[s->n_values];
+    v->name = name;
+    s->values[s->n_values++] = v;
+    *at = s->n_values;
+    if (out) *out = v;
+    return TARE_OK;
+}
+
+void scope_copy(struct infer_value *to, const struct infer_value *from)
+{
+    const char *name = to->name;
+    *to = *from;
+    to->name = name;
+}
+
+/* A free dimension of an input of the whole model: by its name, or by the input's and the axis. */
+static const struct poly *free_dim(struct infer_engine *e, const char *of, size_t axis, const char *name)
+{
+    char made[220];
+    if (!name[0]) {
+        snprintf(made, sizeof made, "%.180s.%zu", of, axis);
+        name = made;
+    }
+    if (map_str_put(&e->symbols, name, strlen(name), 1, NULL) < 0) return NULL;
+    return scope_symbol(e, name);
+}
+
+static tare_status from_input(struct infer_engine *e, const struct onnx_value *said, struct infer_value *v)
+{
+    v->type = said->type;
+    if (!said->has_shape) return TARE_OK;
+    tare_status s = scope_dims(e, v, said->dims.n);
+    for (size_t i = 0; s == TARE_OK && i < v->rank; i++) {
+        const struct onnx_dim *d = &said->dims.items[i];
+        v->dims[i] = d->value >= 0 ? poly_int(e->space, d->value) : free_dim(e, v->name, i, d->name);
+        if (!v->dims[i]) s = engine_nomem(e);
+    }
+    return s;
+}
+
+static tare_status add_sparse(struct make *m, const struct onnx_sparse *x)
+{
+    struct infer_value *v = NULL;
+    if (!x->values.name[0]) return TARE_OK;
+    tare_status s = add_value(m, x->values.name, ORDER_NO_NODE, &v);
+    if (s < 0 || !v) return s;
+    s = scope_dims(m->e, v, x->dims.n);
+    if (s < 0) return s;
+    for (size_t i = 0; i < v->rank; i++) v->dims[i] = poly_int(m->e->space, x->dims.items[i]);
+    v->type = x->values.type;
+    v->folded = true;
+    return TARE_OK;
+}
+
+/* Inputs of a body or a function are what the call hands over. */
+static tare_status add_formal(struct make *m, const char *name, size_t i)
+{
+    struct infer_value *v = NULL;
+    if (!name[0]) return TARE_OK;
+    tare_status s = add_value(m, name, ORDER_NO_NODE, &v);
+    if (s < 0 || !v || i >= m->plan->n_formal || !m->plan->formal[i]) return s;
+    scope_copy(v, m->plan->formal[i]);
+    if (m->plan->graph) { /* of a body: each iteration may hand over another */
+        v->constant = NULL;
+        v->folded = false;
+    }
+    return TARE_OK;
+}
+
+static tare_status add_graph_input(struct make *m, const struct onnx_value *said, size_t i)
+{
+    struct infer_value *v = NULL;
+    if (m->plan->outer) return add_formal(m, said->name, i);
+    tare_status s = add_value(m, said->name, ORDER_NO_NODE, &v);
+    return s < 0 || !v ? s : from_input(m->e, said, v);
+}
+
+static tare_status add_graph(struct make *m, const struct onnx_graph *g)
+{
+    tare_status s = TARE_OK;
+    struct infer_value *v = NULL;
+    for (size_t i = 0; s == TARE_OK && i < g->inputs.n; i++) s = add_graph_input(m, &g->inputs.items[i], i);
+    for (size_t i = 0; s == TARE_OK && i < g->initializers.n; i++) {
+        if (!g->initializers.items[i].name[0]) continue; /* nobody can use it */
+        s = add_value(m, g->initializers.items[i].name, ORDER_NO_NODE, &v);
+        if (s == TARE_OK && v) s = scope_constant(m->e, v, &g->initializers.items[i]);
+    }
+    for (size_t i = 0; s == TARE_OK && i < g->sparse.n; i++) s = add_sparse(m, &g->sparse.items[i]);
+    return s;
+}
+
+static tare_status add_values(struct make *m)
+{
+    const struct onnx_function *f = m->plan->function;
+    tare_status s = m->plan->graph ? add_graph(m, m->plan->graph) : TARE_OK;
+    for (size_t i = 0; f && s == TARE_OK && i < f->inputs.n; i++) s = add_formal(m, f->inputs.items[i], i);
+    for (uint32_t i = 0; s == TARE_OK && i < m->n; i++)
+        for (size_t k = 0; s == TARE_OK && k < m->nodes[i]->outputs.n; k++)
+            if (m->nodes[i]->outputs.items[k][0]) s = add_value(m, m->nodes[i]->outputs.items[k], i, NULL);
+    return s;
+}
+
+/* ---- what the file says of values ---- */
+
+static void say(struct infer_scope *s, const struct onnx_value *x)
+{
+    const uint64_t *at = map_u64_find(s->names, (uint64_t)(uintptr_t)x->name);
+    if (at && (x->has_shape || x->type)) s->said[*at - 1] = x;
+}
+
+static tare_status add_said(struct make *m)
+{
+    const struct onnx_graph *g = m->plan->graph;
+    if (!g || g->values.n + g->outputs.n + g->inputs.n == 0) return TARE_OK;
+    m->scope->said = engine_get(m->e, m->scope->n_values, sizeof(struct onnx_value *));
+    if (!m->scope->said) return engine_nomem(m->e);
+    for (size_t i = 0; i < g->values.n; i++) say(m->scope, &g->values.items[i]);
+    for (size_t i = 0; i < g->outputs.n; i++) say(m->scope, &g->outputs.items[i]);
+    for (size_t i = 0; m->plan->outer && i < g->inputs.n; i++) say(m->scope, &g->inputs.items[i]);
+    return TARE_OK;
+}
+
+/* A name counts only where inputs of the model use it: others stand for sizes that no one can choose. */
+static const struct poly *said_dim(const struct infer_engine *e, const struct onnx_dim *d)
+{
+    if (d->value >= 0) return poly_int(e->space, d->value);
+    return d->name[0] && map_str_find(&e->symbols, d->name, strlen(d->name)) ? scope_symbol(e, d->name)
+                                                                             : NULL;
+}
+
+static tare_status fill_said(const struct infer_engine *e, const struct onnx_value *said,
+                             struct infer_value *v)
+{
+    if (!v->type) v->type = said->type;
+    if (!said->has_shape || v->data_dependent) return TARE_OK;
+    if (!v->has_rank) {
+        tare_status s = scope_dims(e, v, said->dims.n);
+        if (s < 0) return s;
+    }
+    if (v->rank != said->dims.n) return TARE_OK; /* out of date: the rule knows better */
+    for (size_t i = 0; i < v->rank; i++)
+        if (!v->dims[i]) v->dims[i] = said_dim(e, &said->dims.items[i]);
+    return TARE_OK;
+}
+
+static tare_status fill_seen(const struct infer_engine *e, struct infer_value *v)
+{
+    const uint64_t *at = map_str_find(&e->seen, v->name, strlen(v->name));
+    const struct infer_seen *seen = at ? &e->options->seen[*at - 1] : NULL;
+    if (!seen || (v->has_rank && v->rank != seen->rank)) return TARE_OK;
+    tare_status s = v->has_rank ? TARE_OK : scope_dims(e, v, seen->rank);
+    for (size_t i = 0; s == TARE_OK && i < seen->rank; i++)
+        if (!v->dims[i]) v->dims[i] = poly_int(e->space, seen->dims[i]);
+    if (s == TARE_OK && !v->type) v->type = seen->type;
+    v->profiled = s == TARE_OK;
+    return s;
+}
+
+bool scope_is_known(const struct infer_value *v)
+{
+    for (size_t i = 0; i < v->rank; i++)
+        if (!v->dims[i]) return false;
+    return v->has_rank;
+}
+
+tare_status scope_fill(const struct infer_engine *e, const struct infer_scope *scope, struct infer_value *v)
+{
+    if (scope_is_known(v) && v->type) return TARE_OK;
+    const uint64_t *at = scope->said ? map_u64_find(scope->names, (uint64_t)(uintptr_t)v->name) : NULL;
+    const struct onnx_value *said = at ? scope->said[*at - 1] : NULL;
+    tare_status s = said ? fill_said(e, said, v) : TARE_OK;
+    if (s < 0 || scope_is_known(v) || scope->outer) return s;
+    return fill_seen(e, v);
+}
+
+/* ---- nodes ---- */
+
+static tare_status wire_input(struct make *m, const struct onnx_node *n, size_t i, struct infer_value **out)
+{
+    const char *name = n->inputs.items[i];
+    char text[160];
+    if (!name[0]) return TARE_OK;
+    *out = scope_find(m->scope, name);
+    if (*out) return TARE_OK;
+    return error_set(m->e->err, TARE_INVALID, "%s: input '%.80s' is made by no node, input or initializer",
+                     engine_node_text(n, text, sizeof text), name);
+}
+
+/* Functions may say which versions their nodes are of. */
+static int64_t version_of(const struct make *m, const char *domain)
+{
+    enum { LISTED_MAX = 64 };
+    const struct infer_scope *s = m->scope;
+    const uint64_t *version = map_u64_find(&m->e->opsets, (uint64_t)(uintptr_t)domain);
+    while (s->outer && !s->function) s = s->outer;
+    for (size_t i = 0; s->function && i < s->function->opsets.n && i < LISTED_MAX; i++)
+        if (strcmp(s->function->opsets.items[i].domain, domain) == 0)
+            return s->function->opsets.items[i].version;
+    return version ? (int64_t)*version : onnx_opset(m->e->model, domain);
+}
+
+static tare_status wire_node(struct make *m, const struct onnx_node *n, struct infer_node *out)
+{
+    out->node = n;
+    out->scope = m->scope;
+    out->opset = version_of(m, n->domain);
+    out->inputs = engine_get(m->e, n->inputs.n + n->outputs.n, sizeof *out->inputs);
+    if (!out->inputs) return engine_nomem(m->e);
+    out->outputs = out->inputs + n->inputs.n;
+    for (size_t i = 0; i < n->inputs.n; i++) {
+        tare_status s = wire_input(m, n, i, &out->inputs[i]);
+        if (s < 0) return s;
+    }
+    for (size_t i = 0; i < n->outputs.n; i++)
+        if (n->outputs.items[i][0]) out->outputs[i] = scope_find(m->scope, n->outputs.items[i]);
+    return TARE_OK;
+}
+
+static tare_status wire_nodes(struct make *m)
+{
+    struct order_plan p = {m->scope, m->nodes, m->n, m->made_by};
+    tare_status s = order_nodes(m->e, &p, m->order);
+    for (size_t i = 0; s == TARE_OK && i < m->n; i++)
+        s = wire_node(m, m->nodes[m->order[i]], &m->scope->nodes[i]);
+    m->scope->n_nodes = m->n;
+    return s;
+}
+
+static tare_status check_outputs(const struct make *m)
+{
+    const struct onnx_graph *g = m->plan->graph;
+    const struct onnx_function *f = m->plan->function;
+    size_t n = g ? g->outputs.n : f->outputs.n;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = g ? g->outputs.items[i].name : f->outputs.items[i];
+        if (!name[0] || scope_find(m->scope, name)) continue;
+        return error_set(m->e->err, TARE_INVALID, "output '%.80s' of %s '%.60s' is made by no node", name,
+                         g ? "graph" : "function", g ? g->name : f->name);
+    }
+    return TARE_OK;
+}
+
+/* ---- all of it ---- */
+
+static size_t count_values(const struct make *m)
+{
+    const struct onnx_graph *g = m->plan->graph;
+    size_t n = g ? g->inputs.n + g->initializers.n + g->sparse.n : m->plan->function->inputs.n;
+    for (size_t i = 0; i < m->n; i++) n += m->nodes[i]->outputs.n;
+    return n + 1; /* room to speak of one more, which is made twice */
+}
+
+/* In nodes: names and attributes cost less than one, but a function may have many and be called often. */
+static size_t weight_of(const struct make *m, const struct onnx_node *items)
+{
+    enum { PER_NODE = 8 };
+    const struct onnx_graph *g = m->plan->graph;
+    size_t small = g ? g->inputs.n + g->initializers.n + g->sparse.n + g->values.n + g->outputs.n : 0;
+    if (!g) small = m->plan->function->inputs.n + m->plan->function->outputs.n;
+    for (size_t i = 0; i < m->n; i++) small += items[i].inputs.n + items[i].outputs.n + items[i].attributes.n;
+    return m->n + small / PER_NODE;
+}
+
+static tare_status take_nodes(struct make *m)
+{
+    const struct onnx_graph *g = m->plan->graph;
+    const struct onnx_node *items = g ? g->nodes.items : m->plan->function->nodes.items;
+    m->n = g ? g->nodes.n : m->plan->function->nodes.n;
+    tare_status charged = engine_charge(m->e, m->n < ORDER_NO_NODE ? weight_of(m, items) : SIZE_MAX);
+    if (charged < 0) return charged;
+    if (!(m->nodes = mem_new(m->n, sizeof *m->nodes))) return engine_nomem(m->e);
+    for (size_t i = 0; i < m->n; i++) {
+        m->nodes[i] = &items[i];
+        struct function_call call = {g ? NULL : m->plan->call->node, m->plan->function};
+        tare_status s = g ? TARE_OK : function_node(m->e, &items[i], &call, &m->nodes[i]);
+        if (s < 0) return s;
+    }
+    return TARE_OK;
+}
+
+static tare_status take_memory(struct make *m)
+{
+    struct infer_scope *s = m->scope;
+    size_t n = count_values(m);
+    s->values = engine_get(m->e, n, sizeof *s->values);
+    s->nodes = engine_get(m->e, m->n, sizeof *s->nodes);
+    m->room = engine_get(m->e, n, sizeof *m->room);
+    m->made_by = mem_new(n, sizeof *m->made_by);
+    m->order = mem_new(m->n, sizeof *m->order);
+    s->names = mem_new(1, sizeof *s->names);
+    bool got = s->values && s->nodes && m->room && m->made_by && m->order && s->names;
+    if (!got || vec_push(&m->e->memory->names, s->names, NULL) < 0) {
+        mem_free(s->names);
+        return engine_nomem(m->e);
+    }
+    return TARE_OK;
+}
+
+tare_status scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
+{
+    struct make m = {.e = e, .plan = p, .scope = engine_get(e, 1, sizeof *m.scope)};
+    if (!m.scope) return engine_nomem(e);
+    *m.scope = (struct infer_scope){.graph = p->graph, .function = p->function, .outer = p->outer};
+    m.scope->call = p->call;
+    m.scope->model = e->model;
+    tare_status s = take_nodes(&m);
+    if (s == TARE_OK) s = take_memory(&m);
+    if (s == TARE_OK) s = add_values(&m);
+    if (s == TARE_OK) s = add_said(&m);
+    if (s == TARE_OK) s = check_outputs(&m);
+    if (s == TARE_OK) s = wire_nodes(&m);
+    mem_free(m.nodes);
+    mem_free(m.made_by);
+    mem_free(m.order);
+    if (s == TARE_OK) *out = m.scope;
+    return s;
+}

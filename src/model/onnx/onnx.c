@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ * onnx.c - see onnx.h: open, the model's own fields, functions, and what files that are no models look
+ * like. */
+#include "model/onnx/onnx.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/mem.h"
+#include "core/str.h"
+#include "model/onnx/onnx_parse.h"
+
+enum {
+    M_IR = 1,
+    M_PRODUCER = 2,
+    M_PRODUCER_VERSION = 3,
+    M_DOMAIN = 4,
+    M_VERSION = 5,
+    M_GRAPH = 7,
+    M_OPSET = 8,
+    M_METADATA = 14,
+    M_FUNCTION = 25
+};
+enum { F_NAME = 1, F_INPUT = 4, F_OUTPUT = 5, F_ATTRIBUTE = 6, F_NODE = 7, F_OPSET = 9, F_DOMAIN = 10 };
+enum { F_DEFAULT = 11, F_OVERLOAD = 13 };
+
+static const struct parse_field model_fields[PARSE_FIELDS] = {
+    [M_IR] = {"ir_version", AS_VARINT},
+    [M_PRODUCER] = {"producer_name", AS_BYTES},
+    [M_PRODUCER_VERSION] = {"producer_version", AS_BYTES},
+    [M_DOMAIN] = {"domain", AS_BYTES},
+    [M_VERSION] = {"model_version", AS_VARINT},
+    [6] = {"doc_string", AS_BYTES},
+    [M_GRAPH] = {"graph", AS_BYTES},
+    [M_OPSET] = {"opset_import", AS_BYTES},
+    [M_METADATA] = {"metadata_props", AS_BYTES},
+    [20] = {"training_info", AS_BYTES},
+    [M_FUNCTION] = {"functions", AS_BYTES},
+};
+
+static const struct parse_field function_fields[PARSE_FIELDS] = {
+    [F_NAME] = {"name", AS_BYTES},
+    [F_INPUT] = {"input", AS_BYTES},
+    [F_OUTPUT] = {"output", AS_BYTES},
+    [F_ATTRIBUTE] = {"attribute", AS_BYTES},
+    [F_NODE] = {"node", AS_BYTES},
+    [F_OPSET] = {"opset_import", AS_BYTES},
+    [F_DOMAIN] = {"domain", AS_BYTES},
+    [F_DEFAULT] = {"attribute_proto", AS_BYTES},
+    [F_OVERLOAD] = {"overload", AS_BYTES},
+};
+
+static const struct parse_field opset_fields[PARSE_FIELDS] = {
+    [1] = {"domain", AS_BYTES},
+    [2] = {"version", AS_VARINT},
+};
+
+static const struct parse_field entry_fields[PARSE_FIELDS] = {
+    [1] = {"key", AS_BYTES},
+    [2] = {"value", AS_BYTES},
+};
+
+/* ---- the parts of a model ---- */
+
+static tare_status parse_opset(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                               struct onnx_opset *o)
+{
+    struct message m = message_of(whole, opset_fields, at);
+    struct wire_field f;
+    tare_status s = TARE_OK;
+    int got;
+    *o = (struct onnx_opset){"", 0};
+    while (s == TARE_OK && (got = parse_next(p, &m, &f)) != 0) {
+        if (got < 0) return (tare_status)got;
+        if (f.number == 1)
+            s = parse_name(p, at, &f, &o->domain);
+        else
+            o->version = (int64_t)f.value;
+    }
+    if (s == TARE_OK && strcmp(o->domain, "ai.onnx") == 0) o->domain = "";
+    return s;
+}
+
+static tare_status parse_property(const struct parse *p, const struct place *at,
+                                  const struct wire_field *whole, struct onnx_property *out)
+{
+    struct message m = message_of(whole, entry_fields, at);
+    struct wire_field f;
+    int got;
+    *out = (struct onnx_property){"", ""};
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        tare_status s = parse_text(p, &f, f.number == 1 ? &out->key : &out->value);
+        if (s < 0) return s;
+    }
+    return got < 0 ? (tare_status)got : TARE_OK;
+}
+
+static tare_status function_field(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                  struct onnx_function *out)
+{
+    struct place inner;
+    tare_status s;
+    switch (f->number) {
+    case F_NAME: return parse_name(p, at, f, &out->name);
+    case F_DOMAIN: return parse_name(p, at, f, &out->domain);
+    case F_OVERLOAD: return parse_name(p, at, f, &out->overload);
+    case F_INPUT: return parse_name(p, at, f, &out->inputs.items[out->inputs.n++]);
+    case F_OUTPUT: return parse_name(p, at, f, &out->outputs.items[out->outputs.n++]);
+    case F_ATTRIBUTE: return parse_name(p, at, f, &out->attributes.items[out->attributes.n++]);
+    case F_OPSET: return parse_opset(p, at, f, &out->opsets.items[out->opsets.n++]);
+    case F_DEFAULT:
+        s = parse_enter(p, &inner, at, "attribute_proto", (int64_t)out->defaults.n);
+        return s < 0 ? s : parse_attribute(p, &inner, f, &out->defaults.items[out->defaults.n++]);
+    default:
+        s = parse_enter(p, &inner, at, "node", (int64_t)out->nodes.n);
+        return s < 0 ? s : parse_node(p, &inner, f, &out->nodes.items[out->nodes.n++]);
+    }
+}
+
+static tare_status parse_function(const struct parse *p, const struct place *at,
+                                  const struct wire_field *whole, struct onnx_function *out)
+{
+    struct message m = message_of(whole, function_fields, at);
+    struct parse_counts counts;
+    struct wire_field f;
+    int got;
+    *out = (struct onnx_function){.name = "", .domain = "", .overload = ""};
+    tare_status s = parse_count(p, m, &counts);
+    if (s < 0) return s;
+    if ((s = parse_list(p, &out->inputs, counts.of[F_INPUT])) < 0) return s;
+    if ((s = parse_list(p, &out->outputs, counts.of[F_OUTPUT])) < 0) return s;
+    if ((s = parse_list(p, &out->attributes, counts.of[F_ATTRIBUTE])) < 0) return s;
+    if ((s = parse_list(p, &out->opsets, counts.of[F_OPSET])) < 0) return s;
+    if ((s = parse_list(p, &out->defaults, counts.of[F_DEFAULT])) < 0) return s;
+    if ((s = parse_list(p, &out->nodes, counts.of[F_NODE])) < 0) return s;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if ((s = function_field(p, at, &f, out)) < 0) return s;
+    }
+    if (got < 0) return (tare_status)got;
+    return out->name[0] ? TARE_OK : parse_fail(p, at, "a function without a name");
+}
+
+static tare_status model_field(const struct parse *p, const struct wire_field *f, struct onnx_model *m)
+{
+    struct place at;
+    int64_t index = PARSE_NO_INDEX;
+    switch (f->number) {
+    case M_IR: m->ir_version = (int64_t)f->value; return TARE_OK;
+    case M_VERSION: m->version = (int64_t)f->value; return TARE_OK;
+    case M_PRODUCER: return parse_text(p, f, &m->producer);
+    case M_PRODUCER_VERSION: return parse_text(p, f, &m->producer_version);
+    case M_DOMAIN: return parse_text(p, f, &m->domain);
+    case M_OPSET: index = (int64_t)m->opsets.n++; break;
+    case M_METADATA: index = (int64_t)m->metadata.n++; break;
+    case M_FUNCTION: index = (int64_t)m->functions.n++; break;
+    case M_GRAPH: break;
+    default: return TARE_OK;
+    }
+    tare_status s = parse_enter(p, &at, NULL, model_fields[f->number].name, index);
+    if (s < 0) return s;
+    switch (f->number) {
+    case M_OPSET: return parse_opset(p, &at, f, &m->opsets.items[index]);
+    case M_METADATA: return parse_property(p, &at, f, &m->metadata.items[index]);
+    case M_FUNCTION: return parse_function(p, &at, f, &m->functions.items[index]);
+    default: return parse_graph(p, &at, f, &m->graph);
+    }
+}
+
+static tare_status parse_model(const struct parse *p, const uint8_t *bytes, size_t n, struct onnx_model *m)
+{
+    struct message fields = {model_fields, NULL, {bytes, bytes + n}};
+    struct parse_counts counts;
+    struct wire_field f;
+    int got;
+    tare_status s = parse_count(p, fields, &counts);
+    if (s < 0) return s;
+    if (counts.of[M_GRAPH] != 1)
+        return parse_fail(p, NULL, "%s", counts.of[M_GRAPH] ? "has two graphs" : "has no graph");
+    if (!counts.of[M_IR]) return parse_fail(p, NULL, "has no ir_version");
+    if ((s = parse_list(p, &m->opsets, counts.of[M_OPSET])) < 0) return s;
+    if ((s = parse_list(p, &m->metadata, counts.of[M_METADATA])) < 0) return s;
+    if ((s = parse_list(p, &m->functions, counts.of[M_FUNCTION])) < 0) return s;
+    while ((got = parse_next(p, &fields, &f)) > 0) {
+        if ((s = model_field(p, &f, m)) < 0) return s;
+    }
+    return got < 0 ? (tare_status)got : onnx_weigh(m, p->err);
+}
+
+/* ---- what else it may be ---- */
+
+struct lookalike {
+    size_t at;
+    const char *magic;
+    const char *what;
+};
+
+static const struct lookalike lookalikes[] = {
+    {0, "version https://git-lfs", "looks like a Git LFS pointer: fetch the real file (git lfs pull)"},
+    {0, "PK\003\004", "looks like a zip archive (PyTorch?): export the model to ONNX"},
+    {0, "\200\002", "looks like a Python pickle (PyTorch?): export the model to ONNX"},
+    {0, "\200\004\225", "looks like a Python pickle: export the model to ONNX"},
+    {4, "ORTM", "looks like a model in ORT format, not ONNX"},
+    {4, "TFL3", "looks like a TensorFlow Lite model"},
+    {0, "GGUF", "looks like a GGUF file"},
+    {0, "\211HDF", "looks like an HDF5 file (Keras?)"},
+    {0, "\037\213", "looks like a gzip file: unpack it"},
+    {0, "\050\265\057\375", "looks like a zstd file: unpack it"},
+    {0, "BZh", "looks like a bzip2 file: unpack it"},
+    {0, "\177ELF", "looks like a program or library"},
+    {0, "\223NUMPY", "looks like a NumPy array"},
+    {8, "{\"", "looks like a safetensors file: weights without a graph"},
+};
+
+/* Text has no bytes below space but white ones; a model has some in its first few fields. */
+static const char *text_kind(const uint8_t *bytes, size_t n)
+{
+    size_t first = 0, look = n < 256 ? n : 256;
+    for (size_t i = 0; i < look; i++) {
+        if (bytes[i] < 32 && !strchr("\t\n\r\f", bytes[i])) return NULL;
+        if (bytes[i] == 0) return NULL;
+    }
+    size_t whole = look; /* not cut inside a character */
+    while (whole && look - whole < 4 && bytes[whole - 1] >= 0x80) whole--;
+    if (!str_is_utf8((const char *)bytes, whole)) return NULL;
+    if (n >= 3 && memcmp(bytes, "\357\273\277", 3) == 0) first = 3;
+    while (first < look && strchr(" \t\r\n", bytes[first])) first++;
+    if (first == look) return "looks like text";
+    if (bytes[first] == '<') return "looks like a web page (HTML) or XML: was the download an error page?";
+    if (bytes[first] == '{' || bytes[first] == '[') return "looks like JSON";
+    return "looks like text";
+}
+
+static const char *lookalike(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < sizeof lookalikes / sizeof *lookalikes; i++) {
+        const struct lookalike *l = &lookalikes[i];
+        size_t len = strlen(l->magic);
+        if (n >= l->at + len && memcmp(bytes + l->at, l->magic, len) == 0) return l->what;
+    }
+    return text_kind(bytes, n);
+}
+
+/* ---- open and close ---- */
+
+void onnx_close(struct onnx_model *m)
+{
+    onnx_memory_free(m->memory);
+    mem_free(m->path);
+    *m = (struct onnx_model)ONNX_MODEL_INIT;
+}
+
+static tare_status begin(struct onnx_model *m, const char *path, const char *folder_of, tare_error *err)
+{
+    *m = (struct onnx_model){.producer = "", .producer_version = "", .domain = "", .graph = {.name = ""}};
+    m->path = mem_strdup(path);
+    m->memory = m->path ? onnx_memory_new() : NULL;
+    if (!m->memory) return error_set(err, TARE_NOMEM, "%s: out of memory", path);
+    return external_init(&m->memory->external, folder_of, err);
+}
+
+static tare_status read_bytes(struct onnx_model *m, const void *bytes, size_t n, tare_error *err)
+{
+    struct parse p = {m->path, bytes, m->memory, err};
+    m->file_bytes = n;
+    if (n == 0) return error_set(err, TARE_FORMAT, "%s: the file is empty", m->path);
+    tare_status s = parse_model(&p, bytes, n, m);
+    const char *other = s == TARE_FORMAT ? lookalike(bytes, n) : NULL;
+    return other ? error_set(err, TARE_FORMAT, "%s: is not an ONNX model: %s", m->path, other) : s;
+}
+
+static tare_status finish(struct onnx_model *out, struct onnx_model *m, tare_status s)
+{
+    if (s == TARE_OK)
+        *out = *m;
+    else
+        onnx_close(m);
+    return s;
+}
+
+/* Only what lies between the weights is read: reading ahead would fetch weights that nobody looks at. */
+static void skip_weights(const struct file_view *v)
+{
+    enum { SMALL = 1 << 22 }; /* a file of a few MB is read in one go */
+    if (v->size > SMALL) (void)posix_madvise((void *)(uintptr_t)v->data, v->size, POSIX_MADV_RANDOM);
+}
+
+tare_status onnx_open(struct onnx_model *out, const char *path, tare_error *err)
+{
+    struct onnx_model m;
+    tare_status s = begin(&m, path, path, err);
+    if (s == TARE_OK) s = file_map(path, &m.memory->view, err);
+    if (s == TARE_OK) skip_weights(&m.memory->view);
+    if (s == TARE_OK) s = read_bytes(&m, m.memory->view.data, m.memory->view.size, err);
+    return finish(out, &m, s);
+}
+
+tare_status onnx_read(struct onnx_model *out, const char *name, const void *bytes, size_t n, tare_error *err)
+{
+    struct onnx_model m;
+    tare_status s = begin(&m, name, NULL, err);
+    if (s == TARE_OK) s = read_bytes(&m, bytes, n, err);
+    return finish(out, &m, s);
+}
+
+int64_t onnx_opset(const struct onnx_model *m, const char *domain)
+{
+    for (size_t i = 0; i < m->opsets.n; i++) {
+        if (strcmp(m->opsets.items[i].domain, domain) == 0) return m->opsets.items[i].version;
+    }
+    return 0;
+}

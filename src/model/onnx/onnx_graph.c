@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ * onnx_graph.c - graphs, nodes and their attributes from their messages. A message is walked twice: once to
+ * count and check, once to fill lists of exactly the right size. */
+#include <string.h>
+
+#include "core/map.h"
+#include "model/onnx/onnx_parse.h"
+
+enum { G_NODE = 1, G_NAME = 2, G_INITIALIZER = 5, G_INPUT = 11, G_OUTPUT = 12, G_VALUE = 13, G_SPARSE = 15 };
+enum { N_INPUT = 1, N_OUTPUT = 2, N_NAME = 3, N_OP = 4, N_ATTRIBUTE = 5, N_DOMAIN = 7 };
+enum {
+    A_NAME = 1,
+    A_F = 2,
+    A_I = 3,
+    A_S = 4,
+    A_T = 5,
+    A_G = 6,
+    A_FLOATS = 7,
+    A_INTS = 8,
+    A_STRINGS = 9,
+    A_TENSORS = 10,
+    A_GRAPHS = 11,
+    A_TYPE = 20,
+    A_REF = 21
+};
+
+static const struct parse_field graph_fields[PARSE_FIELDS] = {
+    [G_NODE] = {"node", AS_BYTES},
+    [G_NAME] = {"name", AS_BYTES},
+    [G_INITIALIZER] = {"initializer", AS_BYTES},
+    [10] = {"doc_string", AS_BYTES},
+    [G_INPUT] = {"input", AS_BYTES},
+    [G_OUTPUT] = {"output", AS_BYTES},
+    [G_VALUE] = {"value_info", AS_BYTES},
+    [14] = {"quantization_annotation", AS_BYTES},
+    [G_SPARSE] = {"sparse_initializer", AS_BYTES},
+};
+
+static const struct parse_field node_fields[PARSE_FIELDS] = {
+    [N_INPUT] = {"input", AS_BYTES},
+    [N_OUTPUT] = {"output", AS_BYTES},
+    [N_NAME] = {"name", AS_BYTES},
+    [N_OP] = {"op_type", AS_BYTES},
+    [N_ATTRIBUTE] = {"attribute", AS_BYTES},
+    [6] = {"doc_string", AS_BYTES},
+    [N_DOMAIN] = {"domain", AS_BYTES},
+};
+
+static const struct parse_field attribute_fields[PARSE_FIELDS] = {
+    [A_NAME] = {"name", AS_BYTES},
+    [A_F] = {"f", AS_FIXED32},
+    [A_I] = {"i", AS_VARINT},
+    [A_S] = {"s", AS_BYTES},
+    [A_T] = {"t", AS_BYTES},
+    [A_G] = {"g", AS_BYTES},
+    [A_FLOATS] = {"floats", AS_FIXED32 | AS_BYTES},
+    [A_INTS] = {"ints", AS_VARINT | AS_BYTES},
+    [A_STRINGS] = {"strings", AS_BYTES},
+    [A_TENSORS] = {"tensors", AS_BYTES},
+    [A_GRAPHS] = {"graphs", AS_BYTES},
+    [A_TYPE] = {"type", AS_VARINT},
+    [A_REF] = {"ref_attr_name", AS_BYTES},
+};
+
+/* ---- attributes ---- */
+
+static float float_of(uint64_t bits)
+{
+    uint32_t low = (uint32_t)bits;
+    float f;
+    memcpy(&f, &low, sizeof f);
+    return f;
+}
+
+static tare_status parse_floats(const struct parse *p, struct message m, struct onnx_attribute *a)
+{
+    struct message again = m;
+    struct wire_field f;
+    size_t n = 0;
+    int got;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (f.number != A_FLOATS) continue;
+        if (f.n % 4) return parse_fail(p, m.at, "floats end inside a number");
+        n += f.n / 4;
+    }
+    if (got < 0) return (tare_status)got;
+    if (parse_list(p, &a->floats, n) < 0) return TARE_NOMEM;
+    while (parse_next(p, &again, &f) > 0) {
+        if (f.number != A_FLOATS) continue;
+        struct wire run = {f.bytes, f.bytes + f.n};
+        uint64_t bits;
+        const char *why;
+        while (wire_packed(&run, WIRE_FIXED32, &bits, &why) > 0)
+            a->floats.items[a->floats.n++] = float_of(bits);
+    }
+    return TARE_OK;
+}
+
+static tare_status parse_attribute_tensor(const struct parse *p, const struct place *at,
+                                          const struct wire_field *f, struct onnx_attribute *a)
+{
+    struct place inner;
+    if (a->t) return parse_fail(p, at, "has two tensors");
+    tare_status s = parse_enter(p, &inner, at, "t", PARSE_NO_INDEX);
+    struct onnx_tensor *t = s < 0 ? NULL : onnx_memory_get(p->memory, 1, sizeof *t);
+    if (s < 0) return s;
+    if (!t) return parse_nomem(p);
+    a->t = t;
+    return parse_tensor(p, &inner, f, t);
+}
+
+static tare_status parse_attribute_graph(const struct parse *p, const struct place *at,
+                                         const struct wire_field *f, struct onnx_attribute *a)
+{
+    struct place inner;
+    if (a->g) return parse_fail(p, at, "has two graphs");
+    tare_status s = parse_enter(p, &inner, at, "g", PARSE_NO_INDEX);
+    struct onnx_graph *g = s < 0 ? NULL : onnx_memory_get(p->memory, 1, sizeof *g);
+    if (s < 0) return s;
+    if (!g) return parse_nomem(p);
+    a->g = g;
+    return parse_graph(p, &inner, f, g);
+}
+
+/* A string in a list is kept up to a NUL; what is not UTF-8 is replaced. */
+static tare_status add_string(const struct parse *p, const struct wire_field *f, struct onnx_attribute *a)
+{
+    tare_status s = parse_text(p, f, &a->strings[a->n_strings]);
+    if (s == TARE_OK) a->n_strings++;
+    return s;
+}
+
+static tare_status attribute_field(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                   struct onnx_attribute *a)
+{
+    switch (f->number) {
+    case A_NAME: return parse_name(p, at, f, &a->name);
+    case A_F: a->f = float_of(f->value); return TARE_OK;
+    case A_I: a->i = (int64_t)f->value; return TARE_OK;
+    case A_S:
+        a->s = f->bytes;
+        a->s_bytes = f->n;
+        return TARE_OK;
+    case A_T: return parse_attribute_tensor(p, at, f, a);
+    case A_G: return parse_attribute_graph(p, at, f, a);
+    case A_STRINGS: return add_string(p, f, a);
+    case A_TYPE: a->kind = f->value > INT32_MAX ? -1 : (int)f->value; return TARE_OK;
+    case A_REF: return parse_name(p, at, f, &a->ref);
+    case A_TENSORS:
+    case A_GRAPHS: return TARE_OK; /* lists of these occur in no operator: not kept */
+    default: return TARE_OK;
+    }
+}
+
+/* Files of IR version 1 do not say which of the fields counts. */
+static int kind_from(const struct parse_counts *c)
+{
+    static const int kinds[][2] = {
+        {A_F, ONNX_ATTR_FLOAT},   {A_I, ONNX_ATTR_INT},     {A_S, ONNX_ATTR_STRING},
+        {A_T, ONNX_ATTR_TENSOR},  {A_G, ONNX_ATTR_GRAPH},   {A_FLOATS, ONNX_ATTR_FLOATS},
+        {A_INTS, ONNX_ATTR_INTS}, {A_STRINGS, ONNX_ATTR_STRINGS},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (c->of[kinds[i][0]]) return kinds[i][1];
+    }
+    return ONNX_ATTR_NONE;
+}
+
+tare_status parse_attribute(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                            struct onnx_attribute *a)
+{
+    struct message m = message_of(whole, attribute_fields, at);
+    struct parse_counts counts;
+    struct wire_field f;
+    int got;
+    tare_status s = parse_count(p, m, &counts);
+    if (s < 0) return s;
+    *a = (struct onnx_attribute){.name = "", .kind = kind_from(&counts)};
+    if (counts.of[A_INTS] && (s = parse_ints(p, m, A_INTS, &a->ints.items, &a->ints.n)) < 0) return s;
+    if (counts.of[A_FLOATS] && (s = parse_floats(p, m, a)) < 0) return s;
+    if (counts.of[A_STRINGS]) {
+        a->strings = onnx_memory_get(p->memory, counts.of[A_STRINGS], sizeof *a->strings);
+        if (!a->strings) return parse_nomem(p);
+    }
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if ((s = attribute_field(p, at, &f, a)) < 0) return s;
+    }
+    if (got < 0) return (tare_status)got;
+    return a->name[0] ? TARE_OK : parse_fail(p, at, "an attribute without a name");
+}
+
+/* ---- nodes ---- */
+
+static tare_status node_field(const struct parse *p, const struct place *at, const struct wire_field *f,
+                              struct onnx_node *n)
+{
+    struct place inner;
+    switch (f->number) {
+    case N_INPUT: return parse_name(p, at, f, &n->inputs.items[n->inputs.n++]);
+    case N_OUTPUT: return parse_name(p, at, f, &n->outputs.items[n->outputs.n++]);
+    case N_NAME: return parse_name(p, at, f, &n->name);
+    case N_OP: return parse_name(p, at, f, &n->op);
+    case N_DOMAIN: return parse_name(p, at, f, &n->domain);
+    case N_ATTRIBUTE: {
+        tare_status s = parse_enter(p, &inner, at, "attribute", (int64_t)n->attributes.n);
+        return s < 0 ? s : parse_attribute(p, &inner, f, &n->attributes.items[n->attributes.n++]);
+    }
+    default: return TARE_OK;
+    }
+}
+
+tare_status parse_node(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                       struct onnx_node *n)
+{
+    struct message m = message_of(whole, node_fields, at);
+    struct parse_counts counts;
+    struct wire_field f;
+    int got;
+    *n = (struct onnx_node){.name = "", .op = "", .domain = ""};
+    tare_status s = parse_count(p, m, &counts);
+    if (s < 0) return s;
+    if ((s = parse_list(p, &n->inputs, counts.of[N_INPUT])) < 0) return s;
+    if ((s = parse_list(p, &n->outputs, counts.of[N_OUTPUT])) < 0) return s;
+    if ((s = parse_list(p, &n->attributes, counts.of[N_ATTRIBUTE])) < 0) return s;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if ((s = node_field(p, at, &f, n)) < 0) return s;
+    }
+    if (got < 0) return (tare_status)got;
+    if (strcmp(n->domain, "ai.onnx") == 0) n->domain = "";
+    return n->op[0] ? TARE_OK : parse_fail(p, at, "a node without an operator");
+}
+
+/* ---- graphs ---- */
+
+static tare_status graph_field(const struct parse *p, const struct place *at, const struct wire_field *f,
+                               struct onnx_graph *g)
+{
+    struct place inner;
+    tare_status s;
+    size_t index;
+    switch (f->number) {
+    case G_NAME: return parse_name(p, at, f, &g->name);
+    case G_NODE: index = g->nodes.n++; break;
+    case G_INITIALIZER: index = g->initializers.n++; break;
+    case G_INPUT: index = g->inputs.n++; break;
+    case G_OUTPUT: index = g->outputs.n++; break;
+    case G_VALUE: index = g->values.n++; break;
+    case G_SPARSE: index = g->sparse.n++; break;
+    default: return TARE_OK;
+    }
+    if ((s = parse_enter(p, &inner, at, graph_fields[f->number].name, (int64_t)index)) < 0) return s;
+    switch (f->number) {
+    case G_NODE: return parse_node(p, &inner, f, &g->nodes.items[index]);
+    case G_INITIALIZER: return parse_tensor(p, &inner, f, &g->initializers.items[index]);
+    case G_INPUT: return parse_value(p, &inner, f, &g->inputs.items[index]);
+    case G_OUTPUT: return parse_value(p, &inner, f, &g->outputs.items[index]);
+    case G_VALUE: return parse_value(p, &inner, f, &g->values.items[index]);
+    default: return parse_sparse(p, &inner, f, &g->sparse.items[index]);
+    }
+}
+
+static tare_status index_initializers(const struct parse *p, const struct place *at, struct onnx_graph *g)
+{
+    struct place inner;
+    size_t twice = 0;
+    for (size_t i = 0; i < g->initializers.n; i++) {
+        if (g->initializers.items[i].name[0]) continue;
+        tare_status s = parse_enter(p, &inner, at, "initializer", (int64_t)i);
+        return s < 0 ? s : parse_fail(p, &inner, "an initializer without a name");
+    }
+    tare_status s = onnx_index_build(p->memory, g, &twice);
+    if (s == TARE_NOMEM) return parse_nomem(p);
+    if (s == TARE_OK) return s;
+    if ((s = parse_enter(p, &inner, at, "initializer", (int64_t)twice)) < 0) return s;
+    return parse_fail(p, &inner, "a second initializer named '%.100s'", g->initializers.items[twice].name);
+}
+
+/* Before IR version 4 every initializer had to be listed as an input too; after, it is a default. */
+static tare_status drop_initialized_inputs(const struct parse *p, struct onnx_graph *g)
+{
+    struct map_u64 sparse =
+        MAP_U64_INIT; /* by the addresses of the names, which are the same for the same name */
+    tare_status s = TARE_OK;
+    size_t kept = 0;
+    for (size_t i = 0; s == TARE_OK && i < g->sparse.n; i++)
+        s = map_u64_put(&sparse, (uint64_t)(uintptr_t)g->sparse.items[i].values.name, 1, NULL);
+    for (size_t i = 0; s == TARE_OK && i < g->inputs.n; i++) {
+        const char *name = g->inputs.items[i].name;
+        if (onnx_initializer(g, name) || map_u64_find(&sparse, (uint64_t)(uintptr_t)name)) continue;
+        g->inputs.items[kept++] = g->inputs.items[i];
+    }
+    g->inputs.n = kept;
+    map_u64_release(&sparse);
+    return s < 0 ? parse_nomem(p) : TARE_OK;
+}
+
+tare_status parse_graph(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                        struct onnx_graph *g)
+{
+    struct message m = message_of(whole, graph_fields, at);
+    struct parse_counts counts;
+    struct wire_field f;
+    int got;
+    *g = (struct onnx_graph){.name = ""};
+    tare_status s = parse_count(p, m, &counts);
+    if (s < 0) return s;
+    if ((s = parse_list(p, &g->nodes, counts.of[G_NODE])) < 0) return s;
+    if ((s = parse_list(p, &g->initializers, counts.of[G_INITIALIZER])) < 0) return s;
+    if ((s = parse_list(p, &g->sparse, counts.of[G_SPARSE])) < 0) return s;
+    if ((s = parse_list(p, &g->inputs, counts.of[G_INPUT])) < 0) return s;
+    if ((s = parse_list(p, &g->outputs, counts.of[G_OUTPUT])) < 0) return s;
+    if ((s = parse_list(p, &g->values, counts.of[G_VALUE])) < 0) return s;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if ((s = graph_field(p, at, &f, g)) < 0) return s;
+    }
+    if (got < 0) return (tare_status)got;
+    if ((s = index_initializers(p, at, g)) < 0) return s;
+    return drop_initialized_inputs(p, g);
+}
+
+const struct onnx_attribute *onnx_attribute(const struct onnx_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->attributes.n; i++) {
+        if (strcmp(n->attributes.items[i].name, name) == 0) return &n->attributes.items[i];
+    }
+    return NULL;
+}

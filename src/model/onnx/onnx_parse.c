@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * onnx_parse.c - see onnx_parse.h. */
+#include "model/onnx/onnx_parse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "core/str.h"
+
+enum { PLACE_SHOWN = 8 };
+
+static size_t add_text(char *to, size_t used, size_t cap, const char *text)
+{
+    int n = snprintf(to + used, cap - used, "%s", text);
+    return n < 0 || (size_t)n >= cap - used ? cap - 1 : used + (size_t)n;
+}
+
+/* "graph.node[12].attribute[0]"; of a deep place the outermost and the innermost parts. */
+static void name_place(const struct place *at, char *to, size_t cap)
+{
+    const struct place *parts[2 * PLACE_SHOWN + 1];
+    size_t depth = 0, used = 0, n = 0;
+    for (const struct place *p = at; p; p = p->up) depth++;
+    size_t level = depth;
+    for (const struct place *p = at; p; p = p->up, level--) {
+        if (level <= PLACE_SHOWN || depth - level < PLACE_SHOWN) parts[n++] = p;
+    }
+    to[0] = 0;
+    while (n--) {
+        char one[80];
+        if (parts[n]->index == PARSE_NO_INDEX)
+            snprintf(one, sizeof one, "%s%s", used ? "." : "", parts[n]->field);
+        else
+            snprintf(one, sizeof one, "%s%s[%lld]", used ? "." : "", parts[n]->field,
+                     (long long)parts[n]->index);
+        used = add_text(to, used, cap, one);
+        if (depth > 2 * PLACE_SHOWN && n == PLACE_SHOWN) used = add_text(to, used, cap, "...");
+    }
+}
+
+tare_status parse_fail(const struct parse *p, const struct place *at, const char *format, ...)
+{
+    char place[200], text[240];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    name_place(at, place, sizeof place);
+    return error_set(p->err, TARE_FORMAT, "%s: %s%s%s", p->file, place, place[0] ? ": " : "", text);
+}
+
+tare_status parse_nomem(const struct parse *p)
+{
+    return error_set(p->err, TARE_NOMEM, "%s: out of memory for the graph", p->file);
+}
+
+tare_status parse_enter(const struct parse *p, struct place *inner, const struct place *at, const char *field,
+                        int64_t index)
+{
+    *inner = (struct place){at, field, index, at ? at->depth + 1 : 1};
+    if (inner->depth < PARSE_MAX_DEPTH) return TARE_OK;
+    return parse_fail(p, inner, "nested more than %d levels deep", PARSE_MAX_DEPTH);
+}
+
+int parse_next(const struct parse *p, struct message *m, struct wire_field *f)
+{
+    const char *why = NULL;
+    int got;
+    while ((got = wire_next(&m->wire, f, &why)) > 0) {
+        const struct parse_field *known = f->number < PARSE_FIELDS ? &m->fields[f->number] : NULL;
+        if (!known || !known->name) continue;
+        if (known->as & 1U << f->type) return 1;
+        return parse_fail(p, m->at, "%s is not of the kind it must be, at byte %zu", known->name,
+                          (size_t)(f->bytes - p->start));
+    }
+    if (got == 0) return 0;
+    return parse_fail(p, m->at, "%s, at byte %zu", why, (size_t)(m->wire.at - p->start));
+}
+
+tare_status parse_count(const struct parse *p, struct message m, struct parse_counts *counts)
+{
+    struct wire_field f;
+    int got;
+    *counts = (struct parse_counts){{0}};
+    while ((got = parse_next(p, &m, &f)) > 0) counts->of[f.number]++;
+    return got < 0 ? (tare_status)got : TARE_OK;
+}
+
+/* Eight bytes at a time: nearly all names are. */
+static bool is_ascii(const uint8_t *p, size_t n)
+{
+    uint64_t high = 0, word;
+    for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        high |= word;
+    }
+    for (; n; n--, p++) high |= *p;
+    return !(high & UINT64_C(0x8080808080808080));
+}
+
+tare_status parse_name(const struct parse *p, const struct place *at, const struct wire_field *f,
+                       const char **out)
+{
+    const char *text = (const char *)f->bytes;
+    const char *copy =
+        onnx_memory_find(p->memory, text, f->n); /* was good before: most names come twice or more */
+    if (copy) {
+        *out = copy;
+        return TARE_OK;
+    }
+    if (f->n && memchr(text, 0, f->n))
+        return parse_fail(p, at, "a name with a NUL inside, at byte %zu", (size_t)(f->bytes - p->start));
+    if (!is_ascii(f->bytes, f->n) && !str_is_utf8(text, f->n))
+        return parse_fail(p, at, "a name that is not UTF-8, at byte %zu", (size_t)(f->bytes - p->start));
+    copy = onnx_memory_str(p->memory, text, f->n);
+    if (!copy) return parse_nomem(p);
+    *out = copy;
+    return TARE_OK;
+}
+
+tare_status parse_text(const struct parse *p, const struct wire_field *f, const char **out)
+{
+    struct buf text = BUF_INIT;
+    str_add_utf8(&text, (const char *)f->bytes, f->n);
+    const char *copy = text.failed ? NULL : onnx_memory_str(p->memory, text.data, strlen(text.data));
+    buf_release(&text);
+    if (!copy) return parse_nomem(p);
+    *out = copy;
+    return TARE_OK;
+}
+
+/* How many numbers the field holds in all. */
+static tare_status count_ints(const struct parse *p, struct message m, unsigned number, size_t *n)
+{
+    struct wire_field f;
+    int got;
+    *n = 0;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (f.number != number) continue;
+        size_t more = f.type == WIRE_BYTES ? wire_packed_count(f.bytes, f.n, WIRE_VARINT) : 1;
+        if (more == (size_t)-1)
+            return parse_fail(p, m.at, "%s ends inside a number, at byte %zu", m.fields[number].name,
+                              (size_t)(f.bytes - p->start));
+        *n += more;
+    }
+    return got < 0 ? (tare_status)got : TARE_OK;
+}
+
+tare_status parse_ints(const struct parse *p, struct message m, unsigned number, int64_t **items, size_t *n)
+{
+    struct wire_field f;
+    const char *why = NULL;
+    size_t count, i = 0;
+    int got;
+    *items = NULL;
+    *n = 0;
+    tare_status s = count_ints(p, m, number, &count);
+    if (s < 0) return s;
+    if (count == 0) return TARE_OK;
+    int64_t *list = onnx_memory_get(p->memory, count, sizeof *list);
+    if (!list) return parse_nomem(p);
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (f.number != number) continue;
+        if (f.type == WIRE_VARINT) {
+            list[i++] = (int64_t)f.value;
+            continue;
+        }
+        struct wire run = {f.bytes, f.bytes + f.n};
+        uint64_t value;
+        while ((got = wire_packed(&run, WIRE_VARINT, &value, &why)) > 0) list[i++] = (int64_t)value;
+        if (got < 0)
+            return parse_fail(p, m.at, "%s: %s, at byte %zu", m.fields[number].name, why,
+                              (size_t)(run.at - p->start));
+    }
+    if (got < 0) return (tare_status)got;
+    *items = list;
+    *n = count;
+    return TARE_OK;
+}

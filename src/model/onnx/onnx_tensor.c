@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+ * onnx_tensor.c - constants: read without touching their elements, decoded on demand in whatever way they are
+ * stored. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/onnx/onnx_parse.h"
+
+/* TensorProto's field numbers */
+enum {
+    T_DIMS = 1,
+    T_TYPE = 2,
+    T_SEGMENT = 3,
+    T_FLOAT = 4,
+    T_INT32 = 5,
+    T_STRING = 6,
+    T_INT64 = 7,
+    T_NAME = 8,
+    T_RAW = 9,
+    T_DOUBLE = 10,
+    T_UINT64 = 11,
+    T_EXTERNAL = 13,
+    T_LOCATION = 14
+};
+
+static const struct parse_field tensor_fields[PARSE_FIELDS] = {
+    [T_DIMS] = {"dims", AS_VARINT | AS_BYTES},
+    [T_TYPE] = {"data_type", AS_VARINT},
+    [T_SEGMENT] = {"segment", AS_BYTES},
+    [T_FLOAT] = {"float_data", AS_FIXED32 | AS_BYTES},
+    [T_INT32] = {"int32_data", AS_VARINT | AS_BYTES},
+    [T_STRING] = {"string_data", AS_BYTES},
+    [T_INT64] = {"int64_data", AS_VARINT | AS_BYTES},
+    [T_NAME] = {"name", AS_BYTES},
+    [T_RAW] = {"raw_data", AS_BYTES},
+    [T_DOUBLE] = {"double_data", AS_FIXED64 | AS_BYTES},
+    [T_UINT64] = {"uint64_data", AS_VARINT | AS_BYTES},
+    [T_EXTERNAL] = {"external_data", AS_BYTES},
+    [T_LOCATION] = {"data_location", AS_VARINT},
+};
+
+static const struct parse_field entry_fields[PARSE_FIELDS] = {
+    [1] = {"key", AS_BYTES},
+    [2] = {"value", AS_BYTES},
+};
+
+static const struct parse_field sparse_fields[PARSE_FIELDS] = {
+    [1] = {"values", AS_BYTES},
+    [2] = {"indices", AS_BYTES},
+    [3] = {"dims", AS_VARINT | AS_BYTES},
+};
+
+/* In which typed field a type is kept, how many numbers that is (per `per` elements), and their wire type. */
+struct storage {
+    unsigned field;
+    unsigned numbers, per;
+    enum wire_type as;
+};
+
+static struct storage storage_of(int type)
+{
+    switch (type) {
+    case ONNX_FLOAT: return (struct storage){T_FLOAT, 1, 1, WIRE_FIXED32};
+    case ONNX_COMPLEX64: return (struct storage){T_FLOAT, 2, 1, WIRE_FIXED32};
+    case ONNX_DOUBLE: return (struct storage){T_DOUBLE, 1, 1, WIRE_FIXED64};
+    case ONNX_COMPLEX128: return (struct storage){T_DOUBLE, 2, 1, WIRE_FIXED64};
+    case ONNX_INT64: return (struct storage){T_INT64, 1, 1, WIRE_VARINT};
+    case ONNX_UINT32:
+    case ONNX_UINT64: return (struct storage){T_UINT64, 1, 1, WIRE_VARINT};
+    case ONNX_UINT4:
+    case ONNX_INT4:
+    case ONNX_FLOAT4E2M1: return (struct storage){T_INT32, 1, 2, WIRE_VARINT};
+    case ONNX_UINT2:
+    case ONNX_INT2: return (struct storage){T_INT32, 1, 4, WIRE_VARINT};
+    case ONNX_STRING: return (struct storage){T_STRING, 1, 1, WIRE_BYTES};
+    default: return (struct storage){T_INT32, 1, 1, WIRE_VARINT};
+    }
+}
+
+static tare_status fail(const struct parse *p, const struct place *at, const struct onnx_tensor *t,
+                        const char *what)
+{
+    return parse_fail(p, at, "'%.60s' %s", t->name, what);
+}
+
+static tare_status count_elements(const struct parse *p, const struct place *at, struct onnx_tensor *t)
+{
+    uint64_t bytes;
+    t->elements = 1;
+    for (size_t i = 0; i < t->dims.n; i++) {
+        if (t->dims.items[i] < 0) return fail(p, at, t, "has a negative dimension");
+        if (__builtin_mul_overflow(t->elements, (uint64_t)t->dims.items[i], &t->elements))
+            return fail(p, at, t, "has more elements than 64 bits can count");
+    }
+    if (t->type <= ONNX_UNDEFINED || t->type >= ONNX_TYPES)
+        return parse_fail(p, at, "'%.60s' has element type %d, which this version does not know", t->name,
+                          t->type);
+    if (t->type != ONNX_STRING && !onnx_type_bytes(t->type, t->elements, &bytes))
+        return fail(p, at, t, "has more elements than 64 bits can count");
+    return TARE_OK;
+}
+
+/* ---- external data ---- */
+
+static tare_status parse_u64(const struct parse *p, const struct place *at, const char *text, uint64_t *out)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9' || strlen(text) > 19)
+        return parse_fail(p, at, "'%.40s' is not a number of bytes", text);
+    *out = strtoull(text, &end, 10);
+    return *end ? parse_fail(p, at, "'%.40s' is not a number of bytes", text) : TARE_OK;
+}
+
+/* One key and value: location, offset, length are ours; checksum and others are not looked at. */
+static tare_status parse_external(const struct parse *p, const struct place *at,
+                                  const struct wire_field *entry, struct onnx_tensor *t)
+{
+    struct message m = message_of(entry, entry_fields, at);
+    struct wire_field f;
+    const char *key = "", *value = "";
+    tare_status s = TARE_OK;
+    int got;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if ((s = parse_name(p, at, &f, f.number == 1 ? &key : &value)) < 0) return s;
+    }
+    if (got < 0) return (tare_status)got;
+    if (strcmp(key, "location") == 0) t->external = value;
+    if (strcmp(key, "offset") == 0) s = parse_u64(p, at, value, &t->external_offset);
+    if (strcmp(key, "length") == 0) s = parse_u64(p, at, value, &t->external_bytes);
+    return s;
+}
+
+static tare_status check_external(const struct parse *p, const struct place *at, struct onnx_tensor *t)
+{
+    uint64_t bytes;
+    tare_error why = TARE_ERROR_INIT;
+    if (!t->external) return fail(p, at, t, "has external data without a location");
+    if (!onnx_type_bytes(t->type, t->elements, &bytes)) return fail(p, at, t, "cannot be external data");
+    if (t->external_bytes && t->external_bytes != bytes)
+        return parse_fail(p, at,
+                          "'%.60s' has %" PRIu64 " bytes of external data, its dimensions need %" PRIu64,
+                          t->name, t->external_bytes, bytes);
+    t->external_bytes = bytes;
+    tare_status s = external_check(&p->memory->external, t->external, t->external_offset, bytes, &why);
+    if (s == TARE_NOMEM) return parse_nomem(p);
+    if (s < 0) {
+        parse_fail(p, at, "'%.60s': %.160s", t->name, why.text);
+        if (p->err) p->err->status = s;
+    }
+    return s;
+}
+
+/* ---- data inside the file ---- */
+
+static tare_status check_raw(const struct parse *p, const struct place *at, struct onnx_tensor *t)
+{
+    uint64_t bytes;
+    if (t->type == ONNX_STRING) return fail(p, at, t, "has strings as raw data");
+    if (!onnx_type_bytes(t->type, t->elements, &bytes)) return fail(p, at, t, "is too large");
+    if (bytes == t->raw_bytes) return TARE_OK;
+    return parse_fail(p, at, "'%.60s' has %" PRIu64 " bytes of raw data, its dimensions need %" PRIu64,
+                      t->name, t->raw_bytes, bytes);
+}
+
+/* The numbers in typed fields are counted where that needs no look at each one; else when they are decoded. */
+static tare_status check_typed(const struct parse *p, const struct place *at, struct message m,
+                               const struct onnx_tensor *t)
+{
+    struct storage in = storage_of(t->type);
+    uint64_t need = (t->elements + in.per - 1) / in.per, least = 0, most = 0;
+    struct wire_field f;
+    int got;
+    if (__builtin_mul_overflow(need, (uint64_t)in.numbers, &need)) return fail(p, at, t, "is too large");
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (f.number != in.field) continue;
+        if (f.type != WIRE_BYTES || in.as == WIRE_BYTES) {
+            least++, most++;
+        } else if (in.as == WIRE_VARINT) {
+            least += (f.n + 9) / 10;
+            most += f.n;
+        } else {
+            size_t n = wire_packed_count(f.bytes, f.n, in.as);
+            if (n == (size_t)-1) return fail(p, at, t, "ends inside a number");
+            least += n, most += n;
+        }
+    }
+    if (got < 0) return (tare_status)got;
+    if (need >= least && need <= most) return TARE_OK;
+    if (most == 0) return fail(p, at, t, "has no data");
+    return parse_fail(p, at, "'%.60s' does not have the %" PRIu64 " elements that its dimensions say",
+                      t->name, t->elements);
+}
+
+static tare_status tensor_field(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                struct onnx_tensor *t)
+{
+    switch (f->number) {
+    case T_TYPE: t->type = f->value > INT32_MAX ? -1 : (int)f->value; return TARE_OK;
+    case T_NAME: return parse_name(p, at, f, &t->name);
+    case T_RAW:
+        t->raw = f->bytes;
+        t->raw_bytes = f->n;
+        return TARE_OK;
+    case T_SEGMENT: return parse_fail(p, at, "is split into segments, which no version of ONNX allows");
+    default: return TARE_OK;
+    }
+}
+
+tare_status parse_tensor(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                         struct onnx_tensor *t)
+{
+    struct message m = message_of(whole, tensor_fields, at), again = m;
+    struct wire_field f;
+    bool external = false;
+    int got;
+    *t = (struct onnx_tensor){
+        .name = "", .message = whole->bytes, .message_bytes = whole->n, .memory = p->memory};
+    tare_status s = parse_ints(p, m, T_DIMS, &t->dims.items, &t->dims.n);
+    if (s < 0) return s;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (f.number == T_LOCATION) external = f.value == 1;
+        if ((s = tensor_field(p, at, &f, t)) < 0) return s;
+    }
+    if (got < 0) return (tare_status)got;
+    if ((s = count_elements(p, at, t)) < 0) return s;
+    if (!external) return t->raw ? check_raw(p, at, t) : check_typed(p, at, again, t);
+    t->raw = NULL;
+    t->raw_bytes = 0;
+    while ((got = parse_next(p, &again, &f)) > 0) {
+        if (f.number == T_EXTERNAL && (s = parse_external(p, at, &f, t)) < 0) return s;
+    }
+    return got < 0 ? (tare_status)got : check_external(p, at, t);
+}
+
+tare_status parse_sparse(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                         struct onnx_sparse *out)
+{
+    struct message m = message_of(whole, sparse_fields, at);
+    struct wire_field f;
+    struct place inner;
+    struct onnx_tensor indices;
+    bool has_values = false;
+    int got;
+    *out = (struct onnx_sparse){.values = {.name = ""}};
+    tare_status s = parse_ints(p, m, 3, &out->dims.items, &out->dims.n);
+    if (s < 0) return s;
+    for (size_t i = 0; i < out->dims.n; i++) {
+        if (out->dims.items[i] < 0) return parse_fail(p, at, "has a negative dimension");
+    }
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (f.number == 3) continue;
+        if ((s = parse_enter(p, &inner, at, f.number == 1 ? "values" : "indices", PARSE_NO_INDEX)) < 0)
+            return s;
+        if ((s = parse_tensor(p, &inner, &f, f.number == 1 ? &out->values : &indices)) < 0) return s;
+        has_values |= f.number == 1;
+    }
+    if (got < 0) return (tare_status)got;
+    return has_values ? TARE_OK : parse_fail(p, at, "a sparse tensor without values");
+}
+
+/* ---- elements on demand ---- */
+
+static bool is_signed(int type)
+{
+    return type == ONNX_INT8 || type == ONNX_INT16 || type == ONNX_INT32 || type == ONNX_INT64 ||
+           type == ONNX_INT4 || type == ONNX_INT2;
+}
+
+static bool is_integer(int type)
+{
+    return is_signed(type) || type == ONNX_UINT8 || type == ONNX_UINT16 || type == ONNX_UINT32 ||
+           type == ONNX_UINT64 || type == ONNX_UINT4 || type == ONNX_UINT2 || type == ONNX_BOOL;
+}
+
+static int64_t widen(uint64_t value, unsigned bits, bool sign)
+{
+    if (bits == 64) return (int64_t)value;
+    value &= (UINT64_C(1) << bits) - 1;
+    if (sign && value >> (bits - 1)) value |= ~UINT64_C(0) << bits;
+    return (int64_t)value;
+}
+
+static tare_status too_large(const struct onnx_tensor *t, tare_error *err)
+{
+    return error_set(err, TARE_INVALID, "tensor '%.60s' holds a number above 2^63", t->name);
+}
+
+static tare_status ints_of_raw(const struct onnx_tensor *t, const uint8_t *raw, int64_t *out, tare_error *err)
+{
+    unsigned bits = onnx_type_bits(t->type);
+    for (uint64_t i = 0; i < t->elements; i++) {
+        uint64_t value = 0;
+        if (bits < 8)
+            value = raw[i * bits / 8] >> i * bits % 8;
+        else
+            memcpy(&value, raw + i * (bits / 8), bits / 8); /* both are little-endian */
+        out[i] = widen(value, bits, is_signed(t->type));
+        if (t->type == ONNX_UINT64 && out[i] < 0) return too_large(t, err);
+    }
+    return TARE_OK;
+}
+
+/* One number of a typed field may hold several elements below eight bits. */
+static uint64_t spread(const struct onnx_tensor *t, uint64_t number, uint64_t at, int64_t *out)
+{
+    unsigned bits = onnx_type_bits(t->type), per = storage_of(t->type).per, i;
+    for (i = 0; i < per && at + i < t->elements; i++)
+        out[at + i] = widen(number >> i * (per > 1 ? bits : 0), bits, is_signed(t->type));
+    return at + i;
+}
+
+static tare_status ints_of_fields(const struct onnx_tensor *t, int64_t *out, tare_error *err)
+{
+    struct storage in = storage_of(t->type);
+    struct wire w = {t->message, t->message + t->message_bytes};
+    struct wire_field f;
+    const char *why = "";
+    uint64_t at = 0, number;
+    int got;
+    while ((got = wire_next(&w, &f, &why)) > 0) {
+        if (f.number != in.field) continue;
+        struct wire run = {f.bytes, f.bytes + f.n};
+        while ((got = wire_packed(&run, WIRE_VARINT, &number, &why)) > 0) {
+            if (at >= t->elements)
+                return error_set(err, TARE_FORMAT, "tensor '%.60s' has too many elements", t->name);
+            at = spread(t, number, at, out);
+            if (t->type == ONNX_UINT64 && out[at - 1] < 0) return too_large(t, err);
+        }
+        if (got < 0) break;
+    }
+    if (got < 0) return error_set(err, TARE_FORMAT, "tensor '%.60s': %s", t->name, why);
+    if (at == t->elements) return TARE_OK;
+    return error_set(err, TARE_FORMAT, "tensor '%.60s' has %" PRIu64 " elements, its dimensions say %" PRIu64,
+                     t->name, at, t->elements);
+}
+
+tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t max, tare_error *err)
+{
+    const uint8_t *raw;
+    uint64_t bytes;
+    if (!is_integer(t->type))
+        return error_set(err, TARE_INVALID, "tensor '%.60s' is of %s, not of integers", t->name,
+                         onnx_type_name(t->type));
+    if (t->elements > max)
+        return error_set(err, TARE_INVALID,
+                         "tensor '%.60s' has %" PRIu64 " elements, at most %zu are asked for", t->name,
+                         t->elements, max);
+    if (!t->raw && !t->external) return ints_of_fields(t, out, err);
+    tare_status s = onnx_tensor_bytes(t, &raw, &bytes, err);
+    return s < 0 ? s : ints_of_raw(t, raw, out, err);
+}
+
+tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes, uint64_t *n,
+                              tare_error *err)
+{
+    static const uint8_t nothing[1] = {0};
+    if (t->external && t->elements == 0) {
+        *bytes = nothing;
+        *n = 0;
+        return TARE_OK;
+    }
+    if (t->external) {
+        tare_status s = external_bytes(&t->memory->external, t->external, t->external_offset, bytes, err);
+        if (s == TARE_OK) *n = t->external_bytes;
+        return s;
+    }
+    if (!t->raw) return error_set(err, TARE_UNSUPPORTED, "tensor '%.60s' is kept in typed fields", t->name);
+    *bytes = t->raw;
+    *n = t->raw_bytes;
+    return TARE_OK;
+}

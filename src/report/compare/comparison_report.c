@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * comparison_report.c - what the formats of a comparison share; see comparison_report.h. */
+#include "report/compare/comparison_report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/str.h"
+#include "report/run/run_report.h"
+#include "report/text.h"
+
+const struct comparison_format comparison_formats[] = {
+    {"text", "a table for people", report_comparison_text},
+    {"json", "the document, tare.comparison/1", report_comparison_json},
+    {"md", "Markdown, verdicts first", report_comparison_md},
+    {"junit", "JUnit XML: a metric is a test case", report_comparison_junit},
+    {"github", "annotations of a GitHub workflow", report_comparison_github},
+    {NULL, NULL, NULL},
+};
+
+const struct comparison_format *comparison_format_find(const char *name)
+{
+    for (const struct comparison_format *f = comparison_formats; f->name; f++)
+        if (strcmp(f->name, name) == 0) return f;
+    return NULL;
+}
+
+tare_status report_comparison_json(struct stream *s, const struct comparison_report *r)
+{
+    tare_status status = comparison_write(r->comparison, &s->out, s->err);
+    if (status < 0) s->status = status;
+    return stream_poll(s);
+}
+
+static double half_of(const struct run_estimate *e)
+{
+    return e->lo.known && e->hi.known ? (e->hi.v - e->lo.v) / 2 : NAN;
+}
+
+void comparison_value_text(struct buf *b, const struct comparison_metric *m, const struct run_estimate *e)
+{
+    const char *unit = m->unit ? m->unit : "";
+    if (!e->known) {
+        buf_add_char(b, '-');
+    } else if (strcmp(unit, "ns") == 0) {
+        text_time(b, e->value, half_of(e));
+    } else if (strcmp(unit, "bytes") == 0 && e->value >= 0) {
+        str_add_bytes(b, (uint64_t)llround(e->value));
+    } else {
+        run_number_text(b, e->value, half_of(e));
+        if (*unit) {
+            buf_add_char(b, ' ');
+            text_plain(b, unit, text_clip(unit, 40));
+        }
+    }
+}
+
+/* Percent with the digits that matter: +0.34, +5.2, +120. */
+static void percent(struct buf *b, double ratio)
+{
+    double p = 100 * (ratio - 1);
+    if (ratio > 10)
+        buf_printf(b, "x%.3g", ratio);
+    else
+        buf_printf(b, "%+.*f", fabs(p) >= 99.5 ? 0 : fabs(p) >= 0.995 ? 1 : 2, p);
+}
+
+void comparison_change_text(struct buf *b, const struct run_estimate *ratio)
+{
+    if (!ratio->known) {
+        buf_add_char(b, '-');
+        return;
+    }
+    percent(b, ratio->value);
+    if (ratio->value <= 10) buf_add_str(b, " %");
+}
+
+void comparison_interval_text(struct buf *b, const struct run_estimate *ratio)
+{
+    if (!ratio->known || !ratio->lo.known || !ratio->hi.known) {
+        buf_add_str(b, ratio->known ? "unbounded" : "-");
+        return;
+    }
+    percent(b, ratio->lo.v);
+    buf_add_str(b, " .. ");
+    percent(b, ratio->hi.v);
+    if (ratio->hi.v <= 10) buf_add_str(b, " %");
+}
+
+void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const char *before,
+                         const char *after)
+{
+    double p = 100 * m->mde.v;
+    buf_printf(b, "%s%.*f %%%s", before, p >= 9.95 ? 0 : p >= 0.995 ? 1 : 2, p, after);
+}
+
+void comparison_why_text(struct buf *b, const struct comparison_metric *m)
+{
+    if (m->why)
+        text_plain(b, m->why, text_clip(m->why, 400));
+    else if (m->mde.known)
+        comparison_mde_text(b, m, "sees changes from ", " on");
+    else
+        buf_add_char(b, '-');
+}
+
+bool comparison_gates(const struct comparison_metric *m)
+{
+    return strcmp(m->role, "gate") == 0;
+}
+
+void comparison_sentence(struct buf *b, const struct comparison_metric *m)
+{
+    comparison_change_text(b, &m->ratio);
+    if (m->ratio.lo.known && m->ratio.hi.known) {
+        buf_add_str(b, " (");
+        comparison_interval_text(b, &m->ratio);
+        buf_add_str(b, ")");
+    }
+    buf_add_str(b, ": ");
+    comparison_value_text(b, m, &m->base);
+    buf_add_str(b, ", then ");
+    comparison_value_text(b, m, &m->new_);
+    buf_add_str(b, "; ");
+    comparison_why_text(b, m);
+}

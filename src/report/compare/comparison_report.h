@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * comparison_report.h - comparison documents as text for people and as JSON; one file per format, one row each in
+ * comparison_formats. They show what the document says and judge nothing. */
+#ifndef REPORT_COMPARISON_REPORT_H
+#define REPORT_COMPARISON_REPORT_H
+
+#include "report/trace/report.h"
+#include "report/sink.h"
+#include "run/comparison.h"
+
+struct comparison_report {
+    const struct comparison *comparison;
+    struct report_style style;
+};
+
+struct comparison_format {
+    const char *name, *help;
+    tare_status (*write)(struct stream *s, const struct comparison_report *r);
+};
+extern const struct comparison_format comparison_formats[];               /* ends with name NULL */
+const struct comparison_format *comparison_format_find(const char *name); /* NULL: none */
+
+tare_status report_comparison_text(struct stream *s, const struct comparison_report *r);
+tare_status report_comparison_json(struct stream *s, const struct comparison_report *r);
+tare_status report_comparison_md(struct stream *s, const struct comparison_report *r);
+tare_status report_comparison_junit(struct stream *s, const struct comparison_report *r);
+tare_status report_comparison_github(struct stream *s, const struct comparison_report *r);
+
+/* ---- what the formats share: comparison_report.c ---- */
+
+/* "1.23 ms", "12 MiB", "81.2 runs/s"; "-" when unknown. */
+void comparison_value_text(struct buf *b, const struct comparison_metric *m, const struct run_estimate *e);
+/* "+5.2 %", "-" */
+void comparison_change_text(struct buf *b, const struct run_estimate *ratio);
+/* "+4.1 .. +6.3 %"; "unbounded" */
+void comparison_interval_text(struct buf *b, const struct run_estimate *ratio);
+/* What a person reads beside the verdict: how small a change could have been seen, or what is missing. */
+void comparison_why_text(struct buf *b, const struct comparison_metric *m);
+
+/* "2.1 %", between two texts; of a known one */
+void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const char *before,
+                         const char *after);
+/* In one sentence: "+5.2 % (+4.1 .. +6.3 %): 1.00 ms, then 1.05 ms; sees changes from 2.1 % on". */
+void comparison_sentence(struct buf *b, const struct comparison_metric *m);
+bool comparison_gates(const struct comparison_metric *m);
+
+#endif

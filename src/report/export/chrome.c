@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ * chrome.c - the JSON trace event format, as chrome://tracing, Perfetto and others open it. Begin and end
+ * events, not complete ones: their order in the file keeps scopes nested that begin in the same ns. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "report/export/export.h"
+#include "report/text.h"
+
+struct chrome {
+    struct stream *s;
+    const struct event_source *source;
+    struct buf names;     /* every site's name as a JSON string, one after another */
+    size_t *name_at;      /* per site, and one more: where in names */
+    uint32_t *threads;    /* per process: how many there are */
+    int64_t *sums;        /* per site: the counter so far, in this thread */
+    struct buf where;     /* ,"pid":1,"tid":2 of this thread */
+    uint32_t counter_tid; /* counters of different threads are kept apart by it; 0: one thread only */
+};
+
+static struct buf *out(const struct chrome *c)
+{
+    return &c->s->out;
+}
+
+static void add_name(struct chrome *c, uint32_t site)
+{
+    buf_add(out(c), c->names.data + c->name_at[site], c->name_at[site + 1] - c->name_at[site]);
+}
+
+/* Microseconds with the nanoseconds behind the point. */
+static void add_time(struct chrome *c, uint64_t ns)
+{
+    unsigned rest = (unsigned)(ns % 1000);
+    char digits[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
+    buf_add_str(out(c), ",\"ts\":");
+    stream_add_uint(c->s, ns / 1000);
+    buf_add(out(c), digits, sizeof digits);
+}
+
+static void begin_event(struct chrome *c, const char *start, const struct trace_event *e)
+{
+    buf_add_str(out(c), start);
+    add_time(c, e->time_ns);
+    buf_add(out(c), c->where.data, c->where.len);
+}
+
+static void write_count(struct chrome *c, const struct trace_event *e)
+{
+    c->sums[e->site] = export_sum(c->sums[e->site], e->value);
+    begin_event(c, ",\n{\"ph\":\"C\"", e);
+    if (c->counter_tid) {
+        buf_add_str(out(c), ",\"id\":");
+        stream_add_uint(c->s, c->counter_tid);
+    }
+    buf_add_str(out(c), ",\"name\":");
+    add_name(c, e->site);
+    buf_add_str(out(c), ",\"args\":{\"sum\":");
+    stream_add_int(c->s, c->sums[e->site]);
+    buf_add_str(out(c), "}}");
+}
+
+static int write_event(void *ctx, const struct trace_event *e)
+{
+    struct chrome *c = ctx;
+    switch (e->kind) {
+    case TRACE_BEGIN:
+        begin_event(c, ",\n{\"ph\":\"B\"", e);
+        buf_add_str(out(c), ",\"name\":");
+        add_name(c, e->site);
+        buf_add_str(out(c), e->flags & TRACE_WEIGHED ? ",\"args\":{\"" EXPORT_WEIGHED "\":true}}" : "}");
+        break;
+    case TRACE_END:
+        begin_event(c, ",\n{\"ph\":\"E\"", e);
+        buf_add_str(out(c), e->flags & TRACE_SYNTHETIC ? ",\"args\":{\"" EXPORT_UNENDED "\":true}}" : "}");
+        break;
+    case TRACE_COUNT: write_count(c, e); break;
+    case TRACE_MARK:
+        begin_event(c, ",\n{\"ph\":\"i\",\"s\":\"t\"", e);
+        buf_add_str(out(c), ",\"name\":");
+        add_name(c, e->site);
+        buf_add_str(out(c), ",\"args\":{\"text\":");
+        text_json(out(c), e->text ? e->text : "", e->text ? strlen(e->text) : 0);
+        buf_add_str(out(c), "}}");
+        break;
+    default: break;
+    }
+    return stream_poll(c->s);
+}
+
+/* ---- what comes before the events ---- */
+
+static void quote_names(struct chrome *c)
+{
+    struct buf one = BUF_INIT;
+    for (uint32_t i = 0; i < c->source->n_sites; i++) {
+        const char *name = source_site(c->source, i)->name;
+        size_t n = text_clip(name, TEXT_NAME_MAX);
+        buf_clear(&one);
+        buf_add(&one, name, n);
+        if (name[n]) buf_add_str(&one, "...");
+        c->name_at[i] = c->names.len;
+        text_json(&c->names, one.data, one.len);
+        if (one.failed) c->names.failed = 1;
+    }
+    c->name_at[c->source->n_sites] = c->names.len;
+    buf_release(&one);
+    if (c->names.failed) out(c)->failed = 1;
+}
+
+static void write_process_name(struct chrome *c, const struct trace_process *p)
+{
+    buf_printf(out(c), "%s\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"name\":\"process_name\",\"args\":{\"name\":",
+               p == source_process(c->source, 0) ? "" : ",", p->pid);
+    text_json(out(c), p->command, text_clip(p->command, TEXT_NAME_MAX));
+    buf_add_str(out(c), "}}");
+    stream_poll(c->s);
+}
+
+static void write_thread_name(struct chrome *c, const struct trace_thread *t)
+{
+    struct buf name = BUF_INIT;
+    export_thread_name(&name, t);
+    buf_printf(out(c), ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
+               source_process(c->source, t->process)->pid, t->tid);
+    buf_add_str(out(c), ",\"name\":\"thread_name\",\"args\":{\"name\":");
+    text_json(out(c), name.data, name.len);
+    buf_add_str(out(c), "}}");
+    if (name.failed) out(c)->failed = 1;
+    buf_release(&name);
+    stream_poll(c->s);
+}
+
+static void write_head(struct chrome *c)
+{
+    buf_add_str(out(c), "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"tool\":\"tare " TARE_VERSION "\",");
+    buf_add_str(out(c), "\"trace\":");
+    text_json(out(c), c->source->id, strlen(c->source->id));
+    buf_printf(out(c), ",\"dropped\":\"%" PRIu64 "\"},\"traceEvents\":[", c->source->loss->dropped);
+    for (uint32_t i = 0; i < c->source->n_processes; i++) write_process_name(c, source_process(c->source, i));
+    for (uint32_t i = 0; i < c->source->n_threads; i++) write_thread_name(c, source_thread(c->source, i));
+}
+
+/* ---- the threads ---- */
+
+static tare_status write_thread(struct chrome *c, uint32_t i)
+{
+    const struct trace_thread *t = source_thread(c->source, i);
+    if (t->events == 0) return c->s->status;
+    uint32_t pid = source_process(c->source, t->process)->pid;
+    buf_clear(&c->where);
+    buf_printf(&c->where, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid, t->tid);
+    if (c->where.failed) out(c)->failed = 1;
+    c->counter_tid = c->threads[t->process] > 1 ? t->tid : 0;
+    memset(c->sums, 0, c->source->n_sites * sizeof *c->sums);
+    return source_events(c->source, i, write_event, c, c->s->err);
+}
+
+static tare_status write_all(struct chrome *c)
+{
+    const struct event_source *src = c->source;
+    tare_status status = TARE_OK;
+    for (uint32_t i = 0; i < src->n_threads; i++) c->threads[source_thread(src, i)->process]++;
+    quote_names(c);
+    write_head(c);
+    for (uint32_t i = 0; i < src->n_threads && status == TARE_OK; i++) status = write_thread(c, i);
+    buf_add_str(out(c), "\n]}\n");
+    return status;
+}
+
+static tare_status chrome_write(struct stream *s, const struct export_input *in)
+{
+    struct chrome c = {.s = s, .source = in->source, .names = BUF_INIT, .where = BUF_INIT};
+    c.name_at = mem_new((size_t)in->source->n_sites + 1, sizeof *c.name_at);
+    c.threads = mem_new(in->source->n_processes, sizeof *c.threads);
+    c.sums = mem_new(in->source->n_sites, sizeof *c.sums);
+    tare_status status = TARE_NOMEM;
+    if (c.name_at && c.threads && c.sums)
+        status = write_all(&c);
+    else
+        error_set(s->err, TARE_NOMEM, "out of memory: %" PRIu32 " names", in->source->n_sites);
+    buf_release(&c.names);
+    buf_release(&c.where);
+    mem_free(c.name_at);
+    mem_free(c.threads);
+    mem_free(c.sums);
+    if (status < 0 && s->status == TARE_OK) s->status = status;
+    return stream_poll(s);
+}
+
+const struct export_format export_chrome = {
+    .name = "chrome",
+    .extension = ".chrome.json",
+    .help = "JSON trace events, for chrome://tracing and Perfetto",
+    .flags = EXPORT_EVENTS,
+    .write = chrome_write,
+};

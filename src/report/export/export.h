@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * export.h - a trace in the formats of other tools: one row, one file each. Everything streams: memory does
+ * not grow with the number of events. Names may hold anything; what is written is valid in its format. */
+#ifndef REPORT_EXPORT_H
+#define REPORT_EXPORT_H
+
+#include "analyze/calls/calltree.h"
+#include "report/sink.h"
+#include "report/trace/source.h"
+
+struct export_input {
+    const struct event_source *source;
+    struct trace *trace;         /* for `tare` alone, which copies it; a test may leave it NULL */
+    const struct calltree *tree; /* NULL unless the format asked for it */
+    bool gross;                  /* weights as read, the instrument's cost still in */
+};
+
+enum export_flags {
+    EXPORT_EVENTS = 1, /* a timeline: refuses a trace without events */
+    EXPORT_TREE = 2,   /* needs the call tree */
+    EXPORT_TREE_IF_NO_EVENTS = 4,
+    EXPORT_BINARY = 8, /* not for a terminal */
+};
+
+struct export_format {
+    const char *name, *extension, *help;
+    unsigned flags;
+    tare_status (*write)(struct stream *s, const struct export_input *in);
+};
+
+extern const struct export_format export_chrome, export_perfetto, export_speedscope, export_folded,
+    export_tare;
+
+/* Does `in` hold what the format needs? Explains what is missing and how to record it. */
+tare_status export_check(const struct export_format *format, const struct event_source *source,
+                         tare_error *err);
+bool export_needs_tree(const struct export_format *format, const struct event_source *source);
+
+/* What a viewer shows with a scope that is not what it seems. */
+#define EXPORT_WEIGHED "inner scopes left out to weigh"
+#define EXPORT_UNENDED "never ended"
+
+/* Sum so far of each counter of the thread being written: what viewers draw. Saturates. */
+int64_t export_sum(int64_t sum, int64_t more);
+
+/* Name of a thread for people: its own, or else "thread TID". */
+void export_thread_name(struct buf *b, const struct trace_thread *t);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ * layer_columns.c - see layer_columns.h. Prints nothing by itself. */
+#include "report/run/layer_columns.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/str.h"
+#include "report/run/run_report.h"
+#include "report/text.h"
+
+#define U64(column, title, kind, field, timed, weighed) \
+    {column, title, kind, offsetof(struct run_layer, field), false, timed, weighed}
+#define F64(column, title, kind, field, timed, weighed) \
+    {column, title, kind, offsetof(struct run_layer, field), true, timed, weighed}
+
+const struct layer_column layer_columns[] = {
+    U64("name", "layer", LAYER_NAME, name, true, true),
+    U64("op", "op", LAYER_TEXT, op, true, true),
+    U64("group", "group", LAYER_TEXT, group, false, false),
+    U64("provider", "provider", LAYER_TEXT, provider, false, false),
+    U64("output", "output", LAYER_TEXT, output, false, true),
+    U64("nodes", "nodes", LAYER_COUNT, nodes, false, false),
+    U64("calls", "calls", LAYER_COUNT, calls, false, false),
+    U64("total_ns", "profiled", LAYER_NS, total_ns, false, false),
+    F64("time_ns", "time", LAYER_NS, time_ns, true, false),
+    F64("share", "share", LAYER_SHARE, share, true, false),
+    U64("parameters", "params", LAYER_COUNT, parameters, false, true),
+    U64("macs", "MACs", LAYER_COUNT, macs, true, true),
+    U64("int_macs", "int MACs", LAYER_COUNT, int_macs, true, true),
+    {"mac_share", "of MACs", LAYER_MAC_SHARE, 0, true, false, true},
+    U64("flops", "FLOPs", LAYER_COUNT, flops, false, false),
+    U64("bytes", "bytes", LAYER_BYTES, bytes, false, true),
+    U64("output_bytes", "output bytes", LAYER_BYTES, output_bytes, false, false),
+    F64("intensity", "FLOP/B", LAYER_RATIO, intensity, true, true),
+    F64("rate", "reached", LAYER_RATE, rate, true, false),
+    F64("bandwidth", "moved", LAYER_BANDWIDTH, bandwidth, true, false),
+    U64("bound", "bound by", LAYER_TEXT, bound, true, false),
+    F64("roof_share", "of roof", LAYER_SHARE, roof_share, true, false),
+    F64("speedup_if_free", "if free", LAYER_RATIO, speedup_if_free, true, false),
+    {NULL, NULL, LAYER_TEXT, 0, false, false, false},
+};
+
+const struct layer_column *layer_column_find(const char *name)
+{
+    for (const struct layer_column *c = layer_columns; c->column; c++)
+        if (strcmp(c->column, name) == 0) return c;
+    return NULL;
+}
+
+/* ---- values ---- */
+
+bool layer_is_text(const struct layer_column *column)
+{
+    return column->kind == LAYER_TEXT || column->kind == LAYER_NAME;
+}
+
+const char *layer_text(const struct layer_column *column, const struct run_layer *l)
+{
+    return *(const char *const *)(const void *)((const char *)l + column->at);
+}
+
+static bool mac_share(const struct run_case *c, const struct run_layer *l, double *out)
+{
+    double total = (c->cost.macs.known ? (double)c->cost.macs.v : 0) +
+                   (c->cost.int_macs.known ? (double)c->cost.int_macs.v : 0);
+    if (!c->cost.known || total <= 0 || !l->macs.known) return false;
+    *out = ((double)l->macs.v + (l->int_macs.known ? (double)l->int_macs.v : 0)) / total;
+    return true;
+}
+
+bool layer_number(const struct layer_column *column, const struct run_case *c, const struct run_layer *l,
+                  double *out)
+{
+    const void *at = (const char *)l + column->at;
+    if (layer_is_text(column)) return false;
+    if (column->kind == LAYER_MAC_SHARE) return mac_share(c, l, out);
+    if (column->real) {
+        const struct known_f64 *v = at;
+        *out = v->v;
+        return v->known;
+    }
+    const struct known_u64 *v = at;
+    *out = (double)v->v;
+    return v->known;
+}
+
+/* ---- for people ---- */
+
+enum { NAME_COLUMNS = 56 };
+
+/* The end of a long name tells more than its beginning. */
+void layer_name_text(struct buf *b, const char *name)
+{
+    size_t n = strlen(name), skip = n > NAME_COLUMNS ? n - (NAME_COLUMNS - 3) : 0;
+    while (((unsigned char)name[skip] >> 6) == 2) skip++; /* whole characters */
+    if (skip) buf_add_str(b, "...");
+    text_plain(b, name + skip, n - skip);
+}
+
+void layer_si_text(struct buf *b, double v, const char *unit)
+{
+    static const char *const powers[] = {"", "k", "M", "G", "T", "P", "E"};
+    unsigned p = 0;
+    while (p < 6 && fabs(v) >= 999.95) {
+        v /= 1000;
+        p++;
+    }
+    if (p == 0 && v == floor(v))
+        buf_printf(b, "%.0f", v);
+    else
+        buf_printf(b, "%.4g", v);
+    if (p || *unit) buf_printf(b, " %s%s", powers[p], unit);
+}
+
+void layer_cell(struct buf *b, const struct layer_column *column, const struct run_case *c,
+                const struct run_layer *l)
+{
+    double v;
+    if (layer_is_text(column)) {
+        const char *text = layer_text(column, l);
+        if (column->kind == LAYER_NAME)
+            layer_name_text(b, text && *text ? text : "-");
+        else
+            text_plain(b, text ? text : "-", text_clip(text ? text : "-", 60));
+        return;
+    }
+    if (!layer_number(column, c, l, &v)) {
+        buf_add_char(b, '-');
+        return;
+    }
+    switch (column->kind) {
+    case LAYER_COUNT: layer_si_text(b, v, ""); break;
+    case LAYER_BYTES: str_add_bytes(b, (uint64_t)v); break;
+    case LAYER_NS: text_time(b, v, v / 200); break;
+    case LAYER_SHARE:
+    case LAYER_MAC_SHARE: text_share(b, v); break;
+    case LAYER_RATE: layer_si_text(b, v, l->int_macs.known && l->int_macs.v ? "OP/s" : "FLOP/s"); break;
+    case LAYER_BANDWIDTH: layer_si_text(b, v, "B/s"); break;
+    default: run_number_text(b, v, v / 200); break;
+    }
+}
+
+bool layer_is_timed(const struct run_case *c)
+{
+    for (size_t i = 0; i < c->layers.n; i++)
+        if (c->layers.at[i]->time_ns.known) return true;
+    return false;
+}
+
+static bool is_worth(const struct layer_column *column, const struct run_case *c)
+{
+    double v;
+    for (size_t i = 0; i < c->layers.n; i++) {
+        const struct run_layer *l = c->layers.at[i];
+        if (layer_is_text(column) ? layer_text(column, l) != NULL : layer_number(column, c, l, &v) && v != 0)
+            return true;
+    }
+    return false;
+}
+
+size_t layer_columns_shown(const struct run_case *c, const struct layer_column *out[LAYER_COLUMNS_MAX])
+{
+    size_t n = 0;
+    bool timed = layer_is_timed(c);
+    for (const struct layer_column *k = layer_columns; k->column; k++)
+        if ((timed ? k->timed : k->weighed) && is_worth(k, c)) out[n++] = k;
+    return n;
+}
+
+/* ---- order ---- */
+
+struct sort_key {
+    const struct run_layer *layer;
+    const char *text;
+    double number;
+    size_t at;
+};
+
+/* Unknown ones last; of equals, the order of the document. */
+static int compare_keys(const void *left, const void *right)
+{
+    const struct sort_key *a = left, *b = right;
+    int by_text = a->text && b->text ? strcmp(a->text, b->text) : (b->text != NULL) - (a->text != NULL);
+    if (by_text) return by_text;
+    if (a->number != b->number) return a->number > b->number ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+tare_status layer_order_make(struct layer_order *out, const struct run_case *c, const struct layer_column *by,
+                             size_t top, tare_error *err)
+{
+    size_t n = c->layers.n, shown = top && top < n ? top : n;
+    struct sort_key *keys = mem_new(n, sizeof *keys);
+    *out = (struct layer_order){.items = VEC_INIT, .left_out = n - shown};
+    if (!keys) return error_set(err, TARE_NOMEM, "out of memory for %zu layers", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct run_layer *l = c->layers.at[i];
+        keys[i] = (struct sort_key){l, by && layer_is_text(by) ? layer_text(by, l) : NULL, -1, i};
+        double v;
+        if (by && layer_number(by, c, l, &v)) keys[i].number = v;
+    }
+    if (by) qsort(keys, n, sizeof *keys, compare_keys);
+    tare_status s = vec_reserve(&out->items, shown, err);
+    for (size_t i = 0; s == TARE_OK && i < shown; i++) s = vec_push(&out->items, keys[i].layer, err);
+    mem_free(keys);
+    return s;
+}
+
+void layer_order_release(struct layer_order *o)
+{
+    vec_release(&o->items);
+}
+
+const struct layer_column *layer_default_order(const struct run_case *c)
+{
+    double total = (c->cost.macs.known ? (double)c->cost.macs.v : 0) +
+                   (c->cost.int_macs.known ? (double)c->cost.int_macs.v : 0);
+    return layer_column_find(layer_is_timed(c) ? "time_ns" : total > 0 ? "mac_share" : "bytes");
+}

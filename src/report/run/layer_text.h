@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * layer_text.h - the layers of a case for people: the costly ones, sums by operator and by group, how they were timed.
+ * The texts are the same in `tare inspect`, `tare bench --layers` and `tare report`. */
+#ifndef REPORT_LAYER_TEXT_H
+#define REPORT_LAYER_TEXT_H
+
+#include "report/run/layer_columns.h"
+#include "report/trace/report.h"
+#include "report/table.h"
+
+struct layer_view {
+    size_t top;                      /* layers shown; 0: all */
+    const struct layer_column *sort; /* NULL: the usual */
+    bool in_order;                   /* as they stand in the document; `sort` is NULL */
+};
+#define LAYER_VIEW_INIT {10, NULL, false}
+
+/* All sections of this case; nothing when it has no layers. */
+void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,
+                      const struct run_case *c, const struct layer_view *view);
+
+/* "12 profiled runs, +4.1 % by the profiler (330 ns a node, taken off); layers add up to 99.7 % of the plain median
+ * beside them, 102.1 % of the case's" */
+void layer_profile_text(struct buf *b, const struct run_case *c);
+/* "91.2 GFLOP/s, 310 GOP/s int8, 14.2 GB/s with 2 threads" */
+void layer_roof_text(struct buf *b, const struct run_roof *r);
+
+#endif

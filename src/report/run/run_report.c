@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ * run_report.c - what the formats of run documents share: which columns there are, and values as texts.
+ * Prints nothing by itself. */
+#include "report/run/run_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyze/judge/sweep.h"
+#include "core/str.h"
+#include "report/run/inspect_report.h"
+#include "report/text.h"
+
+const struct run_format run_formats[] = {
+    {"text", "a table for people", report_run_text},
+    {"json", "the document itself", report_run_json},
+    {"csv", "a row per case", report_run_csv},
+    {"md", "Markdown, for a comment on a pull request", report_run_md},
+    {"junit", "targets and findings as test cases", report_run_junit},
+    {"layers", "a row per layer, as CSV", report_layers_csv},
+    {NULL, NULL, NULL},
+};
+
+tare_status report_run_json(struct stream *s, const struct run_report *r)
+{
+    if (r->n != 1) buf_add_str(&s->out, "[\n");
+    for (size_t i = 0; i < r->n && s->status == TARE_OK; i++) {
+        if (i) buf_add_str(&s->out, ",\n");
+        tare_status st = run_write(r->runs[i], &s->out, s->err);
+        if (st < 0) return s->status = st;
+        stream_poll(s);
+    }
+    if (r->n != 1) buf_add_str(&s->out, "]\n");
+    return s->status;
+}
+
+/* ---- values ---- */
+
+static void add_plain(struct buf *b, const char *text)
+{
+    text_plain(b, text, text_clip(text, 200));
+}
+
+void run_value_text(struct buf *b, const struct run_value *v)
+{
+    switch (v ? v->kind : RUN_NULL) {
+    case RUN_NULL: buf_add_char(b, '-'); break;
+    case RUN_BOOL: buf_add_str(b, v->yes ? "yes" : "no"); break;
+    case RUN_INT: buf_printf(b, "%" PRId64, v->i); break;
+    case RUN_REAL: buf_printf(b, "%.6g", v->d); break;
+    case RUN_TEXT: add_plain(b, v->s ? v->s : "-"); break;
+    case RUN_LIST:
+    case RUN_MAP: buf_printf(b, "(%zu values)", v->items.n); break;
+    }
+}
+
+void run_number_text(struct buf *b, double v, double half)
+{
+    if (!isfinite(v)) {
+        buf_add_char(b, '-');
+        return;
+    }
+    double size = floor(log10(fmax(fabs(v), 1e-300)) + 1e-9), last = v == 0 ? 0 : size - 3;
+    if (half > 0 && isfinite(half)) {
+        double e = floor(log10(half) + 1e-9);
+        last = fmin(fmax(last, half < 1.95 * pow(10, e) ? e - 1 : e),
+                    size); /* one digit stays: 0 would be a lie */
+    }
+    double step = pow(10, last), rounded = round(v / step) * step;
+    if (fabs(rounded) >= 1e15 || (rounded != 0 && fabs(rounded) < 1e-4)) {
+        buf_printf(b, "%.4g", v);
+    } else if (last >= 0 && fabs(rounded) >= 1000) {
+        text_int(b, (int64_t)rounded);
+    } else {
+        buf_printf(b, "%.*f", last < 0 ? (int)-last : 0, rounded);
+    }
+}
+
+static void add_bytes(struct buf *b, double v)
+{
+    if (v < 0) buf_add_char(b, '-');
+    str_add_bytes(b, (uint64_t)fmin(fabs(v), 9e18));
+}
+
+void run_measure_text(struct buf *b, const struct measure *m, double v, double half)
+{
+    switch (m->kind) {
+    case MEASURE_TIME: text_time(b, v, half); break;
+    case MEASURE_BYTES: add_bytes(b, v); break;
+    case MEASURE_RATE:
+    case MEASURE_PLAIN: run_number_text(b, v, half); break;
+    }
+}
+
+static double half_of(const struct run_estimate *e)
+{
+    return e->lo.known && e->hi.known ? fmax(e->hi.v - e->value, e->value - e->lo.v) : NAN;
+}
+
+/* ---- columns ---- */
+
+static const struct run_column measure_columns[] = {
+    {"", NULL, "throughput", "throughput", false}, /* its title is the unit */
+    {"+/-", NULL, "throughput", "throughput", true},
+    {"p50", NULL, "latency.p50", "latency_ns.p50", false},
+    {"+/-", NULL, "latency.p50", "latency_ns.p50", true},
+    {"p95", NULL, "latency.p95", "latency_ns.p95", false},
+    {"p99", NULL, "latency.p99", "latency_ns.p99", false},
+    {"per unit", NULL, "latency.per_unit", "latency_ns.p50", false},
+    {"memory", NULL, "memory.delta", "memory.delta", false},
+    {"peak", NULL, "memory.peak", "memory.rss_peak", false},
+    {"load", NULL, "load", "load_ns", false},
+    {"accuracy", NULL, "accuracy", "accuracy", false},
+    {"self", NULL, "self.share", "self", false},
+};
+enum { N_MEASURES = sizeof measure_columns / sizeof *measure_columns };
+
+/* A number that at least one case has; or one of the main ones, with a reason why it is missing. */
+static bool is_shown(const struct run *run, const struct run_column *column)
+{
+    struct run_estimate e;
+    bool is_main = strcmp(column->metric, "accuracy") != 0 && strcmp(column->metric, "self.share") != 0;
+    for (size_t i = 0; i < run->cases.n; i++) {
+        const struct run_case *c = run->cases.at[i];
+        if (metric_of(c, column->metric, &e)) return true;
+        if (is_main && !column->half && run_reason(&c->unknown, column->path)) return true;
+    }
+    return false;
+}
+
+static bool varies(const struct run *run, const char *key)
+{
+    const struct run_value *first = run_map_get(&run->cases.at[0]->params, key);
+    for (size_t i = 1; i < run->cases.n; i++)
+        if (!values_equal(first, run_map_get(&run->cases.at[i]->params, key))) return true;
+    return false;
+}
+
+/* Do all cases have the same value under both keys? Then one of them says it all. */
+static bool repeats(const struct run *run, const char *key, const char *shown)
+{
+    for (size_t i = 0; i < run->cases.n; i++) {
+        const struct run_map *p = &run->cases.at[i]->params;
+        if (!values_equal(run_map_get(p, key), run_map_get(p, shown))) return false;
+    }
+    return true;
+}
+
+/* More than there is room for counts as one more than there is room for. */
+static size_t varying_params(const struct run *run, struct run_column *out, size_t room)
+{
+    size_t n = 0;
+    for (size_t c = 0; c < run->cases.n; c++) {
+        const struct run_map *params = &run->cases.at[c]->params;
+        for (size_t i = 0; i < params->n; i++) {
+            const char *key = params->at[i].key;
+            bool known = !param_is_setting(&params->at[i]) || !varies(run, key);
+            for (size_t k = 0; !known && k < n; k++) known = repeats(run, key, out[k].param);
+            if (known) continue;
+            if (n == room) return room + 1;
+            out[n++] = (struct run_column){.title = key, .param = key};
+        }
+        if (c >= 64) break; /* what has not differed by now is told by the case's name */
+    }
+    return n;
+}
+
+static const char *rate_title(const struct run *run)
+{
+    const char *unit = NULL;
+    for (size_t i = 0; i < run->cases.n; i++) {
+        const char *u = run->cases.at[i]->throughput.unit;
+        if (!u) continue;
+        if (unit && strcmp(u, unit) != 0) return "units/s";
+        unit = u;
+    }
+    return unit ? unit : "units/s";
+}
+
+size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX])
+{
+    struct run_column measures[N_MEASURES];
+    size_t n = 0, m = 0;
+    if (run->cases.n == 0) return 0;
+    for (size_t i = 0; i < N_MEASURES; i++) {
+        if (!is_shown(run, &measure_columns[i])) continue;
+        measures[m] = measure_columns[i];
+        if (!*measures[m].title) measures[m].title = rate_title(run);
+        m++;
+    }
+    n = varying_params(run, out, RUN_COLUMNS_MAX - m);
+    if (n > RUN_COLUMNS_MAX - m || n == 0) {
+        out[0] = (struct run_column){.title = "case"};
+        n = 1;
+    }
+    memcpy(out + n, measures, m * sizeof *measures);
+    return n + m;
+}
+
+void run_cell(struct buf *b, const struct run_case *c, const struct run_column *column)
+{
+    struct run_estimate e;
+    if (column->param) {
+        run_value_text(b, run_map_get(&c->params, column->param));
+    } else if (!column->metric) {
+        add_plain(b, *c->name ? c->name : "-");
+    } else if (!metric_of(c, column->metric, &e) || (column->half && !(half_of(&e) >= 0 && e.value > 0))) {
+        buf_add_char(b, '-');
+    } else if (column->half) {
+        buf_printf(b, "%.1f %%", 100 * half_of(&e) / e.value);
+    } else if (strcmp(column->metric, "self.share") == 0) {
+        text_share(b, e.value);
+    } else {
+        run_measure_text(b, measure_find(column->metric), e.value, half_of(&e));
+    }
+}
+
+const char *run_interval_note(void)
+{
+    return "+/- is the 95 % interval within this run; it does not cover other days or machines";
+}
+
+/* ---- the head ---- */
+
+void run_subject_text(struct buf *b, const struct run *run)
+{
+    const struct run_subject *s = &run->subject;
+    add_plain(b, s->name);
+    buf_add_str(b, " (");
+    add_plain(b, s->type);
+    if (s->size_bytes.known) {
+        buf_add_str(b, ", ");
+        str_add_bytes(b, s->size_bytes.v);
+    }
+    buf_add_char(b, ')');
+    if (!s->runtime.known) return;
+    buf_add_str(b, " in ");
+    add_plain(b, s->runtime.name);
+    if (!s->runtime.version) return;
+    buf_add_char(b, ' ');
+    add_plain(b, s->runtime.version);
+}
+
+void run_host_text(struct buf *b, const struct run *run)
+{
+    const struct run_host *h = &run->host;
+    add_plain(b, h->hostname ? h->hostname : "(unnamed)");
+    if (h->cpu.model) {
+        buf_add_str(b, ", ");
+        add_plain(b, h->cpu.model);
+    }
+    if (h->cpu.usable.known) buf_printf(b, ", %.3g", h->cpu.usable.v);
+    if (h->cpu.usable.known && h->cpu.cores.known) buf_printf(b, " of %" PRIu64, h->cpu.cores.v);
+    if (h->cpu.usable.known) buf_add_str(b, " processors usable");
+    if (h->memory_bytes.known) {
+        buf_add_str(b, ", ");
+        str_add_bytes(b, h->memory_bytes.v);
+    }
+    if (h->is_virtual.known && h->is_virtual.v) buf_add_str(b, ", virtual");
+    for (size_t i = 0; i < h->gpus.n && i < 4; i++) {
+        buf_add_str(b, ", ");
+        add_plain(b, h->gpus.at[i]->name ? h->gpus.at[i]->name : "GPU");
+    }
+}
+
+static void add_pair(struct buf *b, const struct run_entry *e, bool first)
+{
+    if (!first) buf_add_str(b, ", ");
+    add_plain(b, e->key);
+    buf_add_char(b, '=');
+    run_value_text(b, &e->value);
+}
+
+/* What is said per case is in the table, in the notes and in the findings. */
+static bool is_short(const struct run_value *v)
+{
+    return v->kind == RUN_BOOL || v->kind == RUN_INT || v->kind == RUN_REAL || v->kind == RUN_TEXT;
+}
+
+void run_config_text(struct buf *b, const struct run *run)
+{
+    for (size_t i = 0, shown = 0; i < run->config.n && shown < 16; i++)
+        if (is_short(&run->config.at[i].value)) add_pair(b, &run->config.at[i], shown++ == 0);
+}
+
+void run_fixed_text(struct buf *b, const struct run *run)
+{
+    if (run->cases.n == 0) return;
+    const struct run_map *params = &run->cases.at[0]->params;
+    for (size_t i = 0, shown = 0; i < params->n && shown < 16; i++)
+        if (param_is_setting(&params->at[i]) && !varies(run, params->at[i].key))
+            add_pair(b, &params->at[i], shown++ == 0);
+}
+
+void run_created_text(struct buf *b, const struct run *run)
+{
+    size_t n = strlen(run->created); /* 2026-11-15T02:17:21.123Z, checked by the reader */
+    if (n < 19) {
+        add_plain(b, run->created);
+        return;
+    }
+    buf_printf(b, "%.10s %.8s UTC", run->created, run->created + 11);
+}
+
+/* ---- targets ---- */
+
+/* What the user asked for, as short as it can be said: "200 ms", not "200.0 ms". */
+static void add_exact(struct buf *b, const struct measure *m, double v)
+{
+    static const char *const times[] = {"ns", "us", "ms", "s"};
+    int u = 0;
+    if (m->kind == MEASURE_TIME) {
+        for (; u < 3 && fabs(v) >= 1000; u++) v /= 1000;
+        buf_printf(b, "%.6g %s", v, times[u]);
+    } else if (m->kind == MEASURE_BYTES) {
+        add_bytes(b, v);
+    } else {
+        buf_printf(b, "%.6g", v);
+    }
+}
+
+static void add_target_value(struct buf *b, const struct run_target *t, double v, bool exact)
+{
+    const struct measure *m = measure_find(t->metric);
+    if (!m) { /* from a newer tare */
+        buf_printf(b, "%.6g %s", v, t->unit ? t->unit : "");
+        return;
+    }
+    if (exact)
+        add_exact(b, m, v);
+    else
+        run_measure_text(b, m, v, NAN);
+    if (m->kind != MEASURE_RATE) return;
+    if (t->unit && t->unit[0] != '/') buf_add_char(b, ' ');
+    add_plain(b, t->unit ? t->unit : "/s");
+}
+
+void run_target_text(struct buf *b, const struct run_target *t)
+{
+    add_plain(b, t->metric);
+    buf_printf(b, " %s ", t->op);
+    add_target_value(b, t, t->value, true);
+}
+
+void run_achieved_text(struct buf *b, const struct run_target *t)
+{
+    if (t->achieved.known)
+        add_target_value(b, t, t->achieved.v, false);
+    else
+        buf_add_char(b, '-');
+}
+
+void run_confidence_text(struct buf *b, const struct run_target *t)
+{
+    if (t->confidence.known) /* never 100 % */
+        buf_printf(b, "%s%.4g %%", t->confidence.v > 0.9999 ? "> " : "", fmin(t->confidence.v, 0.9999) * 100);
+    else
+        buf_add_str(b, t->achieved.known ? "measured once" : "-");
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * run_report.h - run documents as text for people, CSV, Markdown and JUnit; one file per format, one row
+ * each in run_formats. They show what the document says and add no judgement of their own, except that
+ * the text names the best case for each objective. Unknown is "-", with its reason; digits are no finer
+ * than the interval. */
+#ifndef REPORT_RUN_REPORT_H
+#define REPORT_RUN_REPORT_H
+
+#include "analyze/judge/judge.h"
+#include "report/trace/report.h"
+#include "report/sink.h"
+#include "run/run.h"
+
+struct run_report {
+    const struct run *const *runs; /* shown one after another, in one document where the format has such */
+    size_t n;
+    struct report_style style;
+};
+
+struct run_format {
+    const char *name, *help;
+    tare_status (*write)(struct stream *s, const struct run_report *r);
+};
+
+extern const struct run_format run_formats[]; /* text json csv md junit layers; ends with name NULL */
+
+tare_status report_run_text(struct stream *s, const struct run_report *r);
+tare_status report_run_json(struct stream *s,
+                            const struct run_report *r);                  /* several: an array of documents */
+tare_status report_run_csv(struct stream *s, const struct run_report *r); /* a row per case, fixed columns */
+tare_status report_run_md(struct stream *s, const struct run_report *r);  /* GitHub-flavoured */
+tare_status report_run_junit(struct stream *s, const struct run_report *r);
+
+/* Parts of the text that other texts have too. */
+void run_findings_text(struct stream *s, const struct report_style *style, const struct run *run);
+/* "name       value"; nothing for an empty value. */
+void run_line_text(struct stream *s, const struct report_style *style, const char *name,
+                   const struct buf *value);
+
+/* ---- what the formats share: run_report.c ---- */
+
+enum { RUN_COLUMNS_MAX = 16 };
+
+struct run_column {
+    const char *title;
+    const char *param;  /* a parameter; NULL: a measure, or the case's name when that is NULL too */
+    const char *metric; /* of measure_table */
+    const char *path;   /* where the document explains why it is unknown */
+    bool half;          /* the half-width of the interval in percent, not the value */
+};
+
+/* The parameters that differ between the cases, then the measures that at least one case has. */
+size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX]);
+void run_cell(struct buf *b, const struct run_case *c, const struct run_column *column);
+
+void run_value_text(struct buf *b, const struct run_value *v); /* 16, "fp32" as fp32, - for null */
+/* v to the digits that +/- half supports (0 or NAN: four significant), thousands apart. */
+void run_number_text(struct buf *b, double v, double half);
+/* A value of a measure with its unit: "12.3 ms", "1,341 texts/s", "51.7 MiB", "0.69". */
+void run_measure_text(struct buf *b, const struct measure *m, double v, double half);
+
+/* "minilm-l6 (onnx)", "onnxruntime 1.30.0 on box: CPU, 2 processors, ..", "budget_s=10, ..":
+ * NUL-terminated UTF-8 that cannot steer a terminal. */
+void run_subject_text(struct buf *b, const struct run *run);
+void run_host_text(struct buf *b, const struct run *run);
+void run_config_text(struct buf *b, const struct run *run);
+void run_fixed_text(struct buf *b, const struct run *run); /* parameters that all cases share */
+void run_created_text(struct buf *b, const struct run *run);
+
+void run_target_text(struct buf *b, const struct run_target *t);     /* "latency.p95 <= 100 ms" */
+void run_achieved_text(struct buf *b, const struct run_target *t);   /* "91.2 ms", "-" */
+void run_confidence_text(struct buf *b, const struct run_target *t); /* "> 99.99 %", "measured once", "-" */
+const char *run_interval_note(void);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * source.c - a trace seen as an event_source. Adapts, decides nothing. */
+#include "report/trace/source.h"
+
+static const struct trace_site *site(const void *t, uint32_t i)
+{
+    return trace_site(t, i);
+}
+
+static const struct trace_process *process(const void *t, uint32_t i)
+{
+    return trace_process(t, i);
+}
+
+static const struct trace_thread *thread(const void *t, uint32_t i)
+{
+    return trace_thread(t, i);
+}
+
+static tare_status events(void *t, uint32_t i, trace_event_fn *fn, void *ctx, tare_error *err)
+{
+    return trace_events(t, i, fn, ctx, err);
+}
+
+void event_source_of_trace(struct event_source *out, struct trace *t)
+{
+    *out = (struct event_source){
+        .ctx = t,
+        .path = trace_path(t),
+        .id = trace_id(t),
+        .n_sites = trace_n_sites(t),
+        .n_processes = trace_n_processes(t),
+        .n_threads = trace_n_threads(t),
+        .has_events = trace_has_events(t),
+        .has_tree = trace_has_tree(t),
+        .loss = trace_loss(t),
+        .site = site,
+        .process = process,
+        .thread = thread,
+        .events = events,
+    };
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ * top_arrange.c - which processes stand in the table of `tare top`, and in what order. Draws nothing. */
+#include <math.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "top/top_view.h"
+#include "core/mem.h"
+
+void top_view_release(struct top_view *v)
+{
+    vec_release(&v->lines.at);
+    map_u64_release(&v->users);
+    for (size_t i = 0; i < v->user_names.at.n; i++) mem_free(v->user_names.at.items[i]);
+    vec_release(&v->user_names.at);
+}
+
+/* ---- users ---- */
+
+/* Without memory the number is found again each time, and nothing is remembered. */
+const char *top_user(struct top_view *v, uid_t uid)
+{
+    static char number[24];
+    if (uid == (uid_t)-1) return "-";
+    uint64_t *known = map_u64_find(&v->users, uid);
+    if (known) return v->user_names.at.items[*known];
+    struct passwd entry, *found = NULL;
+    char space[2048];
+    snprintf(number, sizeof number, "%u", (unsigned)uid);
+    if (getpwuid_r(uid, &entry, space, sizeof space, &found) != 0) found = NULL;
+    char *name = mem_strdup(found ? found->pw_name : number);
+    if (!name || vec_push(&v->user_names.at, name, NULL) != TARE_OK) {
+        mem_free(name);
+        return number;
+    }
+    map_u64_put(&v->users, uid, v->user_names.at.n - 1, NULL);
+    return name;
+}
+
+/* ---- the order ---- */
+
+static double number_or_none(double v)
+{
+    return isnan(v) ? -1 : v;
+}
+
+static double key_cpu(const struct proc_row *r)
+{
+    return number_or_none(r->cpu);
+}
+
+static double key_memory(const struct proc_row *r)
+{
+    return (double)r->rss_bytes;
+}
+
+static double key_pid(const struct proc_row *r)
+{
+    return -(double)r->pid;
+}
+
+static double key_io(const struct proc_row *r)
+{
+    return number_or_none(r->read_rate) + number_or_none(r->write_rate);
+}
+
+static double (*const keys[TOP_SORTS])(const struct proc_row *r) = {key_cpu, key_memory, key_pid, key_io};
+
+struct ordered {
+    double key;
+    uint64_t rss; /* among equals the larger ones first */
+    size_t row;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? 1 : -1;
+    if (x->rss != y->rss) return x->rss < y->rss ? 1 : -1;
+    return (x->row > y->row) - (x->row < y->row); /* the rows are by pid */
+}
+
+/* ---- relations ---- */
+
+enum { NOBODY = -1 };
+
+struct arrangement {
+    struct top_view *v;
+    const struct top_data *d;
+    struct ordered *order; /* all rows, first to be shown first */
+    long *parent, *first, *next;
+    bool *keep, *inside; /* inside: of the program that is watched */
+};
+
+static long row_of(const struct top_data *d, pid_t pid)
+{
+    size_t lo = 0, hi = d->n_rows;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (d->rows[mid].pid < pid)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < d->n_rows && d->rows[lo].pid == pid ? (long)lo : NOBODY;
+}
+
+static bool matches(struct top_view *v, const struct proc_row *r)
+{
+    char pid[24];
+    if (!v->filter[0]) return true;
+    snprintf(pid, sizeof pid, "%d", (int)r->pid);
+    return strcasestr(r->name, v->filter) || strcasestr(r->command, v->filter) ||
+           strcmp(pid, v->filter) == 0 || strcasestr(top_user(v, r->uid), v->filter);
+}
+
+/* Is the row the watched program or a descendant of it? Steps are bounded: parents could form a ring while they die. */
+static bool is_inside(const struct arrangement *a, long row)
+{
+    if (!a->d->program) return true;
+    for (size_t steps = 0; row != NOBODY && steps <= a->d->n_rows; steps++) {
+        if (a->d->rows[row].pid == a->d->program) return true;
+        row = a->parent[row];
+    }
+    return false;
+}
+
+/* In a tree, those above a process that matches stay too. */
+static void keep_rows(struct arrangement *a)
+{
+    a->v->matching = 0;
+    for (size_t i = 0; i < a->d->n_rows; i++) a->inside[i] = is_inside(a, (long)i);
+    for (size_t i = 0; i < a->d->n_rows; i++) {
+        if (!a->inside[i] || !matches(a->v, &a->d->rows[i])) continue;
+        a->v->matching++;
+        a->keep[i] = true;
+        if (!a->v->tree) continue;
+        for (long up = a->parent[i]; up != NOBODY && a->inside[up] && !a->keep[up]; up = a->parent[up])
+            a->keep[up] = true;
+    }
+}
+
+static void add_line(struct arrangement *a, long row, unsigned depth)
+{
+    a->v->lines.at.items[a->v->lines.at.n++] =
+        (struct top_line){(size_t)row, depth}; /* room for all was made */
+}
+
+/* Children in the order of the table: the last one is linked first. */
+static void link_children(struct arrangement *a)
+{
+    for (size_t i = a->d->n_rows; i > 0; i--) {
+        long row = (long)a->order[i - 1].row, up = a->parent[row];
+        if (!a->keep[row] || up == NOBODY || !a->keep[up]) continue;
+        a->next[row] = a->first[up];
+        a->first[up] = row;
+    }
+}
+
+/* One root with all below it: down, else aside, else up. */
+static void walk_tree(struct arrangement *a, long root)
+{
+    unsigned depth = 0;
+    for (long at = root; at != NOBODY;) {
+        add_line(a, at, depth);
+        if (a->first[at] != NOBODY) {
+            at = a->first[at];
+            depth++;
+            continue;
+        }
+        while (at != root && a->next[at] == NOBODY) {
+            at = a->parent[at];
+            depth--;
+        }
+        at = at == root ? NOBODY : a->next[at];
+    }
+}
+
+static void arrange_rows(struct arrangement *a)
+{
+    const struct top_data *d = a->d;
+    for (size_t i = 0; i < d->n_rows; i++) {
+        a->order[i] = (struct ordered){keys[a->v->sort](&d->rows[i]), d->rows[i].rss_bytes, i};
+        a->parent[i] = d->rows[i].parent == d->rows[i].pid ? NOBODY : row_of(d, d->rows[i].parent);
+        a->first[i] = a->next[i] = NOBODY;
+    }
+    qsort(a->order, d->n_rows, sizeof *a->order, by_key);
+    keep_rows(a);
+    if (a->v->tree) link_children(a);
+    for (size_t i = 0; i < d->n_rows; i++) {
+        long row = (long)a->order[i].row, up = a->parent[row];
+        if (!a->keep[row]) continue;
+        if (!a->v->tree)
+            add_line(a, row, 0);
+        else if (up == NOBODY || !a->keep[up])
+            walk_tree(a, row);
+    }
+}
+
+tare_status top_arrange(struct top_view *v, const struct top_data *d, tare_error *err)
+{
+    size_t n = d->n_rows;
+    struct arrangement a = {.v = v, .d = d};
+    vec_clear(&v->lines.at);
+    v->matching = 0;
+    if (n == 0) return TARE_OK;
+    tare_status s = vec_reserve(&v->lines.at, n, err);
+    if (s < 0) return s;
+    a.order = mem_new(n, sizeof *a.order);
+    a.parent = mem_new(n * 3, sizeof *a.parent);
+    a.keep = mem_new(n * 2, sizeof *a.keep);
+    if (a.order && a.parent && a.keep) {
+        a.first = a.parent + n;
+        a.next = a.first + n;
+        a.inside = a.keep + n;
+        arrange_rows(&a);
+    } else {
+        s = error_set(err, TARE_NOMEM, "out of memory for the table of processes");
+    }
+    mem_free(a.order);
+    mem_free(a.parent);
+    mem_free(a.keep);
+    return s;
+}

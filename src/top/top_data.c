@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * top_data.c - see top_data.h. */
+#include "top/top_data.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+
+const struct top_history_row top_histories[TOP_HISTORIES] = {
+    {"cpu", "processors", 1},        {"memory", "memory", 1},   {"disk.throughput", "disks", 0},
+    {"net", "networks", 0},          {"gpu", "GPU", 1},
+};
+
+/* ---- opening ---- */
+
+/* Rules of the defaults and of the command line. */
+static tare_status open_alerts(struct top_data *d, const struct top_source *from, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    size_t defaults = 0;
+    while (alert_defaults[defaults]) defaults++;
+    for (size_t i = 0; i < defaults + from->n_alerts && s == TARE_OK; i++) {
+        struct alert_rule rule;
+        s = alert_parse(&rule, i < defaults ? alert_defaults[i] : from->alerts[i - defaults], err);
+        if (s == TARE_OK) s = vec_push(&d->rules, rule, err);
+        if (s == TARE_OK) s = vec_push(&d->alert, (struct top_alert){0}, err);
+    }
+    return s == TARE_OK ? alerts_new(&d->alerts, d->rules.items, d->rules.n, err) : s;
+}
+
+static tare_status open_live(struct top_data *d, const struct top_source *from, tare_error *err)
+{
+    struct probe_place here = {.root = "", .program = from->program, .detail = true};
+    if (from->program && kill(from->program, 0) != 0 && errno == ESRCH)
+        return error_set(err, TARE_INVALID, "--pid %d: there is no such process", (int)from->program);
+    d->program = from->program;
+    tare_status s = probes_open(&d->probes, NULL, 0, &here, err);
+    if (s < 0) return s;
+    d->set = &d->probes.set;
+    d->now = &d->probes.now;
+    d->blind = d->probes.blind.data;
+    s = proclist_open(&d->list, "", err);
+    if (s == TARE_OK && from->record) s = samples_create(&d->record, from->record, NULL, err);
+    return s;
+}
+
+static tare_status open_tape(struct top_data *d, const char *path, tare_error *err)
+{
+    d->replaying = true;
+    tare_status s = samples_load(&d->tape, path, err);
+    if (s < 0) return s;
+    if (d->tape.at_ns.n == 0) return error_set(err, TARE_FORMAT, "%s: holds no samples", path);
+    d->set = &d->tape.set;
+    d->now = &d->taped;
+    d->blind = "";
+    return TARE_OK;
+}
+
+tare_status top_data_open(struct top_data *d, const struct top_source *from, tare_error *err)
+{
+    memset(d, 0, sizeof *d);
+    d->list.folder = -1;
+    d->blind = "";
+    tare_status s = open_alerts(d, from, err);
+    if (s == TARE_OK) s = deriver_new(&d->derived, err);
+    if (s < 0) return s;
+    return from->replay ? open_tape(d, from->replay, err) : open_live(d, from, err);
+}
+
+tare_status top_data_close(struct top_data *d, tare_error *err)
+{
+    tare_status s = d->record ? samples_close(d->record, err) : TARE_OK;
+    if (!d->replaying && d->set) probes_close(&d->probes);
+    if (d->list.folder >= 0) proclist_close(&d->list);
+    samples_release(&d->tape);
+    sample_release(&d->taped);
+    vec_release(&d->taped_rows.at);
+    alerts_free(d->alerts);
+    deriver_free(d->derived);
+    vec_release(&d->rules);
+    vec_release(&d->alert);
+    return s;
+}
+
+/* ---- one moment ---- */
+
+double top_value(const struct top_data *d, const char *name, const char *label)
+{
+    double v;
+    return derived_value(d->derived, name, label, &v) ? v : NAN;
+}
+
+bool top_blind(const struct top_data *d, const char *probe, char *out, size_t size)
+{
+    size_t n = strlen(probe);
+    for (const char *line = d->blind; *line;) {
+        size_t len = strcspn(line, "\n");
+        if (strncmp(line, probe, n) == 0 && line[n] == ':') {
+            const char *rest = line + n + 1;
+            rest += *rest == ' ';
+            snprintf(out, size, "%.*s", (int)(line + len - rest), rest);
+            return true;
+        }
+        line += len + (line[len] == '\n');
+    }
+    return false;
+}
+
+static void keep_history(struct top_data *d)
+{
+    for (size_t i = 0; i < TOP_HISTORIES; i++) {
+        struct top_history *h = &d->history[i];
+        if (h->n == TOP_HISTORY) memmove(h->y, h->y + 1, --h->n * sizeof *h->y);
+        h->y[h->n++] = top_value(d, top_histories[i].name, "");
+    }
+}
+
+static tare_status mark_event(struct top_data *d, const struct alert_event *e, tare_error *err)
+{
+    struct top_alert *a = &d->alert.items[e->rule];
+    a->active = e->fired;
+    a->since_ns = e->since_ns;
+    a->value = e->value;
+    if (!d->record) return TARE_OK;
+    return samples_mark(d->record, e->at_ns, e->fired ? SAMPLE_ALERT : SAMPLE_CLEAR,
+                        d->rules.items[e->rule].text, err);
+}
+
+/* Derive, judge and remember what the sample says. */
+static tare_status digest(struct top_data *d, tare_error *err)
+{
+    struct alert_events events = {VEC_INIT};
+    tare_status s = deriver_feed(d->derived, d->set, d->now, err);
+    if (s == TARE_OK) s = alerts_feed(d->alerts, d->derived, d->now->at_ns, &events, err);
+    for (size_t i = 0; i < events.items.n && s == TARE_OK; i++)
+        s = mark_event(d, &events.items.items[i], err);
+    vec_release(&events.items);
+    if (s == TARE_OK) keep_history(d);
+    d->samples++;
+    return s;
+}
+
+/* A recording that cannot go on ends, and what is shown goes on. */
+static tare_status record_now(struct top_data *d, tare_error *err)
+{
+    if (!d->record) return TARE_OK;
+    tare_status s = top_record_rows(d, err);
+    if (s == TARE_OK) s = samples_append(d->record, &d->probes.set, &d->probes.now, err);
+    if (s == TARE_OK) return s;
+    samples_close(d->record, NULL);
+    d->record = NULL;
+    return s;
+}
+
+static tare_status see(struct top_data *d, tare_error *err)
+{
+    tare_status s = probes_sample(&d->probes, err);
+    if (s == TARE_OK) s = proclist_scan(&d->list, d->probes.now.at_ns, err);
+    d->rows = d->list.rows.items;
+    d->n_rows = d->list.rows.n;
+    d->denied = d->list.denied;
+    d->rows_known = true;
+    d->unix_ns = clock_unix_ns();
+    if (s == TARE_OK) s = digest(d, err);
+    return s == TARE_OK ? record_now(d, err) : s;
+}
+
+/* ---- a tape ---- */
+
+bool top_data_ended(const struct top_data *d)
+{
+    return d->replaying && d->samples > 0 && d->at + 1 >= d->tape.at_ns.n;
+}
+
+/* The moment as a sample. What was recorded of single processes is for the table alone: live, too, nothing is derived
+ * from it. */
+static tare_status play(struct top_data *d, size_t moment, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    sample_clear(&d->taped);
+    d->taped.at_ns = d->tape.at_ns.items[moment];
+    for (size_t i = 0; i < d->tape.columns.n && s == TARE_OK; i++)
+        if (!top_is_process_label(d->tape.set.items.items[i].label))
+            s = sample_set(&d->taped, i, d->tape.columns.items[i][moment], err);
+    d->at = moment;
+    d->unix_ns = d->tape.start_unix_ns + (d->taped.at_ns - d->tape.start_ns);
+    return s == TARE_OK ? digest(d, err) : s;
+}
+
+tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
+{
+    struct deriver *derived = NULL;
+    struct alerts *alerts = NULL;
+    size_t last = d->tape.at_ns.n - 1;
+    if (moment > last) moment = last;
+    tare_status s = deriver_new(&derived, err);
+    if (s == TARE_OK) s = alerts_new(&alerts, d->rules.items, d->rules.n, err);
+    if (s < 0) {
+        deriver_free(derived);
+        return s;
+    }
+    deriver_free(d->derived);
+    alerts_free(d->alerts);
+    d->derived = derived;
+    d->alerts = alerts;
+    for (size_t i = 0; i < d->alert.n; i++) d->alert.items[i] = (struct top_alert){0};
+    for (size_t i = 0; i < TOP_HISTORIES; i++) d->history[i].n = 0;
+    d->samples = 0;
+    for (size_t i = moment > TOP_HISTORY ? moment - TOP_HISTORY : 0; i <= moment && s == TARE_OK; i++)
+        s = play(d, i, err);
+    return s == TARE_OK ? top_replay_rows(d, err) : s;
+}
+
+tare_status top_data_next(struct top_data *d, tare_error *err)
+{
+    if (!d->replaying) return see(d, err);
+    if (top_data_ended(d)) return TARE_OK;
+    tare_status s = play(d, d->samples ? d->at + 1 : 0, err);
+    return s == TARE_OK ? top_replay_rows(d, err) : s;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * top_term.c - see top_term.h. Signals are blocked but while waiting, so none is missed between a look and a wait. What
+ * runs in handlers is limited to write(2), tcsetattr(3) and raise(3), which may be called there. */
+#include "top/top_term.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+/* The other screen, no cursor, no wrapping at the edge; and all of it back. */
+static const char enter_text[] = "\033[?1049h\033[?25l\033[?7l";
+static const char leave_text[] = "\033[m\033[?7h\033[?25h\033[?1049l";
+
+static struct {
+    int in, out;   /* in -1: no keys */
+    bool prepared; /* handlers are set, `was` is known */
+    struct termios was;
+    sigset_t outside; /* the mask while waiting */
+    char typed[256];
+    size_t n_typed, at;
+} term = {.in = -1, .out = -1};
+
+static volatile sig_atomic_t taken, ended_by, resized, stop_asked;
+
+/* ---- giving back ---- */
+
+static void give_back(void)
+{
+    if (!taken) return;
+    taken = 0;
+    ssize_t n = write(term.out, leave_text, sizeof leave_text - 1);
+    (void)n; /* a terminal that is gone needs nothing back */
+    if (term.in >= 0) tcsetattr(term.in, TCSANOW, &term.was);
+}
+
+void top_term_leave(void)
+{
+    give_back();
+    if (term.prepared) sigprocmask(SIG_SETMASK, &term.outside, NULL);
+}
+
+static void on_end(int signal)
+{
+    ended_by = signal;
+}
+
+static void on_resize(int signal)
+{
+    (void)signal;
+    resized = 1;
+}
+
+static void on_stop(int signal)
+{
+    (void)signal;
+    stop_asked = 1;
+}
+
+/* A crash of ours, or what nobody sends to a top: the default action, on a terminal that can be read. */
+static void on_crash(int signal)
+{
+    int saved = errno;
+    give_back();
+    errno = saved;
+    raise(signal); /* SA_RESETHAND: the default, once this handler has returned */
+}
+
+/* ---- taking over ---- */
+
+static const struct {
+    int signal;
+    void (*handler)(int);
+    bool waits; /* blocked but while waiting */
+} handlers[] = {
+    {SIGINT, on_end, true},     {SIGTERM, on_end, true},      {SIGHUP, on_end, true},
+    {SIGQUIT, on_end, true},    {SIGWINCH, on_resize, true},  {SIGTSTP, on_stop, true},
+    {SIGPIPE, SIG_IGN, false},  {SIGSEGV, on_crash, false},   {SIGBUS, on_crash, false},
+    {SIGFPE, on_crash, false},  {SIGILL, on_crash, false},    {SIGABRT, on_crash, false},
+    {SIGTRAP, on_crash, false}, {SIGSYS, on_crash, false},    {SIGUSR1, on_crash, false},
+    {SIGUSR2, on_crash, false}, {SIGALRM, on_crash, false},   {SIGVTALRM, on_crash, false},
+    {SIGPROF, on_crash, false}, {SIGXCPU, on_crash, false},   {SIGIO, on_crash, false},
+    {SIGPWR, on_crash, false},  {SIGSTKFLT, on_crash, false},
+};
+
+static void set_handlers(void)
+{
+    sigset_t waiting;
+    sigemptyset(&waiting);
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
+        struct sigaction act = {.sa_handler = handlers[i].handler};
+        if (handlers[i].handler == on_crash) act.sa_flags = (int)SA_RESETHAND;
+        sigaction(handlers[i].signal, &act, NULL);
+        if (handlers[i].waits) sigaddset(&waiting, handlers[i].signal);
+    }
+    sigprocmask(SIG_BLOCK, &waiting, &term.outside);
+}
+
+/* Keys at once and unseen; ^C, ^\ and ^Z stay signals. */
+static tare_status take(tare_error *err)
+{
+    if (term.in >= 0) {
+        struct termios raw = term.was;
+        raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
+        raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL);
+        raw.c_cc[VMIN] = 0;
+        raw.c_cc[VTIME] = 0;
+        if (tcsetattr(term.in, TCSADRAIN, &raw) != 0) return error_errno(err, "setting up the terminal");
+    }
+    taken = 1;
+    if (top_term_write(enter_text, sizeof enter_text - 1)) return TARE_OK;
+    tare_status s = error_errno(err, "writing to the terminal");
+    give_back();
+    return s;
+}
+
+tare_status top_term_enter(int in, int out, tare_error *err)
+{
+    term.in = isatty(in) && tcgetattr(in, &term.was) == 0 ? in : -1;
+    term.out = out;
+    if (!term.prepared) {
+        atexit(give_back);
+        set_handlers();
+        term.prepared = true;
+    }
+    return take(err);
+}
+
+void top_term_size(unsigned *width, unsigned *height)
+{
+    struct winsize size;
+    *width = 80;
+    *height = 24;
+    if (ioctl(term.out, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return;
+    *width = size.ws_col;
+    *height = size.ws_row;
+}
+
+int top_term_signal(void)
+{
+    return ended_by;
+}
+
+bool top_term_write(const char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(term.out, bytes, n);
+        if (done < 0 && errno == EAGAIN) {
+            struct pollfd room = {.fd = term.out, .events = POLLOUT};
+            poll(&room, 1, 1000);
+            if (ended_by) return false;
+            continue;
+        }
+        if (done < 0 && errno != EINTR) return false;
+        if (done < 0) continue;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+/* ---- waiting ---- */
+
+/* ^Z: the shell gets its terminal, and we take it again when we go on. */
+static void stop_here(void)
+{
+    stop_asked = 0;
+    give_back();
+    raise(SIGSTOP);
+    if (take(NULL) != TARE_OK) ended_by = SIGHUP;
+    resized = 1;
+}
+
+static void read_keys(short events)
+{
+    ssize_t n = read(term.in, term.typed, sizeof term.typed);
+    term.at = 0;
+    term.n_typed = n > 0 ? (size_t)n : 0;
+    if (n <= 0 && (events & (POLLHUP | POLLERR | POLLNVAL))) ended_by = SIGHUP; /* the terminal is gone */
+}
+
+unsigned top_term_wait(uint64_t due_ns)
+{
+    uint64_t now = clock_raw_ns(), left = due_ns > now ? due_ns - now : 0;
+    struct timespec timeout = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    struct pollfd in = {.fd = term.in, .events = POLLIN};
+    int n = ppoll(&in, term.in >= 0 ? 1 : 0, &timeout, &term.outside);
+    if (n > 0) read_keys(in.revents);
+    if (stop_asked) stop_here();
+    unsigned wake = n > 0 && term.n_typed > 0 ? TOP_WAKE_KEYS : TOP_WAKE_DUE;
+    if (ended_by) wake |= TOP_WAKE_END;
+    if (resized) wake |= TOP_WAKE_RESIZED;
+    resized = 0;
+    return wake;
+}
+
+/* ---- keys ---- */
+
+static const struct {
+    const char *bytes;
+    int key;
+} sequences[] = {
+    {"\033[A", TOP_KEY_UP},         {"\033[B", TOP_KEY_DOWN}, {"\033[C", TOP_KEY_RIGHT},
+    {"\033[D", TOP_KEY_LEFT},       {"\033OA", TOP_KEY_UP},   {"\033OB", TOP_KEY_DOWN},
+    {"\033OC", TOP_KEY_RIGHT},      {"\033OD", TOP_KEY_LEFT}, {"\033[5~", TOP_KEY_PAGE_UP},
+    {"\033[6~", TOP_KEY_PAGE_DOWN}, {"\033[H", TOP_KEY_HOME}, {"\033[F", TOP_KEY_END},
+    {"\033[1~", TOP_KEY_HOME},      {"\033[4~", TOP_KEY_END},
+};
+
+/* How long the sequence at ESC [ or ESC O is: up to its letter or tilde. */
+static size_t sequence_length(const char *bytes, size_t n)
+{
+    size_t i = 2;
+    if (bytes[1] == 'O') return n < 3 ? n : 3;
+    while (i < n && (bytes[i] < '@' || bytes[i] > '~')) i++;
+    return i < n ? i + 1 : n;
+}
+
+int top_key_parse(const char *bytes, size_t n, size_t *taken_bytes)
+{
+    *taken_bytes = 1;
+    if (bytes[0] == '\b') return TOP_KEY_BACKSPACE;
+    if (bytes[0] != '\033') return bytes[0] ? (unsigned char)bytes[0] : TOP_KEY_OTHER;
+    if (n < 2 || (bytes[1] != '[' && bytes[1] != 'O')) return TOP_KEY_ESCAPE;
+    *taken_bytes = sequence_length(bytes, n);
+    for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+        if (strlen(sequences[i].bytes) == *taken_bytes &&
+            memcmp(bytes, sequences[i].bytes, *taken_bytes) == 0)
+            return sequences[i].key;
+    return TOP_KEY_OTHER;
+}
+
+bool top_term_has_keys(void)
+{
+    return term.in >= 0;
+}
+
+int top_term_key(void)
+{
+    size_t used;
+    if (term.at >= term.n_typed) return TOP_KEY_NONE;
+    int key = top_key_parse(term.typed + term.at, term.n_typed - term.at, &used);
+    term.at += used;
+    return key;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * run_child.c - see run_child.h. Between fork and exec the child calls only what is safe there. */
+#include "watch/run_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+/* What is passed on. Stops, continues and changes of the window reach the program by itself: it is in tare's group. */
+static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
+
+static void wanted_signals(sigset_t *out)
+{
+    sigemptyset(out);
+    sigaddset(out, SIGCHLD);
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(out, passed_on[i]);
+    for (int s = SIGRTMIN; s <= SIGRTMAX; s++) sigaddset(out, s);
+}
+
+/* ---- starting ---- */
+
+static void set_signals(struct child *c)
+{
+    const struct sigaction standard = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
+    sigset_t wanted;
+    wanted_signals(&wanted);
+    sigprocmask(SIG_BLOCK, &wanted, &c->mask);
+    sigaction(SIGCHLD, &standard, &c->chld); /* inherited as ignored, children would vanish unseen */
+    sigaction(SIGXFSZ, &ignored, &c->xfsz);  /* a trace that may not grow is an error, not the end */
+    c->pipe = standard;                      /* tare itself ignores it: main.c */
+}
+
+static void restore_signals(const struct child *c)
+{
+    sigaction(SIGCHLD, &c->chld, NULL);
+    sigaction(SIGXFSZ, &c->xfsz, NULL);
+    sigaction(SIGPIPE, &c->pipe, NULL);
+    sigprocmask(SIG_SETMASK, &c->mask, NULL);
+}
+
+/* In the child: wait for the word, then become the program. */
+static _Noreturn void become(const struct child *c, char *const *argv, const char *trace, int go, int failed)
+{
+    char word;
+    ssize_t n;
+    while ((n = read(go, &word, 1)) < 0 && errno == EINTR) continue;
+    if (n != 1) _exit(0); /* tare thought better of it, or is gone */
+    if (trace) setenv("TARE_TRACE", trace, 1);
+    setenv(RUN_CHILD_MARK, "1", 1);
+    restore_signals(c);
+    execvp(argv[0], argv);
+    int why = errno;
+    n = write(failed, &why, sizeof why);
+    (void)n;
+    _exit(127);
+}
+
+tare_status child_fork(struct child *c, char *const *argv, const char *trace, tare_error *err)
+{
+    int go[2], failed[2];
+    *c = (struct child){.go = -1, .failed = -1, .signals = -1};
+    if (pipe2(go, O_CLOEXEC) < 0) return error_errno(err, "no pipe to start the program");
+    if (pipe2(failed, O_CLOEXEC) < 0) {
+        error_errno(err, "no pipe to start the program");
+        close(go[0]);
+        close(go[1]);
+        return err ? err->status : TARE_IO;
+    }
+    set_signals(c);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    c->pid = fork();
+    if (c->pid == 0) {
+        close(go[1]);
+        become(c, argv, trace, go[0], failed[1]);
+    }
+    int why = errno;
+    close(go[0]);
+    close(failed[1]);
+    c->go = go[1];
+    c->failed = failed[0];
+    sigset_t wanted;
+    wanted_signals(&wanted);
+    c->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (c->pid < 0) errno = why;
+    return c->pid < 0 || c->signals < 0 ? error_errno(err, "cannot start a process") : TARE_OK;
+}
+
+static const struct {
+    int why, code;
+    const char *text;
+} failures[] = {
+    {ENOENT, 127, "no such command (or its interpreter is missing)"},
+    {ENOTDIR, 127, "no such command"},
+    {EACCES, 126, "no permission to execute it"},
+    {EISDIR, 126, "a folder, not a program"},
+    {ENOEXEC, 126, "not a program that this machine can run"},
+};
+
+/* The kernel calls it a lack of permission. */
+static bool is_folder(const char *name)
+{
+    struct stat st;
+    return strchr(name, '/') && stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static tare_status cannot_start(const char *name, int why, int *exit_code, tare_error *err)
+{
+    if (why == EACCES && is_folder(name)) why = EISDIR;
+    *exit_code = 126;
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        if (failures[i].why != why) continue;
+        *exit_code = failures[i].code;
+        return error_set(err, TARE_INVALID, "%s: %s", name, failures[i].text);
+    }
+    errno = why;
+    return error_errno(err, "%s: cannot be started", name);
+}
+
+static void close_once(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+tare_status child_start(struct child *c, const char *name, int *exit_code, tare_error *err)
+{
+    int why = 0;
+    witness_start(&c->witness);
+    c->start_ns = clock_raw_ns(); /* after the word it may be over before tare is heard of again */
+    ssize_t n = write(c->go, "", 1);
+    close_once(&c->go);
+    if (n != 1) return cannot_start(name, EPIPE, exit_code, err);
+    while ((n = read(c->failed, &why, sizeof why)) < 0 && errno == EINTR) continue;
+    close_once(&c->failed);
+    c->started = n == 0;
+    return c->started ? TARE_OK : cannot_start(name, why, exit_code, err);
+}
+
+void child_drop(struct child *c)
+{
+    close_once(&c->go);
+    close_once(&c->failed);
+    witness_end(&c->witness);
+    if (c->pid > 0 && !c->started)
+        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    close_once(&c->signals);
+}
+
+/* ---- signals ---- */
+
+/* Signals of one reading, and who had them: asked once for all of them. */
+struct heard {
+    bool asked, known;
+    uint64_t group;
+};
+
+/* Has the program had it already, as one of the group? The terminal tells groups, but of its end only the leader of
+ * the session, which tare may be. */
+static bool program_has_it(struct child *c, const struct signalfd_siginfo *info, struct heard *h)
+{
+    if (!h->asked) h->known = witness_ask(&c->witness, &h->group);
+    h->asked = true;
+    return h->known ? h->group >> (info->ssi_signo - 1) & 1 : info->ssi_code == SI_KERNEL;
+}
+
+bool child_signals(struct child *c)
+{
+    struct signalfd_siginfo info;
+    struct heard heard = {0};
+    bool ended = false;
+    while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            ended = true;
+        else if (c->reaped)
+            c->told_to_end = true;
+        else if (c->started && !program_has_it(c, &info, &heard))
+            kill(c->pid, (int)info.ssi_signo);
+    }
+    return ended;
+}
+
+/* ---- the end ---- */
+
+pid_t child_ended(void)
+{
+    siginfo_t info = {.si_pid = 0};
+    int rc;
+    while ((rc = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT)) < 0 && errno == EINTR) continue;
+    return rc < 0 ? -1 : info.si_pid;
+}
+
+static void add_time(struct timeval *to, struct timeval more)
+{
+    to->tv_sec += more.tv_sec;
+    to->tv_usec += more.tv_usec;
+    if (to->tv_usec < 1000000) return;
+    to->tv_usec -= 1000000;
+    to->tv_sec++;
+}
+
+static void add_use(struct rusage *to, const struct rusage *more)
+{
+    add_time(&to->ru_utime, more->ru_utime);
+    add_time(&to->ru_stime, more->ru_stime);
+    if (more->ru_maxrss > to->ru_maxrss) to->ru_maxrss = more->ru_maxrss;
+    to->ru_minflt += more->ru_minflt;
+    to->ru_majflt += more->ru_majflt;
+    to->ru_inblock += more->ru_inblock;
+    to->ru_oublock += more->ru_oublock;
+    to->ru_nvcsw += more->ru_nvcsw;
+    to->ru_nivcsw += more->ru_nivcsw;
+}
+
+void child_reap(struct child *c, pid_t pid, bool counted, int *status, struct rusage *use)
+{
+    pid_t got;
+    memset(use, 0, sizeof *use);
+    while ((got = wait4(pid, status, 0, use)) < 0 && errno == EINTR) continue;
+    if (got != pid) return;
+    if (counted) add_use(&c->use, use);
+    if (pid != c->pid) return;
+    witness_end(&c->witness); /* or tare would never be without children */
+    c->reaped = true;
+    c->status = *status;
+}
+
+int child_exit_code(const struct child *c)
+{
+    return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ * run_watch.c - the sampling of `tare run`: on a fixed schedule, whatever a sample costs. Nothing here waits for
+ * anybody: not for a full disk, not for whoever reads stderr, not for a command on an alert. */
+#include <math.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyze/judge/show.h"
+#include "watch/run_args.h"
+#include "core/json.h"
+#include "report/text.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* ---- before ---- */
+
+static tare_status open_rules(struct watch *w, tare_error *err)
+{
+    VEC(struct alert_rule) rules = VEC_INIT;
+    struct alert_rule rule;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && !w->args->no_default_alerts && alert_defaults[i]; i++) {
+        s = alert_parse(&rule, alert_defaults[i], err);
+        if (s == TARE_OK) s = vec_push(&rules, rule, err);
+    }
+    for (size_t i = 0; s == TARE_OK && i < w->args->alerts.n; i++) {
+        s = alert_parse(&rule, w->args->alerts.items[i], err);
+        if (s == TARE_OK) s = vec_push(&rules, rule, err);
+    }
+    if (s == TARE_OK) s = alerts_new(&w->alerts, rules.items, rules.n, err);
+    vec_release(&rules);
+    return s;
+}
+
+static tare_status open_probes(struct watch *w, tare_error *err)
+{
+    struct probe_place at = {.root = "", .program = w->child.pid, .detail = w->args->detail};
+    const struct opt_list *asked = &w->args->probes;
+    const char *const *names = asked->n ? (const char *const *)asked->items : NULL;
+    return probes_open(&w->probes, names, asked->n, &at, err);
+}
+
+struct moment {
+    double late_s;
+    bool last; /* the program is dead, though not yet reaped */
+};
+static void take_sample(struct watch *w, struct moment m);
+
+tare_status watch_open(struct watch *w, tare_error *err)
+{
+    tare_status s = open_rules(w, err);
+    if (s == TARE_OK) s = deriver_new(&w->deriver, err);
+    if (s == TARE_OK) s = system_report_new(&w->report, err);
+    if (s == TARE_OK) s = open_probes(w, err);
+    return s;
+}
+
+void watch_begin(struct watch *w)
+{
+    take_sample(w, (struct moment){0, false});
+}
+
+void watch_close(struct watch *w)
+{
+    probes_close(&w->probes);
+    system_report_free(w->report);
+    deriver_free(w->deriver);
+    alerts_free(w->alerts);
+    vec_release(&w->events.items);
+    vec_release(&w->fired);
+    course_release(&w->course);
+}
+
+/* ---- alerts ---- */
+
+/* Is there room in the pipe that stderr may be? Nobody may stop the sampling by not reading. */
+static bool can_speak(void)
+{
+    struct pollfd p = {STDERR_FILENO, POLLOUT, 0};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
+}
+
+static struct shown show_value(const char *unit, double v)
+{
+    if (strcmp(unit, "1") == 0) return show_percent(v);
+    if (strcmp(unit, "B") == 0) return show_bytes(v);
+    if (strcmp(unit, "s") == 0) return show_time(v * 1e9);
+    struct shown out = show_number(v);
+    if (strcmp(unit, "B/s") == 0) out = show_bytes(v);
+    size_t used = strlen(out.s);
+    const char *tail = strcmp(unit, "B/s") == 0 ? "/s" : strcmp(unit, "1/s") == 0 ? "/s" : unit;
+    snprintf(out.s + used, sizeof out.s - used, "%s%s", *tail == '/' ? "" : " ", tail);
+    return out;
+}
+
+static void say_alert(struct watch *w, const struct alert_rule *r, const struct alert_event *e)
+{
+    if (w->args->quiet || w->args->json || !can_speak()) return; /* --json: it is in the document */
+    const char *arrow = e->fired && *r->action ? " -> " : "";
+    cli_note(w->cli, "%s: %s (%s is %s)%s%s", e->fired ? "alert" : "cleared", r->text, r->when.name,
+             show_value(r->unit, e->value).s, arrow, e->fired ? r->action : "");
+}
+
+static void alert_json(struct watch *w, const struct alert_rule *r, const struct alert_event *e,
+                       struct buf *out)
+{
+    struct json j;
+    struct buf at = BUF_INIT;
+    text_date(&at, clock_unix_ns(), true);
+    json_init(&j, out, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    json_kv_string(&j, "state", e->fired ? "fired" : "cleared");
+    json_kv_string(&j, "rule", r->text);
+    json_kv_string(&j, "metric", r->when.name);
+    json_kv_string(&j, "label", r->when.label);
+    json_kv_double(&j, "value", e->value);
+    json_kv_double(&j, "threshold", r->when.threshold);
+    json_kv_string(&j, "unit", r->unit);
+    json_kv_string(&j, "at", at.data);
+    json_kv_double(&j, "since_start_s", (double)(e->at_ns - w->child.start_ns) / 1e9);
+    json_kv_string(&j, "run", w->run_id);
+    json_kv_int(&j, "pid", w->child.pid);
+    json_kv_string(&j, "command", w->args->command[0]);
+    json_kv_string(&j, "action", r->action);
+    json_object_end(&j);
+    json_finish(&j, NULL);
+    buf_add_char(out, '\n');
+    buf_release(&at);
+}
+
+static void start_hooks(struct watch *w, const struct alert_rule *r, const struct alert_event *e)
+{
+    struct buf json = BUF_INIT;
+    pid_t pids[HOOK_KINDS];
+    if (!w->hooks.command && !w->hooks.url) return;
+    alert_json(w, r, e, &json);
+    size_t n = hooks_start(&w->hooks, &json, pids);
+    for (size_t i = 0; i < n; i++) probe_process_ignore(&w->probes, pids[i]);
+    buf_release(&json);
+}
+
+static void remember(struct watch *w, const struct alert_event *e)
+{
+    if (e->fired) {
+        struct fired f = {e->rule, e->at_ns, 0, e->value};
+        if (w->fired.n >= RUN_LIST_MAX) return; /* all that a document holds; the trace has them */
+        if (vec_push(&w->fired, f, NULL) != TARE_OK) w->lost++;
+        return;
+    }
+    for (size_t i = w->fired.n; i > 0; i--) {
+        struct fired *f = &w->fired.items[i - 1];
+        if (f->rule != e->rule) continue;
+        if (!f->end_ns) f->end_ns = e->at_ns;
+        return;
+    }
+}
+
+static void tell_alerts(struct watch *w)
+{
+    for (size_t i = 0; i < w->events.items.n; i++) {
+        const struct alert_event *e = &w->events.items.items[i];
+        const struct alert_rule *r = alerts_rule(w->alerts, e->rule);
+        remember(w, e);
+        if (w->writer)
+            samples_mark(w->writer, e->at_ns, e->fired ? SAMPLE_ALERT : SAMPLE_CLEAR, r->text, NULL);
+        say_alert(w, r, e);
+        start_hooks(w, r, e);
+    }
+    vec_clear(&w->events.items);
+}
+
+/* ---- one sample ---- */
+
+static tare_status add_late(struct watch *w, double late_s, tare_error *err)
+{
+    size_t series;
+    tare_status s = series_find(&w->probes.set, METRIC_SELF_LATE, "", &series, err);
+    return s == TARE_OK ? sample_set(&w->probes.now, series, late_s, err) : s;
+}
+
+static tare_status judge_sample(struct watch *w, tare_error *err)
+{
+    const struct series_set *set = &w->probes.set;
+    const struct sample *now = &w->probes.now;
+    tare_status s = deriver_feed(w->deriver, set, now, err);
+    if (s == TARE_OK) s = course_feed(&w->course, w->deriver, now->at_ns, err);
+    if (!w->child.started)
+        return s; /* what there is before the program only counts as where counters begin */
+    if (s == TARE_OK) s = system_report_feed(w->report, w->deriver, set, now->at_ns, err);
+    if (s == TARE_OK && !derived_brief(w->deriver))
+        s = alerts_feed(w->alerts, w->deriver, now->at_ns, &w->events, err);
+    return s;
+}
+
+/* Of the dead the counters hold still; that it has no memory any more is no news. */
+static tare_status forget_gauges(struct watch *w, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < w->probes.set.items.n; i++) {
+        enum metric_id m = w->probes.set.items.items[i].metric;
+        bool own = m >= METRIC_PROC_CPU_USER && m <= METRIC_PROC_WRITE_CALLS;
+        if (own && metric_table[m].kind == METRIC_GAUGE) s = sample_set(&w->probes.now, i, NAN, err);
+    }
+    return s;
+}
+
+static void take_sample(struct watch *w, struct moment m)
+{
+    tare_error err = TARE_ERROR_INIT;
+    w->probes.thorough = m.last;
+    tare_status s = probes_sample(&w->probes, &err);
+    if (s == TARE_OK) s = add_late(w, m.late_s, &err);
+    if (s == TARE_OK && m.last) s = forget_gauges(w, &err);
+    if (s == TARE_OK) s = judge_sample(w, &err);
+    tare_status kept = s;
+    if (s == TARE_OK && w->writer) kept = samples_append(w->writer, &w->probes.set, &w->probes.now, &err);
+    w->samples++;
+    if (kept != TARE_OK && w->lost++ == 0) w->lost_why = err;
+    tell_alerts(w);
+}
+
+/* ---- the schedule ---- */
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS)};
+}
+
+struct schedule {
+    int timer;
+    uint64_t due_ns; /* the last moment that was due */
+    uint64_t step_ns;
+};
+
+static bool schedule_open(struct schedule *s, uint64_t step_ns)
+{
+    *s = (struct schedule){timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), monotonic_ns(),
+                           step_ns};
+    struct itimerspec every = {timespec_of(step_ns), timespec_of(s->due_ns + step_ns)};
+    return s->timer >= 0 && timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &every, NULL) == 0;
+}
+
+static void tick(struct watch *w, struct schedule *s)
+{
+    uint64_t passed = 0;
+    if (read(s->timer, &passed, sizeof passed) != (ssize_t)sizeof passed || passed == 0) return;
+    s->due_ns += passed * s->step_ns;
+    uint64_t now = monotonic_ns();
+    w->late += passed > 1; /* moments were missed: tare was stopped, or the machine too busy to let it run */
+    take_sample(w, (struct moment){now > s->due_ns ? (double)(now - s->due_ns) / 1e9 : 0, false});
+}
+
+/* ---- who ended ---- */
+
+static void reap(struct watch *w, pid_t pid)
+{
+    struct rusage use;
+    int status = 0;
+    bool witness = pid == w->child.witness.pid, ours = witness || hooks_is_ours(&w->hooks, pid);
+    child_reap(&w->child, pid, !ours, &status, &use);
+    if (witness) w->child.witness.pid = 0; /* somebody ended it; the number may be another's from now on */
+    hooks_ended(&w->hooks, pid, status);
+    probe_process_reaped(&w->probes, pid, &use); /* of ours: no longer ignored, its number may come again */
+}
+
+/* The last look at the program is taken while it is dead but not yet reaped: all its sums are there still. What it left
+ * dead behind it is reaped too, so that it is accounted for and not taken for alive. True: there is nothing more to
+ * watch. */
+static bool reap_all(struct watch *w)
+{
+    for (;;) {
+        pid_t pid = child_ended();
+        if (pid <= 0) return w->child.reaped && (pid < 0 || !w->args->wait_all);
+        if (pid == w->child.pid) {
+            w->child.end_ns = clock_raw_ns();
+            take_sample(w, (struct moment){0, true});
+        }
+        reap(w, pid);
+        w->alive = probe_process_alive(&w->probes);
+    }
+}
+
+static void ignore_witness(struct watch *w)
+{
+    if (w->child.witness.pid) probe_process_ignore(&w->probes, w->child.witness.pid);
+}
+
+/* Signals came. True: there is nothing more to watch, or nobody wants it watched. */
+static bool hear(struct watch *w)
+{
+    pid_t before = w->child.witness.pid;
+    bool ended = child_signals(&w->child);
+    if (w->child.witness.pid != before) {
+        if (before) probe_process_reaped(&w->probes, before, &(struct rusage){0});
+        ignore_witness(w);
+    }
+    return (ended && reap_all(w)) || w->child.told_to_end;
+}
+
+/* Commands that are still at it get the rest of their time, not more, and less when tare is told to end. */
+static void await_hooks(struct watch *w)
+{
+    while (hooks_running(&w->hooks)) {
+        struct pollfd p = {w->child.signals, POLLIN, 0};
+        hooks_expire(&w->hooks, w->child.told_to_end ? UINT64_MAX : clock_raw_ns());
+        poll(&p, 1, 100);
+        child_signals(&w->child);
+        for (pid_t pid; (pid = child_ended()) > 0;) reap(w, pid);
+    }
+}
+
+void watch_until_end(struct watch *w)
+{
+    struct schedule s;
+    bool done = false, timed = schedule_open(&s, (uint64_t)w->args->interval.ns);
+    ignore_witness(w);
+    while (!done) {
+        struct pollfd fds[2] = {{w->child.signals, POLLIN, 0}, {timed ? s.timer : -1, POLLIN, 0}};
+        poll(fds, 2, hooks_running(&w->hooks) ? 500 : -1);
+        done = fds[0].revents && hear(w);
+        if (!done && fds[1].revents) tick(w, &s);
+        hooks_expire(&w->hooks, clock_raw_ns());
+    }
+    if (s.timer >= 0) close(s.timer);
+    if (w->args->wait_all) {
+        w->child.end_ns = clock_raw_ns();
+        w->alive = w->child.told_to_end ? probe_process_alive(&w->probes) : 0;
+    }
+    await_hooks(w);
+}
