@@ -70,6 +70,8 @@ LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
 CLI_OBJ   := $(CLI_SRC:%.c=$(O)/obj/%.o)
 # All but main, for tests, benches and fuzzers; an archive, so that each links what it uses.
 INNER     := $(O)/obj/inner.a
+# What is only weakly referred to, no archive gives by itself: zstd for raw samples, where there is one.
+$(O)/tests/% $(O)/fuzz/% $(O)/bench/% $(O)/helpers/%: private ALL_LDFLAGS += -Wl,-u,samples_squeeze
 TESTS     := $(TEST_SRC:tests/unit/%.c=$(O)/tests/%)
 FUZZERS   := $(FUZZ_SRC:fuzz/%.c=$(O)/fuzz/%)
 REPLAYS   := $(FUZZ_SRC:fuzz/fuzz_%.c=$(O)/fuzz/replay_%)
