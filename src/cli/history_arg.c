@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/str.h"
+#include "core/unit.h"
 
 static tare_status path_of(const struct history_args *a, struct buf *out, tare_error *err)
 {
@@ -64,7 +64,7 @@ tare_status history_parse_since(void *ms, const char *text, tare_error *err)
         *out = (int64_t)timegm(&t) * 1000;
         return TARE_OK;
     }
-    if (str_parse_duration(text, &age, NULL) != TARE_OK || age.ns < 0)
+    if (unit_parse_duration(text, &age, NULL) != TARE_OK || age.ns < 0)
         return error_set(err, TARE_INVALID, "'%.40s' is neither a date (2026-11-01, UTC) nor an age (30d)",
                          text);
     *out = (int64_t)(clock_unix_ns() / 1000000) - age.ns / 1000000;

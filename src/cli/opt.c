@@ -12,6 +12,7 @@
 #include "core/mem.h"
 #include "core/str.h"
 #include "core/suggest.h"
+#include "core/unit.h"
 
 void opt_list_release(struct opt_list *list)
 {
@@ -103,7 +104,7 @@ static tare_status set_uint(const struct opt *row, const char *text, tare_error 
 {
     uint64_t v = 0;
     if (row->type == OPT_TYPE_SIZE) {
-        tare_status s = str_parse_bytes(text, &v, err);
+        tare_status s = unit_parse_bytes(text, &v, err);
         if (s < 0) return s;
     } else {
         char *end;
@@ -126,7 +127,7 @@ static tare_status set_uint(const struct opt *row, const char *text, tare_error 
 static tare_status set_duration(const struct opt *row, const char *text, tare_error *err)
 {
     struct duration d;
-    tare_status s = str_parse_duration(text, &d, err);
+    tare_status s = unit_parse_duration(text, &d, err);
     if (s < 0) return s;
     if (d.ns < row->lo || (uint64_t)d.ns > row->hi)
         return error_set(err, TARE_INVALID, "'%s' is out of range %gs to %gs", text, (double)row->lo / 1e9,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * str.c - see str.h. Numbers are parsed in integers, digit by digit, so that nothing is rounded twice and no
- * locale can change the decimal point. */
+ * str.c - see str.h. */
 #include "core/str.h"
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
+
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- UTF-8 ---- */
 
@@ -57,151 +57,6 @@ void str_add_utf8(struct buf *out, const char *s, size_t n)
         good = i;
     }
     buf_add(out, s + good, n - good);
-}
-
-/* ---- quantities in ---- */
-
-/* digits [. digits]: the whole part, and the fraction as part / scale. At most 18 digits of fraction. */
-struct number {
-    uint64_t whole, part, scale;
-    const char *rest; /* what follows */
-};
-
-enum number_fault { NUMBER_GOOD, NUMBER_BAD, NUMBER_LARGE };
-
-static enum number_fault read_number(const char *text, struct number *out)
-{
-    *out = (struct number){0, 0, 1, text};
-    const char *at = text;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        if (__builtin_mul_overflow(out->whole, 10u, &out->whole)) return NUMBER_LARGE;
-        if (__builtin_add_overflow(out->whole, (uint64_t)(*at - '0'), &out->whole)) return NUMBER_LARGE;
-    }
-    if (at == text) return NUMBER_BAD;
-    if (*at == '.') {
-        const char *point = at++;
-        for (; *at >= '0' && *at <= '9'; at++) {
-            if (at - point > 18) return NUMBER_BAD;
-            out->part = out->part * 10 + (uint64_t)(*at - '0');
-            out->scale *= 10;
-        }
-        if (at == point + 1) return NUMBER_BAD;
-    }
-    out->rest = at;
-    return NUMBER_GOOD;
-}
-
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-/* number * factor to the nearest whole, halves up. */
-static unsigned __int128 scale_number(const struct number *number, uint64_t factor)
-{
-    unsigned __int128 whole = (unsigned __int128)number->whole * factor;
-    unsigned __int128 parts = (unsigned __int128)number->part * factor;
-    return whole + (parts + number->scale / 2) / number->scale;
-}
-
-struct quantity {
-    const struct unit *units;
-    size_t n_units;
-    bool any_case, sums; /* sums: several numbers with units, as in 1m30s */
-    uint64_t most;
-    const char *what, *expected;
-};
-
-static const struct unit *find_unit(const struct quantity *q, const char *name, size_t len)
-{
-    for (size_t i = 0; i < q->n_units; i++) {
-        const struct unit *u = &q->units[i];
-        if (strlen(u->name) == len && (q->any_case ? strncasecmp : strncmp)(u->name, name, len) == 0)
-            return u;
-    }
-    return NULL;
-}
-
-static tare_status parse_quantity(const struct quantity *q, const char *text, uint64_t *out, tare_error *err)
-{
-    uint64_t sum = 0;
-    const char *at = text;
-    do {
-        struct number number;
-        enum number_fault fault = read_number(at, &number);
-        size_t len = strcspn(number.rest, "0123456789.");
-        const struct unit *unit = fault ? NULL : find_unit(q, number.rest, len);
-        at = number.rest + len;
-        if (fault != NUMBER_LARGE && (!unit || (*at && !q->sums)))
-            return error_set(err, TARE_INVALID, "'%.60s' is not %s: expected %s", text, q->what, q->expected);
-        if (fault == NUMBER_LARGE || scale_number(&number, unit->factor) > q->most - sum)
-            return error_set(err, TARE_INVALID, "'%.60s' is too large for %s", text, q->what);
-        sum += (uint64_t)scale_number(&number, unit->factor);
-    } while (*at);
-    *out = sum;
-    return TARE_OK;
-}
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-
-tare_status str_parse_bytes(const char *text, uint64_t *out, tare_error *err)
-{
-    static const struct unit units[] = {
-        {"", 1},
-        {"B", 1},
-        {"K", UINT64_C(1) << 10},
-        {"M", UINT64_C(1) << 20},
-        {"G", UINT64_C(1) << 30},
-        {"T", UINT64_C(1) << 40},
-        {"KiB", UINT64_C(1) << 10},
-        {"MiB", UINT64_C(1) << 20},
-        {"GiB", UINT64_C(1) << 30},
-        {"TiB", UINT64_C(1) << 40},
-        {"KB", UINT64_C(1000)},
-        {"MB", UINT64_C(1000000)},
-        {"GB", UINT64_C(1000000000)},
-        {"TB", UINT64_C(1000000000000)},
-    };
-    static const struct quantity bytes = {
-        .units = units,
-        .n_units = COUNT_OF(units),
-        .any_case = true,
-        .most = UINT64_MAX,
-        .what = "a size",
-        .expected = "a number of bytes, like 65536, 64M, 1GiB or 4GB",
-    };
-    return parse_quantity(&bytes, text, out, err);
-}
-
-tare_status str_parse_duration(const char *text, struct duration *out, tare_error *err)
-{
-    static const struct unit units[] = {
-        {"ns", 1},
-        {"us", UINT64_C(1000)},
-        {"\xC2\xB5s", UINT64_C(1000)}, /* micro sign */
-        {"\xCE\xBCs", UINT64_C(1000)}, /* Greek mu */
-        {"ms", UINT64_C(1000000)},
-        {"s", UINT64_C(1000000000)},
-        {"m", UINT64_C(60000000000)},
-        {"min", UINT64_C(60000000000)},
-        {"h", UINT64_C(3600000000000)},
-        {"d", UINT64_C(86400000000000)},
-    };
-    static const struct quantity time = {
-        .units = units,
-        .n_units = COUNT_OF(units),
-        .sums = true,
-        .most = INT64_MAX,
-        .what = "a time",
-        .expected = "numbers with a unit (ns, us, ms, s, m, h, d), like 500us, 1.5s or 1m30s",
-    };
-    uint64_t ns = 0;
-    bool zero = strcmp(text, "0") == 0, bare = text[0] && !text[strspn(text, "0123456789.")];
-    if (bare && !zero)
-        return error_set(err, TARE_INVALID, "'%.60s' has no unit; write %.60ss or %.60sms", text, text, text);
-    tare_status s = zero ? TARE_OK : parse_quantity(&time, text, &ns, err);
-    if (s == TARE_OK) out->ns = (int64_t)ns;
-    return s;
 }
 
 /* ---- quantities out ---- */

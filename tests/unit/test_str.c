@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_str.c - UTF-8, typos, quantities in and out. */
+ * test_str.c - UTF-8, typos, quantities out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,124 +91,6 @@ static void sanitised_text_is_always_valid(void **state)
     }
 }
 
-static void sizes(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        uint64_t want;
-    } good[] = {{"0", 0},
-                {"1", 1},
-                {"512B", 512},
-                {"64M", UINT64_C(64) << 20},
-                {"64m", UINT64_C(64) << 20},
-                {"1GiB", UINT64_C(1) << 30},
-                {"4GB", UINT64_C(4000000000)},
-                {"1.5K", 1536},
-                {"0.1KB", 100},
-                {"4kB", 4000},
-                {"0.0000000000000001k", 0},
-                {"2TiB", UINT64_C(2) << 40},
-                {"18446744073709551615", UINT64_MAX},
-                {"16777215T", UINT64_C(16777215) << 40}};
-    static const char *const bad[] = {"",
-                                      " 1",
-                                      "1 ",
-                                      "1 M",
-                                      "-1",
-                                      "+1",
-                                      "M",
-                                      "1.",
-                                      ".5",
-                                      "1..5",
-                                      "1e3",
-                                      "0x10",
-                                      "1MM",
-                                      "1K5",
-                                      "1.5.5",
-                                      "1Mib/s",
-                                      "18446744073709551616",
-                                      "16777216T",
-                                      "1.1234567890123456789",
-                                      "99999999999999999999999999",
-                                      "1,5M",
-                                      "\xD9\xA1"};
-    tare_error err = TARE_ERROR_INIT;
-    uint64_t out;
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        assert_int_equal(str_parse_bytes(good[i].text, &out, &err), TARE_OK);
-        assert_true(out == good[i].want);
-    }
-    out = 77;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        memset(&err, 0, sizeof err);
-        assert_int_equal(str_parse_bytes(bad[i], &out, &err), TARE_INVALID);
-        assert_true(out == 77 && strstr(err.text, bad[i]));
-    }
-    str_parse_bytes("1X", &out, &err);
-    assert_string_equal(err.text,
-                        "'1X' is not a size: expected a number of bytes, like 65536, 64M, 1GiB or 4GB");
-    str_parse_bytes("16777216T", &out, &err);
-    assert_string_equal(err.text, "'16777216T' is too large for a size");
-}
-
-static void times(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        int64_t want;
-    } good[] = {{"0", 0},
-                {"10s", INT64_C(10000000000)},
-                {"1.5ms", 1500000},
-                {"250us", 250000},
-                {"250\xC2\xB5s", 250000},
-                {"7ns", 7},
-                {"0.6ns", 1},
-                {"2m", INT64_C(120000000000)},
-                {"1h", INT64_C(3600000000000)},
-                {"1d", INT64_C(86400000000000)},
-                {"1min", INT64_C(60000000000)},
-                {"1m30s", INT64_C(90000000000)},
-                {"106751d23h", INT64_C(9223369200000000000)},
-                {"9223372036854775807ns", INT64_MAX}};
-    static const char *const bad[] = {"",
-                                      "10",
-                                      "s",
-                                      "10S",
-                                      "10 s",
-                                      "1s ",
-                                      "1sec",
-                                      "s1",
-                                      "1m30",
-                                      "-1s",
-                                      "1,5s",
-                                      "106752d",
-                                      "1.s",
-                                      "infs",
-                                      "nan",
-                                      "1s-1s",
-                                      "9223372036854775808ns",
-                                      "9223372036854775807ns1ns"};
-    tare_error err = TARE_ERROR_INIT;
-    struct duration out;
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        assert_int_equal(str_parse_duration(good[i].text, &out, &err), TARE_OK);
-        assert_true(out.ns == good[i].want);
-    }
-    out.ns = 77;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(str_parse_duration(bad[i], &out, &err), TARE_INVALID);
-        assert_true(out.ns == 77);
-    }
-    str_parse_duration("10", &out, &err);
-    assert_string_equal(err.text, "'10' has no unit; write 10s or 10ms");
-    str_parse_duration("106752d", &out, &err);
-    assert_string_equal(err.text, "'106752d' is too large for a time");
-    str_parse_duration("1sec", &out, &err);
-    assert_non_null(strstr(err.text, "is not a time: expected numbers with a unit"));
-}
-
 static void durations_for_people(void **state)
 {
     (void)state;
@@ -298,8 +180,6 @@ int main(void)
         cmocka_unit_test(utf8_is_told_from_other_bytes),
         cmocka_unit_test(bad_bytes_are_replaced),
         cmocka_unit_test(sanitised_text_is_always_valid),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(times),
         cmocka_unit_test(durations_for_people),
         cmocka_unit_test(bytes_and_counts_for_people),
         cmocka_unit_test(things_are_counted),

@@ -3,11 +3,11 @@
  * share is how much worse, whichever way the metric points. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/compare/compare_saved.h"
 #include "core/suggest.h"
+#include "core/unit.h"
 
 static tare_status unknown_metric(const char *text, const char *word, tare_error *err)
 {
@@ -22,20 +22,20 @@ static tare_status unknown_metric(const char *text, const char *word, tare_error
 
 static tare_status read_share(const char *text, const char *at, double *out, tare_error *err)
 {
-    char *end;
-    double v = strtod(at, &end);
-    if (end == at || !(v >= 0) || !isfinite(v))
+    const char *unit = at;
+    double v;
+    if (unit_number(&unit, &v))
         return error_set(err, TARE_INVALID, "%.100s: at '%.40s': a share was expected, as in latency.p95>5%%",
                          text, at);
-    end += strspn(end, " \t");
-    if (strcmp(end, "%") != 0)
+    unit += strspn(unit, " \t");
+    if (!unit_apply(UNIT_PERCENT, unit, &v))
         return error_set(
             err, TARE_INVALID,
             "%.100s: at '%.40s': expected %%, the share by which it may be worse; a limit by itself, as in "
             "latency.p95<=100ms, is a --target of tare bench",
-            text, end);
-    if (v > 1000) return error_set(err, TARE_INVALID, "%.100s: a limit above 1000 %% never fails", text);
-    *out = v / 100;
+            text, unit);
+    if (v > 10) return error_set(err, TARE_INVALID, "%.100s: a limit above 1000 %% never fails", text);
+    *out = v;
     return TARE_OK;
 }
 

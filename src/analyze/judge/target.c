@@ -4,12 +4,11 @@
  * place. Judging is verdict.c. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "analyze/judge/judge.h"
 #include "core/suggest.h"
+#include "core/unit.h"
 
 #define TARGET_TEXT_MAX 200
 
@@ -99,85 +98,36 @@ const char *target_op_text(enum target_op op)
 
 /* ---- value ---- */
 
-/* Digits with an optional fraction and exponent; no sign, no inf, no hexadecimal, no locale. */
 static tare_status read_number(struct reading *r, double *out)
 {
-    static const char digits[] = "0123456789";
-    const char *from = r->at;
-    size_t whole = strspn(from, digits), n = whole;
-    if (from[n] == '.') n += 1 + strspn(from + n + 1, digits);
-    if (whole == 0) return refuse(r, from, "a number was expected");
-    if (from[n - 1] == '.') return refuse(r, from, "digits are missing after the point");
-    if (from[n] == 'e' || from[n] == 'E') {
-        size_t sign = from[n + 1] == '-' || from[n + 1] == '+', e = strspn(from + n + 1 + sign, digits);
-        if (e) n += 1 + sign + e;
-    }
-    char copy[64];
-    if (n >= sizeof copy) return refuse(r, from, "the number has too many digits");
-    memcpy(copy, from, n);
-    copy[n] = 0;
-    *out = strtod(copy, NULL);
-    if (!isfinite(*out)) return refuse(r, from, "the number is too large");
-    r->at += n;
+    const char *why = unit_number(&r->at, out);
+    if (why) return refuse(r, r->at, why);
     skip_blanks(r);
     return TARE_OK;
 }
 
-struct unit_row {
-    const char *name;
-    double factor;
-};
-static const struct unit_row time_units[] = {{"ns", 1},          {"us", 1e3},   {"\xC2\xB5s", 1e3},
-                                             {"\xCE\xBCs", 1e3}, {"ms", 1e6},   {"s", 1e9},
-                                             {"sec", 1e9},       {"min", 6e10}, {NULL, 0}};
-static const struct unit_row byte_units[] = {
-    {"B", 1},        {"K", 0x1p10},   {"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}, {"KiB", 0x1p10}, {"MiB", 0x1p20},
-    {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3},   {"MB", 1e6},   {"GB", 1e9},   {"TB", 1e12},    {NULL, 0}};
-static const struct unit_row plain_units[] = {{"", 1}, {"%", 0.01}, {NULL, 0}};
-static const struct unit_row per_units[] = {
-    {"/s", 1}, {"/sec", 1}, {"/min", 1.0 / 60}, {"/h", 1.0 / 3600}, {NULL, 0}};
-
-static bool apply_unit(const struct unit_row *rows, const char *unit, bool any_case, double *value)
-{
-    for (const struct unit_row *u = rows; u->name; u++) {
-        if ((any_case ? strcasecmp : strcmp)(u->name, unit) != 0) continue;
-        *value *= u->factor;
-        return true;
-    }
-    return false;
-}
-
-/* "/s" or "texts/s"; a number alone is per second too. */
-static bool apply_rate(const char *unit, double *value)
-{
-    if (*unit == 0) return true;
-    const char *slash = strchr(unit, '/');
-    if (!slash || strspn(unit, word_chars) != (size_t)(slash - unit)) return false;
-    return apply_unit(per_units, slash, false, value);
-}
-
 static tare_status read_unit(struct reading *r, struct target *out)
 {
-    static const char *const wanted[] = {
-        "not a unit of time; use ns, us, ms or s",
-        "not a rate; use /s, or what is counted: texts/s",
-        "not a unit of memory; use B, KB, KiB, MB, MiB, GB or GiB",
-        "this metric has no unit; a share may be written in %",
+    static const struct {
+        enum unit_kind kind;
+        bool zero_needs_none; /* 0 is 0 in any unit */
+        const char *why_not;
+    } rows[] = {
+        [MEASURE_TIME] = {UNIT_TIME, true, "not a unit of time; use ns, us, ms or s"},
+        [MEASURE_RATE] = {UNIT_RATE, false, "not a rate; use /s, or what is counted: texts/s"},
+        [MEASURE_BYTES] = {UNIT_MEMORY, true, "not a unit of memory; use B, KB, KiB, MB, MiB, GB or GiB"},
+        [MEASURE_PLAIN] = {UNIT_SHARE, false, "this metric has no unit; a share may be written in %"},
     };
+    enum measure_kind kind = r->measure->kind;
     const char *unit = r->at;
     size_t n = strlen(unit);
     while (n > 0 && (unit[n - 1] == ' ' || unit[n - 1] == '\t')) n--;
     if (n >= sizeof out->unit) return refuse(r, r->at, "too long for a unit");
     memcpy(out->unit, unit, n);
     out->unit[n] = 0;
-    bool ok = false, none = n == 0 && out->value == 0;
-    switch (r->measure->kind) {
-    case MEASURE_TIME: ok = none || apply_unit(time_units, out->unit, false, &out->value); break;
-    case MEASURE_RATE: ok = apply_rate(out->unit, &out->value); break;
-    case MEASURE_BYTES: ok = none || apply_unit(byte_units, out->unit, true, &out->value); break;
-    case MEASURE_PLAIN: ok = apply_unit(plain_units, out->unit, false, &out->value); break;
-    }
-    if (!ok) return refuse(r, r->at, wanted[r->measure->kind]);
+    bool none = n == 0 && out->value == 0 && rows[kind].zero_needs_none;
+    if (!none && !unit_apply(rows[kind].kind, out->unit, &out->value))
+        return refuse(r, r->at, rows[kind].why_not);
     return isfinite(out->value) ? TARE_OK : refuse(r, r->at, "the value is too large");
 }
 
@@ -222,6 +172,6 @@ tare_status target_check_unit(const struct target *t, const char *case_unit, tar
     for (size_t i = 0; i < sizeof any / sizeof *any; i++)
         if (strlen(any[i]) == n && strncmp(t->unit, any[i], n) == 0) return TARE_OK;
     if (strncmp(case_unit, t->unit, n) == 0 && (case_unit[n] == 0 || case_unit[n] == '/')) return TARE_OK;
-    return error_set(err, TARE_INVALID, "the target %s %s %g%s counts %.*s, but the runs count %s; write /s", t->metric,
-                     target_op_text(t->op), t->value, t->unit, (int)n, t->unit, case_unit);
+    return error_set(err, TARE_INVALID, "the target %s %s %g%s counts %.*s, but the runs count %s; write /s",
+                     t->metric, target_op_text(t->op), t->value, t->unit, (int)n, t->unit, case_unit);
 }

@@ -5,11 +5,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "core/str.h"
+#include "core/unit.h"
 
 /* What the seeds of this project warn of, and what ends or cripples programs without a word. */
 const char *const alert_defaults[] = {
@@ -86,94 +86,32 @@ static tare_status read_name(struct reading *r, struct alert_condition *out)
     return TARE_OK;
 }
 
-/* Digits with an optional fraction; no sign, no inf, no hexadecimal. */
-static bool number_before(const char *word, const char *suffix, double *out)
-{
-    size_t n = strspn(word, "0123456789"), m = word[n] == '.' ? 1 + strspn(word + n + 1, "0123456789") : 0;
-    if (n == 0 || m == 1 || strcmp(word + n + m, suffix) != 0) return false;
-    *out = strtod(word, NULL);
-    return isfinite(*out);
-}
-
-static bool is_bytes(const char *word, double *out)
-{
-    uint64_t bytes;
-    if (str_parse_bytes(word, &bytes, NULL) != TARE_OK) return false;
-    *out = (double)bytes;
-    return true;
-}
-
-static bool is_byte_rate(const char *word, double *out)
-{
-    char bare[32];
-    size_t n = strlen(word);
-    if (n > 2 && strcmp(word + n - 2, "/s") == 0) n -= 2;
-    if (n >= sizeof bare) return false;
-    snprintf(bare, sizeof bare, "%.*s", (int)n, word);
-    return is_bytes(bare, out);
-}
-
-static bool is_time(const char *word, double *out)
-{
-    struct duration t;
-    if (str_parse_duration(word, &t, NULL) != TARE_OK || t.ns < 0) return false;
-    *out = (double)t.ns / 1e9;
-    return true;
-}
-
-static bool is_share(const char *word, double *out)
-{
-    if (number_before(word, "", out)) return true;
-    if (!number_before(word, "%", out)) return false;
-    *out /= 100;
-    return true;
-}
-
-#define IS_PLAIN(name, suffix)                                                                              \
-    static bool name(const char *word, double *out)                                                         \
-    {                                                                                                       \
-        return number_before(word, "", out) || number_before(word, suffix, out);                            \
-    }
-IS_PLAIN(is_rate, "/s")
-IS_PLAIN(is_watt, "W")
-IS_PLAIN(is_celsius, "C")
-
-static bool is_hertz(const char *word, double *out)
-{
-    static const struct {
-        const char *suffix;
-        double factor;
-    } units[] = {{"", 1}, {"Hz", 1}, {"MHz", 1e6}, {"GHz", 1e9}};
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (!number_before(word, units[i].suffix, out)) continue;
-        *out *= units[i].factor;
-        return true;
-    }
-    return false;
-}
-
-static const struct {
-    const char *unit;
-    bool (*read)(const char *word, double *out);
-    const char *expected;
-} values[] = {
-    {"1", is_share, "expected a number or a percentage, as in 80%"},
-    {"B", is_bytes, "expected bytes, as in 4GB or 512MiB"},
-    {"B/s", is_byte_rate, "expected bytes per second, as in 100MB/s"},
-    {"1/s", is_rate, "expected a number per second, as in 1000/s"},
-    {"s", is_time, "expected a time, as in 20ms"},
-    {"W", is_watt, "expected watts, as in 250W"},
-    {"C", is_celsius, "expected degrees Celsius, as in 85C"},
-    {"Hz", is_hertz, "expected a frequency, as in 1.2GHz"},
-};
-
+/* A value in the unit of a quantity (derived_unit()). Times are in seconds there, and several may add up: 1m30s. */
 static tare_status read_value(struct reading *r, const char *unit, double *out)
 {
+    static const struct {
+        const char *unit;
+        enum unit_kind kind;
+        const char *expected;
+    } rows[] = {
+        {"1", UNIT_SHARE, "expected a number or a percentage, as in 80%"},
+        {"B", UNIT_BYTES, "expected bytes, as in 4GB or 512MiB"},
+        {"B/s", UNIT_BYTE_RATE, "expected bytes per second, as in 100MB/s"},
+        {"1/s", UNIT_FREQUENCY, "expected a number per second, as in 1000/s"},
+        {"s", UNIT_TIME, "expected a time, as in 20ms"},
+        {"W", UNIT_WATT, "expected watts, as in 250W"},
+        {"C", UNIT_CELSIUS, "expected degrees Celsius, as in 85C"},
+        {"Hz", UNIT_HERTZ, "expected a frequency, as in 1.2GHz"},
+    };
     char word[32];
-    size_t n = strcspn(r->at, " \t"), i = 0, last = sizeof values / sizeof *values - 1;
-    while (i < last && strcmp(values[i].unit, unit) != 0) i++;
+    struct duration t = {0};
+    size_t n = strcspn(r->at, " \t"), i = 0, last = sizeof rows / sizeof *rows - 1;
+    while (i < last && strcmp(rows[i].unit, unit) != 0) i++;
     snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), r->at);
-    if (n >= sizeof word || !values[i].read(word, out)) return refuse(r, r->at, values[i].expected);
+    bool time = rows[i].kind == UNIT_TIME;
+    bool good = time ? unit_parse_duration(word, &t, NULL) == TARE_OK : unit_parse(rows[i].kind, word, out);
+    if (n >= sizeof word || !good) return refuse(r, r->at, rows[i].expected);
+    if (time) *out = (double)t.ns / 1e9;
     r->at += n;
     skip_blanks(r);
     return TARE_OK;

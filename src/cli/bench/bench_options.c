@@ -11,6 +11,7 @@
 #include "cli/bench/bench_args.h"
 #include "cli/html_out.h"
 #include "cli/compare/compare_args.h"
+#include "core/unit.h"
 
 static const struct opt_choice arrival_words[] = {
     {"poisson", BENCH_POISSON, "random gaps, as many users make"},
@@ -59,10 +60,8 @@ static const struct opt_usage usage = {
 static int read_rate(struct cli *cli, struct bench_args *a)
 {
     if (!a->rate) return 0;
-    char *end;
-    double v = strtod(a->rate, &end);
-    if (strcmp(end, "/s") == 0) end += 2;
-    if (end == a->rate || *end || !(v > 0) || !isfinite(v) || v > 1e9)
+    double v;
+    if (!unit_parse(UNIT_FREQUENCY, a->rate, &v) || !(v > 0) || v > 1e9)
         return cli_usage_error(cli, "--rate %s: expected runs per second, as in 200/s", a->rate);
     a->plan.rate = v;
     a->plan.load = BENCH_OPEN;

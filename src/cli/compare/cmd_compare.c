@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/compare/compare_args.h"
 #include "cli/html_out.h"
+#include "core/unit.h"
 
 static const struct opt_usage usage = {
     .synopsis = "tare compare [options] <base> <new>\n"
@@ -38,13 +39,8 @@ static const struct opt_usage usage = {
 /* "1%" or "0.01". */
 static tare_status parse_share(void *to, const char *text, tare_error *err)
 {
-    char *end;
-    double v = strtod(text, &end);
-    if (end != text && strcmp(end, "%") == 0) {
-        v /= 100;
-        end++;
-    }
-    if (end == text || *end || !(v >= 0) || v > 1)
+    double v;
+    if (!unit_parse(UNIT_SHARE, text, &v) || v > 1)
         return error_set(err, TARE_INVALID, "expected a share, as in 1%%");
     *(double *)to = v;
     return TARE_OK;

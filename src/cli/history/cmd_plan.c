@@ -14,6 +14,7 @@
 #include "cli/trace_arg.h"
 #include "core/json.h"
 #include "core/mem.h"
+#include "core/unit.h"
 #include "core/vec.h"
 #include "report/run/run_report.h"
 #include "report/table.h"
@@ -59,13 +60,9 @@ static tare_status on_limit(void *ctx, const char *text, tare_error *err)
 static tare_status on_headroom(void *ctx, const char *text, tare_error *err)
 {
     struct asked *a = ctx;
-    char *end = NULL;
-    bool digits = text[0] >= '0' && text[0] <= '9' && text[strspn(text, "0123456789.")] == '%';
-    double v = digits ? strtod(text, &end) : -1;
-    if (!end || strcmp(end, "%") != 0 || v > 1000)
+    if (!unit_parse(UNIT_PERCENT, text, &a->goal.headroom) || a->goal.headroom > 10)
         return error_set(err, TARE_INVALID, "'%s' is not a share in percent, 0%% to 1000%%: write 20%%",
                          text);
-    a->goal.headroom = v / 100;
     return TARE_OK;
 }
 
