@@ -50,11 +50,13 @@ static const struct unit byte_units[] = {
     {"GB", UINT64_C(1000000000), 0},
     {"TB", UINT64_C(1000000000000), 0},
 };
-static const struct unit rate_units[] = {{"", 1, 0}, {"/s", 1, 0}, {"/sec", 1, 0}, {"/min", 0, 60}, {"/h", 0, 3600}};
+static const struct unit rate_units[] = {
+    {"", 1, 0}, {"/s", 1, 0}, {"/sec", 1, 0}, {"/min", 0, 60}, {"/h", 0, 3600}};
 static const struct unit share_units[] = {{"", 1, 0}, {"%", 0, 100}};
 static const struct unit watt_units[] = {{"", 1, 0}, {"W", 1, 0}};
 static const struct unit celsius_units[] = {{"", 1, 0}, {"C", 1, 0}};
-static const struct unit hertz_units[] = {{"", 1, 0}, {"Hz", 1, 0}, {"MHz", 1000000, 0}, {"GHz", 1000000000, 0}};
+static const struct unit hertz_units[] = {
+    {"", 1, 0}, {"Hz", 1, 0}, {"MHz", 1000000, 0}, {"GHz", 1000000000, 0}};
 
 static const struct kind {
     const struct unit *units;
@@ -81,7 +83,8 @@ static const struct unit *find_unit(const struct kind *k, const char *name, size
 {
     for (size_t i = 0; i < k->n; i++) {
         const struct unit *u = &k->units[i];
-        if (strlen(u->name) == len && (k->any_case ? strncasecmp : strncmp)(u->name, name, len) == 0) return u;
+        if (strlen(u->name) == len && (k->any_case ? strncasecmp : strncmp)(u->name, name, len) == 0)
+            return u;
     }
     return NULL;
 }

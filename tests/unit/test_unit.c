@@ -137,20 +137,20 @@ static void real_numbers_with_a_unit(void **state)
         const char *word;
         double want; /* NAN: refused */
     } rows[] = {
-        {UNIT_TIME, "100ms", 1e8},      {UNIT_TIME, "1.5sec", 1.5e9},   {UNIT_TIME, "2min", 12e10},
-        {UNIT_TIME, "2m", NAN},         {UNIT_TIME, "1h", NAN},         {UNIT_TIME, "5", NAN},
-        {UNIT_TIME, "1m30s", NAN},      {UNIT_BYTES, "512", 512},       {UNIT_BYTES, "4gb", 4e9},
-        {UNIT_BYTES, "4GB/s", NAN},     {UNIT_MEMORY, "4", NAN},        {UNIT_MEMORY, "1KiB", 1024},
-        {UNIT_BYTE_RATE, "1MB/s", 1e6}, {UNIT_BYTE_RATE, "1MB", 1e6},   {UNIT_BYTE_RATE, "7/s", 7},
-        {UNIT_RATE, "90texts/min", 1.5}, {UNIT_RATE, "12", 12},          {UNIT_RATE, "5te xts/s", NAN},
-        {UNIT_RATE, "7200/h", 2},       {UNIT_RATE, "5ms", NAN},        {UNIT_FREQUENCY, "200/s", 200},
-        {UNIT_FREQUENCY, "5/min", NAN}, {UNIT_FREQUENCY, "5x/s", NAN},  {UNIT_SHARE, "69%", 0.69},
-        {UNIT_SHARE, "0.69", 0.69},     {UNIT_SHARE, ".5", 0.5},        {UNIT_PERCENT, "20%", 0.2},
-        {UNIT_PERCENT, "20", NAN},      {UNIT_PERCENT, "-1%", NAN},     {UNIT_WATT, "250W", 250},
-        {UNIT_CELSIUS, "85C", 85},      {UNIT_CELSIUS, "85K", NAN},     {UNIT_HERTZ, "1.2GHz", 1.2e9},
-        {UNIT_HERTZ, "1e3", 1000},      {UNIT_HERTZ, "0x10", NAN},      {UNIT_SHARE, "inf", NAN},
-        {UNIT_SHARE, "1e999", NAN},     {UNIT_SHARE, "", NAN},          {UNIT_SHARE, ".", NAN},
-        {UNIT_SHARE, "5.", NAN},        {UNIT_BYTES, "1e308TB", NAN},   {UNIT_SHARE, " 5", NAN},
+        {UNIT_TIME, "100ms", 1e8},       {UNIT_TIME, "1.5sec", 1.5e9},  {UNIT_TIME, "2min", 12e10},
+        {UNIT_TIME, "2m", NAN},          {UNIT_TIME, "1h", NAN},        {UNIT_TIME, "5", NAN},
+        {UNIT_TIME, "1m30s", NAN},       {UNIT_BYTES, "512", 512},      {UNIT_BYTES, "4gb", 4e9},
+        {UNIT_BYTES, "4GB/s", NAN},      {UNIT_MEMORY, "4", NAN},       {UNIT_MEMORY, "1KiB", 1024},
+        {UNIT_BYTE_RATE, "1MB/s", 1e6},  {UNIT_BYTE_RATE, "1MB", 1e6},  {UNIT_BYTE_RATE, "7/s", 7},
+        {UNIT_RATE, "90texts/min", 1.5}, {UNIT_RATE, "12", 12},         {UNIT_RATE, "5te xts/s", NAN},
+        {UNIT_RATE, "7200/h", 2},        {UNIT_RATE, "5ms", NAN},       {UNIT_FREQUENCY, "200/s", 200},
+        {UNIT_FREQUENCY, "5/min", NAN},  {UNIT_FREQUENCY, "5x/s", NAN}, {UNIT_SHARE, "69%", 0.69},
+        {UNIT_SHARE, "0.69", 0.69},      {UNIT_SHARE, ".5", 0.5},       {UNIT_PERCENT, "20%", 0.2},
+        {UNIT_PERCENT, "20", NAN},       {UNIT_PERCENT, "-1%", NAN},    {UNIT_WATT, "250W", 250},
+        {UNIT_CELSIUS, "85C", 85},       {UNIT_CELSIUS, "85K", NAN},    {UNIT_HERTZ, "1.2GHz", 1.2e9},
+        {UNIT_HERTZ, "1e3", 1000},       {UNIT_HERTZ, "0x10", NAN},     {UNIT_SHARE, "inf", NAN},
+        {UNIT_SHARE, "1e999", NAN},      {UNIT_SHARE, "", NAN},         {UNIT_SHARE, ".", NAN},
+        {UNIT_SHARE, "5.", NAN},         {UNIT_BYTES, "1e308TB", NAN},  {UNIT_SHARE, " 5", NAN},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double out = -7;
