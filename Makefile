@@ -136,6 +136,10 @@ $(O)/obj/src/core/mem.o: BANNED =
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
 $(COMMIT_OBJ): $(O)/obj/commit
 $(COMMIT_OBJ): COMMIT_FLAG = -DTARE_COMMIT='"$(COMMIT)"'
+# The words of `python -m tare`, which the command knows by name only: the table of the package is the one list.
+PYTHON_TABLE := python/tare/__main__.py
+$(O)/obj/src/cli/cli.o: $(PYTHON_TABLE)
+$(O)/obj/src/cli/cli.o: COMMIT_FLAG = -DPYTHON_WORDS='$(shell grep -o '^    "[a-z-]*":' $(PYTHON_TABLE) | tr : ,)'
 
 # ---- the report page -----------------------------------------------------------------------------
 # One HTML file out of web/, compressed into the binary. Without node, or where its packages cannot be installed, nothing
@@ -202,7 +206,7 @@ python: $(PY_EXT) $(if $(MISSING),,$(PY_TREE)/_bin/tare) $(if $(NODE),$(PY_TREE)
 $(O)/obj/$(PY_TAG)/%.o: %.c $(O)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -Wno-write-strings $(PY_FLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -Wno-write-strings $(PY_FLAGS) -include core/banned.h -MMD -MP -c $< -o $@
 
 $(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^

@@ -57,14 +57,14 @@ struct call_stack {
     const void *owner;                   /* the greenlet */
 };
 
-struct recorder;
+struct call_recorder;
 
 /* One thread. After a thread's end its context is kept; beyond a limit the next new thread goes on with it.
  */
 struct call_ctx {
     struct call_stack stack; /* of the greenlet that runs */
     uint64_t skipped;        /* calls open that could not be pushed for want of memory */
-    struct recorder *rec;
+    struct call_recorder *rec;
     struct call_node *root, *folded[3];
     struct call_node **slots; /* all nodes but roots, by (parent, key): open addressing */
     size_t n_slots, n_nodes;
@@ -88,13 +88,14 @@ struct call_holder {
 /* How events come. start and stop return -1 with an exception set; stop may not fail half-way. */
 struct call_engine {
     const char *name;
-    int (*start)(struct recorder *rec);
-    void (*stop)(struct recorder *rec);
-    void (*thread_started)(struct recorder *rec); /* some thread was started just now; NULL: need not know */
-    void (*let_go)(void); /* of what a stopped profile that lingers has kept; NULL: none does */
+    int (*start)(struct call_recorder *rec);
+    void (*stop)(struct call_recorder *rec);
+    void (*thread_started)(
+        struct call_recorder *rec); /* some thread was started just now; NULL: need not know */
+    void (*let_go)(void);           /* of what a stopped profile that lingers has kept; NULL: none does */
 };
 
-struct recorder {
+struct call_recorder {
     PyObject_HEAD const struct call_engine *engine; /* while it records */
     VEC(struct call_func) funcs;
     struct map_u64 func_of; /* key -> number of the function */
@@ -112,7 +113,7 @@ struct recorder {
 enum { COST_INNER, COST_OUTER };
 
 extern bool calls_use_tsc;
-extern struct recorder *calls_active; /* the one that records, or NULL */
+extern struct call_recorder *calls_active; /* the one that records, or NULL */
 
 static inline uint64_t calls_now(void)
 {
@@ -130,7 +131,7 @@ bool ctx_grow(struct call_ctx *c);
 void ctx_leave_far(struct call_ctx *c, const void *key, uint64_t now);
 void ctx_left_special(struct call_ctx *c, const struct call_node *n, uint64_t ticks);
 void ctx_close(struct call_ctx *c, uint64_t now); /* leaves all that is open, as if the program had */
-struct call_ctx *ctx_new(struct recorder *rec);
+struct call_ctx *ctx_new(struct call_recorder *rec);
 void ctx_free(struct call_ctx *c);
 void stack_release(struct call_stack *s);
 bool stack_init(struct call_stack *s, struct call_node *root);
@@ -168,9 +169,9 @@ static inline void ctx_leave(struct call_ctx *c, const void *key, uint64_t now)
 
 /* Number of the function, made on first sight; -1: no memory, -2: ours, not to be recorded. No exception is
  * left set. */
-long func_number(struct recorder *rec, const void *key, PyObject *object, enum call_kind kind);
+long func_number(struct call_recorder *rec, const void *key, PyObject *object, enum call_kind kind);
 PyObject *func_label(const struct call_func *f); /* (file, line, name), a new reference */
-void funcs_release(struct recorder *rec);
+void funcs_release(struct call_recorder *rec);
 
 static inline enum call_kind code_kind(const PyCodeObject *code)
 {
@@ -180,11 +181,11 @@ static inline enum call_kind code_kind(const PyCodeObject *code)
 
 /* ---- threads ---- */
 
-int threads_part(PyObject *module);
+int threads_init(void); /* -1 with an exception set */
 
 /* The context of the thread with this state: known (else NULL), or known or new (NULL: no memory). */
-struct call_ctx *threads_known(const struct recorder *rec, PyThreadState *ts);
-struct call_ctx *threads_of(struct recorder *rec, PyThreadState *ts);
+struct call_ctx *threads_known(const struct call_recorder *rec, PyThreadState *ts);
+struct call_ctx *threads_of(struct call_recorder *rec, PyThreadState *ts);
 struct call_holder *holder_new(struct call_ctx *c); /* NULL with an exception set */
 struct call_ctx *threads_mine_slow(void);
 void threads_settle(struct call_ctx *c); /* in the thread itself, now and then: its name, greenlets */

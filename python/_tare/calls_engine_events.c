@@ -15,7 +15,7 @@ static uint64_t next_look;   /* ticks */
 static int on_event(PyObject *holder, PyFrameObject *frame, int what, PyObject *arg);
 
 /* A public call exists for the calling thread only; this one is exported by 3.9 to 3.11. */
-static int set_in(struct recorder *rec, PyThreadState *ts)
+static int set_in(struct call_recorder *rec, PyThreadState *ts)
 {
     struct call_ctx *c = threads_of(rec, ts);
     struct call_holder *h = c ? holder_new(c) : NULL;
@@ -26,7 +26,7 @@ static int set_in(struct recorder *rec, PyThreadState *ts)
     return rc;
 }
 
-static void look_for_threads(struct recorder *rec)
+static void look_for_threads(struct call_recorder *rec)
 {
     uint64_t newest = newest_seen;
     PyThreadState *ts = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
@@ -85,9 +85,9 @@ static int refuse_others(void)
     return 0;
 }
 
-static void events_stop(struct recorder *rec);
+static void events_stop(struct call_recorder *rec);
 
-static int events_start(struct recorder *rec)
+static int events_start(struct call_recorder *rec)
 {
     if (refuse_others() < 0) return -1;
     newest_seen = 0;
@@ -105,7 +105,7 @@ static int events_start(struct recorder *rec)
 }
 
 /* A context whose holder is gone while its thread lives: somebody else's function took the place of ours. */
-static void note_replaced(struct recorder *rec, const PyThreadState *ts, const struct call_ctx *c)
+static void note_replaced(struct call_recorder *rec, const PyThreadState *ts, const struct call_ctx *c)
 {
     if (!c->ended) return;
     snprintf(rec->trouble, sizeof rec->trouble,
@@ -113,7 +113,7 @@ static void note_replaced(struct recorder *rec, const PyThreadState *ts, const s
              ts->thread_id);
 }
 
-static void events_stop(struct recorder *rec)
+static void events_stop(struct call_recorder *rec)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);

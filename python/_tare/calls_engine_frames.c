@@ -69,9 +69,8 @@ static PyObject *evaluate(PyThreadState *ts, frame_type *frame, int thrown)
     return result;
 }
 
-static int frames_start(struct recorder *rec)
+static int frames_start(struct call_recorder *Py_UNUSED(rec))
 {
-    (void)rec;
     PyInterpreterState *interp = PyInterpreterState_Main();
     _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interp);
     if (now != evaluate) before = now;
@@ -81,7 +80,7 @@ static int frames_start(struct recorder *rec)
 }
 
 /* Where somebody has put a hook over ours, ours stays, and does nothing but pass on. */
-static void frames_stop(struct recorder *rec)
+static void frames_stop(struct call_recorder *rec)
 {
     PyInterpreterState *interp = PyInterpreterState_Main();
     if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate)

@@ -60,10 +60,8 @@ static void restart(uint64_t now)
 
 /* ---- callbacks ---- */
 
-static PyObject *on_enter(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_enter(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
-    (void)self;
-    (void)n;
     struct call_ctx *c = threads_mine();
     if (CALLS_UNLIKELY(!c)) {
         let_pass();
@@ -74,11 +72,9 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-static PyObject *on_leave(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_leave(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
     uint64_t now = calls_now();
-    (void)self;
-    (void)n;
     struct call_ctx *c = threads_mine();
     if (CALLS_LIKELY(c != NULL))
         ctx_leave(c, args[0], now);
@@ -87,10 +83,8 @@ static PyObject *on_leave(PyObject *self, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-static PyObject *on_call(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_call(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
-    (void)self;
-    (void)n;
     const PyMethodDef *def = c_callee(args[2], args[3]);
     struct site *site = site_at(args[0], args[1]);
     if (!def) {
@@ -106,11 +100,9 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-static PyObject *on_c_left(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_c_left(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
     uint64_t now = calls_now();
-    (void)self;
-    (void)n;
     const PyMethodDef *def = c_callee(args[2], args[3]);
     struct call_ctx *c = def ? threads_mine() : NULL;
     if (CALLS_LIKELY(c != NULL)) ctx_leave(c, def, now);
@@ -156,7 +148,7 @@ static int find_names(void)
 }
 
 /* Events still come, as this profile wants them. Should another have taken the number since, stopping tells. */
-static bool go_on(const struct recorder *rec)
+static bool go_on(const struct call_recorder *rec)
 {
     if (on.lingers && rec->lingers && rec->fast == on.fast && rec->exact_c == on.exact_c) {
         on.lingers = 0;
@@ -166,7 +158,7 @@ static bool go_on(const struct recorder *rec)
     return false;
 }
 
-static int monitor_start(struct recorder *rec)
+static int monitor_start(struct call_recorder *rec)
 {
     if (go_on(rec)) return 0;
     if (find_names() < 0 || monitor_take(&tool) < 0) return -1;
@@ -180,7 +172,7 @@ static int monitor_start(struct recorder *rec)
     return -1;
 }
 
-static void monitor_stop(struct recorder *rec)
+static void monitor_stop(struct call_recorder *rec)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);

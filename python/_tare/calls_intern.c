@@ -73,7 +73,7 @@ static bool is_ours(PyObject *callable)
     return type && PyType_IsSubtype(type, calls_type) && calls_is_own(method_def(callable));
 }
 
-static long add(struct recorder *rec, struct call_func *f)
+static long add(struct call_recorder *rec, struct call_func *f)
 {
     uint64_t *number;
     if (map_u64_ref(&rec->func_of, (uint64_t)(uintptr_t)f->key, &number, NULL) < 0 ||
@@ -87,7 +87,7 @@ static long add(struct recorder *rec, struct call_func *f)
     return (long)*number;
 }
 
-long func_number(struct recorder *rec, const void *key, PyObject *object, enum call_kind kind)
+long func_number(struct call_recorder *rec, const void *key, PyObject *object, enum call_kind kind)
 {
     const uint64_t *known = map_u64_find(&rec->func_of, (uint64_t)(uintptr_t)key);
     if (known) return (long)*known;
@@ -109,7 +109,7 @@ PyObject *func_label(const struct call_func *f)
     return Py_BuildValue("OiO", code->co_filename, code->co_firstlineno, code->co_name);
 }
 
-void funcs_release(struct recorder *rec)
+void funcs_release(struct call_recorder *rec)
 {
     for (size_t i = 0; i < rec->funcs.n; i++) {
         Py_XDECREF(rec->funcs.items[i].held);

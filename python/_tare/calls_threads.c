@@ -50,14 +50,14 @@ struct call_holder *holder_new(struct call_ctx *c)
 
 /* ---- contexts ---- */
 
-static struct call_ctx *take_over(struct recorder *rec)
+static struct call_ctx *take_over(struct call_recorder *rec)
 {
     for (size_t i = 0; rec->threads.n >= SEPARATE_THREADS && i < rec->threads.n; i++)
         if (rec->threads.items[i]->ended) return rec->threads.items[i];
     return ctx_new(rec);
 }
 
-struct call_ctx *threads_known(const struct recorder *rec, PyThreadState *ts)
+struct call_ctx *threads_known(const struct call_recorder *rec, PyThreadState *ts)
 {
     uint64_t id = PyThreadState_GetID(ts);
     for (size_t i = rec->threads.n; i-- > 0;)
@@ -65,7 +65,7 @@ struct call_ctx *threads_known(const struct recorder *rec, PyThreadState *ts)
     return NULL;
 }
 
-struct call_ctx *threads_of(struct recorder *rec, PyThreadState *ts)
+struct call_ctx *threads_of(struct call_recorder *rec, PyThreadState *ts)
 {
     struct call_ctx *c = threads_known(rec, ts);
     if (c) return c;
@@ -220,9 +220,8 @@ void threads_settle(struct call_ctx *c)
     PyErr_Restore(type, value, trace);
 }
 
-int threads_part(PyObject *module)
+int threads_init(void)
 {
-    (void)module;
     holder_type = (PyTypeObject *)PyType_FromSpec(&holder_spec);
     return holder_type ? 0 : -1;
 }

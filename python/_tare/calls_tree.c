@@ -113,7 +113,9 @@ static uint32_t again_flags(const struct call_ctx *c, const void *key)
 
 static struct call_node *fold_root(struct call_ctx *c, uint32_t flags)
 {
-    struct call_node **root = &c->folded[flags & NODE_PAIR_AGAIN ? 2 : flags & NODE_AGAIN ? 1 : 0];
+    struct call_node **root = &c->folded[0];
+    if (flags & NODE_AGAIN) root = &c->folded[1];
+    if (flags & NODE_PAIR_AGAIN) root = &c->folded[2];
     if (!*root && (*root = node_new(c))) {
         (*root)->func = UINT32_MAX;
         (*root)->parent = c->root;
@@ -253,7 +255,7 @@ void stack_release(struct call_stack *s)
     memset(s, 0, sizeof *s);
 }
 
-struct call_ctx *ctx_new(struct recorder *rec)
+struct call_ctx *ctx_new(struct call_recorder *rec)
 {
     struct call_ctx *c = mem_new(1, sizeof *c);
     if (!c) return NULL;

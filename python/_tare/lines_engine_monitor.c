@@ -11,30 +11,24 @@
 
 /* ---- callbacks ---- */
 
-static PyObject *on_line(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_line(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
     uint64_t now = calls_now();
-    (void)self;
-    (void)n;
     struct line_ctx *c = lines_ctx();
     if (CALLS_LIKELY(c != NULL)) lines_line(c, args[0], (int)PyLong_AsLong(args[1]), now);
     Py_RETURN_NONE;
 }
 
-static PyObject *on_start(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_start(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
-    (void)self;
-    (void)n;
     struct line_ctx *c = lines_ctx();
     struct line_code *known = c ? lines_code(args[0]) : NULL;
     if (known) lines_enter(c, known, 0);
     Py_RETURN_NONE;
 }
 
-static PyObject *on_resume(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_resume(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
-    (void)self;
-    (void)n;
     struct line_ctx *c = lines_ctx();
     struct line_code *known = c ? lines_code(args[0]) : NULL;
     if (known)
@@ -42,11 +36,9 @@ static PyObject *on_resume(PyObject *self, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-static PyObject *on_leave(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *on_leave(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
     uint64_t now = calls_now();
-    (void)self;
-    (void)n;
     struct line_ctx *c = lines_ctx();
     if (c && c->n) lines_leave(c, args[0], now);
     Py_RETURN_NONE;
@@ -102,9 +94,8 @@ static int monitor_start(struct line_recorder *rec)
     return -1;
 }
 
-static int monitor_add(struct line_recorder *rec, PyObject *code)
+static int monitor_add(struct line_recorder *Py_UNUSED(rec), PyObject *code)
 {
-    (void)rec;
     return monitor_set_local(&tool, code, monitor_mask(&tool, LOCAL));
 }
 

@@ -22,11 +22,9 @@ static int resumed_line(PyFrameObject *frame, const struct line_code *known)
     return began ? line : 0;
 }
 
-static int on_trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
+static int on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py_UNUSED(arg))
 {
     uint64_t now = calls_now();
-    (void)self;
-    (void)arg;
     struct line_ctx *c = lines_active ? lines_ctx() : NULL;
     if (!c) return 0;
     PyObject *code = frame_code(frame);
@@ -47,10 +45,9 @@ static int on_trace(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
 
 /* ---- threads to come: threading calls this as their Python trace function, and it makes way for the real one ---- */
 
-static PyObject *thread_began(PyObject *self, PyObject *args)
+static PyObject *thread_began(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *frame, *event, *arg;
-    (void)self;
     if (!PyArg_ParseTuple(args, "OOO", &frame, &event, &arg)) return NULL;
     PyEval_SetTrace(lines_active ? on_trace : NULL, NULL);
     Py_RETURN_NONE;
@@ -127,10 +124,8 @@ static int trace_start(struct line_recorder *rec)
     return -1;
 }
 
-static int trace_add(struct line_recorder *rec, PyObject *code)
+static int trace_add(struct line_recorder *Py_UNUSED(rec), PyObject *Py_UNUSED(code))
 {
-    (void)rec;
-    (void)code;
     return 0;
 }
 

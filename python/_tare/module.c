@@ -3,9 +3,43 @@
  * what a part does. */
 #include "part.h"
 
-static int (*const parts[])(PyObject *module) = {session_part,   scope_part,   work_part,      bench_part,
-                                                 work_runs_part, op_cost_part, functions_part, sampler_part,
-                                                 judge_part,     answers_part, lines_part};
+#include <math.h>
+
+static const struct part *const parts[] = {
+#define X(name) &name##_part,
+    PARTS(X)
+#undef X
+};
+
+int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
+{
+    PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(spec);
+    int failed = type ? PyModule_AddType(module, type) : -1;
+    if (out && !failed)
+        *out = type;
+    else
+        Py_XDECREF(type);
+    return failed;
+}
+
+PyObject *list_append(PyObject *list, PyObject *item)
+{
+    if (list && (!item || PyList_Append(list, item) < 0)) Py_CLEAR(list);
+    Py_XDECREF(item);
+    return list;
+}
+
+int dict_put(PyObject *dict, const char *name, PyObject *value)
+{
+    int failed = dict && value ? PyDict_SetItemString(dict, name, value) : -1;
+    Py_XDECREF(value);
+    return failed;
+}
+
+PyObject *number_or_none(double v)
+{
+    return isnan(v) ? Py_NewRef(Py_None) : PyFloat_FromDouble(v);
+}
 
 PyObject *raise_error(const tare_error *err)
 {
@@ -37,8 +71,10 @@ static int refuse_subinterpreters(void)
 static int exec_module(PyObject *module)
 {
     if (refuse_subinterpreters() < 0) return -1;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i](module) < 0) return -1;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i]->init && parts[i]->init(module) < 0) return -1;
+        if (parts[i]->functions && PyModule_AddFunctions(module, parts[i]->functions) < 0) return -1;
+    }
     return PyModule_AddStringConstant(module, "version", tare_version());
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * part.h - the extension `_tare` as parts: each file adds its types and functions to the module through one
- * function, named in module.c's table. What all parts share: how a tare_error becomes a Python exception. */
+ * part.h - the extension `_tare` as parts: py_NAME.c is what Python sees of a thing, and defines NAME_part; the
+ * engine behind it (calls_*.c, lines_*.c, sampler_*.c, strand.c) knows nothing of the module. To add a part: its
+ * file, and its name in PARTS. What all parts share stands here too. */
 #ifndef PYTHON_PART_H
 #define PYTHON_PART_H
 
@@ -16,24 +17,33 @@
 #define Py_XNewRef(object) (Py_XINCREF(object), (PyObject *)(object))
 #endif
 
-/* 0, or -1 with a Python exception set. */
-int session_part(PyObject *module);
-int scope_part(PyObject *module);
-int lines_part(PyObject *module);
-int work_part(PyObject *module);
-int bench_part(PyObject *module);
-int work_runs_part(PyObject *module);
-int op_cost_part(PyObject *module);
-int sampler_part(PyObject *module);
-int judge_part(PyObject *module);
-int answers_part(PyObject *module);
-int functions_part(PyObject *module);
+struct part {
+    PyMethodDef *functions;        /* of the module; NULL: none */
+    int (*init)(PyObject *module); /* its types and tables: 0, or -1 with an exception set; NULL: none */
+};
+
+#define PARTS(X) \
+    X(session) X(scope) X(functions) X(lines) X(sampler) X(bench) X(work) X(runs) X(cost) X(judge)
+#define X(name) extern const struct part name##_part;
+PARTS(X)
+#undef X
+
+/* Makes a type and puts it into the module. *out, a reference for good, may be NULL. 0, or -1 with an exception. */
+int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out);
 
 /* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the
  * error's text. NULL. */
 PyObject *raise_error(const tare_error *err);
 
-/* The test of analyze/growth.h as a tuple (verdict, confidence, per unit of `at`, low, high, rise,
+/* Results that are built in a loop. Both take the new item over; where it or what it goes to is NULL, an exception
+ * is set already. The list, or NULL when it has been given up; 0 or -1. */
+PyObject *list_append(PyObject *list, PyObject *item);
+int dict_put(PyObject *dict, const char *name, PyObject *value);
+
+/* A number, or None where it is NAN. */
+PyObject *number_or_none(double v);
+
+/* The test of analyze/watch/growth.h as a tuple (verdict, confidence, per unit of `at`, low, high, rise,
  * samples); a str says why not. */
 PyObject *tell_growth(const double *at, const double *value, size_t n);
 

@@ -9,7 +9,7 @@
 #include "core/vec.h"
 #include "probe/host.h"
 #include "report/run/run_report.h"
-#include "work_subject.h"
+#include "work.h"
 
 struct asked { /* one call of _tare.bench */
     struct weighed weighed;
@@ -174,9 +174,8 @@ static PyObject *answer(struct asked *a, const struct run *run, tare_error *err)
     return out;
 }
 
-static PyObject *bench(PyObject *self, PyObject *args, PyObject *keywords)
+static PyObject *bench(PyObject *Py_UNUSED(self), PyObject *args, PyObject *keywords)
 {
-    (void)self;
     tare_error err = TARE_ERROR_INIT;
     struct asked a = {.plan = BENCH_PLAN_INIT};
     struct run run = {0};
@@ -192,9 +191,8 @@ static PyObject *bench(PyObject *self, PyObject *args, PyObject *keywords)
 
 /* ---- keeping ---- */
 
-static PyObject *save_run(PyObject *self, PyObject *args)
+static PyObject *save_run(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     struct run_file f;
     struct buf text = BUF_INIT;
     tare_error err = TARE_ERROR_INIT;
@@ -222,7 +220,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int bench_part(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const struct part bench_part = {functions, NULL};

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * py_judge.c - judgements of src/analyze from Python: whether runs differ, and what energy weighs in grams
- * of CO2. Measures nothing. */
+ * py_judge.c - judgements of src/analyze from Python: whether runs differ, whether answers are still right, whether
+ * memory grows for good, and what energy weighs in grams of CO2. Measures nothing. */
 #include <math.h>
+#include <string.h>
 
 #include "analyze/compare/between_runs.h"
+#include "analyze/judge/accuracy.h"
 #include "analyze/watch/carbon.h"
+#include "analyze/watch/growth.h"
 #include "core/mem.h"
 #include "part.h"
+
+/* ---- runs ---- */
 
 /* ln of positive numbers, owned; NULL with an exception. */
 static double *read_logs(PyObject *from, size_t *n)
@@ -37,7 +42,7 @@ static PyObject *tell_between(const struct between_result *r)
                          r->mde, "needed", (Py_ssize_t)r->needed);
 }
 
-static PyObject *judge_runs(PyObject *self, PyObject *args)
+static PyObject *judge_runs(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *lists[3], *out = NULL;
     double *logs[3] = {NULL, NULL, NULL};
@@ -45,7 +50,6 @@ static PyObject *judge_runs(PyObject *self, PyObject *args)
     struct between_rule rule = BETWEEN_RULE_INIT;
     struct between_result result;
     tare_error err = TARE_ERROR_INIT;
-    (void)self;
     if (!PyArg_ParseTuple(args, "OOOdd:judge_runs", &lists[0], &lists[1], &lists[2], &rule.min_effect,
                           &rule.alpha))
         return NULL;
@@ -62,28 +66,134 @@ out:
     return out;
 }
 
-static PyObject *carbon_table(PyObject *self, PyObject *none)
+static PyObject *known_or_none(struct known_f64 x)
 {
-    (void)self;
-    (void)none;
-    PyObject *grids = PyDict_New();
-    for (const struct carbon_grid *g = carbon_grids; grids && g->code; g++) {
-        PyObject *row = Py_BuildValue("sd", g->name, g->g_per_kwh);
-        if (!row || PyDict_SetItemString(grids, g->code, row) < 0) Py_CLEAR(grids);
-        Py_XDECREF(row);
+    return x.known && isfinite(x.v) ? PyFloat_FromDouble(x.v) : Py_NewRef(Py_None);
+}
+
+/* ---- buffers of doubles (array.array('d')) or labels ('q') ---- */
+
+/* A buffer of `kind` ("d" or "q"), to be given back; false with an exception. */
+static bool take_numbers(PyObject *from, Py_buffer *out, const char *kind)
+{
+    if (PyObject_GetBuffer(from, out, PyBUF_CONTIG_RO | PyBUF_FORMAT) < 0) return false;
+    if (out->itemsize == 8 && out->format && strcmp(out->format, kind) == 0) return true;
+    PyErr_Format(PyExc_TypeError, "expected array.array('%s')", kind);
+    PyBuffer_Release(out);
+    return false;
+}
+
+static size_t count_of(const Py_buffer *b)
+{
+    return (size_t)b->len / 8;
+}
+
+/* ---- answers ---- */
+
+static bool find_metric(const char *name, enum accuracy_metric *out)
+{
+#define X(id, text, less, labels, help)                                                            \
+    if (strcmp(name, text) == 0) return *out = ACCURACY_METRIC_##id, true;
+    ACCURACY_METRIC_MAP(X)
+#undef X
+    PyErr_Format(PyExc_ValueError, "'%.40s' is no metric of answers", name);
+    return false;
+}
+
+static PyObject *tell_score(const struct accuracy_result *r)
+{
+    struct known_f64 worst = {!isnan(r->worst), r->worst};
+    struct known_f64 value = {r->score.known, r->score.value};
+    return Py_BuildValue("{sNsNsNsNsKsK}", "value", known_or_none(value), "lo", known_or_none(r->score.lo),
+                         "hi", known_or_none(r->score.hi), "worst", known_or_none(worst), "examples",
+                         (unsigned long long)r->examples, "nonfinite", (unsigned long long)r->nonfinite);
+}
+
+static PyObject *score(const Py_buffer *got, const Py_buffer *want, size_t columns, enum accuracy_metric m)
+{
+    bool labels = accuracy_metric_row(m)->needs_labels;
+    size_t rows = count_of(got) / columns, wanted = count_of(want) / (labels ? 1 : columns);
+    struct answers answers = {got->buf, rows, columns};
+    struct expected expected = {labels ? want->buf : NULL, labels ? NULL : want->buf, wanted,
+                                labels ? 0 : columns};
+    struct accuracy_result result;
+    tare_error err = TARE_ERROR_INIT;
+    if (accuracy_measure(&result, &answers, &expected, m, &err) != TARE_OK) return raise_error(&err);
+    return tell_score(&result);
+}
+
+static PyObject *score_answers(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *got_object, *want_object, *out = NULL;
+    Py_buffer got, want;
+    Py_ssize_t columns;
+    const char *name;
+    enum accuracy_metric m;
+    if (!PyArg_ParseTuple(args, "OOns:score_answers", &got_object, &want_object, &columns, &name) ||
+        !find_metric(name, &m))
+        return NULL;
+    if (columns < 1) return PyErr_Format(PyExc_ValueError, "answers have %zd columns", columns);
+    if (!take_numbers(got_object, &got, "d")) return NULL;
+    if (take_numbers(want_object, &want, accuracy_metric_row(m)->needs_labels ? "q" : "d")) {
+        out = score(&got, &want, (size_t)columns, m);
+        PyBuffer_Release(&want);
     }
+    PyBuffer_Release(&got);
+    return out;
+}
+
+/* ---- growth ---- */
+
+PyObject *tell_growth(const double *at, const double *value, size_t n)
+{
+    struct growth g;
+    tare_error err = TARE_ERROR_INIT;
+    if (growth_test(&(struct growth_series){at, value, n}, &g, &err) != TARE_OK)
+        return PyUnicode_FromString(err.text);
+    return Py_BuildValue("sdddddn", g.verdict, g.confidence, g.per_s, g.lo, g.hi, g.rise,
+                         (Py_ssize_t)g.samples);
+}
+
+static PyObject *growth_of(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *at_object, *value_object, *out = NULL;
+    Py_buffer at, value;
+    if (!PyArg_ParseTuple(args, "OO:growth_of", &at_object, &value_object) ||
+        !take_numbers(at_object, &at, "d"))
+        return NULL;
+    if (take_numbers(value_object, &value, "d")) {
+        if (at.len == value.len)
+            out = tell_growth(at.buf, value.buf, count_of(&at));
+        else
+            PyErr_SetString(PyExc_ValueError, "as many times as values are needed");
+        PyBuffer_Release(&value);
+    }
+    PyBuffer_Release(&at);
+    return out;
+}
+
+/* ---- carbon ---- */
+
+static PyObject *carbon_table(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
+{
+    PyObject *grids = PyDict_New();
+    for (const struct carbon_grid *g = carbon_grids; grids && g->code; g++)
+        if (dict_put(grids, g->code, Py_BuildValue("sd", g->name, g->g_per_kwh)) < 0) Py_CLEAR(grids);
     return grids ? Py_BuildValue("Ns", grids, carbon_grids_source) : NULL;
 }
 
 static PyMethodDef functions[] = {
     {"judge_runs", judge_runs, METH_VARARGS,
      "judge_runs(base, new, past, min_effect, alpha): does `new` take longer? docs/comparing.md"},
+    {"score_answers", score_answers, METH_VARARGS,
+     "score_answers(got, want, columns, metric): "
+     "{'value', 'lo', 'hi', 'worst', 'examples', 'nonfinite'}; `want` are labels\n"
+     "(array 'q') where the metric needs them, else rows like those of `got`"},
+    {"growth_of", growth_of, METH_VARARGS,
+     "growth_of(at, values): (verdict, confidence, per unit of `at`, low, high, rise, samples), or why not, as text"},
     {"carbon_table", carbon_table, METH_NOARGS,
      "carbon_table(): code -> (name, grams of CO2 per kWh), and whose figures"},
     {NULL, NULL, 0, NULL},
 };
 
-int judge_part(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const struct part judge_part = {functions, NULL};

@@ -30,17 +30,14 @@ static void end_now(PyObject *opener)
     if (s && s->n) strand_pop(s, opener);
 }
 
-static PyObject *scope_enter(PyObject *self, PyObject *none)
+static PyObject *scope_enter(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     open_now((struct py_scope *)(void *)self, self);
     return Py_NewRef(self);
 }
 
-static PyObject *scope_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
+static PyObject *scope_exit(PyObject *self, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(n))
 {
-    (void)args;
-    (void)n;
     end_now(self);
     Py_RETURN_FALSE;
 }
@@ -111,9 +108,8 @@ static PyObject *scope_named(PyObject *name)
 }
 
 /* scope("name"), or @scope above a function, which lends its name. */
-static PyObject *scope(PyObject *self, PyObject *what)
+static PyObject *scope(PyObject *Py_UNUSED(self), PyObject *what)
 {
-    (void)self;
     if (PyUnicode_CheckExact(what)) return scope_named(what);
     PyObject *inner =
         PyObject_GetAttrString(what, "__func__"); /* of a staticmethod or classmethod, on older Pythons */
@@ -152,10 +148,9 @@ static PyObject *scoped_run(PyObject *self, PyObject *const *args, size_t n, PyO
     return result;
 }
 
-static PyObject *scoped_new(PyTypeObject *type, PyObject *args, PyObject *named)
+static PyObject *scoped_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
 {
     PyObject *scope, *function;
-    (void)named;
     if (!PyArg_ParseTuple(args, "O!O:Scoped", scope_type, &scope, &function)) return NULL;
     struct scoped *s = (struct scoped *)(void *)type->tp_alloc(type, 0);
     if (!s) return NULL;
@@ -165,9 +160,8 @@ static PyObject *scoped_new(PyTypeObject *type, PyObject *args, PyObject *named)
     return (PyObject *)s;
 }
 
-static PyObject *scoped_get(PyObject *self, PyObject *object, PyObject *type)
+static PyObject *scoped_get(PyObject *self, PyObject *object, PyObject *Py_UNUSED(type))
 {
-    (void)type;
     return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
@@ -271,16 +265,14 @@ static PyObject *steps_throw(PyObject *self, PyObject *args)
     return steps_run(self, "throw", value == Py_None ? what : value);
 }
 
-static PyObject *steps_close(PyObject *self, PyObject *none)
+static PyObject *steps_close(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
     return steps_run(self, closing, NULL);
 }
 
-static PyObject *steps_new(PyTypeObject *type, PyObject *args, PyObject *named)
+static PyObject *steps_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
 {
     PyObject *scope, *generator;
-    (void)named;
     if (!PyArg_ParseTuple(args, "O!O:Steps", scope_type, &scope, &generator)) return NULL;
     if (!PyIter_Check(generator)) return PyErr_Format(PyExc_TypeError, "not an iterator");
     struct steps *g = (struct steps *)(void *)type->tp_alloc(type, 0);
@@ -375,13 +367,12 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int scope_part(PyObject *module)
+static int scope_init(PyObject *module)
 {
     PyTypeObject **types[] = {&scope_type, &scoped_type, &steps_type};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        *types[i] = (PyTypeObject *)PyType_FromSpec(&specs[i]);
-        if (!*types[i] || PyModule_AddType(module, *types[i]) < 0) return -1;
-    }
-    if (!(scopes = PyDict_New())) return -1;
-    return PyModule_AddFunctions(module, functions);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (add_type(module, &specs[i], types[i]) < 0) return -1;
+    return (scopes = PyDict_New()) ? 0 : -1;
 }
+
+const struct part scope_part = {functions, scope_init};

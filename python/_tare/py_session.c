@@ -19,9 +19,8 @@ static int parse_mode(const char *text, uint32_t *mode)
     return -1;
 }
 
-static PyObject *session_start(PyObject *self, PyObject *args, PyObject *named)
+static PyObject *session_start(PyObject *Py_UNUSED(self), PyObject *args, PyObject *named)
 {
-    (void)self;
     static char *names[] = {"path", "mode", "disk_bytes", "memory_bytes", NULL};
     tare_options o = TARE_OPTIONS_INIT;
     tare_error err = TARE_ERROR_INIT;
@@ -46,10 +45,8 @@ static PyObject *session_start(PyObject *self, PyObject *args, PyObject *named)
     Py_RETURN_NONE;
 }
 
-static PyObject *session_stop(PyObject *self, PyObject *none)
+static PyObject *session_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     tare_error err = TARE_ERROR_INIT;
     tare_status s;
     Py_BEGIN_ALLOW_THREADS;
@@ -59,16 +56,13 @@ static PyObject *session_stop(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
-static PyObject *session_recording(PyObject *self, PyObject *none)
+static PyObject *session_recording(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     return PyBool_FromLong(TARE_ON_);
 }
 
-static PyObject *count(PyObject *self, PyObject *args)
+static PyObject *count(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *name;
     long long n = 1;
     if (!PyArg_ParseTuple(args, "s|L:count", &name, &n)) return NULL;
@@ -77,9 +71,8 @@ static PyObject *count(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *mark(PyObject *self, PyObject *args)
+static PyObject *mark(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     const char *name, *text = "";
     if (!PyArg_ParseTuple(args, "s|s:mark", &name, &text)) return NULL;
     tare_site *site = TARE_ON_ ? tare_site_new(TARE_SITE_MARK, name, "", 0) : NULL;
@@ -100,7 +93,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int session_part(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const struct part session_part = {functions, NULL};

@@ -164,7 +164,7 @@ static struct fold_result of_edges(const struct fold *f)
     struct fold_result r = {.n = 0, .delta = NAN, .span_s = NAN};
     r.min = fmin(f->before, f->after); /* of a number and NAN it is the number */
     r.max = fmax(f->before, f->after);
-    r.mean = isnan(f->before) ? f->after : isnan(f->after) ? f->before : (f->before + f->after) / 2;
+    r.mean = (r.min + r.max) / 2;
     return r;
 }
 

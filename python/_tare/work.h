@@ -5,6 +5,7 @@
 #define PYTHON_WORK_H
 
 #include "part.h"
+#include "subject/callback.h"
 
 struct work {
     PyObject_HEAD PyObject *function, *setup; /* setup NULL: none */
@@ -27,5 +28,21 @@ bool work_before(struct work *w);
 
 /* The same as work_call() of a function that does nothing. */
 bool work_call_nothing(struct work *w);
+
+/* ---- as a subject of the harness: work_subject.c ---- */
+
+struct weighed {      /* what a subject is made for */
+    PyObject *make;   /* make(batch, length) -> Work */
+    PyObject *raised; /* the first exception, or NULL */
+    const char *name, *path;
+    bool setup, timed; /* of all works that `make` gives */
+};
+
+tare_status work_subject_open(struct subject **out, struct weighed *w, tare_error *err);
+
+/* Take the exception that is set into w->raised, unless there is one; TARE_DENIED, and the type's name in err. */
+tare_status weighed_raise(struct weighed *w, tare_error *err);
+/* Set it as the exception of this thread; w->raised is NULL then. */
+void weighed_restore(struct weighed *w);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * work_subject.c - see work_subject.h. All of it runs with the GIL held, in the thread that called tare.bench. */
-#include "work_subject.h"
+ * work_subject.c - see work.h. All of it runs with the GIL held, in the thread that called tare.bench. */
+#include "work.h"
 
 #include <string.h>
 
@@ -41,9 +41,8 @@ tare_status weighed_raise(struct weighed *w, tare_error *err)
         Py_XDECREF(e);
     else
         w->raised = e;
-    const char *name = w->raised ? strrchr(Py_TYPE(w->raised)->tp_name, '.') : NULL;
-    name = name ? name + 1 : w->raised ? Py_TYPE(w->raised)->tp_name : "an exception";
-    return error_set(err, TARE_DENIED, "%s", name);
+    const char *name = w->raised ? Py_TYPE(w->raised)->tp_name : "an exception", *dot = strrchr(name, '.');
+    return error_set(err, TARE_DENIED, "%s", dot ? dot + 1 : name);
 }
 
 void weighed_restore(struct weighed *w)
@@ -81,27 +80,25 @@ static tare_status prepare(void *ctx, const struct case_params *p, void **state,
     return TARE_OK;
 }
 
-static tare_status call(void *state, unsigned worker, struct subject_cost *cost, tare_error *err)
+static tare_status call(void *state, unsigned Py_UNUSED(worker), struct subject_cost *cost, tare_error *err)
 {
     struct prepared *p = state;
-    (void)worker;
     if (work_call(p->work, &cost->wall_ns)) return TARE_OK;
     return weighed_raise(p->weighed, err);
 }
 
-static tare_status before(void *state, unsigned worker, tare_error *err)
+static tare_status before(void *state, unsigned Py_UNUSED(worker), tare_error *err)
 {
     struct prepared *p = state;
-    (void)worker;
     if (p->weighed->raised) return error_set(err, TARE_DENIED, "%s", Py_TYPE(p->weighed->raised)->tp_name);
     if (work_before(p->work)) return TARE_OK;
     return weighed_raise(p->weighed, err);
 }
 
-static tare_status call_nothing(void *state, unsigned worker, struct subject_cost *cost, tare_error *err)
+static tare_status call_nothing(void *state, unsigned Py_UNUSED(worker), struct subject_cost *Py_UNUSED(cost),
+                                tare_error *err)
 {
     struct prepared *p = state;
-    (void)worker, (void)cost;
     if (work_call_nothing(p->work)) return TARE_OK;
     return weighed_raise(p->weighed, err);
 }

@@ -306,9 +306,12 @@ static void list_commands(struct buf *out)
         buf_printf(out, "  %-11s %s\n", c->name, c->help);
 }
 
-/* Commands of the Python package: they run in an interpreter, but are looked for here, too. */
-static const char *const python_words[] = {"embedding", "functions", "lines", "nli",
-                                           "nli-batch", "profile",   NULL};
+/* Commands of the Python package run in an interpreter, but are looked for here, too. The Makefile takes them from the
+ * table in python/tare/__main__.py. */
+#ifndef PYTHON_WORDS
+#define PYTHON_WORDS
+#endif
+static const char *const python_words[] = {PYTHON_WORDS NULL};
 
 static int unknown_command(struct cli *cli, const char *name)
 {

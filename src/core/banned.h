@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * banned.h - what the sources must not call, enforced by the compiler: the Makefile puts it in front of every file of
- * src by -include, except core/mem.c, the gate to malloc. A use becomes an undeclared name that says what to call
- * instead. The headers that declare these names come first, so that only uses are caught. */
+ * src and python/_tare by -include, except core/mem.c, the gate to malloc. A use becomes an undeclared name that says
+ * what to call instead. The headers that declare these names come first, so that only uses are caught. */
 #ifndef CORE_BANNED_H
 #define CORE_BANNED_H
 

@@ -79,6 +79,45 @@ def test_every_public_name_exists_and_has_a_stub(python, root):
     assert set(said.stdout.split()) <= stubbed, set(said.stdout.split()) - stubbed
 
 
+def words_of(root):
+    """word -> module of the package, from the table of `python -m tare`."""
+    table = ast.parse((root / "python" / "tare" / "__main__.py").read_text())
+    found = next(n.value for n in table.body if isinstance(n, ast.Assign) and n.targets[0].id == "COMMANDS")
+    return {word: row[0].partition(":")[0] for word, row in ast.literal_eval(found).items()}
+
+
+def test_each_word_has_its_module_its_page_and_is_known_to_the_command(root, tare):
+    index = (root / "docs" / "python" / "README.md").read_text()
+    for word, module in words_of(root).items():
+        assert (root / "python" / "tare" / (module + ".py")).exists(), module
+        assert re.search(rf"`(python -m tare )?{word}`", index), f"docs/python/README.md does not name {word}"
+        if word != "bench":  # which is a command of its own, too
+            said = tare(word, status=2).stderr
+            assert f"did you mean python -m tare {word}?" in said, said
+
+
+def options_of(python, words):
+    """All options that --help lists of these words."""
+    said = [python("-m", "tare", *word.split(), "--help").stdout for word in words]
+    listed = [line for text in said for line in re.findall(r"^  (-.*?)(?:  |$)", text, re.M)]
+    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(listed))) - {"-h", "--help"}
+
+
+def options_on(page):
+    """Those in the first column of the page's table of options."""
+    table = re.search(r"^\| option (?:of `python -m tare|\| of).*?\n\n", page.read_text() + "\n\n", re.S | re.M)
+    cells = [line.split("|")[1] for line in table.group().splitlines()[2:] if line]
+    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(cells)))
+
+
+@pytest.mark.parametrize("page, words", [
+    ("functions", ["functions"]), ("lines", ["lines"]), ("model-profiler", ["profile"]),
+    ("text-services", ["nli", "nli-batch", "embedding batch-sizes", "embedding memory", "embedding text-lengths"]),
+])  # fmt: skip
+def test_the_pages_list_every_option_and_no_other(python, root, page, words):
+    assert options_on(root / "docs" / "python" / (page + ".md")) == options_of(python, words)
+
+
 def test_unknown_names_and_words(python):
     assert "no attribute 'nonsense'" in python("import tare\ntare.nonsense\n", status=1).stderr
     said = python("-m", "tare", "nonsense", status=2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * op_cost.c - the cost rules of `tare inspect` for one operator with given shapes, from Python: no model file is
+ * py_cost.c - the cost rules of `tare inspect` for one operator with given shapes, from Python: no model file is
  * needed. Knows no framework: who calls says which ONNX operator its own one is. Never counts what has no rule. */
 #include <string.h>
 
@@ -206,15 +206,6 @@ static int make_node(struct lone_node *l, const struct call_args *a)
     return read_attributes(l, a->attributes);
 }
 
-static int put(PyObject *to, const char *name, const struct poly *p)
-{
-    int64_t v;
-    PyObject *value = poly_constant(p, &v) ? PyLong_FromLongLong(v) : Py_BuildValue("");
-    int failed = value ? PyDict_SetItemString(to, name, value) : -1;
-    Py_XDECREF(value);
-    return failed;
-}
-
 static PyObject *tell(const struct cost *c)
 {
     const struct {
@@ -225,20 +216,20 @@ static PyObject *tell(const struct cost *c)
         {"division", c->division}, {"integer", c->integer},   {"transcendental", c->transcendental},
         {"read", c->read},         {"written", c->written},   {"useful_macs", c->useful_macs},
     };
-    PyObject *why =
-        c->known ? Py_BuildValue("") : PyUnicode_FromString(c->why ? c->why : "too large a number");
-    PyObject *out = why ? PyDict_New() : NULL;
-    int failed = out ? PyDict_SetItemString(out, "why", why) : -1;
-    for (size_t i = 0; !failed && i < sizeof rows / sizeof *rows; i++)
-        failed = put(out, rows[i].name, rows[i].value);
-    Py_XDECREF(why);
+    const char *why = c->why ? c->why : "too large a number";
+    PyObject *out = PyDict_New();
+    int failed = dict_put(out, "why", c->known ? Py_NewRef(Py_None) : PyUnicode_FromString(why));
+    for (size_t i = 0; !failed && i < sizeof rows / sizeof *rows; i++) {
+        int64_t v;
+        bool known = poly_constant(rows[i].value, &v);
+        failed = dict_put(out, rows[i].name, known ? PyLong_FromLongLong(v) : Py_NewRef(Py_None));
+    }
     if (failed) Py_CLEAR(out);
     return out;
 }
 
-static PyObject *op_cost(PyObject *self, PyObject *args)
+static PyObject *op_cost(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    (void)self;
     struct call_args a = {.domain = "", .attributes = Py_None, .opset = 21};
     struct lone_node l = {.memory = NULL};
     struct cost cost;
@@ -267,7 +258,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int op_cost_part(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const struct part cost_part = {functions, NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * work.c - see work.h. A call costs one vectorcall and nothing that allocates; the result is dropped at once. */
+ * py_work.c - see work.h. A call costs one vectorcall and nothing that allocates; the result is dropped at once. */
 #include "work.h"
 
 #include <structmember.h>
@@ -42,9 +42,9 @@ bool work_call(struct work *w, uint64_t *ns)
     return good;
 }
 
-static PyObject *do_nothing(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *do_nothing(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
+                            Py_ssize_t Py_UNUSED(n), PyObject *Py_UNUSED(names))
 {
-    (void)self, (void)args, (void)n, (void)names;
     Py_RETURN_NONE;
 }
 
@@ -204,12 +204,10 @@ PyTypeObject work_type = {
     .tp_members = members,
 };
 
-int work_part(PyObject *module)
+static int work_init(PyObject *module)
 {
     if (!nothing && !(nothing = PyCFunction_New(&nothing_method, NULL))) return -1;
-    if (PyType_Ready(&work_type) < 0) return -1;
-    Py_INCREF(&work_type);
-    if (PyModule_AddObject(module, "Work", (PyObject *)&work_type) == 0) return 0;
-    Py_DECREF(&work_type);
-    return -1;
+    return PyModule_AddType(module, &work_type);
 }
+
+const struct part work_part = {NULL, work_init};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * functions.c - the type `CallRecorder`: starts and stops the recording of calls and hands its results out.
+ * py_functions.c - the type `CallRecorder`: starts and stops the recording of calls and hands its results out.
  * At most one records at a time. Measures no cost of its own: the Python half does, and tells. */
 #include "calls_results.h"
 
 #include <string.h>
 
 bool calls_use_tsc;
-struct recorder *calls_active;
+struct call_recorder *calls_active;
 PyTypeObject *calls_type;
 
 static struct clock_source source;
@@ -24,7 +24,7 @@ double calls_tick_ns(void)
     return ns;
 }
 
-double recorder_tick_ns(struct recorder *rec)
+double recorder_tick_ns(struct call_recorder *rec)
 {
     if (calls_active == rec || rec->tick_ns == 0) rec->tick_ns = calls_tick_ns();
     return rec->tick_ns;
@@ -32,7 +32,7 @@ double recorder_tick_ns(struct recorder *rec)
 
 /* ---- start and stop ---- */
 
-static void recorder_stop(struct recorder *rec)
+static void recorder_stop(struct call_recorder *rec)
 {
     if (calls_active != rec) return;
     uint64_t now = calls_now();
@@ -47,7 +47,7 @@ static void recorder_stop(struct recorder *rec)
     Py_DECREF((PyObject *)rec);
 }
 
-static int recorder_start(struct recorder *rec)
+static int recorder_start(struct call_recorder *rec)
 {
     if (calls_active == rec) return 0;
     if (calls_active) {
@@ -56,7 +56,7 @@ static int recorder_start(struct recorder *rec)
             "another tare.functions() records already, and profiles do not nest: disable it first");
         return -1;
     }
-    calls_active = (struct recorder *)Py_NewRef((PyObject *)rec);
+    calls_active = (struct call_recorder *)Py_NewRef((PyObject *)rec);
     calls_generation++;
     rec->engine = rec->fast ? calls_fast_engine : calls_exact_engine;
     rec->trouble[0] = 0;
@@ -72,35 +72,31 @@ static int recorder_start(struct recorder *rec)
 
 /* ---- methods ---- */
 
-static PyObject *recorder_enable(PyObject *self, PyObject *none)
+static PyObject *recorder_enable(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    if (recorder_start((struct recorder *)self) < 0) return NULL;
+    if (recorder_start((struct call_recorder *)self) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *recorder_disable(PyObject *self, PyObject *none)
+static PyObject *recorder_disable(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    recorder_stop((struct recorder *)self);
+    recorder_stop((struct call_recorder *)self);
     Py_RETURN_NONE;
 }
 
-static PyObject *recorder_enter(PyObject *self, PyObject *none)
+static PyObject *recorder_enter(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    if (recorder_start((struct recorder *)self) < 0) return NULL;
+    if (recorder_start((struct call_recorder *)self) < 0) return NULL;
     return Py_NewRef(self);
 }
 
-static PyObject *recorder_exit(PyObject *self, PyObject *args)
+static PyObject *recorder_exit(PyObject *self, PyObject *Py_UNUSED(args))
 {
-    (void)args;
-    recorder_stop((struct recorder *)self);
+    recorder_stop((struct call_recorder *)self);
     Py_RETURN_FALSE;
 }
 
-static void recorder_release(struct recorder *rec)
+static void recorder_release(struct call_recorder *rec)
 {
     for (size_t i = 0; i < rec->threads.n; i++) ctx_free(rec->threads.items[i]);
     vec_release(&rec->threads);
@@ -110,48 +106,40 @@ static void recorder_release(struct recorder *rec)
     rec->trouble[0] = 0;
 }
 
-static PyObject *recorder_clear(PyObject *self, PyObject *none)
+static PyObject *recorder_clear(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    if (calls_active == (struct recorder *)self) {
+    if (calls_active == (struct call_recorder *)self) {
         PyErr_SetString(PyExc_RuntimeError, "the profile is running: disable it before clearing it");
         return NULL;
     }
-    recorder_release((struct recorder *)self);
+    recorder_release((struct call_recorder *)self);
     Py_RETURN_NONE;
 }
 
-static PyObject *recorder_labels(PyObject *self, PyObject *none)
+static PyObject *recorder_labels(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    const struct recorder *rec = (const struct recorder *)self;
-    PyObject *list = PyList_New((Py_ssize_t)rec->funcs.n);
+    const struct call_recorder *rec = (const struct call_recorder *)self;
+    PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < rec->funcs.n; i++) {
         PyObject *label = func_label(&rec->funcs.items[i]);
-        PyObject *item = label ? Py_BuildValue("Ni", label, (int)rec->funcs.items[i].kind) : NULL;
-        if (item)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, item);
-        else
-            Py_CLEAR(list);
+        list = list_append(list, label ? Py_BuildValue("Ni", label, (int)rec->funcs.items[i].kind) : NULL);
     }
     return list;
 }
 
-static PyObject *recorder_sums(PyObject *self, PyObject *none)
+static PyObject *recorder_sums(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    return calls_sums((struct recorder *)self);
+    return calls_sums((struct call_recorder *)self);
 }
 
-static PyObject *recorder_columns(PyObject *self, PyObject *none)
+static PyObject *recorder_columns(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    return calls_columns((struct recorder *)self);
+    return calls_columns((struct call_recorder *)self);
 }
 
 static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
 {
-    double(*cost)[2] = ((struct recorder *)self)->cost;
+    double(*cost)[2] = ((struct call_recorder *)self)->cost;
     double in[CALL_KINDS][2];
     if (!PyArg_ParseTuple(args, "(dd)(dd)(dd)", &in[CALL_PYTHON][0], &in[CALL_PYTHON][1], &in[CALL_C][0],
                           &in[CALL_C][1], &in[CALL_RESUMED][0], &in[CALL_RESUMED][1]))
@@ -160,17 +148,15 @@ static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *recorder_linger(PyObject *self, PyObject *none)
+static PyObject *recorder_linger(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    ((struct recorder *)self)->lingers = true;
+    ((struct call_recorder *)self)->lingers = true;
     Py_RETURN_NONE;
 }
 
-static PyObject *recorder_status(PyObject *self, PyObject *none)
+static PyObject *recorder_status(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    (void)none;
-    struct recorder *rec = (struct recorder *)self;
+    struct call_recorder *rec = (struct call_recorder *)self;
     uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
     return Py_BuildValue("{s:O,s:d,s:n,s:n,s:K,s:K,s:s}", "running", calls_active == rec ? Py_True : Py_False,
                          "ns", (double)ticks * recorder_tick_ns(rec), "threads", (Py_ssize_t)rec->threads.n,
@@ -204,7 +190,7 @@ static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
 {
     static char fast_name[] = "fast", exact_name[] = "exact_c", limit_name[] = "limit";
     static char *names[] = {fast_name, exact_name, limit_name, NULL};
-    struct recorder *rec = (struct recorder *)self;
+    struct call_recorder *rec = (struct call_recorder *)self;
     int fast = 0, exact_c = 0;
     Py_ssize_t limit = 1000000;
     if (!PyArg_ParseTupleAndKeywords(args, named, "|$ppn:functions", names, &fast, &exact_c, &limit))
@@ -227,7 +213,7 @@ static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
 static void recorder_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    recorder_release((struct recorder *)self);
+    recorder_release((struct call_recorder *)self);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -245,31 +231,25 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tare._tare.CallRecorder",
-    .basicsize = sizeof(struct recorder),
+    .basicsize = sizeof(struct call_recorder),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = slots,
 };
 
-static PyObject *functions_stop(PyObject *self, PyObject *none)
+static PyObject *functions_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     if (calls_active) recorder_stop(calls_active);
     if (calls_exact_engine->let_go) calls_exact_engine->let_go();
     Py_RETURN_NONE;
 }
 
-static PyObject *functions_running(PyObject *self, PyObject *none)
+static PyObject *functions_running(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     return PyBool_FromLong(calls_active != NULL);
 }
 
-static PyObject *nothing(PyObject *self, PyObject *argument)
+static PyObject *nothing(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(argument))
 {
-    (void)self;
-    (void)argument;
     Py_RETURN_NONE;
 }
 
@@ -280,12 +260,12 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int functions_part(PyObject *module)
+static int functions_init(PyObject *module)
 {
     clock_detect(&source, false);
     calls_use_tsc = source.tsc;
     clock_pair_take(&first_pair, &source);
-    calls_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    if (!calls_type || threads_part(module) < 0 || PyModule_AddFunctions(module, functions) < 0) return -1;
-    return PyModule_AddType(module, calls_type);
+    return threads_init() < 0 ? -1 : add_type(module, &spec, &calls_type);
 }
+
+const struct part functions_part = {functions, functions_init};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * work_runs.c - the measuring half of the worker of `tare bench py:..`: runs of one case in a row, timed as tare.bench
+ * py_runs.c - the measuring half of the worker of `tare bench py:..`: runs of one case in a row, timed as tare.bench
  * times them, and what this process has used. */
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "probe/procstat.h"
-#include "work_subject.h"
+#include "work.h"
 
 struct runs {
     PyObject_HEAD struct weighed weighed;
@@ -15,8 +15,6 @@ struct runs {
     struct run scratch; /* where the case would be described */
     struct run_map params;
 };
-
-static PyTypeObject runs_type;
 
 /* ---- making and dropping ---- */
 
@@ -114,17 +112,15 @@ static PyObject *runs_run(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyObject *runs_overhead(PyObject *self, PyObject *none)
+static PyObject *runs_overhead(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct runs *r = (struct runs *)self;
-    (void)none;
     return PyLong_FromUnsignedLongLong(r->subject->ops->overhead_ns(r->instance));
 }
 
-static PyObject *runs_units(PyObject *self, PyObject *none)
+static PyObject *runs_units(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct runs *r = (struct runs *)self;
-    (void)none;
     return PyLong_FromLongLong(r->subject->ops->units(r->instance));
 }
 
@@ -148,9 +144,8 @@ static PyTypeObject runs_type = {
 /* ---- this process ---- */
 
 /* The words of py_wire.h's state. */
-static PyObject *process_state(PyObject *self, PyObject *reset)
+static PyObject *process_state(PyObject *Py_UNUSED(self), PyObject *reset)
 {
-    (void)self;
     struct procstat p;
     procstat_read(&p, "");
     struct known_u64 rss = procstat_rss(""), peak = procstat_rss_peak("");
@@ -175,9 +170,8 @@ static PyObject *process_state(PyObject *self, PyObject *reset)
 }
 
 /* A worker whose tare is gone has nobody to work for, even in the middle of a call. */
-static PyObject *follow_parent(PyObject *self, PyObject *none)
+static PyObject *follow_parent(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self, (void)none;
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     return PyLong_FromLong(getppid());
 }
@@ -188,11 +182,9 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int work_runs_part(PyObject *module)
+static int runs_init(PyObject *module)
 {
-    if (PyType_Ready(&runs_type) < 0 || PyModule_AddFunctions(module, functions) < 0) return -1;
-    Py_INCREF(&runs_type);
-    if (PyModule_AddObject(module, "Runs", (PyObject *)&runs_type) == 0) return 0;
-    Py_DECREF(&runs_type);
-    return -1;
+    return PyModule_AddType(module, &runs_type);
 }
+
+const struct part runs_part = {functions, runs_init};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * sampler.c - the sampling thread from Python: watches of blocks of code, what there is to see now, and
+ * py_sampler.c - the sampling thread from Python: watches of blocks of code, what there is to see now, and
  * what it costs. Waits without the GIL. What is not known is None, never 0. */
 #include <math.h>
 
@@ -8,19 +8,6 @@
 #include "sampler.h"
 
 /* ---- values ---- */
-
-static PyObject *number(double v)
-{
-    return isnan(v) ? Py_NewRef(Py_None) : PyFloat_FromDouble(v);
-}
-
-/* Takes the value over. */
-static int put(PyObject *to, const char *name, PyObject *value)
-{
-    int failed = value ? PyDict_SetItemString(to, name, value) : -1;
-    Py_XDECREF(value);
-    return failed;
-}
 
 static int read_wants(PyObject *names, unsigned *out)
 {
@@ -87,10 +74,9 @@ static void watch_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *watch_end(PyObject *object, PyObject *none)
+static PyObject *watch_end(PyObject *object, PyObject *Py_UNUSED(none))
 {
     struct watch_object *self = (struct watch_object *)object;
-    (void)none;
     if (self->watch) sampler_end(self->watch);
     Py_RETURN_NONE;
 }
@@ -99,18 +85,15 @@ static PyObject *tell_fold(const struct fold *f)
 {
     struct fold_result r = fold_result(f);
     if (!r.n && isnan(r.mean)) return Py_NewRef(Py_None);
-    return Py_BuildValue("KNNNNN", (unsigned long long)r.n, number(r.min), number(r.max), number(r.mean),
-                         number(r.delta), number(r.span_s));
+    return Py_BuildValue("KNNNNN", (unsigned long long)r.n, number_or_none(r.min), number_or_none(r.max),
+                         number_or_none(r.mean), number_or_none(r.delta), number_or_none(r.span_s));
 }
 
 static PyObject *tell_course(const struct course *c)
 {
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < c->n; i++) {
-        PyObject *point = Py_BuildValue("dd", c->at_s[i], c->value[i]);
-        if (!point || PyList_Append(list, point) < 0) Py_CLEAR(list);
-        Py_XDECREF(point);
-    }
+    for (size_t i = 0; list && i < c->n; i++)
+        list = list_append(list, Py_BuildValue("dd", c->at_s[i], c->value[i]));
     return list;
 }
 
@@ -123,10 +106,10 @@ static PyObject *tell_watch(const struct watch *w)
         if (fold == Py_None)
             Py_DECREF(fold);
         else
-            failed = put(out, sampler_name((enum sampler_quantity)q), fold);
+            failed = dict_put(out, sampler_name((enum sampler_quantity)q), fold);
     }
-    if (!failed) failed = put(out, "growth", tell_growth(w->course.at_s, w->course.value, w->course.n));
-    if (!failed) failed = put(out, "course", tell_course(&w->course));
+    if (!failed) failed = dict_put(out, "growth", tell_growth(w->course.at_s, w->course.value, w->course.n));
+    if (!failed) failed = dict_put(out, "course", tell_course(&w->course));
     if (failed) Py_CLEAR(out);
     return out;
 }
@@ -184,14 +167,15 @@ static PyObject *tell_now(const struct sampler_now *n)
         if (isnan(v)) continue;
         bool paired = !isnan(before) && n->now_ns[q] > n->earlier_ns[q];
         double span = paired ? (double)(n->now_ns[q] - n->earlier_ns[q]) / 1e9 : NAN;
-        failed = put(out, sampler_name((enum sampler_quantity)q),
-                     Py_BuildValue("dNN", v, number(paired ? v - before : NAN), number(span)));
+        failed = dict_put(
+            out, sampler_name((enum sampler_quantity)q),
+            Py_BuildValue("dNN", v, number_or_none(paired ? v - before : NAN), number_or_none(span)));
     }
     if (failed) Py_CLEAR(out);
     return out;
 }
 
-static PyObject *sampler_now_(PyObject *self, PyObject *args)
+static PyObject *sampler_now_(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *names;
     double fresh_s;
@@ -199,7 +183,6 @@ static PyObject *sampler_now_(PyObject *self, PyObject *args)
     struct sampler_now now;
     tare_error err = TARE_ERROR_INIT;
     tare_status s;
-    (void)self;
     if (!PyArg_ParseTuple(args, "Od:sampler_now", &names, &fresh_s) || read_wants(names, &d.wants) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
@@ -208,11 +191,9 @@ static PyObject *sampler_now_(PyObject *self, PyObject *args)
     return s == TARE_OK ? tell_now(&now) : raise_error(&err);
 }
 
-static PyObject *sampler_blind_(PyObject *self, PyObject *none)
+static PyObject *sampler_blind_(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
     struct buf text = BUF_INIT;
-    (void)self;
-    (void)none;
     Py_BEGIN_ALLOW_THREADS;
     sampler_blind(&text);
     Py_END_ALLOW_THREADS;
@@ -221,39 +202,31 @@ static PyObject *sampler_blind_(PyObject *self, PyObject *none)
     return out;
 }
 
-static PyObject *sampler_cost_(PyObject *self, PyObject *none)
+static PyObject *sampler_cost_(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     struct sampler_cost c = sampler_cost();
     return Py_BuildValue("{sKsdsNsN}", "samples", (unsigned long long)c.samples, "cpu_s", c.cpu_s, "running",
                          PyBool_FromLong(c.running), "parked", PyBool_FromLong(c.parked));
 }
 
-static PyObject *sampler_stop_(PyObject *self, PyObject *none)
+static PyObject *sampler_stop_(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     Py_BEGIN_ALLOW_THREADS;
     sampler_stop();
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }
 
-static PyObject *sampler_resume_(PyObject *self, PyObject *none)
+static PyObject *sampler_resume_(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     sampler_resume();
     Py_RETURN_NONE;
 }
 
-static PyObject *memory_now(PyObject *self, PyObject *none)
+static PyObject *memory_now(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    (void)self;
-    (void)none;
     struct self_memory m = self_memory();
-    return Py_BuildValue("NN", number(m.rss), number(m.most));
+    return Py_BuildValue("NN", number_or_none(m.rss), number_or_none(m.most));
 }
 
 static PyMethodDef functions[] = {
@@ -267,16 +240,11 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int sampler_part(PyObject *module)
+static int sampler_init(PyObject *module)
 {
-    PyObject *type = PyType_FromSpec(&watch_spec);
-    if (!type || PyModule_AddObject(module, "Watch", type) < 0) {
-        Py_XDECREF(type);
-        return -1;
-    }
-    if (Py_AtExit(sampler_stop) < 0) {
-        PyErr_SetString(PyExc_ImportError, "no room for the function that ends the sampling thread");
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
+    if (Py_AtExit(sampler_stop) == 0) return add_type(module, &watch_spec, NULL);
+    PyErr_SetString(PyExc_ImportError, "no room for the function that ends the sampling thread");
+    return -1;
 }
+
+const struct part sampler_part = {functions, sampler_init};

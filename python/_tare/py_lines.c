@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * lines.c - the type `LineRecorder`: which functions are watched, starting, stopping, and the rows. One
+ * py_lines.c - the type `LineRecorder`: which functions are watched, starting, stopping, and the rows. One
  * records at a time. Measures no cost of its own: the Python half does. */
 #include "lines.h"
 
@@ -96,10 +96,9 @@ static void close_all(struct line_recorder *rec)
 
 /* ---- start and stop ---- */
 
-static PyObject *recorder_enable(PyObject *self, PyObject *none)
+static PyObject *recorder_enable(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct line_recorder *rec = (struct line_recorder *)(void *)self;
-    (void)none;
     if (rec->on) Py_RETURN_NONE;
     if (lines_active) {
         PyErr_SetString(PyExc_RuntimeError,
@@ -118,10 +117,9 @@ static PyObject *recorder_enable(PyObject *self, PyObject *none)
     return NULL;
 }
 
-static PyObject *recorder_disable(PyObject *self, PyObject *none)
+static PyObject *recorder_disable(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct line_recorder *rec = (struct line_recorder *)(void *)self;
-    (void)none;
     if (!rec->on) Py_RETURN_NONE;
     close_all(rec);
     lines_engine.stop(rec);
@@ -174,48 +172,39 @@ static PyObject *rows_of(const struct line_code *c, double tick_ns)
     for (size_t i = 0; list && i < c->n; i++) {
         const struct line_row *r = &c->rows[i];
         if (!r->hits && !r->ticks) continue;
-        PyObject *row = Py_BuildValue("(iKdKK)", c->first + (int)i, (unsigned long long)r->hits,
-                                      (double)r->ticks * tick_ns, (unsigned long long)r->inner_lines,
-                                      (unsigned long long)r->inner_calls);
-        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
-        Py_XDECREF(row);
+        list = list_append(list, Py_BuildValue("(iKdKK)", c->first + (int)i, (unsigned long long)r->hits,
+                                               (double)r->ticks * tick_ns, (unsigned long long)r->inner_lines,
+                                               (unsigned long long)r->inner_calls));
     }
     return list;
 }
 
-static PyObject *recorder_results(PyObject *self, PyObject *none)
+static PyObject *recorder_results(PyObject *self, PyObject *Py_UNUSED(none))
 {
     const struct line_recorder *rec = (const struct line_recorder *)(void *)self;
-    (void)none;
     double tick_ns = calls_tick_ns();
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < rec->codes.n; i++) {
         PyObject *rows = rows_of(rec->codes.items[i], tick_ns);
-        PyObject *item = rows ? Py_BuildValue("(ON)", rec->codes.items[i]->code, rows) : NULL;
-        if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
-        Py_XDECREF(item);
+        list = list_append(list, rows ? Py_BuildValue("(ON)", rec->codes.items[i]->code, rows) : NULL);
     }
     return list;
 }
 
-static PyObject *recorder_trouble(PyObject *self, void *none)
+static PyObject *recorder_trouble(PyObject *self, void *Py_UNUSED(none))
 {
-    (void)none;
     return PyUnicode_FromString(((struct line_recorder *)(void *)self)->trouble);
 }
 
-static PyObject *recorder_is_on(PyObject *self, void *none)
+static PyObject *recorder_is_on(PyObject *self, void *Py_UNUSED(none))
 {
-    (void)none;
     return PyBool_FromLong(((struct line_recorder *)(void *)self)->on);
 }
 
 /* ---- the type ---- */
 
-static PyObject *recorder_new(PyTypeObject *type, PyObject *args, PyObject *named)
+static PyObject *recorder_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(named))
 {
-    (void)args;
-    (void)named;
     return type->tp_alloc(type, 0);
 }
 
@@ -259,11 +248,9 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {"tare._tare.LineRecorder", sizeof(struct line_recorder), 0, Py_TPFLAGS_DEFAULT,
                            slots};
 
-int lines_part(PyObject *module)
+static int lines_init(PyObject *module)
 {
-    PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(&spec);
-    if (!type) return -1;
-    int rc = PyModule_AddType(module, type);
-    Py_DECREF(type);
-    return rc;
+    return add_type(module, &spec, NULL);
 }
+
+const struct part lines_part = {NULL, lines_init};

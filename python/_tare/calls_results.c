@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * calls_results.c - the recorded trees as times and as Python data: columns of nodes, and the sums by function and by
+ * pair of caller and function as pstats defines them. Never changes what was recorded.
+ *
+ * A clock reading holds our own cost. Each call of a node has two parts of it: INNER, between our clock readings, lies in
+ * the node's own time; OUTER, before the first reading and after the second, lies in its parent's own time. Both were
+ * weighed beforehand (_functions_weigh.py), so
+ *   self = total - totals of the children - calls * INNER - calls of each child * its OUTER
+ * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of all its
+ * callers as well. Where the cost is more than what was measured nothing is left: no time is negative. */
+#include "calls_results.h"
+
+#include "core/mem.h"
+
+/* A thread's times in ns, by number of node. `total` is self and the children's total; `whole` also counts
+ * what is recorded elsewhere because the limit was reached. */
+struct call_times {
+    size_t n;
+    double *self, *total, *whole;
+    struct call_node **nodes;
+};
+
+/* ---- times ---- */
+
+static void times_release(struct call_times *t)
+{
+    mem_free(t->self);
+    mem_free(t->total);
+    mem_free(t->whole);
+    mem_free(t->nodes);
+    *t = (struct call_times){0};
+}
+
+static void collect_nodes(struct call_times *t, const struct call_ctx *c)
+{
+    for (size_t b = 0; b < c->blocks.n; b++) {
+        size_t n = b ? NODES_MORE : NODES_FIRST;
+        if (b + 1 == c->blocks.n) n = c->used;
+        for (size_t i = 0; i < n; i++) t->nodes[c->blocks.items[b][i].number] = &c->blocks.items[b][i];
+    }
+}
+
+static enum call_kind kind_of(const struct call_recorder *rec, const struct call_node *n)
+{
+    return n->func == UINT32_MAX ? CALL_PYTHON : rec->funcs.items[n->func].kind;
+}
+
+/* Each node adds its own total to its self and takes it, with its outer cost, from its parent's: after all nodes the
+ * selfs are net. A folded node is not below its parent in this sense: what it took, the parent keeps as `away`. */
+static void add_self(struct call_times *t, const struct call_ctx *c, double tick_ns)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct call_node *n = t->nodes[i];
+        const double *cost = c->rec->cost[kind_of(c->rec, n)];
+        double gross = ((double)n->total - (double)n->away) * tick_ns;
+        t->self[i] += gross - (double)n->calls * cost[COST_INNER];
+        t->whole[i] = (double)n->total * tick_ns - (double)n->calls * cost[COST_INNER];
+        if (!n->parent || (n->flags & NODE_FOLDED)) continue;
+        t->self[n->parent->number] -= (double)n->total * tick_ns + (double)n->calls * cost[COST_OUTER];
+    }
+}
+
+/* From the last made to the first, so that children come before their parents. A root has no time of its own: what it
+ * would have is the time before the first call that we saw. */
+static void add_totals(struct call_times *t)
+{
+    for (size_t i = t->n; i-- > 0;) {
+        const struct call_node *n = t->nodes[i];
+        bool is_root = n->func == UINT32_MAX;
+        if (t->self[i] < 0 || is_root) t->self[i] = 0;
+        t->total[i] += t->self[i];
+        if (!(n->flags & NODE_FOLDED))
+            t->whole[i] = t->total[i];
+        else if (t->whole[i] < t->self[i])
+            t->whole[i] = t->self[i];
+        if (n->parent) t->total[n->parent->number] += t->total[i];
+    }
+}
+
+/* What folded children took belongs to the callers' whole time, though not to their place in the tree. */
+static void add_away(struct call_times *t, double tick_ns)
+{
+    for (size_t i = t->n; i-- > 0;) {
+        const struct call_node *n = t->nodes[i];
+        if (n->flags & NODE_FOLDED) continue;
+        t->whole[i] += (double)n->away * tick_ns;
+        for (const struct call_node *up = n->away ? n->parent : NULL; up; up = up->parent)
+            t->whole[up->number] += (double)n->away * tick_ns;
+    }
+}
+
+static bool times_of(struct call_times *t, struct call_ctx *c)
+{
+    *t = (struct call_times){.n = c->n_nodes};
+    t->self = mem_new(t->n, sizeof *t->self);
+    t->total = mem_new(t->n, sizeof *t->total);
+    t->whole = mem_new(t->n, sizeof *t->whole);
+    t->nodes = mem_new(t->n, sizeof(struct call_node *));
+    if (!t->self || !t->total || !t->whole || !t->nodes) {
+        times_release(t);
+        return false;
+    }
+    double tick_ns = recorder_tick_ns(c->rec);
+    collect_nodes(t, c);
+    add_self(t, c, tick_ns);
+    add_totals(t);
+    add_away(t, tick_ns);
+    return true;
+}
+
+/* ---- what is open: counted as if it ended now, and taken back when the results are made ---- */
+
+static void count_stack(const struct call_stack *s, uint64_t now, bool count)
+{
+    uint64_t sign = count ? 1 : UINT64_MAX; /* times minus one, modulo 2^64 */
+    for (struct call_entry *e = s->top; e > s->base; e--) {
+        uint64_t ticks = (s->paused ? s->paused : now) - e->start;
+        e->node->calls += sign;
+        e->node->total += sign * ticks;
+        if (e->node->flags & NODE_FOLDED) e[-1].node->away += sign * ticks;
+    }
+}
+
+static void count_open(struct call_recorder *rec, bool count)
+{
+    if (count) rec->opened = calls_now();
+    for (size_t i = 0; i < rec->threads.n; i++) {
+        const struct call_ctx *c = rec->threads.items[i];
+        count_stack(&c->stack, rec->opened, count);
+        for (size_t k = 0; k < c->parked.n; k++) count_stack(&c->parked.items[k], rec->opened, count);
+    }
+}
+
+/* ---- sums: a call is primitive, and its time in the total, when the function (the pair) is not further up ---- */
+
+struct sum {
+    uint32_t caller, func;
+    uint64_t primitive, calls, active;
+    double self, total;
+};
+
+struct sums {
+    struct call_recorder *rec;
+    struct sum *by_func; /* by number of function */
+    size_t n_funcs;
+    VEC(struct sum) by_pair;
+    struct map_u64 pairs; /* caller << 32 | function -> number in by_pair */
+};
+
+static struct sum *pair_sum(struct sums *s, uint32_t caller, uint32_t func)
+{
+    uint64_t *number;
+    size_t before = s->pairs.n;
+    if (map_u64_ref(&s->pairs, (uint64_t)caller << 32 | func, &number, NULL) < 0) return NULL;
+    if (s->pairs.n > before) {
+        struct sum fresh = {.caller = caller, .func = func};
+        if (vec_push(&s->by_pair, fresh, NULL) < 0) return NULL;
+        *number = s->by_pair.n - 1;
+    }
+    return &s->by_pair.items[*number];
+}
+
+static void sum_add(struct sum *sum, const struct call_node *n, const struct call_times *t, bool again)
+{
+    sum->calls += n->calls;
+    sum->self += t->self[n->number];
+    if (again) return;
+    sum->primitive += n->calls;
+    sum->total += t->whole[n->number];
+}
+
+/* Placeholders of folded callers have no calls and no time of their own. */
+static bool node_count(struct sums *s, const struct call_node *n, const struct call_times *t, bool enter)
+{
+    if (n->func == UINT32_MAX) return true;
+    bool folded = n->flags & NODE_FOLDED, has_caller = n->parent->func != UINT32_MAX;
+    struct sum *func = &s->by_func[n->func],
+               *pair = has_caller ? pair_sum(s, n->parent->func, n->func) : NULL;
+    if (has_caller && !pair) return false;
+    if (enter) {
+        sum_add(func, n, t, folded ? n->flags & NODE_AGAIN : func->active > 0);
+        if (pair) sum_add(pair, n, t, folded ? n->flags & NODE_PAIR_AGAIN : pair->active > 0);
+    }
+    if (folded) return true;
+    uint64_t step = enter ? 1 : UINT64_MAX; /* minus one, modulo 2^64 */
+    func->active += step;
+    if (pair) pair->active += step;
+    return true;
+}
+
+/* Depth first over the rings, without recursion of our own: a path may be as deep as the program's. */
+static bool tree_sum(struct sums *s, const struct call_node *root, const struct call_times *t)
+{
+    const struct call_node *n = root;
+    for (;;) {
+        if (!node_count(s, n, t, true)) return false;
+        if (n->last) {
+            n = n->last->next;
+            continue;
+        }
+        for (;;) {
+            if (!node_count(s, n, t, false)) return false;
+            if (n == root) return true;
+            if (n != n->parent->last) break;
+            n = n->parent;
+        }
+        n = n->next;
+    }
+}
+
+static bool ctx_sum(struct sums *s, struct call_ctx *c)
+{
+    struct call_times t;
+    if (!times_of(&t, c)) return false;
+    bool ok = tree_sum(s, c->root, &t);
+    for (int i = 0; i < 3 && ok; i++)
+        if (c->folded[i]) ok = tree_sum(s, c->folded[i], &t);
+    times_release(&t);
+    return ok;
+}
+
+static bool sums_make(struct sums *s)
+{
+    s->n_funcs = s->rec->funcs.n;
+    s->by_func = mem_new(s->n_funcs, sizeof *s->by_func);
+    if (!s->by_func) return false;
+    for (uint32_t i = 0; i < s->n_funcs; i++) s->by_func[i].func = i;
+    for (size_t i = 0; i < s->rec->threads.n; i++)
+        if (!ctx_sum(s, s->rec->threads.items[i])) return false;
+    return true;
+}
+
+/* ---- as Python data ---- */
+
+static PyObject *rows(const struct sum *items, size_t n, bool with_caller)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < n; i++) {
+        const struct sum *s = &items[i];
+        unsigned long long primitive = s->primitive, calls = s->calls;
+        if (!calls) continue;
+        list = list_append(
+            list, with_caller
+                      ? Py_BuildValue("IIKKdd", s->caller, s->func, primitive, calls, s->self, s->total)
+                      : Py_BuildValue("IKKdd", s->func, primitive, calls, s->self, s->total));
+    }
+    return list;
+}
+
+PyObject *calls_sums(struct call_recorder *rec)
+{
+    struct sums s = {.rec = rec, .pairs = MAP_U64_INIT};
+    PyObject *result = NULL;
+    count_open(rec, true);
+    bool ok = sums_make(&s);
+    count_open(rec, false);
+    if (ok) {
+        PyObject *by_func = rows(s.by_func, s.n_funcs, false),
+                 *by_pair = rows(s.by_pair.items, s.by_pair.n, true);
+        if (by_func && by_pair) result = PyTuple_Pack(2, by_func, by_pair);
+        Py_XDECREF(by_func);
+        Py_XDECREF(by_pair);
+    } else {
+        PyErr_NoMemory();
+    }
+    mem_free(s.by_func);
+    vec_release(&s.by_pair);
+    map_u64_release(&s.pairs);
+    return result;
+}
+
+enum { PARENT, FUNCTION, CALLS, SELF, TOTAL, N_COLUMNS };
+
+static PyObject *cell(const struct call_times *t, size_t row, int column)
+{
+    const struct call_node *n = t->nodes[row];
+    switch (column) {
+    case PARENT: return PyLong_FromLong(n->parent ? (long)n->parent->number : -1);
+    case FUNCTION: return PyLong_FromLong(n->func == UINT32_MAX ? -1 : (long)n->func);
+    case CALLS: return PyLong_FromUnsignedLongLong(n->calls);
+    case SELF: return PyLong_FromDouble(t->self[row] + 0.5);
+    default: return PyLong_FromDouble(t->total[row] + 0.5);
+    }
+}
+
+static PyObject *column(const struct call_times *t, int which)
+{
+    PyObject *list = PyList_New((Py_ssize_t)t->n);
+    for (size_t i = 0; list && i < t->n; i++) {
+        PyObject *value = cell(t, i, which);
+        if (value)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *ctx_columns(struct call_ctx *c)
+{
+    struct call_times t;
+    if (!times_of(&t, c)) return PyErr_NoMemory();
+    PyObject *columns = PyTuple_New(N_COLUMNS);
+    for (int i = 0; columns && i < N_COLUMNS; i++) {
+        PyObject *made = column(&t, i);
+        if (!made || PyTuple_SetItem(columns, i, made) < 0) Py_CLEAR(columns);
+    }
+    times_release(&t);
+    if (!columns) return NULL;
+    return Py_BuildValue("OkIN", c->name ? c->name : Py_None, c->ident, c->threads, columns);
+}
+
+PyObject *calls_columns(struct call_recorder *rec)
+{
+    PyObject *list = PyList_New(0);
+    count_open(rec, true);
+    for (size_t i = 0; list && i < rec->threads.n; i++)
+        list = list_append(list, ctx_columns(rec->threads.items[i]));
+    count_open(rec, false);
+    return list;
+}
