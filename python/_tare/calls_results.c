@@ -2,12 +2,12 @@
  * calls_results.c - the recorded trees as times and as Python data: columns of nodes, and the sums by function and by
  * pair of caller and function as pstats defines them. Never changes what was recorded.
  *
- * A clock reading holds our own cost. Each call of a node has two parts of it: INNER, between our clock readings, lies in
- * the node's own time; OUTER, before the first reading and after the second, lies in its parent's own time. Both were
- * weighed beforehand (_functions_weigh.py), so
+ * A clock reading holds our own cost. Each call of a node has two parts of it: INNER, between our clock readings,
+ * lies in the node's own time; OUTER, before the first reading and after the second, lies in its parent's own time.
+ * Both were weighed beforehand (python/tare/_weigh.py), so
  *   self = total - totals of the children - calls * INNER - calls of each child * its OUTER
- * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of all its
- * callers as well. Where the cost is more than what was measured nothing is left: no time is negative. */
+ * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of all
+ * its callers as well. Where the cost is more than what was measured nothing is left: no time is negative. */
 #include "calls_results.h"
 
 #include "core/mem.h"
@@ -45,8 +45,8 @@ static enum call_kind kind_of(const struct call_recorder *rec, const struct call
     return n->func == UINT32_MAX ? CALL_PYTHON : rec->funcs.items[n->func].kind;
 }
 
-/* Each node adds its own total to its self and takes it, with its outer cost, from its parent's: after all nodes the
- * selfs are net. A folded node is not below its parent in this sense: what it took, the parent keeps as `away`. */
+/* Each node adds its own total to its self and takes it, with its outer cost, from its parent's: after all nodes
+ * the selfs are net. A folded node is not below its parent in this sense: its parent keeps what it took as `away`. */
 static void add_self(struct call_times *t, const struct call_ctx *c, double tick_ns)
 {
     for (size_t i = 0; i < t->n; i++) {

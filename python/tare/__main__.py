@@ -9,10 +9,10 @@ from tare import _command
 
 # word: (module of the package with main(argv) -> exit status, or module:function, help)
 COMMANDS = {
-    "bench": ("_bench_command", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
+    "bench": ("_command:bench", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
     "embedding": ("_text_command:embedding", "profile a model that embeds texts: batch-sizes, memory, text-lengths"),
-    "functions": ("_functions_main", "profile all calls of a Python program, as python -m cProfile does"),
-    "lines": ("_lines_main", "profile the lines of a Python program's functions"),
+    "functions": ("_program:functions", "profile all calls of a Python program, as python -m cProfile does"),
+    "lines": ("_program:lines", "profile the lines of a Python program's functions"),
     "nli": ("_text_command:nli", "profile a model that judges pairs of texts, by batch size"),
     "nli-batch": ("_text_command:nli_batch", "find the batch size for such a model, with accuracy validated"),
     "profile": ("_model_command", "profile a model: latency, throughput, memory, layers; thresholds for CI"),

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """tare.bench: weigh a callable with the harness of `tare bench`, in this process."""
 
+from __future__ import annotations
+
 import asyncio
 import functools
 import inspect
 import re
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
+from typing import Any, Callable, Iterable, Mapping
 
 from tare import _inputs, _tare
 from tare._run import Run
@@ -164,27 +167,27 @@ def _warmup_runs(warmup):
 
 
 def bench(
-    function,
-    *args,
-    batch_sizes=None,
-    lengths=None,
-    unit=None,
-    targets=(),
-    budget=10,
-    warmup="auto",
-    setup=None,
-    make_input=None,
-    kwargs=None,
-    name=None,
-    precision=0.02,
-    percentile=None,
-    min_runs=30,
-    max_runs=None,
-    objective="throughput",
-    latency_limit=None,
-    seed=0,
-    progress=None,
-):
+    function: Callable[..., Any],
+    *args: Any,
+    batch_sizes: int | Iterable[int] | None = None,
+    lengths: int | Iterable[int] | None = None,
+    unit: str | None = None,
+    targets: str | Iterable[str] = (),
+    budget: float | str = 10,
+    warmup: int | str = "auto",
+    setup: Callable[..., tuple[Any, ...] | None] | None = None,
+    make_input: Callable[[int, int], Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    precision: float = 0.02,
+    percentile: float | None = None,
+    min_runs: int = 30,
+    max_runs: int | None = None,
+    objective: str = "throughput",
+    latency_limit: float | str | None = None,
+    seed: int = 0,
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> Run:
     """Weigh function(*args, **kwargs): warm it up until it is steady, then measure until the median is known to within
     `precision` or the `budget` (seconds of each case, or text as in "500ms") is spent. Gives a Run.
 

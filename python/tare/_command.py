@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `tare` that the package carries: where it is, and running it."""
+"""The command `tare` that the package carries: where it is, and running it; and what command lines of the package share."""
 
 import os
 import shutil
@@ -38,3 +38,49 @@ def main(argv=None):
         return 3
     os.environ.setdefault("TARE_PYTHON", sys.executable)  # which runs what `tare bench py:..` names
     os.execv(binary, ["tare", *argv])
+
+
+# ---- python -m tare bench embed.py:encode ..: `tare bench py:embed.py:encode ..` with this very Python ----
+
+_FUNCTION = r"[^-:=][^:=]*\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"
+
+
+def mark_function(words):
+    """The words with "py:" before the one that names a function; values of options and a command after -- are let be."""
+    import re  # not above: whoever types `tare` waits for what this module imports
+
+    marked = list(words)
+    for i, word in enumerate(words):
+        if word == "--":
+            break
+        value = i > 0 and words[i - 1].startswith("-") and "=" not in words[i - 1]
+        if re.fullmatch(_FUNCTION, word) and not word.startswith("py:") and (".py:" in word or not value):
+            marked[i] = "py:" + word
+            break
+    return marked
+
+
+def bench(argv):
+    return main(["bench", *mark_function(argv)])
+
+
+# ---- whole numbers: `type=` of argparse options, with errors in words instead of names of functions ----
+
+
+def _refuse(why):
+    from argparse import ArgumentTypeError
+
+    raise ArgumentTypeError(why)
+
+
+def count(text):
+    try:
+        number = int(text)
+    except ValueError:
+        number = _refuse(f"'{text}' is not a whole number")
+    return number if number >= 1 else _refuse(f"{text} is below 1")
+
+
+def counts(text):
+    numbers = [count(word) for word in text.split(",")]
+    return numbers if len(set(numbers)) == len(numbers) else _refuse(f"{text}: a number is named twice")

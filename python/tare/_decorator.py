@@ -20,6 +20,7 @@ import warnings
 import weakref
 
 from tare._functions import functions
+from tare._scoped import within
 
 _ALIVE = weakref.WeakSet()
 _UNSAVED = set()  # keeps what is still to be saved alive when the function itself is gone
@@ -266,12 +267,13 @@ class _Timed:
         self.profile.note(time.perf_counter() - self.start)
 
 
-def _wrap_function(function, profile):
-    def timed(*args, **kwargs):
-        with _Timed(profile):
-            return function(*args, **kwargs)
+def _timed(function, profile):
+    """For calls that are not profiled."""
+    return within(functools.partial(_Timed, profile), function) if profile.arms else function
 
-    plain = timed if profile.arms else function
+
+def _wrap_function(function, profile):
+    plain = _timed(function, profile)
 
     def wrapper(*args, **kwargs):
         call = _begin(profile)
@@ -304,11 +306,7 @@ def _stepped(call, inner):
 
 
 def _wrap_coroutine(function, profile):
-    async def timed(*args, **kwargs):
-        with _Timed(profile):
-            return await function(*args, **kwargs)
-
-    plain = timed if profile.arms else function
+    plain = _timed(function, profile)
 
     async def wrapper(*args, **kwargs):
         call = _begin(profile)
@@ -323,11 +321,7 @@ def _wrap_coroutine(function, profile):
 
 
 def _wrap_generator(function, profile):
-    def timed(*args, **kwargs):
-        with _Timed(profile):
-            return (yield from function(*args, **kwargs))
-
-    plain = timed if profile.arms else function
+    plain = _timed(function, profile)
 
     def wrapper(*args, **kwargs):
         call = _begin(profile)

@@ -74,11 +74,12 @@ def chain(*ops: str) -> Rule:
     return rule
 
 
-def reduction(op: str) -> Rule:
-    """Over all or some axes: one operation per element of the input."""
+def plain(op: str, inputs: tuple[int, ...] = (0,), **attributes: Callable[[tuple], Any]) -> Rule:
+    """An operator of the arguments at these places, with the first result; attributes are made of all arguments."""
 
     def rule(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-        return [(op, [value(args[0])], [value(first(out))], None)]
+        made = {name: make(args) for name, make in attributes.items()}
+        return [(op, [value(args[at]) for at in inputs], [value(first(out))], made or None)]
 
     return rule
 
@@ -101,20 +102,13 @@ def nothing(args: tuple, kwargs: dict, out: Any) -> list[Call]:
 # ---- products ----
 
 
-def matmul(at: int = 0) -> Rule:
-    def rule(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-        return [("MatMul", [value(args[at]), value(args[at + 1])], [value(out)], None)]
-
-    return rule
-
-
 def addmm(args: tuple, kwargs: dict, out: Any) -> list[Call]:
     scale = {"alpha": float(kwargs.get("alpha", 1)), "beta": float(kwargs.get("beta", 1))}
     return [("Gemm", [value(args[1]), value(args[2]), value(args[0])], [value(out)], scale)]
 
 
 def batched_addmm(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-    return [*matmul(1)(args, kwargs, out), ("Add", [value(out), value(args[0])], [value(out)], None)]
+    return [*plain("MatMul", (1, 2))(args, kwargs, out), ("Add", [value(out), value(args[0])], [value(out)], None)]
 
 
 def linear(args: tuple, kwargs: dict, out: Any) -> list[Call]:
@@ -216,15 +210,6 @@ def rms_norm(args: tuple, kwargs: dict, out: Any) -> list[Call]:
     return [("RMSNormalization", inputs, [value(first(out))], {"axis": -len(args[1])})]
 
 
-def group_norm(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-    """native_group_norm(x, weight, bias, n, c, hw, group, eps)"""
-    return [("GroupNormalization", [value(args[0])], [value(first(out))], {"num_groups": int(args[6])})]
-
-
-def group_norm_plain(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-    return [("GroupNormalization", [value(args[0])], [value(out)], {"num_groups": int(args[1])})]
-
-
 def pool(op: str, axes: int) -> Rule:
     def rule(args: tuple, kwargs: dict, out: Any) -> list[Call]:
         kernel = argument(args, kwargs, 1, "kernel_size")
@@ -242,13 +227,6 @@ def adaptive_pool(op: str) -> Rule:
         axes = len(args[1]) if isinstance(args[1], (list, tuple)) else 1
         kernel = [-(-i // o) for i, o in zip(args[0].shape[-axes:], y.shape[-axes:])]
         return [(op, [value(args[0])], [value(y)], {"kernel_shape": kernel})]
-
-    return rule
-
-
-def softmax(op: str) -> Rule:
-    def rule(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-        return [(op, [value(args[0])], [value(out)], {"axis": int(args[1])})]
 
     return rule
 
@@ -285,13 +263,6 @@ def power(args: tuple, kwargs: dict, out: Any) -> list[Call]:
 def where(args: tuple, kwargs: dict, out: Any) -> list[Call]:
     v = value(out)
     return [("Where", [("bool", v[1]), v, v], [v], None)]
-
-
-def gathered(at: int) -> Rule:
-    def rule(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-        return [("Gather", [value(args[0]), value(args[at])], [value(first(out))], None)]
-
-    return rule
 
 
 def scattered(at: int) -> Rule:
@@ -374,81 +345,52 @@ _NOTHING = (
     "new_full fill zero zero_ eye arange linspace scalar_tensor randn rand randint randn_like rand_like randint_like randperm normal uniform bernoulli random "
     "exponential multinomial set record_stream sym_size sym_stride sym_numel sym_storage_offset is_pinned _has_compatible_shallow_copy_type _pin_memory "
     "retain_grad accumulate_grad _version resize _resize_output tensor_split hsplit vsplit _record_function_enter _record_function_enter_new _record_function_exit broadcast_to atleast_1d atleast_2d _nested_tensor_size"
-).split()
+)
 
-TABLE: dict[str, Rule] = {
-    **{name: each(op) for op, names in _EACH.items() for name in names.split()},
-    **{name: reduction(op) for op, names in _REDUCED.items() for name in names.split()},
-    **{name: chain(*ops) for name, ops in _CHAINS.items()},
-    **{name: moved(op) for op, names in _MOVED.items() for name in names.split()},
-    **dict.fromkeys(_NOTHING, nothing),
-    "add": added("Add"),
-    "sub": added("Sub"),
-    "rsub": added("Sub"),
-    "pow": power,
-    "where": where,
-    "masked_fill": where,
-    "gelu": gelu,
-    "mm": matmul(),
-    "bmm": matmul(),
-    "matmul": matmul(),
-    "mv": matmul(),
-    "dot": matmul(),
-    "vdot": matmul(),
-    "addmm": addmm,
-    "_addmm_activation": addmm,
-    "baddbmm": batched_addmm,
-    "addbmm": batched_addmm,
-    "addmv": batched_addmm,
-    "linear": linear,
-    "einsum": einsum_pair,
-    "convolution": convolution,
-    "_convolution": convolution,
-    "convolution_overrideable": convolution,
-    "conv1d": conv_plain,
-    "conv2d": conv_plain,
-    "conv3d": conv_plain,
-    "convolution_backward": convolution_backward,
-    "mkldnn_rnn_layer": recurrent_layer,
-    "scaled_dot_product_attention": attention(3, 5),
-    "_scaled_dot_product_flash_attention_for_cpu": attention(0, 4),
-    "_scaled_dot_product_flash_attention": attention(0, 4),
-    "_scaled_dot_product_efficient_attention": attention(3, 6),
-    "_scaled_dot_product_cudnn_attention": attention(3, 6),
-    "_scaled_dot_product_attention_math": attention(3, 5),
-    "_transformer_encoder_layer_fwd": encoder_layer,
-    "layer_norm": layer_norm,
-    "native_layer_norm": layer_norm,
-    "native_layer_norm_backward": layer_norm_backward,
-    "native_batch_norm_backward": layer_norm_backward,
-    "rms_norm": rms_norm,
-    "_fused_rms_norm": rms_norm,
-    "native_group_norm": group_norm,
-    "group_norm": group_norm_plain,
-    "softmax": softmax("Softmax"),
-    "_softmax": softmax("Softmax"),
-    "_safe_softmax": softmax("Softmax"),
-    "log_softmax": softmax("LogSoftmax"),
-    "_log_softmax": softmax("LogSoftmax"),
-    "_softmax_backward_data": softmax_backward,
-    **{f"max_pool{d}d": pool("MaxPool", d) for d in (1, 2, 3)},
-    **{f"max_pool{d}d_with_indices": pool("MaxPool", d) for d in (1, 2, 3)},
-    **{f"avg_pool{d}d": pool("AveragePool", d) for d in (1, 2, 3)},
-    **{f"{under}adaptive_avg_pool{d}d": adaptive_pool("AveragePool") for d in (1, 2, 3) for under in ("", "_")},
-    **{f"adaptive_max_pool{d}d": adaptive_pool("MaxPool") for d in (1, 2, 3)},
-    "embedding": gathered(1),
-    "index": moved("GatherND"),
-    "gather": gathered(2),
-    "index_select": gathered(2),
-    "nll_loss_forward": gathered(1),
-    "nll_loss2d_forward": gathered(1),
-    "nll_loss_backward": scattered(0),
-    "embedding_dense_backward": scattered(0),
-    "max_pool2d_with_indices_backward": scattered(0),
-    "mse_loss": squared_loss,
-    "linear_dynamic": linear_quantized,
-    "linear_relu_dynamic": linear_quantized,
-}
+_NAMES = [
+    *((each(op), names) for op, names in _EACH.items()),
+    *((plain(op), names) for op, names in _REDUCED.items()),
+    *((chain(*ops), name) for name, ops in _CHAINS.items()),
+    *((moved(op), names) for op, names in _MOVED.items()),
+    (nothing, _NOTHING),
+    (added("Add"), "add"),
+    (added("Sub"), "sub rsub"),
+    (power, "pow"),
+    (where, "where masked_fill"),
+    (gelu, "gelu"),
+    (plain("MatMul", (0, 1)), "mm bmm matmul mv dot vdot"),
+    (addmm, "addmm _addmm_activation"),
+    (batched_addmm, "baddbmm addbmm addmv"),
+    (linear, "linear"),
+    (linear_quantized, "linear_dynamic linear_relu_dynamic"),
+    (einsum_pair, "einsum"),
+    (convolution, "convolution _convolution convolution_overrideable"),
+    (conv_plain, "conv1d conv2d conv3d"),
+    (convolution_backward, "convolution_backward"),
+    (recurrent_layer, "mkldnn_rnn_layer"),
+    (attention(3, 5), "scaled_dot_product_attention _scaled_dot_product_attention_math"),
+    (attention(0, 4), "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention"),
+    (attention(3, 6), "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention"),
+    (encoder_layer, "_transformer_encoder_layer_fwd"),
+    (layer_norm, "layer_norm native_layer_norm"),
+    (layer_norm_backward, "native_layer_norm_backward native_batch_norm_backward"),
+    (rms_norm, "rms_norm _fused_rms_norm"),
+    (plain("GroupNormalization", num_groups=lambda args: int(args[6])), "native_group_norm"),  # (x, weight, bias, n, c, hw, group, eps)
+    (plain("GroupNormalization", num_groups=lambda args: int(args[1])), "group_norm"),
+    (plain("Softmax", axis=lambda args: int(args[1])), "softmax _softmax _safe_softmax"),
+    (plain("LogSoftmax", axis=lambda args: int(args[1])), "log_softmax _log_softmax"),
+    (softmax_backward, "_softmax_backward_data"),
+    *((pool("MaxPool", d), f"max_pool{d}d max_pool{d}d_with_indices") for d in (1, 2, 3)),
+    *((pool("AveragePool", d), f"avg_pool{d}d") for d in (1, 2, 3)),
+    (adaptive_pool("AveragePool"), " ".join(f"{under}adaptive_avg_pool{d}d" for d in (1, 2, 3) for under in ("", "_"))),
+    (adaptive_pool("MaxPool"), "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d"),
+    (moved("GatherND"), "index"),
+    (plain("Gather", (0, 1)), "embedding nll_loss_forward nll_loss2d_forward"),
+    (plain("Gather", (0, 2)), "gather index_select"),
+    (scattered(0), "nll_loss_backward embedding_dense_backward max_pool2d_with_indices_backward"),
+    (squared_loss, "mse_loss"),
+]
+TABLE: dict[str, Rule] = {name: rule for rule, names in _NAMES for name in names.split()}
 
 
 # ---- counting ----

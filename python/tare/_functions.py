@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT
 """tare.functions(): how often functions are called, by whom, along which path, and how long they take; in all threads."""
 
+from __future__ import annotations
+
 import atexit
 import html
-import os
 import sys
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, TextIO, Tuple
+from typing import Any, Callable, NamedTuple, TextIO, Tuple
 
-from tare import _functions_files as _files
-from tare import _functions_table as _table
-from tare import _functions_weigh as _weigh
-from tare import _page
+from tare import _answers, _weigh
 from tare._tare import CallRecorder, functions_stop
 
 atexit.register(functions_stop)
@@ -40,17 +38,17 @@ class Tree(NamedTuple):
     name: str
     ident: int
     threads: int
-    labels: List[Key]
-    parent: List[int]
-    function: List[int]
-    calls: List[int]
-    self_ns: List[int]
-    total_ns: List[int]
+    labels: list[Key]
+    parent: list[int]
+    function: list[int]
+    calls: list[int]
+    self_ns: list[int]
+    total_ns: list[int]
 
 
-def _sum_rows(rows, keys) -> Dict[Any, List[float]]:
+def _sum_rows(rows, keys) -> dict[Any, list[float]]:
     """Functions of one file, line and name are one function, however often their code was made."""
-    sums: Dict[Any, List[float]] = {}
+    sums: dict[Any, list[float]] = {}
     for key, row in zip(keys, rows):
         before = sums.setdefault(key, [0, 0, 0.0, 0.0])
         sums[key] = [a + b for a, b in zip(before, row[-4:])]
@@ -59,18 +57,7 @@ def _sum_rows(rows, keys) -> Dict[Any, List[float]]:
 
 def writer(path: Any) -> Callable[[Any, Any], Any]:
     """What writes a file of that name; ValueError that names the endings."""
-    writers: Dict[str, Callable[[Any, Any], Any]] = {
-        ".prof": _files.write_prof,
-        ".pstats": _files.write_prof,
-        ".txt": _files.write_table,
-        ".json": _files.write_speedscope,
-        ".folded": _files.write_folded,
-        ".html": functions.flame,
-    }
-    ending = os.path.splitext(path)[1]
-    if ending not in writers:
-        raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
-    return writers[ending]
+    return _answers.by_ending(path, _WRITERS)
 
 
 class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.functions() as prof
@@ -86,17 +73,17 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
     def __init__(self, *, fast: bool = False, exact_c: bool = False, limit: int = 1_000_000):
         super().__init__(fast=fast, exact_c=exact_c, limit=limit)
         self._mode = (fast, exact_c)
-        self._cost: Optional[_weigh.Cost] = None
+        self._cost: _weigh.CallCost | None = None
         self._weigh()
 
-    def _weigh(self) -> Optional[_weigh.Cost]:
+    def _weigh(self) -> _weigh.CallCost | None:
         if self._cost is None:
-            self._cost = _weigh.cost(*self._mode)
+            self._cost = _weigh.cost_of_calls(*self._mode)
             if self._cost:
                 self._set_cost(*self._cost[:3])
         return self._cost
 
-    def _keys(self) -> List[Key]:
+    def _keys(self) -> list[Key]:
         """Read after the numbers: a profile that runs learns of new functions meanwhile."""
         return [label for label, _ in self._labels()]
 
@@ -112,7 +99,7 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         return self._status()["ns"] / 1e9
 
     @property
-    def trouble(self) -> List[str]:
+    def trouble(self) -> list[str]:
         """Why the results are incomplete; empty when they are not."""
         status = self._status()
         found = [status["trouble"]] if status["trouble"] else []
@@ -123,7 +110,7 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         return found
 
     @property
-    def self_cost(self) -> Dict[str, Any]:
+    def self_cost(self) -> dict[str, Any]:
         """The profiler's own cost: ns a call in the callee's and in the caller's time, and in all; None where unknown."""
         cost = self._weigh()
         if not cost:
@@ -133,7 +120,7 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         total = sum(row[2] * each[kinds[row[0]]] for row in rows)
         return {**cost._asdict(), "total_ns": total}
 
-    def functions(self) -> List[Function]:
+    def functions(self) -> list[Function]:
         """All functions, in the order in which they were first called."""
         self._weigh()
         rows, keys = self._sums()[0], self._keys()
@@ -141,12 +128,12 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         return [Function(*key, int(n), int(primitive), own, total) for key, (primitive, n, own, total) in sums.items()]
 
     @property
-    def stats(self) -> Dict[Key, tuple]:
+    def stats(self) -> dict[Key, tuple]:
         """As pstats keeps it: {(file, line, name): (primitive, calls, self s, total s, {caller: (calls, primitive, s, s)})}."""
         self._weigh()
         rows, pairs = self._sums()
         keys = self._keys()
-        callers: Dict[Key, Dict[Key, tuple]] = {}
+        callers: dict[Key, dict[Key, tuple]] = {}
         by_pair = _sum_rows(pairs, [(keys[row[0]], keys[row[1]]) for row in pairs])
         for (caller, callee), (primitive, n, own, total) in by_pair.items():
             callers.setdefault(callee, {})[caller] = (int(n), int(primitive), own / 1e9, total / 1e9)
@@ -157,14 +144,14 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         }
 
     @stats.setter
-    def stats(self, ignored: Dict[Key, tuple]) -> None:
+    def stats(self, ignored: dict[Key, tuple]) -> None:
         """pstats.Stats(prof) puts {} here when it has read them; what was recorded stays."""
 
     def create_stats(self) -> None:
         """pstats.Stats(prof) calls it before it reads `stats`."""
         self.disable()
 
-    def trees(self) -> List[Tree]:
+    def trees(self) -> list[Tree]:
         """The call paths, one tree per thread."""
         self._weigh()
         trees, labels = self._columns(), self._keys()
@@ -176,11 +163,11 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
 
     # ---- output ----
 
-    def text(self, sort: str = "self", limit: Optional[int] = None) -> str:
+    def text(self, sort: str = "self", limit: int | None = None) -> str:
         """The table as text; sort: self, total, calls, name, file, or one of pstats' words."""
-        return _table.text(self, sort, limit)
+        return _answers.functions_text(self, sort, limit)
 
-    def print(self, sort: str = "self", limit: Optional[int] = None, file: Optional[TextIO] = None) -> None:
+    def print(self, sort: str = "self", limit: int | None = None, file: TextIO | None = None) -> None:
         """Prints the table."""
         print(self.text(sort, limit), file=file or sys.stdout)
 
@@ -189,10 +176,19 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         writer(path)(self, path)
         return path
 
-    def flame(self, path: str, title: Optional[str] = None) -> str:
+    def flame(self, path: str, title: str | None = None) -> str:
         """Writes a flame graph as an HTML page of its own."""
-        name = title or self.title
-        return _page.write_page(path, [{"kind": "profile", "name": name, "document": _files.profile_document(self, name)}], name)
+        return _answers.profile_page(self, path, title or self.title)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text(limit=25))}</pre>"
+
+
+_WRITERS: dict[str, Callable[[Any, Any], Any]] = {
+    ".prof": _answers.write_prof,
+    ".pstats": _answers.write_prof,
+    ".txt": lambda profile, path: _answers.write_text(path, profile.text(sort="total") + "\n"),
+    ".json": _answers.write_speedscope,
+    ".folded": _answers.write_folded,
+    ".html": functions.flame,
+}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """tare.lines(): how long each line of chosen functions takes, what it calls included; in all threads."""
 
+from __future__ import annotations
+
 import atexit
 import dis
 import functools
@@ -8,14 +10,12 @@ import html
 import inspect
 import json
 import linecache
-import os
 import sys
 import types
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, TextIO
+from typing import Any, Callable, Iterable, NamedTuple, TextIO
 
-from tare import _lines_weigh
+from tare import _answers, _weigh
 from tare._tare import LineRecorder
-from tare._whole_file import write_text
 
 
 class Line(NamedTuple):
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     source: str
 
     @property
-    def per_hit_s(self) -> Optional[float]:
+    def per_hit_s(self) -> float | None:
         return self.time_s / self.hits if self.hits else None
 
 
@@ -42,7 +42,7 @@ class FunctionLines(NamedTuple):
     first_line: int
     time_s: float
     own_cost_s: float
-    lines: List[Line]
+    lines: list[Line]
 
 
 # ---- what is meant ----
@@ -107,7 +107,7 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
 
     def __init__(self, *what: Any):
         self._recorder = LineRecorder()
-        self._cost = _lines_weigh.cost()
+        self._cost = _weigh.cost_of_lines()
         for each in what:
             self.add(each)
 
@@ -146,20 +146,20 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
         return self._recorder.enabled
 
     @property
-    def trouble(self) -> List[str]:
+    def trouble(self) -> list[str]:
         """Why the results are incomplete; empty when they are not."""
         return [self._recorder.trouble] if self._recorder.trouble else []
 
     @property
-    def self_cost(self) -> Optional[_lines_weigh.Cost]:
+    def self_cost(self) -> _weigh.LineCost | None:
         """Nanoseconds that an event of the recording costs; None: it could not be measured."""
         return self._cost
 
-    def functions(self) -> List[FunctionLines]:
+    def functions(self) -> list[FunctionLines]:
         """The functions of which a line ran, in the order in which they were chosen."""
         return [_function(code, rows, self._cost) for code, rows in self._recorder.results() if rows]
 
-    def lines(self) -> List[Line]:
+    def lines(self) -> list[Line]:
         """All lines that ran."""
         return [line for function in self.functions() for line in function.lines]
 
@@ -167,10 +167,9 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
 
     def text(self) -> str:
         """The source with hits, time, time per hit and share beside each line."""
-        parts = [_table(function) for function in self.functions()] or ["no line of the chosen functions ran"]
-        return "\n\n".join([*parts, _own_cost(self)])
+        return _answers.lines_text(self)
 
-    def print(self, file: Optional[TextIO] = None) -> None:
+    def print(self, file: TextIO | None = None) -> None:
         """Prints the text."""
         print(self.text(), file=file or sys.stdout)
 
@@ -184,7 +183,7 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
 
     def save(self, path: str) -> str:
         """Writes .txt or .json, by the ending; returns the path."""
-        return write_text(path, writer(path)(self) + "\n")
+        return _answers.write_text(path, writer(path)(self) + "\n")
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text())}</pre>"
@@ -192,11 +191,7 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
 
 def writer(path: Any) -> Callable[[lines], str]:
     """What makes the text of a file of that name; ValueError that names the endings."""
-    writers: Dict[str, Callable[[lines], str]] = {".txt": lines.text, ".json": lambda profile: json.dumps(profile.to_dict(), indent=1)}
-    ending = os.path.splitext(path)[1]
-    if ending not in writers:
-        raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
-    return writers[ending]
+    return _answers.by_ending(path, {".txt": lines.text, ".json": lambda profile: json.dumps(profile.to_dict(), indent=1)})
 
 
 _open: set = set()
@@ -209,7 +204,7 @@ def _close() -> None:
         profile.disable()
 
 
-def _net(row: tuple, cost: Optional[_lines_weigh.Cost]) -> tuple:
+def _net(row: tuple, cost: _weigh.LineCost | None) -> tuple:
     """(line, hits, seconds, own cost in seconds) of a recorded row."""
     number, hits, ns, inner_lines, inner_calls = row
     own = ((hits + inner_lines) * cost.line_ns + inner_calls * cost.call_ns) if cost else 0.0
@@ -217,7 +212,7 @@ def _net(row: tuple, cost: Optional[_lines_weigh.Cost]) -> tuple:
     return number, hits, (ns - own) / 1e9, own / 1e9
 
 
-def _function(code: types.CodeType, rows: list, cost: Optional[_lines_weigh.Cost]) -> FunctionLines:
+def _function(code: types.CodeType, rows: list, cost: _weigh.LineCost | None) -> FunctionLines:
     net = [_net(row, cost) for row in rows]
     total = sum(seconds for _, _, seconds, _ in net)
     name = getattr(code, "co_qualname", code.co_name)
@@ -227,41 +222,3 @@ def _function(code: types.CodeType, rows: list, cost: Optional[_lines_weigh.Cost
         for number, hits, seconds, _ in net
     ]
     return FunctionLines(code.co_filename, name, code.co_firstlineno, total, sum(own for *_, own in net), found)
-
-
-# ---- text ----
-
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-
-
-def duration(seconds: Optional[float]) -> str:
-    """Four digits and a unit."""
-    if seconds is None:
-        return "-"
-    scale, unit = next((u for u in _UNITS if seconds >= u[0]), _UNITS[-1])
-    return f"{seconds / scale:.4g} {unit}"
-
-
-def _table(function: FunctionLines) -> str:
-    ran = {line.line_number: line for line in function.lines}
-    rows = [f"{function.name}, {function.filename}:{function.first_line}: {duration(function.time_s)}", "",
-            f"{'line':>6} {'hits':>11} {'time':>10} {'per hit':>10} {'share':>8}  source"]
-    for number in range(min([function.first_line, *ran]), max(ran) + 1):
-        line = ran.get(number)
-        cells = (f"{line.hits:>11,} {duration(line.time_s):>10} {duration(line.per_hit_s):>10} {line.time_percent:>6.1f} %"
-                 if line else " " * 42)
-        source = linecache.getline(function.filename, number).rstrip("\n")
-        rows.append(f"{number:>6} {cells}  {source}".rstrip())
-    return "\n".join(rows)
-
-
-def _own_cost(profile: lines) -> str:
-    cost = profile.self_cost
-    if cost is None:
-        text = "self: unknown, hence not subtracted (another tracer was active)"
-    else:
-        total = sum(function.own_cost_s for function in profile.functions())
-        text = f"self: tare's own cost, {duration(total)} ({cost.line_ns:.0f} ns a line, {cost.call_ns:.0f} ns a call or return), is subtracted"
-        if cost.slowdown > 1.1:
-            text += f"\nself: this Python runs all code {cost.slowdown:.1f} x slower while lines are traced; that is not subtracted"
-    return "\n".join([text, *(f"incomplete: {why}" for why in profile.trouble)])

@@ -4,39 +4,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import tempfile
 from typing import Any, Callable, Iterable, Iterator
 
-from tare import _command
-from tare import _model_memory as _memory
+from tare import _answers, _memory
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, activation_bytes, chosen_modules, profile_module
-from tare._model_results import ProfileResults, latency_of
+from tare._model_results import BenchmarkResults, ProfileResults, latency_of
 from tare._model_subject import ModelError, open_subject, usable_device
 from tare._model_weigh import layers_of_onnx, static_of_onnx, weigh
+from tare._run import Run, merged
 from tare._unknown import Unknown
-from tare._whole_file import write_text
 
 _CONFIGURATION = {"batch_size", "precision"}
-
-
-class BenchmarkResults(list):
-    """One ProfileResults per configuration, in the order asked for. `document`: the run document with all of them."""
-
-    document: dict[str, Any]
-
-    def __str__(self) -> str:
-        width = max([len(one["name"]) for one in self] + [13])
-        rows = [f"{'configuration':<{width}} {'p50':>11} {'p95':>11} {'throughput':>18} {'peak memory':>12}"]
-        for one in self:
-            latency, rate = one["latency"], one["throughput"]
-            rows.append(
-                f"{one['name']:<{width}} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
-                f"{rate['samples_per_second']:>8.1f} {rate.get('unit', 'samples/s')} {one['memory']['peak'] / 2**20:>8.1f} MiB"
-            )
-        return "\n".join(rows)
 
 
 class ModelProfiler:
@@ -71,7 +51,7 @@ class ModelProfiler:
         self.targets = list(targets)
         self._trust = trust
         self._data: Any = None
-        self._documents: list[dict[str, Any]] = []
+        self._runs: list[Run] = []
         self._open(model if model_path is None else model_path)
 
     def _open(self, model: Any) -> None:
@@ -92,14 +72,13 @@ class ModelProfiler:
             self._open(input_data)
             input_data = None
         subject, inputs = self._ready(self.precision, input_data, batch_size)
-        document = self._weigh(subject, inputs, num_runs, warmup_runs, batch_size)
-        case = document["cases"][0]
+        run = self._weigh(subject, inputs, num_runs, warmup_runs, batch_size)
         more = {"model": self._model_facts(subject, inputs, batch_size), **self._end_to_end(subject, inputs, num_runs, warmup_runs)}
         if detailed_analysis:
             more.update(self._details(subject.kind, num_runs))
-        results = ProfileResults(document, case, more)
+        results = ProfileResults(run, run.cases[0], more)
         self._add_rates(results, inputs)
-        self._documents.append(document)
+        self._runs.append(run)
         return results
 
     def _is_model_path(self, data: Any) -> bool:
@@ -122,7 +101,7 @@ class ModelProfiler:
             inputs = inputs.with_batch(batch_size)
         return subject, inputs
 
-    def _weigh(self, subject: Any, inputs: Inputs | None, runs: int, warmup: int | str, batch: int | None = None) -> dict[str, Any]:
+    def _weigh(self, subject: Any, inputs: Inputs | None, runs: int, warmup: int | str, batch: int | None = None) -> Run:
         if not isinstance(runs, int) or runs < 1:
             raise ModelError(f"num_runs must be a whole number from 1, not {runs!r}")
         with self._quiet(subject):
@@ -157,9 +136,8 @@ class ModelProfiler:
 
         with self._quiet(subject):
             settings = {"runs": runs, "warmup": warmup, "batch": inputs.batch(), "unit": self.unit}
-            document = weigh(_Whole(subject, whole), Inputs((self._data,)), settings)
-        case = document["cases"][0]
-        return {"end_to_end": latency_of(case, case.get("unknown") or {})}
+            run = weigh(_Whole(subject, whole), Inputs((self._data,)), settings)
+        return {"end_to_end": latency_of(run.cases[0])}
 
     def _model_facts(self, subject: Any, inputs: Inputs | None, batch: int | None) -> dict[str, Any]:
         """Parameters, size, FLOPs and bytes of results: by arithmetic, without a clock."""
@@ -202,14 +180,13 @@ class ModelProfiler:
         for configuration in configurations:
             size = configuration.get("batch_size")
             subject, inputs = self._ready(configuration.get("precision", self.precision), input_data, size)
-            document = self._weigh(subject, inputs, num_runs, warmup_runs, size)
-            result = ProfileResults(document, document["cases"][0])
-            self._add_rates(result, inputs)
-            out.append(result)
-        out.document = merged([one.document for one in out])
+            run = self._weigh(subject, inputs, num_runs, warmup_runs, size)
+            out.append(ProfileResults(run, run.cases[0]))
+            self._add_rates(out[-1], inputs)
+        out.run = merged([one.run for one in out])
         for one in out:
-            one.document = out.document
-        self._documents.append(out.document)
+            one.run = out.run
+        self._runs.append(out.run)
         return out
 
     def profile_layers(
@@ -244,16 +221,16 @@ class ModelProfiler:
         """Resident memory after each run, its growth, and, for PyTorch, bytes allocated and freed by operator."""
         subject, inputs = self._ready(self.precision, input_data, None)
         if subject.kind == "onnx":
-            document = self._weigh(subject, inputs, num_runs, 3)
-            found = ProfileResults(document, document["cases"][0])["memory"]
+            run = self._weigh(subject, inputs, num_runs, 3)
+            found = ProfileResults(run, run.cases[0])["memory"]
             unknown = {"snapshots": "an ONNX file runs in a process of its own", "sites": _memory.NO_SITES}
             return {**found, "snapshots": [], "unknown": unknown}
-        run = self._runner(subject, inputs)
+        call = self._runner(subject, inputs)
         with self._quiet(subject):
-            out = _memory.memory_of_runs(run, 3, num_runs, memory_snapshots)
+            out = _memory.memory_of_runs(call, 3, num_runs, memory_snapshots)
             if subject.module is not None and (track_allocations or track_deallocations):
                 wanted = {"allocations": track_allocations, "deallocations": track_deallocations}
-                out["allocations"] = _memory.torch_allocations(run, wanted)
+                out["allocations"] = _memory.torch_allocations(call, wanted)
         out["sites"] = Unknown(_memory.NO_SITES)
         out["unknown"] = {"sites": _memory.NO_SITES}
         return out
@@ -276,32 +253,31 @@ class ModelProfiler:
         return out
 
     @property
-    def document(self) -> dict[str, Any]:
-        """All that was measured, as one run document; of cases measured twice, the later."""
-        if not self._documents:
+    def run(self) -> Run:
+        """All that was measured, as one Run; of cases measured twice, the later."""
+        if not self._runs:
             raise ModelError("nothing has been measured yet: call profile() or benchmark() first")
-        return merged(self._documents)
+        return merged(self._runs)
 
-    def export_json(self, path: str | os.PathLike) -> str:
-        """Writes the run document (tare.run/1), which load_baseline and `tare compare` read. Its text."""
-        text = json.dumps(self.document, indent=1)
-        write_text(path, text)
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same as a run document (tare.run/1)."""
+        return self.run.to_dict()
+
+    def export_json(self, path: str | os.PathLike[str]) -> str:
+        """Writes the run document, which load_baseline and `tare compare` read. Its text."""
+        text = self.run.to_json()
+        _answers.write_text(path, text)
         return text
 
-    def export_csv(self, path: str | os.PathLike) -> str:
+    def export_csv(self, path: str | os.PathLike[str]) -> str:
         """Writes a row per case and metric, as `tare report --format csv` does. The path."""
-        with tempfile.TemporaryDirectory() as folder:
-            run = write_text(os.path.join(folder, "run.json"), json.dumps(self.document))
-            return write_text(path, _command.call("report", run, "--format", "csv"))
+        return _answers.write_text(path, self.run.ask("report", "--format", "csv"))
 
-    def generate_html_report(self, output_path: str | os.PathLike, include_graphs: bool = True, include_details: bool = True) -> str:
+    def generate_html_report(self, output_path: str | os.PathLike[str], include_graphs: bool = True, include_details: bool = True) -> str:
         """One self-contained page. Without graphs: no samples and histograms; without details: no layers, findings kept. The path."""
-        from tare._page import write_page
-
         document = _trimmed(self.document, include_graphs, include_details)
-        name = document["subject"]["name"]
-        write_page(output_path, [{"kind": "run", "name": name, "document": document}], title=f"Profile of {name}")
-        return os.fspath(output_path)
+        return os.fspath(_answers.run_page(output_path, document, f"Profile of {document['subject']['name']}"))
 
 
 class _Whole:
@@ -339,26 +315,12 @@ def _torch_facts(subject: Any, inputs: Inputs, run: Callable[[], Any]) -> dict[s
     }
 
 
-def merged(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """The cases of several run documents of one subject in the last one; a case measured again replaces the earlier."""
-    cases, findings, targets = {}, {}, {}
-    for document in documents:
-        for case in document["cases"]:
-            cases[case["name"]] = case
-        for finding in document["findings"]:
-            findings[finding["id"], finding.get("case")] = finding
-        for target in document["targets"]:
-            targets[target["metric"], target["op"], target["value"], target.get("case")] = target
-    parts = {"cases": cases, "findings": findings, "targets": targets}
-    return {**documents[-1], **{name: list(part.values()) for name, part in parts.items()}}
-
-
 def _trimmed(document: dict[str, Any], graphs: bool, details: bool) -> dict[str, Any]:
-    cases = [dict(case) for case in document["cases"]]
-    for case in cases:
+    """The document with less in it, for a smaller page."""
+    for case in document["cases"]:
         if not graphs:
             case["samples_raw"] = None
             case["latency_ns"] = case["latency_ns"] and {**case["latency_ns"], "histogram": None}
         if not details:
             case["layers"] = None
-    return {**document, "cases": cases}
+    return document

@@ -5,7 +5,6 @@ input, 3 could not measure."""
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -13,10 +12,11 @@ import warnings
 from typing import Any
 
 from tare import _tare
-from tare._counts import count, counts
-from tare._model import ModelProfiler, merged
+from tare._command import count, counts
+from tare._model import ModelProfiler
 from tare._model_results import ProfileResults, detect_regressions
 from tare._model_subject import PRECISIONS, ModelError
+from tare._run import Run, merged
 
 # --threshold word: the metric of a target, and on which side of the value it must stay
 _THRESHOLDS = {
@@ -115,28 +115,17 @@ def run(asked: argparse.Namespace) -> int:
     inputs = _inputs(asked)
     profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
     results = [profiler.profile(inputs, asked.num_runs, asked.warmup_runs, batch_size=size) for size in asked.batch_size]
-    document = merged([one.document for one in results])
-    path = _save(asked.output_dir, document)
+    run = merged([one.run for one in results])
+    path = _tare.save_run(asked.output_dir, "profile", run.subject, run.to_dict()["created"], run.to_json())
     if asked.json:
-        print(json.dumps(document, indent=1))
+        print(run.to_json())
     else:
-        _tell(profiler, results, asked.layers)
+        print(*results, *([profiler.profile_layers()] if asked.layers else []), sep="\n")
     print(f"saved {path}", file=sys.stderr)
     if asked.html:
         print(f"saved {profiler.generate_html_report(os.path.splitext(path)[0] + '.html')}", file=sys.stderr)
-    missed = _judge(document, sys.stderr if asked.json else sys.stdout)
+    missed = _judge(run, sys.stderr if asked.json else sys.stdout)
     return 1 if _compare(asked.baseline, results) or missed else 0
-
-
-def _save(folder: str, document: dict[str, Any]) -> str:
-    return _tare.save_run(folder, "profile", document["subject"]["name"], document["created"], json.dumps(document, indent=1))
-
-
-def _tell(profiler: ModelProfiler, results: list[ProfileResults], layers: bool) -> None:
-    for one in results:
-        print(one)
-    if layers:
-        print(profiler.profile_layers())
 
 
 def _shown(value: float | None, unit: str) -> str:
@@ -145,12 +134,12 @@ def _shown(value: float | None, unit: str) -> str:
     return "unknown" if value is None else f"{value / size:.4g} {name}"
 
 
-def _judge(document: dict[str, Any], out: Any) -> bool:
-    for target in document["targets"]:
+def _judge(run: Run, out: Any) -> bool:
+    for target in run.targets:
         limit, achieved = (_shown(target[key], target["unit"]) for key in ("value", "achieved"))
         where = f" ({target['case']})" if target.get("case") else ""
         print(f"{target['verdict']:<13}{target['metric']} {target['op']} {limit}: {achieved}{where}", file=out)
-    return any(target["verdict"] == "fail" for target in document["targets"])
+    return not run.passed
 
 
 def _compare(baseline: list[str], results: list[ProfileResults]) -> bool:

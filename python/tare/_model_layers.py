@@ -12,6 +12,7 @@ import time
 import warnings
 from typing import Any, Callable, Iterable
 
+from tare import _answers
 from tare._flops import module_costs
 from tare._unknown import Unknown
 
@@ -34,20 +35,7 @@ class LayerProfiles(dict):
     runs: int
 
     def __str__(self) -> str:
-        width = max([len(name) for name in self] + [5])
-        lines = [f"{'layer':<{width}}  {'time':>10} {'share':>7} {'calls':>6} {'parameters':>12} {'MFLOPs':>10} {'results':>11}"]
-        for name, row in self.items():
-            lines.append(
-                f"{name:<{width}}  {row['time_ms']:>7.3f} ms {scaled(row['share'], 100):>5.1f} % {row['calls']:>6g} "
-                f"{row['parameters']:>12,} {_least(row):>10} {scaled(row['activation_bytes'], 1 / 1024):>7.1f} KiB"
-            )
-        lines.append(f"one run takes {self.total_ms:.3f} ms; profiling costs {self.self_ns:.0f} ns a layer call, taken out")
-        return "\n".join(lines)
-
-
-def _least(row: dict[str, Any]) -> str:
-    """Millions of FLOPs; with a + when operators that no rule covers are left out."""
-    return format(scaled(row["flops"], 1e-6), ".2f") + ("" if row["flops_complete"] else "+")
+        return _answers.layers_text(self)
 
 
 class _Watch:
@@ -181,25 +169,14 @@ def _module_row(name: str, module: Any, watch: _Watch, weights: tuple[float, int
 
 
 def group_row(modules: list[dict[str, Any]], total_ns: float) -> dict[str, Any]:
-    """A group: sums over its modules. A sum with an unknown part is unknown."""
-    summed = {key: _sum(module[key] for module in modules) for key in ("time_ms", "calls", "parameters", "flops", "activation_bytes")}
+    """A group: sums over its modules. A sum with an unknown part is unknown, as all arithmetic with an Unknown is."""
+    summed = {key: sum(module[key] for module in modules) for key in ("time_ms", "calls", "parameters", "flops", "activation_bytes")}
     return {
         **summed,
-        "share": scaled(summed["time_ms"], 1e6 / total_ns) if total_ns else Unknown("the model takes no time"),
+        "share": summed["time_ms"] * (1e6 / total_ns) if total_ns else Unknown("the model takes no time"),
         "flops_complete": all(module["flops_complete"] for module in modules),
         "modules": modules,
     }
-
-
-def _sum(values: Iterable[Any]) -> Any:
-    values = list(values)
-    unknown = [value for value in values if isinstance(value, Unknown)]
-    return unknown[0] if unknown else sum(values)
-
-
-def scaled(value: Any, factor: float) -> Any:
-    """value * factor; an unknown stays what it is, with its reason."""
-    return value if isinstance(value, Unknown) else value * factor
 
 
 def activation_bytes(model: Any, run: Callable[[], Any]) -> int:

@@ -12,16 +12,17 @@ from typing import Any
 
 from tare import _command
 from tare._model_inputs import Inputs
-from tare._model_layers import LayerProfiles, group_row, scaled, warn_of_missing
+from tare._model_layers import LayerProfiles, group_row, warn_of_missing
 from tare._model_subject import DeviceError, ModelError
+from tare._run import Run
 from tare._unknown import Unknown
 
 _LONG = "1h"  # runs are counted, so the budget is only there to end what never would
 
 
-def weigh(subject: Any, inputs: Inputs | None, settings: dict[str, Any]) -> dict[str, Any]:
-    """A run document with one case. settings: runs, warmup (a number or "auto"), batch (None: that of the inputs), unit, targets."""
-    return _weigh_onnx(subject, inputs, settings) if subject.kind == "onnx" else _weigh_callable(subject, inputs, settings)
+def weigh(subject: Any, inputs: Inputs | None, settings: dict[str, Any]) -> Run:
+    """A Run with one case. settings: runs, warmup (a number or "auto"), batch (None: that of the inputs), unit, targets."""
+    return Run.of((_weigh_onnx if subject.kind == "onnx" else _weigh_callable)(subject, inputs, settings))
 
 
 # ---- what runs in Python ---------------------------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ def _node_row(layer: dict[str, Any], runs: int) -> dict[str, Any]:
         "name": layer["name"],
         "type": layer["op"],
         "calls": (layer.get("calls") or 0) / runs,
-        "time_ms": scaled(value("time_ns", "the runtime's profile has no such node"), 1e-6),
+        "time_ms": value("time_ns", "the runtime's profile has no such node") * 1e-6,
         "parameters": layer.get("parameters") or 0,
         "flops": value("flops", "no cost rule covers it"),
         "flops_complete": layer.get("flops") is not None,

@@ -5,7 +5,6 @@ watched by the sampling thread of the extension, which never takes the GIL."""
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import os
 import re
@@ -16,8 +15,9 @@ from typing import Any, Callable
 from tare import _tare
 from tare._forks import keep_lock
 from tare._metrics import Seen
+from tare._scoped import within
 from tare._unknown import Unknown, known, plain
-from tare._whole_file import write_text
+from tare._answers import write_text
 
 # What is watched: this process's memory and GPUs ten times a second, the machine twice
 _PROBES = ("self", "gpu", "system")
@@ -66,8 +66,7 @@ class ModelMonitor:
 
     def __call__(self, function: Callable) -> Callable:
         """Decorator: each call is one inference; of a generator, from its first item asked for to its end."""
-        wrap = next((wrap for is_kind, wrap in _WRAPPERS if is_kind(function)), _wrap_function)
-        return functools.wraps(function)(wrap(self, function))
+        return functools.wraps(function)(within(self.inference, function))
 
     def _begin(self) -> int:
         now = time.perf_counter_ns()
@@ -201,52 +200,6 @@ class _Inference:
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         self._monitor._end(self._start, self.units, kind is not None and kind is not GeneratorExit)
-
-
-def _wrap_function(monitor: ModelMonitor, function: Callable) -> Callable:
-    def called(*args: Any, **kwargs: Any) -> Any:
-        with monitor.inference():
-            return function(*args, **kwargs)
-
-    return called
-
-
-def _wrap_coroutine(monitor: ModelMonitor, function: Callable) -> Callable:
-    async def awaited(*args: Any, **kwargs: Any) -> Any:
-        with monitor.inference():
-            return await function(*args, **kwargs)
-
-    return awaited
-
-
-def _wrap_generator(monitor: ModelMonitor, function: Callable) -> Callable:
-    def streamed(*args: Any, **kwargs: Any) -> Any:
-        with monitor.inference():
-            return (yield from function(*args, **kwargs))
-
-    return streamed
-
-
-def _wrap_async_generator(monitor: ModelMonitor, function: Callable) -> Callable:
-    """For readers that only read: what they send or throw does not reach the function."""
-
-    async def streamed(*args: Any, **kwargs: Any) -> Any:
-        source = function(*args, **kwargs)
-        with monitor.inference():
-            try:
-                async for item in source:
-                    yield item
-            finally:
-                await source.aclose()
-
-    return streamed
-
-
-_WRAPPERS = (
-    (inspect.iscoroutinefunction, _wrap_coroutine),
-    (inspect.isasyncgenfunction, _wrap_async_generator),
-    (inspect.isgeneratorfunction, _wrap_generator),
-)
 
 
 def _joined(before: tuple | None, fold: tuple) -> tuple:

@@ -94,7 +94,7 @@ def magic(shell, line, cell=None):
     return _WHAT[what](shell, options, _compile(shell.transform_cell(source)))
 
 
-def load_ipython_extension(ipython):
+def load_ipython_extension(ipython) -> None:
     """Called by %load_ext tare."""
 
     def tare(line, cell=None):

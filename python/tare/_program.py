@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program run inside a profile, as python SCRIPT and python -m MODULE run it: what `python -m tare functions` and `lines` share."""
+"""python -m tare functions | lines: a program run inside a profile, as python SCRIPT and python -m MODULE run it."""
 
 import argparse
 import importlib.util
@@ -9,9 +9,11 @@ import sys
 import types
 from typing import Any, Callable, NamedTuple, Tuple
 
+from tare import _answers
+
 
 class Command(NamedTuple):
-    """What differs between `python -m tare functions` and `lines`."""
+    """What differs between the two."""
 
     parser: argparse.ArgumentParser
     takes_value: Tuple[str, ...]  # options of the parser that are followed by a value
@@ -20,7 +22,7 @@ class Command(NamedTuple):
     show: Callable[[Any, argparse.Namespace], None]
 
 
-def parser(word, description, usage, examples):
+def _parser(word, description, usage, examples):
     """A parser with what both have: the output, and the program."""
     made = argparse.ArgumentParser(
         prog=f"python -m tare {word}",
@@ -152,7 +154,7 @@ def _options(command, argv):
     return options, program
 
 
-def main(command, argv):
+def _main(command, argv):
     """Runs the program inside the profile; ends as it did."""
     options, program = _options(command, argv)
     subject = options.module or program[0]
@@ -166,3 +168,72 @@ def main(command, argv):
     process = os.getpid()
     error = _run(profile, code, names)
     return _end(error, _show(command, profile, options) if os.getpid() == process else 0)
+
+
+# ---- functions ----
+
+_FUNCTIONS_EXAMPLES = """examples:
+  python -m tare functions script.py arg          table on standard output when the script ends
+  python -m tare functions -o out.prof -m module  for pstats and snakeviz; .txt, .json (speedscope), .folded, .html likewise"""
+
+
+def _sort(word):
+    try:
+        _answers.sort_key(word)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+    return word
+
+
+def functions(argv):
+    """As python -m cProfile."""
+    from tare._functions import functions, writer
+
+    about, usage = "Profiles all calls of a Python program, in all threads.", "[-s ORDER] [--rows N] [--fast] [--exact-c]"
+    parser = _parser("functions", about, usage, _FUNCTIONS_EXAMPLES)
+    parser.add_argument("-s", "--sort", default="self", type=_sort, metavar="ORDER", help="self (default), total, calls, name, file, ...")
+    parser.add_argument("--rows", type=int, metavar="N", help="rows of the table (default: all)")
+    parser.add_argument("--fast", action="store_true", help="Python functions only, at a fraction of the cost")
+    parser.add_argument("--exact-c", action="store_true", help="count every C call, at a higher cost (3.12 and newer)")
+    command = Command(
+        parser=parser,
+        takes_value=("-o", "--output", "-s", "--sort", "--rows"),
+        writer=writer,
+        profile=lambda options, _: functions(fast=options.fast, exact_c=options.exact_c),
+        show=lambda profile, options: profile.print(options.sort, options.rows),
+    )
+    return _main(command, argv)
+
+
+# ---- lines ----
+
+_LINES_EXAMPLES = """examples:
+  python -m tare lines script.py arg                       all functions written in script.py
+  python -m tare lines -f train_step -f Model.forward script.py
+  python -m tare lines -o lines.txt -m package.module      or .json"""
+
+
+def _wanted(inside, names):
+    """Of the code objects written in the program those that the names choose."""
+    called = [{code.co_name, getattr(code, "co_qualname", code.co_name)} for code in inside]
+    missing = [name for name in names if not any(name in both for both in called)]
+    if missing:
+        raise ValueError(f"no function named {', '.join(missing)} in it")
+    return [code for code, both in zip(inside, called) if not names or both & set(names)]
+
+
+def lines(argv):
+    """Of all functions of the program, or of those named."""
+    from tare._lines import inner_codes, lines, writer
+
+    parser = _parser("lines", "Profiles the lines of a Python program's functions, in all threads.", "[-f NAME]...", _LINES_EXAMPLES)
+    parser.add_argument("-f", "--function", action="append", default=[], metavar="NAME",
+                        help="only functions of this name, qualified or not (repeatable; default: all of the script)")
+    command = Command(
+        parser=parser,
+        takes_value=("-o", "--output", "-f", "--function"),
+        writer=writer,
+        profile=lambda options, code: lines(*_wanted(list(inner_codes(code)), options.function)),
+        show=lambda profile, _: profile.print(),
+    )
+    return _main(command, argv)

@@ -19,7 +19,7 @@ from typing import Any, Callable
 from tare import _tare
 from tare._performance import PerformanceProfiler
 from tare._unknown import Unknown
-from tare._whole_file import write_text
+from tare._answers import write_text
 
 KEPT_MOST = 200  # times of an operation in the file, newest last
 

@@ -1,146 +1,152 @@
 # SPDX-License-Identifier: MIT
-"""Run: the record of one measurement, as tare.bench gives it and tare.load reads it. A view of the run document
-(schema tare.run/1), never a copy with other numbers."""
+"""Run: the record of one measurement, as tare.bench gives it and tare.load reads it. A view of the run document (schema tare.run/1), never a
+copy with other numbers; all other results of the package that hold measured numbers are made from it."""
+
+from __future__ import annotations
 
 import json
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import contextmanager
+from typing import Any, Iterator
 
-from tare import _command
+from tare import _answers, _command
 from tare._tare import save_run
+from tare._unknown import Unknown, plain
 
 
-def _value(estimate):
-    return None if estimate is None else estimate["value"]
+def _latency(which: str) -> Any:
+    return property(lambda case: case.latency_ms(which))
 
 
 class Case(Mapping):
     """One case of a run: its part of the document as a mapping, and the usual numbers as attributes (None: unknown)."""
 
-    def __init__(self, document):
+    mean_ms: float | None = _latency("mean")
+    p50_ms: float | None = _latency("p50")
+    p95_ms: float | None = _latency("p95")
+    p99_ms: float | None = _latency("p99")
+
+    def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Any:
         return self._document[key]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._document)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._document)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tare case {self.name}>"
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self._document["name"]
 
     @property
-    def params(self):
+    def params(self) -> dict[str, Any]:
         return dict(self._document["params"])
 
     @property
-    def samples(self):
+    def samples(self) -> int:
         return self._document["samples"]
 
     @property
-    def unit(self):
+    def unit(self) -> str:
         return self._document["unit"]
 
-    def latency_ms(self, which="p50"):
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why numbers of the case are null, by their dotted path."""
+        return self._document.get("unknown") or {}
+
+    def number(self, path: str, per: float | None = None) -> Any:
+        """The number at a dotted path, as in "latency_ns.p95" or "memory.delta", divided by `per`; of an estimate its value. Where the
+        document has none, an Unknown with the reason recorded for it, or for what it lies in."""
+        found: Any = self._document
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        found = found.get("value") if isinstance(found, dict) else found
+        if found is not None:
+            return found if per is None else found / per
+        reasons = self.reasons
+        while path and path not in reasons:
+            path = path.rpartition(".")[0]
+        return Unknown(reasons.get(path, "not measured"))
+
+    def latency_ms(self, which: str = "p50") -> float | None:
         """A time of one call in milliseconds: "mean", "min", "max", "stddev", "p50", "p90", "p95", "p99"."""
-        latency = self._document["latency_ns"]
-        found = latency.get(which) if latency else None
-        value = _value(found) if isinstance(found, dict) else found
-        return None if value is None else value / 1e6
+        return plain(self.number("latency_ns." + which, 1e6))
 
     @property
-    def mean_ms(self):
-        return self.latency_ms("mean")
-
-    @property
-    def p50_ms(self):
-        return self.latency_ms("p50")
-
-    @property
-    def p95_ms(self):
-        return self.latency_ms("p95")
-
-    @property
-    def p99_ms(self):
-        return self.latency_ms("p99")
-
-    @property
-    def throughput(self):
+    def throughput(self) -> float | None:
         """Units per second."""
-        return _value(self._document["throughput"])
+        return plain(self.number("throughput"))
 
     @property
-    def memory_peak(self):
+    def memory_peak(self) -> int | None:
         """Bytes of the process at most."""
-        memory = self._document["memory"]
-        return memory["rss_peak"] if memory else None
+        return plain(self.number("memory.rss_peak"))
 
     @property
-    def memory_delta(self):
+    def memory_delta(self) -> int | None:
         """Bytes by which this case made the process larger."""
-        memory = self._document["memory"]
-        return memory["delta"] if memory else None
+        return plain(self.number("memory.delta"))
 
 
 class Run:
     """A measurement: print(run) shows it, run.case(batch=16) is one case, run.save() keeps it."""
 
-    def __init__(self, text, report=None, path=None):
+    def __init__(self, text: str, report: str | None = None, path: str | None = None) -> None:
         self._text = text
         self._report = report and report.rstrip("\n")
         self._document = json.loads(text)
         self.path = path
 
-    def __str__(self):
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> Run:
+        return cls(json.dumps(document, indent=1))
+
+    def __str__(self) -> str:
         if self._report is None:
-            self._report = self._ask("report").rstrip("\n")
+            self._report = self.ask("report").rstrip("\n")
         return self._report
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tare run {self.subject}: {len(self.cases)} cases, {self.id}>"
 
-    def _repr_html_(self):
-        from tare._run_html import html
-
-        return html(self)
+    def _repr_html_(self) -> str:
+        return _answers.run_html(self)
 
     # ---- what it says ----
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The run document, a new dict each time."""
         return json.loads(self._text)
 
-    def to_json(self):
+    def to_json(self) -> str:
         """The run document as text."""
         return self._text
 
     @property
-    def id(self):
+    def id(self) -> str:
         return self._document["id"]
 
     @property
-    def subject(self):
+    def subject(self) -> str:
         return self._document["subject"]["name"]
 
     @property
-    def cases(self):
+    def cases(self) -> list[Case]:
         return [Case(c) for c in self._document["cases"]]
 
-    def case(self, name=None, **params):
+    def case(self, name: str | None = None, **params: Any) -> Case:
         """The case of that name ("batch=16,length=32") or with these parameters (batch=16). KeyError: none, or several."""
-        found = [
-            c
-            for c in self.cases
-            if name in (None, c.name) and all(c.params.get(key) == value for key, value in params.items())
-        ]
+        found = [c for c in self.cases if name in (None, c.name) and all(c.params.get(key) == value for key, value in params.items())]
         if len(found) != 1:
             wanted = name or ", ".join(f"{key}={value}" for key, value in params.items())
             names = "; ".join(c.name for c in self.cases)
@@ -148,16 +154,16 @@ class Run:
         return found[0]
 
     @property
-    def findings(self):
+    def findings(self) -> list[dict[str, Any]]:
         return self.to_dict()["findings"]
 
     @property
-    def recommendation(self):
+    def recommendation(self) -> dict[str, Any] | None:
         """{"objective", "case", "why"}, or None when there are fewer than two cases to choose from."""
         return self.to_dict().get("recommendation")
 
     @property
-    def best(self):
+    def best(self) -> Case | None:
         """The recommended case; the only one when there is one; None when the data cannot tell."""
         chosen = self.recommendation
         if chosen:
@@ -165,59 +171,60 @@ class Run:
         return self.cases[0] if len(self.cases) == 1 else None
 
     @property
-    def targets(self):
+    def targets(self) -> list[dict[str, Any]]:
         return self.to_dict()["targets"]
 
     @property
-    def passed(self):
+    def passed(self) -> bool:
         """Whether no target was missed in any case."""
         return all(t["verdict"] != "fail" for t in self.targets)
 
     # ---- keeping it ----
 
-    def save(self, folder="tare-results"):
+    def save(self, folder: str | os.PathLike[str] = "tare-results") -> str:
         """Write <kind>_<subject>_<time>.json into the folder, never half a file and never over another. Its path."""
         kind, created = self._document["kind"], self._document["created"]
         self.path = save_run(os.fspath(folder), kind, self.subject, created, self._text)
         return self.path
 
-    def html(self, path):
+    def html(self, path: str | os.PathLike[str]) -> Any:
         """A page with plots that needs nothing else."""
-        from tare._page import write_page
+        return _answers.run_page(path, self._document)
 
-        item = {"kind": "run", "name": self.subject, "document": self._document}
-        return write_page(path, [item], self.subject)
-
-    def compare(self, baseline, *options):
+    def compare(self, baseline: Run | str | os.PathLike[str], *options: str) -> str:
         """What `tare compare` says about this run against another Run or a path."""
         base = baseline if isinstance(baseline, Run) else load(baseline)
-        with _Written(base) as old, _Written(self) as new:
+        with written(base, self) as (old, new):
             return _command.call("compare", old, new, *options)
 
-    def _ask(self, command, *options):
-        with _Written(self) as path:
+    def ask(self, command: str, *options: str) -> str:
+        """What a command of `tare` says of it."""
+        with written(self) as (path,):
             return _command.call(command, path, *options)
 
 
-class _Written:
-    """A run as a file for as long as a command reads it."""
-
-    def __init__(self, run):
-        self._text = run.to_json()
-        self._folder = None
-
-    def __enter__(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="tare-")
-        path = os.path.join(self._folder.name, "run.json")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self._text)
-        return path
-
-    def __exit__(self, *unused):
-        self._folder.cleanup()
+@contextmanager
+def written(*runs: Run) -> Iterator[list[str]]:
+    """Runs as files for as long as a command reads them: their paths."""
+    with tempfile.TemporaryDirectory(prefix="tare-") as folder:
+        yield [_answers.write_text(os.path.join(folder, f"run-{n}.json"), run.to_json()) for n, run in enumerate(runs)]
 
 
-def load(path):
+def merged(runs: list[Run]) -> Run:
+    """The cases of several runs of one subject in the last one; a case measured again replaces the earlier."""
+    cases, findings, targets = {}, {}, {}
+    for run in runs:
+        for case in run._document["cases"]:
+            cases[case["name"]] = case
+        for finding in run._document["findings"]:
+            findings[finding["id"], finding.get("case")] = finding
+        for target in run._document["targets"]:
+            targets[target["metric"], target["op"], target["value"], target.get("case")] = target
+    parts = {"cases": cases, "findings": findings, "targets": targets}
+    return Run.of({**runs[-1]._document, **{name: list(part.values()) for name, part in parts.items()}})
+
+
+def load(path: str | os.PathLike[str]) -> Run:
     """The Run in a file that run.save() or `tare bench` wrote. ValueError names the file when it holds none."""
     with open(path, encoding="utf-8") as file:
         try:

@@ -7,7 +7,6 @@ from math import hypot
 from statistics import fmean
 from typing import Any
 
-from tare._metrics import MB
 from tare._run import Case, Run
 
 REACH = 0.95  # of the most throughput: what a smaller batch must surely have to be preferred
@@ -131,7 +130,3 @@ def padding_finding(items: list[Any], batch: int) -> dict[str, Any] | None:
         "evidence": {"padding": share, "method": "estimated by counting words"},
         "action": "sort texts by length before they are cut into batches (not measured here: measure both)",
     }
-
-
-def mb(size: float | None) -> float | None:
-    return None if size is None else round(size / MB, 3)

@@ -10,10 +10,9 @@ import sys
 from typing import Any, Callable
 
 from tare import _inputs
-from tare._counts import count, counts
-from tare._text_files import RESULTS, TextProfile
+from tare._command import count, counts
 from tare._text_models import TextModelError
-from tare._text_profile import EmbeddingProfiler, NLIProfiler, TextProfiler
+from tare._text_profile import RESULTS, EmbeddingProfiler, NLIProfiler, TextProfile, TextProfiler
 
 _MODEL_HELP = (
     "FILE.py:NAME or MODULE:NAME of a function or an object with .{method}, with () after it to call it first; a name or folder for "

@@ -5,22 +5,47 @@ tare.bench; what could not be measured is None, with the reason under "unknown".
 from __future__ import annotations
 
 import json
+import os
 import platform
+from datetime import datetime
 from itertools import cycle
 from typing import Any, Callable, Iterable
 
-from tare import _inputs
+from tare import _answers, _inputs
 from tare._bench import bench
+from tare._memory import leak_finding, mb, memory_course, resident, resident_over
 from tare._run import Case, Run
 from tare._text_accuracy import MOST_COMPARED, Answers, agreement, collect, compare, nearest
-from tare._text_choice import batch_of, bottlenecks_of, choose, insights_of, mb, not_told_apart, notes_of, padding_finding, targets_of, why
+from tare._text_choice import batch_of, bottlenecks_of, choose, insights_of, not_told_apart, notes_of, padding_finding, targets_of, why
 from tare._text_data import cycled, sample_pairs, sample_texts
-from tare._text_files import TextProfile, now
-from tare._text_memory import leak_finding, memory_course, resident, resident_over
 from tare._text_models import NLI_LABELS, TextModel, text_model
 
+RESULTS = "tare-results"
 _LEAST_RUNS = 5
 _NOT_ASKED = "not asked for: validate_accuracy"
+
+
+class TextProfile(dict):
+    """The document; print() shows it as tables; `run` is the Run that all its numbers come from."""
+
+    def __init__(self, kind: str, run: Run, document: dict[str, Any]) -> None:
+        super().__init__(document)
+        self.kind = kind
+        self.run = run
+
+    def __str__(self) -> str:
+        return _answers.text_profile(self)
+
+    def save(self, folder: str | os.PathLike[str] = RESULTS, output: str | os.PathLike[str] | None = None) -> str:
+        """Write <kind>_<date>.json into the folder (a second one of the day is .._2.json), or `output`, which is replaced; and the run
+        document beside it. The path."""
+        folder = (os.path.dirname(output) or ".") if output else os.fspath(folder)
+        os.makedirs(folder, exist_ok=True)
+        self["run"] = os.path.basename(self.run.save(folder))
+        text = json.dumps(self, indent=2) + "\n"
+        if output:
+            return _answers.write_text(output, text)
+        return _answers.write_dated(folder, f"{self.kind}_{self['timestamp'][:10]}", text)
 
 
 class TextProfiler:
@@ -192,7 +217,7 @@ class TextProfiler:
                 case["unknown"].pop("accuracy", None)
         if len(document["cases"]) > 1 and chosen:
             document["recommendation"] = {"objective": "throughput", "case": chosen["recommended"].name, "why": why(chosen, self.unit)}
-        return Run(json.dumps(document, indent=1))
+        return Run.of(document)
 
     def _accuracy_record(self, row: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:
         labelled = row["label_agreement"] is not None
@@ -232,7 +257,7 @@ class TextProfiler:
     def _head(self, run: Run, settings: dict[str, Any]) -> dict[str, Any]:
         document = run.to_dict()
         return {
-            "timestamp": now(),
+            "timestamp": datetime.now().astimezone().isoformat(timespec="milliseconds"),
             "system": self._system(document["host"]),
             "settings": {**settings, "budget_s": document["config"]["budget_s"], "precision": self.precision, "seed": self.seed},
             "run": None,

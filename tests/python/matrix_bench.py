@@ -17,8 +17,8 @@ import unittest
 
 import tare
 from tare import _inputs
-from tare._bench_command import mark_function
-from tare._page import spelled_out
+from tare._command import mark_function
+from tare._answers import spelled_out
 
 QUICK = {"budget": "20ms", "warmup": 3}
 

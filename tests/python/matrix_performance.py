@@ -23,7 +23,7 @@ import warnings
 import tare
 from tare import _tare
 from tare._unknown import Unknown, known, plain
-from tare._whole_file import write_text
+from tare._answers import write_text
 
 
 # AddressSanitizer keeps what is freed for a while.

@@ -8,7 +8,7 @@ import unittest
 from array import array
 
 import tare
-from tare import _tare, _text_memory
+from tare import _tare, _memory
 
 
 def vectors(texts):
@@ -23,7 +23,7 @@ def scores(pairs):
 
 def course_of(level):
     """What ten iterations of eight calls make of a level of memory, in MiB by call."""
-    return _text_memory.memory_course(array("d", (level(call) * 2**20 for call in range(80))), 10)["growth"]
+    return _memory.memory_course(array("d", (level(call) * 2**20 for call in range(80))), 10)["growth"]
 
 
 class Memory(unittest.TestCase):

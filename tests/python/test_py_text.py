@@ -342,7 +342,7 @@ def test_ctrl_c_is_one_line(python, models):
 
 def test_small_numbers_are_not_shown_as_nothing(python):
     done = python("""
-        from tare._text_table import _number, _quantity
+        from tare._answers import _number, _quantity
         print([_number(x, 2) for x in (None, 0.0, 0.0056, 0.1, 12.345)], _quantity(177_595.9, "texts/s"), _quantity(0.005631, "ms"))
     """)
     assert done.stdout == "['-', '0.00', '0.0056', '0.10', '12.35'] 177,596 texts/s 0.005631 ms\n"

@@ -1,0 +1,630 @@
+# SPDX-License-Identifier: MIT
+"""What results look like: as text, as files, as pages. Only formats: every number stands in the result itself, and what is not known
+is said to be unknown. Nothing here measures or judges, and nothing is imported that does."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import itertools
+import json
+import linecache
+import marshal
+import os
+import tempfile
+from html import escape
+from typing import Any, Callable, Iterable, Iterator
+
+from tare._tare import version
+from tare._unknown import known
+
+# ---- files: there whole or not at all, by a temporary name beside them and a rename --------------------------------------------
+
+
+def write_bytes(path: str | os.PathLike, data: bytes) -> str:
+    """The path. What is no file (a pipe, a terminal, /dev/null) is written to as it is; a link stays one."""
+    path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as out:
+            out.write(data)
+        return path
+    try:
+        _replace(os.path.realpath(path), data)
+    except OSError as failed:
+        raise OSError(failed.errno, failed.strerror, path) from None  # a temporary name says nothing to anybody
+    return path
+
+
+def _replace(target: str, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile("wb", dir=os.path.dirname(target), prefix=".tare-", delete=False) as out:
+        try:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+            os.fchmod(out.fileno(), 0o644)
+            os.replace(out.name, target)
+        except BaseException:
+            os.unlink(out.name)
+            raise
+
+
+def write_text(path: str | os.PathLike, text: str) -> str:
+    """The same with text, of which nothing is refused: names of files may hold what is no text."""
+    return write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_dated(folder: str, stem: str, text: str) -> str:
+    """folder/stem.json, or stem_2.json, .._3.json where that is there: never over another file. The path."""
+    written = write_text(os.path.join(folder, f".{stem}.{os.getpid()}"), text)
+    try:
+        for number in itertools.count(1):
+            path = os.path.join(folder, f"{stem}.json" if number == 1 else f"{stem}_{number}.json")
+            try:
+                os.link(written, path)
+                return path
+            except FileExistsError:
+                continue
+    finally:
+        os.unlink(written)
+
+
+def by_ending(path: str, writers: dict[str, Callable]) -> Callable:
+    """What writes a file of that name; ValueError that names the endings."""
+    ending = os.path.splitext(path)[1]
+    if ending not in writers:
+        raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
+    return writers[ending]
+
+
+# ---- the report page that the package carries, with data put in: one HTML file that needs nothing else --------------------------
+
+_PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.html")
+_PLAIN = "delta-zigzag-varint+base64"  # docs/run-document.md; the other codec needs zstd
+_SAMPLES_MOST = 200_000  # in one page
+_PLACE = '<script id="tare-data" type="application/json">null</script>'
+
+
+def carried() -> str:
+    """The page's text. RuntimeError with the cause when the package has none."""
+    try:
+        with open(_PAGE, encoding="utf-8") as page:
+            text = page.read()
+    except FileNotFoundError:
+        text = ""
+    if _PLACE not in text:
+        raise RuntimeError("this package was built without the report page, which needs node: install node, then pip install . again")
+    return text
+
+
+def _single_times(raw: dict[str, Any]) -> list[int]:
+    """A page has no decoder."""
+    times, last, value, shift = [], 0, 0, 0
+    for byte in base64.b64decode(raw["data"]):
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            last += (value >> 1) ^ -(value & 1)
+            times.append(last)
+            value = shift = 0
+    return times
+
+
+def _spelled_case(case: dict[str, Any], step: int) -> dict[str, Any]:
+    raw = case.get("samples_raw")
+    if not raw or raw["codec"] != _PLAIN:
+        return case
+    kept = f"one in {step} of {raw['kept']}" if step > 1 else raw["kept"]
+    rest = {key: value for key, value in case.items() if key != "samples_raw"}
+    return {**rest, "samples_ns": _single_times(raw)[::step], "samples_kept": kept}
+
+
+def spelled_out(item: dict[str, Any]) -> dict[str, Any]:
+    """The item as the page takes it: in a run document single times as numbers."""
+    if item["kind"] != "run":
+        return item
+    document = item["document"]
+    count = sum(case["samples_raw"]["count"] for case in document["cases"] if case.get("samples_raw"))
+    step = -(-count // _SAMPLES_MOST) or 1
+    return {**item, "document": {**document, "cases": [_spelled_case(case, step) for case in document["cases"]]}}
+
+
+def write_page(path: Any, items: list[dict[str, Any]], title: str) -> Any:
+    """Writes `items` ({"kind": "run", "name", "document"} or {"kind": "profile", "document"}) as one HTML page; returns the path."""
+    data = {
+        "schema": "tare.page/1",
+        "title": title,
+        "created": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "tool": {"version": version},
+        "items": [spelled_out(item) for item in items],
+    }
+    packed = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return write_text(path, carried().replace(_PLACE, _PLACE.replace("null", "%s", 1) % packed, 1))
+
+
+def run_page(path: Any, document: dict[str, Any], title: str | None = None) -> Any:
+    """A run document as a page."""
+    name = document["subject"]["name"]
+    return write_page(path, [{"kind": "run", "name": name, "document": document}], title or name)
+
+
+# ---- profiles of functions: pstats, speedscope, folded stacks, and the document of the page --------------------------------------
+
+
+def write_prof(profile: Any, path: str) -> None:
+    """What pstats, snakeviz and gprof2dot read."""
+    write_bytes(path, marshal.dumps(profile.stats))
+
+
+def _stack_name(label: tuple) -> str:
+    """`;` and line ends have a meaning in folded stacks."""
+    file, line, name = label
+    full = name if file == "~" else f"{name} ({file}:{line})"
+    return full.replace(";", ",").replace("\n", " ")
+
+
+def _paths(tree: Any) -> Iterator[tuple]:
+    """(path, self ns) of every node that has time of its own; a path is a tuple of numbers of functions."""
+    path_of = [()] * len(tree.parent)
+    for node, (parent, function) in enumerate(zip(tree.parent, tree.function)):
+        above = path_of[parent] if parent >= 0 else ()
+        path_of[node] = above if function < 0 else (*above, function)
+        if tree.self_ns[node] > 0 and function >= 0:
+            yield path_of[node], tree.self_ns[node]
+
+
+def write_folded(profile: Any, path: str) -> None:
+    """Stacks and nanoseconds, for flamegraph.pl and the like."""
+    rows = []
+    for tree in profile.trees():
+        names = [_stack_name(label) for label in tree.labels]
+        thread = _stack_name(("~", 0, tree.name))
+        rows += [";".join([thread, *(names[f] for f in stack)]) + f" {ns}\n" for stack, ns in _paths(tree)]
+    write_text(path, "".join(rows))
+
+
+def _speedscope_thread(tree: Any) -> dict[str, Any]:
+    paths = list(_paths(tree))
+    return {
+        "type": "sampled",
+        "name": tree.name,
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": sum(ns for _, ns in paths),
+        "samples": [stack for stack, _ in paths],
+        "weights": [ns for _, ns in paths],
+    }
+
+
+def _speedscope_frame(label: tuple) -> dict[str, Any]:
+    file, line, name = label
+    return {"name": name} if file == "~" else {"name": name, "file": file, "line": line}
+
+
+def write_speedscope(profile: Any, path: str) -> None:
+    trees = profile.trees()
+    document = {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "exporter": "tare",
+        "shared": {"frames": [_speedscope_frame(label) for label in trees[0].labels] if trees else []},
+        "profiles": [_speedscope_thread(tree) for tree in trees],
+    }
+    write_text(path, json.dumps(document, separators=(",", ":")))
+
+
+def profile_document(profile: Any, name: str) -> dict[str, Any]:
+    """tare.profile/1: all threads below one root."""
+    trees = profile.trees()
+    labels = trees[0].labels if trees else []
+    frames = [*labels, ("~", 0, "all threads"), *(("~", 0, tree.name) for tree in trees)]
+    nodes = {"parent": [-1], "frame": [len(labels)], "self": [0], "total": [sum(t.total_ns[0] for t in trees)], "calls": [1]}
+    for number, tree in enumerate(trees):
+        first = len(nodes["parent"])
+        nodes["parent"] += [parent + first if parent >= 0 else 0 for parent in tree.parent]
+        nodes["frame"] += [f if f >= 0 else len(labels) + 1 + number for f in tree.function]
+        nodes["self"] += tree.self_ns
+        nodes["total"] += tree.total_ns
+        nodes["calls"] += tree.calls
+    file, line, names = ([label[i] for label in frames] for i in (0, 1, 2))
+    return {
+        "schema": "tare.profile/1",
+        "name": name,
+        "unit": "ns",
+        "frames": {"name": names, "file": ["" if f == "~" else f for f in file], "line": line},
+        "nodes": nodes,
+    }
+
+
+def profile_page(profile: Any, path: str, title: str) -> str:
+    """A flame graph as a page of its own."""
+    return write_page(path, [{"kind": "profile", "name": title, "document": profile_document(profile, title)}], title)
+
+
+# ---- the table of functions: pstats' columns, and a line on what the profiler itself cost ----------------------------------------
+
+_SORTS = {
+    "self": lambda f: (-f.self_ns, f.key),
+    "total": lambda f: (-f.total_ns, f.key),
+    "calls": lambda f: (-f.calls, f.key),
+    "primitive": lambda f: (-f.primitive, f.key),
+    "name": lambda f: (f.name, f.key),
+    "file": lambda f: f.key,
+    "line": lambda f: (f.line, f.key),
+    "standard": lambda f: (f"{_place(f)}", f.key),
+}
+_ALSO = {
+    "tottime": "self",
+    "time": "self",
+    "cumtime": "total",
+    "cumulative": "total",
+    "ncalls": "calls",
+    "pcalls": "primitive",
+    "filename": "file",
+    "module": "file",
+    "nfl": "name",
+    "stdname": "standard",
+}
+_HEADER = "   ncalls     tottime     percall     cumtime     percall filename:lineno(function)"
+
+
+def _place(f: Any) -> str:
+    if f.file != "~":
+        return f"{f.file}:{f.line}({f.name})"
+    return "{" + f.name[1:-1] + "}" if f.name.startswith("<") else f.name
+
+
+def _function_row(f: Any) -> str:
+    calls = str(f.calls) if f.calls == f.primitive else f"{f.calls}/{f.primitive}"
+    per_call, per_primitive = f.self_ns / f.calls, f.total_ns / max(f.primitive, 1)
+    times = "".join(f" {ns / 1e9:11.{digits}f}" for ns, digits in ((f.self_ns, 6), (per_call, 9), (f.total_ns, 6), (per_primitive, 9)))
+    return f"{calls:>9}{times} {_place(f)}"
+
+
+def _cost_of_calls(profile: Any) -> str:
+    """What was subtracted, and what could not be."""
+    cost = profile.self_cost
+    if cost["total_ns"] is None:
+        return "self: unknown, hence not subtracted (another profiler was active)"
+    each = [f"{sum(cost['python']):.0f} ns a Python call"]
+    if sum(cost["c"]):
+        each.append(f"{sum(cost['c']):.0f} ns a C call")
+    line = f"self: tare's own cost, {cost['total_ns'] / 1e9:.6f} s ({', '.join(each)}), is subtracted"
+    if cost["slowdown"] > 1.1:
+        line += f"\nself: this Python runs code between calls {cost['slowdown']:.1f} x slower while it is profiled; that is not subtracted"
+    return line
+
+
+def sort_key(word: str) -> Callable[[Any], Any]:
+    """The order for one of our words or of pstats'; ValueError that names the words."""
+    word = _ALSO.get(word, word)
+    if word not in _SORTS:
+        raise ValueError(f"sort={word!r}: choose one of {', '.join([*_SORTS, *_ALSO])}")
+    return _SORTS[word]
+
+
+def functions_text(profile: Any, sort: str, limit: int | None) -> str:
+    """The whole table; limit: rows shown."""
+    rows = sorted(profile.functions(), key=sort_key(sort))
+    calls, primitive = sum(f.calls for f in rows), sum(f.primitive for f in rows)
+    counted = f"{calls} function calls" + (f" ({primitive} primitive calls)" if calls != primitive else "")
+    seconds, threads = sum(f.self_ns for f in rows) / 1e9, profile._status()["threads"]
+    together = f" of {threads} threads together" if threads > 1 else ""
+    head = [f"         {counted} in {seconds:.6f} seconds{together}", "", f"   Ordered by: {sort}", ""]
+    shown = rows if limit is None else rows[:limit]
+    more = [f"... and {len(rows) - len(shown)} functions more"] if len(shown) < len(rows) else []
+    notes = [_cost_of_calls(profile), *(f"incomplete: {why}" for why in profile.trouble)]
+    return "\n".join([*head, _HEADER, *map(_function_row, shown), *more, "", *notes])
+
+
+# ---- lines: the source with numbers beside it ------------------------------------------------------------------------------------
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+def duration(seconds: float | None) -> str:
+    """Four digits and a unit."""
+    if seconds is None:
+        return "-"
+    scale, unit = next((u for u in _UNITS if seconds >= u[0]), _UNITS[-1])
+    return f"{seconds / scale:.4g} {unit}"
+
+
+def _lines_of(function: Any) -> str:
+    ran = {line.line_number: line for line in function.lines}
+    rows = [f"{function.name}, {function.filename}:{function.first_line}: {duration(function.time_s)}", "",
+            f"{'line':>6} {'hits':>11} {'time':>10} {'per hit':>10} {'share':>8}  source"]
+    for number in range(min([function.first_line, *ran]), max(ran) + 1):
+        line = ran.get(number)
+        cells = (f"{line.hits:>11,} {duration(line.time_s):>10} {duration(line.per_hit_s):>10} {line.time_percent:>6.1f} %"
+                 if line else " " * 42)
+        source = linecache.getline(function.filename, number).rstrip("\n")
+        rows.append(f"{number:>6} {cells}  {source}".rstrip())
+    return "\n".join(rows)
+
+
+def _cost_of_lines(profile: Any) -> str:
+    cost = profile.self_cost
+    if cost is None:
+        text = "self: unknown, hence not subtracted (another tracer was active)"
+    else:
+        total = sum(function.own_cost_s for function in profile.functions())
+        text = f"self: tare's own cost, {duration(total)} ({cost.line_ns:.0f} ns a line, {cost.call_ns:.0f} ns a call or return), is subtracted"
+        if cost.slowdown > 1.1:
+            text += f"\nself: this Python runs all code {cost.slowdown:.1f} x slower while lines are traced; that is not subtracted"
+    return "\n".join([text, *(f"incomplete: {why}" for why in profile.trouble)])
+
+
+def lines_text(profile: Any) -> str:
+    """All functions of which a line ran."""
+    parts = [_lines_of(function) for function in profile.functions()] or ["no line of the chosen functions ran"]
+    return "\n\n".join([*parts, _cost_of_lines(profile)])
+
+
+# ---- a run in a notebook: what the document says; unknown is a dash ----------------------------------------------------------------
+
+
+def _four_digits(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.{max(0, 4 - len(str(int(abs(value)))))}f}"
+
+
+# title: how its cell is made of a case
+_RUN_COLUMNS = {
+    "p50 ms": lambda c: _four_digits(c.p50_ms),
+    "p95 ms": lambda c: _four_digits(c.p95_ms),
+    "p99 ms": lambda c: _four_digits(c.p99_ms),
+    "per second": lambda c: _four_digits(c.throughput),
+    "memory": lambda c: "–" if c.memory_peak is None else f"{c.memory_peak / 2**20:,.1f} MiB",
+}
+
+
+def _html_row(cells: list[str], tag: str = "td", bold: bool = False) -> str:
+    weight = "bold" if bold else "normal"
+    return "<tr>" + "".join(
+        f'<{tag} style="text-align:{"left" if i == 0 else "right"};padding:2px 8px;font-weight:{weight}">{escape(c)}</{tag}>'
+        for i, c in enumerate(cells)
+    ) + "</tr>"
+
+
+def _html_table(run: Any) -> str:
+    best = (run.recommendation or {}).get("case")
+    rows = [_html_row(["case", *_RUN_COLUMNS], "th", True)]
+    rows += [_html_row([c.name, *(make(c) for make in _RUN_COLUMNS.values())], bold=c.name == best) for c in run.cases]
+    return f'<table style="border-collapse:collapse;font-size:90%">{"".join(rows)}</table>'
+
+
+def _html_target(t: dict[str, Any]) -> str:
+    achieved = "unknown" if t["achieved"] is None else f"{t['achieved']:g}"
+    return f"{t['case']}: {t['metric']} {t['op']} {t['value']:g} {t['unit'] or ''}: {achieved}, {t['verdict']}"
+
+
+def run_html(run: Any) -> str:
+    """The table, the recommendation, targets and findings."""
+    lines = [f"{f['severity']}: {f['title']}. {f['action'] or ''}" for f in run.findings]
+    lines += [_html_target(t) for t in run.targets]
+    if run.recommendation:
+        lines.insert(0, f"recommended for {run.recommendation['objective']}: {run.recommendation['why']}")
+    items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
+    return f"<div><b>{escape(run.subject)}</b>{_html_table(run)}<ul>{items}</ul></div>"
+
+
+# ---- models: one case, several, and layers -----------------------------------------------------------------------------------------
+
+
+def profile_lines(results: Any) -> Iterator[str]:
+    """A ProfileResults in a few lines."""
+    latency, rate, memory = results["latency"], results["throughput"], results["memory"]
+    yield f"{results.run.subject}, {results['name']}: {results['runs']} runs"
+    yield "  latency     " + ", ".join(f"{key} {latency[key]:.4g}" for key in ("mean", "p50", "p95", "p99", "max")) + " ms"
+    yield f"  throughput  {rate['samples_per_second']:.1f} {rate.get('unit', 'samples/s')}"
+    yield f"  memory      peak {_mib(memory['peak'])}, {_mib(memory['per_sample'])} a sample"
+    yield f"  load        {results['load_ms']:.1f} ms, first run {results['first_run_ms']:.4g} ms"
+    if "end_to_end" in results:
+        yield "  end to end  " + ", ".join(f"{key} {results['end_to_end'][key]:.4g}" for key in ("mean", "p50", "p95")) + " ms"
+    if "model" in results:
+        model = results["model"]
+        yield f"  model       {model['parameters']:,} parameters, {_flops(model)} a run, {_mib(model['size_bytes'])}"
+    for finding in results["findings"]:
+        yield f"  {finding['severity']:<11} {finding['title']}"
+
+
+def _mib(number: float) -> str:
+    return f"{number / 2**20:.2f} MiB" if known(number) else "unknown"
+
+
+def _flops(model: dict[str, Any]) -> str:
+    least = "at least " if model.get("uncounted") else ""
+    return f"{least}{_large(model['flops'])}FLOPs"
+
+
+def _large(number: float) -> str:
+    """1.23 M, 4.5 G: for a unit to follow."""
+    if not known(number):
+        return "unknown "
+    return next((f"{number / size:.3g} {letter}" for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= size), f"{number} ")
+
+
+def configurations_text(results: Iterable[Any]) -> str:
+    """One row for each ProfileResults."""
+    width = max([len(one["name"]) for one in results] + [13])
+    rows = [f"{'configuration':<{width}} {'p50':>11} {'p95':>11} {'throughput':>18} {'peak memory':>12}"]
+    for one in results:
+        latency, rate = one["latency"], one["throughput"]
+        rows.append(
+            f"{one['name']:<{width}} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
+            f"{rate['samples_per_second']:>8.1f} {rate.get('unit', 'samples/s')} {one['memory']['peak'] / 2**20:>8.1f} MiB"
+        )
+    return "\n".join(rows)
+
+
+def layers_text(layers: Any) -> str:
+    """A row for each layer or group of a LayerProfiles."""
+    width = max([len(name) for name in layers] + [5])
+    lines = [f"{'layer':<{width}}  {'time':>10} {'share':>7} {'calls':>6} {'parameters':>12} {'MFLOPs':>10} {'results':>11}"]
+    for name, row in layers.items():
+        lines.append(
+            f"{name:<{width}}  {row['time_ms']:>7.3f} ms {row['share'] * 100:>5.1f} % {row['calls']:>6g} "
+            f"{row['parameters']:>12,} {_least(row):>10} {row['activation_bytes'] * (1 / 1024):>7.1f} KiB"
+        )
+    lines.append(f"one run takes {layers.total_ms:.3f} ms; profiling costs {layers.self_ns:.0f} ns a layer call, taken out")
+    return "\n".join(lines)
+
+
+def _least(row: dict[str, Any]) -> str:
+    """Millions of FLOPs; with a + when operators that no rule covers are left out."""
+    return format(row["flops"] * 1e-6, ".2f") + ("" if row["flops_complete"] else "+")
+
+
+# ---- models that read texts: what a TextProfile has, part by part ------------------------------------------------------------------
+
+_WIDTH = 80
+_RULE, _LINE = "=" * _WIDTH, "-" * _WIDTH
+_TITLES = {
+    "nli_profile": "NLI PROFILING SUMMARY",
+    "nli_batch_analysis": "NLI BATCH SIZE OPTIMIZATION",
+    "nli_length_profile": "NLI TEXT LENGTH SUMMARY",
+    "nli_memory_analysis": "NLI MEMORY SUMMARY",
+    "batch_size_profile": "EMBEDDING BATCH SIZE SUMMARY",
+    "text_length_profile": "EMBEDDING TEXT LENGTH SUMMARY",
+    "memory_analysis": "EMBEDDING MEMORY SUMMARY",
+}
+_CHOICES = {"best_throughput": "Best throughput", "recommended": "Recommended", "memory_efficient": "Memory efficient"}
+
+
+def text_profile(profile: Any) -> str:
+    """All parts that the profile has."""
+    parts = [_head(profile)]
+    if "batch_profiles" in profile:
+        parts.append(_case_rows("Batch Size Performance:", "Batch", "batch_size", profile["batch_profiles"]))
+    if "length_profiles" in profile:
+        parts.append(_case_rows("Text Length Performance:", "Words", "text_length_words", profile["length_profiles"]))
+    if "memory" in profile:
+        parts.append(_memory_rows(profile["memory"]))
+    parts += [part(profile) for part in (_accuracy_rows, _choices, _targets, _lists) if part(profile)]
+    return "\n\n".join(parts)
+
+
+def _head(profile: Any) -> str:
+    system = profile["system"]
+    told = f"\nWeights: {system['weights']}" if system["weights"] else ""
+    return f"{_RULE}\n{_TITLES[profile.kind]}\n{_RULE}\n\nSystem: {system['device'] or 'device unknown'} | Model: {system['model']}{told}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    """So many decimals; for what they would show as nearly nothing, two digits that count."""
+    if value is None:
+        return "-"
+    return f"{value:.2g}" if 0 < abs(value) < 10 ** (1 - digits) else f"{value:,.{digits}f}"
+
+
+def _spread(row: dict[str, Any], value: float | None) -> str:
+    """Half the interval in percent."""
+    low, high = row["throughput_interval"]
+    return "-" if low is None or high is None or not value else f"{(high - low) / 2 / value:.1%}"
+
+
+def _key(rows: list[dict[str, Any]], start: str) -> str:
+    return next(key for key in rows[0] if key.startswith(start) and not key.endswith(("interval", "batch")))
+
+
+def _case_rows(title: str, what: str, key: str, rows: list[dict[str, Any]]) -> str:
+    rate, latency = _key(rows, "throughput_"), _key(rows, "latency_ms_per_")
+    unit = rate.split("_")[1].capitalize()
+    lines = [title, _LINE, f" {what} | {unit + '/Sec':>12} | {'+/-':>6} | {'Latency (ms)':>14} | {'Memory (MB)':>13}", _LINE]
+    for row in rows:
+        lines.append(
+            f" {row[key]:>5} | {_number(row[rate], 2):>12} | {_spread(row, row[rate]):>6} | {_number(row[latency], 2):>14} | "
+            f"{_number(row['memory_delta_mb'], 1):>13}"
+        )
+    one = latency.rsplit("_", 1)[1]
+    lines.append(f"Latency: of one {one}, its share of a batch. Memory: what the process grew by. +/-: 95 % interval within this run.")
+    lines.append(_instrument(rows))
+    return "\n".join(lines)
+
+
+def _instrument(rows: list[dict[str, Any]]) -> str:
+    costs = [row["self_ns_per_call"] for row in rows if row["self_ns_per_call"] is not None]
+    return f"tare's own cost: {max(costs)} ns a call at most, not in these times" if costs else "tare's own cost: unknown"
+
+
+def _memory_rows(memory: dict[str, Any]) -> str:
+    lines = ["Memory over iterations:", _LINE, " Iteration |  Memory (MB) |   Delta (MB)", _LINE]
+    lines += [f" {row['iteration']:>9} | {row['memory_mb']:>12,.1f} | {row['delta_mb']:>12,.2f}" for row in memory["iterations"]]
+    growth = memory["growth"]
+    if growth["verdict"] == "unknown":
+        return "\n".join([*lines, f"Leak test: unknown ({growth['why']})"])
+    low, high = growth["interval"]
+    verdict = {"growing": "LEAK: memory grows", "steady": "no leak: memory is steady", "inconclusive": "inconclusive, try more iterations"}[
+        growth["verdict"]
+    ]
+    slope = f"{growth['mb_per_iteration']:+.3f} MB an iteration ({low:+.3f} to {high:+.3f})"
+    return "\n".join([*lines, f"Leak test over {memory['samples']} calls: {verdict}; {slope}"])
+
+
+def _accuracy_rows(profile: Any) -> str:
+    rows = [(row["batch_size"], row["accuracy_metrics"]) for row in profile.get("batch_profiles", ()) if row["accuracy_metrics"]]
+    if not rows:
+        return ""
+    metric, reference = rows[0][1]["metric"], rows[0][1]["reference_batch_size"]
+    lines = [f"Accuracy (answers against those of batch_size={reference}):", _LINE]
+    lines += [f" Batch | {metric:>10} | Largest difference | {'Labels':>8} | Verdict", _LINE]
+    for batch, row in rows:
+        labels = _number(row["label_agreement"], 3)
+        word = "consistent" if row["consistent"] else "CHANGED"
+        lines.append(f" {batch:>5} | {row['consistency']:>10.6f} | {_difference(row):>18} | {labels:>8} | {word}")
+    if profile["system"]["weights"]:
+        lines.append("Labels: the weights are random, so this says nothing about a trained model.")
+    return "\n".join(lines)
+
+
+def _difference(row: dict[str, Any]) -> str:
+    return "-" if row["max_difference"] is None else f"{row['max_difference']:.2g}"
+
+
+def _choices(profile: Any) -> str:
+    chosen = profile.get("choices")
+    if not chosen or len(profile["batch_profiles"]) < 2:
+        return ""
+    width = max(map(len, _CHOICES.values())) + 1
+    lines = []
+    for word, row in chosen.items():
+        rate = next(key for key in row if key.startswith("throughput_"))
+        unit = rate.split("_")[1]
+        lines.append(f"  {_CHOICES[word] + ':':<{width}} {row[rate]:,.2f} {unit}/sec @ batch_size={row['batch_size']}")
+    return "\n".join(["Performance:", *lines])
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    if value is None:
+        return "unknown"
+    if unit == "B":
+        return f"{value / 2**20:,.0f} MB"
+    return f"{value:,.0f} {unit}".strip() if value >= 10_000 else f"{value:,.4g} {unit}".strip()
+
+
+def _targets(profile: Any) -> str:
+    rows = profile.get("targets")
+    if not rows:
+        return ""
+    lines = [f"Targets (recommended {rows[0]['case']}):"]
+    for row in rows:
+        times = f", {row['ratio']:.3g}x" if row["ratio"] is not None else ""
+        limit, got = _quantity(row["value"], row["unit"]), _quantity(row["achieved"], row["unit"])
+        lines.append(f"  {row['verdict'].upper():<13}{row['metric']} {row['op']} {limit}: {got}{times}")
+    return "\n".join(lines)
+
+
+def _bullets(title: str, texts: Iterable[str]) -> list[str]:
+    listed = [f"  - {text}" for text in texts]
+    return [f"{title}:", *listed] if listed else []
+
+
+def _lists(profile: Any) -> str:
+    found = (f"[{f['severity']}] {f['description']}" + (f" ({f['case']})" if f["case"] else "") for f in profile["bottlenecks"])
+    blocks = [
+        _bullets("Insights", profile.get("insights", ())),
+        _bullets("Bottlenecks", found),
+        _bullets("Recommendations", profile["recommendations"]),
+        _bullets("About this measurement", profile["measurement"]),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
