@@ -205,8 +205,7 @@ tare_status memory_loaded(struct memory_track *m, struct subject *s, tare_error 
 void memory_slice(struct memory_track *m, struct slice *slice, const struct reading *before,
                   const struct reading *after);
 /* Growth per run with its interval; *known false when there are too few slices. */
-tare_status memory_slope(const struct slices *slices, struct stats_interval *out, bool *known,
-                         tare_error *err);
+tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known, tare_error *err);
 
 /* ---- record.c ---- */
 

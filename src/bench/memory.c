@@ -49,8 +49,7 @@ void memory_slice(struct memory_track *m, struct slice *slice, const struct read
 
 /* Slices are joined to at most 12 segments of about as many runs; the centre of their growths per run, with
  * the signed-rank interval, is not moved by an allocator that grows once, and is by growth that goes on. */
-tare_status memory_slope(const struct slices *slices, struct stats_interval *out, bool *known,
-                         tare_error *err)
+tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known, tare_error *err)
 {
     double rates[SEGMENTS], runs = 0, growth = 0, all = 0;
     size_t n = 0;

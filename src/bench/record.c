@@ -81,7 +81,7 @@ static uint64_t not_below_zero(int64_t v)
 
 static tare_status put_growth(struct bench *b, struct run_case *c, const struct weighing *w, tare_error *err)
 {
-    struct stats_interval slope;
+    struct interval slope;
     bool known = false;
     tare_status s = w->open.known ? TARE_OK : memory_slope(&w->slices, &slope, &known, err);
     if (s < 0) return s;

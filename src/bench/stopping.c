@@ -6,7 +6,7 @@
 
 #include "bench/engine.h"
 
-static double half_width(struct stats_interval i)
+static double half_width(struct interval i)
 {
     if (!(i.value > 0)) return i.lo == i.hi ? 0 : INFINITY;
     return (i.hi - i.lo) / 2 / i.value;
@@ -30,7 +30,7 @@ tare_status stopping_precision(const uint64_t *ns, size_t n, double percentile, 
     double *x = mem_new(n, sizeof *x);
     if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
     for (size_t i = 0; i < n; i++) x[i] = (double)ns[i];
-    struct stats_interval median;
+    struct interval median;
     tare_status s = stats_median_interval(x, n, BENCH_CONFIDENCE, &median, err);
     if (s == TARE_OK) out->median = half_width(median);
     if (s == TARE_OK && percentile > 0) s = of_percentile(x, n, percentile, &out->percentile, err);

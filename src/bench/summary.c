@@ -38,13 +38,13 @@ static double nearest_rank(const struct work *w, double q)
 }
 
 /* Into the document, never narrower than the value itself; an open end stays null with a reason. */
-static void put_time(struct work *w, struct run_time *out, const char *path, struct stats_interval i)
+static void put_time(struct work *w, struct run_estimate *out, const char *path, struct interval i)
 {
     char end[64];
     out->known = true;
-    out->value = whole_ns(i.value);
-    if (i.lo > -INFINITY) out->lo = known_u64(whole_ns(fmin(i.lo, i.value)));
-    if (i.hi < INFINITY) out->hi = known_u64(whole_ns(fmax(i.hi, i.value)));
+    out->value = (double)whole_ns(i.value);
+    if (i.lo > -INFINITY) out->lo = known_f64((double)whole_ns(fmin(i.lo, i.value)));
+    if (i.hi < INFINITY) out->hi = known_f64((double)whole_ns(fmax(i.hi, i.value)));
     const char *const name[] = {"lo", "hi"};
     const bool known[] = {out->lo.known, out->hi.known};
     for (int k = 0; k < 2; k++) {
@@ -70,7 +70,7 @@ static tare_status put_percentiles(struct work *w, tare_error *err)
 {
     struct run_latency *l = &w->c->latency_ns;
     size_t n = w->s->n;
-    struct stats_interval i;
+    struct interval i;
     tare_status s = stats_median_interval(w->time_order, n, BENCH_CONFIDENCE, &i, err);
     if (s < 0) return s;
     i.value = nearest_rank(w, 0.5);
@@ -85,7 +85,7 @@ static tare_status put_percentiles(struct work *w, tare_error *err)
         }
         i = stats_quantile_interval_sorted(w->sorted, n, w->n_eff, p->q, BENCH_CONFIDENCE);
         i.value = nearest_rank(w, p->q);
-        put_time(w, (struct run_time *)((char *)l + p->offset), p->path, i);
+        put_time(w, (struct run_estimate *)((char *)l + p->offset), p->path, i);
     }
     return TARE_OK;
 }

@@ -304,10 +304,10 @@ tare_status stats_mad(const double *x, size_t n, double *out, tare_error *err)
 
 /* ---- intervals ---- */
 
-struct stats_interval stats_quantile_interval_sorted(const double *x, size_t n, double n_eff, double q,
-                                                     double level)
+struct interval stats_quantile_interval_sorted(const double *x, size_t n, double n_eff, double q,
+                                               double level)
 {
-    struct stats_interval out = {stats_quantile_sorted(x, n, q), -INFINITY, INFINITY};
+    struct interval out = {stats_quantile_sorted(x, n, q), -INFINITY, INFINITY};
     if (n == 0 || !(n_eff >= 1)) return out;
     uint64_t whole = n_eff > (double)n ? n : (uint64_t)n_eff, low, high;
     stats_quantile_ranks(whole, q, level, &low, &high);
@@ -383,8 +383,8 @@ tare_status stats_n_eff(const double *x, size_t n, double *out, tare_error *err)
     return TARE_OK;
 }
 
-tare_status stats_batch_medians(struct stats_sample x, size_t batches, double level,
-                                struct stats_interval *out, tare_error *err)
+tare_status stats_batch_medians(struct stats_sample x, size_t batches, double level, struct interval *out,
+                                tare_error *err)
 {
     if (batches < 2 || batches > x.n)
         return error_set(err, TARE_INVALID, "%zu samples cannot make %zu batches", x.n, batches);
@@ -402,19 +402,19 @@ tare_status stats_batch_medians(struct stats_sample x, size_t batches, double le
     if (s == TARE_OK) {
         double spread = stats_stddev(medians, batches) / sqrt((double)batches);
         double half = stats_t_quantile((1 + level) / 2, (double)(batches - 1)) * spread;
-        *out = (struct stats_interval){middle, middle - half, middle + half};
+        *out = (struct interval){middle, middle - half, middle + half};
     }
     mem_free(medians);
     return s;
 }
 
-tare_status stats_median_interval(const double *x, size_t n, double level, struct stats_interval *out,
+tare_status stats_median_interval(const double *x, size_t n, double level, struct interval *out,
                                   tare_error *err)
 {
     double n_eff, *sorted;
     tare_status s = check_level(level, err);
     if (s < 0 || (s = stats_n_eff(x, n, &n_eff, err)) < 0) return s;
-    struct stats_interval batch = {0, INFINITY, -INFINITY};
+    struct interval batch = {0, INFINITY, -INFINITY};
     struct stats_sample all = {x, n};
     if (n >= 20 && (s = stats_batch_medians(all, 10, level, &batch, err)) < 0) return s;
     if ((s = sorted_copy(x, n, &sorted, err)) < 0) return s;
@@ -468,14 +468,14 @@ static double kth_pair_mean(const double *d, size_t n, uint64_t k)
     return double_at(low) + 0.0; /* + 0.0: never -0 */
 }
 
-tare_status stats_hodges_lehmann(const double *d, size_t n, double level, struct stats_interval *out,
+tare_status stats_hodges_lehmann(const double *d, size_t n, double level, struct interval *out,
                                  tare_error *err)
 {
     double *sorted;
     tare_status s = check_level(level, err);
     if (s < 0 || (s = sorted_copy(d, n, &sorted, err)) < 0) return s;
     uint64_t pairs = (uint64_t)n * (n + 1) / 2, k = stats_signed_rank_k(n, (1 - level) / 2);
-    struct stats_interval found = {kth_pair_mean(sorted, n, (pairs + 1) / 2), -INFINITY, INFINITY};
+    struct interval found = {kth_pair_mean(sorted, n, (pairs + 1) / 2), -INFINITY, INFINITY};
     if (pairs % 2 == 0) found.value = 0.5 * found.value + 0.5 * kth_pair_mean(sorted, n, pairs / 2 + 1);
     if (k >= 1) {
         found.lo = kth_pair_mean(sorted, n, k);
@@ -488,7 +488,7 @@ tare_status stats_hodges_lehmann(const double *d, size_t n, double level, struct
 
 /* ---- means ---- */
 
-tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level, struct stats_interval *out,
+tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level, struct interval *out,
                                tare_error *err)
 {
     if (!(trim >= 0 && trim < 0.5)) return error_set(err, TARE_INVALID, "trim %g is not in [0, 0.5)", trim);
@@ -497,7 +497,7 @@ tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level,
     tare_status s = check_level(level, err);
     if (s < 0 || (s = sorted_copy(x.x, x.n, &sorted, err)) < 0) return s;
     size_t cut = (size_t)(trim * (double)n), kept = n - 2 * cut;
-    *out = (struct stats_interval){stats_mean(sorted + cut, kept), -INFINITY, INFINITY};
+    *out = (struct interval){stats_mean(sorted + cut, kept), -INFINITY, INFINITY};
     if (kept >= 2) {
         for (size_t i = 0; i < cut; i++) { /* winsorise: the spread counts the cut ones as the nearest kept */
             sorted[i] = sorted[cut];
@@ -513,10 +513,10 @@ tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level,
     return TARE_OK;
 }
 
-struct stats_interval stats_welch(struct stats_sample a, struct stats_sample b, double level)
+struct interval stats_welch(struct stats_sample a, struct stats_sample b, double level)
 {
     double centre = stats_mean(b.x, b.n) - stats_mean(a.x, a.n);
-    struct stats_interval out = {centre, -INFINITY, INFINITY};
+    struct interval out = {centre, -INFINITY, INFINITY};
     if (a.n < 2 || b.n < 2) return out;
     double sa = stats_stddev(a.x, a.n), sb = stats_stddev(b.x, b.n);
     double va = sa * sa / (double)a.n, vb = sb * sb / (double)b.n, half = 0;

@@ -13,10 +13,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
-
-struct stats_interval {
-    double value, lo, hi;
-};
+#include "core/interval.h"
 
 /* ---- describing ---- */
 
@@ -39,8 +36,8 @@ struct stats_sample {
 
 /* A quantile between order statistics, with binomial ranks. n_eff (1 .. n) is the number of independent
  * samples that the n are worth; pass n if they are independent. */
-struct stats_interval stats_quantile_interval_sorted(const double *x, size_t n, double n_eff, double q,
-                                                     double level);
+struct interval stats_quantile_interval_sorted(const double *x, size_t n, double n_eff, double q,
+                                               double level);
 
 /* How many independent samples a series in time order is worth: autocorrelation of "at most the median",
  * summed in pairs while positive. Between 1 and n. Of very long series (130,000 and more) only the lags up to
@@ -48,25 +45,25 @@ struct stats_interval stats_quantile_interval_sorted(const double *x, size_t n, 
 tare_status stats_n_eff(const double *x, size_t n, double *out, tare_error *err);
 
 /* The median, with an interval from the spread of the medians of consecutive batches (2 <= batches <= n). */
-tare_status stats_batch_medians(struct stats_sample x, size_t batches, double level,
-                                struct stats_interval *out, tare_error *err);
+tare_status stats_batch_medians(struct stats_sample x, size_t batches, double level, struct interval *out,
+                                tare_error *err);
 
 /* The median of a series in time order: the wider of the two intervals above at either end (10 batches, from
  * 20 samples on). What a report of one run prints; never a gate. */
-tare_status stats_median_interval(const double *x, size_t n, double level, struct stats_interval *out,
+tare_status stats_median_interval(const double *x, size_t n, double level, struct interval *out,
                                   tare_error *err);
 
 /* The centre of differences: Hodges-Lehmann, the median of all pairwise means, with the signed-rank interval
  * (exact to n = 50, normal beyond). O(n log n) at any n: the pairwise means are counted, never stored. */
-tare_status stats_hodges_lehmann(const double *d, size_t n, double level, struct stats_interval *out,
+tare_status stats_hodges_lehmann(const double *d, size_t n, double level, struct interval *out,
                                  tare_error *err);
 
 /* The mean without the floor(trim * n) least and greatest (0 <= trim < 0.5), by Yuen's t interval. */
-tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level, struct stats_interval *out,
+tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level, struct interval *out,
                                tare_error *err);
 
 /* mean(b) - mean(a) without assuming equal variances. Unbounded if either has fewer than 2. */
-struct stats_interval stats_welch(struct stats_sample a, struct stats_sample b, double level);
+struct interval stats_welch(struct stats_sample a, struct stats_sample b, double level);
 
 /* ---- distributions ---- */
 

@@ -124,7 +124,7 @@ static long involuntary(void)
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
-static double relative_half(const struct stats_interval *i)
+static double relative_half(const struct interval *i)
 {
     double half = (i->hi - i->lo) / 2;
     return isfinite(half) ? half : NAN;
@@ -134,7 +134,7 @@ static double relative_half(const struct stats_interval *i)
  * half-width is what such a comparison finds nearly always. */
 static tare_status resolve_ab(const struct noise_series *x, double *scratch, double *out, tare_error *err)
 {
-    struct stats_interval centre;
+    struct interval centre;
     size_t pairs = x->n / 2;
     for (size_t i = 0; i < pairs; i++) {
         double d = log(x->ns[2 * i + 1] / x->ns[2 * i]);

@@ -138,14 +138,9 @@ void text_time(struct buf *b, double ns, double half_ns)
     buf_printf(b, "%.*f %s", decimals > 0 ? (int)decimals : 0, rounded / pow(10, u->exponent), u->name);
 }
 
-double estimate_half(struct estimate e)
+void text_estimate(struct buf *b, struct interval e, double limit_ns)
 {
-    return fmax(e.hi - e.value, e.value - e.lo);
-}
-
-void text_estimate(struct buf *b, struct estimate e, double limit_ns)
-{
-    double half = estimate_half(e);
+    double half = interval_half(e);
     bool vanishes = half > 0 && e.value < pow(10, last_digit(half)) / 2; /* would be printed as 0 */
     if (isnan(e.value) || (e.value > 0 && !vanishes)) {
         text_time(b, e.value, half);
@@ -157,9 +152,9 @@ void text_estimate(struct buf *b, struct estimate e, double limit_ns)
     text_time(b, bound, bound);
 }
 
-void text_half(struct buf *b, struct estimate e)
+void text_half(struct buf *b, struct interval e)
 {
-    double half = estimate_half(e);
+    double half = interval_half(e);
     if (half > 0)
         text_time(b, half, half);
     else

@@ -31,13 +31,11 @@ void text_int(struct buf *b, int64_t n); /* -1,234 */
 void text_time(struct buf *b, double ns, double half_ns);
 /* The same for an estimate: "-" when unknown; "< X" when nothing can be told from zero or it is below, X the
  * larger of limit_ns and hi. */
-void text_estimate(struct buf *b, struct estimate e, double limit_ns);
-void text_half(struct buf *b, struct estimate e); /* the wider half of the interval: "12 us" */
+void text_estimate(struct buf *b, struct interval e, double limit_ns);
+void text_half(struct buf *b, struct interval e); /* the wider half of the interval: "12 us" */
 void text_share(struct buf *b, double share);     /* 0.123 as "12.3 %" */
 void text_rate(struct buf *b, double per_second); /* "1,234/s", "0.25/s" */
 
 void text_date(struct buf *b, uint64_t unix_ns, bool iso); /* "2026-11-15 05:42:09 UTC" or RFC 3339 with ms */
-
-double estimate_half(struct estimate e); /* NAN when unknown */
 
 #endif

@@ -19,7 +19,7 @@ struct run_histogram {
 struct run_latency {
     bool known;
     struct known_u64 mean, stddev, min, max; /* ns */
-    struct run_time p50, p90, p95, p99, p999;
+    struct run_estimate p50, p90, p95, p99, p999;
     struct run_histogram histogram;
 };
 
@@ -144,7 +144,7 @@ struct run_self {
 struct run_launch { /* one of several whole benches of this case, each in a process of its own */
     const char *created;
     struct known_u64 samples;
-    struct run_time p50; /* ns; its interval is within this launch */
+    struct run_estimate p50; /* ns; its interval is within this launch */
     struct known_u64 mean, p90, p95, p99, load_ns;
     struct known_f64 throughput, cpu_ns_per_run;
     struct known_u64 rss_peak;

@@ -95,7 +95,7 @@ static const struct run_rule file_name = {"a file name without a folder", is_fil
 const char *field_number_fault(const struct run_field *f, double v)
 {
     if (!isfinite(v)) return "not a finite number";
-    if ((f->flags & (FIELD_POSITIVE | FIELD_SHARE)) && v < 0) return "must not be negative";
+    if ((f->flags & (FIELD_POSITIVE | FIELD_SHARE | FIELD_WHOLE)) && v < 0) return "must not be negative";
     if ((f->flags & FIELD_SHARE) && v > 1) return "a share must not be above 1";
     return NULL;
 }
@@ -120,14 +120,6 @@ static const char *check_estimate(const void *p)
     const struct run_estimate *e = p;
     if (e->lo.known && e->lo.v > e->value) return "lo is above value";
     if (e->hi.known && e->hi.v < e->value) return "hi is below value";
-    return NULL;
-}
-
-static const char *check_time(const void *p)
-{
-    const struct run_time *t = p;
-    if (t->lo.known && t->lo.v > t->value) return "lo is above value";
-    if (t->hi.known && t->hi.v < t->value) return "hi is below value";
     return NULL;
 }
 
@@ -284,13 +276,13 @@ static const struct run_field subject_rows[] = {
 TYPE(subject, subject_rows, false, NULL);
 #undef HERE
 
-#define HERE run_time
+#define HERE run_estimate
 static const struct run_field time_rows[] = {
-    NUM(value, U64, FIELD_REQUIRED | FIELD_PLAIN),
-    NUM(lo, U64, 0),
-    NUM(hi, U64, 0),
+    NUM(value, F64, FIELD_REQUIRED | FIELD_PLAIN | FIELD_WHOLE),
+    NUM(lo, F64, FIELD_WHOLE),
+    NUM(hi, F64, FIELD_WHOLE),
 };
-TYPE(time_estimate, time_rows, true, check_time);
+TYPE(time_estimate, time_rows, true, check_estimate);
 #undef HERE
 
 #define HERE run_estimate

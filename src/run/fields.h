@@ -30,7 +30,8 @@ enum field_flags {
     FIELD_PLAIN = 2,    /* always known once the struct around it is */
     FIELD_POSITIVE = 4, /* F64: 0 or above */
     FIELD_SHARE = 8,    /* F64: 0 to 1 */
-    FIELD_FLAT = 16     /* written on one line */
+    FIELD_FLAT = 16,    /* written on one line */
+    FIELD_WHOLE = 32    /* F64: an integer in the text, 0 or above: times in ns */
 };
 
 /* What a string must look like. */

@@ -122,6 +122,9 @@ static tare_status read_i64(struct reading *in, const struct run_field *f, json_
 static tare_status read_f64(struct reading *in, const struct run_field *f, json_t *v, void *p,
                             const struct path *at)
 {
+    uint64_t whole = 0;
+    tare_status s = f->flags & FIELD_WHOLE ? read_count(in, v, &whole, at) : TARE_OK;
+    if (s < 0) return s;
     if (!json_is_number(v)) return expected(in, at, "a number", v);
     double d = json_number_value(v);
     const char *cause = field_number_fault(f, d);

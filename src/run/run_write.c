@@ -91,6 +91,7 @@ static tare_status write_number(struct writing *w, const struct run_field *f, co
     double v = plain ? *(const double *)p : d->v;
     const char *cause = field_number_fault(f, v);
     if (cause) return fault(w, at, cause);
+    if (f->flags & FIELD_WHOLE) return write_u64(w, v < 0x1p63 ? (uint64_t)v : INT64_MAX, at);
     json_put_double(&w->json, v);
     return TARE_OK;
 }

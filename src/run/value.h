@@ -44,25 +44,17 @@ static inline struct known_bool known_bool(bool v)
     return (struct known_bool){true, v};
 }
 
-/* An estimate with its confidence interval; the bounds may be unknown while the value is not. */
+/* An estimate with its confidence interval; the bounds may be unknown while the value is not. Of times: whole ns. Not
+ * struct interval of core, because zeroed must mean unknown here. */
 struct run_estimate {
     bool known;
     double value;
     struct known_f64 lo, hi;
 };
-struct run_time {
-    bool known;
-    uint64_t value; /* ns, as lo and hi */
-    struct known_u64 lo, hi;
-};
 
 static inline struct run_estimate run_estimate(double value, double lo, double hi)
 {
     return (struct run_estimate){true, value, {true, lo}, {true, hi}};
-}
-static inline struct run_time run_time(uint64_t value, uint64_t lo, uint64_t hi)
-{
-    return (struct run_time){true, value, {true, lo}, {true, hi}};
 }
 
 /* Pointers that stay valid while the list grows. */

@@ -5,10 +5,9 @@
 
 #include "trace/loaded.h"
 
-static struct trace_weight weight_ns(const struct weight_ticks *w, double tick_ns)
+static struct interval weight_ns(const struct weight_ticks *w, double tick_ns)
 {
-    return (struct trace_weight){w->p50 / 256.0 * tick_ns, w->p10 / 256.0 * tick_ns,
-                                 w->p90 / 256.0 * tick_ns};
+    return (struct interval){w->p50 / 256.0 * tick_ns, w->p10 / 256.0 * tick_ns, w->p90 / 256.0 * tick_ns};
 }
 
 /* ---- order ---- */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "core/interval.h"
 
 struct trace;
 
@@ -19,23 +20,18 @@ struct trace_site {
     uint32_t kind; /* enum tare_site_kind */
 };
 
-/* One value of something measured about the instrument: median with a 95 % interval. */
-struct trace_weight {
-    double ns, lo_ns, hi_ns;
-};
-
 struct trace_process {
     uint32_t pid, parent_pid;
-    const char *command;                 /* argv joined by blanks */
-    uint64_t start_unix_ns;              /* wall clock when recording began */
-    uint64_t start_ns, end_ns;           /* on the trace's time axis */
-    uint32_t mode;                       /* enum tare_mode bits */
-    uint32_t clock;                      /* enum tare_clock */
-    bool tsc;                            /* false: CLOCK_MONOTONIC_RAW was used */
-    bool closed;                         /* false: it was killed, or is still running */
-    double tick_ns;                      /* length of one clock tick */
-    struct trace_weight inside, outside; /* cost of one empty scope: within its own reading, and beyond */
-    struct trace_weight skipped;         /* cost of one scope that is left out while weighing */
+    const char *command;             /* argv joined by blanks */
+    uint64_t start_unix_ns;          /* wall clock when recording began */
+    uint64_t start_ns, end_ns;       /* on the trace's time axis */
+    uint32_t mode;                   /* enum tare_mode bits */
+    uint32_t clock;                  /* enum tare_clock */
+    bool tsc;                        /* false: CLOCK_MONOTONIC_RAW was used */
+    bool closed;                     /* false: it was killed, or is still running */
+    double tick_ns;                  /* length of one clock tick */
+    struct interval inside, outside; /* cost of one empty scope: within its own reading, and beyond */
+    struct interval skipped;         /* cost of one scope that is left out while weighing */
 };
 
 struct trace_thread {

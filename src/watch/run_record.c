@@ -69,7 +69,7 @@ static void record_usage(struct run_case *c, const struct child *child)
     const struct rusage *u = &child->use;
     uint64_t wall = child->end_ns - child->start_ns, user = time_ns(u->ru_utime),
              system = time_ns(u->ru_stime);
-    struct run_time once = {.known = true, .value = wall};
+    struct run_estimate once = {.known = true, .value = (double)wall};
     c->samples = known_u64(1);
     c->latency_ns = (struct run_latency){
         .known = true, .mean = known_u64(wall), .min = known_u64(wall), .max = known_u64(wall), .p50 = once};

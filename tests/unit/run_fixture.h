@@ -21,11 +21,12 @@ static inline double fixture_noise(struct rng *r, double median, double sigma)
     return median * exp(sigma * (z - 6));
 }
 
-static inline struct run_time fixture_quantile(const double *sorted, size_t n, double q)
+static inline struct run_estimate fixture_quantile(const double *sorted, size_t n, double q)
 {
-    struct stats_interval i = stats_quantile_interval_sorted(sorted, n, (double)n, q, 0.95);
-    if (!isfinite(i.lo) || !isfinite(i.hi)) return (struct run_time){0};
-    return run_time((uint64_t)i.value, (uint64_t)fmin(i.lo, i.value), (uint64_t)ceil(fmax(i.hi, i.value)));
+    struct interval i = stats_quantile_interval_sorted(sorted, n, (double)n, q, 0.95);
+    if (!isfinite(i.lo) || !isfinite(i.hi)) return (struct run_estimate){0};
+    return run_estimate((uint64_t)i.value, (uint64_t)fmin(i.lo, i.value),
+                        (uint64_t)ceil(fmax(i.hi, i.value)));
 }
 
 /* Latency, percentiles and throughput from single times, as the harness does it. */

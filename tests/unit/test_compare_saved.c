@@ -38,7 +38,8 @@ static void make(size_t n, int apart, double times)
                 snprintf(name, sizeof name, "batch=%d", (int)batch);
                 struct run_case *c = fixture_case(r, name, batch, 1e6 * (double)batch, 50);
                 double ns = 1e6 * (double)batch * noise[i] * (side ? times : 1);
-                c->latency_ns.p50 = run_time((uint64_t)ns, (uint64_t)(ns * 0.999), (uint64_t)(ns * 1.001));
+                c->latency_ns.p50 =
+                    run_estimate((uint64_t)ns, (uint64_t)(ns * 0.999), (uint64_t)(ns * 1.001));
                 c->cpu.known = true;
                 c->cpu.user_ns = known_u64((uint64_t)(ns * 50));
                 c->cpu.system_ns = known_u64(0);

@@ -142,7 +142,7 @@ static void test_long_inputs(void **state)
     for (size_t i = 0; i < 2; i++) {
         double t = 1e9 / p[i].rate;
         r.cases.at[i]->latency_ns.known = true;
-        r.cases.at[i]->latency_ns.p50 = run_time((uint64_t)t, (uint64_t)(t * 0.99), (uint64_t)(t * 1.01));
+        r.cases.at[i]->latency_ns.p50 = run_estimate((uint64_t)t, (uint64_t)(t * 0.99), (uint64_t)(t * 1.01));
     }
     finding_judge(&r);
     const struct run_finding *f = finding_must(&r, "input.long");
@@ -150,7 +150,7 @@ static void test_long_inputs(void **state)
     assert_string_equal(f->severity, "warn"); /* 9.1 times the time at 8 times the length */
     assert_true(fabs(finding_evidence(f, "super_linear_share") - (1 - 8 / 9.0909)) < 0.001);
     r.cases.at[1]->throughput.rate = run_estimate(128, 127, 129); /* 7.8 times: linear */
-    r.cases.at[1]->latency_ns.p50 = run_time(7812500, 7750000, 7900000);
+    r.cases.at[1]->latency_ns.p50 = run_estimate(7812500, 7750000, 7900000);
     finding_judge(&r);
     assert_string_equal(finding_must(&r, "input.long")->severity, "info");
     r.cases.at[1]->throughput.rate = run_estimate(900, 850, 950);
@@ -219,7 +219,7 @@ static void test_machine(void **state)
     fixture_sweep(&r);
     struct run_case *c = r.cases.at[2];
     uint64_t v = c->latency_ns.p50.value;
-    c->latency_ns.p50 = run_time(v, v - v / 10, v + v / 10);
+    c->latency_ns.p50 = run_estimate(v, v - v / 10, v + v / 10);
     c->cpu.known = true;
     c->cpu.involuntary_switches = known_u64(40000); /* 200 per run */
     c->cpu.steal = known_f64(0.05);

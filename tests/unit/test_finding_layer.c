@@ -84,10 +84,10 @@ static void test_shaky_times_are_no_warning(void **state)
     struct run_case *c = start(&r);
     add(&r, c, (struct made){"MatMul", 0.9, 0.1, "compute"});
     c->latency_ns.known = true;
-    c->latency_ns.p50 = run_time(1000, 950, 1050);
+    c->latency_ns.p50 = run_estimate(1000, 950, 1050);
     finding_judge(&r);
     assert_string_equal(finding_must(&r, "layer.far-from-roof")->severity, "warn");
-    c->latency_ns.p50 = run_time(1000, 850, 1150);
+    c->latency_ns.p50 = run_estimate(1000, 850, 1150);
     finding_judge(&r);
     const struct run_finding *f = finding_must(&r, "layer.far-from-roof");
     assert_string_equal(f->severity, "info");

@@ -310,7 +310,7 @@ static void test_slope_needs_slices(void **state)
     (void)state;
     struct slice few[5] = {{.runs = 10}, {.runs = 10}, {.runs = 10}, {.runs = 10}, {.runs = 10}};
     struct slices s = {few, 5, 5};
-    struct stats_interval i;
+    struct interval i;
     bool known = true;
     assert_int_equal(memory_slope(&s, &i, &known, &err), TARE_OK);
     assert_false(known);
@@ -324,7 +324,7 @@ static void test_slope(void **state)
     (void)state;
     struct slice many[100];
     struct slices s = {many, 100, 100};
-    struct stats_interval i;
+    struct interval i;
     bool known;
     for (size_t k = 0; k < 100; k++) /* 4 KiB every second slice of 10 runs: 205 bytes per run */
         many[k] = (struct slice){.runs = 10, .growth = k % 2 ? 4096 : 0};

@@ -179,7 +179,7 @@ static void without_launches_it_is_the_signed_rank_interval(void **state)
     (void)state;
     struct paired_rule r = PAIRED_RULE_INIT;
     struct paired_result p;
-    struct stats_interval want, gate;
+    struct interval want, gate;
     double d[33];
     rng_seed(&rng, 5);
     for (size_t i = 0; i < 33; i++) d[i] = 0.02 + tailed();

@@ -52,21 +52,21 @@ static void estimates_below_zero_name_the_limit(void **state)
 {
     struct buf b = BUF_INIT;
     (void)state;
-    text_estimate(&b, (struct estimate){-5, -20, 10}, 40);
+    text_estimate(&b, (struct interval){-5, -20, 10}, 40);
     expect(&b, "< 40 ns");
-    text_estimate(&b, (struct estimate){-5, -20, 100}, 40);
+    text_estimate(&b, (struct interval){-5, -20, 100}, 40);
     expect(&b, "< 100 ns");
-    text_estimate(&b, (struct estimate){-5, -20, -1}, NAN);
+    text_estimate(&b, (struct interval){-5, -20, -1}, NAN);
     expect(&b, "< 1.0 ns");
-    text_estimate(&b, (struct estimate){NAN, NAN, NAN}, 40);
+    text_estimate(&b, (struct interval){NAN, NAN, NAN}, 40);
     expect(&b, "-");
-    text_estimate(&b, (struct estimate){4, -26, 34}, 0);
+    text_estimate(&b, (struct interval){4, -26, 34}, 0);
     expect(&b, "< 30 ns");
-    text_estimate(&b, (struct estimate){500, 480, 510}, 40);
+    text_estimate(&b, (struct interval){500, 480, 510}, 40);
     expect(&b, "500 ns");
-    text_half(&b, (struct estimate){500, 480, 510});
+    text_half(&b, (struct interval){500, 480, 510});
     expect(&b, "20 ns");
-    text_half(&b, (struct estimate){NAN, NAN, NAN});
+    text_half(&b, (struct interval){NAN, NAN, NAN});
     expect(&b, "-");
     buf_release(&b);
 }

@@ -194,7 +194,7 @@ static void text_names_what_is_below_the_limit_estimated_or_lost(void **state)
     struct calltree tree = fix_tree(nodes);
     (void)state;
     nodes[4].flags = CALL_BELOW_LIMIT | CALL_COUNT_ESTIMATED;
-    nodes[4].self_ns = (struct estimate){-3, -10, 4};
+    nodes[4].self_ns = (struct interval){-3, -10, 4};
     nodes[3].flags = CALL_FAST_CLOCK;
     nodes[3].abandoned = 2;
     tree.weighed_pairs = 0;
@@ -209,7 +209,7 @@ static void text_names_what_is_below_the_limit_estimated_or_lost(void **state)
                                     "1 damaged piece of the file",
                                     "first: chunk 7 at byte 4096: bad checksum\n", NULL});
     buf_release(&got);
-    tree.weight_ns = (struct estimate){NAN, NAN, NAN};
+    tree.weight_ns = (struct interval){NAN, NAN, NAN};
     got = report_of(report_trace_text, f, &tree, (struct report_options)PLAIN);
     expect_lines(&got, (const char *const[]){"weight     not known", NULL});
     buf_release(&got);
@@ -257,7 +257,7 @@ static void json_nests_and_knows_null(void **state)
     struct call_node nodes[8];
     struct calltree tree = fix_tree(nodes);
     (void)state;
-    nodes[2].self_ns = (struct estimate){-3, -10, 4};
+    nodes[2].self_ns = (struct interval){-3, -10, 4};
     nodes[3].flags = CALL_BELOW_LIMIT;
     struct buf got = report_of(report_trace_json, f, &tree, (struct report_options)PLAIN);
     json_t *j = fix_json(&got);

@@ -98,8 +98,8 @@ static void fill_case(struct run *r, struct run_case *c)
     c->confidence = known_f64(0.95);
     c->latency_ns.known = true;
     c->latency_ns.mean = known_u64(1000);
-    c->latency_ns.p50 = run_time(1000, 990, 1010);
-    c->latency_ns.p90 = (struct run_time){.known = true, .value = 1200};
+    c->latency_ns.p50 = run_estimate(1000, 990, 1010);
+    c->latency_ns.p90 = (struct run_estimate){.known = true, .value = 1200};
     c->latency_ns.histogram = (struct run_histogram){true, 6, -1, 0, counts, 3};
     run_unknown(r, &c->unknown, "latency_ns.p99", "200 samples are too few");
     c->samples_raw.cap = 7;

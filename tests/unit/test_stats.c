@@ -29,7 +29,7 @@ static void near_to(double got, double want, double relative)
     if (!(fabs(got - want) <= relative * fabs(want))) fail_msg("got %.17g, want %.17g", got, want);
 }
 
-static void interval_near(struct stats_interval got, double value, double lo, double hi)
+static void interval_near(struct interval got, double value, double lo, double hi)
 {
     near_to(got.value, value, 1e-10);
     near_to(got.lo, lo, 1e-10);
@@ -159,7 +159,7 @@ static void quantile_interval(void **state)
     (void)state;
     double x[1000];
     for (int i = 0; i < 1000; i++) x[i] = i + 1;
-    struct stats_interval r = stats_quantile_interval_sorted(x, 1000, 1000, 0.95, 0.95);
+    struct interval r = stats_quantile_interval_sorted(x, 1000, 1000, 0.95, 0.95);
     assert_true(r.lo == 936 && r.hi == 964);
     r = stats_quantile_interval_sorted(x, 1000, 100, 0.95, 0.95); /* ranks 90 and 100 of 100, ten times */
     assert_true(r.lo == 900 && r.hi == 1000);
@@ -174,7 +174,7 @@ static void quantile_interval(void **state)
 static void hodges_lehmann(void **state)
 {
     (void)state;
-    struct stats_interval r;
+    struct interval r;
     assert_int_equal(stats_hodges_lehmann(d, 25, 0.98, &r, NULL), TARE_OK);
     interval_near(r, 0.01825, 0.0037, 0.03515);
     assert_int_equal(stats_hodges_lehmann(d, 25, 0.95, &r, NULL), TARE_OK);
@@ -200,7 +200,7 @@ static void hodges_lehmann_by_definition(void **state)
         for (int j = i; j < N; j++) walsh[m++] = 0.5 * x[i] + 0.5 * x[j];
     }
     stats_sort(walsh, M);
-    struct stats_interval got;
+    struct interval got;
     assert_int_equal(stats_hodges_lehmann(x, N, 0.98, &got, NULL), TARE_OK);
     uint64_t k = stats_signed_rank_k(N, 0.01);
     assert_true(got.lo == walsh[k - 1] && got.hi == walsh[M - k]);
@@ -210,7 +210,7 @@ static void hodges_lehmann_by_definition(void **state)
 static void means(void **state)
 {
     (void)state;
-    struct stats_interval r;
+    struct interval r;
     struct stats_sample sd = {d, 25}, se = {e, 11};
     assert_int_equal(stats_trimmed_mean(sd, 0.2, 0.95, &r, NULL), TARE_OK);
     interval_near(r, 0.0172, 0.006060044257525576, 0.028339955742474422);
@@ -226,7 +226,7 @@ static void means(void **state)
 static void batch_medians(void **state)
 {
     (void)state;
-    struct stats_interval r;
+    struct interval r;
     struct stats_sample all = {d, 25};
     assert_int_equal(stats_batch_medians(all, 5, 0.95, &r, NULL), TARE_OK);
     interval_near(r, 0.0194, 0.005872300098907294, 0.032927699901092705);
@@ -280,7 +280,7 @@ static void median_interval_is_the_wider(void **state)
     make_series(x, 1000, 0.9);
     memcpy(sorted, x, sizeof x);
     stats_sort(sorted, 1000);
-    struct stats_interval r, naive = stats_quantile_interval_sorted(sorted, 1000, 1000, 0.5, 0.95), batch;
+    struct interval r, naive = stats_quantile_interval_sorted(sorted, 1000, 1000, 0.5, 0.95), batch;
     assert_int_equal(stats_median_interval(x, 1000, 0.95, &r, NULL), TARE_OK);
     assert_int_equal(stats_batch_medians((struct stats_sample){x, 1000}, 10, 0.95, &batch, NULL), TARE_OK);
     assert_true(r.lo < naive.lo && r.hi > naive.hi);
@@ -293,7 +293,7 @@ static void bad_input_is_refused(void **state)
 {
     (void)state;
     double out = 7, bad[3] = {1, NAN, 2};
-    struct stats_interval r = {7, 7, 7};
+    struct interval r = {7, 7, 7};
     tare_error err = TARE_ERROR_INIT;
     assert_int_equal(stats_median(bad, 3, &out, &err), TARE_INVALID);
     assert_non_null(strstr(err.text, "sample 2 of 3"));
@@ -309,7 +309,7 @@ static void bad_input_is_refused(void **state)
 static tare_status everything(tare_error *err)
 {
     double out;
-    struct stats_interval r;
+    struct interval r;
     struct stats_sample all = {d, 25};
     tare_status s = stats_mad(d, 25, &out, err);
     if (s == TARE_OK) s = stats_median_interval(d, 25, 0.95, &r, err);

@@ -249,7 +249,7 @@ static void test_shift_covers_the_truth(void **state)
     size_t held = 0;
     for (uint64_t seed = 0; seed < 1000; seed++) {
         double y[30];
-        struct stats_interval d;
+        struct interval d;
         noise(y, 30, 1, 5000 + seed);
         assert_int_equal(
             shift_between((struct stats_sample){y, 18}, (struct stats_sample){y + 18, 12}, 0.95, &d, NULL),
@@ -258,7 +258,7 @@ static void test_shift_covers_the_truth(void **state)
     }
     assert_in_range(held, 930, 975);
     double a[] = {1, 2, 3}, b[] = {11, 12, 13};
-    struct stats_interval d;
+    struct interval d;
     assert_int_equal(shift_between((struct stats_sample){a, 3}, (struct stats_sample){b, 3}, 0.95, &d, NULL),
                      TARE_OK);
     assert_true(d.value == 10 && isinf(d.lo) && isinf(d.hi));

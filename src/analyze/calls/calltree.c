@@ -25,7 +25,7 @@ enum { PAIRS_ENOUGH = 12, CALLS_FOR_P50 = 3, CALLS_FOR_P95 = 20, CALLS_FOR_P99 =
 #define SCALE_MAX 1e9
 
 struct weighing {
-    struct stats_interval inside, weight;
+    struct interval inside, weight;
     uint64_t pairs;
 };
 
@@ -33,22 +33,22 @@ struct build {
     const struct gather *g;
     struct calltree *tree;
     struct weighing all;
-    struct stats_interval *weight; /* per node */
-    uint64_t *scopes;              /* per node: scopes recorded anywhere below */
-    double *scale; /* per node: calls there were per call recorded, for calls left out above */
-    double *inner; /* per node, see set_selves */
+    struct interval *weight; /* per node */
+    uint64_t *scopes;        /* per node: scopes recorded anywhere below */
+    double *scale;           /* per node: calls there were per call recorded, for calls left out above */
+    double *inner;           /* per node, see set_selves */
 };
 
 /* ---- weights ---- */
 
-static struct stats_interval widen(struct stats_interval v, double least)
+static struct interval widen(struct interval v, double least)
 {
     if (!(v.value - v.lo >= least)) v.lo = v.value - least;
     if (!(v.hi - v.value >= least)) v.hi = v.value + least;
     return v;
 }
 
-static tare_status in_situ(const double *w, size_t n, struct stats_interval *out, tare_error *err)
+static tare_status in_situ(const double *w, size_t n, struct interval *out, tare_error *err)
 {
     tare_status s = stats_hodges_lehmann(w, n, 0.95, out, err);
     if (s == TARE_OK) *out = widen(*out, IN_SITU_FLOOR_NS);
@@ -57,20 +57,20 @@ static tare_status in_situ(const double *w, size_t n, struct stats_interval *out
 
 static void start_up(struct trace *t, struct weighing *w)
 {
-    struct stats_interval in = {0}, all = {0};
+    struct interval in = {0}, all = {0};
     double n = 0;
     for (uint32_t i = 0; i < trace_n_processes(t); i++) {
         const struct trace_process *p = trace_process(t, i);
-        if (!(p->inside.ns > 0)) continue;
-        in.value += p->inside.ns, in.lo += p->inside.lo_ns, in.hi += p->inside.hi_ns;
-        all.value += p->inside.ns + p->outside.ns;
-        all.lo += p->inside.lo_ns + p->outside.lo_ns;
-        all.hi += p->inside.hi_ns + p->outside.hi_ns;
+        if (!(p->inside.value > 0)) continue;
+        in.value += p->inside.value, in.lo += p->inside.lo, in.hi += p->inside.hi;
+        all.value += p->inside.value + p->outside.value;
+        all.lo += p->inside.lo + p->outside.lo;
+        all.hi += p->inside.hi + p->outside.hi;
         n++;
     }
     if (n > 0) {
-        in = (struct stats_interval){in.value / n, in.lo / n, in.hi / n};
-        all = (struct stats_interval){all.value / n, all.lo / n, all.hi / n};
+        in = (struct interval){in.value / n, in.lo / n, in.hi / n};
+        all = (struct interval){all.value / n, all.lo / n, all.hi / n};
     }
     w->inside = widen(in, INSIDE_FLOOR_NS);
     w->weight = widen(all, START_UP_FLOOR_NS);
@@ -122,17 +122,12 @@ static void count_scopes(struct build *b)
     }
 }
 
-static struct estimate around(double value, double half)
+static struct interval around(double value, double half)
 {
-    return (struct estimate){value, value - half, value + half};
+    return (struct interval){value, value - half, value + half};
 }
 
-static double half_width(struct stats_interval v)
-{
-    return v.hi - v.value > v.value - v.lo ? v.hi - v.value : v.value - v.lo;
-}
-
-static const struct estimate UNKNOWN = {NAN, NAN, NAN};
+static const struct interval UNKNOWN = {NAN, NAN, NAN};
 
 static void set_times(struct build *b, uint32_t i, struct call_node *out)
 {
@@ -142,7 +137,7 @@ static void set_times(struct build *b, uint32_t i, struct call_node *out)
     out->gross_mean_ns = calls > 0 ? (n->on_ns + n->off_ns) / calls : NAN;
     double inside = calls * (n->on ? n->inside_ns / (double)n->on : b->all.inside.value);
     double net = n->on_ns + n->off_ns - inside - scopes * b->weight[i].value - n->skipped_ns;
-    double doubt = calls * half_width(b->all.inside) + scopes * half_width(b->weight[i]);
+    double doubt = calls * interval_half(b->all.inside) + scopes * interval_half(b->weight[i]);
     out->total_ns = around(net * scale, doubt * scale);
     if (calls > 0) {
         double sys = doubt / calls, stat = n->se_known ? 1.96 * sqrt(n->se2_n2) / calls : NAN;
@@ -198,7 +193,7 @@ static void set_selves(struct build *b)
             c->gross_total_ns = c->gross_self_ns;
         }
         double calls = (double)c->count, below = (double)b->scopes[i] * b->scale[i];
-        double doubt = i ? calls * half_width(b->all.inside) + below * half_width(b->weight[i]) : 0;
+        double doubt = i ? calls * interval_half(b->all.inside) + below * interval_half(b->weight[i]) : 0;
         c->self_ns = around(fmax(c->total_ns.value - inner[i], 0), doubt); /* tasks overlap */
         c->gross_self_ns = fmax(c->gross_total_ns - c->gross_self_ns, 0);
         if (i) {
@@ -237,10 +232,10 @@ static void describe_weight(struct build *b)
     struct calltree *tree = b->tree;
     const struct weighing *w = &b->all;
     tree->percentile_error = b->g->percentile_error;
-    tree->inside_ns = (struct estimate){w->inside.value, w->inside.lo, w->inside.hi};
-    tree->weight_ns = (struct estimate){w->weight.value, w->weight.lo, w->weight.hi};
+    tree->inside_ns = w->inside;
+    tree->weight_ns = w->weight;
     tree->weighed_pairs = w->pairs >= PAIRS_ENOUGH ? w->pairs : 0;
-    tree->weighing_limit_ns = 5 * (w->inside.value + half_width(w->inside));
+    tree->weighing_limit_ns = 5 * (w->inside.value + interval_half(w->inside));
 }
 
 static tare_status build(struct build *b, tare_error *err)

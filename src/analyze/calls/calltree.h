@@ -7,12 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/interval.h"
 #include "trace/reader.h"
-
-/* A number with its 95 % interval, lo <= value <= hi. NAN: not known, the value or only its interval. */
-struct estimate {
-    double value, lo, hi;
-};
 
 enum call_node_flags {
     CALL_COUNT_ESTIMATED = 1, /* scaled up for calls left out by weighing, and not exactly so */
@@ -30,7 +26,7 @@ struct call_node {
     uint64_t count;
     uint64_t abandoned;                                  /* calls that never reached their end */
     int64_t value;                                       /* counters: the sum */
-    struct estimate total_ns, self_ns, mean_ns;          /* net of the instrument */
+    struct interval total_ns, self_ns, mean_ns;          /* net of the instrument */
     double gross_total_ns, gross_self_ns, gross_mean_ns; /* as read */
     double min_ns, max_ns;                               /* as read */
     double p50_ns, p95_ns, p99_ns;                       /* as read; NAN when too few calls */
@@ -42,8 +38,8 @@ struct calltree {
     struct call_node *nodes; /* nodes[0] is the root: total over all threads */
     uint32_t n_nodes;
     double percentile_error;   /* relative: 0.0054 from events, 0.031 from in-place histograms */
-    struct estimate inside_ns; /* subtracted from each reading */
-    struct estimate weight_ns; /* subtracted from the parent for each scope inside it */
+    struct interval inside_ns; /* subtracted from each reading */
+    struct interval weight_ns; /* subtracted from the parent for each scope inside it */
     uint64_t weighed_pairs;    /* on/off pairs behind weight_ns; 0: start-up calibration only */
     double weighing_limit_ns;
 };

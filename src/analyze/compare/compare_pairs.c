@@ -35,7 +35,7 @@ tare_status compare_pairs_enough(const struct pair_set *set, const struct paired
 static tare_status side_median(const struct pair_set *set, enum paired_metric metric, int side,
                                struct run_estimate *out, tare_error *err)
 {
-    struct stats_interval found;
+    struct interval found;
     double *x = mem_new(set->n, sizeof *x);
     if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
     for (size_t i = 0; i < set->n; i++) {

@@ -176,19 +176,19 @@ struct wanted {
 };
 
 static tare_status interval_at(const struct paired_series *s, const struct launches *l, struct wanted want,
-                               struct stats_interval *out, tare_error *err)
+                               struct interval *out, tare_error *err)
 {
     double level = want.level;
     bool clustered = s->epoch && l->n >= 2;
-    struct stats_interval plain;
+    struct interval plain;
     tare_status status = stats_hodges_lehmann(s->d, s->n, level, &plain, err);
     *out = plain;
     if (status < 0 || !clustered) return status;
     if (l->stretch > MOST_STRETCH) {
         double half = launch_quantile(l, true, level) * stats_stddev(l->median, l->n) / sqrt((double)l->n);
         double centre = stats_mean(l->median, l->n);
-        *out = (struct stats_interval){plain.value, fmin(centre - half, plain.value),
-                                       fmax(centre + half, plain.value)};
+        *out = (struct interval){plain.value, fmin(centre - half, plain.value),
+                                 fmax(centre + half, plain.value)};
     } else {
         double alpha = stats_normal_cdf(-launch_quantile(l, true, level) * sqrt(l->stretch));
         if (alpha < LEAST_ALPHA) alpha = LEAST_ALPHA;
@@ -252,7 +252,7 @@ static uint64_t pairs_needed(const struct paired_result *p, const struct paired_
 tare_status paired_judge(const struct paired_series *s, const struct paired_rule *r,
                          struct paired_result *out, tare_error *err)
 {
-    struct stats_interval gate;
+    struct interval gate;
     struct launches l = {0};
     *out = (struct paired_result){.n = s->n, .sd_launch = NAN};
     tare_status status = stats_hodges_lehmann(s->d, s->n, r->level, &out->log, err);

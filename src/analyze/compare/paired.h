@@ -50,7 +50,7 @@ struct paired_series {
 
 struct paired_result {
     size_t n, epochs;
-    struct stats_interval log; /* ln ratio at rule.level */
+    struct interval log;       /* ln ratio at rule.level */
     double gate_lo, gate_hi;   /* at 1 - 2 alpha, never narrower than independent pairs allow; judges */
     double p_slower, p_faster; /* one-sided, of no change beyond min_effect */
     double sd_pair;            /* of one pair within its launch, robust */

@@ -41,8 +41,8 @@ uint64_t shift_rank_k(size_t n, size_t m, double alpha)
     return k;
 }
 
-tare_status shift_between(struct stats_sample a, struct stats_sample b, double level,
-                          struct stats_interval *out, tare_error *err)
+tare_status shift_between(struct stats_sample a, struct stats_sample b, double level, struct interval *out,
+                          tare_error *err)
 {
     size_t pairs = a.n * b.n;
     if (a.n == 0 || b.n == 0 || pairs / a.n != b.n || pairs > PAIRS_MAX)
@@ -53,8 +53,8 @@ tare_status shift_between(struct stats_sample a, struct stats_sample b, double l
         for (size_t j = 0; j < b.n; j++) d[i * b.n + j] = b.x[j] - a.x[i];
     stats_sort(d, pairs);
     uint64_t k = shift_rank_k(a.n, b.n, (1 - level) / 2);
-    *out = (struct stats_interval){stats_median_sorted(d, pairs), k ? d[k - 1] : -INFINITY,
-                                   k ? d[pairs - k] : INFINITY};
+    *out = (struct interval){stats_median_sorted(d, pairs), k ? d[k - 1] : -INFINITY,
+                             k ? d[pairs - k] : INFINITY};
     mem_free(d);
     return TARE_OK;
 }

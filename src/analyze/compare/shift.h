@@ -7,8 +7,8 @@
 #include "core/stats.h"
 
 /* b - a. An end that the samples are too small to bound is infinite. n * m is at most 2^24. */
-tare_status shift_between(struct stats_sample a, struct stats_sample b, double level,
-                          struct stats_interval *out, tare_error *err);
+tare_status shift_between(struct stats_sample a, struct stats_sample b, double level, struct interval *out,
+                          tare_error *err);
 
 /* The largest k with P(U <= k - 1) <= alpha for the rank-sum statistic of n and m values; 0: none. */
 uint64_t shift_rank_k(size_t n, size_t m, double alpha);

@@ -231,11 +231,11 @@ static tare_status fill_effects(const struct search *s, struct trend *t)
     for (size_t i = 0; i < t->changes.n && status == TARE_OK; i++) {
         struct trend_change *c = &t->changes.items[i];
         const struct trend_level *a = &t->levels.items[i], *b = a + 1;
-        struct stats_interval d;
+        struct interval d;
         status = shift_between((struct stats_sample){s->y + a->from, a->to - a->from},
                                (struct stats_sample){s->y + b->from, b->to - b->from}, LEVEL, &d, s->err);
         if (status != TARE_OK) break;
-        c->ratio = (struct stats_interval){exp(d.value), exp(d.lo), exp(d.hi)};
+        c->ratio = (struct interval){exp(d.value), exp(d.lo), exp(d.hi)};
         c->worse = s->o->less_is_worse ? d.value < 0 : d.value > 0;
         c->recent = c->at + TREND_RECENT >= s->n;
     }

@@ -33,8 +33,8 @@ struct trend_level { /* points from .. to - 1 */
 struct trend_change {
     size_t at; /* first point of the new level */
     double p;
-    struct stats_interval ratio; /* new level / level before it; ends may be 0 and infinite */
-    bool worse, recent;          /* recent: within the last TREND_RECENT points */
+    struct interval ratio; /* new level / level before it; ends may be 0 and infinite */
+    bool worse, recent;    /* recent: within the last TREND_RECENT points */
 };
 
 struct trend {

@@ -88,15 +88,15 @@ tare_status rule_first_run(struct judging *j)
     double most = 10e6; /* ns: less is not worth a line */
     for (size_t i = 0; i < j->run->cases.n; i++) {
         const struct run_case *c = j->run->cases.at[i];
-        const struct run_time *p50 = &c->latency_ns.p50;
+        const struct run_estimate *p50 = &c->latency_ns.p50;
         if (!c->first_run_ns.known || !p50->known) continue;
-        double usual = (double)(p50->hi.known ? p50->hi.v : p50->value), first = (double)c->first_run_ns.v;
+        double usual = p50->hi.known ? p50->hi.v : p50->value, first = (double)c->first_run_ns.v;
         if (first < 3 * usual || first - usual < most) continue;
         most = first - usual;
         worst = c;
     }
     if (!worst) return TARE_OK;
-    double first = (double)worst->first_run_ns.v, usual = (double)worst->latency_ns.p50.value;
+    double first = (double)worst->first_run_ns.v, usual = worst->latency_ns.p50.value;
     struct run_finding *f =
         finding_start(j, worst, "the first run takes %s, %s times the usual %s", show_time(first).s,
                       show_number(first / usual).s, show_time(usual).s);
@@ -119,7 +119,7 @@ tare_status rule_load(struct judging *j)
     struct run_finding *f = finding_start(j, worst, "loading takes %s", show_time(load).s);
     finding_number(j, f, "load_ns", load);
     if (worst->latency_ns.p50.known && worst->latency_ns.p50.value > 0)
-        finding_number(j, f, "runs_per_load", round(load / (double)worst->latency_ns.p50.value));
+        finding_number(j, f, "runs_per_load", round(load / worst->latency_ns.p50.value));
     finding_action(j, f, "load once and keep the process; saving the optimised model makes loading cheaper");
     return TARE_OK;
 }

@@ -81,9 +81,9 @@ static tare_status merge(kinds_of *into, const kinds_of *more, tare_error *err)
 /* Was the machine disturbed so much that times of single layers are worth little? */
 static bool is_shaky(const struct run_case *c)
 {
-    const struct run_time *t = &c->latency_ns.p50;
+    const struct run_estimate *t = &c->latency_ns.p50;
     if (!t->known || !t->lo.known || !t->hi.known) return false; /* another rule speaks of that */
-    return (double)t->hi.v - (double)t->lo.v > 2 * SHAKY * (double)t->value;
+    return t->hi.v - t->lo.v > 2 * SHAKY * t->value;
 }
 
 static void tell_kind(struct judging *j, const struct kind *k)

@@ -31,7 +31,7 @@ static const struct {
 bool launch_metric(const struct run_launch *l, const char *metric, double *out)
 {
     if (strcmp(metric, "latency.p50") == 0) {
-        if (l->p50.known) *out = (double)l->p50.value;
+        if (l->p50.known) *out = l->p50.value;
         return l->p50.known;
     }
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
@@ -46,9 +46,9 @@ bool launch_metric(const struct run_launch *l, const char *metric, double *out)
     return false;
 }
 
-static struct known_u64 value_of(const struct run_time *t)
+static struct known_u64 value_of(const struct run_estimate *t)
 {
-    return t->known ? known_u64(t->value) : (struct known_u64){0};
+    return t->known ? known_u64((uint64_t)t->value) : (struct known_u64){0};
 }
 
 static void add_launch(struct run *into, struct run_case *to, const struct run *from,
@@ -110,14 +110,13 @@ static uint64_t whole(double v)
     return v <= 0 ? 0 : (uint64_t)(v + 0.5);
 }
 
-static void set_time(const struct pool *p, const char *metric, struct run_time *out)
+static void set_time(const struct pool *p, const char *metric, struct run_estimate *out)
 {
-    struct run_estimate e;
-    *out = (struct run_time){0};
-    if (!over_launches(p, metric, &e)) return;
-    *out = (struct run_time){.known = true, .value = whole(e.value)};
-    if (e.lo.known) out->lo = known_u64(whole(e.lo.v));
-    if (e.hi.known) out->hi = known_u64(whole(e.hi.v));
+    *out = (struct run_estimate){0};
+    if (!over_launches(p, metric, out)) return;
+    out->value = (double)whole(out->value);
+    out->lo.v = (double)whole(out->lo.v);
+    out->hi.v = (double)whole(out->hi.v);
 }
 
 static void set_times(struct pool *p)
@@ -129,7 +128,7 @@ static void set_times(struct pool *p)
     set_time(p, "latency.p95", &l->p95);
     set_time(p, "latency.p99", &l->p99);
     if (l->p999.known) run_unknown(p->run, &p->c->unknown, "latency_ns.p999", "not taken over launches");
-    l->p999 = (struct run_time){0};
+    l->p999 = (struct run_estimate){0};
     if (over_launches(p, "latency.mean", &e)) l->mean = known_u64(whole(e.value));
     if (over_launches(p, "load", &e)) p->c->load_ns = known_u64(whole(e.value));
     if (over_launches(p, "throughput", &e)) p->c->throughput.rate = e;
@@ -281,13 +280,12 @@ struct launches_spread launches_spread(const struct run_case *c)
         int64_t gap = i ? run_unix_ms(l->created) - run_unix_ms(c->launches.at[i - 1]->created) : -1;
         if (i && (out.apart_ms < 0 || gap < out.apart_ms)) out.apart_ms = gap > 0 ? gap : 0;
         if (!l->p50.known || l->p50.value == 0) continue;
-        double y = log((double)l->p50.value);
+        double y = log(l->p50.value);
         sum += y;
         square += y * y;
         n++;
         if (!l->p50.lo.known || !l->p50.hi.known || l->p50.lo.v == 0) continue;
-        double half =
-            log((double)l->p50.hi.v / (double)l->p50.lo.v) / 2 / stats_normal_quantile((1 + LEVEL) / 2);
+        double half = log(l->p50.hi.v / l->p50.lo.v) / 2 / stats_normal_quantile((1 + LEVEL) / 2);
         within += half * half;
         bounded++;
     }

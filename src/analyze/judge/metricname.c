@@ -9,13 +9,10 @@
 
 /* ---- from the document's own types ---- */
 
-static bool from_time(const struct run_time *t, struct run_estimate *out)
+static bool from_estimate(const struct run_estimate *e, struct run_estimate *out)
 {
-    if (!t->known) return false;
-    *out = (struct run_estimate){.known = true, .value = (double)t->value};
-    out->lo = (struct known_f64){t->lo.known, (double)t->lo.v};
-    out->hi = (struct known_f64){t->hi.known, (double)t->hi.v};
-    return true;
+    if (e->known) *out = *e;
+    return e->known;
 }
 
 static bool from_single(bool known, double v, struct run_estimate *out)
@@ -51,7 +48,7 @@ static bool get_mean(const struct run_case *c, struct run_estimate *out)
 #define GET_TIME(p)                                                                                 \
     static bool get_##p(const struct run_case *c, struct run_estimate *out)                         \
     {                                                                                               \
-        return from_time(&c->latency_ns.p, out);                                                    \
+        return from_estimate(&c->latency_ns.p, out);                                                    \
     }
 GET_TIME(p50)
 GET_TIME(p90)
@@ -93,14 +90,12 @@ static bool get_cpu_time(const struct run_case *c, struct run_estimate *out)
 
 static bool get_throughput(const struct run_case *c, struct run_estimate *out)
 {
-    if (c->throughput.rate.known) *out = c->throughput.rate;
-    return c->throughput.rate.known;
+    return from_estimate(&c->throughput.rate, out);
 }
 
 static bool get_accuracy(const struct run_case *c, struct run_estimate *out)
 {
-    if (c->accuracy.score.known) *out = c->accuracy.score;
-    return c->accuracy.score.known;
+    return from_estimate(&c->accuracy.score, out);
 }
 
 /* ---- the table ---- */

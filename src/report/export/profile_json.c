@@ -124,7 +124,7 @@ static int64_t get_total(const struct part *p, size_t row)
 
 static int64_t get_error(const struct part *p, size_t row)
 {
-    return p->gross ? UNKNOWN : whole_ns(estimate_half(node_at(p, row)->total_ns));
+    return p->gross ? UNKNOWN : whole_ns(interval_half(node_at(p, row)->total_ns));
 }
 
 static int64_t get_calls(const struct part *p, size_t row)

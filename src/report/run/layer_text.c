@@ -137,11 +137,11 @@ static void write_sums(const struct writer *w, const char *column, const char *t
 /* The sum of the layers / the median that was measured before; NAN: nothing was. */
 static double share_of_case(const struct run_case *c)
 {
-    const struct run_time *p50 = &c->latency_ns.p50;
+    const struct run_estimate *p50 = &c->latency_ns.p50;
     double sum = 0;
     for (size_t i = 0; i < c->layers.n; i++)
         if (c->layers.at[i]->time_ns.known) sum += c->layers.at[i]->time_ns.v;
-    return c->latency_ns.known && p50->known && p50->value ? sum / (double)p50->value : NAN;
+    return c->latency_ns.known && p50->known && p50->value ? sum / p50->value : NAN;
 }
 
 /* Against both medians: that of runs beside the profiled ones is fair to the machine's drift, the case's is what the

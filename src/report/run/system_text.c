@@ -91,7 +91,7 @@ static void time_line(struct buf *b, const struct writer *w)
 {
     const struct run_watch *watch = &w->c->watch;
     if (!w->c->latency_ns.p50.known) return;
-    str_add_duration(b, (double)w->c->latency_ns.p50.value);
+    str_add_duration(b, w->c->latency_ns.p50.value);
     if (watch->exit_code.known) buf_printf(b, ", exit code %llu", (unsigned long long)watch->exit_code.v);
     if (watch->signal.known) buf_printf(b, ", ended by signal %llu", (unsigned long long)watch->signal.v);
     if (watch->started.known && watch->started.v > 1)

@@ -25,7 +25,7 @@ static void kv_fine(struct json *j, const char *key, double ns)
         json_kv_null(j, key);
 }
 
-static void kv_estimate(struct json *j, const char *key, struct estimate e)
+static void kv_estimate(struct json *j, const char *key, struct interval e)
 {
     json_key(j, key);
     json_object_begin(j);

@@ -279,7 +279,7 @@ static void write_counters(struct writer *w)
 
 /* ---- the foot ---- */
 
-static void add_weight(struct buf *b, struct estimate e)
+static void add_weight(struct buf *b, struct interval e)
 {
     text_estimate(b, e, 0);
     if (e.value <= 0) return; /* "< X" says it all */

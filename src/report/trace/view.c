@@ -162,7 +162,7 @@ void view_release(struct view *v)
 
 /* ---- the flat view ---- */
 
-static void estimate_add(struct estimate *to, struct estimate e)
+static void estimate_add(struct interval *to, struct interval e)
 {
     to->value += e.value;
     to->lo += e.lo; /* the instrument's weight errs the same way everywhere: intervals add up */
