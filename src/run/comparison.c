@@ -127,6 +127,17 @@ void comparison_sum_up(struct comparison *c)
 
 /* ---- text ---- */
 
+/* Interleaved comparisons of earlier versions had two names of their own. */
+static void rename_old_metrics(struct comparison *c)
+{
+    static const char *const names[][2] = {{"latency", "latency.p50"}, {"cpu_time", "cpu.time"}};
+    for (size_t i = 0; i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
+            for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+                if (strcmp(c->cases.at[i]->metrics.at[k]->metric, names[n][0]) == 0)
+                    c->cases.at[i]->metrics.at[k]->metric = names[n][1];
+}
+
 tare_status comparison_write(const struct comparison *c, struct buf *out, tare_error *err)
 {
     return fields_write(&form, c, &c->arena, out, err);
@@ -139,6 +150,7 @@ tare_status comparison_read(struct comparison *c, const char *name, const void *
     struct fields_text text = {name, bytes, len};
     tare_status s = fields_read(&form, &text, &fresh, &fresh.arena, err);
     if (s == TARE_OK) {
+        rename_old_metrics(&fresh);
         *c = fresh;
     } else {
         arena_release(&fresh.arena);

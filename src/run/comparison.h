@@ -39,7 +39,7 @@ struct comparison_note {
 
 /* Verdicts: regressed, improved, same, inconclusive, unverified. */
 struct comparison_metric {
-    const char *metric, *unit; /* "latency", "ns" */
+    const char *metric, *unit; /* "latency.p50", "ns": as measure.h names them */
     const char *better;        /* "less", "more" */
     const char *role;          /* "gate": may fail the comparison; "advisory" */
     const char *method;        /* "interleaved", "saved", .. */

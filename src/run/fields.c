@@ -603,3 +603,54 @@ static const struct run_field document_rows[] = {
 const struct run_type run_type_document = {
     document_rows, sizeof document_rows / sizeof *document_rows, sizeof(struct run), false, NULL,
 };
+
+/* ---- numbers by path ---- */
+
+static bool number_at(const struct run_type *t, const void *obj, const char *key, struct known_f64 *out)
+{
+    const struct run_field *f = field_find(t, key);
+    if (!f) return false;
+    const void *p = (const char *)obj + f->offset;
+    const struct known_u64 *u = p;
+    const struct known_i64 *i = p;
+    const struct known_f64 *d = p;
+    bool plain = f->flags & FIELD_PLAIN;
+    if (f->kind == FIELD_F64) *out = plain ? known_f64(*(const double *)p) : *d;
+    if (f->kind == FIELD_U64 && !plain) *out = (struct known_f64){u->known, (double)u->v};
+    if (f->kind == FIELD_I64 && !plain) *out = (struct known_f64){i->known, (double)i->v};
+    return out->known;
+}
+
+/* Into the parts that a path names, down to a number; an object stands for its value. */
+static bool value_at(const struct run_type *t, const void *obj, const char *path, struct run_estimate *out)
+{
+    char key[64];
+    struct known_f64 value = {0}, lo = {0}, hi = {0};
+    size_t n = strcspn(path, ".");
+    if (n >= sizeof key) return false;
+    memcpy(key, path, n);
+    key[n] = 0;
+    const struct run_field *f = field_find(t, key);
+    if (f && f->kind == FIELD_OBJECT) {
+        const void *inner = (const char *)obj + f->offset;
+        if (!(f->flags & FIELD_REQUIRED) && !*(const bool *)inner) return false;
+        return value_at(f->type, inner, path[n] ? path + n + 1 : "value", out);
+    }
+    if (path[n] || !number_at(t, obj, key, &value)) return false;
+    if (strcmp(key, "value") == 0) {
+        number_at(t, obj, "lo", &lo);
+        number_at(t, obj, "hi", &hi);
+    }
+    *out = (struct run_estimate){true, value.v, lo, hi};
+    return true;
+}
+
+bool run_case_value(const struct run_case *c, const char *path, struct run_estimate *out)
+{
+    return value_at(&run_case_type, c, path, out);
+}
+
+bool run_launch_value(const struct run_launch *l, const char *path, struct run_estimate *out)
+{
+    return value_at(&launch, l, path, out);
+}

@@ -61,6 +61,13 @@ void run_host_fingerprint(const struct run_host *h, char out[RUN_FINGERPRINT_SIZ
 /* Milliseconds of unix time of a document's `created`, whose form was checked. 0: it is none. */
 int64_t run_unix_ms(const char *created);
 
+/* ---- by name ---- */
+
+/* A number of a case or of a launch by the path of its field: "latency_ns.p95", "memory.rss_peak". An object stands for
+ * its value, with lo and hi. false: unknown, or no number. */
+bool run_case_value(const struct run_case *c, const char *path, struct run_estimate *out);
+bool run_launch_value(const struct run_launch *l, const char *path, struct run_estimate *out);
+
 /* ---- text and files ---- */
 
 /* Append the document as JSON text. TARE_INVALID, with the path of the field, when a value may not stand in

@@ -138,7 +138,7 @@ static tare_status add_case(struct values *to, const struct run_case *c, tare_er
     tare_status s = TARE_OK;
     for (const struct measure *m = measure_table; m->name && s == TARE_OK; m++) {
         struct run_estimate e = {0};
-        if (!m->get(c, &e) || !isfinite(e.value)) continue;
+        if (!measure_of(c, m, &e)) continue;
         struct store_value v = {c->name, m->name, "", e.value, e.lo, e.hi, c->samples};
         s = vec_push(&to->at, v, err);
     }

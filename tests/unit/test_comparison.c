@@ -96,13 +96,13 @@ static void metrics_of_a_case(void **state)
     (void)state;
     struct comparison c;
     assert_int_equal(build(&c, &slower, 1, NULL), TARE_OK);
-    const struct comparison_metric *m = metric(&c, 0, "latency");
+    const struct comparison_metric *m = metric(&c, 0, "latency.p50");
     assert_true(fabs(m->ratio.value - 1.05) < 0.005 && m->ratio.lo.v < 1.05 && m->ratio.hi.v > 1.045);
     assert_string_equal(m->verdict, "regressed");
     assert_true(m->gate.lo.v <= m->ratio.lo.v && m->mde.v > 0.01 && m->mde.v < 0.05 && m->p_value.v < 0.01);
     assert_true(fabs(m->base.value - 5.05e6) < 1e5 && m->samples.v == PAIRS && !m->needed.known);
     m = metric(&c, 0, "throughput"); /* more is better: the ratio turns round, the verdict does not */
-    assert_true(fabs(m->ratio.value * metric(&c, 0, "latency")->ratio.value - 1) < 1e-9);
+    assert_true(fabs(m->ratio.value * metric(&c, 0, "latency.p50")->ratio.value - 1) < 1e-9);
     assert_string_equal(m->unit, "texts/s");
     assert_true(m->ratio.lo.v <= m->ratio.value && fabs(m->base.value - 2e9 / 5.05e6) < 10);
     assert_string_equal(m->verdict, "regressed");
@@ -123,7 +123,7 @@ static void memory_is_judged_by_launches(void **state)
     assert_string_equal(m->verdict, "regressed");
     assert_string_equal(m->role, "advisory");
     assert_string_equal(c.verdict, "same"); /* advisory does not count */
-    assert_true(metric(&c, 0, "latency")->sd_launch.known);
+    assert_true(metric(&c, 0, "latency.p50")->sd_launch.known);
     comparison_release(&c);
 }
 
@@ -136,9 +136,9 @@ static void cpu_time_is_the_witness_on_a_busy_machine(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct comparison c;
         assert_int_equal(build(&c, &w[i], 1, NULL), TARE_OK);
-        assert_string_equal(metric(&c, 0, "latency")->verdict, "inconclusive");
-        assert_string_equal(metric(&c, 0, "latency")->role, "advisory");
-        assert_string_equal(metric(&c, 0, "cpu_time")->verdict, want[i]);
+        assert_string_equal(metric(&c, 0, "latency.p50")->verdict, "inconclusive");
+        assert_string_equal(metric(&c, 0, "latency.p50")->role, "advisory");
+        assert_string_equal(metric(&c, 0, "cpu.time")->verdict, want[i]);
         assert_string_equal(c.verdict, want[i]);
         assert_true(c.cases.at[0]->interference.contended.v && c.cases.at[0]->notes.n == 1);
         assert_string_equal(c.cases.at[0]->notes.at[0]->id, "machine.busy");
@@ -161,8 +161,8 @@ static void waiting_is_not_contention(void **state)
     assert_int_equal(comparison_init(&c, "interleaved", NULL), TARE_OK);
     struct compare_pairs in = {.name = "case", .set = &set, .failure = ""};
     assert_int_equal(compare_pairs_add(&c, &in, &r, NULL), TARE_OK);
-    assert_string_equal(metric(&c, 0, "cpu_time")->role, "advisory");
-    assert_string_equal(metric(&c, 0, "latency")->role, "gate");
+    assert_string_equal(metric(&c, 0, "cpu.time")->role, "advisory");
+    assert_string_equal(metric(&c, 0, "latency.p50")->role, "gate");
     assert_false(c.cases.at[0]->interference.contended.v);
     assert_null(c.cases.at[0]->notes.at);
     comparison_release(&c);
@@ -224,6 +224,23 @@ static void what_is_written_is_read(void **state)
     assert_string_equal(got.notes.at[0]->text, "3 things");
     buf_release(&text);
     buf_release(&again);
+    comparison_release(&c);
+    comparison_release(&got);
+}
+
+static void old_names_of_metrics_are_read(void **state)
+{
+    (void)state;
+    struct comparison c, got;
+    struct buf text = BUF_INIT;
+    assert_int_equal(build(&c, &slower, 1, NULL), TARE_OK);
+    c.cases.at[0]->metrics.at[0]->metric = "latency";
+    c.cases.at[0]->metrics.at[1]->metric = "cpu_time";
+    assert_int_equal(comparison_write(&c, &text, NULL), TARE_OK);
+    assert_int_equal(comparison_read(&got, "old.json", text.data, text.len, NULL), TARE_OK);
+    assert_non_null(metric(&got, 0, "latency.p50"));
+    assert_non_null(metric(&got, 0, "cpu.time"));
+    buf_release(&text);
     comparison_release(&c);
     comparison_release(&got);
 }
@@ -332,6 +349,7 @@ int main(void)
         cmocka_unit_test(many_cases_are_judged_together),
         cmocka_unit_test(worse_verdicts_win),
         cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(old_names_of_metrics_are_read),
         cmocka_unit_test(broken_documents_are_refused),
         cmocka_unit_test(reports_say_what_the_document_says),
         cmocka_unit_test(memory_may_run_out),

@@ -269,10 +269,40 @@ static void test_mean_has_an_interval_from_batches(void **state)
     (void)state;
     assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
     struct run_case *c = fixture_case(&r, "c", 1, 1e6, 400);
-    assert_true(metric_of(c, "latency.mean", &e) && e.lo.known && e.hi.known);
+    assert_true(measure_named(c, "latency.mean", &e) && e.lo.known && e.hi.known);
     assert_true(e.lo.v < e.value && e.value < e.hi.v && (e.hi.v - e.lo.v) / e.value < 0.02);
-    assert_true(metric_of(c, "latency.per_unit", &e));
-    assert_false(metric_of(c, "nonsense", &e));
+    assert_true(measure_named(c, "latency.per_unit", &e));
+    assert_false(measure_named(c, "nonsense", &e));
+    assert_ptr_equal(measure_find("cpu_time"), measure_find("cpu.time"));
+    run_release(&r);
+}
+
+/* A row that names no field would be unknown for ever. */
+static void test_measures_name_fields(void **state)
+{
+    struct run r;
+    (void)state;
+    assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+    struct run_case *c = fixture_case(&r, "c", 1, 1e6, 8000);
+    struct run_launch *l = run_add_launch(&r, c);
+    struct run_estimate e;
+    double v;
+    c->units_per_run = c->load_ns = c->first_run_ns = known_u64(1);
+    c->latency_ns.p999 = run_estimate(1, 1, 1);
+    c->cpu = (struct run_cpu){.known = true, .utilization = known_f64(1)};
+    c->cpu.user_ns = c->cpu.system_ns = known_u64(1);
+    c->memory.known = c->self.known = true;
+    c->memory.rss_peak = known_u64(1);
+    c->memory.delta = c->memory.per_unit = known_i64(-1);
+    c->self.share = known_f64(1);
+    c->accuracy.score = run_estimate(1, 1, 1);
+    l->p50 = run_estimate(1, 1, 1);
+    l->mean = l->p90 = l->p95 = l->p99 = l->load_ns = l->rss_peak = known_u64(1);
+    l->throughput = l->cpu_ns_per_run = known_f64(1);
+    for (const struct measure *m = measure_table; m->name; m++) {
+        if (!measure_of(c, m, &e)) fail_msg("%s: no such field, or unknown", m->name);
+        if (m->launch && !measure_of_launch(l, m, &v)) fail_msg("%s: no launch has it", m->name);
+    }
     run_release(&r);
 }
 
@@ -341,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_intervals),
         cmocka_unit_test(test_single_measurements_and_unknown),
         cmocka_unit_test(test_mean_has_an_interval_from_batches),
+        cmocka_unit_test(test_measures_name_fields),
         cmocka_unit_test(test_all_cases_and_best_only),
         cmocka_unit_test(test_no_memory),
     };

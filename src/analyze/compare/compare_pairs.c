@@ -366,10 +366,10 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     struct comparison_case *to = comparison_add_case(c, in->name);
     if (!to) return out_of_memory(err);
     fill_case(c, to, in, &busy);
-    struct comparison_metric *wall = add_metric(c, to, "latency", "ns", "gate");
+    struct comparison_metric *wall = add_metric(c, to, "latency.p50", "ns", "gate");
     tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
     struct comparison_metric *cpu =
-        s == TARE_OK ? add_metric(c, to, "cpu_time", "ns", busy.cpu_bound ? "gate" : "advisory") : NULL;
+        s == TARE_OK ? add_metric(c, to, "cpu.time", "ns", busy.cpu_bound ? "gate" : "advisory") : NULL;
     if (s == TARE_OK) s = fill_timed(c, cpu, &(struct timed){in->set, r, PAIRED_CPU}, err);
     if (s == TARE_OK) s = add_throughput(c, to, in, wall, err);
     if (s == TARE_OK) s = add_memory(c, to, in, r, err);

@@ -79,9 +79,9 @@ static tare_status take_case(moments *to, const struct run *run, const struct ru
     size_t before = to->n;
     double v;
     for (size_t i = 0; s == TARE_OK && i < c->launches.n; i++)
-        if (launch_metric(c->launches.at[i], m->name, &v))
+        if (measure_of_launch(c->launches.at[i], m, &v))
             s = push(to, run_unix_ms(c->launches.at[i]->created), v, err);
-    if (s == TARE_OK && to->n == before && m->get(c, &e))
+    if (s == TARE_OK && to->n == before && measure_of(c, m, &e))
         s = push(to, run_unix_ms(run->created), e.value, err);
     return s;
 }
@@ -141,7 +141,7 @@ static struct run_estimate middle(const struct judging_case *k, const struct run
     (void)k;
     if (v->taken == 1)
         for (size_t i = 0; i < side->n; i++)
-            if (side->at[i] && m->get(side->at[i], &e)) return e;
+            if (side->at[i] && measure_of(side->at[i], m, &e)) return e;
     e = (struct run_estimate){.known = true, .value = exp(stats_mean(v->y, v->n))};
     return e;
 }

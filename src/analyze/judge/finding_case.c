@@ -244,7 +244,7 @@ static bool offered_of(const struct run *run, const struct run_case *c, struct o
         return map_number(&v->items, "offered", &out->offered) &&
                map_number(&v->items, "achieved", &out->done);
     }
-    if (!config_number(run, "rate", &out->offered) || !metric_of(c, "throughput", &e) || !e.hi.known)
+    if (!config_number(run, "rate", &out->offered) || !measure_named(c, "throughput", &e) || !e.hi.known)
         return false;
     out->done = e.value / units;
     out->overloaded = e.hi.v / units < 0.98 * out->offered;

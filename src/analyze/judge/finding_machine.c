@@ -48,7 +48,7 @@ static double half_width(const struct run *run, const struct run_case *c)
 {
     struct run_estimate e;
     (void)run;
-    if (!metric_of(c, "latency.p50", &e) || !e.lo.known || !e.hi.known || !(e.value > 0)) return NAN;
+    if (!measure_named(c, "latency.p50", &e) || !e.lo.known || !e.hi.known || !(e.value > 0)) return NAN;
     return fmax(e.hi.v - e.value, e.value - e.lo.v) / e.value;
 }
 
@@ -109,7 +109,7 @@ static struct worst find_blind(const struct run *run)
     for (size_t i = 0; i < run->cases.n; i++) {
         const struct run_case *c = run->cases.at[i];
         struct run_estimate e;
-        if (!metric_of(c, "latency.p50", &e) || (e.lo.known && e.hi.known)) continue;
+        if (!measure_named(c, "latency.p50", &e) || (e.lo.known && e.hi.known)) continue;
         w.above++;
         if (!w.c) w.c = c;
     }

@@ -16,7 +16,7 @@ typedef const struct run_case *const cases_of;
 static struct run_estimate rate_of(const struct run_case *c)
 {
     struct run_estimate e = {0};
-    metric_of(c, "throughput", &e);
+    measure_named(c, "throughput", &e);
     return e;
 }
 
@@ -183,8 +183,8 @@ static void check_long(struct judging *j, cases_of *cases, size_t n)
     struct run_estimate rate = estimate_ratio(rate_of(b), rate_of(a)), ta = {0}, tb = {0};
     if (!rate.known || rate.hi.v > 1 - LOSS_WORTH_TELLING) return;
     double lengths = x_of(b, "seq") / x_of(a, "seq");
-    metric_of(a, "latency.p50", &ta);
-    metric_of(b, "latency.p50", &tb);
+    measure_named(a, "latency.p50", &ta);
+    measure_named(b, "latency.p50", &tb);
     struct run_estimate time = estimate_ratio(tb, ta);
     bool bent = time.known && lengths > 1 && time.lo.v > lengths;
     struct run_finding *f = finding_start(

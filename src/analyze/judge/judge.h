@@ -6,37 +6,9 @@
 #ifndef ANALYZE_JUDGE_H
 #define ANALYZE_JUDGE_H
 
+#include "analyze/judge/measure.h"
 #include "core/buf.h"
 #include "run/run.h"
-
-/* ---- measures: the numbers of a case that have a name; columns, targets and plans all use this table
- * ---- */
-
-enum measure_kind { MEASURE_TIME, MEASURE_RATE, MEASURE_BYTES, MEASURE_PLAIN };
-
-struct measure {
-    const char *name;   /* "latency.p95" */
-    const char *column; /* in CSV: "latency_p95_ns" */
-    enum measure_kind kind;
-    bool more_is_better;
-    bool interval;   /* may come with bounds */
-    double quantile; /* of single latencies; 0: it is none */
-    bool (*get)(const struct run_case *c, struct run_estimate *out);
-    const char *help;
-};
-
-extern const struct measure measure_table[]; /* ends with name NULL */
-
-/* By name or short name: "latency" and "p95" are latency.p95, "memory" is memory.peak. NULL: none. */
-const struct measure *measure_find(const char *name);
-const char *measure_unit(const struct measure *m); /* of values in documents: "ns", "B", "/s", "" */
-
-/* A metric of a case by its target name; false when unknown. For targets, recommendations, plans and
- * reports. */
-bool metric_of(const struct run_case *c, const char *name, struct run_estimate *out);
-
-/* b / a with the interval that follows when both errors are independent; known only if all bounds are. */
-struct run_estimate estimate_ratio(struct run_estimate b, struct run_estimate a);
 
 /* ---- targets: latency.p95<=100ms  throughput>=1000/s  memory.peak<=4GB  accuracy>=0.69  latency:100ms
  * ---- */

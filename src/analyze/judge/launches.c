@@ -13,39 +13,6 @@
 
 /* ---- one launch ---- */
 
-static const struct {
-    const char *metric;
-    size_t offset;
-    bool real; /* known_f64, else known_u64 */
-} metrics[] = {
-    {"latency.mean", offsetof(struct run_launch, mean), false},
-    {"latency.p90", offsetof(struct run_launch, p90), false},
-    {"latency.p95", offsetof(struct run_launch, p95), false},
-    {"latency.p99", offsetof(struct run_launch, p99), false},
-    {"load", offsetof(struct run_launch, load_ns), false},
-    {"memory.peak", offsetof(struct run_launch, rss_peak), false},
-    {"throughput", offsetof(struct run_launch, throughput), true},
-    {"cpu.time", offsetof(struct run_launch, cpu_ns_per_run), true},
-};
-
-bool launch_metric(const struct run_launch *l, const char *metric, double *out)
-{
-    if (strcmp(metric, "latency.p50") == 0) {
-        if (l->p50.known) *out = l->p50.value;
-        return l->p50.known;
-    }
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        if (strcmp(metrics[i].metric, metric) != 0) continue;
-        const void *at = (const char *)l + metrics[i].offset;
-        const struct known_u64 *u = at;
-        const struct known_f64 *f = at;
-        bool known = metrics[i].real ? f->known : u->known;
-        if (known) *out = metrics[i].real ? f->v : (double)u->v;
-        return known;
-    }
-    return false;
-}
-
 static struct known_u64 value_of(const struct run_estimate *t)
 {
     return t->known ? known_u64((uint64_t)t->value) : (struct known_u64){0};
@@ -66,8 +33,8 @@ static void add_launch(struct run *into, struct run_case *to, const struct run *
     l->p99 = value_of(&c->latency_ns.p99);
     l->load_ns = c->load_ns;
     l->rss_peak = c->memory.known ? c->memory.rss_peak : (struct known_u64){0};
-    if (metric_of(c, "throughput", &e)) l->throughput = known_f64(e.value);
-    if (metric_of(c, "cpu.time", &e)) l->cpu_ns_per_run = known_f64(e.value);
+    if (measure_named(c, "throughput", &e)) l->throughput = known_f64(e.value);
+    if (measure_named(c, "cpu.time", &e)) l->cpu_ns_per_run = known_f64(e.value);
 }
 
 /* ---- all launches of a case ---- */
@@ -80,20 +47,21 @@ struct pool {
     double *x; /* n of them */
 };
 
-static size_t gather(const struct pool *p, const char *metric)
+static size_t gather(const struct pool *p, const char *name)
 {
+    const struct measure *m = measure_find(name);
     size_t n = 0;
     for (size_t i = 0; i < p->c->launches.n; i++) {
         double v;
-        if (launch_metric(p->c->launches.at[i], metric, &v) && v > 0 && isfinite(v)) p->x[n++] = log(v);
+        if (measure_of_launch(p->c->launches.at[i], m, &v) && v > 0 && isfinite(v)) p->x[n++] = log(v);
     }
     return n;
 }
 
 /* The median of the launches, with the t interval of their mean logarithm widened to hold it. */
-static bool over_launches(const struct pool *p, const char *metric, struct run_estimate *out)
+static bool over_launches(const struct pool *p, const char *name, struct run_estimate *out)
 {
-    size_t n = gather(p, metric);
+    size_t n = gather(p, name);
     if (n == 0) return false;
     double mean = stats_mean(p->x, n), sd = stats_stddev(p->x, n);
     stats_sort(p->x, n);
@@ -110,10 +78,10 @@ static uint64_t whole(double v)
     return v <= 0 ? 0 : (uint64_t)(v + 0.5);
 }
 
-static void set_time(const struct pool *p, const char *metric, struct run_estimate *out)
+static void set_time(const struct pool *p, const char *name, struct run_estimate *out)
 {
     *out = (struct run_estimate){0};
-    if (!over_launches(p, metric, out)) return;
+    if (!over_launches(p, name, out)) return;
     out->value = (double)whole(out->value);
     out->lo.v = (double)whole(out->lo.v);
     out->hi.v = (double)whole(out->hi.v);

@@ -18,9 +18,6 @@ struct launches_more {
 };
 tare_status launches_pool(struct run *into, const struct launches_more *more, tare_error *err);
 
-/* A metric of one launch by its name in measure_table; false: a launch has no such. */
-bool launch_metric(const struct run_launch *l, const char *metric, double *out);
-
 /* Relative spread of the launches' medians: between them, and what the intervals within them make expect.
  * NAN: unknown. */
 struct launches_spread {

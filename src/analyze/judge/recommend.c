@@ -37,13 +37,13 @@ static bool is_within_limit(const struct objective *o, const struct run_case *c)
 {
     struct run_estimate e;
     if (o->latency_limit_ns == 0) return true;
-    if (!metric_of(c, "latency.p95", &e)) return false;
+    if (!measure_named(c, "latency.p95", &e)) return false;
     return (e.hi.known ? e.hi.v : e.value) <= (double)o->latency_limit_ns;
 }
 
 static bool may_choose(struct choice *ch, const struct run_case *c, struct run_estimate *e)
 {
-    if (!metric_of(c, ch->metric, e)) return false;
+    if (!measure_named(c, ch->metric, e)) return false;
     if (!answers_are_fine(ch->run, c)) {
         ch->worse_answers++;
         return false;
@@ -79,7 +79,7 @@ static bool is_cheaper(const struct run_case *a, const struct run_case *b)
 static bool is_tied(struct choice *ch, const struct run_case *best, const struct run_case *b)
 {
     struct run_estimate x, y;
-    if (best == b || !metric_of(best, ch->metric, &x) || !metric_of(b, ch->metric, &y)) return false;
+    if (best == b || !measure_named(best, ch->metric, &x) || !measure_named(b, ch->metric, &y)) return false;
     struct run_estimate r = ch->more_is_better ? estimate_ratio(x, y) : estimate_ratio(y, x);
     return r.known ? r.lo.v <= 1 : x.value == y.value;
 }
@@ -90,7 +90,7 @@ static struct shown show_metric(const struct choice *ch, const struct run_case *
 {
     struct run_estimate e = {0};
     const struct measure *m = measure_find(ch->metric);
-    metric_of(c, ch->metric, &e);
+    measure_named(c, ch->metric, &e);
     if (m->kind == MEASURE_RATE) return show_rate(e.value, c->throughput.unit);
     return m->kind == MEASURE_BYTES ? show_bytes(e.value) : show_time(e.value);
 }
@@ -114,7 +114,7 @@ static void add_comparison(struct buf *why, const struct choice *ch, const struc
 static void add_limits(struct buf *why, const struct choice *ch, const struct run_case *chosen)
 {
     struct run_estimate p95;
-    if (ch->o->latency_limit_ns && metric_of(chosen, "latency.p95", &p95))
+    if (ch->o->latency_limit_ns && measure_named(chosen, "latency.p95", &p95))
         buf_printf(why, "; its p95 of %s keeps the limit of %s", show_time(p95.value).s,
                    show_time((double)ch->o->latency_limit_ns).s);
     if (ch->over_limit)
@@ -135,7 +135,7 @@ static const char *metric_for(const struct run *run, const struct objective *o)
     if (strcmp(o->name, "latency") != 0) return NULL;
     if (o->latency_limit_ns) return "throughput"; /* the most work within the limit */
     for (size_t i = 0; i < run->cases.n; i++)
-        if (!metric_of(run->cases.at[i], "latency.p95", &e)) return "latency.p50";
+        if (!measure_named(run->cases.at[i], "latency.p95", &e)) return "latency.p50";
     return "latency.p95";
 }
 

@@ -96,7 +96,7 @@ tare_status target_judge(const struct target *t, const struct run_case *c, struc
     struct verdict v = {.word = "inconclusive"};
     tare_status s = TARE_OK;
     if (!m) return error_set(err, TARE_INVALID, "'%s' is not a metric", t->metric);
-    bool known = metric_of(c, m->name, &e) && target_check_unit(t, c->unit, NULL) == TARE_OK;
+    bool known = measure_named(c, m->name, &e) && target_check_unit(t, c->unit, NULL) == TARE_OK;
     if (known) {
         v.achieved = known_f64(e.value);
         v.ratio = times_better(t, e.value);

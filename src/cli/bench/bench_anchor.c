@@ -14,10 +14,8 @@
 
 enum { HASH_SHOWN = 12 };
 
-/* What the comparison calls a metric, and what the history does. */
-static const struct {
-    const char *compared, *kept;
-} metrics[] = {{"latency", "latency.p50"}, {"cpu_time", "cpu.time"}};
+/* The measures whose ratios are kept. */
+static const char *const kept[] = {"latency.p50", "cpu.time"};
 
 /* ---- what may go together ---- */
 
@@ -121,13 +119,13 @@ static void keep_ratios(struct run *run, struct run_case *to, const struct compa
 {
     for (size_t i = 0; i < from->metrics.n; i++) {
         const struct comparison_metric *m = from->metrics.at[i];
-        for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
-            if (strcmp(m->metric, metrics[k].compared) != 0 || !m->ratio.known) continue;
+        for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
+            if (strcmp(m->metric, kept[k]) != 0 || !m->ratio.known) continue;
             struct run_anchored *r = run_add_anchored(run, to);
             if (!r) return; /* the arena remembers */
             *r = (struct run_anchored){.ratio = m->ratio,
                                        .anchor = arena_str(&run->arena, anchor),
-                                       .metric = metrics[k].kept,
+                                       .metric = kept[k],
                                        .confidence = m->confidence,
                                        .pairs = m->samples};
         }

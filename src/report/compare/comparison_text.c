@@ -80,7 +80,7 @@ static void write_spread(struct writer *w, const struct comparison_case *c)
     struct buf *b = &w->s->out;
     for (size_t i = 0; i < c->metrics.n; i++) {
         const struct comparison_metric *m = c->metrics.at[i];
-        if (!m->sd_sample.known || strcmp(m->metric, "latency") != 0) continue;
+        if (!m->sd_sample.known || strcmp(m->metric, "latency.p50") != 0) continue;
         buf_printf(b, ", a pair varies by %.2g %%", 100 * m->sd_sample.v);
         if (m->sd_launch.known) buf_printf(b, ", a launch by %.2g %% more", 100 * m->sd_launch.v);
     }

@@ -13,8 +13,10 @@ static void head(struct buf *b)
     for (size_t i = 0; i < N_PARAMS; i++) buf_printf(b, ",%s", known_params[i]);
     buf_add_str(b, ",params,unit,units_per_run,samples,confidence");
     for (const struct measure *m = measure_table; m->name; m++) {
-        buf_printf(b, ",%s", m->column);
-        if (m->interval) buf_printf(b, ",%s_lo,%s_hi", m->column, m->column);
+        char column[MEASURE_NAME_SIZE];
+        measure_column(m, column);
+        buf_printf(b, ",%s", column);
+        if (m->interval) buf_printf(b, ",%s_lo,%s_hi", column, column);
     }
     buf_add_str(b, ",accuracy_metric\r\n");
 }
@@ -69,7 +71,7 @@ static void row(struct buf *b, const struct run *run, const struct run_case *c)
     csv_number(b, c->confidence.known, c->confidence.v);
     for (const struct measure *m = measure_table; m->name; m++) {
         struct run_estimate e = {0};
-        bool known = metric_of(c, m->name, &e);
+        bool known = measure_of(c, m, &e);
         csv_number(b, known, e.value);
         if (!m->interval) continue;
         csv_number(b, known && e.lo.known, e.lo.v);

@@ -69,7 +69,7 @@ static void write_case(struct buf *b, const struct run_case *c)
 {
     struct run_estimate e;
     open_case(b, "case", *c->name ? c->name : "(only)", NULL);
-    if (metric_of(c, "latency.mean", &e)) buf_printf(b, " time=\"%.9g\"", e.value / 1e9);
+    if (measure_named(c, "latency.mean", &e)) buf_printf(b, " time=\"%.9g\"", e.value / 1e9);
     buf_add_str(b, "/>\n");
 }
 

@@ -101,18 +101,18 @@ static double half_of(const struct run_estimate *e)
 /* ---- columns ---- */
 
 static const struct run_column measure_columns[] = {
-    {"", NULL, "throughput", "throughput", false}, /* its title is the unit */
-    {"+/-", NULL, "throughput", "throughput", true},
-    {"p50", NULL, "latency.p50", "latency_ns.p50", false},
-    {"+/-", NULL, "latency.p50", "latency_ns.p50", true},
-    {"p95", NULL, "latency.p95", "latency_ns.p95", false},
-    {"p99", NULL, "latency.p99", "latency_ns.p99", false},
-    {"per unit", NULL, "latency.per_unit", "latency_ns.p50", false},
-    {"memory", NULL, "memory.delta", "memory.delta", false},
-    {"peak", NULL, "memory.peak", "memory.rss_peak", false},
-    {"load", NULL, "load", "load_ns", false},
-    {"accuracy", NULL, "accuracy", "accuracy", false},
-    {"self", NULL, "self.share", "self", false},
+    {"", NULL, "throughput", false}, /* its title is the unit */
+    {"+/-", NULL, "throughput", true},
+    {"p50", NULL, "latency.p50", false},
+    {"+/-", NULL, "latency.p50", true},
+    {"p95", NULL, "latency.p95", false},
+    {"p99", NULL, "latency.p99", false},
+    {"per unit", NULL, "latency.per_unit", false},
+    {"memory", NULL, "memory.delta", false},
+    {"peak", NULL, "memory.peak", false},
+    {"load", NULL, "load", false},
+    {"accuracy", NULL, "accuracy", false},
+    {"self", NULL, "self.share", false},
 };
 enum { N_MEASURES = sizeof measure_columns / sizeof *measure_columns };
 
@@ -123,8 +123,9 @@ static bool is_shown(const struct run *run, const struct run_column *column)
     bool is_main = strcmp(column->metric, "accuracy") != 0 && strcmp(column->metric, "self.share") != 0;
     for (size_t i = 0; i < run->cases.n; i++) {
         const struct run_case *c = run->cases.at[i];
-        if (metric_of(c, column->metric, &e)) return true;
-        if (is_main && !column->half && run_reason(&c->unknown, column->path)) return true;
+        if (measure_named(c, column->metric, &e)) return true;
+        if (is_main && !column->half && run_reason(&c->unknown, measure_find(column->metric)->path))
+            return true;
     }
     return false;
 }
@@ -205,7 +206,8 @@ void run_cell(struct buf *b, const struct run_case *c, const struct run_column *
         run_value_text(b, run_map_get(&c->params, column->param));
     } else if (!column->metric) {
         add_plain(b, *c->name ? c->name : "-");
-    } else if (!metric_of(c, column->metric, &e) || (column->half && !(half_of(&e) >= 0 && e.value > 0))) {
+    } else if (!measure_named(c, column->metric, &e) ||
+               (column->half && !(half_of(&e) >= 0 && e.value > 0))) {
         buf_add_char(b, '-');
     } else if (column->half) {
         buf_printf(b, "%.1f %%", 100 * half_of(&e) / e.value);

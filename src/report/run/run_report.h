@@ -45,7 +45,6 @@ struct run_column {
     const char *title;
     const char *param;  /* a parameter; NULL: a measure, or the case's name when that is NULL too */
     const char *metric; /* of measure_table */
-    const char *path;   /* where the document explains why it is unknown */
     bool half;          /* the half-width of the interval in percent, not the value */
 };
 

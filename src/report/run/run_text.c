@@ -73,7 +73,8 @@ static bool is_same_reason(const char *a, const char *b)
 static const char *reason_of(const struct run_case *c, const struct run_column *column)
 {
     struct run_estimate e;
-    return metric_of(c, column->metric, &e) ? NULL : run_reason(&c->unknown, column->path);
+    return measure_named(c, column->metric, &e) ? NULL
+                                                : run_reason(&c->unknown, measure_find(column->metric)->path);
 }
 
 #define REASONS_SHOWN 4 /* of one column */

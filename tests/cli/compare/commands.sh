@@ -14,7 +14,7 @@ d = json.load(open(glob.glob("tare-results/compare_*.json")[0]))
 assert d["schema"] == "tare.comparison/1" and d["verdict"] == "regressed" and d["method"] == "interleaved"
 c = d["cases"][0]
 assert c["pairs"] >= 20 and c["failed_pairs"] == 0 and c["launches"] == c["pairs"] and c["repeats"] == 1
-cpu = next(m for m in c["metrics"] if m["metric"] == "cpu_time")
+cpu = next(m for m in c["metrics"] if m["metric"] == "cpu.time")
 assert cpu["verdict"] == "regressed" and 2 < cpu["ratio"]["lo"] <= cpu["ratio"]["value"] <= cpu["ratio"]["hi"] < 4
 assert cpu["p_value"] < 0.01 and cpu["confidence"] == 0.95 and cpu["mde"] > 0.01
 assert len(set(c["launch"]["base_env_pad"])) > 10 and max(c["launch"]["new_env_pad"]) < 4096

@@ -11,8 +11,8 @@ assert c["name"] == "batch=1,threads=1 -> batch=64,threads=1", c["name"]
 assert c["launches"] >= 8 and c["pairs"] >= 20 and c["repeats"] > 1
 assert len(set(c["launch"]["base_heap_pad"])) > 3 and all(p % 16 == 0 for p in c["launch"]["base_heap_pad"])
 m = {m["metric"]: m for m in c["metrics"]}
-assert m["cpu_time"]["verdict"] == "regressed" and m["cpu_time"]["ratio"]["value"] > 1.5
-assert m["cpu_time"]["sd_launch"] is not None and m["memory.peak"]["base"]["value"] > 1e6
+assert m["cpu.time"]["verdict"] == "regressed" and m["cpu.time"]["ratio"]["value"] > 1.5
+assert m["cpu.time"]["sd_launch"] is not None and m["memory.peak"]["base"]["value"] > 1e6
 assert d["base"]["runtime"]["name"] == "onnxruntime"
 print("good")
 PY
