@@ -5,7 +5,7 @@
 #define BENCH_AB_SPEC_H
 
 #include "core/buf.h"
-#include "run/arena.h"
+#include "core/arena.h"
 #include "subject/subject.h"
 
 struct ab_spec {

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "core/vec.h"
 #include "report/html.h"
-#include "run/arena.h"
+#include "core/arena.h"
 #include "run/comparison.h"
 #include "trace/reader.h"
 #include "trace/samples.h"

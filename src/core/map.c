@@ -20,7 +20,7 @@ static uint64_t hash_u64(uint64_t seed, uint64_t key)
     return mix(mix(key ^ seed, UINT64_C(0x9FB21C651E98DF25)) ^ seed, UINT64_C(0xD6E8FEB86659FD93));
 }
 
-static uint64_t hash_bytes(uint64_t seed, const char *p, size_t n)
+uint64_t map_hash(uint64_t seed, const char *p, size_t n)
 {
     uint64_t h = seed ^ n, word;
     for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
@@ -53,7 +53,7 @@ static bool has_room(size_t n, size_t n_slots)
 
 void map_str_clear(struct map_str *m)
 {
-    for (size_t i = 0; i < m->n; i++) mem_free(m->entries[i].key);
+    for (size_t i = 0; i < m->n && !m->memory; i++) mem_free((void *)(uintptr_t)m->entries[i].key);
     m->n = 0;
     if (m->n_slots) memset(m->slots, 0, m->n_slots * sizeof *m->slots);
 }
@@ -66,20 +66,28 @@ void map_str_release(struct map_str *m)
     *m = (struct map_str)MAP_STR_INIT;
 }
 
-static uint64_t *str_lookup(const struct map_str *m, uint64_t hash, const char *key, size_t len)
+static struct map_str_entry *find_entry(const struct map_str *m, const char *key, size_t len)
 {
     if (!m->n_slots) return NULL;
+    uint64_t hash = map_hash(m->seed, key, len);
     size_t mask = m->n_slots - 1;
     for (size_t i = hash & mask; m->slots[i]; i = (i + 1) & mask) {
         struct map_str_entry *e = &m->entries[m->slots[i] - 1];
-        if (e->hash == hash && e->len == len && (len == 0 || memcmp(e->key, key, len) == 0)) return &e->value;
+        if (e->hash == hash && e->len == len && (len == 0 || memcmp(e->key, key, len) == 0)) return e;
     }
     return NULL;
 }
 
 uint64_t *map_str_find(const struct map_str *m, const char *key, size_t len)
 {
-    return str_lookup(m, hash_bytes(m->seed, key, len), key, len);
+    struct map_str_entry *e = find_entry(m, key, len);
+    return e ? &e->value : NULL;
+}
+
+const char *map_str_find_key(const struct map_str *m, const char *key, size_t len)
+{
+    struct map_str_entry *e = find_entry(m, key, len);
+    return e ? e->key : NULL;
 }
 
 static void str_place(const struct map_str *m, uint32_t *slots, size_t n_slots, size_t entry)
@@ -111,25 +119,38 @@ static bool str_make_room(struct map_str *m)
     return true;
 }
 
+/* The entry of a key, inserted where absent; NULL when out of memory. */
+static struct map_str_entry *entry_for(struct map_str *m, const char *key, size_t len)
+{
+    struct map_str_entry *found = find_entry(m, key, len);
+    if (found) return found;
+    if (!str_make_room(m)) return NULL;
+    const char *from = len ? key : "";
+    const char *copy = m->memory ? arena_str_n(m->memory, from, len) : mem_strndup(from, len);
+    if (!copy) return NULL;
+    struct map_str_entry *e = &m->entries[m->n];
+    *e = (struct map_str_entry){copy, len, map_hash(m->seed, key, len), 0};
+    str_place(m, m->slots, m->n_slots, m->n++);
+    return e;
+}
+
 tare_status map_str_ref(struct map_str *m, const char *key, size_t len, uint64_t **value, tare_error *err)
 {
-    uint64_t *found = map_str_find(m, key, len);
-    if (found) {
-        *value = found;
-        return TARE_OK;
-    }
-    char *copy = str_make_room(m) ? mem_strndup(len ? key : "", len) : NULL;
-    if (!copy) return error_set(err, TARE_NOMEM, "out of memory for a map of %zu names", m->n + 1);
-    struct map_str_entry *e = &m->entries[m->n];
-    *e = (struct map_str_entry){copy, len, hash_bytes(m->seed, key, len), 0};
-    str_place(m, m->slots, m->n_slots, m->n++);
+    struct map_str_entry *e = entry_for(m, key, len);
+    if (!e) return error_set(err, TARE_NOMEM, "out of memory for a map of %zu names", m->n + 1);
     *value = &e->value;
     return TARE_OK;
 }
 
+const char *map_str_intern(struct map_str *m, const char *key, size_t len)
+{
+    struct map_str_entry *e = entry_for(m, key, len);
+    return e ? e->key : NULL;
+}
+
 tare_status map_str_put(struct map_str *m, const char *key, size_t len, uint64_t value, tare_error *err)
 {
-    uint64_t *place;
+    uint64_t *place = NULL;
     tare_status s = map_str_ref(m, key, len, &place, err);
     if (s == TARE_OK) *place = value;
     return s;

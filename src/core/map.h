@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/arena.h"
 #include "core/error.h"
 
 /* ---- strings: keys are COPIED into the map; any bytes, NUL included; iterated in order of insertion ---- */
 
 struct map_str_entry {
-    char *key; /* owned by the map; a NUL follows key[len - 1] */
+    const char *key; /* owned by the map; a NUL follows key[len - 1] */
     size_t len;
     uint64_t hash, value;
 };
@@ -24,10 +25,11 @@ struct map_str {
     uint32_t *slots; /* entry number + 1, 0: free */
     size_t n_slots;  /* power of two, or 0 */
     uint64_t seed;
+    struct arena *memory; /* NULL: each key is a block of its own; else keys stay there when the map goes */
 };
-#define MAP_STR_INIT           \
-    {                          \
-        NULL, 0, 0, NULL, 0, 0 \
+#define MAP_STR_INIT                 \
+    {                                \
+        NULL, 0, 0, NULL, 0, 0, NULL \
     }
 
 void map_str_release(struct map_str *m);
@@ -41,6 +43,14 @@ tare_status map_str_ref(struct map_str *m, const char *key, size_t len, uint64_t
 
 /* Insert or replace. */
 tare_status map_str_put(struct map_str *m, const char *key, size_t len, uint64_t value, tare_error *err);
+
+/* The map's own copy of a key: the same pointer for the same bytes. find: NULL where absent; intern: put in
+ * where absent, NULL when out of memory. */
+const char *map_str_find_key(const struct map_str *m, const char *key, size_t len);
+const char *map_str_intern(struct map_str *m, const char *key, size_t len);
+
+/* A keyed hash, for tables of other kinds. */
+uint64_t map_hash(uint64_t seed, const char *bytes, size_t n);
 
 /* ---- numbers: every uint64_t is a good key; the order of iteration is arbitrary, even between runs ---- */
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "core/buf.h"
-#include "run/arena.h"
+#include "core/arena.h"
 #include "run/document.h"
 
 enum run_kind {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "core/buf.h"
-#include "run/arena.h"
+#include "core/arena.h"
 
 #define SAMPLES_ZSTD "delta-zigzag-varint+zstd+base64"
 #define SAMPLES_PLAIN "delta-zigzag-varint+base64"

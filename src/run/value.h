@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "run/arena.h"
+#include "core/arena.h"
 
 struct known_u64 {
     bool known;

@@ -170,12 +170,42 @@ static void a_failed_insertion_changes_nothing(void **state)
     }
 }
 
+static void interned_keys_are_one_pointer(void **state)
+{
+    (void)state;
+    long start = mem_live_blocks();
+    struct arena memory = ARENA_INIT;
+    struct map_str m = {.memory = &memory};
+    const char *first[200];
+    char key[5000];
+    for (unsigned i = 0; i < 200; i++) {
+        size_t len = (size_t)snprintf(key, sizeof key, "%0*u", (int)(1 + i * 20), i);
+        assert_null(map_str_find_key(&m, key, len));
+        assert_non_null(first[i] = map_str_intern(&m, key, len));
+        void *next = arena_new(&memory, 3, 7); /* strings and aligned blocks share the chunks */
+        assert_true((uintptr_t)next % sizeof(void *) == 0);
+        memset(next, 0xff, 21);
+    }
+    for (unsigned i = 0; i < 200; i++) {
+        size_t len = (size_t)snprintf(key, sizeof key, "%0*u", (int)(1 + i * 20), i);
+        assert_ptr_equal(map_str_intern(&m, key, len), first[i]);
+        assert_ptr_equal(map_str_find_key(&m, key, len), first[i]);
+        assert_string_equal(first[i], key);
+    }
+    assert_int_equal(m.n, 200);
+    map_str_release(&m);
+    assert_string_equal(first[199], key); /* the arena's, not the map's */
+    arena_release(&memory);
+    assert_int_equal(mem_live_blocks(), start);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_are_found_again), cmocka_unit_test(string_keys_are_copies_of_any_bytes),
         cmocka_unit_test(a_reference_counts),      cmocka_unit_test(numbers_follow_a_model),
         cmocka_unit_test(every_number_is_a_key),   cmocka_unit_test(a_failed_insertion_changes_nothing),
+        cmocka_unit_test(interned_keys_are_one_pointer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

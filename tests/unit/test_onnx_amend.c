@@ -13,7 +13,7 @@
 
 #include "core/file.h"
 #include "model/onnx/onnx_amend.h"
-#include "model/onnx/onnx_wire.h"
+#include "core/wire.h"
 #include "onnx_fixture.h"
 
 static char path[] = "/tmp/tare-amend-XXXXXX";

@@ -5,7 +5,7 @@
 #define CLI_WORDS_H
 
 #include "core/buf.h"
-#include "run/arena.h"
+#include "core/arena.h"
 
 /* NULL-terminated, with texts in the arena. An open quote, or text that needs a shell (| > ; & $ ` ( at the start of
  * a word or alone), is TARE_INVALID. */

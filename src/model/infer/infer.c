@@ -27,14 +27,14 @@ tare_status engine_charge(struct infer_engine *e, size_t nodes)
 
 void *engine_get(const struct infer_engine *e, size_t n, size_t size)
 {
-    return onnx_memory_get(e->arena, n, size);
+    return arena_new(&e->memory->arena, n, size);
 }
 
 void *engine_contents(struct infer_engine *e, size_t n, size_t size)
 {
     if (n > INFER_INTS_MAX || n * size > e->contents_left) return NULL;
     e->contents_left -= n * size;
-    return onnx_memory_get(e->arena, n, size);
+    return arena_new(&e->memory->arena, n, size);
 }
 
 const char *engine_node_text(const struct onnx_node *n, char *out, size_t size)
@@ -153,7 +153,7 @@ static const char *reason(struct infer_engine *e, const struct infer_node *at)
         snprintf(text, sizeof text, "the shape of its input '%.120s' is not known", at->inputs[i]->name);
         break;
     }
-    return onnx_memory_str(e->arena, text, strlen(text));
+    return arena_str(&e->memory->arena, text);
 }
 
 static tare_status finish(struct infer_engine *e, struct infer_node *at)
@@ -269,7 +269,6 @@ static tare_status engine_start(struct infer_engine *e, struct inferred *out)
     struct infer_memory *memory = mem_new(1, sizeof *memory);
     if (!memory) return engine_nomem(e);
     out->memory = e->memory = memory;
-    if (!(memory->arena = e->arena = onnx_memory_new())) return engine_nomem(e);
     tare_status s = poly_space_new(&out->space, e->err);
     if (s < 0) return s;
     e->space = out->space;
@@ -312,7 +311,7 @@ void inferred_release(struct inferred *i)
             mem_free(i->memory->names.items[k]);
         }
         vec_release(&i->memory->names);
-        onnx_memory_free(i->memory->arena);
+        arena_release(&i->memory->arena);
         mem_free(i->memory);
     }
     poly_space_free(i->space);
@@ -323,7 +322,7 @@ void inferred_release(struct inferred *i)
 
 const struct infer_value *infer_value(const struct infer_scope *s, const char *name)
 {
-    const char *own = onnx_memory_find(s->model->memory, name, strlen(name));
+    const char *own = onnx_own_name(s->model, name);
     return own ? scope_find(s, own) : NULL;
 }
 

@@ -5,7 +5,6 @@
 
 #include "core/mem.h"
 #include "model/infer/infer_engine.h"
-#include "model/onnx/onnx_wire.h"
 
 static tare_status too_many_dims(const struct infer_engine *e, const char *name, size_t rank)
 {
@@ -51,44 +50,18 @@ static tare_status read_ints(struct infer_engine *e, struct infer_value *v, cons
     return TARE_OK;
 }
 
-/* ---- floats: raw, or float_data and double_data ---- */
-
-static double float_at(int type, const uint8_t *bytes)
-{
-    float f;
-    double d;
-    if (type == ONNX_DOUBLE) {
-        memcpy(&d, bytes, sizeof d);
-        return d;
-    }
-    memcpy(&f, bytes, sizeof f);
-    return (double)f;
-}
-
-static bool floats_of_fields(const struct onnx_tensor *t, double *out)
-{
-    enum { FLOAT_DATA = 4, DOUBLE_DATA = 10 };
-    struct wire w = {t->message, t->message + t->message_bytes};
-    size_t size = t->type == ONNX_DOUBLE ? 8 : 4, at = 0;
-    uint32_t field = t->type == ONNX_DOUBLE ? DOUBLE_DATA : FLOAT_DATA;
-    struct wire_field f;
-    const char *why = "";
-    while (wire_next(&w, &f, &why) > 0) {
-        if (f.number != field) continue;
-        for (size_t i = 0; i + size <= f.n && at < t->elements; i += size)
-            out[at++] = float_at(t->type, f.bytes + i);
-    }
-    return at == t->elements;
-}
+/* ---- floats ---- */
 
 static bool read_floats(const struct onnx_tensor *t, double *out)
 {
-    size_t size = t->type == ONNX_DOUBLE ? 8 : 4;
-    const uint8_t *raw;
-    uint64_t bytes;
-    if (!t->raw && !t->external) return floats_of_fields(t, out);
-    if (onnx_tensor_bytes(t, &raw, &bytes, NULL) < 0 || bytes < t->elements * size) return false;
-    for (size_t i = 0; i < t->elements; i++) out[i] = float_at(t->type, raw + i * size);
+    const uint8_t *packed = (const uint8_t *)out;
+    float f;
+    if (t->type == ONNX_DOUBLE) return onnx_tensor_copy(t, out, t->elements * sizeof *out, NULL) == TARE_OK;
+    if (onnx_tensor_copy(t, out, t->elements * sizeof f, NULL) < 0) return false;
+    for (size_t i = t->elements; i-- > 0;) { /* from the last on: each becomes wider in its place */
+        memcpy(&f, packed + i * sizeof f, sizeof f);
+        out[i] = (double)f;
+    }
     return true;
 }
 

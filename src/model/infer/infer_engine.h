@@ -7,7 +7,6 @@
 #include "core/map.h"
 #include "core/vec.h"
 #include "model/infer/infer_rule.h"
-#include "model/onnx/onnx_memory.h"
 
 enum {
     ENGINE_DEPTH_MAX = 64,
@@ -20,7 +19,7 @@ enum {
 };
 
 struct infer_memory {
-    struct onnx_memory *arena;
+    struct arena arena;
     VEC(struct map_u64 *) names; /* of all scopes */
 };
 
@@ -28,7 +27,6 @@ struct infer_engine {
     const struct onnx_model *model;
     const struct infer_options *options;
     struct infer_memory *memory;
-    struct onnx_memory *arena;
     struct poly_space *space;
     struct map_str functions; /* domain, NUL, name -> number + 1 */
     struct map_str seen;      /* name -> number + 1 */

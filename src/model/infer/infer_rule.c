@@ -35,7 +35,7 @@ const char *rule_text(const struct rule_call *c, const char *attribute)
 {
     const struct onnx_attribute *a = onnx_attribute(c->node, attribute);
     if (!a || a->kind != ONNX_ATTR_STRING) return NULL;
-    return a->s ? onnx_memory_str(c->engine->arena, (const char *)a->s, a->s_bytes) : "";
+    return a->s ? onnx_keep_text(c->engine->model, a->s, a->s_bytes) : "";
 }
 
 static bool all_constant(const struct infer_value *v, int64_t *out)
@@ -180,7 +180,7 @@ static void remember(struct rule_call *c, const char *format, va_list args)
     if (c->at->why) return;
     int n = vsnprintf(text, sizeof text, format, args);
     if (n <= 0) return;
-    c->at->why = onnx_memory_str(c->engine->arena, text, strlen(text));
+    c->at->why = arena_str(&c->engine->memory->arena, text);
 }
 
 void rule_unknown(struct rule_call *c, const char *format, ...)

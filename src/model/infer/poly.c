@@ -37,7 +37,7 @@ static const struct poly_mono *mono_of(struct poly_space *s, const struct poly_f
             same++;
         if (m->n == n && same == n) return m;
     }
-    struct poly_mono *m = onnx_memory_get(s->arena, 1, sizeof *m + n * sizeof m->f[0]);
+    struct poly_mono *m = arena_new(&s->arena, 1, sizeof *m + n * sizeof m->f[0]);
     if (!m) return failed(s);
     m->next = (struct poly_mono *)(uintptr_t)*head;
     m->degree = degree;
@@ -63,7 +63,7 @@ const struct poly *poly_of(struct poly_space *s, const struct poly_term *t, size
     if (map_u64_ref(&s->polys, hash, &head, NULL) < 0) return failed(s);
     for (struct poly *p = (struct poly *)(uintptr_t)*head; p; p = p->next)
         if (same_terms(p, t, n)) return p;
-    struct poly *p = onnx_memory_get(s->arena, 1, sizeof *p + n * sizeof p->t[0]);
+    struct poly *p = arena_new(&s->arena, 1, sizeof *p + n * sizeof p->t[0]);
     if (!p) return failed(s);
     p->next = (struct poly *)(uintptr_t)*head;
     p->n = n;
@@ -75,7 +75,7 @@ const struct poly *poly_of(struct poly_space *s, const struct poly_term *t, size
 tare_status poly_space_new(struct poly_space **out, tare_error *err)
 {
     struct poly_space *s = mem_new(1, sizeof *s);
-    if (s && (s->arena = onnx_memory_new())) s->one = mono_of(s, NULL, 0);
+    if (s) s->one = mono_of(s, NULL, 0);
     if (!s || !s->one) {
         poly_space_free(s);
         return error_set(err, TARE_NOMEM, "out of memory for dimensions");
@@ -87,7 +87,7 @@ tare_status poly_space_new(struct poly_space **out, tare_error *err)
 void poly_space_free(struct poly_space *s)
 {
     if (!s) return;
-    onnx_memory_free(s->arena);
+    arena_release(&s->arena);
     map_u64_release(&s->polys);
     map_u64_release(&s->monos);
     map_str_release(&s->syms);
@@ -108,8 +108,8 @@ static const struct poly_sym *sym_of(struct poly_space *s, const struct poly_sym
     uint64_t *slot;
     if (map_str_ref(&s->syms, key, n, &slot, NULL) < 0) return failed(s);
     if (*slot) return (const struct poly_sym *)(uintptr_t)*slot;
-    struct poly_sym *made = onnx_memory_get(s->arena, 1, sizeof *made);
-    const char *text = onnx_memory_str(s->arena, want->text, strlen(want->text));
+    struct poly_sym *made = arena_new(&s->arena, 1, sizeof *made);
+    const char *text = arena_str(&s->arena, want->text);
     if (!made || !text) return failed(s);
     *made = *want;
     made->text = text;

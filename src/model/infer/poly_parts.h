@@ -5,7 +5,6 @@
 #define MODEL_POLY_PARTS_H
 
 #include "core/map.h"
-#include "model/onnx/onnx_memory.h"
 #include "model/infer/poly.h"
 
 enum poly_kind { POLY_NAMED, POLY_FLOOR, POLY_MIN, POLY_MAX, POLY_BROADCAST };
@@ -50,7 +49,7 @@ struct poly { /* highest degree first, then by name; no terms: 0 */
 };
 
 struct poly_space {
-    struct onnx_memory *arena;
+    struct arena arena;
     struct map_u64 polys, monos; /* hash -> first of a chain */
     struct map_str syms;
     const struct poly_mono *one; /* the product of nothing */

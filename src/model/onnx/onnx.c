@@ -244,7 +244,13 @@ static const char *lookalike(const uint8_t *bytes, size_t n)
 
 void onnx_close(struct onnx_model *m)
 {
-    onnx_memory_free(m->memory);
+    if (m->memory) {
+        map_str_release(&m->memory->strings);
+        arena_release(&m->memory->arena);
+        external_release(&m->memory->external);
+        file_unmap(&m->memory->view);
+        mem_free(m->memory);
+    }
     mem_free(m->path);
     *m = (struct onnx_model)ONNX_MODEL_INIT;
 }
@@ -253,8 +259,9 @@ static tare_status begin(struct onnx_model *m, const char *path, const char *fol
 {
     *m = (struct onnx_model){.producer = "", .producer_version = "", .domain = "", .graph = {.name = ""}};
     m->path = mem_strdup(path);
-    m->memory = m->path ? onnx_memory_new() : NULL;
+    m->memory = m->path ? mem_new(1, sizeof *m->memory) : NULL;
     if (!m->memory) return error_set(err, TARE_NOMEM, "%s: out of memory", path);
+    m->memory->strings.memory = &m->memory->arena;
     return external_init(&m->memory->external, folder_of, err);
 }
 
@@ -299,6 +306,31 @@ tare_status onnx_read(struct onnx_model *out, const char *name, const void *byte
     struct onnx_model m;
     tare_status s = begin(&m, name, NULL, err);
     if (s == TARE_OK) s = read_bytes(&m, bytes, n, err);
+    return finish(out, &m, s);
+}
+
+const char *onnx_own_name(const struct onnx_model *m, const char *name)
+{
+    return map_str_find_key(&m->memory->strings, name, strlen(name));
+}
+
+const char *onnx_keep_text(const struct onnx_model *m, const void *bytes, size_t n)
+{
+    return map_str_intern(&m->memory->strings, bytes, n);
+}
+
+tare_status onnx_read_tensor(struct onnx_model *out, const char *name, const void *bytes, size_t n,
+                             tare_error *err)
+{
+    struct onnx_model m;
+    struct wire_field whole = {.type = WIRE_BYTES, .bytes = bytes, .n = n};
+    tare_status s = begin(&m, name, NULL, err);
+    if (s == TARE_OK) {
+        struct parse p = {m.path, bytes, m.memory, err};
+        s = parse_list(&p, &m.graph.initializers, 1);
+        if (s == TARE_OK) s = parse_tensor(&p, NULL, &whole, m.graph.initializers.items);
+        m.graph.initializers.n = 1;
+    }
     return finish(out, &m, s);
 }
 

@@ -172,16 +172,25 @@ struct onnx_model {
 tare_status onnx_open(struct onnx_model *out, const char *path, tare_error *err);
 /* Read bytes that stay valid until onnx_close(). There is no folder, so external data is not looked at. */
 tare_status onnx_read(struct onnx_model *out, const char *name, const void *bytes, size_t n, tare_error *err);
+/* Read one TensorProto (a file of a test_data_set): the only initializer of a model that is otherwise empty. */
+tare_status onnx_read_tensor(struct onnx_model *out, const char *name, const void *bytes, size_t n,
+                             tare_error *err);
 void onnx_close(struct onnx_model *m); /* an ONNX_MODEL_INIT is fine */
 
 const struct onnx_tensor *onnx_initializer(const struct onnx_graph *g,
                                            const char *name); /* NULL: none; hashed */
 const struct onnx_attribute *onnx_attribute(const struct onnx_node *n, const char *name); /* NULL: none */
 int64_t onnx_opset(const struct onnx_model *m, const char *domain); /* 0: not imported */
+/* The pointer that stands for this name throughout the model; NULL: the name is not in it. */
+const char *onnx_own_name(const struct onnx_model *m, const char *name);
+/* A NUL-terminated copy, the same for the same bytes, that lives as long as the model; NULL: no memory. */
+const char *onnx_keep_text(const struct onnx_model *m, const void *bytes, size_t n);
 
 /* All elements of a small integer or boolean tensor (a shape, axes, indices), however they are stored.
  * TARE_INVALID when there are more than `max`, or they are no integers, or do not fit int64_t. */
 tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t max, tare_error *err);
+/* The elements, packed and little-endian, however they are stored: `size` bytes, what they must take. */
+tare_status onnx_tensor_copy(const struct onnx_tensor *t, void *to, size_t size, tare_error *err);
 /* The packed little-endian elements, in the mapping or in external data mapped now. TARE_UNSUPPORTED when
  * they are in typed fields. Valid until onnx_close(). */
 tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes, uint64_t *n,

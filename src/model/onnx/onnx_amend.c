@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/buf.h"
-#include "model/onnx/onnx_encode.h"
+#include "core/wire.h"
 #include "model/onnx/onnx_write.h"
 
 /* Field numbers of onnx.proto. */
@@ -20,10 +19,10 @@ static void encode_outputs(struct buf *out, const char *const *names, size_t n)
 {
     struct buf graph = BUF_INIT, value = BUF_INIT;
     for (size_t i = 0; i < n; i++) {
-        encode_bytes(&value, VALUE_NAME, names[i], strlen(names[i]));
-        encode_message(&graph, GRAPH_OUTPUT, &value);
+        wire_add_str(&value, VALUE_NAME, names[i]);
+        wire_add_message(&graph, GRAPH_OUTPUT, &value);
     }
-    encode_message(out, MODEL_GRAPH, &graph);
+    wire_add_message(out, MODEL_GRAPH, &graph);
     buf_release(&value);
     buf_release(&graph);
 }

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/map.h"
+#include "model/onnx/onnx_parse.h"
 #include "core/mem.h"
 #include "core/vec.h"
-#include "model/onnx/onnx_memory.h"
 #include "model/onnx/onnx_range.h"
 
 enum { MAX_CALLS = 16, MAX_NODES = 4000000, MAX_CONSTANT = 1024, LOOP_ROUNDS = 4 };

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/wire.h"
 #include "model/onnx/onnx_write.h"
 
-enum { PIECE = 1 << 18 };              /* bytes of weights made at once */
-enum { INSIDE_MAX = 1024 };            /* smaller tensors stay in the model when there is a data file */
-enum { DATA_ALIGN = 4096 };            /* so that runtimes can map them */
-enum { VARINT, FIXED32 = 5, LEN = 2 }; /* wire types */
+enum { PIECE = 1 << 18 };   /* bytes of weights made at once */
+enum { INSIDE_MAX = 1024 }; /* smaller tensors stay in the model when there is a data file */
+enum { DATA_ALIGN = 4096 }; /* so that runtimes can map them */
 
 /* Field numbers of onnx.proto. */
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8 };
@@ -28,49 +28,6 @@ enum {
     TENSOR_EXTERNAL = 13,
     TENSOR_PLACE = 14
 };
-
-/* ---- protobuf ---- */
-
-static void put_varint(struct buf *b, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7) buf_add_char(b, (char)(v | 0x80));
-    buf_add_char(b, (char)v);
-}
-
-static void put_key(struct buf *b, unsigned field, unsigned wire)
-{
-    put_varint(b, (uint64_t)field << 3 | wire);
-}
-
-static void put_int(struct buf *b, unsigned field, int64_t v)
-{
-    put_key(b, field, VARINT);
-    put_varint(b, (uint64_t)v);
-}
-
-void encode_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
-{
-    put_key(b, field, LEN);
-    put_varint(b, n);
-    buf_add(b, bytes, n);
-}
-
-static void put_str(struct buf *b, unsigned field, const char *s)
-{
-    encode_bytes(b, field, s, strlen(s));
-}
-
-void encode_message(struct buf *b, unsigned field, struct buf *inner)
-{
-    b->failed |= inner->failed;
-    encode_bytes(b, field, inner->data, inner->len);
-    buf_clear(inner);
-}
-
-void encode_fixed(struct buf *b, uint64_t v, unsigned n_bytes)
-{
-    for (unsigned i = 0; i < n_bytes; i++) buf_add_char(b, (char)(v >> 8 * i));
-}
 
 unsigned encode_type_bytes(int type)
 {
@@ -103,17 +60,17 @@ size_t encode_number(unsigned char *out, int type, double v)
 void encode_attribute(struct buf *b, const struct ow_attr *a)
 {
     struct buf m = BUF_INIT;
-    put_str(&m, ATTR_NAME, a->name);
+    wire_add_str(&m, ATTR_NAME, a->name);
     if (a->kind == 1) {
         unsigned char f[8];
-        put_key(&m, ATTR_F, FIXED32);
+        wire_add_key(&m, ATTR_F, WIRE_FIXED32);
         buf_add(&m, f, encode_number(f, ONNX_FLOAT, a->f));
     }
-    if (a->kind == 2) put_int(&m, ATTR_I, a->i);
-    if (a->kind == 3) put_str(&m, ATTR_S, a->s);
-    for (unsigned i = 0; a->kind == 7 && i < a->n; i++) put_int(&m, ATTR_INTS, a->ints[i]);
-    put_int(&m, ATTR_TYPE, a->kind);
-    encode_message(b, NODE_ATTRIBUTE, &m);
+    if (a->kind == 2) wire_add_uint(&m, ATTR_I, (uint64_t)a->i);
+    if (a->kind == 3) wire_add_str(&m, ATTR_S, a->s);
+    for (unsigned i = 0; a->kind == 7 && i < a->n; i++) wire_add_uint(&m, ATTR_INTS, (uint64_t)a->ints[i]);
+    wire_add_uint(&m, ATTR_TYPE, (uint64_t)a->kind);
+    wire_add_message(b, NODE_ATTRIBUTE, &m);
     buf_release(&m);
 }
 
@@ -123,12 +80,12 @@ static void encode_nodes(const struct ow *w, struct buf *out)
     for (size_t i = 0; i < w->nodes.n; i++) {
         const struct ow_node *n = &w->nodes.items[i];
         const ow_val *edge = w->edges.items + n->edges;
-        for (unsigned k = 0; k < n->n_in; k++) put_str(&m, NODE_INPUT, ow_name(w, *edge++));
-        for (unsigned k = 0; k < n->n_out; k++) put_str(&m, NODE_OUTPUT, ow_name(w, *edge++));
-        put_str(&m, NODE_NAME, ow_name(w, n->name));
-        put_str(&m, NODE_OP, n->op);
+        for (unsigned k = 0; k < n->n_in; k++) wire_add_str(&m, NODE_INPUT, ow_name(w, *edge++));
+        for (unsigned k = 0; k < n->n_out; k++) wire_add_str(&m, NODE_OUTPUT, ow_name(w, *edge++));
+        wire_add_str(&m, NODE_NAME, ow_name(w, n->name));
+        wire_add_str(&m, NODE_OP, n->op);
         buf_add(&m, w->attrs.data + n->attrs, n->attrs_len);
-        encode_message(out, GRAPH_NODE, &m);
+        wire_add_message(out, GRAPH_NODE, &m);
     }
     buf_release(&m);
 }
@@ -139,17 +96,17 @@ static void encode_port(const struct ow *w, struct buf *out, unsigned field, con
     struct buf dim = BUF_INIT, shape = BUF_INIT, tensor = BUF_INIT, type = BUF_INIT, info = BUF_INIT;
     for (unsigned i = 0; i < p->rank; i++) {
         if (p->dims[i].value >= 0)
-            put_int(&dim, 1, p->dims[i].value);
+            wire_add_uint(&dim, 1, (uint64_t)p->dims[i].value);
         else
-            put_str(&dim, 2, p->dims[i].name);
-        encode_message(&shape, 1, &dim);
+            wire_add_str(&dim, 2, p->dims[i].name);
+        wire_add_message(&shape, 1, &dim);
     }
-    put_int(&tensor, 1, p->type);
-    encode_message(&tensor, 2, &shape);
-    encode_message(&type, 1, &tensor);
-    put_str(&info, 1, ow_name(w, p->value));
-    encode_message(&info, 2, &type);
-    encode_message(out, field, &info);
+    wire_add_uint(&tensor, 1, (uint64_t)p->type);
+    wire_add_message(&tensor, 2, &shape);
+    wire_add_message(&type, 1, &tensor);
+    wire_add_str(&info, 1, ow_name(w, p->value));
+    wire_add_message(&info, 2, &type);
+    wire_add_message(out, field, &info);
     buf_release(&dim);
     buf_release(&shape);
     buf_release(&tensor);
@@ -162,9 +119,9 @@ static void encode_port(const struct ow *w, struct buf *out, unsigned field, con
 static void put_pair(struct buf *b, unsigned field, const char *key, const char *value)
 {
     struct buf pair = BUF_INIT;
-    put_str(&pair, 1, key);
-    put_str(&pair, 2, value);
-    encode_message(b, field, &pair);
+    wire_add_str(&pair, 1, key);
+    wire_add_str(&pair, 2, value);
+    wire_add_message(b, field, &pair);
     buf_release(&pair);
 }
 
@@ -173,12 +130,12 @@ static void encode_tensor_head(const struct ow *w, struct buf *m, const struct o
                                const char *location)
 {
     char number[24];
-    for (unsigned i = 0; i < t->rank; i++) put_int(m, TENSOR_DIMS, t->dims[i]);
-    put_int(m, TENSOR_TYPE, t->type);
-    put_str(m, TENSOR_NAME, ow_name(w, t->name));
+    for (unsigned i = 0; i < t->rank; i++) wire_add_uint(m, TENSOR_DIMS, (uint64_t)t->dims[i]);
+    wire_add_uint(m, TENSOR_TYPE, (uint64_t)t->type);
+    wire_add_str(m, TENSOR_NAME, ow_name(w, t->name));
     if (t->place == UINT64_MAX) {
-        put_key(m, TENSOR_RAW, LEN);
-        put_varint(m, t->bytes);
+        wire_add_key(m, TENSOR_RAW, WIRE_BYTES);
+        wire_add_varint(m, t->bytes);
         return;
     }
     put_pair(m, TENSOR_EXTERNAL, "location", location);
@@ -186,7 +143,7 @@ static void encode_tensor_head(const struct ow *w, struct buf *m, const struct o
     put_pair(m, TENSOR_EXTERNAL, "offset", number);
     snprintf(number, sizeof number, "%llu", (unsigned long long)t->bytes);
     put_pair(m, TENSOR_EXTERNAL, "length", number);
-    put_int(m, TENSOR_PLACE, 1);
+    wire_add_uint(m, TENSOR_PLACE, (uint64_t)1);
 }
 
 /* Give each large tensor its place in the data file. Returns the data file's size. */
@@ -276,8 +233,8 @@ static void write_tensor(struct output *o, struct ow_tensor *t)
     bool inside = t->place == UINT64_MAX;
     encode_tensor_head(o->w, &m, t, o->to->location);
     o->head.failed |= m.failed;
-    put_key(&o->head, GRAPH_INITIALIZER, LEN);
-    put_varint(&o->head, m.len + (inside ? t->bytes : 0));
+    wire_add_key(&o->head, GRAPH_INITIALIZER, WIRE_BYTES);
+    wire_add_varint(&o->head, m.len + (inside ? t->bytes : 0));
     buf_add(&o->head, m.data, m.len);
     buf_release(&m);
     if (inside) {
@@ -297,7 +254,7 @@ static void write_tensor(struct output *o, struct ow_tensor *t)
 static void encode_around(const struct ow *w, struct buf *before, struct buf *after)
 {
     encode_nodes(w, before);
-    put_str(before, GRAPH_NAME, w->graph_name);
+    wire_add_str(before, GRAPH_NAME, w->graph_name);
     for (size_t i = 0; i < w->inputs.n; i++) encode_port(w, after, GRAPH_INPUT, &w->inputs.items[i]);
     for (size_t i = 0; i < w->outputs.n; i++) encode_port(w, after, GRAPH_OUTPUT, &w->outputs.items[i]);
 }
@@ -311,8 +268,8 @@ static uint64_t tensors_size(const struct ow *w, const char *location, struct bu
         encode_tensor_head(w, scratch, t, location);
         uint64_t body = scratch->len + (t->place == UINT64_MAX ? t->bytes : 0);
         buf_clear(scratch);
-        put_key(scratch, GRAPH_INITIALIZER, LEN);
-        put_varint(scratch, body);
+        wire_add_key(scratch, GRAPH_INITIALIZER, WIRE_BYTES);
+        wire_add_varint(scratch, body);
         total += scratch->len + body;
         if (scratch->failed) break;
     }
@@ -328,14 +285,14 @@ static int64_t ir_version(int64_t opset)
 static void encode_model_head(const struct ow *w, struct buf *out, uint64_t graph_bytes)
 {
     struct buf opset = BUF_INIT;
-    put_int(out, MODEL_IR, ir_version(w->opset));
-    put_str(out, MODEL_PRODUCER, "tare");
-    put_str(out, MODEL_PRODUCER_VERSION, w->producer_version);
-    put_str(&opset, 1, "");
-    put_int(&opset, 2, w->opset);
-    encode_message(out, MODEL_OPSET, &opset);
-    put_key(out, MODEL_GRAPH, LEN);
-    put_varint(out, graph_bytes);
+    wire_add_uint(out, MODEL_IR, (uint64_t)ir_version(w->opset));
+    wire_add_str(out, MODEL_PRODUCER, "tare");
+    wire_add_str(out, MODEL_PRODUCER_VERSION, w->producer_version);
+    wire_add_str(&opset, 1, "");
+    wire_add_uint(&opset, 2, (uint64_t)w->opset);
+    wire_add_message(out, MODEL_OPSET, &opset);
+    wire_add_key(out, MODEL_GRAPH, WIRE_BYTES);
+    wire_add_varint(out, graph_bytes);
     buf_release(&opset);
 }
 

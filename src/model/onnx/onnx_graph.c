@@ -102,7 +102,7 @@ static tare_status parse_attribute_tensor(const struct parse *p, const struct pl
     struct place inner;
     if (a->t) return parse_fail(p, at, "has two tensors");
     tare_status s = parse_enter(p, &inner, at, "t", PARSE_NO_INDEX);
-    struct onnx_tensor *t = s < 0 ? NULL : onnx_memory_get(p->memory, 1, sizeof *t);
+    struct onnx_tensor *t = s < 0 ? NULL : arena_new(&p->memory->arena, 1, sizeof *t);
     if (s < 0) return s;
     if (!t) return parse_nomem(p);
     a->t = t;
@@ -115,7 +115,7 @@ static tare_status parse_attribute_graph(const struct parse *p, const struct pla
     struct place inner;
     if (a->g) return parse_fail(p, at, "has two graphs");
     tare_status s = parse_enter(p, &inner, at, "g", PARSE_NO_INDEX);
-    struct onnx_graph *g = s < 0 ? NULL : onnx_memory_get(p->memory, 1, sizeof *g);
+    struct onnx_graph *g = s < 0 ? NULL : arena_new(&p->memory->arena, 1, sizeof *g);
     if (s < 0) return s;
     if (!g) return parse_nomem(p);
     a->g = g;
@@ -179,7 +179,7 @@ tare_status parse_attribute(const struct parse *p, const struct place *at, const
     if (counts.of[A_INTS] && (s = parse_ints(p, m, A_INTS, &a->ints.items, &a->ints.n)) < 0) return s;
     if (counts.of[A_FLOATS] && (s = parse_floats(p, m, a)) < 0) return s;
     if (counts.of[A_STRINGS]) {
-        a->strings = onnx_memory_get(p->memory, counts.of[A_STRINGS], sizeof *a->strings);
+        a->strings = arena_new(&p->memory->arena, counts.of[A_STRINGS], sizeof *a->strings);
         if (!a->strings) return parse_nomem(p);
     }
     while ((got = parse_next(p, &m, &f)) > 0) {
@@ -259,20 +259,64 @@ static tare_status graph_field(const struct parse *p, const struct place *at, co
     }
 }
 
+/* ---- initializers by name ---- */
+
+struct onnx_index {
+    size_t mask;
+    uint64_t seed;
+    uint32_t slots[]; /* number of the initializer + 1, 0: free */
+};
+
+static size_t first_slot(const struct onnx_index *x, const char *name)
+{
+    return map_hash(x->seed, name, strlen(name)) & x->mask;
+}
+
+const struct onnx_tensor *onnx_initializer(const struct onnx_graph *g, const char *name)
+{
+    const struct onnx_index *x = g->index;
+    if (!x) return NULL;
+    for (size_t at = first_slot(x, name); x->slots[at]; at = (at + 1) & x->mask) {
+        const struct onnx_tensor *t = &g->initializers.items[x->slots[at] - 1];
+        if (strcmp(t->name, name) == 0) return t;
+    }
+    return NULL;
+}
+
+/* Initializer i has no name, or that of another. */
+static tare_status refuse_initializer(const struct parse *p, const struct place *at,
+                                      const struct onnx_graph *g, size_t i)
+{
+    const char *name = g->initializers.items[i].name;
+    struct place inner;
+    tare_status s = parse_enter(p, &inner, at, "initializer", (int64_t)i);
+    if (s < 0) return s;
+    if (!name[0]) return parse_fail(p, &inner, "an initializer without a name");
+    return parse_fail(p, &inner, "a second initializer named '%.100s'", name);
+}
+
 static tare_status index_initializers(const struct parse *p, const struct place *at, struct onnx_graph *g)
 {
-    struct place inner;
-    size_t twice = 0;
-    for (size_t i = 0; i < g->initializers.n; i++) {
-        if (g->initializers.items[i].name[0]) continue;
-        tare_status s = parse_enter(p, &inner, at, "initializer", (int64_t)i);
-        return s < 0 ? s : parse_fail(p, &inner, "an initializer without a name");
+    size_t n = g->initializers.n, n_slots = 4;
+    if (!n) return TARE_OK;
+    if (n >= UINT32_MAX / 2) return parse_nomem(p);
+    while (n_slots < n * 2) n_slots *= 2;
+    struct onnx_index *x = arena_new(&p->memory->arena, 1, sizeof *x + n_slots * sizeof x->slots[0]);
+    if (!x) return parse_nomem(p);
+    x->mask = n_slots - 1;
+    x->seed = p->memory->strings.seed;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = g->initializers.items[i].name;
+        if (!name[0]) return refuse_initializer(p, at, g, i);
+        size_t slot = first_slot(x, name);
+        for (; x->slots[slot]; slot = (slot + 1) & x->mask) {
+            if (g->initializers.items[x->slots[slot] - 1].name == name)
+                return refuse_initializer(p, at, g, i);
+        }
+        x->slots[slot] = (uint32_t)i + 1;
     }
-    tare_status s = onnx_index_build(p->memory, g, &twice);
-    if (s == TARE_NOMEM) return parse_nomem(p);
-    if (s == TARE_OK) return s;
-    if ((s = parse_enter(p, &inner, at, "initializer", (int64_t)twice)) < 0) return s;
-    return parse_fail(p, &inner, "a second initializer named '%.100s'", g->initializers.items[twice].name);
+    g->index = x;
+    return TARE_OK;
 }
 
 /* Before IR version 4 every initializer had to be listed as an input too; after, it is a default. */

@@ -104,8 +104,8 @@ tare_status parse_name(const struct parse *p, const struct place *at, const stru
                        const char **out)
 {
     const char *text = (const char *)f->bytes;
-    const char *copy =
-        onnx_memory_find(p->memory, text, f->n); /* was good before: most names come twice or more */
+    /* was good before: most names come twice or more */
+    const char *copy = map_str_find_key(&p->memory->strings, text, f->n);
     if (copy) {
         *out = copy;
         return TARE_OK;
@@ -114,7 +114,7 @@ tare_status parse_name(const struct parse *p, const struct place *at, const stru
         return parse_fail(p, at, "a name with a NUL inside, at byte %zu", (size_t)(f->bytes - p->start));
     if (!is_ascii(f->bytes, f->n) && !str_is_utf8(text, f->n))
         return parse_fail(p, at, "a name that is not UTF-8, at byte %zu", (size_t)(f->bytes - p->start));
-    copy = onnx_memory_str(p->memory, text, f->n);
+    copy = map_str_intern(&p->memory->strings, text, f->n);
     if (!copy) return parse_nomem(p);
     *out = copy;
     return TARE_OK;
@@ -124,7 +124,7 @@ tare_status parse_text(const struct parse *p, const struct wire_field *f, const 
 {
     struct buf text = BUF_INIT;
     str_add_utf8(&text, (const char *)f->bytes, f->n);
-    const char *copy = text.failed ? NULL : onnx_memory_str(p->memory, text.data, strlen(text.data));
+    const char *copy = text.failed ? NULL : map_str_intern(&p->memory->strings, text.data, strlen(text.data));
     buf_release(&text);
     if (!copy) return parse_nomem(p);
     *out = copy;
@@ -159,7 +159,7 @@ tare_status parse_ints(const struct parse *p, struct message m, unsigned number,
     tare_status s = count_ints(p, m, number, &count);
     if (s < 0) return s;
     if (count == 0) return TARE_OK;
-    int64_t *list = onnx_memory_get(p->memory, count, sizeof *list);
+    int64_t *list = arena_new(&p->memory->arena, count, sizeof *list);
     if (!list) return parse_nomem(p);
     while ((got = parse_next(p, &m, &f)) > 0) {
         if (f.number != number) continue;

@@ -4,9 +4,19 @@
 #ifndef MODEL_ONNX_PARSE_H
 #define MODEL_ONNX_PARSE_H
 
+#include "core/file.h"
+#include "core/map.h"
+#include "core/wire.h"
+#include "model/onnx/external.h"
 #include "model/onnx/onnx.h"
-#include "model/onnx/onnx_memory.h"
-#include "model/onnx/onnx_wire.h"
+
+/* What a model's pointers point to. Freed as a whole. */
+struct onnx_memory {
+    struct arena arena;
+    struct map_str strings; /* each distinct one once, in the arena: equal names are equal pointers */
+    struct file_view view;  /* empty when the bytes are borrowed */
+    struct external external;
+};
 
 struct parse {
     const char *file; /* for errors */
@@ -70,7 +80,7 @@ tare_status parse_ints(const struct parse *p, struct message m, unsigned number,
 #define parse_list(p, list, count)                                                                  \
     __extension__({                                                                                 \
         size_t list_n_ = (count);                                                                   \
-        (list)->items = list_n_ ? onnx_memory_get((p)->memory, list_n_, sizeof *(list)->items) : NULL; \
+        (list)->items = list_n_ ? arena_new(&(p)->memory->arena, list_n_, sizeof *(list)->items) : NULL; \
         list_n_ && !(list)->items ? parse_nomem(p) : TARE_OK;                                       \
     })
 

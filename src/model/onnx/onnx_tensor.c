@@ -281,74 +281,90 @@ static int64_t widen(uint64_t value, unsigned bits, bool sign)
     return (int64_t)value;
 }
 
-static tare_status too_large(const struct onnx_tensor *t, tare_error *err)
-{
-    return error_set(err, TARE_INVALID, "tensor '%.60s' holds a number above 2^63", t->name);
-}
+/* The numbers in a tensor's typed field, one after the other. */
+struct numbers {
+    struct storage in;
+    struct wire fields, run; /* what is left of the message, and of the field in hand */
+    const char *why;
+};
 
-static tare_status ints_of_raw(const struct onnx_tensor *t, const uint8_t *raw, int64_t *out, tare_error *err)
+/* 1: a number; 0: the end; -1: damaged, n->why says how. */
+static int next_number(struct numbers *n, uint64_t *out)
 {
-    unsigned bits = onnx_type_bits(t->type);
-    for (uint64_t i = 0; i < t->elements; i++) {
-        uint64_t value = 0;
-        if (bits < 8)
-            value = raw[i * bits / 8] >> i * bits % 8;
-        else
-            memcpy(&value, raw + i * (bits / 8), bits / 8); /* both are little-endian */
-        out[i] = widen(value, bits, is_signed(t->type));
-        if (t->type == ONNX_UINT64 && out[i] < 0) return too_large(t, err);
-    }
-    return TARE_OK;
-}
-
-/* One number of a typed field may hold several elements below eight bits. */
-static uint64_t spread(const struct onnx_tensor *t, uint64_t number, uint64_t at, int64_t *out)
-{
-    unsigned bits = onnx_type_bits(t->type), per = storage_of(t->type).per, i;
-    for (i = 0; i < per && at + i < t->elements; i++)
-        out[at + i] = widen(number >> i * (per > 1 ? bits : 0), bits, is_signed(t->type));
-    return at + i;
-}
-
-static tare_status ints_of_fields(const struct onnx_tensor *t, int64_t *out, tare_error *err)
-{
-    struct storage in = storage_of(t->type);
-    struct wire w = {t->message, t->message + t->message_bytes};
     struct wire_field f;
-    const char *why = "";
-    uint64_t at = 0, number;
-    int got;
-    while ((got = wire_next(&w, &f, &why)) > 0) {
-        if (f.number != in.field) continue;
-        struct wire run = {f.bytes, f.bytes + f.n};
-        while ((got = wire_packed(&run, WIRE_VARINT, &number, &why)) > 0) {
-            if (at >= t->elements)
-                return error_set(err, TARE_FORMAT, "tensor '%.60s' has too many elements", t->name);
-            at = spread(t, number, at, out);
-            if (t->type == ONNX_UINT64 && out[at - 1] < 0) return too_large(t, err);
-        }
-        if (got < 0) break;
+    while (n->run.at == n->run.end) {
+        int got = wire_next(&n->fields, &f, &n->why);
+        if (got <= 0) return got;
+        if (f.number == n->in.field) n->run = (struct wire){f.bytes, f.bytes + f.n};
     }
-    if (got < 0) return error_set(err, TARE_FORMAT, "tensor '%.60s': %s", t->name, why);
-    if (at == t->elements) return TARE_OK;
-    return error_set(err, TARE_FORMAT, "tensor '%.60s' has %" PRIu64 " elements, its dimensions say %" PRIu64,
-                     t->name, at, t->elements);
+    return wire_packed(&n->run, n->in.as, out, &n->why);
+}
+
+/* Bytes that one number of the typed field becomes; of elements below eight bits it holds a byte full. */
+static unsigned number_width(int type, const struct storage *in)
+{
+    unsigned bits = onnx_type_bits(type);
+    return bits < 8 ? 1 : bits / 8 / in->numbers;
+}
+
+static tare_status copy_typed(const struct onnx_tensor *t, void *to, size_t size, tare_error *err)
+{
+    struct numbers n = {.in = storage_of(t->type), .fields = {t->message, t->message + t->message_bytes}};
+    unsigned width = number_width(t->type, &n.in);
+    uint64_t number;
+    size_t at = 0;
+    int got;
+    while ((got = next_number(&n, &number)) > 0) {
+        if (at + width > size)
+            return error_set(err, TARE_FORMAT, "tensor '%.60s' has more numbers than its dimensions say",
+                             t->name);
+        memcpy((char *)to + at, &number, width); /* both are little-endian */
+        at += width;
+    }
+    if (got < 0) return error_set(err, TARE_FORMAT, "tensor '%.60s': %s", t->name, n.why);
+    if (at == size) return TARE_OK;
+    return error_set(err, TARE_FORMAT, "tensor '%.60s' has fewer numbers than its dimensions say", t->name);
+}
+
+tare_status onnx_tensor_copy(const struct onnx_tensor *t, void *to, size_t size, tare_error *err)
+{
+    const uint8_t *bytes;
+    uint64_t n = 0;
+    if (!t->raw && !t->external) return copy_typed(t, to, size, err);
+    tare_status s = onnx_tensor_bytes(t, &bytes, &n, err);
+    if (s < 0) return s;
+    if (n != size)
+        return error_set(err, TARE_FORMAT, "tensor '%.60s' has %" PRIu64 " bytes, asked for are %zu", t->name,
+                         n, size);
+    if (size) memcpy(to, bytes, size);
+    return TARE_OK;
 }
 
 tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t max, tare_error *err)
 {
-    const uint8_t *raw;
     uint64_t bytes;
+    unsigned bits = onnx_type_bits(t->type);
+    const uint8_t *packed = (const uint8_t *)out;
     if (!is_integer(t->type))
         return error_set(err, TARE_INVALID, "tensor '%.60s' is of %s, not of integers", t->name,
                          onnx_type_name(t->type));
-    if (t->elements > max)
+    if (t->elements > max || !onnx_type_bytes(t->type, t->elements, &bytes))
         return error_set(err, TARE_INVALID,
                          "tensor '%.60s' has %" PRIu64 " elements, at most %zu are asked for", t->name,
                          t->elements, max);
-    if (!t->raw && !t->external) return ints_of_fields(t, out, err);
-    tare_status s = onnx_tensor_bytes(t, &raw, &bytes, err);
-    return s < 0 ? s : ints_of_raw(t, raw, out, err);
+    tare_status s = onnx_tensor_copy(t, out, (size_t)bytes, err);
+    if (s < 0) return s;
+    for (uint64_t i = t->elements; i-- > 0;) { /* from the last on: each becomes wider in its place */
+        uint64_t value = 0;
+        if (bits < 8)
+            value = packed[i * bits / 8] >> i * bits % 8;
+        else
+            memcpy(&value, packed + i * (bits / 8), bits / 8);
+        out[i] = widen(value, bits, is_signed(t->type));
+        if (t->type == ONNX_UINT64 && out[i] < 0)
+            return error_set(err, TARE_INVALID, "tensor '%.60s' holds a number above 2^63", t->name);
+    }
+    return TARE_OK;
 }
 
 tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes, uint64_t *n,

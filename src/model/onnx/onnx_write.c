@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/wire.h"
 #include "model/onnx/onnx_encode.h"
 
 void ow_init(struct ow *w, int64_t opset, uint64_t seed, tare_error *err)
@@ -247,7 +248,7 @@ out:
 ow_val ow_ints(struct ow *w, const int64_t *v, size_t n, unsigned rank)
 {
     struct buf bytes = BUF_INIT;
-    for (size_t i = 0; i < n; i++) encode_fixed(&bytes, (uint64_t)v[i], 8);
+    for (size_t i = 0; i < n; i++) wire_add_fixed(&bytes, (uint64_t)v[i], 8);
     ow_val out = good_buf(w, &bytes) ? constant(w, ONNX_INT64, rank, bytes.data, bytes.len) : 0;
     buf_release(&bytes);
     return out;

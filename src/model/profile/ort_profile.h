@@ -9,7 +9,7 @@
 #include "core/buf.h"
 #include "core/error.h"
 #include "core/vec.h"
-#include "run/arena.h"
+#include "core/arena.h"
 
 struct ort_shape {
     int type; /* enum onnx_type */

@@ -7,6 +7,7 @@
 
 #include "core/mem.h"
 #include "core/str.h"
+#include "core/wire.h"
 #include "report/export/export.h"
 #include "report/text.h"
 
@@ -51,7 +52,7 @@ enum { NOTE_BOOL = 2, NOTE_STRING = 6, NOTE_NAME = 10 };
 struct perfetto {
     struct stream *s;
     const struct event_source *source;
-    struct buf packet, message, inner; /* scratch, from the outermost in */
+    struct buf packet, message, inner; /* scratch, from the outermost in; each is empty once added */
     uint8_t *interned;                 /* per site: its name was sent on this sequence */
     uint64_t *counter_track;           /* per site: the track of this thread's counter; 0: none yet */
     int64_t *sums;                     /* per site: the counter so far, in this thread */
@@ -60,41 +61,12 @@ struct perfetto {
     bool begun; /* this sequence has sent its first packet */
 };
 
-/* ---- the wire ---- */
-
-static void add_varint(struct buf *b, uint64_t v)
-{
-    char bytes[10];
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7) bytes[n++] = (char)(v | 0x80);
-    bytes[n++] = (char)v;
-    buf_add(b, bytes, n);
-}
-
-static void field_uint(struct buf *b, uint32_t field, uint64_t v)
-{
-    add_varint(b, (uint64_t)field << 3);
-    add_varint(b, v);
-}
-
-static void field_bytes(struct buf *b, uint32_t field, const void *bytes, size_t n)
-{
-    add_varint(b, (uint64_t)field << 3 | 2);
-    add_varint(b, n);
-    buf_add(b, bytes, n);
-}
-
-static void field_message(struct buf *b, uint32_t field, const struct buf *message)
-{
-    field_bytes(b, field, message->data, message->len);
-    if (message->failed) b->failed = 1;
-}
-
+/* A text of the trace, made valid UTF-8. */
 static void field_text(struct buf *b, uint32_t field, const char *s)
 {
     struct buf text = BUF_INIT;
     str_add_utf8(&text, s, strlen(s));
-    field_message(b, field, &text);
+    wire_add_message(b, field, &text);
     buf_release(&text);
 }
 
@@ -107,24 +79,21 @@ static uint64_t thread_track(const struct perfetto *p, uint32_t thread)
 
 static tare_status send_packet(struct perfetto *p, uint32_t sequence, unsigned flags)
 {
-    field_uint(&p->packet, PACKET_SEQUENCE_ID, sequence);
-    if (flags) field_uint(&p->packet, PACKET_SEQUENCE_FLAGS, flags);
-    field_message(&p->s->out, TRACE_PACKET, &p->packet);
-    buf_clear(&p->packet);
+    wire_add_uint(&p->packet, PACKET_SEQUENCE_ID, sequence);
+    if (flags) wire_add_uint(&p->packet, PACKET_SEQUENCE_FLAGS, flags);
+    wire_add_message(&p->s->out, TRACE_PACKET, &p->packet);
     return stream_poll(p->s);
 }
 
 static void send_process(struct perfetto *p, uint32_t i)
 {
     const struct trace_process *process = source_process(p->source, i);
-    buf_clear(&p->inner);
-    field_uint(&p->inner, PROCESS_PID, process->pid);
+    wire_add_uint(&p->inner, PROCESS_PID, process->pid);
     field_text(&p->inner, PROCESS_CMDLINE, process->command);
     field_text(&p->inner, PROCESS_NAME, process->command);
-    buf_clear(&p->message);
-    field_uint(&p->message, TRACK_UUID, (uint64_t)1 + i);
-    field_message(&p->message, TRACK_PROCESS, &p->inner);
-    field_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    wire_add_uint(&p->message, TRACK_UUID, (uint64_t)1 + i);
+    wire_add_message(&p->message, TRACK_PROCESS, &p->inner);
+    wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     send_packet(p, 1, 0);
 }
 
@@ -133,15 +102,13 @@ static void send_thread(struct perfetto *p, uint32_t i)
     const struct trace_thread *t = source_thread(p->source, i);
     struct buf name = BUF_INIT;
     export_thread_name(&name, t);
-    buf_clear(&p->inner);
-    field_uint(&p->inner, THREAD_PID, source_process(p->source, t->process)->pid);
-    field_uint(&p->inner, THREAD_TID, t->tid);
-    field_message(&p->inner, THREAD_NAME, &name);
-    buf_clear(&p->message);
-    field_uint(&p->message, TRACK_UUID, thread_track(p, i));
-    field_uint(&p->message, TRACK_PARENT, (uint64_t)1 + t->process);
-    field_message(&p->message, TRACK_THREAD, &p->inner);
-    field_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    wire_add_uint(&p->inner, THREAD_PID, source_process(p->source, t->process)->pid);
+    wire_add_uint(&p->inner, THREAD_TID, t->tid);
+    wire_add_message(&p->inner, THREAD_NAME, &name);
+    wire_add_uint(&p->message, TRACK_UUID, thread_track(p, i));
+    wire_add_uint(&p->message, TRACK_PARENT, (uint64_t)1 + t->process);
+    wire_add_message(&p->message, TRACK_THREAD, &p->inner);
+    wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     buf_release(&name);
     send_packet(p, 1, 0);
 }
@@ -150,14 +117,12 @@ static void send_thread(struct perfetto *p, uint32_t i)
 static void send_counter_track(struct perfetto *p, uint32_t site)
 {
     p->counter_track[site] = p->next_track++;
-    buf_clear(&p->inner);
-    field_uint(&p->inner, COUNTER_UNIT, COUNTER_UNIT_COUNT);
-    buf_clear(&p->message);
-    field_uint(&p->message, TRACK_UUID, p->counter_track[site]);
+    wire_add_uint(&p->inner, COUNTER_UNIT, COUNTER_UNIT_COUNT);
+    wire_add_uint(&p->message, TRACK_UUID, p->counter_track[site]);
     field_text(&p->message, TRACK_NAME, source_site(p->source, site)->name);
-    field_uint(&p->message, TRACK_PARENT, thread_track(p, p->thread));
-    field_message(&p->message, TRACK_COUNTER, &p->inner);
-    field_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    wire_add_uint(&p->message, TRACK_PARENT, thread_track(p, p->thread));
+    wire_add_message(&p->message, TRACK_COUNTER, &p->inner);
+    wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     send_packet(p, 1, 0);
 }
 
@@ -170,40 +135,36 @@ static void intern(struct perfetto *p, uint32_t site)
     p->interned[site] = 1;
     const struct trace_site *at = source_site(p->source, site);
     struct buf data = BUF_INIT;
-    buf_clear(&p->inner);
-    field_uint(&p->inner, NAME_IID, (uint64_t)site + 1);
+    wire_add_uint(&p->inner, NAME_IID, (uint64_t)site + 1);
     field_text(&p->inner, NAME_TEXT, at->name);
-    field_message(&data, INTERNED_EVENT_NAME, &p->inner);
+    wire_add_message(&data, INTERNED_EVENT_NAME, &p->inner);
     if (*at->file) {
-        buf_clear(&p->inner);
-        field_uint(&p->inner, SOURCE_IID, (uint64_t)site + 1);
+        wire_add_uint(&p->inner, SOURCE_IID, (uint64_t)site + 1);
         field_text(&p->inner, SOURCE_FILE, at->file);
-        field_uint(&p->inner, SOURCE_LINE, at->line);
-        field_message(&data, INTERNED_SOURCE, &p->inner);
+        wire_add_uint(&p->inner, SOURCE_LINE, at->line);
+        wire_add_message(&data, INTERNED_SOURCE, &p->inner);
     }
-    field_message(&p->packet, PACKET_INTERNED_DATA, &data);
+    wire_add_message(&p->packet, PACKET_INTERNED_DATA, &data);
     buf_release(&data);
 }
 
 static void add_note(struct perfetto *p, const char *name, const char *text)
 {
-    buf_clear(&p->inner);
-    field_bytes(&p->inner, NOTE_NAME, name, strlen(name));
+    wire_add_str(&p->inner, NOTE_NAME, name);
     if (text)
         field_text(&p->inner, NOTE_STRING, text);
     else
-        field_uint(&p->inner, NOTE_BOOL, 1);
-    field_message(&p->message, EVENT_DEBUG_ANNOTATION, &p->inner);
+        wire_add_uint(&p->inner, NOTE_BOOL, 1);
+    wire_add_message(&p->message, EVENT_DEBUG_ANNOTATION, &p->inner);
 }
 
 static void fill_named(struct perfetto *p, const struct trace_event *e, enum event_type type)
 {
     intern(p, e->site);
-    buf_clear(&p->message);
-    field_uint(&p->message, EVENT_TYPE, type);
-    field_uint(&p->message, EVENT_NAME_IID, (uint64_t)e->site + 1);
+    wire_add_uint(&p->message, EVENT_TYPE, type);
+    wire_add_uint(&p->message, EVENT_NAME_IID, (uint64_t)e->site + 1);
     if (*source_site(p->source, e->site)->file)
-        field_uint(&p->message, EVENT_SOURCE_IID, (uint64_t)e->site + 1);
+        wire_add_uint(&p->message, EVENT_SOURCE_IID, (uint64_t)e->site + 1);
     if (e->flags & TRACE_WEIGHED && type == TYPE_SLICE_BEGIN) add_note(p, EXPORT_WEIGHED, NULL);
     if (type == TYPE_INSTANT) add_note(p, "text", e->text ? e->text : "");
 }
@@ -211,10 +172,9 @@ static void fill_named(struct perfetto *p, const struct trace_event *e, enum eve
 static void fill_count(struct perfetto *p, const struct trace_event *e)
 {
     p->sums[e->site] = export_sum(p->sums[e->site], e->value);
-    buf_clear(&p->message);
-    field_uint(&p->message, EVENT_TYPE, TYPE_COUNTER);
-    field_uint(&p->message, EVENT_TRACK_UUID, p->counter_track[e->site]);
-    field_uint(&p->message, EVENT_COUNTER_VALUE, (uint64_t)p->sums[e->site]);
+    wire_add_uint(&p->message, EVENT_TYPE, TYPE_COUNTER);
+    wire_add_uint(&p->message, EVENT_TRACK_UUID, p->counter_track[e->site]);
+    wire_add_uint(&p->message, EVENT_COUNTER_VALUE, (uint64_t)p->sums[e->site]);
 }
 
 /* The first packet of a sequence says whose events follow. */
@@ -223,10 +183,9 @@ static unsigned begin_sequence(struct perfetto *p)
     if (p->begun) return SEQUENCE_NEEDS_STATE;
     p->begun = true;
     struct buf defaults = BUF_INIT;
-    buf_clear(&p->inner);
-    field_uint(&p->inner, EVENT_TRACK_UUID, thread_track(p, p->thread));
-    field_message(&defaults, DEFAULTS_TRACK_EVENT, &p->inner);
-    field_message(&p->packet, PACKET_DEFAULTS, &defaults);
+    wire_add_uint(&p->inner, EVENT_TRACK_UUID, thread_track(p, p->thread));
+    wire_add_message(&defaults, DEFAULTS_TRACK_EVENT, &p->inner);
+    wire_add_message(&p->packet, PACKET_DEFAULTS, &defaults);
     buf_release(&defaults);
     return SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE;
 }
@@ -235,19 +194,18 @@ static int write_event(void *ctx, const struct trace_event *e)
 {
     struct perfetto *p = ctx;
     if (e->kind == TRACE_COUNT && !p->counter_track[e->site]) send_counter_track(p, e->site);
-    field_uint(&p->packet, PACKET_TIMESTAMP, e->time_ns);
+    wire_add_uint(&p->packet, PACKET_TIMESTAMP, e->time_ns);
     unsigned flags = begin_sequence(p);
     switch (e->kind) {
     case TRACE_BEGIN: fill_named(p, e, TYPE_SLICE_BEGIN); break;
     case TRACE_MARK: fill_named(p, e, TYPE_INSTANT); break;
     case TRACE_COUNT: fill_count(p, e); break;
     default:
-        buf_clear(&p->message);
-        field_uint(&p->message, EVENT_TYPE, TYPE_SLICE_END);
+        wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_END);
         if (e->flags & TRACE_SYNTHETIC) add_note(p, EXPORT_UNENDED, NULL);
         break;
     }
-    field_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    wire_add_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
     return send_packet(p, p->thread + 2, flags);
 }
 

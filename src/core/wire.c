@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * onnx_wire.c - see onnx_wire.h. */
-#include "model/onnx/onnx_wire.h"
+ * wire.c - see wire.h. */
+#include "core/wire.h"
+
+#include <string.h>
 
 enum { MAX_VARINT = 10 };
 
@@ -101,4 +103,50 @@ size_t wire_packed_count(const uint8_t *bytes, size_t n, enum wire_type type)
     if (type != WIRE_VARINT) return n % size ? (size_t)-1 : n / size;
     for (size_t i = 0; i < n; i++) count += bytes[i] < 0x80;
     return n && bytes[n - 1] >= 0x80 ? (size_t)-1 : count;
+}
+
+/* ---- writing ---- */
+
+void wire_add_varint(struct buf *b, uint64_t v)
+{
+    char bytes[MAX_VARINT];
+    size_t n = 0;
+    for (; v >= 0x80; v >>= 7) bytes[n++] = (char)(v | 0x80);
+    bytes[n++] = (char)v;
+    buf_add(b, bytes, n);
+}
+
+void wire_add_key(struct buf *b, uint32_t field, enum wire_type type)
+{
+    wire_add_varint(b, (uint64_t)field << 3 | type);
+}
+
+void wire_add_fixed(struct buf *b, uint64_t v, unsigned n_bytes)
+{
+    for (unsigned i = 0; i < n_bytes; i++) buf_add_char(b, (char)(v >> 8 * i));
+}
+
+void wire_add_uint(struct buf *b, uint32_t field, uint64_t v)
+{
+    wire_add_key(b, field, WIRE_VARINT);
+    wire_add_varint(b, v);
+}
+
+void wire_add_bytes(struct buf *b, uint32_t field, const void *bytes, size_t n)
+{
+    wire_add_key(b, field, WIRE_BYTES);
+    wire_add_varint(b, n);
+    buf_add(b, bytes, n);
+}
+
+void wire_add_str(struct buf *b, uint32_t field, const char *s)
+{
+    wire_add_bytes(b, field, s, strlen(s));
+}
+
+void wire_add_message(struct buf *b, uint32_t field, struct buf *inner)
+{
+    b->failed |= inner->failed;
+    wire_add_bytes(b, field, inner->data, inner->len);
+    buf_clear(inner);
 }

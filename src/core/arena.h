@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * arena.h - memory that lives as long as its run document: allocate freely, release once. Failure is
- * sticky, so that filling a document needs no check per string: run_write() reports it. Never shrinks,
+ * arena.h - memory that lives as long as its document or model: allocate freely, release once. Failure is
+ * sticky, so that filling a document needs no check per string: its writer reports it. Never shrinks,
  * so it must not be used for anything that grows without bound. */
-#ifndef RUN_ARENA_H
-#define RUN_ARENA_H
+#ifndef CORE_ARENA_H
+#define CORE_ARENA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,10 +19,10 @@ struct arena {
 
 void arena_release(struct arena *a);
 
-/* Zeroed memory for n items, or NULL and a->failed. */
+/* Zeroed memory for n items, or NULL and a->failed. Aligned for pointers, doubles and 64-bit numbers. */
 void *arena_new(struct arena *a, size_t n, size_t size);
 
-/* Copies; NULL gives NULL. */
+/* Copies; NULL gives NULL. Strings are packed without alignment. */
 const char *arena_str(struct arena *a, const char *s);
 const char *arena_str_n(struct arena *a, const char *s, size_t n);
 const char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * onnx_wire.h - the protobuf wire format over bytes in memory: fields one by one, nothing copied or
- * allocated. Every length is checked against what holds it; nothing is ever read at or after `end`. */
-#ifndef MODEL_ONNX_WIRE_H
-#define MODEL_ONNX_WIRE_H
+ * wire.h - the protobuf wire format: reading fields one by one over bytes in memory, nothing copied or
+ * allocated; writing them to a buf. Every length is checked against what holds it; nothing is ever read at or after `end`. */
+#ifndef CORE_WIRE_H
+#define CORE_WIRE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/buf.h"
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
@@ -32,5 +34,16 @@ int wire_packed(struct wire *w, enum wire_type type, uint64_t *out, const char *
 
 /* How many numbers a packed run has; (size_t)-1 when it is damaged. */
 size_t wire_packed_count(const uint8_t *bytes, size_t n, enum wire_type type);
+
+/* ---- writing; failure is the buf's ---- */
+
+void wire_add_varint(struct buf *b, uint64_t v);
+void wire_add_key(struct buf *b, uint32_t field, enum wire_type type); /* what follows is the caller's */
+void wire_add_fixed(struct buf *b, uint64_t v, unsigned n_bytes);      /* little endian */
+void wire_add_uint(struct buf *b, uint32_t field, uint64_t v);
+void wire_add_bytes(struct buf *b, uint32_t field, const void *bytes, size_t n);
+void wire_add_str(struct buf *b, uint32_t field, const char *s);
+/* `inner` as a message inside `b`; it is empty afterwards. */
+void wire_add_message(struct buf *b, uint32_t field, struct buf *inner);
 
 #endif
