@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/onnx/onnx.h"
+#include "model/infer/infer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -87,11 +87,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t k = 0; k < m.functions.items[i].nodes.n; k++)
             walk_node(&in, &m.functions.items[i].nodes.items[k]);
     }
-    for (size_t i = 0; i < m.graph.inputs.n && i < 4; i++) {
-        struct onnx_bound b;
-        onnx_input_bound(&m, m.graph.inputs.items[i].name, &b);
-        must(b.limit >= 0 && (b.limit == 0) == (b.why[0] == 0));
-    }
+    struct infer_bound b[4];
+    size_t n = m.graph.inputs.n < 4 ? m.graph.inputs.n : 4;
+    infer_input_bounds(&m, b, n);
+    for (size_t i = 0; i < n; i++) must(b[i].limit >= 0 && (b[i].limit == 0) == (b[i].why[0] == 0));
     onnx_close(&m);
     return 0;
 }

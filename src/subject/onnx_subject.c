@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "model/infer/infer.h"
 #include "subject/onnx_model.h"
 
 /* ---- describing ---- */
@@ -135,20 +136,18 @@ static const struct subject_ops onnx_ops = {
 
 static tare_status copy_limits(struct onnx_subject *s, const struct onnx_model *m, tare_error *err)
 {
-    for (size_t i = 0; i < m->graph.inputs.n; i++) {
-        struct onnx_bound bound = {0};
-        struct input_limit limit = {0};
-        onnx_input_bound(m, m->graph.inputs.items[i].name, &bound);
-        if (bound.limit <= 0) continue;
-        limit = (struct input_limit){mem_strdup(m->graph.inputs.items[i].name), bound.limit};
-        tare_status st =
-            limit.input ? vec_push(&s->limits, limit, err) : error_set(err, TARE_NOMEM, "out of memory");
-        if (st < 0) {
-            mem_free(limit.input);
-            return st;
-        }
+    size_t n = m->graph.inputs.n;
+    struct infer_bound *bounds = mem_new(n, sizeof *bounds);
+    tare_status st = bounds ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory");
+    if (bounds) infer_input_bounds(m, bounds, n);
+    for (size_t i = 0; st == TARE_OK && i < n; i++) {
+        if (bounds[i].limit <= 0) continue;
+        struct input_limit limit = {mem_strdup(m->graph.inputs.items[i].name), bounds[i].limit};
+        st = limit.input ? vec_push(&s->limits, limit, err) : error_set(err, TARE_NOMEM, "out of memory");
+        if (st < 0) mem_free(limit.input);
     }
-    return TARE_OK;
+    mem_free(bounds);
+    return st;
 }
 
 /* A file that the runtime refuses too is refused now, with both reasons; one that only we refuse is run. */

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "core/json.h"
-#include "model/onnx/onnx.h"
+#include "model/infer/infer.h"
 #include "onnx_fixture.h"
 
 static const int64_t table_dims[] = {100, 8};
@@ -465,11 +465,11 @@ static void survives_every_failing_allocation(void **state)
     long before = mem_live_blocks(), n;
     for (n = 0;; n++) {
         struct onnx_model m = ONNX_MODEL_INIT;
-        struct onnx_bound b;
+        struct infer_bound b = {0};
         tare_error err = TARE_ERROR_INIT;
         mem_fail_after(n);
         tare_status s = onnx_read(&m, "small", bytes.data, bytes.len, &err);
-        if (s == TARE_OK) onnx_input_bound(&m, "ids", &b);
+        if (s == TARE_OK) infer_input_bounds(&m, &b, 1);
         mem_fail_after(-1);
         bool done = s == TARE_OK && b.limit == 100;
         if (s == TARE_OK && !done) assert_int_equal(b.limit, 1);
@@ -620,14 +620,16 @@ static void dump_graph(struct json *j, const struct onnx_graph *g)
 
 static void dump_bounds(struct json *j, const struct onnx_model *m)
 {
+    struct infer_bound *bounds = mem_new(m->graph.inputs.n, sizeof *bounds);
+    assert_non_null(bounds);
+    infer_input_bounds(m, bounds, m->graph.inputs.n);
     json_key(j, "bounds");
     json_object_begin(j);
     for (size_t i = 0; i < m->graph.inputs.n; i++) {
-        struct onnx_bound b;
-        onnx_input_bound(m, m->graph.inputs.items[i].name, &b);
-        json_kv_int(j, m->graph.inputs.items[i].name, b.limit);
+        json_kv_int(j, m->graph.inputs.items[i].name, bounds[i].limit);
     }
     json_object_end(j);
+    mem_free(bounds);
 }
 
 static void dump_model(struct json *j, const struct onnx_model *m)

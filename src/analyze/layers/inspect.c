@@ -200,7 +200,8 @@ static bool is_enough(const struct inspected *i)
 
 static tare_status bind(struct inspected *i, const struct inspect_options *o, tare_error *err)
 {
-    const struct infer_options numbers = {i->dims.items, i->dims.n, o->seen, o->n_seen};
+    const struct infer_options numbers = {
+        .dims = i->dims.items, .n_dims = i->dims.n, .seen = o->seen, .n_seen = o->n_seen};
     if (i->dims.n == 0 || is_enough(i)) return TARE_OK;
     tare_status s = infer_model(&i->bound, i->model, &numbers, err);
     if (s < 0) return s;

@@ -189,6 +189,10 @@ static tare_status run_node(struct infer_engine *e, struct infer_node *at)
         s = row->rule(&c);
     else
         rule_unknown(&c, "no rule for operator %.60s%s%.60s", n->op, n->domain[0] ? " of " : "", n->domain);
+    if (s < 0 && e->fault && e->options->tolerant) {
+        e->fault = false;
+        s = TARE_OK;
+    }
     return s < 0 ? s : finish(e, at);
 }
 
@@ -281,7 +285,7 @@ static tare_status engine_start(struct infer_engine *e, struct inferred *out)
 tare_status infer_model(struct inferred *out, const struct onnx_model *m, const struct infer_options *o,
                         tare_error *err)
 {
-    static const struct infer_options nothing = {NULL, 0, NULL, 0};
+    static const struct infer_options nothing = {NULL};
     struct inferred made = {.model = m};
     struct infer_engine e = {.model = m, .options = o ? o : &nothing, .err = err};
     struct scope_plan p = {.graph = &m->graph};

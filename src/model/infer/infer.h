@@ -74,6 +74,7 @@ struct infer_options {
     /* Shapes seen in a profiled run, for values that the rules cannot know; may be NULL. */
     const struct infer_seen *seen;
     size_t n_seen;
+    bool tolerant; /* what contradicts its operator, or is made by nobody, is unknown instead of an error */
 };
 
 struct infer_seen {
@@ -104,5 +105,16 @@ const struct infer_value *infer_value(const struct infer_scope *s, const char *n
 const struct poly *infer_elements(struct poly_space *s, const struct infer_value *v); /* NULL: unknown */
 const struct poly *infer_bytes(struct poly_space *s, const struct infer_value *v); /* packed; NULL: unknown */
 void infer_shape_print(const struct infer_value *v, struct buf *out); /* "float32[batch,128,384]" */
+
+/* What an integer input may hold so that the model runs: found by following it, through casts, reshapes and
+ * arithmetic that keeps its range, to the Gather (embedding) and like nodes that use it as an index.
+ * Where the range cannot be followed, or the rows are known at run time only, the limit is 1: zeros.
+ * limit 0: no bound found. `why` names the node: "Gather '/embeddings/word' has 30522 rows". */
+struct infer_bound {
+    int64_t limit; /* values 0 .. limit - 1 are valid */
+    char why[160];
+};
+/* Of the first n inputs of the model's graph. */
+void infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, size_t n);
 
 #endif

@@ -203,14 +203,4 @@ uint64_t onnx_parameters(const struct onnx_model *m);
 /* The element type that most bytes of those have; a model without any gives TARE_INVALID. */
 tare_status onnx_weight_type(const struct onnx_model *m, int *type);
 
-/* What an integer input may hold so that the model runs: found by following it, through casts, reshapes and
- * arithmetic that keeps its range, to the Gather (embedding) and like nodes that use it as an index.
- * Where the range cannot be followed, or the rows are known at run time only, the limit is 1: zeros.
- * limit 0: no bound found. `why` names the node: "Gather '/embeddings/word' has 30522 rows". */
-struct onnx_bound {
-    int64_t limit; /* values 0 .. limit - 1 are valid */
-    char why[160];
-};
-void onnx_input_bound(const struct onnx_model *m, const char *input, struct onnx_bound *out);
-
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_range.c - see onnx_range.h. Numbers beyond 2^62 give the range up. */
-#include "model/onnx/onnx_range.h"
+ * range.c - see range.h. Numbers beyond 2^62 give the range up. */
+#include "model/infer/range.h"
 
 static const int64_t FAR = INT64_C(1) << 62;
 

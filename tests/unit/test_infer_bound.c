@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_onnx_bound.c - which values inputs may take, on graphs whose answer is known by hand: plain
+ * test_infer_bound.c - which values inputs may take, on graphs whose answer is known by hand: plain
  * embeddings, shifted, scaled and clipped indices, graphs inside nodes, functions, and what cannot be
  * followed. */
 #include <setjmp.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "model/onnx/onnx.h"
-#include "model/onnx/onnx_range.h"
+#include "model/infer/infer.h"
+#include "model/infer/range.h"
 #include "onnx_fixture.h"
 
 struct maker {
@@ -46,25 +46,28 @@ static void node(struct maker *m, const char *op, const char *inputs, const char
     pb_msg(&m->graph, 1, &n);
 }
 
-static struct onnx_bound bound_of(struct maker *k, const char *name)
+static struct infer_bound bound_of(struct maker *k, const char *name)
 {
     struct buf bytes = pb_model(&k->graph);
     struct onnx_model m = ONNX_MODEL_INIT;
-    struct onnx_bound b;
+    struct infer_bound b[8] = {{0}};
     tare_error err = TARE_ERROR_INIT;
     buf_add(&bytes, k->functions.data, k->functions.len);
     buf_release(&k->functions);
     *k = (struct maker)MAKER_INIT;
     if (onnx_read(&m, "made", bytes.data, bytes.len, &err) < 0) fail_msg("%s", err.text);
-    onnx_input_bound(&m, name, &b);
+    size_t n = m.graph.inputs.n, i = 0;
+    assert_true(n < 8);
+    infer_input_bounds(&m, b, n);
+    while (i < n && strcmp(m.graph.inputs.items[i].name, name) != 0) i++;
     onnx_close(&m);
     buf_release(&bytes);
-    return b;
+    return b[i];
 }
 
 static void expect(struct maker *k, int64_t limit)
 {
-    struct onnx_bound b = bound_of(k, "ids");
+    struct infer_bound b = bound_of(k, "ids");
     if (b.limit != limit) fail_msg("limit %lld (%s), not %lld", (long long)b.limit, b.why, (long long)limit);
 }
 
@@ -88,7 +91,7 @@ static void finds_the_embedding(void **state)
     (void)state;
     struct maker k = begin(300);
     node(&k, "Gather", "table,ids", "out");
-    struct onnx_bound b = bound_of(&k, "ids");
+    struct infer_bound b = bound_of(&k, "ids");
     assert_int_equal(b.limit, 300);
     assert_string_equal(b.why, "Gather 'out' has 300 rows");
     k = begin(300);
@@ -173,7 +176,7 @@ static void follows_arithmetic(void **state)
         constant(&k, "c", cases[i].a, cases[i].b);
         node(&k, cases[i].op, cases[i].inputs, "i");
         node(&k, "Gather", "table,i", "out");
-        struct onnx_bound b = bound_of(&k, "ids");
+        struct infer_bound b = bound_of(&k, "ids");
         if (b.limit != cases[i].limit) fail_msg("case %zu %s: %lld", i, cases[i].op, (long long)b.limit);
     }
 }

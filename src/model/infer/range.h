@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * onnx_range.h - what is known of a value computed from a model input x, when x is in 0 .. m: bounds that
+ * range.h - what is known of a value computed from a model input x, when x is in 0 .. m: bounds that
  * are linear in m. Every step keeps them true or gives them up; it never makes them tighter than they
  * are. */
-#ifndef MODEL_ONNX_RANGE_H
-#define MODEL_ONNX_RANGE_H
+#ifndef MODEL_RANGE_H
+#define MODEL_RANGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

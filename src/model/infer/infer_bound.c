@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT
+ * infer_bound.c - which values an integer input may take: goes over the nodes of the inferred scopes in their order,
+ * keeps for each value made from the input what is known of its range, and takes the smallest limit over all uses as
+ * an index. Shapes and constants are those of inference. Says less rather than more: where it cannot follow, only
+ * zeros are promised. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/vec.h"
+#include "model/infer/infer_engine.h"
+#include "model/infer/range.h"
+
+enum { MAX_STEPS = 4000000, LOOP_ROUNDS = 4 };
+
+struct fact { /* about a value */
+    bool from_input;
+    bool mixed;         /* other values may stand beside those from the input */
+    bool constant;      /* no input has a part in it: each element is in least .. most */
+    struct range range; /* of what is from the input */
+    int64_t least, most;
+};
+
+struct walk {
+    struct map_u64 places; /* value (its address) -> number of the fact + 1 */
+    VEC(struct fact) facts;
+    struct infer_bound *out;
+    uint64_t steps_left;
+    bool failed; /* out of memory, or too large to follow */
+};
+
+/* ---- facts ---- */
+
+static bool is_index_type(int type)
+{
+    return type == ONNX_INT64 || type == ONNX_INT32 || type == ONNX_INT16 || type == ONNX_INT8 ||
+           type == ONNX_UINT8 || type == ONNX_UINT16 || type == ONNX_UINT32 || type == ONNX_UINT64;
+}
+
+/* The least and the largest element, where inference knows them all. */
+static struct fact constant_fact(const struct infer_value *v)
+{
+    const struct poly *const *at = v->ints ? v->ints : &v->every;
+    size_t n = v->ints ? v->n_ints : 1;
+    struct fact f = {.constant = n > 0 && (is_index_type(v->type) || v->type == ONNX_BOOL)};
+    for (size_t i = 0; i < n && f.constant; i++) {
+        int64_t item = 0;
+        f.constant = poly_constant(at[i], &item);
+        if (i == 0 || item < f.least) f.least = item;
+        if (i == 0 || item > f.most) f.most = item;
+    }
+    return f;
+}
+
+static struct fact fact_of(const struct walk *w, const struct infer_value *v)
+{
+    const uint64_t *place = v ? map_u64_find(&w->places, (uint64_t)(uintptr_t)v) : NULL;
+    if (place && *place) return w->facts.items[*place - 1];
+    return v ? constant_fact(v) : (struct fact){.from_input = false};
+}
+
+static struct fact input_fact(const struct walk *w, const struct infer_node *at, size_t i)
+{
+    return fact_of(w, i < at->node->inputs.n ? at->inputs[i] : NULL);
+}
+
+static void set_fact(struct walk *w, const struct infer_value *v, struct fact f)
+{
+    uint64_t *place;
+    if (!v || w->failed) return;
+    if (!f.from_input && !f.constant && !map_u64_find(&w->places, (uint64_t)(uintptr_t)v)) return;
+    if (map_u64_ref(&w->places, (uint64_t)(uintptr_t)v, &place, NULL) < 0) {
+        w->failed = true;
+    } else if (*place) {
+        w->facts.items[*place - 1] = f;
+    } else if (vec_push(&w->facts, f, NULL) < 0) {
+        w->failed = true;
+    } else {
+        *place = w->facts.n;
+    }
+}
+
+static struct fact join_facts(struct fact a, struct fact b)
+{
+    struct fact f = {.from_input = a.from_input || b.from_input};
+    if (a.from_input && b.from_input)
+        f.range = range_join(a.range, b.range);
+    else
+        f.range = a.from_input ? a.range : b.range;
+    f.mixed = a.mixed || b.mixed || a.from_input != b.from_input;
+    return f;
+}
+
+/* ---- uses as an index ---- */
+
+enum how { BY_AXIS, BY_GATHER_AXIS, BY_FIRST, BY_SECOND, BY_LAST, BY_ALL, BY_DEPTH, BY_NOTHING };
+
+struct index_use {
+    const char *op;
+    unsigned index, data; /* numbers of inputs */
+    enum how how;
+    const char *domain; /* NULL: any */
+};
+
+static const struct index_use index_uses[] = {
+    {"Gather", 1, 0, BY_AXIS, NULL},
+    {"GatherElements", 1, 0, BY_AXIS, NULL},
+    {"GatherND", 1, 0, BY_ALL, NULL},
+    {"Scatter", 1, 0, BY_AXIS, NULL},
+    {"ScatterElements", 1, 0, BY_AXIS, NULL},
+    {"ScatterND", 1, 0, BY_ALL, NULL},
+    {"OneHot", 0, 1, BY_DEPTH, NULL},
+    {"ArrayFeatureExtractor", 1, 0, BY_LAST, NULL},
+    {"SequenceAt", 1, 0, BY_NOTHING, NULL},
+    {"SoftmaxCrossEntropyLoss", 1, 0, BY_SECOND, NULL},
+    {"NegativeLogLikelihoodLoss", 1, 0, BY_SECOND, NULL},
+    {"RotaryEmbedding", 1, 2, BY_FIRST, "com.microsoft"},
+    {"RotaryEmbedding", 3, 1, BY_FIRST, ""},
+    {"EmbedLayerNormalization", 0, 2, BY_FIRST, NULL},
+    {"EmbedLayerNormalization", 1, 4, BY_FIRST, NULL},
+    {"EmbedLayerNormalization", 8, 3, BY_FIRST, NULL},
+    {"QEmbedLayerNormalization", 0, 2, BY_FIRST, NULL},
+    {"QEmbedLayerNormalization", 1, 4, BY_FIRST, NULL},
+    {"GatherBlockQuantized", 1, 0, BY_GATHER_AXIS, NULL},
+    {"ATen", 1, 0, BY_FIRST, NULL},
+};
+
+/* A dimension as a number; -1: not known before the model runs. */
+static int64_t fixed_dim(const struct infer_value *v, size_t i)
+{
+    int64_t n;
+    return poly_constant(v->dims[i], &n) ? n : -1;
+}
+
+static int64_t smallest_dim(const struct infer_value *v)
+{
+    int64_t least = fixed_dim(v, 0);
+    for (size_t i = 1; i < v->rank; i++) {
+        int64_t n = fixed_dim(v, i);
+        if (n < least) least = n;
+    }
+    return least;
+}
+
+static int64_t int_attribute(const struct onnx_node *n, const char *name, int64_t otherwise)
+{
+    const struct onnx_attribute *a = onnx_attribute(n, name);
+    return a ? a->i : otherwise;
+}
+
+/* How many rows the index chooses from; -1: not known before the model runs. */
+static int64_t rows_of(const struct walk *w, const struct infer_node *at, const struct index_use *use)
+{
+    const struct infer_value *data = at->inputs[use->data];
+    int64_t axis = 0;
+    if (use->how == BY_DEPTH) {
+        struct fact f = fact_of(w, data);
+        return f.constant && f.least > 0 ? f.least : -1;
+    }
+    if (!data || !data->has_rank || data->rank == 0) return -1;
+    switch (use->how) {
+    case BY_NOTHING: return -1;
+    case BY_ALL: return smallest_dim(data); /* a tuple of unknown length: that one is safe for all */
+    case BY_AXIS: axis = int_attribute(at->node, "axis", 0); break;
+    case BY_GATHER_AXIS: axis = int_attribute(at->node, "gather_axis", 0); break;
+    case BY_SECOND: axis = 1; break;
+    case BY_LAST: axis = -1; break;
+    default: break;
+    }
+    if (axis < 0) axis += (int64_t)data->rank;
+    return axis >= 0 && axis < (int64_t)data->rank ? fixed_dim(data, (size_t)axis) : -1;
+}
+
+static void take_limit(const struct walk *w, int64_t limit, const struct onnx_node *n, const char *what)
+{
+    const char *name = n->name;
+    if (limit <= 0 || (w->out->limit && limit >= w->out->limit)) return;
+    if (!name[0] && n->outputs.n) name = n->outputs.items[0];
+    w->out->limit = limit;
+    snprintf(w->out->why, sizeof w->out->why, "%.24s '%.70s' %s", n->op, name, what);
+}
+
+static void use_as_index(const struct walk *w, const struct infer_node *at, unsigned input,
+                         const struct range *r)
+{
+    const struct onnx_node *n = at->node;
+    for (size_t i = 0; i < sizeof index_uses / sizeof *index_uses; i++) {
+        const struct index_use *use = &index_uses[i];
+        char what[64];
+        if (use->index != input || strcmp(use->op, n->op) != 0) continue;
+        if (use->data >= n->inputs.n || (use->domain && strcmp(use->domain, n->domain) != 0)) continue;
+        int64_t rows = rows_of(w, at, use);
+        if (rows <= 0) {
+            take_limit(w, 1, n, "has a size that is known only when it runs");
+            continue;
+        }
+        snprintf(what, sizeof what, "has %lld rows%s", (long long)rows,
+                 r->lost ? ", in a way that was not followed" : "");
+        take_limit(w, range_limit(*r, rows), n, what);
+    }
+}
+
+/* ---- what nodes do to a range ---- */
+
+enum rule {
+    RULE_NONE, /* the result has nothing to do with the input's values, or cannot be followed */
+    RULE_PASS, /* elements of the inputs in the mask */
+    RULE_ADD,
+    RULE_SUB,
+    RULE_MUL,
+    RULE_DIV,
+    RULE_MOD,
+    RULE_MIN,
+    RULE_MAX,
+    RULE_CLIP,
+    RULE_NEG,
+    RULE_RELU,
+    RULE_SUM
+};
+
+struct op_rule {
+    const char *op;
+    enum rule rule;
+    unsigned inputs; /* bit i: elements of input i reach the output */
+};
+
+enum { ALL_INPUTS = -1 };
+
+static const struct op_rule op_rules[] = {
+    {"Identity", RULE_PASS, 1},
+    {"Cast", RULE_PASS, 1},           {"CastLike", RULE_PASS, 1},
+    {"Reshape", RULE_PASS, 1},
+    {"Unsqueeze", RULE_PASS, 1},      {"Squeeze", RULE_PASS, 1},
+    {"Flatten", RULE_PASS, 1},        {"Transpose", RULE_PASS, 1},
+    {"Slice", RULE_PASS, 1},          {"Split", RULE_PASS, 1},
+    {"Expand", RULE_PASS, 1},         {"Tile", RULE_PASS, 1},
+    {"Pad", RULE_PASS, 1},            {"Concat", RULE_PASS, (unsigned)ALL_INPUTS},
+    {"Where", RULE_PASS, 1 << 1 | 1 << 2}, {"Gather", RULE_PASS, 1},
+    {"GatherElements", RULE_PASS, 1}, {"GatherND", RULE_PASS, 1},
+    {"ScatterElements", RULE_PASS, 1 | 1 << 2}, {"ScatterND", RULE_PASS, 1 | 1 << 2},
+    {"Compress", RULE_PASS, 1},       {"Trilu", RULE_PASS, 1},
+    {"ReverseSequence", RULE_PASS, 1}, {"Unique", RULE_PASS, 1},
+    {"TopK", RULE_PASS, 1},           {"ReduceMax", RULE_PASS, 1},
+    {"ReduceMin", RULE_PASS, 1},      {"Floor", RULE_PASS, 1},
+    {"Ceil", RULE_PASS, 1},           {"Round", RULE_PASS, 1},
+    {"Dropout", RULE_PASS, 1},        {"Add", RULE_ADD, 0},
+    {"Sub", RULE_SUB, 0},             {"Mul", RULE_MUL, 0},
+    {"Div", RULE_DIV, 0},             {"Mod", RULE_MOD, 0},
+    {"Min", RULE_MIN, (unsigned)ALL_INPUTS}, {"Max", RULE_MAX, (unsigned)ALL_INPUTS},
+    {"Clip", RULE_CLIP, 1},           {"Neg", RULE_NEG, 1},
+    {"Relu", RULE_RELU, 1},           {"Abs", RULE_RELU, 1},
+    {"CumSum", RULE_SUM, 1},          {"ReduceSum", RULE_SUM, 1},
+    {"ReduceProd", RULE_SUM, 1},
+};
+
+static const struct op_rule *rule_of(const struct onnx_node *n)
+{
+    static const struct op_rule none = {"", RULE_NONE, 0};
+    for (size_t i = 0; i < sizeof op_rules / sizeof *op_rules; i++) {
+        if (op_rules[i].op[0] == n->op[0] && strcmp(op_rules[i].op, n->op) == 0) return &op_rules[i];
+    }
+    return &none;
+}
+
+/* a op b, where a is from the input; b is a constant, from the input too, or anything. */
+static struct range combine(enum rule rule, const struct fact *a, const struct fact *b, bool swapped)
+{
+    bool known = !b->from_input && b->constant && b->most < INT64_MAX / 4 && b->least > -(INT64_MAX / 4);
+    struct range r = a->range;
+    if (b->from_input && (a->mixed || b->mixed))
+        return range_lose(b->range.lost == RANGE_SUM ? range_sum(r) : r);
+    if (b->from_input && rule == RULE_ADD) return range_add(r, b->range);
+    if (b->from_input && rule == RULE_SUB) return range_add(r, range_negate(b->range));
+    if (b->from_input && b->range.lost == RANGE_SUM) r = range_sum(r);
+    if (rule == RULE_SUB && swapped) r = range_negate(r);
+    if (rule == RULE_MOD && !swapped && known && b->least > 0) return range_mod(r, b->most);
+    if (rule == RULE_DIV && !swapped && known && b->least > 0) return range_shrink(r);
+    if (!known || rule == RULE_MOD || rule == RULE_DIV) return range_lose(r);
+    if (rule == RULE_MUL) return range_scale(r, b->least, b->most);
+    if (rule == RULE_SUB && !swapped) return range_shift(r, -b->most, -b->least);
+    return range_shift(r, b->least, b->most);
+}
+
+static struct fact apply_binary(enum rule rule, const struct fact *a, const struct fact *b)
+{
+    struct fact f = {.from_input = true, .mixed = a->mixed || b->mixed};
+    if (a->from_input)
+        f.range = combine(rule, a, b, false);
+    else
+        f.range = combine(rule, b, a, true);
+    return f;
+}
+
+/* Until opset 10 the limits are attributes, later inputs 1 and 2; either may be left out. */
+static struct range clip(const struct walk *w, const struct infer_node *at, struct range r)
+{
+    const struct onnx_attribute *low = onnx_attribute(at->node, "min"),
+                                *high = onnx_attribute(at->node, "max");
+    struct fact min = input_fact(w, at, 1), max = input_fact(w, at, 2);
+    if (low && low->f > -1e15F && low->f < 1e15F) r = range_floor(r, (int64_t)low->f, (int64_t)low->f);
+    if (high && high->f > -1e15F && high->f < 1e15F) r = range_cap(r, (int64_t)high->f, (int64_t)high->f);
+    if (min.constant) r = range_floor(r, min.least, min.most);
+    if (max.constant) r = range_cap(r, max.least, max.most);
+    return r;
+}
+
+/* Of Min and Max: constants among the inputs bound the result. */
+static struct range extreme(const struct walk *w, const struct infer_node *at, enum rule rule, struct range r)
+{
+    for (size_t i = 0; i < at->node->inputs.n; i++) {
+        struct fact f = input_fact(w, at, i);
+        if (!f.constant) continue;
+        r = rule == RULE_MIN ? range_cap(r, f.least, f.most) : range_floor(r, f.least, f.most);
+    }
+    return r;
+}
+
+/* What comes of the elements of the inputs in the mask, put together. */
+static struct fact gather_facts(const struct walk *w, const struct infer_node *at, unsigned inputs)
+{
+    struct fact all = {.from_input = false};
+    bool mixed = false;
+    for (size_t i = 0; i < at->node->inputs.n; i++) {
+        if (i < 32 ? !(inputs >> i & 1) : inputs != (unsigned)ALL_INPUTS) continue;
+        struct fact f = input_fact(w, at, i);
+        if (f.from_input) all = all.from_input ? join_facts(all, f) : f;
+        mixed |= !f.from_input;
+    }
+    all.mixed |= mixed;
+    return all;
+}
+
+/* What is known of a node's outputs. */
+static struct fact apply(const struct walk *w, const struct infer_node *at)
+{
+    const struct op_rule *r = rule_of(at->node);
+    struct fact first = input_fact(w, at, 0), second = input_fact(w, at, 1);
+    struct fact f = gather_facts(w, at, r->inputs);
+    switch (r->rule) {
+    case RULE_PASS:
+        if (!f.from_input && r->inputs == 1 && first.constant) return first;
+        return f;
+    case RULE_ADD:
+    case RULE_SUB:
+    case RULE_MUL:
+    case RULE_DIV:
+    case RULE_MOD:
+        if (first.from_input || second.from_input) return apply_binary(r->rule, &first, &second);
+        break;
+    case RULE_CLIP: f.range = clip(w, at, f.range); return f;
+    case RULE_MIN:
+    case RULE_MAX: f.range = extreme(w, at, r->rule, f.range); return f;
+    case RULE_NEG: f.range = range_negate(f.range); return f;
+    case RULE_RELU: f.range = range_shrink(f.range); return f;
+    case RULE_SUM: f.range = range_sum(f.range); return f;
+    default: break;
+    }
+    return (struct fact){.from_input = false};
+}
+
+/* ---- bodies ---- */
+
+static void walk_scope(struct walk *w, const struct infer_scope *scope);
+
+static const struct infer_value *formal(const struct infer_scope *body, size_t i)
+{
+    return infer_value(body, body->graph->inputs.items[i].name);
+}
+
+static struct fact result_of(const struct walk *w, const struct infer_scope *body, size_t i)
+{
+    const struct onnx_graph *g = body->graph;
+    return fact_of(w, i < g->outputs.n ? infer_value(body, g->outputs.items[i].name) : NULL);
+}
+
+static void walk_if(struct walk *w, const struct infer_node *at)
+{
+    for (size_t i = 0; i < at->n_bodies; i++) walk_scope(w, at->bodies[i]);
+    for (size_t k = 0; at->n_bodies && k < at->node->outputs.n; k++) {
+        struct fact f = result_of(w, at->bodies[0], k);
+        for (size_t i = 1; i < at->n_bodies; i++) f = join_facts(f, result_of(w, at->bodies[i], k));
+        set_fact(w, at->outputs[k], f);
+    }
+}
+
+/* Loop and Scan: what goes round is joined until nothing changes, or given up. `skip` inputs of the node come
+ * before those of the body; of the body, the first `lead_in` inputs and `lead_out` outputs do not go round. */
+struct round_trip {
+    const struct infer_scope *body;
+    size_t skip, lead_in, lead_out, carried;
+};
+
+static bool go_round(struct walk *w, const struct round_trip *t, bool give_up)
+{
+    bool changed = false;
+    for (size_t i = 0; i < t->carried; i++) {
+        const struct infer_value *v = formal(t->body, t->lead_in + i);
+        struct fact before = fact_of(w, v), after = result_of(w, t->body, t->lead_out + i);
+        struct fact both = join_facts(before, after);
+        if (!both.from_input) {
+            set_fact(w, v, (struct fact){.from_input = false});
+            continue;
+        }
+        if (before.from_input && range_same(both.range, before.range)) continue;
+        changed = true;
+        if (give_up) both.range = range_lose(both.range);
+        set_fact(w, v, both);
+    }
+    return changed;
+}
+
+static void walk_loop(struct walk *w, const struct infer_node *at, struct round_trip t)
+{
+    for (size_t i = t.lead_in; i < t.body->graph->inputs.n; i++) {
+        struct fact f = input_fact(w, at, i - t.lead_in + t.skip);
+        if (i - t.lead_in < t.carried && !f.from_input) f = (struct fact){.from_input = false};
+        set_fact(w, formal(t.body, i), f);
+    }
+    for (int round = 0; round <= LOOP_ROUNDS + 1; round++) {
+        walk_scope(w, t.body);
+        if (!go_round(w, &t, round >= LOOP_ROUNDS - 1)) break;
+    }
+    for (size_t i = 0; i < at->node->outputs.n; i++) {
+        struct fact f = result_of(w, t.body, t.lead_out + i);
+        if (i < t.carried) f = join_facts(f, fact_of(w, formal(t.body, t.lead_in + i)));
+        set_fact(w, at->outputs[i], f);
+    }
+}
+
+static void walk_call(struct walk *w, const struct infer_node *at)
+{
+    const struct infer_scope *body = at->bodies[0];
+    const struct onnx_function *f = body->function;
+    for (size_t i = 0; i < f->inputs.n && i < at->node->inputs.n; i++)
+        set_fact(w, infer_value(body, f->inputs.items[i]), input_fact(w, at, i));
+    walk_scope(w, body);
+    for (size_t i = 0; i < at->node->outputs.n && i < f->outputs.n; i++)
+        set_fact(w, at->outputs[i], fact_of(w, infer_value(body, f->outputs.items[i])));
+}
+
+/* The bodies of a node; false: it has none that can be followed. */
+static bool walk_bodies(struct walk *w, const struct infer_node *at)
+{
+    const struct onnx_node *n = at->node;
+    if (!at->n_bodies) return false;
+    struct round_trip t = {.body = at->bodies[0]};
+    if (t.body->function) {
+        walk_call(w, at);
+        return true;
+    }
+    size_t n_in = t.body->graph->inputs.n, n_out = t.body->graph->outputs.n;
+    if (strcmp(n->op, "If") == 0) {
+        walk_if(w, at);
+        return true;
+    }
+    if (strcmp(n->op, "Loop") == 0) {
+        t.skip = t.lead_in = 2;
+        t.lead_out = 1;
+        if (n_in < 2 || n_out < 1) return false;
+        t.carried = n_in - 2 < n_out - 1 ? n_in - 2 : n_out - 1;
+    } else if (strcmp(n->op, "Scan") == 0) {
+        int64_t scanned = int_attribute(n, "num_scan_inputs", 0);
+        if (scanned < 0 || (uint64_t)scanned > n_in) return false;
+        t.skip = n->inputs.n > n_in ? n->inputs.n - n_in : 0;
+        t.carried = n_in - (size_t)scanned < n_out ? n_in - (size_t)scanned : n_out;
+    } else {
+        return false;
+    }
+    walk_loop(w, at, t);
+    return true;
+}
+
+/* ---- the walk ---- */
+
+static void walk_scope(struct walk *w, const struct infer_scope *scope)
+{
+    for (size_t i = 0; i < scope->n_nodes && !w->failed; i++) {
+        const struct infer_node *at = &scope->nodes[i];
+        if (!w->steps_left--) {
+            w->failed = true;
+            return;
+        }
+        for (size_t k = 0; k < at->node->inputs.n; k++) {
+            struct fact in = input_fact(w, at, k);
+            if (in.from_input) use_as_index(w, at, (unsigned)k, &in.range);
+        }
+        if (walk_bodies(w, at)) continue;
+        struct fact out = apply(w, at);
+        for (size_t k = 0; k < at->node->outputs.n; k++) set_fact(w, at->outputs[k], out);
+    }
+}
+
+static bool follow(const struct inferred *shapes, const char *input, struct infer_bound *out)
+{
+    struct walk w = {.out = out, .steps_left = MAX_STEPS};
+    struct fact whole = {.from_input = true, .range = range_input()};
+    set_fact(&w, infer_value(shapes->main, input), whole);
+    walk_scope(&w, shapes->main);
+    map_u64_release(&w.places);
+    vec_release(&w.facts);
+    return !w.failed;
+}
+
+void infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, size_t n)
+{
+    const struct infer_options tolerant = {.tolerant = true};
+    struct inferred shapes = INFERRED_INIT;
+    bool done = infer_model(&shapes, m, &tolerant, NULL) == TARE_OK;
+    for (size_t i = 0; i < n; i++) {
+        const struct onnx_value *v = &m->graph.inputs.items[i];
+        out[i] = (struct infer_bound){0, ""};
+        if (!is_index_type(v->type) || (done && follow(&shapes, v->name, &out[i]))) continue;
+        out[i].limit = 1;
+        snprintf(out[i].why, sizeof out[i].why, "the graph is too large to follow the input through it");
+    }
+    inferred_release(&shapes);
+}
