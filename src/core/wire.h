@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wire.h - the protobuf wire format: reading fields one by one over bytes in memory, nothing copied or
- * allocated; writing them to a buf. Every length is checked against what holds it; nothing is ever read at or after `end`. */
+ * wire.h - the protobuf wire format: reading fields one by one over bytes in memory, nothing copied or allocated;
+ * writing them to a buf. Every length is checked against what holds it; nothing is ever read at or after `end`. */
 #ifndef CORE_WIRE_H
 #define CORE_WIRE_H
 
