@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/report_out.h"
-#include "watch/run_args.h"
-#include "watch/run_places.h"
+#include "watch/watch.h"
+#include "watch/watch_places.h"
 #include "report/run/run_report.h"
 
 static const struct opt_usage usage = {
@@ -33,7 +33,7 @@ static const struct opt_usage usage = {
     .stop_at_arg = true,
 };
 
-static int read_args(struct cli *cli, struct run_args_watch *a, int argc, char **argv)
+static int read_args(struct cli *cli, struct watch_options *a, int argc, char **argv)
 {
     const struct opt rows[] = {
         OPT_GROUP("Watching"),
@@ -71,7 +71,7 @@ static int read_args(struct cli *cli, struct run_args_watch *a, int argc, char *
 }
 
 /* What can be known to be wrong before anything is started. */
-static int check_args(struct cli *cli, const struct run_args_watch *a)
+static int check_args(struct cli *cli, const struct watch_options *a)
 {
     struct alert_rule rule;
     const struct carbon_grid *grid;
@@ -96,7 +96,7 @@ static int check_args(struct cli *cli, const struct run_args_watch *a)
     return 0;
 }
 
-static int check_webhook(struct watch *w)
+static int check_webhook(struct watcher *w)
 {
     tare_error *err = &w->cli->error;
     tare_status s = hooks_check(&w->hooks, err);
@@ -109,7 +109,7 @@ static int check_webhook(struct watch *w)
 /* ---- the trace ---- */
 
 /* A trace that cannot be written is a warning; one that another `tare run` is writing is not what was meant. */
-static tare_status open_trace(struct watch *w, const struct places *p)
+static tare_status open_trace(struct watcher *w, const struct watch_places *p)
 {
     tare_error err = TARE_ERROR_INIT;
     if (!p->trace[0]) return TARE_OK;
@@ -120,7 +120,7 @@ static tare_status open_trace(struct watch *w, const struct places *p)
     return TARE_OK;
 }
 
-static void close_trace(struct watch *w, const struct run *run)
+static void close_trace(struct watcher *w, const struct run *run)
 {
     tare_error err = TARE_ERROR_INIT;
     if (!w->writer) return;
@@ -136,9 +136,9 @@ static void close_trace(struct watch *w, const struct run *run)
 
 /* ---- the answer ---- */
 
-static void save(struct watch *w, const struct run *run, const struct places *p)
+static void save(struct watcher *w, const struct run *run, const struct watch_places *p)
 {
-    const struct run_args_watch *a = w->args;
+    const struct watch_options *a = w->args;
     tare_error err = TARE_ERROR_INIT;
     char path[PATH_MAX];
     tare_status s = places_save(p, a, run, path, &err);
@@ -154,7 +154,7 @@ static tare_status write_err(void *ctx, const void *bytes, size_t n, tare_error 
     return fwrite(bytes, 1, n, cli->err) == n ? TARE_OK : error_errno(err, "stderr: cannot write");
 }
 
-static void show(struct watch *w, const struct run *run)
+static void show(struct watcher *w, const struct run *run)
 {
     const struct run *const runs[] = {run};
     const struct term *t = &w->cli->err_term;
@@ -171,7 +171,7 @@ static void show(struct watch *w, const struct run *run)
 }
 
 /* The run and what its trace holds. The program has run: a page that cannot be written is told, no more. */
-static void write_page(struct watch *w, const struct run *run, const char *trace)
+static void write_page(struct watcher *w, const struct run *run, const char *trace)
 {
     struct html_out h = HTML_OUT_INIT;
     tare_error *err = &w->cli->error;
@@ -183,7 +183,7 @@ static void write_page(struct watch *w, const struct run *run, const char *trace
     html_out_release(&h);
 }
 
-static void answer(struct watch *w, struct run *run, const struct places *p)
+static void answer(struct watcher *w, struct run *run, const struct watch_places *p)
 {
     tare_error err = TARE_ERROR_INIT;
     const bool traced = w->writer != NULL;
@@ -216,7 +216,7 @@ static void answer(struct watch *w, struct run *run, const struct places *p)
 /* ---- the flow ---- */
 
 /* Nothing was run: no trace of it is left, unless it is the trace of others, which we had joined. */
-static void drop_trace(struct watch *w, const struct places *p)
+static void drop_trace(struct watcher *w, const struct watch_places *p)
 {
     bool own = strcmp(samples_run_id(w->writer), w->run_id) == 0;
     samples_close(w->writer, NULL);
@@ -224,7 +224,7 @@ static void drop_trace(struct watch *w, const struct places *p)
     if (own) unlink(p->trace);
 }
 
-static int watch(struct watch *w, struct run *run, const struct places *p)
+static int watch(struct watcher *w, struct run *run, const struct watch_places *p)
 {
     int rc = CLI_FAILED;
     tare_status s = watch_open(w, &w->cli->error);
@@ -243,7 +243,7 @@ static int watch(struct watch *w, struct run *run, const struct places *p)
     return child_exit_code(&w->child);
 }
 
-static int start(struct watch *w, struct run *run, const struct places *p)
+static int start(struct watcher *w, struct run *run, const struct watch_places *p)
 {
     int rc;
     if (child_fork(&w->child, w->args->command, p->trace[0] ? p->named : NULL, &w->cli->error) == TARE_OK)
@@ -256,9 +256,9 @@ static int start(struct watch *w, struct run *run, const struct places *p)
 
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
-    struct run_args_watch a = {.interval = {100000000}, .history = HISTORY_ARGS_INIT};
-    struct watch w = {.cli = cli, .args = &a, .course = COURSE_INIT, .probes = {.blind = BUF_INIT}};
-    struct places places;
+    struct watch_options a = {.interval = {100000000}, .history = HISTORY_ARGS_INIT};
+    struct watcher w = {.cli = cli, .args = &a, .course = COURSE_INIT, .probes = {.blind = BUF_INIT}};
+    struct watch_places places;
     struct run run;
     int rc = read_args(cli, &a, argc, argv);
     if (!rc) rc = check_args(cli, &a);

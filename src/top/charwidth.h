@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * charwidth.h - how many columns of a terminal a character takes. Knows nothing of locales, unlike wcwidth(). */
-#ifndef REPORT_CHARWIDTH_H
-#define REPORT_CHARWIDTH_H
+#ifndef TOP_CHARWIDTH_H
+#define TOP_CHARWIDTH_H
 
 #include <stdint.h>
 

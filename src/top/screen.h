@@ -7,8 +7,8 @@
  *     screen_clear(&s);
  *     screen_text(&s, (struct screen_span){0, 0, 80}, SCREEN_TITLE, "hello");
  *     screen_render(&s, &bytes);      // the first time all of it, later what changed */
-#ifndef REPORT_SCREEN_H
-#define REPORT_SCREEN_H
+#ifndef TOP_SCREEN_H
+#define TOP_SCREEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

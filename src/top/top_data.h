@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * top_data.h - what `tare top` knows at one moment, whether seen now or played back from a recording: the sample, what
  * is derived from it, the processes, the alerts and a while of history. Draws and prints nothing. */
-#ifndef CLI_TOP_DATA_H
-#define CLI_TOP_DATA_H
+#ifndef TOP_TOP_DATA_H
+#define TOP_TOP_DATA_H
 
 #include "analyze/watch/alert.h"
 #include "core/vec.h"

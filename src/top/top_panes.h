@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * top_panes.h - the panes of `tare top`: how many rows each wants, and how it is drawn into the rows it gets. The table
  * of them is in top_layout.c. */
-#ifndef CLI_TOP_PANES_H
-#define CLI_TOP_PANES_H
+#ifndef TOP_TOP_PANES_H
+#define TOP_TOP_PANES_H
 
 #include "top/top_view.h"
 

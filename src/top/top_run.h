@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * top_run.h - the two ways in which `tare top` runs: on a terminal until the user leaves, or once. */
-#ifndef CLI_TOP_RUN_H
-#define CLI_TOP_RUN_H
+#ifndef TOP_TOP_RUN_H
+#define TOP_TOP_RUN_H
 
 #include "cli/cli.h"
 #include "top/top_view.h"

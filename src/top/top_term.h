@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * top_term.h - the terminal while `tare top` has it: another screen, no echo, keys one by one; and its return as it
  * was, however tare ends (quit, signal, stop, crash). Draws nothing. */
-#ifndef CLI_TOP_TERM_H
-#define CLI_TOP_TERM_H
+#ifndef TOP_TOP_TERM_H
+#define TOP_TOP_TERM_H
 
 #include <stdbool.h>
 #include <stddef.h>

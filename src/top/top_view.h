@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * top_view.h - what the user of `tare top` chose to see, and how the processes stand in the table under that choice.
  * top_panes.c draws it. */
-#ifndef CLI_TOP_VIEW_H
-#define CLI_TOP_VIEW_H
+#ifndef TOP_TOP_VIEW_H
+#define TOP_TOP_VIEW_H
 
 #include "top/top_data.h"
 #include "core/map.h"

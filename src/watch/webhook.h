@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * webhook.h - one alert to one http:// or https:// URL, through libcurl. It waits for the network, so it lives in a
- * process of its own (`tare __webhook`, started by run_hook.c) and is never called by what samples. libcurl is loaded
+ * process of its own (`tare __webhook`, started by watch_hook.c) and is never called by what samples. libcurl is loaded
  * there and only there: linked, it would add 4 ms and 6 MB to every start of tare. */
-#ifndef CLI_WEBHOOK_H
-#define CLI_WEBHOOK_H
+#ifndef WATCH_WEBHOOK_H
+#define WATCH_WEBHOOK_H
 
 #include <stddef.h>
 

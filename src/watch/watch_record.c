@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * run_record.c - the document of a watched program. What the kernel accounts for (processor time, peak memory, faults)
+ * watch_record.c - the document of a watched program. What the kernel accounts for (processor time, peak memory, faults)
  * is taken from its own account at the end, the rest from the samples; what neither says is unknown, with a reason. */
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "analyze/watch/carbon.h"
 #include "analyze/watch/diagnose.h"
 #include "analyze/watch/watched.h"
-#include "watch/run_args.h"
-#include "watch/run_places.h"
+#include "watch/watch.h"
+#include "watch/watch_places.h"
 #include "probe/host.h"
 
 #define BLOCK_BYTES UINT64_C(512) /* what getrusage counts I/O in */
@@ -42,7 +42,7 @@ static void describe_blind(struct run *run, const struct buf *blind)
                     (struct run_value){.kind = RUN_LIST, .items = lines});
 }
 
-static void describe_command(struct run *run, const struct watch *w)
+static void describe_command(struct run *run, const struct watcher *w)
 {
     struct arena *a = &run->arena;
     struct run_map words = {0};
@@ -204,7 +204,8 @@ static const char *absent_of(const struct energy *e)
     return "power supply, fans, disks, network";
 }
 
-static tare_status record_energy(struct run *run, struct run_case *c, const struct watch *w, tare_error *err)
+static tare_status record_energy(struct run *run, struct run_case *c, const struct watcher *w,
+                                 tare_error *err)
 {
     static const char *const methods[2][2] = {{"absent", "nvml"}, {"powercap", "powercap-nvml"}};
     struct energy e = energy_of(&c->watch, (double)(w->child.end_ns - w->child.start_ns) / 1e9);
@@ -231,13 +232,13 @@ static tare_status record_energy(struct run *run, struct run_case *c, const stru
 
 /* ---- alerts ---- */
 
-static void record_alerts(struct run *run, struct run_watch *to, const struct watch *w)
+static void record_alerts(struct run *run, struct run_watch *to, const struct watcher *w)
 {
     size_t n = w->fired.n < RUN_LIST_MAX ? w->fired.n : RUN_LIST_MAX;
     to->alerts.at = run_list_new(&run->arena, n, sizeof **to->alerts.at);
     to->alerts.n = to->alerts.at ? n : 0;
     for (size_t i = 0; i < to->alerts.n; i++) {
-        const struct fired *f = &w->fired.items[i];
+        const struct watch_alert *f = &w->fired.items[i];
         const struct alert_rule *r = alerts_rule(w->alerts, f->rule);
         *to->alerts.at[i] = (struct run_alert){.rule = arena_str(&run->arena, r->text),
                                                .metric = arena_str(&run->arena, r->when.name),
@@ -284,7 +285,7 @@ static const struct {
     {"self", "the program ran once"},
 };
 
-static void record_watching(struct run_watch *to, const struct watch *w)
+static void record_watching(struct run_watch *to, const struct watcher *w)
 {
     struct rusage self = {0};
     int status = w->child.status;
@@ -306,7 +307,7 @@ static void record_watching(struct run_watch *to, const struct watch *w)
     }
 }
 
-tare_status record_run(struct run *run, const struct watch *w, tare_error *err)
+tare_status record_run(struct run *run, const struct watcher *w, tare_error *err)
 {
     struct system_source from = {w->deriver, &w->probes.set, w->child.start_ns};
     struct watched_span ran = {w->child.start_ns, w->child.end_ns};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * run_witness.c - see run_witness.h. The process holds none of tare's files: a pipe must end when the program closes
+ * watch_witness.c - see watch_witness.h. The process holds none of tare's files: a pipe must end when the program closes
  * it, not when tare does. */
-#include "watch/run_witness.h"
+#include "watch/watch_witness.h"
 
 #include <errno.h>
 #include <fcntl.h>

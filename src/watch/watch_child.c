@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_child.c - see run_child.h. Between fork and exec the child calls only what is safe there. */
-#include "watch/run_child.h"
+ * watch_child.c - see watch_child.h. Between fork and exec the child calls only what is safe there. */
+#include "watch/watch_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static _Noreturn void become(const struct child *c, char *const *argv, const cha
     while ((n = read(go, &word, 1)) < 0 && errno == EINTR) continue;
     if (n != 1) _exit(0); /* tare thought better of it, or is gone */
     if (trace) setenv("TARE_TRACE", trace, 1);
-    setenv(RUN_CHILD_MARK, "1", 1);
+    setenv(WATCH_CHILD_MARK, "1", 1);
     restore_signals(c);
     execvp(argv[0], argv);
     int why = errno;

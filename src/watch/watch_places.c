@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * run_places.c - see run_places.h. */
-#include "watch/run_places.h"
+ * watch_places.c - see watch_places.h. */
+#include "watch/watch_places.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "watch/run_args.h"
+#include "watch/watch.h"
 #include "core/file.h"
 
 const char *places_file(const char *path)
@@ -24,7 +24,7 @@ const char *places_subject(const char *program)
 
 /* ---- as the program is told ---- */
 
-static void add_spelled(struct places *p, const char *text)
+static void add_spelled(struct watch_places *p, const char *text)
 {
     size_t n = strlen(p->named);
     for (const char *c = text; *c && n + 3 < sizeof p->named; c++) {
@@ -35,7 +35,7 @@ static void add_spelled(struct places *p, const char *text)
 }
 
 /* The program may change its folder, and libtare reads % as the start of something. */
-static bool name_for_program(struct places *p)
+static bool name_for_program(struct watch_places *p)
 {
     char here[PATH_MAX] = "";
     if (p->trace[0] != '/' && !getcwd(here, sizeof here)) return false;
@@ -51,11 +51,12 @@ static bool name_for_program(struct places *p)
 /* What a person set, not a `tare run` around this one: that trace is its own. */
 static const char *trace_from_outside(void)
 {
-    const char *set = getenv("TARE_TRACE"), *nested = getenv(RUN_CHILD_MARK);
+    const char *set = getenv("TARE_TRACE"), *nested = getenv(WATCH_CHILD_MARK);
     return set && *set && !strchr(set, '%') && !nested ? set : NULL;
 }
 
-static int take_name(struct places *p, const struct run_args_watch *a, const struct run *run, tare_error *err)
+static int take_name(struct watch_places *p, const struct watch_options *a, const struct run *run,
+                     tare_error *err)
 {
     struct run_file f = {a->history.output_dir, run->kind, places_subject(a->command[0]), run->created};
     if (run_reserve(&f, ".tare", p->stem, sizeof p->stem, err) != TARE_OK) {
@@ -66,7 +67,7 @@ static int take_name(struct places *p, const struct run_args_watch *a, const str
 }
 
 /* The document is written last, over whatever is there. */
-static int check(struct cli *cli, const struct run_args_watch *a, const struct places *p)
+static int check(struct cli *cli, const struct watch_options *a, const struct watch_places *p)
 {
     if (a->output && !*a->output) return cli_usage_error(cli, "-o: an empty name");
     if (a->output && strcmp(a->output, p->trace) == 0)
@@ -78,13 +79,14 @@ static int check(struct cli *cli, const struct run_args_watch *a, const struct p
     return 0;
 }
 
-int places_choose(struct places *p, struct cli *cli, const struct run_args_watch *a, const struct run *run)
+int places_choose(struct watch_places *p, struct cli *cli, const struct watch_options *a,
+                  const struct run *run)
 {
     const char *named = a->trace ? a->trace : a->output ? NULL : trace_from_outside();
     const char *dot = a->output ? strrchr(places_file(a->output), '.') : NULL;
     tare_error err = TARE_ERROR_INIT;
     int n = 0;
-    *p = (struct places){.beside = !named};
+    *p = (struct watch_places){.beside = !named};
     if (named)
         n = snprintf(p->trace, sizeof p->trace, "%s", named);
     else if (a->output)
@@ -97,7 +99,7 @@ int places_choose(struct places *p, struct cli *cli, const struct run_args_watch
     return check(cli, a, p);
 }
 
-void places_leave(const struct places *p)
+void places_leave(const struct watch_places *p)
 {
     struct stat st;
     if (p->stem[0] && p->trace[0] && stat(p->trace, &st) == 0 && st.st_size == 0) unlink(p->trace);
@@ -114,7 +116,7 @@ static tare_status save_as(const struct run *run, const char *path, unsigned fla
     return s;
 }
 
-tare_status places_save(const struct places *p, const struct run_args_watch *a, const struct run *run,
+tare_status places_save(const struct watch_places *p, const struct watch_options *a, const struct run *run,
                         char path[PATH_MAX], tare_error *err)
 {
     tare_error taken = TARE_ERROR_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_hook.c - see run_hook.h. */
-#include "watch/run_hook.h"
+ * watch_hook.c - see watch_hook.h. */
+#include "watch/watch_hook.h"
 
 #include <errno.h>
 #include <fcntl.h>

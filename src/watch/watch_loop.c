@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * run_watch.c - the sampling of `tare run`: on a fixed schedule, whatever a sample costs. Nothing here waits for
+ * watch_loop.c - the sampling of `tare run`: on a fixed schedule, whatever a sample costs. Nothing here waits for
  * anybody: not for a full disk, not for whoever reads stderr, not for a command on an alert. */
 #include <math.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "analyze/judge/show.h"
-#include "watch/run_args.h"
+#include "watch/watch.h"
 #include "core/json.h"
 #include "report/text.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- before ---- */
 
-static tare_status open_rules(struct watch *w, tare_error *err)
+static tare_status open_rules(struct watcher *w, tare_error *err)
 {
     VEC(struct alert_rule) rules = VEC_INIT;
     struct alert_rule rule;
@@ -35,7 +35,7 @@ static tare_status open_rules(struct watch *w, tare_error *err)
     return s;
 }
 
-static tare_status open_probes(struct watch *w, tare_error *err)
+static tare_status open_probes(struct watcher *w, tare_error *err)
 {
     struct probe_place at = {.root = "", .program = w->child.pid, .detail = w->args->detail};
     const struct opt_list *asked = &w->args->probes;
@@ -47,9 +47,9 @@ struct moment {
     double late_s;
     bool last; /* the program is dead, though not yet reaped */
 };
-static void take_sample(struct watch *w, struct moment m);
+static void take_sample(struct watcher *w, struct moment m);
 
-tare_status watch_open(struct watch *w, tare_error *err)
+tare_status watch_open(struct watcher *w, tare_error *err)
 {
     tare_status s = open_rules(w, err);
     if (s == TARE_OK) s = deriver_new(&w->deriver, err);
@@ -58,12 +58,12 @@ tare_status watch_open(struct watch *w, tare_error *err)
     return s;
 }
 
-void watch_begin(struct watch *w)
+void watch_begin(struct watcher *w)
 {
     take_sample(w, (struct moment){0, false});
 }
 
-void watch_close(struct watch *w)
+void watch_close(struct watcher *w)
 {
     probes_close(&w->probes);
     system_report_free(w->report);
@@ -96,7 +96,7 @@ static struct shown show_value(const char *unit, double v)
     return out;
 }
 
-static void say_alert(struct watch *w, const struct alert_rule *r, const struct alert_event *e)
+static void say_alert(struct watcher *w, const struct alert_rule *r, const struct alert_event *e)
 {
     if (w->args->quiet || w->args->json || !can_speak()) return; /* --json: it is in the document */
     const char *arrow = e->fired && *r->action ? " -> " : "";
@@ -104,7 +104,7 @@ static void say_alert(struct watch *w, const struct alert_rule *r, const struct 
              show_value(r->unit, e->value).s, arrow, e->fired ? r->action : "");
 }
 
-static void alert_json(struct watch *w, const struct alert_rule *r, const struct alert_event *e,
+static void alert_json(struct watcher *w, const struct alert_rule *r, const struct alert_event *e,
                        struct buf *out)
 {
     struct json j;
@@ -131,7 +131,7 @@ static void alert_json(struct watch *w, const struct alert_rule *r, const struct
     buf_release(&at);
 }
 
-static void start_hooks(struct watch *w, const struct alert_rule *r, const struct alert_event *e)
+static void start_hooks(struct watcher *w, const struct alert_rule *r, const struct alert_event *e)
 {
     struct buf json = BUF_INIT;
     pid_t pids[HOOK_KINDS];
@@ -142,23 +142,23 @@ static void start_hooks(struct watch *w, const struct alert_rule *r, const struc
     buf_release(&json);
 }
 
-static void remember(struct watch *w, const struct alert_event *e)
+static void remember(struct watcher *w, const struct alert_event *e)
 {
     if (e->fired) {
-        struct fired f = {e->rule, e->at_ns, 0, e->value};
+        struct watch_alert f = {e->rule, e->at_ns, 0, e->value};
         if (w->fired.n >= RUN_LIST_MAX) return; /* all that a document holds; the trace has them */
         if (vec_push(&w->fired, f, NULL) != TARE_OK) w->lost++;
         return;
     }
     for (size_t i = w->fired.n; i > 0; i--) {
-        struct fired *f = &w->fired.items[i - 1];
+        struct watch_alert *f = &w->fired.items[i - 1];
         if (f->rule != e->rule) continue;
         if (!f->end_ns) f->end_ns = e->at_ns;
         return;
     }
 }
 
-static void tell_alerts(struct watch *w)
+static void tell_alerts(struct watcher *w)
 {
     for (size_t i = 0; i < w->events.items.n; i++) {
         const struct alert_event *e = &w->events.items.items[i];
@@ -174,14 +174,14 @@ static void tell_alerts(struct watch *w)
 
 /* ---- one sample ---- */
 
-static tare_status add_late(struct watch *w, double late_s, tare_error *err)
+static tare_status add_late(struct watcher *w, double late_s, tare_error *err)
 {
     size_t series;
     tare_status s = series_find(&w->probes.set, METRIC_SELF_LATE, "", &series, err);
     return s == TARE_OK ? sample_set(&w->probes.now, series, late_s, err) : s;
 }
 
-static tare_status judge_sample(struct watch *w, tare_error *err)
+static tare_status judge_sample(struct watcher *w, tare_error *err)
 {
     const struct series_set *set = &w->probes.set;
     const struct sample *now = &w->probes.now;
@@ -196,7 +196,7 @@ static tare_status judge_sample(struct watch *w, tare_error *err)
 }
 
 /* Of the dead the counters hold still; that it has no memory any more is no news. */
-static tare_status forget_gauges(struct watch *w, tare_error *err)
+static tare_status forget_gauges(struct watcher *w, tare_error *err)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < w->probes.set.items.n; i++) {
@@ -207,7 +207,7 @@ static tare_status forget_gauges(struct watch *w, tare_error *err)
     return s;
 }
 
-static void take_sample(struct watch *w, struct moment m)
+static void take_sample(struct watcher *w, struct moment m)
 {
     tare_error err = TARE_ERROR_INIT;
     w->probes.thorough = m.last;
@@ -250,7 +250,7 @@ static bool schedule_open(struct schedule *s, uint64_t step_ns)
     return s->timer >= 0 && timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &every, NULL) == 0;
 }
 
-static void tick(struct watch *w, struct schedule *s)
+static void tick(struct watcher *w, struct schedule *s)
 {
     uint64_t passed = 0;
     if (read(s->timer, &passed, sizeof passed) != (ssize_t)sizeof passed || passed == 0) return;
@@ -262,7 +262,7 @@ static void tick(struct watch *w, struct schedule *s)
 
 /* ---- who ended ---- */
 
-static void reap(struct watch *w, pid_t pid)
+static void reap(struct watcher *w, pid_t pid)
 {
     struct rusage use;
     int status = 0;
@@ -276,7 +276,7 @@ static void reap(struct watch *w, pid_t pid)
 /* The last look at the program is taken while it is dead but not yet reaped: all its sums are there still. What it left
  * dead behind it is reaped too, so that it is accounted for and not taken for alive. True: there is nothing more to
  * watch. */
-static bool reap_all(struct watch *w)
+static bool reap_all(struct watcher *w)
 {
     for (;;) {
         pid_t pid = child_ended();
@@ -290,13 +290,13 @@ static bool reap_all(struct watch *w)
     }
 }
 
-static void ignore_witness(struct watch *w)
+static void ignore_witness(struct watcher *w)
 {
     if (w->child.witness.pid) probe_process_ignore(&w->probes, w->child.witness.pid);
 }
 
 /* Signals came. True: there is nothing more to watch, or nobody wants it watched. */
-static bool hear(struct watch *w)
+static bool hear(struct watcher *w)
 {
     pid_t before = w->child.witness.pid;
     bool ended = child_signals(&w->child);
@@ -308,7 +308,7 @@ static bool hear(struct watch *w)
 }
 
 /* Commands that are still at it get the rest of their time, not more, and less when tare is told to end. */
-static void await_hooks(struct watch *w)
+static void await_hooks(struct watcher *w)
 {
     while (hooks_running(&w->hooks)) {
         struct pollfd p = {w->child.signals, POLLIN, 0};
@@ -319,7 +319,7 @@ static void await_hooks(struct watch *w)
     }
 }
 
-void watch_until_end(struct watch *w)
+void watch_until_end(struct watcher *w)
 {
     struct schedule s;
     bool done = false, timed = schedule_open(&s, (uint64_t)w->args->interval.ns);

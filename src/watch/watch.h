@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * run_args.h - what a user asked `tare run` for, and the steps from there to an answer. One file each: cmd_run.c (the
- * command line and the flow), run_places.c (where things go), run_child.c (the program), run_hook.c (what alerts
- * start), run_watch.c (sampling), run_record.c (the document). */
-#ifndef CLI_RUN_ARGS_H
-#define CLI_RUN_ARGS_H
+ * watch.h - what a user asked `tare run` for, and the steps from there to an answer. One file each: cmd_run.c (the
+ * command line and the flow), watch_places.c (where things go), watch_child.c (the program), watch_hook.c (what alerts
+ * start), watch_loop.c (sampling), watch_record.c (the document). */
+#ifndef WATCH_WATCH_H
+#define WATCH_WATCH_H
 
 #include "analyze/watch/alert.h"
 #include "analyze/watch/course.h"
 #include "analyze/watch/system_report.h"
 #include "cli/cli.h"
 #include "cli/history_arg.h"
-#include "watch/run_child.h"
-#include "watch/run_hook.h"
+#include "watch/watch_child.h"
+#include "watch/watch_hook.h"
 #include "probe/probe.h"
 #include "run/run.h"
 
-struct run_args_watch {
+struct watch_options {
     char **command;
     struct duration interval;
     const char *probe_names; /* as written */
@@ -29,22 +29,22 @@ struct run_args_watch {
     bool no_save, json, quiet;
 };
 
-struct fired { /* an alert that fired */
+struct watch_alert { /* an alert that fired */
     size_t rule;
     uint64_t start_ns, end_ns; /* end 0: has not cleared */
     double value;
 };
 
-struct watch {
+struct watcher {
     struct cli *cli;
-    const struct run_args_watch *args;
+    const struct watch_options *args;
     struct child child;
     struct hooks hooks;
     struct probes probes;
     struct deriver *deriver;
     struct alerts *alerts;
     struct alert_events events;
-    VEC(struct fired) fired;
+    VEC(struct watch_alert) fired;
     struct course course;
     struct system_report *report;
     struct samples_writer *writer; /* NULL: no trace */
@@ -55,13 +55,13 @@ struct watch {
 };
 
 /* Before the program starts: probes and rules; then, right before, a first sample, from which counters count. */
-tare_status watch_open(struct watch *w, tare_error *err);
-void watch_begin(struct watch *w);
+tare_status watch_open(struct watcher *w, tare_error *err);
+void watch_begin(struct watcher *w);
 /* Until the program has ended, or all that it started (wait_all). Trouble is counted, never fatal. */
-void watch_until_end(struct watch *w);
-void watch_close(struct watch *w);
+void watch_until_end(struct watcher *w);
+void watch_close(struct watcher *w);
 
-/* run_record.c: the document of what was seen. */
-tare_status record_run(struct run *run, const struct watch *w, tare_error *err);
+/* watch_record.c: the document of what was seen. */
+tare_status record_run(struct run *run, const struct watcher *w, tare_error *err);
 
 #endif

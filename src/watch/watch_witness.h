@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * run_witness.h - was a signal meant for tare alone, or for the whole process group, program and all? The signal does
+ * watch_witness.h - was a signal meant for tare alone, or for the whole process group, program and all? The signal does
  * not say. A process of the same group that does nothing knows: what was sent to the group waits in it as well. */
-#ifndef CLI_RUN_WITNESS_H
-#define CLI_RUN_WITNESS_H
+#ifndef WATCH_WATCH_WITNESS_H
+#define WATCH_WATCH_WITNESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

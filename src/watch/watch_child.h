@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * run_child.h - the program that `tare run` watches: started in tare's own process group with its streams and terminal
+ * watch_child.h - the program that `tare run` watches: started in tare's own process group with its streams and terminal
  * untouched, sent the signals that were meant for it, and reaped with the kernel's own account of what it used. tare
  * also reaps what the program orphans, so it can be process 1 of a container. */
-#ifndef CLI_RUN_CHILD_H
-#define CLI_RUN_CHILD_H
+#ifndef WATCH_WATCH_CHILD_H
+#define WATCH_WATCH_CHILD_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -11,10 +11,10 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "watch/run_witness.h"
+#include "watch/watch_witness.h"
 #include "core/error.h"
 
-#define RUN_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
+#define WATCH_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
 
 struct child {
     pid_t pid;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * run_hook.h - what is started on an alert: the command of --on-alert, which gets it as JSON on stdin and writes to
+ * watch_hook.h - what is started on an alert: the command of --on-alert, which gets it as JSON on stdin and writes to
  * stderr only, and a process that takes it to the URL of --webhook. Each has a group and ten seconds of its own. At
  * most eight at once; more are counted, not queued. Never waits for one. */
-#ifndef CLI_RUN_HOOK_H
-#define CLI_RUN_HOOK_H
+#ifndef WATCH_WATCH_HOOK_H
+#define WATCH_WATCH_HOOK_H
 
 #include <stdbool.h>
 #include <stdint.h>
