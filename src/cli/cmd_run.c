@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * cmd_run.c - `tare run`: start a program, watch it and the machine, pass its exit code on. The program's streams are
  * its own: tare speaks on stderr only, and only beside alerts when all is over. */
-#include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "analyze/watch/carbon.h"
 #include "cli/command.h"
+#include "cli/history_arg.h"
 #include "cli/html_out.h"
 #include "cli/report_out.h"
-#include "watch/watch.h"
-#include "watch/watch_places.h"
 #include "report/run/run_report.h"
+#include "watch/watch.h"
 
 static const struct opt_usage usage = {
     .synopsis = "tare run [options] -- <program> [args]",
@@ -33,119 +30,126 @@ static const struct opt_usage usage = {
     .stop_at_arg = true,
 };
 
-static int read_args(struct cli *cli, struct watch_options *a, int argc, char **argv)
+struct run_command { /* what a user asked for */
+    struct cli *cli;
+    struct watch_options watch;
+    const char *probe_names; /* as written */
+    struct opt_list probes, alerts;
+    const char *html;
+    struct history_args history;
+    bool json, quiet;
+};
+
+static int read_args(struct run_command *a, int argc, char **argv)
 {
+    struct watch_options *o = &a->watch;
     const struct opt rows[] = {
         OPT_GROUP("Watching"),
-        OPT_TIME_IN('i', "interval", &a->interval, 1000000, 3600000000000, "between samples"),
+        OPT_TIME_IN('i', "interval", &o->interval, 1000000, 3600000000000, "between samples"),
         OPT_STRING('p', "probe", &a->probe_names, "<names>", "only these probes (default: all that see anything here)"),
-        OPT_FLAG(0, "detail", &a->detail, "also each core and each process, in the trace"),
-        OPT_FLAG(0, "wait-all", &a->wait_all, "until all that the program started has ended, not only itself"),
+        OPT_FLAG(0, "detail", &o->detail, "also each core and each process, in the trace"),
+        OPT_FLAG(0, "wait-all", &o->wait_all, "until all that the program started has ended, not only itself"),
         OPT_GROUP("Alerts"),
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
-        OPT_FLAG(0, "no-default-alerts", &a->no_default_alerts, "only the rules given with --alert"),
-        OPT_STRING(0, "on-alert", &a->on_alert, "<command>", "run it for each alert, which it gets as JSON on stdin"),
-        OPT_STRING(0, "webhook", &a->webhook, "<url>", "post each alert to it as JSON (http or https)"),
+        OPT_FLAG(0, "no-default-alerts", &o->no_default_alerts, "only the rules given with --alert"),
+        OPT_STRING(0, "on-alert", &o->on_alert, "<command>", "run it for each alert, which it gets as JSON on stdin"),
+        OPT_STRING(0, "webhook", &o->webhook, "<url>", "post each alert to it as JSON (http or https)"),
         OPT_GROUP("Carbon"),
         OPT_WITH(OPT_NO_DEFAULT,
-                 OPT_ROW_(DOUBLE, 0, "grid", real, &a->grid, "the grid's grams of CO2 equivalent per kWh"),
+                 OPT_ROW_(DOUBLE, 0, "grid", real, &o->grid, "the grid's grams of CO2 equivalent per kWh"),
                  .min = 0, .max = 5000, .arg = "<g/kWh>"),
-        OPT_STRING(0, "country", &a->country, "<code>", "the mean of a country's grid, from a small table"),
+        OPT_STRING(0, "country", &o->country, "<code>", "the mean of a country's grid, from a small table"),
         OPT_GROUP("The answer"),
-        OPT_PATH('o', "output", &a->output, "<file>", "the run document (default: a new file in --output-dir)"),
-        OPT_PATH(0, "trace", &a->trace, "<file>", "the trace (default: beside the document)"),
+        OPT_PATH('o', "output", &o->output, "<file>", "the run document (default: a new file in --output-dir)"),
+        OPT_PATH(0, "trace", &o->trace, "<file>", "the trace (default: beside the document)"),
         OPT_FLAG(0, "json", &a->json, "print the document instead of the summary, on stderr"),
         OPT_HTML(&a->html),
         OPT_FLAG('q', "quiet", &a->quiet, "print nothing but errors"),
         OPT_HISTORY_DIR(&a->history),
-        OPT_FLAG(0, "no-save", &a->no_save, "keep no document and no trace, but those named; nothing in the history"),
+        OPT_FLAG(0, "no-save", &o->no_save, "keep no document and no trace, but those named; nothing in the history"),
         OPT_HISTORY(&a->history),
         OPT_FLAG(0, "no-history", &a->history.none, "keep this run out of the history"),
         OPT_END,
     };
-    int rc = cli_options(cli, &usage, rows, &argc, &argv);
-    a->command = argv;
-    if (!rc && a->probe_names && opt_list_split(&a->probes, a->probe_names, &cli->error) != TARE_OK)
-        rc = cli_fail(cli);
+    int rc = cli_options(a->cli, &usage, rows, &argc, &argv);
+    if (!rc && a->probe_names && opt_list_split(&a->probes, a->probe_names, &a->cli->error) != TARE_OK)
+        rc = cli_fail(a->cli);
+    o->command = argv;
+    o->probes = (const char *const *)a->probes.items;
+    o->n_probes = a->probes.n;
+    o->alerts = (const char *const *)a->alerts.items;
+    o->n_alerts = a->alerts.n;
+    o->output_dir = a->history.output_dir;
     return rc;
 }
 
-/* What can be known to be wrong before anything is started. */
-static int check_args(struct cli *cli, const struct watch_options *a)
+static int check_webhook(struct cli *cli, const char *url)
 {
+    tare_status s = url ? hooks_check_url(url, &cli->error) : TARE_OK;
+    if (s == TARE_INVALID) return cli_usage_error(cli, "--webhook %s", cli->error.text);
+    if (s == TARE_OK) return 0;
+    error_wrap(&cli->error, "--webhook");
+    return cli_fail(cli);
+}
+
+/* What can be known to be wrong before anything is started. */
+static int check_args(const struct run_command *a)
+{
+    const struct watch_options *o = &a->watch;
+    struct cli *cli = a->cli;
     struct alert_rule rule;
     const struct carbon_grid *grid;
-    for (size_t i = 0; i < a->alerts.n; i++)
-        if (alert_parse(&rule, a->alerts.items[i], &cli->error) != TARE_OK)
+    for (size_t i = 0; i < o->n_alerts; i++)
+        if (alert_parse(&rule, o->alerts[i], &cli->error) != TARE_OK)
             return cli_usage_error(cli, "--alert %s", cli->error.text);
-    if (a->probe_names && a->probes.n == 0)
+    if (a->probe_names && o->n_probes == 0)
         return cli_usage_error(cli, "--probe: no name in '%s'", a->probe_names);
-    for (size_t i = 0; i < a->probes.n; i++) {
-        if (probe_find(a->probes.items[i])) continue;
+    for (size_t i = 0; i < o->n_probes; i++) {
+        if (probe_find(o->probes[i])) continue;
         struct buf all = BUF_INIT;
         for (size_t k = 0; probe_table[k]; k++) buf_printf(&all, "%s%s", k ? ", " : "", probe_table[k]->name);
-        cli_usage_error(cli, "--probe %s: there are %s", a->probes.items[i], all.data);
+        cli_usage_error(cli, "--probe %s: there are %s", o->probes[i], all.data);
         buf_release(&all);
         return CLI_USAGE;
     }
     int rc = html_out_check(cli, a->html);
     if (rc) return rc;
-    if (a->grid > 0 && a->country) return cli_usage_error(cli, "--grid or --country, not both");
-    if (a->country && carbon_find(&grid, a->country, &cli->error) != TARE_OK)
+    if (o->grid > 0 && o->country) return cli_usage_error(cli, "--grid or --country, not both");
+    if (o->country && carbon_find(&grid, o->country, &cli->error) != TARE_OK)
         return cli_usage_error(cli, "--country %s", cli->error.text);
-    return 0;
+    return check_webhook(cli, o->webhook);
 }
 
-static int check_webhook(struct watcher *w)
+/* ---- what is said while it runs ---- */
+
+/* Is there room in the pipe that stderr may be? Nobody may stop the sampling by not reading. */
+static bool can_speak(void)
 {
-    tare_error *err = &w->cli->error;
-    tare_status s = hooks_check(&w->hooks, err);
-    if (s == TARE_INVALID) return cli_usage_error(w->cli, "--webhook %s", err->text);
-    if (s == TARE_OK) return 0;
-    error_wrap(err, "--webhook");
-    return cli_fail(w->cli);
+    struct pollfd p = {STDERR_FILENO, POLLOUT, 0};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
 }
 
-/* ---- the trace ---- */
-
-/* A trace that cannot be written is a warning; one that another `tare run` is writing is not what was meant. */
-static tare_status open_trace(struct watcher *w, const struct watch_places *p)
+static void say(void *ctx, enum watch_tone tone, const char *text)
 {
-    tare_error err = TARE_ERROR_INIT;
-    if (!p->trace[0]) return TARE_OK;
-    tare_status s = samples_create(&w->writer, p->trace, w->run_id, &err);
-    if (s == TARE_BUSY && (w->args->trace || w->args->output))
-        return error_set(&w->cli->error, s, "%s", err.text);
-    if (s != TARE_OK) cli_warn(w->cli, "no trace: %s", err.text);
-    return TARE_OK;
-}
-
-static void close_trace(struct watcher *w, const struct run *run)
-{
-    tare_error err = TARE_ERROR_INIT;
-    if (!w->writer) return;
-    for (size_t i = 0; run && run->cases.n && i < run->cases.at[0]->watch.phases.n; i++) {
-        const struct run_phase *p = run->cases.at[0]->watch.phases.at[i];
-        samples_mark(w->writer, w->child.start_ns + (uint64_t)(p->start_s.v * 1e9), SAMPLE_PHASE, p->name,
-                     NULL);
-    }
-    tare_status s = samples_close(w->writer, &err);
-    w->writer = NULL;
-    if (s != TARE_OK && w->lost == 0) cli_warn(w->cli, "the trace may lack its end: %s", err.text);
+    const struct run_command *a = ctx;
+    if (tone == WATCH_WARNING)
+        cli_warn(a->cli, "%s", text);
+    else if (!a->quiet && !a->json && can_speak()) /* --json: alerts are in the document */
+        cli_note(a->cli, "%s", text);
 }
 
 /* ---- the answer ---- */
 
-static void save(struct watcher *w, const struct run *run, const struct watch_places *p)
+static void save_run(const struct run_command *a, const struct watcher *w, const struct run *run)
 {
-    const struct watch_options *a = w->args;
     tare_error err = TARE_ERROR_INIT;
     char path[PATH_MAX];
-    tare_status s = places_save(p, a, run, path, &err);
-    if (s != TARE_OK) cli_warn(w->cli, "the run document is lost: %s", err.text);
+    tare_status s = places_save(&w->places, &a->watch, run, path, &err);
+    if (s != TARE_OK) cli_warn(a->cli, "the run document is lost: %s", err.text);
     if (s == TARE_OK && *path && !a->json && !a->quiet)
-        cli_note(w->cli, "kept as %s%s%s", path, run->trace ? " and " : "", run->trace ? p->trace : "");
-    if (!a->no_save) history_keep(w->cli, &a->history, run);
+        cli_note(a->cli, "kept as %s%s%s", path, run->trace ? " and " : "",
+                 run->trace ? w->places.trace : "");
+    if (!a->watch.no_save) history_keep(a->cli, &a->history, run);
 }
 
 static tare_status write_err(void *ctx, const void *bytes, size_t n, tare_error *err)
@@ -154,16 +158,16 @@ static tare_status write_err(void *ctx, const void *bytes, size_t n, tare_error 
     return fwrite(bytes, 1, n, cli->err) == n ? TARE_OK : error_errno(err, "stderr: cannot write");
 }
 
-static void show(struct watcher *w, const struct run *run)
+static void show_run(const struct run_command *a, const struct run *run)
 {
     const struct run *const runs[] = {run};
-    const struct term *t = &w->cli->err_term;
+    const struct term *t = &a->cli->err_term;
     struct run_report r = {
         runs, 1, {term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN), t->utf8}};
     struct stream s;
-    if (w->args->quiet) return;
-    stream_init(&s, (struct sink){write_err, w->cli}, &w->cli->error);
-    if (w->args->json)
+    if (a->quiet) return;
+    stream_init(&s, (struct sink){write_err, a->cli}, &a->cli->error);
+    if (a->json)
         report_run_json(&s, &r);
     else
         report_run_text(&s, &r);
@@ -171,106 +175,55 @@ static void show(struct watcher *w, const struct run *run)
 }
 
 /* The run and what its trace holds. The program has run: a page that cannot be written is told, no more. */
-static void write_page(struct watcher *w, const struct run *run, const char *trace)
+static void write_page(const struct run_command *a, const struct watcher *w, const struct run *run)
 {
     struct html_out h = HTML_OUT_INIT;
-    tare_error *err = &w->cli->error;
-    h.quiet = w->args->quiet;
+    tare_error *err = &a->cli->error;
+    h.quiet = a->quiet;
     tare_status s = html_out_run(&h, NULL, run, 1, err);
-    if (s == TARE_OK && *trace) html_out_trace_file(&h, w->cli, trace);
-    if (s == TARE_OK) s = html_out_write(w->cli, &h, w->args->html, run->subject.name);
-    if (s < 0) cli_warn(w->cli, "no page: %s", err->text);
+    if (s == TARE_OK && w->traced) html_out_trace_file(&h, a->cli, w->places.trace);
+    if (s == TARE_OK) s = html_out_write(a->cli, &h, a->html, run->subject.name);
+    if (s < 0) cli_warn(a->cli, "no page: %s", err->text);
     html_out_release(&h);
 }
 
-static void answer(struct watcher *w, struct run *run, const struct watch_places *p)
+static void answer_run(const struct run_command *a, const struct watcher *w, const struct run *run)
 {
-    tare_error err = TARE_ERROR_INIT;
-    const bool traced = w->writer != NULL;
-    tare_status s = record_run(run, w, &err);
-    if (s == TARE_OK && w->writer) {
-        if (p->beside)
-            run->trace = arena_str(&run->arena, places_file(p->trace));
-        else
-            run_map_text(&run->arena, &run->config, "trace_path", p->trace);
-    }
-    close_trace(w, s == TARE_OK ? run : NULL);
-    if (w->lost)
-        cli_warn(w->cli, "not in the trace: %llu of all %llu samples: %s", (unsigned long long)w->lost,
-                 (unsigned long long)w->samples, w->lost_why.text);
-    if (w->hooks.undelivered)
-        cli_warn(w->cli, "web hook: not delivered: %llu (%s)", (unsigned long long)w->hooks.undelivered,
-                 w->hooks.why);
-    if (s != TARE_OK) {
-        cli_warn(w->cli, "no summary: %s", err.text);
-        return;
-    }
-    show(w, run);
-    save(w, run, p);
-    if (w->args->html) write_page(w, run, traced ? p->trace : "");
-    if (w->alive && !w->args->quiet)
-        cli_note(w->cli, "%zu process%s of the program still run%s (--wait-all waits for them)", w->alive,
+    if (!w->recorded) return;
+    show_run(a, run);
+    save_run(a, w, run);
+    if (a->html) write_page(a, w, run);
+    if (w->alive && !a->quiet)
+        cli_note(a->cli, "%zu process%s of the program still run%s (--wait-all waits for them)", w->alive,
                  w->alive == 1 ? "" : "es", w->alive == 1 ? "s" : "");
 }
 
-/* ---- the flow ---- */
-
-/* Nothing was run: no trace of it is left, unless it is the trace of others, which we had joined. */
-static void drop_trace(struct watcher *w, const struct watch_places *p)
+static int watch_and_answer(const struct run_command *a, struct run *run)
 {
-    bool own = strcmp(samples_run_id(w->writer), w->run_id) == 0;
-    samples_close(w->writer, NULL);
-    w->writer = NULL;
-    if (own) unlink(p->trace);
-}
-
-static int watch(struct watcher *w, struct run *run, const struct watch_places *p)
-{
+    struct watcher w = WATCHER_INIT(&a->watch);
+    tare_error *err = &a->cli->error;
     int rc = CLI_FAILED;
-    tare_status s = watch_open(w, &w->cli->error);
-    if (s == TARE_OK) s = open_trace(w, p);
-    if (s == TARE_OK) {
-        watch_begin(w);
-        s = child_start(&w->child, w->args->command[0], &rc, &w->cli->error);
-        if (s != TARE_OK && w->writer) drop_trace(w, p);
-    }
-    if (s != TARE_OK) {
-        cli_fail(w->cli);
-        return rc;
-    }
-    watch_until_end(w);
-    answer(w, run, p);
-    return child_exit_code(&w->child);
-}
-
-static int start(struct watcher *w, struct run *run, const struct watch_places *p)
-{
-    int rc;
-    if (child_fork(&w->child, w->args->command, p->trace[0] ? p->named : NULL, &w->cli->error) == TARE_OK)
-        rc = watch(w, run, p);
+    if (places_choose(&w.places, &a->watch, run, err) != TARE_OK)
+        rc = cli_usage_error(a->cli, "%s", err->text);
+    else if (watch_program(&w, run, &rc, err) == TARE_OK)
+        answer_run(a, &w, run);
     else
-        rc = cli_fail(w->cli);
-    child_drop(&w->child);
+        cli_fail(a->cli);
+    watch_release(&w);
     return rc;
 }
 
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
-    struct watch_options a = {.interval = {100000000}, .history = HISTORY_ARGS_INIT};
-    struct watcher w = {.cli = cli, .args = &a, .course = COURSE_INIT, .probes = {.blind = BUF_INIT}};
-    struct watch_places places;
+    struct run_command a = {.cli = cli, .watch = {.interval = {100000000}}, .history = HISTORY_ARGS_INIT};
     struct run run;
-    int rc = read_args(cli, &a, argc, argv);
-    if (!rc) rc = check_args(cli, &a);
-    w.hooks = (struct hooks){.command = a.on_alert, .url = a.webhook};
-    if (!rc) rc = check_webhook(&w);
+    a.watch.say = say;
+    a.watch.say_ctx = &a;
+    int rc = read_args(&a, argc, argv);
+    if (!rc) rc = check_args(&a);
     if (!rc && run_init(&run, "run", &cli->error) != TARE_OK) rc = cli_fail(cli);
     if (!rc) {
-        w.run_id = run.id;
-        rc = places_choose(&places, cli, &a, &run);
-        if (!rc) rc = start(&w, &run, &places);
-        places_leave(&places);
-        watch_close(&w);
+        rc = watch_and_answer(&a, &run);
         run_release(&run);
     }
     opt_list_release(&a.probes);

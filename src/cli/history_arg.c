@@ -27,14 +27,6 @@ static tare_status open_store(const struct history_args *a, bool create, struct 
     return s;
 }
 
-void history_describe(struct run *run)
-{
-    struct gitstate git;
-    gitstate_read(&git, ".");
-    if (git.commit[0]) run_map_text(&run->arena, &run->config, "git_commit", git.commit);
-    if (git.branch[0]) run_map_text(&run->arena, &run->config, "git_branch", git.branch);
-}
-
 void history_keep(struct cli *cli, const struct history_args *a, const struct run *run)
 {
     tare_error err = TARE_ERROR_INIT;

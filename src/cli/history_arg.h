@@ -5,7 +5,6 @@
 #define CLI_HISTORY_ARG_H
 
 #include "cli/cli.h"
-#include "probe/gitstate.h"
 #include "store/store.h"
 
 struct history_args {
@@ -22,9 +21,6 @@ struct history_args {
     OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &(a)->output_dir, "where runs are kept"), \
              .arg = "<dir>")
 /* clang-format on */
-
-/* Write what git says of the current folder into the document's config: it travels with the file. */
-void history_describe(struct run *run);
 
 /* Open, add, close. A history that fails is a warning: the measurement was made and its document is kept. */
 void history_keep(struct cli *cli, const struct history_args *a, const struct run *run);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/run.h"
+
 #define LINKS 5 /* symbolic refs that point to others */
 
 struct folders {
@@ -125,4 +127,12 @@ void gitstate_read(struct gitstate *out, const char *folder)
     size_t n = strlen(heads);
     if (out->commit[0] && strncmp(head, heads, n) == 0 && strlen(head + n) < sizeof out->branch)
         snprintf(out->branch, sizeof out->branch, "%.255s", head + n);
+}
+
+void gitstate_describe(struct run *run)
+{
+    struct gitstate git;
+    gitstate_read(&git, ".");
+    if (git.commit[0]) run_map_text(&run->arena, &run->config, "git_commit", git.commit);
+    if (git.branch[0]) run_map_text(&run->arena, &run->config, "git_branch", git.branch);
 }

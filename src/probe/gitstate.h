@@ -12,4 +12,8 @@ struct gitstate {
 /* Looks in `folder` and above, up to the root. Knows worktrees, submodules, packed refs, detached heads. */
 void gitstate_read(struct gitstate *out, const char *folder);
 
+struct run;
+/* What git says of the current folder into the document's config: it travels with the file. */
+void gitstate_describe(struct run *run);
+
 #endif

@@ -1,43 +1,81 @@
 /* SPDX-License-Identifier: MIT
- * watch.h - what a user asked `tare run` for, and the steps from there to an answer. One file each: cmd_run.c (the
- * command line and the flow), watch_places.c (where things go), watch_child.c (the program), watch_hook.c (what alerts
- * start), watch_loop.c (sampling), watch_record.c (the document). */
+ * watch.h - watching a program: all that `tare run` does between its command line and its answer. What there is to say
+ * meanwhile goes to the caller's `say`, what was seen into a run document and a trace; never prints. One file each:
+ * watch.c (the flow), watch_places.c (where things go), watch_child.c (the program), watch_witness.c (whose signal it
+ * was), watch_loop.c (sampling and alerts), watch_hook.c (what alerts start), watch_record.c (the document).
+ *
+ *     places_choose(&w.places, &options, &run, err);
+ *     watch_program(&w, &run, &exit_code, err);       // TARE_OK: it has run; w.recorded: the document is whole
+ *     places_save(&w.places, &options, &run, path, err);
+ *     watch_release(&w); */
 #ifndef WATCH_WATCH_H
 #define WATCH_WATCH_H
+
+#include <limits.h>
 
 #include "analyze/watch/alert.h"
 #include "analyze/watch/course.h"
 #include "analyze/watch/system_report.h"
-#include "cli/cli.h"
-#include "cli/history_arg.h"
-#include "watch/watch_child.h"
-#include "watch/watch_hook.h"
+#include "core/clock.h"
 #include "probe/probe.h"
 #include "run/run.h"
+#include "watch/watch_child.h"
+#include "watch/watch_hook.h"
+
+enum watch_tone {
+    WATCH_ALERT,
+    WATCH_WARNING
+}; /* alerts come while the program runs: do not wait for a reader */
 
 struct watch_options {
-    char **command;
-    struct duration interval;
-    const char *probe_names; /* as written */
-    struct opt_list probes, alerts;
+    char **command;                            /* ends with NULL */
+    struct duration interval;                  /* between samples */
+    const char *const *probes, *const *alerts; /* names; rules beside the default ones */
+    size_t n_probes, n_alerts;                 /* n_probes 0: all that see anything here */
     bool no_default_alerts, detail, wait_all;
-    const char *on_alert, *webhook;
-    const char *country;
-    double grid; /* g/kWh; 0: not given */
-    const char *output, *trace, *html;
-    struct history_args history;
-    bool no_save, json, quiet;
+    const char *on_alert, *webhook; /* NULL: none */
+    const char *country;            /* of the grid; NULL: not given */
+    double grid;                    /* g/kWh; 0: not given */
+    const char *output, *trace;     /* files; NULL: not named */
+    const char *output_dir;
+    bool no_save;
+    void (*say)(void *ctx, enum watch_tone tone, const char *text);
+    void *say_ctx;
+};
+void watch_say(const struct watch_options *o, enum watch_tone tone, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- where the trace and the document go: both have one name, which is taken before the program starts ---- */
+
+struct watch_places {
+    bool beside;               /* the trace lies beside the document */
+    char stem[PATH_MAX];       /* of both, when tare chose the name; "": it did not */
+    char trace[PATH_MAX];      /* "": none */
+    char named[PATH_MAX + 16]; /* as TARE_TRACE spells it: absolute, with %% for % */
 };
 
-struct watch_alert { /* an alert that fired */
+/* --trace, else as the document is called, else TARE_TRACE, else a new name where documents are kept. A name that
+ * cannot be taken is no more than a warning; TARE_INVALID: the names contradict each other. */
+tare_status places_choose(struct watch_places *p, const struct watch_options *o, const struct run *run,
+                          tare_error *err);
+/* Write the document. Its path to `path`, unless the user named it. */
+tare_status places_save(const struct watch_places *p, const struct watch_options *o, const struct run *run,
+                        char path[PATH_MAX], tare_error *err);
+void places_leave(const struct watch_places *p); /* a name that was taken and not used is free again */
+const char *places_file(const char *path);       /* what follows the last slash */
+const char *places_subject(const char *program); /* what a program is called in documents */
+
+/* ---- the watching ---- */
+
+struct watch_alert { /* that fired */
     size_t rule;
     uint64_t start_ns, end_ns; /* end 0: has not cleared */
     double value;
 };
 
 struct watcher {
-    struct cli *cli;
-    const struct watch_options *args;
+    const struct watch_options *options;
+    struct watch_places places;
     struct child child;
     struct hooks hooks;
     struct probes probes;
@@ -50,18 +88,24 @@ struct watcher {
     struct samples_writer *writer; /* NULL: no trace */
     const char *run_id;
     uint64_t samples, late, lost;
-    tare_error lost_why; /* of the first */
-    size_t alive;        /* of the program when it was left */
+    tare_error lost_why;   /* of the first */
+    size_t alive;          /* of the program when it was left */
+    bool recorded, traced; /* there is a document; there is a trace */
 };
+#define WATCHER_INIT(o) {.options = (o), .course = COURSE_INIT, .probes = {.blind = BUF_INIT}}
 
-/* Before the program starts: probes and rules; then, right before, a first sample, from which counters count. */
-tare_status watch_open(struct watcher *w, tare_error *err);
+/* Start the program, sample until it has ended (or, with wait_all, all that it started), and fill in `run`. A failure
+ * means that nothing was run; *exit_code is then set only when the program is to blame, as a shell would: 126, 127. */
+tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, tare_error *err);
+void watch_release(struct watcher *w); /* also after a failure */
+
+/* ---- between the files ---- */
+
+/* watch_loop.c: a first sample, from which counters count; then until the end. Trouble is counted, never fatal. */
 void watch_begin(struct watcher *w);
-/* Until the program has ended, or all that it started (wait_all). Trouble is counted, never fatal. */
 void watch_until_end(struct watcher *w);
-void watch_close(struct watcher *w);
 
-/* watch_record.c: the document of what was seen. */
-tare_status record_run(struct run *run, const struct watcher *w, tare_error *err);
+/* watch_record.c */
+tare_status watch_record(struct run *run, const struct watcher *w, tare_error *err);
 
 #endif

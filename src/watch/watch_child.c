@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,13 @@
 /* What is passed on. Stops, continues and changes of the window reach the program by itself: it is in tare's group. */
 static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
 
+static void close_once(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* Those that tare takes while the program runs: ends of children, and what may be meant for the program. */
 static void wanted_signals(sigset_t *out)
 {
     sigemptyset(out);
@@ -27,6 +35,7 @@ static void wanted_signals(sigset_t *out)
 
 /* ---- starting ---- */
 
+/* Block what is wanted, for the signalfd, and keep what was there for the program, which must not notice tare. */
 static void set_signals(struct child *c)
 {
     const struct sigaction standard = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
@@ -65,14 +74,13 @@ static _Noreturn void become(const struct child *c, char *const *argv, const cha
 
 tare_status child_fork(struct child *c, char *const *argv, const char *trace, tare_error *err)
 {
-    int go[2], failed[2];
+    int go[2] = {-1, -1}, failed[2];
     *c = (struct child){.go = -1, .failed = -1, .signals = -1};
-    if (pipe2(go, O_CLOEXEC) < 0) return error_errno(err, "no pipe to start the program");
-    if (pipe2(failed, O_CLOEXEC) < 0) {
-        error_errno(err, "no pipe to start the program");
-        close(go[0]);
-        close(go[1]);
-        return err ? err->status : TARE_IO;
+    if (pipe2(go, O_CLOEXEC) < 0 || pipe2(failed, O_CLOEXEC) < 0) {
+        tare_status s = error_errno(err, "no pipe to start the program");
+        close_once(&go[0]);
+        close_once(&go[1]);
+        return s;
     }
     set_signals(c);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -111,6 +119,7 @@ static bool is_folder(const char *name)
     return strchr(name, '/') && stat(name, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* The error for a failed exec, and the exit code that a shell gives for it. */
 static tare_status cannot_start(const char *name, int why, int *exit_code, tare_error *err)
 {
     if (why == EACCES && is_folder(name)) why = EISDIR;
@@ -124,12 +133,8 @@ static tare_status cannot_start(const char *name, int why, int *exit_code, tare_
     return error_errno(err, "%s: cannot be started", name);
 }
 
-static void close_once(int *fd)
-{
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
-
+/* The witness first: a signal that comes with the program's first breath is told apart too. The other end of `failed`
+ * closes by itself when exec succeeds; so 0 bytes are success, and anything else is the errno of exec. */
 tare_status child_start(struct child *c, const char *name, int *exit_code, tare_error *err)
 {
     int why = 0;
@@ -168,7 +173,8 @@ static bool program_has_it(struct child *c, const struct signalfd_siginfo *info,
 {
     if (!h->asked) h->known = witness_ask(&c->witness, &h->group);
     h->asked = true;
-    return h->known ? h->group >> (info->ssi_signo - 1) & 1 : info->ssi_code == SI_KERNEL;
+    if (!h->known) return info->ssi_code == SI_KERNEL;
+    return h->group >> (info->ssi_signo - 1) & 1;
 }
 
 bool child_signals(struct child *c)
@@ -197,19 +203,11 @@ pid_t child_ended(void)
     return rc < 0 ? -1 : info.si_pid;
 }
 
-static void add_time(struct timeval *to, struct timeval more)
-{
-    to->tv_sec += more.tv_sec;
-    to->tv_usec += more.tv_usec;
-    if (to->tv_usec < 1000000) return;
-    to->tv_usec -= 1000000;
-    to->tv_sec++;
-}
-
+/* Times and counts add up; the peak of memory is that of the largest process. */
 static void add_use(struct rusage *to, const struct rusage *more)
 {
-    add_time(&to->ru_utime, more->ru_utime);
-    add_time(&to->ru_stime, more->ru_stime);
+    timeradd(&to->ru_utime, &more->ru_utime, &to->ru_utime);
+    timeradd(&to->ru_stime, &more->ru_stime, &to->ru_stime);
     if (more->ru_maxrss > to->ru_maxrss) to->ru_maxrss = more->ru_maxrss;
     to->ru_minflt += more->ru_minflt;
     to->ru_majflt += more->ru_majflt;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * watch_child.h - the program that `tare run` watches: started in tare's own process group with its streams and terminal
- * untouched, sent the signals that were meant for it, and reaped with the kernel's own account of what it used. tare
- * also reaps what the program orphans, so it can be process 1 of a container. */
+ * watch_child.h - the program that `tare run` watches: started in tare's own process group with its streams and
+ * terminal untouched, sent the signals that were meant for it, and reaped with the kernel's own account of what it
+ * used. tare also reaps what the program orphans, so it can be process 1 of a container. */
 #ifndef WATCH_WATCH_CHILD_H
 #define WATCH_WATCH_CHILD_H
 
@@ -11,10 +11,25 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "watch/watch_witness.h"
 #include "core/error.h"
 
 #define WATCH_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
+
+/* ---- watch_witness.c: was a signal meant for tare alone, or for the whole process group, program and all? The signal
+ * does not say. A process of the same group that does nothing knows: what was sent to the group waits in it as well. */
+
+struct witness {
+    pid_t pid; /* 0: there is none */
+};
+
+/* The signals that are to be told apart are blocked by now. It dies with tare, whatever ends that. */
+void witness_start(struct witness *w);
+/* Which signals (bit n - 1 for signal n) the whole group had since the last question; false: nobody knows. To be asked
+ * just after a signal: it waits for the sender to finish. */
+bool witness_ask(struct witness *w, uint64_t *group);
+void witness_end(struct witness *w);
+
+/* ---- watch_child.c ---- */
 
 struct child {
     pid_t pid;

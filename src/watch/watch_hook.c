@@ -26,6 +26,7 @@ static int open_text(const struct buf *json)
     return -1;
 }
 
+/* A group of its own, so that its time limit ends all of it; signals as a new process expects them. */
 static int set_attributes(posix_spawnattr_t *a)
 {
     sigset_t none, usual;
@@ -40,13 +41,13 @@ static int set_attributes(posix_spawnattr_t *a)
 }
 
 /* One process to start: what, with which input, and where its output goes. */
-struct job {
+struct hook_process {
     const char *exe;
     char *const *argv;
     int in, out;
 };
 
-static pid_t spawn(const struct job *j)
+static pid_t spawn(const struct hook_process *j)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -72,7 +73,7 @@ static pid_t start_command(const struct hooks *h, const struct buf *json, int *s
     int text = json->failed ? -1 : open_text(json);
     *said = -1;
     if (text < 0) return 0;
-    pid_t pid = spawn(&(struct job){shell, argv, text, STDERR_FILENO});
+    pid_t pid = spawn(&(struct hook_process){shell, argv, text, STDERR_FILENO});
     close(text);
     return pid;
 }
@@ -86,14 +87,14 @@ static pid_t start_webhook(const struct hooks *h, const struct buf *json, int *s
     buf_printf(&text, "%s\n%s", h->url, json ? json->data : "");
     int in = text.failed || (json && json->failed) ? -1 : open_text(&text);
     *said = memfd_create("tare-webhook", MFD_CLOEXEC);
-    if (in >= 0 && *said >= 0) pid = spawn(&(struct job){"/proc/self/exe", argv, in, *said});
+    if (in >= 0 && *said >= 0) pid = spawn(&(struct hook_process){"/proc/self/exe", argv, in, *said});
     if (in >= 0) close(in);
     buf_release(&text);
     return pid;
 }
 
 /* What it had written, once, as one line. */
-static void hear(int *said, char *out, size_t size)
+static void read_said(int *said, char *out, size_t size)
 {
     ssize_t n = *said >= 0 ? pread(*said, out, size - 1, 0) : 0;
     out[n > 0 ? n : 0] = 0;
@@ -101,15 +102,16 @@ static void hear(int *said, char *out, size_t size)
     *said = -1;
 }
 
-tare_status hooks_check(const struct hooks *h, tare_error *err)
+/* The process of a delivery is started as for an alert, but without one: it then checks the URL and ends. */
+tare_status hooks_check_url(const char *url, tare_error *err)
 {
-    char why[sizeof h->why];
+    const struct hooks h = {.url = url};
+    char why[sizeof h.why];
     int said, status = 0;
-    if (!h->url) return TARE_OK;
-    if (strpbrk(h->url, "\n\r")) return error_set(err, TARE_INVALID, "a URL is one line");
-    pid_t pid = start_webhook(h, NULL, &said), got = -1;
+    if (strpbrk(url, "\n\r")) return error_set(err, TARE_INVALID, "a URL is one line");
+    pid_t pid = start_webhook(&h, NULL, &said), got = -1;
     while (pid && (got = waitpid(pid, &status, 0)) < 0 && errno == EINTR) continue;
-    hear(&said, why, sizeof why);
+    read_said(&said, why, sizeof why);
     if (!pid) return error_set(err, TARE_IO, "cannot start the process that delivers alerts");
     if (why[0] == 0) return TARE_OK;
     bool usage = got != pid || (WIFEXITED(status) && WEXITSTATUS(status) == 2);
@@ -118,7 +120,8 @@ tare_status hooks_check(const struct hooks *h, tare_error *err)
 
 /* ---- starting and ending ---- */
 
-static struct hook *find(struct hooks *h, pid_t pid)
+/* The place of a running process; pid 0: a free one. NULL: there is none. */
+static struct hook *find_hook(struct hooks *h, pid_t pid)
 {
     for (size_t i = 0; i < HOOKS_AT_ONCE; i++)
         if (h->running[i].pid == pid) return &h->running[i];
@@ -134,9 +137,10 @@ static void count_bad(struct hooks *h, bool to_url, const char *why)
 
 typedef pid_t start_fn(const struct hooks *h, const struct buf *json, int *said);
 
-static pid_t start(struct hooks *h, const struct buf *json, start_fn *kind)
+/* Start one of a kind, if there is a place for it. 0: none was started, which is counted as a failure. */
+static pid_t start_hook(struct hooks *h, const struct buf *json, start_fn *kind)
 {
-    struct hook *place = find(h, 0);
+    struct hook *place = find_hook(h, 0);
     int said = -1;
     pid_t pid = place ? kind(h, json, &said) : 0;
     h->started += pid != 0;
@@ -152,31 +156,28 @@ static pid_t start(struct hooks *h, const struct buf *json, start_fn *kind)
 size_t hooks_start(struct hooks *h, const struct buf *json, pid_t pids[HOOK_KINDS])
 {
     size_t n = 0;
-    pid_t command = h->command ? start(h, json, start_command) : 0;
-    pid_t webhook = h->url ? start(h, json, start_webhook) : 0;
+    pid_t command = h->command ? start_hook(h, json, start_command) : 0;
+    pid_t webhook = h->url ? start_hook(h, json, start_webhook) : 0;
     if (command) pids[n++] = command;
     if (webhook) pids[n++] = webhook;
     return n;
 }
 
-bool hooks_ended(struct hooks *h, pid_t pid, int status)
+void hooks_ended(struct hooks *h, pid_t pid, int status)
 {
-    struct hook *it = pid > 0 ? find(h, pid) : NULL;
-    if (!it) return false;
+    struct hook *it = pid > 0 ? find_hook(h, pid) : NULL;
+    if (!it) return;
     char why[sizeof h->why];
     bool to_url = it->said >= 0;
-    hear(&it->said, why, sizeof why);
+    read_said(&it->said, why, sizeof why);
     it->pid = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         count_bad(h, to_url, why[0] ? why : "ended before there was an answer");
-    return true;
 }
 
-bool hooks_is_ours(const struct hooks *h, pid_t pid)
+bool hooks_is_ours(struct hooks *h, pid_t pid)
 {
-    for (size_t i = 0; i < HOOKS_AT_ONCE; i++)
-        if (h->running[i].pid == pid) return pid > 0;
-    return false;
+    return pid > 0 && find_hook(h, pid);
 }
 
 size_t hooks_running(const struct hooks *h)

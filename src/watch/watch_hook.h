@@ -31,11 +31,11 @@ struct hooks {
 };
 
 /* Before anything is watched: is the URL one that can be posted to? TARE_INVALID: no. Waits, a few milliseconds. */
-tare_status hooks_check(const struct hooks *h, tare_error *err);
+tare_status hooks_check_url(const char *url, tare_error *err);
 /* Start what is asked for on an alert; the pids of the new processes, and how many they are. */
 size_t hooks_start(struct hooks *h, const struct buf *json, pid_t pids[HOOK_KINDS]);
-bool hooks_ended(struct hooks *h, pid_t pid, int status); /* false: none of ours */
-bool hooks_is_ours(const struct hooks *h, pid_t pid);
+void hooks_ended(struct hooks *h, pid_t pid, int status); /* whoever it was */
+bool hooks_is_ours(struct hooks *h, pid_t pid);
 size_t hooks_running(const struct hooks *h);
 void hooks_expire(struct hooks *h, uint64_t now_ns); /* kill those whose time is over */
 

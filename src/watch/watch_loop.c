@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * watch_loop.c - the sampling of `tare run`: on a fixed schedule, whatever a sample costs. Nothing here waits for
- * anybody: not for a full disk, not for whoever reads stderr, not for a command on an alert. */
+ * watch_loop.c - sampling while the program runs: on a fixed schedule, whatever a sample costs. Nothing here waits for
+ * anybody: not for a full disk, not for whoever reads what is said, not for a command on an alert. */
 #include <math.h>
 #include <poll.h>
 #include <string.h>
@@ -15,96 +15,30 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* ---- before ---- */
-
-static tare_status open_rules(struct watcher *w, tare_error *err)
-{
-    VEC(struct alert_rule) rules = VEC_INIT;
-    struct alert_rule rule;
-    tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && !w->args->no_default_alerts && alert_defaults[i]; i++) {
-        s = alert_parse(&rule, alert_defaults[i], err);
-        if (s == TARE_OK) s = vec_push(&rules, rule, err);
-    }
-    for (size_t i = 0; s == TARE_OK && i < w->args->alerts.n; i++) {
-        s = alert_parse(&rule, w->args->alerts.items[i], err);
-        if (s == TARE_OK) s = vec_push(&rules, rule, err);
-    }
-    if (s == TARE_OK) s = alerts_new(&w->alerts, rules.items, rules.n, err);
-    vec_release(&rules);
-    return s;
-}
-
-static tare_status open_probes(struct watcher *w, tare_error *err)
-{
-    struct probe_place at = {.root = "", .program = w->child.pid, .detail = w->args->detail};
-    const struct opt_list *asked = &w->args->probes;
-    const char *const *names = asked->n ? (const char *const *)asked->items : NULL;
-    return probes_open(&w->probes, names, asked->n, &at, err);
-}
-
-struct moment {
-    double late_s;
-    bool last; /* the program is dead, though not yet reaped */
-};
-static void take_sample(struct watcher *w, struct moment m);
-
-tare_status watch_open(struct watcher *w, tare_error *err)
-{
-    tare_status s = open_rules(w, err);
-    if (s == TARE_OK) s = deriver_new(&w->deriver, err);
-    if (s == TARE_OK) s = system_report_new(&w->report, err);
-    if (s == TARE_OK) s = open_probes(w, err);
-    return s;
-}
-
-void watch_begin(struct watcher *w)
-{
-    take_sample(w, (struct moment){0, false});
-}
-
-void watch_close(struct watcher *w)
-{
-    probes_close(&w->probes);
-    system_report_free(w->report);
-    deriver_free(w->deriver);
-    alerts_free(w->alerts);
-    vec_release(&w->events.items);
-    vec_release(&w->fired);
-    course_release(&w->course);
-}
-
 /* ---- alerts ---- */
 
-/* Is there room in the pipe that stderr may be? Nobody may stop the sampling by not reading. */
-static bool can_speak(void)
-{
-    struct pollfd p = {STDERR_FILENO, POLLOUT, 0};
-    return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
-}
-
+/* 85 %, 1.5 GB, 2.1 ms, 1.5 GB/s, 12/s, 71 C */
 static struct shown show_value(const char *unit, double v)
 {
     if (strcmp(unit, "1") == 0) return show_percent(v);
     if (strcmp(unit, "B") == 0) return show_bytes(v);
     if (strcmp(unit, "s") == 0) return show_time(v * 1e9);
-    struct shown out = show_number(v);
-    if (strcmp(unit, "B/s") == 0) out = show_bytes(v);
+    bool bytes = strcmp(unit, "B/s") == 0, rate = bytes || strcmp(unit, "1/s") == 0;
+    struct shown out = bytes ? show_bytes(v) : show_number(v);
     size_t used = strlen(out.s);
-    const char *tail = strcmp(unit, "B/s") == 0 ? "/s" : strcmp(unit, "1/s") == 0 ? "/s" : unit;
-    snprintf(out.s + used, sizeof out.s - used, "%s%s", *tail == '/' ? "" : " ", tail);
+    snprintf(out.s + used, sizeof out.s - used, "%s%s", rate ? "" : " ", rate ? "/s" : unit);
     return out;
 }
 
-static void say_alert(struct watcher *w, const struct alert_rule *r, const struct alert_event *e)
+static void say_alert(const struct watcher *w, const struct alert_rule *r, const struct alert_event *e)
 {
-    if (w->args->quiet || w->args->json || !can_speak()) return; /* --json: it is in the document */
     const char *arrow = e->fired && *r->action ? " -> " : "";
-    cli_note(w->cli, "%s: %s (%s is %s)%s%s", e->fired ? "alert" : "cleared", r->text, r->when.name,
-             show_value(r->unit, e->value).s, arrow, e->fired ? r->action : "");
+    watch_say(w->options, WATCH_ALERT, "%s: %s (%s is %s)%s%s", e->fired ? "alert" : "cleared", r->text,
+              r->when.name, show_value(r->unit, e->value).s, arrow, e->fired ? r->action : "");
 }
 
-static void alert_json(struct watcher *w, const struct alert_rule *r, const struct alert_event *e,
+/* What hooks are given; docs/cli/tare-run.md names the keys. */
+static void alert_json(const struct watcher *w, const struct alert_rule *r, const struct alert_event *e,
                        struct buf *out)
 {
     struct json j;
@@ -123,7 +57,7 @@ static void alert_json(struct watcher *w, const struct alert_rule *r, const stru
     json_kv_double(&j, "since_start_s", (double)(e->at_ns - w->child.start_ns) / 1e9);
     json_kv_string(&j, "run", w->run_id);
     json_kv_int(&j, "pid", w->child.pid);
-    json_kv_string(&j, "command", w->args->command[0]);
+    json_kv_string(&j, "command", w->options->command[0]);
     json_kv_string(&j, "action", r->action);
     json_object_end(&j);
     json_finish(&j, NULL);
@@ -142,7 +76,8 @@ static void start_hooks(struct watcher *w, const struct alert_rule *r, const str
     buf_release(&json);
 }
 
-static void remember(struct watcher *w, const struct alert_event *e)
+/* For the document: each firing with its end. */
+static void remember_alert(struct watcher *w, const struct alert_event *e)
 {
     if (e->fired) {
         struct watch_alert f = {e->rule, e->at_ns, 0, e->value};
@@ -163,7 +98,7 @@ static void tell_alerts(struct watcher *w)
     for (size_t i = 0; i < w->events.items.n; i++) {
         const struct alert_event *e = &w->events.items.items[i];
         const struct alert_rule *r = alerts_rule(w->alerts, e->rule);
-        remember(w, e);
+        remember_alert(w, e);
         if (w->writer)
             samples_mark(w->writer, e->at_ns, e->fired ? SAMPLE_ALERT : SAMPLE_CLEAR, r->text, NULL);
         say_alert(w, r, e);
@@ -174,6 +109,7 @@ static void tell_alerts(struct watcher *w)
 
 /* ---- one sample ---- */
 
+/* How late the sample is stands in it as a series of its own: a course with gaps shows them. */
 static tare_status add_late(struct watcher *w, double late_s, tare_error *err)
 {
     size_t series;
@@ -181,6 +117,7 @@ static tare_status add_late(struct watcher *w, double late_s, tare_error *err)
     return s == TARE_OK ? sample_set(&w->probes.now, series, late_s, err) : s;
 }
 
+/* From values to quantities, and what these say: averages and peaks, phases, alerts. */
 static tare_status judge_sample(struct watcher *w, tare_error *err)
 {
     const struct series_set *set = &w->probes.set;
@@ -207,13 +144,14 @@ static tare_status forget_gauges(struct watcher *w, tare_error *err)
     return s;
 }
 
-static void take_sample(struct watcher *w, struct moment m)
+/* One sample: read, judged, written, told. `last`: the program is dead, though not yet reaped. */
+static void take_sample(struct watcher *w, double late_s, bool last)
 {
     tare_error err = TARE_ERROR_INIT;
-    w->probes.thorough = m.last;
+    w->probes.thorough = last;
     tare_status s = probes_sample(&w->probes, &err);
-    if (s == TARE_OK) s = add_late(w, m.late_s, &err);
-    if (s == TARE_OK && m.last) s = forget_gauges(w, &err);
+    if (s == TARE_OK) s = add_late(w, late_s, &err);
+    if (s == TARE_OK && last) s = forget_gauges(w, &err);
     if (s == TARE_OK) s = judge_sample(w, &err);
     tare_status kept = s;
     if (s == TARE_OK && w->writer) kept = samples_append(w->writer, &w->probes.set, &w->probes.now, &err);
@@ -222,7 +160,12 @@ static void take_sample(struct watcher *w, struct moment m)
     tell_alerts(w);
 }
 
-/* ---- the schedule ---- */
+void watch_begin(struct watcher *w)
+{
+    take_sample(w, 0, false);
+}
+
+/* ---- the schedule: an absolute timer, so that what a sample costs moves none of those after it ---- */
 
 static uint64_t monotonic_ns(void)
 {
@@ -236,33 +179,35 @@ static struct timespec timespec_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS)};
 }
 
-struct schedule {
-    int timer;
+struct sample_timer {
+    int fd;
     uint64_t due_ns; /* the last moment that was due */
     uint64_t step_ns;
 };
 
-static bool schedule_open(struct schedule *s, uint64_t step_ns)
+static bool timer_open(struct sample_timer *t, uint64_t step_ns)
 {
-    *s = (struct schedule){timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), monotonic_ns(),
-                           step_ns};
-    struct itimerspec every = {timespec_of(step_ns), timespec_of(s->due_ns + step_ns)};
-    return s->timer >= 0 && timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &every, NULL) == 0;
+    *t = (struct sample_timer){timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), monotonic_ns(),
+                               step_ns};
+    struct itimerspec every = {timespec_of(step_ns), timespec_of(t->due_ns + step_ns)};
+    return t->fd >= 0 && timerfd_settime(t->fd, TFD_TIMER_ABSTIME, &every, NULL) == 0;
 }
 
-static void tick(struct watcher *w, struct schedule *s)
+/* A moment is due, or several: one sample for all of them. */
+static void sample_when_due(struct watcher *w, struct sample_timer *t)
 {
     uint64_t passed = 0;
-    if (read(s->timer, &passed, sizeof passed) != (ssize_t)sizeof passed || passed == 0) return;
-    s->due_ns += passed * s->step_ns;
+    if (read(t->fd, &passed, sizeof passed) != (ssize_t)sizeof passed || passed == 0) return;
+    t->due_ns += passed * t->step_ns;
     uint64_t now = monotonic_ns();
     w->late += passed > 1; /* moments were missed: tare was stopped, or the machine too busy to let it run */
-    take_sample(w, (struct moment){now > s->due_ns ? (double)(now - s->due_ns) / 1e9 : 0, false});
+    take_sample(w, now > t->due_ns ? (double)(now - t->due_ns) / 1e9 : 0, false);
 }
 
 /* ---- who ended ---- */
 
-static void reap(struct watcher *w, pid_t pid)
+/* Of whom the program is made and of whom not (hooks, the witness) is told apart here: only the former are counted. */
+static void reap_one(struct watcher *w, pid_t pid)
 {
     struct rusage use;
     int status = 0;
@@ -280,12 +225,12 @@ static bool reap_all(struct watcher *w)
 {
     for (;;) {
         pid_t pid = child_ended();
-        if (pid <= 0) return w->child.reaped && (pid < 0 || !w->args->wait_all);
+        if (pid <= 0) return w->child.reaped && (pid < 0 || !w->options->wait_all);
         if (pid == w->child.pid) {
             w->child.end_ns = clock_raw_ns();
-            take_sample(w, (struct moment){0, true});
+            take_sample(w, 0, true);
         }
-        reap(w, pid);
+        reap_one(w, pid);
         w->alive = probe_process_alive(&w->probes);
     }
 }
@@ -296,7 +241,7 @@ static void ignore_witness(struct watcher *w)
 }
 
 /* Signals came. True: there is nothing more to watch, or nobody wants it watched. */
-static bool hear(struct watcher *w)
+static bool take_signals(struct watcher *w)
 {
     pid_t before = w->child.witness.pid;
     bool ended = child_signals(&w->child);
@@ -315,24 +260,25 @@ static void await_hooks(struct watcher *w)
         hooks_expire(&w->hooks, w->child.told_to_end ? UINT64_MAX : clock_raw_ns());
         poll(&p, 1, 100);
         child_signals(&w->child);
-        for (pid_t pid; (pid = child_ended()) > 0;) reap(w, pid);
+        for (pid_t pid; (pid = child_ended()) > 0;) reap_one(w, pid);
     }
 }
 
+/* Sleeps until a signal or the timer wakes it; commands on alerts have a limit, which is looked at twice a second. */
 void watch_until_end(struct watcher *w)
 {
-    struct schedule s;
-    bool done = false, timed = schedule_open(&s, (uint64_t)w->args->interval.ns);
+    struct sample_timer t;
+    bool done = false, timed = timer_open(&t, (uint64_t)w->options->interval.ns);
     ignore_witness(w);
     while (!done) {
-        struct pollfd fds[2] = {{w->child.signals, POLLIN, 0}, {timed ? s.timer : -1, POLLIN, 0}};
+        struct pollfd fds[2] = {{w->child.signals, POLLIN, 0}, {timed ? t.fd : -1, POLLIN, 0}};
         poll(fds, 2, hooks_running(&w->hooks) ? 500 : -1);
-        done = fds[0].revents && hear(w);
-        if (!done && fds[1].revents) tick(w, &s);
+        done = fds[0].revents && take_signals(w);
+        if (!done && fds[1].revents) sample_when_due(w, &t);
         hooks_expire(&w->hooks, clock_raw_ns());
     }
-    if (s.timer >= 0) close(s.timer);
-    if (w->args->wait_all) {
+    if (t.fd >= 0) close(t.fd);
+    if (w->options->wait_all) {
         w->child.end_ns = clock_raw_ns();
         w->alive = w->child.told_to_end ? probe_process_alive(&w->probes) : 0;
     }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * watch_places.c - see watch_places.h. */
-#include "watch/watch_places.h"
-
+ * watch_places.c - where the trace and the document of a watched program go, see watch.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "watch/watch.h"
 #include "core/file.h"
+#include "watch/watch.h"
 
 const char *places_file(const char *path)
 {
@@ -55,48 +53,41 @@ static const char *trace_from_outside(void)
     return set && *set && !strchr(set, '%') && !nested ? set : NULL;
 }
 
-static int take_name(struct watch_places *p, const struct watch_options *a, const struct run *run,
-                     tare_error *err)
+/* Reserve a new name for both; without one the program runs untraced. */
+static int take_name(struct watch_places *p, const struct watch_options *o, const struct run *run)
 {
-    struct run_file f = {a->history.output_dir, run->kind, places_subject(a->command[0]), run->created};
-    if (run_reserve(&f, ".tare", p->stem, sizeof p->stem, err) != TARE_OK) {
-        p->stem[0] = 0;
-        return 0;
-    }
-    return snprintf(p->trace, sizeof p->trace, "%s.tare", p->stem);
-}
-
-/* The document is written last, over whatever is there. */
-static int check(struct cli *cli, const struct watch_options *a, const struct watch_places *p)
-{
-    if (a->output && !*a->output) return cli_usage_error(cli, "-o: an empty name");
-    if (a->output && strcmp(a->output, p->trace) == 0)
-        return cli_usage_error(
-            cli,
-            "%s: the run document and the trace cannot be one file (-o names the document, "
-            "--trace the trace)",
-            a->output);
+    tare_error why = TARE_ERROR_INIT;
+    struct run_file f = {o->output_dir, run->kind, places_subject(o->command[0]), run->created};
+    if (run_reserve(&f, ".tare", p->stem, sizeof p->stem, &why) == TARE_OK)
+        return snprintf(p->trace, sizeof p->trace, "%s.tare", p->stem);
+    p->stem[0] = 0;
+    watch_say(o, WATCH_WARNING, "no trace: %s", why.text);
     return 0;
 }
 
-int places_choose(struct watch_places *p, struct cli *cli, const struct watch_options *a,
-                  const struct run *run)
+tare_status places_choose(struct watch_places *p, const struct watch_options *o, const struct run *run,
+                          tare_error *err)
 {
-    const char *named = a->trace ? a->trace : a->output ? NULL : trace_from_outside();
-    const char *dot = a->output ? strrchr(places_file(a->output), '.') : NULL;
-    tare_error err = TARE_ERROR_INIT;
+    const char *named = o->trace;
+    const char *dot = o->output ? strrchr(places_file(o->output), '.') : NULL;
     int n = 0;
+    if (!named && !o->output) named = trace_from_outside();
     *p = (struct watch_places){.beside = !named};
     if (named)
         n = snprintf(p->trace, sizeof p->trace, "%s", named);
-    else if (a->output)
+    else if (o->output)
         n = snprintf(p->trace, sizeof p->trace, "%.*s.tare",
-                     dot ? (int)(dot - a->output) : (int)strlen(a->output), a->output);
-    else if (!a->no_save)
-        n = take_name(p, a, run, &err);
-    if (err.status != TARE_OK) cli_warn(cli, "no trace: %s", err.text);
+                     (int)(dot ? (size_t)(dot - o->output) : strlen(o->output)), o->output);
+    else if (!o->no_save)
+        n = take_name(p, o, run);
     if (n >= (int)sizeof p->trace || (p->trace[0] && !name_for_program(p))) p->trace[0] = 0;
-    return check(cli, a, p);
+    if (o->output && !*o->output) return error_set(err, TARE_INVALID, "-o: an empty name");
+    if (!o->output || strcmp(o->output, p->trace) != 0) return TARE_OK;
+    return error_set(
+        err, TARE_INVALID,
+        "%s: the run document and the trace cannot be one file (-o names the document, --trace the "
+        "trace)",
+        o->output); /* the document is written last, over whatever is there */
 }
 
 void places_leave(const struct watch_places *p)
@@ -116,14 +107,14 @@ static tare_status save_as(const struct run *run, const char *path, unsigned fla
     return s;
 }
 
-tare_status places_save(const struct watch_places *p, const struct watch_options *a, const struct run *run,
+tare_status places_save(const struct watch_places *p, const struct watch_options *o, const struct run *run,
                         char path[PATH_MAX], tare_error *err)
 {
     tare_error taken = TARE_ERROR_INIT;
     path[0] = 0;
-    if (a->output) return save_as(run, a->output, 0, err);
-    if (a->no_save) return TARE_OK;
+    if (o->output) return save_as(run, o->output, 0, err);
+    if (o->no_save) return TARE_OK;
     int n = p->stem[0] ? snprintf(path, PATH_MAX, "%s.json", p->stem) : PATH_MAX;
     if (n < PATH_MAX && save_as(run, path, FILE_NO_REPLACE, &taken) == TARE_OK) return TARE_OK;
-    return run_save(run, a->history.output_dir, path, PATH_MAX, err); /* somebody has the name meanwhile */
+    return run_save(run, o->output_dir, path, PATH_MAX, err); /* somebody has the name meanwhile */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * watch_record.c - the document of a watched program. What the kernel accounts for (processor time, peak memory, faults)
- * is taken from its own account at the end, the rest from the samples; what neither says is unknown, with a reason. */
+ * watch_record.c - the document of a watched program. What the kernel accounts for (processor time, peak memory,
+ * faults) is taken from its own account at the end, the rest from the samples; what neither says is unknown, with a
+ * reason. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,9 @@
 #include "analyze/watch/carbon.h"
 #include "analyze/watch/diagnose.h"
 #include "analyze/watch/watched.h"
-#include "watch/watch.h"
-#include "watch/watch_places.h"
+#include "probe/gitstate.h"
 #include "probe/host.h"
+#include "watch/watch.h"
 
 #define BLOCK_BYTES UINT64_C(512) /* what getrusage counts I/O in */
 
@@ -46,20 +47,20 @@ static void describe_command(struct run *run, const struct watcher *w)
 {
     struct arena *a = &run->arena;
     struct run_map words = {0};
-    const char *first = w->args->command[0];
+    const char *first = w->options->command[0];
     run->subject.type = "command";
     run->subject.name = arena_str(a, places_subject(first));
     if (strchr(first, '/')) run->subject.path = arena_str(a, first);
-    for (char **word = w->args->command; *word; word++) run_map_text(a, &words, NULL, *word);
+    for (char **word = w->options->command; *word; word++) run_map_text(a, &words, NULL, *word);
     run_map_set(a, &run->config, "command", (struct run_value){.kind = RUN_LIST, .items = words});
-    run_map_real(a, &run->config, "interval_s", (double)w->args->interval.ns / 1e9);
+    run_map_real(a, &run->config, "interval_s", (double)w->options->interval.ns / 1e9);
     struct run_map names = {0};
     for (size_t i = 0; i < w->probes.items.n; i++)
         run_map_text(a, &names, NULL, w->probes.items.items[i]->ops->name);
     run_map_set(a, &run->config, "probes", (struct run_value){.kind = RUN_LIST, .items = names});
     describe_blind(run, &w->probes.blind);
-    if (w->args->wait_all) run_map_bool(a, &run->config, "wait_all", true);
-    history_describe(run);
+    if (w->options->wait_all) run_map_bool(a, &run->config, "wait_all", true);
+    gitstate_describe(run);
 }
 
 /* ---- from the kernel's account ---- */
@@ -155,8 +156,6 @@ static void record_gpu(struct run *run, struct run_case *c, const char *label)
         g->memory_peak = known_u64((uint64_t)m->max.v);
     if ((m = system_report_find(&c->watch, "gpu.temperature", label))) g->temperature_c = m->max;
     if ((m = system_report_find(&c->watch, "gpu.clock.sm", label))) g->clock_mhz = known_f64(m->mean.v / 1e6);
-    for (size_t i = 0; i < run->host.gpus.n; i++)
-        if (run->host.gpus.at[i]->index.v == g->index.v) g->name = run->host.gpus.at[i]->name;
 }
 
 static void record_gpus(struct run *run, struct run_case *c)
@@ -214,18 +213,18 @@ static tare_status record_energy(struct run *run, struct run_case *c, const stru
     if (any) c->energy.joules = known_f64(e.processors + e.gpus);
     c->energy.why = any ? "of the whole machine while the program ran"
                         : "no energy counter can be read here (tare doctor)";
-    if (w->args->grid <= 0 && !w->args->country) {
+    if (w->options->grid <= 0 && !w->options->country) {
         run_unknown(run, &c->unknown, "watch.carbon", "no --grid and no --country was given");
         return TARE_OK;
     }
     const struct carbon_grid *grid = NULL;
-    tare_status s = w->args->grid > 0 ? TARE_OK : carbon_find(&grid, w->args->country, err);
+    tare_status s = w->options->grid > 0 ? TARE_OK : carbon_find(&grid, w->options->country, err);
     if (s != TARE_OK) return s;
     struct carbon_energy used = {.absent = absent_of(&e)};
     if (any) used.measured_joules = c->energy.joules;
     const char *source =
         grid ? arena_printf(&run->arena, "%s: %s", grid->name, carbon_grids_source) : "given with --grid";
-    carbon_fill(&c->watch.carbon, &used, grid ? grid->g_per_kwh : w->args->grid, source);
+    carbon_fill(&c->watch.carbon, &used, grid ? grid->g_per_kwh : w->options->grid, source);
     if (!any) run_unknown(run, &c->unknown, "watch.carbon", "no energy was measured");
     return TARE_OK;
 }
@@ -291,7 +290,7 @@ static void record_watching(struct run_watch *to, const struct watcher *w)
     int status = w->child.status;
     getrusage(RUSAGE_SELF, &self);
     to->known = true;
-    to->interval_s = known_f64((double)w->args->interval.ns / 1e9);
+    to->interval_s = known_f64((double)w->options->interval.ns / 1e9);
     to->samples = known_u64(w->samples);
     to->late = known_u64(w->late);
     to->lost = known_u64(w->lost);
@@ -307,7 +306,7 @@ static void record_watching(struct run_watch *to, const struct watcher *w)
     }
 }
 
-tare_status record_run(struct run *run, const struct watcher *w, tare_error *err)
+tare_status watch_record(struct run *run, const struct watcher *w, tare_error *err)
 {
     struct system_source from = {w->deriver, &w->probes.set, w->child.start_ns};
     struct watched_span ran = {w->child.start_ns, w->child.end_ns};

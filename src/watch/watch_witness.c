@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * watch_witness.c - see watch_witness.h. The process holds none of tare's files: a pipe must end when the program closes
+ * watch_witness.c - see watch_child.h. The process holds none of tare's files: a pipe must end when the program closes
  * it, not when tare does. */
-#include "watch/watch_witness.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probe/probe_file.h"
+#include "watch/watch_child.h"
+
 /* timeout(1) tells its child and then the group: by then both have arrived, on a busy machine too. */
 #define SENDER_NS 5000000
 
@@ -24,7 +24,8 @@ static void close_all(void)
     for (int fd = (int)sysconf(_SC_OPEN_MAX) - 1; fd >= 0; fd--) close(fd);
 }
 
-static _Noreturn void be_there(pid_t tare)
+/* The witness's whole life: signals that are blocked stay pending in it, where the kernel shows them. */
+static _Noreturn void stay_until_killed(pid_t tare)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "tare-witness");
@@ -36,21 +37,16 @@ static _Noreturn void be_there(pid_t tare)
 void witness_start(struct witness *w)
 {
     pid_t tare = getpid(), pid = fork();
-    if (pid == 0) be_there(tare);
+    if (pid == 0) stay_until_killed(tare);
     w->pid = pid > 0 ? pid : 0;
 }
 
-/* What is blocked stays pending, where the kernel shows it. */
+/* The signals that are pending for the process as a whole, as a mask. */
 static bool read_pending(pid_t pid, uint64_t *out)
 {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0) return false;
-    text[n] = 0;
+    if (probe_file_once(AT_FDCWD, path, text, sizeof text) <= 0) return false;
     const char *line = strstr(text, "\nShdPnd:");
     if (!line) return false;
     *out = strtoull(line + strlen("\nShdPnd:"), NULL, 16);

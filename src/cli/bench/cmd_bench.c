@@ -13,6 +13,7 @@
 #include "cli/report_out.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "probe/gitstate.h"
 #include "probe/host.h"
 #include "report/run/run_report.h"
 
@@ -52,7 +53,7 @@ static tare_status describe(struct cli *cli, const struct bench_args *a, struct 
     struct run_map *c = &run->config;
     if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
     if (a->entry) run_map_text(&run->arena, c, "suite_entry", a->entry);
-    history_describe(run);
+    gitstate_describe(run);
     if (wants_check(a)) run_map_real(&run->arena, c, "max_drop", a->max_drop);
     return TARE_OK;
 }
