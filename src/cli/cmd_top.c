@@ -2,15 +2,17 @@
  * cmd_top.c - `tare top`: the machine and its processes, live, once, or from a recording. Ends no process and changes
  * nothing. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/command.h"
-#include "top/top_run.h"
+#include "top/top.h"
 
-struct asked {
+struct top_command {
     struct duration interval;
     int64_t pid;
     uint64_t iterations;
@@ -22,7 +24,7 @@ struct asked {
 };
 
 /* What contradicts itself. */
-static int check(struct cli *cli, const struct asked *a)
+static int check_top(struct cli *cli, const struct top_command *a)
 {
     if ((a->json || a->prom) && !a->once)
         return cli_usage_error(cli, "--%s is an answer about one moment: give --once with it",
@@ -43,22 +45,36 @@ static int check(struct cli *cli, const struct asked *a)
     return 0;
 }
 
-/* A recording that is missing or unreadable is bad input, as of all commands that are given a file. */
-static int cannot_open(struct cli *cli, const struct asked *a, tare_status why)
+static int answer_once(struct cli *cli, const struct top_command *a, struct top_view *v, struct top_data *d)
 {
-    int rc = cli_fail(cli);
-    return a->replay && why != TARE_NOMEM ? CLI_USAGE : rc;
+    struct buf out = BUF_INIT;
+    enum top_form form = a->json ? TOP_JSON : TOP_TEXT;
+    if (a->prom) form = TOP_PROM;
+    int rc = top_once(v, d, form, &out, &cli->error) < 0 ? cli_fail(cli) : cli_put(cli, &out);
+    buf_release(&out);
+    return rc;
 }
 
-static int run(struct cli *cli, const struct asked *a)
+static int watch_live(struct cli *cli, const struct top_command *a, struct top_view *v, struct top_data *d)
 {
+    int ended_by;
+    if (top_live(v, d, a->iterations, &ended_by, &cli->error) < 0) return cli_fail(cli);
+    return ended_by && ended_by != SIGINT ? 128 + ended_by : CLI_GOOD;
+}
+
+static int show_top(struct cli *cli, const struct top_command *a)
+{
+    enum { FILE_WIDTH = 110 };
     char host[256] = "";
     struct top_view v = {.sort = (enum top_sort)a->sort,
                          .tree = a->tree,
                          .cores = true,
                          .speed = a->speed,
                          .interval_s = (double)a->interval.ns / 1e9,
-                         .host = host};
+                         .host = host,
+                         .utf8 = cli->out_term.utf8,
+                         .no_color = cli->no_color,
+                         .width = cli->out_term.tty ? cli->out_term.width : FILE_WIDTH};
     struct top_source from = {.program = (pid_t)a->pid,
                               .record = a->record,
                               .replay = a->replay,
@@ -71,12 +87,15 @@ static int run(struct cli *cli, const struct asked *a)
     tare_status opened = top_data_open(&data, &from, &cli->error);
     if (data.tape.damaged)
         cli_warn(cli, "%s: damaged pieces left out: %" PRIu64, a->replay, data.tape.damaged);
-    if (opened < 0)
-        rc = cannot_open(cli, a, opened);
-    else if (a->once)
-        rc = top_once(cli, &v, &data, a->json ? TOP_JSON : a->prom ? TOP_PROM : TOP_TEXT);
-    else
-        rc = top_live(cli, &v, &data, a->iterations);
+    if (opened < 0) {
+        rc =
+            cli_fail(cli); /* a recording that cannot be read is bad input, as of all commands given a file */
+        if (a->replay && opened != TARE_NOMEM) rc = CLI_USAGE;
+    } else if (a->once) {
+        rc = answer_once(cli, a, &v, &data);
+    } else {
+        rc = watch_live(cli, a, &v, &data);
+    }
     top_view_release(&v);
     if (top_data_close(&data, &cli->error) < 0 && rc == CLI_GOOD) rc = cli_fail(cli);
     return rc;
@@ -103,7 +122,7 @@ int cmd_top(struct cli *cli, int argc, char **argv)
                                               {"pid", TOP_SORT_PID, "number"},
                                               {"io", TOP_SORT_IO, "bytes read and written"},
                                               {NULL, 0, NULL}};
-    struct asked a = {.interval = {1000000000}, .sort = TOP_SORT_CPU, .speed = 1};
+    struct top_command a = {.interval = {1000000000}, .sort = TOP_SORT_CPU, .speed = 1};
     const struct opt rows[] = {
         OPT_TIME_IN('i', "interval", &a.interval, 100000000, INT64_C(3600000000000), "time between two moments"),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 'p', "pid", sint, &a.pid, "watch this process and all it started"),
@@ -125,8 +144,8 @@ int cmd_top(struct cli *cli, int argc, char **argv)
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
-    if (!rc) rc = check(cli, &a);
-    if (!rc) rc = run(cli, &a);
+    if (!rc) rc = check_top(cli, &a);
+    if (!rc) rc = show_top(cli, &a);
     opt_list_release(&a.alerts);
     return rc;
 }

@@ -15,11 +15,6 @@
 
 static const struct screen_cell blank = {{' '}, 1, 1, SCREEN_PLAIN};
 
-static void fill_blank(struct screen_cell *cells, size_t n)
-{
-    for (size_t i = 0; i < n; i++) cells[i] = blank;
-}
-
 tare_status screen_resize(struct screen *s, unsigned width, unsigned height, tare_error *err)
 {
     if (width > SCREEN_MAX) width = SCREEN_MAX;
@@ -53,7 +48,7 @@ void screen_release(struct screen *s)
 
 void screen_clear(struct screen *s)
 {
-    fill_blank(s->now, (size_t)s->width * s->height);
+    for (size_t i = 0; i < (size_t)s->width * s->height; i++) s->now[i] = blank;
 }
 
 /* ---- cells ---- */
@@ -144,15 +139,16 @@ unsigned screen_text(struct screen *s, struct screen_span at, enum screen_style 
     return used;
 }
 
-unsigned screen_printf(struct screen *s, struct screen_span at, enum screen_style style, const char *format,
-                       ...)
+void screen_add(struct screen *s, struct screen_span *at, enum screen_style style, const char *format, ...)
 {
     char text[1024];
     va_list ap;
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    return screen_text(s, at, style, text);
+    unsigned used = screen_text(s, *at, style, text);
+    at->x += used;
+    at->width -= used;
 }
 
 unsigned screen_columns(const char *text)
@@ -216,7 +212,8 @@ static unsigned steps_of(const struct screen_series *series, size_t from_end, un
 static enum screen_style level_style(unsigned row_from_bottom, unsigned rows)
 {
     double share = (row_from_bottom + 1.0) / rows;
-    return rows < 2 ? SCREEN_GOOD : share > 0.8 ? SCREEN_BAD : share > 0.5 ? SCREEN_WARN : SCREEN_GOOD;
+    if (rows < 2 || share <= 0.5) return SCREEN_GOOD;
+    return share > 0.8 ? SCREEN_BAD : SCREEN_WARN;
 }
 
 static unsigned above(unsigned steps, unsigned floor_steps, unsigned per_row)
@@ -252,9 +249,11 @@ void screen_graph(struct screen *s, struct screen_box box, const struct screen_s
             unsigned l = above(left, row * STEPS, STEPS), r = above(right, row * STEPS, STEPS);
             struct screen_span at = {box.x + column, box.y + box.height - 1 - row, 1};
             char dots[4];
+            const char *area = dots;
             if (l == 0 && r == 0) continue;
             braille(dots, l, r);
-            screen_text(s, at, level_style(row, box.height), s->utf8 ? dots : ascii[l > r ? l : r]);
+            if (!s->utf8) area = ascii[l > r ? l : r];
+            screen_text(s, at, level_style(row, box.height), area);
         }
     }
 }

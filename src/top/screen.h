@@ -69,12 +69,17 @@ struct screen_span {
 struct screen_box {
     unsigned x, y, width, height;
 };
+static inline struct screen_span screen_row(struct screen_box box, unsigned row)
+{
+    return (struct screen_span){box.x, box.y + row, box.width};
+}
 
 /* At most span.width columns of `text`; returns how many it took. A wide character that does not fit is left out. */
 unsigned screen_text(struct screen *s, struct screen_span at, enum screen_style style, const char *text);
-unsigned screen_printf(struct screen *s, struct screen_span at, enum screen_style style, const char *format,
-                       ...) __attribute__((format(printf, 4, 5)));
-/* The same at the right edge of the span. */
+/* The same as by printf; the span becomes what is left of it. */
+void screen_add(struct screen *s, struct screen_span *at, enum screen_style style, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Text at the right edge of the span. */
 void screen_right(struct screen *s, struct screen_span at, enum screen_style style, const char *text);
 void screen_fill(struct screen *s, struct screen_box box, enum screen_style style, char c);
 unsigned screen_columns(const char *text); /* that screen_text() would take with room enough */

@@ -95,18 +95,26 @@ double top_value(const struct top_data *d, const char *name, const char *label)
     return derived_value(d->derived, name, label, &v) ? v : NAN;
 }
 
+bool top_blind_next(struct top_blind_line *line)
+{
+    if (!*line->next) return false;
+    const char *end = strchrnul(line->next, '\n');
+    line->probe = line->next;
+    line->n_probe = strcspn(line->probe, ":\n");
+    line->why = line->probe + line->n_probe;
+    line->why += strspn(line->why, ": ");
+    line->n_why = (size_t)(end - line->why);
+    line->next = end + (*end == '\n');
+    return true;
+}
+
 bool top_blind(const struct top_data *d, const char *probe, char *out, size_t size)
 {
-    size_t n = strlen(probe);
-    for (const char *line = d->blind; *line;) {
-        size_t len = strcspn(line, "\n");
-        if (strncmp(line, probe, n) == 0 && line[n] == ':') {
-            const char *rest = line + n + 1;
-            rest += *rest == ' ';
-            snprintf(out, size, "%.*s", (int)(line + len - rest), rest);
-            return true;
-        }
-        line += len + (line[len] == '\n');
+    struct top_blind_line line = {.next = d->blind};
+    while (top_blind_next(&line)) {
+        if (strlen(probe) != line.n_probe || memcmp(probe, line.probe, line.n_probe) != 0) continue;
+        snprintf(out, size, "%.*s", (int)line.n_why, line.why);
+        return true;
     }
     return false;
 }

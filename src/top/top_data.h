@@ -86,7 +86,13 @@ bool top_data_ended(const struct top_data *d); /* the recording is at its end */
 
 /* A quantity now, see derived_value(); NAN: unknown. */
 double top_value(const struct top_data *d, const char *name, const char *label);
-/* Why the probe of this name sees nothing: a line of blind without its name, in `out`. false: it is not blind. */
+/* The lines of what cannot be seen, "probe: why", one by one from .next on. */
+struct top_blind_line {
+    const char *next, *probe, *why;
+    size_t n_probe, n_why;
+};
+bool top_blind_next(struct top_blind_line *line);
+/* Why the probe of this name sees nothing, in `out`. false: it is not blind. */
 bool top_blind(const struct top_data *d, const char *probe, char *out, size_t size);
 
 /* top_record.c: processes as series of a sample, and back. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * top_keys.c - what the keys of `tare top` do. None of them touches a process. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "top/top.h"
 #include "top/top_term.h"
-#include "top/top_view.h"
 
 const struct top_key_help top_key_helps[] = {
     {"q", "quit"},
@@ -33,34 +34,11 @@ static void act_sort(const struct press *p, int how)
     p->v->scroll = 0;
 }
 
-static void act_tree(const struct press *p, int how)
+/* `how`: where in the view the flag is. Help and the filter's typing end by themselves, see top_press(). */
+static void act_toggle(const struct press *p, int how)
 {
-    (void)how;
-    p->v->tree = !p->v->tree;
-}
-
-static void act_cores(const struct press *p, int how)
-{
-    (void)how;
-    p->v->cores = !p->v->cores;
-}
-
-static void act_pause(const struct press *p, int how)
-{
-    (void)how;
-    p->v->paused = !p->v->paused;
-}
-
-static void act_help(const struct press *p, int how)
-{
-    (void)how;
-    p->v->help = true;
-}
-
-static void act_filter(const struct press *p, int how)
-{
-    (void)how;
-    p->v->typing = true;
+    bool *flag = (bool *)((char *)p->v + how);
+    *flag = !*flag;
 }
 
 static void act_drop_filter(const struct press *p, int how)
@@ -75,15 +53,9 @@ static void act_pace(const struct press *p, int how)
     static const double steps[] = {0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60};
     enum { N = sizeof steps / sizeof *steps };
     double *pace = p->d->replaying ? &p->v->speed : &p->v->interval_s;
-    int at = 0;
-    if (how > 0) {
-        while (at < N - 1 && steps[at] <= *pace) at++;
-        if (steps[at] > *pace) *pace = steps[at];
-    } else {
-        at = N - 1;
-        while (at > 0 && steps[at] >= *pace) at--;
-        if (steps[at] < *pace) *pace = steps[at];
-    }
+    int at = how > 0 ? 0 : N - 1;
+    while (at >= 0 && at < N && (steps[at] - *pace) * how <= 0) at += how;
+    if (at >= 0 && at < N) *pace = steps[at];
 }
 
 static void act_scroll(const struct press *p, int how)
@@ -102,11 +74,10 @@ static void act_ends(const struct press *p, int how)
 
 static void act_seek(const struct press *p, int how)
 {
-    size_t back = how < 0 ? (size_t)-how : 0, at = p->d->at;
+    long at = (long)p->d->at + how;
     if (!p->d->replaying) return;
     p->v->paused = true;
-    at = back ? (at > back ? at - back : 0) : at + (size_t)how;
-    if (top_data_seek(p->d, at, p->err) < 0 && p->err)
+    if (top_data_seek(p->d, at > 0 ? (size_t)at : 0, p->err) < 0 && p->err)
         snprintf(p->v->trouble, sizeof p->v->trouble, "%s", p->err->text);
 }
 
@@ -119,12 +90,12 @@ static const struct {
     {'m', act_sort, TOP_SORT_MEMORY},
     {'p', act_sort, TOP_SORT_PID},
     {'i', act_sort, TOP_SORT_IO},
-    {'t', act_tree, 0},
-    {'1', act_cores, 0},
-    {' ', act_pause, 0},
-    {'?', act_help, 0},
-    {'h', act_help, 0},
-    {'/', act_filter, 0},
+    {'t', act_toggle, offsetof(struct top_view, tree)},
+    {'1', act_toggle, offsetof(struct top_view, cores)},
+    {' ', act_toggle, offsetof(struct top_view, paused)},
+    {'?', act_toggle, offsetof(struct top_view, help)},
+    {'h', act_toggle, offsetof(struct top_view, help)},
+    {'/', act_toggle, offsetof(struct top_view, typing)},
     {TOP_KEY_ESCAPE, act_drop_filter, 0},
     {'+', act_pace, 1},
     {'=', act_pace, 1},

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * top_live.c - `tare top` on a terminal: sample, draw, wait, obey keys. The terminal is given back before anything is
  * said. */
-#include <signal.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "top/top_run.h"
+#include "core/clock.h"
+#include "top/top.h"
 #include "top/top_term.h"
 
 struct live {
@@ -33,7 +34,7 @@ static uint64_t pause_ns(const struct live *l)
         uint64_t step =
             d->tape.at_ns.n > 1 ? d->tape.at_ns.items[at + 1] - d->tape.at_ns.items[at] : second_ns;
         s = (double)step / 1e9 / l->v->speed;
-        s = s < 0.02 ? 0.02 : s > 10 ? 10 : s;
+        s = fmin(fmax(s, 0.02), 10);
     } else if (l->moments == 1 && s > 0.3) {
         s = 0.3;
     }
@@ -56,7 +57,7 @@ static void next_moment(struct live *l)
 }
 
 /* false: the terminal is gone. */
-static bool show(struct live *l)
+static bool show_moment(struct live *l)
 {
     if (top_arrange(l->v, l->d, &l->error) < 0) note_trouble(l);
     top_draw(l->v, l->d, &l->screen);
@@ -65,7 +66,7 @@ static bool show(struct live *l)
     return l->out.failed || top_term_write(l->out.data, l->out.len);
 }
 
-static tare_status fit(struct live *l)
+static tare_status fit_screen(struct live *l)
 {
     unsigned width, height;
     top_term_size(&width, &height);
@@ -85,32 +86,34 @@ static bool obey_keys(struct live *l)
     return true;
 }
 
-static tare_status loop(struct live *l)
+/* Until the user leaves, a signal asks to, the terminal is gone, or all that was asked for has been shown. */
+static tare_status run_live(struct live *l)
 {
     l->due_ns = clock_raw_ns();
-    tare_status s = fit(l);
+    tare_status s = fit_screen(l);
     for (bool on = s == TARE_OK; on;) {
         if (!is_still(l) && clock_raw_ns() >= l->due_ns) next_moment(l);
-        if (!show(l)) break;
+        if (!show_moment(l)) break;
         if (l->iterations && l->moments >= l->iterations) break;
         if (top_data_ended(l->d) && (l->iterations || !top_term_has_keys())) break;
         unsigned wake = top_term_wait(is_still(l) ? clock_raw_ns() + 3600 * second_ns : l->due_ns);
         if (wake & TOP_WAKE_END) break;
-        if (wake & TOP_WAKE_RESIZED) s = fit(l);
+        if (wake & TOP_WAKE_RESIZED) s = fit_screen(l);
         on = s == TARE_OK && (!(wake & TOP_WAKE_KEYS) || obey_keys(l));
     }
     return s;
 }
 
-int top_live(struct cli *cli, struct top_view *v, struct top_data *d, uint64_t iterations)
+tare_status top_live(struct top_view *v, struct top_data *d, uint64_t iterations, int *ended_by,
+                     tare_error *err)
 {
     struct live l = {.v = v, .d = d, .screen = SCREEN_INIT, .out = BUF_INIT, .iterations = iterations};
     struct screen_env env = {getenv("TERM"), getenv("COLORTERM"), getenv("NO_COLOR")};
     l.recorded = d->record != NULL;
-    l.screen.utf8 = cli->out_term.utf8;
-    l.screen.colors = cli->no_color ? SCREEN_MONO : screen_colors_of(&env);
+    l.screen.utf8 = v->utf8;
+    l.screen.colors = v->no_color ? SCREEN_MONO : screen_colors_of(&env);
     tare_status s = top_term_enter(STDIN_FILENO, STDOUT_FILENO, &l.error);
-    if (s == TARE_OK) s = loop(&l);
+    if (s == TARE_OK) s = run_live(&l);
     top_term_leave();
     screen_release(&l.screen);
     buf_release(&l.out);
@@ -118,8 +121,7 @@ int top_live(struct cli *cli, struct top_view *v, struct top_data *d, uint64_t i
         s = l.lost.status;
         l.error = l.lost;
     }
-    cli->error = l.error;
-    if (s < 0) return cli_fail(cli);
-    int ended = top_term_signal();
-    return ended && ended != SIGINT ? 128 + ended : CLI_GOOD;
+    *ended_by = top_term_signal();
+    if (s < 0) *err = l.error;
+    return s;
 }

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <time.h>
 
-#include "top/top_run.h"
 #include "core/json.h"
 #include "report/prom.h"
 #include "report/text.h"
+#include "top/top.h"
 
 /* ---- JSON ---- */
 
@@ -65,19 +65,18 @@ static void json_metrics(struct json *j, const struct top_data *d, const bool kn
 
 static void json_process(struct json *j, struct top_view *v, const struct proc_row *r)
 {
+    struct top_fields fields;
+    top_fields_of(&fields, v, r);
     json_object_begin_flat(j);
-    json_kv_int(j, "pid", r->pid);
-    json_kv_int(j, "parent", r->parent);
-    json_kv_string(j, "user", top_user(v, r->uid));
-    json_kv_string(j, "state", (char[]){r->state, 0});
-    json_kv_double(j, "cpu", r->cpu);
-    json_kv_double(j, "cpu_s", r->user_s + r->system_s);
-    json_kv_uint(j, "rss_bytes", r->rss_bytes);
-    json_kv_uint(j, "threads", r->threads);
-    json_kv_double(j, "read_bytes_per_s", r->read_rate);
-    json_kv_double(j, "write_bytes_per_s", r->write_rate);
-    json_kv_string(j, "name", r->name);
-    json_kv_string(j, "command", r->command);
+    for (size_t i = 0; i < TOP_FIELDS; i++) {
+        const struct top_field *f = &fields.at[i];
+        if (f->kind == TOP_WORD)
+            json_kv_string(j, f->key, f->text);
+        else if (f->kind == TOP_COUNT || f->kind == TOP_SIZE)
+            json_kv_int(j, f->key, (int64_t)f->number);
+        else
+            json_kv_double(j, f->key, f->number);
+    }
     json_object_end(j);
 }
 
@@ -102,18 +101,14 @@ static void json_unknown(struct json *j, const struct top_data *d, const bool kn
 {
     json_key(j, "unknown");
     json_array_begin(j);
-    for (const char *line = d->blind; *line;) {
-        size_t n = 0, probe = 0;
-        while (line[n] && line[n] != '\n') n++;
-        while (probe < n && line[probe] != ':') probe++;
-        size_t why = probe + 1 < n && line[probe + 1] == ' ' ? probe + 2 : probe;
+    struct top_blind_line line = {.next = d->blind};
+    while (top_blind_next(&line)) {
         json_object_begin_flat(j);
         json_key(j, "probe");
-        json_put_string_n(j, line, probe);
+        json_put_string_n(j, line.probe, line.n_probe);
         json_key(j, "why");
-        json_put_string_n(j, line + why, n - why);
+        json_put_string_n(j, line.why, line.n_why);
         json_object_end(j);
-        line += n + (line[n] == '\n');
     }
     json_array_end(j);
     json_key(j, "absent");
@@ -123,7 +118,7 @@ static void json_unknown(struct json *j, const struct top_data *d, const bool kn
     json_array_end(j);
 }
 
-void top_json(struct buf *out, struct top_view *v, const struct top_data *d)
+static void write_json(struct buf *out, struct top_view *v, const struct top_data *d)
 {
     bool known[METRIC_COUNT];
     struct buf at = BUF_INIT;
@@ -152,13 +147,13 @@ void top_json(struct buf *out, struct top_view *v, const struct top_data *d)
 
 /* ---- text ---- */
 
-static tare_status write_text(struct cli *cli, struct top_view *v, const struct top_data *d, struct buf *out)
+/* All panes, as on a terminal that is high enough. */
+static tare_status write_text(struct buf *out, struct top_view *v, const struct top_data *d, tare_error *err)
 {
-    enum { FILE_WIDTH = 110, PROCESSES = 20 };
+    enum { PROCESSES = 20 };
     struct screen s = SCREEN_INIT;
-    unsigned width = cli->out_term.tty ? cli->out_term.width : FILE_WIDTH;
-    s.utf8 = cli->out_term.utf8;
-    tare_status status = screen_resize(&s, width, top_height(v, d, width, PROCESSES), &cli->error);
+    s.utf8 = v->utf8;
+    tare_status status = screen_resize(&s, v->width, top_height(v, d, v->width, PROCESSES), err);
     if (status < 0) return status;
     top_draw(v, d, &s);
     screen_print(&s, out);
@@ -174,6 +169,7 @@ static void sleep_s(double seconds)
     while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
 }
 
+/* Rates need two looks; the last moment of a recording has those before it. */
 static tare_status observe(struct top_view *v, struct top_data *d, tare_error *err)
 {
     if (d->replaying) return top_data_seek(d, d->tape.at_ns.n - 1, err);
@@ -183,20 +179,17 @@ static tare_status observe(struct top_view *v, struct top_data *d, tare_error *e
     return top_data_next(d, err);
 }
 
-int top_once(struct cli *cli, struct top_view *v, struct top_data *d, enum top_form form)
+tare_status top_once(struct top_view *v, struct top_data *d, enum top_form form, struct buf *out,
+                     tare_error *err)
 {
-    struct buf out = BUF_INIT;
     v->once = true;
-    tare_status s = observe(v, d, &cli->error);
-    if (s == TARE_OK) s = top_arrange(v, d, &cli->error);
-    if (s < 0) return cli_fail(cli);
+    tare_status s = observe(v, d, err);
+    if (s == TARE_OK) s = top_arrange(v, d, err);
+    if (s < 0) return s;
+    if (form == TOP_TEXT) return write_text(out, v, d, err);
     if (form == TOP_JSON)
-        top_json(&out, v, d);
-    else if (form == TOP_PROM)
-        prom_write(&out, d->set, d->now);
+        write_json(out, v, d);
     else
-        s = write_text(cli, v, d, &out);
-    int rc = s < 0 ? cli_fail(cli) : cli_put(cli, &out);
-    buf_release(&out);
-    return rc;
+        prom_write(out, d->set, d->now);
+    return TARE_OK;
 }

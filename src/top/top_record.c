@@ -82,7 +82,8 @@ static double rate_at(const struct top_data *d, size_t series)
 
 static double plus(double a, double b) /* where either may be unknown */
 {
-    return isnan(a) ? b : isnan(b) ? a : a + b;
+    if (isnan(a)) return b;
+    return isnan(b) ? a : a + b;
 }
 
 /* Where the values of a process go; counters have a rate beside them. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * top_table.c - the first and the last line of `tare top`, the table of processes, and the help. See top_panes.h. */
+ * top_table.c - the first and the last line of `tare top`, the table of processes, and the help. See top.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "top/top_panes.h"
-#include "core/str.h"
 #include "report/text.h"
+#include "top/top.h"
 
 /* ---- numbers ---- */
 
@@ -60,7 +59,7 @@ void top_draw_head(const struct top_paint *p, struct screen_box box)
 {
     struct buf text = BUF_INIT;
     head_text(p, &text);
-    screen_text(p->s, (struct screen_span){box.x, box.y, box.width}, SCREEN_TITLE, text.data);
+    screen_text(p->s, screen_row(box, 0), SCREEN_TITLE, text.data);
     buf_release(&text);
 }
 
@@ -69,110 +68,63 @@ void top_draw_foot(const struct top_paint *p, struct screen_box box)
     static const struct top_key_help keys[] = {{"q", "quit"},   {"?", "help"},    {"/", "filter"},
                                                {"t", "tree"},   {"cmpi", "sort"}, {"space", "pause"},
                                                {"+-", "speed"}, {"1", "cores"}};
-    unsigned x = box.x, end = box.x + box.width;
-    struct screen_span all = {box.x, box.y, box.width};
+    struct screen_span at = screen_row(box, 0);
     if (p->v->typing) {
-        screen_printf(p->s, all, SCREEN_KEY, "filter: %s_", p->v->filter);
+        screen_add(p->s, &at, SCREEN_KEY, "filter: %s_", p->v->filter);
         return;
     }
     if (p->v->trouble[0]) {
-        screen_text(p->s, all, SCREEN_BAD, p->v->trouble);
+        screen_text(p->s, at, SCREEN_BAD, p->v->trouble);
         return;
     }
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && x < end; i++) {
-        x += screen_text(p->s, (struct screen_span){x, box.y, end - x}, SCREEN_KEY, keys[i].keys);
-        x += screen_printf(p->s, (struct screen_span){x, box.y, end > x ? end - x : 0}, SCREEN_DIM, " %s  ",
-                           keys[i].help);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        screen_add(p->s, &at, SCREEN_KEY, "%s", keys[i].keys);
+        screen_add(p->s, &at, SCREEN_DIM, " %s  ", keys[i].help);
     }
 }
 
 /* ---- the table ---- */
 
-typedef struct top_text column_fn(const struct top_paint *p, const struct proc_row *r);
-
-static struct top_text column_pid(const struct top_paint *p, const struct proc_row *r)
-{
-    (void)p;
-    return top_number(r->pid, 0);
-}
-
-static struct top_text column_user(const struct top_paint *p, const struct proc_row *r)
+static struct top_text field_text(const struct top_field *f)
 {
     struct top_text t;
-    snprintf(t.s, sizeof t.s, "%s", top_user(p->v, r->uid));
-    return t;
-}
-
-static struct top_text column_cpu(const struct top_paint *p, const struct proc_row *r)
-{
-    (void)p;
-    return top_percent(r->cpu);
-}
-
-static struct top_text column_rss(const struct top_paint *p, const struct proc_row *r)
-{
-    (void)p;
-    return top_bytes((double)r->rss_bytes);
-}
-
-static struct top_text column_threads(const struct top_paint *p, const struct proc_row *r)
-{
-    (void)p;
-    return top_number(r->threads, 0);
-}
-
-static struct top_text column_read(const struct top_paint *p, const struct proc_row *r)
-{
-    (void)p;
-    return top_bytes(r->read_rate);
-}
-
-static struct top_text column_write(const struct top_paint *p, const struct proc_row *r)
-{
-    (void)p;
-    return top_bytes(r->write_rate);
-}
-
-static const struct column {
-    const char *title;
-    unsigned width, least; /* shown in tables at least so wide */
-    bool left;
-    enum top_sort sort; /* whose column it is; TOP_SORTS: none's */
-    column_fn *text;
-} columns[] = {
-    {"PID", 7, 0, false, TOP_SORT_PID, column_pid},      {"USER", 9, 64, true, TOP_SORTS, column_user},
-    {"CPU%", 6, 0, false, TOP_SORT_CPU, column_cpu},     {"RSS", 6, 0, false, TOP_SORT_MEMORY, column_rss},
-    {"THR", 4, 56, false, TOP_SORTS, column_threads},    {"READ/s", 6, 72, false, TOP_SORT_IO, column_read},
-    {"WRIT/s", 6, 72, false, TOP_SORT_IO, column_write},
-};
-
-static void draw_cell(const struct top_paint *p, struct screen_span at, const struct column *c,
-                      const char *text)
-{
-    if (c->left)
-        screen_text(p->s, at, SCREEN_PLAIN, text);
-    else
-        screen_right(p->s, at, SCREEN_PLAIN, text);
-}
-
-/* Titles, reversed; the one that orders the table stands out. Returns where the command begins. */
-static unsigned draw_titles(const struct top_paint *p, struct screen_box box)
-{
-    unsigned x = box.x;
-    screen_fill(p->s, (struct screen_box){box.x, box.y, box.width, 1}, SCREEN_HEAD, ' ');
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        const struct column *c = &columns[i];
-        struct screen_span at = {x, box.y, c->width};
-        enum screen_style style = c->sort == p->v->sort ? SCREEN_KEY : SCREEN_HEAD;
-        if (box.width < c->least) continue;
-        if (c->left)
-            screen_text(p->s, at, style, c->title);
-        else
-            screen_right(p->s, at, style, c->title);
-        x += c->width + 1;
+    switch (f->kind) {
+    case TOP_COUNT: return top_number(f->number, 0);
+    case TOP_SHARE: return top_percent(f->number);
+    case TOP_SIZE:
+    case TOP_RATE: return top_bytes(f->number);
+    default: snprintf(t.s, sizeof t.s, "%s", f->text); return t;
     }
-    screen_text(p->s, (struct screen_span){x, box.y, box.x + box.width - x}, SCREEN_HEAD, "COMMAND");
-    return x;
+}
+
+/* A row of cells, words at the left of their columns and numbers at the right; or the titles, reversed, with those that
+ * order the table standing out (r NULL). What is left for the command. */
+static struct screen_span draw_fields(const struct top_paint *p, struct screen_span at,
+                                      const struct proc_row *r)
+{
+    static const struct proc_row none = {.uid = (uid_t)-1};
+    struct top_fields fields;
+    const unsigned width = at.width;
+    top_fields_of(&fields, p->v, r ? r : &none);
+    for (size_t i = 0; i < TOP_FIELDS; i++) {
+        const struct top_field *f = &fields.at[i];
+        struct screen_span cell = {at.x, at.y, f->width};
+        enum screen_style style = SCREEN_PLAIN;
+        if (!f->title || width < f->least) continue;
+        struct top_text text = field_text(f);
+        if (!r) {
+            style = f->sorts >> p->v->sort & 1 ? SCREEN_KEY : SCREEN_HEAD;
+            snprintf(text.s, sizeof text.s, "%s", f->title);
+        }
+        if (f->kind == TOP_WORD)
+            screen_text(p->s, cell, style, text.s);
+        else
+            screen_right(p->s, cell, style, text.s);
+        unsigned taken = f->width + 1 < at.width ? f->width + 1 : at.width;
+        at.x += taken;
+        at.width -= taken;
+    }
+    return at;
 }
 
 /* The command line, its bytes escaped; what has none is shown by its name as the kernel's own are. */
@@ -193,55 +145,45 @@ static void command_text(struct buf *b, const struct top_paint *p, const struct 
 static void draw_row(const struct top_paint *p, struct screen_span at, const struct top_line *line)
 {
     const struct proc_row *r = &p->d->rows[line->row];
-    unsigned x = at.x;
     struct buf text = BUF_INIT;
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        const struct column *c = &columns[i];
-        if (at.width < c->least) continue;
-        draw_cell(p, (struct screen_span){x, at.y, c->width}, c, c->text(p, r).s);
-        x += c->width + 1;
-    }
     command_text(&text, p, line);
-    if (x < at.x + at.width)
-        screen_text(p->s, (struct screen_span){x, at.y, at.x + at.width - x},
-                    r->kernel ? SCREEN_DIM : SCREEN_PLAIN, text.data);
+    screen_text(p->s, draw_fields(p, at, r), r->kernel ? SCREEN_DIM : SCREEN_PLAIN, text.data);
     buf_release(&text);
 }
 
-/* How many there are, and why some are not shown: at the right edge of the titles. */
-static void draw_count(const struct top_paint *p, struct screen_box box, unsigned from)
+/* The titles; at their right edge how many processes there are, and why some are not shown. */
+static void draw_titles(const struct top_paint *p, struct screen_box box)
 {
-    char text[100];
+    enum { COMMAND = 9 };
+    struct buf text = BUF_INIT;
     const struct top_view *v = p->v;
-    int n = snprintf(text, sizeof text, "%zu%s", v->matching, v->tree ? " tree" : "");
-    if (v->filter[0]) n += snprintf(text + n, sizeof text - (size_t)n, " match '%.20s'", v->filter);
-    if (p->d->denied) snprintf(text + n, sizeof text - (size_t)n, ", %zu hidden", p->d->denied);
-    if (from + 9 < box.x + box.width)
-        screen_right(p->s, (struct screen_span){from + 9, box.y, box.x + box.width - from - 9}, SCREEN_HEAD,
-                     text);
-}
-
-unsigned top_want_table(const struct top_paint *p, unsigned width)
-{
-    (void)width;
-    return (unsigned)(p->v->lines.at.n < SCREEN_MAX ? p->v->lines.at.n : SCREEN_MAX) + 1;
+    screen_fill(p->s, (struct screen_box){box.x, box.y, box.width, 1}, SCREEN_HEAD, ' ');
+    struct screen_span at = draw_fields(p, screen_row(box, 0), NULL);
+    screen_text(p->s, at, SCREEN_HEAD, "COMMAND");
+    buf_printf(&text, "%zu%s", v->matching, v->tree ? " tree" : "");
+    if (v->filter[0]) buf_printf(&text, " match '%.20s'", v->filter);
+    if (p->d->denied) buf_printf(&text, ", %zu hidden", p->d->denied);
+    if (at.width > COMMAND)
+        screen_right(p->s, (struct screen_span){at.x + COMMAND, at.y, at.width - COMMAND}, SCREEN_HEAD,
+                     text.data);
+    buf_release(&text);
 }
 
 void top_draw_table(const struct top_paint *p, struct screen_box box)
 {
     struct top_view *v = p->v;
     if (!p->d->rows_known) {
-        top_draw_text(p, (struct screen_span){box.x, box.y, box.width}, "Procs",
-                      "no processes in this recording");
+        screen_text(p->s, screen_row(box, 0), SCREEN_TITLE, "Procs");
+        box.x += 6;
+        screen_text(p->s, screen_row(box, 0), SCREEN_PLAIN, "no processes in this recording");
         return;
     }
-    unsigned from = draw_titles(p, box);
-    draw_count(p, box, from);
+    draw_titles(p, box);
     v->table_rows = box.height > 1 ? box.height - 1 : 0;
     size_t most = v->lines.at.n > v->table_rows ? v->lines.at.n - v->table_rows : 0;
     if (v->scroll > most) v->scroll = most;
     for (unsigned i = 0; i < v->table_rows && v->scroll + i < v->lines.at.n; i++)
-        draw_row(p, (struct screen_span){box.x, box.y + 1 + i, box.width}, &v->lines.at.items[v->scroll + i]);
+        draw_row(p, screen_row(box, 1 + i), &v->lines.at.items[v->scroll + i]);
 }
 
 /* ---- help ---- */

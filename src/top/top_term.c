@@ -46,21 +46,15 @@ void top_term_leave(void)
     if (term.prepared) sigprocmask(SIG_SETMASK, &term.outside, NULL);
 }
 
-static void on_end(int signal)
+/* What happens then is for top_term_wait(), where the signal ends the waiting. */
+static void on_signal(int signal)
 {
-    ended_by = signal;
-}
-
-static void on_resize(int signal)
-{
-    (void)signal;
-    resized = 1;
-}
-
-static void on_stop(int signal)
-{
-    (void)signal;
-    stop_asked = 1;
+    if (signal == SIGWINCH)
+        resized = 1;
+    else if (signal == SIGTSTP)
+        stop_asked = 1;
+    else
+        ended_by = signal;
 }
 
 /* A crash of ours, or what nobody sends to a top: the default action, on a terminal that can be read. */
@@ -79,8 +73,8 @@ static const struct {
     void (*handler)(int);
     bool waits; /* blocked but while waiting */
 } handlers[] = {
-    {SIGINT, on_end, true},     {SIGTERM, on_end, true},      {SIGHUP, on_end, true},
-    {SIGQUIT, on_end, true},    {SIGWINCH, on_resize, true},  {SIGTSTP, on_stop, true},
+    {SIGINT, on_signal, true},  {SIGTERM, on_signal, true},   {SIGHUP, on_signal, true},
+    {SIGQUIT, on_signal, true}, {SIGWINCH, on_signal, true},  {SIGTSTP, on_signal, true},
     {SIGPIPE, SIG_IGN, false},  {SIGSEGV, on_crash, false},   {SIGBUS, on_crash, false},
     {SIGFPE, on_crash, false},  {SIGILL, on_crash, false},    {SIGABRT, on_crash, false},
     {SIGTRAP, on_crash, false}, {SIGSYS, on_crash, false},    {SIGUSR1, on_crash, false},

@@ -182,8 +182,11 @@ static void test_only_changes(void **state)
     (void)state;
     struct screen s;
     start(&s, 80, 24);
-    for (unsigned y = 0; y < 24; y++)
-        screen_printf(&s, span(0, y, 80), SCREEN_GOOD, "row %u value 100 %%", y);
+    for (unsigned y = 0; y < 24; y++) {
+        struct screen_span row = span(0, y, 80);
+        screen_add(&s, &row, SCREEN_GOOD, "row %u value 100 %%", y);
+        assert_true(row.x == (y < 10 ? 17 : 18) && row.x + row.width == 80); /* what is left */
+    }
     size_t whole = show(&s, &vt);
     assert_true(whole > 24 * 15);
     assert_int_equal(show(&s, &vt), 0); /* nothing changed: not a byte */

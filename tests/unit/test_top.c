@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "top/top.h"
 #include "top/top_term.h"
-#include "top/top_view.h"
 #include "core/mem.h"
 
 /* ---- made-up data ---- */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * top_arrange.c - which processes stand in the table of `tare top`, and in what order. Draws nothing. */
+ * top_rows.c - what `tare top` tells of a process, which ones stand in its table, and in what order. Draws nothing. */
 #include <math.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "top/top_view.h"
 #include "core/mem.h"
+#include "top/top.h"
 
 void top_view_release(struct top_view *v)
 {
@@ -19,8 +19,8 @@ void top_view_release(struct top_view *v)
 
 /* ---- users ---- */
 
-/* Without memory the number is found again each time, and nothing is remembered. */
-const char *top_user(struct top_view *v, uid_t uid)
+/* A user's name, or the number; remembered. "-": unknown. Without memory it is found again each time. */
+static const char *user_name(struct top_view *v, uid_t uid)
 {
     static char number[24];
     if (uid == (uid_t)-1) return "-";
@@ -39,34 +39,49 @@ const char *top_user(struct top_view *v, uid_t uid)
     return name;
 }
 
+/* ---- what is told of a process ---- */
+
+void top_fields_of(struct top_fields *out, struct top_view *v, const struct proc_row *r)
+{
+    enum {
+        CPU = 1 << TOP_SORT_CPU,
+        MEMORY = 1 << TOP_SORT_MEMORY,
+        PID = 1 << TOP_SORT_PID,
+        IO = 1 << TOP_SORT_IO
+    };
+    const char *user = v ? user_name(v, r->uid) : NULL;
+    const struct top_field fields[TOP_FIELDS] = {
+        {"pid", TOP_COUNT, r->pid, NULL, "PID", 7, 0, PID},
+        {"parent", TOP_COUNT, r->parent, NULL, NULL, 0, 0, 0},
+        {"user", TOP_WORD, NAN, user, "USER", 9, 64, 0},
+        {"state", TOP_WORD, NAN, out->state, NULL, 0, 0, 0},
+        {"cpu", TOP_SHARE, r->cpu, NULL, "CPU%", 6, 0, CPU},
+        {"cpu_s", TOP_SECONDS, r->user_s + r->system_s, NULL, NULL, 0, 0, 0},
+        {"rss_bytes", TOP_SIZE, (double)r->rss_bytes, NULL, "RSS", 6, 0, MEMORY},
+        {"threads", TOP_COUNT, r->threads, NULL, "THR", 4, 56, 0},
+        {"read_bytes_per_s", TOP_RATE, r->read_rate, NULL, "READ/s", 6, 72, IO},
+        {"write_bytes_per_s", TOP_RATE, r->write_rate, NULL, "WRIT/s", 6, 72, IO},
+        {"name", TOP_WORD, NAN, r->name, NULL, 0, 0, 0},
+        {"command", TOP_WORD, NAN, r->command, NULL, 0, 0, 0}, /* the rest of the table's row is its own */
+    };
+    memcpy(out->at, fields, sizeof fields);
+    out->state[0] = r->state;
+    out->state[1] = 0;
+}
+
 /* ---- the order ---- */
 
-static double number_or_none(double v)
+/* What orders a row, the greatest first: the sum of its columns of that order. Unknown comes after nothing at all;
+ * numbers of processes count upwards. */
+static double sort_key(const struct proc_row *r, enum top_sort sort)
 {
-    return isnan(v) ? -1 : v;
+    struct top_fields f;
+    double sum = 0;
+    top_fields_of(&f, NULL, r);
+    for (size_t i = 0; i < TOP_FIELDS; i++)
+        if (f.at[i].sorts >> sort & 1) sum += isnan(f.at[i].number) ? -1 : f.at[i].number;
+    return sort == TOP_SORT_PID ? -sum : sum;
 }
-
-static double key_cpu(const struct proc_row *r)
-{
-    return number_or_none(r->cpu);
-}
-
-static double key_memory(const struct proc_row *r)
-{
-    return (double)r->rss_bytes;
-}
-
-static double key_pid(const struct proc_row *r)
-{
-    return -(double)r->pid;
-}
-
-static double key_io(const struct proc_row *r)
-{
-    return number_or_none(r->read_rate) + number_or_none(r->write_rate);
-}
-
-static double (*const keys[TOP_SORTS])(const struct proc_row *r) = {key_cpu, key_memory, key_pid, key_io};
 
 struct ordered {
     double key;
@@ -113,7 +128,7 @@ static bool matches(struct top_view *v, const struct proc_row *r)
     if (!v->filter[0]) return true;
     snprintf(pid, sizeof pid, "%d", (int)r->pid);
     return strcasestr(r->name, v->filter) || strcasestr(r->command, v->filter) ||
-           strcmp(pid, v->filter) == 0 || strcasestr(top_user(v, r->uid), v->filter);
+           strcmp(pid, v->filter) == 0 || strcasestr(user_name(v, r->uid), v->filter);
 }
 
 /* Is the row the watched program or a descendant of it? Steps are bounded: parents could form a ring while they die. */
@@ -182,7 +197,7 @@ static void arrange_rows(struct arrangement *a)
 {
     const struct top_data *d = a->d;
     for (size_t i = 0; i < d->n_rows; i++) {
-        a->order[i] = (struct ordered){keys[a->v->sort](&d->rows[i]), d->rows[i].rss_bytes, i};
+        a->order[i] = (struct ordered){sort_key(&d->rows[i], a->v->sort), d->rows[i].rss_bytes, i};
         a->parent[i] = d->rows[i].parent == d->rows[i].pid ? NOBODY : row_of(d, d->rows[i].parent);
         a->first[i] = a->next[i] = NOBODY;
     }
