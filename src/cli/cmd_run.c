@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/history_arg.h"
 #include "cli/html_out.h"
-#include "cli/report_out.h"
+#include "cli/output.h"
 #include "report/run/run_report.h"
 #include "watch/watch.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cmd_version.c - `tare version`: which tare this is. The rows are one list for text and JSON alike. */
+ * cmd_version.c - `tare version`: which tare this is. */
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <sqlite3.h>
@@ -7,10 +7,9 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "watch/webhook.h"
-#include "core/json.h"
 
 #ifndef TARE_COMMIT
 #define TARE_COMMIT ""
@@ -38,59 +37,30 @@
 #define SANITIZER "none"
 #endif
 
-enum group { ITSELF, FEATURE, LINKED };
+static void say_fact(struct answer *a, const char *name, const char *value)
+{
+    answer_str(a, name, value, "  %-13s %s\n", name, value ? value : "unknown");
+}
 
-struct fact {
-    enum group group;
-    const char *name;
-    const char *value; /* NULL: unknown */
-};
-
-enum { N_FACTS = 12 };
-
-static void collect(struct fact facts[N_FACTS])
+static void say_version(struct answer *a)
 {
     const char *curl = webhook_library();
-    const struct fact all[N_FACTS] = {
-        {ITSELF, "version", TARE_VERSION},      {ITSELF, "commit", TARE_COMMIT[0] ? TARE_COMMIT : NULL},
-        {ITSELF, "compiler", COMPILER},         {FEATURE, "architecture", ARCHITECTURE},
-        {FEATURE, "sanitizer", SANITIZER},      {LINKED, "jansson", jansson_version_str()},
-        {LINKED, "zstd", ZSTD_versionString()}, {LINKED, "libyaml", yaml_get_version_string()},
-        {LINKED, "zlib", zlibVersion()},        {LINKED, "libcrypto", OpenSSL_version(OPENSSL_VERSION_STRING)},
-        {LINKED, "sqlite", sqlite3_libversion()},  {LINKED, "libcurl", *curl ? curl : NULL},
-    };
-    for (size_t i = 0; i < N_FACTS; i++) facts[i] = all[i];
-}
-
-static void write_text(struct buf *out, const struct fact *facts)
-{
-    buf_printf(out, "tare %s\n", facts[0].value);
-    for (size_t i = 1; i < N_FACTS; i++)
-        buf_printf(out, "  %-13s %s\n", facts[i].name, facts[i].value ? facts[i].value : "unknown");
-}
-
-static void write_group(struct json *j, const struct fact *facts, enum group group)
-{
-    for (size_t i = 0; i < N_FACTS; i++)
-        if (facts[i].group == group) json_kv_string(j, facts[i].name, facts[i].value);
-}
-
-static void write_json(struct buf *out, const struct fact *facts)
-{
-    struct json j;
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    write_group(&j, facts, ITSELF);
-    json_key(&j, "features");
-    json_object_begin(&j);
-    write_group(&j, facts, FEATURE);
-    json_object_end(&j);
-    json_key(&j, "linked");
-    json_object_begin(&j);
-    write_group(&j, facts, LINKED);
-    json_object_end(&j);
-    json_object_end(&j);
-    json_finish(&j, NULL);
+    answer_str(a, "version", TARE_VERSION, "tare %s\n", TARE_VERSION);
+    say_fact(a, "commit", TARE_COMMIT[0] ? TARE_COMMIT : NULL);
+    say_fact(a, "compiler", COMPILER);
+    answer_object(a, "features");
+    say_fact(a, "architecture", ARCHITECTURE);
+    say_fact(a, "sanitizer", SANITIZER);
+    answer_object_end(a);
+    answer_object(a, "linked");
+    say_fact(a, "jansson", jansson_version_str());
+    say_fact(a, "zstd", ZSTD_versionString());
+    say_fact(a, "libyaml", yaml_get_version_string());
+    say_fact(a, "zlib", zlibVersion());
+    say_fact(a, "libcrypto", OpenSSL_version(OPENSSL_VERSION_STRING));
+    say_fact(a, "sqlite", sqlite3_libversion());
+    say_fact(a, "libcurl", *curl ? curl : NULL);
+    answer_object_end(a);
 }
 
 int cmd_version(struct cli *cli, int argc, char **argv)
@@ -101,14 +71,11 @@ int cmd_version(struct cli *cli, int argc, char **argv)
                  "it is linked with.",
     };
     bool json = false;
-    struct fact facts[N_FACTS];
+    struct answer a;
     const struct opt rows[] = {OPT_JSON(&json), OPT_END};
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    struct buf text = BUF_INIT;
-    collect(facts);
-    (json ? write_json : write_text)(&text, facts);
-    rc = cli_put(cli, &text);
-    buf_release(&text);
-    return rc;
+    cli_answer_begin(cli, &a, json);
+    say_version(&a);
+    return cli_answer_end(cli, &a);
 }

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/report_out.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
+#include "cli/input.h"
 #include "report/export/profile_json.h"
 #include "report/trace/timeline_json.h"
 
@@ -45,7 +45,7 @@ int html_out_check(struct cli *cli, const char *path)
     char folder[4096];
     if (!path) return 0;
     if (!*path) return cli_usage_error(cli, "--html: an empty name");
-    if (report_out_is_answer(path))
+    if (output_is_answer(path))
         return cli_usage_error(cli, "--html -: the text is the answer here; give the page a file");
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return cli_usage_error(cli, "--html %s: is a folder; give the name of a file", path);
@@ -170,9 +170,9 @@ static tare_status add_parts(struct html_out *h, const char *path, struct trace 
 int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, const char *base)
 {
     struct trace *of = NULL, *against = NULL;
-    int rc = trace_arg_open(cli, path, &of);
+    int rc = input_trace(cli, path, &of);
     if (!rc && keep_trace(h, of, &cli->error) < 0) rc = cli_fail(cli);
-    if (!rc && base) rc = trace_arg_open(cli, base, &against);
+    if (!rc && base) rc = input_trace(cli, base, &against);
     if (!rc && against && keep_trace(h, against, &cli->error) < 0) rc = cli_fail(cli);
     if (!rc && add_parts(h, path, of, against, &cli->error) < 0) rc = cli_fail(cli);
     return rc;
@@ -200,25 +200,15 @@ void html_out_trace_beside(struct html_out *h, struct cli *cli, const struct run
 
 /* ---- writing ---- */
 
-static tare_status write_to(struct sink to, const struct html_page *page, tare_error *err)
-{
-    struct stream s;
-    stream_init(&s, to, err);
-    html_write(&s, page);
-    return stream_finish(&s);
-}
-
 tare_status html_out_write(struct cli *cli, const struct html_out *h, const char *path, const char *title)
 {
     struct html_page page = {title, h->items.items, h->items.n};
-    struct sink_file file = SINK_FILE_INIT;
-    if (report_out_is_answer(path)) return write_to(cli_sink(cli), &page, &cli->error);
-    tare_status s = sink_file_open(&file, path, &cli->error);
+    struct output o;
+    tare_status s = output_open(cli, &o, path);
     if (s < 0) return s;
-    s = write_to(sink_to_file(&file), &page, &cli->error);
-    if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
-    sink_file_close(&file);
-    if (s == TARE_OK && !h->quiet) cli_note(cli, "page written to %s", path);
+    html_write(&o.stream, &page);
+    s = output_close(cli, &o);
+    if (s == TARE_OK && o.is_file && !h->quiet) cli_note(cli, "page written to %s", path);
     return s;
 }
 

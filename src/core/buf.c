@@ -2,7 +2,6 @@
  * buf.c - see buf.h. */
 #include "core/buf.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,14 +59,12 @@ void buf_add_char(struct buf *b, char c)
     buf_add(b, &c, 1);
 }
 
-void buf_printf(struct buf *b, const char *format, ...)
+void buf_vprintf(struct buf *b, const char *format, va_list ap)
 {
     char small[256];
-    va_list ap, again;
-    va_start(ap, format);
+    va_list again;
     va_copy(again, ap);
     int n = vsnprintf(small, sizeof small, format, ap);
-    va_end(ap);
     if (n < 0) {
         b->failed = 1;
     } else if ((size_t)n < sizeof small) {
@@ -77,6 +74,14 @@ void buf_printf(struct buf *b, const char *format, ...)
         b->len += (size_t)n;
     }
     va_end(again);
+}
+
+void buf_printf(struct buf *b, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    buf_vprintf(b, format, ap);
+    va_end(ap);
 }
 
 char *buf_take(struct buf *b)

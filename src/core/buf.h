@@ -4,6 +4,8 @@
 #ifndef CORE_BUF_H
 #define CORE_BUF_H
 
+#include <stdarg.h>
+
 #include "core/error.h"
 
 struct buf {
@@ -22,6 +24,7 @@ void buf_add(struct buf *b, const void *bytes, size_t n);
 void buf_add_str(struct buf *b, const char *s);
 void buf_add_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 char *buf_take(struct buf *b); /* hands the memory out (mem_free it); NULL if failed */
 tare_status buf_status(const struct buf *b, tare_error *err);
 

@@ -5,6 +5,7 @@
 #ifndef REPORT_SINK_H
 #define REPORT_SINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/buf.h"
@@ -36,6 +37,18 @@ struct sink sink_to_file(struct sink_file *f);
 /* Flush to disk and put in place; on failure nothing is left. */
 tare_status sink_file_commit(struct sink_file *f, tare_error *err);
 void sink_file_close(struct sink_file *f); /* without a commit before it: removes what was written */
+
+/* ---- how it may look ---- */
+
+/* What a terminal may be told; "" where it may not. */
+struct report_style {
+    const char *bold, *dim, *plain;
+    bool utf8;
+};
+#define REPORT_STYLE_NONE \
+    {                     \
+        "", "", "", false \
+    }
 
 /* ---- the stream ---- */
 

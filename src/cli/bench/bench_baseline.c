@@ -2,7 +2,7 @@
  * bench_baseline.c - `tare bench --baseline`: the run that was just made against an earlier one, in the same step. */
 #include "cli/bench/bench_args.h"
 #include "cli/compare/compare_args.h"
-#include "cli/report_out.h"
+#include "cli/output.h"
 
 int bench_baseline(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
@@ -18,7 +18,7 @@ int bench_baseline(struct cli *cli, const struct bench_args *a, const struct run
                              .json = a->json,
                              .html = a->html,
                              .also = {{md ? "md" : NULL, a->md}, {junit ? "junit" : NULL, a->junit}}};
-    c.quiet = report_out_is_answer(a->md) || report_out_is_answer(a->junit) || report_out_is_answer(a->csv);
+    c.quiet = output_is_answer(a->md) || output_is_answer(a->junit) || output_is_answer(a->csv);
     if (!c.quiet && !a->json) cli_write(cli, "\n", 1);
     return compare_with_run(cli, &c, run);
 }

@@ -10,7 +10,7 @@
 #include "cli/html_out.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
-#include "cli/report_out.h"
+#include "cli/output.h"
 #include "core/file.h"
 #include "core/mem.h"
 #include "probe/gitstate.h"
@@ -89,15 +89,15 @@ static tare_status answer(struct cli *cli, const struct bench_args *a, const str
     bool compared =
         a->baseline.n > 0; /* then Markdown, JUnit and JSON are the comparison's: bench_baseline() */
     tare_status s = save(cli, a, run);
-    if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_run_csv);
-    if (s == TARE_OK && a->md && !compared) s = report_out_write(cli, a->md, &r, report_run_md);
-    if (s == TARE_OK && a->junit && !compared) s = report_out_write(cli, a->junit, &r, report_run_junit);
+    if (s == TARE_OK && a->csv) s = output_runs(cli, a->csv, &r, report_run_csv);
+    if (s == TARE_OK && a->md && !compared) s = output_runs(cli, a->md, &r, report_run_md);
+    if (s == TARE_OK && a->junit && !compared) s = output_runs(cli, a->junit, &r, report_run_junit);
     if (s == TARE_OK && a->html && !compared) s = html_out_runs(cli, a->html, runs, 1);
-    r.style = report_out_style(cli);
-    if (report_out_is_answer(a->csv) || report_out_is_answer(a->md) || report_out_is_answer(a->junit))
+    r.style = cli_style(cli);
+    if (output_is_answer(a->csv) || output_is_answer(a->md) || output_is_answer(a->junit))
         return s; /* one answer, not two in a row */
     if (compared && a->json) return s;
-    tare_status shown = report_out_write(cli, "-", &r, a->json ? report_run_json : report_run_text);
+    tare_status shown = output_runs(cli, "-", &r, a->json ? report_run_json : report_run_text);
     return s != TARE_OK ? s : shown;
 }
 
@@ -123,8 +123,7 @@ static int hand_over(struct cli *cli, const struct bench_args *a, const struct r
 /* Is the answer text for people? */
 static bool says_text(const struct bench_args *a)
 {
-    return !a->json && !report_out_is_answer(a->csv) && !report_out_is_answer(a->md) &&
-           !report_out_is_answer(a->junit);
+    return !a->json && !output_is_answer(a->csv) && !output_is_answer(a->md) && !output_is_answer(a->junit);
 }
 
 /* Judge, answer, compare: what is left once a run was measured. */

@@ -5,8 +5,7 @@
 
 #include "cli/compare/compare_args.h"
 #include "cli/html_out.h"
-#include "cli/report_out.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
 #include "report/compare/comparison_report.h"
 
 static tare_status save(struct cli *cli, const struct compare_args *a, const struct comparison *c)
@@ -35,22 +34,12 @@ tare_status compare_write(struct cli *cli, const char *path, const struct compar
                           const struct comparison_format *format)
 {
     struct comparison_report r = {c, REPORT_STYLE_NONE};
-    struct sink_file file;
-    struct stream s;
-    if (!path || report_out_is_answer(path)) {
-        r.style = report_out_style(cli);
-        stream_init(&s, cli_sink(cli), &cli->error);
-        format->write(&s, &r);
-        return stream_finish(&s);
-    }
-    tare_status status = sink_file_open(&file, path, &cli->error);
-    if (status < 0) return status;
-    stream_init(&s, sink_to_file(&file), &cli->error);
-    format->write(&s, &r);
-    status = stream_finish(&s);
-    if (status == TARE_OK) status = sink_file_commit(&file, &cli->error);
-    sink_file_close(&file);
-    return status;
+    struct output o;
+    tare_status s = output_open(cli, &o, path);
+    if (s < 0) return s;
+    if (!o.is_file) r.style = cli_style(cli);
+    format->write(&o.stream, &r);
+    return output_close(cli, &o);
 }
 
 /* The comparison, then the runs of the base, then the new ones; what they are called tells them apart. */

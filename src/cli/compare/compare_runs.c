@@ -10,7 +10,7 @@
 #include "analyze/compare/compare_saved.h"
 #include "analyze/judge/launches.h"
 #include "cli/compare/compare_args.h"
-#include "cli/trace_arg.h"
+#include "cli/input.h"
 #include "cli/compare/words.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -82,7 +82,7 @@ static tare_status add_folder(struct side *to, const char *path, tare_error *err
     for (int i = 0; i < n; i++) {
         char file[4096];
         snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
-        if (s == TARE_OK && trace_arg_is_run(file)) s = add_file(to, file, err);
+        if (s == TARE_OK && input_is_run(file)) s = add_file(to, file, err);
         mem_free_libc(entries[i]);
     }
     mem_free_libc(entries);

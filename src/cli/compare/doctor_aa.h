@@ -6,7 +6,7 @@
 
 #include "analyze/compare/selftest.h"
 #include "cli/cli.h"
-#include "core/json.h"
+#include "report/answer.h"
 
 /* Takes about `budget_ns`; less when interrupted. */
 tare_status doctor_aa_measure(struct cli *cli, uint64_t budget_ns, struct selftest *out);
@@ -15,10 +15,9 @@ tare_status doctor_aa_measure(struct cli *cli, uint64_t budget_ns, struct selfte
 bool doctor_aa_recall(const char *fingerprint, struct selftest *out);
 void doctor_aa_keep(const char *fingerprint, const struct selftest *s);
 
-void doctor_aa_text(struct buf *out, const struct selftest *s);
+void doctor_aa_say(struct answer *a, const struct selftest *s);
 /* What it means, for a person: one sentence for each thing to know. */
-void doctor_aa_meaning(const struct selftest *s, void (*tell)(struct buf *out, const char *text),
-                       struct buf *out);
-void doctor_aa_json(struct json *j, const struct selftest *s); /* NULL: none */
+void doctor_aa_meaning(const struct selftest *s, void (*tell)(struct answer *a, const char *text),
+                       struct answer *a);
 
 #endif

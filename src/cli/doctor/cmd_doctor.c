@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/compare/doctor_aa.h"
 #include "cli/doctor/doctor_probes.h"
+#include "cli/output.h"
 #include "cli/progress.h"
-#include "core/json.h"
 #include "probe/ability.h"
 #include "probe/host.h"
 #include "probe/noise.h"
@@ -95,25 +94,29 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
     return s;
 }
 
-/* ---- text ------------------------------------------------------------------------------------ */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
-static void heading(struct buf *out, const struct term *t, const char *text)
-{
-    buf_printf(out, "\n%s%s%s", term_style(t, TERM_BOLD), text, term_style(t, TERM_PLAIN));
-}
-
-static void text_clock(struct buf *out, const struct term *t, const struct examination *e)
+static void say_clock(struct answer *a, const struct examination *e)
 {
     const struct clock_source *s = &e->source;
-    heading(out, t, "clock\n");
-    if (s->tsc)
-        buf_printf(out, "  source       cycle counter%s\n", s->tscp ? "" : ", no ordered read");
-    else
-        buf_printf(out, "  source       system clock (CLOCK_MONOTONIC_RAW): %s\n", s->why_not);
-    if (s->tsc) buf_printf(out, "  tick         %.4g ns\n", e->tick_ns);
-    buf_printf(out, "  per read     %.1f ns fast, %.1f ns ordered, %.1f ns system clock\n", e->cost.fast_ns,
-               e->cost.ordered_ns, e->cost.raw_ns);
-    buf_printf(out, "  resolution   %.1f ns\n", e->cost.resolution_ns);
+    const struct clock_cost *c = &e->cost;
+    answer_section(a, "clock", "clock\n");
+    if (s->tsc) {
+        answer_str(a, "source", "cycle counter", "  source       cycle counter");
+        answer_null(a, "why_not_counter", NULL);
+        answer_bool(a, "ordered_read", s->tscp, "%s\n", s->tscp ? "" : ", no ordered read");
+        answer_f64(a, "tick_ns", e->tick_ns > 0 ? e->tick_ns : NAN, "  tick         %.4g ns\n", e->tick_ns);
+    } else {
+        answer_str(a, "source", "system clock", "  source       system clock (CLOCK_MONOTONIC_RAW)");
+        answer_str(a, "why_not_counter", s->why_not, ": %s\n", s->why_not);
+        answer_bool(a, "ordered_read", s->tscp, NULL);
+        answer_f64(a, "tick_ns", e->tick_ns, NULL);
+    }
+    answer_f64(a, "read_fast_ns", c->fast_ns, "  per read     %.1f ns fast", c->fast_ns);
+    answer_f64(a, "read_ordered_ns", c->ordered_ns, ", %.1f ns ordered", c->ordered_ns);
+    answer_f64(a, "read_system_ns", c->raw_ns, ", %.1f ns system clock\n", c->raw_ns);
+    answer_f64(a, "resolution_ns", c->resolution_ns, "  resolution   %.1f ns\n", c->resolution_ns);
+    answer_object_end(a);
 }
 
 /* "236 G", or "unknown": no such instructions, too little memory. */
@@ -125,39 +128,62 @@ static void giga(char *out, size_t size, double rate)
         snprintf(out, size, "%.3g G", rate / 1e9);
 }
 
-static void text_roof(struct buf *out, const struct term *t, const struct examination *e)
+static void say_memory_roof(struct answer *a, const struct roof *r)
 {
-    const struct roof *r = &e->roof;
-    char flops[32], ints[32], memory[32], read[32], triad[32];
-    if (!e->has_roof) return;
-    heading(out, t, "roof");
-    buf_printf(out, "   the most that %u thread%s can do%s%s%s\n", r->threads, r->threads == 1 ? "" : "s",
-               r->cached ? ", measured " : "", r->cached ? r->measured : "",
-               r->busy ? "; too low, and not kept: others use the processors" : "");
-    giga(flops, sizeof flops, r->flops);
-    giga(ints, sizeof ints, r->int_ops);
+    char memory[32], read[32], triad[32];
     giga(memory, sizeof memory, r->bandwidth);
     giga(read, sizeof read, r->read);
     giga(triad, sizeof triad, r->triad);
-    buf_printf(out, "  fp32         %sFLOP/s (%s)\n", flops, r->kernel);
-    buf_printf(out, "  int8         %s%s (%s)\n", ints, isnan(r->int_ops) ? "" : "OP/s",
-               r->int_kernel ? r->int_kernel : "no instructions for it");
-    if (isnan(r->bandwidth)) {
-        buf_add_str(out, "  memory       unknown (too little memory to tell it from the caches)\n");
-    } else {
-        buf_printf(out, "  memory       %sB/s (reading %sB/s, triad %sB/s)\n", memory, read, triad);
-        buf_printf(out, "  balance      %.3g FLOP per byte: layers with less are bound by memory\n",
-                   r->flops / r->bandwidth);
-    }
+    if (isnan(r->bandwidth))
+        answer_say(a, "  memory       unknown (too little memory to tell it from the caches)\n");
+    else
+        answer_say(a,
+                   "  memory       %sB/s (reading %sB/s, triad %sB/s)\n"
+                   "  balance      %.3g FLOP per byte: layers with less are bound by memory\n",
+                   memory, read, triad, r->flops / r->bandwidth);
+    answer_f64(a, "bandwidth", r->bandwidth, NULL);
+    answer_f64(a, "read", r->read, NULL);
+    answer_f64(a, "triad", r->triad, NULL);
 }
 
-static void text_selftest(struct buf *out, const struct term *t, const struct examination *e)
+static void say_roof(struct answer *a, const struct examination *e)
 {
-    if (!e->has_selftest) return;
-    heading(out, t, "self-test");
-    buf_printf(out, "   the same work compared with itself for %.0f s%s%s\n", e->selftest.spent_s,
-               e->fresh_selftest ? "" : ", measured ", e->fresh_selftest ? "" : e->selftest.measured);
-    doctor_aa_text(out, &e->selftest);
+    const struct roof *r = &e->roof;
+    char flops[32], ints[32];
+    if (!e->has_roof) {
+        answer_null(a, "roof", NULL);
+        return;
+    }
+    giga(flops, sizeof flops, r->flops);
+    giga(ints, sizeof ints, r->int_ops);
+    answer_section(a, "roof", "roof");
+    answer_uint(a, "threads", r->threads, "   the most that %u thread%s can do%s%s%s\n", r->threads,
+                r->threads == 1 ? "" : "s", r->cached ? ", measured " : "", r->cached ? r->measured : "",
+                r->busy ? "; too low, and not kept: others use the processors" : "");
+    answer_f64(a, "flops", r->flops, "  fp32         %sFLOP/s", flops);
+    answer_str(a, "kernel", r->kernel, " (%s)\n", r->kernel);
+    answer_f64(a, "int_ops", r->int_ops, "  int8         %s%s", ints, isnan(r->int_ops) ? "" : "OP/s");
+    answer_str(a, "int_kernel", r->int_kernel, " (%s)\n",
+               r->int_kernel ? r->int_kernel : "no instructions for it");
+    say_memory_roof(a, r);
+    answer_str(a, "measured", r->measured, NULL);
+    answer_bool(a, "cached", r->cached, NULL);
+    answer_bool(a, "busy", r->busy, NULL);
+    answer_object_end(a);
+}
+
+static void say_selftest(struct answer *a, const struct examination *e)
+{
+    const struct selftest *s = &e->selftest;
+    if (!e->has_selftest) {
+        answer_null(a, "selftest", NULL);
+        return;
+    }
+    answer_section(a, "selftest", "self-test");
+    answer_say(a, "   the same work compared with itself for %.0f s%s%s\n", s->spent_s,
+               e->fresh_selftest ? "" : ", measured ", e->fresh_selftest ? "" : s->measured);
+    doctor_aa_say(a, s);
+    answer_object_end(a);
 }
 
 static void percent(char *out, size_t size, double share)
@@ -168,51 +194,70 @@ static void percent(char *out, size_t size, double share)
         snprintf(out, size, share >= 0.0995 || share == 0 ? "%.0f %%" : "%.2g %%", share * 100);
 }
 
-static void text_noise(struct buf *out, const struct term *t, const struct noise *n)
+static void say_noise_kernel(struct answer *a, const struct noise_kernel *k)
 {
-    char a[32], b[32], c[32], d[32], steal[32];
-    heading(out, t, "noise");
-    buf_printf(out, "   the same work again and again for %.1f s\n", (double)n->took.ns / 1e9);
-    buf_printf(out, "  %-8s %9s %9s %9s %9s %11s %11s\n", "", "one step", "spread", "p99/p50", "switched",
+    char spread[32], switched[32], ab[32], runs[32];
+    percent(spread, sizeof spread, k->spread);
+    percent(switched, sizeof switched, k->switched);
+    percent(ab, sizeof ab, k->resolve_ab);
+    percent(runs, sizeof runs, k->resolve_runs);
+    answer_object(a, NULL);
+    answer_str(a, "name", k->name, "  %-8s", k->name);
+    answer_uint(a, "batches", k->batches, NULL);
+    answer_f64(a, "batch_ns", k->batch_ns, NULL);
+    answer_f64(a, "step_ns", k->step_ns, " %6.3g ns", k->step_ns);
+    answer_f64(a, "spread", k->spread, " %9s", spread);
+    answer_f64(a, "p99_over_p50", k->tail, " %9.2f", k->tail);
+    answer_f64(a, "switched_share", k->switched, " %9s", switched);
+    answer_f64(a, "resolves_interleaved", k->resolve_ab, " %11s", ab);
+    answer_f64(a, "resolves_runs", k->resolve_runs, " %11s\n", runs);
+    answer_object_end(a);
+}
+
+static void say_noise(struct answer *a, const struct noise *n)
+{
+    char steal[32];
+    answer_section(a, "noise", "noise");
+    answer_int(a, "took_ns", n->took.ns, "   the same work again and again for %.1f s\n",
+               (double)n->took.ns / 1e9);
+    answer_f64(a, "steal", n->steal, NULL);
+    answer_f64(a, "cpu_share", n->cpu_share, NULL);
+    answer_say(a, "  %-8s %9s %9s %9s %9s %11s %11s\n", "", "one step", "spread", "p99/p50", "switched",
                "A/B from", "runs from");
-    for (int i = 0; i < NOISE_KERNELS; i++) {
-        const struct noise_kernel *k = &n->kernel[i];
-        percent(a, sizeof a, k->spread);
-        percent(b, sizeof b, k->switched);
-        percent(c, sizeof c, k->resolve_ab);
-        percent(d, sizeof d, k->resolve_runs);
-        buf_printf(out, "  %-8s %6.3g ns %9s %9.2f %9s %11s %11s\n", k->name, k->step_ns, a, k->tail, b, c,
-                   d);
-    }
+    answer_list(a, "kernels");
+    for (int i = 0; i < NOISE_KERNELS; i++) say_noise_kernel(a, &n->kernel[i]);
+    answer_list_end(a);
     percent(steal, sizeof steal, n->steal);
-    buf_printf(out, "  stolen by the hypervisor: %s; the thread had a CPU %.0f %% of the time\n", steal,
+    answer_say(a, "  stolen by the hypervisor: %s; the thread had a CPU %.0f %% of the time\n", steal,
                n->cpu_share * 100);
+    answer_object_end(a);
 }
 
-static void text_abilities(struct buf *out, const struct term *t, const struct examination *e)
+static void say_abilities(struct answer *a, const struct term *t, const struct examination *e)
 {
-    static const struct {
-        const char *mark;
-        enum term_style style;
-    } marks[] = {{"ok", TERM_GREEN}, {"partial", TERM_YELLOW}, {"no", TERM_RED}};
-    heading(out, t, "abilities\n");
+    answer_say(a, "\n%sabilities\n%s", a->style.bold, a->style.plain);
+    answer_list(a, "abilities");
     for (size_t i = 0; i < e->n; i++) {
+        const struct ability *what = &ability_table[i];
         const struct ability_result *r = &e->result[i];
-        buf_add_str(out, "  ");
-        term_cell(out, t, marks[r->answer].style, marks[r->answer].mark, 9);
-        term_cell(out, t, TERM_PLAIN, ability_table[i].name, 19);
-        term_clean(out, r->reason);
-        buf_add_char(out, '\n');
-        if (!r->remedy[0]) continue;
-        buf_printf(out, "%30s", "");
-        term_cell(out, t, TERM_DIM, "try: ", 0);
-        term_cell(out, t, TERM_DIM, r->remedy, 0);
-        buf_add_char(out, '\n');
+        bool able = r->answer == ABILITY_YES;
+        answer_object(a, NULL);
+        answer_str(a, "name", what->name, NULL);
+        answer_str(a, "for", what->use, NULL);
+        answer_str(a, "answer", ability_answer_name(r->answer), NULL);
+        answer_str(a, "reason", r->reason, NULL);
+        answer_str(a, "remedy", r->remedy[0] ? r->remedy : NULL, NULL);
+        answer_str(a, "without", able ? NULL : what->without, NULL);
+        answer_object_end(a);
+        doctor_row_text(answer_text(a), t, (enum doctor_mark)r->answer, what->name, r->reason);
+        if (r->remedy[0]) doctor_note_text(answer_text(a), t, "try: ", r->remedy);
     }
+    answer_list_end(a);
 }
 
-static void bullet(struct buf *out, const char *text)
+static void say_point(struct answer *a, const char *text)
 {
+    struct buf *out = answer_text(a);
     buf_add_str(out, "  - ");
     opt_wrap(out, text, 4, 4);
     buf_add_char(out, '\n');
@@ -233,22 +278,23 @@ static void noise_sentence(char *out, size_t size, const struct noise *n)
              (double)n->took.ns / 1e9, ab, runs, advice);
 }
 
-static void text_meaning(struct buf *out, const struct term *t, const struct examination *e)
+/* What all of it means: words alone. */
+static void say_meaning(struct answer *a, const struct examination *e)
 {
     char text[400];
-    heading(out, t, "what this means\n");
+    answer_say(a, "\n%swhat this means\n%s", a->style.bold, a->style.plain);
     noise_sentence(text, sizeof text, &e->noise);
-    bullet(out, text);
-    if (e->has_selftest) doctor_aa_meaning(&e->selftest, bullet, out);
+    say_point(a, text);
+    if (e->has_selftest) doctor_aa_meaning(&e->selftest, say_point, a);
     snprintf(text, sizeof text,
              "A scope needs two clock reads, %.0f ns here at least; tare weighs and subtracts that. What is "
              "shorter takes less time than its own measurement.",
              2 * e->cost.ordered_ns);
-    bullet(out, text);
+    say_point(a, text);
     for (size_t i = 0; i < e->n; i++) {
         if (e->result[i].answer == ABILITY_YES) continue;
         snprintf(text, sizeof text, "%s: %s", ability_table[i].name, ability_table[i].without);
-        bullet(out, text);
+        say_point(a, text);
     }
 }
 
@@ -257,151 +303,47 @@ static const char *or_unknown(const char *s)
     return s ? s : "unknown";
 }
 
-static void text_host(struct buf *out, const struct term *t, const struct run_host *h)
+static void say_host(struct answer *a, const struct run_host *h)
 {
-    buf_printf(out, "%shost%s\n  ", term_style(t, TERM_BOLD), term_style(t, TERM_PLAIN));
-    term_clean(out, or_unknown(h->hostname));
-    buf_printf(out, ", %s, %s, ", or_unknown(h->os), or_unknown(h->kernel));
-    if (h->cpu.cores.known) buf_printf(out, "%" PRIu64 " x ", h->cpu.cores.v);
-    term_clean(out, or_unknown(h->cpu.model));
-    if (h->memory_bytes.known) buf_printf(out, ", %.1f GiB", (double)h->memory_bytes.v / (1 << 30));
-    buf_add_char(out, '\n');
+    const struct run_host_cpu *c = &h->cpu;
+    answer_section(a, "host", "host");
+    answer_say(a, "\n  ");
+    answer_str(a, "fingerprint", h->fingerprint, NULL);
+    term_clean(answer_text(a), or_unknown(h->hostname));
+    answer_str(a, "hostname", h->hostname, NULL);
+    answer_str(a, "os", h->os, ", %s", or_unknown(h->os));
+    answer_str(a, "kernel", h->kernel, ", %s, ", or_unknown(h->kernel));
+    answer_str(a, "arch", h->arch, NULL);
+    if (c->cores.known) answer_say(a, "%" PRIu64 " x ", c->cores.v);
+    term_clean(answer_text(a), or_unknown(c->model));
+    answer_object(a, "cpu");
+    answer_str(a, "model", c->model, NULL);
+    answer_f64(a, "cores", c->cores.known ? (double)c->cores.v : NAN, NULL);
+    answer_f64(a, "usable", c->usable.known ? c->usable.v : NAN, NULL);
+    answer_object_end(a);
+    double bytes = h->memory_bytes.known ? (double)h->memory_bytes.v : NAN;
+    answer_f64(a, "memory_bytes", bytes, isnan(bytes) ? NULL : ", %.1f GiB", bytes / (1 << 30));
+    answer_say(a, "\n");
+    answer_object_end(a);
 }
 
-static void write_text(struct buf *out, const struct term *t, const struct examination *e)
+static int answer_doctor(struct cli *cli, const struct examination *e, bool json)
 {
-    text_host(out, t, &e->run.host);
-    text_clock(out, t, e);
-    text_noise(out, t, &e->noise);
-    text_selftest(out, t, e);
-    text_roof(out, t, e);
-    text_abilities(out, t, e);
-    heading(out, t, "probes");
-    buf_add_str(out, "   what tare run and tare top can see, tried on this process\n");
-    doctor_probes_text(out, t, &e->probes);
-    text_meaning(out, t, e);
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-static void json_host(struct json *j, const struct run_host *h)
-{
-    json_key(j, "host");
-    json_object_begin(j);
-    json_kv_string(j, "fingerprint", h->fingerprint);
-    json_kv_string(j, "hostname", h->hostname);
-    json_kv_string(j, "os", h->os);
-    json_kv_string(j, "kernel", h->kernel);
-    json_kv_string(j, "arch", h->arch);
-    json_key(j, "cpu");
-    json_object_begin(j);
-    json_kv_string(j, "model", h->cpu.model);
-    json_kv_double(j, "cores", h->cpu.cores.known ? (double)h->cpu.cores.v : NAN);
-    json_kv_double(j, "usable", h->cpu.usable.known ? h->cpu.usable.v : NAN);
-    json_object_end(j);
-    json_kv_double(j, "memory_bytes", h->memory_bytes.known ? (double)h->memory_bytes.v : NAN);
-    json_object_end(j);
-}
-
-static void json_clock(struct json *j, const struct examination *e)
-{
-    json_key(j, "clock");
-    json_object_begin(j);
-    json_kv_string(j, "source", e->source.tsc ? "cycle counter" : "system clock");
-    json_kv_string(j, "why_not_counter", e->source.tsc ? NULL : e->source.why_not);
-    json_kv_bool(j, "ordered_read", e->source.tscp);
-    json_kv_double(j, "tick_ns", e->tick_ns > 0 ? e->tick_ns : NAN);
-    json_kv_double(j, "read_fast_ns", e->cost.fast_ns);
-    json_kv_double(j, "read_ordered_ns", e->cost.ordered_ns);
-    json_kv_double(j, "read_system_ns", e->cost.raw_ns);
-    json_kv_double(j, "resolution_ns", e->cost.resolution_ns);
-    json_object_end(j);
-}
-
-static void json_noise(struct json *j, const struct noise *n)
-{
-    json_key(j, "noise");
-    json_object_begin(j);
-    json_kv_int(j, "took_ns", n->took.ns);
-    json_kv_double(j, "steal", n->steal);
-    json_kv_double(j, "cpu_share", n->cpu_share);
-    json_key(j, "kernels");
-    json_array_begin(j);
-    for (int i = 0; i < NOISE_KERNELS; i++) {
-        const struct noise_kernel *k = &n->kernel[i];
-        json_object_begin(j);
-        json_kv_string(j, "name", k->name);
-        json_kv_uint(j, "batches", k->batches);
-        json_kv_double(j, "batch_ns", k->batch_ns);
-        json_kv_double(j, "step_ns", k->step_ns);
-        json_kv_double(j, "spread", k->spread);
-        json_kv_double(j, "p99_over_p50", k->tail);
-        json_kv_double(j, "switched_share", k->switched);
-        json_kv_double(j, "resolves_interleaved", k->resolve_ab);
-        json_kv_double(j, "resolves_runs", k->resolve_runs);
-        json_object_end(j);
-    }
-    json_array_end(j);
-    json_object_end(j);
-}
-
-static void json_roof(struct json *j, const struct examination *e)
-{
-    const struct roof *r = &e->roof;
-    json_key(j, "roof");
-    if (!e->has_roof) {
-        json_put_null(j);
-        return;
-    }
-    json_object_begin(j);
-    json_kv_uint(j, "threads", r->threads);
-    json_kv_double(j, "flops", r->flops);
-    json_kv_string(j, "kernel", r->kernel);
-    json_kv_double(j, "int_ops", r->int_ops);
-    json_kv_string(j, "int_kernel", r->int_kernel);
-    json_kv_double(j, "bandwidth", r->bandwidth);
-    json_kv_double(j, "read", r->read);
-    json_kv_double(j, "triad", r->triad);
-    json_kv_string(j, "measured", r->measured);
-    json_kv_bool(j, "cached", r->cached);
-    json_kv_bool(j, "busy", r->busy);
-    json_object_end(j);
-}
-
-static void json_abilities(struct json *j, const struct examination *e)
-{
-    json_key(j, "abilities");
-    json_array_begin(j);
-    for (size_t i = 0; i < e->n; i++) {
-        const struct ability_result *r = &e->result[i];
-        json_object_begin(j);
-        json_kv_string(j, "name", ability_table[i].name);
-        json_kv_string(j, "for", ability_table[i].use);
-        json_kv_string(j, "answer", ability_answer_name(r->answer));
-        json_kv_string(j, "reason", r->reason);
-        json_kv_string(j, "remedy", r->remedy[0] ? r->remedy : NULL);
-        json_kv_string(j, "without", r->answer == ABILITY_YES ? NULL : ability_table[i].without);
-        json_object_end(j);
-    }
-    json_array_end(j);
-}
-
-static void write_json(struct buf *out, const struct examination *e)
-{
-    struct json j;
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    json_kv_string(&j, "schema", "tare.doctor/1");
-    json_kv_string(&j, "version", TARE_VERSION);
-    json_host(&j, &e->run.host);
-    json_clock(&j, e);
-    json_noise(&j, &e->noise);
-    doctor_aa_json(&j, e->has_selftest ? &e->selftest : NULL);
-    json_roof(&j, e);
-    json_abilities(&j, e);
-    doctor_probes_json(&j, &e->probes);
-    json_object_end(&j);
-    json_finish(&j, NULL);
+    struct answer a;
+    cli_answer_begin(cli, &a, json);
+    answer_str(&a, "schema", "tare.doctor/1", NULL);
+    answer_str(&a, "version", TARE_VERSION, NULL);
+    say_host(&a, &e->run.host);
+    say_clock(&a, e);
+    say_noise(&a, &e->noise);
+    say_selftest(&a, e);
+    say_roof(&a, e);
+    say_abilities(&a, &cli->out_term, e);
+    answer_say(&a, "\n%sprobes%s   what tare run and tare top can see, tried on this process\n", a.style.bold,
+               a.style.plain);
+    doctor_probes_say(&a, &cli->out_term, &e->probes);
+    say_meaning(&a, e);
+    return cli_answer_end(cli, &a);
 }
 
 int cmd_doctor(struct cli *cli, int argc, char **argv)
@@ -430,7 +372,6 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     struct examination e = {0};
-    struct buf text = BUF_INIT;
     if (examine(&e, quick, cli) < 0) {
         doctor_probes_release(&e.probes);
         run_release(&e.run);
@@ -438,12 +379,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     }
     examine_roof(&e, roof, cli);
     if (examine_self(&e, aa, cli) < 0) cli_warn(cli, "no self-test: %s", cli->error.text);
-    if (json)
-        write_json(&text, &e);
-    else
-        write_text(&text, &cli->out_term, &e);
-    rc = cli_put(cli, &text);
-    buf_release(&text);
+    rc = answer_doctor(cli, &e, json);
     doctor_probes_release(&e.probes);
     run_release(&e.run);
     return rc;

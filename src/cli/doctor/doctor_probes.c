@@ -79,97 +79,92 @@ static unsigned count_seen(const struct probes *p)
     return n;
 }
 
-/* ---- text ---- */
+/* ---- the answer ---- */
 
-static void text_blind(struct buf *out, const struct term *t, const struct doctor_probe *p)
+void doctor_row_text(struct buf *out, const struct term *t, enum doctor_mark mark, const char *name,
+                     const char *text)
 {
-    for (const char *line = p->opened.blind.data; *line;) {
-        size_t n = strcspn(line, "\n");
-        char text[400];
-        snprintf(text, sizeof text, "%.*s", (int)(n < 399 ? n : 399), line);
-        buf_printf(out, "%30s", "");
-        term_cell(out, t, TERM_DIM, "not: ", 0);
-        term_cell(out, t, TERM_DIM, without_name(p, text), 0);
-        buf_add_char(out, '\n');
-        line += n + (line[n] == '\n');
-    }
+    static const struct {
+        const char *word;
+        enum term_style style;
+    } marks[] = {{"ok", TERM_GREEN}, {"partial", TERM_YELLOW}, {"no", TERM_RED}};
+    buf_add_str(out, "  ");
+    term_cell(out, t, marks[mark].style, marks[mark].word, 9);
+    term_cell(out, t, TERM_PLAIN, name, 19);
+    term_clean(out, text);
+    buf_add_char(out, '\n');
 }
 
-void doctor_probes_text(struct buf *out, const struct term *t, const struct doctor_probes *d)
+void doctor_note_text(struct buf *out, const struct term *t, const char *lead, const char *text)
 {
-    for (size_t i = 0; i < d->items.n; i++) {
-        const struct doctor_probe *p = &d->items.items[i];
-        bool all = p->sees && !p->opened.blind.len;
-        buf_add_str(out, "  ");
-        term_cell(out, t,
-                  all       ? TERM_GREEN
-                  : p->sees ? TERM_YELLOW
-                            : TERM_RED,
-                  all       ? "ok"
-                  : p->sees ? "partial"
-                            : "no",
-                  9);
-        term_cell(out, t, TERM_PLAIN, p->ops->name, 19);
-        if (p->sees)
-            buf_printf(out, "%u quantities, %.0f us a sample, %.0f us to open\n", count_seen(&p->opened),
-                       p->ns / 1e3, p->open_ns / 1e3);
-        else
-            term_clean(out, without_name(p, p->why.text)), buf_add_char(out, '\n');
-        if (p->sees) text_blind(out, t, p);
-    }
+    buf_printf(out, "%30s", "");
+    term_cell(out, t, TERM_DIM, lead, 0);
+    term_cell(out, t, TERM_DIM, text, 0);
+    buf_add_char(out, '\n');
 }
 
-/* ---- JSON ---- */
-
-static void json_blind(struct json *j, const struct doctor_probe *p)
+/* The quantities that a probe which works cannot see, and why: a line each. */
+static void say_blind(struct answer *a, const struct term *t, const struct doctor_probe *p)
 {
-    json_key(j, "blind");
-    json_array_begin(j);
+    answer_list(a, "blind");
     for (const char *line = p->sees ? p->opened.blind.data : ""; *line;) {
         size_t n = strcspn(line, "\n");
         char text[400];
         snprintf(text, sizeof text, "%.*s", (int)(n < 399 ? n : 399), line);
-        json_put_string(j, without_name(p, text));
+        answer_str(a, NULL, without_name(p, text), NULL);
+        doctor_note_text(answer_text(a), t, "not: ", without_name(p, text));
         line += n + (line[n] == '\n');
     }
-    json_array_end(j);
+    answer_list_end(a);
 }
 
-static void json_values(struct json *j, const struct doctor_probe *p)
+static void say_values(struct answer *a, const struct doctor_probe *p)
 {
-    json_key(j, "values");
-    json_array_begin(j);
+    answer_list(a, "values");
     for (size_t i = 0; p->sees && i < p->opened.set.items.n; i++) {
         const struct series *s = &p->opened.set.items.items[i];
         double value;
         if (!seen(&p->opened, i, &value)) continue;
-        json_object_begin(j);
-        json_kv_string(j, "metric", metric_table[s->metric].name);
-        json_kv_string(j, "label", s->label[0] ? s->label : NULL);
-        json_kv_string(j, "unit", metric_table[s->metric].unit);
-        json_kv_double(j, "value", value);
-        json_object_end(j);
+        answer_object(a, NULL);
+        answer_str(a, "metric", metric_table[s->metric].name, NULL);
+        answer_str(a, "label", s->label[0] ? s->label : NULL, NULL);
+        answer_str(a, "unit", metric_table[s->metric].unit, NULL);
+        answer_f64(a, "value", value, NULL);
+        answer_object_end(a);
     }
-    json_array_end(j);
+    answer_list_end(a);
 }
 
-void doctor_probes_json(struct json *j, const struct doctor_probes *d)
+static void probe_row_text(struct buf *out, const struct term *t, const struct doctor_probe *p)
 {
-    json_key(j, "probes");
-    json_array_begin(j);
+    char text[100];
+    enum doctor_mark mark = p->opened.blind.len ? DOCTOR_PARTIAL : DOCTOR_OK;
+    if (!p->sees) {
+        doctor_row_text(out, t, DOCTOR_NO, p->ops->name, without_name(p, p->why.text));
+        return;
+    }
+    snprintf(text, sizeof text, "%u quantities, %.0f us a sample, %.0f us to open", count_seen(&p->opened),
+             p->ns / 1e3, p->open_ns / 1e3);
+    doctor_row_text(out, t, mark, p->ops->name, text);
+}
+
+void doctor_probes_say(struct answer *a, const struct term *t, const struct doctor_probes *d)
+{
+    answer_list(a, "probes");
     for (size_t i = 0; i < d->items.n; i++) {
         const struct doctor_probe *p = &d->items.items[i];
-        json_object_begin(j);
-        json_kv_string(j, "name", p->ops->name);
-        json_kv_string(j, "for", p->ops->help);
-        json_kv_bool(j, "sees", p->sees);
-        json_kv_string(j, "why_not", p->sees ? NULL : without_name(p, p->why.text));
-        json_kv_double(j, "open_ns", p->open_ns);
-        json_kv_double(j, "sample_ns", p->sees ? p->ns : NAN);
-        json_kv_double(j, "sample_ns_max", p->sees ? p->ns_max : NAN);
-        json_blind(j, p);
-        json_values(j, p);
-        json_object_end(j);
+        probe_row_text(answer_text(a), t, p);
+        answer_object(a, NULL);
+        answer_str(a, "name", p->ops->name, NULL);
+        answer_str(a, "for", p->ops->help, NULL);
+        answer_bool(a, "sees", p->sees, NULL);
+        answer_str(a, "why_not", p->sees ? NULL : without_name(p, p->why.text), NULL);
+        answer_f64(a, "open_ns", p->open_ns, NULL);
+        answer_f64(a, "sample_ns", p->sees ? p->ns : NAN, NULL);
+        answer_f64(a, "sample_ns_max", p->sees ? p->ns_max : NAN, NULL);
+        say_blind(a, t, p);
+        say_values(a, p);
+        answer_object_end(a);
     }
-    json_array_end(j);
+    answer_list_end(a);
 }

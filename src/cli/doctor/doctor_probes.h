@@ -5,8 +5,8 @@
 #define CLI_DOCTOR_PROBES_H
 
 #include "cli/term.h"
-#include "core/json.h"
 #include "probe/probe.h"
+#include "report/answer.h"
 
 struct doctor_probe {
     const struct probe_ops *ops;
@@ -24,7 +24,12 @@ struct doctor_probes {
 tare_status doctor_probes_try(struct doctor_probes *out, tare_error *err);
 void doctor_probes_release(struct doctor_probes *d);
 
-void doctor_probes_text(struct buf *out, const struct term *t, const struct doctor_probes *d);
-void doctor_probes_json(struct json *j, const struct doctor_probes *d);
+void doctor_probes_say(struct answer *a, const struct term *t, const struct doctor_probes *d);
+
+/* A row of a list of what works here: the mark, the name, what there is to say; and a note below it. */
+enum doctor_mark { DOCTOR_OK, DOCTOR_PARTIAL, DOCTOR_NO }; /* as the answers of an ability */
+void doctor_row_text(struct buf *out, const struct term *t, enum doctor_mark mark, const char *name,
+                     const char *text);
+void doctor_note_text(struct buf *out, const struct term *t, const char *lead, const char *text);
 
 #endif

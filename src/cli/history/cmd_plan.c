@@ -10,8 +10,8 @@
 #include "analyze/judge/show.h"
 #include "cli/cli.h"
 #include "cli/command.h"
-#include "cli/run_arg.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
+#include "cli/input.h"
 #include "core/json.h"
 #include "core/mem.h"
 #include "core/unit.h"
@@ -75,7 +75,7 @@ static bool is_wanted(const struct asked *a, const struct run_case *c)
 
 /* ---- planning ---- */
 
-static tare_status plan_all(struct rows *out, const struct run_args *args, const struct asked *a,
+static tare_status plan_all(struct rows *out, const struct input_runs *args, const struct asked *a,
                             tare_error *err)
 {
     for (size_t r = 0; r < args->n; r++) {
@@ -298,9 +298,9 @@ static int explain_nothing(struct cli *cli, const struct rows *rows, const struc
 
 static int plan(struct cli *cli, int argc, char **argv, const struct asked *a)
 {
-    struct run_args args;
+    struct input_runs args;
     struct rows rows = {0};
-    int rc = run_args_load(cli, &args, argv, (size_t)argc);
+    int rc = input_runs_load(cli, &args, argv, (size_t)argc);
     if (rc) return rc;
     if (plan_all(&rows, &args, a, &cli->error) < 0)
         rc = cli_fail(cli);
@@ -309,7 +309,7 @@ static int plan(struct cli *cli, int argc, char **argv, const struct asked *a)
     else
         rc = answer(cli, &rows, a, args.n > 1);
     vec_release(&rows.all);
-    run_args_release(&args);
+    input_runs_release(&args);
     return rc;
 }
 

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "cli/history/history_ask.h"
-#include "cli/report_out.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
 #include "core/json.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -142,8 +141,8 @@ static tare_status show_text(struct cli *cli, struct store *s, const char *id, c
     tare_status status = run_read(&run, id, text->data, text->len, &cli->error);
     if (status != TARE_OK) return status;
     const struct run *const runs[] = {&run};
-    struct run_report report = {runs, 1, report_out_style(cli)};
-    status = report_out_write(cli, "-", &report, report_run_text);
+    struct run_report report = {runs, 1, cli_style(cli)};
+    status = output_runs(cli, "-", &report, report_run_text);
     run_release(&run);
     return status == TARE_OK ? s->ops->list(s, &one, note_tags, cli, &cli->error) : status;
 }

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "cli/history/history_ask.h"
-#include "cli/trace_arg.h"
+#include "cli/input.h"
+#include "cli/output.h"
 #include "core/file.h"
 #include "core/json.h"
 
@@ -111,7 +112,7 @@ static void add_folder(struct import *in, const char *path)
         buf_printf(&file, "%s/%s", path, names[i]->d_name);
         if (in->broken || file.failed)
             in->broken = true;
-        else if (ends_with(file.data, ".jsonl") || trace_arg_is_run(file.data))
+        else if (ends_with(file.data, ".jsonl") || input_is_run(file.data))
             add_file(in, file.data);
         else
             in->other++;
@@ -168,8 +169,7 @@ struct export
     struct cli *cli;
     struct store *store;
     const struct history_asked *a;
-    struct sink_file file; /* of --jsonl */
-    struct stream stream;
+    struct output out; /* of --jsonl */
     uint64_t written, there;
 };
 
@@ -210,8 +210,8 @@ static tare_status export_one(void *ctx, const struct store_run *run, tare_error
     struct buf text = BUF_INIT;
     tare_status s = store_document(e->store, run->id, &text, err);
     if (s == TARE_OK && e->a->jsonl) {
-        add_flat(&e->stream.out, &text);
-        s = stream_poll(&e->stream);
+        add_flat(&e->out.stream.out, &text);
+        s = stream_poll(&e->out.stream);
         e->written++;
     } else if (s == TARE_OK) {
         s = write_own_file(e, run->id, &text, err);
@@ -222,22 +222,16 @@ static tare_status export_one(void *ctx, const struct store_run *run, tare_error
 
 static tare_status export_lines(struct export *e)
 {
-    bool answer = strcmp(e->a->jsonl, "-") == 0;
-    tare_error *err = &e->cli->error;
-    tare_status s = answer ? TARE_OK : sink_file_open(&e->file, e->a->jsonl, err);
+    tare_status s = output_open(e->cli, &e->out, e->a->jsonl);
     if (s != TARE_OK) return s;
-    stream_init(&e->stream, answer ? cli_sink(e->cli) : sink_to_file(&e->file), err);
-    s = e->store->ops->list(e->store, &e->a->filter, export_one, e, err);
-    tare_status end = stream_finish(&e->stream);
-    if (s == TARE_OK) s = end;
-    if (s == TARE_OK && !answer) s = sink_file_commit(&e->file, err);
-    if (!answer) sink_file_close(&e->file);
-    return s;
+    s = e->store->ops->list(e->store, &e->a->filter, export_one, e, &e->cli->error);
+    if (s != TARE_OK) e->out.stream.status = s; /* half of it is not written */
+    return output_close(e->cli, &e->out);
 }
 
 int history_export(struct cli *cli, struct store *s, const struct history_asked *a)
 {
-    struct export e = {.cli = cli, .store = s, .a = a, .file = SINK_FILE_INIT};
+    struct export e = {.cli = cli, .store = s, .a = a};
     if ((a->argc == 1) == (a->jsonl != NULL))
         return cli_usage_error(cli, "export to a folder or to --jsonl <file>");
     tare_status status = a->jsonl ? TARE_OK : file_make_folders(a->argv[0], &cli->error);

@@ -10,8 +10,7 @@
 #include "cli/case_grid.h"
 #include "cli/cli.h"
 #include "cli/command.h"
-#include "cli/report_out.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
 #include "core/mem.h"
 #include "model/profile/ort_profile.h"
 #include "report/run/inspect_report.h"
@@ -214,12 +213,12 @@ static tare_status answer(struct cli *cli, const struct import_args *a, const st
 {
     char path[4096];
     const struct run *const runs[] = {run};
-    struct run_report r = {runs, 1, report_out_style(cli)};
+    struct run_report r = {runs, 1, cli_style(cli)};
     tare_status s = a->no_save ? TARE_OK : run_save(run, a->output_dir, path, sizeof path, &cli->error);
     if (s == TARE_OK && !a->no_save && !a->json) cli_note_last(cli, "kept as %s", path);
-    if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_layers_csv);
-    if (s != TARE_OK || report_out_is_answer(a->csv)) return s;
-    if (a->json) return report_out_write(cli, "-", &r, report_run_json);
+    if (s == TARE_OK && a->csv) s = output_runs(cli, a->csv, &r, report_layers_csv);
+    if (s != TARE_OK || output_is_answer(a->csv)) return s;
+    if (a->json) return output_runs(cli, "-", &r, report_run_json);
     struct stream out;
     struct layer_view view = LAYER_VIEW_INIT;
     view.top = a->top;

@@ -11,8 +11,7 @@
 #include "cli/html_out.h"
 #include "cli/inspect/inspect_args.h"
 #include "cli/interrupt.h"
-#include "cli/report_out.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
 #include "core/mem.h"
 #include "probe/host.h"
 #include "report/run/inspect_report.h"
@@ -226,7 +225,7 @@ static tare_status inspect_item(struct cli *cli, struct item *i, const struct in
 
 static tare_status write_text(struct cli *cli, const struct inspect_args *a, const struct items *items)
 {
-    struct report_style style = report_out_style(cli);
+    struct report_style style = cli_style(cli);
     struct inspect_view view = {inspect_layer_view(a), a->symbolic, &items->all[0].whole};
     struct stream s;
     stream_init(&s, cli_sink(cli), &cli->error);
@@ -241,11 +240,11 @@ static tare_status answer(struct cli *cli, const struct inspect_args *a, const s
 {
     struct run_report r = {items->runs, items->n, REPORT_STYLE_NONE};
     tare_status s = TARE_OK;
-    if (a->output) s = report_out_write(cli, a->output, &r, report_run_json);
-    if (s == TARE_OK && a->csv) s = report_out_write(cli, a->csv, &r, report_layers_csv);
+    if (a->output) s = output_runs(cli, a->output, &r, report_run_json);
+    if (s == TARE_OK && a->csv) s = output_runs(cli, a->csv, &r, report_layers_csv);
     if (s == TARE_OK && a->html) s = html_out_runs(cli, a->html, items->runs, items->n);
-    if (s != TARE_OK || report_out_is_answer(a->csv) || report_out_is_answer(a->output)) return s;
-    return a->json ? report_out_write(cli, "-", &r, report_run_json) : write_text(cli, a, items);
+    if (s != TARE_OK || output_is_answer(a->csv) || output_is_answer(a->output)) return s;
+    return a->json ? output_runs(cli, "-", &r, report_run_json) : write_text(cli, a, items);
 }
 
 static int inspect_all(struct cli *cli, const struct inspect_args *a)

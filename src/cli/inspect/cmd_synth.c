@@ -5,11 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/trace_arg.h"
-#include "core/json.h"
 #include "core/mem.h"
 #include "core/str.h"
 #include "core/suggest.h"
@@ -27,38 +25,19 @@ struct asked {
 
 /* ---- the list ---- */
 
-static void list_text(struct buf *out)
-{
-    for (const struct synth_arch *a = synth_table; a->name; a++)
-        buf_printf(out, "%-16s %s\n", a->name, a->summary);
-}
-
-static tare_status list_json(struct buf *out, tare_error *err)
-{
-    struct json j;
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_array_begin(&j);
-    for (const struct synth_arch *a = synth_table; a->name; a++) {
-        json_object_begin_flat(&j);
-        json_kv_string(&j, "name", a->name);
-        json_kv_string(&j, "summary", a->summary);
-        json_object_end(&j);
-    }
-    json_array_end(&j);
-    return json_finish(&j, err);
-}
-
 static int print_list(struct cli *cli, bool json)
 {
-    struct buf out = BUF_INIT;
-    int rc;
-    if (!json) list_text(&out);
-    if (json && list_json(&out, &cli->error) < 0)
-        rc = cli_fail(cli);
-    else
-        rc = cli_put(cli, &out);
-    buf_release(&out);
-    return rc;
+    struct answer out;
+    cli_answer_begin(cli, &out, json);
+    answer_list(&out, NULL);
+    for (const struct synth_arch *a = synth_table; a->name; a++) {
+        answer_object_flat(&out, NULL);
+        answer_str(&out, "name", a->name, "%-16s ", a->name);
+        answer_str(&out, "summary", a->summary, "%s\n", a->summary);
+        answer_object_end(&out);
+    }
+    answer_list_end(&out);
+    return cli_answer_end(cli, &out);
 }
 
 /* ---- writing ---- */
@@ -151,74 +130,40 @@ out:
 
 /* ---- the answer ---- */
 
-static void port_json(struct json *j, const struct ow *w, const struct ow_port *p)
+static void say_port(struct answer *out, const struct ow *w, const struct ow_port *p)
 {
-    json_object_begin_flat(j);
-    json_kv_string(j, "name", ow_name(w, p->value));
-    json_kv_string(j, "type", onnx_type_name(p->type));
-    json_key(j, "dims");
-    json_array_begin(j);
-    for (unsigned i = 0; i < p->rank; i++)
-        if (p->dims[i].value >= 0)
-            json_put_int(j, p->dims[i].value);
-        else
-            json_put_string(j, p->dims[i].name);
-    json_array_end(j);
-    json_object_end(j);
-}
-
-static tare_status answer_json(struct cli *cli, struct buf *out, const struct asked *a, const struct ow *w,
-                               const struct files *f)
-{
-    struct json j;
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    json_kv_string(&j, "architecture", a->arch->name);
-    json_kv_string(&j, "file", a->output);
-    json_kv_uint(&j, "bytes", f->file_bytes);
-    json_kv_string(&j, "data_file", f->data_path);
-    json_kv_uint(&j, "data_bytes", f->data_bytes);
-    json_kv_uint(&j, "parameters", w->parameters);
-    json_kv_string(&j, "dtype", synth_dtype_name(a->config.dtype));
-    json_kv_int(&j, "opset", a->config.opset);
-    json_kv_uint(&j, "seed", a->config.seed);
-    json_key(&j, "inputs");
-    json_array_begin(&j);
-    for (size_t i = 0; i < w->inputs.n; i++) port_json(&j, w, &w->inputs.items[i]);
-    json_array_end(&j);
-    json_key(&j, "outputs");
-    json_array_begin(&j);
-    for (size_t i = 0; i < w->outputs.n; i++) port_json(&j, w, &w->outputs.items[i]);
-    json_array_end(&j);
-    json_object_end(&j);
-    return json_finish(&j, &cli->error);
-}
-
-static void port_text(struct buf *out, const struct ow *w, const struct ow_port *p)
-{
-    buf_printf(out, "%s %s [", ow_name(w, p->value), onnx_type_name(p->type));
+    answer_object_flat(out, NULL);
+    answer_str(out, "name", ow_name(w, p->value), "%s ", ow_name(w, p->value));
+    answer_str(out, "type", onnx_type_name(p->type), "%s [", onnx_type_name(p->type));
+    answer_list(out, "dims");
     for (unsigned i = 0; i < p->rank; i++) {
-        if (i) buf_add_str(out, ", ");
+        const char *comma = i ? ", " : "";
         if (p->dims[i].value >= 0)
-            buf_printf(out, "%lld", (long long)p->dims[i].value);
+            answer_int(out, NULL, p->dims[i].value, "%s%lld", comma, (long long)p->dims[i].value);
         else
-            buf_add_str(out, p->dims[i].name);
+            answer_str(out, NULL, p->dims[i].name, "%s%s", comma, p->dims[i].name);
     }
-    buf_add_str(out, "]\n");
+    answer_list_end(out);
+    answer_object_end(out);
+    answer_say(out, "]\n");
 }
 
-static void ports_text(struct buf *out, const struct ow *w, const char *what, const struct ow_port *ports,
-                       size_t n)
+/* People see the first few of them. */
+static void say_ports(struct answer *out, const struct ow *w, const char *what, const struct ow_port *ports,
+                      size_t n)
 {
     enum { SHOWN = 5 };
-    for (size_t i = 0; i < n && i < SHOWN; i++) {
-        buf_printf(out, "  %-8s ", i ? "" : what);
-        port_text(out, w, &ports[i]);
+    size_t shown = out->as_json || n < SHOWN ? n : SHOWN;
+    answer_list(out, what);
+    for (size_t i = 0; i < shown; i++) {
+        answer_say(out, "  %-8s ", i ? "" : what);
+        say_port(out, w, &ports[i]);
     }
-    if (n > SHOWN) buf_printf(out, "  %-8s and %zu more\n", "", n - SHOWN);
+    answer_list_end(out);
+    if (n > shown) answer_say(out, "  %-8s and %zu more\n", "", n - shown);
 }
 
-static void answer_text(struct buf *out, const struct asked *a, const struct ow *w, const struct files *f)
+static void say_files(struct buf *out, const struct asked *a, const struct ow *w, const struct files *f)
 {
     term_clean(out, a->output);
     buf_add_str(out, ": ");
@@ -227,27 +172,30 @@ static void answer_text(struct buf *out, const struct asked *a, const struct ow 
                (long long)a->config.opset);
     str_add_count(out, w->parameters);
     buf_add_str(out, " parameters\n");
-    if (f->data_path) {
-        term_clean(out, f->data_path);
-        buf_add_str(out, ": ");
-        str_add_bytes(out, f->data_bytes);
-        buf_add_str(out, " of weights; keep it beside the model\n");
-    }
-    ports_text(out, w, "inputs", w->inputs.items, w->inputs.n);
-    ports_text(out, w, "outputs", w->outputs.items, w->outputs.n);
+    if (!f->data_path) return;
+    term_clean(out, f->data_path);
+    buf_add_str(out, ": ");
+    str_add_bytes(out, f->data_bytes);
+    buf_add_str(out, " of weights; keep it beside the model\n");
 }
 
-static int answer(struct cli *cli, const struct asked *a, const struct ow *w, const struct files *f)
+static int answer_synth(struct cli *cli, const struct asked *a, const struct ow *w, const struct files *f)
 {
-    struct buf out = BUF_INIT;
-    int rc;
-    if (!a->json) answer_text(&out, a, w, f);
-    if (a->json && answer_json(cli, &out, a, w, f) < 0)
-        rc = cli_fail(cli);
-    else
-        rc = cli_put(cli, &out);
-    buf_release(&out);
-    return rc;
+    struct answer out;
+    cli_answer_begin(cli, &out, a->json);
+    say_files(answer_text(&out), a, w, f);
+    answer_str(&out, "architecture", a->arch->name, NULL);
+    answer_str(&out, "file", a->output, NULL);
+    answer_uint(&out, "bytes", f->file_bytes, NULL);
+    answer_str(&out, "data_file", f->data_path, NULL);
+    answer_uint(&out, "data_bytes", f->data_bytes, NULL);
+    answer_uint(&out, "parameters", w->parameters, NULL);
+    answer_str(&out, "dtype", synth_dtype_name(a->config.dtype), NULL);
+    answer_int(&out, "opset", a->config.opset, NULL);
+    answer_uint(&out, "seed", a->config.seed, NULL);
+    say_ports(&out, w, "inputs", w->inputs.items, w->inputs.n);
+    say_ports(&out, w, "outputs", w->outputs.items, w->outputs.n);
+    return cli_answer_end(cli, &out);
 }
 
 static int synthesize(struct cli *cli, const struct asked *a)
@@ -264,7 +212,7 @@ static int synthesize(struct cli *cli, const struct asked *a)
         rc = cli_stream_result(cli, stream_model(cli, &w, out, out, &f));
     } else {
         rc = write_files(cli, &w, a, &f);
-        if (rc == CLI_GOOD) rc = answer(cli, a, &w, &f);
+        if (rc == CLI_GOOD) rc = answer_synth(cli, a, &w, &f);
     }
     mem_free(f.data_path);
     ow_release(&w);

@@ -8,8 +8,7 @@
 #include "cli/inspect/inspect_args.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
-#include "cli/report_out.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
 #include "core/file.h"
 #include "core/json.h"
 #include "core/str.h"
@@ -220,7 +219,7 @@ static tare_status answer(struct cli *cli, const struct inspect_args *a, const s
     if (st == TARE_OK && a->json) {
         cli_write(cli, json.data, json.len);
     } else if (st == TARE_OK) {
-        struct report_style style = report_out_style(cli);
+        struct report_style style = cli_style(cli);
         stream_init(&s, cli_sink(cli), &cli->error);
         write_text(&s, &style, d, a);
         st = stream_finish(&s);

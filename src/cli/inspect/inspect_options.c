@@ -5,7 +5,7 @@
 #include "cli/html_out.h"
 #include "cli/inspect/inspect_args.h"
 #include "cli/ort_env.h"
-#include "cli/report_out.h"
+#include "cli/output.h"
 #include "core/mem.h"
 
 enum {
@@ -118,7 +118,7 @@ static int check_inspect(struct cli *cli, const struct inspect_args *a)
     if (a->runtimes.n > 1) return cli_usage_error(cli, "--ort: one runtime at a time");
     if (a->output && a->n > 1)
         return cli_usage_error(cli, "-o writes one document: name one model, or use --json for several");
-    return a->json && report_out_is_answer(a->csv)
+    return a->json && output_is_answer(a->csv)
                ? cli_usage_error(cli, "--json and --csv - cannot both go to stdout")
                : 0;
 }

@@ -9,7 +9,8 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "cli/trace_arg.h"
+#include "cli/input.h"
+#include "cli/output.h"
 #include "core/mem.h"
 #include "core/str.h"
 #include "report/export/export.h"
@@ -235,7 +236,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     a.format = formats[format];
     a.trace = argv[0];
     struct trace *t = NULL;
-    rc = trace_arg_open(cli, a.trace, &t);
+    rc = input_trace(cli, a.trace, &t);
     if (rc) return rc;
     rc = export(cli, t, &a);
     trace_close(t);

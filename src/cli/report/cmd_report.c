@@ -8,9 +8,8 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/report/report_args.h"
-#include "cli/report_out.h"
-#include "cli/run_arg.h"
-#include "cli/trace_arg.h"
+#include "cli/output.h"
+#include "cli/input.h"
 #include "report/trace/report.h"
 #include "report/run/run_report.h"
 #include "report/run/system_text.h"
@@ -26,36 +25,10 @@ struct asked {
     const char *html;   /* the page in place of the text; NULL: none */
 };
 
-/* ---- where it goes ---- */
-
-struct output {
-    struct sink_file file;
-    struct stream stream;
-    bool to_file;
-};
-
-static int output_open(struct cli *cli, struct output *o, const char *path)
-{
-    *o = (struct output){.file = SINK_FILE_INIT, .to_file = path != NULL};
-    if (path && sink_file_open(&o->file, path, &cli->error) < 0) return cli_fail(cli);
-    stream_init(&o->stream, path ? sink_to_file(&o->file) : cli_sink(cli), &cli->error);
-    return 0;
-}
-
-/* The exit code. A file appears only when all of it was written. */
-static int output_close(struct cli *cli, struct output *o)
-{
-    tare_status s = stream_finish(&o->stream);
-    if (!o->to_file) return cli_stream_result(cli, s);
-    if (s == TARE_OK) s = sink_file_commit(&o->file, &cli->error);
-    sink_file_close(&o->file);
-    return s == TARE_OK ? CLI_GOOD : cli_fail(cli);
-}
-
 static struct report_style style_of(const struct cli *cli, const struct asked *a)
 {
     struct report_style none = REPORT_STYLE_NONE;
-    return a->output ? none : report_out_style(cli);
+    return a->output ? none : cli_style(cli);
 }
 
 /* ---- one thread of all ---- */
@@ -142,13 +115,13 @@ static int write_answer(struct cli *cli, struct report_input *in, const char *pa
     struct output out;
     struct sampled s;
     tare_status st = sampled_load(&s, path, &cli->error);
-    int rc = st == TARE_OK ? output_open(cli, &out, a->output) : cli_fail(cli);
-    if (rc == 0) {
+    if (st == TARE_OK) st = output_open(cli, &out, a->output);
+    if (st == TARE_OK) {
         (a->format == FORMAT_JSON ? write_json : write_text)(&out.stream, in, &s);
-        rc = output_close(cli, &out);
+        st = output_close(cli, &out);
     }
     if (s.any) run_release(&s.run);
-    return rc;
+    return cli_stream_result(cli, st);
 }
 
 static int answer(struct cli *cli, struct trace *t, const struct asked *a)
@@ -180,7 +153,7 @@ static int report_trace(struct cli *cli, int argc, char **argv, const struct ask
     if (argc > 1) return cli_usage_error(cli, "one trace at a time; several files are for run documents");
     if (a->format > FORMAT_JSON)
         return cli_usage_error(cli, "a trace is reported as text or json; `tare export` knows other formats");
-    int rc = trace_arg_open(cli, argv[0], &t);
+    int rc = input_trace(cli, argv[0], &t);
     if (rc) return rc;
     rc = answer(cli, t, a);
     trace_close(t);
@@ -202,20 +175,15 @@ static const char *trace_option(const struct asked *a)
 
 static int report_runs(struct cli *cli, int argc, char **argv, const struct asked *a)
 {
-    struct run_args args;
-    struct output out;
+    struct input_runs args;
     if (trace_option(a))
         return cli_usage_error(cli, "%s is for traces; %s is a run document", trace_option(a), argv[0]);
-    int rc = run_args_load(cli, &args, argv, (size_t)argc);
+    int rc = input_runs_load(cli, &args, argv, (size_t)argc);
     if (rc) return rc;
     struct run_report report = {.runs = args.list, .n = args.n, .style = style_of(cli, a)};
-    rc = output_open(cli, &out, a->output);
-    if (rc == 0) {
-        run_formats[a->format].write(&out.stream, &report);
-        rc = output_close(cli, &out);
-    }
-    run_args_release(&args);
-    return rc;
+    tare_status s = output_runs(cli, a->output, &report, run_formats[a->format].write);
+    input_runs_release(&args);
+    return cli_stream_result(cli, s);
 }
 
 int cmd_report(struct cli *cli, int argc, char **argv)
@@ -273,8 +241,8 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (of_text && strcmp(of_text, "--gross") != 0)
         return cli_usage_error(
             cli, "%s is for the text; a page shows the whole tree, and finds its way in it", of_text);
-    rc = report_out_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
+    rc = output_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
     if (a.html) return report_html(cli, argc, argv, a.html, a.gross);
-    return (trace_arg_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);
+    return (input_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);
 }

@@ -6,8 +6,7 @@
 #include "analyze/compare/compare_saved.h"
 #include "analyze/judge/launches.h"
 #include "cli/report/report_args.h"
-#include "cli/run_arg.h"
-#include "cli/trace_arg.h"
+#include "cli/input.h"
 
 struct given { /* the files by kind, in the order they were named */
     char **runs, **traces;
@@ -21,7 +20,7 @@ static tare_status sort_files(int argc, char **argv, struct given *g, struct are
     *g = (struct given){.runs = argv, .traces = traces};
     if (!traces) return error_set(err, TARE_NOMEM, "out of memory for %d files", argc);
     for (int i = 0; i < argc; i++) {
-        if (trace_arg_is_run(argv[i]))
+        if (input_is_run(argv[i]))
             argv[g->n_runs++] = argv[i];
         else
             traces[g->n_traces++] = argv[i];
@@ -32,7 +31,7 @@ static tare_status sort_files(int argc, char **argv, struct given *g, struct are
 /* ---- a comparison of two runs ---- */
 
 /* Two runs that do not compare are no failure of the page: it shows both, and the user is told why that is all. */
-static bool compared(struct cli *cli, struct comparison *c, const struct run_args *runs, char **names)
+static bool compared(struct cli *cli, struct comparison *c, const struct input_runs *runs, char **names)
 {
     tare_error err = TARE_ERROR_INIT;
     struct compare_saved in = {.base = &runs->list[0],
@@ -53,7 +52,7 @@ static bool compared(struct cli *cli, struct comparison *c, const struct run_arg
 
 /* ---- the page ---- */
 
-static tare_status add_runs(struct cli *cli, struct html_out *h, const struct run_args *runs, char **names)
+static tare_status add_runs(struct cli *cli, struct html_out *h, const struct input_runs *runs, char **names)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; i < runs->n && s == TARE_OK; i++) {
@@ -71,12 +70,12 @@ static int add_traces(struct cli *cli, struct html_out *h, const struct given *g
     return rc;
 }
 
-static const char *title_of(const struct run_args *runs, const struct given *g)
+static const char *title_of(const struct input_runs *runs, const struct given *g)
 {
     return runs->n ? runs->list[0]->subject.name : g->traces[g->n_traces - 1];
 }
 
-static int write_page(struct cli *cli, const struct run_args *runs, const struct given *g, const char *path,
+static int write_page(struct cli *cli, const struct input_runs *runs, const struct given *g, const char *path,
                       bool gross)
 {
     struct html_out h = HTML_OUT_INIT;
@@ -95,13 +94,13 @@ static int write_page(struct cli *cli, const struct run_args *runs, const struct
 int report_html(struct cli *cli, int argc, char **argv, const char *path, bool gross)
 {
     struct arena arena = ARENA_INIT;
-    struct run_args runs = RUN_ARGS_INIT;
+    struct input_runs runs = {0};
     struct given g;
     int rc = sort_files(argc, argv, &g, &arena, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
-    if (!rc && g.n_runs) rc = run_args_load(cli, &runs, g.runs, g.n_runs);
+    if (!rc && g.n_runs) rc = input_runs_load(cli, &runs, g.runs, g.n_runs);
     if (!rc) {
         rc = write_page(cli, &runs, &g, path, gross);
-        run_args_release(&runs);
+        input_runs_release(&runs);
     }
     arena_release(&arena);
     return rc;

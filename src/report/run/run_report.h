@@ -17,9 +17,10 @@ struct run_report {
     struct report_style style;
 };
 
+typedef tare_status run_format_fn(struct stream *s, const struct run_report *r);
 struct run_format {
     const char *name, *help;
-    tare_status (*write)(struct stream *s, const struct run_report *r);
+    run_format_fn *write;
 };
 
 extern const struct run_format run_formats[]; /* text json csv md junit layers; ends with name NULL */

@@ -8,16 +8,6 @@
 #include "report/trace/source.h"
 #include "report/trace/view.h"
 
-/* What a terminal may be told; "" where it may not. */
-struct report_style {
-    const char *bold, *dim, *plain;
-    bool utf8;
-};
-#define REPORT_STYLE_NONE \
-    {                     \
-        "", "", "", false \
-    }
-
 struct report_options {
     struct view_options view;
     bool flat;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * trace_arg.c - see trace_arg.h. */
-#include "cli/trace_arg.h"
+ * input.c - see input.h. */
+#include "cli/input.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/mem.h"
 
 /* ---- what a file that is no trace is ---- */
 
@@ -60,7 +62,7 @@ static tare_status explain_json(const char *path, const char *head, tare_error *
     return error_set(err, TARE_INVALID, "%s: is JSON, not a trace", path);
 }
 
-bool trace_arg_is_run(const char *path)
+bool input_is_run(const char *path)
 {
     char head[SNIFFED + 1], schema[40] = "";
     sniff(path, head);
@@ -69,7 +71,7 @@ bool trace_arg_is_run(const char *path)
            strncmp(schema, "tare.run/", 9) == 0;
 }
 
-int trace_arg_open(struct cli *cli, const char *path, struct trace **out)
+int input_trace(struct cli *cli, const char *path, struct trace **out)
 {
     char head[SNIFFED + 1];
     size_t blanks = 0, n = sniff(path, head);
@@ -81,25 +83,31 @@ int trace_arg_open(struct cli *cli, const char *path, struct trace **out)
     return s == TARE_NOMEM ? rc : CLI_USAGE; /* missing, unreadable, no trace: bad input */
 }
 
-/* ---- writing ---- */
+/* ---- run documents ---- */
 
-static tare_status write_out(void *ctx, const void *bytes, size_t n, tare_error *err)
+void input_runs_release(struct input_runs *r)
 {
-    struct cli *cli = ctx;
-    char *data = NULL;
-    memcpy(&data, &bytes, sizeof data); /* a buf's data is not const, but cli_put only reads it */
-    struct buf piece = {.data = data, .len = n, .cap = n};
-    cli_put(cli, &piece);
-    return ferror(cli->out) ? error_set(err, TARE_IO, "could not write the answer") : TARE_OK;
+    for (size_t i = 0; i < r->n; i++) run_release(&r->runs[i]);
+    mem_free(r->runs);
+    mem_free(r->list);
+    *r = (struct input_runs){NULL, NULL, 0};
 }
 
-struct sink cli_sink(struct cli *cli)
+int input_runs_load(struct cli *cli, struct input_runs *out, char **paths, size_t n)
 {
-    return (struct sink){write_out, cli};
-}
-
-int cli_stream_result(struct cli *cli, tare_status status)
-{
-    if (status == TARE_OK || ferror(cli->out)) return CLI_GOOD;
-    return cli_fail(cli);
+    tare_status s = TARE_OK;
+    *out = (struct input_runs){NULL, NULL, 0};
+    out->runs = mem_new(n, sizeof *out->runs);
+    out->list = mem_new(n, sizeof *out->list); /* NOLINT(bugprone-sizeof-expression): of pointers */
+    if (!out->runs || !out->list)
+        s = error_set(&cli->error, TARE_NOMEM, "out of memory for %zu documents", n);
+    for (; s == TARE_OK && out->n < n; out->n++) {
+        s = run_load(&out->runs[out->n], paths[out->n], &cli->error);
+        if (s < 0) break;
+        out->list[out->n] = &out->runs[out->n];
+    }
+    if (s == TARE_OK) return 0;
+    input_runs_release(out);
+    int rc = cli_fail(cli);
+    return s == TARE_NOMEM ? rc : CLI_USAGE; /* missing, unreadable, no run document: bad input */
 }

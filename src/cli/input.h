@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * input.h - the files that a user named: traces, run documents. What a file is, is seen from its content, never from
+ * its name; a file that is something else is named for what it is. */
+#ifndef CLI_INPUT_H
+#define CLI_INPUT_H
+
+#include "cli/cli.h"
+#include "run/run.h"
+#include "trace/reader.h"
+
+/* 0, or the exit code after the user was told. */
+int input_trace(struct cli *cli, const char *path, struct trace **out);
+
+/* Is this a run document (tare.run/..), as far as its beginning tells? */
+bool input_is_run(const char *path);
+
+/* Run documents, all or none. */
+struct input_runs {
+    struct run *runs;
+    const struct run **list; /* the same, as a list for reports */
+    size_t n;
+};
+/* 0, or the exit code after the user was told which file is wrong and why. */
+int input_runs_load(struct cli *cli, struct input_runs *out, char **paths, size_t n);
+void input_runs_release(struct input_runs *r);
+
+#endif

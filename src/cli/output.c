@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * output.c - see output.h. */
+#include "cli/output.h"
+
+#include <string.h>
+
+static tare_status write_answer(void *ctx, const void *bytes, size_t n, tare_error *err)
+{
+    return cli_write(ctx, bytes, n) ? TARE_OK : error_set(err, TARE_IO, "could not write the answer");
+}
+
+struct sink cli_sink(struct cli *cli)
+{
+    return (struct sink){write_answer, cli};
+}
+
+struct report_style cli_style(const struct cli *cli)
+{
+    const struct term *t = &cli->out_term;
+    return (struct report_style){term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN),
+                                 t->utf8};
+}
+
+int cli_stream_result(struct cli *cli, tare_status status)
+{
+    if (status == TARE_OK || ferror(cli->out)) return CLI_GOOD;
+    return cli_fail(cli);
+}
+
+bool output_is_answer(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+tare_status output_open(struct cli *cli, struct output *o, const char *path)
+{
+    *o = (struct output){.file = SINK_FILE_INIT, .is_file = path && !output_is_answer(path)};
+    tare_status s = o->is_file ? sink_file_open(&o->file, path, &cli->error) : TARE_OK;
+    if (s == TARE_OK) stream_init(&o->stream, o->is_file ? sink_to_file(&o->file) : cli_sink(cli), &cli->error);
+    return s;
+}
+
+tare_status output_close(struct cli *cli, struct output *o)
+{
+    tare_status s = stream_finish(&o->stream);
+    if (s == TARE_OK && o->is_file) s = sink_file_commit(&o->file, &cli->error);
+    sink_file_close(&o->file);
+    return s;
+}
+
+tare_status output_runs(struct cli *cli, const char *path, const struct run_report *r, run_format_fn *format)
+{
+    struct output o;
+    tare_status s = output_open(cli, &o, path);
+    if (s != TARE_OK) return s;
+    format(&o.stream, r);
+    return output_close(cli, &o);
+}
+
+void cli_answer_begin(struct cli *cli, struct answer *a, bool as_json)
+{
+    struct report_style style = cli_style(cli);
+    answer_begin(a, cli_sink(cli), as_json, &style, &cli->error);
+}
+
+int cli_answer_end(struct cli *cli, struct answer *a)
+{
+    return cli_stream_result(cli, answer_end(a));
+}
