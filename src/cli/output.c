@@ -36,7 +36,8 @@ tare_status output_open(struct cli *cli, struct output *o, const char *path)
 {
     *o = (struct output){.file = SINK_FILE_INIT, .is_file = path && !output_is_answer(path)};
     tare_status s = o->is_file ? sink_file_open(&o->file, path, &cli->error) : TARE_OK;
-    if (s == TARE_OK) stream_init(&o->stream, o->is_file ? sink_to_file(&o->file) : cli_sink(cli), &cli->error);
+    if (s == TARE_OK)
+        stream_init(&o->stream, o->is_file ? sink_to_file(&o->file) : cli_sink(cli), &cli->error);
     return s;
 }
 

@@ -10,7 +10,7 @@
 
 /* ---- tags and baselines ---- */
 
-static int tag_or_untag(struct cli *cli, struct store *s, const struct history_asked *a, bool on)
+static int tag_or_untag(struct cli *cli, struct store *s, const struct history_question *a, bool on)
 {
     char id[ULID_SIZE];
     tare_status status = store_find(s, a->argv[0], id, &cli->error);
@@ -21,12 +21,12 @@ static int tag_or_untag(struct cli *cli, struct store *s, const struct history_a
     return CLI_GOOD;
 }
 
-static int tag_run(struct cli *cli, struct store *s, const struct history_asked *a)
+static int tag_run(struct cli *cli, struct store *s, const struct history_question *a)
 {
     return tag_or_untag(cli, s, a, true);
 }
 
-static int untag_run(struct cli *cli, struct store *s, const struct history_asked *a)
+static int untag_run(struct cli *cli, struct store *s, const struct history_question *a)
 {
     return tag_or_untag(cli, s, a, false);
 }
@@ -40,7 +40,7 @@ static tare_status note_pinned(void *ctx, const struct store_run *run, tare_erro
     return TARE_OK;
 }
 
-static int pin_run(struct cli *cli, struct store *s, const struct history_asked *a)
+static int pin_run(struct cli *cli, struct store *s, const struct history_question *a)
 {
     char id[ULID_SIZE];
     tare_status status = store_find(s, a->argc > 1 ? a->argv[1] : "latest", id, &cli->error);
@@ -96,7 +96,7 @@ static void end_json(struct pruned *p, const struct store_prune *what)
     json_finish(&p->json, NULL);
 }
 
-static int prune_runs(struct cli *cli, struct store *s, const struct history_asked *a)
+static int prune_runs(struct cli *cli, struct store *s, const struct history_question *a)
 {
     struct pruned p = {.text = BUF_INIT, .as_json = a->json};
     struct store_prune what = {
@@ -152,7 +152,7 @@ static const struct word *find_word(struct cli *cli, const char *text)
     return NULL;
 }
 
-static int check_word(struct cli *cli, const struct word *w, const struct history_asked *a)
+static int check_word(struct cli *cli, const struct word *w, const struct history_question *a)
 {
     const struct {
         unsigned of;
@@ -190,7 +190,7 @@ static const struct opt_usage usage = {
     .args = OPT_ARGS_FILES,
 };
 
-static int read_asked(struct cli *cli, struct history_asked *a, int *argc, char ***argv)
+static int read_asked(struct cli *cli, struct history_question *a, int *argc, char ***argv)
 {
     const struct opt rows[] = {
         OPT_HISTORY(&a->where),
@@ -221,7 +221,7 @@ static int read_asked(struct cli *cli, struct history_asked *a, int *argc, char 
 
 int cmd_history(struct cli *cli, int argc, char **argv)
 {
-    struct history_asked a = {.where = HISTORY_ARGS_INIT, .filter.limit = 50};
+    struct history_question a = {.where = HISTORY_ARGS_INIT, .filter.limit = 50};
     struct store *store = NULL;
     int rc = read_asked(cli, &a, &argc, &argv);
     if (rc) return rc;

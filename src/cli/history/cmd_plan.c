@@ -8,16 +8,11 @@
 
 #include "analyze/judge/capacity.h"
 #include "analyze/judge/show.h"
-#include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/input.h"
-#include "core/json.h"
-#include "core/mem.h"
 #include "core/unit.h"
 #include "core/vec.h"
-#include "report/run/run_report.h"
-#include "report/table.h"
 #include "report/text.h"
 
 static const char *const assumptions[] = {
@@ -26,7 +21,7 @@ static const char *const assumptions[] = {
     "a replica is alone on the processors its threads need",
 };
 
-struct asked {
+struct plan_question {
     struct capacity_goal goal;
     bool has_rate, has_limit, json;
     struct opt_list cases;
@@ -42,7 +37,7 @@ struct rows {
 
 static tare_status on_rate(void *ctx, const char *text, tare_error *err)
 {
-    struct asked *a = ctx;
+    struct plan_question *a = ctx;
     a->has_rate = true;
     tare_status s = target_parse_rate(&a->goal.rate, a->goal.rate_unit, text, err);
     if (s == TARE_OK && !(a->goal.rate > 0)) s = error_set(err, TARE_INVALID, "a rate must be above 0");
@@ -51,7 +46,7 @@ static tare_status on_rate(void *ctx, const char *text, tare_error *err)
 
 static tare_status on_limit(void *ctx, const char *text, tare_error *err)
 {
-    struct asked *a = ctx;
+    struct plan_question *a = ctx;
     a->has_limit = true;
     tare_status s = target_parse(&a->goal.limit, text, err);
     return s == TARE_OK ? capacity_check_limit(&a->goal.limit, err) : s;
@@ -59,14 +54,14 @@ static tare_status on_limit(void *ctx, const char *text, tare_error *err)
 
 static tare_status on_headroom(void *ctx, const char *text, tare_error *err)
 {
-    struct asked *a = ctx;
+    struct plan_question *a = ctx;
     if (!unit_parse(UNIT_PERCENT, text, &a->goal.headroom) || a->goal.headroom > 10)
         return error_set(err, TARE_INVALID, "'%s' is not a share in percent, 0%% to 1000%%: write 20%%",
                          text);
     return TARE_OK;
 }
 
-static bool is_wanted(const struct asked *a, const struct run_case *c)
+static bool is_wanted(const struct plan_question *a, const struct run_case *c)
 {
     for (size_t i = 0; i < a->cases.n; i++)
         if (strcmp(a->cases.items[i], c->name) == 0) return true;
@@ -75,7 +70,7 @@ static bool is_wanted(const struct asked *a, const struct run_case *c)
 
 /* ---- planning ---- */
 
-static tare_status plan_all(struct rows *out, const struct input_runs *args, const struct asked *a,
+static tare_status plan_all(struct rows *out, const struct input_runs *args, const struct plan_question *a,
                             tare_error *err)
 {
     for (size_t r = 0; r < args->n; r++) {
@@ -96,195 +91,172 @@ static tare_status plan_all(struct rows *out, const struct input_runs *args, con
     return TARE_OK;
 }
 
-/* ---- text ---- */
+/* ---- the answer ---- */
 
-static const char *limit_name(const struct asked *a)
+static const char *limit_name(const struct plan_question *q)
 {
-    return strncmp(a->goal.limit.metric, "latency.", 8) == 0 ? a->goal.limit.metric + 8
-                                                             : a->goal.limit.metric;
+    const char *metric = q->goal.limit.metric;
+    return strncmp(metric, "latency.", 8) == 0 ? metric + 8 : metric;
 }
 
-static void cell_text(struct table *t, const char *text)
+static void say_plain(struct answer *a, const char *text)
 {
-    text_plain(table_cell(t), text, text_clip(text, 200));
-    table_cell_end(t);
+    text_plain(answer_text(a), text, text_clip(text, 200));
 }
 
-static void row_cells(struct table *t, const struct capacity *row, bool with_subject)
+static void say_time(struct answer *a, const char *key, double ns, double half)
+{
+    answer_f64(a, key, ns, NULL);
+    text_time(answer_text(a), ns, half);
+}
+
+/* What it takes to keep the limit, if that is possible. */
+static void say_replicas(struct answer *a, const struct capacity *row)
 {
     const struct queue_plan *p = &row->plan;
-    if (with_subject) cell_text(t, row->run->subject.name);
-    cell_text(t, *row->c->name ? row->c->name : "-");
-    text_time(table_cell(t), row->unusable ? NAN : p->service_ns, NAN);
-    table_cell_end(t);
-    bool ok = !row->unusable && p->possible;
-    if (!ok) {
-        for (int i = 0; i < 5; i++) cell_text(t, "-");
-        cell_text(t, row->unusable ? row->unusable : p->why_not);
-        return;
-    }
-    buf_printf(table_cell(t), "%u", p->servers);
-    table_cell_end(t);
-    text_share(table_cell(t), p->at_rate.utilization);
-    table_cell_end(t);
-    double half = fmax(p->at_rate.hi - p->at_rate.response_ns, p->at_rate.response_ns - p->at_rate.lo);
-    text_time(table_cell(t), p->at_rate.response_ns, half);
-    table_cell_end(t);
-    cell_text(t, row->memory.known ? show_bytes(row->memory.v * p->servers).s : "-");
-    cell_text(t, row->machines.known ? show_number(row->machines.v).s : "-");
-    struct buf *b = table_cell(t);
-    buf_printf(b, "at %s/s (+%s)", show_number(p->breaks_at).s,
+    const struct queue_result *at = &p->at_rate;
+    double memory = row->memory.known ? row->memory.v * p->servers : NAN;
+    double machines = row->machines.known ? row->machines.v : NAN;
+    answer_uint(a, "replicas", p->servers, "%u", p->servers);
+    answer_f64(a, "utilization", at->utilization, NULL);
+    text_share(answer_text(a), at->utilization);
+    say_time(a, "response_ns", at->response_ns, fmax(at->hi - at->response_ns, at->response_ns - at->lo));
+    answer_say(a, "%s", isnan(memory) ? "-" : show_bytes(memory).s);
+    answer_say(a, "%s", isnan(machines) ? "-" : show_number(machines).s);
+    answer_f64(a, "response_ns_lo", at->lo, NULL);
+    answer_f64(a, "response_ns_hi", at->hi, NULL);
+    answer_f64(a, "wait_mean_ns", at->wait_mean_ns, NULL);
+    answer_f64(a, "breaks_at_per_s", p->breaks_at, "at %s/s (+%s)", show_number(p->breaks_at).s,
                show_percent(p->breaks_at / row->requests - 1).s);
-    table_cell_end(t);
+    answer_f64(a, "saturates_at_per_s", p->saturates_at, NULL);
+    answer_f64(a, "machines", machines, NULL);
+    answer_str(a, "machines_by", row->machines_by, NULL);
+    answer_f64(a, "memory_bytes", memory, NULL);
+    answer_uint(a, "simulated_requests", at->arrivals, NULL);
 }
 
-static void write_table(struct stream *s, const struct rows *rows, const struct asked *a, bool with_subject)
+/* One case: a row of the table. */
+static void say_case(struct answer *a, const struct capacity *row, bool with_subject)
+{
+    const struct queue_plan *p = &row->plan;
+    bool possible = !row->unusable && p->possible;
+    const char *why_not = row->unusable ? row->unusable : p->why_not;
+    answer_str(a, "run", row->run->id, NULL);
+    answer_str(a, "subject", row->run->subject.name, NULL);
+    if (with_subject) say_plain(a, row->run->subject.name);
+    answer_str(a, "case", row->c->name, NULL);
+    say_plain(a, row->c->name);
+    answer_bool(a, "possible", possible, NULL);
+    answer_str(a, "why", why_not, NULL);
+    answer_f64(a, "requests_per_s", row->requests, NULL);
+    say_time(a, "service_ns", row->unusable ? NAN : p->service_ns, NAN);
+    answer_bool(a, "few_samples", row->few_samples, NULL);
+    if (possible) {
+        say_replicas(a, row);
+        return;
+    }
+    for (int i = 0; i < 5; i++) answer_say(a, "-");
+    say_plain(a, why_not);
+}
+
+static void say_cases(struct answer *a, const struct rows *rows, const struct plan_question *q,
+                      bool with_subject)
 {
     char response[32];
-    snprintf(response, sizeof response, "%.20s then", limit_name(a));
+    snprintf(response, sizeof response, "%.20s then", limit_name(q));
     const struct table_column all[] = {{"subject", true},   {"case", true},      {"run alone", false},
                                        {"replicas", false}, {"busy", false},     {response, false},
                                        {"memory", false},   {"machines", false}, {"breaks", true}};
-    struct table t;
-    table_init(&t, with_subject ? all : all + 1, with_subject ? 9 : 8);
-    for (size_t i = 0; i < rows->all.n; i++) row_cells(&t, &rows->all.items[i], with_subject);
-    table_print(&t, s, "", "");
-    table_release(&t);
+    answer_table(a, "cases", with_subject ? all : all + 1, with_subject ? 9 : 8);
+    for (size_t i = 0; i < rows->all.n; i++) {
+        answer_object(a, NULL);
+        say_case(a, &rows->all.items[i], with_subject);
+        answer_object_end(a);
+    }
+    answer_table_end(a);
 }
 
-static void write_reason(struct buf *b, const struct capacity *row, const struct asked *a)
+static void say_reason(struct answer *a, const struct capacity *row, const struct plan_question *q)
 {
     const struct queue_plan *p = &row->plan;
-    buf_add_str(b, "use ");
-    text_plain(b, row->c->name, text_clip(row->c->name, 200));
-    buf_printf(b, " with %u %s: ", p->servers, p->servers == 1 ? "replica" : "replicas");
-    buf_printf(b, "%s busy, %s %s (%s to %s), limit %s", show_percent(p->at_rate.utilization).s,
-               limit_name(a), show_time(p->at_rate.response_ns).s, show_time(p->at_rate.lo).s,
-               show_time(p->at_rate.hi).s, show_time(a->goal.limit.value).s);
-    buf_printf(b, "\nfirst to break: the %s at %s requests/s (+%s); the queue grows without end at %s/s\n",
-               limit_name(a), show_number(p->breaks_at).s, show_percent(p->breaks_at / row->requests - 1).s,
+    answer_say(a, "use ");
+    say_plain(a, row->c->name);
+    answer_say(a, " with %u %s: ", p->servers, p->servers == 1 ? "replica" : "replicas");
+    answer_say(a, "%s busy, %s %s (%s to %s), limit %s", show_percent(p->at_rate.utilization).s,
+               limit_name(q), show_time(p->at_rate.response_ns).s, show_time(p->at_rate.lo).s,
+               show_time(p->at_rate.hi).s, show_time(q->goal.limit.value).s);
+    answer_say(a, "\nfirst to break: the %s at %s requests/s (+%s); the queue grows without end at %s/s\n",
+               limit_name(q), show_number(p->breaks_at).s, show_percent(p->breaks_at / row->requests - 1).s,
                show_number(p->saturates_at).s);
     if (row->machines.known)
-        buf_printf(b, "machines like the measured one: %s; their %s %s full first\n",
+        answer_say(a, "machines like the measured one: %s; their %s %s full first\n",
                    show_number(row->machines.v).s, row->machines_by,
                    strcmp(row->machines_by, "memory") == 0 ? "is" : "are");
 }
 
-static void write_doubt(struct buf *b, const struct capacity *row, const struct asked *a)
+static void say_doubts(struct answer *a, const struct rows *rows, const struct plan_question *q)
 {
-    if (!row->few_samples) return;
-    buf_add_str(b, "- ");
-    text_plain(b, row->c->name, text_clip(row->c->name, 200));
-    buf_printf(b, ": %zu single times tell little of its %s; measure longer (--budget)\n",
-               row->c->samples_raw.n, limit_name(a));
-}
-
-static void write_text(struct stream *s, const struct rows *rows, const struct asked *a, bool with_subject)
-{
-    struct buf *b = &s->out;
-    buf_printf(b, "%s%s, %s %s %s", show_number(a->goal.rate).s,
-               *a->goal.rate_unit ? a->goal.rate_unit : "/s", limit_name(a), target_op_text(a->goal.limit.op),
-               show_time(a->goal.limit.value).s);
-    if (a->goal.headroom > 0) buf_printf(b, ", %s headroom", show_percent(a->goal.headroom).s);
-    buf_add_str(b, "\n\n");
-    write_table(s, rows, a, with_subject);
-    for (size_t i = 0; i < rows->all.n; i++) write_doubt(b, &rows->all.items[i], a);
-    buf_add_char(b, '\n');
-    if (rows->chosen)
-        write_reason(b, rows->chosen, a);
-    else
-        buf_printf(b, "impossible: no case keeps the limit, however many replicas there are\n");
-    buf_add_str(b, "\nassumed:\n");
-    for (size_t i = 0; i < sizeof assumptions / sizeof *assumptions; i++)
-        buf_printf(b, "- %s\n", assumptions[i]);
-}
-
-/* ---- JSON ---- */
-
-static void json_known(struct json *j, const char *key, struct known_f64 v)
-{
-    json_kv_double(j, key, v.known ? v.v : NAN); /* NAN is written as null */
-}
-
-static void json_row(struct json *j, const struct capacity *row)
-{
-    const struct queue_plan *p = &row->plan;
-    bool ok = !row->unusable && p->possible;
-    json_object_begin(j);
-    json_kv_string(j, "run", row->run->id);
-    json_kv_string(j, "subject", row->run->subject.name);
-    json_kv_string(j, "case", row->c->name);
-    json_kv_bool(j, "possible", ok);
-    json_kv_string(j, "why", row->unusable ? row->unusable : p->why_not);
-    json_kv_double(j, "requests_per_s", row->requests);
-    json_kv_double(j, "service_ns", row->unusable ? NAN : p->service_ns);
-    json_kv_bool(j, "few_samples", row->few_samples);
-    if (ok) {
-        json_kv_uint(j, "replicas", p->servers);
-        json_kv_double(j, "utilization", p->at_rate.utilization);
-        json_kv_double(j, "response_ns", p->at_rate.response_ns);
-        json_kv_double(j, "response_ns_lo", p->at_rate.lo);
-        json_kv_double(j, "response_ns_hi", p->at_rate.hi);
-        json_kv_double(j, "wait_mean_ns", p->at_rate.wait_mean_ns);
-        json_kv_double(j, "breaks_at_per_s", p->breaks_at);
-        json_kv_double(j, "saturates_at_per_s", p->saturates_at);
-        json_known(j, "machines", row->machines);
-        json_kv_string(j, "machines_by", row->machines_by);
-        json_known(j, "memory_bytes",
-                   row->memory.known ? known_f64(row->memory.v * p->servers) : (struct known_f64){0});
-        json_kv_uint(j, "simulated_requests", p->at_rate.arrivals);
+    for (size_t i = 0; i < rows->all.n; i++) {
+        const struct capacity *row = &rows->all.items[i];
+        if (!row->few_samples) continue;
+        answer_say(a, "- ");
+        say_plain(a, row->c->name);
+        answer_say(a, ": %zu single times tell little of its %s; measure longer (--budget)\n",
+                   row->c->samples_raw.n, limit_name(q));
     }
-    json_object_end(j);
 }
 
-static tare_status write_json(struct buf *out, const struct rows *rows, const struct asked *a,
-                              tare_error *err)
+static void say_chosen(struct answer *a, const struct rows *rows, const struct plan_question *q)
 {
-    struct json j;
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    json_kv_string(&j, "schema", "tare.plan/1");
-    json_kv_double(&j, "rate_per_s", a->goal.rate);
-    json_kv_string(&j, "rate_unit", *a->goal.rate_unit ? a->goal.rate_unit : "/s");
-    json_kv_string(&j, "metric", a->goal.limit.metric);
-    json_kv_double(&j, "limit_ns", a->goal.limit.value);
-    json_kv_double(&j, "headroom", a->goal.headroom);
-    json_kv_uint(&j, "seed", a->goal.seed);
-    json_key(&j, "assumptions");
-    json_array_begin(&j);
-    for (size_t i = 0; i < sizeof assumptions / sizeof *assumptions; i++) json_put_string(&j, assumptions[i]);
-    json_array_end(&j);
-    json_key(&j, "cases");
-    json_array_begin(&j);
-    for (size_t i = 0; i < rows->all.n; i++) json_row(&j, &rows->all.items[i]);
-    json_array_end(&j);
-    json_key(&j, "chosen");
-    if (rows->chosen)
-        json_row(&j, rows->chosen);
-    else
-        json_put_null(&j);
-    json_object_end(&j);
-    return json_finish(&j, err);
+    answer_say(a, "\n");
+    if (!rows->chosen) {
+        answer_null(a, "chosen", "impossible: no case keeps the limit, however many replicas there are\n");
+    } else if (a->as_json) {
+        answer_object(a, "chosen");
+        say_case(a, rows->chosen, false);
+        answer_object_end(a);
+    } else {
+        say_reason(a, rows->chosen, q);
+    }
+}
+
+static void say_goal(struct answer *a, const struct capacity_goal *g, const struct plan_question *q)
+{
+    const char *unit = *g->rate_unit ? g->rate_unit : "/s";
+    answer_str(a, "schema", "tare.plan/1", NULL);
+    answer_f64(a, "rate_per_s", g->rate, "%s", show_number(g->rate).s);
+    answer_str(a, "rate_unit", unit, "%s, ", unit);
+    answer_str(a, "metric", g->limit.metric, "%s %s ", limit_name(q), target_op_text(g->limit.op));
+    answer_f64(a, "limit_ns", g->limit.value, "%s", show_time(g->limit.value).s);
+    answer_f64(a, "headroom", g->headroom, g->headroom > 0 ? ", %s headroom" : NULL,
+               show_percent(g->headroom).s);
+    answer_uint(a, "seed", g->seed, "\n\n");
+}
+
+static int answer_plan(struct cli *cli, const struct rows *rows, const struct plan_question *q,
+                       bool with_subject)
+{
+    enum { N_ASSUMED = sizeof assumptions / sizeof *assumptions };
+    struct answer a;
+    cli_answer_begin(cli, &a, q->json);
+    say_goal(&a, &q->goal, q);
+    answer_list(&a, "assumptions");
+    for (size_t i = 0; i < N_ASSUMED; i++) answer_str(&a, NULL, assumptions[i], NULL);
+    answer_list_end(&a);
+    say_cases(&a, rows, q, with_subject);
+    say_doubts(&a, rows, q);
+    say_chosen(&a, rows, q);
+    answer_say(&a, "\nassumed:\n");
+    for (size_t i = 0; i < N_ASSUMED; i++) answer_say(&a, "- %s\n", assumptions[i]);
+    int rc = cli_answer_end(cli, &a);
+    return rc == CLI_GOOD && !rows->chosen ? CLI_FINDING : rc;
 }
 
 /* ---- the command ---- */
 
-static int answer(struct cli *cli, const struct rows *rows, const struct asked *a, bool with_subject)
-{
-    struct stream s;
-    stream_init(&s, cli_sink(cli), &cli->error);
-    if (a->json) {
-        tare_status st = write_json(&s.out, rows, a, &cli->error);
-        if (st < 0 && s.status == TARE_OK) s.status = st;
-    } else {
-        write_text(&s, rows, a, with_subject);
-    }
-    int rc = cli_stream_result(cli, stream_finish(&s));
-    return rc == CLI_GOOD && !rows->chosen ? CLI_FINDING : rc;
-}
-
 /* No case to plan with: say why, of the first one. */
-static int explain_nothing(struct cli *cli, const struct rows *rows, const struct asked *a, const char *path)
+static int explain_nothing(struct cli *cli, const struct rows *rows, const struct plan_question *a,
+                           const char *path)
 {
     if (rows->all.n)
         error_set(&cli->error, TARE_INVALID, "%s: %s cannot be planned with: %s", path,
@@ -296,7 +268,7 @@ static int explain_nothing(struct cli *cli, const struct rows *rows, const struc
     return cli_fail(cli);
 }
 
-static int plan(struct cli *cli, int argc, char **argv, const struct asked *a)
+static int plan(struct cli *cli, int argc, char **argv, const struct plan_question *a)
 {
     struct input_runs args;
     struct rows rows = {0};
@@ -307,7 +279,7 @@ static int plan(struct cli *cli, int argc, char **argv, const struct asked *a)
     else if (rows.usable == 0)
         rc = explain_nothing(cli, &rows, a, argv[0]);
     else
-        rc = answer(cli, &rows, a, args.n > 1);
+        rc = answer_plan(cli, &rows, a, args.n > 1);
     vec_release(&rows.all);
     input_runs_release(&args);
     return rc;
@@ -326,7 +298,7 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
         .max_args = OPT_ANY,
         .args = OPT_ARGS_FILES,
     };
-    struct asked a = {.goal = {.seed = 1}, .cases = OPT_LIST_INIT};
+    struct plan_question a = {.goal = {.seed = 1}, .cases = OPT_LIST_INIT};
     const struct opt rows[] = {
         OPT_CALLBACK('r', "rate", on_rate, &a, "<rate>", "requests: 500/s; or units of a case: 500texts/s"),
         OPT_CALLBACK(0, "slo", on_limit, &a, "<limit>", "limit on response time: p95<=200ms"),

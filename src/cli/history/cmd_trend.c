@@ -7,12 +7,12 @@
 #include "cli/command.h"
 #include "cli/history_arg.h"
 #include "cli/html_out.h"
+#include "cli/output.h"
 #include "cli/history/trend_show.h"
-#include "core/file.h"
 #include "core/mem.h"
 #include "core/suggest.h"
 
-struct asked {
+struct trend_question {
     struct history_args where;
     struct store_query query;
     const char *metric, *csv, *html;
@@ -58,7 +58,7 @@ static bool has_name(const struct names *n, const char *name)
 }
 
 /* The subject asked for, or the only one there is. */
-static int choose_subject(struct cli *cli, struct store *s, struct asked *a, const struct names *all)
+static int choose_subject(struct cli *cli, struct store *s, struct trend_question *a, const struct names *all)
 {
     struct buf list = BUF_INIT;
     list_names(&list, all);
@@ -80,7 +80,7 @@ static int choose_subject(struct cli *cli, struct store *s, struct asked *a, con
 /* ---- loading ---- */
 
 struct loading {
-    const struct asked *a;
+    const struct trend_question *a;
     struct trend_answer *to;
 };
 
@@ -134,7 +134,7 @@ static tare_status note_series(void *ctx, const struct store_series_name *n, tar
     return s;
 }
 
-static tare_status fill_series(struct store *store, const struct asked *a, struct trend_series *s,
+static tare_status fill_series(struct store *store, const struct trend_question *a, struct trend_series *s,
                                const struct trend_options *o, tare_error *err)
 {
     size_t kept = 0;
@@ -153,7 +153,8 @@ static tare_status fill_series(struct store *store, const struct asked *a, struc
     return kept ? trend_find(s->y, kept, o, &s->found, err) : TARE_OK;
 }
 
-static tare_status load(struct store *store, const struct asked *a, struct trend_answer *to, tare_error *err)
+static tare_status load(struct store *store, const struct trend_question *a, struct trend_answer *to,
+                        tare_error *err)
 {
     struct loading l = {a, to};
     struct trend_options o = TREND_OPTIONS_INIT;
@@ -180,7 +181,11 @@ static tare_status write_page(struct cli *cli, const char *path, const struct tr
 {
     struct html_out h = HTML_OUT_INIT;
     struct buf text = BUF_INIT;
-    tare_status s = trend_show_json(&text, found, &cli->error);
+    struct report_style style = REPORT_STYLE_NONE;
+    struct answer a;
+    answer_begin(&a, sink_to_buf(&text), true, &style, &cli->error);
+    trend_say(&a, found, &cli->out_term);
+    tare_status s = answer_end(&a);
     if (s == TARE_OK) s = html_out_text(&h, "history", found->subject, &text, &cli->error);
     if (s == TARE_OK) s = html_out_write(cli, &h, path, found->subject);
     html_out_release(&h);
@@ -188,27 +193,30 @@ static tare_status write_page(struct cli *cli, const char *path, const struct tr
     return s;
 }
 
-static int answer(struct cli *cli, const struct asked *a, const struct trend_answer *found)
+static tare_status write_csv(struct cli *cli, const char *path, const struct trend_answer *found)
 {
-    struct buf out = BUF_INIT, csv = BUF_INIT;
-    tare_status s = TARE_OK;
-    bool csv_only = a->csv && strcmp(a->csv, "-") == 0;
-    if (a->csv) trend_show_csv(&csv, found);
-    if (a->json && !csv_only)
-        s = trend_show_json(&out, found, &cli->error);
-    else if (!csv_only)
-        trend_show_text(&out, found, &cli->out_term);
-    if (s == TARE_OK && a->csv && !csv_only && (s = buf_status(&csv, &cli->error)) == TARE_OK)
-        s = file_write_atomic(a->csv, csv.data, csv.len, 0, &cli->error);
-    if (s == TARE_OK && a->html) s = write_page(cli, a->html, found);
-    int rc = s == TARE_OK ? cli_put(cli, csv_only ? &csv : &out) : cli_fail(cli);
-    buf_release(&out);
-    buf_release(&csv);
-    if (rc) return rc;
-    return a->fail && got_worse(found) ? CLI_FINDING : CLI_GOOD;
+    struct output o;
+    tare_status s = output_open(cli, &o, path);
+    if (s != TARE_OK) return s;
+    trend_show_csv(&o.stream.out, found);
+    return output_close(cli, &o);
 }
 
-static int trend_of(struct cli *cli, struct store *store, struct asked *a)
+static int answer_trend(struct cli *cli, const struct trend_question *q, const struct trend_answer *found)
+{
+    struct answer a;
+    tare_status s = q->csv ? write_csv(cli, q->csv, found) : TARE_OK;
+    if (s == TARE_OK && q->html) s = write_page(cli, q->html, found);
+    if (s == TARE_OK && !output_is_answer(q->csv)) {
+        cli_answer_begin(cli, &a, q->json);
+        trend_say(&a, found, &cli->out_term);
+        s = answer_end(&a);
+    }
+    int rc = cli_stream_result(cli, s);
+    return rc == CLI_GOOD && q->fail && got_worse(found) ? CLI_FINDING : rc;
+}
+
+static int trend_of(struct cli *cli, struct store *store, struct trend_question *a)
 {
     struct names all = {VEC_INIT};
     struct store_query every = {.metric = a->query.metric};
@@ -221,7 +229,7 @@ static int trend_of(struct cli *cli, struct store *store, struct asked *a)
         if (s == TARE_OK && found.series.n == 0)
             s = error_set(&cli->error, TARE_INVALID, "%s: no such case, host or anchor of %s with %s",
                           store->where, found.subject, a->query.metric);
-        rc = s == TARE_OK ? answer(cli, a, &found) : cli_fail(cli);
+        rc = s == TARE_OK ? answer_trend(cli, a, &found) : cli_fail(cli);
     }
     for (size_t i = 0; i < found.series.n; i++) series_release(&found.series.items[i]);
     vec_release(&found.series);
@@ -249,7 +257,7 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         .tail = "tare trend --subject minilm --metric throughput\n"
                 "tare trend --fail                  exit 1 if it got worse within the last 12 runs",
     };
-    struct asked a = {.where = HISTORY_ARGS_INIT, .metric = "latency.p50", .last = 100};
+    struct trend_question a = {.where = HISTORY_ARGS_INIT, .metric = "latency.p50", .last = 100};
     const struct opt rows[] = {
         OPT_STRING('s', "subject", &a.query.subject, "<name>", "which subject (default: the only one)"),
         OPT_STRING('m', "metric", &a.metric, "<name>", "which number of its cases"),

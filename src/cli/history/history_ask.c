@@ -4,124 +4,84 @@
 
 #include "cli/history/history_ask.h"
 #include "cli/output.h"
-#include "core/json.h"
-#include "report/table.h"
 #include "report/text.h"
 
 /* ---- list ---- */
 
-static void put_tags(struct json *j, const char *tags)
+static void say_cell(struct answer *a, const char *text, size_t max)
 {
-    json_key(j, "tags");
-    json_array_begin_flat(j);
+    struct buf *b = answer_text(a); /* empty: "-" */
+    if (text) text_plain(b, text, text_clip(text, max));
+}
+
+static void list_tags(struct answer *a, const char *tags)
+{
+    answer_list_flat(a, "tags");
     while (tags && *tags) {
+        char one[STORE_NAME_MAX + 1];
         size_t n = strcspn(tags, ",");
-        json_put_string_n(j, tags, n);
+        snprintf(one, sizeof one, "%.*s", (int)n, tags);
+        answer_str(a, NULL, one, NULL);
         tags += n + (tags[n] == ',');
     }
-    json_array_end(j);
+    answer_list_end(a);
 }
 
-static tare_status put_run(void *ctx, const struct store_run *r, tare_error *err)
-{
-    struct json *j = ctx;
-    (void)err;
-    json_object_begin(j);
-    json_kv_string(j, "id", r->id);
-    json_kv_string(j, "kind", r->kind);
-    json_kv_string(j, "created", r->created);
-    json_kv_string(j, "subject", r->subject);
-    json_kv_string(j, "sha256", r->sha256);
-    json_kv_string(j, "runtime", r->runtime);
-    json_kv_string(j, "host", r->host);
-    json_kv_string(j, "hostname", r->hostname);
-    json_kv_string(j, "commit", r->commit);
-    json_kv_string(j, "branch", r->branch);
-    json_kv_uint(j, "cases", r->cases);
-    json_kv_uint(j, "bytes", r->bytes);
-    put_tags(j, r->tags);
-    json_object_end(j);
-    return TARE_OK;
-}
-
-static int list_json(struct cli *cli, struct store *s, const struct history_asked *a)
-{
-    struct buf out = BUF_INIT;
-    struct json j;
-    json_init(&j, &out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    json_kv_string(&j, "schema", "tare.history/1");
-    json_kv_string(&j, "history", s->where);
-    json_key(&j, "runs");
-    json_array_begin(&j);
-    tare_status status = s->ops->list(s, &a->filter, put_run, &j, &cli->error);
-    json_array_end(&j);
-    json_object_end(&j);
-    if (status == TARE_OK) status = json_finish(&j, &cli->error);
-    int rc = status == TARE_OK ? cli_put(cli, &out) : cli_fail(cli);
-    buf_release(&out);
-    return rc;
-}
-
-struct listed {
-    struct table table;
+struct listing {
+    struct answer answer;
     size_t n;
 };
 
-static void cell(struct table *t, const char *text, size_t max)
+static tare_status list_run(void *ctx, const struct store_run *r, tare_error *err)
 {
-    struct buf *b = table_cell(t);
-    if (text && *text)
-        text_plain(b, text, text_clip(text, max));
-    else
-        buf_add_char(b, '-');
-    table_cell_end(t);
-}
-
-static tare_status row(void *ctx, const struct store_run *r, tare_error *err)
-{
-    struct listed *l = ctx;
-    char when[20];
+    struct listing *l = ctx;
+    struct answer *a = &l->answer;
     (void)err;
-    snprintf(when, sizeof when, "%.10s %.5s", r->created, strlen(r->created) > 16 ? r->created + 11 : "");
-    cell(&l->table, r->id, ULID_LEN);
-    cell(&l->table, when, sizeof when);
-    cell(&l->table, r->kind, 16);
-    cell(&l->table, r->subject, 40);
-    buf_printf(table_cell(&l->table), "%llu", (unsigned long long)r->cases);
-    table_cell_end(&l->table);
-    cell(&l->table, r->hostname ? r->hostname : r->host, 24);
-    cell(&l->table, r->commit, 10);
-    cell(&l->table, r->tags, 200);
+    answer_object(a, NULL);
+    answer_str(a, "id", r->id, "%s", r->id);
+    answer_say(a, "%.10s %.5s", r->created, strlen(r->created) > 16 ? r->created + 11 : "");
+    answer_str(a, "kind", r->kind, NULL);
+    say_cell(a, r->kind, 16);
+    answer_str(a, "created", r->created, NULL);
+    answer_str(a, "subject", r->subject, NULL);
+    say_cell(a, r->subject, 40);
+    answer_say(a, "%llu", (unsigned long long)r->cases);
+    answer_str(a, "sha256", r->sha256, NULL);
+    answer_str(a, "runtime", r->runtime, NULL);
+    answer_str(a, "host", r->host, NULL);
+    answer_str(a, "hostname", r->hostname, NULL);
+    say_cell(a, r->hostname ? r->hostname : r->host, 24);
+    answer_str(a, "commit", r->commit, NULL);
+    say_cell(a, r->commit, 10);
+    answer_str(a, "branch", r->branch, NULL);
+    answer_uint(a, "cases", r->cases, NULL);
+    answer_uint(a, "bytes", r->bytes, NULL);
+    list_tags(a, r->tags);
+    say_cell(a, r->tags, 200);
+    answer_object_end(a);
     l->n++;
     return TARE_OK;
 }
 
-static int list_text(struct cli *cli, struct store *s, const struct history_asked *a)
+int history_list(struct cli *cli, struct store *s, const struct history_question *q)
 {
     static const struct table_column columns[] = {{"id", true},      {"created (UTC)", true}, {"kind", true},
                                                   {"subject", true}, {"cases", false},        {"host", true},
                                                   {"commit", true},  {"tags", true}};
-    struct listed l = {.n = 0};
-    struct stream out;
-    table_init(&l.table, columns, sizeof columns / sizeof *columns);
-    tare_status status = s->ops->list(s, &a->filter, row, &l, &cli->error);
-    if (status == TARE_OK && l.n) {
-        stream_init(&out, cli_sink(cli), &cli->error);
-        table_print(&l.table, &out, term_style(&cli->out_term, TERM_BOLD),
-                    term_style(&cli->out_term, TERM_PLAIN));
-        status = stream_finish(&out);
-    }
-    table_release(&l.table);
-    if (status != TARE_OK) return cli_fail(cli);
+    struct listing l = {.n = 0};
+    struct answer *a = &l.answer;
+    cli_answer_begin(cli, a, q->json);
+    answer_str(a, "schema", "tare.history/1", NULL);
+    answer_str(a, "history", s->where, NULL);
+    answer_table(a, "runs", columns, sizeof columns / sizeof *columns);
+    tare_status status = s->ops->list(s, &q->filter, list_run, &l, &cli->error);
+    answer_table_end(a);
+    if (status != TARE_OK) a->stream.status = status; /* half a list is none */
+    int rc = cli_answer_end(cli, a);
+    if (rc != CLI_GOOD || q->json) return rc;
     if (l.n == 0) cli_note(cli, "%s: no such run", s->where);
-    if (a->filter.limit && l.n == a->filter.limit) cli_note(cli, "the newest %zu; --limit 0 lists all", l.n);
-    return CLI_GOOD;
-}
-
-int history_list(struct cli *cli, struct store *s, const struct history_asked *a)
-{
-    return (a->json ? list_json : list_text)(cli, s, a);
+    if (q->filter.limit && l.n == q->filter.limit) cli_note(cli, "the newest %zu; --limit 0 lists all", l.n);
+    return rc;
 }
 
 /* ---- show ---- */
@@ -148,13 +108,13 @@ static tare_status show_text(struct cli *cli, struct store *s, const char *id, c
 }
 
 /* As JSON the document comes back byte for byte as it was kept. */
-int history_show(struct cli *cli, struct store *s, const struct history_asked *a)
+int history_show(struct cli *cli, struct store *s, const struct history_question *q)
 {
     char id[ULID_SIZE];
     struct buf text = BUF_INIT;
-    tare_status status = store_find(s, a->argv[0], id, &cli->error);
+    tare_status status = store_find(s, q->argv[0], id, &cli->error);
     if (status == TARE_OK) status = store_document(s, id, &text, &cli->error);
-    if (status == TARE_OK && a->json)
+    if (status == TARE_OK && q->json)
         cli_write(cli, text.data, text.len);
     else if (status == TARE_OK)
         status = show_text(cli, s, id, &text);

@@ -6,7 +6,7 @@
 
 #include "cli/history_arg.h"
 
-struct history_asked {
+struct history_question {
     struct history_args where;
     struct store_filter filter;
     uint64_t keep;
@@ -17,7 +17,7 @@ struct history_asked {
     char **argv;
 };
 
-typedef int history_fn(struct cli *cli, struct store *s, const struct history_asked *a);
+typedef int history_fn(struct cli *cli, struct store *s, const struct history_question *a);
 history_fn history_list, history_show, history_import, history_export;
 
 #endif

@@ -20,7 +20,7 @@
 struct import {
     struct cli *cli;
     struct store *store;
-    const struct history_asked *a;
+    const struct history_question *a;
     uint64_t added, there, bad, other;
     bool broken; /* the history itself failed: no use to go on */
 };
@@ -146,7 +146,7 @@ static int say_import(const struct import *in)
     return rc ? rc : in->bad ? CLI_USAGE : CLI_GOOD;
 }
 
-int history_import(struct cli *cli, struct store *s, const struct history_asked *a)
+int history_import(struct cli *cli, struct store *s, const struct history_question *a)
 {
     struct import in = {.cli = cli, .store = s, .a = a};
     struct stat st;
@@ -168,7 +168,7 @@ struct export
 {
     struct cli *cli;
     struct store *store;
-    const struct history_asked *a;
+    const struct history_question *a;
     struct output out; /* of --jsonl */
     uint64_t written, there;
 };
@@ -229,7 +229,7 @@ static tare_status export_lines(struct export *e)
     return output_close(e->cli, &e->out);
 }
 
-int history_export(struct cli *cli, struct store *s, const struct history_asked *a)
+int history_export(struct cli *cli, struct store *s, const struct history_question *a)
 {
     struct export e = {.cli = cli, .store = s, .a = a};
     if ((a->argc == 1) == (a->jsonl != NULL))

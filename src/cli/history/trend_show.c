@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/json.h"
 #include "core/str.h"
 #include "report/csv.h"
 #include "report/run/run_report.h"
@@ -26,7 +25,7 @@ static double as_value(const struct trend_series *s, double stored)
     return is_anchored(s) ? exp(stored) : stored;
 }
 
-/* ---- text ---- */
+/* ---- words ---- */
 
 static void add_plain(struct buf *b, const char *text, size_t max)
 {
@@ -51,11 +50,15 @@ static void add_percent(struct buf *b, double ratio)
         buf_printf(b, "%+.*f", fabs(percent) < 9.995 ? 1 : 0, percent);
 }
 
+static uint64_t unix_ns(const struct store_point *p)
+{
+    return p->created_ms > 0 ? (uint64_t)p->created_ms * 1000000 : 0;
+}
+
 static void add_point(struct buf *b, const struct store_point *p)
 {
-    uint64_t ns = p->created_ms > 0 ? (uint64_t)p->created_ms * 1000000 : 0;
     buf_printf(b, "run %s of ", p->run);
-    text_date(b, ns, false);
+    text_date(b, unix_ns(p), false);
     if (!p->commit[0]) return;
     buf_printf(b, ", commit %.*s", COMMIT_SHOWN, p->commit);
     if (!p->branch[0]) return;
@@ -63,12 +66,9 @@ static void add_point(struct buf *b, const struct store_point *p)
     add_plain(b, p->branch, 40);
 }
 
-static void add_change(struct buf *b, const struct trend_series *s, const struct trend_change *c,
-                       const struct term *t)
+/* "+12.3 % (+10.1 to +14.5) since " */
+static void add_ratio(struct buf *b, const struct trend_change *c)
 {
-    const struct store_point *p = &s->points.at.items[c->at], *before = p - 1;
-    buf_printf(b, "  %s%-6s%s ", term_style(t, c->worse ? TERM_RED : TERM_GREEN),
-               c->worse ? "worse" : "better", term_style(t, TERM_PLAIN));
     add_percent(b, c->ratio.value);
     if (isfinite(c->ratio.lo) && isfinite(c->ratio.hi) && c->ratio.lo > 0) {
         buf_add_str(b, " % (");
@@ -79,10 +79,31 @@ static void add_change(struct buf *b, const struct trend_series *s, const struct
     } else {
         buf_add_str(b, " % (too few runs for an interval) since ");
     }
-    add_point(b, p);
-    buf_add_str(b, "\n         before it: ");
-    add_point(b, before);
-    buf_add_char(b, '\n');
+}
+
+static void say_change(struct answer *a, const struct trend_series *s, const struct trend_change *c,
+                       const struct term *t)
+{
+    const struct store_point *p = &s->points.at.items[c->at], *before = p - 1;
+    answer_object(a, NULL);
+    answer_uint(a, "at", c->at, NULL);
+    answer_str(a, "run", p->run, NULL);
+    answer_str(a, "commit", p->commit[0] ? p->commit : NULL, NULL);
+    answer_str(a, "run_before", before->run, NULL);
+    answer_str(a, "commit_before", before->commit[0] ? before->commit : NULL, NULL);
+    answer_bool(a, "worse", c->worse, "  %s%-6s%s ", term_style(t, c->worse ? TERM_RED : TERM_GREEN),
+                c->worse ? "worse" : "better", term_style(t, TERM_PLAIN));
+    answer_bool(a, "recent", c->recent, NULL);
+    add_ratio(answer_text(a), c);
+    answer_f64(a, "ratio", c->ratio.value, NULL);
+    answer_f64(a, "ratio_lo", c->ratio.lo > 0 ? c->ratio.lo : NAN, NULL);
+    answer_f64(a, "ratio_hi", c->ratio.hi, NULL);
+    answer_f64(a, "p", c->p, NULL);
+    add_point(answer_text(a), p);
+    answer_say(a, "\n         before it: ");
+    add_point(answer_text(a), before);
+    answer_say(a, "\n");
+    answer_object_end(a);
 }
 
 static void add_limits(struct buf *b, const struct trend_series *s)
@@ -116,12 +137,12 @@ static void add_creep(struct buf *b, const struct trend_series *s)
     buf_add_char(b, '\n');
 }
 
-static void add_head(struct buf *b, const struct trend_answer *a, const struct trend_series *s,
-                     const struct term *t)
+static void add_head(struct buf *b, const struct trend_answer *found, const struct trend_series *s,
+                     const struct report_style *style)
 {
-    buf_add_str(b, term_style(t, TERM_BOLD));
+    buf_add_str(b, style->bold);
     add_plain(b, s->case_name, 80);
-    buf_printf(b, "%s  %s on ", term_style(t, TERM_PLAIN), a->metric->name);
+    buf_printf(b, "%s  %s on ", style->plain, found->metric->name);
     add_plain(b, s->hostname[0] ? s->hostname : s->host, 40);
     buf_add_str(b, ", ");
     str_add_counted(b, s->points.at.n, "run", "runs");
@@ -137,145 +158,106 @@ static void add_head(struct buf *b, const struct trend_answer *a, const struct t
     buf_add_char(b, '\n');
 }
 
-static void add_series(struct buf *b, const struct trend_answer *a, const struct trend_series *s,
-                       const struct term *t)
+static void add_now(struct buf *b, const struct trend_answer *found, const struct trend_series *s,
+                    const struct term *t)
 {
-    const struct trend *f = &s->found;
     size_t width = t->width > 4 && t->width - 4 < SPARK_MAX ? t->width - 4 : SPARK_MAX;
-    add_head(b, a, s, t);
-    if (s->points.at.n == 0) return;
     buf_add_str(b, "  ");
     spark_add(b, s->y, s->points.at.n, width, t->utf8);
     buf_add_str(b, "\n  now ");
-    add_level(b, a, s, vec_last(&f->levels)->median);
-    if (f->changes.n == 0) buf_add_str(b, ", no change of level");
+    add_level(b, found, s, vec_last(&s->found.levels)->median);
+    if (s->found.changes.n == 0) buf_add_str(b, ", no change of level");
     buf_add_char(b, '\n');
-    for (size_t i = 0; i < f->changes.n; i++) add_change(b, s, &f->changes.items[i], t);
-    add_creep(b, s);
-    add_limits(b, s);
 }
 
-void trend_show_text(struct buf *out, const struct trend_answer *a, const struct term *term)
+/* ---- one description for text and JSON ---- */
+
+static void say_known(struct answer *a, const char *key, struct known_f64 v, const struct trend_series *s)
 {
-    add_plain(out, a->subject, 80);
-    buf_printf(out, ": %s\n", a->metric->help);
-    for (size_t i = 0; i < a->series.n; i++) {
-        buf_add_char(out, '\n');
-        add_series(out, a, &a->series.items[i], term);
-    }
+    answer_f64(a, key, v.known ? as_value(s, v.v) : NAN, NULL);
 }
 
-/* ---- JSON ---- */
-
-static void put_known(struct json *j, const char *key, struct known_f64 v, const struct trend_series *s)
-{
-    json_key(j, key);
-    if (v.known)
-        json_put_double(j, as_value(s, v.v));
-    else
-        json_put_null(j);
-}
-
-static void put_created(struct json *j, int64_t ms)
+static void say_points(struct answer *a, const struct trend_series *s)
 {
     struct buf when = BUF_INIT;
-    text_date(&when, ms > 0 ? (uint64_t)ms * 1000000 : 0, true);
-    json_kv_string(j, "created", when.failed ? NULL : when.data);
+    answer_list(a, "points");
+    for (size_t i = 0; i < s->points.at.n; i++) {
+        const struct store_point *p = &s->points.at.items[i];
+        buf_clear(&when);
+        text_date(&when, unix_ns(p), true);
+        answer_object_flat(a, NULL);
+        answer_str(a, "run", p->run, NULL);
+        answer_str(a, "created", when.failed ? NULL : when.data, NULL);
+        answer_str(a, "commit", p->commit[0] ? p->commit : NULL, NULL);
+        answer_str(a, "branch", p->branch[0] ? p->branch : NULL, NULL);
+        answer_f64(a, "value", as_value(s, p->value), NULL);
+        say_known(a, "lo", p->lo, s);
+        say_known(a, "hi", p->hi, s);
+        answer_object_end(a);
+    }
+    answer_list_end(a);
     buf_release(&when);
 }
 
-static void put_point(struct json *j, const struct trend_series *s, const struct store_point *p)
+static void say_levels(struct answer *a, const struct trend *t)
 {
-    json_object_begin_flat(j);
-    json_kv_string(j, "run", p->run);
-    put_created(j, p->created_ms);
-    json_kv_string(j, "commit", p->commit[0] ? p->commit : NULL);
-    json_kv_string(j, "branch", p->branch[0] ? p->branch : NULL);
-    json_kv_double(j, "value", as_value(s, p->value));
-    put_known(j, "lo", p->lo, s);
-    put_known(j, "hi", p->hi, s);
-    json_object_end(j);
-}
-
-static void put_change(struct json *j, const struct trend_series *s, const struct trend_change *c)
-{
-    const struct store_point *p = &s->points.at.items[c->at];
-    json_object_begin(j);
-    json_kv_uint(j, "at", c->at);
-    json_kv_string(j, "run", p->run);
-    json_kv_string(j, "commit", p->commit[0] ? p->commit : NULL);
-    json_kv_string(j, "run_before", (p - 1)->run);
-    json_kv_string(j, "commit_before", (p - 1)->commit[0] ? (p - 1)->commit : NULL);
-    json_kv_bool(j, "worse", c->worse);
-    json_kv_bool(j, "recent", c->recent);
-    json_kv_double(j, "ratio", c->ratio.value);
-    json_kv_double(j, "ratio_lo", c->ratio.lo > 0 ? c->ratio.lo : NAN);
-    json_kv_double(j, "ratio_hi", c->ratio.hi);
-    json_kv_double(j, "p", c->p);
-    json_object_end(j);
-}
-
-static void put_levels(struct json *j, const struct trend *t)
-{
-    json_key(j, "levels");
-    json_array_begin(j);
+    answer_list(a, "levels");
     for (size_t i = 0; i < t->levels.n; i++) {
-        json_object_begin_flat(j);
-        json_kv_uint(j, "from", t->levels.items[i].from);
-        json_kv_uint(j, "to", t->levels.items[i].to);
-        json_kv_double(j, "median", exp(t->levels.items[i].median));
-        json_object_end(j);
+        answer_object_flat(a, NULL);
+        answer_uint(a, "from", t->levels.items[i].from, NULL);
+        answer_uint(a, "to", t->levels.items[i].to, NULL);
+        answer_f64(a, "median", exp(t->levels.items[i].median), NULL);
+        answer_object_end(a);
     }
-    json_array_end(j);
+    answer_list_end(a);
 }
 
-static void put_series(struct json *j, const struct trend_series *s)
+static void say_series(struct answer *a, const struct trend_answer *found, const struct trend_series *s,
+                       const struct term *term)
 {
     const struct trend *t = &s->found;
-    json_object_begin(j);
-    json_kv_string(j, "case", s->case_name);
-    json_kv_string(j, "host", s->host);
-    json_kv_string(j, "hostname", s->hostname[0] ? s->hostname : NULL);
-    json_kv_string(j, "anchor", s->anchor[0] ? s->anchor : NULL);
-    json_kv_uint(j, "other_anchors", s->other_anchors);
-    json_kv_uint(j, "left_out", s->left_out);
-    json_kv_double(j, "noise", t->noise);
-    json_kv_double(j, "smallest_step", t->smallest);
-    json_kv_double(j, "correlation", t->memory);
-    json_key(j, "creep");
-    json_object_begin_flat(j);
-    json_kv_bool(j, "worse", t->creep.worse);
-    json_kv_double(j, "ratio", t->levels.n ? t->creep.ratio : NAN);
-    json_object_end(j);
-    put_levels(j, t);
-    json_key(j, "changes");
-    json_array_begin(j);
-    for (size_t i = 0; i < t->changes.n; i++) put_change(j, s, &t->changes.items[i]);
-    json_array_end(j);
-    json_key(j, "points");
-    json_array_begin(j);
-    for (size_t i = 0; i < s->points.at.n; i++) put_point(j, s, &s->points.at.items[i]);
-    json_array_end(j);
-    json_object_end(j);
+    bool any = s->points.at.n > 0;
+    add_head(answer_text(a), found, s, &a->style);
+    answer_str(a, "case", s->case_name, NULL);
+    answer_str(a, "host", s->host, NULL);
+    answer_str(a, "hostname", s->hostname[0] ? s->hostname : NULL, NULL);
+    answer_str(a, "anchor", s->anchor[0] ? s->anchor : NULL, NULL);
+    answer_uint(a, "other_anchors", s->other_anchors, NULL);
+    answer_uint(a, "left_out", s->left_out, NULL);
+    answer_f64(a, "noise", t->noise, NULL);
+    answer_f64(a, "smallest_step", t->smallest, NULL);
+    answer_f64(a, "correlation", t->memory, NULL);
+    answer_object_flat(a, "creep");
+    answer_bool(a, "worse", t->creep.worse, NULL);
+    answer_f64(a, "ratio", t->levels.n ? t->creep.ratio : NAN, NULL);
+    answer_object_end(a);
+    say_levels(a, t);
+    if (any) add_now(answer_text(a), found, s, term);
+    answer_list(a, "changes");
+    for (size_t i = 0; i < t->changes.n; i++) say_change(a, s, &t->changes.items[i], term);
+    answer_list_end(a);
+    if (any) add_creep(answer_text(a), s);
+    if (any) add_limits(answer_text(a), s);
+    say_points(a, s);
 }
 
-tare_status trend_show_json(struct buf *out, const struct trend_answer *a, tare_error *err)
+void trend_say(struct answer *a, const struct trend_answer *found, const struct term *term)
 {
-    struct json j;
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    json_kv_string(&j, "schema", "tare.trend/1");
-    json_kv_string(&j, "history", a->history);
-    json_kv_string(&j, "subject", a->subject);
-    json_kv_string(&j, "metric", a->metric->name);
-    json_kv_string(&j, "unit", measure_unit(a->metric));
-    json_kv_bool(&j, "more_is_better", a->metric->more_is_better);
-    json_key(&j, "series");
-    json_array_begin(&j);
-    for (size_t i = 0; i < a->series.n; i++) put_series(&j, &a->series.items[i]);
-    json_array_end(&j);
-    json_object_end(&j);
-    return json_finish(&j, err);
+    answer_str(a, "schema", "tare.trend/1", NULL);
+    answer_str(a, "history", found->history, NULL);
+    answer_str(a, "subject", found->subject, NULL);
+    add_plain(answer_text(a), found->subject, 80);
+    answer_str(a, "metric", found->metric->name, ": %s\n", found->metric->help);
+    answer_str(a, "unit", measure_unit(found->metric), NULL);
+    answer_bool(a, "more_is_better", found->metric->more_is_better, NULL);
+    answer_list(a, "series");
+    for (size_t i = 0; i < found->series.n; i++) {
+        answer_say(a, "\n");
+        answer_object(a, NULL);
+        say_series(a, found, &found->series.items[i], term);
+        answer_object_end(a);
+    }
+    answer_list_end(a);
 }
 
 /* ---- CSV ---- */
@@ -298,7 +280,7 @@ static void add_rows(struct buf *b, const struct trend_answer *a, const struct t
             csv_field(b, names[k]);
         }
         buf_add_char(b, ',');
-        text_date(b, p->created_ms > 0 ? (uint64_t)p->created_ms * 1000000 : 0, true);
+        text_date(b, unix_ns(p), true);
         buf_printf(b, ",%s,", p->commit);
         csv_field(b, p->branch);
         add_estimate(b, known_f64(p->value), s);

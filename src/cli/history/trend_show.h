@@ -7,7 +7,7 @@
 #include "analyze/judge/judge.h"
 #include "analyze/compare/trend.h"
 #include "cli/cli.h"
-#include "report/sink.h"
+#include "report/answer.h"
 #include "store/store.h"
 
 struct trend_series {                           /* one case on one host */
@@ -27,8 +27,7 @@ struct trend_answer {
     VEC(struct trend_series) series;
 };
 
-void trend_show_text(struct buf *out, const struct trend_answer *a, const struct term *term);
-tare_status trend_show_json(struct buf *out, const struct trend_answer *a, tare_error *err);
+void trend_say(struct answer *a, const struct trend_answer *found, const struct term *term);
 void trend_show_csv(struct buf *out, const struct trend_answer *a);
 
 #endif

@@ -10,152 +10,114 @@
 #include "cli/progress.h"
 #include "cli/output.h"
 #include "core/file.h"
-#include "core/json.h"
 #include "core/str.h"
-#include "report/table.h"
 #include "report/text.h"
 #include "subject/diverge.h"
 
 enum { BEFORE = 4, AFTER = 4 }; /* rows around the first difference */
 
-/* ---- JSON ---- */
+/* ---- a value that both models have ---- */
 
-static void put_point(struct json *j, const struct diverge_point *p)
+static void say_number(struct answer *a, const char *key, double v)
 {
-    json_object_begin(j);
-    json_kv_string(j, "value", p->value);
-    json_kv_string(j, "twin", p->twin);
-    json_kv_string(j, "node_a", p->node_a);
-    json_kv_string(j, "op_a", p->op_a);
-    json_kv_string(j, "node_b", p->node_b);
-    json_kv_string(j, "op_b", p->op_b);
-    json_kv_bool(j, "differs", p->differs);
-    json_kv_double(j, "rel_l2", isfinite(p->rel_l2) ? p->rel_l2 : NAN); /* NAN is written as null */
-    json_kv_double(j, "max_abs", isfinite(p->max_abs) ? p->max_abs : NAN);
-    json_kv_double(j, "cosine", p->cosine);
-    json_kv_string(j, "why", p->why);
-    json_object_end(j);
-}
-
-static tare_status write_json(struct buf *out, const struct diverged *d, const struct inspect_args *a,
-                              tare_error *err)
-{
-    struct json j;
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    json_kv_string(&j, "schema", "tare.diverge/1");
-    json_kv_string(&j, "a", a->models[0]);
-    json_kv_string(&j, "b", a->models[1]);
-    json_kv_double(&j, "tolerance", a->tolerance);
-    json_kv_bool(&j, "complete", !d->cut);
-    json_kv_uint(&j, "common", d->common);
-    json_kv_uint(&j, "only_a", d->only_a);
-    json_kv_uint(&j, "only_b", d->only_b);
-    json_kv_uint(&j, "compared", d->points.n);
-    json_kv_uint(&j, "skipped", d->skipped);
-    json_kv_uint(&j, "sessions", d->sessions);
-    json_kv_uint(&j, "bytes_at_once", d->bytes_at_once);
-    json_key(&j, "first");
-    if (d->first == SIZE_MAX)
-        json_put_null(&j);
-    else
-        put_point(&j, &d->points.items[d->first]);
-    json_key(&j, "points");
-    json_array_begin(&j);
-    for (size_t i = 0; i < d->points.n; i++) put_point(&j, &d->points.items[i]);
-    json_array_end(&j);
-    json_object_end(&j);
-    return json_finish(&j, err);
-}
-
-/* ---- text ---- */
-
-static void number(struct table *t, double v)
-{
-    struct buf *b = table_cell(t);
+    answer_f64(a, key, v, NULL); /* what is not finite is null */
     if (isnan(v))
-        buf_add_char(b, '-');
+        answer_say(a, "-");
     else if (isinf(v))
-        buf_add_str(b, "infinite");
+        answer_say(a, "infinite");
     else
-        buf_printf(b, "%.3g", v);
-    table_cell_end(t);
+        answer_say(a, "%.3g", v);
 }
 
-static void words(struct table *t, const char *text)
+static void say_node(struct answer *a, const char *name, const char *op)
 {
-    layer_name_text(table_cell(t), *text ? text : "-");
-    table_cell_end(t);
-}
-
-static void node(struct table *t, const char *name, const char *op)
-{
-    struct buf *b = table_cell(t);
+    struct buf *b = answer_text(a);
     layer_name_text(b, *name ? name : "(no name)");
     buf_add_str(b, " (");
     text_plain(b, op, text_clip(op, 60));
     buf_add_char(b, ')');
-    table_cell_end(t);
 }
 
-static void value(struct table *t, const struct diverge_point *p)
+static void say_names(struct buf *b, const struct diverge_point *p)
 {
-    struct buf *b = table_cell(t);
     layer_name_text(b, p->value);
-    if (strcmp(p->value, p->twin) != 0) {
-        buf_add_str(b, " ~ ");
-        layer_name_text(b, p->twin);
-    }
-    table_cell_end(t);
+    if (strcmp(p->value, p->twin) == 0) return;
+    buf_add_str(b, " ~ ");
+    layer_name_text(b, p->twin);
 }
 
-static void point_cells(struct table *t, const struct diverge_point *p, bool first)
+static const char *point_word(const struct diverge_point *p, bool first)
 {
-    words(t, first ? "first" : p->differs ? "differs" : "same");
-    value(t, p);
-    node(t, p->node_a, p->op_a);
-    if (strcmp(p->node_a, p->node_b) == 0 && strcmp(p->op_a, p->op_b) == 0)
-        words(t, "=");
-    else
-        node(t, p->node_b, p->op_b);
-    number(t, p->rel_l2);
-    number(t, p->max_abs);
-    number(t, p->cosine);
+    if (first) return "first";
+    return p->differs ? "differs" : "same";
 }
 
-/* Some before, the first, some after; without a difference, the last ones. --all: all of them. */
-static void write_points(struct stream *s, const struct report_style *style, const struct diverged *d,
-                         bool all)
+static void say_point(struct answer *a, const struct diverge_point *p, bool first)
+{
+    answer_say(a, "%s", point_word(p, first));
+    answer_str(a, "value", p->value, NULL);
+    answer_str(a, "twin", p->twin, NULL);
+    say_names(answer_text(a), p);
+    answer_str(a, "node_a", p->node_a, NULL);
+    answer_str(a, "op_a", p->op_a, NULL);
+    say_node(a, p->node_a, p->op_a);
+    answer_str(a, "node_b", p->node_b, NULL);
+    answer_str(a, "op_b", p->op_b, NULL);
+    if (strcmp(p->node_a, p->node_b) == 0 && strcmp(p->op_a, p->op_b) == 0)
+        answer_say(a, "=");
+    else
+        say_node(a, p->node_b, p->op_b);
+    answer_bool(a, "differs", p->differs, NULL);
+    say_number(a, "rel_l2", p->rel_l2);
+    say_number(a, "max_abs", p->max_abs);
+    say_number(a, "cosine", p->cosine);
+    answer_str(a, "why", p->why, NULL);
+}
+
+/* ---- the answer ---- */
+
+/* JSON has all. In words: some before the first difference, that one, some after; without a difference, the last ones;
+ * with --all, all of them. */
+static void say_points(struct answer *out, const struct diverged *d, bool all)
 {
     static const struct table_column heads[] = {{"", true},          {"value", true},   {"node of a", true},
                                                 {"node of b", true}, {"rel L2", false}, {"max abs", false},
                                                 {"cosine", false}};
-    size_t n = d->points.n, at = d->first == SIZE_MAX ? n : d->first;
-    size_t from = all || at < BEFORE ? 0 : at - BEFORE, to = all || n - at < AFTER + 1 ? n : at + AFTER + 1;
-    struct table t;
-    table_init(&t, heads, sizeof heads / sizeof *heads);
+    size_t n = d->points.n, at = d->first == SIZE_MAX ? n : d->first, from = 0, to = n;
+    if (!all && !out->as_json) {
+        if (at > BEFORE) from = at - BEFORE;
+        if (n - at > AFTER) to = at + AFTER + 1;
+    }
     if (from)
-        buf_printf(&s->out, "%s%zu compared before these: the same%s\n", style->dim, from, style->plain);
-    for (size_t i = from; i < to; i++) point_cells(&t, &d->points.items[i], i == d->first);
-    table_print(&t, s, style->bold, style->plain);
-    if (to < n) buf_printf(&s->out, "%s%zu compared after these%s\n", style->dim, n - to, style->plain);
-    table_release(&t);
+        answer_say(out, "%s%zu compared before these: the same%s\n", out->style.dim, from, out->style.plain);
+    answer_table(out, "points", heads, sizeof heads / sizeof *heads);
+    for (size_t i = from; i < to; i++) {
+        answer_object(out, NULL);
+        say_point(out, &d->points.items[i], i == d->first);
+        answer_object_end(out);
+    }
+    answer_table_end(out);
+    if (to < n) answer_say(out, "%s%zu compared after these%s\n", out->style.dim, n - to, out->style.plain);
 }
 
-static void write_verdict(struct buf *b, const struct diverged *d, const struct inspect_args *a)
+static void say_no_difference(struct answer *out, const struct diverged *d, const struct inspect_args *a)
 {
-    if (d->first == SIZE_MAX) {
-        buf_printf(b, "no difference beyond %.3g among the values that were compared%s\n", a->tolerance,
-                   d->cut                                 ? " before the interruption"
-                   : d->points.n + d->skipped < d->common ? " (--all compares all)"
-                                                          : "");
-        return;
-    }
+    const char *among = "";
+    if (d->cut)
+        among = " before the interruption";
+    else if (d->points.n + d->skipped < d->common)
+        among = " (--all compares all)";
+    answer_say(out, "no difference beyond %.3g among the values that were compared%s\n", a->tolerance, among);
+}
+
+static void say_verdict(struct buf *b, const struct diverged *d, const struct inspect_args *a)
+{
     const struct diverge_point *p = &d->points.items[d->first];
+    const char *maker = *p->node_a ? p->node_a : p->op_a;
     buf_add_str(b, "first difference: ");
     text_plain(b, p->value, text_clip(p->value, 300));
     buf_add_str(b, ", made by ");
-    text_plain(b, *p->node_a ? p->node_a : p->op_a, text_clip(*p->node_a ? p->node_a : p->op_a, 300));
+    text_plain(b, maker, text_clip(maker, 300));
     if (p->why) {
         buf_add_str(b, ": ");
         text_plain(b, p->why, strlen(p->why));
@@ -165,19 +127,45 @@ static void write_verdict(struct buf *b, const struct diverged *d, const struct 
     buf_add_str(b, d->cut ? "; interrupted, so there may be an earlier one\n" : "\n");
 }
 
-static void write_text(struct stream *s, const struct report_style *style, const struct diverged *d,
-                       const struct inspect_args *a)
+static void say_amounts(struct answer *out, const struct diverged *d)
 {
-    struct buf *b = &s->out;
-    write_points(s, style, d, a->all);
-    buf_add_char(b, '\n');
-    write_verdict(b, d, a);
-    buf_printf(b, "%scompared %zu of %zu values in common", style->dim, d->points.n, d->common);
+    struct buf *b = answer_text(out);
+    buf_printf(b, "%scompared %zu of %zu values in common", out->style.dim, d->points.n, d->common);
     if (d->only_a || d->only_b) buf_printf(b, " (%zu only in a, %zu only in b)", d->only_a, d->only_b);
     if (d->skipped) buf_printf(b, ", %zu do not compare", d->skipped);
     buf_printf(b, "; %" PRIu64 " sessions, at most ", d->sessions);
     str_add_bytes(b, d->bytes_at_once);
-    buf_printf(b, " of values at a time%s\n", style->plain);
+    buf_printf(b, " of values at a time%s\n", out->style.plain);
+}
+
+static void say_diverged(struct answer *out, const struct diverged *d, const struct inspect_args *a)
+{
+    answer_str(out, "schema", "tare.diverge/1", NULL);
+    answer_str(out, "a", a->models[0], NULL);
+    answer_str(out, "b", a->models[1], NULL);
+    answer_f64(out, "tolerance", a->tolerance, NULL);
+    answer_bool(out, "complete", !d->cut, NULL);
+    answer_uint(out, "common", d->common, NULL);
+    answer_uint(out, "only_a", d->only_a, NULL);
+    answer_uint(out, "only_b", d->only_b, NULL);
+    answer_uint(out, "compared", d->points.n, NULL);
+    answer_uint(out, "skipped", d->skipped, NULL);
+    answer_uint(out, "sessions", d->sessions, NULL);
+    answer_uint(out, "bytes_at_once", d->bytes_at_once, NULL);
+    if (d->first == SIZE_MAX) {
+        answer_null(out, "first", NULL);
+    } else if (out->as_json) {
+        answer_object(out, "first");
+        say_point(out, &d->points.items[d->first], true);
+        answer_object_end(out);
+    }
+    say_points(out, d, a->all);
+    answer_say(out, "\n");
+    if (d->first == SIZE_MAX)
+        say_no_difference(out, d, a);
+    else
+        say_verdict(answer_text(out), d, a);
+    say_amounts(out, d);
 }
 
 /* ---- all of it ---- */
@@ -209,23 +197,24 @@ static tare_status find(struct cli *cli, const struct inspect_args *a, struct di
     return s;
 }
 
-static tare_status answer(struct cli *cli, const struct inspect_args *a, const struct diverged *d)
+/* --output keeps the JSON, whatever is shown. */
+static tare_status answer_diverged(struct cli *cli, const struct inspect_args *a, const struct diverged *d)
 {
     struct buf json = BUF_INIT;
-    struct stream s;
+    struct answer out;
+    struct report_style style = REPORT_STYLE_NONE;
     tare_status st = TARE_OK;
-    if (a->json || a->output) st = write_json(&json, d, a, &cli->error);
-    if (st == TARE_OK && a->output) st = file_write_atomic(a->output, json.data, json.len, 0, &cli->error);
-    if (st == TARE_OK && a->json) {
-        cli_write(cli, json.data, json.len);
-    } else if (st == TARE_OK) {
-        struct report_style style = cli_style(cli);
-        stream_init(&s, cli_sink(cli), &cli->error);
-        write_text(&s, &style, d, a);
-        st = stream_finish(&s);
+    if (a->output) {
+        answer_begin(&out, sink_to_buf(&json), true, &style, &cli->error);
+        say_diverged(&out, d, a);
+        st = answer_end(&out);
     }
+    if (st == TARE_OK && a->output) st = file_write_atomic(a->output, json.data, json.len, 0, &cli->error);
     buf_release(&json);
-    return st;
+    if (st < 0) return st;
+    cli_answer_begin(cli, &out, a->json);
+    say_diverged(&out, d, a);
+    return answer_end(&out);
 }
 
 int inspect_diverge(struct cli *cli, const struct inspect_args *a)
@@ -236,8 +225,14 @@ int inspect_diverge(struct cli *cli, const struct inspect_args *a)
         int rc = cli_fail(cli);
         return s == TARE_IO ? CLI_USAGE : rc; /* a file that cannot be read is bad input */
     }
-    s = answer(cli, a, &d);
-    int rc = s != TARE_OK ? cli_fail(cli) : d.first != SIZE_MAX ? CLI_FINDING : d.cut ? CLI_FAILED : CLI_GOOD;
+    s = answer_diverged(cli, a, &d);
+    int rc = CLI_GOOD;
+    if (s != TARE_OK)
+        rc = cli_fail(cli);
+    else if (d.first != SIZE_MAX)
+        rc = CLI_FINDING;
+    else if (d.cut)
+        rc = CLI_FAILED;
     diverged_release(&d);
     return rc;
 }
