@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * answer.h - the answer of a command, for people and for programs, described once. Each call says one thing twice: as a
- * member of a JSON object, and as words; which of the two is written was decided when the answer began. What only one of
- * them has is left out of the other: a value without words (text NULL), or words without a value (answer_say).
+ * answer.h - the answer of a command, for people and for programs, described once. Each call says one thing twice: as
+ * a member of a JSON object, and as words; which of the two is written was decided when the answer began. What only one
+ * has is left out of the other: a value without words (text NULL), or words without a value (answer_say).
  *
  *     answer_begin(&a, cli_sink(cli), json, &style, &err);
  *     answer_section(&a, "clock", "clock\n");
@@ -17,8 +17,8 @@
  *     answer_table_end(&a);
  *     status = answer_end(&a);
  *
- * The members of JSON come in the order of the calls, and so do the words. The outermost is an object, unless the first
- * call is a list without a key. */
+ * The members of JSON come in the order of the calls, and so do the words. The outermost is an object, unless the
+ * first call is a list without a key. */
 #ifndef REPORT_ANSWER_H
 #define REPORT_ANSWER_H
 
@@ -64,8 +64,8 @@ void answer_list(struct answer *a, const char *key);
 void answer_list_flat(struct answer *a, const char *key);
 void answer_list_end(struct answer *a);
 
-/* A list whose words are the cells of a table, row after row. A cell without words does not exist, one with empty words
- * is "-". No rows: no table. */
+/* A list whose words are the cells of a table, row after row. A cell without words does not exist, one with empty
+ * words is "-". No rows: no table. */
 void answer_table(struct answer *a, const char *key, const struct table_column *columns, uint32_t n);
 void answer_table_end(struct answer *a);
 
