@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/judge/finding.h"
 #include "core/mem.h"
 #include "core/stats.h"
 
@@ -175,7 +176,8 @@ static struct run_estimate score_distance(const struct compared *k, enum accurac
         all += k->want->values[i] * k->want->values[i];
     }
     struct run_estimate e = {.known = used > 0, .value = most};
-    if (m == ACCURACY_METRIC_REL_L2) e.value = all > 0 ? sqrt(off / all) : off > 0 ? INFINITY : 0;
+    if (m == ACCURACY_METRIC_REL_L2 && all > 0) e.value = sqrt(off / all);
+    if (m == ACCURACY_METRIC_REL_L2 && !(all > 0)) e.value = off > 0 ? INFINITY : 0;
     e.known = e.known && isfinite(e.value);
     return e;
 }
@@ -227,9 +229,10 @@ tare_status accuracy_measure(struct accuracy_result *out, const struct answers *
 
 /* ---- into the document ---- */
 
-static tare_status no_memory(tare_error *err)
+static tare_status accuracy_status(const struct run *run, tare_error *err)
 {
-    return error_set(err, TARE_NOMEM, "out of memory for the accuracy of a case");
+    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for the accuracy of a case")
+                             : TARE_OK;
 }
 
 tare_status accuracy_record(struct run *run, struct run_case *c, const struct accuracy_result *r,
@@ -241,16 +244,14 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
     c->accuracy.dataset = arena_str(&run->arena, from->dataset);
     if (!r->score.known) run_unknown(run, &c->unknown, "accuracy", "no answer of this case is a number");
     bool noted = run_map_get(&c->params, "nan_outputs") != NULL; /* then findings_add() tells of it */
-    if (r->nonfinite == 0 || noted) return run->arena.failed ? no_memory(err) : TARE_OK;
-    struct run_finding *f = run_add_finding(run, "outputs.not-finite", "critical");
-    if (!f) return no_memory(err);
-    f->title =
-        arena_printf(&run->arena, "%llu output values are NaN or infinite", (unsigned long long)r->nonfinite);
-    f->case_name = c->name;
-    f->action = "check the inputs (token ids, masks) and the precision: overflow is common in fp16";
-    run_map_int(&run->arena, &f->evidence, "values", (int64_t)r->nonfinite);
-    run_map_int(&run->arena, &f->evidence, "examples", (int64_t)r->examples);
-    return run->arena.failed ? no_memory(err) : TARE_OK;
+    if (r->nonfinite > 0 && !noted) {
+        struct judging j = {.run = run, .rule = finding_rule("outputs.not-finite")};
+        struct run_finding *f =
+            finding_start(&j, c, "%g output values are NaN or infinite", (double)r->nonfinite);
+        finding_number(&j, f, "values", (double)r->nonfinite);
+        finding_number(&j, f, "examples", (double)r->examples);
+    }
+    return accuracy_status(run, err);
 }
 
 double accuracy_drop(const char *metric, double base, double value)
@@ -278,6 +279,7 @@ static bool score_to_hold(const struct run *run, const struct run_case *c, doubl
 
 tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped, tare_error *err)
 {
+    struct judging j = {.run = run, .rule = finding_rule("accuracy.dropped")};
     *dropped = 0;
     for (size_t i = 0; i < run->cases.n; i++) {
         struct run_case *c = run->cases.at[i];
@@ -286,17 +288,14 @@ tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped,
         if (measured && !score_to_hold(run, c, &base)) continue;
         double drop = measured ? accuracy_drop(c->accuracy.metric, base, c->accuracy.score.value) : NAN;
         if (drop <= max_drop + 1e-12) continue;
-        struct run_finding *f = run_add_finding(run, "accuracy.dropped", "critical");
-        if (!f) return no_memory(err);
-        ++*dropped;
-        f->case_name = c->name;
-        f->title = measured ? arena_printf(&run->arena,
-                                           "%s is %.6g: worse than %.6g by %.4g, more than the %.4g allowed",
-                                           c->accuracy.metric, c->accuracy.score.value, base, drop, max_drop)
-                            : "accuracy could not be measured, so it cannot be vouched for";
-        f->action = "do not use this configuration before its answers were looked at";
-        if (measured) run_map_real(&run->arena, &f->evidence, "drop", drop);
-        run_map_real(&run->arena, &f->evidence, "max_drop", max_drop);
+        const char *metric = c->accuracy.metric;
+        struct run_finding *f =
+            measured ? finding_start(&j, c, "%s is %.6g: worse than %.6g by %.4g, more than the %.4g allowed",
+                                     metric, c->accuracy.score.value, base, drop, max_drop)
+                     : finding_start(&j, c, "accuracy could not be measured, so it cannot be vouched for");
+        if (f) ++*dropped;
+        if (measured) finding_number(&j, f, "drop", drop);
+        finding_number(&j, f, "max_drop", max_drop);
     }
-    return run->arena.failed ? no_memory(err) : TARE_OK;
+    return accuracy_status(run, err);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * finding.c - the table of rules, and what they share. The rules are in finding_sweep.c (several cases
  * against each other), finding_machine.c (was the machine fit to measure on), finding_case.c (one case
- * by itself), finding_launch.c (launches of a case), finding_layer.c (timed layers) and finding_graph.c (the
- * graph before it runs). */
+ * by itself, and its launches), finding_layer.c (timed layers) and finding_graph.c (the graph before it runs). */
 #include "analyze/judge/finding.h"
 
 #include <math.h>
@@ -10,54 +9,46 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the order of the report: what spoils the numbers first, then what to do about the workload. */
+#define IN_RUN(i, s, name, a) {.id = i, .severity = s, .action = a, .in_run = find_##name},
+#define IN_CASE(i, s, name, a) {.id = i, .severity = s, .action = a, .in_case = find_##name},
+#define IN_SWEEP(i, s, name, p, a) {.id = i, .severity = s, .action = a, .in_sweep = find_##name, .param = p},
+#define IN_SWEEP_ANY(i, s, name, p, a)                                                              \
+    {.id = i, .severity = s, .action = a, .in_sweep = find_##name, .param = p, .any_load = true},
+#define BY_FIGURE(i, s, a) {.id = i, .severity = s, .action = a, .in_run = find_worst},
+#define ELSEWHERE(i, s, a) {.id = i, .severity = s, .action = a},
 static const struct finding_rule rules[] = {
-    {"outputs.not-finite", "critical", rule_nan},
-    {"load.overloaded", "critical", rule_overloaded},
-    {"memory.leak", "critical", rule_leak},
-    {"memory.limit", "warn", rule_memory_limit},
-    {"accuracy.changed", "warn", rule_accuracy},
-    {"provider.fallback", "warn", rule_provider},
-    {"provider.fallback", "warn", rule_layer_provider},
-    {"provider.copies", "info", rule_copies},
-    {"warmup.never-steady", "warn", rule_never_steady},
-    {"launches.spread", "info", rule_launch_spread},
-    {"launches.close", "info", rule_launch_close},
-    {"machine.unstable", "warn", rule_unstable},
-    {"machine.no-interval", "warn", rule_no_interval},
-    {"machine.throttled", "warn", rule_throttled},
-    {"machine.steal", "warn", rule_steal},
-    {"machine.preempted", "warn", rule_preempted},
-    {"latency.outliers", "info", rule_outliers},
-    {"threads.oversubscribed", "warn", rule_threads_many},
-    {"threads.slower", "warn", rule_threads_slower},
-    {"threads.no-gain", "info", rule_threads_idle},
-    {"batch.too-small", "warn", rule_batch_small},
-    {"batch.diminishing-returns", "info", rule_batch_knee},
-    {"memory.per-batch", "info", rule_batch_memory},
-    {"input.long", "info", rule_long_input},
-    {"variant", "info", rule_variants},
-    {"layer.far-from-roof", "info", rule_far_from_roof},
-    {"graph.foldable", "info", rule_foldable},
-    {"graph.unfused", "info", rule_unfused},
-    {"graph.transposes", "info", rule_transposes},
-    {"attention.quadratic", "info", rule_quadratic},
-    {"graph.precision", "info", rule_precision},
-    {"embedding.size", "info", rule_embedding},
-    {"memory.arena", "info", rule_arena},
-    {"first-run.cost", "info", rule_first_run},
-    {"load.cost", "info", rule_load},
-    {"self.heavy", "warn", rule_self_heavy},
-    {"machine.virtual", "info", rule_virtual},
+    FINDING_MAP(IN_RUN, IN_CASE, IN_SWEEP, IN_SWEEP_ANY, BY_FIGURE, ELSEWHERE){.id = NULL},
 };
+
+const struct finding_rule *finding_rule(const char *id)
+{
+    const struct finding_rule *r = rules;
+    while (strcmp(r->id, id) != 0) r++; /* whoever asks knows the map */
+    return r;
+}
+
+static tare_status check_sweeps(struct judging *j)
+{
+    const struct finding_rule *r = j->rule;
+    struct sweeps s;
+    if (!r->any_load && run_is_open_loop(j->run)) return TARE_OK;
+    tare_status st = sweeps_find(&s, j->run, r->param, strcmp(r->param, "variant") == 0, j->err);
+    if (st < 0) return st;
+    for (size_t i = 0; i < s.n; i++) r->in_sweep(j, s.cases + s.start[i], s.start[i + 1] - s.start[i]);
+    sweeps_release(&s);
+    return TARE_OK;
+}
 
 tare_status findings_add(struct run *run, tare_error *err)
 {
     struct judging j = {.run = run, .err = err};
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        j.rule = &rules[i];
-        tare_status s = rules[i].check(&j);
+    for (const struct finding_rule *r = rules; r->id; r++) {
+        tare_status s = TARE_OK;
+        j.rule = r;
+        if (r->in_run) s = r->in_run(&j);
+        if (r->in_sweep) s = check_sweeps(&j);
         if (s < 0) return s;
+        for (size_t i = 0; r->in_case && i < run->cases.n; i++) r->in_case(&j, run->cases.at[i]);
     }
     return j.failed || run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for the findings")
                                          : TARE_OK;
@@ -84,6 +75,7 @@ struct run_finding *finding_start(struct judging *j, const struct run_case *c, c
     va_start(args, format);
     f->title = format_text(j, format, args);
     va_end(args);
+    f->action = j->rule->action;
     f->case_name = c ? c->name : NULL;
     return f;
 }
@@ -122,16 +114,6 @@ void finding_estimate(struct judging *j, struct run_finding *f, const char *key,
     if (e.hi.known) finding_number(j, f, name, e.hi.v);
 }
 
-tare_status finding_sweeps(struct judging *j, const char *param, sweep_check_fn *check)
-{
-    struct sweeps s;
-    tare_status st = sweeps_find(&s, j->run, param, false, j->err);
-    if (st < 0) return st;
-    for (size_t i = 0; i < s.n; i++) check(j, s.cases + s.start[i], s.start[i + 1] - s.start[i]);
-    sweeps_release(&s);
-    return TARE_OK;
-}
-
 /* ---- settings ---- */
 
 bool map_number(const struct run_map *m, const char *key, double *out)
@@ -147,12 +129,6 @@ bool config_number(const struct run *run, const char *key, double *out)
     return map_number(&run->config, key, out);
 }
 
-bool config_is(const struct run *run, const char *key, const char *word)
-{
-    const struct run_value *v = run_map_get(&run->config, key);
-    return v && v->kind == RUN_TEXT && v->s && strcmp(v->s, word) == 0;
-}
-
 const struct run_value *config_of_case(const struct run *run, const char *name, const struct run_case *c)
 {
     const struct run_value *v = run_map_get(&run->config, name);
@@ -161,6 +137,18 @@ const struct run_value *config_of_case(const struct run *run, const char *name, 
 
 bool run_is_open_loop(const struct run *run)
 {
+    const struct run_value *v = run_map_get(&run->config, "load");
     double rate;
-    return config_is(run, "load", "open") || (config_number(run, "rate", &rate) && rate > 0);
+    if (v && v->kind == RUN_TEXT && v->s && strcmp(v->s, "open") == 0) return true;
+    return config_number(run, "rate", &rate) && rate > 0;
+}
+
+/* ---- what several files of rules share ---- */
+
+bool memory_room(const struct run *run, double *bytes)
+{
+    const struct known_u64 *limit = &run->host.cgroup.memory_limit_bytes, *all = &run->host.memory_bytes;
+    if (!limit->known && !all->known) return false;
+    *bytes = (double)(limit->known && (!all->known || limit->v < all->v) ? limit->v : all->v);
+    return true;
 }

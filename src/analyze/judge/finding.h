@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * finding.h - how rules are written: a row in finding.c and a check function in one of finding_*.c. A
- * check adds findings through finding_start() and stays silent when what it needs is unknown. Private to
+ * finding.h - how findings are made. To add one:
+ *   1. a line in FINDING_MAP, where it stands in the report,
+ *   2. the function it names, in one of finding_*.c (a plain figure of a case: a row in finding_machine.c instead),
+ *   3. a line in docs/judgement.md (a test holds it) and a test.
+ * A function adds findings through finding_start() and stays silent when what it needs is unknown. Private to
  * src/analyze. */
 #ifndef ANALYZE_FINDING_H
 #define ANALYZE_FINDING_H
@@ -9,12 +12,96 @@
 #include "analyze/judge/show.h"
 #include "analyze/judge/sweep.h"
 
+/* In the order of the report: what spoils the numbers first, then what to do about the workload. Severity and action
+ * are what findings get unless the function says otherwise; action NULL: it always does. By what find_NAME() is
+ * called with:
+ *   RUN    the run;                  CASE   each of its cases;
+ *   SWEEP  each sweep over a parameter, not under open-loop load: throughput is what was offered there;
+ *   SWEEP_ANY_LOAD  under open-loop load too;
+ *   WORST  there is no function: a row of finding_machine.c has the figure and its limit;
+ *   OTHER  nothing: another one tells it, or accuracy.c. */
+#define FINDING_MAP(RUN, CASE, SWEEP, SWEEP_ANY_LOAD, WORST, OTHER)                                                    \
+    CASE("outputs.not-finite", "critical", not_finite,                                                                 \
+         "check the inputs (token ids, masks) and the precision: overflow is common in fp16")                          \
+    CASE("load.overloaded", "critical", overloaded,                                                                    \
+         "latencies of this case say how long it was measured, not how fast it is; offer less, or see `tare plan` "    \
+         "for the replicas it needs")                                                                                  \
+    CASE("memory.leak", "critical", leak,                                                                              \
+         "measure with more runs (--budget): a cache fills up and stops, a leak does not")                             \
+    RUN("memory.limit", "warn", memory_limit,                                                                          \
+        "use a smaller batch or variant, or a larger memory limit, before the kernel ends the process")                \
+    CASE("accuracy.changed", "warn", accuracy, NULL)                                                                   \
+    OTHER("accuracy.dropped", "critical", "do not use this configuration before its answers were looked at")           \
+    CASE("provider.fallback", "warn", placement,                                                                       \
+         "see which operators the provider lacks: each change of place copies tensors")                                \
+    CASE("provider.fallback", "warn", layer_provider,                                                                  \
+         "see which operators the provider lacks: each change of place copies tensors")                                \
+    RUN("provider.copies", "info", copies,                                                                             \
+        "keep neighbouring operators on one provider; bind inputs and outputs to its memory")                          \
+    CASE("warmup.never-steady", "warn", never_steady,                                                                  \
+         "measure longer (--budget), or look for what changes over time: caches, clocks, memory")                      \
+    CASE("launches.spread", "info", launch_spread,                                                                     \
+         "the numbers above are medians over launches, and so are their intervals")                                    \
+    RUN("launches.close", "info", launch_close, NULL)                                                                  \
+    RUN("machine.unstable", "warn", unstable,                                                                          \
+        "measure longer (--budget), or stop other work on this machine; `tare doctor` shows its noise")                \
+    RUN("machine.no-interval", "warn", no_interval,                                                                    \
+        "measure longer (--budget): until then their differences say nothing")                                         \
+    WORST("machine.throttled", "warn",                                                                                 \
+          "raise the CPU limit of the container, or use no more threads than the quota has processors")                \
+    WORST("machine.steal", "warn", "measure on a machine with processors of its own, or judge by CPU time")            \
+    WORST("machine.preempted", "warn",                                                                                 \
+          "stop other work, use fewer threads, or pin the process to processors of its own")                           \
+    RUN("latency.outliers", "info", outliers,                                                                          \
+        "look for what else ran at that time; whether the machine interrupted these runs is not known")                \
+    RUN("threads.oversubscribed", "warn", threads_many, NULL)                                                          \
+    SWEEP("threads.slower", "warn", threads_slower, "threads", NULL)                                                   \
+    SWEEP("threads.no-gain", "info", threads_idle, "threads", NULL)                                                    \
+    SWEEP("batch.too-small", "warn", batch_small, "batch", NULL)                                                       \
+    SWEEP("batch.diminishing-returns", "info", batch_knee, "batch", NULL)                                              \
+    SWEEP_ANY_LOAD("memory.per-batch", "info", batch_memory, "batch",                                                  \
+                   "multiply by the largest batch you will allow before choosing it")                                  \
+    SWEEP("input.long", "info", long_input, "seq", NULL)                                                               \
+    SWEEP("variant.same", "info", variants, "variant", "choose by memory and quality, or measure longer")              \
+    OTHER("variant.faster", "info", "use it where its quality is good enough")                                         \
+    OTHER("variant.slower", "warn", "prefer the other, unless its memory matters more")                                \
+    RUN("layer.far-from-roof", "info", far_from_roof, NULL)                                                            \
+    RUN("graph.foldable", "info", foldable, NULL)                                                                      \
+    RUN("graph.unfused", "info", unfused,                                                                              \
+        "use the runtime's transformer optimiser, its highest optimisation level, or an export with a newer opset "    \
+        "that has them as one operator")                                                                               \
+    RUN("graph.transposes", "info", transposes,                                                                        \
+        "store weights and inputs in the layout the runtime computes in, or export the model so that neighbouring "    \
+        "transposes cancel")                                                                                           \
+    RUN("attention.quadratic", "info", quadratic,                                                                      \
+        "cut or split long inputs, sort batches by length, or use a model with windowed attention")                    \
+    RUN("graph.precision", "info", precision, NULL)                                                                    \
+    RUN("embedding.size", "info", embedding,                                                                           \
+        "they cost memory and loading, hardly time: store them in fp16 or int8, or keep only the rows that your "      \
+        "texts need")                                                                                                  \
+    RUN("memory.arena", "info", arena,                                                                                 \
+        "let the arena grow by what is asked, shrink it after a large run, or turn it off")                            \
+    RUN("first-run.cost", "info", first_run, "run once with each input shape at start-up, before taking requests")     \
+    RUN("load.cost", "info", load,                                                                                     \
+        "load once and keep the process; saving the optimised model makes loading cheaper")                            \
+    WORST("self.heavy", "warn", "give each run more work (a larger batch): the runs are too short to weigh better")    \
+    RUN("machine.virtual", "info", virtual_machine,                                                                    \
+        "compare with interleaved runs on the same machine, not with numbers from another day")
+
 struct judging;
+typedef tare_status find_in_run_fn(struct judging *j);
+typedef void find_in_case_fn(struct judging *j, const struct run_case *c);
+typedef void find_in_sweep_fn(struct judging *j, const struct run_case *const *cases, size_t n);
 
 struct finding_rule {
-    const char *id, *severity;
-    tare_status (*check)(struct judging *j);
+    const char *id, *severity, *action;
+    find_in_run_fn *in_run;
+    find_in_case_fn *in_case;
+    find_in_sweep_fn *in_sweep;
+    const char *param; /* of the sweep */
+    bool any_load;
 };
+const struct finding_rule *finding_rule(const char *id); /* of the map; the first of that id */
 
 struct judging {
     struct run *run;
@@ -34,55 +121,36 @@ void finding_text(struct judging *j, struct run_finding *f, const char *key, con
 /* key, key_lo, key_hi */
 void finding_estimate(struct judging *j, struct run_finding *f, const char *key, struct run_estimate e);
 
-/* Calls `check` for each sweep over `param`. */
-typedef void sweep_check_fn(struct judging *j, const struct run_case *const *cases, size_t n);
-tare_status finding_sweeps(struct judging *j, const char *param, sweep_check_fn *check);
-
 /* ---- settings the harness wrote into run->config ---- */
 
 bool map_number(const struct run_map *m, const char *key, double *out); /* any map of a document */
 bool config_number(const struct run *run, const char *key, double *out);
-bool config_is(const struct run *run, const char *key, const char *word);
 /* config.NAME.CASE, where the harness notes things per case; NULL: nothing noted. */
 const struct run_value *config_of_case(const struct run *run, const char *name, const struct run_case *c);
 bool run_is_open_loop(const struct run *run); /* then throughput is what was offered, not what is possible */
 
-/* ---- the rules, by file ---- */
+/* ---- what several files of rules share ---- */
 
-tare_status rule_batch_small(struct judging *j), rule_batch_knee(struct judging *j),
-    rule_batch_memory(struct judging *j), rule_long_input(struct judging *j),
-    rule_threads_slower(struct judging *j), rule_threads_idle(struct judging *j),
-    rule_variants(struct judging *j); /* finding_sweep.c */
-
-tare_status rule_threads_many(struct judging *j), rule_unstable(struct judging *j),
-    rule_no_interval(struct judging *j), rule_steal(struct judging *j), rule_throttled(struct judging *j),
-    rule_preempted(struct judging *j), rule_outliers(struct judging *j), rule_virtual(struct judging *j),
-    rule_self_heavy(struct judging *j); /* finding_machine.c */
-
-tare_status rule_nan(struct judging *j), rule_never_steady(struct judging *j);
-
-tare_status rule_leak(struct judging *j), rule_memory_limit(struct judging *j),
-    rule_first_run(struct judging *j), rule_load(struct judging *j), rule_arena(struct judging *j),
-    rule_provider(struct judging *j), rule_accuracy(struct judging *j),
-    rule_overloaded(struct judging *j); /* finding_case.c */
-
-tare_status rule_launch_spread(struct judging *j),
-    rule_launch_close(struct judging *j); /* finding_launch.c */
-
-tare_status rule_far_from_roof(struct judging *j), rule_transposes(struct judging *j),
-    rule_layer_provider(struct judging *j), rule_copies(struct judging *j); /* finding_layer.c */
-
-tare_status rule_foldable(struct judging *j), rule_unfused(struct judging *j),
-    rule_quadratic(struct judging *j), rule_precision(struct judging *j),
-    rule_embedding(struct judging *j); /* finding_graph.c */
-
-/* ---- what rules about layers and graphs share: finding_graph.c ---- */
-
+/* What one process may use on the run's machine: the control group's limit or all memory. False: unknown. */
+bool memory_room(const struct run *run, double *bytes);
 /* The graph as it ran if that is known, else as the file has it. NULL: neither. */
 const struct run_static *finding_graph(const struct run *run);
 double graph_bytes(const struct run_static *s); /* read and written by one run; NAN: unknown */
 const char *op_without_domain(const char *op);  /* "com.microsoft.FusedConv" -> "FusedConv" */
 /* A share becomes a severity: a possible gain of a fifth is worth a warning. */
 const char *gain_severity(double share);
+
+/* ---- the functions ---- */
+
+find_in_run_fn find_worst; /* of all WORST rows */
+#define IN_RUN(id, severity, name, action) find_in_run_fn find_##name;
+#define IN_CASE(id, severity, name, action) find_in_case_fn find_##name;
+#define IN_SWEEP(id, severity, name, param, action) find_in_sweep_fn find_##name;
+#define NOTHING(id, severity, action)
+FINDING_MAP(IN_RUN, IN_CASE, IN_SWEEP, IN_SWEEP, NOTHING, NOTHING)
+#undef IN_RUN
+#undef IN_CASE
+#undef IN_SWEEP
+#undef NOTHING
 
 #endif

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * finding_case.c - rules about cases by themselves: memory, start-up, provider, quality, overload. */
+ * finding_case.c - rules about cases by themselves: memory, start-up, provider, quality, overload, launches. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "analyze/judge/accuracy.h"
 #include "analyze/judge/finding.h"
+#include "analyze/judge/launches.h"
 
 #define MIB 0x1p20
+#define LAUNCHES_HIDDEN 3 /* times the spread that one launch's own interval makes expect */
 
 /* ---- memory ---- */
 
-static void check_leak(struct judging *j, const struct run_case *c)
+void find_leak(struct judging *j, const struct run_case *c)
 {
     const struct run_estimate *g = &c->memory.growth;
     if (!g->known || !g->lo.known || !(g->lo.v > 0) || !c->samples.known) return;
@@ -24,22 +26,13 @@ static void check_leak(struct judging *j, const struct run_case *c)
                       (double)c->samples.v);
     finding_estimate(j, f, "bytes_per_run", *g);
     finding_number(j, f, "runs", (double)c->samples.v);
-    finding_action(j, f, "measure with more runs (--budget): a cache fills up and stops, a leak does not");
 }
 
-tare_status rule_leak(struct judging *j)
+tare_status find_memory_limit(struct judging *j)
 {
-    for (size_t i = 0; i < j->run->cases.n; i++) check_leak(j, j->run->cases.at[i]);
-    return TARE_OK;
-}
-
-tare_status rule_memory_limit(struct judging *j)
-{
-    const struct known_u64 *limit = &j->run->host.cgroup.memory_limit_bytes,
-                           *all = &j->run->host.memory_bytes;
-    if (!limit->known && !all->known) return TARE_OK;
-    double room = (double)(limit->known && (!all->known || limit->v < all->v) ? limit->v : all->v);
     const struct run_case *worst = NULL;
+    double room;
+    if (!memory_room(j->run, &room)) return TARE_OK;
     for (size_t i = 0; i < j->run->cases.n; i++) {
         const struct run_case *c = j->run->cases.at[i];
         if (c->memory.rss_peak.known && (!worst || c->memory.rss_peak.v > worst->memory.rss_peak.v))
@@ -54,12 +47,10 @@ tare_status rule_memory_limit(struct judging *j)
     if (f && share > 0.95) f->severity = "critical";
     finding_number(j, f, "rss_peak", (double)worst->memory.rss_peak.v);
     finding_number(j, f, "limit", room);
-    finding_action(
-        j, f, "use a smaller batch or variant, or a larger memory limit, before the kernel ends the process");
     return TARE_OK;
 }
 
-tare_status rule_arena(struct judging *j)
+tare_status find_arena(struct judging *j)
 {
     const struct run_case *worst = NULL;
     for (size_t i = 0; i < j->run->cases.n; i++) {
@@ -76,13 +67,12 @@ tare_status rule_arena(struct judging *j)
                       show_percent(worst->memory.fragmentation.v).s);
     finding_number(j, f, "fragmentation", worst->memory.fragmentation.v);
     if (held && held->kind == RUN_INT) finding_number(j, f, "held_bytes", (double)held->i);
-    finding_action(j, f, "let the arena grow by what is asked, shrink it after a large run, or turn it off");
     return TARE_OK;
 }
 
 /* ---- start-up ---- */
 
-tare_status rule_first_run(struct judging *j)
+tare_status find_first_run(struct judging *j)
 {
     const struct run_case *worst = NULL;
     double most = 10e6; /* ns: less is not worth a line */
@@ -102,11 +92,10 @@ tare_status rule_first_run(struct judging *j)
                       show_number(first / usual).s, show_time(usual).s);
     finding_number(j, f, "first_run_ns", first);
     finding_number(j, f, "p50_ns", usual);
-    finding_action(j, f, "run once with each input shape at start-up, before taking requests");
     return TARE_OK;
 }
 
-tare_status rule_load(struct judging *j)
+tare_status find_load(struct judging *j)
 {
     const struct run_case *worst = NULL;
     for (size_t i = 0; i < j->run->cases.n; i++) {
@@ -120,14 +109,13 @@ tare_status rule_load(struct judging *j)
     finding_number(j, f, "load_ns", load);
     if (worst->latency_ns.p50.known && worst->latency_ns.p50.value > 0)
         finding_number(j, f, "runs_per_load", round(load / worst->latency_ns.p50.value));
-    finding_action(j, f, "load once and keep the process; saving the optimised model makes loading cheaper");
     return TARE_OK;
 }
 
 /* ---- provider ---- */
 
 /* Nodes that ran elsewhere than on the provider asked for, by the runtime's own account. */
-static void check_placement(struct judging *j, const struct run_case *c)
+void find_placement(struct judging *j, const struct run_case *c)
 {
     const struct run_value *v = run_map_get(&c->params, "placement");
     double all = 0, on_cpu = 0;
@@ -145,44 +133,25 @@ static void check_placement(struct judging *j, const struct run_case *c)
     finding_number(j, f, "nodes", all);
     finding_text(j, f, "asked", param_text(c, "provider"));
     if (f && on_cpu < 0.05 * all) f->severity = "info";
-    finding_action(j, f, "see which operators the provider lacks: each change of place copies tensors");
-}
-
-tare_status rule_provider(struct judging *j)
-{
-    for (size_t i = 0; i < j->run->cases.n; i++) check_placement(j, j->run->cases.at[i]);
-    return TARE_OK;
 }
 
 /* ---- what the subject and the harness noted ---- */
 
-tare_status rule_nan(struct judging *j)
+void find_not_finite(struct judging *j, const struct run_case *c)
 {
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        double bad;
-        if (!param_number(c, "nan_outputs", &bad) || !(bad > 0)) continue;
-        struct run_finding *f = finding_start(j, c, "%g output values are NaN or infinite", bad);
-        finding_number(j, f, "values", bad);
-        finding_action(j, f,
-                       "check the inputs (token ids, masks) and the precision: overflow is common in fp16");
-    }
-    return TARE_OK;
+    double bad;
+    if (!param_number(c, "nan_outputs", &bad) || !(bad > 0)) return;
+    struct run_finding *f = finding_start(j, c, "%g output values are NaN or infinite", bad);
+    finding_number(j, f, "values", bad);
 }
 
-tare_status rule_never_steady(struct judging *j)
+void find_never_steady(struct judging *j, const struct run_case *c)
 {
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        const struct run_value *v = config_of_case(j->run, "never_steady", c);
-        if (!v || v->kind != RUN_TEXT || !v->s) continue;
-        struct run_finding *f = finding_start(j, c, "the times never settled: %.200s", v->s);
-        finding_text(j, f, "note", v->s);
-        if (c->warmup_runs.known) finding_number(j, f, "warmup_runs", (double)c->warmup_runs.v);
-        finding_action(
-            j, f, "measure longer (--budget), or look for what changes over time: caches, clocks, memory");
-    }
-    return TARE_OK;
+    const struct run_value *v = config_of_case(j->run, "never_steady", c);
+    if (!v || v->kind != RUN_TEXT || !v->s) return;
+    struct run_finding *f = finding_start(j, c, "the times never settled: %.200s", v->s);
+    finding_text(j, f, "note", v->s);
+    if (c->warmup_runs.known) finding_number(j, f, "warmup_runs", (double)c->warmup_runs.v);
 }
 
 /* ---- quality ---- */
@@ -201,28 +170,23 @@ static bool reference_score(const struct run *run, const struct run_case *c, dou
     return c->accuracy.baseline.known;
 }
 
-tare_status rule_accuracy(struct judging *j)
+void find_accuracy(struct judging *j, const struct run_case *c)
 {
     double allowed = 0, base;
     config_number(j->run, "max_drop", &allowed);
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        if (!c->accuracy.score.known || !c->accuracy.metric || !reference_score(j->run, c, &base)) continue;
-        double drop = accuracy_drop(c->accuracy.metric, base, c->accuracy.score.value);
-        if (!(fabs(drop) > 1e-9)) continue;
-        struct run_finding *f = finding_start(j, c, "%.60s is %.6g, against %.6g", c->accuracy.metric,
-                                              c->accuracy.score.value, base);
-        if (f && drop <= allowed) f->severity = "info";
-        finding_estimate(j, f, "score", c->accuracy.score);
-        finding_number(j, f, "reference", base);
-        finding_number(j, f, "drop", drop);
-        if (c->accuracy.examples.known) finding_number(j, f, "examples", (double)c->accuracy.examples.v);
-        finding_action(j, f, "%s",
-                       drop <= allowed
-                           ? "nothing, if a change of this size is fine; --max-drop sets how much is"
-                           : "do not use this configuration before its answers were looked at");
-    }
-    return TARE_OK;
+    if (!c->accuracy.score.known || !c->accuracy.metric || !reference_score(j->run, c, &base)) return;
+    double drop = accuracy_drop(c->accuracy.metric, base, c->accuracy.score.value);
+    if (!(fabs(drop) > 1e-9)) return;
+    struct run_finding *f =
+        finding_start(j, c, "%.60s is %.6g, against %.6g", c->accuracy.metric, c->accuracy.score.value, base);
+    if (f && drop <= allowed) f->severity = "info";
+    finding_estimate(j, f, "score", c->accuracy.score);
+    finding_number(j, f, "reference", base);
+    finding_number(j, f, "drop", drop);
+    if (c->accuracy.examples.known) finding_number(j, f, "examples", (double)c->accuracy.examples.v);
+    finding_action(j, f, "%s",
+                   drop <= allowed ? "nothing, if a change of this size is fine; --max-drop sets how much is"
+                                   : "do not use this configuration before its answers were looked at");
 }
 
 /* ---- open loop ---- */
@@ -251,22 +215,50 @@ static bool offered_of(const struct run *run, const struct run_case *c, struct o
     return true;
 }
 
-tare_status rule_overloaded(struct judging *j)
+void find_overloaded(struct judging *j, const struct run_case *c)
 {
-    if (!run_is_open_loop(j->run)) return TARE_OK;
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        struct offered o;
-        if (!offered_of(j->run, c, &o) || !o.overloaded) continue;
-        struct run_finding *f =
-            finding_start(j, c, "%s runs/s were offered, %s were done: the queue only grows",
-                          show_number(o.offered).s, show_number(o.done).s);
-        finding_number(j, f, "offered_per_s", o.offered);
-        finding_number(j, f, "done_per_s", o.done);
-        finding_action(
-            j, f,
-            "latencies of this case say how long it was measured, not how fast it is; offer less, or "
-            "see `tare plan` for the replicas it needs");
-    }
+    struct offered o;
+    if (!run_is_open_loop(j->run) || !offered_of(j->run, c, &o) || !o.overloaded) return;
+    struct run_finding *f = finding_start(j, c, "%s runs/s were offered, %s were done: the queue only grows",
+                                          show_number(o.offered).s, show_number(o.done).s);
+    finding_number(j, f, "offered_per_s", o.offered);
+    finding_number(j, f, "done_per_s", o.done);
+}
+
+/* ---- launches (`tare bench --repeat`): how much of the spread is between them, and are they evidence of their own ---- */
+
+void find_launch_spread(struct judging *j, const struct run_case *c)
+{
+    struct launches_spread s = launches_spread(c);
+    if (c->launches.n < 2 || !isfinite(s.between)) return;
+    bool hidden = isfinite(s.within) && s.between > LAUNCHES_HIDDEN * s.within && s.between > 0.01;
+    struct run_finding *f = NULL;
+    if (isfinite(s.within))
+        f = finding_start(j, c, "the median varies by %s between %zu launches; within one it is known to %s",
+                          show_percent(s.between).s, c->launches.n, show_percent(s.within).s);
+    else
+        f = finding_start(j, c, "the median varies by %s between %zu launches", show_percent(s.between).s,
+                          c->launches.n);
+    finding_number(j, f, "launches", (double)c->launches.n);
+    finding_number(j, f, "sd_between", s.between);
+    finding_number(j, f, "sd_within", s.within);
+    if (!hidden) return;
+    if (f) f->severity = "warn";
+    finding_action(
+        j, f, "the interval of a single launch hides this: compare several launches, or tare compare --ab");
+}
+
+/* All cases were launched together: one finding is enough. */
+tare_status find_launch_close(struct judging *j)
+{
+    const struct run_case *c = j->run->cases.n ? j->run->cases.at[0] : NULL;
+    struct launches_spread s = c ? launches_spread(c) : (struct launches_spread){.apart_ms = -1};
+    if (s.apart_ms < 0 || s.apart_ms >= LAUNCHES_APART_MS) return TARE_OK;
+    struct run_finding *f =
+        finding_start(j, NULL, "launches began %.3g s apart: closer than %d s they share the machine's mood",
+                      (double)s.apart_ms / 1000, LAUNCHES_APART_MS / 1000);
+    finding_number(j, f, "apart_s", (double)s.apart_ms / 1000);
+    finding_action(j, f, "--pause %ds makes each of them evidence of its own for tare compare",
+                   LAUNCHES_APART_MS / 1000);
     return TARE_OK;
 }

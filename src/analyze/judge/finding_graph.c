@@ -15,7 +15,8 @@
 const struct run_static *finding_graph(const struct run *run)
 {
     const struct run_subject *s = &run->subject;
-    return s->optimized.known ? &s->optimized : s->as_file.known ? &s->as_file : NULL;
+    if (s->optimized.known) return &s->optimized;
+    return s->as_file.known ? &s->as_file : NULL;
 }
 
 double graph_bytes(const struct run_static *s)
@@ -80,7 +81,7 @@ static void tell_foldable(struct judging *j, const struct run_static *s, const s
     finding_action(j, f, "%s", how->action);
 }
 
-tare_status rule_foldable(struct judging *j)
+tare_status find_foldable(struct judging *j)
 {
     const struct run_subject *s = &j->run->subject;
     if (s->optimized.known && foldable_share(&s->optimized) >= 0.01)
@@ -102,7 +103,7 @@ static const struct spelled {
 };
 
 /* Only of the graph that ran: in the file a pattern in pieces is usual, and the runtime's work. */
-tare_status rule_unfused(struct judging *j)
+tare_status find_unfused(struct judging *j)
 {
     const struct run_static *s = &j->run->subject.optimized;
     double share = pattern(s, "unfused_bytes") / graph_bytes(s), total = 0;
@@ -126,10 +127,6 @@ tare_status rule_unfused(struct judging *j)
         if (pattern(s, spelled[i].key) > 0) finding_number(j, f, spelled[i].key, pattern(s, spelled[i].key));
     finding_number(j, f, "nodes", pattern(s, "unfused_nodes"));
     finding_number(j, f, "bytes_share", share);
-    finding_action(
-        j, f,
-        "use the runtime's transformer optimiser, its highest optimisation level, or an export with a "
-        "newer opset that has them as one operator");
     return TARE_OK;
 }
 
@@ -236,11 +233,9 @@ static void tell_quadratic(struct judging *j, const struct run_static *s, size_t
     finding_number(j, f, "length", length);
     finding_number(j, f, "share", share);
     finding_number(j, f, "half_at", round(length * (g.total - g.squared) / g.squared));
-    finding_action(
-        j, f, "cut or split long inputs, sort batches by length, or use a model with windowed attention");
 }
 
-tare_status rule_quadratic(struct judging *j)
+tare_status find_quadratic(struct judging *j)
 {
     const struct run_subject *u = &j->run->subject;
     const struct run_static *s = u->as_file.known ? &u->as_file : finding_graph(j->run);
@@ -289,7 +284,7 @@ static bool is_memory_bound(const struct run *run, const struct run_static *s)
     return (double)s->cost.flops.v / r->flops.v < graph_bytes(s) / r->bandwidth.v;
 }
 
-tare_status rule_precision(struct judging *j)
+tare_status find_precision(struct judging *j)
 {
     const struct run_static *s = &j->run->subject.as_file;
     double fp32, traffic;
@@ -318,7 +313,7 @@ tare_status rule_precision(struct judging *j)
 
 /* ---- embeddings ---- */
 
-tare_status rule_embedding(struct judging *j)
+tare_status find_embedding(struct judging *j)
 {
     const struct run_static *s = &j->run->subject.as_file;
     double bytes = pattern(s, "embedding_bytes");
@@ -333,9 +328,5 @@ tare_status rule_embedding(struct judging *j)
     finding_number(j, f, "bytes", bytes);
     finding_number(j, f, "parameters", pattern(s, "embedding_parameters"));
     finding_number(j, f, "share", share);
-    finding_action(
-        j, f,
-        "they cost memory and loading, hardly time: store them in fp16 or int8, or keep only the rows "
-        "that your texts need");
     return TARE_OK;
 }

@@ -128,7 +128,7 @@ static void tell_kinds(struct judging *j, kinds_of *kinds)
     }
 }
 
-tare_status rule_far_from_roof(struct judging *j)
+tare_status find_far_from_roof(struct judging *j)
 {
     kinds_of all = VEC_INIT, here = VEC_INIT;
     tare_status s = TARE_OK;
@@ -193,12 +193,6 @@ static struct moved most_moved(const struct run *run, op_fn *wanted)
     return worst;
 }
 
-static const char *layout_action(void)
-{
-    return "store weights and inputs in the layout the runtime computes in, or export the model so that "
-           "neighbouring transposes cancel";
-}
-
 static void tell_static_transposes(struct judging *j)
 {
     const struct run_static *s = finding_graph(j->run);
@@ -215,10 +209,9 @@ static void tell_static_transposes(struct judging *j)
     finding_number(j, f, "nodes", nodes);
     finding_number(j, f, "bytes", bytes);
     finding_number(j, f, "bytes_share", share);
-    finding_action(j, f, "%s", layout_action());
 }
 
-tare_status rule_transposes(struct judging *j)
+tare_status find_transposes(struct judging *j)
 {
     struct moved m = most_moved(j->run, is_layout);
     if (!m.c) {
@@ -233,7 +226,6 @@ tare_status rule_transposes(struct judging *j)
     finding_number(j, f, "nodes", m.nodes);
     finding_number(j, f, "share", m.share);
     finding_number(j, f, "bytes", m.bytes);
-    finding_action(j, f, "%s", layout_action());
     return TARE_OK;
 }
 
@@ -245,7 +237,7 @@ static bool is_provider(const char *reported, const char *asked)
     return strncasecmp(reported, asked, strlen(asked)) == 0;
 }
 
-static void check_layer_provider(struct judging *j, const struct run_case *c)
+void find_layer_provider(struct judging *j, const struct run_case *c)
 {
     const char *asked = param_text(c, "provider"), *other = NULL;
     double all = 0, elsewhere = 0, share = 0;
@@ -269,13 +261,6 @@ static void check_layer_provider(struct judging *j, const struct run_case *c)
     finding_number(j, f, "share", share);
     finding_text(j, f, "asked", asked);
     finding_text(j, f, "ran_on", other);
-    finding_action(j, f, "see which operators the provider lacks: each change of place copies tensors");
-}
-
-tare_status rule_layer_provider(struct judging *j)
-{
-    for (size_t i = 0; i < j->run->cases.n; i++) check_layer_provider(j, j->run->cases.at[i]);
-    return TARE_OK;
 }
 
 /* Copies between providers that the runtime put into the graph. */
@@ -288,7 +273,7 @@ static double static_copies(const struct run *run)
     return n;
 }
 
-tare_status rule_copies(struct judging *j)
+tare_status find_copies(struct judging *j)
 {
     struct moved m = most_moved(j->run, is_copy);
     if (!m.c) m = (struct moved){NULL, static_copies(j->run), NAN, NAN};
@@ -302,7 +287,5 @@ tare_status rule_copies(struct judging *j)
     finding_number(j, f, "copies", m.nodes);
     finding_number(j, f, "share", m.share);
     finding_number(j, f, "bytes", m.bytes);
-    finding_action(j, f,
-                   "keep neighbouring operators on one provider; bind inputs and outputs to its memory");
     return TARE_OK;
 }

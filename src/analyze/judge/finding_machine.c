@@ -19,7 +19,7 @@ struct worst {
     size_t above, of;
 };
 
-static struct worst find_worst(const struct run *run, figure_fn *figure, double limit)
+static struct worst find_worst_case(const struct run *run, figure_fn *figure, double limit)
 {
     struct worst w = {.of = run->cases.n};
     for (size_t i = 0; i < run->cases.n; i++) {
@@ -35,7 +35,7 @@ static struct worst find_worst(const struct run *run, figure_fn *figure, double 
 
 static void add_worst(struct judging *j, struct run_finding *f, const struct worst *w, const char *key)
 {
-    finding_number(j, f, key, w->figure);
+    if (key) finding_number(j, f, key, w->figure);
     finding_number(j, f, "cases_affected", (double)w->above);
     finding_number(j, f, "cases", (double)w->of);
 }
@@ -50,12 +50,6 @@ static double half_width(const struct run *run, const struct run_case *c)
     (void)run;
     if (!measure_named(c, "latency.p50", &e) || !e.lo.known || !e.hi.known || !(e.value > 0)) return NAN;
     return fmax(e.hi.v - e.value, e.value - e.lo.v) / e.value;
-}
-
-static double variation(const struct run_case *c)
-{
-    const struct run_latency *l = &c->latency_ns;
-    return l->mean.known && l->stddev.known && l->mean.v > 0 ? (double)l->stddev.v / (double)l->mean.v : NAN;
 }
 
 static double measured_ns(const struct run_case *c)
@@ -100,106 +94,82 @@ static double spare_threads(const struct run *run, const struct run_case *c)
     return threads * workers - ceil(run->host.cpu.usable.v);
 }
 
-/* ---- rules ---- */
+/* ---- rules that are a figure with a limit ---- */
+
+static const struct worst_rule {
+    const char *id; /* in FINDING_MAP */
+    figure_fn *figure;
+    double limit, mild;         /* the limit above which it is told; below `mild` it is but an info */
+    bool percent;               /* the figure is a share */
+    const char *key;            /* of the evidence */
+    const char *before, *after; /* the figure, in the title */
+} worst_rules[] = {
+    {"machine.throttled", throttled_share, 0.01, 0, true, "throttled_share",
+     "the CPU quota stopped the process for ", " of the measured time"},
+    {"machine.steal", steal_share, 0.02, 0, true, "steal", "the hypervisor took ", " of the processor time"},
+    {"machine.preempted", switches_per_run, 0.25, 1, false, "switches_per_run",
+     "other work interrupted the runs: ", " involuntary switches per run"},
+    {"self.heavy", self_share, 0.01, 0, true, "self_share", "tare itself is ", " of a run"},
+};
+
+tare_status find_worst(struct judging *j)
+{
+    const struct worst_rule *r = worst_rules;
+    while (strcmp(r->id, j->rule->id) != 0) r++; /* a test goes through all */
+    struct worst w = find_worst_case(j->run, r->figure, r->limit);
+    if (!w.c) return TARE_OK;
+    struct shown figure = r->percent ? show_percent(w.figure) : show_number(w.figure);
+    struct run_finding *f =
+        finding_start(j, w.c, "%s%s%s%s", r->before, figure.s, r->after, show_cases(w.above, w.of).s);
+    add_worst(j, f, &w, r->key);
+    if (r->figure == throttled_share && j->run->host.cgroup.cpu_quota.known)
+        finding_number(j, f, "cpu_quota", j->run->host.cgroup.cpu_quota.v);
+    if (f && w.figure < r->mild) f->severity = "info";
+    return TARE_OK;
+}
+
+/* ---- other rules ---- */
 
 /* Cases measured so seldom, or so unevenly, that their median has no interval. */
-static struct worst find_blind(const struct run *run)
+tare_status find_no_interval(struct judging *j)
 {
-    struct worst w = {.of = run->cases.n, .figure = NAN};
-    for (size_t i = 0; i < run->cases.n; i++) {
-        const struct run_case *c = run->cases.at[i];
+    struct worst w = {.of = j->run->cases.n};
+    for (size_t i = 0; i < j->run->cases.n; i++) {
+        const struct run_case *c = j->run->cases.at[i];
         struct run_estimate e;
         if (!measure_named(c, "latency.p50", &e) || (e.lo.known && e.hi.known)) continue;
         w.above++;
         if (!w.c) w.c = c;
     }
-    return w;
-}
-
-tare_status rule_no_interval(struct judging *j)
-{
-    struct worst w = find_blind(j->run);
     if (!w.c) return TARE_OK;
     struct run_finding *f =
         finding_start(j, w.c, "the median has no interval: too few runs that are independent of each other%s",
                       show_cases(w.above, w.of).s);
-    finding_number(j, f, "cases_affected", (double)w.above);
-    finding_number(j, f, "cases", (double)w.of);
-    finding_action(j, f, "measure longer (--budget): until then their differences say nothing");
+    add_worst(j, f, &w, NULL);
     return TARE_OK;
 }
 
-tare_status rule_unstable(struct judging *j)
+tare_status find_unstable(struct judging *j)
 {
     double asked = 0.02;
     config_number(j->run, "precision", &asked);
-    struct worst w = find_worst(j->run, half_width, asked * 1.05);
+    struct worst w = find_worst_case(j->run, half_width, asked * 1.05);
     if (!w.c) return TARE_OK;
     struct run_finding *f =
         finding_start(j, w.c, "the median is only known to +/- %s, asked was %s%s", show_percent(w.figure).s,
                       show_percent(asked).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "half_width");
     finding_number(j, f, "asked", asked);
-    finding_number(j, f, "variation", variation(w.c));
+    const struct run_latency *l = &w.c->latency_ns;
+    if (l->mean.known && l->stddev.known && l->mean.v > 0)
+        finding_number(j, f, "variation", (double)l->stddev.v / (double)l->mean.v);
     if (f && w.figure < 2 * asked) f->severity = "info";
-    finding_action(
-        j, f, "measure longer (--budget), or stop other work on this machine; `tare doctor` shows its noise");
     return TARE_OK;
 }
 
-tare_status rule_steal(struct judging *j)
+tare_status find_threads_many(struct judging *j)
 {
-    struct worst w = find_worst(j->run, steal_share, 0.02);
-    if (!w.c) return TARE_OK;
-    struct run_finding *f = finding_start(j, w.c, "the hypervisor took %s of the processor time%s",
-                                          show_percent(w.figure).s, show_cases(w.above, w.of).s);
-    add_worst(j, f, &w, "steal");
-    finding_action(j, f, "measure on a machine with processors of its own, or judge by CPU time");
-    return TARE_OK;
-}
-
-tare_status rule_throttled(struct judging *j)
-{
-    struct worst w = find_worst(j->run, throttled_share, 0.01);
-    if (!w.c) return TARE_OK;
-    struct run_finding *f =
-        finding_start(j, w.c, "the CPU quota stopped the process for %s of the measured time%s",
-                      show_percent(w.figure).s, show_cases(w.above, w.of).s);
-    add_worst(j, f, &w, "throttled_share");
-    if (j->run->host.cgroup.cpu_quota.known)
-        finding_number(j, f, "cpu_quota", j->run->host.cgroup.cpu_quota.v);
-    finding_action(
-        j, f, "raise the CPU limit of the container, or use no more threads than the quota has processors");
-    return TARE_OK;
-}
-
-tare_status rule_preempted(struct judging *j)
-{
-    struct worst w = find_worst(j->run, switches_per_run, 0.25);
-    if (!w.c) return TARE_OK;
-    struct run_finding *f =
-        finding_start(j, w.c, "other work interrupted the runs: %s involuntary switches per run%s",
-                      show_number(w.figure).s, show_cases(w.above, w.of).s);
-    add_worst(j, f, &w, "switches_per_run");
-    if (f && w.figure < 1) f->severity = "info";
-    finding_action(j, f, "stop other work, use fewer threads, or pin the process to processors of its own");
-    return TARE_OK;
-}
-
-tare_status rule_self_heavy(struct judging *j)
-{
-    struct worst w = find_worst(j->run, self_share, 0.01);
-    if (!w.c) return TARE_OK;
-    struct run_finding *f = finding_start(j, w.c, "tare itself is %s of a run%s", show_percent(w.figure).s,
-                                          show_cases(w.above, w.of).s);
-    add_worst(j, f, &w, "self_share");
-    finding_action(j, f, "give each run more work (a larger batch): the runs are too short to weigh better");
-    return TARE_OK;
-}
-
-tare_status rule_threads_many(struct judging *j)
-{
-    struct worst w = find_worst(j->run, spare_threads, 0);
+    struct worst w = find_worst_case(j->run, spare_threads, 0);
     if (!w.c) return TARE_OK;
     double usable = ceil(j->run->host.cpu.usable.v);
     struct run_finding *f =
@@ -212,14 +182,12 @@ tare_status rule_threads_many(struct judging *j)
     return TARE_OK;
 }
 
-tare_status rule_virtual(struct judging *j)
+tare_status find_virtual_machine(struct judging *j)
 {
     if (!j->run->host.is_virtual.known || !j->run->host.is_virtual.v) return TARE_OK;
     struct run_finding *f =
         finding_start(j, NULL, "this is a virtual machine: neighbours may change these numbers");
     finding_number(j, f, "virtual", 1);
-    finding_action(j, f,
-                   "compare with interleaved runs on the same machine, not with numbers from another day");
     return TARE_OK;
 }
 
@@ -264,7 +232,7 @@ static tare_status outliers_of(const struct run_case *c, struct outliers *out, t
     return TARE_OK;
 }
 
-tare_status rule_outliers(struct judging *j)
+tare_status find_outliers(struct judging *j)
 {
     struct outliers worst = {0}, now;
     for (size_t i = 0; i < j->run->cases.n; i++) {
@@ -280,12 +248,7 @@ tare_status rule_outliers(struct judging *j)
     finding_number(j, f, "outliers", worst.count);
     finding_number(j, f, "samples", worst.of);
     finding_number(j, f, "limit_ns", round(worst.limit_ns));
-    if (!worst.explained.known) {
-        finding_action(
-            j, f,
-            "look for what else ran at that time; whether the machine interrupted these runs is not known");
-        return TARE_OK;
-    }
+    if (!worst.explained.known) return TARE_OK;
     finding_number(j, f, "explained", worst.explained.v);
     double unexplained = worst.count - worst.explained.v;
     if (unexplained / worst.of > 0.01 && f) f->severity = "warn";

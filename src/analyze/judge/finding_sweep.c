@@ -39,7 +39,7 @@ static size_t fastest(cases_of *cases, size_t n)
 
 /* ---- batch ---- */
 
-static void check_small(struct judging *j, cases_of *cases, size_t n)
+void find_batch_small(struct judging *j, cases_of *cases, size_t n)
 {
     const struct run_case *least = cases[0], *best = cases[fastest(cases, n)];
     struct run_estimate ratio = estimate_ratio(rate_of(best), rate_of(least));
@@ -63,11 +63,6 @@ static void check_small(struct judging *j, cases_of *cases, size_t n)
         show_percent(rate_of(cases[enough]).value / rate_of(best).value).s);
 }
 
-tare_status rule_batch_small(struct judging *j)
-{
-    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "batch", check_small);
-}
-
 /* Gain of throughput per doubling of the parameter from a to b, as a ratio. */
 static struct run_estimate per_doubling(const struct run_case *a, const struct run_case *b, const char *param)
 {
@@ -77,7 +72,7 @@ static struct run_estimate per_doubling(const struct run_case *a, const struct r
     return run_estimate(pow(r.value, 1 / doublings), pow(r.lo.v, 1 / doublings), pow(r.hi.v, 1 / doublings));
 }
 
-static void check_knee(struct judging *j, cases_of *cases, size_t n)
+void find_batch_knee(struct judging *j, cases_of *cases, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++) {
         struct run_estimate gain = per_doubling(cases[i], cases[i + 1], "batch");
@@ -99,11 +94,6 @@ static void check_knee(struct judging *j, cases_of *cases, size_t n)
         finding_action(j, f, "use batch %g unless latency and memory do not matter", batch);
         return;
     }
-}
-
-tare_status rule_batch_knee(struct judging *j)
-{
-    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "batch", check_knee);
 }
 
 /* ---- memory over batch: a straight line with the interval of its slope ---- */
@@ -139,16 +129,7 @@ static bool fit(cases_of *cases, size_t n, struct line *out)
     return isfinite(half);
 }
 
-/* What one process may use here. */
-static bool memory_room(const struct run *run, double *bytes)
-{
-    const struct known_u64 *limit = &run->host.cgroup.memory_limit_bytes, *all = &run->host.memory_bytes;
-    if (!limit->known && !all->known) return false;
-    *bytes = (double)(limit->known && (!all->known || limit->v < all->v) ? limit->v : all->v);
-    return true;
-}
-
-static void check_batch_memory(struct judging *j, cases_of *cases, size_t n)
+void find_batch_memory(struct judging *j, cases_of *cases, size_t n)
 {
     struct line l;
     double room = 0, unit = 0x1p10;
@@ -165,19 +146,12 @@ static void check_batch_memory(struct judging *j, cases_of *cases, size_t n)
         finding_number(j, f, "largest_batch_estimated", fmax(fits, 0));
         finding_action(j, f, "estimated: up to batch %s fits into 80 %% of %s", show_number(fmax(fits, 0)).s,
                        show_bytes(room).s);
-    } else {
-        finding_action(j, f, "multiply by the largest batch you will allow before choosing it");
     }
-}
-
-tare_status rule_batch_memory(struct judging *j)
-{
-    return finding_sweeps(j, "batch", check_batch_memory);
 }
 
 /* ---- length ---- */
 
-static void check_long(struct judging *j, cases_of *cases, size_t n)
+void find_long_input(struct judging *j, cases_of *cases, size_t n)
 {
     const struct run_case *a = cases[0], *b = cases[n - 1];
     struct run_estimate rate = estimate_ratio(rate_of(b), rate_of(a)), ta = {0}, tb = {0};
@@ -207,14 +181,9 @@ static void check_long(struct judging *j, cases_of *cases, size_t n)
     }
 }
 
-tare_status rule_long_input(struct judging *j)
-{
-    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "seq", check_long);
-}
-
 /* ---- threads ---- */
 
-static void check_threads_slower(struct judging *j, cases_of *cases, size_t n)
+void find_threads_slower(struct judging *j, cases_of *cases, size_t n)
 {
     size_t best = fastest(cases, n);
     const struct run_case *most = cases[n - 1];
@@ -228,12 +197,7 @@ static void check_threads_slower(struct judging *j, cases_of *cases, size_t n)
     finding_action(j, f, "use %s", show_count(x_of(cases[best], "threads"), "thread").s);
 }
 
-tare_status rule_threads_slower(struct judging *j)
-{
-    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "threads", check_threads_slower);
-}
-
-static void check_threads_idle(struct judging *j, cases_of *cases, size_t n)
+void find_threads_idle(struct judging *j, cases_of *cases, size_t n)
 {
     const struct run_case *a = cases[0], *b = cases[n - 1];
     struct run_estimate gain = per_doubling(a, b, "threads"), all = estimate_ratio(rate_of(b), rate_of(a));
@@ -246,11 +210,6 @@ static void check_threads_idle(struct judging *j, cases_of *cases, size_t n)
     finding_number(j, f, "efficiency", all.value * x_of(a, "threads") / x_of(b, "threads"));
     finding_action(j, f, "run %g copies with %g threads each instead, or a larger batch",
                    x_of(b, "threads") / x_of(a, "threads"), x_of(a, "threads"));
-}
-
-tare_status rule_threads_idle(struct judging *j)
-{
-    return run_is_open_loop(j->run) ? TARE_OK : finding_sweeps(j, "threads", check_threads_idle);
 }
 
 /* ---- variants: speed and quality side by side ---- */
@@ -273,44 +232,35 @@ static void quality(const struct run_case *a, const struct run_case *b, char *ou
         snprintf(out, size, "; quality was not measured");
 }
 
-static void check_variant(struct judging *j, const struct run_case *a, const struct run_case *b)
+static void compare_variant(struct judging *j, const struct run_case *a, const struct run_case *b)
 {
     struct run_estimate r = estimate_ratio(rate_of(b), rate_of(a));
     char tail[120];
     if (!r.known) return;
     quality(a, b, tail, sizeof tail);
     bool faster = r.lo.v > 1, slower = r.hi.v < 1;
-    struct run_finding *f =
-        faster || slower
-            ? finding_start(j, b, "%.80s is %s times as fast as %.80s (%s to %s)%s", variant_name(b),
-                            show_number(r.value).s, variant_name(a), show_number(r.lo.v).s,
-                            show_number(r.hi.v).s, tail)
-            : finding_start(j, b, "%.80s and %.80s cannot be told apart in speed (%s to %s times)%s",
-                            variant_name(b), variant_name(a), show_number(r.lo.v).s, show_number(r.hi.v).s,
-                            tail);
+    struct run_finding *f;
+    if (faster || slower) {
+        j->rule = finding_rule(faster ? "variant.faster" : "variant.slower");
+        f = finding_start(j, b, "%.80s is %s times as fast as %.80s (%s to %s)%s", variant_name(b),
+                          show_number(r.value).s, variant_name(a), show_number(r.lo.v).s,
+                          show_number(r.hi.v).s, tail);
+    } else {
+        j->rule = finding_rule("variant.same");
+        f = finding_start(j, b, "%.80s and %.80s cannot be told apart in speed (%s to %s times)%s",
+                          variant_name(b), variant_name(a), show_number(r.lo.v).s, show_number(r.hi.v).s,
+                          tail);
+    }
     finding_estimate(j, f, "throughput_ratio", r);
-    if (f) f->id = faster ? "variant.faster" : slower ? "variant.slower" : "variant.same";
-    if (f && slower) f->severity = "warn";
     if (a->accuracy.score.known) finding_number(j, f, "accuracy_base", a->accuracy.score.value);
     if (b->accuracy.score.known) finding_number(j, f, "accuracy", b->accuracy.score.value);
     if (a->memory.rss_peak.known && b->memory.rss_peak.known)
         finding_number(j, f, "memory_ratio",
                        (double)b->memory.rss_peak.v / fmax((double)a->memory.rss_peak.v, 1));
-    finding_action(j, f, "%s",
-                   faster   ? "use it where its quality is good enough"
-                   : slower ? "prefer the other, unless its memory matters more"
-                            : "choose by memory and quality, or measure longer");
 }
 
-tare_status rule_variants(struct judging *j)
+/* Each variant against the first. */
+void find_variants(struct judging *j, cases_of *cases, size_t n)
 {
-    struct sweeps s;
-    if (run_is_open_loop(j->run)) return TARE_OK;
-    tare_status st = sweeps_find(&s, j->run, "variant", true, j->err);
-    if (st < 0) return st;
-    for (size_t i = 0; i < s.n; i++)
-        for (size_t k = s.start[i] + 1; k < s.start[i + 1]; k++)
-            check_variant(j, s.cases[s.start[i]], s.cases[k]);
-    sweeps_release(&s);
-    return TARE_OK;
+    for (size_t i = 1; i < n; i++) compare_variant(j, cases[0], cases[i]);
 }

@@ -51,10 +51,23 @@ size_t targets_missed(const struct run *run); /* rows with the verdict fail */
 
 /* ---- findings and recommendation: one row per rule in finding.c ---- */
 
+/* docs/judgement.md lists the findings. */
 tare_status findings_add(struct run *run, tare_error *err);
 
+/* id, name, help */
+#define OBJECTIVE_MAP(X)                                                                            \
+    X(THROUGHPUT, "throughput", "most units per second")                                            \
+    X(LATENCY, "latency", "shortest run")                                                           \
+    X(MEMORY, "memory", "least memory")
+enum {
+#define X(id, name, help) OBJECTIVE_##id,
+    OBJECTIVE_MAP(X)
+#undef X
+};
+extern const char *const objective_names[]; /* by these numbers; ends with NULL */
+
 struct objective {
-    const char *name;          /* "throughput", "latency", "memory" */
+    const char *name;
     uint64_t latency_limit_ns; /* of p95; 0: none */
 };
 

@@ -19,6 +19,10 @@ struct choice {
     size_t left;
 };
 
+#define X(id, name, help) name,
+const char *const objective_names[] = {OBJECTIVE_MAP(X) NULL};
+#undef X
+
 /* ---- who may be chosen ---- */
 
 static bool answers_are_fine(const struct run *run, const struct run_case *c)
@@ -98,12 +102,15 @@ static struct shown show_metric(const struct choice *ch, const struct run_case *
 static void add_comparison(struct buf *why, const struct choice *ch, const struct run_case *best,
                            const struct run_case *chosen)
 {
-    static const char *const nouns[] = {"the most throughput", "the shortest time", "the least memory"};
-    const char *noun = nouns[ch->more_is_better ? 0 : strcmp(ch->metric, "memory.peak") == 0 ? 2 : 1];
-    const char *label = ch->more_is_better                        ? ""
-                        : strncmp(ch->metric, "latency.", 8) == 0 ? ch->metric + 8
-                                                                  : "peak";
-    buf_printf(why, "%s%s%s", label, *label ? " " : "", show_metric(ch, chosen).s);
+    const char *noun = "the most throughput";
+    if (strcmp(ch->metric, "memory.peak") == 0) {
+        noun = "the least memory";
+        buf_add_str(why, "peak ");
+    } else if (strncmp(ch->metric, "latency.", 8) == 0) {
+        noun = "the shortest time";
+        buf_printf(why, "%s ", ch->metric + 8);
+    }
+    buf_add_str(why, show_metric(ch, chosen).s);
     if (chosen == best)
         buf_printf(why, ", %s of %zu cases", noun, ch->left);
     else
@@ -127,12 +134,18 @@ static void add_limits(struct buf *why, const struct choice *ch, const struct ru
 
 /* ---- choosing ---- */
 
+/* NULL: there is no such objective. */
 static const char *metric_for(const struct run *run, const struct objective *o)
 {
     struct run_estimate e;
-    if (strcmp(o->name, "throughput") == 0) return "throughput";
-    if (strcmp(o->name, "memory") == 0) return "memory.peak";
-    if (strcmp(o->name, "latency") != 0) return NULL;
+    int id = 0;
+    while (objective_names[id] && strcmp(objective_names[id], o->name) != 0) id++;
+    switch (id) {
+    case OBJECTIVE_THROUGHPUT: return "throughput";
+    case OBJECTIVE_MEMORY: return "memory.peak";
+    case OBJECTIVE_LATENCY: break;
+    default: return NULL;
+    }
     if (o->latency_limit_ns) return "throughput"; /* the most work within the limit */
     for (size_t i = 0; i < run->cases.n; i++)
         if (!measure_named(run->cases.at[i], "latency.p95", &e)) return "latency.p50";

@@ -28,7 +28,9 @@ static void join(struct course_step *a, const struct course_step *b)
     double wa = span_ns(a), wb = span_ns(b);
     for (size_t q = 0; q < COURSE_COUNT; q++) {
         double x = a->value[q], y = b->value[q];
-        a->value[q] = isnan(x) ? y : isnan(y) ? x : wa + wb > 0 ? (x * wa + y * wb) / (wa + wb) : y;
+        if (isnan(y)) continue;
+        bool both = !isnan(x) && wa + wb > 0;
+        a->value[q] = both ? (x * wa + y * wb) / (wa + wb) : y;
     }
     a->end_ns = b->end_ns;
 }
@@ -101,11 +103,10 @@ double course_mean(const struct course *c, enum course_quantity q, size_t from, 
     return known > 0 ? sum / known : NAN;
 }
 
-bool course_holds(const struct course *c, size_t step, const struct course_condition *all, size_t n)
+static bool all_hold(const struct course_step *step, const struct course_condition *all, size_t n)
 {
-    const double *v = c->steps.items[step].value;
     for (size_t i = 0; i < n; i++) {
-        double x = v[all[i].quantity];
+        double x = step->value[all[i].quantity];
         bool holds = all[i].op == '>' ? x > all[i].threshold : x < all[i].threshold;
         if (all[i].op && !holds) return false; /* NAN is neither */
     }
@@ -120,7 +121,7 @@ struct course_span course_when(const struct course *c, const struct course_condi
     for (size_t i = 0; i < c->steps.n; i++) {
         double ns = span_ns(&c->steps.items[i]);
         total += ns;
-        if (!course_holds(c, i, all, n)) {
+        if (!all_hold(&c->steps.items[i], all, n)) {
             run = 0;
             from = i + 1;
             continue;

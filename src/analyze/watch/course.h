@@ -65,9 +65,8 @@ tare_status course_moment(const struct samples *s, size_t moment, struct sample 
 
 /* ---- asking; steps are [from, to) ---- */
 
-double course_seconds(const struct course *c,
-                      size_t step); /* from the start of the run to the start of a step;
-                                                               step n: to the end */
+/* From the start of the run to the start of a step; step n: to the end. */
+double course_seconds(const struct course *c, size_t step);
 double course_mean(const struct course *c, enum course_quantity q, size_t from, size_t to); /* NAN: unknown */
 
 struct course_condition {
@@ -75,13 +74,11 @@ struct course_condition {
     char op; /* '>' or '<'; 0: none, always holds */
     double threshold;
 };
-/* All n hold in this step; unknown does not. */
-bool course_holds(const struct course *c, size_t step, const struct course_condition *all, size_t n);
-
 struct course_span {
     double share;    /* of the whole time */
     size_t from, to; /* the longest stretch of it */
 };
+/* When all n hold at the same time; unknown does not hold. */
 struct course_span course_when(const struct course *c, const struct course_condition *all, size_t n);
 
 #endif

@@ -8,20 +8,10 @@
 
 #include "analyze/judge/finding.h"
 
-enum { CONDITIONS = 4 };
-
-struct rule {
-    const char *id, *severity;
-    double share; /* of the run for which all must hold */
-    struct course_condition all[CONDITIONS];
-    struct course_condition once; /* must hold at some time for a tenth of the run: the program uses a GPU */
-    const char *title, *action;
-};
-
 #define IS(quantity, op, threshold) {COURSE_##quantity, op, threshold}
 
 /* In the order of the report: what spoils the run first. Of rows with one id the first that holds speaks. */
-static const struct rule rules[] = {
+const struct diagnosis diagnosis_table[] = {
     {"memory.swapping", "critical", 0.05, {IS(SWAP, '>', 1e6)}, {0},
      "the machine swaps: memory does not hold what runs",
      "hold less (smaller batches, streaming), stop what else runs here, or add memory"},
@@ -65,31 +55,10 @@ static const struct rule rules[] = {
      {IS(PROCESS_CPU, '>', 0.85), IS(PROCESS_CPU, '<', 1.15), IS(CPUS, '>', 1.5), IS(CPU, '<', 0.85)}, {0},
      "one thread works while other processors idle",
      "run parts in parallel, or find what that thread does (tare report)"},
+    {.id = NULL},
 };
 
 /* ---- rows ---- */
-
-static double whole_seconds(const struct course *c, size_t from, size_t to)
-{
-    return course_seconds(c, to) - course_seconds(c, from);
-}
-
-static void add_interval(struct judging *j, struct run_finding *f, const struct course *c,
-                         struct course_span span)
-{
-    finding_number(j, f, "share_of_time", span.share);
-    finding_number(j, f, "from_s", course_seconds(c, span.from));
-    finding_number(j, f, "to_s", course_seconds(c, span.to));
-}
-
-/* A metric that bounds from both sides is told once. */
-static void add_means(struct judging *j, struct run_finding *f, const struct course *c, const struct rule *r,
-                      struct course_span span)
-{
-    for (size_t i = 0; i < CONDITIONS && r->all[i].op; i++)
-        finding_number(j, f, course_names[r->all[i].quantity],
-                       course_mean(c, r->all[i].quantity, span.from, span.to));
-}
 
 static bool is_found(const struct run *run, const struct run_case *c, const char *id)
 {
@@ -100,22 +69,25 @@ static bool is_found(const struct run *run, const struct run_case *c, const char
     return false;
 }
 
-static void check(struct judging *j, const struct run_case *c, const struct course *course,
-                  const struct rule *r)
+static void check_conditions(struct judging *j, const struct run_case *c, const struct course *course,
+                             const struct diagnosis *r)
 {
-    struct finding_rule row = {r->id, r->severity, NULL};
+    struct finding_rule row = {.id = r->id, .severity = r->severity, .action = r->action};
     if (is_found(j->run, c, r->id)) return;
     if (r->once.op && course_when(course, &r->once, 1).share < 0.1) return;
-    struct course_span span = course_when(course, r->all, CONDITIONS);
+    struct course_span span = course_when(course, r->all, DIAGNOSIS_CONDITIONS);
     if (span.share < r->share) return;
     j->rule = &row;
+    double from = course_seconds(course, span.from), to = course_seconds(course, span.to);
     struct run_finding *f =
         finding_start(j, c, "%s: %s of the time, longest from %s to %s", r->title, show_percent(span.share).s,
-                      show_time(course_seconds(course, span.from) * 1e9).s,
-                      show_time(course_seconds(course, span.to) * 1e9).s);
-    add_interval(j, f, course, span);
-    add_means(j, f, course, r, span);
-    finding_action(j, f, "%s", r->action);
+                      show_time(from * 1e9).s, show_time(to * 1e9).s);
+    finding_number(j, f, "share_of_time", span.share);
+    finding_number(j, f, "from_s", from);
+    finding_number(j, f, "to_s", to);
+    for (size_t i = 0; i < DIAGNOSIS_CONDITIONS && r->all[i].op; i++) /* the map keeps one of a name */
+        finding_number(j, f, course_names[r->all[i].quantity],
+                       course_mean(course, r->all[i].quantity, span.from, span.to));
 }
 
 /* ---- a leak: memory that rises steadily, late in the run as much as early ---- */
@@ -147,7 +119,8 @@ static double mann_kendall_z(const double *x, size_t n)
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++) s += (x[k] > x[i]) - (x[k] < x[i]);
     double m = (double)n, sd = sqrt(m * (m - 1) * (2 * m + 5) / 18);
-    return s > 0 ? (s - 1) / sd : s < 0 ? (s + 1) / sd : 0;
+    if (s == 0) return 0;
+    return (s > 0 ? s - 1 : s + 1) / sd; /* one less: the correction for continuity */
 }
 
 static bool is_steady_growth(const double *x)
@@ -159,25 +132,27 @@ static bool is_steady_growth(const double *x)
 
 static void check_leak(struct judging *j, const struct run_case *c, const struct course *course)
 {
-    static const struct finding_rule row = {"memory.leak", "warn", NULL};
+    static const struct finding_rule row = {
+        .id = "memory.leak",
+        .severity = "warn",
+        .action = "watch it longer: a cache stops growing, a leak does not; then look at what is kept alive",
+    };
     double x[LEAK_PARTS];
     size_t from;
     if (!memory_parts(course, x, &from)) return;
-    double grown = x[LEAK_PARTS - 1] - x[0], seconds = whole_seconds(course, from, course->steps.n);
+    double grown = x[LEAK_PARTS - 1] - x[0], begin = course_seconds(course, from);
     if (grown < fmax(LEAK_LEAST, LEAK_SHARE * x[0]) || mann_kendall_z(x, LEAK_PARTS) < LEAK_Z) return;
     if (!is_steady_growth(x)) return;
-    double rate = grown / (seconds * (LEAK_PARTS - 1) / LEAK_PARTS);
+    double end = course_seconds(course, course->steps.n);
+    double rate = grown / ((end - begin) * (LEAK_PARTS - 1) / LEAK_PARTS);
     j->rule = &row;
-    struct run_finding *f =
-        finding_start(j, c, "memory grows without end: %s from %s on, %s per second", show_bytes(grown).s,
-                      show_time(course_seconds(course, from) * 1e9).s, show_bytes(rate).s);
-    finding_number(j, f, "from_s", course_seconds(course, from));
-    finding_number(j, f, "to_s", course_seconds(course, course->steps.n));
+    struct run_finding *f = finding_start(j, c, "memory grows without end: %s from %s on, %s per second",
+                                          show_bytes(grown).s, show_time(begin * 1e9).s, show_bytes(rate).s);
+    finding_number(j, f, "from_s", begin);
+    finding_number(j, f, "to_s", end);
     finding_number(j, f, "grown_bytes", grown);
     finding_number(j, f, "bytes_per_second", rate);
     finding_number(j, f, "mann_kendall_z", mann_kendall_z(x, LEAK_PARTS));
-    finding_action(
-        j, f, "watch it longer: a cache stops growing, a leak does not; then look at what is kept alive");
 }
 
 tare_status diagnose(struct run *run, const struct run_case *c, const struct course *course, tare_error *err)
@@ -185,7 +160,7 @@ tare_status diagnose(struct run *run, const struct run_case *c, const struct cou
     struct judging j = {.run = run, .err = err};
     if (course->steps.n < DIAGNOSE_STEPS_MIN) return TARE_OK;
     check_leak(&j, c, course);
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) check(&j, c, course, &rules[i]);
+    for (const struct diagnosis *r = diagnosis_table; r->id; r++) check_conditions(&j, c, course, r);
     return j.failed || run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for the findings")
                                          : TARE_OK;
 }

@@ -27,11 +27,9 @@ static const struct opt_choice accuracy_words[] = {
 static const struct opt_choice percentile_words[] = {
     {"p50", 0, NULL}, {"p90", 90, NULL}, {"p95", 95, NULL}, {"p99", 99, NULL}, {NULL, 0, NULL}};
 
-enum { OBJECTIVE_THROUGHPUT, OBJECTIVE_LATENCY, OBJECTIVE_MEMORY };
-static const struct opt_choice objective_words[] = {{"throughput", OBJECTIVE_THROUGHPUT, "most units per second"},
-                                                    {"latency", OBJECTIVE_LATENCY, "shortest run"},
-                                                    {"memory", OBJECTIVE_MEMORY, "least memory"},
-                                                    {NULL, 0, NULL}};
+#define X(id, name, help) {name, OBJECTIVE_##id, help},
+static const struct opt_choice objective_words[] = {OBJECTIVE_MAP(X){NULL, 0, NULL}};
+#undef X
 
 static const struct opt_usage usage = {
     .synopsis = "tare bench [options] <model.onnx>\ntare bench [options] py:<file.py|module>:<function>\n"

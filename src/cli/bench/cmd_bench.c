@@ -58,11 +58,9 @@ static tare_status describe(struct cli *cli, const struct bench_args *a, struct 
     return TARE_OK;
 }
 
-static const char *const objectives[] = {"throughput", "latency", "memory"};
-
 static tare_status judge(struct cli *cli, const struct bench_args *a, struct run *run)
 {
-    struct objective o = {objectives[a->objective], (uint64_t)a->latency_limit.ns};
+    struct objective o = {objective_names[a->objective], (uint64_t)a->latency_limit.ns};
     tare_status s = findings_add(run, &cli->error);
     if (s == TARE_OK) s = recommend(run, &o, &cli->error);
     if (s == TARE_OK && a->parsed.n) s = targets_judge(run, a->parsed.items, a->parsed.n, false, &cli->error);

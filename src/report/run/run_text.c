@@ -191,7 +191,6 @@ static void write_choice(struct writer *w, const char *objective, const char *na
 
 static void write_recommended(struct writer *w)
 {
-    static const char *const objectives[] = {"throughput", "latency", "memory"};
     const struct run_recommendation *saved = &w->run->recommendation;
     bool any = false;
     if (saved->known) {
@@ -199,8 +198,8 @@ static void write_recommended(struct writer *w)
         any = true;
         write_choice(w, saved->objective, saved->case_name, saved->why);
     }
-    for (size_t i = 0; i < 3 && w->s->status == TARE_OK; i++) {
-        struct objective o = {.name = objectives[i]};
+    for (size_t i = 0; objective_names[i] && w->s->status == TARE_OK; i++) {
+        struct objective o = {.name = objective_names[i]};
         struct recommended r;
         if (saved->known && strcmp(saved->objective, o.name) == 0) continue;
         tare_status s = recommend_for(w->run, &o, &r, w->s->err);
