@@ -39,6 +39,13 @@ static inline struct known_f64 known_f64(double v)
 {
     return (struct known_f64){true, v};
 }
+
+/* NAN and infinity stand for "unknown" in what computes; a document has neither. */
+static inline struct known_f64 known_if_finite(double v)
+{
+    bool finite = v - v == 0;
+    return (struct known_f64){finite, finite ? v : 0};
+}
 static inline struct known_bool known_bool(bool v)
 {
     return (struct known_bool){true, v};

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "analyze/compare/shift.h"
 #include "analyze/compare/trend.h"
 #include "core/mem.h"
 #include "core/rng.h"

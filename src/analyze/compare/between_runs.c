@@ -43,7 +43,9 @@ static double spread(struct stats_sample s)
     return fmax(stats_stddev(s.x, s.n), LEAST_SD);
 }
 
-/* Welch. */
+/* Welch: each side has its own spread, and the difference of the means the root of the sum of both variances over
+ * their runs. Satterthwaite's degrees of freedom say how well that sum is known: nearer to those of the side whose
+ * variance weighs more. */
 static struct evidence from_sides(const struct between_sides *in, double *sd)
 {
     double na = (double)in->base.n, nb = (double)in->new_.n, a = spread(in->base), b = spread(in->new_);
@@ -73,7 +75,8 @@ static size_t runs_needed(double sd, const struct between_rule *r)
     return 0;
 }
 
-static const char *decide(const struct between_result *b, const struct between_rule *r, bool more)
+/* As paired_decide(): the whole gate judges. `more`: more is better, so that up is down. */
+static const char *decide_verdict(const struct between_result *b, const struct between_rule *r, bool more)
 {
     double worse_lo = more ? -b->gate_hi : b->gate_lo, worse_hi = more ? -b->gate_lo : b->gate_hi;
     if (worse_lo > log1p(r->min_effect)) return "regressed";
@@ -81,8 +84,8 @@ static const char *decide(const struct between_result *b, const struct between_r
     return worse_lo > -log1p(r->detect) && worse_hi < log1p(r->detect) ? "same" : "inconclusive";
 }
 
-static void judge(struct between_result *out, const struct evidence *e, const struct between_sides *in,
-                  const struct between_rule *r)
+static void judge_difference(struct between_result *out, const struct evidence *e,
+                             const struct between_sides *in, const struct between_rule *r)
 {
     double half = stats_t_quantile((1 + r->level) / 2, e->freedom) * e->error;
     double gate = stats_t_quantile(1 - r->alpha, e->freedom);
@@ -93,7 +96,7 @@ static void judge(struct between_result *out, const struct evidence *e, const st
     out->gate_hi = out->log + gate * e->error;
     out->p_worse = stats_t_cdf((log1p(r->min_effect) - worse) / e->error, e->freedom);
     out->mde = expm1(log1p(r->min_effect) + (gate + stats_t_quantile(POWER, e->freedom)) * e->error);
-    out->verdict = decide(out, r, in->more);
+    out->verdict = decide_verdict(out, r, in->more);
     if (out->verdict[0] == 'i' && out->verdict[1] == 'n') out->needed = runs_needed(out->sd, r);
 }
 
@@ -125,6 +128,6 @@ tare_status between_runs(const struct between_sides *in, const struct between_ru
     } else {
         return TARE_OK;
     }
-    judge(out, &e, in, r);
+    judge_difference(out, &e, in, r);
     return TARE_OK;
 }

@@ -2,6 +2,7 @@
  * compare_pairs.c - see compare_pairs.h. */
 #include "analyze/compare/compare_pairs.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,10 +39,7 @@ static tare_status side_median(const struct pair_set *set, enum paired_metric me
     struct interval found;
     double *x = mem_new(set->n, sizeof *x);
     if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
-    for (size_t i = 0; i < set->n; i++) {
-        const struct pair_side *p = &set->at[i].side[side];
-        x[i] = (double)(metric == PAIRED_WALL ? p->wall_ns : p->cpu_ns);
-    }
+    for (size_t i = 0; i < set->n; i++) x[i] = (double)paired_value(&set->at[i].side[side], metric);
     tare_status s = stats_median_interval(x, set->n, 0.95, &found, err);
     mem_free(x);
     if (s < 0) return s;
@@ -51,20 +49,13 @@ static tare_status side_median(const struct pair_set *set, enum paired_metric me
     return TARE_OK;
 }
 
-static struct known_f64 if_finite(double v)
+struct run_estimate compare_ratio(double log, double lo, double hi)
 {
-    return isfinite(v) ? known_f64(v) : (struct known_f64){0};
-}
-
-static struct run_estimate ratio_of(double value, double lo, double hi)
-{
-    struct run_estimate e = {0};
-    if (!isfinite(value)) return e;
-    e.known = true;
-    e.value = exp(value);
-    if (isfinite(lo)) e.lo = known_f64(exp(lo));
-    if (isfinite(hi)) e.hi = known_f64(exp(hi));
-    return e;
+    if (!isfinite(log)) return (struct run_estimate){0};
+    return (struct run_estimate){.known = true,
+                                 .value = fmin(exp(log), DBL_MAX), /* the greatest there is stands for more */
+                                 .lo = isfinite(lo) ? known_if_finite(exp(lo)) : (struct known_f64){0},
+                                 .hi = known_if_finite(exp(hi))};
 }
 
 /* ---- a metric from its pairs ---- */
@@ -73,21 +64,21 @@ static void fill_result(struct comparison_metric *m, const struct paired_result 
                         const struct paired_rule *r)
 {
     m->method = "interleaved";
-    m->ratio = ratio_of(p->log.value, p->log.lo, p->log.hi);
-    m->gate = ratio_of(p->log.value, p->gate_lo, p->gate_hi);
+    m->ratio = compare_ratio(p->log.value, p->log.lo, p->log.hi);
+    m->gate = compare_ratio(p->log.value, p->gate_lo, p->gate_hi);
     m->confidence = known_f64(r->level);
     m->gate_confidence = known_f64(1 - 2 * r->alpha);
     m->verdict = paired_verdict_name(p->verdict);
     m->min_effect = known_f64(r->min_effect);
-    m->mde = if_finite(p->mde);
-    m->p_value = if_finite(fmin(p->p_slower, 1));
+    m->mde = known_if_finite(p->mde);
+    m->p_value = known_if_finite(fmin(p->p_slower, 1));
     m->samples = known_u64(p->n);
     if (p->verdict == PAIRED_INCONCLUSIVE && p->needed) m->needed = known_u64(p->needed);
-    m->sd_sample = if_finite(p->sd_pair);
-    m->sd_launch = if_finite(p->sd_launch);
+    m->sd_sample = known_if_finite(p->sd_pair);
+    m->sd_launch = known_if_finite(p->sd_launch);
 }
 
-static void explain(struct comparison *c, struct comparison_metric *m, const struct paired_result *p)
+static void explain_unknown(struct comparison *c, struct comparison_metric *m, const struct paired_result *p)
 {
     struct arena *a = &c->arena;
     if (!m->ratio.lo.known || !m->ratio.hi.known)
@@ -115,7 +106,7 @@ static struct comparison_metric *add_metric(struct comparison *c, struct compari
     return m;
 }
 
-static tare_status out_of_memory(tare_error *err)
+tare_status compare_no_memory(tare_error *err)
 {
     return error_set(err, TARE_NOMEM, "out of memory for a comparison");
 }
@@ -130,13 +121,13 @@ static tare_status fill_timed(struct comparison *c, struct comparison_metric *m,
                               tare_error *err)
 {
     struct paired_result p;
-    if (!m) return out_of_memory(err);
+    if (!m) return compare_no_memory(err);
     tare_status s = paired_metric_judge(t->set, t->metric, t->rule, &p, err);
     if (s == TARE_OK) s = side_median(t->set, t->metric, PAIR_A, &m->base, err);
     if (s == TARE_OK) s = side_median(t->set, t->metric, PAIR_B, &m->new_, err);
     if (s < 0) return s;
     fill_result(m, &p, t->rule);
-    explain(c, m, &p);
+    explain_unknown(c, m, &p);
     return TARE_OK;
 }
 
@@ -159,7 +150,7 @@ static tare_status add_throughput(struct comparison *c, struct comparison_case *
 {
     if (!(in->units > 0)) return TARE_OK;
     struct comparison_metric *m = add_metric(c, to, "throughput", NULL, "advisory");
-    if (!m) return out_of_memory(err);
+    if (!m) return compare_no_memory(err);
     m->unit = arena_printf(&c->arena, "%s/s", in->unit ? in->unit : "runs");
     m->better = "more";
     m->method = "derived";
@@ -183,12 +174,11 @@ static tare_status add_throughput(struct comparison *c, struct comparison_case *
 /* Peak memory of every launch, of both sides; how many. */
 static size_t find_peaks(const struct pair_set *set, double *a, double *b)
 {
-    size_t n = 0, all = set->own_launch ? set->n : set->n_epochs;
+    bool own = set->own_launch;
+    size_t n = 0, all = own ? set->n : set->n_epochs;
     for (size_t i = 0; i < all; i++) {
-        uint64_t x =
-            set->own_launch ? set->at[i].side[PAIR_A].rss_peak : set->epochs[i].side[PAIR_A].rss_peak;
-        uint64_t y =
-            set->own_launch ? set->at[i].side[PAIR_B].rss_peak : set->epochs[i].side[PAIR_B].rss_peak;
+        uint64_t x = own ? set->at[i].side[PAIR_A].rss_peak : set->epochs[i].side[PAIR_A].rss_peak;
+        uint64_t y = own ? set->at[i].side[PAIR_B].rss_peak : set->epochs[i].side[PAIR_B].rss_peak;
         if (!x || !y) continue;
         a[n] = (double)x;
         b[n++] = (double)y;
@@ -197,7 +187,7 @@ static size_t find_peaks(const struct pair_set *set, double *a, double *b)
 }
 
 struct peaks {
-    double *a, *b;
+    double *a, *b, *log; /* log: ln(b / a) */
     size_t n;
 };
 
@@ -205,19 +195,15 @@ static tare_status fill_memory(struct comparison *c, struct comparison_metric *m
                                const struct paired_rule *r, tare_error *err)
 {
     struct paired_result p;
-    double *d = mem_new(k->n, sizeof *d), base = 0, new_ = 0;
-    if (!m || !d) {
-        mem_free(d);
-        return out_of_memory(err);
-    }
-    for (size_t i = 0; i < k->n; i++) d[i] = log(k->b[i] / k->a[i]);
-    tare_status s = paired_judge(&(struct paired_series){d, NULL, k->n}, r, &p, err);
-    mem_free(d);
+    double base = 0, new_ = 0;
+    if (!m) return compare_no_memory(err);
+    for (size_t i = 0; i < k->n; i++) k->log[i] = log(k->b[i] / k->a[i]);
+    tare_status s = paired_judge(&(struct paired_series){k->log, NULL, k->n}, r, &p, err);
     if (s == TARE_OK) s = stats_median(k->a, k->n, &base, err);
     if (s == TARE_OK) s = stats_median(k->b, k->n, &new_, err);
     if (s < 0) return s;
     fill_result(m, &p, r);
-    explain(c, m, &p);
+    explain_unknown(c, m, &p);
     m->method = "launches";
     m->base = (struct run_estimate){.known = true, .value = base};
     m->new_ = (struct run_estimate){.known = true, .value = new_};
@@ -228,31 +214,19 @@ static tare_status add_memory(struct comparison *c, struct comparison_case *to,
                               const struct compare_pairs *in, const struct paired_rule *r, tare_error *err)
 {
     size_t room = in->set->own_launch ? in->set->n : in->set->n_epochs;
-    struct peaks k = {mem_new(room, sizeof *k.a), mem_new(room, sizeof *k.b), 0};
-    tare_status s = k.a && k.b ? TARE_OK : out_of_memory(err);
-    if (s == TARE_OK) k.n = find_peaks(in->set, k.a, k.b);
-    if (s == TARE_OK && k.n > 0)
+    double *all = mem_new(3 * room, sizeof *all);
+    if (!all) return compare_no_memory(err);
+    struct peaks k = {all, all + room, all + 2 * room, find_peaks(in->set, all, all + room)};
+    tare_status s = TARE_OK;
+    if (k.n > 0)
         s = fill_memory(c, add_metric(c, to, "memory.peak", "bytes", "advisory"), &k, r, err);
-    else if (s == TARE_OK)
+    else
         run_map_text(&c->arena, &to->unknown, "memory.peak", "the system did not tell");
-    mem_free(k.a);
-    mem_free(k.b);
+    mem_free(all);
     return s;
 }
 
 /* ---- the case ---- */
-
-static uint64_t sample_at(const struct pair *p, int which)
-{
-    switch (which) {
-    case 0: return p->side[PAIR_A].wall_ns;
-    case 1: return p->side[PAIR_B].wall_ns;
-    case 2: return p->side[PAIR_A].cpu_ns;
-    case 3: return p->side[PAIR_B].cpu_ns;
-    case 4: return p->epoch;
-    default: return p->b_first;
-    }
-}
 
 static void keep_samples(struct comparison *c, struct comparison_case *to, const struct pair_set *set)
 {
@@ -260,13 +234,22 @@ static void keep_samples(struct comparison *c, struct comparison_case *to, const
                                       &to->samples.base_cpu_ns,  &to->samples.new_cpu_ns,
                                       &to->samples.launch,       &to->samples.order};
     size_t n = set->n < MOST_KEPT ? set->n : MOST_KEPT;
+    uint64_t *v[6];
     to->samples.known = true;
     for (int k = 0; k < 6; k++) {
-        uint64_t *v = arena_new(&c->arena, n, sizeof *v);
-        if (!v) return; /* the arena remembers */
-        for (size_t i = 0; i < n; i++) v[i] = sample_at(&set->at[i], k);
+        v[k] = arena_new(&c->arena, n, sizeof **v);
+        if (!v[k]) return; /* the arena remembers */
         *at[k] = (struct run_samples){
-            .known = true, .kept = n == set->n ? "all" : "first", .cap = MOST_KEPT, .ns = v, .n = n};
+            .known = true, .kept = n == set->n ? "all" : "first", .cap = MOST_KEPT, .ns = v[k], .n = n};
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct pair *p = &set->at[i];
+        v[0][i] = p->side[PAIR_A].wall_ns;
+        v[1][i] = p->side[PAIR_B].wall_ns;
+        v[2][i] = p->side[PAIR_A].cpu_ns;
+        v[3][i] = p->side[PAIR_B].cpu_ns;
+        v[4][i] = p->epoch;
+        v[5][i] = p->b_first;
     }
 }
 
@@ -304,7 +287,7 @@ static void fill_case(struct comparison *c, struct comparison_case *to, const st
     to->stopped = in->stopped;
     to->interference = (struct comparison_evidence){.known = true,
                                                     .contended = known_bool(busy->contended),
-                                                    .cpu_share = if_finite(busy->cpu_share),
+                                                    .cpu_share = known_if_finite(busy->cpu_share),
                                                     .interrupted = known_f64(busy->interrupted),
                                                     .pressure = busy->pressure,
                                                     .steal = busy->steal};
@@ -319,8 +302,8 @@ static void fill_case(struct comparison *c, struct comparison_case *to, const st
         run_map_text(&c->arena, &to->unknown, "samples", "not asked for");
 }
 
-static void warn(struct comparison *c, struct comparison_case *to, const struct compare_pairs *in,
-                 const struct paired_rule *r)
+static void add_warnings(struct comparison *c, struct comparison_case *to, const struct compare_pairs *in,
+                         const struct paired_rule *r)
 {
     const struct pair_set *set = in->set;
     if (set->failed)
@@ -364,7 +347,7 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
         return error_set(err, TARE_DENIED, "%s: no pair was measured", in->name ? in->name : "comparison");
     struct paired_contention busy = paired_contention(in->set);
     struct comparison_case *to = comparison_add_case(c, in->name);
-    if (!to) return out_of_memory(err);
+    if (!to) return compare_no_memory(err);
     fill_case(c, to, in, &busy);
     struct comparison_metric *wall = add_metric(c, to, "latency.p50", "ns", "gate");
     tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
@@ -375,7 +358,7 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     if (s == TARE_OK) s = add_memory(c, to, in, r, err);
     if (s < 0) return s;
     choose_witness(c, to, wall, &busy);
-    warn(c, to, in, r);
+    add_warnings(c, to, in, r);
     return TARE_OK;
 }
 
@@ -394,7 +377,8 @@ static size_t count_gates(const struct comparison *c)
     return n;
 }
 
-static void adjust(struct comparison_metric *m, double p, double alpha, size_t family)
+/* A regression is taken back where the p value adjusted for all that gate (Holm) is not small enough any more. */
+static void adjust_verdict(struct comparison_metric *m, double p, double alpha, size_t family)
 {
     m->p_value = known_f64(p);
     if (p <= alpha || strcmp(m->verdict, "regressed") != 0) return;
@@ -407,7 +391,7 @@ tare_status compare_finish(struct comparison *c, double alpha, tare_error *err)
 {
     size_t n = count_gates(c), at = 0;
     double *p = mem_new(n, sizeof *p);
-    if (!p) return out_of_memory(err);
+    if (!p) return compare_no_memory(err);
     for (size_t i = 0; i < c->cases.n; i++)
         for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
             if (gates(c->cases.at[i]->metrics.at[k])) p[at++] = c->cases.at[i]->metrics.at[k]->p_value.v;
@@ -416,7 +400,7 @@ tare_status compare_finish(struct comparison *c, double alpha, tare_error *err)
     for (size_t i = 0; i < c->cases.n; i++)
         for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
             if (gates(c->cases.at[i]->metrics.at[k]))
-                adjust(c->cases.at[i]->metrics.at[k], p[at++], alpha, n);
+                adjust_verdict(c->cases.at[i]->metrics.at[k], p[at++], alpha, n);
     mem_free(p);
     comparison_sum_up(c);
     return TARE_OK;

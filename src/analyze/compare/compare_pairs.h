@@ -7,6 +7,10 @@
 #include "analyze/compare/paired.h"
 #include "run/comparison.h"
 
+/* A ratio from its logarithm and the ends of that; an end that no number holds is unknown. */
+struct run_estimate compare_ratio(double log, double lo, double hi);
+tare_status compare_no_memory(tare_error *err);
+
 struct compare_pairs {
     const char *name; /* of the case */
     const struct pair_set *set;

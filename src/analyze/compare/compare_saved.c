@@ -11,30 +11,26 @@
 #include "analyze/compare/environment.h"
 #include "analyze/judge/launches.h"
 #include "analyze/judge/show.h"
+#include "analyze/judge/sweep.h"
 #include "core/mem.h"
 #include "core/vec.h"
 
 enum { PAST_MOST = 100 }; /* newest runs of the history that are asked for */
 
-static tare_status out_of_memory(tare_error *err)
-{
-    return error_set(err, TARE_NOMEM, "out of memory for a comparison");
-}
-
 /* What is compared, and what may fail the comparison when the user named nothing. */
-static const struct watched {
+static const struct compared {
     const char *metric;
     bool gate;
-} shown[] = {
+} compared[] = {
     {"latency.p50", true}, {"latency.mean", false}, {"latency.p95", false}, {"latency.p99", false},
     {"throughput", false}, {"cpu.time", true},      {"memory.peak", true},  {"load", false},
 };
-enum { N_SHOWN = sizeof shown / sizeof *shown };
+enum { N_COMPARED = sizeof compared / sizeof *compared };
 
-static const struct watched *is_shown(const char *metric)
+static const struct compared *find_compared(const char *metric)
 {
-    for (size_t i = 0; i < N_SHOWN; i++)
-        if (strcmp(shown[i].metric, metric) == 0) return &shown[i];
+    for (size_t i = 0; i < N_COMPARED; i++)
+        if (strcmp(compared[i].metric, metric) == 0) return &compared[i];
     return NULL;
 }
 
@@ -65,7 +61,7 @@ static int by_time(const void *a, const void *b)
 
 typedef VEC(struct moment) moments;
 
-static tare_status push(moments *to, int64_t ms, double v, tare_error *err)
+static tare_status push_moment(moments *to, int64_t ms, double v, tare_error *err)
 {
     struct moment m = {ms, log(v)};
     return v > 0 && isfinite(v) ? vec_push(to, m, err) : TARE_OK;
@@ -80,9 +76,9 @@ static tare_status take_case(moments *to, const struct run *run, const struct ru
     double v;
     for (size_t i = 0; s == TARE_OK && i < c->launches.n; i++)
         if (measure_of_launch(c->launches.at[i], m, &v))
-            s = push(to, run_unix_ms(c->launches.at[i]->created), v, err);
+            s = push_moment(to, run_unix_ms(c->launches.at[i]->created), v, err);
     if (s == TARE_OK && to->n == before && measure_of(c, m, &e))
-        s = push(to, run_unix_ms(run->created), e.value, err);
+        s = push_moment(to, run_unix_ms(run->created), e.value, err);
     return s;
 }
 
@@ -118,7 +114,7 @@ static tare_status take_values(const struct runs_of *side, const struct measure 
         if (out->y)
             cluster(out, all.items, all.n, apart_ms);
         else
-            s = out_of_memory(err);
+            s = compare_no_memory(err);
     }
     vec_release(&all);
     return s;
@@ -134,30 +130,15 @@ struct judging_case {
     const struct run *own; /* whose case is looked for */
 };
 
-static struct run_estimate middle(const struct judging_case *k, const struct runs_of *side,
-                                  const struct measure *m, const struct values *v)
+/* A single run as its document has it, with its interval; of several the geometric mean. */
+static struct run_estimate middle_of(const struct runs_of *side, const struct measure *m,
+                                     const struct values *v)
 {
     struct run_estimate e = {0};
-    (void)k;
     if (v->taken == 1)
         for (size_t i = 0; i < side->n; i++)
             if (side->at[i] && measure_of(side->at[i], m, &e)) return e;
-    e = (struct run_estimate){.known = true, .value = exp(stats_mean(v->y, v->n))};
-    return e;
-}
-
-static struct known_f64 if_finite(double v)
-{
-    return isfinite(v) ? known_f64(v) : (struct known_f64){0};
-}
-
-/* A ratio that no number holds is the greatest there is; a bound that none holds is none. */
-static struct run_estimate ratio_of(double value, double lo, double hi)
-{
-    return (struct run_estimate){.known = true,
-                                 .value = fmin(exp(value), DBL_MAX),
-                                 .lo = isfinite(lo) ? if_finite(exp(lo)) : (struct known_f64){0},
-                                 .hi = isfinite(hi) ? if_finite(exp(hi)) : (struct known_f64){0}};
+    return (struct run_estimate){.known = true, .value = exp(stats_mean(v->y, v->n))};
 }
 
 static const char *unverified_why(struct comparison *c, const struct values *a, const struct values *b,
@@ -168,22 +149,17 @@ static const char *unverified_why(struct comparison *c, const struct values *a, 
                         past->n, close ? " (closer than 30 s is one)" : "");
 }
 
-static void explain(struct comparison *c, struct comparison_metric *m, const struct between_result *b)
+/* Why a number is not there, and what would decide. */
+static void explain_unknown(struct comparison *c, struct comparison_metric *m, const struct between_result *b)
 {
+    static const char *const unjudged[] = {"ratio", "mde", "p_value", "sd_launch", "needed"};
     struct arena *a = &c->arena;
     bool none = b->method == BETWEEN_NONE, open = strcmp(b->verdict, "inconclusive") == 0;
-    const char *const why = none ? "no spread between runs to judge by" : NULL;
-    if (none) {
-        run_map_text(a, &m->unknown, "ratio", why);
-        run_map_text(a, &m->unknown, "mde", why);
-        run_map_text(a, &m->unknown, "p_value", why);
-        run_map_text(a, &m->unknown, "sd_launch", why);
-    }
-    if (!m->needed.known)
+    for (size_t i = 0; none && i < sizeof unjudged / sizeof *unjudged; i++)
+        run_map_text(a, &m->unknown, unjudged[i], "no spread between runs to judge by");
+    if (!none && !m->needed.known)
         run_map_text(a, &m->unknown, "needed",
-                     none   ? why
-                     : open ? "more runs than anyone makes, or the interval lies across a limit"
-                            : "decided");
+                     open ? "more runs than anyone makes, or the interval lies across a limit" : "decided");
     run_map_text(a, &m->unknown, "sd_sample", "runs are judged as wholes");
     if (open && b->needed)
         m->why = arena_printf(
@@ -199,19 +175,19 @@ static void fill_metric(const struct judging_case *k, struct comparison_metric *
 {
     static const char *const methods[] = {"single", "runs", "history"};
     m->method = methods[b->method];
-    m->ratio = ratio_of(b->log, b->lo, b->hi);
+    m->ratio = compare_ratio(b->log, b->lo, b->hi);
     if (b->method != BETWEEN_NONE) {
-        m->gate = ratio_of(b->log, b->gate_lo, b->gate_hi);
+        m->gate = compare_ratio(b->log, b->gate_lo, b->gate_hi);
         m->confidence = known_f64(r->level);
         m->gate_confidence = known_f64(1 - 2 * r->alpha);
     }
     m->verdict = b->verdict;
     m->min_effect = known_f64(r->min_effect);
-    m->mde = if_finite(b->mde);
-    m->p_value = if_finite(b->p_worse);
-    m->sd_launch = if_finite(b->sd);
+    m->mde = known_if_finite(b->mde);
+    m->p_value = known_if_finite(b->p_worse);
+    m->sd_launch = known_if_finite(b->sd);
     if (b->needed) m->needed = known_u64(b->needed);
-    explain(k->c, m, b);
+    explain_unknown(k->c, m, b);
 }
 
 /* Within-run intervals are shown as evidence and never judge: they were wrong in 28 to 39 of 100 comparisons. */
@@ -265,15 +241,15 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     struct between_result found;
     s = between_runs(&sides, &j->rule, &found, err);
     struct comparison_metric *m = s == TARE_OK ? comparison_add_metric(k->c, k->to, j->m->name) : NULL;
-    if (!m) return s < 0 ? s : out_of_memory(err);
+    if (!m) return s < 0 ? s : compare_no_memory(err);
     m->unit = j->m->kind == MEASURE_BYTES ? "bytes" : measure_unit(j->m);
     if (j->m->kind == MEASURE_RATE && k->new_.at[0] && k->new_.at[0]->throughput.unit)
         m->unit = k->new_.at[0]->throughput.unit;
     m->better = j->m->more_is_better ? "more" : "less";
     m->role = j->role;
     m->samples = known_u64(a->n < b->n ? a->n : b->n);
-    m->base = middle(k, &k->base, j->m, a);
-    m->new_ = middle(k, &k->new_, j->m, b);
+    m->base = middle_of(&k->base, j->m, a);
+    m->new_ = middle_of(&k->new_, j->m, b);
     fill_metric(k, m, &found, &j->rule);
     if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, &past);
     add_evidence(k, m, a, b, past.n);
@@ -285,23 +261,23 @@ static tare_status judge_metric(const struct judging_case *k, const struct judge
     struct values a = {0}, b = {0};
     tare_status s = take_values(&k->base, j->m, k->in->apart_ms, &a, err);
     if (s == TARE_OK) s = take_values(&k->new_, j->m, k->in->apart_ms, &b, err);
-    if (s == TARE_OK && a.n && b.n)
+    if (s == TARE_OK && a.n && b.n) {
         s = judge_values(k, j, &a, &b, err);
-    else if (s == TARE_OK && strcmp(j->role, "gate") == 0)
+    } else if (s == TARE_OK && strcmp(j->role, "gate") == 0) {
+        const char *side = a.n ? "new" : "base";
+        if (!a.n && !b.n) side = "either side";
         comparison_note(k->c, k->to, "metric.absent", k->in->n_limits ? "warn" : "info",
-                        "%s is not known of %s", j->m->name,
-                        !a.n && !b.n ? "either side"
-                        : a.n        ? "new"
-                                     : "base");
+                        "%s is not known of %s", j->m->name, side);
+    }
     mem_free(a.y);
     mem_free(b.y);
     return s;
 }
 
 /* Whether the metric is compared at all, its role, and beyond which effect it fails. */
-static bool wanted(const struct compare_saved *in, const struct measure *m, struct judged *out)
+static bool choose_metric(const struct compare_saved *in, const struct measure *m, struct judged *out)
 {
-    const struct watched *s = is_shown(m->name);
+    const struct compared *s = find_compared(m->name);
     *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
     for (size_t i = 0; i < in->n_limits; i++) {
         if (strcmp(in->limits[i].metric, m->name) != 0) continue;
@@ -320,13 +296,10 @@ static void note_runs(const struct judging_case *k)
 {
     const struct comparison_metric *first = k->to->metrics.n ? k->to->metrics.at[0] : NULL;
     if (!first || !first->sd_launch.known) return;
-    if (strcmp(first->method, "runs") == 0)
-        comparison_note(k->c, k->to, "runs", "info", "%s varies by %.2g %% from run to run, over both sides",
-                        first->metric, 100 * first->sd_launch.v);
-    else
-        comparison_note(k->c, k->to, "runs", "info",
-                        "%s varies by %.2g %% from run to run, over the history of this machine",
-                        first->metric, 100 * first->sd_launch.v);
+    bool runs = strcmp(first->method, "runs") == 0;
+    comparison_note(k->c, k->to, "runs", "info", "%s varies by %.2g %% from run to run, over %s",
+                    first->metric, 100 * first->sd_launch.v,
+                    runs ? "both sides" : "the history of this machine");
 }
 
 static void note_interference(const struct judging_case *k)
@@ -364,13 +337,13 @@ static tare_status compare_case(struct judging_case *k, const struct run_case *n
 {
     tare_status s = TARE_OK;
     k->to = comparison_add_case(k->c, named->name);
-    if (!k->to) return out_of_memory(err);
+    if (!k->to) return compare_no_memory(err);
     k->to->params = named->params;
     struct judged j;
-    for (size_t i = 0; s == TARE_OK && i < N_SHOWN; i++)
-        if (wanted(k->in, measure_find(shown[i].metric), &j)) s = judge_metric(k, &j, err);
+    for (size_t i = 0; s == TARE_OK && i < N_COMPARED; i++)
+        if (choose_metric(k->in, measure_find(compared[i].metric), &j)) s = judge_metric(k, &j, err);
     for (const struct measure *m = measure_table; s == TARE_OK && m->name; m++)
-        if (!is_shown(m->name) && wanted(k->in, m, &j)) s = judge_metric(k, &j, err);
+        if (!find_compared(m->name) && choose_metric(k->in, m, &j)) s = judge_metric(k, &j, err);
     run_map_text(&k->c->arena, &k->to->unknown, "samples", "in the runs' own documents");
     if (s < 0) return s;
     note_runs(k);
@@ -380,24 +353,12 @@ static tare_status compare_case(struct judging_case *k, const struct run_case *n
 
 /* ---- matching ---- */
 
-static bool same_value(const struct run_value *a, const struct run_value *b)
-{
-    if (a->kind != b->kind) return false;
-    switch (a->kind) {
-    case RUN_BOOL: return a->yes == b->yes;
-    case RUN_INT: return a->i == b->i;
-    case RUN_REAL: return a->d == b->d;
-    case RUN_TEXT: return strcmp(a->s ? a->s : "", b->s ? b->s : "") == 0;
-    default: return a->kind == RUN_NULL;
-    }
-}
-
 static bool same_params(const struct run_map *a, const struct run_map *b)
 {
     if (a->n != b->n || a->n == 0) return false;
     for (size_t i = 0; i < a->n; i++) {
         const struct run_value *v = run_map_get(b, a->at[i].key);
-        if (!v || !same_value(&a->at[i].value, v)) return false;
+        if (!v || !values_equal(&a->at[i].value, v)) return false;
     }
     return true;
 }
@@ -509,7 +470,7 @@ static tare_status check_side(const char *side, const struct run *const *runs, s
     return TARE_OK;
 }
 
-static tare_status check(const struct compare_saved *in, tare_error *err)
+static tare_status check_sides(const struct compare_saved *in, tare_error *err)
 {
     tare_status s = check_side("base", in->base, in->n_base, err);
     if (s == TARE_OK) s = check_side("new", in->new_, in->n_new, err);
@@ -518,14 +479,6 @@ static tare_status check(const struct compare_saved *in, tare_error *err)
         return error_set(err, TARE_INVALID, "runs of different kinds: %s, then %s", in->base[0]->kind,
                          in->new_[0]->kind);
     return TARE_OK;
-}
-
-static tare_status refuse(const struct comparison *c, tare_error *err)
-{
-    const struct comparison_difference *d = environment_critical(c);
-    return error_set(err, TARE_DENIED,
-                     "results are not comparable: %s: %s, then %s (--force compares all the same)", d->what,
-                     d->base ? d->base : "unknown", d->new_ ? d->new_ : "unknown");
 }
 
 static void note_whole(struct comparison *c, const struct compare_saved *in)
@@ -547,7 +500,7 @@ static void note_whole(struct comparison *c, const struct compare_saved *in)
         models ? a->subject.path : "<base>", models ? b->subject.path : "<new>");
 }
 
-static void describe(struct comparison *c, const struct compare_saved *in)
+static void describe_comparison(struct comparison *c, const struct compare_saved *in)
 {
     struct arena *a = &c->arena;
     c->host = in->new_[0]->host;
@@ -567,7 +520,11 @@ static void describe(struct comparison *c, const struct compare_saved *in)
 static tare_status compare_cases(struct judging_case *k, tare_error *err)
 {
     tare_status s = each_case(k, &k->new_, note_environment, err);
-    if (s == TARE_OK && !k->in->force && environment_critical(k->c)) return refuse(k->c, err);
+    const struct comparison_difference *d = k->in->force ? NULL : environment_critical(k->c);
+    if (s == TARE_OK && d)
+        return error_set(err, TARE_DENIED,
+                         "results are not comparable: %s: %s, then %s (--force compares all the same)",
+                         d->what, d->base ? d->base : "unknown", d->new_ ? d->new_ : "unknown");
     if (s == TARE_OK) s = each_case(k, &k->new_, judge_new, err);
     if (s == TARE_OK) s = each_case(k, &k->base, note_base_only, err);
     if (s == TARE_OK && k->c->cases.n == 0)
@@ -581,15 +538,15 @@ tare_status compare_saved(struct comparison *c, const struct compare_saved *in, 
 {
     struct judging_case k = {
         .c = c, .in = in, .base = {in->base, NULL, in->n_base}, .new_ = {in->new_, NULL, in->n_new}};
-    tare_status s = check(in, err);
+    tare_status s = check_sides(in, err);
     if (s < 0) return s;
-    describe(c, in);
+    describe_comparison(c, in);
     k.base.at = mem_new(in->n_base, sizeof *k.base.at);
     k.new_.at = mem_new(in->n_new, sizeof *k.new_.at);
-    s = k.base.at && k.new_.at ? compare_cases(&k, err) : out_of_memory(err);
+    s = k.base.at && k.new_.at ? compare_cases(&k, err) : compare_no_memory(err);
     mem_free(k.base.at);
     mem_free(k.new_.at);
     if (s < 0) return s;
     note_whole(c, in);
-    return c->arena.failed ? out_of_memory(err) : TARE_OK;
+    return c->arena.failed ? compare_no_memory(err) : TARE_OK;
 }

@@ -14,10 +14,9 @@
 #define MOST_STRETCH 3.0  /* times the independent variance: beyond, ranks have no tail left to read */
 #define LEAST_ALPHA 1e-12 /* of the stretched interval */
 
-static const char *const names[] = {"inconclusive", "same", "regressed", "improved"};
-
 const char *paired_verdict_name(enum paired_verdict v)
 {
+    static const char *const names[] = {"inconclusive", "same", "regressed", "improved"};
     return names[v];
 }
 
@@ -51,7 +50,7 @@ size_t paired_next_look(size_t n, size_t least)
 /* ---- launches ---- */
 
 /* What the centre and the signed ranks about it say, launch by launch. */
-struct launches {
+struct launch_effects {
     size_t n;
     double stretch; /* variance of the launches' rank sums / that of independent pairs; 1 when unknown */
     double *median; /* of each; owned */
@@ -82,7 +81,7 @@ static tare_status signed_ranks(const struct paired_series *s, double centre, do
         double rank = ((double)i + 1 + (double)end) / 2;
         for (size_t k = i; k < end; k++) {
             double off = s->d[r[k].at] - centre;
-            out[r[k].at] = off > 0 ? rank : off < 0 ? -rank : 0;
+            out[r[k].at] = off == 0 ? 0 : copysign(rank, off);
         }
     }
     mem_free(r);
@@ -101,7 +100,10 @@ static double square(double x)
     return x * x;
 }
 
-/* Rank sums per launch: their variance over that of independent signs. */
+/* Were all pairs independent, the sum of the signed ranks of one launch would have the sum of their squares as its
+ * variance. What a launch shares (one layout of memory) gives its ranks one sign and its sum a larger square. The
+ * quotient of the two, over all launches, is by how much the variance of the whole rank sum is larger than ranks
+ * alone say; n / (n - 1) because the centre was fitted to these very launches. */
 static double stretch_of(const struct paired_series *s, const double *ranks, size_t launches)
 {
     double sums = 0, each = 0;
@@ -118,7 +120,10 @@ static double stretch_of(const struct paired_series *s, const double *ranks, siz
     return sums / each * (double)launches / (double)(launches - 1);
 }
 
-static void spread_of(const struct paired_series *s, struct launches *l, double *scratch, double *medians)
+/* Robust spread of a pair about the median of its launch, and what launches differ beyond it: the variance of their
+ * medians less that which a median of so many pairs has by itself (pi / 2 / pairs of normal ones). */
+static void spread_of(const struct paired_series *s, struct launch_effects *l, double *scratch,
+                      double *medians)
 {
     size_t e = 0;
     double sizes = 0;
@@ -139,10 +144,10 @@ static void spread_of(const struct paired_series *s, struct launches *l, double 
     l->between = all > own ? sqrt(all - own) : 0;
 }
 
-static tare_status launches_look(const struct paired_series *s, double centre, struct launches *l,
-                                 tare_error *err)
+static tare_status look_at_launches(const struct paired_series *s, double centre, struct launch_effects *l,
+                                    tare_error *err)
 {
-    *l = (struct launches){.stretch = 1, .within = NAN, .between = NAN};
+    *l = (struct launch_effects){.stretch = 1, .within = NAN, .between = NAN};
     for (size_t i = 0; i < s->n; i = launch_end(s, i)) l->n++;
     l->median = mem_new(s->n, sizeof *l->median);
     double *ranks = mem_new(s->n, sizeof *ranks);
@@ -164,19 +169,23 @@ static tare_status launches_look(const struct paired_series *s, double centre, s
 
 /* ---- the interval ---- */
 
-static double launch_quantile(const struct launches *l, bool clustered, double level)
+static double launch_quantile(const struct launch_effects *l, bool clustered, double level)
 {
     if (!clustered || l->n < 2) return stats_normal_quantile((1 + level) / 2);
     return stats_t_quantile((1 + level) / 2, (double)(l->n - 1));
 }
 
-struct wanted {
+struct interval_kind {
     double level;
     bool careful; /* not narrower than independent pairs allow */
 };
 
-static tare_status interval_at(const struct paired_series *s, const struct launches *l, struct wanted want,
-                               struct interval *out, tare_error *err)
+/* The signed-rank interval of all pairs, made wider for what pairs of one launch share: its quantile is multiplied by
+ * the root of the variance ratio (`stretch`), with t for the few launches instead of the normal, and the level that
+ * belongs to that quantile is asked of the ranks. Ranks of few pairs end somewhere; where launches differ so much that
+ * the level would lie beyond their end, the launches' medians are taken as the sample and get a t interval. */
+static tare_status interval_at(const struct paired_series *s, const struct launch_effects *l,
+                               struct interval_kind want, struct interval *out, tare_error *err)
 {
     double level = want.level;
     bool clustered = s->epoch && l->n >= 2;
@@ -209,8 +218,11 @@ static double p_beyond(double value, double limit, double error, double df)
     return df > 0 ? stats_t_cdf(-t, df) : stats_normal_cdf(-t);
 }
 
-static void judge_p(const struct paired_series *s, const struct launches *l, const struct paired_rule *r,
-                    struct paired_result *out)
+/* The gate's half-width over its own quantile is the standard error that the ranks imply on that side; with it, the
+ * distance from the centre to the minimum effect is a t value. The same error of the stated interval gives the change
+ * that would have been found in 95 of 100 cases. */
+static void judge_p(const struct paired_series *s, const struct launch_effects *l,
+                    const struct paired_rule *r, struct paired_result *out)
 {
     double quantile = launch_quantile(l, s->epoch != NULL, 1 - 2 * r->alpha);
     double df = s->epoch && l->n >= 2 ? (double)(l->n - 1) : 0, limit = log1p(r->min_effect);
@@ -223,6 +235,9 @@ static void judge_p(const struct paired_series *s, const struct launches *l, con
 
 /* ---- the verdict ---- */
 
+/* Both ends of the gate judge, never the centre: regressed and improved need the whole gate beyond the minimum effect,
+ * "same" needs it within what should be found. A gate that lies across a limit decides nothing. Each wrong verdict of
+ * the first two has chance alpha, because the gate is at 1 - 2 alpha. */
 enum paired_verdict paired_decide(const struct paired_result *p, const struct paired_rule *r)
 {
     double limit = log1p(r->min_effect), far = log1p(r->detect);
@@ -237,7 +252,7 @@ bool paired_enough(const struct paired_result *p, const struct paired_rule *r)
     return p->gate_hi - p->gate_lo <= 2 * paired_width(r);
 }
 
-/* The half-width falls with the root of the pairs. */
+/* The half-width falls with the root of the pairs: a half as wide takes four times as many. */
 static uint64_t pairs_needed(const struct paired_result *p, const struct paired_rule *r)
 {
     double half = (p->gate_hi - p->gate_lo) / 2, more = square(half / paired_width(r));
@@ -253,12 +268,14 @@ tare_status paired_judge(const struct paired_series *s, const struct paired_rule
                          struct paired_result *out, tare_error *err)
 {
     struct interval gate;
-    struct launches l = {0};
+    struct launch_effects l = {0};
     *out = (struct paired_result){.n = s->n, .sd_launch = NAN};
     tare_status status = stats_hodges_lehmann(s->d, s->n, r->level, &out->log, err);
-    if (status == TARE_OK) status = launches_look(s, out->log.value, &l, err);
-    if (status == TARE_OK) status = interval_at(s, &l, (struct wanted){r->level, false}, &out->log, err);
-    if (status == TARE_OK) status = interval_at(s, &l, (struct wanted){1 - 2 * r->alpha, true}, &gate, err);
+    if (status == TARE_OK) status = look_at_launches(s, out->log.value, &l, err);
+    if (status == TARE_OK)
+        status = interval_at(s, &l, (struct interval_kind){r->level, false}, &out->log, err);
+    if (status == TARE_OK)
+        status = interval_at(s, &l, (struct interval_kind){1 - 2 * r->alpha, true}, &gate, err);
     if (status == TARE_OK) {
         out->epochs = s->epoch ? l.n : s->n;
         out->gate_lo = gate.lo;
@@ -296,51 +313,9 @@ void paired_holm(double *p, size_t m)
 
 /* ---- from pairs ---- */
 
-static uint64_t value_of(const struct pair_side *s, enum paired_metric metric)
+uint64_t paired_value(const struct pair_side *s, enum paired_metric metric)
 {
     return metric == PAIRED_WALL ? s->wall_ns : s->cpu_ns;
-}
-
-struct usable {
-    double *d;
-    uint32_t *epoch;
-    size_t n;
-};
-
-static void usable_release(struct usable *u)
-{
-    mem_free(u->d);
-    mem_free(u->epoch);
-}
-
-/* Release it whatever the result. */
-static tare_status usable_of(const struct pair_set *set, enum paired_metric metric, struct usable *out,
-                             tare_error *err)
-{
-    *out = (struct usable){mem_new(set->n, sizeof *out->d), mem_new(set->n, sizeof *out->epoch), 0};
-    if (!out->d || !out->epoch) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
-    for (size_t i = 0; i < set->n; i++) {
-        uint64_t a = value_of(&set->at[i].side[PAIR_A], metric);
-        uint64_t b = value_of(&set->at[i].side[PAIR_B], metric);
-        if (!a || !b) continue;
-        out->epoch[out->n] = set->at[i].epoch;
-        out->d[out->n++] = log((double)b) - log((double)a);
-    }
-    return TARE_OK;
-}
-
-tare_status paired_logs(const struct pair_set *set, enum paired_metric metric, double **d, size_t *n,
-                        tare_error *err)
-{
-    struct usable u;
-    tare_status s = usable_of(set, metric, &u, err);
-    if (s == TARE_OK) {
-        *d = u.d;
-        *n = u.n;
-        u.d = NULL; /* the caller's now */
-    }
-    usable_release(&u);
-    return s;
 }
 
 tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric metric,
@@ -355,16 +330,27 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
                                                  .sd_launch = NAN,
                                                  .error = NAN,
                                                  .mde = NAN};
-    struct usable u;
-    tare_status s = usable_of(set, metric, &u, err);
-    struct paired_series series = {u.d, set->own_launch ? NULL : u.epoch, u.n};
-    if (s == TARE_OK && u.n == 0) {
+    double *d = mem_new(set->n, sizeof *d);
+    uint32_t *epoch = mem_new(set->n, sizeof *epoch);
+    size_t n = 0;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; d && epoch && i < set->n; i++) {
+        uint64_t a = paired_value(&set->at[i].side[PAIR_A], metric);
+        uint64_t b = paired_value(&set->at[i].side[PAIR_B], metric);
+        if (!a || !b) continue;
+        epoch[n] = set->at[i].epoch;
+        d[n++] = log((double)b) - log((double)a);
+    }
+    if (!d || !epoch) {
+        s = error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+    } else if (n == 0) {
         *out = nothing;
         out->needed = r->least;
-    } else if (s == TARE_OK) {
-        s = paired_judge(&series, r, out, err);
+    } else {
+        s = paired_judge(&(struct paired_series){d, set->own_launch ? NULL : epoch, n}, r, out, err);
     }
-    usable_release(&u);
+    mem_free(d);
+    mem_free(epoch);
     return s;
 }
 

@@ -82,9 +82,8 @@ void paired_holm(double *p, size_t m);
 
 enum paired_metric { PAIRED_WALL, PAIRED_CPU, PAIRED_METRICS };
 
-/* ln(b / a) of every pair, owned (mem_free); *n smaller than the set's where a value is 0. */
-tare_status paired_logs(const struct pair_set *set, enum paired_metric metric, double **d, size_t *n,
-                        tare_error *err);
+uint64_t paired_value(const struct pair_side *s, enum paired_metric metric);
+/* Of ln(b / a) of every pair where neither is 0. */
 tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric metric,
                                 const struct paired_rule *r, struct paired_result *out, tare_error *err);
 

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/compare/shift.h"
 #include "core/mem.h"
 #include "core/rng.h"
 
@@ -21,6 +20,60 @@ enum {
 };
 enum { RUNS_TO_SEE = 8 };
 #define CHANCE_TO_SEE 0.9
+#define EXACT_CELLS 2500 /* n * m up to here: the distribution is counted, beyond it is as good as normal */
+#define PAIRS_MAX ((size_t)1 << 24)
+
+/* ---- by how much two samples differ ---- */
+
+/* The chance of each value of U, adding one value after the other: the greatest of i + j values is of the
+ * first sample with chance i / (i + j), and then lies above all j of the second. */
+static double *rank_sum_shares(size_t n, size_t m)
+{
+    size_t cells = n * m + 1;
+    double *all = mem_new((n + 1) * cells, sizeof *all);
+    if (!all) return NULL;
+    for (size_t i = 0; i <= n; i++) all[i * cells] = 1;
+    for (size_t j = 1; j <= m; j++)
+        for (size_t i = 1; i <= n; i++) {
+            double *row = all + i * cells, *less = row - cells, share = (double)i / (double)(i + j);
+            for (size_t u = i * j + 1; u-- > 0;)
+                row[u] = (u >= j ? less[u - j] * share : 0) + row[u] * (1 - share);
+        }
+    return all;
+}
+
+uint64_t shift_rank_k(size_t n, size_t m, double alpha)
+{
+    double sum = 0, nm = (double)n * (double)m;
+    double *all = nm <= EXACT_CELLS ? rank_sum_shares(n, m) : NULL;
+    if (!all) {
+        double z = stats_normal_quantile(1 - alpha), k = nm / 2 - z * sqrt(nm * (double)(n + m + 1) / 12);
+        return k < 1 ? 0 : (uint64_t)k;
+    }
+    const double *shares = all + n * (n * m + 1);
+    uint64_t k = 0;
+    while (k < n * m && (sum += shares[k]) <= alpha) k++;
+    mem_free(all);
+    return k;
+}
+
+tare_status shift_between(struct stats_sample a, struct stats_sample b, double level, struct interval *out,
+                          tare_error *err)
+{
+    size_t pairs = a.n * b.n;
+    if (a.n == 0 || b.n == 0 || pairs / a.n != b.n || pairs > PAIRS_MAX)
+        return error_set(err, TARE_INVALID, "%zu and %zu values: too few or too many to compare", a.n, b.n);
+    double *d = mem_new(pairs, sizeof *d);
+    if (!d) return error_set(err, TARE_NOMEM, "out of memory for %zu differences", pairs);
+    for (size_t i = 0; i < a.n; i++)
+        for (size_t j = 0; j < b.n; j++) d[i * b.n + j] = b.x[j] - a.x[i];
+    stats_sort(d, pairs);
+    uint64_t k = shift_rank_k(a.n, b.n, (1 - level) / 2);
+    *out = (struct interval){stats_median_sorted(d, pairs), k ? d[k - 1] : -INFINITY,
+                             k ? d[pairs - k] : INFINITY};
+    mem_free(d);
+    return TARE_OK;
+}
 
 /* ---- scores: how far each value lies from the middle, in robust deviations, cut at CLIP ---- */
 
@@ -29,7 +82,7 @@ static void rank_scores(const double *y, size_t n, double *score)
 {
     for (size_t i = 0; i < n; i++) {
         double below = 0;
-        for (size_t j = 0; j < n; j++) below += y[j] < y[i] ? 1 : y[j] > y[i] ? -1 : 0;
+        for (size_t j = 0; j < n; j++) below += (y[j] < y[i]) - (y[j] > y[i]);
         score[i] = below;
     }
 }
@@ -59,7 +112,9 @@ struct split {
     double size; /* |Z| */
 };
 
-/* weight[k] = 1 / sqrt(k (n - k) / n): the sum of k scores has that spread in a shuffled history. */
+/* Scores sum to 0, so the sum of the first k is how much the left side lies above the right one. In a shuffled history
+ * that sum has variance k (n - k) / n; weight[k] is one over its root, so that splits at any place compare. The split
+ * with the largest |sum| * weight is where a step would be, if there is one. */
 static struct split largest_split(const double *score, size_t n, const double *weight)
 {
     struct split best = {0, 0};
@@ -97,13 +152,6 @@ static uint64_t seed_of(const double *y, size_t n)
     return hash;
 }
 
-/* ---- neighbours that resemble each other: their sums spread more than those of a shuffled history ---- */
-
-static double inflation(double memory)
-{
-    return sqrt((1 + memory) / (1 - memory));
-}
-
 /* ---- one segment ---- */
 
 struct search {
@@ -133,7 +181,7 @@ struct part {
 };
 
 /* The few points of a new level must agree on it: two outliers and a neighbour are none. */
-static bool agree(const double *y, size_t n, double own, double other)
+static bool points_agree(const double *y, size_t n, double own, double other)
 {
     size_t nearer = 0;
     if (n >= FEW) return true;
@@ -147,7 +195,8 @@ static tare_status both_agree(const struct search *s, struct part p, size_t at, 
     tare_status status = stats_median(s->y + p.from, at - p.from, &left, s->err);
     if (status == TARE_OK) status = stats_median(s->y + at, p.to - at, &right, s->err);
     if (status == TARE_OK)
-        *is = agree(s->y + p.from, at - p.from, left, right) && agree(s->y + at, p.to - at, right, left);
+        *is = points_agree(s->y + p.from, at - p.from, left, right) &&
+              points_agree(s->y + at, p.to - at, right, left);
     return status;
 }
 
@@ -271,7 +320,7 @@ static tare_status fill_noise(struct search *s, struct trend *t)
 }
 
 /* What the largest split reaches by chance, from shuffles of as many points as the level now would have. */
-static double critical(struct search *s, size_t n)
+static double critical_split(struct search *s, size_t n)
 {
     enum { TRIES = 999 };
     double *largest = mem_new(TRIES, sizeof *largest), z;
@@ -290,13 +339,16 @@ static double critical(struct search *s, size_t n)
     return z;
 }
 
+/* The step that 8 runs at a new level would show 9 times in 10. Its |Z| must reach what shuffles reach by chance, plus
+ * the normal quantile of 9 in 10 for its own noise; Z = step / noise * sqrt(k (n - k) / n) is solved for the step.
+ * Since a step is part of the spread that scores are divided by, Z is the smaller the larger it is: 1 - z^2 / n. */
 static void fill_smallest(struct search *s, struct trend *t)
 {
     const struct trend_level *now = vec_last(&t->levels);
     size_t before = now->to - now->from, n = before + RUNS_TO_SEE;
     t->smallest = NAN;
     if (before < 2 * TREND_MIN_SIDE || isnan(t->noise)) return;
-    double z = (critical(s, n) + stats_normal_quantile(CHANCE_TO_SEE)) * s->inflation;
+    double z = (critical_split(s, n) + stats_normal_quantile(CHANCE_TO_SEE)) * s->inflation;
     double room = 1 - z * z / (double)n; /* a step also widens the spread that it is measured by */
     if (!(room > 0)) return;
     double step = z / sqrt(room) * t->noise * sqrt((double)n / ((double)RUNS_TO_SEE * (double)before));
@@ -348,11 +400,12 @@ static tare_status find_memory(struct search *s, double *memory)
     return TARE_OK;
 }
 
-static tare_status analyse(struct search *s, struct trend *out)
+static tare_status analyse_history(struct search *s, struct trend *out)
 {
     tare_status status = TARE_OK;
     if (s->n >= ENOUGH_FOR_MEMORY && !s->o->independent) status = find_memory(s, &out->memory);
-    s->inflation = inflation(out->memory);
+    /* Sums of values that resemble their neighbours (correlation m) spread by this factor more than shuffled ones. */
+    s->inflation = sqrt((1 + out->memory) / (1 - out->memory));
     if (status == TARE_OK) status = split_all(s);
     sort_changes(s->found.items, s->found.n);
     for (size_t i = 0; i < s->found.n && status == TARE_OK; i++)
@@ -385,8 +438,8 @@ tare_status trend_find(const double *y, size_t n, const struct trend_options *o,
     s.score = mem_new(n, sizeof *s.score);
     s.shuffled = mem_new(n + RUNS_TO_SEE, sizeof *s.shuffled);
     s.weight = mem_new(n + RUNS_TO_SEE + 1, sizeof *s.weight);
-    tare_status status =
-        s.score && s.shuffled && s.weight ? analyse(&s, out) : error_set(err, TARE_NOMEM, "out of memory");
+    tare_status status = s.score && s.shuffled && s.weight ? analyse_history(&s, out)
+                                                           : error_set(err, TARE_NOMEM, "out of memory");
     vec_release(&s.found);
     mem_free(s.score);
     mem_free(s.shuffled);

@@ -40,10 +40,9 @@ struct trend_change {
 struct trend {
     VEC(struct trend_level) levels;   /* at least one, in time order */
     VEC(struct trend_change) changes; /* one fewer */
-    double noise;  /* spread of a point about its level, as a standard deviation; NAN: unknown */
-    double memory; /* correlation of neighbours, 0 and above */
-    double
-        smallest; /* step, as a share, that would be found 9 times in 10 once 8 runs are at the new level; NAN */
+    double noise;    /* spread of a point about its level, as a standard deviation; NAN: unknown */
+    double memory;   /* correlation of neighbours, 0 and above */
+    double smallest; /* step (a share) found 9 times in 10 once 8 runs are at the new level; NAN: unknown */
     struct {
         bool worse;   /* by at least options.creep */
         double ratio; /* level now / best level */
@@ -55,5 +54,13 @@ struct trend {
 tare_status trend_find(const double *y, size_t n, const struct trend_options *o, struct trend *out,
                        tare_error *err);
 void trend_release(struct trend *t);
+
+/* By how much two independent samples differ, b - a: the median of all differences between them with the rank-sum
+ * interval, which holds whatever the shape of the distributions, as long as it is the same. An end that the samples are
+ * too small to bound is infinite. n * m is at most 2^24. */
+tare_status shift_between(struct stats_sample a, struct stats_sample b, double level, struct interval *out,
+                          tare_error *err);
+/* The largest k with P(U <= k - 1) <= alpha for the rank-sum statistic of n and m values; 0: none. */
+uint64_t shift_rank_k(size_t n, size_t m, double alpha);
 
 #endif

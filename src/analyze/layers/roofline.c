@@ -43,17 +43,12 @@ static struct work work_of(const struct run_layer *l, const struct run_roof *roo
     return w;
 }
 
-static struct known_f64 if_finite(double v)
-{
-    return isfinite(v) ? known_f64(v) : (struct known_f64){0};
-}
-
 static void apply_rates(struct run_layer *l, const struct work *w)
 {
     double seconds = l->time_ns.known && l->time_ns.v > 0 ? l->time_ns.v / NS : NAN;
-    l->intensity = if_finite(w->ops / w->bytes);
-    l->rate = if_finite(w->ops / seconds);
-    l->bandwidth = if_finite(w->bytes / seconds);
+    l->intensity = known_if_finite(w->ops / w->bytes);
+    l->rate = known_if_finite(w->ops / seconds);
+    l->bandwidth = known_if_finite(w->bytes / seconds);
 }
 
 static void apply_bound(struct run_layer *l, const struct work *w, double bandwidth)
@@ -64,7 +59,7 @@ static void apply_bound(struct run_layer *l, const struct work *w, double bandwi
     if (!(compute >= 0) || !(memory >= 0) || !(compute + memory > 0)) return;
     l->bound = compute > memory ? "compute" : "memory";
     if (l->time_ns.known && l->time_ns.v > 0)
-        l->roof_share = if_finite(fmax(compute, memory) * NS / l->time_ns.v);
+        l->roof_share = known_if_finite(fmax(compute, memory) * NS / l->time_ns.v);
 }
 
 /* The roof holds for the number of threads it was measured with. */
