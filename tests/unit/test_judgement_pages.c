@@ -173,8 +173,10 @@ static void measures_are_on_the_page_with_their_units(void **state)
     expect_all_known(rows, is_measure);
     free(rows);
     rows = read_rows(s, "| unit | written |");
-    static const enum unit_kind kinds[] = {
-        [MEASURE_TIME] = UNIT_TIME, [MEASURE_RATE] = UNIT_RATE, [MEASURE_BYTES] = UNIT_MEMORY, [MEASURE_PLAIN] = UNIT_SHARE};
+    static const enum unit_kind kinds[] = {[MEASURE_TIME] = UNIT_TIME,
+                                           [MEASURE_RATE] = UNIT_RATE,
+                                           [MEASURE_BYTES] = UNIT_MEMORY,
+                                           [MEASURE_PLAIN] = UNIT_SHARE};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         const char *cell = row_of(rows, units[i])->cell[0], *at = cell;
         char name[64] = "";

@@ -225,7 +225,7 @@ void find_overloaded(struct judging *j, const struct run_case *c)
     finding_number(j, f, "done_per_s", o.done);
 }
 
-/* ---- launches (`tare bench --repeat`): how much of the spread is between them, and are they evidence of their own ---- */
+/* ---- launches (`tare bench --repeat`): their spread, and whether they are independent ---- */
 
 void find_launch_spread(struct judging *j, const struct run_case *c)
 {
