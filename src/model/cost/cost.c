@@ -9,47 +9,20 @@
 #include "model/cost/cost_body.h"
 #include "model/cost/cost_rule.h"
 
-/* ---- the table ---- */
-
-static const struct cost_row *const tables[] = {cost_rows_basic, cost_rows_product, cost_rows_quantized,
-                                                cost_rows_attention, cost_rows_move};
-
-/* Where a row without a domain applies: ONNX's own operators and ONNX Runtime's fused, blocked and channels-last forms
- * of them. */
-static bool is_common(const char *domain)
-{
-    static const char *const names[] = {"", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(domain, names[i]) == 0) return true;
-    }
-    return false;
-}
-
-const struct cost_row *cost_row_find(const char *domain, const char *op)
-{
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-        for (const struct cost_row *r = tables[t]; r->op; r++) {
-            if (r->op[0] != op[0] || strcmp(r->op, op) != 0) continue;
-            if (r->domain ? strcmp(r->domain, domain) == 0 : is_common(domain)) return r;
-        }
-    }
-    return NULL;
-}
-
 static bool has_flag(const char *domain, const char *op, unsigned flag)
 {
-    const struct cost_row *r = cost_row_find(domain, op);
+    const struct op_row *r = op_find_cost(domain, op);
     return r && r->flags & flag;
 }
 
 bool cost_is_view(const char *domain, const char *op)
 {
-    return has_flag(domain, op, COST_VIEW);
+    return has_flag(domain, op, OP_VIEW);
 }
 
 bool cost_is_in_place(const char *domain, const char *op)
 {
-    return has_flag(domain, op, COST_IN_PLACE);
+    return has_flag(domain, op, OP_IN_PLACE);
 }
 
 /* ---- looking at the node ---- */
@@ -190,12 +163,12 @@ void cost_count_macs(struct cost_call *c, const struct infer_value *v, const str
 /* Operators that work on one element at a time, and two that only recurrent layers know. */
 bool cost_activation(const char *name, struct cost_each *out)
 {
-    static const struct cost_row others[] = {
-        {NULL, "Affine", NULL, {2, 0, 0}, BYTES_ALL, 0},
-        {NULL, "ScaledTanh", NULL, {2, 0, 1}, BYTES_ALL, 0},
+    static const struct op_row others[] = {
+        {.op = "Affine", .each = {2, 0, 0}},
+        {.op = "ScaledTanh", .each = {2, 0, 1}},
     };
-    for (const struct cost_row *r = cost_rows_basic; r->op; r++) {
-        if (!(r->flags & COST_IN_PLACE) || strcasecmp(r->op, name) != 0) continue;
+    for (const struct op_row *r = op_table; r->op; r++) {
+        if (!(r->flags & OP_IN_PLACE) || strcasecmp(r->op, name) != 0) continue;
         *out = r->each;
         return true;
     }
@@ -294,14 +267,14 @@ void cost_zero(struct cost *c, struct poly_space *s)
 /* By its row: an operator that computes, or moves, on its own. */
 void cost_of_row(struct cost *out, struct poly_space *s, const struct infer_node *n)
 {
-    const struct cost_row *row = cost_row_find(n->node->domain, n->node->op);
+    const struct op_row *row = op_find_cost(n->node->domain, n->node->op);
     if (!row) {
         *out = (struct cost){.why = "there is no rule for this operator"};
         return;
     }
     cost_zero(out, s);
     struct cost_call c = {s, n, n->node, row, out, poly_int(s, 0)};
-    if (row->rule) row->rule(&c);
+    if (row->cost) row->cost(&c);
     count_bytes(&c);
     out->useful_macs = poly_sub(s, poly_add(s, out->macs, out->int_macs), c.masked);
     out->known = all_known(out);

@@ -1,53 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * cost_rule.h - what a cost rule sees and does: rows of cost_rules_*.c, joined by cost.c. A rule adds what the node
+ * cost_rule.h - what a cost rule sees and does: functions that rows of op_table.c name. A rule adds what the node
  * computes; bytes are counted by the row's word for them. An unknown size goes through all of this as NULL and makes
  * the count unknown. Private to src/model/cost*.c. */
 #ifndef MODEL_COST_RULE_H
 #define MODEL_COST_RULE_H
 
 #include "model/cost/cost.h"
-
-/* Which bytes a node has to move. */
-enum cost_bytes {
-    BYTES_ALL,    /* every input once, every output */
-    BYTES_NONE,   /* a view, or nothing at run time */
-    BYTES_PICKED, /* of input 0 only as much as comes out: Gather, Slice; the others whole */
-    BYTES_WRITTEN /* outputs only: Shape looks at no element */
-};
-
-enum cost_flags { COST_VIEW = 1, COST_IN_PLACE = 2 };
-
-struct cost_each { /* operations per element */
-    unsigned simple, division, transcendental;
-};
+#include "model/infer/op.h"
 
 struct cost_call {
     struct poly_space *s;
     const struct infer_node *at;
     const struct onnx_node *node;
-    const struct cost_row *row;
+    const struct op_row *row;
     struct cost *out;
     const struct poly *masked; /* MACs of it whose result is thrown away; NULL only when unknown */
 };
-
-typedef void cost_rule(struct cost_call *c);
-
-struct cost_row {
-    const char *domain; /* NULL: ONNX's own and ONNX Runtime's, where the name means the same */
-    const char *op;
-    cost_rule *rule; /* NULL: no arithmetic */
-    struct cost_each each;
-    enum cost_bytes bytes;
-    unsigned flags;
-};
-/* Tables of rows, each ends with op NULL. */
-extern const struct cost_row cost_rows_basic[]; /* element-wise, activations, reductions, norms */
-extern const struct cost_row
-    cost_rows_product[]; /* matrix products, convolutions, recurrent, pools, resize */
-extern const struct cost_row cost_rows_quantized[]; /* integers and packed weights */
-extern const struct cost_row cost_rows_attention[]; /* attention and what goes with it */
-extern const struct cost_row cost_rows_move[];      /* bytes only */
-const struct cost_row *cost_row_find(const char *domain, const char *op); /* NULL: no rule */
 
 /* ---- looking at the node ---- */
 const struct infer_value *cost_in(const struct cost_call *c, size_t i);  /* NULL: left out */
@@ -82,7 +50,24 @@ void cost_count_activation(struct cost_call *c, const char *attribute);
 /* What one application of a named activation takes; false: no such one. */
 bool cost_activation(const char *name, struct cost_each *out);
 
-/* ---- rules that more than one table uses ---- */
+/* ---- the rules, by file ---- */
+/* cost_rules_attention.c */
+cost_rule cost_rule_attention, cost_rule_ms_attention, cost_rule_q_attention, cost_rule_packed_attention,
+    cost_rule_packed_multi_head, cost_rule_multi_head, cost_rule_group_query;
+/* cost_rules_basic.c */
+cost_rule cost_rule_div, cost_rule_where, cost_rule_variadic, cost_rule_gelu, cost_rule_biased,
+    cost_rule_bias_split_gelu, cost_rule_log_softmax, cost_rule_reduce, cost_rule_reduce_then,
+    cost_rule_reduce_log_sum_exp, cost_rule_layer_norm, cost_rule_skip_layer_norm, cost_rule_skip_rms_norm,
+    cost_rule_embed_layer_norm, cost_rule_channel_norm, cost_rule_lrn, cost_rule_output;
+/* cost_rules_move.c */
+cost_rule cost_rule_scatter, cost_rule_col2im;
+/* cost_rules_product.c */
+cost_rule cost_rule_matmul, cost_rule_gemm_fast_gelu, cost_rule_gemm, cost_rule_einsum, cost_rule_conv,
+    cost_rule_conv_transpose, cost_rule_deform_conv, cost_rule_recurrent, cost_rule_resize,
+    cost_rule_grid_sample, cost_rule_affine_grid;
+/* cost_rules_quantized.c */
+cost_rule cost_rule_product, cost_rule_packed_product, cost_rule_scaled, cost_rule_scaled_pool;
+/* cost.c */
 void cost_rule_each(struct cost_call *c); /* row.each per element of output 0, in the type of input 0 */
 void cost_rule_pool(struct cost_call *c); /* row.each per element of output 0 and place of the kernel */
 /* The numbers multiplied for one element of MatMul's, Gemm's and their like's output. */

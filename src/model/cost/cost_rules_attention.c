@@ -77,7 +77,7 @@ static struct sdpa projected_sdpa(const struct cost_call *c, const struct projec
 }
 
 /* input, weights, bias, mask, past, bias of the scores. */
-static void rule_ms_attention(struct cost_call *c)
+void cost_rule_ms_attention(struct cost_call *c)
 {
     struct projected p = projected_of(c, cost_in(c, 0), cost_in(c, 1));
     struct sdpa a = projected_sdpa(c, &p, 4);
@@ -87,7 +87,7 @@ static void rule_ms_attention(struct cost_call *c)
 }
 
 /* The projection is of 8-bit integers, attention itself is not. */
-static void rule_q_attention(struct cost_call *c)
+void cost_rule_q_attention(struct cost_call *c)
 {
     struct projected p = projected_of(c, cost_in(c, 0), cost_in(c, 1));
     struct sdpa a = projected_sdpa(c, &p, 8);
@@ -111,14 +111,14 @@ static void packed(struct cost_call *c, const struct projected *p, size_t offset
     count_sdpa(c, &a);
 }
 
-static void rule_packed_attention(struct cost_call *c)
+void cost_rule_packed_attention(struct cost_call *c)
 {
     struct projected p = projected_of(c, cost_in(c, 0), cost_in(c, 1));
     cost_count_macs(c, cost_in(c, 0), projection_macs(c, &p, cost_in(c, 2) != NULL));
     packed(c, &p, 3, cost_in(c, 5) != NULL);
 }
 
-static void rule_packed_multi_head(struct cost_call *c)
+void cost_rule_packed_multi_head(struct cost_call *c)
 {
     const struct infer_value *q = cost_in(c, 0), *y = cost_out(c, 0);
     struct projected p = {.rows = cost_dim(q, 0), .v = cost_dim(y, -1)};
@@ -128,7 +128,7 @@ static void rule_packed_multi_head(struct cost_call *c)
 }
 
 /* query, key, value, bias, padding mask, bias of the scores, past key, past value. */
-static void rule_multi_head(struct cost_call *c)
+void cost_rule_multi_head(struct cost_call *c)
 {
     const struct infer_value *q = cost_in(c, 0), *k = cost_in(c, 1), *y = cost_out(c, 0);
     struct sdpa a = {.batch = cost_dim(q, 0), .queries = cost_dim(q, 1), .v_width = cost_dim(y, -1)};
@@ -153,7 +153,7 @@ static void rule_multi_head(struct cost_call *c)
 }
 
 /* Keys and values of fewer heads; the cache and the new ones are all seen. */
-static void rule_group_query(struct cost_call *c)
+void cost_rule_group_query(struct cost_call *c)
 {
     const struct infer_value *q = cost_in(c, 0), *y = cost_out(c, 0), *total = cost_in(c, 6);
     int64_t heads = cost_int(c, "num_heads", 0), shared = cost_int(c, "kv_num_heads", 0);
@@ -175,7 +175,7 @@ static void rule_group_query(struct cost_call *c)
 }
 
 /* ONNX's own: heads as an axis, or together with the width. */
-static void rule_attention(struct cost_call *c)
+void cost_rule_attention(struct cost_call *c)
 {
     const struct infer_value *q = cost_in(c, 0), *k = cost_in(c, 1), *y = cost_out(c, 0);
     if (!q || !q->has_rank || !k || !k->has_rank) {
@@ -194,18 +194,3 @@ static void rule_attention(struct cost_call *c)
     a.causal = cost_int(c, "is_causal", 0) != 0;
     count_sdpa(c, &a);
 }
-
-#define MS "com.microsoft"
-#define ROW(domain, op, rule) {domain, op, rule, {0, 0, 0}, BYTES_ALL, 0}
-
-const struct cost_row cost_rows_attention[] = {
-    ROW("", "Attention", rule_attention),
-    ROW(MS, "Attention", rule_ms_attention),
-    ROW(MS, "QAttention", rule_q_attention),
-    ROW(MS, "PackedAttention", rule_packed_attention),
-    ROW(MS, "PackedMultiHeadAttention", rule_packed_multi_head),
-    ROW(MS, "MultiHeadAttention", rule_multi_head),
-    ROW(MS, "GroupQueryAttention", rule_group_query),
-    {NULL, "RotaryEmbedding", cost_rule_each, {3, 0, 0}, BYTES_ALL, 0},
-    {NULL, NULL, NULL, {0, 0, 0}, BYTES_ALL, 0},
-};

@@ -27,7 +27,7 @@ static void count_simple(struct cost_call *c, unsigned per_output)
     cost_count(c, cost_in(c, 0), out_elements(c), each);
 }
 
-static void rule_matmul(struct cost_call *c)
+void cost_rule_matmul(struct cost_call *c)
 {
     const struct infer_value *a = cost_in(c, 0);
     cost_count_macs(c, a, cost_mul(c, out_elements(c), cost_inner(c, a)));
@@ -35,7 +35,7 @@ static void rule_matmul(struct cost_call *c)
     cost_count_activation(c, "activation");
 }
 
-static void rule_gemm(struct cost_call *c)
+void cost_rule_gemm(struct cost_call *c)
 {
     const struct infer_value *a = cost_in(c, 0);
     bool added = cost_in(c, 2) != NULL;
@@ -46,15 +46,15 @@ static void rule_gemm(struct cost_call *c)
 }
 
 /* A matrix product, its bias and the fast Gelu. */
-static void rule_gemm_fast_gelu(struct cost_call *c)
+void cost_rule_gemm_fast_gelu(struct cost_call *c)
 {
     struct cost_each each = {7, 0, 1};
     each.simple += cost_in(c, 2) != NULL;
-    rule_matmul(c);
+    cost_rule_matmul(c);
     cost_count(c, cost_in(c, 0), out_elements(c), each);
 }
 
-static void rule_einsum(struct cost_call *c)
+void cost_rule_einsum(struct cost_call *c)
 {
     struct cost_einsum e = cost_einsum(c);
     cost_count_macs(c, cost_in(c, 0), e.macs);
@@ -69,7 +69,7 @@ const struct poly *cost_taps(const struct cost_call *c, const struct infer_value
 }
 
 /* x, w, bias, what is added to the result. */
-static void rule_conv(struct cost_call *c)
+void cost_rule_conv(struct cost_call *c)
 {
     cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_taps(c, cost_in(c, 1))));
     count_simple(c, (cost_in(c, 2) != NULL) + (cost_in(c, 3) != NULL));
@@ -77,7 +77,7 @@ static void rule_conv(struct cost_call *c)
 }
 
 /* Each input element meets every place of the kernel. */
-static void rule_conv_transpose(struct cost_call *c)
+void cost_rule_conv_transpose(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1);
     cost_count_macs(c, x, cost_mul(c, cost_elements(c, x), cost_taps(c, w)));
@@ -85,7 +85,7 @@ static void rule_conv_transpose(struct cost_call *c)
 }
 
 /* x, w, offsets, bias, mask: each place of the kernel is sampled between four pixels. */
-static void rule_deform_conv(struct cost_call *c)
+void cost_rule_deform_conv(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1), *y = cost_out(c, 0);
     cost_count_macs(c, x, cost_mul(c, out_elements(c), cost_taps(c, w)));
@@ -145,7 +145,7 @@ static bool step_cost(const struct cost_call *c, const struct gates *g, struct c
     return true;
 }
 
-static void rule_recurrent(struct cost_call *c)
+void cost_rule_recurrent(struct cost_call *c)
 {
     const struct gates *g = gates_of(c->node);
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1), *r = cost_in(c, 2);
@@ -188,7 +188,7 @@ static unsigned resized_axes(const struct infer_value *x, const struct infer_val
 enum { CUBIC_SIMPLE = 35 };
 
 /* Linear in d axes: 2^d - 1 times between two values, two operations each. */
-static void rule_resize(struct cost_call *c)
+void cost_rule_resize(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0), *y = cost_out(c, 0);
     bool linear = cost_text_is(c, "mode", "linear") || cost_text_is(c, "mode", "bilinear");
@@ -204,7 +204,7 @@ static void rule_resize(struct cost_call *c)
     cost_count(c, x, cost_elements(c, y), each);
 }
 
-static void rule_grid_sample(struct cost_call *c)
+void cost_rule_grid_sample(struct cost_call *c)
 {
     const struct infer_value *grid = cost_in(c, 1);
     unsigned axes = grid && grid->has_rank && grid->rank >= 2 ? (unsigned)grid->rank - 2 : 0;
@@ -215,41 +215,7 @@ static void rule_grid_sample(struct cost_call *c)
 }
 
 /* theta [n, d, d + 1] times the homogeneous coordinates of each place. */
-static void rule_affine_grid(struct cost_call *c)
+void cost_rule_affine_grid(struct cost_call *c)
 {
     cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_dim(cost_in(c, 0), 2)));
 }
-
-#define ROW(op, rule) {NULL, op, rule, {0, 0, 0}, BYTES_ALL, 0}
-#define POOL(op, simple) {NULL, op, cost_rule_pool, {simple, 0, 0}, BYTES_ALL, 0}
-
-const struct cost_row cost_rows_product[] = {
-    ROW("MatMul", rule_matmul),
-    ROW("FusedMatMul", rule_matmul),
-    ROW("TransposeMatMul", rule_matmul),
-    ROW("FusedMatMulActivation", rule_matmul),
-    ROW("GemmFastGelu", rule_gemm_fast_gelu),
-    ROW("Gemm", rule_gemm),
-    ROW("FusedGemm", rule_gemm),
-    ROW("Einsum", rule_einsum),
-    ROW("Conv", rule_conv),
-    ROW("FusedConv", rule_conv),
-    ROW("NhwcConv", rule_conv),
-    ROW("NhwcFusedConv", rule_conv),
-    ROW("ConvTranspose", rule_conv_transpose),
-    ROW("ConvTransposeWithDynamicPads", rule_conv_transpose),
-    ROW("DeformConv", rule_deform_conv),
-    ROW("LSTM", rule_recurrent),
-    ROW("GRU", rule_recurrent),
-    ROW("RNN", rule_recurrent),
-    ROW("DynamicQuantizeLSTM", rule_recurrent),
-    POOL("MaxPool", 1),
-    POOL("AveragePool", 1),
-    POOL("LpPool", 2),
-    POOL("NhwcMaxPool", 1),
-    {NULL, "Resize", rule_resize, {0, 0, 0}, BYTES_ALL, 0},
-    {NULL, "Upsample", rule_resize, {0, 0, 0}, BYTES_ALL, 0},
-    ROW("GridSample", rule_grid_sample),
-    ROW("AffineGrid", rule_affine_grid),
-    {NULL, NULL, NULL, {0, 0, 0}, BYTES_ALL, 0},
-};

@@ -37,7 +37,7 @@ static bool has(const struct cost_call *c, unsigned input)
     return input && cost_in(c, input);
 }
 
-static void rule_product(struct cost_call *c)
+void cost_rule_product(struct cost_call *c)
 {
     const struct quantized *q = product_of(c->node);
     const struct poly *n = cost_elements(c, cost_out(c, 0));
@@ -56,7 +56,7 @@ static void rule_product(struct cost_call *c)
 }
 
 /* Weights of a few bits: unpacked and scaled once per call, apart from FLOPs. */
-static void rule_packed_product(struct cost_call *c)
+void cost_rule_packed_product(struct cost_call *c)
 {
     const struct poly *n = cost_elements(c, cost_out(c, 0));
     int64_t inner = cost_int(c, "K", 0), outer = cost_int(c, "N", 0);
@@ -69,18 +69,18 @@ static void rule_packed_product(struct cost_call *c)
 }
 
 /* Floats to integers or back, or integers through floats: by element, never counted as integer operations. */
-static void rule_scaled(struct cost_call *c)
+void cost_rule_scaled(struct cost_call *c)
 {
     cost_count_float(c, cost_elements(c, cost_out(c, 0)), c->row->each);
 }
 
 /* Sums in integers, scaled at the end. */
-static void rule_scaled_pool(struct cost_call *c)
+void cost_rule_scaled_pool(struct cost_call *c)
 {
     cost_count_float(c, cost_elements(c, cost_out(c, 0)), c->row->each);
     if (cost_attribute(c, "kernel_shape")) {
-        struct cost_row one = *c->row;
-        const struct cost_row *row = c->row;
+        struct op_row one = *c->row;
+        const struct op_row *row = c->row;
         one.each = (struct cost_each){1, 0, 0};
         c->row = &one;
         cost_rule_pool(c);
@@ -91,32 +91,3 @@ static void rule_scaled_pool(struct cost_call *c)
 }
 
 /* Dequantising takes 2 per element, quantising 3. */
-#define SCALED(op, simple, division, transcendental) \
-    {NULL, op, rule_scaled, {simple, division, transcendental}, BYTES_ALL, 0}
-#define PRODUCT(op) {NULL, op, rule_product, {0, 0, 0}, BYTES_ALL, 0}
-
-const struct cost_row cost_rows_quantized[] = {
-    PRODUCT("QLinearConv"),
-    PRODUCT("ConvInteger"),
-    PRODUCT("QLinearMatMul"),
-    PRODUCT("MatMulInteger"),
-    PRODUCT("QGemm"),
-    PRODUCT("DynamicQuantizeMatMul"),
-    PRODUCT("MatMulIntegerToFloat"),
-    {NULL, "MatMulNBits", rule_packed_product, {0, 0, 0}, BYTES_ALL, 0},
-    {NULL, "MatMulBnb4", rule_packed_product, {0, 0, 0}, BYTES_ALL, 0},
-    SCALED("QuantizeLinear", 3, 0, 0),
-    SCALED("DequantizeLinear", 2, 0, 0),
-    SCALED("DynamicQuantizeLinear", 5, 0, 0),
-    {NULL, "GatherBlockQuantized", rule_scaled, {2, 0, 0}, BYTES_PICKED, 0},
-    SCALED("QLinearAdd", 8, 0, 0),
-    SCALED("QLinearMul", 8, 0, 0),
-    SCALED("QLinearConcat", 5, 0, 0),
-    SCALED("QLinearWhere", 6, 0, 0),
-    SCALED("QLinearLeakyRelu", 7, 0, 0),
-    SCALED("QLinearSigmoid", 6, 1, 1),
-    SCALED("QLinearSoftmax", 8, 1, 1),
-    {NULL, "QLinearAveragePool", rule_scaled_pool, {5, 0, 0}, BYTES_ALL, 0},
-    {NULL, "QLinearGlobalAveragePool", rule_scaled_pool, {5, 0, 0}, BYTES_ALL, 0},
-    {NULL, NULL, NULL, {0, 0, 0}, BYTES_ALL, 0},
-};

@@ -50,17 +50,17 @@ const char *engine_node_text(const struct onnx_node *n, char *out, size_t size)
 
 /* ---- one node ---- */
 
-static const struct infer_row *find_row(struct infer_engine *e, const struct onnx_node *n)
+static const struct op_row *find_row(struct infer_engine *e, const struct onnx_node *n)
 {
     enum { NONE = 1 };
     uint64_t key = (uint64_t)(uintptr_t)n->op * UINT64_C(0x9E3779B97F4A7C15) + (uint64_t)(uintptr_t)n->domain,
              *at;
-    if (map_u64_ref(&e->rows, key, &at, NULL) < 0) return infer_row_find(n->domain, n->op);
+    if (map_u64_ref(&e->rows, key, &at, NULL) < 0) return op_find(n->domain, n->op);
     if (!*at) {
-        const struct infer_row *row = infer_row_find(n->domain, n->op);
+        const struct op_row *row = op_find(n->domain, n->op);
         *at = row ? (uint64_t)(uintptr_t)row : NONE;
     }
-    return *at == NONE ? NULL : (const struct infer_row *)(uintptr_t)*at;
+    return *at == NONE ? NULL : (const struct op_row *)(uintptr_t)*at;
 }
 
 static const struct onnx_function *find_function(const struct infer_engine *e, const struct onnx_node *n)
@@ -125,20 +125,10 @@ tare_status rule_body(struct rule_call *c, const struct onnx_graph *g,
     return s < 0 ? s : keep_body(c->engine, c->at, *out);
 }
 
-static bool is_random(const struct onnx_node *n)
-{
-    static const char *const ops[] = {
-        "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-        "Bernoulli",    "Multinomial",      "Dropout"};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(n->op, ops[i]) == 0) return true;
-    return false;
-}
-
 /* Made of constants only: the same in every run. Bodies may take anything from around them. */
-static bool is_folded(const struct infer_node *at)
+static bool is_folded(const struct infer_node *at, const struct op_row *row)
 {
-    if (at->n_bodies || is_random(at->node)) return false;
+    if (at->n_bodies || (row && row->flags & OP_RANDOM)) return false;
     for (size_t i = 0; i < at->node->inputs.n; i++)
         if (at->inputs[i] && !at->inputs[i]->folded) return false;
     return true;
@@ -156,9 +146,9 @@ static const char *reason(struct infer_engine *e, const struct infer_node *at)
     return arena_str(&e->memory->arena, text);
 }
 
-static tare_status finish(struct infer_engine *e, struct infer_node *at)
+static tare_status finish(struct infer_engine *e, struct infer_node *at, const struct op_row *row)
 {
-    bool folded = is_folded(at), known = true, dependent = false;
+    bool folded = is_folded(at, row), known = true, dependent = false;
     for (size_t i = 0; i < at->node->inputs.n; i++) dependent |= at->inputs[i] && at->inputs[i]->data_dependent;
     for (size_t i = 0; i < at->node->outputs.n; i++) {
         struct infer_value *v = at->outputs[i];
@@ -180,20 +170,20 @@ static tare_status run_node(struct infer_engine *e, struct infer_node *at)
 {
     const struct onnx_node *n = at->node;
     const struct onnx_function *f = find_function(e, n);
-    const struct infer_row *row = f ? NULL : find_row(e, n);
-    struct rule_call c = {e, e->space, at, n, at->opset, e->err};
+    const struct op_row *row = f ? NULL : find_row(e, n);
+    struct rule_call c = {e, e->space, at, n, row, at->opset, e->err};
     tare_status s = TARE_OK;
     if (f)
         s = call_function(e, at, f);
-    else if (row)
-        s = row->rule(&c);
+    else if (row && row->shape)
+        s = row->shape(&c);
     else
         rule_unknown(&c, "no rule for operator %.60s%s%.60s", n->op, n->domain[0] ? " of " : "", n->domain);
     if (s < 0 && e->fault && e->options->tolerant) {
         e->fault = false;
         s = TARE_OK;
     }
-    return s < 0 ? s : finish(e, at);
+    return s < 0 ? s : finish(e, at, row);
 }
 
 /* ---- a scope ---- */

@@ -51,14 +51,14 @@ static tare_status weighted(struct rule_call *c, size_t past)
     return rule_state(c, 0, &x);
 }
 
-tare_status rule_packed_weights(struct rule_call *c)
+tare_status shape_packed_weights(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     rule_same_type(c, 1, 0);
     return weighted(c, 4);
 }
 
-tare_status rule_quantised_attention(struct rule_call *c)
+tare_status shape_quantised_attention(struct rule_call *c)
 {
     rule_same_type(c, 0, 2);
     rule_same_type(c, 1, 2);
@@ -66,7 +66,7 @@ tare_status rule_quantised_attention(struct rule_call *c)
 }
 
 /* PackedAttention: tokens of all sequences one after the other, no padding. */
-tare_status rule_packed_tokens(struct rule_call *c)
+tare_status shape_packed_tokens(struct rule_call *c)
 {
     struct rule_dims x;
     tare_status s;
@@ -76,7 +76,7 @@ tare_status rule_packed_tokens(struct rule_call *c)
     return rule_state(c, 0, &x);
 }
 
-tare_status rule_packed_heads(struct rule_call *c)
+tare_status shape_packed_heads(struct rule_call *c)
 {
     struct rule_dims q;
     rule_same_type(c, 0, 0);
@@ -125,7 +125,7 @@ static tare_status present_one(struct rule_call *c, size_t output, const struct 
     return rule_state(c, output, &now);
 }
 
-tare_status rule_multi_head(struct rule_call *c)
+tare_status shape_multi_head(struct rule_call *c)
 {
     struct rule_dims q;
     for (size_t i = 0; i < 3; i++) rule_same_type(c, i, 0);
@@ -138,7 +138,7 @@ tare_status rule_multi_head(struct rule_call *c)
 }
 
 /* DecoderMaskedMultiHeadAttention: one step; its caches are mostly shared. */
-tare_status rule_decoder_heads(struct rule_call *c)
+tare_status shape_decoder_heads(struct rule_call *c)
 {
     struct rule_dims q;
     tare_status s;
@@ -179,7 +179,7 @@ static tare_status group_present(struct rule_call *c, size_t output, const struc
     return rule_shape(c, output, dims, 4);
 }
 
-tare_status rule_group_query(struct rule_call *c)
+tare_status shape_group_query(struct rule_call *c)
 {
     struct rule_dims q;
     tare_status s;
@@ -208,12 +208,12 @@ static tare_status embed(struct rule_call *c, size_t typed)
     return rule_state(c, 2, &ids);
 }
 
-tare_status rule_embed_norm(struct rule_call *c)
+tare_status shape_embed_norm(struct rule_call *c)
 {
     return embed(c, 5);
 }
 
-tare_status rule_embed_norm_quantised(struct rule_call *c)
+tare_status shape_embed_norm_quantised(struct rule_call *c)
 {
     return embed(c, 8);
 }

@@ -9,7 +9,7 @@
 
 static tare_status fold_unary(struct rule_call *c)
 {
-    item_unary *how = item_unary_of(c->node->op);
+    item_unary *how = c->row->fold;
     const struct infer_value *v = rule_input(c, 0);
     struct items x = ITEMS_INIT;
     if (!how || !v) return TARE_OK;
@@ -23,7 +23,7 @@ static tare_status fold_unary(struct rule_call *c)
 static item_binary *binary_of(const struct rule_call *c)
 {
     if (strcmp(c->node->op, "Mod") == 0) return rule_int(c, "fmod", 0) ? NULL : item_floor_mod;
-    return item_binary_of(c->node->op);
+    return c->row->fold_two;
 }
 
 /* Of one or more inputs, from left to right. */
@@ -55,13 +55,13 @@ static tare_status shape_like(struct rule_call *c, size_t output, const struct i
     return v->has_rank ? rule_shape(c, output, v->dims, v->rank) : TARE_OK;
 }
 
-static tare_status unary(struct rule_call *c)
+tare_status shape_unary(struct rule_call *c)
 {
     tare_status s = rule_like(c, 0, rule_input(c, 0));
     return s < 0 ? s : fold_unary(c);
 }
 
-static tare_status unary_bool(struct rule_call *c)
+tare_status shape_unary_bool(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_BOOL);
     tare_status s = shape_like(c, 0, rule_input(c, 0));
@@ -94,14 +94,14 @@ static int first_type(const struct rule_call *c, size_t from)
     return ONNX_UNDEFINED;
 }
 
-static tare_status broadcast_same(struct rule_call *c)
+tare_status shape_broadcast(struct rule_call *c)
 {
     rule_type(c, 0, first_type(c, 0));
     tare_status s = broadcast_all(c);
     return s < 0 ? s : fold_all(c);
 }
 
-static tare_status broadcast_bool(struct rule_call *c)
+tare_status shape_compare(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_BOOL);
     tare_status s = broadcast_all(c);
@@ -109,17 +109,11 @@ static tare_status broadcast_bool(struct rule_call *c)
 }
 
 /* The exponent may be of another type. */
-static tare_status rule_pow(struct rule_call *c)
+tare_status shape_pow(struct rule_call *c)
 {
     if (rule_input(c, 0)) rule_type(c, 0, rule_input(c, 0)->type);
     tare_status s = broadcast_all(c);
     return s < 0 ? s : fold_all(c);
-}
-
-/* The second input is spread over the first and never the other way round. */
-static tare_status like_first(struct rule_call *c)
-{
-    return rule_like(c, 0, rule_input(c, 0));
 }
 
 /* ---- choosing and casting ---- */
@@ -131,7 +125,7 @@ static struct item choose(struct item which, struct item x, struct item y)
     return x.kind == ITEM_WHOLE && y.kind == ITEM_WHOLE && x.p == y.p ? x : item_none();
 }
 
-static tare_status rule_where(struct rule_call *c)
+tare_status shape_where(struct rule_call *c)
 {
     struct items which = ITEMS_INIT, x = ITEMS_INIT, y = ITEMS_INIT;
     rule_type(c, 0, first_type(c, 1));
@@ -167,18 +161,18 @@ static int type_attribute(const struct rule_call *c, const char *name, int other
     return to > 0 && to < ONNX_TYPES ? (int)to : otherwise;
 }
 
-static tare_status rule_cast(struct rule_call *c)
+tare_status shape_cast(struct rule_call *c)
 {
     return cast_to(c, type_attribute(c, "to", ONNX_UNDEFINED));
 }
 
-static tare_status rule_cast_like(struct rule_call *c)
+tare_status shape_cast_like(struct rule_call *c)
 {
     return cast_to(c, rule_input(c, 1) ? rule_input(c, 1)->type : ONNX_UNDEFINED);
 }
 
 /* Same bits, other type; the last axis changes when the sizes differ. */
-static tare_status rule_bit_cast(struct rule_call *c)
+tare_status shape_bit_cast(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     int to = type_attribute(c, "to", ONNX_UNDEFINED);
@@ -187,7 +181,7 @@ static tare_status rule_bit_cast(struct rule_call *c)
     return shape_like(c, 0, v);
 }
 
-static tare_status rule_clip(struct rule_call *c)
+tare_status shape_clip(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     struct items x = ITEMS_INIT, low = ITEMS_INIT, high = ITEMS_INIT;
@@ -197,8 +191,8 @@ static tare_status rule_clip(struct rule_call *c)
     bool bounds = c->opset >= 11 && (low.at || !rule_has_input(c, 1)) && (high.at || !rule_has_input(c, 2));
     if (s == TARE_OK && bounds) s = items_read(c, v, &x);
     for (size_t i = 0; i < x.n; i++) {
-        if (low.at) x.at[i] = item_binary_of("Max")(c->space, v->type, x.at[i], low.at[i]);
-        if (high.at) x.at[i] = item_binary_of("Min")(c->space, v->type, x.at[i], high.at[i]);
+        if (low.at) x.at[i] = item_max(c->space, v->type, x.at[i], low.at[i]);
+        if (high.at) x.at[i] = item_min(c->space, v->type, x.at[i], high.at[i]);
     }
     if (s == TARE_OK && x.at) s = items_write(c, 0, &x);
     items_release(&x);
@@ -207,7 +201,7 @@ static tare_status rule_clip(struct rule_call *c)
     return s;
 }
 
-static tare_status rule_dropout(struct rule_call *c)
+tare_status shape_dropout(struct rule_call *c)
 {
     tare_status s = rule_like(c, 0, rule_input(c, 0));
     if (s < 0) return s;
@@ -217,21 +211,21 @@ static tare_status rule_dropout(struct rule_call *c)
 
 /* ---- quantisation ---- */
 
-static tare_status rule_quantize(struct rule_call *c)
+tare_status shape_quantize(struct rule_call *c)
 {
     int type = rule_has_input(c, 2) ? rule_input(c, 2)->type : type_attribute(c, "output_dtype", ONNX_UINT8);
     rule_type(c, 0, type);
     return shape_like(c, 0, rule_input(c, 0));
 }
 
-static tare_status rule_dequantize(struct rule_call *c)
+tare_status shape_dequantize(struct rule_call *c)
 {
     int scale = rule_has_input(c, 1) ? rule_input(c, 1)->type : ONNX_UNDEFINED;
     rule_type(c, 0, type_attribute(c, "output_dtype", scale));
     return shape_like(c, 0, rule_input(c, 0));
 }
 
-static tare_status rule_dynamic_quantize(struct rule_call *c)
+tare_status shape_dynamic_quantize(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_UINT8);
     rule_type(c, 1, ONNX_FLOAT);
@@ -291,7 +285,7 @@ static tare_status constant_of(struct rule_call *c, const struct onnx_attribute 
     }
 }
 
-static tare_status rule_a_constant(struct rule_call *c)
+tare_status shape_constant(struct rule_call *c)
 {
     for (size_t i = 0; i < c->node->attributes.n; i++) {
         const struct onnx_attribute *a = &c->node->attributes.items[i];
@@ -314,7 +308,7 @@ static tare_status shape_from(struct rule_call *c, size_t input)
     return rule_shape(c, 0, none.at, (size_t)rank); /* so many dimensions, all unknown */
 }
 
-static tare_status rule_constant_of_shape(struct rule_call *c)
+tare_status shape_constant_of_shape(struct rule_call *c)
 {
     const struct onnx_attribute *a = onnx_attribute(c->node, "value");
     int64_t value = 0, dims[INFER_RANK_MAX];
@@ -333,7 +327,7 @@ static tare_status rule_constant_of_shape(struct rule_call *c)
     return s;
 }
 
-static tare_status rule_random(struct rule_call *c)
+tare_status shape_random(struct rule_call *c)
 {
     const struct poly *dims[INFER_RANK_MAX];
     const int64_t *shape;
@@ -345,106 +339,9 @@ static tare_status rule_random(struct rule_call *c)
 }
 
 /* Of the type that an attribute says, or of the input's. */
-static tare_status rule_typed_like(struct rule_call *c)
+tare_status shape_typed_like(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     rule_type(c, 0, type_attribute(c, "dtype", v ? v->type : ONNX_UNDEFINED));
     return shape_like(c, 0, v);
 }
-
-const struct infer_row infer_rows_basic[] = {
-    {"", "Abs", unary},
-    {"", "Acos", unary},
-    {"", "Acosh", unary},
-    {"", "Asin", unary},
-    {"", "Asinh", unary},
-    {"", "Atan", unary},
-    {"", "Atanh", unary},
-    {"", "BitwiseNot", unary},
-    {"", "Ceil", unary},
-    {"", "Celu", unary},
-    {"", "Cos", unary},
-    {"", "Cosh", unary},
-    {"", "Elu", unary},
-    {"", "Erf", unary},
-    {"", "Exp", unary},
-    {"", "Floor", unary},
-    {"", "Gelu", unary},
-    {"", "HardSigmoid", unary},
-    {"", "HardSwish", unary},
-    {"", "Hardmax", unary},
-    {"", "Identity", unary},
-    {"", "LeakyRelu", unary},
-    {"", "Log", unary},
-    {"", "LogSoftmax", unary},
-    {"", "Mish", unary},
-    {"", "Neg", unary},
-    {"", "Not", unary},
-    {"", "ParametricSoftplus", unary},
-    {"", "Reciprocal", unary},
-    {"", "Relu", unary},
-    {"", "Round", unary},
-    {"", "ScaledTanh", unary},
-    {"", "Selu", unary},
-    {"", "Shrink", unary},
-    {"", "Sigmoid", unary},
-    {"", "Sign", unary},
-    {"", "Sin", unary},
-    {"", "Sinh", unary},
-    {"", "Softmax", unary},
-    {"", "Softplus", unary},
-    {"", "Softsign", unary},
-    {"", "Sqrt", unary},
-    {"", "Swish", unary},
-    {"", "Tan", unary},
-    {"", "Tanh", unary},
-    {"", "ThresholdedRelu", unary},
-    {"", "IsInf", unary_bool},
-    {"", "IsNaN", unary_bool},
-
-    {"", "Add", broadcast_same},
-    {"", "BitShift", broadcast_same},
-    {"", "BitwiseAnd", broadcast_same},
-    {"", "BitwiseOr", broadcast_same},
-    {"", "BitwiseXor", broadcast_same},
-    {"", "Div", broadcast_same},
-    {"", "Max", broadcast_same},
-    {"", "Mean", broadcast_same},
-    {"", "Min", broadcast_same},
-    {"", "Mod", broadcast_same},
-    {"", "Mul", broadcast_same},
-    {"", "Pow", rule_pow},
-    {"", "Sub", broadcast_same},
-    {"", "Sum", broadcast_same},
-
-    {"", "And", broadcast_bool},
-    {"", "Equal", broadcast_bool},
-    {"", "Greater", broadcast_bool},
-    {"", "GreaterOrEqual", broadcast_bool},
-    {"", "Less", broadcast_bool},
-    {"", "LessOrEqual", broadcast_bool},
-    {"", "Or", broadcast_bool},
-    {"", "Xor", broadcast_bool},
-
-    {"", "PRelu", like_first},
-    {"", "Clip", rule_clip},
-    {"", "Where", rule_where},
-    {"", "Cast", rule_cast},
-    {"", "CastLike", rule_cast_like},
-    {"", "BitCast", rule_bit_cast},
-    {"", "Dropout", rule_dropout},
-
-    {"", "QuantizeLinear", rule_quantize},
-    {"", "DequantizeLinear", rule_dequantize},
-    {"", "DynamicQuantizeLinear", rule_dynamic_quantize},
-
-    {"", "Constant", rule_a_constant},
-    {"", "ConstantOfShape", rule_constant_of_shape},
-    {"", "RandomNormal", rule_random},
-    {"", "RandomUniform", rule_random},
-    {"", "RandomNormalLike", rule_typed_like},
-    {"", "RandomUniformLike", rule_typed_like},
-    {"", "Bernoulli", rule_typed_like},
-    {"", "EyeLike", rule_typed_like},
-    {NULL, NULL, NULL},
-};

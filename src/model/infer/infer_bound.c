@@ -93,38 +93,6 @@ static struct fact join_facts(struct fact a, struct fact b)
 
 /* ---- uses as an index ---- */
 
-enum how { BY_AXIS, BY_GATHER_AXIS, BY_FIRST, BY_SECOND, BY_LAST, BY_ALL, BY_DEPTH, BY_NOTHING };
-
-struct index_use {
-    const char *op;
-    unsigned index, data; /* numbers of inputs */
-    enum how how;
-    const char *domain; /* NULL: any */
-};
-
-static const struct index_use index_uses[] = {
-    {"Gather", 1, 0, BY_AXIS, NULL},
-    {"GatherElements", 1, 0, BY_AXIS, NULL},
-    {"GatherND", 1, 0, BY_ALL, NULL},
-    {"Scatter", 1, 0, BY_AXIS, NULL},
-    {"ScatterElements", 1, 0, BY_AXIS, NULL},
-    {"ScatterND", 1, 0, BY_ALL, NULL},
-    {"OneHot", 0, 1, BY_DEPTH, NULL},
-    {"ArrayFeatureExtractor", 1, 0, BY_LAST, NULL},
-    {"SequenceAt", 1, 0, BY_NOTHING, NULL},
-    {"SoftmaxCrossEntropyLoss", 1, 0, BY_SECOND, NULL},
-    {"NegativeLogLikelihoodLoss", 1, 0, BY_SECOND, NULL},
-    {"RotaryEmbedding", 1, 2, BY_FIRST, "com.microsoft"},
-    {"RotaryEmbedding", 3, 1, BY_FIRST, ""},
-    {"EmbedLayerNormalization", 0, 2, BY_FIRST, NULL},
-    {"EmbedLayerNormalization", 1, 4, BY_FIRST, NULL},
-    {"EmbedLayerNormalization", 8, 3, BY_FIRST, NULL},
-    {"QEmbedLayerNormalization", 0, 2, BY_FIRST, NULL},
-    {"QEmbedLayerNormalization", 1, 4, BY_FIRST, NULL},
-    {"GatherBlockQuantized", 1, 0, BY_GATHER_AXIS, NULL},
-    {"ATen", 1, 0, BY_FIRST, NULL},
-};
-
 /* A dimension as a number; -1: not known before the model runs. */
 static int64_t fixed_dim(const struct infer_value *v, size_t i)
 {
@@ -149,7 +117,7 @@ static int64_t int_attribute(const struct onnx_node *n, const char *name, int64_
 }
 
 /* How many rows the index chooses from; -1: not known before the model runs. */
-static int64_t rows_of(const struct walk *w, const struct infer_node *at, const struct index_use *use)
+static int64_t rows_of(const struct walk *w, const struct infer_node *at, const struct op_index *use)
 {
     const struct infer_value *data = at->inputs[use->data];
     int64_t axis = 0;
@@ -180,108 +148,45 @@ static void take_limit(const struct walk *w, int64_t limit, const struct onnx_no
     snprintf(w->out->why, sizeof w->out->why, "%.24s '%.70s' %s", n->op, name, what);
 }
 
-static void use_as_index(const struct walk *w, const struct infer_node *at, unsigned input,
-                         const struct range *r)
+static void use_as_index(const struct walk *w, const struct infer_node *at, const struct op_row *row,
+                         unsigned input, const struct range *r)
 {
-    const struct onnx_node *n = at->node;
-    for (size_t i = 0; i < sizeof index_uses / sizeof *index_uses; i++) {
-        const struct index_use *use = &index_uses[i];
+    for (const struct op_index *use = row->index; use < row->index + OP_INDEX_MAX; use++) {
         char what[64];
-        if (use->index != input || strcmp(use->op, n->op) != 0) continue;
-        if (use->data >= n->inputs.n || (use->domain && strcmp(use->domain, n->domain) != 0)) continue;
+        if (use->how == BY_NO_USE || use->index != input || use->data >= at->node->inputs.n) continue;
         int64_t rows = rows_of(w, at, use);
         if (rows <= 0) {
-            take_limit(w, 1, n, "has a size that is known only when it runs");
+            take_limit(w, 1, at->node, "has a size that is known only when it runs");
             continue;
         }
         snprintf(what, sizeof what, "has %lld rows%s", (long long)rows,
                  r->lost ? ", in a way that was not followed" : "");
-        take_limit(w, range_limit(*r, rows), n, what);
+        take_limit(w, range_limit(*r, rows), at->node, what);
     }
 }
 
 /* ---- what nodes do to a range ---- */
 
-enum rule {
-    RULE_NONE, /* the result has nothing to do with the input's values, or cannot be followed */
-    RULE_PASS, /* elements of the inputs in the mask */
-    RULE_ADD,
-    RULE_SUB,
-    RULE_MUL,
-    RULE_DIV,
-    RULE_MOD,
-    RULE_MIN,
-    RULE_MAX,
-    RULE_CLIP,
-    RULE_NEG,
-    RULE_RELU,
-    RULE_SUM
-};
-
-struct op_rule {
-    const char *op;
-    enum rule rule;
-    unsigned inputs; /* bit i: elements of input i reach the output */
-};
-
-enum { ALL_INPUTS = -1 };
-
-static const struct op_rule op_rules[] = {
-    {"Identity", RULE_PASS, 1},
-    {"Cast", RULE_PASS, 1},           {"CastLike", RULE_PASS, 1},
-    {"Reshape", RULE_PASS, 1},
-    {"Unsqueeze", RULE_PASS, 1},      {"Squeeze", RULE_PASS, 1},
-    {"Flatten", RULE_PASS, 1},        {"Transpose", RULE_PASS, 1},
-    {"Slice", RULE_PASS, 1},          {"Split", RULE_PASS, 1},
-    {"Expand", RULE_PASS, 1},         {"Tile", RULE_PASS, 1},
-    {"Pad", RULE_PASS, 1},            {"Concat", RULE_PASS, (unsigned)ALL_INPUTS},
-    {"Where", RULE_PASS, 1 << 1 | 1 << 2}, {"Gather", RULE_PASS, 1},
-    {"GatherElements", RULE_PASS, 1}, {"GatherND", RULE_PASS, 1},
-    {"ScatterElements", RULE_PASS, 1 | 1 << 2}, {"ScatterND", RULE_PASS, 1 | 1 << 2},
-    {"Compress", RULE_PASS, 1},       {"Trilu", RULE_PASS, 1},
-    {"ReverseSequence", RULE_PASS, 1}, {"Unique", RULE_PASS, 1},
-    {"TopK", RULE_PASS, 1},           {"ReduceMax", RULE_PASS, 1},
-    {"ReduceMin", RULE_PASS, 1},      {"Floor", RULE_PASS, 1},
-    {"Ceil", RULE_PASS, 1},           {"Round", RULE_PASS, 1},
-    {"Dropout", RULE_PASS, 1},        {"Add", RULE_ADD, 0},
-    {"Sub", RULE_SUB, 0},             {"Mul", RULE_MUL, 0},
-    {"Div", RULE_DIV, 0},             {"Mod", RULE_MOD, 0},
-    {"Min", RULE_MIN, (unsigned)ALL_INPUTS}, {"Max", RULE_MAX, (unsigned)ALL_INPUTS},
-    {"Clip", RULE_CLIP, 1},           {"Neg", RULE_NEG, 1},
-    {"Relu", RULE_RELU, 1},           {"Abs", RULE_RELU, 1},
-    {"CumSum", RULE_SUM, 1},          {"ReduceSum", RULE_SUM, 1},
-    {"ReduceProd", RULE_SUM, 1},
-};
-
-static const struct op_rule *rule_of(const struct onnx_node *n)
-{
-    static const struct op_rule none = {"", RULE_NONE, 0};
-    for (size_t i = 0; i < sizeof op_rules / sizeof *op_rules; i++) {
-        if (op_rules[i].op[0] == n->op[0] && strcmp(op_rules[i].op, n->op) == 0) return &op_rules[i];
-    }
-    return &none;
-}
-
 /* a op b, where a is from the input; b is a constant, from the input too, or anything. */
-static struct range combine(enum rule rule, const struct fact *a, const struct fact *b, bool swapped)
+static struct range combine(enum op_follow rule, const struct fact *a, const struct fact *b, bool swapped)
 {
     bool known = !b->from_input && b->constant && b->most < INT64_MAX / 4 && b->least > -(INT64_MAX / 4);
     struct range r = a->range;
     if (b->from_input && (a->mixed || b->mixed))
         return range_lose(b->range.lost == RANGE_SUM ? range_sum(r) : r);
-    if (b->from_input && rule == RULE_ADD) return range_add(r, b->range);
-    if (b->from_input && rule == RULE_SUB) return range_add(r, range_negate(b->range));
+    if (b->from_input && rule == FOLLOW_ADD) return range_add(r, b->range);
+    if (b->from_input && rule == FOLLOW_SUB) return range_add(r, range_negate(b->range));
     if (b->from_input && b->range.lost == RANGE_SUM) r = range_sum(r);
-    if (rule == RULE_SUB && swapped) r = range_negate(r);
-    if (rule == RULE_MOD && !swapped && known && b->least > 0) return range_mod(r, b->most);
-    if (rule == RULE_DIV && !swapped && known && b->least > 0) return range_shrink(r);
-    if (!known || rule == RULE_MOD || rule == RULE_DIV) return range_lose(r);
-    if (rule == RULE_MUL) return range_scale(r, b->least, b->most);
-    if (rule == RULE_SUB && !swapped) return range_shift(r, -b->most, -b->least);
+    if (rule == FOLLOW_SUB && swapped) r = range_negate(r);
+    if (rule == FOLLOW_MOD && !swapped && known && b->least > 0) return range_mod(r, b->most);
+    if (rule == FOLLOW_DIV && !swapped && known && b->least > 0) return range_shrink(r);
+    if (!known || rule == FOLLOW_MOD || rule == FOLLOW_DIV) return range_lose(r);
+    if (rule == FOLLOW_MUL) return range_scale(r, b->least, b->most);
+    if (rule == FOLLOW_SUB && !swapped) return range_shift(r, -b->most, -b->least);
     return range_shift(r, b->least, b->most);
 }
 
-static struct fact apply_binary(enum rule rule, const struct fact *a, const struct fact *b)
+static struct fact apply_binary(enum op_follow rule, const struct fact *a, const struct fact *b)
 {
     struct fact f = {.from_input = true, .mixed = a->mixed || b->mixed};
     if (a->from_input)
@@ -305,23 +210,24 @@ static struct range clip(const struct walk *w, const struct infer_node *at, stru
 }
 
 /* Of Min and Max: constants among the inputs bound the result. */
-static struct range extreme(const struct walk *w, const struct infer_node *at, enum rule rule, struct range r)
+static struct range extreme(const struct walk *w, const struct infer_node *at, enum op_follow rule,
+                            struct range r)
 {
     for (size_t i = 0; i < at->node->inputs.n; i++) {
         struct fact f = input_fact(w, at, i);
         if (!f.constant) continue;
-        r = rule == RULE_MIN ? range_cap(r, f.least, f.most) : range_floor(r, f.least, f.most);
+        r = rule == FOLLOW_MIN ? range_cap(r, f.least, f.most) : range_floor(r, f.least, f.most);
     }
     return r;
 }
 
 /* What comes of the elements of the inputs in the mask, put together. */
-static struct fact gather_facts(const struct walk *w, const struct infer_node *at, unsigned inputs)
+static struct fact gather_facts(const struct walk *w, const struct infer_node *at, uint32_t inputs)
 {
     struct fact all = {.from_input = false};
     bool mixed = false;
     for (size_t i = 0; i < at->node->inputs.n; i++) {
-        if (i < 32 ? !(inputs >> i & 1) : inputs != (unsigned)ALL_INPUTS) continue;
+        if (i < 32 ? !(inputs >> i & 1) : inputs != OP_ALL_INPUTS) continue;
         struct fact f = input_fact(w, at, i);
         if (f.from_input) all = all.from_input ? join_facts(all, f) : f;
         mixed |= !f.from_input;
@@ -331,28 +237,27 @@ static struct fact gather_facts(const struct walk *w, const struct infer_node *a
 }
 
 /* What is known of a node's outputs. */
-static struct fact apply(const struct walk *w, const struct infer_node *at)
+static struct fact apply(const struct walk *w, const struct infer_node *at, const struct op_row *r)
 {
-    const struct op_rule *r = rule_of(at->node);
     struct fact first = input_fact(w, at, 0), second = input_fact(w, at, 1);
-    struct fact f = gather_facts(w, at, r->inputs);
-    switch (r->rule) {
-    case RULE_PASS:
-        if (!f.from_input && r->inputs == 1 && first.constant) return first;
+    struct fact f = gather_facts(w, at, r->from);
+    switch (r->follow) {
+    case FOLLOW_PASS:
+        if (!f.from_input && r->from == 1 && first.constant) return first;
         return f;
-    case RULE_ADD:
-    case RULE_SUB:
-    case RULE_MUL:
-    case RULE_DIV:
-    case RULE_MOD:
-        if (first.from_input || second.from_input) return apply_binary(r->rule, &first, &second);
+    case FOLLOW_ADD:
+    case FOLLOW_SUB:
+    case FOLLOW_MUL:
+    case FOLLOW_DIV:
+    case FOLLOW_MOD:
+        if (first.from_input || second.from_input) return apply_binary(r->follow, &first, &second);
         break;
-    case RULE_CLIP: f.range = clip(w, at, f.range); return f;
-    case RULE_MIN:
-    case RULE_MAX: f.range = extreme(w, at, r->rule, f.range); return f;
-    case RULE_NEG: f.range = range_negate(f.range); return f;
-    case RULE_RELU: f.range = range_shrink(f.range); return f;
-    case RULE_SUM: f.range = range_sum(f.range); return f;
+    case FOLLOW_CLIP: f.range = clip(w, at, f.range); return f;
+    case FOLLOW_MIN:
+    case FOLLOW_MAX: f.range = extreme(w, at, r->follow, f.range); return f;
+    case FOLLOW_NEG: f.range = range_negate(f.range); return f;
+    case FOLLOW_RELU: f.range = range_shrink(f.range); return f;
+    case FOLLOW_SUM: f.range = range_sum(f.range); return f;
     default: break;
     }
     return (struct fact){.from_input = false};
@@ -476,16 +381,17 @@ static void walk_scope(struct walk *w, const struct infer_scope *scope)
 {
     for (size_t i = 0; i < scope->n_nodes && !w->failed; i++) {
         const struct infer_node *at = &scope->nodes[i];
+        const struct op_row *row = op_find(at->node->domain, at->node->op);
         if (!w->steps_left--) {
             w->failed = true;
             return;
         }
         for (size_t k = 0; k < at->node->inputs.n; k++) {
             struct fact in = input_fact(w, at, k);
-            if (in.from_input) use_as_index(w, at, (unsigned)k, &in.range);
+            if (row && in.from_input) use_as_index(w, at, row, (unsigned)k, &in.range);
         }
         if (walk_bodies(w, at)) continue;
-        struct fact out = apply(w, at);
+        struct fact out = row ? apply(w, at, row) : (struct fact){.from_input = false};
         for (size_t k = 0; k < at->node->outputs.n; k++) set_fact(w, at->outputs[k], out);
     }
 }

@@ -5,59 +5,7 @@
 
 #include "model/infer/infer_nn.h"
 
-#define MS "com.microsoft"
-#define NCHWC "com.microsoft.nchwc"
-#define NHWC "com.ms.internal.nhwc"
-
-static const struct like_row likes[] = {
-    {"BiasAdd", 0, 0, 0, 0},
-    {"BiasDropout", 0, 0, 0, 0},
-    {"BiasDropout", 1, 0, LIKE_NOTHING, ONNX_BOOL},
-    {"BiasGelu", 0, 0, 0, 0},
-    {"BiasSoftmax", 0, 0, 0, 0},
-    {"BranchwiseRMSNorm", 0, 0, 0, 0},
-    {"DecoderAttention", 0, 0, 0, 0},
-    {"DequantizeLinear", 0, 0, 1, 0},
-    {"FastGelu", 0, 0, 0, 0},
-    {"GatedAdd", 0, 0, 0, 0},
-    {"GatedRMSNorm", 0, 0, 0, 0},
-    {"Gelu", 0, 0, 0, 0},
-    {"GroupNorm", 0, 0, 0, 0},
-    {"Inverse", 0, 0, 0, 0},
-    {"LongformerAttention", 0, 0, 0, 0},
-    {"MRotaryEmbedding", 0, 0, 0, 0},
-    {"MemcpyFromHost", 0, 0, 0, 0},
-    {"MemcpyToHost", 0, 0, 0, 0},
-    {"MoE", 0, 0, 0, 0},
-    {"NGramRepeatBlock", 0, 1, 1, 0},
-    {"PagedAttention", 0, 0, 0, 0},
-    {"PagedAttention", 1, 3, 3, 0},
-    {"PagedAttention", 2, 4, 4, 0},
-    {"QLinearLeakyRelu", 0, 0, 0, 0},
-    {"QLinearSigmoid", 0, 0, 0, 0},
-    {"QLinearSoftmax", 0, 0, 0, 0},
-    {"QMoE", 0, 0, 0, 0},
-    {"QOrderedGelu", 0, 0, 0, 0},
-    {"QOrderedLayerNormalization", 0, 0, 0, 0},
-    {"QOrderedLongformerAttention", 0, 0, 0, 0},
-    {"QuantizeWithOrder", 0, 0, LIKE_NOTHING, ONNX_INT8},
-    {"QuickGelu", 0, 0, 0, 0},
-    {"RotaryEmbedding", 0, 0, 0, 0},
-    {"ScaledSiLU", 0, 0, 0, 0},
-    {"SkipGroupNorm", 0, 0, 0, 0},
-    {"SkipGroupNorm", 1, 0, 0, 0},
-    {"SparseAttention", 1, 3, 3, 0},
-    {"SparseAttention", 2, 4, 4, 0},
-    {"Trilu", 0, 0, 0, 0},
-    {NULL, 0, 0, 0, 0},
-};
-
-static tare_status rule_likes(struct rule_call *c)
-{
-    return rule_by_likes(c, likes);
-}
-
-static tare_status rule_standard(struct rule_call *c)
+tare_status shape_standard(struct rule_call *c)
 {
     enum { AS_OF = 13 }; /* these domains count their own versions; the copies are of about then */
     return rule_as_standard(c, c->node->op, AS_OF);
@@ -75,21 +23,21 @@ static struct matmul_form matmul_form_of(const struct rule_call *c)
     };
 }
 
-static tare_status rule_fused_matmul(struct rule_call *c)
+tare_status shape_fused_matmul(struct rule_call *c)
 {
     struct matmul_form f = matmul_form_of(c);
     rule_same_type(c, 0, strcmp(c->node->op, "SparseToDenseMatMul") ? 0 : 1);
     return matmul_shape(c, 0, 1, &f);
 }
 
-static tare_status rule_matmul_to_float(struct rule_call *c)
+tare_status shape_matmul_to_float(struct rule_call *c)
 {
     rule_same_type(c, 0, 2); /* of the scale */
     return matmul_shape(c, 0, 1, &(struct matmul_form){.transpose_a = false});
 }
 
 /* Weights packed in bits: how many columns is an attribute. */
-static tare_status rule_matmul_bits(struct rule_call *c)
+tare_status shape_matmul_bits(struct rule_call *c)
 {
     struct rule_dims d;
     int64_t n = rule_int(c, rule_int(c, "transB", 1) ? "N" : "K", 0);
@@ -100,7 +48,7 @@ static tare_status rule_matmul_bits(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_qgemm(struct rule_call *c)
+tare_status shape_qgemm(struct rule_call *c)
 {
     if (rule_has_input(c, 8))
         rule_same_type(c, 0, 8);
@@ -109,19 +57,19 @@ static tare_status rule_qgemm(struct rule_call *c)
     return gemm_shape(c, 0, 3);
 }
 
-static tare_status rule_gemm_float8(struct rule_call *c)
+tare_status shape_gemm_float8(struct rule_call *c)
 {
     rule_type(c, 0, (int)rule_int(c, "dtype", ONNX_FLOAT));
     return gemm_shape(c, 0, 1);
 }
 
-static tare_status rule_ordered_matmul(struct rule_call *c)
+tare_status shape_ordered_matmul(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_INT8);
     return matmul_shape(c, 0, 2, &(struct matmul_form){.transpose_a = false});
 }
 
-static tare_status rule_distance(struct rule_call *c)
+tare_status shape_distance(struct rule_call *c)
 {
     const struct poly *dims[] = {rule_input_dim(c, 0, 0), rule_input_dim(c, 1, 0)};
     rule_same_type(c, 0, 0);
@@ -130,32 +78,32 @@ static tare_status rule_distance(struct rule_call *c)
 
 /* ---- element-wise, quantised ---- */
 
-static tare_status rule_qlinear_binary(struct rule_call *c)
+tare_status shape_qlinear_binary(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return rule_broadcast_inputs(c, (const size_t[]){0, 3}, 2);
 }
 
-static tare_status rule_qlinear_where(struct rule_call *c)
+tare_status shape_qlinear_where(struct rule_call *c)
 {
     rule_same_type(c, 0, 1);
     return rule_broadcast_inputs(c, (const size_t[]){0, 1, 4}, 3);
 }
 
-static tare_status rule_mul_integer(struct rule_call *c)
+tare_status shape_mul_integer(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_INT32);
     return rule_broadcast_inputs(c, (const size_t[]){0, 2}, 2);
 }
 
-static tare_status rule_complex_mul(struct rule_call *c)
+tare_status shape_complex_mul(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return rule_broadcast_inputs(c, (const size_t[]){0, 1}, 2);
 }
 
 /* Inputs come in threes after the result's scale and zero point: data, scale, zero point. */
-static tare_status rule_qlinear_concat(struct rule_call *c)
+tare_status shape_qlinear_concat(struct rule_call *c)
 {
     struct rule_dims d;
     size_t axis;
@@ -172,7 +120,7 @@ static tare_status rule_qlinear_concat(struct rule_call *c)
     return s < 0 ? s : rule_state(c, 0, &d);
 }
 
-static tare_status rule_quantise(struct rule_call *c)
+tare_status shape_quantise(struct rule_call *c)
 {
     if (rule_has_input(c, 2))
         rule_same_type(c, 0, 2);
@@ -181,26 +129,26 @@ static tare_status rule_quantise(struct rule_call *c)
     return rule_same_shape(c, 0, 0);
 }
 
-static tare_status rule_qlinear_pool(struct rule_call *c)
+tare_status shape_qlinear_pool(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return pool_shape(c, 0, rule_int(c, "channels_last", 0) != 0);
 }
 
-static tare_status rule_qlinear_global_pool(struct rule_call *c)
+tare_status shape_qlinear_global_pool(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return global_pool_shape(c, rule_int(c, "channels_last", 0) != 0);
 }
 
-static tare_status rule_qlinear_reduce(struct rule_call *c)
+tare_status shape_qlinear_reduce(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
-    return rule_reduce_by_attribute(c);
+    return shape_reduce_by_attribute(c);
 }
 
 /* Rows of a table whose 4-bit (or 2-bit) numbers may be packed in bytes along the last axis. */
-static tare_status rule_gather_blocks(struct rule_call *c)
+tare_status shape_gather_blocks(struct rule_call *c)
 {
     struct rule_dims data;
     struct rule_dims ids;
@@ -223,7 +171,7 @@ static tare_status rule_gather_blocks(struct rule_call *c)
 /* ---- shapes of their own ---- */
 
 /* Result, mean and deviation of each row, and the sum that was normalised. */
-static tare_status rule_skip_norm(struct rule_call *c)
+tare_status shape_skip_norm(struct rule_call *c)
 {
     struct rule_dims d;
     tare_status s = rule_same(c, 0, 0);
@@ -236,7 +184,7 @@ static tare_status rule_skip_norm(struct rule_call *c)
     return rule_state(c, 2, &d);
 }
 
-static tare_status rule_expand_dims(struct rule_call *c)
+tare_status shape_expand_dims(struct rule_call *c)
 {
     struct rule_dims d;
     struct rule_dims out = rule_dims_none();
@@ -256,13 +204,13 @@ static tare_status rule_expand_dims(struct rule_call *c)
     return s < 0 ? s : rule_state(c, 0, &out);
 }
 
-static tare_status rule_hash(struct rule_call *c)
+tare_status shape_hash(struct rule_call *c)
 {
     rule_type(c, 0, rule_int(c, "positive", 1) ? ONNX_UINT32 : ONNX_INT32);
     return rule_same_shape(c, 0, 0);
 }
 
-static tare_status rule_split_gelu(struct rule_call *c)
+tare_status shape_split_gelu(struct rule_call *c)
 {
     struct rule_dims d;
     rule_same_type(c, 0, 0);
@@ -271,7 +219,7 @@ static tare_status rule_split_gelu(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_position_bias(struct rule_call *c)
+tare_status shape_position_bias(struct rule_call *c)
 {
     const struct poly *dims[] = {poly_int(c->space, 1), rule_input_dim(c, 0, 1), rule_int_at(c, 1, 0),
                                  rule_int_at(c, 2, 0)};
@@ -280,7 +228,7 @@ static tare_status rule_position_bias(struct rule_call *c)
     return rule_shape(c, 0, dims, 4);
 }
 
-static tare_status rule_torch_embedding(struct rule_call *c)
+tare_status shape_torch_embedding(struct rule_call *c)
 {
     struct rule_dims d;
     rule_same_type(c, 0, 0);
@@ -289,7 +237,7 @@ static tare_status rule_torch_embedding(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_crop_and_resize(struct rule_call *c)
+tare_status shape_crop_and_resize(struct rule_call *c)
 {
     const struct poly *dims[] = {rule_input_dim(c, 1, 0), rule_input_dim(c, 0, 1), rule_int_at(c, 3, 0),
                                  rule_int_at(c, 3, 1)};
@@ -298,14 +246,14 @@ static tare_status rule_crop_and_resize(struct rule_call *c)
     return rule_shape(c, 0, dims, 4);
 }
 
-static tare_status rule_restore_padding(struct rule_call *c)
+tare_status shape_restore_padding(struct rule_call *c)
 {
     const struct poly *dims[] = {rule_input_dim(c, 1, 0), rule_input_dim(c, 1, 1), rule_input_dim(c, 0, 1)};
     rule_same_type(c, 0, 0);
     return rule_shape(c, 0, dims, 3);
 }
 
-static tare_status rule_remove_padding(struct rule_call *c)
+tare_status shape_remove_padding(struct rule_call *c)
 {
     const struct poly *dims[] = {NULL, rule_input_dim(c, 0, 2)};
     rule_same_type(c, 0, 0);
@@ -313,140 +261,18 @@ static tare_status rule_remove_padding(struct rule_call *c)
     return rule_shape(c, 0, dims, 2);
 }
 
-static tare_status rule_generate(struct rule_call *c)
+tare_status shape_generate(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_INT32);
     rule_data_dependent(c, 0, "how long the sequences get hangs on what is generated");
     return TARE_OK;
 }
 
-static tare_status rule_sparse_attention(struct rule_call *c)
+tare_status shape_sparse_attention(struct rule_call *c)
 {
     struct rule_dims q;
-    tare_status s = rule_by_likes(c, likes);
+    tare_status s = shape_by_likes(c);
     rule_same_type(c, 0, 0);
     if (s < 0 || !rule_ranked_as(c, 0, 3, &q, &s)) return s;
     return rule_has_input(c, 1) ? rule_state(c, 0, &q) : TARE_OK;
 }
-
-const struct infer_row infer_rows_contrib[] = {
-    {"", "MemcpyFromHost", rule_likes},
-    {"", "MemcpyToHost", rule_likes},
-    {MS, "Attention", rule_packed_weights},
-    {MS, "BeamSearch", rule_generate},
-    {MS, "BiasAdd", rule_likes},
-    {MS, "BiasDropout", rule_likes},
-    {MS, "BiasGelu", rule_likes},
-    {MS, "BiasSoftmax", rule_likes},
-    {MS, "BiasSplitGelu", rule_split_gelu},
-    {MS, "BranchwiseRMSNorm", rule_likes},
-    {MS, "CDist", rule_distance},
-    {MS, "ComplexMul", rule_complex_mul},
-    {MS, "ComplexMulConj", rule_complex_mul},
-    {MS, "CropAndResize", rule_crop_and_resize},
-    {MS, "DecoderAttention", rule_likes},
-    {MS, "DecoderMaskedMultiHeadAttention", rule_decoder_heads},
-    {MS, "DecoderMaskedSelfAttention", rule_packed_weights},
-    {MS, "DequantizeLinear", rule_likes},
-    {MS, "DynamicQuantizeLSTM", rule_lstm},
-    {MS, "DynamicQuantizeMatMul", rule_matmul},
-    {MS, "EmbedLayerNormalization", rule_embed_norm},
-    {MS, "ExpandDims", rule_expand_dims},
-    {MS, "FastGelu", rule_likes},
-    {MS, "FusedConv", rule_conv},
-    {MS, "FusedGemm", rule_gemm},
-    {MS, "FusedMatMul", rule_fused_matmul},
-    {MS, "FusedMatMulActivation", rule_fused_matmul},
-    {MS, "GatedAdd", rule_likes},
-    {MS, "GatedRMSNorm", rule_likes},
-    {MS, "GatherBlockQuantized", rule_gather_blocks},
-    {MS, "GatherND", rule_standard},
-    {MS, "Gelu", rule_likes},
-    {MS, "GemmFastGelu", rule_matmul},
-    {MS, "GemmFloat8", rule_gemm_float8},
-    {MS, "GreedySearch", rule_generate},
-    {MS, "GridSample", rule_grid_sample},
-    {MS, "GroupNorm", rule_likes},
-    {MS, "GroupQueryAttention", rule_group_query},
-    {MS, "Inverse", rule_likes},
-    {MS, "LongformerAttention", rule_likes},
-    {MS, "MRotaryEmbedding", rule_likes},
-    {MS, "MatMulBnb4", rule_matmul_bits},
-    {MS, "MatMulInteger16", rule_matmul_integer},
-    {MS, "MatMulIntegerToFloat", rule_matmul_to_float},
-    {MS, "MatMulNBits", rule_matmul_bits},
-    {MS, "MaxpoolWithMask", rule_pool},
-    {MS, "MoE", rule_likes},
-    {MS, "MulInteger", rule_mul_integer},
-    {MS, "MultiHeadAttention", rule_multi_head},
-    {MS, "MurmurHash3", rule_hash},
-    {MS, "NGramRepeatBlock", rule_likes},
-    {MS, "NhwcConv", rule_nhwc_conv},
-    {MS, "NhwcFusedConv", rule_nhwc_conv},
-    {MS, "NhwcMaxPool", rule_nhwc_pool},
-    {MS, "PackedAttention", rule_packed_tokens},
-    {MS, "PackedMultiHeadAttention", rule_packed_heads},
-    {MS, "Pad", rule_standard},
-    {MS, "PagedAttention", rule_likes},
-    {MS, "QAttention", rule_quantised_attention},
-    {MS, "QEmbedLayerNormalization", rule_embed_norm_quantised},
-    {MS, "QGemm", rule_qgemm},
-    {MS, "QLinearAdd", rule_qlinear_binary},
-    {MS, "QLinearAveragePool", rule_qlinear_pool},
-    {MS, "QLinearConcat", rule_qlinear_concat},
-    {MS, "QLinearConv", rule_qlinear_conv},
-    {MS, "QLinearGlobalAveragePool", rule_qlinear_global_pool},
-    {MS, "QLinearLeakyRelu", rule_likes},
-    {MS, "QLinearMul", rule_qlinear_binary},
-    {MS, "QLinearReduceMean", rule_qlinear_reduce},
-    {MS, "QLinearSigmoid", rule_likes},
-    {MS, "QLinearSoftmax", rule_likes},
-    {MS, "QLinearWhere", rule_qlinear_where},
-    {MS, "QMoE", rule_likes},
-    {MS, "QOrderedGelu", rule_likes},
-    {MS, "QOrderedLayerNormalization", rule_likes},
-    {MS, "QOrderedLongformerAttention", rule_likes},
-    {MS, "QOrderedMatMul", rule_ordered_matmul},
-    {MS, "QuantizeLinear", rule_quantise},
-    {MS, "QuantizeWithOrder", rule_likes},
-    {MS, "QuickGelu", rule_likes},
-    {MS, "Range", rule_standard},
-    {MS, "ReduceSumInteger", rule_reduce_by_attribute},
-    {MS, "RelativePositionBias", rule_position_bias},
-    {MS, "RemovePadding", rule_remove_padding},
-    {MS, "RestorePadding", rule_restore_padding},
-    {MS, "RotaryEmbedding", rule_likes},
-    {MS, "Sampling", rule_generate},
-    {MS, "ScaledSiLU", rule_likes},
-    {MS, "SimplifiedLayerNormalization", rule_standard},
-    {MS, "SkipGroupNorm", rule_likes},
-    {MS, "SkipLayerNormalization", rule_skip_norm},
-    {MS, "SkipSimplifiedLayerNormalization", rule_skip_norm},
-    {MS, "SparseAttention", rule_sparse_attention},
-    {MS, "SparseToDenseMatMul", rule_fused_matmul},
-    {MS, "TorchEmbedding", rule_torch_embedding},
-    {MS, "TransposeMatMul", rule_fused_matmul},
-    {MS, "Trilu", rule_likes},
-    {MS, "WhisperBeamSearch", rule_generate},
-    {NCHWC, "AveragePool", rule_pool},
-    {NCHWC, "Conv", rule_blocked_conv},
-    {NCHWC, "GlobalAveragePool", rule_global_pool},
-    {NCHWC, "GlobalMaxPool", rule_global_pool},
-    {NCHWC, "MaxPool", rule_pool},
-    {NCHWC, "ReorderInput", rule_reorder_input},
-    {NCHWC, "ReorderOutput", rule_reorder_output},
-    {NCHWC, "Upsample", rule_blocked_upsample},
-    {NHWC, "AveragePool", rule_nhwc_pool},
-    {NHWC, "BatchNormalization", rule_standard},
-    {NHWC, "Conv", rule_nhwc_conv},
-    {NHWC, "GlobalAveragePool", rule_nhwc_global_pool},
-    {NHWC, "GlobalLpPool", rule_nhwc_global_pool},
-    {NHWC, "GlobalMaxPool", rule_nhwc_global_pool},
-    {NHWC, "InstanceNormalization", rule_standard},
-    {NHWC, "LRN", rule_standard},
-    {NHWC, "LpPool", rule_nhwc_pool},
-    {NHWC, "MaxPool", rule_nhwc_pool},
-    {NHWC, "QLinearConv", rule_nhwc_qlinear_conv},
-    {NHWC, "Resize", rule_standard},
-    {NULL, NULL, NULL},
-};

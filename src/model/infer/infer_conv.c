@@ -49,20 +49,20 @@ tare_status conv_shape(struct rule_call *c, const struct conv_form *f)
     return rule_state(c, 0, &d);
 }
 
-tare_status rule_conv(struct rule_call *c)
+tare_status shape_conv(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return conv_shape(c, &(struct conv_form){.x = 0, .w = 1});
 }
 
-tare_status rule_conv_integer(struct rule_call *c)
+tare_status shape_conv_integer(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_INT32);
     return conv_shape(c, &(struct conv_form){.x = 0, .w = 1});
 }
 
 /* com.microsoft's has the channels last when told so. */
-tare_status rule_qlinear_conv(struct rule_call *c)
+tare_status shape_qlinear_conv(struct rule_call *c)
 {
     rule_same_type(c, 0, 7);
     return conv_shape(c,
@@ -96,7 +96,7 @@ static tare_status transposed_axis(struct rule_call *c, size_t axis, size_t axes
     return TARE_OK;
 }
 
-tare_status rule_conv_transpose(struct rule_call *c)
+tare_status shape_conv_transpose(struct rule_call *c)
 {
     struct rule_dims d;
     rule_same_type(c, 0, 0);

@@ -77,7 +77,7 @@ static tare_status if_bodies(struct rule_call *c, struct infer_scope *bodies[2])
     return bodies[0] || bodies[1] ? TARE_OK : cannot_run(c, "no branch can run; the last");
 }
 
-static tare_status rule_if(struct rule_call *c)
+tare_status shape_if(struct rule_call *c)
 {
     struct infer_scope *bodies[2] = {NULL, NULL};
     int64_t condition;
@@ -241,7 +241,7 @@ static const struct poly *loop_trips(struct rule_call *c, const struct loop *l)
     return rule_has_input(c, 0) ? poly_max(c->space, rule_int_at(c, 0, 0), none) : NULL;
 }
 
-static tare_status rule_loop(struct rule_call *c)
+tare_status shape_loop(struct rule_call *c)
 {
     struct loop l = {.graph = body_of(c, "body"), .first_in = 2, .first_out = 1};
     l.carried = c->node->inputs.n > 2 ? c->node->inputs.n - 2 : 0;
@@ -319,7 +319,7 @@ static tare_status scan_outputs(struct rule_call *c, struct scan *p)
     return s;
 }
 
-static tare_status rule_scan(struct rule_call *c)
+tare_status shape_scan(struct rule_call *c)
 {
     struct scan p = {.batched = c->opset < 9, .l = {.graph = body_of(c, "body")}};
     int64_t slices = rule_int(c, "num_scan_inputs", 0);
@@ -337,22 +337,3 @@ static tare_status rule_scan(struct rule_call *c)
     if (s == TARE_OK) s = loop_settle(c, &p.l);
     return s < 0 ? s : scan_outputs(c, &p);
 }
-
-const struct infer_row infer_rows_flow[] = {
-    {"", "If", rule_if},
-    {"", "Loop", rule_loop},
-    {"", "Scan", rule_scan},
-    {"", "SequenceConstruct", rule_sequence_construct},
-    {"", "SequenceEmpty", rule_sequence_empty},
-    {"", "SequenceInsert", rule_sequence_insert},
-    {"", "SequenceErase", rule_sequence_erase},
-    {"", "SequenceAt", rule_sequence_at},
-    {"", "SequenceLength", rule_sequence_length},
-    {"", "SequenceMap", rule_sequence_map},
-    {"", "ConcatFromSequence", rule_concat_from_sequence},
-    {"", "SplitToSequence", rule_split_to_sequence},
-    {"", "Optional", rule_optional},
-    {"", "OptionalHasElement", rule_optional_has},
-    {"", "OptionalGetElement", rule_optional_get},
-    {NULL, NULL, NULL},
-};

@@ -104,7 +104,7 @@ static struct item compute(struct poly_space *s, int type, const struct arithmet
 }
 
 #define ITEM_ARITHMETIC(name, on_whole, on_real)                                                      \
-    static struct item name(struct poly_space *s, int type, struct item x, struct item y)             \
+    struct item name(struct poly_space *s, int type, struct item x, struct item y)                    \
     {                                                                                                 \
         static const struct arithmetic how = {on_whole, on_real};                                     \
         return compute(s, type, &how, (struct item[]){x, y});                                         \
@@ -134,7 +134,7 @@ static struct item ratio(struct poly_space *s, const struct poly *p, int64_t tim
     return (struct item){ITEM_RATIO, num, by, 0};
 }
 
-static struct item item_mul(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_mul(struct poly_space *s, int type, struct item x, struct item y)
 {
     static const struct arithmetic how = {poly_mul, real_mul};
     int64_t p, q;
@@ -172,7 +172,7 @@ static struct item float_div(struct poly_space *s, int type, struct item x, stru
     return item_dyadic(1 / b, &p, &by) && 1 / (1 / b) == b ? ratio(s, x.p, p, by) : item_none();
 }
 
-static struct item item_div(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_div(struct poly_space *s, int type, struct item x, struct item y)
 {
     return item_type_is_float(type) ? float_div(s, type, x, y) : int_div(s, x, y);
 }
@@ -183,7 +183,7 @@ struct item item_floor_mod(struct poly_space *s, int type, struct item x, struct
     return item_whole(poly_mod(s, x.p, y.p));
 }
 
-static struct item item_pow(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_pow(struct poly_space *s, int type, struct item x, struct item y)
 {
     double a, b;
     if (!number(x, &a) || !number(y, &b)) return item_none();
@@ -213,38 +213,38 @@ static struct item verdict(struct poly_space *s, bool may_be, bool may_not_be)
     return may_be == may_not_be ? item_none() : truth(s, may_be);
 }
 
-static struct item item_equal(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_equal(struct poly_space *s, int type, struct item x, struct item y)
 {
     struct compared c = compare(s, x, y);
     (void)type;
     return verdict(s, c.equal, c.less || c.more);
 }
 
-static struct item item_less(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_less(struct poly_space *s, int type, struct item x, struct item y)
 {
     struct compared c = compare(s, x, y);
     (void)type;
     return verdict(s, c.less, c.equal || c.more);
 }
 
-static struct item item_less_equal(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_less_equal(struct poly_space *s, int type, struct item x, struct item y)
 {
     struct compared c = compare(s, x, y);
     (void)type;
     return verdict(s, c.less || c.equal, c.more);
 }
 
-static struct item item_greater(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_greater(struct poly_space *s, int type, struct item x, struct item y)
 {
     return item_less(s, type, y, x);
 }
 
-static struct item item_greater_equal(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_greater_equal(struct poly_space *s, int type, struct item x, struct item y)
 {
     return item_less_equal(s, type, y, x);
 }
 
-static struct item item_and(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_and(struct poly_space *s, int type, struct item x, struct item y)
 {
     int a = item_truth(x), b = item_truth(y);
     (void)type;
@@ -252,7 +252,7 @@ static struct item item_and(struct poly_space *s, int type, struct item x, struc
     return a == 1 && b == 1 ? truth(s, true) : item_none();
 }
 
-static struct item item_or(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_or(struct poly_space *s, int type, struct item x, struct item y)
 {
     int a = item_truth(x), b = item_truth(y);
     (void)type;
@@ -260,39 +260,21 @@ static struct item item_or(struct poly_space *s, int type, struct item x, struct
     return a == 0 && b == 0 ? truth(s, false) : item_none();
 }
 
-static struct item item_xor(struct poly_space *s, int type, struct item x, struct item y)
+struct item item_xor(struct poly_space *s, int type, struct item x, struct item y)
 {
     int a = item_truth(x), b = item_truth(y);
     (void)type;
     return a < 0 || b < 0 ? item_none() : truth(s, a != b);
 }
 
-item_binary *item_binary_of(const char *op)
-{
-    static const struct {
-        const char *op;
-        item_binary *how;
-    } rows[] = {
-        {"Add", item_add}, {"Sub", item_sub},         {"Mul", item_mul},
-        {"Div", item_div}, {"Pow", item_pow},         {"Min", item_min},
-        {"Max", item_max}, {"Equal", item_equal},     {"Less", item_less},
-        {"And", item_and}, {"Or", item_or},           {"LessOrEqual", item_less_equal},
-        {"Xor", item_xor}, {"Greater", item_greater}, {"GreaterOrEqual", item_greater_equal},
-        {"Sum", item_add},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].op, op) == 0) return rows[i].how;
-    return NULL;
-}
-
 /* ---- one item ---- */
 
-static struct item item_neg(struct poly_space *s, int type, struct item x)
+struct item item_neg(struct poly_space *s, int type, struct item x)
 {
     return item_mul(s, type, x, item_whole(poly_int(s, -1)));
 }
 
-static struct item item_abs(struct poly_space *s, int type, struct item x)
+struct item item_abs(struct poly_space *s, int type, struct item x)
 {
     double v;
     if (number(x, &v))
@@ -301,69 +283,54 @@ static struct item item_abs(struct poly_space *s, int type, struct item x)
     return x.kind == ITEM_WHOLE && poly_range(x.p).least >= 0 ? x : item_none();
 }
 
-static struct item item_floor(struct poly_space *s, int type, struct item x)
+struct item item_floor(struct poly_space *s, int type, struct item x)
 {
     if (x.kind == ITEM_REAL) return settle(s, type, floor(x.real));
     return x.kind == ITEM_RATIO ? item_whole(poly_div_floor(s, x.p, poly_int(s, x.by))) : x;
 }
 
-static struct item item_ceil(struct poly_space *s, int type, struct item x)
+struct item item_ceil(struct poly_space *s, int type, struct item x)
 {
     if (x.kind == ITEM_REAL) return settle(s, type, ceil(x.real));
     return x.kind == ITEM_RATIO ? item_whole(poly_div_ceil(s, x.p, poly_int(s, x.by))) : x;
 }
 
-static struct item item_round(struct poly_space *s, int type, struct item x)
+struct item item_round(struct poly_space *s, int type, struct item x)
 {
     if (x.kind == ITEM_REAL) return settle(s, type, nearbyint(x.real)); /* halves to even, as ONNX wants */
     return x.kind == ITEM_WHOLE ? x : item_none();
 }
 
-static struct item item_sqrt(struct poly_space *s, int type, struct item x)
+struct item item_sqrt(struct poly_space *s, int type, struct item x)
 {
     double v;
     return number(x, &v) && v >= 0 ? settle(s, type, sqrt(v)) : item_none();
 }
 
-static struct item item_not(struct poly_space *s, int type, struct item x)
+struct item item_not(struct poly_space *s, int type, struct item x)
 {
     int v = item_truth(x);
     (void)type;
     return v < 0 ? item_none() : truth(s, !v);
 }
 
-static struct item item_same(struct poly_space *s, int type, struct item x)
+struct item item_same(struct poly_space *s, int type, struct item x)
 {
     (void)s;
     (void)type;
     return x;
 }
 
-static struct item item_sign(struct poly_space *s, int type, struct item x)
+struct item item_sign(struct poly_space *s, int type, struct item x)
 {
     double v;
     (void)type;
     return number(x, &v) && !isnan(v) ? item_whole(poly_int(s, (v > 0) - (v < 0))) : item_none();
 }
 
-static struct item item_relu(struct poly_space *s, int type, struct item x)
+struct item item_relu(struct poly_space *s, int type, struct item x)
 {
     return item_max(s, type, x, item_whole(poly_int(s, 0)));
-}
-
-item_unary *item_unary_of(const char *op)
-{
-    static const struct {
-        const char *op;
-        item_unary *how;
-    } rows[] = {
-        {"Neg", item_neg},     {"Abs", item_abs},   {"Floor", item_floor}, {"Ceil", item_ceil},
-        {"Round", item_round}, {"Sqrt", item_sqrt}, {"Not", item_not},     {"Identity", item_same},
-        {"Sign", item_sign},   {"Relu", item_relu},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].op, op) == 0) return rows[i].how;
-    return NULL;
 }
 
 /* ---- casts ---- */

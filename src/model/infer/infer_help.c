@@ -159,17 +159,22 @@ const struct onnx_attribute *rule_attribute_of(const struct rule_call *c, const 
 
 /* ---- outputs like inputs ---- */
 
-tare_status rule_by_likes(struct rule_call *c, const struct like_row *rows)
+tare_status shape_like_first(struct rule_call *c)
+{
+    return rule_same(c, 0, 0);
+}
+
+tare_status shape_by_likes(struct rule_call *c)
 {
     tare_status s = TARE_OK;
-    for (const struct like_row *r = rows; r->op && s == TARE_OK; r++) {
-        if (strcmp(r->op, c->node->op) != 0) continue;
-        size_t output = (size_t)r->output;
-        if (r->type != LIKE_NOTHING)
-            rule_same_type(c, output, (size_t)r->type);
-        else if (r->always != ONNX_UNDEFINED)
-            rule_type(c, output, r->always);
-        if (r->shape != LIKE_NOTHING) s = rule_same_shape(c, output, (size_t)r->shape);
+    for (size_t i = 0; i < OP_LIKE_MAX && s == TARE_OK; i++) {
+        const struct op_like *like = &c->row->like[i];
+        if (!like->stated) continue;
+        if (like->type < 0)
+            rule_type(c, i, -like->type);
+        else
+            rule_same_type(c, i, (size_t)like->type);
+        s = rule_same_shape(c, i, (size_t)like->shape);
     }
     return s;
 }
@@ -177,9 +182,9 @@ tare_status rule_by_likes(struct rule_call *c, const struct like_row *rows)
 tare_status rule_as_standard(struct rule_call *c, const char *op, int64_t opset)
 {
     struct rule_call as = *c;
-    const struct infer_row *row = infer_row_find("", op);
+    as.row = op_find("", op);
     as.opset = opset;
-    if (row) return row->rule(&as);
+    if (as.row && as.row->shape) return as.row->shape(&as);
     rule_unknown(c, "no rule for %s", op);
     return TARE_OK;
 }

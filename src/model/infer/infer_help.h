@@ -46,16 +46,6 @@ bool rule_floats(const struct rule_call *c, const char *name, size_t input, stru
 /* Attribute item i of a list of ints, or `otherwise`. */
 int64_t rule_int_of(const struct rule_call *c, const char *name, size_t i, int64_t otherwise);
 
-/* ---- operators whose outputs are like inputs: rows of a table, end with op NULL ---- */
-struct like_row {
-    const char *op;
-    int output;
-    int shape;  /* of this input; LIKE_NOTHING: the shape is not said */
-    int type;   /* of this input; LIKE_NOTHING: see `always` */
-    int always; /* element type, when type is LIKE_NOTHING; ONNX_UNDEFINED: not said */
-};
-enum { LIKE_NOTHING = -1 };
-tare_status rule_by_likes(struct rule_call *c, const struct like_row *rows);
 /* What the standard says of this operator (or of `op`), as of an opset; for domains that copy it. */
 tare_status rule_as_standard(struct rule_call *c, const char *op, int64_t opset);
 /* The broadcast of several inputs' shapes as the shape of output 0. */

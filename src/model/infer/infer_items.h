@@ -51,11 +51,11 @@ bool items_dims(const struct infer_value *v, int64_t *dims, size_t *elements);
 
 struct item item_none(void);
 struct item item_whole(const struct poly *p); /* unknown: none */
-/* What an operator makes of its items; `type` is that of its inputs. NULL: nothing is followed through it. */
-typedef struct item item_unary(struct poly_space *s, int type, struct item x);
-typedef struct item item_binary(struct poly_space *s, int type, struct item x, struct item y);
-item_unary *item_unary_of(const char *op);
-item_binary *item_binary_of(const char *op);
+/* infer_fold.c: what operators make of one item, of two */
+item_unary item_neg, item_abs, item_floor, item_ceil, item_round, item_sqrt, item_not, item_same, item_sign,
+    item_relu;
+item_binary item_add, item_sub, item_mul, item_div, item_pow, item_min, item_max, item_equal, item_less,
+    item_less_equal, item_greater, item_greater_equal, item_and, item_or, item_xor;
 struct item item_cast(struct poly_space *s, int from, int to, struct item x);
 /* 1: surely true, 0: surely not, -1: cannot be told. */
 int item_truth(struct item x);

@@ -5,19 +5,19 @@
 
 #include "model/infer/infer_nn.h"
 
-tare_status rule_nhwc_conv(struct rule_call *c)
+tare_status shape_nhwc_conv(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return conv_shape(c, &(struct conv_form){.x = 0, .w = 1, .channel_last = true, .other_weights = true});
 }
 
-tare_status rule_nhwc_qlinear_conv(struct rule_call *c)
+tare_status shape_nhwc_qlinear_conv(struct rule_call *c)
 {
     rule_same_type(c, 0, 7);
     return conv_shape(c, &(struct conv_form){.x = 0, .w = 3, .channel_last = true, .other_weights = true});
 }
 
-tare_status rule_nhwc_pool(struct rule_call *c)
+tare_status shape_nhwc_pool(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     rule_type(c, 1, ONNX_INT64);
@@ -25,20 +25,20 @@ tare_status rule_nhwc_pool(struct rule_call *c)
     return s < 0 ? s : pool_shape(c, 0, true);
 }
 
-tare_status rule_nhwc_global_pool(struct rule_call *c)
+tare_status shape_nhwc_global_pool(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return global_pool_shape(c, true);
 }
 
 /* The weights are in blocks already, and the first input's channels may be: only the channels out are taken of them. */
-tare_status rule_blocked_conv(struct rule_call *c)
+tare_status shape_blocked_conv(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return conv_shape(c, &(struct conv_form){.x = 0, .w = 1, .blocked = true});
 }
 
-tare_status rule_reorder_input(struct rule_call *c)
+tare_status shape_reorder_input(struct rule_call *c)
 {
     struct rule_dims d;
     rule_same_type(c, 0, 0);
@@ -51,7 +51,7 @@ tare_status rule_reorder_input(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-tare_status rule_reorder_output(struct rule_call *c)
+tare_status shape_reorder_output(struct rule_call *c)
 {
     struct rule_dims d;
     const struct poly *channels = poly_int(c->space, rule_int(c, "channels", 0));
@@ -65,7 +65,7 @@ tare_status rule_reorder_output(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-tare_status rule_blocked_upsample(struct rule_call *c)
+tare_status shape_blocked_upsample(struct rule_call *c)
 {
     struct rule_dims d;
     rule_same_type(c, 0, 0);

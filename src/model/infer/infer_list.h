@@ -25,9 +25,4 @@ tare_status value_join(struct rule_call *c, struct infer_value *v, const struct 
 /* Output i like a value, contents included. */
 void rule_output_is(struct rule_call *c, size_t output, const struct infer_value *v);
 
-/* infer_sequence.c */
-infer_rule rule_sequence_construct, rule_sequence_empty, rule_sequence_insert, rule_sequence_erase,
-    rule_sequence_at, rule_sequence_length, rule_sequence_map, rule_concat_from_sequence,
-    rule_split_to_sequence, rule_optional, rule_optional_has, rule_optional_get;
-
 #endif

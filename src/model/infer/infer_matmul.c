@@ -71,19 +71,19 @@ tare_status matmul_shape(struct rule_call *c, size_t a, size_t b, const struct m
 
 static const struct matmul_form plain;
 
-tare_status rule_matmul(struct rule_call *c)
+tare_status shape_matmul(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return matmul_shape(c, 0, 1, &plain);
 }
 
-tare_status rule_matmul_integer(struct rule_call *c)
+tare_status shape_matmul_integer(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_INT32);
     return matmul_shape(c, 0, 1, &plain);
 }
 
-tare_status rule_qlinear_matmul(struct rule_call *c)
+tare_status shape_qlinear_matmul(struct rule_call *c)
 {
     rule_same_type(c, 0, 7);
     return matmul_shape(c, 0, 3, &plain);
@@ -103,7 +103,7 @@ tare_status gemm_shape(struct rule_call *c, size_t a, size_t b)
     return rule_state(c, 0, &x);
 }
 
-tare_status rule_gemm(struct rule_call *c)
+tare_status shape_gemm(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return gemm_shape(c, 0, 1);
@@ -204,7 +204,7 @@ static tare_status einsum_result(struct rule_call *c, struct equation *e, struct
     return *e->at == 0 ? TARE_OK : rule_fault(c, "the equation goes on after its result: '%s'", e->at);
 }
 
-tare_status rule_einsum(struct rule_call *c)
+tare_status shape_einsum(struct rule_call *c)
 {
     struct equation e = {.at = rule_text(c, "equation"), .rest = {.n = 0, .known = true}};
     struct rule_dims out;

@@ -5,23 +5,6 @@
 
 #include "model/infer/infer_help.h"
 
-#define ML "ai.onnx.ml"
-#define TRAINING "ai.onnx.preview.training"
-
-static const struct like_row likes[] = {
-    {"RegexFullMatch", 0, 0, LIKE_NOTHING, ONNX_BOOL},
-    {"Binarizer", 0, 0, 0, 0},
-    {"Imputer", 0, 0, 0, 0},
-    {"Normalizer", 0, 0, LIKE_NOTHING, ONNX_FLOAT},
-    {"Scaler", 0, 0, LIKE_NOTHING, ONNX_FLOAT},
-    {NULL, 0, 0, 0, 0},
-};
-
-static tare_status rule_likes(struct rule_call *c)
-{
-    return rule_by_likes(c, likes);
-}
-
 static const struct poly *half_and_one(struct poly_space *s, const struct poly *n)
 {
     return poly_add(s, poly_div_floor(s, n, poly_int(s, 2)), poly_int(s, 1));
@@ -40,7 +23,7 @@ static bool dft_axis(const struct rule_call *c, int64_t *axis)
     return !rule_has_input(c, 2) || poly_constant(rule_int_at(c, 2, 0), axis);
 }
 
-static tare_status rule_dft(struct rule_call *c)
+tare_status shape_dft(struct rule_call *c)
 {
     struct rule_dims d;
     int64_t given;
@@ -64,7 +47,7 @@ static tare_status rule_dft(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_stft(struct rule_call *c)
+tare_status shape_stft(struct rule_call *c)
 {
     struct poly_space *p = c->space;
     bool one_sided = rule_int(c, "onesided", 1) != 0;
@@ -82,7 +65,7 @@ static tare_status rule_stft(struct rule_call *c)
     return rule_shape(c, 0, dims, 4);
 }
 
-static tare_status rule_mel(struct rule_call *c)
+tare_status shape_mel(struct rule_call *c)
 {
     const struct poly *dims[] = {half_and_one(c->space, rule_int_at(c, 1, 0)), rule_int_at(c, 0, 0)};
     rule_type(c, 0, (int)rule_int(c, "output_datatype", ONNX_FLOAT));
@@ -90,7 +73,7 @@ static tare_status rule_mel(struct rule_call *c)
     return rule_shape(c, 0, dims, 2);
 }
 
-static tare_status rule_window(struct rule_call *c)
+tare_status shape_window(struct rule_call *c)
 {
     const struct poly *size = rule_int_at(c, 0, 0);
     rule_type(c, 0, (int)rule_int(c, "output_datatype", ONNX_FLOAT));
@@ -100,13 +83,13 @@ static tare_status rule_window(struct rule_call *c)
 
 /* ---- text and images ---- */
 
-static tare_status rule_string_concat(struct rule_call *c)
+tare_status shape_string_concat(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_STRING);
     return rule_broadcast_inputs(c, (const size_t[]){0, 1}, 2);
 }
 
-static tare_status rule_string_split(struct rule_call *c)
+tare_status shape_string_split(struct rule_call *c)
 {
     struct rule_dims d;
     rule_type(c, 0, ONNX_STRING);
@@ -119,7 +102,7 @@ static tare_status rule_string_split(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_string_normalizer(struct rule_call *c)
+tare_status shape_string_normalizer(struct rule_call *c)
 {
     struct rule_dims d;
     rule_type(c, 0, ONNX_STRING);
@@ -131,7 +114,7 @@ static tare_status rule_string_normalizer(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_tf_idf(struct rule_call *c)
+tare_status shape_tf_idf(struct rule_call *c)
 {
     const struct onnx_attribute *at = rule_attribute_of(c, "ngram_indexes");
     struct rule_dims d;
@@ -144,7 +127,7 @@ static tare_status rule_tf_idf(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_image_decoder(struct rule_call *c)
+tare_status shape_image_decoder(struct rule_call *c)
 {
     const char *format = rule_text(c, "pixel_format");
     bool grey = format && !strcmp(format, "Grayscale");
@@ -156,14 +139,7 @@ static tare_status rule_image_decoder(struct rule_call *c)
 
 /* ---- random numbers ---- */
 
-static tare_status rule_bernoulli(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    rule_type(c, 0, (int)rule_int(c, "dtype", ONNX_UNDEFINED));
-    return rule_same_shape(c, 0, 0);
-}
-
-static tare_status rule_multinomial(struct rule_call *c)
+tare_status shape_multinomial(struct rule_call *c)
 {
     const struct poly *dims[] = {rule_input_dim(c, 0, 0), poly_int(c->space, rule_int(c, "sample_size", 1))};
     rule_type(c, 0, (int)rule_int(c, "dtype", ONNX_INT32));
@@ -188,7 +164,7 @@ static const struct poly *rows_of(struct rule_call *c, size_t input)
 }
 
 /* Labels of one kind or the other; with fewer than two of them runtimes differ in how many scores they give. */
-static tare_status rule_classifier(struct rule_call *c)
+tare_status shape_classifier(struct rule_call *c)
 {
     static const char *const ints[] = {"classlabels_ints", "classlabels_int64s"};
     size_t strings = attribute_count(c, "classlabels_strings");
@@ -209,19 +185,19 @@ static tare_status regression(struct rule_call *c, int64_t targets)
     return rule_shape(c, 0, dims, 2);
 }
 
-static tare_status rule_linear_regressor(struct rule_call *c)
+tare_status shape_linear_regressor(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_FLOAT);
     return regression(c, rule_int(c, "targets", 1));
 }
 
-static tare_status rule_svm_regressor(struct rule_call *c)
+tare_status shape_svm_regressor(struct rule_call *c)
 {
     rule_type(c, 0, ONNX_FLOAT);
     return regression(c, 1);
 }
 
-static tare_status rule_trees(struct rule_call *c)
+tare_status shape_trees(struct rule_call *c)
 {
     int64_t targets = rule_int(c, "n_targets", 0);
     if (strcmp(c->node->op, "TreeEnsemble") != 0)
@@ -233,7 +209,7 @@ static tare_status rule_trees(struct rule_call *c)
     return TARE_OK;
 }
 
-static tare_status rule_one_hot_encoder(struct rule_call *c)
+tare_status shape_one_hot_encoder(struct rule_call *c)
 {
     struct rule_dims d;
     size_t n = attribute_count(c, "cats_int64s") + attribute_count(c, "cats_strings");
@@ -244,7 +220,7 @@ static tare_status rule_one_hot_encoder(struct rule_call *c)
 }
 
 /* What values are mapped to says the type; the first version maps strings to integers and back. */
-static tare_status rule_label_encoder(struct rule_call *c)
+tare_status shape_label_encoder(struct rule_call *c)
 {
     static const struct {
         const char *attribute;
@@ -260,14 +236,14 @@ static tare_status rule_label_encoder(struct rule_call *c)
     return rule_same_shape(c, 0, 0);
 }
 
-static tare_status rule_category_mapper(struct rule_call *c)
+tare_status shape_category_mapper(struct rule_call *c)
 {
     int in = rule_input_type(c, 0);
     if (in != ONNX_UNDEFINED) rule_type(c, 0, in == ONNX_STRING ? ONNX_INT64 : ONNX_STRING);
     return rule_same_shape(c, 0, 0);
 }
 
-static tare_status rule_feature_extractor(struct rule_call *c)
+tare_status shape_feature_extractor(struct rule_call *c)
 {
     struct rule_dims d;
     struct rule_dims ids;
@@ -283,7 +259,7 @@ static tare_status rule_feature_extractor(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-static tare_status rule_feature_vectorizer(struct rule_call *c)
+tare_status shape_feature_vectorizer(struct rule_call *c)
 {
     const struct onnx_attribute *sizes = rule_attribute_of(c, "inputdimensions");
     const struct poly *all = poly_int(c->space, 0);
@@ -294,7 +270,7 @@ static tare_status rule_feature_vectorizer(struct rule_call *c)
     return rule_shape(c, 0, dims, 2);
 }
 
-static tare_status rule_no_tensor(struct rule_call *c)
+tare_status shape_no_tensor(struct rule_call *c)
 {
     rule_unknown(c, "%s works on maps, whose contents are known only when it runs", c->node->op);
     return TARE_OK;
@@ -312,61 +288,20 @@ static tare_status optimised(struct rule_call *c, size_t groups, const size_t *f
     return s;
 }
 
-static tare_status rule_adam(struct rule_call *c)
+tare_status shape_adam(struct rule_call *c)
 {
     return optimised(c, 4, (const size_t[]){0, 2, 3}, 3);
 }
 
-static tare_status rule_momentum(struct rule_call *c)
+tare_status shape_momentum(struct rule_call *c)
 {
     return optimised(c, 3, (const size_t[]){0, 2}, 2);
 }
 
-static tare_status rule_gradient(struct rule_call *c)
+tare_status shape_gradient(struct rule_call *c)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < c->node->outputs.n; i++)
         s = rule_same(c, i, i);
     return s;
 }
-
-const struct infer_row infer_rows_misc[] = {
-    {"", "DFT", rule_dft},
-    {"", "STFT", rule_stft},
-    {"", "MelWeightMatrix", rule_mel},
-    {"", "BlackmanWindow", rule_window},
-    {"", "HammingWindow", rule_window},
-    {"", "HannWindow", rule_window},
-    {"", "StringConcat", rule_string_concat},
-    {"", "StringSplit", rule_string_split},
-    {"", "StringNormalizer", rule_string_normalizer},
-    {"", "RegexFullMatch", rule_likes},
-    {"", "TfIdfVectorizer", rule_tf_idf},
-    {"", "ImageDecoder", rule_image_decoder},
-    {"", "Bernoulli", rule_bernoulli},
-    {"", "Multinomial", rule_multinomial},
-    {ML, "ArrayFeatureExtractor", rule_feature_extractor},
-    {ML, "Binarizer", rule_likes},
-    {ML, "CastMap", rule_no_tensor},
-    {ML, "CategoryMapper", rule_category_mapper},
-    {ML, "DictVectorizer", rule_no_tensor},
-    {ML, "FeatureVectorizer", rule_feature_vectorizer},
-    {ML, "Imputer", rule_likes},
-    {ML, "LabelEncoder", rule_label_encoder},
-    {ML, "LinearClassifier", rule_classifier},
-    {ML, "LinearRegressor", rule_linear_regressor},
-    {ML, "Normalizer", rule_likes},
-    {ML, "OneHotEncoder", rule_one_hot_encoder},
-    {ML, "SVMClassifier", rule_classifier},
-    {ML, "SVMRegressor", rule_svm_regressor},
-    {ML, "Scaler", rule_likes},
-    {ML, "TreeEnsemble", rule_trees},
-    {ML, "TreeEnsembleClassifier", rule_classifier},
-    {ML, "TreeEnsembleRegressor", rule_trees},
-    {ML, "ZipMap", rule_no_tensor},
-    {TRAINING, "Adagrad", rule_momentum},
-    {TRAINING, "Adam", rule_adam},
-    {TRAINING, "Momentum", rule_momentum},
-    {TRAINING, "Gradient", rule_gradient},
-    {NULL, NULL, NULL},
-};

@@ -66,7 +66,7 @@ static size_t clamp_axis(int64_t axis, size_t rank)
     return (size_t)(axis < 0 ? 0 : axis > r ? r : axis);
 }
 
-static tare_status rule_shape_of(struct rule_call *c)
+tare_status shape_of_shape(struct rule_call *c)
 {
     struct rule_dims d;
     rule_type(c, 0, ONNX_INT64);
@@ -82,7 +82,7 @@ static tare_status rule_shape_of(struct rule_call *c)
     return s < 0 ? s : rule_contents(c, 0, d.at + from, n);
 }
 
-static tare_status rule_size_of(struct rule_call *c)
+tare_status shape_of_size(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     rule_type(c, 0, ONNX_INT64);
@@ -119,7 +119,7 @@ static bool mark_ones(const struct rule_dims *in, bool *marks)
     return true;
 }
 
-static tare_status rule_squeeze(struct rule_call *c)
+tare_status shape_squeeze(struct rule_call *c)
 {
     struct rule_dims in, out = {.known = true};
     bool marks[INFER_RANK_MAX], known;
@@ -142,7 +142,7 @@ static tare_status rule_squeeze(struct rule_call *c)
     return s < 0 ? s : move_same_items(c);
 }
 
-static tare_status rule_unsqueeze(struct rule_call *c)
+tare_status shape_unsqueeze(struct rule_call *c)
 {
     struct rule_dims in, out = {.known = true};
     bool marks[INFER_RANK_MAX], known;
@@ -180,7 +180,7 @@ static tare_status transpose_items(struct rule_call *c, const size_t *from)
     return items_write_view(c, v, &view);
 }
 
-static tare_status rule_transpose(struct rule_call *c)
+tare_status shape_transpose(struct rule_call *c)
 {
     struct rule_dims in, out;
     const struct onnx_attribute *perm = onnx_attribute(c->node, "perm");
@@ -279,7 +279,7 @@ static tare_status concat_dims(struct rule_call *c, struct rule_dims *all, size_
     return TARE_OK;
 }
 
-static tare_status rule_concat(struct rule_call *c)
+tare_status shape_concat(struct rule_call *c)
 {
     struct rule_dims all = {.known = false};
     size_t axis = 0;
@@ -291,7 +291,7 @@ static tare_status rule_concat(struct rule_call *c)
 
 /* ---- Expand, Tile, Pad ---- */
 
-static tare_status rule_expand(struct rule_call *c)
+tare_status shape_expand(struct rule_call *c)
 {
     struct rule_dims in = rule_dims_of(rule_input(c, 0)), want = {.known = false};
     struct move_list shape;
@@ -323,7 +323,7 @@ static tare_status tile_items(struct rule_call *c)
     return items_write_view(c, v, &view);
 }
 
-static tare_status rule_tile(struct rule_call *c)
+tare_status shape_tile(struct rule_call *c)
 {
     struct rule_dims d;
     struct move_list times;
@@ -339,7 +339,7 @@ static tare_status rule_tile(struct rule_call *c)
     return s < 0 ? s : tile_items(c);
 }
 
-static tare_status rule_pad(struct rule_call *c)
+tare_status shape_pad(struct rule_call *c)
 {
     struct rule_dims d;
     struct move_list pads;
@@ -378,7 +378,7 @@ static tare_status block_size(struct rule_call *c, struct rule_dims *d, const st
     return TARE_OK;
 }
 
-static tare_status rule_depth_to_space(struct rule_call *c)
+tare_status shape_depth_to_space(struct rule_call *c)
 {
     struct rule_dims d = {.n = 0};
     const struct poly *b = NULL;
@@ -390,7 +390,7 @@ static tare_status rule_depth_to_space(struct rule_call *c)
     return rule_shape(c, 0, d.at, d.n);
 }
 
-static tare_status rule_space_to_depth(struct rule_call *c)
+tare_status shape_space_to_depth(struct rule_call *c)
 {
     struct rule_dims d = {.n = 0};
     const struct poly *b = NULL;
@@ -402,7 +402,7 @@ static tare_status rule_space_to_depth(struct rule_call *c)
     return rule_shape(c, 0, d.at, d.n);
 }
 
-static tare_status rule_center_crop_pad(struct rule_call *c)
+tare_status shape_center_crop_pad(struct rule_call *c)
 {
     const struct onnx_attribute *axes = onnx_attribute(c->node, "axes");
     struct rule_dims d;
@@ -421,43 +421,3 @@ static tare_status rule_center_crop_pad(struct rule_call *c)
     }
     return rule_shape(c, 0, d.at, d.n);
 }
-
-static tare_status like_data(struct rule_call *c)
-{
-    return rule_like(c, 0, rule_input(c, 0));
-}
-
-const struct infer_row infer_rows_move[] = {
-    {"", "Shape", rule_shape_of},
-    {"", "Size", rule_size_of},
-    {"", "Reshape", move_reshape},
-    {"", "Flatten", move_flatten},
-    {"", "Squeeze", rule_squeeze},
-    {"", "Unsqueeze", rule_unsqueeze},
-    {"", "Transpose", rule_transpose},
-    {"", "Concat", rule_concat},
-    {"", "Expand", rule_expand},
-    {"", "Tile", rule_tile},
-    {"", "Pad", rule_pad},
-    {"", "DepthToSpace", rule_depth_to_space},
-    {"", "SpaceToDepth", rule_space_to_depth},
-    {"", "CenterCropPad", rule_center_crop_pad},
-    {"", "ReverseSequence", like_data},
-    {"", "Scatter", like_data},
-    {"", "ScatterElements", like_data},
-    {"", "ScatterND", like_data},
-    {"", "TensorScatter", like_data},
-    {"", "Trilu", like_data},
-    {"", "Slice", pick_slice},
-    {"", "DynamicSlice", pick_slice},
-    {"", "Split", pick_split},
-    {"", "Gather", pick_gather},
-    {"", "GatherElements", pick_gather_elements},
-    {"", "GatherND", pick_gather_nd},
-    {"", "OneHot", pick_one_hot},
-    {"", "Range", pick_range},
-    {"", "Compress", pick_compress},
-    {"", "NonZero", pick_non_zero},
-    {"", "Unique", pick_unique},
-    {NULL, NULL, NULL},
-};

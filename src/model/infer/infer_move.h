@@ -6,11 +6,6 @@
 
 #include "model/infer/infer_items.h"
 
-infer_rule pick_slice, pick_gather, pick_gather_elements, pick_gather_nd, pick_split, pick_one_hot,
-    pick_range;
-infer_rule move_reshape, move_flatten;
-infer_rule pick_compress, pick_non_zero, pick_unique;
-
 /* An input whose rank is needed; false: it is not known, which is remembered. */
 bool move_ranked(struct rule_call *c, size_t input, struct rule_dims *out);
 int move_type(const struct rule_call *c, size_t input); /* ONNX_UNDEFINED: unknown or not there */

@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static tare_status rule_like_first(struct rule_call *c)
-{
-    return rule_same(c, 0, 0);
-}
-
 /* ---- recurrent cells ---- */
 
 struct cell {
@@ -32,7 +27,7 @@ static tare_status cell_state(struct rule_call *c, const struct cell *r, size_t 
     return rule_shape(c, output, r->batch_first ? batch_first : time_first, 3);
 }
 
-tare_status rule_lstm(struct rule_call *c)
+tare_status shape_lstm(struct rule_call *c)
 {
     const char *direction = rule_text(c, "direction");
     int64_t both = direction && !strcmp(direction, "bidirectional") ? 2 : 1;
@@ -101,7 +96,7 @@ static tare_status attention_scores(struct rule_call *c, const struct heads *q, 
     return rule_shape(c, 3, dims, 4);
 }
 
-static tare_status rule_attention(struct rule_call *c)
+tare_status shape_attention(struct rule_call *c)
 {
     static const size_t types[] = {0, 1, 2, 0};
     struct heads q;
@@ -119,7 +114,7 @@ static tare_status rule_attention(struct rule_call *c)
 }
 
 /* LinearAttention: packed heads, a state of one matrix per key head. */
-static tare_status rule_linear_attention(struct rule_call *c)
+tare_status shape_linear_attention(struct rule_call *c)
 {
     struct poly_space *p = c->space;
     struct rule_dims q;
@@ -137,7 +132,7 @@ static tare_status rule_linear_attention(struct rule_call *c)
     return rule_shape(c, 1, state, 4);
 }
 
-static tare_status rule_causal_conv(struct rule_call *c)
+tare_status shape_causal_conv(struct rule_call *c)
 {
     struct rule_dims d;
     tare_status s = rule_same(c, 0, 0);
@@ -155,19 +150,19 @@ static bool reduces(const struct rule_call *c)
     return !reduction || strcmp(reduction, "none") != 0;
 }
 
-static tare_status rule_nll_loss(struct rule_call *c)
+tare_status shape_nll_loss(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return reduces(c) ? rule_shape(c, 0, NULL, 0) : rule_same_shape(c, 0, 1);
 }
 
-static tare_status rule_cross_entropy(struct rule_call *c)
+tare_status shape_cross_entropy(struct rule_call *c)
 {
-    tare_status s = rule_nll_loss(c);
+    tare_status s = shape_nll_loss(c);
     return s < 0 ? s : rule_same(c, 1, 0);
 }
 
-static tare_status rule_det(struct rule_call *c)
+tare_status shape_det(struct rule_call *c)
 {
     struct rule_dims d;
     rule_same_type(c, 0, 0);
@@ -176,44 +171,3 @@ static tare_status rule_det(struct rule_call *c)
     d.n -= 2;
     return rule_state(c, 0, &d);
 }
-
-const struct infer_row infer_rows_nn[] = {
-    {"", "MatMul", rule_matmul},
-    {"", "MatMulInteger", rule_matmul_integer},
-    {"", "QLinearMatMul", rule_qlinear_matmul},
-    {"", "Gemm", rule_gemm},
-    {"", "Einsum", rule_einsum},
-    {"", "Conv", rule_conv},
-    {"", "ConvInteger", rule_conv_integer},
-    {"", "QLinearConv", rule_qlinear_conv},
-    {"", "ConvTranspose", rule_conv_transpose},
-    {"", "DeformConv", rule_conv},
-    {"", "CausalConvWithState", rule_causal_conv},
-    {"", "MaxPool", rule_max_pool},
-    {"", "AveragePool", rule_pool},
-    {"", "LpPool", rule_pool},
-    {"", "GlobalMaxPool", rule_global_pool},
-    {"", "GlobalAveragePool", rule_global_pool},
-    {"", "GlobalLpPool", rule_global_pool},
-    {"", "MaxUnpool", rule_max_unpool},
-    {"", "MaxRoiPool", rule_max_roi_pool},
-    {"", "RoiAlign", rule_roi_align},
-    {"", "Resize", rule_resize},
-    {"", "Upsample", rule_upsample},
-    {"", "GridSample", rule_grid_sample},
-    {"", "AffineGrid", rule_affine_grid},
-    {"", "Col2Im", rule_col2im},
-    {"", "LSTM", rule_lstm},
-    {"", "GRU", rule_lstm},
-    {"", "RNN", rule_lstm},
-    {"", "Attention", rule_attention},
-    {"ai.onnx.preview", "FlexAttention", rule_attention},
-    {"", "LinearAttention", rule_linear_attention},
-    {"", "RotaryEmbedding", rule_like_first},
-    {"", "LRN", rule_like_first},
-    {"", "SwiGLU", rule_like_first},
-    {"", "Det", rule_det},
-    {"", "NegativeLogLikelihoodLoss", rule_nll_loss},
-    {"", "SoftmaxCrossEntropyLoss", rule_cross_entropy},
-    {NULL, NULL, NULL},
-};

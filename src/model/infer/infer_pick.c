@@ -139,7 +139,7 @@ static tare_status slice_items(struct rule_call *c, const struct slice_plan *p)
     return items_write_view(c, v, &view);
 }
 
-tare_status pick_slice(struct rule_call *c)
+tare_status shape_slice(struct rule_call *c)
 {
     struct slice_plan p = {.starts = {.n = 0}};
     rule_type(c, 0, move_type(c, 0));
@@ -180,7 +180,7 @@ static tare_status split_items(struct rule_call *c, size_t i, size_t from)
     return items_pick(c, i, v, which, n);
 }
 
-tare_status pick_split(struct rule_call *c)
+tare_status shape_split(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0), *given = rule_input(c, 1);
     const struct onnx_attribute *listed = onnx_attribute(c->node, "split");
@@ -256,7 +256,7 @@ static tare_status gather_items(struct rule_call *c, size_t axis)
     return s;
 }
 
-tare_status pick_gather(struct rule_call *c)
+tare_status shape_gather(struct rule_call *c)
 {
     struct rule_dims data, index, out = {.known = true};
     size_t axis;
@@ -273,13 +273,13 @@ tare_status pick_gather(struct rule_call *c)
     return s < 0 ? s : gather_items(c, axis);
 }
 
-tare_status pick_gather_elements(struct rule_call *c)
+tare_status shape_gather_elements(struct rule_call *c)
 {
     struct rule_dims index = rule_dims_of(rule_input(c, 1));
     return move_state(c, move_type(c, 0), &index);
 }
 
-tare_status pick_gather_nd(struct rule_call *c)
+tare_status shape_gather_nd(struct rule_call *c)
 {
     struct rule_dims data, index, out = {.known = true};
     int64_t batch = rule_int(c, "batch_dims", 0), depth;
@@ -303,7 +303,7 @@ tare_status pick_gather_nd(struct rule_call *c)
 
 /* ---- OneHot, Range ---- */
 
-tare_status pick_one_hot(struct rule_call *c)
+tare_status shape_one_hot(struct rule_call *c)
 {
     const struct infer_value *depth = rule_input(c, 1);
     struct rule_dims in, out = {.known = true};
@@ -379,7 +379,7 @@ static tare_status range_items(struct rule_call *c, const struct span *x, const 
     return s;
 }
 
-tare_status pick_range(struct rule_call *c)
+tare_status shape_range(struct rule_call *c)
 {
     struct span x = {only_item(rule_input(c, 0)), only_item(rule_input(c, 1)), only_item(rule_input(c, 2))};
     int type = move_type(c, 0);
@@ -409,7 +409,7 @@ static const struct poly *count_true(struct rule_call *c, const struct infer_val
     return n < 0 ? NULL : poly_int(c->space, n);
 }
 
-tare_status pick_non_zero(struct rule_call *c)
+tare_status shape_non_zero(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     const struct poly *dims[2] = {NULL, count_true(c, v, SIZE_MAX)};
@@ -419,7 +419,7 @@ tare_status pick_non_zero(struct rule_call *c)
     return rule_shape(c, 0, dims, 2);
 }
 
-tare_status pick_compress(struct rule_call *c)
+tare_status shape_compress(struct rule_call *c)
 {
     const struct onnx_attribute *along = onnx_attribute(c->node, "axis");
     struct rule_dims d = {.known = true, .n = 1};
@@ -437,7 +437,7 @@ tare_status pick_compress(struct rule_call *c)
     return rule_shape(c, 0, d.at, d.n);
 }
 
-tare_status pick_unique(struct rule_call *c)
+tare_status shape_unique(struct rule_call *c)
 {
     static const char why[] = "how many elements differ is known at run time only";
     const struct onnx_attribute *along = onnx_attribute(c->node, "axis");

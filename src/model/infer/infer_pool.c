@@ -25,15 +25,15 @@ tare_status pool_shape(struct rule_call *c, size_t output, bool channel_last)
     return rule_state(c, output, &d);
 }
 
-tare_status rule_pool(struct rule_call *c)
+tare_status shape_pool(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return pool_shape(c, 0, false);
 }
 
-tare_status rule_max_pool(struct rule_call *c)
+tare_status shape_max_pool(struct rule_call *c)
 {
-    tare_status s = rule_pool(c);
+    tare_status s = shape_pool(c);
     if (s < 0) return s;
     rule_type(c, 1, ONNX_INT64);
     return pool_shape(c, 1, false);
@@ -49,14 +49,14 @@ tare_status global_pool_shape(struct rule_call *c, bool channel_last)
     return rule_state(c, 0, &d);
 }
 
-tare_status rule_global_pool(struct rule_call *c)
+tare_status shape_global_pool(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
     return global_pool_shape(c, false);
 }
 
 /* The size before the pool is lost when it did not divide: the third input says it then. */
-tare_status rule_max_unpool(struct rule_call *c)
+tare_status shape_max_unpool(struct rule_call *c)
 {
     struct rule_dims d;
     struct poly_space *p = c->space;
@@ -91,12 +91,12 @@ static tare_status regions(struct rule_call *c, int64_t height, int64_t width)
     return rule_state(c, 0, &d);
 }
 
-tare_status rule_max_roi_pool(struct rule_call *c)
+tare_status shape_max_roi_pool(struct rule_call *c)
 {
     return regions(c, rule_int_of(c, "pooled_shape", 0, 1), rule_int_of(c, "pooled_shape", 1, 1));
 }
 
-tare_status rule_roi_align(struct rule_call *c)
+tare_status shape_roi_align(struct rule_call *c)
 {
     return regions(c, rule_int(c, "output_height", 1), rule_int(c, "output_width", 1));
 }

@@ -103,20 +103,20 @@ static tare_status reduce(struct rule_call *c, struct reduced *r)
     return s < 0 ? s : reduce_contents(c, r);
 }
 
-static tare_status rule_reduce(struct rule_call *c)
+tare_status shape_reduce(struct rule_call *c)
 {
     struct reduced r = {.attribute_only = false};
     rule_same_type(c, 0, 0);
     return reduce(c, &r);
 }
 
-tare_status rule_reduce_by_attribute(struct rule_call *c)
+tare_status shape_reduce_by_attribute(struct rule_call *c)
 {
     struct reduced r = {.attribute_only = true};
     return reduce(c, &r);
 }
 
-static tare_status rule_arg(struct rule_call *c)
+tare_status shape_arg(struct rule_call *c)
 {
     struct reduced r = {.keep = rule_int(c, "keepdims", 1) != 0};
     int64_t axis = rule_int(c, "axis", 0);
@@ -126,7 +126,7 @@ static tare_status rule_arg(struct rule_call *c)
     return s < 0 ? s : reduce_shape(c, 0, &r);
 }
 
-static tare_status rule_top_k(struct rule_call *c)
+tare_status shape_top_k(struct rule_call *c)
 {
     struct rule_dims d;
     size_t axis;
@@ -144,14 +144,9 @@ static tare_status rule_top_k(struct rule_call *c)
     return TARE_OK;
 }
 
-static tare_status rule_like_first(struct rule_call *c)
-{
-    return rule_same(c, 0, 0);
-}
-
 /* ---- normalisations ---- */
 
-static tare_status rule_layer_norm(struct rule_call *c)
+tare_status shape_layer_norm(struct rule_call *c)
 {
     struct rule_dims d;
     size_t axis;
@@ -170,16 +165,16 @@ static tare_status rule_layer_norm(struct rule_call *c)
 }
 
 /* RMSNormalization and SimplifiedLayerNormalization: the scale decides the type. */
-static tare_status rule_rms_norm(struct rule_call *c)
+tare_status shape_rms_norm(struct rule_call *c)
 {
-    tare_status s = rule_layer_norm(c);
+    tare_status s = shape_layer_norm(c);
     if (s < 0) return s;
     rule_same_type(c, 0, rule_input_type(c, 1) != ONNX_UNDEFINED ? 1 : 0);
     return TARE_OK;
 }
 
 /* Mean and variance, running or of this batch, have the shape of those that come in. */
-static tare_status rule_batch_norm(struct rule_call *c)
+tare_status shape_batch_norm(struct rule_call *c)
 {
     tare_status s = rule_same(c, 0, 0);
     for (size_t i = 1; s == TARE_OK && i < c->node->outputs.n; i++)
@@ -187,38 +182,10 @@ static tare_status rule_batch_norm(struct rule_call *c)
     return s;
 }
 
-static tare_status rule_boxes(struct rule_call *c)
+tare_status shape_boxes(struct rule_call *c)
 {
     const struct poly *dims[] = {NULL, poly_int(c->space, 3)};
     rule_type(c, 0, ONNX_INT64);
     rule_data_dependent(c, 0, "how many boxes remain hangs on their scores");
     return rule_shape(c, 0, dims, 2);
 }
-
-const struct infer_row infer_rows_reduce[] = {
-    {"", "ReduceL1", rule_reduce},
-    {"", "ReduceL2", rule_reduce},
-    {"", "ReduceLogSum", rule_reduce},
-    {"", "ReduceLogSumExp", rule_reduce},
-    {"", "ReduceMax", rule_reduce},
-    {"", "ReduceMean", rule_reduce},
-    {"", "ReduceMin", rule_reduce},
-    {"", "ReduceProd", rule_reduce},
-    {"", "ReduceSum", rule_reduce},
-    {"", "ReduceSumSquare", rule_reduce},
-    {"", "ArgMax", rule_arg},
-    {"", "ArgMin", rule_arg},
-    {"", "TopK", rule_top_k},
-    {"", "CumSum", rule_like_first},
-    {"", "CumProd", rule_like_first},
-    {"", "LayerNormalization", rule_layer_norm},
-    {"", "RMSNormalization", rule_rms_norm},
-    {"", "SimplifiedLayerNormalization", rule_rms_norm},
-    {"", "GroupNormalization", rule_like_first},
-    {"", "InstanceNormalization", rule_like_first},
-    {"", "LpNormalization", rule_like_first},
-    {"", "MeanVarianceNormalization", rule_like_first},
-    {"", "BatchNormalization", rule_batch_norm},
-    {"", "NonMaxSuppression", rule_boxes},
-    {NULL, NULL, NULL},
-};

@@ -59,7 +59,7 @@ static tare_status check_elements(struct rule_call *c, const struct reshape *r)
     return rule_fault(c, "%lld elements cannot become %lld", (long long)in, (long long)out);
 }
 
-tare_status move_reshape(struct rule_call *c)
+tare_status shape_reshape(struct rule_call *c)
 {
     struct reshape r = {.in = rule_dims_of(rule_input(c, 0)), .open = SIZE_MAX};
     struct move_list want;
@@ -80,7 +80,7 @@ tare_status move_reshape(struct rule_call *c)
     return s < 0 ? s : move_same_items(c);
 }
 
-tare_status move_flatten(struct rule_call *c)
+tare_status shape_flatten(struct rule_call *c)
 {
     struct rule_dims in;
     int64_t axis = rule_int(c, "axis", 1);

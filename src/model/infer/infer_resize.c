@@ -123,7 +123,7 @@ static bool given(const struct rule_call *c, size_t input)
     return rule_has_input(c, input) && !poly_is(rule_input_dim(c, input, 0), 0);
 }
 
-tare_status rule_resize(struct rule_call *c)
+tare_status shape_resize(struct rule_call *c)
 {
     struct resize r = {.scales = c->opset < 11 ? 1 : 2, .sizes = c->opset < 11 ? SIZE_MAX : 3};
     rule_same_type(c, 0, 0);
@@ -134,7 +134,7 @@ tare_status rule_resize(struct rule_call *c)
     return resize_scales(c, &r, NULL);
 }
 
-tare_status rule_upsample(struct rule_call *c)
+tare_status shape_upsample(struct rule_call *c)
 {
     struct resize r = {.scales = 1, .sizes = SIZE_MAX};
     rule_same_type(c, 0, 0);
@@ -145,7 +145,7 @@ tare_status rule_upsample(struct rule_call *c)
 
 /* ---- grids ---- */
 
-tare_status rule_grid_sample(struct rule_call *c)
+tare_status shape_grid_sample(struct rule_call *c)
 {
     struct rule_dims grid;
     struct rule_dims d = rule_dims_none();
@@ -161,7 +161,7 @@ tare_status rule_grid_sample(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-tare_status rule_affine_grid(struct rule_call *c)
+tare_status shape_affine_grid(struct rule_call *c)
 {
     struct rule_dims d = rule_dims_none();
     int64_t n;
@@ -177,7 +177,7 @@ tare_status rule_affine_grid(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-tare_status rule_col2im(struct rule_call *c)
+tare_status shape_col2im(struct rule_call *c)
 {
     struct rule_dims d = rule_dims_none();
     const struct infer_value *block = rule_input(c, 2);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * infer_rule.h - what a rule of shape inference sees and does: one function per operator, rows in infer_table.c. A rule
+ * infer_rule.h - what a rule of shape inference sees and does: functions that rows of op_table.c name. A rule
  * states output types and shapes that surely hold and leaves the rest unknown; it may set contents of small integer
  * outputs. Private to src/model/infer*.c. */
 #ifndef MODEL_INFER_RULE_H
 #define MODEL_INFER_RULE_H
 
 #include "model/infer/infer.h"
+#include "model/infer/op.h"
 
 struct infer_engine; /* infer.c */
 
@@ -14,33 +15,10 @@ struct rule_call {
     struct poly_space *space;
     struct infer_node *at;
     const struct onnx_node *node;
+    const struct op_row *row;
     int64_t opset;
     tare_error *err;
 };
-
-/* TARE_OK also when nothing could be said (call rule_unknown with the reason). Errors are for graphs that are wrong. */
-typedef tare_status infer_rule(struct rule_call *c);
-
-struct infer_row {
-    const char *domain; /* "" is ai.onnx */
-    const char *op;
-    infer_rule *rule;
-};
-/* Tables of rows, each ends with op NULL; infer_table.c joins them. One table per file of rules. */
-extern const struct infer_row
-    infer_rows_basic[]; /* infer_basic.c: element-wise, casts, comparisons, constants */
-extern const struct infer_row
-    infer_rows_move[]; /* infer_move.c: reshape, transpose, slice, gather, concat, pad .. */
-extern const struct infer_row
-    infer_rows_reduce[]; /* infer_reduce.c: reductions, arg*, top-k, cumulative, norms */
-extern const struct infer_row
-    infer_rows_nn[]; /* infer_nn.c: conv, pool, matmul, gemm, einsum, rnn, resize, .. */
-extern const struct infer_row
-    infer_rows_contrib[]; /* infer_contrib.c: com.microsoft and nchwc, quantised operators */
-extern const struct infer_row infer_rows_flow[]; /* infer_flow.c: If, Loop, Scan, sequences, optional */
-extern const struct infer_row
-    infer_rows_misc[]; /* infer_misc.c: signal, string, image, ml domain, the rest */
-const struct infer_row *infer_row_find(const char *domain, const char *op); /* NULL: no rule */
 
 /* ---- looking at the node ---- */
 const struct infer_value *rule_input(const struct rule_call *c, size_t i); /* NULL: left out or not there */
@@ -83,5 +61,62 @@ tare_status rule_fault(const struct rule_call *c, const char *format, ...)
 /* Infer a body (graph attribute) as a scope of this node, with its formal inputs set; for If, Loop, Scan. */
 tare_status rule_body(struct rule_call *c, const struct onnx_graph *g,
                       const struct infer_value *const *formal, size_t n, struct infer_scope **out);
+
+/* ---- the rules, by file ---- */
+/* infer_attention.c */
+infer_rule shape_packed_weights, shape_decoder_heads, shape_embed_norm, shape_group_query, shape_multi_head,
+    shape_packed_tokens, shape_packed_heads, shape_quantised_attention, shape_embed_norm_quantised;
+/* infer_basic.c */
+infer_rule shape_unary, shape_unary_bool, shape_broadcast, shape_pow, shape_compare, shape_clip, shape_where,
+    shape_cast, shape_cast_like, shape_bit_cast, shape_dropout, shape_quantize, shape_dequantize,
+    shape_dynamic_quantize, shape_constant, shape_constant_of_shape, shape_random, shape_typed_like;
+/* infer_contrib.c */
+infer_rule shape_generate, shape_split_gelu, shape_distance, shape_complex_mul, shape_crop_and_resize,
+    shape_expand_dims, shape_fused_matmul, shape_gather_blocks, shape_standard, shape_gemm_float8,
+    shape_matmul_bits, shape_matmul_to_float, shape_mul_integer, shape_hash, shape_qgemm,
+    shape_qlinear_binary, shape_qlinear_pool, shape_qlinear_concat, shape_qlinear_global_pool,
+    shape_qlinear_reduce, shape_qlinear_where, shape_ordered_matmul, shape_quantise, shape_position_bias,
+    shape_remove_padding, shape_restore_padding, shape_skip_norm, shape_sparse_attention,
+    shape_torch_embedding;
+/* infer_conv.c */
+infer_rule shape_conv, shape_conv_integer, shape_qlinear_conv, shape_conv_transpose;
+/* infer_flow.c */
+infer_rule shape_if, shape_loop, shape_scan;
+/* infer_layout.c */
+infer_rule shape_nhwc_conv, shape_nhwc_pool, shape_blocked_conv, shape_reorder_input, shape_reorder_output,
+    shape_blocked_upsample, shape_nhwc_global_pool, shape_nhwc_qlinear_conv;
+/* infer_matmul.c */
+infer_rule shape_matmul, shape_matmul_integer, shape_qlinear_matmul, shape_gemm, shape_einsum;
+/* infer_misc.c */
+infer_rule shape_dft, shape_stft, shape_mel, shape_window, shape_string_concat, shape_string_split,
+    shape_string_normalizer, shape_tf_idf, shape_image_decoder, shape_multinomial, shape_feature_extractor,
+    shape_no_tensor, shape_category_mapper, shape_feature_vectorizer, shape_label_encoder, shape_classifier,
+    shape_linear_regressor, shape_one_hot_encoder, shape_svm_regressor, shape_trees, shape_momentum,
+    shape_adam, shape_gradient;
+/* infer_move.c */
+infer_rule shape_of_shape, shape_of_size, shape_squeeze, shape_unsqueeze, shape_transpose, shape_concat,
+    shape_expand, shape_tile, shape_pad, shape_depth_to_space, shape_space_to_depth, shape_center_crop_pad;
+/* infer_nn.c */
+infer_rule shape_causal_conv, shape_lstm, shape_attention, shape_linear_attention, shape_det, shape_nll_loss,
+    shape_cross_entropy;
+/* infer_pick.c */
+infer_rule shape_slice, shape_split, shape_gather, shape_gather_elements, shape_gather_nd, shape_one_hot,
+    shape_range, shape_compress, shape_non_zero, shape_unique;
+/* infer_pool.c */
+infer_rule shape_max_pool, shape_pool, shape_global_pool, shape_max_unpool, shape_max_roi_pool,
+    shape_roi_align;
+/* infer_reduce.c */
+infer_rule shape_reduce, shape_arg, shape_top_k, shape_layer_norm, shape_rms_norm, shape_batch_norm,
+    shape_boxes, shape_reduce_by_attribute;
+/* infer_reshape.c */
+infer_rule shape_reshape, shape_flatten;
+/* infer_resize.c */
+infer_rule shape_resize, shape_upsample, shape_grid_sample, shape_affine_grid, shape_col2im;
+/* infer_sequence.c */
+infer_rule shape_sequence_construct, shape_sequence_empty, shape_sequence_insert, shape_sequence_erase,
+    shape_sequence_at, shape_sequence_length, shape_sequence_map, shape_concat_from_sequence,
+    shape_split_to_sequence, shape_optional, shape_optional_has, shape_optional_get;
+/* infer_help.c */
+infer_rule shape_like_first, shape_by_likes;
 
 #endif

@@ -57,7 +57,7 @@ static tare_status unknown_list(struct rule_call *c)
 
 /* ---- making them ---- */
 
-tare_status rule_sequence_construct(struct rule_call *c)
+tare_status shape_sequence_construct(struct rule_call *c)
 {
     struct infer_list *l;
     tare_status s = state_list(c, 0, &l);
@@ -67,7 +67,7 @@ tare_status rule_sequence_construct(struct rule_call *c)
     return list_exact(c, l, (const struct infer_value *const *)c->at->inputs, c->node->inputs.n);
 }
 
-tare_status rule_sequence_empty(struct rule_call *c)
+tare_status shape_sequence_empty(struct rule_call *c)
 {
     struct infer_list *l;
     tare_status s = state_list(c, 0, &l);
@@ -105,7 +105,7 @@ static tare_status list_edit(struct rule_call *c, const struct infer_list *l, st
     return list_exact(c, out, items, n);
 }
 
-tare_status rule_sequence_insert(struct rule_call *c)
+tare_status shape_sequence_insert(struct rule_call *c)
 {
     const struct infer_list *l = list_of(c, 0);
     struct infer_list *out;
@@ -120,7 +120,7 @@ tare_status rule_sequence_insert(struct rule_call *c)
     return list_loose(c, out, &l->common, rule_input(c, 1));
 }
 
-tare_status rule_sequence_erase(struct rule_call *c)
+tare_status shape_sequence_erase(struct rule_call *c)
 {
     const struct infer_list *l = list_of(c, 0);
     struct infer_list *out;
@@ -137,7 +137,7 @@ tare_status rule_sequence_erase(struct rule_call *c)
 
 /* ---- taking them apart ---- */
 
-tare_status rule_sequence_at(struct rule_call *c)
+tare_status shape_sequence_at(struct rule_call *c)
 {
     const struct infer_list *l = list_of(c, 0);
     bool known = false;
@@ -152,7 +152,7 @@ tare_status rule_sequence_at(struct rule_call *c)
     return TARE_OK;
 }
 
-tare_status rule_sequence_length(struct rule_call *c)
+tare_status shape_sequence_length(struct rule_call *c)
 {
     const struct infer_list *l = list_of(c, 0);
     const struct poly *n = l && l->exact ? poly_int(c->space, (int64_t)l->n) : NULL;
@@ -207,7 +207,7 @@ static tare_status loose_dims(struct rule_call *c, const struct infer_list *l, s
     return s;
 }
 
-tare_status rule_concat_from_sequence(struct rule_call *c)
+tare_status shape_concat_from_sequence(struct rule_call *c)
 {
     const struct infer_list *l = list_of(c, 0);
     struct rule_dims d;
@@ -278,7 +278,7 @@ static tare_status listed(struct rule_call *c, const struct pieces *p, struct in
     return list_exact(c, out, items, sizes->n_ints);
 }
 
-tare_status rule_split_to_sequence(struct rule_call *c)
+tare_status shape_split_to_sequence(struct rule_call *c)
 {
     struct pieces p = {.keep = rule_has_input(c, 1) || rule_int(c, "keepdims", 1) != 0};
     const struct infer_value *sizes = rule_input(c, 1);
@@ -295,7 +295,7 @@ tare_status rule_split_to_sequence(struct rule_call *c)
 
 /* ---- SequenceMap: the body over one element stands for all ---- */
 
-tare_status rule_sequence_map(struct rule_call *c)
+tare_status shape_sequence_map(struct rule_call *c)
 {
     const struct onnx_attribute *a = rule_attribute_of(c, "body");
     const struct infer_list *first = list_of(c, 0);
@@ -319,7 +319,7 @@ tare_status rule_sequence_map(struct rule_call *c)
 
 /* ---- optionals ---- */
 
-tare_status rule_optional(struct rule_call *c)
+tare_status shape_optional(struct rule_call *c)
 {
     struct infer_list *l;
     const struct infer_value *v = rule_input(c, 0);
@@ -330,7 +330,7 @@ tare_status rule_optional(struct rule_call *c)
 }
 
 /* What is no optional is there; of an optional it is known only when it was made here. */
-tare_status rule_optional_has(struct rule_call *c)
+tare_status shape_optional_has(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     const struct infer_list *l = v ? v->list : NULL;
@@ -342,7 +342,7 @@ tare_status rule_optional_has(struct rule_call *c)
     return s < 0 || !known ? s : rule_contents(c, 0, &has, 1);
 }
 
-tare_status rule_optional_get(struct rule_call *c)
+tare_status shape_optional_get(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     const struct infer_list *l = v ? v->list : NULL;
