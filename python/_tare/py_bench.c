@@ -44,7 +44,7 @@ static bool take_cases(struct asked *a, PyObject *rows, tare_error *err)
     for (size_t i = 0; i < a->cases.n; i++) {
         a->cases.items[i].params.dims = &a->dims.items[i];
         a->cases.items[i].params.n_dims = a->dims.items[i].value > 0;
-        a->cases.items[i].params.many = a->cases.n > 1;
+        a->cases.items[i].params.has_neighbours = a->cases.n > 1;
     }
     a->plan.cases = a->cases.items;
     a->plan.n_cases = a->cases.n;

@@ -51,7 +51,7 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
     r->weighed = (struct weighed){.make = Py_NewRef(make), .name = "worker", .timed = timed};
     struct dim_value dim = {"length", length};
     struct case_params p = {
-        .batch = batch, .dims = &dim, .n_dims = length > 0, .workers = 1, .one_by_one = one_by_one};
+        .batch = batch, .dims = &dim, .n_dims = length > 0, .workers = 1, .ungrouped = one_by_one};
     struct case_record to = {&r->scratch, &r->params};
     tare_status s = run_init(&r->scratch, "bench", &err);
     if (s == TARE_OK) s = work_subject_open(&r->subject, &r->weighed, &err);

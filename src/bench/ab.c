@@ -56,7 +56,7 @@ static uint64_t left_ns(const struct ab *e)
     return spent < e->plan->budget_ns ? e->plan->budget_ns - spent : 0;
 }
 
-static void tell(struct ab *e)
+static void report_progress(struct ab *e)
 {
     const struct bench_progress *p = &e->plan->progress;
     uint64_t spent = now() - e->began, all = e->plan->budget_ns;
@@ -72,7 +72,7 @@ static tare_status name_side(const struct ab *e, int side, tare_error *err)
 
 /* ---- a launch ---- */
 
-static struct ab_layout shift(struct ab *e)
+static struct ab_layout draw_layout(struct ab *e)
 {
     return (struct ab_layout){.env_pad = (uint32_t)rng_below(&e->rng, AB_ENV_PAD_MAX),
                               .heap_pad = AB_HEAP_STEP *
@@ -110,7 +110,7 @@ static tare_status start_both(struct ab *e, tare_error *err)
     tare_status s = add_epoch(e->set, err);
     int first = (int)rng_below(&e->rng, 2), side = 0;
     for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
-        struct ab_layout layout = shift(e);
+        struct ab_layout layout = draw_layout(e);
         side = first ^ i;
         e->set->epochs[e->set->n_epochs - 1].side[side] =
             (struct pair_launch){.env_pad = layout.env_pad, .heap_pad = layout.heap_pad};
@@ -142,12 +142,6 @@ static void stop_both(struct ab *e)
 
 /* ---- a pair ---- */
 
-static void per_unit(struct pair_side *s, uint64_t repeats)
-{
-    s->wall_ns = (s->wall_ns + repeats / 2) / repeats;
-    s->cpu_ns = (s->cpu_ns + repeats / 2) / repeats;
-}
-
 /* *lost: the pair is not to be used, and the failure is counted. */
 static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_error *err)
 {
@@ -158,7 +152,7 @@ static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_erro
     for (int i = 0; i < PAIR_SIDES; i++) {
         int side = p->b_first ^ i;
         struct ab_lane *l = e->plan->lane[side];
-        struct ab_layout layout = shift(e);
+        struct ab_layout layout = draw_layout(e);
         tare_status s = l->ops->measure(l, e->set->repeats, &layout, &p->side[side], err);
         if (s < 0 && is_interrupted(e)) return s;
         if (s < 0 && (!e->own_launch || s == TARE_NOMEM)) return name_side(e, side, err);
@@ -169,7 +163,9 @@ static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_erro
             if (err) snprintf(e->out->failure, sizeof e->out->failure, "%s", err->text);
             continue; /* the other side still runs, so that both have seen the same */
         }
-        per_unit(&p->side[side], e->set->repeats);
+        uint64_t repeats = e->set->repeats, half = repeats / 2; /* of one run, rounded */
+        p->side[side].wall_ns = (p->side[side].wall_ns + half) / repeats;
+        p->side[side].cpu_ns = (p->side[side].cpu_ns + half) / repeats;
     }
     e->pairs_ns += now() - start;
     e->n_timed++;
@@ -200,13 +196,14 @@ static tare_status keep_pair(struct ab *e, const struct pair *p, tare_error *err
 
 /* ---- when to stop ---- */
 
-static void finish(struct ab *e, enum ab_stop why)
+static void finish_with(struct ab *e, enum ab_stop why)
 {
     e->out->stopped = why;
     e->done = true;
 }
 
-static tare_status look(struct ab *e, tare_error *err)
+/* Ask the caller whether the pairs so far are enough; where a launch holds several, not before it asked for. */
+static tare_status ask_if_enough(struct ab *e, tare_error *err)
 {
     const struct ab_look *l = &e->plan->look;
     if (e->done || e->set->n < e->next_look || (!e->own_launch && e->set->n_epochs < l->least_epochs))
@@ -215,7 +212,7 @@ static tare_status look(struct ab *e, tare_error *err)
     tare_status s = l->look(l->ctx, e->set, &advice, err);
     e->next_look = advice.next > e->set->n ? advice.next : e->set->n + 1;
     e->launch_share = advice.launch_share;
-    if (s == TARE_OK && advice.enough) finish(e, AB_STOP_PRECISE);
+    if (s == TARE_OK && advice.enough) finish_with(e, AB_STOP_PRECISE);
     return s;
 }
 
@@ -228,11 +225,11 @@ static void check_limits(struct ab *e)
 {
     size_t most = e->plan->max_pairs && e->plan->max_pairs < AB_PAIRS_MAX ? e->plan->max_pairs : AB_PAIRS_MAX;
     if (is_interrupted(e))
-        finish(e, AB_STOP_INTERRUPTED);
+        finish_with(e, AB_STOP_INTERRUPTED);
     else if (e->set->n >= most)
-        finish(e, AB_STOP_PAIRS);
+        finish_with(e, AB_STOP_PAIRS);
     else if (e->set->n >= PAIRS_ANYWAY && left_ns(e) < mean(e->pairs_ns, e->n_timed))
-        finish(e, AB_STOP_BUDGET);
+        finish_with(e, AB_STOP_BUDGET);
 }
 
 /* Pairs per launch for the narrowest interval in a given time: the root of cost and spread (Kalibera & Jones). */
@@ -270,7 +267,7 @@ static tare_status one_pair(struct ab *e, bool keep, tare_error *err)
     bool lost;
     tare_status s = take_pair(e, &p, &lost, err);
     if (s < 0 && is_interrupted(e)) {
-        finish(e, AB_STOP_INTERRUPTED);
+        finish_with(e, AB_STOP_INTERRUPTED);
         return TARE_OK;
     }
     if (s == TARE_OK && lost) {
@@ -289,8 +286,8 @@ static tare_status measure_epoch(struct ab *e, tare_error *err)
     for (size_t i = 0; s == TARE_OK && i < pairs && !e->done; i++) {
         s = one_pair(e, true, err);
         if (s == TARE_OK && !e->done) check_limits(e);
-        if (s == TARE_OK && e->own_launch) s = look(e, err);
-        tell(e);
+        if (s == TARE_OK && e->own_launch) s = ask_if_enough(e, err);
+        report_progress(e);
     }
     return s;
 }
@@ -305,17 +302,17 @@ static bool epoch_fits(const struct ab *e)
 static tare_status one_epoch(struct ab *e, tare_error *err)
 {
     if (!epoch_fits(e)) {
-        finish(e, AB_STOP_BUDGET);
+        finish_with(e, AB_STOP_BUDGET);
         return TARE_OK;
     }
     tare_status s = start_both(e, err);
     if (s == TARE_OK) s = measure_epoch(e, err);
     stop_both(e);
     if (s < 0 && is_interrupted(e)) {
-        finish(e, AB_STOP_INTERRUPTED);
+        finish_with(e, AB_STOP_INTERRUPTED);
         return TARE_OK;
     }
-    return s == TARE_OK && !e->own_launch ? look(e, err) : s;
+    return s == TARE_OK && !e->own_launch ? ask_if_enough(e, err) : s;
 }
 
 /* ---- the machine meanwhile ---- */
@@ -359,7 +356,7 @@ tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_o
     struct machine_mark before = mark_machine();
     *out = (struct ab_outcome){0};
     rng_seed(&e.rng, plan->seed);
-    e.own_launch = plan->lane[PAIR_A]->ops->own_launch && plan->lane[PAIR_B]->ops->own_launch;
+    e.own_launch = plan->lane[PAIR_A]->own_launch && plan->lane[PAIR_B]->own_launch;
     set->own_launch = e.own_launch;
     tare_status s = TARE_OK;
     while (s == TARE_OK && !e.done) s = one_epoch(&e, err);

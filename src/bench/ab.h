@@ -27,7 +27,6 @@ struct ab_launched {
 
 struct ab_lane;
 struct ab_lane_ops {
-    bool own_launch; /* every measurement is a launch of its own */
     /* Begin to load and warm up; both sides do so at the same time. */
     tare_status (*launch)(struct ab_lane *l, const struct ab_layout *layout, tare_error *err);
     /* Wait until that is done. */
@@ -43,6 +42,7 @@ struct ab_lane_ops {
 struct ab_lane { /* first member of each kind's own struct */
     const struct ab_lane_ops *ops;
     const char *name; /* "base": for error texts; borrowed */
+    bool own_launch;  /* every measurement is a launch of its own */
 };
 
 /* ---- the kinds of lanes; close them with ab_lane_close() ---- */
@@ -76,8 +76,8 @@ void ab_lane_close(struct ab_lane *l); /* NULL is fine */
 struct ab_advice {
     bool enough;
     size_t next; /* pairs at which to ask again */
-    double
-        launch_share; /* sd of launches / sd of pairs: the larger, the fewer pairs are worth a launch; NAN: unknown */
+    /* sd of launches / sd of pairs: the larger, the fewer pairs are worth a launch; NAN: unknown */
+    double launch_share;
 };
 
 /* Asked when as many pairs as it said last have been taken. */

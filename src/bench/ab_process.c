@@ -126,8 +126,7 @@ static void lane_close(struct ab_lane *base)
     mem_free(l);
 }
 
-static const struct ab_lane_ops process_ops = {false,        lane_launch, lane_ready,
-                                               lane_measure, lane_stop,   lane_close};
+static const struct ab_lane_ops process_ops = {lane_launch, lane_ready, lane_measure, lane_stop, lane_close};
 
 tare_status ab_lane_process(struct ab_lane **out, const struct ab_process_options *o, tare_error *err)
 {
@@ -140,7 +139,7 @@ tare_status ab_lane_process(struct ab_lane **out, const struct ab_process_option
         mem_free(pad);
         return error_set(err, TARE_NOMEM, "out of memory for one side");
     }
-    l->base = (struct ab_lane){&process_ops, o->name};
+    l->base = (struct ab_lane){&process_ops, o->name, false};
     l->o = *o;
     l->pad = pad;
     l->peer = (struct peer)PEER_INIT("its worker process");

@@ -142,7 +142,7 @@ tare_status ab_spec_read(struct ab_spec *s, struct arena *a, const char *text, t
     json_decref(root);
     if (status == TARE_OK) {
         s->params.workers = 1;
-        s->params.many = true; /* another process works while this one waits: do not spin */
+        s->params.has_neighbours = true; /* another process works while this one waits: do not spin */
     }
     return status;
 }

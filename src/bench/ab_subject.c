@@ -2,10 +2,10 @@
  * ab_subject.c - a side that this process runs itself: a command, each measurement a launch of its own with an
  * environment of another length, or any other subject. Keeps nothing between launches but the subject. */
 #include <string.h>
-#include <time.h>
 
 #include "bench/ab.h"
 #include "bench/engine.h"
+#include "core/clock.h"
 #include "core/mem.h"
 
 struct subject_lane {
@@ -15,13 +15,6 @@ struct subject_lane {
     struct run scratch; /* prepare() writes what it chose into a document */
     struct run_map chosen;
 };
-
-static uint64_t own_cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 static void set_pad(char *pad, uint32_t n)
 {
@@ -44,12 +37,13 @@ static tare_status run_once(struct subject_lane *l, struct pair_side *out, tare_
     struct subject_cost cost = {0};
     tare_status s = ops->before_run ? ops->before_run(l->instance, 0, err) : TARE_OK;
     if (s < 0) return s;
-    uint64_t cpu = own_cpu_ns(), start = bench_machine.now();
+    uint64_t cpu = clock_cpu_ns(CLOCK_PROCESS_CPUTIME_ID), start = bench_machine.now();
     s = ops->run(l->instance, 0, &cost, err);
     uint64_t end = bench_machine.now();
     if (s < 0) return s;
     out->wall_ns += end - start;
-    out->cpu_ns += cost.known ? cost.user_ns + cost.system_ns : own_cpu_ns() - cpu;
+    cpu = clock_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    out->cpu_ns += cost.known ? cost.user_ns + cost.system_ns : cpu;
     out->involuntary += cost.involuntary_switches;
     out->voluntary += cost.voluntary_switches;
     if (cost.rss_peak > out->rss_peak) out->rss_peak = cost.rss_peak;
@@ -101,10 +95,7 @@ static void lane_close(struct ab_lane *base)
     mem_free(l);
 }
 
-static const struct ab_lane_ops launching_ops = {true,         lane_launch, lane_ready,
-                                                 lane_measure, lane_stop,   lane_close};
-static const struct ab_lane_ops staying_ops = {false,        lane_launch, lane_ready,
-                                               lane_measure, lane_stop,   lane_close};
+static const struct ab_lane_ops subject_ops = {lane_launch, lane_ready, lane_measure, lane_stop, lane_close};
 
 tare_status ab_lane_subject(struct ab_lane **out, const struct ab_subject_options *o, tare_error *err)
 {
@@ -115,8 +106,7 @@ tare_status ab_lane_subject(struct ab_lane **out, const struct ab_subject_option
         mem_free(l);
         return s;
     }
-    l->base.ops = o->subject->ops->elsewhere ? &launching_ops : &staying_ops;
-    l->base.name = o->name;
+    l->base = (struct ab_lane){&subject_ops, o->name, o->subject->ops->runs_in_child};
     l->o = *o;
     *out = &l->base;
     return TARE_OK;

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "bench/engine.h"
+#include "core/clock.h"
 
 enum { WARM_LEAST = 2, WARM_MOST = 10 };
 #define WARM_NS UINT64_C(20000000)       /* at least this long .. */
@@ -27,7 +27,7 @@ static ssize_t receive(int fd, void *to, size_t size)
     return n;
 }
 
-static bool answer(int fd, const struct ab_reply *r)
+static bool send_reply(int fd, const struct ab_reply *r)
 {
     ssize_t n;
     do n = send(fd, r, sizeof *r, MSG_NOSIGNAL);
@@ -39,7 +39,7 @@ void ab_worker_refuse(int fd, tare_status status, const char *text)
 {
     struct ab_reply r = {.magic = AB_MAGIC, .status = status};
     snprintf(r.text, sizeof r.text, "%s", text);
-    answer(fd, &r);
+    send_reply(fd, &r);
 }
 
 tare_status ab_worker_begin(int fd, struct ab_request *start, char *spec, size_t size, tare_error *err)
@@ -63,31 +63,24 @@ struct at_work {
     const struct subject_ops *ops;
 };
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
-static struct rusage used(void)
+static struct rusage usage_now(void)
 {
     struct rusage u = {0};
     getrusage(RUSAGE_SELF, &u);
     return u;
 }
 
-static tare_status runs(struct at_work *w, uint64_t n, struct ab_reply *r, tare_error *err)
+static tare_status run_repeats(struct at_work *w, uint64_t n, struct ab_reply *r, tare_error *err)
 {
     struct subject_cost cost;
     tare_status s = TARE_OK;
-    struct rusage before = used();
-    uint64_t cpu = cpu_ns(), start = bench_machine.now();
+    struct rusage before = usage_now();
+    uint64_t cpu = clock_cpu_ns(CLOCK_PROCESS_CPUTIME_ID), start = bench_machine.now();
     for (uint64_t i = 0; s == TARE_OK && i < n; i++) s = w->ops->run(w->instance, 0, &cost, err);
     uint64_t end = bench_machine.now();
     r->wall_ns = end - start;
-    r->cpu_ns = cpu_ns() - cpu;
-    struct rusage after = used();
+    r->cpu_ns = clock_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    struct rusage after = usage_now();
     r->involuntary = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
     r->voluntary = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
     return s;
@@ -99,7 +92,7 @@ static tare_status warm_up(struct at_work *w, struct ab_reply *r, tare_error *er
     uint64_t sum = 0, fastest = UINT64_MAX;
     for (;;) {
         struct ab_reply one;
-        tare_status s = runs(w, 1, &one, err);
+        tare_status s = run_repeats(w, 1, &one, err);
         if (s < 0) return s;
         r->warmup_runs++;
         sum += one.wall_ns;
@@ -136,10 +129,10 @@ static bool serve_one(int fd, struct at_work *w, tare_status *status, tare_error
         *status = error_set(err, TARE_INVALID, "a request that is none");
         return false;
     }
-    if (ask.kind == AB_ASK_RUN && (*status = runs(w, ask.n, &r, err)) < 0) return false;
+    if (ask.kind == AB_ASK_RUN && (*status = run_repeats(w, ask.n, &r, err)) < 0) return false;
     struct known_u64 peak = ask.kind == AB_ASK_END ? procstat_rss_peak("") : (struct known_u64){0};
     if (peak.known) r.rss_peak = peak.v;
-    return answer(fd, &r) && ask.kind == AB_ASK_RUN;
+    return send_reply(fd, &r) && ask.kind == AB_ASK_RUN;
 }
 
 tare_status ab_worker_serve(int fd, struct subject *s, const struct case_params *p,
@@ -148,7 +141,7 @@ tare_status ab_worker_serve(int fd, struct subject *s, const struct case_params 
     struct at_work w = {.subject = s, .params = p, .record = to, .ops = s->ops};
     struct ab_reply r = {.magic = AB_MAGIC};
     tare_status status = load(&w, &r, err);
-    if (status == TARE_OK && answer(fd, &r))
+    if (status == TARE_OK && send_reply(fd, &r))
         while (serve_one(fd, &w, &status, err)) continue;
     if (status < 0) ab_worker_refuse(fd, status, err ? err->text : "failed");
     if (w.instance) s->ops->finish(w.instance);

@@ -84,7 +84,7 @@ struct open_result {
 
 enum stop_reason { STOP_NOT, STOP_PRECISE, STOP_BUDGET, STOP_MAX_RUNS, STOP_ENOUGH, STOP_INTERRUPTED };
 
-struct weighing {
+struct case_work {
     const struct bench_case *what;
     struct case_params params; /* the case's, with workers and company set */
     struct run_map params_used;
@@ -125,7 +125,7 @@ struct lane { /* what one worker writes while it runs */
 struct bench {
     const struct bench_plan *plan;
     struct run *run;
-    struct weighing *cases; /* n_cases */
+    struct case_work *cases; /* n_cases */
     size_t n_cases;
     unsigned workers;
     struct lane *lanes; /* one per worker */
@@ -140,7 +140,7 @@ struct bench {
 };
 
 bool bench_interrupted(const struct bench *b);
-void bench_tell(struct bench *b, const struct weighing *w, const char *stage);
+void bench_tell(struct bench *b, const struct case_work *w, const char *stage);
 
 /* ---- load_closed.c ---- */
 
@@ -153,20 +153,21 @@ struct stretch {
     struct reading *after;  /* not NULL: taken right at the end, before anything is put away */
 };
 /* Run the case back to back, all workers together. An interruption is no error: fewer times come back. */
-tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *stretch, tare_error *err);
+tare_status closed_slice(struct bench *b, struct case_work *w, struct stretch *stretch, tare_error *err);
 enum { WARMUP_KEPT = 1 << 13 }; /* times of warm-up that are looked at */
 tare_status lanes_open(struct bench *b, tare_error *err);
+void lanes_reset(struct bench *b); /* before each job */
 void lanes_close(struct bench *b);
 /* What the loop itself costs per run, found by running nothing in it. */
 uint64_t closed_self_ns(struct bench *b, bool watching);
 /* Runs as long as this can afford that switches are read after each of them; of shorter ones, only after
  * slow ones. */
 #define WATCH_EACH_NS 1000000
-uint64_t typical_ns(const struct weighing *w); /* wall time per run, over all workers */
+uint64_t typical_ns(const struct case_work *w); /* wall time per run, over all workers */
 void usage_add(struct usage *into, const struct subject_cost *cost);
 void usage_merge(struct usage *into, const struct usage *from);
 /* The error of the worker that failed first, named by case and run; TARE_OK when none did. */
-tare_status lanes_failure(struct bench *b, struct weighing *w, tare_error *err);
+tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err);
 
 /* ---- load_open.c ---- */
 
@@ -178,7 +179,7 @@ struct schedule {
 };
 tare_status schedule_make(const struct schedule *s, struct rng *rng, struct times *out, tare_error *err);
 /* One unbroken window; fills samples, slices and w->open. */
-tare_status open_window(struct bench *b, struct weighing *w, tare_error *err);
+tare_status open_window(struct bench *b, struct case_work *w, tare_error *err);
 
 /* ---- rounds.c ---- */
 
@@ -191,12 +192,12 @@ tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *
 tare_status process_take(struct subject *s, bool reset, struct process_state *out, tare_error *err);
 tare_status reading_take(struct subject *s, struct reading *out, tare_error *err);
 /* Add what happened from `before` to `after` to the case, and mark its slice. */
-void disturbance_add(struct weighing *w, struct slice *slice, const struct reading *before,
+void disturbance_add(struct case_work *w, struct slice *slice, const struct reading *before,
                      const struct reading *after);
 
 /* Runs slower than the median + max(5 * 1.4826 MAD, half the median), and how many of them fell into slices
  * that were disturbed more than usual. Unknown below 20 samples. */
-tare_status outliers_explain(const struct weighing *w, struct run_outliers *out, tare_error *err);
+tare_status outliers_explain(const struct case_work *w, struct run_outliers *out, tare_error *err);
 
 /* ---- memory.c ---- */
 
@@ -209,7 +210,7 @@ tare_status memory_slope(const struct slices *slices, struct interval *out, bool
 
 /* ---- record.c ---- */
 
-tare_status record_case(struct bench *b, struct weighing *w, tare_error *err);
+tare_status record_case(struct bench *b, struct case_work *w, tare_error *err);
 void record_plan(struct bench *b);
 
 #endif

@@ -28,7 +28,7 @@ bool bench_interrupted(const struct bench *b)
     return b->plan->interrupted && *b->plan->interrupted;
 }
 
-void bench_tell(struct bench *b, const struct weighing *w, const char *stage)
+void bench_tell(struct bench *b, const struct case_work *w, const char *stage)
 {
     char what[160];
     if (!b->plan->progress.report) return;
@@ -39,7 +39,7 @@ void bench_tell(struct bench *b, const struct weighing *w, const char *stage)
 /* ---- phase 1: load, first run, warm-up ---- */
 
 /* Enough warm runs? `times` are all since the first. */
-static tare_status is_warm(struct bench *b, struct weighing *w, const struct times *times, bool *warm,
+static tare_status is_warm(struct bench *b, struct case_work *w, const struct times *times, bool *warm,
                            tare_error *err)
 {
     uint64_t tenth = b->plan->budget_ns / 10, least = tenth < NS_PER_S / 2 ? tenth : NS_PER_S / 2;
@@ -65,7 +65,7 @@ static void forget_oldest(struct times *times)
     times->n = WARMUP_KEPT;
 }
 
-static tare_status warm_until_steady(struct bench *b, struct weighing *w, tare_error *err)
+static tare_status warm_until_steady(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct times *times = &b->warm;
     bool warm = false;
@@ -86,7 +86,7 @@ static tare_status warm_until_steady(struct bench *b, struct weighing *w, tare_e
     return TARE_OK;
 }
 
-static tare_status warm_as_told(struct bench *b, struct weighing *w, tare_error *err)
+static tare_status warm_as_told(struct bench *b, struct case_work *w, tare_error *err)
 {
     uint64_t left = (uint64_t)b->plan->warmup_runs;
     tare_status s = TARE_OK;
@@ -102,14 +102,15 @@ static tare_status warm_as_told(struct bench *b, struct weighing *w, tare_error 
     return s;
 }
 
-static tare_status warm_up(struct bench *b, struct weighing *w, tare_error *err)
+static tare_status warm_up(struct bench *b, struct case_work *w, tare_error *err)
 {
     bench_tell(b, w, "warming up");
     vec_clear(&b->warm);
     return b->plan->warmup_runs < 0 ? warm_until_steady(b, w, err) : warm_as_told(b, w, err);
 }
 
-static tare_status first_run(struct bench *b, struct weighing *w, tare_error *err)
+/* The first run stands by itself in the document; an accuracy check takes its outputs. */
+static tare_status first_run(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
     struct subject_cost cost = {0};
@@ -129,7 +130,9 @@ static tare_status first_run(struct bench *b, struct weighing *w, tare_error *er
     return TARE_OK;
 }
 
-static void set_limits(struct bench *b, struct weighing *w)
+/* How many runs at least and at most: a case keeps all its samples, so that all cases together have an upper limit;
+ * of runs that take a tenth of the budget and more, few must do. */
+static void set_limits(struct bench *b, struct case_work *w)
 {
     const struct bench_plan *p = b->plan;
     uint64_t cap = SAMPLES_ALL / b->n_cases, typical = w->warmup_ns / (w->warmup_runs ? w->warmup_runs : 1);
@@ -146,13 +149,13 @@ static void set_limits(struct bench *b, struct weighing *w)
 
 static tare_status load_case(struct bench *b, size_t index, tare_error *err)
 {
-    struct weighing *w = &b->cases[index];
+    struct case_work *w = &b->cases[index];
     const struct bench_case *c = w->what = &b->plan->cases[index];
     tare_error inner = TARE_ERROR_INIT;
     w->params = c->params;
     w->params.workers = b->workers;
-    w->params.many = w->params.many || b->n_cases > 1;
-    w->params.one_by_one = b->plan->load == BENCH_OPEN;
+    w->params.has_neighbours = w->params.has_neighbours || b->n_cases > 1;
+    w->params.ungrouped = b->plan->load == BENCH_OPEN;
     bench_tell(b, w, "loading");
     tare_status s = memory_before(&w->memory, c->subject, b->base_rss, err);
     if (s < 0) return error_wrap(err, "case %s", c->name);
@@ -166,9 +169,8 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
         return s;
     uint64_t peak = w->usage.sum.rss_peak;
     w->usage = (struct usage){.sum = {.rss_peak = peak}}; /* only the measured runs count, but for the peak */
-    int64_t units = b->plan->per_run > 0             ? b->plan->per_run
-                    : c->subject->ops->units != NULL ? c->subject->ops->units(w->instance)
-                                                     : 1;
+    int64_t units = b->plan->per_run;
+    if (units <= 0) units = c->subject->ops->units ? c->subject->ops->units(w->instance) : 1;
     w->units = (double)units;
     set_limits(b, w);
     return TARE_OK;
@@ -194,7 +196,7 @@ static bool has_room(struct bench *b, size_t first, size_t next, struct known_u6
     return false;
 }
 
-static void finish_case(struct weighing *w)
+static void finish_case(struct case_work *w)
 {
     if (w->instance) w->instance->subject->ops->finish(w->instance);
     w->instance = NULL;
@@ -206,7 +208,7 @@ static void finish_case(struct weighing *w)
 static tare_status record_block(struct bench *b, size_t first, size_t end, tare_error *err)
 {
     for (size_t i = first; i < end; i++) {
-        struct weighing *w = &b->cases[i];
+        struct case_work *w = &b->cases[i];
         tare_status s = w->samples.n ? record_case(b, w, err) : TARE_OK;
         if (s < 0) return s;
         finish_case(w);
@@ -238,7 +240,7 @@ static bool is_first_of_subject(const struct bench *b, size_t index)
 
 /* What a subject needs once for all its cases (a library's pages, thread pools) is no memory of its first
  * case: load and run that once and drop it. An error is told when it is loaded in earnest. */
-static void prime(struct bench *b, size_t index)
+static void prime_subject(struct bench *b, size_t index)
 {
     const struct bench_case *c = &b->plan->cases[index];
     const struct subject_ops *ops = c->subject->ops;
@@ -248,9 +250,9 @@ static void prime(struct bench *b, size_t index)
     struct subject_cost cost = {0};
     struct instance *instance = NULL;
     tare_error unheard = TARE_ERROR_INIT;
-    if (ops->elsewhere || !is_first_of_subject(b, index) || bench_interrupted(b)) return;
+    if (ops->runs_in_child || !is_first_of_subject(b, index) || bench_interrupted(b)) return;
     params.workers = b->workers;
-    params.many = true;
+    params.has_neighbours = true;
     if (ops->prepare(c->subject, &params, &to, &instance, &unheard) < 0) return;
     if (!ops->before_run || ops->before_run(instance, 0, &unheard) == TARE_OK)
         ops->run(instance, 0, &cost, &unheard);
@@ -264,7 +266,7 @@ static tare_status measure_all(struct bench *b, tare_error *err)
     if (s < 0 || (s = lanes_open(b, err)) < 0) return s;
     b->self_ns = closed_self_ns(b, false);
     b->self_watching_ns = closed_self_ns(b, true);
-    for (size_t i = 0; b->n_cases > 1 && i < b->n_cases; i++) prime(b, i);
+    for (size_t i = 0; b->n_cases > 1 && i < b->n_cases; i++) prime_subject(b, i);
     struct process_state base;
     if ((s = process_take(b->plan->cases[0].subject, false, &base, err)) < 0)
         return error_wrap(err, "case %s", b->plan->cases[0].name); /* that was run just now */

@@ -52,7 +52,7 @@ static void add_process(struct procstat *into, const struct procstat *d)
     into->write_bytes = sum(into->write_bytes, d->write_bytes);
 }
 
-void disturbance_add(struct weighing *w, struct slice *slice, const struct reading *before,
+void disturbance_add(struct case_work *w, struct slice *slice, const struct reading *before,
                      const struct reading *after)
 {
     struct disturbance *d = &w->disturbed;
@@ -74,6 +74,9 @@ void disturbance_add(struct weighing *w, struct slice *slice, const struct readi
 
 /* ---- outliers ---- */
 
+/* From where on a run is an outlier: 5 robust deviations above the median (1.4826 MAD is the deviation of a normal
+ * spread, and does not feel the outliers themselves), and at least half the median above it: on a very quiet machine 5
+ * deviations are next to nothing, and nobody asks about them. */
 static tare_status find_limit(const struct times *t, double *out, tare_error *err)
 {
     double middle, mad, *x = mem_new(t->n, sizeof *x);
@@ -86,13 +89,15 @@ static tare_status find_limit(const struct times *t, double *out, tare_error *er
     return s;
 }
 
-static bool has_excuse(const struct weighing *w, const struct slice *slice, uint64_t sample, size_t *at)
+/* Did something else happen meanwhile? The group was throttled or the machine robbed during its slice, or the system
+ * took the processor away during this very run. */
+static bool has_excuse(const struct case_work *w, const struct slice *slice, uint64_t sample, size_t *at)
 {
     while (*at < w->switched.n && w->switched.items[*at] < sample) ++*at; /* both in rising order */
     return slice->throttled || slice->stolen || (*at < w->switched.n && w->switched.items[*at] == sample);
 }
 
-tare_status outliers_explain(const struct weighing *w, struct run_outliers *out, tare_error *err)
+tare_status outliers_explain(const struct case_work *w, struct run_outliers *out, tare_error *err)
 {
     *out = (struct run_outliers){0};
     double limit = 0;

@@ -69,7 +69,7 @@ struct closed_job {
     uint64_t watch_ns; /* read switches after runs as long as this */
 };
 
-static uint64_t switches(void)
+static uint64_t count_switches(void)
 {
     struct rusage use;
     return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_nivcsw : 0; /* of all threads: 0.5 us */
@@ -81,9 +81,10 @@ static void closed_loop(void *ctx, unsigned worker)
     const struct subject_ops *ops = job->ops;
     struct lane *l = &job->lanes[worker];
     struct subject_cost cost = {0};
-    bool told = ops->elsewhere || ops->process; /* our own switches say nothing about the run */
+    bool counts_switches =
+        ops->runs_in_child || ops->process; /* the subject does: ours say nothing about the run */
     uint64_t (*now)(void) = bench_machine.now;
-    uint64_t seen = switches(), end = l->began = now(), until = l->began + job->length_ns;
+    uint64_t seen = count_switches(), end = l->began = now(), until = l->began + job->length_ns;
     while (l->n < job->room) {
         if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) break;
         cost.known = false;
@@ -94,12 +95,12 @@ static void closed_loop(void *ctx, unsigned worker)
         if (l->failed < 0) break;
         struct stamp *stamp = &l->at[l->n++];
         *stamp = (struct stamp){start, cost.wall_ns ? cost.wall_ns : end - start,
-                                told && cost.involuntary_switches > 0};
+                                counts_switches && cost.involuntary_switches > 0};
         if (cost.known) {
             usage_add(&l->usage, &cost);
-        } else if (!told && stamp->ns >= job->watch_ns) {
+        } else if (!counts_switches && stamp->ns >= job->watch_ns) {
             uint64_t before = seen;
-            stamp->switched = (seen = switches()) != before;
+            stamp->switched = (seen = count_switches()) != before;
         }
         if (end >= until || (job->interrupted && *job->interrupted)) break;
     }
@@ -108,7 +109,7 @@ static void closed_loop(void *ctx, unsigned worker)
 
 /* ---- around it ---- */
 
-static void lanes_reset(struct bench *b)
+void lanes_reset(struct bench *b)
 {
     for (unsigned i = 0; i < b->workers; i++) {
         struct lane *l = &b->lanes[i];
@@ -119,7 +120,7 @@ static void lanes_reset(struct bench *b)
     }
 }
 
-tare_status lanes_failure(struct bench *b, struct weighing *w, tare_error *err)
+tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct lane *first = NULL;
     uint64_t done = w->runs;
@@ -189,7 +190,7 @@ static uint64_t busy_time(const struct bench *b, bool runs_only)
     return rate > 0 ? (uint64_t)(n / rate + 0.5) : 0;
 }
 
-tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *stretch, tare_error *err)
+tare_status closed_slice(struct bench *b, struct case_work *w, struct stretch *stretch, tare_error *err)
 {
     size_t room = b->lanes[0].room;
     uint64_t each = (stretch->runs + b->workers - 1) / b->workers;
@@ -200,7 +201,7 @@ tare_status closed_slice(struct bench *b, struct weighing *w, struct stretch *st
     job.watch_ns = typical >= WATCH_EACH_NS ? 0 : typical + typical / 2;
     lanes_reset(b);
     pool_run(&b->pool, closed_loop, &job);
-    stretch->busy_ns = busy_time(b, ops->before_run || (ops->own_clock && b->workers == 1));
+    stretch->busy_ns = busy_time(b, ops->before_run || (ops->reports_time && b->workers == 1));
     tare_status s = lanes_failure(b, w, err);
     if (s == TARE_OK && stretch->after) s = reading_take(w->instance->subject, stretch->after, err);
     if (s < 0 || (s = lanes_drain(b, stretch, err)) < 0) return s;

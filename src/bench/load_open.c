@@ -58,7 +58,7 @@ static void raise_to(uint64_t *most, uint64_t v)
 }
 
 /* Wait for the planned moment, awake often enough to hear of an interruption. False: it was cut short. */
-static bool await(const struct open_job *job, uint64_t planned)
+static bool await_start(const struct open_job *job, uint64_t planned)
 {
     for (uint64_t now; (now = bench_machine.now()) < planned;) {
         if (cut_short(job)) return false;
@@ -67,12 +67,12 @@ static bool await(const struct open_job *job, uint64_t planned)
     return true;
 }
 
-static bool serve(struct open_job *job, struct lane *l, unsigned worker, size_t i)
+static bool serve_arrival(struct open_job *job, struct lane *l, unsigned worker, size_t i)
 {
     const struct subject_ops *ops = job->instance->subject->ops;
     struct subject_cost cost = {0};
     uint64_t planned = job->origin + job->planned->items[i], free_at = bench_machine.now();
-    if (free_at >= job->close || cut_short(job) || !await(job, planned)) return false;
+    if (free_at >= job->close || cut_short(job) || !await_start(job, planned)) return false;
     if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) return false;
     uint64_t start = bench_machine.now();
     l->failed = ops->run(job->instance, worker, &cost, &l->err);
@@ -96,7 +96,7 @@ static void open_loop(void *ctx, unsigned worker)
     struct lane *l = &job->lanes[worker];
     for (;;) {
         size_t i = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
-        if (i >= job->planned->n || !serve(job, l, worker, i)) break;
+        if (i >= job->planned->n || !serve_arrival(job, l, worker, i)) break;
     }
     if (l->failed < 0) __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
 }
@@ -104,7 +104,7 @@ static void open_loop(void *ctx, unsigned worker)
 /* ---- after the window ---- */
 
 /* Rates of tenths of the window: completions in each, for the interval of the throughput. */
-static tare_status add_slices(struct weighing *w, const struct open_job *job, uint64_t window,
+static tare_status add_slices(struct case_work *w, const struct open_job *job, uint64_t window,
                               tare_error *err)
 {
     uint64_t done[RATE_BATCHES] = {0}, each = window / RATE_BATCHES;
@@ -126,12 +126,12 @@ static tare_status add_slices(struct weighing *w, const struct open_job *job, ui
 /* More arrivals wait at the end than a passing queue explains: they come faster than they are served. */
 static bool is_overloaded(const struct open_result *o, unsigned workers)
 {
-    uint64_t waiting = o->due > o->served ? o->due - o->served : 0;
     uint64_t usual = o->due / 20 > workers + 10 ? o->due / 20 : workers + 10;
-    return waiting > usual;
+    return o->due > o->served + usual;
 }
 
-static tare_status conclude(struct bench *b, struct weighing *w, const struct open_job *job, tare_error *err)
+static tare_status conclude_window(struct bench *b, struct case_work *w, const struct open_job *job,
+                                   tare_error *err)
 {
     struct open_result *o = &w->open;
     bool all =
@@ -161,16 +161,11 @@ static tare_status conclude(struct bench *b, struct weighing *w, const struct op
     return add_slices(w, job, o->window_ns, err);
 }
 
-static tare_status run_window(struct bench *b, struct weighing *w, const struct times *planned,
+static tare_status run_window(struct bench *b, struct case_work *w, const struct times *planned,
                               uint64_t *latency, tare_error *err)
 {
     for (size_t i = 0; i < planned->n; i++) latency[i] = NOT_SERVED;
-    for (unsigned i = 0; i < b->workers; i++) {
-        b->lanes[i].n = 0;
-        b->lanes[i].usage = (struct usage){0};
-        b->lanes[i].failed = TARE_OK;
-        b->lanes[i].err.text[0] = 0;
-    }
+    lanes_reset(b);
     struct open_job job = {.instance = w->instance,
                            .lanes = b->lanes,
                            .planned = planned,
@@ -187,10 +182,10 @@ static tare_status run_window(struct bench *b, struct weighing *w, const struct 
         return s;
     disturbance_add(w, &whole, &before, &after);
     memory_slice(&w->memory, &whole, &before, &after);
-    return conclude(b, w, &job, err);
+    return conclude_window(b, w, &job, err);
 }
 
-tare_status open_window(struct bench *b, struct weighing *w, tare_error *err)
+tare_status open_window(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct times planned = VEC_INIT;
     struct schedule schedule = {b->plan->rate, b->plan->arrivals, b->plan->budget_ns, b->plan->max_runs};

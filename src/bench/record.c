@@ -10,7 +10,7 @@
 /* ---- config: what is said per case ---- */
 
 /* config.NAME.CASE = v; a name that cannot be a key is cut down to what can. */
-static void say(struct bench *b, const char *name, const struct weighing *w, struct run_value v)
+static void say(struct bench *b, const char *name, const struct case_work *w, struct run_value v)
 {
     char key[RUN_KEY_MAX + 1];
     size_t n = 0;
@@ -35,7 +35,7 @@ static const char *const stop_names[] = {
     [STOP_MAX_RUNS] = "max runs", [STOP_ENOUGH] = "room for samples", [STOP_INTERRUPTED] = "interrupted",
 };
 
-static void say_stability(struct bench *b, const struct weighing *w)
+static void say_stability(struct bench *b, const struct case_work *w)
 {
     double width = fmax(w->half_width, b->plan->percentile > 0 ? w->half_width_percentile : 0);
     say(b, "stopped", w, text(stop_names[w->stopped]));
@@ -54,7 +54,7 @@ static void say_stability(struct bench *b, const struct weighing *w)
             (struct run_value){.kind = RUN_INT, .i = (int64_t)w->disturbed.process.migrations.v});
 }
 
-static void say_open(struct bench *b, const struct weighing *w)
+static void say_open(struct bench *b, const struct case_work *w)
 {
     const struct open_result *o = &w->open;
     struct arena *a = &b->run->arena;
@@ -79,7 +79,7 @@ static uint64_t not_below_zero(int64_t v)
     return v > 0 ? (uint64_t)v : 0;
 }
 
-static tare_status put_growth(struct bench *b, struct run_case *c, const struct weighing *w, tare_error *err)
+static tare_status put_growth(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     struct interval slope;
     bool known = false;
@@ -94,7 +94,7 @@ static tare_status put_growth(struct bench *b, struct run_case *c, const struct 
 }
 
 /* Of a subject that runs in a process of its own. */
-static void put_child_memory(struct bench *b, struct run_case *c, const struct weighing *w)
+static void put_child_memory(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     const struct subject_cost *sum = &w->usage.sum;
     static const char *const none[] = {"memory.rss_before", "memory.rss_mean", "memory.delta",
@@ -111,7 +111,7 @@ static void put_child_memory(struct bench *b, struct run_case *c, const struct w
         run_unknown(b->run, &c->unknown, none[i], "each run is a new process");
 }
 
-static tare_status put_memory(struct bench *b, struct run_case *c, const struct weighing *w, tare_error *err)
+static tare_status put_memory(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     const struct memory_track *m = &w->memory;
     c->memory.known = true;
@@ -135,7 +135,7 @@ static tare_status put_memory(struct bench *b, struct run_case *c, const struct 
     return put_growth(b, c, w, err);
 }
 
-static void put_cpu(struct bench *b, struct run_case *c, const struct weighing *w)
+static void put_cpu(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     const struct procstat *p = &w->disturbed.process;
     const struct subject_cost *sum = &w->usage.sum;
@@ -159,7 +159,7 @@ static void put_cpu(struct bench *b, struct run_case *c, const struct weighing *
                     t->known ? "too short for the kernel's ticks" : "/proc/stat does not tell");
 }
 
-static void put_io(struct bench *b, struct run_case *c, const struct weighing *w)
+static void put_io(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     const struct procstat *p = &w->disturbed.process;
     struct run_io *io = &c->io;
@@ -174,12 +174,12 @@ static void put_io(struct bench *b, struct run_case *c, const struct weighing *w
 }
 
 /* ours: the loop's cost and what the subject's run() does around the work. */
-static void put_self(struct bench *b, struct run_case *c, const struct weighing *w)
+static void put_self(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
     bool watching = !w->usage.runs && typical_ns(w) * b->workers >= WATCH_EACH_NS;
     uint64_t loop = watching ? b->self_watching_ns : b->self_ns;
-    uint64_t own = (ops->own_clock ? 0 : loop) + (ops->overhead_ns ? ops->overhead_ns(w->instance) : 0);
+    uint64_t own = (ops->reports_time ? 0 : loop) + (ops->overhead_ns ? ops->overhead_ns(w->instance) : 0);
     double mean = c->latency_ns.mean.known ? (double)c->latency_ns.mean.v : 0;
     c->self.known = true;
     c->self.ns_per_run = known_u64(own);
@@ -189,7 +189,7 @@ static void put_self(struct bench *b, struct run_case *c, const struct weighing 
         run_unknown(b->run, &c->unknown, "self.share", "a run takes no time that the clock can tell");
 }
 
-static tare_status put_times(struct bench *b, struct run_case *c, const struct weighing *w, tare_error *err)
+static tare_status put_times(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     struct sampled sampled = {.ns = w->samples.items,
                               .n = w->samples.n,
@@ -234,7 +234,7 @@ static void give_reasons(struct bench *b, struct run_case *c)
         run_unknown(b->run, u, "outliers.explained", "measured in one piece");
 }
 
-tare_status record_case(struct bench *b, struct weighing *w, tare_error *err)
+tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
     struct run_case *c = run_add_case(b->run, w->what->name);

@@ -14,13 +14,15 @@ enum {
     RUNS_PER_WORKER = 20 /* in a slice of several workers, so that their different ends do not count */
 };
 
-uint64_t typical_ns(const struct weighing *w)
+/* Wall time of one run: of those measured, before there are any of those that warmed up. */
+uint64_t typical_ns(const struct case_work *w)
 {
     if (w->spent_ns && w->samples.n) return w->spent_ns / w->samples.n + 1;
     return w->warmup_ns / (w->warmup_runs ? w->warmup_runs : 1) + 1;
 }
 
-static uint64_t slice_length(const struct bench *b, const struct weighing *w, size_t active)
+/* A slice's share of a round, at least as long as several workers need, at most what is left of the case's budget. */
+static uint64_t slice_length(const struct bench *b, const struct case_work *w, size_t active)
 {
     uint64_t ns = ROUND_NS / active;
     if (ns > SLICE_MOST_NS) ns = SLICE_MOST_NS;
@@ -34,7 +36,7 @@ static uint64_t slice_length(const struct bench *b, const struct weighing *w, si
 }
 
 /* One run per worker that does not count: the cases before it left the caches cold. */
-static tare_status soak(struct bench *b, struct weighing *w, tare_error *err)
+static tare_status soak_caches(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct times dropped = VEC_INIT;
     struct usage kept = w->usage;
@@ -46,7 +48,8 @@ static tare_status soak(struct bench *b, struct weighing *w, tare_error *err)
     return s;
 }
 
-static tare_status measure_slice(struct bench *b, struct weighing *w, size_t active, tare_error *err)
+/* One slice of a case, with readings of process and machine right before and after it. */
+static tare_status measure_slice(struct bench *b, struct case_work *w, size_t active, tare_error *err)
 {
     struct stretch stretch = {.ns = slice_length(b, w, active), .runs = w->max_runs - w->samples.n};
     struct slice slice = {.first = w->samples.n};
@@ -55,7 +58,7 @@ static tare_status measure_slice(struct bench *b, struct weighing *w, size_t act
     stretch.switched = &w->switched;
     stretch.after = &after;
     tare_status s;
-    if (active > 1 && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak(b, w, err)) < 0) return s;
+    if (active > 1 && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak_caches(b, w, err)) < 0) return s;
     uint64_t started = w->runs;
     if ((s = reading_take(w->instance->subject, &before, err)) < 0) return s;
     uint64_t clock = bench_machine.now();
@@ -70,7 +73,7 @@ static tare_status measure_slice(struct bench *b, struct weighing *w, size_t act
     return slice.n ? vec_push(&w->slices, slice, err) : TARE_OK;
 }
 
-static tare_status look(struct bench *b, struct weighing *w, tare_error *err)
+static tare_status update_precision(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct precision p;
     tare_status s = stopping_precision(w->samples.items, w->samples.n, b->plan->percentile, &p, err);
@@ -81,30 +84,31 @@ static tare_status look(struct bench *b, struct weighing *w, tare_error *err)
     return TARE_OK;
 }
 
-static bool is_precise(const struct bench *b, const struct weighing *w)
-{
-    return w->half_width <= b->plan->precision && w->half_width_percentile <= b->plan->precision;
-}
-
-static tare_status decide(struct bench *b, struct weighing *w, tare_error *err)
+/* Is the case done? It is when the user ends it, when it has all the runs it may keep, or, from min_runs on, when its
+ * budget is spent or its intervals are narrow enough. The intervals are looked at only at next_check, each time at
+ * sqrt 2 times as many runs: looked at after every run, one would sooner or later be narrow by chance, and claim more
+ * than it holds. A case that was precise when its budget or its room ran out counts as precise. */
+static tare_status decide_stop(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct bench_plan *p = b->plan;
     uint64_t least_ns = p->budget_ns < NS_PER_S ? p->budget_ns : NS_PER_S;
-    tare_status s = TARE_OK;
-    if (bench_interrupted(b)) w->stopped = STOP_INTERRUPTED;
-    if (!w->stopped && w->samples.n >= w->max_runs)
+    if (bench_interrupted(b))
+        w->stopped = STOP_INTERRUPTED;
+    else if (w->samples.n >= w->max_runs)
         w->stopped = p->max_runs && w->max_runs == p->max_runs ? STOP_MAX_RUNS : STOP_ENOUGH;
-    if (w->samples.n < w->min_runs && !w->stopped) return TARE_OK;
-    if (!w->stopped && w->spent_ns >= p->budget_ns) w->stopped = STOP_BUDGET;
+    else if (w->samples.n < w->min_runs)
+        return TARE_OK;
+    else if (w->spent_ns >= p->budget_ns)
+        w->stopped = STOP_BUDGET;
     bool look_now = w->samples.n >= w->next_check && w->spent_ns >= least_ns;
-    if ((look_now || w->stopped) && w->samples.n > 0) s = look(b, w, err);
-    if (s == TARE_OK && (!w->stopped ? look_now : w->stopped == STOP_BUDGET || w->stopped == STOP_ENOUGH) &&
-        is_precise(b, w))
-        w->stopped = STOP_PRECISE;
-    return s;
+    if (w->samples.n == 0 || (!w->stopped && !look_now)) return TARE_OK;
+    tare_status s = update_precision(b, w, err);
+    if (s < 0 || w->stopped == STOP_INTERRUPTED || w->stopped == STOP_MAX_RUNS) return s;
+    if (w->half_width <= p->precision && w->half_width_percentile <= p->precision) w->stopped = STOP_PRECISE;
+    return TARE_OK;
 }
 
-static void shuffle(struct rng *rng, size_t *order, size_t n)
+static void shuffle_order(struct rng *rng, size_t *order, size_t n)
 {
     for (size_t i = n; i > 1; i--) {
         size_t j = (size_t)rng_below(rng, i), t = order[i - 1];
@@ -116,10 +120,10 @@ static void shuffle(struct rng *rng, size_t *order, size_t n)
 static tare_status one_round(struct bench *b, const size_t *order, size_t n, tare_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        struct weighing *w = &b->cases[order[i]];
+        struct case_work *w = &b->cases[order[i]];
         uint64_t spent = w->spent_ns;
         tare_status s = bench_interrupted(b) ? TARE_OK : measure_slice(b, w, n, err);
-        if (s < 0 || (s = decide(b, w, err)) < 0) return s;
+        if (s < 0 || (s = decide_stop(b, w, err)) < 0) return s;
         uint64_t budget = b->plan->budget_ns;
         uint64_t counted = spent < budget ? budget - spent : 0; /* what is left of it, if it is done now */
         b->done_ns += w->stopped || w->spent_ns - spent > counted ? counted : w->spent_ns - spent;
@@ -132,11 +136,11 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
 {
     tare_status s = TARE_OK;
     for (size_t i = first; s == TARE_OK && i < first + n && !bench_interrupted(b); i++) {
-        struct weighing *w = &b->cases[i];
+        struct case_work *w = &b->cases[i];
         bench_tell(b, w, "measuring");
         if ((s = open_window(b, w, err)) < 0) break;
         w->stopped = bench_interrupted(b) ? STOP_INTERRUPTED : STOP_BUDGET;
-        if (w->samples.n) s = look(b, w, err);
+        if (w->samples.n) s = update_precision(b, w, err);
         b->done_ns += b->plan->budget_ns;
     }
     return s;
@@ -150,7 +154,7 @@ tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *
     for (size_t i = 0; i < n; i++) order[i] = first + i;
     tare_status s = TARE_OK;
     while (s == TARE_OK && active > 0) {
-        shuffle(&b->rng, order, active);
+        shuffle_order(&b->rng, order, active);
         s = one_round(b, order, active, err);
         size_t left = 0;
         for (size_t i = 0; i < active; i++)

@@ -6,12 +6,16 @@
 
 #include "bench/engine.h"
 
+/* Half the interval over its value: what "+/- 2 %" is. Where the value is 0 (runs below the clock's step) only an
+ * interval of no width is precise. */
 static double half_width(struct interval i)
 {
     if (!(i.value > 0)) return i.lo == i.hi ? 0 : INFINITY;
     return (i.hi - i.lo) / 2 / i.value;
 }
 
+/* Run times follow one another and are alike, so n of them tell less than n independent ones. n_eff is how many
+ * independent ones tell as much; the ranks that bound the percentile are taken for that many. Sorts x. */
 static tare_status of_percentile(double *x, size_t n, double q, double *out, tare_error *err)
 {
     double n_eff;

@@ -11,7 +11,8 @@ enum { BATCHES = 10 };
 
 uint64_t summary_samples_needed(double q)
 {
-    double side = (1 - BENCH_CONFIDENCE) / 2; /* q^n <= side */
+    double side =
+        (1 - BENCH_CONFIDENCE) / 2; /* all n are below the quantile with chance q^n: that must be <= side */
     return (uint64_t)ceil(log(side) / log(q) - 1e-9);
 }
 
@@ -117,7 +118,8 @@ static tare_status put_histogram(struct work *w, tare_error *err)
 
 /* ---- throughput ---- */
 
-/* Rates of at most ten batches of neighbouring slices. */
+/* Rates of at most ten batches of neighbouring slices. Neighbours are alike, so single slices would claim too narrow an
+ * interval; ten batches are long enough to be nearly independent, and their mean has Student's t with n - 1. */
 static size_t batch_rates(const struct sampled *s, double *rates)
 {
     size_t batches = s->n_slices < BATCHES ? s->n_slices : BATCHES, n = 0;

@@ -9,7 +9,8 @@
 
 enum { FIVES_FROM = 50, FAR_FROM = 20 };
 
-static tare_status clip(double *y, size_t n, tare_error *err)
+/* Single stalls are no trend: what is further out than 5 deviations is moved to there. */
+static tare_status clip_outliers(double *y, size_t n, tare_error *err)
 {
     double middle, mad;
     tare_status s = stats_median(y, n, &middle, err);
@@ -20,8 +21,9 @@ static tare_status clip(double *y, size_t n, tare_error *err)
     return TARE_OK;
 }
 
-/* The number of items to drop for the least Var(rest) / |rest|; the smallest of equals. Looking beyond the
- * half tells a trend from a chance, but needs enough items. */
+/* How many items at the beginning are transient? Dropping some makes the rest more alike, but leaves fewer of them: the
+ * best cut is where the variance of the mean of the rest, Var(rest) / |rest|, is least (MSER); of equals the smallest.
+ * Looking beyond the half tells a trend, whose best cut is always further on, from a chance, but needs enough items. */
 static size_t best_cut(const double *b, size_t m)
 {
     size_t last = m < FAR_FROM ? m / 2 : m * 3 / 4;
@@ -48,7 +50,7 @@ tare_status warmup_judge(const uint64_t *ns, size_t n, struct warmup_verdict *ou
     double *y = mem_new(n, sizeof *y);
     if (!y) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
     for (size_t i = 0; i < n; i++) y[i] = log((double)(ns[i] ? ns[i] : 1));
-    tare_status s = clip(y, n, err);
+    tare_status s = clip_outliers(y, n, err);
     if (s == TARE_OK) {
         size_t size = n < FIVES_FROM ? 1 : 5, m = n / size, skip = n - m * size; /* odd ones: the oldest */
         for (size_t j = 0; j < m; j++) y[j] = stats_mean(y + skip + j * size, size);

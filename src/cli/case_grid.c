@@ -218,7 +218,7 @@ tare_status grid_build(struct grid *s, tare_error *err)
     do {
         if (status == TARE_OK) status = add_case(s, &o, err);
     } while (status == TARE_OK && turn(s, &o));
-    for (size_t i = 0; i < s->cases.n; i++) s->cases.items[i].params.many = s->cases.n > 1;
+    for (size_t i = 0; i < s->cases.n; i++) s->cases.items[i].params.has_neighbours = s->cases.n > 1;
     vec_release(&o.dim_at);
     return status == TARE_OK ? check_names(s, err) : status;
 }

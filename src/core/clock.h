@@ -42,6 +42,14 @@ static inline uint64_t clock_raw_ns(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
+/* Processor time so far: CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID. */
+static inline uint64_t clock_cpu_ns(clockid_t which)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(which, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
 #if defined(__x86_64__)
 static inline uint64_t clock_tsc(void) /* may run ahead of the work before it */
 {

@@ -34,7 +34,7 @@ struct callback_instance {
     const struct callback_options *o;
     void *state;
     int64_t batch;
-    bool one_by_one;
+    bool ungrouped;
     unsigned workers;
     struct callback_lane *lanes;
 };
@@ -119,12 +119,12 @@ static tare_status callback_prepare(struct subject *base, const struct case_para
     i->base.subject = base;
     i->o = &c->o;
     i->batch = p->batch;
-    i->one_by_one = p->one_by_one || c->o.before_each || c->o.tells_time;
+    i->ungrouped = p->ungrouped || c->o.before_each || c->o.tells_time;
     i->workers = p->workers ? p->workers : 1;
     i->lanes = mem_new(i->workers, sizeof *i->lanes);
     tare_status s = i->lanes ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a case");
     for (unsigned w = 0; s == TARE_OK && w < i->workers; w++)
-        i->lanes[w] = (struct callback_lane){.group = 1, .tried = i->one_by_one ? TRIES : 0};
+        i->lanes[w] = (struct callback_lane){.group = 1, .tried = i->ungrouped ? TRIES : 0};
     if (s == TARE_OK && !c->o.prepare) i->state = c->o.ctx;
     if (s == TARE_OK && c->o.prepare) s = c->o.prepare(c->o.ctx, p, &i->state, err);
     if (s < 0) {
@@ -179,7 +179,7 @@ static void callback_close(struct subject *base)
 }
 
 #define CALLBACK_OPS                                                                                         \
-    .type = "callback", .own_clock = true, .describe = callback_describe, .prepare = callback_prepare,       \
+    .type = "callback", .reports_time = true, .describe = callback_describe, .prepare = callback_prepare,       \
     .run = callback_run, .report = callback_report, .units = callback_units, .finish = callback_finish,      \
     .close = callback_close, .overhead_ns = callback_overhead
 static const struct subject_ops callback_ops = {CALLBACK_OPS};

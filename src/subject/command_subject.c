@@ -345,7 +345,7 @@ static void command_close(struct subject *base)
 
 static const struct subject_ops command_ops = {
     .type = "command",
-    .elsewhere = true,
+    .runs_in_child = true,
     .describe = command_describe,
     .prepare = command_prepare,
     .run = command_run,
@@ -355,7 +355,7 @@ static const struct subject_ops command_ops = {
 };
 static const struct subject_ops prepared_command_ops = {
     .type = "command",
-    .elsewhere = true,
+    .runs_in_child = true,
     .describe = command_describe,
     .prepare = command_prepare,
     .run = command_run,

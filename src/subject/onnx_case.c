@@ -101,7 +101,7 @@ static tare_status open_session(const struct filling *f, struct ort_session **ou
     tare_status st = TARE_OK;
     spec.threads = f->threads;
     spec.provider = p->provider;
-    spec.no_spin = p->many;
+    spec.no_spin = p->has_neighbours;
     if (p->records) {
         spec.profile = p->records->profile;
         spec.optimized = p->records->optimized;

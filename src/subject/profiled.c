@@ -269,7 +269,7 @@ tare_status profiled_run(struct profiled_pass *out, struct subject *s, const str
     struct profiled_pass made = PROFILED_PASS_INIT;
     struct passing p = {.subject = s, .o = o, .run = run, .params = o->params, .out = &made, .err = err};
     p.params.workers = 1;
-    p.params.many = o->runs > 0; /* two sessions: neither may spin while the other runs */
+    p.params.has_neighbours = o->runs > 0; /* two sessions: neither may spin while the other runs */
     tare_status st = folder_make(&p.folder, o->folder, err);
     if (st < 0) {
         if (p.folder.path[0]) folder_remove(&p.folder);

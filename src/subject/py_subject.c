@@ -39,7 +39,7 @@ struct py_instance {
     uint32_t id;
     int64_t units;
     uint64_t per_sample; /* calls */
-    bool one_by_one;
+    bool ungrouped;
     unsigned workers;
     struct py_lane *lanes;
 };
@@ -136,7 +136,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
                               .units = r.head.value ? (int64_t)r.head.value : 1,
                               .workers = workers};
     i->lanes = lanes;
-    i->one_by_one = p->one_by_one;
+    i->ungrouped = p->ungrouped;
     *out = &i->base;
     return TARE_OK;
 }
@@ -144,8 +144,8 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
 static tare_status refill(struct py_instance *i, unsigned worker, tare_error *err)
 {
     struct py_lane *l = &i->lanes[worker];
-    bool one = i->one_by_one || !l->begun;
-    struct py_request q = {PY_ASK_RUN, i->id, i->one_by_one ? 0 : GROUP_NS, one ? 1 : PY_TIMES_MAX};
+    bool one = i->ungrouped || !l->begun;
+    struct py_request q = {PY_ASK_RUN, i->id, i->ungrouped ? 0 : GROUP_NS, one ? 1 : PY_TIMES_MAX};
     struct answer r = {.numbers = l->times};
     tare_status s = ask(i->subject, worker, &q, &r, err);
     if (s < 0) return s;
@@ -238,7 +238,7 @@ static void py_close(struct subject *base)
 
 static const struct subject_ops py_ops = {
     .type = "python",
-    .own_clock = true,
+    .reports_time = true,
     .describe = py_describe,
     .prepare = py_prepare,
     .run = py_run,

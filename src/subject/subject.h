@@ -34,10 +34,10 @@ struct case_params {
     const struct dim_value *dims; /* further dimensions by name */
     size_t n_dims;
     unsigned
-        workers;     /* runs that may be under way at once, at least 1; each has its own inputs and outputs */
-    uint64_t seed;   /* of made-up inputs */
-    bool many;       /* other instances live beside this one: do not spin between runs */
-    bool one_by_one; /* runs are wanted at their own moments: none may be made ahead */
+        workers;   /* runs that may be under way at once, at least 1; each has its own inputs and outputs */
+    uint64_t seed; /* of made-up inputs */
+    bool has_neighbours;                /* other instances live beside this one: do not spin between runs */
+    bool ungrouped;                     /* runs are wanted at their own moments: none may be made ahead */
     const struct case_records *records; /* NULL: none */
 };
 
@@ -95,10 +95,10 @@ struct subject_ops {
      * run() is the work. Call it between measurements; worker 0 must be idle. */
     uint64_t (*overhead_ns)(struct instance *i);
     /* State of the one other process in which all runs happen; `reset` asks it to count its peak anew. NULL: runs
-     * happen here, or each in a process of its own (`elsewhere`). */
+     * happen here, or each in a process of its own (`runs_in_child`). */
     tare_status (*process)(struct subject *s, bool reset, struct process_state *out, tare_error *err);
-    bool elsewhere; /* runs happen in other processes: the memory of this one says nothing about them */
-    bool own_clock; /* run() tells its time in cost.wall_ns: what it does besides is not part of the run */
+    bool runs_in_child; /* runs happen in other processes: the memory of this one says nothing about them */
+    bool reports_time; /* run() tells its time in cost.wall_ns: what it does besides is not part of the run */
 };
 
 struct subject { /* first member of each kind's own struct */

@@ -69,7 +69,7 @@ static bool set_one(struct job *j, char *word)
     else if (strcmp(word, "seed") == 0)
         j->params.seed = (uint64_t)n;
     else if (strcmp(word, "many") == 0)
-        j->params.many = n != 0;
+        j->params.has_neighbours = n != 0;
     else if (strcmp(word, "fix") == 0)
         j->options.fix_dims = n != 0;
     else if (strcmp(word, "optimization") == 0)

@@ -83,10 +83,7 @@ static void made_close(struct ab_lane *base)
     (void)base;
 }
 
-static const struct ab_lane_ops staying = {false,        made_launch, made_ready,
-                                           made_measure, made_stop,   made_close};
-static const struct ab_lane_ops launching = {true,         made_launch, made_ready,
-                                             made_measure, made_stop,   made_close};
+static const struct ab_lane_ops made_ops = {made_launch, made_ready, made_measure, made_stop, made_close};
 
 static void make_lanes(struct made_lane *l, bool own_launch, uint64_t unit_ns, uint64_t load_ns)
 {
@@ -95,7 +92,7 @@ static void make_lanes(struct made_lane *l, bool own_launch, uint64_t unit_ns, u
     n_turns = 0;
     fake_machine();
     for (int i = 0; i < PAIR_SIDES; i++) {
-        l[i] = (struct made_lane){.base = {own_launch ? &launching : &staying, names[i]},
+        l[i] = (struct made_lane){.base = {&made_ops, names[i], own_launch},
                                   .unit_ns = unit_ns,
                                   .load_ns = load_ns,
                                   .spread = 0.05};
@@ -566,7 +563,7 @@ static void a_specification_is_read_as_written(void **state)
                 got.params.n_dims == 2);
     assert_true(got.params.dims[1].value == 7 && got.params.seed == UINT64_MAX - 4);
     assert_string_equal(got.params.dims[1].name, "time \xc3\xa9");
-    assert_true(got.params.many && got.params.workers == 1);
+    assert_true(got.params.has_neighbours && got.params.workers == 1);
     buf_release(&text);
     arena_release(&a);
 }

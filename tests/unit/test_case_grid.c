@@ -30,7 +30,7 @@ static void test_combinations(void **state)
     assert_string_equal(s.cases.items[6].name, "batch=1,seq=16,heads=3,variant=fp32");
     assert_string_equal(s.cases.items[23].name, "batch=4,seq=256,heads=3,variant=int8");
     assert_int_equal(s.cases.items[23].params.dims[0].value, 3);
-    assert_true(s.cases.items[0].params.many);
+    assert_true(s.cases.items[0].params.has_neighbours);
     grid_release(&s);
 }
 
@@ -42,7 +42,7 @@ static void test_nothing_asked_is_one_case(void **state)
     assert_int_equal(grid_build(&s, NULL), TARE_OK);
     assert_int_equal(s.cases.n, 1);
     assert_string_equal(s.cases.items[0].name, "default");
-    assert_false(s.cases.items[0].params.many);
+    assert_false(s.cases.items[0].params.has_neighbours);
     grid_release(&s);
 }
 

@@ -345,7 +345,7 @@ static void test_outliers(void **state)
     (void)state;
     uint64_t times[100];
     struct slice slices[10];
-    struct weighing w = {.samples = {times, 100, 100}, .slices = {slices, 10, 10}};
+    struct case_work w = {.samples = {times, 100, 100}, .slices = {slices, 10, 10}};
     struct run_outliers o;
     for (size_t i = 0; i < 100; i++) times[i] = 1000 + i % 7;
     for (size_t i = 0; i < 10; i++) slices[i] = (struct slice){.first = 10 * i, .n = 10};

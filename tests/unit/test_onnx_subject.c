@@ -177,7 +177,7 @@ static void options_reach_the_runtime(void **state)
                                    .session_config = config,
                                    .n_session_config = 1};
     struct case_params p = {
-        .batch = 2, .seq = 6, .threads = 3, .provider = "cuda", .many = true, .workers = 1};
+        .batch = 2, .seq = 6, .threads = 3, .provider = "cuda", .has_neighbours = true, .workers = 1};
     if (try_open(&o, &options, &p, &err) < 0) fail_msg("%s", err.text);
     unsetenv("FAKE_ORT_LOG");
     unsetenv("FAKE_ORT_CUDA");
@@ -325,7 +325,8 @@ static void old_runtimes_lack_statistics(void **state)
 {
     (void)state;
     setenv("FAKE_ORT_VERSION", "1.8.1", 1);
-    struct opened o = open_text(TEXTS, &(struct case_params){.batch = 2, .many = true, .workers = 1});
+    struct opened o =
+        open_text(TEXTS, &(struct case_params){.batch = 2, .has_neighbours = true, .workers = 1});
     assert_int_equal(run_once(&o, 0, NULL), TARE_OK);
     assert_int_equal(o.subject->ops->report(o.instance, &o.run, o.c, NULL), TARE_OK);
     assert_non_null(strstr(run_reason(&o.c->unknown, "memory.arena"), "1.23"));
