@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "probe/proclist.h"
+#include "probe/procfs.h"
 #include "top/screen.h"
 #include "report/text.h"
 
@@ -21,8 +21,8 @@ static void must(bool ok)
 
 static void check_stat(const char *text, size_t n)
 {
-    struct proc_stat st;
-    if (!proclist_parse(text, &st)) return;
+    struct process_stat st;
+    if (!process_stat_parse(&st, text)) return;
     must(st.name >= text && st.name + st.name_len < text + n);
 }
 

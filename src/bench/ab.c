@@ -5,11 +5,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/engine.h"
 #include "core/mem.h"
+#include "probe/procfs.h"
 
 #define SHORT_NS UINT64_C(1000000)  /* units shorter than this are repeated .. */
 #define REPEAT_NS UINT64_C(2000000) /* .. until one measurement takes this */
@@ -327,10 +327,8 @@ static struct machine_mark mark_machine(void)
 {
     struct machine_mark m = {.ticks = cpu_ticks_read(""), .at = now()};
     char text[512];
-    if (procstat_text("", "/proc/pressure/cpu", text, sizeof text)) {
-        char *some = strstr(text, "some"), *total = some ? strstr(some, "total=") : NULL;
-        if (total) m.waited_us = known_u64(strtoull(total + strlen("total="), NULL, 10));
-    }
+    m.waited_us.known =
+        procfs_text("", "/proc/pressure/cpu", text, sizeof text) && procfs_pressure_us(text, &m.waited_us.v);
     return m;
 }
 
@@ -340,9 +338,7 @@ static void note_machine(struct pair_set *set, const struct machine_mark *before
     double ns = (double)(after.at - before->at);
     if (before->waited_us.known && after.waited_us.known && ns > 0)
         set->pressure = known_f64(fmin(1, (double)(after.waited_us.v - before->waited_us.v) * 1000 / ns));
-    if (before->ticks.known && after.ticks.known && after.ticks.all > before->ticks.all)
-        set->steal = known_f64((double)(after.ticks.steal - before->ticks.steal) /
-                               (double)(after.ticks.all - before->ticks.all));
+    set->steal = cpu_steal_share(&after.ticks, &before->ticks);
 }
 
 tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_outcome *out, tare_error *err)

@@ -9,7 +9,6 @@
 #include "core/rng.h"
 #include "core/stats.h"
 #include "core/vec.h"
-#include "probe/cgroupstat.h"
 #include "probe/procstat.h"
 
 #define NS_PER_S UINT64_C(1000000000)

@@ -34,30 +34,12 @@ tare_status reading_take(struct subject *s, struct reading *out, tare_error *err
     return status;
 }
 
-static struct known_u64 sum(struct known_u64 a, struct known_u64 b)
-{
-    return a.known || b.known ? known_u64(a.v + b.v) : a;
-}
-
-static void add_process(struct procstat *into, const struct procstat *d)
-{
-    into->user_ns += d->user_ns;
-    into->system_ns += d->system_ns;
-    into->minor_faults += d->minor_faults;
-    into->major_faults += d->major_faults;
-    into->voluntary_switches += d->voluntary_switches;
-    into->involuntary_switches += d->involuntary_switches;
-    into->migrations = sum(into->migrations, d->migrations);
-    into->read_bytes = sum(into->read_bytes, d->read_bytes);
-    into->write_bytes = sum(into->write_bytes, d->write_bytes);
-}
-
 void disturbance_add(struct case_work *w, struct slice *slice, const struct reading *before,
                      const struct reading *after)
 {
     struct disturbance *d = &w->disturbed;
     struct procstat used = procstat_since(&after->process, &before->process);
-    add_process(&d->process, &used);
+    procstat_add(&d->process, &used);
     if (before->ticks.known && after->ticks.known && after->ticks.all >= before->ticks.all &&
         after->ticks.steal >= before->ticks.steal) {
         d->ticks.known = true;
@@ -67,7 +49,7 @@ void disturbance_add(struct case_work *w, struct slice *slice, const struct read
     }
     if (before->throttled_ns.known && after->throttled_ns.known) {
         uint64_t more = after->throttled_ns.v - before->throttled_ns.v;
-        d->throttled_ns = sum(d->throttled_ns, known_u64(more));
+        d->throttled_ns = known_u64(d->throttled_ns.v + more);
         slice->throttled = more > 0;
     }
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * fork_events.c - see fork_events.h. Never blocks. */
-#include "probe/fork_events.h"
-
+ * fork_events.c - see process_tree.h. Never blocks. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/cn_proc.h>
@@ -13,6 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "probe/process_tree.h"
 
 enum { QUEUE_BYTES = 8 << 20, AT_ONCE = 32, MESSAGE_BYTES = 256 };
 
@@ -97,7 +97,7 @@ tare_status fork_events_know(struct fork_events *f, pid_t pid, tare_error *err)
     return map_u64_put(&f->alive, (uint64_t)pid, 1, err);
 }
 
-static tare_status take(struct fork_events *f, const struct proc_event *e, tare_error *err)
+static tare_status take_event(struct fork_events *f, const struct proc_event *e, tare_error *err)
 {
     if (e->what == PROC_EVENT_FORK) {
         uint64_t child = (uint64_t)e->event_data.fork.child_tgid;
@@ -119,7 +119,7 @@ static tare_status take_message(struct fork_events *f, const char *bytes, size_t
     if (n < at + 16) return TARE_OK;
     memset(&e, 0, sizeof e);
     memcpy(&e, bytes + at, n - at < sizeof e ? n - at : sizeof e);
-    return take(f, &e, err);
+    return take_event(f, &e, err);
 }
 
 tare_status fork_events_drain(struct fork_events *f, tare_error *err)

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "probe/process_tree.h"
 
 enum { PROCESSES_MOST = 128, HOPS_MOST = 64 };
 #define COST_SHARE 2000 /* a group takes at most 1 / this of the time, unless that makes it too old */
@@ -24,7 +23,7 @@ enum metric_id gpu_row_metric(enum gpu_row r)
 }
 
 /* A row's new value, or that it is unknown; what the card never has is not asked again. */
-static void answer(struct gpu_card *c, enum gpu_row row, int code, double value)
+static void set_row(struct gpu_card *c, enum gpu_row row, int code, double value)
 {
     c->value[row] = code == NVML_OK ? value : NAN;
     if (code == NVML_NOT_SUPPORTED || code == NVML_NO_CALL || code == NVML_NO_PERMISSION)
@@ -38,8 +37,8 @@ static void read_utilization(const struct nvml *n, struct gpu_card *c, const str
     (void)m;
     struct nvml_utilization u = {0, 0};
     int code = n->utilization ? n->utilization(c->device, &u) : NVML_NO_CALL;
-    answer(c, GPU_ROW_UTIL, code, u.gpu / 100.0);
-    answer(c, GPU_ROW_MEM_UTIL, code, u.memory / 100.0);
+    set_row(c, GPU_ROW_UTIL, code, u.gpu / 100.0);
+    set_row(c, GPU_ROW_MEM_UTIL, code, u.memory / 100.0);
 }
 
 /* The older call counts what the driver keeps for itself as used. */
@@ -54,8 +53,8 @@ static void read_memory(const struct nvml *n, struct gpu_card *c, const struct g
         told.used = old.used;
         told.total = old.total;
     }
-    answer(c, GPU_ROW_MEM_USED, code, (double)told.used);
-    answer(c, GPU_ROW_MEM_TOTAL, code, (double)told.total);
+    set_row(c, GPU_ROW_MEM_USED, code, (double)told.used);
+    set_row(c, GPU_ROW_MEM_TOTAL, code, (double)told.total);
 }
 
 static bool field_number(const struct nvml_field *f, double *out)
@@ -95,20 +94,20 @@ static void read_power(const struct nvml *n, struct gpu_card *c, const struct gp
     unsigned mw = 0;
     ask_fields(n, c, f, 2);
     if (field_number(&f[0], &v)) {
-        answer(c, GPU_ROW_POWER, NVML_OK, v / 1e3);
+        set_row(c, GPU_ROW_POWER, NVML_OK, v / 1e3);
     } else { /* older cards; on newer ones a mean of the last second */
         int code = n->power ? n->power(c->device, &mw) : NVML_NO_CALL;
-        answer(c, GPU_ROW_POWER, code, mw / 1e3);
+        set_row(c, GPU_ROW_POWER, code, mw / 1e3);
     }
-    answer(c, GPU_ROW_TEMP_MEM, f[1].status, field_number(&f[1], &v) ? v : NAN);
+    set_row(c, GPU_ROW_TEMP_MEM, f[1].status, field_number(&f[1], &v) ? v : NAN);
 }
 
 static void read_pcie(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
     struct nvml_field f[] = {{.id = NVML_FIELD_PCIE_TX_BYTES}, {.id = NVML_FIELD_PCIE_RX_BYTES}};
     ask_fields(n, c, f, 2);
-    answer(c, GPU_ROW_PCIE_TX, f[0].status, f[0].status ? NAN : pcie_rate(c, 0, &f[0], m->now_ns));
-    answer(c, GPU_ROW_PCIE_RX, f[1].status, f[1].status ? NAN : pcie_rate(c, 1, &f[1], m->now_ns));
+    set_row(c, GPU_ROW_PCIE_TX, f[0].status, f[0].status ? NAN : pcie_rate(c, 0, &f[0], m->now_ns));
+    set_row(c, GPU_ROW_PCIE_RX, f[1].status, f[1].status ? NAN : pcie_rate(c, 1, &f[1], m->now_ns));
     c->pcie_ns = m->now_ns;
 }
 
@@ -118,7 +117,7 @@ static void read_energy(const struct nvml *n, struct gpu_card *c, const struct g
     unsigned long long mj = 0;
     if (c->refused[GPU_ROW_ENERGY]) return;
     int code = n->energy ? n->energy(c->device, &mj) : NVML_NO_CALL;
-    answer(c, GPU_ROW_ENERGY, code, (double)mj / 1e3);
+    set_row(c, GPU_ROW_ENERGY, code, (double)mj / 1e3);
 }
 
 static void read_throttle(const struct nvml *n, struct gpu_card *c)
@@ -126,7 +125,7 @@ static void read_throttle(const struct nvml *n, struct gpu_card *c)
     unsigned long long reasons = 0;
     if (c->refused[GPU_ROW_THROTTLE]) return;
     int code = n->throttle ? n->throttle(c->device, &reasons) : NVML_NO_CALL;
-    answer(c, GPU_ROW_THROTTLE, code, (double)reasons);
+    set_row(c, GPU_ROW_THROTTLE, code, (double)reasons);
 }
 
 static void read_clocks(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
@@ -140,7 +139,7 @@ static void read_clocks(const struct nvml *n, struct gpu_card *c, const struct g
         unsigned mhz = 0;
         if (c->refused[rows[i].row]) continue;
         int code = n->clock_mhz ? n->clock_mhz(c->device, rows[i].clock, &mhz) : NVML_NO_CALL;
-        answer(c, rows[i].row, code, mhz * 1e6);
+        set_row(c, rows[i].row, code, mhz * 1e6);
     }
     read_throttle(n, c);
 }
@@ -151,12 +150,12 @@ static void read_slow(const struct nvml *n, struct gpu_card *c, const struct gpu
     unsigned mw = 0, celsius = 0;
     unsigned long long errors = 0;
     int code = n->power_limit ? n->power_limit(c->device, &mw) : NVML_NO_CALL;
-    answer(c, GPU_ROW_POWER_LIMIT, code, mw / 1e3);
+    set_row(c, GPU_ROW_POWER_LIMIT, code, mw / 1e3);
     code = n->temperature ? n->temperature(c->device, NVML_TEMPERATURE_GPU, &celsius) : NVML_NO_CALL;
-    answer(c, GPU_ROW_TEMP, code, celsius);
+    set_row(c, GPU_ROW_TEMP, code, celsius);
     if (c->refused[GPU_ROW_ECC]) return;
     code = n->ecc ? n->ecc(c->device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors) : NVML_NO_CALL;
-    answer(c, GPU_ROW_ECC, code, (double)errors);
+    set_row(c, GPU_ROW_ECC, code, (double)errors);
 }
 
 /* ---- whose memory ---- */
@@ -164,15 +163,14 @@ static void read_slow(const struct nvml *n, struct gpu_card *c, const struct gpu
 /* 1: of the program's tree; 0: of others; -1: no such process here. */
 static int belongs(const struct gpu_owner *o, unsigned pid)
 {
-    struct tree_stat s;
-    char text[1024];
+    struct process_stat s;
+    char text[1024], path[32];
     pid_t us = o->root[0] ? 0 : getpid();
     for (int hops = 0; hops < HOPS_MOST && pid > 1; hops++) {
         if ((pid_t)pid == o->program || (hops > 0 && (pid_t)pid == us)) return 1;
-        int fd = probe_file_open(o->root, "/proc/%u/stat", pid);
-        ssize_t n = fd >= 0 ? probe_file_line(fd, text, sizeof text) : -1;
-        probe_file_close(&fd);
-        if (n <= 0 || !tree_stat_parse(&s, text)) return hops ? 0 : -1;
+        snprintf(path, sizeof path, "/proc/%u/stat", pid);
+        if (!procfs_text(o->root, path, text, sizeof text) || !process_stat_parse(&s, text))
+            return hops ? 0 : -1;
         pid = (unsigned)s.parent;
     }
     return 0;
@@ -213,7 +211,7 @@ static void read_processes(const struct nvml *n, struct gpu_card *c, const struc
     if (!o->program || c->refused[GPU_ROW_MEM_PROCESS]) return;
     int code = sum_owned(n, c, o, &sum);
     if (sum.listed == 1 && sum.hidden == 1) sum.bytes = sum.hidden_bytes; /* numbered by another namespace */
-    answer(c, GPU_ROW_MEM_PROCESS, code, sum.known ? sum.bytes : NAN);
+    set_row(c, GPU_ROW_MEM_PROCESS, code, sum.known ? sum.bytes : NAN);
 }
 
 /* ---- GPM: two samples at least 100 ms apart, compared by the library ---- */
@@ -242,7 +240,7 @@ static void gpm_compare(const struct nvml *n, struct gpu_card *c)
     for (int i = 0; i < NVML_GPM_METRICS; i++) {
         const struct nvml_gpm_metric *m = &get.metrics[i];
         int status = code ? code : m->status;
-        answer(c, rows[i].row, status, isfinite(m->value) ? m->value / 100 : NAN);
+        set_row(c, rows[i].row, status, isfinite(m->value) ? m->value / 100 : NAN);
     }
 }
 

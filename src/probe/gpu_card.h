@@ -7,7 +7,8 @@
 #include <sys/types.h>
 
 #include "probe/nvml.h"
-#include "probe/probe_file.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 #define GPU_ROW_MAP(X)                                                                                          \
     X(UTIL) X(MEM_UTIL) X(MEM_USED) X(MEM_TOTAL) X(MEM_PROCESS) X(POWER) X(POWER_LIMIT) X(ENERGY) X(TEMP) X(TEMP_MEM) \

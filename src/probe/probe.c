@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * probe.c - the table of probes, and a set of them sampled together. To add one: a row here, a file probe_<name>.c. */
+ * probe.c - the table of probes (a row of PROBE_KINDS in probe.h each), and a set of them sampled together. */
 #include "probe/probe.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
+#include "core/mem.h"
+#include "probe/procfs.h"
+
+enum { SELDOM_NS = 450000000 };
 
 const struct probe_ops *const probe_table[] = {
 #define X(name) &probe_##name,
@@ -35,18 +36,26 @@ static void tell_blind(struct buf *all, const char *name, const char *text)
     }
 }
 
+static void close_one(struct probe *p)
+{
+    p->ops->close(p);
+    mem_free(p);
+}
+
 /* A probe that sees nothing here is an error only if it was asked for by name. */
 static tare_status open_one(struct probes *out, const struct probe_ops *ops, const struct probe_place *at,
                             bool asked, tare_error *err)
 {
     struct buf blind = BUF_INIT;
-    struct probe *p = NULL;
     tare_error own = TARE_ERROR_INIT;
-    tare_status s = ops->open(&p, at, &blind, &own);
+    struct probe *p = mem_new(1, ops->size);
+    if (!p) return error_set(err, TARE_NOMEM, "out of memory for a probe");
+    p->ops = ops;
+    tare_status s = ops->open(p, at, &blind, &own),
+                pushed = s == TARE_OK ? vec_push(&out->items, p, &own) : s;
+    if (pushed != TARE_OK) close_one(p);
+    s = pushed;
     if (s == TARE_OK) {
-        p->ops = ops;
-        s = vec_push(&out->items, p, err);
-        if (s != TARE_OK) ops->close(p);
         tell_blind(&out->blind, ops->name, blind.data);
     } else if (s == TARE_UNSUPPORTED && !asked) {
         tell_blind(&out->blind, ops->name, own.text);
@@ -58,13 +67,20 @@ static tare_status open_one(struct probes *out, const struct probe_ops *ops, con
     return s == TARE_OK ? buf_status(&out->blind, err) : s;
 }
 
-static tare_status unknown(const char *name, tare_error *err)
+static tare_status refuse_name(const char *name, tare_error *err)
 {
     struct buf all = BUF_INIT;
     for (size_t i = 0; probe_table[i]; i++) buf_printf(&all, "%s%s", i ? ", " : "", probe_table[i]->name);
     tare_status s = error_set(err, TARE_INVALID, "there is no probe \"%s\": choose from %s", name, all.data);
     buf_release(&all);
     return s;
+}
+
+static bool is_open(const struct probes *p, const struct probe_ops *ops)
+{
+    for (size_t i = 0; i < p->items.n; i++)
+        if (p->items.items[i]->ops == ops) return true;
+    return false;
 }
 
 tare_status probes_open(struct probes *out, const char *const *names, size_t n, const struct probe_place *at,
@@ -77,58 +93,71 @@ tare_status probes_open(struct probes *out, const char *const *names, size_t n, 
             s = open_one(out, probe_table[i], at, false, err);
     for (size_t i = 0; s == TARE_OK && names && i < n; i++) {
         const struct probe_ops *ops = probe_find(names[i]);
-        s = ops ? probes_get(out, names[i]) ? TARE_OK : open_one(out, ops, at, true, err)
-                : unknown(names[i], err);
+        if (!ops)
+            s = refuse_name(names[i], err);
+        else if (!is_open(out, ops))
+            s = open_one(out, ops, at, true, err);
     }
     if (s != TARE_OK) probes_close(out);
     return s;
 }
 
-const struct probe *probes_get(const struct probes *p, const char *name)
-{
-    for (size_t i = 0; i < p->items.n; i++)
-        if (strcmp(p->items.items[i]->ops->name, name) == 0) return p->items.items[i];
-    return NULL;
-}
-
 /* ---- sampling ---- */
 
-static double thread_cpu_s(void)
+void probe_put(struct probe_put *p, enum metric_id m, const char *label, double value)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    size_t at;
+    if (p->status != TARE_OK) return;
+    p->status = series_find(p->set, m, label, &at, p->err);
+    if (p->status == TARE_OK) p->status = sample_set(p->to, at, value, p->err);
 }
 
-static tare_status sample_one(struct probes *p, struct probe *probe, tare_error *err)
+bool probe_turn(struct probe_turn *t, bool thorough, uint64_t now_ns)
+{
+    if (!thorough && t->last_ns && now_ns - t->last_ns < SELDOM_NS) return false;
+    t->last_ns = now_ns;
+    return true;
+}
+
+const char *const probe_pressure_names[PROBE_PRESSURES] = {"cpu", "memory", "io"};
+
+void probe_put_pressure(struct probe_put *p, const int fd[PROBE_PRESSURES],
+                        const enum metric_id m[PROBE_PRESSURES])
+{
+    char text[256];
+    uint64_t us;
+    for (int i = 0; i < PROBE_PRESSURES; i++)
+        if (fd[i] >= 0 && procfs_line(fd[i], text, sizeof text) > 0 && procfs_pressure_us(text, &us))
+            probe_put(p, m[i], "", (double)us / 1e6);
+}
+
+static void sample_one(struct probes *p, struct probe *probe, struct probe_put *put)
 {
     probe->thorough = p->thorough;
     uint64_t begun = clock_raw_ns();
-    tare_status s = probe->ops->sample(probe, &p->set, &p->now, err);
+    probe->ops->sample(probe, put);
     uint64_t took = clock_raw_ns() - begun;
     probe->samples++;
     probe->ns += took;
     if (took > probe->ns_max) probe->ns_max = took;
-    if (s != TARE_OK) error_wrap(err, "probe %s", probe->ops->name);
-    return s;
+    if (put->status != TARE_OK) error_wrap(put->err, "probe %s", probe->ops->name);
 }
 
 tare_status probes_sample(struct probes *p, tare_error *err)
 {
-    double begun_s = thread_cpu_s();
-    tare_status s = TARE_OK;
+    uint64_t begun = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    struct probe_put put = {&p->set, &p->now, err, TARE_OK};
     sample_clear(&p->now);
     p->now.at_ns = clock_raw_ns();
-    for (size_t i = 0; i < p->items.n && s == TARE_OK; i++) s = sample_one(p, p->items.items[i], err);
-    p->cpu_s += thread_cpu_s() - begun_s;
-    struct probe_put put = {&p->set, &p->now, err, s};
+    for (size_t i = 0; i < p->items.n && put.status == TARE_OK; i++) sample_one(p, p->items.items[i], &put);
+    p->cpu_s += (double)(clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begun) / 1e9;
     probe_put(&put, METRIC_SELF_CPU, "", p->cpu_s);
     return put.status;
 }
 
 void probes_close(struct probes *p)
 {
-    for (size_t i = 0; i < p->items.n; i++) p->items.items[i]->ops->close(p->items.items[i]);
+    for (size_t i = 0; i < p->items.n; i++) close_one(p->items.items[i]);
     vec_release(&p->items);
     series_set_release(&p->set);
     sample_release(&p->now);

@@ -17,20 +17,36 @@ struct probe_place {
     bool detail;      /* labelled series (per core, per process) too */
 };
 
-struct probe;
 struct rusage;
 
+/* Where values go: nothing more is put after a failure. */
+struct probe_put {
+    struct series_set *set;
+    struct sample *to;
+    tare_error *err;
+    tare_status status;
+};
+void probe_put(struct probe_put *p, enum metric_id m, const char *label, double value);
+
+struct probe;
 struct probe_ops {
     const char *name; /* "process" */
     const char *help;
-    /* Fills `blind` with what it cannot see here and why, a line each; nothing at all to see is TARE_UNSUPPORTED. */
-    tare_status (*open)(struct probe **out, const struct probe_place *at, struct buf *blind, tare_error *err);
-    tare_status (*sample)(struct probe *p, struct series_set *set, struct sample *to, tare_error *err);
+    size_t size; /* of the kind's own struct, which open() gets zeroed */
+    /* Fills `blind` with what it cannot see here and why, a line each; nothing at all to see is TARE_UNSUPPORTED. What
+     * failed is closed too: descriptors must be -1, or open, when open() returns. */
+    tare_status (*open)(struct probe *p, const struct probe_place *at, struct buf *blind, tare_error *err);
+    void (*sample)(struct probe *p, struct probe_put *to);
     void (*close)(struct probe *p);
-    bool costly; /* not in the default set at short intervals */
 };
-extern const struct probe_ops
-    *const probe_table[]; /* ends with NULL: process cgroup system disk net temperature energy gpu */
+
+/* The kinds, in the order in which they are sampled. To add one: a row here, a file probe_<name>.c that ends with its
+ * table `probe_<name>`, rows in METRIC_MAP (trace/metric.h) for what it sees, and docs/cli/tare-run.md. */
+#define PROBE_KINDS(X) X(process) X(cgroup) X(system) X(disk) X(net) X(temperature) X(energy) X(gpu)
+#define X(name) extern const struct probe_ops probe_##name;
+PROBE_KINDS(X)
+#undef X
+extern const struct probe_ops *const probe_table[]; /* all of them; ends with NULL */
 const struct probe_ops *probe_find(const char *name);
 
 struct probe { /* first member of each kind's own struct */
@@ -53,9 +69,6 @@ tare_status probes_open(struct probes *out, const char *const *names, size_t n, 
 tare_status probes_sample(struct probes *p, tare_error *err); /* into p->now, its time included */
 void probes_close(struct probes *p);                          /* after a failed open too */
 
-/* The opened probe of that name, or NULL: for its cost. */
-const struct probe *probes_get(const struct probes *p, const char *name);
-
 /* ---- for whoever starts the program, and reaps what outlives its parent (PR_SET_CHILD_SUBREAPER) ---- */
 
 /* `pid` was reaped by us, with this usage: call after each wait4() of the program or of an orphan of it. With this the
@@ -68,5 +81,20 @@ void probe_process_ignore(struct probes *p, pid_t pid);
 
 /* Is anything of the program alive, as of the last sample? */
 size_t probe_process_alive(const struct probes *p);
+
+/* ---- for the kinds: what need not be known at every moment, counters that rates over half a second are made of, and
+ * limits ---- */
+
+struct probe_turn {
+    uint64_t last_ns; /* 0: not yet */
+};
+/* True twice a second, and always when the sample is to be thorough: ask now. */
+bool probe_turn(struct probe_turn *t, bool thorough, uint64_t now_ns);
+
+#define PROBE_PRESSURES 3
+extern const char *const probe_pressure_names[PROBE_PRESSURES]; /* cpu, memory, io */
+/* In this order: "some" totals in seconds, from files like /proc/pressure/cpu. */
+void probe_put_pressure(struct probe_put *p, const int fd[PROBE_PRESSURES],
+                        const enum metric_id m[PROBE_PRESSURES]);
 
 #endif

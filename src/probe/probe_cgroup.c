@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probe/cgroupstat.h"
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 /* Where each metric may come from, the better source first. A controller that is mounted by version 1 is not in
  * version 2, whose files then tell less. */
@@ -55,72 +54,52 @@ static bool read_source(int fd, const struct source *s, double *out)
     char text[2048];
     uint64_t v;
     if (!s->key) {
-        if (!probe_whole_number(fd, out)) return false;
+        if (!procfs_whole_number(fd, out)) return false;
     } else {
-        if (probe_file_line(fd, text, sizeof text) <= 0 || !probe_field(text, s->key, &v)) return false;
+        if (procfs_line(fd, text, sizeof text) <= 0 || !procfs_field(text, s->key, &v)) return false;
         *out = (double)v;
     }
     *out *= s->scale;
     return true;
 }
 
-static tare_status cgroup_sample(struct probe *p, struct series_set *set, struct sample *to, tare_error *err)
+static void cgroup_sample(struct probe *p, struct probe_put *put)
 {
     static const enum metric_id pressure[] = {METRIC_CG_PRESSURE_CPU, METRIC_CG_PRESSURE_MEMORY,
                                               METRIC_CG_PRESSURE_IO};
     struct cgroup_probe *c = (struct cgroup_probe *)p;
-    struct probe_put put = {set, to, err, TARE_OK};
-    bool all = probe_turn(&c->turn, p->thorough, to->at_ns);
+    bool all = probe_turn(&c->turn, p->thorough, put->to->at_ns);
     if (all) c->limit = c->limit_above;
     for (size_t i = 0; i < c->n; i++) {
         double v;
         const struct source *s = c->open[i].source;
         if ((s->seldom && !all) || !read_source(c->open[i].fd, s, &v)) continue; /* "max" */
         if (s->metric != METRIC_CG_MEMORY_LIMIT)
-            probe_put(&put, s->metric, "", v);
+            probe_put(put, s->metric, "", v);
         else if (v < c->limit)
             c->limit = v;
     }
-    if (c->limit < NO_LIMIT) probe_put(&put, METRIC_CG_MEMORY_LIMIT, "", c->limit);
-    if (all) probe_put_pressure(&put, c->pressure, pressure);
-    return put.status;
+    if (c->limit < NO_LIMIT) probe_put(put, METRIC_CG_MEMORY_LIMIT, "", c->limit);
+    if (all) probe_put_pressure(put, c->pressure, pressure);
 }
 
 /* ---- opening ---- */
 
-/* The folders of a group: of the controller's mount, and the group's path below it ("" when that is not visible). */
-struct group {
-    char mount[64], path[2048];
-};
-
-static bool visible(const char *root, const char *mount, const char *path)
-{
-    int fd = probe_file_open(root, "%s%s", mount, path);
-    if (fd >= 0) close(fd);
-    return fd >= 0;
-}
-
-static bool find_group(struct group *g, const struct probe_place *at, const char *controller)
+static bool find_group(struct cgroup_place *g, const struct probe_place *at, const char *controller)
 {
     char process[16] = "self";
     if (at->program) snprintf(process, sizeof process, "%d", (int)at->program);
-    if (!cgroup_path(at->root, process, controller, g->path, sizeof g->path)) return false;
-    snprintf(g->mount, sizeof g->mount, "/sys/fs/cgroup%s%s", *controller ? "/" : "", controller);
-    if (!*controller && !visible(at->root, "/sys/fs/cgroup", "/cgroup.controllers"))
-        snprintf(g->mount, sizeof g->mount, "/sys/fs/cgroup/unified");
-    if (!visible(at->root, g->mount, g->path)) g->path[0] = 0;
-    return true;
+    return cgroup_find(g, at->root, process, controller);
 }
 
 /* The limits of the groups above count too. */
-static double least_above(const char *root, struct group g, const struct source *s)
+static double least_above(const char *root, struct cgroup_place g, const struct source *s)
 {
     double least = INFINITY, v;
-    for (char *slash; (slash = strrchr(g.path, '/'));) {
-        *slash = 0;
-        int fd = probe_file_open(root, "%s%s/%s", g.mount, g.path, s->file);
+    while (cgroup_up(&g)) {
+        int fd = procfs_open(root, "%s%s/%s", g.mount, g.path, s->file);
         if (fd >= 0 && read_source(fd, s, &v) && v < least) least = v;
-        probe_file_close(&fd);
+        procfs_close(&fd);
     }
     return least;
 }
@@ -134,10 +113,10 @@ static bool has(const struct cgroup_probe *c, enum metric_id m)
 
 static void open_source(struct cgroup_probe *c, const struct probe_place *at, const struct source *s)
 {
-    struct group g;
+    struct cgroup_place g;
     double v;
     if (has(c, s->metric) || !find_group(&g, at, s->controller)) return;
-    int fd = probe_file_open(at->root, "%s%s/%s", g.mount, g.path, s->file);
+    int fd = procfs_open(at->root, "%s%s/%s", g.mount, g.path, s->file);
     if (fd < 0) return;
     if (!read_source(fd, s, &v) && s->metric != METRIC_CG_MEMORY_LIMIT) {
         close(fd);
@@ -151,28 +130,24 @@ static void open_source(struct cgroup_probe *c, const struct probe_place *at, co
 static void cgroup_close(struct probe *p)
 {
     struct cgroup_probe *c = (struct cgroup_probe *)p;
-    for (size_t i = 0; i < c->n; i++) probe_file_close(&c->open[i].fd);
-    for (int i = 0; i < PROBE_PRESSURES; i++) probe_file_close(&c->pressure[i]);
-    mem_free(c);
+    for (size_t i = 0; i < c->n; i++) procfs_close(&c->open[i].fd);
+    for (int i = 0; i < PROBE_PRESSURES; i++) procfs_close(&c->pressure[i]);
 }
 
 static void open_pressure(struct cgroup_probe *c, const struct probe_place *at, struct buf *blind)
 {
-    static const char *const names[PROBE_PRESSURES] = {"cpu", "memory", "io"};
-    struct group g;
+    struct cgroup_place g;
     bool found = find_group(&g, at, "");
     for (int i = 0; i < PROBE_PRESSURES; i++)
         c->pressure[i] =
-            found ? probe_file_open(at->root, "%s%s/%s.pressure", g.mount, g.path, names[i]) : -1;
+            found ? procfs_open(at->root, "%s%s/%s.pressure", g.mount, g.path, probe_pressure_names[i]) : -1;
     if (c->pressure[0] < 0) buf_add_str(blind, "pressure of the group: needs cgroup version 2\n");
 }
 
-static tare_status cgroup_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status cgroup_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                                tare_error *err)
 {
-    struct cgroup_probe *c;
-    tare_status s = probe_new((void **)&c, sizeof *c, err);
-    if (s != TARE_OK) return s;
+    struct cgroup_probe *c = (struct cgroup_probe *)base;
     c->limit_above = INFINITY;
     for (size_t i = 0; i < SOURCES; i++) {
         open_source(c, at, &sources[i]);
@@ -181,11 +156,9 @@ static tare_status cgroup_open(struct probe **out, const struct probe_place *at,
             buf_printf(blind, "%s: no file of the group tells it\n", metric_table[sources[i].metric].name);
     }
     open_pressure(c, at, blind);
-    *out = &c->base;
     if (c->n) return TARE_OK;
-    cgroup_close(&c->base);
     return error_set(err, TARE_UNSUPPORTED, "no control group is visible below %s/sys/fs/cgroup", at->root);
 }
 
 const struct probe_ops probe_cgroup = {
-    "cgroup", "the control group of the program", cgroup_open, cgroup_sample, cgroup_close, false};
+    "cgroup", "the control group of the program", sizeof(struct cgroup_probe), cgroup_open, cgroup_sample, cgroup_close};

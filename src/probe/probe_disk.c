@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 enum { TEXT_BYTES = 64 << 10, NAME_BYTES = 32, DISKS_MOST = 256 };
 
@@ -106,15 +106,15 @@ static struct disk *find_disk(struct disk_probe *p, const char *name, size_t n)
 static void put_line(struct disk_probe *p, struct probe_put *put, const char *line, double sum[VALUES])
 {
     uint64_t number, v[COLUMNS];
-    const char *at = probe_number(line, &number);
-    if (!at || !(at = probe_number(at, &number))) return;
+    const char *at = procfs_number(line, &number);
+    if (!at || !(at = procfs_number(at, &number))) return;
     while (*at == ' ') at++;
     size_t n = strcspn(at, " \n");
     const struct disk *d = find_disk(p, at, n);
     if (!d || !d->wanted) return;
     at += n;
     for (int i = 0; i < COLUMNS; i++)
-        if (!(at = probe_number(at, &v[i]))) return;
+        if (!(at = procfs_number(at, &v[i]))) return;
     for (size_t i = 0; i < VALUES; i++) {
         double value = (double)v[values[i].column] * values[i].scale;
         probe_put(put, values[i].metric, d->name, value);
@@ -122,20 +122,18 @@ static void put_line(struct disk_probe *p, struct probe_put *put, const char *li
     }
 }
 
-static tare_status disk_sample(struct probe *base, struct series_set *set, struct sample *to, tare_error *err)
+static void disk_sample(struct probe *base, struct probe_put *put)
 {
     struct disk_probe *p = (struct disk_probe *)base;
-    struct probe_put put = {set, to, err, TARE_OK};
     double sum[VALUES] = {0};
-    if (probe_file_read(p->fd, p->text, sizeof p->text) < 0) return TARE_OK;
+    if (procfs_read(p->fd, p->text, sizeof p->text) < 0) return;
     for (const char *line = p->text; *line;) {
-        put_line(p, &put, line, sum);
+        put_line(p, put, line, sum);
         line += strcspn(line, "\n");
         line += *line == '\n';
     }
     for (size_t i = 0; i < VALUES; i++)
-        if (values[i].summed) probe_put(&put, values[i].metric, "", sum[i]);
-    return put.status;
+        if (values[i].summed) probe_put(put, values[i].metric, "", sum[i]);
 }
 
 /* ---- the probe ---- */
@@ -143,32 +141,24 @@ static tare_status disk_sample(struct probe *base, struct series_set *set, struc
 static void disk_close(struct probe *base)
 {
     struct disk_probe *p = (struct disk_probe *)base;
-    probe_file_close(&p->fd);
+    procfs_close(&p->fd);
     vec_release(&p->disks);
-    mem_free(p);
 }
 
-static tare_status disk_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status disk_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                              tare_error *err)
 {
-    struct disk_probe *p;
-    tare_status s = probe_new((void **)&p, sizeof *p, err);
-    if (s != TARE_OK) return s;
+    struct disk_probe *p = (struct disk_probe *)base;
     snprintf(p->root, sizeof p->root, "%s", at->root);
-    int block = probe_file_open(at->root, "/sys/block");
+    int block = procfs_open(at->root, "/sys/block");
     p->has_block = block >= 0;
-    probe_file_close(&block);
-    p->fd = probe_file_open(at->root, "/proc/diskstats");
-    if (p->fd < 0) {
-        s = error_set(err, TARE_UNSUPPORTED, "/proc/diskstats: %s", strerror(errno));
-        disk_close(&p->base);
-        return s;
-    }
+    procfs_close(&block);
+    p->fd = procfs_open(at->root, "/proc/diskstats");
+    if (p->fd < 0) return error_set(err, TARE_UNSUPPORTED, "/proc/diskstats: %s", strerror(errno));
     if (!p->has_block)
         buf_add_str(blind, "disks and partitions are told apart by their names: no /sys/block\n");
-    *out = &p->base;
     return TARE_OK;
 }
 
 const struct probe_ops probe_disk = {
-    "disk", "bytes, requests and times of each disk", disk_open, disk_sample, disk_close, false};
+    "disk", "bytes, requests and times of each disk", sizeof(struct disk_probe), disk_open, disk_sample, disk_close};

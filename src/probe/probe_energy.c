@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 enum { DOMAINS_MOST = 64 };
 
@@ -31,7 +31,7 @@ struct energy_probe {
 static bool advance(struct domain *d)
 {
     double now;
-    if (!probe_whole_number(d->fd, &now)) return false;
+    if (!procfs_whole_number(d->fd, &now)) return false;
     double used = now - d->last;
     if (used < 0) used += d->range; /* went past its end */
     if (used < 0) used = now;       /* reset, and no range is told */
@@ -40,24 +40,21 @@ static bool advance(struct domain *d)
     return true;
 }
 
-static tare_status energy_sample(struct probe *base, struct series_set *set, struct sample *to,
-                                 tare_error *err)
+static void energy_sample(struct probe *base, struct probe_put *put)
 {
     struct energy_probe *p = (struct energy_probe *)base;
-    struct probe_put put = {set, to, err, TARE_OK};
     double sum = 0;
     bool whole = true, any = false;
     for (size_t i = 0; i < p->n; i++) {
         struct domain *d = &p->domains[i];
         bool read = advance(d);
-        if (read) probe_put(&put, METRIC_ENERGY, d->label, d->joules);
+        if (read) probe_put(put, METRIC_ENERGY, d->label, d->joules);
         if (!d->summed) continue;
         any = true;
         whole &= read;
         sum += d->joules;
     }
-    if (any && whole) probe_put(&put, METRIC_ENERGY, "", sum);
-    return put.status;
+    if (any && whole) probe_put(put, METRIC_ENERGY, "", sum);
 }
 
 /* ---- opening ---- */
@@ -65,11 +62,11 @@ static tare_status energy_sample(struct probe *base, struct series_set *set, str
 static bool read_name(const char *root, const char *zone, char *out, size_t size)
 {
     char text[64];
-    int fd = probe_file_open(root, "/sys/class/powercap/%s/name", zone);
-    ssize_t n = fd >= 0 ? probe_file_line(fd, text, sizeof text) : -1;
-    probe_file_close(&fd);
+    int fd = procfs_open(root, "/sys/class/powercap/%s/name", zone);
+    ssize_t n = fd >= 0 ? procfs_line(fd, text, sizeof text) : -1;
+    procfs_close(&fd);
     if (n <= 0) return false;
-    probe_label(out, size, text, strcspn(text, "\n"));
+    procfs_label(out, size, text, strcspn(text, "\n"));
     return true;
 }
 
@@ -84,22 +81,21 @@ static void open_domain(struct energy_probe *p, const char *root, const char *zo
     if (second && !read_name(root, above, parent, sizeof parent)) return;
     snprintf(d.label, sizeof d.label, "%s%s%s", parent, second ? "/" : "", name);
     d.summed = second ? strcmp(name, "dram") == 0 : strncmp(name, "package", 7) == 0;
-    d.fd = probe_file_open(root, "/sys/class/powercap/%s/energy_uj", zone);
+    d.fd = procfs_open(root, "/sys/class/powercap/%s/energy_uj", zone);
     if (d.fd < 0 && (errno == EACCES || errno == EPERM)) (*denied)++;
-    int range = probe_file_open(root, "/sys/class/powercap/%s/max_energy_range_uj", zone);
-    if (range < 0 || !probe_whole_number(range, &d.range)) d.range = 0;
-    probe_file_close(&range);
-    if (d.fd >= 0 && probe_whole_number(d.fd, &d.last))
+    int range = procfs_open(root, "/sys/class/powercap/%s/max_energy_range_uj", zone);
+    if (range < 0 || !procfs_whole_number(range, &d.range)) d.range = 0;
+    procfs_close(&range);
+    if (d.fd >= 0 && procfs_whole_number(d.fd, &d.last))
         p->domains[p->n++] = d;
     else
-        probe_file_close(&d.fd);
+        procfs_close(&d.fd);
 }
 
 static void energy_close(struct probe *base)
 {
     struct energy_probe *p = (struct energy_probe *)base;
-    for (size_t i = 0; i < p->n; i++) probe_file_close(&p->domains[i].fd);
-    mem_free(p);
+    for (size_t i = 0; i < p->n; i++) procfs_close(&p->domains[i].fd);
 }
 
 static int open_domains(struct energy_probe *p, const char *root)
@@ -114,19 +110,13 @@ static int open_domains(struct energy_probe *p, const char *root)
     return denied;
 }
 
-static tare_status energy_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status energy_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                                tare_error *err)
 {
-    struct energy_probe *p;
-    tare_status s = probe_new((void **)&p, sizeof *p, err);
-    if (s != TARE_OK) return s;
+    struct energy_probe *p = (struct energy_probe *)base;
     int denied = open_domains(p, at->root);
-    if (p->n) {
-        if (denied) buf_printf(blind, "%d energy domains: only root may read them\n", denied);
-        *out = &p->base;
-        return TARE_OK;
-    }
-    energy_close(&p->base);
+    if (p->n && denied) buf_printf(blind, "%d energy domains: only root may read them\n", denied);
+    if (p->n) return TARE_OK;
     if (denied)
         return error_set(err, TARE_UNSUPPORTED,
                          "powercap is there, but only root may read it (chmod a+r "
@@ -137,4 +127,4 @@ static tare_status energy_open(struct probe **out, const struct probe_place *at,
 }
 
 const struct probe_ops probe_energy = {
-    "energy", "joules of the processor packages", energy_open, energy_sample, energy_close, false};
+    "energy", "joules of the processor packages", sizeof(struct energy_probe), energy_open, energy_sample, energy_close};

@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "probe/gpu_card.h"
-#include "probe/probe_kinds.h"
+#include "probe/probe.h"
 
 struct gpu_probe {
     struct probe base;
@@ -19,18 +19,16 @@ struct gpu_probe {
     VEC(struct gpu_card) cards;
 };
 
-static tare_status gpu_sample(struct probe *base, struct series_set *set, struct sample *to, tare_error *err)
+static void gpu_sample(struct probe *base, struct probe_put *put)
 {
     struct gpu_probe *p = (struct gpu_probe *)base;
-    struct probe_put put = {set, to, err, TARE_OK};
     const struct gpu_moment now = {clock_raw_ns(), base->thorough, &p->owner};
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
         gpu_card_read(&p->nvml, c, &now);
         for (int r = 0; r < GPU_ROWS; r++)
-            if (!isnan(c->value[r])) probe_put(&put, gpu_row_metric((enum gpu_row)r), c->label, c->value[r]);
+            if (!isnan(c->value[r])) probe_put(put, gpu_row_metric((enum gpu_row)r), c->label, c->value[r]);
     }
-    return put.status;
 }
 
 static void gpu_close(struct probe *base)
@@ -39,7 +37,6 @@ static void gpu_close(struct probe *base)
     for (size_t i = 0; i < p->cards.n; i++) gpu_card_close(&p->nvml, &p->cards.items[i]);
     vec_release(&p->cards);
     nvml_close(&p->nvml);
-    mem_free(p);
 }
 
 /* ---- opening ---- */
@@ -119,24 +116,17 @@ static void tell_blind(struct gpu_probe *p, const struct probe_place *at, struct
                     "process of a card that cannot be found here is taken for the program\n");
 }
 
-static tare_status gpu_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status gpu_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                             tare_error *err)
 {
-    struct gpu_probe *p;
-    tare_status s = probe_new((void **)&p, sizeof *p, err);
-    if (s != TARE_OK) return s;
+    struct gpu_probe *p = (struct gpu_probe *)base;
     p->owner = (struct gpu_owner){.root = "", .program = at->program};
     snprintf(p->owner.root, sizeof p->owner.root, "%s", at->root);
-    s = nvml_open(&p->nvml, at->root, err);
+    tare_status s = nvml_open(&p->nvml, at->root, err);
     if (s == TARE_OK) s = add_cards(p, blind, err);
-    if (s != TARE_OK) {
-        gpu_close(&p->base);
-        return s;
-    }
-    tell_blind(p, at, blind);
-    *out = &p->base;
-    return TARE_OK;
+    if (s == TARE_OK) tell_blind(p, at, blind);
+    return s;
 }
 
 const struct probe_ops probe_gpu = {
-    "gpu", "NVIDIA GPUs: work, memory, power, clocks, heat", gpu_open, gpu_sample, gpu_close, false};
+    "gpu", "NVIDIA GPUs: work, memory, power, clocks, heat", sizeof(struct gpu_probe), gpu_open, gpu_sample, gpu_close};

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 enum { TEXT_BYTES = 32 << 10 };
 
@@ -31,9 +31,9 @@ static bool put_interface(struct probe_put *put, const char *line, size_t n, dou
     while (n && *line == ' ') line++, n--;
     const char *colon = memrchr(line, ':', n); /* a name may hold one */
     const char *at = colon ? colon + 1 : NULL;
-    for (int i = 0; at && i < COLUMNS; i++) at = probe_number(at, &v[i]);
+    for (int i = 0; at && i < COLUMNS; i++) at = procfs_number(at, &v[i]);
     if (!at) return false;
-    probe_label(label, sizeof label, line, (size_t)(colon - line));
+    procfs_label(label, sizeof label, line, (size_t)(colon - line));
     double values[VALUES] = {(double)v[RX_BYTES], (double)v[TX_BYTES], (double)v[RX_PACKETS],
                              (double)v[TX_PACKETS],
                              (double)(v[RX_ERRORS] + v[RX_DROPS] + v[TX_ERRORS] + v[TX_DROPS])};
@@ -48,7 +48,7 @@ static void put_interfaces(struct net_probe *p, struct probe_put *put)
 {
     double sum[VALUES] = {0};
     unsigned seen = 0;
-    if (probe_file_read(p->dev, p->text, sizeof p->text) <= 0) return;
+    if (procfs_read(p->dev, p->text, sizeof p->text) <= 0) return;
     for (const char *line = p->text; *line;) {
         size_t n = strcspn(line, "\n");
         seen += put_interface(put, line, n, sum);
@@ -61,7 +61,7 @@ static void put_interfaces(struct net_probe *p, struct probe_put *put)
 static void put_retransmits(struct net_probe *p, struct probe_put *put)
 {
     uint64_t v;
-    if (p->snmp < 0 || probe_file_read(p->snmp, p->text, sizeof p->text) <= 0) return;
+    if (p->snmp < 0 || procfs_read(p->snmp, p->text, sizeof p->text) <= 0) return;
     const char *name = strstr(p->text, "\nTcp: ");
     const char *value = name ? strstr(name + 1, "\nTcp: ") : NULL;
     if (!value) return;
@@ -69,7 +69,7 @@ static void put_retransmits(struct net_probe *p, struct probe_put *put)
         name++, value++;
         size_t n = strcspn(name, " \n");
         if (n == strlen("RetransSegs") && strncmp(name, "RetransSegs", n) == 0) {
-            if (probe_number(value, &v)) probe_put(put, METRIC_NET_RETRANSMITS, "", (double)v);
+            if (procfs_number(value, &v)) probe_put(put, METRIC_NET_RETRANSMITS, "", (double)v);
             return;
         }
         name += n;
@@ -77,47 +77,37 @@ static void put_retransmits(struct net_probe *p, struct probe_put *put)
     }
 }
 
-static tare_status net_sample(struct probe *base, struct series_set *set, struct sample *to, tare_error *err)
+static void net_sample(struct probe *base, struct probe_put *put)
 {
     struct net_probe *p = (struct net_probe *)base;
-    struct probe_put put = {set, to, err, TARE_OK};
-    put_interfaces(p, &put);
-    if (probe_turn(&p->tcp, base->thorough, to->at_ns)) put_retransmits(p, &put);
-    return put.status;
+    put_interfaces(p, put);
+    if (probe_turn(&p->tcp, base->thorough, put->to->at_ns)) put_retransmits(p, put);
 }
 
 static void net_close(struct probe *base)
 {
     struct net_probe *p = (struct net_probe *)base;
-    probe_file_close(&p->dev);
-    probe_file_close(&p->snmp);
-    mem_free(p);
+    procfs_close(&p->dev);
+    procfs_close(&p->snmp);
 }
 
 /* The open file stays with the namespace, also when the program ends. */
 static int open_net(const struct probe_place *at, const char *name)
 {
-    int fd = at->program ? probe_file_open(at->root, "/proc/%d/net/%s", (int)at->program, name) : -1;
-    return fd >= 0 ? fd : probe_file_open(at->root, "/proc/net/%s", name);
+    int fd = at->program ? procfs_open(at->root, "/proc/%d/net/%s", (int)at->program, name) : -1;
+    return fd >= 0 ? fd : procfs_open(at->root, "/proc/net/%s", name);
 }
 
-static tare_status net_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status net_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                             tare_error *err)
 {
-    struct net_probe *p;
-    tare_status s = probe_new((void **)&p, sizeof *p, err);
-    if (s != TARE_OK) return s;
+    struct net_probe *p = (struct net_probe *)base;
     p->snmp = open_net(at, "snmp");
     if (p->snmp < 0) buf_printf(blind, "TCP segments sent again: /proc/net/snmp: %s\n", strerror(errno));
     p->dev = open_net(at, "dev");
-    if (p->dev < 0) {
-        s = error_set(err, TARE_UNSUPPORTED, "/proc/net/dev: %s", strerror(errno));
-        net_close(&p->base);
-        return s;
-    }
-    *out = &p->base;
+    if (p->dev < 0) return error_set(err, TARE_UNSUPPORTED, "/proc/net/dev: %s", strerror(errno));
     return TARE_OK;
 }
 
 const struct probe_ops probe_net = {
-    "net", "bytes, packets and errors of each network interface", net_open, net_sample, net_close, false};
+    "net", "bytes, packets and errors of each network interface", sizeof(struct net_probe), net_open, net_sample, net_close};

@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "probe/fork_events.h"
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
-#include "probe/process_detail.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
+#include "probe/process_tree.h"
 
 /* Processes with series of their own: at one moment, and ever. Each label costs memory and stays. */
 enum { LABELLED_MOST = 64, LABELLED_EVER = 2000 };
@@ -110,7 +109,7 @@ static void put_each(struct process_probe *p, struct probe_put *put)
         const struct member *m = &p->tree.members.items[i];
         char label[96];
         if (!m->pid) continue;
-        snprintf(label, sizeof label, "pid %d %s", (int)m->pid, m->stat.name);
+        snprintf(label, sizeof label, "pid %d %s", (int)m->pid, m->name);
         bool known = series_has(put->set, METRIC_PROC_RSS, label);
         if (!known && p->labelled >= LABELLED_EVER) continue;
         p->labelled += !known;
@@ -144,21 +143,19 @@ static tare_status update_tree(struct process_probe *p, tare_error *err)
     return tree_update(&p->tree, err);
 }
 
-static tare_status process_sample(struct probe *base, struct series_set *set, struct sample *to,
-                                  tare_error *err)
+static void process_sample(struct probe *base, struct probe_put *put)
 {
     struct process_probe *p = (struct process_probe *)base;
-    struct probe_put put = {set, to, err, fork_events_drain(&p->forks, err)};
-    if (put.status == TARE_OK) put.status = update_tree(p, err);
-    if (put.status == TARE_OK) put.status = tell_forks(p, err);
-    if (put.status != TARE_OK) return put.status;
+    put->status = fork_events_drain(&p->forks, put->err);
+    if (put->status == TARE_OK) put->status = update_tree(p, put->err);
+    if (put->status == TARE_OK) put->status = tell_forks(p, put->err);
+    if (put->status != TARE_OK) return;
     uint64_t now = clock_raw_ns();
     detail_read(&p->tree, DETAIL_COUNTS, &p->budget[DETAIL_COUNTS], now);
     if (p->shares) detail_read(&p->tree, DETAIL_SHARING, &p->budget[DETAIL_SHARING], now);
-    put_counters(p, &put);
-    put_gauges(p, &put);
-    if (p->detail) put_each(p, &put);
-    return put.status;
+    put_counters(p, put);
+    put_gauges(p, put);
+    if (p->detail) put_each(p, put);
 }
 
 static void process_close(struct probe *base)
@@ -166,7 +163,6 @@ static void process_close(struct probe *base)
     struct process_probe *p = (struct process_probe *)base;
     tree_close(&p->tree);
     fork_events_close(&p->forks);
-    mem_free(p);
 }
 
 static void tell_blind(struct process_probe *p, pid_t program, struct buf *blind)
@@ -179,9 +175,12 @@ static void tell_blind(struct process_probe *p, pid_t program, struct buf *blind
         {"schedstat", "time waited for a processor"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *why = detail_refused(&p->tree, program, rows[i].file);
-        if (why) buf_printf(blind, "%s: /proc/%d/%s: %s\n", rows[i].what, (int)program, rows[i].file, why);
-        if (i == 1) p->shares = !why;
+        bool can =
+            procfs_read_of(p->tree.proc, program, rows[i].file, p->tree.text, sizeof p->tree.text) >= 0;
+        if (!can)
+            buf_printf(blind, "%s: /proc/%d/%s: %s\n", rows[i].what, (int)program, rows[i].file,
+                       strerror(errno));
+        if (i == 1) p->shares = can;
     }
 }
 
@@ -199,31 +198,23 @@ static tare_status open_forks(struct process_probe *p, const char *root, struct 
     return tell_forks(p, err);
 }
 
-static tare_status process_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status process_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                                 tare_error *err)
 {
-    struct process_probe *p;
-    if (!at->program) return error_set(err, TARE_UNSUPPORTED, "no program is watched");
-    tare_status s = probe_new((void **)&p, sizeof *p, err);
-    if (s != TARE_OK) return s;
+    struct process_probe *p = (struct process_probe *)base;
     p->detail = at->detail;
-    p->forks.fd = -1;
+    p->forks.fd = p->tree.proc = p->tree.loadavg = -1;
+    if (!at->program) return error_set(err, TARE_UNSUPPORTED, "no program is watched");
     p->page = (double)sysconf(_SC_PAGESIZE);
     p->tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
-    s = tree_open(&p->tree, at->root, at->program, err);
-    if (s != TARE_OK) {
-        mem_free(p);
-        return s;
-    }
+    tare_status s = tree_open(&p->tree, at->root, at->program, err);
+    if (s != TARE_OK) return s;
     tell_blind(p, at->program, blind);
-    s = open_forks(p, at->root, blind, err);
-    *out = &p->base;
-    if (s != TARE_OK) process_close(&p->base);
-    return s;
+    return open_forks(p, at->root, blind, err);
 }
 
 const struct probe_ops probe_process = {
-    "process", "the program and all it started", process_open, process_sample, process_close, false};
+    "process", "the program and all it started", sizeof(struct process_probe), process_open, process_sample, process_close};
 
 /* ---- what else probe.h offers ---- */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 enum { STAT, MEMINFO, VMSTAT, LOADAVG, FILES, TEXT_BYTES = 64 << 10 };
 
@@ -27,7 +27,6 @@ static const struct {
     [VMSTAT] = {"/proc/vmstat", "swap traffic"},
     [LOADAVG] = {"/proc/loadavg", "load"},
 };
-static const char *const pressure_names[PROBE_PRESSURES] = {"cpu", "memory", "io"};
 
 /* ---- processors ---- */
 
@@ -38,7 +37,7 @@ static void put_times(struct probe_put *put, const char *at, const char *label, 
 {
     uint64_t t[TIMES] = {0};
     int n = 0;
-    while (n < TIMES && (at = probe_number(at, &t[n]))) n++;
+    while (n < TIMES && (at = procfs_number(at, &t[n]))) n++;
     if (n <= IDLE) return;
     double user = (double)(t[USER] + t[NICE]), system = (double)(t[SYSTEM] + t[IRQ] + t[SOFTIRQ]);
     probe_put(put, METRIC_CPU_BUSY, label, (user + system) * tick_s);
@@ -51,11 +50,11 @@ static void put_times(struct probe_put *put, const char *at, const char *label, 
 static void put_cpus(struct system_probe *s, struct probe_put *put)
 {
     unsigned cores = 0;
-    if (probe_file_line(s->fd[STAT], s->text, sizeof s->text) <= 0) return;
+    if (procfs_line(s->fd[STAT], s->text, sizeof s->text) <= 0) return;
     for (const char *line = s->text; line && strncmp(line, "cpu", 3) == 0;) {
         size_t n = strcspn(line, " ");
         char label[16];
-        probe_label(label, sizeof label, line, n);
+        procfs_label(label, sizeof label, line, n);
         cores += n > 3;
         if (n == 3)
             put_times(put, line + n, "", s->tick_s);
@@ -81,101 +80,91 @@ static void put_memory(struct system_probe *s, struct probe_put *put)
         {"Dirty", METRIC_MEM_DIRTY},
     };
     uint64_t v, total, left;
-    if (probe_file_line(s->fd[MEMINFO], s->text, sizeof s->text) <= 0) return;
+    if (procfs_line(s->fd[MEMINFO], s->text, sizeof s->text) <= 0) return;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (probe_field(s->text, rows[i].key, &v)) probe_put(put, rows[i].metric, "", (double)v * 1024);
-    if (probe_field(s->text, "SwapTotal", &total) && probe_field(s->text, "SwapFree", &left))
+        if (procfs_field(s->text, rows[i].key, &v)) probe_put(put, rows[i].metric, "", (double)v * 1024);
+    if (procfs_field(s->text, "SwapTotal", &total) && procfs_field(s->text, "SwapFree", &left))
         probe_put(put, METRIC_SWAP_USED, "", (double)(total > left ? total - left : 0) * 1024);
 }
 
 static void put_swap(struct system_probe *s, struct probe_put *put)
 {
     uint64_t v;
-    if (probe_file_read(s->fd[VMSTAT], s->text, sizeof s->text) <= 0) return;
-    if (probe_field(s->text, "pswpin", &v)) probe_put(put, METRIC_SWAP_IN, "", (double)v * s->page);
-    if (probe_field(s->text, "pswpout", &v)) probe_put(put, METRIC_SWAP_OUT, "", (double)v * s->page);
+    if (procfs_read(s->fd[VMSTAT], s->text, sizeof s->text) <= 0) return;
+    if (procfs_field(s->text, "pswpin", &v)) probe_put(put, METRIC_SWAP_IN, "", (double)v * s->page);
+    if (procfs_field(s->text, "pswpout", &v)) probe_put(put, METRIC_SWAP_OUT, "", (double)v * s->page);
 }
 
 /* "0.20 0.18 0.12 1/80 11206" */
 static void put_load(struct system_probe *s, struct probe_put *put)
 {
-    uint64_t whole, hundredths, running;
-    if (probe_file_line(s->fd[LOADAVG], s->text, sizeof s->text) <= 0) return;
-    const char *at = probe_number(s->text, &whole);
-    if (at && *at == '.' && probe_number(at + 1, &hundredths))
-        probe_put(put, METRIC_LOAD1, "", (double)(whole * 100 + hundredths) / 100);
+    uint64_t running;
+    double load;
+    if (procfs_line(s->fd[LOADAVG], s->text, sizeof s->text) <= 0) return;
+    if (procfs_decimal(s->text, &load)) probe_put(put, METRIC_LOAD1, "", load);
     const char *slash = strchr(s->text, '/');
     while (slash && slash > s->text && slash[-1] >= '0' && slash[-1] <= '9') slash--;
-    if (slash && probe_number(slash, &running)) probe_put(put, METRIC_TASKS_RUNNING, "", (double)running);
+    if (slash && procfs_number(slash, &running)) probe_put(put, METRIC_TASKS_RUNNING, "", (double)running);
 }
 
 /* ---- the probe ---- */
 
-static tare_status system_sample(struct probe *p, struct series_set *set, struct sample *to, tare_error *err)
+static void system_sample(struct probe *p, struct probe_put *put)
 {
     static const enum metric_id pressure[] = {METRIC_PRESSURE_CPU, METRIC_PRESSURE_MEMORY,
                                               METRIC_PRESSURE_IO};
     struct system_probe *s = (struct system_probe *)p;
-    struct probe_put put = {set, to, err, TARE_OK};
-    put_cpus(s, &put);
-    put_memory(s, &put);
-    if (probe_turn(&s->swap, p->thorough, to->at_ns)) put_swap(s, &put);
-    put_load(s, &put);
-    probe_put_pressure(&put, s->pressure, pressure);
-    return put.status;
+    put_cpus(s, put);
+    put_memory(s, put);
+    if (probe_turn(&s->swap, p->thorough, put->to->at_ns)) put_swap(s, put);
+    put_load(s, put);
+    probe_put_pressure(put, s->pressure, pressure);
 }
 
 static void system_close(struct probe *p)
 {
     struct system_probe *s = (struct system_probe *)p;
-    for (int i = 0; i < FILES; i++) probe_file_close(&s->fd[i]);
-    for (int i = 0; i < PROBE_PRESSURES; i++) probe_file_close(&s->pressure[i]);
-    mem_free(s);
+    for (int i = 0; i < FILES; i++) procfs_close(&s->fd[i]);
+    for (int i = 0; i < PROBE_PRESSURES; i++) procfs_close(&s->pressure[i]);
 }
 
 /* A kernel may have the file and refuse every read (pressure switched off). */
 static bool readable(int *fd)
 {
     char text[16];
-    if (*fd >= 0 && probe_file_line(*fd, text, sizeof text) > 0) return true;
+    if (*fd >= 0 && procfs_line(*fd, text, sizeof text) > 0) return true;
     int saved = errno;
-    probe_file_close(fd);
+    procfs_close(fd);
     errno = saved;
     return false;
 }
 
-static tare_status system_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status system_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                                tare_error *err)
 {
-    struct system_probe *s;
+    struct system_probe *s = (struct system_probe *)base;
     unsigned seen = 0;
-    tare_status status = probe_new((void **)&s, sizeof *s, err);
-    if (status != TARE_OK) return status;
     s->detail = at->detail;
     s->tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
     s->page = (double)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < FILES; i++) {
-        s->fd[i] = probe_file_open(at->root, "%s", files[i].path);
+        s->fd[i] = procfs_open(at->root, "%s", files[i].path);
         if (readable(&s->fd[i]))
             seen++;
         else
             buf_printf(blind, "%s: %s: %s\n", files[i].what, files[i].path, strerror(errno));
     }
     for (int i = 0; i < PROBE_PRESSURES; i++) {
-        s->pressure[i] = probe_file_open(at->root, "/proc/pressure/%s", pressure_names[i]);
+        s->pressure[i] = procfs_open(at->root, "/proc/pressure/%s", probe_pressure_names[i]);
         if (readable(&s->pressure[i]))
             seen++;
         else
-            buf_printf(blind, "pressure of %s: /proc/pressure/%s: %s\n", pressure_names[i], pressure_names[i],
-                       strerror(errno));
+            buf_printf(blind, "pressure of %s: /proc/pressure/%s: %s\n", probe_pressure_names[i],
+                       probe_pressure_names[i], strerror(errno));
     }
-    *out = &s->base;
     if (seen) return TARE_OK;
-    system_close(&s->base);
     return error_set(err, TARE_UNSUPPORTED, "nothing of %s/proc can be read", at->root);
 }
 
 const struct probe_ops probe_system = {
-    "system",     "processors, memory, swap, load and pressure of the machine",
-    system_open,  system_sample,
-    system_close, false};
+    "system", "processors, memory, swap, load and pressure of the machine", sizeof(struct system_probe), system_open, system_sample, system_close};

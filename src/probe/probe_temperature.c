@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "probe/probe_file.h"
-#include "probe/probe_kinds.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 enum { AGE_NS = 500000000, SENSORS_MOST = 512, SLOW_NS = 2000000, SLOW_AGE_NS = 2000000000 };
 
@@ -31,11 +31,11 @@ struct temperature_probe {
 /* ---- sampling ---- */
 
 /* A sensor that takes long holds up the others' samples: it is asked less often. */
-static void ask(struct sensor *s, uint64_t now)
+static void ask_sensor(struct sensor *s, uint64_t now)
 {
     if (s->read_ns && now - s->read_ns < s->age_ns) return;
     uint64_t begun = clock_raw_ns();
-    if (probe_whole_number(s->fd, &s->value))
+    if (procfs_whole_number(s->fd, &s->value))
         s->value *= s->scale;
     else
         s->value = NAN;
@@ -43,25 +43,22 @@ static void ask(struct sensor *s, uint64_t now)
     s->read_ns = now;
 }
 
-static tare_status temperature_sample(struct probe *base, struct series_set *set, struct sample *to,
-                                      tare_error *err)
+static void temperature_sample(struct probe *base, struct probe_put *put)
 {
     struct temperature_probe *p = (struct temperature_probe *)base;
-    struct probe_put put = {set, to, err, TARE_OK};
     uint64_t now = clock_raw_ns();
     double sum = 0;
     unsigned cores = 0;
     for (size_t i = 0; i < p->sensors.n; i++) {
         struct sensor *s = &p->sensors.items[i];
-        ask(s, now);
+        ask_sensor(s, now);
         if (isnan(s->value)) continue;
-        if (s->metric == METRIC_TEMPERATURE || p->detail) probe_put(&put, s->metric, s->label, s->value);
+        if (s->metric == METRIC_TEMPERATURE || p->detail) probe_put(put, s->metric, s->label, s->value);
         if (s->metric == METRIC_TEMPERATURE) continue;
         sum += s->value;
         cores++;
     }
-    if (cores) probe_put(&put, METRIC_CPU_FREQUENCY, "", sum / cores); /* the mean of all */
-    return put.status;
+    if (cores) probe_put(put, METRIC_CPU_FREQUENCY, "", sum / cores); /* the mean of all */
 }
 
 /* ---- finding sensors ---- */
@@ -90,23 +87,23 @@ static void add_sensor(struct search *f, struct sensor s)
 {
     double v;
     if (s.fd < 0 || f->status != TARE_OK || f->p->sensors.n >= SENSORS_MOST ||
-        !probe_whole_number(s.fd, &v)) {
-        probe_file_close(&s.fd);
+        !procfs_whole_number(s.fd, &v)) {
+        procfs_close(&s.fd);
         return;
     }
     make_unique(f->p, &s);
     f->status = vec_push(&f->p->sensors, s, f->err);
-    if (f->status != TARE_OK) probe_file_close(&s.fd);
+    if (f->status != TARE_OK) procfs_close(&s.fd);
 }
 
 /* The text of a small file without its newline, as a label; "" when it is not there. */
 static void read_name(const char *root, const char *folder, const char *file, char *out, size_t size)
 {
     char text[128];
-    int fd = probe_file_open(root, "%s/%s", folder, file);
-    ssize_t n = fd >= 0 ? probe_file_line(fd, text, sizeof text) : 0;
-    probe_file_close(&fd);
-    probe_label(out, size, text, n > 0 ? strcspn(text, "\n") : 0);
+    int fd = procfs_open(root, "%s/%s", folder, file);
+    ssize_t n = fd >= 0 ? procfs_line(fd, text, sizeof text) : 0;
+    procfs_close(&fd);
+    procfs_label(out, size, text, n > 0 ? strcspn(text, "\n") : 0);
 }
 
 static int by_version(const struct dirent **a, const struct dirent **b)
@@ -141,7 +138,7 @@ static void add_input(struct search *f, const char *folder, const char *name)
     read_name(f->root, folder, file, text, sizeof text);
     if (!text[0]) snprintf(text, sizeof text, "%.*s", (int)(n - 6 < 31 ? n - 6 : 31), name);
     snprintf(s.label, sizeof s.label, "%.31s %.31s", chip[0] ? chip : "hwmon", text);
-    s.fd = probe_file_open(f->root, "%s/%s", folder, name);
+    s.fd = procfs_open(f->root, "%s/%s", folder, name);
     add_sensor(f, s);
 }
 
@@ -159,7 +156,7 @@ static void add_zone(struct search *f, const char *folder, const char *name)
     snprintf(path, sizeof path, "%s/%s", folder, name);
     read_name(f->root, path, "type", s.label, sizeof s.label);
     if (!s.label[0]) snprintf(s.label, sizeof s.label, "%.60s", name);
-    s.fd = probe_file_open(f->root, "%s/temp", path);
+    s.fd = procfs_open(f->root, "%s/temp", path);
     add_sensor(f, s);
 }
 
@@ -168,7 +165,7 @@ static void add_core(struct search *f, const char *folder, const char *name)
     struct sensor s = {.metric = METRIC_CPU_FREQUENCY, .scale = 1e3};
     if (name[3] < '0' || name[3] > '9') return; /* cpufreq, cpuidle */
     snprintf(s.label, sizeof s.label, "%.60s", name);
-    s.fd = probe_file_open(f->root, "%s/%s/cpufreq/scaling_cur_freq", folder, name);
+    s.fd = procfs_open(f->root, "%s/%s/cpufreq/scaling_cur_freq", folder, name);
     add_sensor(f, s);
 }
 
@@ -177,17 +174,14 @@ static void add_core(struct search *f, const char *folder, const char *name)
 static void temperature_close(struct probe *base)
 {
     struct temperature_probe *p = (struct temperature_probe *)base;
-    for (size_t i = 0; i < p->sensors.n; i++) probe_file_close(&p->sensors.items[i].fd);
+    for (size_t i = 0; i < p->sensors.n; i++) procfs_close(&p->sensors.items[i].fd);
     vec_release(&p->sensors);
-    mem_free(p);
 }
 
-static tare_status temperature_open(struct probe **out, const struct probe_place *at, struct buf *blind,
+static tare_status temperature_open(struct probe *base, const struct probe_place *at, struct buf *blind,
                                     tare_error *err)
 {
-    struct temperature_probe *p;
-    tare_status s = probe_new((void **)&p, sizeof *p, err);
-    if (s != TARE_OK) return s;
+    struct temperature_probe *p = (struct temperature_probe *)base;
     p->detail = at->detail;
     struct search f = {p, at->root, err, TARE_OK};
     each_entry(&f, "/sys/class/hwmon", "hwmon", add_chip);
@@ -198,14 +192,11 @@ static tare_status temperature_open(struct probe **out, const struct probe_place
     if (!sensors) buf_add_str(blind, "temperature: no sensor chip and no thermal zone is visible\n");
     if (p->sensors.n == sensors)
         buf_add_str(blind, "frequency: no cpufreq, it is decided elsewhere and not shown\n");
-    *out = &p->base;
     if (f.status == TARE_OK && !p->sensors.n)
-        f.status = error_set(err, TARE_UNSUPPORTED,
-                             "no sensor chip, no thermal zone and no cpufreq: usual in a virtual machine");
-    if (f.status != TARE_OK) temperature_close(&p->base);
+        return error_set(err, TARE_UNSUPPORTED,
+                         "no sensor chip, no thermal zone and no cpufreq: usual in a virtual machine");
     return f.status;
 }
 
-const struct probe_ops probe_temperature = {"temperature",     "sensors and the clock of each core",
-                                            temperature_open,  temperature_sample,
-                                            temperature_close, false};
+const struct probe_ops probe_temperature = {
+    "temperature", "sensors and the clock of each core", sizeof(struct temperature_probe), temperature_open, temperature_sample, temperature_close};

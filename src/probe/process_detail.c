@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * process_detail.c - see process_detail.h. A member that ends meanwhile keeps what was last known. */
-#include "probe/process_detail.h"
-
-#include <dirent.h>
+ * process_detail.c - see process_tree.h. A member that ends meanwhile keeps what was last known. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "probe/probe_file.h"
+#include "core/clock.h"
+#include "probe/process_tree.h"
 
 enum { THREADS_MOST = 1024, FDS_MOST = 4096 };
 
@@ -21,14 +16,7 @@ static const uint64_t share[DETAIL_KINDS] = {[DETAIL_COUNTS] = 3000, [DETAIL_SHA
 
 static bool read_file(struct process_tree *t, pid_t pid, const char *name)
 {
-    char path[64];
-    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
-    return probe_file_once(t->proc, path, t->text, sizeof t->text) >= 0;
-}
-
-const char *detail_refused(struct process_tree *t, pid_t pid, const char *name)
-{
-    return read_file(t, pid, name) ? NULL : strerror(errno);
+    return procfs_read_of(t->proc, pid, name, t->text, sizeof t->text) >= 0;
 }
 
 /* ---- counts ---- */
@@ -50,35 +38,26 @@ static void read_io(struct process_tree *t, struct member *m)
     }
     uint64_t v;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (probe_field(t->text, rows[i].key, &v) && v > m->own[rows[i].counter]) m->own[rows[i].counter] = v;
+        if (procfs_field(t->text, rows[i].key, &v) && v > m->own[rows[i].counter])
+            m->own[rows[i].counter] = v;
 }
 
-/* Of one thread, `name` below /proc: adds to `sum`. */
-static void read_thread(struct process_tree *t, struct member *m, const char *name,
+/* Of one thread, `folder` below its process's ("", "task/12/"): adds to `sum`. */
+static void read_thread(struct process_tree *t, struct member *m, const char *folder,
                         uint64_t sum[TREE_COUNTERS])
 {
-    char path[96];
-    uint64_t v, run;
-    snprintf(path, sizeof path, "%s/status", name);
-    if (probe_file_once(t->proc, path, t->text, sizeof t->text) > 0) {
-        if (probe_field(t->text, "voluntary_ctxt_switches", &v)) sum[TREE_SWITCH_VOLUNTARY] += v;
-        if (probe_field(t->text, "nonvoluntary_ctxt_switches", &v)) sum[TREE_SWITCH_INVOLUNTARY] += v;
-        if (probe_field(t->text, "VmSwap", &v)) m->swap_bytes = v * 1024; /* of the process */
-    }
-    snprintf(path, sizeof path, "%s/schedstat", name);
-    if (probe_file_once(t->proc, path, t->text, sizeof t->text) <= 0) return;
-    const char *at = probe_number(t->text, &run);
-    if (at && probe_number(at, &v)) sum[TREE_RUN_DELAY] += v;
-}
-
-static DIR *open_folder(struct process_tree *t, pid_t pid, const char *name)
-{
     char path[64];
-    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
-    int fd = openat(t->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0) close(fd);
-    return d;
+    uint64_t v, run;
+    snprintf(path, sizeof path, "%sstatus", folder);
+    if (read_file(t, m->pid, path)) {
+        if (procfs_field(t->text, "voluntary_ctxt_switches", &v)) sum[TREE_SWITCH_VOLUNTARY] += v;
+        if (procfs_field(t->text, "nonvoluntary_ctxt_switches", &v)) sum[TREE_SWITCH_INVOLUNTARY] += v;
+        if (procfs_field(t->text, "VmSwap", &v)) m->swap_bytes = v * 1024; /* of the process */
+    }
+    snprintf(path, sizeof path, "%sschedstat", folder);
+    if (!read_file(t, m->pid, path)) return;
+    const char *at = procfs_number(t->text, &run);
+    if (at && procfs_number(at, &v)) sum[TREE_RUN_DELAY] += v;
 }
 
 static void read_threads(struct process_tree *t, struct member *m)
@@ -86,12 +65,12 @@ static void read_threads(struct process_tree *t, struct member *m)
     uint64_t sum[TREE_COUNTERS] = {0};
     char name[64];
     unsigned n = 0;
-    snprintf(name, sizeof name, "%d", (int)m->pid);
-    DIR *d = m->stat.threads > 1 ? open_folder(t, m->pid, "task") : NULL;
-    if (!d) read_thread(t, m, name, sum);
+    snprintf(name, sizeof name, "%d/task", (int)m->pid);
+    DIR *d = m->stat.threads > 1 ? procfs_list(t->proc, name) : NULL;
+    if (!d) read_thread(t, m, "", sum);
     for (struct dirent *e; d && n < THREADS_MOST && (e = readdir(d));) {
         if (e->d_name[0] < '0' || e->d_name[0] > '9') continue;
-        snprintf(name, sizeof name, "%d/task/%.20s", (int)m->pid, e->d_name);
+        snprintf(name, sizeof name, "task/%.20s/", e->d_name);
         read_thread(t, m, name, sum);
         n++;
     }
@@ -108,7 +87,7 @@ static void read_fds(struct process_tree *t, struct member *m)
     snprintf(path, sizeof path, "%d/fd", (int)m->pid);
     if (fstatat(t->proc, path, &st, 0) < 0) return;
     m->fds = (uint64_t)st.st_size;
-    DIR *d = st.st_size == 0 ? open_folder(t, m->pid, "fd") : NULL;
+    DIR *d = st.st_size == 0 ? procfs_list(t->proc, path) : NULL;
     for (struct dirent *e; d && m->fds < FDS_MOST && (e = readdir(d));) m->fds += e->d_name[0] != '.';
     if (d) closedir(d);
 }
@@ -129,9 +108,9 @@ static void read_sharing(struct process_tree *t, struct member *m)
     if (m->stat.state == 'Z') {
         m->pss_bytes = m->uss_bytes = 0;
         m->measured = true;
-    } else if (read_file(t, m->pid, "smaps_rollup") && probe_field(t->text, "Pss", &pss) &&
-               probe_field(t->text, "Private_Clean", &clean) &&
-               probe_field(t->text, "Private_Dirty", &dirty)) {
+    } else if (read_file(t, m->pid, "smaps_rollup") && procfs_field(t->text, "Pss", &pss) &&
+               procfs_field(t->text, "Private_Clean", &clean) &&
+               procfs_field(t->text, "Private_Dirty", &dirty)) {
         m->pss_bytes = pss * 1024;
         m->uss_bytes = (clean + dirty) * 1024;
         m->measured = true;
@@ -145,14 +124,6 @@ static void (*const readers[DETAIL_KINDS])(struct process_tree *, struct member 
     [DETAIL_SHARING] = read_sharing,
 };
 
-/* Not wall time: on a busy machine that would count the others' work. */
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
-
 void detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b, uint64_t now_ns)
 {
     size_t n = t->members.n;
@@ -163,8 +134,8 @@ void detail_read(struct process_tree *t, enum detail_kind kind, struct detail_bu
     for (size_t i = 0; i < n && b->credit_ns > 0; i++) {
         struct member *m = &t->members.items[b->next++ % n];
         if (!m->pid) continue;
-        uint64_t begun = thread_cpu_ns();
+        uint64_t begun = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* wall time would count the others' work */
         readers[kind](t, m);
-        b->credit_ns -= (int64_t)(thread_cpu_ns() - begun);
+        b->credit_ns -= (int64_t)(clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
     }
 }

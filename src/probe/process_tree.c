@@ -4,89 +4,35 @@
  * walk through /proc. */
 #include "probe/process_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "probe/probe_file.h"
+#include "probe/procstat.h"
 
-enum { RANGE_MOST = 2048, JUST_NOW = 8, KEEP_OPEN_MOST = 256, KERNEL_THREAD = 0x00200000 };
+enum { RANGE_MOST = 2048, JUST_NOW = 8, KEEP_OPEN_MOST = 256 };
 
-/* ---- /proc/PID/stat ---- */
-
-/* Field numbers as in proc(5). */
-enum {
-    F_PARENT = 4,
-    F_FLAGS = 9,
-    F_MINOR,
-    F_CMINOR,
-    F_MAJOR,
-    F_CMAJOR,
-    F_USER,
-    F_SYSTEM,
-    F_CUSER,
-    F_CSYSTEM
-};
-enum { F_THREADS = 20, F_STARTED = 22, F_RSS = 24, F_EXIT_SIGNAL = 38, F_COUNT };
-
-bool tree_stat_parse(struct tree_stat *out, const char *text)
+static bool read_stat(struct process_tree *t, int fd, struct process_stat *out)
 {
-    uint64_t f[F_COUNT] = {0};
-    const char *open = strchr(text, '('), *close = strrchr(text, ')');
-    if (!open || !close || close < open || close[1] != ' ' || !close[2]) return false;
-    const char *at = close + 3;
-    bool negative = false;
-    for (int i = F_PARENT; i < F_COUNT; i++) {
-        while (*at == ' ') at++;
-        negative = *at == '-';
-        at = probe_number(at + negative, &f[i]);
-        if (!at) return false;
-    }
-    memset(out, 0, sizeof *out);
-    probe_label(out->name, sizeof out->name, open + 1, (size_t)(close - open - 1));
-    out->state = close[2];
-    out->parent = (pid_t)f[F_PARENT];
-    out->thread = negative && f[F_EXIT_SIGNAL] == 1; /* -1: its end is told to nobody */
-    out->kernel = (f[F_FLAGS] & KERNEL_THREAD) != 0;
-    out->minor = f[F_MINOR], out->child_minor = f[F_CMINOR];
-    out->major = f[F_MAJOR], out->child_major = f[F_CMAJOR];
-    out->user = f[F_USER], out->system = f[F_SYSTEM];
-    out->child_user = f[F_CUSER], out->child_system = f[F_CSYSTEM];
-    out->threads = f[F_THREADS];
-    out->started = f[F_STARTED];
-    out->rss_pages = f[F_RSS];
-    return true;
-}
-
-static int open_stat(struct process_tree *t, pid_t pid)
-{
-    char path[32];
-    snprintf(path, sizeof path, "%d/stat", (int)pid);
-    return openat(t->proc, path, O_RDONLY | O_CLOEXEC);
-}
-
-static bool read_stat(struct process_tree *t, int fd, struct tree_stat *out)
-{
-    return probe_file_line(fd, t->text, sizeof t->text) > 0 && tree_stat_parse(out, t->text);
+    return procfs_line(fd, t->text, sizeof t->text) > 0 && process_stat_parse(out, t->text);
 }
 
 /* ---- members ---- */
 
-static struct member *find(const struct process_tree *t, pid_t pid)
+static struct member *find_member(const struct process_tree *t, pid_t pid)
 {
     const uint64_t *at = map_u64_find(&t->index, (uint64_t)pid);
     return at && *at ? &t->members.items[*at - 1] : NULL;
 }
 
-static void take_stat(struct process_tree *t, struct member *m, const struct tree_stat *s)
+static void take_stat(struct process_tree *t, struct member *m, const struct process_stat *s)
 {
     m->child_before[0] = m->stat.child_user * t->tick_ns;
     m->child_before[1] = m->stat.child_system * t->tick_ns;
     m->stat = *s;
+    procfs_label(m->name, sizeof m->name, s->name, s->name_len);
     m->own[TREE_USER] = (s->user + s->child_user) * t->tick_ns;
     m->own[TREE_SYSTEM] = (s->system + s->child_system) * t->tick_ns;
     m->own[TREE_FAULTS_MINOR] = s->minor + s->child_minor;
@@ -110,7 +56,7 @@ static void settle_owed(struct process_tree *t, struct member *m)
 /* Ended, and not reaped by us: its parent has waited for it, or nobody will. */
 static void bequeath(struct process_tree *t, const struct member *m)
 {
-    struct member *parent = find(t, m->stat.parent);
+    struct member *parent = find_member(t, m->stat.parent);
     uint64_t *heir = parent ? parent->gone : t->lost;
     for (int c = parent ? TREE_INHERITED : 0; c < TREE_COUNTERS; c++) heir[c] += m->own[c] + m->gone[c];
     if (!parent) return;
@@ -120,13 +66,8 @@ static void bequeath(struct process_tree *t, const struct member *m)
     parent->owed_children++;
 }
 
-static void close_member(struct process_tree *t, struct member *m)
-{
-    if (m->fd >= 0) t->kept_open--;
-    probe_file_close(&m->fd);
-}
-
-static tare_status add(struct process_tree *t, pid_t pid, const struct tree_stat *s, int fd, tare_error *err)
+static tare_status add_member(struct process_tree *t, pid_t pid, const struct process_stat *s, int fd,
+                              tare_error *err)
 {
     struct member m = {.pid = pid, .fd = -1};
     tare_status status = vec_push(&t->members, m, err);
@@ -148,27 +89,28 @@ static tare_status add(struct process_tree *t, pid_t pid, const struct tree_stat
 }
 
 /* Read one member again; false: it is gone, or its number names another process now. */
-static bool refresh(struct process_tree *t, struct member *m)
+static bool refresh_member(struct process_tree *t, struct member *m)
 {
-    struct tree_stat s;
-    int fd = m->fd >= 0 ? m->fd : open_stat(t, m->pid);
+    struct process_stat s;
+    int own = m->fd >= 0 ? -1 : procfs_open_of(t->proc, m->pid, "stat"), fd = m->fd >= 0 ? m->fd : own;
     bool there = fd >= 0 && read_stat(t, fd, &s) && s.started == m->stat.started;
-    if (fd >= 0 && fd != m->fd) close(fd);
+    procfs_close(&own);
     if (!there) return false;
     take_stat(t, m, &s);
     settle_owed(t, m);
     return true;
 }
 
-static void forget(struct process_tree *t, struct member *m)
+static void forget_member(struct process_tree *t, struct member *m)
 {
-    close_member(t, m);
+    t->kept_open -= m->fd >= 0;
+    procfs_close(&m->fd);
     map_u64_remove(&t->index, (uint64_t)m->pid, NULL);
     m->pid = 0;
     t->dead++;
 }
 
-static void compact(struct process_tree *t)
+static void compact_members(struct process_tree *t)
 {
     size_t kept = 0;
     for (size_t i = 0; i < t->members.n && t->dead; i++) {
@@ -185,18 +127,18 @@ static void compact(struct process_tree *t)
  * ended hand on from the leaves up, because a parent may have ended too. */
 static void refresh_all(struct process_tree *t)
 {
-    compact(t);
+    compact_members(t);
     size_t gone = 0;
     for (size_t i = 0; i < t->members.n; i++) {
         struct member *m = &t->members.items[i];
-        m->ended = !refresh(t, m);
+        m->ended = !refresh_member(t, m);
         gone += m->ended;
     }
     for (size_t i = t->members.n; i-- > 0 && gone;)
         if (t->members.items[i].ended) bequeath(t, &t->members.items[i]);
     for (size_t i = 0; i < t->members.n && gone; i++)
-        if (t->members.items[i].ended) forget(t, &t->members.items[i]);
-    compact(t);
+        if (t->members.items[i].ended) forget_member(t, &t->members.items[i]);
+    compact_members(t);
 }
 
 /* ---- finding new ones ---- */
@@ -208,26 +150,26 @@ static bool is_ignored(const struct process_tree *t, pid_t pid)
     return false;
 }
 
-static bool belongs(const struct process_tree *t, pid_t pid, const struct tree_stat *s)
+static bool belongs_to(const struct process_tree *t, pid_t pid, const struct process_stat *s)
 {
     if (s->thread || s->kernel || is_ignored(t, pid)) return false;
-    return pid == t->program || (t->us && s->parent == t->us) || find(t, s->parent);
+    return pid == t->program || (t->us && s->parent == t->us) || find_member(t, s->parent);
 }
 
 /* Add `pid` if it is there and belongs. *there: there is such a task. */
 static tare_status consider(struct process_tree *t, pid_t pid, bool *there, tare_error *err)
 {
-    struct tree_stat s;
+    struct process_stat s;
     *there = true;
-    if (find(t, pid)) return TARE_OK;
-    int fd = open_stat(t, pid);
+    if (find_member(t, pid)) return TARE_OK;
+    int fd = procfs_open_of(t->proc, pid, "stat");
     *there = fd >= 0;
     if (fd < 0) return TARE_OK;
-    if (!read_stat(t, fd, &s) || !belongs(t, pid, &s)) {
+    if (!read_stat(t, fd, &s) || !belongs_to(t, pid, &s)) {
         close(fd);
         return TARE_OK;
     }
-    return add(t, pid, &s, fd, err);
+    return add_member(t, pid, &s, fd, err);
 }
 
 /* A number is given out a little before its process can be seen: what was not there is looked for once more. In order
@@ -246,32 +188,22 @@ static tare_status consider_range(struct process_tree *t, uint64_t from, uint64_
     return s;
 }
 
-static tare_status consider_folder(struct process_tree *t, DIR *d, tare_error *err)
+static tare_status consider_all(struct process_tree *t, tare_error *err)
 {
     size_t before;
     bool there;
     tare_status s = TARE_OK;
+    DIR *d = procfs_list(t->proc, ".");
+    if (!d) return error_errno(err, "the list of processes cannot be read");
     do { /* once more while any was added: after a wrap a child's number may be below its parent's */
         before = t->members.n;
         rewinddir(d);
         for (struct dirent *e; s == TARE_OK && (e = readdir(d));) {
             uint64_t pid;
-            const char *end = probe_number(e->d_name, &pid);
+            const char *end = procfs_number(e->d_name, &pid);
             if (end && !*end && pid > 0 && pid < INT32_MAX) s = consider(t, (pid_t)pid, &there, err);
         }
     } while (s == TARE_OK && t->members.n > before);
-    return s;
-}
-
-static tare_status consider_all(struct process_tree *t, tare_error *err)
-{
-    int fd = openat(t->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d) {
-        if (fd >= 0) close(fd);
-        return error_errno(err, "the list of processes cannot be read");
-    }
-    tare_status s = consider_folder(t, d, err);
     closedir(d);
     return s;
 }
@@ -280,9 +212,9 @@ static tare_status consider_all(struct process_tree *t, tare_error *err)
 static uint64_t pid_cursor(struct process_tree *t)
 {
     uint64_t pid = 0;
-    if (t->loadavg < 0 || probe_file_line(t->loadavg, t->text, sizeof t->text) <= 0) return 0;
+    if (t->loadavg < 0 || procfs_line(t->loadavg, t->text, sizeof t->text) <= 0) return 0;
     const char *last = strrchr(t->text, ' ');
-    return last && probe_number(last, &pid) ? pid : 0;
+    return last && procfs_number(last, &pid) ? pid : 0;
 }
 
 static tare_status find_new(struct process_tree *t, tare_error *err)
@@ -315,11 +247,6 @@ tare_status tree_update_told(struct process_tree *t, const pid_t *fresh, size_t 
 
 /* ---- ends that we see ---- */
 
-static uint64_t timeval_ns(struct timeval v)
-{
-    return (uint64_t)v.tv_sec * UINT64_C(1000000000) + (uint64_t)v.tv_usec * 1000;
-}
-
 void tree_reaped(struct process_tree *t, pid_t pid, const struct rusage *u)
 {
     for (size_t i = 0; i < t->ignored.n; i++)
@@ -327,21 +254,22 @@ void tree_reaped(struct process_tree *t, pid_t pid, const struct rusage *u)
             t->ignored.items[i] = vec_pop(&t->ignored);
             return;
         }
+    struct procstat used = procstat_of_usage(u);
     uint64_t told[TREE_COUNTERS] = {
-        [TREE_USER] = timeval_ns(u->ru_utime),
-        [TREE_SYSTEM] = timeval_ns(u->ru_stime),
-        [TREE_FAULTS_MINOR] = (uint64_t)u->ru_minflt,
-        [TREE_FAULTS_MAJOR] = (uint64_t)u->ru_majflt,
-        [TREE_READ] = (uint64_t)u->ru_inblock * 512,
-        [TREE_WRITE] = (uint64_t)u->ru_oublock * 512,
-        [TREE_SWITCH_VOLUNTARY] = (uint64_t)u->ru_nvcsw,
-        [TREE_SWITCH_INVOLUNTARY] = (uint64_t)u->ru_nivcsw,
+        [TREE_USER] = used.user_ns,
+        [TREE_SYSTEM] = used.system_ns,
+        [TREE_FAULTS_MINOR] = used.minor_faults,
+        [TREE_FAULTS_MAJOR] = used.major_faults,
+        [TREE_READ] = used.read_bytes.v,
+        [TREE_WRITE] = used.write_bytes.v,
+        [TREE_SWITCH_VOLUNTARY] = used.voluntary_switches,
+        [TREE_SWITCH_INVOLUNTARY] = used.involuntary_switches,
     };
-    struct member *m = find(t, pid);
+    struct member *m = find_member(t, pid);
     if (m) { /* what the usage does not tell, as last seen */
         static const enum tree_counter untold[] = {TREE_READ_CALLS, TREE_WRITE_CALLS, TREE_RUN_DELAY};
         for (size_t i = 0; i < 3; i++) told[untold[i]] = m->own[untold[i]] + m->gone[untold[i]];
-        forget(t, m);
+        forget_member(t, m);
     } else {
         t->started++; /* began and ended between two looks */
     }
@@ -350,10 +278,10 @@ void tree_reaped(struct process_tree *t, pid_t pid, const struct rusage *u)
 
 void tree_ignore(struct process_tree *t, pid_t pid)
 {
-    struct member *m = find(t, pid);
+    struct member *m = find_member(t, pid);
     if (vec_push(&t->ignored, pid, NULL) != TARE_OK) return; /* counts as part of the program, no worse */
     if (!m) return;
-    forget(t, m); /* it was seen before we were told */
+    forget_member(t, m); /* it was seen before we were told */
     t->started--;
 }
 
@@ -374,11 +302,9 @@ size_t tree_alive(const struct process_tree *t)
 
 static pid_t parent_of(struct process_tree *t, pid_t pid)
 {
-    struct tree_stat s;
-    int fd = open_stat(t, pid);
-    bool ok = fd >= 0 && read_stat(t, fd, &s);
-    if (fd >= 0) close(fd);
-    return ok ? s.parent : -1;
+    struct process_stat s;
+    ssize_t n = procfs_read_of(t->proc, pid, "stat", t->text, sizeof t->text);
+    return n > 0 && process_stat_parse(&s, t->text) ? s.parent : -1;
 }
 
 tare_status tree_open(struct process_tree *t, const char *root, pid_t program, tare_error *err)
@@ -389,8 +315,8 @@ tare_status tree_open(struct process_tree *t, const char *root, pid_t program, t
     t->program = program;
     t->tick_ns = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
     t->keep_open = limit.rlim_cur / 4 < KEEP_OPEN_MOST ? (size_t)limit.rlim_cur / 4 : KEEP_OPEN_MOST;
-    t->loadavg = probe_file_open(root, "/proc/loadavg");
-    t->proc = probe_file_open(root, "/proc");
+    t->loadavg = procfs_open(root, "/proc/loadavg");
+    t->proc = procfs_open(root, "/proc");
     if (t->proc < 0) {
         error_errno(err, "%s/proc: cannot be read", root);
         tree_close(t);
@@ -410,9 +336,9 @@ tare_status tree_open(struct process_tree *t, const char *root, pid_t program, t
 
 void tree_close(struct process_tree *t)
 {
-    for (size_t i = 0; i < t->members.n; i++) probe_file_close(&t->members.items[i].fd);
-    probe_file_close(&t->loadavg);
-    probe_file_close(&t->proc);
+    for (size_t i = 0; i < t->members.n; i++) procfs_close(&t->members.items[i].fd);
+    procfs_close(&t->loadavg);
+    procfs_close(&t->proc);
     map_u64_release(&t->index);
     vec_release(&t->members);
     vec_release(&t->ignored);

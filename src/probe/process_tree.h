@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * process_tree.h - the processes of a program, found and read again and again: who is new, who is gone, what each has
- * used. Knows nothing of metrics. Names, states and numbers come from /proc/PID/stat, parsed from the last ')'. */
+ * used (process_tree.c), what costs more to know (process_detail.c), and what the kernel tells of starts and ends
+ * (fork_events.c). Knows nothing of metrics. */
 #ifndef PROBE_PROCESS_TREE_H
 #define PROBE_PROCESS_TREE_H
 
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "core/map.h"
 #include "core/vec.h"
+#include "probe/procfs.h"
 
 /* What only grows. The first ones the kernel hands on to a parent that waits for its child. */
 enum tree_counter {
@@ -30,22 +32,11 @@ enum tree_counter {
     TREE_COUNTERS
 };
 
-/* What reading /proc/PID/stat gives. */
-struct tree_stat {
-    pid_t parent;
-    char state;
-    char name[64];
-    bool thread, kernel;                             /* not the first thread of a process; a kernel thread */
-    uint64_t user, system, child_user, child_system; /* ticks */
-    uint64_t minor, child_minor, major, child_major;
-    uint64_t threads, started, rss_pages;
-};
-bool tree_stat_parse(struct tree_stat *out, const char *text);
-
 struct member {
-    pid_t pid; /* 0: reaped since the last update */
-    int fd;    /* of its stat, -1: not kept open */
-    struct tree_stat stat;
+    pid_t pid;                    /* 0: reaped since the last update */
+    int fd;                       /* of its stat, -1: not kept open */
+    struct process_stat stat;     /* its name is gone: */
+    char name[64];                /* as a label */
     uint64_t own[TREE_COUNTERS];  /* last known; what it inherited from children it waited for included */
     uint64_t gone[TREE_COUNTERS]; /* of ended children, where the kernel does not hand it on */
     /* What ended children had used, until it shows in what the kernel hands on (it does not if SIGCHLD is ignored). */
@@ -91,5 +82,40 @@ size_t tree_alive(const struct process_tree *t);
 
 /* The program's sum of a counter, ended processes included. */
 uint64_t tree_total(const struct process_tree *t, enum tree_counter c);
+
+/* ---- process_detail.c: I/O, switches and waiting of each thread, descriptors, swap; and memory split by sharing. Read
+ * in turn, process after process, for no more than a set share of time ---- */
+
+struct detail_budget {
+    uint64_t last_ns;
+    int64_t credit_ns; /* what may be spent now */
+    size_t next;       /* whose turn it is */
+};
+
+enum detail_kind { DETAIL_COUNTS, DETAIL_SHARING, DETAIL_KINDS };
+
+/* Go on with one kind where the last call left, as long as the credit lasts (at least one process if there is any). */
+void detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b, uint64_t now_ns);
+
+/* ---- fork_events.c: every start and end of a process, told by the kernel (proc connector), also of those that live
+ * between two samples. Needs privileges. When more come at once than the kernel keeps for us, some are lost ---- */
+
+struct fork_events {
+    int fd; /* -1: not permitted */
+    struct map_u64 alive;
+    uint64_t started; /* by the program's processes since they were told of */
+    VEC(pid_t) fresh; /* told of by the last drain, parents first */
+    bool gap;         /* some were lost, or may have been: whoever wants to know must look */
+};
+
+/* Never fails: where it is not permitted, fd is -1 and *why says so. */
+void fork_events_open(struct fork_events *f, const char **why);
+void fork_events_close(struct fork_events *f);
+
+/* A process that is known to be the program's. */
+tare_status fork_events_know(struct fork_events *f, pid_t pid, tare_error *err);
+
+/* Take in what came since the last call. */
+tare_status fork_events_drain(struct fork_events *f, tare_error *err);
 
 #endif

@@ -2,9 +2,7 @@
  * proclist.c - see proclist.h. */
 #include "probe/proclist.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,23 +11,19 @@
 #include <unistd.h>
 
 #include "core/mem.h"
-#include "probe/probe_file.h"
+#include "probe/procfs.h"
 
 enum {
-    COMMAND_MAX = 4096,    /* of a command line: far more than fits on a screen */
-    REFRESH_SCANS = 32,    /* after so many scans command line and owner are read again */
-    IO_SCANS = 8,          /* and the I/O of processes that seem idle */
-    KERNEL_FLAG = 0x200000 /* PF_KTHREAD */
+    COMMAND_MAX = 4096, /* of a command line: far more than fits on a screen */
+    REFRESH_SCANS = 32, /* after so many scans command line and owner are read again */
+    IO_SCANS = 8        /* and the I/O of processes that seem idle */
 };
 
 tare_status proclist_open(struct proclist *p, const char *root, tare_error *err)
 {
-    char path[4096];
     *p = (struct proclist)PROCLIST_INIT;
-    if (snprintf(path, sizeof path, "%s/proc", root) >= (int)sizeof path)
-        return error_set(err, TARE_INVALID, "%s: too long a path", root);
-    p->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (p->folder < 0) return error_errno(err, "%s", path);
+    p->folder = procfs_open(root, "/proc");
+    if (p->folder < 0) return error_errno(err, "%s/proc", root);
     p->tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
     p->page_bytes = (double)sysconf(_SC_PAGESIZE);
     return TARE_OK;
@@ -48,62 +42,11 @@ void proclist_close(struct proclist *p)
     vec_release(&p->rows);
     vec_release(&p->before);
     vec_release(&p->pids);
-    if (p->folder >= 0) close(p->folder);
+    procfs_close(&p->folder);
     *p = (struct proclist)PROCLIST_INIT;
 }
 
-/* ---- /proc/PID/stat ---- */
-
-/* The number of field `n` counted from the state (0); fields are one blank apart. Negative ones read as 0. */
-static uint64_t field_at(const char *at, unsigned n)
-{
-    uint64_t v = 0;
-    while (n > 0 && (at = strchr(at, ' '))) {
-        at++;
-        n--;
-    }
-    return at && probe_number(at, &v) ? v : 0;
-}
-
-bool proclist_parse(const char *text, struct proc_stat *out)
-{
-    enum { PARENT = 1, FLAGS = 6, USER = 11, SYSTEM = 12, THREADS = 17, STARTED = 19, RSS = 21 };
-    const char *open = strchr(text, '('),
-               *close = strrchr(text, ')'); /* a name may hold both, and newlines */
-    if (!open || !close || close < open || close[1] != ' ' || !close[2]) return false;
-    const char *rest = close + 2;
-    unsigned fields = 1;
-    for (const char *at = rest; (at = strchr(at, ' ')); at++) fields++;
-    if (fields <= RSS) return false;
-    *out = (struct proc_stat){.name = open + 1, .name_len = (size_t)(close - open - 1), .state = *rest};
-    out->parent = field_at(rest, PARENT);
-    out->flags = field_at(rest, FLAGS);
-    const char *mid = rest; /* the later ones are counted from the processor times on */
-    for (unsigned i = 0; i < USER; i++) mid = strchr(mid, ' ') + 1;
-    out->user = field_at(mid, 0);
-    out->system = field_at(mid, SYSTEM - USER);
-    out->threads = field_at(mid, THREADS - USER);
-    out->started = field_at(mid, STARTED - USER);
-    out->rss = field_at(mid, RSS - USER);
-    return true;
-}
-
 /* ---- one process ---- */
-
-/* A file of a process with one read: the length, or -1 with errno. */
-static ssize_t read_of(const struct proclist *p, pid_t pid, const char *name, char *text, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof path, "%d/%s", (int)pid, name);
-    text[0] = 0;
-    int fd = openat(p->folder, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    ssize_t n = probe_file_line(fd, text, size);
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return n;
-}
 
 /* Replaces *to by a copy of n bytes; false: no memory, *to is as it was. */
 static bool keep_text(char **to, const char *bytes, size_t n)
@@ -119,7 +62,7 @@ static bool keep_text(char **to, const char *bytes, size_t n)
 static bool read_command(const struct proclist *p, struct proc_row *r)
 {
     char text[COMMAND_MAX];
-    ssize_t n = r->kernel ? 0 : read_of(p, r->pid, "cmdline", text, sizeof text);
+    ssize_t n = r->kernel ? 0 : procfs_read_of(p->folder, r->pid, "cmdline", text, sizeof text);
     if (n < 0) n = 0;
     while (n > 0 && text[n - 1] == 0) n--;
     for (ssize_t i = 0; i < n; i++)
@@ -145,9 +88,9 @@ static void read_io(const struct proclist *p, struct proc_row *r, uint64_t now_n
 {
     char text[512];
     uint64_t in, out;
-    ssize_t n = read_of(p, r->pid, "io", text, sizeof text);
+    ssize_t n = procfs_read_of(p->folder, r->pid, "io", text, sizeof text);
     r->io_denied = n < 0 && (errno == EACCES || errno == EPERM || errno == ENOENT);
-    if (n <= 0 || !probe_field(text, "read_bytes", &in) || !probe_field(text, "write_bytes", &out)) {
+    if (n <= 0 || !procfs_field(text, "read_bytes", &in) || !procfs_field(text, "write_bytes", &out)) {
         r->read_bytes = r->write_bytes = r->read_rate = r->write_rate = NAN;
         return;
     }
@@ -160,16 +103,16 @@ static void read_io(const struct proclist *p, struct proc_row *r, uint64_t now_n
 }
 
 /* Fill a row from its stat line. `old` is what the scan before knew of the same process, or NULL. */
-static bool update_row(struct proclist *p, struct proc_row *r, const struct proc_stat *st, uint64_t now_ns)
+static bool update_row(struct proclist *p, struct proc_row *r, const struct process_stat *st, uint64_t now_ns)
 {
     bool fresh = r->name == NULL,
          renamed = !fresh && (strncmp(r->name, st->name, st->name_len) != 0 || r->name[st->name_len] != 0);
     uint64_t ticks = st->user + st->system;
-    r->parent = (pid_t)st->parent;
+    r->parent = st->parent;
     r->state = st->state;
-    r->kernel = (st->flags & KERNEL_FLAG) != 0;
+    r->kernel = st->kernel;
     r->threads = (unsigned)st->threads;
-    r->rss_bytes = (uint64_t)((double)st->rss * p->page_bytes);
+    r->rss_bytes = (uint64_t)((double)st->rss_pages * p->page_bytes);
     r->user_s = (double)st->user * p->tick_s;
     r->system_s = (double)st->system * p->tick_s;
     bool worked = fresh || ticks != r->ticks;
@@ -199,17 +142,11 @@ static int by_number(const void *a, const void *b)
 
 static tare_status list_pids(struct proclist *p, tare_error *err)
 {
-    int fd = dup(p->folder);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        tare_status s = error_errno(err, "/proc");
-        if (fd >= 0) close(fd);
-        return s;
-    }
+    DIR *dir = procfs_list(p->folder, ".");
+    if (!dir) return error_errno(err, "/proc");
     tare_status s = TARE_OK;
     bool sorted = true;
     vec_clear(&p->pids);
-    rewinddir(dir);
     for (const struct dirent *e; s == TARE_OK && (e = readdir(dir));) {
         if (e->d_name[0] < '1' || e->d_name[0] > '9') continue;
         pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
@@ -237,10 +174,10 @@ static struct proc_row take_before(struct proclist *p, size_t *at, pid_t pid, ui
 static tare_status scan_pid(struct proclist *p, pid_t pid, uint64_t now_ns, size_t *before, tare_error *err)
 {
     char text[1024];
-    struct proc_stat st;
-    ssize_t n = read_of(p, pid, "stat", text, sizeof text);
+    struct process_stat st;
+    ssize_t n = procfs_read_of(p->folder, pid, "stat", text, sizeof text);
     if (n < 0 && (errno == EACCES || errno == EPERM)) p->denied++;
-    if (n <= 0 || !proclist_parse(text, &st)) return TARE_OK; /* gone meanwhile, or hidden */
+    if (n <= 0 || !process_stat_parse(&st, text)) return TARE_OK; /* gone meanwhile, or hidden */
     struct proc_row row = take_before(p, before, pid, st.started);
     if (!update_row(p, &row, &st, now_ns)) {
         row_release(&row);

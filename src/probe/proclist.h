@@ -47,13 +47,4 @@ tare_status proclist_open(struct proclist *p, const char *root, tare_error *err)
 tare_status proclist_scan(struct proclist *p, uint64_t now_ns, tare_error *err);
 void proclist_close(struct proclist *p);
 
-/* What /proc/PID/stat says, for the scan and for tests. `name` points into `text`. false: not such a line. */
-struct proc_stat {
-    const char *name;
-    size_t name_len;
-    char state;
-    uint64_t parent, flags, user, system, threads, started, rss;
-};
-bool proclist_parse(const char *text, struct proc_stat *out);
-
 #endif

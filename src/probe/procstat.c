@@ -3,49 +3,23 @@
 #include "probe/procstat.h"
 
 #include <ctype.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 256 }; /* of more, migrations are not counted: it would take too long */
+#include "probe/procfs.h"
 
-bool procstat_text(const char *root, const char *path, char *text, size_t size)
-{
-    char full[4096];
-    size_t used = 0;
-    ssize_t n = 1;
-    text[0] = 0;
-    if (snprintf(full, sizeof full, "%s%s", root, path) >= (int)sizeof full) return false;
-    int fd = open(full, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    while (used + 1 < size && (n = read(fd, text + used, size - 1 - used)) > 0) used += (size_t)n;
-    close(fd);
-    text[used] = 0;
-    return n >= 0;
-}
+enum { MOST_THREADS = 256 };      /* of more, migrations are not counted: it would take too long */
+#define BLOCK_BYTES UINT64_C(512) /* what getrusage counts I/O in */
 
-struct known_u64 procstat_field(const char *text, const char *key)
+/* The number after `key` at the start of a line of the text. */
+static struct known_u64 field_of(const char *text, const char *key)
 {
-    size_t len = strlen(key);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        if (*line == '\n') line++;
-        if (strncmp(line, key, len) != 0) continue;
-        const char *at = line + len;
-        if (*at != ' ' && *at != '\t' && *at != ':') continue; /* a longer key that begins like ours */
-        while (*at == ' ' || *at == '\t' || *at == ':') at++;
-        if (isdigit((unsigned char)*at)) return known_u64(strtoull(at, NULL, 10));
-    }
-    return (struct known_u64){0};
-}
-
-static uint64_t time_ns(struct timeval t)
-{
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_usec * 1000;
+    struct known_u64 out = {0};
+    out.known = procfs_field(text, key, &out.v);
+    return out;
 }
 
 /* ---- migrations: one file per thread ---- */
@@ -61,10 +35,9 @@ struct entry64 { /* what getdents64 writes */
 static struct known_u64 migrations_of(const char *root, const char *thread)
 {
     char path[64], text[8192];
-    if (snprintf(path, sizeof path, "/proc/self/task/%s/sched", thread) >= (int)sizeof path)
-        return (struct known_u64){0};
-    if (!procstat_text(root, path, text, sizeof text)) return (struct known_u64){0};
-    return procstat_field(text, "se.nr_migrations");
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/sched", thread);
+    procfs_text(root, path, text, sizeof text);
+    return field_of(text, "se.nr_migrations");
 }
 
 static struct known_u64 sum_migrations(const char *root, int folder)
@@ -86,36 +59,39 @@ static struct known_u64 sum_migrations(const char *root, int folder)
     }
 }
 
-static struct known_u64 read_migrations(const char *root)
+/* ---- what was used ---- */
+
+static uint64_t time_ns(struct timeval t)
 {
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/proc/self/task", root) >= (int)sizeof path)
-        return (struct known_u64){0};
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return (struct known_u64){0};
-    struct known_u64 sum = sum_migrations(root, folder);
-    close(folder);
-    return sum;
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_usec * 1000;
+}
+
+struct procstat procstat_of_usage(const struct rusage *u)
+{
+    return (struct procstat){
+        .user_ns = time_ns(u->ru_utime),
+        .system_ns = time_ns(u->ru_stime),
+        .minor_faults = (uint64_t)u->ru_minflt,
+        .major_faults = (uint64_t)u->ru_majflt,
+        .voluntary_switches = (uint64_t)u->ru_nvcsw,
+        .involuntary_switches = (uint64_t)u->ru_nivcsw,
+        .read_bytes = known_u64((uint64_t)u->ru_inblock * BLOCK_BYTES),
+        .write_bytes = known_u64((uint64_t)u->ru_oublock * BLOCK_BYTES),
+    };
 }
 
 void procstat_read(struct procstat *out, const char *root)
 {
     char text[1024];
-    struct rusage use;
-    memset(out, 0, sizeof *out);
-    if (getrusage(RUSAGE_SELF, &use) == 0) { /* cannot fail with these arguments */
-        out->user_ns = time_ns(use.ru_utime);
-        out->system_ns = time_ns(use.ru_stime);
-        out->minor_faults = (uint64_t)use.ru_minflt;
-        out->major_faults = (uint64_t)use.ru_majflt;
-        out->voluntary_switches = (uint64_t)use.ru_nvcsw;
-        out->involuntary_switches = (uint64_t)use.ru_nivcsw;
-    }
-    if (procstat_text(root, "/proc/self/io", text, sizeof text)) {
-        out->read_bytes = procstat_field(text, "read_bytes");
-        out->write_bytes = procstat_field(text, "write_bytes");
-    }
-    out->migrations = read_migrations(root);
+    struct rusage use = {0};
+    getrusage(RUSAGE_SELF, &use); /* cannot fail with these arguments */
+    *out = procstat_of_usage(&use);
+    procfs_text(root, "/proc/self/io", text, sizeof text);
+    out->read_bytes = field_of(text, "read_bytes");
+    out->write_bytes = field_of(text, "write_bytes");
+    int folder = procfs_open(root, "/proc/self/task");
+    if (folder >= 0) out->migrations = sum_migrations(root, folder);
+    procfs_close(&folder);
 }
 
 static uint64_t rise(uint64_t later, uint64_t earlier)
@@ -144,25 +120,41 @@ struct procstat procstat_since(const struct procstat *later, const struct procst
     };
 }
 
+static void known_add(struct known_u64 *into, struct known_u64 more)
+{
+    if (more.known) *into = known_u64(into->v + more.v);
+}
+
+void procstat_add(struct procstat *into, const struct procstat *more)
+{
+    into->user_ns += more->user_ns;
+    into->system_ns += more->system_ns;
+    into->minor_faults += more->minor_faults;
+    into->major_faults += more->major_faults;
+    into->voluntary_switches += more->voluntary_switches;
+    into->involuntary_switches += more->involuntary_switches;
+    known_add(&into->migrations, more->migrations);
+    known_add(&into->read_bytes, more->read_bytes);
+    known_add(&into->write_bytes, more->write_bytes);
+}
+
 /* ---- memory ---- */
 
 struct known_u64 procstat_rss(const char *root)
 {
-    char text[256], *at;
-    if (!procstat_text(root, "/proc/self/statm", text, sizeof text)) return (struct known_u64){0};
-    strtoull(text, &at, 10); /* the whole address space */
-    if (at == text || *at != ' ') return (struct known_u64){0};
-    char *end;
-    uint64_t pages = strtoull(at, &end, 10);
-    if (end == at) return (struct known_u64){0};
+    char text[256];
+    uint64_t pages;
+    procfs_text(root, "/proc/self/statm", text, sizeof text);
+    const char *at = procfs_number(text, &pages); /* the whole address space */
+    if (!at || *at != ' ' || !procfs_number(at, &pages)) return (struct known_u64){0};
     return known_u64(pages * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
 struct known_u64 procstat_rss_peak(const char *root)
 {
     char text[8192];
-    if (!procstat_text(root, "/proc/self/status", text, sizeof text)) return (struct known_u64){0};
-    struct known_u64 kib = procstat_field(text, "VmHWM");
+    procfs_text(root, "/proc/self/status", text, sizeof text);
+    struct known_u64 kib = field_of(text, "VmHWM");
     return kib.known ? known_u64(kib.v * 1024) : kib;
 }
 
@@ -171,8 +163,76 @@ bool procstat_rss_peak_reset(const char *root)
     char path[4096];
     if (snprintf(path, sizeof path, "%s/proc/self/clear_refs", root) >= (int)sizeof path) return false;
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    bool done = write(fd, "5", 1) == 1;
-    close(fd);
+    bool done = fd >= 0 && write(fd, "5", 1) == 1;
+    procfs_close(&fd);
     return done;
+}
+
+/* ---- the machine and the group ---- */
+
+/* A file of this process's group; false: there is none. */
+static bool own_group_text(const char *root, const char *controller, const char *file, char *text,
+                           size_t size)
+{
+    struct cgroup_place g;
+    return cgroup_find(&g, root, "self", controller) && cgroup_text(&g, root, file, text, size);
+}
+
+struct known_u64 cgroup_throttled_ns(const char *root)
+{
+    char text[4096];
+    if (own_group_text(root, "", "cpu.stat", text, sizeof text)) {
+        struct known_u64 us = field_of(text, "throttled_usec");
+        if (us.known) return known_u64(us.v * 1000);
+    }
+    if (own_group_text(root, "cpu", "cpu.stat", text, sizeof text)) return field_of(text, "throttled_time");
+    return (struct known_u64){0};
+}
+
+struct cpu_ticks cpu_ticks_read(const char *root)
+{
+    struct cpu_ticks t = {0};
+    char text[512]; /* the first line is enough */
+    procfs_text(root, "/proc/stat", text, sizeof text);
+    const char *at = strncmp(text, "cpu ", 4) == 0 ? text + 4 : "";
+    for (int i = 0; i < 8; i++) { /* user nice system idle iowait irq softirq steal */
+        if (!(at = procfs_number(at, &t.steal))) return (struct cpu_ticks){0};
+        t.all += t.steal;
+    }
+    t.known = true;
+    return t;
+}
+
+struct known_f64 cpu_steal_share(const struct cpu_ticks *later, const struct cpu_ticks *earlier)
+{
+    if (!later->known || !earlier->known || later->all <= earlier->all) return (struct known_f64){0};
+    return known_f64((double)(later->steal - earlier->steal) / (double)(later->all - earlier->all));
+}
+
+/* What a group's limit leaves; unknown where it has none ("max" is no number) or does not say what it uses. */
+static struct known_u64 group_leaves(const char *root, const char *controller, const char *limit_name,
+                                     const char *use_name)
+{
+    char text[64], stat[4096];
+    uint64_t limit, use, cache;
+    if (!own_group_text(root, controller, limit_name, text, sizeof text) || !procfs_number(text, &limit) ||
+        !own_group_text(root, controller, use_name, text, sizeof text) || !procfs_number(text, &use))
+        return (struct known_u64){0};
+    const char *key = *controller ? "total_inactive_file" : "inactive_file";
+    if (own_group_text(root, controller, "memory.stat", stat, sizeof stat) &&
+        procfs_field(stat, key, &cache) && cache < use)
+        use -= cache; /* files that the kernel drops when asked */
+    return known_u64(limit > use ? limit - use : 0);
+}
+
+struct known_u64 memory_available(const char *root)
+{
+    char text[2048];
+    procfs_text(root, "/proc/meminfo", text, sizeof text);
+    struct known_u64 out = field_of(text, "MemAvailable");
+    out.v *= 1024;
+    struct known_u64 group = group_leaves(root, "", "memory.max", "memory.current");
+    if (!group.known) group = group_leaves(root, "memory", "memory.limit_in_bytes", "memory.usage_in_bytes");
+    if (group.known && (!out.known || group.v < out.v)) out = group;
+    return out;
 }

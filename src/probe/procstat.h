@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * procstat.h - what this process has used since it began: CPU time, memory, faults, switches, migrations,
- * I/O. Read before and after a piece of work, the difference is the work's. Changes nothing but, where asked
- * and permitted, the high-water mark of its own memory. */
+ * procstat.h - what this process has used since it began: CPU time, memory, faults, switches, migrations, I/O; and what
+ * the machine and the control group took away or leave over. Read before and after a piece of work, the difference is
+ * the work's. Changes nothing but, where asked and permitted, the high-water mark of its own memory. `root` as in
+ * procfs.h. */
 #ifndef PROBE_PROCSTAT_H
 #define PROBE_PROCSTAT_H
 
 #include "run/value.h"
+
+struct rusage;
 
 struct procstat {
     uint64_t user_ns, system_ns, minor_faults, major_faults, voluntary_switches, involuntary_switches;
@@ -13,12 +16,13 @@ struct procstat {
     struct known_u64 read_bytes, write_bytes; /* that reached storage */
 };
 
-/* `root` is put before every path: "" for this machine, a folder with a made-up proc/ for tests. */
 void procstat_read(struct procstat *out, const char *root);
+struct procstat procstat_of_usage(const struct rusage *u); /* of a process that was waited for */
 
 /* later - earlier. What either does not know stays unknown; a counter that fell (a thread ended) counts as
  * 0. */
 struct procstat procstat_since(const struct procstat *later, const struct procstat *earlier);
+void procstat_add(struct procstat *into, const struct procstat *more); /* what one knows, the sum knows */
 
 /* Memory in RAM now. Kernels from 6.2 on round this by up to some dozen pages per processor. */
 struct known_u64 procstat_rss(const char *root);
@@ -27,12 +31,20 @@ struct known_u64 procstat_rss(const char *root);
 struct known_u64 procstat_rss_peak(const char *root);
 bool procstat_rss_peak_reset(const char *root); /* false: not permitted here */
 
-/* ---- for the other probes ---- */
+/* ---- the machine and the group ---- */
 
-/* The file root + path as text, at most size - 1 bytes; false when it cannot be read. */
-bool procstat_text(const char *root, const char *path, char *text, size_t size);
+/* How long this process's group has been throttled, since the group began; versions 1 and 2. */
+struct known_u64 cgroup_throttled_ns(const char *root);
 
-/* The number after `key` at the start of a line ("VmHWM:", "throttled_usec"), skipping blanks and a colon. */
-struct known_u64 procstat_field(const char *text, const char *key);
+/* CPU time of the whole machine since boot, in ticks. known false: the kernel does not tell. */
+struct cpu_ticks {
+    bool known;
+    uint64_t steal, all;
+};
+struct cpu_ticks cpu_ticks_read(const char *root);
+struct known_f64 cpu_steal_share(const struct cpu_ticks *later, const struct cpu_ticks *earlier);
+
+/* Memory that can still be taken without swapping: what the kernel says, or what the group's limit leaves. */
+struct known_u64 memory_available(const char *root);
 
 #endif

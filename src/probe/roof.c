@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "core/mem.h"
-#include "probe/cgroupstat.h"
+#include "probe/procstat.h"
 #include "probe/roof_cache.h"
 #include "probe/roof_kernel.h"
 #include "probe/roof_machine.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/procstat.h"
+#include "probe/procfs.h"
 
 enum { CPUS_MAX = 4096, LEVELS_MAX = 8 };
 #define MIB ((uint64_t)1 << 20)
@@ -16,14 +16,15 @@ static bool cache_text(const char *root, unsigned cpu, unsigned index, const cha
 {
     char path[120];
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/%s", cpu, index, name);
-    return procstat_text(root, path, out, 64);
+    return procfs_text(root, path, out, 64);
 }
 
 static uint64_t size_of(const char *text) /* "32768K" */
 {
     char *unit;
     uint64_t n = strtoull(text, &unit, 10);
-    return n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+    if (*unit == 'M') return n << 20;
+    return *unit == 'K' ? n << 10 : n;
 }
 
 /* The largest level this processor has; its bytes if the processor is the first of those that share it, else 0. */

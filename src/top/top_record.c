@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "top/top_data.h"
-#include "probe/probe_file.h"
+#include "probe/probe.h"
+#include "probe/procfs.h"
 
 enum {
     RECORD_ROWS = 24,       /* processes a moment */
@@ -33,7 +34,7 @@ static int by_use(const void *a, const void *b)
 static void put_row(struct top_data *d, struct probe_put *put, const struct proc_row *r)
 {
     char name[64], label[96];
-    probe_label(name, sizeof name, r->name, strlen(r->name));
+    procfs_label(name, sizeof name, r->name, strlen(r->name));
     snprintf(label, sizeof label, "%s%d %s", prefix, (int)r->pid, name);
     bool known = series_has(&d->probes.set, METRIC_PROC_RSS, label);
     if (!known && d->recorded_processes >= RECORD_PROCESSES) return;

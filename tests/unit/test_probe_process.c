@@ -16,14 +16,15 @@
 static void names_may_hold_anything(void **state)
 {
     (void)state;
-    struct tree_stat s;
+    struct process_stat s;
     const char *rest =
         " S 1 7 7 0 -1 4194304 10 11 12 13 14 15 16 17 20 0 3 0 999 1000 25 18446744073709551615 1 1 0 0 0 0 0 "
         "0 0 0 0 0 17 0 0 0\n";
-    char text[600];
+    char text[600], label[64];
     snprintf(text, sizeof text, "7 (a) R 2 (\n\x01\xff)%s", rest);
-    assert_true(tree_stat_parse(&s, text));
-    assert_string_equal(s.name, "a) R 2 (???");
+    assert_true(process_stat_parse(&s, text));
+    procfs_label(label, sizeof label, s.name, s.name_len);
+    assert_string_equal(label, "a) R 2 (???");
     assert_int_equal(s.state, 'S');
     assert_int_equal(s.parent, 1);
     assert_int_equal(s.minor, 10);
@@ -40,14 +41,15 @@ static void names_may_hold_anything(void **state)
     for (size_t cut = 0; cut + 10 < strlen(text); cut++) { /* cut off anywhere: no, or the same */
         char part[600];
         snprintf(part, cut + 1, "%s", text);
-        if (tree_stat_parse(&s, part)) assert_int_equal(s.started, 999);
+        if (process_stat_parse(&s, part)) assert_int_equal(s.started, 999);
     }
     snprintf(text, sizeof text, "7 (\xc3\xa9t\xc3\xa9)%s", rest);
-    assert_true(tree_stat_parse(&s, text));
-    assert_string_equal(s.name, "\xc3\xa9t\xc3\xa9");
-    assert_false(tree_stat_parse(&s, ""));
-    assert_false(tree_stat_parse(&s, "7 (x"));
-    assert_false(tree_stat_parse(&s, ")("));
+    assert_true(process_stat_parse(&s, text));
+    procfs_label(label, sizeof label, s.name, s.name_len);
+    assert_string_equal(label, "\xc3\xa9t\xc3\xa9");
+    assert_false(process_stat_parse(&s, ""));
+    assert_false(process_stat_parse(&s, "7 (x"));
+    assert_false(process_stat_parse(&s, ")("));
 }
 
 /* ---- a made-up tree ---- */

@@ -16,6 +16,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "probe/procfs.h"
 #include "probe/proclist.h"
 
 static char root[64];
@@ -61,7 +62,8 @@ static void put_stat(struct made m)
     char text[400];
     int n =
         snprintf(text, sizeof text,
-                 "%d (%s) S %d 1 1 0 -1 %lu 5 6 7 8 %lu %lu 9 9 20 -5 3 0 %lu 1000000 250 1844674407370955",
+                 "%d (%s) S %d 1 1 0 -1 %lu 5 6 7 8 %lu %lu 9 9 20 -5 3 0 %lu 1000000 250 1844674407370955 "
+                 "1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0",
                  m.pid, m.name, m.parent, m.flags, m.user, m.system, m.started);
     put(m.pid, "stat", text, (size_t)n);
 }
@@ -94,18 +96,19 @@ static const uint64_t second = 1000000000;
 static void test_parse(void **state)
 {
     (void)state;
-    struct proc_stat st;
-    assert_true(proclist_parse("7 (a) b (c)) R 3 1 1 0 -1 4 5 6 7 8 11 12 9 9 20 0 2 0 99 1 42 5", &st));
+    struct process_stat st;
+    assert_true(process_stat_parse(&st, "7 (a) b (c)) R 3 1 1 0 -1 4 5 6 7 8 11 12 9 9 20 0 2 0 99 1 42 5 "
+                                        "1 1 0 0 0 0 0 0 0 0 0 0 17"));
     assert_int_equal(st.name_len, 8);
     assert_memory_equal(st.name, "a) b (c)", 8);
     assert_int_equal(st.state, 'R');
     assert_int_equal(st.parent, 3);
-    assert_int_equal(st.flags, 4);
+    assert_false(st.kernel || st.thread);
     assert_int_equal(st.user, 11);
     assert_int_equal(st.system, 12);
     assert_int_equal(st.threads, 2);
     assert_int_equal(st.started, 99);
-    assert_int_equal(st.rss, 42);
+    assert_int_equal(st.rss_pages, 42);
 }
 
 static void test_parse_refuses(void **state)
@@ -114,8 +117,8 @@ static void test_parse_refuses(void **state)
     static const char *const bad[] = {
         "",      "7",      "7 (",         "7 (x",
         "7 (x)", "7 (x) ", "7 )x( S 1 1", "7 (x) S 1 1 1 0 -1 4 5 6 7 8 11 12 9 9 20 0 2 0 99 1"};
-    struct proc_stat st;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(proclist_parse(bad[i], &st));
+    struct process_stat st;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(process_stat_parse(&st, bad[i]));
 }
 
 /* ---- scans ---- */

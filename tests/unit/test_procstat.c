@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "probe/cgroupstat.h"
+#include "probe/procfs.h"
 #include "probe/procstat.h"
 
 static char root[64];
@@ -54,12 +54,13 @@ static void test_field(void **state)
     (void)state;
     const char *text =
         "write_bytes_more: 9\ncancelled_write_bytes: 3\nwrite_bytes: 17\nVmHWM:\t  123 kB\nbad: x\n";
-    assert_int_equal(procstat_field(text, "write_bytes").v, 17);
-    assert_int_equal(procstat_field(text, "VmHWM").v, 123);
-    assert_false(procstat_field(text, "bad").known);
-    assert_false(procstat_field(text, "bytes").known); /* not in the middle of a word */
-    assert_false(procstat_field("", "x").known);
-    assert_int_equal(procstat_field("x 5", "x").v, 5);
+    uint64_t v;
+    assert_true(procfs_field(text, "write_bytes", &v) && v == 17);
+    assert_true(procfs_field(text, "VmHWM", &v) && v == 123);
+    assert_false(procfs_field(text, "bad", &v));
+    assert_false(procfs_field(text, "bytes", &v)); /* not in the middle of a word */
+    assert_false(procfs_field("", "x", &v));
+    assert_true(procfs_field("x 5", "x", &v) && v == 5);
 }
 
 /* ---- the process ---- */
