@@ -34,6 +34,7 @@ struct ability {
     const char *use;     /* what it is for */
     const char *without; /* what the user has to do without when the answer is not yes; a sentence */
     void (*check)(const struct ability_where *where, struct ability_result *out);
+    const char *file, *remedy; /* instead of a check: yes if this file can be read, else what would help */
 };
 
 extern const struct ability ability_table[]; /* the last one has name NULL */
@@ -47,14 +48,14 @@ void ability_check(const struct ability *a, const struct ability_where *where, s
 /* Set the answer and its reason; then, where something can be done, the remedy. */
 void ability_say(struct ability_result *out, enum ability_answer answer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void ability_help(struct ability_result *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ability_help(struct ability_result *out, const char *remedy);
 
 /* The first line of root + path without its newline: true, or false with errno set and text "". */
 bool ability_read(const struct ability_where *where, const char *path, char *text, size_t size);
 
 typedef void ability_check_fn(const struct ability_where *where, struct ability_result *out);
-ability_check_fn check_counters, check_task_clock, check_ptrace, check_cgroup, check_limits, check_pressure;
-ability_check_fn check_run_delay, check_process_io, check_memory_map, check_affinity;
+ability_check_fn check_counters, check_task_clock, check_ptrace, check_cgroup, check_limits, check_pressure,
+    check_affinity;
 ability_check_fn check_cycle_clock, check_energy, check_temperature, check_governor, check_boost, check_nvml;
 ability_check_fn check_huge_pages, check_layout, check_bare_metal, check_trace_file, check_file_system;
 

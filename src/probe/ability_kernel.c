@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "probe/ability.h"
+#include "probe/procfs.h"
 
 /* ---- perf events ----------------------------------------------------------------------------- */
 
@@ -60,9 +61,7 @@ void check_counters(const struct ability_where *where, struct ability_result *ou
     int error = try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
     if (error) {
         explain_event(where, out, error);
-        return;
-    }
-    if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false)) {
+    } else if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false)) {
         ability_say(out, ABILITY_PARTIAL, "cycles are counted, cache misses are not");
     } else if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true)) {
         ability_say(out, ABILITY_PARTIAL, "user code only, not the kernel's share");
@@ -101,34 +100,6 @@ void check_ptrace(const struct ability_where *where, struct ability_result *out)
     }
 }
 
-/* Answers yes if one line of the file can be read. */
-static void check_file(const struct ability_where *where, struct ability_result *out, const char *path)
-{
-    char text[256];
-    if (ability_read(where, path, text, sizeof text))
-        ability_say(out, ABILITY_YES, "%s is readable", path);
-    else
-        ability_say(out, ABILITY_NO, "%s: %s", path, strerror(errno));
-}
-
-void check_run_delay(const struct ability_where *where, struct ability_result *out)
-{
-    check_file(where, out, "/proc/self/schedstat");
-    if (out->answer == ABILITY_NO) ability_help(out, "a kernel with CONFIG_SCHED_INFO");
-}
-
-void check_process_io(const struct ability_where *where, struct ability_result *out)
-{
-    check_file(where, out, "/proc/self/io");
-    if (out->answer == ABILITY_NO) ability_help(out, "a kernel with CONFIG_TASK_IO_ACCOUNTING");
-}
-
-void check_memory_map(const struct ability_where *where, struct ability_result *out)
-{
-    check_file(where, out, "/proc/self/smaps_rollup");
-    if (out->answer == ABILITY_NO) ability_help(out, "a kernel with CONFIG_PROC_PAGE_MONITOR");
-}
-
 void check_pressure(const struct ability_where *where, struct ability_result *out)
 {
     char text[160];
@@ -137,34 +108,13 @@ void check_pressure(const struct ability_where *where, struct ability_result *ou
         ability_help(out, "boot with psi=1");
         return;
     }
+    double share = 0;
     const char *avg10 = strchr(text, '=');
-    ability_say(out, ABILITY_YES, "some task waited for a CPU %.1f %% of the last 10 s",
-                avg10 ? strtod(avg10 + 1, NULL) : 0);
+    if (avg10) procfs_decimal(avg10 + 1, &share);
+    ability_say(out, ABILITY_YES, "some task waited for a CPU %.1f %% of the last 10 s", share);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
-
-/* The folder of this process's group: of version 2 (`controller` ""), or of a version 1 controller. */
-static bool own_group(const struct ability_where *where, const char *controller, char *path, size_t size)
-{
-    char full[512], line[300], tag[40];
-    snprintf(tag, sizeof tag, ":%s:", controller);
-    bool found = false;
-    snprintf(full, sizeof full, "%s/proc/self/cgroup", where->root);
-    FILE *f = fopen(full, "re");
-    if (!f) return false;
-    while (!found && fgets(line, sizeof line, f)) {
-        char *at = strstr(line, tag);
-        if (!at) continue;
-        line[strcspn(line, "\n")] = 0;
-        at += strlen(tag);
-        snprintf(path, size, "/sys/fs/cgroup%s%s%s", *controller ? "/" : "", controller,
-                 strcmp(at, "/") ? at : "");
-        found = true;
-    }
-    fclose(f);
-    return found;
-}
 
 void check_cgroup(const struct ability_where *where, struct ability_result *out)
 {
@@ -180,12 +130,15 @@ void check_cgroup(const struct ability_where *where, struct ability_result *out)
     }
 }
 
-static bool read_in(const struct ability_where *where, const char *controller, const char *file, char *text)
+/* The first line of a file of this process's group. */
+static bool read_in(const struct ability_where *where, const char *controller, const char *file,
+                    char text[64])
 {
-    char folder[400], path[500];
-    if (!own_group(where, controller, folder, sizeof folder)) return false;
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    return ability_read(where, path, text, 64);
+    struct cgroup_place g;
+    bool read =
+        cgroup_find(&g, where->root, "self", controller) && cgroup_text(&g, where->root, file, text, 64);
+    text[strcspn(text, "\n")] = 0;
+    return read;
 }
 
 void check_limits(const struct ability_where *where, struct ability_result *out)

@@ -18,6 +18,7 @@
 
 #include "core/clock.h"
 #include "probe/ability.h"
+#include "probe/procfs.h"
 
 void check_cycle_clock(const struct ability_where *where, struct ability_result *out)
 {
@@ -169,14 +170,11 @@ void check_layout(const struct ability_where *where, struct ability_result *out)
 
 static bool hypervisor_flag(const struct ability_where *where)
 {
-    char full[512], line[8192];
-    bool found = false;
-    snprintf(full, sizeof full, "%s/proc/cpuinfo", where->root);
-    FILE *f = fopen(full, "re");
-    while (f && !found && fgets(line, sizeof line, f))
-        found = strncmp(line, "flags", 5) == 0 && strstr(line, " hypervisor");
-    if (f) fclose(f);
-    return found;
+    char text[16384];
+    procfs_text(where->root, "/proc/cpuinfo", text, sizeof text);
+    char *flags = strstr(text, "\nflags"); /* of the first processor: all say the same */
+    if (flags) flags[1 + strcspn(flags + 1, "\n")] = 0;
+    return flags && strstr(flags, " hypervisor");
 }
 
 void check_bare_metal(const struct ability_where *where, struct ability_result *out)

@@ -2,8 +2,6 @@
  * host.c - see host.h. */
 #include "probe/host.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "probe/procfs.h"
 
 struct host_job {
     struct run *run;
@@ -22,29 +21,25 @@ struct host_job {
 
 /* ---- small files ---- */
 
-/* Read root + path into job->text, less a newline at the end. */
-static bool slurp(struct host_job *job, const char *path)
+/* Less a newline at the end. False: empty. */
+static bool trim_text(struct host_job *job)
 {
-    char full[PATH_MAX];
-    if ((size_t)snprintf(full, sizeof full, "%s%s", job->root, path) >= sizeof full) return false;
-    int fd = open(full, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    size_t len = 0;
-    ssize_t n;
-    while (len < sizeof job->text - 1 && (n = read(fd, job->text + len, sizeof job->text - 1 - len)) > 0) {
-        len += (size_t)n;
-    }
-    close(fd);
-    if (len && job->text[len - 1] == '\n') len--;
-    job->text[len] = 0;
+    size_t len = strlen(job->text);
+    if (len && job->text[len - 1] == '\n') job->text[--len] = 0;
     return len > 0;
 }
 
-/* The rest of the line that begins with `key`, blanks and `sep` skipped, ended in place; NULL: none. */
-static char *line_value(char *text, const char *key, char sep)
+/* Read root + path into job->text. */
+static bool slurp(struct host_job *job, const char *path)
+{
+    return procfs_text(job->root, path, job->text, sizeof job->text) && trim_text(job);
+}
+
+/* The rest of the line of a file that begins with `key`, blanks and `sep` skipped, ended in place; NULL: none. */
+static char *line_value(struct host_job *job, const char *path, const char *key, char sep)
 {
     size_t len = strlen(key);
-    for (char *line = text; line; line = strchr(line, '\n')) {
+    for (char *line = slurp(job, path) ? job->text : NULL; line; line = strchr(line, '\n')) {
         if (*line == '\n') line++;
         if (strncmp(line, key, len) != 0) continue;
         char *p = line + len;
@@ -56,24 +51,6 @@ static char *line_value(char *text, const char *key, char sep)
         return p;
     }
     return NULL;
-}
-
-/* A decimal number without its locale: "0.42". */
-static bool parse_decimal(const char *s, double *out)
-{
-    double v = 0, unit = 1;
-    bool any = false, point = false;
-    for (; (*s >= '0' && *s <= '9') || (*s == '.' && !point); s++) {
-        if (*s == '.') {
-            point = true;
-            continue;
-        }
-        any = true;
-        v = v * 10 + (*s - '0');
-        if (point) unit *= 10;
-    }
-    *out = v / unit;
-    return any;
 }
 
 /* Entries of a list like "0-3,8". 0: not such a list. */
@@ -102,7 +79,7 @@ static void read_names(struct host_job *job)
         job->host->kernel = arena_printf(a, "%s %s", u.sysname, u.release);
         job->host->arch = arena_str(a, u.machine);
     }
-    char *os = slurp(job, "/etc/os-release") ? line_value(job->text, "PRETTY_NAME", '=') : NULL;
+    char *os = line_value(job, "/etc/os-release", "PRETTY_NAME", '=');
     if (!os) {
         run_unknown(job->run, &job->host->unknown, "os", "no PRETTY_NAME in /etc/os-release");
         return;
@@ -119,15 +96,14 @@ static void read_cpu_model(struct host_job *job)
 {
     struct arena *a = &job->run->arena;
     struct run_host *h = job->host;
-    char *model = slurp(job, "/proc/cpuinfo") ? line_value(job->text, "model name", ':') : NULL;
+    char *model = line_value(job, "/proc/cpuinfo", "model name", ':');
     if (model) {
         h->cpu.model = arena_str(a, model);
         return;
     }
-    char maker[32] = "",
-         *v = slurp(job, "/proc/cpuinfo") ? line_value(job->text, "CPU implementer", ':') : NULL;
+    char maker[32] = "", *v = line_value(job, "/proc/cpuinfo", "CPU implementer", ':');
     if (v) snprintf(maker, sizeof maker, "%s", v);
-    v = slurp(job, "/proc/cpuinfo") ? line_value(job->text, "CPU part", ':') : NULL;
+    v = line_value(job, "/proc/cpuinfo", "CPU part", ':');
     if (v && maker[0]) {
         h->cpu.model = arena_printf(a, "implementer %s part %s", maker, v);
     } else {
@@ -193,15 +169,15 @@ static void read_governor(struct host_job *job)
 static void read_memory_and_load(struct host_job *job)
 {
     struct run_host *h = job->host;
-    char *total = slurp(job, "/proc/meminfo") ? line_value(job->text, "MemTotal", ':') : NULL;
-    unsigned long long kib = total ? strtoull(total, NULL, 10) : 0;
-    if (kib && kib < INT64_MAX / 1024) {
+    uint64_t kib = 0;
+    if (slurp(job, "/proc/meminfo") && procfs_field(job->text, "MemTotal", &kib) && kib &&
+        kib < INT64_MAX / 1024) {
         h->memory_bytes = known_u64(kib * 1024);
     } else {
         run_unknown(job->run, &h->unknown, "memory_bytes", "no MemTotal in /proc/meminfo");
     }
     double load;
-    if (slurp(job, "/proc/loadavg") && parse_decimal(job->text, &load)) {
+    if (slurp(job, "/proc/loadavg") && procfs_decimal(job->text, &load)) {
         h->load1 = known_f64(load);
     } else {
         run_unknown(job->run, &h->unknown, "load1", "/proc/loadavg cannot be read");
@@ -228,7 +204,7 @@ static bool dmi_says_virtual(struct host_job *job)
 static void read_virtual(struct host_job *job)
 {
     struct run_host *h = job->host;
-    char *flags = slurp(job, "/proc/cpuinfo") ? line_value(job->text, "flags", ':') : NULL;
+    char *flags = line_value(job, "/proc/cpuinfo", "flags", ':');
     bool x86 = flags != NULL, bit = false;
     for (char *save = NULL, *f = flags ? strtok_r(flags, " ", &save) : NULL; f;
          f = strtok_r(NULL, " ", &save)) {
@@ -246,139 +222,92 @@ static void read_virtual(struct host_job *job)
 
 /* ---- control group ---- */
 
-/* The path of one hierarchy in /proc/self/cgroup: controller "" is version 2. */
-static bool cgroup_path(struct host_job *job, const char *controller, char *out, size_t size)
+/* "150000 100000", "max 100000"; in version 1 "150000", or "-1" for none, of the period in the file beside it. */
+static bool take_cpu(struct host_job *job, const struct cgroup_place *g)
 {
-    if (!slurp(job, "/proc/self/cgroup")) return false;
-    for (char *save = NULL, *l = strtok_r(job->text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
-        char *names = strchr(l, ':'), *path = names ? strchr(names + 1, ':') : NULL;
-        if (!path) continue;
-        *path++ = 0;
-        names++;
-        bool match = !*names && !*controller;
-        for (char *s2 = NULL, *n = strtok_r(names, ",", &s2); n && !match; n = strtok_r(NULL, ",", &s2)) {
-            match = strcmp(n, controller) == 0;
-        }
-        if (match) return (size_t)snprintf(out, size, "%s", path) < size;
-    }
-    return false;
-}
-
-/* Call `take` with the text of `file` in the group and in every group above it: limits add up. */
-static bool each_group(struct host_job *job, const char *mount, const char *group, const char *file,
-                       bool (*take)(struct host_job *, const char *path))
-{
-    char at[PATH_MAX / 2], path[PATH_MAX];
-    bool any = false;
-    snprintf(at, sizeof at, "%s", group);
-    for (;;) {
-        size_t len = strlen(at);
-        while (len && at[len - 1] == '/') at[--len] = 0;
-        snprintf(path, sizeof path, "%s%s/%s", mount, at, file);
-        if (slurp(job, path)) any = take(job, path) || any;
-        char *slash = strrchr(at, '/');
-        if (!slash) return any;
-        *slash = 0;
-    }
-}
-
-static void lower_quota(struct host_job *job, double quota)
-{
-    struct known_f64 *q = &job->host->cgroup.cpu_quota;
-    if (!q->known || quota < q->v) *q = known_f64(quota);
-}
-
-/* "150000 100000", "max 100000" */
-static bool take_cpu_max(struct host_job *job, const char *path)
-{
-    (void)path;
-    char *end;
-    unsigned long long quota = strtoull(job->text, &end, 10), period = strtoull(end, NULL, 10);
-    if (end != job->text && quota && period) lower_quota(job, (double)quota / (double)period);
+    struct known_f64 *least = &job->host->cgroup.cpu_quota;
+    uint64_t quota, period = 0;
+    const char *rest = procfs_number(job->text, &quota);
+    if (!rest || !quota) return true;
+    if (!procfs_number(rest, &period) &&
+        cgroup_text(g, job->root, "cpu.cfs_period_us", job->text, sizeof job->text))
+        procfs_number(job->text, &period);
+    if (!period) return false;
+    double cpus = (double)quota / (double)period;
+    if (!least->known || cpus < least->v) *least = known_f64(cpus);
     return true;
 }
 
-/* "150000", or "-1" for none, of the period in the file beside it. */
-static bool take_cfs_quota(struct host_job *job, const char *path)
-{
-    char beside[PATH_MAX];
-    long long quota = strtoll(job->text, NULL, 10);
-    if (quota <= 0) return true;
-    snprintf(beside, sizeof beside, "%.*scpu.cfs_period_us", (int)(strrchr(path, '/') + 1 - path), path);
-    long long period = slurp(job, beside) ? strtoll(job->text, NULL, 10) : 0;
-    if (period > 0) lower_quota(job, (double)quota / (double)period);
-    return period > 0;
-}
-
 /* "1073741824", "max", or near 2^63 for none. */
-static bool take_memory(struct host_job *job, const char *path)
+static bool take_memory(struct host_job *job, const struct cgroup_place *g)
 {
-    (void)path;
-    struct known_u64 *m = &job->host->cgroup.memory_limit_bytes;
-    unsigned long long v = strtoull(job->text, NULL, 10);
-    if (v && v < UINT64_C(1) << 62 && (!m->known || v < m->v)) *m = known_u64(v);
+    (void)g;
+    struct known_u64 *least = &job->host->cgroup.memory_limit_bytes;
+    uint64_t v;
+    if (procfs_number(job->text, &v) && v && v < UINT64_C(1) << 62 && (!least->known || v < least->v))
+        *least = known_u64(v);
     return true;
 }
 
 /* The innermost one that is not empty. */
-static bool take_cpuset(struct host_job *job, const char *path)
+static bool take_cpuset(struct host_job *job, const struct cgroup_place *g)
 {
-    (void)path;
-    struct run_host_cgroup *g = &job->host->cgroup;
-    if (!g->cpuset) g->cpuset = arena_str(&job->run->arena, job->text);
+    (void)g;
+    if (!job->host->cgroup.cpuset) job->host->cgroup.cpuset = arena_str(&job->run->arena, job->text);
     return true;
 }
 
-struct cgroup_row {
-    const char *controller, *mount, *file;
-    bool (*take)(struct host_job *, const char *path);
+static const struct cgroup_row {
     const char *field;
+    bool (*take)(struct host_job *job, const struct cgroup_place *g); /* job->text; false: it says nothing */
+    const char *controller, *file_1, *file_2; /* of version 1; the files' names in both */
+} cgroup_rows[] = {
+    {"cgroup.cpu_quota", take_cpu, "cpu", "cpu.cfs_quota_us", "cpu.max"},
+    {"cgroup.memory_limit_bytes", take_memory, "memory", "memory.limit_in_bytes", "memory.max"},
+    {"cgroup.cpuset", take_cpuset, "cpuset", "cpuset.effective_cpus", "cpuset.cpus.effective"},
 };
 
-static const struct cgroup_row cgroup_v2[] = {
-    {"", "/sys/fs/cgroup", "cpu.max", take_cpu_max, "cgroup.cpu_quota"},
-    {"", "/sys/fs/cgroup", "memory.max", take_memory, "cgroup.memory_limit_bytes"},
-    {"", "/sys/fs/cgroup", "cpuset.cpus.effective", take_cpuset, "cgroup.cpuset"},
-};
-static const struct cgroup_row cgroup_v1[] = {
-    {"cpu", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", take_cfs_quota, "cgroup.cpu_quota"},
-    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", take_memory, "cgroup.memory_limit_bytes"},
-    {"cpuset", "/sys/fs/cgroup/cpuset", "cpuset.effective_cpus", take_cpuset, "cgroup.cpuset"},
-};
-
-static bool cgroup_known(const struct run_host_cgroup *g, const char *field)
+static const char *path_text(struct host_job *job, const char *path)
 {
-    if (strcmp(field, "cgroup.cpu_quota") == 0) return g->cpu_quota.known;
-    if (strcmp(field, "cgroup.cpuset") == 0) return g->cpuset != NULL;
-    return g->memory_limit_bytes.known;
+    return arena_str(&job->run->arena, *path ? path : "/");
 }
 
-static void read_cgroup_row(struct host_job *job, const struct cgroup_row *row)
+/* Of the group and of every group above it: limits add up. Why nothing is known, where it is not. */
+static const char *read_cgroup_row(struct host_job *job, const struct cgroup_row *row, bool v1)
 {
-    char group[PATH_MAX / 2];
-    struct run_host *h = job->host;
-    const char *why = "no such controller in /proc/self/cgroup";
-    if (cgroup_path(job, row->controller, group, sizeof group)) {
-        bool any = each_group(job, row->mount, group, row->file, row->take);
-        why = any ? "no limit" : "its file is not to be seen in /sys/fs/cgroup";
-        if (any && !h->cgroup.path) h->cgroup.path = arena_str(&job->run->arena, group);
-    }
-    if (!cgroup_known(&h->cgroup, row->field)) run_unknown(job->run, &h->unknown, row->field, "%s", why);
+    struct cgroup_place g;
+    char path[sizeof g.path];
+    bool any = false;
+    const char *controller = v1 ? row->controller : "", *file = v1 ? row->file_1 : row->file_2;
+    if (!cgroup_path(job->root, "self", controller, path, sizeof path) ||
+        !cgroup_find(&g, job->root, "self", controller))
+        return "no such controller in /proc/self/cgroup";
+    do {
+        if (cgroup_text(&g, job->root, file, job->text, sizeof job->text) && trim_text(job))
+            any = row->take(job, &g) || any;
+    } while (cgroup_up(&g));
+    if (any && !job->host->cgroup.path) job->host->cgroup.path = path_text(job, path);
+    return any ? "no limit" : "its file is not to be seen in /sys/fs/cgroup";
 }
 
 static void read_cgroup(struct host_job *job)
 {
-    char path[PATH_MAX / 2];
+    char path[2048];
+    const char *why[3], *root = job->root;
     struct run_host *h = job->host;
-    bool v1 = cgroup_path(job, "memory", path, sizeof path) || cgroup_path(job, "cpu", path, sizeof path);
-    bool v2 = cgroup_path(job, "", path, sizeof path);
-    if (!v1 && !v2) {
+    bool v1 = cgroup_path(root, "self", "memory", path, sizeof path) ||
+              cgroup_path(root, "self", "cpu", path, sizeof path);
+    if (!cgroup_path(root, "self", "", path, sizeof path) && !v1) {
         run_unknown(job->run, &h->unknown, "cgroup", "/proc/self/cgroup names no control group");
         return;
     }
     h->cgroup.version = known_u64(v1 ? 1 : 2);
-    if (!v1) h->cgroup.path = arena_str(&job->run->arena, path);
-    for (size_t i = 0; i < 3; i++) read_cgroup_row(job, v1 ? &cgroup_v1[i] : &cgroup_v2[i]);
+    if (!v1) h->cgroup.path = path_text(job, path);
+    for (size_t i = 0; i < 3; i++) why[i] = read_cgroup_row(job, &cgroup_rows[i], v1);
+    const bool known[] = {h->cgroup.cpu_quota.known, h->cgroup.memory_limit_bytes.known,
+                          h->cgroup.cpuset != NULL};
+    for (size_t i = 0; i < 3; i++)
+        if (!known[i]) run_unknown(job->run, &h->unknown, cgroup_rows[i].field, "%s", why[i]);
     if (!h->cgroup.path) run_unknown(job->run, &h->unknown, "cgroup.path", "no group is to be seen");
 }
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * noise.c - see noise.h. The two kernels take turns, so that both see the same weather. */
+ * noise.c - see noise.h. The two kernels take turns, so that both see the same machine. */
 #include "probe/noise.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "core/mem.h"
 #include "core/stats.h"
+#include "probe/procstat.h"
 
 enum { MAX_BATCHES = 20000, MIN_BATCHES = 20, WINDOWS = 10, LINE = 64 };
 #define BATCH_NS 1000000 /* long against the clock, short against the scheduler */
@@ -92,28 +91,14 @@ static uint64_t calibrate(struct bench *b, int k)
 
 /* ---- what the system says meanwhile ---------------------------------------------------------- */
 
-struct weather {
-    double steal, all; /* in the kernel's ticks; all 0: not told */
-    double cpu_ns;
-    uint64_t at_ns;
+struct machine_state {
+    struct cpu_ticks ticks;
+    uint64_t cpu_ns, at_ns; /* cpu_ns: of this thread */
 };
 
-static void look(struct weather *w)
+static struct machine_state read_machine(void)
 {
-    struct timespec t = {0};
-    char line[512] = "";
-    *w = (struct weather){0};
-    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-    if (fd >= 0) close(fd);
-    char *at = n > 4 && strncmp(line, "cpu ", 4) == 0 ? line + 4 : NULL;
-    for (int i = 0; at && i < 8; i++) { /* user nice system idle iowait irq softirq steal */
-        w->steal = (double)strtoull(at, &at, 10);
-        w->all += w->steal;
-    }
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    w->cpu_ns = (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-    w->at_ns = clock_raw_ns();
+    return (struct machine_state){cpu_ticks_read(""), clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID), clock_raw_ns()};
 }
 
 static long involuntary(void)
@@ -124,14 +109,9 @@ static long involuntary(void)
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
-static double relative_half(const struct interval *i)
-{
-    double half = (i->hi - i->lo) / 2;
-    return isfinite(half) ? half : NAN;
-}
-
-/* Neighbours as A and B of an alternating comparison of equals: how tight is the interval around 0? Twice its
- * half-width is what such a comparison finds nearly always. */
+/* What can be told apart when two variants take turns? Neighbouring batches are taken as A and B of a comparison of
+ * equals, in the order A B B A, so that a steady drift cancels; the centre of their log ratios is 0 but for noise, and
+ * the half-width of its interval is how far off it may be. A true difference of twice that is found nearly always. */
 static tare_status resolve_ab(const struct noise_series *x, double *scratch, double *out, tare_error *err)
 {
     struct interval centre;
@@ -142,11 +122,14 @@ static tare_status resolve_ab(const struct noise_series *x, double *scratch, dou
     }
     tare_status s = stats_hodges_lehmann(scratch, pairs, 0.95, &centre, err);
     if (s < 0) return s;
-    *out = expm1(2 * relative_half(&centre));
+    double half = (centre.hi - centre.lo) / 2;
+    *out = isfinite(half) ? expm1(2 * half) : NAN;
     return TARE_OK;
 }
 
-/* Medians of consecutive windows as separate runs: by chance two of them differ by up to 2.77 deviations. */
+/* What can be told apart by two runs one after the other? The medians of ten consecutive windows are taken as ten such
+ * runs. Two of them differ by chance by up to 2.77 of their deviations in 95 of 100 cases (1.96 times sqrt 2, for the
+ * difference of two): less than that is no difference. */
 static tare_status resolve_runs(const struct noise_series *x, double *out, tare_error *err)
 {
     double medians[WINDOWS];
@@ -208,7 +191,7 @@ static void measure_all(struct bench *b, const struct noise_options *opts)
     }
 }
 
-static tare_status prepare(struct bench *b, const struct noise_options *opts, tare_error *err)
+static tare_status prepare_bench(struct bench *b, const struct noise_options *opts, tare_error *err)
 {
     size_t n = opts->memory_bytes / sizeof *b->lines;
     b->chain = 88172645463325252u;
@@ -222,13 +205,12 @@ static tare_status prepare(struct bench *b, const struct noise_options *opts, ta
     if (!have) return error_set(err, TARE_NOMEM, "out of memory for the noise measurement");
     link_lines(b->lines, n > 1 ? n : 2);
     b->at = b->lines;
-    run_memory(b,
-               n); /* once around: what fits a cache is in it now, and stays the same for the whole series */
+    run_memory(b, n); /* once around: what fits a cache is in it now, and stays so for the whole series */
     for (int k = 0; k < NOISE_KERNELS; k++) b->steps[k] = calibrate(b, k);
     return TARE_OK;
 }
 
-static void release(struct bench *b)
+static void release_bench(struct bench *b)
 {
     mem_free(b->lines);
     for (int k = 0; k < NOISE_KERNELS; k++) {
@@ -241,24 +223,23 @@ tare_status noise_measure(struct noise *out, const struct noise_options *opts, t
 {
     struct bench b = {0};
     struct noise result = {0};
-    struct weather before, after;
-    tare_status s = prepare(&b, opts, err);
+    tare_status s = prepare_bench(&b, opts, err);
     if (s < 0) goto out;
-    look(&before);
+    struct machine_state before = read_machine();
     measure_all(&b, opts);
-    look(&after);
+    struct machine_state after = read_machine();
     for (int k = 0; k < NOISE_KERNELS; k++) {
         struct noise_series x = {b.ns[k], b.switched[k], b.n[k]};
         result.kernel[k].name = names[k];
         if ((s = noise_summarise(&result.kernel[k], &x, err)) < 0) goto out;
         result.kernel[k].step_ns = result.kernel[k].batch_ns / (double)b.steps[k];
     }
-    double ticks = after.all - before.all;
+    struct known_f64 steal = cpu_steal_share(&after.ticks, &before.ticks);
     result.took = (struct duration){(int64_t)(after.at_ns - before.at_ns)};
-    result.steal = before.all > 0 && ticks > 0 ? (after.steal - before.steal) / ticks : NAN;
-    result.cpu_share = (after.cpu_ns - before.cpu_ns) / (double)result.took.ns;
+    result.steal = steal.known ? steal.v : NAN;
+    result.cpu_share = (double)(after.cpu_ns - before.cpu_ns) / (double)result.took.ns;
     *out = result;
 out:
-    release(&b);
+    release_bench(&b);
     return s;
 }

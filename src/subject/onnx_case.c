@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "core/mem.h"
+#include "probe/procfs.h"
 #include "subject/onnx_model.h"
 
 /* ---- threads ---- */
@@ -15,13 +16,11 @@
 /* The first processor of the core that this one belongs to; itself when the kernel does not say. */
 static int core_of(int cpu)
 {
-    char path[96], text[32] = "";
+    char path[96], text[4096];
+    uint64_t first;
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    FILE *f = fopen(path, "re");
-    if (!f) return cpu;
-    bool read = fgets(text, sizeof text, f) != NULL;
-    fclose(f);
-    return read && text[0] >= '0' && text[0] <= '9' ? (int)strtol(text, NULL, 10) : cpu;
+    procfs_text("", path, text, sizeof text);
+    return procfs_number(text, &first) ? (int)first : cpu;
 }
 
 /* Cores with at least one processor that we may run on. */
