@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/roof_cache.h"
+#include "probe/roof_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -43,9 +43,9 @@ static tare_status run_once(struct subject_lane *l, struct pair_side *out, tare_
     if (s < 0) return s;
     out->wall_ns += end - start;
     cpu = clock_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    out->cpu_ns += cost.known ? cost.user_ns + cost.system_ns : cpu;
-    out->involuntary += cost.involuntary_switches;
-    out->voluntary += cost.voluntary_switches;
+    out->cpu_ns += cost.known ? cost.used.user_ns + cost.used.system_ns : cpu;
+    out->involuntary += cost.used.involuntary_switches;
+    out->voluntary += cost.used.voluntary_switches;
     if (cost.rss_peak > out->rss_peak) out->rss_peak = cost.rss_peak;
     return TARE_OK;
 }

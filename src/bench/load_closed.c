@@ -39,22 +39,14 @@ void lanes_close(struct bench *b)
 void usage_add(struct usage *into, const struct subject_cost *cost)
 {
     into->runs++;
-    into->sum.user_ns += cost->user_ns;
-    into->sum.system_ns += cost->system_ns;
+    procstat_add(&into->sum.used, &cost->used);
     if (cost->rss_peak > into->sum.rss_peak) into->sum.rss_peak = cost->rss_peak;
-    into->sum.minor_faults += cost->minor_faults;
-    into->sum.major_faults += cost->major_faults;
-    into->sum.voluntary_switches += cost->voluntary_switches;
-    into->sum.involuntary_switches += cost->involuntary_switches;
-    into->sum.read_bytes += cost->read_bytes;
-    into->sum.write_bytes += cost->write_bytes;
 }
 
 void usage_merge(struct usage *into, const struct usage *from)
 {
-    uint64_t runs = into->runs + from->runs;
     usage_add(into, &from->sum);
-    into->runs = runs;
+    into->runs += from->runs - 1;
 }
 
 /* ---- the loop ---- */
@@ -88,14 +80,14 @@ static void closed_loop(void *ctx, unsigned worker)
     while (l->n < job->room) {
         if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) break;
         cost.known = false;
-        cost.wall_ns = cost.involuntary_switches = 0;
+        cost.wall_ns = cost.used.involuntary_switches = 0;
         uint64_t start = now();
         l->failed = ops->run(job->instance, worker, &cost, &l->err);
         end = now();
         if (l->failed < 0) break;
         struct stamp *stamp = &l->at[l->n++];
         *stamp = (struct stamp){start, cost.wall_ns ? cost.wall_ns : end - start,
-                                counts_switches && cost.involuntary_switches > 0};
+                                counts_switches && cost.used.involuntary_switches > 0};
         if (cost.known) {
             usage_add(&l->usage, &cost);
         } else if (!counts_switches && stamp->ns >= job->watch_ns) {

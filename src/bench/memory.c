@@ -48,8 +48,8 @@ void memory_slice(struct memory_track *m, struct slice *slice, const struct read
 /* ---- growth per run ---- */
 
 /* Does memory grow with every run? Slices are joined to at most 12 segments of about as many runs, and each segment's
- * growth is divided by its runs. The centre of these rates (Hodges-Lehmann), with its signed-rank interval, is not moved
- * by an allocator that grows once, however much, and is by growth that goes on: a leak is an interval above 0. */
+ * growth is divided by its runs. The centre of these rates (Hodges-Lehmann), with its signed-rank interval, is not
+ * moved by an allocator that grows once, however much, and is by growth that goes on: a leak is an interval above 0. */
 tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known,
                          tare_error *err)
 {

@@ -74,6 +74,12 @@ static void say_open(struct bench *b, const struct case_work *w)
 
 /* ---- parts of a case ---- */
 
+/* What the runs used: of processes of their own, else of this one. */
+static const struct procstat *used_by(const struct case_work *w)
+{
+    return w->usage.runs ? &w->usage.sum.used : &w->disturbed.process;
+}
+
 static uint64_t not_below_zero(int64_t v)
 {
     return v > 0 ? (uint64_t)v : 0;
@@ -105,8 +111,6 @@ static void put_child_memory(struct bench *b, struct run_case *c, const struct c
     else
         run_unknown(b->run, &c->unknown, "memory.rss_peak", "not above the %.1f MiB of tare itself",
                     (double)own.v / 0x1p20);
-    c->memory.minor_faults = known_u64(sum->minor_faults);
-    c->memory.major_faults = known_u64(sum->major_faults);
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         run_unknown(b->run, &c->unknown, none[i], "each run is a new process");
 }
@@ -116,12 +120,12 @@ static tare_status put_memory(struct bench *b, struct run_case *c, const struct 
     const struct memory_track *m = &w->memory;
     c->memory.known = true;
     run_unknown(b->run, &c->unknown, "memory.fragmentation", "the subject does not tell");
+    c->memory.minor_faults = known_u64(used_by(w)->minor_faults);
+    c->memory.major_faults = known_u64(used_by(w)->major_faults);
     if (w->usage.runs) {
         put_child_memory(b, c, w);
         return TARE_OK;
     }
-    c->memory.minor_faults = known_u64(w->disturbed.process.minor_faults);
-    c->memory.major_faults = known_u64(w->disturbed.process.major_faults);
     if (!m->known) {
         run_unknown(b->run, &c->unknown, "memory", "the process's memory could not be read");
         return TARE_OK;
@@ -137,15 +141,13 @@ static tare_status put_memory(struct bench *b, struct run_case *c, const struct 
 
 static void put_cpu(struct bench *b, struct run_case *c, const struct case_work *w)
 {
-    const struct procstat *p = &w->disturbed.process;
-    const struct subject_cost *sum = &w->usage.sum;
-    bool child = w->usage.runs > 0;
+    const struct procstat *used = used_by(w);
     struct run_cpu *cpu = &c->cpu;
     cpu->known = true;
-    cpu->user_ns = known_u64(child ? sum->user_ns : p->user_ns);
-    cpu->system_ns = known_u64(child ? sum->system_ns : p->system_ns);
-    cpu->voluntary_switches = known_u64(child ? sum->voluntary_switches : p->voluntary_switches);
-    cpu->involuntary_switches = known_u64(child ? sum->involuntary_switches : p->involuntary_switches);
+    cpu->user_ns = known_u64(used->user_ns);
+    cpu->system_ns = known_u64(used->system_ns);
+    cpu->voluntary_switches = known_u64(used->voluntary_switches);
+    cpu->involuntary_switches = known_u64(used->involuntary_switches);
     if (w->spent_ns)
         cpu->utilization = known_f64((double)(cpu->user_ns.v + cpu->system_ns.v) / (double)w->spent_ns);
     cpu->throttled_ns = w->disturbed.throttled_ns;
@@ -161,12 +163,11 @@ static void put_cpu(struct bench *b, struct run_case *c, const struct case_work 
 
 static void put_io(struct bench *b, struct run_case *c, const struct case_work *w)
 {
-    const struct procstat *p = &w->disturbed.process;
     struct run_io *io = &c->io;
     static const char *const none[] = {"io.read_ops", "io.write_ops", "io.net_rx_bytes", "io.net_tx_bytes"};
     io->known = true;
-    io->read_bytes = w->usage.runs ? known_u64(w->usage.sum.read_bytes) : p->read_bytes;
-    io->write_bytes = w->usage.runs ? known_u64(w->usage.sum.write_bytes) : p->write_bytes;
+    io->read_bytes = used_by(w)->read_bytes;
+    io->write_bytes = used_by(w)->write_bytes;
     if (!io->read_bytes.known || !io->write_bytes.known)
         run_unknown(b->run, &c->unknown, "io", "/proc/self/io cannot be read");
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)

@@ -161,4 +161,5 @@ static tare_status cgroup_open(struct probe *base, const struct probe_place *at,
 }
 
 const struct probe_ops probe_cgroup = {
-    "cgroup", "the control group of the program", sizeof(struct cgroup_probe), cgroup_open, cgroup_sample, cgroup_close};
+    "cgroup", "the control group of the program",
+    sizeof(struct cgroup_probe), cgroup_open, cgroup_sample, cgroup_close};

@@ -161,4 +161,5 @@ static tare_status disk_open(struct probe *base, const struct probe_place *at, s
 }
 
 const struct probe_ops probe_disk = {
-    "disk", "bytes, requests and times of each disk", sizeof(struct disk_probe), disk_open, disk_sample, disk_close};
+    "disk", "bytes, requests and times of each disk",
+    sizeof(struct disk_probe), disk_open, disk_sample, disk_close};

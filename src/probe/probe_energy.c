@@ -127,4 +127,5 @@ static tare_status energy_open(struct probe *base, const struct probe_place *at,
 }
 
 const struct probe_ops probe_energy = {
-    "energy", "joules of the processor packages", sizeof(struct energy_probe), energy_open, energy_sample, energy_close};
+    "energy", "joules of the processor packages",
+    sizeof(struct energy_probe), energy_open, energy_sample, energy_close};

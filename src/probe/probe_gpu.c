@@ -129,4 +129,5 @@ static tare_status gpu_open(struct probe *base, const struct probe_place *at, st
 }
 
 const struct probe_ops probe_gpu = {
-    "gpu", "NVIDIA GPUs: work, memory, power, clocks, heat", sizeof(struct gpu_probe), gpu_open, gpu_sample, gpu_close};
+    "gpu", "NVIDIA GPUs: work, memory, power, clocks, heat",
+    sizeof(struct gpu_probe), gpu_open, gpu_sample, gpu_close};

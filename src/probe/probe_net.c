@@ -110,4 +110,5 @@ static tare_status net_open(struct probe *base, const struct probe_place *at, st
 }
 
 const struct probe_ops probe_net = {
-    "net", "bytes, packets and errors of each network interface", sizeof(struct net_probe), net_open, net_sample, net_close};
+    "net", "bytes, packets and errors of each network interface",
+    sizeof(struct net_probe), net_open, net_sample, net_close};

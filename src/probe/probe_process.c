@@ -214,7 +214,8 @@ static tare_status process_open(struct probe *base, const struct probe_place *at
 }
 
 const struct probe_ops probe_process = {
-    "process", "the program and all it started", sizeof(struct process_probe), process_open, process_sample, process_close};
+    "process", "the program and all it started",
+    sizeof(struct process_probe), process_open, process_sample, process_close};
 
 /* ---- what else probe.h offers ---- */
 

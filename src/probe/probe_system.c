@@ -167,4 +167,5 @@ static tare_status system_open(struct probe *base, const struct probe_place *at,
 }
 
 const struct probe_ops probe_system = {
-    "system", "processors, memory, swap, load and pressure of the machine", sizeof(struct system_probe), system_open, system_sample, system_close};
+    "system", "processors, memory, swap, load and pressure of the machine",
+    sizeof(struct system_probe), system_open, system_sample, system_close};

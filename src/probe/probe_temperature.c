@@ -199,4 +199,5 @@ static tare_status temperature_open(struct probe *base, const struct probe_place
 }
 
 const struct probe_ops probe_temperature = {
-    "temperature", "sensors and the clock of each core", sizeof(struct temperature_probe), temperature_open, temperature_sample, temperature_close};
+    "temperature", "sensors and the clock of each core",
+    sizeof(struct temperature_probe), temperature_open, temperature_sample, temperature_close};

@@ -4,20 +4,21 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "core/mem.h"
+#include "probe/procfs.h"
 #include "probe/procstat.h"
-#include "probe/roof_cache.h"
-#include "probe/roof_kernel.h"
-#include "probe/roof_machine.h"
-#include "probe/roof_team.h"
+#include "probe/roof_parts.h"
 
 #define NS 1e9
 #define TURN_NS 1000000u /* of arithmetic: long against the clock, short against being interrupted */
 #define HUGE_PAGE ((size_t)2 << 20)
+#define MIB ((uint64_t)1 << 20)
+enum { CPUS_MAX = 4096, LEVELS_MAX = 8 };
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
@@ -40,7 +41,8 @@ struct measuring {
     bool busy;
 };
 
-/* Things per second when each of the threads does `amount` of them a turn. */
+/* Things per second when each of the threads does `amount` of them a turn: all that was done, over the time from the
+ * first start to the last end of the quickest turn. A roof is a maximum, so the quickest counts and no mean does. */
 static double best_turn(struct measuring *m, roof_work_fn *work, void *ctx, double amount, uint64_t budget_ns)
 {
     struct roof_turn best = roof_team_best(m->team, work, ctx, budget_ns);
@@ -85,6 +87,60 @@ static double best_rate(struct measuring *m, enum roof_kind kind, uint64_t budge
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
+
+/* A file of one cache of one processor; false: there is no such cache. */
+static bool cache_text(const char *root, unsigned cpu, unsigned index, const char *name, char out[64])
+{
+    char path[120];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/%s", cpu, index, name);
+    return procfs_text(root, path, out, 64);
+}
+
+static uint64_t size_of(const char *text) /* "32768K" */
+{
+    char *unit;
+    uint64_t n = strtoull(text, &unit, 10);
+    if (*unit == 'M') return n << 20;
+    return *unit == 'K' ? n << 10 : n;
+}
+
+/* The largest level this processor has; its bytes if the processor is the first of those that share it, else 0. */
+static unsigned last_level(const char *root, unsigned cpu, uint64_t *bytes)
+{
+    char text[64];
+    unsigned most = 0;
+    *bytes = 0;
+    for (unsigned i = 0; i < LEVELS_MAX && cache_text(root, cpu, i, "level", text); i++) {
+        unsigned level = (unsigned)strtoul(text, NULL, 10);
+        if (level < most) continue;
+        if (!cache_text(root, cpu, i, "shared_cpu_list", text)) continue;
+        bool first = strtoul(text, NULL, 10) == cpu;
+        most = level;
+        *bytes = first && cache_text(root, cpu, i, "size", text) ? size_of(text) : 0;
+    }
+    return most;
+}
+
+struct known_u64 roof_cache_bytes(const char *root)
+{
+    uint64_t sum = 0, bytes;
+    for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++) {
+        if (!last_level(root, cpu, &bytes)) break;
+        sum += bytes;
+    }
+    return sum ? known_u64(sum) : (struct known_u64){0};
+}
+
+/* Of a block that fits the caches one would measure these: four times their size leaves them a quarter of the hits at
+ * most. No more than an eighth of what is free, so that nothing is swapped out for it. */
+size_t roof_working_set(struct known_u64 cache, struct known_u64 available)
+{
+    uint64_t caches = cache.known ? cache.v : 32 * MIB, want = 4 * caches;
+    if (want < 64 * MIB) want = 64 * MIB;
+    if (want > 1024 * MIB) want = 1024 * MIB;
+    if (available.known && want > available.v / 8) want = available.v / 8;
+    return want < 2 * caches ? 0 : (size_t)want;
+}
 
 struct memory {
     char *block;  /* as allocated */
@@ -145,7 +201,7 @@ static void set_time(struct roof *r)
         snprintf(r->measured, sizeof r->measured, "now");
 }
 
-static tare_status measure(struct roof *out, const struct roof_options *o, tare_error *err)
+static tare_status measure_roof(struct roof *out, const struct roof_options *o, tare_error *err)
 {
     struct roof r = {.threads = o->threads};
     struct measuring m = {.threads = o->threads};
@@ -168,7 +224,7 @@ tare_status roof_measure(struct roof *out, const struct roof_options *o, tare_er
         return error_set(err, TARE_INVALID, "the roof can be measured with 1 to %d threads, not %u",
                          ROOF_THREADS_MAX, o->threads);
     if (!o->fresh && roof_recall(out, o)) return TARE_OK;
-    tare_status s = measure(out, o, err);
+    tare_status s = measure_roof(out, o, err);
     if (s == TARE_OK && !out->busy) roof_cache_save(out, o);
     return s;
 }

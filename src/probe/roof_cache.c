@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * roof_cache.c - see roof_cache.h. A line per value, "name value"; all of them, in this order, or it is not ours. */
-#include "probe/roof_cache.h"
+ * roof_cache.c - see roof_parts.h. A line per value, "name value"; all of them, in this order, or it is not ours. */
+#include "probe/roof_parts.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "probe/roof_kernel.h"
 
 #define HEAD "tare.roof/1"
 #define WORST 1e18 /* no machine of today has more of anything per second */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * roof_kernel_arm.c - aarch64: see roof_kernel.h. NEON, which every such processor has, and the dot-product and
+ * roof_kernel_arm.c - aarch64: see roof_parts.h. NEON, which every such processor has, and the dot-product and
  * matrix instructions where the kernel reports them. */
-#include "probe/roof_kernel.h"
+#include "probe/roof_parts.h"
 
 #if defined(__aarch64__)
 
@@ -22,30 +22,23 @@ static bool always(void)
     return true;
 }
 
+/* Set up, then rounds of `op` in all registers. */
+#define KERNEL(name, setup, op)                                                                               \
+    static void run_##name(uint64_t rounds)                                                                   \
+    {                                                                                                         \
+        __asm__ volatile(setup TIMES_16(CLEAR) "1:\n\t" TIMES_16(op) "subs %0, %0, #1\n\tb.ne 1b"            \
+                         : "+&r"(rounds)                                                                      \
+                         :                                                                                    \
+                         : ALL_V, "cc");                                                                      \
+    }
+#define BYTES "movi v30.16b, #3\n\tmovi v31.16b, #3\n\t"
+
 #define FMLA(n) "fmla v" #n ".4s, v30.4s, v31.4s\n\t"
-static void run_neon(uint64_t rounds)
-{
-    __asm__ volatile("fmov v30.4s, #1.0\n\tfmov v31.4s, #0.125\n\t" TIMES_16(CLEAR) "1:\n\t" TIMES_16(
-                         FMLA) "subs %0, %0, #1\n\tb.ne 1b"
-                     : "+&r"(rounds)
-                     :
-                     : ALL_V, "cc");
-}
+KERNEL(neon, "fmov v30.4s, #1.0\n\tfmov v31.4s, #0.125\n\t", FMLA)
 
 static bool has_dot(void)
 {
     return getauxval(AT_HWCAP) & HAS_DOTPROD;
-}
-
-/* As numbers, because not every assembler knows them by name: sdot vN.4s, v30.16b, v31.16b, and smmla likewise. */
-#define SDOT(n) ".inst 0x4e9f97c0 + " #n "\n\t"
-static void run_dot(uint64_t rounds)
-{
-    __asm__ volatile("movi v30.16b, #3\n\tmovi v31.16b, #3\n\t" TIMES_16(CLEAR) "1:\n\t" TIMES_16(
-                         SDOT) "subs %0, %0, #1\n\tb.ne 1b"
-                     : "+&r"(rounds)
-                     :
-                     : ALL_V, "cc");
 }
 
 static bool has_i8mm(void)
@@ -53,15 +46,11 @@ static bool has_i8mm(void)
     return getauxval(AT_HWCAP2) & HAS_I8MM;
 }
 
+/* As numbers, because not every assembler knows them by name: sdot vN.4s, v30.16b, v31.16b, and smmla likewise. */
+#define SDOT(n) ".inst 0x4e9f97c0 + " #n "\n\t"
 #define SMMLA(n) ".inst 0x4e9fa7c0 + " #n "\n\t"
-static void run_i8mm(uint64_t rounds)
-{
-    __asm__ volatile("movi v30.16b, #3\n\tmovi v31.16b, #3\n\t" TIMES_16(CLEAR) "1:\n\t" TIMES_16(
-                         SMMLA) "subs %0, %0, #1\n\tb.ne 1b"
-                     : "+&r"(rounds)
-                     :
-                     : ALL_V, "cc");
-}
+KERNEL(dot, BYTES, SDOT)
+KERNEL(i8mm, BYTES, SMMLA)
 
 const struct roof_kernel roof_kernels_native[] = {
     {"neon", ROOF_FLOAT, always, run_neon, 16 * 4 * 2},

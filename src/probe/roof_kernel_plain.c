@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * roof_kernel_plain.c - see roof_kernel.h: C for processors that have no file of their own. What the compiler makes
+ * roof_kernel_plain.c - see roof_parts.h: C for processors that have no file of their own. What the compiler makes
  * of it is less than the processor's best at times, but more than no roof. */
-#include "probe/roof_kernel.h"
+#include "probe/roof_parts.h"
 
 typedef float floats __attribute__((vector_size(16)));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * roof_kernel_x86.c - x86-64: see roof_kernel.h. Twelve or fourteen independent chains hide the latency of the
+ * roof_kernel_x86.c - x86-64: see roof_parts.h. Twelve or fourteen independent chains hide the latency of the
  * instructions (4 or 5 cycles, up to 2 a cycle) on every processor so far. Operands are neither zero nor denormal,
  * since both change what some processors need. */
-#include "probe/roof_kernel.h"
+#include "probe/roof_parts.h"
 
 #if defined(__x86_64__)
 
@@ -39,76 +39,47 @@ static void run_sse2(uint64_t rounds)
                      : ALL_XMM, "cc");
 }
 
-static bool has_fma(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
+#define HAS(name, condition)                                                                                  \
+    static bool has_##name(void)                                                                              \
+    {                                                                                                         \
+        return condition;                                                                                     \
+    }
 
+/* A kernel: set up, then rounds of `body`. %1 and %2 are the constants that it multiplies. */
+#define KERNEL(name, setup, body, a, b)                                                                       \
+    static void run_##name(uint64_t rounds)                                                                   \
+    {                                                                                                         \
+        __asm__ volatile(setup "1:\n\t" body "dec %0\n\tjnz 1b\n\tvzeroupper"                                 \
+                         : "+&r"(rounds)                                                                      \
+                         : "m"(a), "m"(b)                                                                     \
+                         : ALL_XMM, "cc");                                                                    \
+    }
+
+HAS(avx2, __builtin_cpu_supports("avx2"))
+HAS(fma, has_avx2() && __builtin_cpu_supports("fma"))
+HAS(avx512, __builtin_cpu_supports("avx512f"))
 #define YMM_CLEAR(n) "vxorps %%ymm" #n ", %%ymm" #n ", %%ymm" #n "\n\t"
-#define YMM_FMA(n) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" #n "\n\t"
-static void run_fma(uint64_t rounds)
-{
-    __asm__ volatile("vbroadcastss %1, %%ymm14\n\tvbroadcastss %2, %%ymm15\n\t" TIMES_14(
-                         YMM_CLEAR) "1:\n\t" TIMES_14(YMM_FMA) "dec %0\n\tjnz 1b\n\tvzeroupper"
-                     : "+&r"(rounds)
-                     : "m"(one), "m"(step)
-                     : ALL_XMM, "cc");
-}
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
-
 #define ZMM_CLEAR(n) "vpxord %%zmm" #n ", %%zmm" #n ", %%zmm" #n "\n\t"
+#define YMM_FMA(n) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" #n "\n\t"
 #define ZMM_FMA(n) "vfmadd231ps %%zmm14, %%zmm15, %%zmm" #n "\n\t"
-static void run_avx512(uint64_t rounds)
-{
-    __asm__ volatile("vbroadcastss %1, %%zmm14\n\tvbroadcastss %2, %%zmm15\n\t" TIMES_14(
-                         ZMM_CLEAR) "1:\n\t" TIMES_14(ZMM_FMA) "dec %0\n\tjnz 1b\n\tvzeroupper"
-                     : "+&r"(rounds)
-                     : "m"(one), "m"(step)
-                     : ALL_XMM, "cc");
-}
+#define FLOATS(reg) "vbroadcastss %1, %%" reg "14\n\tvbroadcastss %2, %%" reg "15\n\t"
+KERNEL(fma, FLOATS("ymm") TIMES_14(YMM_CLEAR), TIMES_14(YMM_FMA), one, step)
+KERNEL(avx512, FLOATS("zmm") TIMES_14(ZMM_CLEAR), TIMES_14(ZMM_FMA), one, step)
 
 /* ---- int8: unsigned times signed into 32 bits, as quantised layers need it ------------------- */
 
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
+#define BYTES(reg) "vpbroadcastd %1, %%" reg "14\n\tvpbroadcastd %1, %%" reg "15\n\t"
+#define WORDS(reg) "vpbroadcastd %2, %%" reg "13\n\t"
 
 /* Without dot-product instructions it takes three: multiply and add pairs, add pairs of pairs, add up. */
-#define YMM_MADD(n)                                                                                           \
-    "vpmaddubsw %%ymm14, %%ymm15, %%ymm12\n\tvpmaddwd %%ymm13, %%ymm12, %%ymm12\n\t"                          \
-    "vpaddd %%ymm12, %%ymm" #n ", %%ymm" #n "\n\t"
-static void run_madd_avx2(uint64_t rounds)
-{
-    __asm__ volatile(
-        "vpbroadcastd %1, %%ymm14\n\tvpbroadcastd %1, %%ymm15\n\tvpbroadcastd %2, %%ymm13\n\t" TIMES_7(
-            YMM_CLEAR) "1:\n\t" TIMES_7(YMM_MADD) "dec %0\n\tjnz 1b\n\tvzeroupper"
-        : "+&r"(rounds)
-        : "m"(bytes_of_3), "m"(words_of_1)
-        : ALL_XMM, "cc");
-}
-
-static bool has_avx512bw(void)
-{
-    return has_avx512() && __builtin_cpu_supports("avx512bw");
-}
-
-#define ZMM_MADD(n)                                                                                           \
-    "vpmaddubsw %%zmm14, %%zmm15, %%zmm12\n\tvpmaddwd %%zmm13, %%zmm12, %%zmm12\n\t"                          \
-    "vpaddd %%zmm12, %%zmm" #n ", %%zmm" #n "\n\t"
-static void run_madd_avx512(uint64_t rounds)
-{
-    __asm__ volatile(
-        "vpbroadcastd %1, %%zmm14\n\tvpbroadcastd %1, %%zmm15\n\tvpbroadcastd %2, %%zmm13\n\t" TIMES_7(
-            ZMM_CLEAR) "1:\n\t" TIMES_7(ZMM_MADD) "dec %0\n\tjnz 1b\n\tvzeroupper"
-        : "+&r"(rounds)
-        : "m"(bytes_of_3), "m"(words_of_1)
-        : ALL_XMM, "cc");
-}
+#define MADD(reg, n)                                                                                          \
+    "vpmaddubsw %%" reg "14, %%" reg "15, %%" reg "12\n\tvpmaddwd %%" reg "13, %%" reg "12, %%" reg "12\n\t"   \
+    "vpaddd %%" reg "12, %%" reg #n ", %%" reg #n "\n\t"
+#define YMM_MADD(n) MADD("ymm", n)
+#define ZMM_MADD(n) MADD("zmm", n)
+HAS(avx512bw, has_avx512() && __builtin_cpu_supports("avx512bw"))
+KERNEL(madd_avx2, BYTES("ymm") WORDS("ymm") TIMES_7(YMM_CLEAR), TIMES_7(YMM_MADD), bytes_of_3, words_of_1)
+KERNEL(madd_avx512, BYTES("zmm") WORDS("zmm") TIMES_7(ZMM_CLEAR), TIMES_7(ZMM_MADD), bytes_of_3, words_of_1)
 
 /* Not a word that all compilers know: leaf 7, part 1, bit 4 of eax. */
 static bool has_avx_vnni(void)
@@ -118,29 +89,10 @@ static bool has_avx_vnni(void)
 }
 
 #define YMM_DOT(n) "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" #n "\n\t"
-static void run_vnni(uint64_t rounds)
-{
-    __asm__ volatile("vpbroadcastd %1, %%ymm14\n\tvpbroadcastd %1, %%ymm15\n\t" TIMES_14(
-                         YMM_CLEAR) "1:\n\t" TIMES_14(YMM_DOT) "dec %0\n\tjnz 1b\n\tvzeroupper"
-                     : "+&r"(rounds)
-                     : "m"(bytes_of_3)
-                     : ALL_XMM, "cc");
-}
-
-static bool has_avx512_vnni(void)
-{
-    return has_avx512() && __builtin_cpu_supports("avx512vnni");
-}
-
 #define ZMM_DOT(n) "vpdpbusd %%zmm14, %%zmm15, %%zmm" #n "\n\t"
-static void run_avx512_vnni(uint64_t rounds)
-{
-    __asm__ volatile("vpbroadcastd %1, %%zmm14\n\tvpbroadcastd %1, %%zmm15\n\t" TIMES_14(
-                         ZMM_CLEAR) "1:\n\t" TIMES_14(ZMM_DOT) "dec %0\n\tjnz 1b\n\tvzeroupper"
-                     : "+&r"(rounds)
-                     : "m"(bytes_of_3)
-                     : ALL_XMM, "cc");
-}
+HAS(avx512_vnni, has_avx512() && __builtin_cpu_supports("avx512vnni"))
+KERNEL(vnni, BYTES("ymm") TIMES_14(YMM_CLEAR), TIMES_14(YMM_DOT), bytes_of_3, bytes_of_3)
+KERNEL(avx512_vnni, BYTES("zmm") TIMES_14(ZMM_CLEAR), TIMES_14(ZMM_DOT), bytes_of_3, bytes_of_3)
 
 const struct roof_kernel roof_kernels_native[] = {
     {"avx512", ROOF_FLOAT, has_avx512, run_avx512, 14 * 16 * 2},

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * roof_team.c - see roof_team.h. Members sleep between turns; a turn begins when all are awake, so that waking them is
+ * roof_team.c - see roof_parts.h. Members sleep between turns; a turn begins when all are awake, so that waking them is
  * not part of what is timed. */
-#include "probe/roof_team.h"
+#include "probe/roof_parts.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
@@ -37,7 +36,7 @@ struct roof_team {
 };
 
 /* Wait, spinning, until all are awake. */
-static void align(struct roof_team *t)
+static void await_all(struct roof_team *t)
 {
     uint64_t until = clock_raw_ns() + ALIGN_NS;
     atomic_fetch_add(&t->awake, 1);
@@ -54,7 +53,7 @@ static int nth_cpu(const cpu_set_t *set, unsigned n)
 }
 
 /* Spread over the set, since neighbours are often halves of one core. A refusal leaves the thread where it is. */
-static void place(struct member *m, bool pinned)
+static void place_member(struct member *m, bool pinned)
 {
     const struct roof_team *t = m->team;
     unsigned cpus = (unsigned)CPU_COUNT(&t->cpus);
@@ -64,13 +63,6 @@ static void place(struct member *m, bool pinned)
     CPU_ZERO(&one);
     CPU_SET(nth_cpu(&t->cpus, t->n < cpus ? m->index * cpus / t->n : m->index % cpus), &one);
     sched_setaffinity(0, sizeof one, pinned ? &one : &t->cpus);
-}
-
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec t = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void *member_main(void *arg)
@@ -85,12 +77,12 @@ static void *member_main(void *arg)
         seen = t->turns;
         bool pinned = t->pinned;
         pthread_mutex_unlock(&t->lock);
-        place(m, pinned);
-        align(t);
-        uint64_t cpu = thread_cpu_ns(), start = clock_raw_ns();
+        place_member(m, pinned);
+        await_all(t);
+        uint64_t cpu = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID), start = clock_raw_ns();
         t->work(t->ctx, m->index);
         uint64_t end = clock_raw_ns();
-        cpu = thread_cpu_ns() - cpu;
+        cpu = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
         pthread_mutex_lock(&t->lock);
         m->start_ns = start;
         m->end_ns = end;

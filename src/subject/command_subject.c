@@ -23,7 +23,6 @@
 enum { TAIL_SIZE = 4096, SHOWN = 360 };
 #define LOOK_NS UINT64_C(200000000)  /* how often an interruption is looked for while a command runs */
 #define PATIENCE_NS (10 * LOOK_NS)   /* for a command that was asked to end */
-#define BLOCK_BYTES UINT64_C(512)    /* what getrusage counts I/O in */
 #define POLL_STEP_NS UINT64_C(100000) /* without pidfd */
 
 struct command {
@@ -58,7 +57,7 @@ struct command_instance {
 
 /* ---- what it said ---- */
 
-static void hear(struct channel *l)
+static void read_stderr(struct channel *l)
 {
     char bytes[4096];
     ssize_t n;
@@ -67,7 +66,7 @@ static void hear(struct channel *l)
 }
 
 /* The end of it on one line. */
-static void quote(const struct channel *l, char *out, size_t size)
+static void quote_stderr(const struct channel *l, char *out, size_t size)
 {
     size_t n = l->said_bytes < TAIL_SIZE ? l->said_bytes : TAIL_SIZE, used = 0;
     size_t show = n < size - 1 ? n : size - 1;
@@ -89,11 +88,6 @@ struct ended {
     bool timed_out, interrupted;
 };
 
-static bool is_interrupted(const struct command *c)
-{
-    return c->interrupted && *c->interrupted;
-}
-
 /* Wait until the process has ended or `until`, reading what it says. True: it has ended. */
 static bool await_end(struct channel *l, int pidfd, pid_t pid, uint64_t until)
 {
@@ -103,7 +97,7 @@ static bool await_end(struct channel *l, int pidfd, pid_t pid, uint64_t until)
         struct timespec t = {(time_t)(step / UINT64_C(1000000000)), (long)(step % UINT64_C(1000000000))};
         struct pollfd fds[2] = {{l->said[0], POLLIN, 0}, {pidfd, POLLIN, 0}};
         int ready = ppoll(fds, pidfd < 0 ? 1 : 2, &t, NULL);
-        if (ready > 0 && fds[0].revents) hear(l);
+        if (ready > 0 && fds[0].revents) read_stderr(l);
         if (ready > 0 && fds[1].revents) return true;
         siginfo_t info = {.si_pid = 0};
         if (pidfd < 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -132,7 +126,7 @@ static void see_through(const struct command *c, struct channel *l, pid_t pid, s
         uint64_t look = clock_raw_ns() + (c->interrupted ? LOOK_NS : UINT64_C(3600000000000));
         if (await_end(l, pidfd, pid, look < limit ? look : limit)) break;
         out->timed_out = clock_raw_ns() >= limit;
-        out->interrupted = is_interrupted(c);
+        out->interrupted = c->interrupted && *c->interrupted;
         if (!out->timed_out && !out->interrupted) continue;
         end_group(l, pidfd, pid, !out->timed_out);
         break;
@@ -151,11 +145,11 @@ static tare_status cannot_spawn(const char *name, int code, tare_error *err)
     return error_errno(err, "%s: cannot be started", name);
 }
 
-static tare_status judge(const struct command *c, const struct channel *l, const struct ended *e,
-                         tare_error *err)
+static tare_status judge_end(const struct command *c, const struct channel *l, const struct ended *e,
+                             tare_error *err)
 {
     char said[SHOWN];
-    quote(l, said, sizeof said);
+    quote_stderr(l, said, sizeof said);
     const char *lead = said[0] ? ": " : "";
     if (e->interrupted) return error_set(err, TARE_DENIED, "interrupted");
     if (e->timed_out)
@@ -183,16 +177,11 @@ static tare_status run_one(struct command_instance *i, unsigned worker, char *co
     guard_hold(&i->command->guard, worker, pid);
     see_through(i->command, l, pid, out);
     guard_hold(&i->command->guard, worker, 0);
-    hear(l);
-    return judge(i->command, l, out, err);
+    read_stderr(l);
+    return judge_end(i->command, l, out, err);
 }
 
 /* ---- ops ---- */
-
-static uint64_t time_ns(struct timeval t)
-{
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_usec * 1000;
-}
 
 static tare_status command_run(struct instance *base, unsigned worker, struct subject_cost *cost,
                                tare_error *err)
@@ -203,17 +192,7 @@ static tare_status command_run(struct instance *base, unsigned worker, struct su
         run_one(i, worker, i->command->shell ? i->command->shell_argv : i->command->argv, &e, err);
     if (s < 0) return s;
     *cost = (struct subject_cost){
-        .known = true,
-        .user_ns = time_ns(e.use.ru_utime),
-        .system_ns = time_ns(e.use.ru_stime),
-        .rss_peak = (uint64_t)e.use.ru_maxrss * 1024,
-        .minor_faults = (uint64_t)e.use.ru_minflt,
-        .major_faults = (uint64_t)e.use.ru_majflt,
-        .voluntary_switches = (uint64_t)e.use.ru_nvcsw,
-        .involuntary_switches = (uint64_t)e.use.ru_nivcsw,
-        .read_bytes = (uint64_t)e.use.ru_inblock * BLOCK_BYTES,
-        .write_bytes = (uint64_t)e.use.ru_oublock * BLOCK_BYTES,
-    };
+        .known = true, .rss_peak = (uint64_t)e.use.ru_maxrss * 1024, .used = procstat_of_usage(&e.use)};
     return TARE_OK;
 }
 
@@ -302,12 +281,6 @@ static tare_status command_prepare(struct subject *base, const struct case_param
     return TARE_OK;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 static tare_status command_describe(struct subject *base, struct run *run, tare_error *err)
 {
     struct command *c = (struct command *)base;
@@ -316,7 +289,8 @@ static tare_status command_describe(struct subject *base, struct run *run, tare_
     char name[64];
     run->subject.type = base->ops->type;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(c->argv[0], c->shell ? " \t\n;|&" : ""), c->argv[0]);
-    run->subject.name = arena_str(a, name[0] ? last_part(name) : "sh");
+    const char *slash = strrchr(name, '/'), *last = slash && slash[1] ? slash + 1 : name;
+    run->subject.name = arena_str(a, name[0] ? last : "sh");
     if (!c->shell && strchr(c->argv[0], '/')) run->subject.path = arena_str(a, c->argv[0]);
     for (size_t i = 0; i < c->argc; i++) run_map_text(a, &words, NULL, c->argv[i]);
     run_map_set(a, &run->config, "command", (struct run_value){.kind = RUN_LIST, .items = words});
@@ -325,12 +299,6 @@ static tare_status command_describe(struct subject *base, struct run *run, tare_
     if (c->timeout_ns) run_map_real(a, &run->config, "timeout_s", (double)c->timeout_ns / 1e9);
     if (c->ignore_failure) run_map_bool(a, &run->config, "ignore_failure", true);
     return a->failed ? error_set(err, TARE_NOMEM, "out of memory for the description of a command") : TARE_OK;
-}
-
-static int64_t command_units(const struct instance *i)
-{
-    (void)i;
-    return 1;
 }
 
 static void command_close(struct subject *base)
@@ -343,27 +311,11 @@ static void command_close(struct subject *base)
     mem_free(c);
 }
 
-static const struct subject_ops command_ops = {
-    .type = "command",
-    .runs_in_child = true,
-    .describe = command_describe,
-    .prepare = command_prepare,
-    .run = command_run,
-    .units = command_units,
-    .finish = command_finish,
-    .close = command_close,
-};
-static const struct subject_ops prepared_command_ops = {
-    .type = "command",
-    .runs_in_child = true,
-    .describe = command_describe,
-    .prepare = command_prepare,
-    .run = command_run,
-    .units = command_units,
-    .finish = command_finish,
-    .close = command_close,
-    .before_run = command_before_run,
-};
+#define COMMAND_OPS                                                                                         \
+    .type = "command", .runs_in_child = true, .describe = command_describe, .prepare = command_prepare,      \
+    .run = command_run, .finish = command_finish, .close = command_close
+static const struct subject_ops command_ops = {COMMAND_OPS};
+static const struct subject_ops prepared_command_ops = {COMMAND_OPS, .before_run = command_before_run};
 
 /* ---- opening ---- */
 

@@ -168,7 +168,7 @@ static tare_status py_run(struct instance *base, unsigned worker, struct subject
         tare_status s = refill(i, worker, err);
         if (s < 0) return s;
     }
-    cost->involuntary_switches = l->at == l->slowest ? l->switches : 0;
+    cost->used.involuntary_switches = l->at == l->slowest ? l->switches : 0;
     cost->wall_ns = l->times[l->at] ? l->times[l->at] : 1;
     l->at++;
     return TARE_OK;

@@ -45,9 +45,8 @@ struct case_params {
 struct subject_cost {
     bool known;
     uint64_t wall_ns; /* by the subject's own clock, whether or not known; 0: the time that run() took */
-    uint64_t user_ns, system_ns, rss_peak, minor_faults, major_faults, voluntary_switches,
-        involuntary_switches;
-    uint64_t read_bytes, write_bytes;
+    uint64_t rss_peak;
+    struct procstat used;
 };
 
 /* Where prepare() says what it chose. */

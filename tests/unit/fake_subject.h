@@ -161,12 +161,11 @@ static tare_status fake_run(struct instance *base, unsigned worker, struct subje
     if (!s->script.real)
         fake_rss += s->script.leak_bytes + (k + 1 == s->script.step_at ? s->script.step_bytes : 0);
     if (s->script.own_costs)
-        *cost = (struct subject_cost){.known = true,
-                                      .user_ns = 700,
-                                      .system_ns = 300,
-                                      .rss_peak = UINT64_C(1) << 40,
-                                      .involuntary_switches = 2,
-                                      .read_bytes = 512};
+        *cost = (struct subject_cost){
+            .known = true,
+            .rss_peak = UINT64_C(1) << 40,
+            .used = {
+                .user_ns = 700, .system_ns = 300, .involuntary_switches = 2, .read_bytes = known_u64(512)}};
     return TARE_OK;
 }
 

@@ -20,10 +20,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "probe/roof.h"
-#include "probe/roof_cache.h"
-#include "probe/roof_kernel.h"
-#include "probe/roof_machine.h"
-#include "probe/roof_team.h"
+#include "probe/roof_parts.h"
 
 static char folder[64];
 

@@ -87,9 +87,9 @@ static void test_cost(void **state)
     struct command_options o = shell("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
     if (run_once(&o, &cost) < 0) fail_msg("%s", err.text);
     assert_true(cost.known);
-    assert_true(cost.user_ns + cost.system_ns > 0);
+    assert_true(cost.used.user_ns + cost.used.system_ns > 0);
     assert_true(cost.rss_peak > 100000);
-    assert_true(cost.minor_faults > 0);
+    assert_true(cost.used.minor_faults > 0);
 }
 
 static void test_child_memory(void **state)
