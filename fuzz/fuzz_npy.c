@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tests/npz_write.h"
 #include "subject/tensor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

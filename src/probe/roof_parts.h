@@ -47,7 +47,7 @@ tare_status roof_team_new(struct roof_team **out, unsigned threads, tare_error *
 void roof_team_free(struct roof_team *t); /* NULL is fine */
 
 struct roof_turn {
-    uint64_t ns; /* from the first start to the last end */
+    uint64_t ns;     /* from the first start to the last end */
     uint64_t cpu_ns; /* the longest that one needed of a processor: much less than ns when others got it */
 };
 

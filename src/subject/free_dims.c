@@ -47,7 +47,7 @@ static void list_free(struct buf *b, const struct ort_ios *inputs)
     buf_release(&seen);
 }
 
-static tare_status refuse(const struct ort_ios *inputs, tare_error *err, const char *what)
+static tare_status refuse_dims(const struct ort_ios *inputs, tare_error *err, const char *what)
 {
     struct buf b = BUF_INIT;
     buf_printf(&b, "%s; its free dimensions are: ", what);
@@ -85,7 +85,9 @@ static bool asked_for(struct resolving *r, const char *label, enum dim_class cla
         *out = r->p->dims[i].value;
         return true;
     }
-    *out = class == DIM_BATCH ? r->p->batch : class == DIM_SEQ ? r->p->seq : 0;
+    *out = 0;
+    if (class == DIM_BATCH) *out = r->p->batch;
+    if (class == DIM_SEQ) *out = r->p->seq;
     return *out > 0;
 }
 
@@ -105,8 +107,8 @@ static int64_t part_value(void *ctx, const char *part)
     return dimname_default(class, part, r->has_cache);
 }
 
-static tare_status choose(struct resolving *r, const struct ort_io *io, size_t axis,
-                          const struct tensor *file, tare_error *err)
+static tare_status choose_dim(struct resolving *r, const struct ort_io *io, size_t axis,
+                              const struct tensor *file, tare_error *err)
 {
     char label[160];
     struct chosen_dim c = {.class = dim_class_of(io, axis)};
@@ -155,7 +157,7 @@ static tare_status choose_all(struct resolving *r, const struct tensor *const *f
         const struct ort_io *io = &r->inputs->items.items[i];
         for (size_t d = 0; s == TARE_OK && d < io->rank; d++) {
             if (io->dims[d] < 0 && (dim_class_of(io, d) == DIM_TOTAL) == sums) {
-                s = choose(r, io, d, files ? files[i] : NULL, err);
+                s = choose_dim(r, io, d, files ? files[i] : NULL, err);
             }
         }
     }
@@ -199,19 +201,13 @@ static tare_status check_asked(const struct resolving *r, tare_error *err)
     for (size_t i = 0; i < p->n_dims; i++) {
         if (r->used[i]) continue;
         snprintf(what, sizeof what, "the model has no free dimension '%s'", p->dims[i].name);
-        return refuse(r->inputs, err, what);
+        return refuse_dims(r->inputs, err, what);
     }
-    if (p->batch > 0 && r->out->batch != p->batch) {
-        snprintf(what, sizeof what, "the model has no free batch dimension to set to %lld",
-                 (long long)p->batch);
-        return refuse(r->inputs, err, what);
-    }
-    if (p->seq > 0 && r->out->seq != p->seq) {
-        snprintf(what, sizeof what, "the model has no free sequence dimension to set to %lld",
-                 (long long)p->seq);
-        return refuse(r->inputs, err, what);
-    }
-    return TARE_OK;
+    bool no_batch = p->batch > 0 && r->out->batch != p->batch, no_seq = p->seq > 0 && r->out->seq != p->seq;
+    if (!no_batch && !no_seq) return TARE_OK;
+    snprintf(what, sizeof what, "the model has no free %s dimension to set to %lld",
+             no_batch ? "batch" : "sequence", (long long)(no_batch ? p->batch : p->seq));
+    return refuse_dims(r->inputs, err, what);
 }
 
 /* The first of each kind stands for it. */

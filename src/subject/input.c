@@ -33,37 +33,14 @@ static bool is_integer(int type)
     return (type >= ONNX_UINT8 && type <= ONNX_INT64) || type == ONNX_UINT32 || type == ONNX_UINT64;
 }
 
-/* Any whole number or simple fraction into element i of a type of at least 8 bits. */
-static void put_number(struct tensor *t, uint64_t i, double v)
-{
-    void *d = t->data;
-    switch (t->type) {
-    case ONNX_FLOAT: ((float *)d)[i] = (float)v; break;
-    case ONNX_DOUBLE: ((double *)d)[i] = v; break;
-    case ONNX_FLOAT16: ((uint16_t *)d)[i] = tensor_to_half((float)v); break;
-    case ONNX_BFLOAT16: ((uint16_t *)d)[i] = tensor_to_bfloat((float)v); break;
-    case ONNX_BOOL: ((uint8_t *)d)[i] = v != 0; break;
-    case ONNX_INT8:
-    case ONNX_UINT8: ((uint8_t *)d)[i] = (uint8_t)(int64_t)v; break;
-    case ONNX_INT16:
-    case ONNX_UINT16: ((uint16_t *)d)[i] = (uint16_t)(int64_t)v; break;
-    case ONNX_INT32:
-    case ONNX_UINT32: ((uint32_t *)d)[i] = (uint32_t)(int64_t)v; break;
-    case ONNX_INT64:
-    case ONNX_UINT64: ((int64_t *)d)[i] = (int64_t)v; break;
-    default: break;
-    }
-}
-
 static bool has_numbers(int type)
 {
-    return is_integer(type) || type == ONNX_BOOL || type == ONNX_FLOAT || type == ONNX_DOUBLE ||
-           type == ONNX_FLOAT16 || type == ONNX_BFLOAT16;
+    return is_integer(type) || type == ONNX_BOOL || tensor_is_float(type);
 }
 
 static void fill_same(struct tensor *t, double v)
 {
-    for (uint64_t i = 0, n = tensor_elements(t); i < n; i++) put_number(t, i, v);
+    for (uint64_t i = 0, n = tensor_elements(t); i < n; i++) tensor_set_value(t, i, v);
 }
 
 static void fill_positions(struct tensor *t, int64_t bound)
@@ -71,7 +48,7 @@ static void fill_positions(struct tensor *t, int64_t bound)
     uint64_t last = t->rank ? (uint64_t)t->dims[t->rank - 1] : 1;
     for (uint64_t i = 0, n = tensor_elements(t); i < n; i++) {
         uint64_t at = i % last;
-        put_number(t, i, (double)(bound > 0 ? at % (uint64_t)bound : at));
+        tensor_set_value(t, i, (double)(bound > 0 ? at % (uint64_t)bound : at));
     }
 }
 
@@ -93,7 +70,8 @@ static void fill_indices(struct tensor *t, struct rng *r, int64_t bound)
     uint64_t limit = type_limit(t->type),
              below = bound > 0 && (uint64_t)bound < limit ? (uint64_t)bound : limit;
     if (bound <= 0) below = 2;
-    for (uint64_t i = 0, n = tensor_elements(t); i < n; i++) put_number(t, i, (double)rng_below(r, below));
+    for (uint64_t i = 0, n = tensor_elements(t); i < n; i++)
+        tensor_set_value(t, i, (double)rng_below(r, below));
 }
 
 static void fill_bytes(struct tensor *t, struct rng *r, unsigned below, unsigned from)
@@ -113,37 +91,29 @@ static void normal_pair(struct rng *r, double out[2])
 static void fill_normal(struct tensor *t, struct rng *r)
 {
     double pair[2];
-    bool is_complex = t->type == ONNX_COMPLEX64 || t->type == ONNX_COMPLEX128;
     int type = t->type;
-    uint64_t n = tensor_elements(t) * (is_complex ? 2 : 1);
-    t->type = type == ONNX_COMPLEX64 ? ONNX_FLOAT : type == ONNX_COMPLEX128 ? ONNX_DOUBLE : type;
+    uint64_t n = tensor_elements(t);
+    if (type == ONNX_COMPLEX64 || type == ONNX_COMPLEX128) { /* two numbers each */
+        t->type = type == ONNX_COMPLEX64 ? ONNX_FLOAT : ONNX_DOUBLE;
+        n *= 2;
+    }
     for (uint64_t i = 0; i < n; i++) {
         if (i % 2 == 0) normal_pair(r, pair);
-        put_number(t, i, pair[i % 2]);
+        tensor_set_value(t, i, pair[i % 2]);
     }
     t->type = type;
 }
 
-/* Types without a row in put_number(). Without a sign bit and below the top exponents every pattern is finite. */
+/* Types that tensor_set_value() does not have. Without a sign bit and below the top exponents every pattern is finite. */
 static void fill_small(struct tensor *t, struct rng *r)
 {
-    unsigned bits = onnx_type_bits(t->type);
-    if (t->type == ONNX_FLOAT8E8M0) {
+    if (t->type == ONNX_FLOAT8E8M0)
         fill_bytes(t, r, 8, 120);
-    } else if (bits == 8) {
-        fill_bytes(t, r, 64, 0);
-    } else {
-        fill_bytes(t, r, 256, 0);
-    }
+    else
+        fill_bytes(t, r, onnx_type_bits(t->type) == 8 ? 64 : 256, 0);
 }
 
-static void fill_booleans(struct tensor *t, struct rng *r)
-{
-    uint64_t n = tensor_elements(t);
-    for (uint64_t i = 0; n > 1 && i < n; i++) put_number(t, i, (double)(rng_next(r) >> 63));
-}
-
-static void fill(struct tensor *t, const struct input_spec *spec)
+static void fill_tensor(struct tensor *t, const struct input_spec *spec)
 {
     const char *name = spec->io->name;
     struct rng r;
@@ -163,7 +133,8 @@ static void fill(struct tensor *t, const struct input_spec *spec)
     } else if (integers) {
         fill_indices(t, &r, spec->bound);
     } else if (t->type == ONNX_BOOL) {
-        fill_booleans(t, &r);
+        for (uint64_t i = 0, n = tensor_elements(t); n > 1 && i < n; i++)
+            tensor_set_value(t, i, (double)(rng_next(&r) >> 63));
     } else if (numbers || t->type == ONNX_COMPLEX64 || t->type == ONNX_COMPLEX128) {
         fill_normal(t, &r);
     } else {
@@ -181,13 +152,13 @@ tare_status input_make(struct tensor *out, const struct input_spec *spec, tare_e
                          "input '%s' has no shape in the model; give its data with --inputs", io->name);
     }
     s = tensor_make(out, &(struct tensor_spec){io->name, io->type, spec->dims, io->rank}, err);
-    if (s == TARE_OK) fill(out, spec);
+    if (s == TARE_OK) fill_tensor(out, spec);
     return s;
 }
 
 /* ---- from files ---- */
 
-static tare_status missing(const struct ort_io *io, const struct tensor_set *files, tare_error *err)
+static tare_status refuse_missing(const struct ort_io *io, const struct tensor_set *files, tare_error *err)
 {
     struct buf b = BUF_INIT;
     for (size_t i = 0; i < files->items.n; i++)
@@ -214,7 +185,7 @@ tare_status input_match(const struct ort_ios *inputs, const struct tensor_set *f
 {
     for (size_t i = 0; i < inputs->items.n; i++) {
         out[i] = file_for(&inputs->items.items[i], i, files);
-        if (!out[i]) return missing(&inputs->items.items[i], files, err);
+        if (!out[i]) return refuse_missing(&inputs->items.items[i], files, err);
     }
     for (size_t f = 0; f < files->items.n; f++) {
         bool used = false;

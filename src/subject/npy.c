@@ -37,7 +37,7 @@ static void skip_blanks(struct npy_header *h)
     while (h->at < h->end && (*h->at == ' ' || *h->at == '\n' || *h->at == '\t' || *h->at == '\r')) h->at++;
 }
 
-static bool take(struct npy_header *h, char c)
+static bool take_char(struct npy_header *h, char c)
 {
     skip_blanks(h);
     if (h->at == h->end || *h->at != c) return false;
@@ -62,9 +62,9 @@ static tare_status bad_header(const struct npy_header *h, const char *what, tare
 /* 'text' or "text", without escapes. */
 static tare_status take_text(struct npy_header *h, char *out, size_t size, tare_error *err)
 {
-    char quote = take(h, '\'') ? '\'' : take(h, '"') ? '"' : 0;
     size_t n = 0;
-    if (!quote) return bad_header(h, "has no text where one is due", err);
+    char quote = take_char(h, '\'') ? '\'' : '"';
+    if (quote == '"' && !take_char(h, quote)) return bad_header(h, "has no text where one is due", err);
     while (h->at < h->end && *h->at != quote) {
         if (n + 1 >= size || *h->at == '\\')
             return bad_header(h, "has a text that is too long or escaped", err);
@@ -93,15 +93,15 @@ static tare_status take_number(struct npy_header *h, int64_t *out, tare_error *e
 
 static tare_status take_shape(struct npy_header *h, tare_error *err)
 {
-    if (!take(h, '(')) return bad_header(h, "has a shape that is no tuple", err);
+    if (!take_char(h, '(')) return bad_header(h, "has a shape that is no tuple", err);
     h->rank = 0;
-    while (!take(h, ')')) {
+    while (!take_char(h, ')')) {
         if (h->rank == TENSOR_RANK_MAX) return bad_header(h, "has more than 16 dimensions", err);
         tare_status s = take_number(h, &h->dims[h->rank], err);
         if (s < 0) return s;
         h->rank++;
-        if (!take(h, ',')) {
-            if (!take(h, ')')) return bad_header(h, "has a shape without its end", err);
+        if (!take_char(h, ',')) {
+            if (!take_char(h, ')')) return bad_header(h, "has a shape without its end", err);
             break;
         }
     }
@@ -134,7 +134,7 @@ static tare_status take_entry(struct npy_header *h, tare_error *err)
     char key[24];
     tare_status s = take_text(h, key, sizeof key, err);
     if (s < 0) return s;
-    if (!take(h, ':')) return bad_header(h, "has a key without a value", err);
+    if (!take_char(h, ':')) return bad_header(h, "has a key without a value", err);
     if (strcmp(key, "descr") == 0 && !h->has_descr) return take_descr(h, err);
     if (strcmp(key, "fortran_order") == 0 && !h->has_order) return take_order(h, err);
     if (strcmp(key, "shape") == 0 && !h->has_shape) return take_shape(h, err);
@@ -143,12 +143,12 @@ static tare_status take_entry(struct npy_header *h, tare_error *err)
 
 static tare_status read_header(struct npy_header *h, tare_error *err)
 {
-    if (!take(h, '{')) return bad_header(h, "is no dictionary", err);
-    while (!take(h, '}')) {
+    if (!take_char(h, '{')) return bad_header(h, "is no dictionary", err);
+    while (!take_char(h, '}')) {
         tare_status s = take_entry(h, err);
         if (s < 0) return s;
-        if (!take(h, ',')) {
-            if (!take(h, '}')) return bad_header(h, "is a dictionary without its end", err);
+        if (!take_char(h, ',')) {
+            if (!take_char(h, '}')) return bad_header(h, "is a dictionary without its end", err);
             break;
         }
     }
@@ -178,13 +178,14 @@ static tare_status element_type(const struct npy_header *h, const struct npy_typ
         *swap = d[0] == '>';
         return TARE_OK;
     }
-    const char *what = d[1] == 'U' || d[1] == 'S'   ? "text"
-                       : d[1] == 'O'                ? "Python objects"
-                       : d[1] == 'M' || d[1] == 'm' ? "dates"
-                                                    : NULL;
-    if (what)
-        return error_set(err, TARE_UNSUPPORTED, "%s: arrays of %s are not supported, only of numbers",
-                         h->name, what);
+    static const struct {
+        char kind;
+        const char *what;
+    } others[] = {{'U', "text"}, {'S', "text"}, {'O', "Python objects"}, {'M', "dates"}, {'m', "dates"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].kind == d[1])
+            return error_set(err, TARE_UNSUPPORTED, "%s: arrays of %s are not supported, only of numbers",
+                             h->name, others[i].what);
     return error_set(err, TARE_UNSUPPORTED, "%s: arrays of element type '%s' are not supported", h->name, d);
 }
 
@@ -267,35 +268,4 @@ tare_status tensor_read_npy(struct tensor *out, const char *name, const void *by
     if (swap) swap_bytes(&t, type);
     *out = t;
     return TARE_OK;
-}
-
-/* ---- writing ---- */
-
-tare_status tensor_write_npy(const struct tensor *t, struct buf *out, tare_error *err)
-{
-    const struct npy_type *type = NULL;
-    struct buf head = BUF_INIT;
-    for (size_t i = 0; i < N_NPY_TYPES; i++) {
-        if (npy_types[i].type == t->type) type = &npy_types[i];
-    }
-    if (!type)
-        return error_set(err, TARE_UNSUPPORTED, "%s: .npy has no element type for %s", t->name,
-                         onnx_type_name(t->type));
-    buf_printf(&head, "{'descr': '%c%c%u', 'fortran_order': False, 'shape': (", type->bytes == 1 ? '|' : '<',
-               type->kind, type->bytes);
-    for (size_t d = 0; d < t->rank; d++) buf_printf(&head, "%s%lld", d ? ", " : "", (long long)t->dims[d]);
-    buf_add_str(&head, t->rank == 1 ? ",), }" : "), }");
-    while ((10 + head.len + 1) % 64) buf_add_char(&head, ' '); /* the data begins on a multiple of 64 */
-    buf_add_char(&head, '\n');
-    tare_status s = buf_status(&head, err);
-    if (s == TARE_OK) {
-        buf_add(out, "\x93NUMPY\x01\x00", 8);
-        buf_add_char(out, (char)(head.len & 255));
-        buf_add_char(out, (char)(head.len >> 8));
-        buf_add(out, head.data, head.len);
-        buf_add(out, t->data, t->bytes);
-        s = buf_status(out, err);
-    }
-    buf_release(&head);
-    return s;
 }

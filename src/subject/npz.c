@@ -5,7 +5,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "core/file.h"
 #include "subject/tensor.h"
 
 enum {
@@ -257,78 +256,5 @@ tare_status tensor_read_npz(struct tensor_set *out, const char *name, const void
         set.items.items[i] = (struct tensor){0};
     }
     tensor_set_release(&set);
-    return s;
-}
-
-/* ---- writing: stored, sizes below 4 GiB per member ---- */
-
-static void put(struct buf *b, uint64_t v, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) buf_add_char(b, (char)(v >> 8 * i & 255));
-}
-
-/* The fields that local and central headers share, from "version needed" on. */
-static void put_common(struct buf *b, const char *name, uint32_t crc, uint64_t size)
-{
-    put(b, 20, 2);
-    put(b, 0, 2);
-    put(b, STORED, 2);
-    put(b, 0, 2);  /* time: midnight */
-    put(b, 33, 2); /* date: 1980-01-01, so that the same arrays make the same file */
-    put(b, crc, 4);
-    put(b, size, 4);
-    put(b, size, 4);
-    put(b, strlen(name) + 4, 2);
-    put(b, 0, 2);
-}
-
-static tare_status put_member(struct buf *file, struct buf *directory, const struct tensor *t,
-                              tare_error *err)
-{
-    struct buf npy = BUF_INIT;
-    tare_status s = tensor_write_npy(t, &npy, err);
-    if (s == TARE_OK && (npy.len >= UINT32_MAX || file->len >= UINT32_MAX)) {
-        s = error_set(err, TARE_UNSUPPORTED, "array '%s': an archive of 4 GiB or more", t->name);
-    }
-    if (s == TARE_OK) {
-        uint32_t crc = crc_of((const uint8_t *)npy.data, npy.len);
-        buf_add(directory, "PK\1\2", 4);
-        put(directory, 20, 2);
-        put_common(directory, t->name, crc, npy.len);
-        put(directory, 0, 2 + 2 + 2); /* comment, disk, attributes */
-        put(directory, 0, 4);
-        put(directory, file->len, 4);
-        buf_printf(directory, "%s.npy", t->name);
-        buf_add(file, "PK\3\4", 4);
-        put_common(file, t->name, crc, npy.len);
-        buf_printf(file, "%s.npy", t->name);
-        buf_add(file, npy.data, npy.len);
-    }
-    buf_release(&npy);
-    return s;
-}
-
-tare_status tensor_save_npz(const struct tensor_set *set, const char *path, tare_error *err)
-{
-    struct buf file = BUF_INIT, directory = BUF_INIT;
-    tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < set->items.n; i++)
-        s = put_member(&file, &directory, &set->items.items[i], err);
-    if (s == TARE_OK && set->items.n > UINT16_MAX)
-        s = error_set(err, TARE_UNSUPPORTED, "%s: too many arrays", path);
-    uint64_t at = file.len, n = directory.len;
-    buf_add(&file, directory.data, directory.len);
-    buf_add(&file, "PK\5\6", 4);
-    put(&file, 0, 4);
-    put(&file, set->items.n, 2);
-    put(&file, set->items.n, 2);
-    put(&file, n, 4);
-    put(&file, at, 4);
-    put(&file, 0, 2);
-    if (s == TARE_OK) s = buf_status(&directory, err);
-    if (s == TARE_OK) s = buf_status(&file, err);
-    if (s == TARE_OK) s = file_write_atomic(path, file.data, file.len, 0, err);
-    buf_release(&directory);
-    buf_release(&file);
     return s;
 }

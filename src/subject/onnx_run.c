@@ -130,9 +130,7 @@ static uint64_t count_bad(const struct ort *o, struct ort_value *v)
     uint64_t bad = 0, n;
     size_t bytes;
     if (!v || !ort_value_shape(o, v, &t.type, t.dims, &t.rank)) return 0;
-    bool floats =
-        t.type == ONNX_FLOAT || t.type == ONNX_DOUBLE || t.type == ONNX_FLOAT16 || t.type == ONNX_BFLOAT16;
-    if (!floats || !tensor_bytes(t.type, t.dims, t.rank, &n, &bytes) || n == 0) return 0;
+    if (!tensor_is_float(t.type) || !tensor_bytes(t.type, t.dims, t.rank, &n, &bytes) || n == 0) return 0;
     struct ort_status *st = o->call.GetTensorMutableData(v, &t.data);
     if (st) {
         o->call.ReleaseStatus(st);
@@ -156,9 +154,9 @@ static void report_arena(struct onnx_instance *i, struct run *run, struct run_ca
                     "the runtime's statistics lack TotalAllocated and MaxInUse");
         return;
     }
-    const char *why = i->no_arena        ? "the arena is turned off"
-                      : i->ort->api < 23 ? "ONNX Runtime tells allocator statistics from 1.23 on"
-                                         : "the session's allocator keeps no statistics";
+    const char *why = "the session's allocator keeps no statistics";
+    if (i->ort->api < 23) why = "ONNX Runtime tells allocator statistics from 1.23 on";
+    if (i->no_arena) why = "the arena is turned off";
     run_unknown(run, &c->unknown, "memory.arena", "%s", why);
     run_unknown(run, &c->unknown, "memory.fragmentation", "%s", why);
 }

@@ -101,9 +101,7 @@ static tare_status status_of(int code)
         [5] = TARE_UNSUPPORTED, [6] = TARE_INVALID, [7] = TARE_FORMAT,       [8] = TARE_INVALID,
         [9] = TARE_UNSUPPORTED, [10] = TARE_FORMAT, [11] = TARE_UNSUPPORTED,
     };
-    tare_status s =
-        code > 0 && code < (int)(sizeof by_code / sizeof *by_code) ? by_code[code] : TARE_UNSUPPORTED;
-    return s;
+    return code > 0 && code < (int)(sizeof by_code / sizeof *by_code) ? by_code[code] : TARE_UNSUPPORTED;
 }
 
 static void one_line(char *text)
@@ -140,17 +138,21 @@ const char *ort_kind_name(int kind)
     return kind >= 0 && kind < (int)(sizeof names / sizeof *names) ? names[kind] : names[0];
 }
 
-/* 24 and up: u2, i2, f8e8m0 there; f8e8m0, u2, i2 in files. */
+/* From 24 on the numbers differ: what the runtime calls 24, 25, 26. Below, they are the same. */
+static const int last_types[] = {ONNX_UINT2, ONNX_INT2, ONNX_FLOAT8E8M0};
+enum { LAST_FROM = 24, LAST_TO = 26 };
+
 int ort_type_from_onnx(int type)
 {
-    if (type < 0 || type > ONNX_INT2) return ONNX_UNDEFINED;
-    return type == ONNX_FLOAT8E8M0 ? 26 : type == ONNX_UINT2 ? 24 : type == ONNX_INT2 ? 25 : type;
+    for (int i = 0; i <= LAST_TO - LAST_FROM; i++)
+        if (last_types[i] == type) return LAST_FROM + i;
+    return type < 0 || type > ONNX_INT2 ? ONNX_UNDEFINED : type;
 }
 
 int ort_type_to_onnx(int type)
 {
-    if (type < 0 || type > 26) return ONNX_UNDEFINED;
-    return type == 26 ? ONNX_FLOAT8E8M0 : type == 24 ? ONNX_UINT2 : type == 25 ? ONNX_INT2 : type;
+    if (type < 0 || type > LAST_TO) return ONNX_UNDEFINED;
+    return type < LAST_FROM ? type : last_types[type - LAST_FROM];
 }
 
 /* ---- loading ---- */
@@ -166,12 +168,6 @@ static tare_status no_entry(const char *path, tare_error *err)
             path);
     }
     return error_set(err, TARE_INVALID, "%s: no ONNX Runtime: it has no function OrtGetApiBase", path);
-}
-
-static tare_status too_old(const struct ort *o, tare_error *err)
-{
-    return error_set(err, TARE_UNSUPPORTED, "%s: ONNX Runtime %s is too old, 1.%d or newer is needed",
-                     o->path, o->version, ORT_MINOR_MIN);
 }
 
 static tare_status take_table(struct ort *o, tare_error *err)
@@ -190,7 +186,9 @@ static tare_status take_table(struct ort *o, tare_error *err)
                          "%s: ONNX Runtime '%s': only versions 1.%d and up of major version 1 are known",
                          o->path, o->version, ORT_MINOR_MIN);
     }
-    if (o->minor < ORT_MINOR_MIN) return too_old(o, err);
+    if (o->minor < ORT_MINOR_MIN)
+        return error_set(err, TARE_UNSUPPORTED, "%s: ONNX Runtime %s is too old, 1.%d or newer is needed",
+                         o->path, o->version, ORT_MINOR_MIN);
     o->api = o->minor < ORT_API_MAX ? o->minor : ORT_API_MAX;
     const void *table = base->get_api((uint32_t)o->api); /* never one that it lacks: it would print */
     if (!table)
@@ -227,18 +225,19 @@ static tare_status check_whole(const char *path, tare_error *err)
     return whole ? TARE_OK : error_set(err, TARE_UNSUPPORTED, "%s: cut short: smaller than it says it is", path);
 }
 
-static tare_status load(struct ort *o, tare_error *err)
+static tare_status load_library(struct ort *o, tare_error *err)
 {
     tare_status whole = check_whole(o->path, err);
     if (whole < 0) return whole;
     o->handle = dlopen(o->path, RTLD_NOW | RTLD_LOCAL);
     if (!o->handle) {
-        const char *why = dlerror();
-        const char *known = why && strncmp(why, o->path, strlen(o->path)) == 0 ? why + strlen(o->path) : NULL;
-        return error_set(err, TARE_UNSUPPORTED, "%s%s%s: cannot be loaded", o->path, known ? known : ": ",
-                         known ? ""
-                         : why ? why
-                               : "unknown cause");
+        const char *why = dlerror(), *lead = ": ";
+        if (!why) why = "unknown cause";
+        if (strncmp(why, o->path, strlen(o->path)) == 0) { /* it says the path itself */
+            why += strlen(o->path);
+            lead = "";
+        }
+        return error_set(err, TARE_UNSUPPORTED, "%s%s%s: cannot be loaded", o->path, lead, why);
     }
     tare_status s = take_table(o, err);
     if (s < 0) return s;
@@ -255,7 +254,7 @@ tare_status ort_open(struct ort **out, const char *path, tare_error *err)
     struct ort *o = mem_new(1, sizeof *o);
     if (!o) return error_set(err, TARE_NOMEM, "out of memory to load %s", path);
     tare_status s = set_path(o, path, err);
-    if (s == TARE_OK) s = load(o, err);
+    if (s == TARE_OK) s = load_library(o, err);
     if (s < 0) {
         ort_close(o);
         return s;

@@ -6,9 +6,135 @@
 #define SUBJECT_ORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/error.h"
-#include "subject/ort_slots.h"
+
+/* ---- the part of the C interface that tare calls, as data: where each function stands in the runtime's table, since
+ * which API version, and its type. The runtime only ever appends to its table, so a number stays right; from 1.8 on it
+ * is the same in every release. A slot newer than the loaded library must not even be read, which ort.c takes care of:
+ * such a function is NULL. Handles are opaque ---- */
+
+struct ort_status;
+struct ort_env;
+struct ort_session_options;
+struct ort_session;
+struct ort_run_options;
+struct ort_value;
+struct ort_memory_info;
+struct ort_allocator;
+struct ort_type_info;
+struct ort_tensor_info;
+struct ort_provider_options;
+struct ort_key_values;
+struct ort_ep_subgraph;
+struct ort_ep_node;
+
+typedef void ort_log_function(void *param, int severity, const char *category, const char *id,
+                              const char *where, const char *text);
+
+/* X(name, slot, since API, result, arguments) */
+#define ORT_SLOTS(X) \
+    X(GetErrorCode, 1, 1, int, (const struct ort_status *)) \
+    X(GetErrorMessage, 2, 1, const char *, (const struct ort_status *)) \
+    X(ReleaseStatus, 93, 1, void, (struct ort_status *)) \
+    X(CreateEnvWithCustomLogger, 4, 1, struct ort_status *, \
+      (ort_log_function *, void *param, int level, const char *id, struct ort_env **)) \
+    X(DisableTelemetryEvents, 6, 1, struct ort_status *, (const struct ort_env *)) \
+    X(ReleaseEnv, 92, 1, void, (struct ort_env *)) \
+    X(CreateSession, 7, 1, struct ort_status *, \
+      (const struct ort_env *, const char *path, const struct ort_session_options *, struct ort_session **)) \
+    X(CreateSessionFromArray, 8, 1, struct ort_status *, \
+      (const struct ort_env *, const void *bytes, size_t n, const struct ort_session_options *, \
+       struct ort_session **)) \
+    X(ReleaseSession, 95, 1, void, (struct ort_session *)) \
+    X(Run, 9, 1, struct ort_status *, \
+      (struct ort_session *, const struct ort_run_options *, const char *const *in_names, \
+       const struct ort_value *const *in, size_t n_in, const char *const *out_names, size_t n_out, \
+       struct ort_value **out)) \
+    X(CreateSessionOptions, 10, 1, struct ort_status *, (struct ort_session_options **)) \
+    X(ReleaseSessionOptions, 100, 1, void, (struct ort_session_options *)) \
+    X(SetOptimizedModelFilePath, 11, 1, struct ort_status *, (struct ort_session_options *, const char *path)) \
+    X(EnableProfiling, 14, 1, struct ort_status *, (struct ort_session_options *, const char *prefix)) \
+    X(DisableCpuMemArena, 19, 1, struct ort_status *, (struct ort_session_options *)) \
+    X(SetSessionLogSeverityLevel, 22, 1, struct ort_status *, (struct ort_session_options *, int)) \
+    X(SetSessionGraphOptimizationLevel, 23, 1, struct ort_status *, (struct ort_session_options *, int)) \
+    X(SetIntraOpNumThreads, 24, 1, struct ort_status *, (struct ort_session_options *, int)) \
+    X(SetInterOpNumThreads, 25, 1, struct ort_status *, (struct ort_session_options *, int)) \
+    X(AddFreeDimensionOverrideByName, 124, 3, struct ort_status *, \
+      (struct ort_session_options *, const char *name, int64_t)) \
+    X(AddSessionConfigEntry, 130, 5, struct ort_status *, \
+      (struct ort_session_options *, const char *key, const char *value)) \
+    X(GetAvailableProviders, 125, 4, struct ort_status *, (char ***, int *)) \
+    X(ReleaseAvailableProviders, 126, 4, struct ort_status *, (char **, int)) \
+    X(AppendCuda, 204, 11, struct ort_status *, \
+      (struct ort_session_options *, const struct ort_provider_options *)) \
+    X(CreateCudaOptions, 205, 11, struct ort_status *, (struct ort_provider_options **)) \
+    X(ReleaseCudaOptions, 208, 11, void, (struct ort_provider_options *)) \
+    X(AppendTensorrt, 170, 9, struct ort_status *, \
+      (struct ort_session_options *, const struct ort_provider_options *)) \
+    X(CreateTensorrtOptions, 171, 9, struct ort_status *, (struct ort_provider_options **)) \
+    X(ReleaseTensorrtOptions, 174, 9, void, (struct ort_provider_options *)) \
+    X(AppendProvider, 216, 12, struct ort_status *, \
+      (struct ort_session_options *, const char *name, const char *const *keys, const char *const *values, size_t)) \
+    X(SessionEndProfiling, 110, 2, struct ort_status *, \
+      (struct ort_session *, struct ort_allocator *, char **file)) \
+    X(SessionGetInputCount, 30, 1, struct ort_status *, (const struct ort_session *, size_t *)) \
+    X(SessionGetOutputCount, 31, 1, struct ort_status *, (const struct ort_session *, size_t *)) \
+    X(SessionGetInputTypeInfo, 33, 1, struct ort_status *, \
+      (const struct ort_session *, size_t, struct ort_type_info **)) \
+    X(SessionGetOutputTypeInfo, 34, 1, struct ort_status *, \
+      (const struct ort_session *, size_t, struct ort_type_info **)) \
+    X(SessionGetInputName, 36, 1, struct ort_status *, \
+      (const struct ort_session *, size_t, struct ort_allocator *, char **)) \
+    X(SessionGetOutputName, 37, 1, struct ort_status *, \
+      (const struct ort_session *, size_t, struct ort_allocator *, char **)) \
+    X(GetOnnxTypeFromTypeInfo, 56, 1, struct ort_status *, (const struct ort_type_info *, int *)) \
+    X(CastTypeInfoToTensorInfo, 55, 1, struct ort_status *, \
+      (const struct ort_type_info *, const struct ort_tensor_info **)) \
+    X(ReleaseTypeInfo, 98, 1, void, (struct ort_type_info *)) \
+    X(ReleaseTensorTypeAndShapeInfo, 99, 1, void, (struct ort_tensor_info *)) \
+    X(GetTensorElementType, 60, 1, struct ort_status *, (const struct ort_tensor_info *, int *)) \
+    X(GetDimensionsCount, 61, 1, struct ort_status *, (const struct ort_tensor_info *, size_t *)) \
+    X(GetDimensions, 62, 1, struct ort_status *, (const struct ort_tensor_info *, int64_t *, size_t)) \
+    X(GetSymbolicDimensions, 63, 1, struct ort_status *, \
+      (const struct ort_tensor_info *, const char **, size_t)) \
+    X(HasShape, 390, 24, _Bool, (const struct ort_tensor_info *)) \
+    X(CreateCpuMemoryInfo, 69, 1, struct ort_status *, (int allocator, int memory, struct ort_memory_info **)) \
+    X(ReleaseMemoryInfo, 94, 1, void, (struct ort_memory_info *)) \
+    X(GetAllocatorWithDefaultOptions, 78, 1, struct ort_status *, (struct ort_allocator **)) \
+    X(AllocatorFree, 76, 1, struct ort_status *, (struct ort_allocator *, void *)) \
+    X(CreateAllocator, 131, 5, struct ort_status *, \
+      (const struct ort_session *, const struct ort_memory_info *, struct ort_allocator **)) \
+    X(ReleaseAllocator, 132, 5, void, (struct ort_allocator *)) \
+    X(AllocatorGetStats, 319, 23, struct ort_status *, (const struct ort_allocator *, struct ort_key_values **)) \
+    X(GetKeyValuePairs, 298, 22, void, \
+      (const struct ort_key_values *, const char *const **, const char *const **, size_t *)) \
+    X(ReleaseKeyValuePairs, 300, 22, void, (struct ort_key_values *)) \
+    X(CreateTensorWithData, 49, 1, struct ort_status *, \
+      (const struct ort_memory_info *, void *data, size_t bytes, const int64_t *shape, size_t rank, int type, \
+       struct ort_value **)) \
+    X(GetValueType, 67, 1, struct ort_status *, (const struct ort_value *, int *)) \
+    X(HasValue, 192, 10, struct ort_status *, (const struct ort_value *, int *)) \
+    X(GetTensorMutableData, 51, 1, struct ort_status *, (struct ort_value *, void **)) \
+    X(GetTensorTypeAndShape, 65, 1, struct ort_status *, (const struct ort_value *, struct ort_tensor_info **)) \
+    X(ReleaseValue, 96, 1, void, (struct ort_value *)) \
+    X(SessionGetEpGraphAssignmentInfo, 407, 24, struct ort_status *, \
+      (const struct ort_session *, const struct ort_ep_subgraph *const **, size_t *)) \
+    X(EpSubgraphGetEpName, 408, 24, struct ort_status *, (const struct ort_ep_subgraph *, const char **)) \
+    X(EpSubgraphGetNodes, 409, 24, struct ort_status *, \
+      (const struct ort_ep_subgraph *, const struct ort_ep_node *const **, size_t *)) \
+    X(GetBuildInfoString, 254, 15, const char *, (void))
+
+/* The functions by name; NULL where the library is too old. */
+struct ort_calls {
+#define X(name, slot, since, result, arguments) result(*name) arguments;
+    ORT_SLOTS(X)
+#undef X
+};
+
+/* ---- the library ---- */
 
 enum {
     ORT_MINOR_MIN = 8, /* 1.6 and 1.7 have another order of functions */

@@ -151,6 +151,10 @@ struct py_options {
 };
 tare_status subject_open_py(struct subject **out, const struct py_options *o, tare_error *err);
 
+/* Nothing but work, so many steps a run of some nanoseconds each: dependent steps over a small table in memory. For
+ * testing a machine with a thing that is known to be the same on both sides. */
+tare_status subject_open_spin(struct subject **out, uint64_t steps, tare_error *err);
+
 void subject_close(struct subject *s); /* NULL is fine */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * subject_spin.c - see spin.h. The table is allocated for each instance, so that a shifted heap shifts it too. */
+ * subject_spin.c - see subject.h. The table is allocated for each instance, so that a shifted heap shifts it too. */
 #include "core/mem.h"
-#include "subject/spin.h"
+#include "subject/subject.h"
 
 enum { TABLE = 4096 }; /* words: as much as a first-level cache holds */
 
@@ -16,7 +16,7 @@ struct spin_instance {
     uint64_t table[TABLE];
 };
 
-static tare_status describe(struct subject *s, struct run *run, tare_error *err)
+static tare_status spin_describe(struct subject *s, struct run *run, tare_error *err)
 {
     (void)s;
     (void)err;
@@ -25,8 +25,8 @@ static tare_status describe(struct subject *s, struct run *run, tare_error *err)
     return TARE_OK;
 }
 
-static tare_status prepare(struct subject *s, const struct case_params *p, const struct case_record *to,
-                           struct instance **out, tare_error *err)
+static tare_status spin_prepare(struct subject *s, const struct case_params *p, const struct case_record *to,
+                                struct instance **out, tare_error *err)
 {
     (void)p;
     (void)to;
@@ -38,7 +38,8 @@ static tare_status prepare(struct subject *s, const struct case_params *p, const
     return TARE_OK;
 }
 
-static tare_status run(struct instance *base, unsigned worker, struct subject_cost *cost, tare_error *err)
+static tare_status spin_run(struct instance *base, unsigned worker, struct subject_cost *cost,
+                            tare_error *err)
 {
     struct spin_instance *i = (struct spin_instance *)base;
     uint64_t n = ((struct spin_subject *)base->subject)->steps, x = i->state;
@@ -56,35 +57,28 @@ static tare_status run(struct instance *base, unsigned worker, struct subject_co
     return TARE_OK;
 }
 
-static int64_t units(const struct instance *i)
-{
-    (void)i;
-    return 1;
-}
-
-static void finish(struct instance *i)
+static void spin_finish(struct instance *i)
 {
     mem_free(i);
 }
 
-static void close_subject(struct subject *s)
+static void spin_close(struct subject *s)
 {
     mem_free(s);
 }
 
-static const struct subject_ops ops = {.type = "spin",
-                                       .describe = describe,
-                                       .prepare = prepare,
-                                       .run = run,
-                                       .units = units,
-                                       .finish = finish,
-                                       .close = close_subject};
+static const struct subject_ops spin_ops = {.type = "spin",
+                                            .describe = spin_describe,
+                                            .prepare = spin_prepare,
+                                            .run = spin_run,
+                                            .finish = spin_finish,
+                                            .close = spin_close};
 
 tare_status subject_open_spin(struct subject **out, uint64_t steps, tare_error *err)
 {
     struct spin_subject *s = mem_new(1, sizeof *s);
     if (!s) return error_set(err, TARE_NOMEM, "out of memory for a subject");
-    s->base.ops = &ops;
+    s->base.ops = &spin_ops;
     s->steps = steps;
     *out = &s->base;
     return TARE_OK;

@@ -28,15 +28,10 @@ static void *data_new(size_t bytes)
     return data;
 }
 
-static void data_free(void *data)
-{
-    if (data) mem_free(((void **)data)[-1]);
-}
-
 void tensor_release(struct tensor *t)
 {
     mem_free(t->name);
-    data_free(t->data);
+    if (t->data) mem_free(((void **)t->data)[-1]);
     *t = (struct tensor){0};
 }
 
@@ -148,7 +143,7 @@ static uint32_t bits_of_float(float f)
     return u;
 }
 
-float tensor_from_half(uint16_t h)
+static float float_of_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31) return float_of_bits(sign | 0x7f800000 | fraction << 13);
@@ -191,17 +186,12 @@ static double float8(uint8_t b, int mantissa, int bias, int type)
     return sign * __builtin_ldexp(whole, (exponent ? exponent : 1) - bias - mantissa);
 }
 
-/* Element i of those with `bits` each, the first in the lowest bits. */
-static unsigned packed_bits(const uint8_t *p, uint64_t i, unsigned bits)
-{
-    unsigned per_byte = 8 / bits;
-    return p[i / per_byte] >> (i % per_byte * bits) & ((1u << bits) - 1);
-}
-
+/* Element i of a type of less than 8 bits; the first is in the lowest bits of its byte. */
 static double packed_value(const uint8_t *p, uint64_t i, int type)
 {
     static const double fp4[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-    unsigned bits = onnx_type_bits(type), v = packed_bits(p, i, bits);
+    unsigned bits = onnx_type_bits(type), per_byte = 8 / bits;
+    unsigned v = p[i / per_byte] >> (i % per_byte * bits) & ((1u << bits) - 1);
     if (type == ONNX_FLOAT4E2M1) return v & 8 ? -fp4[v & 7] : fp4[v & 7];
     bool negative = (type == ONNX_INT4 || type == ONNX_INT2) && v >> (bits - 1);
     return negative ? (double)v - (1 << bits) : v;
@@ -227,7 +217,7 @@ double tensor_value(const struct tensor *t, uint64_t i)
     case ONNX_DOUBLE: return ((const double *)d)[i];
     case ONNX_COMPLEX64: return ((const float *)d)[2 * i];
     case ONNX_COMPLEX128: return ((const double *)d)[2 * i];
-    case ONNX_FLOAT16: return tensor_from_half(((const uint16_t *)d)[i]);
+    case ONNX_FLOAT16: return float_of_half(((const uint16_t *)d)[i]);
     case ONNX_BFLOAT16: return float_of_bits((uint32_t)((const uint16_t *)d)[i] << 16);
     case ONNX_BOOL:
     case ONNX_UINT8: return ((const uint8_t *)d)[i];
@@ -244,6 +234,41 @@ double tensor_value(const struct tensor *t, uint64_t i)
     case ONNX_UINT2:
     case ONNX_INT2: return packed_value(d, i, t->type);
     default: return onnx_type_bits(t->type) == 8 ? small_float(t, i) : __builtin_nan("");
+    }
+}
+
+/* The nearest that a signed type of so many bits holds, but for the last digits that a double lacks. */
+static int64_t whole_of(double v, int bits)
+{
+    double limit = __builtin_ldexp(1, bits - 1), step = bits > 53 ? 1024 : 1;
+    if (__builtin_isnan(v)) return 0;
+    if (v >= limit - step) return (int64_t)(limit - step);
+    return v <= -limit ? (int64_t)-limit : (int64_t)v;
+}
+
+bool tensor_is_float(int type)
+{
+    return type == ONNX_FLOAT || type == ONNX_DOUBLE || type == ONNX_FLOAT16 || type == ONNX_BFLOAT16;
+}
+
+bool tensor_set_value(struct tensor *t, uint64_t i, double v)
+{
+    void *d = t->data;
+    switch (t->type) {
+    case ONNX_FLOAT: ((float *)d)[i] = (float)v; return true;
+    case ONNX_DOUBLE: ((double *)d)[i] = v; return true;
+    case ONNX_FLOAT16: ((uint16_t *)d)[i] = tensor_to_half((float)v); return true;
+    case ONNX_BFLOAT16: ((uint16_t *)d)[i] = tensor_to_bfloat((float)v); return true;
+    case ONNX_BOOL: ((uint8_t *)d)[i] = v != 0; return true;
+    case ONNX_INT8:
+    case ONNX_UINT8: ((uint8_t *)d)[i] = (uint8_t)whole_of(v, 64); return true;
+    case ONNX_INT16:
+    case ONNX_UINT16: ((uint16_t *)d)[i] = (uint16_t)whole_of(v, 64); return true;
+    case ONNX_INT32: ((int32_t *)d)[i] = (int32_t)whole_of(v, 32); return true;
+    case ONNX_UINT32: ((uint32_t *)d)[i] = (uint32_t)whole_of(v, 64); return true;
+    case ONNX_INT64:
+    case ONNX_UINT64: ((int64_t *)d)[i] = whole_of(v, 64); return true;
+    default: return false;
     }
 }
 
@@ -290,30 +315,25 @@ static tare_status load_file(struct tensor_set *out, const char *path, tare_erro
     return s;
 }
 
-/* The number of PREFIX_<number>.pb, or -1. */
-static long numbered(const char *name, const char *prefix)
-{
-    size_t len = strlen(prefix);
-    if (strncmp(name, prefix, len) != 0 || name[len] != '_') return -1;
-    const char *digits = name + len + 1;
-    char *end;
-    if (*digits < '0' || *digits > '9') return -1;
-    long n = strtol(digits, &end, 10);
-    return strcmp(end, ".pb") == 0 && n < 100000 ? n : -1;
-}
-
 struct folder_file {
     char *path;
-    long number; /* -1: a .npy */
+    long number; /* of input_<number>.pb; -1: a .npy */
 };
 struct folder {
     VEC(struct folder_file) files;
 };
 
-static void folder_release(struct folder *f)
+/* False: no array is in a file of that name. */
+static bool is_wanted(const char *name, long *number)
 {
-    for (size_t i = 0; i < f->files.n; i++) mem_free(f->files.items[i].path);
-    vec_release(&f->files);
+    static const char prefix[] = "input_";
+    size_t len = strlen(name), n = strlen(prefix);
+    char *end;
+    *number = -1;
+    if (len > 4 && strcmp(name + len - 4, ".npy") == 0) return true;
+    if (strncmp(name, prefix, n) != 0 || name[n] < '0' || name[n] > '9') return false;
+    *number = strtol(name + n, &end, 10);
+    return strcmp(end, ".pb") == 0 && *number < 100000;
 }
 
 static int compare_files(const void *a, const void *b)
@@ -323,15 +343,7 @@ static int compare_files(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-static bool wanted(const char *name, const char *prefix, bool npy, long *number)
-{
-    size_t len = strlen(name);
-    *number = numbered(name, prefix);
-    return *number >= 0 || (npy && len > 4 && strcmp(name + len - 4, ".npy") == 0);
-}
-
-static tare_status folder_read(struct folder *out, const char *path, const char *prefix, bool npy,
-                               tare_error *err)
+static tare_status folder_read(struct folder *out, const char *path, tare_error *err)
 {
     DIR *dir = opendir(path);
     if (!dir) return error_errno(err, "%s", path);
@@ -339,7 +351,7 @@ static tare_status folder_read(struct folder *out, const char *path, const char 
     for (struct dirent *e; s == TARE_OK && (e = readdir(dir));) {
         struct folder_file f;
         struct buf full = BUF_INIT;
-        if (!wanted(e->d_name, prefix, npy, &f.number)) continue;
+        if (!is_wanted(e->d_name, &f.number)) continue;
         buf_printf(&full, "%s/%s", path, e->d_name);
         s = buf_status(&full, err);
         f.path = buf_take(&full);
@@ -352,50 +364,30 @@ static tare_status folder_read(struct folder *out, const char *path, const char 
     return s;
 }
 
-static tare_status load_folder(struct tensor_set *out, const char *path, const char *prefix, bool npy,
-                               tare_error *err)
+static tare_status load_folder(struct tensor_set *out, const char *path, tare_error *err)
 {
     struct folder found = {VEC_INIT};
-    tare_status s = folder_read(&found, path, prefix, npy, err);
-    if (s == TARE_OK && found.files.n == 0) {
-        s = error_set(err, TARE_INVALID, "%s: this folder has neither %s_0.pb%s", path, prefix,
-                      npy ? " nor .npy files" : " nor others of that name");
-    }
+    tare_status s = folder_read(&found, path, err);
+    if (s == TARE_OK && found.files.n == 0)
+        s = error_set(err, TARE_INVALID, "%s: this folder has neither input_0.pb nor .npy files", path);
     for (size_t i = 0; s == TARE_OK && i < found.files.n; i++)
         s = load_file(out, found.files.items[i].path, err);
-    folder_release(&found);
+    for (size_t i = 0; i < found.files.n; i++) mem_free(found.files.items[i].path);
+    vec_release(&found.files);
     return s;
 }
 
-/* Fill a set of our own first: *out stays untouched on failure. */
-static tare_status load_any(struct tensor_set *out, const char *path, const char *prefix, bool npy,
-                            tare_error *err)
+/* Fills a set of our own first: *out stays untouched on failure. */
+tare_status tensor_load(struct tensor_set *out, const char *path, tare_error *err)
 {
     struct tensor_set set = TENSOR_SET_INIT;
     struct stat st;
-    tare_status s;
-    if (stat(path, &st) < 0) {
-        s = error_errno(err, "%s", path);
-    } else if (S_ISDIR(st.st_mode)) {
-        s = load_folder(&set, path, prefix, npy, err);
-    } else {
-        s = load_file(&set, path, err);
-    }
+    if (stat(path, &st) < 0) return error_errno(err, "%s", path);
+    tare_status s = S_ISDIR(st.st_mode) ? load_folder(&set, path, err) : load_file(&set, path, err);
     if (s < 0) {
         tensor_set_release(&set);
         return s;
     }
     *out = set;
     return TARE_OK;
-}
-
-tare_status tensor_load(struct tensor_set *out, const char *path, tare_error *err)
-{
-    return load_any(out, path, "input", true, err);
-}
-
-tare_status tensor_load_numbered(struct tensor_set *out, const char *folder, const char *prefix,
-                                 tare_error *err)
-{
-    return load_any(out, folder, prefix, false, err);
 }

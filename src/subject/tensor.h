@@ -42,31 +42,26 @@ struct tensor *tensor_find(const struct tensor_set *s, const char *name); /* NUL
 uint64_t tensor_elements(const struct tensor *t);
 /* Any numeric type as a double; of a complex number the real part. */
 double tensor_value(const struct tensor *t, uint64_t i);
+/* The other way: false for what has less than 8 bits, complex numbers, text and 8-bit floats. What a whole type cannot
+ * hold becomes its nearest. */
+bool tensor_set_value(struct tensor *t, uint64_t i, double v);
+bool tensor_is_float(int type);                                                   /* of 16, 32 and 64 bits */
 void tensor_shape_text(char *out, size_t size, const int64_t *dims, size_t rank); /* "[2, 128]"; -1 as "?" */
 
 /* Bytes of an array; false when a dimension is negative, the type has no fixed size, or no memory could hold it. */
 bool tensor_bytes(int type, const int64_t *dims, size_t rank, uint64_t *elements, size_t *bytes);
 
-/* Numbers of 16 bits. */
-float tensor_from_half(uint16_t h);
 uint16_t tensor_to_half(float f); /* to nearest, ties to even */
 uint16_t tensor_to_bfloat(float f);
 
 /* Files, told apart by content: .npz (stored or deflated members), .npy, an ONNX TensorProto (.pb), or a folder of
  * .npy or of input_N.pb (an ONNX test_data_set). Errors name the file, the member and the cause. */
 tare_status tensor_load(struct tensor_set *out, const char *path, tare_error *err);
-/* The same for a folder of PREFIX_N.pb: "output" reads what a test_data_set expects. */
-tare_status tensor_load_numbered(struct tensor_set *out, const char *folder, const char *prefix,
-                                 tare_error *err);
 tare_status tensor_read_npy(struct tensor *out, const char *name, const void *bytes, size_t n,
                             tare_error *err);
 tare_status tensor_read_npz(struct tensor_set *out, const char *name, const void *bytes, size_t n,
                             tare_error *err);
 tare_status tensor_read_pb(struct tensor *out, const char *name, const void *bytes, size_t n,
                            tare_error *err);
-tare_status tensor_save_npz(const struct tensor_set *s, const char *path,
-                            tare_error *err); /* stored, atomic */
-/* Append the array as a .npy file. */
-tare_status tensor_write_npy(const struct tensor *t, struct buf *out, tare_error *err);
 
 #endif

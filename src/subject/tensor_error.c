@@ -82,7 +82,8 @@ void tensor_error_of(struct tensor_error *out, const struct tensor *a, const str
                  s.odd, n);
         return;
     }
-    out->rel_l2 = s.diff == 0 ? 0 : s.aa > 0 ? sqrt(s.diff / s.aa) : INFINITY;
+    out->rel_l2 = s.aa > 0 ? sqrt(s.diff / s.aa) : INFINITY;
+    if (s.diff == 0) out->rel_l2 = 0;
     out->max_abs = s.max_abs;
     out->cosine = s.aa > 0 && s.bb > 0 ? s.ab / (sqrt(s.aa) * sqrt(s.bb)) : NAN;
 }

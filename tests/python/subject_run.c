@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../npz_write.h"
 #include "core/mem.h"
 #include "subject/onnx_model.h"
 

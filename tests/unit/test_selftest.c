@@ -12,7 +12,7 @@
 
 #include "analyze/compare/selftest.h"
 #include "core/mem.h"
-#include "subject/spin.h"
+#include "subject/subject.h"
 
 static const struct paired_rule rule = PAIRED_RULE_INIT;
 #define HOST "h1-0123456789abcdef"

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
+#include "../npz_write.h"
 #include "subject/tensor.h"
 #include "subject_fixture.h"
 
@@ -60,21 +61,25 @@ static void impossible_arrays_are_refused(void **state)
     assert_int_equal(tensor_make(&t, &(struct tensor_spec){"x", 1234, NULL, 0}, &err), TARE_INVALID);
 }
 
+static float from_half(uint16_t h)
+{
+    return (float)tensor_value(&(struct tensor){.type = ONNX_FLOAT16, .data = &h, .bytes = sizeof h}, 0);
+}
+
 /* Every half: to float and back is the same; and the float lies where the bits say. */
 static void halves_go_both_ways(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 65536; h++) {
-        float f = tensor_from_half((uint16_t)h);
+        float f = from_half((uint16_t)h);
         if (isnan(f)) {
             assert_true((h & 0x7c00) == 0x7c00 && (h & 0x3ff));
-            assert_true(isnan(tensor_from_half(tensor_to_half(f))));
+            assert_true(isnan(from_half(tensor_to_half(f))));
             continue;
         }
         assert_int_equal(tensor_to_half(f), h);
     }
-    assert_true(tensor_from_half(0x3c00) == 1 && tensor_from_half(0xc000) == -2 &&
-                tensor_from_half(1) == 0x1p-24f);
+    assert_true(from_half(0x3c00) == 1 && from_half(0xc000) == -2 && from_half(1) == 0x1p-24f);
     assert_int_equal(tensor_to_half(65519.996f), 0x7bff);
     assert_int_equal(tensor_to_half(65520), 0x7c00);
     assert_int_equal(tensor_to_half(1 + 0x1p-11f), 0x3c00); /* a tie goes to even */
@@ -219,9 +224,6 @@ static void folders_of_files(void **state)
     assert_int_equal(set.items.n, 3);
     assert_true(tensor_value(&set.items.items[0], 0) == 1 && tensor_value(&set.items.items[1], 0) == 2 &&
                 tensor_value(&set.items.items[2], 0) == 10);
-    tensor_set_release(&set);
-    if (tensor_load_numbered(&set, in_scratch("set"), "output", &err) < 0) fail_msg("%s", err.text);
-    assert_int_equal(set.items.n, 1);
     tensor_set_release(&set);
 
     mkdir(in_scratch("none"), 0777);

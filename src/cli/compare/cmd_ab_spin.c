@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "core/mem.h"
-#include "subject/spin.h"
+#include "subject/subject.h"
 
 static tare_status parse_steps(const char *text, uint64_t *out, tare_error *err)
 {

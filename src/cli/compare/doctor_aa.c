@@ -18,7 +18,7 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/vec.h"
-#include "subject/spin.h"
+#include "subject/subject.h"
 
 #define LONGEST_NS UINT64_C(5000000000) /* one comparison: what is promised for units of 10 ms and less */
 #define SHORTEST_NS UINT64_C(300000000) /* less is no comparison */
