@@ -9,16 +9,17 @@
 #include "core/file.h"
 #include "subject/tensor.h"
 
-__attribute__((unused)) static tare_status tensor_write_npy(const struct tensor *t, struct buf *out, tare_error *err)
+__attribute__((unused)) static tare_status tensor_write_npy(const struct tensor *t, struct buf *out,
+                                                            tare_error *err)
 {
     static const struct {
         int type;
         char kind;
         unsigned bytes;
     } types[] = {
-        {ONNX_FLOAT, 'f', 4},  {ONNX_DOUBLE, 'f', 8},     {ONNX_FLOAT16, 'f', 2},    {ONNX_BOOL, 'b', 1},
-        {ONNX_INT8, 'i', 1},   {ONNX_INT16, 'i', 2},      {ONNX_INT32, 'i', 4},      {ONNX_INT64, 'i', 8},
-        {ONNX_UINT8, 'u', 1},  {ONNX_UINT16, 'u', 2},     {ONNX_UINT32, 'u', 4},     {ONNX_UINT64, 'u', 8},
+        {ONNX_FLOAT, 'f', 4},     {ONNX_DOUBLE, 'f', 8},      {ONNX_FLOAT16, 'f', 2}, {ONNX_BOOL, 'b', 1},
+        {ONNX_INT8, 'i', 1},      {ONNX_INT16, 'i', 2},       {ONNX_INT32, 'i', 4},   {ONNX_INT64, 'i', 8},
+        {ONNX_UINT8, 'u', 1},     {ONNX_UINT16, 'u', 2},      {ONNX_UINT32, 'u', 4},  {ONNX_UINT64, 'u', 8},
         {ONNX_COMPLEX64, 'c', 8}, {ONNX_COMPLEX128, 'c', 16},
     };
     struct buf head = BUF_INIT;
@@ -27,8 +28,8 @@ __attribute__((unused)) static tare_status tensor_write_npy(const struct tensor 
     if (k == sizeof types / sizeof *types)
         return error_set(err, TARE_UNSUPPORTED, "%s: .npy has no element type for %s", t->name,
                          onnx_type_name(t->type));
-    buf_printf(&head, "{'descr': '%c%c%u', 'fortran_order': False, 'shape': (", types[k].bytes == 1 ? '|' : '<',
-               types[k].kind, types[k].bytes);
+    buf_printf(&head, "{'descr': '%c%c%u', 'fortran_order': False, 'shape': (",
+               types[k].bytes == 1 ? '|' : '<', types[k].kind, types[k].bytes);
     for (size_t d = 0; d < t->rank; d++) buf_printf(&head, "%s%lld", d ? ", " : "", (long long)t->dims[d]);
     buf_add_str(&head, t->rank == 1 ? ",), }" : "), }");
     while ((10 + head.len + 1) % 64) buf_add_char(&head, ' '); /* the data begins on a multiple of 64 */
@@ -94,7 +95,8 @@ static tare_status put_member(struct buf *file, struct buf *directory, const str
     return s;
 }
 
-__attribute__((unused)) static tare_status tensor_save_npz(const struct tensor_set *set, const char *path, tare_error *err)
+__attribute__((unused)) static tare_status tensor_save_npz(const struct tensor_set *set, const char *path,
+                                                           tare_error *err)
 {
     struct buf file = BUF_INIT, directory = BUF_INIT;
     tare_status s = TARE_OK;

@@ -71,7 +71,7 @@ tare_status ab_spec_write(const struct ab_spec *s, struct buf *out, tare_error *
 
 /* ---- reading ---- */
 
-static tare_status bad(const char *key, tare_error *err)
+static tare_status refuse_key(const char *key, tare_error *err)
 {
     return error_set(err, TARE_FORMAT, "specification of a worker: %s is not what it should be", key);
 }
@@ -81,8 +81,10 @@ static tare_status read_row(const struct spec_row *r, json_t *v, struct ab_spec 
 {
     char *at = (char *)s + r->offset;
     if (!v || json_is_null(v)) return TARE_OK;
-    bool text = r->kind == SPEC_TEXT, yes = r->kind == SPEC_BOOL;
-    if (text ? !json_is_string(v) : yes ? !json_is_boolean(v) : !json_is_integer(v)) return bad(r->key, err);
+    bool text = r->kind == SPEC_TEXT, yes = r->kind == SPEC_BOOL, good = json_is_integer(v);
+    if (text) good = json_is_string(v);
+    if (yes) good = json_is_boolean(v);
+    if (!good) return refuse_key(r->key, err);
     if (text) *(const char **)(void *)at = arena_str(a, json_string_value(v));
     if (yes) *(bool *)at = json_is_true(v);
     if (r->kind == SPEC_INT) *(int64_t *)(void *)at = json_integer_value(v);
@@ -97,7 +99,7 @@ static tare_status read_config(json_t *list, struct ab_spec *s, struct arena *a,
     const char **items = arena_new(a, n, sizeof *items);
     for (size_t i = 0; items && i < n; i++) {
         json_t *v = json_array_get(list, i);
-        if (!json_is_string(v)) return bad("session_config", err);
+        if (!json_is_string(v)) return refuse_key("session_config", err);
         items[i] = arena_str(a, json_string_value(v));
     }
     s->model.session_config = items;
@@ -111,7 +113,7 @@ static tare_status read_dims(json_t *list, struct ab_spec *s, struct arena *a, t
     struct dim_value *dims = arena_new(a, n, sizeof *dims);
     for (size_t i = 0; dims && i < n; i++) {
         json_t *pair = json_array_get(list, i), *name = json_array_get(pair, 0), *v = json_array_get(pair, 1);
-        if (!json_is_string(name) || !json_is_integer(v)) return bad("dims", err);
+        if (!json_is_string(name) || !json_is_integer(v)) return refuse_key("dims", err);
         dims[i] = (struct dim_value){arena_str(a, json_string_value(name)), json_integer_value(v)};
     }
     s->params.dims = dims;
@@ -121,12 +123,12 @@ static tare_status read_dims(json_t *list, struct ab_spec *s, struct arena *a, t
 
 static tare_status read_all(struct ab_spec *s, struct arena *a, json_t *root, tare_error *err)
 {
-    tare_status status = json_is_object(root) ? TARE_OK : bad("it", err);
+    tare_status status = json_is_object(root) ? TARE_OK : refuse_key("it", err);
     for (size_t i = 0; status == TARE_OK && i < N_ROWS; i++)
         status = read_row(&rows[i], json_object_get(root, rows[i].key), s, a, err);
     if (status == TARE_OK) status = read_config(json_object_get(root, "session_config"), s, a, err);
     if (status == TARE_OK) status = read_dims(json_object_get(root, "dims"), s, a, err);
-    if (status == TARE_OK && !s->model.path) status = bad("path", err);
+    if (status == TARE_OK && !s->model.path) status = refuse_key("path", err);
     if (status == TARE_OK && a->failed)
         status = error_set(err, TARE_NOMEM, "out of memory for a specification");
     return status;

@@ -50,8 +50,7 @@ void memory_slice(struct memory_track *m, struct slice *slice, const struct read
 /* Does memory grow with every run? Slices are joined to at most 12 segments of about as many runs, and each segment's
  * growth is divided by its runs. The centre of these rates (Hodges-Lehmann), with its signed-rank interval, is not
  * moved by an allocator that grows once, however much, and is by growth that goes on: a leak is an interval above 0. */
-tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known,
-                         tare_error *err)
+tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known, tare_error *err)
 {
     double rates[SEGMENTS], runs = 0, growth = 0, all = 0;
     size_t n = 0;

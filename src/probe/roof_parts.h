@@ -33,10 +33,10 @@ void roof_read(const void *from, size_t bytes);
  * is not read first. */
 void roof_triad(void *to, const void *a, const void *b, size_t bytes);
 
-/* ---- roof_team.c: threads that do a piece of work at the same time, again and again, and how long the quickest time took
- * from the first start to the last end. Turns on processors of their own alternate with turns wherever the system puts
- * them: on a busy machine only the first get all threads running at once, and where some processors are halves of one
- * core only the system knows which to take. The best turn counts ---- */
+/* ---- roof_team.c: threads that do a piece of work at the same time, again and again, and how long the quickest time
+ * took from the first start to the last end. Turns on processors of their own alternate with turns wherever the system
+ * puts them: on a busy machine only the first get all threads running at once, and where some processors are halves of
+ * one core only the system knows which to take. The best turn counts ---- */
 
 struct roof_team;
 

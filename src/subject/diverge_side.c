@@ -3,7 +3,6 @@
 #include "subject/diverge_side.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,35 +133,10 @@ tare_status diverge_side_make_inputs(struct diverge_side *s, const struct case_p
     return st == TARE_OK ? make_values(s, err) : st;
 }
 
-/* What the other type cannot hold becomes its nearest. */
-static int64_t whole_of(double v, double least, double most)
-{
-    if (isnan(v)) return 0;
-    return v <= least ? (int64_t)least : v >= most ? (int64_t)(most - 1) : (int64_t)v;
-}
-
-static bool set_element(struct tensor *t, uint64_t i, double v)
-{
-    switch (t->type) {
-    case ONNX_FLOAT: ((float *)t->data)[i] = (float)v; return true;
-    case ONNX_DOUBLE: ((double *)t->data)[i] = v; return true;
-    case ONNX_FLOAT16: ((uint16_t *)t->data)[i] = tensor_to_half((float)v); return true;
-    case ONNX_BFLOAT16: ((uint16_t *)t->data)[i] = tensor_to_bfloat((float)v); return true;
-    case ONNX_INT32: ((int32_t *)t->data)[i] = (int32_t)whole_of(v, -0x1p31, 0x1p31); return true;
-    case ONNX_INT64: ((int64_t *)t->data)[i] = whole_of(v, -0x1p63, 0x1p63 - 1024); return true;
-    default: return false;
-    }
-}
-
-static bool is_float(int type)
-{
-    return type == ONNX_FLOAT || type == ONNX_DOUBLE || type == ONNX_FLOAT16 || type == ONNX_BFLOAT16;
-}
-
 static bool converts(int from, int to)
 {
     bool whole = (from == ONNX_INT32 || from == ONNX_INT64) && (to == ONNX_INT32 || to == ONNX_INT64);
-    return from == to || whole || (is_float(from) && is_float(to));
+    return from == to || whole || (tensor_is_float(from) && tensor_is_float(to));
 }
 
 static tare_status share_input(struct diverge_side *s, const struct tensor *t, int type, tare_error *err)
@@ -172,7 +146,7 @@ static tare_status share_input(struct diverge_side *s, const struct tensor *t, i
     if (st < 0) return st;
     if (type == t->type) memcpy(copy.data, t->data, t->bytes);
     for (uint64_t i = 0, n = type == t->type ? 0 : tensor_elements(t); i < n; i++)
-        set_element(&copy, i, tensor_value(t, i));
+        tensor_set_value(&copy, i, tensor_value(t, i));
     return tensor_set_take(&s->inputs, &copy, err);
 }
 

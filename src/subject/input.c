@@ -104,7 +104,7 @@ static void fill_normal(struct tensor *t, struct rng *r)
     t->type = type;
 }
 
-/* Types that tensor_set_value() does not have. Without a sign bit and below the top exponents every pattern is finite. */
+/* Types that tensor_set_value() does not have. Without a sign bit and below the top exponents all are finite. */
 static void fill_small(struct tensor *t, struct rng *r)
 {
     if (t->type == ONNX_FLOAT8E8M0)

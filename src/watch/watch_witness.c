@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "probe/probe_file.h"
+#include "probe/procfs.h"
 #include "watch/watch_child.h"
 
 /* timeout(1) tells its child and then the group: by then both have arrived, on a busy machine too. */
@@ -46,7 +46,7 @@ static bool read_pending(pid_t pid, uint64_t *out)
 {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    if (probe_file_once(AT_FDCWD, path, text, sizeof text) <= 0) return false;
+    if (!procfs_text("", path, text, sizeof text)) return false;
     const char *line = strstr(text, "\nShdPnd:");
     if (!line) return false;
     *out = strtoull(line + strlen("\nShdPnd:"), NULL, 16);

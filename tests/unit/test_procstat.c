@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_procstat.c - procstat and cgroupstat against made-up machines, and a little against this one. */
+ * test_procstat.c - procstat and its control groups against made-up machines, and a little against this one. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
