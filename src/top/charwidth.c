@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * charwidth.c - see charwidth.h. The ranges are from Unicode 14.0.0: general categories Mn, Me, Cf and the Hangul
+ * charwidth.c - see screen.h. The ranges are from Unicode 14.0.0: general categories Mn, Me, Cf and the Hangul
  * vowels that join what is before; East Asian widths W and F. */
-#include "top/charwidth.h"
-
-#include <stdbool.h>
-#include <stddef.h>
+#include "top/screen.h"
 
 struct range {
     uint32_t first, last;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "top/charwidth.h"
 #include "report/text.h"
 
 /* ---- size ---- */
@@ -69,10 +68,12 @@ static struct screen_cell *cell_for(struct screen *s, unsigned x, unsigned y, en
     return c;
 }
 
-static void cell_set(struct screen_cell *c, const char *bytes, size_t n)
+/* Marks that join a character follow it in its cell, as far as there is room. */
+static void cell_add(struct screen_cell *c, const char *bytes, size_t n)
 {
-    memcpy(c->text, bytes, n);
-    c->len = (unsigned char)n;
+    if (c->len + n > SCREEN_CELL_BYTES) return;
+    memcpy(c->text + c->len, bytes, n);
+    c->len = (unsigned char)(c->len + n);
 }
 
 /* One character of outside text, as it may be shown. */
@@ -108,14 +109,6 @@ static size_t next_glyph(const char *text, bool utf8, struct glyph *g)
     return taken;
 }
 
-static void join_marks(struct screen_cell *c, const struct glyph *g)
-{
-    if (c && c->len + g->len <= SCREEN_CELL_BYTES) {
-        memcpy(c->text + c->len, g->bytes, g->len);
-        c->len = (unsigned char)(c->len + g->len);
-    }
-}
-
 unsigned screen_text(struct screen *s, struct screen_span at, enum screen_style style, const char *text)
 {
     struct screen_cell *last = NULL;
@@ -125,14 +118,12 @@ unsigned screen_text(struct screen *s, struct screen_span at, enum screen_style 
     if (at.width > s->width - at.x) at.width = s->width - at.x;
     while (*text) {
         text += next_glyph(text, s->utf8, &g);
-        if (g.columns == 0) {
-            join_marks(last, &g);
-            continue;
+        if (g.columns > 0) {
+            if (used + g.columns > at.width) break;
+            last = cell_for(s, at.x + used, at.y, style);
+            last->columns = (unsigned char)g.columns;
         }
-        if (used + g.columns > at.width) break;
-        last = cell_for(s, at.x + used, at.y, style);
-        cell_set(last, g.bytes, g.len);
-        last->columns = (unsigned char)g.columns;
+        if (last) cell_add(last, g.bytes, g.len);
         if (g.columns == 2) cell_for(s, at.x + used + 1, at.y, style)->columns = 0;
         used += g.columns;
     }
@@ -176,7 +167,7 @@ void screen_fill(struct screen *s, struct screen_box box, enum screen_style styl
 {
     for (unsigned y = box.y; y < box.y + box.height && y < s->height; y++)
         for (unsigned x = box.x; x < box.x + box.width && x < s->width; x++)
-            cell_set(cell_for(s, x, y, style), &c, 1);
+            cell_add(cell_for(s, x, y, style), &c, 1);
 }
 
 /* ---- bars and graphs ---- */

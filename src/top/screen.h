@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/buf.h"
 
@@ -100,6 +101,10 @@ struct screen_series {
     double top;
 };
 void screen_graph(struct screen *s, struct screen_box box, const struct screen_series *series);
+
+/* charwidth.c: how many columns of a terminal a character takes: 0 for what joins the character before it, 2 for wide
+ * ones, else 1. Knows nothing of locales, unlike wcwidth(); controls are the caller's to keep out. */
+unsigned charwidth(uint32_t cp);
 
 /* ---- bytes ---- */
 

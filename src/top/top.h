@@ -63,12 +63,12 @@ struct top_fields {
     struct top_field {
         const char *key; /* in JSON */
         enum top_kind { TOP_COUNT, TOP_SIZE, TOP_SHARE, TOP_RATE, TOP_SECONDS, TOP_WORD } kind;
-        double number;     /* NAN: unknown */
-        const char *text;  /* of a TOP_WORD */
-        const char *title; /* in the table; NULL: not there */
-        unsigned width;    /* there */
-        unsigned least;    /* shown in tables at least so wide */
-        unsigned sorts;    /* 1 << the order whose column it is */
+        double number;      /* NAN: unknown */
+        const char *text;   /* of a TOP_WORD */
+        const char *title;  /* in the table; NULL: not there */
+        unsigned width;     /* there */
+        unsigned least;     /* shown in tables at least so wide */
+        enum top_sort sort; /* whose column it is; TOP_SORTS: none's */
     } at[TOP_FIELDS];
     char state[2];
 };

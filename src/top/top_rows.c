@@ -43,26 +43,20 @@ static const char *user_name(struct top_view *v, uid_t uid)
 
 void top_fields_of(struct top_fields *out, struct top_view *v, const struct proc_row *r)
 {
-    enum {
-        CPU = 1 << TOP_SORT_CPU,
-        MEMORY = 1 << TOP_SORT_MEMORY,
-        PID = 1 << TOP_SORT_PID,
-        IO = 1 << TOP_SORT_IO
-    };
     const char *user = v ? user_name(v, r->uid) : NULL;
     const struct top_field fields[TOP_FIELDS] = {
-        {"pid", TOP_COUNT, r->pid, NULL, "PID", 7, 0, PID},
-        {"parent", TOP_COUNT, r->parent, NULL, NULL, 0, 0, 0},
-        {"user", TOP_WORD, NAN, user, "USER", 9, 64, 0},
-        {"state", TOP_WORD, NAN, out->state, NULL, 0, 0, 0},
-        {"cpu", TOP_SHARE, r->cpu, NULL, "CPU%", 6, 0, CPU},
-        {"cpu_s", TOP_SECONDS, r->user_s + r->system_s, NULL, NULL, 0, 0, 0},
-        {"rss_bytes", TOP_SIZE, (double)r->rss_bytes, NULL, "RSS", 6, 0, MEMORY},
-        {"threads", TOP_COUNT, r->threads, NULL, "THR", 4, 56, 0},
-        {"read_bytes_per_s", TOP_RATE, r->read_rate, NULL, "READ/s", 6, 72, IO},
-        {"write_bytes_per_s", TOP_RATE, r->write_rate, NULL, "WRIT/s", 6, 72, IO},
-        {"name", TOP_WORD, NAN, r->name, NULL, 0, 0, 0},
-        {"command", TOP_WORD, NAN, r->command, NULL, 0, 0, 0}, /* the rest of the table's row is its own */
+        {"pid", TOP_COUNT, r->pid, NULL, "PID", 7, 0, TOP_SORT_PID},
+        {"parent", TOP_COUNT, r->parent, NULL, NULL, 0, 0, TOP_SORTS},
+        {"user", TOP_WORD, NAN, user, "USER", 9, 64, TOP_SORTS},
+        {"state", TOP_WORD, NAN, out->state, NULL, 0, 0, TOP_SORTS},
+        {"cpu", TOP_SHARE, r->cpu, NULL, "CPU%", 6, 0, TOP_SORT_CPU},
+        {"cpu_s", TOP_SECONDS, r->user_s + r->system_s, NULL, NULL, 0, 0, TOP_SORTS},
+        {"rss_bytes", TOP_SIZE, (double)r->rss_bytes, NULL, "RSS", 6, 0, TOP_SORT_MEMORY},
+        {"threads", TOP_COUNT, r->threads, NULL, "THR", 4, 56, TOP_SORTS},
+        {"read_bytes_per_s", TOP_RATE, r->read_rate, NULL, "READ/s", 6, 72, TOP_SORT_IO},
+        {"write_bytes_per_s", TOP_RATE, r->write_rate, NULL, "WRIT/s", 6, 72, TOP_SORT_IO},
+        {"name", TOP_WORD, NAN, r->name, NULL, 0, 0, TOP_SORTS},
+        {"command", TOP_WORD, NAN, r->command, NULL, 0, 0, TOP_SORTS}, /* the rest of the table's row is its own */
     };
     memcpy(out->at, fields, sizeof fields);
     out->state[0] = r->state;
@@ -79,14 +73,28 @@ static double sort_key(const struct proc_row *r, enum top_sort sort)
     double sum = 0;
     top_fields_of(&f, NULL, r);
     for (size_t i = 0; i < TOP_FIELDS; i++)
-        if (f.at[i].sorts >> sort & 1) sum += isnan(f.at[i].number) ? -1 : f.at[i].number;
+        if (f.at[i].sort == sort) sum += isnan(f.at[i].number) ? -1 : f.at[i].number;
     return sort == TOP_SORT_PID ? -sum : sum;
 }
+
+enum { NOBODY = -1 };
 
 struct ordered {
     double key;
     uint64_t rss; /* among equals the larger ones first */
     size_t row;
+};
+
+struct relation {             /* of a row; the others are rows too, or NOBODY */
+    long parent, first, next; /* first child; next of the same parent: both in the order of the table */
+    bool keep, inside;        /* inside: of the program that is watched */
+};
+
+struct arrangement {
+    struct top_view *v;
+    const struct top_data *d;
+    struct ordered *order; /* all rows, first to be shown first */
+    struct relation *of;
 };
 
 static int by_key(const void *a, const void *b)
@@ -99,27 +107,16 @@ static int by_key(const void *a, const void *b)
 
 /* ---- relations ---- */
 
-enum { NOBODY = -1 };
-
-struct arrangement {
-    struct top_view *v;
-    const struct top_data *d;
-    struct ordered *order; /* all rows, first to be shown first */
-    long *parent, *first, *next;
-    bool *keep, *inside; /* inside: of the program that is watched */
-};
+static int by_pid(const void *pid, const void *row)
+{
+    pid_t x = *(const pid_t *)pid, y = ((const struct proc_row *)row)->pid;
+    return (x > y) - (x < y);
+}
 
 static long row_of(const struct top_data *d, pid_t pid)
 {
-    size_t lo = 0, hi = d->n_rows;
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        if (d->rows[mid].pid < pid)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < d->n_rows && d->rows[lo].pid == pid ? (long)lo : NOBODY;
+    const struct proc_row *r = bsearch(&pid, d->rows, d->n_rows, sizeof *r, by_pid);
+    return r ? r - d->rows : NOBODY;
 }
 
 static bool matches(struct top_view *v, const struct proc_row *r)
@@ -137,7 +134,7 @@ static bool is_inside(const struct arrangement *a, long row)
     if (!a->d->program) return true;
     for (size_t steps = 0; row != NOBODY && steps <= a->d->n_rows; steps++) {
         if (a->d->rows[row].pid == a->d->program) return true;
-        row = a->parent[row];
+        row = a->of[row].parent;
     }
     return false;
 }
@@ -145,15 +142,15 @@ static bool is_inside(const struct arrangement *a, long row)
 /* In a tree, those above a process that matches stay too. */
 static void keep_rows(struct arrangement *a)
 {
-    a->v->matching = 0;
-    for (size_t i = 0; i < a->d->n_rows; i++) a->inside[i] = is_inside(a, (long)i);
+    struct relation *of = a->of;
+    for (size_t i = 0; i < a->d->n_rows; i++) of[i].inside = is_inside(a, (long)i);
     for (size_t i = 0; i < a->d->n_rows; i++) {
-        if (!a->inside[i] || !matches(a->v, &a->d->rows[i])) continue;
+        if (!of[i].inside || !matches(a->v, &a->d->rows[i])) continue;
         a->v->matching++;
-        a->keep[i] = true;
+        of[i].keep = true;
         if (!a->v->tree) continue;
-        for (long up = a->parent[i]; up != NOBODY && a->inside[up] && !a->keep[up]; up = a->parent[up])
-            a->keep[up] = true;
+        for (long up = of[i].parent; up != NOBODY && of[up].inside && !of[up].keep; up = of[up].parent)
+            of[up].keep = true;
     }
 }
 
@@ -167,29 +164,29 @@ static void add_line(struct arrangement *a, long row, unsigned depth)
 static void link_children(struct arrangement *a)
 {
     for (size_t i = a->d->n_rows; i > 0; i--) {
-        long row = (long)a->order[i - 1].row, up = a->parent[row];
-        if (!a->keep[row] || up == NOBODY || !a->keep[up]) continue;
-        a->next[row] = a->first[up];
-        a->first[up] = row;
+        long row = (long)a->order[i - 1].row, up = a->of[row].parent;
+        if (!a->of[row].keep || up == NOBODY || !a->of[up].keep) continue;
+        a->of[row].next = a->of[up].first;
+        a->of[up].first = row;
     }
 }
 
 /* One root with all below it: down, else aside, else up. */
-static void walk_tree(struct arrangement *a, long root)
+static void add_tree(struct arrangement *a, long root)
 {
     unsigned depth = 0;
     for (long at = root; at != NOBODY;) {
         add_line(a, at, depth);
-        if (a->first[at] != NOBODY) {
-            at = a->first[at];
+        if (a->of[at].first != NOBODY) {
+            at = a->of[at].first;
             depth++;
             continue;
         }
-        while (at != root && a->next[at] == NOBODY) {
-            at = a->parent[at];
+        while (at != root && a->of[at].next == NOBODY) {
+            at = a->of[at].parent;
             depth--;
         }
-        at = at == root ? NOBODY : a->next[at];
+        at = at == root ? NOBODY : a->of[at].next;
     }
 }
 
@@ -197,20 +194,21 @@ static void arrange_rows(struct arrangement *a)
 {
     const struct top_data *d = a->d;
     for (size_t i = 0; i < d->n_rows; i++) {
-        a->order[i] = (struct ordered){sort_key(&d->rows[i], a->v->sort), d->rows[i].rss_bytes, i};
-        a->parent[i] = d->rows[i].parent == d->rows[i].pid ? NOBODY : row_of(d, d->rows[i].parent);
-        a->first[i] = a->next[i] = NOBODY;
+        const struct proc_row *r = &d->rows[i];
+        a->order[i] = (struct ordered){sort_key(r, a->v->sort), r->rss_bytes, i};
+        a->of[i] = (struct relation){r->parent == r->pid ? NOBODY : row_of(d, r->parent), NOBODY, NOBODY,
+                                     false, false};
     }
     qsort(a->order, d->n_rows, sizeof *a->order, by_key);
     keep_rows(a);
     if (a->v->tree) link_children(a);
     for (size_t i = 0; i < d->n_rows; i++) {
-        long row = (long)a->order[i].row, up = a->parent[row];
-        if (!a->keep[row]) continue;
+        long row = (long)a->order[i].row, up = a->of[row].parent;
+        if (!a->of[row].keep) continue;
         if (!a->v->tree)
             add_line(a, row, 0);
-        else if (up == NOBODY || !a->keep[up])
-            walk_tree(a, row);
+        else if (up == NOBODY || !a->of[up].keep)
+            add_tree(a, row);
     }
 }
 
@@ -224,18 +222,12 @@ tare_status top_arrange(struct top_view *v, const struct top_data *d, tare_error
     tare_status s = vec_reserve(&v->lines.at, n, err);
     if (s < 0) return s;
     a.order = mem_new(n, sizeof *a.order);
-    a.parent = mem_new(n * 3, sizeof *a.parent);
-    a.keep = mem_new(n * 2, sizeof *a.keep);
-    if (a.order && a.parent && a.keep) {
-        a.first = a.parent + n;
-        a.next = a.first + n;
-        a.inside = a.keep + n;
+    a.of = mem_new(n, sizeof *a.of);
+    if (a.order && a.of)
         arrange_rows(&a);
-    } else {
+    else
         s = error_set(err, TARE_NOMEM, "out of memory for the table of processes");
-    }
     mem_free(a.order);
-    mem_free(a.parent);
-    mem_free(a.keep);
+    mem_free(a.of);
     return s;
 }

@@ -113,7 +113,7 @@ static struct screen_span draw_fields(const struct top_paint *p, struct screen_s
         if (!f->title || width < f->least) continue;
         struct top_text text = field_text(f);
         if (!r) {
-            style = f->sorts >> p->v->sort & 1 ? SCREEN_KEY : SCREEN_HEAD;
+            style = f->sort == p->v->sort ? SCREEN_KEY : SCREEN_HEAD;
             snprintf(text.s, sizeof text.s, "%s", f->title);
         }
         if (f->kind == TOP_WORD)

@@ -40,14 +40,8 @@ static int set_attributes(posix_spawnattr_t *a)
     return posix_spawnattr_setpgroup(a, 0);
 }
 
-/* One process to start: what, with which input, and where its output goes. */
-struct hook_process {
-    const char *exe;
-    char *const *argv;
-    int in, out;
-};
-
-static pid_t spawn(const struct hook_process *j)
+/* 0: not started. */
+static pid_t spawn(const char *exe, char *const *argv, int in, int out)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -55,9 +49,9 @@ static pid_t spawn(const struct hook_process *j)
     if (posix_spawn_file_actions_init(&actions) != 0) return 0;
     if (posix_spawnattr_init(&attr) == 0) {
         bool ready = set_attributes(&attr) == 0 &&
-                     posix_spawn_file_actions_adddup2(&actions, j->in, STDIN_FILENO) == 0 &&
-                     posix_spawn_file_actions_adddup2(&actions, j->out, STDOUT_FILENO) == 0;
-        if (!ready || posix_spawn(&pid, j->exe, &actions, &attr, j->argv, environ) != 0) pid = 0;
+                     posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO) == 0 &&
+                     posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO) == 0;
+        if (!ready || posix_spawn(&pid, exe, &actions, &attr, argv, environ) != 0) pid = 0;
         posix_spawnattr_destroy(&attr);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -73,7 +67,7 @@ static pid_t start_command(const struct hooks *h, const struct buf *json, int *s
     int text = json->failed ? -1 : open_text(json);
     *said = -1;
     if (text < 0) return 0;
-    pid_t pid = spawn(&(struct hook_process){shell, argv, text, STDERR_FILENO});
+    pid_t pid = spawn(shell, argv, text, STDERR_FILENO);
     close(text);
     return pid;
 }
@@ -87,7 +81,7 @@ static pid_t start_webhook(const struct hooks *h, const struct buf *json, int *s
     buf_printf(&text, "%s\n%s", h->url, json ? json->data : "");
     int in = text.failed || (json && json->failed) ? -1 : open_text(&text);
     *said = memfd_create("tare-webhook", MFD_CLOEXEC);
-    if (in >= 0 && *said >= 0) pid = spawn(&(struct hook_process){"/proc/self/exe", argv, in, *said});
+    if (in >= 0 && *said >= 0) pid = spawn("/proc/self/exe", argv, in, *said);
     if (in >= 0) close(in);
     buf_release(&text);
     return pid;

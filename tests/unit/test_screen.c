@@ -13,7 +13,6 @@
 
 #include "core/mem.h"
 #include "core/rng.h"
-#include "top/charwidth.h"
 #include "top/screen.h"
 #include "report/text.h"
 
