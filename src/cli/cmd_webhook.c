@@ -15,7 +15,7 @@ static const struct opt_usage usage = {
     .about = "One alert of tare run --webhook on its way; started by it, useless alone.",
 };
 
-static tare_status deliver(struct buf *text, tare_error *err)
+static tare_status deliver_alert(struct buf *text, tare_error *err)
 {
     char *end = text->failed ? NULL : memchr(text->data, '\n', text->len);
     if (!end) return error_set(err, TARE_INVALID, "expected a URL, a newline and an alert on stdin");
@@ -33,7 +33,7 @@ int cmd_webhook(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     while ((n = read(STDIN_FILENO, piece, sizeof piece)) > 0) buf_add(&text, piece, (size_t)n);
-    tare_status s = deliver(&text, &cli->error);
+    tare_status s = deliver_alert(&text, &cli->error);
     buf_release(&text);
     if (s == TARE_OK) return CLI_GOOD;
     cli_write(cli, cli->error.text, strlen(cli->error.text));

@@ -140,7 +140,7 @@ static tare_status mark_event(struct top_data *d, const struct alert_event *e, t
 }
 
 /* Derive, judge and remember what the sample says. */
-static tare_status digest(struct top_data *d, tare_error *err)
+static tare_status digest_sample(struct top_data *d, tare_error *err)
 {
     struct alert_events events = {VEC_INIT};
     tare_status s = deriver_feed(d->derived, d->set, d->now, err);
@@ -165,7 +165,7 @@ static tare_status record_now(struct top_data *d, tare_error *err)
     return s;
 }
 
-static tare_status see(struct top_data *d, tare_error *err)
+static tare_status sample_now(struct top_data *d, tare_error *err)
 {
     tare_status s = probes_sample(&d->probes, err);
     if (s == TARE_OK) s = proclist_scan(&d->list, d->probes.now.at_ns, err);
@@ -174,7 +174,7 @@ static tare_status see(struct top_data *d, tare_error *err)
     d->denied = d->list.denied;
     d->rows_known = true;
     d->unix_ns = clock_unix_ns();
-    if (s == TARE_OK) s = digest(d, err);
+    if (s == TARE_OK) s = digest_sample(d, err);
     return s == TARE_OK ? record_now(d, err) : s;
 }
 
@@ -187,7 +187,7 @@ bool top_data_ended(const struct top_data *d)
 
 /* The moment as a sample. What was recorded of single processes is for the table alone: live, too, nothing is derived
  * from it. */
-static tare_status play(struct top_data *d, size_t moment, tare_error *err)
+static tare_status play_moment(struct top_data *d, size_t moment, tare_error *err)
 {
     tare_status s = TARE_OK;
     sample_clear(&d->taped);
@@ -197,7 +197,7 @@ static tare_status play(struct top_data *d, size_t moment, tare_error *err)
             s = sample_set(&d->taped, i, d->tape.columns.items[i][moment], err);
     d->at = moment;
     d->unix_ns = d->tape.start_unix_ns + (d->taped.at_ns - d->tape.start_ns);
-    return s == TARE_OK ? digest(d, err) : s;
+    return s == TARE_OK ? digest_sample(d, err) : s;
 }
 
 tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
@@ -220,14 +220,14 @@ tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
     for (size_t i = 0; i < TOP_HISTORIES; i++) d->history[i].n = 0;
     d->samples = 0;
     for (size_t i = moment > TOP_HISTORY ? moment - TOP_HISTORY : 0; i <= moment && s == TARE_OK; i++)
-        s = play(d, i, err);
+        s = play_moment(d, i, err);
     return s == TARE_OK ? top_replay_rows(d, err) : s;
 }
 
 tare_status top_data_next(struct top_data *d, tare_error *err)
 {
-    if (!d->replaying) return see(d, err);
+    if (!d->replaying) return sample_now(d, err);
     if (top_data_ended(d)) return TARE_OK;
-    tare_status s = play(d, d->samples ? d->at + 1 : 0, err);
+    tare_status s = play_moment(d, d->samples ? d->at + 1 : 0, err);
     return s == TARE_OK ? top_replay_rows(d, err) : s;
 }

@@ -31,7 +31,7 @@ static volatile sig_atomic_t taken, ended_by, resized, stop_asked;
 
 /* ---- giving back ---- */
 
-static void give_back(void)
+static void give_terminal_back(void)
 {
     if (!taken) return;
     taken = 0;
@@ -42,7 +42,7 @@ static void give_back(void)
 
 void top_term_leave(void)
 {
-    give_back();
+    give_terminal_back();
     if (term.prepared) sigprocmask(SIG_SETMASK, &term.outside, NULL);
 }
 
@@ -61,7 +61,7 @@ static void on_signal(int signal)
 static void on_crash(int signal)
 {
     int saved = errno;
-    give_back();
+    give_terminal_back();
     errno = saved;
     raise(signal); /* SA_RESETHAND: the default, once this handler has returned */
 }
@@ -97,7 +97,7 @@ static void set_handlers(void)
 }
 
 /* Keys at once and unseen; ^C, ^\ and ^Z stay signals. */
-static tare_status take(tare_error *err)
+static tare_status take_terminal(tare_error *err)
 {
     if (term.in >= 0) {
         struct termios raw = term.was;
@@ -110,7 +110,7 @@ static tare_status take(tare_error *err)
     taken = 1;
     if (top_term_write(enter_text, sizeof enter_text - 1)) return TARE_OK;
     tare_status s = error_errno(err, "writing to the terminal");
-    give_back();
+    give_terminal_back();
     return s;
 }
 
@@ -119,11 +119,11 @@ tare_status top_term_enter(int in, int out, tare_error *err)
     term.in = isatty(in) && tcgetattr(in, &term.was) == 0 ? in : -1;
     term.out = out;
     if (!term.prepared) {
-        atexit(give_back);
+        atexit(give_terminal_back);
         set_handlers();
         term.prepared = true;
     }
-    return take(err);
+    return take_terminal(err);
 }
 
 void top_term_size(unsigned *width, unsigned *height)
@@ -165,9 +165,9 @@ bool top_term_write(const char *bytes, size_t n)
 static void stop_here(void)
 {
     stop_asked = 0;
-    give_back();
+    give_terminal_back();
     raise(SIGSTOP);
-    if (take(NULL) != TARE_OK) ended_by = SIGHUP;
+    if (take_terminal(NULL) != TARE_OK) ended_by = SIGHUP;
     resized = 1;
 }
 

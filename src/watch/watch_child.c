@@ -56,7 +56,8 @@ static void restore_signals(const struct child *c)
 }
 
 /* In the child: wait for the word, then become the program. */
-static _Noreturn void become(const struct child *c, char *const *argv, const char *trace, int go, int failed)
+static _Noreturn void become_program(const struct child *c, char *const *argv, const char *trace, int go,
+                                     int failed)
 {
     char word;
     ssize_t n;
@@ -87,7 +88,7 @@ tare_status child_fork(struct child *c, char *const *argv, const char *trace, ta
     c->pid = fork();
     if (c->pid == 0) {
         close(go[1]);
-        become(c, argv, trace, go[0], failed[1]);
+        become_program(c, argv, trace, go[0], failed[1]);
     }
     int why = errno;
     close(go[0]);

@@ -29,6 +29,11 @@ static double seconds(uint64_t at_ns, uint64_t start_ns)
 
 /* ---- what was run ---- */
 
+static void describe_list(struct run *run, const char *key, struct run_map items)
+{
+    run_map_set(&run->arena, &run->config, key, (struct run_value){.kind = RUN_LIST, .items = items});
+}
+
 /* What the probes cannot see here, a line each. */
 static void describe_blind(struct run *run, const struct buf *blind)
 {
@@ -38,9 +43,7 @@ static void describe_blind(struct run *run, const struct buf *blind)
         if (n) run_map_text(&run->arena, &lines, NULL, arena_str_n(&run->arena, at, n));
         at += n + (at[n] == '\n');
     }
-    if (lines.n)
-        run_map_set(&run->arena, &run->config, "not_seen",
-                    (struct run_value){.kind = RUN_LIST, .items = lines});
+    if (lines.n) describe_list(run, "not_seen", lines);
 }
 
 static void describe_command(struct run *run, const struct watcher *w)
@@ -52,12 +55,12 @@ static void describe_command(struct run *run, const struct watcher *w)
     run->subject.name = arena_str(a, places_subject(first));
     if (strchr(first, '/')) run->subject.path = arena_str(a, first);
     for (char **word = w->options->command; *word; word++) run_map_text(a, &words, NULL, *word);
-    run_map_set(a, &run->config, "command", (struct run_value){.kind = RUN_LIST, .items = words});
+    describe_list(run, "command", words);
     run_map_real(a, &run->config, "interval_s", (double)w->options->interval.ns / 1e9);
     struct run_map names = {0};
     for (size_t i = 0; i < w->probes.items.n; i++)
         run_map_text(a, &names, NULL, w->probes.items.items[i]->ops->name);
-    run_map_set(a, &run->config, "probes", (struct run_value){.kind = RUN_LIST, .items = names});
+    describe_list(run, "probes", names);
     describe_blind(run, &w->probes.blind);
     if (w->options->wait_all) run_map_bool(a, &run->config, "wait_all", true);
     gitstate_describe(run);
@@ -142,65 +145,50 @@ static struct known_f64 share_of(const struct run_watch *w, const char *metric, 
     return v;
 }
 
-static void record_gpu(struct run *run, struct run_case *c, const char *label)
-{
-    struct run_gpu_device *g = run_add_gpu_device(run, c);
-    const struct run_metric *m;
-    if (!g) return;
-    c->gpu.known = true;
-    g->index = known_u64(strtoull(label + strcspn(label, "0123456789"), NULL, 10));
-    g->utilization = share_of(&c->watch, "gpu.utilization", label);
-    g->memory_utilization = share_of(&c->watch, "gpu.memory.utilization", label);
-    g->power_w = mean_of(&c->watch, "gpu.power", label);
-    if ((m = system_report_find(&c->watch, "gpu.memory.used", label)))
-        g->memory_peak = known_u64((uint64_t)m->max.v);
-    if ((m = system_report_find(&c->watch, "gpu.temperature", label))) g->temperature_c = m->max;
-    if ((m = system_report_find(&c->watch, "gpu.clock.sm", label))) g->clock_mhz = known_f64(m->mean.v / 1e6);
-}
-
+/* A card is one that tells how much memory it has; averages of what it does, peaks of what it must hold. */
 static void record_gpus(struct run *run, struct run_case *c)
 {
-    for (size_t i = 0; i < c->watch.metrics.n; i++) {
-        const struct run_metric *m = c->watch.metrics.at[i];
-        if (strcmp(m->metric, "gpu.memory.total") == 0) record_gpu(run, c, m->label);
+    const struct run_watch *w = &c->watch;
+    for (size_t i = 0; i < w->metrics.n; i++) {
+        const char *label = w->metrics.at[i]->label;
+        const struct run_metric *m;
+        if (strcmp(w->metrics.at[i]->metric, "gpu.memory.total") != 0) continue;
+        struct run_gpu_device *g = run_add_gpu_device(run, c);
+        if (!g) return;
+        c->gpu.known = true;
+        g->index = known_u64(strtoull(label + strcspn(label, "0123456789"), NULL, 10));
+        g->utilization = share_of(w, "gpu.utilization", label);
+        g->memory_utilization = share_of(w, "gpu.memory.utilization", label);
+        g->power_w = mean_of(w, "gpu.power", label);
+        if ((m = system_report_find(w, "gpu.memory.used", label)))
+            g->memory_peak = known_u64((uint64_t)m->max.v);
+        if ((m = system_report_find(w, "gpu.temperature", label))) g->temperature_c = m->max;
+        if ((m = system_report_find(w, "gpu.clock.sm", label))) g->clock_mhz = known_f64(m->mean.v / 1e6);
     }
 }
 
 /* ---- energy and carbon ---- */
 
-struct energy {
-    double processors, gpus;
-    bool has_processors, has_gpus, sees_gpus;
+struct energy { /* in joules */
+    struct known_f64 processors, gpus;
+    bool sees_gpus;
 };
 
 /* Zones of powercap hold one another: the probe has added those that do not, as the series without a label. The card's
  * own counter is better than its power over time, which still is measured. */
 static struct energy energy_of(const struct run_watch *w, double wall_s)
 {
-    struct energy e = {0};
     const struct run_metric *zones = system_report_find(w, "energy", "");
-    if (zones && zones->total.known) {
-        e.processors = zones->total.v;
-        e.has_processors = true;
-    }
+    struct energy e = {.processors = zones ? zones->total : (struct known_f64){0}};
     for (size_t i = 0; i < w->metrics.n; i++) {
         const struct run_metric *m = w->metrics.at[i];
         if (strcmp(m->metric, "gpu.memory.total") == 0) e.sees_gpus = true;
         if (strcmp(m->metric, "gpu.power") != 0) continue;
         const struct run_metric *counter = system_report_find(w, "gpu.energy", m->label);
-        e.gpus += counter && counter->total.known ? counter->total.v : m->mean.v * wall_s;
-        e.has_gpus = true;
+        bool counted = counter && counter->total.known;
+        e.gpus = known_f64(e.gpus.v + (counted ? counter->total.v : m->mean.v * wall_s));
     }
     return e;
-}
-
-static const char *absent_of(const struct energy *e)
-{
-    if (!e->has_processors && e->sees_gpus && !e->has_gpus)
-        return "processors, memory, GPUs, power supply, fans, disks, network";
-    if (!e->has_processors) return "processors, memory, power supply, fans, disks, network";
-    if (e->sees_gpus && !e->has_gpus) return "GPUs, power supply, fans, disks, network";
-    return "power supply, fans, disks, network";
 }
 
 static tare_status record_energy(struct run *run, struct run_case *c, const struct watcher *w,
@@ -208,9 +196,9 @@ static tare_status record_energy(struct run *run, struct run_case *c, const stru
 {
     static const char *const methods[2][2] = {{"absent", "nvml"}, {"powercap", "powercap-nvml"}};
     struct energy e = energy_of(&c->watch, (double)(w->child.end_ns - w->child.start_ns) / 1e9);
-    bool any = e.has_processors || e.has_gpus;
-    c->energy = (struct run_energy){.known = true, .method = methods[e.has_processors][e.has_gpus]};
-    if (any) c->energy.joules = known_f64(e.processors + e.gpus);
+    bool any = e.processors.known || e.gpus.known;
+    c->energy = (struct run_energy){.known = true, .method = methods[e.processors.known][e.gpus.known]};
+    if (any) c->energy.joules = known_f64(e.processors.v + e.gpus.v);
     c->energy.why = any ? "of the whole machine while the program ran"
                         : "no energy counter can be read here (tare doctor)";
     if (w->options->grid <= 0 && !w->options->country) {
@@ -220,8 +208,10 @@ static tare_status record_energy(struct run *run, struct run_case *c, const stru
     const struct carbon_grid *grid = NULL;
     tare_status s = w->options->grid > 0 ? TARE_OK : carbon_find(&grid, w->options->country, err);
     if (s != TARE_OK) return s;
-    struct carbon_energy used = {.absent = absent_of(&e)};
-    if (any) used.measured_joules = c->energy.joules;
+    struct carbon_energy used = {.measured_joules = c->energy.joules};
+    used.absent = arena_printf(&run->arena, "%s%spower supply, fans, disks, network",
+                               e.processors.known ? "" : "processors, memory, ",
+                               e.sees_gpus && !e.gpus.known ? "GPUs, " : "");
     const char *source =
         grid ? arena_printf(&run->arena, "%s: %s", grid->name, carbon_grids_source) : "given with --grid";
     carbon_fill(&c->watch.carbon, &used, grid ? grid->g_per_kwh : w->options->grid, source);

@@ -41,7 +41,7 @@ static const struct {
 };
 
 /* NULL: there is none, or an old one. Loaded once and kept: it does not like to be unloaded. */
-static const struct curl *load(tare_error *err)
+static const struct curl *load_curl(tare_error *err)
 {
     static struct curl loaded;
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
@@ -57,7 +57,7 @@ static const struct curl *load(tare_error *err)
 
 const char *webhook_library(void)
 {
-    const struct curl *c = load(NULL);
+    const struct curl *c = load_curl(NULL);
     return c ? c->version_info(CURLVERSION_NOW)->version : "";
 }
 
@@ -68,7 +68,7 @@ static bool is_web(const char *scheme)
     return scheme && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
 }
 
-static tare_status check_with(const struct curl *c, const char *url, char *host, size_t size, tare_error *err)
+static tare_status check_url(const struct curl *c, const char *url, char *host, size_t size, tare_error *err)
 {
     CURLU *parts = c->url();
     char *scheme = NULL, *name = NULL;
@@ -89,8 +89,8 @@ static tare_status check_with(const struct curl *c, const char *url, char *host,
 tare_status webhook_check(const char *url, tare_error *err)
 {
     char host[256];
-    const struct curl *c = load(err);
-    return c ? check_with(c, url, host, sizeof host, err) : TARE_UNSUPPORTED;
+    const struct curl *c = load_curl(err);
+    return c ? check_url(c, url, host, sizeof host, err) : TARE_UNSUPPORTED;
 }
 
 /* ---- the delivery ---- */
@@ -108,7 +108,7 @@ struct delivery {
     struct curl_slist *headers;
 };
 
-static tare_status perform(const struct curl *c, CURL *h, const struct delivery *d, tare_error *err)
+static tare_status post_delivery(const struct curl *c, CURL *h, const struct delivery *d, tare_error *err)
 {
     char why[CURL_ERROR_SIZE] = "";
     long answer = 0;
@@ -133,12 +133,13 @@ static tare_status perform(const struct curl *c, CURL *h, const struct delivery 
 tare_status webhook_post(const char *url, const char *json, size_t n, tare_error *err)
 {
     char host[256];
-    const struct curl *c = load(err);
-    tare_status s = c ? check_with(c, url, host, sizeof host, err) : TARE_UNSUPPORTED;
+    const struct curl *c = load_curl(err);
+    tare_status s = c ? check_url(c, url, host, sizeof host, err) : TARE_UNSUPPORTED;
     if (s != TARE_OK) return s;
     CURL *h = c->easy_init();
     struct delivery d = {url, json, host, n, c->slist_append(NULL, "Content-Type: application/json")};
-    s = h && d.headers ? perform(c, h, &d, err) : error_set(err, TARE_NOMEM, "out of memory for libcurl");
+    s = h && d.headers ? post_delivery(c, h, &d, err)
+                       : error_set(err, TARE_NOMEM, "out of memory for libcurl");
     c->slist_free_all(d.headers);
     c->easy_cleanup(h);
     return s;
