@@ -59,8 +59,7 @@ struct call_stack {
 
 struct call_recorder;
 
-/* One thread. After a thread's end its context is kept; beyond a limit the next new thread goes on with it.
- */
+/* One thread. Its context outlives it; beyond a limit the next new thread goes on with it. */
 struct call_ctx {
     struct call_stack stack; /* of the greenlet that runs */
     uint64_t skipped;        /* calls open that could not be pushed for want of memory */
@@ -149,8 +148,7 @@ static inline void ctx_enter(struct call_ctx *c, const void *key, PyObject *obje
     e->start = calls_now();
 }
 
-/* `now` is read first thing in the event, so that as little of the event as possible falls into the function.
- */
+/* `now` is read first thing in the event: as little of the event as possible falls into the function. */
 static inline void ctx_leave(struct call_ctx *c, const void *key, uint64_t now)
 {
     struct call_entry *e = c->stack.top;
@@ -209,7 +207,22 @@ static inline struct call_ctx *threads_mine(void)
 
 extern const struct call_engine *const calls_exact_engine, *const calls_fast_engine;
 
-/* ---- the Python type, functions.c ---- */
+/* ---- results ---- */
+
+/* Folding may add as many nodes again and some, and a node's number has 24 bits. */
+enum { CALLS_LIMIT_MOST = 8000000 };
+
+/* Nanoseconds of a tick, as known now; and of a recording: one and the same from its end on, so that results
+ * do not change while they are read. */
+double calls_tick_ns(void);
+double recorder_tick_ns(struct call_recorder *rec);
+
+/* Methods of a recorder. [(name, ident, threads, (parent, function, calls, self, total))] */
+PyObject *calls_columns(PyObject *recorder, PyObject *none);
+/* ([(function, primitive, calls, self, total)], the same with caller first) */
+PyObject *calls_sums(PyObject *recorder, PyObject *none);
+
+/* ---- the Python type, py_functions.c ---- */
 
 extern PyTypeObject *calls_type;
 bool calls_is_own(const PyMethodDef *def); /* enable, disable and the like: not part of what is profiled */

@@ -42,8 +42,7 @@ static struct site *site_at(PyObject *code, PyObject *offset)
     return s;
 }
 
-/* The definition behind a C function or method, where SetProfile would tell of it; NULL for everything else.
- */
+/* The definition behind a C function or method, where SetProfile would tell of it; else NULL. */
 static inline const PyMethodDef *c_callee(PyObject *callable, PyObject *first)
 {
     if (PyCFunction_Check(callable)) return ((PyCFunctionObject *)callable)->m_ml;

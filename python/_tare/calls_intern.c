@@ -39,8 +39,7 @@ static PyObject *builtin_label(const PyCFunctionObject *fn)
     return PyUnicode_FromFormat("<built-in method %s>", name);
 }
 
-/* A bound method's definition lives as long as its type, a function's as long as the function or its module.
- */
+/* A bound method's definition lives as long as its type, a function's as long as it or its module. */
 static bool may_hold(const PyCFunctionObject *fn)
 {
     return !fn->m_self || PyModule_Check(fn->m_self) || PyCapsule_CheckExact(fn->m_self);

@@ -8,7 +8,7 @@
  *   self = total - totals of the children - calls * INNER - calls of each child * its OUTER
  * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of all
  * its callers as well. Where the cost is more than what was measured nothing is left: no time is negative. */
-#include "calls_results.h"
+#include "calls.h"
 
 #include "core/mem.h"
 
@@ -247,8 +247,9 @@ static PyObject *rows(const struct sum *items, size_t n, bool with_caller)
     return list;
 }
 
-PyObject *calls_sums(struct call_recorder *rec)
+PyObject *calls_sums(PyObject *recorder, PyObject *Py_UNUSED(none))
 {
+    struct call_recorder *rec = (struct call_recorder *)recorder;
     struct sums s = {.rec = rec, .pairs = MAP_U64_INIT};
     PyObject *result = NULL;
     count_open(rec, true);
@@ -310,8 +311,9 @@ static PyObject *ctx_columns(struct call_ctx *c)
     return Py_BuildValue("OkIN", c->name ? c->name : Py_None, c->ident, c->threads, columns);
 }
 
-PyObject *calls_columns(struct call_recorder *rec)
+PyObject *calls_columns(PyObject *recorder, PyObject *Py_UNUSED(none))
 {
+    struct call_recorder *rec = (struct call_recorder *)recorder;
     PyObject *list = PyList_New(0);
     count_open(rec, true);
     for (size_t i = 0; list && i < rec->threads.n; i++)

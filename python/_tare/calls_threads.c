@@ -160,16 +160,9 @@ static bool is_switched(PyObject *tracer)
     return PyCFunction_Check(tracer) && ((PyCFunctionObject *)tracer)->m_ml == &switched_def;
 }
 
-static PyObject *loaded(const char *name)
-{
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *module = modules ? PyDict_GetItemString(modules, name) : NULL; /* borrowed */
-    return module && PyModule_Check(module) ? module : NULL;
-}
-
 static void hook_greenlets(struct call_ctx *c)
 {
-    PyObject *module = loaded("greenlet");
+    PyObject *module = loaded_module("greenlet");
     if (!module) return;
     c->hooked = true;
     PyObject *before = PyObject_CallMethod(module, "gettrace", NULL);
@@ -182,7 +175,7 @@ static void hook_greenlets(struct call_ctx *c)
 
 void threads_unhook(struct call_ctx *c)
 {
-    PyObject *module = c->hooked ? loaded("greenlet") : NULL;
+    PyObject *module = c->hooked ? loaded_module("greenlet") : NULL;
     c->hooked = false;
     if (!module) return;
     PyObject *now = PyObject_CallMethod(module, "gettrace", NULL), *done = NULL;
@@ -199,7 +192,7 @@ void threads_unhook(struct call_ctx *c)
  * know. */
 static PyObject *thread_name(unsigned long ident)
 {
-    PyObject *module = loaded("threading"), *name = NULL;
+    PyObject *module = loaded_module("threading"), *name = NULL;
     PyObject *table = module ? PyObject_GetAttrString(module, "_active") : NULL;
     PyObject *key = PyLong_FromUnsignedLong(ident);
     PyObject *thread = table && key && PyDict_Check(table) ? PyDict_GetItem(table, key) : NULL; /* borrowed */

@@ -36,6 +36,13 @@ int dict_put(PyObject *dict, const char *name, PyObject *value)
     return failed;
 }
 
+PyObject *loaded_module(const char *name)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *module = modules ? PyDict_GetItemString(modules, name) : NULL;
+    return module && PyModule_Check(module) ? module : NULL;
+}
+
 PyObject *number_or_none(double v)
 {
     return isnan(v) ? Py_NewRef(Py_None) : PyFloat_FromDouble(v);

@@ -40,6 +40,9 @@ PyObject *raise_error(const tare_error *err);
 PyObject *list_append(PyObject *list, PyObject *item);
 int dict_put(PyObject *dict, const char *name, PyObject *value);
 
+/* A module that the program has loaded, borrowed; NULL without an exception: it has not. */
+PyObject *loaded_module(const char *name);
+
 /* A number, or None where it is NAN. */
 PyObject *number_or_none(double v);
 

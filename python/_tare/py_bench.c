@@ -130,45 +130,32 @@ static tare_status measure(struct asked *a, struct run *run, tare_error *err)
     return s;
 }
 
-static tare_status write_answer(const struct run *run, struct buf *document, struct buf *text,
-                                tare_error *err)
-{
-    const struct run *const runs[] = {run};
-    struct run_report r = {runs, 1, REPORT_STYLE_NONE};
-    struct stream s;
-    tare_status status = run_write(run, document, err);
-    if (status < 0) return status;
-    stream_init(&s, sink_to_buf(text), err);
-    report_run_text(&s, &r);
-    return stream_finish(&s);
-}
-
-/* What the harness says about where it was goes to the exception as `tare_case`; bench.py makes a note of it. */
-static void name_place(PyObject *e, const char *where)
-{
-    PyObject *text = PyUnicode_DecodeUTF8(where, (Py_ssize_t)strlen(where), "replace");
-    if (!text || PyObject_SetAttrString(e, "tare_case", text) < 0)
-        PyErr_Clear(); /* an exception without a __dict__ */
-    Py_XDECREF(text);
-}
-
+/* What the harness says about where it was goes to the exception as `tare_case`; _bench.py makes a note of it. */
 static PyObject *fail(struct asked *a, const tare_error *err)
 {
     if (!a->weighed.raised) return PyErr_Occurred() ? NULL : raise_error(err);
-    name_place(a->weighed.raised, err->text);
+    PyObject *where = PyUnicode_DecodeUTF8(err->text, (Py_ssize_t)strlen(err->text), "replace");
+    if (!where || PyObject_SetAttrString(a->weighed.raised, "tare_case", where) < 0)
+        PyErr_Clear(); /* an exception without a __dict__ */
+    Py_XDECREF(where);
     weighed_restore(&a->weighed);
     return NULL;
 }
 
-static PyObject *answer(struct asked *a, const struct run *run, tare_error *err)
+static PyObject *answer_bench(struct asked *a, const struct run *run, tare_error *err)
 {
+    const struct run *const runs[] = {run};
+    struct run_report r = {runs, 1, REPORT_STYLE_NONE};
     struct buf document = BUF_INIT, text = BUF_INIT;
+    struct stream s;
     PyObject *out = NULL;
-    if (write_answer(run, &document, &text, err) == TARE_OK)
-        out =
-            Py_BuildValue("(s#s#)", document.data, (Py_ssize_t)document.len, text.data, (Py_ssize_t)text.len);
-    else
-        fail(a, err);
+    if (run_write(run, &document, err) < 0) goto out;
+    stream_init(&s, sink_to_buf(&text), err);
+    report_run_text(&s, &r);
+    if (stream_finish(&s) < 0) goto out;
+    out = Py_BuildValue("(s#s#)", document.data, (Py_ssize_t)document.len, text.data, (Py_ssize_t)text.len);
+out:
+    if (!out) fail(a, err);
     buf_release(&document);
     buf_release(&text);
     return out;
@@ -183,7 +170,7 @@ static PyObject *bench(PyObject *Py_UNUSED(self), PyObject *args, PyObject *keyw
     if (!parse(&a, args, keywords, &err) || run_init(&run, "bench", &err) < 0 || measure(&a, &run, &err) < 0)
         fail(&a, &err);
     else
-        out = answer(&a, &run, &err);
+        out = answer_bench(&a, &run, &err);
     run_release(&run);
     release(&a);
     return out;

@@ -17,9 +17,8 @@ struct lone_node {
 };
 
 struct call_args {
-    const char *op, *domain;
+    const char *op;
     PyObject *inputs, *outputs, *attributes;
-    long long opset;
 };
 
 static void *get(struct lone_node *l, size_t n, size_t size)
@@ -115,39 +114,19 @@ out:
     return failed;
 }
 
-/* ---- attributes: a number, a text, a list of either ---- */
+/* ---- attributes: a number, a text, a list of whole numbers ---- */
 
-static int read_ints(struct lone_node *l, PyObject *list, struct onnx_attribute *a, size_t n)
+static int read_ints(struct lone_node *l, PyObject *from, struct onnx_attribute *a)
 {
-    a->kind = ONNX_ATTR_INTS;
-    a->ints.n = n;
-    if (!(a->ints.items = get(l, n, sizeof *a->ints.items))) return -1;
-    for (size_t i = 0; i < n; i++) {
-        a->ints.items[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i));
-        if (a->ints.items[i] == -1 && PyErr_Occurred()) return -1;
-    }
-    return 0;
-}
-
-static int read_strings(struct lone_node *l, PyObject *list, struct onnx_attribute *a, size_t n)
-{
-    a->kind = ONNX_ATTR_STRINGS;
-    a->n_strings = n;
-    if (!(a->strings = get(l, n, sizeof *a->strings))) return -1;
-    for (size_t i = 0; i < n; i++)
-        if (!(a->strings[i] = text(l, PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), NULL))) return -1;
-    return 0;
-}
-
-static int read_list(struct lone_node *l, PyObject *from, struct onnx_attribute *a)
-{
-    PyObject *list = PySequence_Fast(from, "an attribute is a number, a text or a list of either");
+    PyObject *list = PySequence_Fast(from, "an attribute is a number, a text or a list of whole numbers");
     if (!list) return -1;
-    size_t n = (size_t)PySequence_Fast_GET_SIZE(list);
-    bool words = n && PyUnicode_Check(PySequence_Fast_GET_ITEM(list, 0));
-    int failed = words ? read_strings(l, list, a, n) : read_ints(l, list, a, n);
+    a->kind = ONNX_ATTR_INTS;
+    a->ints.n = (size_t)PySequence_Fast_GET_SIZE(list);
+    a->ints.items = get(l, a->ints.n, sizeof *a->ints.items);
+    for (size_t i = 0; i < a->ints.n && !PyErr_Occurred(); i++)
+        a->ints.items[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i));
     Py_DECREF(list);
-    return failed;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static int read_attribute(struct lone_node *l, PyObject *from, struct onnx_attribute *a)
@@ -162,7 +141,7 @@ static int read_attribute(struct lone_node *l, PyObject *from, struct onnx_attri
         a->i = PyLong_AsLongLong(from);
         return a->i == -1 && PyErr_Occurred() ? -1 : 0;
     }
-    if (!PyUnicode_Check(from)) return read_list(l, from, a);
+    if (!PyUnicode_Check(from)) return read_ints(l, from, a);
     a->kind = ONNX_ATTR_STRING;
     a->s = (const uint8_t *)text(l, from, &a->s_bytes);
     return a->s ? 0 : -1;
@@ -196,11 +175,10 @@ static int make_node(struct lone_node *l, const struct call_args *a)
         return -1;
     }
     l->node.op = a->op;
-    l->node.domain = a->domain;
-    l->node.name = "";
+    l->node.domain = l->node.name = "";
     l->at.node = &l->node;
     l->at.scope = &l->scope;
-    l->at.opset = a->opset;
+    l->at.opset = 21;
     if (read_values(l, a->inputs, &l->at.inputs, &l->node.inputs.n) < 0) return -1;
     if (read_values(l, a->outputs, &l->at.outputs, &l->node.outputs.n) < 0) return -1;
     return read_attributes(l, a->attributes);
@@ -230,13 +208,11 @@ static PyObject *tell(const struct cost *c)
 
 static PyObject *op_cost(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    struct call_args a = {.domain = "", .attributes = Py_None, .opset = 21};
+    struct call_args a = {.attributes = Py_None};
     struct lone_node l = {.memory = NULL};
     struct cost cost;
     PyObject *out = NULL;
-    if (!PyArg_ParseTuple(args, "sOO|OsL:op_cost", &a.op, &a.inputs, &a.outputs, &a.attributes, &a.domain,
-                          &a.opset))
-        return NULL;
+    if (!PyArg_ParseTuple(args, "sOO|O:op_cost", &a.op, &a.inputs, &a.outputs, &a.attributes)) return NULL;
     if (make_node(&l, &a) == 0) {
         struct inferred model = {.space = l.space, .main = &l.scope};
         tare_error err = TARE_ERROR_INIT;
@@ -252,7 +228,7 @@ static PyObject *op_cost(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef functions[] = {
     {"op_cost", op_cost, METH_VARARGS,
-     "op_cost(op, inputs, outputs, attributes=None, domain='', opset=21): what an ONNX operator costs.\n\n"
+     "op_cost(op, inputs, outputs, attributes=None): what an ONNX operator of opset 21 costs.\n\n"
      "Values are None or (type, shape[, constant]). A dict of counts by docs/cost.md; one that is not known is\n"
      "None, and 'why' says why."},
     {NULL, NULL, 0, NULL},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * py_functions.c - the type `CallRecorder`: starts and stops the recording of calls and hands its results out.
  * At most one records at a time. Measures no cost of its own: the Python half does, and tells. */
-#include "calls_results.h"
+#include "calls.h"
 
 #include <string.h>
 
@@ -127,16 +127,6 @@ static PyObject *recorder_labels(PyObject *self, PyObject *Py_UNUSED(none))
     return list;
 }
 
-static PyObject *recorder_sums(PyObject *self, PyObject *Py_UNUSED(none))
-{
-    return calls_sums((struct call_recorder *)self);
-}
-
-static PyObject *recorder_columns(PyObject *self, PyObject *Py_UNUSED(none))
-{
-    return calls_columns((struct call_recorder *)self);
-}
-
 static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
 {
     double(*cost)[2] = ((struct call_recorder *)self)->cost;
@@ -171,8 +161,8 @@ static PyMethodDef methods[] = {
     {"__exit__", recorder_exit, METH_VARARGS, NULL},
     {"clear", recorder_clear, METH_NOARGS, "clear(): forget what was recorded"},
     {"_labels", recorder_labels, METH_NOARGS, "_labels(): [((file, line, name), kind)]"},
-    {"_sums", recorder_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
-    {"_columns", recorder_columns, METH_NOARGS, "_columns(): each thread's tree"},
+    {"_sums", calls_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
+    {"_columns", calls_columns, METH_NOARGS, "_columns(): each thread's tree"},
     {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns a call"},
     {"_linger", recorder_linger, METH_NOARGS, "_linger(): it will be enabled again and again, for short"},
     {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},

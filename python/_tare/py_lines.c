@@ -3,7 +3,6 @@
  * records at a time. Measures no cost of its own: the Python half does. */
 #include "lines.h"
 
-#include "calls_results.h"
 #include "core/mem.h"
 
 struct line_recorder *lines_active;

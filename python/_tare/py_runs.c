@@ -118,16 +118,9 @@ static PyObject *runs_overhead(PyObject *self, PyObject *Py_UNUSED(none))
     return PyLong_FromUnsignedLongLong(r->subject->ops->overhead_ns(r->instance));
 }
 
-static PyObject *runs_units(PyObject *self, PyObject *Py_UNUSED(none))
-{
-    struct runs *r = (struct runs *)self;
-    return PyLong_FromLongLong(r->subject->ops->units(r->instance));
-}
-
 static PyMethodDef methods[] = {
     {"run", runs_run, METH_VARARGS, "run(ns, most): (times as bytes, involuntary switches, calls per sample)"},
     {"overhead", runs_overhead, METH_NOARGS, "overhead(): ns that measuring adds to each call"},
-    {"units", runs_units, METH_NOARGS, "units(): units of work in one call"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -149,23 +142,11 @@ static PyObject *process_state(PyObject *Py_UNUSED(self), PyObject *reset)
     struct procstat p;
     procstat_read(&p, "");
     struct known_u64 rss = procstat_rss(""), peak = procstat_rss_peak("");
-    uint64_t words[] = {p.user_ns,
-                        p.system_ns,
-                        p.minor_faults,
-                        p.major_faults,
-                        p.voluntary_switches,
-                        p.involuntary_switches,
-                        p.migrations.known,
-                        p.migrations.v,
-                        p.read_bytes.known,
-                        p.read_bytes.v,
-                        p.write_bytes.known,
-                        p.write_bytes.v,
-                        rss.known,
-                        rss.v,
-                        peak.known,
-                        peak.v,
-                        PyObject_IsTrue(reset) == 1 && procstat_rss_peak_reset("")};
+    const uint64_t words[] = {
+        p.user_ns, p.system_ns, p.minor_faults, p.major_faults, p.voluntary_switches, p.involuntary_switches,
+        p.migrations.known, p.migrations.v, p.read_bytes.known, p.read_bytes.v, p.write_bytes.known, p.write_bytes.v,
+        rss.known, rss.v, peak.known, peak.v, PyObject_IsTrue(reset) == 1 && procstat_rss_peak_reset(""),
+    };
     return PyBytes_FromStringAndSize((const char *)words, sizeof words);
 }
 

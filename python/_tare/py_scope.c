@@ -128,19 +128,65 @@ static PyObject *scope(PyObject *Py_UNUSED(self), PyObject *what)
     return wrapped;
 }
 
+/* ---- what is wrapped: a scope and what runs in it, the beginning of both types below ---- */
+
+struct wrapped {
+    PyObject_HEAD;
+    PyObject *scope, *inner, *attributes; /* attributes: of a function, else NULL */
+};
+
+/* Type(scope, inner) */
+static void *wrapped_new(PyTypeObject *type, PyObject *args)
+{
+    PyObject *scope, *inner;
+    if (!PyArg_ParseTuple(args, "O!O", scope_type, &scope, &inner)) return NULL;
+    struct wrapped *w = (struct wrapped *)(void *)type->tp_alloc(type, 0);
+    if (!w) return NULL;
+    w->scope = Py_NewRef(scope);
+    w->inner = Py_NewRef(inner);
+    return w;
+}
+
+static int wrapped_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct wrapped *w = (struct wrapped *)(void *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(w->scope);
+    Py_VISIT(w->inner);
+    Py_VISIT(w->attributes);
+    return 0;
+}
+
+static int wrapped_clear(PyObject *self)
+{
+    struct wrapped *w = (struct wrapped *)(void *)self;
+    Py_CLEAR(w->scope);
+    Py_CLEAR(w->inner);
+    Py_CLEAR(w->attributes);
+    return 0;
+}
+
+static void wrapped_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    wrapped_clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
 /* ---- a function in a scope ---- */
 
 struct scoped {
-    PyObject_HEAD;
+    struct wrapped of;
     vectorcallfunc call;
-    PyObject *function, *scope, *attributes, *weak;
+    PyObject *weak;
 };
 
 static PyObject *scoped_run(PyObject *self, PyObject *const *args, size_t n, PyObject *names)
 {
     struct scoped *s = (struct scoped *)(void *)self;
-    open_now((struct py_scope *)(void *)s->scope, self);
-    PyObject *result = PyObject_Vectorcall(s->function, args, n, names);
+    open_now((struct py_scope *)(void *)s->of.scope, self);
+    PyObject *result = PyObject_Vectorcall(s->of.inner, args, n, names);
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     end_now(self);
@@ -150,13 +196,8 @@ static PyObject *scoped_run(PyObject *self, PyObject *const *args, size_t n, PyO
 
 static PyObject *scoped_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
 {
-    PyObject *scope, *function;
-    if (!PyArg_ParseTuple(args, "O!O:Scoped", scope_type, &scope, &function)) return NULL;
-    struct scoped *s = (struct scoped *)(void *)type->tp_alloc(type, 0);
-    if (!s) return NULL;
-    s->call = scoped_run;
-    s->function = Py_NewRef(function);
-    s->scope = Py_NewRef(scope);
+    struct scoped *s = wrapped_new(type, args);
+    if (s) s->call = scoped_run;
     return (PyObject *)s;
 }
 
@@ -165,38 +206,16 @@ static PyObject *scoped_get(PyObject *self, PyObject *object, PyObject *Py_UNUSE
     return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-static int scoped_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    struct scoped *s = (struct scoped *)(void *)self;
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(s->function);
-    Py_VISIT(s->scope);
-    Py_VISIT(s->attributes);
-    return 0;
-}
-
-static int scoped_clear(PyObject *self)
-{
-    struct scoped *s = (struct scoped *)(void *)self;
-    Py_CLEAR(s->function);
-    Py_CLEAR(s->scope);
-    Py_CLEAR(s->attributes);
-    return 0;
-}
-
 static void scoped_dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     if (((struct scoped *)(void *)self)->weak) PyObject_ClearWeakRefs(self);
-    scoped_clear(self);
-    type->tp_free(self);
-    Py_DECREF(type);
+    wrapped_free(self);
 }
 
 static PyMemberDef scoped_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct scoped, call), READONLY, NULL},
-    {"__dictoffset__", T_PYSSIZET, offsetof(struct scoped, attributes), READONLY, NULL},
+    {"__dictoffset__", T_PYSSIZET, offsetof(struct wrapped, attributes), READONLY, NULL},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(struct scoped, weak), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
@@ -209,8 +228,7 @@ static PyGetSetDef scoped_attributes[] = {
 /* ---- a generator in a scope: only its own steps count, not what its reader does between them ---- */
 
 struct steps {
-    PyObject_HEAD;
-    PyObject *scope, *generator;
+    struct wrapped of;
     struct stretch waiting;
     bool begun;
 };
@@ -218,8 +236,8 @@ struct steps {
 static PyObject *step(struct steps *g, const char *method, PyObject *value)
 {
     /* in brackets: a tuple alone would be taken for the arguments */
-    if (method) return PyObject_CallMethod(g->generator, method, value ? "(O)" : NULL, value);
-    return Py_TYPE(g->generator)->tp_iternext(g->generator);
+    if (method) return PyObject_CallMethod(g->of.inner, method, value ? "(O)" : NULL, value);
+    return Py_TYPE(g->of.inner)->tp_iternext(g->of.inner);
 }
 
 static const char closing[] = "close";
@@ -231,7 +249,7 @@ static PyObject *steps_run(PyObject *self, const char *method, PyObject *value)
     const bool over = method == closing;
     struct strand *s = strand_now();
     size_t bottom = s ? s->n : 0;
-    if (s && !g->begun) open_now((struct py_scope *)(void *)g->scope, self);
+    if (s && !g->begun) open_now((struct py_scope *)(void *)g->of.scope, self);
     if (s && g->begun) stretch_resume(s, &g->waiting);
     g->begun = true;
     PyObject *result = step(g, method, value);
@@ -272,41 +290,17 @@ static PyObject *steps_close(PyObject *self, PyObject *Py_UNUSED(none))
 
 static PyObject *steps_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
 {
-    PyObject *scope, *generator;
-    if (!PyArg_ParseTuple(args, "O!O:Steps", scope_type, &scope, &generator)) return NULL;
-    if (!PyIter_Check(generator)) return PyErr_Format(PyExc_TypeError, "not an iterator");
-    struct steps *g = (struct steps *)(void *)type->tp_alloc(type, 0);
-    if (!g) return NULL;
-    g->scope = Py_NewRef(scope);
-    g->generator = Py_NewRef(generator);
-    return (PyObject *)g;
-}
-
-static int steps_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    struct steps *g = (struct steps *)(void *)self;
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(g->scope);
-    Py_VISIT(g->generator);
-    return 0;
-}
-
-static int steps_clear(PyObject *self)
-{
-    struct steps *g = (struct steps *)(void *)self;
-    Py_CLEAR(g->scope);
-    Py_CLEAR(g->generator);
-    return 0;
+    struct steps *g = wrapped_new(type, args);
+    if (!g || PyIter_Check(g->of.inner)) return (PyObject *)g;
+    Py_DECREF(g);
+    return PyErr_Format(PyExc_TypeError, "not an iterator");
 }
 
 static void steps_dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    steps_clear(self);
     stretch_drop(&((struct steps *)(void *)self)->waiting);
-    type->tp_free(self);
-    Py_DECREF(type);
+    wrapped_free(self);
 }
 
 /* ---- the module's part ---- */
@@ -336,14 +330,14 @@ static PyType_Slot scope_slots[] = {
 };
 static PyType_Slot scoped_slots[] = {
     {Py_tp_new, (void *)scoped_new},           {Py_tp_dealloc, (void *)scoped_dealloc},
-    {Py_tp_traverse, (void *)scoped_traverse}, {Py_tp_clear, (void *)scoped_clear},
+    {Py_tp_traverse, (void *)wrapped_traverse}, {Py_tp_clear, (void *)wrapped_clear},
     {Py_tp_call, (void *)PyVectorcall_Call},   {Py_tp_descr_get, (void *)scoped_get},
     {Py_tp_members, scoped_members},           {Py_tp_getset, scoped_attributes},
     {0, NULL},
 };
 static PyType_Slot steps_slots[] = {
     {Py_tp_new, (void *)steps_new},           {Py_tp_dealloc, (void *)steps_dealloc},
-    {Py_tp_traverse, (void *)steps_traverse}, {Py_tp_clear, (void *)steps_clear},
+    {Py_tp_traverse, (void *)wrapped_traverse}, {Py_tp_clear, (void *)wrapped_clear},
     {Py_tp_iter, (void *)PyObject_SelfIter},  {Py_tp_iternext, (void *)steps_next},
     {Py_tp_methods, steps_methods},           {0, NULL},
 };

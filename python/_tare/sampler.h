@@ -31,23 +31,13 @@ enum sampler_pace { SAMPLER_FAST, SAMPLER_TREE, SAMPLER_SLOW, SAMPLER_PACES };
 #define SAMPLER_QUANTITIES(X)                                    \
     X(TREE_RSS, process, PROC_RSS, WHOLE)                        \
     X(PSS, process, PROC_PSS, WHOLE)                             \
-    X(USS, process, PROC_USS, WHOLE)                             \
     X(SWAP, process, PROC_SWAP, WHOLE)                           \
-    X(THREADS, process, PROC_THREADS, WHOLE)                     \
-    X(PROCESSES, process, PROC_COUNT, WHOLE)                     \
-    X(TREE_USER, process, PROC_CPU_USER, WHOLE)                  \
-    X(TREE_SYSTEM, process, PROC_CPU_SYSTEM, WHOLE)              \
-    X(FAULTS_MAJOR, process, PROC_FAULTS_MAJOR, WHOLE)           \
-    X(RUN_DELAY, process, PROC_RUN_DELAY, WHOLE)                 \
-    X(READ, process, PROC_READ, WHOLE)                           \
-    X(WRITE, process, PROC_WRITE, WHOLE)                         \
     X(CPU_BUSY, system, CPU_BUSY, WHOLE)                         \
     X(CPU_IOWAIT, system, CPU_IOWAIT, WHOLE)                     \
     X(CPU_STEAL, system, CPU_STEAL, WHOLE)                       \
     X(CPU_COUNT, system, CPU_COUNT, WHOLE)                       \
     X(MEM_TOTAL, system, MEM_TOTAL, WHOLE)                       \
     X(MEM_AVAILABLE, system, MEM_AVAILABLE, WHOLE)               \
-    X(SWAP_USED, system, SWAP_USED, WHOLE)                       \
     X(LOAD, system, LOAD1, WHOLE)                                \
     X(PRESSURE_CPU, system, PRESSURE_CPU, WHOLE)                 \
     X(PRESSURE_MEMORY, system, PRESSURE_MEMORY, WHOLE)           \
@@ -63,9 +53,7 @@ enum sampler_pace { SAMPLER_FAST, SAMPLER_TREE, SAMPLER_SLOW, SAMPLER_PACES };
     X(TEMPERATURE, temperature, TEMPERATURE, MOST)               \
     X(ENERGY, energy, ENERGY, WHOLE)                             \
     X(GPU_UTIL, gpu, GPU_UTIL, MOST)                             \
-    X(GPU_MEM_UTIL, gpu, GPU_MEM_UTIL, MOST)                     \
     X(GPU_MEM_USED, gpu, GPU_MEM_USED, SUM)                      \
-    X(GPU_MEM_TOTAL, gpu, GPU_MEM_TOTAL, SUM)                    \
     X(GPU_MEM_PROCESS, gpu, GPU_MEM_PROCESS, SUM)                \
     X(GPU_POWER, gpu, GPU_POWER, SUM)                            \
     X(GPU_ENERGY, gpu, GPU_ENERGY, SUM)                          \
@@ -103,13 +91,13 @@ struct sampler_slot { /* a probe; kept open */
     bool open, tried;
     char why[200]; /* it could not be opened; "" else */
 };
-void moment_take(struct moment *m, const struct sampler_slot *slots,
-                 unsigned read); /* from the slots of `read`, a bit each */
+/* From the slots of `read`, a bit each. */
+void moment_take(struct moment *m, const struct sampler_slot *slots, unsigned read);
 
 struct fold { /* one quantity in one block */
     uint64_t n, first_ns, last_ns, before_ns, after_ns;
-    double first, last, min, max, sum, before,
-        after; /* before, after: the samples around the block; NAN: none */
+    double first, last, min, max, sum;
+    double before, after; /* the samples around the block; NAN: none */
 };
 void fold_begin(struct fold *f, double before, uint64_t before_ns);
 void fold_add(struct fold *f, double value, uint64_t at_ns);
@@ -122,8 +110,8 @@ struct fold_result {
 struct fold_result fold_result(const struct fold *f);
 
 enum { COURSE_POINTS = 512 };
-struct
-    course { /* a series that fits: when it is full every second point goes, and from then on every second one comes */
+/* A series that fits: when it is full every second point goes, and from then on every second one comes. */
+struct course {
     double at_s[COURSE_POINTS], value[COURSE_POINTS];
     uint64_t stride, skipped;
     size_t n;

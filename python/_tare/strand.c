@@ -25,15 +25,9 @@ static struct {
     PyObject *running_loop, *current_task, *tasks_by_loop, *current_greenlet;
 } others;
 
-static PyObject *loaded_module(const char *name)
-{
-    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), name);
-    return Py_XNewRef(module);
-}
-
 static PyObject *attribute_or_null(PyObject *of, const char *name)
 {
-    PyObject *found = PyObject_GetAttrString(of, name);
+    PyObject *found = of ? PyObject_GetAttrString(of, name) : NULL;
     if (!found) PyErr_Clear();
     return found;
 }
@@ -41,20 +35,15 @@ static PyObject *attribute_or_null(PyObject *of, const char *name)
 static bool asyncio_found(void)
 {
     PyObject *module = loaded_module("_asyncio");
-    if (!module) return false;
     others.current_task = attribute_or_null(module, "current_task"); /* from 3.12 on */
     others.tasks_by_loop = attribute_or_null(module, "_current_tasks");
     others.running_loop = attribute_or_null(module, "_get_running_loop");
-    Py_DECREF(module);
     return others.running_loop != NULL;
 }
 
 static bool greenlet_found(void)
 {
-    PyObject *module = loaded_module("greenlet");
-    if (!module) return false;
-    others.current_greenlet = attribute_or_null(module, "getcurrent");
-    Py_DECREF(module);
+    others.current_greenlet = attribute_or_null(loaded_module("greenlet"), "getcurrent");
     return others.current_greenlet != NULL;
 }
 

@@ -29,7 +29,8 @@ bool work_before(struct work *w);
 /* The same as work_call() of a function that does nothing. */
 bool work_call_nothing(struct work *w);
 
-/* ---- as a subject of the harness: work_subject.c ---- */
+/* ---- as a subject of the harness (src/subject/callback.h): an exception is kept aside with its traceback until
+ * the harness has put everything away, and ends the bench at once ---- */
 
 struct weighed {      /* what a subject is made for */
     PyObject *make;   /* make(batch, length) -> Work */
