@@ -76,11 +76,10 @@ static int refuse_others(void)
     PyThreadState *ts = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     for (; ts; ts = PyThreadState_Next(ts)) {
         if (!ts->c_profilefunc || ts->c_profilefunc == on_event) continue;
-        PyErr_Format(
+        return refuse(
             PyExc_RuntimeError,
             "another profiler is active (sys.setprofile in thread %lu): stop it before tare.functions starts",
             ts->thread_id);
-        return -1;
     }
     return 0;
 }
@@ -105,14 +104,6 @@ static int events_start(struct call_recorder *rec)
 }
 
 /* A context whose holder is gone while its thread lives: somebody else's function took the place of ours. */
-static void note_replaced(struct call_recorder *rec, const PyThreadState *ts, const struct call_ctx *c)
-{
-    if (!c->ended) return;
-    snprintf(rec->trouble, sizeof rec->trouble,
-             "sys.setprofile was called while the profile ran: calls in thread %lu after that are missing",
-             ts->thread_id);
-}
-
 static void events_stop(struct call_recorder *rec)
 {
     PyObject *type, *value, *trace;
@@ -120,7 +111,11 @@ static void events_stop(struct call_recorder *rec)
     PyThreadState *ts = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     for (; ts; ts = PyThreadState_Next(ts)) {
         const struct call_ctx *c = threads_known(rec, ts);
-        if (c) note_replaced(rec, ts, c);
+        if (c && c->ended)
+            snprintf(
+                rec->trouble, sizeof rec->trouble,
+                "sys.setprofile was called while the profile ran: calls in thread %lu after that are missing",
+                ts->thread_id);
         if (ts->c_profilefunc == on_event && _PyEval_SetProfile(ts, NULL, NULL) < 0) PyErr_Clear();
     }
     PyErr_Restore(type, value, trace);

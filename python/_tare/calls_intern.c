@@ -40,18 +40,13 @@ static PyObject *builtin_label(const PyCFunctionObject *fn)
 }
 
 /* A bound method's definition lives as long as its type, a function's as long as it or its module. */
-static bool may_hold(const PyCFunctionObject *fn)
-{
-    return !fn->m_self || PyModule_Check(fn->m_self) || PyCapsule_CheckExact(fn->m_self);
-}
-
 static void describe_c(struct call_func *f, PyObject *callable)
 {
     if (!PyCFunction_Check(callable)) {
         f->held = Py_NewRef(callable);
     } else {
         const PyCFunctionObject *fn = (const PyCFunctionObject *)callable;
-        if (may_hold(fn))
+        if (!fn->m_self || PyModule_Check(fn->m_self) || PyCapsule_CheckExact(fn->m_self))
             f->held = Py_NewRef(callable);
         else
             f->held = descriptor_in(Py_TYPE(fn->m_self), fn->m_ml);
@@ -72,20 +67,6 @@ static bool is_ours(PyObject *callable)
     return type && PyType_IsSubtype(type, calls_type) && calls_is_own(method_def(callable));
 }
 
-static long add(struct call_recorder *rec, struct call_func *f)
-{
-    uint64_t *number;
-    if (map_u64_ref(&rec->func_of, (uint64_t)(uintptr_t)f->key, &number, NULL) < 0 ||
-        vec_push(&rec->funcs, *f, NULL) < 0) {
-        map_u64_remove(&rec->func_of, (uint64_t)(uintptr_t)f->key, NULL);
-        Py_XDECREF(f->held);
-        Py_XDECREF(f->label);
-        return -1;
-    }
-    *number = rec->funcs.n - 1;
-    return (long)*number;
-}
-
 long func_number(struct call_recorder *rec, const void *key, PyObject *object, enum call_kind kind)
 {
     const uint64_t *known = map_u64_find(&rec->func_of, (uint64_t)(uintptr_t)key);
@@ -98,7 +79,16 @@ long func_number(struct call_recorder *rec, const void *key, PyObject *object, e
         f.held = Py_NewRef(object);
         f.kind = code_kind((const PyCodeObject *)object);
     }
-    return add(rec, &f);
+    uint64_t *number;
+    if (map_u64_ref(&rec->func_of, (uint64_t)(uintptr_t)key, &number, NULL) == TARE_OK &&
+        vec_push(&rec->funcs, f, NULL) == TARE_OK) {
+        *number = rec->funcs.n - 1;
+        return (long)*number;
+    }
+    map_u64_remove(&rec->func_of, (uint64_t)(uintptr_t)key, NULL);
+    Py_XDECREF(f.held);
+    Py_XDECREF(f.label);
+    return -1;
 }
 
 PyObject *func_label(const struct call_func *f)

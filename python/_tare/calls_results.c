@@ -40,18 +40,14 @@ static void collect_nodes(struct call_times *t, const struct call_ctx *c)
     }
 }
 
-static enum call_kind kind_of(const struct call_recorder *rec, const struct call_node *n)
-{
-    return n->func == UINT32_MAX ? CALL_PYTHON : rec->funcs.items[n->func].kind;
-}
-
 /* Each node adds its own total to its self and takes it, with its outer cost, from its parent's: after all nodes
  * the selfs are net. A folded node is not below its parent in this sense: its parent keeps what it took as `away`. */
 static void add_self(struct call_times *t, const struct call_ctx *c, double tick_ns)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct call_node *n = t->nodes[i];
-        const double *cost = c->rec->cost[kind_of(c->rec, n)];
+        bool is_root = n->func == UINT32_MAX;
+        const double *cost = c->rec->cost[is_root ? CALL_PYTHON : c->rec->funcs.items[n->func].kind];
         double gross = ((double)n->total - (double)n->away) * tick_ns;
         t->self[i] += gross - (double)n->calls * cost[COST_INNER];
         t->whole[i] = (double)n->total * tick_ns - (double)n->calls * cost[COST_INNER];

@@ -50,13 +50,6 @@ struct call_holder *holder_new(struct call_ctx *c)
 
 /* ---- contexts ---- */
 
-static struct call_ctx *take_over(struct call_recorder *rec)
-{
-    for (size_t i = 0; rec->threads.n >= SEPARATE_THREADS && i < rec->threads.n; i++)
-        if (rec->threads.items[i]->ended) return rec->threads.items[i];
-    return ctx_new(rec);
-}
-
 struct call_ctx *threads_known(const struct call_recorder *rec, PyThreadState *ts)
 {
     uint64_t id = PyThreadState_GetID(ts);
@@ -69,7 +62,9 @@ struct call_ctx *threads_of(struct call_recorder *rec, PyThreadState *ts)
 {
     struct call_ctx *c = threads_known(rec, ts);
     if (c) return c;
-    if (!(c = take_over(rec))) return NULL;
+    for (size_t i = 0; !c && rec->threads.n >= SEPARATE_THREADS && i < rec->threads.n; i++)
+        if (rec->threads.items[i]->ended) c = rec->threads.items[i];
+    if (!c && !(c = ctx_new(rec))) return NULL;
     c->id = PyThreadState_GetID(ts);
     c->ident = ts->thread_id;
     c->ended = c->hooked = c->floor_known = false;

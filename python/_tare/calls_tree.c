@@ -11,14 +11,9 @@ enum { FIRST_STACK = 32, FIRST_SLOTS = 64 };
 
 /* ---- nodes ---- */
 
-static size_t block_size(const struct call_ctx *c)
-{
-    return c->blocks.n <= 1 ? NODES_FIRST : NODES_MORE;
-}
-
 static struct call_node *node_new(struct call_ctx *c)
 {
-    if (c->blocks.n == 0 || c->used == block_size(c)) {
+    if (c->blocks.n == 0 || c->used == (c->blocks.n == 1 ? NODES_FIRST : NODES_MORE)) {
         if (vec_reserve(&c->blocks, c->blocks.n + 1, NULL) < 0) return NULL;
         struct call_node *block = mem_new(c->blocks.n ? NODES_MORE : NODES_FIRST, sizeof *block);
         if (!block) return NULL;

@@ -58,18 +58,13 @@ static struct monitor_event events[] = {
 static const int ids[] = {3, 4, 1, 2, -1};
 static struct monitor_tool tool = {"tare.lines", ids, events, sizeof events / sizeof *events, 0};
 
-static void forget_codes(const struct line_recorder *rec)
-{
-    for (size_t i = 0; i < rec->codes.n; i++)
-        if (monitor_set_local(&tool, rec->codes.items[i]->code, 0) < 0) PyErr_Clear();
-}
-
 static void monitor_stop(struct line_recorder *rec)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     if (monitor_is_ours(&tool)) {
-        forget_codes(rec);
+        for (size_t i = 0; i < rec->codes.n; i++)
+            if (monitor_set_local(&tool, rec->codes.items[i]->code, 0) < 0) PyErr_Clear();
         monitor_give_back(&tool);
     } else {
         snprintf(rec->trouble, sizeof rec->trouble,

@@ -80,12 +80,11 @@ static int refuse_others(void)
     PyThreadState *ts = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     for (; ts; ts = PyThreadState_Next(ts)) {
         if (!ts->c_tracefunc) continue;
-        PyErr_Format(
+        return refuse(
             PyExc_RuntimeError,
             "another tracer is active (sys.settrace in thread %lu: a debugger or a coverage tool): stop it before "
             "tare.lines starts",
             ts->thread_id);
-        return -1;
     }
     return 0;
 }

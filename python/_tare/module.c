@@ -22,6 +22,15 @@ int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
     return failed;
 }
 
+int refuse(PyObject *type, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    PyErr_FormatV(type, format, args);
+    va_end(args);
+    return -1;
+}
+
 PyObject *list_append(PyObject *list, PyObject *item)
 {
     if (list && (!item || PyList_Append(list, item) < 0)) Py_CLEAR(list);
@@ -62,17 +71,15 @@ PyObject *raise_error(const tare_error *err)
     PyObject *type = PyExc_RuntimeError;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].status == err->status) type = *types[i].type;
-    PyErr_SetString(type, err->text[0] ? err->text : tare_status_text(err->status));
-    return NULL;
+    return PyErr_Format(type, "%s", err->text[0] ? err->text : tare_status_text(err->status));
 }
 
 /* The trace and the profilers belong to the process: a second interpreter in it would share them without knowing. */
 static int refuse_subinterpreters(void)
 {
     if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
-    PyErr_SetString(PyExc_ImportError,
-                    "tare works in the main interpreter only: import it there, not in a subinterpreter");
-    return -1;
+    return refuse(PyExc_ImportError,
+                  "tare works in the main interpreter only: import it there, not in a subinterpreter");
 }
 
 static int exec_module(PyObject *module)

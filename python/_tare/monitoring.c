@@ -10,10 +10,7 @@ static int find_module(void)
 {
     if (module) return 0;
     PyObject *found = PySys_GetObject("monitoring"); /* borrowed */
-    if (!found) {
-        PyErr_SetString(PyExc_RuntimeError, "sys.monitoring is missing in this Python");
-        return -1;
-    }
+    if (!found) return refuse(PyExc_RuntimeError, "sys.monitoring is missing in this Python");
     get_tool = PyObject_GetAttrString(found, "get_tool");
     register_callback = PyObject_GetAttrString(found, "register_callback");
     if (!get_tool || !register_callback) return -1;
@@ -57,13 +54,6 @@ static PyObject *put_callback(const struct monitor_tool *t, const struct monitor
     Py_XDECREF(bit);
     Py_XDECREF(id);
     return before;
-}
-
-static int put_all(const struct monitor_tool *t)
-{
-    for (size_t i = 0; i < t->n_events; i++)
-        if (done(put_callback(t, &t->events[i], t->events[i].callback)) < 0) return -1;
-    return 0;
 }
 
 /* ---- the number ---- */
@@ -115,9 +105,12 @@ int monitor_take(struct monitor_tool *t)
     for (size_t i = 0; i < t->n_events; i++)
         if (prepare(&t->events[i]) < 0) return -1;
     if (take_id(t) < 0) return -1;
-    if (put_all(t) == 0) return 0;
-    monitor_give_back(t);
-    return -1;
+    for (size_t i = 0; i < t->n_events; i++) {
+        if (done(put_callback(t, &t->events[i], t->events[i].callback)) == 0) continue;
+        monitor_give_back(t);
+        return -1;
+    }
+    return 0;
 }
 
 /* What is registered can only be asked by registering. */

@@ -35,6 +35,9 @@ int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out);
  * error's text. NULL. */
 PyObject *raise_error(const tare_error *err);
 
+/* PyErr_Format() for functions that return -1. */
+int refuse(PyObject *type, const char *format, ...);
+
 /* Results that are built in a loop. Both take the new item over; where it or what it goes to is NULL, an exception
  * is set already. The list, or NULL when it has been given up; 0 or -1. */
 PyObject *list_append(PyObject *list, PyObject *item);

@@ -25,22 +25,18 @@ struct asked { /* one call of _tare.bench */
 
 /* ---- what was asked for ---- */
 
-static bool add_case(struct asked *a, PyObject *row, tare_error *err)
-{
-    struct bench_case c = {.subject = a->subject};
-    long long batch, length;
-    if (!PyArg_ParseTuple(row, "sLL:case", &c.name, &batch, &length)) return false;
-    c.params.batch = batch;
-    c.params.workers = 1;
-    struct dim_value d = {"length", length};
-    return vec_push(&a->dims, d, err) == TARE_OK && vec_push(&a->cases, c, err) == TARE_OK;
-}
-
 /* The list stays alive with the caller's arguments, and the names with it. */
 static bool take_cases(struct asked *a, PyObject *rows, tare_error *err)
 {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++)
-        if (!add_case(a, PyList_GET_ITEM(rows, i), err)) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        struct bench_case c = {.subject = a->subject, .params.workers = 1};
+        struct dim_value d = {"length", 0};
+        long long batch, length;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "sLL:case", &c.name, &batch, &length)) return false;
+        c.params.batch = batch;
+        d.value = length;
+        if (vec_push(&a->dims, d, err) < 0 || vec_push(&a->cases, c, err) < 0) return false;
+    }
     for (size_t i = 0; i < a->cases.n; i++) {
         a->cases.items[i].params.dims = &a->dims.items[i];
         a->cases.items[i].params.n_dims = a->dims.items[i].value > 0;

@@ -44,9 +44,8 @@ static int type_by_name(const char *name)
 {
     for (int type = 1; type < ONNX_TYPES; type++)
         if (strcmp(onnx_type_name(type), name) == 0) return type;
-    PyErr_Format(PyExc_ValueError, "there is no element type \"%s\": float32, float16, int64, bool, ..",
-                 name);
-    return -1;
+    return refuse(PyExc_ValueError, "there is no element type \"%s\": float32, float16, int64, bool, ..",
+                  name);
 }
 
 static int read_dims(struct lone_node *l, PyObject *shape, struct infer_value *v)
@@ -83,10 +82,8 @@ static int read_value(struct lone_node *l, PyObject *from, struct infer_value **
     PyObject *shape;
     int constant = 0;
     if (from == Py_None) return 0;
-    if (!PyTuple_Check(from)) {
-        PyErr_SetString(PyExc_TypeError, "a value is None or a tuple (type, shape[, constant])");
-        return -1;
-    }
+    if (!PyTuple_Check(from))
+        return refuse(PyExc_TypeError, "a value is None or a tuple (type, shape[, constant])");
     if (!PyArg_ParseTuple(from, "sO|p:value", &type, &shape, &constant)) return -1;
     struct infer_value *v = get(l, 1, sizeof *v);
     if (!v || (v->type = type_by_name(type)) < 0 || read_dims(l, shape, v) < 0) return -1;
@@ -152,10 +149,7 @@ static int read_attributes(struct lone_node *l, PyObject *from)
     PyObject *key, *value;
     Py_ssize_t at = 0;
     if (from == Py_None) return 0;
-    if (!PyDict_Check(from)) {
-        PyErr_SetString(PyExc_TypeError, "attributes are a dict");
-        return -1;
-    }
+    if (!PyDict_Check(from)) return refuse(PyExc_TypeError, "attributes are a dict");
     size_t n = (size_t)PyDict_Size(from);
     if (!(l->node.attributes.items = get(l, n, sizeof *l->node.attributes.items))) return -1;
     while (PyDict_Next(from, &at, &key, &value) && l->node.attributes.n < n) {

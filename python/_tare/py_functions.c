@@ -50,12 +50,9 @@ static void recorder_stop(struct call_recorder *rec)
 static int recorder_start(struct call_recorder *rec)
 {
     if (calls_active == rec) return 0;
-    if (calls_active) {
-        PyErr_SetString(
-            PyExc_RuntimeError,
-            "another tare.functions() records already, and profiles do not nest: disable it first");
-        return -1;
-    }
+    if (calls_active)
+        return refuse(PyExc_RuntimeError,
+                      "another tare.functions() records already, and profiles do not nest: disable it first");
     calls_active = (struct call_recorder *)Py_NewRef((PyObject *)rec);
     calls_generation++;
     rec->engine = rec->fast ? calls_fast_engine : calls_exact_engine;
@@ -108,10 +105,8 @@ static void recorder_release(struct call_recorder *rec)
 
 static PyObject *recorder_clear(PyObject *self, PyObject *Py_UNUSED(none))
 {
-    if (calls_active == (struct call_recorder *)self) {
-        PyErr_SetString(PyExc_RuntimeError, "the profile is running: disable it before clearing it");
-        return NULL;
-    }
+    if (calls_active == (struct call_recorder *)self)
+        return PyErr_Format(PyExc_RuntimeError, "the profile is running: disable it before clearing it");
     recorder_release((struct call_recorder *)self);
     Py_RETURN_NONE;
 }
@@ -185,15 +180,10 @@ static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
     Py_ssize_t limit = 1000000;
     if (!PyArg_ParseTupleAndKeywords(args, named, "|$ppn:functions", names, &fast, &exact_c, &limit))
         return -1;
-    if (limit < 1 || limit > CALLS_LIMIT_MOST) {
-        PyErr_Format(PyExc_ValueError, "limit must be from 1 to %d call paths, not %zd", CALLS_LIMIT_MOST,
-                     limit);
-        return -1;
-    }
-    if (calls_active == rec) {
-        PyErr_SetString(PyExc_RuntimeError, "the profile is running");
-        return -1;
-    }
+    if (limit < 1 || limit > CALLS_LIMIT_MOST)
+        return refuse(PyExc_ValueError, "limit must be from 1 to %d call paths, not %zd", CALLS_LIMIT_MOST,
+                      limit);
+    if (calls_active == rec) return refuse(PyExc_RuntimeError, "the profile is running");
     rec->fast = fast;
     rec->exact_c = exact_c;
     rec->limit = (size_t)limit;

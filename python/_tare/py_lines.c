@@ -86,24 +86,15 @@ void lines_leave(struct line_ctx *c, PyObject *code, uint64_t now)
     c->calls++;
 }
 
-static void close_all(struct line_recorder *rec)
-{
-    uint64_t now = calls_now();
-    for (struct line_ctx *c = rec->threads; c; c = c->next)
-        for (; c->n; c->n--) lines_close_row(c, &c->frames[c->n - 1], now);
-}
-
 /* ---- start and stop ---- */
 
 static PyObject *recorder_enable(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct line_recorder *rec = (struct line_recorder *)(void *)self;
     if (rec->on) Py_RETURN_NONE;
-    if (lines_active) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "another tare.lines() records already, and they do not nest: disable it first");
-        return NULL;
-    }
+    if (lines_active)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "another tare.lines() records already, and they do not nest: disable it first");
     lines_active = (struct line_recorder *)(void *)Py_NewRef(self);
     lines_generation++;
     rec->on = true;
@@ -120,7 +111,9 @@ static PyObject *recorder_disable(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct line_recorder *rec = (struct line_recorder *)(void *)self;
     if (!rec->on) Py_RETURN_NONE;
-    close_all(rec);
+    uint64_t now = calls_now();
+    for (struct line_ctx *c = rec->threads; c; c = c->next)
+        for (; c->n; c->n--) lines_close_row(c, &c->frames[c->n - 1], now);
     lines_engine.stop(rec);
     rec->on = false;
     lines_active = NULL;

@@ -41,10 +41,7 @@ static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *named)
     PyObject *names;
     struct sampler_demand d = {.wants = 0};
     tare_error err = TARE_ERROR_INIT;
-    if (named && PyDict_Size(named)) {
-        PyErr_SetString(PyExc_TypeError, "Watch takes no keyword arguments");
-        return NULL;
-    }
+    if (named && PyDict_Size(named)) return PyErr_Format(PyExc_TypeError, "Watch takes no keyword arguments");
     if (!PyArg_ParseTuple(args, "Oddd:Watch", &names, &d.interval_s[SAMPLER_FAST],
                           &d.interval_s[SAMPLER_TREE], &d.interval_s[SAMPLER_SLOW]))
         return NULL;
@@ -59,17 +56,12 @@ static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *named)
     return raise_error(&err);
 }
 
-static void let_go(struct watch_object *self)
-{
-    if (self->watch) sampler_settle(self->watch, false);
-    mem_free(self->watch);
-    self->watch = NULL;
-}
-
 static void watch_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    let_go((struct watch_object *)object);
+    struct watch *w = ((struct watch_object *)object)->watch;
+    if (w) sampler_settle(w, false);
+    mem_free(w);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -121,10 +113,7 @@ static PyObject *watch_take(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "|p:take", &wait)) return NULL;
     struct watch *w = self->watch;
     self->watch = NULL; /* another thread cannot take it, too */
-    if (!w) {
-        PyErr_SetString(PyExc_ValueError, "this watch was taken already");
-        return NULL;
-    }
+    if (!w) return PyErr_Format(PyExc_ValueError, "this watch was taken already");
     Py_BEGIN_ALLOW_THREADS;
     sampler_settle(w, wait);
     Py_END_ALLOW_THREADS;
@@ -243,8 +232,7 @@ static PyMethodDef functions[] = {
 static int sampler_init(PyObject *module)
 {
     if (Py_AtExit(sampler_stop) == 0) return add_type(module, &watch_spec, NULL);
-    PyErr_SetString(PyExc_ImportError, "no room for the function that ends the sampling thread");
-    return -1;
+    return refuse(PyExc_ImportError, "no room for the function that ends the sampling thread");
 }
 
 const struct part sampler_part = {functions, sampler_init};

@@ -233,13 +233,6 @@ struct steps {
     bool begun;
 };
 
-static PyObject *step(struct steps *g, const char *method, PyObject *value)
-{
-    /* in brackets: a tuple alone would be taken for the arguments */
-    if (method) return PyObject_CallMethod(g->of.inner, method, value ? "(O)" : NULL, value);
-    return Py_TYPE(g->of.inner)->tp_iternext(g->of.inner);
-}
-
 static const char closing[] = "close";
 
 /* With its scope open: one step. Ends the scope when the generator ends. */
@@ -252,7 +245,12 @@ static PyObject *steps_run(PyObject *self, const char *method, PyObject *value)
     if (s && !g->begun) open_now((struct py_scope *)(void *)g->of.scope, self);
     if (s && g->begun) stretch_resume(s, &g->waiting);
     g->begun = true;
-    PyObject *result = step(g, method, value);
+    PyObject *result;
+    if (method)
+        result =
+            PyObject_CallMethod(g->of.inner, method, value ? "(O)" : NULL, value); /* a tuple is one value */
+    else
+        result = Py_TYPE(g->of.inner)->tp_iternext(g->of.inner);
     PyObject *type, *what, *trace;
     PyErr_Fetch(&type, &what, &trace);
     if ((s = strand_now()) && s->n > bottom) {

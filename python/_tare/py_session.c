@@ -15,8 +15,7 @@ static int parse_mode(const char *text, uint32_t *mode)
         *mode = modes[i].mode;
         return 0;
     }
-    PyErr_Format(PyExc_ValueError, "mode is 'both', 'aggregate' or 'events', not '%s'", text);
-    return -1;
+    return refuse(PyExc_ValueError, "mode is 'both', 'aggregate' or 'events', not '%s'", text);
 }
 
 static PyObject *session_start(PyObject *Py_UNUSED(self), PyObject *args, PyObject *named)

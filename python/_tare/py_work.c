@@ -28,19 +28,17 @@ static bool told_time(PyObject *result, uint64_t *ns)
     return true;
 }
 
-static bool refuse_coroutine(struct work *w)
-{
-    PyErr_Format(PyExc_TypeError,
-                 "%R returns a coroutine that nobody awaits: give tare the async function itself",
-                 w->function);
-    return false;
-}
-
 bool work_call(struct work *w, uint64_t *ns)
 {
     PyObject *result = vectorcall(w, w->function);
     if (!result) return false;
-    bool good = w->timed ? told_time(result, ns) : !PyCoro_CheckExact(result) || refuse_coroutine(w);
+    bool good = true;
+    if (w->timed)
+        good = told_time(result, ns);
+    else if (PyCoro_CheckExact(result))
+        good = refuse(PyExc_TypeError,
+                      "%R returns a coroutine that nobody awaits: give tare the async function itself",
+                      w->function) == 0;
     Py_DECREF(result);
     return good;
 }
@@ -105,22 +103,15 @@ static bool set_up(struct work *w)
     return good;
 }
 
-static bool take_turns(void)
-{
-    if (PyErr_CheckSignals() < 0) return false;
-    Py_BEGIN_ALLOW_THREADS; /* who waits for the GIL gets it here */
-    Py_END_ALLOW_THREADS;
-    return true;
-}
-
 bool work_before(struct work *w)
 {
     if (w->setup && !set_up(w)) return false;
-    uint64_t now = clock_raw_ns();
-    if (now - w->yielded_ns < TURN_NS) return true;
-    bool good = take_turns();
+    if (clock_raw_ns() - w->yielded_ns < TURN_NS) return true;
+    if (PyErr_CheckSignals() < 0) return false;
+    Py_BEGIN_ALLOW_THREADS; /* who waits for the GIL gets it here */
+    Py_END_ALLOW_THREADS;
     w->yielded_ns = clock_raw_ns();
-    return good;
+    return true;
 }
 
 /* ---- as a subject of the harness: all of it runs with the GIL held, in the thread that called tare.bench ---- */

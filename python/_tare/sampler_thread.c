@@ -132,27 +132,29 @@ static void unlink_watch(struct watch *w)
 
 /* ---- what was read goes to all ---- */
 
-/* Rates are of the time since `earlier`, which is 50 ms ago at least: the kernel counts processor time in
- * steps of 10 ms. */
-static void note_quantity(int q, double value, uint64_t at_ns)
+static enum sampler_pace pace_of(int q)
 {
-    struct sampler_now *l = &sampler.last;
-    l->now.value[q] = value;
-    l->now_ns[q] = at_ns;
-    if (at_ns - sampler.middle_ns[q] < RATE_LEAST_NS) return;
-    l->earlier.value[q] = sampler.middle[q];
-    l->earlier_ns[q] = sampler.middle_ns[q];
-    sampler.middle[q] = value;
-    sampler.middle_ns[q] = at_ns;
+    return sampler_probe_pace[sampler_probe_of((enum sampler_quantity)q)];
 }
 
+/* Three samples of each quantity are kept: now, one before it, one between the two. Rates are of the time since
+ * `earlier`, which is 50 ms ago at least: the kernel counts processor time in steps of 10 ms. */
 static void note_last(const struct moment *m)
 {
-    for (int q = 0; q < QUANTITY_COUNT; q++)
-        if (!isnan(m->value[q]))
-            note_quantity(q, m->value[q], m->at_ns[sampler_probe_pace[sampler_probe_of(q)]]);
+    struct sampler_now *l = &sampler.last;
+    for (int q = 0; q < QUANTITY_COUNT; q++) {
+        if (isnan(m->value[q])) continue;
+        l->now.value[q] = m->value[q];
+        l->now_ns[q] = m->at_ns[pace_of(q)];
+        if (l->now_ns[q] - sampler.middle_ns[q] < RATE_LEAST_NS) continue;
+        l->earlier.value[q] = sampler.middle[q];
+        l->earlier_ns[q] = sampler.middle_ns[q];
+        sampler.middle[q] = l->now.value[q];
+        sampler.middle_ns[q] = l->now_ns[q];
+    }
 }
 
+/* A sample before the block, within it, or the first one after it. */
 static void fold_quantity(struct watch *w, int q, double value, uint64_t at_ns)
 {
     struct fold *f = &w->folds[q];
@@ -167,11 +169,11 @@ static void fold_quantity(struct watch *w, int q, double value, uint64_t at_ns)
     }
 }
 
+/* A watch that is closing is done when a sample after its end has come at every pace that it wants. */
 static void fold_moment(struct watch *w, const struct moment *m)
 {
     for (int q = 0; q < QUANTITY_COUNT; q++)
-        if (!isnan(m->value[q]))
-            fold_quantity(w, q, m->value[q], m->at_ns[sampler_probe_pace[sampler_probe_of(q)]]);
+        if (!isnan(m->value[q])) fold_quantity(w, q, m->value[q], m->at_ns[pace_of(q)]);
     if (w->state != WATCH_CLOSING) return;
     for (int p = 0; p < SAMPLER_PACES; p++)
         if (m->at_ns[p] > w->end_ns) w->left &= ~(1U << p);
@@ -342,7 +344,7 @@ tare_status sampler_begin(struct watch *w, const struct sampler_demand *d, tare_
         /* A sample of long ago is no edge of this block. */
         uint64_t at = sampler.last.now_ns[q];
         double age_s = (double)(w->begin_ns - at) / 1e9;
-        bool near = at && age_s < 2 * interval_of(w, sampler_probe_pace[sampler_probe_of(q)]);
+        bool near = at && age_s < 2 * interval_of(w, pace_of(q));
         fold_begin(&w->folds[q], near ? sampler.last.now.value[q] : NAN, near ? at : 0);
     }
     for (int p = 0; p < SAMPLER_PACES; p++)
