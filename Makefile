@@ -321,6 +321,9 @@ check-format:
 
 # ---- demo, bench ---------------------------------------------------------------------------------
 .PHONY: demo bench
+generate: ## rewrite what is made from the lists of fields: schemas, types of the page, tables of docs/run-document.md
+	$(Q)tools/generate-documents
+
 demo: ## from nothing to a first report: installs, builds, weighs a model, traces a program
 	@tools/deps --quiet
 	@$(MAKE) --no-print-directory all

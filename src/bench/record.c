@@ -7,69 +7,44 @@
 #include "bench/engine.h"
 #include "bench/summary.h"
 
-/* ---- config: what is said per case ---- */
-
-/* config.NAME.CASE = v; a name that cannot be a key is cut down to what can. */
-static void say(struct bench *b, const char *name, const struct case_work *w, struct run_value v)
-{
-    char key[RUN_KEY_MAX + 1];
-    size_t n = 0;
-    for (const char *at = w->what->name; *at && n < RUN_KEY_MAX; at++)
-        key[n++] = *at >= ' ' && *at <= '~' ? *at : '?';
-    key[n] = 0;
-    run_map_set_in(&b->run->arena, &b->run->config, name, n ? key : "-", v);
-}
-
-static struct run_value real(double d)
-{
-    return isfinite(d) ? (struct run_value){.kind = RUN_REAL, .d = d} : (struct run_value){.kind = RUN_NULL};
-}
-
-static struct run_value text(const char *s)
-{
-    return (struct run_value){.kind = RUN_TEXT, .s = s};
-}
+/* ---- how it went ---- */
 
 static const char *const stop_names[] = {
     [STOP_NOT] = "unfinished",     [STOP_PRECISE] = "precise",         [STOP_BUDGET] = "budget",
     [STOP_MAX_RUNS] = "max runs", [STOP_ENOUGH] = "room for samples", [STOP_INTERRUPTED] = "interrupted",
 };
 
-static void say_stability(struct bench *b, const struct case_work *w)
+static struct known_f64 if_finite(double v)
 {
-    double width = fmax(w->half_width, b->plan->percentile > 0 ? w->half_width_percentile : 0);
-    say(b, "stopped", w, text(stop_names[w->stopped]));
-    say(b, "half_width", w, real(w->half_width));
-    if (b->plan->percentile > 0) say(b, "half_width_percentile", w, real(w->half_width_percentile));
-    if (w->stopped == STOP_BUDGET && !w->open.known)
-        say(b, "unstable", w,
-            text(isfinite(width) ? arena_printf(&b->run->arena, "+/- %.1f %%", width * 100)
-                                 : "too few runs for an interval"));
-    if (w->judged && !w->steady)
-        say(b, "never_steady", w,
-            text(arena_printf(&b->run->arena, "still changing after %llu runs",
-                              (unsigned long long)w->warmup_runs)));
-    if (w->disturbed.process.migrations.known)
-        say(b, "migrations", w,
-            (struct run_value){.kind = RUN_INT, .i = (int64_t)w->disturbed.process.migrations.v});
+    return isfinite(v) ? known_f64(v) : (struct known_f64){0};
 }
 
-static void say_open(struct bench *b, const struct case_work *w)
+static void put_stability(struct bench *b, struct run_case *c, const struct case_work *w)
+{
+    c->stability = (struct run_stability){.known = true,
+                                          .stopped = stop_names[w->stopped],
+                                          .half_width = if_finite(w->half_width),
+                                          .unstable = known_bool(w->stopped == STOP_BUDGET && !w->open.known),
+                                          .migrations = w->disturbed.process.migrations};
+    if (b->plan->percentile > 0) c->stability.half_width_percentile = if_finite(w->half_width_percentile);
+    if (w->judged) c->stability.steady = known_bool(w->steady);
+}
+
+static void put_open_loop(struct run_case *c, const struct case_work *w)
 {
     const struct open_result *o = &w->open;
-    struct arena *a = &b->run->arena;
-    struct run_map m = {0};
-    if (!o->known) return;
     double seconds = (double)o->window_ns / 1e9;
-    run_map_real(a, &m, "offered", seconds > 0 ? (double)o->due / seconds : 0);
-    run_map_real(a, &m, "achieved", seconds > 0 ? (double)o->served / seconds : 0);
-    run_map_int(a, &m, "due", (int64_t)o->due);
-    run_map_int(a, &m, "served", (int64_t)o->served);
-    run_map_int(a, &m, "queued", (int64_t)o->queued);
-    run_map_int(a, &m, "late_starts", (int64_t)o->late);
-    run_map_int(a, &m, "longest_delay_ns", (int64_t)o->longest_delay_ns);
-    run_map_bool(a, &m, "overloaded", o->overloaded);
-    say(b, "open_loop", w, (struct run_value){.kind = RUN_MAP, .items = m});
+    if (!o->known) return;
+    c->open_loop =
+        (struct run_open_loop){.known = true,
+                               .offered = known_f64(seconds > 0 ? (double)o->due / seconds : 0),
+                               .achieved = known_f64(seconds > 0 ? (double)o->served / seconds : 0),
+                               .due = known_u64(o->due),
+                               .served = known_u64(o->served),
+                               .queued = known_u64(o->queued),
+                               .late_starts = known_u64(o->late),
+                               .longest_delay_ns = known_u64(o->longest_delay_ns),
+                               .overloaded = known_bool(o->overloaded)};
 }
 
 /* ---- parts of a case ---- */
@@ -164,14 +139,11 @@ static void put_cpu(struct bench *b, struct run_case *c, const struct case_work 
 static void put_io(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     struct run_io *io = &c->io;
-    static const char *const none[] = {"io.read_ops", "io.write_ops", "io.net_rx_bytes", "io.net_tx_bytes"};
     io->known = true;
     io->read_bytes = used_by(w)->read_bytes;
     io->write_bytes = used_by(w)->write_bytes;
     if (!io->read_bytes.known || !io->write_bytes.known)
         run_unknown(b->run, &c->unknown, "io", "/proc/self/io cannot be read");
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        run_unknown(b->run, &c->unknown, none[i], "the kernel does not count it per process");
 }
 
 /* ours: the loop's cost and what the subject's run() does around the work. */
@@ -210,29 +182,12 @@ static tare_status put_times(struct bench *b, struct run_case *c, const struct c
 
 static void give_reasons(struct bench *b, struct run_case *c)
 {
-    struct run_map *u = &c->unknown;
-    static const char profiled[] = "not asked for: latency is measured without per-layer profiling";
-    const struct {
-        bool known;
-        const char *path, *why;
-    } rows[] = {
-        {c->gpu.known, "gpu", "no GPU was watched"},
-        {c->energy.known, "energy", "no energy counter was watched"},
-        {c->accuracy.score.known, "accuracy", "nothing to compare the outputs with"},
-        {false, "layers", profiled},
-        {false, "cost", profiled},
-        {false, "profile", profiled},
-        {false, "launches", "a single launch (--repeat)"},
-        {false, "anchored", "no anchor was measured beside it (--anchor)"},
-        {false, "watch", "of programs under tare run only"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!rows[i].known && !run_reason(u, rows[i].path))
-            run_unknown(b->run, u, rows[i].path, "%s", rows[i].why);
     if (!c->outliers.known)
-        run_unknown(b->run, u, "outliers", "%llu samples are too few", (unsigned long long)c->samples.v);
+        run_unknown(b->run, &c->unknown, "outliers", "%llu samples are too few",
+                    (unsigned long long)c->samples.v);
     else if (!c->outliers.explained.known)
-        run_unknown(b->run, u, "outliers.explained", "measured in one piece");
+        run_unknown(b->run, &c->unknown, "outliers.explained", "measured in one piece");
+    run_explain_case(b->run, c, RUN_BY_BENCH);
 }
 
 tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
@@ -250,8 +205,8 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     put_cpu(b, c, w);
     put_io(b, c, w);
     put_self(b, c, w);
-    say_stability(b, w);
-    say_open(b, w);
+    put_stability(b, c, w);
+    put_open_loop(c, w);
     tare_error inner = TARE_ERROR_INIT;
     if (ops->report && (s = ops->report(w->instance, b->run, c, &inner)) < 0)
         return error_set(err, s, "case %s: %s", w->what->name, inner.text);

@@ -6,10 +6,6 @@
 
 #include "run/fields.h"
 
-extern const struct run_type comparison_type_document; /* comparison_fields.c */
-
-static const struct run_form form = {COMPARISON_SCHEMA, "comparison document", &comparison_type_document};
-
 tare_status comparison_init(struct comparison *c, const char *method, tare_error *err)
 {
     struct run like = {0};
@@ -26,28 +22,9 @@ void comparison_release(struct comparison *c)
     memset(c, 0, sizeof *c);
 }
 
-/* As in run.c: a zeroed item, and the list's pointers moved if they had to. */
-static void *add_item(struct comparison *c, void ***at, size_t *n, size_t size)
-{
-    void *item = arena_new(&c->arena, 1, size);
-    void **grown = item ? arena_grow(&c->arena, *at, *n, sizeof *grown) : NULL;
-    if (!grown) return NULL;
-    grown[(*n)++] = item;
-    *at = grown;
-    return item;
-}
-
-#define ADD(c, list)                                                                               \
-    __extension__({                                                                                \
-        void **at_ = (void **)(list)->at;                                                          \
-        void *item_ = add_item(c, &at_, &(list)->n, sizeof **(list)->at);                          \
-        if (item_) (list)->at = (__typeof__((list)->at))at_;                                       \
-        item_;                                                                                     \
-    })
-
 struct comparison_case *comparison_add_case(struct comparison *c, const char *name)
 {
-    struct comparison_case *to = ADD(c, &c->cases);
+    struct comparison_case *to = RUN_LIST_ADD(&c->arena, &c->cases);
     if (to) to->name = arena_str(&c->arena, name);
     return to;
 }
@@ -55,7 +32,7 @@ struct comparison_case *comparison_add_case(struct comparison *c, const char *na
 struct comparison_metric *comparison_add_metric(struct comparison *c, struct comparison_case *to,
                                                 const char *metric)
 {
-    struct comparison_metric *m = ADD(c, &to->metrics);
+    struct comparison_metric *m = RUN_LIST_ADD(&c->arena, &to->metrics);
     if (m) m->metric = arena_str(&c->arena, metric);
     return m;
 }
@@ -63,7 +40,7 @@ struct comparison_metric *comparison_add_metric(struct comparison *c, struct com
 struct comparison_difference *comparison_add_difference(struct comparison *c, const char *what,
                                                         const char *base, const char *new_)
 {
-    struct comparison_difference *d = ADD(c, &c->differences);
+    struct comparison_difference *d = RUN_LIST_ADD(&c->arena, &c->differences);
     if (!d) return NULL;
     d->what = arena_str(&c->arena, what);
     d->base = arena_str(&c->arena, base);
@@ -74,7 +51,7 @@ struct comparison_difference *comparison_add_difference(struct comparison *c, co
 
 void comparison_add_unmatched(struct comparison *c, const char *side, const char *name)
 {
-    struct comparison_unmatched *u = ADD(c, &c->unmatched);
+    struct comparison_unmatched *u = RUN_LIST_ADD(&c->arena, &c->unmatched);
     if (!u) return;
     u->side = arena_str(&c->arena, side);
     u->name = arena_str(&c->arena, name);
@@ -83,7 +60,7 @@ void comparison_add_unmatched(struct comparison *c, const char *side, const char
 void comparison_note_text(struct comparison *c, struct comparison_case *to, const char *id,
                           const char *severity, const char *text)
 {
-    struct comparison_note *n = to ? ADD(c, &to->notes) : ADD(c, &c->notes);
+    struct comparison_note *n = to ? RUN_LIST_ADD(&c->arena, &to->notes) : RUN_LIST_ADD(&c->arena, &c->notes);
     if (!n) return;
     n->id = arena_str(&c->arena, id);
     n->severity = arena_str(&c->arena, severity);
@@ -140,7 +117,7 @@ static void rename_old_metrics(struct comparison *c)
 
 tare_status comparison_write(const struct comparison *c, struct buf *out, tare_error *err)
 {
-    return fields_write(&form, c, &c->arena, out, err);
+    return fields_write(&comparison_form, c, &c->arena, out, err);
 }
 
 tare_status comparison_read(struct comparison *c, const char *name, const void *bytes, size_t len,
@@ -148,7 +125,7 @@ tare_status comparison_read(struct comparison *c, const char *name, const void *
 {
     struct comparison fresh = {.arena = ARENA_INIT};
     struct fields_text text = {name, bytes, len};
-    tare_status s = fields_read(&form, &text, &fresh, &fresh.arena, err);
+    tare_status s = fields_read(&comparison_form, &text, &fresh, &fresh.arena, err);
     if (s == TARE_OK) {
         rename_old_metrics(&fresh);
         *c = fresh;

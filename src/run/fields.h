@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fields.h - the run document as a table: one row per field, from which it is written, read and checked, so
- * that the three cannot disagree. Private to src/run. */
+ * fields.h - documents as tables: one row per field, from which it is written, read and checked, so that the three
+ * cannot disagree. The rows come from the lists *_fields.def. Private to src/run. */
 #ifndef RUN_FIELDS_H
 #define RUN_FIELDS_H
 
@@ -26,19 +26,25 @@ enum run_kind {
 };
 
 enum field_flags {
+    FIELD_OPTIONAL = 0,
     FIELD_REQUIRED = 1, /* present and not null */
     FIELD_PLAIN = 2,    /* always known once the struct around it is */
+    FIELD_ANY = 0,
     FIELD_POSITIVE = 4, /* F64: 0 or above */
     FIELD_SHARE = 8,    /* F64: 0 to 1 */
     FIELD_FLAT = 16,    /* written on one line */
-    FIELD_WHOLE = 32    /* F64: an integer in the text, 0 or above: times in ns */
+    FIELD_REQUIRED_FLAT = FIELD_REQUIRED | FIELD_FLAT,
+    FIELD_WHOLE = 32 /* F64: an integer in the text, 0 or above: times in ns */
 };
+enum { FIELD_OPEN, FIELD_CLOSED }; /* whether a newer minor version may add to an object */
 
-/* What a string must look like. */
+/* What a text must look like: one of the words, or what ok() says. */
 struct run_rule {
     const char *expect; /* "26 characters of Crockford base 32" */
     bool (*ok)(const char *s);
+    const char *const *words; /* NULL: none */
 };
+bool field_text_ok(const struct run_rule *rule, const char *s);
 
 struct run_type;
 
@@ -59,23 +65,15 @@ struct run_type {
     const char *(*check)(const void *); /* what is wrong with the struct as a whole, or NULL */
 };
 
-/* All but "schema", which the reader and the writer handle first. */
-extern const struct run_type run_type_document;
-extern const struct run_type run_type_watch; /* watch_fields.c */
-extern const struct run_type run_type_watched;
-struct run_watched { /* what there is of a run that only a trace tells of */
-    struct run_watch watch;
-    RUN_LIST_OF(struct run_finding) findings;
-};
-extern const struct run_type run_type_tool, run_type_host,
-    run_type_estimate; /* parts that other documents have too */
-
 /* A kind of document: what it is called, and the rows of its top level. */
 struct run_form {
-    const char *schema; /* "tare.run/1" */
-    const char *what;   /* "run document" */
-    const struct run_type *type;
+    const char *schema;          /* "tare.run/1" */
+    const char *what;            /* "run document" */
+    const struct run_type *type; /* all but "schema", which the reader and the writer handle first */
 };
+extern const struct run_form run_form, watched_form, comparison_form;
+extern const struct run_type *const field_packed; /* the text form of struct run_samples */
+extern const struct run_type *const field_case, *const field_host;
 
 /* Append obj as JSON text by its rows: run_write() for any form. `arena` is the one that holds its texts. */
 tare_status fields_write(const struct run_form *form, const void *obj, const struct arena *arena,
@@ -89,9 +87,6 @@ struct fields_text {
 };
 tare_status fields_read(const struct run_form *form, const struct fields_text *text, void *obj,
                         struct arena *arena, tare_error *err);
-
-extern const struct run_rule field_word; /* short lower-case names: kinds, types, methods */
-extern const struct run_rule field_ulid, field_utc, field_filled;
 
 const struct run_field *field_find(const struct run_type *t, const char *key);
 bool field_key_ok(const char *key); /* of a map: 1 to RUN_KEY_MAX bytes of printable ASCII */

@@ -27,6 +27,13 @@ char *path_text_below(const struct path *p, size_t skip, char *out, size_t size)
     return out;
 }
 
+size_t path_depth(const struct path *p)
+{
+    size_t n = 0;
+    for (; p->up; p = p->up) n++;
+    return n;
+}
+
 char *path_text(const struct path *p, char *out, size_t size)
 {
     return path_text_below(p, 0, out, size);

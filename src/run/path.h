@@ -15,6 +15,8 @@ struct path {
 /* Writes at most size - 1 bytes and a NUL; a path too long keeps its beginning. Returns `out`. */
 char *path_text(const struct path *p, char *out, size_t size);
 
+size_t path_depth(const struct path *p); /* steps from the document */
+
 /* The same without the first `skip` steps. */
 char *path_text_below(const struct path *p, size_t skip, char *out, size_t size);
 

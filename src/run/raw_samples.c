@@ -112,11 +112,6 @@ const char *samples_codec(void)
     return samples_squeeze ? SAMPLES_ZSTD : SAMPLES_PLAIN;
 }
 
-bool samples_is_codec(const char *word)
-{
-    return strcmp(word, SAMPLES_PLAIN) == 0 || strcmp(word, SAMPLES_ZSTD) == 0;
-}
-
 static bool is_squeezed(const char *codec)
 {
     return strcmp(codec, SAMPLES_ZSTD) == 0;

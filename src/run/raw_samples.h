@@ -15,7 +15,6 @@
 #define SAMPLES_PLAIN "delta-zigzag-varint+base64"
 
 const char *samples_codec(void); /* the best that this program can write */
-bool samples_is_codec(const char *word);
 
 /* `codec` is one that samples_codec() may give. */
 tare_status samples_encode(const uint64_t *v, size_t n, const char *codec, struct buf *text, tare_error *err);

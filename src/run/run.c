@@ -49,39 +49,16 @@ void run_release(struct run *r)
     memset(r, 0, sizeof *r);
 }
 
-/* A zeroed item of `size` bytes, and the list's pointers moved if they had to; n stays the caller's. */
-static void *add_item(struct run *r, void ***at, size_t n, size_t size)
-{
-    void *item = arena_new(&r->arena, 1, size);
-    void **grown = item ? arena_grow(&r->arena, *at, n, sizeof *grown) : NULL;
-    if (!grown) return NULL;
-    grown[n] = item;
-    *at = grown;
-    return item;
-}
-
-/* The lists have typed pointers; only here are they seen as void **, through a copy. */
-#define ADD(run, list)                                                                             \
-    __extension__({                                                                                \
-        void **at_ = (void **)(list)->at;                                                          \
-        void *item_ = add_item(run, &at_, (list)->n, sizeof **(list)->at);                         \
-        if (item_) {                                                                               \
-            (list)->at = (__typeof__((list)->at))at_;                                              \
-            (list)->n++;                                                                           \
-        }                                                                                          \
-        item_;                                                                                     \
-    })
-
 struct run_case *run_add_case(struct run *r, const char *name)
 {
-    struct run_case *c = ADD(r, &r->cases);
+    struct run_case *c = RUN_LIST_ADD(&r->arena, &r->cases);
     if (c) c->name = arena_str(&r->arena, name);
     return c;
 }
 
 struct run_finding *run_add_finding(struct run *r, const char *id, const char *severity)
 {
-    struct run_finding *f = ADD(r, &r->findings);
+    struct run_finding *f = RUN_LIST_ADD(&r->arena, &r->findings);
     if (!f) return NULL;
     f->id = arena_str(&r->arena, id);
     f->severity = arena_str(&r->arena, severity);
@@ -90,7 +67,7 @@ struct run_finding *run_add_finding(struct run *r, const char *id, const char *s
 
 struct run_target *run_add_target(struct run *r, const char *metric, const char *op, double value)
 {
-    struct run_target *t = ADD(r, &r->targets);
+    struct run_target *t = RUN_LIST_ADD(&r->arena, &r->targets);
     if (!t) return NULL;
     t->metric = arena_str(&r->arena, metric);
     t->op = arena_str(&r->arena, op);
@@ -98,19 +75,14 @@ struct run_target *run_add_target(struct run *r, const char *metric, const char 
     return t;
 }
 
-struct run_host_gpu *run_add_host_gpu(struct run *r)
-{
-    return ADD(r, &r->host.gpus);
-}
-
 struct run_gpu_device *run_add_gpu_device(struct run *r, struct run_case *c)
 {
-    return ADD(r, &c->gpu.devices);
+    return RUN_LIST_ADD(&r->arena, &c->gpu.devices);
 }
 
 struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *name)
 {
-    struct run_layer *l = ADD(r, &c->layers);
+    struct run_layer *l = RUN_LIST_ADD(&r->arena, &c->layers);
     if (l) l->name = arena_str(&r->arena, name);
     return l;
 }
@@ -118,13 +90,13 @@ struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *n
 struct run_launch *run_add_launch(struct run *r, struct run_case *c)
 {
     run_map_drop(&c->unknown, "launches"); /* why there are none */
-    return ADD(r, &c->launches);
+    return RUN_LIST_ADD(&r->arena, &c->launches);
 }
 
 struct run_anchored *run_add_anchored(struct run *r, struct run_case *c)
 {
     run_map_drop(&c->unknown, "anchored");
-    return ADD(r, &c->anchored);
+    return RUN_LIST_ADD(&r->arena, &c->anchored);
 }
 
 void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept)

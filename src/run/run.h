@@ -37,7 +37,6 @@ void run_release(struct run *r);
 struct run_case *run_add_case(struct run *r, const char *name);
 struct run_finding *run_add_finding(struct run *r, const char *id, const char *severity);
 struct run_target *run_add_target(struct run *r, const char *metric, const char *op, double value);
-struct run_host_gpu *run_add_host_gpu(struct run *r);
 struct run_gpu_device *run_add_gpu_device(struct run *r, struct run_case *c);
 struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *name);
 struct run_launch *run_add_launch(struct run *r, struct run_case *c);
@@ -53,6 +52,12 @@ void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h);
 /* Record why the quantity at `path`, relative to the object that holds `unknown`, is null. */
 void run_unknown(struct run *r, struct run_map *unknown, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Give every null of a case, or of the host, that has no reason yet the one that its producer gives by default
+ * (reasons.c has the table). */
+enum run_producer { RUN_BY_BENCH, RUN_BY_WATCH, RUN_BY_INSPECT, RUN_BY_IMPORT, RUN_PRODUCERS };
+void run_explain_case(struct run *r, struct run_case *c, enum run_producer by);
+void run_explain_host(struct run *r, enum run_producer by);
 
 /* Hash of what decides whether two hosts' numbers compare: "h1-0123456789abcdef". */
 #define RUN_FINGERPRINT_SIZE 20
@@ -78,7 +83,7 @@ tare_status run_write(const struct run *r, struct buf *out, tare_error *err);
 tare_status run_write_watched(const struct run *r, struct buf *out, tare_error *err);
 
 /* Paths of all null quantities for which neither they nor a part around them has a reason, one per line. */
-tare_status run_unexplained(const struct run *r, struct buf *out, tare_error *err);
+tare_status run_unexplained(struct run *r, struct buf *out, tare_error *err);
 
 /* Read a document; `name` is what errors call it. Every field is checked. On success the caller owns *r and
  * releases it. Unknown fields are ignored where a newer minor version may add some. */

@@ -69,7 +69,7 @@ static tare_status read_string(struct reading *in, const struct run_field *f, js
 {
     if (!json_is_string(v)) return expected(in, at, "a string", v);
     const char *s = json_string_value(v);
-    if (f->rule && !f->rule->ok(s)) return fault(in, at, "expected %s, got \"%.40s\"", f->rule->expect, s);
+    if (!field_text_ok(f->rule, s)) return fault(in, at, "expected %s, got \"%.40s\"", f->rule->expect, s);
     *out = arena_str(in->arena, s);
     return *out ? TARE_OK : no_memory(in);
 }
@@ -252,37 +252,13 @@ static tare_status read_counts(struct reading *in, json_t *v, void *p, const str
     return TARE_OK;
 }
 
-/* The text form of struct run_samples, read by rows of its own before it is unpacked. */
-struct packed {
-    const char *codec, *kept, *data;
-    uint64_t cap, count;
-};
-
-static const char *check_packed(const void *p)
-{
-    const struct packed *k = p;
-    if (k->cap > RUN_SAMPLES_MAX) return "cap is above 1048576";
-    if (k->count > k->cap) return "count is above cap";
-    return NULL;
-}
-
-static const struct run_rule codec_rule = {"the codec " SAMPLES_ZSTD " or " SAMPLES_PLAIN, samples_is_codec};
-static const struct run_field packed_rows[] = {
-    {"codec", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, codec), NULL, &codec_rule},
-    {"kept", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, kept), NULL, &field_word},
-    {"cap", FIELD_U64, FIELD_REQUIRED | FIELD_PLAIN, offsetof(struct packed, cap), NULL, NULL},
-    {"count", FIELD_U64, FIELD_REQUIRED | FIELD_PLAIN, offsetof(struct packed, count), NULL, NULL},
-    {"data", FIELD_STRING, FIELD_REQUIRED, offsetof(struct packed, data), NULL, NULL},
-};
-static const struct run_type packed_type = {packed_rows, 5, sizeof(struct packed), true, check_packed};
-
 static tare_status read_samples(struct reading *in, json_t *v, struct run_samples *raw, const struct path *at)
 {
-    struct packed k = {0};
+    struct run_packed k = {0};
     struct path data = {at, "data", 0};
     tare_error cause = TARE_ERROR_INIT;
     if (!json_is_object(v)) return expected(in, at, "an object", v);
-    tare_status s = read_object(in, &packed_type, v, &k, at);
+    tare_status s = read_object(in, field_packed, v, &k, at);
     if (s < 0) return s;
     in->n_samples += k.count;
     if (in->n_samples > RUN_SAMPLES_ALL_MAX) return fault(in, at, "too many samples in one document");
@@ -430,13 +406,44 @@ tare_status fields_read(const struct run_form *form, const struct fields_text *t
     return s;
 }
 
+static struct known_f64 old_rate(const struct run_value *v)
+{
+    if (v && v->kind == RUN_REAL && v->d >= 0) return known_f64(v->d);
+    if (v && v->kind == RUN_INT && v->i >= 0) return known_f64((double)v->i);
+    return (struct known_f64){0};
+}
+
+/* Documents of 0.1.0 have what is judged of `stability` and `open_loop` in their settings, by the name of the case. */
+static void take_old_settings(struct run *r)
+{
+    const struct run_value *restless = run_map_get(&r->config, "never_steady");
+    const struct run_value *open = run_map_get(&r->config, "open_loop");
+    for (size_t i = 0; i < r->cases.n; i++) {
+        struct run_case *c = r->cases.at[i];
+        const char *key = *c->name ? c->name : "-";
+        if (restless && restless->kind == RUN_MAP && run_map_get(&restless->items, key)) {
+            c->stability.known = true;
+            c->stability.steady = known_bool(false);
+        }
+        const struct run_value *v = open && open->kind == RUN_MAP ? run_map_get(&open->items, key) : NULL;
+        if (!v || v->kind != RUN_MAP) continue;
+        const struct run_value *offered = run_map_get(&v->items, "offered");
+        const struct run_value *achieved = run_map_get(&v->items, "achieved");
+        const struct run_value *overloaded = run_map_get(&v->items, "overloaded");
+        c->open_loop.known = true;
+        c->open_loop.offered = old_rate(offered);
+        c->open_loop.achieved = old_rate(achieved);
+        if (overloaded && overloaded->kind == RUN_BOOL) c->open_loop.overloaded = known_bool(overloaded->yes);
+    }
+}
+
 tare_status run_read(struct run *r, const char *name, const void *bytes, size_t len, tare_error *err)
 {
-    static const struct run_form form = {RUN_SCHEMA, "run document", &run_type_document};
     struct run fresh = {.arena = ARENA_INIT};
     struct fields_text text = {name, bytes, len};
-    tare_status s = fields_read(&form, &text, &fresh, &fresh.arena, err);
+    tare_status s = fields_read(&run_form, &text, &fresh, &fresh.arena, err);
     if (s == TARE_OK) {
+        take_old_settings(&fresh);
         *r = fresh;
     } else {
         arena_release(&fresh.arena);

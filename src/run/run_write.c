@@ -14,10 +14,7 @@
 struct writing {
     struct json json;
     const struct run_form *form;
-    size_t n_samples;              /* raw samples so far */
-    struct buf *unexplained;       /* not NULL: list nulls that have no reason */
-    const struct run_map *unknown; /* reasons of the host or case we are in */
-    size_t unknown_depth;          /* steps of the path above it */
+    size_t n_samples; /* raw samples so far */
     tare_error *err;
 };
 
@@ -31,16 +28,6 @@ static tare_status fault(struct writing *w, const struct path *at, const char *c
                      cause);
 }
 
-static void put_null(struct writing *w, const struct path *at)
-{
-    char text[256];
-    json_put_null(&w->json);
-    if (!w->unexplained || !w->unknown) return;
-    if (run_reason(w->unknown, path_text_below(at, w->unknown_depth, text, sizeof text))) return;
-    buf_add_str(w->unexplained, path_text(at, text, sizeof text));
-    buf_add_char(w->unexplained, '\n');
-}
-
 /* ---- single values ---- */
 
 static tare_status write_string(struct writing *w, const struct run_field *f, const char *s,
@@ -48,11 +35,11 @@ static tare_status write_string(struct writing *w, const struct run_field *f, co
 {
     char cause[160];
     if (!s && !(f->flags & FIELD_REQUIRED)) {
-        put_null(w, at);
+        json_put_null(&w->json);
         return TARE_OK;
     }
     if (!s) return fault(w, at, "must be set");
-    if (f->rule && !f->rule->ok(s)) {
+    if (!field_text_ok(f->rule, s)) {
         snprintf(cause, sizeof cause, "expected %s", f->rule->expect);
         return fault(w, at, cause);
     }
@@ -76,7 +63,7 @@ static tare_status write_number(struct writing *w, const struct run_field *f, co
     const struct known_f64 *d = p;
     if (!plain && !*(const bool *)p) {
         if (f->flags & FIELD_REQUIRED) return fault(w, at, "must be known");
-        put_null(w, at);
+        json_put_null(&w->json);
         return TARE_OK;
     }
     if (f->kind == FIELD_U64) return write_u64(w, plain ? *(const uint64_t *)p : u->v, at);
@@ -180,25 +167,21 @@ static tare_status write_samples(struct writing *w, const struct run_samples *ra
 {
     struct buf text = BUF_INIT;
     if (!raw->known) {
-        put_null(w, at);
+        json_put_null(&w->json);
         return TARE_OK;
     }
     w->n_samples += raw->n;
     if (raw->n > raw->cap || raw->cap > RUN_SAMPLES_MAX) return fault(w, at, "more samples than the cap");
     if (w->n_samples > RUN_SAMPLES_ALL_MAX) return fault(w, at, "too many samples in one document");
-    if (!raw->kept || !field_word.ok(raw->kept)) return fault(w, at, "kept must be a word");
     for (size_t i = 0; i < raw->n; i++) {
         if (raw->ns[i] > INT64_MAX) return fault(w, at, "a sample is above 9223372036854775807");
     }
     tare_status s = samples_encode(raw->ns, raw->n, samples_codec(), &text, w->err);
     if (s == TARE_OK) {
+        struct run_packed packed = {samples_codec(), raw->kept, raw->cap, raw->n, text.data};
         json_object_begin(&w->json);
-        json_kv_string(&w->json, "codec", samples_codec());
-        json_kv_string(&w->json, "kept", raw->kept);
-        json_kv_uint(&w->json, "cap", raw->cap);
-        json_kv_uint(&w->json, "count", raw->n);
-        json_kv_string(&w->json, "data", text.data);
-        json_object_end(&w->json);
+        s = write_object(w, field_packed, &packed, at);
+        if (s == TARE_OK) json_object_end(&w->json);
     }
     buf_release(&text);
     return s;
@@ -214,7 +197,7 @@ static tare_status write_list(struct writing *w, const struct run_field *f, cons
     memcpy(&items, p, sizeof items);
     memcpy(&n, (const char *)p + sizeof items, sizeof n);
     if (n == 0 && !(f->flags & FIELD_REQUIRED)) {
-        put_null(w, at);
+        json_put_null(&w->json);
         return TARE_OK;
     }
     if (n > RUN_LIST_MAX) return fault(w, at, "too many items");
@@ -234,7 +217,7 @@ static tare_status write_sub(struct writing *w, const struct run_field *f, const
                              const struct path *at)
 {
     if (!(f->flags & FIELD_REQUIRED) && !*(const bool *)p) {
-        put_null(w, at);
+        json_put_null(&w->json);
         return TARE_OK;
     }
     if (f->flags & FIELD_FLAT) {
@@ -266,25 +249,12 @@ static tare_status write_field(struct writing *w, const struct run_field *f, con
     return fault(w, at, "field of no known kind");
 }
 
-static size_t path_depth(const struct path *p)
-{
-    size_t n = 0;
-    for (; p->up; p = p->up) n++;
-    return n;
-}
-
 /* The fields, between braces that the caller writes. */
 static tare_status write_object(struct writing *w, const struct run_type *t, const void *obj,
                                 const struct path *at)
 {
     const char *base = obj, *cause = t->check ? t->check(obj) : NULL;
-    const struct run_field *reasons = field_find(t, "unknown");
-    const struct run_map *outer = w->unknown;
     if (cause) return fault(w, at, cause);
-    if (reasons) {
-        w->unknown = (const void *)(base + reasons->offset);
-        w->unknown_depth = path_depth(at);
-    }
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct run_field *f = &t->fields[i];
         struct path here = {at, f->key, 0};
@@ -292,7 +262,6 @@ static tare_status write_object(struct writing *w, const struct run_type *t, con
         tare_status s = write_field(w, f, base + f->offset, &here);
         if (s < 0) return s;
     }
-    if (reasons) w->unknown = outer;
     return TARE_OK;
 }
 
@@ -327,8 +296,6 @@ tare_status fields_write(const struct run_form *form, const void *obj, const str
     return s;
 }
 
-static const struct run_form run_form = {RUN_SCHEMA, "run document", &run_type_document};
-
 tare_status run_write(const struct run *r, struct buf *out, tare_error *err)
 {
     return fields_write(&run_form, r, &r->arena, out, err);
@@ -336,18 +303,8 @@ tare_status run_write(const struct run *r, struct buf *out, tare_error *err)
 
 tare_status run_write_watched(const struct run *r, struct buf *out, tare_error *err)
 {
-    static const struct run_form form = {"tare.watched/1", "summary of samples", &run_type_watched};
     struct run_watched w = {.watch = r->cases.at[0]->watch};
     w.findings.at = r->findings.at;
     w.findings.n = r->findings.n;
-    return fields_write(&form, &w, &r->arena, out, err);
-}
-
-tare_status run_unexplained(const struct run *r, struct buf *out, tare_error *err)
-{
-    struct buf text = BUF_INIT;
-    struct writing w = {.form = &run_form, .err = err, .unexplained = out};
-    tare_status s = write_document(&w, r, &r->arena, &text);
-    buf_release(&text);
-    return s == TARE_OK ? buf_status(out, err) : s;
+    return fields_write(&watched_form, &w, &r->arena, out, err);
 }

@@ -95,3 +95,23 @@ const char *run_reason(const struct run_map *unknown, const char *path)
     }
     return NULL;
 }
+
+/* ---- lists ---- */
+
+void *run_list_item(struct arena *a, void ***at, size_t *n, size_t size)
+{
+    void *item = arena_new(a, 1, size);
+    void **grown = item ? arena_grow(a, *at, *n, sizeof *grown) : NULL;
+    if (!grown) return NULL;
+    grown[(*n)++] = item;
+    *at = grown;
+    return item;
+}
+
+void *run_list_new(struct arena *a, size_t n, size_t size)
+{
+    char *items = arena_new(a, n ? n : 1, size);
+    void **at = items ? arena_new(a, n ? n : 1, sizeof *at) : NULL;
+    for (size_t i = 0; at && i < n; i++) at[i] = items + i * size;
+    return at;
+}

@@ -64,12 +64,34 @@ static inline struct run_estimate run_estimate(double value, double lo, double h
     return (struct run_estimate){true, value, {true, lo}, {true, hi}};
 }
 
+struct run_samples { /* single values in the order they were taken */
+    bool known;
+    const char *kept; /* which: "all", "first", "random" */
+    size_t cap;       /* the recorder kept at most so many */
+    uint64_t *ns;
+    size_t n;
+};
+
 /* Pointers that stay valid while the list grows. */
 #define RUN_LIST_OF(type)                                                                          \
     struct {                                                                                       \
         type **at;                                                                                 \
         size_t n;                                                                                  \
     }
+
+/* A new zeroed item at the end of a list; NULL: no memory. The lists have typed pointers; only here are they seen as
+ * void **, through a copy. */
+#define RUN_LIST_ADD(arena, list)                                                                  \
+    __extension__({                                                                                \
+        void **at_ = (void **)(list)->at;                                                          \
+        void *item_ = run_list_item(arena, &at_, &(list)->n, sizeof **(list)->at);                 \
+        (list)->at = (__typeof__((list)->at))at_;                                                  \
+        item_;                                                                                     \
+    })
+void *run_list_item(struct arena *a, void ***at, size_t *n, size_t size);
+
+/* Pointers to n zeroed items, for one of the lists: assign to `at`, then set `n`. NULL: no memory. */
+void *run_list_new(struct arena *a, size_t n, size_t size);
 
 /* ---- free-form values: parameters, settings, evidence ---- */
 

@@ -241,39 +241,6 @@ static void record_alerts(struct run *run, struct run_watch *to, const struct wa
 
 /* ---- all of it ---- */
 
-static const struct {
-    const char *path, *why;
-} reasons[] = {
-    {"latency_ns", "the program ran once"},
-    {"samples_raw", "the program ran once"},
-    {"confidence", "the program ran once"},
-    {"outliers", "the program ran once"},
-    {"warmup_runs", "nothing was run before it"},
-    {"unit", "a watched program counts nothing"},
-    {"units_per_run", "a watched program counts nothing"},
-    {"throughput", "a watched program counts nothing"},
-    {"load_ns", "a program is not loaded apart from running"},
-    {"first_run_ns", "the program ran once"},
-    {"memory", "only known of processes that tare itself is"},
-    {"memory.rss_mean", "the process probe was not on, or the program ended before the first sample"},
-    {"cpu.steal", "the system probe was not on, or this kernel does not tell"},
-    {"cpu.throttled_ns", "there is no CPU quota here, or the cgroup probe was not on"},
-    {"io.read_ops", "the process probe was not on, or may not read it"},
-    {"io.write_ops", "the process probe was not on, or may not read it"},
-    {"io.net_rx_bytes", "networks are counted for the whole machine: watch.metrics"},
-    {"io.net_tx_bytes", "networks are counted for the whole machine: watch.metrics"},
-    {"gpu", "no GPU was seen"},
-    {"energy", "no energy counter can be read here"},
-    {"accuracy", "nothing to compare with"},
-    {"cost", "a command, not a model"},
-    {"layers", "a command, not a model"},
-    {"profile", "a command, not a model"},
-    {"launches", "the program ran once"},
-    {"anchored", "the program ran once"},
-    {"watch", "not seen, or not the case, during this run"},
-    {"self", "the program ran once"},
-};
-
 static void record_watching(struct run_watch *to, const struct watcher *w)
 {
     struct rusage self = {0};
@@ -305,8 +272,6 @@ tare_status watch_record(struct run *run, const struct watcher *w, tare_error *e
     describe_command(run, w);
     struct run_case *c = run_add_case(run, "");
     if (!c) return error_set(err, TARE_NOMEM, "out of memory for the run document");
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        run_unknown(run, &c->unknown, reasons[i].path, "%s", reasons[i].why);
     record_usage(c, &w->child);
     record_watching(&c->watch, w);
     s = system_report_fill(w->report, &from, run, &c->watch, err);
@@ -320,5 +285,6 @@ tare_status watch_record(struct run *run, const struct watcher *w, tare_error *e
     c->self =
         (struct run_self){.known = true, .ns_per_run = known_u64((uint64_t)(c->watch.self_cpu_s.v * 1e9))};
     if (wall) c->self.share = known_f64(c->watch.self_cpu_s.v * 1e9 / (double)wall);
+    run_explain_case(run, c, RUN_BY_WATCH);
     return diagnose(run, c, &w->course, err);
 }

@@ -215,7 +215,7 @@ def test_side_by_side_as_far_as_python_lets_them(py):
 
 def test_load_patterns_launches_and_baselines(py):
     run = document(py("embed.py:encode", "--rate", "100/s", "--budget", "200ms", "--json", "--no-save"))
-    assert run["config"]["load"] == "open" and run["config"]["open_loop"]["default"]["served"] > 3
+    assert run["config"]["load"] == "open" and run["cases"][0]["open_loop"]["served"] > 3
     run = document(py("embed.py:encode", "--repeat", "2", "--json", "--no-save"))
     assert len(run["cases"][0]["launches"]) == 2
     py("embed.py:encode", "--target", "latency.p50<=1us", "--no-save", status=1)

@@ -275,11 +275,10 @@ static void test_outliers(void **state)
 static void test_notes_of_the_harness(void **state)
 {
     struct run r;
-    struct run_map notes = {0}, open = {0}, cases = {0};
     (void)state;
     fixture_sweep(&r);
-    run_map_text(&r.arena, &notes, "batch=4,seq=128", "still changing after 900 runs");
-    run_map_set(&r.arena, &r.config, "never_steady", (struct run_value){.kind = RUN_MAP, .items = notes});
+    for (size_t i = 0; i < r.cases.n; i++)
+        r.cases.at[i]->stability.steady = known_bool(strcmp(r.cases.at[i]->name, "batch=4,seq=128") != 0);
     run_map_int(&r.arena, &r.cases.at[3]->params, "nan_outputs", 12);
     finding_judge(&r);
     assert_string_equal(finding_must(&r, "warmup.never-steady")->case_name, "batch=4,seq=128");
@@ -288,11 +287,9 @@ static void test_notes_of_the_harness(void **state)
     finding_must(&r, "batch.too-small"); /* nan_outputs is no setting: the sweep is still one */
     run_map_text(&r.arena, &r.config, "load", "open");
     run_map_real(&r.arena, &r.config, "rate", 20);
-    run_map_real(&r.arena, &open, "offered", 20);
-    run_map_real(&r.arena, &open, "achieved", 14.3);
-    run_map_bool(&r.arena, &open, "overloaded", true);
-    run_map_set(&r.arena, &cases, "batch=1,seq=128", (struct run_value){.kind = RUN_MAP, .items = open});
-    run_map_set(&r.arena, &r.config, "open_loop", (struct run_value){.kind = RUN_MAP, .items = cases});
+    assert_string_equal(r.cases.at[0]->name, "batch=1,seq=128");
+    r.cases.at[0]->open_loop = (struct run_open_loop){
+        .known = true, .offered = known_f64(20), .achieved = known_f64(14.3), .overloaded = known_bool(true)};
     finding_judge(&r);
     const struct run_finding *f = finding_must(&r, "load.overloaded");
     assert_string_equal(f->case_name, "batch=1,seq=128");

@@ -72,11 +72,12 @@ static void must_be_whole(void)
     buf_release(&missing);
 }
 
-static const struct run_value *said(const char *name, const char *of)
+static const struct run_stability *stability(const char *of)
 {
-    const struct run_value *v = run_map_get(&run.config, name);
-    if (!v || v->kind != RUN_MAP) return NULL;
-    return run_map_get(&v->items, of);
+    for (size_t i = 0; i < run.cases.n; i++)
+        if (strcmp(run.cases.at[i]->name, of) == 0) return &run.cases.at[i]->stability;
+    fail_msg("no case %s", of);
+    return NULL;
 }
 
 /* ---- times ---- */
@@ -103,8 +104,8 @@ static void test_constant(void **state)
     assert_string_equal(c->throughput.unit, "runs/s");
     assert_int_equal(c->units_per_run.v, 4);
     assert_true(c->warmup_runs.v >= 500 && c->warmup_runs.v < 1000); /* half a second */
-    assert_string_equal(said("stopped", "batch=1")->s, "precise");
-    assert_null(said("never_steady", "batch=1"));
+    assert_string_equal(stability("batch=1")->stopped, "precise");
+    assert_true(!stability("batch=1")->steady.known || stability("batch=1")->steady.v);
     assert_int_equal(subject.runs, c->warmup_runs.v + c->samples.v);
     must_be_whole();
 }
@@ -122,7 +123,7 @@ static void test_warmup_is_left_out(void **state)
     assert_true(fabs((double)c->latency_ns.p50.value / 1e6 - 1) < 0.005);
     assert_true(c->latency_ns.max.v <= 1050000);
     assert_true(c->first_run_ns.v > 2800000);
-    assert_null(said("never_steady", "batch=1"));
+    assert_true(!stability("batch=1")->steady.known || stability("batch=1")->steady.v);
 }
 
 static void test_never_steady(void **state)
@@ -131,7 +132,7 @@ static void test_never_steady(void **state)
     struct bench_plan plan =
         plan_of((struct fake_script){.shape = FAKE_TREND, .base_ns = 1000000, .trend = 0.01}, 1);
     must_run(&plan);
-    assert_non_null(said("never_steady", "batch=1"));
+    assert_true(stability("batch=1")->steady.known && !stability("batch=1")->steady.v);
     must_be_whole();
 }
 
@@ -152,7 +153,7 @@ static void test_max_runs(void **state)
     plan.max_runs = 123;
     must_run(&plan);
     assert_int_equal(run.cases.at[0]->samples.v, 123);
-    assert_string_equal(said("stopped", "batch=1")->s, "max runs");
+    assert_string_equal(stability("batch=1")->stopped, "max runs");
     assert_false(run.cases.at[0]->latency_ns.p99.known);
     assert_non_null(run_reason(&run.cases.at[0]->unknown, "latency_ns.p99"));
     must_be_whole();
@@ -168,7 +169,7 @@ static void test_slow_runs(void **state)
     assert_int_equal(c->samples.v, 5); /* fewer than 30, because each is over a tenth of the budget */
     assert_true(c->latency_ns.p50.known && !c->latency_ns.p50.lo.known);
     assert_false(c->latency_ns.p90.known);
-    assert_non_null(said("unstable", "batch=1"));
+    assert_true(stability("batch=1")->unstable.v);
     must_be_whole();
 }
 
@@ -178,9 +179,9 @@ static void test_budget(void **state)
     struct bench_plan plan =
         plan_of((struct fake_script){.shape = FAKE_AUTOCORRELATED, .base_ns = 10000000, .spread = 0.5}, 1);
     must_run(&plan);
-    assert_string_equal(said("stopped", "batch=1")->s, "budget");
-    assert_non_null(said("unstable", "batch=1"));
-    assert_true(said("half_width", "batch=1")->d > 0.02);
+    assert_string_equal(stability("batch=1")->stopped, "budget");
+    assert_true(stability("batch=1")->unstable.v);
+    assert_true(stability("batch=1")->half_width.v > 0.02);
     double spent = 0;
     const struct run_case *c = run.cases.at[0];
     for (size_t i = 0; i < c->samples_raw.n; i++) spent += (double)c->samples_raw.ns[i];
@@ -196,8 +197,8 @@ static void test_percentile_is_waited_for(void **state)
     plan.percentile = 0.95; /* 1 in 18 is slow: near the edge of 1 in 20, so many runs are needed */
     must_run(&plan);
     uint64_t with = run.cases.at[0]->samples.v;
-    assert_true(said("half_width", "batch=1")->d == 0);
-    assert_true(said("half_width_percentile", "batch=1")->d <= 0.02);
+    assert_true(stability("batch=1")->half_width.v == 0);
+    assert_true(stability("batch=1")->half_width_percentile.v <= 0.02);
     assert_int_equal(run.cases.at[0]->latency_ns.p95.value, 1500000);
     assert_true(with > 3000); /* the median alone would have been done after 1 s */
     plan.precision = 0.001;
@@ -206,7 +207,7 @@ static void test_percentile_is_waited_for(void **state)
     assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
     fake_open(&subject, script);
     must_run(&plan);
-    assert_string_equal(said("stopped", "batch=1")->s, "budget");
+    assert_string_equal(stability("batch=1")->stopped, "budget");
 }
 
 /* ---- rounds ---- */
@@ -410,7 +411,7 @@ static void test_interrupted(void **state)
     assert_int_equal(subject.runs, 2000); /* not one more */
     assert_true(run.cases.n >= 1);
     assert_true(run_map_get(&run.config, "interrupted")->yes);
-    assert_string_equal(said("stopped", run.cases.at[0]->name)->s, "interrupted");
+    assert_string_equal(stability(run.cases.at[0]->name)->stopped, "interrupted");
     must_be_whole();
 }
 

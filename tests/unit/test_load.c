@@ -60,15 +60,6 @@ static const struct run_case *must_run(const struct bench_plan *plan)
     return run.cases.at[0];
 }
 
-static const struct run_value *open_value(const char *key)
-{
-    const struct run_value *v = run_map_get(&run.config, "open_loop");
-    v = v ? run_map_get(&v->items, "only") : NULL;
-    v = v ? run_map_get(&v->items, key) : NULL;
-    if (!v) fail_msg("open_loop.only.%s is missing", key);
-    return v;
-}
-
 /* ---- schedules ---- */
 
 static void test_constant_schedule(void **state)
@@ -137,10 +128,10 @@ static void test_open_idle(void **state)
     assert_int_equal(c->latency_ns.min.v, 1000000); /* no queue: latency is the run */
     assert_int_equal(c->latency_ns.max.v, 1000000);
     assert_true(fabs(c->throughput.rate.value - 100) < 0.5);
-    assert_true(fabs(open_value("offered")->d - 100) < 0.5);
-    assert_int_equal(open_value("queued")->i, 0);
-    assert_int_equal(open_value("late_starts")->i, 0);
-    assert_false(open_value("overloaded")->yes);
+    assert_true(fabs(run.cases.at[0]->open_loop.offered.v - 100) < 0.5);
+    assert_int_equal(run.cases.at[0]->open_loop.queued.v, 0);
+    assert_int_equal(run.cases.at[0]->open_loop.late_starts.v, 0);
+    assert_false(run.cases.at[0]->open_loop.overloaded.v);
     assert_string_equal(run_map_get(&run.config, "load")->s, "open");
 }
 
@@ -161,9 +152,9 @@ static void test_open_shows_the_stall(void **state)
     /* 3 stalls x 111 arrivals wait for up to a second: a sixth of all, evenly spread */
     assert_true(open_p95 > 650000000 && open_p95 < 850000000);
     assert_true(open_p99 > 930000000);
-    assert_true(open_value("queued")->i > 300);
-    assert_true(open_value("longest_delay_ns")->i > 900000000);
-    assert_false(open_value("overloaded")->yes);
+    assert_true(run.cases.at[0]->open_loop.queued.v > 300);
+    assert_true(run.cases.at[0]->open_loop.longest_delay_ns.v > 900000000);
+    assert_false(run.cases.at[0]->open_loop.overloaded.v);
 
     run_release(&run);
     assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
@@ -182,9 +173,9 @@ static void test_overload(void **state)
     plan.load = BENCH_OPEN;
     plan.rate = 100; /* it can do 50 */
     const struct run_case *c = must_run(&plan);
-    assert_true(open_value("overloaded")->yes);
+    assert_true(run.cases.at[0]->open_loop.overloaded.v);
     assert_true(fabs(c->throughput.rate.value - 50) < 1);
-    assert_true(open_value("due")->i > open_value("served")->i);
+    assert_true(run.cases.at[0]->open_loop.due.v > run.cases.at[0]->open_loop.served.v);
     assert_true(c->latency_ns.max.v > 4 * NS_PER_S);                  /* the queue at the end */
     assert_true(fake_time < UINT64_C(1000000000000) + 11 * NS_PER_S); /* and yet it ended in time */
 }

@@ -45,7 +45,7 @@ static void fill_host(struct run *r)
     h->cgroup.cpu_quota = known_f64(1.5);
     h->load1 = known_f64(0.4);
     run_unknown(r, &h->unknown, "governor", "no %s", "cpufreq");
-    struct run_host_gpu *g = run_add_host_gpu(r);
+    struct run_host_gpu *g = RUN_LIST_ADD(&r->arena, &r->host.gpus);
     if (!g) return;
     g->index = known_u64(0);
     g->name = "GPU";
@@ -81,6 +81,8 @@ static void fill_resources(struct run *r, struct run_case *c)
                                    .metric = "latency.p50",
                                    .confidence = known_f64(0.95),
                                    .pairs = known_u64(80)};
+    c->stability = (struct run_stability){.known = true, .stopped = "budget", .steady = known_bool(false)};
+    c->open_loop = (struct run_open_loop){.known = true, .offered = known_f64(20), .queued = known_u64(3)};
     c->self.known = true;
     c->self.ns_per_run = known_u64(41);
     c->self.share = known_f64(1e-7);
@@ -254,6 +256,70 @@ static void test_reasons(void **state)
     assert_non_null(strstr(b.data, "host.governor\n"));
     assert_null(strstr(b.data, "gpu."));
     run_release(&r);
+    buf_release(&b);
+}
+
+/* What producers say by default leaves no null of an empty case without a reason, but for what they always know. */
+static void test_default_reasons(void **state)
+{
+    (void)state;
+    static const char *const always[RUN_PRODUCERS] = {
+        [RUN_BY_BENCH] =
+            "samples\nwarmup_runs\nunit\nunits_per_run\nconfidence\nload_ns\nfirst_run_ns\nlatency_ns\n"
+            "samples_raw\nthroughput\nmemory\ncpu\noutliers\nio\nstability\nself\n",
+        [RUN_BY_WATCH] = "samples\ncpu\nio\n",
+        [RUN_BY_INSPECT] = "cost\nlayers\n",
+        [RUN_BY_IMPORT] = "layers\n",
+    };
+    for (int by = 0; by < RUN_PRODUCERS; by++) {
+        struct run r;
+        struct buf got = BUF_INIT, want = BUF_INIT;
+        assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+        struct run_case *c = run_add_case(&r, "x");
+        run_unknown(&r, &c->unknown, "gpu", "a better reason");
+        run_explain_case(&r, c, by);
+        run_explain_host(&r, by);
+        assert_string_equal(run_reason(&c->unknown, "gpu"), "a better reason");
+        for (const char *at = always[by]; *at; at = strchr(at, '\n') + 1)
+            buf_printf(&want, "cases[0].%.*s\n", (int)(strchr(at, '\n') - at), at);
+        assert_int_equal(run_unexplained(&r, &got, NULL), TARE_OK);
+        const char *cases = strstr(got.data, "cases[0]");
+        assert_string_equal(cases ? cases : "", want.data);
+        bool told = by == RUN_BY_INSPECT || by == RUN_BY_IMPORT; /* the others have read the host */
+        assert_true(told == !strstr(got.data, "host."));
+        assert_true(told == (run_reason(&r.host.unknown, "virtual") != NULL));
+        buf_release(&got);
+        buf_release(&want);
+        run_release(&r);
+    }
+}
+
+/* 0.1.0 kept what is judged of a case in the settings. */
+static void test_old_settings(void **state)
+{
+    (void)state;
+    struct run r, again;
+    struct run_map notes = {0}, open = {0}, cases = {0};
+    struct buf b = BUF_INIT;
+    make(&r, fill_minimal);
+    run_add_case(&r, "a");
+    run_add_case(&r, "b");
+    run_map_text(&r.arena, &notes, "b", "still changing after 900 runs");
+    run_map_set(&r.arena, &r.config, "never_steady", (struct run_value){.kind = RUN_MAP, .items = notes});
+    run_map_real(&r.arena, &open, "offered", 20);
+    run_map_int(&r.arena, &open, "achieved", 14);
+    run_map_bool(&r.arena, &open, "overloaded", true);
+    run_map_set(&r.arena, &cases, "a", (struct run_value){.kind = RUN_MAP, .items = open});
+    run_map_set(&r.arena, &r.config, "open_loop", (struct run_value){.kind = RUN_MAP, .items = cases});
+    assert_int_equal(run_write(&r, &b, NULL), TARE_OK);
+    assert_int_equal(run_read(&again, "old.json", b.data, b.len, NULL), TARE_OK);
+    const struct run_case *first = again.cases.at[0], *second = again.cases.at[1];
+    assert_false(first->stability.steady.known || second->open_loop.known);
+    assert_true(second->stability.steady.known && !second->stability.steady.v);
+    assert_true(first->open_loop.offered.v == 20 && first->open_loop.achieved.v == 14);
+    assert_true(first->open_loop.overloaded.v);
+    run_release(&r);
+    run_release(&again);
     buf_release(&b);
 }
 
@@ -707,6 +773,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_values_are_taken_out),
         cmocka_unit_test(test_values_survive),
         cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_default_reasons),
+        cmocka_unit_test(test_old_settings),
         cmocka_unit_test(test_write_refuses),
         cmocka_unit_test(test_read_refuses),
         cmocka_unit_test(test_read_accepts),

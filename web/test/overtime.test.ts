@@ -63,7 +63,7 @@ test("what was watched is read from the run", () => {
   assert.equal(readWatch(null), null);
   const w = readWatch({
     interval_s: 0.1,
-    metrics: [{ metric: "cpu", mean: 0.5 }, { label: "no name" }],
+    metrics: [{ metric: "cpu", mean: 0.5 }, { label: "no name" } as never],
     phases: [],
     alerts: [],
   })!;

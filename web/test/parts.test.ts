@@ -51,7 +51,7 @@ test("a run without any case has no number, rather than a 0", () => {
 });
 
 test("targets are turned so that more is better", () => {
-  const limit = (t: Partial<Target>): Target => ({ metric: "latency.p95", op: "<=", value: 100, ...t });
+  const limit = (t: Partial<Target>): Target => ({ metric: "latency.p95", op: "<=", value: 100, verdict: "pass", ...t });
   assert.equal(metBy(limit({ achieved: 50 })), 2);
   assert.equal(metBy(limit({ achieved: 200 })), 0.5);
   assert.equal(metBy(limit({ op: ">=", achieved: 200 })), 2);

@@ -68,6 +68,7 @@ const rows = [1.3, 0.001, null].map((value, i) => ({
   metric: `m${i}`,
   verdict: "regressed" as const,
   role: "gate" as const,
+  better: "less",
   min_effect: 0.02,
   ratio: value === null ? null : { value, lo: value * 0.5, hi: null },
 }));

@@ -129,12 +129,6 @@ bool config_number(const struct run *run, const char *key, double *out)
     return map_number(&run->config, key, out);
 }
 
-const struct run_value *config_of_case(const struct run *run, const char *name, const struct run_case *c)
-{
-    const struct run_value *v = run_map_get(&run->config, name);
-    return v && v->kind == RUN_MAP ? run_map_get(&v->items, *c->name ? c->name : "-") : NULL;
-}
-
 bool run_is_open_loop(const struct run *run)
 {
     const struct run_value *v = run_map_get(&run->config, "load");

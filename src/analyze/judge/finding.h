@@ -125,8 +125,6 @@ void finding_estimate(struct judging *j, struct run_finding *f, const char *key,
 
 bool map_number(const struct run_map *m, const char *key, double *out); /* any map of a document */
 bool config_number(const struct run *run, const char *key, double *out);
-/* config.NAME.CASE, where the harness notes things per case; NULL: nothing noted. */
-const struct run_value *config_of_case(const struct run *run, const char *name, const struct run_case *c);
 bool run_is_open_loop(const struct run *run); /* then throughput is what was offered, not what is possible */
 
 /* ---- what several files of rules share ---- */

@@ -147,10 +147,11 @@ void find_not_finite(struct judging *j, const struct run_case *c)
 
 void find_never_steady(struct judging *j, const struct run_case *c)
 {
-    const struct run_value *v = config_of_case(j->run, "never_steady", c);
-    if (!v || v->kind != RUN_TEXT || !v->s) return;
-    struct run_finding *f = finding_start(j, c, "the times never settled: %.200s", v->s);
-    finding_text(j, f, "note", v->s);
+    if (!c->stability.steady.known || c->stability.steady.v) return;
+    const char *note =
+        arena_printf(&j->run->arena, "still changing after %llu runs", (unsigned long long)c->warmup_runs.v);
+    struct run_finding *f = finding_start(j, c, "the times never settled: %s", note);
+    finding_text(j, f, "note", note);
     if (c->warmup_runs.known) finding_number(j, f, "warmup_runs", (double)c->warmup_runs.v);
 }
 
@@ -199,14 +200,12 @@ struct offered {
 /* As the harness noted it, else from the rate asked for and the throughput. */
 static bool offered_of(const struct run *run, const struct run_case *c, struct offered *out)
 {
-    const struct run_value *v = config_of_case(run, "open_loop", c), *yes;
+    const struct run_open_loop *o = &c->open_loop;
     struct run_estimate e;
     double units = c->units_per_run.known && c->units_per_run.v ? (double)c->units_per_run.v : 1;
-    if (v && v->kind == RUN_MAP) {
-        yes = run_map_get(&v->items, "overloaded");
-        out->overloaded = yes && yes->kind == RUN_BOOL && yes->yes;
-        return map_number(&v->items, "offered", &out->offered) &&
-               map_number(&v->items, "achieved", &out->done);
+    if (o->known) {
+        *out = (struct offered){o->offered.v, o->achieved.v, o->overloaded.v};
+        return o->offered.known && o->achieved.known;
     }
     if (!config_number(run, "rate", &out->offered) || !measure_named(c, "throughput", &e) || !e.hi.known)
         return false;

@@ -200,15 +200,6 @@ static const struct importer importers[] = {
 };
 enum { N_IMPORTERS = sizeof importers / sizeof *importers };
 
-/* The measurement is another machine's, as far as we know. */
-static void say_unknown(struct run *run)
-{
-    static const char *const host[] = {"hostname",   "os",       "kernel", "arch",  "cpu",  "memory_bytes",
-                                       "is_virtual", "governor", "cgroup", "load1", "gpus", "fingerprint"};
-    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
-        run_unknown(run, &run->host.unknown, host[i], "the file does not say where it was made");
-}
-
 static tare_status answer(struct cli *cli, const struct import_args *a, const struct run *run)
 {
     char path[4096];
@@ -234,8 +225,9 @@ static int import(struct cli *cli, const struct import_args *a, const struct imp
     struct run run;
     tare_status s = run_init(&run, "import", &cli->error);
     if (s != TARE_OK) return cli_fail(cli);
-    say_unknown(&run);
     s = how->read(cli, a, path, &run);
+    run_explain_host(&run, RUN_BY_IMPORT); /* the measurement is another machine's, as far as we know */
+    for (size_t i = 0; i < run.cases.n; i++) run_explain_case(&run, run.cases.at[i], RUN_BY_IMPORT);
     bool bad_input = s == TARE_IO; /* a file that cannot be read */
     if (s == TARE_OK) s = answer(cli, a, &run);
     run_release(&run);

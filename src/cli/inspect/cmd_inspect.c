@@ -64,22 +64,6 @@ static void describe(struct item *i)
                       m->producer_version);
 }
 
-/* Why the rest of the document is null. */
-static void explain(struct item *i, struct run_case *c)
-{
-    static const char *const host[] = {"fingerprint",  "hostname", "os",       "kernel", "arch", "cpu",
-                                       "memory_bytes", "virtual",  "governor", "cgroup", "load1"};
-    static const char *const measured[] = {
-        "samples",    "warmup_runs", "unit",       "units_per_run", "confidence", "load_ns",  "first_run_ns",
-        "latency_ns", "samples_raw", "throughput", "memory",        "cpu",        "outliers", "io",
-        "gpu",        "energy",      "accuracy",   "profile",       "self"};
-    for (size_t k = 0; k < sizeof host / sizeof *host; k++)
-        run_unknown(&i->run, &i->run.host.unknown, host[k],
-                    "what a graph costs does not depend on the machine");
-    for (size_t k = 0; k < sizeof measured / sizeof *measured; k++)
-        run_unknown(&i->run, &c->unknown, measured[k], "nothing was run");
-}
-
 /* One case: the dimensions, named by them. */
 static struct run_case *add_case(struct item *i)
 {
@@ -100,7 +84,8 @@ static tare_status record(struct item *i, const struct inspect_args *a, tare_err
     inspect_record_static(&i->whole, &i->run, &i->run.subject.as_file);
     struct run_case *c = add_case(i);
     if (!c) return error_set(err, TARE_NOMEM, "%s: out of memory", i->path);
-    explain(i, c);
+    run_explain_host(&i->run, RUN_BY_INSPECT);
+    run_explain_case(&i->run, c, RUN_BY_INSPECT);
     tare_status s = inspect_record_layers(&i->whole, &i->run, c, err);
     if (s == TARE_OK) layers_group(&i->run, c, a->patterns.items, a->patterns.n);
     return s;

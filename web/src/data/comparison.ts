@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: MIT
 // comparison.ts - a tare.comparison/1 document as rows: one metric of one case on both sides, its ratio with the interval
 // and the verdict. Pure. Whether up is good depends on the metric, so rows carry it.
-import type { Estimate, JsonObject } from "./page";
+import type {
+  ComparisonCase,
+  ComparisonDifference,
+  ComparisonMetric,
+  ComparisonNote,
+  ComparisonUnmatched,
+} from "./document.gen";
+import type { JsonObject } from "./page";
 
 export type Verdict = "regressed" | "improved" | "same" | "inconclusive" | "unverified";
 export const VERDICTS: readonly Verdict[] = ["regressed", "improved", "same", "inconclusive", "unverified"];
 
-export interface ComparedMetric {
-  metric: string;
-  unit?: string | null;
-  better?: "less" | "more";
-  role?: "gate" | "advisory";
-  base?: Estimate | null;
-  new?: Estimate | null;
-  ratio?: Estimate | null;
-  confidence?: number | null;
-  verdict?: string | null;
-  why?: string | null;
-  min_effect?: number | null;
-  mde?: number | null;
-  samples?: number | null;
-  needed?: number | null;
-}
-
-export interface ComparedRow extends ComparedMetric {
+export interface ComparedRow extends ComparisonMetric {
   case: string;
   verdict: Verdict;
 }
@@ -34,8 +24,8 @@ export interface Comparison {
   base: string;
   new: string;
   rows: ComparedRow[];
-  differences: { what: string; base?: string | null; new?: string | null; severity?: string }[];
-  unmatched: { side: string; name: string }[];
+  differences: ComparisonDifference[];
+  unmatched: ComparisonUnmatched[];
   notes: { severity: string; text: string; case?: string }[];
   reproduce: string | null;
 }
@@ -44,27 +34,21 @@ const asList = <T>(v: unknown): T[] => (Array.isArray(v) ? (v as T[]) : []);
 const verdictOf = (v: unknown): Verdict => VERDICTS.find((known) => known === v) ?? "unverified";
 const nameOf = (side: unknown): string => String((side as { name?: string } | null)?.name ?? "unknown");
 
-interface ComparedCase {
-  name: string;
-  metrics?: ComparedMetric[];
-  notes?: { severity: string; text: string }[];
-}
-
 export function readComparison(doc: JsonObject): Comparison {
-  const cases = asList<ComparedCase>(doc.cases);
+  const cases = asList<ComparisonCase>(doc.cases);
   return {
     verdict: verdictOf(doc.verdict),
     method: String(doc.method ?? "unknown"),
     base: nameOf(doc.base),
     new: nameOf(doc.new),
     rows: cases.flatMap((c) =>
-      asList<ComparedMetric>(c.metrics).map((m) => ({ ...m, case: c.name, verdict: verdictOf(m.verdict) })),
+      asList<ComparisonMetric>(c.metrics).map((m) => ({ ...m, case: c.name, verdict: verdictOf(m.verdict) })),
     ),
     differences: asList(doc.differences),
     unmatched: asList(doc.unmatched),
     notes: [
-      ...asList<{ severity: string; text: string }>(doc.notes),
-      ...cases.flatMap((c) => asList<{ severity: string; text: string }>(c.notes).map((n) => ({ ...n, case: c.name }))),
+      ...asList<ComparisonNote>(doc.notes),
+      ...cases.flatMap((c) => asList<ComparisonNote>(c.notes).map((n) => ({ ...n, case: c.name }))),
     ],
     reproduce: typeof doc.reproduce === "string" ? doc.reproduce : null,
   };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // timeline.ts - what probes saw over time (tare.timeline/1, docs/timeline-format.md) and the summary that a run document
 // keeps of it (`watch`), as panels of plots. Pure. A quantity that was never seen is in no panel.
+import type { Alert, Metric, Phase, Watch as WatchDocument } from "./document.gen";
 import type { Item, JsonObject } from "./page";
+
+export type { Alert, Phase, Metric as WatchMetric };
 
 export interface TimelineSeries {
   metric: string;
@@ -12,25 +15,6 @@ export interface TimelineSeries {
   peaks?: (number | null)[];
   /** In place of values: it never moved. */
   constant?: number;
-}
-
-export interface Phase {
-  name: string;
-  start_s: number | null;
-  end_s: number | null;
-  cpu?: number | null;
-  gpu?: number | null;
-  rss?: number | null;
-}
-
-export interface Alert {
-  rule: string;
-  metric: string;
-  value?: number | null;
-  threshold?: number | null;
-  start_s: number | null;
-  end_s: number | null;
-  action?: string | null;
 }
 
 export interface Timeline {
@@ -45,26 +29,11 @@ export interface Timeline {
   notes: { at_s: number; text: string }[];
 }
 
-export interface WatchMetric {
-  metric: string;
-  label?: string | null;
-  unit?: string | null;
-  samples?: number | null;
-  mean?: number | null;
-  min?: number | null;
-  max?: number | null;
-  p50?: number | null;
-  p95?: number | null;
-  p99?: number | null;
-  at_max_s?: number | null;
-  total?: number | null;
-}
-
 export interface Watch {
   interval_s: number | null;
   samples: number | null;
   lost: number | null;
-  metrics: WatchMetric[];
+  metrics: Metric[];
   phases: Phase[];
   alerts: Alert[];
   peak: number | null;
@@ -151,13 +120,13 @@ export function readTimeline(doc: JsonObject): Timeline | null {
   };
 }
 
-export function readWatch(doc: JsonObject | null | undefined): Watch | null {
+export function readWatch(doc: WatchDocument | null | undefined): Watch | null {
   if (!doc) return null;
   return {
     interval_s: numberOr(doc.interval_s, null),
     samples: numberOr(doc.samples, null),
     lost: numberOr(doc.lost, null),
-    metrics: list<WatchMetric>(doc.metrics).filter((m) => typeof m.metric === "string"),
+    metrics: list<Metric>(doc.metrics).filter((m) => typeof m.metric === "string"),
     phases: list<Phase>(doc.phases),
     alerts: list<Alert>(doc.alerts),
     peak: numberOr(doc.tree_rss_peak, null),
@@ -188,7 +157,7 @@ export const column = (s: TimelineSeries, n: number): (number | null)[] =>
   s.values ?? new Array<number | null>(n).fill(s.constant ?? null);
 
 /** The timeline of a run among the items of its page. */
-export function timelineFor(items: Item[], run: string | undefined): JsonObject | null {
+export function timelineFor(items: Item[], run: string | null | undefined): JsonObject | null {
   if (!run) return null;
   const found = items.find((i) => i.kind === "timeline" && i.document.run === run);
   return found ? (found.document as JsonObject) : null;
