@@ -8,7 +8,6 @@
 #include "analyze/layers/inspect_dims.h"
 #include "core/map.h"
 #include "core/mem.h"
-#include "model/cost/cost_body.h"
 #include "model/onnx/onnx_weight.h"
 
 const struct inferred *inspect_shapes(const struct inspected *i)

@@ -9,7 +9,6 @@
 #include "analyze/layers/layer_near.h"
 #include "core/map.h"
 #include "core/mem.h"
-#include "model/cost/cost_body.h"
 
 struct run_cost inspect_cost(const struct inspected *i, const struct cost *c)
 {

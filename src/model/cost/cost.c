@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "model/cost/cost_body.h"
 #include "model/cost/cost_rule.h"
 
 static bool has_flag(const char *domain, const char *op, unsigned flag)

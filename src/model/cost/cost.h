@@ -46,4 +46,13 @@ bool cost_is_view(const char *domain, const char *op);
 /* May its first output be written over its first input when that dies here? */
 bool cost_is_in_place(const char *domain, const char *op);
 
+/* How a node gets its cost. */
+enum cost_kind {
+    COST_KIND_PLAIN, /* an operator by its row */
+    COST_KIND_IF,
+    COST_KIND_LOOP, /* Loop and Scan */
+    COST_KIND_CALL  /* of a model-local function */
+};
+enum cost_kind cost_kind_of(const struct infer_node *n);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * cost_body.c - costs of nodes that have bodies (If, Loop, Scan, calls of functions), and sums of costs. Never counts
  * a body that may not run as nothing. */
-#include "model/cost/cost_body.h"
+#include "model/cost/cost_rule.h"
 
 #include <stddef.h>
 #include <string.h>

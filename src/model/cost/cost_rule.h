@@ -17,6 +17,8 @@ struct cost_call {
     const struct poly *masked; /* MACs of it whose result is thrown away; NULL only when unknown */
 };
 
+void cost_of_row(struct cost *out, struct poly_space *s, const struct infer_node *n); /* cost.c */
+
 /* ---- looking at the node ---- */
 const struct infer_value *cost_in(const struct cost_call *c, size_t i);  /* NULL: left out */
 const struct infer_value *cost_out(const struct cost_call *c, size_t i); /* NULL: nobody wants it */

@@ -140,7 +140,9 @@ void cost_rule_multi_head(struct cost_call *c)
     a.heads = cost_size(c, "num_heads");
     a.qk_width = packed_qkv ? a.v_width : cost_dim(q, 2);
     a.past = past_of(c, 6, 2);
-    a.keys = poly_add(c->s, packed_qkv ? a.queries : cost_dim(k, split ? 2 : 1), a.past);
+    a.keys = packed_qkv ? a.queries : cost_dim(k, 1);
+    if (!packed_qkv && split) a.keys = cost_dim(k, 2);
+    a.keys = poly_add(c->s, a.keys, a.past);
     a.masked = cost_in(c, 4) || cost_in(c, 5);
     a.causal = cost_int(c, "unidirectional", 0) != 0;
     if (cost_in(c, 3)) {

@@ -177,3 +177,22 @@ void cost_rule_lrn(struct cost_call *c)
     cost_count(c, cost_in(c, 0), size > 0 ? cost_times(c, n, size) : NULL, (struct cost_each){1, 0, 0});
     cost_count(c, cost_in(c, 0), n, each);
 }
+
+/* ==== into what is there ==== */
+
+/* Adding, multiplying or comparing into what is there. */
+void cost_rule_scatter(struct cost_call *c)
+{
+    const struct infer_value *updates = cost_in(c, 2);
+    const struct cost_each each = {1, 0, 0};
+    const struct onnx_attribute *how = cost_attribute(c, "reduction");
+    if (!how || cost_text_is(c, "reduction", "none")) return;
+    cost_count(c, updates, cost_elements(c, updates), each);
+}
+
+/* Overlapping columns are added up. */
+void cost_rule_col2im(struct cost_call *c)
+{
+    const struct cost_each each = {1, 0, 0};
+    cost_count(c, cost_in(c, 0), cost_elements(c, cost_in(c, 0)), each);
+}

@@ -103,7 +103,8 @@ static const struct poly *value_hidden(struct rule_call *c, const struct rule_di
 /* Keys or values of now, [B,h,L,d]; false: their layout does not say it. */
 static bool cache_now(struct rule_call *c, size_t input, const struct rule_dims *q, struct rule_dims *out)
 {
-    struct rule_dims d = q->n == 5 ? *q : rule_input_dims(c, rule_has_input(c, input) ? input : 1);
+    struct rule_dims d = *q;
+    if (q->n != 5) d = rule_input_dims(c, rule_has_input(c, input) ? input : 1);
     *out = (struct rule_dims){.n = 4, .known = true};
     if (!d.known || (d.n != 3 && d.n != 5)) return false;
     const struct poly *n = d.n == 5 ? d.at[2] : heads(c);

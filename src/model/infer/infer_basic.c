@@ -205,7 +205,7 @@ tare_status shape_dropout(struct rule_call *c)
 {
     tare_status s = rule_like(c, 0, rule_input(c, 0));
     if (s < 0) return s;
-    rule_type(c, 1, c->opset >= 10 ? ONNX_BOOL : rule_input(c, 0) ? rule_input(c, 0)->type : ONNX_UNDEFINED);
+    rule_type(c, 1, c->opset >= 10 ? ONNX_BOOL : rule_input_type(c, 0));
     return shape_like(c, 1, rule_input(c, 0));
 }
 

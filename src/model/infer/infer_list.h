@@ -5,7 +5,7 @@
 #define MODEL_INFER_LIST_H
 
 #include "model/infer/infer_engine.h"
-#include "model/infer/infer_help.h"
+#include "model/infer/infer_rule.h"
 
 enum { LIST_MAX = 1024 }; /* elements that are kept one by one */
 

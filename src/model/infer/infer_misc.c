@@ -3,7 +3,7 @@
  * Never guesses a size. */
 #include <string.h>
 
-#include "model/infer/infer_help.h"
+#include "model/infer/infer_rule.h"
 
 static const struct poly *half_and_one(struct poly_space *s, const struct poly *n)
 {
@@ -152,7 +152,8 @@ static size_t attribute_count(const struct rule_call *c, const char *name)
 {
     const struct onnx_attribute *a = rule_attribute_of(c, name);
     if (!a) return 0;
-    return a->ints.n ? a->ints.n : a->floats.n ? a->floats.n : a->n_strings;
+    if (a->ints.n) return a->ints.n;
+    return a->floats.n ? a->floats.n : a->n_strings;
 }
 
 /* A vector is one row. */

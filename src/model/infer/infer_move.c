@@ -1,32 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * infer_move.c - rules of operators that put the same elements into another shape or order: Reshape, Transpose, Concat,
  * Pad and the like, and of Shape and Size, which the rest is fed with. Those that pick elements are in infer_pick.c. */
-#include "model/infer/infer_move.h"
+#include "model/infer/infer_items.h"
 
 #include <string.h>
 
 /* ---- shared ---- */
 
-bool move_ranked(struct rule_call *c, size_t input, struct rule_dims *out)
-{
-    const struct infer_value *v = rule_input(c, input);
-    *out = rule_dims_of(v);
-    if (!out->known && v) rule_unknown(c, "how many dimensions input '%.80s' has is not known", v->name);
-    return out->known;
-}
-
-tare_status move_state(struct rule_call *c, int type, const struct rule_dims *d)
-{
-    rule_type(c, 0, type);
-    return d->known ? rule_shape(c, 0, d->at, d->n) : TARE_OK;
-}
-
-int move_type(const struct rule_call *c, size_t input)
-{
-    return rule_input(c, input) ? rule_input(c, input)->type : ONNX_UNDEFINED;
-}
-
-tare_status move_same_items(struct rule_call *c)
+tare_status items_keep(struct rule_call *c)
 {
     struct items x = ITEMS_INIT;
     tare_status s = items_read(c, rule_input(c, 0), &x);
@@ -35,13 +16,13 @@ tare_status move_same_items(struct rule_call *c)
     return s;
 }
 
-tare_status move_list(struct rule_call *c, const char *attribute, size_t input, struct move_list *out)
+tare_status rule_list(struct rule_call *c, const char *attribute, size_t input, struct rule_list *out)
 {
     const struct onnx_attribute *a = attribute ? onnx_attribute(c->node, attribute) : NULL;
     const struct infer_value *v = rule_input(c, input);
     bool listed = a && a->kind == ONNX_ATTR_INTS;
     int64_t n = 0;
-    *out = (struct move_list){.given = listed || v};
+    *out = (struct rule_list){.given = listed || v};
     if (listed) n = (int64_t)a->ints.n;
     if (listed || !v)
         out->known = true;
@@ -52,8 +33,12 @@ tare_status move_list(struct rule_call *c, const char *attribute, size_t input, 
     if (n < 0 || n > (int64_t)(sizeof out->at / sizeof out->at[0]))
         return rule_fault(c, "%lld dimensions are more than possible", (long long)n);
     out->n = (size_t)n;
-    for (size_t i = 0; i < out->n; i++)
-        out->at[i] = listed ? poly_int(c->space, a->ints.items[i]) : v->ints ? v->ints[i] : NULL;
+    for (size_t i = 0; i < out->n; i++) {
+        if (listed)
+            out->at[i] = poly_int(c->space, a->ints.items[i]);
+        else if (v->ints)
+            out->at[i] = v->ints[i];
+    }
     return TARE_OK;
 }
 
@@ -63,14 +48,15 @@ static size_t clamp_axis(int64_t axis, size_t rank)
 {
     int64_t r = (int64_t)rank;
     if (axis < 0) axis += r;
-    return (size_t)(axis < 0 ? 0 : axis > r ? r : axis);
+    if (axis < 0) return 0;
+    return axis > r ? rank : (size_t)axis;
 }
 
 tare_status shape_of_shape(struct rule_call *c)
 {
     struct rule_dims d;
     rule_type(c, 0, ONNX_INT64);
-    if (!move_ranked(c, 0, &d)) {
+    if (!rule_ranked(c, 0, &d)) {
         const struct poly *unknown = NULL;
         return rule_shape(c, 0, &unknown, 1);
     }
@@ -124,8 +110,8 @@ tare_status shape_squeeze(struct rule_call *c)
     struct rule_dims in, out = {.known = true};
     bool marks[INFER_RANK_MAX], known;
     int64_t v;
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &in)) return TARE_OK;
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &in)) return TARE_OK;
     tare_status s = mark_axes(c, in.n, marks, &known);
     if (s < 0) return s;
     if (!known && !rule_has_input(c, 1)) known = mark_ones(&in, marks);
@@ -139,7 +125,7 @@ tare_status shape_squeeze(struct rule_call *c)
             return rule_fault(c, "dimension %zu is %lld and cannot be squeezed", i, (long long)v);
     }
     s = rule_shape(c, 0, out.at, out.n);
-    return s < 0 ? s : move_same_items(c);
+    return s < 0 ? s : items_keep(c);
 }
 
 tare_status shape_unsqueeze(struct rule_call *c)
@@ -148,8 +134,8 @@ tare_status shape_unsqueeze(struct rule_call *c)
     bool marks[INFER_RANK_MAX], known;
     const int64_t *axes;
     size_t n, at = 0, new_ones = 0;
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &in)) return TARE_OK;
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &in)) return TARE_OK;
     if (!rule_ints(c, "axes", 1, &axes, &n)) {
         rule_unknown(c, "the new axes are not known before running");
         return TARE_OK;
@@ -162,7 +148,7 @@ tare_status shape_unsqueeze(struct rule_call *c)
     for (out.n = 0; out.n < in.n + n; out.n++)
         out.at[out.n] = marks[out.n] ? poly_int(c->space, 1) : in.at[at++];
     s = rule_shape(c, 0, out.at, out.n);
-    return s < 0 ? s : move_same_items(c);
+    return s < 0 ? s : items_keep(c);
 }
 
 /* ---- Transpose ---- */
@@ -186,8 +172,8 @@ tare_status shape_transpose(struct rule_call *c)
     const struct onnx_attribute *perm = onnx_attribute(c->node, "perm");
     size_t from[INFER_RANK_MAX] = {0};
     bool used[INFER_RANK_MAX] = {false};
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &in)) return TARE_OK;
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &in)) return TARE_OK;
     if (perm && perm->ints.n != in.n)
         return rule_fault(c, "perm has %zu axes, the input %zu", perm->ints.n, in.n);
     out = in;
@@ -283,7 +269,7 @@ tare_status shape_concat(struct rule_call *c)
 {
     struct rule_dims all = {.known = false};
     size_t axis = 0;
-    for (size_t i = 0; i < c->node->inputs.n; i++) rule_type(c, 0, move_type(c, i));
+    for (size_t i = 0; i < c->node->inputs.n; i++) rule_type(c, 0, rule_input_type(c, i));
     tare_status s = concat_dims(c, &all, &axis);
     if (s == TARE_OK && all.known) s = rule_shape(c, 0, all.at, all.n);
     return s < 0 || !all.known ? s : concat_items(c, axis);
@@ -294,10 +280,10 @@ tare_status shape_concat(struct rule_call *c)
 tare_status shape_expand(struct rule_call *c)
 {
     struct rule_dims in = rule_dims_of(rule_input(c, 0)), want = {.known = false};
-    struct move_list shape;
+    struct rule_list shape;
     struct items x = ITEMS_INIT;
-    rule_type(c, 0, move_type(c, 0));
-    tare_status s = move_list(c, "shape", 1, &shape);
+    rule_type(c, 0, rule_input_type(c, 0));
+    tare_status s = rule_list(c, "shape", 1, &shape);
     if (s < 0) return s;
     want.known = shape.known && shape.n <= INFER_RANK_MAX;
     for (want.n = 0; want.known && want.n < shape.n; want.n++) want.at[want.n] = shape.at[want.n];
@@ -305,7 +291,7 @@ tare_status shape_expand(struct rule_call *c)
     if (s < 0) return s;
     if (!rule_input(c, 1) || !rule_input(c, 1)->ints)
         rule_data_dependent(c, 0, "the new shape is not known before running");
-    s = move_state(c, ONNX_UNDEFINED, &want);
+    s = rule_state(c, 0, &want);
     if (s == TARE_OK) s = items_spread(c, rule_input(c, 0), &x);
     if (s == TARE_OK && x.at) s = items_write(c, 0, &x);
     items_release(&x);
@@ -326,10 +312,10 @@ static tare_status tile_items(struct rule_call *c)
 tare_status shape_tile(struct rule_call *c)
 {
     struct rule_dims d;
-    struct move_list times;
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &d)) return TARE_OK;
-    tare_status s = move_list(c, NULL, 1, &times);
+    struct rule_list times;
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &d)) return TARE_OK;
+    tare_status s = rule_list(c, NULL, 1, &times);
     if (s < 0) return s;
     if (times.known && times.n != d.n) return rule_fault(c, "%zu repeats for %zu dimensions", times.n, d.n);
     if (!rule_input(c, 1) || !rule_input(c, 1)->ints)
@@ -342,12 +328,12 @@ tare_status shape_tile(struct rule_call *c)
 tare_status shape_pad(struct rule_call *c)
 {
     struct rule_dims d;
-    struct move_list pads;
+    struct rule_list pads;
     const int64_t *axes = NULL;
     size_t n_axes, axis;
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &d)) return TARE_OK;
-    tare_status s = move_list(c, onnx_attribute(c->node, "pads") ? "pads" : "paddings", 1, &pads);
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &d)) return TARE_OK;
+    tare_status s = rule_list(c, onnx_attribute(c->node, "pads") ? "pads" : "paddings", 1, &pads);
     if (s < 0) return s;
     bool some = rule_has_input(c, 3), sure = !some || rule_ints(c, NULL, 3, &axes, &n_axes);
     if (!some) n_axes = d.n;
@@ -371,10 +357,10 @@ tare_status shape_pad(struct rule_call *c)
 static tare_status block_size(struct rule_call *c, struct rule_dims *d, const struct poly **size)
 {
     int64_t b = rule_int(c, "blocksize", 0);
-    rule_type(c, 0, move_type(c, 0));
+    rule_type(c, 0, rule_input_type(c, 0));
     if (b < 1 || b > INT32_MAX) return rule_fault(c, "blocksize %lld is not possible", (long long)b);
     *size = poly_int(c->space, b);
-    if (move_ranked(c, 0, d) && d->n != 4) return rule_fault(c, "input has %zu dimensions, not 4", d->n);
+    if (rule_ranked(c, 0, d) && d->n != 4) return rule_fault(c, "input has %zu dimensions, not 4", d->n);
     return TARE_OK;
 }
 
@@ -406,11 +392,11 @@ tare_status shape_center_crop_pad(struct rule_call *c)
 {
     const struct onnx_attribute *axes = onnx_attribute(c->node, "axes");
     struct rule_dims d;
-    struct move_list want;
+    struct rule_list want;
     size_t axis;
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &d)) return TARE_OK;
-    tare_status s = move_list(c, NULL, 1, &want);
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &d)) return TARE_OK;
+    tare_status s = rule_list(c, NULL, 1, &want);
     size_t n = axes ? axes->ints.n : d.n;
     if (s < 0) return s;
     if (want.known && want.n != n) return rule_fault(c, "%zu sizes for %zu axes", want.n, n);
@@ -420,4 +406,100 @@ tare_status shape_center_crop_pad(struct rule_call *c)
         if (!d.at[axis]) rule_data_dependent(c, 0, "the new size is not known before running");
     }
     return rule_shape(c, 0, d.at, d.n);
+}
+
+/* ==== Reshape and Flatten ==== */
+
+struct reshape {
+    struct rule_dims in, out;
+    const struct poly *rest[INFER_RANK_MAX]; /* of the input: dims that were not copied */
+    bool copied[INFER_RANK_MAX];
+    size_t open; /* the one dimension that follows from the others; SIZE_MAX: none */
+    size_t n_open;
+};
+
+/* A dimension that is not said: -1, not known, or a size that might come out as -1. */
+static void leave_open(struct reshape *r, size_t i)
+{
+    r->out.at[i] = NULL;
+    r->open = i;
+    r->n_open++;
+}
+
+static tare_status take_dim(struct rule_call *c, struct reshape *r, const struct poly *want, size_t i)
+{
+    int64_t v;
+    bool sure = poly_constant(want, &v);
+    r->out.at[i] = want;
+    if (sure ? v == -1 : poly_range(want).least < 0) {
+        leave_open(r, i);
+        return TARE_OK;
+    }
+    if (sure && v < -1) return rule_fault(c, "dimension %zu cannot be %lld", i, (long long)v);
+    if (!poly_is(want, 0) || rule_int(c, "allowzero", 0)) return TARE_OK;
+    if (r->in.known && i >= r->in.n)
+        return rule_fault(c, "dimension %zu is to be copied but is not there", i);
+    r->out.at[i] = r->in.known ? r->in.at[i] : NULL;
+    r->copied[i] = true;
+    return TARE_OK;
+}
+
+/* What is left for the open dimension: all elements over those of the others. Copied ones cancel, known or not. */
+static const struct poly *left_over(struct rule_call *c, const struct reshape *r)
+{
+    const struct poly *in = poly_int(c->space, 1), *out = in;
+    if (!r->in.known) return NULL;
+    for (size_t i = 0; i < r->in.n; i++)
+        if (!r->copied[i]) in = poly_mul(c->space, in, r->in.at[i]);
+    for (size_t i = 0; i < r->out.n; i++)
+        if (!r->copied[i] && i != r->open) out = poly_mul(c->space, out, r->out.at[i]);
+    return poly_div_floor(c->space, in, out);
+}
+
+static tare_status check_elements(struct rule_call *c, const struct reshape *r)
+{
+    int64_t in, out;
+    if (!r->in.known) return TARE_OK;
+    const struct poly *had = poly_product(c->space, r->in.at, r->in.n);
+    const struct poly *got = poly_product(c->space, r->out.at, r->out.n);
+    if (!poly_constant(had, &in) || !poly_constant(got, &out) || in == out) return TARE_OK;
+    return rule_fault(c, "%lld elements cannot become %lld", (long long)in, (long long)out);
+}
+
+tare_status shape_reshape(struct rule_call *c)
+{
+    struct reshape r = {.in = rule_dims_of(rule_input(c, 0)), .open = SIZE_MAX};
+    struct rule_list want;
+    rule_type(c, 0, rule_input_type(c, 0));
+    tare_status s = rule_list(c, "shape", 1, &want);
+    if (s < 0) return s;
+    if (!want.known || want.n > INFER_RANK_MAX) {
+        rule_data_dependent(c, 0, "the new shape is not known before running");
+        return TARE_OK;
+    }
+    r.out.known = true;
+    r.out.n = want.n;
+    for (size_t i = 0; s == TARE_OK && i < want.n; i++) s = take_dim(c, &r, want.at[i], i);
+    if (s == TARE_OK && r.n_open == 1) r.out.at[r.open] = left_over(c, &r);
+    if (s == TARE_OK) s = check_elements(c, &r);
+    if (s == TARE_OK) s = rule_shape(c, 0, r.out.at, r.out.n);
+    if (r.n_open > 1) rule_data_dependent(c, 0, "the new shape is not wholly known before running");
+    return s < 0 ? s : items_keep(c);
+}
+
+tare_status shape_flatten(struct rule_call *c)
+{
+    struct rule_dims in;
+    int64_t axis = rule_int(c, "axis", 1);
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &in)) {
+        struct rule_dims two = {.known = true, .n = 2};
+        return rule_shape(c, 0, two.at, 2);
+    }
+    if (axis < 0) axis += (int64_t)in.n;
+    if (axis < 0 || axis > (int64_t)in.n) return rule_fault(c, "axis %lld does not exist", (long long)axis);
+    const struct poly *dims[2] = {poly_product(c->space, in.at, (size_t)axis),
+                                  poly_product(c->space, in.at + axis, in.n - (size_t)axis)};
+    tare_status s = rule_shape(c, 0, dims, 2);
+    return s < 0 ? s : items_keep(c);
 }

@@ -4,7 +4,7 @@
 #ifndef MODEL_INFER_NN_H
 #define MODEL_INFER_NN_H
 
-#include "model/infer/infer_help.h"
+#include "model/infer/infer_rule.h"
 
 /* infer_conv.c: windows over spatial dimensions */
 struct conv_form {

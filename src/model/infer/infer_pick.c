@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/infer/infer_move.h"
+#include "model/infer/infer_items.h"
 
 /* ---- Slice ---- */
 
@@ -19,7 +19,8 @@ struct slice {
 static int is_negative(const struct poly *p)
 {
     struct poly_range r = poly_range(p);
-    return r.most < 0 ? 1 : r.least >= 0 ? 0 : -1;
+    if (r.most < 0) return 1;
+    return r.least >= 0 ? 0 : -1;
 }
 
 /* Where the slice ends, going up, at most at d. May be below 0. */
@@ -71,7 +72,7 @@ static const struct poly *slice_length(struct rule_call *c, const struct poly *d
 }
 
 struct slice_plan {
-    struct move_list starts, ends, axes, steps;
+    struct rule_list starts, ends, axes, steps;
     struct rule_dims in, out;
     struct slice at[INFER_RANK_MAX];
     bool cut[INFER_RANK_MAX];
@@ -80,10 +81,10 @@ struct slice_plan {
 static tare_status slice_lists(struct rule_call *c, struct slice_plan *p)
 {
     bool old = c->node->attributes.n && onnx_attribute(c->node, "starts");
-    tare_status s = move_list(c, old ? "starts" : NULL, 1, &p->starts);
-    if (s == TARE_OK) s = move_list(c, old ? "ends" : NULL, 2, &p->ends);
-    if (s == TARE_OK) s = move_list(c, old ? "axes" : NULL, 3, &p->axes);
-    if (s == TARE_OK) s = move_list(c, NULL, 4, &p->steps);
+    tare_status s = rule_list(c, old ? "starts" : NULL, 1, &p->starts);
+    if (s == TARE_OK) s = rule_list(c, old ? "ends" : NULL, 2, &p->ends);
+    if (s == TARE_OK) s = rule_list(c, old ? "axes" : NULL, 3, &p->axes);
+    if (s == TARE_OK) s = rule_list(c, NULL, 4, &p->steps);
     if (s < 0 || !p->starts.known || !p->ends.known) return s;
     bool same = p->starts.n == p->ends.n && (!p->axes.given || !p->axes.known || p->axes.n == p->starts.n) &&
                 (!p->steps.given || !p->steps.known || p->steps.n == p->starts.n);
@@ -116,7 +117,8 @@ static bool slice_first(const struct slice *x, int64_t size, int64_t *out)
     if (!poly_constant(x->start, &v)) return false;
     if (v < 0) v += size;
     int64_t top = x->step < 0 ? size - 1 : size;
-    *out = v < 0 ? 0 : v > top ? top : v;
+    if (v > top) v = top;
+    *out = v < 0 ? 0 : v;
     return true;
 }
 
@@ -142,8 +144,8 @@ static tare_status slice_items(struct rule_call *c, const struct slice_plan *p)
 tare_status shape_slice(struct rule_call *c)
 {
     struct slice_plan p = {.starts = {.n = 0}};
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &p.in)) return TARE_OK;
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &p.in)) return TARE_OK;
     p.out = p.in;
     tare_status s = slice_lists(c, &p);
     bool known = p.starts.known && p.ends.known && p.axes.known && p.steps.known;
@@ -187,8 +189,8 @@ tare_status shape_split(struct rule_call *c)
     struct rule_dims d;
     size_t n = c->node->outputs.n, axis, parts = (size_t)rule_int(c, "num_outputs", (int64_t)n);
     int64_t from = 0, length;
-    for (size_t i = 0; i < n; i++) rule_type(c, i, move_type(c, 0));
-    if (!move_ranked(c, 0, &d)) return TARE_OK;
+    for (size_t i = 0; i < n; i++) rule_type(c, i, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = rule_axis(c, rule_int(c, "axis", 0), d.n, &axis);
     if (s < 0) return s;
     if (listed && listed->ints.n != n) return rule_fault(c, "%zu sizes for %zu outputs", listed->ints.n, n);
@@ -243,8 +245,9 @@ static tare_status gather_items(struct rule_call *c, size_t axis)
     int64_t dims[INFER_RANK_MAX];
     size_t n;
     if (!out || !item_view_of(v, &own) || !items_dims(out, dims, &n) || n == 0) return TARE_OK;
-    for (size_t i = 0; i < own.rank; i++)
-        *(i < axis ? &g.outer : i == axis ? &g.rows : &g.inner) *= (size_t)own.dims[i];
+    g.rows = (size_t)own.dims[axis];
+    for (size_t i = 0; i < axis; i++) g.outer *= (size_t)own.dims[i];
+    for (size_t i = axis + 1; i < own.rank; i++) g.inner *= (size_t)own.dims[i];
     tare_status s = items_read(c, v, &data);
     if (s == TARE_OK && data.at) s = items_read(c, rule_input(c, 1), &which);
     if (s == TARE_OK && which.at && which.n) s = items_new(c, n, &all);
@@ -260,8 +263,8 @@ tare_status shape_gather(struct rule_call *c)
 {
     struct rule_dims data, index, out = {.known = true};
     size_t axis;
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &data) || !move_ranked(c, 1, &index)) return TARE_OK;
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &data) || !rule_ranked(c, 1, &index)) return TARE_OK;
     tare_status s = rule_axis(c, rule_int(c, "axis", 0), data.n, &axis);
     if (s < 0) return s;
     if (data.n - 1 + index.n > INFER_RANK_MAX)
@@ -276,15 +279,16 @@ tare_status shape_gather(struct rule_call *c)
 tare_status shape_gather_elements(struct rule_call *c)
 {
     struct rule_dims index = rule_dims_of(rule_input(c, 1));
-    return move_state(c, move_type(c, 0), &index);
+    rule_same_type(c, 0, 0);
+    return rule_state(c, 0, &index);
 }
 
 tare_status shape_gather_nd(struct rule_call *c)
 {
     struct rule_dims data, index, out = {.known = true};
     int64_t batch = rule_int(c, "batch_dims", 0), depth;
-    rule_type(c, 0, move_type(c, 0));
-    if (!move_ranked(c, 0, &data) || !move_ranked(c, 1, &index)) return TARE_OK;
+    rule_type(c, 0, rule_input_type(c, 0));
+    if (!rule_ranked(c, 0, &data) || !rule_ranked(c, 1, &index)) return TARE_OK;
     if (!index.n) return rule_fault(c, "indices are a scalar");
     if (!poly_constant(index.at[index.n - 1], &depth)) {
         rule_unknown(c, "how many axes the indices name is not known");
@@ -311,12 +315,15 @@ tare_status shape_one_hot(struct rule_call *c)
     const struct poly *n = depth && depth->ints && depth->n_ints == 1 ? depth->ints[0] : NULL;
     if (depth && depth->reals && depth->n_ints == 1 && fabs(depth->reals[0]) < INT32_MAX)
         n = poly_int(c->space, (int64_t)depth->reals[0]);
-    rule_type(c, 0, move_type(c, 2));
-    if (!move_ranked(c, 0, &in)) return TARE_OK;
+    rule_type(c, 0, rule_input_type(c, 2));
+    if (!rule_ranked(c, 0, &in)) return TARE_OK;
     if (in.n == INFER_RANK_MAX) return rule_fault(c, "more than %d dimensions", INFER_RANK_MAX);
     tare_status s = rule_axis(c, rule_int(c, "axis", -1), in.n + 1, &axis);
     if (s < 0) return s;
-    for (size_t i = 0; i <= in.n; i++) out.at[out.n++] = i == axis ? n : in.at[i < axis ? i : i - 1];
+    for (size_t i = 0; i <= in.n; i++) {
+        if (i == axis) out.at[out.n++] = n;
+        if (i < in.n) out.at[out.n++] = in.at[i];
+    }
     if (!n) rule_data_dependent(c, 0, "the depth is not known before running");
     return rule_shape(c, 0, out.at, out.n);
 }
@@ -382,7 +389,7 @@ static tare_status range_items(struct rule_call *c, const struct span *x, const 
 tare_status shape_range(struct rule_call *c)
 {
     struct span x = {only_item(rule_input(c, 0)), only_item(rule_input(c, 1)), only_item(rule_input(c, 2))};
-    int type = move_type(c, 0);
+    int type = rule_input_type(c, 0);
     const struct poly *n = count_whole(c->space, &x);
     if (!n && item_type_is_float(type)) n = count_real(c->space, &x, type);
     rule_type(c, 0, type);
@@ -425,9 +432,9 @@ tare_status shape_compress(struct rule_call *c)
     struct rule_dims d = {.known = true, .n = 1};
     size_t axis = 0;
     int64_t max = INT64_MAX;
-    rule_type(c, 0, move_type(c, 0));
+    rule_type(c, 0, rule_input_type(c, 0));
     if (along) {
-        if (!move_ranked(c, 0, &d)) return TARE_OK;
+        if (!rule_ranked(c, 0, &d)) return TARE_OK;
         tare_status s = rule_axis(c, along->i, d.n, &axis);
         if (s < 0) return s;
         if (!poly_constant(d.at[axis], &max)) max = INT64_MAX;
@@ -446,9 +453,9 @@ tare_status shape_unique(struct rule_call *c)
     struct rule_dims d = {.known = !along, .n = 1};
     size_t axis = 0;
     tare_status s = TARE_OK;
-    rule_type(c, 0, move_type(c, 0));
+    rule_type(c, 0, rule_input_type(c, 0));
     for (size_t i = 1; i < 4; i++) rule_type(c, i, ONNX_INT64);
-    if (along && move_ranked(c, 0, &d)) {
+    if (along && rule_ranked(c, 0, &d)) {
         if ((s = rule_axis(c, along->i, d.n, &axis)) < 0) return s;
         all = d.at[axis];
         d.at[axis] = NULL;

@@ -224,7 +224,8 @@ static const struct poly_mono *mono_mul(struct poly_space *s, const struct poly_
     if (!b->n) return a;
     if (a->degree + b->degree > POLY_DEGREE_MAX) return NULL;
     while (i < a->n || j < b->n) {
-        int c = i == a->n ? 1 : j == b->n ? -1 : sym_cmp(a->f[i].sym, b->f[j].sym);
+        int c = i == a->n ? 1 : -1; /* which of the two comes first */
+        if (i < a->n && j < b->n) c = sym_cmp(a->f[i].sym, b->f[j].sym);
         f[n] = c <= 0 ? a->f[i] : b->f[j];
         if (c == 0) f[n].power += b->f[j].power;
         if (c <= 0) i++;
@@ -272,7 +273,8 @@ static bool add_scaled(struct poly_space *s, struct poly_draft *acc, const struc
             if (!(t.m = mono_mul(s, by->m, b->t[j].m))) return false;
             if (__builtin_mul_overflow(by->c, b->t[j].c, &t.c)) return false;
         }
-        int c = j == b->n ? -1 : i == old.n ? 1 : mono_cmp(old.t[i].m, t.m);
+        int c = j == b->n ? -1 : 1; /* which of the two comes first */
+        if (j < b->n && i < old.n) c = mono_cmp(old.t[i].m, t.m);
         if (c < 0) t = old.t[i];
         if (c == 0 && __builtin_add_overflow(t.c, old.t[i].c, &t.c)) return false;
         if (c <= 0) i++;
@@ -397,7 +399,10 @@ void poly_print(const struct poly *p, struct buf *out)
     if (!p->n) buf_add_char(out, '0');
     for (size_t i = 0; i < p->n; i++) {
         bool minus = p->t[i].c < 0;
-        buf_add_str(out, i ? minus ? " - " : " + " : minus ? "-" : "");
+        if (i)
+            buf_add_str(out, minus ? " - " : " + ");
+        else if (minus)
+            buf_add_char(out, '-');
         print_term(&p->t[i], minus ? -(uint64_t)p->t[i].c : (uint64_t)p->t[i].c, out);
     }
 }

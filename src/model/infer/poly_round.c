@@ -162,8 +162,11 @@ const struct poly *poly_div_floor(struct poly_space *s, const struct poly *a, co
     if (!a || !b || !b->n) return NULL;
     if (poly_constant(b, &by)) {
         if (by == INT64_MIN) return NULL;
-        if (by < 0) a = poly_scale(s, a, -1);
-        return a ? floor_by_int(s, a, by < 0 ? -by : by) : NULL;
+        if (by < 0) {
+            a = poly_scale(s, a, -1);
+            by = -by;
+        }
+        return a ? floor_by_int(s, a, by) : NULL;
     }
     const struct poly *exact = poly_div_exact(s, a, b);
     return exact ? exact : poly_made(s, POLY_FLOOR, a, b);

@@ -44,7 +44,8 @@ enum dim_class dimname_class_at(const char *name, size_t axis, size_t rank, int 
 {
     if (!dimname_is_nameless(name)) return dimname_class(name);
     bool integers = type == ONNX_INT64 || type == ONNX_INT32;
-    return axis == 0 ? DIM_BATCH : axis == 1 && rank == 2 && integers ? DIM_SEQ : DIM_OTHER;
+    if (axis == 0) return DIM_BATCH;
+    return axis == 1 && rank == 2 && integers ? DIM_SEQ : DIM_OTHER;
 }
 
 static int64_t part_value(const char *part, dimname_value *value, void *ctx)

@@ -2,8 +2,6 @@
  * onnx_encode.c - a built graph as the bytes of a ModelProto. Lengths come before contents in protobuf: the
  * size of every tensor is known from its dimensions, so the weights are made in one pass, a piece at a
  * time. Never holds more of them than one piece. */
-#include "model/onnx/onnx_encode.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -279,7 +277,9 @@ static uint64_t tensors_size(const struct ow *w, const char *location, struct bu
 /* The intermediate representation that each operator set came with. */
 static int64_t ir_version(int64_t opset)
 {
-    return opset <= 14 ? 7 : opset <= 18 ? 8 : opset <= 20 ? 9 : 10;
+    if (opset <= 14) return 7;
+    if (opset <= 18) return 8;
+    return opset <= 20 ? 9 : 10;
 }
 
 static void encode_model_head(const struct ow *w, struct buf *out, uint64_t graph_bytes)

@@ -100,7 +100,8 @@ static tare_status add_weight(struct weigh *w, const struct onnx_tensor *t, cons
     seen.is_parameter = is_learned(t->type) && t->dims.n && !(use && *use == NOT_A_WEIGHT);
     if (seen.is_parameter && use && onnx_type_bits(t->type) == 8) {
         seen.elements = seen.bytes / *use * 8 + seen.bytes % *use * 8 / *use;
-        seen.type = *use == 4 ? ONNX_UINT4 : *use == 2 ? ONNX_UINT2 : t->type;
+        if (*use == 4) seen.type = ONNX_UINT4;
+        if (*use == 2) seen.type = ONNX_UINT2;
     }
     return w->each(w->ctx, &seen, w->err);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/wire.h"
-#include "model/onnx/onnx_encode.h"
 
 void ow_init(struct ow *w, int64_t opset, uint64_t seed, tare_error *err)
 {

@@ -180,4 +180,9 @@ struct ow_target {
 tare_status ow_size(struct ow *w, const char *location, uint64_t *file, uint64_t *data);
 tare_status ow_write(struct ow *w, const struct ow_target *to);
 
+/* ---- onnx_encode.c, for onnx_write.c: the bytes of protobuf ---- */
+unsigned encode_type_bytes(int type); /* of one element of the types that the writer stores */
+size_t encode_number(unsigned char *out, int type, double v); /* one element; returns its length, at most 8 */
+void encode_attribute(struct buf *b, const struct ow_attr *a); /* as a field of a node */
+
 #endif

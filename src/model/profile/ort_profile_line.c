@@ -218,7 +218,8 @@ static struct span next_object(struct span file, size_t *at, bool *whole)
     }
     *whole = i < file.n;
     *at = i < file.n ? i + 1 : file.n;
-    return *whole ? part(file, from, i + 1) : depth ? part(file, from, file.n) : (struct span){file.at, 0};
+    if (*whole) return part(file, from, i + 1);
+    return depth ? part(file, from, file.n) : (struct span){file.at, 0};
 }
 
 struct span profile_line_next(struct span file, size_t *at, bool by_line, bool *whole)
