@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "core/str.h"
 #include "report/text.h"
 
 void term_detect(struct term *out, int fd, const struct term_env *env)
@@ -59,7 +60,7 @@ void term_clean(struct buf *out, const char *s)
 {
     for (size_t left = strlen(s), n; left; s += n, left -= n) {
         uint32_t cp = 0;
-        n = text_decode(s, left, &cp);
+        n = str_decode(s, left, &cp);
         bool plain = n > 0 && !text_is_control(cp);
         if (plain)
             buf_add(out, s, n);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/str.h"
+
 void json_init(struct json *j, struct buf *out, enum json_style style)
 {
     memset(j, 0, sizeof *j);
@@ -109,41 +111,6 @@ void json_array_end(struct json *j)
 
 /* ---- strings ---- */
 
-/* The bytes a well-formed sequence beginning with `lead` has, and the range its second byte must lie in:
- * the ranges keep out overlong forms, surrogates and anything above U+10FFFF. 0: cannot begin one. */
-static size_t utf8_shape(unsigned char lead, unsigned char *lo, unsigned char *hi)
-{
-    *lo = 0x80;
-    *hi = 0xBF;
-    if (lead >= 0xC2 && lead <= 0xDF) return 2;
-    if (lead >= 0xE0 && lead <= 0xEF) {
-        if (lead == 0xE0) *lo = 0xA0;
-        if (lead == 0xED) *hi = 0x9F;
-        return 3;
-    }
-    if (lead >= 0xF0 && lead <= 0xF4) {
-        if (lead == 0xF0) *lo = 0x90;
-        if (lead == 0xF4) *hi = 0x8F;
-        return 4;
-    }
-    return 0;
-}
-
-/* Length of the sequence at s (n > 0 bytes left, lead not ASCII). Not well-formed: *ok is false and the
- * length is that of the part to replace by one U+FFFD, as Unicode recommends (maximal subpart). */
-static size_t utf8_span(const unsigned char *s, size_t n, bool *ok)
-{
-    unsigned char lo, hi;
-    size_t want = utf8_shape(s[0], &lo, &hi), have = 1;
-    while (have < want && have < n && s[have] >= lo && s[have] <= hi) {
-        have++;
-        lo = 0x80;
-        hi = 0xBF;
-    }
-    *ok = want && have == want;
-    return have;
-}
-
 static void add_escaped(struct buf *out, unsigned char c)
 {
     static const char names[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter after the backslash */
@@ -162,21 +129,21 @@ static void add_quoted(struct buf *out, const char *text, size_t n)
     size_t i = 0, plain = 0; /* s[plain..i) is to be copied as it is */
     buf_add_char(out, '"');
     while (i < n) {
-        size_t span = 1;
+        int step = 1;
         bool ok = s[i] >= 0x20 && s[i] != '"' && s[i] != '\\';
-        if (s[i] >= 0x80) span = utf8_span(s + i, n - i, &ok);
-        if (ok) {
-            i += span;
-            continue;
-        }
-        buf_add(out, s + plain, i - plain);
         if (s[i] >= 0x80) {
-            buf_add_str(out, "\xEF\xBF\xBD");
-        } else {
-            add_escaped(out, s[i]);
+            step = str_step(text + i, n - i);
+            ok = step > 0;
         }
-        i += span;
-        plain = i;
+        if (!ok) {
+            buf_add(out, s + plain, i - plain);
+            if (s[i] >= 0x80)
+                buf_add_str(out, "\xEF\xBF\xBD");
+            else
+                add_escaped(out, s[i]);
+            plain = i + (size_t)abs(step);
+        }
+        i += (size_t)abs(step);
     }
     buf_add(out, s + plain, n - plain);
     buf_add_char(out, '"');

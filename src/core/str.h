@@ -10,18 +10,14 @@
 
 /* ---- UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF ---- */
 
+/* The length of the valid sequence at s (1 .. 4; n > 0 bytes are there), or minus the length of what one U+FFFD
+ * replaces (-1 .. -3): the longest beginning of a valid sequence, else one byte. */
+int str_step(const char *s, size_t n);
+size_t str_decode(const char *s, size_t n, uint32_t *cp); /* its length and code point; 0: not one */
+
 bool str_is_utf8(const char *s, size_t n);
 
-/* Append s, with U+FFFD in place of what is not UTF-8: one for each longest beginning of a valid sequence,
- * else one for each byte. */
+/* Append s, with U+FFFD in place of what is not UTF-8. */
 void str_add_utf8(struct buf *out, const char *s, size_t n);
-
-/* ---- quantities out: three significant digits, one space, the unit ---- */
-
-void str_add_duration(struct buf *out, double ns);   /* 812 ns, 1.23 ms, 2 m 05 s, 3 h 07 m; - for NAN */
-void str_add_bytes(struct buf *out, uint64_t bytes); /* 512 B, 1.50 GiB */
-void str_add_count(struct buf *out, uint64_t n);     /* 1,234,567 */
-/* "1 process", "0 processes", "1,234 processes". */
-void str_add_counted(struct buf *out, uint64_t n, const char *one, const char *many);
 
 #endif

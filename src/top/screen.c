@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/str.h"
 #include "core/mem.h"
 #include "report/text.h"
 
@@ -94,7 +95,7 @@ static bool is_invisible(uint32_t cp)
 static size_t next_glyph(const char *text, bool utf8, struct glyph *g)
 {
     uint32_t cp = 0;
-    size_t taken = text_decode(text, strnlen(text, 4), &cp);
+    size_t taken = str_decode(text, strnlen(text, 4), &cp);
     if (taken == 0) {
         *g = utf8 ? (struct glyph){"\xEF\xBF\xBD", 3, 1} : (struct glyph){"?", 1, 1};
         return 1;

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <time.h>
 
+#include "core/fmt.h"
 #include "core/json.h"
 #include "report/prom.h"
-#include "report/text.h"
 #include "top/top.h"
 
 /* ---- JSON ---- */
@@ -124,7 +124,7 @@ static void write_json(struct buf *out, struct top_view *v, const struct top_dat
     struct buf at = BUF_INIT;
     struct json j;
     known_metrics(d, known);
-    text_date(&at, d->unix_ns, true);
+    fmt_date(&at, d->unix_ns, true);
     json_init(&j, out, JSON_STYLE_PRETTY);
     json_object_begin(&j);
     json_kv_string(&j, "schema", "tare.top/1");

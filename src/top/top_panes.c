@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "top/top.h"
 
 /* ---- shared ---- */
@@ -383,7 +383,7 @@ static void draw_alerts(const struct top_paint *p, struct screen_box box)
         struct buf since = BUF_INIT;
         if (!a->active) continue;
         struct screen_span at = screen_row(box, y++);
-        str_add_duration(&since, (double)(d->now->at_ns - a->since_ns));
+        fmt_duration(&since, (double)(d->now->at_ns - a->since_ns));
         screen_add(p->s, &at, SCREEN_BAD, "ALERT %s, for %s%s%s", r->text, since.data, *r->action ? ": " : "",
                    r->action);
         buf_release(&since);

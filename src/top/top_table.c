@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/fmt.h"
 #include "report/text.h"
 #include "top/top.h"
 
@@ -44,7 +45,7 @@ static void head_text(const struct top_paint *p, struct buf *b)
     const struct top_data *d = p->d;
     double load = top_value(d, "load.1m", ""), running = top_value(d, "tasks.running", "");
     buf_printf(b, "tare top  %s  ", v->host);
-    text_date(b, d->unix_ns, false);
+    fmt_date(b, d->unix_ns, false);
     if (d->replaying)
         buf_printf(b, "  replay %zu of %zu, x%g", d->at + 1, d->tape.at_ns.n, v->speed);
     else

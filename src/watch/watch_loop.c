@@ -8,10 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyze/judge/show.h"
+#include "core/fmt.h"
 #include "watch/watch.h"
 #include "core/json.h"
-#include "report/text.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -43,7 +42,7 @@ static void alert_json(const struct watcher *w, const struct alert_rule *r, cons
 {
     struct json j;
     struct buf at = BUF_INIT;
-    text_date(&at, clock_unix_ns(), true);
+    fmt_date(&at, clock_unix_ns(), true);
     json_init(&j, out, JSON_STYLE_COMPACT);
     json_object_begin(&j);
     json_kv_string(&j, "state", e->fired ? "fired" : "cleared");

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "report/run/inspect_report.h"
 #include "report/run/layer_sums.h"
@@ -95,7 +96,7 @@ static void numbers_in_powers_of_1000(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct buf b = BUF_INIT;
-        layer_si_text(&b, rows[i].v, "");
+        fmt_si(&b, rows[i].v, "");
         assert_string_equal(b.data, rows[i].text);
         buf_release(&b);
     }

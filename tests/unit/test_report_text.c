@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Names and numbers for people, and the aligned table. */
+#include "core/fmt.h"
 #include "report_fixture.h"
 
 #include "report/table.h"
@@ -42,7 +43,7 @@ static void times_have_the_digits_their_interval_supports(void **state)
         {26, 30, "30 ns"},
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-        text_time(&b, cases[i].ns, cases[i].half);
+        fmt_time(&b, cases[i].ns, cases[i].half);
         expect(&b, cases[i].text);
     }
     buf_release(&b);
@@ -52,21 +53,21 @@ static void estimates_below_zero_name_the_limit(void **state)
 {
     struct buf b = BUF_INIT;
     (void)state;
-    text_estimate(&b, (struct interval){-5, -20, 10}, 40);
+    fmt_interval(&b, (struct interval){-5, -20, 10}, 40);
     expect(&b, "< 40 ns");
-    text_estimate(&b, (struct interval){-5, -20, 100}, 40);
+    fmt_interval(&b, (struct interval){-5, -20, 100}, 40);
     expect(&b, "< 100 ns");
-    text_estimate(&b, (struct interval){-5, -20, -1}, NAN);
+    fmt_interval(&b, (struct interval){-5, -20, -1}, NAN);
     expect(&b, "< 1.0 ns");
-    text_estimate(&b, (struct interval){NAN, NAN, NAN}, 40);
+    fmt_interval(&b, (struct interval){NAN, NAN, NAN}, 40);
     expect(&b, "-");
-    text_estimate(&b, (struct interval){4, -26, 34}, 0);
+    fmt_interval(&b, (struct interval){4, -26, 34}, 0);
     expect(&b, "< 30 ns");
-    text_estimate(&b, (struct interval){500, 480, 510}, 40);
+    fmt_interval(&b, (struct interval){500, 480, 510}, 40);
     expect(&b, "500 ns");
-    text_half(&b, (struct interval){500, 480, 510});
+    fmt_half(&b, (struct interval){500, 480, 510});
     expect(&b, "20 ns");
-    text_half(&b, (struct interval){NAN, NAN, NAN});
+    fmt_half(&b, (struct interval){NAN, NAN, NAN});
     expect(&b, "-");
     buf_release(&b);
 }
@@ -75,25 +76,25 @@ static void shares_rates_dates(void **state)
 {
     struct buf b = BUF_INIT;
     (void)state;
-    text_share(&b, 0.12345);
+    fmt_share(&b, 0.12345);
     expect(&b, "12.3 %");
-    text_share(&b, 0.0001);
+    fmt_share(&b, 0.0001);
     expect(&b, "< 0.1 %");
-    text_share(&b, 0);
+    fmt_share(&b, 0);
     expect(&b, "0.0 %");
-    text_share(&b, NAN);
+    fmt_share(&b, NAN);
     expect(&b, "-");
-    text_rate(&b, 1234567);
+    fmt_rate(&b, 1234567);
     expect(&b, "1,235,000/s");
-    text_rate(&b, 0.25);
+    fmt_rate(&b, 0.25);
     expect(&b, "0.25/s");
-    text_rate(&b, -12345);
+    fmt_rate(&b, -12345);
     expect(&b, "-12,350/s");
-    text_rate(&b, INFINITY);
+    fmt_rate(&b, INFINITY);
     expect(&b, "-");
-    text_date(&b, UINT64_C(1794721329123000000), false);
+    fmt_date(&b, UINT64_C(1794721329123000000), false);
     expect(&b, "2026-11-15 05:42:09 UTC");
-    text_date(&b, UINT64_C(1794721329123000000), true);
+    fmt_date(&b, UINT64_C(1794721329123000000), true);
     expect(&b, "2026-11-15T05:42:09.123Z");
     buf_release(&b);
 }

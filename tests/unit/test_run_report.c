@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "core/file.h"
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "report/run/run_report.h"
 #include "run_fixture.h"
@@ -115,17 +116,17 @@ static void test_digits_follow_the_interval(void **state)
 {
     struct buf b = BUF_INIT;
     (void)state;
-    run_number_text(&b, 1341.234, 12);
+    fmt_number(&b, 1341.234, 12);
     buf_add_char(&b, ' ');
-    run_number_text(&b, 68.5234, 0.31);
+    fmt_number(&b, 68.5234, 0.31);
     buf_add_char(&b, ' ');
-    run_number_text(&b, 1234567, 5000);
+    fmt_number(&b, 1234567, 5000);
     buf_add_char(&b, ' ');
-    run_number_text(&b, 0.69, NAN);
+    fmt_number(&b, 0.69, NAN);
     buf_add_char(&b, ' ');
-    run_number_text(&b, NAN, 1);
+    fmt_number(&b, NAN, 1);
     buf_add_char(&b, ' ');
-    run_number_text(&b, 0, NAN);
+    fmt_number(&b, 0, NAN);
     assert_string_equal(b.data, "1,341 68.5 1,235,000 0.6900 - 0");
     buf_release(&b);
 }

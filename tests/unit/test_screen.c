@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/str.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "top/screen.h"
@@ -102,7 +103,7 @@ static void vt_feed(struct vt *t, const struct buf *b)
             continue;
         }
         uint32_t cp = 0;
-        size_t n = text_decode(s, (size_t)(end - s), &cp);
+        size_t n = str_decode(s, (size_t)(end - s), &cp);
         assert_true(n > 0);
         assert_false(text_is_control(cp));
         vt_char(t, s, n, charwidth(cp));

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
+#include "core/fmt.h"
 #include "core/str.h"
 
 #define R "\xEF\xBF\xBD" /* U+FFFD */
@@ -105,7 +106,7 @@ static void durations_for_people(void **state)
                 {NAN, "-"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct buf b = BUF_INIT;
-        str_add_duration(&b, rows[i].ns);
+        fmt_duration(&b, rows[i].ns);
         assert_string_equal(b.data, rows[i].want);
         buf_release(&b);
     }
@@ -128,10 +129,10 @@ static void bytes_and_counts_for_people(void **state)
                 {UINT64_MAX, "16.0 EiB", "18,446,744,073,709,551,615"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct buf b = BUF_INIT;
-        str_add_bytes(&b, rows[i].n);
+        fmt_bytes(&b, rows[i].n);
         assert_string_equal(b.data, rows[i].bytes);
         buf_clear(&b);
-        str_add_count(&b, rows[i].n);
+        fmt_count(&b, rows[i].n);
         assert_string_equal(b.data, rows[i].count);
         buf_release(&b);
     }
@@ -146,7 +147,7 @@ static void things_are_counted(void **state)
     } rows[] = {{0, "0 processes"}, {1, "1 process"}, {2, "2 processes"}, {1000, "1,000 processes"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct buf b = BUF_INIT;
-        str_add_counted(&b, rows[i].n, "process", "processes");
+        fmt_counted(&b, rows[i].n, "process", "processes");
         assert_string_equal(b.data, rows[i].text);
         buf_release(&b);
     }
@@ -161,9 +162,9 @@ static void no_memory_is_told_at_the_end(void **state)
         struct buf b = BUF_INIT;
         mem_fail_after(n);
         for (int i = 0; i < 40; i++) {
-            str_add_duration(&b, 1.5e6);
-            str_add_bytes(&b, 4096);
-            str_add_count(&b, 1000000);
+            fmt_duration(&b, 1.5e6);
+            fmt_bytes(&b, 4096);
+            fmt_count(&b, 1000000);
             str_add_utf8(&b, "a\xFF", 2);
         }
         s = buf_status(&b, NULL);

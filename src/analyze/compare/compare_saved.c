@@ -10,7 +10,7 @@
 #include "analyze/compare/compare_pairs.h"
 #include "analyze/compare/environment.h"
 #include "analyze/judge/launches.h"
-#include "analyze/judge/show.h"
+#include "core/fmt.h"
 #include "analyze/judge/sweep.h"
 #include "core/mem.h"
 #include "core/vec.h"

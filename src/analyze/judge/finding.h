@@ -9,7 +9,7 @@
 #define ANALYZE_FINDING_H
 
 #include "analyze/judge/judge.h"
-#include "analyze/judge/show.h"
+#include "core/fmt.h"
 #include "analyze/judge/sweep.h"
 
 /* In the order of the report: what spoils the numbers first, then what to do about the workload. Severity and action

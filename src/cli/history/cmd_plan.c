@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyze/judge/capacity.h"
-#include "analyze/judge/show.h"
+#include "core/fmt.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/input.h"
@@ -107,7 +107,7 @@ static void say_plain(struct answer *a, const char *text)
 static void say_time(struct answer *a, const char *key, double ns, double half)
 {
     answer_f64(a, key, ns, NULL);
-    text_time(answer_text(a), ns, half);
+    fmt_time(answer_text(a), ns, half);
 }
 
 /* What it takes to keep the limit, if that is possible. */
@@ -119,7 +119,7 @@ static void say_replicas(struct answer *a, const struct capacity *row)
     double machines = row->machines.known ? row->machines.v : NAN;
     answer_uint(a, "replicas", p->servers, "%u", p->servers);
     answer_f64(a, "utilization", at->utilization, NULL);
-    text_share(answer_text(a), at->utilization);
+    fmt_share(answer_text(a), at->utilization);
     say_time(a, "response_ns", at->response_ns, fmax(at->hi - at->response_ns, at->response_ns - at->lo));
     answer_say(a, "%s", isnan(memory) ? "-" : show_bytes(memory).s);
     answer_say(a, "%s", isnan(machines) ? "-" : show_number(machines).s);

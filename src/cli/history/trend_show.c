@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/csv.h"
 #include "report/run/run_report.h"
 #include "report/spark.h"
@@ -58,7 +58,7 @@ static uint64_t unix_ns(const struct store_point *p)
 static void add_point(struct buf *b, const struct store_point *p)
 {
     buf_printf(b, "run %s of ", p->run);
-    text_date(b, unix_ns(p), false);
+    fmt_date(b, unix_ns(p), false);
     if (!p->commit[0]) return;
     buf_printf(b, ", commit %.*s", COMMIT_SHOWN, p->commit);
     if (!p->branch[0]) return;
@@ -145,7 +145,7 @@ static void add_head(struct buf *b, const struct trend_answer *found, const stru
     buf_printf(b, "%s  %s on ", style->plain, found->metric->name);
     add_plain(b, s->hostname[0] ? s->hostname : s->host, 40);
     buf_add_str(b, ", ");
-    str_add_counted(b, s->points.at.n, "run", "runs");
+    fmt_counted(b, s->points.at.n, "run", "runs");
     if (s->in_store > s->points.at.n + s->left_out) buf_printf(b, " of %" PRIu64, s->in_store);
     if (s->left_out) buf_printf(b, ", %zu left out because they are not above 0", s->left_out);
     if (is_anchored(s)) {
@@ -184,7 +184,7 @@ static void say_points(struct answer *a, const struct trend_series *s)
     for (size_t i = 0; i < s->points.at.n; i++) {
         const struct store_point *p = &s->points.at.items[i];
         buf_clear(&when);
-        text_date(&when, unix_ns(p), true);
+        fmt_date(&when, unix_ns(p), true);
         answer_object_flat(a, NULL);
         answer_str(a, "run", p->run, NULL);
         answer_str(a, "created", when.failed ? NULL : when.data, NULL);
@@ -280,7 +280,7 @@ static void add_rows(struct buf *b, const struct trend_answer *a, const struct t
             csv_field(b, names[k]);
         }
         buf_add_char(b, ',');
-        text_date(b, unix_ns(p), true);
+        fmt_date(b, unix_ns(p), true);
         buf_printf(b, ",%s,", p->commit);
         csv_field(b, p->branch);
         add_estimate(b, known_f64(p->value), s);

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "core/mem.h"
-#include "core/str.h"
+#include "core/fmt.h"
 #include "core/suggest.h"
 #include "model/synth/synth.h"
 #include "report/sink.h"
@@ -167,15 +167,15 @@ static void say_files(struct buf *out, const struct asked *a, const struct ow *w
 {
     term_clean(out, a->output);
     buf_add_str(out, ": ");
-    str_add_bytes(out, f->file_bytes);
+    fmt_bytes(out, f->file_bytes);
     buf_printf(out, ", %s %s, opset %lld, ", a->arch->name, synth_dtype_name(a->config.dtype),
                (long long)a->config.opset);
-    str_add_count(out, w->parameters);
+    fmt_count(out, w->parameters);
     buf_add_str(out, " parameters\n");
     if (!f->data_path) return;
     term_clean(out, f->data_path);
     buf_add_str(out, ": ");
-    str_add_bytes(out, f->data_bytes);
+    fmt_bytes(out, f->data_bytes);
     buf_add_str(out, " of weights; keep it beside the model\n");
 }
 

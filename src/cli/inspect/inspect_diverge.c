@@ -10,7 +10,7 @@
 #include "cli/progress.h"
 #include "cli/output.h"
 #include "core/file.h"
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/text.h"
 #include "subject/diverge.h"
 
@@ -134,7 +134,7 @@ static void say_amounts(struct answer *out, const struct diverged *d)
     if (d->only_a || d->only_b) buf_printf(b, " (%zu only in a, %zu only in b)", d->only_a, d->only_b);
     if (d->skipped) buf_printf(b, ", %zu do not compare", d->skipped);
     buf_printf(b, "; %" PRIu64 " sessions, at most ", d->sessions);
-    str_add_bytes(b, d->bytes_at_once);
+    fmt_bytes(b, d->bytes_at_once);
     buf_printf(b, " of values at a time%s\n", out->style.plain);
 }
 

@@ -12,7 +12,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "core/mem.h"
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/export/export.h"
 
 enum { N_FORMATS = 5 };
@@ -158,7 +158,7 @@ static int write_file(struct cli *cli, const char *output, const struct asked *a
     struct buf line = BUF_INIT;
     term_clean(&line, output);
     buf_add_str(&line, ": ");
-    str_add_bytes(&line, (uint64_t)st.st_size);
+    fmt_bytes(&line, (uint64_t)st.st_size);
     buf_printf(&line, ", %s\n", a->format->help);
     int rc = cli_put(cli, &line);
     buf_release(&line);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/run/run_report.h"
 #include "report/text.h"
 
@@ -43,26 +43,16 @@ void comparison_value_text(struct buf *b, const struct comparison_metric *m, con
     if (!e->known) {
         buf_add_char(b, '-');
     } else if (strcmp(unit, "ns") == 0) {
-        text_time(b, e->value, half_of(e));
+        fmt_time(b, e->value, half_of(e));
     } else if (strcmp(unit, "bytes") == 0 && e->value >= 0) {
-        str_add_bytes(b, (uint64_t)llround(e->value));
+        fmt_bytes(b, round(e->value));
     } else {
-        run_number_text(b, e->value, half_of(e));
+        fmt_number(b, e->value, half_of(e));
         if (*unit) {
             buf_add_char(b, ' ');
             text_plain(b, unit, text_clip(unit, 40));
         }
     }
-}
-
-/* Percent with the digits that matter: +0.34, +5.2, +120. */
-static void percent(struct buf *b, double ratio)
-{
-    double p = 100 * (ratio - 1);
-    if (ratio > 10)
-        buf_printf(b, "x%.3g", ratio);
-    else
-        buf_printf(b, "%+.*f", fabs(p) >= 99.5 ? 0 : fabs(p) >= 0.995 ? 1 : 2, p);
 }
 
 void comparison_change_text(struct buf *b, const struct run_estimate *ratio)
@@ -71,7 +61,7 @@ void comparison_change_text(struct buf *b, const struct run_estimate *ratio)
         buf_add_char(b, '-');
         return;
     }
-    percent(b, ratio->value);
+    fmt_change(b, ratio->value);
     if (ratio->value <= 10) buf_add_str(b, " %");
 }
 
@@ -81,9 +71,9 @@ void comparison_interval_text(struct buf *b, const struct run_estimate *ratio)
         buf_add_str(b, ratio->known ? "unbounded" : "-");
         return;
     }
-    percent(b, ratio->lo.v);
+    fmt_change(b, ratio->lo.v);
     buf_add_str(b, " .. ");
-    percent(b, ratio->hi.v);
+    fmt_change(b, ratio->hi.v);
     if (ratio->hi.v <= 10) buf_add_str(b, " %");
 }
 
@@ -91,7 +81,9 @@ void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const
                          const char *after)
 {
     double p = 100 * m->mde.v;
-    buf_printf(b, "%s%.*f %%%s", before, p >= 9.95 ? 0 : p >= 0.995 ? 1 : 2, p, after);
+    int decimals = p < 0.995 ? 2 : 1;
+    if (p >= 9.95) decimals = 0;
+    buf_printf(b, "%s%.*f %%%s", before, decimals, p, after);
 }
 
 void comparison_why_text(struct buf *b, const struct comparison_metric *m)

@@ -3,7 +3,7 @@
  * how to measure it again. */
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/compare/comparison_report.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -99,9 +99,9 @@ static void write_case(struct writer *w, const struct comparison_case *c)
     table_release(&t);
     if (c->pairs.known && c->launches.known) {
         buf_add_str(b, w->style->dim);
-        str_add_counted(b, c->pairs.v, "pair", "pairs");
+        fmt_counted(b, c->pairs.v, "pair", "pairs");
         buf_add_str(b, " in ");
-        str_add_counted(b, c->launches.v, "launch", "launches");
+        fmt_counted(b, c->launches.v, "launch", "launches");
         if (c->repeats.known && c->repeats.v > 1)
             buf_printf(b, " of %llu runs each", (unsigned long long)c->repeats.v);
         if (c->spent_s.known) buf_printf(b, ", %.2g s", c->spent_s.v);

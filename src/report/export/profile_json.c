@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "report/export/export.h"
 #include "report/trace/report.h"
@@ -295,7 +296,7 @@ static void put_weight_note(struct stream *s, const struct profile_input *in)
     double own = report_own_share(in->of.tree);
     if (isfinite(own) && own >= 0) {
         buf_add_str(&share, " It was ");
-        text_share(&share, own);
+        fmt_share(&share, own);
         buf_add_str(&share, " of what was read.");
     }
     if (share.failed) s->out.failed = 1;
@@ -311,7 +312,7 @@ static void put_loss_note(struct stream *s, const struct profile_side *side, con
     const struct trace_loss *loss = side->source->loss;
     struct buf n = BUF_INIT;
     if (loss->dropped) {
-        text_int(&n, loss->dropped < INT64_MAX ? (int64_t)loss->dropped : INT64_MAX);
+        fmt_int(&n, loss->dropped < INT64_MAX ? (int64_t)loss->dropped : INT64_MAX);
         buf_printf(&n, " events and scopes%s were dropped while recording.", which);
         if (n.failed) s->out.failed = 1;
         buf_printf(&s->out, ",\"%s\"", n.data);

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/run/inspect_report.h"
 #include "report/text.h"
 
@@ -33,7 +33,7 @@ static void exact(struct buf *b, struct known_u64 v, const struct run_cost *c, c
 {
     if (is_bound(c) && v.known) buf_add_str(b, ">= ");
     if (v.known)
-        str_add_count(b, v.v);
+        fmt_count(b, v.v);
     else
         buf_add_char(b, '-');
     buf_printf(b, " %s", unit);
@@ -43,7 +43,7 @@ static void add_more(struct buf *b, struct known_u64 v, const char *unit, const 
 {
     if (!v.known || !v.v) return;
     buf_add_str(b, before);
-    layer_si_text(b, (double)v.v, "");
+    fmt_si(b, (double)v.v, "");
     buf_printf(b, " %s", unit);
 }
 
@@ -69,7 +69,7 @@ static void graph_line(struct buf *b, const struct writer *w, const struct run_s
     }
     if (!g->nodes.known) return;
     if (b->len) buf_add_str(b, ", ");
-    str_add_count(b, g->nodes.v);
+    fmt_count(b, g->nodes.v);
     buf_add_str(b, g->nodes.v == 1 ? " node" : " nodes");
 }
 
@@ -100,10 +100,10 @@ static void parameters_line(struct buf *b, const struct writer *w, const struct 
 {
     (void)w;
     if (!g->parameters.known) return;
-    str_add_count(b, g->parameters.v);
+    fmt_count(b, g->parameters.v);
     if (g->parameter_bytes.known) {
         buf_add_str(b, " in ");
-        str_add_bytes(b, g->parameter_bytes.v);
+        fmt_bytes(b, g->parameter_bytes.v);
     }
     for (size_t i = 0; i < g->bytes_by_type.n; i++) {
         const struct run_entry *e = &g->bytes_by_type.at[i];
@@ -111,7 +111,7 @@ static void parameters_line(struct buf *b, const struct writer *w, const struct 
         buf_add_str(b, i ? ", " : ": ");
         plain(b, e->key);
         buf_add_char(b, ' ');
-        str_add_bytes(b, (uint64_t)e->value.i);
+        fmt_bytes(b, (uint64_t)e->value.i);
     }
 }
 
@@ -155,13 +155,13 @@ static void moved_line(struct buf *b, const struct writer *w, const struct run_s
     if (!c->known || !c->bytes_read.known || !c->bytes_written.known) return;
     double moved = (double)c->bytes_read.v + (double)c->bytes_written.v;
     if (is_bound(c)) buf_add_str(b, ">= ");
-    str_add_bytes(b, c->bytes_read.v);
+    fmt_bytes(b, c->bytes_read.v);
     buf_add_str(b, " read, ");
-    str_add_bytes(b, c->bytes_written.v);
+    fmt_bytes(b, c->bytes_written.v);
     buf_add_str(b, " written, at least");
     if (!c->flops.known || moved <= 0 || is_bound(c)) return;
     buf_add_str(b, "; ");
-    run_number_text(b, (double)c->flops.v / moved, (double)c->flops.v / moved / 200);
+    fmt_number(b, (double)c->flops.v / moved, (double)c->flops.v / moved / 200);
     buf_add_str(b, " FLOPs per byte");
 }
 
@@ -175,7 +175,7 @@ static void add_alive(struct buf *b, const struct inspected *whole)
         if (i) buf_add_str(b, " + ");
         layer_name_text(b, whole->memory.alive[i].name);
         buf_add_char(b, ' ');
-        str_add_bytes(b, whole->memory.alive[i].bytes);
+        fmt_bytes(b, whole->memory.alive[i].bytes);
     }
     if (whole->memory.n_alive > ALIVE_SHOWN)
         buf_printf(b, " + %zu more", whole->memory.n_alive - ALIVE_SHOWN);
@@ -191,13 +191,13 @@ static void add_measured(struct buf *b, const struct run *run)
     }
     if (!most) return;
     buf_add_str(b, "; the runtime's arena used ");
-    str_add_bytes(b, (uint64_t)most);
+    fmt_bytes(b, (uint64_t)most);
 }
 
 static void activations_line(struct buf *b, const struct writer *w, const struct run_static *g)
 {
     if (!g->activation_peak.known) return;
-    str_add_bytes(b, g->activation_peak.v);
+    fmt_bytes(b, g->activation_peak.v);
     buf_add_str(b, " of activations at the peak");
     if (g->activation_peak_node) {
         buf_add_str(b, " (in ");
@@ -207,12 +207,12 @@ static void activations_line(struct buf *b, const struct writer *w, const struct
     }
     if (g->activation_arena.known) {
         buf_add_str(b, ", ");
-        str_add_bytes(b, g->activation_arena.v);
+        fmt_bytes(b, g->activation_arena.v);
         buf_add_str(b, " in a planned arena");
     }
     if (g->activation_sum.known) {
         buf_add_str(b, ", ");
-        str_add_bytes(b, g->activation_sum.v);
+        fmt_bytes(b, g->activation_sum.v);
         buf_add_str(b, " in all");
     }
     add_measured(b, w->run);
@@ -222,9 +222,9 @@ static void unknown_line(struct buf *b, const struct writer *w, const struct run
 {
     (void)w;
     if (!g->unknown_nodes.known || !g->unknown_nodes.v) return;
-    str_add_count(b, g->unknown_nodes.v);
+    fmt_count(b, g->unknown_nodes.v);
     buf_add_str(b, " of ");
-    str_add_count(b, g->nodes.v);
+    fmt_count(b, g->nodes.v);
     buf_add_str(b, " nodes");
     for (size_t i = 0; i < g->unknown_ops.n && i < 12; i++) {
         buf_add_str(b, i ? ", " : ": ");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/run/run_report.h"
 #include "report/text.h"
 
@@ -100,21 +100,6 @@ void layer_name_text(struct buf *b, const char *name)
     text_plain(b, name + skip, n - skip);
 }
 
-void layer_si_text(struct buf *b, double v, const char *unit)
-{
-    static const char *const powers[] = {"", "k", "M", "G", "T", "P", "E"};
-    unsigned p = 0;
-    while (p < 6 && fabs(v) >= 999.95) {
-        v /= 1000;
-        p++;
-    }
-    if (p == 0 && v == floor(v))
-        buf_printf(b, "%.0f", v);
-    else
-        buf_printf(b, "%.4g", v);
-    if (p || *unit) buf_printf(b, " %s%s", powers[p], unit);
-}
-
 void layer_cell(struct buf *b, const struct layer_column *column, const struct run_case *c,
                 const struct run_layer *l)
 {
@@ -132,14 +117,14 @@ void layer_cell(struct buf *b, const struct layer_column *column, const struct r
         return;
     }
     switch (column->kind) {
-    case LAYER_COUNT: layer_si_text(b, v, ""); break;
-    case LAYER_BYTES: str_add_bytes(b, (uint64_t)v); break;
-    case LAYER_NS: text_time(b, v, v / 200); break;
+    case LAYER_COUNT: fmt_si(b, v, ""); break;
+    case LAYER_BYTES: fmt_bytes(b, v); break;
+    case LAYER_NS: fmt_time(b, v, v / 200); break;
     case LAYER_SHARE:
-    case LAYER_MAC_SHARE: text_share(b, v); break;
-    case LAYER_RATE: layer_si_text(b, v, l->int_macs.known && l->int_macs.v ? "OP/s" : "FLOP/s"); break;
-    case LAYER_BANDWIDTH: layer_si_text(b, v, "B/s"); break;
-    default: run_number_text(b, v, v / 200); break;
+    case LAYER_MAC_SHARE: fmt_share(b, v); break;
+    case LAYER_RATE: fmt_si(b, v, l->int_macs.known && l->int_macs.v ? "OP/s" : "FLOP/s"); break;
+    case LAYER_BANDWIDTH: fmt_si(b, v, "B/s"); break;
+    default: fmt_number(b, v, v / 200); break;
     }
 }
 

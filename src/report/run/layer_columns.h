@@ -54,8 +54,6 @@ void layer_cell(struct buf *b, const struct layer_column *column, const struct r
 
 /* A name of a layer: the end of a long one, which tells more than its beginning. */
 void layer_name_text(struct buf *b, const char *name);
-/* "37.75 M", "91.2 GFLOP/s": four digits, a power of 1000, the unit ("" for none). */
-void layer_si_text(struct buf *b, double v, const char *unit);
 
 /* ---- which layers, in which order ---- */
 

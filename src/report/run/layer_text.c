@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/run/layer_sums.h"
 #include "report/run/run_report.h"
 #include "report/text.h"
@@ -165,18 +165,18 @@ void layer_profile_text(struct buf *b, const struct run_case *c)
     buf_add_str(b, "timed in a pass of its own");
     if (p->runs.known) {
         buf_add_str(b, ": ");
-        str_add_counted(b, p->runs.v, "profiled run", "profiled runs");
+        fmt_counted(b, p->runs.v, "profiled run", "profiled runs");
     }
     if (p->overhead.known) buf_printf(b, ", %+.1f %% by the profiler", 100 * p->overhead.v);
     if (p->node_ns.known && p->node_ns.v) {
         buf_add_str(b, " (");
-        text_time(b, (double)p->node_ns.v, NAN);
+        fmt_time(b, (double)p->node_ns.v, NAN);
         buf_add_str(b, " a node, taken off)");
     }
     add_covered(b, c);
     if (p->dropped_events.known && p->dropped_events.v) {
         buf_add_str(b, "; ");
-        str_add_counted(b, p->dropped_events.v, "event", "events");
+        fmt_counted(b, p->dropped_events.v, "event", "events");
         buf_add_str(b, " could not be read");
     }
 }
@@ -185,7 +185,7 @@ static void add_roof(struct buf *b, struct known_f64 v, const char *unit)
 {
     if (!v.known) return;
     if (b->len) buf_add_str(b, ", ");
-    layer_si_text(b, v.v, unit);
+    fmt_si(b, v.v, unit);
 }
 
 void layer_roof_text(struct buf *b, const struct run_roof *r)
@@ -196,7 +196,7 @@ void layer_roof_text(struct buf *b, const struct run_roof *r)
     add_roof(b, r->bandwidth, "B/s");
     if (!r->threads.known) return;
     buf_add_str(b, " with ");
-    str_add_counted(b, r->threads.v, "thread", "threads");
+    fmt_counted(b, r->threads.v, "thread", "threads");
 }
 
 void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,

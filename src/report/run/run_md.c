@@ -3,6 +3,7 @@
  * Names come from outside: none can open a tag, a link or a cell. */
 #include <string.h>
 
+#include "core/fmt.h"
 #include "report/run/layer_columns.h"
 #include "report/markup.h"
 #include "report/run/run_report.h"
@@ -43,7 +44,7 @@ static void target_row(struct buf *b, const struct run_target *t)
     if (cell.failed) b->failed = 1;
     buf_add_str(b, " | ");
     if (t->ratio.known)
-        run_number_text(b, t->ratio.v, t->ratio.v / 100);
+        fmt_number(b, t->ratio.v, t->ratio.v / 100);
     else
         buf_add_char(b, '-');
     buf_add_str(b, " | ");

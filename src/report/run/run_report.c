@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyze/judge/sweep.h"
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/run/inspect_report.h"
 #include "report/text.h"
 
@@ -55,41 +55,13 @@ void run_value_text(struct buf *b, const struct run_value *v)
     }
 }
 
-void run_number_text(struct buf *b, double v, double half)
-{
-    if (!isfinite(v)) {
-        buf_add_char(b, '-');
-        return;
-    }
-    double size = floor(log10(fmax(fabs(v), 1e-300)) + 1e-9), last = v == 0 ? 0 : size - 3;
-    if (half > 0 && isfinite(half)) {
-        double e = floor(log10(half) + 1e-9);
-        last = fmin(fmax(last, half < 1.95 * pow(10, e) ? e - 1 : e),
-                    size); /* one digit stays: 0 would be a lie */
-    }
-    double step = pow(10, last), rounded = round(v / step) * step;
-    if (fabs(rounded) >= 1e15 || (rounded != 0 && fabs(rounded) < 1e-4)) {
-        buf_printf(b, "%.4g", v);
-    } else if (last >= 0 && fabs(rounded) >= 1000) {
-        text_int(b, (int64_t)rounded);
-    } else {
-        buf_printf(b, "%.*f", last < 0 ? (int)-last : 0, rounded);
-    }
-}
-
-static void add_bytes(struct buf *b, double v)
-{
-    if (v < 0) buf_add_char(b, '-');
-    str_add_bytes(b, (uint64_t)fmin(fabs(v), 9e18));
-}
-
 void run_measure_text(struct buf *b, const struct measure *m, double v, double half)
 {
     switch (m->kind) {
-    case MEASURE_TIME: text_time(b, v, half); break;
-    case MEASURE_BYTES: add_bytes(b, v); break;
+    case MEASURE_TIME: fmt_time(b, v, half); break;
+    case MEASURE_BYTES: fmt_bytes(b, v); break;
     case MEASURE_RATE:
-    case MEASURE_PLAIN: run_number_text(b, v, half); break;
+    case MEASURE_PLAIN: fmt_number(b, v, half); break;
     }
 }
 
@@ -212,7 +184,7 @@ void run_cell(struct buf *b, const struct run_case *c, const struct run_column *
     } else if (column->half) {
         buf_printf(b, "%.1f %%", 100 * half_of(&e) / e.value);
     } else if (strcmp(column->metric, "self.share") == 0) {
-        text_share(b, e.value);
+        fmt_share(b, e.value);
     } else {
         run_measure_text(b, measure_find(column->metric), e.value, half_of(&e));
     }
@@ -233,7 +205,7 @@ void run_subject_text(struct buf *b, const struct run *run)
     add_plain(b, s->type);
     if (s->size_bytes.known) {
         buf_add_str(b, ", ");
-        str_add_bytes(b, s->size_bytes.v);
+        fmt_bytes(b, s->size_bytes.v);
     }
     buf_add_char(b, ')');
     if (!s->runtime.known) return;
@@ -257,7 +229,7 @@ void run_host_text(struct buf *b, const struct run *run)
     if (h->cpu.usable.known) buf_add_str(b, " processors usable");
     if (h->memory_bytes.known) {
         buf_add_str(b, ", ");
-        str_add_bytes(b, h->memory_bytes.v);
+        fmt_bytes(b, h->memory_bytes.v);
     }
     if (h->is_virtual.known && h->is_virtual.v) buf_add_str(b, ", virtual");
     for (size_t i = 0; i < h->gpus.n && i < 4; i++) {
@@ -316,7 +288,7 @@ static void add_exact(struct buf *b, const struct measure *m, double v)
         for (; u < 3 && fabs(v) >= 1000; u++) v /= 1000;
         buf_printf(b, "%.6g %s", v, times[u]);
     } else if (m->kind == MEASURE_BYTES) {
-        add_bytes(b, v);
+        fmt_bytes(b, v);
     } else {
         buf_printf(b, "%.6g", v);
     }

@@ -54,8 +54,6 @@ size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX]
 void run_cell(struct buf *b, const struct run_case *c, const struct run_column *column);
 
 void run_value_text(struct buf *b, const struct run_value *v); /* 16, "fp32" as fp32, - for null */
-/* v to the digits that +/- half supports (0 or NAN: four significant), thousands apart. */
-void run_number_text(struct buf *b, double v, double half);
 /* A value of a measure with its unit: "12.3 ms", "1,341 texts/s", "51.7 MiB", "0.69". */
 void run_measure_text(struct buf *b, const struct measure *m, double v, double half);
 

@@ -3,6 +3,7 @@
  * use, targets. Reads the document only. */
 #include <string.h>
 
+#include "core/fmt.h"
 #include "report/run/inspect_report.h"
 #include "report/run/run_report.h"
 #include "report/run/system_text.h"
@@ -226,7 +227,7 @@ static void target_cells(struct table *t, const struct run_target *target)
     table_cell_end(t);
     struct buf *b = table_cell(t);
     if (target->ratio.known)
-        run_number_text(b, target->ratio.v, target->ratio.v / 100);
+        fmt_number(b, target->ratio.v, target->ratio.v / 100);
     else
         buf_add_char(b, '-');
     table_cell_end(t);

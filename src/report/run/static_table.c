@@ -2,10 +2,9 @@
  * static_table.c - graphs side by side: a row per quantity that at least one of them has. */
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/run/inspect_report.h"
 #include "report/table.h"
-#include "report/text.h"
 
 enum static_unit { UNIT_COUNT, UNIT_BYTES, UNIT_RATIO };
 
@@ -108,11 +107,11 @@ static void value_cell(struct buf *b, const struct static_row *row, const struct
     if (row->bound && side->graph->cost.complete.known && !side->graph->cost.complete.v)
         buf_add_str(b, ">= ");
     if (row->unit == UNIT_BYTES)
-        str_add_bytes(b, (uint64_t)v);
+        fmt_bytes(b, v);
     else if (row->unit == UNIT_COUNT && v < 9e15)
-        str_add_count(b, (uint64_t)v);
+        fmt_count(b, (uint64_t)v);
     else
-        run_number_text(b, v, v / 200);
+        fmt_number(b, v, v / 200);
 }
 
 static void ratio_cell(struct buf *b, const struct static_row *row, const struct static_side *side,
@@ -124,7 +123,7 @@ static void ratio_cell(struct buf *b, const struct static_row *row, const struct
         return;
     }
     buf_add_str(b, v == of ? "x 1" : "x ");
-    if (v != of) run_number_text(b, v / of, v / of / 200);
+    if (v != of) fmt_number(b, v / of, v / of / 200);
 }
 
 void static_table_write(struct stream *s, const struct report_style *style, const struct static_side *sides,

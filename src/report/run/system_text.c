@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/run/run_report.h"
 #include "report/run/system_text.h"
 #include "report/table.h"
@@ -21,12 +21,12 @@ struct writer {
 
 static void add_share(struct buf *b, double v)
 {
-    buf_printf(b, v < 0.0995 ? "%.1f %%" : "%.0f %%", v * 100);
+    buf_add_str(b, show_percent(v).s);
 }
 
 static void add_bytes(struct buf *b, double v)
 {
-    str_add_bytes(b, v > 0 ? (uint64_t)v : 0);
+    fmt_bytes(b, fmax(v, 0));
 }
 
 static void add_byte_rate(struct buf *b, double v)
@@ -37,7 +37,7 @@ static void add_byte_rate(struct buf *b, double v)
 
 static void add_seconds(struct buf *b, double v)
 {
-    str_add_duration(b, v * 1e9);
+    fmt_duration(b, v * 1e9);
 }
 
 static void add_rate(struct buf *b, double v)
@@ -91,7 +91,7 @@ static void time_line(struct buf *b, const struct writer *w)
 {
     const struct run_watch *watch = &w->c->watch;
     if (!w->c->latency_ns.p50.known) return;
-    str_add_duration(b, w->c->latency_ns.p50.value);
+    fmt_duration(b, w->c->latency_ns.p50.value);
     if (watch->exit_code.known) buf_printf(b, ", exit code %llu", (unsigned long long)watch->exit_code.v);
     if (watch->signal.known) buf_printf(b, ", ended by signal %llu", (unsigned long long)watch->signal.v);
     if (watch->started.known && watch->started.v > 1)
@@ -102,9 +102,9 @@ static void cpu_line(struct buf *b, const struct writer *w)
 {
     const struct run_cpu *c = &w->c->cpu;
     if (!c->user_ns.known || !c->system_ns.known) return;
-    str_add_duration(b, (double)c->user_ns.v);
+    fmt_duration(b, (double)c->user_ns.v);
     buf_add_str(b, " user, ");
-    str_add_duration(b, (double)c->system_ns.v);
+    fmt_duration(b, (double)c->system_ns.v);
     buf_add_str(b, " system");
     if (c->utilization.known) buf_printf(b, "; %.2f processors on average", c->utilization.v);
 }
@@ -115,11 +115,11 @@ static void memory_line(struct buf *b, const struct writer *w)
     const struct run_watch *watch = &w->c->watch;
     if (!m->rss_peak.known) return;
     buf_add_str(b, "peak ");
-    str_add_bytes(b, m->rss_peak.v);
+    fmt_bytes(b, m->rss_peak.v);
     buf_add_str(b, " in one process");
     if (!watch->tree_rss_peak.known || !watch->rss_peak_at_s.known) return;
     buf_add_str(b, "; all together ");
-    str_add_bytes(b, watch->tree_rss_peak.v);
+    fmt_bytes(b, watch->tree_rss_peak.v);
     buf_add_str(b, " after ");
     add_seconds(b, watch->rss_peak_at_s.v);
 }
@@ -128,9 +128,9 @@ static void io_line(struct buf *b, const struct writer *w)
 {
     const struct run_io *io = &w->c->io;
     if (!io->read_bytes.known || !io->write_bytes.known) return;
-    str_add_bytes(b, io->read_bytes.v);
+    fmt_bytes(b, io->read_bytes.v);
     buf_add_str(b, " read from storage, ");
-    str_add_bytes(b, io->write_bytes.v);
+    fmt_bytes(b, io->write_bytes.v);
     buf_add_str(b, " written");
 }
 
@@ -144,7 +144,7 @@ static void gpu_line(struct buf *b, const struct writer *w)
         buf_add_str(b, " busy");
         if (d->memory_peak.known) {
             buf_add_str(b, ", peak ");
-            str_add_bytes(b, d->memory_peak.v);
+            fmt_bytes(b, d->memory_peak.v);
         }
         if (d->power_w.known) buf_printf(b, ", %.0f W", d->power_w.v);
     }
@@ -182,7 +182,7 @@ static void self_line(struct buf *b, const struct writer *w)
         buf_printf(b, percent < 10 ? " (%.2g %% of one)" : " (%.0f %% of one)", percent);
     }
     buf_add_str(b, " for ");
-    str_add_counted(b, watch->samples.v, "sample", "samples");
+    fmt_counted(b, watch->samples.v, "sample", "samples");
     if (watch->late.v) buf_printf(b, ", %llu late", (unsigned long long)watch->late.v);
     if (watch->lost.v) buf_printf(b, ", %llu not in the trace", (unsigned long long)watch->lost.v);
     if (watch->hooks_bad.v)

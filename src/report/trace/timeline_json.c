@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "analyze/watch/watched.h"
+#include "core/fmt.h"
 #include "core/json.h"
 #include "core/mem.h"
-#include "report/text.h"
 
 /* ---- joined moments ---- */
 
@@ -241,7 +241,7 @@ static void put_head(struct json *j, const struct timeline *t)
     const struct samples *s = t->s;
     uint64_t late = s->at_ns.n && s->at_ns.items[0] > s->start_ns ? s->at_ns.items[0] - s->start_ns : 0;
     struct buf when = BUF_INIT;
-    text_date(&when, s->start_unix_ns + late, true);
+    fmt_date(&when, s->start_unix_ns + late, true);
     json_kv_string(j, "schema", "tare.timeline/1");
     json_kv_string(j, "run", s->run_id);
     json_kv_string(j, "start", s->start_unix_ns && !when.failed ? when.data : NULL);

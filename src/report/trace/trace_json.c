@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/fmt.h"
 #include "core/json.h"
 #include "report/trace/report.h"
-#include "report/text.h"
 
 /* Whole nanoseconds; unknown, and what no integer holds, as null. */
 static void kv_time(struct json *j, const char *key, double ns)
@@ -38,7 +38,7 @@ static void kv_estimate(struct json *j, const char *key, struct interval e)
 static void kv_date(struct json *j, const char *key, uint64_t unix_ns)
 {
     struct buf date = BUF_INIT;
-    text_date(&date, unix_ns, true);
+    fmt_date(&date, unix_ns, true);
     if (date.failed) j->out->failed = 1;
     json_kv_string(j, key, date.data);
     buf_release(&date);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/str.h"
+#include "core/fmt.h"
 #include "report/trace/report.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -93,20 +93,20 @@ static void write_scope_of_report(const struct writer *w, struct report_span spa
     const struct event_source *src = w->in->source;
     struct buf *b = out(w);
     begin_line(w, "recorded");
-    text_date(b, span.start_unix_ns, false);
+    fmt_date(b, span.start_unix_ns, false);
     buf_add_str(b, ", ");
-    text_time(b, (double)(span.duration_ns > w->in->sampled_ns ? span.duration_ns : w->in->sampled_ns), NAN);
+    fmt_time(b, (double)(span.duration_ns > w->in->sampled_ns ? span.duration_ns : w->in->sampled_ns), NAN);
     buf_add_str(b, ", ");
-    str_add_counted(b, src->n_processes, "process", "processes");
+    fmt_counted(b, src->n_processes, "process", "processes");
     buf_add_str(b, ", ");
-    str_add_counted(b, src->n_threads, "thread", "threads");
+    fmt_counted(b, src->n_threads, "thread", "threads");
     buf_add_char(b, '\n');
     begin_line(w, "contents");
     if (src->has_tree) buf_add_str(b, src->has_events ? "call tree and " : "call tree, no events");
-    if (src->has_events) str_add_counted(b, span.events, "event", "events");
+    if (src->has_events) fmt_counted(b, span.events, "event", "events");
     bool scopes = src->has_tree || src->has_events;
     if (w->in->samples && scopes) buf_add_str(b, ", ");
-    if (w->in->samples) str_add_counted(b, w->in->samples, "sample of probes", "samples of probes");
+    if (w->in->samples) fmt_counted(b, w->in->samples, "sample of probes", "samples of probes");
     if (!w->in->samples && !scopes) buf_add_str(b, "nothing");
     buf_add_char(b, '\n');
     if (w->in->options.thread < 0 || (uint32_t)w->in->options.thread >= src->n_threads) return;
@@ -173,20 +173,20 @@ static void add_name(struct writer *w, struct buf *b, const struct call_node *n)
 
 static void cell_time(struct table *t, double ns, double half)
 {
-    text_time(table_cell(t), ns, half);
+    fmt_time(table_cell(t), ns, half);
     table_cell_end(t);
 }
 
 static void net_cells(const struct writer *w, struct table *t, const struct call_node *n)
 {
     double limit = w->shown->weighing_limit_ns;
-    text_estimate(table_cell(t), n->total_ns, limit * (double)n->count);
+    fmt_interval(table_cell(t), n->total_ns, limit * (double)n->count);
     table_cell_end(t);
-    text_estimate(table_cell(t), n->self_ns, limit * (double)n->count);
+    fmt_interval(table_cell(t), n->self_ns, limit * (double)n->count);
     table_cell_end(t);
-    text_estimate(table_cell(t), n->mean_ns, limit);
+    fmt_interval(table_cell(t), n->mean_ns, limit);
     table_cell_end(t);
-    text_half(table_cell(t), n->mean_ns);
+    fmt_half(table_cell(t), n->mean_ns);
     table_cell_end(t);
 }
 
@@ -196,7 +196,7 @@ static void row_cells(struct writer *w, struct table *t, const struct view_row *
     bool gross = w->in->options.view.gross;
     struct buf *b = table_cell(t);
     if (n->flags & CALL_COUNT_ESTIMATED) buf_add_char(b, '~');
-    str_add_count(b, n->count);
+    fmt_count(b, n->count);
     table_cell_end(t);
     if (gross) {
         cell_time(t, n->gross_total_ns, NAN);
@@ -212,11 +212,11 @@ static void row_cells(struct writer *w, struct table *t, const struct view_row *
     cell_time(t, n->max_ns, NAN);
     b = table_cell(t);
     if (n->threads)
-        str_add_count(b, n->threads);
+        fmt_count(b, n->threads);
     else
         buf_add_char(b, '-');
     table_cell_end(t);
-    text_share(table_cell(t), view_share(&w->view, n, gross));
+    fmt_share(table_cell(t), view_share(&w->view, n, gross));
     table_cell_end(t);
     b = table_cell(t);
     add_branches(w, b, row);
@@ -240,7 +240,7 @@ static void write_table(struct writer *w)
     table_release(&t);
     if (!w->view.hidden) return;
     buf_add_str(out(w), style(w)->dim);
-    str_add_counted(out(w), w->view.hidden, "more row", "more rows");
+    fmt_counted(out(w), w->view.hidden, "more row", "more rows");
     buf_printf(out(w), " not shown (--depth, --min-share)%s\n", style(w)->plain);
 }
 
@@ -257,14 +257,14 @@ static void write_counters(struct writer *w)
         const struct call_node *n = &w->flat->nodes[i];
         if (n->kind == TARE_SITE_SCOPE) continue;
         bool counter = n->kind == TARE_SITE_COUNTER;
-        str_add_count(table_cell(&t), n->count);
+        fmt_count(table_cell(&t), n->count);
         table_cell_end(&t);
         if (counter)
-            text_int(table_cell(&t), n->value);
+            fmt_int(table_cell(&t), n->value);
         else
             buf_add_char(table_cell(&t), '-');
         table_cell_end(&t);
-        text_rate(table_cell(&t), (counter ? (double)n->value : (double)n->count) / seconds);
+        fmt_rate(table_cell(&t), (counter ? (double)n->value : (double)n->count) / seconds);
         table_cell_end(&t);
         add_clipped(table_cell(&t), source_site(w->in->source, n->site)->name, NAME_SHOWN);
         if (!counter) buf_add_str(&t.text, " (mark)");
@@ -281,10 +281,10 @@ static void write_counters(struct writer *w)
 
 static void add_weight(struct buf *b, struct interval e)
 {
-    text_estimate(b, e, 0);
+    fmt_interval(b, e, 0);
     if (e.value <= 0) return; /* "< X" says it all */
     buf_add_str(b, " +/- ");
-    text_half(b, e);
+    fmt_half(b, e);
 }
 
 static void write_weight(const struct writer *w)
@@ -304,7 +304,7 @@ static void write_weight(const struct writer *w)
     begin_line(w, "");
     if (tree->weighed_pairs) {
         buf_add_str(b, "found by ");
-        str_add_counted(b, tree->weighed_pairs, "on/off pair", "on/off pairs");
+        fmt_counted(b, tree->weighed_pairs, "on/off pair", "on/off pairs");
         buf_add_str(b, " in the running program");
     } else {
         buf_add_str(b, "from the calibration at start-up: no calls were weighed in the running program");
@@ -314,7 +314,7 @@ static void write_weight(const struct writer *w)
     if (gross) buf_add_str(b, "; --gross: still in the times above");
     if (!gross && share >= 0) {
         buf_add_str(b, "; taken out: ");
-        text_share(b, share);
+        fmt_share(b, share);
         buf_add_str(b, " of the time read");
     }
     buf_add_char(b, '\n');
@@ -326,7 +326,7 @@ static void write_notes(const struct writer *w)
     struct buf *b = out(w);
     if (tree->weighing_limit_ns > 0 && !w->in->options.view.gross) {
         begin_line(w, "limit");
-        text_time(b, tree->weighing_limit_ns, tree->weighing_limit_ns);
+        fmt_time(b, tree->weighing_limit_ns, tree->weighing_limit_ns);
         buf_add_str(b, " per call: what is shorter cannot be weighed\n");
     }
     if (w->notes & CALL_BELOW_LIMIT && !w->in->options.view.gross)
@@ -365,7 +365,7 @@ static void write_loss(struct writer *w)
         memcpy(&n, (const char *)loss + losses[i].offset, sizeof n);
         if (!n) continue;
         begin_line(w, any ? "" : "lost");
-        str_add_counted(out(w), n, losses[i].one, losses[i].many);
+        fmt_counted(out(w), n, losses[i].one, losses[i].many);
         buf_printf(out(w), "%s\n", losses[i].rest);
         any = true;
     }

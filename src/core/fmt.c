@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ * fmt.c - see fmt.h, which says how many digits and why. */
+#include "core/fmt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+static const char *const time_units[] = {"ns", "us", "ms", "s", NULL};
+static const char *const byte_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", NULL};
+static const char *const powers[] = {"", "k", "M", "G", "T", "P", "E", NULL};
+
+/* Divide x by `step` until it reads less than `limit`: the unit it has then. */
+static const char *scale(double *x, const char *const *units, double step, double limit)
+{
+    for (; units[1] && fabs(*x) >= limit; units++) *x /= step;
+    return *units;
+}
+
+/* Decimals by size: two below `two`, one below `one`, none from there on. */
+static int decimals(double x, double two, double one)
+{
+    if (x < two) return 2;
+    return x < one ? 1 : 0;
+}
+
+static int three_digits(double x)
+{
+    return decimals(x, 9.995, 99.95);
+}
+
+/* ---- counts ---- */
+
+void fmt_count(struct buf *b, uint64_t n)
+{
+    char text[27]; /* 20 digits, 6 commas, NUL */
+    size_t at = sizeof text - 1;
+    text[at] = 0;
+    for (int digits = 0; digits == 0 || n; digits++, n /= 10) {
+        if (digits && digits % 3 == 0) text[--at] = ',';
+        text[--at] = (char)('0' + n % 10);
+    }
+    buf_add_str(b, text + at);
+}
+
+void fmt_int(struct buf *b, int64_t n)
+{
+    if (n < 0) buf_add_char(b, '-');
+    fmt_count(b, n < 0 ? -(uint64_t)n : (uint64_t)n);
+}
+
+void fmt_counted(struct buf *b, uint64_t n, const char *one, const char *many)
+{
+    fmt_count(b, n);
+    buf_printf(b, " %s", n == 1 ? one : many);
+}
+
+void fmt_si(struct buf *b, double v, const char *unit)
+{
+    const char *power = scale(&v, powers, 1000, 999.95);
+    buf_printf(b, !*power && v == floor(v) ? "%.0f" : "%.4g", v);
+    if (*power || *unit) buf_printf(b, " %s%s", power, unit);
+}
+
+/* ---- to the digits that an interval supports ---- */
+
+static double power_below(double x) /* the exponent of the leading decimal digit */
+{
+    return floor(log10(x) + 1e-12);
+}
+
+/* The exponent of the last digit worth printing: one digit of the uncertainty, two if it begins with 1. */
+static double last_digit(double half)
+{
+    double e = power_below(half);
+    return half < 1.95 * pow(10, e) ? e - 1 : e;
+}
+
+/* `last`, or coarser where the interval asks for it; never so coarse that no digit of v is left. */
+static double last_supported(double v, double half, double last)
+{
+    if (half > 0 && isfinite(half)) last = fmax(last, last_digit(half));
+    return v == 0 ? last : fmin(last, power_below(fabs(v)));
+}
+
+void fmt_number(struct buf *b, double v, double half)
+{
+    if (!isfinite(v)) {
+        buf_add_char(b, '-');
+        return;
+    }
+    double last = last_supported(v, half, v == 0 ? 0 : power_below(fabs(v)) - 3);
+    double step = pow(10, last), rounded = round(v / step) * step;
+    if (fabs(rounded) >= 1e15 || (rounded != 0 && fabs(rounded) < 1e-4))
+        buf_printf(b, "%.4g", v);
+    else if (last >= 0 && fabs(rounded) >= 1000)
+        fmt_int(b, (int64_t)rounded);
+    else
+        buf_printf(b, "%.*f", last < 0 ? (int)-last : 0, rounded);
+}
+
+void fmt_time(struct buf *b, double ns, double half)
+{
+    if (!isfinite(ns)) {
+        buf_add_char(b, '-');
+        return;
+    }
+    double last = ns == 0 ? -2 : fmax(power_below(fabs(ns) * 1.0000499) - 3, -2); /* 999.99 rounds up */
+    last = last_supported(ns, half, last);
+    double step = pow(10, last), rounded = round(ns / step) * step;
+    double size = rounded == 0 ? step : fabs(rounded), exponent = 0;
+    const char *const *unit = time_units;
+    for (; unit[1] && size >= pow(10, exponent + 3) * 0.99999; unit++) exponent += 3;
+    int places = exponent > last ? (int)(exponent - last) : 0;
+    if (rounded == 0 && !(half > 0)) places = 0;
+    buf_printf(b, "%.*f %s", places, rounded / pow(10, exponent), *unit);
+}
+
+void fmt_interval(struct buf *b, struct interval ns, double limit)
+{
+    double half = interval_half(ns);
+    bool vanishes = half > 0 && ns.value < pow(10, last_digit(half)) / 2; /* would be printed as 0 */
+    if (isnan(ns.value) || (ns.value > 0 && !vanishes)) {
+        fmt_time(b, ns.value, half);
+        return;
+    }
+    double bound = fmax(limit > 0 ? limit : 0, ns.hi > 0 ? ns.hi : 0);
+    if (!(bound > 0)) bound = 1;
+    buf_add_str(b, "< ");
+    fmt_time(b, bound, bound);
+}
+
+void fmt_half(struct buf *b, struct interval ns)
+{
+    double half = interval_half(ns);
+    if (half > 0)
+        fmt_time(b, half, half);
+    else
+        buf_add_str(b, half == 0 ? "0 ns" : "-");
+}
+
+/* ---- columns ---- */
+
+static void add_long_time(struct buf *b, double seconds)
+{
+    uint64_t s = seconds < 1e15 ? (uint64_t)(seconds + 0.5) : UINT64_C(1000000000000000);
+    if (s < 3600)
+        buf_printf(b, "%u m %02u s", (unsigned)(s / 60), (unsigned)(s % 60));
+    else
+        buf_printf(b, "%llu h %02u m", (unsigned long long)(s / 3600), (unsigned)(s % 3600 / 60));
+}
+
+void fmt_duration(struct buf *b, double ns)
+{
+    if (ns < 0 || isnan(ns)) buf_add_char(b, '-');
+    if (isnan(ns)) return;
+    double x = fabs(ns);
+    const char *unit = scale(&x, time_units, 1000, 999.5);
+    bool whole = unit == time_units[0] && x == floor(x); /* whole nanoseconds have no decimals to show */
+    if (unit == time_units[3] && x >= 59.95)
+        add_long_time(b, x);
+    else
+        buf_printf(b, "%.*f %s", whole ? 0 : three_digits(x), x, unit);
+}
+
+void fmt_bytes(struct buf *b, double bytes)
+{
+    if (bytes < 0 || isnan(bytes)) buf_add_char(b, '-');
+    if (isnan(bytes)) return;
+    double x = floor(fabs(bytes));
+    const char *unit = scale(&x, byte_units, 1024, 1023.5);
+    buf_printf(b, "%.*f %s", unit == byte_units[0] ? 0 : three_digits(x), x, unit);
+}
+
+void fmt_share(struct buf *b, double share)
+{
+    if (isnan(share))
+        buf_add_char(b, '-');
+    else if (share > 0 && share < 0.0005)
+        buf_add_str(b, "< 0.1 %");
+    else
+        buf_printf(b, "%.1f %%", share * 100 + 0.0);
+}
+
+void fmt_rate(struct buf *b, double per_second)
+{
+    double size = fabs(per_second);
+    if (!isfinite(per_second)) {
+        buf_add_char(b, '-');
+    } else if (size < 1000 || size >= 1e18) {
+        buf_printf(b, "%.3g/s", per_second);
+    } else {
+        double step = pow(10, power_below(size) - 3);
+        fmt_int(b, (int64_t)(round(per_second / step) * step));
+        buf_add_str(b, "/s");
+    }
+}
+
+void fmt_change(struct buf *b, double ratio)
+{
+    double p = 100 * (ratio - 1);
+    if (ratio > 10)
+        buf_printf(b, "x%.3g", ratio);
+    else
+        buf_printf(b, "%+.*f", decimals(fabs(p), 0.995, 99.5), p);
+}
+
+void fmt_date(struct buf *b, uint64_t unix_ns, bool iso)
+{
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    unsigned ms = (unsigned)(unix_ns / 1000000 % 1000);
+    struct tm t;
+    char day[40];
+    if (!gmtime_r(&seconds, &t)) return;
+    strftime(day, sizeof day, iso ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &t);
+    buf_add_str(b, day);
+    if (iso)
+        buf_printf(b, ".%03uZ", ms);
+    else
+        buf_add_str(b, " UTC");
+}
+
+/* ---- sentences ---- */
+
+/* `plain` with a comma before every third digit from the right; it has no point. */
+static void add_commas(char *out, size_t size, const char *plain, int n)
+{
+    size_t at = 0;
+    for (int i = 0; i < n && at + 2 < size; i++) {
+        out[at++] = plain[i];
+        int left = n - 1 - i;
+        if (left > 0 && left % 3 == 0 && plain[i] != '-') out[at++] = ',';
+    }
+    out[at] = 0;
+}
+
+static struct shown with_unit(double v, const char *unit)
+{
+    struct shown out = {"-"};
+    char plain[24], number[24];
+    double a = fabs(v);
+    if (!isfinite(v)) return out;
+    int places = a < 0.9995 ? 3 : three_digits(a);
+    if (a == floor(a)) places = 0;
+    if (a >= 1e15 || (a < 0.0995 && a > 0)) {
+        snprintf(number, sizeof number, "%.3g", v);
+    } else {
+        int n = snprintf(plain, sizeof plain, "%.*f", places, v);
+        if (places)
+            snprintf(number, sizeof number, "%s", plain);
+        else
+            add_commas(number, sizeof number, plain, n);
+    }
+    snprintf(out.s, sizeof out.s, "%s%s%.14s", number, *unit ? " " : "", unit);
+    return out;
+}
+
+struct shown show_time(double ns)
+{
+    const char *unit = scale(&ns, time_units, 1000, 999.5);
+    return with_unit(ns, unit);
+}
+
+struct shown show_bytes(double bytes)
+{
+    const char *unit = scale(&bytes, byte_units, 1024, 1023.5);
+    return with_unit(bytes, unit);
+}
+
+struct shown show_rate(double rate, const char *unit)
+{
+    struct shown out = with_unit(rate, unit ? unit : "/s");
+    if (!isfinite(rate)) snprintf(out.s, sizeof out.s, "- %.14s", unit ? unit : "/s");
+    return out;
+}
+
+struct shown show_percent(double share)
+{
+    struct shown out = {"-"};
+    double p = share * 100;
+    if (fabs(p) < 0.05) p = 0; /* no "-0.0" */
+    if (isfinite(p)) snprintf(out.s, sizeof out.s, "%.*f %%", decimals(fabs(p), 0, 9.95), p);
+    return out;
+}
+
+struct shown show_number(double v)
+{
+    return with_unit(v, "");
+}
+
+struct shown show_count(double n, const char *noun)
+{
+    struct shown out;
+    snprintf(out.s, sizeof out.s, "%g %s%s", n, noun, n == 1 ? "" : "s");
+    return out;
+}
+
+struct shown show_cases(size_t n, size_t of)
+{
+    struct shown out = {""};
+    if (of > 1) snprintf(out.s, sizeof out.s, " (%zu of %zu cases)", n, of);
+    return out;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * fmt.h - numbers for people: times, bytes, counts, rates, shares, intervals. The one place that decides how many digits.
+ *
+ * Which digits:
+ *   - With an interval (fmt_time, fmt_number, fmt_interval): as many as it supports, that is one digit of its half-width,
+ *     two when that begins with 1, and four in all at most. One digit always stays: a 0 would be a lie.
+ *   - In a column, without one (fmt_duration, fmt_bytes): three, trailing zeros kept, so that columns line up: 2.00 MiB.
+ *   - In a sentence (show_*): three, whole numbers without a point: 2 MiB. Thousands apart: 1,340.
+ *   - Counts (fmt_count): all of them, thousands apart. Large counts of operations (fmt_si): four and a power of 1000.
+ *   - Shares: fmt_share in tables of shares, one decimal; show_percent in sentences, two digits; fmt_change of ratios.
+ * Unknown (NAN) is "-", never 0. A unit is chosen after rounding: 999.6 ns is 1.00 us. One space stands before a unit.
+ * No locale, no colour. What goes onto a buf fails as bufs do; what comes by value allocates nothing. */
+#ifndef CORE_FMT_H
+#define CORE_FMT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/buf.h"
+#include "core/interval.h"
+
+/* ---- counts ---- */
+
+void fmt_count(struct buf *b, uint64_t n); /* 1,234,567 */
+void fmt_int(struct buf *b, int64_t n);    /* -1,234 */
+/* "1 process", "0 processes", "1,234 processes". */
+void fmt_counted(struct buf *b, uint64_t n, const char *one, const char *many);
+void fmt_si(struct buf *b, double v, const char *unit); /* "37.75 M", "91.2 GFLOP/s"; the unit may be "" */
+
+/* ---- times ---- */
+
+void fmt_duration(struct buf *b, double ns);            /* 812 ns, 1.23 ms, 2 m 05 s, 3 h 07 m */
+void fmt_time(struct buf *b, double ns, double half);   /* to the digits that +/- half ns supports; 0, NAN: exact */
+/* The same of an interval of ns: "< X" when it cannot be told from zero, X the larger of `limit` and its upper end. */
+void fmt_interval(struct buf *b, struct interval ns, double limit);
+void fmt_half(struct buf *b, struct interval ns);       /* the wider half of it: "12 us" */
+void fmt_date(struct buf *b, uint64_t unix_ns, bool iso); /* "2026-11-15 05:42:09 UTC", or RFC 3339 with ms */
+
+/* ---- other quantities ---- */
+
+void fmt_bytes(struct buf *b, double bytes);              /* 512 B, 1.50 GiB, -4.00 KiB */
+void fmt_number(struct buf *b, double v, double half);    /* to the digits that +/- half supports; 1,340 */
+void fmt_share(struct buf *b, double share);              /* 0.123 as "12.3 %"; "< 0.1 %" */
+void fmt_rate(struct buf *b, double per_second);          /* "1,234/s", "0.25/s" */
+void fmt_change(struct buf *b, double ratio);             /* 1.052 as "+5.2", of 10 and more "x12.3": no unit */
+
+/* ---- by value, so that several stand in one printf: sentences of findings, recommendations, plans ---- */
+
+struct shown {
+    char s[40];
+};
+struct shown show_time(double ns);                     /* "12.3 ms" */
+struct shown show_bytes(double bytes);                 /* "51.7 MiB" */
+struct shown show_rate(double rate, const char *unit); /* "1,341 texts/s"; NULL: "/s" */
+struct shown show_percent(double share);               /* 0.647 as "65 %", 0.0123 as "1.2 %" */
+struct shown show_number(double v);                    /* "5.1" */
+struct shown show_count(double n, const char *noun);   /* 1, "thread": "1 thread"; 2: "2 threads" */
+struct shown show_cases(size_t n, size_t of);          /* " (2 of 5 cases)"; "" when there is but one */
+
+#endif
