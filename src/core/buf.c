@@ -97,5 +97,5 @@ char *buf_take(struct buf *b)
 
 tare_status buf_status(const struct buf *b, tare_error *err)
 {
-    return b->failed ? error_set(err, TARE_NOMEM, "out of memory after %zu bytes", b->len) : TARE_OK;
+    return b->failed ? error_nomem(err, "a text of %zu bytes", b->len) : TARE_OK;
 }

@@ -11,6 +11,9 @@
 tare_status error_set(tare_error *err, tare_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* "out of memory for " and what it was for, as a printf format: error_nomem(err, "%zu samples", n). */
+#define error_nomem(err, ...) error_set(err, TARE_NOMEM, "out of memory for " __VA_ARGS__)
+
 /* The same for a failed system call: appends ": " and the text of errno, read at entry. */
 tare_status error_errno(tare_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

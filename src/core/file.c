@@ -80,9 +80,9 @@ static tare_status locate(struct incoming *in, const char *path, bool is_link, t
     char *slash = strrchr(in->path, '/');
     in->base = slash ? slash + 1 : in->path;
     if (!in->base[0]) return error_set(err, TARE_INVALID, "%s: names a folder, not a file", path);
-    const char *folder = !slash ? "." : slash == in->path ? "/" : in->path;
+    const char *folder = slash == in->path ? "/" : in->path;
     if (slash) *slash = 0;
-    in->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    in->folder = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return in->folder < 0 ? error_errno(err, "%s: cannot open its folder", path) : TARE_OK;
 }
 

@@ -29,20 +29,21 @@ void fmt_si(struct buf *b, double v, const char *unit); /* "37.75 M", "91.2 GFLO
 
 /* ---- times ---- */
 
-void fmt_duration(struct buf *b, double ns);            /* 812 ns, 1.23 ms, 2 m 05 s, 3 h 07 m */
-void fmt_time(struct buf *b, double ns, double half);   /* to the digits that +/- half ns supports; 0, NAN: exact */
+void fmt_duration(struct buf *b, double ns); /* 812 ns, 1.23 ms, 2 m 05 s, 3 h 07 m */
+void fmt_time(struct buf *b, double ns,
+              double half); /* to the digits that +/- half ns supports; 0, NAN: exact */
 /* The same of an interval of ns: "< X" when it cannot be told from zero, X the larger of `limit` and its upper end. */
 void fmt_interval(struct buf *b, struct interval ns, double limit);
-void fmt_half(struct buf *b, struct interval ns);       /* the wider half of it: "12 us" */
+void fmt_half(struct buf *b, struct interval ns);         /* the wider half of it: "12 us" */
 void fmt_date(struct buf *b, uint64_t unix_ns, bool iso); /* "2026-11-15 05:42:09 UTC", or RFC 3339 with ms */
 
 /* ---- other quantities ---- */
 
-void fmt_bytes(struct buf *b, double bytes);              /* 512 B, 1.50 GiB, -4.00 KiB */
-void fmt_number(struct buf *b, double v, double half);    /* to the digits that +/- half supports; 1,340 */
-void fmt_share(struct buf *b, double share);              /* 0.123 as "12.3 %"; "< 0.1 %" */
-void fmt_rate(struct buf *b, double per_second);          /* "1,234/s", "0.25/s" */
-void fmt_change(struct buf *b, double ratio);             /* 1.052 as "+5.2", of 10 and more "x12.3": no unit */
+void fmt_bytes(struct buf *b, double bytes);           /* 512 B, 1.50 GiB, -4.00 KiB */
+void fmt_number(struct buf *b, double v, double half); /* to the digits that +/- half supports; 1,340 */
+void fmt_share(struct buf *b, double share);           /* 0.123 as "12.3 %"; "< 0.1 %" */
+void fmt_rate(struct buf *b, double per_second);       /* "1,234/s", "0.25/s" */
+void fmt_change(struct buf *b, double ratio);          /* 1.052 as "+5.2", of 10 and more "x12.3": no unit */
 
 /* ---- by value, so that several stand in one printf: sentences of findings, recommendations, plans ---- */
 

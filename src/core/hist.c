@@ -68,13 +68,6 @@ void hist_release(struct hist *h)
     *h = (struct hist)HIST_INIT;
 }
 
-void hist_clear(struct hist *h)
-{
-    if (h->counts) memset(h->counts, 0, h->n_counts * sizeof *h->counts);
-    h->zeros = h->count = h->sum = h->max = 0;
-    h->min = UINT64_MAX;
-}
-
 /* Make the array cover buckets first..last. Grows with half an octave to spare on the growing side. */
 static tare_status cover(struct hist *h, int first, int last, tare_error *err)
 {
@@ -88,7 +81,7 @@ static tare_status cover(struct hist *h, int first, int last, tare_error *err)
     if (last > HIST_INDEX_MAX) last = HIST_INDEX_MAX;
     size_t n = (size_t)(last - first + 1);
     uint64_t *counts = mem_new(n, sizeof *counts);
-    if (!counts) return error_set(err, TARE_NOMEM, "out of memory for a histogram of %zu buckets", n);
+    if (!counts) return error_nomem(err, "a histogram of %zu buckets", n);
     if (h->n_counts) memcpy(counts + (h->first - first), h->counts, h->n_counts * sizeof *counts);
     mem_free(h->counts);
     h->counts = counts;
@@ -105,7 +98,7 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error *err)
 {
     if (n == 0) return TARE_OK;
-    uint64_t *bucket = &h->zeros, total;
+    uint64_t *bucket = &h->zeros;
     if (value) {
         int index = hist_index(value);
         if ((uint32_t)(index - h->first) >= h->n_counts) {
@@ -116,7 +109,6 @@ tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error
     }
     *bucket = add_capped(*bucket, n);
     h->count = add_capped(h->count, n);
-    h->sum = add_capped(h->sum, __builtin_mul_overflow(value, n, &total) ? UINT64_MAX : total);
     if (value < h->min) h->min = value;
     if (value > h->max) h->max = value;
     return TARE_OK;
@@ -127,72 +119,21 @@ tare_status hist_record(struct hist *h, uint64_t value, tare_error *err)
     return hist_record_n(h, value, 1, err);
 }
 
-tare_status hist_add_bucket(struct hist *h, int index, uint64_t n, tare_error *err)
-{
-    if (index != HIST_INDEX_ZERO && (index < HIST_INDEX_MIN || index > HIST_INDEX_MAX))
-        return error_set(err, TARE_INVALID, "histogram bucket %d does not exist", index);
-    if (n == 0) return TARE_OK;
-    if (index == HIST_INDEX_ZERO) {
-        h->zeros = add_capped(h->zeros, n);
-    } else {
-        tare_status s = cover(h, index, index, err);
-        if (s < 0) return s;
-        uint64_t *bucket = &h->counts[index - h->first];
-        *bucket = add_capped(*bucket, n);
-    }
-    h->count = add_capped(h->count, n);
-    return TARE_OK;
-}
-
-tare_status hist_merge(struct hist *into, const struct hist *from, tare_error *err)
-{
-    uint32_t low = 0, high = from->n_counts;
-    while (low < high && !from->counts[low]) low++;
-    while (high > low && !from->counts[high - 1]) high--;
-    if (low < high) {
-        tare_status s = cover(into, from->first + (int)low, from->first + (int)high - 1, err);
-        if (s < 0) return s;
-    }
-    for (uint32_t i = low; i < high; i++) {
-        uint64_t *bucket = &into->counts[from->first + (int)i - into->first];
-        *bucket = add_capped(*bucket, from->counts[i]);
-    }
-    into->zeros = add_capped(into->zeros, from->zeros);
-    into->count = add_capped(into->count, from->count);
-    into->sum = add_capped(into->sum, from->sum);
-    if (from->min < into->min) into->min = from->min;
-    if (from->max > into->max) into->max = from->max;
-    return TARE_OK;
-}
-
-double hist_mean(const struct hist *h)
-{
-    return h->count ? (double)h->sum / (double)h->count : NAN;
-}
-
 /* The value of a bucket whose relative error is the same at both its ends: the harmonic mean of its least
  * and greatest integer. Exact where a bucket holds one integer, as all up to 92 do. */
 static double representative(int index)
 {
     double low = (double)(last_integer(index - 1) + 1), high = (double)last_integer(index);
-    if (low > high) return hist_upper(index); /* no integer at all: only a foreign histogram counts here */
     return 2 * low / (low + high) * high;
-}
-
-static double clamped(const struct hist *h, double value)
-{
-    if (h->min <= h->max && value < (double)h->min) return (double)h->min;
-    if (h->min <= h->max && value > (double)h->max) return (double)h->max;
-    return value;
 }
 
 double hist_quantile(const struct hist *h, double q)
 {
     if (h->count == 0 || isnan(q)) return NAN;
-    if (q <= 0 && h->min <= h->max) return (double)h->min;
-    if (q >= 1 && h->min <= h->max) return (double)h->max;
-    double wanted = ceil((q < 0 ? 0 : q > 1 ? 1 : q) * (double)h->count);
-    uint64_t rank = wanted < 1 ? 1 : wanted >= (double)h->count ? h->count : (uint64_t)wanted;
+    if (q <= 0) return (double)h->min;
+    if (q >= 1) return (double)h->max;
+    double wanted = ceil(q * (double)h->count);
+    uint64_t rank = wanted >= (double)h->count ? h->count : (uint64_t)fmax(wanted, 1);
     if (rank <= h->zeros) return 0;
     uint64_t seen = h->zeros;
     int last = HIST_INDEX_ZERO;
@@ -202,5 +143,5 @@ double hist_quantile(const struct hist *h, double q)
         seen = add_capped(seen, h->counts[i]);
         if (seen >= rank) break;
     }
-    return last == HIST_INDEX_ZERO ? 0 : clamped(h, representative(last));
+    return fmin(fmax(representative(last), (double)h->min), (double)h->max);
 }

@@ -4,8 +4,7 @@
  * Base-2 exponential buckets of scale 6, the shape of OTLP exponential and Prometheus native histograms:
  * bucket i holds base^i < value <= base^(i+1) with base = 2^(1/64), 64 buckets an octave; zero has its own.
  * The greatest relative error of a quantile is (base - 1) / (base + 1) = 0.5416 %. Buckets are a dense array
- * from the least to the greatest used; merging is exact. Not thread-safe; one writer each, then merge. Counts
- * and sums stop at UINT64_MAX instead of wrapping. */
+ * from the least to the greatest used. Not thread-safe. Counts stop at UINT64_MAX instead of wrapping. */
 #ifndef CORE_HIST_H
 #define CORE_HIST_H
 
@@ -24,30 +23,23 @@ struct hist {
     uint64_t *counts; /* counts[k] is bucket first + k */
     uint32_t n_counts;
     int32_t first;
-    uint64_t zeros, count, sum;
+    uint64_t zeros, count;
     uint64_t min, max; /* min > max: none recorded */
 };
 #define HIST_INIT                          \
     {                                      \
-        NULL, 0, 0, 0, 0, 0, UINT64_MAX, 0 \
+        NULL, 0, 0, 0, 0, UINT64_MAX, 0 \
     }
 
 void hist_release(struct hist *h);
-void hist_clear(struct hist *h); /* keeps the memory */
 
-/* A failed record or merge (TARE_NOMEM) leaves the histogram as it was. */
+/* A failed record (TARE_NOMEM) leaves the histogram as it was. */
 tare_status hist_record(struct hist *h, uint64_t value, tare_error *err);
 tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error *err);
-tare_status hist_merge(struct hist *into, const struct hist *from, tare_error *err);
-
-/* For readers of stored histograms: n values of a bucket (HIST_INDEX_ZERO for zeros). Counts them, but the
- * caller sets sum, min and max, which buckets do not tell. TARE_INVALID when there is no such bucket. */
-tare_status hist_add_bucket(struct hist *h, int index, uint64_t n, tare_error *err);
 
 /* The value of rank ceil(q * count) to within the error bound; q <= 0 and q >= 1 give min and max exactly.
  * NAN if nothing was recorded: unknown is not zero. */
 double hist_quantile(const struct hist *h, double q);
-double hist_mean(const struct hist *h); /* NAN if empty */
 
 int hist_index(uint64_t value); /* exact */
 double hist_upper(int index);   /* the closing edge of a bucket; its opening edge is hist_upper(index - 1) */

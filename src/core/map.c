@@ -51,16 +51,9 @@ static bool has_room(size_t n, size_t n_slots)
 
 /* ---- strings ---- */
 
-void map_str_clear(struct map_str *m)
-{
-    for (size_t i = 0; i < m->n && !m->memory; i++) mem_free((void *)(uintptr_t)m->entries[i].key);
-    m->n = 0;
-    if (m->n_slots) memset(m->slots, 0, m->n_slots * sizeof *m->slots);
-}
-
 void map_str_release(struct map_str *m)
 {
-    map_str_clear(m);
+    for (size_t i = 0; i < m->n && !m->memory; i++) mem_free((void *)(uintptr_t)m->entries[i].key);
     mem_free(m->entries);
     mem_free(m->slots);
     *m = (struct map_str)MAP_STR_INIT;
@@ -137,7 +130,7 @@ static struct map_str_entry *entry_for(struct map_str *m, const char *key, size_
 tare_status map_str_ref(struct map_str *m, const char *key, size_t len, uint64_t **value, tare_error *err)
 {
     struct map_str_entry *e = entry_for(m, key, len);
-    if (!e) return error_set(err, TARE_NOMEM, "out of memory for a map of %zu names", m->n + 1);
+    if (!e) return error_nomem(err, "a map of %zu names", m->n + 1);
     *value = &e->value;
     return TARE_OK;
 }
@@ -157,13 +150,6 @@ tare_status map_str_put(struct map_str *m, const char *key, size_t len, uint64_t
 }
 
 /* ---- numbers ---- */
-
-void map_u64_clear(struct map_u64 *m)
-{
-    if (m->n_slots) memset(m->slots, 0, m->n_slots * sizeof *m->slots);
-    m->n = 0;
-    m->has_zero = false;
-}
 
 void map_u64_release(struct map_u64 *m)
 {

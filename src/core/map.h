@@ -33,7 +33,6 @@ struct map_str {
     }
 
 void map_str_release(struct map_str *m);
-void map_str_clear(struct map_str *m); /* drops the keys, keeps the tables */
 
 /* The value of a key for reading or changing, or NULL. */
 uint64_t *map_str_find(const struct map_str *m, const char *key, size_t len);
@@ -71,7 +70,6 @@ struct map_u64 {
     }
 
 void map_u64_release(struct map_u64 *m);
-void map_u64_clear(struct map_u64 *m);
 uint64_t *map_u64_find(const struct map_u64 *m, uint64_t key);
 tare_status map_u64_ref(struct map_u64 *m, uint64_t key, uint64_t **value, tare_error *err);
 tare_status map_u64_put(struct map_u64 *m, uint64_t key, uint64_t value, tare_error *err);

@@ -240,7 +240,7 @@ double stats_stddev(const double *x, size_t n)
 double stats_quantile_sorted(const double *x, size_t n, double q)
 {
     if (n == 0 || isnan(q)) return NAN;
-    double at = (double)(n - 1) * (q < 0 ? 0 : q > 1 ? 1 : q), part = at - floor(at);
+    double at = (double)(n - 1) * fmin(fmax(q, 0), 1), part = at - floor(at);
     size_t i = (size_t)at;
     if (part == 0 || i + 1 >= n) return x[i];
     return x[i] * (1 - part) + x[i + 1] * part;
@@ -272,7 +272,7 @@ static tare_status sorted_copy(const double *x, size_t n, double **out, tare_err
     tare_status s = check_sample(x, n, err);
     if (s < 0) return s;
     double *copy = mem_new(n, sizeof *copy);
-    if (!copy) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", n);
+    if (!copy) return error_nomem(err, "%zu samples", n);
     memcpy(copy, x, n * sizeof *copy);
     stats_sort(copy, n);
     *out = copy;
@@ -371,14 +371,14 @@ tare_status stats_n_eff(const double *x, size_t n, double *out, tare_error *err)
     tare_status s = stats_median(x, n, &middle, err);
     if (s < 0) return s;
     struct bits b = {mem_new(n / 64 + 2, sizeof(uint64_t)), n, 0};
-    if (!b.words) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", n);
+    if (!b.words) return error_nomem(err, "%zu samples", n);
     for (size_t i = 0; i < n; i++) {
         if (x[i] > middle) continue;
         b.words[i / 64] |= UINT64_C(1) << i % 64;
         b.ones++;
     }
     double worth = (double)n / correlation_time(&b);
-    *out = worth < 1 ? 1 : worth > (double)n ? (double)n : worth;
+    *out = fmin(fmax(worth, 1), (double)n);
     mem_free(b.words);
     return TARE_OK;
 }
@@ -392,7 +392,7 @@ tare_status stats_batch_medians(struct stats_sample x, size_t batches, double le
     tare_status s = check_level(level, err);
     if (s < 0 || (s = stats_median(x.x, x.n, &middle, err)) < 0) return s;
     medians = mem_new(batches, sizeof *medians);
-    if (!medians) return error_set(err, TARE_NOMEM, "out of memory for %zu batches", batches);
+    if (!medians) return error_nomem(err, "%zu batches", batches);
     size_t size = x.n / batches, longer = x.n % batches, at = 0; /* the first ones take one more */
     for (size_t i = 0; i < batches && s == TARE_OK; i++) {
         size_t count = size + (i < longer);
@@ -484,47 +484,4 @@ tare_status stats_hodges_lehmann(const double *d, size_t n, double level, struct
     *out = found;
     mem_free(sorted);
     return TARE_OK;
-}
-
-/* ---- means ---- */
-
-tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level, struct interval *out,
-                               tare_error *err)
-{
-    if (!(trim >= 0 && trim < 0.5)) return error_set(err, TARE_INVALID, "trim %g is not in [0, 0.5)", trim);
-    double *sorted;
-    size_t n = x.n;
-    tare_status s = check_level(level, err);
-    if (s < 0 || (s = sorted_copy(x.x, x.n, &sorted, err)) < 0) return s;
-    size_t cut = (size_t)(trim * (double)n), kept = n - 2 * cut;
-    *out = (struct interval){stats_mean(sorted + cut, kept), -INFINITY, INFINITY};
-    if (kept >= 2) {
-        for (size_t i = 0; i < cut; i++) { /* winsorise: the spread counts the cut ones as the nearest kept */
-            sorted[i] = sorted[cut];
-            sorted[n - 1 - i] = sorted[n - 1 - cut];
-        }
-        double share = 1 - 2 * (double)cut / (double)n;
-        double error = stats_stddev(sorted, n) / (share * sqrt((double)n));
-        double half = stats_t_quantile((1 + level) / 2, (double)(kept - 1)) * error;
-        out->lo = out->value - half;
-        out->hi = out->value + half;
-    }
-    mem_free(sorted);
-    return TARE_OK;
-}
-
-struct interval stats_welch(struct stats_sample a, struct stats_sample b, double level)
-{
-    double centre = stats_mean(b.x, b.n) - stats_mean(a.x, a.n);
-    struct interval out = {centre, -INFINITY, INFINITY};
-    if (a.n < 2 || b.n < 2) return out;
-    double sa = stats_stddev(a.x, a.n), sb = stats_stddev(b.x, b.n);
-    double va = sa * sa / (double)a.n, vb = sb * sb / (double)b.n, half = 0;
-    if (va + vb > 0) {
-        double df = (va + vb) * (va + vb) / (va * va / (double)(a.n - 1) + vb * vb / (double)(b.n - 1));
-        half = stats_t_quantile((1 + level) / 2, df) * sqrt(va + vb);
-    }
-    out.lo = centre - half;
-    out.hi = centre + half;
-    return out;
 }

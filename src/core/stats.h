@@ -58,13 +58,6 @@ tare_status stats_median_interval(const double *x, size_t n, double level, struc
 tare_status stats_hodges_lehmann(const double *d, size_t n, double level, struct interval *out,
                                  tare_error *err);
 
-/* The mean without the floor(trim * n) least and greatest (0 <= trim < 0.5), by Yuen's t interval. */
-tare_status stats_trimmed_mean(struct stats_sample x, double trim, double level, struct interval *out,
-                               tare_error *err);
-
-/* mean(b) - mean(a) without assuming equal variances. Unbounded if either has fewer than 2. */
-struct interval stats_welch(struct stats_sample a, struct stats_sample b, double level);
-
 /* ---- distributions ---- */
 
 double stats_normal_cdf(double z);

@@ -52,7 +52,7 @@ void suggest_offer(struct suggest *s, const char *candidate)
 
 const char *suggest_best(const struct suggest *s)
 {
-    unsigned allowed = s->len < 5 ? 1 : s->len < 8 ? 2 : 3;
+    unsigned allowed = 1 + (s->len >= 5) + (s->len >= 8);
     return s->best && s->distance <= allowed && s->distance < s->len ? s->best : NULL;
 }
 

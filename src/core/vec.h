@@ -49,7 +49,7 @@ static inline void *vec_grow_(void *items, size_t *cap, size_t want, size_t size
                 (v)->items = vec_items_;                                                          \
                 (v)->cap = vec_cap_;                                                              \
             } else {                                                                              \
-                vec_room_ = error_set(err, TARE_NOMEM, "out of memory for %zu items", vec_want_); \
+                vec_room_ = error_nomem(err, "%zu items", vec_want_); \
             }                                                                                     \
         }                                                                                         \
         vec_room_;                                                                                \

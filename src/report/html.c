@@ -43,8 +43,7 @@ static tare_status inflate_viewer(struct buf *out, tare_error *err)
     struct page_embed page = page_embed();
     z_stream z = {.next_in = (unsigned char *)(uintptr_t)page.gzip, .avail_in = (unsigned)page.n};
     if (page.n == 0) return error_set(err, TARE_UNSUPPORTED, "%s", HTML_MISSING);
-    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
-        return error_set(err, TARE_NOMEM, "out of memory for the report page");
+    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return error_nomem(err, "the report page");
     tare_status s = inflate_all(&z, out, err);
     inflateEnd(&z);
     return s;

@@ -10,7 +10,7 @@
 
 static tare_status no_memory(tare_error *err)
 {
-    return error_set(err, TARE_NOMEM, "out of memory for the report page");
+    return error_nomem(err, "the report page");
 }
 
 /* Which samples these are: "all", "random", "one in 7 of all". */

@@ -32,7 +32,8 @@ void spark_add(struct buf *out, const double *y, size_t n, size_t width, bool ut
         size_t from = n * c / columns, to = n * (c + 1) / columns;
         double v = median_of(y + from, to - from, scratch);
         int h = hi > lo ? (int)floor((v - lo) / (hi - lo) * HEIGHTS) : 0;
-        h = h < 0 ? 0 : h >= HEIGHTS ? HEIGHTS - 1 : h;
+        if (h < 0) h = 0;
+        if (h >= HEIGHTS) h = HEIGHTS - 1;
         buf_add_str(out, (utf8 ? blocks : plain)[h]);
     }
     mem_free(scratch);

@@ -102,7 +102,10 @@ static void *drain_main(void *unused)
     long pause = BUSY_NS;
     while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
         session_pair();
-        pause = drain_pass() ? BUSY_NS : pause * 2 < IDLE_NS ? pause * 2 : IDLE_NS;
+        if (drain_pass())
+            pause = BUSY_NS;
+        else
+            pause = pause * 2 < IDLE_NS ? pause * 2 : IDLE_NS;
         if (pause == IDLE_NS &&
             process_last_thread()) { /* glibc calls exit(0) when the last thread returns */
             pthread_sigmask(SIG_SETMASK, &program_mask, NULL);

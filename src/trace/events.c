@@ -185,7 +185,7 @@ tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, v
     if (thread >= t->threads.n) return error_set(err, TARE_INVALID, "%s: no thread %u", t->path, thread);
     struct loaded_thread *th = &t->threads.items[thread];
     struct play *p = mem_new(1, sizeof *p);
-    if (!p) return error_set(err, TARE_NOMEM, "out of memory");
+    if (!p) return error_nomem(err, "a trace");
     p->t = t;
     p->process = &t->processes.items[th->pub.process];
     p->fn = fn;

@@ -108,7 +108,8 @@ static void put_histogram(struct fold *f, struct enc *e, const struct node *n)
 static void put_pairs(struct fold *f, struct enc *e, const struct node *n)
 {
     const struct weigh_pairs *p = n->pairs ? claim(f, n->pairs, sizeof *p) : NULL;
-    uint32_t count = !p ? 0 : p->seen < WEIGH_PAIRS ? p->seen : WEIGH_PAIRS;
+    uint32_t count = p ? p->seen : 0;
+    if (count > WEIGH_PAIRS) count = WEIGH_PAIRS;
     enc_uint(e, count);
     for (uint32_t i = 0; i < count; i++) {
         enc_uint(e, p->pair[i].off);

@@ -52,7 +52,7 @@ static tare_status own_text(struct trace *t, const char *s, size_t n, const char
     struct buf b = BUF_INIT;
     str_add_utf8(&b, s, n < TEXT_MAX ? n : TEXT_MAX);
     char *text = buf_take(&b);
-    if (!text) return error_set(err, TARE_NOMEM, "out of memory for a name of %zu bytes", n);
+    if (!text) return error_nomem(err, "a name of %zu bytes", n);
     tare_status status = vec_push(&t->owned, text, err);
     if (status != TARE_OK) {
         mem_free(text);
@@ -371,8 +371,7 @@ static bool keep_chunk(void *ctx, enum chunk_type type, uint64_t process, const 
 {
     struct keeping *k = ctx;
     char *copy = mem_new(bytes, 1);
-    k->status = copy ? vec_push(&k->t->owned, copy, k->err)
-                     : error_set(k->err, TARE_NOMEM, "out of memory for a live file");
+    k->status = copy ? vec_push(&k->t->owned, copy, k->err) : error_nomem(k->err, "a live file");
     if (k->status != TARE_OK) {
         mem_free(copy);
         return false;
@@ -407,7 +406,7 @@ static tare_status load_live_view(struct trace *t, const struct file_view *f, ta
     t->live_files++;
     forget_trees(t, h->process.uid);
     struct fold *fold = mem_new(1, sizeof *fold);
-    if (!fold) return error_set(err, TARE_NOMEM, "out of memory for a live file");
+    if (!fold) return error_nomem(err, "a live file");
     struct keeping k = {t, err, TARE_OK};
     fold->base = (const char *)f->data;
     fold->bytes = f->size;
@@ -421,7 +420,7 @@ static tare_status load_live_view(struct trace *t, const struct file_view *f, ta
 static tare_status load_live_files(struct trace *t, tare_error *err)
 {
     char *dir = mem_strdup(t->path);
-    if (!dir) return error_set(err, TARE_NOMEM, "out of memory");
+    if (!dir) return error_nomem(err, "a trace");
     char *slash = strrchr(dir, '/');
     const char *name = strrchr(t->path, '/');
     name = name ? name + 1 : t->path;
@@ -464,10 +463,10 @@ bool loaded_site(const struct trace *t, uint32_t process, uint64_t own, uint32_t
 tare_status trace_open(struct trace **out, const char *path, tare_error *err)
 {
     struct trace *t = mem_new(1, sizeof *t);
-    if (!t) return error_set(err, TARE_NOMEM, "out of memory");
+    if (!t) return error_nomem(err, "a trace");
     tare_status s = TARE_OK;
     t->path = mem_strdup(path);
-    if (!t->path) s = error_set(err, TARE_NOMEM, "out of memory");
+    if (!t->path) s = error_nomem(err, "a trace");
     if (s == TARE_OK) s = load_archive(t, err);
     if (s == TARE_OK) s = load_live_files(t, err);
     judge_torn_end(t);

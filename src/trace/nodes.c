@@ -104,7 +104,7 @@ static tare_status tree_chunk(struct walk *w, const struct stored *s)
 tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_error *err)
 {
     struct walk w = {.t = t, .n = mem_new(1, sizeof *w.n), .fn = fn, .ctx = ctx};
-    if (!w.n) return error_set(err, TARE_NOMEM, "out of memory");
+    if (!w.n) return error_nomem(err, "a trace");
     tare_status s = TARE_OK;
     for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++) s = tree_chunk(&w, &t->trees.items[i].stored);
     mem_free(w.scratch.bytes);

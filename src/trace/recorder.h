@@ -130,6 +130,7 @@ struct fork_page {
 extern struct fork_page *fork_page;
 
 /* session.c */
+uint32_t session_clock(void);
 void session_lock(void);
 void session_unlock(void);
 void session_pair(void);         /* note (ticks, wall) if the last one is old */

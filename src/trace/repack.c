@@ -37,7 +37,7 @@ static tare_status make_room(struct repack *r, size_t bytes)
 {
     if (bytes <= r->packed_cap) return TARE_OK;
     uint8_t *p = mem_resize(r->packed, bytes, 1);
-    if (!p) return error_set(r->err, TARE_NOMEM, "out of memory for a chunk of %zu bytes", bytes);
+    if (!p) return error_nomem(r->err, "a chunk of %zu bytes", bytes);
     r->packed = p;
     r->packed_cap = bytes;
     return TARE_OK;
@@ -84,7 +84,7 @@ static tare_status write_chunks(struct repack *r)
 tare_status trace_repack(struct trace *t, repack_write *write, void *ctx, tare_error *err)
 {
     struct repack r = {.t = t, .write = write, .ctx = ctx, .err = err, .zstd = ZSTD_createCCtx()};
-    if (!r.zstd) return error_set(err, TARE_NOMEM, "out of memory for the compressor");
+    if (!r.zstd) return error_nomem(err, "the compressor");
     tare_status s = write_header(&r);
     if (s == TARE_OK) s = write_chunks(&r);
     ZSTD_freeCCtx(r.zstd);

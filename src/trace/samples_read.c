@@ -87,8 +87,7 @@ static tare_status read_series(struct reading *r, struct dec *d)
         if (m == METRIC_COUNT || map_u64_find(&r->numbers, number))
             continue; /* of a newer tare; told before */
         char *text = read_text(label, label_n, LABEL_MAX);
-        tare_status s = text ? number_series(r, number, m, text)
-                             : error_set(r->err, TARE_NOMEM, "out of memory for a series");
+        tare_status s = text ? number_series(r, number, m, text) : error_nomem(r->err, "a series");
         mem_free(text);
         if (s != TARE_OK) return s;
     }
@@ -147,8 +146,7 @@ static tare_status read_mark(struct reading *r, struct dec *d)
     if (d->failed || r->filling) return TARE_OK;
     m.kind = (enum sample_mark_kind)kind;
     m.text = read_text(text, n, MARK_MAX);
-    tare_status s = m.text ? vec_push(&r->out->marks, m, r->err)
-                           : error_set(r->err, TARE_NOMEM, "out of memory for a mark");
+    tare_status s = m.text ? vec_push(&r->out->marks, m, r->err) : error_nomem(r->err, "a mark");
     if (s != TARE_OK) mem_free(m.text);
     return s;
 }
@@ -224,7 +222,7 @@ static tare_status make_columns(struct reading *r, const char *path)
                          out->set.items.n, out->at_ns.n, (unsigned long long)r->values);
     for (size_t i = 0; i < out->set.items.n; i++) {
         double *column = mem_new(out->at_ns.n, sizeof *column);
-        if (!column) return error_set(r->err, TARE_NOMEM, "out of memory for %zu moments", out->at_ns.n);
+        if (!column) return error_nomem(r->err, "%zu moments", out->at_ns.n);
         for (size_t k = 0; k < out->at_ns.n; k++) column[k] = NAN;
         tare_status s = vec_push(&out->columns, column, r->err);
         if (s != TARE_OK) {

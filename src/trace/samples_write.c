@@ -162,13 +162,13 @@ static void writer_free(struct samples_writer *w)
 tare_status samples_create(struct samples_writer **out, const char *path, const char *run_id, tare_error *err)
 {
     struct samples_writer *w = mem_new(1, sizeof *w);
-    if (!w) return error_set(err, TARE_NOMEM, "out of memory");
+    if (!w) return error_nomem(err, "a trace");
     w->fd = -1;
     w->out = (struct buf)BUF_INIT;
     w->uid = process_random();
     if (run_id) memcpy(w->run_id, run_id, strnlen(run_id, sizeof w->run_id - 1));
     w->path = mem_strdup(path);
-    tare_status s = w->path ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory");
+    tare_status s = w->path ? TARE_OK : error_nomem(err, "a trace");
     if (s == TARE_OK && (w->fd = archive_open(path, w->run_id, err)) < 0) s = (tare_status)w->fd;
     if (s == TARE_OK) s = be_the_only_one(w, err);
     if (s == TARE_OK) s = put_process(w, err);

@@ -13,8 +13,7 @@ static tare_status series_add(struct series_set *s, enum metric_id m, const char
                               tare_error *err)
 {
     struct series item = {m, mem_strdup(label)};
-    tare_status status = item.label ? vec_push(&s->items, item, err)
-                                    : error_set(err, TARE_NOMEM, "out of memory for a series");
+    tare_status status = item.label ? vec_push(&s->items, item, err) : error_nomem(err, "a series");
     if (status != TARE_OK) {
         mem_free(item.label);
         return status;
@@ -37,7 +36,7 @@ static tare_status find_labelled(struct series_set *s, enum metric_id m, const c
     size_t n = make_key(key, m, label);
     if (!n) return error_set(err, TARE_INVALID, "a label of %zu bytes is too long", strlen(label));
     if (!s->index) s->index = mem_new(1, sizeof *s->index);
-    if (!s->index) return error_set(err, TARE_NOMEM, "out of memory for a series");
+    if (!s->index) return error_nomem(err, "a series");
     uint64_t *at;
     tare_status status = map_str_ref(s->index, key, n, &at, err);
     if (status != TARE_OK) return status;

@@ -28,6 +28,13 @@ void session_unlock(void)
     __atomic_store_n(&session.lock, 0, __ATOMIC_RELEASE);
 }
 
+/* Which clock scopes of this session read. */
+uint32_t session_clock(void)
+{
+    if (!session.source.tsc) return TICK_RAW;
+    return session.options.clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST : TICK_ORDERED;
+}
+
 /* ---- clock pairs ---- */
 
 static void pair_add(const struct clock_pair *p)

@@ -207,9 +207,7 @@ static void slot_ready(struct thread *t)
                      __ATOMIC_RELEASE); /* last: now it means something */
     t->mode = session.options.mode;
     t->session = session.number;
-    t->clock = !session.source.tsc                                                ? TICK_RAW
-               : session.options.clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST
-                                                                                  : TICK_ORDERED;
+    t->clock = session_clock();
     t->depth = 0;
     t->skipping = t->busy = 0; /* the slot's last thread may have ended in the middle of something */
     t->pair_node = NULL;

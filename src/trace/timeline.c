@@ -81,5 +81,6 @@ uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint
     /* Whole numbers first: after months of uptime a double holds neither clock to the nanosecond. */
     double since = (double)(int64_t)(v[i].raw_ns - t->begun_raw_ns);
     double ns = since + (double)(int64_t)(ticks - v[i].ticks) * tick;
-    return ns > 0 ? ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18 : 0;
+    if (!(ns > 0)) return 0;
+    return ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18;
 }

@@ -145,9 +145,7 @@ static void scratch_open(struct scratch *w, tare_site *site, const tare_options 
     t->mode = options->mode;
     t->epoch = 1;
     t->session = (uint32_t)(site->id >> 32);
-    t->clock = !session.source.tsc                                         ? TICK_RAW
-               : options->clock == TARE_CLOCK_FAST || !session.source.tscp ? TICK_FAST
-                                                                           : TICK_ORDERED;
+    t->clock = session_clock();
     t->coin = INT32_MAX;
     t->base = w->tree;
     struct node *root = (struct node *)(void *)(w->tree + LIVE_ALIGN);

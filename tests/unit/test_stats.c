@@ -207,22 +207,6 @@ static void hodges_lehmann_by_definition(void **state)
     assert_true(got.value == 0.5 * walsh[M / 2 - 1] + 0.5 * walsh[M / 2]);
 }
 
-static void means(void **state)
-{
-    (void)state;
-    struct interval r;
-    struct stats_sample sd = {d, 25}, se = {e, 11};
-    assert_int_equal(stats_trimmed_mean(sd, 0.2, 0.95, &r, NULL), TARE_OK);
-    interval_near(r, 0.0172, 0.006060044257525576, 0.028339955742474422);
-    interval_near(stats_welch(sd, se, 0.98), -0.012631636363636362, -0.049718139028486014,
-                  0.024454866301213293);
-    r = stats_welch(sd, (struct stats_sample){e, 1}, 0.98);
-    assert_true(r.lo == -INFINITY && r.hi == INFINITY);
-    r = stats_welch((struct stats_sample){(double[]){1, 1}, 2}, (struct stats_sample){(double[]){3, 3}, 2},
-                    0.9);
-    assert_true(r.value == 2 && r.lo == 2 && r.hi == 2);
-}
-
 static void batch_medians(void **state)
 {
     (void)state;
@@ -302,7 +286,6 @@ static void bad_input_is_refused(void **state)
     assert_int_equal(stats_hodges_lehmann(bad, 3, 0.9, &r, &err), TARE_INVALID);
     assert_int_equal(stats_hodges_lehmann(d, 25, 1, &r, &err), TARE_INVALID);
     assert_int_equal(stats_median_interval(d, 25, NAN, &r, &err), TARE_INVALID);
-    assert_int_equal(stats_trimmed_mean((struct stats_sample){d, 25}, 0.5, 0.9, &r, &err), TARE_INVALID);
     assert_true(out == 7 && r.value == 7 && r.lo == 7 && r.hi == 7);
 }
 
@@ -310,11 +293,9 @@ static tare_status everything(tare_error *err)
 {
     double out;
     struct interval r;
-    struct stats_sample all = {d, 25};
     tare_status s = stats_mad(d, 25, &out, err);
     if (s == TARE_OK) s = stats_median_interval(d, 25, 0.95, &r, err);
     if (s == TARE_OK) s = stats_hodges_lehmann(d, 25, 0.95, &r, err);
-    if (s == TARE_OK) s = stats_trimmed_mean(all, 0.1, 0.95, &r, err);
     return s;
 }
 
@@ -349,7 +330,6 @@ int main(void)
         cmocka_unit_test(quantile_interval),
         cmocka_unit_test(hodges_lehmann),
         cmocka_unit_test(hodges_lehmann_by_definition),
-        cmocka_unit_test(means),
         cmocka_unit_test(batch_medians),
         cmocka_unit_test(effective_size),
         cmocka_unit_test(median_interval_is_the_wider),

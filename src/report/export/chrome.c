@@ -179,7 +179,7 @@ static tare_status chrome_write(struct stream *s, const struct export_input *in)
     if (c.name_at && c.threads && c.sums)
         status = write_all(&c);
     else
-        error_set(s->err, TARE_NOMEM, "out of memory: %" PRIu32 " names", in->source->n_sites);
+        error_nomem(s->err, "%" PRIu32 " names", in->source->n_sites);
     buf_release(&c.names);
     buf_release(&c.where);
     mem_free(c.name_at);

@@ -57,7 +57,7 @@ static tare_status walk(struct folder *f)
     uint32_t i = f->in->tree->n_nodes ? nodes[0].child : 0;
     while (i && f->s->status == TARE_OK) {
         bool scope = nodes[i].kind == TARE_SITE_SCOPE;
-        if (enter(f, i) < 0) return error_set(f->s->err, TARE_NOMEM, "out of memory: folded stacks");
+        if (enter(f, i) < 0) return error_nomem(f->s->err, "folded stacks");
         if (scope) write_line(f, &nodes[i]);
         if (nodes[i].child) {
             i = nodes[i].child;

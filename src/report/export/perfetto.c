@@ -244,7 +244,7 @@ static tare_status perfetto_write(struct stream *s, const struct export_input *i
     if (p.interned && p.counter_track && p.sums)
         status = write_all(&p);
     else
-        error_set(s->err, TARE_NOMEM, "out of memory: %zu names", n);
+        error_nomem(s->err, "%zu names", n);
     buf_release(&p.packet);
     buf_release(&p.message);
     buf_release(&p.inner);

@@ -156,7 +156,8 @@ static void put_plain(struct stream *s, int64_t v, size_t row)
 static void put_packed(struct stream *s, int64_t v)
 {
     static const char signs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    uint64_t rest = v == UNKNOWN ? 1 : v < 0 ? (uint64_t)-v << 1 | 1 : (uint64_t)v << 1;
+    uint64_t rest = v < 0 ? (uint64_t)-v << 1 | 1 : (uint64_t)v << 1;
+    if (v == UNKNOWN) rest = 1;
     do {
         uint64_t digit = rest & 31;
         rest >>= 5;
@@ -205,7 +206,7 @@ static tare_status link_rows(struct part *p, tare_error *err)
     p->parent = mem_new(p->view.n, sizeof *p->parent);
     if (!at || !p->parent) {
         mem_free(at);
-        return error_set(err, TARE_NOMEM, "out of memory: a profile of %zu call paths", p->view.n);
+        return error_nomem(err, "a profile of %zu call paths", p->view.n);
     }
     for (size_t i = 0; i < p->view.n; i++) {
         uint32_t depth = p->view.rows[i].depth;

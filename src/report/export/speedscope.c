@@ -151,8 +151,7 @@ static tare_status write_samples(struct scope *c)
     const struct call_node *nodes = c->in->tree->nodes;
     uint32_t i = c->in->tree->n_nodes ? nodes[0].child : 0;
     while (i && c->s->status == TARE_OK) {
-        if (push(c, nodes[i].site) < 0)
-            return error_set(c->s->err, TARE_NOMEM, "out of memory: speedscope samples");
+        if (push(c, nodes[i].site) < 0) return error_nomem(c->s->err, "speedscope samples");
         write_sample(c, &nodes[i]);
         if (nodes[i].child) {
             i = nodes[i].child;

@@ -180,7 +180,7 @@ tare_status layer_order_make(struct layer_order *out, const struct run_case *c, 
     size_t n = c->layers.n, shown = top && top < n ? top : n;
     struct sort_key *keys = mem_new(n, sizeof *keys);
     *out = (struct layer_order){.items = VEC_INIT, .left_out = n - shown};
-    if (!keys) return error_set(err, TARE_NOMEM, "out of memory for %zu layers", n);
+    if (!keys) return error_nomem(err, "%zu layers", n);
     for (size_t i = 0; i < n; i++) {
         const struct run_layer *l = c->layers.at[i];
         keys[i] = (struct sort_key){l, by && layer_is_text(by) ? layer_text(by, l) : NULL, -1, i};
@@ -203,5 +203,6 @@ const struct layer_column *layer_default_order(const struct run_case *c)
 {
     double total = (c->cost.macs.known ? (double)c->cost.macs.v : 0) +
                    (c->cost.int_macs.known ? (double)c->cost.int_macs.v : 0);
-    return layer_column_find(layer_is_timed(c) ? "time_ns" : total > 0 ? "mac_share" : "bytes");
+    if (layer_is_timed(c)) return layer_column_find("time_ns");
+    return layer_column_find(total > 0 ? "mac_share" : "bytes");
 }

@@ -35,5 +35,6 @@ const char *report_clock_name(uint32_t clock)
 
 const char *report_kind_name(uint32_t kind)
 {
-    return kind == TARE_SITE_COUNTER ? "counter" : kind == TARE_SITE_MARK ? "mark" : "scope";
+    if (kind == TARE_SITE_COUNTER) return "counter";
+    return kind == TARE_SITE_MARK ? "mark" : "scope";
 }

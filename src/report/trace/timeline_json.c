@@ -41,7 +41,7 @@ static tare_status timeline_init(struct timeline *t, const struct samples *s, ta
     t->points = (moments + t->step - 1) / t->step;
     t->columns = t->derived + s->set.items.n;
     t->cells = mem_new(t->columns * t->points, sizeof *t->cells);
-    return t->cells ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a timeline");
+    return t->cells ? TARE_OK : error_nomem(err, "a timeline");
 }
 
 static struct cell *cell_at(const struct timeline *t, size_t column, size_t point)

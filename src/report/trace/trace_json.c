@@ -110,13 +110,13 @@ static void kv_trace(struct json *j, const struct report_input *in)
 
 static void kv_weight(struct json *j, const struct calltree *tree)
 {
-    bool known = !isnan(tree->weight_ns.value);
+    const char *method = tree->weighed_pairs ? "in-situ" : "start-up";
     json_key(j, "weight");
     json_object_begin(j);
     kv_estimate(j, "scope_ns", tree->weight_ns);
     kv_estimate(j, "inside_ns", tree->inside_ns);
     json_kv_uint(j, "weighed_pairs", tree->weighed_pairs);
-    json_kv_string(j, "method", !known ? NULL : tree->weighed_pairs ? "in-situ" : "start-up");
+    json_kv_string(j, "method", isnan(tree->weight_ns.value) ? NULL : method);
     kv_fine(j, "limit_ns", tree->weighing_limit_ns);
     json_kv_double(j, "own_share", round(report_own_share(tree) * 1e6) / 1e6);
     json_object_end(j);

@@ -137,7 +137,7 @@ static tare_status walk(struct builder *b, tare_error *err)
     b->view.hidden = candidates - b->view.n;
     return TARE_OK;
 no_memory:
-    return error_set(err, TARE_NOMEM, "out of memory: a call tree of %u nodes", b->tree->n_nodes);
+    return error_nomem(err, "a call tree of %u nodes", b->tree->n_nodes);
 }
 
 tare_status view_build(struct view *out, const struct calltree *tree, const struct event_source *source,
@@ -266,7 +266,7 @@ tare_status flat_build(struct calltree *out, const struct calltree *tree, uint32
     f.running = mem_new(n_sites, sizeof *f.running);
     tare_status s = TARE_OK;
     if (!f.flat.nodes || !f.slot || !f.running) {
-        s = error_set(err, TARE_NOMEM, "out of memory: a flat view of %u sites", n_sites);
+        s = error_nomem(err, "a flat view of %u sites", n_sites);
         mem_free(f.flat.nodes);
     } else {
         f.flat.n_nodes = 1;
