@@ -57,11 +57,6 @@ static uint64_t last_integer(int index)
     return edges[next % PER_OCTAVE] >> (63 - next / PER_OCTAVE);
 }
 
-double hist_upper(int index)
-{
-    return exp2((double)(index + 1) / PER_OCTAVE);
-}
-
 void hist_release(struct hist *h)
 {
     mem_free(h->counts);

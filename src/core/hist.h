@@ -42,6 +42,5 @@ tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error
 double hist_quantile(const struct hist *h, double q);
 
 int hist_index(uint64_t value); /* exact */
-double hist_upper(int index);   /* the closing edge of a bucket; its opening edge is hist_upper(index - 1) */
 
 #endif
