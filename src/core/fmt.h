@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * fmt.h - numbers for people: times, bytes, counts, rates, shares, intervals. The one place that decides how many digits.
+ * fmt.h - numbers for people: times, bytes, counts, rates, shares, intervals. The one place that decides on digits.
  *
  * Which digits:
- *   - With an interval (fmt_time, fmt_number, fmt_interval): as many as it supports, that is one digit of its half-width,
- *     two when that begins with 1, and four in all at most. One digit always stays: a 0 would be a lie.
- *   - In a column, without one (fmt_duration, fmt_bytes): three, trailing zeros kept, so that columns line up: 2.00 MiB.
+ *   - With an interval (fmt_time, fmt_number, fmt_interval): as many as it supports, that is one digit of its
+ *     half-width, two when that begins with 1, and four in all at most. One digit always stays: a 0 would be a lie.
+ *   - In a column, without one (fmt_duration, fmt_bytes): three, trailing zeros kept, so that columns line up:
+ *     2.00 MiB.
  *   - In a sentence (show_*): three, whole numbers without a point: 2 MiB. Thousands apart: 1,340.
  *   - Counts (fmt_count): all of them, thousands apart. Large counts of operations (fmt_si): four and a power of 1000.
  *   - Shares: fmt_share in tables of shares, one decimal; show_percent in sentences, two digits; fmt_change of ratios.
