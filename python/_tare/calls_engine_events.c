@@ -26,6 +26,7 @@ static int set_in(struct call_recorder *rec, PyThreadState *ts)
     return rc;
 }
 
+/* Threads with a newer id than any seen so far; one that has a profile function already is left alone. */
 static void look_for_threads(struct call_recorder *rec)
 {
     uint64_t newest = newest_seen;
@@ -86,6 +87,7 @@ static int refuse_others(void)
 
 static void events_stop(struct call_recorder *rec);
 
+/* All threads or none. */
 static int events_start(struct call_recorder *rec)
 {
     if (refuse_others() < 0) return -1;

@@ -51,6 +51,7 @@ static inline const PyMethodDef *c_callee(PyObject *callable, PyObject *first)
     return PyObject_TypeCheck(first, descr->d_common.d_type) ? descr->d_method : NULL;
 }
 
+/* Sites that were switched off tell of themselves again: they may call C functions now. */
 static void restart(uint64_t now)
 {
     on.next_restart = now + RESTART_EVERY;

@@ -12,6 +12,7 @@ __thread struct calls_mine calls_mine __attribute__((tls_model("initial-exec")))
 
 /* ---- the end of a thread ---- */
 
+/* The thread is gone, or somebody set another profile function: what is open has ended. */
 static void holder_dealloc(PyObject *self)
 {
     struct call_ctx *c = ((struct call_holder *)self)->ctx;
@@ -99,6 +100,7 @@ struct call_ctx *threads_mine_slow(void)
 
 /* ---- greenlets: several stacks in one thread, of which one runs ---- */
 
+/* A stack with nothing open is not kept: the greenlet gets a new one when it comes back. */
 static void stack_park(struct call_ctx *c, const void *greenlet, uint64_t now)
 {
     c->stack.owner = greenlet;

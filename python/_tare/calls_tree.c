@@ -11,6 +11,7 @@ enum { FIRST_STACK = 32, FIRST_SLOTS = 64 };
 
 /* ---- nodes ---- */
 
+/* Nodes lie in blocks that never move, so that they can point to each other. */
 static struct call_node *node_new(struct call_ctx *c)
 {
     if (c->blocks.n == 0 || c->used == (c->blocks.n == 1 ? NODES_FIRST : NODES_MORE)) {
@@ -49,6 +50,7 @@ static void slots_put(struct call_ctx *c, struct call_node *n)
     c->slots[i] = n;
 }
 
+/* At most half of the slots are used: a search ends after a few steps. */
 static bool slots_room(struct call_ctx *c)
 {
     if (c->n_nodes * 2 < c->n_slots) return true;
@@ -106,6 +108,8 @@ static uint32_t again_flags(const struct call_ctx *c, const void *key)
     return flags;
 }
 
+/* Folded pairs hang below one of three roots, by whether function and pair were open already: a node of its own for
+ * each answer, so that primitive calls stay exact. */
 static struct call_node *fold_root(struct call_ctx *c, uint32_t flags)
 {
     struct call_node **root = &c->folded[0];
@@ -148,6 +152,7 @@ static struct call_node *skip(struct call_ctx *c)
     return NULL;
 }
 
+/* By rising cost: the next in the ring (a loop that calls the same few), the table, a new node. */
 struct call_node *ctx_child(struct call_ctx *c, const void *key, PyObject *object, enum call_kind kind)
 {
     struct call_node *parent = c->stack.top->node, *n = parent->last;
@@ -191,6 +196,7 @@ static void leave_top(struct call_stack *s, uint64_t now)
     s->top--;
 }
 
+/* Rare ends: of a folded call, whose time its caller must know of, and of a call that started a thread. */
 void ctx_left_special(struct call_ctx *c, const struct call_node *n, uint64_t ticks)
 {
     if (n->flags & NODE_FOLDED) c->stack.top->node->away += ticks;

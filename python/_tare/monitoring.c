@@ -31,6 +31,7 @@ PyObject *monitor_get(const char *name)
 
 /* ---- callbacks ---- */
 
+/* Once in the process: the event's bit, and a built-in function for its callback. */
 static int prepare(struct monitor_event *e)
 {
     if (e->callback) return 0;
@@ -85,6 +86,7 @@ static int all_taken(const struct monitor_tool *t)
     return -1;
 }
 
+/* The first number of the tool's own list that nobody has. */
 static int take_id(struct monitor_tool *t)
 {
     for (const int *id = t->ids; *id >= 0; id++) {

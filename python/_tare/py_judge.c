@@ -109,6 +109,7 @@ static PyObject *tell_score(const struct accuracy_result *r)
                          (unsigned long long)r->examples, "nonfinite", (unsigned long long)r->nonfinite);
 }
 
+/* Labels are one number for each row of answers; other answers are rows like them. */
 static PyObject *score(const Py_buffer *got, const Py_buffer *want, size_t columns, enum accuracy_metric m)
 {
     bool labels = accuracy_metric_row(m)->needs_labels;

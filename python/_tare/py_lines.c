@@ -52,6 +52,7 @@ static void threads_free(struct line_recorder *rec)
 
 /* ---- calls ---- */
 
+/* NULL: no memory; the lines of this call are then not recorded. */
 struct line_frame *lines_push(struct line_ctx *c, struct line_code *code)
 {
     if (c->n == c->cap) {

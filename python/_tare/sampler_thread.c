@@ -108,6 +108,7 @@ static unsigned of_pace(unsigned wants, enum sampler_pace p)
     return out;
 }
 
+/* The union of what is watched, each pace at the shortest interval that anybody asked for. */
 static struct sampler_demand demand_now(void)
 {
     struct sampler_demand d = {.wants = 0, .interval_s = {INFINITY, INFINITY, INFINITY}};
@@ -182,6 +183,8 @@ static void fold_moment(struct watch *w, const struct moment *m)
 
 /* ---- the thread ---- */
 
+/* Reads without `state`, so that blocks begin and end meanwhile; whoever began while it was read takes the moment as
+ * one before or within the block, by its time. */
 static void read_once(unsigned wanted)
 {
     struct moment m = {.at_ns = {0}};
@@ -359,6 +362,7 @@ tare_status sampler_begin(struct watch *w, const struct sampler_demand *d, tare_
     return s;
 }
 
+/* The watch stays in the list until a sample after its end has come: the edges of short blocks are known then. */
 void sampler_end(struct watch *w)
 {
     pthread_mutex_lock(&sampler.state);

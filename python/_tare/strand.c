@@ -134,6 +134,7 @@ static struct strand *strand_at(uint64_t value)
     return (struct strand *)(uintptr_t)value;
 }
 
+/* The runner's strand, taken out of those that wait; an address may have passed on to another task. */
 static struct strand *strand_of(PyObject *runner)
 {
     uint64_t waits;
@@ -211,6 +212,7 @@ static struct strand *strand_switch(PyObject *runner)
     return to;
 }
 
+/* Asks who runs, and notes for which state of the interpreter the answer holds. */
 static struct strand *find_out(const PyThreadState *state)
 {
     if (!mine && !lane_make()) return NULL;

@@ -89,12 +89,12 @@ class ModelProfiler:
         return True
 
     def _ready(self, precision: str, input_data: Any, batch_size: int | None) -> tuple[Any, Inputs | None]:
-        """The subject in its precision, and its inputs: those given, those of the last time, or made up."""
+        """The subject in its precision, and its inputs: those given, those of the last time, or synthetic ones."""
         subject = self._subject.at(precision)
         if input_data is not None:
             self._data = input_data
         if self._data is None:
-            inputs = subject.made_up_inputs()
+            inputs = subject.synthetic_inputs()
         else:
             inputs = subject.inputs(self.preprocess(self._data) if self.preprocess else self._data)
         if inputs is not None and batch_size:

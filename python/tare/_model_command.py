@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--fallback", choices=["cpu"], help="where to go when the device is not there")
     out.add_argument("--num-runs", type=count, default=100, metavar="N", help="measured runs (default %(default)s)")
     out.add_argument("--warmup-runs", type=count, default=10, metavar="N", help="runs before them (default %(default)s)")
-    out.add_argument("--input", metavar="TYPE:SHAPE", help="made-up input, as in float32:8x3x224x224 or int64:32x128")
+    out.add_argument("--input", metavar="TYPE:SHAPE", help="synthetic input, as in float32:8x3x224x224 or int64:32x128")
     out.add_argument("--inputs", metavar="FILE", help="real inputs: .npy or .npz")
     out.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="earlier results to compare with")
     out.add_argument("--layers", action="store_true", help="print the layers too")

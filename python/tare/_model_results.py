@@ -132,7 +132,7 @@ class Regressions(list):
 
 def detect_regressions(baseline: Any, current: Any, *, force: bool = False, fail_on: Iterable[str] = ()) -> Regressions:
     """What got worse, judged by `tare compare`. A side is a result, a path, or a list of them: three runs a side, taken apart in
-    time, can be told from the machine's mood. With fewer the verdict is "unverified": such metrics are listed only where the two
+    time, can be told from noise between runs. With fewer the verdict is "unverified": such metrics are listed only where the two
     runs' own intervals already lie apart, and say so."""
     with ExitStack() as files:
         sides = [*_side("--base", baseline, files), *_side("--new", current, files)]

@@ -173,7 +173,7 @@ class CallableSubject:
     def inputs(self, data):
         return Inputs.of(data)
 
-    def made_up_inputs(self):
+    def synthetic_inputs(self):
         raise ModelError(f"{self.name}: what to call it with is not known: give input_data")
 
 
@@ -207,8 +207,8 @@ class TorchSubject:
         dtype = getattr(torch_module(), _DTYPES.get(self.precision, "float32"))
         return Inputs.of(data).as_tensors(dtype, self.device)
 
-    def made_up_inputs(self):
-        return self.inputs(_made_up(self))
+    def synthetic_inputs(self):
+        return self.inputs(_synthetic(self))
 
 
 def finished(module, device):
@@ -249,7 +249,7 @@ _FIRST_LAYERS = {
 }
 
 
-def _made_up(subject):
+def _synthetic(subject):
     torch = torch_module()
     first = next((layer for layer in subject.module.modules() if any(True for _ in layer.parameters(recurse=False))), None)
     shape_of = _FIRST_LAYERS.get(getattr(first, "original_name", type(first).__name__))  # TorchScript keeps the name there
@@ -284,7 +284,7 @@ class OnnxSubject:
     def inputs(self, data):
         return Inputs.of(data)
 
-    def made_up_inputs(self):
+    def synthetic_inputs(self):
         return None  # the harness makes them from the graph
 
 

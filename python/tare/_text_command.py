@@ -43,10 +43,9 @@ def _common(parser: argparse.ArgumentParser, command: str, kind: type[TextProfil
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
-def _batches(parser: argparse.ArgumentParser, validate: bool) -> None:
+def _batches(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-sizes", type=counts, metavar="N,N,..", help="batch sizes to measure, in turns")
-    if validate:
-        parser.add_argument("--validate-accuracy", action="store_true", help="compare the answers of all batch sizes, and with labels")
+    parser.add_argument("--validate-accuracy", action="store_true", help="compare the answers of all batch sizes, and with labels")
 
 
 # ---- inputs ----
@@ -118,29 +117,27 @@ def _answer(kind: type[TextProfiler], asked: argparse.Namespace, work: Callable[
     return 1 if _failed(profile, asked) else 0
 
 
+def _pairs_word(argv: list[str], word: str, about: str, method: Callable[..., TextProfile]) -> int:
+    parser = _parser(word, about)
+    _common(parser, word, NLIProfiler)
+    _batches(parser)
+    asked = parser.parse_args(argv)
+    return _answer(NLIProfiler, asked, lambda p, given: method(p, validate_accuracy=asked.validate_accuracy, **given))
+
+
 def nli(argv: list[str]) -> int:
     """python -m tare nli"""
-    parser = _parser("nli", "Profile a model that judges pairs of texts: throughput, latency, memory by batch size.")
-    _common(parser, "nli", NLIProfiler)
-    _batches(parser, validate=True)
-    asked = parser.parse_args(argv)
-    return _answer(NLIProfiler, asked, lambda p, given: p.profile(validate_accuracy=asked.validate_accuracy, **given))
+    about = "Profile a model that judges pairs of texts: throughput, latency, memory by batch size."
+    return _pairs_word(argv, "nli", about, NLIProfiler.profile)
 
 
 def nli_batch(argv: list[str]) -> int:
     """python -m tare nli-batch"""
-    parser = _parser("nli-batch", "Find the batch size to use; with --validate-accuracy none whose answers changed.")
-    _common(parser, "nli-batch", NLIProfiler)
-    _batches(parser, validate=True)
-    asked = parser.parse_args(argv)
-    return _answer(NLIProfiler, asked, lambda p, given: p.optimize_batch_size(validate_accuracy=asked.validate_accuracy, **given))
+    about = "Find the batch size to use; with --validate-accuracy none whose answers changed."
+    return _pairs_word(argv, "nli-batch", about, NLIProfiler.optimize_batch_size)
 
 
 # ---- embedding ----
-
-
-def _embedding_batches(parser: argparse.ArgumentParser) -> None:
-    _batches(parser, validate=True)
 
 
 def _embedding_memory(parser: argparse.ArgumentParser) -> None:
@@ -157,7 +154,7 @@ def _embedding_lengths(parser: argparse.ArgumentParser) -> None:
 # word: its options, what it does, what it is for
 _EMBEDDING = {
     "batch-sizes": (
-        _embedding_batches,
+        _batches,
         lambda p, asked, given: p.profile(validate_accuracy=asked.validate_accuracy, **given),
         "throughput, latency, memory by batch size",
     ),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the text profilers call: a function, an object with .encode or .predict (as sentence-transformers has them), a name that says
-where to find one, or a made-up model of a known shape with random weights. Nothing here measures."""
+where to find one, or a synthetic model of a known shape with random weights. Nothing here measures."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class TextModel:
     name: str
     call: Callable[[list], Any]
     device: str | None
-    weights: str | None  # what they are, where the model is made up
+    weights: str | None  # what they are, where the model is synthetic
     labels: tuple = ()  # names of its classes, in the order of its scores
     versions: dict = field(default_factory=dict)
 
 
 def text_model(model: Any, method: str, name: str | None = None) -> TextModel:
-    """`model`: something with `method`, a function of a list, or text for load_model(); None: a made-up one."""
+    """`model`: something with `method`, a function of a list, or text for load_model(); None: a synthetic one."""
     if model is None:
         model = f"synth:{_DEFAULTS[method]}"
     if isinstance(model, (str, os.PathLike)):
@@ -137,7 +137,7 @@ def _load_object(spec: str) -> Any:
         raise TextModelError(str(why)) from None
 
 
-# ---- made up ----
+# ---- synthetic ----
 
 
 class SynthModel:
@@ -202,7 +202,7 @@ def _runtime() -> tuple[Any, Any]:
         import onnxruntime
     except ImportError as missing:
         raise TextModelError(
-            f"no model was given, and the made-up one needs {missing.name}, which is not installed here: pip install numpy "
+            f"no model was given, and the synthetic one needs {missing.name}, which is not installed here: pip install numpy "
             "onnxruntime, or give a model"
         ) from None
     return numpy, onnxruntime

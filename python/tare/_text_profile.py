@@ -50,7 +50,7 @@ class TextProfile(dict):
 
 class TextProfiler:
     """What both profilers share. model: an object with .encode (embeddings) or .predict (pairs), as sentence-transformers has them; a
-    function of a list of items; the name of one (load_model); None: a made-up model of known shape with random weights."""
+    function of a list of items; the name of one (load_model); None: a synthetic model of known shape with random weights."""
 
     method = ""  # of objects
     unit = ""  # what a batch counts
