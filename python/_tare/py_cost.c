@@ -3,13 +3,13 @@
  * needed. Knows no framework: who calls says which ONNX operator its own one is. Never counts what has no rule. */
 #include <string.h>
 
+#include "core/arena.h"
 #include "model/cost/cost.h"
-#include "model/onnx/onnx_memory.h"
 #include "part.h"
 
 /* One call: a node that stands in no graph, and the memory that all of it lies in. */
 struct lone_node {
-    struct onnx_memory *memory;
+    struct arena memory;
     struct poly_space *space;
     struct onnx_node node;
     struct infer_scope scope;
@@ -23,7 +23,7 @@ struct call_args {
 
 static void *get(struct lone_node *l, size_t n, size_t size)
 {
-    void *p = onnx_memory_get(l->memory, n ? n : 1, size);
+    void *p = arena_new(&l->memory, n ? n : 1, size);
     if (!p) PyErr_NoMemory();
     return p;
 }
@@ -32,7 +32,7 @@ static const char *text(struct lone_node *l, PyObject *from, size_t *bytes)
 {
     Py_ssize_t n;
     const char *utf8 = PyUnicode_AsUTF8AndSize(from, &n);
-    const char *kept = utf8 ? onnx_memory_str(l->memory, utf8, (size_t)n) : NULL;
+    const char *kept = utf8 ? arena_str_n(&l->memory, utf8, (size_t)n) : NULL;
     if (utf8 && !kept) PyErr_NoMemory();
     if (bytes) *bytes = (size_t)n;
     return kept;
@@ -164,7 +164,7 @@ static int read_attributes(struct lone_node *l, PyObject *from)
 static int make_node(struct lone_node *l, const struct call_args *a)
 {
     tare_error err = TARE_ERROR_INIT;
-    if (poly_space_new(&l->space, &err) != TARE_OK || !(l->memory = onnx_memory_new())) {
+    if (poly_space_new(&l->space, &err) != TARE_OK) {
         PyErr_NoMemory();
         return -1;
     }
@@ -203,7 +203,7 @@ static PyObject *tell(const struct cost *c)
 static PyObject *op_cost(PyObject *Py_UNUSED(self), PyObject *args)
 {
     struct call_args a = {.attributes = Py_None};
-    struct lone_node l = {.memory = NULL};
+    struct lone_node l = {.memory = ARENA_INIT};
     struct cost cost;
     PyObject *out = NULL;
     if (!PyArg_ParseTuple(args, "sOO|O:op_cost", &a.op, &a.inputs, &a.outputs, &a.attributes)) return NULL;
@@ -216,7 +216,7 @@ static PyObject *op_cost(PyObject *Py_UNUSED(self), PyObject *args)
             raise_error(&err);
     }
     poly_space_free(l.space);
-    onnx_memory_free(l.memory);
+    arena_release(&l.memory);
     return out;
 }
 

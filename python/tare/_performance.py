@@ -18,6 +18,7 @@ from typing import Any
 from tare import _tare
 from tare._flops import FlopCounter
 from tare._forks import keep_lock
+from tare._lines import lines
 from tare._metrics import (
     MB, ComputeMetrics, InstrumentMetrics, MemoryMetrics, Metrics, Seen, SystemMetrics, TimingMetrics, grid_of, leak_test, now_seen,
     system_metrics,
@@ -156,18 +157,21 @@ class SystemReport:
     def _why(blocks: list, field: str) -> Unknown:
         return getattr(blocks[-1][1], field) if blocks else Unknown("no block has ended yet")
 
+    @staticmethod
+    def _known(blocks: list, field: str) -> list:
+        return [(seconds, getattr(system, field)) for seconds, system in blocks if known(getattr(system, field))]
+
     def _mean(self, blocks: list, field: str) -> float:
-        pairs = [(seconds, getattr(system, field)) for seconds, system in blocks if known(getattr(system, field))]
+        pairs = self._known(blocks, field)
         weight = sum(seconds for seconds, _ in pairs)
         return sum(seconds * value for seconds, value in pairs) / weight if weight else self._why(blocks, field)
 
     def _most(self, blocks: list, field: str) -> float:
-        values = [getattr(system, field) for _, system in blocks if known(getattr(system, field))]
-        return max(values) if values else self._why(blocks, field)
+        return max((value for _, value in self._known(blocks, field)), default=self._why(blocks, field))
 
     def _sum(self, blocks: list, field: str) -> float:
-        values = [getattr(system, field) for _, system in blocks if known(getattr(system, field))]
-        return sum(values) if values else self._why(blocks, field)
+        pairs = self._known(blocks, field)
+        return sum(value for _, value in pairs) if pairs else self._why(blocks, field)
 
 
 class PerformanceProfiler:
@@ -208,7 +212,7 @@ class PerformanceProfiler:
         self._paces = (memory_interval, memory_interval if detailed_memory else system_interval, system_interval)
         self._detailed, self._flops, self._rows = detailed_memory, estimate_flops, track_throughput
         self._grid, self._max_names = grid_of(carbon_grid), max_names
-        self._lines = _line_profiler(line_functions) if enable_line_profiling else None
+        self._lines = _Lines(line_functions) if enable_line_profiling else None
         self._names: dict[str, _Name] = {}
         self._unsettled: deque = deque()
         self._outermost: deque = deque(maxlen=TIMES_MOST)
@@ -447,8 +451,8 @@ def _throughput(block: Block) -> tuple:
 class _Lines:
     """Line profiles of outermost blocks, by tare.lines: of the functions given, else of the module whose code enters the block."""
 
-    def __init__(self, lines: Any, functions: Any) -> None:
-        self.lines, self.functions = lines, functions
+    def __init__(self, functions: Any) -> None:
+        self.functions = functions
         self.running: Any = None
         self.last: list = []
 
@@ -456,7 +460,7 @@ class _Lines:
         if self.running is not None:
             return
         self.running = (block, None)  # first, so that no other thread begins meanwhile
-        self.running = (block, self.lines(*(self.functions or _calling_module())))
+        self.running = (block, lines(*(self.functions or _calling_module())))
         self.running[1].enable()
 
     def end(self, block: Block) -> None:
@@ -479,12 +483,3 @@ def _calling_module() -> list:
         frame = frame.f_back
     module = sys.modules.get(frame.f_globals.get("__name__")) if frame is not None else None
     return [module] if module is not None else []
-
-
-def _line_profiler(functions: Any) -> _Lines:
-    import tare
-
-    try:
-        return _Lines(tare.lines, functions)
-    except (AttributeError, ImportError) as missing:
-        raise NotImplementedError(f"line profiling needs tare.lines, which this build of the package does not have: {missing}") from None

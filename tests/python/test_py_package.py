@@ -37,7 +37,7 @@ def installed(wheel, tmp_path_factory):
 def test_a_wheel_carries_all_of_it(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in (r"tare/_tare\..*\.so", r"tare/_lib/libtare\.so\.0", r"tare/_bin/tare", r"tare/__init__\.py", r"tare/py\.typed",
-                   r"tare/__init__\.pyi", r"tare/page\.html"):
+                   r"tare/__init__\.pyi", r"tare/_tare\.pyi", r"tare/page\.html"):
         assert any(re.fullmatch(wanted, n) for n in names), (wanted, names)
     assert not any(n.startswith("tests") or n.endswith(".c") for n in names), names
 
