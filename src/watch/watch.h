@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * watch.h - watching a program: all that `tare run` does between its command line and its answer. What there is to say
  * meanwhile goes to the caller's `say`, what was seen into a run document and a trace; never prints. One file each:
- * watch.c (the flow), watch_places.c (where things go), watch_child.c (the program), watch_witness.c (whose signal it
- * was), watch_loop.c (sampling and alerts), watch_hook.c (what alerts start), watch_record.c (the document).
+ * watch.c (the flow), watch_places.c (where things go), watch_child.c (the program), watch_loop.c (samples and alerts),
+ * watch_hook.c (what alerts start), watch_record.c (the document).
  *
  *     places_choose(&w.places, &options, &run, err);
  *     watch_program(&w, &run, &exit_code, err);       // TARE_OK: it has run; w.recorded: the document is whole

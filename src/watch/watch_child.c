@@ -4,16 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "probe/procfs.h"
 
 /* What is passed on. Stops, continues and changes of the window reach the program by itself: it is in tare's group. */
 static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
@@ -31,6 +34,71 @@ static void wanted_signals(sigset_t *out)
     sigaddset(out, SIGCHLD);
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(out, passed_on[i]);
     for (int s = SIGRTMIN; s <= SIGRTMAX; s++) sigaddset(out, s);
+}
+
+/* ---- the witness: was a signal meant for tare alone, or for the whole process group, program and all? The signal does
+ * not say. A process of the same group that does nothing knows: what was sent to the group waits in it as well, because
+ * the signals are blocked in it as in tare. It dies with tare, whatever ends that, and holds none of tare's files: a
+ * pipe must end when the program closes it, not when tare does. ---- */
+
+/* timeout(1) tells its child and then the group: by then both have arrived, on a busy machine too. */
+#define SENDER_NS 5000000
+
+static void close_all(void)
+{
+    if (syscall(SYS_close_range, 0U, ~0U, 0U) == 0) return;
+    for (int fd = (int)sysconf(_SC_OPEN_MAX) - 1; fd >= 0; fd--) close(fd);
+}
+
+/* The witness's whole life: signals that are blocked stay pending in it, where the kernel shows them. */
+static _Noreturn void stay_until_killed(pid_t tare)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "tare-witness");
+    close_all();
+    while (getppid() == tare) pause();
+    _exit(0);
+}
+
+static void witness_start(struct child *c)
+{
+    pid_t tare = getpid(), pid = fork();
+    if (pid == 0) stay_until_killed(tare);
+    c->witness = pid > 0 ? pid : 0;
+}
+
+/* The signals that are pending for the process as a whole, as a mask. */
+static bool read_pending(pid_t pid, uint64_t *out)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    if (!procfs_text("", path, text, sizeof text)) return false;
+    const char *line = strstr(text, "\nShdPnd:");
+    if (!line) return false;
+    *out = strtoull(line + strlen("\nShdPnd:"), NULL, 16);
+    return true;
+}
+
+static void witness_end(struct child *c)
+{
+    if (!c->witness) return;
+    kill(c->witness, SIGKILL);
+    while (waitpid(c->witness, NULL, 0) < 0 && errno == EINTR) continue;
+    c->witness = 0;
+}
+
+/* Which signals (bit n - 1 for signal n) the whole group had since the last question; false: nobody knows. To be asked
+ * just after a signal: it waits for the sender to finish. */
+static bool witness_ask(struct child *c, uint64_t *group)
+{
+    const struct timespec a_moment = {0, SENDER_NS};
+    if (!c->witness) return false;
+    nanosleep(&a_moment, NULL);
+    bool known = read_pending(c->witness, group);
+    if (known && *group == 0) return true;
+    witness_end(c); /* only another one has not heard of it yet */
+    witness_start(c);
+    return known;
 }
 
 /* ---- starting ---- */
@@ -139,7 +207,7 @@ static tare_status cannot_start(const char *name, int why, int *exit_code, tare_
 tare_status child_start(struct child *c, const char *name, int *exit_code, tare_error *err)
 {
     int why = 0;
-    witness_start(&c->witness);
+    witness_start(c);
     c->start_ns = clock_raw_ns(); /* after the word it may be over before tare is heard of again */
     ssize_t n = write(c->go, "", 1);
     close_once(&c->go);
@@ -154,7 +222,7 @@ void child_drop(struct child *c)
 {
     close_once(&c->go);
     close_once(&c->failed);
-    witness_end(&c->witness);
+    witness_end(c);
     if (c->pid > 0 && !c->started)
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) continue;
     close_once(&c->signals);
@@ -172,7 +240,7 @@ struct heard {
  * the session, which tare may be. */
 static bool program_has_it(struct child *c, const struct signalfd_siginfo *info, struct heard *h)
 {
-    if (!h->asked) h->known = witness_ask(&c->witness, &h->group);
+    if (!h->asked) h->known = witness_ask(c, &h->group);
     h->asked = true;
     if (!h->known) return info->ssi_code == SI_KERNEL;
     return h->group >> (info->ssi_signo - 1) & 1;
@@ -226,7 +294,7 @@ void child_reap(struct child *c, pid_t pid, bool counted, int *status, struct ru
     if (got != pid) return;
     if (counted) add_use(&c->use, use);
     if (pid != c->pid) return;
-    witness_end(&c->witness); /* or tare would never be without children */
+    witness_end(c); /* or tare would never be without children */
     c->reaped = true;
     c->status = *status;
 }

@@ -15,29 +15,13 @@
 
 #define WATCH_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
 
-/* ---- watch_witness.c: was a signal meant for tare alone, or for the whole process group, program and all? The signal
- * does not say. A process of the same group that does nothing knows: what was sent to the group waits in it as well. */
-
-struct witness {
-    pid_t pid; /* 0: there is none */
-};
-
-/* The signals that are to be told apart are blocked by now. It dies with tare, whatever ends that. */
-void witness_start(struct witness *w);
-/* Which signals (bit n - 1 for signal n) the whole group had since the last question; false: nobody knows. To be asked
- * just after a signal: it waits for the sender to finish. */
-bool witness_ask(struct witness *w, uint64_t *group);
-void witness_end(struct witness *w);
-
-/* ---- watch_child.c ---- */
-
 struct child {
     pid_t pid;
     int go, failed; /* pipes: a byte lets it start; errno comes back when it cannot */
     int signals;    /* a signalfd */
     sigset_t mask;  /* before */
     struct sigaction chld, pipe, xfsz;
-    struct witness witness; /* while the program runs */
+    pid_t witness; /* a process that tells for whom signals are, while the program runs; 0: none */
     bool started, ended, reaped;
     bool told_to_end;  /* by a signal that came after the program's end: there is only tare to end */
     int status;        /* of wait4 */

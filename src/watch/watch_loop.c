@@ -210,9 +210,9 @@ static void reap_one(struct watcher *w, pid_t pid)
 {
     struct rusage use;
     int status = 0;
-    bool witness = pid == w->child.witness.pid, ours = witness || hooks_is_ours(&w->hooks, pid);
+    bool witness = pid == w->child.witness, ours = witness || hooks_is_ours(&w->hooks, pid);
     child_reap(&w->child, pid, !ours, &status, &use);
-    if (witness) w->child.witness.pid = 0; /* somebody ended it; the number may be another's from now on */
+    if (witness) w->child.witness = 0; /* somebody ended it; the number may be another's from now on */
     hooks_ended(&w->hooks, pid, status);
     probe_process_reaped(&w->probes, pid, &use); /* of ours: no longer ignored, its number may come again */
 }
@@ -236,15 +236,15 @@ static bool reap_all(struct watcher *w)
 
 static void ignore_witness(struct watcher *w)
 {
-    if (w->child.witness.pid) probe_process_ignore(&w->probes, w->child.witness.pid);
+    if (w->child.witness) probe_process_ignore(&w->probes, w->child.witness);
 }
 
 /* Signals came. True: there is nothing more to watch, or nobody wants it watched. */
 static bool take_signals(struct watcher *w)
 {
-    pid_t before = w->child.witness.pid;
+    pid_t before = w->child.witness;
     bool ended = child_signals(&w->child);
-    if (w->child.witness.pid != before) {
+    if (w->child.witness != before) {
         if (before) probe_process_reaped(&w->probes, before, &(struct rusage){0});
         ignore_witness(w);
     }
