@@ -176,7 +176,7 @@ static tare_status run_node(struct infer_engine *e, struct infer_node *at)
     if (f)
         s = call_function(e, at, f);
     else if (row && row->shape)
-        s = row->shape(&c);
+        s = rule_run(&c);
     else
         rule_unknown(&c, "no rule for operator %.60s%s%.60s", n->op, n->domain[0] ? " of " : "", n->domain);
     if (s < 0 && e->fault && e->options->tolerant) {

@@ -53,14 +53,12 @@ static tare_status weighted(struct rule_call *c, size_t past)
 
 tare_status shape_packed_weights(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
     rule_same_type(c, 1, 0);
     return weighted(c, 4);
 }
 
 tare_status shape_quantised_attention(struct rule_call *c)
 {
-    rule_same_type(c, 0, 2);
     rule_same_type(c, 1, 2);
     return weighted(c, 8);
 }
@@ -70,7 +68,6 @@ tare_status shape_packed_tokens(struct rule_call *c)
 {
     struct rule_dims x;
     tare_status s;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked_as(c, 0, 2, &x, &s)) return s;
     x.at[1] = projected_of(c, 1).v;
     return rule_state(c, 0, &x);
@@ -79,7 +76,6 @@ tare_status shape_packed_tokens(struct rule_call *c)
 tare_status shape_packed_heads(struct rule_call *c)
 {
     struct rule_dims q;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &q) || q.n < 2) return TARE_OK;
     const struct poly *all = q.n == 4 ? poly_mul(c->space, q.at[1], q.at[3]) : rule_input_dim(c, 2, 1);
     const struct poly *dims[] = {q.at[0], all};

@@ -63,7 +63,6 @@ tare_status shape_unary(struct rule_call *c)
 
 tare_status shape_unary_bool(struct rule_call *c)
 {
-    rule_type(c, 0, ONNX_BOOL);
     tare_status s = shape_like(c, 0, rule_input(c, 0));
     return s < 0 ? s : fold_unary(c);
 }
@@ -103,7 +102,6 @@ tare_status shape_broadcast(struct rule_call *c)
 
 tare_status shape_compare(struct rule_call *c)
 {
-    rule_type(c, 0, ONNX_BOOL);
     tare_status s = broadcast_all(c);
     return s < 0 ? s : fold_all(c);
 }
@@ -227,7 +225,6 @@ tare_status shape_dequantize(struct rule_call *c)
 
 tare_status shape_dynamic_quantize(struct rule_call *c)
 {
-    rule_type(c, 0, ONNX_UINT8);
     rule_type(c, 1, ONNX_FLOAT);
     rule_type(c, 2, ONNX_UINT8);
     tare_status s = shape_like(c, 0, rule_input(c, 0));

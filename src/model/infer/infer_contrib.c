@@ -30,18 +30,11 @@ tare_status shape_fused_matmul(struct rule_call *c)
     return matmul_shape(c, 0, 1, &f);
 }
 
-tare_status shape_matmul_to_float(struct rule_call *c)
-{
-    rule_same_type(c, 0, 2); /* of the scale */
-    return matmul_shape(c, 0, 1, &(struct matmul_form){.transpose_a = false});
-}
-
 /* Weights packed in bits: how many columns is an attribute. */
 tare_status shape_matmul_bits(struct rule_call *c)
 {
     struct rule_dims d;
     int64_t n = rule_int(c, rule_int(c, "transB", 1) ? "N" : "K", 0);
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     if (d.n < 1 || n < 1) return rule_fault(c, "data of %zu dimensions and %lld columns", d.n, (long long)n);
     d.at[d.n - 1] = poly_int(c->space, n);
@@ -63,43 +56,17 @@ tare_status shape_gemm_float8(struct rule_call *c)
     return gemm_shape(c, 0, 1);
 }
 
-tare_status shape_ordered_matmul(struct rule_call *c)
-{
-    rule_type(c, 0, ONNX_INT8);
-    return matmul_shape(c, 0, 2, &(struct matmul_form){.transpose_a = false});
-}
-
 tare_status shape_distance(struct rule_call *c)
 {
     const struct poly *dims[] = {rule_input_dim(c, 0, 0), rule_input_dim(c, 1, 0)};
-    rule_same_type(c, 0, 0);
     return rule_shape(c, 0, dims, 2);
 }
 
 /* ---- element-wise, quantised ---- */
 
-tare_status shape_qlinear_binary(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return rule_broadcast_inputs(c, (const size_t[]){0, 3}, 2);
-}
-
 tare_status shape_qlinear_where(struct rule_call *c)
 {
-    rule_same_type(c, 0, 1);
     return rule_broadcast_inputs(c, (const size_t[]){0, 1, 4}, 3);
-}
-
-tare_status shape_mul_integer(struct rule_call *c)
-{
-    rule_type(c, 0, ONNX_INT32);
-    return rule_broadcast_inputs(c, (const size_t[]){0, 2}, 2);
-}
-
-tare_status shape_complex_mul(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return rule_broadcast_inputs(c, (const size_t[]){0, 1}, 2);
 }
 
 /* Inputs come in threes after the result's scale and zero point: data, scale, zero point. */
@@ -107,7 +74,6 @@ tare_status shape_qlinear_concat(struct rule_call *c)
 {
     struct rule_dims d;
     size_t axis;
-    rule_same_type(c, 0, 1);
     if (!rule_ranked(c, 2, &d)) return TARE_OK;
     tare_status s = rule_axis(c, rule_int(c, "axis", 0), d.n, &axis);
     for (size_t i = 5; s == TARE_OK && i < c->node->inputs.n; i += 3) {
@@ -129,24 +95,6 @@ tare_status shape_quantise(struct rule_call *c)
     return rule_same_shape(c, 0, 0);
 }
 
-tare_status shape_qlinear_pool(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return pool_shape(c, 0, rule_int(c, "channels_last", 0) != 0);
-}
-
-tare_status shape_qlinear_global_pool(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return global_pool_shape(c, rule_int(c, "channels_last", 0) != 0);
-}
-
-tare_status shape_qlinear_reduce(struct rule_call *c)
-{
-    rule_same_type(c, 0, 0);
-    return shape_reduce_by_attribute(c);
-}
-
 /* Rows of a table whose 4-bit (or 2-bit) numbers may be packed in bytes along the last axis. */
 tare_status shape_gather_blocks(struct rule_call *c)
 {
@@ -154,7 +102,6 @@ tare_status shape_gather_blocks(struct rule_call *c)
     struct rule_dims ids;
     struct rule_dims d = rule_dims_none();
     size_t axis;
-    rule_same_type(c, 0, 2);
     if (!rule_ranked(c, 0, &data) || !rule_ranked(c, 1, &ids)) return TARE_OK;
     tare_status s = rule_axis(c, rule_int(c, "gather_axis", 0), data.n, &axis);
     if (s < 0) return s;
@@ -190,7 +137,6 @@ tare_status shape_expand_dims(struct rule_call *c)
     struct rule_dims out = rule_dims_none();
     int64_t given;
     size_t axis;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     if (!poly_constant(rule_int_at(c, 1, 0), &given)) {
         rule_data_dependent(c, 0, "the axis is the contents of an input");
@@ -213,7 +159,6 @@ tare_status shape_hash(struct rule_call *c)
 tare_status shape_split_gelu(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d) || d.n == 0) return TARE_OK;
     d.at[d.n - 1] = rule_part(c, d.at[d.n - 1], poly_int(c->space, 2));
     return rule_state(c, 0, &d);
@@ -223,7 +168,6 @@ tare_status shape_position_bias(struct rule_call *c)
 {
     const struct poly *dims[] = {poly_int(c->space, 1), rule_input_dim(c, 0, 1), rule_int_at(c, 1, 0),
                                  rule_int_at(c, 2, 0)};
-    rule_same_type(c, 0, 0);
     if (!dims[2] || !dims[3]) rule_data_dependent(c, 0, "the lengths are contents of inputs");
     return rule_shape(c, 0, dims, 4);
 }
@@ -231,7 +175,6 @@ tare_status shape_position_bias(struct rule_call *c)
 tare_status shape_torch_embedding(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 1, &d)) return TARE_OK;
     rule_push(&d, rule_input_dim(c, 0, 1));
     return rule_state(c, 0, &d);
@@ -241,7 +184,6 @@ tare_status shape_crop_and_resize(struct rule_call *c)
 {
     const struct poly *dims[] = {rule_input_dim(c, 1, 0), rule_input_dim(c, 0, 1), rule_int_at(c, 3, 0),
                                  rule_int_at(c, 3, 1)};
-    rule_same_type(c, 0, 0);
     if (!dims[2] || !dims[3]) rule_data_dependent(c, 0, "the size is the contents of an input");
     return rule_shape(c, 0, dims, 4);
 }
@@ -249,21 +191,18 @@ tare_status shape_crop_and_resize(struct rule_call *c)
 tare_status shape_restore_padding(struct rule_call *c)
 {
     const struct poly *dims[] = {rule_input_dim(c, 1, 0), rule_input_dim(c, 1, 1), rule_input_dim(c, 0, 1)};
-    rule_same_type(c, 0, 0);
     return rule_shape(c, 0, dims, 3);
 }
 
 tare_status shape_remove_padding(struct rule_call *c)
 {
     const struct poly *dims[] = {NULL, rule_input_dim(c, 0, 2)};
-    rule_same_type(c, 0, 0);
     rule_data_dependent(c, 0, "how many tokens are no padding hangs on the input");
     return rule_shape(c, 0, dims, 2);
 }
 
 tare_status shape_generate(struct rule_call *c)
 {
-    rule_type(c, 0, ONNX_INT32);
     rule_data_dependent(c, 0, "how long the sequences get hangs on what is generated");
     return TARE_OK;
 }
@@ -272,7 +211,6 @@ tare_status shape_sparse_attention(struct rule_call *c)
 {
     struct rule_dims q;
     tare_status s = shape_by_likes(c);
-    rule_same_type(c, 0, 0);
     if (s < 0 || !rule_ranked_as(c, 0, 3, &q, &s)) return s;
     return rule_has_input(c, 1) ? rule_state(c, 0, &q) : TARE_OK;
 }

@@ -36,7 +36,7 @@ static tare_status conv_channels(struct rule_call *c, const struct conv_form *f,
 tare_status conv_shape(struct rule_call *c, const struct conv_form *f)
 {
     struct rule_dims d;
-    if (!rule_ranked(c, f->x, &d)) return TARE_OK;
+    if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = conv_ranks(c, &d, f->w);
     if (s < 0) return s;
     size_t channels = f->channel_last ? d.n - 1 : 1;
@@ -51,24 +51,11 @@ tare_status conv_shape(struct rule_call *c, const struct conv_form *f)
     return rule_state(c, 0, &d);
 }
 
+/* QLinearConv of com.microsoft has the channels last when told so. */
 tare_status shape_conv(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 1});
-}
-
-tare_status shape_conv_integer(struct rule_call *c)
-{
-    rule_type(c, 0, ONNX_INT32);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 1});
-}
-
-/* com.microsoft's has the channels last when told so. */
-tare_status shape_qlinear_conv(struct rule_call *c)
-{
-    rule_same_type(c, 0, 7);
-    return conv_shape(c,
-                      &(struct conv_form){.x = 0, .w = 3, .channel_last = rule_int(c, "channels_last", 0)});
+    bool channel_last = rule_int(c, "channels_last", 0) != 0;
+    return conv_shape(c, &(struct conv_form){.w = rule_second(c), .channel_last = channel_last});
 }
 
 /* ---- transposed ---- */
@@ -78,7 +65,7 @@ static tare_status transposed_axis(struct rule_call *c, size_t axis, size_t axes
     struct poly_space *s = c->space;
     struct window w;
     int64_t given = rule_int_of(c, "output_shape", axis, -1);
-    const struct conv_form form = {.x = 0, .w = 1};
+    const struct conv_form form = {.w = 1};
     int64_t full = rule_int_of(c, "output_shape", axis + 2, -1); /* old files name batch and channels too */
     tare_status status = window_of(c, axis, axes, conv_kernel(c, &form, axis), &w);
     if (status < 0) return status;
@@ -101,7 +88,6 @@ static tare_status transposed_axis(struct rule_call *c, size_t axis, size_t axes
 tare_status shape_conv_transpose(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = conv_ranks(c, &d, 1);
     if (s < 0) return s;
@@ -220,7 +206,7 @@ tare_status pool_shape(struct rule_call *c, size_t output, bool channel_last)
 tare_status shape_pool(struct rule_call *c)
 {
     rule_same_type(c, 0, 0);
-    return pool_shape(c, 0, false);
+    return pool_shape(c, 0, rule_int(c, "channels_last", 0) != 0);
 }
 
 tare_status shape_max_pool(struct rule_call *c)
@@ -243,8 +229,7 @@ tare_status global_pool_shape(struct rule_call *c, bool channel_last)
 
 tare_status shape_global_pool(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
-    return global_pool_shape(c, false);
+    return global_pool_shape(c, rule_int(c, "channels_last", 0) != 0);
 }
 
 /* The size before the pool is lost when it did not divide: the third input says it then. */
@@ -252,7 +237,6 @@ tare_status shape_max_unpool(struct rule_call *c)
 {
     struct rule_dims d;
     struct poly_space *p = c->space;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = pool_rank(c, d.n);
     if (s < 0) return s;
@@ -297,19 +281,12 @@ tare_status shape_roi_align(struct rule_call *c)
 
 tare_status shape_nhwc_conv(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 1, .channel_last = true, .other_weights = true});
-}
-
-tare_status shape_nhwc_qlinear_conv(struct rule_call *c)
-{
-    rule_same_type(c, 0, 7);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 3, .channel_last = true, .other_weights = true});
+    return conv_shape(c,
+                      &(struct conv_form){.w = rule_second(c), .channel_last = true, .other_weights = true});
 }
 
 tare_status shape_nhwc_pool(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
     rule_type(c, 1, ONNX_INT64);
     tare_status s = pool_shape(c, 1, true);
     return s < 0 ? s : pool_shape(c, 0, true);
@@ -317,21 +294,18 @@ tare_status shape_nhwc_pool(struct rule_call *c)
 
 tare_status shape_nhwc_global_pool(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
     return global_pool_shape(c, true);
 }
 
 /* The weights are in blocks already, and the first input's channels may be: only the channels out are taken of them. */
 tare_status shape_blocked_conv(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
-    return conv_shape(c, &(struct conv_form){.x = 0, .w = 1, .blocked = true});
+    return conv_shape(c, &(struct conv_form){.w = 1, .blocked = true});
 }
 
 tare_status shape_reorder_input(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d) || d.n < 2) return TARE_OK;
     if (rule_int(c, "channels_last", 0)) {
         const struct poly *channels = d.at[d.n - 1];
@@ -345,7 +319,6 @@ tare_status shape_reorder_output(struct rule_call *c)
 {
     struct rule_dims d;
     const struct poly *channels = poly_int(c->space, rule_int(c, "channels", 0));
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d) || d.n < 2) return TARE_OK;
     d.at[1] = channels;
     if (rule_int(c, "channels_last", 0)) {
@@ -358,7 +331,6 @@ tare_status shape_reorder_output(struct rule_call *c)
 tare_status shape_blocked_upsample(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     for (size_t i = 0; i < d.n; i++)
         d.at[i] = poly_mul(c->space, d.at[i], poly_int(c->space, rule_int_of(c, "scales", i, 1)));

@@ -73,20 +73,7 @@ static const struct matmul_form plain;
 
 tare_status shape_matmul(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
-    return matmul_shape(c, 0, 1, &plain);
-}
-
-tare_status shape_matmul_integer(struct rule_call *c)
-{
-    rule_type(c, 0, ONNX_INT32);
-    return matmul_shape(c, 0, 1, &plain);
-}
-
-tare_status shape_qlinear_matmul(struct rule_call *c)
-{
-    rule_same_type(c, 0, 7);
-    return matmul_shape(c, 0, 3, &plain);
+    return matmul_shape(c, 0, rule_second(c), &plain);
 }
 
 tare_status gemm_shape(struct rule_call *c, size_t a, size_t b)
@@ -105,7 +92,6 @@ tare_status gemm_shape(struct rule_call *c, size_t a, size_t b)
 
 tare_status shape_gemm(struct rule_call *c)
 {
-    rule_same_type(c, 0, 0);
     return gemm_shape(c, 0, 1);
 }
 
@@ -208,7 +194,6 @@ tare_status shape_einsum(struct rule_call *c)
 {
     struct equation e = {.at = rule_text(c, "equation"), .rest = {.n = 0, .known = true}};
     struct rule_dims out;
-    rule_same_type(c, 0, 0);
     if (!e.at) return rule_fault(c, "no equation");
     for (size_t i = 0; i < c->node->inputs.n; i++) {
         struct rule_dims in;

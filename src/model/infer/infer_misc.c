@@ -30,7 +30,6 @@ tare_status shape_dft(struct rule_call *c)
     size_t axis;
     bool one_sided = rule_int(c, "onesided", 0) != 0;
     bool inverse = rule_int(c, "inverse", 0) != 0;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     if (!dft_axis(c, &given)) {
         rule_data_dependent(c, 0, "the axis is the contents of an input");
@@ -60,7 +59,6 @@ tare_status shape_stft(struct rule_call *c)
         one_sided ? half_and_one(p, length) : length,
         poly_int(p, 2),
     };
-    rule_same_type(c, 0, 0);
     if (!step || !length) rule_data_dependent(c, 0, "step and length of a frame are contents of inputs");
     return rule_shape(c, 0, dims, 4);
 }
@@ -83,16 +81,9 @@ tare_status shape_window(struct rule_call *c)
 
 /* ---- text and images ---- */
 
-tare_status shape_string_concat(struct rule_call *c)
-{
-    rule_type(c, 0, ONNX_STRING);
-    return rule_broadcast_inputs(c, (const size_t[]){0, 1}, 2);
-}
-
 tare_status shape_string_split(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_type(c, 0, ONNX_STRING);
     rule_type(c, 1, ONNX_INT64);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = rule_state(c, 1, &d);
@@ -105,7 +96,6 @@ tare_status shape_string_split(struct rule_call *c)
 tare_status shape_string_normalizer(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_type(c, 0, ONNX_STRING);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     if (d.n > 0 && rule_attribute_of(c, "stopwords")) {
         d.at[d.n - 1] = NULL;
@@ -119,7 +109,6 @@ tare_status shape_tf_idf(struct rule_call *c)
     const struct onnx_attribute *at = rule_attribute_of(c, "ngram_indexes");
     struct rule_dims d;
     int64_t most = -1;
-    rule_type(c, 0, ONNX_FLOAT);
     if (!at || at->ints.n == 0 || !rule_ranked(c, 0, &d) || d.n == 0) return TARE_OK;
     for (size_t i = 0; i < at->ints.n; i++)
         if (at->ints.items[i] > most) most = at->ints.items[i];
@@ -132,7 +121,6 @@ tare_status shape_image_decoder(struct rule_call *c)
     const char *format = rule_text(c, "pixel_format");
     bool grey = format && !strcmp(format, "Grayscale");
     const struct poly *dims[] = {NULL, NULL, poly_int(c->space, grey ? 1 : 3)};
-    rule_type(c, 0, ONNX_UINT8);
     rule_data_dependent(c, 0, "its size is that of the image");
     return rule_shape(c, 0, dims, 3);
 }
@@ -188,13 +176,11 @@ static tare_status regression(struct rule_call *c, int64_t targets)
 
 tare_status shape_linear_regressor(struct rule_call *c)
 {
-    rule_type(c, 0, ONNX_FLOAT);
     return regression(c, rule_int(c, "targets", 1));
 }
 
 tare_status shape_svm_regressor(struct rule_call *c)
 {
-    rule_type(c, 0, ONNX_FLOAT);
     return regression(c, 1);
 }
 
@@ -214,7 +200,6 @@ tare_status shape_one_hot_encoder(struct rule_call *c)
 {
     struct rule_dims d;
     size_t n = attribute_count(c, "cats_int64s") + attribute_count(c, "cats_strings");
-    rule_type(c, 0, ONNX_FLOAT);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     rule_push(&d, poly_int(c->space, (int64_t)n));
     return rule_state(c, 0, &d);
@@ -248,7 +233,6 @@ tare_status shape_feature_extractor(struct rule_call *c)
 {
     struct rule_dims d;
     struct rule_dims ids;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d) || !rule_ranked(c, 1, &ids) || d.n == 0) return TARE_OK;
     const struct poly *n = poly_product(c->space, ids.at, ids.n);
     if (d.n == 1) {
@@ -264,7 +248,6 @@ tare_status shape_feature_vectorizer(struct rule_call *c)
 {
     const struct onnx_attribute *sizes = rule_attribute_of(c, "inputdimensions");
     const struct poly *all = poly_int(c->space, 0);
-    rule_type(c, 0, ONNX_FLOAT);
     for (size_t i = 0; sizes && i < sizes->ints.n; i++)
         all = poly_add(c->space, all, poly_int(c->space, sizes->ints.items[i]));
     const struct poly *dims[] = {rows_of(c, 0), sizes ? all : NULL};

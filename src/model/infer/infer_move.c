@@ -55,7 +55,6 @@ static size_t clamp_axis(int64_t axis, size_t rank)
 tare_status shape_of_shape(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_type(c, 0, ONNX_INT64);
     if (!rule_ranked(c, 0, &d)) {
         const struct poly *unknown = NULL;
         return rule_shape(c, 0, &unknown, 1);
@@ -71,7 +70,6 @@ tare_status shape_of_shape(struct rule_call *c)
 tare_status shape_of_size(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
-    rule_type(c, 0, ONNX_INT64);
     tare_status s = rule_shape(c, 0, NULL, 0);
     const struct poly *n = v ? infer_elements(c->space, v) : NULL;
     return s < 0 || !n ? s : rule_contents(c, 0, &n, 1);

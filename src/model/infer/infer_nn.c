@@ -123,7 +123,6 @@ tare_status shape_linear_attention(struct rule_call *c)
     const struct poly *kv_heads = poly_int(p, rule_int(c, "kv_num_heads", 0));
     const struct poly *key = rule_part(c, rule_input_dim(c, 1, 2), kv_heads);
     const struct poly *value = rule_part(c, rule_input_dim(c, 2, 2), kv_heads);
-    rule_same_type(c, 0, 0);
     rule_same_type(c, 1, rule_has_input(c, 3) ? 3 : 0);
     if (!rule_ranked_as(c, 0, 3, &q, &s)) return s;
     const struct poly *state[] = {q.at[0], kv_heads, key, value};
@@ -165,7 +164,6 @@ tare_status shape_cross_entropy(struct rule_call *c)
 tare_status shape_det(struct rule_call *c)
 {
     struct rule_dims d;
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     if (d.n < 2) return rule_fault(c, "a determinant of %zu dimensions", d.n);
     d.n -= 2;

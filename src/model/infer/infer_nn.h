@@ -8,7 +8,7 @@
 
 /* infer_conv.c: windows over spatial dimensions */
 struct conv_form {
-    size_t x, w;       /* which inputs are data and weights */
+    size_t w;          /* which input are the weights; data is input 0 */
     bool channel_last; /* data is N, spatial, C */
     bool
         other_weights; /* their layout hangs on the provider: only the first dimension, the channels out, is sure */

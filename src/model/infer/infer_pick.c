@@ -279,7 +279,6 @@ tare_status shape_gather(struct rule_call *c)
 tare_status shape_gather_elements(struct rule_call *c)
 {
     struct rule_dims index = rule_dims_of(rule_input(c, 1));
-    rule_same_type(c, 0, 0);
     return rule_state(c, 0, &index);
 }
 
@@ -420,7 +419,6 @@ tare_status shape_non_zero(struct rule_call *c)
 {
     const struct infer_value *v = rule_input(c, 0);
     const struct poly *dims[2] = {NULL, count_true(c, v, SIZE_MAX)};
-    rule_type(c, 0, ONNX_INT64);
     if (v && v->has_rank) dims[0] = poly_int(c->space, v->rank ? (int64_t)v->rank : 1);
     if (!dims[1]) rule_data_dependent(c, 0, "how many elements are not 0 is known at run time only");
     return rule_shape(c, 0, dims, 2);

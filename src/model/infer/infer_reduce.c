@@ -106,7 +106,6 @@ static tare_status reduce(struct rule_call *c, struct reduced *r)
 tare_status shape_reduce(struct rule_call *c)
 {
     struct reduced r = {.attribute_only = false};
-    rule_same_type(c, 0, 0);
     return reduce(c, &r);
 }
 
@@ -120,7 +119,6 @@ tare_status shape_arg(struct rule_call *c)
 {
     struct reduced r = {.keep = rule_int(c, "keepdims", 1) != 0};
     int64_t axis = rule_int(c, "axis", 0);
-    rule_type(c, 0, ONNX_INT64);
     if (!rule_ranked(c, 0, &r.in)) return TARE_OK;
     tare_status s = mark_axes(c, &r, &axis, 1);
     return s < 0 ? s : reduce_shape(c, 0, &r);
@@ -131,7 +129,6 @@ tare_status shape_top_k(struct rule_call *c)
     struct rule_dims d;
     size_t axis;
     const struct poly *k = c->opset < 10 ? poly_int(c->space, rule_int(c, "k", 0)) : rule_int_at(c, 1, 0);
-    rule_same_type(c, 0, 0);
     rule_type(c, 1, ONNX_INT64);
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = rule_axis(c, rule_int(c, "axis", -1), d.n, &axis);
@@ -185,7 +182,6 @@ tare_status shape_batch_norm(struct rule_call *c)
 tare_status shape_boxes(struct rule_call *c)
 {
     const struct poly *dims[] = {NULL, poly_int(c->space, 3)};
-    rule_type(c, 0, ONNX_INT64);
     rule_data_dependent(c, 0, "how many boxes remain hangs on their scores");
     return rule_shape(c, 0, dims, 2);
 }

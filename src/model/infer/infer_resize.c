@@ -126,7 +126,6 @@ static bool given(const struct rule_call *c, size_t input)
 tare_status shape_resize(struct rule_call *c)
 {
     struct resize r = {.scales = c->opset < 11 ? 1 : 2, .sizes = c->opset < 11 ? SIZE_MAX : 3};
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &r.d)) return TARE_OK;
     tare_status s = resize_axes(c, &r);
     if (s < 0) return s;
@@ -137,7 +136,6 @@ tare_status shape_resize(struct rule_call *c)
 tare_status shape_upsample(struct rule_call *c)
 {
     struct resize r = {.scales = 1, .sizes = SIZE_MAX};
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 0, &r.d)) return TARE_OK;
     tare_status s = resize_axes(c, &r);
     return s < 0 ? s : resize_scales(c, &r, "scales");
@@ -149,7 +147,6 @@ tare_status shape_grid_sample(struct rule_call *c)
 {
     struct rule_dims grid;
     struct rule_dims d = rule_dims_none();
-    rule_same_type(c, 0, 0);
     if (!rule_ranked(c, 1, &grid)) return TARE_OK;
     if (grid.n < 3) return rule_fault(c, "a grid of %zu dimensions", grid.n);
     const struct poly *batch = rule_input_dim(c, 0, 0);
@@ -165,7 +162,6 @@ tare_status shape_affine_grid(struct rule_call *c)
 {
     struct rule_dims d = rule_dims_none();
     int64_t n;
-    rule_same_type(c, 0, 0);
     if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 4 || n > 5) {
         rule_unknown(c, "how many sizes there are is not known");
         return TARE_OK;
@@ -182,7 +178,6 @@ tare_status shape_col2im(struct rule_call *c)
     struct rule_dims d = rule_dims_none();
     const struct infer_value *block = rule_input(c, 2);
     int64_t n;
-    rule_same_type(c, 0, 0);
     if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 1 || n > INFER_RANK_MAX - 2) {
         rule_unknown(c, "how many dimensions the image has is not known");
         return TARE_OK;

@@ -371,6 +371,19 @@ const struct onnx_attribute *rule_attribute_of(const struct rule_call *c, const 
 
 /* ---- outputs like inputs ---- */
 
+tare_status rule_run(struct rule_call *c)
+{
+    int type = c->row->type;
+    if (type > 0) rule_same_type(c, 0, (size_t)type - 1);
+    if (type < 0) rule_type(c, 0, -type);
+    return c->row->shape(c);
+}
+
+size_t rule_second(const struct rule_call *c)
+{
+    return c->row->second ? c->row->second : 1;
+}
+
 tare_status shape_like_first(struct rule_call *c)
 {
     return rule_same(c, 0, 0);
@@ -396,7 +409,7 @@ tare_status rule_as_standard(struct rule_call *c, const char *op, int64_t opset)
     struct rule_call as = *c;
     as.row = op_find("", op);
     as.opset = opset;
-    if (as.row && as.row->shape) return as.row->shape(&as);
+    if (as.row && as.row->shape) return rule_run(&as);
     rule_unknown(c, "no rule for %s", op);
     return TARE_OK;
 }
@@ -412,4 +425,9 @@ tare_status rule_broadcast_inputs(struct rule_call *c, const size_t *inputs, siz
         if (s < 0 || !all.known) return s;
     }
     return rule_state(c, 0, &all);
+}
+
+tare_status shape_broadcast_two(struct rule_call *c)
+{
+    return rule_broadcast_inputs(c, (const size_t[]){0, rule_second(c)}, 2);
 }

@@ -103,6 +103,9 @@ bool rule_floats(const struct rule_call *c, const char *name, size_t input, stru
 /* Attribute item i of a list of ints, or `otherwise`. */
 int64_t rule_int_of(const struct rule_call *c, const char *name, size_t i, int64_t otherwise);
 
+/* What the node's row says: the type of output 0, then its rule. */
+tare_status rule_run(struct rule_call *c);
+size_t rule_second(const struct rule_call *c); /* the input that is the second operand */
 /* What the standard says of this operator (or of `op`), as of an opset; for domains that copy it. */
 tare_status rule_as_standard(struct rule_call *c, const char *op, int64_t opset);
 /* The broadcast of several inputs' shapes as the shape of output 0. */
@@ -126,26 +129,24 @@ infer_rule shape_unary, shape_unary_bool, shape_broadcast, shape_pow, shape_comp
     shape_cast, shape_cast_like, shape_bit_cast, shape_dropout, shape_quantize, shape_dequantize,
     shape_dynamic_quantize, shape_constant, shape_constant_of_shape, shape_random, shape_typed_like;
 /* infer_contrib.c */
-infer_rule shape_generate, shape_split_gelu, shape_distance, shape_complex_mul, shape_crop_and_resize,
-    shape_expand_dims, shape_fused_matmul, shape_gather_blocks, shape_standard, shape_gemm_float8,
-    shape_matmul_bits, shape_matmul_to_float, shape_mul_integer, shape_hash, shape_qgemm,
-    shape_qlinear_binary, shape_qlinear_pool, shape_qlinear_concat, shape_qlinear_global_pool,
-    shape_qlinear_reduce, shape_qlinear_where, shape_ordered_matmul, shape_quantise, shape_position_bias,
-    shape_remove_padding, shape_restore_padding, shape_skip_norm, shape_sparse_attention,
+infer_rule shape_generate, shape_split_gelu, shape_distance, shape_crop_and_resize, shape_expand_dims,
+    shape_fused_matmul, shape_gather_blocks, shape_standard, shape_gemm_float8, shape_matmul_bits, shape_hash,
+    shape_qgemm, shape_qlinear_concat, shape_qlinear_global_pool, shape_qlinear_where, shape_quantise,
+    shape_position_bias, shape_remove_padding, shape_restore_padding, shape_skip_norm, shape_sparse_attention,
     shape_torch_embedding;
 /* infer_conv.c */
-infer_rule shape_conv, shape_conv_integer, shape_qlinear_conv, shape_conv_transpose;
+infer_rule shape_conv, shape_conv_transpose;
 /* infer_flow.c */
 infer_rule shape_if, shape_loop, shape_scan;
 /* infer_layout.c */
 infer_rule shape_nhwc_conv, shape_nhwc_pool, shape_blocked_conv, shape_reorder_input, shape_reorder_output,
-    shape_blocked_upsample, shape_nhwc_global_pool, shape_nhwc_qlinear_conv;
+    shape_blocked_upsample, shape_nhwc_global_pool;
 /* infer_matmul.c */
-infer_rule shape_matmul, shape_matmul_integer, shape_qlinear_matmul, shape_gemm, shape_einsum;
+infer_rule shape_matmul, shape_gemm, shape_einsum;
 /* infer_misc.c */
-infer_rule shape_dft, shape_stft, shape_mel, shape_window, shape_string_concat, shape_string_split,
-    shape_string_normalizer, shape_tf_idf, shape_image_decoder, shape_multinomial, shape_feature_extractor,
-    shape_no_tensor, shape_category_mapper, shape_feature_vectorizer, shape_label_encoder, shape_classifier,
+infer_rule shape_dft, shape_stft, shape_mel, shape_window, shape_string_split, shape_string_normalizer,
+    shape_tf_idf, shape_image_decoder, shape_multinomial, shape_feature_extractor, shape_no_tensor,
+    shape_category_mapper, shape_feature_vectorizer, shape_label_encoder, shape_classifier,
     shape_linear_regressor, shape_one_hot_encoder, shape_svm_regressor, shape_trees, shape_momentum,
     shape_adam, shape_gradient;
 /* infer_move.c */
@@ -172,6 +173,6 @@ infer_rule shape_sequence_construct, shape_sequence_empty, shape_sequence_insert
     shape_sequence_at, shape_sequence_length, shape_sequence_map, shape_concat_from_sequence,
     shape_split_to_sequence, shape_optional, shape_optional_has, shape_optional_get;
 /* infer_help.c */
-infer_rule shape_like_first, shape_by_likes;
+infer_rule shape_like_first, shape_by_likes, shape_broadcast_two;
 
 #endif

@@ -156,7 +156,6 @@ tare_status shape_sequence_length(struct rule_call *c)
 {
     const struct infer_list *l = list_of(c, 0);
     const struct poly *n = l && l->exact ? poly_int(c->space, (int64_t)l->n) : NULL;
-    rule_type(c, 0, ONNX_INT64);
     tare_status s = rule_shape(c, 0, NULL, 0);
     return s < 0 || !n ? s : rule_contents(c, 0, &n, 1);
 }
@@ -340,7 +339,6 @@ tare_status shape_optional_has(struct rule_call *c)
     bool plain = v && (v->type || (l && !l->optional));
     bool known = !v || plain || (l && l->exact);
     const struct poly *has = poly_int(c->space, plain || (l && l->n) ? 1 : 0);
-    rule_type(c, 0, ONNX_BOOL);
     tare_status s = rule_shape(c, 0, NULL, 0);
     return s < 0 || !known ? s : rule_contents(c, 0, &has, 1);
 }

@@ -93,6 +93,8 @@ struct op_row {
     const char *domain; /* "" is ai.onnx; NULL: any of the common ones, see op_table.c */
     const char *op;
     infer_rule *shape; /* NULL: known only when it runs */
+    int type;          /* of output 0: i + 1: of input i; below 0: this one, negated; 0: the rule says it */
+    unsigned second;   /* which input is the rule's second operand; 0: input 1 */
     struct op_like like[OP_LIKE_MAX];
     item_unary *fold; /* NULL: its result is not followed */
     item_binary *fold_two;
