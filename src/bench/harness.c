@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "bench/engine.h"
-#include "bench/stopping.h"
-#include "bench/warmup.h"
+#include "bench/steady.h"
 
 enum {
     BLOCK_MOST = 32,

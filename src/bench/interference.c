@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "bench/engine.h"
+#include "bench/steady.h"
 
 enum { LEAST_FOR_OUTLIERS = 20 };
 
@@ -61,9 +62,8 @@ void disturbance_add(struct case_work *w, struct slice *slice, const struct read
  * deviations are next to nothing, and nobody asks about them. */
 static tare_status find_limit(const struct times *t, double *out, tare_error *err)
 {
-    double middle, mad, *x = mem_new(t->n, sizeof *x);
-    if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", t->n);
-    for (size_t i = 0; i < t->n; i++) x[i] = (double)t->items[i];
+    double middle, mad, *x = times_copy(t->items, t->n, err);
+    if (!x) return TARE_NOMEM;
     tare_status s = stats_median(x, t->n, &middle, err);
     if (s == TARE_OK) s = stats_mad(x, t->n, &mad, err);
     if (s == TARE_OK) *out = middle + fmax(5 * 1.4826 * mad, 0.5 * middle);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * pool.c - see pool.h. A job begins when its last worker has arrived; the wait for the others is a spin,
+ * pool.c - see engine.h. A job begins when its last worker has arrived; the wait for the others is a spin,
  * because a wake-up by the kernel would let some start tens of microseconds late. */
-#include "bench/pool.h"
-
 #include <sched.h>
 #include <string.h>
 
-#include "core/mem.h"
+#include "bench/engine.h"
 
 struct pool_member {
     struct pool *pool;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "bench/engine.h"
-#include "bench/stopping.h"
+#include "bench/steady.h"
 
 #define ROUND_NS NS_PER_S       /* a round over all cases should take about this */
 #define SLICE_MOST_NS 100000000 /* but a slice no longer, so that what disturbs it can be placed in time */

@@ -10,6 +10,8 @@
 #include "core/clock.h"
 
 enum { PROCESSES_MOST = 128, HOPS_MOST = 64 };
+/* What the library does not have is an answer too. */
+#define CALL(nvml, name, ...) ((nvml)->name ? (nvml)->name(__VA_ARGS__) : NVML_NO_CALL)
 #define COST_SHARE 2000 /* a group takes at most 1 / this of the time, unless that makes it too old */
 
 enum metric_id gpu_row_metric(enum gpu_row r)
@@ -36,7 +38,7 @@ static void read_utilization(const struct nvml *n, struct gpu_card *c, const str
 {
     (void)m;
     struct nvml_utilization u = {0, 0};
-    int code = n->utilization ? n->utilization(c->device, &u) : NVML_NO_CALL;
+    int code = CALL(n, utilization, c->device, &u);
     set_row(c, GPU_ROW_UTIL, code, u.gpu / 100.0);
     set_row(c, GPU_ROW_MEM_UTIL, code, u.memory / 100.0);
 }
@@ -46,7 +48,7 @@ static void read_memory(const struct nvml *n, struct gpu_card *c, const struct g
 {
     (void)m;
     struct nvml_memory_v2 told = {.version = NVML_MEMORY_V2};
-    int code = n->memory_v2 ? n->memory_v2(c->device, &told) : NVML_NO_CALL;
+    int code = CALL(n, memory_v2, c->device, &told);
     if (code != NVML_OK && n->memory_v1) {
         struct nvml_memory_v1 old = {0, 0, 0};
         code = n->memory_v1(c->device, &old);
@@ -82,7 +84,7 @@ static double pcie_rate(struct gpu_card *c, int way, const struct nvml_field *f,
 
 static void ask_fields(const struct nvml *n, const struct gpu_card *c, struct nvml_field *f, int count)
 {
-    int code = n->fields ? n->fields(c->device, count, f) : NVML_NO_CALL;
+    int code = CALL(n, fields, c->device, count, f);
     for (int i = 0; i < count && code != NVML_OK; i++) f[i].status = code;
 }
 
@@ -96,7 +98,7 @@ static void read_power(const struct nvml *n, struct gpu_card *c, const struct gp
     if (field_number(&f[0], &v)) {
         set_row(c, GPU_ROW_POWER, NVML_OK, v / 1e3);
     } else { /* older cards; on newer ones a mean of the last second */
-        int code = n->power ? n->power(c->device, &mw) : NVML_NO_CALL;
+        int code = CALL(n, power, c->device, &mw);
         set_row(c, GPU_ROW_POWER, code, mw / 1e3);
     }
     set_row(c, GPU_ROW_TEMP_MEM, f[1].status, field_number(&f[1], &v) ? v : NAN);
@@ -116,16 +118,8 @@ static void read_energy(const struct nvml *n, struct gpu_card *c, const struct g
     (void)m;
     unsigned long long mj = 0;
     if (c->refused[GPU_ROW_ENERGY]) return;
-    int code = n->energy ? n->energy(c->device, &mj) : NVML_NO_CALL;
+    int code = CALL(n, energy, c->device, &mj);
     set_row(c, GPU_ROW_ENERGY, code, (double)mj / 1e3);
-}
-
-static void read_throttle(const struct nvml *n, struct gpu_card *c)
-{
-    unsigned long long reasons = 0;
-    if (c->refused[GPU_ROW_THROTTLE]) return;
-    int code = n->throttle ? n->throttle(c->device, &reasons) : NVML_NO_CALL;
-    set_row(c, GPU_ROW_THROTTLE, code, (double)reasons);
 }
 
 static void read_clocks(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
@@ -138,10 +132,13 @@ static void read_clocks(const struct nvml *n, struct gpu_card *c, const struct g
     for (size_t i = 0; i < 2; i++) {
         unsigned mhz = 0;
         if (c->refused[rows[i].row]) continue;
-        int code = n->clock_mhz ? n->clock_mhz(c->device, rows[i].clock, &mhz) : NVML_NO_CALL;
+        int code = CALL(n, clock_mhz, c->device, rows[i].clock, &mhz);
         set_row(c, rows[i].row, code, mhz * 1e6);
     }
-    read_throttle(n, c);
+    unsigned long long reasons = 0;
+    if (c->refused[GPU_ROW_THROTTLE]) return;
+    int code = CALL(n, throttle, c->device, &reasons);
+    set_row(c, GPU_ROW_THROTTLE, code, (double)reasons);
 }
 
 static void read_slow(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
@@ -149,12 +146,12 @@ static void read_slow(const struct nvml *n, struct gpu_card *c, const struct gpu
     (void)m;
     unsigned mw = 0, celsius = 0;
     unsigned long long errors = 0;
-    int code = n->power_limit ? n->power_limit(c->device, &mw) : NVML_NO_CALL;
+    int code = CALL(n, power_limit, c->device, &mw);
     set_row(c, GPU_ROW_POWER_LIMIT, code, mw / 1e3);
-    code = n->temperature ? n->temperature(c->device, NVML_TEMPERATURE_GPU, &celsius) : NVML_NO_CALL;
+    code = CALL(n, temperature, c->device, NVML_TEMPERATURE_GPU, &celsius);
     set_row(c, GPU_ROW_TEMP, code, celsius);
     if (c->refused[GPU_ROW_ECC]) return;
-    code = n->ecc ? n->ecc(c->device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors) : NVML_NO_CALL;
+    code = CALL(n, ecc, c->device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors);
     set_row(c, GPU_ROW_ECC, code, (double)errors);
 }
 
@@ -187,7 +184,7 @@ static int sum_owned(const struct nvml *nvml, const struct gpu_card *c, const st
 {
     struct nvml_process p[PROCESSES_MOST];
     unsigned n = PROCESSES_MOST;
-    int code = nvml->compute_processes ? nvml->compute_processes(c->device, &n, p) : NVML_NO_CALL;
+    int code = CALL(nvml, compute_processes, c->device, &n, p);
     for (unsigned i = 0; code == NVML_OK && i < n && i < PROCESSES_MOST; i++) {
         int whose = belongs(o, p[i].pid);
         sum->listed++;
@@ -215,11 +212,6 @@ static void read_processes(const struct nvml *n, struct gpu_card *c, const struc
 }
 
 /* ---- GPM: two samples at least 100 ms apart, compared by the library ---- */
-
-static void gpm_forget(struct gpu_card *c)
-{
-    for (int r = GPU_ROW_SM_ACTIVE; r <= GPU_ROW_DRAM; r++) c->value[r] = NAN;
-}
 
 static void gpm_compare(const struct nvml *n, struct gpu_card *c)
 {
@@ -253,10 +245,8 @@ static void read_gpm(const struct nvml *n, struct gpu_card *c, const struct gpu_
         c->gpm_sample[1] = older;
     }
     bool taken = n->gpm_sample(c->device, c->gpm_sample[1]) == NVML_OK;
-    if (taken && c->gpm_ns)
-        gpm_compare(n, c);
-    else
-        gpm_forget(c);
+    for (int r = GPU_ROW_SM_ACTIVE; r <= GPU_ROW_DRAM; r++) c->value[r] = NAN;
+    if (taken && c->gpm_ns) gpm_compare(n, c);
     c->gpm_ns = taken ? m->now_ns : 0;
 }
 

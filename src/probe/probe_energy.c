@@ -59,31 +59,21 @@ static void energy_sample(struct probe *base, struct probe_put *put)
 
 /* ---- opening ---- */
 
-static bool read_name(const char *root, const char *zone, char *out, size_t size)
-{
-    char text[64];
-    int fd = procfs_open(root, "/sys/class/powercap/%s/name", zone);
-    ssize_t n = fd >= 0 ? procfs_line(fd, text, sizeof text) : -1;
-    procfs_close(&fd);
-    if (n <= 0) return false;
-    procfs_label(out, size, text, strcspn(text, "\n"));
-    return true;
-}
-
 /* "intel-rapl:0" is a package, "intel-rapl:0:1" a part of it; other control types repeat them or are no energy. */
 static void open_domain(struct energy_probe *p, const char *root, const char *zone, int *denied)
 {
-    char name[32], parent[32] = "", above[32];
+    char name[32], parent[32] = "", folder[96], above[96];
     const char *first = strchr(zone, ':'), *second = first ? strchr(first + 1, ':') : NULL;
     struct domain d = {.fd = -1};
-    if (p->n >= DOMAINS_MOST || !first || !read_name(root, zone, name, sizeof name)) return;
-    snprintf(above, sizeof above, "%.*s", second ? (int)(second - zone) : 0, zone);
-    if (second && !read_name(root, above, parent, sizeof parent)) return;
+    snprintf(folder, sizeof folder, "/sys/class/powercap/%.64s", zone);
+    if (p->n >= DOMAINS_MOST || !first || !procfs_name(root, folder, "name", name, sizeof name)) return;
+    snprintf(above, sizeof above, "/sys/class/powercap/%.*s", second ? (int)(second - zone) : 0, zone);
+    if (second && !procfs_name(root, above, "name", parent, sizeof parent)) return;
     snprintf(d.label, sizeof d.label, "%s%s%s", parent, second ? "/" : "", name);
     d.summed = second ? strcmp(name, "dram") == 0 : strncmp(name, "package", 7) == 0;
-    d.fd = procfs_open(root, "/sys/class/powercap/%s/energy_uj", zone);
+    d.fd = procfs_open(root, "%s/energy_uj", folder);
     if (d.fd < 0 && (errno == EACCES || errno == EPERM)) (*denied)++;
-    int range = procfs_open(root, "/sys/class/powercap/%s/max_energy_range_uj", zone);
+    int range = procfs_open(root, "%s/max_energy_range_uj", folder);
     if (range < 0 || !procfs_whole_number(range, &d.range)) d.range = 0;
     procfs_close(&range);
     if (d.fd >= 0 && procfs_whole_number(d.fd, &d.last))

@@ -96,16 +96,6 @@ static void add_sensor(struct search *f, struct sensor s)
     if (f->status != TARE_OK) procfs_close(&s.fd);
 }
 
-/* The text of a small file without its newline, as a label; "" when it is not there. */
-static void read_name(const char *root, const char *folder, const char *file, char *out, size_t size)
-{
-    char text[128];
-    int fd = procfs_open(root, "%s/%s", folder, file);
-    ssize_t n = fd >= 0 ? procfs_line(fd, text, sizeof text) : 0;
-    procfs_close(&fd);
-    procfs_label(out, size, text, n > 0 ? strcspn(text, "\n") : 0);
-}
-
 static int by_version(const struct dirent **a, const struct dirent **b)
 {
     return strverscmp((*a)->d_name, (*b)->d_name);
@@ -133,9 +123,9 @@ static void add_input(struct search *f, const char *folder, const char *name)
     if (n < 6 || strcmp(name + n - 6, "_input") != 0) return;
     char chip[32], text[32], file[300];
     struct sensor s = {.metric = METRIC_TEMPERATURE, .scale = 1e-3};
-    read_name(f->root, folder, "name", chip, sizeof chip);
+    procfs_name(f->root, folder, "name", chip, sizeof chip);
     snprintf(file, sizeof file, "%.*s_label", (int)(n - 6), name);
-    read_name(f->root, folder, file, text, sizeof text);
+    procfs_name(f->root, folder, file, text, sizeof text);
     if (!text[0]) snprintf(text, sizeof text, "%.*s", (int)(n - 6 < 31 ? n - 6 : 31), name);
     snprintf(s.label, sizeof s.label, "%.31s %.31s", chip[0] ? chip : "hwmon", text);
     s.fd = procfs_open(f->root, "%s/%s", folder, name);
@@ -154,7 +144,7 @@ static void add_zone(struct search *f, const char *folder, const char *name)
     char path[600];
     struct sensor s = {.metric = METRIC_TEMPERATURE, .scale = 1e-3};
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    read_name(f->root, path, "type", s.label, sizeof s.label);
+    procfs_name(f->root, path, "type", s.label, sizeof s.label);
     if (!s.label[0]) snprintf(s.label, sizeof s.label, "%.60s", name);
     s.fd = procfs_open(f->root, "%s/temp", path);
     add_sensor(f, s);

@@ -164,6 +164,16 @@ void procfs_label(char *out, size_t size, const char *name, size_t n)
     out[used] = 0;
 }
 
+bool procfs_name(const char *root, const char *folder, const char *file, char *out, size_t size)
+{
+    char text[128];
+    int fd = procfs_open(root, "%s/%s", folder, file);
+    bool read = fd >= 0 && procfs_line(fd, text, sizeof text) > 0;
+    procfs_close(&fd);
+    procfs_label(out, size, text, read ? strcspn(text, "\n") : 0);
+    return read;
+}
+
 bool process_stat_parse(struct process_stat *out, const char *text)
 {
     enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */

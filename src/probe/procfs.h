@@ -43,6 +43,8 @@ bool procfs_field(const char *text, const char *key, uint64_t *out);
 bool procfs_whole_number(int fd, double *out);
 /* "some ... total=123" of a file like /proc/pressure/cpu. */
 bool procfs_pressure_us(const char *text, uint64_t *out);
+/* The first line of folder + file as a label: "" and false when it is not there. */
+bool procfs_name(const char *root, const char *folder, const char *file, char *out, size_t size);
 /* A name from outside as a label: control characters and what is not UTF-8 become '?'. */
 void procfs_label(char *out, size_t size, const char *name, size_t n);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "subject/diverge_graph.h"
+#include "subject/diverge_parts.h"
 
 enum { AT_ONCE = 8 };
 #define TOLERANCE 1e-3
@@ -27,47 +27,45 @@ struct search {
 struct chunk {
     size_t n;
     const size_t *which; /* indices into the common values */
-    const char **names_a, **names_b;
-    struct tensor *a, *b;
+    const char **names[2];
+    struct tensor *values[2]; /* of a, of b */
 };
 
 static tare_status chunk_make(struct chunk *c, const struct search *s, const size_t *which, size_t n)
 {
-    *c = (struct chunk){n,
-                        which,
-                        mem_new(n, sizeof(char *)),
-                        mem_new(n, sizeof(char *)),
-                        mem_new(n, sizeof(struct tensor)),
-                        mem_new(n, sizeof(struct tensor))};
-    if (!c->names_a || !c->names_b || !c->a || !c->b) return error_set(s->err, TARE_NOMEM, "out of memory");
-    for (size_t i = 0; i < n; i++) {
-        c->names_a[i] = s->common.items.items[which[i]].name;
-        c->names_b[i] = s->common.items.items[which[i]].twin;
+    *c = (struct chunk){.n = n, .which = which};
+    for (int side = 0; side < 2; side++) {
+        c->names[side] = mem_new(n, sizeof(char *));
+        c->values[side] = mem_new(n, sizeof(struct tensor));
+        if (!c->names[side] || !c->values[side]) return error_set(s->err, TARE_NOMEM, "out of memory");
+        for (size_t i = 0; i < n; i++) {
+            const struct common_value *v = &s->common.items.items[which[i]];
+            c->names[side][i] = side ? v->twin : v->name;
+        }
     }
     return TARE_OK;
 }
 
 static void chunk_release(struct chunk *c)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        if (c->a && c->a[i].data) tensor_release(&c->a[i]);
-        if (c->b && c->b[i].data) tensor_release(&c->b[i]);
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; c->values[side] && i < c->n; i++)
+            if (c->values[side][i].data) tensor_release(&c->values[side][i]);
+        mem_free(c->names[side]);
+        mem_free(c->values[side]);
     }
-    mem_free(c->names_a);
-    mem_free(c->names_b);
-    mem_free(c->a);
-    mem_free(c->b);
 }
 
-static void judge(struct search *s, const struct chunk *c)
+static void judge_chunk(struct search *s, const struct chunk *c)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct common_value *v = &s->common.items.items[c->which[i]];
-        bytes += c->a[i].bytes + c->b[i].bytes;
+        const struct tensor *a = &c->values[0][i], *b = &c->values[1][i];
+        bytes += a->bytes + b->bytes;
         v->state = COMMON_ODD;
-        if (!c->a[i].data || !c->b[i].data) continue;
-        tensor_error_of(&v->error, &c->a[i], &c->b[i]);
+        if (!a->data || !b->data) continue;
+        tensor_error_of(&v->error, a, b);
         if (v->error.comparable) v->state = v->error.rel_l2 > s->tolerance ? COMMON_DIFFERS : COMMON_SAME;
     }
     if (bytes > s->out->bytes_at_once) s->out->bytes_at_once = bytes;
@@ -83,9 +81,9 @@ static tare_status compare_chunk(struct search *s, const size_t *which, size_t n
 {
     struct chunk c;
     tare_status st = chunk_make(&c, s, which, n);
-    if (st == TARE_OK) st = diverge_side_fetch(&s->a, c.names_a, n, c.a, s->err);
-    if (st == TARE_OK) st = diverge_side_fetch(&s->b, c.names_b, n, c.b, s->err);
-    if (st == TARE_OK) judge(s, &c);
+    if (st == TARE_OK) st = diverge_side_fetch(&s->a, c.names[0], n, c.values[0], s->err);
+    if (st == TARE_OK) st = diverge_side_fetch(&s->b, c.names[1], n, c.values[1], s->err);
+    if (st == TARE_OK) judge_chunk(s, &c);
     chunk_release(&c);
     s->out->sessions += 2;
     s->seen += n;
@@ -137,7 +135,7 @@ static size_t first_seen(const struct search *s)
 /* ---- bisecting ---- */
 
 /* Up to at_once of those between the last that is the same and the first that differs, evenly spread. */
-static tare_status pick(const struct search *s, const struct common_list *way, struct common_list *out)
+static tare_status pick_unseen(const struct search *s, const struct common_list *way, struct common_list *out)
 {
     VEC(size_t) open = VEC_INIT;
     tare_status st = TARE_OK;
@@ -173,7 +171,7 @@ static tare_status bisect(struct search *s, size_t from, size_t *found)
     tare_status st = way_to(s, from, &way);
     while (st == TARE_OK && !is_cut(s)) {
         vec_clear(&some.items);
-        st = pick(s, &way, &some);
+        st = pick_unseen(s, &way, &some);
         if (st < 0 || !some.items.n) break;
         st = compare_list(s, &some);
     }
@@ -256,13 +254,8 @@ static tare_status compare_all(struct search *s)
 
 static void point_release(struct diverge_point *p)
 {
-    mem_free(p->value);
-    mem_free(p->twin);
-    mem_free(p->node_a);
-    mem_free(p->node_b);
-    mem_free(p->op_a);
-    mem_free(p->op_b);
-    mem_free(p->why);
+    char *const texts[] = {p->value, p->twin, p->node_a, p->node_b, p->op_a, p->op_b, p->why};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) mem_free(texts[i]);
 }
 
 static tare_status add_point(struct search *s, const struct common_value *v)
@@ -283,7 +276,7 @@ static tare_status add_point(struct search *s, const struct common_value *v)
     return st;
 }
 
-static tare_status answer(struct search *s)
+static tare_status fill_answer(struct search *s)
 {
     struct diverged *out = s->out;
     tare_status st = TARE_OK;
@@ -332,7 +325,7 @@ tare_status diverge_find(struct diverged *out, const struct diverge_options *o, 
     tare_status st = search_open(&s);
     if (st == TARE_OK) st = o->all ? compare_all(&s) : find_any(&s, &found);
     if (st == TARE_OK && found != SIZE_MAX) st = find_origin(&s, found);
-    if (st == TARE_OK) st = answer(&s);
+    if (st == TARE_OK) st = fill_answer(&s);
     common_release(&s.common);
     diverge_side_close(&s.b);
     diverge_side_close(&s.a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * diverge_graph.c - see diverge_graph.h. Nodes are known by their numbers in the main graph; what bodies of If, Loop
+ * diverge_graph.c - see diverge_parts.h. Nodes are known by their numbers in the main graph; what bodies of If, Loop
  * and Scan read from around them counts as read by the node that has them. */
-#include "subject/diverge_graph.h"
+#include "subject/diverge_parts.h"
 
 #include <string.h>
 
@@ -57,12 +57,6 @@ static size_t count_values(const struct diverge_side *s)
     return n;
 }
 
-static tare_status add_common(struct common_values *out, const struct common_value *v, tare_error *err)
-{
-    tare_status st = map_str_put(&out->by_name, v->name, strlen(v->name), out->items.n, err);
-    return st == TARE_OK ? vec_push(&out->items, *v, err) : st;
-}
-
 tare_status common_find(struct common_values *out, const struct diverge_side *a, const struct diverge_side *b,
                         tare_error *err)
 {
@@ -78,7 +72,8 @@ tare_status common_find(struct common_values *out, const struct diverge_side *a,
             v.twin = find_twin(b, v.name, &scratch, &v.node_b);
             if (!v.twin || is_constant(&b->model.graph.nodes.items[v.node_b])) continue;
             st = map_str_put(&taken, v.twin, strlen(v.twin), 1, err);
-            if (st == TARE_OK) st = add_common(out, &v, err);
+            if (st == TARE_OK) st = map_str_put(&out->by_name, v.name, strlen(v.name), out->items.n, err);
+            if (st == TARE_OK) st = vec_push(&out->items, v, err);
         }
     }
     if (st == TARE_OK) st = buf_status(&scratch, err);

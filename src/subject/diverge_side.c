@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * diverge_side.c - see diverge_side.h. Never writes a file: the model with more outputs exists in memory only. */
-#include "subject/diverge_side.h"
+ * diverge_side.c - see diverge_parts.h. Never writes a file: the model with more outputs exists in memory only. */
+#include "subject/diverge_parts.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -101,12 +101,9 @@ static tare_status make_values(struct diverge_side *s, tare_error *err)
     const struct ort *o = s->subject->ort;
     tare_status st = TARE_OK;
     for (size_t i = 0; st == TARE_OK && i < s->inputs.items.n; i++) {
-        struct tensor *t = &s->inputs.items.items[i];
+        const struct tensor *t = &s->inputs.items.items[i];
         struct ort_value *v = NULL;
-        st = ort_check(o,
-                       o->call.CreateTensorWithData(s->cpu, t->data, t->bytes, t->dims, t->rank,
-                                                    ort_type_from_onnx(t->type), &v),
-                       err, "input '%s'", t->name);
+        st = ort_value_over(o, s->cpu, t, &v, err);
         if (st == TARE_OK) st = vec_push(&s->values, v, err);
         if (st < 0 && v) o->call.ReleaseValue(v);
         if (st == TARE_OK) st = vec_push(&s->names, t->name, err);

@@ -137,10 +137,7 @@ static tare_status make_input(struct onnx_instance *i, const struct filling *f, 
     tare_status s = f->files ? input_fit(&t, &spec, f->files[k], worker, err) : input_make(&t, &spec, err);
     if (s == TARE_OK) s = tensor_set_take(&w->inputs, &t, err);
     if (s < 0) return s;
-    struct tensor *kept = vec_last(&w->inputs.items);
-    struct ort_status *st = i->ort->call.CreateTensorWithData(
-        i->cpu, kept->data, kept->bytes, kept->dims, kept->rank, ort_type_from_onnx(kept->type), &w->in[k]);
-    return ort_check(i->ort, st, err, "input '%s'", io->name);
+    return ort_value_over(i->ort, i->cpu, vec_last(&w->inputs.items), &w->in[k], err);
 }
 
 static tare_status make_worker(struct onnx_instance *i, const struct filling *f, unsigned worker,

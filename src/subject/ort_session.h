@@ -58,6 +58,9 @@ tare_status ort_outputs(const struct ort *o, const struct ort_session *s, struct
                         tare_error *err);
 void ort_ios_release(struct ort_ios *ios);
 
+/* A value over a tensor's data, which must outlive it. */
+tare_status ort_value_over(const struct ort *o, const struct ort_memory_info *cpu, const struct tensor *t,
+                           struct ort_value **out, tare_error *err);
 /* A copy of a value as a tensor. TARE_UNSUPPORTED for what is no array of numbers. */
 tare_status ort_value_copy(const struct ort *o, struct ort_value *v, const char *name, struct tensor *out,
                            tare_error *err);

@@ -157,6 +157,15 @@ bool ort_value_shape(const struct ort *o, const struct ort_value *v, int *type, 
     return good && !st;
 }
 
+tare_status ort_value_over(const struct ort *o, const struct ort_memory_info *cpu, const struct tensor *t,
+                           struct ort_value **out, tare_error *err)
+{
+    return ort_check(o,
+                     o->call.CreateTensorWithData(cpu, t->data, t->bytes, t->dims, t->rank,
+                                                  ort_type_from_onnx(t->type), out),
+                     err, "input '%s'", t->name);
+}
+
 tare_status ort_value_copy(const struct ort *o, struct ort_value *v, const char *name, struct tensor *out,
                            tare_error *err)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "bench/stopping.h"
+#include "bench/steady.h"
 #include "core/mem.h"
 #include "core/rng.h"
 

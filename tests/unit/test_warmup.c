@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "bench/warmup.h"
+#include "bench/steady.h"
 #include "core/mem.h"
 #include "core/rng.h"
 

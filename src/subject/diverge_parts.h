@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * diverge_side.h - one of the two models of a comparison: its graph, its inputs, and inner values fetched on demand in
- * a session of their own that is gone afterwards, so that memory never holds both models. For diverge.c. */
-#ifndef SUBJECT_DIVERGE_SIDE_H
-#define SUBJECT_DIVERGE_SIDE_H
+ * diverge_parts.h - what diverge.c works with: one of the two models of a comparison (diverge_side.c), and the values
+ * that both graphs have, and what in a graph depends on what (diverge_graph.c). */
+#ifndef SUBJECT_DIVERGE_PARTS_H
+#define SUBJECT_DIVERGE_PARTS_H
 
 #include "core/map.h"
 #include "subject/onnx_model.h"
+#include "subject/tensor_error.h"
+
+/* ---- a side: its graph, its inputs, and inner values fetched on demand in a session of their own that is gone
+ * afterwards, so that memory never holds both models ---- */
 
 struct diverge_side {
     struct onnx_subject *subject;
@@ -41,5 +45,39 @@ tare_status diverge_side_share_inputs(struct diverge_side *s, const struct diver
  * with data NULL. On failure nothing is left to release. */
 tare_status diverge_side_fetch(const struct diverge_side *s, const char *const *names, size_t n,
                                struct tensor *out, tare_error *err);
+
+/* ---- both graphs ---- */
+
+enum common_state { COMMON_UNSEEN, COMMON_SAME, COMMON_DIFFERS, COMMON_ODD /* cannot be compared */ };
+
+struct common_value {
+    const char *name, *twin; /* in a, in b; their models' */
+    size_t node_a, node_b;   /* that make it */
+    enum common_state state;
+    struct tensor_error error;
+};
+
+struct common_values { /* in run order of a */
+    VEC(struct common_value) items;
+    struct map_str by_name; /* in a -> index */
+    size_t only_a, only_b;
+};
+#define COMMON_VALUES_INIT {.items = VEC_INIT, .by_name = MAP_STR_INIT}
+
+/* The same name, else a name that quantisation gives ("x" and "x_DequantizeLinear_Output"). Constants are left out. */
+tare_status common_find(struct common_values *out, const struct diverge_side *a, const struct diverge_side *b,
+                        tare_error *err);
+void common_release(struct common_values *c);
+
+/* marked[i] becomes true for every node of `s` on which node `from` depends, and for itself. `marked` has one place
+ * per node. */
+tare_status diverge_ancestors(const struct diverge_side *s, size_t from, bool *marked, tare_error *err);
+
+/* Indices of the common values nearest above node `from`: what it reads, or what those that only one graph has read. */
+struct common_list {
+    VEC(size_t) items;
+};
+tare_status diverge_sources(const struct diverge_side *a, const struct common_values *c, size_t from,
+                            struct common_list *out, tare_error *err);
 
 #endif

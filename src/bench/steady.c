@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * warmup.c - see warmup.h. */
-#include "bench/warmup.h"
+ * steady.c - see steady.h. */
+#include "bench/steady.h"
 
 #include <math.h>
 
-#include "core/mem.h"
-#include "core/stats.h"
+#include "bench/engine.h"
 
 enum { FIVES_FROM = 50, FAR_FROM = 20 };
+
+double *times_copy(const uint64_t *ns, size_t n, tare_error *err)
+{
+    double *x = mem_new(n, sizeof *x);
+    if (!x) error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
+    for (size_t i = 0; x && i < n; i++) x[i] = (double)ns[i];
+    return x;
+}
+
+/* ---- steady? ---- */
 
 /* Single stalls are no trend: what is further out than 5 deviations is moved to there. */
 static tare_status clip_outliers(double *y, size_t n, tare_error *err)
@@ -47,9 +56,9 @@ tare_status warmup_judge(const uint64_t *ns, size_t n, struct warmup_verdict *ou
 {
     *out = (struct warmup_verdict){0};
     if (n < WARMUP_LEAST) return TARE_OK;
-    double *y = mem_new(n, sizeof *y);
-    if (!y) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
-    for (size_t i = 0; i < n; i++) y[i] = log((double)(ns[i] ? ns[i] : 1));
+    double *y = times_copy(ns, n, err);
+    if (!y) return TARE_NOMEM;
+    for (size_t i = 0; i < n; i++) y[i] = log(fmax(y[i], 1));
     tare_status s = clip_outliers(y, n, err);
     if (s == TARE_OK) {
         size_t size = n < FIVES_FROM ? 1 : 5, m = n / size, skip = n - m * size; /* odd ones: the oldest */
@@ -59,4 +68,47 @@ tare_status warmup_judge(const uint64_t *ns, size_t n, struct warmup_verdict *ou
     }
     mem_free(y);
     return s;
+}
+
+/* ---- precise? ---- */
+
+/* Half the interval over its value: what "+/- 2 %" is. Where the value is 0 (runs below the clock's step) only an
+ * interval of no width is precise. */
+static double half_width(struct interval i)
+{
+    if (!(i.value > 0)) return i.lo == i.hi ? 0 : INFINITY;
+    return (i.hi - i.lo) / 2 / i.value;
+}
+
+/* Run times follow one another and are alike, so n of them tell less than n independent ones. n_eff is how many
+ * independent ones tell as much; the ranks that bound the percentile are taken for that many. Sorts x. */
+static tare_status of_percentile(double *x, size_t n, double q, double *out, tare_error *err)
+{
+    double n_eff;
+    tare_status s = stats_n_eff(x, n, &n_eff, err);
+    if (s < 0) return s;
+    stats_sort(x, n);
+    *out = half_width(stats_quantile_interval_sorted(x, n, n_eff, q, BENCH_CONFIDENCE));
+    return TARE_OK;
+}
+
+tare_status stopping_precision(const uint64_t *ns, size_t n, double percentile, struct precision *out,
+                               tare_error *err)
+{
+    *out = (struct precision){INFINITY, percentile > 0 ? INFINITY : 0};
+    if (n == 0) return TARE_OK;
+    double *x = times_copy(ns, n, err);
+    if (!x) return TARE_NOMEM;
+    struct interval median;
+    tare_status s = stats_median_interval(x, n, BENCH_CONFIDENCE, &median, err);
+    if (s == TARE_OK) out->median = half_width(median);
+    if (s == TARE_OK && percentile > 0) s = of_percentile(x, n, percentile, &out->percentile, err);
+    mem_free(x);
+    return s;
+}
+
+size_t stopping_next(size_t n)
+{
+    size_t next = (size_t)ceil((double)n * M_SQRT2);
+    return next > n ? next : n + 1;
 }
