@@ -50,13 +50,6 @@ static bool is_hash(const char *text, size_t n)
     return n == 40 || n == 64;
 }
 
-static bool has_git(const char *folder)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    return join(path, folder, ".git") && stat(path, &st) == 0;
-}
-
 /* .git is a folder, or in worktrees and submodules a file that names it. */
 static bool git_folder(const char *folder, struct folders *out)
 {
@@ -75,9 +68,10 @@ static bool git_folder(const char *folder, struct folders *out)
 
 static bool find_git(const char *folder, struct folders *out)
 {
-    char at[PATH_MAX];
+    char at[PATH_MAX], path[PATH_MAX];
+    struct stat st;
     if (!realpath(folder, at)) return false;
-    while (!has_git(at)) {
+    while (!join(path, at, ".git") || stat(path, &st) < 0) {
         char *slash = strrchr(at, '/');
         if (!slash || !at[1]) return false;
         slash[slash == at] = 0;

@@ -18,13 +18,6 @@ static const struct call {
         {offsetof(struct nvml, error_string), {"nvmlErrorString", NULL}},
 };
 
-static void resolve(struct nvml *n, const struct call *c)
-{
-    void *found = NULL;
-    for (int i = 0; !found && c->names[i]; i++) found = dlsym(n->library, c->names[i]);
-    memcpy((char *)n + c->offset, &found, sizeof found);
-}
-
 const char *nvml_why(const struct nvml *n, int code)
 {
     const char *text = n->error_string ? n->error_string(code) : NULL;
@@ -40,7 +33,11 @@ tare_status nvml_open(struct nvml *n, const char *root, tare_error *err)
     if (!n->library)
         return error_set(err, TARE_UNSUPPORTED,
                          "no NVIDIA driver library: libnvidia-ml.so.1 cannot be loaded");
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) resolve(n, &calls[i]);
+    for (const struct call *c = calls; c < calls + sizeof calls / sizeof *calls; c++) {
+        void *found = NULL;
+        for (int i = 0; !found && c->names[i]; i++) found = dlsym(n->library, c->names[i]);
+        memcpy((char *)n + c->offset, &found, sizeof found);
+    }
     int code = n->init && n->shutdown && n->count && n->by_index ? n->init() : NVML_NO_CALL;
     if (code == NVML_OK) return TARE_OK;
     error_set(err, TARE_UNSUPPORTED, "NVML does not start: %s", nvml_why(n, code));

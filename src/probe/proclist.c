@@ -70,15 +70,6 @@ static bool read_command(const struct proclist *p, struct proc_row *r)
     return keep_text(&r->command, text, (size_t)n);
 }
 
-/* The folder of a process belongs to whom it runs as, whatever it hides. */
-static void read_owner(const struct proclist *p, struct proc_row *r)
-{
-    char path[32];
-    struct stat st;
-    snprintf(path, sizeof path, "%d", (int)r->pid);
-    if (fstatat(p->folder, path, &st, 0) == 0) r->uid = st.st_uid;
-}
-
 static double rate(double now, double before, double seconds)
 {
     return seconds > 0 && now >= before ? (now - before) / seconds : NAN;
@@ -121,7 +112,10 @@ static bool update_row(struct proclist *p, struct proc_row *r, const struct proc
     r->ticks = ticks;
     unsigned turn = (unsigned)p->scans + (unsigned)r->pid; /* not all in the same scan */
     if (fresh || renamed || turn % REFRESH_SCANS == 0) {
-        read_owner(p, r);
+        char path[32];
+        struct stat of; /* the folder of a process belongs to whom it runs as, whatever it hides */
+        snprintf(path, sizeof path, "%d", (int)r->pid);
+        if (fstatat(p->folder, path, &of, 0) == 0) r->uid = of.st_uid;
         if (!keep_text(&r->name, st->name, st->name_len) || !read_command(p, r)) return false;
     }
     bool active = worked || r->state == 'D' || r->read_rate > 0 || r->write_rate > 0;
@@ -192,14 +186,11 @@ tare_status proclist_scan(struct proclist *p, uint64_t now_ns, tare_error *err)
     tare_status s = list_pids(p, err);
     if (s == TARE_OK) s = vec_reserve(&p->before, p->pids.n, err);
     if (s < 0) return s;
-    size_t cap = p->rows.cap, n = p->rows.n, before = 0; /* the two vectors change places */
-    struct proc_row *items = p->rows.items;
-    p->rows.items = p->before.items;
-    p->rows.cap = p->before.cap;
-    p->rows.n = 0;
-    p->before.items = items;
-    p->before.cap = cap;
-    p->before.n = n;
+    struct proc_rows rows = p->rows; /* the two change places */
+    p->rows = p->before;
+    p->before = rows;
+    vec_clear(&p->rows);
+    size_t before = 0;
     p->denied = 0;
     for (size_t i = 0; i < p->pids.n && s == TARE_OK; i++)
         s = scan_pid(p, p->pids.items[i], now_ns, &before, err);

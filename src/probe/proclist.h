@@ -30,13 +30,17 @@ struct proc_row {
     uint64_t ticks, io_ns;          /* of the values above */
 };
 
+struct proc_rows {
+    struct proc_row *items;
+    size_t n, cap;
+};
+
 struct proclist {
-    VEC(struct proc_row) rows; /* by pid */
-    size_t denied;             /* processes there are that may not be read (hidepid) */
-    int folder;                /* of /proc; -1: not open */
+    struct proc_rows rows, before; /* by pid; of this scan, and within one of the scan before */
+    size_t denied;                 /* processes there are that may not be read (hidepid) */
+    int folder;                    /* of /proc; -1: not open */
     double tick_s, page_bytes;
     uint64_t scans, at_ns;
-    VEC(struct proc_row) before;
     VEC(pid_t) pids;
 };
 #define PROCLIST_INIT {.folder = -1}

@@ -15,11 +15,6 @@
 
 /* ---- describing ---- */
 
-static void hex(const unsigned char *bytes, unsigned n, char *out)
-{
-    for (unsigned i = 0; i < n; i++) snprintf(out + 2 * (size_t)i, 3, "%02x", bytes[i]);
-}
-
 static tare_status hash_fd(int fd, EVP_MD_CTX *md, const char *path, tare_error *err)
 {
     enum { PART = 1 << 18 };
@@ -50,7 +45,7 @@ tare_status subject_hash_file(const char *path, char out[65], tare_error *err)
                         : error_set(err, TARE_NOMEM, "%s: out of memory to hash it", path);
     if (s == TARE_OK) {
         EVP_DigestFinal_ex(md, digest, &n);
-        hex(digest, n, out);
+        for (unsigned i = 0; i < n; i++) snprintf(out + 2 * (size_t)i, 3, "%02x", digest[i]);
     }
     EVP_MD_CTX_free(md);
     close(fd);

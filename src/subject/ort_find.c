@@ -76,29 +76,25 @@ static void find_version(const char *path, char out[32])
     file_unmap(&view);
 }
 
-static void judge(struct ort_candidate *c)
+/* Fills version and why_not. */
+static void judge_candidate(struct ort_candidate *c)
 {
     struct stat st;
-    if (stat(c->path, &st) < 0 || !S_ISREG(st.st_mode)) {
-        snprintf(c->why_not, sizeof c->why_not, "no such file");
-        return;
-    }
-    if (access(c->path, R_OK) < 0) {
-        snprintf(c->why_not, sizeof c->why_not, "not readable");
-        return;
-    }
-    if (strstr(c->path, "pybind11_state")) {
-        snprintf(c->why_not, sizeof c->why_not,
-                 "Python packages before 1.19 hide the C interface: upgrade to 1.19 or newer");
-        return;
-    }
-    find_version(c->path, c->version);
-    int minor = c->version[0] ? ort_version_minor(c->version) : ORT_MINOR_MIN;
-    if (minor < ORT_MINOR_MIN)
+    const char *why = "";
+    if (stat(c->path, &st) < 0 || !S_ISREG(st.st_mode))
+        why = "no such file";
+    else if (access(c->path, R_OK) < 0)
+        why = "not readable";
+    else if (strstr(c->path, "pybind11_state"))
+        why = "Python packages before 1.19 hide the C interface: upgrade to 1.19 or newer";
+    else
+        find_version(c->path, c->version);
+    snprintf(c->why_not, sizeof c->why_not, "%s", why);
+    if (c->version[0] && ort_version_minor(c->version) < ORT_MINOR_MIN)
         snprintf(c->why_not, sizeof c->why_not, "too old, 1.%d or newer is needed", ORT_MINOR_MIN);
 }
 
-static void add(struct search *s, const char *path)
+static void add_file(struct search *s, const char *path)
 {
     char full[PATH_MAX];
     struct ort_candidate c = {.source = s->source, .named = s->named};
@@ -112,7 +108,7 @@ static void add(struct search *s, const char *path)
         s->status = error_set(s->err, TARE_NOMEM, "out of memory to look for ONNX Runtime");
         return;
     }
-    judge(&c);
+    judge_candidate(&c);
     s->status = vec_push(&s->out->items, c, s->err);
     if (s->status < 0) mem_free(c.path);
 }
@@ -123,7 +119,7 @@ static size_t add_glob(struct search *s, const char *pattern)
     glob_t g = {0};
     size_t n = 0;
     if (glob(pattern, 0, NULL, &g) == 0) {
-        for (size_t i = g.gl_pathc; i-- > 0;) add(s, g.gl_pathv[i]);
+        for (size_t i = g.gl_pathc; i-- > 0;) add_file(s, g.gl_pathv[i]);
         n = g.gl_pathc;
     }
     globfree(&g);
@@ -138,38 +134,35 @@ static void add_named(struct search *s, const char *name)
     char pattern[PATH_MAX];
     struct stat st;
     if (stat(name, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        add(s, name);
+        add_file(s, name);
         return;
     }
     path_set(pattern, "%s/libonnxruntime.so*", name);
     if (add_glob(s, pattern)) return;
     path_set(pattern, "%s/lib/libonnxruntime.so*", name);
-    if (!add_glob(s, pattern)) add(s, pattern); /* its reason: no such file */
+    if (!add_glob(s, pattern)) add_file(s, pattern); /* its reason: no such file */
 }
 
 /* The packages of one Python: PREFIX/lib/python3.11/site-packages. */
-static size_t add_packages(struct search *s, const char *packages)
+static void add_packages(struct search *s, const char *packages)
 {
     char pattern[PATH_MAX];
     path_set(pattern, "%s/onnxruntime/capi/libonnxruntime.so*", packages);
-    size_t n = add_glob(s, pattern);
-    if (n) return n;
+    if (add_glob(s, pattern)) return;
     path_set(pattern, "%s/onnxruntime/capi/onnxruntime_pybind11_state*.so", packages);
-    return add_glob(s, pattern);
+    add_glob(s, pattern);
 }
 
-static size_t add_prefix(struct search *s, const char *prefix)
+static void add_prefix(struct search *s, const char *prefix)
 {
     static const char *const below[] = {"lib/python3*/site-packages", "lib64/python3*/site-packages",
                                         "lib/python3*/dist-packages", "local/lib/python3*/dist-packages",
                                         "lib/python3/dist-packages"};
     char pattern[PATH_MAX];
-    size_t n = 0;
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
         path_set(pattern, "%s/%s", prefix, below[i]);
-        n += add_packages(s, pattern);
+        add_packages(s, pattern);
     }
-    return n;
 }
 
 static bool find_python(const char *path, char out[PATH_MAX])
@@ -259,11 +252,9 @@ static void add_python(struct search *s, const struct ort_places *p)
         if (slash) *slash = 0;
     }
     if (has_layout(prefix)) {
-        if (p->home) {
-            char local[PATH_MAX];
-            path_set(local, "%s/.local", p->home);
-            add_prefix(s, local);
-        }
+        char local[PATH_MAX] = "";
+        if (p->home) path_set(local, "%s/.local", p->home);
+        if (p->home) add_prefix(s, local);
         add_prefix(s, prefix);
     } else if (ask_python(python, answer, sizeof answer)) {
         char *save = NULL;
@@ -300,7 +291,7 @@ static void add_loader(struct search *s)
         struct link_map *map = NULL;
         void *h = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
         if (!h) continue;
-        if (dlinfo(h, RTLD_DI_LINKMAP, (void *)&map) == 0 && map && map->l_name[0]) add(s, map->l_name);
+        if (dlinfo(h, RTLD_DI_LINKMAP, (void *)&map) == 0 && map && map->l_name[0]) add_file(s, map->l_name);
         dlclose(h);
     }
 }

@@ -44,22 +44,17 @@ static const struct provider_row *find_provider(const char *name)
     return NULL;
 }
 
-/* CUDA and TensorRT have options of their own, made and released around the call. */
-static struct ort_status *append_cuda(const struct ort *o, struct ort_session_options *so)
-{
-    struct ort_provider_options *opts = NULL;
-    struct ort_status *st = o->call.CreateCudaOptions(&opts);
-    if (!st) st = o->call.AppendCuda(so, opts);
-    if (opts) o->call.ReleaseCudaOptions(opts);
-    return st;
-}
+typedef struct ort_status *append_function(struct ort_session_options *, const struct ort_provider_options *);
 
-static struct ort_status *append_tensorrt(const struct ort *o, struct ort_session_options *so)
+/* CUDA and TensorRT have options of their own, made and released around the call. */
+static struct ort_status *append_with_options(struct ort_session_options *so, append_function *append,
+                                              struct ort_status *(*make)(struct ort_provider_options **),
+                                              void (*release)(struct ort_provider_options *))
 {
     struct ort_provider_options *opts = NULL;
-    struct ort_status *st = o->call.CreateTensorrtOptions(&opts);
-    if (!st) st = o->call.AppendTensorrt(so, opts);
-    if (opts) o->call.ReleaseTensorrtOptions(opts);
+    struct ort_status *st = make(&opts);
+    if (!st) st = append(so, opts);
+    if (opts) release(opts);
     return st;
 }
 
@@ -90,9 +85,11 @@ static tare_status append_provider(const struct ort *o, struct ort_session_optio
     list_providers(o, have, sizeof have);
     struct ort_status *st;
     if (row && strcmp(row->short_name, "cuda") == 0 && o->call.AppendCuda) {
-        st = append_cuda(o, so);
+        st = append_with_options(so, o->call.AppendCuda, o->call.CreateCudaOptions,
+                                 o->call.ReleaseCudaOptions);
     } else if (row && strcmp(row->short_name, "tensorrt") == 0 && o->call.AppendTensorrt) {
-        st = append_tensorrt(o, so);
+        st = append_with_options(so, o->call.AppendTensorrt, o->call.CreateTensorrtOptions,
+                                 o->call.ReleaseTensorrtOptions);
     } else if (o->call.AppendProvider) {
         st = o->call.AppendProvider(so, row && row->append ? row->append : name, NULL, NULL, 0);
     } else {
@@ -174,8 +171,8 @@ static tare_status add_config_entries(const struct ort *o, struct ort_session_op
  * which leaves the run itself as it is; before that, they may not spin at all. */
 static tare_status stop_spinning(const struct ort *o, struct ort_session_options *so, tare_error *err)
 {
-    const char *key = o->minor >= 12 ? "session.force_spinning_stop" : "session.intra_op.allow_spinning";
-    return add_config(o, so, key, o->minor >= 12 ? "1" : "0", err);
+    if (o->minor >= 12) return add_config(o, so, "session.force_spinning_stop", "1", err);
+    return add_config(o, so, "session.intra_op.allow_spinning", "0", err);
 }
 
 static tare_status set_dims(const struct ort *o, struct ort_session_options *so,
@@ -234,13 +231,6 @@ static tare_status set_options(const struct ort *o, struct ort_session_options *
     return s;
 }
 
-static struct ort_status *create_session(const struct ort *o, const struct ort_session_spec *spec,
-                                         const struct ort_session_options *so, struct ort_session **out)
-{
-    if (spec->bytes) return o->call.CreateSessionFromArray(o->env, spec->bytes, spec->n_bytes, so, out);
-    return o->call.CreateSession(o->env, spec->model, so, out);
-}
-
 tare_status ort_session_open(const struct ort *o, const struct ort_session_spec *spec,
                              struct ort_session **out, tare_error *err)
 {
@@ -248,7 +238,12 @@ tare_status ort_session_open(const struct ort *o, const struct ort_session_spec 
     struct ort_session *session = NULL;
     tare_status s = ort_check(o, o->call.CreateSessionOptions(&so), err, "%s: session options", spec->model);
     if (s == TARE_OK) s = set_options(o, so, spec, err);
-    if (s == TARE_OK) s = ort_check(o, create_session(o, spec, so, &session), err, "%s", spec->model);
+    if (s == TARE_OK) {
+        struct ort_status *st =
+            spec->bytes ? o->call.CreateSessionFromArray(o->env, spec->bytes, spec->n_bytes, so, &session)
+                        : o->call.CreateSession(o->env, spec->model, so, &session);
+        s = ort_check(o, st, err, "%s", spec->model);
+    }
     if (so) o->call.ReleaseSessionOptions(so);
     if (s < 0) return s;
     *out = session;

@@ -19,18 +19,18 @@
 
 /* ---- starting ---- */
 
-static int add_actions(posix_spawn_file_actions_t *a, const struct peer_options *o, const int *theirs)
+static int add_actions(posix_spawn_file_actions_t *a, const struct spawn_options *o)
 {
-    int code = 0;
-    for (unsigned i = 0; code == 0 && i < o->lanes; i++)
-        code = posix_spawn_file_actions_adddup2(a, theirs[i], PEER_FD + (int)i);
-    if (code == 0) code = posix_spawn_file_actions_addopen(a, 0, "/dev/null", O_RDONLY, 0);
+    int code = posix_spawn_file_actions_addopen(a, 0, "/dev/null", O_RDONLY, 0);
+    for (unsigned i = 0; code == 0 && i < o->n_fds; i++)
+        code = posix_spawn_file_actions_adddup2(a, o->fds[i], PEER_FD + (int)i);
+    if (code == 0 && o->dir) code = posix_spawn_file_actions_addchdir_np(a, o->dir);
     if (code) return code;
     return o->out >= 0 ? posix_spawn_file_actions_adddup2(a, o->out, 1)
                        : posix_spawn_file_actions_addopen(a, 1, "/dev/null", O_WRONLY, 0);
 }
 
-static int spawn_with(struct peer *p, const struct peer_options *o, const int *theirs)
+int spawn_apart(pid_t *pid, const struct spawn_options *o)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -40,10 +40,10 @@ static int spawn_with(struct peer *p, const struct peer_options *o, const int *t
         posix_spawn_file_actions_destroy(&actions);
         return code;
     }
-    code = add_actions(&actions, o, theirs);
+    code = add_actions(&actions, o);
     if (code == 0) code = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
     if (code == 0) code = posix_spawnattr_setpgroup(&attr, 0);
-    if (code == 0) code = posix_spawnp(&p->pid, o->exe, &actions, &attr, o->argv, o->env);
+    if (code == 0) code = posix_spawnp(pid, o->exe, &actions, &attr, o->argv, o->env);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
     return code;
@@ -87,11 +87,15 @@ tare_status peer_start(struct peer *p, const struct peer_options *o, tare_error 
     if (!room) s = error_set(err, TARE_NOMEM, "out of memory for a worker");
     for (unsigned i = 0; room && s == TARE_OK && i < o->lanes; i++)
         s = open_lane(&p->fds[i], &theirs[i], o->lanes, err);
-    int code = room && s == TARE_OK ? spawn_with(p, o, theirs) : 0;
-    if (code) {
-        p->pid = 0;
-        errno = code;
-        s = error_errno(err, "%s: no worker could be started", o->exe);
+    if (s == TARE_OK) {
+        struct spawn_options apart = {
+            .exe = o->exe, .argv = o->argv, .env = o->env, .out = o->out, .fds = theirs};
+        apart.n_fds = o->lanes;
+        errno = spawn_apart(&p->pid, &apart);
+        if (errno) {
+            s = error_errno(err, "%s: no worker could be started", o->exe);
+            p->pid = 0;
+        }
     }
     close_all(theirs, o->lanes);
     if (s < 0) peer_stop(p);
@@ -100,7 +104,7 @@ tare_status peer_start(struct peer *p, const struct peer_options *o, tare_error 
 
 /* ---- ending ---- */
 
-static bool gone(struct peer *p, uint64_t patience_ns)
+static bool wait_for(struct peer *p, uint64_t patience_ns)
 {
     uint64_t until = clock_raw_ns() + patience_ns;
     for (;;) {
@@ -114,10 +118,10 @@ static bool gone(struct peer *p, uint64_t patience_ns)
 static void see_off(struct peer *p, uint64_t patience_ns)
 {
     pthread_mutex_lock(&p->lock);
-    if (p->pid && !p->ended && !(patience_ns && gone(p, patience_ns))) {
+    if (p->pid && !p->ended && !(patience_ns && wait_for(p, patience_ns))) {
         p->killed = true;
         kill(-p->pid, SIGKILL);
-        gone(p, 0);
+        wait_for(p, 0);
     }
     p->ended = true;
     pthread_mutex_unlock(&p->lock);
@@ -178,7 +182,7 @@ static bool is_over(struct peer *p)
     return over;
 }
 
-static tare_status await(struct peer *p, unsigned lane, const struct peer_patience *w, tare_error *err)
+static tare_status await_packet(struct peer *p, unsigned lane, const struct peer_patience *w, tare_error *err)
 {
     uint64_t start = clock_raw_ns(), limit = w->timeout_ns ? start + w->timeout_ns : UINT64_MAX;
     uint64_t asked = 0; /* when the interruption was seen */
@@ -204,7 +208,7 @@ tare_status peer_hear(struct peer *p, unsigned lane, const struct peer_patience 
                       tare_error *err)
 {
     if (lane >= p->n) return peer_died(p, err);
-    tare_status s = await(p, lane, w, err);
+    tare_status s = await_packet(p, lane, w, err);
     if (s < 0) return s;
     ssize_t n;
     do n = recv(p->fds[lane], out->bytes, out->size, 0);

@@ -25,6 +25,21 @@ struct peer {
 };
 #define PEER_INIT(what) {what, 0, NULL, 0, PTHREAD_MUTEX_INITIALIZER, false, false, 0}
 
+/* ---- starting any process that leads a group of its own ---- */
+
+struct spawn_options {
+    const char *exe;   /* looked for on PATH unless it has a slash */
+    char *const *argv; /* NULL-terminated */
+    char *const *env;
+    const char *dir; /* where it runs; NULL: here */
+    int out;         /* descriptor that its stdout becomes; -1: /dev/null, as its stdin is */
+    const int *fds;  /* that become PEER_FD and on; all must be above those */
+    unsigned n_fds;
+};
+int spawn_apart(pid_t *pid, const struct spawn_options *o); /* 0, or errno */
+
+/* ---- the peer ---- */
+
 struct peer_options {
     const char *exe;   /* looked for on PATH unless it has a slash */
     char *const *argv; /* NULL-terminated */

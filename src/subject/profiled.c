@@ -164,13 +164,6 @@ static tare_status open_profiled(struct passing *p)
     return open_one(p, &records, &p->profiled, p->err);
 }
 
-static tare_status open_sessions(struct passing *p)
-{
-    tare_status s = open_profiled(p);
-    if (s == TARE_OK && p->o->runs) s = open_one(p, NULL, &p->plain, p->err);
-    return s;
-}
-
 /* ---- running in turns ---- */
 
 static tare_status run_once(struct passing *p, struct instance *i, uint64_t *ns)
@@ -250,10 +243,11 @@ static tare_status run_turns(struct passing *p)
 
 /* ---- all of it ---- */
 
-static tare_status pass(struct passing *p)
+static tare_status make_pass(struct passing *p)
 {
     tare_status s = read_source(p->out, p->subject, p->err);
-    if (s == TARE_OK) s = open_sessions(p);
+    if (s == TARE_OK) s = open_profiled(p);
+    if (s == TARE_OK && p->o->runs) s = open_one(p, NULL, &p->plain, p->err);
     if (s < 0) return s;
     const struct onnx_instance *i = (const struct onnx_instance *)p->profiled;
     s = read_dims(p->out, i, p->err);
@@ -275,7 +269,7 @@ tare_status profiled_run(struct profiled_pass *out, struct subject *s, const str
         if (p.folder.path[0]) folder_remove(&p.folder);
         return st;
     }
-    st = pass(&p);
+    st = make_pass(&p);
     if (p.plain) s->ops->finish(p.plain);
     if (p.profiled) s->ops->finish(p.profiled);
     folder_remove(&p.folder);

@@ -46,11 +46,6 @@ struct py_instance {
 
 /* ---- asking ---- */
 
-static bool is_interrupted(const struct py_subject *s)
-{
-    return s->patience.interrupted && *s->patience.interrupted;
-}
-
 /* The first failure is the one to tell, whatever is asked after it: the harness may not have listened yet. */
 static tare_status keep_failure(struct py_subject *s, const tare_error *why, tare_error *err)
 {
@@ -76,8 +71,8 @@ struct answer {
     uint64_t *numbers;
 };
 
-static tare_status ask(struct py_subject *s, unsigned lane, const struct py_request *q, struct answer *to,
-                       tare_error *err)
+static tare_status ask_python(struct py_subject *s, unsigned lane, const struct py_request *q,
+                              struct answer *to, tare_error *err)
 {
     char bytes[PY_PACKET_MAX];
     struct peer_packet packet = {bytes, sizeof bytes, 0};
@@ -105,7 +100,7 @@ static void py_finish(struct instance *base)
     struct py_request q = {.kind = PY_ASK_DROP, .id = i->id};
     uint64_t numbers[PY_TIMES_MAX];
     struct answer r = {.numbers = numbers};
-    if (peer_alive(&i->subject->peer)) ask(i->subject, 0, &q, &r, NULL);
+    if (peer_alive(&i->subject->peer)) ask_python(i->subject, 0, &q, &r, NULL);
     mem_free(i->lanes);
     mem_free(i);
 }
@@ -123,7 +118,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     tare_status status = i && lanes ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a case");
     if (status == TARE_OK && workers > s->peer.n)
         status = error_set(err, TARE_INVALID, "%u runs at once, but %u lanes", workers, s->peer.n);
-    if (status == TARE_OK) status = ask(s, 0, &q, &r, err);
+    if (status == TARE_OK) status = ask_python(s, 0, &q, &r, err);
     if (status < 0) {
         mem_free(i);
         mem_free(lanes);
@@ -147,7 +142,7 @@ static tare_status refill(struct py_instance *i, unsigned worker, tare_error *er
     bool one = i->ungrouped || !l->begun;
     struct py_request q = {PY_ASK_RUN, i->id, i->ungrouped ? 0 : GROUP_NS, one ? 1 : PY_TIMES_MAX};
     struct answer r = {.numbers = l->times};
-    tare_status s = ask(i->subject, worker, &q, &r, err);
+    tare_status s = ask_python(i->subject, worker, &q, &r, err);
     if (s < 0) return s;
     if (r.head.n == 0) return error_set(err, TARE_FORMAT, "a reply without times");
     l->begun = true;
@@ -181,7 +176,7 @@ static uint64_t py_overhead(struct instance *base)
     uint64_t numbers[PY_TIMES_MAX];
     struct answer r = {.numbers = numbers};
     if (!peer_alive(&i->subject->peer)) return 0;
-    return ask(i->subject, 0, &q, &r, NULL) == TARE_OK ? r.head.value : 0;
+    return ask_python(i->subject, 0, &q, &r, NULL) == TARE_OK ? r.head.value : 0;
 }
 
 static tare_status py_report(struct instance *base, struct run *run, struct run_case *c, tare_error *err)
@@ -202,13 +197,13 @@ static tare_status py_process(struct subject *base, bool reset, struct process_s
     struct py_request q = {.kind = PY_ASK_STATE, .a = reset};
     uint64_t words[PY_TIMES_MAX];
     struct answer r = {.numbers = words};
-    tare_status status = ask(s, 0, &q, &r, err);
+    tare_status status = ask_python(s, 0, &q, &r, err);
     if (status == TARE_OK && r.head.n != PY_STATE_WORDS)
         status = error_set(err, TARE_FORMAT, "%u numbers for the state of a process", r.head.n);
     if (status == TARE_OK) py_state_read(words, &s->seen);
     *out = s->seen;
     /* what was measured before an interruption is kept, though nobody can say any more what it used last */
-    return status < 0 && is_interrupted(s) ? TARE_OK : status;
+    return status < 0 && s->patience.interrupted && *s->patience.interrupted ? TARE_OK : status;
 }
 
 static tare_status py_describe(struct subject *base, struct run *run, tare_error *err)
@@ -252,7 +247,7 @@ static const struct subject_ops py_ops = {
 
 /* ---- opening ---- */
 
-static tare_status start(struct py_subject *s, const struct py_options *o, tare_error *err)
+static tare_status start_python(struct py_subject *s, const struct py_options *o, tare_error *err)
 {
     static char flag[] = "-m", package[] = "tare", word[] = "_worker", no_inputs[] = "";
     char lanes[16];
@@ -263,7 +258,7 @@ static tare_status start(struct py_subject *s, const struct py_options *o, tare_
     return peer_start(&s->peer, &p, err);
 }
 
-static tare_status greet(struct py_subject *s, tare_error *err)
+static tare_status hear_greeting(struct py_subject *s, tare_error *err)
 {
     char bytes[PY_PACKET_MAX];
     struct peer_packet packet = {bytes, sizeof bytes, 0};
@@ -290,8 +285,8 @@ tare_status subject_open_py(struct subject **out, const struct py_options *o, ta
     s->inputs = o->inputs ? mem_strdup(o->inputs) : NULL;
     bool copied = s->target && s->python && (s->inputs || !o->inputs);
     tare_status status =
-        copied ? start(s, o, err) : error_set(err, TARE_NOMEM, "out of memory for a function");
-    if (status == TARE_OK) status = greet(s, err);
+        copied ? start_python(s, o, err) : error_set(err, TARE_NOMEM, "out of memory for a function");
+    if (status == TARE_OK) status = hear_greeting(s, err);
     if (status < 0) {
         py_close(&s->base);
         return status;

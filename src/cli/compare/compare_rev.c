@@ -3,9 +3,7 @@
  * end. The working tree of the user is never touched. Both paths are equally long, because the length of argv moves
  * a program's stack. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,33 +16,12 @@
 #include "cli/interrupt.h"
 #include "core/clock.h"
 #include "core/file.h"
+#include "subject/peer.h"
 
 #define LOOK_NS 5000000L                    /* how often an end or an interruption is looked for */
 #define PATIENCE_NS UINT64_C(2000000000) /* with a program that was asked to end */
 
 enum heed { HEED, HEEDLESS }; /* does an interruption end it? Not what cleans up */
-
-/* A group of its own: the whole build can be ended, and a Ctrl-C that ends us does not end the cleaning up. */
-static int start(char *const *argv, const char *dir, pid_t *pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    int code = posix_spawn_file_actions_init(&actions);
-    if (code) return code;
-    if ((code = posix_spawnattr_init(&attr)) != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return code;
-    }
-    code = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, 2, 1);
-    if (code == 0 && dir) code = posix_spawn_file_actions_addchdir_np(&actions, dir);
-    if (code == 0) code = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
-    if (code == 0) code = posix_spawnattr_setpgroup(&attr, 0);
-    if (code == 0) code = posix_spawnp(pid, argv[0], &actions, &attr, argv, environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
-    return code;
-}
 
 /* True: it ended. False: it was ended, with all that it had started. */
 static bool see_through(pid_t pid, enum heed heed, int *status)
@@ -70,9 +47,11 @@ static bool see_through(pid_t pid, enum heed heed, int *status)
 static tare_status run_here(char *const *argv, const char *dir, enum heed heed, tare_error *err)
 {
     pid_t pid;
-    int status = 0, code = start(argv, dir, &pid);
-    errno = code;
-    if (code != 0) return error_errno(err, "%s: cannot be started", argv[0]);
+    int status = 0;
+    /* A group of its own: the whole build can be ended, and a Ctrl-C that ends us does not end the cleaning up. */
+    struct spawn_options apart = {.exe = argv[0], .argv = argv, .env = environ, .dir = dir, .out = 2};
+    errno = spawn_apart(&pid, &apart);
+    if (errno) return error_errno(err, "%s: cannot be started", argv[0]);
     if (!see_through(pid, heed, &status)) return error_set(err, TARE_DENIED, "interrupted");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return TARE_OK;
     return error_set(err, TARE_INVALID, "%s %s failed", argv[0], argv[1] ? argv[1] : "");
