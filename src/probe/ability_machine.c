@@ -181,12 +181,11 @@ void check_bare_metal(const struct ability_where *where, struct ability_result *
 {
     char product[80], type[64];
     bool named = ability_read(where, "/sys/class/dmi/id/product_name", product, sizeof product) && product[0];
-    if (ability_read(where, "/sys/hypervisor/type", type, sizeof type) || hypervisor_flag(where)) {
+    if (ability_read(where, "/sys/hypervisor/type", type, sizeof type) || hypervisor_flag(where))
         ability_say(out, ABILITY_NO, "virtual machine%s%s%s", named ? " (" : "", named ? product : "",
                     named ? ")" : "");
-    } else {
+    else
         ability_say(out, ABILITY_YES, "no sign of a hypervisor");
-    }
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -104,11 +104,10 @@ static void read_cpu_model(struct host_job *job)
     char maker[32] = "", *v = line_value(job, "/proc/cpuinfo", "CPU implementer", ':');
     if (v) snprintf(maker, sizeof maker, "%s", v);
     v = line_value(job, "/proc/cpuinfo", "CPU part", ':');
-    if (v && maker[0]) {
+    if (v && maker[0])
         h->cpu.model = arena_printf(a, "implementer %s part %s", maker, v);
-    } else {
+    else
         run_unknown(job->run, &h->unknown, "cpu.model", "/proc/cpuinfo names no model");
-    }
 }
 
 static unsigned count_affinity(void)
@@ -127,11 +126,10 @@ static void read_cores(struct host_job *job)
     unsigned cores = slurp(job, "/sys/devices/system/cpu/online") ? count_list(job->text) : 0;
     long configured = sysconf(_SC_NPROCESSORS_ONLN);
     if (cores == 0 && configured > 0) cores = (unsigned)configured;
-    if (cores) {
+    if (cores)
         h->cpu.cores = known_u64(cores);
-    } else {
+    else
         run_unknown(job->run, &h->unknown, "cpu.cores", "the kernel does not list the processors online");
-    }
     double usable = count_affinity();
     if (usable == 0) {
         run_unknown(job->run, &h->unknown, "cpu.usable", "the affinity mask could not be read");
@@ -156,12 +154,11 @@ static void read_governor(struct host_job *job)
         }
         snprintf(first, sizeof first, "%.63s", job->text);
     }
-    if (first[0]) {
+    if (first[0])
         h->governor = arena_str(&job->run->arena, first);
-    } else {
+    else
         run_unknown(job->run, &h->unknown, "governor",
                     "no cpufreq in /sys: the kernel does not set clock rates");
-    }
 }
 
 /* ---- memory, load, virtual or not ---- */
@@ -171,17 +168,15 @@ static void read_memory_and_load(struct host_job *job)
     struct run_host *h = job->host;
     uint64_t kib = 0;
     if (slurp(job, "/proc/meminfo") && procfs_field(job->text, "MemTotal", &kib) && kib &&
-        kib < INT64_MAX / 1024) {
+        kib < INT64_MAX / 1024)
         h->memory_bytes = known_u64(kib * 1024);
-    } else {
+    else
         run_unknown(job->run, &h->unknown, "memory_bytes", "no MemTotal in /proc/meminfo");
-    }
     double load;
-    if (slurp(job, "/proc/loadavg") && procfs_decimal(job->text, &load)) {
+    if (slurp(job, "/proc/loadavg") && procfs_decimal(job->text, &load))
         h->load1 = known_f64(load);
-    } else {
+    else
         run_unknown(job->run, &h->unknown, "load1", "/proc/loadavg cannot be read");
-    }
 }
 
 /* Makers' names that only virtual machines carry. */
@@ -210,14 +205,13 @@ static void read_virtual(struct host_job *job)
          f = strtok_r(NULL, " ", &save)) {
         if (strcmp(f, "hypervisor") == 0) bit = true;
     }
-    if (bit || dmi_says_virtual(job)) {
+    if (bit || dmi_says_virtual(job))
         h->is_virtual = known_bool(true);
-    } else if (x86) {
+    else if (x86)
         h->is_virtual = known_bool(false);
-    } else {
+    else
         run_unknown(job->run, &h->unknown, "virtual",
                     "this processor has no hypervisor flag and DMI is silent");
-    }
 }
 
 /* ---- control group ---- */

@@ -17,11 +17,10 @@ enum dim_class dim_class_of(const struct ort_io *io, size_t axis)
 
 static void label_of(const struct ort_io *io, size_t axis, char *out, size_t size)
 {
-    if (io->symbols[axis][0]) {
+    if (io->symbols[axis][0])
         snprintf(out, size, "%s", io->symbols[axis]);
-    } else {
+    else
         snprintf(out, size, "%s.%zu", io->name, axis);
-    }
 }
 
 /* ---- errors ---- */
@@ -115,20 +114,18 @@ static tare_status choose_dim(struct resolving *r, const struct ort_io *io, size
     label_of(io, axis, label, sizeof label);
     const struct chosen_dim *known = find_chosen(r->out, label);
     if (known) {
-        if (!known->asked && file && axis < file->rank && file->dims[axis] != known->value) {
+        if (!known->asked && file && axis < file->rank && file->dims[axis] != known->value)
             return error_set(err, TARE_INVALID,
                              "dimension '%s' is %lld elsewhere, but %lld in the data for input '%s'", label,
                              (long long)known->value, (long long)file->dims[axis], io->name);
-        }
         return TARE_OK;
     }
     c.asked = asked_for(r, label, c.class, &c.value);
-    if (!c.asked && file && axis < file->rank) {
+    if (!c.asked && file && axis < file->rank)
         c.value = file->dims[axis];
-    } else if (!c.asked) {
+    else if (!c.asked)
         c.value = c.class == DIM_TOTAL ? dimname_total(label, part_value, r)
                                        : dimname_default(c.class, label, r->has_cache);
-    }
     if (c.value < 0)
         return error_set(err, TARE_INVALID, "dimension '%s' cannot be %lld", label, (long long)c.value);
     c.name = mem_strdup(label);
@@ -156,9 +153,8 @@ static tare_status choose_all(struct resolving *r, const struct tensor *const *f
     for (size_t i = 0; i < r->inputs->items.n; i++) {
         const struct ort_io *io = &r->inputs->items.items[i];
         for (size_t d = 0; s == TARE_OK && d < io->rank; d++) {
-            if (io->dims[d] < 0 && (dim_class_of(io, d) == DIM_TOTAL) == sums) {
+            if (io->dims[d] < 0 && (dim_class_of(io, d) == DIM_TOTAL) == sums)
                 s = choose_dim(r, io, d, files ? files[i] : NULL, err);
-            }
         }
     }
     return s;

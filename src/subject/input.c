@@ -11,18 +11,15 @@
 
 tare_status input_check_kind(const struct ort_io *io, tare_error *err)
 {
-    if (io->kind != ORT_TENSOR) {
+    if (io->kind != ORT_TENSOR)
         return error_set(err, TARE_UNSUPPORTED, "input '%s' is %s; only tensors can be fed", io->name,
                          ort_kind_name(io->kind));
-    }
-    if (io->type == ONNX_STRING) {
+    if (io->type == ONNX_STRING)
         return error_set(err, TARE_UNSUPPORTED,
                          "input '%s' is a tensor of text (strings), which is not supported", io->name);
-    }
-    if (onnx_type_bits(io->type) == 0) {
+    if (onnx_type_bits(io->type) == 0)
         return error_set(err, TARE_UNSUPPORTED, "input '%s' has element type %s, which is not supported",
                          io->name, onnx_type_name(io->type));
-    }
     return TARE_OK;
 }
 
@@ -147,10 +144,9 @@ tare_status input_make(struct tensor *out, const struct input_spec *spec, tare_e
     const struct ort_io *io = spec->io;
     tare_status s = input_check_kind(io, err);
     if (s < 0) return s;
-    if (!io->has_shape) {
+    if (!io->has_shape)
         return error_set(err, TARE_INVALID,
                          "input '%s' has no shape in the model; give its data with --inputs", io->name);
-    }
     s = tensor_make(out, &(struct tensor_spec){io->name, io->type, spec->dims, io->rank}, err);
     if (s == TARE_OK) fill_tensor(out, spec);
     return s;
@@ -164,10 +160,9 @@ static tare_status refuse_missing(const struct ort_io *io, const struct tensor_s
     for (size_t i = 0; i < files->items.n; i++)
         buf_printf(&b, "%s%s", i ? ", " : "", files->items.items[i].name);
     tare_status s = buf_status(&b, err);
-    if (s == TARE_OK) {
+    if (s == TARE_OK)
         s = error_set(err, TARE_INVALID, "no data for input '%s'; the file has: %.300s", io->name,
                       b.len ? b.data : "nothing");
-    }
     buf_release(&b);
     return s;
 }
@@ -201,10 +196,9 @@ static tare_status check_shape(const struct input_spec *spec, const struct tenso
 {
     const struct ort_io *io = spec->io;
     char have[120], want[120];
-    if (file->type != io->type) {
+    if (file->type != io->type)
         return error_set(err, TARE_INVALID, "input '%s' is %s, but its data are %s", io->name,
                          onnx_type_name(io->type), onnx_type_name(file->type));
-    }
     if (!io->has_shape) return TARE_OK;
     bool good = file->rank == io->rank;
     for (size_t d = 1; good && d < io->rank; d++) good = file->dims[d] == spec->dims[d];

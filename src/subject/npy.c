@@ -112,10 +112,9 @@ static tare_status take_shape(struct npy_header *h, tare_error *err)
 static tare_status take_descr(struct npy_header *h, tare_error *err)
 {
     skip_blanks(h);
-    if (h->at < h->end && *h->at == '[') {
+    if (h->at < h->end && *h->at == '[')
         return error_set(err, TARE_UNSUPPORTED, "%s: arrays of records are not supported, only of numbers",
                          h->name);
-    }
     h->has_descr = true;
     return take_text(h, h->descr, sizeof h->descr, err);
 }
@@ -166,9 +165,8 @@ static tare_status element_type(const struct npy_header *h, const struct npy_typ
     const char *d = h->descr;
     unsigned bytes = 0;
     if (!*d || !strchr("<>|=", *d)) return bad_header(h, "has a descr that is no element type", err);
-    for (const char *p = d[1] ? d + 2 : d + 1; *p >= '0' && *p <= '9' && bytes < 1000; p++) {
+    for (const char *p = d[1] ? d + 2 : d + 1; *p >= '0' && *p <= '9' && bytes < 1000; p++)
         bytes = bytes * 10 + (unsigned)(*p - '0');
-    }
     for (size_t i = 0; i < N_NPY_TYPES; i++) {
         if (npy_types[i].kind != d[1] || npy_types[i].bytes != bytes) continue;
         char plain[16];
@@ -253,18 +251,16 @@ tare_status tensor_read_npy(struct tensor *out, const char *name, const void *by
     size_t want, have = n - head - len;
     char shape[160];
     tensor_shape_text(shape, sizeof shape, h.dims, h.rank);
-    if (!tensor_bytes(type->type, h.dims, h.rank, &elements, &want) || want != have) {
+    if (!tensor_bytes(type->type, h.dims, h.rank, &elements, &want) || want != have)
         return error_set(err, TARE_FORMAT, "%s: %zu bytes of data do not make %s %s", name, have,
                          onnx_type_name(type->type), shape);
-    }
     struct tensor t;
     s = tensor_make(&t, &(struct tensor_spec){name, type->type, h.dims, h.rank}, err);
     if (s < 0) return s;
-    if (h.fortran && h.rank > 1) {
+    if (h.fortran && h.rank > 1)
         from_fortran(&t, p + head + len, type->bytes);
-    } else if (want) {
+    else if (want)
         memcpy(t.data, p + head + len, want);
-    }
     if (swap) swap_bytes(&t, type);
     *out = t;
     return TARE_OK;

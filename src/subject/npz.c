@@ -58,9 +58,8 @@ static tare_status read_end64(struct zip *z, uint64_t end, tare_error *err)
 {
     if (end < LOCATOR_SIZE || memcmp(z->bytes + end - LOCATOR_SIZE, "PK\6\7", 4) != 0) return TARE_OK;
     uint64_t at = get(z->bytes + end - LOCATOR_SIZE + 8, 8);
-    if (!inside(z, at, END64_SIZE) || memcmp(z->bytes + at, "PK\6\6", 4) != 0) {
+    if (!inside(z, at, END64_SIZE) || memcmp(z->bytes + at, "PK\6\6", 4) != 0)
         return damaged(z, "its zip64 end record is not where it should be", err);
-    }
     z->members = get(z->bytes + at + 32, 8);
     z->directory_bytes = get(z->bytes + at + 40, 8);
     z->directory = get(z->bytes + at + 48, 8);
@@ -119,9 +118,8 @@ static tare_status read_entry(const struct zip *z, uint64_t *at, struct member *
     size_t name = (size_t)get(p + 28, 2), extra = (size_t)get(p + 30, 2), comment = (size_t)get(p + 32, 2);
     if (left - CENTRAL_SIZE < name + extra + comment)
         return damaged(z, "its directory ends within an entry", err);
-    if (name == 0 || name >= sizeof m->name || memchr(p + CENTRAL_SIZE, 0, name)) {
+    if (name == 0 || name >= sizeof m->name || memchr(p + CENTRAL_SIZE, 0, name))
         return damaged(z, "a member's name is empty, too long or not text", err);
-    }
     *m = (struct member){.flags = (unsigned)get(p + 8, 2),
                          .method = (unsigned)get(p + 10, 2),
                          .crc = (uint32_t)get(p + 16, 4),
@@ -133,9 +131,8 @@ static tare_status read_entry(const struct zip *z, uint64_t *at, struct member *
     *at += CENTRAL_SIZE + name + extra + comment;
     *skip = m->name[name - 1] == '/';
     if (*skip) return TARE_OK;
-    if (name < 5 || strcmp(m->name + name - 4, ".npy") != 0) {
+    if (name < 5 || strcmp(m->name + name - 4, ".npy") != 0)
         return error_set(err, TARE_INVALID, "%s: member '%.200s' is no .npy array", z->name, m->name);
-    }
     m->name[name - 4] = 0;
     return TARE_OK;
 }
@@ -184,13 +181,11 @@ static uint32_t crc_of(const uint8_t *p, uint64_t n)
 static tare_status locate(const struct zip *z, const struct member *m, const uint8_t **data, tare_error *err)
 {
     if (m->flags & ENCRYPTED) return error_set(err, TARE_UNSUPPORTED, "it is encrypted");
-    if (m->method != STORED && m->method != DEFLATED) {
+    if (m->method != STORED && m->method != DEFLATED)
         return error_set(err, TARE_UNSUPPORTED, "compression method %u; stored and deflated are read",
                          m->method);
-    }
-    if (!inside(z, m->local, LOCAL_SIZE) || memcmp(z->bytes + m->local, "PK\3\4", 4) != 0) {
+    if (!inside(z, m->local, LOCAL_SIZE) || memcmp(z->bytes + m->local, "PK\3\4", 4) != 0)
         return error_set(err, TARE_FORMAT, "its data are not where the directory says");
-    }
     uint64_t at = m->local + LOCAL_SIZE + get(z->bytes + m->local + 26, 2) + get(z->bytes + m->local + 28, 2);
     if (!inside(z, at, m->packed)) return error_set(err, TARE_FORMAT, "its data end outside the file");
     if (m->method == STORED && m->packed != m->plain)

@@ -250,10 +250,9 @@ static tare_status fill_instance(struct onnx_instance *i, struct filling *f, tar
     tare_status st = open_session(f, &i->session, err);
     if (st == TARE_OK) st = ort_inputs(i->ort, i->session, &i->inputs, err);
     if (st == TARE_OK) st = ort_outputs(i->ort, i->session, &i->outputs, err);
-    if (st == TARE_OK) {
+    if (st == TARE_OK)
         st = ort_check(i->ort, i->ort->call.CreateCpuMemoryInfo(ORT_ALLOCATOR_ARENA, 0, &i->cpu), err,
                        "memory description");
-    }
     if (st == TARE_OK) st = make_names(i, err);
     if (st == TARE_OK) st = make_inputs(i, f, err);
     i->batch = f->dims.batch;

@@ -160,13 +160,12 @@ int ort_type_to_onnx(int type)
 /* Before 1.19 the Python wheel has the runtime inside its extension module, which shows nothing of it. */
 static tare_status no_entry(const char *path, tare_error *err)
 {
-    if (strstr(path, "pybind11_state")) {
+    if (strstr(path, "pybind11_state"))
         return error_set(
             err, TARE_UNSUPPORTED,
             "%s: this Python module hides ONNX Runtime's C interface; the package has a usable library from "
             "1.19 on: pip install 'onnxruntime>=1.19'",
             path);
-    }
     return error_set(err, TARE_INVALID, "%s: no ONNX Runtime: it has no function OrtGetApiBase", path);
 }
 
@@ -181,11 +180,10 @@ static tare_status take_table(struct ort *o, tare_error *err)
     if (!version) return error_set(err, TARE_UNSUPPORTED, "%s: this ONNX Runtime gives no version", o->path);
     snprintf(o->version, sizeof o->version, "%s", version);
     o->minor = ort_version_minor(o->version);
-    if (o->minor < 0) {
+    if (o->minor < 0)
         return error_set(err, TARE_UNSUPPORTED,
                          "%s: ONNX Runtime '%s': only versions 1.%d and up of major version 1 are known",
                          o->path, o->version, ORT_MINOR_MIN);
-    }
     if (o->minor < ORT_MINOR_MIN)
         return error_set(err, TARE_UNSUPPORTED, "%s: ONNX Runtime %s is too old, 1.%d or newer is needed",
                          o->path, o->version, ORT_MINOR_MIN);

@@ -84,18 +84,17 @@ static tare_status append_provider(const struct ort *o, struct ort_session_optio
     if (row && strcmp(row->short_name, "cpu") == 0) return TARE_OK;
     list_providers(o, have, sizeof have);
     struct ort_status *st;
-    if (row && strcmp(row->short_name, "cuda") == 0 && o->call.AppendCuda) {
+    if (row && strcmp(row->short_name, "cuda") == 0 && o->call.AppendCuda)
         st = append_with_options(so, o->call.AppendCuda, o->call.CreateCudaOptions,
                                  o->call.ReleaseCudaOptions);
-    } else if (row && strcmp(row->short_name, "tensorrt") == 0 && o->call.AppendTensorrt) {
+    else if (row && strcmp(row->short_name, "tensorrt") == 0 && o->call.AppendTensorrt)
         st = append_with_options(so, o->call.AppendTensorrt, o->call.CreateTensorrtOptions,
                                  o->call.ReleaseTensorrtOptions);
-    } else if (o->call.AppendProvider) {
+    else if (o->call.AppendProvider)
         st = o->call.AppendProvider(so, row && row->append ? row->append : name, NULL, NULL, 0);
-    } else {
+    else
         return error_set(err, TARE_UNSUPPORTED,
                          "provider '%s': ONNX Runtime %s is too old to take one by name", name, o->version);
-    }
     tare_status s = ort_check(o, st, err, "provider '%s' cannot be used (this library has: %s)", name, have);
     if (s < 0 && err) err->status = TARE_UNSUPPORTED;
     return s < 0 ? TARE_UNSUPPORTED : TARE_OK;
@@ -158,9 +157,8 @@ static tare_status add_config_entries(const struct ort *o, struct ort_session_op
     for (size_t i = 0; s == TARE_OK && i < spec->n_config; i++) {
         char key[200];
         const char *entry = spec->config[i], *equals = strchr(entry, '=');
-        if (!equals || equals == entry || (size_t)(equals - entry) >= sizeof key) {
+        if (!equals || equals == entry || (size_t)(equals - entry) >= sizeof key)
             return error_set(err, TARE_INVALID, "session option '%s' is not KEY=VALUE", entry);
-        }
         snprintf(key, sizeof key, "%.*s", (int)(equals - entry), entry);
         s = add_config(o, so, key, equals + 1, err);
     }

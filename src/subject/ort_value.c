@@ -49,10 +49,9 @@ static tare_status read_tensor_info(const struct ort *o, const struct ort_tensor
     if (s < 0) return s;
     io->type = ort_type_to_onnx(type);
     io->has_shape = rank > 0 || !o->call.HasShape || o->call.HasShape(ti);
-    if (rank > TENSOR_RANK_MAX) {
+    if (rank > TENSOR_RANK_MAX)
         return error_set(err, TARE_UNSUPPORTED, "'%s' has %zu dimensions, at most %d are supported", io->name,
                          rank, TENSOR_RANK_MAX);
-    }
     io->rank = rank;
     return rank ? read_symbols(o, ti, io, err) : TARE_OK;
 }
@@ -178,10 +177,9 @@ tare_status ort_value_copy(const struct ort *o, struct ort_value *v, const char 
         tare_status known = ort_check(o, o->call.HasValue(v, &there), err, "output '%s'", name);
         if (known < 0) return known;
     }
-    if (!there || !ort_value_shape(o, v, &type, dims, &rank)) {
+    if (!there || !ort_value_shape(o, v, &type, dims, &rank))
         return error_set(err, TARE_UNSUPPORTED, "output '%s' is no tensor; only tensors can be compared",
                          name);
-    }
     tare_status s = tensor_make(&t, &(struct tensor_spec){name, type, dims, rank}, err);
     if (s < 0) return s;
     s = t.bytes ? ort_check(o, o->call.GetTensorMutableData(v, &data), err, "output '%s'", name) : TARE_OK;

@@ -50,13 +50,12 @@ bool tensor_bytes(int type, const int64_t *dims, size_t rank, uint64_t *elements
     bool empty = false;
     for (size_t i = 0; i < rank; i++) {
         if (dims[i] < 0) return false;
-        if (dims[i] == 0) {
+        if (dims[i] == 0)
             empty = true;
-        } else if ((uint64_t)dims[i] > most / n) {
+        else if ((uint64_t)dims[i] > most / n)
             return false;
-        } else {
+        else
             n *= (uint64_t)dims[i];
-        }
     }
     if (empty) n = 0;
     *elements = n;
@@ -70,18 +69,15 @@ tare_status tensor_make(struct tensor *out, const struct tensor_spec *spec, tare
     const char *type = onnx_type_name(spec->type);
     uint64_t elements;
     char shape[160];
-    if (t.rank > TENSOR_RANK_MAX) {
+    if (t.rank > TENSOR_RANK_MAX)
         return error_set(err, TARE_INVALID, "%s: %zu dimensions, at most %d are read", spec->name, t.rank,
                          TENSOR_RANK_MAX);
-    }
-    if (t.type == ONNX_STRING) {
+    if (t.type == ONNX_STRING)
         return error_set(err, TARE_UNSUPPORTED, "%s: arrays of text are not supported", spec->name);
-    }
     tensor_shape_text(shape, sizeof shape, spec->dims, t.rank);
-    if (!tensor_bytes(t.type, spec->dims, t.rank, &elements, &t.bytes)) {
+    if (!tensor_bytes(t.type, spec->dims, t.rank, &elements, &t.bytes))
         return error_set(err, TARE_INVALID, "%s: %s %s is no array that fits in memory", spec->name, type,
                          shape);
-    }
     if (t.rank) memcpy(t.dims, spec->dims, t.rank * sizeof *t.dims);
     t.name = mem_strdup(spec->name);
     t.data = t.name ? data_new(t.bytes) : NULL;
