@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/ab_spec.h"
+#include "bench/ab.h"
 #include "cli/compare/words.h"
 #include "core/mem.h"
 #include "report/compare/comparison_report.h"

@@ -12,6 +12,8 @@
 #define BENCH_AB_H
 
 #include "bench/bench.h"
+#include "core/arena.h"
+#include "core/buf.h"
 #include "core/rng.h"
 #include "run/pairs.h"
 
@@ -113,5 +115,52 @@ struct ab_outcome {
 /* Fills *set, which starts zeroed and is released with ab_pairs_release(), whatever the result. */
 tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_outcome *out, tare_error *err);
 void ab_pairs_release(struct pair_set *set);
+
+/* ---- ab_spec.c: what a worker process loads: a model and one case of it, as JSON text, so that the parent needs no
+ * model in its own memory. Reads and writes; opens nothing ---- */
+
+struct ab_spec {
+    struct onnx_options model; /* `places` is the worker's own business */
+    struct case_params params;
+};
+
+/* Append it to `out`. */
+tare_status ab_spec_write(const struct ab_spec *s, struct buf *out, tare_error *err);
+
+/* Texts and lists live in the arena. */
+tare_status ab_spec_read(struct ab_spec *s, struct arena *a, const char *text, tare_error *err);
+
+/* ---- ab_worker.c: what a comparison and its worker processes say to each other, and the worker's half of it. Packets
+ * over one socket: a start with the specification behind it, then one request and one reply at a time. The side that is
+ * not asked sleeps in recv(), so that it takes no CPU from the other ---- */
+
+enum { AB_WORKER_FD = 3, AB_SPEC_MAX = 1 << 16, AB_TEXT_MAX = 512 };
+#define AB_MAGIC UINT32_C(0x31424154) /* "TAB1" */
+
+enum ab_request_kind { AB_ASK_START = 1, AB_ASK_RUN, AB_ASK_END };
+
+struct ab_request {
+    uint32_t magic, kind;
+    uint64_t n; /* START: bytes of heap padding; RUN: repeats */
+};
+
+struct ab_reply {
+    uint32_t magic;
+    int32_t status;                                   /* tare_status; negative: text says why */
+    uint64_t wall_ns, cpu_ns, involuntary, voluntary; /* RUN */
+    uint64_t load_ns, warmup_runs, typical_ns;        /* START */
+    uint64_t rss_peak;                                /* END */
+    char text[AB_TEXT_MAX];
+};
+
+/* The first packets: a START and the specification, at most size - 1 bytes, NUL-terminated into `spec`. */
+tare_status ab_worker_begin(int fd, struct ab_request *start, char *spec, size_t size, tare_error *err);
+
+/* Say that the worker cannot go on. */
+void ab_worker_refuse(int fd, tare_status status, const char *text);
+
+/* Load, warm up, answer until END or until the other side is gone. A subject's failure is told and ends it. */
+tare_status ab_worker_serve(int fd, struct subject *s, const struct case_params *p,
+                            const struct case_record *to, tare_error *err);
 
 #endif

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "bench/ab.h"
-#include "bench/ab_worker.h"
 #include "bench/engine.h"
 #include "core/mem.h"
 #include "subject/peer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * ab_spec.c - see ab_spec.h. */
-#include "bench/ab_spec.h"
+ * ab_spec.c - see ab.h. */
+#include "bench/ab.h"
 
 #include <string.h>
 

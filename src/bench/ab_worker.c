@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * ab_worker.c - see ab_worker.h. The clock is read here, in the process that works, so that waking up and the
+ * ab_worker.c - see ab.h. The clock is read here, in the process that works, so that waking up and the
  * socket are no part of a measurement. */
-#include "bench/ab_worker.h"
+#include "bench/ab.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * preset.c - see preset.h. */
-#include "bench/preset.h"
+ * preset.c - see bench.h. */
+#include "bench/bench.h"
 
 #include <string.h>
 

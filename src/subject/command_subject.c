@@ -10,6 +10,8 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,13 +19,86 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "subject/guard.h"
 #include "subject/subject.h"
 
 enum { TAIL_SIZE = 4096, SHOWN = 360 };
 #define LOOK_NS UINT64_C(200000000)  /* how often an interruption is looked for while a command runs */
 #define PATIENCE_NS (10 * LOOK_NS)   /* for a command that was asked to end */
 #define POLL_STEP_NS UINT64_C(100000) /* without pidfd */
+
+/* ---- the guard: commands do not outlive the tare that measures them, whatever ends it. A process that does nothing
+ * waits for tare's end and then kills the groups that were running. Commands themselves are started as ever: nothing of
+ * this is in what is measured. What left its group, as daemons do, is left alone. After the fork the guard calls only
+ * what is safe there, and holds none of tare's files: a reader of tare's output must see its end ---- */
+
+enum { GUARD_SLOTS = 1024 };
+#define SHARED_BYTES (GUARD_SLOTS * sizeof(pid_t))
+
+struct guard {
+    pid_t pid;   /* 0: there is none */
+    int alive;   /* our end of a pipe: its closing is our end */
+    pid_t *held; /* shared with it: a group per slot, 0 for none */
+};
+#define GUARD_INIT  \
+    {               \
+        0, -1, NULL \
+    }
+
+static void close_but(unsigned fd)
+{
+    if (fd) syscall(SYS_close_range, 0U, fd - 1, 0U);
+    syscall(SYS_close_range, fd + 1, ~0U, 0U);
+}
+
+static _Noreturn void stand_by(const struct guard *g, int end)
+{
+    char none;
+    setsid(); /* no signal of the terminal is for it */
+    prctl(PR_SET_NAME, "tare-guard");
+    close_but((unsigned)end);
+    while (read(end, &none, 1) < 0 && errno == EINTR) continue;
+    for (size_t i = 0; i < GUARD_SLOTS; i++) {
+        pid_t group = __atomic_load_n(&g->held[i], __ATOMIC_SEQ_CST);
+        if (group > 1) kill(-group, SIGKILL);
+    }
+    _exit(0);
+}
+
+static void guard_close(struct guard *g)
+{
+    for (size_t i = 0; g->held && i < GUARD_SLOTS; i++) __atomic_store_n(&g->held[i], 0, __ATOMIC_SEQ_CST);
+    if (g->alive >= 0) close(g->alive);
+    while (g->pid > 0 && waitpid(g->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    if (g->held) munmap(g->held, SHARED_BYTES);
+    *g = (struct guard)GUARD_INIT;
+}
+
+/* Without one, which is no failure, commands may outlive tare. */
+static void guard_open(struct guard *g)
+{
+    int ends[2];
+    *g = (struct guard)GUARD_INIT;
+    void *shared = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return;
+    g->held = shared;
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+        g->pid = fork();
+        if (g->pid == 0) stand_by(g, ends[0]);
+        close(ends[0]);
+        g->alive = ends[1];
+    }
+    if (g->pid > 0) return;
+    g->pid = 0;
+    guard_close(g);
+}
+
+/* 0: no longer. */
+static void guard_hold(struct guard *g, unsigned slot, pid_t group)
+{
+    if (g->held && slot < GUARD_SLOTS) __atomic_store_n(&g->held[slot], group, __ATOMIC_SEQ_CST);
+}
+
+/* ---- the command ---- */
 
 struct command {
     struct subject base;

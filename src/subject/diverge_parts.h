@@ -6,7 +6,7 @@
 
 #include "core/map.h"
 #include "subject/onnx_model.h"
-#include "subject/tensor_error.h"
+#include "subject/tensor.h"
 
 /* ---- a side: its graph, its inputs, and inner values fetched on demand in a session of their own that is gone
  * afterwards, so that memory never holds both models ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * free_dims.c - see free_dims.h. */
-#include "subject/free_dims.h"
+ * free_dims.c - see onnx_model.h. */
+#include "subject/onnx_model.h"
 
 #include <stdio.h>
 #include <string.h>

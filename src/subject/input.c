@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * input.c - see input.h. */
-#include "subject/input.h"
+ * input.c - see onnx_model.h. */
+#include "subject/onnx_model.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,8 +5,7 @@
 #ifndef SUBJECT_ONNX_MODEL_H
 #define SUBJECT_ONNX_MODEL_H
 
-#include "subject/free_dims.h"
-#include "subject/input.h"
+#include "model/onnx/dimname.h"
 #include "subject/ort_find.h"
 #include "subject/ort_session.h"
 #include "subject/subject.h"
@@ -60,7 +59,75 @@ struct onnx_instance {
     bool no_arena;
 };
 
-/* onnx_case.c */
+/* ---- free_dims.c: the dimensions that a model leaves open, made numbers: by the name the user gave, by the usual
+ * names of batch and sequence length, by the files the inputs come from, else by a default that is told. Pure ---- */
+
+struct chosen_dim {
+    char *name; /* the model's, or "INPUT.AXIS" for one without */
+    int64_t value;
+    enum dim_class class;
+    bool asked; /* by the user, not by a file or default */
+};
+
+struct free_dims {
+    VEC(struct chosen_dim) chosen; /* in the order the model has them */
+    VEC(int64_t) shapes;           /* all inputs' dimensions, one after the other */
+    int64_t batch, seq;            /* 0: the model has no such dimension, free or plain to see */
+};
+#define FREE_DIMS_INIT {VEC_INIT, VEC_INIT, 0, 0}
+
+enum dim_class dim_class_of(const struct ort_io *io, size_t axis);
+
+/* `files` is NULL, or per input NULL or the tensor that was read for it. Errors name the dimension, and list those that
+ * there are. */
+tare_status free_dims_resolve(struct free_dims *out, const struct ort_ios *inputs,
+                              const struct case_params *p, const struct tensor *const *files,
+                              tare_error *err);
+void free_dims_release(struct free_dims *d);
+
+/* Of input i: its resolved dimensions. */
+const int64_t *free_dims_of(const struct free_dims *d, const struct ort_ios *inputs, size_t i);
+
+/* ---- input.c: tensors to feed a model with: made up so that they are valid for it, or taken from files and fitted to
+ * the case. The same seed gives the same bytes. Never guesses over a mismatch: that is an error which names both sides.
+ *
+ * Made up, by type and name (the first row that fits):
+ *   text                                refused
+ *   *mask*                              ones
+ *   *token_type*, *segment*             zeros
+ *   *position*                          0, 1, 2, ... along the last axis, below the bound
+ *   *len* of integers                   the sequence length
+ *   integers with a bound in the graph  even over 0 .. bound - 1
+ *   8-bit integers                      all values (images)
+ *   other integers                      0 or 1: an index into anything that has two rows
+ *   booleans                            even; false where there is only one (a switch)
+ *   floats                              normal, mean 0, deviation 1; 8 bits and less: small finite values
+ *
+ * From files: names must match (arrays without a name go by their order), types and ranks be equal, every axis but the
+ * first be what model and case say. The first axis is the batch: rows are cut, or taken again from the start, so that
+ * one file serves a sweep; worker w starts w batches further on. ---- */
+
+struct input_spec {
+    const struct ort_io *io;
+    const int64_t *dims; /* resolved, io->rank of them */
+    int64_t bound;       /* integers are below it; 0: none known */
+    int64_t seq;         /* for lengths; at least 1 */
+    uint64_t seed;       /* differs per worker and input */
+};
+
+tare_status input_make(struct tensor *out, const struct input_spec *spec, tare_error *err);
+
+/* Which of `files` belongs to each input, in out[0 .. inputs->n - 1]. Every input must have one, every array a use. */
+tare_status input_match(const struct ort_ios *inputs, const struct tensor_set *files,
+                        const struct tensor **out, tare_error *err);
+tare_status input_fit(struct tensor *out, const struct input_spec *spec, const struct tensor *file,
+                      unsigned worker, tare_error *err);
+
+/* TARE_UNSUPPORTED, with the name, for what cannot be fed: text, sequences, maps, optional values, sparse tensors. */
+tare_status input_check_kind(const struct ort_io *io, tare_error *err);
+
+/* ---- onnx_case.c ---- */
+
 tare_status onnx_prepare(struct subject *s, const struct case_params *p, const struct case_record *to,
                          struct instance **out, tare_error *err);
 void onnx_finish(struct instance *i);
@@ -68,7 +135,8 @@ int64_t onnx_thread_budget(const struct run *run); /* affinity, cgroup quota, ph
 /* Session options that do not depend on the case. */
 struct ort_session_spec onnx_session_spec(const struct onnx_subject *s);
 
-/* onnx_run.c */
+/* ---- onnx_run.c ---- */
+
 tare_status onnx_run(struct instance *i, unsigned worker, struct subject_cost *cost, tare_error *err);
 tare_status onnx_report(struct instance *i, struct run *run, struct run_case *c, tare_error *err);
 tare_status onnx_copy_outputs(struct instance *i, struct tensor_set *out, tare_error *err);

@@ -64,4 +64,17 @@ tare_status tensor_read_npz(struct tensor_set *out, const char *name, const void
 tare_status tensor_read_pb(struct tensor *out, const char *name, const void *bytes, size_t n,
                            tare_error *err);
 
+/* ---- tensor_error.c: how far one array is from another that should be the same. Pure. What is no number on both sides
+ * is equal; on one side it makes the distance infinite: nothing is averaged away ---- */
+
+struct tensor_error {
+    bool comparable; /* false: `why`, and the numbers are NAN */
+    double rel_l2, max_abs,
+        cosine;    /* |a - b| / |a|; INFINITY where no finite number tells it. cosine NAN: a or b is 0 */
+    char why[160]; /* not comparable, or infinite: what is wrong. "" else */
+};
+
+/* `a` is the reference. Arrays of one kind (floating, or whole numbers and booleans) compare whatever their width. */
+void tensor_error_of(struct tensor_error *out, const struct tensor *a, const struct tensor *b);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tensor_error.c - see tensor_error.h. One pass, sums in double precision. */
-#include "subject/tensor_error.h"
+ * tensor_error.c - see tensor.h. One pass, sums in double precision. */
+#include "subject/tensor.h"
 
 #include <inttypes.h>
 #include <math.h>

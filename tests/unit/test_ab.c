@@ -14,8 +14,6 @@
 #include <cmocka.h>
 
 #include "bench/ab.h"
-#include "bench/ab_spec.h"
-#include "bench/ab_worker.h"
 #include "core/mem.h"
 #include "fake_subject.h"
 

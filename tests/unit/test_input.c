@@ -12,8 +12,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "subject/free_dims.h"
-#include "subject/input.h"
+#include "subject/onnx_model.h"
 
 /* A model's input by hand: dims -1 with a name, or a number. */
 static void add_io(struct ort_ios *ios, const char *name, int type, const char *dims)

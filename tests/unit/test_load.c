@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "bench/preset.h"
+#include "bench/bench.h"
 #include "core/mem.h"
 #include "fake_subject.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "subject/tensor_error.h"
+#include "subject/tensor.h"
 
 static struct tensor floats(const float *v, int64_t n)
 {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analyze/compare/compare_saved.h"
-#include "bench/preset.h"
+#include "bench/bench.h"
 #include "cli/bench/bench_args.h"
 #include "cli/html_out.h"
 #include "cli/compare/compare_args.h"

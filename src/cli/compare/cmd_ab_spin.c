@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "bench/ab_worker.h"
+#include "bench/ab.h"
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "core/mem.h"

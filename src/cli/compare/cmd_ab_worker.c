@@ -4,8 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bench/ab_spec.h"
-#include "bench/ab_worker.h"
+#include "bench/ab.h"
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/ort_env.h"

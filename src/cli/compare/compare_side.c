@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/ab_spec.h"
-#include "bench/ab_worker.h"
+#include "bench/ab.h"
 #include "cli/compare/compare_args.h"
 #include "cli/interrupt.h"
 #include "cli/ort_env.h"
