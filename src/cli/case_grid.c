@@ -121,8 +121,16 @@ static void add_number(struct buf *name, const char *key, int64_t value)
     if (value) buf_printf(name, "%s%s=%" PRId64, name->len ? "," : "", key, value);
 }
 
-static tare_status name_case(struct grid *s, struct bench_case *c, const struct grid_subject *subject,
-                             tare_error *err)
+/* A walk over all combinations. */
+struct building {
+    const struct grid *asked;
+    const struct grid_subject *subjects;
+    struct grid_cases *out;
+    struct odometer at;
+    tare_error *err;
+};
+
+static tare_status name_case(struct building *w, struct bench_case *c, const struct grid_subject *subject)
 {
     struct buf name = BUF_INIT;
     add_number(&name, "batch", c->params.batch);
@@ -130,51 +138,54 @@ static tare_status name_case(struct grid *s, struct bench_case *c, const struct 
     for (size_t i = 0; i < c->params.n_dims; i++)
         add_number(&name, c->params.dims[i].name, c->params.dims[i].value);
     add_number(&name, "threads", c->params.threads);
-    if (s->providers.n) add_part(&name, "provider", c->params.provider);
+    if (w->asked->providers.n) add_part(&name, "provider", c->params.provider);
     if (subject->variant) add_part(&name, "variant", subject->variant);
     if (subject->runtime) add_part(&name, "runtime", subject->runtime);
     if (!name.len) buf_add_str(&name, "default");
     char *text = buf_take(&name);
-    if (!text) return error_set(err, TARE_NOMEM, "out of memory");
+    if (!text) return error_set(w->err, TARE_NOMEM, "out of memory");
     c->name = text;
-    tare_status status = vec_push(&s->names, text, err);
+    tare_status status = vec_push(&w->out->names, text, w->err);
     if (status != TARE_OK) mem_free(text);
     return status;
 }
 
-static tare_status case_dims(struct grid *s, const struct odometer *o, struct case_params *p, tare_error *err)
+static tare_status case_dims(struct building *w, struct case_params *p)
 {
-    if (!s->dims.n) return TARE_OK;
-    struct dim_value *v = mem_new(s->dims.n, sizeof *v);
-    if (!v) return error_set(err, TARE_NOMEM, "out of memory");
-    tare_status status = vec_push(&s->dim_values, v, err);
+    const struct grid *g = w->asked;
+    if (!g->dims.n) return TARE_OK;
+    struct dim_value *v = mem_new(g->dims.n, sizeof *v);
+    if (!v) return error_set(w->err, TARE_NOMEM, "out of memory");
+    tare_status status = vec_push(&w->out->dim_values, v, w->err);
     if (status != TARE_OK) {
         mem_free(v);
         return status;
     }
-    for (size_t i = 0; i < s->dims.n; i++)
-        v[i] = (struct dim_value){s->dims.items[i].name,
-                                  s->dims.items[i].values.values.items[o->dim_at.items[i]]};
+    for (size_t i = 0; i < g->dims.n; i++)
+        v[i] = (struct dim_value){g->dims.items[i].name,
+                                  g->dims.items[i].values.values.items[w->at.dim_at.items[i]]};
     p->dims = v;
-    p->n_dims = s->dims.n;
+    p->n_dims = g->dims.n;
     return TARE_OK;
 }
 
-static tare_status add_case(struct grid *s, const struct odometer *o, tare_error *err)
+static tare_status add_case(struct building *w)
 {
-    if (s->cases.n == CASES_MAX) return error_set(err, TARE_INVALID, "more than %d cases", CASES_MAX);
-    const struct grid_subject *subject = &s->subjects.items[o->at[SUBJECT]];
+    const struct grid *g = w->asked;
+    const struct odometer *o = &w->at;
+    if (w->out->cases.n == CASES_MAX) return error_set(w->err, TARE_INVALID, "more than %d cases", CASES_MAX);
+    const struct grid_subject *subject = &w->subjects[o->at[SUBJECT]];
     struct bench_case c = {.subject = subject->subject};
-    c.params.provider = s->providers.n ? s->providers.items[o->at[PROVIDER]] : NULL;
+    c.params.provider = g->providers.n ? g->providers.items[o->at[PROVIDER]] : NULL;
     c.params.variant = subject->variant;
-    c.params.threads = value_at(&s->threads, o->at[THREADS]);
-    c.params.seq = value_at(&s->seq, o->at[SEQ]);
-    c.params.batch = value_at(&s->batch, o->at[BATCH]);
-    c.params.workers = s->workers;
-    c.params.seed = s->seed;
-    tare_status status = case_dims(s, o, &c.params, err);
-    if (status == TARE_OK) status = name_case(s, &c, subject, err);
-    return status == TARE_OK ? vec_push(&s->cases, c, err) : status;
+    c.params.threads = value_at(&g->threads, o->at[THREADS]);
+    c.params.seq = value_at(&g->seq, o->at[SEQ]);
+    c.params.batch = value_at(&g->batch, o->at[BATCH]);
+    c.params.workers = g->workers;
+    c.params.seed = g->seed;
+    tare_status status = case_dims(w, &c.params);
+    if (status == TARE_OK) status = name_case(w, &c, subject);
+    return status == TARE_OK ? vec_push(&w->out->cases, c, w->err) : status;
 }
 
 /* The next combination, batch turning fastest. False: all were seen. */
@@ -196,7 +207,7 @@ static bool turn(const struct grid *s, struct odometer *o)
 }
 
 /* Two cases of one name could not be told apart in the answer. */
-static tare_status check_names(const struct grid *s, tare_error *err)
+static tare_status check_names(const struct grid_cases *s, tare_error *err)
 {
     for (size_t i = 1; i < s->cases.n; i++)
         for (size_t k = 0; k < i; k++)
@@ -208,19 +219,31 @@ static tare_status check_names(const struct grid *s, tare_error *err)
     return TARE_OK;
 }
 
-tare_status grid_build(struct grid *s, tare_error *err)
+tare_status grid_build(const struct grid *asked, const struct grid_subject *subjects, size_t n,
+                       struct grid_cases *out, tare_error *err)
 {
-    struct odometer o = {.size = {s->subjects.n, at_least_one(s->providers.n),
-                                  at_least_one(s->threads.values.n), at_least_one(s->seq.values.n),
-                                  at_least_one(s->batch.values.n)}};
+    struct building w = {.asked = asked, .subjects = subjects, .out = out, .err = err};
+    w.at =
+        (struct odometer){.size = {n, at_least_one(asked->providers.n), at_least_one(asked->threads.values.n),
+                                   at_least_one(asked->seq.values.n), at_least_one(asked->batch.values.n)}};
     tare_status status = TARE_OK;
-    for (size_t i = 0; i < s->dims.n && status == TARE_OK; i++) status = vec_push(&o.dim_at, (size_t)0, err);
+    for (size_t i = 0; i < asked->dims.n && status == TARE_OK; i++)
+        status = vec_push(&w.at.dim_at, (size_t)0, err);
     do {
-        if (status == TARE_OK) status = add_case(s, &o, err);
-    } while (status == TARE_OK && turn(s, &o));
-    for (size_t i = 0; i < s->cases.n; i++) s->cases.items[i].params.has_neighbours = s->cases.n > 1;
-    vec_release(&o.dim_at);
-    return status == TARE_OK ? check_names(s, err) : status;
+        if (status == TARE_OK) status = add_case(&w);
+    } while (status == TARE_OK && turn(asked, &w.at));
+    for (size_t i = 0; i < out->cases.n; i++) out->cases.items[i].params.has_neighbours = out->cases.n > 1;
+    vec_release(&w.at.dim_at);
+    return status == TARE_OK ? check_names(out, err) : status;
+}
+
+void grid_cases_release(struct grid_cases *c)
+{
+    for (size_t i = 0; i < c->names.n; i++) mem_free(c->names.items[i]);
+    for (size_t i = 0; i < c->dim_values.n; i++) mem_free(c->dim_values.items[i]);
+    vec_release(&c->cases);
+    vec_release(&c->names);
+    vec_release(&c->dim_values);
 }
 
 void grid_release(struct grid *s)
@@ -229,17 +252,11 @@ void grid_release(struct grid *s)
         mem_free(s->dims.items[i].name);
         vec_release(&s->dims.items[i].values.values);
     }
-    for (size_t i = 0; i < s->names.n; i++) mem_free(s->names.items[i]);
-    for (size_t i = 0; i < s->dim_values.n; i++) mem_free(s->dim_values.items[i]);
     release_words(s);
     vec_release(&s->batch.values);
     vec_release(&s->seq.values);
     vec_release(&s->threads.values);
     vec_release(&s->dims);
     vec_release(&s->providers);
-    vec_release(&s->subjects);
-    vec_release(&s->cases);
-    vec_release(&s->names);
-    vec_release(&s->dim_values);
     *s = (struct grid)GRID_INIT;
 }

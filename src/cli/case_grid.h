@@ -20,28 +20,31 @@ struct grid_subject {
     const char *variant, *runtime; /* names; NULL: there is only one */
 };
 
-struct grid {
-    /* asked for */
+struct grid { /* what was asked for */
     struct grid_ints batch, seq, threads;
     VEC(struct grid_dim) dims;
     VEC(char *) providers;
-    VEC(struct grid_subject) subjects; /* borrowed */
     unsigned workers;
     uint64_t seed;
-    /* made by grid_build */
+};
+#define GRID_INIT {.workers = 1}
+void grid_release(struct grid *s);
+
+struct grid_cases { /* what that makes */
     VEC(struct bench_case) cases;
     VEC(char *) names;
     VEC(struct dim_value *) dim_values;
 };
-#define GRID_INIT {.workers = 1}
+void grid_cases_release(struct grid_cases *c);
 
 /* For OPT_CALLBACK rows: "1,4,16" into a struct grid_ints, "NAME=1,4" into a struct grid, "cpu,cuda" likewise. */
 tare_status grid_parse_ints(void *ints, const char *text, tare_error *err);
 tare_status grid_parse_dim(void *grid, const char *text, tare_error *err);
 tare_status grid_parse_providers(void *grid, const char *text, tare_error *err);
 
-/* Fill `cases`: subjects, then providers, threads, dims, seq and, fastest, batch. */
-tare_status grid_build(struct grid *s, tare_error *err);
-void grid_release(struct grid *s);
+/* Every combination of `n` subjects, providers, threads, dims, seq and, fastest, batch. Borrows from both; release the
+ * cases whatever the result. */
+tare_status grid_build(const struct grid *asked, const struct grid_subject *subjects, size_t n,
+                       struct grid_cases *out, tare_error *err);
 
 #endif

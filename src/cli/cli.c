@@ -30,7 +30,9 @@ void cli_init(struct cli *cli)
     const char *all = getenv("LC_ALL"), *ctype = getenv("LC_CTYPE"), *lang = getenv("LANG");
     struct term_env env = {.term = getenv("TERM"), .no_color = getenv("NO_COLOR")};
     env.columns = getenv("COLUMNS");
-    env.locale = all && *all ? all : ctype && *ctype ? ctype : lang;
+    env.locale = lang;
+    if (ctype && *ctype) env.locale = ctype;
+    if (all && *all) env.locale = all;
     fill_missing_streams();
     *cli = (struct cli){.out = stdout, .err = stderr, .last = BUF_INIT};
     term_detect(&cli->out_term, STDOUT_FILENO, &env);
@@ -227,7 +229,8 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
         OPT_WITH(OPT_NO_ENV, OPT_ROW_(FLAG, 'h', "help", flag, NULL, "print this help and exit")),
         OPT_END,
     };
-    struct opt_request req = {cli->command ? cli->command->name : "", usage, {rows, common}, layers, cli};
+    struct opt_request req = {
+        cli->command ? cli->command->name : "", usage, {rows, common}, layers, cli, &cli->given};
     struct buf text = BUF_INIT;
     bool help = false;
     int rc = 0;
@@ -235,6 +238,7 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
         opt_complete(cli->complete, &req, *argc - 1, *argv + 1);
         return CLI_DONE;
     }
+    cli->given = (struct opt_given){0};
     if (load_settings(cli, &req) < 0) return cli_fail(cli);
     if (opt_read(&req, argc, argv, &help, &cli->error) < 0)
         return cli->error.status == TARE_NOMEM ? cli_fail(cli) : cli_usage_error(cli, "%s", cli->error.text);
@@ -247,6 +251,13 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
     }
     buf_release(&text);
     return rc;
+}
+
+int cli_check_kind(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, unsigned kind)
+{
+    struct opt_request req = {.usage = usage, .tables = {rows}, .given = &cli->given};
+    if (opt_check_kind(&req, kind, &cli->error) == TARE_OK) return 0;
+    return cli_usage_error(cli, "%s", cli->error.text);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

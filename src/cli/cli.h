@@ -50,6 +50,7 @@ struct cli {
     struct pager pager;
     struct buf last;          /* notes for the end, a line each */
     struct settings settings; /* the project's tare.yaml; empty: none */
+    struct opt_given given;   /* which options the last cli_options() saw */
     struct buf *complete;     /* not NULL: cli_options() answers a completion here instead of parsing */
 };
 
@@ -60,6 +61,10 @@ void cli_init(struct cli *cli);
  * 0: go on, argc/argv are the arguments that are not options. Anything else: return it at once. */
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv);
+
+/* What the command works on is known now, one of the usage's kinds: 0, or the exit code after the user was told which
+ * option is not for it. With the same rows, after cli_options(). */
+int cli_check_kind(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, unsigned kind);
 
 /* `--json` as every command that answers spells it. */
 #define OPT_JSON(ptr) OPT_FLAG(0, "json", ptr, "print the answer as JSON")

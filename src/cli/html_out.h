@@ -13,7 +13,8 @@
 #include "trace/samples.h"
 
 /* Beside the answer. */
-#define OPT_HTML(ptr) OPT_PATH(0, "html", ptr, "<file>", "also as a page with plots: one file, no network")
+#define OPT_HTML_HELP "also as a page with plots: one file, no network"
+#define OPT_HTML(ptr) OPT_PATH(0, "html", ptr, "<file>", OPT_HTML_HELP)
 
 struct html_out {
     struct arena arena; /* what the items point to */

@@ -3,6 +3,7 @@
  * before any variable has changed; then layers and options are applied, weakest first. */
 #include "cli/opt.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -45,6 +46,13 @@ tare_status opt_list_split(struct opt_list *list, const char *text, tare_error *
         s += len;
         if (!*s) return TARE_OK;
     }
+}
+
+struct opt *opt_append(struct opt *to, const struct opt *rows)
+{
+    while (rows->type != OPT_TYPE_END) *to++ = *rows++;
+    *to = (struct opt)OPT_END;
+    return to;
 }
 
 static bool is_digit(char c)
@@ -212,6 +220,87 @@ static tare_status unknown_long(const struct opt_request *req, const char *name,
                      best ? "?" : "");
 }
 
+/* ---- what goes together ---------------------------------------------------------------------- */
+
+static void mark_given(const struct opt_request *req, const struct opt *row)
+{
+    const struct opt *own = req->given ? req->tables[0] : NULL;
+    for (size_t i = 0; own && i < OPT_ROWS_MAX && own[i].type != OPT_TYPE_END; i++)
+        if (&own[i] == row) req->given->row[i] = true;
+}
+
+/* A flag that was switched off again is as good as none. */
+static bool is_given(const struct opt_request *req, size_t i)
+{
+    const struct opt *row = &req->tables[0][i];
+    return req->given->row[i] && (row->type != OPT_TYPE_FLAG || *row->to.flag);
+}
+
+/* The first of `names` that was given; NULL: none. */
+static const char *find_given(const struct opt_request *req, const char *names)
+{
+    for (size_t len; *names; names += len + (names[len] == ' ')) {
+        len = strcspn(names, " ");
+        const struct opt *row = opt_find(req, names, len);
+        assert(row); /* a rule that names no option is our bug */
+        if (is_given(req, (size_t)(row - req->tables[0]))) return row->name;
+    }
+    return NULL;
+}
+
+static tare_status check_row(const struct opt_request *req, size_t i, tare_error *err)
+{
+    const struct opt *row = &req->tables[0][i];
+    if (!is_given(req, i))
+        return row->required ? error_set(err, TARE_INVALID, "--%s is missing: %s", row->name, row->required)
+                             : TARE_OK;
+    if (row->needs && !find_given(req, row->needs)) {
+        const char *space = strchr(row->needs, ' ');
+        int first = space ? (int)(space - row->needs) : (int)strlen(row->needs);
+        return error_set(err, TARE_INVALID, "--%s goes with --%.*s%s%s", row->name, first, row->needs,
+                         space ? " or --" : "", space ? space + 1 : "");
+    }
+    const char *other = row->not_with ? find_given(req, row->not_with) : NULL;
+    if (!other) return TARE_OK;
+    return error_set(err, TARE_INVALID, "--%s does not go with --%s%s%s%s", row->name, other,
+                     row->hint ? " (" : "", row->hint ? row->hint : "", row->hint ? ")" : "");
+}
+
+static tare_status check_together(const struct opt_request *req, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    const struct opt *own = req->given ? req->tables[0] : NULL;
+    for (size_t i = 0; own && s == TARE_OK && own[i].type != OPT_TYPE_END; i++) {
+        assert(i < OPT_ROWS_MAX);
+        s = check_row(req, i, err);
+    }
+    return s;
+}
+
+/* "models and commands" */
+static void name_kinds(char *out, size_t size, const struct opt_kind *kinds, unsigned which)
+{
+    size_t used = 0;
+    for (*out = 0; kinds->bit && used < size; kinds++)
+        if (kinds->bit & which)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " and " : "", kinds->many);
+}
+
+tare_status opt_check_kind(const struct opt_request *req, unsigned kind, tare_error *err)
+{
+    const struct opt_kind *kinds = req->usage->kinds, *here = kinds;
+    while (here->bit != kind) here++;
+    for (size_t i = 0; req->tables[0][i].type != OPT_TYPE_END; i++) {
+        const struct opt *row = &req->tables[0][i];
+        char others[200];
+        if (!row->only_for || (row->only_for & kind) || !is_given(req, i)) continue;
+        name_kinds(others, sizeof others, kinds, row->only_for);
+        return error_set(err, TARE_INVALID, "--%s is for %s; %s%s%s%s", row->name, others, here->one,
+                         row->hint ? " (" : "", row->hint ? row->hint : "", row->hint ? ")" : "");
+    }
+    return TARE_OK;
+}
+
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 struct walk {
@@ -227,6 +316,7 @@ static tare_status hit(struct walk *w, const struct opt *row, const char *text, 
 {
     if (!w->apply) return TARE_OK;
     if (row->type == OPT_TYPE_LIST && row->to.list->from_layer) opt_list_release(row->to.list);
+    mark_given(w->req, row);
     tare_status s = opt_set(row, text, w->err);
     return s < 0 ? error_wrap(w->err, "%s", shown) : s;
 }
@@ -276,7 +366,8 @@ static tare_status walk_short(struct walk *w, const char *word)
             if (s < 0) return s;
             continue;
         }
-        const char *value = c[1] ? c + 1 : w->at < w->argc ? w->argv[w->at++] : NULL;
+        const char *value = c[1] ? c + 1 : NULL;
+        if (!value && w->at < w->argc) value = w->argv[w->at++];
         if (!value)
             return error_set(w->err, TARE_INVALID, "%s needs a value: %s %s", shown, shown,
                              opt_default_arg(row));
@@ -349,6 +440,7 @@ static tare_status apply_layer(const struct opt_request *req, opt_layer_fn *laye
             bool list = row->type == OPT_TYPE_LIST;
             tare_status s = list ? layer_list(row->to.list, text, err) : opt_set(row, text, err);
             if (s < 0) return error_wrap(err, "%s", origin);
+            mark_given(req, row);
         }
     }
     return TARE_OK;
@@ -364,7 +456,7 @@ tare_status opt_read(const struct opt_request *req, int *argc, char ***argv, boo
     for (opt_layer_fn *const *layer = req->layers; layer && *layer; layer++)
         if ((s = apply_layer(req, *layer, err)) < 0) return s;
     w.apply = true;
-    if ((s = walk(&w)) < 0) return s;
+    if ((s = walk(&w)) < 0 || (s = check_together(req, err)) < 0) return s;
     w.argv[w.n_args] = NULL;
     *argc = w.n_args;
     return TARE_OK;

@@ -92,6 +92,19 @@ struct opt {
     uint64_t hi;
     double min, max; /* range of DOUBLE */
     unsigned flags;  /* enum opt_flags */
+    /* What it goes together with: held by opt_read() and, for only_for, by opt_check_kind(). Several names of options
+     * are separated by blanks. */
+    unsigned only_for;    /* kinds of the usage; 0: all of them */
+    const char *hint;     /* said in brackets when it does not fit: "texts have --length" */
+    const char *needs;    /* makes sense only with this one, or one of these two */
+    const char *not_with; /* contradicts these */
+    const char *required; /* must be given; the question that it answers */
+};
+
+/* What a command may be asked to work on, where its options differ by that. The list ends with {0}. */
+struct opt_kind {
+    unsigned bit;
+    const char *many, *one; /* "models", "this is a model" */
 };
 
 /* clang-format off */
@@ -99,28 +112,36 @@ struct opt {
     .type = OPT_TYPE_##t, .letter = (c), .name = (n), .to.member = (ptr), .help = (h)
 #define OPT_END {.type = OPT_TYPE_END}
 #define OPT_GROUP(heading) {.type = OPT_TYPE_GROUP, .name = "", .help = (heading)}
-#define OPT_FLAG(c, n, ptr, h) {OPT_ROW_(FLAG, c, n, flag, ptr, h)} /* --name, --no-name */
-#define OPT_STRING(c, n, ptr, a, h) {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a)}
-#define OPT_PATH(c, n, ptr, a, h) {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), .flags = OPT_FILE}
-#define OPT_ENUM(c, n, ptr, words, h) {OPT_ROW_(ENUM, c, n, choice, ptr, h), .choices = (words)}
+/* Behind the text of the help more members may follow: .only_for, .needs and so on. */
+#define OPT_FLAG(c, n, ptr, h, ...) {OPT_ROW_(FLAG, c, n, flag, ptr, h), ##__VA_ARGS__} /* --name, --no-name */
+#define OPT_STRING(c, n, ptr, a, h, ...) {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), ##__VA_ARGS__}
+#define OPT_PATH(c, n, ptr, a, h, ...) \
+    {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), .flags = OPT_FILE, ##__VA_ARGS__}
+#define OPT_ENUM(c, n, ptr, words, h, ...) \
+    {OPT_ROW_(ENUM, c, n, choice, ptr, h), .choices = (words), ##__VA_ARGS__}
 #define OPT_INT(c, n, ptr, h) OPT_INT_IN(c, n, ptr, INT64_MIN, INT64_MAX, h)
 #define OPT_INT_IN(c, n, ptr, low, high, h) \
     {OPT_ROW_(INT, c, n, sint, ptr, h), .lo = (low), .hi = (uint64_t)(high)}
 #define OPT_UINT(c, n, ptr, h) OPT_UINT_IN(c, n, ptr, 0, UINT64_MAX, h)
-#define OPT_UINT_IN(c, n, ptr, low, high, h) {OPT_ROW_(UINT, c, n, uint, ptr, h), .lo = (low), .hi = (high)}
+#define OPT_UINT_IN(c, n, ptr, low, high, h, ...) \
+    {OPT_ROW_(UINT, c, n, uint, ptr, h), .lo = (low), .hi = (high), ##__VA_ARGS__}
 #define OPT_SIZE(c, n, ptr, h) OPT_SIZE_IN(c, n, ptr, 0, UINT64_MAX, h)
 #define OPT_SIZE_IN(c, n, ptr, low, high, h) {OPT_ROW_(SIZE, c, n, uint, ptr, h), .lo = (low), .hi = (high)}
 #define OPT_TIME(c, n, ptr, h) OPT_TIME_IN(c, n, ptr, 0, INT64_MAX, h)
 #define OPT_TIME_IN(c, n, ptr, low, high, h) \
     {OPT_ROW_(DURATION, c, n, duration, ptr, h), .lo = (low), .hi = (high)}
-#define OPT_DOUBLE(c, n, ptr, low, high, h) \
-    {OPT_ROW_(DOUBLE, c, n, real, ptr, h), .min = (low), .max = (high)}
-#define OPT_LIST(c, n, ptr, a, h) {OPT_ROW_(LIST, c, n, list, ptr, h), .arg = (a)} /* may be repeated */
-#define OPT_CALLBACK(c, n, fn, context, a, h) \
-    {OPT_ROW_(CALLBACK, c, n, ctx, context, h), .callback = (fn), .arg = (a)}
+#define OPT_DOUBLE(c, n, ptr, low, high, h, ...) \
+    {OPT_ROW_(DOUBLE, c, n, real, ptr, h), .min = (low), .max = (high), ##__VA_ARGS__}
+#define OPT_LIST(c, n, ptr, a, h, ...) /* may be repeated */ \
+    {OPT_ROW_(LIST, c, n, list, ptr, h), .arg = (a), ##__VA_ARGS__}
+#define OPT_CALLBACK(c, n, fn, context, a, h, ...) \
+    {OPT_ROW_(CALLBACK, c, n, ctx, context, h), .callback = (fn), .arg = (a), ##__VA_ARGS__}
 /* Any row with flags added: OPT_WITH(OPT_HIDDEN, OPT_ROW_(FLAG, 0, "x", flag, &x, "...")) */
 #define OPT_WITH(f, ...) {__VA_ARGS__, .flags = (f)}
 /* clang-format on */
+
+/* Add `rows`, up to OPT_END, at `to`; returns where the next ones go. For tables that are put together. */
+struct opt *opt_append(struct opt *to, const struct opt *rows);
 
 /* What stands around the options. */
 enum opt_args { OPT_ARGS_NONE, OPT_ARGS_FILES, OPT_ARGS_DIRS, OPT_ARGS_WORDS };
@@ -135,6 +156,7 @@ struct opt_usage {
     enum opt_args args;             /* what they complete with */
     const struct opt_choice *words; /* OPT_ARGS_WORDS: completes with these (not enforced) */
     bool stop_at_arg;               /* options end at the first argument (it begins another command line) */
+    const struct opt_kind *kinds;   /* NULL: all options are for all */
 };
 
 /* A weaker source of settings than the command line. Returns the text set for `row` of `command`, or NULL,
@@ -143,6 +165,12 @@ struct opt_request;
 typedef const char *opt_layer_fn(const struct opt_request *req, const struct opt *row, char *origin,
                                  size_t size);
 
+/* Which rows of the command were set, by the command line or a layer. */
+#define OPT_ROWS_MAX 128
+struct opt_given {
+    bool row[OPT_ROWS_MAX];
+};
+
 #define OPT_TABLES 2
 struct opt_request {
     const char *command; /* "bench"; "" for tare itself */
@@ -150,12 +178,16 @@ struct opt_request {
     const struct opt *tables[OPT_TABLES]; /* the command's own rows, then the common ones; may be NULL */
     opt_layer_fn *const *layers;          /* weakest first, NULL-terminated; may be NULL */
     void *layer_ctx;
+    struct opt_given *given; /* filled; NULL: what goes together is not looked at */
 };
 
 /* Apply layers, then the command line argv[1..]. On success *argc and *argv become the arguments that are not
  * options, in their order, without argv[0]. *help: -h was seen; nothing was applied. Never allocates but for
  * OPT_LIST. On failure err is one sentence that names the option, the cause and the nearest thing meant. */
 tare_status opt_read(const struct opt_request *req, int *argc, char ***argv, bool *help, tare_error *err);
+
+/* Once it is known which kind the command works on: no option may be for other kinds alone. After opt_read(). */
+tare_status opt_check_kind(const struct opt_request *req, unsigned kind, tare_error *err);
 
 /* Set one row from text as if `--name=text` had been given. */
 tare_status opt_set(const struct opt *row, const char *text, tare_error *err);

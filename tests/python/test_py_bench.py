@@ -181,8 +181,8 @@ def test_forked_children_do_not_stand_in_for_the_worker(py):
     ("embed.py:encode", "/dev/null", (), "holds no inputs"),
     ("embed.py:encode", None, ("--batch", "2"), "give --inputs"),
     ("embed.py:encode", "texts.txt", ("--length", "0"), "--length 0"),
-    ("embed.py:encode", "texts.txt", ("--seq", "5"), "has no --seq"),
-    ("embed.py:encode", "texts.txt", ("--layers",), "has no --layers"),
+    ("embed.py:encode", "texts.txt", ("--seq", "5"), "--seq is for models; this is a Python function (texts have --length)"),
+    ("embed.py:encode", "texts.txt", ("--layers",), "--layers is for models; this is a Python function"),
 ])
 def test_bad_input(py, function, inputs, options, said):
     done = py(function, *options, "--no-save", inputs=inputs, status=2)

@@ -14,23 +14,24 @@ static void fill(struct grid *s)
     assert_int_equal(grid_parse_ints(&s->batch, "1,4", NULL), TARE_OK);
     assert_int_equal(grid_parse_ints(&s->seq, "16,64,256", NULL), TARE_OK);
     assert_int_equal(grid_parse_dim(s, "heads=2,3", NULL), TARE_OK);
-    assert_int_equal(vec_push(&s->subjects, ((struct grid_subject){NULL, "fp32", NULL}), NULL), TARE_OK);
-    assert_int_equal(vec_push(&s->subjects, ((struct grid_subject){NULL, "int8", NULL}), NULL), TARE_OK);
 }
+static const struct grid_subject two[] = {{NULL, "fp32", NULL}, {NULL, "int8", NULL}}, one = {0};
 
 static void test_combinations(void **state)
 {
     (void)state;
     struct grid s = GRID_INIT;
+    struct grid_cases c = {0};
     fill(&s);
-    assert_int_equal(grid_build(&s, NULL), TARE_OK);
-    assert_int_equal(s.cases.n, 2 * 3 * 2 * 2);
-    assert_string_equal(s.cases.items[0].name, "batch=1,seq=16,heads=2,variant=fp32");
-    assert_string_equal(s.cases.items[1].name, "batch=4,seq=16,heads=2,variant=fp32");
-    assert_string_equal(s.cases.items[6].name, "batch=1,seq=16,heads=3,variant=fp32");
-    assert_string_equal(s.cases.items[23].name, "batch=4,seq=256,heads=3,variant=int8");
-    assert_int_equal(s.cases.items[23].params.dims[0].value, 3);
-    assert_true(s.cases.items[0].params.has_neighbours);
+    assert_int_equal(grid_build(&s, two, 2, &c, NULL), TARE_OK);
+    assert_int_equal(c.cases.n, 2 * 3 * 2 * 2);
+    assert_string_equal(c.cases.items[0].name, "batch=1,seq=16,heads=2,variant=fp32");
+    assert_string_equal(c.cases.items[1].name, "batch=4,seq=16,heads=2,variant=fp32");
+    assert_string_equal(c.cases.items[6].name, "batch=1,seq=16,heads=3,variant=fp32");
+    assert_string_equal(c.cases.items[23].name, "batch=4,seq=256,heads=3,variant=int8");
+    assert_int_equal(c.cases.items[23].params.dims[0].value, 3);
+    assert_true(c.cases.items[0].params.has_neighbours);
+    grid_cases_release(&c);
     grid_release(&s);
 }
 
@@ -38,11 +39,12 @@ static void test_nothing_asked_is_one_case(void **state)
 {
     (void)state;
     struct grid s = GRID_INIT;
-    assert_int_equal(vec_push(&s.subjects, ((struct grid_subject){0}), NULL), TARE_OK);
-    assert_int_equal(grid_build(&s, NULL), TARE_OK);
-    assert_int_equal(s.cases.n, 1);
-    assert_string_equal(s.cases.items[0].name, "default");
-    assert_false(s.cases.items[0].params.has_neighbours);
+    struct grid_cases c = {0};
+    assert_int_equal(grid_build(&s, &one, 1, &c, NULL), TARE_OK);
+    assert_int_equal(c.cases.n, 1);
+    assert_string_equal(c.cases.items[0].name, "default");
+    assert_false(c.cases.items[0].params.has_neighbours);
+    grid_cases_release(&c);
     grid_release(&s);
 }
 
@@ -94,10 +96,12 @@ static void test_every_allocation_may_fail(void **state)
     long before = mem_live_blocks();
     for (long n = 0;; n++) {
         struct grid s = GRID_INIT;
+        struct grid_cases c = {0};
         fill(&s);
         mem_fail_after(n);
-        tare_status status = grid_build(&s, NULL);
+        tare_status status = grid_build(&s, two, 2, &c, NULL);
         mem_fail_after(-1);
+        grid_cases_release(&c);
         grid_release(&s);
         assert_int_equal(mem_live_blocks(), before);
         if (status == TARE_OK) break;

@@ -73,7 +73,7 @@ static const char *test_layer(const struct opt_request *req, const struct opt *r
     return layer_option && strcmp(row->name, layer_option) == 0 ? layer_text : NULL;
 }
 static opt_layer_fn *const layers[] = {test_layer, NULL};
-static const struct opt_request req = {"try", &usage, {rows, common}, layers, NULL};
+static const struct opt_request req = {"try", &usage, {rows, common}, layers, NULL, NULL};
 
 static tare_error err;
 static char *words[32];
@@ -358,6 +358,61 @@ static void test_completion(void **state)
     usage.max_args = OPT_ANY;
 }
 
+/* ---- what goes together ---- */
+
+enum { MODELS = 1, COMMANDS = 2, FUNCTIONS = 4 };
+static const struct opt_kind kinds[] = {{MODELS, "models", "this is a model"},
+                                        {COMMANDS, "commands", "this is a command"},
+                                        {FUNCTIONS, "functions", "this is a function"},
+                                        {0, NULL, NULL}};
+static struct {
+    bool shell, strict, a, b;
+    const char *batch, *base, *rate;
+} w;
+static const struct opt rules[] = {
+    OPT_STRING(0, "batch", &w.batch, "<n>", "sizes", .only_for = MODELS | FUNCTIONS),
+    OPT_FLAG(0, "shell", &w.shell, "a line", .only_for = COMMANDS, .hint = "it goes after --"),
+    OPT_STRING(0, "base", &w.base, "<run>", "a run"),
+    OPT_FLAG(0, "strict", &w.strict, "be strict", .needs = "base batch"),
+    OPT_FLAG(0, "a", &w.a, "this", .not_with = "shell b"),
+    OPT_FLAG(0, "b", &w.b, "that"),
+    OPT_STRING(0, "rate", &w.rate, "<n>", "how often", .required = "how many?"),
+    OPT_END,
+};
+
+/* What is said of the words of `line` when they are for `kind`; "" when they fit. */
+static const char *said_of(const char *line, unsigned kind)
+{
+    static const struct opt_usage of_rules = {.synopsis = "tare try", .kinds = kinds};
+    struct opt_given given = {0};
+    struct opt_request r = {.command = "try", .usage = &of_rules, .tables = {rules, common}, .given = &given};
+    char copy[200], name[] = "try", *list[16] = {name}, **rest = list, *save = NULL;
+    int n = 1;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) list[n++] = word;
+    memset(&w, 0, sizeof w);
+    err = (tare_error)TARE_ERROR_INIT;
+    if (opt_read(&r, &n, &rest, &help, &err) == TARE_OK) opt_check_kind(&r, kind, &err);
+    return err.text;
+}
+
+static void test_what_goes_together(void **state)
+{
+    (void)state;
+    assert_string_equal(said_of("--rate 1", MODELS), "");
+    assert_string_equal(said_of("--a", MODELS), "--rate is missing: how many?");
+    assert_string_equal(said_of("--rate 1 --batch 2", FUNCTIONS), "");
+    assert_string_equal(said_of("--rate 1 --batch 2", COMMANDS),
+                        "--batch is for models and functions; this is a command");
+    assert_string_equal(said_of("--rate 1 --shell", MODELS),
+                        "--shell is for commands; this is a model (it goes after --)");
+    assert_string_equal(said_of("--rate 1 --shell --no-shell", MODELS), "");
+    assert_string_equal(said_of("--rate 1 --strict", MODELS), "--strict goes with --base or --batch");
+    assert_string_equal(said_of("--rate 1 --strict --batch 1", MODELS), "");
+    assert_string_equal(said_of("--rate 1 --a --b", MODELS), "--a does not go with --b");
+    assert_string_equal(said_of("--rate 1 --a --b --no-b", MODELS), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_list),       cmocka_unit_test(test_list_memory),
         cmocka_unit_test(test_layers),     cmocka_unit_test(test_help_changes_nothing),
         cmocka_unit_test(test_completion),
+        cmocka_unit_test(test_what_goes_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

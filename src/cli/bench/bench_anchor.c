@@ -32,17 +32,15 @@ static bool can_split(struct cli *cli, const char *line)
 
 int bench_anchor_check(struct cli *cli, const struct bench_args *a)
 {
-    if (!a->anchor)
-        return a->anchor_name ? cli_usage_error(cli, "--anchor-name names an --anchor: which?") : 0;
+    if (!a->anchor) return 0;
     bool model = compare_is_model(a->anchor);
     if (model && a->command)
         return cli_usage_error(cli, "--anchor %s is a model, but a command is weighed", a->anchor);
     if (!model && !a->command)
         return cli_usage_error(cli, "--anchor %s is a command, but a model is weighed", a->anchor);
-    if (a->variants.n || a->runtimes.n > 1)
-        return cli_usage_error(cli, "--anchor goes with one model in one runtime: no --variant, one --ort");
-    if (a->concurrency > 1 || a->rate)
-        return cli_usage_error(cli, "--anchor measures one run at a time: no --concurrency, no --rate");
+    if (a->runtimes.n > 1) return cli_usage_error(cli, "--anchor goes with one runtime: --ort once");
+    if (a->concurrency > 1)
+        return cli_usage_error(cli, "--anchor measures one run at a time: no --concurrency");
     if (!model && !a->shell && !can_split(cli, a->anchor))
         return cli_usage_error(cli, "--anchor %s", cli->error.text);
     if (model && access(a->anchor, R_OK) != 0)
@@ -76,22 +74,14 @@ static tare_status name_anchor(const struct bench_args *a, struct run *run, cons
 }
 
 /* What was benched, as one text: the model's file, or the command's words again. */
-static void add_benched(const struct bench_args *a, struct buf *out)
+static void add_benched(const struct bench_args *a, const char *model, struct buf *out)
 {
-    if (!a->command) buf_add_str(out, a->model);
+    if (!a->command) buf_add_str(out, model);
     if (a->command && a->shell) buf_add_str(out, a->command[0]);
     for (size_t i = 0; a->command && !a->shell && a->command[i]; i++) {
         if (i) buf_add_char(out, ' ');
         words_quote(out, a->command[i]);
     }
-}
-
-/* The processes of --repeat built theirs; this one has only the lists. */
-static tare_status settle_cases(struct bench_args *a, tare_error *err)
-{
-    if (a->grid.cases.n) return TARE_OK;
-    tare_status s = vec_push(&a->grid.subjects, (struct grid_subject){0}, err);
-    return s == TARE_OK ? grid_build(&a->grid, err) : s;
 }
 
 static struct compare_args as_comparison(const struct bench_args *a, char **args)
@@ -139,45 +129,53 @@ static void say_unknown(struct run *run, const char *why)
             run_map_text(&run->arena, &run->cases.at[i]->unknown, "anchored", arena_str(&run->arena, why));
 }
 
-static tare_status measure(struct cli *cli, const struct bench_args *a, struct compare_args *c,
-                           struct run *run, const char *anchor)
+static tare_status measure_ratios(struct cli *cli, const struct bench_planned *p, struct compare_args *c,
+                                  struct run *run, const char *anchor)
 {
     struct compare_sides sides = {.arena = ARENA_INIT};
     struct comparison found = {0};
-    int rc = a->command ? compare_sides_read(cli, c, &sides) : compare_sides_of(cli, c, &a->grid, &sides);
-    tare_status s = rc ? TARE_DENIED : comparison_init(&found, "interleaved", &cli->error);
+    struct grid_cases cases = {0};
+    const struct grid_subject either = {0};
+    tare_status s = grid_build(&p->grid, &either, 1, &cases, &cli->error);
+    if (s == TARE_OK) {
+        int rc =
+            p->args->command ? compare_sides_read(cli, c, &sides) : compare_sides_of(cli, c, &cases, &sides);
+        s = rc ? TARE_DENIED : comparison_init(&found, "interleaved", &cli->error);
+    }
     if (s == TARE_OK) s = compare_ab_measure(cli, c, &sides, &found);
     for (size_t i = 0; s == TARE_OK && i < found.cases.n && i < run->cases.n; i++)
         keep_ratios(run, run->cases.at[i], found.cases.at[i], anchor);
     comparison_release(&found);
     compare_sides_release(&sides);
+    grid_cases_release(&cases);
     return s;
 }
 
-static tare_status compare(struct cli *cli, struct bench_args *a, struct run *run)
+static tare_status compare_with_anchor(struct cli *cli, const struct bench_planned *p, const char *model,
+                                       struct run *run)
 {
+    const struct bench_args *a = p->args;
     const char *anchor = NULL;
     struct buf frozen = BUF_INIT, benched = BUF_INIT;
     if (interrupted) return error_set(&cli->error, TARE_DENIED, "interrupted before it was measured");
     buf_add_str(&frozen, a->anchor);
-    add_benched(a, &benched);
+    add_benched(a, model, &benched);
     tare_status s = buf_status(&frozen, &cli->error);
     if (s == TARE_OK) s = buf_status(&benched, &cli->error);
     if (s == TARE_OK) s = name_anchor(a, run, &anchor, &cli->error);
-    if (s == TARE_OK) s = settle_cases(a, &cli->error);
     if (s == TARE_OK) {
         char *args[PAIR_SIDES] = {frozen.data, benched.data};
         struct compare_args c = as_comparison(a, args);
-        s = measure(cli, a, &c, run, anchor);
+        s = measure_ratios(cli, p, &c, run, anchor);
     }
     buf_release(&frozen);
     buf_release(&benched);
     return s;
 }
 
-tare_status bench_anchor(struct cli *cli, struct bench_args *a, struct run *run)
+tare_status bench_anchor(struct cli *cli, const struct bench_planned *p, const char *model, struct run *run)
 {
-    tare_status s = compare(cli, a, run);
+    tare_status s = compare_with_anchor(cli, p, model, run);
     if (s == TARE_NOMEM) return s;
     if (s < 0) cli_warn(cli, "no ratio to the anchor: %s", cli->error.text);
     say_unknown(run, s < 0 ? cli->error.text : "not reached: interrupted");

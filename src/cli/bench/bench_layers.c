@@ -56,7 +56,7 @@ tare_status bench_layers_parse(void *args, const char *text, tare_error *err)
 
 /* ---- what graphs cost ---- */
 
-struct looking {
+struct profiling {
     struct cli *cli;
     const struct bench_args *a;
     struct run *run;
@@ -68,7 +68,7 @@ struct looking {
 };
 
 /* The dimensions that this model has, as they were when it ran. */
-static tare_status bind_dims(const struct looking *l, const struct onnx_model *m, struct poly_binding **out,
+static tare_status bind_dims(const struct profiling *l, const struct onnx_model *m, struct poly_binding **out,
                              size_t *n, tare_error *err)
 {
     size_t k = 0;
@@ -83,7 +83,8 @@ static tare_status bind_dims(const struct looking *l, const struct onnx_model *m
 }
 
 /* false: not known, and the user was told why. */
-static bool look_at(struct looking *l, struct inspected *out, const struct onnx_model *m, const char *what)
+static bool cost_graph(struct profiling *l, struct inspected *out, const struct onnx_model *m,
+                       const char *what)
 {
     struct poly_binding *dims = NULL;
     struct inspect_options o = {.seen = l->seen.items, .n_seen = l->seen.n};
@@ -98,7 +99,7 @@ static bool look_at(struct looking *l, struct inspected *out, const struct onnx_
     return false;
 }
 
-static void look_at_graphs(struct looking *l)
+static void cost_graphs(struct profiling *l)
 {
     struct profiled_pass *p = &l->pass;
     const struct onnx_model *ran = p->has_optimized ? &p->optimized : &p->source;
@@ -106,20 +107,21 @@ static void look_at_graphs(struct looking *l)
     if (any && p->profile.events.n)
         layers_seen(&p->profile, ran, &l->run->arena, &l->seen, NULL); /* without: fewer shapes known */
     if (p->has_source)
-        l->has_source = look_at(l, &l->source, &p->source, "the file's graph");
+        l->has_source = cost_graph(l, &l->source, &p->source, "the file's graph");
     else
         cli_warn(l->cli, "the file's graph cannot be read: %s", p->source_why);
     if (p->has_optimized)
-        l->has_optimized = look_at(l, &l->optimized, &p->optimized, "the optimised graph");
+        l->has_optimized = cost_graph(l, &l->optimized, &p->optimized, "the optimised graph");
     else
         cli_warn(l->cli, "the runtime did not give its optimised graph: %s", p->optimized_why);
 }
 
 /* Of the first case: its dimensions are told with it. */
-static void record_graphs(struct looking *l)
+static void record_graphs(struct profiling *l)
 {
     struct run_subject *s = &l->run->subject;
-    const struct inspected *ran = l->has_optimized ? &l->optimized : l->has_source ? &l->source : NULL;
+    const struct inspected *ran = l->has_source ? &l->source : NULL;
+    if (l->has_optimized) ran = &l->optimized;
     if (l->has_source && !s->as_file.known) inspect_record_static(&l->source, l->run, &s->as_file);
     if (l->has_optimized && !s->optimized.known) inspect_record_static(&l->optimized, l->run, &s->optimized);
     if (ran) l->c->cost = inspect_cost(ran, &ran->per_run);
@@ -134,7 +136,7 @@ static unsigned threads_of(const struct run_case *c)
 }
 
 /* Measured once, for the threads of the first case; other cases of as many threads are held against it too. */
-static void find_roof(struct looking *l)
+static void find_roof(struct profiling *l)
 {
     char dir[4096];
     struct roof roof;
@@ -154,7 +156,7 @@ static void find_roof(struct looking *l)
 
 /* ---- one case ---- */
 
-static void say_why(struct looking *l, const char *why)
+static void say_why(struct profiling *l, const char *why)
 {
     run_unknown(l->run, &l->c->unknown, "layers", "%s", why);
     run_unknown(l->run, &l->c->unknown, "profile", "%s", why);
@@ -162,7 +164,7 @@ static void say_why(struct looking *l, const char *why)
 }
 
 /* The measurement stays good: only memory that ran out ends the whole. */
-static tare_status go_without(struct looking *l, tare_status s, const char *why)
+static tare_status go_without(struct profiling *l, tare_status s, const char *why)
 {
     cli_warn(l->cli, "%s: no layers: %s", l->c->name, why);
     say_why(l, why);
@@ -170,7 +172,7 @@ static tare_status go_without(struct looking *l, tare_status s, const char *why)
 }
 
 /* The harness said of all this that nobody asked for it. */
-static void drop_reasons(struct looking *l)
+static void drop_reasons(struct profiling *l)
 {
     struct run_map *u = &l->c->unknown;
     run_map_drop(u, "layers");
@@ -181,7 +183,7 @@ static void drop_reasons(struct looking *l)
         run_unknown(l->run, u, "cost", "no graph could be read: %s", l->pass.source_why);
 }
 
-static tare_status join(struct looking *l, tare_error *err)
+static tare_status join_layers(struct profiling *l, tare_error *err)
 {
     const struct profiled_pass *p = &l->pass;
     struct layers_input in = {.profile = &p->profile,
@@ -199,7 +201,7 @@ static tare_status join(struct looking *l, tare_error *err)
     return s;
 }
 
-static tare_status look(struct looking *l, const struct bench_case *bc)
+static tare_status profile_case(struct profiling *l, const struct bench_case *bc)
 {
     struct profiled_options o = {.params = bc->params,
                                  .folder = getenv("TMPDIR"),
@@ -210,16 +212,17 @@ static tare_status look(struct looking *l, const struct bench_case *bc)
     tare_error why = TARE_ERROR_INIT;
     tare_status s = profiled_run(&l->pass, bc->subject, &o, l->run, &why);
     if (s != TARE_OK) return go_without(l, s, why.text);
-    look_at_graphs(l);
+    cost_graphs(l);
     record_graphs(l);
     drop_reasons(l);
-    s = join(l, &why);
+    s = join_layers(l, &why);
     if (s != TARE_OK) return go_without(l, s, why.text);
     find_roof(l);
     return TARE_OK;
 }
 
-tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run *run)
+tare_status bench_layers(struct cli *cli, const struct bench_args *a, const struct grid_cases *cases,
+                         struct run *run)
 {
     struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
     struct interrupt was;
@@ -228,19 +231,19 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, struct run
         interrupted; /* while measuring: who wanted an end then wants no pass of minutes now */
     interrupt_catch(&was);
     if (before) interrupted = before;
-    for (size_t i = 0; s == TARE_OK && i < run->cases.n && i < a->grid.cases.n; i++) {
-        struct looking l = {.cli = cli,
-                            .a = a,
-                            .run = run,
-                            .c = run->cases.at[i],
-                            .pass = PROFILED_PASS_INIT,
-                            .source = INSPECTED_INIT,
-                            .optimized = INSPECTED_INIT};
+    for (size_t i = 0; s == TARE_OK && i < run->cases.n && i < cases->cases.n; i++) {
+        struct profiling l = {.cli = cli,
+                              .a = a,
+                              .run = run,
+                              .c = run->cases.at[i],
+                              .pass = PROFILED_PASS_INIT,
+                              .source = INSPECTED_INIT,
+                              .optimized = INSPECTED_INIT};
         progress_line_at(&shown, "profiling layers", i, run->cases.n);
         if (interrupted)
             say_why(&l, "interrupted before its layers were profiled");
         else
-            s = look(&l, &a->grid.cases.items[i]);
+            s = profile_case(&l, &cases->cases.items[i]);
         inspected_release(&l.source);
         inspected_release(&l.optimized);
         profiled_release(&l.pass);

@@ -101,8 +101,9 @@ static const char *runtime_name(const struct bench_args *a, const char *path)
     return same > 1 ? path : version_part(path);
 }
 
-static tare_status add_subject(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
-                               struct subject *subject, struct grid_subject named)
+/* Takes the subject over, whatever the result. */
+static tare_status add_subject(struct cli *cli, struct bench_subjects *s, struct subject *subject,
+                               struct grid_subject named)
 {
     named.subject = subject;
     tare_status status = vec_push(&s->opened, subject, &cli->error);
@@ -110,10 +111,10 @@ static tare_status add_subject(struct cli *cli, struct bench_args *a, struct ben
         subject_close(subject);
         return status;
     }
-    return vec_push(&a->grid.subjects, named, &cli->error);
+    return vec_push(&s->named, named, &cli->error);
 }
 
-static tare_status open_model(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+static tare_status open_model(struct cli *cli, const struct bench_args *a, struct bench_subjects *s,
                               const char *path, struct grid_subject named)
 {
     struct ort_places places = ort_env_places(named.runtime);
@@ -129,11 +130,11 @@ static tare_status open_model(struct cli *cli, struct bench_args *a, struct benc
     tare_status status = subject_open_onnx(&subject, &o, &cli->error);
     if (status != TARE_OK) return status;
     named.runtime = a->runtimes.n > 1 ? runtime_name(a, named.runtime) : NULL;
-    return add_subject(cli, a, s, subject, named);
+    return add_subject(cli, s, subject, named);
 }
 
 /* One model in each of the runtimes asked for. */
-static tare_status open_everywhere(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+static tare_status open_everywhere(struct cli *cli, const struct bench_args *a, struct bench_subjects *s,
                                    const char *path, const char *variant)
 {
     if (!a->runtimes.n) return open_model(cli, a, s, path, (struct grid_subject){NULL, variant, NULL});
@@ -143,10 +144,10 @@ static tare_status open_everywhere(struct cli *cli, struct bench_args *a, struct
     return status;
 }
 
-static tare_status open_variant(struct cli *cli, struct bench_args *a, struct bench_subjects *s,
+static tare_status open_variant(struct cli *cli, const struct bench_args *a, struct bench_subjects *s,
                                 const char *text)
 {
-    const char *eq = strchr(text, '='); /* there: bench_options.c checked */
+    const char *eq = strchr(text, '='); /* there: bench_plan.c checked */
     char *name = mem_strndup(text, (size_t)(eq - text));
     tare_status status =
         name ? vec_push(&s->names, name, &cli->error) : error_set(&cli->error, TARE_NOMEM, "out of memory");
@@ -157,39 +158,70 @@ static tare_status open_variant(struct cli *cli, struct bench_args *a, struct be
     return open_everywhere(cli, a, s, eq + 1, name);
 }
 
-static tare_status open_models(struct cli *cli, struct bench_args *a, struct bench_subjects *s)
+static tare_status open_models(struct cli *cli, const struct bench_args *a, const char *model,
+                               struct bench_subjects *s)
 {
-    tare_status status = TARE_OK;
-    if (!a->model) {
-        status = make_synthetic(cli, a->synth, &s->built_in);
-        if (status != TARE_OK) return status;
-        a->model = s->built_in;
-    }
-    status = open_everywhere(cli, a, s, a->model, a->variants.n ? "base" : NULL);
+    tare_status status = open_everywhere(cli, a, s, model, a->variants.n ? "base" : NULL);
     for (size_t i = 0; i < a->variants.n && status == TARE_OK; i++)
         status = open_variant(cli, a, s, a->variants.items[i]);
     return status;
 }
 
-/* ---- both ---- */
-
-tare_status bench_open(struct cli *cli, struct bench_args *a, struct bench_subjects *s)
+tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, char **out)
 {
-    if (a->python) {
-        struct subject *function = NULL;
-        tare_status opened = bench_python_open(cli, a, &function);
-        return opened == TARE_OK ? add_subject(cli, a, s, function, (struct grid_subject){0}) : opened;
-    }
-    if (!a->command) return open_models(cli, a, s);
+    *out = NULL;
+    if (p->args->kind != BENCH_MODEL) return TARE_OK;
+    if (p->synth) return make_synthetic(cli, p->synth, out);
+    *out = mem_strdup(p->args->model);
+    return *out ? TARE_OK : error_set(&cli->error, TARE_NOMEM, "out of memory");
+}
+
+/* ---- Python functions and commands ---- */
+
+/* TARE_PYTHON, else that of the active virtual environment, else the one on PATH. */
+static const char *interpreter(char *room, size_t size)
+{
+    const char *chosen = getenv("TARE_PYTHON"), *env = getenv("VIRTUAL_ENV");
+    if (chosen && *chosen) return chosen;
+    if (env && *env && snprintf(room, size, "%s/bin/python3", env) < (int)size && access(room, X_OK) == 0)
+        return room;
+    return "python3";
+}
+
+static tare_status open_python(struct cli *cli, const struct bench_planned *p, struct subject **out)
+{
+    char room[PATH_MAX];
+    const struct bench_args *a = p->args;
+    struct py_options o = {.target = a->python,
+                           .python = interpreter(room, sizeof room),
+                           .inputs = a->inputs,
+                           .workers = p->plan.concurrency ? p->plan.concurrency : 1,
+                           .timeout_ns = (uint64_t)a->timeout.ns,
+                           .interrupted = p->plan.interrupted};
+    tare_status s = subject_open_py(out, &o, &cli->error);
+    if (s == TARE_IO) s = cli->error.status = TARE_UNSUPPORTED; /* no Python is no bad input */
+    return s;
+}
+
+static tare_status open_command(struct cli *cli, const struct bench_planned *p, struct subject **out)
+{
+    const struct bench_args *a = p->args;
     struct command_options o = {.argv = a->command,
                                 .shell = a->shell,
                                 .prepare = a->prepare,
                                 .timeout_ns = (uint64_t)a->timeout.ns,
                                 .ignore_failure = a->ignore_failure,
-                                .interrupted = a->plan.interrupted};
-    struct subject *subject = NULL;
-    tare_status status = subject_open_command(&subject, &o, &cli->error);
-    return status == TARE_OK ? add_subject(cli, a, s, subject, (struct grid_subject){0}) : status;
+                                .interrupted = p->plan.interrupted};
+    return subject_open_command(out, &o, &cli->error);
+}
+
+tare_status bench_open(struct cli *cli, const struct bench_planned *p, const char *model,
+                       struct bench_subjects *s)
+{
+    struct subject *one = NULL;
+    if (p->args->kind == BENCH_MODEL) return open_models(cli, p->args, model, s);
+    tare_status status = (p->args->kind == BENCH_PYTHON ? open_python : open_command)(cli, p, &one);
+    return status == TARE_OK ? add_subject(cli, s, one, (struct grid_subject){0}) : status;
 }
 
 void bench_close(struct bench_subjects *s)
@@ -198,5 +230,5 @@ void bench_close(struct bench_subjects *s)
     for (size_t i = 0; i < s->names.n; i++) mem_free(s->names.items[i]);
     vec_release(&s->opened);
     vec_release(&s->names);
-    mem_free(s->built_in);
+    vec_release(&s->named);
 }

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * bench_options.c - the command line of `tare bench`: rows, presets, and what may not go together. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
+ * bench_options.c - the command line of `tare bench`: what can be asked for, and of what. */
 #include <string.h>
-#include <unistd.h>
 
-#include "analyze/compare/compare_saved.h"
-#include "bench/bench.h"
 #include "cli/bench/bench_args.h"
 #include "cli/html_out.h"
-#include "cli/compare/compare_args.h"
-#include "core/unit.h"
 
 static const struct opt_choice arrival_words[] = {
     {"poisson", BENCH_POISSON, "random gaps, as many users make"},
@@ -30,6 +22,11 @@ static const struct opt_choice percentile_words[] = {
 #define X(id, name, help) {name, OBJECTIVE_##id, help},
 static const struct opt_choice objective_words[] = {OBJECTIVE_MAP(X){NULL, 0, NULL}};
 #undef X
+
+static const struct opt_kind kinds[] = {{BENCH_MODEL, "models", "this is a model"},
+                                        {BENCH_COMMAND, "commands", "this is a command"},
+                                        {BENCH_PYTHON, "Python functions", "this is a Python function"},
+                                        {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
     .synopsis = "tare bench [options] <model.onnx>\ntare bench [options] py:<file.py|module>:<function>\n"
@@ -50,61 +47,8 @@ static const struct opt_usage usage = {
             "not measure.",
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
-    .stop_at_arg = false,
+    .kinds = kinds,
 };
-
-/* ---- what does not fit into one row ---- */
-
-static int read_rate(struct cli *cli, struct bench_args *a)
-{
-    if (!a->rate) return 0;
-    double v;
-    if (!unit_parse(UNIT_FREQUENCY, a->rate, &v) || !(v > 0) || v > 1e9)
-        return cli_usage_error(cli, "--rate %s: expected runs per second, as in 200/s", a->rate);
-    a->plan.rate = v;
-    a->plan.load = BENCH_OPEN;
-    return 0;
-}
-
-static int read_warmup(struct cli *cli, struct bench_args *a)
-{
-    if (!a->warmup || strcmp(a->warmup, "auto") == 0) return 0;
-    char *end;
-    long long v = strtoll(a->warmup, &end, 10);
-    if (end == a->warmup || *end || v < 0 || v > 1000000000)
-        return cli_usage_error(cli, "--warmup %s: expected auto or a number of runs", a->warmup);
-    a->plan.warmup_runs = v;
-    return 0;
-}
-
-static int read_targets(struct cli *cli, struct bench_args *a)
-{
-    for (size_t i = 0; i < a->targets.n; i++) {
-        struct target t;
-        if (target_parse(&t, a->targets.items[i], &cli->error) != TARE_OK)
-            return cli_usage_error(cli, "--target %s", cli->error.text);
-        if (vec_push(&a->parsed, t, &cli->error) != TARE_OK) return cli_fail(cli);
-    }
-    return 0;
-}
-
-/* A preset sets the load; what the user asked for beside it stays. */
-static int apply_scenario(struct cli *cli, struct bench_args *a)
-{
-    const struct bench_preset *p = NULL;
-    if (!a->scenario) return 0;
-    if (bench_preset_apply(&a->plan, a->scenario, &p, &cli->error) != TARE_OK)
-        return cli_usage_error(cli, "%s", cli->error.text);
-    if (p->needs_rate && !a->rate)
-        return cli_usage_error(cli, "--scenario %s needs --rate, as in --rate 200/s", p->name);
-    if (a->rate && !p->needs_rate) return cli_usage_error(cli, "--scenario %s has no --rate", p->name);
-    a->percentile = (int)(p->percentile * 100 + 0.5);
-    a->arrivals = p->arrivals;
-    if (p->batch && !a->command && !a->grid.batch.values.n &&
-        vec_push(&a->grid.batch.values, p->batch, &cli->error) != TARE_OK)
-        return cli_fail(cli);
-    return 0;
-}
 
 /* ---- the subject ---- */
 
@@ -118,30 +62,28 @@ static const char *after_dashes(int argc, char **argv)
     return NULL;
 }
 
+static int choose_python(struct cli *cli, struct bench_args *a, int n, char **args)
+{
+    if (n > 1) return cli_usage_error(cli, "'%s': one Python function at a time", args[1]);
+    const char *target = args[0] + 3, *colon = strrchr(target, ':');
+    if (!colon || colon == target || !colon[1])
+        return cli_usage_error(
+            cli, "%s: expected py:FILE.py:NAME or py:MODULE:NAME, as in py:embed.py:encode", args[0]);
+    a->kind = BENCH_PYTHON;
+    a->python = target;
+    return 0;
+}
+
 static int choose_subject(struct cli *cli, struct bench_args *a, const char *command, int n, char **args)
 {
+    a->kind = BENCH_MODEL; /* also if nothing is named: the built-in one */
     if (command == no_word) return cli_usage_error(cli, "nothing after --: where is the command?");
     if (n && args[0] == command) {
+        a->kind = BENCH_COMMAND;
         a->command = args;
-        if (a->synth) return cli_usage_error(cli, "--synth and a command: one thing at a time");
-        if (a->expect || a->variants.n || a->validate || a->inputs || a->runtimes.n || a->layers)
-            return cli_usage_error(
-                cli, "--expect, --variant, --validate-accuracy, --inputs, --layers and --ort are for models");
-        if (a->length) return cli_usage_error(cli, "--length is for Python functions that take texts");
-        if (a->shell && n > 1) return cli_usage_error(cli, "--shell takes the command as one quoted word");
-        if (a->grid.batch.values.n || a->grid.seq.values.n || a->grid.dims.n || a->grid.providers.n ||
-            a->grid.threads.values.n)
-            return cli_usage_error(
-                cli,
-                "--batch, --seq, --dim, --threads and --provider are for models; a command has no such settings");
-        return 0;
+        return a->shell && n > 1 ? cli_usage_error(cli, "--shell takes the command as one quoted word") : 0;
     }
-    if (n && bench_python_named(args[0])) return bench_python_choose(cli, a, n, args);
-    if (a->length)
-        return cli_usage_error(cli, "--length is for Python functions that take texts; models have --seq");
-    if (a->shell || a->prepare || a->timeout.ns || a->ignore_failure)
-        return cli_usage_error(
-            cli, "--shell, --prepare, --timeout and --ignore-failure are for commands, which go after --");
+    if (n && strncmp(args[0], "py:", 3) == 0) return choose_python(cli, a, n, args);
     if (n > 1)
         return cli_usage_error(
             cli, "'%s': one model at a time (--variant NAME=FILE adds others; a command goes after --)",
@@ -151,73 +93,9 @@ static int choose_subject(struct cli *cli, struct bench_args *a, const char *com
     return 0;
 }
 
-static void fill_plan(struct bench_args *a)
+bool bench_args_name_a_subject(const struct bench_args *a)
 {
-    struct bench_plan *p = &a->plan;
-    p->budget_ns = (uint64_t)a->budget.ns;
-    p->percentile = a->percentile / 100.0;
-    p->arrivals = (enum bench_arrivals)a->arrivals;
-    p->concurrency = (unsigned)a->concurrency;
-    p->per_run = (int64_t)a->per_run;
-    bool items = a->inputs || a->grid.batch.values.n; /* of a Python function, which else counts calls */
-    const char *usual = a->command ? "runs" : !a->python ? "samples" : items ? "items" : "calls";
-    p->unit = a->unit ? a->unit : usual;
-    a->grid.workers = p->concurrency;
-    a->grid.seed = p->seed;
-}
-
-static int check_expected(struct cli *cli, const struct bench_args *a)
-{
-    if (!a->expect || access(a->expect, R_OK) == 0) return 0;
-    return cli_usage_error(cli, "--expect %s: %s", a->expect, strerror(errno));
-}
-
-static int check_variants(struct cli *cli, const struct bench_args *a)
-{
-    for (size_t i = 0; i < a->variants.n; i++) {
-        const char *text = a->variants.items[i], *eq = strchr(text, '=');
-        if (!eq || eq == text || !eq[1])
-            return cli_usage_error(cli, "--variant %s: expected NAME=FILE, as in int8=model-int8.onnx", text);
-    }
-    return 0;
-}
-
-/* A rate of texts against a bench of images would be found out only after minutes of measuring. */
-static int check_units(struct cli *cli, const struct bench_args *a)
-{
-    for (size_t i = 0; i < a->parsed.n; i++)
-        if (target_check_unit(&a->parsed.items[i], a->plan.unit, &cli->error) != TARE_OK)
-            return cli_usage_error(cli, "--target %s: %s", a->targets.items[i], cli->error.text);
-    return 0;
-}
-
-/* What cannot be read, or means nothing, is better known before minutes of measuring than after. */
-static int check_baseline(struct cli *cli, const struct bench_args *a)
-{
-    struct compare_limit l;
-    if (!a->baseline.n && (a->strict || a->force))
-        return cli_usage_error(cli, "--strict and --force go with --baseline");
-    if (!a->baseline.n && a->fail_on.n) /* tare.yaml may hold it for all runs */
-        cli_note(cli, "--fail-on has nothing to compare with: there is no --baseline");
-    for (size_t i = 0; i < a->fail_on.n; i++)
-        if (compare_limit_parse(&l, a->fail_on.items[i], &cli->error) < 0)
-            return cli_usage_error(cli, "--fail-on %s", cli->error.text);
-    return a->baseline.n ? compare_runs_check(cli, &a->baseline, &a->history, NULL) : 0;
-}
-
-/* What rows cannot say, once all are read. */
-static int settle(struct cli *cli, struct bench_args *a)
-{
-    int rc = check_variants(cli, a);
-    if (!rc) rc = check_expected(cli, a);
-    if (!rc) rc = read_rate(cli, a);
-    if (!rc) rc = read_warmup(cli, a);
-    if (!rc) rc = read_targets(cli, a);
-    if (!rc) rc = apply_scenario(cli, a);
-    if (!rc) rc = check_baseline(cli, a);
-    if (rc) return rc;
-    fill_plan(a);
-    return check_units(cli, a);
+    return a->model || a->python || a->command || a->synth;
 }
 
 /* Parsing moves words about: the processes of --repeat get them as they were. */
@@ -229,47 +107,114 @@ static tare_status keep_words(struct bench_args *a, int argc, char **argv, tare_
     return s == TARE_OK ? vec_push(&a->words, NULL, err) : s;
 }
 
-int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
+#define NO_ROW(...)
+#define ALSO_ROW(name, function, help, also_help) \
+    OPT_PATH(0, #name, &a->also[RUN_FORMAT_##name], "<file>", also_help),
+
+/* clang-format off */
+static struct opt *add_sweep_rows(struct bench_args *a, struct opt *to)
 {
     const struct opt rows[] = {
         OPT_GROUP("The sweep"),
-        OPT_CALLBACK('b', "batch", grid_parse_ints, &a->grid.batch, "<n,..>", "batch sizes"),
-        OPT_CALLBACK('s', "seq", grid_parse_ints, &a->grid.seq, "<n,..>", "sequence lengths"),
-        OPT_STRING(0, "length", &a->length, "<n,..>", "words of each text (Python functions)"),
+        OPT_CALLBACK('b', "batch", grid_parse_ints, &a->grid.batch, "<n,..>", "batch sizes",
+                 .only_for = BENCH_MODEL | BENCH_PYTHON),
+        OPT_CALLBACK('s', "seq", grid_parse_ints, &a->grid.seq, "<n,..>", "sequence lengths",
+                 .only_for = BENCH_MODEL, .hint = "texts have --length"),
+        OPT_STRING(0, "length", &a->length, "<n,..>", "words of each text (Python functions)",
+                 .only_for = BENCH_PYTHON, .hint = "models have --seq"),
         OPT_CALLBACK('t', "threads", grid_parse_ints, &a->grid.threads, "<n,..>",
-                 "threads within one run (default: what this process may use)"),
+                 "threads within one run (default: what this process may use)",
+                 .only_for = BENCH_MODEL, .hint = "set OMP_NUM_THREADS, or what your framework reads"),
         OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n,..>",
-                 "any other free dimension of the model; may be repeated"),
+                 "any other free dimension of the model; may be repeated", .only_for = BENCH_MODEL),
         OPT_CALLBACK(0, "provider", grid_parse_providers, &a->grid, "<name,..>",
-                 "execution providers: cpu, cuda, .."),
-        OPT_LIST(0, "variant", &a->variants, "<name=file>", "another file of the same model beside it"),
-        OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; several are compared"),
+                 "execution providers: cpu, cuda, ..", .only_for = BENCH_MODEL),
+        OPT_LIST(0, "variant", &a->variants, "<name=file>", "another file of the same model beside it",
+                 .only_for = BENCH_MODEL),
+        OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; several are compared",
+                 .only_for = BENCH_MODEL),
+        OPT_END,
+    };
+    return opt_append(to, rows);
+}
+
+static struct opt *add_measuring_rows(struct bench_args *a, struct opt *to)
+{
+    const struct opt rows[] = {
         OPT_GROUP("Measuring"),
         OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "time to measure each case (see --min-runs)"),
-        OPT_DOUBLE(0, "precision", &a->plan.precision, 0.0001, 0.5,
+        OPT_DOUBLE(0, "precision", &a->precision, 0.0001, 0.5,
                  "stop when the interval is +/- this share of the value"),
         OPT_ENUM(0, "percentile", &a->percentile, percentile_words,
-                 "which must be that narrow, beside the median"),
-        OPT_UINT_IN(0, "min-runs", &a->plan.min_runs, 1, 1000000, "measure at least this often"),
+                 "also require this percentile to reach --precision"),
+        OPT_UINT_IN(0, "min-runs", &a->min_runs, 1, 1000000, "measure at least this often"),
         OPT_WITH(OPT_NO_DEFAULT,
-                 OPT_ROW_(UINT, 0, "max-runs", uint, &a->plan.max_runs, "and at most this often"),
+                 OPT_ROW_(UINT, 0, "max-runs", uint, &a->max_runs, "and at most this often"),
                  .hi = 100000000),
         OPT_STRING(0, "warmup", &a->warmup, "<n|auto>", "runs before measuring; auto: until steady"),
         OPT_UINT_IN(0, "concurrency", &a->concurrency, 1, 1024, "runs under way at once"),
         OPT_STRING(0, "rate", &a->rate, "<n/s>",
                  "start runs on a schedule; latency then counts from the planned start"),
-        OPT_ENUM(0, "arrivals", &a->arrivals, arrival_words, "of --rate"),
+        OPT_ENUM(0, "arrivals", &a->arrivals, arrival_words, "how --rate spaces run starts"),
         OPT_STRING(0, "scenario", &a->scenario, "<name>",
                  "a preset in the manner of MLPerf: single-stream, multi-stream, server, offline"),
         OPT_STRING(0, "unit", &a->unit, "<word>", "what is counted: texts, pairs, images, tokens"),
         OPT_WITH(OPT_NO_DEFAULT,
                  OPT_ROW_(UINT, 0, "per-run", uint, &a->per_run, "units in one run (default: the batch)"),
                  .hi = 1000000000),
-        OPT_UINT(0, "seed", &a->plan.seed, "of made-up inputs, order and arrivals"),
-        BENCH_REPEAT_ROWS(a),
-        BENCH_MODEL_ROWS(a),
-        BENCH_LAYERS_ROW(a),
-        BENCH_COMMAND_ROWS(a),
+        OPT_UINT(0, "seed", &a->seed, "of synthetic inputs, order and arrivals"),
+        OPT_UINT_IN(0, "repeat", &a->repeat, 1, 1000, "whole benches, each in a fresh process; their spread is told"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(DURATION, 0, "pause", duration, &a->pause,
+                          "minimum time between launch starts; 30s makes launches independent"),
+                 .hi = 3600000000000),
+        OPT_WITH(OPT_HIDDEN | OPT_NO_ENV | OPT_NO_DEFAULT,
+                 OPT_ROW_(STRING, 0, "launch-document", string, &a->launch_document, "one of --repeat"),
+                 .arg = "<file>"),
+        OPT_END,
+    };
+    return opt_append(to, rows);
+}
+
+static struct opt *add_subject_rows(struct bench_args *a, struct opt *to)
+{
+    const struct opt rows[] = {
+        OPT_GROUP("Models"),
+        OPT_PATH(0, "inputs", &a->inputs, "<path>",
+                 "an .npz, an .npy, a folder of them, or an ONNX test_data_set; for Python functions a text per "
+                 "line, a .json list or an .npy", .only_for = BENCH_MODEL | BENCH_PYTHON),
+        OPT_STRING(0, "synth", &a->synth, "<arch>",
+                 "weigh a synthetic model of this architecture (tare synth --list)",
+                 .only_for = BENCH_MODEL, .hint = "one thing at a time"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(INT, 0, "optimization", sint, &a->optimization,
+                          "the runtime's graph optimisation level: 0, 1, 2, 99"),
+                 .lo = -1, .hi = 99),
+        OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime"),
+        OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
+        {OPT_ROW_(CALLBACK, 0, "layers", ctx, a,
+                  "time and cost of each layer, by a pass of its own; patterns group them"),
+         .callback = bench_layers_parse, .takes = bench_layers_takes, .arg = "[<pattern,..>]",
+         .only_for = BENCH_MODEL},
+        OPT_GROUP("Commands"),
+        OPT_FLAG(0, "shell", &a->shell, "the command is a line for /bin/sh",
+                 .only_for = BENCH_COMMAND, .hint = "a command goes after --"),
+        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed",
+                 .only_for = BENCH_COMMAND, .hint = "a command goes after --"),
+        OPT_WITH(OPT_NO_DEFAULT,
+                 OPT_ROW_(DURATION, 0, "timeout", duration, &a->timeout,
+                          "end a run that takes longer (Python functions, too)"),
+                 .hi = INT64_MAX, .only_for = BENCH_COMMAND | BENCH_PYTHON),
+        OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure",
+                 .only_for = BENCH_COMMAND, .hint = "a command goes after --"),
+        OPT_END,
+    };
+    return opt_append(to, rows);
+}
+
+static struct opt *add_judging_rows(struct bench_args *a, struct opt *to)
+{
+    const struct opt rows[] = {
         OPT_GROUP("Judging"),
         OPT_LIST(0, "target", &a->targets, "<target>",
                  "a limit, as in latency.p95<=100ms; exit 1 if missed"),
@@ -278,17 +223,39 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
                  OPT_ROW_(DURATION, 0, "latency-limit", duration, &a->latency_limit,
                           "of p95, for the recommended case"),
                  .hi = INT64_MAX),
-        OPT_PATH(0, "expect", &a->expect, "<path>", "labels or reference outputs, npz or JSONL"),
+        OPT_PATH(0, "expect", &a->expect, "<path>", "labels or reference outputs, npz or JSONL",
+                 .only_for = BENCH_MODEL),
         OPT_ENUM(0, "metric", &a->metric, accuracy_words, "how outputs are compared"),
-        OPT_FLAG(0, "validate-accuracy", &a->validate, "exit 1 if a case is worse than the first by --max-drop"),
+        OPT_FLAG(0, "validate-accuracy", &a->validate, "exit 1 if a case is worse than the first by --max-drop",
+                 .only_for = BENCH_MODEL),
         OPT_DOUBLE(0, "max-drop", &a->max_drop, 0, 1e9, "accepted loss of accuracy"),
-        BENCH_BASELINE_ROWS(a),
-        BENCH_ANCHOR_ROWS(a),
+        OPT_GROUP("Against an earlier run"),
+        OPT_LIST(0, "baseline", &a->baseline, "<run>",
+                 "file, folder, @name or id in the history; exit 1 on a regression"),
+        OPT_LIST(0, "fail-on", &a->fail_on, "<limit>",
+                 "fail only if this metric is worse by more than this (95 % sure), as in latency.p95>5%"),
+        OPT_FLAG(0, "strict", &a->strict, "exit 3 when the comparison is inconclusive or unverified",
+                 .needs = "baseline"),
+        OPT_FLAG(0, "force", &a->force, "compare also with another machine, unit or load", .needs = "baseline"),
+        OPT_GROUP("Against an anchor"),
+        OPT_STRING(0, "anchor", &a->anchor, "<model|command>",
+                 "a frozen build to measure in turn with this one; tare trend follows the ratio",
+                 .only_for = BENCH_MODEL | BENCH_COMMAND, .not_with = "variant rate",
+                 .hint = "one model in one runtime, one run at a time"),
+        OPT_STRING(0, "anchor-name", &a->anchor_name, "<name>",
+                 "what the history calls it (default: the file and its hash, or the command)", .needs = "anchor"),
+        OPT_TIME_IN(0, "anchor-budget", &a->anchor_budget, 1000000, INT64_MAX / 4, "time for that, each case"),
+        OPT_END,
+    };
+    return opt_append(to, rows);
+}
+
+static struct opt *add_answer_rows(struct bench_args *a, struct opt *to)
+{
+    const struct opt rows[] = {
         OPT_GROUP("The answer"),
         OPT_JSON(&a->json),
-        OPT_PATH(0, "csv", &a->csv, "<file>", "also as CSV; - is stdout"),
-        OPT_PATH(0, "md", &a->md, "<file>", "also as Markdown"),
-        OPT_PATH(0, "junit", &a->junit, "<file>", "also as JUnit XML"),
+        RUN_FORMAT_MAP(NO_ROW, ALSO_ROW)
         OPT_HTML(&a->html),
         OPT_HISTORY_DIR(&a->history),
         OPT_FLAG(0, "no-save", &a->no_save, "keep no run document, and nothing in the history"),
@@ -296,14 +263,24 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         OPT_FLAG(0, "no-history", &a->history.none, "keep this run out of the history"),
         OPT_END,
     };
+    return opt_append(to, rows);
+}
+
+int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
+{
+    struct opt rows[OPT_ROWS_MAX], *end = rows;
+    end = add_sweep_rows(a, end);
+    end = add_measuring_rows(a, end);
+    end = add_subject_rows(a, end);
+    end = add_judging_rows(a, end);
+    add_answer_rows(a, end);
     const char *command = after_dashes(argc, argv);
     if (keep_words(a, argc, argv, &cli->error) < 0) return cli_fail(cli);
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (!rc) rc = choose_subject(cli, a, command, argc, argv);
-    if (!rc) rc = bench_anchor_check(cli, a);
-    if (!rc) rc = html_out_check(cli, a->html);
-    return rc ? rc : settle(cli, a);
+    return rc ? rc : cli_check_kind(cli, &usage, rows, a->kind);
 }
+/* clang-format on */
 
 void bench_args_release(struct bench_args *a)
 {
@@ -315,6 +292,5 @@ void bench_args_release(struct bench_args *a)
     opt_list_release(&a->baseline);
     opt_list_release(&a->fail_on);
     vec_release(&a->words);
-    vec_release(&a->parsed);
     grid_release(&a->grid);
 }

@@ -9,8 +9,8 @@
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/interrupt.h"
-#include "cli/progress.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "core/file.h"
 #include "core/mem.h"
 #include "probe/gitstate.h"
@@ -19,24 +19,12 @@
 
 /* ---- measuring ---- */
 
-static tare_status measure(struct cli *cli, struct bench_args *a, struct run *run, struct tensor_set *outputs)
-{
-    struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
-    struct interrupt was;
-    a->plan.cases = a->grid.cases.items;
-    a->plan.n_cases = a->grid.cases.n;
-    a->plan.keep_outputs = outputs != NULL;
-    a->plan.outputs = outputs;
-    a->plan.progress = (struct bench_progress){progress_line_at, &shown};
-    interrupt_catch(&was);
-    tare_status s = bench_run(run, &a->plan, &cli->error);
-    interrupt_restore(&was);
-    a->plan.progress = (struct bench_progress){NULL, NULL};
-    progress_line_end(&shown);
-    return s;
-}
-
-/* ---- the document ---- */
+/* What was measured: the document, and what it was measured of. */
+struct measured {
+    struct run run;
+    char *model;  /* its file; NULL: no model */
+    bool dropped; /* accuracy was lost */
+};
 
 /* Shall the cases' outputs be compared? */
 static bool wants_check(const struct bench_args *a)
@@ -44,9 +32,9 @@ static bool wants_check(const struct bench_args *a)
     return a->expect || a->validate || a->variants.n;
 }
 
-static tare_status describe(struct cli *cli, const struct bench_args *a, struct run *run)
+static tare_status describe_run(struct cli *cli, const struct bench_args *a, struct subject *first,
+                                struct run *run)
 {
-    struct subject *first = a->grid.subjects.items[0].subject;
     tare_status s = host_read(run, "", &cli->error);
     if (s == TARE_OK) s = first->ops->describe(first, run, &cli->error);
     if (s != TARE_OK) return s;
@@ -58,18 +46,110 @@ static tare_status describe(struct cli *cli, const struct bench_args *a, struct 
     return TARE_OK;
 }
 
-static tare_status judge(struct cli *cli, const struct bench_args *a, struct run *run)
+static tare_status measure_cases(struct cli *cli, const struct bench_planned *p,
+                                 const struct grid_cases *cases, struct run *run, struct tensor_set *outputs)
 {
-    struct objective o = {objective_names[a->objective], (uint64_t)a->latency_limit.ns};
-    tare_status s = findings_add(run, &cli->error);
-    if (s == TARE_OK) s = recommend(run, &o, &cli->error);
-    if (s == TARE_OK && a->parsed.n) s = targets_judge(run, a->parsed.items, a->parsed.n, false, &cli->error);
+    struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
+    struct interrupt was;
+    struct bench_plan plan = p->plan;
+    plan.cases = cases->cases.items;
+    plan.n_cases = cases->cases.n;
+    plan.keep_outputs = outputs != NULL;
+    plan.outputs = outputs;
+    plan.progress = (struct bench_progress){progress_line_at, &shown};
+    interrupt_catch(&was);
+    tare_status s = bench_run(run, &plan, &cli->error);
+    interrupt_restore(&was);
+    progress_line_end(&shown);
     return s;
+}
+
+/* The cases, their accuracy where it is asked for, and their layers. */
+static tare_status measure_all(struct cli *cli, const struct bench_planned *p, const struct grid_cases *cases,
+                               struct measured *m)
+{
+    const struct bench_args *a = p->args;
+    bool check = wants_check(a);
+    size_t dropped = 0, n = cases->cases.n;
+    struct tensor_set *outputs = check ? mem_new(n, sizeof *outputs) : NULL;
+    if (check && !outputs) return error_set(&cli->error, TARE_NOMEM, "out of memory");
+    tare_status s = measure_cases(cli, p, cases, &m->run, outputs);
+    if (s == TARE_OK && check && m->run.cases.n == n) s = bench_check(cli, a, &m->run, outputs, &dropped);
+    for (size_t i = 0; check && i < n; i++) tensor_set_release(&outputs[i]);
+    mem_free(outputs);
+    m->dropped = dropped > 0;
+    return s == TARE_OK && a->layers ? bench_layers(cli, a, cases, &m->run) : s;
+}
+
+static int measure_subjects(struct cli *cli, const struct bench_planned *p,
+                            const struct bench_subjects *subjects, struct measured *m)
+{
+    struct grid_cases cases = {0};
+    const struct bench_args *a = p->args;
+    tare_status s = grid_build(&p->grid, subjects->named.items, subjects->named.n, &cases, &cli->error);
+    if (s == TARE_OK) s = describe_run(cli, a, subjects->opened.items[0], &m->run);
+    int rc = s == TARE_OK ? 0 : cli_fail(cli);
+    if (!rc && a->baseline.n) /* better known now than after minutes of measuring */
+        rc = compare_runs_check(cli, &a->baseline, &a->history, m->run.subject.name);
+    if (!rc && measure_all(cli, p, &cases, m) != TARE_OK) rc = cli_fail(cli);
+    grid_cases_release(&cases);
+    return rc;
+}
+
+/* In this process. */
+static int measure_here(struct cli *cli, const struct bench_planned *p, struct measured *m)
+{
+    struct bench_subjects subjects = {0};
+    if (p->args->launch_document) bench_launch_bound();
+    tare_status s = bench_model_file(cli, p, &m->model);
+    if (s == TARE_OK) s = bench_open(cli, p, m->model, &subjects);
+    if (s == TARE_OK) s = run_init(&m->run, "bench", &cli->error);
+    int rc = s == TARE_OK ? measure_subjects(cli, p, &subjects, m) : cli_fail(cli);
+    bench_close(&subjects);
+    return s == TARE_IO ? CLI_USAGE : rc; /* a file that cannot be read is bad input */
+}
+
+/* In processes of their own. */
+static int measure_launches(struct cli *cli, const struct bench_planned *p, struct measured *m)
+{
+    int worst = CLI_GOOD;
+    if (bench_repeat(cli, p->args, &m->run, &worst) < 0)
+        return worst == CLI_USAGE ? CLI_USAGE : cli_fail(cli);
+    m->dropped = worst == CLI_FINDING;
+    return bench_model_file(cli, p, &m->model) == TARE_OK ? 0 : cli_fail(cli);
+}
+
+/* ---- judging ---- */
+
+static tare_status judge_run(struct cli *cli, const struct bench_planned *p, struct measured *m)
+{
+    const struct bench_args *a = p->args;
+    struct objective o = {objective_names[a->objective], (uint64_t)a->latency_limit.ns};
+    tare_status s = a->anchor ? bench_anchor(cli, p, m->model, &m->run) : TARE_OK;
+    if (s == TARE_OK) s = findings_add(&m->run, &cli->error);
+    if (s == TARE_OK) s = recommend(&m->run, &o, &cli->error);
+    if (s == TARE_OK && p->targets.n)
+        s = targets_judge(&m->run, p->targets.items, p->targets.n, false, &cli->error);
+    return s;
+}
+
+static bool has_finding(const struct run *run, const char *id)
+{
+    for (size_t i = 0; i < run->findings.n; i++)
+        if (strcmp(run->findings.at[i]->id, id) == 0) return true;
+    return false;
+}
+
+/* Outputs that are not numbers make it 3: such a run measured something else than the model's work. */
+static int exit_code(const struct measured *m)
+{
+    if (has_finding(&m->run, "outputs.not-finite")) return CLI_FAILED;
+    return m->dropped || targets_missed(&m->run) ? CLI_FINDING : CLI_GOOD;
 }
 
 /* ---- the answer ---- */
 
-static tare_status save(struct cli *cli, const struct bench_args *a, const struct run *run)
+static tare_status save_run(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
     char path[4096];
     if (a->no_save) return TARE_OK;
@@ -79,138 +159,102 @@ static tare_status save(struct cli *cli, const struct bench_args *a, const struc
     return s;
 }
 
-/* A file that cannot be written fails the command, but the measurement was made: the answer is still given. */
-static tare_status answer(struct cli *cli, const struct bench_args *a, const struct run *run)
+/* Does a file beside the answer go to stdout in its place? One answer, not two in a row. */
+static bool is_replaced(const struct bench_args *a)
+{
+    for (size_t i = 0; i < RUN_FORMATS; i++)
+        if (output_is_answer(a->also[i])) return true;
+    return false;
+}
+
+/* With --baseline the comparison is the answer in the formats that it has: see compare_baseline(). A file that cannot
+ * be written fails the command, but the measurement was made: the answer is still given. */
+static tare_status answer_bench(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
     const struct run *const runs[] = {run};
     struct run_report r = {runs, 1, REPORT_STYLE_NONE};
-    bool compared =
-        a->baseline.n > 0; /* then Markdown, JUnit and JSON are the comparison's: bench_baseline() */
-    tare_status s = save(cli, a, run);
-    if (s == TARE_OK && a->csv) s = output_runs(cli, a->csv, &r, report_run_csv);
-    if (s == TARE_OK && a->md && !compared) s = output_runs(cli, a->md, &r, report_run_md);
-    if (s == TARE_OK && a->junit && !compared) s = output_runs(cli, a->junit, &r, report_run_junit);
+    bool compared = a->baseline.n > 0;
+    tare_status s = save_run(cli, a, run);
+    for (size_t i = 0; i < RUN_FORMATS && s == TARE_OK; i++)
+        if (a->also[i] && !(compared && comparison_format_find(run_formats[i].name)))
+            s = output_runs(cli, a->also[i], &r, run_formats[i].write);
     if (s == TARE_OK && a->html && !compared) s = html_out_runs(cli, a->html, runs, 1);
+    if (is_replaced(a) || (compared && a->json)) return s;
     r.style = cli_style(cli);
-    if (output_is_answer(a->csv) || output_is_answer(a->md) || output_is_answer(a->junit))
-        return s; /* one answer, not two in a row */
-    if (compared && a->json) return s;
     tare_status shown = output_runs(cli, "-", &r, a->json ? report_run_json : report_run_text);
     return s != TARE_OK ? s : shown;
 }
 
-/* ---- one subject with its sweep ---- */
-
-static bool has_finding(const struct run *run, const char *id)
+/* --baseline: the run against an earlier one, after its own answer. The exit code of the comparison. */
+static int compare_baseline(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
-    for (size_t i = 0; i < run->findings.n; i++)
-        if (strcmp(run->findings.at[i]->id, id) == 0) return true;
-    return false;
+    struct compare_args c = {.common = COMPARE_TEXTS_INIT,
+                             .min_effect = -1,
+                             .base = a->baseline,
+                             .fail_on = a->fail_on,
+                             .force = a->force,
+                             .strict = a->strict,
+                             .history = a->history,
+                             .output_dir = a->history.output_dir,
+                             .json = a->json,
+                             .html = a->html,
+                             .quiet = is_replaced(a)};
+    for (size_t i = 0; i < RUN_FORMATS; i++) {
+        if (!a->also[i] || !comparison_format_find(run_formats[i].name)) continue;
+        c.also[i].format = run_formats[i].name;
+        c.also[i].path = a->also[i];
+    }
+    if (!c.quiet && !a->json) cli_write(cli, "\n", 1);
+    return compare_with_run(cli, &c, run);
 }
 
-/* For the process that asked for this launch. */
-static int hand_over(struct cli *cli, const struct bench_args *a, const struct run *run, bool dropped)
+/* For the process that asked for this launch: the document alone. */
+static int hand_over(struct cli *cli, const struct bench_args *a, const struct measured *m)
 {
     struct buf text = BUF_INIT;
-    tare_status s = run_write(run, &text, &cli->error);
+    tare_status s = run_write(&m->run, &text, &cli->error);
     if (s == TARE_OK) s = file_write_atomic(a->launch_document, text.data, text.len, 0, &cli->error);
     buf_release(&text);
-    return s < 0 ? cli_fail(cli) : dropped ? CLI_FINDING : CLI_GOOD;
-}
-
-/* Is the answer text for people? */
-static bool says_text(const struct bench_args *a)
-{
-    return !a->json && !output_is_answer(a->csv) && !output_is_answer(a->md) && !output_is_answer(a->junit);
+    if (s < 0) return cli_fail(cli);
+    return m->dropped ? CLI_FINDING : CLI_GOOD;
 }
 
 /* Judge, answer, compare: what is left once a run was measured. */
-static int conclude(struct cli *cli, struct bench_args *a, struct run *run, bool dropped)
+static int conclude_bench(struct cli *cli, const struct bench_planned *p, struct measured *m)
 {
-    if (a->launch_document) return hand_over(cli, a, run, dropped);
-    tare_status s = a->anchor ? bench_anchor(cli, a, run) : TARE_OK;
-    if (s == TARE_OK) s = judge(cli, a, run);
-    if (s == TARE_OK) s = answer(cli, a, run);
+    const struct bench_args *a = p->args;
+    if (a->launch_document) return hand_over(cli, a, m);
+    tare_status s = judge_run(cli, p, m);
+    if (s == TARE_OK) s = answer_bench(cli, a, &m->run);
     if (s != TARE_OK) return cli_fail(cli);
-    if (a->anchor && says_text(a)) bench_anchor_show(cli, run);
-    int rc = has_finding(run, "outputs.not-finite") ? CLI_FAILED
-             : dropped || targets_missed(run)       ? CLI_FINDING
-                                                    : CLI_GOOD;
-    int compared = a->baseline.n ? bench_baseline(cli, a, run) : CLI_GOOD;
+    if (a->anchor && !a->json && !is_replaced(a)) bench_anchor_show(cli, &m->run);
+    int rc = exit_code(m);
+    int compared = a->baseline.n ? compare_baseline(cli, a, &m->run) : CLI_GOOD;
     return compared > rc ? compared : rc;
 }
 
-/* Outputs that are not numbers make the exit status 3: such a run measured something else than the model's work. */
-static int bench_measured(struct cli *cli, struct bench_args *a, struct run *run)
-{
-    bool check = wants_check(a);
-    size_t dropped = 0, n = a->grid.cases.n;
-    struct tensor_set *outputs = check ? mem_new(n, sizeof *outputs) : NULL;
-    tare_status s = check && !outputs ? error_set(&cli->error, TARE_NOMEM, "out of memory") : TARE_OK;
-    if (s == TARE_OK) s = measure(cli, a, run, outputs);
-    if (s == TARE_OK && check && run->cases.n == n) s = bench_check(cli, a, run, outputs, &dropped);
-    for (size_t i = 0; check && outputs && i < n; i++) tensor_set_release(&outputs[i]);
-    mem_free(outputs);
-    if (s == TARE_OK && a->layers) s = bench_layers(cli, a, run);
-    if (s != TARE_OK) return cli_fail(cli);
-    return conclude(cli, a, run, dropped > 0);
-}
+/* ---- one subject with its sweep ---- */
 
-static int bench_opened(struct cli *cli, struct bench_args *a)
+static int bench_subject(struct cli *cli, const struct bench_planned *p)
 {
-    struct run run;
-    if (grid_build(&a->grid, &cli->error) != TARE_OK || run_init(&run, "bench", &cli->error) != TARE_OK)
-        return cli_fail(cli);
-    int rc = describe(cli, a, &run) == TARE_OK ? 0 : cli_fail(cli);
-    if (!rc && a->baseline.n) /* better known now than after minutes of measuring */
-        rc = compare_runs_check(cli, &a->baseline, &a->history, run.subject.name);
-    if (!rc) rc = bench_measured(cli, a, &run);
-    run_release(&run);
+    struct measured m = {0};
+    bool launches = p->args->repeat > 1 && !p->args->launch_document;
+    int rc = (launches ? measure_launches : measure_here)(cli, p, &m);
+    if (!rc) rc = conclude_bench(cli, p, &m);
+    run_release(&m.run);
+    mem_free(m.model);
     return rc;
 }
 
-static int bench_repeated(struct cli *cli, struct bench_args *a)
-{
-    struct run run;
-    int worst = CLI_GOOD;
-    if (bench_repeat(cli, a, &run, &worst) < 0) return worst == CLI_USAGE ? CLI_USAGE : cli_fail(cli);
-    int rc = conclude(cli, a, &run, worst == CLI_FINDING);
-    run_release(&run);
-    return rc;
-}
-
-static int bench_subject(struct cli *cli, struct bench_args *a)
-{
-    struct bench_subjects subjects = {0};
-    if (a->repeat > 1 && !a->launch_document) return bench_repeated(cli, a);
-    if (a->launch_document) bench_launch_bound();
-    a->plan.interrupted = &interrupted;
-    tare_status s = bench_open(cli, a, &subjects);
-    int rc = s == TARE_OK ? bench_opened(cli, a) : cli_fail(cli);
-    bench_close(&subjects);
-    return s == TARE_IO ? CLI_USAGE : rc; /* a file that cannot be read is bad input */
-}
-
-#define BENCH_ARGS_INIT                                                                            \
-    {                                                                                              \
-        .plan = BENCH_PLAN_INIT, .budget = {10000000000}, .concurrency = 1, .optimization = -1,    \
-        .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE, .history = HISTORY_ARGS_INIT,         \
-        .max_drop = 0.01, .warmup = "auto", .repeat = 1, .anchor_budget = {20000000000}            \
+#define BENCH_ARGS_INIT                                                                             \
+    {                                                                                               \
+        .budget = {BENCH_BUDGET_NS}, .precision = 0.02, .min_runs = 30, .concurrency = 1,           \
+        .optimization = -1, .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE,                    \
+        .history = HISTORY_ARGS_INIT, .max_drop = 0.01, .warmup = "auto", .repeat = 1,              \
+        .anchor_budget = {20000000000}                                                              \
     }
 
-/* ---- without a subject: the suite, or the built-in model ---- */
-
-static int bench_built_in(struct cli *cli, struct bench_args *a)
-{
-    cli_note(cli, "no subject and no suite in tare.yaml: weighing a built-in MiniLM (tare bench -h)");
-    a->synth = "minilm-l6";
-    if (!a->unit) a->plan.unit = "texts";
-    if (!a->grid.batch.values.n && grid_parse_ints(&a->grid.batch, "1,4,8,16,32", &cli->error) != TARE_OK)
-        return cli_fail(cli);
-    if (!a->grid.seq.values.n && grid_parse_ints(&a->grid.seq, "128", &cli->error) != TARE_OK)
-        return cli_fail(cli);
-    return bench_subject(cli, a);
-}
+/* ---- the suite ---- */
 
 /* The entry's options, then those of the command line, which win, then what is weighed. */
 static tare_status entry_words(struct cli *cli, const struct suite_entry *e, struct opt_list *words, int argc,
@@ -232,15 +276,18 @@ static tare_status entry_words(struct cli *cli, const struct suite_entry *e, str
 static int bench_entry(struct cli *cli, const struct suite_entry *e, int argc, char **argv)
 {
     struct bench_args a = BENCH_ARGS_INIT;
+    struct bench_planned p = {0};
     struct opt_list words = OPT_LIST_INIT;
     a.entry = e->name;
     tare_status s = entry_words(cli, e, &words, argc, argv);
     int rc = s == TARE_OK ? bench_args_read(cli, &a, (int)words.n - 1, words.items) : cli_fail(cli);
-    if (!rc) rc = bench_subject(cli, &a);
+    if (!rc) rc = bench_make_plan(cli, &a, false, &p);
+    if (!rc) rc = bench_subject(cli, &p);
     if (rc == CLI_USAGE || rc == CLI_FAILED)
         cli_note(cli, "in %s:%u: suite entry %s", cli->settings.path, e->line,
                  e->name ? e->name : "without a name");
     mem_free(words.items);
+    bench_planned_release(&p);
     bench_args_release(&a);
     return rc;
 }
@@ -270,23 +317,23 @@ static int bench_suite(struct cli *cli, int argc, char **argv)
     return worst;
 }
 
+/* Without a subject: the suite in tare.yaml, or else the built-in model. */
 int cmd_bench(struct cli *cli, int argc, char **argv)
 {
     struct bench_args a = BENCH_ARGS_INIT;
+    struct bench_planned p = {0};
+    size_t n_suite = 0;
     int rc = bench_args_read(cli, &a, argc, argv);
-    if (!rc) {
-        bool named = a.model || a.command || a.synth;
-        if (!named && a.html && cli->settings.suite.n > 1)
-            rc = cli_usage_error(cli,
-                                 "--html writes one page: give each of the %zu entries of the suite its own",
-                                 cli->settings.suite.n);
-    }
-    if (!rc) {
-        bool named = a.model || a.command || a.synth;
-        rc = named                   ? bench_subject(cli, &a)
-             : cli->settings.suite.n ? bench_suite(cli, argc, argv)
-                                     : bench_built_in(cli, &a);
-    }
+    bool named = bench_args_name_a_subject(&a);
+    if (!named) n_suite = cli->settings.suite.n;
+    if (!rc && a.html && n_suite > 1)
+        rc = cli_usage_error(cli, "--html writes one page: give each of the %zu entries of the suite its own",
+                             n_suite);
+    if (!rc) rc = bench_make_plan(cli, &a, !named && !n_suite, &p);
+    if (!rc && !named && !n_suite)
+        cli_note(cli, "no subject and no suite in tare.yaml: weighing a built-in MiniLM (tare bench -h)");
+    if (!rc) rc = n_suite ? bench_suite(cli, argc, argv) : bench_subject(cli, &p);
+    bench_planned_release(&p);
     bench_args_release(&a);
     return rc;
 }

@@ -9,6 +9,12 @@
 #include "cli/html_out.h"
 #include "core/unit.h"
 
+enum { SAVED = 1, IN_TURN = 2 };
+static const struct opt_kind kinds[] = {
+    {SAVED, "saved runs", "saved runs are compared as they are"},
+    {IN_TURN, "what is measured with --ab", "this measures both sides in turn"},
+    {0, NULL, NULL}};
+
 static const struct opt_usage usage = {
     .synopsis = "tare compare [options] <base> <new>\n"
                 "tare compare [options] --base <run>... --new <run>...\n"
@@ -34,6 +40,7 @@ static const struct opt_usage usage = {
             "undecided under --strict.",
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
+    .kinds = kinds,
 };
 
 /* "1%" or "0.01". */
@@ -60,14 +67,8 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* Saved runs: two names, or --base and --new, or one document to show again. */
-static int settle_saved(struct cli *cli, struct compare_args *a)
+static int choose_saved(struct cli *cli, struct compare_args *a)
 {
-    const struct compare_texts *t = &a->common;
-    if (a->options[PAIR_A] || a->options[PAIR_B] || t->batch || t->seq || t->threads || t->provider ||
-        t->inputs || t->dims.n || t->runtimes.n || t->session_config.n || a->shell || a->prepare ||
-        a->max_pairs || a->seed)
-        return cli_usage_error(
-            cli, "options of what is measured belong to --ab; saved runs are compared as they are");
     for (int i = 0; i < a->n; i++)
         if (ends_with(a->args[i], ".onnx"))
             return cli_usage_error(cli, "%s is a model: --ab measures two of them in turn", a->args[i]);
@@ -89,14 +90,10 @@ static int settle_saved(struct cli *cli, struct compare_args *a)
     return 0;
 }
 
-/* What rows cannot say. */
-static int settle(struct cli *cli, struct compare_args *a)
+/* What the two sides are, as far as words tell it. */
+static int choose_way(struct cli *cli, struct compare_args *a)
 {
-    if (!a->ab && !a->revisions) return settle_saved(cli, a);
-    if (a->base.n || a->new_.n || a->force || a->close_runs || a->fail_on.n)
-        return cli_usage_error(cli, "--base, --new, --force, --close-runs and --fail-on are for saved runs");
-    if (a->ab && a->revisions) return cli_usage_error(cli, "--ab and --ab-rev: one at a time");
-    if (a->build && !a->revisions) return cli_usage_error(cli, "--build belongs to --ab-rev");
+    if (!a->ab && !a->revisions) return choose_saved(cli, a);
     if (a->revisions && (!a->dashes || a->n < 1))
         return cli_usage_error(cli, "--ab-rev measures a command: give it after --");
     return 0;
@@ -107,49 +104,55 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
     struct compare_texts *t = &a->common;
     const struct opt rows[] = {
         OPT_GROUP("What is compared"),
-        OPT_FLAG(0, "ab", &a->ab, "measure two models or two commands in turn"),
+        OPT_FLAG(0, "ab", &a->ab, "measure two models or two commands in turn", .not_with = "ab-rev"),
         OPT_STRING(0, "ab-rev", &a->revisions, "<base..new>", "measure a command of two git revisions in turn"),
-        OPT_STRING(0, "build", &a->build, "<line>", "shell line that builds each revision"),
-        OPT_STRING(0, "a", &a->options[PAIR_A], "<options>", "options of the base side alone"),
-        OPT_STRING(0, "b", &a->options[PAIR_B], "<options>", "options of the new side alone"),
+        OPT_STRING(0, "build", &a->build, "<line>", "shell line that builds each revision", .needs = "ab-rev"),
+        OPT_STRING(0, "a", &a->options[PAIR_A], "<options>", "options of the base side alone", .only_for = IN_TURN),
+        OPT_STRING(0, "b", &a->options[PAIR_B], "<options>", "options of the new side alone", .only_for = IN_TURN),
         OPT_GROUP("Saved runs"),
-        OPT_LIST(0, "base", &a->base, "<run>", "a run of the base side: file, folder, @name or id"),
-        OPT_LIST(0, "new", &a->new_, "<run>", "a run of the new side"),
+        OPT_LIST(0, "base", &a->base, "<run>", "a run of the base side: file, folder, @name or id",
+                 .only_for = SAVED),
+        OPT_LIST(0, "new", &a->new_, "<run>", "a run of the new side", .only_for = SAVED),
         OPT_LIST(0, "fail-on", &a->fail_on, "<limit>",
-                 "what alone fails the comparison, as in latency.p95>5%: surely worse by more than that"),
-        OPT_FLAG(0, "force", &a->force, "compare also what is not comparable: other machine, unit, load"),
-        OPT_FLAG(0, "close-runs", &a->close_runs, "runs less than 30 s apart count each"),
+                 "fail only if this metric is worse by more than this (95 % sure), as in latency.p95>5%", .only_for = SAVED),
+        OPT_FLAG(0, "force", &a->force, "compare also what is not comparable: other machine, unit, load",
+                 .only_for = SAVED),
+        OPT_FLAG(0, "close-runs", &a->close_runs, "runs less than 30 s apart count each", .only_for = SAVED),
         OPT_HISTORY(&a->history),
         OPT_FLAG(0, "no-history", &a->history.none, "judge without the history"),
         OPT_GROUP("Models"),
-        OPT_STRING('b', "batch", &t->batch, "<n,..>", "batch sizes; several are several cases"),
-        OPT_STRING('s', "seq", &t->seq, "<n,..>", "sequence lengths"),
-        OPT_STRING('t', "threads", &t->threads, "<n,..>", "threads within one run"),
-        OPT_LIST(0, "dim", &t->dims, "<name=n,..>", "any other free dimension of the model; may be repeated"),
-        OPT_STRING(0, "provider", &t->provider, "<name>", "execution provider: cpu, cuda, .."),
-        OPT_LIST(0, "ort", &t->runtimes, "<path>", "which libonnxruntime; twice: one for each side"),
-        OPT_PATH(0, "inputs", &t->inputs, "<path>", "an .npz, an .npy, a folder of them, or an ONNX test_data_set"),
+        OPT_STRING('b', "batch", &t->batch, "<n,..>", "batch sizes; several are several cases", .only_for = IN_TURN),
+        OPT_STRING('s', "seq", &t->seq, "<n,..>", "sequence lengths", .only_for = IN_TURN),
+        OPT_STRING('t', "threads", &t->threads, "<n,..>", "threads within one run", .only_for = IN_TURN),
+        OPT_LIST(0, "dim", &t->dims, "<name=n,..>", "any other free dimension of the model; may be repeated",
+                 .only_for = IN_TURN),
+        OPT_STRING(0, "provider", &t->provider, "<name>", "execution provider: cpu, cuda, ..", .only_for = IN_TURN),
+        OPT_LIST(0, "ort", &t->runtimes, "<path>", "which libonnxruntime; twice: one for each side",
+                 .only_for = IN_TURN),
+        OPT_PATH(0, "inputs", &t->inputs, "<path>", "an .npz, an .npy, a folder of them, or an ONNX test_data_set",
+                 .only_for = IN_TURN),
         OPT_WITH(OPT_NO_DEFAULT,
                  OPT_ROW_(INT, 0, "optimization", sint, &t->optimization,
                           "the runtime's graph optimisation level: 0, 1, 2, 99"),
                  .lo = -1, .hi = 99),
-        OPT_LIST(0, "session-config", &t->session_config, "<key=value>", "passed to the runtime"),
+        OPT_LIST(0, "session-config", &t->session_config, "<key=value>", "passed to the runtime", .only_for = IN_TURN),
         OPT_FLAG(0, "no-arena", &t->no_arena, "let the runtime allocate without its arena"),
         OPT_GROUP("Commands"),
-        OPT_FLAG(0, "shell", &a->shell, "commands are lines for /bin/sh"),
-        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed"),
+        OPT_FLAG(0, "shell", &a->shell, "commands are lines for /bin/sh", .only_for = IN_TURN),
+        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed",
+                 .only_for = IN_TURN),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(DURATION, 0, "timeout", duration, &a->timeout, "end a run that takes longer"),
                  .hi = INT64_MAX),
         OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure"),
         OPT_GROUP("Measuring and judging"),
         OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "time for each case, launching included"),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 0, "max-pairs", uint, &a->max_pairs, "measure at most so many pairs"),
-                 .hi = AB_PAIRS_MAX),
+                 .hi = AB_PAIRS_MAX, .only_for = IN_TURN),
         OPT_CALLBACK(0, "min-effect", parse_share, &a->min_effect, "<share>",
                  "a change within this counts as none (default: 1%, saved runs 2%)"),
         OPT_WITH(OPT_NO_DEFAULT,
                  OPT_ROW_(UINT, 0, "seed", uint, &a->seed, "of the coin and the layouts (default: a new one)"),
-                 .hi = INT64_MAX),
+                 .hi = INT64_MAX, .only_for = IN_TURN),
         OPT_FLAG(0, "strict", &a->strict, "exit 3 when the verdict is inconclusive or unverified"),
         OPT_GROUP("The answer"),
         OPT_ENUM('f', "format", &a->format, compare_format_words, "how to print it"),
@@ -168,7 +171,8 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
     a->args = argv;
     a->n = argc;
     rc = html_out_check(cli, a->html);
-    return rc ? rc : settle(cli, a);
+    if (!rc) rc = cli_check_kind(cli, &usage, rows, a->ab || a->revisions ? IN_TURN : SAVED);
+    return rc ? rc : choose_way(cli, a);
 }
 
 int cmd_compare(struct cli *cli, int argc, char **argv)
@@ -179,10 +183,14 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
                              .output_dir = "tare-results",
                              .samples = true};
     int rc = read_args(cli, &a, argc, argv);
-    if (!rc)
-        rc = a.ab || a.revisions ? compare_ab(cli, &a)
-             : a.base.n          ? compare_runs(cli, &a)
-                                 : compare_shown_again(cli, &a);
+    if (rc)
+        ; /* the user was told */
+    else if (a.ab || a.revisions)
+        rc = compare_ab(cli, &a);
+    else if (a.base.n)
+        rc = compare_runs(cli, &a);
+    else
+        rc = compare_shown_again(cli, &a);
     if (!a.positional) {
         opt_list_release(&a.base);
         opt_list_release(&a.new_);

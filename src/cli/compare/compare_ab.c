@@ -27,7 +27,7 @@ static tare_status record(struct comparing *k, const char *name, const struct pa
                           const struct ab_outcome *out, size_t i)
 {
     bool model = k->sides->side[PAIR_A].path != NULL;
-    int64_t batch = model ? k->sides->side[PAIR_A].grid.cases.items[i].params.batch : 1;
+    int64_t batch = model ? k->sides->side[PAIR_A].cases.cases.items[i].params.batch : 1;
     struct compare_pairs in = {.name = name,
                                .set = set,
                                .stopped = ab_trial_stop_word(out->stopped),
@@ -61,7 +61,7 @@ static const char *case_name(struct comparing *k, size_t i)
 {
     const struct compare_side *a = &k->sides->side[PAIR_A], *b = &k->sides->side[PAIR_B];
     if (!a->path) return "command";
-    const char *x = a->grid.cases.items[i].name, *y = b->grid.cases.items[i].name;
+    const char *x = a->cases.cases.items[i].name, *y = b->cases.cases.items[i].name;
     return strcmp(x, y) == 0 ? x : arena_printf(&k->sides->arena, "%s -> %s", x, y);
 }
 
@@ -79,7 +79,7 @@ static tare_status measure_case(struct comparing *k, size_t i)
 
 static tare_status measure_all(struct comparing *k)
 {
-    size_t n = k->sides->side[PAIR_A].path ? k->sides->side[PAIR_A].grid.cases.n : 1;
+    size_t n = k->sides->side[PAIR_A].path ? k->sides->side[PAIR_A].cases.cases.n : 1;
     struct interrupt was;
     tare_status s = TARE_OK;
     interrupt_catch(&was);

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/history_arg.h"
 #include "report/compare/comparison_report.h"
+#include "report/run/run_report.h"
 #include "run/comparison.h"
 
 /* Settings of one side, as texts; what a side leaves NULL is the common one's. */
@@ -52,9 +53,9 @@ struct compare_args {
     const char *output; /* file; NULL: stdout */
     struct {
         const char *format, *path;
-    } also[2];        /* files beside the answer; format NULL: none */
-    bool quiet;       /* one of them is the answer */
-    const char *html; /* the page; NULL: none */
+    } also[RUN_FORMATS]; /* files beside the answer; format NULL: none */
+    bool quiet;          /* one of them is the answer */
+    const char *html;    /* the page; NULL: none */
     struct {
         const struct run *const *runs;
         size_t n;
@@ -72,6 +73,7 @@ struct compare_side {
     const char *dir;  /* where the command runs; NULL: here */
     struct compare_texts texts;
     struct grid grid;
+    struct grid_cases cases;
     const char *runtime, *runtime_version; /* of a model; NULL: none was found */
     char **env;                            /* of the command; its last entry is the padding */
     char *pad;
@@ -87,7 +89,7 @@ struct compare_sides {
 /* Read A, B, --a, --b, --ort into two sides with as many cases. 0, or the exit code after the user was told. */
 int compare_sides_read(struct cli *cli, const struct compare_args *a, struct compare_sides *out);
 /* Two models whose cases are settled already; what those point to is borrowed. */
-int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct grid *cases,
+int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct grid_cases *cases,
                      struct compare_sides *out);
 void compare_sides_release(struct compare_sides *s);
 bool compare_is_model(const char *arg); /* else it is a command */

@@ -89,9 +89,8 @@ static int fill_grid(struct cli *cli, const struct compare_texts *common, struct
     if (!rc && provider && grid_parse_providers(&s->grid, provider, &cli->error) != TARE_OK)
         rc = cli_usage_error(cli, "--provider %s: %s", provider, cli->error.text);
     if (rc) return rc;
-    tare_status made = vec_push(&s->grid.subjects, (struct grid_subject){0}, &cli->error);
-    if (made == TARE_OK) made = grid_build(&s->grid, &cli->error);
-    return made == TARE_OK ? 0 : cli_fail(cli);
+    const struct grid_subject one = {0};
+    return grid_build(&s->grid, &one, 1, &s->cases, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
 }
 
 static int check_model(struct cli *cli, const struct compare_side *s)
@@ -213,9 +212,9 @@ static int check_both(struct cli *cli, const struct compare_args *a, const struc
             cli, "--a, --b, --batch, --seq, --threads, --dim, --ort and the like are for models");
     if (x->path && (a->shell || a->prepare || a->ignore_failure))
         return cli_usage_error(cli, "--shell, --prepare and --ignore-failure are for commands");
-    if (x->path && x->grid.cases.n != y->grid.cases.n)
+    if (x->path && x->cases.cases.n != y->cases.cases.n)
         return cli_usage_error(cli, "base has %zu cases and new %zu: they are compared one by one",
-                               x->grid.cases.n, y->grid.cases.n);
+                               x->cases.cases.n, y->cases.cases.n);
     if (a->n == 1 && x->path && !a->options[PAIR_A] && !a->options[PAIR_B] && a->common.runtimes.n < 2)
         return cli_usage_error(cli, "%s against itself: name a second model, or --a and --b, or --ort twice",
                                x->name);
@@ -257,15 +256,14 @@ int compare_sides_read(struct cli *cli, const struct compare_args *a, struct com
     return rc ? rc : check_both(cli, a, out);
 }
 
-static int take_cases(struct cli *cli, struct compare_side *s, const struct grid *cases)
+static int take_cases(struct cli *cli, struct compare_side *s, const struct grid_cases *cases)
 {
-    s->grid = (struct grid)GRID_INIT;
     for (size_t i = 0; i < cases->cases.n; i++)
-        if (vec_push(&s->grid.cases, cases->cases.items[i], &cli->error) < 0) return cli_fail(cli);
+        if (vec_push(&s->cases.cases, cases->cases.items[i], &cli->error) < 0) return cli_fail(cli);
     return 0;
 }
 
-int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct grid *cases,
+int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct grid_cases *cases,
                      struct compare_sides *out)
 {
     int rc = 0;
@@ -290,6 +288,7 @@ void compare_sides_release(struct compare_sides *s)
         opt_list_release(&s->side[i].texts.runtimes);
         opt_list_release(&s->side[i].texts.session_config);
         grid_release(&s->side[i].grid);
+        grid_cases_release(&s->side[i].cases);
         subject_close(s->side[i].subject);
     }
     arena_release(&s->arena);
@@ -313,7 +312,7 @@ static tare_status model_lane(struct compare_sides *sides, int which, size_t i, 
                                      .n_session_config = config->n,
                                      .optimization = (int)s->texts.optimization,
                                      .no_arena = s->texts.no_arena},
-                           .params = s->grid.cases.items[i].params};
+                           .params = s->cases.cases.items[i].params};
     struct buf text = BUF_INIT;
     tare_status made = ab_spec_write(&spec, &text, err);
     const char *kept = made == TARE_OK ? arena_str(&sides->arena, text.data) : NULL;

@@ -23,7 +23,7 @@ static const char *const assumptions[] = {
 
 struct plan_question {
     struct capacity_goal goal;
-    bool has_rate, has_limit, json;
+    bool json;
     struct opt_list cases;
 };
 
@@ -38,7 +38,6 @@ struct rows {
 static tare_status on_rate(void *ctx, const char *text, tare_error *err)
 {
     struct plan_question *a = ctx;
-    a->has_rate = true;
     tare_status s = target_parse_rate(&a->goal.rate, a->goal.rate_unit, text, err);
     if (s == TARE_OK && !(a->goal.rate > 0)) s = error_set(err, TARE_INVALID, "a rate must be above 0");
     return s;
@@ -47,7 +46,6 @@ static tare_status on_rate(void *ctx, const char *text, tare_error *err)
 static tare_status on_limit(void *ctx, const char *text, tare_error *err)
 {
     struct plan_question *a = ctx;
-    a->has_limit = true;
     tare_status s = target_parse(&a->goal.limit, text, err);
     return s == TARE_OK ? capacity_check_limit(&a->goal.limit, err) : s;
 }
@@ -300,8 +298,10 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
     };
     struct plan_question a = {.goal = {.seed = 1}, .cases = OPT_LIST_INIT};
     const struct opt rows[] = {
-        OPT_CALLBACK('r', "rate", on_rate, &a, "<rate>", "requests: 500/s; or units of a case: 500texts/s"),
-        OPT_CALLBACK(0, "slo", on_limit, &a, "<limit>", "limit on response time: p95<=200ms"),
+        OPT_CALLBACK('r', "rate", on_rate, &a, "<rate>", "requests: 500/s; or units of a case: 500texts/s",
+                     .required = "how many requests per second?"),
+        OPT_CALLBACK(0, "slo", on_limit, &a, "<limit>", "limit on response time: p95<=200ms",
+                     .required = "which response time is good enough?"),
         OPT_CALLBACK(0, "headroom", on_headroom, &a, "<percent>", "must also hold at this much more: 20%"),
         OPT_LIST(0, "case", &a.cases, "<name>", "only this case"),
         OPT_UINT(0, "seed", &a.goal.seed, "of the simulation"),
@@ -309,9 +309,6 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
-    if (rc == 0 && !a.has_rate) rc = cli_usage_error(cli, "--rate is missing: how many requests per second?");
-    if (rc == 0 && !a.has_limit)
-        rc = cli_usage_error(cli, "--slo is missing: which response time is good enough?");
     if (rc == 0) rc = plan(cli, argc, argv, &a);
     opt_list_release(&a.cases);
     return rc;

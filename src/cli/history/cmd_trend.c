@@ -266,7 +266,8 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         OPT_UINT_IN('n', "last", &a.last, 1, TREND_MAX, "look at the newest so many runs"),
         OPT_FLAG(0, "anchored", &a.anchored, "only ratios to an anchor build"),
         OPT_STRING(0, "anchor", &a.query.anchor, "<name>", "to this one (default: the one that came last)"),
-        OPT_FLAG(0, "absolute", &a.absolute, "only values of their own, though ratios exist"),
+        OPT_FLAG(0, "absolute", &a.absolute, "only values of their own, though ratios exist",
+                 .not_with = "anchored anchor"),
         OPT_FLAG(0, "fail", &a.fail, "exit 1 if a level got worse within the last 12 runs"),
         OPT_JSON(&a.json),
         OPT_PATH(0, "csv", &a.csv, "<file>", "also as CSV; - is stdout instead"),
@@ -281,9 +282,6 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
     if (!measure_find(a.metric)) return unknown_metric(cli, a.metric);
     if (a.query.anchor && !a.query.anchor[0]) return cli_usage_error(cli, "--anchor: which?");
     if (a.query.anchor) a.anchored = true;
-    if (a.anchored && a.absolute)
-        return cli_usage_error(cli, "--%s and --absolute contradict each other",
-                               a.query.anchor ? "anchor" : "anchored");
     a.query.metric = measure_find(a.metric)->name;
     rc = html_out_check(cli, a.html);
     if (rc) return rc;

@@ -40,6 +40,11 @@ static const struct opt_choice sort_words[] = {
     {"order", SORT_ORDER, "as they run"},
     {NULL, 0, NULL}};
 
+enum { COST = 1, DIVERGE = 2 };
+static const struct opt_kind kinds[] = {{COST, "tare inspect without --diverge", "without --diverge"},
+                                        {DIVERGE, "--diverge", "--diverge has no use for it"},
+                                        {0, NULL, NULL}};
+
 static const struct opt_usage usage = {
     .synopsis = "tare inspect [options] <model.onnx>...\n"
                 "tare inspect --diverge [options] <a.onnx> <b.onnx>",
@@ -56,6 +61,7 @@ static const struct opt_usage usage = {
     .min_args = 1,
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
+    .kinds = kinds,
 };
 
 /* ---- what does not fit into one row ---- */
@@ -89,51 +95,29 @@ static tare_status read_patterns(struct inspect_args *a, tare_error *err)
     return s;
 }
 
-/* An option that --diverge has no use for. NULL: none was given. */
-static const char *not_for_diverge(const struct inspect_args *a)
+static int check_numbers(struct cli *cli, const struct inspect_args *a)
 {
-    const struct {
-        bool given;
-        const char *name;
-    } options[] = {{a->symbolic, "--symbolic"}, {a->optimized, "--optimized"},
-                   {a->run, "--run"},           {a->layers, "--layers"},
-                   {a->csv, "--csv"},           {a->sort, "--sort"},
-                   {a->html, "--html"}};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].given) return options[i].name;
-    return NULL;
-}
-
-static int check_diverge(struct cli *cli, const struct inspect_args *a)
-{
-    const char *odd = not_for_diverge(a);
-    if (odd) return cli_usage_error(cli, "%s is not for --diverge", odd);
-    if (a->n != 2) return cli_usage_error(cli, "--diverge compares two models; %zu named", a->n);
-    return a->runtimes.n > 2 ? cli_usage_error(cli, "--ort: at most one for each of the two models") : 0;
-}
-
-static int check_inspect(struct cli *cli, const struct inspect_args *a)
-{
-    if (a->inputs && !a->run) return cli_usage_error(cli, "--inputs is for --run and --diverge");
+    if (a->diverge && a->n != 2)
+        return cli_usage_error(cli, "--diverge compares two models; %zu named", a->n);
+    if (a->diverge && a->runtimes.n > 2)
+        return cli_usage_error(cli, "--ort: at most one for each of the two models");
+    if (a->diverge) return 0;
     if (a->runtimes.n > 1) return cli_usage_error(cli, "--ort: one runtime at a time");
     if (a->output && a->n > 1)
         return cli_usage_error(cli, "-o writes one document: name one model, or use --json for several");
-    return a->json && output_is_answer(a->csv)
-               ? cli_usage_error(cli, "--json and --csv - cannot both go to stdout")
-               : 0;
+    if (a->json && output_is_answer(a->csv))
+        return cli_usage_error(cli, "--json and --csv - cannot both go to stdout");
+    return 0;
 }
 
-static int settle(struct cli *cli, struct inspect_args *a)
+/* Lists as what they mean, and where to look for a runtime. */
+static int read_lists(struct cli *cli, struct inspect_args *a)
 {
-    int rc = (a->diverge ? check_diverge : check_inspect)(cli, a);
-    if (!rc) rc = html_out_check(cli, a->html);
-    if (rc) return rc;
     if (read_dims(a, &cli->error) != TARE_OK || read_patterns(a, &cli->error) != TARE_OK)
         return cli_fail(cli);
     for (size_t i = 0; i < 2; i++) {
-        const char *chosen = a->runtimes.n > i ? a->runtimes.items[i]
-                             : a->runtimes.n   ? a->runtimes.items[0]
-                                               : NULL;
+        const char *chosen = a->runtimes.n ? a->runtimes.items[0] : NULL;
+        if (a->runtimes.n > i) chosen = a->runtimes.items[i];
         a->places[i] = ort_env_places(chosen);
     }
     return 0;
@@ -148,16 +132,21 @@ int inspect_args_read(struct cli *cli, struct inspect_args *a, int argc, char **
                  .lo = 1, .hi = INT64_MAX),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 0, "seq", sint, &a->seq, "the sequence length, likewise"), .lo = 1,
                  .hi = INT64_MAX),
-        OPT_FLAG(0, "symbolic", &a->symbolic, "totals as formulas of the free dimensions too"),
+        OPT_FLAG(0, "symbolic", &a->symbolic, "totals as formulas of the free dimensions too",
+                 .only_for = COST),
         OPT_GROUP("Layers"),
         OPT_UINT_IN('n', "top", &a->top, 1, 1000000000, "layers shown"),
         OPT_FLAG('a', "all", &a->all, "all of them; with --diverge, compare all values"),
-        OPT_ENUM('s', "sort", &a->sort, sort_words, "their order"),
-        OPT_STRING(0, "layers", &a->layers, "<pattern,..>", "group layers by parts of their names, or globs"),
+        OPT_ENUM('s', "sort", &a->sort, sort_words, "their order",
+                 .only_for = COST),
+        OPT_STRING(0, "layers", &a->layers, "<pattern,..>", "group layers by parts of their names, or globs",
+                 .only_for = COST),
         OPT_GROUP("With ONNX Runtime"),
-        OPT_FLAG(0, "optimized", &a->optimized, "also the graph as the runtime optimises it"),
-        OPT_FLAG(0, "run", &a->run, "run once where shapes cannot be known otherwise"),
-        OPT_PATH(0, "inputs", &a->inputs, "<path>", "for --run and --diverge, as in tare bench; else made up"),
+        OPT_FLAG(0, "optimized", &a->optimized, "also the graph as the runtime optimises it",
+                 .only_for = COST),
+        OPT_FLAG(0, "run", &a->run, "run once where shapes cannot be known otherwise", .only_for = COST),
+        OPT_PATH(0, "inputs", &a->inputs, "<path>", "for --run and --diverge, as in tare bench; else synthetic ones",
+                 .needs = "run diverge"),
         OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; --diverge takes one for each"),
         OPT_STRING(0, "provider", &a->provider, "<name>", "execution provider (default cpu)"),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 0, "threads", sint, &a->threads, "within a run"), .lo = 0, .hi = 4096),
@@ -165,15 +154,16 @@ int inspect_args_read(struct cli *cli, struct inspect_args *a, int argc, char **
                  OPT_ROW_(INT, 0, "optimization", sint, &a->optimization,
                           "level of --optimized (default all) and --diverge (default 0)"),
                  .lo = -1, .hi = 99),
-        OPT_UINT(0, "seed", &a->seed, "of made-up inputs"),
+        OPT_UINT(0, "seed", &a->seed, "of synthetic inputs"),
         OPT_GROUP("Two models"),
         OPT_FLAG(0, "diverge", &a->diverge, "run both and find the first layer that differs"),
         OPT_DOUBLE(0, "tolerance", &a->tolerance, 0, 1e9, "relative L2 error that still counts as the same"),
         OPT_UINT_IN(0, "at-once", &a->at_once, 1, 4096, "inner values held in memory at a time"),
         OPT_GROUP("The answer"),
         OPT_JSON(&a->json),
-        OPT_PATH(0, "csv", &a->csv, "<file>", "layers as CSV; - is stdout"),
-        OPT_HTML(&a->html),
+        OPT_PATH(0, "csv", &a->csv, "<file>", "layers as CSV; - is stdout",
+                 .only_for = COST),
+        OPT_PATH(0, "html", &a->html, "<file>", OPT_HTML_HELP, .only_for = COST),
         OPT_PATH('o', "output", &a->output, "<file>", "keep the JSON in this file too"),
         OPT_END,
     };
@@ -181,7 +171,10 @@ int inspect_args_read(struct cli *cli, struct inspect_args *a, int argc, char **
     if (rc) return rc;
     a->models = argv;
     a->n = (size_t)argc;
-    return settle(cli, a);
+    rc = cli_check_kind(cli, &usage, rows, a->diverge ? DIVERGE : COST);
+    if (!rc) rc = check_numbers(cli, a);
+    if (!rc) rc = html_out_check(cli, a->html);
+    return rc ? rc : read_lists(cli, a);
 }
 
 void inspect_args_release(struct inspect_args *a)

@@ -22,7 +22,7 @@ static const struct export_format *const formats[N_FORMATS] = {
 
 #define CHROME_LARGE (UINT64_C(250) * 1000 * 1000) /* viewers of JSON fail somewhere above this */
 
-struct asked {
+struct export_args {
     const char *trace;
     const struct export_format *format;
     const char *output; /* NULL: named after the trace */
@@ -48,7 +48,7 @@ static bool is_same_file(const char *a, const char *b)
 }
 
 /* Whether `output` may be written. Sets cli->error if not. */
-static bool may_write(struct cli *cli, const struct asked *a, const char *output)
+static bool may_write(struct cli *cli, const struct export_args *a, const char *output)
 {
     if (is_same_file(a->trace, output)) {
         error_set(&cli->error, TARE_INVALID, "%s: the output is the trace itself; name another file with -o",
@@ -117,7 +117,8 @@ static struct event_source counted_source(struct counted *c)
 
 /* ---- writing ---- */
 
-static tare_status write_to(struct cli *cli, struct sink to, const struct asked *a, struct export_input *in)
+static tare_status write_to(struct cli *cli, struct sink to, const struct export_args *a,
+                            struct export_input *in)
 {
     struct counted counted = {.inner = in->source};
     struct event_source source = counted_source(&counted);
@@ -138,7 +139,8 @@ static tare_status write_to(struct cli *cli, struct sink to, const struct asked 
     return status;
 }
 
-static int write_file(struct cli *cli, const char *output, const struct asked *a, struct export_input *in)
+static int write_file(struct cli *cli, const char *output, const struct export_args *a,
+                      struct export_input *in)
 {
     struct sink_file file;
     struct stat st;
@@ -165,7 +167,7 @@ static int write_file(struct cli *cli, const char *output, const struct asked *a
     return rc;
 }
 
-static int write_output(struct cli *cli, const struct asked *a, struct export_input *in)
+static int write_output(struct cli *cli, const struct export_args *a, struct export_input *in)
 {
     if (a->output && strcmp(a->output, "-") == 0) {
         if ((a->format->flags & EXPORT_BINARY) && cli->out_term.tty)
@@ -183,7 +185,7 @@ static int write_output(struct cli *cli, const struct asked *a, struct export_in
     return rc;
 }
 
-static int export(struct cli *cli, struct trace *t, const struct asked *a)
+static int export(struct cli *cli, struct trace *t, const struct export_args *a)
 {
     struct event_source source;
     struct calltree tree = CALLTREE_INIT;
@@ -218,10 +220,10 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     struct opt_choice words[N_FORMATS + 1] = {{NULL, 0, NULL}};
     for (int i = 0; i < N_FORMATS; i++) words[i] = (struct opt_choice){formats[i]->name, i, formats[i]->help};
     int format = -1;
-    struct asked a = {0};
+    struct export_args a = {0};
     const struct opt rows[] = {
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(ENUM, 'f', "format", choice, &format, "what to write"),
-                 .choices = words),
+                 .choices = words, .required = "chrome, perfetto, speedscope, folded or tare"),
         OPT_WITH(OPT_FILE | OPT_NO_ENV,
                  OPT_ROW_(STRING, 'o', "output", string, &a.output,
                           "where to; - is stdout (default: named after the trace)"),
@@ -231,8 +233,6 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    if (format < 0)
-        return cli_usage_error(cli, "--format is missing: chrome, perfetto, speedscope, folded or tare");
     a.format = formats[format];
     a.trace = argv[0];
     struct trace *t = NULL;

@@ -14,9 +14,7 @@
 #include "report/run/run_report.h"
 #include "report/run/system_text.h"
 
-enum { FORMAT_TEXT, FORMAT_JSON }; /* as in run_formats */
-
-struct asked {
+struct report_args {
     bool gross, flat, json;
     int sort, format;
     uint64_t depth, tid;
@@ -25,7 +23,7 @@ struct asked {
     const char *html;   /* the page in place of the text; NULL: none */
 };
 
-static struct report_style style_of(const struct cli *cli, const struct asked *a)
+static struct report_style style_of(const struct cli *cli, const struct report_args *a)
 {
     struct report_style none = REPORT_STYLE_NONE;
     return a->output ? none : cli_style(cli);
@@ -110,21 +108,22 @@ static void write_json(struct stream *out, struct report_input *in, const struct
     buf_release(&text);
 }
 
-static int write_answer(struct cli *cli, struct report_input *in, const char *path, const struct asked *a)
+static int write_answer(struct cli *cli, struct report_input *in, const char *path,
+                        const struct report_args *a)
 {
     struct output out;
     struct sampled s;
     tare_status st = sampled_load(&s, path, &cli->error);
     if (st == TARE_OK) st = output_open(cli, &out, a->output);
     if (st == TARE_OK) {
-        (a->format == FORMAT_JSON ? write_json : write_text)(&out.stream, in, &s);
+        (a->format == RUN_FORMAT_json ? write_json : write_text)(&out.stream, in, &s);
         st = output_close(cli, &out);
     }
     if (s.any) run_release(&s.run);
     return cli_stream_result(cli, st);
 }
 
-static int answer(struct cli *cli, struct trace *t, const struct asked *a)
+static int answer_trace(struct cli *cli, struct trace *t, const struct report_args *a)
 {
     struct event_source source;
     struct calltree tree = CALLTREE_INIT;
@@ -147,37 +146,24 @@ static int answer(struct cli *cli, struct trace *t, const struct asked *a)
     return rc;
 }
 
-static int report_trace(struct cli *cli, int argc, char **argv, const struct asked *a)
+static int report_trace(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
     struct trace *t = NULL;
     if (argc > 1) return cli_usage_error(cli, "one trace at a time; several files are for run documents");
-    if (a->format > FORMAT_JSON)
+    if (a->format > RUN_FORMAT_json)
         return cli_usage_error(cli, "a trace is reported as text or json; `tare export` knows other formats");
     int rc = input_trace(cli, argv[0], &t);
     if (rc) return rc;
-    rc = answer(cli, t, a);
+    rc = answer_trace(cli, t, a);
     trace_close(t);
     return rc;
 }
 
 /* ---- run documents ---- */
 
-static const char *trace_option(const struct asked *a)
-{
-    return a->flat                      ? "--flat"
-           : a->sort != TREE_SORT_TOTAL ? "--sort"
-           : a->depth                   ? "--depth"
-           : a->tid                     ? "--thread"
-           : a->min_percent > 0         ? "--min-share"
-           : a->gross                   ? "--gross"
-                                        : NULL;
-}
-
-static int report_runs(struct cli *cli, int argc, char **argv, const struct asked *a)
+static int report_runs(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
     struct input_runs args;
-    if (trace_option(a))
-        return cli_usage_error(cli, "%s is for traces; %s is a run document", trace_option(a), argv[0]);
     int rc = input_runs_load(cli, &args, argv, (size_t)argc);
     if (rc) return rc;
     struct run_report report = {.runs = args.list, .n = args.n, .style = style_of(cli, a)};
@@ -186,6 +172,35 @@ static int report_runs(struct cli *cli, int argc, char **argv, const struct aske
     return cli_stream_result(cli, s);
 }
 
+enum { TRACE = 1, RUNS = 2, PAGE = 4 };
+static const struct opt_kind kinds[] = {
+    {TRACE, "traces", "this is a trace"},
+    {RUNS, "run documents", "this is a run document"},
+    {PAGE, "pages", "a page shows the whole tree, and finds its way in it"},
+    {0, NULL, NULL}};
+
+static const struct opt_usage usage = {
+    .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...\n"
+                "tare report --html <file> <run.json | trace>...",
+    .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
+             "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
+             "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
+             "Or print the run documents that `tare bench` saved: a row per case, findings, "
+             "recommendations and targets. With --html, write one page with plots that needs no network; two run "
+             "documents are also compared, two traces give a flame graph of their difference.",
+    .tail = "record a trace:    TARE_TRACE=app.tare ./app",
+    .min_args = 1,
+    .max_args = OPT_ANY,
+    .args = OPT_ARGS_FILES,
+    .kinds = kinds,
+};
+
+static const struct opt_choice formats[] = {
+#define ONLY(name, function, help, ...) {#name, RUN_FORMAT_##name, help},
+    RUN_FORMAT_MAP(ONLY, ONLY)
+#undef ONLY
+    {NULL, 0, NULL}};
+
 int cmd_report(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_choice sorts[] = {
@@ -193,56 +208,38 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         TREE_SORT_MAP(X)
 #undef X
             {NULL, 0, NULL}};
-    static const struct opt_choice formats[] = {{"text", 0, "for people"},
-                                                {"json", 1, "the document, or the tree of a trace"},
-                                                {"csv", 2, "runs: a row per case"},
-                                                {"md", 3, "runs: Markdown, for a pull request"},
-                                                {"junit", 4, "runs: targets and findings as test cases"},
-                                                {"layers", 5, "runs: a row per layer, as CSV"},
-                                                {NULL, 0, NULL}};
-    static const struct opt_usage usage = {
-        .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...\n"
-                    "tare report --html <file> <run.json | trace>...",
-        .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
-                 "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
-                 "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
-                 "Or print the run documents that `tare bench` saved: a row per case, findings, "
-                 "recommendations and targets. With --html, write one page with plots that needs no network; two run "
-                 "documents are also compared, two traces give a flame graph of their difference.",
-        .tail = "record a trace:    TARE_TRACE=app.tare ./app",
-        .min_args = 1,
-        .max_args = OPT_ANY,
-        .args = OPT_ARGS_FILES,
-    };
-    struct asked a = {.sort = TREE_SORT_TOTAL, .format = FORMAT_TEXT};
+    struct report_args a = {.sort = TREE_SORT_TOTAL, .format = RUN_FORMAT_text};
     const struct opt rows[] = {
         OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
         OPT_PATH('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a.json),
-        OPT_PATH(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout"),
+        OPT_PATH(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout",
+                 .not_with = "format json output", .hint = "a page is an answer of its own"),
         OPT_GROUP("of traces"),
-        OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them"),
-        OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once"),
-        OPT_ENUM('s', "sort", &a.sort, sorts, "order of the rows"),
-        OPT_UINT_IN('d', "depth", &a.depth, 0, UINT32_MAX, "levels of the tree to show; 0: all"),
-        OPT_DOUBLE(0, "min-share", &a.min_percent, 0, 100, "leave out what takes less than this, in percent"),
+        OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them",
+                 .only_for = TRACE | PAGE),
+        OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once",
+                 .only_for = TRACE),
+        OPT_ENUM('s', "sort", &a.sort, sorts, "order of the rows", .only_for = TRACE),
+        OPT_UINT_IN('d', "depth", &a.depth, 0, UINT32_MAX, "levels of the tree to show; 0: all",
+                 .only_for = TRACE),
+        OPT_DOUBLE(0, "min-share", &a.min_percent, 0, 100, "leave out what takes less than this, in percent",
+                 .only_for = TRACE),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 0, "thread", uint, &a.tid, "only the thread with this id"),
-                 .arg = "<tid>", .lo = 1, .hi = UINT32_MAX),
+                 .arg = "<tid>", .lo = 1, .hi = UINT32_MAX, .only_for = TRACE),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    if (a.json && a.format > FORMAT_JSON)
+    if (a.json && a.format > RUN_FORMAT_json)
         return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
-    if (a.json) a.format = FORMAT_JSON;
-    if (a.html && (a.format != FORMAT_TEXT || a.output))
-        return cli_usage_error(cli, "--html is an answer of its own: without --format, --json and --output");
-    const char *of_text = a.html ? trace_option(&a) : NULL;
-    if (of_text && strcmp(of_text, "--gross") != 0)
-        return cli_usage_error(
-            cli, "%s is for the text; a page shows the whole tree, and finds its way in it", of_text);
+    if (a.json) a.format = RUN_FORMAT_json;
+    unsigned kind = input_is_run(argv[0]) ? RUNS : TRACE;
+    if (a.html) kind = PAGE;
+    rc = cli_check_kind(cli, &usage, rows, kind);
+    if (rc) return rc;
     rc = output_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
     if (a.html) return report_html(cli, argc, argv, a.html, a.gross);
-    return (input_is_run(argv[0]) ? report_runs : report_trace)(cli, argc, argv, &a);
+    return (kind == RUNS ? report_runs : report_trace)(cli, argc, argv, &a);
 }

@@ -12,15 +12,11 @@
 #include "report/run/inspect_report.h"
 #include "report/text.h"
 
-const struct run_format run_formats[] = {
-    {"text", "a table for people", report_run_text},
-    {"json", "the document itself", report_run_json},
-    {"csv", "a row per case", report_run_csv},
-    {"md", "Markdown, for a comment on a pull request", report_run_md},
-    {"junit", "targets and findings as test cases", report_run_junit},
-    {"layers", "a row per layer, as CSV", report_layers_csv},
-    {NULL, NULL, NULL},
-};
+const struct run_format run_formats[RUN_FORMATS + 1] = {
+#define ONLY(name, function, help, ...) {#name, help, function},
+    RUN_FORMAT_MAP(ONLY, ONLY)
+#undef ONLY
+    {NULL, NULL, NULL}};
 
 tare_status report_run_json(struct stream *s, const struct run_report *r)
 {

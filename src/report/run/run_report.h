@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * run_report.h - run documents as text for people, CSV, Markdown and JUnit; one file per format, one row
- * each in run_formats. They show what the document says and add no judgement of their own, except that
+ * each in RUN_FORMAT_MAP. They show what the document says and add no judgement of their own, except that
  * the text names the best case for each objective. Unknown is "-", with its reason; digits are no finer
  * than the interval. */
 #ifndef REPORT_RUN_REPORT_H
@@ -23,14 +23,25 @@ struct run_format {
     run_format_fn *write;
 };
 
-extern const struct run_format run_formats[]; /* text json csv md junit layers; ends with name NULL */
+/* An output format of runs is a row here and a file with its function. ALSO: `tare bench` writes it beside its answer,
+ * too, and takes the option as the file's name. */
+#define RUN_FORMAT_MAP(ONLY, ALSO)                                                                    \
+    ONLY(text, report_run_text, "a table for people")                                                 \
+    ONLY(json, report_run_json, "the document itself; several: an array of documents")                \
+    ALSO(csv, report_run_csv, "a row per case, fixed columns", "also as CSV; - is stdout")            \
+    ALSO(md, report_run_md, "Markdown, for a comment on a pull request", "also as Markdown")          \
+    ALSO(junit, report_run_junit, "targets and findings as test cases", "also as JUnit XML")          \
+    ONLY(layers, report_layers_csv, "a row per layer, as CSV")
+enum run_format_number {
+#define ONLY(name, ...) RUN_FORMAT_##name,
+    RUN_FORMAT_MAP(ONLY, ONLY) RUN_FORMATS
+#undef ONLY
+};
+extern const struct run_format run_formats[RUN_FORMATS + 1]; /* ends with name NULL */
 
-tare_status report_run_text(struct stream *s, const struct run_report *r);
-tare_status report_run_json(struct stream *s,
-                            const struct run_report *r);                  /* several: an array of documents */
-tare_status report_run_csv(struct stream *s, const struct run_report *r); /* a row per case, fixed columns */
-tare_status report_run_md(struct stream *s, const struct run_report *r);  /* GitHub-flavoured */
-tare_status report_run_junit(struct stream *s, const struct run_report *r);
+#define ONLY(name, function, ...) run_format_fn function;
+RUN_FORMAT_MAP(ONLY, ONLY)
+#undef ONLY
 
 /* Parts of the text that other texts have too. */
 void run_findings_text(struct stream *s, const struct report_style *style, const struct run *run);
