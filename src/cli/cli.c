@@ -41,7 +41,7 @@ void cli_init(struct cli *cli)
 
 /* ---- speaking -------------------------------------------------------------------------------- */
 
-static void say(struct cli *cli, enum term_style style, const char *text)
+static void say_line(struct cli *cli, enum term_style style, const char *text)
 {
     const struct term *t = &cli->err_term;
     struct buf line = BUF_INIT;
@@ -56,7 +56,7 @@ static void say(struct cli *cli, enum term_style style, const char *text)
 int cli_fail(struct cli *cli)
 {
     tare_status s = cli->error.status;
-    say(cli, TERM_RED, cli->error.text[0] ? cli->error.text : tare_status_text(s));
+    say_line(cli, TERM_RED, cli->error.text[0] ? cli->error.text : tare_status_text(s));
     return s == TARE_INVALID || s == TARE_FORMAT ? CLI_USAGE : CLI_FAILED;
 }
 
@@ -67,7 +67,7 @@ int cli_usage_error(struct cli *cli, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    say(cli, TERM_RED, text);
+    say_line(cli, TERM_RED, text);
     fprintf(cli->err, "try: tare %s%s-h\n", cli->command ? cli->command->name : "", cli->command ? " " : "");
     return CLI_USAGE;
 }
@@ -87,7 +87,7 @@ void cli_warn(struct cli *cli, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text + used, sizeof text - used, format, ap);
     va_end(ap);
-    say(cli, TERM_YELLOW, text);
+    say_line(cli, TERM_YELLOW, text);
 }
 
 void cli_note(struct cli *cli, const char *format, ...)
@@ -97,7 +97,7 @@ void cli_note(struct cli *cli, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    say(cli, TERM_PLAIN, text);
+    say_line(cli, TERM_PLAIN, text);
 }
 
 void cli_note_last(struct cli *cli, const char *format, ...)
@@ -275,7 +275,7 @@ static void say_last(struct cli *cli)
     cli->out = cli->err;
     for (char *line = cli->last.data, *end; cli->last.len && (end = strchr(line, '\n')); line = end + 1) {
         *end = 0;
-        say(cli, TERM_PLAIN, line);
+        say_line(cli, TERM_PLAIN, line);
     }
     cli->out = out;
     buf_release(&cli->last);

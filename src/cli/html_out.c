@@ -27,7 +27,7 @@ static bool has_folder(const char *path, char *folder, size_t size)
 {
     struct stat st;
     const char *slash = strrchr(path, '/');
-    int n = !slash ? 1 : slash == path ? 1 : (int)(slash - path);
+    int n = slash > path ? (int)(slash - path) : 1;
     snprintf(folder, size, "%.*s", n, slash ? path : ".");
     return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
 }

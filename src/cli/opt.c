@@ -312,7 +312,7 @@ struct walk {
     tare_error *err;
 };
 
-static tare_status hit(struct walk *w, const struct opt *row, const char *text, const char *shown)
+static tare_status set_hit(struct walk *w, const struct opt *row, const char *text, const char *shown)
 {
     if (!w->apply) return TARE_OK;
     if (row->type == OPT_TYPE_LIST && row->to.list->from_layer) opt_list_release(row->to.list);
@@ -338,15 +338,16 @@ static tare_status walk_long(struct walk *w, const char *word)
     if (!row) return unknown_long(w->req, name, len, w->err);
     if (row->type == OPT_TYPE_FLAG) {
         if (value) return error_set(w->err, TARE_INVALID, "%s takes no value", shown);
-        if (is_help(row)) w->help = true;
-        return is_help(row) ? TARE_OK : hit(w, row, off ? "no" : "yes", shown);
+        if (!is_help(row)) return set_hit(w, row, off ? "no" : "yes", shown);
+        w->help = true;
+        return TARE_OK;
     }
     bool next = w->at < w->argc && (!row->takes || row->takes(w->argv[w->at]));
     if (!value && next) value = w->argv[w->at++];
     if (!value && row->takes) value = "";
     if (!value)
         return error_set(w->err, TARE_INVALID, "%s needs a value: %s %s", shown, shown, opt_default_arg(row));
-    return hit(w, row, value, shown);
+    return set_hit(w, row, value, shown);
 }
 
 static tare_status walk_short(struct walk *w, const char *word)
@@ -362,7 +363,7 @@ static tare_status walk_short(struct walk *w, const char *word)
         tare_status s;
         if (row->type == OPT_TYPE_FLAG) {
             if (is_help(row)) w->help = true;
-            s = is_help(row) ? TARE_OK : hit(w, row, "yes", shown);
+            s = is_help(row) ? TARE_OK : set_hit(w, row, "yes", shown);
             if (s < 0) return s;
             continue;
         }
@@ -371,7 +372,7 @@ static tare_status walk_short(struct walk *w, const char *word)
         if (!value)
             return error_set(w->err, TARE_INVALID, "%s needs a value: %s %s", shown, shown,
                              opt_default_arg(row));
-        return hit(w, row, value, shown);
+        return set_hit(w, row, value, shown);
     }
     return TARE_OK;
 }

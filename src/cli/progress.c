@@ -22,8 +22,8 @@ static void put_bar(struct buf *out, const struct progress_view *v, unsigned cel
 {
     unsigned full = (unsigned)((double)v->done / (double)v->total * cells);
     if (!v->utf8) buf_add_char(out, '[');
-    for (unsigned i = 0; i < cells; i++)
-        buf_add_str(out, v->utf8 ? (i < full ? "\u2588" : "\u2591") : (i < full ? "#" : "."));
+    const char *done = v->utf8 ? "\u2588" : "#", *open = v->utf8 ? "\u2591" : ".";
+    for (unsigned i = 0; i < cells; i++) buf_add_str(out, i < full ? done : open);
     if (!v->utf8) buf_add_char(out, ']');
 }
 

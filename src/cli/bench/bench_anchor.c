@@ -9,7 +9,7 @@
 #include "cli/bench/bench_args.h"
 #include "cli/compare/compare_args.h"
 #include "cli/interrupt.h"
-#include "cli/compare/words.h"
+#include "cli/compare/shell_words.h"
 #include "report/text.h"
 
 enum { HASH_SHOWN = 12 };

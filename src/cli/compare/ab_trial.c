@@ -13,7 +13,7 @@ struct looking {
     uint64_t began_ns;
 };
 
-static tare_status look(void *ctx, const struct pair_set *set, struct ab_advice *out, tare_error *err)
+static tare_status ask_for_more(void *ctx, const struct pair_set *set, struct ab_advice *out, tare_error *err)
 {
     const struct looking *k = ctx;
     uint64_t spent = clock_raw_ns() - k->began_ns;
@@ -34,7 +34,7 @@ tare_status ab_trial_run(const struct ab_trial *t, struct pair_set *set, struct 
                            .budget_ns = t->budget_ns,
                            .seed = t->seed,
                            .max_pairs = (size_t)t->max_pairs,
-                           .look = {look, &k, t->rule->least, t->rule->least_epochs},
+                           .look = {ask_for_more, &k, t->rule->least, t->rule->least_epochs},
                            .interrupted = &interrupted,
                            .progress = t->progress};
     return ab_run(&plan, set, out, err);

@@ -21,7 +21,7 @@ static tare_status parse_steps(const char *text, uint64_t *out, tare_error *err)
     return TARE_OK;
 }
 
-static tare_status once(const char *text, tare_error *err)
+static tare_status spin_once(const char *text, tare_error *err)
 {
     struct subject *s = NULL;
     struct instance *i = NULL;
@@ -36,7 +36,7 @@ static tare_status once(const char *text, tare_error *err)
     return status;
 }
 
-static tare_status serve(tare_error *err)
+static tare_status serve_spins(tare_error *err)
 {
     char text[64];
     struct ab_request start;
@@ -66,6 +66,6 @@ int cmd_ab_spin(struct cli *cli, int argc, char **argv)
     const struct opt rows[] = {OPT_END};
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    tare_status s = argc ? once(argv[0], &cli->error) : serve(&cli->error);
+    tare_status s = argc ? spin_once(argv[0], &cli->error) : serve_spins(&cli->error);
     return s < 0 ? cli_fail(cli) : CLI_GOOD;
 }

@@ -23,7 +23,7 @@ static bool has_socket(void)
     return getsockopt(AB_WORKER_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-static tare_status serve(struct run *run, const char *text, tare_error *err)
+static tare_status serve_model(struct run *run, const char *text, tare_error *err)
 {
     struct ab_spec spec;
     struct subject *subject = NULL;
@@ -58,7 +58,7 @@ int cmd_ab_worker(struct cli *cli, int argc, char **argv)
     void *pad = mem_new(1, start.n ? (size_t)start.n : 1); /* moves all that is allocated after it */
     tare_status s = run_init(&run, "compare", &cli->error);
     if (s == TARE_OK) {
-        s = serve(&run, text, &cli->error);
+        s = serve_model(&run, text, &cli->error);
         run_release(&run);
     }
     mem_free(pad);

@@ -8,7 +8,7 @@
 #include "cli/compare/doctor_aa.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
-#include "cli/compare/words.h"
+#include "cli/compare/shell_words.h"
 #include "probe/host.h"
 
 struct comparing {

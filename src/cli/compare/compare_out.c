@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "report/compare/comparison_report.h"
 
-static tare_status save(struct cli *cli, const struct compare_args *a, const struct comparison *c)
+static tare_status save_comparison(struct cli *cli, const struct compare_args *a, const struct comparison *c)
 {
     char path[4096];
     struct buf text = BUF_INIT;
@@ -57,7 +57,7 @@ static tare_status write_page(struct cli *cli, const struct compare_args *a, con
     return s;
 }
 
-static tare_status show(struct cli *cli, const struct compare_args *a, const struct comparison *c)
+static tare_status show_comparison(struct cli *cli, const struct compare_args *a, const struct comparison *c)
 {
     const char *format = a->json ? "json" : compare_format_words[a->format].name;
     tare_status s = TARE_OK;
@@ -78,9 +78,10 @@ static int exit_code(const struct compare_args *a, const char *verdict)
 
 int compare_answer(struct cli *cli, const struct compare_args *a, struct comparison *c)
 {
-    tare_status kept = save(cli, a, c);
+    tare_status kept = save_comparison(cli, a, c);
     tare_error why = cli->error;
-    tare_status shown = show(cli, a, c); /* measured is measured: a full disk does not take the answer away */
+    tare_status shown =
+        show_comparison(cli, a, c); /* measured is measured: a full disk does not take the answer away */
     if (kept < 0) cli->error = why;
     return kept < 0 || shown < 0 ? cli_fail(cli) : exit_code(a, c->verdict);
 }

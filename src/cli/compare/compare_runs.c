@@ -11,7 +11,7 @@
 #include "analyze/judge/launches.h"
 #include "cli/compare/compare_args.h"
 #include "cli/input.h"
-#include "cli/compare/words.h"
+#include "cli/compare/shell_words.h"
 #include "core/file.h"
 #include "core/mem.h"
 
@@ -119,7 +119,8 @@ static tare_status find_latest(struct comparing *k, char id[ULID_SIZE])
 static tare_status find_id(struct comparing *k, const char *name, char id[ULID_SIZE])
 {
     bool baseline = strncmp(name, "baseline:", 9) == 0;
-    const char *word = baseline ? name + 9 : name[0] == '@' ? name + 1 : name;
+    const char *word = name[0] == '@' ? name + 1 : name;
+    if (baseline) word = name + 9;
     tare_error *err = &k->cli->error, none = TARE_ERROR_INIT;
     if ((baseline || name[0] == '@') && store_name_ok(word)) {
         tare_status s = store_baseline(k->store, word, k->subject, id, baseline ? err : &none);
@@ -321,7 +322,7 @@ static tare_status judge(struct comparing *k, struct comparison *c)
     return s;
 }
 
-static int answer(struct comparing *k)
+static int answer_comparison(struct comparing *k)
 {
     struct comparison c;
     if (comparison_init(&c, "saved", &k->cli->error) < 0) return cli_fail(k->cli);
@@ -358,7 +359,7 @@ static int compare_loaded(struct comparing *k, const struct run *run)
     if (s == TARE_OK) s = list_side(&k->base, &k->cli->error);
     if (s == TARE_OK)
         s = run ? vec_push(&k->new_.list, run, &k->cli->error) : list_side(&k->new_, &k->cli->error);
-    int rc = s == TARE_OK ? answer(k) : told(k, s);
+    int rc = s == TARE_OK ? answer_comparison(k) : told(k, s);
     side_release(&k->base);
     side_release(&k->new_);
     store_close(k->store);

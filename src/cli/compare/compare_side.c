@@ -8,7 +8,7 @@
 #include "cli/compare/compare_args.h"
 #include "cli/interrupt.h"
 #include "cli/ort_env.h"
-#include "cli/compare/words.h"
+#include "cli/compare/shell_words.h"
 #include "core/mem.h"
 
 #define PAD_NAME "TARE_AB_PAD="
@@ -229,7 +229,8 @@ static int read_revisions(struct cli *cli, const struct compare_args *a, struct 
         if (i) buf_add_char(&line, ' ');
         words_quote(&line, a->args[i]);
     }
-    const char *text = line.failed ? NULL : arena_str(&out->arena, a->shell ? a->args[0] : line.data);
+    const char *words = a->shell ? a->args[0] : line.data;
+    const char *text = line.failed ? NULL : arena_str(&out->arena, words);
     buf_release(&line);
     tare_status s = text ? TARE_OK : error_set(&cli->error, TARE_NOMEM, "out of memory for a command line");
     for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {

@@ -120,7 +120,7 @@ static tare_status note(struct testing *t, size_t kind, const struct pair_set *s
     return s == TARE_OK ? vec_push(&t->trials, one, err) : s;
 }
 
-static tare_status measure(struct testing *t, size_t kind, struct ab_lane *const *lane, tare_error *err)
+static tare_status measure_pair(struct testing *t, size_t kind, struct ab_lane *const *lane, tare_error *err)
 {
     struct pair_set set = {0};
     struct ab_outcome o;
@@ -156,7 +156,7 @@ static tare_status compare_processes(struct testing *t, size_t kind, tare_error 
     snprintf(spec, sizeof spec, "%llu", (unsigned long long)steps_of(t, kind));
     tare_status s = TARE_OK;
     for (int side = 0; s == TARE_OK && side < PAIR_SIDES; side++) s = ab_lane_process(&lane[side], &o, err);
-    if (s == TARE_OK) s = measure(t, kind, lane, err);
+    if (s == TARE_OK) s = measure_pair(t, kind, lane, err);
     for (int side = 0; side < PAIR_SIDES; side++) ab_lane_close(lane[side]);
     return s;
 }
@@ -172,7 +172,7 @@ static tare_status compare_commands(struct testing *t, size_t kind, tare_error *
     tare_status s = compare_sides_read(t->cli, &a, &sides) ? TARE_DENIED : TARE_OK;
     for (int side = 0; s == TARE_OK && side < PAIR_SIDES; side++)
         s = compare_side_lane(&sides, side, 0, &lane[side], err);
-    if (s == TARE_OK) s = measure(t, kind, lane, err);
+    if (s == TARE_OK) s = measure_pair(t, kind, lane, err);
     for (int side = 0; side < PAIR_SIDES; side++) ab_lane_close(lane[side]);
     compare_sides_release(&sides);
     return s;
@@ -193,7 +193,7 @@ static void name_kinds(struct selftest *out)
         snprintf(out->measured, sizeof out->measured, "1970-01-01T00:00:00Z");
 }
 
-static tare_status repeat(struct testing *t, tare_error *err)
+static tare_status repeat_kinds(struct testing *t, tare_error *err)
 {
     struct interrupt was;
     tare_status s = TARE_OK;
@@ -219,7 +219,7 @@ tare_status doctor_aa_measure(struct cli *cli, uint64_t budget_ns, struct selfte
                         .bar = PROGRESS_LINE_INIT(cli->err, &cli->err_term)};
     name_kinds(out);
     tare_status s = weigh_step(&t.step_ns, &cli->error);
-    if (s == TARE_OK) s = repeat(&t, &cli->error);
+    if (s == TARE_OK) s = repeat_kinds(&t, &cli->error);
     out->spent_s = (double)(clock_raw_ns() - t.began_ns) / 1e9;
     if (s == TARE_OK) s = selftest_sum_up(out, t.trials.items, t.trials.n, &t.rule, &cli->error);
     vec_release(&t.trials);

@@ -46,9 +46,10 @@ static void examine_roof(struct examination *e, bool measure, struct cli *cli)
 {
     const struct run_host *h = &e->run.host;
     char dir[PATH_MAX];
-    double usable = h->cpu.usable.known ? h->cpu.usable.v : h->cpu.cores.known ? (double)h->cpu.cores.v : 1;
     struct roof_options o = {.fingerprint = h->fingerprint, .fresh = true};
-    o.threads = usable < 1 ? 1 : usable > ROOF_THREADS_MAX ? ROOF_THREADS_MAX : (unsigned)usable;
+    double usable = h->cpu.cores.known ? (double)h->cpu.cores.v : 1;
+    if (h->cpu.usable.known) usable = h->cpu.usable.v;
+    o.threads = (unsigned)fmin(fmax(usable, 1), ROOF_THREADS_MAX);
     if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
     e->has_roof = measure ? roof_measure(&e->roof, &o, &cli->error) == TARE_OK : roof_recall(&e->roof, &o);
     if (measure && !e->has_roof) cli_warn(cli, "no roof: %s", cli->error.text);

@@ -266,7 +266,7 @@ static int explain_nothing(struct cli *cli, const struct rows *rows, const struc
     return cli_fail(cli);
 }
 
-static int plan(struct cli *cli, int argc, char **argv, const struct plan_question *a)
+static int plan_runs(struct cli *cli, int argc, char **argv, const struct plan_question *a)
 {
     struct input_runs args;
     struct rows rows = {0};
@@ -309,7 +309,7 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
-    if (rc == 0) rc = plan(cli, argc, argv, &a);
+    if (rc == 0) rc = plan_runs(cli, argc, argv, &a);
     opt_list_release(&a.cases);
     return rc;
 }

@@ -153,8 +153,8 @@ static tare_status fill_series(struct store *store, const struct trend_question 
     return kept ? trend_find(s->y, kept, o, &s->found, err) : TARE_OK;
 }
 
-static tare_status load(struct store *store, const struct trend_question *a, struct trend_answer *to,
-                        tare_error *err)
+static tare_status load_series(struct store *store, const struct trend_question *a, struct trend_answer *to,
+                               tare_error *err)
 {
     struct loading l = {a, to};
     struct trend_options o = TREND_OPTIONS_INIT;
@@ -225,7 +225,7 @@ static int trend_of(struct cli *cli, struct store *store, struct trend_question 
     int rc = s == TARE_OK ? choose_subject(cli, store, a, &all) : cli_fail(cli);
     if (rc == 0) {
         found.subject = a->query.subject;
-        s = load(store, a, &found, &cli->error);
+        s = load_series(store, a, &found, &cli->error);
         if (s == TARE_OK && found.series.n == 0)
             s = error_set(&cli->error, TARE_INVALID, "%s: no such case, host or anchor of %s with %s",
                           store->where, found.subject, a->query.metric);

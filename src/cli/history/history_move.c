@@ -143,7 +143,8 @@ static int say_import(const struct import *in)
     }
     int rc = cli_put(in->cli, &out);
     buf_release(&out);
-    return rc ? rc : in->bad ? CLI_USAGE : CLI_GOOD;
+    if (rc) return rc;
+    return in->bad ? CLI_USAGE : CLI_GOOD;
 }
 
 int history_import(struct cli *cli, struct store *s, const struct history_question *a)

@@ -200,7 +200,7 @@ static const struct importer importers[] = {
 };
 enum { N_IMPORTERS = sizeof importers / sizeof *importers };
 
-static tare_status answer(struct cli *cli, const struct import_args *a, const struct run *run)
+static tare_status answer_import(struct cli *cli, const struct import_args *a, const struct run *run)
 {
     char path[4096];
     const struct run *const runs[] = {run};
@@ -220,7 +220,8 @@ static tare_status answer(struct cli *cli, const struct import_args *a, const st
     return stream_finish(&out);
 }
 
-static int import(struct cli *cli, const struct import_args *a, const struct importer *how, const char *path)
+static int import_file(struct cli *cli, const struct import_args *a, const struct importer *how,
+                       const char *path)
 {
     struct run run;
     tare_status s = run_init(&run, "import", &cli->error);
@@ -229,7 +230,7 @@ static int import(struct cli *cli, const struct import_args *a, const struct imp
     run_explain_host(&run, RUN_BY_IMPORT); /* the measurement is another machine's, as far as we know */
     for (size_t i = 0; i < run.cases.n; i++) run_explain_case(&run, run.cases.at[i], RUN_BY_IMPORT);
     bool bad_input = s == TARE_IO; /* a file that cannot be read */
-    if (s == TARE_OK) s = answer(cli, a, &run);
+    if (s == TARE_OK) s = answer_import(cli, a, &run);
     run_release(&run);
     if (s == TARE_OK) return CLI_GOOD;
     int rc = cli_fail(cli);
@@ -290,7 +291,7 @@ static int import_read(struct cli *cli, struct import_args *a, int argc, char **
         path = paths[i];
     }
     if (!how) return cli_usage_error(cli, "nothing to import: name a file with --%s", importers[0].name);
-    return import(cli, a, how, path);
+    return import_file(cli, a, how, path);
 }
 
 int cmd_import(struct cli *cli, int argc, char **argv)

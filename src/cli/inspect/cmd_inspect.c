@@ -221,7 +221,7 @@ static tare_status write_text(struct cli *cli, const struct inspect_args *a, con
     return stream_finish(&s);
 }
 
-static tare_status answer(struct cli *cli, const struct inspect_args *a, const struct items *items)
+static tare_status answer_inspect(struct cli *cli, const struct inspect_args *a, const struct items *items)
 {
     struct run_report r = {items->runs, items->n, REPORT_STYLE_NONE};
     tare_status s = TARE_OK;
@@ -243,7 +243,7 @@ static int inspect_all(struct cli *cli, const struct inspect_args *a)
         s = inspect_item(cli, i, a);
     }
     bool read = s == TARE_OK;
-    if (s == TARE_OK) s = answer(cli, a, &items);
+    if (s == TARE_OK) s = answer_inspect(cli, a, &items);
     int rc = s == TARE_OK ? CLI_GOOD : cli_fail(cli);
     for (size_t i = 0; i < items.n; i++) item_release(&items.all[i]);
     mem_free(items.all);

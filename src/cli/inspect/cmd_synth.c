@@ -16,7 +16,7 @@
 
 #define OPSET_DEFAULT 17
 
-struct asked {
+struct synth_args {
     const struct synth_arch *arch;
     const char *output;
     struct synth_config config;
@@ -70,7 +70,7 @@ static const char *base_name(const char *path)
 }
 
 /* Whether there is a data file, and what the sizes are. */
-static tare_status plan_files(struct cli *cli, struct ow *w, const struct asked *a, struct files *f)
+static tare_status plan_files(struct cli *cli, struct ow *w, const struct synth_args *a, struct files *f)
 {
     struct buf name = BUF_INIT;
     struct stat st;
@@ -109,7 +109,7 @@ static tare_status stream_model(struct cli *cli, struct ow *w, struct sink file,
 }
 
 /* 0, or an exit code. A name that cannot be written is bad input; a write that fails is not. */
-static int write_files(struct cli *cli, struct ow *w, const struct asked *a, const struct files *f)
+static int write_files(struct cli *cli, struct ow *w, const struct synth_args *a, const struct files *f)
 {
     struct sink_file file = SINK_FILE_INIT, data = SINK_FILE_INIT;
     bool opened = false;
@@ -163,7 +163,7 @@ static void say_ports(struct answer *out, const struct ow *w, const char *what, 
     if (n > shown) answer_say(out, "  %-8s and %zu more\n", "", n - shown);
 }
 
-static void say_files(struct buf *out, const struct asked *a, const struct ow *w, const struct files *f)
+static void say_files(struct buf *out, const struct synth_args *a, const struct ow *w, const struct files *f)
 {
     term_clean(out, a->output);
     buf_add_str(out, ": ");
@@ -179,7 +179,8 @@ static void say_files(struct buf *out, const struct asked *a, const struct ow *w
     buf_add_str(out, " of weights; keep it beside the model\n");
 }
 
-static int answer_synth(struct cli *cli, const struct asked *a, const struct ow *w, const struct files *f)
+static int answer_synth(struct cli *cli, const struct synth_args *a, const struct ow *w,
+                        const struct files *f)
 {
     struct answer out;
     cli_answer_begin(cli, &out, a->json);
@@ -198,7 +199,7 @@ static int answer_synth(struct cli *cli, const struct asked *a, const struct ow 
     return cli_answer_end(cli, &out);
 }
 
-static int synthesize(struct cli *cli, const struct asked *a)
+static int synthesize(struct cli *cli, const struct synth_args *a)
 {
     struct ow w;
     struct files f = {0};
@@ -250,7 +251,7 @@ static const struct opt_choice *arch_words(void)
     return words;
 }
 
-static int find_arch(struct cli *cli, struct asked *a, const char *name)
+static int find_arch(struct cli *cli, struct synth_args *a, const char *name)
 {
     struct suggest near;
     a->arch = synth_find(name);
@@ -263,7 +264,7 @@ static int find_arch(struct cli *cli, struct asked *a, const char *name)
 }
 
 /* The arguments that are not options. 0, or an exit code. */
-static int check_words(struct cli *cli, struct asked *a, int argc, char **argv)
+static int check_words(struct cli *cli, struct synth_args *a, int argc, char **argv)
 {
     if (a->list) return argc ? cli_usage_error(cli, "--list takes no architecture") : CLI_GOOD;
     if (argc == 0) return cli_usage_error(cli, "which architecture? --list names them");
@@ -294,7 +295,7 @@ int cmd_synth(struct cli *cli, int argc, char **argv)
         {"embedding", SYNTH_HEAD_EMBEDDING, "also their mean, length 1"},
         {"classes", SYNTH_HEAD_CLASSES, "logits of --classes"},
         {NULL, 0, NULL}};
-    struct asked a = {.config = {.opset = OPSET_DEFAULT, .seed = 1}};
+    struct synth_args a = {.config = {.opset = OPSET_DEFAULT, .seed = 1}};
     int dtype = SYNTH_FP32, head = SYNTH_HEAD_DEFAULT;
     const struct opt_usage usage = {
         .synopsis = "tare synth [options] <architecture> -o <file>\ntare synth --list",

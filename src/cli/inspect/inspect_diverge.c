@@ -170,7 +170,7 @@ static void say_diverged(struct answer *out, const struct diverged *d, const str
 
 /* ---- all of it ---- */
 
-static tare_status find(struct cli *cli, const struct inspect_args *a, struct diverged *d)
+static tare_status find_difference(struct cli *cli, const struct inspect_args *a, struct diverged *d)
 {
     struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
     struct interrupt was;
@@ -220,7 +220,7 @@ static tare_status answer_diverged(struct cli *cli, const struct inspect_args *a
 int inspect_diverge(struct cli *cli, const struct inspect_args *a)
 {
     struct diverged d = DIVERGED_INIT;
-    tare_status s = find(cli, a, &d);
+    tare_status s = find_difference(cli, a, &d);
     if (s != TARE_OK) {
         int rc = cli_fail(cli);
         return s == TARE_IO ? CLI_USAGE : rc; /* a file that cannot be read is bad input */

@@ -185,7 +185,7 @@ static int write_output(struct cli *cli, const struct export_args *a, struct exp
     return rc;
 }
 
-static int export(struct cli *cli, struct trace *t, const struct export_args *a)
+static int export_trace(struct cli *cli, struct trace *t, const struct export_args *a)
 {
     struct event_source source;
     struct calltree tree = CALLTREE_INIT;
@@ -238,7 +238,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     struct trace *t = NULL;
     rc = input_trace(cli, a.trace, &t);
     if (rc) return rc;
-    rc = export(cli, t, &a);
+    rc = export_trace(cli, t, &a);
     trace_close(t);
     return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * words.h - one text as the words a shell would make of it: blanks part words; '..', ".." and \ keep them together.
- * Expands nothing: no variables, no globs, no operators. */
-#ifndef CLI_WORDS_H
-#define CLI_WORDS_H
+ * shell_words.h - one text as the words a shell would make of it: blanks part words; '..', ".." and \ keep them
+ * together. Expands nothing: no variables, no globs, no operators. */
+#ifndef CLI_SHELL_WORDS_H
+#define CLI_SHELL_WORDS_H
 
 #include "core/buf.h"
 #include "core/arena.h"
