@@ -93,7 +93,8 @@ static long get_base64(unsigned char *to, const char *text, size_t len)
     if (len % 4) return -1;
     for (size_t i = 0; i < len; i += 4) {
         bool last = i + 4 == len;
-        int pad = last && text[i + 3] == '=' ? (text[i + 2] == '=' ? 2 : 1) : 0;
+        int pad = last && text[i + 3] == '=';
+        if (pad && text[i + 2] == '=') pad = 2;
         uint32_t bits = 0;
         for (int k = 0; k < 4; k++) {
             int d = k >= 4 - pad ? 0 : digit64(text[i + (size_t)k]);
@@ -105,7 +106,7 @@ static long get_base64(unsigned char *to, const char *text, size_t len)
     return (long)used;
 }
 
-/* ---- both ---- */
+/* ---- all steps, there and back ---- */
 
 const char *samples_codec(void)
 {

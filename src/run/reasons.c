@@ -28,6 +28,7 @@ static const char whole_machine[] = "networks are counted for the whole machine:
 /* clang-format off */
 static const struct reason of_cases[] = {
     {"samples", {NULL, NULL, nothing, untold}},
+    {"calls_per_sample", {"each run is timed by itself", once, nothing, untold}},
     {"warmup_runs", {NULL, "nothing was run before it", nothing, untold}},
     {"unit", {NULL, uncounted, nothing, untold}},
     {"units_per_run", {NULL, uncounted, nothing, untold}},
@@ -52,6 +53,7 @@ static const struct reason of_cases[] = {
     {"energy", {"no energy counter was watched", "no energy counter can be read here", nothing, untold}},
     {"accuracy", {"nothing to compare the outputs with", "nothing to compare with", nothing, untold}},
     {"accuracy.baseline", {"no score to hold was given"}},
+    {"nan_outputs", {"its outputs were not looked at", no_model, nothing, untold}},
     {"cost", {unprofiled, no_model, NULL, "no model was given (--model), or its dimensions are unknown"}},
     {"layers", {unprofiled, no_model, NULL, NULL}},
     {"profile", {unprofiled, no_model, nothing, untold}},

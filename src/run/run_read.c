@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * run_read.c - a run document from JSON text that may be hostile: every field is checked by the rows of
  * fields.c, and every refusal names the file, the place and the cause. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -413,7 +416,7 @@ static struct known_f64 old_rate(const struct run_value *v)
     return (struct known_f64){0};
 }
 
-/* Documents of 0.1.0 have what is judged of `stability` and `open_loop` in their settings, by the name of the case. */
+/* What is judged of `stability`, `open_loop` and `nan_outputs` were settings and parameters in documents of 0.1.0. */
 static void take_old_settings(struct run *r)
 {
     const struct run_value *restless = run_map_get(&r->config, "never_steady");
@@ -424,6 +427,11 @@ static void take_old_settings(struct run *r)
         if (restless && restless->kind == RUN_MAP && run_map_get(&restless->items, key)) {
             c->stability.known = true;
             c->stability.steady = known_bool(false);
+        }
+        const struct run_value *bad = run_map_get(&c->params, "nan_outputs");
+        if (bad && bad->kind == RUN_INT && bad->i >= 0) {
+            c->nan_outputs = known_u64((uint64_t)bad->i);
+            run_map_drop(&c->params, "nan_outputs");
         }
         const struct run_value *v = open && open->kind == RUN_MAP ? run_map_get(&open->items, key) : NULL;
         if (!v || v->kind != RUN_MAP) continue;
@@ -448,5 +456,35 @@ tare_status run_read(struct run *r, const char *name, const void *bytes, size_t 
     } else {
         arena_release(&fresh.arena);
     }
+    return s;
+}
+
+/* ---- files ---- */
+
+/* Read rather than mapped: a file that shrinks meanwhile must be an error, not a signal. */
+static tare_status read_all(int fd, const char *path, struct buf *to, tare_error *err)
+{
+    for (;;) {
+        if (buf_reserve(to, 1 << 16) < 0) return error_set(err, TARE_NOMEM, "%s: out of memory", path);
+        ssize_t n = read(fd, to->data + to->len, 1 << 16);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return error_errno(err, "%s: cannot read", path);
+        if (n == 0) return TARE_OK;
+        to->len += (size_t)n;
+        if (to->len > RUN_BYTES_MAX)
+            return error_set(err, TARE_FORMAT, "%s: larger than a run document may be (%zu MiB)", path,
+                             RUN_BYTES_MAX >> 20);
+    }
+}
+
+tare_status run_load(struct run *r, const char *path, tare_error *err)
+{
+    struct buf text = BUF_INIT;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return error_errno(err, "%s: cannot open", path);
+    tare_status s = read_all(fd, path, &text, err);
+    close(fd);
+    if (s == TARE_OK) s = run_read(r, path, text.data, text.len, err);
+    buf_release(&text);
     return s;
 }

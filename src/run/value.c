@@ -61,15 +61,6 @@ void run_map_textf(struct arena *a, struct run_map *m, const char *key, const ch
     run_map_text(a, m, key, text);
 }
 
-void run_map_set_in(struct arena *a, struct run_map *m, const char *name, const char *key, struct run_value v)
-{
-    struct run_map inner = {0};
-    const struct run_value *old = run_map_get(m, name);
-    if (old && old->kind == RUN_MAP) inner = old->items;
-    run_map_set(a, &inner, key, v);
-    run_map_set(a, m, name, (struct run_value){.kind = RUN_MAP, .items = inner});
-}
-
 void run_map_drop(struct run_map *m, const char *key)
 {
     struct run_entry *e = find(m, key, strlen(key));
@@ -110,8 +101,9 @@ void *run_list_item(struct arena *a, void ***at, size_t *n, size_t size)
 
 void *run_list_new(struct arena *a, size_t n, size_t size)
 {
-    char *items = arena_new(a, n ? n : 1, size);
-    void **at = items ? arena_new(a, n ? n : 1, sizeof *at) : NULL;
+    size_t room = n ? n : 1; /* none is not NULL, which says that memory ran out */
+    char *items = arena_new(a, room, size);
+    void **at = items ? arena_new(a, room, sizeof *at) : NULL;
     for (size_t i = 0; at && i < n; i++) at[i] = items + i * size;
     return at;
 }

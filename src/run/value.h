@@ -132,10 +132,6 @@ void run_map_text(struct arena *a, struct run_map *m, const char *key, const cha
 void run_map_textf(struct arena *a, struct run_map *m, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* m[name][key] = v: a map in the map, made when there is none. */
-void run_map_set_in(struct arena *a, struct run_map *m, const char *name, const char *key,
-                    struct run_value v);
-
 /* Take out what is under the key, if anything is. */
 void run_map_drop(struct run_map *m, const char *key);
 

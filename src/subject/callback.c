@@ -144,7 +144,10 @@ uint64_t callback_group(const struct instance *base)
 static tare_status callback_report(struct instance *base, struct run *run, struct run_case *c,
                                    tare_error *err)
 {
-    return case_say_calls(run, c, callback_group(base), err);
+    (void)run;
+    (void)err;
+    c->calls_per_sample = known_u64(callback_group(base));
+    return TARE_OK;
 }
 
 static int64_t callback_units(const struct instance *base)

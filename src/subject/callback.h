@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * callback.h - a function of this process as a subject, behind C function pointers: what the Python extension weighs
  * callables with, and any C program can. Calls too short for the clock are timed several at a time; how many is told
- * in config.calls_per_sample. Knows nothing of Python. */
+ * in calls_per_sample. Knows nothing of Python. */
 #ifndef SUBJECT_CALLBACK_H
 #define SUBJECT_CALLBACK_H
 

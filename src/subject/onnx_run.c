@@ -167,7 +167,7 @@ tare_status onnx_report(struct instance *base, struct run *run, struct run_case 
     uint64_t bad = 0;
     report_arena(i, run, c);
     for (size_t k = 0; k < i->outputs.items.n; k++) bad += count_bad(i->ort, i->workers[0].out[k]);
-    if (bad) run_map_int(&run->arena, &c->params, "nan_outputs", (int64_t)bad);
+    c->nan_outputs = known_u64(bad);
     if (i->placed) {
         struct run_map placement = {0};
         if (ort_placement(i->ort, i->session, &run->arena, &placement)) {

@@ -181,7 +181,10 @@ static uint64_t py_overhead(struct instance *base)
 
 static tare_status py_report(struct instance *base, struct run *run, struct run_case *c, tare_error *err)
 {
-    return case_say_calls(run, c, ((const struct py_instance *)base)->per_sample, err);
+    (void)run;
+    (void)err;
+    c->calls_per_sample = known_u64(((const struct py_instance *)base)->per_sample);
+    return TARE_OK;
 }
 
 static int64_t py_units(const struct instance *base)

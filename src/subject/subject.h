@@ -65,8 +65,6 @@ struct process_state {
 int64_t case_dim(const struct case_params *p, const char *name); /* 0: not asked for */
 /* Batch, sequence length and dimensions as they were asked for, into the document. */
 void case_say_params(const struct case_params *p, const struct case_record *to);
-/* How many calls each sample of a case is the mean of; of 1 nothing is said. */
-tare_status case_say_calls(struct run *run, const struct run_case *c, uint64_t calls, tare_error *err);
 
 struct subject;
 struct instance;

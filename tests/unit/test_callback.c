@@ -96,12 +96,6 @@ static tare_status weigh(const struct callback_options *o, struct run *run, enum
     return s;
 }
 
-static const struct run_value *calls_per_sample(const struct run *run)
-{
-    const struct run_value *all = run_map_get(&run->config, "calls_per_sample");
-    return all ? run_map_get(&all->items, "batch=3,length=7") : NULL;
-}
-
 static void must_weigh(const struct callback_options *o, struct run *run, enum bench_load load)
 {
     tare_error err = TARE_ERROR_INIT;
@@ -122,7 +116,7 @@ static void long_calls_one_at_a_time(void **state)
     assert_int_equal(run_map_get(&m->params, "length")->i, 7);
     assert_int_equal(m->units_per_run.v, 3);
     assert_int_equal(m->samples.v + m->warmup_runs.v, c.calls);
-    assert_null(calls_per_sample(&run));
+    assert_int_equal(run.cases.at[0]->calls_per_sample.v, 1);
     assert_int_equal(c.made, c.finished);
     assert_string_equal(run.subject.type, "python");
     assert_string_equal(run.subject.runtime.version, "11");
@@ -137,9 +131,7 @@ static void short_calls_several_at_a_time(void **state)
     struct run run;
     must_weigh(&o, &run, BENCH_CLOSED);
     const struct run_case *m = run.cases.at[0];
-    const struct run_value *group = calls_per_sample(&run);
-    assert_non_null(group);
-    assert_true(group->i > 1);
+    assert_true(m->calls_per_sample.v > 1);
     assert_true(c.calls > 2 * m->samples.v);
     assert_true(m->latency_ns.p50.value < 1000);
     assert_true(m->self.ns_per_run.v < 1000);
@@ -156,17 +148,17 @@ static void grouped_calls_are_never_prepared_told_or_scheduled_ones(void **state
     o.before_each = true;
     must_weigh(&o, &run, BENCH_CLOSED);
     assert_int_equal(prepared.befores, prepared.calls);
-    assert_null(calls_per_sample(&run));
+    assert_int_equal(run.cases.at[0]->calls_per_sample.v, 1);
     run_release(&run);
     o = options(&told);
     o.tells_time = true;
     must_weigh(&o, &run, BENCH_CLOSED);
     assert_int_equal(run.cases.at[0]->latency_ns.p50.value, 123);
-    assert_null(calls_per_sample(&run));
+    assert_int_equal(run.cases.at[0]->calls_per_sample.v, 1);
     run_release(&run);
     o = options(&planned);
     must_weigh(&o, &run, BENCH_OPEN);
-    assert_null(calls_per_sample(&run));
+    assert_int_equal(run.cases.at[0]->calls_per_sample.v, 1);
     run_release(&run);
 }
 

@@ -279,12 +279,12 @@ static void test_notes_of_the_harness(void **state)
     fixture_sweep(&r);
     for (size_t i = 0; i < r.cases.n; i++)
         r.cases.at[i]->stability.steady = known_bool(strcmp(r.cases.at[i]->name, "batch=4,seq=128") != 0);
-    run_map_int(&r.arena, &r.cases.at[3]->params, "nan_outputs", 12);
+    r.cases.at[3]->nan_outputs = known_u64(12);
     finding_judge(&r);
     assert_string_equal(finding_must(&r, "warmup.never-steady")->case_name, "batch=4,seq=128");
     finding_has(finding_must(&r, "outputs.not-finite")->title, "12 output values");
     assert_string_equal(finding_must(&r, "outputs.not-finite")->severity, "critical");
-    finding_must(&r, "batch.too-small"); /* nan_outputs is no setting: the sweep is still one */
+    finding_must(&r, "batch.too-small");
     run_map_text(&r.arena, &r.config, "load", "open");
     run_map_real(&r.arena, &r.config, "rate", 20);
     assert_string_equal(r.cases.at[0]->name, "batch=1,seq=128");

@@ -287,7 +287,7 @@ static void report_and_description(void **state)
     struct opened o = open_text(TEXTS "nan 3\n", &(struct case_params){.batch = 2, .workers = 1});
     assert_int_equal(run_once(&o, 0, &err), TARE_OK);
     assert_int_equal(o.subject->ops->report(o.instance, &o.run, o.c, &err), TARE_OK);
-    assert_int_equal(param(&o, "nan_outputs"), 3);
+    assert_int_equal(o.c->nan_outputs.v, 3);
     assert_int_equal(run_map_get(&o.c->memory.arena, "TotalAllocated")->i, 4000);
     assert_null(run_map_get(&o.c->memory.arena, "Odd"));
     assert_true(o.c->memory.fragmentation.known && o.c->memory.fragmentation.v == 0.25);

@@ -306,6 +306,7 @@ static void test_old_settings(void **state)
     run_add_case(&r, "b");
     run_map_text(&r.arena, &notes, "b", "still changing after 900 runs");
     run_map_set(&r.arena, &r.config, "never_steady", (struct run_value){.kind = RUN_MAP, .items = notes});
+    run_map_int(&r.arena, &r.cases.at[1]->params, "nan_outputs", 12);
     run_map_real(&r.arena, &open, "offered", 20);
     run_map_int(&r.arena, &open, "achieved", 14);
     run_map_bool(&r.arena, &open, "overloaded", true);
@@ -318,6 +319,7 @@ static void test_old_settings(void **state)
     assert_true(second->stability.steady.known && !second->stability.steady.v);
     assert_true(first->open_loop.offered.v == 20 && first->open_loop.achieved.v == 14);
     assert_true(first->open_loop.overloaded.v);
+    assert_true(second->nan_outputs.v == 12 && second->params.n == 0);
     run_release(&r);
     run_release(&again);
     buf_release(&b);

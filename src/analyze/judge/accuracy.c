@@ -243,7 +243,7 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
     c->accuracy.examples = known_u64(r->examples);
     c->accuracy.dataset = arena_str(&run->arena, from->dataset);
     if (!r->score.known) run_unknown(run, &c->unknown, "accuracy", "no answer of this case is a number");
-    bool noted = run_map_get(&c->params, "nan_outputs") != NULL; /* then findings_add() tells of it */
+    bool noted = c->nan_outputs.known && c->nan_outputs.v > 0; /* then findings_add() tells of it */
     if (r->nonfinite > 0 && !noted) {
         struct judging j = {.run = run, .rule = finding_rule("outputs.not-finite")};
         struct run_finding *f =

@@ -139,8 +139,8 @@ void find_placement(struct judging *j, const struct run_case *c)
 
 void find_not_finite(struct judging *j, const struct run_case *c)
 {
-    double bad;
-    if (!param_number(c, "nan_outputs", &bad) || !(bad > 0)) return;
+    if (!c->nan_outputs.known || c->nan_outputs.v == 0) return;
+    double bad = (double)c->nan_outputs.v;
     struct run_finding *f = finding_start(j, c, "%g output values are NaN or infinite", bad);
     finding_number(j, f, "values", bad);
 }

@@ -41,7 +41,7 @@ bool values_equal(const struct run_value *a, const struct run_value *b)
 
 bool param_is_setting(const struct run_entry *e)
 {
-    return e->value.kind != RUN_MAP && e->value.kind != RUN_LIST && strcmp(e->key, "nan_outputs") != 0;
+    return e->value.kind != RUN_MAP && e->value.kind != RUN_LIST;
 }
 
 /* Does `key` only repeat the swept parameter in this case? */

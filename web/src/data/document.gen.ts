@@ -1013,6 +1013,8 @@ export interface Case {
   params?: Record<string, Json> | null;
   /** Measured runs. */
   samples?: number | null;
+  /** Calls that were timed together: a sample is their mean. */
+  calls_per_sample?: number | null;
   /** Runs before them that do not count. */
   warmup_runs?: number | null;
   /** What a run processes: texts, images, tokens. */
@@ -1045,6 +1047,8 @@ export interface Case {
   energy?: Energy | null;
   /** How right the results were. */
   accuracy?: Accuracy | null;
+  /** Output values of a run that are NaN or infinite. */
+  nan_outputs?: number | null;
   /** What one run costs by its arithmetic. */
   cost?: Cost | null;
   /** Nodes of the graph, or groups; timed in a separate profiled pass (docs/layers.md). */
@@ -1071,6 +1075,7 @@ export const CASE: Shape = {
   name: "text",
   params: {},
   samples: "number",
+  calls_per_sample: "number",
   warmup_runs: "number",
   unit: "text",
   units_per_run: "number",
@@ -1087,6 +1092,7 @@ export const CASE: Shape = {
   gpu: GPU,
   energy: ENERGY,
   accuracy: ACCURACY,
+  nan_outputs: "number",
   cost: COST,
   layers: [LAYER],
   profile: PROFILE,
