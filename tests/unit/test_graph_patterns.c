@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/layers/graph_patterns.h"
+#include "analyze/layers/inspect.h"
 #include "core/mem.h"
 #include "onnx_fixture.h"
 

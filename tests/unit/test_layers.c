@@ -11,9 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/layers/layer_near.h"
-#include "analyze/layers/layer_source.h"
-#include "analyze/layers/layer_times.h"
+#include "analyze/layers/layer_parts.h"
 #include "analyze/layers/layers.h"
 #include "core/mem.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "analyze/layers/roofline.h"
+#include "analyze/layers/layers.h"
 
 /* 100 GFLOP/s, 400 G int8 operations/s, 20 GB/s: 5 FLOP or 20 int8 operations per byte. */
 static struct run_case *start(struct run *r)

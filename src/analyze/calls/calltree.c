@@ -24,15 +24,16 @@ enum { PAIRS_ENOUGH = 12, CALLS_FOR_P50 = 3, CALLS_FOR_P95 = 20, CALLS_FOR_P99 =
 #define FAST_CLOCK_DOUBT_NS 500.0
 #define SCALE_MAX 1e9
 
-struct weighing {
+/* What the instrument costs where nothing more is known of a path. */
+struct scope_cost {
     struct interval inside, weight;
-    uint64_t pairs;
+    uint64_t pairs; /* in situ, behind weight */
 };
 
 struct build {
     const struct gather *g;
     struct calltree *tree;
-    struct weighing all;
+    struct scope_cost all;
     struct interval *weight; /* per node */
     uint64_t *scopes;        /* per node: scopes recorded anywhere below */
     double *scale;           /* per node: calls there were per call recorded, for calls left out above */
@@ -48,6 +49,8 @@ static struct interval widen(struct interval v, double least)
     return v;
 }
 
+/* The Hodges-Lehmann centre of what the pairs say one scope costs, with its interval; never narrower than what no
+ * calibration resolves. */
 static tare_status in_situ(const double *w, size_t n, struct interval *out, tare_error *err)
 {
     tare_status s = stats_hodges_lehmann(w, n, 0.95, out, err);
@@ -55,7 +58,8 @@ static tare_status in_situ(const double *w, size_t n, struct interval *out, tare
     return s;
 }
 
-static void start_up(struct trace *t, struct weighing *w)
+/* The mean of what each process found when it started. */
+static void cost_at_start_up(struct trace *t, struct scope_cost *w)
 {
     struct interval in = {0}, all = {0};
     double n = 0;
@@ -93,7 +97,7 @@ static tare_status pool_pairs(struct build *b, tare_error *err)
 
 static tare_status weigh_nodes(struct build *b, tare_error *err)
 {
-    start_up(b->g->t, &b->all);
+    cost_at_start_up(b->g->t, &b->all);
     tare_status s = pool_pairs(b, err);
     for (size_t i = 0; i < b->g->nodes.n && s == TARE_OK; i++) {
         const struct gathered *n = &b->g->nodes.items[i];
@@ -105,7 +109,10 @@ static tare_status weigh_nodes(struct build *b, tare_error *err)
 
 /* ---- structure ---- */
 
-/* Parents come before children in g->nodes, so one pass up and one down suffice. */
+/* Two numbers per node. `scopes`: how many scopes were recorded below it, each of which put a weight into its readings.
+ * `scale`: weighed calls leave out what is inside them, so of a path below a node that ran on + off times only the
+ * share on / (on + off) was recorded; the factors multiply down the tree. Parents come before children in g->nodes, so
+ * one pass up and one down suffice. */
 static void count_scopes(struct build *b)
 {
     const struct gather *g = b->g;
@@ -129,6 +136,11 @@ static struct interval around(double value, double half)
 
 static const struct interval UNKNOWN = {NAN, NAN, NAN};
 
+/* What is subtracted: from the sum of all readings of a path, `inside` once per call, the weight of a scope once per
+ * scope recorded below it, and what left-out scopes still cost. How the interval arises: the half-widths of those two
+ * costs times how often each was subtracted, added up, because one error of calibration goes the same way in every
+ * call. The mean has the error of a mean (from batches of calls, which see autocorrelation) besides; these two are
+ * independent of each other and are added in squares. */
 static void set_times(struct build *b, uint32_t i, struct call_node *out)
 {
     const struct gathered *n = &b->g->nodes.items[i];
@@ -177,7 +189,9 @@ static void set_node(struct build *b, uint32_t i)
     set_readings(n, out);
 }
 
-/* A scope that never ended has no reading: it lasted at least as long as what ran inside it. So has the root. */
+/* Self time is the net total less the net totals of the children, with the doubt of its own calls and scopes only: that
+ * of the children is already part of what was subtracted for them. A scope that never ended has no reading: it lasted
+ * at least as long as what ran inside it. So has the root. */
 static void set_selves(struct build *b)
 {
     struct calltree *tree = b->tree;
@@ -230,7 +244,7 @@ static tare_status link_children(struct calltree *tree, tare_error *err)
 static void describe_weight(struct build *b)
 {
     struct calltree *tree = b->tree;
-    const struct weighing *w = &b->all;
+    const struct scope_cost *w = &b->all;
     tree->percentile_error = b->g->percentile_error;
     tree->inside_ns = w->inside;
     tree->weight_ns = w->weight;

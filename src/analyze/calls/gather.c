@@ -27,16 +27,11 @@ static tare_status node_at(struct gather *g, struct call c, uint32_t *out, tare_
     return TARE_OK;
 }
 
-static tare_status add_root(struct gather *g, tare_error *err)
-{
-    struct gathered root = {.site = UINT32_MAX, .min_ns = INFINITY, .hist = HIST_INIT};
-    return vec_push(&g->nodes, root, err);
-}
-
 static uint64_t units(double ns)
 {
     double u = ns * GATHER_UNITS + 0.5;
-    return u < 1 ? 0 : u < 1.8e19 ? (uint64_t)u : UINT64_MAX;
+    if (u < 1) return 0;
+    return u < 1.8e19 ? (uint64_t)u : UINT64_MAX;
 }
 
 /* Adds (calls x standard error of the mean)^2 from sums over equal batches, widened for their small number. */
@@ -187,9 +182,15 @@ static tare_status add_call(struct from_events *f, uint32_t at, double ns)
     return hist_record(&n->hist, units(ns), f->err);
 }
 
+/* The innermost open scope; 0, the root: none, or too deep to be kept. */
+static uint32_t open_node(const struct from_events *f)
+{
+    return f->depth && f->depth <= EVENT_DEPTH ? f->node[f->depth - 1] : 0;
+}
+
 static tare_status on_begin(struct from_events *f, const struct trace_event *e)
 {
-    uint32_t parent = f->depth && f->depth <= EVENT_DEPTH ? f->node[f->depth - 1] : 0, at;
+    uint32_t parent = open_node(f), at;
     if (f->depth >= EVENT_DEPTH) {
         f->depth++;
         return TARE_OK;
@@ -214,7 +215,7 @@ static tare_status on_end(struct from_events *f, const struct trace_event *e)
 
 static tare_status on_other(struct from_events *f, const struct trace_event *e)
 {
-    uint32_t parent = f->depth && f->depth <= EVENT_DEPTH ? f->node[f->depth - 1] : 0, at;
+    uint32_t parent = open_node(f), at;
     uint32_t kind = e->kind == TRACE_COUNT ? TARE_SITE_COUNTER : TARE_SITE_MARK;
     tare_status s = node_at(f->g, (struct call){parent, e->site, kind}, &at, f->err);
     if (s != TARE_OK) return s;
@@ -274,13 +275,14 @@ static tare_status gather_events(struct gather *g, tare_error *err)
     return s;
 }
 
-/* ---- both ---- */
+/* ---- from whichever there is: trees know every call, events only those that were not dropped ---- */
 
 tare_status gather_trace(struct gather *g, struct trace *t, int thread, tare_error *err)
 {
     g->t = t;
     g->thread = thread;
-    tare_status s = add_root(g, err);
+    struct gathered root = {.site = UINT32_MAX, .min_ns = INFINITY, .hist = HIST_INIT};
+    tare_status s = vec_push(&g->nodes, root, err);
     if (s != TARE_OK) return s;
     return trace_has_tree(t) ? gather_trees(g, err) : gather_events(g, err);
 }

@@ -14,9 +14,8 @@ struct inspect_layer {
     const struct infer_node *at;
     char *name; /* the node's, or "Op_<first output>" for one without */
     struct cost cost;
-    const struct poly
-        *parameters; /* elements of distinct initializers it reads, counted at the first reader */
-    bool folded;     /* the same in every run: a runtime computes it once, when it loads the model */
+    const struct poly *parameters; /* elements of distinct initializers, counted at the first reader */
+    bool folded; /* the same in every run: a runtime computes it once, when it loads the model */
 };
 
 struct inspected {
@@ -43,7 +42,7 @@ struct inspected {
 
 struct inspect_options {
     const struct poly_binding
-        *dims; /* by the model's names; "batch" and "seq" also stand for the usual names */
+        *dims; /* by the model's names; "batch" and "seq" stand for the usual names too */
     size_t n_dims;
     const struct infer_seen *seen; /* shapes from a profiled run; may be NULL */
     size_t n_seen;
@@ -68,7 +67,19 @@ tare_status inspect_record_layers(const struct inspected *i, struct run *run, st
 /* A total as a number for the dims in force; unknown when it cannot be told. */
 struct known_u64 inspect_number(const struct inspected *i, const struct poly *p);
 struct run_cost inspect_cost(const struct inspected *i, const struct cost *c);
-/* "float32[16,128,384]" for the dims in force; what is not known is "?". */
-void inspect_shape(const struct inspected *i, const struct infer_value *v, struct buf *out);
+/* Is its own cost unknown? Of a node with bodies: are these, or how often they run? */
+bool inspect_is_unknown(const struct infer_node *n, bool cost_known);
+
+/* What is worth a finding in a graph, counted once so that the document holds it (graph_patterns.c): layout transposes,
+ * nodes that are the same in every run, norms, activations and attention spelled out in small operators, embedding
+ * tables. Counts only; finding_graph.c judges.
+ * Fills `to` (run_static.patterns) with whole numbers; a key whose number cannot be told is left out:
+ *   transposes, transpose_bytes                       layout changes at run time, bytes they read and write
+ *   foldable_nodes, foldable_macs                     made of constants only, yet nodes of the graph
+ *   layer_norm, rms_norm, gelu, attention             how often spelled out
+ *   unfused_nodes, unfused_bytes                      the nodes of these spellings, bytes they read and write
+ *   embedding_tables, embedding_parameters, embedding_bytes   tables that are looked up by row
+ * Only the main graph is looked at. Running out of memory is remembered by the run's arena. */
+void graph_patterns_record(const struct inspected *in, struct run *run, struct run_map *to);
 
 #endif

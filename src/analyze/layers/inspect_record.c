@@ -5,24 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/layers/graph_patterns.h"
-#include "analyze/layers/layer_near.h"
+#include "analyze/layers/layer_parts.h"
 #include "core/map.h"
 #include "core/mem.h"
+
+/* field of the document, expression over struct cost *c and struct inspected *i */
+#define COST_MAP(X)                                                                                \
+    X(macs, c->macs)                                                                               \
+    X(int_macs, c->int_macs)                                                                       \
+    X(flops, cost_flops(c, inspect_shapes(i)->space))                                              \
+    X(simple, c->simple)                                                                           \
+    X(division, c->division)                                                                       \
+    X(transcendental, c->transcendental)                                                           \
+    X(integer, c->integer)                                                                         \
+    X(bytes_read, c->read)                                                                         \
+    X(bytes_written, c->written)                                                                   \
+    X(useful_macs, c->useful_macs)
 
 struct run_cost inspect_cost(const struct inspected *i, const struct cost *c)
 {
     struct run_cost out = {.known = true, .complete = known_bool(c->known)};
-    out.macs = inspect_number(i, c->macs);
-    out.int_macs = inspect_number(i, c->int_macs);
-    out.flops = inspect_number(i, cost_flops(c, inspect_shapes(i)->space));
-    out.simple = inspect_number(i, c->simple);
-    out.division = inspect_number(i, c->division);
-    out.transcendental = inspect_number(i, c->transcendental);
-    out.integer = inspect_number(i, c->integer);
-    out.bytes_read = inspect_number(i, c->read);
-    out.bytes_written = inspect_number(i, c->written);
-    out.useful_macs = inspect_number(i, c->useful_macs);
+#define X(field, value) out.field = inspect_number(i, value);
+    COST_MAP(X)
+#undef X
     return out;
 }
 
@@ -34,8 +39,7 @@ static const char *key_text(struct arena *a, const char *name)
     const char *copy = arena_str_n(a, name, n);
     char *key = arena_new(a, n + 2, 1);
     if (!copy || !key) return NULL;
-    for (size_t i = 0; i < n; i++)
-        key[i] = copy[i] > ' ' && copy[i] < 127 ? copy[i] : copy[i] == ' ' ? ' ' : '?';
+    for (size_t i = 0; i < n; i++) key[i] = copy[i] >= ' ' && copy[i] < 127 ? copy[i] : '?';
     if (n == 0) key[0] = '?';
     return key;
 }
@@ -61,10 +65,10 @@ static tare_status count_op(struct map_str *m, const struct onnx_node *n, tare_e
 
 static bool is_unknown(const struct inspected *i, const struct infer_node *n)
 {
-    struct cost cost;
-    if (cost_kind_of(n) == COST_KIND_LOOP) return n->n_bodies == 0 || !n->trips;
-    if (cost_kind_of(n) != COST_KIND_PLAIN) return n->n_bodies == 0;
-    return cost_of_node(&cost, inspect_shapes(i), n, NULL) < 0 || !cost.known;
+    struct cost cost = {.known = true};
+    if (cost_kind_of(n) == COST_KIND_PLAIN && cost_of_node(&cost, inspect_shapes(i), n, NULL) < 0)
+        return true;
+    return inspect_is_unknown(n, cost.known);
 }
 
 static tare_status count_ops(struct ops *o, const struct infer_scope *scope, tare_error *err)
@@ -203,16 +207,9 @@ static void explain_cost(struct run *run, struct run_map *unknown, const char *o
         const char *part;
         bool known;
     } parts[] = {
-        {"macs", c->macs.known},
-        {"int_macs", c->int_macs.known},
-        {"flops", c->flops.known},
-        {"simple", c->simple.known},
-        {"division", c->division.known},
-        {"transcendental", c->transcendental.known},
-        {"integer", c->integer.known},
-        {"bytes_read", c->bytes_read.known},
-        {"bytes_written", c->bytes_written.known},
-        {"useful_macs", c->useful_macs.known},
+#define X(field, value) {#field, c->field.known},
+        COST_MAP(X)
+#undef X
     };
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
         const char *path = parts[k].known ? NULL : arena_printf(&run->arena, "%s.%s", of, parts[k].part);
@@ -263,7 +260,8 @@ void inspect_record_static(const struct inspected *i, struct run *run, struct ru
 
 /* ---- layers ---- */
 
-void inspect_shape(const struct inspected *i, const struct infer_value *v, struct buf *out)
+/* "float32[16,128,384]" for the dims in force; what is not known is "?". */
+static void add_shape(const struct inspected *i, const struct infer_value *v, struct buf *out)
 {
     buf_add_str(out, v->type == ONNX_UNDEFINED ? "?" : onnx_type_name(v->type));
     if (!v->has_rank) return;
@@ -289,7 +287,7 @@ static void record_output(const struct inspected *i, struct run *run, struct run
         if (n->outputs[k]) bytes = poly_add(s, bytes, infer_bytes(s, n->outputs[k]));
     to->output_bytes = inspect_number(i, bytes);
     if (n->node->outputs.n == 0 || !n->outputs[0]) return;
-    inspect_shape(i, n->outputs[0], &text);
+    add_shape(i, n->outputs[0], &text);
     if (text.failed) run->arena.failed = true;
     to->output = text.failed ? NULL : arena_str(&run->arena, text.data);
     buf_release(&text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * layer_near.c - see layer_near.h. Nodes are taken in the file's order, so one that reads what comes later learns
+ * layer_near.c - see layer_parts.h. Nodes are taken in the file's order, so one that reads what comes later learns
  * nothing from it. Never overrides what a name says. */
-#include "analyze/layers/layer_near.h"
+#include "analyze/layers/layer_parts.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define WEIGHT UINT64_MAX /* in made_by: no node, an initializer */
 
-struct looking {
+struct neighbours {
     const struct onnx_graph *g;
     struct map_str made_by; /* value -> node, or WEIGHT; inputs of the graph are not in it */
     const char **group;     /* per node */
@@ -33,7 +33,7 @@ static const char *weight_says(const struct onnx_node *n, const char *group)
 }
 
 /* What the weights it reads tell, themselves or through a Transpose of them. *any: does it read one? */
-static const char *by_weights(const struct looking *l, const struct onnx_node *n, bool *any)
+static const char *by_weights(const struct neighbours *l, const struct onnx_node *n, bool *any)
 {
     const char *group = NULL;
     *any = false;
@@ -49,7 +49,7 @@ static const char *by_weights(const struct looking *l, const struct onnx_node *n
 }
 
 /* The one group of all nodes that made what it reads in every run. What follows a norm or a head is something else. */
-static const char *by_makers(const struct looking *l, const struct onnx_node *n)
+static const char *by_makers(const struct neighbours *l, const struct onnx_node *n)
 {
     static const char *const lenders[] = {"attention", "mlp", "embedding"};
     static const char *const of_first[] = {"Reshape", "Expand", "Slice"}; /* the others say how, not what */
@@ -66,14 +66,14 @@ static const char *by_makers(const struct looking *l, const struct onnx_node *n)
 }
 
 /* A product with weights of its own may well begin the next block: only their names tell. */
-static const char *by_edges(const struct looking *l, const struct onnx_node *n)
+static const char *by_edges(const struct neighbours *l, const struct onnx_node *n)
 {
     bool weights, product = strstr(n->op, "MatMul") || strstr(n->op, "Gemm") || strstr(n->op, "Conv");
     const char *group = by_weights(l, n, &weights);
     return group || (weights && product) ? group : by_makers(l, n);
 }
 
-static bool is_constant(const struct looking *l, const struct onnx_node *n)
+static bool is_constant(const struct neighbours *l, const struct onnx_node *n)
 {
     for (size_t k = 0; k < n->inputs.n; k++) {
         const char *value = n->inputs.items[k];
@@ -83,7 +83,7 @@ static bool is_constant(const struct looking *l, const struct onnx_node *n)
     return true;
 }
 
-static tare_status look_at(struct looking *l, size_t i, tare_error *err)
+static tare_status group_node(struct neighbours *l, size_t i, tare_error *err)
 {
     const struct onnx_node *n = &l->g->nodes.items[i];
     const char *first = n->outputs.n ? n->outputs.items[0] : "";
@@ -98,26 +98,26 @@ static tare_status look_at(struct looking *l, size_t i, tare_error *err)
     return s;
 }
 
-static tare_status look(struct looking *l, tare_error *err)
+static tare_status group_nodes(struct neighbours *l, tare_error *err)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < l->g->initializers.n; i++) {
         const char *name = l->g->initializers.items[i].name;
         s = map_str_put(&l->made_by, name, strlen(name), WEIGHT, err);
     }
-    for (size_t i = 0; s == TARE_OK && i < l->g->nodes.n; i++) s = look_at(l, i, err);
+    for (size_t i = 0; s == TARE_OK && i < l->g->nodes.n; i++) s = group_node(l, i, err);
     return s;
 }
 
 tare_status layer_near_build(struct layer_near *out, const struct onnx_graph *g, tare_error *err)
 {
-    struct looking l = {.g = g, .made_by = MAP_STR_INIT};
+    struct neighbours l = {.g = g, .made_by = MAP_STR_INIT};
     *out = (struct layer_near)LAYER_NEAR_INIT;
     if (!g) return TARE_OK;
     l.group = mem_new(g->nodes.n, sizeof *l.group);
     l.constant = mem_new(g->nodes.n, sizeof *l.constant);
     tare_status s = l.group && l.constant
-                        ? look(&l, err)
+                        ? group_nodes(&l, err)
                         : error_set(err, TARE_NOMEM, "out of memory for groups of %zu nodes", g->nodes.n);
     map_str_release(&l.made_by);
     mem_free(l.constant);

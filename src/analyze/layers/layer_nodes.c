@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * layer_nodes.c - see layer_nodes.h; and the shapes a profile saw. */
-#include "analyze/layers/layer_nodes.h"
+ * layer_nodes.c - see layer_parts.h; and what a profile tells of shapes and free dimensions (layers.h), so that costs are
+ * of what ran and not of a batch of one. Never guesses: a dimension that shows nowhere alone is not told. */
+#include "analyze/layers/layer_parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/layers/layers.h"
@@ -82,7 +84,7 @@ static tare_status see_all(struct seeing *s, const struct layer_times *t, const 
     tare_status st = layer_nodes_init(&nodes, t, g, err);
     for (size_t i = 0; i < g->nodes.n; i++) room += g->nodes.items[i].outputs.n;
     bool *done = st == TARE_OK ? mem_new(g->nodes.n, sizeof *done) : NULL;
-    s->items = done ? arena_new(s->into, room ? room : 1, sizeof *s->items) : NULL;
+    if (done) s->items = arena_new(s->into, room + 1, sizeof *s->items);
     if (st == TARE_OK && !s->items) st = error_set(err, TARE_NOMEM, "out of memory for shapes");
     for (size_t k = 0; st == TARE_OK && k < t->slots.n; k++) {
         size_t node = layer_nodes_find(&nodes, t, k);
@@ -107,4 +109,36 @@ tare_status layers_seen(const struct ort_profile *p, const struct onnx_model *gr
     if (st < 0) return st;
     *out = (struct layers_shapes){s.items, s.n};
     return TARE_OK;
+}
+
+/* ---- free dimensions ---- */
+
+bool layers_has_dim(const struct onnx_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->graph.inputs.n; i++) {
+        const struct onnx_value *v = &m->graph.inputs.items[i];
+        for (size_t d = 0; v->has_shape && d < v->dims.n; d++) {
+            char label[220];
+            const struct onnx_dim *dim = &v->dims.items[d];
+            snprintf(label, sizeof label, "%.180s.%zu", v->name, d);
+            if (dim->value < 0 && strcmp(dim->name[0] ? dim->name : label, name) == 0) return true;
+        }
+    }
+    return false;
+}
+
+bool layers_dim_seen(const struct inspected *i, const char *name, const struct layers_shapes *seen,
+                     int64_t *value)
+{
+    const struct poly *symbol = poly_symbol(i->shapes.space, name); /* equal ones are the same pointer */
+    for (size_t k = 0; symbol && k < seen->n; k++) {
+        const struct infer_value *v = infer_value(i->shapes.main, seen->items[k].value);
+        if (!v || !v->has_rank || v->rank != seen->items[k].rank || v->profiled) continue;
+        for (size_t d = 0; d < v->rank; d++) {
+            if (v->dims[d] != symbol) continue;
+            *value = seen->items[k].dims[d];
+            return true;
+        }
+    }
+    return false;
 }

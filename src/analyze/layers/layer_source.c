@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * layer_source.c - see layer_source.h. Every node of the file is given to at most one node of the optimised graph, the
+ * layer_source.c - see layer_parts.h. Every node of the file is given to at most one node of the optimised graph, the
  * first that reaches it, so that counts add up. */
-#include "analyze/layers/layer_source.h"
+#include "analyze/layers/layer_parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * layer_times.c - see layer_times.h. Means over the same runs add up to the mean of these runs, whatever interrupted
+ * layer_times.c - see layer_parts.h. Means over the same runs add up to the mean of these runs, whatever interrupted
  * them; medians of nodes would not: on a busy machine nearly every run is interrupted somewhere, each node seldom. */
-#include "analyze/layers/layer_times.h"
+#include "analyze/layers/layer_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -179,7 +179,8 @@ tare_status layer_times_build(struct layer_times *out, const struct ort_profile 
     struct layer_times made = LAYER_TIMES_INIT;
     struct timing t = {.t = &made, .p = p, .skip = skip_runs, .index = MAP_STR_INIT, .err = err};
     t.unfinished = p->runs_us.n == 0;
-    made.runs = t.unfinished ? 1 : p->runs_us.n > skip_runs ? p->runs_us.n - skip_runs : 0;
+    made.runs = p->runs_us.n > skip_runs ? p->runs_us.n - skip_runs : 0;
+    if (t.unfinished) made.runs = 1;
     t.slot_of = mem_new(p->events.n, sizeof *t.slot_of);
     tare_status s = t.slot_of ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a profile");
     if (s == TARE_OK) s = find_sequence(&t);

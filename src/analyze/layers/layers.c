@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/layers/layer_near.h"
-#include "analyze/layers/layer_nodes.h"
-#include "analyze/layers/layer_source.h"
-#include "analyze/layers/layer_times.h"
+#include "analyze/layers/layer_parts.h"
 #include "core/map.h"
 #include "core/mem.h"
 #include "core/stats.h"
@@ -41,33 +38,30 @@ struct joining {
 
 /* ---- what the profiler costs ---- */
 
+static tare_status median_us(double *x, size_t n, double *us, tare_error *err)
+{
+    if (!x) return error_set(err, TARE_NOMEM, "out of memory for times of runs");
+    tare_status s = stats_median(x, n, us, err);
+    mem_free(x);
+    return s;
+}
+
 static tare_status median_of(const struct layers_times *t, double *us, tare_error *err)
 {
     double *x = mem_new(t->n, sizeof *x);
-    if (!x) return error_set(err, TARE_NOMEM, "out of memory for times of runs");
-    for (size_t i = 0; i < t->n; i++) x[i] = (double)t->ns[i] / 1e3;
-    tare_status s = stats_median(x, t->n, us, err);
-    mem_free(x);
-    return s;
+    for (size_t i = 0; x && i < t->n; i++) x[i] = (double)t->ns[i] / 1e3;
+    return median_us(x, t->n, us, err);
 }
 
 /* Whole runs as the profile has them, for files without times of ours. */
 static tare_status median_run(const struct joining *j, double *us)
 {
     const struct ort_profile *p = j->in->profile;
-    size_t n = 0;
-    if (p->runs_us.n <= j->in->skip_runs) return TARE_OK;
-    double *x = mem_new(p->runs_us.n, sizeof *x);
-    if (!x) return error_set(j->err, TARE_NOMEM, "out of memory for times of runs");
-    for (size_t i = (size_t)j->in->skip_runs; i < p->runs_us.n; i++) x[n++] = (double)p->runs_us.items[i];
-    tare_status s = stats_median(x, n, us, j->err);
-    mem_free(x);
-    return s;
-}
-
-static double per_call(const struct joining *j, const struct layer_slot *s)
-{
-    return s->time_us * (double)j->times.runs / (double)s->calls;
+    size_t skip = (size_t)j->in->skip_runs;
+    if (p->runs_us.n <= skip) return TARE_OK;
+    double *x = mem_new(p->runs_us.n - skip, sizeof *x);
+    for (size_t i = skip; x && i < p->runs_us.n; i++) x[i - skip] = (double)p->runs_us.items[i];
+    return median_us(x, p->runs_us.n - skip, us, j->err);
 }
 
 /* What the cheapest tenth of all nodes take at most: a Reshape does next to nothing, so that is the profiler. */
@@ -76,7 +70,10 @@ static tare_status cheap_node(const struct joining *j, double *out)
     size_t n = j->times.slots.n;
     double *x = mem_new(n, sizeof *x);
     if (!x) return error_set(j->err, TARE_NOMEM, "out of memory for times of nodes");
-    for (size_t i = 0; i < n; i++) x[i] = per_call(j, &j->times.slots.items[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct layer_slot *slot = &j->times.slots.items[i];
+        x[i] = slot->time_us * (double)j->times.runs / (double)slot->calls; /* of one call */
+    }
     stats_sort(x, n);
     *out = stats_quantile_sorted(x, n, 0.1);
     mem_free(x);
@@ -85,8 +82,7 @@ static tare_status cheap_node(const struct joining *j, double *out)
 
 static double own_time(const struct joining *j, const struct layer_slot *s, double inside_us)
 {
-    double t = s->time_us - inside_us * (double)s->calls / (double)j->times.runs;
-    return t > 0 ? t : 0;
+    return fmax(s->time_us - inside_us * (double)s->calls / (double)j->times.runs, 0);
 }
 
 static double sum_own(const struct joining *j, double inside_us)
@@ -96,9 +92,11 @@ static double sum_own(const struct joining *j, double inside_us)
     return sum;
 }
 
-/* All that a run took more than one without the profiler is taken off: from nodes what shows in the cheapest, from
- * between them the rest; where there is less than that between them, from the nodes again, in proportion to what they
- * took. What is more than any profiler costs is the machine's unrest and stays, to be seen in `covered`. */
+/* What the profiler costs is what a run with it took longer than one without, over the nodes that ran: node_us, at most
+ * NODE_US_MAX, since more than that is not the profiler but a disturbed machine (it stays, to be seen in `covered`).
+ * Part of node_us lies within a node's own event: as much as the cheapest nodes, which do next to nothing, show; it is
+ * subtracted from every node. The rest lies between nodes and is subtracted from the time that no event accounts for;
+ * where there is less of that, the remainder is taken from all nodes in proportion (`scale`). */
 static tare_status weigh_profiler(struct joining *j)
 {
     double events = (double)j->times.events / (double)j->times.runs, raw = sum_own(j, 0);
@@ -157,7 +155,7 @@ static const struct inspect_layer *layer_of(const struct joining *j, const struc
     return at ? &i->layers.items[*at - 1] : NULL;
 }
 
-static tare_status prepare(struct joining *j)
+static tare_status index_graphs(struct joining *j)
 {
     const struct onnx_graph *source = graph_of(j->in->source_model),
                             *optimized = graph_of(j->in->optimized_model);
@@ -175,7 +173,7 @@ static tare_status prepare(struct joining *j)
 
 /* ---- costs ---- */
 
-static void scale(struct known_u64 *to, struct known_u64 v, double times)
+static void put_scaled(struct known_u64 *to, struct known_u64 v, double times)
 {
     double scaled = (double)v.v * times;
     if (!v.known || scaled > 9e18) return;
@@ -188,15 +186,10 @@ static void put_cost(struct run_layer *l, const struct inspected *i, const struc
     struct run_cost n = inspect_cost(i, c);
     struct known_u64 bytes = {n.bytes_read.known && n.bytes_written.known,
                               n.bytes_read.v + n.bytes_written.v};
-    scale(&l->macs, n.macs, times);
-    scale(&l->int_macs, n.int_macs, times);
-    scale(&l->flops, n.flops, times);
-    scale(&l->bytes, bytes, times);
-}
-
-static bool has_bodies(const struct inspect_layer *layer)
-{
-    return layer->at->n_bodies > 0;
+    put_scaled(&l->macs, n.macs, times);
+    put_scaled(&l->int_macs, n.int_macs, times);
+    put_scaled(&l->flops, n.flops, times);
+    put_scaled(&l->bytes, bytes, times);
 }
 
 /* Known as a whole, or all covered nodes of the file are and their sum is taken. */
@@ -211,7 +204,7 @@ static tare_status put_source_cost(struct joining *j, struct run_layer *l, size_
         const struct onnx_node *from =
             &j->in->source_model->graph.nodes.items[j->map.covered[cover->first + k]];
         const struct inspect_layer *layer = layer_of(j, i, from);
-        if (!layer || !layer->cost.known || has_bodies(layer)) return TARE_OK;
+        if (!layer || !layer->cost.known || layer->at->n_bodies) return TARE_OK;
         cost_add(&sum, &layer->cost, space);
     }
     if (cover->n) put_cost(l, i, &sum, 1);
@@ -224,7 +217,7 @@ static tare_status put_node_cost(struct joining *j, struct run_layer *l, size_t 
     const struct inspect_layer *layer = layer_of(j, j->in->optimized, &g->nodes.items[node]);
     if (layer && layer->parameters) l->parameters = inspect_number(j->in->optimized, layer->parameters);
     if (layer && layer->cost.known) {
-        if (!has_bodies(layer))
+        if (!layer->at->n_bodies)
             put_cost(l, j->in->optimized, &layer->cost, 1); /* bodies are layers of their own */
         return poly_space_status(inspect_shapes(j->in->optimized)->space, j->err);
     }
@@ -264,7 +257,7 @@ static tare_status put_file_cost(struct joining *j, struct run_layer *l, const s
     if (!i || !at) return TARE_OK;
     const struct onnx_node *node = &j->in->source_model->graph.nodes.items[*at - 1];
     const struct inspect_layer *layer = layer_of(j, i, node);
-    if (!layer || strcmp(node->op, e->op) != 0 || !layer->cost.known || has_bodies(layer)) return TARE_OK;
+    if (!layer || strcmp(node->op, e->op) != 0 || !layer->cost.known || layer->at->n_bodies) return TARE_OK;
     l->nodes = known_u64(1);
     if (layer->parameters) l->parameters = inspect_number(i, layer->parameters);
     put_cost(l, i, &layer->cost, 1);
@@ -442,7 +435,7 @@ static void fold_rest(struct joining *j)
     j->c->layers.n = LAYERS_MAX + 1;
 }
 
-static tare_status join(struct joining *j)
+static tare_status join_profile(struct joining *j)
 {
     tare_status s = layer_times_build(&j->times, j->in->profile, j->in->skip_runs, j->err);
     if (s < 0) return s;
@@ -453,7 +446,7 @@ static tare_status join(struct joining *j)
     if (s == TARE_OK && j->in->plain.n) s = median_of(&j->in->plain, &j->plain_us, j->err);
     if (s == TARE_OK) s = weigh_profiler(j);
     if (s == TARE_OK) record_profile(j);
-    if (s == TARE_OK) s = prepare(j);
+    if (s == TARE_OK) s = index_graphs(j);
     for (size_t k = 0; s == TARE_OK && k < j->times.slots.n; k++) s = add_slot(j, k);
     if (s == TARE_OK && !isnan(j->run_us)) s = add_runtime(j);
     if (s < 0) return s;
@@ -477,7 +470,7 @@ tare_status layers_join(struct run *run, struct run_case *c, const struct layers
                         .run_us = NAN,
                         .plain_us = NAN,
                         .err = err};
-    tare_status s = join(&j);
+    tare_status s = join_profile(&j);
     layer_times_release(&j.times);
     source_map_release(&j.map);
     layer_near_release(&j.near);

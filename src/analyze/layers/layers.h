@@ -48,6 +48,11 @@ bool layers_has_dim(const struct onnx_model *m, const char *name);
 bool layers_dim_seen(const struct inspected *i, const char *name, const struct layers_shapes *seen,
                      int64_t *value);
 
+/* Each timed layer against the measured roof: intensity, rate reached, bound by compute or memory, share of what the
+ * roof allows, and the most that the whole could gain were this layer free (Amdahl). Fills fields of the case's layers
+ * from what is there already and run->roof. */
+void roofline_apply(struct run *run, struct run_case *c);
+
 /* Set `group` of each layer: the first pattern (case-insensitive part of its name, or a glob when it has * or ?) that
  * fits its name or the group it has by its name's structure, else "other". Patterns NULL: by the structure alone
  * ("/encoder/layer.3/attention/..." -> "attention"). */

@@ -8,7 +8,6 @@
 
 #include "analyze/layers/inspect.h"
 #include "analyze/layers/layers.h"
-#include "analyze/layers/roofline.h"
 #include "cli/bench/bench_args.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
