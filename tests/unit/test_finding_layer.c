@@ -209,7 +209,8 @@ static void test_provider_of_layers(void **state)
     run_map_text(&r.arena, &c->params, "provider", "cuda");
     finding_judge(&r);
     const struct run_finding *f = finding_must(&r, "provider.fallback");
-    finding_has(f->title, "1 of 2 nodes ran on CPUExecutionProvider, not on cuda as asked: 40 % of the time");
+    finding_has(f->title,
+                "1 of 2 nodes ran on CPUExecutionProvider, not on cuda as requested: 40 % of the time");
     assert_string_equal(f->severity, "warn");
     l->provider = "CUDAExecutionProvider";
     finding_judge(&r);

@@ -351,9 +351,9 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     fill_case(c, to, in, &busy);
     struct comparison_metric *wall = add_metric(c, to, "latency.p50", "ns", "gate");
     tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
-    struct comparison_metric *cpu =
-        s == TARE_OK ? add_metric(c, to, "cpu.time", "ns", busy.cpu_bound ? "gate" : "advisory") : NULL;
-    if (s == TARE_OK) s = fill_timed(c, cpu, &(struct timed){in->set, r, PAIRED_CPU}, err);
+    if (s < 0) return s;
+    struct comparison_metric *cpu = add_metric(c, to, "cpu.time", "ns", busy.cpu_bound ? "gate" : "advisory");
+    s = fill_timed(c, cpu, &(struct timed){in->set, r, PAIRED_CPU}, err);
     if (s == TARE_OK) s = add_throughput(c, to, in, wall, err);
     if (s == TARE_OK) s = add_memory(c, to, in, r, err);
     if (s < 0) return s;

@@ -82,7 +82,7 @@ static tare_status take_case(moments *to, const struct run *run, const struct ru
     return s;
 }
 
-/* Runs that began less than `apart_ms` after the one before share the machine's mood: together they are one. */
+/* Runs that began less than `apart_ms` after the one before are not independent: together they are one, their mean. */
 static void cluster(struct values *out, const struct moment *from, size_t n, int64_t apart_ms)
 {
     size_t in_it = 0;
@@ -163,10 +163,10 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
     run_map_text(a, &m->unknown, "sd_sample", "runs are judged as wholes");
     if (open && b->needed)
         m->why = arena_printf(
-            a, "undecided (sees changes from %s on); about %zu runs a side would decide, or --ab",
+            a, "undecided (sees changes from %s on); about %zu runs per side would decide, or --ab",
             show_percent(b->mde).s, b->needed);
     else if (open)
-        m->why = arena_printf(a, "undecided (sees changes from %s on); measure in turn: --ab",
+        m->why = arena_printf(a, "undecided (sees changes from %s on); measure interleaved: --ab",
                               show_percent(b->mde).s);
 }
 
@@ -495,8 +495,8 @@ static void note_whole(struct comparison *c, const struct compare_saved *in)
                   strcmp(b->subject.type, "onnx") == 0;
     comparison_note(
         c, NULL, "unverified", "warn",
-        "two saved runs cannot tell a change from the machine's mood; measured in turn they can: tare "
-        "compare --ab %s %s",
+        "two saved runs cannot tell a change from noise of the machine; interleaved runs can: tare compare "
+        "--ab %s %s",
         models ? a->subject.path : "<base>", models ? b->subject.path : "<new>");
 }
 

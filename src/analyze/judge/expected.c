@@ -68,9 +68,13 @@ static tare_status read_line(struct lines *l, const char *text, size_t n)
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     if (!root) return refuse(l, json_error_code(&why) == json_error_out_of_memory ? "no memory" : why.text);
     json_t *label = json_object_get(root, "label"), *outputs = json_object_get(root, "expected");
-    tare_status s = label     ? add_label(l, label)
-                    : outputs ? add_outputs(l, outputs)
-                              : refuse(l, "expected an object with \"label\" or \"expected\"");
+    tare_status s = TARE_OK;
+    if (label)
+        s = add_label(l, label);
+    else if (outputs)
+        s = add_outputs(l, outputs);
+    else
+        s = refuse(l, "expected an object with \"label\" or \"expected\"");
     json_decref(root);
     return s;
 }

@@ -244,7 +244,8 @@ void find_launch_spread(struct judging *j, const struct run_case *c)
     if (!hidden) return;
     if (f) f->severity = "warn";
     finding_action(
-        j, f, "the interval of a single launch hides this: compare several launches, or tare compare --ab");
+        j, f,
+        "the interval of a single launch does not show this: compare several launches, or use tare compare --ab");
 }
 
 /* All cases were launched together: one finding is enough. */
@@ -254,10 +255,10 @@ tare_status find_launch_close(struct judging *j)
     struct launches_spread s = c ? launches_spread(c) : (struct launches_spread){.apart_ms = -1};
     if (s.apart_ms < 0 || s.apart_ms >= LAUNCHES_APART_MS) return TARE_OK;
     struct run_finding *f =
-        finding_start(j, NULL, "launches began %.3g s apart: closer than %d s they share the machine's mood",
+        finding_start(j, NULL, "launches began %.3g s apart; closer than %d s they are not independent",
                       (double)s.apart_ms / 1000, LAUNCHES_APART_MS / 1000);
     finding_number(j, f, "apart_s", (double)s.apart_ms / 1000);
-    finding_action(j, f, "--pause %ds makes each of them evidence of its own for tare compare",
+    finding_action(j, f, "--pause %ds makes them independent, so that tare compare counts each of them",
                    LAUNCHES_APART_MS / 1000);
     return TARE_OK;
 }

@@ -306,7 +306,7 @@ tare_status find_precision(struct judging *j)
     if (r->known && r->int_ops.known && r->flops.known)
         finding_number(j, f, "int8_over_fp32", r->int_ops.v / r->flops.v);
     finding_action(
-        j, f, "weigh a quantised variant against this one, with its accuracy: int8 on CPUs, fp16 on GPUs%s",
+        j, f, "compare a quantised variant with this one, with its accuracy: int8 on CPUs, fp16 on GPUs%s",
         memory ? "; this model waits for memory, so fewer bytes are time saved" : "");
     return TARE_OK;
 }

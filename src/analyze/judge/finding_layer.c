@@ -253,8 +253,8 @@ void find_layer_provider(struct judging *j, const struct run_case *c)
     }
     if (!other) return;
     struct run_finding *f =
-        finding_start(j, c, "%g of %g nodes ran on %.60s, not on %.60s as asked: %s of the time", elsewhere,
-                      all, other, asked, show_percent(share).s);
+        finding_start(j, c, "%g of %g nodes ran on %.60s, not on %.60s as requested: %s of the time",
+                      elsewhere, all, other, asked, show_percent(share).s);
     if (f) f->severity = share < GAIN_WORTH_TELLING && elsewhere < 0.05 * all ? "info" : "warn";
     finding_number(j, f, "nodes_elsewhere", elsewhere);
     finding_number(j, f, "nodes", all);

@@ -156,7 +156,7 @@ tare_status find_unstable(struct judging *j)
     struct worst w = find_worst_case(j->run, half_width, asked * 1.05);
     if (!w.c) return TARE_OK;
     struct run_finding *f =
-        finding_start(j, w.c, "the median is only known to +/- %s, asked was %s%s", show_percent(w.figure).s,
+        finding_start(j, w.c, "the median is uncertain by +/-%s (requested: %s)%s", show_percent(w.figure).s,
                       show_percent(asked).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "half_width");
     finding_number(j, f, "asked", asked);

@@ -169,7 +169,8 @@ static tare_status pool_samples(struct pool *p, tare_error *err)
     if (!ns) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", total);
     for (size_t i = 0; i < p->n; i++) {
         const struct run_samples *s = p->from[i] ? &p->from[i]->samples_raw : NULL;
-        size_t take = s && s->known ? (s->n < total - n ? s->n : total - n) : 0;
+        size_t take = s && s->known ? s->n : 0;
+        if (take > total - n) take = total - n;
         if (take) memcpy(ns + n, s->ns, take * sizeof *ns);
         n += take;
     }

@@ -7,7 +7,7 @@
 
 #include "run/run.h"
 
-#define LAUNCHES_APART_MS 30000 /* launches closer than this share the machine's mood */
+#define LAUNCHES_APART_MS 30000 /* launches closer than this are not independent */
 
 /* Take the cases of `more` over into `into`, the first launch, case by case of the same name. Findings,
  * recommendation and targets are left for judging anew. env_pad: of each launch, the first one's first; NULL: none. */

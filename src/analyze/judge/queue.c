@@ -35,23 +35,19 @@ static void sift_down(double *heap, uint32_t n)
 
 struct simulation {
     const struct queue_load *load;
-    struct rng arrivals,
-        service; /* apart, so that a change of rate or servers keeps the same service times */
+    struct rng arrivals, service; /* apart: a change of rate or servers keeps the same service times */
     double *free_at;
     uint32_t servers;
     double now;
 };
 
-static double next_service(struct simulation *s)
-{
-    return s->load->service_ns[rng_below(&s->service, s->load->n)];
-}
-
-/* One arrival: its waiting time; *response adds the service. */
-static double step(struct simulation *s, double *response)
+/* One arrival after an exponential gap (Poisson arrivals), served by whichever server is free first, for a time drawn
+ * from the measured ones: returns its waiting time; *response adds the service. */
+static double serve_arrival(struct simulation *s, double *response)
 {
     s->now += -log1p(-rng_unit(&s->arrivals)) * 1e9 / s->load->rate;
-    double start = fmax(s->now, s->free_at[0]), service = next_service(s);
+    double start = fmax(s->now, s->free_at[0]),
+           service = s->load->service_ns[rng_below(&s->service, s->load->n)];
     s->free_at[0] = start + service;
     sift_down(s->free_at, s->servers);
     *response = start - s->now + service; /* in this order: no waiting leaves the service time as it is */
@@ -60,8 +56,9 @@ static double step(struct simulation *s, double *response)
 
 /* ---- how many arrivals ---- */
 
-/* Enough beyond the quantile in each batch, and long against the time in which the queue forgets, which
- * grows with the square of 1 / (1 - utilisation). */
+/* Three demands on the arrivals of a batch. Enough of them beyond the quantile (100 / (1 - q)) that its estimate is no
+ * accident; many against those after which the queue has forgotten how it stood, which grow with the square of
+ * 1 / (1 - utilisation), so that batches are nearly independent and their spread is the error; and a least number. */
 static uint64_t batch_size(const struct queue_load *load, double utilization)
 {
     double tail = load->quantile > 0 ? 100 / (1 - load->quantile) : 1000;
@@ -97,9 +94,9 @@ static double figure(double *x, size_t n, double quantile)
 static void run_batches(struct simulation *s, double *x, size_t per_batch, struct queue_result *out)
 {
     double figures[BATCHES], wait = 0;
-    for (size_t i = 0; i < 2 * per_batch; i++) step(s, &x[0]); /* from empty to usual: not counted */
+    for (size_t i = 0; i < 2 * per_batch; i++) serve_arrival(s, &x[0]); /* from empty to usual: not counted */
     for (int b = 0; b < BATCHES; b++) {
-        for (size_t i = 0; i < per_batch; i++) wait += step(s, &x[i]);
+        for (size_t i = 0; i < per_batch; i++) wait += serve_arrival(s, &x[i]);
         figures[b] = figure(x, per_batch, s->load->quantile);
     }
     double mean = stats_mean(figures, BATCHES);
@@ -146,7 +143,7 @@ struct planning {
 };
 
 /* Do `servers` keep the limit at this many times the rate? The upper end of the interval must. */
-static bool holds(struct planning *p, uint32_t servers, double times)
+static bool keeps_limit(struct planning *p, uint32_t servers, double times)
 {
     struct queue_result r;
     if (p->status < 0) return false;
@@ -159,14 +156,14 @@ static bool holds(struct planning *p, uint32_t servers, double times)
 static uint32_t fewest(struct planning *p, uint32_t from, uint32_t most, double times)
 {
     uint32_t bad = from - 1, good = from;
-    while (!holds(p, good, times)) {
+    while (!keeps_limit(p, good, times)) {
         if (p->status < 0 || good >= most) return 0;
         bad = good;
         good = good > most / 2 ? most : good * 2;
     }
     while (good - bad > 1) {
         uint32_t mid = bad + (good - bad) / 2;
-        if (holds(p, mid, times))
+        if (keeps_limit(p, mid, times))
             good = mid;
         else
             bad = mid;
@@ -180,7 +177,7 @@ static double breaking_point(struct planning *p, uint32_t servers, double mean_n
     double good = 1, bad = servers / (p->base_rate * mean_ns / 1e9);
     while (bad / good > 1.01 && p->status == TARE_OK) {
         double mid = sqrt(good * bad);
-        if (holds(p, servers, mid))
+        if (keeps_limit(p, servers, mid))
             good = mid;
         else
             bad = mid;
@@ -188,7 +185,8 @@ static double breaking_point(struct planning *p, uint32_t servers, double mean_n
     return good * p->base_rate;
 }
 
-static tare_status alone(const struct queue_load *load, struct queue_plan *out, tare_error *err)
+/* Service without any waiting: no number of servers beats it. */
+static tare_status service_alone(const struct queue_load *load, struct queue_plan *out, tare_error *err)
 {
     double *x = mem_new(load->n, sizeof *x);
     if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", load->n);
@@ -204,16 +202,16 @@ tare_status queue_plan(const struct queue_load *load, const struct queue_goal *g
 {
     struct queue_plan plan = {.breaks_at = NAN, .saturates_at = NAN};
     tare_status st = check_load(load, 1, err);
-    if (st == TARE_OK) st = alone(load, &plan, err);
+    if (st == TARE_OK) st = service_alone(load, &plan, err);
     if (st == TARE_OK && !(plan.mean_ns > 0)) st = error_set(err, TARE_INVALID, "all service times are 0");
     if (st < 0) return st;
     struct planning p = {.load = *load, .goal = goal, .base_rate = load->rate, .err = err};
     uint32_t most = goal->most ? goal->most : QUEUE_SERVERS_MAX;
     double times = 1 + goal->headroom, needed = floor(load->rate * times * plan.mean_ns / 1e9) + 1;
-    plan.why_not = plan.service_ns > goal->limit_ns
-                       ? "a single run without any waiting is slower than the limit"
-                   : needed > most ? "more replicas than can be planned for"
-                                   : NULL;
+    if (plan.service_ns > goal->limit_ns)
+        plan.why_not = "a single run without any waiting is slower than the limit";
+    else if (needed > most)
+        plan.why_not = "more replicas than can be planned for";
     if (!plan.why_not) {
         plan.servers = fewest(&p, (uint32_t)needed, most, times);
         if (p.status < 0) return p.status;

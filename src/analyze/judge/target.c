@@ -12,7 +12,7 @@
 
 #define TARGET_TEXT_MAX 200
 
-struct reading {
+struct target_text {
     const char *text, *at;
     const struct measure *measure;
     tare_error *err;
@@ -20,20 +20,20 @@ struct reading {
 
 static const char word_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
-static tare_status refuse(struct reading *r, const char *at, const char *why)
+static tare_status refuse(struct target_text *r, const char *at, const char *why)
 {
     if (*at == 0) return error_set(r->err, TARE_INVALID, "%s: at its end: %s", r->text, why);
     return error_set(r->err, TARE_INVALID, "%s: at '%s': %s", r->text, at, why);
 }
 
-static void skip_blanks(struct reading *r)
+static void skip_blanks(struct target_text *r)
 {
     r->at += strspn(r->at, " \t");
 }
 
 /* ---- metric ---- */
 
-static tare_status unknown_metric(struct reading *r, const char *word)
+static tare_status unknown_metric(struct target_text *r, const char *word)
 {
     const char *names[64];
     size_t n = 0;
@@ -49,7 +49,7 @@ static tare_status unknown_metric(struct reading *r, const char *word)
     return TARE_INVALID;
 }
 
-static tare_status read_metric(struct reading *r, struct target *out)
+static tare_status read_metric(struct target_text *r, struct target *out)
 {
     char word[sizeof out->metric];
     skip_blanks(r);
@@ -68,7 +68,7 @@ static tare_status read_metric(struct reading *r, struct target *out)
 
 /* ---- operator ---- */
 
-static tare_status read_op(struct reading *r, struct target *out)
+static tare_status read_op(struct target_text *r, struct target *out)
 {
     static const struct {
         const char *text;
@@ -98,7 +98,7 @@ const char *target_op_text(enum target_op op)
 
 /* ---- value ---- */
 
-static tare_status read_number(struct reading *r, double *out)
+static tare_status read_number(struct target_text *r, double *out)
 {
     const char *why = unit_number(&r->at, out);
     if (why) return refuse(r, r->at, why);
@@ -106,7 +106,7 @@ static tare_status read_number(struct reading *r, double *out)
     return TARE_OK;
 }
 
-static tare_status read_unit(struct reading *r, struct target *out)
+static tare_status read_unit(struct target_text *r, struct target *out)
 {
     static const struct {
         enum unit_kind kind;
@@ -133,7 +133,7 @@ static tare_status read_unit(struct reading *r, struct target *out)
 
 tare_status target_parse(struct target *out, const char *text, tare_error *err)
 {
-    struct reading r = {.text = text, .at = text, .err = err};
+    struct target_text r = {.text = text, .at = text, .err = err};
     struct target t = {.op = TARGET_LE};
     if (strnlen(text, TARGET_TEXT_MAX + 1) > TARGET_TEXT_MAX)
         return error_set(err, TARE_INVALID, "a target has at most %d characters", TARGET_TEXT_MAX);
@@ -147,7 +147,7 @@ tare_status target_parse(struct target *out, const char *text, tare_error *err)
 
 tare_status target_parse_rate(double *per_second, char unit[24], const char *text, tare_error *err)
 {
-    struct reading r = {.text = text, .at = text, .measure = measure_find("throughput"), .err = err};
+    struct target_text r = {.text = text, .at = text, .measure = measure_find("throughput"), .err = err};
     struct target t = {.op = TARGET_GE};
     if (strnlen(text, TARGET_TEXT_MAX + 1) > TARGET_TEXT_MAX)
         return error_set(err, TARE_INVALID, "a rate has at most %d characters", TARGET_TEXT_MAX);

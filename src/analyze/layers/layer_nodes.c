@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * layer_nodes.c - see layer_parts.h; and what a profile tells of shapes and free dimensions (layers.h), so that costs are
- * of what ran and not of a batch of one. Never guesses: a dimension that shows nowhere alone is not told. */
+ * layer_nodes.c - see layer_parts.h; and what a profile tells of shapes and free dimensions (layers.h), so that costs
+ * are of what ran and not of a batch of one. Never guesses: a dimension that shows nowhere alone is not told. */
 #include "analyze/layers/layer_parts.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * roofline.c - roofline_apply(), see layers.h. Divisions and exponentials are not in `flops`, so layers full of them (Softmax, Erf)
- * cannot reach the roof; docs/method.md says so. Nothing is guessed: a layer without time or cost stays as it is. */
+ * roofline.c - roofline_apply(), see layers.h. Divisions and exponentials are not in `flops`, so layers full of them
+ * (Softmax, Erf) cannot reach the roof; docs/method.md says so. Nothing is guessed: a layer without time or cost stays
+ * as it is. */
 #include "analyze/layers/layers.h"
 
 #include <math.h>

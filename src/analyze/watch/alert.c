@@ -44,25 +44,25 @@ static const struct {
 
 /* ---- reading ---- */
 
-struct reading {
+struct rule_text {
     const char *text, *at;
     tare_error *err;
 };
 
 static const char name_chars[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
 
-static tare_status refuse(const struct reading *r, const char *at, const char *why)
+static tare_status refuse(const struct rule_text *r, const char *at, const char *why)
 {
     if (*at == 0) return error_set(r->err, TARE_INVALID, "%s: at its end: %s", r->text, why);
     return error_set(r->err, TARE_INVALID, "%s: at '%s': %s", r->text, at, why);
 }
 
-static void skip_blanks(struct reading *r)
+static void skip_blanks(struct rule_text *r)
 {
     r->at += strspn(r->at, " \t");
 }
 
-static tare_status read_name(struct reading *r, struct alert_condition *out)
+static tare_status read_name(struct rule_text *r, struct alert_condition *out)
 {
     size_t n = strspn(r->at, name_chars);
     if (n == 0) return refuse(r, r->at, "a quantity was expected, as in cpu>80% for 10s");
@@ -87,7 +87,7 @@ static tare_status read_name(struct reading *r, struct alert_condition *out)
 }
 
 /* A value in the unit of a quantity (derived_unit()). Times are in seconds there, and several may add up: 1m30s. */
-static tare_status read_value(struct reading *r, const char *unit, double *out)
+static tare_status read_value(struct rule_text *r, const char *unit, double *out)
 {
     static const struct {
         const char *unit;
@@ -117,7 +117,7 @@ static tare_status read_value(struct reading *r, const char *unit, double *out)
     return TARE_OK;
 }
 
-static tare_status read_condition(struct reading *r, struct alert_condition *out)
+static tare_status read_condition(struct rule_text *r, struct alert_condition *out)
 {
     skip_blanks(r);
     tare_status s = read_name(r, out);
@@ -132,7 +132,7 @@ static tare_status read_condition(struct reading *r, struct alert_condition *out
 
 /* ---- what follows the condition ---- */
 
-static tare_status read_for(struct reading *r, struct alert_rule *out)
+static tare_status read_for(struct rule_text *r, struct alert_rule *out)
 {
     double seconds;
     tare_status s = read_value(r, "s", &seconds);
@@ -140,12 +140,12 @@ static tare_status read_for(struct reading *r, struct alert_rule *out)
     return s;
 }
 
-static tare_status read_while(struct reading *r, struct alert_rule *out)
+static tare_status read_while(struct rule_text *r, struct alert_rule *out)
 {
     return read_condition(r, &out->also);
 }
 
-static tare_status read_clear(struct reading *r, struct alert_rule *out)
+static tare_status read_clear(struct rule_text *r, struct alert_rule *out)
 {
     const char *at = r->at;
     tare_status s = read_value(r, out->unit, &out->clear);
@@ -154,11 +154,11 @@ static tare_status read_clear(struct reading *r, struct alert_rule *out)
     return inside ? TARE_OK : refuse(r, at, "it would clear where it fires");
 }
 
-static tare_status read_clause(struct reading *r, struct alert_rule *out, unsigned *seen)
+static tare_status read_clause(struct rule_text *r, struct alert_rule *out, unsigned *seen)
 {
     static const struct {
         const char *word;
-        tare_status (*read)(struct reading *, struct alert_rule *);
+        tare_status (*read)(struct rule_text *, struct alert_rule *);
     } clauses[] = {{"for", read_for}, {"while", read_while}, {"clear", read_clear}};
     size_t n = strcspn(r->at, " \t");
     for (unsigned i = 0; i < sizeof clauses / sizeof *clauses; i++) {
@@ -174,7 +174,7 @@ static tare_status read_clause(struct reading *r, struct alert_rule *out, unsign
 
 tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err)
 {
-    struct reading r = {text, text, err};
+    struct rule_text r = {text, text, err};
     unsigned seen = 0;
     *out = (struct alert_rule){.action = ""};
     if (strlen(text) >= sizeof out->text || !str_is_utf8(text, strlen(text)))
@@ -195,7 +195,7 @@ tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *er
 
 /* ---- watching ---- */
 
-struct watched {
+struct rule_state {
     struct alert_rule rule;
     bool active, holding;
     uint64_t since_ns; /* holding since */
@@ -203,7 +203,7 @@ struct watched {
 
 struct alerts {
     size_t n;
-    struct watched at[];
+    struct rule_state at[];
 };
 
 tare_status alerts_new(struct alerts **out, const struct alert_rule *rules, size_t n, tare_error *err)
@@ -239,7 +239,7 @@ static bool is_also(const struct alert_condition *c, const struct deriver *d, bo
 }
 
 /* +1: fires now, -1: clears now, 0: neither. */
-static int step(struct watched *w, const struct deriver *d, uint64_t at_ns, double *value)
+static int step(struct rule_state *w, const struct deriver *d, uint64_t at_ns, double *value)
 {
     const struct alert_condition *c = &w->rule.when;
     bool known, also = is_also(&w->rule.also, d, &known);

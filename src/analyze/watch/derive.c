@@ -11,20 +11,21 @@
 
 /* ---- the rows ---- */
 
-struct row;
-typedef double formula_fn(const struct deriver *d, const struct row *r, const char *label);
-static formula_fn sum;     /* a + b, each shown as it is shown alone */
-static formula_fn ratio;   /* (a + b) / c */
-static formula_fn share;   /* the same, at most 1: ticks are counted at one time, read at another */
-static formula_fn rest;    /* 1 - a / c, not below 0 */
-static formula_fn per;     /* growth of (a + b) per growth of (c + d): an average per event */
-static formula_fn clamped; /* a, at most 1 */
-static formula_fn waiting; /* 1 - (a + b), not below 0 */
-static formula_fn any_bit; /* 1 when a has any of `bits`, else 0 */
+/* What is done with a + b: */
+enum formula {
+    sum,     /* nothing: each as it is shown alone */
+    ratio,   /* divided by c */
+    share,   /* the same, at most 1: ticks are counted at one time, read at another */
+    rest,    /* 1 less that, not below 0 */
+    per,     /* growth of (a + b) per growth of (c + d): an average per event */
+    clamped, /* at most 1 */
+    waiting, /* 1 less it, not below 0 */
+    any_bit, /* 1 when it has any of `bits`, else 0 */
+};
 
 #define METRIC_NO METRIC_COUNT
 struct row {
-    formula_fn *work_out;
+    enum formula formula;
     enum metric_id a, b, c, d;
     unsigned bits;
 };
@@ -303,51 +304,27 @@ static double divisor(const struct deriver *d, const struct row *r, const char *
     return isnan(v) ? of_label(d, r->c, "", false) : v;
 }
 
-static double sum(const struct deriver *d, const struct row *r, const char *label)
+/* A quantity of one label; NAN: unknown. */
+static double work_out(const struct deriver *d, const struct row *r, const char *label)
 {
-    return pair_of(d, r->a, r->b, label, false);
-}
-
-static double ratio(const struct deriver *d, const struct row *r, const char *label)
-{
-    double by = divisor(d, r, label);
-    return by > 0 ? sum(d, r, label) / by : NAN;
-}
-
-static double share(const struct deriver *d, const struct row *r, const char *label)
-{
-    double v = ratio(d, r, label);
-    return isnan(v) ? v : fmin(v, 1);
-}
-
-static double rest(const struct deriver *d, const struct row *r, const char *label)
-{
-    double v = ratio(d, r, label);
-    return isnan(v) ? v : fmax(1 - v, 0);
-}
-
-static double per(const struct deriver *d, const struct row *r, const char *label)
-{
-    double events = pair_of(d, r->c, r->d, label, true);
-    return events > 0 ? pair_of(d, r->a, r->b, label, true) / events : NAN;
-}
-
-static double clamped(const struct deriver *d, const struct row *r, const char *label)
-{
-    double v = sum(d, r, label);
-    return isnan(v) ? v : fmin(v, 1);
-}
-
-static double waiting(const struct deriver *d, const struct row *r, const char *label)
-{
-    double v = sum(d, r, label);
-    return isnan(v) ? v : fmax(1 - v, 0);
-}
-
-static double any_bit(const struct deriver *d, const struct row *r, const char *label)
-{
-    double v = sum(d, r, label);
-    return v >= 0 && v < 0x1p63 ? ((uint64_t)v & r->bits) != 0 : NAN;
+    if (r->formula == per) {
+        double events = pair_of(d, r->c, r->d, label, true);
+        return events > 0 ? pair_of(d, r->a, r->b, label, true) / events : NAN;
+    }
+    double v = pair_of(d, r->a, r->b, label, false);
+    if (r->formula == ratio || r->formula == share || r->formula == rest) {
+        double by = divisor(d, r, label);
+        v = by > 0 ? v / by : NAN;
+    }
+    if (isnan(v)) return v;
+    switch (r->formula) {
+    case share:
+    case clamped: return fmin(v, 1);
+    case rest:
+    case waiting: return fmax(1 - v, 0);
+    case any_bit: return v >= 0 && v < 0x1p63 ? ((uint64_t)v & r->bits) != 0 : NAN;
+    default: return v;
+    }
 }
 
 /* ---- the whole ---- */
@@ -377,11 +354,11 @@ static bool is_counted(enum metric_id m, const char *label)
 /* Per label, then added or the greatest. A sum over CPU_COUNT is divided once, at its end. */
 static double over_labels(const struct deriver *d, const struct row *r)
 {
-    bool add = is_added(r->a), any = false, machine = add && r->work_out == share;
+    bool add = is_added(r->a), any = false, machine = add && r->formula == share;
     double all = add ? 0 : -INFINITY;
     for (size_t k = 0; k < d->of[r->a].n; k++) {
         const char *label = d->set->items.items[d->of[r->a].items[k]].label;
-        double v = is_counted(r->a, label) ? r->work_out(d, r, label) : NAN;
+        double v = is_counted(r->a, label) ? work_out(d, r, label) : NAN;
         if (isnan(v)) continue;
         any = true;
         all = add ? all + v : fmax(all, v);
@@ -396,7 +373,7 @@ bool derived_at(const struct deriver *d, size_t index, const char *label, double
     if (index >= ROWS + METRIC_COUNT || !d->set) return false;
     const struct row *r = index < ROWS ? &rows[index] : &plain;
     if (index >= ROWS) plain.a = (enum metric_id)(index - ROWS);
-    double v = r->work_out(d, r, label);
+    double v = work_out(d, r, label);
     if (isnan(v) && !*label) v = over_labels(d, r);
     if (!isfinite(v)) return false;
     *out = v;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/judge/finding.h"
+#include "analyze/watch/growth.h"
 
 #define IS(quantity, op, threshold) {COURSE_##quantity, op, threshold}
 
@@ -113,16 +114,6 @@ static bool memory_parts(const struct course *c, double parts[LEAK_PARTS], size_
     return true;
 }
 
-static double mann_kendall_z(const double *x, size_t n)
-{
-    double s = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = i + 1; k < n; k++) s += (x[k] > x[i]) - (x[k] < x[i]);
-    double m = (double)n, sd = sqrt(m * (m - 1) * (2 * m + 5) / 18);
-    if (s == 0) return 0;
-    return (s > 0 ? s - 1 : s + 1) / sd; /* one less: the correction for continuity */
-}
-
 static bool is_steady_growth(const double *x)
 {
     double grown = x[LEAK_PARTS - 1] - x[0], half = x[LEAK_PARTS / 2] - x[0], jump = 0;
@@ -141,7 +132,7 @@ static void check_leak(struct judging *j, const struct run_case *c, const struct
     size_t from;
     if (!memory_parts(course, x, &from)) return;
     double grown = x[LEAK_PARTS - 1] - x[0], begin = course_seconds(course, from);
-    if (grown < fmax(LEAK_LEAST, LEAK_SHARE * x[0]) || mann_kendall_z(x, LEAK_PARTS) < LEAK_Z) return;
+    if (grown < fmax(LEAK_LEAST, LEAK_SHARE * x[0]) || growth_trend_z(x, LEAK_PARTS) < LEAK_Z) return;
     if (!is_steady_growth(x)) return;
     double end = course_seconds(course, course->steps.n);
     double rate = grown / ((end - begin) * (LEAK_PARTS - 1) / LEAK_PARTS);
@@ -152,7 +143,7 @@ static void check_leak(struct judging *j, const struct run_case *c, const struct
     finding_number(j, f, "to_s", end);
     finding_number(j, f, "grown_bytes", grown);
     finding_number(j, f, "bytes_per_second", rate);
-    finding_number(j, f, "mann_kendall_z", mann_kendall_z(x, LEAK_PARTS));
+    finding_number(j, f, "mann_kendall_z", growth_trend_z(x, LEAK_PARTS));
 }
 
 tare_status diagnose(struct run *run, const struct run_case *c, const struct course *course, tare_error *err)

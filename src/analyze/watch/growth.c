@@ -48,18 +48,18 @@ static double tied_variance(const double *v, size_t n)
     return variance / 18;
 }
 
-static double rising_confidence(const double *v, size_t n)
+double growth_trend_z(const double *v, size_t n)
 {
     double s = 0, variance = tied_variance(v, n);
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++) s += (v[k] > v[i]) - (v[k] < v[i]);
-    if (variance <= 0) return 0.5; /* all the same */
-    double z = s == 0 ? 0 : (s - copysign(1, s)) / sqrt(variance);
-    return stats_normal_cdf(z);
+    return s == 0 || variance <= 0 ? 0 : (s - copysign(1, s)) / sqrt(variance);
 }
 
 /* ---- the slope of Theil and Sen ---- */
 
+/* The median of the slopes between all pairs of blocks: up to three in ten may be anything. Its interval is between the
+ * two slopes whose ranks lie as far from the middle as Mann and Kendall's number reaches by chance at this level. */
 static void slope_of(const struct floors *f, struct growth *out)
 {
     double slopes[PAIRS_MAX];
@@ -108,7 +108,8 @@ tare_status growth_test(const struct growth_series *x, struct growth *out, tare_
     if (s != TARE_OK) return s;
     struct floors f = floors_of(x);
     size_t half = f.n / 2;
-    double all = rising_confidence(f.value, f.n), later = rising_confidence(f.value + half, f.n - half);
+    double all = stats_normal_cdf(growth_trend_z(f.value, f.n)),
+           later = stats_normal_cdf(growth_trend_z(f.value + half, f.n - half));
     *out = (struct growth){.samples = x->n, .blocks = f.n, .confidence = fmin(all, later)};
     slope_of(&f, out);
     out->rise = f.value[f.n - 1] - f.value[0];

@@ -20,12 +20,15 @@ struct growth_series { /* in time order */
 struct growth {
     size_t samples, blocks;
     double
-        confidence; /* that the floor rises: 1 - p of the one-sided Mann-Kendall test, of all and of the later half,
-                              whichever is less */
+        confidence; /* that it rises: 1 - p of the Mann-Kendall test; the lesser of all and the later half */
     double per_s, lo, hi; /* Theil-Sen slope of the floors, and its 95 % interval */
     double rise;          /* of the floor from the first to the last block */
     const char *verdict;  /* "growing", "steady", "inconclusive" */
 };
+
+/* Mann and Kendall: (pairs that rise - pairs that fall) over the standard deviation that this number has in a series
+ * without a trend, ties considered, one less towards 0 for continuity. Above 1.64: rises, with 95 %. 0: all the same. */
+double growth_trend_z(const double *v, size_t n);
 
 /* TARE_INVALID: fewer than GROWTH_SAMPLES_MIN samples, no time between them, or a value that is no number. */
 tare_status growth_test(const struct growth_series *x, struct growth *out, tare_error *err);

@@ -1,7 +1,7 @@
 # whole benches in fresh processes: one document that keeps each launch; a launch that fails ends it
 tare bench --repeat 3 --max-runs 20 --warmup 1 --output-dir r -- true >out.txt 2>err.txt; echo "exit $?"
 grep -o 'launch . of 3' err.txt
-grep -o 'between 3 launches' out.txt; grep -o 'share the machine.s mood' out.txt
+grep -o 'between 3 launches' out.txt; grep -o 'they are not independent' out.txt
 python3 - r/bench_*.json <<'PY'
 import json, sys
 d = json.load(open(sys.argv[1]))
