@@ -227,7 +227,7 @@ static void test_machine(void **state)
     c->self.share = known_f64(0.05);
     r.host.is_virtual = known_bool(true);
     finding_judge(&r);
-    finding_has(finding_must(&r, "machine.unstable")->title, "+/- 10 %");
+    finding_has(finding_must(&r, "machine.unstable")->title, "uncertain by +/-10 %");
     finding_must_not(&r, "machine.no-interval");
     r.cases.at[0]->latency_ns.p50.hi.known = r.cases.at[1]->latency_ns.p50.lo.known = false;
     finding_judge(&r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * graph_patterns.c - see graph_patterns_record() in inspect.h. Chains are found backwards, from their last node along producers, by a
- * table of operators; the search of one chain is bounded, since the graph may be anybody's. */
+ * graph_patterns.c - see graph_patterns_record() in inspect.h. Chains are found backwards, from their last node along
+ * producers, by a table of operators; the search of one chain is bounded, since the graph may be anybody's. */
 #include "analyze/layers/inspect.h"
 
 #include <string.h>

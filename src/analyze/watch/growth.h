@@ -26,8 +26,8 @@ struct growth {
     const char *verdict;  /* "growing", "steady", "inconclusive" */
 };
 
-/* Mann and Kendall: (pairs that rise - pairs that fall) over the standard deviation that this number has in a series
- * without a trend, ties considered, one less towards 0 for continuity. Above 1.64: rises, with 95 %. 0: all the same. */
+/* Mann and Kendall: pairs that rise less pairs that fall, over the standard deviation that this number has in a series
+ * without a trend; ties considered, one less for continuity. Above 1.64: it rises, with 95 %. 0: all are the same. */
 double growth_trend_z(const double *v, size_t n);
 
 /* TARE_INVALID: fewer than GROWTH_SAMPLES_MIN samples, no time between them, or a value that is no number. */
