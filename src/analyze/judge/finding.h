@@ -46,7 +46,7 @@
     RUN("machine.unstable", "warn", unstable,                                                                          \
         "measure longer (--budget), or stop other work on this machine; `tare doctor` shows its noise")                \
     RUN("machine.no-interval", "warn", no_interval,                                                                    \
-        "measure longer (--budget): until then their differences mean nothing")                                         \
+        "measure longer (--budget): until then their differences mean nothing")                                        \
     WORST("machine.throttled", "warn",                                                                                 \
           "raise the CPU limit of the container, or use no more threads than the quota has processors")                \
     WORST("machine.steal", "warn", "measure on a machine with processors of its own, or judge by CPU time")            \
@@ -84,7 +84,8 @@
     RUN("first-run.cost", "info", first_run, "run once with each input shape at start-up, before taking requests")     \
     RUN("load.cost", "info", load,                                                                                     \
         "load once and keep the process; saving the optimised model makes loading cheaper")                            \
-    WORST("self.heavy", "warn", "give each run more work (a larger batch): the runs are too short for a better measurement")    \
+    WORST("self.heavy", "warn",                                                                                        \
+          "give each run more work (a larger batch): the runs are too short for a better measurement")                 \
     RUN("machine.virtual", "info", virtual_machine,                                                                    \
         "compare with interleaved runs on the same machine, not with numbers from another day")
 
