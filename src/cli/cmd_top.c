@@ -16,11 +16,12 @@ struct top_command {
     struct duration interval;
     int64_t pid;
     uint64_t iterations;
-    bool once, json, prom, tree;
+    bool once, json, prom;
     int sort;
-    double speed;
-    const char *record, *replay, *filter;
+    const char *filter;
     struct opt_list alerts;
+    struct top_view view;
+    struct top_source from;
 };
 
 /* What contradicts itself. */
@@ -30,8 +31,10 @@ static int check_top(struct cli *cli, const struct top_command *a)
         return cli_usage_error(cli, "--%s is an answer about one moment: give --once with it",
                                a->json ? "json" : "prom");
     if (a->json && a->prom) return cli_usage_error(cli, "--json or --prom, not both");
-    if (a->replay && a->record) return cli_usage_error(cli, "--replay and --record exclude each other");
-    if (a->replay && a->pid) return cli_usage_error(cli, "--pid watches what runs now: not with --replay");
+    if (a->from.replay && a->from.record)
+        return cli_usage_error(cli, "--replay and --record exclude each other");
+    if (a->from.replay && a->pid)
+        return cli_usage_error(cli, "--pid watches what runs now: not with --replay");
     if (a->once && a->iterations) return cli_usage_error(cli, "--once is one moment: not with --iterations");
     if (a->once) return 0;
     if (!cli->out_term.tty)
@@ -45,58 +48,54 @@ static int check_top(struct cli *cli, const struct top_command *a)
     return 0;
 }
 
-static int answer_once(struct cli *cli, const struct top_command *a, struct top_view *v, struct top_data *d)
+static int answer_once(struct cli *cli, struct top_command *a, struct top_data *d)
 {
     struct buf out = BUF_INIT;
     enum top_form form = a->json ? TOP_JSON : TOP_TEXT;
     if (a->prom) form = TOP_PROM;
-    int rc = top_once(v, d, form, &out, &cli->error) < 0 ? cli_fail(cli) : cli_put(cli, &out);
+    int rc = top_once(&a->view, d, form, &out, &cli->error) < 0 ? cli_fail(cli) : cli_put(cli, &out);
     buf_release(&out);
     return rc;
 }
 
-static int watch_live(struct cli *cli, const struct top_command *a, struct top_view *v, struct top_data *d)
+static int watch_live(struct cli *cli, struct top_command *a, struct top_data *d)
 {
     int ended_by;
-    if (top_live(v, d, a->iterations, &ended_by, &cli->error) < 0) return cli_fail(cli);
+    if (top_live(&a->view, d, a->iterations, &ended_by, &cli->error) < 0) return cli_fail(cli);
     return ended_by && ended_by != SIGINT ? 128 + ended_by : CLI_GOOD;
 }
 
-static int show_top(struct cli *cli, const struct top_command *a)
+static int show_top(struct cli *cli, struct top_command *a)
 {
     enum { FILE_WIDTH = 110 };
     char host[256] = "";
-    struct top_view v = {.sort = (enum top_sort)a->sort,
-                         .tree = a->tree,
-                         .cores = true,
-                         .speed = a->speed,
-                         .interval_s = (double)a->interval.ns / 1e9,
-                         .host = host,
-                         .utf8 = cli->out_term.utf8,
-                         .no_color = cli->no_color,
-                         .width = cli->out_term.tty ? cli->out_term.width : FILE_WIDTH};
-    struct top_source from = {.program = (pid_t)a->pid,
-                              .record = a->record,
-                              .replay = a->replay,
-                              .alerts = (const char *const *)a->alerts.items,
-                              .n_alerts = a->alerts.n};
+    struct top_view *v = &a->view;
     static struct top_data data; /* too large for a stack that may be small */
     int rc;
     if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
-    if (a->filter) snprintf(v.filter, sizeof v.filter, "%s", a->filter);
-    tare_status opened = top_data_open(&data, &from, &cli->error);
+    if (a->filter) snprintf(v->filter, sizeof v->filter, "%s", a->filter);
+    v->host = host;
+    v->sort = (enum top_sort)a->sort;
+    v->interval_s = (double)a->interval.ns / 1e9;
+    v->utf8 = cli->out_term.utf8;
+    v->no_color = cli->no_color;
+    v->width = cli->out_term.tty ? cli->out_term.width : FILE_WIDTH;
+    a->from.program = (pid_t)a->pid;
+    a->from.alerts = (const char *const *)a->alerts.items;
+    a->from.n_alerts = a->alerts.n;
+    tare_status opened = top_data_open(&data, &a->from, &cli->error);
     if (data.tape.damaged)
-        cli_warn(cli, "%s: damaged pieces left out: %" PRIu64, a->replay, data.tape.damaged);
+        cli_warn(cli, "%s: damaged pieces left out: %" PRIu64, a->from.replay, data.tape.damaged);
     if (opened < 0) {
         rc =
             cli_fail(cli); /* a recording that cannot be read is bad input, as of all commands given a file */
-        if (a->replay && opened != TARE_NOMEM) rc = CLI_USAGE;
+        if (a->from.replay && opened != TARE_NOMEM) rc = CLI_USAGE;
     } else if (a->once) {
-        rc = answer_once(cli, a, &v, &data);
+        rc = answer_once(cli, a, &data);
     } else {
-        rc = watch_live(cli, a, &v, &data);
+        rc = watch_live(cli, a, &data);
     }
-    top_view_release(&v);
+    top_view_release(v);
     if (top_data_close(&data, &cli->error) < 0 && rc == CLI_GOOD) rc = cli_fail(cli);
     return rc;
 }
@@ -122,13 +121,14 @@ int cmd_top(struct cli *cli, int argc, char **argv)
                                               {"pid", TOP_SORT_PID, "number"},
                                               {"io", TOP_SORT_IO, "bytes read and written"},
                                               {NULL, 0, NULL}};
-    struct top_command a = {.interval = {1000000000}, .sort = TOP_SORT_CPU, .speed = 1};
+    struct top_command a = {
+        .interval = {1000000000}, .sort = TOP_SORT_CPU, .view = {.cores = true, .speed = 1}};
     const struct opt rows[] = {
         OPT_TIME_IN('i', "interval", &a.interval, 100000000, INT64_C(3600000000000), "time between two moments"),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 'p', "pid", sint, &a.pid, "watch this process and all it started"),
                  .lo = 0, .hi = INT32_MAX),
         OPT_ENUM('s', "sort", &a.sort, sorts, "order of the processes"),
-        OPT_FLAG('t', "tree", &a.tree, "processes as a tree"),
+        OPT_FLAG('t', "tree", &a.view.tree, "processes as a tree"),
         OPT_STRING('f', "filter", &a.filter, "<text>", "only processes with this text in name, command or user"),
         OPT_LIST(0, "alert", &a.alerts, "<rule>", "an alert beside the default ones: 'cpu>90% for 5s'"),
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 'n', "iterations", uint, &a.iterations, "leave after so many moments"),
@@ -138,9 +138,9 @@ int cmd_top(struct cli *cli, int argc, char **argv)
         OPT_JSON(&a.json),
         OPT_FLAG(0, "prom", &a.prom, "print the answer as Prometheus text"),
         OPT_GROUP("recordings"),
-        OPT_PATH(0, "record", &a.record, "<file>", "also write what is seen to a trace"),
-        OPT_PATH(0, "replay", &a.replay, "<file>", "show a recording of tare top or tare run"),
-        OPT_DOUBLE(0, "speed", &a.speed, 0.1, 60, "how fast a recording is played"),
+        OPT_PATH(0, "record", &a.from.record, "<file>", "also write what is seen to a trace"),
+        OPT_PATH(0, "replay", &a.from.replay, "<file>", "show a recording of tare top or tare run"),
+        OPT_DOUBLE(0, "speed", &a.view.speed, 0.1, 60, "how fast a recording is played"),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
