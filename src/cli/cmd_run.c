@@ -129,7 +129,7 @@ static bool can_speak(void)
     return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
 }
 
-static void say(void *ctx, enum watch_tone tone, const char *text)
+static void say_to_user(void *ctx, enum watch_tone tone, const char *text)
 {
     const struct run_command *a = ctx;
     if (tone == WATCH_WARNING)
@@ -217,7 +217,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 {
     struct run_command a = {.cli = cli, .watch = {.interval = {100000000}}, .history = HISTORY_ARGS_INIT};
     struct run run;
-    a.watch.say = say;
+    a.watch.say = say_to_user;
     a.watch.say_ctx = &a;
     int rc = read_args(&a, argc, argv);
     if (!rc) rc = check_args(&a);

@@ -314,6 +314,9 @@ static void test_draw(void **state)
     assert_non_null(strstr(all.data, "sda        read   4.8M/s"));
     assert_non_null(strstr(all.data, "eth?[2J0"));
     assert_non_null(strstr(all.data, "chip 95 C"));
+    assert_non_null(strstr(all.data, "gpu0  [")); /* quantities in a text: known, and not */
+    assert_non_null(strstr(all.data, "- %  memory - of 7.5G  - W  - C"));
+    assert_non_null(strstr(all.data, "Swap  977K used  in -/s  out -/s"));
     assert_non_null(strstr(all.data, "train --fast\n"));
     buf_release(&all);
     top_view_release(&v);
