@@ -115,21 +115,21 @@ bool cost_is_integer(int type)
     return type > 0 && type < ONNX_TYPES && integers >> type & 1;
 }
 
-static void add(struct cost_call *c, const struct poly **to, const struct poly *n, unsigned per)
+static void add_count(struct cost_call *c, const struct poly **to, const struct poly *n, unsigned per)
 {
     if (per) *to = poly_add(c->s, *to, cost_times(c, n, per));
 }
 
 void cost_count_float(struct cost_call *c, const struct poly *n, struct cost_each each)
 {
-    add(c, &c->out->simple, n, each.simple);
-    add(c, &c->out->division, n, each.division);
-    add(c, &c->out->transcendental, n, each.transcendental);
+    add_count(c, &c->out->simple, n, each.simple);
+    add_count(c, &c->out->division, n, each.division);
+    add_count(c, &c->out->transcendental, n, each.transcendental);
 }
 
 void cost_count_integer(struct cost_call *c, const struct poly *n)
 {
-    add(c, &c->out->integer, n, 1);
+    add_count(c, &c->out->integer, n, 1);
 }
 
 void cost_count(struct cost_call *c, const struct infer_value *v, const struct poly *n, struct cost_each each)
@@ -138,7 +138,7 @@ void cost_count(struct cost_call *c, const struct infer_value *v, const struct p
     if (!v || v->type == ONNX_UNDEFINED) {
         cost_count_float(c, NULL, each);
     } else if (cost_is_integer(v->type)) {
-        add(c, &c->out->integer, n, all);
+        add_count(c, &c->out->integer, n, all);
     } else {
         cost_count_float(c, n, each);
     }
@@ -146,7 +146,7 @@ void cost_count(struct cost_call *c, const struct infer_value *v, const struct p
 
 void cost_count_int_macs(struct cost_call *c, const struct poly *n)
 {
-    add(c, &c->out->int_macs, n, 1);
+    add_count(c, &c->out->int_macs, n, 1);
 }
 
 void cost_count_macs(struct cost_call *c, const struct infer_value *v, const struct poly *n)
@@ -155,7 +155,7 @@ void cost_count_macs(struct cost_call *c, const struct infer_value *v, const str
     if (typed && cost_is_integer(v->type)) {
         cost_count_int_macs(c, n);
     } else {
-        add(c, &c->out->macs, typed ? n : NULL, 1);
+        add_count(c, &c->out->macs, typed ? n : NULL, 1);
     }
 }
 

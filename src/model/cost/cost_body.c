@@ -113,7 +113,7 @@ static const struct poly *weight_of(const struct cost *c, struct poly_space *s)
 }
 
 /* Which branch is dearer may hang on the free dimensions; then each count is the greater of the two. */
-static void dearer(struct cost *a, const struct cost *b, struct poly_space *s)
+static void dearer_of(struct cost *a, const struct cost *b, struct poly_space *s)
 {
     int64_t more;
     struct cost both = *a;
@@ -150,7 +150,7 @@ static tare_status cost_of_if(struct cost *out, const struct inferred *m, const 
     struct cost other;
     tare_status s = cost_of_scope(out, m, n->bodies[0], err);
     if (s == TARE_OK) s = cost_of_scope(&other, m, n->bodies[1], err);
-    if (s == TARE_OK) dearer(out, &other, m->space);
+    if (s == TARE_OK) dearer_of(out, &other, m->space);
     return s;
 }
 

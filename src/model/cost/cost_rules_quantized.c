@@ -32,7 +32,7 @@ static const struct quantized *product_of(const struct onnx_node *n)
     return NULL; /* no row points here for another */
 }
 
-static bool has(const struct cost_call *c, unsigned input)
+static bool has_input(const struct cost_call *c, unsigned input)
 {
     return input && cost_in(c, input);
 }
@@ -45,10 +45,10 @@ void cost_rule_product(struct cost_call *c)
     cost_count_int_macs(
         c, cost_mul(c, n, q->conv ? cost_taps(c, cost_in(c, q->weights)) : cost_inner(c, cost_in(c, 0))));
     for (size_t i = 0; i < 2; i++) {
-        if (has(c, q->zeros[i])) cost_count_integer(c, n);
+        if (has_input(c, q->zeros[i])) cost_count_integer(c, n);
     }
     if (q->scaled) cost_count_float(c, n, (struct cost_each){2, 0, 0});
-    if (has(c, q->bias)) cost_count(c, cost_in(c, q->bias), n, (struct cost_each){1, 0, 0});
+    if (has_input(c, q->bias)) cost_count(c, cost_in(c, q->bias), n, (struct cost_each){1, 0, 0});
     if (!q->dynamic) return;
     cost_count_float(c, cost_elements(c, cost_in(c, 0)),
                      (struct cost_each){4, 0, 0}); /* range, then numbers */

@@ -23,7 +23,7 @@ struct block {
     bool external; /* memory of the caller or of the weights */
 };
 
-struct watch { /* one scope */
+struct scope_blocks { /* one scope */
     const struct inferred *m;
     const struct infer_scope *scope;
     const struct poly_binding *dims;
@@ -40,7 +40,7 @@ static uint64_t key_of(const void *p)
     return (uint64_t)(uintptr_t)p;
 }
 
-static struct block *block_of(struct watch *w, const struct infer_value *v)
+static struct block *block_of(struct scope_blocks *w, const struct infer_value *v)
 {
     const uint64_t *at = v ? map_u64_find(&w->numbers, key_of(v)) : NULL;
     if (!at || *at >= w->blocks.n || !w->blocks.items) return NULL;
@@ -52,7 +52,7 @@ static struct block *block_of(struct watch *w, const struct infer_value *v)
     return &w->blocks.items[i];
 }
 
-static void join(struct block *into, struct block *b, const struct block *first)
+static void join_blocks(struct block *into, struct block *b, const struct block *first)
 {
     if (into == b) return;
     b->same = (uint32_t)(into - first);
@@ -63,16 +63,16 @@ static void join(struct block *into, struct block *b, const struct block *first)
 /* ---- values ---- */
 
 /* Everything that is told here is at most the sum: when that fits, all does. */
-static bool fits(const struct watch *w, uint64_t more)
+static bool fits_in_place(const struct scope_blocks *w, uint64_t more)
 {
     return more <= (uint64_t)INT64_MAX - w->out->sum;
 }
 
-static void size_of(struct watch *w, struct block *b)
+static void size_of(struct scope_blocks *w, struct block *b)
 {
     int64_t bytes;
     if (poly_eval(infer_bytes(w->m->space, b->value), w->dims, w->n_dims, &bytes) && bytes >= 0 &&
-        fits(w, (uint64_t)bytes)) {
+        fits_in_place(w, (uint64_t)bytes)) {
         b->bytes = (uint64_t)bytes;
         return;
     }
@@ -80,7 +80,7 @@ static void size_of(struct watch *w, struct block *b)
     w->out->known = false;
 }
 
-static tare_status add_block(struct watch *w, const struct infer_value *v, struct block b)
+static tare_status add_block(struct scope_blocks *w, const struct infer_value *v, struct block b)
 {
     if (!v || map_u64_find(&w->numbers, key_of(v))) return TARE_OK;
     b.value = v;
@@ -90,7 +90,7 @@ static tare_status add_block(struct watch *w, const struct infer_value *v, struc
 }
 
 /* What nodes make in every run; all else that is named here comes from outside, or is made once. */
-static tare_status add_blocks(struct watch *w)
+static tare_status add_blocks(struct scope_blocks *w)
 {
     tare_status s = TARE_OK;
     const struct infer_scope *scope = w->scope;
@@ -109,7 +109,7 @@ static tare_status add_blocks(struct watch *w)
 }
 
 /* The main graph's outputs stay to the end. Those of a body are its node's, and counted there. */
-static void mark_outputs(struct watch *w)
+static void mark_outputs(struct scope_blocks *w)
 {
     const struct infer_scope *s = w->scope;
     size_t n = s->graph ? s->graph->outputs.n : s->function->outputs.n;
@@ -123,14 +123,14 @@ static void mark_outputs(struct watch *w)
 
 /* ---- readers ---- */
 
-static void read_at(struct watch *w, const struct infer_value *v, uint32_t step)
+static void read_at(struct scope_blocks *w, const struct infer_value *v, uint32_t step)
 {
     struct block *b = block_of(w, v);
     if (b && b->last < step) b->last = step;
 }
 
 /* Whatever nodes of a body read from around it is read by the node that has the body. */
-static void read_bodies(struct watch *w, const struct infer_node *n, uint32_t step)
+static void read_bodies(struct scope_blocks *w, const struct infer_node *n, uint32_t step)
 {
     for (size_t i = 0; i < n->n_bodies; i++) {
         const struct infer_scope *body = n->bodies[i];
@@ -145,7 +145,7 @@ static void read_bodies(struct watch *w, const struct infer_node *n, uint32_t st
     }
 }
 
-static void note_readers(struct watch *w)
+static void note_readers(struct scope_blocks *w)
 {
     for (size_t i = 0; i < w->scope->n_nodes; i++) {
         const struct infer_node *n = &w->scope->nodes[i];
@@ -161,19 +161,19 @@ static bool is_plain(const struct infer_node *n)
     return n->n_bodies == 0 && n->node->inputs.n && n->node->outputs.n && n->outputs[0];
 }
 
-static void join_views(struct watch *w)
+static void join_views(struct scope_blocks *w)
 {
     for (size_t i = 0; i < w->scope->n_nodes; i++) {
         const struct infer_node *n = &w->scope->nodes[i];
         if (!is_plain(n) || !cost_is_view(n->node->domain, n->node->op)) continue;
         struct block *from = block_of(w, n->inputs[0]), *to = block_of(w, n->outputs[0]);
         if (!from || !to || to->external) continue;
-        join(from, to, w->blocks.items);
+        join_blocks(from, to, w->blocks.items);
     }
 }
 
 /* Equal polynomials are counted, not added one by one: a sum of each would be kept for ever. */
-static void sum_formula(struct watch *w, const struct map_u64 *counts)
+static void sum_formula(struct scope_blocks *w, const struct map_u64 *counts)
 {
     struct poly_space *s = w->m->space;
     const struct map_u64_slot *slot;
@@ -185,7 +185,7 @@ static void sum_formula(struct watch *w, const struct map_u64 *counts)
     }
 }
 
-static tare_status sum_up(struct watch *w)
+static tare_status sum_up(struct scope_blocks *w)
 {
     struct map_u64 counts = MAP_U64_INIT;
     tare_status s = TARE_OK;
@@ -205,19 +205,19 @@ static tare_status sum_up(struct watch *w)
 }
 
 /* An input that nobody needs after this node gives its bytes to the result, when it has just as many. */
-static void join_in_place(struct watch *w, const struct infer_node *n, uint32_t step)
+static void join_in_place(struct scope_blocks *w, const struct infer_node *n, uint32_t step)
 {
     struct block *to = block_of(w, n->outputs[0]);
     if (!to || to->external || to->first != step) return;
     for (size_t k = 0; k < n->node->inputs.n && k < 2; k++) {
         struct block *from = block_of(w, n->inputs[k]);
         if (!from || from == to || from->external || from->last != step || from->bytes != to->bytes) continue;
-        join(from, to, w->blocks.items);
+        join_blocks(from, to, w->blocks.items);
         return;
     }
 }
 
-static void reuse(struct watch *w)
+static void reuse_input(struct scope_blocks *w)
 {
     for (size_t i = 0; i < w->scope->n_nodes; i++) {
         const struct infer_node *n = &w->scope->nodes[i];
@@ -227,10 +227,10 @@ static void reuse(struct watch *w)
 
 /* ---- bodies ---- */
 
-static tare_status watch_scope(const struct watch *outer, const struct infer_scope *scope,
+static tare_status watch_scope(const struct scope_blocks *outer, const struct infer_scope *scope,
                                struct liveness *out);
 
-static tare_status weigh_bodies(struct watch *w)
+static tare_status weigh_bodies(struct scope_blocks *w)
 {
     for (size_t i = 0; i < w->scope->n_nodes; i++) {
         const struct infer_node *n = &w->scope->nodes[i];
@@ -239,7 +239,7 @@ static tare_status weigh_bodies(struct watch *w)
             if (!n->bodies[k]) continue;
             tare_status s = watch_scope(w, n->bodies[k], &inner);
             if (s < 0) return s;
-            if (!fits(w, inner.sum)) {
+            if (!fits_in_place(w, inner.sum)) {
                 inner.sum = inner.peak = inner.arena = 0;
                 inner.known = false;
                 inner.unknown++;
@@ -258,24 +258,24 @@ static tare_status weigh_bodies(struct watch *w)
 
 /* ---- what is alive when ---- */
 
-static bool counts(const struct watch *w, size_t i)
+static bool counts_as_memory(const struct scope_blocks *w, size_t i)
 {
     const struct block *b = &w->blocks.items[i];
     return b->same == i && !b->external && b->bytes;
 }
 
-static uint32_t last_of(const struct watch *w, const struct block *b)
+static uint32_t last_of(const struct scope_blocks *w, const struct block *b)
 {
     return b->last == FOR_EVER ? (uint32_t)w->scope->n_nodes - 1 : b->last;
 }
 
-static tare_status find_peak(struct watch *w, size_t *at)
+static tare_status find_peak(struct scope_blocks *w, size_t *at)
 {
     size_t n = w->scope->n_nodes;
     uint64_t *change = mem_new(n + 1, sizeof *change), alive = 0; /* wraps, as sums of differences may */
     if (!change) return error_set(w->err, TARE_NOMEM, "out of memory for %zu steps", n);
     for (size_t i = 0; i < w->blocks.n; i++) {
-        if (!counts(w, i)) continue;
+        if (!counts_as_memory(w, i)) continue;
         change[w->blocks.items[i].first] += w->blocks.items[i].bytes;
         change[last_of(w, &w->blocks.items[i]) + 1] -= w->blocks.items[i].bytes;
     }
@@ -297,14 +297,14 @@ static int larger_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static tare_status name_alive(struct watch *w, size_t at)
+static tare_status name_alive(struct scope_blocks *w, size_t at)
 {
     VEC(struct live_tensor) alive = VEC_INIT;
     tare_status s = TARE_OK;
     const struct onnx_node *n = w->scope->nodes[at].node;
     for (size_t i = 0; s == TARE_OK && i < w->blocks.n; i++) {
         const struct block *b = &w->blocks.items[i];
-        if (!counts(w, i) || b->first > at || last_of(w, b) < at) continue;
+        if (!counts_as_memory(w, i) || b->first > at || last_of(w, b) < at) continue;
         s = vec_push(&alive, ((struct live_tensor){b->value->name, b->bytes}), w->err);
     }
     if (s < 0) {
@@ -318,13 +318,13 @@ static tare_status name_alive(struct watch *w, size_t at)
     return TARE_OK;
 }
 
-static tare_status plan_arena(struct watch *w)
+static tare_status plan_arena(struct scope_blocks *w)
 {
     VEC(struct plan_block) blocks = VEC_INIT;
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < w->blocks.n; i++) {
         const struct block *b = &w->blocks.items[i];
-        if (counts(w, i))
+        if (counts_as_memory(w, i))
             s = vec_push(&blocks, ((struct plan_block){b->first, last_of(w, b), b->bytes, 0}), w->err);
     }
     for (uint32_t i = 0; s == TARE_OK && i < w->scope->n_nodes; i++) {
@@ -337,7 +337,7 @@ static tare_status plan_arena(struct watch *w)
     return s;
 }
 
-static tare_status watch_all(struct watch *w)
+static tare_status watch_all(struct scope_blocks *w)
 {
     size_t at = 0;
     tare_status s = add_blocks(w);
@@ -347,17 +347,17 @@ static tare_status watch_all(struct watch *w)
     join_views(w);
     s = sum_up(w);
     if (s < 0) return s;
-    reuse(w);
+    reuse_input(w);
     s = weigh_bodies(w);
     if (s == TARE_OK) s = find_peak(w, &at);
     if (s == TARE_OK) s = name_alive(w, at);
     return s == TARE_OK ? plan_arena(w) : s;
 }
 
-static tare_status watch_scope(const struct watch *outer, const struct infer_scope *scope,
+static tare_status watch_scope(const struct scope_blocks *outer, const struct infer_scope *scope,
                                struct liveness *out)
 {
-    struct watch w = {outer->m, scope, outer->dims, outer->n_dims, MAP_U64_INIT,
+    struct scope_blocks w = {outer->m, scope, outer->dims, outer->n_dims, MAP_U64_INIT,
                       VEC_INIT, NULL,  NULL,        out,           outer->err};
     tare_status s = TARE_OK;
     *out = (struct liveness){.known = true, .sum_formula = poly_int(outer->m->space, 0)};
@@ -380,7 +380,7 @@ static tare_status watch_scope(const struct watch *outer, const struct infer_sco
 tare_status liveness_of(struct liveness *out, const struct inferred *m, const struct poly_binding *dims,
                         size_t n, tare_error *err)
 {
-    const struct watch outer = {.m = m, .dims = dims, .n_dims = n, .err = err};
+    const struct scope_blocks outer = {.m = m, .dims = dims, .n_dims = n, .err = err};
     struct liveness l;
     tare_status s = watch_scope(&outer, m->main, &l);
     if (s < 0) return s;

@@ -135,7 +135,7 @@ static bool is_folded(const struct infer_node *at, const struct op_row *row)
 }
 
 /* The reason that a rule did not give: the first input that is not known either. */
-static const char *reason(struct infer_engine *e, const struct infer_node *at)
+static const char *reason_of(struct infer_engine *e, const struct infer_node *at)
 {
     char text[200] = "its shape cannot be told before running";
     for (size_t i = 0; i < at->node->inputs.n; i++) {
@@ -146,7 +146,7 @@ static const char *reason(struct infer_engine *e, const struct infer_node *at)
     return arena_str(&e->memory->arena, text);
 }
 
-static tare_status finish(struct infer_engine *e, struct infer_node *at, const struct op_row *row)
+static tare_status finish_node(struct infer_engine *e, struct infer_node *at, const struct op_row *row)
 {
     bool folded = is_folded(at, row), known = true, dependent = false;
     for (size_t i = 0; i < at->node->inputs.n; i++) dependent |= at->inputs[i] && at->inputs[i]->data_dependent;
@@ -162,7 +162,7 @@ static tare_status finish(struct infer_engine *e, struct infer_node *at, const s
     }
     if (known) at->why = NULL;
     if (known || at->why) return TARE_OK;
-    at->why = reason(e, at);
+    at->why = reason_of(e, at);
     return at->why ? TARE_OK : engine_nomem(e);
 }
 
@@ -183,7 +183,7 @@ static tare_status run_node(struct infer_engine *e, struct infer_node *at)
         e->fault = false;
         s = TARE_OK;
     }
-    return s < 0 ? s : finish(e, at, row);
+    return s < 0 ? s : finish_node(e, at, row);
 }
 
 /* ---- a scope ---- */
@@ -212,12 +212,12 @@ tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struc
     return s;
 }
 
-static void count(struct inferred *out, const struct infer_scope *s) /* no deeper than ENGINE_DEPTH_MAX */
+static void count_nodes(struct inferred *out, const struct infer_scope *s) /* no deeper than ENGINE_DEPTH_MAX */
 {
     out->n_nodes += s->n_nodes;
     for (size_t i = 0; i < s->n_nodes; i++) {
         if (s->nodes[i].why) out->n_unknown++;
-        for (size_t k = 0; k < s->nodes[i].n_bodies; k++) count(out, s->nodes[i].bodies[k]);
+        for (size_t k = 0; k < s->nodes[i].n_bodies; k++) count_nodes(out, s->nodes[i].bodies[k]);
     }
 }
 
@@ -282,7 +282,7 @@ tare_status infer_model(struct inferred *out, const struct onnx_model *m, const 
     tare_status s = engine_start(&e, &made);
     if (s == TARE_OK) s = engine_run(&e, &p, &made.main);
     if (s == TARE_OK) s = poly_space_status(made.space, err);
-    if (s == TARE_OK) count(&made, made.main);
+    if (s == TARE_OK) count_nodes(&made, made.main);
     map_str_release(&e.functions);
     map_str_release(&e.seen);
     map_str_release(&e.symbols);

@@ -21,7 +21,7 @@ struct fact { /* about a value */
     int64_t least, most;
 };
 
-struct walk {
+struct bound_walk {
     struct map_u64 places; /* value (its address) -> number of the fact + 1 */
     VEC(struct fact) facts;
     struct infer_bound *out;
@@ -52,19 +52,19 @@ static struct fact constant_fact(const struct infer_value *v)
     return f;
 }
 
-static struct fact fact_of(const struct walk *w, const struct infer_value *v)
+static struct fact fact_of(const struct bound_walk *w, const struct infer_value *v)
 {
     const uint64_t *place = v ? map_u64_find(&w->places, (uint64_t)(uintptr_t)v) : NULL;
     if (place && *place) return w->facts.items[*place - 1];
     return v ? constant_fact(v) : (struct fact){.from_input = false};
 }
 
-static struct fact input_fact(const struct walk *w, const struct infer_node *at, size_t i)
+static struct fact input_fact(const struct bound_walk *w, const struct infer_node *at, size_t i)
 {
     return fact_of(w, i < at->node->inputs.n ? at->inputs[i] : NULL);
 }
 
-static void set_fact(struct walk *w, const struct infer_value *v, struct fact f)
+static void set_fact(struct bound_walk *w, const struct infer_value *v, struct fact f)
 {
     uint64_t *place;
     if (!v || w->failed) return;
@@ -117,7 +117,7 @@ static int64_t int_attribute(const struct onnx_node *n, const char *name, int64_
 }
 
 /* How many rows the index chooses from; -1: not known before the model runs. */
-static int64_t rows_of(const struct walk *w, const struct infer_node *at, const struct op_index *use)
+static int64_t rows_of(const struct bound_walk *w, const struct infer_node *at, const struct op_index *use)
 {
     const struct infer_value *data = at->inputs[use->data];
     int64_t axis = 0;
@@ -139,7 +139,7 @@ static int64_t rows_of(const struct walk *w, const struct infer_node *at, const 
     return axis >= 0 && axis < (int64_t)data->rank ? fixed_dim(data, (size_t)axis) : -1;
 }
 
-static void take_limit(const struct walk *w, int64_t limit, const struct onnx_node *n, const char *what)
+static void take_limit(const struct bound_walk *w, int64_t limit, const struct onnx_node *n, const char *what)
 {
     const char *name = n->name;
     if (limit <= 0 || (w->out->limit && limit >= w->out->limit)) return;
@@ -148,7 +148,7 @@ static void take_limit(const struct walk *w, int64_t limit, const struct onnx_no
     snprintf(w->out->why, sizeof w->out->why, "%.24s '%.70s' %s", n->op, name, what);
 }
 
-static void use_as_index(const struct walk *w, const struct infer_node *at, const struct op_row *row,
+static void use_as_index(const struct bound_walk *w, const struct infer_node *at, const struct op_row *row,
                          unsigned input, const struct range *r)
 {
     for (const struct op_index *use = row->index; use < row->index + OP_INDEX_MAX; use++) {
@@ -168,7 +168,8 @@ static void use_as_index(const struct walk *w, const struct infer_node *at, cons
 /* ---- what nodes do to a range ---- */
 
 /* a op b, where a is from the input; b is a constant, from the input too, or anything. */
-static struct range combine(enum op_follow rule, const struct fact *a, const struct fact *b, bool swapped)
+static struct range combine_facts(enum op_follow rule, const struct fact *a, const struct fact *b,
+                                  bool swapped)
 {
     bool known = !b->from_input && b->constant && b->most < INT64_MAX / 4 && b->least > -(INT64_MAX / 4);
     struct range r = a->range;
@@ -190,14 +191,14 @@ static struct fact apply_binary(enum op_follow rule, const struct fact *a, const
 {
     struct fact f = {.from_input = true, .mixed = a->mixed || b->mixed};
     if (a->from_input)
-        f.range = combine(rule, a, b, false);
+        f.range = combine_facts(rule, a, b, false);
     else
-        f.range = combine(rule, b, a, true);
+        f.range = combine_facts(rule, b, a, true);
     return f;
 }
 
 /* Until opset 10 the limits are attributes, later inputs 1 and 2; either may be left out. */
-static struct range clip(const struct walk *w, const struct infer_node *at, struct range r)
+static struct range clip_range(const struct bound_walk *w, const struct infer_node *at, struct range r)
 {
     const struct onnx_attribute *low = onnx_attribute(at->node, "min"),
                                 *high = onnx_attribute(at->node, "max");
@@ -210,8 +211,8 @@ static struct range clip(const struct walk *w, const struct infer_node *at, stru
 }
 
 /* Of Min and Max: constants among the inputs bound the result. */
-static struct range extreme(const struct walk *w, const struct infer_node *at, enum op_follow rule,
-                            struct range r)
+static struct range cap_by_constants(const struct bound_walk *w, const struct infer_node *at,
+                                     enum op_follow rule, struct range r)
 {
     for (size_t i = 0; i < at->node->inputs.n; i++) {
         struct fact f = input_fact(w, at, i);
@@ -222,7 +223,7 @@ static struct range extreme(const struct walk *w, const struct infer_node *at, e
 }
 
 /* What comes of the elements of the inputs in the mask, put together. */
-static struct fact gather_facts(const struct walk *w, const struct infer_node *at, uint32_t inputs)
+static struct fact gather_facts(const struct bound_walk *w, const struct infer_node *at, uint32_t inputs)
 {
     struct fact all = {.from_input = false};
     bool mixed = false;
@@ -237,7 +238,7 @@ static struct fact gather_facts(const struct walk *w, const struct infer_node *a
 }
 
 /* What is known of a node's outputs. */
-static struct fact apply(const struct walk *w, const struct infer_node *at, const struct op_row *r)
+static struct fact apply_rule(const struct bound_walk *w, const struct infer_node *at, const struct op_row *r)
 {
     struct fact first = input_fact(w, at, 0), second = input_fact(w, at, 1);
     struct fact f = gather_facts(w, at, r->from);
@@ -252,9 +253,9 @@ static struct fact apply(const struct walk *w, const struct infer_node *at, cons
     case FOLLOW_MOD:
         if (first.from_input || second.from_input) return apply_binary(r->follow, &first, &second);
         break;
-    case FOLLOW_CLIP: f.range = clip(w, at, f.range); return f;
+    case FOLLOW_CLIP: f.range = clip_range(w, at, f.range); return f;
     case FOLLOW_MIN:
-    case FOLLOW_MAX: f.range = extreme(w, at, r->follow, f.range); return f;
+    case FOLLOW_MAX: f.range = cap_by_constants(w, at, r->follow, f.range); return f;
     case FOLLOW_NEG: f.range = range_negate(f.range); return f;
     case FOLLOW_RELU: f.range = range_shrink(f.range); return f;
     case FOLLOW_SUM: f.range = range_sum(f.range); return f;
@@ -265,20 +266,20 @@ static struct fact apply(const struct walk *w, const struct infer_node *at, cons
 
 /* ---- bodies ---- */
 
-static void walk_scope(struct walk *w, const struct infer_scope *scope);
+static void walk_scope(struct bound_walk *w, const struct infer_scope *scope);
 
-static const struct infer_value *formal(const struct infer_scope *body, size_t i)
+static const struct infer_value *formal_input(const struct infer_scope *body, size_t i)
 {
     return infer_value(body, body->graph->inputs.items[i].name);
 }
 
-static struct fact result_of(const struct walk *w, const struct infer_scope *body, size_t i)
+static struct fact result_of(const struct bound_walk *w, const struct infer_scope *body, size_t i)
 {
     const struct onnx_graph *g = body->graph;
     return fact_of(w, i < g->outputs.n ? infer_value(body, g->outputs.items[i].name) : NULL);
 }
 
-static void walk_if(struct walk *w, const struct infer_node *at)
+static void walk_if(struct bound_walk *w, const struct infer_node *at)
 {
     for (size_t i = 0; i < at->n_bodies; i++) walk_scope(w, at->bodies[i]);
     for (size_t k = 0; at->n_bodies && k < at->node->outputs.n; k++) {
@@ -295,11 +296,11 @@ struct round_trip {
     size_t skip, lead_in, lead_out, carried;
 };
 
-static bool go_round(struct walk *w, const struct round_trip *t, bool give_up)
+static bool go_round(struct bound_walk *w, const struct round_trip *t, bool give_up)
 {
     bool changed = false;
     for (size_t i = 0; i < t->carried; i++) {
-        const struct infer_value *v = formal(t->body, t->lead_in + i);
+        const struct infer_value *v = formal_input(t->body, t->lead_in + i);
         struct fact before = fact_of(w, v), after = result_of(w, t->body, t->lead_out + i);
         struct fact both = join_facts(before, after);
         if (!both.from_input) {
@@ -314,12 +315,12 @@ static bool go_round(struct walk *w, const struct round_trip *t, bool give_up)
     return changed;
 }
 
-static void walk_loop(struct walk *w, const struct infer_node *at, struct round_trip t)
+static void walk_loop(struct bound_walk *w, const struct infer_node *at, struct round_trip t)
 {
     for (size_t i = t.lead_in; i < t.body->graph->inputs.n; i++) {
         struct fact f = input_fact(w, at, i - t.lead_in + t.skip);
         if (i - t.lead_in < t.carried && !f.from_input) f = (struct fact){.from_input = false};
-        set_fact(w, formal(t.body, i), f);
+        set_fact(w, formal_input(t.body, i), f);
     }
     for (int round = 0; round <= LOOP_ROUNDS + 1; round++) {
         walk_scope(w, t.body);
@@ -327,12 +328,12 @@ static void walk_loop(struct walk *w, const struct infer_node *at, struct round_
     }
     for (size_t i = 0; i < at->node->outputs.n; i++) {
         struct fact f = result_of(w, t.body, t.lead_out + i);
-        if (i < t.carried) f = join_facts(f, fact_of(w, formal(t.body, t.lead_in + i)));
+        if (i < t.carried) f = join_facts(f, fact_of(w, formal_input(t.body, t.lead_in + i)));
         set_fact(w, at->outputs[i], f);
     }
 }
 
-static void walk_call(struct walk *w, const struct infer_node *at)
+static void walk_call(struct bound_walk *w, const struct infer_node *at)
 {
     const struct infer_scope *body = at->bodies[0];
     const struct onnx_function *f = body->function;
@@ -344,7 +345,7 @@ static void walk_call(struct walk *w, const struct infer_node *at)
 }
 
 /* The bodies of a node; false: it has none that can be followed. */
-static bool walk_bodies(struct walk *w, const struct infer_node *at)
+static bool walk_bodies(struct bound_walk *w, const struct infer_node *at)
 {
     const struct onnx_node *n = at->node;
     if (!at->n_bodies) return false;
@@ -377,7 +378,7 @@ static bool walk_bodies(struct walk *w, const struct infer_node *at)
 
 /* ---- the walk ---- */
 
-static void walk_scope(struct walk *w, const struct infer_scope *scope)
+static void walk_scope(struct bound_walk *w, const struct infer_scope *scope)
 {
     for (size_t i = 0; i < scope->n_nodes && !w->failed; i++) {
         const struct infer_node *at = &scope->nodes[i];
@@ -391,14 +392,14 @@ static void walk_scope(struct walk *w, const struct infer_scope *scope)
             if (row && in.from_input) use_as_index(w, at, row, (unsigned)k, &in.range);
         }
         if (walk_bodies(w, at)) continue;
-        struct fact out = row ? apply(w, at, row) : (struct fact){.from_input = false};
+        struct fact out = row ? apply_rule(w, at, row) : (struct fact){.from_input = false};
         for (size_t k = 0; k < at->node->outputs.n; k++) set_fact(w, at->outputs[k], out);
     }
 }
 
-static bool follow(const struct inferred *shapes, const char *input, struct infer_bound *out)
+static bool follow_input(const struct inferred *shapes, const char *input, struct infer_bound *out)
 {
-    struct walk w = {.out = out, .steps_left = MAX_STEPS};
+    struct bound_walk w = {.out = out, .steps_left = MAX_STEPS};
     struct fact whole = {.from_input = true, .range = range_input()};
     set_fact(&w, infer_value(shapes->main, input), whole);
     walk_scope(&w, shapes->main);
@@ -415,7 +416,7 @@ void infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, siz
     for (size_t i = 0; i < n; i++) {
         const struct onnx_value *v = &m->graph.inputs.items[i];
         out[i] = (struct infer_bound){0, ""};
-        if (!is_index_type(v->type) || (done && follow(&shapes, v->name, &out[i]))) continue;
+        if (!is_index_type(v->type) || (done && follow_input(&shapes, v->name, &out[i]))) continue;
         out[i].limit = 1;
         snprintf(out[i].why, sizeof out[i].why, "the graph is too large to follow the input through it");
     }

@@ -114,7 +114,7 @@ static void window_pads(struct rule_call *c, size_t axis, size_t axes, struct wi
 }
 
 /* So small that sums of a few of them are exact. */
-static bool sane(int64_t v, int64_t least)
+static bool is_sane(int64_t v, int64_t least)
 {
     return v >= least && v <= INT32_MAX;
 }
@@ -137,7 +137,7 @@ tare_status window_of(struct rule_call *c, size_t axis, size_t axes, const struc
                {"padding", out->end, -INT32_MAX},
                {"padding of the output", out->extra, -INT32_MAX}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!sane(all[i].value, all[i].least))
+        if (!is_sane(all[i].value, all[i].least))
             return rule_fault(c, "a %s of %lld", all[i].name, (long long)all[i].value);
     return TARE_OK;
 }
@@ -256,7 +256,7 @@ tare_status shape_max_unpool(struct rule_call *c)
 
 /* ---- regions: one result of fixed size per box ---- */
 
-static tare_status regions(struct rule_call *c, int64_t height, int64_t width)
+static tare_status shape_of_regions(struct rule_call *c, int64_t height, int64_t width)
 {
     struct rule_dims d = rule_dims_none();
     rule_same_type(c, 0, 0);
@@ -269,12 +269,12 @@ static tare_status regions(struct rule_call *c, int64_t height, int64_t width)
 
 tare_status shape_max_roi_pool(struct rule_call *c)
 {
-    return regions(c, rule_int_of(c, "pooled_shape", 0, 1), rule_int_of(c, "pooled_shape", 1, 1));
+    return shape_of_regions(c, rule_int_of(c, "pooled_shape", 0, 1), rule_int_of(c, "pooled_shape", 1, 1));
 }
 
 tare_status shape_roi_align(struct rule_call *c)
 {
-    return regions(c, rule_int(c, "output_height", 1), rule_int(c, "output_width", 1));
+    return shape_of_regions(c, rule_int(c, "output_height", 1), rule_int(c, "output_width", 1));
 }
 
 /* ==== channels last, channels in blocks ==== */

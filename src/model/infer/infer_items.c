@@ -81,7 +81,7 @@ static bool number_of(const struct item *x, double *out)
     return true;
 }
 
-static struct census count(const struct items *x)
+static struct census count_items(const struct items *x)
 {
     struct census all = {.numbers = 0};
     double number;
@@ -137,7 +137,7 @@ tare_status items_write(struct rule_call *c, size_t output, const struct items *
     int64_t dims[INFER_RANK_MAX];
     size_t n;
     if (!v || !x->at || !items_dims(v, dims, &n) || n != x->n) return TARE_OK;
-    struct census have = count(x);
+    struct census have = count_items(x);
     if (have.of[ITEM_NONE] == n && n) return TARE_OK;
     if (item_type_is_float(v->type) && have.numbers == n && n <= ENGINE_REALS_MAX)
         return write_reals(c, output, x);

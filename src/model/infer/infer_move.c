@@ -108,7 +108,6 @@ tare_status shape_squeeze(struct rule_call *c)
     struct rule_dims in, out = {.known = true};
     bool marks[INFER_RANK_MAX], known;
     int64_t v;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &in)) return TARE_OK;
     tare_status s = mark_axes(c, in.n, marks, &known);
     if (s < 0) return s;
@@ -132,7 +131,6 @@ tare_status shape_unsqueeze(struct rule_call *c)
     bool marks[INFER_RANK_MAX], known;
     const int64_t *axes;
     size_t n, at = 0, new_ones = 0;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &in)) return TARE_OK;
     if (!rule_ints(c, "axes", 1, &axes, &n)) {
         rule_unknown(c, "the new axes are not known before running");
@@ -170,7 +168,6 @@ tare_status shape_transpose(struct rule_call *c)
     const struct onnx_attribute *perm = onnx_attribute(c->node, "perm");
     size_t from[INFER_RANK_MAX] = {0};
     bool used[INFER_RANK_MAX] = {false};
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &in)) return TARE_OK;
     if (perm && perm->ints.n != in.n)
         return rule_fault(c, "perm has %zu axes, the input %zu", perm->ints.n, in.n);
@@ -280,7 +277,6 @@ tare_status shape_expand(struct rule_call *c)
     struct rule_dims in = rule_dims_of(rule_input(c, 0)), want = {.known = false};
     struct rule_list shape;
     struct items x = ITEMS_INIT;
-    rule_type(c, 0, rule_input_type(c, 0));
     tare_status s = rule_list(c, "shape", 1, &shape);
     if (s < 0) return s;
     want.known = shape.known && shape.n <= INFER_RANK_MAX;
@@ -311,7 +307,6 @@ tare_status shape_tile(struct rule_call *c)
 {
     struct rule_dims d;
     struct rule_list times;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = rule_list(c, NULL, 1, &times);
     if (s < 0) return s;
@@ -329,7 +324,6 @@ tare_status shape_pad(struct rule_call *c)
     struct rule_list pads;
     const int64_t *axes = NULL;
     size_t n_axes, axis;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = rule_list(c, onnx_attribute(c->node, "pads") ? "pads" : "paddings", 1, &pads);
     if (s < 0) return s;
@@ -352,38 +346,30 @@ tare_status shape_pad(struct rule_call *c)
 
 /* ---- blocks, crops ---- */
 
-static tare_status block_size(struct rule_call *c, struct rule_dims *d, const struct poly **size)
+/* Squares of places become channels, or the other way round. */
+static tare_status move_blocks(struct rule_call *c, bool to_channels)
 {
-    int64_t b = rule_int(c, "blocksize", 0);
-    rule_type(c, 0, rule_input_type(c, 0));
-    if (b < 1 || b > INT32_MAX) return rule_fault(c, "blocksize %lld is not possible", (long long)b);
-    *size = poly_int(c->space, b);
-    if (rule_ranked(c, 0, d) && d->n != 4) return rule_fault(c, "input has %zu dimensions, not 4", d->n);
-    return TARE_OK;
+    struct poly_space *p = c->space;
+    struct rule_dims d;
+    int64_t size = rule_int(c, "blocksize", 0);
+    if (size < 1 || size > INT32_MAX) return rule_fault(c, "blocksize %lld is not possible", (long long)size);
+    if (!rule_ranked(c, 0, &d)) return TARE_OK;
+    if (d.n != 4) return rule_fault(c, "input has %zu dimensions, not 4", d.n);
+    const struct poly *side = poly_int(p, size), *area = poly_mul(p, side, side);
+    d.at[1] = to_channels ? poly_mul(p, d.at[1], area) : poly_div_floor(p, d.at[1], area);
+    for (size_t i = 2; i < 4; i++)
+        d.at[i] = to_channels ? poly_div_floor(p, d.at[i], side) : poly_mul(p, d.at[i], side);
+    return rule_shape(c, 0, d.at, d.n);
 }
 
 tare_status shape_depth_to_space(struct rule_call *c)
 {
-    struct rule_dims d = {.n = 0};
-    const struct poly *b = NULL;
-    tare_status s = block_size(c, &d, &b);
-    if (s < 0 || !d.known) return s;
-    d.at[1] = poly_div_floor(c->space, d.at[1], poly_mul(c->space, b, b));
-    d.at[2] = poly_mul(c->space, d.at[2], b);
-    d.at[3] = poly_mul(c->space, d.at[3], b);
-    return rule_shape(c, 0, d.at, d.n);
+    return move_blocks(c, false);
 }
 
 tare_status shape_space_to_depth(struct rule_call *c)
 {
-    struct rule_dims d = {.n = 0};
-    const struct poly *b = NULL;
-    tare_status s = block_size(c, &d, &b);
-    if (s < 0 || !d.known) return s;
-    d.at[1] = poly_mul(c->space, d.at[1], poly_mul(c->space, b, b));
-    d.at[2] = poly_div_floor(c->space, d.at[2], b);
-    d.at[3] = poly_div_floor(c->space, d.at[3], b);
-    return rule_shape(c, 0, d.at, d.n);
+    return move_blocks(c, true);
 }
 
 tare_status shape_center_crop_pad(struct rule_call *c)
@@ -392,7 +378,6 @@ tare_status shape_center_crop_pad(struct rule_call *c)
     struct rule_dims d;
     struct rule_list want;
     size_t axis;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
     tare_status s = rule_list(c, NULL, 1, &want);
     size_t n = axes ? axes->ints.n : d.n;
@@ -468,7 +453,6 @@ tare_status shape_reshape(struct rule_call *c)
 {
     struct reshape r = {.in = rule_dims_of(rule_input(c, 0)), .open = SIZE_MAX};
     struct rule_list want;
-    rule_type(c, 0, rule_input_type(c, 0));
     tare_status s = rule_list(c, "shape", 1, &want);
     if (s < 0) return s;
     if (!want.known || want.n > INFER_RANK_MAX) {
@@ -489,7 +473,6 @@ tare_status shape_flatten(struct rule_call *c)
 {
     struct rule_dims in;
     int64_t axis = rule_int(c, "axis", 1);
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &in)) {
         struct rule_dims two = {.known = true, .n = 2};
         return rule_shape(c, 0, two.at, 2);

@@ -144,7 +144,6 @@ static tare_status slice_items(struct rule_call *c, const struct slice_plan *p)
 tare_status shape_slice(struct rule_call *c)
 {
     struct slice_plan p = {.starts = {.n = 0}};
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &p.in)) return TARE_OK;
     p.out = p.in;
     tare_status s = slice_lists(c, &p);
@@ -263,7 +262,6 @@ tare_status shape_gather(struct rule_call *c)
 {
     struct rule_dims data, index, out = {.known = true};
     size_t axis;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &data) || !rule_ranked(c, 1, &index)) return TARE_OK;
     tare_status s = rule_axis(c, rule_int(c, "axis", 0), data.n, &axis);
     if (s < 0) return s;
@@ -286,7 +284,6 @@ tare_status shape_gather_nd(struct rule_call *c)
 {
     struct rule_dims data, index, out = {.known = true};
     int64_t batch = rule_int(c, "batch_dims", 0), depth;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (!rule_ranked(c, 0, &data) || !rule_ranked(c, 1, &index)) return TARE_OK;
     if (!index.n) return rule_fault(c, "indices are a scalar");
     if (!poly_constant(index.at[index.n - 1], &depth)) {
@@ -314,7 +311,6 @@ tare_status shape_one_hot(struct rule_call *c)
     const struct poly *n = depth && depth->ints && depth->n_ints == 1 ? depth->ints[0] : NULL;
     if (depth && depth->reals && depth->n_ints == 1 && fabs(depth->reals[0]) < INT32_MAX)
         n = poly_int(c->space, (int64_t)depth->reals[0]);
-    rule_type(c, 0, rule_input_type(c, 2));
     if (!rule_ranked(c, 0, &in)) return TARE_OK;
     if (in.n == INFER_RANK_MAX) return rule_fault(c, "more than %d dimensions", INFER_RANK_MAX);
     tare_status s = rule_axis(c, rule_int(c, "axis", -1), in.n + 1, &axis);
@@ -430,7 +426,6 @@ tare_status shape_compress(struct rule_call *c)
     struct rule_dims d = {.known = true, .n = 1};
     size_t axis = 0;
     int64_t max = INT64_MAX;
-    rule_type(c, 0, rule_input_type(c, 0));
     if (along) {
         if (!rule_ranked(c, 0, &d)) return TARE_OK;
         tare_status s = rule_axis(c, along->i, d.n, &axis);
@@ -451,7 +446,6 @@ tare_status shape_unique(struct rule_call *c)
     struct rule_dims d = {.known = !along, .n = 1};
     size_t axis = 0;
     tare_status s = TARE_OK;
-    rule_type(c, 0, rule_input_type(c, 0));
     for (size_t i = 1; i < 4; i++) rule_type(c, i, ONNX_INT64);
     if (along && rule_ranked(c, 0, &d)) {
         if ((s = rule_axis(c, along->i, d.n, &axis)) < 0) return s;

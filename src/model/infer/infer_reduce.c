@@ -87,7 +87,7 @@ static tare_status reduce_contents(struct rule_call *c, const struct reduced *r)
     return all ? rule_contents(c, 0, &all, 1) : TARE_OK;
 }
 
-static tare_status reduce(struct rule_call *c, struct reduced *r)
+static tare_status reduce_dims(struct rule_call *c, struct reduced *r)
 {
     const int64_t *axes;
     size_t n;
@@ -106,13 +106,13 @@ static tare_status reduce(struct rule_call *c, struct reduced *r)
 tare_status shape_reduce(struct rule_call *c)
 {
     struct reduced r = {.attribute_only = false};
-    return reduce(c, &r);
+    return reduce_dims(c, &r);
 }
 
 tare_status shape_reduce_by_attribute(struct rule_call *c)
 {
     struct reduced r = {.attribute_only = true};
-    return reduce(c, &r);
+    return reduce_dims(c, &r);
 }
 
 tare_status shape_arg(struct rule_call *c)

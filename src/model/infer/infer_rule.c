@@ -147,7 +147,7 @@ struct rule_dims rule_dims_of(const struct infer_value *v)
 }
 
 /* Two numbers, neither 1, that differ. */
-static bool clash(const struct poly *a, const struct poly *b, int64_t *x, int64_t *y)
+static bool fail_clash(const struct poly *a, const struct poly *b, int64_t *x, int64_t *y)
 {
     return poly_constant(a, x) && poly_constant(b, y) && *x != *y && *x != 1 && *y != 1;
 }
@@ -162,7 +162,7 @@ tare_status rule_broadcast(struct rule_call *c, const struct rule_dims *a, const
         const struct poly *x = i < a->n ? a->at[a->n - 1 - i] : one,
                           *y = i < b->n ? b->at[b->n - 1 - i] : one;
         int64_t p, q;
-        if (clash(x, y, &p, &q))
+        if (fail_clash(x, y, &p, &q))
             return rule_fault(c, "dimensions %lld and %lld do not go together", (long long)p, (long long)q);
         made.at[made.n - 1 - i] = poly_broadcast(c->space, x, y);
     }
@@ -172,9 +172,9 @@ tare_status rule_broadcast(struct rule_call *c, const struct rule_dims *a, const
 
 /* ---- saying why not ---- */
 
-static void remember(struct rule_call *c, const char *format, va_list args)
+static void remember_why(struct rule_call *c, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
-static void remember(struct rule_call *c, const char *format, va_list args)
+static void remember_why(struct rule_call *c, const char *format, va_list args)
 {
     char text[240];
     if (c->at->why) return;
@@ -187,7 +187,7 @@ void rule_unknown(struct rule_call *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    remember(c, format, args);
+    remember_why(c, format, args);
     va_end(args);
 }
 
@@ -198,7 +198,7 @@ void rule_data_dependent(struct rule_call *c, size_t output, const char *format,
     if (!v) return;
     v->data_dependent = true;
     va_start(args, format);
-    remember(c, format, args);
+    remember_why(c, format, args);
     va_end(args);
 }
 

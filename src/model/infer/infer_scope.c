@@ -10,7 +10,7 @@
 #include "core/mem.h"
 #include "model/infer/infer_engine.h"
 
-struct make { /* a scope in the making */
+struct scope_draft { /* a scope in the making */
     struct infer_engine *e;
     const struct scope_plan *plan;
     struct infer_scope *scope;
@@ -32,14 +32,15 @@ struct infer_value *scope_find(const struct infer_scope *s, const char *name)
 
 /* ---- values ---- */
 
-static const char *maker(const struct make *m, size_t value, char *out, size_t size)
+static const char *maker_text(const struct scope_draft *m, size_t value, char *out, size_t size)
 {
     uint32_t by = m->made_by[value];
     if (by == ORDER_NO_NODE) return "an input or initializer";
     return engine_node_text(m->nodes[by], out, size);
 }
 
-static tare_status add_value(struct make *m, const char *name, uint32_t made_by, struct infer_value **out)
+static tare_status add_value(struct scope_draft *m, const char *name, uint32_t made_by,
+                             struct infer_value **out)
 {
     struct infer_scope *s = m->scope;
     char first[160], second[160];
@@ -48,8 +49,8 @@ static tare_status add_value(struct make *m, const char *name, uint32_t made_by,
     m->made_by[s->n_values] = made_by;
     if (*at)
         return error_set(m->e->err, TARE_INVALID, "value '%.80s' is made twice: by %s and by %s", name,
-                         maker(m, *at - 1, first, sizeof first),
-                         maker(m, s->n_values, second, sizeof second));
+                         maker_text(m, *at - 1, first, sizeof first),
+                         maker_text(m, s->n_values, second, sizeof second));
     struct infer_value *v = &m->room[s->n_values];
     v->name = name;
     s->values[s->n_values++] = v;
@@ -90,7 +91,7 @@ static tare_status from_input(struct infer_engine *e, const struct onnx_value *s
     return s;
 }
 
-static tare_status add_sparse(struct make *m, const struct onnx_sparse *x)
+static tare_status add_sparse(struct scope_draft *m, const struct onnx_sparse *x)
 {
     struct infer_value *v = NULL;
     if (!x->values.name[0]) return TARE_OK;
@@ -105,7 +106,7 @@ static tare_status add_sparse(struct make *m, const struct onnx_sparse *x)
 }
 
 /* Inputs of a body or a function are what the call hands over. */
-static tare_status add_formal(struct make *m, const char *name, size_t i)
+static tare_status add_formal(struct scope_draft *m, const char *name, size_t i)
 {
     struct infer_value *v = NULL;
     if (!name[0]) return TARE_OK;
@@ -119,7 +120,7 @@ static tare_status add_formal(struct make *m, const char *name, size_t i)
     return TARE_OK;
 }
 
-static tare_status add_graph_input(struct make *m, const struct onnx_value *said, size_t i)
+static tare_status add_graph_input(struct scope_draft *m, const struct onnx_value *said, size_t i)
 {
     struct infer_value *v = NULL;
     if (m->plan->outer) return add_formal(m, said->name, i);
@@ -127,7 +128,7 @@ static tare_status add_graph_input(struct make *m, const struct onnx_value *said
     return s < 0 || !v ? s : from_input(m->e, said, v);
 }
 
-static tare_status add_graph(struct make *m, const struct onnx_graph *g)
+static tare_status add_graph(struct scope_draft *m, const struct onnx_graph *g)
 {
     tare_status s = TARE_OK;
     struct infer_value *v = NULL;
@@ -141,7 +142,7 @@ static tare_status add_graph(struct make *m, const struct onnx_graph *g)
     return s;
 }
 
-static tare_status add_values(struct make *m)
+static tare_status add_values(struct scope_draft *m)
 {
     const struct onnx_function *f = m->plan->function;
     tare_status s = m->plan->graph ? add_graph(m, m->plan->graph) : TARE_OK;
@@ -160,7 +161,7 @@ static void say(struct infer_scope *s, const struct onnx_value *x)
     if (at && (x->has_shape || x->type)) s->said[*at - 1] = x;
 }
 
-static tare_status add_said(struct make *m)
+static tare_status add_said(struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     if (!g || g->values.n + g->outputs.n + g->inputs.n == 0) return TARE_OK;
@@ -227,7 +228,8 @@ tare_status scope_fill(const struct infer_engine *e, const struct infer_scope *s
 
 /* ---- nodes ---- */
 
-static tare_status wire_input(struct make *m, const struct onnx_node *n, size_t i, struct infer_value **out)
+static tare_status wire_input(struct scope_draft *m, const struct onnx_node *n, size_t i,
+                              struct infer_value **out)
 {
     const char *name = n->inputs.items[i];
     char text[160];
@@ -239,7 +241,7 @@ static tare_status wire_input(struct make *m, const struct onnx_node *n, size_t 
 }
 
 /* Functions may say which versions their nodes are of. */
-static int64_t version_of(const struct make *m, const char *domain)
+static int64_t version_of(const struct scope_draft *m, const char *domain)
 {
     enum { LISTED_MAX = 64 };
     const struct infer_scope *s = m->scope;
@@ -251,7 +253,7 @@ static int64_t version_of(const struct make *m, const char *domain)
     return version ? (int64_t)*version : onnx_opset(m->e->model, domain);
 }
 
-static tare_status wire_node(struct make *m, const struct onnx_node *n, struct infer_node *out)
+static tare_status wire_node(struct scope_draft *m, const struct onnx_node *n, struct infer_node *out)
 {
     out->node = n;
     out->scope = m->scope;
@@ -268,7 +270,7 @@ static tare_status wire_node(struct make *m, const struct onnx_node *n, struct i
     return TARE_OK;
 }
 
-static tare_status wire_nodes(struct make *m)
+static tare_status wire_nodes(struct scope_draft *m)
 {
     struct order_plan p = {m->scope, m->nodes, m->n, m->made_by};
     tare_status s = order_nodes(m->e, &p, m->order);
@@ -278,7 +280,7 @@ static tare_status wire_nodes(struct make *m)
     return s;
 }
 
-static tare_status check_outputs(const struct make *m)
+static tare_status check_outputs(const struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     const struct onnx_function *f = m->plan->function;
@@ -294,7 +296,7 @@ static tare_status check_outputs(const struct make *m)
 
 /* ---- all of it ---- */
 
-static size_t count_values(const struct make *m)
+static size_t count_values(const struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     size_t n = g ? g->inputs.n + g->initializers.n + g->sparse.n : m->plan->function->inputs.n;
@@ -303,7 +305,7 @@ static size_t count_values(const struct make *m)
 }
 
 /* In nodes: names and attributes cost less than one, but a function may have many and be called often. */
-static size_t weight_of(const struct make *m, const struct onnx_node *items)
+static size_t weight_of(const struct scope_draft *m, const struct onnx_node *items)
 {
     enum { PER_NODE = 8 };
     const struct onnx_graph *g = m->plan->graph;
@@ -313,7 +315,7 @@ static size_t weight_of(const struct make *m, const struct onnx_node *items)
     return m->n + small / PER_NODE;
 }
 
-static tare_status take_nodes(struct make *m)
+static tare_status take_nodes(struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     const struct onnx_node *items = g ? g->nodes.items : m->plan->function->nodes.items;
@@ -330,7 +332,7 @@ static tare_status take_nodes(struct make *m)
     return TARE_OK;
 }
 
-static tare_status take_memory(struct make *m)
+static tare_status take_memory(struct scope_draft *m)
 {
     struct infer_scope *s = m->scope;
     size_t n = count_values(m);
@@ -350,7 +352,7 @@ static tare_status take_memory(struct make *m)
 
 tare_status scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
 {
-    struct make m = {.e = e, .plan = p, .scope = engine_get(e, 1, sizeof *m.scope)};
+    struct scope_draft m = {.e = e, .plan = p, .scope = engine_get(e, 1, sizeof *m.scope)};
     if (!m.scope) return engine_nomem(e);
     *m.scope = (struct infer_scope){.graph = p->graph, .function = p->function, .outer = p->outer};
     m.scope->call = p->call;

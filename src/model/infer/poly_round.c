@@ -26,11 +26,11 @@ static int64_t sat_add(int64_t a, int64_t b, int64_t none)
     return v;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t least_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
-static int64_t most(int64_t a, int64_t b)
+static int64_t most_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -39,7 +39,8 @@ static struct poly_bounds bounds_mul(struct poly_bounds a, struct poly_bounds b)
 {
     int64_t p = sat_mul(a.lo, b.lo), q = sat_mul(a.lo, b.hi), r = sat_mul(a.hi, b.lo),
             t = sat_mul(a.hi, b.hi);
-    return (struct poly_bounds){least(least(p, q), least(r, t)), most(most(p, q), most(r, t))};
+    return (struct poly_bounds){least_of(least_of(p, q), least_of(r, t)),
+                                most_of(most_of(p, q), most_of(r, t))};
 }
 
 struct poly_bounds poly_bounds_of(const struct poly *p)
@@ -78,9 +79,9 @@ struct poly_bounds poly_bounds_made(enum poly_kind kind, const struct poly *a, c
             return (struct poly_bounds){floor_end(x.lo, c), floor_end(x.hi, c)};
         /* a divisor is never 0, so at least 1 where it is not negative */
         return x.lo >= 0 && y.lo >= 0 ? (struct poly_bounds){0, x.hi} : anything;
-    case POLY_MIN: return (struct poly_bounds){least(x.lo, y.lo), least(x.hi, y.hi)};
-    case POLY_MAX: return (struct poly_bounds){most(x.lo, y.lo), most(x.hi, y.hi)};
-    case POLY_BROADCAST: return (struct poly_bounds){least(x.lo, y.lo), most(x.hi, y.hi)};
+    case POLY_MIN: return (struct poly_bounds){least_of(x.lo, y.lo), least_of(x.hi, y.hi)};
+    case POLY_MAX: return (struct poly_bounds){most_of(x.lo, y.lo), most_of(x.hi, y.hi)};
+    case POLY_BROADCAST: return (struct poly_bounds){least_of(x.lo, y.lo), most_of(x.hi, y.hi)};
     case POLY_NAMED: break;
     }
     return anything;
@@ -105,7 +106,7 @@ static int64_t int_gcd(int64_t a, int64_t b) /* neither negative */
 }
 
 /* p = by * whole + rest, the coefficients of rest 0 .. by-1. */
-static void split(const struct poly *p, int64_t by, struct poly_draft *whole, struct poly_draft *rest)
+static void split_terms(const struct poly *p, int64_t by, struct poly_draft *whole, struct poly_draft *rest)
 {
     whole->n = rest->n = 0;
     for (size_t i = 0; i < p->n; i++) {
@@ -117,7 +118,7 @@ static void split(const struct poly *p, int64_t by, struct poly_draft *whole, st
 }
 
 /* floor((2*x + 1)/4) = floor(x/2): what all names and the divisor share goes; the constant is rounded down. */
-static int64_t cancel(struct poly_draft *rest, int64_t by)
+static int64_t cancel_common(struct poly_draft *rest, int64_t by)
 {
     int64_t shared = by;
     size_t n = 0;
@@ -132,7 +133,7 @@ static int64_t cancel(struct poly_draft *rest, int64_t by)
 }
 
 /* floor((floor(p/c) + k)/by) = floor((p + k*c)/(c*by)); NULL where it is not of that form. */
-static const struct poly *unnest(struct poly_space *s, const struct poly *rest, int64_t by)
+static const struct poly *unnest_floor(struct poly_space *s, const struct poly *rest, int64_t by)
 {
     int64_t k = poly_const_part(rest), c, both;
     const struct poly_sym *inner = poly_only(poly_sub(s, rest, poly_int(s, k)));
@@ -144,13 +145,13 @@ static const struct poly *unnest(struct poly_space *s, const struct poly *rest, 
 static const struct poly *floor_by_int(struct poly_space *s, const struct poly *a, int64_t by)
 {
     struct poly_draft whole, rest;
-    split(a, by, &whole, &rest);
+    split_terms(a, by, &whole, &rest);
     const struct poly *q = poly_of(s, whole.t, whole.n);
-    by = cancel(&rest, by);
+    by = cancel_common(&rest, by);
     const struct poly *r = poly_of(s, rest.t, rest.n);
     if (!r || !r->n) return r ? q : NULL;
     if (by == 1) return poly_add(s, q, r);
-    const struct poly *part = unnest(s, r, by);
+    const struct poly *part = unnest_floor(s, r, by);
     int64_t c;
     if (!part && poly_constant(r, &c)) part = poly_int(s, c / by); /* 0 .. by-1 */
     return poly_add(s, q, part ? part : poly_made(s, POLY_FLOOR, r, poly_int(s, by)));
@@ -206,7 +207,8 @@ static const struct poly *made_of_two(struct poly_space *s, enum poly_kind kind,
 }
 
 /* Is `a` the very symbol of that kind with b as one of its two? Then *other is the second. */
-static bool holds(const struct poly *a, enum poly_kind kind, const struct poly *b, const struct poly **other)
+static bool holds_always(const struct poly *a, enum poly_kind kind, const struct poly *b,
+                         const struct poly **other)
 {
     const struct poly_sym *sym = poly_only(a);
     if (!sym || sym->kind != kind || (sym->a != b && sym->b != b)) return false;
@@ -222,8 +224,8 @@ static const struct poly *extreme(struct poly_space *s, enum poly_kind kind, con
     struct poly_bounds d = poly_bounds_of(poly_sub(s, a, b)); /* of an unknown difference: none */
     if (a == b || d.hi <= 0) return kind == POLY_MIN ? a : b;
     if (d.lo >= 0) return kind == POLY_MIN ? b : a;
-    if (holds(a, kind, b, &other)) return a;
-    if (holds(b, kind, a, &other)) return b;
+    if (holds_always(a, kind, b, &other)) return a;
+    if (holds_always(b, kind, a, &other)) return b;
     return made_of_two(s, kind, a, b);
 }
 
@@ -241,7 +243,7 @@ const struct poly *poly_max(struct poly_space *s, const struct poly *a, const st
 static bool is_clamp_of(const struct poly *a, const struct poly *b)
 {
     const struct poly *cap;
-    return holds(a, POLY_MIN, b, &cap) && poly_bounds_of(cap).lo >= 2;
+    return holds_always(a, POLY_MIN, b, &cap) && poly_bounds_of(cap).lo >= 2;
 }
 
 const struct poly *poly_broadcast(struct poly_space *s, const struct poly *a, const struct poly *b)
@@ -255,8 +257,8 @@ const struct poly *poly_broadcast(struct poly_space *s, const struct poly *a, co
     if (!a || !b) return NULL;
     if (is_clamp_of(a, b)) return b;
     if (is_clamp_of(b, a)) return a;
-    if (holds(a, POLY_BROADCAST, b, &other)) return a;
-    if (holds(b, POLY_BROADCAST, a, &other)) return b;
+    if (holds_always(a, POLY_BROADCAST, b, &other)) return a;
+    if (holds_always(b, POLY_BROADCAST, a, &other)) return b;
     return made_of_two(s, POLY_BROADCAST, a, b);
 }
 
@@ -267,7 +269,7 @@ struct bindings {
     size_t n;
 };
 
-static bool eval(const struct poly *p, const struct bindings *b, int64_t *out);
+static bool eval_at(const struct poly *p, const struct bindings *b, int64_t *out);
 
 static bool made_value(const struct poly_sym *sym, int64_t a, int64_t b, int64_t *out)
 {
@@ -276,8 +278,8 @@ static bool made_value(const struct poly_sym *sym, int64_t a, int64_t b, int64_t
         if (b == 0 || (b < 0 && (a == INT64_MIN || b == INT64_MIN))) return false;
         *out = b > 0 ? int_floor(a, b) : int_floor(-a, -b);
         return true;
-    case POLY_MIN: *out = least(a, b); return true;
-    case POLY_MAX: *out = most(a, b); return true;
+    case POLY_MIN: *out = least_of(a, b); return true;
+    case POLY_MAX: *out = most_of(a, b); return true;
     case POLY_BROADCAST: *out = a == 1 ? b : a; return a == 1 || b == 1 || a == b;
     case POLY_NAMED: break;
     }
@@ -288,7 +290,7 @@ static bool sym_value(const struct poly_sym *sym, const struct bindings *b, int6
 {
     int64_t x, y;
     if (sym->kind != POLY_NAMED)
-        return eval(sym->a, b, &x) && eval(sym->b, b, &y) && made_value(sym, x, y, out);
+        return eval_at(sym->a, b, &x) && eval_at(sym->b, b, &y) && made_value(sym, x, y, out);
     for (size_t i = 0; i < b->n; i++) {
         if (strcmp(b->items[i].name, sym->text) != 0) continue;
         *out = b->items[i].value;
@@ -297,7 +299,7 @@ static bool sym_value(const struct poly_sym *sym, const struct bindings *b, int6
     return false;
 }
 
-static bool eval(const struct poly *p, const struct bindings *b, int64_t *out)
+static bool eval_at(const struct poly *p, const struct bindings *b, int64_t *out)
 {
     int64_t all = 0;
     for (size_t i = 0; i < p->n; i++) {
@@ -317,7 +319,7 @@ static bool eval(const struct poly *p, const struct bindings *b, int64_t *out)
 
 bool poly_eval(const struct poly *p, const struct poly_binding *b, size_t n, int64_t *out)
 {
-    return p && eval(p, &(struct bindings){b, n}, out);
+    return p && eval_at(p, &(struct bindings){b, n}, out);
 }
 
 typedef const struct poly *two_args(struct poly_space *s, const struct poly *a, const struct poly *b);

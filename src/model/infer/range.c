@@ -22,7 +22,7 @@ struct range range_lose(struct range r)
     return r;
 }
 
-static int64_t far(__int128 v, bool *lost)
+static int64_t keep_near(__int128 v, bool *lost)
 {
     if (v < FAR && v > -FAR) return (int64_t)v;
     *lost = true;
@@ -32,14 +32,14 @@ static int64_t far(__int128 v, bool *lost)
 static int64_t cap_times(int64_t cap, __int128 by, int64_t plus, bool *lost)
 {
     if (cap == RANGE_NONE || cap == -RANGE_NONE) return cap;
-    return far(cap * by + plus, lost);
+    return keep_near(cap * by + plus, lost);
 }
 
 struct range range_shift(struct range r, int64_t least, int64_t most)
 {
     bool lost = least > most;
-    r.up_add = far((__int128)r.up_add + most, &lost);
-    r.low_add = far((__int128)r.low_add + least, &lost);
+    r.up_add = keep_near((__int128)r.up_add + most, &lost);
+    r.low_add = keep_near((__int128)r.low_add + least, &lost);
     r.up_cap = cap_times(r.up_cap, 1, most, &lost);
     r.low_cap = cap_times(r.low_cap, 1, least, &lost);
     return lost ? range_lose(r) : r;
@@ -73,10 +73,10 @@ struct range range_scale(struct range r, int64_t least, int64_t most)
         if (r.up_add < 0) r.up_add = 0;
         if (r.up_cap < 0) r.up_cap = 0;
     }
-    r.up_mul = far((__int128)r.up_mul * most, &lost);
-    r.up_add = far((__int128)r.up_add * most, &lost);
-    r.low_mul = far((__int128)r.low_mul * most, &lost);
-    r.low_add = far((__int128)r.low_add * most, &lost);
+    r.up_mul = keep_near((__int128)r.up_mul * most, &lost);
+    r.up_add = keep_near((__int128)r.up_add * most, &lost);
+    r.low_mul = keep_near((__int128)r.low_mul * most, &lost);
+    r.low_add = keep_near((__int128)r.low_add * most, &lost);
     r.up_cap = cap_times(r.up_cap, most, 0, &lost);
     r.low_cap = cap_times(r.low_cap, most, 0, &lost);
     return lost ? range_lose(r) : r;
@@ -92,10 +92,10 @@ struct range range_add(struct range a, struct range b)
 {
     struct range r = {.lost = both_lost(a, b)};
     bool lost = false;
-    r.up_mul = far((__int128)a.up_mul + b.up_mul, &lost);
-    r.up_add = far((__int128)a.up_add + b.up_add, &lost);
-    r.low_mul = far((__int128)a.low_mul + b.low_mul, &lost);
-    r.low_add = far((__int128)a.low_add + b.low_add, &lost);
+    r.up_mul = keep_near((__int128)a.up_mul + b.up_mul, &lost);
+    r.up_add = keep_near((__int128)a.up_add + b.up_add, &lost);
+    r.low_mul = keep_near((__int128)a.low_mul + b.low_mul, &lost);
+    r.low_add = keep_near((__int128)a.low_add + b.low_add, &lost);
     r.up_cap = b.up_cap == RANGE_NONE ? RANGE_NONE : cap_times(a.up_cap, 1, b.up_cap, &lost);
     r.low_cap = b.low_cap == -RANGE_NONE ? -RANGE_NONE : cap_times(a.low_cap, 1, b.low_cap, &lost);
     return lost ? range_lose(r) : r;

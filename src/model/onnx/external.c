@@ -49,7 +49,8 @@ static tare_status path_of(const struct external *e, const char *location, struc
     return buf_status(path, err);
 }
 
-static tare_status measure(const struct external *e, const char *location, uint64_t *size, tare_error *err)
+static tare_status measure_file(const struct external *e, const char *location, uint64_t *size,
+                                tare_error *err)
 {
     struct buf path = BUF_INIT;
     struct stat st;
@@ -68,12 +69,13 @@ static tare_status measure(const struct external *e, const char *location, uint6
 }
 
 /* The file of a location, measured at its first use. */
-static tare_status find(struct external *e, const char *location, struct external_file **out, tare_error *err)
+static tare_status find_file(struct external *e, const char *location, struct external_file **out,
+                             tare_error *err)
 {
     uint64_t *known = map_str_find(&e->by_location, location, strlen(location));
     if (!known) {
         struct external_file file = {0, FILE_VIEW_INIT};
-        tare_status s = measure(e, location, &file.size, err);
+        tare_status s = measure_file(e, location, &file.size, err);
         if (s == TARE_OK) s = vec_push(&e->files, file, err);
         if (s == TARE_OK) s = map_str_put(&e->by_location, location, strlen(location), e->files.n, err);
         if (s < 0) return s;
@@ -90,7 +92,7 @@ tare_status external_check(struct external *e, const char *location, uint64_t of
     struct external_file *file;
     tare_status s = external_check_name(location, err);
     if (s < 0 || !e->folder) return s;
-    if ((s = find(e, location, &file, err)) < 0) return s;
+    if ((s = find_file(e, location, &file, err)) < 0) return s;
     if (offset <= file->size && bytes <= file->size - offset) return TARE_OK;
     return error_set(err, TARE_FORMAT,
                      "external data '%.100s' has %llu bytes, but %llu at offset %llu are needed (truncated?)",
@@ -105,7 +107,7 @@ tare_status external_bytes(struct external *e, const char *location, uint64_t of
     if (!e->folder)
         return error_set(err, TARE_UNSUPPORTED, "external data '%.100s': the model was read from memory",
                          location);
-    tare_status s = find(e, location, &file, err);
+    tare_status s = find_file(e, location, &file, err);
     if (s == TARE_OK && !file->view.size) {
         struct buf path = BUF_INIT;
         s = path_of(e, location, &path, err);

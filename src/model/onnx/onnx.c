@@ -255,7 +255,7 @@ void onnx_close(struct onnx_model *m)
     *m = (struct onnx_model)ONNX_MODEL_INIT;
 }
 
-static tare_status begin(struct onnx_model *m, const char *path, const char *folder_of, tare_error *err)
+static tare_status begin_model(struct onnx_model *m, const char *path, const char *folder_of, tare_error *err)
 {
     *m = (struct onnx_model){.producer = "", .producer_version = "", .domain = "", .graph = {.name = ""}};
     m->path = mem_strdup(path);
@@ -275,7 +275,7 @@ static tare_status read_bytes(struct onnx_model *m, const void *bytes, size_t n,
     return other ? error_set(err, TARE_FORMAT, "%s: is not an ONNX model: %s", m->path, other) : s;
 }
 
-static tare_status finish(struct onnx_model *out, struct onnx_model *m, tare_status s)
+static tare_status finish_model(struct onnx_model *out, struct onnx_model *m, tare_status s)
 {
     if (s == TARE_OK)
         *out = *m;
@@ -294,19 +294,19 @@ static void skip_weights(const struct file_view *v)
 tare_status onnx_open(struct onnx_model *out, const char *path, tare_error *err)
 {
     struct onnx_model m;
-    tare_status s = begin(&m, path, path, err);
+    tare_status s = begin_model(&m, path, path, err);
     if (s == TARE_OK) s = file_map(path, &m.memory->view, err);
     if (s == TARE_OK) skip_weights(&m.memory->view);
     if (s == TARE_OK) s = read_bytes(&m, m.memory->view.data, m.memory->view.size, err);
-    return finish(out, &m, s);
+    return finish_model(out, &m, s);
 }
 
 tare_status onnx_read(struct onnx_model *out, const char *name, const void *bytes, size_t n, tare_error *err)
 {
     struct onnx_model m;
-    tare_status s = begin(&m, name, NULL, err);
+    tare_status s = begin_model(&m, name, NULL, err);
     if (s == TARE_OK) s = read_bytes(&m, bytes, n, err);
-    return finish(out, &m, s);
+    return finish_model(out, &m, s);
 }
 
 const char *onnx_own_name(const struct onnx_model *m, const char *name)
@@ -324,14 +324,14 @@ tare_status onnx_read_tensor(struct onnx_model *out, const char *name, const voi
 {
     struct onnx_model m;
     struct wire_field whole = {.type = WIRE_BYTES, .bytes = bytes, .n = n};
-    tare_status s = begin(&m, name, NULL, err);
+    tare_status s = begin_model(&m, name, NULL, err);
     if (s == TARE_OK) {
         struct parse p = {m.path, bytes, m.memory, err};
         s = parse_list(&p, &m.graph.initializers, 1);
         if (s == TARE_OK) s = parse_tensor(&p, NULL, &whole, m.graph.initializers.items);
         m.graph.initializers.n = 1;
     }
-    return finish(out, &m, s);
+    return finish_model(out, &m, s);
 }
 
 int64_t onnx_opset(const struct onnx_model *m, const char *domain)

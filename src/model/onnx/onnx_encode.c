@@ -298,8 +298,8 @@ static void encode_model_head(const struct ow *w, struct buf *out, uint64_t grap
 
 /* Places the tensors and encodes all but them: the head of the model and the graph up to the tensors in
  * `before`. */
-static tare_status prepare(struct ow *w, const char *location, struct buf *before, struct buf *after,
-                           uint64_t *tensors)
+static tare_status encode_all_but_tensors(struct ow *w, const char *location, struct buf *before,
+                                          struct buf *after, uint64_t *tensors)
 {
     struct buf graph = BUF_INIT, scratch = BUF_INIT;
     encode_around(w, &graph, after);
@@ -317,7 +317,8 @@ tare_status ow_size(struct ow *w, const char *location, uint64_t *file, uint64_t
 {
     struct buf before = BUF_INIT, after = BUF_INIT;
     uint64_t tensors = 0, outside = place_tensors(w, location != NULL);
-    tare_status s = w->status == TARE_OK ? prepare(w, location, &before, &after, &tensors) : w->status;
+    tare_status s =
+        w->status == TARE_OK ? encode_all_but_tensors(w, location, &before, &after, &tensors) : w->status;
     if (s == TARE_OK) {
         *file = before.len + tensors + after.len;
         *data = outside;
@@ -333,7 +334,7 @@ tare_status ow_write(struct ow *w, const struct ow_target *to)
     struct output o = {.w = w, .to = to, .head = BUF_INIT, .status = w->status};
     uint64_t tensors;
     place_tensors(w, to->location != NULL);
-    if (o.status == TARE_OK) o.status = prepare(w, to->location, &o.head, &after, &tensors);
+    if (o.status == TARE_OK) o.status = encode_all_but_tensors(w, to->location, &o.head, &after, &tensors);
     o.piece = mem_new(PIECE, 1);
     if (o.status == TARE_OK && !o.piece)
         o.status = error_set(w->err, TARE_NOMEM, "out of memory for weights");

@@ -79,8 +79,8 @@ static struct storage storage_of(int type)
     }
 }
 
-static tare_status fail(const struct parse *p, const struct place *at, const struct onnx_tensor *t,
-                        const char *what)
+static tare_status fail_tensor(const struct parse *p, const struct place *at, const struct onnx_tensor *t,
+                               const char *what)
 {
     return parse_fail(p, at, "'%.60s' %s", t->name, what);
 }
@@ -90,15 +90,15 @@ static tare_status count_elements(const struct parse *p, const struct place *at,
     uint64_t bytes;
     t->elements = 1;
     for (size_t i = 0; i < t->dims.n; i++) {
-        if (t->dims.items[i] < 0) return fail(p, at, t, "has a negative dimension");
+        if (t->dims.items[i] < 0) return fail_tensor(p, at, t, "has a negative dimension");
         if (__builtin_mul_overflow(t->elements, (uint64_t)t->dims.items[i], &t->elements))
-            return fail(p, at, t, "has more elements than 64 bits can count");
+            return fail_tensor(p, at, t, "has more elements than 64 bits can count");
     }
     if (t->type <= ONNX_UNDEFINED || t->type >= ONNX_TYPES)
         return parse_fail(p, at, "'%.60s' has element type %d, which this version does not know", t->name,
                           t->type);
     if (t->type != ONNX_STRING && !onnx_type_bytes(t->type, t->elements, &bytes))
-        return fail(p, at, t, "has more elements than 64 bits can count");
+        return fail_tensor(p, at, t, "has more elements than 64 bits can count");
     return TARE_OK;
 }
 
@@ -136,8 +136,9 @@ static tare_status check_external(const struct parse *p, const struct place *at,
 {
     uint64_t bytes;
     tare_error why = TARE_ERROR_INIT;
-    if (!t->external) return fail(p, at, t, "has external data without a location");
-    if (!onnx_type_bytes(t->type, t->elements, &bytes)) return fail(p, at, t, "cannot be external data");
+    if (!t->external) return fail_tensor(p, at, t, "has external data without a location");
+    if (!onnx_type_bytes(t->type, t->elements, &bytes))
+        return fail_tensor(p, at, t, "cannot be external data");
     if (t->external_bytes && t->external_bytes != bytes)
         return parse_fail(p, at,
                           "'%.60s' has %" PRIu64 " bytes of external data, its dimensions need %" PRIu64,
@@ -157,8 +158,8 @@ static tare_status check_external(const struct parse *p, const struct place *at,
 static tare_status check_raw(const struct parse *p, const struct place *at, struct onnx_tensor *t)
 {
     uint64_t bytes;
-    if (t->type == ONNX_STRING) return fail(p, at, t, "has strings as raw data");
-    if (!onnx_type_bytes(t->type, t->elements, &bytes)) return fail(p, at, t, "is too large");
+    if (t->type == ONNX_STRING) return fail_tensor(p, at, t, "has strings as raw data");
+    if (!onnx_type_bytes(t->type, t->elements, &bytes)) return fail_tensor(p, at, t, "is too large");
     if (bytes == t->raw_bytes) return TARE_OK;
     return parse_fail(p, at, "'%.60s' has %" PRIu64 " bytes of raw data, its dimensions need %" PRIu64,
                       t->name, t->raw_bytes, bytes);
@@ -172,7 +173,8 @@ static tare_status check_typed(const struct parse *p, const struct place *at, st
     uint64_t need = (t->elements + in.per - 1) / in.per, least = 0, most = 0;
     struct wire_field f;
     int got;
-    if (__builtin_mul_overflow(need, (uint64_t)in.numbers, &need)) return fail(p, at, t, "is too large");
+    if (__builtin_mul_overflow(need, (uint64_t)in.numbers, &need))
+        return fail_tensor(p, at, t, "is too large");
     while ((got = parse_next(p, &m, &f)) > 0) {
         if (f.number != in.field) continue;
         if (f.type != WIRE_BYTES || in.as == WIRE_BYTES) {
@@ -182,13 +184,13 @@ static tare_status check_typed(const struct parse *p, const struct place *at, st
             most += f.n;
         } else {
             size_t n = wire_packed_count(f.bytes, f.n, in.as);
-            if (n == (size_t)-1) return fail(p, at, t, "ends inside a number");
+            if (n == (size_t)-1) return fail_tensor(p, at, t, "ends inside a number");
             least += n, most += n;
         }
     }
     if (got < 0) return (tare_status)got;
     if (need >= least && need <= most) return TARE_OK;
-    if (most == 0) return fail(p, at, t, "has no data");
+    if (most == 0) return fail_tensor(p, at, t, "has no data");
     return parse_fail(p, at, "'%.60s' does not have the %" PRIu64 " elements that its dimensions say",
                       t->name, t->elements);
 }
@@ -274,7 +276,7 @@ static bool is_integer(int type)
            type == ONNX_UINT64 || type == ONNX_UINT4 || type == ONNX_UINT2 || type == ONNX_BOOL;
 }
 
-static int64_t widen(uint64_t value, unsigned bits, bool sign)
+static int64_t widen_int(uint64_t value, unsigned bits, bool sign)
 {
     if (bits == 64) return (int64_t)value;
     value &= (UINT64_C(1) << bits) - 1;
@@ -361,7 +363,7 @@ tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t m
             value = packed[i * bits / 8] >> i * bits % 8;
         else
             memcpy(&value, packed + i * (bits / 8), bits / 8);
-        out[i] = widen(value, bits, is_signed(t->type));
+        out[i] = widen_int(value, bits, is_signed(t->type));
         if (t->type == ONNX_UINT64 && out[i] < 0)
             return error_set(err, TARE_INVALID, "tensor '%.60s' holds a number above 2^63", t->name);
     }
@@ -427,7 +429,7 @@ static const struct row rows[ONNX_TYPES] = {
     [ONNX_FLOAT6E3M2] = {"float6e3m2", "fp6", 6},
 };
 
-static const struct row *row(int type)
+static const struct row *type_row(int type)
 {
     static const struct row none = {"unknown", "mixed", 0};
     return type >= 0 && type < ONNX_TYPES ? &rows[type] : &none;
@@ -435,17 +437,17 @@ static const struct row *row(int type)
 
 const char *onnx_type_name(int type)
 {
-    return row(type)->name;
+    return type_row(type)->name;
 }
 
 const char *onnx_type_precision(int type)
 {
-    return row(type)->precision;
+    return type_row(type)->precision;
 }
 
 unsigned onnx_type_bits(int type)
 {
-    return row(type)->bits;
+    return type_row(type)->bits;
 }
 
 bool onnx_type_bytes(int type, uint64_t elements, uint64_t *bytes)

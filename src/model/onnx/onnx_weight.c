@@ -36,7 +36,7 @@ static const struct quantized_op quantized_ops[] = {
 /* What a name is used as; absent: a plain weight. */
 enum { NOT_A_WEIGHT = UINT8_MAX };
 
-struct weigh {
+struct weight_search {
     struct map_u64 uses; /* name (its address) -> bits per weight, or NOT_A_WEIGHT */
     struct map_str tied; /* external bytes already seen */
     onnx_weight_seen *each;
@@ -49,7 +49,7 @@ static uint64_t key_of(const char *name)
     return (uint64_t)(uintptr_t)name;
 }
 
-static tare_status note_uses(struct weigh *w, const struct onnx_node *n)
+static tare_status note_uses(struct weight_search *w, const struct onnx_node *n)
 {
     const struct quantized_op *q = NULL;
     for (size_t i = 0; i < sizeof quantized_ops / sizeof *quantized_ops && !q; i++) {
@@ -75,7 +75,7 @@ static bool is_learned(int type)
 }
 
 /* Has this part of an external file been counted under another name? */
-static tare_status is_tied(struct weigh *w, const struct onnx_tensor *t, bool *tied)
+static tare_status is_tied(struct weight_search *w, const struct onnx_tensor *t, bool *tied)
 {
     uint64_t *seen;
     struct buf key = BUF_INIT;
@@ -89,7 +89,7 @@ static tare_status is_tied(struct weigh *w, const struct onnx_tensor *t, bool *t
     return s;
 }
 
-static tare_status add_weight(struct weigh *w, const struct onnx_tensor *t, const char *name)
+static tare_status add_weight(struct weight_search *w, const struct onnx_tensor *t, const char *name)
 {
     struct onnx_weight seen = {.tensor = t, .elements = t->elements, .type = t->type};
     uint64_t *use = map_u64_find(&w->uses, key_of(name));
@@ -108,9 +108,9 @@ static tare_status add_weight(struct weigh *w, const struct onnx_tensor *t, cons
 
 /* First all uses, then all weights: a use may stand in a graph inside the one that has the weight. */
 enum pass { PASS_USES, PASS_WEIGHTS };
-static tare_status weigh_graph(struct weigh *w, const struct onnx_graph *g, enum pass pass);
+static tare_status weigh_graph(struct weight_search *w, const struct onnx_graph *g, enum pass pass);
 
-static tare_status weigh_node(struct weigh *w, const struct onnx_node *n, enum pass pass)
+static tare_status weigh_node(struct weight_search *w, const struct onnx_node *n, enum pass pass)
 {
     tare_status s = pass == PASS_USES ? note_uses(w, n) : TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < n->attributes.n; i++) {
@@ -123,7 +123,7 @@ static tare_status weigh_node(struct weigh *w, const struct onnx_node *n, enum p
     return s;
 }
 
-static tare_status weigh_graph(struct weigh *w, const struct onnx_graph *g, enum pass pass)
+static tare_status weigh_graph(struct weight_search *w, const struct onnx_graph *g, enum pass pass)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < g->nodes.n; i++) s = weigh_node(w, &g->nodes.items[i], pass);
@@ -135,7 +135,7 @@ static tare_status weigh_graph(struct weigh *w, const struct onnx_graph *g, enum
     return s;
 }
 
-static tare_status weigh_model(struct weigh *w, const struct onnx_model *m, enum pass pass)
+static tare_status weigh_model(struct weight_search *w, const struct onnx_model *m, enum pass pass)
 {
     tare_status s = weigh_graph(w, &m->graph, pass);
     for (size_t i = 0; i < m->functions.n; i++) {
@@ -147,7 +147,8 @@ static tare_status weigh_model(struct weigh *w, const struct onnx_model *m, enum
 
 tare_status onnx_weights(const struct onnx_model *m, onnx_weight_seen *each, void *ctx, tare_error *err)
 {
-    struct weigh w = {.uses = MAP_U64_INIT, .tied = MAP_STR_INIT, .each = each, .ctx = ctx, .err = err};
+    struct weight_search w = {
+        .uses = MAP_U64_INIT, .tied = MAP_STR_INIT, .each = each, .ctx = ctx, .err = err};
     tare_status s = weigh_model(&w, m, PASS_USES);
     if (s == TARE_OK) s = weigh_model(&w, m, PASS_WEIGHTS);
     map_u64_release(&w.uses);

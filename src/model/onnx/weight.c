@@ -24,26 +24,26 @@ float weight_step(double std)
     return (float)(std / DRAW_STD);
 }
 
-static inline int32_t draw(uint64_t key, uint64_t i)
+static inline int32_t draw_normal(uint64_t key, uint64_t i)
 {
     uint64_t state = key + i * GOLDEN, z = rng_splitmix(&state);
     return (int32_t)((z & 0xFFFF) + (z >> 16 & 0xFFFF) + (z >> 32 & 0xFFFF) + (z >> 48)) - WEIGHT_DRAW_MAX;
 }
 
 /* Walks the numbers of the values in the order of storage. */
-struct walk {
+struct element_walk {
     uint64_t at, stride, row, rows, cols;
 };
 
-static struct walk walk_from(const struct weight *w, uint64_t from)
+static struct element_walk walk_from(const struct weight *w, uint64_t from)
 {
-    if (!w->rows) return (struct walk){.at = from, .stride = 1};
-    struct walk k = {.stride = w->rows, .row = from / w->cols, .rows = w->rows, .cols = w->cols};
+    if (!w->rows) return (struct element_walk){.at = from, .stride = 1};
+    struct element_walk k = {.stride = w->rows, .row = from / w->cols, .rows = w->rows, .cols = w->cols};
     k.at = from % w->cols * w->rows + k.row;
     return k;
 }
 
-static inline uint64_t walk_next(struct walk *k)
+static inline uint64_t walk_next(struct element_walk *k)
 {
     uint64_t now = k->at;
     k->at += k->stride;
@@ -53,11 +53,11 @@ static inline uint64_t walk_next(struct walk *k)
 
 void weight_float(const struct weight *w, uint64_t from, size_t n, float *out)
 {
-    struct walk k = walk_from(w, from);
+    struct element_walk k = walk_from(w, from);
     if (!w->rows)
-        for (size_t i = 0; i < n; i++) out[i] = (float)draw(w->key, from + i) * w->step;
+        for (size_t i = 0; i < n; i++) out[i] = (float)draw_normal(w->key, from + i) * w->step;
     else
-        for (size_t i = 0; i < n; i++) out[i] = (float)draw(w->key, walk_next(&k)) * w->step;
+        for (size_t i = 0; i < n; i++) out[i] = (float)draw_normal(w->key, walk_next(&k)) * w->step;
 }
 
 /* Without branches: whether to round up is a toss of a coin, which no processor can guess. Below the
@@ -86,15 +86,15 @@ uint16_t weight_to_half(float value)
 
 void weight_half(const struct weight *w, uint64_t from, size_t n, uint16_t *out)
 {
-    struct walk k = walk_from(w, from);
-    for (size_t i = 0; i < n; i++) out[i] = to_half((float)draw(w->key, walk_next(&k)) * w->step);
+    struct element_walk k = walk_from(w, from);
+    for (size_t i = 0; i < n; i++) out[i] = to_half((float)draw_normal(w->key, walk_next(&k)) * w->step);
 }
 
 uint32_t weight_peak(const struct weight *w)
 {
     int32_t lo = 0, hi = 0;
     for (uint64_t i = 0; i < w->count; i++) {
-        int32_t d = draw(w->key, i);
+        int32_t d = draw_normal(w->key, i);
         lo = d < lo ? d : lo;
         hi = d > hi ? d : hi;
     }
@@ -104,10 +104,10 @@ uint32_t weight_peak(const struct weight *w)
 
 void weight_int8(const struct weight *w, uint64_t from, size_t n, uint8_t *out)
 {
-    struct walk k = walk_from(w, from);
+    struct element_walk k = walk_from(w, from);
     int32_t whole = (int32_t)w->peak;
     for (size_t i = 0; i < n; i++) { /* in integers: a float sum might be fused with the product, or not */
-        int32_t d = draw(w->key, walk_next(&k));
+        int32_t d = draw_normal(w->key, walk_next(&k));
         out[i] = (uint8_t)((d * 254 + (d < 0 ? -whole : whole)) / (2 * whole) + w->zero);
     }
 }

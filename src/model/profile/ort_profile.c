@@ -24,7 +24,7 @@ struct model_run {
     int64_t start_us, duration_us, thread;
 };
 
-struct reading {
+struct profile_reading {
     struct ort_profile *p;
     const char *name;
     struct map_str texts;       /* as in the file -> index into `words` */
@@ -40,7 +40,7 @@ struct reading {
 /* ---- texts ---- */
 
 /* A text that is not in the file (cut off, or a runtime that does not write it) is the empty one. */
-static tare_status keep_word(struct reading *r, struct span s, size_t *out)
+static tare_status keep_word(struct profile_reading *r, struct span s, size_t *out)
 {
     uint64_t *at;
     if (!s.at) s.at = "";
@@ -122,7 +122,7 @@ static void unescape(char *s)
 }
 
 /* 1.31 escapes names, runtimes before it do not; one look at all of them tells which. */
-static void decode_words(struct reading *r)
+static void decode_words(struct profile_reading *r)
 {
     bool escaped = true;
     for (size_t i = 0; escaped && i < r->words.n; i++) escaped = is_escaped(r->words.items[i]);
@@ -145,7 +145,7 @@ static int type_of(const char *name, size_t n)
 }
 
 /* One {"float":[2,16,64]} at s; where it ends, or NULL when it is something else. */
-static const char *parse_shape(struct reading *r, const char *s, struct ort_shape *out)
+static const char *parse_shape(struct profile_reading *r, const char *s, struct ort_shape *out)
 {
     int64_t dims[RANK_MAX];
     size_t rank = 0;
@@ -168,7 +168,7 @@ static const char *parse_shape(struct reading *r, const char *s, struct ort_shap
     return out->dims ? s + 2 : NULL;
 }
 
-static struct shapes parse_shapes(struct reading *r, const char *text)
+static struct shapes parse_shapes(struct profile_reading *r, const char *text)
 {
     struct ort_shape found[OUTPUTS_MAX];
     struct shapes out = {0};
@@ -185,7 +185,7 @@ static struct shapes parse_shapes(struct reading *r, const char *text)
     return out;
 }
 
-static tare_status keep_shapes(struct reading *r, struct span s, struct ort_event *e)
+static tare_status keep_shapes(struct profile_reading *r, struct span s, struct ort_event *e)
 {
     uint64_t *at;
     size_t before = r->shape_texts.n;
@@ -210,7 +210,7 @@ static bool is(struct span s, const char *word)
     return s.n == strlen(word) && memcmp(s.at, word, s.n) == 0;
 }
 
-static bool starts(struct span s, const char *word)
+static bool starts_with(struct span s, const char *word)
 {
     return s.n >= strlen(word) && memcmp(s.at, word, strlen(word)) == 0;
 }
@@ -223,16 +223,16 @@ static bool cut_end(struct span *s, const char *word)
     return true;
 }
 
-static tare_status add_session(struct reading *r, const struct profile_line *l)
+static tare_status add_session(struct profile_reading *r, const struct profile_line *l)
 {
     if (is(l->name, "session_initialization")) r->p->initialization_us = l->duration_us;
-    if (starts(l->name, "model_loading")) r->p->load_us = l->duration_us;
+    if (starts_with(l->name, "model_loading")) r->p->load_us = l->duration_us;
     if (!is(l->name, "model_run")) return TARE_OK;
     struct model_run run = {l->start_us, l->duration_us, l->thread};
     return vec_push(&r->runs, run, r->err);
 }
 
-static tare_status fill_event(struct reading *r, struct ort_event *e, const struct profile_line *l)
+static tare_status fill_event(struct profile_reading *r, struct ort_event *e, const struct profile_line *l)
 {
     struct {
         const char *key;
@@ -251,7 +251,7 @@ static tare_status fill_event(struct reading *r, struct ort_event *e, const stru
     return st == TARE_OK ? keep_shapes(r, profile_line_list(l, "output_type_shape"), e) : st;
 }
 
-static tare_status add_node(struct reading *r, const struct profile_line *l)
+static tare_status add_node(struct profile_reading *r, const struct profile_line *l)
 {
     struct span name = l->name;
     struct ort_event e = {.start_us = l->start_us, .duration_us = l->duration_us, .thread = l->thread};
@@ -269,7 +269,7 @@ static tare_status add_node(struct reading *r, const struct profile_line *l)
     return st == TARE_OK ? vec_push(&r->p->events, e, r->err) : st;
 }
 
-static tare_status add_record(struct reading *r, struct span record)
+static tare_status add_record(struct profile_reading *r, struct span record)
 {
     struct profile_line l;
     r->p->lines++;
@@ -282,7 +282,7 @@ static tare_status add_record(struct reading *r, struct span record)
     return is(l.category, "Node") ? add_node(r, &l) : TARE_OK;
 }
 
-static tare_status read_records(struct reading *r, struct span file)
+static tare_status read_records(struct profile_reading *r, struct span file)
 {
     bool by_line = profile_line_is_by_line(file), whole = true;
     size_t at = 0, end = file.n;
@@ -301,7 +301,7 @@ static tare_status read_records(struct reading *r, struct span file)
 
 /* ---- order: runs, nesting ---- */
 
-struct order {
+struct event_order {
     const struct ort_event *event;
     size_t at; /* in the file */
 };
@@ -309,21 +309,22 @@ struct order {
 /* By start; of two that start together the longer one first, and then the one that was finished later: the outer. */
 static int by_start(const void *a, const void *b)
 {
-    const struct order *x = a, *y = b;
+    const struct event_order *x = a, *y = b;
     if (x->event->start_us != y->event->start_us) return x->event->start_us < y->event->start_us ? -1 : 1;
     if (x->event->duration_us != y->event->duration_us)
         return x->event->duration_us > y->event->duration_us ? -1 : 1;
     return x->at > y->at ? -1 : x->at < y->at;
 }
 
-static tare_status sort_events(struct reading *r)
+static tare_status sort_events(struct profile_reading *r)
 {
     size_t n = r->p->events.n;
     if (n == 0) return TARE_OK;
-    struct order *order = mem_new(n, sizeof *order);
+    struct event_order *order = mem_new(n, sizeof *order);
     struct ort_event *sorted = mem_new(n, sizeof *sorted);
     tare_status st = order && sorted ? TARE_OK : error_set(r->err, TARE_NOMEM, "%s: out of memory", r->name);
-    for (size_t i = 0; st == TARE_OK && i < n; i++) order[i] = (struct order){&r->p->events.items[i], i};
+    for (size_t i = 0; st == TARE_OK && i < n; i++)
+        order[i] = (struct event_order){&r->p->events.items[i], i};
     if (st == TARE_OK) qsort(order, n, sizeof *order, by_start);
     for (size_t i = 0; st == TARE_OK && i < n; i++) sorted[i] = *order[i].event;
     if (st == TARE_OK) memcpy(r->p->events.items, sorted, n * sizeof *sorted);
@@ -339,7 +340,7 @@ static int by_run_start(const void *a, const void *b)
 }
 
 /* Runs may overlap when several threads call: that of the event's own thread is meant, else any around it. */
-static uint32_t run_of(const struct reading *r, const struct ort_event *e)
+static uint32_t run_of(const struct profile_reading *r, const struct ort_event *e)
 {
     enum { LOOK_BACK = 256 };
     size_t lo = 0, hi = r->runs.n, any = r->runs.n;
@@ -359,7 +360,7 @@ static uint32_t run_of(const struct reading *r, const struct ort_event *e)
     return (uint32_t)any;
 }
 
-static tare_status place_runs(struct reading *r)
+static tare_status place_runs(struct profile_reading *r)
 {
     tare_status st = vec_reserve(&r->p->runs_us, r->runs.n, r->err);
     if (st < 0) return st;
@@ -387,7 +388,7 @@ static bool is_inside(const struct ort_event *e, const struct ort_event *outer)
 }
 
 /* Innermost open event around each; threads that a body may use are not told apart, as bodies wait for each other. */
-static tare_status nest(struct reading *r)
+static tare_status nest_events(struct profile_reading *r)
 {
     struct ort_event *events = r->p->events.items;
     VEC(size_t) open = VEC_INIT;
@@ -408,7 +409,7 @@ static tare_status nest(struct reading *r)
 
 /* ---- all of it ---- */
 
-static tare_status read_all(struct reading *r, struct span file)
+static tare_status read_all(struct profile_reading *r, struct span file)
 {
     tare_status st = read_records(r, file);
     if (st < 0) return st;
@@ -418,14 +419,14 @@ static tare_status read_all(struct reading *r, struct span file)
     decode_words(r);
     st = sort_events(r);
     if (st == TARE_OK) st = place_runs(r);
-    return st == TARE_OK ? nest(r) : st;
+    return st == TARE_OK ? nest_events(r) : st;
 }
 
 tare_status ort_profile_read(struct ort_profile *out, const char *name, const void *bytes, size_t n,
                              tare_error *err)
 {
     struct ort_profile p = ORT_PROFILE_INIT;
-    struct reading r = {
+    struct profile_reading r = {
         .p = &p, .name = name, .texts = MAP_STR_INIT, .shape_texts = MAP_STR_INIT, .err = err};
     p.load_us = p.initialization_us = -1;
     tare_status st = read_all(&r, (struct span){bytes, n});

@@ -65,7 +65,7 @@ static ow_val text_embeddings(struct synth *s, ow_val ids, ow_val types)
     return x;
 }
 
-static ow_val encode(struct synth *s, const struct encoder *e, ow_val x, const char *scope)
+static ow_val encode_layers(struct synth *s, const struct encoder *e, ow_val x, const char *scope)
 {
     size_t mark = ow_enter(s->w, scope);
     for (unsigned i = 0; i < s->c->layers; i++) {
@@ -85,7 +85,7 @@ void synth_bert(struct synth *s)
     ow_val types = ow_input(s->w, "token_type_ids", ONNX_INT64, 2, text_dims);
     struct encoder e = {.names = &bert_names, .eps = 1e-12, .attend = block_attend};
     e.mask = additive_mask(s, mask);
-    ow_val x = encode(s, &e, text_embeddings(s, ids, types), "encoder");
+    ow_val x = encode_layers(s, &e, text_embeddings(s, ids, types), "encoder");
     size_t mark = ow_enter(s->w, "pooler");
     ow_val pooled = ow_op(s->w, "Tanh", block_gemm(s, "dense", head_first_token(s, x), c->hidden, c->hidden));
     ow_leave(s->w, mark);
@@ -105,7 +105,7 @@ void synth_distilbert(struct synth *s)
     ow_val mask = ow_input(s->w, "attention_mask", ONNX_INT64, 2, text_dims);
     struct encoder e = {.names = &distil_names, .eps = 1e-12, .attend = block_attend};
     e.mask = additive_mask(s, mask);
-    ow_val x = encode(s, &e, text_embeddings(s, ids, 0), "transformer");
+    ow_val x = encode_layers(s, &e, text_embeddings(s, ids, 0), "transformer");
     if (c->head == SYNTH_HEAD_CLASSES) {
         ow_val y = block_gemm(s, "pre_classifier", head_first_token(s, x), c->hidden, c->hidden);
         head_classify(s, ow_op(s->w, "Relu", y));
@@ -150,7 +150,7 @@ void synth_vit(struct synth *s)
     ow_val pixels = block_real_input(s, "pixel_values", 4, dims);
     struct encoder e = {.names = &vit_names, .eps = 1e-6, .attend = block_attend, .norm_first = true};
     size_t mark = ow_enter(s->w, "vit");
-    ow_val x = encode(s, &e, patch_embeddings(s, pixels), "encoder");
+    ow_val x = encode_layers(s, &e, patch_embeddings(s, pixels), "encoder");
     x = block_layer_norm(s, "layernorm", x, c->hidden, 1e-6);
     ow_leave(s->w, mark);
     head_classify(s, head_first_token(s, x));
