@@ -19,8 +19,7 @@ struct callback_options {
     /* Before each run, not timed. May be NULL. */
     tare_status (*before)(void *state, unsigned worker, tare_error *err);
     bool before_each; /* `before` prepares one call: calls are never timed several at a time */
-    bool
-        tells_time; /* likewise; `call` sets cost->wall_ns, knowing better than a clock around it what was work */
+    bool tells_time;  /* likewise; `call` sets cost->wall_ns, knowing better than our clock what was work */
     /* A call that does nothing, for what the calling itself costs. May be NULL. */
     tare_status (*nothing)(void *state, unsigned worker, struct subject_cost *cost, tare_error *err);
     int64_t (*units)(const void *state); /* NULL: the batch, else 1 */

@@ -15,12 +15,11 @@
 struct profiled_pass {
     struct onnx_model source; /* the file as it is */
     bool has_source;
-    char source_why[200]; /* has_source false: why not */
-    VEC(struct dim_value)
-    dims; /* free dimensions of the inputs ("name", or "input.axis" without one) as they were */
-    struct onnx_model
-        optimized; /* read over its own mapping; the file is deleted already, large weights never were
-                                  * written: they are external tensors without data */
+    char source_why[200];       /* has_source false: why not */
+    VEC(struct dim_value) dims; /* free dimensions of the inputs ("name", or "input.axis") as they were */
+    /* Read over its own mapping; the file is deleted already, and large weights were never written: they are external
+     * tensors without data. */
+    struct onnx_model optimized;
     struct file_view optimized_bytes;
     bool has_optimized;
     char optimized_why[200];    /* has_optimized false: why not */

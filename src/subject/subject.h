@@ -83,7 +83,7 @@ struct subject_ops {
     tare_status (*report)(struct instance *i, struct run *run, struct run_case *c, tare_error *err);
     /* Copies of worker 0's latest outputs. NULL: this kind has none. */
     tare_status (*outputs)(struct instance *i, struct tensor_set *out, tare_error *err);
-    int64_t (*units)(const struct instance *i); /* per run by default: the batch, else 1 */
+    int64_t (*units)(const struct instance *i); /* per run by default; NULL: 1 */
     void (*finish)(struct instance *i);
     void (*close)(struct subject *s);
     /* What has to be done before each run and is not part of it (--prepare of a command). May be NULL. */
@@ -118,8 +118,7 @@ struct onnx_options {
     int optimization; /* graph optimisation level; -1: the runtime's default (all) */
     bool no_arena;
     bool fix_dims; /* free dimensions become constants before optimisation; changes the graph */
-    const struct ort_places
-        *places; /* where to look for the runtime (ort_find.h); NULL: `runtime`, else beside us */
+    const struct ort_places *places; /* where to look for the runtime; NULL: `runtime`, else beside us */
 };
 tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err);
 
@@ -132,8 +131,7 @@ struct command_options {
     const char *prepare; /* shell line run before each run, not timed; NULL: none */
     uint64_t timeout_ns; /* 0: none */
     bool ignore_failure;
-    const volatile sig_atomic_t
-        *interrupted; /* set by a signal handler: end the command that runs; may be NULL */
+    const volatile sig_atomic_t *interrupted; /* set by a handler: end the command that runs; may be NULL */
     char *const *env; /* its environment, read anew at each start; borrowed; NULL: ours */
     const char *dir;  /* where it runs; borrowed; NULL: here */
 };
