@@ -292,16 +292,11 @@ static tare_status measure_epoch(struct ab *e, tare_error *err)
     return s;
 }
 
-/* A launch is worth its time when at least one pair fits behind it. */
-static bool epoch_fits(const struct ab *e)
-{
-    if (e->set->n_epochs == 0 || e->set->n < PAIRS_ANYWAY) return true;
-    return left_ns(e) > mean(e->launch_ns, e->n_launches) + 2 * mean(e->pairs_ns, e->n_timed);
-}
-
 static tare_status one_epoch(struct ab *e, tare_error *err)
 {
-    if (!epoch_fits(e)) {
+    /* A launch is worth its time when at least one pair fits behind it. */
+    uint64_t least = mean(e->launch_ns, e->n_launches) + 2 * mean(e->pairs_ns, e->n_timed);
+    if (e->set->n_epochs > 0 && e->set->n >= PAIRS_ANYWAY && left_ns(e) <= least) {
         finish_with(e, AB_STOP_BUDGET);
         return TARE_OK;
     }

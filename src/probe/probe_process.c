@@ -134,20 +134,16 @@ static tare_status tell_forks(struct process_probe *p, tare_error *err)
     return s;
 }
 
-/* On a busy machine a look at every new process of others costs more than all else. */
-static tare_status update_tree(struct process_probe *p, tare_error *err)
-{
-    struct fork_events *f = &p->forks;
-    if (f->fd >= 0 && !f->gap) return tree_update_told(&p->tree, f->fresh.items, f->fresh.n, err);
-    f->gap = false;
-    return tree_update(&p->tree, err);
-}
-
 static void process_sample(struct probe *base, struct probe_put *put)
 {
     struct process_probe *p = (struct process_probe *)base;
-    put->status = fork_events_drain(&p->forks, put->err);
-    if (put->status == TARE_OK) put->status = update_tree(p, put->err);
+    struct fork_events *f = &p->forks;
+    put->status = fork_events_drain(f, put->err);
+    if (put->status == TARE_OK && f->fd >= 0 && !f->gap) /* a look at all new processes of others is dear */
+        put->status = tree_update_told(&p->tree, f->fresh.items, f->fresh.n, put->err);
+    else if (put->status == TARE_OK)
+        put->status = tree_update(&p->tree, put->err);
+    f->gap = f->gap && put->status != TARE_OK;
     if (put->status == TARE_OK) put->status = tell_forks(p, put->err);
     if (put->status != TARE_OK) return;
     uint64_t now = clock_raw_ns();

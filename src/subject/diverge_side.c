@@ -32,19 +32,15 @@ static tare_status index_graph(struct diverge_side *s, tare_error *err)
 
 enum { FOLDER_SINCE = 21 }; /* minor version of the runtime that has the option */
 
-static bool has_external(const struct onnx_graph *g)
-{
-    for (size_t i = 0; i < g->initializers.n; i++)
-        if (g->initializers.items[i].external) return true;
-    return false;
-}
-
 /* A model given as bytes has no folder of its own: external data is found through this option. */
 static tare_status set_config(struct diverge_side *s, tare_error *err)
 {
     char real[PATH_MAX];
     struct buf b = BUF_INIT;
-    if (s->subject->ort->minor < FOLDER_SINCE && has_external(&s->model.graph))
+    const struct onnx_graph *g = &s->model.graph;
+    bool external = false;
+    for (size_t i = 0; i < g->initializers.n; i++) external |= g->initializers.items[i].external != NULL;
+    if (external && s->subject->ort->minor < FOLDER_SINCE)
         return error_set(
             err, TARE_UNSUPPORTED,
             "%s: its weights are in another file, which needs ONNX Runtime 1.%d or newer here; this is %s",

@@ -52,14 +52,6 @@ tare_status subject_hash_file(const char *path, char out[65], tare_error *err)
     return s;
 }
 
-static const char *model_name(struct arena *a, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    size_t n = strlen(base);
-    if (n > 5 && strcmp(base + n - 5, ".onnx") == 0) n -= 5;
-    return arena_str_n(a, base, n);
-}
-
 static void describe_runtime(struct onnx_subject *s, struct run *run)
 {
     struct arena *a = &run->arena;
@@ -79,7 +71,10 @@ static tare_status onnx_describe(struct subject *base, struct run *run, tare_err
     tare_status st = s->sha256[0] ? TARE_OK : subject_hash_file(s->path, s->sha256, err);
     if (st < 0) return st;
     run->subject.type = "onnx";
-    run->subject.name = model_name(a, s->path);
+    const char *slash = strrchr(s->path, '/'), *file = slash ? slash + 1 : s->path;
+    size_t n = strlen(file);
+    if (n > 5 && strcmp(file + n - 5, ".onnx") == 0) n -= 5;
+    run->subject.name = arena_str_n(a, file, n);
     run->subject.path = arena_str(a, s->path);
     run->subject.sha256 = arena_str(a, s->sha256);
     run->subject.size_bytes = known_u64(s->file_bytes);

@@ -196,15 +196,6 @@ static tare_status take_table(struct ort *o, tare_error *err)
     return TARE_OK;
 }
 
-/* The absolute path, where the file can be found by itself; a bare name goes to ld.so. */
-static tare_status set_path(struct ort *o, const char *path, tare_error *err)
-{
-    char full[PATH_MAX];
-    const char *use = strchr(path, '/') && realpath(path, full) ? full : path;
-    o->path = mem_strdup(use);
-    return o->path ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory to load %s", path);
-}
-
 /* dlopen maps segments beyond the end of a file cut short, and the process dies of SIGBUS when it touches them. */
 static tare_status check_whole(const char *path, tare_error *err)
 {
@@ -249,10 +240,12 @@ static tare_status load_library(struct ort *o, tare_error *err)
 
 tare_status ort_open(struct ort **out, const char *path, tare_error *err)
 {
+    char full[PATH_MAX]; /* where the file can be found by itself; a bare name goes to ld.so */
+    const char *use = strchr(path, '/') && realpath(path, full) ? full : path;
     struct ort *o = mem_new(1, sizeof *o);
-    if (!o) return error_set(err, TARE_NOMEM, "out of memory to load %s", path);
-    tare_status s = set_path(o, path, err);
-    if (s == TARE_OK) s = load_library(o, err);
+    if (o) o->path = mem_strdup(use);
+    tare_status s = o && o->path ? load_library(o, err)
+                                 : error_set(err, TARE_NOMEM, "out of memory to load %s", path);
     if (s < 0) {
         ort_close(o);
         return s;
