@@ -301,3 +301,24 @@ struct shown show_cases(size_t n, size_t of)
     if (of > 1) snprintf(out.s, sizeof out.s, " (%zu of %zu cases)", n, of);
     return out;
 }
+
+struct shown narrow_bytes(double bytes)
+{
+    struct shown out = {"-"};
+    const char *unit = scale(&bytes, byte_units, 1024, 999.5);
+    int places = unit == byte_units[0] ? 0 : decimals(fabs(bytes), 0, 99.95);
+    if (isfinite(bytes)) snprintf(out.s, sizeof out.s, "%.*f%c", places, bytes, *unit);
+    return out;
+}
+
+struct shown narrow_percent(double share)
+{
+    return narrow_number(share * 100, decimals(fabs(share * 100), 0, 999.95));
+}
+
+struct shown narrow_number(double v, int places)
+{
+    struct shown out = {"-"};
+    if (isfinite(v)) snprintf(out.s, sizeof out.s, "%.*f", places, v);
+    return out;
+}

@@ -9,6 +9,7 @@
  *   - In a sentence (show_*): three, whole numbers without a point: 2 MiB. Thousands apart: 1,340.
  *   - Counts (fmt_count): all of them, thousands apart. Large counts of operations (fmt_si): four and a power of 1000.
  *   - Shares: fmt_share in tables of shares, one decimal; show_percent in sentences, two digits; fmt_change of ratios.
+ *   - In narrow columns (narrow_*): at most six characters, the unit's first letter or none: 1.5G, 43.2.
  * Unknown (NAN) is "-", never 0. A unit is chosen after rounding: 999.6 ns is 1.00 us. One space stands before a unit.
  * No locale, no colour. What goes onto a buf fails as bufs do; what comes by value allocates nothing. */
 #ifndef CORE_FMT_H
@@ -58,5 +59,11 @@ struct shown show_percent(double share);               /* 0.647 as "65 %", 0.012
 struct shown show_number(double v);                    /* "5.1" */
 struct shown show_count(double n, const char *noun);   /* 1, "thread": "1 thread"; 2: "2 threads" */
 struct shown show_cases(size_t n, size_t of);          /* " (2 of 5 cases)"; "" when there is but one */
+
+/* ---- by value, in columns of a table that has little room ---- */
+
+struct shown narrow_bytes(double bytes);          /* "1.5G" */
+struct shown narrow_percent(double share);        /* 0.432 as "43.2": the sign is the column's */
+struct shown narrow_number(double v, int places); /* as many decimals */
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef TOP_TOP_H
 #define TOP_TOP_H
 
+#include "core/fmt.h"
 #include "core/map.h"
 #include "top/screen.h"
 #include "top/top_data.h"
@@ -77,15 +78,6 @@ void top_fields_of(struct top_fields *out, struct top_view *v, const struct proc
 
 /* Fill v->lines: filtered, sorted, as a tree if wanted. */
 tare_status top_arrange(struct top_view *v, const struct top_data *d, tare_error *err);
-
-/* ---- how numbers are written here: short, at most 6 columns ---- */
-
-struct top_text {
-    char s[24];
-};
-struct top_text top_bytes(double bytes);   /* 1.5G; "-" for NAN */
-struct top_text top_percent(double share); /* 43.2 without the sign */
-struct top_text top_number(double v, int decimals);
 
 /* ---- top_keys.c ---- */
 

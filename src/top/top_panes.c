@@ -36,13 +36,13 @@ static struct screen_span draw_title(const struct top_paint *p, struct screen_sp
     return (struct screen_span){at.x + used, at.y, at.width - used};
 }
 
-static struct top_text value_text(char kind, double v)
+static struct shown value_text(char kind, double v)
 {
-    struct top_text t = {"-"};
+    struct shown t = {"-"};
     switch (kind) {
-    case 'B': return top_bytes(v);
-    case 'P': return top_percent(v);
-    case 'N': return top_number(v, 0);
+    case 'B': return narrow_bytes(v);
+    case 'P': return narrow_percent(v);
+    case 'N': return narrow_number(v, 0);
     default: /* 'M' */
         if (!isnan(v)) snprintf(t.s, sizeof t.s, "%.2f ms", v * 1e3);
         return t;
@@ -95,7 +95,7 @@ static void draw_meter(const struct top_paint *p, struct screen_span at, const s
     draw_title(p, at, m->title);
     screen_bar(p->s, (struct screen_span){at.x + TITLE, at.y, bar}, m->parts, m->n);
     struct screen_span percent = {at.x + TITLE + bar, at.y, PERCENT - 2};
-    screen_right(p->s, percent, style_of_share(m->share), top_percent(m->share).s);
+    screen_right(p->s, percent, style_of_share(m->share), narrow_percent(m->share).s);
     screen_text(p->s, (struct screen_span){percent.x + PERCENT - 1, at.y, 1}, SCREEN_PLAIN, "%");
     screen_text(p->s, (struct screen_span){at.x + at.width - detail, at.y, detail}, SCREEN_DIM, m->detail);
 }
@@ -153,10 +153,11 @@ static void cpu_parts(const struct top_data *d, const char *label, struct screen
 static void draw_cpu(const struct top_paint *p, struct screen_box box)
 {
     struct screen_part parts[CPU_PARTS];
-    char detail[160];
+    char detail[240];
     cpu_parts(p->d, "", parts);
-    snprintf(detail, sizeof detail, "user %s  system %s  iowait %s  steal %s", top_percent(parts[0].share).s,
-             top_percent(parts[1].share).s, top_percent(parts[2].share).s, top_percent(parts[3].share).s);
+    snprintf(detail, sizeof detail, "user %s  system %s  iowait %s  steal %s",
+             narrow_percent(parts[0].share).s, narrow_percent(parts[1].share).s,
+             narrow_percent(parts[2].share).s, narrow_percent(parts[3].share).s);
     struct meter m = {"CPU", parts, CPU_PARTS, top_value(p->d, "cpu", ""), detail};
     draw_meter(p, screen_row(box, 0), &m);
 }
@@ -198,7 +199,7 @@ static void draw_cores(const struct top_paint *p, struct screen_box box)
         screen_bar(p->s, (struct screen_span){at.x + NAME, at.y, cell - NAME - PERCENT - 2}, parts,
                    CPU_PARTS);
         screen_right(p->s, (struct screen_span){at.x + cell - PERCENT - 1, at.y, PERCENT},
-                     style_of_share(busy), top_percent(busy).s);
+                     style_of_share(busy), narrow_percent(busy).s);
     }
 }
 
@@ -216,9 +217,9 @@ static void draw_memory(const struct top_paint *p, struct screen_box box)
     double cached = top_value(d, "memory.cached", "");
     struct screen_part parts[] = {{used, SCREEN_USER, '|'},
                                   {at_most(cached / total, 1 - used), SCREEN_DIM, 'c'}};
-    char text[160];
-    snprintf(text, sizeof text, "%s of %s  cached %s", top_bytes(used * total).s, top_bytes(total).s,
-             top_bytes(cached).s);
+    char text[240];
+    snprintf(text, sizeof text, "%s of %s  cached %s", narrow_bytes(used * total).s, narrow_bytes(total).s,
+             narrow_bytes(cached).s);
     draw_meter(p, screen_row(box, 0), &(struct meter){"Mem", parts, 2, used, text});
     if (box.height > 1)
         draw_values(p, screen_row(box, 1), "Swap",
@@ -238,7 +239,7 @@ static void draw_pressure(const struct top_paint *p, struct screen_box box)
         double share = top_value(p->d, rows[i][0], "");
         any = any || !isnan(share);
         screen_add(p->s, &at, SCREEN_DIM, "%s ", rows[i][1]);
-        screen_add(p->s, &at, style_of_share(share), "%s %%   ", top_percent(share).s);
+        screen_add(p->s, &at, style_of_share(share), "%s %%   ", narrow_percent(share).s);
     }
     if (!any && p->d->samples > 1 && top_blind(p->d, "system", why, sizeof why))
         screen_text(p->s, at, SCREEN_DIM, why);
@@ -415,9 +416,9 @@ static void draw_history(const struct top_paint *p, struct screen_box box)
         if (isnan(now)) continue;
         screen_add(p->s, &title, SCREEN_DIM, "%s ", row->title);
         if (row->top > 0)
-            screen_add(p->s, &title, SCREEN_DIM, "%s %%", top_percent(now).s);
+            screen_add(p->s, &title, SCREEN_DIM, "%s %%", narrow_percent(now).s);
         else
-            screen_add(p->s, &title, SCREEN_DIM, "%s/s of %s", top_bytes(now).s, top_bytes(top).s);
+            screen_add(p->s, &title, SCREEN_DIM, "%s/s of %s", narrow_bytes(now).s, narrow_bytes(top).s);
         screen_graph(p->s, at, &(struct screen_series){h->y, h->n, top});
         shown++;
     }

@@ -4,38 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/fmt.h"
 #include "report/text.h"
 #include "top/top.h"
-
-/* ---- numbers ---- */
-
-struct top_text top_number(double v, int decimals)
-{
-    struct top_text t = {"-"};
-    if (isfinite(v)) snprintf(t.s, sizeof t.s, "%.*f", decimals, v);
-    return t;
-}
-
-struct top_text top_percent(double share)
-{
-    double percent = share * 100;
-    return top_number(percent, fabs(percent) < 999.95 ? 1 : 0);
-}
-
-struct top_text top_bytes(double bytes)
-{
-    static const char units[] = "BKMGTPE";
-    struct top_text t = {"-"};
-    size_t unit = 0;
-    if (!isfinite(bytes)) return t;
-    while (fabs(bytes) >= 999.5 && units[unit + 1]) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(t.s, sizeof t.s, "%.*f%c", unit > 0 && fabs(bytes) < 99.95 ? 1 : 0, bytes, units[unit]);
-    return t;
-}
 
 /* ---- first and last line ---- */
 
@@ -86,14 +56,14 @@ void top_draw_foot(const struct top_paint *p, struct screen_box box)
 
 /* ---- the table ---- */
 
-static struct top_text field_text(const struct top_field *f)
+static struct shown field_text(const struct top_field *f)
 {
-    struct top_text t;
+    struct shown t;
     switch (f->kind) {
-    case TOP_COUNT: return top_number(f->number, 0);
-    case TOP_SHARE: return top_percent(f->number);
+    case TOP_COUNT: return narrow_number(f->number, 0);
+    case TOP_SHARE: return narrow_percent(f->number);
     case TOP_SIZE:
-    case TOP_RATE: return top_bytes(f->number);
+    case TOP_RATE: return narrow_bytes(f->number);
     default: snprintf(t.s, sizeof t.s, "%s", f->text); return t;
     }
 }
@@ -112,7 +82,7 @@ static struct screen_span draw_fields(const struct top_paint *p, struct screen_s
         struct screen_span cell = {at.x, at.y, f->width};
         enum screen_style style = SCREEN_PLAIN;
         if (!f->title || width < f->least) continue;
-        struct top_text text = field_text(f);
+        struct shown text = field_text(f);
         if (!r) {
             style = f->sort == p->v->sort ? SCREEN_KEY : SCREEN_HEAD;
             snprintf(text.s, sizeof text.s, "%s", f->title);

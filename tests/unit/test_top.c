@@ -202,16 +202,16 @@ static void test_arrange_no_memory(void **state)
 static void test_numbers(void **state)
 {
     (void)state;
-    assert_string_equal(top_bytes(0).s, "0B");
-    assert_string_equal(top_bytes(999).s, "999B");
-    assert_string_equal(top_bytes(1000).s, "1.0K");
-    assert_string_equal(top_bytes(1.5 * 1048576).s, "1.5M");
-    assert_string_equal(top_bytes(123.4 * 1073741824).s, "123G");
-    assert_string_equal(top_bytes(NAN).s, "-");
-    assert_string_equal(top_percent(0.4321).s, "43.2");
-    assert_string_equal(top_percent(12.5).s, "1250");
-    assert_string_equal(top_percent(INFINITY).s, "-");
-    for (double b = 1; b < 1e18; b *= 1.7) assert_true(strlen(top_bytes(b).s) <= 5);
+    assert_string_equal(narrow_bytes(0).s, "0B");
+    assert_string_equal(narrow_bytes(999).s, "999B");
+    assert_string_equal(narrow_bytes(1000).s, "1.0K");
+    assert_string_equal(narrow_bytes(1.5 * 1048576).s, "1.5M");
+    assert_string_equal(narrow_bytes(123.4 * 1073741824).s, "123G");
+    assert_string_equal(narrow_bytes(NAN).s, "-");
+    assert_string_equal(narrow_percent(0.4321).s, "43.2");
+    assert_string_equal(narrow_percent(12.5).s, "1250");
+    assert_string_equal(narrow_percent(INFINITY).s, "-");
+    for (double b = 1; b < 1e18; b *= 1.7) assert_true(strlen(narrow_bytes(b).s) <= 5);
 }
 
 static void test_key_parse(void **state)
