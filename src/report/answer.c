@@ -25,8 +25,7 @@ tare_status answer_end(struct answer *a)
 static void end_cell(struct answer *a)
 {
     if (!a->in_cell) return;
-    if (a->table.text.len == a->table.cell_start) buf_add_char(&a->table.text, '-');
-    table_cell_end(&a->table);
+    if (table_cell_is_empty(&a->table)) buf_add_char(&a->table.text, '-');
     a->in_cell = false;
 }
 

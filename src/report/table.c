@@ -6,14 +6,22 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "report/markup.h"
 #include "report/text.h"
 
-#define TABLE_MAX_COLUMNS 16
 #define TABLE_GAP 2
 
 void table_init(struct table *t, const struct table_column *columns, uint32_t n_columns)
 {
-    *t = (struct table){.columns = columns, .n_columns = n_columns, .text = BUF_INIT};
+    *t = (struct table){.n_columns = n_columns, .text = BUF_INIT};
+    for (uint32_t c = 0; c < n_columns && c < TABLE_MAX_COLUMNS; c++) t->columns[c] = columns[c];
+}
+
+void table_of(struct table *t, const struct table_fill *columns, uint32_t n_columns)
+{
+    *t = (struct table){.fills = columns, .n_columns = n_columns, .text = BUF_INIT};
+    for (uint32_t c = 0; c < n_columns && c < TABLE_MAX_COLUMNS; c++)
+        t->columns[c] = (struct table_column){columns[c].title, columns[c].left};
 }
 
 void table_release(struct table *t)
@@ -23,27 +31,56 @@ void table_release(struct table *t)
     *t = (struct table){.text = BUF_INIT};
 }
 
-struct buf *table_cell(struct table *t)
+static void close_cell(struct table *t)
 {
-    t->cell_start = t->text.len;
-    return &t->text;
+    if (!t->open) return;
+    struct table_cell *cell = &t->cells[t->n_cells - 1];
+    cell->len = t->text.len - cell->at;
+    cell->columns = text_columns(t->text.data + cell->at, cell->len);
+    t->open = false;
 }
 
-void table_cell_end(struct table *t)
+struct buf *table_cell(struct table *t)
 {
+    close_cell(t);
     if (t->n_cells == t->cap) {
         size_t cap = t->cap ? t->cap * 2 : 128;
         struct table_cell *cells = mem_resize(t->cells, cap, sizeof *cells);
         if (!cells) {
             t->text.failed = 1;
-            return;
+            return &t->text;
         }
         t->cells = cells;
         t->cap = cap;
     }
-    size_t len = t->text.len - t->cell_start;
-    t->cells[t->n_cells++] =
-        (struct table_cell){t->cell_start, len, text_columns(t->text.data + t->cell_start, len)};
+    t->cells[t->n_cells++] = (struct table_cell){.at = t->text.len};
+    t->open = true;
+    return &t->text;
+}
+
+bool table_cell_is_empty(const struct table *t)
+{
+    return t->open && t->text.len == t->cells[t->n_cells - 1].at;
+}
+
+void table_bold(struct table *t)
+{
+    if (t->open) t->cells[t->n_cells - 1].bold = (uint32_t)(t->text.len - t->cells[t->n_cells - 1].at);
+}
+
+void table_row(struct table *t, const void *row)
+{
+    for (uint32_t c = 0; c < t->n_columns; c++) t->fills[c].fill(table_cell(t), row);
+}
+
+/* Everything is there, and fits; else the stream has failed. */
+static bool is_printable(struct table *t, struct stream *s)
+{
+    close_cell(t);
+    if (!t->text.failed && t->n_columns > 0 && t->n_columns <= TABLE_MAX_COLUMNS) return true;
+    s->out.failed = 1;
+    stream_flush(s);
+    return false;
 }
 
 static void add_blanks(struct buf *b, uint32_t n)
@@ -83,11 +120,7 @@ static void measure(const struct table *t, uint32_t *width)
 void table_print(struct table *t, struct stream *s, const char *head_on, const char *head_off)
 {
     uint32_t width[TABLE_MAX_COLUMNS];
-    if (t->text.failed || t->n_columns == 0 || t->n_columns > TABLE_MAX_COLUMNS) {
-        s->out.failed = 1;
-        stream_flush(s);
-        return;
-    }
+    if (!is_printable(t, s)) return;
     measure(t, width);
     buf_add_str(&s->out, head_on);
     for (uint32_t c = 0; c < t->n_columns; c++) {
@@ -104,6 +137,32 @@ void table_print(struct table *t, struct stream *s, const char *head_on, const c
         print_cell(t, &s->out, c, width[c], piece);
         if (c + 1 < t->n_columns) continue;
         buf_add_char(&s->out, '\n');
+        stream_poll(s);
+    }
+}
+
+void table_print_md(struct table *t, struct stream *s)
+{
+    struct buf *b = &s->out;
+    if (!is_printable(t, s)) return;
+    for (uint32_t c = 0; c < t->n_columns; c++) {
+        buf_add_str(b, "| ");
+        markup_md(b, t->columns[c].title);
+        buf_add_char(b, ' ');
+    }
+    buf_add_str(b, "|\n");
+    for (uint32_t c = 0; c < t->n_columns; c++) buf_add_str(b, t->columns[c].left ? "|---" : "|---:");
+    buf_add_str(b, "|\n");
+    for (size_t i = 0; i < t->n_cells && s->status == TARE_OK; i++) {
+        const struct table_cell *cell = &t->cells[i];
+        const char *text = t->text.data + cell->at;
+        buf_add_str(b, cell->bold ? "| **" : "| ");
+        markup_md_bytes(b, text, cell->bold);
+        if (cell->bold) buf_add_str(b, "**");
+        markup_md_bytes(b, text + cell->bold, cell->len - cell->bold);
+        buf_add_char(b, ' ');
+        if ((i + 1) % t->n_columns) continue;
+        buf_add_str(b, "|\n");
         stream_poll(s);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * table.h - aligned columns of text. Cells are added left to right, row after row; the widths are known
- * when all are there, then table_print() writes. The last column is never padded. */
+ * table.h - rows and columns, as aligned text or as Markdown. Cells are added left to right, row after row, by hand
+ * or by the columns themselves; the widths are known when all are there. In text the last column is never padded. */
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
 
@@ -13,28 +13,42 @@ struct table_column {
     bool left; /* else to the right: numbers */
 };
 
+/* A column that knows what stands in it: of a row, which is whatever table_row() is given. */
+struct table_fill {
+    const char *title;
+    bool left;
+    void (*fill)(struct buf *b, const void *row);
+};
+
 struct table_cell {
     size_t at, len; /* in text */
     uint32_t columns;
+    uint32_t bold; /* of its first bytes; Markdown alone shows it */
 };
+#define TABLE_MAX_COLUMNS 16
 
 struct table {
-    const struct table_column *columns; /* borrowed */
+    struct table_column columns[TABLE_MAX_COLUMNS]; /* their titles are borrowed */
+    const struct table_fill *fills;                 /* NULL: cells are added by hand */
     uint32_t n_columns;
     struct buf text;
     struct table_cell *cells;
     size_t n_cells, cap;
-    size_t cell_start; /* the open cell's first byte in text */
+    bool open; /* the last cell: it is whole when the next begins, or when the table is printed */
 };
 
 void table_init(struct table *t, const struct table_column *columns, uint32_t n_columns);
+void table_of(struct table *t, const struct table_fill *columns, uint32_t n_columns);
 void table_release(struct table *t);
 
-/* Add to the returned buf, then close the cell. */
-struct buf *table_cell(struct table *t);
-void table_cell_end(struct table *t);
+struct buf *table_cell(struct table *t); /* begin the next cell: what is added to the buf stands in it */
+bool table_cell_is_empty(const struct table *t);  /* the open one */
+void table_bold(struct table *t);                 /* what the open cell holds so far is to be seen first */
+void table_row(struct table *t, const void *row); /* all cells of one row, of a table_of() */
 
 /* `head_on`, `head_off` surround the line of titles (a terminal's bold); "" for none. */
 void table_print(struct table *t, struct stream *s, const char *head_on, const char *head_off);
+void table_print_md(struct table *t,
+                    struct stream *s); /* nothing in a cell can open a tag, a link or a cell */
 
 #endif

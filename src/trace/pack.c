@@ -125,7 +125,8 @@ static void put_begin(struct packer *p, struct enc *out, uint64_t what, uint64_t
         enc_uint(out, place);
         return;
     }
-    unsigned size = 1 + (delta >= 1 << 8) + (delta >= 1 << 16) + (delta >= 1 << 24);
+    unsigned size = 1; /* bytes of time; 4: a varint */
+    while (size < 4 && delta >> 8 * size) size++;
     uint8_t code = place < PACK_SHORT_SITES ? (uint8_t)place : PACK_SHORT_SITES;
     enc_bytes(out, &(uint8_t){(uint8_t)((size - 1) << 5 | code)}, 1);
     if (size < 4)
@@ -143,7 +144,8 @@ static void put_end(struct enc *out, uint64_t what, uint64_t delta)
         enc_uint(out, delta);
         return;
     }
-    unsigned size = (delta >= 1 << 4) + (delta >= 1 << 12) + (delta >= 1 << 20);
+    unsigned size = 0; /* bytes of time above its four low bits */
+    while (size < 3 && delta >> (4 + 8 * size)) size++;
     enc_bytes(out, &(uint8_t){(uint8_t)(0x80 | size << 4 | (delta & 15))}, 1);
     uint64_t high = delta >> 4;
     enc_bytes(out, &high, size);

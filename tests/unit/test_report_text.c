@@ -138,7 +138,6 @@ static void fill(struct table *t)
     table_init(t, columns, 3);
     for (size_t i = 0; i < N_ELEMENTS(cells); i++) {
         buf_add_str(table_cell(t), cells[i]);
-        table_cell_end(t);
     }
 }
 

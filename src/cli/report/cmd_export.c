@@ -15,10 +15,7 @@
 #include "core/fmt.h"
 #include "report/export/export.h"
 
-enum { N_FORMATS = 5 };
-static const struct export_format *const formats[N_FORMATS] = {
-    &export_chrome, &export_perfetto, &export_speedscope, &export_folded, &export_tare,
-};
+enum { FORMATS_MAX = 16 };
 
 #define CHROME_LARGE (UINT64_C(250) * 1000 * 1000) /* viewers of JSON fail somewhere above this */
 
@@ -217,8 +214,9 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         .max_args = 1,
         .args = OPT_ARGS_FILES,
     };
-    struct opt_choice words[N_FORMATS + 1] = {{NULL, 0, NULL}};
-    for (int i = 0; i < N_FORMATS; i++) words[i] = (struct opt_choice){formats[i]->name, i, formats[i]->help};
+    struct opt_choice words[FORMATS_MAX + 1] = {{NULL, 0, NULL}};
+    for (int i = 0; export_formats[i] && i < FORMATS_MAX; i++)
+        words[i] = (struct opt_choice){export_formats[i]->name, i, export_formats[i]->help};
     int format = -1;
     struct export_args a = {0};
     const struct opt rows[] = {
@@ -233,7 +231,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    a.format = formats[format];
+    a.format = export_formats[format];
     a.trace = argv[0];
     struct trace *t = NULL;
     rc = input_trace(cli, a.trace, &t);

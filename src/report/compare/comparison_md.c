@@ -6,102 +6,69 @@
 
 #include "report/compare/comparison_report.h"
 #include "report/markup.h"
+#include "report/table.h"
+#include "report/text.h"
 
 #define MARKER "<!-- tare compare -->\n"
 
-static void fill_metric(struct buf *b, const struct comparison_metric *m)
+static void fill_verdict(struct buf *b, const void *row)
 {
-    buf_add_str(b, m->metric);
+    const struct comparison_evidence *i = &((const struct comparison_row *)row)->of->interference;
+    comparison_fill_verdict(b, row);
+    if (i->known && i->contended.known && i->contended.v) buf_add_str(b, " (busy machine)");
 }
 
-static void fill_base(struct buf *b, const struct comparison_metric *m)
+static void fill_case(struct buf *b, const void *row)
 {
-    comparison_value_text(b, m, &m->base);
+    const char *name = ((const struct comparison_row *)row)->of->name;
+    text_plain(b, *name ? name : "-", text_clip(*name ? name : "-", 1000));
 }
 
-static void fill_new(struct buf *b, const struct comparison_metric *m)
+static void fill_mde(struct buf *b, const void *row)
 {
-    comparison_value_text(b, m, &m->new_);
-}
-
-static void fill_change(struct buf *b, const struct comparison_metric *m)
-{
-    comparison_change_text(b, &m->ratio);
-}
-
-static void fill_interval(struct buf *b, const struct comparison_metric *m)
-{
-    comparison_interval_text(b, &m->ratio);
-}
-
-static void fill_mde(struct buf *b, const struct comparison_metric *m)
-{
+    const struct comparison_metric *m = ((const struct comparison_row *)row)->metric;
     if (m->mde.known)
         comparison_mde_text(b, m, "", "");
     else
         buf_add_char(b, '-');
 }
 
-static void fill_why(struct buf *b, const struct comparison_metric *m)
+static void fill_why(struct buf *b, const void *row)
 {
-    if (m->why) buf_add_str(b, m->why);
+    const char *why = ((const struct comparison_row *)row)->metric->why;
+    if (why) text_plain(b, why, text_clip(why, 1000));
 }
 
-static const struct {
-    const char *title;
-    bool text;
-    void (*fill)(struct buf *b, const struct comparison_metric *m);
-} columns[] = {
-    {"metric", true, fill_metric},  {"base", false, fill_base},         {"new", false, fill_new},
-    {"change", false, fill_change}, {"interval", false, fill_interval}, {"sees from", false, fill_mde},
+static const struct table_fill columns[] = {
+    {"verdict", true, fill_verdict},
+    {"case", true, fill_case},
+    {"metric", true, comparison_fill_metric},
+    {"base", false, comparison_fill_base},
+    {"new", false, comparison_fill_new},
+    {"change", false, comparison_fill_change},
+    {"interval", false, comparison_fill_interval},
+    {"sees from", false, fill_mde},
     {"", true, fill_why},
 };
-enum { COLUMNS = sizeof columns / sizeof *columns };
-
-static void write_head(struct buf *b)
-{
-    buf_add_str(b, "| verdict | case ");
-    for (int i = 0; i < COLUMNS; i++) buf_printf(b, "| %s ", columns[i].title);
-    buf_add_str(b, "|\n|---|---");
-    for (int i = 0; i < COLUMNS; i++) buf_add_str(b, columns[i].text ? "|---" : "|---:");
-    buf_add_str(b, "|\n");
-}
-
-static void write_row(struct buf *b, const struct comparison_case *c, const struct comparison_metric *m)
-{
-    struct buf cell = BUF_INIT;
-    bool bad = strcmp(m->verdict, "regressed") == 0;
-    bool busy = c->interference.known && c->interference.contended.known && c->interference.contended.v;
-    buf_printf(b, "| %s%s%s%s | ", bad ? "**" : "", m->verdict, bad ? "**" : "",
-               busy ? " (busy machine)" : "");
-    markup_md(b, *c->name ? c->name : "-");
-    for (int i = 0; i < COLUMNS; i++) {
-        buf_clear(&cell);
-        columns[i].fill(&cell, m);
-        buf_add_str(b, " | ");
-        if (cell.failed) b->failed = 1;
-        if (cell.len) markup_md(b, cell.data);
-    }
-    buf_add_str(b, " |\n");
-    buf_release(&cell);
-}
 
 static size_t write_rows(struct stream *s, const struct comparison *c, bool gate)
 {
-    size_t n = 0;
+    struct table t;
+    table_of(&t, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < c->cases.n; i++)
-        for (size_t k = 0; k < c->cases.at[i]->metrics.n && s->status == TARE_OK; k++) {
-            const struct comparison_metric *m = c->cases.at[i]->metrics.at[k];
-            if (comparison_gates(m) != gate) continue;
-            if (n++ == 0) {
-                if (!gate)
-                    buf_add_str(&s->out, "<details><summary>metrics that do not fail it</summary>\n\n");
-                write_head(&s->out);
-            }
-            write_row(&s->out, c->cases.at[i], m);
-            stream_poll(s);
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++) {
+            struct comparison_row row = {c->cases.at[i], c->cases.at[i]->metrics.at[k]};
+            size_t first = t.n_cells;
+            if (comparison_gates(row.metric) != gate) continue;
+            table_row(&t, &row);
+            if (strcmp(row.metric->verdict, "regressed") == 0 && first < t.n_cells)
+                t.cells[first].bold = strlen("regressed");
         }
+    size_t n = t.n_cells;
+    if (n && !gate) buf_add_str(&s->out, "<details><summary>metrics that do not fail it</summary>\n\n");
+    if (n) table_print_md(&t, s);
     if (n) buf_add_str(&s->out, gate ? "\n" : "\n</details>\n\n");
+    table_release(&t);
     return n;
 }
 

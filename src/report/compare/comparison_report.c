@@ -116,3 +116,40 @@ void comparison_sentence(struct buf *b, const struct comparison_metric *m)
     buf_add_str(b, "; ");
     comparison_why_text(b, m);
 }
+
+/* ---- columns: a row is a struct comparison_row ---- */
+
+static const struct comparison_metric *metric_of_row(const void *row)
+{
+    return ((const struct comparison_row *)row)->metric;
+}
+
+void comparison_fill_verdict(struct buf *b, const void *row)
+{
+    buf_add_str(b, metric_of_row(row)->verdict);
+}
+
+void comparison_fill_metric(struct buf *b, const void *row)
+{
+    buf_add_str(b, metric_of_row(row)->metric);
+}
+
+void comparison_fill_base(struct buf *b, const void *row)
+{
+    comparison_value_text(b, metric_of_row(row), &metric_of_row(row)->base);
+}
+
+void comparison_fill_new(struct buf *b, const void *row)
+{
+    comparison_value_text(b, metric_of_row(row), &metric_of_row(row)->new_);
+}
+
+void comparison_fill_change(struct buf *b, const void *row)
+{
+    comparison_change_text(b, &metric_of_row(row)->ratio);
+}
+
+void comparison_fill_interval(struct buf *b, const void *row)
+{
+    comparison_interval_text(b, &metric_of_row(row)->ratio);
+}

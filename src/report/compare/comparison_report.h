@@ -44,4 +44,16 @@ void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const
 void comparison_sentence(struct buf *b, const struct comparison_metric *m);
 bool comparison_gates(const struct comparison_metric *m);
 
+/* What the tables of text and Markdown have in common, for struct table_fill. */
+struct comparison_row {
+    const struct comparison_case *of;
+    const struct comparison_metric *metric;
+};
+void comparison_fill_verdict(struct buf *b, const void *row);
+void comparison_fill_metric(struct buf *b, const void *row);
+void comparison_fill_base(struct buf *b, const void *row);
+void comparison_fill_new(struct buf *b, const void *row);
+void comparison_fill_change(struct buf *b, const void *row);
+void comparison_fill_interval(struct buf *b, const void *row);
+
 #endif

@@ -47,32 +47,18 @@ static void write_side(struct writer *w, const char *word, const struct comparis
 
 /* ---- a case ---- */
 
-static const struct table_column columns[] = {{"metric", true},  {"base", false}, {"new", false},
-                                              {"change", false}, {"95 %", false}, {"verdict", true},
-                                              {"", true}};
-
-static void cell_text(struct table *t, const char *text)
+static void fill_why(struct buf *b, const void *row)
 {
-    buf_add_str(table_cell(t), text);
-    table_cell_end(t);
+    const struct comparison_metric *m = ((const struct comparison_row *)row)->metric;
+    if (strcmp(m->method ? m->method : "", "derived") != 0) comparison_why_text(b, m);
 }
 
-static void add_row(struct table *t, const struct comparison_metric *m)
-{
-    cell_text(t, m->metric);
-    comparison_value_text(table_cell(t), m, &m->base);
-    table_cell_end(t);
-    comparison_value_text(table_cell(t), m, &m->new_);
-    table_cell_end(t);
-    comparison_change_text(table_cell(t), &m->ratio);
-    table_cell_end(t);
-    comparison_interval_text(table_cell(t), &m->ratio);
-    table_cell_end(t);
-    cell_text(t, m->verdict);
-    struct buf *why = table_cell(t);
-    if (strcmp(m->method ? m->method : "", "derived") != 0) comparison_why_text(why, m);
-    table_cell_end(t);
-}
+static const struct table_fill columns[] = {
+    {"metric", true, comparison_fill_metric},   {"base", false, comparison_fill_base},
+    {"new", false, comparison_fill_new},        {"change", false, comparison_fill_change},
+    {"95 %", false, comparison_fill_interval}, {"verdict", true, comparison_fill_verdict},
+    {"", true, fill_why},
+};
 
 /* Where the spread comes from: launches can hide a change that pairs alone would show. */
 static void write_spread(struct writer *w, const struct comparison_case *c)
@@ -90,11 +76,11 @@ static void write_case(struct writer *w, const struct comparison_case *c)
 {
     struct table t;
     struct buf *b = &w->s->out;
-    table_init(&t, columns, sizeof columns / sizeof *columns);
+    table_of(&t, columns, sizeof columns / sizeof *columns);
     buf_printf(b, "\n%s", w->style->bold);
     plain(w, c->name);
     buf_printf(b, ": %s%s\n", c->verdict, w->style->plain);
-    for (size_t i = 0; i < c->metrics.n; i++) add_row(&t, c->metrics.at[i]);
+    for (size_t i = 0; i < c->metrics.n; i++) table_row(&t, &(struct comparison_row){c, c->metrics.at[i]});
     table_print(&t, w->s, w->style->dim, w->style->plain);
     table_release(&t);
     if (c->pairs.known && c->launches.known) {

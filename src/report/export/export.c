@@ -8,6 +8,10 @@
 #include "core/str.h"
 #include "report/text.h"
 
+#define X(name) &export_##name,
+const struct export_format *const export_formats[] = {EXPORT_FORMATS(X) NULL};
+#undef X
+
 bool export_needs_tree(const struct export_format *format, const struct event_source *source)
 {
     if (format->flags & EXPORT_TREE) return true;

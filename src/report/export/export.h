@@ -28,8 +28,12 @@ struct export_format {
     tare_status (*write)(struct stream *s, const struct export_input *in);
 };
 
-extern const struct export_format export_chrome, export_perfetto, export_speedscope, export_folded,
-    export_tare;
+/* To add one: a file that defines `const struct export_format export_NAME`, and a row here. */
+#define EXPORT_FORMATS(X) X(chrome) X(perfetto) X(speedscope) X(folded) X(tare)
+#define X(name) extern const struct export_format export_##name;
+EXPORT_FORMATS(X)
+#undef X
+extern const struct export_format *const export_formats[]; /* ends with NULL */
 
 /* Does `in` hold what the format needs? Explains what is missing and how to record it. */
 tare_status export_check(const struct export_format *format, const struct event_source *source,

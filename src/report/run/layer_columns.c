@@ -199,6 +199,24 @@ void layer_order_release(struct layer_order *o)
     vec_release(&o->items);
 }
 
+void layer_table(struct table *t, const struct run_case *c, const struct layer_order *order)
+{
+    const struct layer_column *columns[LAYER_COLUMNS_MAX];
+    struct layer_rows rows = {c, order->items.items, order->items.n};
+    layer_rows_table(t, &rows, columns, layer_columns_shown(c, columns));
+}
+
+void layer_rows_table(struct table *t, const struct layer_rows *rows, const struct layer_column **columns,
+                      size_t n)
+{
+    struct table_column heads[LAYER_COLUMNS_MAX] = {{NULL, false}};
+    for (size_t i = 0; i < n; i++)
+        heads[i] = (struct table_column){columns[i]->title, layer_is_text(columns[i])};
+    table_init(t, heads, (uint32_t)n);
+    for (size_t r = 0; r < rows->n; r++)
+        for (size_t i = 0; i < n; i++) layer_cell(table_cell(t), columns[i], rows->c, rows->layers[r]);
+}
+
 const struct layer_column *layer_default_order(const struct run_case *c)
 {
     double total = (c->cost.macs.known ? (double)c->cost.macs.v : 0) +

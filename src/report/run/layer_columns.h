@@ -6,6 +6,7 @@
 
 #include "core/buf.h"
 #include "core/vec.h"
+#include "report/table.h"
 #include "run/run.h"
 
 enum layer_kind {
@@ -66,6 +67,16 @@ struct layer_order {
 tare_status layer_order_make(struct layer_order *out, const struct run_case *c, const struct layer_column *by,
                              size_t top, tare_error *err);
 void layer_order_release(struct layer_order *o);
+
+struct layer_rows {
+    const struct run_case *c; /* whose totals shares refer to */
+    const struct run_layer *const *layers;
+    size_t n;
+};
+/* Those layers in these columns; or in the columns worth showing. */
+void layer_rows_table(struct table *t, const struct layer_rows *rows, const struct layer_column **columns,
+                      size_t n);
+void layer_table(struct table *t, const struct run_case *c, const struct layer_order *order);
 
 /* What `tare inspect` and `tare report` sort by when nobody says: time where there is one, else MACs. */
 const struct layer_column *layer_default_order(const struct run_case *c);

@@ -43,43 +43,20 @@ static void note(const struct writer *w, const struct buf *text)
 
 /* ---- tables ---- */
 
-struct rows {
-    const struct run_case *c; /* whose totals shares refer to */
-    const struct run_layer *const *layers;
-    size_t n;
-};
-
-static void write_table(const struct writer *w, const struct rows *rows, const struct layer_column **columns,
-                        size_t n)
-{
-    struct table_column heads[LAYER_COLUMNS_MAX] = {{NULL, false}};
-    struct table t;
-    for (size_t i = 0; i < n; i++)
-        heads[i] = (struct table_column){columns[i]->title, layer_is_text(columns[i])};
-    table_init(&t, heads, (uint32_t)n);
-    for (size_t r = 0; r < rows->n; r++) {
-        for (size_t i = 0; i < n; i++) {
-            layer_cell(table_cell(&t), columns[i], rows->c, rows->layers[r]);
-            table_cell_end(&t);
-        }
-    }
-    table_print(&t, w->s, w->style->bold, w->style->plain);
-    table_release(&t);
-}
-
 static void write_layers(const struct writer *w, const struct layer_view *view)
 {
-    const struct layer_column *columns[LAYER_COLUMNS_MAX], *sort = view->sort;
+    const struct layer_column *sort = view->sort;
     struct layer_order order;
-    size_t n = layer_columns_shown(w->c, columns);
+    struct table t;
     if (!sort && !view->in_order) sort = layer_default_order(w->c);
     tare_status s = layer_order_make(&order, w->c, sort, view->top, w->s->err);
     if (s < 0) {
         w->s->status = s;
     } else {
-        struct rows rows = {w->c, order.items.items, order.items.n};
         heading(w, "layers");
-        write_table(w, &rows, columns, n);
+        layer_table(&t, w->c, &order);
+        table_print(&t, w->s, w->style->bold, w->style->plain);
+        table_release(&t);
         if (order.left_out)
             buf_printf(&w->s->out, "%s%zu more%s\n", w->style->dim, order.left_out, w->style->plain);
     }
@@ -108,7 +85,8 @@ static void write_sum_table(const struct writer *w, const char *title, const str
     const struct layer_column *columns[LAYER_COLUMNS_MAX];
     const struct run_layer *shown[SUMS_SHOWN];
     struct layer_column named = *layer_column_find("name");
-    struct rows rows = {w->c, shown, sums->items.n < SUMS_SHOWN ? sums->items.n : SUMS_SHOWN};
+    struct table t;
+    struct layer_rows rows = {w->c, shown, sums->items.n < SUMS_SHOWN ? sums->items.n : SUMS_SHOWN};
     size_t n = 0;
     named.title = title;
     for (size_t i = 0; i < N_SUM_COLUMNS; i++) {
@@ -117,7 +95,9 @@ static void write_sum_table(const struct writer *w, const char *title, const str
     }
     for (size_t i = 0; i < rows.n; i++) shown[i] = &sums->items.items[i];
     buf_add_char(&w->s->out, '\n');
-    write_table(w, &rows, columns, n);
+    layer_rows_table(&t, &rows, columns, n);
+    table_print(&t, w->s, w->style->bold, w->style->plain);
+    table_release(&t);
     if (rows.n < sums->items.n)
         buf_printf(&w->s->out, "%s%zu more%s\n", w->style->dim, sums->items.n - rows.n, w->style->plain);
 }

@@ -29,115 +29,57 @@ static void write_head(struct buf *b, const struct run *run)
 
 /* ---- targets ---- */
 
-static void target_row(struct buf *b, const struct run_target *t)
+/* The verdict first, which is what a comment is read for. */
+static void write_targets(struct stream *s, const struct run *run)
 {
-    struct buf cell = BUF_INIT;
-    buf_printf(b, "| %s | ", strcmp(t->verdict, "fail") == 0 ? "**fail**" : t->verdict);
-    run_target_text(&cell, t);
-    markup_md_bytes(b, cell.data, cell.len);
-    buf_clear(&cell);
-    buf_add_str(b, " | ");
-    markup_md(b, t->case_name && *t->case_name ? t->case_name : "-");
-    buf_add_str(b, " | ");
-    run_achieved_text(&cell, t);
-    markup_md_bytes(b, cell.data, cell.len);
-    if (cell.failed) b->failed = 1;
-    buf_add_str(b, " | ");
-    if (t->ratio.known)
-        fmt_number(b, t->ratio.v, t->ratio.v / 100);
-    else
-        buf_add_char(b, '-');
-    buf_add_str(b, " | ");
-    buf_clear(&cell);
-    run_confidence_text(&cell, t);
-    markup_md_bytes(b, cell.data, cell.len);
-    if (cell.failed) b->failed = 1;
-    buf_release(&cell);
-    buf_add_str(b, " |\n");
-}
-
-static void write_targets(struct buf *b, const struct run *run)
-{
+    static const int order[RUN_TARGET_COLUMNS] = {4, 0, 1, 2, 3, 5};
+    struct table_fill columns[RUN_TARGET_COLUMNS];
+    struct table t;
     if (run->targets.n == 0) return;
-    buf_add_str(
-        b,
-        "| verdict | target | case | achieved | times better | confidence |\n|---|---|---|---:|---:|---:|\n");
-    for (size_t i = 0; i < run->targets.n; i++) target_row(b, run->targets.at[i]);
-    buf_add_char(b, '\n');
+    for (int i = 0; i < RUN_TARGET_COLUMNS; i++) columns[i] = run_target_columns[order[i]];
+    columns[RUN_TARGET_COLUMNS - 1].left = false;
+    table_of(&t, columns, RUN_TARGET_COLUMNS);
+    for (size_t i = 0; i < run->targets.n; i++) {
+        const struct run_target *target = run->targets.at[i];
+        size_t first = t.n_cells;
+        table_row(&t, target);
+        if (strcmp(target->verdict, "fail") == 0 && first < t.n_cells) t.cells[first].bold = strlen("fail");
+    }
+    table_print_md(&t, s);
+    table_release(&t);
+    buf_add_char(&s->out, '\n');
 }
-
-/* ---- cases ---- */
 
 static void write_cases(struct stream *s, const struct run *run)
 {
     struct run_column columns[RUN_COLUMNS_MAX];
-    struct buf *b = &s->out, cell = BUF_INIT;
-    size_t n = run_columns(run, columns);
-    if (n == 0) {
-        buf_add_str(b, "No case was measured.\n\n");
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        buf_add_str(b, "| ");
-        markup_md(b, columns[i].title);
-        buf_add_char(b, ' ');
-    }
-    buf_add_str(b, "|\n");
-    for (size_t i = 0; i < n; i++) buf_add_str(b, columns[i].metric || columns[i].param ? "|---:" : "|---");
-    buf_add_str(b, "|\n");
-    for (size_t c = 0; c < run->cases.n && s->status == TARE_OK; c++) {
-        for (size_t i = 0; i < n; i++) {
-            buf_clear(&cell);
-            run_cell(&cell, run->cases.at[c], &columns[i]);
-            if (cell.failed) b->failed = 1;
-            buf_add_str(b, "| ");
-            markup_md_bytes(b, cell.data, cell.len);
-            buf_add_char(b, ' ');
-        }
-        buf_add_str(b, "|\n");
-        stream_poll(s);
-    }
-    buf_release(&cell);
-    buf_add_char(b, '\n');
+    struct table t;
+    if (run_cases_table(run, columns, &t))
+        table_print_md(&t, s);
+    else
+        buf_add_str(&s->out, "No case was measured.\n");
+    table_release(&t);
+    buf_add_char(&s->out, '\n');
 }
 
 /* ---- layers ---- */
 
 enum { LAYERS_SHOWN = 10 };
 
-static void layer_row(struct buf *b, const struct run_case *c, const struct run_layer *l,
-                      const struct layer_column **columns, size_t n)
-{
-    struct buf cell = BUF_INIT;
-    for (size_t i = 0; i < n; i++) {
-        buf_clear(&cell);
-        layer_cell(&cell, columns[i], c, l);
-        if (cell.failed) b->failed = 1;
-        buf_add_str(b, "| ");
-        markup_md_bytes(b, cell.data, cell.len);
-        buf_add_char(b, ' ');
-    }
-    buf_add_str(b, "|\n");
-    buf_release(&cell);
-}
-
 static void write_case_layers(struct stream *s, const struct run_case *c)
 {
-    const struct layer_column *columns[LAYER_COLUMNS_MAX];
     struct layer_order order;
+    struct table t;
     struct buf *b = &s->out;
-    size_t n = layer_columns_shown(c, columns);
     tare_status st = layer_order_make(&order, c, layer_default_order(c), LAYERS_SHOWN, s->err);
     if (st < 0) s->status = st;
     buf_add_str(b, "<details><summary>layers");
     if (*c->name) buf_add_str(b, " of ");
     markup_md(b, c->name);
     buf_add_str(b, "</summary>\n\n");
-    for (size_t i = 0; i < n; i++) buf_printf(b, "| %s ", columns[i]->title);
-    buf_add_str(b, "|\n");
-    for (size_t i = 0; i < n; i++) buf_add_str(b, layer_is_text(columns[i]) ? "|---" : "|---:");
-    buf_add_str(b, "|\n");
-    for (size_t i = 0; i < order.items.n; i++) layer_row(b, c, order.items.items[i], columns, n);
+    layer_table(&t, c, &order);
+    table_print_md(&t, s);
+    table_release(&t);
     if (order.left_out) buf_printf(b, "\n%zu more\n", order.left_out);
     buf_add_str(b, "\n</details>\n\n");
     layer_order_release(&order);
@@ -205,7 +147,7 @@ tare_status report_run_md(struct stream *s, const struct run_report *r)
     for (size_t i = 0; i < r->n && s->status == TARE_OK; i++) {
         if (i) buf_add_char(&s->out, '\n');
         write_head(&s->out, r->runs[i]);
-        write_targets(&s->out, r->runs[i]);
+        write_targets(s, r->runs[i]);
         write_cases(s, r->runs[i]);
         write_layers(s, r->runs[i]);
         write_findings(s, r->runs[i]);

@@ -147,7 +147,7 @@ static const char *rate_title(const struct run *run)
     return unit ? unit : "units/s";
 }
 
-size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX])
+static size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX])
 {
     struct run_column measures[N_MEASURES];
     size_t n = 0, m = 0;
@@ -167,7 +167,7 @@ size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX]
     return n + m;
 }
 
-void run_cell(struct buf *b, const struct run_case *c, const struct run_column *column)
+static void add_cell(struct buf *b, const struct run_case *c, const struct run_column *column)
 {
     struct run_estimate e;
     if (column->param) {
@@ -184,6 +184,18 @@ void run_cell(struct buf *b, const struct run_case *c, const struct run_column *
     } else {
         run_measure_text(b, measure_find(column->metric), e.value, half_of(&e));
     }
+}
+
+size_t run_cases_table(const struct run *run, struct run_column columns[RUN_COLUMNS_MAX], struct table *t)
+{
+    struct table_column heads[RUN_COLUMNS_MAX];
+    size_t n = run_columns(run, columns);
+    for (size_t i = 0; i < n; i++)
+        heads[i] = (struct table_column){columns[i].title, !columns[i].param && !columns[i].metric};
+    table_init(t, heads, (uint32_t)n);
+    for (size_t c = 0; n && c < run->cases.n; c++)
+        for (size_t i = 0; i < n; i++) add_cell(table_cell(t), run->cases.at[c], &columns[i]);
+    return n;
 }
 
 const char *run_interval_note(void)
@@ -321,10 +333,43 @@ void run_achieved_text(struct buf *b, const struct run_target *t)
         buf_add_char(b, '-');
 }
 
-void run_confidence_text(struct buf *b, const struct run_target *t)
+static void fill_target(struct buf *b, const void *row)
 {
+    run_target_text(b, row);
+}
+
+static void fill_case(struct buf *b, const void *row)
+{
+    const struct run_target *t = row;
+    add_plain(b, t->case_name && *t->case_name ? t->case_name : "-");
+}
+
+static void fill_achieved(struct buf *b, const void *row)
+{
+    run_achieved_text(b, row);
+}
+
+static void fill_ratio(struct buf *b, const void *row)
+{
+    const struct run_target *t = row;
+    fmt_number(b, t->ratio.known ? t->ratio.v : NAN, t->ratio.v / 100);
+}
+
+static void fill_verdict(struct buf *b, const void *row)
+{
+    buf_add_str(b, ((const struct run_target *)row)->verdict);
+}
+
+static void fill_confidence(struct buf *b, const void *row)
+{
+    const struct run_target *t = row;
     if (t->confidence.known) /* never 100 % */
         buf_printf(b, "%s%.4g %%", t->confidence.v > 0.9999 ? "> " : "", fmin(t->confidence.v, 0.9999) * 100);
     else
         buf_add_str(b, t->achieved.known ? "measured once" : "-");
 }
+
+const struct table_fill run_target_columns[RUN_TARGET_COLUMNS] = {
+    {"target", true, fill_target},           {"case", true, fill_case},       {"achieved", false, fill_achieved},
+    {"times better", false, fill_ratio}, {"verdict", true, fill_verdict}, {"confidence", true, fill_confidence},
+};

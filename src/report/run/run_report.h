@@ -9,6 +9,7 @@
 #include "analyze/judge/judge.h"
 #include "report/trace/report.h"
 #include "report/sink.h"
+#include "report/table.h"
 #include "run/run.h"
 
 struct run_report {
@@ -60,9 +61,9 @@ struct run_column {
     bool half;          /* the half-width of the interval in percent, not the value */
 };
 
-/* The parameters that differ between the cases, then the measures that at least one case has. */
-size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX]);
-void run_cell(struct buf *b, const struct run_case *c, const struct run_column *column);
+/* A row per case: the parameters that differ between the cases, then the measures that at least one case has. Returns
+ * how many columns; 0: no case. */
+size_t run_cases_table(const struct run *run, struct run_column columns[RUN_COLUMNS_MAX], struct table *t);
 
 void run_value_text(struct buf *b, const struct run_value *v); /* 16, "fp32" as fp32, - for null */
 /* A value of a measure with its unit: "12.3 ms", "1,341 texts/s", "51.7 MiB", "0.69". */
@@ -76,9 +77,11 @@ void run_config_text(struct buf *b, const struct run *run);
 void run_fixed_text(struct buf *b, const struct run *run); /* parameters that all cases share */
 void run_created_text(struct buf *b, const struct run *run);
 
-void run_target_text(struct buf *b, const struct run_target *t);     /* "latency.p95 <= 100 ms" */
-void run_achieved_text(struct buf *b, const struct run_target *t);   /* "91.2 ms", "-" */
-void run_confidence_text(struct buf *b, const struct run_target *t); /* "> 99.99 %", "measured once", "-" */
+void run_target_text(struct buf *b, const struct run_target *t);   /* "latency.p95 <= 100 ms" */
+void run_achieved_text(struct buf *b, const struct run_target *t); /* "91.2 ms", "-" */
+enum { RUN_TARGET_COLUMNS = 6 }; /* target, case, achieved, times better, verdict, confidence: "> 99.99 %" */
+extern const struct table_fill
+    run_target_columns[RUN_TARGET_COLUMNS]; /* of rows that are struct run_target */
 const char *run_interval_note(void);
 
 #endif

@@ -105,24 +105,12 @@ static void write_reasons(struct writer *w, const struct run_column *column)
 static void write_cases(struct writer *w)
 {
     struct run_column columns[RUN_COLUMNS_MAX];
-    struct table_column heads[RUN_COLUMNS_MAX];
     struct table t;
-    size_t n = run_columns(w->run, columns);
+    size_t n = run_cases_table(w->run, columns, &t);
     buf_add_char(&w->s->out, '\n');
     if (n == 0) {
         buf_add_str(&w->s->out, "no case was measured\n");
         return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        bool text = columns[i].param ? false : !columns[i].metric;
-        heads[i] = (struct table_column){columns[i].title, text};
-    }
-    table_init(&t, heads, (uint32_t)n);
-    for (size_t c = 0; c < w->run->cases.n; c++) {
-        for (size_t i = 0; i < n; i++) {
-            run_cell(table_cell(&t), w->run->cases.at[c], &columns[i]);
-            table_cell_end(&t);
-        }
     }
     table_print(&t, w->s, w->style->bold, w->style->plain);
     table_release(&t);
@@ -217,36 +205,13 @@ static void write_recommended(struct writer *w)
 
 /* ---- targets ---- */
 
-static void target_cells(struct table *t, const struct run_target *target)
-{
-    run_target_text(table_cell(t), target);
-    table_cell_end(t);
-    add_plain(table_cell(t), target->case_name && *target->case_name ? target->case_name : "-");
-    table_cell_end(t);
-    run_achieved_text(table_cell(t), target);
-    table_cell_end(t);
-    struct buf *b = table_cell(t);
-    if (target->ratio.known)
-        fmt_number(b, target->ratio.v, target->ratio.v / 100);
-    else
-        buf_add_char(b, '-');
-    table_cell_end(t);
-    buf_add_str(table_cell(t), target->verdict);
-    table_cell_end(t);
-    run_confidence_text(table_cell(t), target);
-    table_cell_end(t);
-}
-
 static void write_targets(struct writer *w)
 {
-    static const struct table_column heads[] = {{"target", true},    {"case", true},
-                                                {"achieved", false}, {"times better", false},
-                                                {"verdict", true},   {"confidence", true}};
     struct table t;
     if (w->run->targets.n == 0) return;
     heading(w, "targets");
-    table_init(&t, heads, 6);
-    for (size_t i = 0; i < w->run->targets.n; i++) target_cells(&t, w->run->targets.at[i]);
+    table_of(&t, run_target_columns, RUN_TARGET_COLUMNS);
+    for (size_t i = 0; i < w->run->targets.n; i++) table_row(&t, w->run->targets.at[i]);
     table_print(&t, w->s, w->style->bold, w->style->plain);
     table_release(&t);
 }

@@ -141,13 +141,10 @@ void static_table_write(struct stream *s, const struct report_style *style, cons
     for (size_t r = 0; r < N_ROWS; r++) {
         if (!is_worth(&rows[r], sides, n)) continue;
         buf_add_str(table_cell(&t), rows[r].title);
-        table_cell_end(&t);
         for (size_t i = 0; i < n; i++) {
             value_cell(table_cell(&t), &rows[r], &sides[i]);
-            table_cell_end(&t);
             if (!i) continue;
             ratio_cell(table_cell(&t), &rows[r], &sides[i], &sides[0]);
-            table_cell_end(&t);
         }
     }
     table_print(&t, s, style->bold, style->plain);

@@ -216,14 +216,12 @@ static void heading(struct writer *w, const char *title)
 static void cell(struct table *t, const char *unit, struct known_f64 v)
 {
     add_value(table_cell(t), unit, v);
-    table_cell_end(t);
 }
 
 static void cell_text(struct table *t, const char *text)
 {
     struct buf *b = table_cell(t);
     text_plain(b, text, text_clip(text, 200));
-    table_cell_end(t);
 }
 
 static void write_phases(struct writer *w)

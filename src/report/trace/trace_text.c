@@ -174,20 +174,15 @@ static void add_name(struct writer *w, struct buf *b, const struct call_node *n)
 static void cell_time(struct table *t, double ns, double half)
 {
     fmt_time(table_cell(t), ns, half);
-    table_cell_end(t);
 }
 
 static void net_cells(const struct writer *w, struct table *t, const struct call_node *n)
 {
     double limit = w->shown->weighing_limit_ns;
     fmt_interval(table_cell(t), n->total_ns, limit * (double)n->count);
-    table_cell_end(t);
     fmt_interval(table_cell(t), n->self_ns, limit * (double)n->count);
-    table_cell_end(t);
     fmt_interval(table_cell(t), n->mean_ns, limit);
-    table_cell_end(t);
     fmt_half(table_cell(t), n->mean_ns);
-    table_cell_end(t);
 }
 
 static void row_cells(struct writer *w, struct table *t, const struct view_row *row)
@@ -197,7 +192,6 @@ static void row_cells(struct writer *w, struct table *t, const struct view_row *
     struct buf *b = table_cell(t);
     if (n->flags & CALL_COUNT_ESTIMATED) buf_add_char(b, '~');
     fmt_count(b, n->count);
-    table_cell_end(t);
     if (gross) {
         cell_time(t, n->gross_total_ns, NAN);
         cell_time(t, n->gross_self_ns, NAN);
@@ -215,13 +209,10 @@ static void row_cells(struct writer *w, struct table *t, const struct view_row *
         fmt_count(b, n->threads);
     else
         buf_add_char(b, '-');
-    table_cell_end(t);
     fmt_share(table_cell(t), view_share(&w->view, n, gross));
-    table_cell_end(t);
     b = table_cell(t);
     add_branches(w, b, row);
     add_name(w, b, n);
-    table_cell_end(t);
 }
 
 static void write_table(struct writer *w)
@@ -258,17 +249,13 @@ static void write_counters(struct writer *w)
         if (n->kind == TARE_SITE_SCOPE) continue;
         bool counter = n->kind == TARE_SITE_COUNTER;
         fmt_count(table_cell(&t), n->count);
-        table_cell_end(&t);
         if (counter)
             fmt_int(table_cell(&t), n->value);
         else
             buf_add_char(table_cell(&t), '-');
-        table_cell_end(&t);
         fmt_rate(table_cell(&t), (counter ? (double)n->value : (double)n->count) / seconds);
-        table_cell_end(&t);
         add_clipped(table_cell(&t), source_site(w->in->source, n->site)->name, NAME_SHOWN);
         if (!counter) buf_add_str(&t.text, " (mark)");
-        table_cell_end(&t);
     }
     if (t.n_cells || t.text.failed) {
         buf_add_char(out(w), '\n');
