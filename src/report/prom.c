@@ -48,7 +48,7 @@ static const struct family *family_of(enum metric_id m)
     return &other;
 }
 
-const char *prom_label_key(enum metric_id m)
+static const char *prom_label_key(enum metric_id m)
 {
     return family_of(m)->key;
 }

@@ -11,7 +11,6 @@ enum { PROM_NAME_MAX = 96 };
 
 /* The exposition name of a metric: tare_, its words, its unit, _total for counters. */
 void prom_name(enum metric_id m, char out[PROM_NAME_MAX]);
-const char *prom_label_key(enum metric_id m); /* "cpu", "device", .. of its labelled series */
 
 /* All that the sample knows, family by family in the order of the table. A family never holds a whole beside its
  * parts, which a sum would count twice: processors, disks and networks give the parts, processes the whole. */

@@ -63,11 +63,6 @@ bool table_cell_is_empty(const struct table *t)
     return t->open && t->text.len == t->cells[t->n_cells - 1].at;
 }
 
-void table_bold(struct table *t)
-{
-    if (t->open) t->cells[t->n_cells - 1].bold = (uint32_t)(t->text.len - t->cells[t->n_cells - 1].at);
-}
-
 void table_row(struct table *t, const void *row)
 {
     for (uint32_t c = 0; c < t->n_columns; c++) t->fills[c].fill(table_cell(t), row);

@@ -43,7 +43,6 @@ void table_release(struct table *t);
 
 struct buf *table_cell(struct table *t); /* begin the next cell: what is added to the buf stands in it */
 bool table_cell_is_empty(const struct table *t);  /* the open one */
-void table_bold(struct table *t);                 /* what the open cell holds so far is to be seen first */
 void table_row(struct table *t, const void *row); /* all cells of one row, of a table_of() */
 
 /* `head_on`, `head_off` surround the line of titles (a terminal's bold); "" for none. */

@@ -103,8 +103,6 @@ tare_status trace_finish(struct trace *t, tare_error *err);
 
 void loss_note(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* timeline.c: ticks of a process -> ns of the trace. `hint` remembers where the last one was. */
-double timeline_tick_ns(const struct loaded_process *p);
 uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint64_t ticks, size_t *hint);
 void timeline_prepare(struct trace *t);
 

@@ -24,7 +24,8 @@ static void clean_pairs(struct loaded_process *p)
     p->pairs.n = kept;
 }
 
-double timeline_tick_ns(const struct loaded_process *p)
+/* timeline.c: ticks of a process -> ns of the trace. `hint` remembers where the last one was. */
+static double timeline_tick_ns(const struct loaded_process *p)
 {
     if (!p->info.tsc) return 1;
     if (p->pairs.n < 2) return 0;

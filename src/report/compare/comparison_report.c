@@ -9,6 +9,13 @@
 #include "report/run/run_report.h"
 #include "report/text.h"
 
+static tare_status report_comparison_json(struct stream *s, const struct comparison_report *r)
+{
+    tare_status status = comparison_write(r->comparison, &s->out, s->err);
+    if (status < 0) s->status = status;
+    return stream_poll(s);
+}
+
 const struct comparison_format comparison_formats[] = {
     {"text", "a table for people", report_comparison_text},
     {"json", "the document, tare.comparison/1", report_comparison_json},
@@ -25,19 +32,14 @@ const struct comparison_format *comparison_format_find(const char *name)
     return NULL;
 }
 
-tare_status report_comparison_json(struct stream *s, const struct comparison_report *r)
-{
-    tare_status status = comparison_write(r->comparison, &s->out, s->err);
-    if (status < 0) s->status = status;
-    return stream_poll(s);
-}
-
 static double half_of(const struct run_estimate *e)
 {
     return e->lo.known && e->hi.known ? (e->hi.v - e->lo.v) / 2 : NAN;
 }
 
-void comparison_value_text(struct buf *b, const struct comparison_metric *m, const struct run_estimate *e)
+/* "1.23 ms", "12 MiB", "81.2 runs/s"; "-" when unknown. */
+static void comparison_value_text(struct buf *b, const struct comparison_metric *m,
+                                  const struct run_estimate *e)
 {
     const char *unit = m->unit ? m->unit : "";
     if (!e->known) {
@@ -55,7 +57,8 @@ void comparison_value_text(struct buf *b, const struct comparison_metric *m, con
     }
 }
 
-void comparison_change_text(struct buf *b, const struct run_estimate *ratio)
+/* "+5.2 %", "-" */
+static void comparison_change_text(struct buf *b, const struct run_estimate *ratio)
 {
     if (!ratio->known) {
         buf_add_char(b, '-');
@@ -65,7 +68,8 @@ void comparison_change_text(struct buf *b, const struct run_estimate *ratio)
     if (ratio->value <= 10) buf_add_str(b, " %");
 }
 
-void comparison_interval_text(struct buf *b, const struct run_estimate *ratio)
+/* "+4.1 .. +6.3 %"; "unbounded" */
+static void comparison_interval_text(struct buf *b, const struct run_estimate *ratio)
 {
     if (!ratio->known || !ratio->lo.known || !ratio->hi.known) {
         buf_add_str(b, ratio->known ? "unbounded" : "-");

@@ -21,19 +21,12 @@ extern const struct comparison_format comparison_formats[];               /* end
 const struct comparison_format *comparison_format_find(const char *name); /* NULL: none */
 
 tare_status report_comparison_text(struct stream *s, const struct comparison_report *r);
-tare_status report_comparison_json(struct stream *s, const struct comparison_report *r);
 tare_status report_comparison_md(struct stream *s, const struct comparison_report *r);
 tare_status report_comparison_junit(struct stream *s, const struct comparison_report *r);
 tare_status report_comparison_github(struct stream *s, const struct comparison_report *r);
 
 /* ---- what the formats share: comparison_report.c ---- */
 
-/* "1.23 ms", "12 MiB", "81.2 runs/s"; "-" when unknown. */
-void comparison_value_text(struct buf *b, const struct comparison_metric *m, const struct run_estimate *e);
-/* "+5.2 %", "-" */
-void comparison_change_text(struct buf *b, const struct run_estimate *ratio);
-/* "+4.1 .. +6.3 %"; "unbounded" */
-void comparison_interval_text(struct buf *b, const struct run_estimate *ratio);
 /* What a person reads beside the verdict: how small a change could have been seen, or what is missing. */
 void comparison_why_text(struct buf *b, const struct comparison_metric *m);
 

@@ -138,7 +138,9 @@ static void add_covered(struct buf *b, const struct run_case *c)
         buf_add_str(b, " only after most of the time was taken off, take shares as a hint");
 }
 
-void layer_profile_text(struct buf *b, const struct run_case *c)
+/* "12 profiled runs, +4.1 % by the profiler (330 ns a node, taken off); layers add up to 99.7 % of the plain median
+ * beside them, 102.1 % of the case's" */
+static void layer_profile_text(struct buf *b, const struct run_case *c)
 {
     const struct run_profile *p = &c->profile;
     if (!p->known) return;
@@ -168,7 +170,8 @@ static void add_roof(struct buf *b, struct known_f64 v, const char *unit)
     fmt_si(b, v.v, unit);
 }
 
-void layer_roof_text(struct buf *b, const struct run_roof *r)
+/* "91.2 GFLOP/s, 310 GOP/s int8, 14.2 GB/s with 2 threads" */
+static void layer_roof_text(struct buf *b, const struct run_roof *r)
 {
     if (!r->known) return;
     add_roof(b, r->flops, "FLOP/s");

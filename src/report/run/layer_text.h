@@ -19,10 +19,4 @@ struct layer_view {
 void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,
                       const struct run_case *c, const struct layer_view *view);
 
-/* "12 profiled runs, +4.1 % by the profiler (330 ns a node, taken off); layers add up to 99.7 % of the plain median
- * beside them, 102.1 % of the case's" */
-void layer_profile_text(struct buf *b, const struct run_case *c);
-/* "91.2 GFLOP/s, 310 GOP/s int8, 14.2 GB/s with 2 threads" */
-void layer_roof_text(struct buf *b, const struct run_roof *r);
-
 #endif
