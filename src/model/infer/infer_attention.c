@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * infer_attention.c - rules of shape inference: attention and embedding of ONNX Runtime's own domain, whose inputs come
  * packed in many ways. Never guesses a size; a cache that is shared with the caller keeps its length. */
-#include "model/infer/infer_nn.h"
+#include "model/infer/infer_rule.h"
 
 static const struct poly *number(struct rule_call *c, int64_t v)
 {

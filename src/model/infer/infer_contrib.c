@@ -3,7 +3,7 @@
  * blocked and channels-last layouts. Never guesses a size. */
 #include <string.h>
 
-#include "model/infer/infer_nn.h"
+#include "model/infer/infer_rule.h"
 
 tare_status shape_standard(struct rule_call *c)
 {

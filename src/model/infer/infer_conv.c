@@ -1,8 +1,111 @@
 /* SPDX-License-Identifier: MIT
- * infer_conv.c - rules of shape inference: convolutions of all kinds. Never guesses a size. */
-#include "model/infer/infer_nn.h"
+ * infer_conv.c - rules of shape inference: windows that slide, convolutions and pools of all kinds, with the channels
+ * last or in blocks too. Never guesses a size. */
+#include "model/infer/infer_rule.h"
 
 #include <string.h>
+
+/* ==== one spatial dimension under a sliding window, as attributes say; axis i counts from 0 ==== */
+
+enum window_pad { PAD_GIVEN, PAD_SAME, PAD_VALID };
+struct window {
+    enum window_pad pad;
+    const struct poly *kernel; /* NULL: unknown */
+    int64_t stride, dilation, begin, end;
+    int64_t extra; /* transposed: more of the output */
+    bool ceil;
+};
+
+static void window_pads(struct rule_call *c, size_t axis, size_t axes, struct window *out)
+{
+    const char *text = rule_text(c, "auto_pad");
+    if (text && !strncmp(text, "SAME", 4)) {
+        out->pad = PAD_SAME;
+    } else if (text && !strcmp(text, "VALID")) {
+        out->pad = PAD_VALID;
+        out->ceil = false; /* no window begins where it does not fit */
+    } else {
+        out->begin = rule_int_of(c, "pads", axis, 0);
+        out->end = rule_int_of(c, "pads", axes + axis, 0);
+    }
+}
+
+/* So small that sums of a few of them are exact. */
+static bool is_sane(int64_t v, int64_t least)
+{
+    return v >= least && v <= INT32_MAX;
+}
+
+static tare_status window_of(struct rule_call *c, size_t axis, size_t axes, const struct poly *kernel,
+                             struct window *out)
+{
+    *out = (struct window){.pad = PAD_GIVEN, .kernel = kernel};
+    out->stride = rule_int_of(c, "strides", axis, 1);
+    out->dilation = rule_int_of(c, "dilations", axis, 1);
+    out->ceil = rule_int(c, "ceil_mode", 0) != 0;
+    out->extra = rule_int_of(c, "output_padding", axis, 0);
+    window_pads(c, axis, axes, out);
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } all[] = {{"stride", out->stride, 1},
+               {"dilation", out->dilation, 1},
+               {"padding", out->begin, -INT32_MAX},
+               {"padding", out->end, -INT32_MAX},
+               {"padding of the output", out->extra, -INT32_MAX}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!is_sane(all[i].value, all[i].least))
+            return rule_fault(c, "a %s of %lld", all[i].name, (long long)all[i].value);
+    return TARE_OK;
+}
+
+/* With its dilation. */
+static const struct poly *window_kernel(struct poly_space *s, const struct window *w)
+{
+    const struct poly *gaps = poly_sub(s, w->kernel, poly_int(s, 1));
+    return poly_add(s, poly_mul(s, gaps, poly_int(s, w->dilation)), poly_int(s, 1));
+}
+
+/* Rounded up, a window must still begin inside of the data or the padding before it. */
+static const struct poly *steps_up(struct poly_space *s, const struct window *w, const struct poly *in,
+                                   const struct poly *room)
+{
+    const struct poly *stride = poly_int(s, w->stride);
+    const struct poly *steps = poly_div_ceil(s, room, stride);
+    int64_t reach;
+    if (poly_constant(window_kernel(s, w), &reach) && w->stride + w->end <= reach) return steps;
+    const struct poly *last = poly_add(s, in, poly_int(s, w->begin - 1));
+    return poly_min(s, steps, poly_div_floor(s, last, stride));
+}
+
+static tare_status window_out(struct rule_call *c, const struct window *w, const struct poly *in,
+                              const struct poly **out)
+{
+    struct poly_space *s = c->space;
+    const struct poly *stride = poly_int(s, w->stride);
+    int64_t number;
+    if (w->pad == PAD_SAME) {
+        *out = poly_div_ceil(s, in, stride);
+        return TARE_OK;
+    }
+    const struct poly *padded = poly_add(s, in, poly_int(s, w->begin + w->end));
+    const struct poly *room = poly_sub(s, padded, window_kernel(s, w));
+    if (poly_constant(room, &number) && number < 0)
+        return rule_fault(c, "the window is %lld larger than the padded data", -(long long)number);
+    const struct poly *steps = w->ceil ? steps_up(s, w, in, room) : poly_div_floor(s, room, stride);
+    *out = poly_add(s, steps, poly_int(s, 1));
+    return TARE_OK;
+}
+
+/* ==== convolutions ==== */
+
+struct conv_form {
+    size_t w;          /* which input are the weights; data is input 0 */
+    bool channel_last; /* data is N, spatial, C */
+    bool
+        other_weights; /* their layout hangs on the provider: only the first dimension, the channels out, is sure */
+    bool blocked; /* channels come in blocks, which may be filled up */
+};
 
 /* Kernel along a spatial axis: the attribute, or the weights' own shape. */
 static const struct poly *conv_kernel(struct rule_call *c, const struct conv_form *f, size_t axis)
@@ -33,7 +136,7 @@ static tare_status conv_channels(struct rule_call *c, const struct conv_form *f,
                       (long long)each, (long long)group);
 }
 
-tare_status conv_shape(struct rule_call *c, const struct conv_form *f)
+static tare_status conv_shape(struct rule_call *c, const struct conv_form *f)
 {
     struct rule_dims d;
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
@@ -97,88 +200,6 @@ tare_status shape_conv_transpose(struct rule_call *c)
     return rule_state(c, 0, &d);
 }
 
-/* ==== one dimension under a sliding window ==== */
-
-static void window_pads(struct rule_call *c, size_t axis, size_t axes, struct window *out)
-{
-    const char *text = rule_text(c, "auto_pad");
-    if (text && !strncmp(text, "SAME", 4)) {
-        out->pad = PAD_SAME;
-    } else if (text && !strcmp(text, "VALID")) {
-        out->pad = PAD_VALID;
-        out->ceil = false; /* no window begins where it does not fit */
-    } else {
-        out->begin = rule_int_of(c, "pads", axis, 0);
-        out->end = rule_int_of(c, "pads", axes + axis, 0);
-    }
-}
-
-/* So small that sums of a few of them are exact. */
-static bool is_sane(int64_t v, int64_t least)
-{
-    return v >= least && v <= INT32_MAX;
-}
-
-tare_status window_of(struct rule_call *c, size_t axis, size_t axes, const struct poly *kernel,
-                      struct window *out)
-{
-    *out = (struct window){.pad = PAD_GIVEN, .kernel = kernel};
-    out->stride = rule_int_of(c, "strides", axis, 1);
-    out->dilation = rule_int_of(c, "dilations", axis, 1);
-    out->ceil = rule_int(c, "ceil_mode", 0) != 0;
-    out->extra = rule_int_of(c, "output_padding", axis, 0);
-    window_pads(c, axis, axes, out);
-    const struct {
-        const char *name;
-        int64_t value, least;
-    } all[] = {{"stride", out->stride, 1},
-               {"dilation", out->dilation, 1},
-               {"padding", out->begin, -INT32_MAX},
-               {"padding", out->end, -INT32_MAX},
-               {"padding of the output", out->extra, -INT32_MAX}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!is_sane(all[i].value, all[i].least))
-            return rule_fault(c, "a %s of %lld", all[i].name, (long long)all[i].value);
-    return TARE_OK;
-}
-
-const struct poly *window_kernel(struct poly_space *s, const struct window *w)
-{
-    const struct poly *gaps = poly_sub(s, w->kernel, poly_int(s, 1));
-    return poly_add(s, poly_mul(s, gaps, poly_int(s, w->dilation)), poly_int(s, 1));
-}
-
-/* Rounded up, a window must still begin inside of the data or the padding before it. */
-static const struct poly *steps_up(struct poly_space *s, const struct window *w, const struct poly *in,
-                                   const struct poly *room)
-{
-    const struct poly *stride = poly_int(s, w->stride);
-    const struct poly *steps = poly_div_ceil(s, room, stride);
-    int64_t reach;
-    if (poly_constant(window_kernel(s, w), &reach) && w->stride + w->end <= reach) return steps;
-    const struct poly *last = poly_add(s, in, poly_int(s, w->begin - 1));
-    return poly_min(s, steps, poly_div_floor(s, last, stride));
-}
-
-tare_status window_out(struct rule_call *c, const struct window *w, const struct poly *in,
-                       const struct poly **out)
-{
-    struct poly_space *s = c->space;
-    const struct poly *stride = poly_int(s, w->stride);
-    int64_t number;
-    if (w->pad == PAD_SAME) {
-        *out = poly_div_ceil(s, in, stride);
-        return TARE_OK;
-    }
-    const struct poly *padded = poly_add(s, in, poly_int(s, w->begin + w->end));
-    const struct poly *room = poly_sub(s, padded, window_kernel(s, w));
-    if (poly_constant(room, &number) && number < 0)
-        return rule_fault(c, "the window is %lld larger than the padded data", -(long long)number);
-    const struct poly *steps = w->ceil ? steps_up(s, w, in, room) : poly_div_floor(s, room, stride);
-    *out = poly_add(s, steps, poly_int(s, 1));
-    return TARE_OK;
-}
-
 /* ==== pools ==== */
 
 static tare_status pool_rank(struct rule_call *c, size_t rank)
@@ -186,7 +207,7 @@ static tare_status pool_rank(struct rule_call *c, size_t rank)
     return rank >= 2 ? TARE_OK : rule_fault(c, "data of %zu dimensions; it takes batch and channels", rank);
 }
 
-tare_status pool_shape(struct rule_call *c, size_t output, bool channel_last)
+static tare_status pool_shape(struct rule_call *c, size_t output, bool channel_last)
 {
     struct rule_dims d;
     if (!rule_ranked(c, 0, &d)) return TARE_OK;
@@ -217,7 +238,7 @@ tare_status shape_max_pool(struct rule_call *c)
     return pool_shape(c, 1, false);
 }
 
-tare_status global_pool_shape(struct rule_call *c, bool channel_last)
+static tare_status global_pool_shape(struct rule_call *c, bool channel_last)
 {
     struct rule_dims d;
     if (!rule_ranked(c, 0, &d)) return TARE_OK;

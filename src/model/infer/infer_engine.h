@@ -65,8 +65,6 @@ const char *engine_node_text(const struct onnx_node *n, char *out, size_t size);
 tare_status scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
 /* By the model's own copy of the name, here or around; NULL: none. */
 struct infer_value *scope_find(const struct infer_scope *s, const char *name);
-/* infer_symbol.c: a free dimension, or the number that it was given. */
-const struct poly *scope_symbol(const struct infer_engine *e, const char *name);
 /* infer_const.c: room for that many dimensions, all unknown. */
 tare_status scope_dims(const struct infer_engine *e, struct infer_value *v, size_t rank);
 /* What a tensor in the file says of a value. */

@@ -28,8 +28,6 @@ tare_status items_new(const struct rule_call *c, size_t n, struct items *out); /
 void items_release(struct items *x);
 /* Keep them as an output's contents, if its shape is known and holds as many, and any is known. */
 tare_status items_write(struct rule_call *c, size_t output, const struct items *x);
-/* Output 0 has the elements of input 0 in the same order, if they are followed. */
-tare_status items_keep(struct rule_call *c);
 /* Output = some of the items of an input, by number. */
 tare_status items_pick(struct rule_call *c, size_t output, const struct infer_value *from,
                        const size_t *which, size_t n);

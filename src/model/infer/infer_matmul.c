@@ -2,7 +2,7 @@
  * infer_matmul.c - rules of shape inference: MatMul with its batches, Gemm, Einsum. Never guesses a size. */
 #include <string.h>
 
-#include "model/infer/infer_nn.h"
+#include "model/infer/infer_rule.h"
 
 static void swap_last(struct rule_dims *d)
 {

@@ -7,7 +7,8 @@
 
 /* ---- shared ---- */
 
-tare_status items_keep(struct rule_call *c)
+/* Output 0 has the elements of input 0 in the same order, if they are followed. */
+static tare_status items_keep(struct rule_call *c)
 {
     struct items x = ITEMS_INIT;
     tare_status s = items_read(c, rule_input(c, 0), &x);

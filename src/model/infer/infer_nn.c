@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * infer_nn.c - rules of shape inference: recurrent cells, attention, losses; and the table of all neural operators of
  * the standard. Never guesses a size. */
-#include "model/infer/infer_nn.h"
+#include "model/infer/infer_rule.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * guesses a size. */
 #include <string.h>
 
-#include "model/infer/infer_nn.h"
+#include "model/infer/infer_rule.h"
 
 /* ---- reductions ---- */
 

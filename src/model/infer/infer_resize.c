@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/infer/infer_nn.h"
+#include "model/infer/infer_rule.h"
 
 /* A size times a scale, rounded down. Numbers as runtimes do it, in single precision; formulas only for scales that
  * are whole, or a half, a quarter .. of it, where no rounding of the product can matter. */

@@ -120,6 +120,15 @@ struct rule_list {
 };
 tare_status rule_list(struct rule_call *c, const char *attribute, size_t input, struct rule_list *out);
 
+/* infer_matmul.c: contractions */
+struct matmul_form {
+    bool transpose_a, transpose_b; /* last two */
+    bool transpose_batch_a,
+        transpose_batch_b; /* FusedMatMul: the first dimension goes before the last but one */
+};
+tare_status matmul_shape(struct rule_call *c, size_t a, size_t b, const struct matmul_form *f);
+tare_status gemm_shape(struct rule_call *c, size_t a, size_t b);
+
 /* ---- the rules, by file ---- */
 /* infer_attention.c */
 infer_rule shape_packed_weights, shape_decoder_heads, shape_embed_norm, shape_group_query, shape_multi_head,
@@ -135,12 +144,11 @@ infer_rule shape_generate, shape_split_gelu, shape_distance, shape_crop_and_resi
     shape_position_bias, shape_remove_padding, shape_restore_padding, shape_skip_norm, shape_sparse_attention,
     shape_torch_embedding;
 /* infer_conv.c */
-infer_rule shape_conv, shape_conv_transpose;
+infer_rule shape_conv, shape_conv_transpose, shape_nhwc_conv, shape_nhwc_pool, shape_blocked_conv,
+    shape_reorder_input, shape_reorder_output, shape_blocked_upsample, shape_nhwc_global_pool, shape_max_pool,
+    shape_pool, shape_global_pool, shape_max_unpool, shape_max_roi_pool, shape_roi_align;
 /* infer_flow.c */
 infer_rule shape_if, shape_loop, shape_scan;
-/* infer_layout.c */
-infer_rule shape_nhwc_conv, shape_nhwc_pool, shape_blocked_conv, shape_reorder_input, shape_reorder_output,
-    shape_blocked_upsample, shape_nhwc_global_pool;
 /* infer_matmul.c */
 infer_rule shape_matmul, shape_gemm, shape_einsum;
 /* infer_misc.c */
@@ -151,28 +159,24 @@ infer_rule shape_dft, shape_stft, shape_mel, shape_window, shape_string_split, s
     shape_adam, shape_gradient;
 /* infer_move.c */
 infer_rule shape_of_shape, shape_of_size, shape_squeeze, shape_unsqueeze, shape_transpose, shape_concat,
-    shape_expand, shape_tile, shape_pad, shape_depth_to_space, shape_space_to_depth, shape_center_crop_pad;
+    shape_expand, shape_tile, shape_pad, shape_depth_to_space, shape_space_to_depth, shape_center_crop_pad,
+    shape_reshape, shape_flatten;
 /* infer_nn.c */
 infer_rule shape_causal_conv, shape_lstm, shape_attention, shape_linear_attention, shape_det, shape_nll_loss,
     shape_cross_entropy;
 /* infer_pick.c */
 infer_rule shape_slice, shape_split, shape_gather, shape_gather_elements, shape_gather_nd, shape_one_hot,
     shape_range, shape_compress, shape_non_zero, shape_unique;
-/* infer_pool.c */
-infer_rule shape_max_pool, shape_pool, shape_global_pool, shape_max_unpool, shape_max_roi_pool,
-    shape_roi_align;
 /* infer_reduce.c */
 infer_rule shape_reduce, shape_arg, shape_top_k, shape_layer_norm, shape_rms_norm, shape_batch_norm,
     shape_boxes, shape_reduce_by_attribute;
-/* infer_reshape.c */
-infer_rule shape_reshape, shape_flatten;
 /* infer_resize.c */
 infer_rule shape_resize, shape_upsample, shape_grid_sample, shape_affine_grid, shape_col2im;
+/* infer_rule.c */
+infer_rule shape_like_first, shape_by_likes, shape_broadcast_two;
 /* infer_sequence.c */
 infer_rule shape_sequence_construct, shape_sequence_empty, shape_sequence_insert, shape_sequence_erase,
     shape_sequence_at, shape_sequence_length, shape_sequence_map, shape_concat_from_sequence,
     shape_split_to_sequence, shape_optional, shape_optional_has, shape_optional_get;
-/* infer_help.c */
-infer_rule shape_like_first, shape_by_likes, shape_broadcast_two;
 
 #endif

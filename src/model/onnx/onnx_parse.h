@@ -101,8 +101,6 @@ tare_status parse_tensor(const struct parse *p, const struct place *at, const st
                          struct onnx_tensor *t);
 tare_status parse_sparse(const struct parse *p, const struct place *at, const struct wire_field *f,
                          struct onnx_sparse *out);
-tare_status parse_value(const struct parse *p, const struct place *at, const struct wire_field *f,
-                        struct onnx_value *v);
 
 /* Sets m->parameters and m->weight_type. */
 tare_status onnx_weigh(struct onnx_model *m, tare_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_tensor.c - constants: read without touching their elements, decoded on demand in whatever way they are
- * stored. */
+ * onnx_tensor.c - element types, and constants: read without touching their elements, decoded on demand in whatever
+ * way they are stored. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

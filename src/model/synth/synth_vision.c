@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * synth_vision.c - convolutional networks: ResNet-50 (v1.5: the stride is in the 3x3) and MobileNetV2.
+ * synth_vision.c - networks without attention: ResNet-50 (v1.5: the stride is in the 3x3), MobileNetV2, a perceptron.
  * Batch normalisation stays a node of its own, so that its parameters are there to be counted; runtimes
  * fold it. The last one of each residual branch is scaled down, as training would, so that sums do not grow
  * with depth. */
