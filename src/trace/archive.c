@@ -43,7 +43,7 @@ static bool lock(int fd)
 /* The path may name another file by now: ours is known by its number. */
 static bool reopen(void)
 {
-    int fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd >= 0) fd = process_fd(fd);
     if (fd < 0) return false;
     session.archive_fd = fd; /* the old number is not ours to close */
@@ -103,6 +103,13 @@ bool archive_append(enum chunk_type type, uint64_t process, const void *payload,
 }
 
 /* ---- creating and joining ---- */
+
+/* A regular file that belongs to who we run as. Other people's files are left alone, also where a sticky folder such
+ * as /tmp lets them plant one under a name that we would use. */
+static bool is_own(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid();
+}
 
 static bool read_header(int fd, struct archive_header *h)
 {
@@ -173,12 +180,12 @@ static bool write_header(int fd, char run_id[32])
 static bool same_file(int fd, const char *path)
 {
     struct stat a, b;
-    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return fstat(fd, &a) == 0 && lstat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* ---- live files beside a trace ---- */
 
-static void each_live(const char *trace, void (*fn)(const char *path))
+static void each_live(const char *trace, void (*fn)(const char *path, const char *arg), const char *arg)
 {
     char path[sizeof session.path + 300];
     const char *slash = strrchr(trace, '/');
@@ -190,7 +197,7 @@ static void each_live(const char *trace, void (*fn)(const char *path))
     for (struct dirent *e; (e = readdir(d));) {
         if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".live-", 6) != 0) continue;
         snprintf(path + folder, sizeof path - folder, "%s", e->d_name);
-        fn(path);
+        fn(path, arg);
     }
     closedir(d);
 }
@@ -198,27 +205,56 @@ static void each_live(const char *trace, void (*fn)(const char *path))
 static bool is_live(const char *path)
 {
     char magic[8];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0) return false;
-    bool yes =
-        pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+    bool yes = fstat(fd, &st) == 0 && is_own(&st) && pread(fd, magic, sizeof magic, 0) == sizeof magic &&
+               memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
     close(fd);
     return yes;
 }
 
 /* The trace it belonged to is about to be replaced. */
-static void live_remove(const char *path)
+static void live_remove(const char *path, const char *unused)
 {
+    (void)unused;
     if (is_live(path)) unlink(path);
 }
 
-/* What a killed program left goes with its trace: X.live-P-U becomes X.old.live-P-U. */
-static void live_aside(const char *path)
+/* What a killed program left goes with its trace: X.live-P-U becomes OLD.live-P-U. */
+static void live_aside(const char *path, const char *old)
 {
     char to[sizeof session.path + 300];
     const char *tail = strrchr(path, '.');
-    int n = snprintf(to, sizeof to, "%.*s.old%s", (int)(tail - path), path, tail);
+    int n = snprintf(to, sizeof to, "%s%s", old, tail);
     if (n > 0 && (size_t)n < sizeof to && is_live(path)) rename(path, to);
+}
+
+/* May it be replaced? Only what is not there, or an earlier trace of our own. */
+static bool is_free_or_ours(const char *path)
+{
+    struct stat st;
+    struct archive_header h;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0) return errno == ENOENT;
+    bool ours = fstat(fd, &st) == 0 && is_own(&st) && read_header(fd, &h);
+    close(fd);
+    return ours;
+}
+
+/* The earlier trace becomes PATH.old, or where somebody has a file of that name, PATH.old-2, PATH.old-3, ... */
+static bool put_aside(const char *path)
+{
+    char old[sizeof session.path + 16];
+    for (int n = 1; n < 10; n++) {
+        snprintf(old, sizeof old, n == 1 ? "%s.old" : "%s.old-%d", path, n);
+        if (!is_free_or_ours(old)) continue;
+        each_live(old, live_remove, NULL);
+        each_live(path, live_aside, old);
+        return rename(path, old) == 0 || errno == ENOENT;
+    }
+    errno = EEXIST;
+    return false;
 }
 
 enum joined { JOINED, MOVED_AWAY, FAILED };
@@ -229,8 +265,9 @@ static enum joined settle(int fd, const char *path, char run_id[32], tare_error 
     struct stat st;
     struct archive_header h;
     if (fstat(fd, &st) < 0 || !same_file(fd, path)) return MOVED_AWAY;
-    if (!S_ISREG(st.st_mode)) {
-        error_set(err, TARE_INVALID, "%s: not a regular file", path);
+    if (!is_own(&st)) {
+        error_set(err, TARE_INVALID, "%s: %s; it is left as it is", path,
+                  S_ISREG(st.st_mode) ? "belongs to another user" : "not a regular file");
         return FAILED;
     }
     if (st.st_size == 0) {
@@ -246,11 +283,7 @@ static enum joined settle(int fd, const char *path, char run_id[32], tare_error 
         memcpy(run_id, h.run_id, sizeof h.run_id);
         return JOINED;
     }
-    char old[sizeof session.path + 8];
-    snprintf(old, sizeof old, "%s.old", path);
-    each_live(old, live_remove);
-    each_live(path, live_aside);
-    if (rename(path, old) == 0 || errno == ENOENT) return MOVED_AWAY;
+    if (put_aside(path)) return MOVED_AWAY;
     error_errno(err, "%s: cannot keep the earlier trace as %s.old", path, path);
     return FAILED;
 }
@@ -269,8 +302,10 @@ int archive_open(const char *path, char run_id[32], tare_error *err)
     tare_error own = TARE_ERROR_INIT;
     if (!err) err = &own; /* the status is wanted in any case */
     for (int tries = 0; tries < 100; tries++) {
-        int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+        int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
         if (fd >= 0) fd = process_fd(fd);
+        if (fd < 0 && errno == ELOOP)
+            return error_set(err, TARE_INVALID, "%s: is a link; a trace is not written through links", path);
         if (fd < 0) return error_errno(err, "%s: cannot open the trace", path);
         if (!lock(fd)) {
             close(fd);
@@ -301,7 +336,7 @@ tare_status archive_reopen(void)
     snprintf(link, sizeof link, "/proc/self/fd/%d", session.archive_fd);
     if (!still_ours()) return within_reach() ? TARE_OK : TARE_IO;
     int fd = open(link, O_RDWR | O_APPEND | O_CLOEXEC);
-    if (fd < 0) fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC);
+    if (fd < 0) fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     close(parents);
     session.archive_fd = fd >= 0 ? process_fd(fd) : -1;
     return session.archive_fd >= 0 && still_ours() ? TARE_OK : TARE_IO;
@@ -361,12 +396,13 @@ static bool fold_wanted(int fd, const struct live_header *h, uint64_t bytes)
            flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-static void fold_file(const char *path)
+static void fold_file(const char *path, const char *unused)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    (void)unused;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     struct stat st;
     if (fd < 0) return;
-    void *p = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= LIVE_HEADER_BYTES
+    void *p = fstat(fd, &st) == 0 && is_own(&st) && st.st_size >= LIVE_HEADER_BYTES
                   ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)
                   : MAP_FAILED;
     if (p != MAP_FAILED && fold_wanted(fd, p, (uint64_t)st.st_size)) {
@@ -380,5 +416,5 @@ static void fold_file(const char *path)
 
 void archive_fold_dead(void)
 {
-    each_live(session.path, fold_file);
+    each_live(session.path, fold_file, NULL);
 }

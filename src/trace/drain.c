@@ -140,6 +140,7 @@ void drain_start(void)
     }
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a fault that is blocked ends the program: see live.c */
     pthread_sigmask(SIG_SETMASK, &all,
                     &program_mask); /* the program's signals are for the program's threads */
     __atomic_store_n(&stopping, 0, __ATOMIC_RELEASE);
@@ -163,6 +164,11 @@ void drain_stop(void)
             pthread_join(helper, NULL); /* it is us after the last thread's end */
     }
     if (packer) drain_pass();
+}
+
+void drain_abandon(void)
+{
+    __atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
 }
 
 void drain_forget(void)

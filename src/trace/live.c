@@ -5,18 +5,65 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <pthread.h>
-#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "trace/recorder.h"
 
 enum { FIRST_BYTES = 128 << 10, STEP_MAX = 16 << 20 };
+
+/* ---- pages that are not there ---- */
+
+/* Ours: memory takes the page's place, and nothing more is recorded. What the file has is kept; the end of a scope
+ * that is open now writes to valid addresses. Not ours: the default action, as without us. Only system calls here. */
+static void catch_missing_page(int signal, siginfo_t *info, void *context)
+{
+    (void)context;
+    struct live *l = &session.live;
+    char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)4095);
+    char *base = __atomic_load_n(&l->base, __ATOMIC_RELAXED);
+    bool fault = info->si_code > 0, ours = fault && base && page >= base && page < base + l->room;
+    if (ours &&
+        mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page) {
+        l->broken = true;
+        __atomic_store_n(&tare_recording, 0, __ATOMIC_RELAXED);
+        drain_abandon();
+        return;
+    }
+    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    if (!fault)
+        syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), signal); /* a fault comes again by itself */
+}
+
+/* A program that handles SIGBUS itself keeps its handler. */
+static void guard_pages(void)
+{
+    struct sigaction now,
+        guard = {.sa_sigaction = catch_missing_page, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    if (sigaction(SIGBUS, NULL, &now) < 0 || (now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL) return;
+    sigaction(SIGBUS, &guard, NULL);
+}
+
+/* btrfs and bcachefs write each page to a new place: what fallocate reserved does not help there, unless the file,
+ * while it is empty, is told to stay where it is. Elsewhere the flag is refused, and not needed. */
+static void stay_in_place(int fd)
+{
+    int flags = 0;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0) return;
+    flags |= FS_NOCOW_FL;
+    (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
+
+/* ---- the file ---- */
 
 /* fallocate where the file system has it; elsewhere write zeros, which reserves as well. */
 static int reserve_loudly(int fd, uint64_t from, uint64_t bytes)
@@ -71,7 +118,7 @@ static tare_status map_room(struct live *l, uint64_t room, tare_error *err)
 /* Threads of the session before may be in live_alloc() at any time. */
 static void install(struct live *l, const struct live *fresh)
 {
-    while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    lock_wait(&l->lock);
     l->fd = fresh->fd;
     l->dev = fresh->dev;
     l->ino = fresh->ino;
@@ -79,19 +126,22 @@ static void install(struct live *l, const struct live *fresh)
     l->room = fresh->room;
     l->backed = fresh->backed;
     memcpy(l->path, fresh->path, sizeof l->path);
+    l->broken = false;
+    __atomic_store_n(&l->refused_at, 0, __ATOMIC_RELAXED);
     l->open = true;
-    __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
+    lock_give(&l->lock);
 }
 
 tare_status live_open(struct live *l, const char *path, uint64_t room, tare_error *err)
 {
     struct live fresh = LIVE_INIT;
     snprintf(fresh.path, sizeof fresh.path, "%s", path);
-    fresh.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    fresh.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fresh.fd >= 0) fresh.fd = process_fd(fresh.fd);
     if (fresh.fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
     struct stat st;
     tare_status s;
+    stay_in_place(fresh.fd);
     if (fstat(fresh.fd, &st) < 0 || reserve(fresh.fd, 0, FIRST_BYTES) < 0) {
         s = error_errno(err, "%s: cannot reserve %d KiB of disk", path, FIRST_BYTES >> 10);
         goto fail;
@@ -103,6 +153,7 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     if (s == TARE_OK) {
         live_header(&fresh)->used = LIVE_HEADER_BYTES;
         install(l, &fresh);
+        guard_pages();
         return TARE_OK;
     }
 fail:
@@ -120,7 +171,7 @@ static int still_ours(const struct live *l)
 
 static int reopen(struct live *l)
 {
-    int fd = open(l->path, O_RDWR | O_CLOEXEC);
+    int fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) fd = process_fd(fd);
     if (fd < 0) return -1;
     l->fd = fd; /* the old number is not ours to close */
@@ -146,15 +197,26 @@ static int grow(struct live *l, uint64_t need)
     return 0;
 }
 
+static uint64_t ticks_now(void)
+{
+    return session.source.tsc ? clock_tsc() : clock_raw_ns();
+}
+
+bool live_refuses(const struct live *l)
+{
+    uint64_t at = __atomic_load_n(&l->refused_at, __ATOMIC_RELAXED);
+    return at && ticks_now() - at < session.retry_ticks;
+}
+
 struct extent *live_alloc(struct live *l, const char *base, enum extent_type type, uint64_t bytes)
 {
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
+    if (live_refuses(l)) return NULL;
     int saved = errno; /* the program's: the end of a scope may stand between its failing call and its look */
     int cancel; /* open and fallocate are where a cancelled thread would end, and leave the lock behind */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
     struct extent *x = NULL;
-    bool ours = l->open && l->base == base;
+    bool held = lock_take(&l->lock), ours = held && l->open && l->base == base;
     struct live_header *h = ours ? live_header(l) : NULL;
     uint64_t at = ours ? h->used : 0;
     if (ours && bytes <= l->room - at && (at + bytes <= l->backed || grow(l, at + bytes) == 0)) {
@@ -164,7 +226,8 @@ struct extent *live_alloc(struct live *l, const char *base, enum extent_type typ
         x->magic = EXTENT_MAGIC;
         __atomic_store_n(&h->used, at + bytes, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
+    if (ours) __atomic_store_n(&l->refused_at, x ? 0 : ticks_now() | 1, __ATOMIC_RELAXED);
+    if (held) lock_give(&l->lock);
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return x;
@@ -173,9 +236,9 @@ struct extent *live_alloc(struct live *l, const char *base, enum extent_type typ
 void live_abandon(struct live *l, int remove_file)
 {
     if (!l->base) return;
-    while (__atomic_exchange_n(&l->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    lock_wait(&l->lock);
     l->open = false;
-    __atomic_store_n(&l->lock, 0, __ATOMIC_RELEASE);
+    lock_give(&l->lock);
     if (remove_file) unlink(l->path);
     void *p = mmap(l->base, l->room, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

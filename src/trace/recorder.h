@@ -113,6 +113,7 @@ struct session {
     uint32_t lock;        /* slow paths: sites, slots */
     uint32_t next_site;   /* sites are numbered from 1; a forked child goes on from its parent's */
     unsigned shift;       /* packed times are in units of 2^shift ticks */
+    uint64_t retry_ticks; /* after a refused extent nobody asks again for so long */
     struct extent *sites; /* where the next site goes */
     uint64_t sites_used;
 };
@@ -131,7 +132,12 @@ extern struct fork_page *fork_page;
 
 /* session.c */
 uint32_t session_clock(void);
-void session_lock(void);
+/* The lock of the slow paths. An ordinary thread waits for it; a real-time thread, which could starve the one that
+ * holds it, gives up: false, and what it wanted to record is counted as lost. */
+bool lock_take(uint32_t *lock);
+void lock_wait(uint32_t *lock); /* for start and stop */
+void lock_give(uint32_t *lock);
+void session_lock(void); /* waits */
 void session_unlock(void);
 void session_pair(void);         /* note (ticks, wall) if the last one is old */
 tare_status session_child(void); /* in a forked child: own live file in the same trace */
@@ -144,6 +150,16 @@ void *thread_arena(struct thread *t,
                    size_t bytes); /* zeroed, LIVE_ALIGN-aligned, in the mapping; NULL when spent */
 struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, uint32_t kind);
 void thread_forget_all(void); /* the next session, or a forked child, starts with fresh slots */
+
+/* Cleared by another thread when the session ends; all others only read and write them in their own. */
+static inline uint32_t thread_runs(const struct thread *t)
+{
+    return __atomic_load_n(&t->run, __ATOMIC_RELAXED);
+}
+static inline uint32_t thread_epoch(const struct thread *t)
+{
+    return __atomic_load_n(&t->epoch, __ATOMIC_RELAXED);
+}
 
 static inline struct node *node_at(const struct thread *t, uint32_t ref)
 {
@@ -185,9 +201,10 @@ void weigh_pair_end(struct thread *t, struct node *n, uint64_t ticks);
 enum node_flags { NODE_AWAITS_PAIR = 1, NODE_IN_PAIR = 2, NODE_NOT_WORTH = 4 };
 
 /* drain.c */
-void drain_start(void);  /* the helper thread; does nothing if it runs */
-void drain_stop(void);   /* join it; all full chunks are archived */
-void drain_forget(void); /* in a forked child, and before the next session */
+void drain_start(void);   /* the helper thread; does nothing if it runs */
+void drain_stop(void);    /* join it; all full chunks are archived */
+void drain_abandon(void); /* from a signal handler: let it end by itself */
+void drain_forget(void);  /* in a forked child, and before the next session */
 
 /* archive.c */
 /* Create, or join a trace that is being recorded; an earlier one is put aside. `run_id` is what a new one gets ("": one

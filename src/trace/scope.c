@@ -104,14 +104,14 @@ static uint32_t live_depth(const struct thread *t, const char *sp)
 
 static __attribute__((noinline)) struct thread *begin_slow(struct thread *t, const char *sp)
 {
-    if (!t->epoch) return thread_get(); /* new here: the thread, the process or the session */
-    if (!t->skipping) {                 /* a signal handler that landed where weighing is switched */
+    if (!thread_epoch(t)) return thread_get(); /* new here: the thread, the process or the session */
+    if (!t->skipping) {                        /* a signal handler that landed where weighing is switched */
         thread_lost(t, 1);
         return NULL;
     }
     if (unlikely(sp > t->stack[t->weighed].sp))
         unwind(t, live_depth(t, sp)); /* perhaps the weighed call is gone */
-    if (t->run) return t;
+    if (thread_runs(t)) return t;
     t->skipped++;
     return NULL;
 }
@@ -185,7 +185,7 @@ static inline __attribute__((always_inline)) void begin(struct scope *s, tare_si
 {
     struct thread *t = self_thread;
     s->tag = 0;
-    if (unlikely(!t->run) && !(t = begin_slow(t, at.sp))) return;
+    if (unlikely(!thread_runs(t)) && !(t = begin_slow(t, at.sp))) return;
     if (unlikely(at.sp > t->stack[t->depth].sp)) unwind(t, live_depth(t, at.sp));
     uint32_t depth = t->depth + 1, index, flags = 0;
     if (unlikely(depth >= DEPTH_MAX)) {
@@ -210,7 +210,7 @@ static inline __attribute__((always_inline)) void begin(struct scope *s, tare_si
     t->node = n;
     t->scopes++;
     s->node = n;
-    s->tag = (uint64_t)t->epoch << 32 | depth;
+    s->tag = (uint64_t)thread_epoch(t) << 32 | depth;
     if (unlikely(flags)) weigh_begin(t);
     uint64_t now = ticks_begin(t);
     s->start = now;
@@ -235,7 +235,7 @@ static __attribute__((noinline)) bool end_slow(struct thread *t, const struct sc
 {
     uint32_t depth = (uint32_t)s->tag;
     if (!s->tag) return false; /* never recorded: left out, lost, or ended before */
-    if (s->tag >> 32 != t->epoch || !t->epoch || depth > t->depth) {
+    if (s->tag >> 32 != thread_epoch(t) || !thread_epoch(t) || depth > t->depth) {
         if (t->head) t->head->foreign++;
         return false;
     }
@@ -328,7 +328,7 @@ static inline void pop(struct thread *t, uint32_t depth, uint64_t now)
 
 static inline bool is_top(const struct thread *t, const struct scope *s)
 {
-    return s->tag == ((uint64_t)t->epoch << 32 | t->depth) && t->run;
+    return s->tag == ((uint64_t)thread_epoch(t) << 32 | t->depth) && thread_runs(t);
 }
 
 void tare_end(tare_scope *scope)
@@ -378,7 +378,7 @@ void tare_resume(tare_scope *scope, int wait_counts)
 static inline struct thread *recording_thread(void)
 {
     struct thread *t = self_thread;
-    return likely(t->epoch != 0) ? t : thread_get();
+    return likely(thread_epoch(t) != 0) ? t : thread_get();
 }
 
 void tare_site_count(tare_site *site, int64_t value)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "trace/recorder.h"
@@ -18,14 +19,42 @@ const char *tare_version(void)
     return TARE_VERSION;
 }
 
+/* Would giving way with sched_yield() not let an ordinary thread run? */
+static bool is_real_time(void)
+{
+    int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+}
+
+/* A real-time thread that spins on its holder's processor keeps it from ever giving the lock back. A holder on
+ * another processor is done within a few turns, unless it waits for the disk. */
+bool lock_take(uint32_t *lock)
+{
+    for (unsigned turn = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); turn++) {
+        if (turn == 16 && is_real_time()) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+void lock_give(uint32_t *lock)
+{
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+void lock_wait(uint32_t *lock)
+{
+    while (!lock_take(lock)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
 void session_lock(void)
 {
-    while (__atomic_exchange_n(&session.lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    lock_wait(&session.lock);
 }
 
 void session_unlock(void)
 {
-    __atomic_store_n(&session.lock, 0, __ATOMIC_RELEASE);
+    lock_give(&session.lock);
 }
 
 /* Which clock scopes of this session read. */
@@ -191,7 +220,9 @@ static tare_status begin_recording(tare_error *err)
     pair_add(&first);
     pair_add(&second);
     session_unlock();
-    session.shift = session.source.tsc ? time_shift(clock_tick_ns(&first, &second)) : 0;
+    double tick_ns = session.source.tsc ? clock_tick_ns(&first, &second) : 1;
+    session.shift = session.source.tsc ? time_shift(tick_ns) : 0;
+    session.retry_ticks = tick_ns > 0 ? (uint64_t)(LIVE_RETRY_NS / tick_ns) : LIVE_RETRY_NS;
     if (archive_process()) return TARE_OK;
     live_abandon(&session.live, 1);
     return error_set(err, TARE_IO, "%s: cannot write the trace", session.path);
@@ -216,6 +247,11 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
     if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED))
         return error_set(err, TARE_BUSY, "a session is already recording into %s", session.path);
     if ((s = make_fork_page(err)) != TARE_OK) return s;
+    if (session.live.broken) { /* nobody stopped the last one */
+        session_lock();
+        thread_forget_all();
+        session_unlock();
+    }
     if ((s = expand_path(session.path, sizeof session.path, opts->path, err)) != TARE_OK) return s;
     if ((s = absolute_path(err)) != TARE_OK) return s;
     session.options = *opts;

@@ -55,9 +55,11 @@ static uint64_t number(tare_site *site)
 
 uint64_t site_id(tare_site *site)
 {
-    session_lock();
-    uint64_t id = number(site);
-    session_unlock();
+    uint64_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+    if (id >> 32 == __atomic_load_n(&session.number, __ATOMIC_RELAXED)) return id;
+    if (!lock_take(&session.lock)) return 0;
+    id = number(site);
+    lock_give(&session.lock);
     return id;
 }
 

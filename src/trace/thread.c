@@ -157,9 +157,10 @@ static void retire(void *p)
     struct thread *t = p;
     if (self_thread != t) return;
     self_thread = &unregistered; /* scopes of later destructors register anew */
-    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY || !t->epoch) return;
-    t->run = 0;
-    t->epoch = 0;
+    if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY || !thread_epoch(t)) return;
+    __atomic_store_n(&t->run, 0,
+                     __ATOMIC_RELAXED); /* the session may end at this moment, and clear them too */
+    __atomic_store_n(&t->epoch, 0, __ATOMIC_RELAXED);
     scope_flush(t);
     chunk_give(t);
     __atomic_store_n(&t->retired, t->mode & TARE_EVENTS ? SLOT_ENDED : SLOT_FREE, __ATOMIC_RELEASE);
@@ -217,14 +218,14 @@ static void slot_ready(struct thread *t)
     rng_seed(&t->rng, process_random() ^ t->index);
     weigh_coin(t);
     if (++session.epoch == 0) session.epoch = 1;
-    t->epoch = session.epoch;
+    __atomic_store_n(&t->epoch, session.epoch, __ATOMIC_RELAXED);
     __atomic_store_n(&t->retired, SLOT_LIVE, __ATOMIC_RELAXED); /* the helper looks at it at any time */
-    t->run = 1; /* with the lock held: the end of the session clears it */
+    __atomic_store_n(&t->run, 1, __ATOMIC_RELAXED); /* with the lock held: the end of the session clears it */
 }
 
 static struct thread *thread_register(void)
 {
-    session_lock();
+    if (!lock_take(&session.lock)) return NULL;
     bool late = !__atomic_load_n(&tare_recording, __ATOMIC_RELAXED); /* stopped since thread_get() looked */
     struct thread *t = late ? NULL : slot_reuse();
     if (!t && !late) t = slot_new();
@@ -260,7 +261,8 @@ static struct thread *thread_enter(struct thread *was)
         self_thread = &unregistered;
         return NULL;
     }
-    bool spent = was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES;
+    bool spent = was == &refused && (live_refuses(&session.live) ||
+                                     session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES);
     struct thread *t = spent ? NULL : thread_register();
     self_thread = t ? t : &refused;
     if (!t) thread_lost(NULL, 1);

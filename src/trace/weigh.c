@@ -46,7 +46,7 @@ void weigh_begin(struct thread *t)
 {
     t->weighed = t->depth;
     t->skipped = 0;
-    t->run = 0;
+    __atomic_store_n(&t->run, 0, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     t->skipping = 1;
 }

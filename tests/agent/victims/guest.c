@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * guest.c - a program in hard places: with raised privileges, on a disk that fills up or loses the live file, with
+ * limits that refuse the recorder more room, with real-time threads. Prints only what is the same without a trace,
+ * except the words that begin with '#'. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tare/tare.h>
+
+static volatile int stop;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void some_scopes(int n)
+{
+    for (int i = 0; i < n; i++) {
+        TARE_SCOPE("outer");
+        TARE_SCOPE("inner");
+    }
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    while (!stop) some_scopes(1000);
+    return NULL;
+}
+
+/* Four threads record while the disk that the trace is on fills up; then more for as long. */
+static int fill(const char *folder, int seconds)
+{
+    static char block[1 << 16];
+    char name[4096];
+    pthread_t t[4];
+    uint64_t until = now_ns() + (uint64_t)seconds * 1000000000u;
+    snprintf(name, sizeof name, "%s/filler", folder);
+    memset(block, 'x', sizeof block);
+    for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, work, NULL);
+    int fd = open(name, O_CREAT | O_WRONLY, 0600);
+    while (now_ns() < until) {
+        ssize_t n = write(fd, block, sizeof block);
+        if (n <= 0) usleep(1000);
+    }
+    stop = 1;
+    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+    puts("ran to its end");
+    return 7;
+}
+
+/* Scopes go on while somebody else truncates the live file: waits for a line on stdin. */
+static int wait_and_go(void)
+{
+    char line[16];
+    some_scopes(5000);
+    puts("ready");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) return 1;
+    some_scopes(200000);
+    puts("ran to its end");
+    return 7;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double middle_batch(void)
+{
+    uint64_t took[501];
+    for (int i = 0; i < 501; i++) {
+        uint64_t from = now_ns();
+        some_scopes(500);
+        took[i] = now_ns() - from;
+    }
+    qsort(took, 501, sizeof *took, by_value);
+    return (double)took[250];
+}
+
+static void *measure_batches(void *median)
+{
+    *(double *)median = middle_batch();
+    return NULL;
+}
+
+static void *take_a_slot(void *unused)
+{
+    (void)unused;
+    some_scopes(1);
+    while (!stop) usleep(10000);
+    return NULL;
+}
+
+/* How much longer scopes take when the recorder is refused more room: in threads that come when there is none left, two
+ * at once. '#' and the ratio of the medians of batches. */
+static int refused(void)
+{
+    enum { TAKERS = 200 };
+    pthread_t t[2], takers[TAKERS];
+    double healthy[2], now[2];
+    struct rlimit none = {0, 0};
+    some_scopes(3000);
+    for (int i = 0; i < 2; i++) pthread_create(&t[i], NULL, measure_batches, &healthy[i]);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+    setrlimit(RLIMIT_FSIZE, &none);
+    for (int i = 0; i < TAKERS; i++) pthread_create(&takers[i], NULL, take_a_slot, NULL);
+    usleep(300000);
+    for (int i = 0; i < 2; i++) pthread_create(&t[i], NULL, measure_batches, &now[i]);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+    stop = 1;
+    for (int i = 0; i < TAKERS; i++) pthread_join(takers[i], NULL);
+    printf("#ratio %.3f\n", (now[0] + now[1]) / (healthy[0] + healthy[1]));
+    return 7;
+}
+
+/* ---- real time ---- */
+
+enum { NAMES = 200000 };
+static tare_site *names;
+static int next_name;
+
+static void use_a_new_name(void)
+{
+    int i = __atomic_fetch_add(&next_name, 1, __ATOMIC_RELAXED);
+    if (i >= NAMES) return;
+    tare_scope s;
+    tare_begin(&s, &names[i]);
+    tare_end(&s);
+}
+
+static void *use_names(void *unused)
+{
+    (void)unused;
+    while (!stop) use_a_new_name();
+    return NULL;
+}
+
+static void *real_time(void *longest)
+{
+    struct sched_param p = {.sched_priority = 10};
+    if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &p) != 0) {
+        puts("#no real-time here");
+        stop = 1;
+        return NULL;
+    }
+    while (!stop) {
+        uint64_t from = now_ns();
+        use_a_new_name();
+        uint64_t took = now_ns() - from;
+        if (took > *(uint64_t *)longest) *(uint64_t *)longest = took;
+        usleep(200);
+    }
+    return NULL;
+}
+
+/* All on one processor: a real-time thread meets names whose lock a preempted thread holds. '#' and its longest wait. */
+static int rt(int seconds)
+{
+    cpu_set_t one;
+    pthread_t t[4];
+    uint64_t longest = 0;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    names = calloc(NAMES, sizeof *names);
+    if (!names) return 1;
+    for (int i = 0; i < NAMES; i++)
+        names[i] = (tare_site){.name = "name", .file = __FILE__, .line = (uint32_t)i, .kind = TARE_SITE_SCOPE};
+    for (int i = 0; i < 3; i++) pthread_create(&t[i], NULL, use_names, NULL);
+    pthread_create(&t[3], NULL, real_time, &longest);
+    for (int i = 0; i < seconds * 10 && !stop; i++) usleep(100000);
+    stop = 1;
+    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+    printf("#longest_ms %.1f\n", (double)longest / 1e6);
+    free(names);
+    return 7;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "privileged") == 0) {
+        some_scopes(10);
+        printf("AT_SECURE %lu, recording %d\n", getauxval(AT_SECURE), (int)tare_recording);
+        return 7;
+    }
+    if (strcmp(what, "fill") == 0 && argc > 3) return fill(argv[2], atoi(argv[3]));
+    if (strcmp(what, "wait") == 0) return wait_and_go();
+    if (strcmp(what, "refused") == 0) return refused();
+    if (strcmp(what, "rt") == 0 && argc > 2) return rt(atoi(argv[2]));
+    some_scopes(10);
+    return 7;
+}

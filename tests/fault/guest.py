@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""A good guest: no way to more privileges, no SIGBUS, no brake, no waiting, and other people's files left alone."""
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+
+from harness import KINDS, TMP, Report, Skip, build, check, finish, run, test
+
+NOBODY = 65534
+os.chmod(TMP, 0o755)
+
+
+def plain_environment(**more):
+    full = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
+    full.update(TARE_WEIGH="off", **more)
+    return full
+
+
+def become_nobody():
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def need_root():
+    if os.getuid() != 0:
+        raise Skip("not root")
+
+
+# ---- privileges --------------------------------------------------------------------------------
+
+def privileged(mode):
+    """A program that runs as root for nobody: TARE_TRACE is nobody's wish."""
+    need_root()
+    for kind in KINDS:
+        folder = tempfile.mkdtemp(dir=TMP)
+        os.chmod(folder, 0o777)
+        program = os.path.join(folder, "su")
+        shutil.copy(build("guest", kind), program)
+        os.chmod(program, 0o755 | mode)
+        if mode == 0 and subprocess.run(["setcap", "cap_net_raw+ep", program], stderr=subprocess.DEVNULL).returncode:
+            raise Skip("no setcap (libcap2-bin) or no file capabilities here")
+        done = subprocess.run([program, "privileged"], env=plain_environment(TARE_TRACE=os.path.join(folder, "t.tare")),
+                              stdout=subprocess.PIPE, text=True, preexec_fn=become_nobody)
+        if "AT_SECURE 0" in done.stdout:
+            raise Skip("this file system does not raise privileges")
+        check(done.stdout == "AT_SECURE 1, recording 0\n", done.stdout)
+        check(os.listdir(folder) == ["su"], "%r" % os.listdir(folder))
+
+
+# ---- full disks --------------------------------------------------------------------------------
+
+def full_disk(kind, mb=128):
+    """Recording goes on while the disk fills up: the program runs to its end, and what there is can be read."""
+    need_root()
+    folder = tempfile.mkdtemp(dir=TMP)
+    mount = "mount -t tmpfs -o size=4m none disk"
+    if kind != "tmpfs":
+        if not shutil.which("mkfs." + kind):
+            raise Skip("no mkfs.%s" % kind)
+        mount = "truncate -s %dM image && mkfs.%s -q image >/dev/null 2>&1 && mount -o loop image disk" % (mb, kind)
+    script = ("mkdir disk; %s || exit 99; TARE_TRACE=disk/t.tare '%s' fill disk 3; rc=$?; rm -f disk/filler; mkdir kept; "
+              "cp -a disk/t.tare* kept/; umount disk; exit $rc" % (mount, build("guest")))
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=folder, env=plain_environment(), timeout=120,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode == 99 or "unshare" in done.stdout:
+        raise Skip("%s cannot be mounted here: %s" % (kind, done.stdout.strip()[:80]))
+    check(done.returncode == 7 and "ran to its end" in done.stdout, "status %d: %s" % (done.returncode, done.stdout))
+    check(Report(os.path.join(folder, "kept", "t.tare")).counts.get("outer", 0) > 0, "nothing on record")
+
+
+def truncated():
+    """Somebody empties the live file while the program runs."""
+    for kind in KINDS:
+        folder = tempfile.mkdtemp(dir=TMP)
+        process = subprocess.Popen([build("guest", kind), "wait"], cwd=folder, env=plain_environment(TARE_TRACE="t.tare"),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        check(process.stdout.readline() == "ready\n", "it did not start")
+        for name in os.listdir(folder):
+            if ".live-" in name:
+                os.truncate(os.path.join(folder, name), 0)
+        out, _ = process.communicate("go\n", timeout=60)
+        check(process.returncode == 7 and out == "ran to its end\n", "status %d: %r" % (process.returncode, out))
+
+
+# ---- brakes and waiting ------------------------------------------------------------------------
+
+def word(text, name):
+    found = re.search("#%s ([0-9.]+)" % name, text)
+    check(found, "no %s in %r" % (name, text))
+    return float(found.group(1))
+
+
+def no_brake():
+    """Refused more room, a scope costs no more than twice a healthy one (4 here: medians of noisy batches)."""
+    for mode in ("", "aggregate", "events"):
+        ratios = []
+        for _ in range(3):
+            r = run([build("guest"), "refused"], env={"TARE_MODE": mode} if mode else None)
+            check(r.status == 7, "status %d" % r.status)
+            ratios.append(word(r.out, "ratio"))
+        check(min(ratios) <= 4, "%s: %r times a healthy scope" % (mode or "both", ratios))
+
+
+def no_waiting():
+    """A real-time thread does not wait for a lock that a preempted thread holds on its processor."""
+    r = run([build("guest"), "rt", "3"])
+    if "#no real-time" in r.out:
+        raise Skip("SCHED_FIFO is not allowed here")
+    check(r.status == 7 and word(r.out, "longest_ms") < 400, r.out)
+
+
+# ---- other people's files ----------------------------------------------------------------------
+
+def old_is_kept():
+    """PATH.old that is no trace stays; the earlier trace gets another name."""
+    folder = tempfile.mkdtemp(dir=TMP)
+    with open(os.path.join(folder, "t.tare.old"), "w") as f:
+        f.write("notes\n")
+    for _ in range(3):
+        run([build("guest")], folder=folder)
+    check(open(os.path.join(folder, "t.tare.old")).read() == "notes\n", "t.tare.old was replaced")
+    check(sorted(os.listdir(folder)) == ["t.tare", "t.tare.old", "t.tare.old-2"], "%r" % sorted(os.listdir(folder)))
+    check(Report(os.path.join(folder, "t.tare.old-2")).counts["outer"] == 10, "the earlier trace")
+
+
+def links_are_not_followed():
+    folder = tempfile.mkdtemp(dir=TMP)
+    target = os.path.join(folder, "target")
+    open(target, "w").close()
+    os.symlink("target", os.path.join(folder, "t.tare"))
+    r = run([build("guest")], folder=folder)
+    check(r.status == 7 and os.path.getsize(target) == 0 and os.path.islink(os.path.join(folder, "t.tare")), "the link was followed")
+
+
+def foreign_files_stay():
+    """A trace of another user in a sticky folder is neither joined nor moved aside, also not by root."""
+    need_root()
+    folder = tempfile.mkdtemp(dir=TMP)
+    os.chmod(folder, 0o1777)
+    run([build("guest")], folder=folder, pre=become_nobody)
+    before = os.stat(os.path.join(folder, "t.tare"))
+    r = run([build("guest")], folder=folder)
+    after = os.stat(os.path.join(folder, "t.tare"))
+    check(r.status == 7 and (before.st_ino, before.st_size) == (after.st_ino, after.st_size), "it was touched")
+    check(os.listdir(folder) == ["t.tare"], "%r" % os.listdir(folder))
+
+
+def private():
+    """What was recorded is for its owner alone."""
+    r = run([build("guest")])
+    check(stat.S_IMODE(os.stat(r.trace).st_mode) == 0o600, oct(os.stat(r.trace).st_mode))
+
+
+test("a setuid program ignores TARE_TRACE", privileged, stat.S_ISUID)
+test("a setgid program ignores TARE_TRACE", privileged, stat.S_ISGID)
+test("a program with file capabilities ignores TARE_TRACE", privileged, 0)
+for fs in ("ext4", "xfs", "btrfs", "tmpfs"):
+    test("a full disk: %s" % fs, full_disk, fs, 320 if fs == "xfs" else 128)
+test("the live file is truncated", truncated)
+test("no brake when refused", no_brake)
+test("a real-time thread never waits", no_waiting)
+test("PATH.old that is no trace is kept", old_is_kept)
+test("links are not followed", links_are_not_followed)
+test("other users' traces are left alone", foreign_files_stay)
+test("traces are 0600", private)
+finish()
