@@ -49,7 +49,8 @@ def closed_output(kind):
 
 def together():
     """Started at one moment, again and again: all of them meet in one trace."""
-    script = "for i in 1 2 3 4; do '%s' linger 40 & '%s' linger 40 & done; wait" % (build(P, "so"), build(P, "a"))
+    script = ("for i in 1 2 3 4; do '%s' linger & '%s' linger & done; while [ $(ls | grep -c live-) -lt 8 ]; do sleep 0.01; done; "
+              "touch go; wait; rm go" % (build(P, "so"), build(P, "a")))
     for _ in range(12):
         r = run(["sh", "-c", script])
         report = Report(r.trace)

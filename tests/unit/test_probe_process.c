@@ -367,7 +367,7 @@ static void a_wide_tree_that_loses_its_root(void **state)
     assert_int_equal(pipe(seen_all), 0);
     start(&w, wide);
     double most = 0;
-    for (int i = 0; i < 2000 && most < TREE + 1; i++) {
+    for (int i = 0; i < 6000 && most < TREE + 1; i++) { /* a busy machine takes its time */
         nanosleep(&(struct timespec){0, 10000000}, NULL);
         sample_real(&w);
         most = fmax(most, probes_value(&w.probes, METRIC_PROC_COUNT, ""));

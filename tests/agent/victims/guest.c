@@ -169,7 +169,7 @@ static void *real_time(void *longest)
     return NULL;
 }
 
-/* All on one processor: a real-time thread meets names whose lock a preempted thread holds. '#' and its longest wait. */
+/* All on one processor: a real-time thread meets names whose lock a preempted thread holds. # and its longest wait. */
 static int rt(int seconds)
 {
     cpu_set_t one;
@@ -181,7 +181,8 @@ static int rt(int seconds)
     names = calloc(NAMES, sizeof *names);
     if (!names) return 1;
     for (int i = 0; i < NAMES; i++)
-        names[i] = (tare_site){.name = "name", .file = __FILE__, .line = (uint32_t)i, .kind = TARE_SITE_SCOPE};
+        names[i] =
+            (tare_site){.name = "name", .file = __FILE__, .line = (uint32_t)i, .kind = TARE_SITE_SCOPE};
     for (int i = 0; i < 3; i++) pthread_create(&t[i], NULL, use_names, NULL);
     pthread_create(&t[3], NULL, real_time, &longest);
     for (int i = 0; i < seconds * 10 && !stop; i++) usleep(100000);

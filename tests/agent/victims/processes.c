@@ -284,11 +284,13 @@ static int do_restart(char **argv, int n)
     return 0;
 }
 
+/* Until there is a file "go": others meet us here, however slow the machine is. */
 static int do_linger(char **argv, int n)
 {
     (void)argv;
+    (void)n;
     work(1000);
-    usleep((useconds_t)n * 1000);
+    while (access("go", F_OK) != 0) usleep(1000);
     work(1000);
     return 0;
 }
