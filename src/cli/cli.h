@@ -44,9 +44,10 @@ struct cli {
     struct term out_term, err_term;
     tare_error error; /* for cli_fail() */
     bool no_color;
-    bool paged;      /* the answer may be long */
-    bool answered;   /* something was written to `out` */
-    int write_errno; /* why writing the answer failed first; 0 */
+    bool ignored_sigpipe; /* as whoever started tare had it: for the program of `tare run` */
+    bool paged;           /* the answer may be long */
+    bool answered;        /* something was written to `out` */
+    int write_errno;      /* why writing the answer failed first; 0 */
     struct pager pager;
     struct buf last;          /* notes for the end, a line each */
     struct settings settings; /* the project's tare.yaml; empty: none */

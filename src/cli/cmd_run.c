@@ -217,6 +217,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 {
     struct run_command a = {.cli = cli, .watch = {.interval = {100000000}}, .history = HISTORY_ARGS_INIT};
     struct run run;
+    a.watch.ignored_sigpipe = cli->ignored_sigpipe;
     a.watch.say = say_to_user;
     a.watch.say_ctx = &a;
     int rc = read_args(&a, argc, argv);

@@ -7,7 +7,8 @@
 int main(int argc, char **argv)
 {
     struct cli cli;
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves is seen by cli_write(); programs we start get it back */
+    bool ignored = signal(SIGPIPE, SIG_IGN) == SIG_IGN; /* a reader that leaves is seen by cli_write() */
     cli_init(&cli);
+    cli.ignored_sigpipe = ignored;
     return cli_main(&cli, argc, argv);
 }

@@ -120,7 +120,7 @@ tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, ta
     const char *trace = w->places.trace[0] ? w->places.named : NULL;
     w->hooks = (struct hooks){.command = o->on_alert, .url = o->webhook};
     w->run_id = run->id;
-    tare_status s = child_fork(&w->child, o->command, trace, err);
+    tare_status s = child_fork(&w->child, o->command, trace, o->ignored_sigpipe, err);
     if (s == TARE_OK) s = start_program(w, exit_code, err);
     if (s == TARE_OK) {
         watch_until_end(w);

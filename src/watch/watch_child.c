@@ -104,15 +104,15 @@ static bool witness_ask(struct child *c, uint64_t *group)
 /* ---- starting ---- */
 
 /* Block what is wanted, for the signalfd, and keep what was there for the program, which must not notice tare. */
-static void set_signals(struct child *c)
+static void set_signals(struct child *c, bool ignored_sigpipe)
 {
     const struct sigaction standard = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
     sigset_t wanted;
     wanted_signals(&wanted);
     sigprocmask(SIG_BLOCK, &wanted, &c->mask);
-    sigaction(SIGCHLD, &standard, &c->chld); /* inherited as ignored, children would vanish unseen */
-    sigaction(SIGXFSZ, &ignored, &c->xfsz);  /* a trace that may not grow is an error, not the end */
-    c->pipe = standard;                      /* tare itself ignores it: main.c */
+    sigaction(SIGCHLD, &standard, &c->chld);        /* inherited as ignored, children would vanish unseen */
+    sigaction(SIGXFSZ, &ignored, &c->xfsz);         /* a trace that may not grow is an error, not the end */
+    c->pipe = ignored_sigpipe ? ignored : standard; /* tare itself ignores it: main.c */
 }
 
 static void restore_signals(const struct child *c)
@@ -141,7 +141,8 @@ static _Noreturn void become_program(const struct child *c, char *const *argv, c
     _exit(127);
 }
 
-tare_status child_fork(struct child *c, char *const *argv, const char *trace, tare_error *err)
+tare_status child_fork(struct child *c, char *const *argv, const char *trace, bool ignored_sigpipe,
+                       tare_error *err)
 {
     int go[2] = {-1, -1}, failed[2];
     *c = (struct child){.go = -1, .failed = -1, .signals = -1};
@@ -151,7 +152,7 @@ tare_status child_fork(struct child *c, char *const *argv, const char *trace, ta
         close_once(&go[1]);
         return s;
     }
-    set_signals(c);
+    set_signals(c, ignored_sigpipe);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     c->pid = fork();
     if (c->pid == 0) {

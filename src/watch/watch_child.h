@@ -30,8 +30,10 @@ struct child {
 };
 
 /* Fork, but let the program wait: the smaller tare is now, the less of it is in the program's peak memory. `trace`:
- * its TARE_TRACE, or NULL to leave that alone. argv stays in use until child_start(). */
-tare_status child_fork(struct child *c, char *const *argv, const char *trace, tare_error *err);
+ * its TARE_TRACE, or NULL to leave that alone; `ignored_sigpipe`: it gets SIGPIPE ignored, as tare did. argv stays in
+ * use until child_start(). */
+tare_status child_fork(struct child *c, char *const *argv, const char *trace, bool ignored_sigpipe,
+                       tare_error *err);
 /* Let it go. On failure *exit_code is what a shell would give: 127 not found, 126 not executable. */
 tare_status child_start(struct child *c, const char *name, int *exit_code, tare_error *err);
 void child_drop(struct child *c); /* never started: end it. Else: let go of it, alive or not */

@@ -129,11 +129,63 @@ def test_environment_and_folder_are_untouched(tare, tmp_path):
     assert out.split("\n")[:3] == [str(tmp_path), "a b", "none"]
 
 
-def test_signal_handling_is_untouched(tare):
-    """What tare blocks or ignores for itself must not reach the program."""
-    show = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
-    plain = subprocess.run(["sh", "-c", show], capture_output=True, text=True, check=True, restore_signals=True).stdout
-    assert tare("run", "-q", "--no-save", "--", "sh", "-c", show).stdout == plain
+# Programs of the system show what they inherit; Python would not: it ignores SIGPIPE and SIGXFSZ itself.
+VIEW = {
+    "status": "grep -E '^(Sig(Blk|Ign|Cgt)|Umask|[UG]id|Groups|Cap|NoNewPrivs|Seccomp|THP|Cpus_allowed_list|Mems_allowed_list)'"
+              " /proc/self/status",
+    "limits": "cat /proc/self/limits",
+    "group, session, terminal, priority, nice, scheduler": "cut -d' ' -f5,6,7,18,19,40,41 /proc/self/stat",
+    "descriptors": "exec find /proc/self/fd -mindepth 1 -not -lname '/proc/*' -printf '%f %l\\n'",
+    "folder": "pwd; readlink /proc/self/root",
+    "the rest": "cat /proc/self/oom_score_adj /proc/self/timerslack_ns /proc/self/personality /proc/self/coredump_filter"
+                " /proc/self/cgroup; ls -l /proc/self/ns | sed 's/.* -> //'",
+    "environment": "env -0 | sort -z | tr '\\0' '\\n' | grep -v '^_='",
+}
+
+
+def leave_all_alone():
+    pass
+
+
+def ignore_sigpipe():
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as systemd does for every service
+
+
+def set_all_that_is_inherited():
+    for name in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGUSR2, signal.SIGRTMIN):
+        signal.signal(name, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGUSR1, signal.SIGTERM, signal.SIGRTMAX, signal.SIGTTOU})
+    os.umask(0o027)
+    os.nice(3)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 21))
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    pathlib.Path("/proc/self/oom_score_adj").write_text("500")
+
+
+@pytest.mark.parametrize("before", [leave_all_alone, ignore_sigpipe, set_all_that_is_inherited])
+@pytest.mark.parametrize("options", [["--no-save"], ["-o", "run.json", "--no-history"]], ids=["no-trace", "trace"])
+def test_the_program_sees_what_it_would_without_tare(command, clean_env, tmp_path, before, options):
+    """Field by field: signals, masks, limits, descriptors, ids, priorities, folder, environment."""
+    added = {"no-trace": {"TARE_WATCHED=1"}, "trace": {"TARE_WATCHED=1", "TARE_TRACE=%s/run.tare" % tmp_path}}
+    with open(tmp_path / "kept", "w", encoding="utf-8") as kept:
+
+        def see(show, *front):
+            with open(tmp_path / "seen", "w", encoding="utf-8") as out:
+                subprocess.run([*front, "sh", "-c", show], cwd=tmp_path, env={**clean_env, "WORD": "a b"}, stdin=subprocess.DEVNULL,
+                               stdout=out, stderr=subprocess.STDOUT, pass_fds=[kept.fileno()], preexec_fn=before, timeout=120,
+                               check=False)
+            return sorted((tmp_path / "seen").read_text().splitlines())
+
+        for field, show in VIEW.items():
+            plain, watched = see(show), see(show, command, "run", "-q", *options, "--")
+            assert plain, field
+            if field == "environment":
+                names = added["trace" if "-o" in options else "no-trace"]
+                assert set(watched) - set(plain) == names
+                watched = [line for line in watched if line not in names]
+            assert watched == plain, field
 
 
 def test_a_terminal_is_passed_on(command, clean_env, tmp_path):
