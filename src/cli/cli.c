@@ -27,9 +27,10 @@ static void fill_missing_streams(void)
 
 void cli_init(struct cli *cli)
 {
-    const char *all = getenv("LC_ALL"), *ctype = getenv("LC_CTYPE"), *lang = getenv("LANG");
-    struct term_env env = {.term = getenv("TERM"), .no_color = getenv("NO_COLOR")};
-    env.columns = getenv("COLUMNS");
+    const char *all = secure_getenv("LC_ALL"), *ctype = secure_getenv("LC_CTYPE"),
+               *lang = secure_getenv("LANG");
+    struct term_env env = {.term = secure_getenv("TERM"), .no_color = secure_getenv("NO_COLOR")};
+    env.columns = secure_getenv("COLUMNS");
     env.locale = lang;
     if (ctype && *ctype) env.locale = ctype;
     if (all && *all) env.locale = all;
@@ -112,7 +113,7 @@ void cli_note_last(struct cli *cli, const char *format, ...)
 
 static const char *pager_program(void)
 {
-    const char *own = getenv("TARE_PAGER"), *common = getenv("PAGER");
+    const char *own = secure_getenv("TARE_PAGER"), *common = secure_getenv("PAGER");
     if (own) return own;
     if (common) return common;
     return "if command -v less >/dev/null; then exec less -FRX; else exec cat; fi";
@@ -137,7 +138,7 @@ int cli_put(struct cli *cli, const struct buf *text)
 
 bool cli_cache_dir(char *out, size_t size)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
     int n = -1;
     if (cache && cache[0] == '/')
         n = snprintf(out, size, "%s/tare", cache);
@@ -177,11 +178,11 @@ static const char *environment(const struct opt_request *req, const struct opt *
     const char *text = NULL;
     if (*req->command) {
         env_name(origin, size, req->command, row->name);
-        text = getenv(origin);
+        text = secure_getenv(origin);
     }
     if (text && *text) return text;
     env_name(origin, size, "", row->name);
-    return is_taken(origin) ? NULL : getenv(origin);
+    return is_taken(origin) ? NULL : secure_getenv(origin);
 }
 
 /* The command's section of the project's tare.yaml, else what is set for all. */

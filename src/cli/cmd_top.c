@@ -40,7 +40,7 @@ static int check_top(struct cli *cli, const struct top_command *a)
     if (!cli->out_term.tty)
         return cli_usage_error(
             cli, "stdout is no terminal: --once prints one moment as text (also --json, --prom)");
-    const char *term = getenv("TERM");
+    const char *term = secure_getenv("TERM");
     if (!term || !*term || strcmp(term, "dumb") == 0)
         return cli_usage_error(cli,
                                "TERM=%s: this terminal cannot be drawn on; --once prints one moment as text",

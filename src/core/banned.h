@@ -65,6 +65,10 @@
 #undef mktemp
 #define mktemp(...) tare_banned_mktemp_use_mkstemp
 
+/* What a program with raised privileges must not obey. */
+#undef getenv
+#define getenv(...) tare_banned_getenv_use_secure_getenv
+
 /* Clocks that step. */
 #undef gettimeofday
 #define gettimeofday(...) tare_banned_gettimeofday_use_instant_now

@@ -108,7 +108,7 @@ tare_status top_live(struct top_view *v, struct top_data *d, uint64_t iterations
                      tare_error *err)
 {
     struct live l = {.v = v, .d = d, .screen = SCREEN_INIT, .out = BUF_INIT, .iterations = iterations};
-    struct screen_env env = {getenv("TERM"), getenv("COLORTERM"), getenv("NO_COLOR")};
+    struct screen_env env = {secure_getenv("TERM"), secure_getenv("COLORTERM"), secure_getenv("NO_COLOR")};
     l.recorded = d->record != NULL;
     l.screen.utf8 = v->utf8;
     l.screen.colors = v->no_color ? SCREEN_MONO : screen_colors_of(&env);

@@ -49,7 +49,7 @@ static bool name_for_program(struct watch_places *p)
 /* What a person set, not a `tare run` around this one: that trace is its own. */
 static const char *trace_from_outside(void)
 {
-    const char *set = getenv("TARE_TRACE"), *nested = getenv(WATCH_CHILD_MARK);
+    const char *set = secure_getenv("TARE_TRACE"), *nested = secure_getenv(WATCH_CHILD_MARK);
     return set && *set && !strchr(set, '%') && !nested ? set : NULL;
 }
 

@@ -259,3 +259,14 @@ def test_deps_twice(tmp_path):
     assert rc == 0 and "into .venv" in out
     rc, out = run("/bin/sh", str(tmp_path / "tools" / "deps"), env={"PATH": str(tmp_path / "bin"), "PYTHON": "/usr/bin/python3"})
     assert rc == 0 and "into" not in out and out.count("all there") == 2
+
+
+# ---- core/banned.h ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("use, instead", [('return getenv("TARE_TRACE") != 0;', "secure_getenv"), ('return atoi("1");', "strtoll"),
+                                          ('return secure_getenv("TARE_TRACE") != 0;', None)])
+def test_banned_calls_do_not_compile(tmp_path, use, instead):
+    (tmp_path / "a.c").write_text("int f(void);\nint f(void)\n{\n    %s\n}\n" % use)
+    rc, out = run(os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src"), "-include", "core/banned.h",
+                  "-fsyntax-only", str(tmp_path / "a.c"))
+    assert (rc == 0) if instead is None else (rc != 0 and instead in out), out

@@ -203,7 +203,7 @@ static tare_status join_layers(struct profiling *l, tare_error *err)
 static tare_status profile_case(struct profiling *l, const struct bench_case *bc)
 {
     struct profiled_options o = {.params = bc->params,
-                                 .folder = getenv("TMPDIR"),
+                                 .folder = secure_getenv("TMPDIR"),
                                  .warmup_runs = WARMUP_RUNS,
                                  .runs = PROFILED_RUNS,
                                  .budget_ns = (uint64_t)l->a->budget.ns,

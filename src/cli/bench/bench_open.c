@@ -181,7 +181,7 @@ tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, cha
 /* TARE_PYTHON, else that of the active virtual environment, else the one on PATH. */
 static const char *interpreter(char *room, size_t size)
 {
-    const char *chosen = getenv("TARE_PYTHON"), *env = getenv("VIRTUAL_ENV");
+    const char *chosen = secure_getenv("TARE_PYTHON"), *env = secure_getenv("VIRTUAL_ENV");
     if (chosen && *chosen) return chosen;
     if (env && *env && snprintf(room, size, "%s/bin/python3", env) < (int)size && access(room, X_OK) == 0)
         return room;

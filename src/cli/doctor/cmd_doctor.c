@@ -76,7 +76,7 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
     struct clock_pair first, last;
     struct noise_options opts = {.budget = {quick ? 300000000 : 2000000000}, .tick = on_tick, .ctx = &bar};
     struct ability_where here = {.root = "", .dir = "."};
-    const char *fallback = getenv("TARE_CLOCK_FALLBACK");
+    const char *fallback = secure_getenv("TARE_CLOCK_FALLBACK");
     here.clock_fallback = fallback && fallback[0] == '1'; /* as the recorder reads it */
     opts.memory_bytes = (size_t)64 << 20; /* more than most last-level caches hold for one core */
     tare_status s = run_init(&e->run, "doctor", &cli->error);
