@@ -60,7 +60,7 @@ struct bench_plan {
  * `interrupted`. */
 tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error *err);
 
-/* ---- preset.c: named load patterns after the scenarios of MLPerf Inference, as a table for the command line. A preset
+/* ---- named load patterns after the scenarios of MLPerf Inference, as a table for the command line. A preset
  * only sets fields of a plan; it proves nothing about MLPerf compliance ---- */
 
 struct bench_preset {

@@ -206,7 +206,7 @@ tare_status open_window(struct bench *b, struct case_work *w, tare_error *err);
 /* Measure cases first .. first + n - 1, which are warm, in rounds. */
 tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *err);
 
-/* ---- interference.c ---- */
+/* ---- machine.c ---- */
 
 /* Of the process that does the subject's work: this one, or the one it tells of. */
 tare_status process_take(struct subject *s, bool reset, struct process_state *out, tare_error *err);
@@ -219,8 +219,6 @@ void disturbance_add(struct case_work *w, struct slice *slice, const struct read
  * that were disturbed more than usual. Unknown below 20 samples. */
 tare_status outliers_explain(const struct case_work *w, struct run_outliers *out, tare_error *err);
 
-/* ---- memory.c ---- */
-
 tare_status memory_before(struct memory_track *m, struct subject *s, struct known_u64 base, tare_error *err);
 tare_status memory_loaded(struct memory_track *m, struct subject *s, tare_error *err);
 void memory_slice(struct memory_track *m, struct slice *slice, const struct reading *before,
@@ -229,6 +227,19 @@ void memory_slice(struct memory_track *m, struct slice *slice, const struct read
 tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known, tare_error *err);
 
 /* ---- record.c ---- */
+
+struct sampled {
+    const uint64_t *ns; /* latencies, in time order */
+    size_t n;
+    double units; /* per run */
+    const char *unit;
+    const struct slice *slices; /* for the throughput and its interval */
+    size_t n_slices;
+};
+/* Fills samples, confidence, latency_ns, histogram, samples_raw, throughput; reasons go to the case's `unknown`. */
+tare_status summarise(struct run *run, struct run_case *c, const struct sampled *s, tare_error *err);
+/* The fewest samples with which the 95 % interval of quantile q is bounded above. */
+uint64_t summary_samples_needed(double q);
 
 tare_status record_case(struct bench *b, struct case_work *w, tare_error *err);
 void record_plan(struct bench *b);

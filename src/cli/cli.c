@@ -147,6 +147,17 @@ bool cli_cache_dir(char *out, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
+struct ort_places cli_ort_places(const char *chosen)
+{
+    setenv("ORT_DISABLE_TELEMETRY", "1", 0); /* fails without memory only: then the rest does too */
+    return (struct ort_places){.chosen = chosen,
+                               .tare_ort_lib = secure_getenv("TARE_ORT_LIB"),
+                               .ort_dylib_path = secure_getenv("ORT_DYLIB_PATH"),
+                               .virtual_env = secure_getenv("VIRTUAL_ENV"),
+                               .path = secure_getenv("PATH"),
+                               .home = secure_getenv("HOME")};
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 static void env_name(char *out, size_t size, const char *command, const char *option)

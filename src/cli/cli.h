@@ -24,6 +24,7 @@
 #include "cli/settings.h"
 #include "cli/term.h"
 #include "core/error.h"
+#include "subject/ort_find.h"
 
 struct command;
 struct pager {
@@ -94,6 +95,13 @@ int cli_finish(struct cli *cli, int rc);
 
 /* Where tare keeps what it can make again: $XDG_CACHE_HOME/tare, or ~/.cache/tare. False: there is no such place. */
 bool cli_cache_dir(char *out, size_t size);
+
+/* Where the environment says that ONNX Runtime is; `chosen`: --ort, NULL: not given. Whoever asks is about to load it.
+ * Runtimes from 1.31 on keep an identity of the device and a database of events in the user's cache folder, and a
+ * session file in TMPDIR, from the moment they are loaded: earlier than any call could forbid it. A measuring tool
+ * leaves nothing behind that nobody asked for, so ORT_DISABLE_TELEMETRY is set here, unless the user set it. Call it
+ * while there is one thread only. */
+struct ort_places cli_ort_places(const char *chosen);
 
 /* The whole program but exit(): cli_top() finds the command and runs it, cli_main() also finishes. */
 int cli_top(struct cli *cli, int argc, char **argv);

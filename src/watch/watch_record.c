@@ -11,7 +11,6 @@
 #include "analyze/watch/carbon.h"
 #include "analyze/watch/diagnose.h"
 #include "analyze/watch/watched.h"
-#include "probe/gitstate.h"
 #include "probe/host.h"
 #include "watch/watch.h"
 

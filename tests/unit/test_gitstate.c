@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "probe/gitstate.h"
+#include "probe/host.h"
 
 #define HASH "0123456789abcdef0123456789abcdef01234567"
 #define OTHER "fedcba9876543210fedcba9876543210fedcba98"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "bench/summary.h"
+#include "bench/engine.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/stats.h"
@@ -128,7 +128,8 @@ static void test_one(void **state)
 {
     (void)state;
     ns[0] = 7;
-    must_summarise((struct sampled){.n = 1, .wall_ns = 7});
+    const struct slice slice = {.n = 1, .wall_ns = 7};
+    must_summarise((struct sampled){.n = 1, .slices = &slice, .n_slices = 1});
     assert_int_equal(c->latency_ns.p50.value, 7);
     assert_false(c->latency_ns.p50.lo.known);
     assert_non_null(run_reason(&c->unknown, "latency_ns.p50.lo"));
@@ -172,7 +173,10 @@ static void test_kept(void **state)
 static void test_throughput(void **state)
 {
     (void)state;
-    static const struct sampled_slice slices[] = {{100, 1000}, {110, 1000}, {90, 1000}, {100, 1000}};
+    static const struct slice slices[] = {{.n = 100, .wall_ns = 1000},
+                                          {.n = 110, .wall_ns = 1000},
+                                          {.n = 90, .wall_ns = 1000},
+                                          {.n = 100, .wall_ns = 1000}};
     for (size_t i = 0; i < 400; i++) ns[i] = 10;
     must_summarise((struct sampled){.n = 400, .units = 8, .slices = slices, .n_slices = 4});
     const struct run_estimate *r = &c->throughput.rate;
@@ -187,8 +191,8 @@ static void test_throughput(void **state)
 static void test_many_slices_are_ten_batches(void **state)
 {
     (void)state;
-    struct sampled_slice slices[1000];
-    for (size_t i = 0; i < 1000; i++) slices[i] = (struct sampled_slice){1, i % 2 ? 500 : 1500};
+    struct slice slices[1000];
+    for (size_t i = 0; i < 1000; i++) slices[i] = (struct slice){.n = 1, .wall_ns = i % 2 ? 500 : 1500};
     for (size_t i = 0; i < 1000; i++) ns[i] = 10;
     must_summarise((struct sampled){.n = 1000, .slices = slices, .n_slices = 1000});
     assert_true(c->throughput.rate.hi.v - c->throughput.rate.lo.v < 1); /* each batch has as many of both */
@@ -208,7 +212,8 @@ static void test_out_of_memory(void **state)
 {
     (void)state;
     ranks(500, 6);
-    struct sampled s = {.ns = ns, .n = 500, .unit = "runs", .units = 1, .wall_ns = 1000};
+    const struct slice slice = {.n = 500, .wall_ns = 1000};
+    struct sampled s = {.ns = ns, .n = 500, .unit = "runs", .units = 1, .slices = &slice, .n_slices = 1};
     for (long n = 0;; n++) {
         struct run r;
         assert_int_equal(run_init(&r, "bench", &err), TARE_OK);

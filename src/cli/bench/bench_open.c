@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "cli/bench/bench_args.h"
-#include "cli/ort_env.h"
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -117,7 +116,7 @@ static tare_status add_subject(struct cli *cli, struct bench_subjects *s, struct
 static tare_status open_model(struct cli *cli, const struct bench_args *a, struct bench_subjects *s,
                               const char *path, struct grid_subject named)
 {
-    struct ort_places places = ort_env_places(named.runtime);
+    struct ort_places places = cli_ort_places(named.runtime);
     struct onnx_options o = {.path = path,
                              .runtime = named.runtime,
                              .inputs = a->inputs,

@@ -13,7 +13,6 @@
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/mem.h"
-#include "probe/gitstate.h"
 #include "probe/host.h"
 #include "report/run/run_report.h"
 

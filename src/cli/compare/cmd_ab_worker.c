@@ -7,7 +7,6 @@
 #include "bench/ab.h"
 #include "cli/cli.h"
 #include "cli/command.h"
-#include "cli/ort_env.h"
 #include "core/mem.h"
 #include "probe/host.h"
 
@@ -31,7 +30,7 @@ static tare_status serve_model(struct run *run, const char *text, tare_error *er
     tare_status s = ab_spec_read(&spec, &run->arena, text, err);
     if (s == TARE_OK) s = host_read(run, "", err);
     if (s == TARE_OK) {
-        struct ort_places places = ort_env_places(spec.model.runtime);
+        struct ort_places places = cli_ort_places(spec.model.runtime);
         spec.model.places = &places;
         s = subject_open_onnx(&subject, &spec.model, err);
     }

@@ -7,7 +7,6 @@
 #include "bench/ab.h"
 #include "cli/compare/compare_args.h"
 #include "cli/interrupt.h"
-#include "cli/ort_env.h"
 #include "cli/compare/shell_words.h"
 #include "core/mem.h"
 
@@ -114,7 +113,7 @@ static const char *asked_runtime(const struct compare_args *a, const struct comp
 static void find_runtime(struct arena *a, struct compare_side *s, const char *asked)
 {
     struct ort_candidates found = ORT_CANDIDATES_INIT;
-    struct ort_places places = ort_env_places(asked);
+    struct ort_places places = cli_ort_places(asked);
     s->runtime = asked;
     if (ort_find(&found, &places, NULL) == TARE_OK) {
         for (size_t i = 0; i < found.items.n; i++) {

@@ -4,7 +4,6 @@
 
 #include "cli/html_out.h"
 #include "cli/inspect/inspect_args.h"
-#include "cli/ort_env.h"
 #include "cli/output.h"
 #include "core/mem.h"
 
@@ -118,7 +117,7 @@ static int read_lists(struct cli *cli, struct inspect_args *a)
     for (size_t i = 0; i < 2; i++) {
         const char *chosen = a->runtimes.n ? a->runtimes.items[0] : NULL;
         if (a->runtimes.n > i) chosen = a->runtimes.items[i];
-        a->places[i] = ort_env_places(chosen);
+        a->places[i] = cli_ort_places(chosen);
     }
     return 0;
 }
