@@ -83,7 +83,9 @@ static void parse(int argc, char **argv, uint8_t mode)
                                     .args = OPT_ARGS_WORDS,
                                     .words = words_of_format};
     opt_layer_fn *const layers[] = {layer, NULL};
-    const struct opt_request req = {"fuzz", &usage, {rows, NULL}, mode & 32 ? layers : NULL, argv + argc - 1};
+    struct opt_given given = {0};
+    const struct opt_request req = {
+        "fuzz", &usage, {rows, NULL}, mode & 32 ? layers : NULL, argv + argc - 1, mode & 64 ? &given : NULL};
     check_values(argc, argv, &req);
     assert(level >= -9 && level <= 9 && runs >= 1 && runs <= 1000 && ratio >= -1 && ratio <= 1);
     assert(budget.ns >= 0 && (choice == 1 || choice == 2));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/str.h"
 #include "probe/procfs.h"
 #include "top/screen.h"
 #include "report/text.h"
@@ -40,7 +41,7 @@ static void check_bytes(const struct buf *out)
             at++;
             continue;
         }
-        size_t n = text_decode(at, (size_t)(end - at), &cp);
+        size_t n = str_decode(at, (size_t)(end - at), &cp);
         must(n > 0 && !text_is_control(cp));
         at += n;
     }
