@@ -28,7 +28,8 @@ static bool told_time(PyObject *result, uint64_t *ns)
     return true;
 }
 
-bool work_call(struct work *w, uint64_t *ns)
+/* One call; *ns is set when the work is timed. False: an exception is set. */
+static bool work_call(struct work *w, uint64_t *ns)
 {
     PyObject *result = vectorcall(w, w->function);
     if (!result) return false;
@@ -53,7 +54,8 @@ static PyMethodDef nothing_method = {"nothing", (PyCFunction)(void (*)(void))do_
                                      METH_FASTCALL | METH_KEYWORDS, NULL};
 static PyObject *nothing;
 
-bool work_call_nothing(struct work *w)
+/* The same as work_call() of a function that does nothing. */
+static bool work_call_nothing(struct work *w)
 {
     PyObject *result = vectorcall(w, nothing);
     Py_XDECREF(result);
@@ -103,7 +105,8 @@ static bool set_up(struct work *w)
     return good;
 }
 
-bool work_before(struct work *w)
+/* What is done before a call and is not part of it: setup, signals, and other threads' turn. False: exception. */
+static bool work_before(struct work *w)
 {
     if (w->setup && !set_up(w)) return false;
     if (clock_raw_ns() - w->yielded_ns < TURN_NS) return true;

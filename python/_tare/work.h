@@ -20,15 +20,6 @@ struct work {
 
 extern PyTypeObject work_type;
 
-/* One call; *ns is set when the work is timed. False: an exception is set. */
-bool work_call(struct work *w, uint64_t *ns);
-
-/* What is done before a call and is not part of it: setup, signals, and other threads' turn. False: exception. */
-bool work_before(struct work *w);
-
-/* The same as work_call() of a function that does nothing. */
-bool work_call_nothing(struct work *w);
-
 /* ---- as a subject of the harness (src/subject/callback.h): an exception is kept aside with its traceback until
  * the harness has put everything away, and ends the bench at once ---- */
 

@@ -293,7 +293,9 @@ static void say_last(struct cli *cli)
     buf_release(&cli->last);
 }
 
-int cli_finish(struct cli *cli, int rc)
+/* Flush, wait for the pager, and turn a failed write into an exit code: `rc` unless the answer was lost (3).
+ * A reader that left early is no failure. */
+static int cli_finish(struct cli *cli, int rc)
 {
     settings_release(&cli->settings);
     if (rc == CLI_DONE) rc = CLI_GOOD;

@@ -89,10 +89,6 @@ bool cli_write(struct cli *cli, const void *bytes, size_t n);
 /* Write a finished text to the answer. A failed buf becomes an out-of-memory failure: 0, or an exit code. */
 int cli_put(struct cli *cli, const struct buf *text);
 
-/* Flush, wait for the pager, and turn a failed write into an exit code: `rc` unless the answer was lost (3).
- * A reader that left early is no failure. */
-int cli_finish(struct cli *cli, int rc);
-
 /* Where tare keeps what it can make again: $XDG_CACHE_HOME/tare, or ~/.cache/tare. False: there is no such place. */
 bool cli_cache_dir(char *out, size_t size);
 

@@ -5,7 +5,7 @@
 
 #include "cli/opt.h"
 
-void complete_offer(struct buf *out, const char *typed, const char *word, const char *help)
+static void complete_offer(struct buf *out, const char *typed, const char *word, const char *help)
 {
     if (strncmp(word, typed, strlen(typed)) != 0) return;
     buf_printf(out, "%s\t%s\n", word, help ? help : "");

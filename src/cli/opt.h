@@ -206,6 +206,5 @@ void opt_wrap(struct buf *out, const char *text, unsigned column, unsigned inden
 /* complete.c: what may follow. `words` are the command's own, the last one being typed (may be "").
  * Writes "word TAB description" lines; ":files" or ":dirs" asks the shell to add names. */
 void opt_complete(struct buf *out, const struct opt_request *req, int n, char **words);
-void complete_offer(struct buf *out, const char *typed, const char *word, const char *help);
 
 #endif

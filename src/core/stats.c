@@ -80,12 +80,6 @@ static double beta_cdf_xy(double x, double y, double a, double b)
     return 1 - front * beta_fraction(y, b, a) / b;
 }
 
-double stats_beta_cdf(double x, double a, double b)
-{
-    if (isnan(x) || !(a > 0) || !(b > 0)) return NAN;
-    return beta_cdf_xy(x, 1 - x, a, b);
-}
-
 /* P(T < -t) for t >= 0 */
 static double t_tail(double t, double df)
 {

@@ -64,7 +64,6 @@ double stats_normal_cdf(double z);
 double stats_normal_quantile(double p);
 double stats_t_cdf(double t, double df);
 double stats_t_quantile(double p, double df);
-double stats_beta_cdf(double x, double a, double b);          /* regularised incomplete beta I_x(a, b) */
 double stats_binomial_cdf(double k, double n, double p);      /* P(X <= k) */
 double stats_binomial_at_least(double k, double n, double p); /* P(X >= k), without cancellation */
 

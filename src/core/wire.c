@@ -6,7 +6,8 @@
 
 enum { MAX_VARINT = 10 };
 
-int wire_varint(struct wire *w, uint64_t *out, const char **why)
+/* One varint: 1, or -1 and *why. */
+static int wire_varint(struct wire *w, uint64_t *out, const char **why)
 {
     const uint8_t *p = w->at;
     uint64_t value = 0;
@@ -132,7 +133,7 @@ void wire_add_uint(struct buf *b, uint32_t field, uint64_t v)
     wire_add_varint(b, v);
 }
 
-void wire_add_bytes(struct buf *b, uint32_t field, const void *bytes, size_t n)
+static void wire_add_bytes(struct buf *b, uint32_t field, const void *bytes, size_t n)
 {
     wire_add_key(b, field, WIRE_BYTES);
     wire_add_varint(b, n);

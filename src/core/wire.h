@@ -26,9 +26,6 @@ struct wire_field {
 /* 1: a field; 0: the end; -1: damaged, *why says how and w->at is where. */
 int wire_next(struct wire *w, struct wire_field *f, const char **why);
 
-/* One varint: 1, or -1 and *why. */
-int wire_varint(struct wire *w, uint64_t *out, const char **why);
-
 /* The next number of a packed run whose elements have this type: 1, 0 at the end, -1 and *why. */
 int wire_packed(struct wire *w, enum wire_type type, uint64_t *out, const char **why);
 
@@ -41,7 +38,6 @@ void wire_add_varint(struct buf *b, uint64_t v);
 void wire_add_key(struct buf *b, uint32_t field, enum wire_type type); /* what follows is the caller's */
 void wire_add_fixed(struct buf *b, uint64_t v, unsigned n_bytes);      /* little endian */
 void wire_add_uint(struct buf *b, uint32_t field, uint64_t v);
-void wire_add_bytes(struct buf *b, uint32_t field, const void *bytes, size_t n);
 void wire_add_str(struct buf *b, uint32_t field, const char *s);
 /* `inner` as a message inside `b`; it is empty afterwards. */
 void wire_add_message(struct buf *b, uint32_t field, struct buf *inner);

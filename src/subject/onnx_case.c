@@ -198,22 +198,6 @@ static tare_status make_inputs(struct onnx_instance *i, struct filling *f, tare_
 
 /* ---- what was chosen ---- */
 
-static const char *precision_name(int type)
-{
-    switch (type) {
-    case ONNX_FLOAT: return "fp32";
-    case ONNX_DOUBLE: return "fp64";
-    case ONNX_FLOAT16: return "fp16";
-    case ONNX_BFLOAT16: return "bf16";
-    case ONNX_INT8:
-    case ONNX_UINT8: return "int8";
-    case ONNX_INT4:
-    case ONNX_UINT4: return "int4";
-    case ONNX_UNDEFINED: return NULL;
-    default: return onnx_type_name(type);
-    }
-}
-
 /* Keys of a document are printable ASCII of at most RUN_KEY_MAX bytes; names in models are anything. */
 static void set_dim(struct arena *a, struct run_map *params, const char *name, int64_t value)
 {
@@ -227,7 +211,8 @@ static void set_dim(struct arena *a, struct run_map *params, const char *name, i
 static void record_params(const struct filling *f, const struct case_record *to)
 {
     struct arena *a = &to->run->arena;
-    const char *precision = precision_name(f->subject->weight_type);
+    int weights = f->subject->weight_type;
+    const char *precision = weights == ONNX_UNDEFINED ? NULL : onnx_type_precision(weights);
     if (f->dims.batch > 0) run_map_int(a, to->params, "batch", f->dims.batch);
     if (f->dims.seq > 0) run_map_int(a, to->params, "seq", f->dims.seq);
     run_map_int(a, to->params, "threads", f->threads);

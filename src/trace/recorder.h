@@ -137,8 +137,6 @@ uint32_t session_clock(void);
 bool lock_take(uint32_t *lock);
 void lock_wait(uint32_t *lock); /* for start and stop */
 void lock_give(uint32_t *lock);
-void session_lock(void); /* waits */
-void session_unlock(void);
 void session_pair(void);         /* note (ticks, wall) if the last one is old */
 tare_status session_child(void); /* in a forked child: own live file in the same trace */
 

@@ -47,16 +47,6 @@ void lock_wait(uint32_t *lock)
     while (!lock_take(lock)) nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-void session_lock(void)
-{
-    lock_wait(&session.lock);
-}
-
-void session_unlock(void)
-{
-    lock_give(&session.lock);
-}
-
 /* Which clock scopes of this session read. */
 uint32_t session_clock(void)
 {
@@ -89,7 +79,7 @@ void session_pair(void)
         clock_pair_take(&p, &session.source);
         pair_add(&p);
     }
-    session_unlock();
+    lock_give(&session.lock);
 }
 
 /* ---- the live file of this process ---- */
@@ -205,21 +195,21 @@ static tare_status begin_recording(tare_error *err)
     struct clock_pair first, second;
     struct process_info calibrated = {0};
     clock_pair_take(&first, &session.source);
-    session_lock();
+    lock_wait(&session.lock);
     session.number++;
     session.next_site = 1;
     session.sites = NULL;
-    session_unlock();
+    lock_give(&session.lock);
     weigh_startup(&calibrated, &session.options);
     tare_status s = open_live(0, &calibrated, err);
     if (s != TARE_OK) return s;
     clock_pair_take(&second, &session.source);
     session.calibrated = live_header(&session.live)->process;
     session.first_pair = first;
-    session_lock();
+    lock_wait(&session.lock);
     pair_add(&first);
     pair_add(&second);
-    session_unlock();
+    lock_give(&session.lock);
     double tick_ns = session.source.tsc ? clock_tick_ns(&first, &second) : 1;
     session.shift = session.source.tsc ? time_shift(tick_ns) : 0;
     session.retry_ticks = tick_ns > 0 ? (uint64_t)(LIVE_RETRY_NS / tick_ns) : LIVE_RETRY_NS;
@@ -248,9 +238,9 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
         return error_set(err, TARE_BUSY, "a session is already recording into %s", session.path);
     if ((s = make_fork_page(err)) != TARE_OK) return s;
     if (session.live.broken) { /* nobody stopped the last one */
-        session_lock();
+        lock_wait(&session.lock);
         thread_forget_all();
-        session_unlock();
+        lock_give(&session.lock);
     }
     if ((s = expand_path(session.path, sizeof session.path, opts->path, err)) != TARE_OK) return s;
     if ((s = absolute_path(err)) != TARE_OK) return s;
@@ -316,16 +306,16 @@ tare_status tare_stop(tare_error *err)
     scope_flush(self_thread);
     struct clock_pair p;
     clock_pair_take(&p, &session.source);
-    session_lock();
+    lock_wait(&session.lock);
     pair_add(&p);
-    session_unlock();
+    lock_give(&session.lock);
     bool whole = archive_close();
     if (whole) archive_fold_dead();
     live_abandon(&session.live, whole);
     archive_leave();
-    session_lock();
+    lock_wait(&session.lock);
     thread_forget_all();
-    session_unlock();
+    lock_give(&session.lock);
     __atomic_store_n(&fork_page->state, FORK_ENDED, __ATOMIC_RELEASE); /* a late thread is no forked child */
     if (whole) return TARE_OK;
     return error_set(err, TARE_IO, "%s: cannot write (disk full?); what was recorded is kept in %s",

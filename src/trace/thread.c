@@ -230,7 +230,7 @@ static struct thread *thread_register(void)
     struct thread *t = late ? NULL : slot_reuse();
     if (!t && !late) t = slot_new();
     if (t) slot_ready(t);
-    session_unlock();
+    lock_give(&session.lock);
     if (!t) return NULL;
     if (t->mode & TARE_EVENTS) thread_next_chunk(t); /* without one, events are counted as lost */
     pthread_once(&exit_key_once, make_exit_key);

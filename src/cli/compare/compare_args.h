@@ -128,9 +128,6 @@ void compare_trees_remove(struct compare_trees *t);
 /* ---- the answer, whatever the way: keeps the document, prints it, returns the exit code ---- */
 
 int compare_answer(struct cli *cli, const struct compare_args *a, struct comparison *c);
-/* One format into a file; path NULL or "-": the answer. */
-tare_status compare_write(struct cli *cli, const char *path, const struct comparison *c,
-                          const struct comparison_format *format);
 extern const struct opt_choice compare_format_words[];
 
 #endif

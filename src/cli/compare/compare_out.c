@@ -30,8 +30,9 @@ const struct opt_choice compare_format_words[] = {{"text", 0, "for people"},
                                                   {"github", 4, "annotations of a GitHub workflow"},
                                                   {NULL, 0, NULL}};
 
-tare_status compare_write(struct cli *cli, const char *path, const struct comparison *c,
-                          const struct comparison_format *format)
+/* One format into a file; path NULL or "-": the answer. */
+static tare_status compare_write(struct cli *cli, const char *path, const struct comparison *c,
+                                 const struct comparison_format *format)
 {
     struct comparison_report r = {c, REPORT_STYLE_NONE};
     struct output o;

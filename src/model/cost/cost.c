@@ -106,7 +106,7 @@ const struct poly *cost_times(const struct cost_call *c, const struct poly *n, i
 
 /* ---- counting ---- */
 
-bool cost_is_integer(int type)
+static bool cost_is_integer(int type)
 {
     static const unsigned integers = 1U << ONNX_UINT8 | 1U << ONNX_INT8 | 1U << ONNX_UINT16 |
                                      1U << ONNX_INT16 | 1U << ONNX_INT32 | 1U << ONNX_INT64 |

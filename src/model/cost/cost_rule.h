@@ -37,8 +37,6 @@ const struct poly *cost_dims(const struct cost_call *c, const struct infer_value
 const struct poly *cost_times(const struct cost_call *c, const struct poly *n, int64_t k);
 const struct poly *cost_mul(const struct cost_call *c, const struct poly *a, const struct poly *b);
 
-/* ---- counting ---- */
-bool cost_is_integer(int type); /* of elements; booleans are */
 /* n elements of v's type, each at `each`. Integers are counted as such, in one class. */
 void cost_count(struct cost_call *c, const struct infer_value *v, const struct poly *n,
                 struct cost_each each);

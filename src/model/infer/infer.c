@@ -9,6 +9,8 @@
 #include "core/mem.h"
 #include "model/infer/infer_engine.h"
 
+static tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
+
 tare_status engine_nomem(const struct infer_engine *e)
 {
     error_set(e->err, TARE_NOMEM, "out of memory for the shapes of a model");
@@ -198,7 +200,7 @@ static tare_status fill_inputs(struct infer_engine *e, struct infer_scope *s)
     return TARE_OK;
 }
 
-tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
+static tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
 {
     struct infer_scope *scope = NULL;
     if (e->depth >= ENGINE_DEPTH_MAX)

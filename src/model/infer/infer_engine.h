@@ -95,7 +95,4 @@ struct function_call {
 tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
                           const struct onnx_node **out);
 
-/* infer.c */
-tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
-
 #endif

@@ -183,8 +183,8 @@ static int64_t place_of(const struct item_view *view, int64_t i)
     return at;
 }
 
-tare_status items_view(const struct rule_call *c, const struct infer_value *v, const struct item_view *view,
-                       struct items *out)
+static tare_status items_view(const struct rule_call *c, const struct infer_value *v,
+                              const struct item_view *view, struct items *out)
 {
     int64_t n = 1;
     *out = (struct items)ITEMS_INIT;

@@ -39,8 +39,6 @@ struct item_view {
 };
 /* The view of a whole value as it is; false: its dims are no numbers. */
 bool item_view_of(const struct infer_value *v, struct item_view *out);
-tare_status items_view(const struct rule_call *c, const struct infer_value *v, const struct item_view *view,
-                       struct items *out);
 tare_status items_write_view(struct rule_call *c, const struct infer_value *v,
                              const struct item_view *view); /* output 0 */
 /* The contents of an input broadcast to the elements of output 0; .at NULL where they are not followed. */

@@ -68,7 +68,6 @@ const struct poly *poly_of(struct poly_space *s, const struct poly_term *t, size
 const struct poly *poly_made(struct poly_space *s, enum poly_kind kind, const struct poly *a,
                              const struct poly *b);
 const struct poly *poly_scale(struct poly_space *s, const struct poly *a, int64_t by);
-struct poly_bounds poly_bounds_of(const struct poly *p);
 /* The bounds of a made-up symbol. */
 struct poly_bounds poly_bounds_made(enum poly_kind kind, const struct poly *a, const struct poly *b);
 /* The symbol when the polynomial is nothing else, or NULL. */

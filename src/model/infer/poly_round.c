@@ -43,7 +43,7 @@ static struct poly_bounds bounds_mul(struct poly_bounds a, struct poly_bounds b)
                                 most_of(most_of(p, q), most_of(r, t))};
 }
 
-struct poly_bounds poly_bounds_of(const struct poly *p)
+static struct poly_bounds poly_bounds_of(const struct poly *p)
 {
     struct poly_bounds all = {0, 0};
     if (!p) return anything;

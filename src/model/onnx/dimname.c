@@ -18,7 +18,8 @@ static bool any_of(const char *word, const char *const *names, size_t n)
     return false;
 }
 
-bool dimname_is_nameless(const char *name)
+/* Is this no name that means anything: empty, or made up by a converter? */
+static bool dimname_is_nameless(const char *name)
 {
     return !*name || strncmp(name, "unk__", 5) == 0 || strcmp(name, "?") == 0 ||
            strcasecmp(name, "none") == 0;

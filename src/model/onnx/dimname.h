@@ -18,9 +18,6 @@ enum dim_class {
 
 enum dim_class dimname_class(const char *name);
 
-/* Is this no name that means anything: empty, or made up by a converter? */
-bool dimname_is_nameless(const char *name);
-
 /* Of one axis of a graph input, by its name, else by where it stands; `type` is an enum onnx_type. */
 enum dim_class dimname_class_at(const char *name, size_t axis, size_t rank, int type);
 

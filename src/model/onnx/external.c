@@ -27,7 +27,8 @@ void external_release(struct external *e)
     e->folder = NULL;
 }
 
-tare_status external_check_name(const char *location, tare_error *err)
+/* Is this a name below a folder: relative, no "..", not empty? The error's text lacks the model's name. */
+static tare_status external_check_name(const char *location, tare_error *err)
 {
     const char *why = NULL;
     if (!location[0]) why = "has no file name";

@@ -26,9 +26,6 @@ struct external {
 tare_status external_init(struct external *e, const char *model_path, tare_error *err);
 void external_release(struct external *e);
 
-/* Is this a name below a folder: relative, no "..", not empty? The error's text lacks the model's name. */
-tare_status external_check_name(const char *location, tare_error *err);
-
 /* The file must be there and have offset + bytes. Without a folder only the name is checked. */
 tare_status external_check(struct external *e, const char *location, uint64_t offset, uint64_t bytes,
                            tare_error *err);

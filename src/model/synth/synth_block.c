@@ -25,7 +25,7 @@ ow_val block_transpose(struct synth *s, ow_val x)
 }
 
 /* The axes of a mean became an input with operator set 18. */
-ow_val block_mean(struct synth *s, ow_val x, int64_t axis)
+static ow_val block_mean(struct synth *s, ow_val x, int64_t axis)
 {
     if (s->w->opset < 18) return ow_op_attr(s->w, "ReduceMean", OW_ATTRS(OW_ATTR_INTS("axes", axis)), x);
     return ow_op(s->w, "ReduceMean", x, ow_ints_of(s->w, axis));

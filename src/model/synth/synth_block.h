@@ -31,8 +31,7 @@ struct synth {
 ow_val block_const(struct synth *s, double v); /* a scalar of the activations' type */
 ow_val block_cast(struct synth *s, ow_val x, int type);
 ow_val block_unsqueeze(struct synth *s, ow_val x, int64_t axis);
-ow_val block_transpose(struct synth *s, ow_val x); /* [0, 2, 1, 3] */
-ow_val block_mean(struct synth *s, ow_val x, int64_t axis);
+ow_val block_transpose(struct synth *s, ow_val x);         /* [0, 2, 1, 3] */
 ow_val block_dim(struct synth *s, ow_val x, int64_t axis); /* a size of x, as a scalar int64 */
 ow_val block_gelu(struct synth *s, ow_val x);              /* by Erf */
 double block_lowest(const struct synth *s);                /* the lowest finite number of the type */
