@@ -11,7 +11,7 @@ import json
 import linecache
 import marshal
 import os
-import tempfile
+import secrets
 from html import escape
 from typing import Any, Callable, Iterable, Iterator
 
@@ -36,16 +36,26 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> str:
 
 
 def _replace(target: str, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile("wb", dir=os.path.dirname(target), prefix=".tare-", delete=False) as out:
+    beside = _write_beside(target, data, 0o666)
+    try:
+        os.replace(beside, target)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+def _write_beside(target: str, data: bytes, mode: int) -> str:
+    """A new file in the folder of `target`, on the disk; named as core/file.c names them. Its path."""
+    name = os.path.join(os.path.dirname(target), f".tare-{secrets.token_hex(8)}")
+    with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as out:
         try:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
-            os.fchmod(out.fileno(), 0o644)
-            os.replace(out.name, target)
         except BaseException:
-            os.unlink(out.name)
+            os.unlink(name)
             raise
+    return name
 
 
 def write_text(path: str | os.PathLike, text: str) -> str:
@@ -54,8 +64,8 @@ def write_text(path: str | os.PathLike, text: str) -> str:
 
 
 def write_dated(folder: str, stem: str, text: str) -> str:
-    """folder/stem.json, or stem_2.json, .._3.json where that is there: never over another file. The path."""
-    written = write_text(os.path.join(folder, f".{stem}.{os.getpid()}"), text)
+    """folder/stem.json, or stem_2.json, .._3.json where that is there: never over another file, for its owner alone. The path."""
+    written = _write_beside(os.path.join(folder, stem), text.encode("utf-8", "backslashreplace"), 0o600)
     try:
         for number in itertools.count(1):
             path = os.path.join(folder, f"{stem}.json" if number == 1 else f"{stem}_{number}.json")

@@ -94,11 +94,11 @@ static uint64_t some_number(void)
     return rng_splitmix(&n);
 }
 
-static tare_status open_temp(struct incoming *in, const char *path, tare_error *err)
+static tare_status open_temp(struct incoming *in, const char *path, mode_t mode, tare_error *err)
 {
     for (int tries = 0; tries < 100; tries++) {
         snprintf(in->temp, sizeof in->temp, ".tare-%016llx", (unsigned long long)some_number());
-        in->fd = openat(in->folder, in->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        in->fd = openat(in->folder, in->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (in->fd >= 0) return TARE_OK;
         if (errno != EEXIST && errno != EINTR) break;
     }
@@ -151,7 +151,7 @@ tare_status file_write_atomic(const char *path, const void *bytes, size_t n, uns
     struct incoming in = {.folder = -1, .fd = -1};
     tare_status s = locate(&in, path, there && S_ISLNK(link.st_mode), err);
     if (s < 0) goto out;
-    if ((s = open_temp(&in, path, err)) < 0) goto out;
+    if ((s = open_temp(&in, path, flags & FILE_SHARED ? 0666 : 0600, err)) < 0) goto out;
     if ((s = file_write_all(in.fd, bytes, n, path, err)) < 0) goto out;
     if ((s = sync_fd(in.fd, path, err)) < 0) goto out;
     if ((s = close_fd(&in.fd, path, err)) < 0) goto out;

@@ -10,11 +10,12 @@
 #include "core/error.h"
 
 enum file_write_flags {
-    FILE_NO_REPLACE = 1 /* fail when something of that name is already there, also if it appears meanwhile */
+    FILE_NO_REPLACE = 1, /* fail when something of that name is already there, also if it appears meanwhile */
+    FILE_SHARED = 2      /* its user named it, to give it to others: the umask decides who may read it */
 };
 
 /* Write n bytes to `path`: a temporary file beside it, synced, then renamed over it, then the folder synced.
- * The permissions are those of a new file (0666 less the umask). A symbolic link is followed, so its target
+ * It is its owner's alone (0600), or with FILE_SHARED 0666 less the umask. A symbolic link is followed, so its target
  * is replaced and the link stays. What is there but is no regular file (a pipe, a device, /dev/stdout) is
  * written in place. On failure the old file is untouched, with one exception: when only the last step, the
  * sync of the folder, fails, the new file is there but may not outlive a power cut. */

@@ -400,7 +400,7 @@ static bool take(const struct buf *name, const char *beside)
     errno = n < (int)sizeof path ? EEXIST : ENAMETOOLONG;
     if (n >= (int)sizeof path || exists(path)) return false;
     snprintf(path, sizeof path, "%s%s", name->data, beside);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) close(fd);
     return fd >= 0;
 }

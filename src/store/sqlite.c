@@ -3,6 +3,7 @@
  * synchronisation: a commit that returned is on the disk. Never repairs, never deletes: what is damaged or
  * of a newer version is told and left alone. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -239,6 +240,15 @@ static tare_status make_folder_of(const char *file, tare_error *err)
     return status;
 }
 
+/* SQLite would let others read it. The log and the index beside it get the permissions of the file. */
+static tare_status create_private(const char *path, tare_error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+    if (fd < 0) return error_errno(err, "%s: cannot open the history", path);
+    close(fd);
+    return TARE_OK;
+}
+
 static tare_status check_file(const char *path, const struct store_options *o, tare_error *err)
 {
     struct stat st;
@@ -247,7 +257,8 @@ static tare_status check_file(const char *path, const struct store_options *o, t
         if (!o->create)
             return error_set(err, TARE_INVALID, "%s: there is no history here yet (tare bench writes it)",
                              path);
-        return make_folder_of(path, err);
+        tare_status status = make_folder_of(path, err);
+        return status == TARE_OK ? create_private(path, err) : status;
     }
     if (S_ISDIR(st.st_mode))
         return error_set(err, TARE_INVALID, "%s: is a folder; the history is a file", path);

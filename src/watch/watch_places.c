@@ -112,7 +112,7 @@ tare_status places_save(const struct watch_places *p, const struct watch_options
 {
     tare_error taken = TARE_ERROR_INIT;
     path[0] = 0;
-    if (o->output) return save_as(run, o->output, 0, err);
+    if (o->output) return save_as(run, o->output, FILE_SHARED, err);
     if (o->no_save) return TARE_OK;
     int n = p->stem[0] ? snprintf(path, PATH_MAX, "%s.json", p->stem) : PATH_MAX;
     if (n < PATH_MAX && save_as(run, path, FILE_NO_REPLACE, &taken) == TARE_OK) return TARE_OK;

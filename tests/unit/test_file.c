@@ -92,13 +92,16 @@ static void a_relative_name_and_the_umask(void **state)
     assert_non_null(getcwd(back, sizeof back));
     assert_int_equal(chdir(folder), 0);
     mode_t old = umask(027);
-    tare_status s = file_write_atomic("here", "x", 1, 0, NULL);
+    tare_status s = file_write_atomic("here", "x", 1, FILE_SHARED, NULL);
+    if (s == TARE_OK) s = file_write_atomic("mine", "x", 1, 0, NULL);
     umask(old);
     assert_int_equal(chdir(back), 0);
     assert_int_equal(s, TARE_OK);
     struct stat st;
     assert_int_equal(stat(in_folder("here"), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(stat(in_folder("mine"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
 }
 
 static void no_replace_refuses(void **state)

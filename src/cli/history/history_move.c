@@ -198,8 +198,8 @@ static tare_status write_own_file(struct export *e, const char *id, const struct
     tare_status s = buf_status(&path, err);
     if (s == TARE_OK && access(path.data, F_OK) == 0)
         e->there++;
-    else if (s == TARE_OK &&
-             (s = file_write_atomic(path.data, text->data, text->len, FILE_NO_REPLACE, err)) == TARE_OK)
+    else if (s == TARE_OK && (s = file_write_atomic(path.data, text->data, text->len,
+                                                    FILE_NO_REPLACE | FILE_SHARED, err)) == TARE_OK)
         e->written++;
     buf_release(&path);
     return s;

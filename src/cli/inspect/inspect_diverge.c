@@ -209,7 +209,8 @@ static tare_status answer_diverged(struct cli *cli, const struct inspect_args *a
         say_diverged(&out, d, a);
         st = answer_end(&out);
     }
-    if (st == TARE_OK && a->output) st = file_write_atomic(a->output, json.data, json.len, 0, &cli->error);
+    if (st == TARE_OK && a->output)
+        st = file_write_atomic(a->output, json.data, json.len, FILE_SHARED, &cli->error);
     buf_release(&json);
     if (st < 0) return st;
     cli_answer_begin(cli, &out, a->json);

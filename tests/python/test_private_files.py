@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Results, histories and traces are for their owner alone; what its user named to give it to others is as any new file."""
+
+import os
+import stat
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def usual_umask():
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def modes(folder):
+    return {str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def kinds(found):
+    """{ending: modes}"""
+    by_ending = {}
+    for name, mode in found.items():
+        by_ending.setdefault(name[name.rindex("."):], set()).add(mode)
+    return by_ending
+
+
+def test_run_keeps_its_document_trace_and_history_private(tare, tmp_path):
+    look = "ls -l tare-results >&2; sleep 0.1"
+    tare("run", "-q", "--probe", "process", "--", "sh", "-c", look)
+    assert kinds(modes(tmp_path)) == {".json": {"0o600"}, ".tare": {"0o600"}, ".db": {"0o600"}}
+    tare("run", "-q", "--probe", "process", "--", "sh", "-c", look)  # into a history that is there
+    assert set(modes(tmp_path).values()) == {"0o600"}
+
+
+def test_bench_keeps_its_document_and_history_private(tare, tmp_path):
+    tare("bench", "--budget", "100ms", "--repeat", 2, "--", "true")
+    assert kinds(modes(tmp_path)) == {".json": {"0o600"}, ".db": {"0o600"}}
+
+
+def test_the_log_beside_the_history_is_private(tare, tmp_path):
+    """-wal and -shm, which another process sees while the history is open."""
+    import sqlite3  # pylint: disable=import-outside-toplevel
+
+    tare("run", "-q", "--probe", "process", "--", "true")
+    db = sqlite3.connect(tmp_path / "tare-results" / "history.db")
+    db.execute("CREATE TEMP TABLE t(x)")
+    db.execute("SELECT count(*) FROM run").fetchone()
+    found = modes(tmp_path / "tare-results")
+    db.close()
+    assert {"history.db-wal", "history.db-shm"} <= set(found) and set(found.values()) == {"0o600"}
+
+
+def test_what_the_user_names_is_as_any_new_file(tare, tmp_path):
+    tare("run", "-q", "--probe", "process", "--no-history", "-o", "run.json", "--html", "run.html", "--", "true")
+    tare("bench", "--budget", "100ms", "--no-save", "--junit", "bench.xml", "--html", "bench.html", "--", "true")
+    tare("report", "run.json", "-o", "report.txt")
+    found = modes(tmp_path)
+    assert found.pop("run.tare") == "0o600"
+    assert found == {name: "0o644" for name in ("run.json", "run.html", "bench.xml", "bench.html", "report.txt")}
+    os.umask(0o077)
+    tare("report", "run.json", "-o", "own.txt")
+    assert modes(tmp_path)["own.txt"] == "0o600"
+
+
+def test_python_keeps_results_private_and_named_files_as_new_ones(python, tmp_path):
+    python("""
+        import os, tare
+        from tare import _answers
+        run = tare.bench(lambda: None, budget=0.05)
+        run.save()
+        os.makedirs("tare-results", exist_ok=True)
+        _answers.write_dated("tare-results", "embedding_2026-01-01", "{}")
+        _answers.write_text("named.txt", "x")
+        os.umask(0o077)
+        _answers.write_text("own.txt", "x")
+    """)
+    found = modes(tmp_path)
+    del found["script.py"]
+    assert found.pop("named.txt") == "0o644" and found.pop("own.txt") == "0o600"
+    assert len(found) == 2 and set(found.values()) == {"0o600"}
