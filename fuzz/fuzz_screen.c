@@ -11,7 +11,6 @@
 #include "core/str.h"
 #include "probe/procfs.h"
 #include "top/screen.h"
-#include "report/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,7 +41,7 @@ static void check_bytes(const struct buf *out)
             continue;
         }
         size_t n = str_decode(at, (size_t)(end - at), &cp);
-        must(n > 0 && !text_is_control(cp));
+        must(n > 0 && !str_is_control(cp));
         at += n;
     }
 }

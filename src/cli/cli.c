@@ -120,13 +120,23 @@ static const char *pager_program(void)
 }
 
 /* The pager starts with the answer, not before: until then the terminal belongs to the progress bar. */
-bool cli_write(struct cli *cli, const void *bytes, size_t n)
+bool cli_write_exact(struct cli *cli, const void *bytes, size_t n)
 {
     if (cli->paged && cli->out_term.tty && !cli->answered)
         pager_start(&cli->pager, cli->out, pager_program());
     cli->answered = true;
     if (fwrite(bytes, 1, n, cli->out) < n && !cli->write_errno) cli->write_errno = errno;
     return !ferror(cli->out);
+}
+
+bool cli_write(struct cli *cli, const void *bytes, size_t n)
+{
+    struct buf shown = BUF_INIT;
+    term_show(&shown, &cli->out_term, bytes, n);
+    if (shown.failed && !cli->write_errno) cli->write_errno = ENOMEM;
+    bool written = cli_write_exact(cli, shown.data, shown.len) && !shown.failed;
+    buf_release(&shown);
+    return written;
 }
 
 int cli_put(struct cli *cli, const struct buf *text)

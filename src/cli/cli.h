@@ -84,7 +84,8 @@ void cli_note(struct cli *cli, const char *format, ...) __attribute__((format(pr
 void cli_note_last(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Write bytes of the answer; the first ones start the pager. False: writing failed, more is not worth it. */
-bool cli_write(struct cli *cli, const void *bytes, size_t n);
+bool cli_write(struct cli *cli, const void *bytes, size_t n); /* text, cleaned by term_show() */
+bool cli_write_exact(struct cli *cli, const void *bytes, size_t n);
 
 /* Write a finished text to the answer. A failed buf becomes an out-of-memory failure: 0, or an exit code. */
 int cli_put(struct cli *cli, const struct buf *text);

@@ -155,7 +155,13 @@ static void save_run(const struct run_command *a, const struct watcher *w, const
 static tare_status write_err(void *ctx, const void *bytes, size_t n, tare_error *err)
 {
     struct cli *cli = ctx;
-    return fwrite(bytes, 1, n, cli->err) == n ? TARE_OK : error_errno(err, "stderr: cannot write");
+    struct buf shown = BUF_INIT;
+    term_show(&shown, &cli->err_term, bytes, n);
+    tare_status s = buf_status(&shown, err);
+    if (s == TARE_OK && fwrite(shown.data, 1, shown.len, cli->err) != shown.len)
+        s = error_errno(err, "stderr: cannot write");
+    buf_release(&shown);
+    return s;
 }
 
 static void show_run(const struct run_command *a, const struct run *run)

@@ -206,6 +206,7 @@ tare_status html_out_write(struct cli *cli, const struct html_out *h, const char
     struct output o;
     tare_status s = output_open(cli, &o, path);
     if (s < 0) return s;
+    o.exact = true; /* the viewer's bytes are our own, the documents escaped */
     html_write(&o.stream, &page);
     s = output_close(cli, &o);
     if (s == TARE_OK && o.is_file && !h->quiet) cli_note(cli, "page written to %s", path);

@@ -9,6 +9,18 @@ static tare_status write_answer(void *ctx, const void *bytes, size_t n, tare_err
     return cli_write(ctx, bytes, n) ? TARE_OK : error_set(err, TARE_IO, "could not write the answer");
 }
 
+static tare_status write_exact(void *ctx, const void *bytes, size_t n, tare_error *err)
+{
+    struct cli *cli = ctx;
+    bool written = cli->out_term.tty ? cli_write(cli, bytes, n) : cli_write_exact(cli, bytes, n);
+    return written ? TARE_OK : error_set(err, TARE_IO, "could not write the answer");
+}
+
+struct sink cli_sink_exact(struct cli *cli)
+{
+    return (struct sink){write_exact, cli};
+}
+
 struct sink cli_sink(struct cli *cli)
 {
     return (struct sink){write_answer, cli};
@@ -32,12 +44,27 @@ bool output_is_answer(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
+/* Text in a file is shown on a terminal sooner or later, so it is cleaned like the answer; it has no styles. */
+static tare_status write_output(void *ctx, const void *bytes, size_t n, tare_error *err)
+{
+    struct output *o = ctx;
+    struct sink to = sink_to_file(&o->file);
+    if (!o->is_file) to = o->exact ? cli_sink_exact(o->cli) : cli_sink(o->cli);
+    if (!o->is_file || o->exact) return to.write(to.ctx, bytes, n, err);
+    struct buf shown = BUF_INIT;
+    const struct term none = {0};
+    term_show(&shown, &none, bytes, n);
+    tare_status s = buf_status(&shown, err);
+    if (s == TARE_OK) s = to.write(to.ctx, shown.data, shown.len, err);
+    buf_release(&shown);
+    return s;
+}
+
 tare_status output_open(struct cli *cli, struct output *o, const char *path)
 {
-    *o = (struct output){.file = SINK_FILE_INIT, .is_file = path && !output_is_answer(path)};
+    *o = (struct output){.cli = cli, .file = SINK_FILE_INIT, .is_file = path && !output_is_answer(path)};
     tare_status s = o->is_file ? sink_file_open(&o->file, path, &cli->error) : TARE_OK;
-    if (s == TARE_OK)
-        stream_init(&o->stream, o->is_file ? sink_to_file(&o->file) : cli_sink(cli), &cli->error);
+    if (s == TARE_OK) stream_init(&o->stream, (struct sink){write_output, o}, &cli->error);
     return s;
 }
 

@@ -32,14 +32,16 @@ void progress_render(struct buf *out, const struct progress_view *given)
     struct progress_view v = *given;
     double elapsed = (double)v.elapsed.ns / 1e9;
     if (v.total == 0) {
-        buf_printf(out, "%s  %" PRIu64 "  ", v.what, v.done);
+        term_clean(out, v.what);
+        buf_printf(out, "  %" PRIu64 "  ", v.done);
         put_time(out, elapsed);
         return;
     }
     if (v.done > v.total) v.done = v.total;
     unsigned text = term_columns(v.what) + 2 + 4 + 2 + 11; /* name, gap, percent, gap, time left */
     unsigned room = v.width > text + 3 ? v.width - text - 3 : 0;
-    buf_printf(out, "%s  ", v.what);
+    term_clean(out, v.what);
+    buf_add_str(out, "  ");
     if (room >= 10) {
         put_bar(out, &v, (room < MAX_BAR ? room : MAX_BAR) - 2);
         buf_add_str(out, "  ");

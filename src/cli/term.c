@@ -25,11 +25,41 @@ void term_detect(struct term *out, int fd, const struct term_env *env)
     if (out->tty && columns >= 20 && columns <= 1000) out->width = (unsigned)columns;
 }
 
+static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m",  "\033[31m",
+                                    "\033[32m", "\033[33m", "\033[34m", "\033[36m"};
+
 const char *term_style(const struct term *t, enum term_style style)
 {
-    static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m",  "\033[31m",
-                                        "\033[32m", "\033[33m", "\033[34m", "\033[36m"};
     return t->color ? codes[style] : "";
+}
+
+/* The length of a style of ours that stands at `s`; 0: none does, or this terminal has none. */
+static size_t style_length(const struct term *t, const char *s, size_t n)
+{
+    for (size_t i = 0; t->color && i < sizeof codes / sizeof *codes; i++) {
+        size_t len = strlen(codes[i]);
+        if (n >= len && memcmp(s, codes[i], len) == 0) return len;
+    }
+    return 0;
+}
+
+void term_show(struct buf *out, const struct term *t, const char *s, size_t n)
+{
+    size_t good = 0; /* s[good..i) is to be added as it is */
+    for (size_t i = 0, len; i < n; i += len) {
+        uint32_t cp = (unsigned char)s[i];
+        len = 1;
+        if ((cp >= 0x20 && cp < 0x7F) || cp == '\n' || cp == '\t') continue;
+        len = cp == 0x1B ? style_length(t, s + i, n - i) : 0;
+        if (len) continue;
+        len = str_decode(s + i, n - i, &cp);
+        if (len && !str_is_control(cp)) continue;
+        buf_add(out, s + good, i - good);
+        if (len == 0) len = 1;
+        text_plain(out, s + i, len);
+        good = i + len;
+    }
+    buf_add(out, s + good, n - good);
 }
 
 /* The end of an escape sequence that starts at `s`: ESC [ parameters letter. */
@@ -61,7 +91,7 @@ void term_clean(struct buf *out, const char *s)
     for (size_t left = strlen(s), n; left; s += n, left -= n) {
         uint32_t cp = 0;
         n = str_decode(s, left, &cp);
-        bool plain = n > 0 && !text_is_control(cp);
+        bool plain = n > 0 && !str_is_control(cp);
         if (plain)
             buf_add(out, s, n);
         else

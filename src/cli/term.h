@@ -34,4 +34,8 @@ unsigned term_columns(const char *s);
 void term_cell(struct buf *out, const struct term *t, enum term_style style, const char *s, unsigned columns);
 void term_clean(struct buf *out, const char *s);
 
+/* A whole answer as this terminal may get it: new lines, tabs and the terminal's own styles stay, every other control
+ * becomes visible (\x1b). All text that tare writes goes through this last, so that no column can forget it. */
+void term_show(struct buf *out, const struct term *t, const char *s, size_t n);
+
 #endif

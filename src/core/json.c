@@ -111,7 +111,8 @@ void json_array_end(struct json *j)
 
 /* ---- strings ---- */
 
-static void add_escaped(struct buf *out, unsigned char c)
+/* Characters past U+FFFF take two escapes, as UTF-16 has them. */
+static void add_escaped(struct buf *out, uint32_t c)
 {
     static const char names[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter after the backslash */
     for (size_t i = 0; i + 1 < sizeof names; i += 2) {
@@ -120,7 +121,10 @@ static void add_escaped(struct buf *out, unsigned char c)
         buf_add(out, two, 2);
         return;
     }
-    buf_printf(out, "\\u%04x", c);
+    if (c < 0x10000)
+        buf_printf(out, "\\u%04x", c);
+    else
+        buf_printf(out, "\\u%04x\\u%04x", 0xD7C0 + (c >> 10), 0xDC00 + (c & 0x3FF));
 }
 
 static void add_quoted(struct buf *out, const char *text, size_t n)
@@ -130,17 +134,18 @@ static void add_quoted(struct buf *out, const char *text, size_t n)
     buf_add_char(out, '"');
     while (i < n) {
         int step = 1;
-        bool ok = s[i] >= 0x20 && s[i] != '"' && s[i] != '\\';
-        if (s[i] >= 0x80) {
+        uint32_t cp = s[i];
+        bool ok = cp >= 0x20 && cp != '"' && cp != '\\' && cp != 0x7F;
+        if (cp >= 0x80) {
             step = str_step(text + i, n - i);
-            ok = step > 0;
+            ok = str_decode(text + i, n - i, &cp) > 0 && !str_is_control(cp);
         }
         if (!ok) {
             buf_add(out, s + plain, i - plain);
-            if (s[i] >= 0x80)
+            if (step < 0)
                 buf_add_str(out, "\xEF\xBF\xBD");
             else
-                add_escaped(out, s[i]);
+                add_escaped(out, cp);
             plain = i + (size_t)abs(step);
         }
         i += (size_t)abs(step);

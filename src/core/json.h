@@ -62,7 +62,8 @@ void json_array_begin_flat(struct json *j);
 
 void json_key(struct json *j, const char *key);
 
-/* Control characters are escaped; bytes that are not UTF-8 become U+FFFD. NULL is written as null. */
+/* What str_is_control() names is escaped, so that JSON is safe on a terminal, too; bytes that are not UTF-8 become
+ * U+FFFD. NULL is written as null. */
 void json_put_string(struct json *j, const char *s);
 void json_put_string_n(struct json *j, const char *s, size_t n);
 void json_put_int(struct json *j, int64_t v);

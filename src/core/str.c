@@ -42,6 +42,19 @@ size_t str_decode(const char *text, size_t n, uint32_t *cp)
     return (size_t)len;
 }
 
+bool str_is_control(uint32_t cp)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0, 0x1F},        {0x7F, 0x9F},     {0x61C, 0x61C},   {0x200E, 0x200F},   {0x2028, 0x202E},
+        {0x2066, 0x2069}, {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE007F},
+    };
+    for (size_t i = 0; i < COUNT_OF(ranges); i++)
+        if (cp >= ranges[i].first && cp <= ranges[i].last) return true;
+    return false;
+}
+
 bool str_is_utf8(const char *s, size_t n)
 {
     for (size_t i = 0; i < n;) {

@@ -15,6 +15,10 @@
 int str_step(const char *s, size_t n);
 size_t str_decode(const char *s, size_t n, uint32_t *cp); /* its length and code point; 0: not one */
 
+/* Moves a terminal's cursor, changes its colours or the direction of reading, or is not seen at all: C0, DEL, C1, line
+ * and paragraph separators, marks of direction, the byte order mark, tags. Never shown as it is, never in JSON. */
+bool str_is_control(uint32_t cp);
+
 bool str_is_utf8(const char *s, size_t n);
 
 /* Append s, with U+FFFD in place of what is not UTF-8. */

@@ -31,10 +31,25 @@ void table_release(struct table *t)
     *t = (struct table){.text = BUF_INIT};
 }
 
+/* Whatever was put into the cell, nothing in it can steer a terminal or begin a new line. */
+static void clean_cell(struct table *t, struct table_cell *cell)
+{
+    struct buf clean = BUF_INIT;
+    if (t->text.failed || t->text.len == cell->at) return;
+    text_plain(&clean, t->text.data + cell->at, t->text.len - cell->at);
+    if (clean.failed) t->text.failed = 1;
+    if (clean.len != t->text.len - cell->at) { /* what is escaped is longer */
+        t->text.len = cell->at;
+        buf_add(&t->text, clean.data, clean.len);
+    }
+    buf_release(&clean);
+}
+
 static void close_cell(struct table *t)
 {
     if (!t->open) return;
     struct table_cell *cell = &t->cells[t->n_cells - 1];
+    clean_cell(t, cell);
     cell->len = t->text.len - cell->at;
     cell->columns = text_columns(t->text.data + cell->at, cell->len);
     t->open = false;
@@ -101,11 +116,10 @@ static void print_cell(const struct table *t, struct buf *out, uint32_t c, uint3
     if (left && !last) add_blanks(out, pad);
 }
 
-static void measure(const struct table *t, uint32_t *width)
+static void measure(const struct table *t, const struct buf *titles, uint32_t *width)
 {
     assert(t->n_columns > 0);
-    for (uint32_t c = 0; c < t->n_columns; c++)
-        width[c] = text_columns(t->columns[c].title, strlen(t->columns[c].title));
+    for (uint32_t c = 0; c < t->n_columns; c++) width[c] = text_columns(titles[c].data, titles[c].len);
     for (size_t i = 0; i < t->n_cells; i++) {
         uint32_t c = (uint32_t)(i % t->n_columns);
         if (t->cells[i].columns > width[c]) width[c] = t->cells[i].columns;
@@ -115,13 +129,19 @@ static void measure(const struct table *t, uint32_t *width)
 void table_print(struct table *t, struct stream *s, const char *head_on, const char *head_off)
 {
     uint32_t width[TABLE_MAX_COLUMNS];
+    struct buf titles[TABLE_MAX_COLUMNS]; /* a title may be the unit that a document gave */
     if (!is_printable(t, s)) return;
-    measure(t, width);
+    for (uint32_t c = 0; c < t->n_columns; c++) {
+        titles[c] = (struct buf)BUF_INIT;
+        text_plain(&titles[c], t->columns[c].title, strlen(t->columns[c].title));
+        if (titles[c].failed) s->out.failed = 1;
+    }
+    measure(t, titles, width);
     buf_add_str(&s->out, head_on);
     for (uint32_t c = 0; c < t->n_columns; c++) {
-        const char *title = t->columns[c].title;
-        size_t n = strlen(title);
-        print_cell(t, &s->out, c, width[c], (struct piece){title, n, text_columns(title, n)});
+        struct piece title = {titles[c].data, titles[c].len, text_columns(titles[c].data, titles[c].len)};
+        print_cell(t, &s->out, c, width[c], title);
+        buf_release(&titles[c]);
     }
     buf_add_str(&s->out, head_off);
     buf_add_char(&s->out, '\n');

@@ -16,12 +16,6 @@ size_t text_clip(const char *s, size_t max)
     return ((unsigned char)s[at] >> 6) == 2 ? max : at;
 }
 
-bool text_is_control(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x2028 || cp == 0x2029 || cp == 0x200E ||
-           cp == 0x200F || (cp >= 0x202A && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
-}
-
 static void add_escaped(struct buf *b, uint32_t cp)
 {
     if (cp == '\n')
@@ -30,8 +24,10 @@ static void add_escaped(struct buf *b, uint32_t cp)
         buf_add_str(b, "\\t");
     else if (cp < 0x100)
         buf_printf(b, "\\x%02x", cp);
-    else
+    else if (cp < 0x10000)
         buf_printf(b, "\\u%04x", cp);
+    else
+        buf_printf(b, "\\U%08x", cp);
 }
 
 /* Controls escaped, and the character `also` with them; 0: none. */
@@ -44,7 +40,7 @@ static void add_text(struct buf *b, const char *s, size_t n, char also)
         if (len == 0) {
             buf_add_str(b, "\xEF\xBF\xBD");
             len = 1;
-        } else if (text_is_control(cp) || (also && cp == (unsigned char)also)) {
+        } else if (str_is_control(cp) || (also && cp == (unsigned char)also)) {
             add_escaped(b, cp);
         } else {
             buf_add(b, at, len);

@@ -15,8 +15,6 @@
 /* The bytes of s that make at most `max`, whole characters only. */
 size_t text_clip(const char *s, size_t max);
 
-bool text_is_control(uint32_t cp); /* moves a cursor, changes colours or the direction of reading */
-
 void text_plain(struct buf *b, const char *s, size_t n);  /* for terminals: controls as \n, \x1b */
 void text_folded(struct buf *b, const char *s, size_t n); /* also ';' as \x3b: one frame of a folded stack */
 void text_json(struct buf *b, const char *s, size_t n);   /* quoted */

@@ -101,7 +101,7 @@ static size_t next_glyph(const char *text, bool utf8, struct glyph *g)
         return 1;
     }
     *g = (struct glyph){text, taken, charwidth(cp)};
-    if (text_is_control(cp))
+    if (str_is_control(cp))
         *g = (struct glyph){"?", 1, 1};
     else if (is_invisible(cp) || (!utf8 && g->columns == 0))
         *g = (struct glyph){"", 0, 0};

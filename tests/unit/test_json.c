@@ -216,13 +216,33 @@ static void test_no_memory(void **state)
     }
 }
 
+/* --json on a terminal: C1, DEL, marks of direction, separators, tags are escaped; a reader gets them back. */
+static void test_controls_above_ascii(void **state)
+{
+    (void)state;
+    static const char text[] = "\177\xc2\x9b\u200f\u2028\u202e\u2066\ufeff\U000e0041\u00e4\U0001f600";
+    static const char escaped[] = "\"\\u007f\\u009b\\u200f\\u2028\\u202e\\u2066\\ufeff"
+                                  "\\udb40\\udc41\u00e4\U0001f600\"";
+    struct buf b = BUF_INIT;
+    struct json j;
+    json_init(&j, &b, JSON_STYLE_COMPACT);
+    json_put_string(&j, text);
+    assert_int_equal(json_finish(&j, NULL), TARE_OK);
+    assert_string_equal(b.data, escaped);
+    json_t *back = json_loads(b.data, JSON_DECODE_ANY, NULL);
+    assert_non_null(back);
+    assert_string_equal(json_string_value(back), text);
+    json_decref(back);
+    buf_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shape),     cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_doubles),   cmocka_unit_test(test_every_string_is_valid),
         cmocka_unit_test(test_locale),    cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_controls_above_ascii),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

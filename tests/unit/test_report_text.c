@@ -3,6 +3,7 @@
 #include "core/fmt.h"
 #include "report_fixture.h"
 
+#include "report/csv.h"
 #include "report/table.h"
 
 static void expect(struct buf *b, const char *text)
@@ -114,6 +115,54 @@ static void names_cannot_steer_a_terminal_or_break_a_line(void **state)
                "y\xc2\x9b",
                6 + 1); /* a right-to-left override, a C1 control */
     expect(&b, "x\\u202ey\\x9b");
+    text_plain(&b, "\ufeffa\U000e0041", 8); /* what is not seen at all */
+    expect(&b, "\\ufeffa\\U000e0041");
+    buf_release(&b);
+}
+
+/* Units and metric names of a document became titles and cells as they were. */
+static void no_cell_and_no_title_can_steer_a_terminal(void **state)
+{
+    (void)state;
+    struct table t;
+    struct stream s;
+    struct buf got = BUF_INIT;
+    const struct table_column columns[] = {{"x\033]0;PWNED\a", true}, {"n\n", false}};
+    stream_init(&s, sink_to_buf(&got), NULL);
+    table_init(&t, columns, 2);
+    buf_add_str(table_cell(&t), "a\033[31m\nb");
+    buf_add_str(table_cell(&t), "\u202e1");
+    table_print(&t, &s, "<", ">");
+    table_release(&t);
+    assert_int_equal(stream_finish(&s), TARE_OK);
+    expect(&got, "<x\\x1b]0;PWNED\\x07      n\\n>\na\\x1b[31m\\nb       \\u202e1\n");
+    buf_release(&got);
+}
+
+static void csv_texts_are_no_formulas(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"=cmd|'/C calc'!A0", "'=cmd|'/C calc'!A0"},
+        {"@SUM(1,2)", "\"'@SUM(1,2)\""},
+        {"+1+1", "'+1+1"},
+        {"-a", "'-a"},
+        {"-1+1|x", "'-1+1|x"},
+        {"\uff1d1", "'\uff1d1"},
+        {"\t=1", "\\t=1"},
+        {"\r=1", "\"\\x0d=1\""},
+        {"-1.5", "-1.5"},
+        {"+2e-3", "+2e-3"},
+        {"-", "-"},
+        {"a=b", "a=b"},
+    };
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        csv_field(&b, cases[i][0]);
+        expect(&b, cases[i][1]);
+    }
+    csv_number(&b, true, -1.5);
+    expect(&b, ",-1.5");
     buf_release(&b);
 }
 
@@ -189,6 +238,8 @@ int main(void)
         cmocka_unit_test(estimates_below_zero_name_the_limit),
         cmocka_unit_test(shares_rates_dates),
         cmocka_unit_test(names_cannot_steer_a_terminal_or_break_a_line),
+        cmocka_unit_test(no_cell_and_no_title_can_steer_a_terminal),
+        cmocka_unit_test(csv_texts_are_no_formulas),
         cmocka_unit_test(clipping_keeps_characters_whole),
         cmocka_unit_test(tables_align_characters_not_bytes),
         cmocka_unit_test(tables_survive_every_failed_allocation),

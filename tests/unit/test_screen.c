@@ -105,7 +105,7 @@ static void vt_feed(struct vt *t, const struct buf *b)
         uint32_t cp = 0;
         size_t n = str_decode(s, (size_t)(end - s), &cp);
         assert_true(n > 0);
-        assert_false(text_is_control(cp));
+        assert_false(str_is_control(cp));
         vt_char(t, s, n, charwidth(cp));
         s += n;
     }

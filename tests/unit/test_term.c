@@ -97,6 +97,26 @@ static void test_cells(void **state)
     buf_release(&out);
 }
 
+/* The last gate of every text: our own styles pass where there is colour, nobody else's sequences ever do. */
+static void test_whole_answers(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT;
+    struct term plain = {0}, color = {.color = true};
+    static const char text[] = "\033[1mhead\033[0m\n\tx\033]0;P\a\xc2\x9b"
+                               "2J\u202e\xff\ufeff\u00e4\r\033[41m";
+    static const char rest[] = "\n\tx\\x1b]0;P\\x07\\x9b2J\\u202e\ufffd\\ufeff\u00e4\\x0d\\x1b[41m";
+    char expected[200];
+    snprintf(expected, sizeof expected, "\\x1b[1mhead\\x1b[0m%s", rest);
+    term_show(&out, &plain, text, sizeof text - 1);
+    assert_string_equal(out.data, expected);
+    buf_clear(&out);
+    snprintf(expected, sizeof expected, "\033[1mhead\033[0m%s", rest);
+    term_show(&out, &color, text, sizeof text - 1);
+    assert_string_equal(out.data, expected);
+    buf_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +124,7 @@ int main(void)
         cmocka_unit_test(test_styles),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_whole_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

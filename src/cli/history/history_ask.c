@@ -115,7 +115,7 @@ int history_show(struct cli *cli, struct store *s, const struct history_question
     tare_status status = store_find(s, q->argv[0], id, &cli->error);
     if (status == TARE_OK) status = store_document(s, id, &text, &cli->error);
     if (status == TARE_OK && q->json)
-        cli_write(cli, text.data, text.len);
+        cli_sink_exact(cli).write(cli, text.data, text.len, &cli->error);
     else if (status == TARE_OK)
         status = show_text(cli, s, id, &text);
     buf_release(&text);

@@ -225,6 +225,7 @@ static tare_status export_lines(struct export *e)
 {
     tare_status s = output_open(e->cli, &e->out, e->a->jsonl);
     if (s != TARE_OK) return s;
+    e->out.exact = true;
     s = e->store->ops->list(e->store, &e->a->filter, export_one, e, &e->cli->error);
     if (s != TARE_OK) e->out.stream.status = s; /* half of it is not written */
     return output_close(e->cli, &e->out);

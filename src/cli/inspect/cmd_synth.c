@@ -209,7 +209,7 @@ static int synthesize(struct cli *cli, const struct synth_args *a)
     if (s < 0) {
         rc = cli_fail(cli);
     } else if (strcmp(a->output, "-") == 0) {
-        struct sink out = cli_sink(cli);
+        struct sink out = cli_sink_exact(cli);
         rc = cli_stream_result(cli, stream_model(cli, &w, out, out, &f));
     } else {
         rc = write_files(cli, &w, a, &f);

@@ -170,7 +170,7 @@ static int write_output(struct cli *cli, const struct export_args *a, struct exp
         if ((a->format->flags & EXPORT_BINARY) && cli->out_term.tty)
             return cli_usage_error(cli, "%s is binary and would garble the terminal; use -o <file>",
                                    a->format->name);
-        return cli_stream_result(cli, write_to(cli, cli_sink(cli), a, in));
+        return cli_stream_result(cli, write_to(cli, cli_sink_exact(cli), a, in));
     }
     char *name = a->output ? mem_strdup(a->output) : default_name(a->trace, a->format->extension);
     int rc = CLI_FAILED;
