@@ -30,10 +30,11 @@ struct bench_progress {
 struct bench_plan {
     const struct bench_case *cases;
     size_t n_cases;
-    uint64_t budget_ns;  /* of measuring, per case */
-    double precision;    /* stop when the interval of the median, and of the percentile, is +/- this narrow */
-    double percentile;   /* 0: the median only; 0.95: p95 too */
-    uint64_t min_runs;   /* at least so many; default 30 (for runs longer than a tenth of the budget: 5) */
+    uint64_t budget_ns; /* of measuring, per case */
+    double precision;   /* stop when the interval of the median, and of the percentile, is +/- this narrow */
+    double percentile;  /* 0: the median only; 0.95: p95 too */
+    uint64_t
+        min_runs; /* at least so many; default BENCH_MIN_RUNS (for runs longer than a tenth of the budget: 5) */
     uint64_t max_runs;   /* 0: no limit */
     int64_t warmup_runs; /* -1: until steady */
     enum bench_load load;
@@ -48,11 +49,14 @@ struct bench_plan {
     const volatile sig_atomic_t *interrupted; /* set by a signal handler: finish with what there is */
     struct bench_progress progress;
 };
-#define BENCH_BUDGET_NS 10000000000 /* what `tare bench` takes; tare.bench() of Python, which waits, takes less */
+/* The defaults of `tare bench`; python/tare/_bench.py has the same, and a test compares them. */
+#define BENCH_BUDGET_NS 10000000000
+#define BENCH_PRECISION 0.02
+#define BENCH_MIN_RUNS 30
 #define BENCH_PLAN_INIT                                                                            \
     {                                                                                              \
-        .budget_ns = BENCH_BUDGET_NS, .precision = 0.02, .min_runs = 30, .warmup_runs = -1,           \
-        .concurrency = 1, .unit = "runs"                                                           \
+        .budget_ns = BENCH_BUDGET_NS, .precision = BENCH_PRECISION, .min_runs = BENCH_MIN_RUNS,    \
+        .warmup_runs = -1, .concurrency = 1, .unit = "runs"                                        \
     }
 
 /* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared or fails in a run

@@ -247,8 +247,8 @@ static int bench_subject(struct cli *cli, const struct bench_planned *p)
 
 #define BENCH_ARGS_INIT                                                                             \
     {                                                                                               \
-        .budget = {BENCH_BUDGET_NS}, .precision = 0.02, .min_runs = 30, .concurrency = 1,           \
-        .optimization = -1, .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE,                    \
+        .budget = {BENCH_BUDGET_NS}, .precision = BENCH_PRECISION, .min_runs = BENCH_MIN_RUNS,      \
+        .concurrency = 1, .optimization = -1, .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE,  \
         .history = HISTORY_ARGS_INIT, .max_drop = 0.01, .warmup = "auto", .repeat = 1,              \
         .anchor_budget = {20000000000}                                                              \
     }
