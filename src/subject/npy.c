@@ -226,42 +226,73 @@ static void from_fortran(struct tensor *t, const uint8_t *from, unsigned width)
     }
 }
 
-tare_status tensor_read_npy(struct tensor *out, const char *name, const void *bytes, size_t n,
-                            tare_error *err)
+/* What the header says, and where the data begin. */
+struct npy_array {
+    struct npy_header h;
+    const struct npy_type *type;
+    bool swap;
+    size_t head, want; /* bytes before the data, and of the data */
+};
+
+static tare_status read_array(struct npy_array *a, const char *name, const uint8_t *p, size_t n,
+                              tare_error *err)
 {
-    const uint8_t *p = bytes;
-    struct npy_header h = {.name = name};
-    const struct npy_type *type = NULL;
-    bool swap = false;
+    *a = (struct npy_array){.h = {.name = name}};
     if (n < 10 || memcmp(p, "\x93NUMPY", 6) != 0)
         return error_set(err, TARE_FORMAT, "%s: no .npy file", name);
     if (p[6] < 1 || p[6] > 3)
         return error_set(err, TARE_FORMAT, "%s: .npy version %u.%u, 1.0 to 3.0 are read", name, p[6], p[7]);
     size_t head = p[6] == 1 ? 10 : 12, len = p[8] | (size_t)p[9] << 8;
     if (p[6] > 1 && n >= 12) len |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
+    if (n >= head && len > TENSOR_NPY_HEAD_MAX - head)
+        return error_set(err, TARE_FORMAT, "%s: a .npy header of %zu bytes; at most %zu are read", name, len,
+                         TENSOR_NPY_HEAD_MAX - head);
     if (n < head || len > n - head)
         return error_set(err, TARE_FORMAT, "%s: truncated: ends within its .npy header", name);
-    h.at = (const char *)p + head;
-    h.end = h.at + len;
-    tare_status s = read_header(&h, err);
-    if (s == TARE_OK) s = element_type(&h, &type, &swap, err);
-    if (s < 0) return s;
-
+    a->head = head + len;
+    a->h.at = (const char *)p + head;
+    a->h.end = a->h.at + len;
+    tare_status s = read_header(&a->h, err);
+    if (s == TARE_OK) s = element_type(&a->h, &a->type, &a->swap, err);
     uint64_t elements;
-    size_t want, have = n - head - len;
-    char shape[160];
-    tensor_shape_text(shape, sizeof shape, h.dims, h.rank);
-    if (!tensor_bytes(type->type, h.dims, h.rank, &elements, &want) || want != have)
-        return error_set(err, TARE_FORMAT, "%s: %zu bytes of data do not make %s %s", name, have,
-                         onnx_type_name(type->type), shape);
+    if (s == TARE_OK && !tensor_bytes(a->type->type, a->h.dims, a->h.rank, &elements, &a->want)) {
+        char shape[160];
+        tensor_shape_text(shape, sizeof shape, a->h.dims, a->h.rank);
+        s = error_set(err, TARE_FORMAT, "%s: its bytes do not make %s %s, which no memory holds", name,
+                      onnx_type_name(a->type->type), shape);
+    }
+    return s;
+}
+
+tare_status tensor_npy_bytes(const char *name, const void *head, size_t n, uint64_t *bytes, tare_error *err)
+{
+    struct npy_array a;
+    tare_status s = read_array(&a, name, head, n, err);
+    if (s == TARE_OK) *bytes = (uint64_t)a.head + a.want;
+    return s;
+}
+
+tare_status tensor_read_npy(struct tensor *out, const char *name, const void *bytes, size_t n,
+                            tare_error *err)
+{
+    struct npy_array a;
     struct tensor t;
-    s = tensor_make(&t, &(struct tensor_spec){name, type->type, h.dims, h.rank}, err);
+    tare_status s = read_array(&a, name, bytes, n, err);
     if (s < 0) return s;
-    if (h.fortran && h.rank > 1)
-        from_fortran(&t, p + head + len, type->bytes);
-    else if (want)
-        memcpy(t.data, p + head + len, want);
-    if (swap) swap_bytes(&t, type);
+    const uint8_t *data = (const uint8_t *)bytes + a.head;
+    if (a.want != n - a.head) {
+        char shape[160];
+        tensor_shape_text(shape, sizeof shape, a.h.dims, a.h.rank);
+        return error_set(err, TARE_FORMAT, "%s: %zu bytes of data do not make %s %s", name, n - a.head,
+                         onnx_type_name(a.type->type), shape);
+    }
+    s = tensor_make(&t, &(struct tensor_spec){name, a.type->type, a.h.dims, a.h.rank}, err);
+    if (s < 0) return s;
+    if (a.h.fortran && a.h.rank > 1)
+        from_fortran(&t, data, a.type->bytes);
+    else if (a.want)
+        memcpy(t.data, data, a.want);
+    if (a.swap) swap_bytes(&t, a.type);
     *out = t;
     return TARE_OK;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * npz.c - several arrays in one file: a zip archive whose members are .npy files, stored or deflated, small or
- * "zip64". Goes by the central directory, checks every offset, size and checksum, and inflates through zlib. A member
- * that claims to grow more than deflate can make it grow is refused before memory is asked for. */
+ * "zip64". Goes by the central directory, checks every offset, size and checksum, and inflates through zlib. What would
+ * grow too far is refused before memory is asked for: a member beyond what deflate can do or beyond what the header of
+ * its array says, and compressed arrays of more than INFLATED_MAX together. */
 #include <string.h>
 #include <zlib.h>
 
@@ -15,10 +16,13 @@ enum {
     LOCATOR_SIZE = 20,
     COMMENT_MAX = 65535,
     GROWTH_MAX = 1040, /* deflate: at most 258 bytes from two bits */
+    MEMBERS_MAX = 10000,
     STORED = 0,
     DEFLATED = 8,
     ENCRYPTED = 1
 };
+
+#define INFLATED_MAX ((uint64_t)1 << 30) /* what is stored plainly is as large as its file, and has no limit */
 
 struct zip {
     const char *name;
@@ -139,11 +143,12 @@ static tare_status read_entry(const struct zip *z, uint64_t *at, struct member *
 
 /* ---- the members ---- */
 
-static tare_status inflate_member(const struct member *m, const uint8_t *packed, uint8_t *out,
+/* The first `n` bytes of the member. All of them: then its data must end there, too. */
+static tare_status inflate_member(const struct member *m, const uint8_t *packed, uint8_t *out, uint64_t n,
                                   tare_error *err)
 {
     z_stream zs = {0};
-    uint64_t in_left = m->packed, out_left = m->plain;
+    uint64_t in_left = m->packed, out_left = n;
     if (inflateInit2(&zs, -MAX_WBITS) != Z_OK) return error_set(err, TARE_NOMEM, "out of memory to inflate");
     zs.next_in = (Bytef *)(uintptr_t)packed; /* zlib only reads it */
     zs.next_out = out;
@@ -159,7 +164,8 @@ static tare_status inflate_member(const struct member *m, const uint8_t *packed,
         }
         rc = inflate(&zs, Z_NO_FLUSH);
     }
-    bool whole = rc == Z_STREAM_END && out_left == 0 && zs.avail_out == 0 && in_left == 0 && zs.avail_in == 0;
+    bool full = out_left == 0 && zs.avail_out == 0;
+    bool whole = n < m->plain ? full : full && rc == Z_STREAM_END && in_left == 0 && zs.avail_in == 0;
     inflateEnd(&zs);
     if (rc == Z_MEM_ERROR) return error_set(err, TARE_NOMEM, "out of memory to inflate");
     return whole ? TARE_OK : error_set(err, TARE_FORMAT, "its deflated data are damaged");
@@ -196,14 +202,32 @@ static tare_status locate(const struct zip *z, const struct member *m, const uin
     return TARE_OK;
 }
 
+/* Inflates no more than the header of the array, and compares what it says with what the archive says. */
+static tare_status check_header(const struct member *m, const uint8_t *packed, tare_error *err)
+{
+    uint64_t n = m->plain < TENSOR_NPY_HEAD_MAX ? m->plain : TENSOR_NPY_HEAD_MAX;
+    uint8_t *head = mem_new((size_t)n, 1);
+    if (!head) return error_set(err, TARE_NOMEM, "out of memory");
+    uint64_t bytes = 0;
+    tare_status s = inflate_member(m, packed, head, n, err);
+    if (s == TARE_OK) s = tensor_npy_bytes(m->name, head, (size_t)n, &bytes, err);
+    if (s == TARE_OK && bytes != m->plain)
+        s = error_set(err, TARE_FORMAT, "its header makes an array of %llu bytes, the archive %llu",
+                      (unsigned long long)bytes, (unsigned long long)m->plain);
+    mem_free(head);
+    return s;
+}
+
 static tare_status read_member(const struct zip *z, const struct member *m, struct tensor *t, tare_error *err)
 {
     const uint8_t *data = NULL;
     uint8_t *plain = NULL;
     tare_status s = locate(z, m, &data, err);
+    if (s == TARE_OK && m->method == DEFLATED) s = check_header(m, data, err);
     if (s == TARE_OK && m->method == DEFLATED) {
         plain = mem_new((size_t)m->plain, 1);
-        s = plain ? inflate_member(m, data, plain, err) : error_set(err, TARE_NOMEM, "out of memory");
+        s = plain ? inflate_member(m, data, plain, m->plain, err)
+                  : error_set(err, TARE_NOMEM, "out of memory");
         data = plain;
     }
     if (s == TARE_OK && crc_of(data, m->plain) != m->crc)
@@ -215,6 +239,30 @@ static tare_status read_member(const struct zip *z, const struct member *m, stru
     s = tensor_read_npy(t, m->name, data, (size_t)m->plain, err);
     mem_free(plain);
     return s < 0 ? error_wrap(err, "%s: member", z->name) : TARE_OK;
+}
+
+/* Before anything is inflated: how much would it be? */
+static tare_status check_total(const struct zip *z, tare_error *err)
+{
+    uint64_t at = z->directory, inflated = 0;
+    for (uint64_t i = 0; i < z->members; i++) {
+        struct member m;
+        bool skip;
+        tare_status s = read_entry(z, &at, &m, &skip, err);
+        if (s < 0) return s;
+        if (i == MEMBERS_MAX)
+            return error_set(err, TARE_INVALID, "%s: more than %d arrays", z->name, MEMBERS_MAX);
+        if (skip || m.method != DEFLATED) continue;
+        if (m.plain / GROWTH_MAX > m.packed) continue; /* a lie, told apart by locate() */
+        if (m.plain > INFLATED_MAX - inflated)
+            return error_set(
+                err, TARE_INVALID,
+                "%s: its compressed arrays make more than %llu MiB; save larger ones uncompressed "
+                "(numpy.savez)",
+                z->name, (unsigned long long)(INFLATED_MAX >> 20));
+        inflated += m.plain;
+    }
+    return TARE_OK;
 }
 
 static tare_status read_members(const struct zip *z, struct tensor_set *set, tare_error *err)
@@ -244,6 +292,7 @@ tare_status tensor_read_npz(struct tensor_set *out, const char *name, const void
     tare_error local = TARE_ERROR_INIT;
     tare_error *e = err ? err : &local; /* error_wrap() needs one */
     tare_status s = read_end(&z, e);
+    if (s == TARE_OK) s = check_total(&z, e);
     if (s == TARE_OK) s = read_members(&z, &set, e);
     for (size_t i = 0; s == TARE_OK && i < set.items.n; i++) {
         s = vec_push(&out->items, set.items.items[i], e);

@@ -59,6 +59,9 @@ uint16_t tensor_to_bfloat(float f);
 tare_status tensor_load(struct tensor_set *out, const char *path, tare_error *err);
 tare_status tensor_read_npy(struct tensor *out, const char *name, const void *bytes, size_t n,
                             tare_error *err);
+/* Bytes of the whole .npy file whose first `n` these are: TENSOR_NPY_HEAD_MAX of them always suffice. */
+#define TENSOR_NPY_HEAD_MAX ((size_t)(64 << 10))
+tare_status tensor_npy_bytes(const char *name, const void *head, size_t n, uint64_t *bytes, tare_error *err);
 tare_status tensor_read_npz(struct tensor_set *out, const char *name, const void *bytes, size_t n,
                             tare_error *err);
 tare_status tensor_read_pb(struct tensor *out, const char *name, const void *bytes, size_t n,

@@ -96,6 +96,7 @@ static void refused_by_name(void **state)
         {"npy/truncated", TARE_FORMAT, "45 bytes of data do not make float32 [3, 4]"},
         {"npy/trailing", TARE_FORMAT, "49 bytes"},
         {"npy/magic-only", TARE_FORMAT, "no .npy"},
+        {"npy/long-header", TARE_FORMAT, "a .npy header of 1048576 bytes"},
         {"npy/version-9", TARE_FORMAT, "version 9.0"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -131,6 +132,8 @@ static void damaged_archives(void **state)
     } rows[] = {
         {"npz/bad-crc", "member 'a': its checksum"},
         {"npz/bomb-size", "more than deflate can give"},
+        {"npz/bomb-header", "its header makes an array of 256 bytes, the archive 4194432"},
+        {"npz/bomb-many", "its compressed arrays make more than 1024 MiB"},
         {"npz/wild-offset", "not where the directory says"},
         {"npz/encrypted", "encrypted"},
         {"npz/bzip2", "compression method 12"},
