@@ -2,6 +2,7 @@
  * mem.c - see mem.h. The counters are relaxed atomics: exact once threads are quiet. */
 #include "core/mem.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +15,10 @@ static int may_allocate(void)
 {
     long left = atomic_load_explicit(&allowed, memory_order_relaxed);
     if (left < 0) return 1;
-    if (left == 0) return 0;
+    if (left == 0) {
+        errno = ENOMEM; /* as malloc does */
+        return 0;
+    }
     atomic_store_explicit(&allowed, left - 1, memory_order_relaxed);
     return 1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * html_run.c - run and comparison documents for the report page: as they are saved, without white space, and with raw
  * samples as plain numbers, because a page has no decompressor. Changes nothing else. */
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -64,8 +65,11 @@ static tare_status add_compact(struct stream *s, json_t *root)
 static tare_status parse(const struct buf *text, json_t **out, tare_error *err)
 {
     json_error_t why;
+    errno = 0; /* jansson takes a refused allocation for a syntax error of the text, at some places */
     *out = json_loadb(text->data, text->len, 0, &why);
-    return *out ? TARE_OK : error_set(err, TARE_FORMAT, "report page: line %d: %s", why.line, why.text);
+    if (*out) return TARE_OK;
+    if (errno == ENOMEM) return no_memory(err);
+    return error_set(err, TARE_FORMAT, "report page: line %d: %s", why.line, why.text);
 }
 
 tare_status html_run_write(struct stream *s, void *ctx)

@@ -389,10 +389,11 @@ static tare_status parse(struct reading *in, const void *bytes, size_t len, json
     if (len > RUN_BYTES_MAX)
         return error_set(in->err, TARE_FORMAT, "%s: larger than a %s may be (%zu MiB)", in->name,
                          in->form->what, RUN_BYTES_MAX >> 20);
+    errno = 0; /* jansson takes a refused allocation for a syntax error of the text, at some places */
     *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
     if (*root && json_is_object(*root)) return TARE_OK;
     if (*root) return error_set(in->err, TARE_FORMAT, "%s: expected an object, got an array", in->name);
-    if (!e.text[0] || json_error_code(&e) == json_error_out_of_memory) return no_memory(in);
+    if (errno == ENOMEM) return no_memory(in);
     return error_set(in->err, TARE_FORMAT, "%s: line %d, column %d: %s", in->name, e.line, e.column, e.text);
 }
 

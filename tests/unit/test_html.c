@@ -215,10 +215,21 @@ static void test_samples_are_thinned(void **state)
     run_release(&r);
 }
 
+/* Refused when tare's allocations are, but not counted as one of them: some are given back with free(). */
+static void *gated_malloc(size_t n)
+{
+    void *gate = mem_new(1, 1);
+    if (!gate) return NULL;
+    mem_free(gate);
+    return malloc(n);
+}
+
+/* Of tare's own allocations and of jansson's. */
 static void test_memory(void **state)
 {
     (void)state;
     need_viewer();
+    json_set_alloc_funcs(gated_malloc, free);
     struct run r;
     make_run(&r, 50);
     struct html_run h = {&r, 0};
@@ -234,9 +245,10 @@ static void test_memory(void **state)
         buf_release(&out);
         assert_int_equal(mem_live_blocks(), live);
         if (s == TARE_OK) break;
-        assert_int_equal(s, TARE_NOMEM);
+        if (s != TARE_NOMEM || !strstr(err.text, "memory")) fail_msg("allocation %ld: %s", n, err.text);
         assert_true(n < 10000);
     }
+    json_set_alloc_funcs(malloc, free);
     run_release(&r);
 }
 

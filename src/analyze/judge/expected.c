@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * expected.c - JSON lines of labels or reference outputs, see accuracy.h. The bytes come from outside:
  * every line is checked, and the error names it. */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -65,8 +66,10 @@ static tare_status read_line(struct lines *l, const char *text, size_t n)
 {
     json_error_t why;
     if (n > LINE_MAX_BYTES) return refuse(l, "is longer than 16 MiB");
+    errno = 0; /* jansson takes a refused allocation for a syntax error of the text, at some places */
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    if (!root) return refuse(l, json_error_code(&why) == json_error_out_of_memory ? "no memory" : why.text);
+    if (!root && errno == ENOMEM) return error_nomem(l->err, "%s", l->name);
+    if (!root) return refuse(l, why.text);
     json_t *label = json_object_get(root, "label"), *outputs = json_object_get(root, "expected");
     tare_status s = TARE_OK;
     if (label)
