@@ -127,7 +127,9 @@ static tare_status explain(int code, const char *path, const char *detail, const
 
 tare_status db_fail(const struct sqlite_store *s, const char *doing, tare_error *err)
 {
-    return explain(sqlite3_extended_errcode(s->db), s->path, sqlite3_errmsg(s->db), doing, err);
+    int code = sqlite3_extended_errcode(s->db);
+    if (s->full && (code & 0xff) == SQLITE_READONLY) code = SQLITE_FULL;
+    return explain(code, s->path, sqlite3_errmsg(s->db), doing, err);
 }
 
 /* ---- statements ---- */
@@ -266,11 +268,18 @@ static tare_status check_file(const char *path, const struct store_options *o, t
     return TARE_OK;
 }
 
+static void disconnect(struct sqlite_store *s)
+{
+    for (int i = 0; i < DB_N; i++) sqlite3_finalize(s->prepared[i]);
+    memset(s->prepared, 0, sizeof s->prepared);
+    sqlite3_close(s->db);
+    s->db = NULL;
+}
+
 static void db_close(struct store *base)
 {
     struct sqlite_store *s = db_of(base);
-    for (int i = 0; i < DB_N; i++) sqlite3_finalize(s->prepared[i]);
-    sqlite3_close(s->db);
+    disconnect(s);
     mem_free(s->path);
     mem_free(s);
 }
@@ -290,16 +299,22 @@ static tare_status set_up(struct sqlite_store *s, tare_error *err)
     return status == TARE_OK ? check_schema(s, err) : status;
 }
 
+/* Nothing in the log beside it: all that was committed is in the file. */
+static bool has_no_log(const char *path)
+{
+    struct stat st;
+    struct buf log = BUF_INIT;
+    buf_printf(&log, "%s-wal", path);
+    bool none = !log.failed && (stat(log.data, &st) < 0 ? errno == ENOENT : st.st_size == 0);
+    buf_release(&log);
+    return none;
+}
+
 /* A file that this process may not write is read as it is: no log can be made beside it. When there is a
  * log, another process writes, and SQLite must see it. */
 static bool is_sealed(const char *path)
 {
-    struct buf log = BUF_INIT;
-    buf_printf(&log, "%s-wal", path);
-    bool sealed =
-        access(path, F_OK) == 0 && access(path, W_OK) != 0 && !log.failed && access(log.data, F_OK) != 0;
-    buf_release(&log);
-    return sealed;
+    return access(path, F_OK) == 0 && access(path, W_OK) != 0 && has_no_log(path);
 }
 
 static int open_sealed(const char *path, sqlite3 **db)
@@ -326,6 +341,18 @@ static int open_file(const char *path, bool create, sqlite3 **db)
         path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0), NULL);
 }
 
+/* On a full disk no log can be made, which SQLite needs even to read. Nobody can write then: what is there is
+ * read as it is. False: that does not help either. */
+static bool open_on_full_disk(struct sqlite_store *s)
+{
+    int code = sqlite3_errcode(s->db) & 0xff;
+    bool no_log_made = code == SQLITE_FULL || code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
+    if (!no_log_made || !has_no_log(s->path)) return false;
+    disconnect(s);
+    s->full = true;
+    return open_sealed(s->path, &s->db) == SQLITE_OK && set_up(s, NULL) == TARE_OK;
+}
+
 static tare_status db_open(struct store **out, const char *where, const struct store_options *o,
                            tare_error *err)
 {
@@ -343,7 +370,13 @@ static tare_status db_open(struct store **out, const char *where, const struct s
     s->wait_ms = o->wait_ms ? o->wait_ms : STORE_WAIT_MS;
     if (open_file(where, o->create, &s->db) != SQLITE_OK)
         status = s->db ? db_fail(s, "opening", err) : error_set(err, TARE_NOMEM, "%s: out of memory", where);
-    if (status == TARE_OK) status = set_up(s, err);
+    if (status == TARE_OK) {
+        status = set_up(s, err);
+        if (status != TARE_OK && !o->create && open_on_full_disk(s)) {
+            status = TARE_OK;
+            if (err) *err = (tare_error)TARE_ERROR_INIT;
+        }
+    }
     if (status == TARE_OK)
         *out = &s->base;
     else

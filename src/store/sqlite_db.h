@@ -42,6 +42,7 @@ struct sqlite_store {
     char *path;
     unsigned wait_ms;
     int depth; /* of begin */
+    bool full; /* no room for a log beside it: it is read as it is */
     sqlite3_stmt *prepared[DB_N];
 };
 

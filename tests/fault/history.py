@@ -141,6 +141,27 @@ def no_space():
     shutil.rmtree(place)
 
 
+def no_byte_left():
+    """On a disk that is full to the last byte the history can be read, and what would change it says why it cannot."""
+    place = tempfile.mkdtemp(dir=TMP)
+    documents(os.path.join(place, "docs"), 3)
+    os.mkdir(os.path.join(place, "disk"))
+    script = ("mount -t tmpfs -o size=400k none disk || exit 99; '{0}' history import --history disk/h.db docs/*.json || exit 98; "
+              "dd if=/dev/zero of=disk/rest bs=4k 2>/dev/null; dd if=/dev/zero of=disk/crumbs bs=1 count=4096 2>/dev/null; "
+              "'{0}' history list --limit 0 --json --history disk/h.db >list || exit 97; "
+              "'{0}' history tag --history disk/h.db 01KC{1:022d} x; echo \"tag $?\"; rm disk/rest; "
+              "'{0}' history tag --history disk/h.db 01KC{1:022d} x; echo \"tag $?\"").format(TARE, 1)
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=place, env=ENV, capture_output=True, text=True, timeout=120)
+    if done.returncode == 99 or "unshare" in done.stderr:
+        raise Skip("no private mounts here: " + done.stderr.strip()[:80])
+    check(done.returncode == 0, "exit %d: %s" % (done.returncode, done.stderr))
+    with open(os.path.join(place, "list")) as f:
+        check(len(json.load(f)["runs"]) == 3, "all are listed")
+    check("no space left" in done.stderr, done.stderr)
+    check([line for line in done.stdout.splitlines() if line.startswith("tag ")] == ["tag 3", "tag 0"], done.stdout + done.stderr)
+    shutil.rmtree(place)
+
+
 def locked():
     """Another process that holds the history for longer than tare waits: told, exit 3; a bench only warns."""
     place = tempfile.mkdtemp(dir=TMP)
@@ -166,5 +187,6 @@ test("%d kills while runs are added one by one" % TRIALS, adding_one_by_one)
 test("kills while many are added at once", adding_many_at_once)
 test("kills of tare bench", benching)
 test("a full disk", no_space)
+test("a disk without a byte left", no_byte_left)
 test("a lock that lasts", locked)
 finish()
