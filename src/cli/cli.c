@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -111,6 +113,38 @@ void cli_note_last(struct cli *cli, const char *format, ...)
     buf_printf(&cli->last, "%s\n", text);
 }
 
+/* Long answers of a terminal go through a pager. One that cannot be started is no failure: the answer is then printed as
+ * it is. */
+static void run_pager(const char *program, int from)
+{
+    if (dup2(from, STDIN_FILENO) < 0) _exit(127);
+    signal(SIGPIPE, SIG_DFL);
+    setenv("LESS", "FRX", 0); /* quit if it fits one screen, keep colours, leave the text on the screen */
+    execl("/bin/sh", "sh", "-c", program, (char *)NULL);
+    _exit(127);
+}
+
+static void pager_start(struct cli *cli, const char *program)
+{
+    int ends[2];
+    if (!*program || strcmp(program, "cat") == 0) return;
+    fflush(cli->out);
+    if (pipe2(ends, O_CLOEXEC) < 0) return;
+    pid_t pid = fork();
+    if (pid == 0) run_pager(program, ends[0]);
+    close(ends[0]);
+    if (pid > 0 && dup2(ends[1], fileno(cli->out)) >= 0) cli->pager = pid;
+    close(ends[1]);
+}
+
+static void pager_wait(struct cli *cli)
+{
+    signal(SIGINT, SIG_IGN); /* for the pager, which owns the terminal now */
+    while (waitpid(cli->pager, NULL, 0) < 0 && errno == EINTR) {
+    }
+    cli->pager = 0;
+}
+
 static const char *pager_program(void)
 {
     const char *own = secure_getenv("TARE_PAGER"), *common = secure_getenv("PAGER");
@@ -122,8 +156,7 @@ static const char *pager_program(void)
 /* The pager starts with the answer, not before: until then the terminal belongs to the progress bar. */
 bool cli_write_exact(struct cli *cli, const void *bytes, size_t n)
 {
-    if (cli->paged && cli->out_term.tty && !cli->answered)
-        pager_start(&cli->pager, cli->out, pager_program());
+    if (cli->paged && cli->out_term.tty && !cli->answered) pager_start(cli, pager_program());
     cli->answered = true;
     if (fwrite(bytes, 1, n, cli->out) < n && !cli->write_errno) cli->write_errno = errno;
     return !ferror(cli->out);
@@ -309,7 +342,7 @@ static int cli_finish(struct cli *cli, int rc)
 {
     settings_release(&cli->settings);
     if (rc == CLI_DONE) rc = CLI_GOOD;
-    bool paged = cli->pager.pid != 0;
+    bool paged = cli->pager != 0;
     bool lost = ferror(cli->out);
     errno = 0;
     if (fflush(cli->out) != 0) {
@@ -319,7 +352,7 @@ static int cli_finish(struct cli *cli, int rc)
     bool left = cli->write_errno == EPIPE || (lost && !cli->write_errno && reader_left(fileno(cli->out)));
     if (paged) {
         fclose(cli->out);
-        pager_wait(&cli->pager);
+        pager_wait(cli);
     }
     say_last(cli);
     if (!lost || left || paged) return rc;

@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "cli/opt.h"
 #include "cli/settings.h"
@@ -27,9 +28,6 @@
 #include "subject/ort_find.h"
 
 struct command;
-struct pager {
-    long pid; /* 0: none */
-};
 
 enum cli_exit {
     CLI_DONE = -1, /* inside tare only: help or completion was given; the program exits with 0 */
@@ -45,11 +43,11 @@ struct cli {
     struct term out_term, err_term;
     tare_error error; /* for cli_fail() */
     bool no_color;
-    bool ignored_sigpipe; /* as whoever started tare had it: for the program of `tare run` */
-    bool paged;           /* the answer may be long */
-    bool answered;        /* something was written to `out` */
-    int write_errno;      /* why writing the answer failed first; 0 */
-    struct pager pager;
+    bool ignored_sigpipe;     /* as whoever started tare had it: for the program of `tare run` */
+    bool paged;               /* the answer may be long */
+    bool answered;            /* something was written to `out` */
+    int write_errno;          /* why writing the answer failed first; 0 */
+    pid_t pager;              /* its process; 0: none */
     struct buf last;          /* notes for the end, a line each */
     struct settings settings; /* the project's tare.yaml; empty: none */
     struct opt_given given;   /* which options the last cli_options() saw */
@@ -103,9 +101,5 @@ struct ort_places cli_ort_places(const char *chosen);
 /* The whole program but exit(): cli_top() finds the command and runs it, cli_main() also finishes. */
 int cli_top(struct cli *cli, int argc, char **argv);
 int cli_main(struct cli *cli, int argc, char **argv);
-
-/* pager.c: send `out`, a terminal, through `program`, a shell command. False: not started. */
-bool pager_start(struct pager *pager, FILE *out, const char *program);
-void pager_wait(struct pager *pager);
 
 #endif

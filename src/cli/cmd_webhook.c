@@ -26,11 +26,10 @@ static tare_status deliver_alert(struct buf *text, tare_error *err)
 
 int cmd_webhook(struct cli *cli, int argc, char **argv)
 {
-    const struct opt rows[] = {OPT_END};
     struct buf text = BUF_INIT;
     char piece[4096];
     ssize_t n;
-    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    int rc = cli_options(cli, &usage, NULL, &argc, &argv);
     if (rc) return rc;
     while ((n = read(STDIN_FILENO, piece, sizeof piece)) > 0) buf_add(&text, piece, (size_t)n);
     tare_status s = deliver_alert(&text, &cli->error);

@@ -203,7 +203,7 @@ void opt_help(struct buf *out, const struct opt_request *req);
 void opt_wrap(struct buf *out, const char *text, unsigned column, unsigned indent);
 #define OPT_HELP_WIDTH 80
 
-/* complete.c: what may follow. `words` are the command's own, the last one being typed (may be "").
+/* cmd_complete.c: what may follow. `words` are the command's own, the last one being typed (may be "").
  * Writes "word TAB description" lines; ":files" or ":dirs" asks the shell to add names. */
 void opt_complete(struct buf *out, const struct opt_request *req, int n, char **words);
 

@@ -6,6 +6,7 @@
 #ifndef CLI_COMPARE_ARGS_H
 #define CLI_COMPARE_ARGS_H
 
+#include "analyze/compare/paired.h"
 #include "bench/ab.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
@@ -102,6 +103,21 @@ void compare_side_describe(const struct compare_side *s, struct comparison *c, s
 /* ---- ways ---- */
 
 int compare_ab(struct cli *cli, const struct compare_args *a);
+/* Two lanes measured in turn until their ratio is known well enough: the engine of src/bench asked by the rule of
+ * src/analyze, as every command that compares does it. */
+struct ab_trial {
+    struct ab_lane *lane[PAIR_SIDES];
+    const char *name;
+    uint64_t budget_ns, seed, max_pairs; /* max_pairs 0: no limit */
+    const struct paired_rule *rule;
+    struct bench_progress progress;
+};
+/* As ab_run(): *set is to be released with ab_pairs_release(), whatever the result. */
+tare_status ab_trial_run(const struct ab_trial *t, struct pair_set *set, struct ab_outcome *out,
+                         tare_error *err);
+const char *ab_trial_stop_word(enum ab_stop s); /* "precise", "budget", .. */
+uint64_t ab_trial_seed(void);                   /* a new one */
+
 /* Measure all cases of the sides in turn and judge them; *c is initialised. */
 tare_status compare_ab_measure(struct cli *cli, const struct compare_args *a, struct compare_sides *sides,
                                struct comparison *c);

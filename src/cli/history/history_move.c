@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/history/history_ask.h"
+#include "cli/history/history_question.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "core/file.h"

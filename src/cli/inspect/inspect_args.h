@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * inspect_args.h - what a user asked `tare inspect` for, and the two things it does. One file each: inspect_options.c
- * (the command line), cmd_inspect.c (what models cost), inspect_diverge.c (where two of them differ). */
+ * inspect_args.h - what a user asked `tare inspect` for, and the two things it does: cmd_inspect.c (the command line,
+ * what models cost), inspect_diverge.c (where two of them differ). */
 #ifndef CLI_INSPECT_ARGS_H
 #define CLI_INSPECT_ARGS_H
 
@@ -41,12 +41,6 @@ struct inspect_args {
 #define INSPECT_ARGS_INIT \
     {.grid = GRID_INIT, .top = 10, .optimization = -1, .seed = 1, .at_once = 8, .tolerance = 1e-3}
 
-/* Parse and validate. 0: go on; anything else: return it. Always release. */
-int inspect_args_read(struct cli *cli, struct inspect_args *a, int argc, char **argv);
-void inspect_args_release(struct inspect_args *a);
-
-/* The order asked for. */
-struct layer_view inspect_layer_view(const struct inspect_args *a);
 /* The configuration that sessions get. */
 struct case_params inspect_case(const struct inspect_args *a);
 
