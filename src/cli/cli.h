@@ -67,7 +67,8 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
 int cli_check_kind(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, unsigned kind);
 
 /* `--json` as every command that answers spells it. */
-#define OPT_JSON(ptr) OPT_FLAG(0, "json", ptr, "print the answer as JSON")
+#define OPT_JSON_HELP "print the answer as JSON"
+#define OPT_JSON(ptr) OPT_FLAG(0, "json", ptr, OPT_JSON_HELP)
 
 /* Say cli->error as "tare COMMAND: text" and return the exit code that fits it: bad input 2, else 3. */
 int cli_fail(struct cli *cli);

@@ -58,7 +58,8 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_WITH(OPT_NO_DEFAULT,
                  OPT_ROW_(DOUBLE, 0, "grid", real, &o->grid, "the grid's grams of CO2 equivalent per kWh"),
                  .min = 0, .max = 5000, .arg = "<g/kWh>"),
-        OPT_STRING(0, "country", &o->country, "<code>", "the mean of a country's grid, from a small table"),
+        OPT_STRING(0, "country", &o->country, "<code>", "the mean of a country's grid, from a small table",
+                 .not_with = "grid"),
         OPT_GROUP("The answer"),
         OPT_PATH('o', "output", &o->output, "<file>", "the run document (default: a new file in --output-dir)"),
         OPT_PATH(0, "trace", &o->trace, "<file>", "the trace (default: beside the document)"),
@@ -114,7 +115,6 @@ static int check_args(const struct run_command *a)
     }
     int rc = html_out_check(cli, a->html);
     if (rc) return rc;
-    if (o->grid > 0 && o->country) return cli_usage_error(cli, "--grid or --country, not both");
     if (o->country && carbon_find(&grid, o->country, &cli->error) != TARE_OK)
         return cli_usage_error(cli, "--country %s", cli->error.text);
     return check_webhook(cli, o->webhook);

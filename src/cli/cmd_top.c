@@ -24,19 +24,9 @@ struct top_command {
     struct top_source from;
 };
 
-/* What contradicts itself. */
-static int check_top(struct cli *cli, const struct top_command *a)
+/* Can this terminal be drawn on? */
+static int check_terminal(struct cli *cli)
 {
-    if ((a->json || a->prom) && !a->once)
-        return cli_usage_error(cli, "--%s is an answer about one moment: give --once with it",
-                               a->json ? "json" : "prom");
-    if (a->json && a->prom) return cli_usage_error(cli, "--json or --prom, not both");
-    if (a->from.replay && a->from.record)
-        return cli_usage_error(cli, "--replay and --record exclude each other");
-    if (a->from.replay && a->pid)
-        return cli_usage_error(cli, "--pid watches what runs now: not with --replay");
-    if (a->once && a->iterations) return cli_usage_error(cli, "--once is one moment: not with --iterations");
-    if (a->once) return 0;
     if (!cli->out_term.tty)
         return cli_usage_error(
             cli, "stdout is no terminal: --once prints one moment as text (also --json, --prom)");
@@ -134,17 +124,18 @@ int cmd_top(struct cli *cli, int argc, char **argv)
         OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 'n', "iterations", uint, &a.iterations, "leave after so many moments"),
                  .lo = 0, .hi = UINT64_MAX),
         OPT_GROUP("one moment"),
-        OPT_FLAG(0, "once", &a.once, "two looks one interval apart, then one answer"),
-        OPT_JSON(&a.json),
-        OPT_FLAG(0, "prom", &a.prom, "print the answer as Prometheus text"),
+        OPT_FLAG(0, "once", &a.once, "two looks one interval apart, then one answer", .not_with = "iterations"),
+        OPT_FLAG(0, "json", &a.json, OPT_JSON_HELP, .needs = "once"),
+        OPT_FLAG(0, "prom", &a.prom, "print the answer as Prometheus text", .needs = "once", .not_with = "json"),
         OPT_GROUP("recordings"),
         OPT_PATH(0, "record", &a.from.record, "<file>", "also write what is seen to a trace"),
-        OPT_PATH(0, "replay", &a.from.replay, "<file>", "show a recording of tare top or tare run"),
+        OPT_PATH(0, "replay", &a.from.replay, "<file>", "show a recording of tare top or tare run",
+                 .not_with = "record pid", .hint = "a recording is over"),
         OPT_DOUBLE(0, "speed", &a.view.speed, 0.1, 60, "how fast a recording is played"),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
-    if (!rc) rc = check_top(cli, &a);
+    if (!rc && !a.once) rc = check_terminal(cli);
     if (!rc) rc = show_top(cli, &a);
     opt_list_release(&a.alerts);
     return rc;

@@ -9,6 +9,7 @@
 
 #include "cli/output.h"
 #include "cli/input.h"
+#include "core/str.h"
 #include "report/export/profile_json.h"
 #include "report/trace/timeline_json.h"
 
@@ -61,12 +62,6 @@ int html_out_check(struct cli *cli, const char *path)
 
 /* ---- gathering ---- */
 
-static const char *file_of(const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 static tare_status add(struct html_out *h, struct html_item item, tare_error *err)
 {
     if (h->arena.failed) return error_set(err, TARE_NOMEM, "out of memory for the report page");
@@ -78,7 +73,7 @@ tare_status html_out_run(struct html_out *h, const char *name, const struct run 
 {
     struct html_run *ctx = arena_new(&h->arena, 1, sizeof *ctx);
     if (ctx) *ctx = (struct html_run){run, HTML_SAMPLES_MAX / (n_runs ? n_runs : 1)};
-    const char *kept = arena_str(&h->arena, name ? file_of(name) : run->subject.name);
+    const char *kept = arena_str(&h->arena, name ? str_file_name(name) : run->subject.name);
     return add(h, (struct html_item){"run", kept, html_run_write, ctx}, err);
 }
 
@@ -149,7 +144,7 @@ static tare_status add_timeline(struct html_out *h, const char *path, tare_error
     tare_status s = vec_push(&h->samples, samples, err);
     if (s < 0) samples_release(samples);
     if (s < 0 || !samples->at_ns.n) return s;
-    const char *name = arena_str(&h->arena, file_of(path));
+    const char *name = arena_str(&h->arena, str_file_name(path));
     return add(h, (struct html_item){"timeline", name, write_timeline, samples}, err);
 }
 
@@ -163,7 +158,7 @@ static tare_status add_parts(struct html_out *h, const char *path, struct trace 
     size_t before = h->items.n;
     tare_status s = add_timeline(h, path, err);
     if (s < 0 || (h->items.n > before && !profile_json_has_scopes(of))) return s;
-    const char *name = arena_str(&h->arena, file_of(path));
+    const char *name = arena_str(&h->arena, str_file_name(path));
     return add(h, (struct html_item){"profile", name, write_profile, p}, err);
 }
 

@@ -62,16 +62,16 @@ static bool is_digit(char c)
 
 /* ---- one row from one text ------------------------------------------------------------------- */
 
-static tare_status set_flag(const struct opt *row, const char *text, tare_error *err)
+bool opt_is_switch(const char *text, bool *on)
 {
     static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off"};
     for (size_t i = 0; i < 4; i++) {
         bool is_yes = strcmp(text, yes[i]) == 0;
         if (!is_yes && strcmp(text, no[i]) != 0) continue;
-        *row->to.flag = is_yes;
-        return TARE_OK;
+        *on = is_yes;
+        return true;
     }
-    return error_set(err, TARE_INVALID, "'%s' is not yes or no", text);
+    return false;
 }
 
 static tare_status set_enum(const struct opt *row, const char *text, tare_error *err)
@@ -159,7 +159,10 @@ static tare_status set_double(const struct opt *row, const char *text, tare_erro
 tare_status opt_set(const struct opt *row, const char *text, tare_error *err)
 {
     switch (row->type) {
-    case OPT_TYPE_FLAG: return set_flag(row, text, err);
+    case OPT_TYPE_FLAG:
+        return opt_is_switch(text, row->to.flag)
+                   ? TARE_OK
+                   : error_set(err, TARE_INVALID, "'%s' is not yes or no", text);
     case OPT_TYPE_ENUM: return set_enum(row, text, err);
     case OPT_TYPE_INT: return set_int(row, text, err);
     case OPT_TYPE_UINT:

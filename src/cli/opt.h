@@ -189,6 +189,9 @@ tare_status opt_read(const struct opt_request *req, int *argc, char ***argv, boo
 /* Once it is known which kind the command works on: no option may be for other kinds alone. After opt_read(). */
 tare_status opt_check_kind(const struct opt_request *req, unsigned kind, tare_error *err);
 
+/* Is this a yes or a no, as flags are set in the environment? */
+bool opt_is_switch(const char *text, bool *on);
+
 /* Set one row from text as if `--name=text` had been given. */
 tare_status opt_set(const struct opt *row, const char *text, tare_error *err);
 

@@ -81,3 +81,15 @@ void str_add_utf8(struct buf *out, const char *s, size_t n)
     }
     buf_add(out, s + good, n - good);
 }
+
+bool str_ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), m = strlen(tail);
+    return n >= m && strcmp(s + n - m, tail) == 0;
+}
+
+const char *str_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}

@@ -24,4 +24,9 @@ bool str_is_utf8(const char *s, size_t n);
 /* Append s, with U+FFFD in place of what is not UTF-8. */
 void str_add_utf8(struct buf *out, const char *s, size_t n);
 
+/* ---- names of files ---- */
+
+bool str_ends_with(const char *s, const char *tail);
+const char *str_file_name(const char *path); /* after its last '/'; the whole where nothing follows one */
+
 #endif

@@ -10,6 +10,7 @@
 #include "cli/compare/compare_args.h"
 #include "cli/interrupt.h"
 #include "cli/compare/shell_words.h"
+#include "core/str.h"
 #include "report/text.h"
 
 enum { HASH_SHOWN = 12 };
@@ -53,12 +54,6 @@ int bench_anchor_check(struct cli *cli, const struct bench_args *a)
 
 /* ---- the two sides ---- */
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 /* A file that changes is another anchor, whatever its name. */
 static tare_status name_anchor(const struct bench_args *a, struct run *run, const char **out, tare_error *err)
 {
@@ -69,7 +64,7 @@ static tare_status name_anchor(const struct bench_args *a, struct run *run, cons
     }
     tare_status s = subject_hash_file(a->anchor, hash, err);
     if (s < 0) return s;
-    *out = arena_printf(&run->arena, "%s@%.*s", base_name(a->anchor), HASH_SHOWN, hash);
+    *out = arena_printf(&run->arena, "%s@%.*s", str_file_name(a->anchor), HASH_SHOWN, hash);
     return *out ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a name");
 }
 

@@ -6,6 +6,7 @@
 #include "cli/bench/bench_args.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "core/str.h"
 
 /* ---- tensors as rows of numbers ---- */
 
@@ -56,16 +57,10 @@ static tare_status expected_of(struct expected *e, const struct tensor *t, const
     return TARE_OK;
 }
 
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && strcmp(s + n - m, tail) == 0;
-}
-
 /* JSON lines, or arrays: the one named like the output, else the only one. */
 static tare_status load_expected(struct expected *e, const char *path, const char *output, tare_error *err)
 {
-    if (ends_with(path, ".jsonl") || ends_with(path, ".json")) {
+    if (str_ends_with(path, ".jsonl") || str_ends_with(path, ".json")) {
         struct file_view f = FILE_VIEW_INIT;
         tare_status s = file_map(path, &f, err);
         if (s == TARE_OK) s = expected_read_jsonl(e, path, f.data, f.size, err);

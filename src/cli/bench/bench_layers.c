@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "core/mem.h"
+#include "core/str.h"
 #include "probe/roof.h"
 #include "subject/profiled.h"
 
@@ -23,31 +24,17 @@ enum { WARMUP_RUNS = 3, PROFILED_RUNS = 200 };
  * option, a path or a file that is there is no value; `--layers=WORD` always is one. */
 bool bench_layers_takes(const char *word)
 {
-    size_t n = strlen(word);
-    bool model = n > 5 && strcmp(word + n - 5, ".onnx") == 0;
+    bool model = str_ends_with(word, ".onnx");
     return word[0] && word[0] != '-' && !model && !strchr(word, '/') && access(word, F_OK) != 0;
-}
-
-static bool is_switch(const char *text, bool *on)
-{
-    static const char *const yes[] = {"", "1", "true", "yes", "on"}, *const no[] = {"0", "false", "no",
-                                                                                    "off"};
-    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
-        if (strcmp(text, yes[i]) == 0) return *on = true;
-    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
-        if (strcmp(text, no[i]) != 0) continue;
-        *on = false;
-        return true;
-    }
-    return false;
 }
 
 tare_status bench_layers_parse(void *args, const char *text, tare_error *err)
 {
     struct bench_args *a = args;
     opt_list_release(&a->groups);
-    if (is_switch(text, &a->layers)) return TARE_OK;
+    if (opt_is_switch(text, &a->layers)) return TARE_OK;
     a->layers = true;
+    if (!*text) return TARE_OK;
     tare_status s = opt_list_split(&a->groups, text, err);
     if (s < 0) return s;
     return a->groups.n ? TARE_OK : error_set(err, TARE_INVALID, "'%s' names no pattern", text);

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/compare/compare_args.h"
 #include "cli/html_out.h"
+#include "core/str.h"
 #include "core/unit.h"
 
 enum { SAVED = 1, IN_TURN = 2 };
@@ -60,17 +61,11 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* Saved runs: two names, or --base and --new, or one document to show again. */
 static int choose_saved(struct cli *cli, struct compare_args *a)
 {
     for (int i = 0; i < a->n; i++)
-        if (ends_with(a->args[i], ".onnx"))
+        if (str_ends_with(a->args[i], ".onnx"))
             return cli_usage_error(cli, "%s is a model: --ab measures two of them in turn", a->args[i]);
     if (a->base.n || a->new_.n) {
         if (a->n || !a->base.n || !a->new_.n)

@@ -6,15 +6,14 @@
 #include "cli/compare/compare_args.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
+#include "core/str.h"
 #include "report/compare/comparison_report.h"
 
 static tare_status save_comparison(struct cli *cli, const struct compare_args *a, const struct comparison *c)
 {
     char path[4096];
     struct buf text = BUF_INIT;
-    const char *slash = strrchr(c->new_.name, '/');
-    struct run_file file = {a->output_dir, "compare", slash && slash[1] ? slash + 1 : c->new_.name,
-                            c->created};
+    struct run_file file = {a->output_dir, "compare", str_file_name(c->new_.name), c->created};
     if (a->no_save) return TARE_OK;
     tare_status s = comparison_write(c, &text, &cli->error);
     if (s == TARE_OK) s = run_save_text(&file, &text, path, sizeof path, &cli->error);

@@ -14,6 +14,7 @@
 #include "cli/compare/shell_words.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "core/str.h"
 
 struct side {
     VEC(struct run) runs;
@@ -67,8 +68,7 @@ static tare_status add_file(struct side *to, const char *path, tare_error *err)
 
 static int wanted_entry(const struct dirent *e)
 {
-    size_t n = strlen(e->d_name);
-    return n > 5 && strcmp(e->d_name + n - 5, ".json") == 0;
+    return strlen(e->d_name) > 5 && str_ends_with(e->d_name, ".json");
 }
 
 /* Every run document in it, by name; other documents that tare keeps there are passed over. */

@@ -9,6 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/compare/shell_words.h"
 #include "core/mem.h"
+#include "core/str.h"
 
 #define PAD_NAME "TARE_AB_PAD="
 
@@ -56,8 +57,7 @@ static int read_own(struct cli *cli, struct compare_sides *out, int which, const
 /* "program model.onnx" is a command. */
 bool compare_is_model(const char *arg)
 {
-    size_t n = strlen(arg);
-    if (n <= 5 || strcmp(arg + n - 5, ".onnx") != 0) return false;
+    if (!str_ends_with(arg, ".onnx") || strlen(arg) == 5) return false;
     return !strpbrk(arg, " \t") || access(arg, F_OK) == 0;
 }
 

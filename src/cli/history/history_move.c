@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "core/file.h"
 #include "core/json.h"
+#include "core/str.h"
 
 /* ---- in ---- */
 
@@ -58,15 +59,9 @@ static void add_lines(struct import *in, const char *path, const char *text, siz
     }
 }
 
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && strcmp(s + n - m, tail) == 0;
-}
-
 static tare_status read_file(const char *path, struct buf *out, tare_error *err)
 {
-    bool lines = ends_with(path, ".jsonl");
+    bool lines = str_ends_with(path, ".jsonl");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = -1;
     if (fd < 0) return error_errno(err, "%s: cannot open", path);
@@ -86,7 +81,7 @@ static void add_file(struct import *in, const char *path)
     struct buf text = BUF_INIT;
     if (read_file(path, &text, &in->cli->error) != TARE_OK)
         refuse(in);
-    else if (ends_with(path, ".jsonl"))
+    else if (str_ends_with(path, ".jsonl"))
         add_lines(in, path, text.data, text.len);
     else
         add_text(in, path, text.data, text.len);
@@ -95,7 +90,7 @@ static void add_file(struct import *in, const char *path)
 
 static int is_document(const struct dirent *e)
 {
-    return ends_with(e->d_name, ".json") || ends_with(e->d_name, ".jsonl");
+    return str_ends_with(e->d_name, ".json") || str_ends_with(e->d_name, ".jsonl");
 }
 
 /* Of a folder only what looks like run documents: other files of tare lie there too. */
@@ -112,7 +107,7 @@ static void add_folder(struct import *in, const char *path)
         buf_printf(&file, "%s/%s", path, names[i]->d_name);
         if (in->broken || file.failed)
             in->broken = true;
-        else if (ends_with(file.data, ".jsonl") || input_is_run(file.data))
+        else if (str_ends_with(file.data, ".jsonl") || input_is_run(file.data))
             add_file(in, file.data);
         else
             in->other++;

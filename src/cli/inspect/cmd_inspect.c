@@ -19,35 +19,19 @@
 
 /* ---- the command line ---- */
 
-enum {
-    SORT_USUAL,
-    SORT_MACS,
-    SORT_BYTES,
-    SORT_PARAMETERS,
-    SORT_FLOPS,
-    SORT_INTENSITY,
-    SORT_NAME,
-    SORT_OP,
-    SORT_ORDER
-};
-
-static const struct sort_row {
-    const char *column;
-} sort_columns[] = {
-    [SORT_MACS] = {"mac_share"}, [SORT_BYTES] = {"bytes"},         [SORT_PARAMETERS] = {"parameters"},
-    [SORT_FLOPS] = {"flops"},    [SORT_INTENSITY] = {"intensity"}, [SORT_NAME] = {"name"},
-    [SORT_OP] = {"op"},
-};
-
+/* The column of each value of sort_words; NULL: none. */
+static const char *const sort_columns[] = {NULL,        "mac_share", "bytes", "parameters", "flops",
+                                           "intensity", "name",      "op",    NULL};
+enum { SORT_ORDER = 8 };
 static const struct opt_choice sort_words[] = {
-    {"usual", SORT_USUAL, "by MACs, or bytes where there are none"},
-    {"macs", SORT_MACS, "multiply-accumulates"},
-    {"bytes", SORT_BYTES, "bytes moved"},
-    {"params", SORT_PARAMETERS, "parameters"},
-    {"flops", SORT_FLOPS, "operations"},
-    {"intensity", SORT_INTENSITY, "operations per byte"},
-    {"name", SORT_NAME, "the alphabet"},
-    {"op", SORT_OP, "the operator"},
+    {"usual", 0, "by MACs, or bytes where there are none"},
+    {"macs", 1, "multiply-accumulates"},
+    {"bytes", 2, "bytes moved"},
+    {"params", 3, "parameters"},
+    {"flops", 4, "operations"},
+    {"intensity", 5, "operations per byte"},
+    {"name", 6, "the alphabet"},
+    {"op", 7, "the operator"},
     {"order", SORT_ORDER, "as they run"},
     {NULL, 0, NULL}};
 
@@ -404,7 +388,7 @@ static tare_status inspect_item(struct cli *cli, struct item *i, const struct in
 /* The order asked for. */
 static struct layer_view layer_view(const struct inspect_args *a)
 {
-    const char *column = a->sort == SORT_ORDER ? NULL : sort_columns[a->sort].column;
+    const char *column = sort_columns[a->sort];
     return (struct layer_view){.top = a->all ? 0 : (size_t)a->top,
                                .sort = column ? layer_column_find(column) : NULL,
                                .in_order = a->sort == SORT_ORDER};

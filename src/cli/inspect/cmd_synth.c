@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "core/mem.h"
 #include "core/fmt.h"
+#include "core/str.h"
 #include "core/suggest.h"
 #include "model/synth/synth.h"
 #include "report/sink.h"
@@ -63,12 +64,6 @@ struct files {
     uint64_t file_bytes, data_bytes;
 };
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Whether there is a data file, and what the sizes are. */
 static tare_status plan_files(struct cli *cli, struct ow *w, const struct synth_args *a, struct files *f)
 {
@@ -86,7 +81,7 @@ static tare_status plan_files(struct cli *cli, struct ow *w, const struct synth_
     buf_printf(&name, "%s.data", a->output);
     f->data_path = buf_take(&name);
     if (!f->data_path) return error_set(&cli->error, TARE_NOMEM, "%s: out of memory", a->output);
-    s = ow_size(w, base_name(f->data_path), &f->file_bytes, &f->data_bytes);
+    s = ow_size(w, str_file_name(f->data_path), &f->file_bytes, &f->data_bytes);
     if (s == TARE_OK && f->data_bytes == 0) { /* nothing is large enough to go there */
         mem_free(f->data_path);
         f->data_path = NULL;
@@ -101,7 +96,7 @@ static tare_status stream_model(struct cli *cli, struct ow *w, struct sink file,
     uint64_t done = 0;
     struct counted to_file = {file, &bar, &done}, to_data = {data, &bar, &done};
     struct ow_target to = {.file = {write_counted, &to_file}, .data = {write_counted, &to_data}};
-    if (f->data_path) to.location = base_name(f->data_path);
+    if (f->data_path) to.location = str_file_name(f->data_path);
     progress_begin(&bar, cli->err, &cli->err_term, "writing", f->file_bytes + f->data_bytes);
     tare_status s = ow_write(w, &to);
     progress_end(&bar);
