@@ -17,6 +17,7 @@
 #include "cli/progress.h"
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/fmt.h"
 #include "core/vec.h"
 #include "subject/subject.h"
 
@@ -266,20 +267,19 @@ static const struct paired_rule rule = PAIRED_RULE_INIT;
 static const char *const metric_words[PAIRED_METRICS] = {"wall", "CPU"};
 static const char *const metric_keys[PAIRED_METRICS] = {"wall", "cpu"};
 
-static void percent(char *out, size_t size, double share)
+static struct shown percent(double share)
 {
-    if (isnan(share))
-        snprintf(out, size, "-");
-    else
-        snprintf(out, size, share >= 0.0995 ? "%.0f %%" : "%.2g %%", 100 * share);
+    struct shown out = {"-"};
+    if (!isnan(share))
+        snprintf(out.s, sizeof out.s, share >= 0.0995 ? "%.0f %%" : "%.2g %%", 100 * share);
+    return out;
 }
 
-static void seconds(char *out, size_t size, double s)
+static struct shown seconds(double s)
 {
-    if (isnan(s))
-        snprintf(out, size, "-");
-    else
-        snprintf(out, size, s >= 9.95 ? "%.0f s" : "%.2g s", s);
+    struct shown out = {"-"};
+    if (!isnan(s)) snprintf(out.s, sizeof out.s, s >= 9.95 ? "%.0f s" : "%.2g s", s);
+    return out;
 }
 
 /* One kind of work by one clock. Its words are a row of the table, whose first columns only the first clock fills. */
@@ -287,21 +287,15 @@ static void say_times(struct answer *a, const struct selftest_kind *k, int metri
 {
     const struct selftest_times *t = &k->by[metric];
     double one_s = selftest_mde(t, 1, &rule), ten_s = selftest_mde(t, 10, &rule);
-    char pair[16], launch[16], one[16], ten[16], found[16];
-    percent(pair, sizeof pair, t->sd_pair);
-    percent(launch, sizeof launch, t->sd_launch);
-    percent(one, sizeof one, one_s);
-    percent(ten, sizeof ten, ten_s);
-    seconds(found, sizeof found, t->detect_s);
     bool shown = k->comparisons > 0;
     if (shown && metric > 0) answer_say(a, "  %-19s %5s %6s", "", "", "");
     if (shown) answer_say(a, "  %-4s", metric_words[metric]);
     answer_object(a, metric_keys[metric]);
-    answer_f64(a, "sd_pair", t->sd_pair, shown ? " %8s" : NULL, pair);
-    answer_f64(a, "sd_launch", t->sd_launch, shown ? " %9s" : NULL, launch);
-    answer_f64(a, "smallest_in_1s", one_s, shown ? " %9s" : NULL, one);
-    answer_f64(a, "smallest_in_10s", ten_s, shown ? " %9s" : NULL, ten);
-    answer_f64(a, "finds_5_percent_s", t->detect_s, shown ? " %9s\n" : NULL, found);
+    answer_f64(a, "sd_pair", t->sd_pair, shown ? " %8s" : NULL, percent(t->sd_pair).s);
+    answer_f64(a, "sd_launch", t->sd_launch, shown ? " %9s" : NULL, percent(t->sd_launch).s);
+    answer_f64(a, "smallest_in_1s", one_s, shown ? " %9s" : NULL, percent(one_s).s);
+    answer_f64(a, "smallest_in_10s", ten_s, shown ? " %9s" : NULL, percent(ten_s).s);
+    answer_f64(a, "finds_5_percent_s", t->detect_s, shown ? " %9s\n" : NULL, seconds(t->detect_s).s);
     answer_object_end(a);
 }
 
@@ -347,7 +341,6 @@ void doctor_aa_meaning(const struct selftest *s, void (*tell)(struct answer *a, 
                        struct answer *a)
 {
     struct buf text = BUF_INIT;
-    char wall[16], cpu[16];
     selftest_sentence(s, &rule, &text);
     buf_add_str(&text, ".");
     if (s->contended * 4 > s->comparisons)
@@ -358,12 +351,10 @@ void doctor_aa_meaning(const struct selftest *s, void (*tell)(struct answer *a, 
         const struct selftest_kind *k = &s->kind[i];
         if (!k->comparisons || isnan(k->by[PAIRED_WALL].detect_s) || isnan(k->by[PAIRED_CPU].detect_s))
             continue;
-        seconds(wall, sizeof wall, k->by[PAIRED_WALL].detect_s);
-        seconds(cpu, sizeof cpu, k->by[PAIRED_CPU].detect_s);
         buf_clear(&text);
         buf_printf(&text,
                    "%s: compare --ab finds a slowdown of 5 %% within %s by wall time, within %s by CPU time.",
-                   k->name, wall, cpu);
+                   k->name, seconds(k->by[PAIRED_WALL].detect_s).s, seconds(k->by[PAIRED_CPU].detect_s).s);
         if (!text.failed) tell(a, text.data);
     }
     buf_release(&text);

@@ -12,6 +12,7 @@
 #include "cli/doctor/doctor_probes.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "core/fmt.h"
 #include "probe/ability.h"
 #include "probe/host.h"
 #include "probe/noise.h"
@@ -121,27 +122,22 @@ static void say_clock(struct answer *a, const struct examination *e)
 }
 
 /* "236 G", or "unknown": no such instructions, too little memory. */
-static void giga(char *out, size_t size, double rate)
+static struct shown giga(double rate)
 {
-    if (isnan(rate))
-        snprintf(out, size, "unknown");
-    else
-        snprintf(out, size, "%.3g G", rate / 1e9);
+    struct shown out = {"unknown"};
+    if (!isnan(rate)) snprintf(out.s, sizeof out.s, "%.3g G", rate / 1e9);
+    return out;
 }
 
 static void say_memory_roof(struct answer *a, const struct roof *r)
 {
-    char memory[32], read[32], triad[32];
-    giga(memory, sizeof memory, r->bandwidth);
-    giga(read, sizeof read, r->read);
-    giga(triad, sizeof triad, r->triad);
     if (isnan(r->bandwidth))
         answer_say(a, "  memory       unknown (too little memory to tell it from the caches)\n");
     else
         answer_say(a,
                    "  memory       %sB/s (reading %sB/s, triad %sB/s)\n"
                    "  balance      %.3g FLOP per byte: layers with less are bound by memory\n",
-                   memory, read, triad, r->flops / r->bandwidth);
+                   giga(r->bandwidth).s, giga(r->read).s, giga(r->triad).s, r->flops / r->bandwidth);
     answer_f64(a, "bandwidth", r->bandwidth, NULL);
     answer_f64(a, "read", r->read, NULL);
     answer_f64(a, "triad", r->triad, NULL);
@@ -150,20 +146,18 @@ static void say_memory_roof(struct answer *a, const struct roof *r)
 static void say_roof(struct answer *a, const struct examination *e)
 {
     const struct roof *r = &e->roof;
-    char flops[32], ints[32];
     if (!e->has_roof) {
         answer_null(a, "roof", NULL);
         return;
     }
-    giga(flops, sizeof flops, r->flops);
-    giga(ints, sizeof ints, r->int_ops);
     answer_section(a, "roof", "roof");
     answer_uint(a, "threads", r->threads, "   the most that %u thread%s can do%s%s%s\n", r->threads,
                 r->threads == 1 ? "" : "s", r->cached ? ", measured " : "", r->cached ? r->measured : "",
                 r->busy ? "; too low, and not kept: others use the processors" : "");
-    answer_f64(a, "flops", r->flops, "  fp32         %sFLOP/s", flops);
+    answer_f64(a, "flops", r->flops, "  fp32         %sFLOP/s", giga(r->flops).s);
     answer_str(a, "kernel", r->kernel, " (%s)\n", r->kernel);
-    answer_f64(a, "int_ops", r->int_ops, "  int8         %s%s", ints, isnan(r->int_ops) ? "" : "OP/s");
+    answer_f64(a, "int_ops", r->int_ops, "  int8         %s%s", giga(r->int_ops).s,
+               isnan(r->int_ops) ? "" : "OP/s");
     answer_str(a, "int_kernel", r->int_kernel, " (%s)\n",
                r->int_kernel ? r->int_kernel : "no instructions for it");
     say_memory_roof(a, r);
@@ -187,37 +181,31 @@ static void say_selftest(struct answer *a, const struct examination *e)
     answer_object_end(a);
 }
 
-static void percent(char *out, size_t size, double share)
+static struct shown percent(double share)
 {
-    if (isnan(share))
-        snprintf(out, size, "unknown");
-    else
-        snprintf(out, size, share >= 0.0995 || share == 0 ? "%.0f %%" : "%.2g %%", share * 100);
+    struct shown out = {"unknown"};
+    bool whole = share >= 0.0995 || share == 0;
+    if (!isnan(share)) snprintf(out.s, sizeof out.s, whole ? "%.0f %%" : "%.2g %%", share * 100);
+    return out;
 }
 
 static void say_noise_kernel(struct answer *a, const struct noise_kernel *k)
 {
-    char spread[32], switched[32], ab[32], runs[32];
-    percent(spread, sizeof spread, k->spread);
-    percent(switched, sizeof switched, k->switched);
-    percent(ab, sizeof ab, k->resolve_ab);
-    percent(runs, sizeof runs, k->resolve_runs);
     answer_object(a, NULL);
     answer_str(a, "name", k->name, "  %-8s", k->name);
     answer_uint(a, "batches", k->batches, NULL);
     answer_f64(a, "batch_ns", k->batch_ns, NULL);
     answer_f64(a, "step_ns", k->step_ns, " %6.3g ns", k->step_ns);
-    answer_f64(a, "spread", k->spread, " %9s", spread);
+    answer_f64(a, "spread", k->spread, " %9s", percent(k->spread).s);
     answer_f64(a, "p99_over_p50", k->tail, " %9.2f", k->tail);
-    answer_f64(a, "switched_share", k->switched, " %9s", switched);
-    answer_f64(a, "resolves_interleaved", k->resolve_ab, " %11s", ab);
-    answer_f64(a, "resolves_runs", k->resolve_runs, " %11s\n", runs);
+    answer_f64(a, "switched_share", k->switched, " %9s", percent(k->switched).s);
+    answer_f64(a, "resolves_interleaved", k->resolve_ab, " %11s", percent(k->resolve_ab).s);
+    answer_f64(a, "resolves_runs", k->resolve_runs, " %11s\n", percent(k->resolve_runs).s);
     answer_object_end(a);
 }
 
 static void say_noise(struct answer *a, const struct noise *n)
 {
-    char steal[32];
     answer_section(a, "noise", "noise");
     answer_int(a, "took_ns", n->took.ns, "   the same work again and again for %.1f s\n",
                (double)n->took.ns / 1e9);
@@ -228,9 +216,8 @@ static void say_noise(struct answer *a, const struct noise *n)
     answer_list(a, "kernels");
     for (int i = 0; i < NOISE_KERNELS; i++) say_noise_kernel(a, &n->kernel[i]);
     answer_list_end(a);
-    percent(steal, sizeof steal, n->steal);
-    answer_say(a, "  stolen by the hypervisor: %s; the thread had a CPU %.0f %% of the time\n", steal,
-               n->cpu_share * 100);
+    answer_say(a, "  stolen by the hypervisor: %s; the thread had a CPU %.0f %% of the time\n",
+               percent(n->steal).s, n->cpu_share * 100);
     answer_object_end(a);
 }
 
@@ -268,15 +255,12 @@ static void say_point(struct answer *a, const char *text)
 static void noise_sentence(char *out, size_t size, const struct noise *n)
 {
     const struct noise_kernel *k = &n->kernel[NOISE_CPU];
-    char ab[32], runs[32];
     bool crowded = n->cpu_share < 0.95 || k->switched > 0.25 || n->steal > 0.02;
     const char *advice = crowded ? " The machine is busy now: measure again when it is quiet." : "";
-    percent(ab, sizeof ab, k->resolve_ab);
-    percent(runs, sizeof runs, k->resolve_runs);
     snprintf(out, size,
              "Of CPU-bound work measured for %.1f s, variants that take turns can be told apart from %s on, "
              "separate runs from %s on at best: slower drifts did not show in this time.%s",
-             (double)n->took.ns / 1e9, ab, runs, advice);
+             (double)n->took.ns / 1e9, percent(k->resolve_ab).s, percent(k->resolve_runs).s, advice);
 }
 
 /* What all of it means: words alone. */
@@ -374,13 +358,13 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     if (rc) return rc;
     struct examination e = {0};
     if (examine(&e, quick, cli) < 0) {
-        doctor_probes_release(&e.probes);
-        run_release(&e.run);
-        return cli_fail(cli);
+        rc = cli_fail(cli);
+        goto out;
     }
     examine_roof(&e, roof, cli);
     if (examine_self(&e, aa, cli) < 0) cli_warn(cli, "no self-test: %s", cli->error.text);
     rc = answer_doctor(cli, &e, json);
+out:
     doctor_probes_release(&e.probes);
     run_release(&e.run);
     return rc;

@@ -6,7 +6,6 @@
 #include "cli/command.h"
 #include "cli/history/history_question.h"
 #include "cli/output.h"
-#include "core/json.h"
 #include "core/suggest.h"
 #include "report/text.h"
 
@@ -176,61 +175,36 @@ static int pin_run(struct cli *cli, struct store *s, const struct history_questi
 
 /* ---- prune ---- */
 
-struct pruned {
-    struct buf text;
-    struct json json;
-    bool as_json;
-};
-
 static tare_status note_gone(void *ctx, const struct store_run *run, tare_error *err)
 {
-    struct pruned *p = ctx;
+    struct answer *a = ctx;
     (void)err;
-    if (p->as_json) {
-        json_put_string(&p->json, run->id);
-    } else {
-        buf_printf(&p->text, "%s  %.10s  ", run->id, run->created);
-        term_clean(&p->text, run->subject);
-        buf_add_char(&p->text, '\n');
-    }
+    answer_str(a, NULL, run->id, "%s  %.10s  ", run->id, run->created);
+    term_clean(answer_text(a), run->subject);
+    answer_say(a, "\n");
     return TARE_OK;
 }
 
-static void begin_json(struct pruned *p)
+static int prune_runs(struct cli *cli, struct store *s, const struct history_question *q)
 {
-    json_init(&p->json, &p->text, JSON_STYLE_PRETTY);
-    json_object_begin(&p->json);
-    json_kv_string(&p->json, "schema", "tare.history/1");
-    json_key(&p->json, "removed");
-    json_array_begin(&p->json);
-}
-
-static void end_json(struct pruned *p, const struct store_prune *what)
-{
-    json_array_end(&p->json);
-    json_kv_uint(&p->json, "kept_for_their_tags", what->pinned);
-    json_kv_bool(&p->json, "dry_run", what->dry_run);
-    json_object_end(&p->json);
-    json_finish(&p->json, NULL);
-}
-
-static int prune_runs(struct cli *cli, struct store *s, const struct history_question *a)
-{
-    struct pruned p = {.text = BUF_INIT, .as_json = a->json};
+    struct answer a;
     struct store_prune what = {
-        .keep = a->keep, .older_ms = a->older_ms, .dry_run = a->dry_run, .gone = note_gone};
-    what.ctx = &p;
-    if (!a->keep && !a->older_ms)
+        .keep = q->keep, .older_ms = q->older_ms, .dry_run = q->dry_run, .gone = note_gone, .ctx = &a};
+    if (!q->keep && !q->older_ms)
         return cli_usage_error(cli,
                                "say what may go: --keep <n> of each subject, --older-than <age>, or both");
-    if (a->json) begin_json(&p);
+    cli_answer_begin(cli, &a, q->json);
+    answer_str(&a, "schema", "tare.history/1", NULL);
+    answer_list(&a, "removed");
     tare_status status = store_prune(s, &what, &cli->error);
-    if (a->json && status == TARE_OK) end_json(&p, &what);
-    int rc = status == TARE_OK ? cli_put(cli, &p.text) : cli_fail(cli);
-    buf_release(&p.text);
-    if (rc) return rc;
+    answer_list_end(&a);
+    answer_uint(&a, "kept_for_their_tags", what.pinned, NULL);
+    answer_bool(&a, "dry_run", what.dry_run, NULL);
+    if (status != TARE_OK) a.stream.status = status; /* half a list is none */
+    int rc = cli_answer_end(cli, &a);
+    if (rc != CLI_GOOD) return rc;
     cli_note(cli, "%llu %s%s", (unsigned long long)what.removed, what.removed == 1 ? "run" : "runs",
-             a->dry_run ? " would go" : " removed");
+             q->dry_run ? " would go" : " removed");
     if (what.pinned) cli_note(cli, "%llu kept for their tags", (unsigned long long)what.pinned);
     return CLI_GOOD;
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,6 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "core/file.h"
-#include "core/json.h"
 #include "core/str.h"
 
 /* ---- in ---- */
@@ -117,29 +117,17 @@ static void add_folder(struct import *in, const char *path)
     mem_free_libc(names);
 }
 
-static int say_import(const struct import *in)
+static int answer_import(const struct import *in)
 {
-    struct buf out = BUF_INIT;
-    struct json j;
-    if (in->a->json) {
-        json_init(&j, &out, JSON_STYLE_PRETTY);
-        json_object_begin(&j);
-        json_kv_uint(&j, "added", in->added);
-        json_kv_uint(&j, "there_already", in->there);
-        json_kv_uint(&j, "bad", in->bad);
-        json_kv_uint(&j, "other_files", in->other);
-        json_object_end(&j);
-        json_finish(&j, NULL);
-    } else {
-        buf_printf(&out, "%llu added, %llu there already, %llu bad", (unsigned long long)in->added,
-                   (unsigned long long)in->there, (unsigned long long)in->bad);
-        if (in->other) buf_printf(&out, ", %llu other files", (unsigned long long)in->other);
-        buf_add_char(&out, '\n');
-    }
-    int rc = cli_put(in->cli, &out);
-    buf_release(&out);
-    if (rc) return rc;
-    return in->bad ? CLI_USAGE : CLI_GOOD;
+    struct answer a;
+    cli_answer_begin(in->cli, &a, in->a->json);
+    answer_uint(&a, "added", in->added, "%" PRIu64 " added, ", in->added);
+    answer_uint(&a, "there_already", in->there, "%" PRIu64 " there already, ", in->there);
+    answer_uint(&a, "bad", in->bad, "%" PRIu64 " bad", in->bad);
+    answer_uint(&a, "other_files", in->other, in->other ? ", %" PRIu64 " other files" : NULL, in->other);
+    answer_say(&a, "\n");
+    int rc = cli_answer_end(in->cli, &a);
+    return rc == CLI_GOOD && in->bad ? CLI_USAGE : rc;
 }
 
 int history_import(struct cli *cli, struct store *s, const struct history_question *a)
@@ -155,7 +143,7 @@ int history_import(struct cli *cli, struct store *s, const struct history_questi
     }
     tare_status status = in.broken ? TARE_IO : TARE_OK;
     tare_status end = s->ops->end(s, !in.broken, in.broken ? NULL : &cli->error);
-    return status == TARE_OK && end == TARE_OK ? say_import(&in) : cli_fail(cli);
+    return status == TARE_OK && end == TARE_OK ? answer_import(&in) : cli_fail(cli);
 }
 
 /* ---- out ---- */
