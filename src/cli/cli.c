@@ -113,8 +113,8 @@ void cli_note_last(struct cli *cli, const char *format, ...)
     buf_printf(&cli->last, "%s\n", text);
 }
 
-/* Long answers of a terminal go through a pager. One that cannot be started is no failure: the answer is then printed as
- * it is. */
+/* Long answers of a terminal go through a pager. One that cannot be started is no failure: the answer is then printed
+ * as it is. */
 static void run_pager(const char *program, int from)
 {
     if (dup2(from, STDIN_FILENO) < 0) _exit(127);

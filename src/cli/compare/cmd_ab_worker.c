@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * cmd_ab_worker.c - one side of an interleaved comparison, told over descriptor 3 what to do; prints nothing.
- * `tare __ab-worker` loads a model, for `tare compare --ab`. `tare __ab-spin` is the work that `tare doctor --aa` compares
- * with itself: with a number it does so many steps and ends, as a command does. */
+ * `tare __ab-worker` loads a model, for `tare compare --ab`. `tare __ab-spin` is the work that `tare doctor --aa`
+ * compares with itself: with a number it does so many steps and ends, as a command does. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * doctor_aa.c - see doctor_aa.h. Short comparisons of several kinds of work in turn, both sides the same, until the time
- * is spent. Counts every comparison that was finished. */
+ * doctor_aa.c - see doctor_aa.h. Short comparisons of several kinds of work in turn, both sides the same, until the
+ * time is spent. Counts every comparison that was finished. */
 #include "cli/compare/doctor_aa.h"
 
 #include <ctype.h>
