@@ -214,6 +214,39 @@ static tare_status migrate(struct sqlite_store *s, tare_error *err)
     return status != TARE_OK ? status : end;
 }
 
+/* Is it one of the statements of the migrations, to the letter? That is how SQLite keeps them. */
+static bool is_ours(const char *statement)
+{
+    size_t n = strlen(statement);
+    for (size_t i = 0; i < SCHEMA_VERSION; i++)
+        for (const char *at = migrations[i]; (at = strstr(at, statement)); at++)
+            if ((at == migrations[i] || at[-1] == ';') && at[n] == ';') return true;
+    return false;
+}
+
+/* A view may never end, a trigger may empty the history, an index may compute: whatever the migrations do not make is
+ * refused before a statement of ours touches it. Statistics that a user's ANALYZE left are harmless. */
+static tare_status refuse_strangers(struct sqlite_store *s, tare_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    tare_status status = TARE_OK;
+    int rc = sqlite3_prepare_v2(s->db,
+                                "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+                                " AND name NOT IN ('sqlite_stat1', 'sqlite_stat4')",
+                                -1, &stmt, NULL);
+    while (rc == SQLITE_OK && status == TARE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const char *type = db_column(stmt, 0), *name = db_column(stmt, 1), *text = db_column(stmt, 2);
+        rc = SQLITE_OK;
+        if (!text || !is_ours(text))
+            status = error_set(err, TARE_FORMAT,
+                               "%s: holds %s '%.80s', which tare does not make so; the history is left alone",
+                               s->path, type ? type : "what", name ? name : "");
+    }
+    if (status == TARE_OK && rc != SQLITE_DONE) status = db_fail(s, "opening", err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
 /* Is this a history, of which version, or empty? Another program's database is refused unchanged. */
 static tare_status check_schema(struct sqlite_store *s, tare_error *err)
 {
@@ -228,7 +261,9 @@ static tare_status check_schema(struct sqlite_store *s, tare_error *err)
         return error_set(err, TARE_FORMAT,
                          "%s: written by a newer tare (schema %lld, this one knows %d); it is left alone",
                          s->path, (long long)version, SCHEMA_VERSION);
-    return version == SCHEMA_VERSION ? TARE_OK : migrate(s, err);
+    status = refuse_strangers(s, err);
+    if (status != TARE_OK || version == SCHEMA_VERSION) return status;
+    return migrate(s, err);
 }
 
 static tare_status make_folder_of(const char *file, tare_error *err)

@@ -23,6 +23,15 @@ d = sqlite3.connect("other.db"); d.execute("create table t(a)"); d.commit()
 d = sqlite3.connect("newer.db"); d.execute("pragma application_id=1952543333"); d.execute("pragma user_version=99"); d.execute("create table t(a)"); d.commit()'
 try list --history other.db
 try list --history newer.db
+python3 -c 'import os, shutil, sqlite3
+for name, sql in [("view", ["drop table tag", "create view tag as with recursive n(i) as (select 1 union all select i + 1 from n) select i as run, i as name from n"]),
+                  ("trigger", ["create trigger empty after insert on run begin delete from document; end"]),
+                  ("table", ["create table more(a)"]), ("index", ["create index odd on run(length(subject))"]),
+                  ("stat", ["analyze"])]:
+    shutil.copy("tare-results/history.db", name + ".db")
+    d = sqlite3.connect(name + ".db"); [d.execute(s) for s in sql]; d.commit(); d.close()'
+for kind in view trigger table index; do try list --history $kind.db; done
+tare history list --limit 1 --history stat.db >/dev/null; echo "exit $?"
 tare bench --max-runs 2 --warmup 1 --history newer.db -- true 2>&1 >/dev/null | grep -v 'kept as'
 ls tare-results | sed 's/[0-9]\{8\}-[0-9]\{6\}/TIME/'
 try list --limit 1
