@@ -3,6 +3,7 @@
  * and the sync speak of the same place even if the path is moved meanwhile. */
 #include "core/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -99,7 +101,10 @@ static tare_status open_temp(struct incoming *in, const char *path, mode_t mode,
     for (int tries = 0; tries < 100; tries++) {
         snprintf(in->temp, sizeof in->temp, ".tare-%016llx", (unsigned long long)some_number());
         in->fd = openat(in->folder, in->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-        if (in->fd >= 0) return TARE_OK;
+        if (in->fd >= 0) {
+            flock(in->fd, LOCK_EX | LOCK_NB); /* somebody's: see sweep() */
+            return TARE_OK;
+        }
         if (errno != EEXIST && errno != EINTR) break;
     }
     in->temp[0] = 0;
@@ -139,6 +144,43 @@ static tare_status write_in_place(const char *path, const void *bytes, size_t n,
     return s < 0 ? s : closed;
 }
 
+/* ---- what killed writers left ---- */
+
+enum { LEFTOVER_S = 3600 }; /* a file is written in seconds, also where locks do not work */
+
+/* ".tare-" and 16 hexadecimal digits, as open_temp() names them */
+static bool is_temp_name(const char *name)
+{
+    return strncmp(name, ".tare-", 6) == 0 && strspn(name + 6, "0123456789abcdef") == 16 && !name[22];
+}
+
+/* Old, our user's, and nobody writes it: its writer holds a lock as long as it lives. */
+static bool is_leftover(int folder, const char *name)
+{
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return false;
+    bool old = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+               st.st_mtime + LEFTOVER_S < (time_t)(clock_unix_ns() / 1000000000);
+    bool left = old && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return left;
+}
+
+/* Whatever goes wrong here is no trouble of whoever writes. */
+static void sweep(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));)
+        if (is_temp_name(e->d_name) && is_leftover(folder, e->d_name)) unlinkat(folder, e->d_name, 0);
+    closedir(d);
+}
+
 tare_status file_write_atomic(const char *path, const void *bytes, size_t n, unsigned flags, tare_error *err)
 {
     struct stat link, target;
@@ -156,6 +198,7 @@ tare_status file_write_atomic(const char *path, const void *bytes, size_t n, uns
     if ((s = sync_fd(in.fd, path, err)) < 0) goto out;
     if ((s = close_fd(&in.fd, path, err)) < 0) goto out;
     if ((s = publish(&in, path, flags, err)) < 0) goto out;
+    sweep(in.folder);
     s = sync_fd(in.folder, path, err);
 out:
     if (in.fd >= 0) close(in.fd);

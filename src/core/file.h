@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * file.h - whole files: written so that a reader sees the old content or the new, never half; and mapped
- * to be read. Never leaves a temporary file behind unless the process is killed. */
+ * to be read. A temporary file is left behind only by a process that is killed; a later writer in that folder removes
+ * it. */
 #ifndef CORE_FILE_H
 #define CORE_FILE_H
 

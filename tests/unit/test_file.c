@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdbool.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -102,6 +105,41 @@ static void a_relative_name_and_the_umask(void **state)
     assert_int_equal(st.st_mode & 0777, 0640);
     assert_int_equal(stat(in_folder("mine"), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* A file of that name in the folder, two hours old or new; open, for a lock. */
+static int leave_temp(const char *name, bool old)
+{
+    const struct timespec long_ago[2] = {{time(NULL) - 7200, 0}, {time(NULL) - 7200, 0}};
+    int fd = open(in_folder(name), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    if (old) assert_int_equal(futimens(fd, long_ago), 0);
+    return fd;
+}
+
+static void leftovers_of_the_killed_go(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool old, locked, stays;
+    } files[] = {
+        {".tare-0123456789abcdef", true, false, false}, {".tare-00000000000000aa", true, true, true},
+        {".tare-00000000000000bb", false, false, true}, {".tare-00000000000000b", true, false, true},
+        {".tare-00000000000000bbc", true, false, true}, {".tare-notes", true, false, true},
+    };
+    enum { N = sizeof files / sizeof *files };
+    int fds[N];
+    for (size_t i = 0; i < N; i++) {
+        fds[i] = leave_temp(files[i].name, files[i].old);
+        if (files[i].locked) assert_int_equal(flock(fds[i], LOCK_EX), 0);
+    }
+    assert_int_equal(file_write_atomic(in_folder("new"), "x", 1, 0, NULL), TARE_OK);
+    for (size_t i = 0; i < N; i++) {
+        if ((access(in_folder(files[i].name), F_OK) == 0) != files[i].stays) fail_msg("%s", files[i].name);
+        close(fds[i]);
+        unlink(in_folder(files[i].name));
+    }
 }
 
 static void no_replace_refuses(void **state)
@@ -391,6 +429,7 @@ int main(void)
         TEST(folders_are_made),
         TEST(writes_and_replaces),
         TEST(a_relative_name_and_the_umask),
+        TEST(leftovers_of_the_killed_go),
         TEST(no_replace_refuses),
         TEST(no_replace_holds_in_a_race),
         TEST(short_writes_and_interrupts_are_carried_on),
