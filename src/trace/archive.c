@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -185,7 +186,7 @@ static bool same_file(int fd, const char *path)
 
 /* ---- live files beside a trace ---- */
 
-static void each_live(const char *trace, void (*fn)(const char *path, const char *arg), const char *arg)
+static void each_live(const char *trace, void (*fn)(const char *path, void *arg), void *arg)
 {
     char path[sizeof session.path + 300];
     const char *slash = strrchr(trace, '/');
@@ -214,16 +215,46 @@ static bool is_live(const char *path)
     return yes;
 }
 
+struct live_search {
+    const char *run_id;
+    bool found;
+};
+
+/* Does it belong to a process that lives, and to this trace? */
+static void live_match(const char *path, void *arg)
+{
+    struct live_search *want = arg;
+    struct live_header h;
+    if (want->found || !is_live(path)) return;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0) return;
+    want->found =
+        pread(fd, &h, offsetof(struct live_header, used), 0) == offsetof(struct live_header, used) &&
+        memcmp(h.run_id, want->run_id, sizeof h.run_id) == 0 && h.process.start_time &&
+        process_start_time(h.process.pid) == h.process.start_time;
+    close(fd);
+}
+
+/* Whoever records has a live file: one look at the folder, however many processes have been in this trace. Only
+ * where that finds nobody are its chunks walked through: of tare itself, which samples, there is no live file. */
+static bool has_writer(int fd, const char *path, const char *run_id)
+{
+    struct live_search want = {run_id, false};
+    each_live(path, live_match, &want);
+    return want.found || find_writer(fd, false);
+}
+
 /* The trace it belonged to is about to be replaced. */
-static void live_remove(const char *path, const char *unused)
+static void live_remove(const char *path, void *unused)
 {
     (void)unused;
     if (is_live(path)) unlink(path);
 }
 
 /* What a killed program left goes with its trace: X.live-P-U becomes OLD.live-P-U. */
-static void live_aside(const char *path, const char *old)
+static void live_aside(const char *path, void *arg)
 {
+    const char *old = arg;
     char to[sizeof session.path + 300];
     const char *tail = strrchr(path, '.');
     int n = snprintf(to, sizeof to, "%s%s", old, tail);
@@ -279,7 +310,7 @@ static enum joined settle(int fd, const char *path, char run_id[32], tare_error 
         error_set(err, TARE_INVALID, "%s: exists and is not a trace; it is left as it is", path);
         return FAILED;
     }
-    if (find_writer(fd, false)) {
+    if (has_writer(fd, path, h.run_id)) {
         memcpy(run_id, h.run_id, sizeof h.run_id);
         return JOINED;
     }
@@ -396,7 +427,7 @@ static bool fold_wanted(int fd, const struct live_header *h, uint64_t bytes)
            flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-static void fold_file(const char *path, const char *unused)
+static void fold_file(const char *path, void *unused)
 {
     (void)unused;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
