@@ -11,7 +11,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 
-enum { VALUES_MAX = 10000 };
+enum { VALUES_MAX = 10000, DEPTH_MAX = 32, EVENTS_MAX = 100000, ANCHORS_MAX = 1000, BYTES_MAX = 4 << 20 };
 
 /* One document being read, and what goes wrong in it. */
 struct reading {
@@ -283,9 +283,52 @@ static tare_status read_root(struct reading *r)
     return s;
 }
 
+/* What an event adds to the depth. */
+static int step_of(yaml_event_type_t type)
+{
+    if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) return 1;
+    return type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT ? -1 : 0;
+}
+
+static bool is_anchor(const yaml_event_t *e)
+{
+    return e->type == YAML_ALIAS_EVENT || (e->type == YAML_SCALAR_EVENT && e->data.scalar.anchor) ||
+           (e->type == YAML_SEQUENCE_START_EVENT && e->data.sequence_start.anchor) ||
+           (e->type == YAML_MAPPING_START_EVENT && e->data.mapping_start.anchor);
+}
+
+/* Building the document takes libyaml a time that grows with the square of its depth and of its anchors: a file of
+ * 100,000 brackets took minutes. So the events are counted first, which stops at the first one too many. Text that is
+ * no YAML is left to the reading proper, which says where. */
+static tare_status check_size(const char *path, const void *bytes, size_t n, tare_error *err)
+{
+    yaml_parser_t parser;
+    size_t events = 0, anchors = 0, line = 0;
+    int depth = 0;
+    const char *what = n > BYTES_MAX ? "larger than settings may be" : NULL;
+    if (!yaml_parser_initialize(&parser)) return error_set(err, TARE_NOMEM, "%s: out of memory", path);
+    yaml_parser_set_input_string(&parser, bytes, n);
+    for (bool end = false; !end && !what; events++) {
+        yaml_event_t e;
+        if (!yaml_parser_parse(&parser, &e)) break;
+        depth += step_of(e.type);
+        anchors += is_anchor(&e);
+        line = e.start_mark.line;
+        end = e.type == YAML_STREAM_END_EVENT;
+        if (depth > DEPTH_MAX) what = "nested too deeply";
+        if (anchors > ANCHORS_MAX) what = "too many anchors and aliases";
+        if (events > EVENTS_MAX) what = "too many settings";
+        yaml_event_delete(&e);
+    }
+    yaml_parser_delete(&parser);
+    return what ? error_set(err, TARE_INVALID, "%s:%zu: %s", path, line + 1, what) : TARE_OK;
+}
+
 tare_status settings_read(struct settings *out, const char *path, const void *bytes, size_t n,
                           tare_error *err)
 {
+    tare_status s = check_size(path, bytes, n, err);
+    if (s != TARE_OK) return s;
     struct settings fresh = {.path = mem_strdup(path)};
     struct reading r = {.out = &fresh, .path = path, .err = err};
     yaml_parser_t parser;
@@ -294,7 +337,6 @@ tare_status settings_read(struct settings *out, const char *path, const void *by
         return error_set(err, TARE_NOMEM, "%s: out of memory", path);
     }
     yaml_parser_set_input_string(&parser, bytes, n);
-    tare_status s;
     if (yaml_parser_load(&parser, &r.doc)) {
         s = read_root(&r);
         yaml_document_delete(&r.doc);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cli/settings.h"
+#include "core/buf.h"
 #include "core/mem.h"
 
 static const char FULL[] = "bench:\n"
@@ -78,6 +79,25 @@ static void test_errors(void **state)
     expect_error("bench:\n  \"a\\0b\": 1\n", "t.yaml:2: expected the name of an option");
 }
 
+/* libyaml takes minutes for each of these; a test that hangs has failed. */
+static void test_bombs(void **state)
+{
+    (void)state;
+    static const char *const units[][2] = {{"[", "t.yaml:1: nested too deeply"},
+                                           {"{a: ", "t.yaml:1: nested too deeply"},
+                                           {"- ", "t.yaml:1: nested too deeply"},
+                                           {"[#]\n", "t.yaml:33: nested too deeply"},
+                                           {"- &a 1\n", "too many anchors"},
+                                           {"- 1\n", "too many settings"},
+                                           {"- 1234567890123456789012345678901234567890\n", "larger than"}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        struct buf text = BUF_INIT;
+        for (int k = 0; k < 100100; k++) buf_add_str(&text, units[i][0]);
+        expect_error(text.data, units[i][1]);
+        buf_release(&text);
+    }
+}
+
 static void test_empty_is_fine(void **state)
 {
     (void)state;
@@ -110,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_empty_is_fine),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
