@@ -116,6 +116,14 @@ static uint32_t place_of(const struct packer *p, uint32_t site)
 
 /* ---- tokens ---- */
 
+/* How many bytes hold a time, the short ones asked for first: they are nearly all. 4: more than three. */
+static inline unsigned time_bytes(uint64_t v)
+{
+    if (v < 1 << 8) return 1;
+    if (v < 1 << 16) return 2;
+    return v < 1 << 24 ? 3 : 4;
+}
+
 static void put_begin(struct packer *p, struct enc *out, uint64_t what, uint64_t delta)
 {
     uint32_t place = place_of(p, what_site(what));
@@ -125,8 +133,7 @@ static void put_begin(struct packer *p, struct enc *out, uint64_t what, uint64_t
         enc_uint(out, place);
         return;
     }
-    unsigned size = 1; /* bytes of time; 4: a varint */
-    while (size < 4 && delta >> 8 * size) size++;
+    unsigned size = time_bytes(delta); /* 4: a varint */
     uint8_t code = place < PACK_SHORT_SITES ? (uint8_t)place : PACK_SHORT_SITES;
     enc_bytes(out, &(uint8_t){(uint8_t)((size - 1) << 5 | code)}, 1);
     if (size < 4)
@@ -144,8 +151,7 @@ static void put_end(struct enc *out, uint64_t what, uint64_t delta)
         enc_uint(out, delta);
         return;
     }
-    unsigned size = 0; /* bytes of time above its four low bits */
-    while (size < 3 && delta >> (4 + 8 * size)) size++;
+    unsigned size = delta < 1 << 4 ? 0 : time_bytes(delta >> 4); /* above its four low bits */
     enc_bytes(out, &(uint8_t){(uint8_t)(0x80 | size << 4 | (delta & 15))}, 1);
     uint64_t high = delta >> 4;
     enc_bytes(out, &high, size);
