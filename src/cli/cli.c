@@ -343,7 +343,7 @@ static int cli_finish(struct cli *cli, int rc)
     settings_release(&cli->settings);
     if (rc == CLI_DONE) rc = CLI_GOOD;
     bool paged = cli->pager != 0;
-    bool lost = ferror(cli->out);
+    bool lost = ferror(cli->out) || cli->write_errno;
     errno = 0;
     if (fflush(cli->out) != 0) {
         lost = true;

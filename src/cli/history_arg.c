@@ -8,7 +8,7 @@
 
 #include "core/unit.h"
 
-static tare_status path_of(const struct history_args *a, struct buf *out, tare_error *err)
+tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err)
 {
     if (a->file)
         buf_add_str(out, a->file);
@@ -21,7 +21,7 @@ static tare_status open_store(const struct history_args *a, bool create, struct 
 {
     struct store_options o = {.create = create};
     struct buf path = BUF_INIT;
-    tare_status s = path_of(a, &path, err);
+    tare_status s = history_path(a, &path, err);
     if (s == TARE_OK) s = store_open(out, path.data, &o, err);
     buf_release(&path);
     return s;

@@ -22,6 +22,8 @@ struct history_args {
              .arg = "<dir>")
 /* clang-format on */
 
+tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err);
+
 /* Open, add, close. A history that fails is a warning: the measurement was made and its document is kept. */
 void history_keep(struct cli *cli, const struct history_args *a, const struct run *run);
 

@@ -83,6 +83,15 @@ void progress_end(struct progress *p)
     p->visible = false;
 }
 
+tare_status progress_sink_write(void *sink, const void *bytes, size_t n, tare_error *err)
+{
+    struct progress_sink *c = sink;
+    tare_status s = c->to.write(c->to.ctx, bytes, n, err);
+    *c->done += n;
+    progress_at(c->bar, *c->done);
+    return s;
+}
+
 void progress_line_at(void *line, const char *what, uint64_t done, uint64_t total)
 {
     struct progress_line *l = line;

@@ -8,6 +8,7 @@
 
 #include "cli/term.h"
 #include "core/clock.h"
+#include "report/sink.h"
 
 struct progress {
     FILE *to;
@@ -21,6 +22,14 @@ struct progress {
 void progress_begin(struct progress *p, FILE *to, const struct term *term, const char *what, uint64_t total);
 void progress_at(struct progress *p, uint64_t done); /* cheap enough to call often */
 void progress_end(struct progress *p);
+
+/* A sink that counts what passes. Several may count for one bar. */
+struct progress_sink {
+    struct sink to;
+    struct progress *bar;
+    uint64_t *done;
+};
+tare_status progress_sink_write(void *sink, const void *bytes, size_t n, tare_error *err);
 
 /* A bar whose words change while the work goes on: a new one begins with each. */
 struct progress_line {

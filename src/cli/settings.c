@@ -76,6 +76,13 @@ static tare_status value_text(struct reading *r, const yaml_node_t *n, const cha
 
 /* ---- sections: options of a command ---- */
 
+static void setting_release(struct setting *s)
+{
+    mem_free(s->section);
+    mem_free(s->name);
+    mem_free(s->value);
+}
+
 static tare_status add_setting(struct reading *r, const char *section, const yaml_node_t *key,
                                const yaml_node_t *value)
 {
@@ -89,9 +96,7 @@ static tare_status add_setting(struct reading *r, const char *section, const yam
     s.name = mem_strdup(name);
     status = s.section && s.name ? vec_push(&r->out->items, s, r->err) : no_memory(r);
     if (status == TARE_OK) return TARE_OK;
-    mem_free(s.section);
-    mem_free(s.name);
-    mem_free(s.value);
+    setting_release(&s);
     return status;
 }
 
@@ -121,9 +126,7 @@ static tare_status read_history(struct reading *r, const yaml_node_t *n)
                         .line = (unsigned)n->start_mark.line + 1};
     tare_status status = s.section && s.name && s.value ? vec_push(&r->out->items, s, r->err) : no_memory(r);
     if (status == TARE_OK) return TARE_OK;
-    mem_free(s.section);
-    mem_free(s.name);
-    mem_free(s.value);
+    setting_release(&s);
     return status;
 }
 
@@ -388,11 +391,7 @@ tare_status settings_find(struct settings *out, tare_error *err)
 
 void settings_release(struct settings *s)
 {
-    for (size_t i = 0; i < s->items.n; i++) {
-        mem_free(s->items.items[i].section);
-        mem_free(s->items.items[i].name);
-        mem_free(s->items.items[i].value);
-    }
+    for (size_t i = 0; i < s->items.n; i++) setting_release(&s->items.items[i]);
     for (size_t i = 0; i < s->suite.n; i++) entry_release(&s->suite.items[i]);
     vec_release(&s->items);
     vec_release(&s->suite);

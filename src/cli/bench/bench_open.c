@@ -32,20 +32,6 @@ static tare_status cache_path(const char *arch, char **out, tare_error *err)
     return s;
 }
 
-struct writing {
-    struct sink to;
-    struct progress bar;
-    uint64_t done;
-};
-
-static tare_status write_some(void *ctx, const void *bytes, size_t n, tare_error *err)
-{
-    struct writing *w = ctx;
-    w->done += n;
-    progress_at(&w->bar, w->done);
-    return w->to.write(w->to.ctx, bytes, n, err);
-}
-
 static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
 {
     struct sink_file file = SINK_FILE_INIT;
@@ -56,10 +42,12 @@ static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
                       "too large for one file: write it with tare synth and name that file");
     if (s == TARE_OK) s = sink_file_open(&file, path, &cli->error);
     if (s != TARE_OK) return s;
-    struct writing to = {.to = sink_to_file(&file)};
-    progress_begin(&to.bar, cli->err, &cli->err_term, "writing the model", bytes);
-    s = ow_write(w, &(struct ow_target){.file = {write_some, &to}});
-    progress_end(&to.bar);
+    struct progress bar;
+    uint64_t done = 0;
+    struct progress_sink to = {sink_to_file(&file), &bar, &done};
+    progress_begin(&bar, cli->err, &cli->err_term, "writing the model", bytes);
+    s = ow_write(w, &(struct ow_target){.file = {progress_sink_write, &to}});
+    progress_end(&bar);
     if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
     sink_file_close(&file);
     return s;

@@ -194,7 +194,6 @@ static int compare_baseline(struct cli *cli, const struct bench_args *a, const s
                              .force = a->force,
                              .strict = a->strict,
                              .history = a->history,
-                             .output_dir = a->history.output_dir,
                              .json = a->json,
                              .html = a->html,
                              .quiet = is_replaced(a)};

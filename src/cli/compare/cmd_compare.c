@@ -156,7 +156,7 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
         OPT_JSON(&a->json),
         OPT_HTML(&a->html),
         OPT_FLAG(0, "samples", &a->samples, "keep every pair in the document"),
-        OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &a->output_dir, "where the document goes"),
+        OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &a->history.output_dir, "where the document goes"),
                  .arg = "<dir>"),
         OPT_FLAG(0, "no-save", &a->no_save, "keep no document"),
         OPT_END,
@@ -176,7 +176,7 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
     struct compare_args a = {.common = COMPARE_TEXTS_INIT,
                              .budget = {60000000000},
                              .min_effect = -1,
-                             .output_dir = "tare-results",
+                             .history = HISTORY_ARGS_INIT,
                              .samples = true};
     int rc = read_args(cli, &a, argc, argv);
     if (rc)

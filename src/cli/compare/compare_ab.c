@@ -255,7 +255,7 @@ static int compare_opened(struct cli *cli, const struct compare_args *a, struct 
     struct comparison c;
     if (comparison_init(&c, "interleaved", &cli->error) < 0) return cli_fail(cli);
     tare_status s = compare_ab_measure(cli, a, sides, &c);
-    int rc = s == TARE_OK ? compare_answer(cli, a, &c) : cli_fail(cli);
+    int rc = s == TARE_OK ? compare_answer(cli, a, &c, NULL) : cli_fail(cli);
     comparison_release(&c);
     return rc;
 }

@@ -39,9 +39,9 @@ struct compare_args {
     struct duration timeout;
     /* the sides of saved runs: files, folders, names in the history */
     struct opt_list base, new_;
-    bool positional;        /* base and new_ point into args */
-    bool force, close_runs; /* close_runs: those less than 30 s apart count each */
-    struct history_args history;
+    bool positional;             /* base and new_ point into args */
+    bool force, close_runs;      /* close_runs: those less than 30 s apart count each */
+    struct history_args history; /* and the folder of documents */
     struct opt_list fail_on;
     /* measuring and judging */
     struct duration budget;
@@ -57,11 +57,6 @@ struct compare_args {
     } also[RUN_FORMATS]; /* files beside the answer; format NULL: none */
     bool quiet;          /* one of them is the answer */
     const char *html;    /* the page; NULL: none */
-    struct {
-        const struct run *const *runs;
-        size_t n;
-    } saved[PAIR_SIDES]; /* shown on the page beside the comparison; n 0: none */
-    const char *output_dir;
 };
 
 /* ---- sides ---- */
@@ -143,7 +138,15 @@ void compare_trees_remove(struct compare_trees *t);
 
 /* ---- the answer, whatever the way: keeps the document, prints it, returns the exit code ---- */
 
-int compare_answer(struct cli *cli, const struct compare_args *a, struct comparison *c);
+/* The runs that the page shows beside the comparison; NULL: it was measured now, and its document is to be kept. */
+struct compare_saved_sides {
+    struct {
+        const struct run *const *runs;
+        size_t n; /* 0: none */
+    } side[PAIR_SIDES];
+};
+int compare_answer(struct cli *cli, const struct compare_args *a, const struct comparison *c,
+                   const struct compare_saved_sides *saved);
 extern const struct opt_choice compare_format_words[];
 
 #endif

@@ -13,7 +13,7 @@ static tare_status save_comparison(struct cli *cli, const struct compare_args *a
 {
     char path[4096];
     struct buf text = BUF_INIT;
-    struct run_file file = {a->output_dir, "compare", str_file_name(c->new_.name), c->created};
+    struct run_file file = {a->history.output_dir, "compare", str_file_name(c->new_.name), c->created};
     if (a->no_save) return TARE_OK;
     tare_status s = comparison_write(c, &text, &cli->error);
     if (s == TARE_OK) s = run_save_text(&file, &text, path, sizeof path, &cli->error);
@@ -43,28 +43,30 @@ static tare_status compare_write(struct cli *cli, const char *path, const struct
 }
 
 /* The comparison, then the runs of the base, then the new ones; what they are called tells them apart. */
-static tare_status write_page(struct cli *cli, const struct compare_args *a, const struct comparison *c)
+static tare_status write_page(struct cli *cli, const char *path, const struct comparison *c,
+                              const struct compare_saved_sides *saved)
 {
     struct html_out h = HTML_OUT_INIT;
     tare_status s = html_out_comparison(&h, c, &cli->error);
     static const char *const names[PAIR_SIDES] = {"base", "new"};
-    size_t n = a->saved[PAIR_A].n + a->saved[PAIR_B].n;
-    for (int side = 0; side < PAIR_SIDES; side++)
-        for (size_t i = 0; s == TARE_OK && i < a->saved[side].n; i++)
-            s = html_out_run(&h, names[side], a->saved[side].runs[i], n, &cli->error);
-    if (s == TARE_OK) s = html_out_write(cli, &h, a->html, c->new_.name);
+    size_t n = saved ? saved->side[PAIR_A].n + saved->side[PAIR_B].n : 0;
+    for (int side = 0; n && side < PAIR_SIDES; side++)
+        for (size_t i = 0; s == TARE_OK && i < saved->side[side].n; i++)
+            s = html_out_run(&h, names[side], saved->side[side].runs[i], n, &cli->error);
+    if (s == TARE_OK) s = html_out_write(cli, &h, path, c->new_.name);
     html_out_release(&h);
     return s;
 }
 
-static tare_status show_comparison(struct cli *cli, const struct compare_args *a, const struct comparison *c)
+static tare_status show_comparison(struct cli *cli, const struct compare_args *a, const struct comparison *c,
+                                   const struct compare_saved_sides *saved)
 {
     const char *format = a->json ? "json" : compare_format_words[a->format].name;
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < sizeof a->also / sizeof *a->also; i++)
         if (a->also[i].format)
             s = compare_write(cli, a->also[i].path, c, comparison_format_find(a->also[i].format));
-    if (s == TARE_OK && a->html) s = write_page(cli, a, c);
+    if (s == TARE_OK && a->html) s = write_page(cli, a->html, c, saved);
     tare_status shown = a->quiet ? s : compare_write(cli, a->output, c, comparison_format_find(format));
     return s < 0 ? s : shown;
 }
@@ -76,12 +78,14 @@ static int exit_code(const struct compare_args *a, const char *verdict)
     return open && a->strict ? CLI_FAILED : CLI_GOOD;
 }
 
-int compare_answer(struct cli *cli, const struct compare_args *a, struct comparison *c)
+int compare_answer(struct cli *cli, const struct compare_args *a, const struct comparison *c,
+                   const struct compare_saved_sides *saved)
 {
-    tare_status kept = save_comparison(cli, a, c);
+    tare_status kept =
+        saved ? TARE_OK : save_comparison(cli, a, c); /* saved runs tell it again at any time */
     tare_error why = cli->error;
-    tare_status shown =
-        show_comparison(cli, a, c); /* measured is measured: a full disk does not take the answer away */
+    tare_status shown = show_comparison(
+        cli, a, c, saved); /* measured is measured: a full disk does not take the answer away */
     if (kept < 0) cli->error = why;
     return kept < 0 || shown < 0 ? cli_fail(cli) : exit_code(a, c->verdict);
 }

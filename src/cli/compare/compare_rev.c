@@ -131,7 +131,7 @@ tare_status compare_trees_make(struct cli *cli, const struct compare_args *a, st
 {
     tare_error *err = &cli->error;
     tare_status s = split_range(a->revisions, t, err);
-    if (s == TARE_OK) s = make_root(a->output_dir, t, err);
+    if (s == TARE_OK) s = make_root(a->history.output_dir, t, err);
     for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
         s = check_out(t, i, err);
         if (s == TARE_OK && a->build) {

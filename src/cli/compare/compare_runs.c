@@ -188,11 +188,7 @@ static tare_status open_history(struct comparing *k, bool needed)
     struct buf path = BUF_INIT;
     const struct history_args *h = &k->a->history;
     if (h->none && !needed) return TARE_OK;
-    if (h->file)
-        buf_add_str(&path, h->file);
-    else
-        buf_printf(&path, "%s/history.db", k->a->output_dir);
-    tare_status s = buf_status(&path, &err);
+    tare_status s = history_path(h, &path, &err);
     if (s == TARE_OK && (needed || h->file || is_there(path.data)))
         s = store_open(&k->store, path.data, &o, &err);
     buf_release(&path);
@@ -327,13 +323,9 @@ static int answer_comparison(struct comparing *k)
     struct comparison c;
     if (comparison_init(&c, "saved", &k->cli->error) < 0) return cli_fail(k->cli);
     tare_status s = judge(k, &c);
-    struct compare_args shown = *k->a;
-    shown.no_save = true; /* nothing was measured: the runs tell it again at any time */
-    shown.saved[PAIR_A].runs = k->base.list.items;
-    shown.saved[PAIR_A].n = k->base.list.n;
-    shown.saved[PAIR_B].runs = k->new_.list.items;
-    shown.saved[PAIR_B].n = k->new_.list.n;
-    int rc = s == TARE_OK ? compare_answer(k->cli, &shown, &c) : cli_fail(k->cli);
+    struct compare_saved_sides saved = {
+        {{k->base.list.items, k->base.list.n}, {k->new_.list.items, k->new_.list.n}}};
+    int rc = s == TARE_OK ? compare_answer(k->cli, k->a, &c, &saved) : cli_fail(k->cli);
     comparison_release(&c); /* before the runs it borrows from */
     return rc;
 }
@@ -381,7 +373,7 @@ int compare_with_run(struct cli *cli, const struct compare_args *a, const struct
 int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history,
                        const char *subject)
 {
-    struct compare_args a = {.base = *names, .history = *history, .output_dir = history->output_dir};
+    struct compare_args a = {.base = *names, .history = *history};
     struct comparing k = {.cli = cli, .a = &a, .subject = subject};
     tare_status s = load_side(&k, &k.base, names, false);
     if (s == TARE_OK && any_kept(names)) s = open_history(&k, true);
@@ -395,8 +387,7 @@ int compare_shown_again(struct cli *cli, const struct compare_args *a)
 {
     struct file_view file = FILE_VIEW_INIT;
     struct comparison c;
-    struct compare_args shown = *a;
-    shown.no_save = true;
+    struct compare_saved_sides none = {0};
     tare_status s = file_map(a->args[0], &file, &cli->error);
     if (s == TARE_OK) s = comparison_read(&c, a->args[0], file.data, file.size, &cli->error);
     file_unmap(&file);
@@ -404,7 +395,7 @@ int compare_shown_again(struct cli *cli, const struct compare_args *a)
         int rc = cli_fail(cli);
         return s == TARE_NOMEM ? rc : CLI_USAGE;
     }
-    int rc = compare_answer(cli, &shown, &c);
+    int rc = compare_answer(cli, a, &c, &none);
     comparison_release(&c);
     return rc;
 }

@@ -187,9 +187,7 @@ static int read_one(struct cli *cli, const struct compare_args *a, struct compar
 {
     struct compare_side *s = &out->side[which];
     const char *arg = a->args[a->n > 1 ? which : 0];
-    s->texts = (struct compare_texts)COMPARE_TEXTS_INIT;
-    s->texts.optimization = a->common.optimization;
-    s->texts.no_arena = a->common.no_arena;
+    s->texts = (struct compare_texts){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
     s->name = arg;
     if (!compare_is_model(arg)) return read_command(cli, a, out, s, arg);
     s->path = arg;
@@ -270,9 +268,8 @@ int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct
     out->args = a;
     for (int i = 0; !rc && i < PAIR_SIDES; i++) {
         struct compare_side *s = &out->side[i];
-        s->texts = (struct compare_texts)COMPARE_TEXTS_INIT;
-        s->texts.optimization = a->common.optimization;
-        s->texts.no_arena = a->common.no_arena;
+        s->texts =
+            (struct compare_texts){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
         s->name = s->path = a->args[i];
         rc = check_model(cli, s);
         if (!rc) rc = take_cases(cli, s, cases);

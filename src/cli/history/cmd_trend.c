@@ -32,11 +32,17 @@ static void names_release(struct names *n)
     vec_release(&n->at);
 }
 
+static bool has_name(const struct names *n, const char *name)
+{
+    for (size_t i = 0; i < n->at.n; i++)
+        if (strcmp(n->at.items[i], name) == 0) return true;
+    return false;
+}
+
 static tare_status note_subject(void *ctx, const struct store_series_name *name, tare_error *err)
 {
     struct names *n = ctx;
-    for (size_t i = 0; i < n->at.n; i++)
-        if (strcmp(n->at.items[i], name->subject) == 0) return TARE_OK;
+    if (has_name(n, name->subject)) return TARE_OK;
     char *copy = mem_strdup(name->subject);
     if (!copy) return error_set(err, TARE_NOMEM, "out of memory");
     tare_status s = vec_push(&n->at, copy, err);
@@ -48,13 +54,6 @@ static void list_names(struct buf *out, const struct names *n)
 {
     for (size_t i = 0; i < n->at.n && i < 12; i++) buf_printf(out, "%s%s", i ? ", " : "", n->at.items[i]);
     if (n->at.n > 12) buf_printf(out, ", and %zu more", n->at.n - 12);
-}
-
-static bool has_name(const struct names *n, const char *name)
-{
-    for (size_t i = 0; i < n->at.n; i++)
-        if (strcmp(n->at.items[i], name) == 0) return true;
-    return false;
 }
 
 /* The subject asked for, or the only one there is. */

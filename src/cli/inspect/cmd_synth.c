@@ -43,22 +43,6 @@ static int print_list(struct cli *cli, bool json)
 
 /* ---- writing ---- */
 
-/* A sink that counts what passes. */
-struct counted {
-    struct sink to;
-    struct progress *bar;
-    uint64_t *done;
-};
-
-static tare_status write_counted(void *ctx, const void *bytes, size_t n, tare_error *err)
-{
-    struct counted *c = ctx;
-    tare_status s = c->to.write(c->to.ctx, bytes, n, err);
-    *c->done += n;
-    progress_at(c->bar, *c->done);
-    return s;
-}
-
 struct files {
     char *data_path; /* NULL: everything in one file */
     uint64_t file_bytes, data_bytes;
@@ -94,8 +78,8 @@ static tare_status stream_model(struct cli *cli, struct ow *w, struct sink file,
 {
     struct progress bar;
     uint64_t done = 0;
-    struct counted to_file = {file, &bar, &done}, to_data = {data, &bar, &done};
-    struct ow_target to = {.file = {write_counted, &to_file}, .data = {write_counted, &to_data}};
+    struct progress_sink to_file = {file, &bar, &done}, to_data = {data, &bar, &done};
+    struct ow_target to = {.file = {progress_sink_write, &to_file}, .data = {progress_sink_write, &to_data}};
     if (f->data_path) to.location = str_file_name(f->data_path);
     progress_begin(&bar, cli->err, &cli->err_term, "writing", f->file_bytes + f->data_bytes);
     tare_status s = ow_write(w, &to);
