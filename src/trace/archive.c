@@ -118,10 +118,46 @@ static bool read_header(int fd, struct archive_header *h)
            h->major == TRACE_MAJOR && memchr(h->run_id, 0, sizeof h->run_id);
 }
 
+/* Do chunks follow one another from `at` to exactly the end of these bytes? *open: the process has some there, and no
+ * END after them. */
+static bool is_chain(const char *bytes, size_t n, size_t at, uint64_t uid, bool *open)
+{
+    struct chunk_header c;
+    *open = false;
+    while (n - at >= sizeof c) {
+        memcpy(&c, bytes + at, sizeof c);
+        if (c.magic != CHUNK_MAGIC || c.stored_bytes > n - at - sizeof c) return false;
+        if (c.process == uid) *open = c.type != CHUNK_END;
+        at += sizeof c + c.stored_bytes;
+    }
+    return at == n;
+}
+
+/* Whoever samples appends many times a second: the last chunks of the file mostly show one of its own. False: they do
+ * not tell. */
+static bool tail_shows_open(int fd, uint64_t uid)
+{
+    enum { TAIL_BYTES = 1 << 16 };
+    const uint32_t magic = CHUNK_MAGIC;
+    struct stat st;
+    if (fstat(fd, &st) < 0 || st.st_size < TAIL_BYTES) return false; /* a short walk */
+    char *tail = mmap(NULL, TAIL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (tail == MAP_FAILED) return false;
+    bool chain = false, open = false;
+    const char *at = pread(fd, tail, TAIL_BYTES, st.st_size - TAIL_BYTES) == TAIL_BYTES ? tail : NULL;
+    while (!chain && at && (at = memmem(at, (size_t)(tail + TAIL_BYTES - at), &magic, sizeof magic))) {
+        chain = is_chain(tail, TAIL_BYTES, (size_t)(at - tail), uid, &open);
+        at++;
+    }
+    munmap(tail, TAIL_BYTES);
+    return chain && open;
+}
+
 /* Is there an END of that process at or after `at`? */
 static bool has_closed(int fd, uint64_t uid, off_t at)
 {
     struct chunk_header c;
+    if (tail_shows_open(fd, uid)) return false;
     while (pread(fd, &c, sizeof c, at) == sizeof c && c.magic == CHUNK_MAGIC) {
         if (c.type == CHUNK_END && c.process == uid) return true;
         at += (off_t)sizeof c + c.stored_bytes;

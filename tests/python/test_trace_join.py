@@ -24,6 +24,18 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
+def test_a_start_under_tare_run_costs_the_same_after_many_others(compile_c, clean_env, tare, tmp_path):
+    """tare itself has no live file: the last chunks of the trace tell that it still samples."""
+    program = compile_c(PROGRAM)
+    watched = ("for n in $(seq 400); do '{0}' >/dev/null; done; sleep 0.2; strace -f -o calls '{0}' >/dev/null; "
+               "sleep 0.2").format(program)
+    tare("run", "-q", "-i", "10ms", "--trace", "t.tare", "--no-save", "--", "sh", "-c", watched, env={"TARE_WEIGH": "off"})
+    preads = len(re.findall(r"\bpread64\(", (tmp_path / "calls").read_text()))
+    assert 0 < preads < 100, "400 processes before, %d calls of pread" % preads
+    assert [(node["name"], node["count"]) for node in json.loads(tare("report", "t.tare", "--json").stdout)["tree"]] == [("work", 401)]
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
 def test_a_start_costs_the_same_after_many_others(compile_c, clean_env, tare, tmp_path):
     program = compile_c(PROGRAM)
     env = {**clean_env, "TARE_TRACE": str(tmp_path / "t.tare"), "TARE_WEIGH": "off"}
