@@ -343,6 +343,7 @@ $(O)/bench/%: $(O)/obj/bench/%.o $(INNER)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
 $(O)/bench/scope_cost_shared: bench/scope_cost.c bench/batch.h $(O)/libtare.so $(O)/obj/src/core/clock.o
+	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) -DVIA='"shared"' $(ALL_CFLAGS) $< $(O)/obj/src/core/clock.o -L$(O) -ltare -Wl,-rpath,$(abspath $(O)) -lm -o $@
 
