@@ -17,6 +17,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -98,6 +99,16 @@ bool cli_cache_dir(char *out, size_t size);
  * leaves nothing behind that nobody asked for, so ORT_DISABLE_TELEMETRY is set here, unless the user set it. Call it
  * while there is one thread only. */
 struct ort_places cli_ort_places(const char *chosen);
+
+/* SIGINT, SIGTERM and SIGHUP while something long is under way: the first of them asks for an orderly end with what is
+ * there already, a second one ends tare at once. */
+enum { INTERRUPT_SIGNALS = 3 };
+struct interrupt { /* what was set before */
+    struct sigaction was[INTERRUPT_SIGNALS];
+};
+extern volatile sig_atomic_t interrupted; /* by the first signal since interrupt_catch() */
+void interrupt_catch(struct interrupt *i);
+void interrupt_restore(const struct interrupt *i);
 
 /* The whole program but exit(): cli_top() finds the command and runs it, cli_main() also finishes. */
 int cli_top(struct cli *cli, int argc, char **argv);

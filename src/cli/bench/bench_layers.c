@@ -9,7 +9,6 @@
 #include "analyze/layers/inspect.h"
 #include "analyze/layers/layers.h"
 #include "cli/bench/bench_args.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "core/mem.h"
 #include "core/str.h"

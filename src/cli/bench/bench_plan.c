@@ -10,7 +10,6 @@
 #include "cli/bench/bench_args.h"
 #include "cli/compare/compare_args.h"
 #include "cli/html_out.h"
-#include "cli/interrupt.h"
 #include "core/unit.h"
 
 /* ---- the load ---- */

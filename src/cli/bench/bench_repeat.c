@@ -12,7 +12,6 @@
 
 #include "analyze/judge/launches.h"
 #include "cli/bench/bench_args.h"
-#include "cli/interrupt.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/rng.h"

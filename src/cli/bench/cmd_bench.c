@@ -8,7 +8,6 @@
 #include "cli/compare/compare_args.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "core/file.h"

@@ -7,7 +7,6 @@
 #include "cli/compare/compare_args.h"
 #include "cli/compare/doctor_aa.h"
 #include "cli/compare/shell_words.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "core/clock.h"
 #include "probe/host.h"

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "cli/compare/compare_args.h"
-#include "cli/interrupt.h"
 #include "core/clock.h"
 #include "core/file.h"
 #include "subject/peer.h"

@@ -6,7 +6,6 @@
 
 #include "bench/ab.h"
 #include "cli/compare/compare_args.h"
-#include "cli/interrupt.h"
 #include "cli/compare/shell_words.h"
 #include "core/mem.h"
 #include "core/str.h"

@@ -13,7 +13,6 @@
 
 #include "analyze/compare/compare_pairs.h"
 #include "cli/compare/compare_args.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "core/clock.h"
 #include "core/file.h"

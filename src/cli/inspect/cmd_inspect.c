@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/inspect/inspect_args.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "core/mem.h"
 #include "probe/host.h"

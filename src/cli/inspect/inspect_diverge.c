@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cli/inspect/inspect_args.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/output.h"
 #include "core/file.h"
