@@ -24,6 +24,7 @@
 #define RUN_SAMPLES_MAX ((size_t)1 << 20)     /* raw samples of one case */
 #define RUN_SAMPLES_ALL_MAX ((size_t)1 << 23) /* raw samples of one document */
 #define RUN_BYTES_MAX ((size_t)64 << 20)      /* text of a document */
+#define RUN_KEYS_ALL_MAX ((size_t)1 << 21)    /* keys of all free-form maps of one document */
 #define RUN_LIST_MAX 65536                    /* cases, findings, layers of a case, .. */
 #define RUN_BUCKETS_MAX 16384                 /* of a histogram */
 

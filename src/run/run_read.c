@@ -22,6 +22,8 @@ struct reading {
     const char *name;
     struct arena *arena;
     size_t n_samples; /* raw samples so far */
+    size_t n_keys;    /* of free-form maps so far */
+    bool many_keys;   /* this map has a reason for each null: as many as there are items in a list */
     tare_error *err;
 };
 
@@ -189,6 +191,8 @@ static tare_status read_list_value(struct reading *in, json_t *v, struct run_map
 {
     if (left == 0) return fault(in, at, "nested too deeply");
     out->n = json_array_size(v);
+    if (out->n > RUN_LIST_MAX)
+        return fault(in, at, "%zu items, at most %d are allowed", out->n, RUN_LIST_MAX);
     out->at = arena_new(in->arena, room_for(out->n), sizeof *out->at);
     if (!out->at) return no_memory(in);
     for (size_t i = 0; i < out->n; i++) {
@@ -200,6 +204,15 @@ static tare_status read_list_value(struct reading *in, json_t *v, struct run_map
 }
 
 /* Not through run_map_set(): the parser has refused doubled keys already, and a search per key is slow. */
+static tare_status check_keys(struct reading *in, size_t n, size_t max, const struct path *at)
+{
+    in->n_keys += n;
+    if (n > max) return fault(in, at, "%zu keys, at most %zu are allowed", n, max);
+    if (in->n_keys > RUN_KEYS_ALL_MAX)
+        return fault(in, at, "more than %zu keys in one document", RUN_KEYS_ALL_MAX);
+    return TARE_OK;
+}
+
 static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
                             int left)
 {
@@ -208,6 +221,8 @@ static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, 
     size_t i = 0;
     if (left == 0) return fault(in, at, "nested too deeply");
     out->n = json_object_size(v);
+    tare_status s = check_keys(in, out->n, in->many_keys ? RUN_LIST_MAX : RUN_MAP_MAX, at);
+    if (s < 0) return s;
     out->at = arena_new(in->arena, room_for(out->n), sizeof *out->at);
     if (!out->at) return no_memory(in);
     json_object_foreach(v, key, item)
@@ -217,7 +232,7 @@ static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, 
         if (!field_key_ok(key))
             return fault(in, at, "a key is not 1 to %d characters of printable ASCII", RUN_KEY_MAX);
         if (!(e->key = arena_str(in->arena, key))) return no_memory(in);
-        tare_status s = read_value(in, item, &e->value, &here, left - 1);
+        s = read_value(in, item, &e->value, &here, left - 1);
         if (s < 0) return s;
     }
     return TARE_OK;
@@ -227,7 +242,9 @@ static tare_status read_map_field(struct reading *in, const struct run_field *f,
                                   struct run_map *out, const struct path *at)
 {
     if (!json_is_object(v)) return expected(in, at, "an object", v);
+    in->many_keys = f->kind == FIELD_REASONS;
     tare_status s = read_map(in, v, out, at, RUN_MAP_DEPTH + 1);
+    in->many_keys = false;
     if (s < 0 || f->kind == FIELD_MAP) return s;
     for (size_t i = 0; i < out->n; i++) {
         struct path here = {at, out->at[i].key, 0};

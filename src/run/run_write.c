@@ -144,7 +144,9 @@ static tare_status write_map(struct writing *w, const struct run_field *f, const
     } else {
         json_object_begin(&w->json);
     }
-    tare_status s = write_items(w, m, at, RUN_MAP_DEPTH + 1);
+    size_t max = f->kind == FIELD_REASONS ? RUN_LIST_MAX : RUN_MAP_MAX;
+    tare_status s = m->n > max ? fault(w, at, "too many keys") : TARE_OK;
+    if (s == TARE_OK) s = write_items(w, m, at, RUN_MAP_DEPTH + 1);
     if (s == TARE_OK) json_object_end(&w->json);
     return s;
 }

@@ -120,6 +120,7 @@ struct run_entry {
 };
 
 #define RUN_MAP_DEPTH 8 /* levels of lists and maps inside a map */
+#define RUN_MAP_MAX 4096 /* keys of a map: looking one up goes through all */
 #define RUN_KEY_MAX 128 /* bytes of a key: printable ASCII */
 
 /* Set (replace) a value; with key NULL append to a list. Keys and texts are copied. The result is the

@@ -492,6 +492,27 @@ static void test_bad_text(void **state)
     buf_release(&deep);
 }
 
+/* Every key is looked up among all others: 100,000 of them took minutes. */
+static void test_many_keys(void **state)
+{
+    (void)state;
+    struct buf keys = BUF_INIT, items = BUF_INIT;
+    for (int i = 0; i < 100000; i++) {
+        buf_printf(&keys, "%c\"k%d\":1", i ? ',' : '{', i);
+        buf_printf(&items, "%c1", i ? ',' : '[');
+    }
+    buf_add_char(&keys, '}');
+    buf_add_char(&items, ']');
+    char *text = changed("cases[0].params", keys.data);
+    check_text_refused(text, strlen(text), "cases[0].params: 100000 keys, at most 4096 are allowed");
+    free(text);
+    text = changed("config.many", items.data);
+    check_text_refused(text, strlen(text), "config.many: 100000 items, at most 65536 are allowed");
+    free(text);
+    buf_release(&keys);
+    buf_release(&items);
+}
+
 /* Every truncation, and many single-byte changes, are refused or read: never a crash, never a leak. */
 static void test_damage(void **state)
 {
@@ -779,6 +800,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_read_refuses),
         cmocka_unit_test(test_read_accepts),
         cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_save_and_load),
         cmocka_unit_test(test_hostile_names),

@@ -124,7 +124,10 @@ static size_t varying_params(const struct run *run, struct run_column *out, size
         const struct run_map *params = &run->cases.at[c]->params;
         for (size_t i = 0; i < params->n; i++) {
             const char *key = params->at[i].key;
-            bool known = !param_is_setting(&params->at[i]) || !varies(run, key);
+            const struct run_value *first = c ? run_map_get(&run->cases.at[0]->params, key) : NULL;
+            bool seen =
+                first && first->kind != RUN_MAP && first->kind != RUN_LIST; /* judged with the first */
+            bool known = seen || !param_is_setting(&params->at[i]) || !varies(run, key);
             for (size_t k = 0; !known && k < n; k++) known = repeats(run, key, out[k].param);
             if (known) continue;
             if (n == room) return room + 1;
