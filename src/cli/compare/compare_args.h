@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * compare_args.h - what a user asked `tare compare` for, and the ways to answer. One file each: cmd_compare.c (the
- * command line, which way), compare_ab.c (both sides measured in turn), compare_side.c (from texts to sides),
- * compare_rev.c (git revisions), compare_runs.c (saved runs), compare_out.c (verdict, answer, exit code: for every
- * way). */
+ * command line, which way; verdict, answer, exit code for every way), compare_ab.c (both sides measured in turn),
+ * compare_side.c (from texts to sides), compare_rev.c (git revisions), compare_runs.c (saved runs). */
 #ifndef CLI_COMPARE_ARGS_H
 #define CLI_COMPARE_ARGS_H
 
@@ -147,6 +146,5 @@ struct compare_saved_sides {
 };
 int compare_answer(struct cli *cli, const struct compare_args *a, const struct comparison *c,
                    const struct compare_saved_sides *saved);
-extern const struct opt_choice compare_format_words[];
 
 #endif
