@@ -261,8 +261,7 @@ static struct thread *thread_enter(struct thread *was)
         self_thread = &unregistered;
         return NULL;
     }
-    bool spent = was == &refused && (live_refuses(&session.live) ||
-                                     session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES);
+    bool spent = was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES;
     struct thread *t = spent ? NULL : thread_register();
     self_thread = t ? t : &refused;
     if (!t) thread_lost(NULL, 1);
@@ -272,7 +271,8 @@ static struct thread *thread_enter(struct thread *was)
 struct thread *thread_get(void)
 {
     if (!__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return NULL;
-    if (self_thread == &registering) {
+    /* Not in the middle of it (a signal handler), and not again so soon: a refused thread asks at every scope. */
+    if (self_thread == &registering || (self_thread == &refused && live_refuses(&session.live))) {
         thread_lost(NULL, 1);
         return NULL;
     }
