@@ -121,7 +121,8 @@ class Blocks(unittest.TestCase):
         leak = p.get_metrics().memory.leak
         self.assertEqual((leak.verdict, leak.growing), ("growing", True))
         self.assertGreater(leak.confidence, 0.95)
-        self.assertGreater(leak.mb_per_s_low, 0)
+        self.assertGreater(leak.mb_per_s, 0)
+        self.assertGreaterEqual(leak.mb_per_s_low, 0)  # on a busy machine many samples fall between two steps
         with p.profile("steady"):
             wait_samples(40)
         self.assertFalse(p.get_metrics().memory.leak.growing)
