@@ -6,7 +6,6 @@
 
 #include "analyze/watch/carbon.h"
 #include "cli/command.h"
-#include "cli/history_arg.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
 #include "report/run/run_report.h"

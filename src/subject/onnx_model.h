@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * onnx_model.h - inside of the ONNX subject: what is known of a model file before any session, and a session ready
- * to run one case. For files of this folder that work on both: onnx_subject.c, onnx_case.c, onnx_run.c,
+ * to run one case. For files of this folder that work on both: onnx_subject.c, onnx_case.c,
  * diverge_side.c. */
 #ifndef SUBJECT_ONNX_MODEL_H
 #define SUBJECT_ONNX_MODEL_H
@@ -59,7 +59,7 @@ struct onnx_instance {
     bool no_arena;
 };
 
-/* ---- free_dims.c: the dimensions that a model leaves open, made numbers: by the name the user gave, by the usual
+/* ---- input.c: the dimensions that a model leaves open, made numbers: by the name the user gave, by the usual
  * names of batch and sequence length, by the files the inputs come from, else by a default that is told. Pure ---- */
 
 struct chosen_dim {
@@ -135,7 +135,7 @@ int64_t onnx_thread_budget(const struct run *run); /* affinity, cgroup quota, ph
 /* Session options that do not depend on the case. */
 struct ort_session_spec onnx_session_spec(const struct onnx_subject *s);
 
-/* ---- onnx_run.c ---- */
+/* ---- running it ---- */
 
 tare_status onnx_run(struct instance *i, unsigned worker, struct subject_cost *cost, tare_error *err);
 tare_status onnx_report(struct instance *i, struct run *run, struct run_case *c, tare_error *err);

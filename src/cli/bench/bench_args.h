@@ -3,7 +3,7 @@
  * changes afterwards:
  *     the command line  -> struct bench_args      bench_options.c
  *     what to do        -> struct bench_planned   bench_plan.c
- *     what to measure   -> struct bench_subjects  bench_open.c
+ *     what to measure   -> struct bench_subjects  bench_plan.c
  *     measured, judged, answered                  cmd_bench.c
  * One file each for what only some benches have: bench_check.c (accuracy), bench_layers.c (layers), bench_repeat.c
  * (several launches), bench_anchor.c (against a frozen build). */
@@ -15,7 +15,7 @@
 #include "bench/bench.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
-#include "cli/history_arg.h"
+#include "cli/output.h"
 #include "report/run/run_report.h"
 
 /* ---- the command line ---- */

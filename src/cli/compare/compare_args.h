@@ -9,7 +9,7 @@
 #include "bench/ab.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
-#include "cli/history_arg.h"
+#include "cli/output.h"
 #include "report/compare/comparison_report.h"
 #include "report/run/run_report.h"
 #include "run/comparison.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/history_arg.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
 #include "cli/history/trend_show.h"

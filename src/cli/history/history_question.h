@@ -4,7 +4,7 @@
 #ifndef CLI_HISTORY_QUESTION_H
 #define CLI_HISTORY_QUESTION_H
 
-#include "cli/history_arg.h"
+#include "cli/output.h"
 
 struct history_question {
     struct history_args where;
