@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * output.h - where what a command says goes: its answer on stdout, a file that appears whole or not at all, the history. */
+ * output.h - where what a command says goes: its answer on stdout, a whole file or none, the history. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * input.c - see onnx_model.h: what a model is fed: inputs from files or synthetic ones, and the sizes of its free dimensions. */
+ * input.c - see onnx_model.h: what a model is fed, from files or synthetic, and the sizes of its free dimensions. */
 #include "subject/onnx_model.h"
 
 #include <math.h>
