@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * bench_plan.c - from what the user asked for to what will be measured: the load, the sweep, the targets; then the subjects,
- * opened: a command, a model file, its variants, the runtimes it shall run in, or a synthetic model, which is written once
- * and kept in the user's cache. Reads files that are needed later, to say early that they are missing; measures nothing. */
+ * bench_plan.c - from what the user asked for to what will be measured: the load, the sweep, the targets; then the
+ * opened subjects: a command, a model file, its variants, the runtimes it shall run in, or a synthetic model, which is
+ * written once and kept in the user's cache. Reads files that are needed later, to say early that they are missing;
+ * measures nothing. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
