@@ -232,7 +232,7 @@ $(PY_TREE)/_bin/tare: $(CLI_OBJ)
 	$(Q)mv -f $@.new $@ && tools/carry-libs $@ $(PY_TREE)/_lib
 
 # ---- tests ---------------------------------------------------------------------------------------
-.PHONY: deps test test-all bless tests tsan-tests replays
+.PHONY: deps test test-all soak bless tests tsan-tests replays
 deps: ## install what building and testing needs (idempotent; root or sudo)
 	@tools/deps
 
@@ -243,6 +243,9 @@ test: ## everything CI runs; S="unit cli" only these suites
 test-all: ## the same and the slow ones: fuzzing, valgrind, clang
 	@tools/deps --quiet
 	@tools/run-tests --all $(S)
+
+soak: all ## hours: hundreds of kills, 100 rounds of tsan, 20 minutes of fuzzing a parser (SOAK_KILLS, SOAK_ROUNDS, SOAK_SECONDS)
+	@SOAK_KILLS='$(SOAK_KILLS)' SOAK_ROUNDS='$(SOAK_ROUNDS)' SOAK_SECONDS='$(SOAK_SECONDS)' tools/soak
 
 bless: cli ## rewrite the expected output of the golden tests T=report/text (default: all)
 	@tools/run-cli-tests --bless $(T)
