@@ -327,12 +327,13 @@ static bool put_aside(const char *path)
 enum joined { JOINED, MOVED_AWAY, FAILED };
 
 /* With the file locked: new, a live trace to join, or an old one to put aside. */
-static enum joined settle(int fd, const char *path, char run_id[32], tare_error *err)
+static enum joined settle(int fd, bool made, const char *path, char run_id[32], tare_error *err)
 {
     struct stat st;
     struct archive_header h;
     if (fstat(fd, &st) < 0 || !same_file(fd, path)) return MOVED_AWAY;
-    if (!is_own(&st)) {
+    /* Where a file system gives what we made another owner (NFS with root squashed, vfat), it is ours all the same. */
+    if (!is_own(&st) && !(made && S_ISREG(st.st_mode))) {
         error_set(err, TARE_INVALID, "%s: %s; it is left as it is", path,
                   S_ISREG(st.st_mode) ? "belongs to another user" : "not a regular file");
         return FAILED;
@@ -369,7 +370,11 @@ int archive_open(const char *path, char run_id[32], tare_error *err)
     tare_error own = TARE_ERROR_INIT;
     if (!err) err = &own; /* the status is wanted in any case */
     for (int tries = 0; tries < 100; tries++) {
-        int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+        int how = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
+        int fd = open(path, how | O_CREAT | O_EXCL, 0600);
+        bool made = fd >= 0;
+        if (!made && errno == EEXIST && (fd = open(path, how)) < 0 && errno == ENOENT)
+            continue; /* gone meanwhile */
         if (fd >= 0) fd = process_fd(fd);
         if (fd < 0 && errno == ELOOP)
             return error_set(err, TARE_INVALID, "%s: is a link; a trace is not written through links", path);
@@ -378,7 +383,7 @@ int archive_open(const char *path, char run_id[32], tare_error *err)
             close(fd);
             return error_set(err, TARE_BUSY, "%s: another program holds its lock", path);
         }
-        enum joined j = settle(fd, path, run_id, err);
+        enum joined j = settle(fd, made, path, run_id, err);
         if (j == JOINED) return fd;
         close(fd);
         if (j == FAILED) return err->status;

@@ -30,7 +30,7 @@ static void archive_chunk(const struct extent *x)
 {
     const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
     size_t slots = (x->bytes - sizeof *x) / sizeof *e;
-    uint64_t uid = live_header(&session.live)->process.uid;
+    uint64_t uid = session.calibrated.uid;
     if (session.archived_bytes < session.options.disk_bytes) {
         size_t bytes = pack_events(packer, x, e, slots, session.shift);
         if (!bytes) return;
@@ -63,7 +63,7 @@ static void bury(struct thread *t)
     enc_uint(&e, 0);
     enc_uint(&e, 0);
     enc_str(&e, h->name, strnlen(h->name, sizeof h->name));
-    archive_append(CHUNK_THREAD, live_header(&session.live)->process.uid, out, (size_t)(e.p - out));
+    archive_append(CHUNK_THREAD, session.calibrated.uid, out, (size_t)(e.p - out));
     __atomic_store_n(&t->retired, SLOT_FREE, __ATOMIC_RELEASE);
 }
 
@@ -71,13 +71,13 @@ static bool drain_thread(struct thread *t)
 {
     uint64_t word;
     bool any = false, ended = __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_ENDED;
-    while (ring_pop(&t->full, &word)) {
+    while (!live_is_broken(&session.live) && ring_pop(&t->full, &word)) {
         struct extent *x = (struct extent *)word;
         archive_chunk(x);
         recycle(t, x);
         any = true;
     }
-    if (ended) bury(t);
+    if (ended && !live_is_broken(&session.live)) bury(t);
     return any;
 }
 

@@ -29,19 +29,20 @@ static void catch_missing_page(int signal, siginfo_t *info, void *context)
 {
     (void)context;
     struct live *l = &session.live;
-    char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)4095);
     char *base = __atomic_load_n(&l->base, __ATOMIC_RELAXED);
-    bool fault = info->si_code > 0, ours = fault && base && page >= base && page < base + l->room;
-    if (ours &&
-        mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page) {
-        l->broken = true;
+    char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)(l->page - 1));
+    bool missing = info->si_code == BUS_ADRERR || info->si_code == BUS_MCEERR_AR;
+    bool ours = missing && base && l->pid == getpid() && page >= base && page < base + l->room;
+    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (ours && mmap(page, l->page, PROT_READ | PROT_WRITE, how, -1, 0) == page) {
+        __atomic_store_n(&l->broken, true, __ATOMIC_RELEASE);
         __atomic_store_n(&tare_recording, 0, __ATOMIC_RELAXED);
         drain_abandon();
         return;
     }
     sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    if (!fault)
-        syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), signal); /* a fault comes again by itself */
+    bool comes_again = missing || info->si_code == BUS_ADRALN;
+    if (!comes_again) syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), signal);
 }
 
 /* A program that handles SIGBUS itself keeps its handler. */
@@ -126,7 +127,9 @@ static void install(struct live *l, const struct live *fresh)
     l->room = fresh->room;
     l->backed = fresh->backed;
     memcpy(l->path, fresh->path, sizeof l->path);
-    l->broken = false;
+    l->pid = getpid();
+    l->page = (size_t)sysconf(_SC_PAGESIZE);
+    __atomic_store_n(&l->broken, false, __ATOMIC_RELEASE);
     __atomic_store_n(&l->refused_at, 0, __ATOMIC_RELAXED);
     l->open = true;
     lock_give(&l->lock);
@@ -151,9 +154,9 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     fresh.backed = FIRST_BYTES;
     s = map_room(&fresh, room, err);
     if (s == TARE_OK) {
-        live_header(&fresh)->used = LIVE_HEADER_BYTES;
         install(l, &fresh);
-        guard_pages();
+        guard_pages(); /* before the first page is touched */
+        live_header(l)->used = LIVE_HEADER_BYTES;
         return TARE_OK;
     }
 fail:
@@ -219,6 +222,7 @@ struct extent *live_alloc(struct live *l, const char *base, enum extent_type typ
     bool held = lock_take(&l->lock), ours = held && l->open && l->base == base;
     struct live_header *h = ours ? live_header(l) : NULL;
     uint64_t at = ours ? h->used : 0;
+    ours = ours && at >= LIVE_HEADER_BYTES && !live_is_broken(l); /* a header that is gone reads as zeros */
     if (ours && bytes <= l->room - at && (at + bytes <= l->backed || grow(l, at + bytes) == 0)) {
         x = (struct extent *)(void *)(l->base + at);
         x->bytes = bytes;
@@ -245,6 +249,7 @@ void live_abandon(struct live *l, int remove_file)
     (void)p; /* on failure the file mapping stays, which is as safe */
     if (still_ours(l)) close(l->fd);
     l->fd = -1;
+    __atomic_store_n(&l->broken, false, __ATOMIC_RELEASE);
 }
 
 void live_disown(struct live *l)

@@ -21,7 +21,9 @@ struct live {
     uint64_t backed; /* bytes of file reserved so far */
     uint32_t lock;
     bool open;           /* extents may be had */
-    bool broken;         /* a page of the file was missing: nothing more is recorded */
+    bool broken;         /* atomic: a page of the file was missing, nothing more is recorded */
+    pid_t pid;           /* whose mapping it is: a forked child has none */
+    size_t page;         /* bytes of one */
     uint64_t refused_at; /* clock ticks of the last refusal, 0: none. Nobody tries again for LIVE_RETRY_NS */
     char path[4096];
 };
@@ -40,6 +42,11 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
 /* A zeroed extent, or NULL when memory or disk is spent. Safe from any thread; never blocks for long.
  * `base` is the mapping the caller belongs to: one of an ended session gets nothing. */
 struct extent *live_alloc(struct live *l, const char *base, enum extent_type type, uint64_t bytes);
+
+static inline bool live_is_broken(const struct live *l)
+{
+    return __atomic_load_n(&l->broken, __ATOMIC_ACQUIRE);
+}
 
 /* Was an extent refused just now? Asking again would only cost system calls. */
 bool live_refuses(const struct live *l);

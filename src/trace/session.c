@@ -237,11 +237,7 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
     if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED))
         return error_set(err, TARE_BUSY, "a session is already recording into %s", session.path);
     if ((s = make_fork_page(err)) != TARE_OK) return s;
-    if (session.live.broken) { /* nobody stopped the last one */
-        lock_wait(&session.lock);
-        thread_forget_all();
-        lock_give(&session.lock);
-    }
+    if (live_is_broken(&session.live)) tare_stop(NULL); /* nobody stopped the last one */
     if ((s = expand_path(session.path, sizeof session.path, opts->path, err)) != TARE_OK) return s;
     if ((s = absolute_path(err)) != TARE_OK) return s;
     session.options = *opts;
@@ -255,8 +251,12 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
     drain_forget(); /* the last session's */
     if (session.options.mode & TARE_EVENTS) drain_start();
     __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
-    __atomic_store_n(&tare_recording, 1, __ATOMIC_RELEASE);
     watch_exit();
+    if (live_is_broken(&session.live)) {
+        tare_stop(NULL);
+        return error_set(err, TARE_IO, "%s: its disk does not keep what it promised", session.path);
+    }
+    __atomic_store_n(&tare_recording, 1, __ATOMIC_RELEASE);
     return TARE_OK;
 }
 
@@ -296,7 +296,8 @@ tare_status session_child(void)
 
 tare_status tare_stop(tare_error *err)
 {
-    if (!__atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL)) return TARE_OK;
+    bool recorded = __atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL);
+    if (!recorded && !live_is_broken(&session.live)) return TARE_OK;
     if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) { /* forked, recorded nothing */
         forget_parent();
         archive_leave();
@@ -309,7 +310,8 @@ tare_status tare_stop(tare_error *err)
     lock_wait(&session.lock);
     pair_add(&p);
     lock_give(&session.lock);
-    bool whole = archive_close();
+    /* Without its header a live file cannot be folded in: it is left for the reader, as after a kill. */
+    bool whole = !live_is_broken(&session.live) && archive_close() && !live_is_broken(&session.live);
     if (whole) archive_fold_dead();
     live_abandon(&session.live, whole);
     archive_leave();
