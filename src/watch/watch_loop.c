@@ -3,6 +3,7 @@
  * anybody: not for a full disk, not for whoever reads what is said, not for a command on an alert. */
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * watch_places.c - where the trace and the document of a watched program go, see watch.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -277,7 +277,7 @@ static tare_status engine_start(struct infer_engine *e, struct inferred *out)
 tare_status infer_model(struct inferred *out, const struct onnx_model *m, const struct infer_options *o,
                         tare_error *err)
 {
-    static const struct infer_options nothing = {NULL};
+    static const struct infer_options nothing = {.dims = NULL};
     struct inferred made = {.model = m};
     struct infer_engine e = {.model = m, .options = o ? o : &nothing, .err = err};
     struct scope_plan p = {.graph = &m->graph};

@@ -55,7 +55,7 @@ static struct fact constant_fact(const struct infer_value *v)
 static struct fact fact_of(const struct bound_walk *w, const struct infer_value *v)
 {
     const uint64_t *place = v ? map_u64_find(&w->places, (uint64_t)(uintptr_t)v) : NULL;
-    if (place && *place) return w->facts.items[*place - 1];
+    if (place && *place && *place <= w->facts.n) return w->facts.items[*place - 1];
     return v ? constant_fact(v) : (struct fact){.from_input = false};
 }
 
