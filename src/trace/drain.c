@@ -26,10 +26,10 @@ static uint32_t running, stopping;
 static sigset_t program_mask;
 static struct packer *packer;
 
-static void archive_chunk(const struct extent *x)
+static void archive_chunk(const struct extent *x, uint64_t chunk_bytes)
 {
     const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
-    size_t slots = (x->bytes - sizeof *x) / sizeof *e;
+    size_t slots = (chunk_bytes - sizeof *x) / sizeof *e;
     uint64_t uid = session.calibrated.uid;
     if (session.archived_bytes < session.options.disk_bytes) {
         size_t bytes = pack_events(packer, x, e, slots, session.shift);
@@ -42,10 +42,10 @@ static void archive_chunk(const struct extent *x)
     live_header(&session.live)->lost_events += pack_count(e, slots);
 }
 
-static void recycle(struct thread *t, struct extent *x)
+static void recycle(struct thread *t, struct extent *x, uint64_t bytes)
 {
     __atomic_store_n(&x->seq, 0, __ATOMIC_RELEASE); /* first: from here on it is in the archive only */
-    memset(x + 1, 0, x->bytes - sizeof *x);
+    memset(x + 1, 0, bytes - sizeof *x);
     ring_push(&t->free, (uint64_t)x);
 }
 
@@ -73,8 +73,11 @@ static bool drain_thread(struct thread *t)
     bool any = false, ended = __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_ENDED;
     while (!live_is_broken(&session.live) && ring_pop(&t->full, &word)) {
         struct extent *x = (struct extent *)word;
-        archive_chunk(x);
-        recycle(t, x);
+        uint64_t bytes =
+            __atomic_load_n(&x->bytes, __ATOMIC_RELAXED); /* once: its page may go at any moment */
+        if (bytes != FIRST_CHUNK_BYTES && bytes != CHUNK_BYTES) break;
+        archive_chunk(x, bytes);
+        recycle(t, x, bytes);
         any = true;
     }
     if (ended && !live_is_broken(&session.live)) bury(t);
