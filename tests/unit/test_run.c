@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_run.c - the run document: filled in, written, read back (wrong ones: test_run_refuse.c). Two more uses, for the Python tests:
+ * test_run.c - the run document: filled in, written, read back (wrong ones: test_run_refuse.c). Two more uses, for the
+ * Python tests:
  *   test_run --dump DIR   write the documents these tests make into DIR
  *   test_run --check      read paths from stdin, print "ok" or the refusal of run_load(), a line each */
 #include <dirent.h>
