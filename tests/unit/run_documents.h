@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * run_documents.h - run documents for the tests of src/run itself: the smallest, and one in which every field is filled. */
+ * run_documents.h - run documents for the tests of src/run itself: the smallest, and one with every field filled. */
 #ifndef RUN_DOCUMENTS_H
 #define RUN_DOCUMENTS_H
 
