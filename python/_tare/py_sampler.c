@@ -114,9 +114,13 @@ static PyObject *watch_take(PyObject *object, PyObject *args)
     struct watch *w = self->watch;
     self->watch = NULL; /* another thread cannot take it, too */
     if (!w) return PyErr_Format(PyExc_ValueError, "this watch was taken already");
-    Py_BEGIN_ALLOW_THREADS;
-    sampler_settle(w, wait);
-    Py_END_ALLOW_THREADS;
+    if (wait) {
+        Py_BEGIN_ALLOW_THREADS;
+        sampler_settle(w, true);
+        Py_END_ALLOW_THREADS;
+    } else {
+        sampler_settle(w, false); /* at the end of blocks: who lets go of the GIL there waits for it there */
+    }
     PyObject *out = tell_watch(w);
     mem_free(w);
     return out;

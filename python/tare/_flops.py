@@ -110,13 +110,18 @@ class FlopCounter:
         _uninstall(mode)
 
 
+def prepare() -> Any:
+    """The kind of dispatch mode that counts. Imports all it needs, so that counting does not."""
+    from tare import _flops_table
+
+    return _flops_table.CountingMode
+
+
 def _install() -> Any:
     """The one dispatch mode of this thread, entered when the first counter opens."""
     mode = getattr(_thread, "mode", None)
     if mode is None:
-        from tare._flops_table import CountingMode
-
-        mode = _thread.mode = CountingMode(_open)
+        mode = _thread.mode = prepare()(_open)
         mode.hook = _watch_modules()
         mode.__enter__()
     return mode

@@ -60,7 +60,7 @@ class TimingMetrics:
     thread_cpu_time_s: float
     cpu_percent: float  # 100: one processor all the time
     self_time_s: float  # without the blocks inside, and without what they cost to measure
-    instrument_s: float  # what measuring the blocks inside took
+    instrument_s: float  # processor time that measuring the blocks inside took
     breakdown: dict  # name of a block directly inside -> seconds
     calls: int  # blocks of this name so far, and over all of them:
     total_s: float

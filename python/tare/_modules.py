@@ -17,7 +17,7 @@ from tare._flops import Cost, FlopCounter, distinct_parameters
 _open: ContextVar[tuple] = ContextVar("tare_module_watchers", default=())
 _lock = threading.Lock()
 _hooks: list = []
-_users = 0
+_watchers: set = set()  # those that are open
 
 ROWS = "estimated: rows of the first tensor that each outermost PyTorch module was given"
 FORWARD = "forward passes of PyTorch modules, counted once for each shape; estimate_flops=True counts everything"
@@ -78,7 +78,8 @@ class ModuleWatcher:
             self.cost.add(counter.cost)
 
     def __enter__(self) -> "ModuleWatcher":
-        _use(1)
+        _watchers.add(self)
+        _tend_hooks()
         _open.set((*_open.get(), self))
         return self
 
@@ -86,7 +87,8 @@ class ModuleWatcher:
         while self._counting:
             self._counting.pop()[2].__exit__(None, None, None)
         _open.set(tuple(watcher for watcher in _open.get() if watcher is not self))
-        _use(-1)
+        _watchers.discard(self)
+        _tend_hooks()
 
 
 def _before(module: Any, args: tuple) -> None:
@@ -99,15 +101,15 @@ def _after(module: Any, args: Any, result: Any) -> None:
         watcher.end(module)
 
 
-def _use(more: int) -> None:
-    """The hooks are there while anybody watches."""
-    global _users
+def _tend_hooks() -> None:
+    """The hooks are there while anybody watches. The lock is for who changes that, so that blocks seldom wait for one another."""
     from torch.nn.modules import module
 
-    with _lock:
-        _users += more
-        if _users == 1 and not _hooks:
-            _hooks.append(module.register_module_forward_pre_hook(_before))
-            _hooks.append(module.register_module_forward_hook(_after, always_call=True))
-        while _users == 0 and _hooks:
-            _hooks.pop().remove()
+    while bool(_watchers) != bool(_hooks):
+        with _lock:
+            if _watchers and not _hooks:
+                before, after = module.register_module_forward_pre_hook(_before), module.register_module_forward_hook(_after, always_call=True)
+                _hooks.extend((before, after))
+            elif not _watchers:
+                while _hooks:
+                    _hooks.pop().remove()

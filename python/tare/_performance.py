@@ -12,11 +12,12 @@ import threading
 import time
 import weakref
 from collections import deque
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Iterator
 
 from tare import _tare
-from tare._flops import FlopCounter
+from tare._flops import FlopCounter, prepare
 from tare._forks import keep_lock
 from tare._lines import lines
 from tare._metrics import (
@@ -32,6 +33,7 @@ _ended: ContextVar[Any] = ContextVar("tare_ended_block", default=None)
 
 UNSETTLED_MOST = 32  # blocks whose samples are still in C; the oldest are read out first
 TIMES_MOST = 512  # of each name, for the spread
+BOOKED_MOST = 64  # at the end of one block, of what others left
 
 
 class Block:
@@ -50,7 +52,7 @@ class Block:
         self.wall_ns = None
 
     def __enter__(self) -> "Block":
-        entered = time.perf_counter_ns()
+        entered = time.thread_time_ns()
         if self.wall_ns is not None or self.parent is not None:
             raise RuntimeError(f"block {self.name!r} was entered before: call profile() for each with")
         outer = _current.get()
@@ -62,14 +64,15 @@ class Block:
         self.cpu = [time.process_time_ns(), None]
         self.begun_ns = time.perf_counter_ns()
         if self.parent is not None:
-            self.parent._child_begins(self.begun_ns, self.begun_ns - entered)
+            self.profiler._noted.append((self.parent._child_begins, self.begun_ns, self.thread[1] - entered))
         return self
 
     def __exit__(self, kind: Any, *exception: Any) -> None:
         ended = time.perf_counter_ns()
         self.cpu[1] = time.process_time_ns()
+        here = time.thread_time_ns()
         if self.thread[0] == threading.get_ident():
-            self.thread[2] = time.thread_time_ns()
+            self.thread[2] = here
         self.wall_ns = ended - self.begun_ns
         self.memory[1] = _tare.memory_now()
         self.failed = kind.__name__ if kind is not None else None
@@ -77,7 +80,7 @@ class Block:
         self.profiler._close(self)
         _ended.set(self)
         if self.parent is not None:
-            self.parent._child_ends(self.name, ended, self.wall_ns, time.perf_counter_ns() - ended)
+            self.profiler._noted.append((self.parent._child_ends, self.name, ended, self.wall_ns, time.thread_time_ns() - here))
 
     async def __aenter__(self) -> "Block":
         return self.__enter__()
@@ -85,22 +88,21 @@ class Block:
     async def __aexit__(self, *exception: Any) -> None:
         self.__exit__(*exception)
 
-    # Blocks inside may overlap (tasks, threads): time inside is when at least one was open.
+    # Blocks inside may overlap (tasks, threads): time inside is when at least one was open. What measuring them costs is processor time of
+    # this thread: while it waits for the GIL or for a processor it is the program that waits.
 
     def _child_begins(self, at_ns: int, cost_ns: int) -> None:
-        with self.profiler._lock:
-            if self.open_inside == 0:
-                self.inside_since = at_ns
-            self.open_inside += 1
-            self.instrument_ns += cost_ns
+        if self.open_inside == 0:
+            self.inside_since = at_ns
+        self.open_inside += 1
+        self.instrument_ns += cost_ns
 
     def _child_ends(self, name: str, at_ns: int, wall_ns: int, cost_ns: int) -> None:
-        with self.profiler._lock:
-            self.open_inside -= 1
-            if self.open_inside == 0:
-                self.inside_ns += at_ns - self.inside_since
-            self.instrument_ns += cost_ns
-            self.breakdown[name] = self.breakdown.get(name, 0) + wall_ns
+        self.open_inside -= 1
+        if self.open_inside == 0:
+            self.inside_ns += at_ns - self.inside_since
+        self.instrument_ns += cost_ns
+        self.breakdown[name] = self.breakdown.get(name, 0) + wall_ns
 
     @property
     def self_ns(self) -> int:
@@ -214,6 +216,7 @@ class PerformanceProfiler:
         self._grid, self._max_names = grid_of(carbon_grid), max_names
         self._lines = _Lines(line_functions) if enable_line_profiling else None
         self._names: dict[str, _Name] = {}
+        self._noted: deque = deque()
         self._unsettled: deque = deque()
         self._outermost: deque = deque(maxlen=TIMES_MOST)
         self._last: Any = None
@@ -240,6 +243,7 @@ class PerformanceProfiler:
         if self._lines is not None:
             self._lines.begin(block)
         if (self._rows or self._flops is None) and "torch" in sys.modules:
+            prepare()  # before the clock starts
             block.modules = ModuleWatcher(self._known_costs() if self._flops is None else None).__enter__()
         if self._flops:
             block.counter = FlopCounter().__enter__()
@@ -255,7 +259,20 @@ class PerformanceProfiler:
         block.watch.end()
         block.sampling_s[1] = _tare.sampler_cost()["cpu_s"]
         self._remove_instruments(block)
-        self._keep(block)
+        self._noted.append((self._keep, block))
+        if self._lock.acquire(False):
+            try:
+                self._book(BOOKED_MOST)
+            finally:
+                self._lock.release()
+
+    def _book(self, most: int = sys.maxsize) -> None:
+        """What blocks noted is booked, in its order, by whoever has the lock. Blocks never wait for the lock: a thread that does lets go of
+        the GIL, so that it would wait for that in here, block after block, and no longer where the program itself waits."""
+        while self._noted and most > 0:
+            book, *what = self._noted.popleft()
+            book(*what)
+            most -= 1
 
     def _remove_instruments(self, block: Block) -> None:
         for counter in (block.counter, block.modules):
@@ -268,26 +285,30 @@ class PerformanceProfiler:
             block.scope = None
 
     def _keep(self, block: Block) -> None:
+        name = self._names.pop(block.name, None) or _Name()
+        name.add(block)
+        self._names[block.name] = name  # last in the order: dicts keep it
+        if len(self._names) > self._max_names:
+            del self._names[next(iter(self._names))]
+        self._last = block
+        if block.parent is None:
+            self._outermost.append(block)
+        self._unsettled.append(block)
+        if len(self._unsettled) > UNSETTLED_MOST:
+            self._unsettled.popleft().settle(wait=False)
+
+    @contextmanager
+    def _booked(self) -> Iterator[None]:
         with self._lock:
-            name = self._names.pop(block.name, None) or _Name()
-            name.add(block)
-            self._names[block.name] = name  # last in the order: dicts keep it
-            if len(self._names) > self._max_names:
-                del self._names[next(iter(self._names))]
-            self._last = block
-            if block.parent is None:
-                self._outermost.append(block)
-            self._unsettled.append(block)
-            late = self._unsettled.popleft() if len(self._unsettled) > UNSETTLED_MOST else None
-        if late is not None:
-            late.settle(wait=False)
+            self._book()
+            yield
 
     # ---- results ----
 
     def get_metrics(self, name: str | None = None) -> Metrics:
         """Of the most recent block of that name; without one, of the block that ended last in this thread or task, else anywhere."""
         here = _ended.get()
-        with self._lock:
+        with self._booked():
             if name is not None and name not in self._names:
                 raise KeyError(f"no block {name!r} has ended; there are {', '.join(map(repr, self._names)) or 'none'}")
             block = self._names[name].last if name is not None else here if here is not None and here.profiler is self else self._last
@@ -299,7 +320,7 @@ class PerformanceProfiler:
 
     def get_times(self, name: str) -> list[float]:
         """Seconds of the last blocks of that name, at most 512, oldest first."""
-        with self._lock:
+        with self._booked():
             return list(self._names[name].times) if name in self._names else []
 
     def get_timing_breakdown(self, kind: str = "self") -> dict[str, float]:
@@ -307,7 +328,7 @@ class PerformanceProfiler:
         sum mean something; "total" with them."""
         if kind not in ("self", "total"):
             raise ValueError(f"kind={kind!r}: choose 'self' or 'total'")
-        with self._lock:
+        with self._booked():
             return {name: (n.self_ns if kind == "self" else n.total_ns) / 1e9 for name, n in self._names.items()}
 
     def get_line_profile(self) -> list:
@@ -344,7 +365,7 @@ class PerformanceProfiler:
 
     def get_system_report(self) -> SystemReport:
         """The machine over all outermost blocks that ended (the last 512)."""
-        with self._lock:
+        with self._booked():
             blocks = list(self._outermost)
         for block in blocks:
             block.settle(wait=True)
