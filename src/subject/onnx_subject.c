@@ -218,7 +218,7 @@ static tare_status load_files(struct onnx_subject *s, const char *inputs, tare_e
     s->inputs_path = mem_strdup(inputs);
     if (!s->inputs_path) return error_set(err, TARE_NOMEM, "out of memory to open %s", inputs);
     s->has_files = true;
-    return tensor_load(&s->files, inputs, err);
+    return tensor_load(&s->files, inputs, TENSOR_INPUTS, err);
 }
 
 tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err)

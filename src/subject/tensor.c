@@ -316,13 +316,13 @@ struct folder_file {
     long number; /* of input_<number>.pb; -1: a .npy */
 };
 struct folder {
+    const char *prefix; /* "input_" */
     VEC(struct folder_file) files;
 };
 
 /* False: no array is in a file of that name. */
-static bool is_wanted(const char *name, long *number)
+static bool is_wanted(const char *prefix, const char *name, long *number)
 {
-    static const char prefix[] = "input_";
     size_t len = strlen(name), n = strlen(prefix);
     char *end;
     *number = -1;
@@ -347,7 +347,7 @@ static tare_status folder_read(struct folder *out, const char *path, tare_error 
     for (struct dirent *e; s == TARE_OK && (e = readdir(dir));) {
         struct folder_file f;
         struct buf full = BUF_INIT;
-        if (!is_wanted(e->d_name, &f.number)) continue;
+        if (!is_wanted(out->prefix, e->d_name, &f.number)) continue;
         buf_printf(&full, "%s/%s", path, e->d_name);
         s = buf_status(&full, err);
         f.path = buf_take(&full);
@@ -360,12 +360,14 @@ static tare_status folder_read(struct folder *out, const char *path, tare_error 
     return s;
 }
 
-static tare_status load_folder(struct tensor_set *out, const char *path, tare_error *err)
+static tare_status load_folder(struct tensor_set *out, const char *path, enum tensor_role role,
+                               tare_error *err)
 {
-    struct folder found = {VEC_INIT};
+    struct folder found = {role == TENSOR_OUTPUTS ? "output_" : "input_", VEC_INIT};
     tare_status s = folder_read(&found, path, err);
     if (s == TARE_OK && found.files.n == 0)
-        s = error_set(err, TARE_INVALID, "%s: this folder has neither input_0.pb nor .npy files", path);
+        s = error_set(err, TARE_INVALID, "%s: this folder has neither %s0.pb nor .npy files", path,
+                      found.prefix);
     for (size_t i = 0; s == TARE_OK && i < found.files.n; i++)
         s = load_file(out, found.files.items[i].path, err);
     for (size_t i = 0; i < found.files.n; i++) mem_free(found.files.items[i].path);
@@ -374,12 +376,12 @@ static tare_status load_folder(struct tensor_set *out, const char *path, tare_er
 }
 
 /* Fills a set of our own first: *out stays untouched on failure. */
-tare_status tensor_load(struct tensor_set *out, const char *path, tare_error *err)
+tare_status tensor_load(struct tensor_set *out, const char *path, enum tensor_role role, tare_error *err)
 {
     struct tensor_set set = TENSOR_SET_INIT;
     struct stat st;
     if (stat(path, &st) < 0) return error_errno(err, "%s", path);
-    tare_status s = S_ISDIR(st.st_mode) ? load_folder(&set, path, err) : load_file(&set, path, err);
+    tare_status s = S_ISDIR(st.st_mode) ? load_folder(&set, path, role, err) : load_file(&set, path, err);
     if (s < 0) {
         tensor_set_release(&set);
         return s;

@@ -55,8 +55,9 @@ uint16_t tensor_to_half(float f); /* to nearest, ties to even */
 uint16_t tensor_to_bfloat(float f);
 
 /* Files, told apart by content: .npz (stored or deflated members), .npy, an ONNX TensorProto (.pb), or a folder of
- * .npy or of input_N.pb (an ONNX test_data_set). Errors name the file, the member and the cause. */
-tare_status tensor_load(struct tensor_set *out, const char *path, tare_error *err);
+ * .npy or of input_N.pb or output_N.pb (an ONNX test_data_set). Errors name the file, the member and the cause. */
+enum tensor_role { TENSOR_INPUTS, TENSOR_OUTPUTS };
+tare_status tensor_load(struct tensor_set *out, const char *path, enum tensor_role role, tare_error *err);
 tare_status tensor_read_npy(struct tensor *out, const char *name, const void *bytes, size_t n,
                             tare_error *err);
 /* Bytes of the whole .npy file whose first `n` these are: TENSOR_NPY_HEAD_MAX of them always suffice. */

@@ -52,6 +52,18 @@ static void test_labels(void **state)
     near(r.score.value, 5.0 / 6);
 }
 
+static void test_equal(void **state)
+{
+    double ids[] = {3, 1, 4, 1, /**/ 5, 9, NAN, 6}, same[] = {3, 1, 4, 1, /**/ 5, 9, 2, 5};
+    struct expected want = {.values = same, .rows = 2, .columns = 4};
+    (void)state;
+    struct accuracy_result r = measure(ids, 2, 4, &want, ACCURACY_METRIC_EQUAL);
+    near(r.score.value, 6.0 / 8);
+    assert_int_equal(r.nonfinite, 1);
+    r = measure(same, 2, 4, &want, ACCURACY_METRIC_EQUAL);
+    near(r.score.value, 1);
+}
+
 static void test_references(void **state)
 {
     double a[] = {1, 0, /**/ 3, 4}, b[] = {1, 0, /**/ 4, 3}, zero[] = {0, 0, /**/ 0, 0};
@@ -171,7 +183,7 @@ static void test_record(void **state)
 {
     struct run r;
     tare_error err = TARE_ERROR_INIT;
-    struct accuracy_source from = {ACCURACY_METRIC_COSINE, "ref.npz", {true, 1}};
+    struct accuracy_source from = {ACCURACY_METRIC_COSINE, "ref.npz", {true, 1}, NULL};
     struct accuracy_result result = {.score = run_estimate(0.99, 0.98, 1), .examples = 8, .nonfinite = 0};
     (void)state;
     fixture_sweep(&r);
@@ -244,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_equal),
         cmocka_unit_test(test_references),
         cmocka_unit_test(test_not_numbers),
         cmocka_unit_test(test_shapes),

@@ -117,7 +117,8 @@ static void archives(void **state)
     for (size_t i = 0; i < 6; i++) {
         struct tensor_set set = TENSOR_SET_INIT;
         tare_error err = TARE_ERROR_INIT;
-        if (tensor_load(&set, corpus(good[i]), &err) < 0) fail_msg("%s: %s", good[i], err.text);
+        if (tensor_load(&set, corpus(good[i]), TENSOR_INPUTS, &err) < 0)
+            fail_msg("%s: %s", good[i], err.text);
         assert_int_equal(set.items.n, members[i]);
         if (members[i]) assert_true(tensor_value(&set.items.items[0], 7) == 7);
         tensor_set_release(&set);
@@ -147,7 +148,7 @@ static void damaged_archives(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct tensor_set set = TENSOR_SET_INIT;
         tare_error err = TARE_ERROR_INIT;
-        assert_true(tensor_load(&set, corpus(rows[i].name), &err) < 0);
+        assert_true(tensor_load(&set, corpus(rows[i].name), TENSOR_INPUTS, &err) < 0);
         if (!strstr(err.text, rows[i].says) || !strstr(err.text, rows[i].name)) fail_msg("%s", err.text);
         assert_int_equal(set.items.n, 0);
     }
@@ -163,7 +164,7 @@ static void every_allocation_can_fail(void **state)
             struct tensor_set set = TENSOR_SET_INIT;
             tare_error err = TARE_ERROR_INIT;
             mem_fail_after(n);
-            tare_status s = tensor_load(&set, corpus(files[f]), &err);
+            tare_status s = tensor_load(&set, corpus(files[f]), TENSOR_INPUTS, &err);
             mem_fail_after(-1);
             tensor_set_release(&set);
             assert_int_equal(mem_live_blocks(), 0);

@@ -195,7 +195,8 @@ static void saved_and_loaded(void **state)
         assert_int_equal(tensor_set_take(&set, &t, &err), TARE_OK);
     }
     const char *path = in_scratch("all.npz");
-    if (tensor_save_npz(&set, path, &err) < 0 || tensor_load(&back, path, &err) < 0) fail_msg("%s", err.text);
+    if (tensor_save_npz(&set, path, &err) < 0 || tensor_load(&back, path, TENSOR_INPUTS, &err) < 0)
+        fail_msg("%s", err.text);
     assert_int_equal(back.items.n, 6);
     for (size_t i = 0; i < 6; i++) {
         const struct tensor *a = &set.items.items[i], *b = tensor_find(&back, a->name);
@@ -220,18 +221,22 @@ static void folders_of_files(void **state)
     scratch_file("set/input_10.pb", ten, sizeof ten);
     scratch_file("set/output_0.pb", ten, sizeof ten);
     scratch_text("set/notes.txt", "not read");
-    if (tensor_load(&set, in_scratch("set"), &err) < 0) fail_msg("%s", err.text);
+    if (tensor_load(&set, in_scratch("set"), TENSOR_INPUTS, &err) < 0) fail_msg("%s", err.text);
     assert_int_equal(set.items.n, 3);
     assert_true(tensor_value(&set.items.items[0], 0) == 1 && tensor_value(&set.items.items[1], 0) == 2 &&
                 tensor_value(&set.items.items[2], 0) == 10);
     tensor_set_release(&set);
+    if (tensor_load(&set, in_scratch("set"), TENSOR_OUTPUTS, &err) < 0) fail_msg("%s", err.text);
+    assert_int_equal(set.items.n, 1);
+    assert_true(tensor_value(&set.items.items[0], 0) == 10);
+    tensor_set_release(&set);
 
     mkdir(in_scratch("none"), 0777);
-    assert_int_equal(tensor_load(&set, in_scratch("none"), &err), TARE_INVALID);
-    assert_int_equal(tensor_load(&set, in_scratch("missing"), &err), TARE_IO);
+    assert_int_equal(tensor_load(&set, in_scratch("none"), TENSOR_INPUTS, &err), TARE_INVALID);
+    assert_int_equal(tensor_load(&set, in_scratch("missing"), TENSOR_INPUTS, &err), TARE_IO);
     assert_non_null(strstr(err.text, "missing"));
     scratch_text("bad/input_0.pb", "hello, this is no tensor");
-    assert_int_equal(tensor_load(&set, in_scratch("bad"), &err), TARE_FORMAT);
+    assert_int_equal(tensor_load(&set, in_scratch("bad"), TENSOR_INPUTS, &err), TARE_FORMAT);
     assert_non_null(strstr(err.text, "input_0.pb"));
     assert_int_equal(mem_live_blocks(), 0);
 }
@@ -246,7 +251,7 @@ static void every_allocation_can_fail(void **state)
         struct tensor_set set = TENSOR_SET_INIT;
         tare_error err = TARE_ERROR_INIT;
         mem_fail_after(n);
-        tare_status s = tensor_load(&set, in_scratch("oom"), &err);
+        tare_status s = tensor_load(&set, in_scratch("oom"), TENSOR_INPUTS, &err);
         mem_fail_after(-1);
         tensor_set_release(&set);
         assert_int_equal(mem_live_blocks(), 0);

@@ -89,6 +89,13 @@ static struct run_estimate score_top1(const struct compared *k)
     return share_estimate(good, k->rows);
 }
 
+static struct run_estimate score_equal(const struct compared *k)
+{
+    size_t good = 0, n = k->rows * k->got->columns;
+    for (size_t i = 0; i < n; i++) good += k->got->v[i] == k->want->values[i];
+    return share_estimate(good, n);
+}
+
 struct class_count {
     int64_t label;
     double hit, seen, real;
@@ -191,7 +198,7 @@ static tare_status check_shapes(const struct answers *got, const struct expected
     if (metric_rows[m].needs_labels && !want->labels)
         return error_set(err, TARE_INVALID,
                          "%s needs labels, but what is expected are outputs; use cosine, max-abs, "
-                         "rel-l2 or top1",
+                         "rel-l2, top1 or equal",
                          name);
     if (!metric_rows[m].needs_labels && !want->values)
         return error_set(err, TARE_INVALID,
@@ -221,6 +228,7 @@ tare_status accuracy_measure(struct accuracy_result *out, const struct answers *
     case ACCURACY_METRIC_MAX_ABS:
     case ACCURACY_METRIC_REL_L2: r.score = score_distance(&k, m); break;
     case ACCURACY_METRIC_TOP1: r.score = score_top1(&k); break;
+    case ACCURACY_METRIC_EQUAL: r.score = score_equal(&k); break;
     }
     if (m == ACCURACY_METRIC_MAX_ABS) r.worst = r.score.value;
     if (s == TARE_OK) *out = r;
@@ -242,7 +250,11 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
     c->accuracy = (struct run_accuracy){.score = r->score, .metric = name, .baseline = from->baseline};
     c->accuracy.examples = known_u64(r->examples);
     c->accuracy.dataset = arena_str(&run->arena, from->dataset);
-    if (!r->score.known) run_unknown(run, &c->unknown, "accuracy", "no answer of this case is a number");
+    if (from->output) c->accuracy.output = arena_str(&run->arena, from->output);
+    if (r->score.known)
+        run_map_drop(&c->unknown, "accuracy");
+    else
+        run_unknown(run, &c->unknown, "accuracy", "no answer of this case is a number");
     bool noted = c->nan_outputs.known && c->nan_outputs.v > 0; /* then findings_add() tells of it */
     if (r->nonfinite > 0 && !noted) {
         struct judging j = {.run = run, .rule = finding_rule("outputs.not-finite")};

@@ -35,7 +35,8 @@ tare_status expected_read_jsonl(struct expected *out, const char *name, const vo
     X(COSINE, "cosine", false, false, "mean cosine of each row with the reference")                \
     X(MAX_ABS, "max-abs", true, false, "largest difference from the reference")                    \
     X(REL_L2, "rel-l2", true, false, "length of the difference over length of the reference")      \
-    X(TOP1, "top1", false, false, "share of rows whose largest value is where the reference's is")
+    X(TOP1, "top1", false, false, "share of rows whose largest value is where the reference's is") \
+    X(EQUAL, "equal", false, false, "share of values that are the reference's")
 enum accuracy_metric {
 #define X(name, text, less, labels, help) ACCURACY_METRIC_##name,
     ACCURACY_METRIC_MAP(X)
@@ -65,6 +66,7 @@ struct accuracy_source {
     enum accuracy_metric metric;
     const char *dataset;       /* file of the expected answers */
     struct known_f64 baseline; /* score of the reference case */
+    const char *output;        /* which one; NULL: the only one */
 };
 tare_status accuracy_record(struct run *run, struct run_case *c, const struct accuracy_result *r,
                             const struct accuracy_source *from, tare_error *err);

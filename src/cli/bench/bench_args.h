@@ -77,6 +77,13 @@ bool bench_args_name_a_subject(const struct bench_args *a);
 
 /* ---- the plan ---- */
 
+/* What --expect holds: lines, or arrays. */
+struct bench_expected {
+    struct expected lines;
+    struct tensor_set arrays;
+    bool numbered; /* files of a folder, in the order of the outputs */
+};
+
 struct bench_planned {
     const struct bench_args *args;
     const char *synth; /* the architecture to make a model of; NULL: the model has a file, or there is none */
@@ -84,6 +91,7 @@ struct bench_planned {
     struct grid grid;       /* the arguments' own, borrowed, and what a preset or the built-in model adds */
     struct grid own;        /* owns what was added */
     VEC(struct target) targets;
+    struct bench_expected expected;
 };
 
 /* What cannot be read, or means nothing, is better known now than after minutes of measuring. `built_in`: nothing was
@@ -108,9 +116,16 @@ tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, cha
 
 /* ---- what only some have ---- */
 
-/* Compare each case's outputs with --expect, or with the first case's; fills accuracy. *dropped: beyond --max-drop. */
-tare_status bench_check(struct cli *cli, const struct bench_args *a, struct run *run,
-                        const struct tensor_set *outputs, size_t *dropped);
+/* Compare each case's outputs with --expect, or with the first case's; fills accuracy. The exit code: a finding when
+ * more than --max-drop was lost; what could not be compared was told, and is said in its case. */
+struct bench_outputs {
+    const struct bench_case *cases;
+    const struct tensor_set *sets; /* one per case */
+};
+int bench_check(struct cli *cli, const struct bench_planned *p, const struct bench_outputs *of,
+                struct run *run);
+int bench_expected_read(struct cli *cli, const struct bench_args *a, struct bench_expected *out);
+void bench_expected_release(struct bench_expected *e);
 
 /* --repeat: run the same command line in that many fresh processes, one after another, and make their documents one.
  * *worst is the worst of their exit codes. */

@@ -154,8 +154,6 @@ static int check_baseline(struct cli *cli, const struct bench_args *a)
 
 static int check_files(struct cli *cli, const struct bench_args *a)
 {
-    if (a->expect && access(a->expect, R_OK) != 0)
-        return cli_usage_error(cli, "--expect %s: %s", a->expect, strerror(errno));
     if (a->python && a->inputs && access(a->inputs, R_OK) < 0)
         return cli_usage_error(cli, "--inputs %s: cannot be read", a->inputs);
     for (size_t i = 0; i < a->variants.n; i++) {
@@ -172,6 +170,7 @@ int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, 
     out->plan = asked_plan(a, built_in);
     int rc = bench_anchor_check(cli, a);
     if (!rc) rc = check_files(cli, a);
+    if (!rc) rc = bench_expected_read(cli, a, &out->expected);
     if (!rc) rc = read_rate(cli, a, &out->plan);
     if (!rc) rc = read_warmup(cli, a, &out->plan);
     if (!rc) rc = apply_scenario(cli, a, out);
@@ -184,6 +183,7 @@ int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, 
 void bench_planned_release(struct bench_planned *p)
 {
     vec_release(&p->targets);
+    bench_expected_release(&p->expected);
     grid_release(&p->own);
 }
 

@@ -20,8 +20,8 @@
 /* What was measured: the document, and what it was measured of. */
 struct measured {
     struct run run;
-    char *model;  /* its file; NULL: no model */
-    bool dropped; /* accuracy was lost */
+    char *model; /* its file; NULL: no model */
+    int checked; /* what the accuracy makes of the exit code */
 };
 
 /* Shall the cases' outputs be compared? */
@@ -68,14 +68,14 @@ static tare_status measure_all(struct cli *cli, const struct bench_planned *p, c
 {
     const struct bench_args *a = p->args;
     bool check = wants_check(a);
-    size_t dropped = 0, n = cases->cases.n;
+    size_t n = cases->cases.n;
     struct tensor_set *outputs = check ? mem_new(n, sizeof *outputs) : NULL;
     if (check && !outputs) return error_set(&cli->error, TARE_NOMEM, "out of memory");
     tare_status s = measure_cases(cli, p, cases, &m->run, outputs);
-    if (s == TARE_OK && check && m->run.cases.n == n) s = bench_check(cli, a, &m->run, outputs, &dropped);
+    if (s == TARE_OK && check && m->run.cases.n == n)
+        m->checked = bench_check(cli, p, &(struct bench_outputs){cases->cases.items, outputs}, &m->run);
     for (size_t i = 0; check && i < n; i++) tensor_set_release(&outputs[i]);
     mem_free(outputs);
-    m->dropped = dropped > 0;
     return s == TARE_OK && a->layers ? bench_layers(cli, a, cases, &m->run) : s;
 }
 
@@ -113,7 +113,7 @@ static int measure_launches(struct cli *cli, const struct bench_planned *p, stru
     int worst = CLI_GOOD;
     if (bench_repeat(cli, p->args, &m->run, &worst) < 0)
         return worst == CLI_USAGE ? CLI_USAGE : cli_fail(cli);
-    m->dropped = worst == CLI_FINDING;
+    m->checked = worst;
     return bench_model_file(cli, p, &m->model) == TARE_OK ? 0 : cli_fail(cli);
 }
 
@@ -142,7 +142,7 @@ static bool has_finding(const struct run *run, const char *id)
 static int exit_code(const struct measured *m)
 {
     if (has_finding(&m->run, "outputs.not-finite")) return CLI_FAILED;
-    return m->dropped || targets_missed(&m->run) ? CLI_FINDING : CLI_GOOD;
+    return m->checked || !targets_missed(&m->run) ? m->checked : CLI_FINDING;
 }
 
 /* ---- the answer ---- */
@@ -213,7 +213,7 @@ static int hand_over(struct cli *cli, const struct bench_args *a, const struct m
     if (s == TARE_OK) s = file_write_atomic(a->launch_document, text.data, text.len, 0, &cli->error);
     buf_release(&text);
     if (s < 0) return cli_fail(cli);
-    return m->dropped ? CLI_FINDING : CLI_GOOD;
+    return m->checked;
 }
 
 /* Judge, answer, compare: what is left once a run was measured. */

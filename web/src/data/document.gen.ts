@@ -583,6 +583,8 @@ export interface Accuracy extends Estimate {
   examples?: number | null;
   /** Of what. */
   dataset?: string | null;
+  /** The output that did worst; absent: there is only one. */
+  output?: string | null;
 }
 
 export const ACCURACY: Shape = {
@@ -591,6 +593,7 @@ export const ACCURACY: Shape = {
   baseline: "number",
   examples: "number",
   dataset: "text",
+  output: "text",
 };
 
 /** A node of the graph that was looked at, or a group of such. */
