@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static const char *const time_units[] = {"ns", "us", "ms", "s", NULL};
@@ -27,6 +28,37 @@ static int decimals(double x, double two, double one)
 static int three_digits(double x)
 {
     return decimals(x, 9.995, 99.95);
+}
+
+/* `plain` with a comma before every third digit from the right; n characters of it. */
+static void add_commas(char *out, size_t size, const char *plain, int n)
+{
+    size_t at = 0;
+    for (int i = 0; i < n && at + 2 < size; i++) {
+        out[at++] = plain[i];
+        int left = n - 1 - i;
+        if (left > 0 && left % 3 == 0 && plain[i] != '-') out[at++] = ',';
+    }
+    out[at] = 0;
+}
+
+/* Three digits, and all of the whole part: 0.0123, 1.20, 52.0, 13,412. `zeros`: 2.00, not 2. */
+static struct shown three_of(double v, bool zeros)
+{
+    struct shown out = {"-"};
+    char plain[24];
+    double a = fabs(v);
+    if (!isfinite(v)) return out;
+    int places = a < 0.9995 ? 3 : three_digits(a);
+    if (a == 0 || (!zeros && a == floor(a))) places = 0;
+    if (a >= 1e15 || (a < 0.0995 && a > 0)) {
+        snprintf(out.s, sizeof out.s, "%.3g", v);
+    } else {
+        int n = snprintf(plain, sizeof plain, "%.*f", places, v);
+        add_commas(out.s, sizeof out.s, plain, places ? n - places - 1 : n);
+        if (places) snprintf(out.s + strlen(out.s), 8, "%s", plain + n - places - 1);
+    }
+    return out;
 }
 
 /* ---- counts ---- */
@@ -62,83 +94,6 @@ void fmt_si(struct buf *b, double v, const char *unit)
     if (*power || *unit) buf_printf(b, " %s%s", power, unit);
 }
 
-/* ---- to the digits that an interval supports ---- */
-
-static double power_below(double x) /* the exponent of the leading decimal digit */
-{
-    return floor(log10(x) + 1e-12);
-}
-
-/* The exponent of the last digit worth printing: one digit of the uncertainty, two if it begins with 1. */
-static double last_digit(double half)
-{
-    double e = power_below(half);
-    return half < 1.95 * pow(10, e) ? e - 1 : e;
-}
-
-/* `last`, or coarser where the interval asks for it; never so coarse that no digit of v is left. */
-static double last_supported(double v, double half, double last)
-{
-    if (half > 0 && isfinite(half)) last = fmax(last, last_digit(half));
-    return v == 0 ? last : fmin(last, power_below(fabs(v)));
-}
-
-void fmt_number(struct buf *b, double v, double half)
-{
-    if (!isfinite(v)) {
-        buf_add_char(b, '-');
-        return;
-    }
-    double last = last_supported(v, half, v == 0 ? 0 : power_below(fabs(v)) - 3);
-    double step = pow(10, last), rounded = round(v / step) * step;
-    if (fabs(rounded) >= 1e15 || (rounded != 0 && fabs(rounded) < 1e-4))
-        buf_printf(b, "%.4g", v);
-    else if (last >= 0 && fabs(rounded) >= 1000)
-        fmt_int(b, (int64_t)rounded);
-    else
-        buf_printf(b, "%.*f", last < 0 ? (int)-last : 0, rounded);
-}
-
-void fmt_time(struct buf *b, double ns, double half)
-{
-    if (!isfinite(ns)) {
-        buf_add_char(b, '-');
-        return;
-    }
-    double last = ns == 0 ? -2 : fmax(power_below(fabs(ns) * 1.0000499) - 3, -2); /* 999.99 rounds up */
-    last = last_supported(ns, half, last);
-    double step = pow(10, last), rounded = round(ns / step) * step;
-    double size = rounded == 0 ? step : fabs(rounded), exponent = 0;
-    const char *const *unit = time_units;
-    for (; unit[1] && size >= pow(10, exponent + 3) * 0.99999; unit++) exponent += 3;
-    int places = exponent > last ? (int)(exponent - last) : 0;
-    if (rounded == 0 && !(half > 0)) places = 0;
-    buf_printf(b, "%.*f %s", places, rounded / pow(10, exponent), *unit);
-}
-
-void fmt_interval(struct buf *b, struct interval ns, double limit)
-{
-    double half = interval_half(ns);
-    bool vanishes = half > 0 && ns.value < pow(10, last_digit(half)) / 2; /* would be printed as 0 */
-    if (isnan(ns.value) || (ns.value > 0 && !vanishes)) {
-        fmt_time(b, ns.value, half);
-        return;
-    }
-    double bound = fmax(limit > 0 ? limit : 0, ns.hi > 0 ? ns.hi : 0);
-    if (!(bound > 0)) bound = 1;
-    buf_add_str(b, "< ");
-    fmt_time(b, bound, bound);
-}
-
-void fmt_half(struct buf *b, struct interval ns)
-{
-    double half = interval_half(ns);
-    if (half > 0)
-        fmt_time(b, half, half);
-    else
-        buf_add_str(b, half == 0 ? "0 ns" : "-");
-}
-
 /* ---- columns ---- */
 
 static void add_long_time(struct buf *b, double seconds)
@@ -152,8 +107,8 @@ static void add_long_time(struct buf *b, double seconds)
 
 void fmt_duration(struct buf *b, double ns)
 {
-    if (ns < 0 || isnan(ns)) buf_add_char(b, '-');
-    if (isnan(ns)) return;
+    if (ns < 0 || !isfinite(ns)) buf_add_char(b, '-');
+    if (!isfinite(ns)) return;
     double x = fabs(ns);
     const char *unit = scale(&x, time_units, 1000, 999.5);
     bool whole = unit == time_units[0] && x == floor(x); /* whole nanoseconds have no decimals to show */
@@ -161,6 +116,15 @@ void fmt_duration(struct buf *b, double ns)
         add_long_time(b, x);
     else
         buf_printf(b, "%.*f %s", whole ? 0 : three_digits(x), x, unit);
+}
+
+bool fmt_interval(struct buf *b, struct interval ns, double limit)
+{
+    double half = interval_half(ns);
+    bool is_told_from_zero = isnan(ns.value) || (ns.value > 0 && (!isfinite(half) || half < ns.value));
+    if (!is_told_from_zero) buf_add_str(b, "< ");
+    fmt_duration(b, is_told_from_zero ? ns.value : fmax(fmax(limit, ns.hi), 1)); /* fmax takes no NAN */
+    return is_told_from_zero;
 }
 
 void fmt_bytes(struct buf *b, double bytes)
@@ -182,18 +146,9 @@ void fmt_share(struct buf *b, double share)
         buf_printf(b, "%.1f %%", share * 100 + 0.0);
 }
 
-void fmt_rate(struct buf *b, double per_second)
+void fmt_number(struct buf *b, double v)
 {
-    double size = fabs(per_second);
-    if (!isfinite(per_second)) {
-        buf_add_char(b, '-');
-    } else if (size < 1000 || size >= 1e18) {
-        buf_printf(b, "%.3g/s", per_second);
-    } else {
-        double step = pow(10, power_below(size) - 3);
-        fmt_int(b, (int64_t)(round(per_second / step) * step));
-        buf_add_str(b, "/s");
-    }
+    buf_add_str(b, three_of(v, true).s);
 }
 
 void fmt_change(struct buf *b, double ratio)
@@ -222,36 +177,11 @@ void fmt_date(struct buf *b, uint64_t unix_ns, bool iso)
 
 /* ---- sentences ---- */
 
-/* `plain` with a comma before every third digit from the right; it has no point. */
-static void add_commas(char *out, size_t size, const char *plain, int n)
-{
-    size_t at = 0;
-    for (int i = 0; i < n && at + 2 < size; i++) {
-        out[at++] = plain[i];
-        int left = n - 1 - i;
-        if (left > 0 && left % 3 == 0 && plain[i] != '-') out[at++] = ',';
-    }
-    out[at] = 0;
-}
-
 static struct shown with_unit(double v, const char *unit)
 {
-    struct shown out = {"-"};
-    char plain[24], number[24];
-    double a = fabs(v);
-    if (!isfinite(v)) return out;
-    int places = a < 0.9995 ? 3 : three_digits(a);
-    if (a == floor(a)) places = 0;
-    if (a >= 1e15 || (a < 0.0995 && a > 0)) {
-        snprintf(number, sizeof number, "%.3g", v);
-    } else {
-        int n = snprintf(plain, sizeof plain, "%.*f", places, v);
-        if (places)
-            snprintf(number, sizeof number, "%s", plain);
-        else
-            add_commas(number, sizeof number, plain, n);
-    }
-    snprintf(out.s, sizeof out.s, "%s%s%.14s", number, *unit ? " " : "", unit);
+    struct shown out = three_of(v, false);
+    size_t n = strlen(out.s);
+    if (isfinite(v)) snprintf(out.s + n, sizeof out.s - n, "%s%.14s", *unit ? " " : "", unit);
     return out;
 }
 
@@ -278,6 +208,7 @@ struct shown show_percent(double share)
 {
     struct shown out = {"-"};
     double p = share * 100;
+    if (p > 0 && p < 0.05) return (struct shown){"< 0.1 %"};
     if (fabs(p) < 0.05) p = 0; /* no "-0.0" */
     if (isfinite(p)) snprintf(out.s, sizeof out.s, "%.*f %%", decimals(fabs(p), 0, 9.95), p);
     return out;
@@ -290,8 +221,10 @@ struct shown show_number(double v)
 
 struct shown show_count(double n, const char *noun)
 {
-    struct shown out;
-    snprintf(out.s, sizeof out.s, "%g %s%s", n, noun, n == 1 ? "" : "s");
+    struct shown out = three_of(n, false);
+    bool one = strcmp(out.s, "1") == 0;
+    size_t at = strlen(out.s);
+    snprintf(out.s + at, sizeof out.s - at, " %s%s", noun, one ? "" : "s");
     return out;
 }
 

@@ -2,11 +2,11 @@
  * fmt.h - numbers for people: times, bytes, counts, rates, shares, intervals. The one place that decides on digits.
  *
  * Which digits:
- *   - With an interval (fmt_time, fmt_number, fmt_interval): as many as it supports, that is one digit of its
- *     half-width, two when that begins with 1, and four in all at most. One digit always stays: a 0 would be a lie.
- *   - In a column, without one (fmt_duration, fmt_bytes): three, trailing zeros kept, so that columns line up:
- *     2.00 MiB.
- *   - In a sentence (show_*): three, whole numbers without a point: 2 MiB. Thousands apart: 1,340.
+ *   - Three, whatever the interval of the number: what is in doubt stands beside it, as +/-. Digits cut by the doubt
+ *     made two numbers of one row stand in the wrong order: a p50 of "3 ms" beside a p95 of "2.725 ms". Of 1,000 and
+ *     more the whole part: 13,412.
+ *   - In a column (fmt_duration, fmt_bytes, fmt_number) trailing zeros are kept, so that columns line up: 2.00 MiB. In
+ *     a sentence (show_*) a whole number has no point: 2 MiB.
  *   - Counts (fmt_count): all of them, thousands apart. Large counts of operations (fmt_si): four and a power of 1000.
  *   - Shares: fmt_share in tables of shares, one decimal; show_percent in sentences, two digits; fmt_change of ratios.
  *   - In narrow columns (narrow_*): at most six characters, the unit's first letter or none: 1.5G, 43.2.
@@ -32,20 +32,17 @@ void fmt_si(struct buf *b, double v, const char *unit); /* "37.75 M", "91.2 GFLO
 /* ---- times ---- */
 
 void fmt_duration(struct buf *b, double ns); /* 812 ns, 1.23 ms, 2 m 05 s, 3 h 07 m */
-void fmt_time(struct buf *b, double ns,
-              double half); /* to the digits that +/- half ns supports; 0, NAN: exact */
-/* The same of an interval of ns: "< X" when it cannot be told from zero, X the larger of `limit` and its upper end. */
-void fmt_interval(struct buf *b, struct interval ns, double limit);
-void fmt_half(struct buf *b, struct interval ns);         /* the wider half of it: "12 us" */
+/* The same of an interval of ns: "< X" when it cannot be told from zero, X the larger of `limit` and its upper end;
+ * then false, and there is nothing to say of its doubt. */
+bool fmt_interval(struct buf *b, struct interval ns, double limit);
 void fmt_date(struct buf *b, uint64_t unix_ns, bool iso); /* "2026-11-15 05:42:09 UTC", or RFC 3339 with ms */
 
 /* ---- other quantities ---- */
 
-void fmt_bytes(struct buf *b, double bytes);           /* 512 B, 1.50 GiB, -4.00 KiB */
-void fmt_number(struct buf *b, double v, double half); /* to the digits that +/- half supports; 1,340 */
-void fmt_share(struct buf *b, double share);           /* 0.123 as "12.3 %"; "< 0.1 %" */
-void fmt_rate(struct buf *b, double per_second);       /* "1,234/s", "0.25/s" */
-void fmt_change(struct buf *b, double ratio);          /* 1.052 as "+5.2", of 10 and more "x12.3": no unit */
+void fmt_bytes(struct buf *b, double bytes);  /* 512 B, 1.50 GiB, -4.00 KiB */
+void fmt_number(struct buf *b, double v);     /* 5.00, 52.0, 1,340 */
+void fmt_share(struct buf *b, double share);  /* 0.123 as "12.3 %"; "< 0.1 %" */
+void fmt_change(struct buf *b, double ratio); /* 1.052 as "+5.2", of 10 and more "x12.3": no unit */
 
 /* ---- by value, so that several stand in one printf: sentences of findings, recommendations, plans ---- */
 

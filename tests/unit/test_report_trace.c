@@ -170,13 +170,13 @@ static void text_says_what_was_measured_and_what_it_weighed(void **state)
                  (const char *const[]){
                      "trace      app.tare\n", "process    100 ./app --n 3\n",
                      "process    101 ./app child  (killed, or still running)\n",
-                     "recorded   2026-11-15 05:42:09 UTC, 2.000 s, 2 processes, 3 threads\n",
+                     "recorded   2026-11-15 05:42:09 UTC, 2.00 s, 2 processes, 3 threads\n",
                      "contents   call tree and 11 events\n",
                      "clock      ordered, time-stamp counter, 0.5 ns per tick\n", "   `- step\n", "main\n",
                      "`- step\n", "q\"b\\c\\x1b[31m\\n;", "80.0 %  main\n",
-                     "one scope costs 36 ns +/- 2 ns, of which 12.0 ns +/- 1.0 ns inside its own reading",
+                     "one scope costs 36 ns +/- 2 ns, of which 12 ns +/- 1 ns inside its own reading",
                      "found by 1,234 on/off pairs in the running program", "limit      20 ns per call",
-                     "lost       nothing\n", "-1/s  tokens\n", "0.5/s  epoch (mark)\n", NULL});
+                     "lost       nothing\n", "-1.00/s  tokens\n", "0.500/s  epoch (mark)\n", NULL});
     assert_null(strchr(got.data, '\x1b'));
     assert_null(strstr(got.data, "[a]"));
     buf_release(&got);
@@ -225,7 +225,7 @@ static void gross_flat_and_one_thread(void **state)
     (void)state;
     o.view.gross = true;
     struct buf got = report_of(report_trace_text, f, &tree, o);
-    expect_lines(&got, (const char *const[]){"8.100 us", "still in the times above", NULL});
+    expect_lines(&got, (const char *const[]){"8.10 us", "still in the times above", NULL});
     assert_null(strstr(got.data, " +/-  "));
     buf_release(&got);
     o.view.gross = false;

@@ -112,23 +112,22 @@ static void test_text_of_almost_nothing(void **state)
     run_release(&r);
 }
 
-static void test_digits_follow_the_interval(void **state)
+/* Three digits would print "200 ms" beside "<= 200 ms" and call it missed. */
+static void test_an_achieved_value_stands_on_its_side_of_the_target(void **state)
 {
-    struct buf b = BUF_INIT;
+    static const struct {
+        double achieved;
+        const char *text;
+    } rows[] = {{200.4e6, "200.4 ms"}, {199.96e6, "199.96 ms"}, {108.64e6, "109 ms"}};
     (void)state;
-    fmt_number(&b, 1341.234, 12);
-    buf_add_char(&b, ' ');
-    fmt_number(&b, 68.5234, 0.31);
-    buf_add_char(&b, ' ');
-    fmt_number(&b, 1234567, 5000);
-    buf_add_char(&b, ' ');
-    fmt_number(&b, 0.69, NAN);
-    buf_add_char(&b, ' ');
-    fmt_number(&b, NAN, 1);
-    buf_add_char(&b, ' ');
-    fmt_number(&b, 0, NAN);
-    assert_string_equal(b.data, "1,341 68.5 1,235,000 0.6900 - 0");
-    buf_release(&b);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct buf b = BUF_INIT;
+        struct run_target t = {
+            .metric = "latency.p50", .op = "<=", .value = 200e6, .achieved = known_f64(rows[i].achieved)};
+        run_achieved_text(&b, &t);
+        assert_string_equal(b.data, rows[i].text);
+        buf_release(&b);
+    }
 }
 
 /* ---- the others ---- */
@@ -259,7 +258,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_text_of_almost_nothing),
-        cmocka_unit_test(test_digits_follow_the_interval),
+        cmocka_unit_test(test_an_achieved_value_stands_on_its_side_of_the_target),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_markdown),
         cmocka_unit_test(test_junit),

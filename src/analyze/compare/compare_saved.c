@@ -297,9 +297,8 @@ static void note_runs(const struct judging_case *k)
     const struct comparison_metric *first = k->to->metrics.n ? k->to->metrics.at[0] : NULL;
     if (!first || !first->sd_launch.known) return;
     bool runs = strcmp(first->method, "runs") == 0;
-    comparison_note(k->c, k->to, "runs", "info", "%s varies by %.2g %% from run to run, over %s",
-                    first->metric, 100 * first->sd_launch.v,
-                    runs ? "both sides" : "the history of this machine");
+    comparison_note(k->c, k->to, "runs", "info", "%s varies by %s from run to run, over %s", first->metric,
+                    show_percent(first->sd_launch.v).s, runs ? "both sides" : "the history of this machine");
 }
 
 static void note_interference(const struct judging_case *k)
@@ -326,11 +325,10 @@ static void note_interference(const struct judging_case *k)
     run_map_text(&k->c->arena, &k->to->unknown, "interference.cpu_share", "not in saved runs");
     run_map_text(&k->c->arena, &k->to->unknown, "interference.pressure", "not in saved runs");
     if (!k->to->interference.contended.v) return;
-    comparison_note(
-        k->c, k->to, "machine.busy", "warn",
-        "the machine was busy with other work while a run was made (%.2g interruptions a run, %.2g %% "
-        "stolen): trust cpu.time more than latency",
-        interrupted, 100 * steal);
+    comparison_note(k->c, k->to, "machine.busy", "warn",
+                    "the machine was busy with other work while a run was made (%s a run, %s "
+                    "stolen): trust cpu.time more than latency",
+                    show_count(interrupted, "interruption").s, show_percent(steal).s);
 }
 
 static tare_status compare_case(struct judging_case *k, const struct run_case *named, tare_error *err)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/fmt.h"
 #include "core/mem.h"
 
 #define LEVEL 0.95
@@ -160,13 +161,13 @@ void selftest_sentence(const struct selftest *s, const struct paired_rule *r, st
     uint64_t alarms = s->regressed + s->improved;
     buf_printf(out, "%llu of %llu comparisons of a thing with itself were called different",
                (unsigned long long)alarms, (unsigned long long)s->comparisons);
-    buf_printf(out, " (between %.2g and %.2g %% of all such, at 95 %% confidence)", 100 * s->rate_lo,
-               100 * s->rate_hi);
+    buf_printf(out, " (between %s and %s of all such, at 95 %% confidence)", show_percent(s->rate_lo).s,
+               show_percent(s->rate_hi).s);
     buf_printf(out,
-               selftest_alarming(s, r) ? ": more than the %.2g %% that is promised, so do not trust "
+               selftest_alarming(s, r) ? ": more than the %s that is promised, so do not trust "
                                          "verdicts of this machine"
-                                       : "; %.2g %% at most is promised",
-               200 * r->alpha);
+                                       : "; %s at most is promised",
+               show_percent(2 * r->alpha).s);
 }
 
 /* ---- as text: each line begins with its name, all of them in this order, or it is not ours ---- */

@@ -259,7 +259,7 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
     if (r->nonfinite > 0 && !noted) {
         struct judging j = {.run = run, .rule = finding_rule("outputs.not-finite")};
         struct run_finding *f =
-            finding_start(&j, c, "%g output values are NaN or infinite", (double)r->nonfinite);
+            finding_start(&j, c, "%s: NaN or infinite", show_count((double)r->nonfinite, "output value").s);
         finding_number(&j, f, "values", (double)r->nonfinite);
         finding_number(&j, f, "examples", (double)r->examples);
     }

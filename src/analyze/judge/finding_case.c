@@ -21,9 +21,9 @@ void find_leak(struct judging *j, const struct run_case *c)
     double matters = fmax(MIB, c->memory.rss_mean.known ? 0.005 * (double)c->memory.rss_mean.v : 0);
     if (total < matters) return;
     struct run_finding *f =
-        finding_start(j, c, "memory grows by %s per run (%s to %s): %s over %g runs", show_bytes(g->value).s,
+        finding_start(j, c, "memory grows by %s per run (%s to %s): %s over %s", show_bytes(g->value).s,
                       show_bytes(g->lo.v).s, show_bytes(g->hi.known ? g->hi.v : NAN).s, show_bytes(total).s,
-                      (double)c->samples.v);
+                      show_count((double)c->samples.v, "run").s);
     finding_estimate(j, f, "bytes_per_run", *g);
     finding_number(j, f, "runs", (double)c->samples.v);
 }
@@ -141,7 +141,7 @@ void find_not_finite(struct judging *j, const struct run_case *c)
 {
     if (!c->nan_outputs.known || c->nan_outputs.v == 0) return;
     double bad = (double)c->nan_outputs.v;
-    struct run_finding *f = finding_start(j, c, "%g output values are NaN or infinite", bad);
+    struct run_finding *f = finding_start(j, c, "%s: NaN or infinite", show_count(bad, "output value").s);
     finding_number(j, f, "values", bad);
 }
 

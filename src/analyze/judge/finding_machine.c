@@ -242,9 +242,9 @@ tare_status find_outliers(struct judging *j)
             worst = now;
     }
     if (!worst.c) return TARE_OK;
-    struct run_finding *f =
-        finding_start(j, worst.c, "%g of %g runs (%s) took longer than %s", worst.count, worst.of,
-                      show_percent(worst.count / worst.of).s, show_time(worst.limit_ns).s);
+    struct run_finding *f = finding_start(
+        j, worst.c, "%s of %s (%s) took longer than %s", show_number(worst.count).s,
+        show_count(worst.of, "run").s, show_percent(worst.count / worst.of).s, show_time(worst.limit_ns).s);
     finding_number(j, f, "outliers", worst.count);
     finding_number(j, f, "samples", worst.of);
     finding_number(j, f, "limit_ns", round(worst.limit_ns));
@@ -252,8 +252,8 @@ tare_status find_outliers(struct judging *j)
     finding_number(j, f, "explained", worst.explained.v);
     double unexplained = worst.count - worst.explained.v;
     if (unexplained / worst.of > 0.01 && f) f->severity = "warn";
-    finding_action(j, f, "%g of them coincide with interruptions by the machine; %g do not: %s",
-                   worst.explained.v, unexplained,
+    finding_action(j, f, "%s of them coincide with interruptions by the machine; %s do not: %s",
+                   show_number(worst.explained.v).s, show_number(unexplained).s,
                    unexplained > 0 ? "look for them in the subject" : "a quieter machine removes them");
     return TARE_OK;
 }

@@ -102,10 +102,10 @@ static void say_plain(struct answer *a, const char *text)
     text_plain(answer_text(a), text, text_clip(text, 200));
 }
 
-static void say_time(struct answer *a, const char *key, double ns, double half)
+static void say_time(struct answer *a, const char *key, double ns)
 {
     answer_f64(a, key, ns, NULL);
-    fmt_time(answer_text(a), ns, half);
+    fmt_duration(answer_text(a), ns);
 }
 
 /* What it takes to keep the limit, if that is possible. */
@@ -118,7 +118,7 @@ static void say_replicas(struct answer *a, const struct capacity *row)
     answer_uint(a, "replicas", p->servers, "%u", p->servers);
     answer_f64(a, "utilization", at->utilization, NULL);
     fmt_share(answer_text(a), at->utilization);
-    say_time(a, "response_ns", at->response_ns, fmax(at->hi - at->response_ns, at->response_ns - at->lo));
+    say_time(a, "response_ns", at->response_ns);
     answer_say(a, "%s", isnan(memory) ? "-" : show_bytes(memory).s);
     answer_say(a, "%s", isnan(machines) ? "-" : show_number(machines).s);
     answer_f64(a, "response_ns_lo", at->lo, NULL);
@@ -147,7 +147,7 @@ static void say_case(struct answer *a, const struct capacity *row, bool with_sub
     answer_bool(a, "possible", possible, NULL);
     answer_str(a, "why", why_not, NULL);
     answer_f64(a, "requests_per_s", row->requests, NULL);
-    say_time(a, "service_ns", row->unusable ? NAN : p->service_ns, NAN);
+    say_time(a, "service_ns", row->unusable ? NAN : p->service_ns);
     answer_bool(a, "few_samples", row->few_samples, NULL);
     if (possible) {
         say_replicas(a, row);

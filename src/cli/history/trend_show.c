@@ -34,11 +34,10 @@ static void add_plain(struct buf *b, const char *text, size_t max)
 
 static void add_level(struct buf *b, const struct trend_answer *a, const struct trend_series *s, double y)
 {
-    double half = isnan(s->found.noise) ? 0 : exp(y) * s->found.noise;
     if (is_anchored(s))
         buf_printf(b, "%.3f x the anchor", exp(y));
     else
-        run_measure_text(b, a->metric, exp(y), half);
+        run_measure_text(b, a->metric, exp(y));
 }
 
 static void add_percent(struct buf *b, double ratio)

@@ -32,11 +32,6 @@ const struct comparison_format *comparison_format_find(const char *name)
     return NULL;
 }
 
-static double half_of(const struct run_estimate *e)
-{
-    return e->lo.known && e->hi.known ? (e->hi.v - e->lo.v) / 2 : NAN;
-}
-
 /* "1.23 ms", "12 MiB", "81.2 runs/s"; "-" when unknown. */
 static void comparison_value_text(struct buf *b, const struct comparison_metric *m,
                                   const struct run_estimate *e)
@@ -45,11 +40,11 @@ static void comparison_value_text(struct buf *b, const struct comparison_metric 
     if (!e->known) {
         buf_add_char(b, '-');
     } else if (strcmp(unit, "ns") == 0) {
-        fmt_time(b, e->value, half_of(e));
+        fmt_duration(b, e->value);
     } else if (strcmp(unit, "bytes") == 0 && e->value >= 0) {
         fmt_bytes(b, round(e->value));
     } else {
-        fmt_number(b, e->value, half_of(e));
+        fmt_number(b, e->value);
         if (*unit) {
             buf_add_char(b, ' ');
             text_plain(b, unit, text_clip(unit, 40));

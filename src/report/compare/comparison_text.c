@@ -67,8 +67,8 @@ static void write_spread(struct writer *w, const struct comparison_case *c)
     for (size_t i = 0; i < c->metrics.n; i++) {
         const struct comparison_metric *m = c->metrics.at[i];
         if (!m->sd_sample.known || strcmp(m->metric, "latency.p50") != 0) continue;
-        buf_printf(b, ", a pair varies by %.2g %%", 100 * m->sd_sample.v);
-        if (m->sd_launch.known) buf_printf(b, ", a launch by %.2g %% more", 100 * m->sd_launch.v);
+        buf_printf(b, ", a pair varies by %s", show_percent(m->sd_sample.v).s);
+        if (m->sd_launch.known) buf_printf(b, ", a launch by %s more", show_percent(m->sd_launch.v).s);
     }
 }
 
@@ -90,7 +90,7 @@ static void write_case(struct writer *w, const struct comparison_case *c)
         fmt_counted(b, c->launches.v, "launch", "launches");
         if (c->repeats.known && c->repeats.v > 1)
             buf_printf(b, " of %llu runs each", (unsigned long long)c->repeats.v);
-        if (c->spent_s.known) buf_printf(b, ", %.2g s", c->spent_s.v);
+        if (c->spent_s.known) buf_printf(b, ", %s", show_time(c->spent_s.v * 1e9).s);
         write_spread(w, c);
         buf_printf(b, "%s\n", w->style->plain);
     }

@@ -161,7 +161,7 @@ static void moved_line(struct buf *b, const struct writer *w, const struct run_s
     buf_add_str(b, " written, at least");
     if (!c->flops.known || moved <= 0 || is_bound(c)) return;
     buf_add_str(b, "; ");
-    fmt_number(b, (double)c->flops.v / moved, (double)c->flops.v / moved / 200);
+    fmt_number(b, (double)c->flops.v / moved);
     buf_add_str(b, " FLOPs per byte");
 }
 

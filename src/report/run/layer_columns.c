@@ -119,12 +119,12 @@ void layer_cell(struct buf *b, const struct layer_column *column, const struct r
     switch (column->kind) {
     case LAYER_COUNT: fmt_si(b, v, ""); break;
     case LAYER_BYTES: fmt_bytes(b, v); break;
-    case LAYER_NS: fmt_time(b, v, v / 200); break;
+    case LAYER_NS: fmt_duration(b, v); break;
     case LAYER_SHARE:
     case LAYER_MAC_SHARE: fmt_share(b, v); break;
     case LAYER_RATE: fmt_si(b, v, l->int_macs.known && l->int_macs.v ? "OP/s" : "FLOP/s"); break;
     case LAYER_BANDWIDTH: fmt_si(b, v, "B/s"); break;
-    default: fmt_number(b, v, v / 200); break;
+    default: fmt_number(b, v); break;
     }
 }
 

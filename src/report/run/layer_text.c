@@ -152,7 +152,7 @@ static void layer_profile_text(struct buf *b, const struct run_case *c)
     if (p->overhead.known) buf_printf(b, ", %+.1f %% by the profiler", 100 * p->overhead.v);
     if (p->node_ns.known && p->node_ns.v) {
         buf_add_str(b, " (");
-        fmt_time(b, (double)p->node_ns.v, NAN);
+        fmt_duration(b, (double)p->node_ns.v);
         buf_add_str(b, " a node, taken off)");
     }
     add_covered(b, c);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/fmt.h"
 #include "report/markup.h"
 #include "report/run/run_report.h"
 
@@ -35,7 +36,7 @@ static void write_target(struct buf *b, const struct run_target *t)
     open_case(b, "target", name.data, t->case_name);
     buf_add_str(&message, "achieved ");
     run_achieved_text(&message, t);
-    if (t->ratio.known) buf_printf(&message, ", %.3g of what was asked", t->ratio.v);
+    if (t->ratio.known) buf_printf(&message, ", %s of what was asked", show_number(t->ratio.v).s);
     if (t->confidence.known)
         buf_printf(&message, ", confidence %.4g %%", fmin(t->confidence.v, 0.9999) * 100);
     if (name.failed || message.failed) b->failed = 1;

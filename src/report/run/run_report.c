@@ -51,13 +51,13 @@ void run_value_text(struct buf *b, const struct run_value *v)
     }
 }
 
-void run_measure_text(struct buf *b, const struct measure *m, double v, double half)
+void run_measure_text(struct buf *b, const struct measure *m, double v)
 {
     switch (m->kind) {
-    case MEASURE_TIME: fmt_time(b, v, half); break;
+    case MEASURE_TIME: fmt_duration(b, v); break;
     case MEASURE_BYTES: fmt_bytes(b, v); break;
-    case MEASURE_RATE:
-    case MEASURE_PLAIN: fmt_number(b, v, half); break;
+    case MEASURE_RATE: fmt_number(b, v); break;
+    case MEASURE_PLAIN: buf_printf(b, "%.4f", v); break; /* scores: 0.9996 is not 1 */
     }
 }
 
@@ -185,7 +185,7 @@ static void add_cell(struct buf *b, const struct run_case *c, const struct run_c
     } else if (strcmp(column->metric, "self.share") == 0) {
         fmt_share(b, e.value);
     } else {
-        run_measure_text(b, measure_find(column->metric), e.value, half_of(&e));
+        run_measure_text(b, measure_find(column->metric), e.value);
     }
 }
 
@@ -235,7 +235,7 @@ void run_host_text(struct buf *b, const struct run *run)
         buf_add_str(b, ", ");
         add_plain(b, h->cpu.model);
     }
-    if (h->cpu.usable.known) buf_printf(b, ", %.3g", h->cpu.usable.v);
+    if (h->cpu.usable.known) buf_printf(b, ", %s", show_number(h->cpu.usable.v).s);
     if (h->cpu.usable.known && h->cpu.cores.known) buf_printf(b, " of %" PRIu64, h->cpu.cores.v);
     if (h->cpu.usable.known) buf_add_str(b, " processors usable");
     if (h->memory_bytes.known) {
@@ -315,7 +315,7 @@ static void add_target_value(struct buf *b, const struct run_target *t, double v
     if (exact)
         add_exact(b, m, v);
     else
-        run_measure_text(b, m, v, NAN);
+        run_measure_text(b, m, v);
     if (m->kind != MEASURE_RATE) return;
     if (t->unit && t->unit[0] != '/') buf_add_char(b, ' ');
     add_plain(b, t->unit ? t->unit : "/s");
@@ -328,10 +328,12 @@ void run_target_text(struct buf *b, const struct run_target *t)
     add_target_value(b, t, t->value, true);
 }
 
+/* Three digits must not hide on which side of the target it is: 200.4 ms misses 200 ms. */
 void run_achieved_text(struct buf *b, const struct run_target *t)
 {
+    bool close = fabs(t->achieved.v - t->value) < 0.01 * fabs(t->value);
     if (t->achieved.known)
-        add_target_value(b, t, t->achieved.v, false);
+        add_target_value(b, t, t->achieved.v, close);
     else
         buf_add_char(b, '-');
 }
@@ -355,7 +357,7 @@ static void fill_achieved(struct buf *b, const void *row)
 static void fill_ratio(struct buf *b, const void *row)
 {
     const struct run_target *t = row;
-    fmt_number(b, t->ratio.known ? t->ratio.v : NAN, t->ratio.v / 100);
+    fmt_number(b, t->ratio.known ? t->ratio.v : NAN);
 }
 
 static void fill_verdict(struct buf *b, const void *row)

@@ -67,7 +67,7 @@ size_t run_cases_table(const struct run *run, struct run_column columns[RUN_COLU
 
 void run_value_text(struct buf *b, const struct run_value *v); /* 16, "fp32" as fp32, - for null */
 /* A value of a measure with its unit: "12.3 ms", "1,341 texts/s", "51.7 MiB", "0.69". */
-void run_measure_text(struct buf *b, const struct measure *m, double v, double half);
+void run_measure_text(struct buf *b, const struct measure *m, double v);
 
 /* "minilm-l6 (onnx)", "onnxruntime 1.30.0 on box: CPU, 2 processors, ..", "budget_s=10, ..":
  * NUL-terminated UTF-8 that cannot steer a terminal. */

@@ -111,7 +111,7 @@ static void value_cell(struct buf *b, const struct static_row *row, const struct
     else if (row->unit == UNIT_COUNT && v < 9e15)
         fmt_count(b, (uint64_t)v);
     else
-        fmt_number(b, v, v / 200);
+        fmt_number(b, v);
 }
 
 static void ratio_cell(struct buf *b, const struct static_row *row, const struct static_side *side,
@@ -123,7 +123,7 @@ static void ratio_cell(struct buf *b, const struct static_row *row, const struct
         return;
     }
     buf_add_str(b, v == of ? "x 1" : "x ");
-    if (v != of) fmt_number(b, v / of, v / of / 200);
+    if (v != of) fmt_number(b, v / of);
 }
 
 void static_table_write(struct stream *s, const struct report_style *style, const struct static_side *sides,

@@ -42,7 +42,7 @@ static void add_seconds(struct buf *b, double v)
 
 static void add_rate(struct buf *b, double v)
 {
-    buf_printf(b, "%.4g/s", v);
+    buf_printf(b, "%s/s", show_number(v).s);
 }
 
 static void add_watts(struct buf *b, double v)
@@ -62,7 +62,7 @@ static void add_hertz(struct buf *b, double v)
 
 static void add_number(struct buf *b, double v)
 {
-    buf_printf(b, "%.3g", v);
+    fmt_number(b, v);
 }
 
 static const struct {
@@ -158,7 +158,7 @@ static void energy_line(struct buf *b, const struct writer *w)
         buf_printf(b, "- (%s)", e->why ? e->why : "unknown");
         return;
     }
-    buf_printf(b, "%.4g J by %s, %s", e->joules.v, e->method, e->why ? e->why : "");
+    buf_printf(b, "%s J by %s, %s", show_number(e->joules.v).s, e->method, e->why ? e->why : "");
 }
 
 static void carbon_line(struct buf *b, const struct writer *w)
@@ -166,8 +166,8 @@ static void carbon_line(struct buf *b, const struct writer *w)
     const struct run_carbon *c = &w->c->watch.carbon;
     if (!c->known || !c->grams.known) return;
     bool low = c->lower_bound.known && c->lower_bound.v;
-    buf_printf(b, "%s%.3g g CO2 equivalent at %.4g g/kWh", low ? "at least " : "", c->grams.v,
-               c->grid_g_per_kwh.v);
+    buf_printf(b, "%s%s g CO2 equivalent at %s g/kWh", low ? "at least " : "", show_number(c->grams.v).s,
+               show_number(c->grid_g_per_kwh.v).s);
     if (low && c->absent) buf_printf(b, "; without %s", c->absent);
 }
 
@@ -177,10 +177,7 @@ static void self_line(struct buf *b, const struct writer *w)
     if (!watch->self_cpu_s.known) return;
     add_seconds(b, watch->self_cpu_s.v);
     buf_add_str(b, " of processor time");
-    if (w->c->self.share.known) {
-        double percent = w->c->self.share.v * 100;
-        buf_printf(b, percent < 10 ? " (%.2g %% of one)" : " (%.0f %% of one)", percent);
-    }
+    if (w->c->self.share.known) buf_printf(b, " (%s of one)", show_percent(w->c->self.share.v).s);
     buf_add_str(b, " for ");
     fmt_counted(b, watch->samples.v, "sample", "samples");
     if (watch->late.v) buf_printf(b, ", %llu late", (unsigned long long)watch->late.v);

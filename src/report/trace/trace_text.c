@@ -95,7 +95,7 @@ static void write_scope_of_report(const struct writer *w, struct report_span spa
     begin_line(w, "recorded");
     fmt_date(b, span.start_unix_ns, false);
     buf_add_str(b, ", ");
-    fmt_time(b, (double)(span.duration_ns > w->in->sampled_ns ? span.duration_ns : w->in->sampled_ns), NAN);
+    fmt_duration(b, (double)(span.duration_ns > w->in->sampled_ns ? span.duration_ns : w->in->sampled_ns));
     buf_add_str(b, ", ");
     fmt_counted(b, src->n_processes, "process", "processes");
     buf_add_str(b, ", ");
@@ -171,9 +171,9 @@ static void add_name(struct writer *w, struct buf *b, const struct call_node *n)
     w->abandoned += n->abandoned;
 }
 
-static void cell_time(struct table *t, double ns, double half)
+static void cell_time(struct table *t, double ns)
 {
-    fmt_time(table_cell(t), ns, half);
+    fmt_duration(table_cell(t), ns);
 }
 
 static void net_cells(const struct writer *w, struct table *t, const struct call_node *n)
@@ -182,7 +182,7 @@ static void net_cells(const struct writer *w, struct table *t, const struct call
     fmt_interval(table_cell(t), n->total_ns, limit * (double)n->count);
     fmt_interval(table_cell(t), n->self_ns, limit * (double)n->count);
     fmt_interval(table_cell(t), n->mean_ns, limit);
-    fmt_half(table_cell(t), n->mean_ns);
+    cell_time(t, interval_half(n->mean_ns));
 }
 
 static void row_cells(struct writer *w, struct table *t, const struct view_row *row)
@@ -193,17 +193,16 @@ static void row_cells(struct writer *w, struct table *t, const struct view_row *
     if (n->flags & CALL_COUNT_ESTIMATED) buf_add_char(b, '~');
     fmt_count(b, n->count);
     if (gross) {
-        cell_time(t, n->gross_total_ns, NAN);
-        cell_time(t, n->gross_self_ns, NAN);
-        cell_time(t, n->gross_mean_ns, NAN);
+        cell_time(t, n->gross_total_ns);
+        cell_time(t, n->gross_self_ns);
+        cell_time(t, n->gross_mean_ns);
     } else {
         net_cells(w, t, n);
     }
-    double error = w->shown->percentile_error;
-    cell_time(t, n->p50_ns, error * n->p50_ns);
-    cell_time(t, n->p95_ns, error * n->p95_ns);
-    cell_time(t, n->p99_ns, error * n->p99_ns);
-    cell_time(t, n->max_ns, NAN);
+    cell_time(t, n->p50_ns);
+    cell_time(t, n->p95_ns);
+    cell_time(t, n->p99_ns);
+    cell_time(t, n->max_ns);
     b = table_cell(t);
     if (n->threads)
         fmt_count(b, n->threads);
@@ -253,7 +252,8 @@ static void write_counters(struct writer *w)
             fmt_int(table_cell(&t), n->value);
         else
             buf_add_char(table_cell(&t), '-');
-        fmt_rate(table_cell(&t), (counter ? (double)n->value : (double)n->count) / seconds);
+        fmt_number(table_cell(&t), (counter ? (double)n->value : (double)n->count) / seconds);
+        buf_add_str(&t.text, "/s");
         add_clipped(table_cell(&t), source_site(w->in->source, n->site)->name, NAME_SHOWN);
         if (!counter) buf_add_str(&t.text, " (mark)");
     }
@@ -268,10 +268,9 @@ static void write_counters(struct writer *w)
 
 static void add_weight(struct buf *b, struct interval e)
 {
-    fmt_interval(b, e, 0);
-    if (e.value <= 0) return; /* "< X" says it all */
+    if (!fmt_interval(b, e, 0)) return;
     buf_add_str(b, " +/- ");
-    fmt_half(b, e);
+    fmt_duration(b, interval_half(e));
 }
 
 static void write_weight(const struct writer *w)
@@ -313,7 +312,7 @@ static void write_notes(const struct writer *w)
     struct buf *b = out(w);
     if (tree->weighing_limit_ns > 0 && !w->in->options.view.gross) {
         begin_line(w, "limit");
-        fmt_time(b, tree->weighing_limit_ns, tree->weighing_limit_ns);
+        fmt_duration(b, tree->weighing_limit_ns);
         buf_add_str(b, " per call: what is shorter cannot be weighed\n");
     }
     if (w->notes & CALL_BELOW_LIMIT && !w->in->options.view.gross)

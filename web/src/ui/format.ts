@@ -77,7 +77,7 @@ export function change(r: number): string {
 export const rate =
   (unit?: string | null): Format =>
   (v) =>
-    `${number(v, 4)}\u00a0${unit || "/s"}`;
+    `${number(v)}\u00a0${unit || "/s"}`;
 
 const UNITS: Record<string, Format> = {
   ns: (v) => duration(v),
