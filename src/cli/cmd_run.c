@@ -34,7 +34,7 @@ struct run_command { /* what a user asked for */
     struct watch_options watch;
     const char *probe_names; /* as written */
     struct opt_list probes, alerts;
-    const char *html;
+    const char *html, *name; /* name: of the subject; NULL: the command line */
     struct history_args history;
     bool json, quiet;
 };
@@ -60,6 +60,7 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_STRING(0, "country", &o->country, "<code>", "the mean of a country's grid, from a small table",
                  .not_with = "grid"),
         OPT_GROUP("The answer"),
+        OPT_NAME(&a->name),
         OPT_PATH('o', "output", &o->output, "<file>", "the run document (default: a new file in --output-dir)"),
         OPT_PATH(0, "trace", &o->trace, "<file>", "the trace (default: beside the document)"),
         OPT_FLAG(0, "json", &a->json, "print the document instead of the summary, on stderr"),
@@ -229,6 +230,8 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     if (!rc) rc = check_args(&a);
     if (!rc && run_init(&run, "run", &cli->error) != TARE_OK) rc = cli_fail(cli);
     if (!rc) {
+        run_describe_command(&run, (const char *const *)a.watch.command, false);
+        if (a.name) run.subject.name = a.name;
         rc = watch_and_answer(&a, &run);
         run_release(&run);
     }

@@ -100,6 +100,21 @@ int cli_answer_end(struct cli *cli, struct answer *a)
     return cli_stream_result(cli, answer_end(a));
 }
 
+/* ==== the subject ==== */
+
+tare_status output_parse_name(void *name, const char *text, tare_error *err)
+{
+    enum { NAME_MOST = 200 };
+    size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            return error_set(err, TARE_INVALID, "a name is one line of text");
+    if (n == 0 || n > NAME_MOST)
+        return error_set(err, TARE_INVALID, "a name has 1 to %d bytes, this one %zu", NAME_MOST, n);
+    *(const char **)name = text;
+    return TARE_OK;
+}
+
 /* ==== the history ==== */
 
 tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err)

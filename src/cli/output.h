@@ -50,7 +50,12 @@ struct history_args {
 #define OPT_HISTORY_DIR(a) \
     OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &(a)->output_dir, "where runs are kept"), \
              .arg = "<dir>")
+/* What it is called there: every command that measures something. */
+#define OPT_NAME(to) \
+    OPT_CALLBACK(0, "name", output_parse_name, to, "<text>", \
+                 "what reports, history and baselines call it (default: the command, the model, the function)")
 /* clang-format on */
+tare_status output_parse_name(void *name, const char *text, tare_error *err);
 
 tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err);
 

@@ -15,6 +15,9 @@
 #define TARE_COMMIT ""
 #endif
 
+enum { NAME_MAX_BYTES = 120, NAME_CUT = 106 }; /* of a command as a subject's name */
+#define FNV_START UINT64_C(0xcbf29ce484222325)
+
 static const char *utc_text(struct arena *a, uint64_t unix_ns)
 {
     char day[32];
@@ -147,13 +150,58 @@ int64_t run_unix_ms(const char *created)
     return (int64_t)timegm(&t) * 1000 + ms;
 }
 
-/* ---- fingerprint ---- */
+/* ---- the subject ---- */
 
 static uint64_t fnv(uint64_t hash, const char *text)
 {
     for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
     return (hash ^ '\n') * UINT64_C(0x100000001b3);
 }
+
+/* Blanks and what does not print become one blank. */
+static void add_word(struct buf *to, const char *word)
+{
+    for (const char *p = word; *p; p++) {
+        bool blank = (unsigned char)*p <= ' ' || *p == 127;
+        if (!blank)
+            buf_add_char(to, *p);
+        else if (to->len && to->data[to->len - 1] != ' ')
+            buf_add_char(to, ' ');
+    }
+}
+
+/* Of a program its folder does not count: a build elsewhere is the same thing, measured again. What is too long for a
+ * line ends in a hash of the whole, so that two such commands stay two. */
+void run_describe_command(struct run *r, const char *const *words, bool shell)
+{
+    struct arena *a = &r->arena;
+    struct run_map all = {0};
+    struct buf name = BUF_INIT;
+    uint64_t hash = FNV_START;
+    const char *slash = shell ? NULL : strrchr(words[0], '/');
+    for (size_t i = 0; words[i]; i++) {
+        if (i) buf_add_char(&name, ' ');
+        add_word(&name, i == 0 && slash && slash[1] ? slash + 1 : words[i]);
+        hash = fnv(hash, words[i]);
+        run_map_text(a, &all, NULL, words[i]);
+    }
+    while (name.len && name.data[name.len - 1] == ' ') name.data[--name.len] = 0;
+    size_t cut = NAME_CUT;
+    if (name.len > NAME_MAX_BYTES)
+        while ((name.data[cut] & 0xc0) == 0x80) cut--; /* not within a character */
+    r->subject.type = "command";
+    if (name.len > NAME_MAX_BYTES)
+        r->subject.name =
+            arena_printf(a, "%.*s.. #%08" PRIx32, (int)cut, name.data, (uint32_t)(hash ^ hash >> 32));
+    else
+        r->subject.name = arena_str(a, name.len ? name.data : "sh");
+    if (slash) r->subject.path = arena_str(a, words[0]);
+    a->failed |= name.failed;
+    buf_release(&name);
+    run_map_set(a, &r->config, "command", (struct run_value){.kind = RUN_LIST, .items = all});
+}
+
+/* ---- fingerprint ---- */
 
 static uint64_t fnv_number(uint64_t hash, bool known, double v)
 {
@@ -165,7 +213,7 @@ static uint64_t fnv_number(uint64_t hash, bool known, double v)
 /* Memory counts in whole GiB, because what the kernel keeps for itself varies from boot to boot. */
 void run_host_fingerprint(const struct run_host *h, char out[RUN_FINGERPRINT_SIZE])
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = FNV_START;
     uint64_t gib = (h->memory_bytes.v >> 30) + ((h->memory_bytes.v & ((UINT64_C(1) << 30) - 1)) != 0);
     hash = fnv(hash, h->arch ? h->arch : "?");
     hash = fnv(hash, h->cpu.model ? h->cpu.model : "?");

@@ -50,6 +50,10 @@ void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size
 /* Copy the histogram of the case's latencies in. */
 void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h);
 
+/* What a command is called in reports, series and baselines: its program and its words, so that `python a.py` and
+ * `python b.py` are two. Also its path, and config.command. `shell`: words[0] is a line for the shell. */
+void run_describe_command(struct run *r, const char *const *words, bool shell);
+
 /* Record why the quantity at `path`, relative to the object that holds `unknown`, is null. */
 void run_unknown(struct run *r, struct run_map *unknown, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

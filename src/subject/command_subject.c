@@ -360,15 +360,7 @@ static tare_status command_describe(struct subject *base, struct run *run, tare_
 {
     struct command *c = (struct command *)base;
     struct arena *a = &run->arena;
-    struct run_map words = {0};
-    char name[64];
-    run->subject.type = base->ops->type;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(c->argv[0], c->shell ? " \t\n;|&" : ""), c->argv[0]);
-    const char *slash = strrchr(name, '/'), *last = slash && slash[1] ? slash + 1 : name;
-    run->subject.name = arena_str(a, name[0] ? last : "sh");
-    if (!c->shell && strchr(c->argv[0], '/')) run->subject.path = arena_str(a, c->argv[0]);
-    for (size_t i = 0; i < c->argc; i++) run_map_text(a, &words, NULL, c->argv[i]);
-    run_map_set(a, &run->config, "command", (struct run_value){.kind = RUN_LIST, .items = words});
+    run_describe_command(run, (const char *const *)c->argv, c->shell);
     if (c->shell) run_map_bool(a, &run->config, "shell", true);
     if (c->prepare) run_map_text(a, &run->config, "prepare", c->prepare);
     if (c->timeout_ns) run_map_real(a, &run->config, "timeout_s", (double)c->timeout_ns / 1e9);

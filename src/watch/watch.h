@@ -64,7 +64,6 @@ tare_status places_save(const struct watch_places *p, const struct watch_options
                         char path[PATH_MAX], tare_error *err);
 void places_leave(const struct watch_places *p); /* a name that was taken and not used is free again */
 const char *places_file(const char *path);       /* what follows the last slash */
-const char *places_subject(const char *program); /* what a program is called in documents */
 
 /* ---- the watching ---- */
 

@@ -15,12 +15,6 @@ const char *places_file(const char *path)
     return slash ? slash + 1 : path;
 }
 
-const char *places_subject(const char *program)
-{
-    const char *file = places_file(program);
-    return *file ? file : program;
-}
-
 /* ---- as the program is told ---- */
 
 static void add_spelled(struct watch_places *p, const char *text)
@@ -58,7 +52,7 @@ static const char *trace_from_outside(void)
 static int take_name(struct watch_places *p, const struct watch_options *o, const struct run *run)
 {
     tare_error why = TARE_ERROR_INIT;
-    struct run_file f = {o->output_dir, run->kind, places_subject(o->command[0]), run->created};
+    struct run_file f = {o->output_dir, run->kind, run->subject.name, run->created};
     if (run_reserve(&f, ".tare", p->stem, sizeof p->stem, &why) == TARE_OK)
         return snprintf(p->trace, sizeof p->trace, "%s.tare", p->stem);
     p->stem[0] = 0;

@@ -48,13 +48,7 @@ static void describe_blind(struct run *run, const struct buf *blind)
 static void describe_command(struct run *run, const struct watcher *w)
 {
     struct arena *a = &run->arena;
-    struct run_map words = {0};
-    const char *first = w->options->command[0];
-    run->subject.type = "command";
-    run->subject.name = arena_str(a, places_subject(first));
-    if (strchr(first, '/')) run->subject.path = arena_str(a, first);
-    for (char **word = w->options->command; *word; word++) run_map_text(a, &words, NULL, *word);
-    describe_list(run, "command", words);
+    if (!run->subject.name) run_describe_command(run, (const char *const *)w->options->command, false);
     run_map_real(a, &run->config, "interval_s", (double)w->options->interval.ns / 1e9);
     struct run_map names = {0};
     for (size_t i = 0; i < w->probes.items.n; i++)

@@ -389,6 +389,46 @@ static void test_no_memory_to_read(void **state)
 
 /* ---- for the Python tests ---- */
 
+/* What commands are called: their words; never two commands by one name; one line; whole characters. */
+static void test_commands_have_names(void **state)
+{
+    (void)state;
+    char long_a[400] = "print('", long_b[400];
+    memset(long_a + 7, 'x', 300);
+    long_a[98] = (char)0xc3, long_a[99] = (char)0xa9; /* an e with an accent across the cut */
+    memcpy(long_b, long_a, sizeof long_a);
+    strcpy(long_a + 307, "1");
+    strcpy(long_b + 307, "2");
+    const struct {
+        const char *words[4];
+        bool shell;
+        const char *name;
+    } rows[] = {
+        {{"/usr/bin/python3", "a.py"}, false, "python3 a.py"},
+        {{"sh", "-c", "a \n\t b\n"}, false, "sh -c a b"},
+        {{"cd /tmp; ./x"}, true, "cd /tmp; ./x"},
+        {{"/"}, false, "/"},
+        {{" "}, true, "sh"},
+    };
+    struct run r, other;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+        run_describe_command(&r, rows[i].words, rows[i].shell);
+        assert_string_equal(r.subject.name, rows[i].name);
+        run_release(&r);
+    }
+    const char *a[] = {"python", "-c", long_a, NULL}, *b[] = {"python", "-c", long_b, NULL};
+    assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+    assert_int_equal(run_init(&other, "bench", NULL), TARE_OK);
+    run_describe_command(&r, a, false);
+    run_describe_command(&other, b, false);
+    assert_true(strlen(r.subject.name) <= 120 && strcmp(r.subject.name, other.subject.name) != 0);
+    assert_null(strstr(r.subject.name, "\xc3.. #"));
+    assert_string_equal(run_map_get(&r.config, "command")->items.at[2].value.s, long_a);
+    run_release(&other);
+    run_release(&r);
+}
+
 static int dump(const char *dir)
 {
     void (*const fills[])(struct run *) = {fill_minimal, fill_full};
@@ -434,6 +474,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_write_refuses),
         cmocka_unit_test(test_save_and_load),
         cmocka_unit_test(test_hostile_names),
+        cmocka_unit_test(test_commands_have_names),
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_no_memory_to_write),
         cmocka_unit_test(test_no_memory_to_read),

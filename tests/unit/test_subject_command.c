@@ -115,7 +115,7 @@ static void test_describe(void **state)
     name[1] = 'X'; /* its own copy is kept */
     assert_int_equal(s->ops->describe(s, &run, &err), TARE_OK);
     assert_string_equal(run.subject.type, "command");
-    assert_string_equal(run.subject.name, "sleep");
+    assert_string_equal(run.subject.name, "sleep 0");
     assert_string_equal(run.subject.path, "/bin/sleep");
     const struct run_value *v = run_map_get(&run.config, "command");
     assert_true(v && v->kind == RUN_LIST && v->items.n == 2);
@@ -127,7 +127,7 @@ static void test_describe(void **state)
     o = shell("gzip -c file | wc");
     assert_int_equal(subject_open_command(&s, &o, &err), TARE_OK);
     assert_int_equal(s->ops->describe(s, &run, &err), TARE_OK);
-    assert_string_equal(run.subject.name, "gzip");
+    assert_string_equal(run.subject.name, "gzip -c file | wc");
     subject_close(s);
 }
 

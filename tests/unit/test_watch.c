@@ -74,7 +74,7 @@ static void test_exit_codes(void **state)
     assert_int_equal(once.status, TARE_OK);
     assert_int_equal(once.exit_code, 7);
     assert_true(once.w.recorded && !once.w.traced);
-    assert_string_equal(once.run.subject.name, "sh");
+    assert_string_equal(once.run.subject.name, "sh -c exit 7");
     assert_int_equal(once.run.cases.at[0]->watch.exit_code.v, 7);
     assert_string_equal(said, "");
     let_go();

@@ -30,6 +30,7 @@ struct bench_args {
     char **command;
     const char *synth; /* architecture */
     const char *entry; /* of the suite; NULL: none, or without a name */
+    const char *name;  /* of the subject; NULL: its own */
     struct opt_list variants, runtimes, session_config;
     const char *inputs, *prepare;
     bool shell, ignore_failure, no_arena;

@@ -254,6 +254,7 @@ static struct opt *add_answer_rows(struct bench_args *a, struct opt *to)
 {
     const struct opt rows[] = {
         OPT_GROUP("The answer"),
+        OPT_NAME(&a->name),
         OPT_JSON(&a->json),
         RUN_FORMAT_MAP(NO_ROW, ALSO_ROW)
         OPT_HTML(&a->html),

@@ -37,6 +37,7 @@ static tare_status describe_run(struct cli *cli, const struct bench_args *a, str
     if (s == TARE_OK) s = first->ops->describe(first, run, &cli->error);
     if (s != TARE_OK) return s;
     struct run_map *c = &run->config;
+    if (a->name) run->subject.name = a->name;
     if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
     if (a->entry) run_map_text(&run->arena, c, "suite_entry", a->entry);
     gitstate_describe(run);

@@ -254,7 +254,7 @@ export const STATIC: Shape = {
 export interface Subject {
   /** onnx, command, python, callable, ... */
   type?: string | null;
-  /** Short name. */
+  /** What series and baselines go by: the model, the function, the command line, or --name. */
   name?: string | null;
   /** File it came from. */
   path?: string | null;
