@@ -86,7 +86,9 @@ static void read_probes(struct moment *m, unsigned wanted)
     for (int i = 0; i < SAMPLER_PROBE_COUNT; i++) {
         struct sampler_slot *s = &sampler.slots[i];
         if (!(wanted >> i & 1)) continue;
-        if (!s->tried && i != SAMPLER_self) open_slot(s, sampler_probe_names[i]);
+        bool is_probe = i != SAMPLER_self && i != SAMPLER_sharing;
+        s->probes.thorough = i == SAMPLER_process && wanted >> SAMPLER_sharing & 1;
+        if (!s->tried && is_probe) open_slot(s, sampler_probe_names[i]);
         if (!s->open || probes_sample(&s->probes, NULL) == TARE_OK) got |= 1U << i;
         m->at_ns[sampler_probe_pace[i]] = clock_raw_ns();
     }

@@ -201,6 +201,10 @@ class Seen:
     def most(self, name: str, scale: float = 1.0) -> float:
         return self._of(name, 2, scale)
 
+    def peak(self, name: str, scale: float = 1.0) -> float:
+        """The most within the block: a reading before or after it says nothing of what it held."""
+        return self.most(name, scale) if self.samples(name) or name not in self.folds else Unknown(f"{name}: not read within this block")
+
     def least(self, name: str) -> float:
         return self._of(name, 1, 1.0)
 

@@ -183,7 +183,7 @@ class PerformanceProfiler:
     track_system         processors, memory and disks of the machine
     track_network, track_cpu_temp, track_carbon
     carbon_grid          "FR", or grams of CO2 per kWh; no place is guessed
-    detailed_memory      children, shared and swapped memory at every sample, and the course over time
+    detailed_memory      children, shared and swapped memory as often as this process's own, and the course over time
     memory_interval, system_interval   seconds between samples
     estimate_flops       what PyTorch code computes, by the rules of docs/cost.md: True counts every operator, which slows each by
                          some microseconds; None (default) forward passes, once for each shape; False nothing
@@ -209,7 +209,7 @@ class PerformanceProfiler:
             "temperature": (track_cpu_temp, "track_cpu_temp=True"),
             "energy": (track_carbon, "track_carbon=True"),
         }
-        self._wants = ("self", "process", *(probe for probe, (on, _) in tracked.items() if on))
+        self._wants = ("self", "process", *(("sharing",) if detailed_memory else ()), *(probe for probe, (on, _) in tracked.items() if on))
         self._untracked = {probe: option for probe, (on, option) in tracked.items() if not on}
         self._paces = (memory_interval, memory_interval if detailed_memory else system_interval, system_interval)
         self._detailed, self._flops, self._rows = detailed_memory, estimate_flops, track_throughput
@@ -405,9 +405,9 @@ class PerformanceProfiler:
             end_ram_mb=end / MB if known(end) else why,
             growth_mb=(end - start) / MB if known(start) and known(end) else why,
             average_ram_mb=seen.mean("self.memory.rss", 1 / MB),
-            peak_tree_ram_mb=seen.most("process.memory.rss", 1 / MB),
-            peak_pss_mb=seen.most("process.memory.pss", 1 / MB) if detail is None else detail,
-            peak_swap_mb=seen.most("process.memory.swap", 1 / MB),
+            peak_tree_ram_mb=seen.peak("process.memory.rss", 1 / MB),
+            peak_pss_mb=seen.peak("process.memory.pss", 1 / MB) if detail is None else detail,
+            peak_swap_mb=seen.peak("process.memory.swap", 1 / MB),
             peak_gpu_mb=seen.most("gpu.memory.process", 1 / MB),
             peak_gpu_used_mb=seen.most("gpu.memory.used", 1 / MB),
             peak_gpu_percent=seen.most("gpu.memory.share", 100.0),

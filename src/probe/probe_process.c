@@ -20,7 +20,8 @@ struct process_probe {
     struct process_tree tree;
     struct fork_events forks;
     struct detail_budget budget[DETAIL_KINDS];
-    bool detail, shares; /* shares: PSS is readable */
+    bool detail, shares;      /* shares: PSS is readable */
+    bool fresh[DETAIL_KINDS]; /* read for this sample */
     double page, tick_s;
     uint64_t shown[TREE_COUNTERS]; /* counters never fall */
     size_t labelled;               /* so far */
@@ -45,12 +46,14 @@ static const struct {
 
 /* ---- values ---- */
 
+/* What was not read for this sample is not known now: an old count would be a rate of 0, then one that is too high. */
 static void put_counters(struct process_probe *p, struct probe_put *put)
 {
     bool io = true;
     for (size_t i = 0; i < p->tree.members.n; i++) io &= !p->tree.members.items[i].io_denied;
     for (int c = 0; c < TREE_COUNTERS; c++) {
         if (!io && c >= TREE_READ && c <= TREE_WRITE_CALLS) continue;
+        if (c >= TREE_READ && !p->fresh[DETAIL_COUNTS]) continue;
         uint64_t total = tree_total(&p->tree, (enum tree_counter)c);
         if (total > p->shown[c]) p->shown[c] = total;
         probe_put(put, counters[c].metric, "", (double)p->shown[c] * counters[c].scale);
@@ -83,18 +86,18 @@ static struct gauges sum_gauges(const struct process_probe *p)
     return g;
 }
 
-/* What has not been read of each process yet is not known of their sum. */
+/* What could not be read of each process is not known of their sum; nor is what was not read for this sample. */
 static void put_gauges(struct process_probe *p, struct probe_put *put)
 {
     struct gauges g = sum_gauges(p);
     probe_put(put, METRIC_PROC_RSS, "", g.rss);
     probe_put(put, METRIC_PROC_THREADS, "", g.threads);
     probe_put(put, METRIC_PROC_COUNT, "", (double)g.alive);
-    if (g.detailed == g.alive) {
+    if (p->fresh[DETAIL_COUNTS] && g.detailed == g.alive) {
         probe_put(put, METRIC_PROC_SWAP, "", g.swap);
         probe_put(put, METRIC_PROC_FDS, "", g.fds);
     }
-    if (p->shares && g.measured == g.alive) {
+    if (p->fresh[DETAIL_SHARING] && g.measured == g.alive) {
         probe_put(put, METRIC_PROC_PSS, "", g.pss);
         probe_put(put, METRIC_PROC_USS, "", g.uss);
     }
@@ -146,9 +149,10 @@ static void process_sample(struct probe *base, struct probe_put *put)
     f->gap = f->gap && put->status != TARE_OK;
     if (put->status == TARE_OK) put->status = tell_forks(p, put->err);
     if (put->status != TARE_OK) return;
-    uint64_t now = clock_raw_ns();
-    detail_read(&p->tree, DETAIL_COUNTS, &p->budget[DETAIL_COUNTS], now);
-    if (p->shares) detail_read(&p->tree, DETAIL_SHARING, &p->budget[DETAIL_SHARING], now);
+    const struct detail_moment now = {clock_raw_ns(), base->thorough};
+    for (int k = 0; k < DETAIL_KINDS; k++)
+        p->fresh[k] = (k != DETAIL_SHARING || p->shares) &&
+                      detail_read(&p->tree, (enum detail_kind)k, &p->budget[k], now);
     put_counters(p, put);
     put_gauges(p, put);
     if (p->detail) put_each(p, put);

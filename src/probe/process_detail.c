@@ -10,8 +10,10 @@
 
 enum { THREADS_MOST = 1024, FDS_MOST = 4096 };
 
-/* What part of the time each may take: one in so many. No more is saved up than a second's worth. */
+/* What part of the time each may take: one in so many; with thoroughness one in fifty. No more is saved up than a
+ * second's worth. */
 static const uint64_t share[DETAIL_KINDS] = {[DETAIL_COUNTS] = 3000, [DETAIL_SHARING] = 5000};
+#define SHARE_THOROUGH 50
 #define SECOND_NS UINT64_C(1000000000)
 
 static bool read_file(struct process_tree *t, pid_t pid, const char *name)
@@ -124,18 +126,20 @@ static void (*const readers[DETAIL_KINDS])(struct process_tree *, struct member 
     [DETAIL_SHARING] = read_sharing,
 };
 
-void detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b, uint64_t now_ns)
+/* All processes at one moment or none: a sum of readings of different times is of no time. What that costs beyond the
+ * credit is paid back by waiting. */
+bool detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b,
+                 struct detail_moment now)
 {
-    size_t n = t->members.n;
-    int64_t most = (int64_t)(SECOND_NS / share[kind]);
-    b->credit_ns += b->last_ns ? (int64_t)((now_ns - b->last_ns) / share[kind]) : most;
-    b->last_ns = now_ns;
+    uint64_t part = now.thorough ? SHARE_THOROUGH : share[kind];
+    int64_t most = (int64_t)(SECOND_NS / part);
+    b->credit_ns += b->last_ns ? (int64_t)((now.ns - b->last_ns) / part) : most;
+    b->last_ns = now.ns;
     if (b->credit_ns > most) b->credit_ns = most;
-    for (size_t i = 0; i < n && b->credit_ns > 0; i++) {
-        struct member *m = &t->members.items[b->next++ % n];
-        if (!m->pid) continue;
-        uint64_t begun = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* wall time would count the others' work */
-        readers[kind](t, m);
-        b->credit_ns -= (int64_t)(clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
-    }
+    if (b->credit_ns <= 0 && tree_alive(t) > 0) return false;
+    uint64_t begun = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* wall time would count the others' work */
+    for (size_t i = 0; i < t->members.n; i++)
+        if (t->members.items[i].pid) readers[kind](t, &t->members.items[i]);
+    b->credit_ns -= (int64_t)(clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
+    return true;
 }

@@ -44,7 +44,7 @@ struct member {
     unsigned owed_children;
     bool ended; /* within tree_update() */
     /* process_detail.c */
-    bool detailed, measured; /* read at least once */
+    bool detailed, measured; /* could be read */
     bool io_denied;
     uint64_t swap_bytes, fds, pss_bytes, uss_bytes;
 };
@@ -84,18 +84,22 @@ size_t tree_alive(const struct process_tree *t);
 uint64_t tree_total(const struct process_tree *t, enum tree_counter c);
 
 /* ---- process_detail.c: I/O, switches and waiting of each thread, descriptors, swap; and memory split by sharing. Read
- * in turn, process after process, for no more than a set share of time ---- */
+ * of all processes, as often as a set share of the time allows ---- */
 
 struct detail_budget {
     uint64_t last_ns;
-    int64_t credit_ns; /* what may be spent now */
-    size_t next;       /* whose turn it is */
+    int64_t credit_ns; /* what may be spent now; below 0: not yet */
+};
+struct detail_moment {
+    uint64_t ns;
+    bool thorough; /* it may cost more */
 };
 
 enum detail_kind { DETAIL_COUNTS, DETAIL_SHARING, DETAIL_KINDS };
 
-/* Go on with one kind where the last call left, as long as the credit lasts (at least one process if there is any). */
-void detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b, uint64_t now_ns);
+/* false: not this time, what the members hold is old. */
+bool detail_read(struct process_tree *t, enum detail_kind kind, struct detail_budget *b,
+                 struct detail_moment now);
 
 /* ---- fork_events.c: every start and end of a process, told by the kernel (proc connector), also of those that live
  * between two samples. Needs privileges. When more come at once than the kernel keeps for us, some are lost ---- */

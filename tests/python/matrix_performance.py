@@ -110,6 +110,10 @@ class Blocks(unittest.TestCase):
         self.assertLess(m.end_ram_mb, m.peak_ram_mb - 50)
         self.assertGreater(m.samples, 3)
         self.assertGreater(max(mb for _, mb in m.course), m.start_ram_mb + 50)
+        self.assertFalse(m.peak_pss_mb < 50, m)  # not one of before the block; unknown only where none was read within it
+        with p.profile("short"):
+            pass
+        self.assertRegex(p.get_metrics().memory.peak_pss_mb.reason, "process.memory.pss: (not read within|no sample near) this block")
 
     @keeps_freed
     def test_growth_is_told_from_steadiness(self):

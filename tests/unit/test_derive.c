@@ -142,6 +142,24 @@ static void units_and_names(void **state)
 }
 
 /* The course keeps the means when it joins its steps, and stays bounded. */
+/* Known at every third sample alone: the rate holds for all three steps, so that shares of time are right. */
+static void a_counter_that_is_read_seldom(void **state)
+{
+    struct made m;
+    struct course_condition busy = {COURSE_IO, '>', 0.99e6};
+    made_init(&m);
+    for (int t = 0; t <= 90; t++) {
+        if (t % 3 == 0) made_put(&m, METRIC_PROC_READ, "", 3e6);
+        if (t % 3 == 0) made_put(&m, METRIC_PROC_WRITE, "", 0);
+        made_step(&m);
+    }
+    assert_int_equal(m.course.steps.n, 90);
+    for (size_t i = 0; i < 90; i++) assert_true(fabs(m.course.steps.items[i].value[COURSE_IO] - 1e6) < 1);
+    assert_true(fabs(course_when(&m.course, &busy, 1).share - 1) < 1e-9);
+    made_release(&m);
+    (void)state;
+}
+
 static void long_courses_are_joined(void **state)
 {
     struct made m;
@@ -204,6 +222,7 @@ int main(void)
         cmocka_unit_test(counters_that_go_back_or_pause),
         cmocka_unit_test(averages_per_event),
         cmocka_unit_test(units_and_names),
+        cmocka_unit_test(a_counter_that_is_read_seldom),
         cmocka_unit_test(long_courses_are_joined),
         cmocka_unit_test(without_memory),
     };

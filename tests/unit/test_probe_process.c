@@ -224,6 +224,34 @@ static void io_and_memory_of_each(void **state)
     assert_value(r, PROC_USS, "", 5120);
 }
 
+/* A value that was not read anew is unknown, never the one before: what each costs is limited. */
+static void what_was_not_read_is_a_gap(void **state)
+{
+    struct made_root *r = *state;
+    unsigned known = 0, gaps = 0;
+    char text[200];
+    a_made_up_tree(r);
+    remove_process(r, 40);
+    remove_process(r, 60);
+    root_file(r, "/proc/50/smaps_rollup", "Pss: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: 0 kB\n");
+    root_file(r, "/proc/50/io", "syscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\n");
+    root_open(r, "process", 50, false);
+    for (unsigned i = 1; i < 300; i++) {
+        snprintf(text, sizeof text, "Pss: %u kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: 0 kB\n", i);
+        root_file(r, "/proc/50/smaps_rollup", text);
+        snprintf(text, sizeof text, "syscr: %u\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\n", i);
+        root_file(r, "/proc/50/io", text);
+        root_sample(r);
+        if (isnan(VALUE(r, PROC_PSS, "")))
+            gaps++;
+        else
+            assert_value(r, PROC_PSS, "", i * 1024.0);
+        if (!isnan(VALUE(r, PROC_READ_CALLS, ""))) assert_value(r, PROC_READ_CALLS, "", i);
+        known += !isnan(VALUE(r, PROC_PSS, ""));
+    }
+    assert_true(known > 0 && gaps > 0);
+}
+
 static void a_process_that_is_not_there(void **state)
 {
     struct made_root *r = *state;
@@ -439,6 +467,7 @@ int main(void)
         TEST(a_number_that_is_used_again_is_another_process),
         TEST(only_new_numbers_are_looked_at),
         TEST(io_and_memory_of_each),
+        TEST(what_was_not_read_is_a_gap),
         TEST(a_process_that_is_not_there),
         cmocka_unit_test(a_storm_of_short_children),
         cmocka_unit_test(a_wide_tree_that_loses_its_root),

@@ -47,6 +47,19 @@ static void halve(struct course *c)
     c->joined *= 2;
 }
 
+/* A counter that was not read at every sample has its rate over all the steps since it was. */
+static void fill_back(struct course *c, const struct deriver *d, const struct course_step *now)
+{
+    for (size_t q = 0; q < COURSE_COUNT; q++) {
+        uint64_t span = isnan(now->value[q]) ? 0 : derived_span_ns(d, c->index[q]);
+        for (size_t i = c->steps.n; i-- > 0;) {
+            struct course_step *s = &c->steps.items[i];
+            if (s->start_ns + span < now->end_ns || !isnan(s->value[q])) break;
+            s->value[q] = now->value[q];
+        }
+    }
+}
+
 tare_status course_feed(struct course *c, const struct deriver *d, uint64_t at_ns, tare_error *err)
 {
     if (c->last_ns == 0) {
@@ -58,6 +71,7 @@ tare_status course_feed(struct course *c, const struct deriver *d, uint64_t at_n
     for (size_t q = 0; q < COURSE_COUNT; q++)
         if (!derived_at(d, c->index[q], "", &now.value[q])) now.value[q] = NAN;
     c->last_ns = at_ns;
+    fill_back(c, d, &now);
     if (derived_brief(d) && c->steps.n) { /* too short to be a step of its own */
         join(vec_last(&c->steps), &now);
         return TARE_OK;

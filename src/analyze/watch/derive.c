@@ -380,6 +380,13 @@ bool derived_at(const struct deriver *d, size_t index, const char *label, double
     return true;
 }
 
+uint64_t derived_span_ns(const struct deriver *d, size_t index)
+{
+    if (index >= ROWS + METRIC_COUNT) return 0;
+    enum metric_id m = index < ROWS ? rows[index].a : (enum metric_id)(index - ROWS);
+    return derived_series_ns(d, d->whole[m]);
+}
+
 bool derived_value(const struct deriver *d, const char *name, const char *label, double *out)
 {
     return derived_at(d, derived_index(name), label, out);

@@ -39,6 +39,7 @@ bool derived_value(const struct deriver *d, const char *name, const char *label,
 bool derived_series(const struct deriver *d, size_t series, double *out);
 /* The time that this value is of: of a counter that was not known at each sample more than the last step. */
 uint64_t derived_series_ns(const struct deriver *d, size_t series);
+uint64_t derived_span_ns(const struct deriver *d, size_t index); /* the same of a quantity as a whole */
 /* Of a counter: what it grew since it was first seen. */
 bool derived_growth(const struct deriver *d, size_t series, double *out);
 uint64_t derived_step_ns(const struct deriver *d); /* from the sample before to this one; 0: none before */
