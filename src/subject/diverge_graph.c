@@ -27,17 +27,37 @@ static const char *made_by(const struct diverge_side *s, const char *name, size_
     return NULL;
 }
 
-static const char *find_twin(const struct diverge_side *b, const char *name, struct buf *scratch,
+static const char *made_with(const struct diverge_side *s, const char *name, const char *suffix,
+                             struct buf *scratch, size_t *node)
+{
+    buf_clear(scratch);
+    buf_add_str(scratch, name);
+    buf_add_str(scratch, suffix);
+    return scratch->failed ? NULL : made_by(s, scratch->data, scratch->len, node);
+}
+
+/* The dequantised form of an inner value: what all that reads the value gets. Beside it the plain name may be left for
+ * something else: a quantiser folds Relu away and gives its name to what the Conv before it makes. */
+static const char *dequantised(const struct diverge_side *s, const char *name, struct buf *scratch,
+                               size_t *node)
+{
+    if (map_str_find(&s->outputs, name, strlen(name))) return NULL;
+    return made_with(s, name, suffixes[0], scratch, node);
+}
+
+static const char *find_twin(const struct diverge_side *sides[2], const char *name, struct buf *scratch,
                              size_t *node)
 {
-    size_t len = strlen(name);
-    const char *found = made_by(b, name, len, node);
+    const struct diverge_side *b = sides[1];
+    size_t len = strlen(name), other;
+    const char *found = dequantised(b, name, scratch, node);
+    bool quantised = dequantised(sides[0], name, scratch, &other) != NULL;
+    if (found && !quantised) return found;
+    if (quantised && !found) return NULL; /* its own dequantised form stands for it */
+    found = made_by(b, name, len, node);
     for (size_t i = 0; !found && i < N_SUFFIXES; i++) {
         size_t tail = strlen(suffixes[i]);
-        buf_clear(scratch);
-        buf_add(scratch, name, len);
-        buf_add(scratch, suffixes[i], tail);
-        found = made_by(b, scratch->data, scratch->len, node);
+        found = made_with(b, name, suffixes[i], scratch, node);
         if (!found && len > tail && memcmp(name + len - tail, suffixes[i], tail) == 0)
             found = made_by(b, name, len - tail, node);
     }
@@ -61,6 +81,7 @@ tare_status common_find(struct common_values *out, const struct diverge_side *a,
                         tare_error *err)
 {
     const struct onnx_graph *g = &a->model.graph;
+    const struct diverge_side *sides[2] = {a, b};
     struct map_str taken = MAP_STR_INIT;
     struct buf scratch = BUF_INIT;
     tare_status st = TARE_OK;
@@ -69,7 +90,7 @@ tare_status common_find(struct common_values *out, const struct diverge_side *a,
         for (size_t k = 0; st == TARE_OK && k < n->outputs.n; k++) {
             struct common_value v = {.name = n->outputs.items[k], .node_a = i};
             if (!*v.name || is_constant(n)) continue;
-            v.twin = find_twin(b, v.name, &scratch, &v.node_b);
+            v.twin = find_twin(sides, v.name, &scratch, &v.node_b);
             if (!v.twin || is_constant(&b->model.graph.nodes.items[v.node_b])) continue;
             st = map_str_put(&taken, v.twin, strlen(v.twin), 1, err);
             if (st == TARE_OK) st = map_str_put(&out->by_name, v.name, strlen(v.name), out->items.n, err);

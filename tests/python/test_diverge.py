@@ -155,6 +155,48 @@ def test_values_that_quantisers_rename(diverge):
     assert d["first"]["op_b"] == "DequantizeLinear" and d["skipped"] == 1      # q: float here, int8 there
 
 
+def quantised_by_runtime(folder, factor=None):
+    """Three Conv and Relu, and the same by ONNX Runtime's own quantiser (QDQ), which folds each Relu away: its name is
+    then that of the Conv's result before clipping. One weight's scale may be changed."""
+    quant = pytest.importorskip("onnxruntime.quantization")
+    rng = np.random.default_rng(11)
+    nodes, weights, last = [], [], "x"
+    for i in range(3):
+        weights += [array("w%d" % i, rng.normal(scale=0.25, size=(8, 8, 3, 3)).astype(np.float32)),
+                    array("b%d" % i, np.zeros(8, np.float32))]
+        nodes += [helper.make_node("Conv", [last, "w%d" % i, "b%d" % i], ["c%d" % i], name="conv%d" % i,
+                                   kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+                  helper.make_node("Relu", ["c%d" % i], ["r%d" % i], name="relu%d" % i)]
+        last = "r%d" % i
+    nodes.append(helper.make_node("GlobalAveragePool", [last], ["y"], name="pool"))
+    plain = model_of(nodes, [value("x", [1, 8, 8, 8])], [value("y", [1, 8, 1, 1])], weights)
+    onnx.save(plain, folder / "plain.onnx")
+
+    class Reader(quant.CalibrationDataReader):
+        left = [{"x": rng.normal(size=(1, 8, 8, 8)).astype(np.float32)} for _ in range(4)]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    quant.quantize_static(folder / "plain.onnx", folder / "qdq.onnx", Reader(), quant_format=quant.QuantFormat.QDQ)
+    made = onnx.load(folder / "qdq.onnx")
+    for w in made.graph.initializer:
+        if factor and w.name == "w1_scale":
+            w.CopyFrom(array(w.name, numpy_helper.to_array(w) * np.float32(factor)))
+    return plain, made
+
+
+def test_a_relu_that_a_quantiser_folded(diverge, tmp_path):
+    plain, made = quantised_by_runtime(tmp_path)
+    assert {o for n in made.graph.node for o in n.output} >= {"r0", "r0_DequantizeLinear_Output"}
+    assert diverge(plain, made, "--tolerance", "0.2", status=0)["first"] is None
+    assert diverge(made, plain, "--tolerance", "0.2", "--all", status=0)["compared"] >= 3
+    plain, broken = quantised_by_runtime(tmp_path, 3)
+    first = diverge(plain, broken, "--tolerance", "0.2")["first"]
+    assert (first["value"], first["twin"]) == ("r1", "r1_DequantizeLinear_Output")
+    assert diverge(broken, plain, "--tolerance", "0.2")["first"]["twin"] == "r1"
+
+
 def test_bodies_capture_values(diverge):
     """What an If reads from around it leads back to the layer that differs."""
     def build(scale):
