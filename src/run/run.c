@@ -135,6 +135,13 @@ void run_unknown(struct run *r, struct run_map *unknown, const char *path, const
     run_map_text(&r->arena, unknown, path, text);
 }
 
+const char *run_cost_bound(const struct run_cost *c)
+{
+    bool less = c->complete.known && !c->complete.v, more = c->at_most.known && c->at_most.v;
+    if (less) return more ? "~ " : ">= ";
+    return more ? "<= " : "";
+}
+
 /* ---- time ---- */
 
 int64_t run_unix_ms(const char *created)

@@ -19,6 +19,7 @@
 enum {
     RUNS_MIN = 3,
     BLOCK_RUNS_MAX = 8,
+    SMALL_MAX = 64,        /* elements of inputs whose contents are kept */
     EVENTS_WANTED = 150000 /* about 140 MB of file; the runtime drops events above a million */
 };
 #define BLOCK_NS UINT64_C(30000000)
@@ -113,8 +114,18 @@ static tare_status add_dim(struct profiled_pass *out, const struct ort_io *io, s
     return s;
 }
 
+static tare_status keep_small(struct profiled_pass *out, const struct tensor *t, tare_error *err)
+{
+    struct tensor copy;
+    if (tensor_elements(t) > SMALL_MAX) return TARE_OK;
+    tare_status s = tensor_make(&copy, &(struct tensor_spec){t->name, t->type, t->dims, t->rank}, err);
+    if (s < 0) return s;
+    memcpy(copy.data, t->data, t->bytes);
+    return tensor_set_take(&out->inputs, &copy, err);
+}
+
 /* From the inputs that were made, so that costs are of exactly what ran. */
-static tare_status read_dims(struct profiled_pass *out, const struct onnx_instance *i, tare_error *err)
+static tare_status read_inputs(struct profiled_pass *out, const struct onnx_instance *i, tare_error *err)
 {
     tare_status s = TARE_OK;
     for (size_t k = 0; s == TARE_OK && k < i->inputs.items.n; k++) {
@@ -122,6 +133,7 @@ static tare_status read_dims(struct profiled_pass *out, const struct onnx_instan
         const struct tensor *t = &i->workers[0].inputs.items.items[k];
         for (size_t d = 0; s == TARE_OK && d < io->rank && d < t->rank; d++)
             if (io->dims[d] < 0) s = add_dim(out, io, d, t->dims[d], err);
+        if (s == TARE_OK) s = keep_small(out, t, err);
     }
     return s;
 }
@@ -250,7 +262,7 @@ static tare_status make_pass(struct passing *p)
     if (s == TARE_OK && p->o->runs) s = open_one(p, NULL, &p->plain, p->err);
     if (s < 0) return s;
     const struct onnx_instance *i = (const struct onnx_instance *)p->profiled;
-    s = read_dims(p->out, i, p->err);
+    s = read_inputs(p->out, i, p->err);
     if (s < 0 || !p->o->runs) return s;
     s = run_turns(p);
     if (s < 0) return s;
@@ -286,6 +298,7 @@ void profiled_release(struct profiled_pass *p)
     onnx_close(&p->source);
     for (size_t i = 0; i < p->dims.n; i++) mem_free((void *)(uintptr_t)p->dims.items[i].name);
     vec_release(&p->dims);
+    tensor_set_release(&p->inputs);
     onnx_close(&p->optimized);
     file_unmap(&p->optimized_bytes);
     ort_profile_release(&p->profile);

@@ -11,12 +11,14 @@
 #include "model/onnx/onnx.h"
 #include "model/profile/ort_profile.h"
 #include "subject/subject.h"
+#include "subject/tensor.h"
 
 struct profiled_pass {
     struct onnx_model source; /* the file as it is */
     bool has_source;
     char source_why[200];       /* has_source false: why not */
     VEC(struct dim_value) dims; /* free dimensions of the inputs ("name", or "input.axis") as they were */
+    struct tensor_set inputs;   /* copies of those of few elements: sizes, counts, switches */
     /* Read over its own mapping; the file is deleted already, and large weights were never written: they are external
      * tensors without data. */
     struct onnx_model optimized;
@@ -29,7 +31,7 @@ struct profiled_pass {
     VEC(uint64_t) plain_ns;     /* each run without it, taken in turns with those */
 };
 #define PROFILED_PASS_INIT \
-    {.source = ONNX_MODEL_INIT, .optimized = ONNX_MODEL_INIT, .optimized_bytes = FILE_VIEW_INIT, \
+    {.source = ONNX_MODEL_INIT, .inputs = TENSOR_SET_INIT, .optimized = ONNX_MODEL_INIT, .optimized_bytes = FILE_VIEW_INIT, \
      .profile = ORT_PROFILE_INIT}
 
 struct profiled_options {

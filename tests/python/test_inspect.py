@@ -105,6 +105,68 @@ def test_a_run_tells_shapes_that_depend_on_data(inspect, tare, tmp_path, runtime
     assert "known without a run" in tare("inspect", known, "--run").stderr     # and needs no runtime
 
 
+def branch(*nodes):
+    return helper.make_graph(list(nodes), "branch", [], [value(nodes[-1].output[0], None)])
+
+
+def if_model(path, *condition, inputs=()):
+    """One product of x [B,16] where the condition holds, else two."""
+    once = branch(helper.make_node("MatMul", ["x", "w"], ["t"], name="once"))
+    twice = branch(helper.make_node("MatMul", ["x", "w"], ["e1"], name="first"),
+                   helper.make_node("MatMul", ["e1", "w"], ["e"], name="second"))
+    return save(path, [*condition, helper.make_node("If", ["c"], ["y"], name="if", then_branch=once, else_branch=twice)],
+                [value("x", ["B", 16]), *inputs], [value("y", ["B", 16])],
+                [weight("w", 16, 16), numpy_helper.from_array(np.int64(4), "four"),
+                 numpy_helper.from_array(np.int64(0), "zero")])
+
+
+def test_the_branch_that_dimensions_exclude_is_not_counted(inspect, tare, tmp_path):
+    path = if_model(tmp_path / "m.onnx", helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "zero"], ["b"]),
+                    helper.make_node("Greater", ["b", "four"], ["c"]))
+    for batch, macs in ((8, 8 * 256), (4, 4 * 512)):
+        static = inspect(path, "--dim", "B=%d" % batch)["subject"]["static"]
+        assert static["cost"]["macs"] == macs and static["cost"]["complete"] and not static["cost"]["at_most"]
+        assert static["formulas"]["macs"] == "<= 512*B" and "If" in static["unknown"]["formulas"]
+    text = tare("inspect", path, "--dim", "B=8", "--symbolic").stdout
+    assert "\ncompute    2,048 MACs" in text and "dearer branch of an If" in text
+
+
+def test_a_branch_that_data_choose_makes_an_upper_bound(inspect, tare, tmp_path, runtime):
+    path = if_model(tmp_path / "m.onnx", inputs=[value("c", [], TensorProto.BOOL)])
+    cost = inspect(path, "--dim", "B=2")["subject"]["static"]["cost"]
+    assert cost["macs"] == 1024 and cost["at_most"] and "<= 1,024 MACs" in tare("inspect", path, "--dim", "B=2").stdout
+    np.savez(tmp_path / "in.npz", x=np.ones((2, 16), np.float32), c=np.array(True))
+    cost = inspect(path, "--run", "--inputs", tmp_path / "in.npz", env=runtime)["subject"]["static"]["cost"]
+    assert cost["macs"] == 512 and not cost["at_most"]                         # the run tells which
+
+
+def test_dimensions_of_a_run_are_those_of_its_inputs(inspect, tmp_path, runtime):
+    path = save(tmp_path / "m.onnx",
+                [helper.make_node("MatMul", ["x", "w"], ["dense"], name="dense"),
+                 helper.make_node("NonZero", ["mask"], ["at"], name="where"),
+                 helper.make_node("Transpose", ["at"], ["rows"], name="turn", perm=[1, 0]),
+                 helper.make_node("GatherND", ["x", "rows"], ["picked"], name="pick"),
+                 helper.make_node("MatMul", ["picked", "w"], ["sparse"], name="sparse")],
+                [value("mask", ["B"], TensorProto.BOOL), value("x", ["B", 16])],
+                [value("dense", ["B", 16]), value("sparse", [None, 16])], [weight("w", 16, 16)])
+    np.savez(tmp_path / "in.npz", mask=np.array([1, 0, 1, 1, 0, 0], bool), x=np.ones((6, 16), np.float32))
+    static = inspect(path, "--run", "--inputs", tmp_path / "in.npz", env=runtime)["subject"]["static"]
+    assert static["dims"] == {"B": 6} and static["cost"]["macs"] == (6 + 3) * 256
+
+
+def test_a_run_tells_how_often_a_loop_goes_round(inspect, tmp_path, runtime):
+    body = helper.make_graph([helper.make_node("MatMul", ["v", "w"], ["v2"], name="mm"),
+                              helper.make_node("Identity", ["go"], ["go2"], name="keep")], "body",
+                             [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("v", [2, 8])],
+                             [value("go2", [], TensorProto.BOOL), value("v2", [2, 8])])
+    path = save(tmp_path / "m.onnx", [helper.make_node("Loop", ["m", "", "x"], ["y"], name="loop", body=body)],
+                [value("m", [], TensorProto.INT64), value("x", [2, 8])], [value("y", [2, 8])], [weight("w", 8, 8)])
+    assert not inspect(path)["subject"]["static"]["cost"]["complete"]
+    np.savez(tmp_path / "in.npz", m=np.int64(7), x=np.ones((2, 8), np.float32))
+    cost = inspect(path, "--run", "--inputs", tmp_path / "in.npz", env=runtime)["subject"]["static"]["cost"]
+    assert cost["complete"] and cost["macs"] == 7 * 2 * 8 * 8
+
+
 def test_optimized_graph_beside_the_file(inspect, tmp_path, runtime):
     path = save(tmp_path / "m.onnx",
                 [helper.make_node("Add", ["a", "b"], ["k"], name="fold"),

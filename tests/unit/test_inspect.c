@@ -265,7 +265,7 @@ static void test_document(void **state)
     assert_true(s->cost.complete.v);
     assert_string_equal(run_map_get(&s->formulas, "macs")->s, "128*batch_size*seq_len");
     assert_string_equal(run_map_get(&s->formulas, "parameters")->s, "872");
-    assert_string_equal(run_map_get(&s->formulas, "activation")->s, "128*batch_size*seq_len");
+    assert_string_equal(run_map_get(&s->formulas, "activation_sum")->s, "128*batch_size*seq_len");
     assert_int_equal(c->layers.n, 4);
     assert_string_equal(c->layers.at[1]->output, "float32[2,3,8]");
     assert_int_equal(c->layers.at[1]->macs.v, 6 * 64);

@@ -199,7 +199,7 @@ static struct growth growth_of(const struct run_map *dims, const char *formula, 
 {
     struct growth g = {0, 0};
     double sign = 1;
-    if (strncmp(formula, ">= ", 3) == 0) formula += 3; /* a lower bound: of the parts that are known */
+    formula += strspn(formula, "<>~= "); /* a bound: of the parts that are known */
     for (const char *at = formula; *at;) {
         const char *plus = piece_end(at, " + "), *minus = piece_end(at, " - ");
         const char *end = plus < minus ? plus : minus;

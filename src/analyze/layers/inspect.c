@@ -357,16 +357,20 @@ static tare_status count_parameters(struct inspected *i, tare_error *err)
 static bool is_enough(const struct inspected *i)
 {
     const struct cost *t = &i->total;
-    return t->known && i->shapes.n_unknown == 0 && inspect_number(i, t->macs).known &&
+    return t->known && !t->at_most && i->shapes.n_unknown == 0 && inspect_number(i, t->macs).known &&
            inspect_number(i, t->simple).known && inspect_number(i, t->read).known &&
            inspect_number(i, t->written).known;
 }
 
 static tare_status bind(struct inspected *i, const struct inspect_options *o, tare_error *err)
 {
-    const struct infer_options numbers = {
-        .dims = i->dims.items, .n_dims = i->dims.n, .seen = o->seen, .n_seen = o->n_seen};
-    if (i->dims.n == 0 || is_enough(i)) return TARE_OK;
+    const struct infer_options numbers = {.dims = i->dims.items,
+                                          .n_dims = i->dims.n,
+                                          .seen = o->seen,
+                                          .n_seen = o->n_seen,
+                                          .contents = o->contents,
+                                          .n_contents = o->n_contents};
+    if ((i->dims.n == 0 && !o->n_contents) || is_enough(i)) return TARE_OK;
     tare_status s = infer_model(&i->bound, i->model, &numbers, err);
     if (s < 0) return s;
     i->is_bound = true;
@@ -378,9 +382,11 @@ static tare_status weigh_memory(struct inspected *i, tare_error *err)
     struct liveness with_symbols = LIVENESS_INIT;
     tare_status s = liveness_of(&i->memory, inspect_shapes(i), i->dims.items, i->dims.n, err);
     i->activation = i->memory.sum_formula;
+    i->activation_known = i->memory.known;
     if (s < 0 || !i->is_bound) return s;
     s = liveness_of(&with_symbols, &i->shapes, i->dims.items, i->dims.n, err);
     i->activation = s == TARE_OK ? with_symbols.sum_formula : NULL;
+    i->activation_known = with_symbols.known;
     liveness_release(&with_symbols);
     return s;
 }

@@ -30,6 +30,7 @@ struct inspected {
     struct cost formula; /* the total with free dimensions as symbols; == total unless is_bound */
     struct liveness memory;
     const struct poly *activation; /* memory.sum as a formula; NULL: unknown */
+    bool activation_known;         /* all values are in it */
     uint64_t nodes, unknown_nodes; /* of all scopes; whose own cost is unknown */
     uint64_t parameters, parameter_bytes;
     uint64_t bytes_by_type[ONNX_TYPES]; /* of all tensors in the file */
@@ -46,6 +47,9 @@ struct inspect_options {
     size_t n_dims;
     const struct infer_seen *seen; /* shapes from a profiled run; may be NULL */
     size_t n_seen;
+    const struct onnx_tensor
+        *contents; /* of inputs of that run, for numbers and not for formulas; may be NULL */
+    size_t n_contents;
 };
 
 /* A dimension that nobody gave is 1, a sequence length 128 (dimname.h), the length of a cache (past) 0, and what is

@@ -24,7 +24,8 @@
 
 struct run_cost inspect_cost(const struct inspected *i, const struct cost *c)
 {
-    struct run_cost out = {.known = true, .complete = known_bool(c->known)};
+    struct run_cost out = {
+        .known = true, .complete = known_bool(c->known), .at_most = known_bool(c->at_most)};
 #define X(field, value) out.field = inspect_number(i, value);
     COST_MAP(X)
 #undef X
@@ -130,11 +131,12 @@ struct formula {
     bool whole; /* else a lower bound */
 };
 
-static void record_formula(struct run *run, struct run_map *to, const struct formula *f)
+static void record_formula(struct run *run, struct run_map *to, const struct formula *f, bool at_most)
 {
+    struct run_cost bound = {.complete = known_bool(f->whole), .at_most = known_bool(at_most)};
     struct buf text = BUF_INIT;
     if (!f->value) return;
-    if (!f->whole) buf_add_str(&text, ">= ");
+    buf_add_str(&text, run_cost_bound(&bound));
     poly_print(f->value, &text);
     if (text.failed) {
         run->arena.failed = true;
@@ -154,9 +156,17 @@ static void record_formulas(const struct inspected *i, struct run *run, struct r
         {"flops", cost_flops(c, s), c->known},
         {"bytes", poly_add(s, c->read, c->written), c->known},
         {"parameters", poly_int(s, (int64_t)i->parameters), true},
-        {"activation", i->activation, i->memory.known && !i->is_bound},
+        {"activation_sum", i->activation, i->activation_known},
     };
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) record_formula(run, &to->formulas, &all[k]);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        record_formula(run, &to->formulas, &all[k], c->at_most && strcmp(all[k].name, "parameters") != 0);
+    if (!c->known)
+        run_unknown(run, &to->unknown, "formulas",
+                    ">= leaves out nodes whose cost is no formula; the first: %s",
+                    c->why ? c->why : "its cost is not known");
+    else if (c->at_most)
+        run_unknown(run, &to->unknown, "formulas",
+                    "<= counts the dearer branch of an If whose condition is known only with numbers");
 }
 
 /* ---- the whole ---- */

@@ -117,7 +117,7 @@ static tare_status find_cost(struct profile_import *i)
     if (s == TARE_OK && missing)
         cli_warn(i->cli, "%s: the profile does not tell '%s': no costs (--dim %s=N)", i->a->model, missing,
                  missing);
-    o = (struct inspect_options){dims.items, dims.n, seen.items, seen.n};
+    o = (struct inspect_options){.dims = dims.items, .n_dims = dims.n, .seen = seen.items, .n_seen = seen.n};
     if (s == TARE_OK && !missing) s = inspect_model(&i->cost, &i->model, &o, err);
     i->has_cost = s == TARE_OK && !missing;
     if (i->has_cost) inspect_record_static(&i->cost, i->run, &i->run->subject.as_file);

@@ -317,31 +317,74 @@ static struct inspect_options options_of(const struct inspect_args *a)
     return (struct inspect_options){.dims = a->bindings.items, .n_dims = a->bindings.n};
 }
 
+/* What is weighed once more with what a run told. Dimensions are those of the user's inputs, where there are some. */
+struct seen_run {
+    struct arena arena;
+    struct layers_shapes shapes;
+    VEC(struct onnx_tensor) contents;
+    VEC(struct poly_binding) dims;
+};
+
+static tare_status read_pass(struct seen_run *r, struct profiled_pass *pass, const struct item *i, bool dims,
+                             tare_error *err)
+{
+    tare_status s = layers_seen(&pass->profile, &i->model, &r->arena, &r->shapes, err);
+    for (size_t k = 0; s == TARE_OK && dims && k < pass->dims.n; k++)
+        s = vec_push(&r->dims, ((struct poly_binding){pass->dims.items[k].name, pass->dims.items[k].value}),
+                     err);
+    for (size_t k = 0; s == TARE_OK && k < pass->inputs.items.n; k++) {
+        struct tensor *t = &pass->inputs.items.items[k];
+        struct onnx_tensor o = {.name = t->name,
+                                .type = t->type,
+                                .elements = tensor_elements(t),
+                                .raw = t->data,
+                                .raw_bytes = t->bytes};
+        o.dims.items = t->dims;
+        o.dims.n = t->rank;
+        s = vec_push(&r->contents, o, err);
+    }
+    return s;
+}
+
+static tare_status weigh_again(struct item *i, const struct seen_run *r, const struct inspect_args *a,
+                               tare_error *err)
+{
+    struct inspected better = INSPECTED_INIT;
+    struct inspect_options o = options_of(a);
+    if (a->inputs) o.dims = r->dims.items, o.n_dims = r->dims.n;
+    o.seen = r->shapes.items;
+    o.n_seen = r->shapes.n;
+    o.contents = r->contents.items;
+    o.n_contents = r->contents.n;
+    tare_status s = analyze(&better, i, &i->model, &o, err);
+    if (s < 0) return s;
+    inspected_release(&i->whole);
+    i->whole = better;
+    return TARE_OK;
+}
+
+static bool needs_run(const struct inspected *w, const struct inspect_args *a)
+{
+    if (a->inputs && w->dims.n) return true;
+    return w->unknown_nodes || inspect_shapes(w)->n_unknown || w->total.at_most;
+}
+
 /* Shapes that a run without optimisation sees, so that its values are those of the file. */
 static tare_status see_shapes(struct cli *cli, struct item *i, const struct inspect_args *a)
 {
     struct profiled_pass pass = PROFILED_PASS_INIT;
     struct profiled_options o = {.params = inspect_case(a), .runs = 1, .interrupted = &interrupted};
-    struct inspect_options again = options_of(a);
-    struct arena arena = ARENA_INIT;
-    struct layers_shapes seen = {NULL, 0};
-    if (!i->whole.unknown_nodes && !inspect_shapes(&i->whole)->n_unknown) {
+    struct seen_run seen = {.arena = ARENA_INIT};
+    if (!needs_run(&i->whole, a)) {
         cli_note(cli, "%s: every shape is known without a run", i->path);
         return TARE_OK;
     }
     tare_status s = run_pass(&pass, i, a, &o, &cli->error);
-    if (s == TARE_OK) s = layers_seen(&pass.profile, &i->model, &arena, &seen, &cli->error);
-    if (s == TARE_OK) {
-        struct inspected better = INSPECTED_INIT;
-        again.seen = seen.items;
-        again.n_seen = seen.n;
-        s = analyze(&better, i, &i->model, &again, &cli->error);
-        if (s == TARE_OK) {
-            inspected_release(&i->whole);
-            i->whole = better;
-        }
-    }
-    arena_release(&arena);
+    if (s == TARE_OK) s = read_pass(&seen, &pass, i, a->inputs != NULL, &cli->error);
+    if (s == TARE_OK) s = weigh_again(i, &seen, a, &cli->error);
+    vec_release(&seen.contents);
+    vec_release(&seen.dims);
+    arena_release(&seen.arena);
     profiled_release(&pass);
     return s;
 }

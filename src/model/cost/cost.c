@@ -260,7 +260,8 @@ static bool all_known(const struct cost *c)
 void cost_zero(struct cost *c, struct poly_space *s)
 {
     const struct poly *zero = poly_int(s, 0);
-    *c = (struct cost){zero, zero, zero, zero, zero, zero, zero, zero, zero, false, zero != NULL, NULL};
+    *c =
+        (struct cost){zero, zero, zero, zero, zero, zero, zero, zero, zero, false, false, zero != NULL, NULL};
 }
 
 /* By its row: an operator that computes, or moves, on its own. */

@@ -16,11 +16,12 @@ struct cost { /* polynomials of the free dimensions; NULL: unknown */
     const struct poly *read, *written; /* bytes; values that are only viewed anew (Reshape) count nothing */
     const struct poly *useful_macs; /* causal attention: without the masked half; else == macs + int_macs */
     bool per_iteration;             /* of a Loop whose trip count is not known: for one iteration */
-    bool known;                     /* all of the above are; a total without it is a lower bound */
-    const char *why;                /* not known: the reason */
+    bool at_most;    /* of an If whose branch is not known: each count is the greater of the two */
+    bool known;      /* all of the above are; a total without it is a lower bound */
+    const char *why; /* not known: the reason */
 };
 
-/* Of one node for one run of its scope. Control flow: If is the dearer branch, Loop and Scan their body times trips,
+/* Of one node for one run of its scope. Control flow: If is the branch taken, or at most the dearer one, Loop and Scan their body times trips,
  * a function call the sum of its body. Never fails but for memory. */
 tare_status cost_of_node(struct cost *out, const struct inferred *m, const struct infer_node *n,
                          tare_error *err);
@@ -33,7 +34,7 @@ const struct poly *cost_flops(const struct cost *c, struct poly_space *s); /* 2 
  * same sum. */
 struct cost_sum {
     struct map_u64 counts[COST_PARTS]; /* polynomial (its address) -> how often */
-    bool per_iteration, unknown;
+    bool per_iteration, at_most, unknown;
     const char *why; /* the first reason */
 };
 void cost_sum_init(struct cost_sum *sum);

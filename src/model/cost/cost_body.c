@@ -31,6 +31,7 @@ static const struct poly *part_of(const struct cost *c, size_t i)
 static void note_unknown(struct cost *to, const struct cost *more)
 {
     to->per_iteration = to->per_iteration || more->per_iteration;
+    to->at_most = to->at_most || more->at_most;
     if (!more->known && to->known) to->why = more->why;
     to->known = to->known && more->known;
 }
@@ -64,6 +65,7 @@ tare_status cost_sum_add(struct cost_sum *sum, const struct cost *more, tare_err
         ++*count;
     }
     sum->per_iteration = sum->per_iteration || more->per_iteration;
+    sum->at_most = sum->at_most || more->at_most;
     if (!more->known && !sum->unknown) sum->why = more->why;
     sum->unknown = sum->unknown || !more->known;
     return TARE_OK;
@@ -82,6 +84,7 @@ void cost_sum_take(const struct cost_sum *sum, struct poly_space *s, struct cost
         if (!*to) out->known = false, out->why = "the sum is too large to be told";
     }
     out->per_iteration = sum->per_iteration;
+    out->at_most = sum->at_most;
     if (sum->unknown) out->known = false, out->why = sum->why;
 }
 
@@ -103,50 +106,29 @@ static tare_status cost_of_scope(struct cost *out, const struct inferred *m, con
     return s;
 }
 
-/* All kinds of work in one number, only to tell which branch is dearer. */
-static const struct poly *weight_of(const struct cost *c, struct poly_space *s)
-{
-    const struct poly *n = poly_mul(s, poly_add(s, c->macs, c->int_macs), poly_int(s, 2));
-    n = poly_add(s, n, poly_add(s, c->simple, c->integer));
-    n = poly_add(s, n, poly_add(s, c->division, c->transcendental));
-    return poly_add(s, n, poly_add(s, c->read, c->written));
-}
-
-/* Which branch is dearer may hang on the free dimensions; then each count is the greater of the two. */
+/* Either may run: each count is the greater of the two. */
 static void dearer_of(struct cost *a, const struct cost *b, struct poly_space *s)
 {
-    int64_t more;
     struct cost both = *a;
-    if (poly_constant(poly_sub(s, weight_of(a, s), weight_of(b, s)), &more)) {
-        both = more >= 0 ? *a : *b;
-    } else {
-        for (size_t i = 0; i < COST_PARTS; i++) *part(&both, i) = poly_max(s, part_of(a, i), part_of(b, i));
+    for (size_t i = 0; i < COST_PARTS; i++) {
+        both.at_most |= part_of(a, i) != part_of(b, i);
+        *part(&both, i) = poly_max(s, part_of(a, i), part_of(b, i));
     }
-    both.known = both.known && a->known && b->known;
+    both.known = a->known && b->known;
     both.why = a->known ? b->why : a->why;
+    both.at_most |= b->at_most;
     both.per_iteration = a->per_iteration || b->per_iteration;
     *a = both;
-}
-
-/* 0 then, 1 else, -1: not known before it runs. */
-static int branch_taken(const struct infer_node *n)
-{
-    int64_t yes;
-    const struct infer_value *v = n->node->inputs.n ? n->inputs[0] : NULL;
-    if (!v || !v->ints || v->n_ints != 1 || !poly_constant(v->ints[0], &yes)) return -1;
-    return yes ? 0 : 1;
 }
 
 static tare_status cost_of_if(struct cost *out, const struct inferred *m, const struct infer_node *n,
                               tare_error *err)
 {
-    int taken = branch_taken(n);
     if (n->n_bodies == 1) return cost_of_scope(out, m, n->bodies[0], err); /* the only one that can run */
     if (n->n_bodies != 2) {
         *out = (struct cost){.why = n->why ? n->why : "a branch is missing"};
         return TARE_OK;
     }
-    if (taken >= 0) return cost_of_scope(out, m, n->bodies[taken], err);
     struct cost other;
     tare_status s = cost_of_scope(out, m, n->bodies[0], err);
     if (s == TARE_OK) s = cost_of_scope(&other, m, n->bodies[1], err);

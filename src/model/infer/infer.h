@@ -46,7 +46,7 @@ struct infer_node {
     struct infer_scope *scope;    /* it stands in */
     struct infer_value **inputs;  /* as many as the node has; NULL: left out */
     struct infer_value **outputs; /* likewise */
-    struct infer_scope **bodies;  /* of If (then, else), Loop, Scan, a function call; n_bodies */
+    struct infer_scope **bodies;  /* of If (then, else, or the one that runs), Loop, Scan, a function call */
     size_t n_bodies;
     const struct poly *trips; /* Loop, Scan: how often the body runs; NULL: unknown */
     const char *why;          /* why an output's shape is unknown; NULL: all are known */
@@ -74,6 +74,9 @@ struct infer_options {
     /* Shapes seen in a profiled run, for values that the rules cannot know; may be NULL. */
     const struct infer_seen *seen;
     size_t n_seen;
+    /* What inputs of the main graph hold in the run that is meant, by name; small ones are followed. May be NULL. */
+    const struct onnx_tensor *contents;
+    size_t n_contents;
     bool tolerant; /* what contradicts its operator, or is made by nobody, is unknown instead of an error */
 };
 

@@ -78,6 +78,12 @@ static tare_status read_reals(struct infer_engine *e, struct infer_value *v, con
     return TARE_OK;
 }
 
+tare_status scope_contents(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+{
+    if (t->type == ONNX_FLOAT || t->type == ONNX_DOUBLE) return read_reals(e, v, t);
+    return read_ints(e, v, t);
+}
+
 tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
     tare_status s = scope_dims(e, v, t->dims.n);
@@ -86,6 +92,5 @@ tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const 
     v->type = t->type;
     v->constant = t;
     v->folded = true;
-    if (t->type == ONNX_FLOAT || t->type == ONNX_DOUBLE) return read_reals(e, v, t);
-    return read_ints(e, v, t);
+    return scope_contents(e, v, t);
 }

@@ -69,6 +69,8 @@ struct infer_value *scope_find(const struct infer_scope *s, const char *name);
 tare_status scope_dims(const struct infer_engine *e, struct infer_value *v, size_t rank);
 /* What a tensor in the file says of a value. */
 tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
+/* Its contents where they are small; of an input that stays one. */
+tare_status scope_contents(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
 /* Type, shape and contents; not the name. */
 void scope_copy(struct infer_value *to, const struct infer_value *from);
 /* Are the rank and all dimensions known? */

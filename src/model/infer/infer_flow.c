@@ -87,9 +87,13 @@ tare_status shape_if(struct rule_call *c)
         if (!bodies[condition ? 0 : 1]) return cannot_run(c, "the branch that is taken cannot run");
         bodies[condition ? 1 : 0] = NULL;
     }
-    const struct infer_scope *taken = NULL; /* the only one there is */
+    struct infer_scope *taken = NULL; /* the only one there is */
     if (!bodies[0]) taken = bodies[1];
     if (!bodies[1]) taken = bodies[0];
+    if (taken) {
+        c->at->bodies[0] = taken;
+        c->at->n_bodies = 1;
+    }
     for (size_t i = 0; s == TARE_OK && i < c->node->outputs.n; i++) {
         const struct infer_value *a = body_output(taken ? taken : bodies[0], i);
         const struct infer_value *b = body_output(taken ? taken : bodies[1], i);

@@ -151,6 +151,10 @@ static tare_status from_input(struct infer_engine *e, const struct onnx_value *s
         v->dims[i] = d->value >= 0 ? poly_int(e->space, d->value) : free_dim(e, v->name, i, d->name);
         if (!v->dims[i]) s = engine_nomem(e);
     }
+    const struct infer_options *o = e->options;
+    for (size_t i = 0; s == TARE_OK && i < o->n_contents; i++)
+        if (strcmp(o->contents[i].name, v->name) == 0 && o->contents[i].type == v->type)
+            s = scope_contents(e, v, &o->contents[i]);
     return s;
 }
 

@@ -24,14 +24,9 @@ static void plain(struct buf *b, const char *text)
 
 /* ---- counts ---- */
 
-static bool is_bound(const struct run_cost *c)
-{
-    return c->complete.known && !c->complete.v;
-}
-
 static void exact(struct buf *b, struct known_u64 v, const struct run_cost *c, const char *unit)
 {
-    if (is_bound(c) && v.known) buf_add_str(b, ">= ");
+    if (v.known) buf_add_str(b, run_cost_bound(c));
     if (v.known)
         fmt_count(b, v.v);
     else
@@ -154,12 +149,13 @@ static void moved_line(struct buf *b, const struct writer *w, const struct run_s
     (void)w;
     if (!c->known || !c->bytes_read.known || !c->bytes_written.known) return;
     double moved = (double)c->bytes_read.v + (double)c->bytes_written.v;
-    if (is_bound(c)) buf_add_str(b, ">= ");
+    const char *bound = run_cost_bound(c);
+    buf_add_str(b, bound);
     fmt_bytes(b, c->bytes_read.v);
     buf_add_str(b, " read, ");
     fmt_bytes(b, c->bytes_written.v);
     buf_add_str(b, " written, at least");
-    if (!c->flops.known || moved <= 0 || is_bound(c)) return;
+    if (!c->flops.known || moved <= 0 || *bound) return;
     buf_add_str(b, "; ");
     fmt_number(b, (double)c->flops.v / moved);
     buf_add_str(b, " FLOPs per byte");
@@ -267,13 +263,15 @@ static size_t same_reason(const struct run_map *why, size_t i)
     return n;
 }
 
+static const char formulas_key[] = "formulas"; /* its reason stands below them */
+
 static void write_reasons(const struct writer *w)
 {
     const struct run_map *why = &w->run->subject.as_file.unknown;
     struct buf *b = &w->s->out;
     for (size_t i = 0, told = 0, n = 1; i < why->n && told < 8; i += n) {
         n = 1;
-        if (why->at[i].value.kind != RUN_TEXT) continue;
+        if (why->at[i].value.kind != RUN_TEXT || strcmp(why->at[i].key, formulas_key) == 0) continue;
         n = same_reason(why, i);
         told++;
         for (size_t k = 0; k < n; k++) buf_printf(b, "%s%s", k ? ", " : "- ", why->at[i + k].key);
@@ -296,6 +294,11 @@ static void write_formulas(const struct writer *w)
         text_plain(&w->s->out, text, strlen(text));
         buf_add_char(&w->s->out, '\n');
     }
+    const struct run_value *why = run_map_get(&w->run->subject.as_file.unknown, formulas_key);
+    if (!why || why->kind != RUN_TEXT) return;
+    buf_add_str(&w->s->out, "- ");
+    plain(&w->s->out, why->s);
+    buf_add_char(&w->s->out, '\n');
 }
 
 static void write_optimized(const struct writer *w)

@@ -11,7 +11,7 @@ enum static_unit { UNIT_COUNT, UNIT_BYTES, UNIT_RATIO };
 struct static_row {
     const char *title;
     enum static_unit unit;
-    bool bound; /* a sum over nodes: ">=" where some are unknown */
+    bool bound; /* a sum over nodes: see run_cost_bound */
     bool (*get)(const struct static_side *s, double *out);
 };
 
@@ -104,8 +104,7 @@ static void value_cell(struct buf *b, const struct static_row *row, const struct
         buf_add_char(b, '-');
         return;
     }
-    if (row->bound && side->graph->cost.complete.known && !side->graph->cost.complete.v)
-        buf_add_str(b, ">= ");
+    if (row->bound) buf_add_str(b, run_cost_bound(&side->graph->cost));
     if (row->unit == UNIT_BYTES)
         fmt_bytes(b, v);
     else if (row->unit == UNIT_COUNT && v < 9e15)

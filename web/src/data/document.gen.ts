@@ -156,6 +156,8 @@ export const RUNTIME: Shape = {
 export interface Cost {
   /** false: nodes of unknown cost are left out, so that all totals are lower bounds. */
   complete?: boolean | null;
+  /** true: of an If whose branch is not known the dearer one counts, so that totals are upper bounds. */
+  at_most?: boolean | null;
   /** Multiply-accumulates of contractions. */
   macs?: number | null;
   /** The same of integers. */
@@ -180,6 +182,7 @@ export interface Cost {
 
 export const COST: Shape = {
   complete: "flag",
+  at_most: "flag",
   macs: "number",
   int_macs: "number",
   flops: "number",

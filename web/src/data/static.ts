@@ -49,6 +49,7 @@ export function staticLines(file: Static | null | undefined, optimized: Static |
 }
 
 export const isLowerBound = (s: Static | null | undefined): boolean => !!s && cost(s).complete === false;
+export const isUpperBound = (s: Static | null | undefined): boolean => !!s && cost(s).at_most === true;
 
 export interface OpRow {
   op: string;

@@ -2,7 +2,7 @@
 // static.tsx - what the graph costs without running it: totals, operators, formulas in the free dimensions.
 import { useMemo } from "preact/hooks";
 import type { Item, Json, RunDocument, Static } from "../data/page";
-import { isLowerBound, opGrid, type OpRow, opRows, type StaticLine, staticLines } from "../data/static";
+import { isLowerBound, isUpperBound, opGrid, type OpRow, opRows, type StaticLine, staticLines } from "../data/static";
 import { barsScene } from "../scenes/bars";
 import type { Section, SectionProps } from "../sections";
 import { Drawing } from "../ui/Drawing";
@@ -110,6 +110,9 @@ function StaticCost(props: SectionProps) {
       <Totals lines={lines} both={!!optimized} />
       {(isLowerBound(file) || isLowerBound(optimized)) && (
         <p class="note">Totals leave out nodes whose cost is unknown: they are lower bounds.</p>
+      )}
+      {(isUpperBound(file) || isUpperBound(optimized)) && (
+        <p class="note">Of an If whose branch only data choose, the dearer one is counted: totals are upper bounds.</p>
       )}
       <Operators graph={graph} />
       <Pairs title="Formulas in the free dimensions" of={graph.formulas ?? {}} />
