@@ -64,8 +64,8 @@ struct common_values { /* in run order of a */
 };
 #define COMMON_VALUES_INIT {.items = VEC_INIT, .by_name = MAP_STR_INIT}
 
-/* A name that quantisation gives ("x" and "x_DequantizeLinear_Output") where one model alone has it, else the same name.
- * Constants are left out. */
+/* A name that quantisation gives ("x" and "x_DequantizeLinear_Output") where one model alone has it, else the same
+ * name. Constants are left out. */
 tare_status common_find(struct common_values *out, const struct diverge_side *a, const struct diverge_side *b,
                         tare_error *err);
 void common_release(struct common_values *c);

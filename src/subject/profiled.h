@@ -31,7 +31,8 @@ struct profiled_pass {
     VEC(uint64_t) plain_ns;     /* each run without it, taken in turns with those */
 };
 #define PROFILED_PASS_INIT \
-    {.source = ONNX_MODEL_INIT, .inputs = TENSOR_SET_INIT, .optimized = ONNX_MODEL_INIT, .optimized_bytes = FILE_VIEW_INIT, \
+    {.source = ONNX_MODEL_INIT, .inputs = TENSOR_SET_INIT, \
+     .optimized = ONNX_MODEL_INIT, .optimized_bytes = FILE_VIEW_INIT, \
      .profile = ORT_PROFILE_INIT}
 
 struct profiled_options {

@@ -21,8 +21,8 @@ struct cost { /* polynomials of the free dimensions; NULL: unknown */
     const char *why; /* not known: the reason */
 };
 
-/* Of one node for one run of its scope. Control flow: If is the branch taken, or at most the dearer one, Loop and Scan their body times trips,
- * a function call the sum of its body. Never fails but for memory. */
+/* Of one node for one run of its scope. Control flow: If is the branch taken, or at most the dearer one, Loop and Scan
+ * their body times trips, a function call the sum of its body. Never fails but for memory. */
 tare_status cost_of_node(struct cost *out, const struct inferred *m, const struct infer_node *n,
                          tare_error *err);
 void cost_zero(struct cost *c, struct poly_space *s);
