@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * py_judge.c - judgements of src/analyze from Python: whether runs differ, whether answers are still right, whether
- * memory grows for good, and what energy weighs in grams of CO2. Measures nothing. */
+ * memory grows for good, what a layer is for, and what energy weighs in grams of CO2. Measures nothing. */
 #include <math.h>
 #include <string.h>
 
 #include "analyze/compare/between_runs.h"
 #include "analyze/judge/accuracy.h"
+#include "analyze/layers/layers.h"
 #include "analyze/watch/carbon.h"
 #include "analyze/watch/growth.h"
 #include "core/mem.h"
@@ -183,6 +184,15 @@ static PyObject *carbon_table(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(non
     return grids ? Py_BuildValue("Ns", grids, carbon_grids_source) : NULL;
 }
 
+/* ---- layers ---- */
+
+static PyObject *layer_group(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s:layer_group", &name)) return NULL;
+    return Py_BuildValue("z", layers_group_told(name, NULL));
+}
+
 static PyMethodDef functions[] = {
     {"judge_runs", judge_runs, METH_VARARGS,
      "judge_runs(base, new, past, min_effect, alpha): does `new` take longer? docs/comparing.md"},
@@ -194,6 +204,8 @@ static PyMethodDef functions[] = {
      "growth_of(at, values): (verdict, confidence, per unit of `at`, low, high, rise, samples), or why not, as text"},
     {"carbon_table", carbon_table, METH_NOARGS,
      "carbon_table(): code -> (name, grams of CO2 per kWh), and whose figures"},
+    {"layer_group", layer_group, METH_VARARGS,
+     "layer_group(name): 'attention', 'mlp', .. as far as words in its path tell; None: they do not. docs/layers.md"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -430,12 +430,21 @@ def profile_lines(results: Any) -> Iterator[str]:
     yield f"  memory      peak {_mib(memory['peak'])}, {_mib(memory['per_sample'])} a sample"
     yield f"  load        {results['load_ms']:.1f} ms, first run {results['first_run_ms']:.4g} ms"
     if "end_to_end" in results:
-        yield "  end to end  " + ", ".join(f"{key} {results['end_to_end'][key]:.4g}" for key in ("mean", "p50", "p95")) + " ms"
+        yield from _end_to_end(results["end_to_end"])
     if "model" in results:
         model = results["model"]
         yield f"  model       {model['parameters']:,} parameters, {_flops(model)} a run, {_mib(model['size_bytes'])}"
     for finding in results["findings"]:
         yield f"  {finding['severity']:<11} {finding['title']}"
+
+
+def _end_to_end(whole: Any) -> Iterator[str]:
+    """Latency with the hooks around the model, and what each part takes of it in the same runs."""
+    if not known(whole):
+        yield f"  end to end  unknown: {whole.reason}"
+        return
+    parts = ", ".join(f"{name} {part['share']:.1%}" for name, part in whole["parts"].items())
+    yield "  end to end  " + ", ".join(f"{key} {whole[key]:.4g}" for key in ("mean", "p50", "p95")) + f" ms: {parts}"
 
 
 def _mib(number: float) -> str:
@@ -470,14 +479,20 @@ def configurations_text(results: Iterable[Any]) -> str:
 def layers_text(layers: Any) -> str:
     """A row for each layer or group of a LayerProfiles."""
     width = max([len(name) for name in layers] + [5])
-    lines = [f"{'layer':<{width}}  {'time':>10} {'share':>7} {'calls':>6} {'parameters':>12} {'MFLOPs':>10} {'results':>11}"]
+    lines = [f"{'layer':<{width}}  {'time':>10} {'share':>7} {'calls':>6} {'parameters':>12} {'MFLOPs':>10} {'tensors':>11}"]
     for name, row in layers.items():
         lines.append(
-            f"{name:<{width}}  {row['time_ms']:>7.3f} ms {row['share'] * 100:>5.1f} % {row['calls']:>6g} "
+            f"{name:<{width}}  {_layer_time(row):>7} ms {row['share'] * 100:>5.1f} % {row['calls']:>6g} "
             f"{row['parameters']:>12,} {_least(row):>10} {row['activation_bytes'] * (1 / 1024):>7.1f} KiB"
         )
     lines.append(f"one run takes {layers.total_ms:.3f} ms; profiling costs {layers.self_ns:.0f} ns a layer call, taken out")
-    return "\n".join(lines)
+    lines.append(f"shares are of the profiled runs in between: {layers.profiled_ms:.3f} ms, {layers.outside_ms:.3f} ms of them in no row above")
+    return "\n".join([*lines, layers.note] if layers.note else lines)
+
+
+def _layer_time(row: dict[str, Any]) -> str:
+    """Where what profiling costs is all that was seen, the most that it can be."""
+    return f"{row['time_ms']:.3f}" if row["time_ms"] or not row["time_most_ms"] else f"< {row['time_most_ms']:.3f}"
 
 
 def _least(row: dict[str, Any]) -> str:

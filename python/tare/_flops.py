@@ -5,7 +5,6 @@
         model(x)
     counter.cost.flops, counter.cost.macs, counter.parameters
 
-    module_costs(model, (x,))           # {"": Cost, "layers.0": Cost, ...}: each module with all it calls
     parameter_count(model)              # elements, tied weights once
 
 Every operator that PyTorch dispatches on this thread is looked up in the table of _flops_table.py, which names the ONNX operators
@@ -160,29 +159,3 @@ def distinct_parameters(module: Any) -> dict[tuple, int]:
 def parameter_count(module: Any) -> int:
     """Elements of all parameters of a module; tied ones once."""
     return sum(distinct_parameters(module).values())
-
-
-def module_costs(model: Any, args: tuple = (), kwargs: dict | None = None) -> dict[str, Cost]:
-    """One forward pass without gradients: qualified name -> cost of that module with all it calls, over all its calls."""
-    import torch
-
-    costs: dict[str, Cost] = {}
-    begun: list[Cost] = []
-
-    def hooks(name: str, module: Any) -> list[Any]:
-        def before(*_: Any) -> None:
-            begun.append(counter.cost.copy())
-
-        def after(*_: Any) -> None:
-            costs.setdefault(name, Cost()).add(counter.cost.since(begun.pop()))
-
-        return [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
-
-    handles = [hook for name, module in model.named_modules() for hook in hooks(name, module)]
-    try:
-        with torch.no_grad(), FlopCounter() as counter:
-            model(*args, **(kwargs or {}))
-    finally:
-        for handle in handles:
-            handle.remove()
-    return costs

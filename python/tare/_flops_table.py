@@ -182,17 +182,39 @@ def as_four(v: Value) -> Value:
     return with_shape(v, (rows, *shape[-3:]))
 
 
+def projected(x: Value, weights: Any, y: Value) -> list[Call]:
+    """Rows of x times weights [out, in], and a bias."""
+    w = value(weights)
+    return [("MatMul", [x, with_shape(w, (x[1][-1], y[1][-1]))], [y], None), ("Add", [y, y], [y], None)]
+
+
+def attended(q: Value, k: Value, width: int, heads: int) -> Call:
+    """Attention of [batch, length, width], cut into heads."""
+    q, k = (with_shape(v, (v[1][0], heads, v[1][1], width // heads)) for v in (q, k))
+    return ("Attention", [q, k, k], [q], {"is_causal": 0})
+
+
+def multi_head(args: tuple, kwargs: dict, out: Any) -> list[Call]:
+    """_native_multi_head_attention, the fused path of nn.MultiheadAttention: four projections around attention."""
+    width, heads = args[3], args[4]
+    q, k, v = (with_shape(x, (*x[1][:-1], width)) for x in map(value, args[:3]))
+    calls = [call for x, y in ((args[0], q), (args[1], k), (args[2], v)) for call in projected(value(x), args[5], y)]
+    return [*calls, attended(q, k, width, heads), *projected(q, args[7], q)]
+
+
 def encoder_layer(args: tuple, kwargs: dict, out: Any) -> list[Call]:
-    """_transformer_encoder_layer_fwd, the fused path of nn.TransformerEncoderLayer: projections, attention, norms, two products."""
-    x, width, heads = value(args[0]), args[1], args[2]
-    batch, length = x[1][:2]
-    hidden = args[14].shape[0]
-    wide, mid = with_shape(x, (batch, length, 3 * width)), with_shape(x, (batch, length, hidden))
-    each_head = with_shape(x, (batch, heads, length, width // heads))
-    steps = [(x, value(args[3]), wide), (x, value(args[5]), x), (x, value(args[14]), mid), (mid, value(args[16]), x)]
-    calls = [call for a, w, y in steps for call in (("MatMul", [a, with_shape(w, w[1][::-1])], [y], None), ("Add", [y, y], [y], None))]
-    calls += [("Attention", [each_head] * 3, [each_head], {"is_causal": 0})]
-    calls += [("Gelu" if args[7] else "Relu", [mid], [mid], None)]
+    """_transformer_encoder_layer_fwd, the fused path of nn.TransformerEncoderLayer: projections, attention, norms, two products. Behind a
+    padding mask the rows of a batch have lengths of their own: each counts as a batch of one."""
+    rows = [x[None] for x in args[0].unbind()] if args[0].is_nested else [args[0]]
+    return [call for x in rows for call in _encoder_calls(value(x), args)]
+
+
+def _encoder_calls(x: Value, args: tuple) -> list[Call]:
+    width, hidden = args[1], args[14].shape[0]
+    wide, mid = with_shape(x, (*x[1][:-1], 3 * width)), with_shape(x, (*x[1][:-1], hidden))
+    steps = [(x, args[3], wide), (x, args[5], x), (x, args[14], mid), (mid, args[16], x)]
+    calls = [call for step in steps for call in projected(*step)]
+    calls += [attended(x, x, width, args[2]), ("Gelu" if args[7] else "Relu", [mid], [mid], None)]
     calls += [call for _ in range(2) for call in (("Add", [x, x], [x], None), ("LayerNormalization", [x, x, x], [x], {"axis": -1}))]
     return calls
 
@@ -315,6 +337,7 @@ _CHAINS = {
     "addcdiv": ("Reciprocal", "Mul", "Mul", "Add"),
     "lerp": ("Sub", "Mul", "Add"),
     "square": ("Mul",),
+    "glu": ("Sigmoid", "Mul"),
     "sigmoid_backward": ("Sub", "Mul", "Mul"),
     "tanh_backward": ("Mul", "Sub", "Mul"),
     "threshold_backward": ("Mul",),
@@ -328,7 +351,7 @@ _CHAINS = {
 }
 
 _MOVED = {
-    "Transpose": "clone contiguous copy _copy_from resolve_conj",
+    "Transpose": "clone contiguous copy _copy_from resolve_conj flip roll pixel_shuffle pixel_unshuffle channel_shuffle",
     "Concat": "cat stack",
     "Cast": "_to_copy to",
     "Pad": "constant_pad_nd pad reflection_pad1d reflection_pad2d replication_pad2d",
@@ -345,7 +368,8 @@ _NOTHING = (
     "item empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like new_ones full full_like "
     "new_full fill zero zero_ eye arange linspace scalar_tensor randn rand randint randn_like rand_like randint_like randperm normal uniform bernoulli random "
     "exponential multinomial set record_stream sym_size sym_stride sym_numel sym_storage_offset is_pinned _has_compatible_shallow_copy_type _pin_memory "
-    "retain_grad accumulate_grad _version resize _resize_output tensor_split hsplit vsplit _record_function_enter _record_function_enter_new _record_function_exit broadcast_to atleast_1d atleast_2d _nested_tensor_size"
+    "retain_grad accumulate_grad _version resize _resize_output tensor_split hsplit vsplit _record_function_enter _record_function_enter_new _record_function_exit broadcast_to atleast_1d atleast_2d _nested_tensor_size "
+    "_nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _nested_from_padded nested_to_padded_tensor to_padded_tensor view_as_complex view_as_real"
 )
 
 _NAMES = [
@@ -372,6 +396,7 @@ _NAMES = [
     (attention(3, 5), "scaled_dot_product_attention _scaled_dot_product_attention_math"),
     (attention(0, 4), "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention"),
     (attention(3, 6), "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention"),
+    (multi_head, "_native_multi_head_attention"),
     (encoder_layer, "_transformer_encoder_layer_fwd"),
     (layer_norm, "layer_norm native_layer_norm"),
     (layer_norm_backward, "native_layer_norm_backward native_batch_norm_backward"),
@@ -385,7 +410,7 @@ _NAMES = [
     *((pool("AveragePool", d), f"avg_pool{d}d") for d in (1, 2, 3)),
     (adaptive_pool("AveragePool"), " ".join(f"{under}adaptive_avg_pool{d}d" for d in (1, 2, 3) for under in ("", "_"))),
     (adaptive_pool("MaxPool"), "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d"),
-    (moved("GatherND"), "index"),
+    (moved("GatherND"), "index _unsafe_index"),
     (plain("Gather", (0, 1)), "embedding nll_loss_forward nll_loss2d_forward"),
     (plain("Gather", (0, 2)), "gather index_select"),
     (scattered(0), "nll_loss_backward embedding_dense_backward max_pool2d_with_indices_backward"),
@@ -400,7 +425,7 @@ TABLE: dict[str, Rule] = {name: rule for rule, names in _NAMES for name in names
 def _frozen(x: Any) -> Any:
     """What of an argument decides the cost, hashable."""
     if isinstance(x, torch.Tensor):
-        return x.dtype, x.shape
+        return x.dtype, tuple(map(tuple, x._nested_tensor_size().tolist())) if x.is_nested else x.shape
     if isinstance(x, (list, tuple)):
         return tuple(map(_frozen, x))
     return x if isinstance(x, (bool, int, float, str, type(None))) else type(x)
@@ -465,7 +490,7 @@ class CountingMode(TorchDispatchMode):
         if cost is None:
             try:
                 cost = _count(rule(args, kwargs, out)) if rule else _uncounted(name)
-            except (ValueError, TypeError, IndexError, AttributeError):
+            except (ValueError, TypeError, IndexError, AttributeError, RuntimeError):
                 cost = _uncounted(name)  # a form of the operator that the row does not know
             if len(self.kept) < self.KEPT_MOST:
                 self.kept[key] = cost

@@ -8,13 +8,14 @@ import gc
 import json
 import os
 import statistics
+import struct
 import threading
 from array import array
 from typing import Any, Callable
 
 from tare import _command, _tare
 from tare._metrics import MB
-from tare._unknown import Unknown
+from tare._unknown import Unknown, known
 
 NO_SITES = "allocation sites come with the memory agent, which this version does not have"
 
@@ -28,25 +29,40 @@ def resident() -> int:
     return round(_tare.memory_now()[0])
 
 
+_NO_PEAK = "the kernel does not let the peak of resident memory be set back here, and these runs stay below an earlier one"
+_PEAK, _WAS_RESET = 15, 16  # words of _tare.process_state()
+
+
+def peak_of(run: Callable[[], Any]) -> Any:
+    """The most resident bytes while run() runs, with what it frees before it ends: the kernel keeps that."""
+    earlier = struct.unpack("17Q", _tare.process_state(True))
+    run()
+    most = struct.unpack("17Q", _tare.process_state(False))[_PEAK]
+    return most if most and (earlier[_WAS_RESET] or most > earlier[_PEAK]) else Unknown(_NO_PEAK)
+
+
 def memory_of_runs(run: Callable[[], Any], warmup: int, runs: int, snapshots: bool) -> dict[str, Any]:
-    """Resident bytes before, after warm-up and after each run; growth per run by the slope over the second half of the runs."""
+    """Resident bytes before, after warm-up, after each run and at most in it; growth per run by the slope over the second half of the
+    runs."""
     gc.collect()
     before = resident()
     for _ in range(warmup):
         run()
     gc.collect()
-    seen = [resident()]
+    seen, peaks = [resident()], []
     for _ in range(runs):
-        run()
+        peaks.append(peak_of(run))
         seen.append(resident())
     return {
         "before": before,
         "after_warmup": seen[0],
-        "peak": max(seen),
+        "peak": max(filter(known, peaks), default=peaks[0]),
         "average": round(statistics.fmean(seen)),
         "after": seen[-1],
         "growth": _growth(seen[len(seen) // 2 :]),
-        "snapshots": [{"run": number, "rss": rss} for number, rss in enumerate(seen)] if snapshots else [],
+        "snapshots": [
+            {"run": number, "rss": rss, "peak": peak} for number, (rss, peak) in enumerate(zip(seen, [seen[0], *peaks]))
+        ] if snapshots else [],
     }
 
 

@@ -9,10 +9,10 @@ from typing import Any, Callable, Iterable, Iterator
 
 from tare import _answers, _memory
 from tare._model_inputs import Inputs
-from tare._model_layers import LayerProfiles, activation_bytes, chosen_modules, profile_module
-from tare._model_results import BenchmarkResults, ProfileResults, latency_of
+from tare._model_layers import LayerProfiles, profile_module
+from tare._model_results import BenchmarkResults, ProfileResults
 from tare._model_subject import ModelError, open_subject, usable_device
-from tare._model_weigh import layers_of_onnx, static_of_onnx, weigh
+from tare._model_weigh import Whole, layers_of_onnx, static_of_onnx, weigh
 from tare._run import Run, merged
 from tare._unknown import Unknown
 
@@ -51,6 +51,7 @@ class ModelProfiler:
         self.targets = list(targets)
         self._trust = trust
         self._data: Any = None
+        self._batch: int | None = None
         self._runs: list[Run] = []
         self._open(model if model_path is None else model_path)
 
@@ -71,9 +72,9 @@ class ModelProfiler:
         if self._is_model_path(input_data):
             self._open(input_data)
             input_data = None
-        subject, inputs = self._ready(self.precision, input_data, batch_size)
-        run = self._weigh(subject, inputs, num_runs, warmup_runs, batch_size)
-        more = {"model": self._model_facts(subject, inputs, batch_size), **self._end_to_end(subject, inputs, num_runs, warmup_runs)}
+        subject, inputs = self._next(input_data, batch_size)
+        run, more = self._weigh_with_hooks(subject, inputs, num_runs, warmup_runs)
+        more["model"] = self._model_facts(subject, inputs)
         if detailed_analysis:
             more.update(self._details(subject.kind, num_runs))
         results = ProfileResults(run, run.cases[0], more)
@@ -88,11 +89,16 @@ class ModelProfiler:
             raise ModelError(f"{os.fspath(data)}: input_data is neither data nor the path of a model that exists")
         return True
 
-    def _ready(self, precision: str, input_data: Any, batch_size: int | None) -> tuple[Any, Inputs | None]:
-        """The subject in its precision, and its inputs: those given, those of the last time, or synthetic ones."""
-        subject = self._subject.at(precision)
+    def _next(self, input_data: Any, batch_size: int | None) -> tuple[Any, Inputs | None]:
+        """The subject and its inputs. What is not given is that of the last call; new data come with a batch size of their own."""
         if input_data is not None:
-            self._data = input_data
+            self._data, self._batch = input_data, None
+        self._batch = batch_size or self._batch
+        return self._ready(self.precision, self._batch)
+
+    def _ready(self, precision: str, batch_size: int | None) -> tuple[Any, Inputs | None]:
+        """The subject in its precision, and its inputs: those given, or synthetic ones."""
+        subject = self._subject.at(precision)
         if self._data is None:
             inputs = subject.synthetic_inputs()
         else:
@@ -102,8 +108,7 @@ class ModelProfiler:
         return subject, inputs
 
     def _weigh(self, subject: Any, inputs: Inputs | None, runs: int, warmup: int | str, batch: int | None = None) -> Run:
-        if not isinstance(runs, int) or runs < 1:
-            raise ModelError(f"num_runs must be a whole number from 1, not {runs!r}")
+        _check_runs(runs)
         with self._quiet(subject):
             return weigh(subject, inputs, {"runs": runs, "warmup": warmup, "batch": batch, "unit": self.unit, "targets": self.targets})
 
@@ -121,32 +126,33 @@ class ModelProfiler:
     def _runner(self, subject: Any, inputs: Inputs) -> Callable[[], Any]:
         return lambda: subject.function(*inputs.args, **inputs.kwargs)
 
-    def _end_to_end(self, subject: Any, inputs: Inputs | None, runs: int, warmup: int | str) -> dict[str, Any]:
-        """Latency with the hooks around the model, where there are any."""
+    def _weigh_with_hooks(self, subject: Any, inputs: Inputs | None, runs: int, warmup: int | str) -> tuple[Run, dict[str, Any]]:
+        """The Run of the model; and, with hooks around it, the time of all three in the same runs."""
         if not (self.preprocess or self.postprocess):
-            return {}
+            return self._weigh(subject, inputs, runs, warmup, self._batch), {}
+        why = None
         if subject.kind == "onnx":
             why = "preprocess and postprocess are Python, and ONNX files run without it: give a callable that holds all three"
-            return {"end_to_end": Unknown(why)}
+        elif self._data is None:
+            why = "preprocess and postprocess take real data: give input_data"
+        if why:
+            return self._weigh(subject, inputs, runs, warmup, self._batch), {"end_to_end": Unknown(why)}
+        whole = Whole(subject, self.preprocess and self._prepared, self.postprocess)
+        run = self._weigh(whole, inputs, runs, warmup, self._batch)
+        return run, {"end_to_end": whole.end_to_end(run.cases[0])}
 
-        def whole(data: Any) -> Any:
-            ready = subject.inputs(self.preprocess(data)) if self.preprocess else inputs
-            out = subject.function(*ready.args, **ready.kwargs)
-            return self.postprocess(out) if self.postprocess else out
+    def _prepared(self, subject: Any) -> Inputs:
+        ready = subject.inputs(self.preprocess(self._data))
+        return ready.with_batch(self._batch) if self._batch else ready
 
-        with self._quiet(subject):
-            settings = {"runs": runs, "warmup": warmup, "batch": inputs.batch(), "unit": self.unit}
-            run = weigh(_Whole(subject, whole), Inputs((self._data,)), settings)
-        return {"end_to_end": latency_of(run.cases[0])}
-
-    def _model_facts(self, subject: Any, inputs: Inputs | None, batch: int | None) -> dict[str, Any]:
+    def _model_facts(self, subject: Any, inputs: Inputs | None) -> dict[str, Any]:
         """Parameters, size, FLOPs and bytes of results: by arithmetic, without a clock."""
         if subject.kind == "onnx":
-            return static_of_onnx(subject, batch or (inputs and inputs.batch()))
+            return static_of_onnx(subject, self._batch or (inputs and inputs.batch()))
         if subject.module is None:
             why = "nothing is known of what a callable computes: give the module"
-            return {key: Unknown(why) for key in ("parameters", "size_bytes", "flops", "macs", "activation_bytes")}
-        return _torch_facts(subject, inputs, self._runner(subject, inputs))
+            return {key: Unknown(why) for key in ("parameters", "size_bytes", "flops", "macs", "activation_bytes", "activation_peak_bytes")}
+        return _torch_facts(subject, self._runner(subject, inputs))
 
     def _details(self, kind: str, runs: int) -> dict[str, Any]:
         """Layers where they can be seen, memory over runs where they are in this process."""
@@ -177,9 +183,10 @@ class ModelProfiler:
             strange = set(configuration) - _CONFIGURATION
             if strange:
                 raise ModelError(f"configurations[{number}]: {', '.join(sorted(strange))} is not known: batch_size and precision are")
+        self._next(input_data, None)
         for configuration in configurations:
-            size = configuration.get("batch_size")
-            subject, inputs = self._ready(configuration.get("precision", self.precision), input_data, size)
+            size = configuration.get("batch_size", self._batch)
+            subject, inputs = self._ready(configuration.get("precision", self.precision), size)
             run = self._weigh(subject, inputs, num_runs, warmup_runs, size)
             out.append(ProfileResults(run, run.cases[0]))
             self._add_rates(out[-1], inputs)
@@ -190,18 +197,24 @@ class ModelProfiler:
         return out
 
     def profile_layers(
-        self, input_data: Any = None, layer_names: list[str] | None = None, num_runs: int = 20, warmup_runs: int = 3
+        self,
+        input_data: Any = None,
+        layer_names: list[str] | None = None,
+        num_runs: int = 20,
+        warmup_runs: int = 3,
+        batch_size: int | None = None,
     ) -> LayerProfiles:
-        """Time, parameters, FLOPs and bytes of results of each layer, or of the groups that `layer_names` match by name or type."""
-        subject, inputs = self._ready(self.precision, input_data, None)
+        """Time, parameters, FLOPs and bytes of tensors of each layer, or of the groups that `layer_names` match by name or type.
+        Inputs and batch size are those of the last call unless they are given."""
+        _check_runs(num_runs)
+        subject, inputs = self._next(input_data, batch_size)
         if subject.kind == "onnx":
-            return layers_of_onnx(subject, inputs, layer_names, num_runs)
+            return layers_of_onnx(subject, inputs, layer_names, {"runs": num_runs, "batch": self._batch})
         if subject.kind != "torch":
             raise ModelError(f"{subject.name}: layers of a {subject.kind} cannot be seen from outside; give the nn.Module it was made from")
-        settings = {"runs": num_runs, "warmup": warmup_runs, "sync": self._sync(), "inputs": inputs}
+        settings = {"runs": num_runs, "warmup": warmup_runs, "sync": self._sync(), "params": {"batch": inputs.batch()}}
         with self._quiet(subject):
-            groups = chosen_modules(subject.module, layer_names)
-            return profile_module(subject.module, self._runner(subject, inputs), groups, settings)
+            return profile_module(subject.module, self._runner(subject, inputs), layer_names, settings)
 
     def _sync(self) -> Callable[[], None]:
         if self.device == "cpu":
@@ -217,11 +230,13 @@ class ModelProfiler:
         memory_snapshots: bool = True,
         input_data: Any = None,
         num_runs: int = 20,
+        batch_size: int | None = None,
     ) -> dict[str, Any]:
-        """Resident memory after each run, its growth, and, for PyTorch, bytes allocated and freed by operator."""
-        subject, inputs = self._ready(self.precision, input_data, None)
+        """Resident memory: the peak of the runs, what is left after each, its growth; for PyTorch, bytes allocated and freed by operator."""
+        _check_runs(num_runs)
+        subject, inputs = self._next(input_data, batch_size)
         if subject.kind == "onnx":
-            run = self._weigh(subject, inputs, num_runs, 3)
+            run = self._weigh(subject, inputs, num_runs, 3, self._batch)
             found = ProfileResults(run, run.cases[0])["memory"]
             unknown = {"snapshots": "an ONNX file runs in a process of its own", "sites": _memory.NO_SITES}
             return {**found, "snapshots": [], "unknown": unknown}
@@ -241,7 +256,7 @@ class ModelProfiler:
         """What NVML says of the GPUs while the model runs. Kernels, copies and NVTX ranges are not there yet: they say so."""
         run = None
         if self._subject.kind != "onnx" and (input_data is not None or self._data is not None):
-            subject, inputs = self._ready(self.precision, input_data, None)
+            subject, inputs = self._next(input_data, None)
             run = self._runner(subject, inputs)
         later = "comes with the CUDA part of tare, which this version does not have"
         asked = {"kernels": track_kernels, "memory_transfers": track_memory_transfers, "nvtx_ranges": profile_nvtx}
@@ -280,38 +295,26 @@ class ModelProfiler:
         return os.fspath(_answers.run_page(output_path, document, f"Profile of {document['subject']['name']}"))
 
 
-class _Whole:
-    """The subject with its hooks around it, as a callable to weigh."""
-
-    module = None
-
-    def __init__(self, subject: Any, function: Callable[[Any], Any]) -> None:
-        self.kind = "callable"
-        self.name = subject.name
-        self.path = None
-        self.load_ns = None
-        self.precision = getattr(subject, "precision", "fp32")
-        self.function = function
+def _check_runs(runs: Any) -> None:
+    if not isinstance(runs, int) or runs < 1:
+        raise ModelError(f"num_runs must be a whole number from 1, not {runs!r}")
 
 
-def _torch_facts(subject: Any, inputs: Inputs, run: Callable[[], Any]) -> dict[str, Any]:
-    import torch
+def _torch_facts(subject: Any, run: Callable[[], Any]) -> dict[str, Any]:
+    from tare._flops import parameter_count
+    from tare._tensors import count_run
 
-    from tare._flops import FlopCounter, parameter_count
-
-    with torch.no_grad(), FlopCounter() as counter:
-        run()
-    with torch.inference_mode():
-        results = activation_bytes(subject.module, run) if subject.kind == "torch" else Unknown("TorchScript shows no inner results")
+    counts = count_run(run, {})
     held = [*subject.module.parameters(), *subject.module.buffers()]
     on_disk = subject.path and os.path.isfile(subject.path)
     return {
         "parameters": parameter_count(subject.module),
         "size_bytes": os.path.getsize(subject.path) if on_disk else sum(tensor.nbytes for tensor in held),
-        "flops": counter.cost.flops,
-        "macs": counter.cost.macs,
-        "uncounted": dict(counter.cost.uncounted),
-        "activation_bytes": results,
+        "flops": counts.number(counts[""].cost.flops),
+        "macs": counts.number(counts[""].cost.macs),
+        "uncounted": dict(counts[""].cost.uncounted),
+        "activation_bytes": counts.number(counts[""].made),
+        "activation_peak_bytes": counts.number(counts.peak),
     }
 
 

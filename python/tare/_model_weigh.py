@@ -8,13 +8,17 @@ import importlib.util
 import json
 import os
 import tempfile
-from typing import Any
+from itertools import cycle
+from time import perf_counter_ns
+from typing import Any, Callable
 
 from tare import _command
+from tare._bench import Timed, bench
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, group_row, warn_of_missing
+from tare._model_results import latency_of
 from tare._model_subject import DeviceError, ModelError
-from tare._run import Run
+from tare._run import Case, Run
 from tare._unknown import Unknown
 
 _LONG = "1h"  # runs are counted, so the budget is only there to end what never would
@@ -29,8 +33,6 @@ def weigh(subject: Any, inputs: Inputs | None, settings: dict[str, Any]) -> Run:
 
 
 def _weigh_callable(subject: Any, inputs: Inputs, settings: dict[str, Any]) -> dict[str, Any]:
-    from tare import bench
-
     units = settings["batch"] or inputs.batch()
     run = bench(
         subject.function,
@@ -48,6 +50,43 @@ def _weigh_callable(subject: Any, inputs: Inputs, settings: dict[str, Any]) -> d
     document = run.to_dict()
     _complete(document, subject, inputs, units)
     return document
+
+
+class Whole:
+    """A subject with preprocess and postprocess around it. Each call tells the nanoseconds of the model alone, and keeps those of all
+    three: both are of the same runs."""
+
+    def __init__(self, subject: Any, prepare: Callable[[Any], Inputs] | None, finish: Callable[[Any], Any] | None) -> None:
+        self._subject, self._prepare, self._finish = subject, prepare, finish
+        self._seen: list[tuple[int, int, int]] = []  # ns of preprocess, model, postprocess
+        self.function = Timed(self._call)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._subject, name)
+
+    def _call(self, *args: Any, **kwargs: Any) -> int:
+        start = perf_counter_ns()
+        if self._prepare:
+            ready = self._prepare(self._subject)
+            args, kwargs = ready.args, ready.kwargs
+        ready_at = perf_counter_ns()
+        out = self._subject.function(*args, **kwargs)
+        done_at = perf_counter_ns()
+        if self._finish:
+            self._finish(out)
+        end = perf_counter_ns()
+        self._seen.append((ready_at - start, done_at - ready_at, end - done_at))
+        return done_at - ready_at
+
+    def end_to_end(self, case: Case) -> dict[str, Any]:
+        """Latency of all three in the case's runs, and the mean time and share of each part."""
+        seen = self._seen[-case.samples * (case.get("calls_per_sample") or 1) :]
+        times = cycle([sum(parts) for parts in seen])
+        run = bench(Timed(lambda: next(times)), warmup=0, min_runs=len(seen), max_runs=len(seen), budget=_LONG)
+        whole = sum(map(sum, seen))
+        parts = {name: sum(ns) for name, ns in zip(("preprocess", "model", "postprocess"), zip(*seen))}
+        shares = {name: {"mean": ns / len(seen) / 1e6, "share": ns / whole} for name, ns in parts.items()}
+        return {**latency_of(run.cases[0]), "parts": shares}
 
 
 def _complete(document: dict[str, Any], subject: Any, inputs: Inputs, units: int) -> None:
@@ -188,7 +227,8 @@ def static_of_onnx(subject: Any, batch: int | None) -> dict[str, Any]:
         "flops": _or_unknown(static["cost_per_run"], "flops", why),
         "macs": _or_unknown(static["cost_per_run"], "macs", why),
         "uncounted": static["unknown_ops"],
-        "activation_bytes": _or_unknown(static, "activation_peak", why),
+        "activation_bytes": _or_unknown(static, "activation_sum", why),
+        "activation_peak_bytes": _or_unknown(static, "activation_peak", why),
     }
 
 
@@ -197,38 +237,43 @@ def _or_unknown(where: dict[str, Any], key: str, why: dict[str, str]) -> Any:
     return Unknown(why.get(key, "not known of this graph")) if value is None else value
 
 
-def layers_of_onnx(subject: Any, inputs: Inputs | None, layer_names: list[str] | None, runs: int) -> LayerProfiles:
-    """The layers of `tare bench --layers`: from a pass of its own with ONNX Runtime's profiler."""
+def layers_of_onnx(subject: Any, inputs: Inputs | None, layer_names: list[str] | None, settings: dict[str, Any]) -> LayerProfiles:
+    """The layers of `tare bench --layers`: from a pass of its own with ONNX Runtime's profiler. settings: runs, batch."""
+    runs = settings["runs"]
     wanted = ["--layers" if layer_names is None else "--layers=" + ",".join(layer_names)]
-    document = _bench(subject, inputs, None, [*wanted, "--min-runs", runs, "--max-runs", runs, "--budget", _LONG])
+    document = _bench(subject, inputs, settings["batch"], [*wanted, "--min-runs", runs, "--max-runs", runs, "--budget", _LONG])
     case = document["cases"][0]
-    profile = case.get("profile") or {}
+    profile, layers = case.get("profile") or {}, case["layers"] or []
     out = LayerProfiles()
     out.runs = profile.get("runs") or runs
-    out.total_ms = case["latency_ns"]["p50"]["value"] / 1e6
     out.self_ns = profile.get("node_ns") or 0
+    # All of the profiled pass itself: the machine may have been faster or slower when latency was measured.
+    out.profiled_ms = sum(layer.get("time_ns") or 0 for layer in layers) / 1e6
+    covered = profile.get("covered")
+    out.total_ms = out.profiled_ms / covered if covered else Unknown("the profiler's pass has no runs without it")
+    out.params = case["params"]
     groups: dict[str, list[dict[str, Any]]] = {name: [] for name in layer_names or ()}
-    for layer in case["layers"] or []:
+    for layer in layers:
         group = layer["name"] if layer_names is None else layer.get("group")
         if layer_names is None or group in groups:
-            groups.setdefault(group, []).append(_node_row(layer, out.runs))
-    warn_of_missing(groups, sorted({layer["op"] for layer in case["layers"] or [] if layer["op"]}))
-    # Shares are of the profiled pass itself: the machine may have been faster or slower when latency was measured.
-    profiled = sum(layer.get("time_ns") or 0 for layer in case["layers"] or [])
+            groups.setdefault(group, []).append(_node_row(layer, out.runs, out.self_ns))
+    warn_of_missing(groups, sorted({layer["op"] for layer in layers if layer["op"]}))
     for group, nodes in groups.items():
-        out[group] = group_row(nodes, profiled)
+        out[group] = group_row(nodes, out.profiled_ms)
     return out
 
 
-def _node_row(layer: dict[str, Any], runs: int) -> dict[str, Any]:
+def _node_row(layer: dict[str, Any], runs: int, node_ns: float) -> dict[str, Any]:
     def value(key: str, why: str) -> Any:
         return Unknown(why) if layer.get(key) is None else layer[key]
 
+    calls, time_ms = (layer.get("calls") or 0) / runs, value("time_ns", "the runtime's profile has no such node") * 1e-6
     return {
         "name": layer["name"],
         "type": layer["op"],
-        "calls": (layer.get("calls") or 0) / runs,
-        "time_ms": value("time_ns", "the runtime's profile has no such node") * 1e-6,
+        "calls": calls,
+        "time_ms": time_ms,
+        "time_most_ms": time_ms + calls * node_ns * 1e-6,
         "parameters": layer.get("parameters") or 0,
         "flops": value("flops", "no cost rule covers it"),
         "flops_complete": layer.get("flops") is not None,

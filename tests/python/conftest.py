@@ -55,6 +55,15 @@ def package(root):
     return root / "build" / "python" / sys.implementation.cache_tag
 
 
+@pytest.fixture(scope="session")
+def tare_package(package):
+    """The package in this process, as the tests of functions need it."""
+    sys.path.insert(0, str(package))
+    import tare
+
+    return tare
+
+
 @pytest.fixture
 def python(package, clean_env, tmp_path):
     """python("script text", *args, status=0) or python("-m", "tare", ..., status=0): this interpreter with the package, in an empty

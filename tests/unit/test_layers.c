@@ -362,6 +362,8 @@ static void groups_by_structure(void **state)
         {"/embeddings/word_embeddings/Gather", "Gather", "embedding"},
         {"model.layers.0.self_attn.q_proj.MatMul", "MatMul", "attention"},
         {"/model/layers.0/mlp/down_proj/MatMul", "MatMul", "mlp"},
+        {"/layers.0/linear1/MatMul", "MatMul", "mlp"},
+        {"/encoder/block.0/layer.1/DenseReluDense/wi/MatMul", "MatMul", "mlp"},
         {"/lm_head/MatMul", "MatMul", "head"},
         {"/pooler/dense/Gemm", "Gemm", "head"},
         {"/layer1/layer1.0/conv1/Conv", "Conv", "layer1"},

@@ -41,6 +41,10 @@ static const struct word words[] = {
     {"down_proj", "mlp", true},
     {"fc1", "mlp", true},
     {"fc2", "mlp", true},
+    {"linear1", "mlp", true}, /* of PyTorch's own TransformerEncoderLayer */
+    {"linear2", "mlp", true},
+    {"ff", "mlp", true},
+    {"densereludense", "mlp", false}, /* T5 */
     {"embed", "embedding", false},
     {"wte", "embedding", true},
     {"wpe", "embedding", true},
