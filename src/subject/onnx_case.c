@@ -58,8 +58,17 @@ struct ort_session_spec onnx_session_spec(const struct onnx_subject *s)
                                      .n_config = s->config.n};
 }
 
+tare_status onnx_load(struct onnx_subject *s, const struct ort_session_spec *spec, struct ort_session **out,
+                      tare_error *err)
+{
+    guard_call(&s->loading);
+    tare_status st = ort_session_open(s->ort, spec, out, err);
+    guard_call(&s->loading);
+    return st;
+}
+
 /* Dimensions become constants: they must be known before the session is, so one is made to ask. */
-static tare_status fix_dims(const struct onnx_subject *s, const struct case_params *p,
+static tare_status fix_dims(struct onnx_subject *s, const struct case_params *p,
                             struct ort_session_spec *spec, struct free_dims *dims, tare_error *err)
 {
     struct ort_ios inputs = {VEC_INIT};
@@ -67,7 +76,7 @@ static tare_status fix_dims(const struct onnx_subject *s, const struct case_para
     struct ort_session_spec plain = onnx_session_spec(s);
     struct ort_dim *fixed = NULL;
     plain.optimization = 0;
-    tare_status st = ort_session_open(s->ort, &plain, &session, err);
+    tare_status st = onnx_load(s, &plain, &session, err);
     if (st == TARE_OK) st = ort_inputs(s->ort, session, &inputs, err);
     if (st == TARE_OK) st = free_dims_resolve(dims, &inputs, p, NULL, err);
     if (st == TARE_OK) {
@@ -86,7 +95,7 @@ static tare_status fix_dims(const struct onnx_subject *s, const struct case_para
 }
 
 struct filling { /* what sessions and the inputs of all workers are made of */
-    const struct onnx_subject *subject;
+    struct onnx_subject *subject;
     const struct case_params *params;
     int64_t threads;
     const struct tensor **files; /* NULL: made up */
@@ -95,7 +104,7 @@ struct filling { /* what sessions and the inputs of all workers are made of */
 
 static tare_status open_session(const struct filling *f, struct ort_session **out, tare_error *err)
 {
-    const struct onnx_subject *s = f->subject;
+    struct onnx_subject *s = f->subject;
     const struct case_params *p = f->params;
     struct ort_session_spec spec = onnx_session_spec(s);
     struct free_dims dims = FREE_DIMS_INIT;
@@ -109,7 +118,7 @@ static tare_status open_session(const struct filling *f, struct ort_session **ou
         spec.weights = p->records->weights;
     }
     if (s->fix_dims) st = fix_dims(s, p, &spec, &dims, err);
-    if (st == TARE_OK) st = ort_session_open(s->ort, &spec, out, err);
+    if (st == TARE_OK) st = onnx_load(s, &spec, out, err);
     mem_free((void *)(uintptr_t)spec.fixed);
     free_dims_release(&dims);
     return st;
@@ -155,7 +164,8 @@ static tare_status make_worker(struct onnx_instance *i, const struct filling *f,
         const struct ort_io *io = &i->outputs.items.items[k];
         if (io->kind != ORT_TENSOR || io->type == ONNX_STRING) w->loose[k] = w->any_loose = true;
     }
-    tare_status s = TARE_OK;
+    w->calls.run = i->run_options;
+    tare_status s = guard_add(&f->subject->guard, &w->calls, err);
     for (size_t k = 0; s == TARE_OK && k < n_in; k++) s = make_input(i, f, worker, k, err);
     return s;
 }
@@ -240,6 +250,8 @@ static tare_status fill_instance(struct onnx_instance *i, struct filling *f, tar
     if (st == TARE_OK)
         st = ort_check(i->ort, i->ort->call.CreateCpuMemoryInfo(ORT_ALLOCATOR_ARENA, 0, &i->cpu), err,
                        "memory description");
+    if (st == TARE_OK)
+        st = ort_check(i->ort, i->ort->call.CreateRunOptions(&i->run_options), err, "run options");
     if (st == TARE_OK) st = make_names(i, err);
     if (st == TARE_OK) st = make_inputs(i, f, err);
     i->batch = f->dims.batch;
@@ -284,6 +296,7 @@ void onnx_finish(struct instance *base)
 {
     struct onnx_instance *i = (struct onnx_instance *)base;
     for (unsigned w = 0; i->workers && w < i->n_workers; w++) {
+        guard_remove(&((struct onnx_subject *)base->subject)->guard, &i->workers[w].calls);
         release_values(i->ort, i->workers[w].in, i->inputs.items.n);
         release_values(i->ort, i->workers[w].out, i->outputs.items.n);
         mem_free(i->workers[w].loose);
@@ -292,6 +305,7 @@ void onnx_finish(struct instance *base)
     mem_free(i->workers);
     mem_free(i->in_names);
     mem_free(i->out_names);
+    if (i->run_options) i->ort->call.ReleaseRunOptions(i->run_options);
     if (i->cpu) i->ort->call.ReleaseMemoryInfo(i->cpu);
     if (i->session) i->ort->call.ReleaseSession(i->session);
     ort_ios_release(&i->inputs);
@@ -315,7 +329,7 @@ static void release_loose(struct onnx_instance *i, struct onnx_worker *w)
 
 static struct ort_status *call_run(struct onnx_instance *i, struct onnx_worker *w)
 {
-    return i->call_run(i->session, NULL, i->in_names, (const struct ort_value *const *)w->in,
+    return i->call_run(i->session, i->run_options, i->in_names, (const struct ort_value *const *)w->in,
                        i->inputs.items.n, i->out_names, i->outputs.items.n, w->out);
 }
 
@@ -355,13 +369,19 @@ static bool retry_loose(struct onnx_instance *i, struct onnx_worker *w)
 static tare_status run_failed(struct onnx_instance *i, struct onnx_worker *w, struct ort_status *st,
                               tare_error *err)
 {
+    struct onnx_subject *s = (struct onnx_subject *)i->base.subject;
+    char why[96];
     bool reused = false;
+    if (guard_ended(&s->guard, &w->calls, why, sizeof why)) {
+        i->ort->call.ReleaseStatus(st);
+        return error_set(err, TARE_DENIED, "%s: a run: %s", s->path, why);
+    }
     for (size_t k = 0; k < i->outputs.items.n; k++) reused = reused || (w->out[k] && !w->loose[k]);
     if (reused && retry_loose(i, w)) {
         i->ort->call.ReleaseStatus(st);
         return TARE_OK;
     }
-    return ort_check(i->ort, st, err, "running %s", ((struct onnx_subject *)i->base.subject)->path);
+    return ort_check(i->ort, st, err, "running %s", s->path);
 }
 
 tare_status onnx_run(struct instance *base, unsigned worker, struct subject_cost *cost, tare_error *err)
@@ -370,7 +390,9 @@ tare_status onnx_run(struct instance *base, unsigned worker, struct subject_cost
     struct onnx_worker *w = &i->workers[worker];
     cost->known = false;
     if (w->any_loose) release_loose(i, w);
+    guard_call(&w->calls);
     struct ort_status *st = call_run(i, w);
+    guard_call(&w->calls);
     return st ? run_failed(i, w, st, err) : TARE_OK;
 }
 

@@ -29,6 +29,8 @@ struct onnx_subject {
     VEC(char *) config;
     int optimization;
     bool no_arena, fix_dims;
+    struct ort_guard guard;
+    struct guarded loading;
     char sha256[65]; /* "" until asked for */
     uint64_t file_bytes;
 };
@@ -38,6 +40,7 @@ struct onnx_worker {
     struct ort_value **in, **out; /* out[k] NULL: the runtime allocates it in the next run */
     bool *loose;                  /* per output: allocated anew in every run */
     bool any_loose;
+    struct guarded calls;
 };
 
 typedef struct ort_status *ort_run_function(struct ort_session *, const struct ort_run_options *,
@@ -53,6 +56,7 @@ struct onnx_instance {
     const char **in_names, **out_names;
     struct onnx_worker *workers;
     unsigned n_workers;
+    struct ort_run_options *run_options;
     struct ort_memory_info *cpu;
     int64_t batch; /* 0: unknown */
     bool placed;   /* made for another provider than cpu */
@@ -132,6 +136,9 @@ tare_status onnx_prepare(struct subject *s, const struct case_params *p, const s
                          struct instance **out, tare_error *err);
 void onnx_finish(struct instance *i);
 int64_t onnx_thread_budget(const struct run *run); /* affinity, cgroup quota, physical cores: the least */
+/* ort_session_open() under the guard's eye. */
+tare_status onnx_load(struct onnx_subject *s, const struct ort_session_spec *spec, struct ort_session **out,
+                      tare_error *err);
 /* Session options that do not depend on the case. */
 struct ort_session_spec onnx_session_spec(const struct onnx_subject *s);
 

@@ -98,6 +98,7 @@ static int64_t onnx_units(const struct instance *i)
 static void onnx_close_subject(struct subject *base)
 {
     struct onnx_subject *s = (struct onnx_subject *)base;
+    guard_stop(&s->guard);
     ort_close(s->ort);
     for (size_t i = 0; i < s->limits.n; i++) mem_free(s->limits.items[i].input);
     vec_release(&s->limits);
@@ -128,8 +129,8 @@ static tare_status copy_limits(struct onnx_subject *s, const struct onnx_model *
 {
     size_t n = m->graph.inputs.n;
     struct infer_bound *bounds = mem_new(n, sizeof *bounds);
-    tare_status st = bounds ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory");
-    if (bounds) infer_input_bounds(m, bounds, n);
+    tare_status st =
+        bounds ? infer_input_bounds(m, bounds, n, err) : error_set(err, TARE_NOMEM, "out of memory");
     for (size_t i = 0; st == TARE_OK && i < n; i++) {
         if (bounds[i].limit <= 0) continue;
         struct input_limit limit = {mem_strdup(m->graph.inputs.items[i].name), bounds[i].limit};
@@ -147,7 +148,7 @@ static tare_status ask_runtime(struct onnx_subject *s, tare_error *err)
     struct ort_session *session = NULL;
     tare_error why = TARE_ERROR_INIT;
     spec.optimization = 0;
-    tare_status st = ort_session_open(s->ort, &spec, &session, &why);
+    tare_status st = onnx_load(s, &spec, &session, &why);
     if (st < 0) return error_set(err, st, "%s (and tare's own reader: %s)", why.text, s->reader_says);
     s->ort->call.ReleaseSession(session);
     return TARE_OK;
@@ -180,6 +181,14 @@ static tare_status find_runtime(struct onnx_subject *s, const struct onnx_option
     }
     ort_candidates_release(&found);
     return st;
+}
+
+static tare_status start_guard(struct onnx_subject *s, const struct guard_options *o, tare_error *err)
+{
+    struct guard_options named = *o;
+    named.name = s->path;
+    tare_status st = guard_start(&s->guard, s->ort, &named, err);
+    return st == TARE_OK ? guard_add(&s->guard, &s->loading, err) : st;
 }
 
 static tare_status copy_options(struct onnx_subject *s, const struct onnx_options *o, tare_error *err)
@@ -235,6 +244,7 @@ tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o
     if (st < 0 && st != TARE_NOMEM && s->reader_says[0])
         st = error_set(err, TARE_FORMAT, "%s (and there is no ONNX Runtime that could say more)",
                        s->reader_says);
+    if (st == TARE_OK) st = start_guard(s, &o->guard, err);
     if (st == TARE_OK && s->reader_says[0]) st = ask_runtime(s, err);
     if (st < 0) {
         onnx_close_subject(&s->base);

@@ -53,6 +53,10 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
       (struct ort_session *, const struct ort_run_options *, const char *const *in_names, \
        const struct ort_value *const *in, size_t n_in, const char *const *out_names, size_t n_out, \
        struct ort_value **out)) \
+    X(CreateRunOptions, 39, 1, struct ort_status *, (struct ort_run_options **)) \
+    X(ReleaseRunOptions, 97, 1, void, (struct ort_run_options *)) \
+    X(RunOptionsSetTerminate, 46, 1, struct ort_status *, (struct ort_run_options *)) \
+    X(RunOptionsUnsetTerminate, 47, 1, struct ort_status *, (struct ort_run_options *)) \
     X(CreateSessionOptions, 10, 1, struct ort_status *, (struct ort_session_options **)) \
     X(ReleaseSessionOptions, 100, 1, void, (struct ort_session_options *)) \
     X(SetOptimizedModelFilePath, 11, 1, struct ort_status *, (struct ort_session_options *, const char *path)) \

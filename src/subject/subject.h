@@ -13,6 +13,7 @@
 
 #include "probe/procstat.h"
 #include "run/run.h"
+#include "subject/ort_guard.h"
 #include "subject/tensor.h"
 
 struct dim_value {
@@ -119,6 +120,7 @@ struct onnx_options {
     bool no_arena;
     bool fix_dims; /* free dimensions become constants before optimisation; changes the graph */
     const struct ort_places *places; /* where to look for the runtime; NULL: `runtime`, else beside us */
+    struct guard_options guard;      /* what ends a runtime that does not come back; zeroed: nothing */
 };
 tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err);
 

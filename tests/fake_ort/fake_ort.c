@@ -121,6 +121,16 @@ static struct status *create_options(struct options **out)
     *out = calloc(1, sizeof **out);
     return NULL;
 }
+static struct status *make_run_options(void **out)
+{
+    *out = calloc(1, 16);
+    return NULL;
+}
+static struct status *ok_run_options(const void *o)
+{
+    (void)o;
+    return NULL;
+}
 static struct status *set_intra(struct options *o, int n)
 {
     o->threads = n;
@@ -561,6 +571,7 @@ static any_function *const implemented[SLOTS] = {
     AT(34, output_info),      AT(36, input_name),       AT(37, output_name),      AT(56, kind_of),
     AT(55, cast_info),        AT(98, release_any),      AT(99, release_any),      AT(60, element_type),
     AT(61, dim_count),        AT(62, get_dims),         AT(63, get_symbols),      AT(390, has_shape),
+    AT(39, make_run_options), AT(97, release_any),      AT(46, ok_run_options),   AT(47, ok_run_options),
     AT(69, memory_info),      AT(94, release_any),      AT(78, default_allocator), AT(76, allocator_free),
     AT(131, create_allocator), AT(132, release_any),    AT(319, allocator_stats), AT(298, key_values),
     AT(300, release_any),     AT(49, tensor_with_data), AT(67, value_kind),       AT(192, has_value),

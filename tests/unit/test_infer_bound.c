@@ -58,7 +58,7 @@ static struct infer_bound bound_of(struct maker *k, const char *name)
     if (onnx_read(&m, "made", bytes.data, bytes.len, &err) < 0) fail_msg("%s", err.text);
     size_t n = m.graph.inputs.n, i = 0;
     assert_true(n < 8);
-    infer_input_bounds(&m, b, n);
+    infer_input_bounds(&m, b, n, NULL);
     while (i < n && strcmp(m.graph.inputs.items[i].name, name) != 0) i++;
     onnx_close(&m);
     buf_release(&bytes);

@@ -469,7 +469,7 @@ static void survives_every_failing_allocation(void **state)
         tare_error err = TARE_ERROR_INIT;
         mem_fail_after(n);
         tare_status s = onnx_read(&m, "small", bytes.data, bytes.len, &err);
-        if (s == TARE_OK) infer_input_bounds(&m, &b, 1);
+        if (s == TARE_OK) infer_input_bounds(&m, &b, 1, NULL);
         mem_fail_after(-1);
         bool done = s == TARE_OK && b.limit == 100;
         if (s == TARE_OK && !done) assert_int_equal(b.limit, 1);
@@ -622,7 +622,7 @@ static void dump_bounds(struct json *j, const struct onnx_model *m)
 {
     struct infer_bound *bounds = mem_new(m->graph.inputs.n, sizeof *bounds);
     assert_non_null(bounds);
-    infer_input_bounds(m, bounds, m->graph.inputs.n);
+    infer_input_bounds(m, bounds, m->graph.inputs.n, NULL);
     json_key(j, "bounds");
     json_object_begin(j);
     for (size_t i = 0; i < m->graph.inputs.n; i++) {

@@ -160,7 +160,7 @@ static int64_t bound(const struct onnx_model *m, const char *input)
 {
     struct infer_bound b[8];
     size_t n = m->graph.inputs.n < 8 ? m->graph.inputs.n : 8, i = 0;
-    infer_input_bounds(m, b, n);
+    infer_input_bounds(m, b, n, NULL);
     while (i < n && strcmp(m->graph.inputs.items[i].name, input) != 0) i++;
     assert_true(i < n);
     return b[i].limit;

@@ -275,6 +275,13 @@ static tare_status add_subject(struct cli *cli, struct bench_subjects *s, struct
     return vec_push(&s->named, named, &cli->error);
 }
 
+/* The runtime neither comes back nor can be asked to. Nothing was written yet: this is all that is left to say. */
+static void give_up(void *cli, const char *text)
+{
+    error_set(&((struct cli *)cli)->error, TARE_DENIED, "%s", text);
+    _exit(cli_fail(cli));
+}
+
 static tare_status open_model(struct cli *cli, const struct bench_args *a, struct bench_subjects *s,
                               const char *path, struct grid_subject named)
 {
@@ -286,7 +293,11 @@ static tare_status open_model(struct cli *cli, const struct bench_args *a, struc
                              .n_session_config = a->session_config.n,
                              .optimization = (int)a->optimization,
                              .no_arena = a->no_arena,
-                             .places = &places};
+                             .places = &places,
+                             .guard = {.timeout_ns = (uint64_t)a->timeout.ns,
+                                       .interrupted = &interrupted,
+                                       .give_up = give_up,
+                                       .ctx = cli}};
     struct subject *subject = NULL;
     tare_status status = subject_open_onnx(&subject, &o, &cli->error);
     if (status != TARE_OK) return status;

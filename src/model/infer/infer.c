@@ -19,10 +19,12 @@ tare_status engine_nomem(const struct infer_engine *e)
 
 tare_status engine_charge(struct infer_engine *e, size_t nodes)
 {
-    if (nodes > e->max_nodes - e->n_nodes)
+    if (nodes > e->max_nodes - e->n_nodes) {
+        if (e->options->too_large) *e->options->too_large = true;
         return error_set(e->err, TARE_INVALID,
                          "more than %zu nodes once all calls of functions are written out: too many to infer",
                          e->max_nodes);
+    }
     e->n_nodes += nodes;
     return TARE_OK;
 }

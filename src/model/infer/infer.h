@@ -78,6 +78,8 @@ struct infer_options {
     const struct onnx_tensor *contents;
     size_t n_contents;
     bool tolerant; /* what contradicts its operator, or is made by nobody, is unknown instead of an error */
+    bool *
+        too_large; /* set when it failed because calls of functions, written out, are too many; may be NULL */
 };
 
 struct infer_seen {
@@ -117,7 +119,9 @@ struct infer_bound {
     int64_t limit; /* values 0 .. limit - 1 are valid */
     char why[160];
 };
-/* Of the first n inputs of the model's graph. */
-void infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, size_t n);
+/* Of the first n inputs of the model's graph. TARE_INVALID: calls of functions, written out, make a model that no
+ * runtime should be asked to load. */
+tare_status infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, size_t n,
+                               tare_error *err);
 
 #endif

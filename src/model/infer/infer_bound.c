@@ -408,11 +408,14 @@ static bool follow_input(const struct inferred *shapes, const char *input, struc
     return !w.failed;
 }
 
-void infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, size_t n)
+tare_status infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, size_t n, tare_error *err)
 {
-    const struct infer_options tolerant = {.tolerant = true};
+    bool too_large = false;
+    tare_error why = TARE_ERROR_INIT;
+    const struct infer_options tolerant = {.tolerant = true, .too_large = &too_large};
     struct inferred shapes = INFERRED_INIT;
-    bool done = infer_model(&shapes, m, &tolerant, NULL) == TARE_OK;
+    bool done = infer_model(&shapes, m, &tolerant, &why) == TARE_OK;
+    if (too_large) return error_set(err, TARE_INVALID, "%s", why.text);
     for (size_t i = 0; i < n; i++) {
         const struct onnx_value *v = &m->graph.inputs.items[i];
         out[i] = (struct infer_bound){0, ""};
@@ -421,4 +424,5 @@ void infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, siz
         snprintf(out[i].why, sizeof out[i].why, "the graph is too large to follow the input through it");
     }
     inferred_release(&shapes);
+    return TARE_OK;
 }
