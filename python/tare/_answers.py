@@ -463,8 +463,8 @@ def _large(number: float) -> str:
     return next((f"{number / size:.3g} {letter}" for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= size), f"{number} ")
 
 
-def configurations_text(results: Iterable[Any]) -> str:
-    """One row for each ProfileResults."""
+def configurations_text(results: Any) -> str:
+    """One row for each ProfileResults, and which of them to use."""
     width = max([len(one["name"]) for one in results] + [13])
     rows = [f"{'configuration':<{width}} {'p50':>11} {'p95':>11} {'throughput':>18} {'peak memory':>12}"]
     for one in results:
@@ -473,7 +473,8 @@ def configurations_text(results: Iterable[Any]) -> str:
             f"{one['name']:<{width}} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
             f"{rate['samples_per_second']:>8.1f} {rate.get('unit', 'samples/s')} {one['memory']['peak'] / 2**20:>8.1f} MiB"
         )
-    return "\n".join(rows)
+    chosen = results.run.recommendation
+    return "\n".join([*rows, f"recommended for throughput: {chosen['case']}: {chosen['why']}"] if chosen else rows)
 
 
 def layers_text(layers: Any) -> str:

@@ -14,6 +14,7 @@ from tare._model_results import BenchmarkResults, ProfileResults
 from tare._model_subject import ModelError, open_subject, usable_device
 from tare._model_weigh import Whole, layers_of_onnx, static_of_onnx, weigh
 from tare._run import Run, merged
+from tare._text_choice import with_recommendation
 from tare._unknown import Unknown
 
 _CONFIGURATION = {"batch_size", "precision"}
@@ -190,7 +191,7 @@ class ModelProfiler:
             run = self._weigh(subject, inputs, num_runs, warmup_runs, size)
             out.append(ProfileResults(run, run.cases[0]))
             self._add_rates(out[-1], inputs)
-        out.run = merged([one.run for one in out])
+        out.run = with_recommendation(merged([one.run for one in out]), self.unit)
         for one in out:
             one.run = out.run
         self._runs.append(out.run)
@@ -272,7 +273,7 @@ class ModelProfiler:
         """All that was measured, as one Run; of cases measured twice, the later."""
         if not self._runs:
             raise ModelError("nothing has been measured yet: call profile() or benchmark() first")
-        return merged(self._runs)
+        return with_recommendation(merged(self._runs), self.unit)
 
     @property
     def document(self) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from math import hypot
+from math import hypot, inf
 from statistics import fmean
 from typing import Any
 
 from tare._run import Case, Run
 
 REACH = 0.95  # of the most throughput: what a smaller batch must surely have to be preferred
+GIVEN = ("seq", "length")  # parameters that come with the work
 PADDED = 0.25  # share of a batch that is worth telling
 
 
@@ -17,29 +18,58 @@ def batch_of(case: Case) -> int:
     return case.params["batch"]
 
 
-def surely_reaches(case: Case, best: Case, share: float) -> bool:
-    """Whether throughput is at least that share of the best one's, by both intervals."""
+def throughput_ratio(case: Case, best: Case) -> tuple[float, float] | None:
+    """The interval of what its throughput is of the best one's, by the intervals of both; None: one of them has none."""
     own, most = case["throughput"], best["throughput"]
     if case.name == best.name:
-        return True
-    if own["lo"] is None or most["hi"] is None:
-        return False
-    doubt = hypot(1 - own["lo"] / own["value"], most["hi"] / most["value"] - 1)
-    return own["value"] / most["value"] * (1 - doubt) >= share
+        return 1.0, 1.0
+    if None in (own["lo"], own["hi"], most["lo"], most["hi"]):
+        return None
+    ratio = own["value"] / most["value"]
+    low = hypot(1 - own["lo"] / own["value"], most["hi"] / most["value"] - 1)
+    high = hypot(own["hi"] / own["value"] - 1, 1 - most["lo"] / most["value"])
+    return ratio * (1 - low), ratio * (1 + high)
+
+
+def is_told_apart(case: Case, best: Case) -> bool:
+    """Whether its throughput is surely less than the best one's. Without intervals the numbers must do."""
+    ratio = throughput_ratio(case, best)
+    return ratio[1] < 1 if ratio else case.throughput < best.throughput
+
+
+def surely_reaches(case: Case, best: Case, share: float) -> bool:
+    """Whether throughput is at least that share of the best one's, by both intervals."""
+    ratio = throughput_ratio(case, best)
+    return bool(ratio) and ratio[0] >= share
+
+
+def cost_of(case: Case) -> tuple[float, float]:
+    """As `tare bench` does: a smaller batch is cheaper, then less memory."""
+    return batch_of(case), inf if case.memory_delta is None else case.memory_delta
 
 
 def choose(cases: list[Case], changed: set[str]) -> dict[str, Case]:
-    """The most throughput; the smallest batch that surely has REACH of it; the least memory. Never one whose answers changed."""
+    """The most throughput; the cheapest case that surely has REACH of it or cannot be told apart from it; the least memory. Never one
+    whose answers changed."""
     left = [case for case in cases if case.throughput and case.name not in changed]
     if not left:
         return {}
     best = max(left, key=lambda case: case.throughput)
-    enough = [case for case in left if surely_reaches(case, best, REACH)]
+    enough = [case for case in left if surely_reaches(case, best, REACH) or not is_told_apart(case, best)]
     with_memory = [case for case in left if case.memory_delta is not None]
-    chosen = {"best_throughput": best, "recommended": min(enough, key=batch_of)}
+    chosen = {"best_throughput": best, "recommended": min(enough, key=cost_of)}
     if with_memory:
         chosen["memory_efficient"] = min(with_memory, key=lambda case: (case.memory_delta, batch_of(case)))
     return chosen
+
+
+def with_recommendation(run: Run, unit: str) -> Run:
+    """The run with the case to use for the work of its first case: the length of inputs is given, not chosen."""
+    first = [case.params.get(key) for case in run.cases[:1] for key in GIVEN]
+    cases = [case for case in run.cases if [case.params.get(key) for key in GIVEN] == first]
+    chosen = choose(cases, set()) if len(cases) > 1 else {}
+    record = {"objective": "throughput", "case": chosen["recommended"].name, "why": why(chosen, unit)} if chosen else None
+    return Run.of({**run.to_dict(), "recommendation": record})
 
 
 def not_told_apart(case: Case, cases: list[Case], changed: set[str]) -> list[int]:
@@ -53,8 +83,10 @@ def why(chosen: dict[str, Case], unit: str) -> str:
     case, best = chosen["recommended"], chosen["best_throughput"]
     text = f"{case.throughput:,.4g} {unit}/s"
     if case.name == best.name:
-        return f"{text}, the most of all batch sizes measured"
-    text += f", {case.throughput / best.throughput:.0%} of the most ({best.throughput:,.4g} at {batch_of(best)})"
+        return f"{text}, the most of all that were measured"
+    if not surely_reaches(case, best, REACH):
+        return f"{text}, not told apart from {best.throughput:,.4g} at {best.name} by their intervals, and cheaper"
+    text += f", {case.throughput / best.throughput:.0%} of the most ({best.throughput:,.4g} at {best.name})"
     if case.p50_ms and best.p50_ms:
         text += f", and a batch takes {case.p50_ms:,.4g} ms instead of {best.p50_ms:,.4g} ms"
     return text
@@ -106,7 +138,7 @@ def insights_of(run: Run, chosen: dict[str, Case]) -> list[str]:
     if chosen and len(cases) > 1 and batch_of(cases[0]) != batch_of(chosen["best_throughput"]):
         best, least = chosen["best_throughput"], cases[0]
         gain = best.throughput / least.throughput
-        if not surely_reaches(least, best, REACH) and gain >= 1.1:
+        if is_told_apart(least, best) and gain >= 1.1:
             said.append(f"{gain:.1f}x the throughput from batch_size={batch_of(least)} to batch_size={batch_of(best)}")
     return said + [f["title"] for f in run.findings if f["severity"] == "info" and not _is_about_measuring(f)]
 

@@ -16,7 +16,7 @@ from tare._bench import bench
 from tare._memory import leak_finding, mb, memory_course, resident, resident_over
 from tare._run import Case, Run
 from tare._text_accuracy import MOST_COMPARED, Answers, agreement, collect, compare, nearest
-from tare._text_choice import batch_of, bottlenecks_of, choose, insights_of, not_told_apart, notes_of, padding_finding, targets_of, why
+from tare._text_choice import batch_of, bottlenecks_of, choose, insights_of, not_told_apart, notes_of, padding_finding, targets_of, why, with_recommendation
 from tare._text_data import cycled, sample_pairs, sample_texts
 from tare._text_models import NLI_LABELS, TextModel, text_model
 
@@ -286,7 +286,7 @@ class TextProfiler:
     def _lengths(self, lengths: Iterable[int], batch: int, count: int) -> TextProfile:
         items, _ = self._data(count)
         lengths = sorted(lengths)
-        run = self._measure(items, [batch], lengths)
+        run = with_recommendation(self._measure(items, [batch], lengths), self.unit)
         document = self._head(run, {f"num_{self.unit}": len(items), "batch_size": batch, "text_lengths": lengths})
         rows = [self._length_row(case, items) for case in run.cases]
         shortest = rows[0][self._rate]

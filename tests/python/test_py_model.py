@@ -121,6 +121,28 @@ def test_the_users_module_is_not_touched(tare_package):
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in module.modules())
 
 
+def test_a_benchmark_recommends_the_cheapest_of_equals(tare_package, monkeypatch):
+    """Batches of 4 and 8 cannot be told apart, 1 is surely slower, and another length of texts is no choice."""
+    from tare._run import Run, merged
+    from tare._text_choice import with_recommendation
+
+    run = tare_package.ModelProfiler(model=len).profile([1, 2], num_runs=5, warmup_runs=1).run
+
+    def measured(batch, seq, rate, low, high):
+        document = run.to_dict()
+        (case,) = document["cases"]
+        case.update(name=f"batch={batch},seq={seq}", params={"batch": batch, "seq": seq})
+        case["throughput"] = {"value": rate, "lo": low, "hi": high, "unit": "samples/s"}
+        return Run.of({**document, "findings": []})
+
+    runs = [measured(1, 16, 50, 49, 51), measured(8, 16, 101, 90, 112), measured(4, 16, 99, 88, 110), measured(1, 8, 300, 299, 301)]
+    chosen = with_recommendation(merged(runs), "samples").recommendation
+    assert chosen["case"] == "batch=4,seq=16" and "not told apart from 101 at batch=8,seq=16" in chosen["why"]
+    assert with_recommendation(merged(runs[:1]), "samples").recommendation is None
+    results = tare_package.ModelProfiler(model=len).benchmark([{"batch_size": 1}, {"batch_size": 2}], [1, 2], num_runs=40)
+    assert results.run.recommendation["case"] in {one["name"] for one in results} and "recommended for throughput: batch=" in str(results)
+
+
 # ---- subjects ----
 
 

@@ -251,8 +251,11 @@ def test_a_larger_batch_is_recommended_where_it_pays(python):
 
 def test_choice_by_intervals(python):
     python("""
+        import tare
+        lengths = tare.EmbeddingProfiler(lambda texts: [[1.0]] * len(texts), budget=0.05).profile_text_lengths([2, 4], 2, 4)
+        assert lengths.run.recommendation is None, "lengths are given, not chosen"
         from tare._run import Case
-        from tare._text_choice import choose, latency_twin, not_told_apart
+        from tare._text_choice import choose, insights_of, latency_twin, not_told_apart, why
         def case(batch, rate, low, high, memory):
             return Case({"name": f"batch={batch}", "params": {"batch": batch}, "latency_ns": None, "memory": {"delta": memory, "rss_peak": 1},
                          "throughput": rate and {"value": rate, "lo": low, "hi": high}})
@@ -261,7 +264,12 @@ def test_choice_by_intervals(python):
         assert names(sure) == {"best_throughput": 64, "recommended": 16, "memory_efficient": 8}
         assert names(sure, ["batch=16", "batch=8"])["recommended"] == 32, "answers that changed are never recommended"
         vague = [case(16, 97, 80, 110, 2), case(64, 100, 85, 115, 8)]
-        assert names(vague)["recommended"] == 64, "97 +/- 15 is not surely 95 of 100"
+        assert names(vague)["recommended"] == 16, "not told apart: the cheaper one"
+        assert why(choose(vague, set()), "texts") == "97 texts/s, not told apart from 100 at batch=64 by their intervals, and cheaper"
+        seen = [case(8, 52.1, 9.4, 94.8, 2.8), case(16, 20, 19, 21, 5), case(32, 52.84, 24.8, 80.8, 38.7)]
+        assert names(seen)["recommended"] == 8, "of those that may be as good; 16 surely is not"
+        assert names([case(8, 90, 89, 91, 1), case(64, 100, 99, 101, 8)])["recommended"] == 64, "surely less, and below 95 %"
+        assert names([case(8, 97, None, None, 1), case(64, 100, 99, 101, 8)])["recommended"] == 64, "no interval to judge by"
         assert not_told_apart(sure[1], sure, set()) == [] and not_told_apart(sure[0], sure, set()) == [16, 32, 64]
         assert not_told_apart(vague[1], vague, set()) == [16] and not_told_apart(vague[1], vague, {"batch=16"}) == []
         alone = [case(16, 97, None, None, None)]
