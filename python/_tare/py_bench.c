@@ -118,6 +118,7 @@ static tare_status measure(struct asked *a, struct run *run, tare_error *err)
     if (a->progress) a->plan.progress = (struct bench_progress){tell, a};
     tare_status s = host_read(run, "", err);
     if (s == TARE_OK) s = a->subject->ops->describe(a->subject, run, err);
+    if (s == TARE_OK) gitstate_describe(run);
     if (s == TARE_OK) s = bench_run(run, &a->plan, err);
     if (s == TARE_OK && a->weighed.raised) s = error_set(err, TARE_DENIED, "progress");
     if (s == TARE_OK) s = findings_add(run, err);

@@ -28,6 +28,20 @@ def call(*args, stdin=None):
     return done.stdout
 
 
+def keep_run(path, history=True, folder=None):
+    """Put a run document into the history, as `tare bench` does: the file `history`, else the one of `folder`, else the command's own choice;
+    False: nowhere. What fails is a warning: the document is there, and `tare history import` adds it later."""
+    if history is False:
+        return
+    where = ["--output-dir", folder] if folder is not None else []
+    try:
+        call("history", "import", path, *(where if history is True else ["--history", history]))
+    except (RuntimeError, OSError) as why:
+        import warnings
+
+        warnings.warn(f"this run is not in the history: {why}", RuntimeWarning, stacklevel=3)
+
+
 def main(argv=None):
     """Entry point of the script `tare`: becomes the binary."""
     argv = sys.argv[1:] if argv is None else argv

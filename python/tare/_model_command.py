@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m tare profile: a model's profile with thresholds, for CI. Exit status: 0 good, 1 a threshold missed or a regression, 2 bad
-input, 3 could not measure."""
+"""python -m tare profile: a model's profile with thresholds, for CI."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ import sys
 import warnings
 from typing import Any
 
-from tare import _tare
-from tare._command import count, counts
+from tare import _gate, _tare
+from tare._command import count, counts, keep_run
 from tare._model import ModelProfiler
-from tare._model_results import ProfileResults, detect_regressions
 from tare._model_subject import PRECISIONS, ModelError
 from tare._run import Run, merged
 
+RESULTS = "profiling_results"
 # --threshold word: the metric of a target, and on which side of the value it must stay
 _THRESHOLDS = {
     "latency": ("latency.p95", "<="),
@@ -31,10 +30,10 @@ def parser() -> argparse.ArgumentParser:
     out = argparse.ArgumentParser(
         prog="python -m tare profile",
         description="Profile a model: an .onnx file, a saved PyTorch module, TorchScript, or a folder with one of them.",
-        epilog="Exit status: 0 good, 1 a threshold missed or a regression, 2 bad input, 3 could not measure.",
+        epilog=_gate.EXIT.format(what="a threshold missed"),
     )
     out.add_argument("--model-path", required=True, metavar="PATH", help="file or folder of the model")
-    out.add_argument("--output-dir", default="profiling_results", metavar="DIR", help="where results go (default %(default)s)")
+    out.add_argument("--output-dir", metavar="DIR", help=f"where results go (default {RESULTS}), and the history with them, if given")
     out.add_argument(
         "--threshold", nargs="+", action="extend", default=[], metavar="METRIC:VALUE",
         help="limits: latency:100ms (the 95th percentile; latency.p50, latency.mean, .. are known too), "
@@ -48,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--warmup-runs", type=count, default=10, metavar="N", help="runs before them (default %(default)s)")
     out.add_argument("--input", metavar="TYPE:SHAPE", help="synthetic input, as in float32:8x3x224x224 or int64:32x128")
     out.add_argument("--inputs", metavar="FILE", help="real inputs: .npy or .npz")
-    out.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="earlier results to compare with")
+    _gate.add_options(out)
     out.add_argument("--layers", action="store_true", help="print the layers too")
     out.add_argument("--html", action="store_true", help="write an HTML page too")
     out.add_argument("--json", action="store_true", help="print the run document")
@@ -98,15 +97,14 @@ def _inputs(asked: argparse.Namespace) -> Any:
 
 def _check_files(asked: argparse.Namespace) -> None:
     """Now, and not when all has been measured."""
-    for path in asked.baseline:
-        if not os.access(path, os.R_OK):
-            raise ModelError(f"--baseline {path}: there is no such file, or it may not be read")
+    _gate.check(asked)
+    folder = asked.output_dir or RESULTS
     try:
-        os.makedirs(asked.output_dir, exist_ok=True)
+        os.makedirs(folder, exist_ok=True)
     except OSError as why:
-        raise ModelError(f"--output-dir {asked.output_dir}: {why.strerror}") from None
-    if not os.access(asked.output_dir, os.W_OK):
-        raise ModelError(f"--output-dir {asked.output_dir}: may not be written to")
+        raise ModelError(f"--output-dir {folder}: {why.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise ModelError(f"--output-dir {folder}: may not be written to")
 
 
 def run(asked: argparse.Namespace) -> int:
@@ -116,7 +114,8 @@ def run(asked: argparse.Namespace) -> int:
     profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
     results = [profiler.profile(inputs, asked.num_runs, asked.warmup_runs, batch_size=size) for size in asked.batch_size]
     run = merged([one.run for one in results])
-    path = _tare.save_run(asked.output_dir, "profile", run.subject, run.to_dict()["created"], run.to_json())
+    path = _tare.save_run(asked.output_dir or RESULTS, "profile", run.subject, run.to_dict()["created"], run.to_json())
+    keep_run(path, _gate.history(asked), asked.output_dir)
     if asked.json:
         print(run.to_json())
     else:
@@ -124,8 +123,8 @@ def run(asked: argparse.Namespace) -> int:
     print(f"saved {path}", file=sys.stderr)
     if asked.html:
         print(f"saved {profiler.generate_html_report(os.path.splitext(path)[0] + '.html')}", file=sys.stderr)
-    missed = _judge(run, sys.stderr if asked.json else sys.stdout)
-    return 1 if _compare(asked.baseline, results) or missed else 0
+    _tell_targets(run, sys.stderr if asked.json else sys.stdout)
+    return _gate.judge(asked, run, run.targets)
 
 
 def _shown(value: float | None, unit: str) -> str:
@@ -134,23 +133,11 @@ def _shown(value: float | None, unit: str) -> str:
     return "unknown" if value is None else f"{value / size:.4g} {name}"
 
 
-def _judge(run: Run, out: Any) -> bool:
+def _tell_targets(run: Run, out: Any) -> None:
     for target in run.targets:
         limit, achieved = (_shown(target[key], target["unit"]) for key in ("value", "achieved"))
         where = f" ({target['case']})" if target.get("case") else ""
         print(f"{target['verdict']:<13}{target['metric']} {target['op']} {limit}: {achieved}{where}", file=out)
-    return not run.passed
-
-
-def _compare(baseline: list[str], results: list[ProfileResults]) -> bool:
-    """Whether it surely got worse. What only looks worse is told, and passes."""
-    if not baseline:
-        return False
-    found = detect_regressions(baseline, results[-1])
-    print(f"against the baseline: {found.verdict}", file=sys.stderr)
-    for one in found:
-        print(f"  {one!r}", file=sys.stderr)
-    return bool(found.verified)
 
 
 def main(argv: list[str]) -> int:

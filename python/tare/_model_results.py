@@ -112,8 +112,8 @@ class Regression(dict):
 
     def __repr__(self) -> str:
         change = f"{100 * (self['ratio'] - 1):+.1f} %"
-        doubt = f" (unverified: {self['why']})" if self["verdict"] == "unverified" else ""
-        return f"{self['case']} {self['metric']} {change}{doubt}"
+        doubt = "unverified: " if self["verdict"] == "unverified" else ""
+        return f"{self['case']} {self['metric']} {change}" + (f" ({doubt}{self['why']})" if self["why"] else "")
 
 
 class Regressions(list):

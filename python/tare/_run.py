@@ -181,10 +181,12 @@ class Run:
 
     # ---- keeping it ----
 
-    def save(self, folder: str | os.PathLike[str] = "tare-results") -> str:
-        """Write <kind>_<subject>_<time>.json into the folder, never half a file and never over another. Its path."""
+    def save(self, folder: str | os.PathLike[str] = "tare-results", history: bool | str | os.PathLike[str] = True) -> str:
+        """Write <kind>_<subject>_<time>.json into the folder, never half a file and never over another; its path. As `tare bench` does, put
+        it into the history too: that of the folder, the file named, or (False) none."""
         kind, created = self._document["kind"], self._document["created"]
         self.path = save_run(os.fspath(folder), kind, self.subject, created, self._text)
+        _command.keep_run(self.path, history, folder)
         return self.path
 
     def html(self, path: str | os.PathLike[str]) -> Any:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m tare nli | nli-batch | embedding: the text profilers from the command line. Exit status: 0 good, 1 a target that was asked for
-missed, answers changed or a leak, 2 bad input, 3 could not measure."""
+"""python -m tare nli | nli-batch | embedding: the text profilers from the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import os
 import sys
 from typing import Any, Callable
 
-from tare import _inputs
+from tare import _gate, _inputs
 from tare._command import count, counts
 from tare._text_models import TextModelError
 from tare._text_profile import RESULTS, EmbeddingProfiler, NLIProfiler, TextProfile, TextProfiler
@@ -18,7 +17,7 @@ _MODEL_HELP = (
     "FILE.py:NAME or MODULE:NAME of a function or an object with .{method}, with () after it to call it first; a name or folder for "
     "sentence-transformers; synth:ARCHITECTURE[,layers=2,..] (default: synth:{default}, random weights)"
 )
-_STATUS = "Exit status: 0 good, 1 a --target missed, answers changed or memory leaks, 2 bad input, 3 could not measure."
+_STATUS = _gate.EXIT.format(what="a --target missed, answers changed, memory leaks")
 
 
 def _setting(command: str, option: str) -> str | None:
@@ -41,6 +40,7 @@ def _common(parser: argparse.ArgumentParser, command: str, kind: type[TextProfil
     parser.add_argument("--output", metavar="FILE", help="write the result there, and the run document beside it")
     parser.add_argument("--output-dir", default=RESULTS, metavar="DIR", help="else: folder of the dated result (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    _gate.add_options(parser)
 
 
 def _batches(parser: argparse.ArgumentParser) -> None:
@@ -89,19 +89,25 @@ def _profiler(kind: type[TextProfiler], asked: argparse.Namespace) -> TextProfil
     )
 
 
-def _failed(profile: TextProfile, asked: argparse.Namespace) -> bool:
-    missed = asked.target and any(row["verdict"] == "fail" and row["metric"] != "accuracy" for row in profile.get("targets", ()))
-    return bool(missed) or any(f["id"] in ("accuracy.changed", "memory.leak") for f in profile["bottlenecks"])
+def _judge(profile: TextProfile, asked: argparse.Namespace) -> int:
+    targets = [row for row in profile.get("targets", ()) if row["metric"] != "accuracy"] if asked.target else []
+    failed = any(f["id"] in ("accuracy.changed", "memory.leak") for f in profile["bottlenecks"])
+    try:
+        return _gate.judge(asked, profile.run, targets, failed)
+    except RuntimeError as why:  # not comparable
+        print(f"tare: {why}", file=sys.stderr)
+        return 3
 
 
 def _answer(kind: type[TextProfiler], asked: argparse.Namespace, work: Callable[[Any, dict[str, Any]], TextProfile]) -> int:
     try:
+        _gate.check(asked)
         profiler = _profiler(kind, asked)
         given = {f"num_{kind.unit}": asked.count, "batch_sizes": getattr(asked, "batch_sizes", None)}
         profile = work(profiler, {name: value for name, value in given.items() if value is not None})
         if profiler.progress:
             print("\r\033[K", end="", file=sys.stderr)
-        path = profile.save(asked.output_dir, asked.output)
+        path = profile.save(asked.output_dir, asked.output, _gate.history(asked))
     except (TextModelError, ValueError, TypeError, OSError) as why:
         print(f"tare: {why}", file=sys.stderr)
         return 3 if isinstance(why, OSError) and not isinstance(why, FileNotFoundError) else 2
@@ -114,7 +120,7 @@ def _answer(kind: type[TextProfiler], asked: argparse.Namespace, work: Callable[
     else:
         print(profile)
     print(f"\nResults saved to {path}", file=sys.stderr if asked.json else sys.stdout)
-    return 1 if _failed(profile, asked) else 0
+    return _judge(profile, asked)
 
 
 def _pairs_word(argv: list[str], word: str, about: str, method: Callable[..., TextProfile]) -> int:

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import cycle
 from typing import Any, Callable, Iterable
 
-from tare import _answers, _inputs
+from tare import _answers, _command, _inputs
 from tare._bench import bench
 from tare._memory import leak_finding, mb, memory_course, resident, resident_over
 from tare._run import Case, Run
@@ -36,12 +36,16 @@ class TextProfile(dict):
     def __str__(self) -> str:
         return _answers.text_profile(self)
 
-    def save(self, folder: str | os.PathLike[str] = RESULTS, output: str | os.PathLike[str] | None = None) -> str:
+    def save(
+        self, folder: str | os.PathLike[str] = RESULTS, output: str | os.PathLike[str] | None = None,
+        history: bool | str | os.PathLike[str] = True,
+    ) -> str:  # fmt: skip
         """Write <kind>_<date>.json into the folder (a second one of the day is .._2.json), or `output`, which is replaced; and the run
-        document beside it. The path."""
-        folder = (os.path.dirname(output) or ".") if output else os.fspath(folder)
-        os.makedirs(folder, exist_ok=True)
-        self["run"] = os.path.basename(self.run.save(folder))
+        document beside it, which also goes into the history of `folder` (see Run.save). The path."""
+        beside = (os.path.dirname(output) or ".") if output else os.fspath(folder)
+        os.makedirs(beside, exist_ok=True)
+        self["run"] = os.path.basename(self.run.save(beside, history=False))
+        _command.keep_run(self.run.path, history, folder)
         text = json.dumps(self, indent=2) + "\n"
         if output:
             return _answers.write_text(output, text)

@@ -5,10 +5,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/str.h"
 
 /* ---- what a file that is no trace is ---- */
 
@@ -71,6 +73,31 @@ bool input_is_run(const char *path)
            strncmp(schema, "tare.run/", 9) == 0;
 }
 
+/* The results of the Python profilers for texts name their run document, which lies beside them. */
+static bool names_run(const char *path, char *out, size_t size)
+{
+    char head[SNIFFED + 1], name[256];
+    sniff(path, head);
+    if (head[strspn(head, " \t\r\n")] != '{' || strstr(head, "\"schema\"") ||
+        !json_word(head, "\"run\"", name, sizeof name) || strchr(name, '/') || !str_ends_with(name, ".json"))
+        return false;
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash + 1 - path) : 0;
+    return snprintf(out, size, "%.*s%s", folder, path, name) < (int)size;
+}
+
+bool input_holds_run(const char *path)
+{
+    char named[4096];
+    return input_is_run(path) || names_run(path, named, sizeof named);
+}
+
+tare_status input_run_load(struct run *out, const char *path, tare_error *err)
+{
+    char named[4096];
+    return run_load(out, names_run(path, named, sizeof named) ? named : path, err);
+}
+
 int input_trace(struct cli *cli, const char *path, struct trace **out)
 {
     char head[SNIFFED + 1];
@@ -102,7 +129,7 @@ int input_runs_load(struct cli *cli, struct input_runs *out, char **paths, size_
     if (!out->runs || !out->list)
         s = error_set(&cli->error, TARE_NOMEM, "out of memory for %zu documents", n);
     for (; s == TARE_OK && out->n < n; out->n++) {
-        s = run_load(&out->runs[out->n], paths[out->n], &cli->error);
+        s = input_run_load(&out->runs[out->n], paths[out->n], &cli->error);
         if (s < 0) break;
         out->list[out->n] = &out->runs[out->n];
     }

@@ -14,6 +14,11 @@ int input_trace(struct cli *cli, const char *path, struct trace **out);
 /* Is this a run document (tare.run/..), as far as its beginning tells? */
 bool input_is_run(const char *path);
 
+/* Or the result of a Python profiler that names its run document? */
+bool input_holds_run(const char *path);
+/* The run in a document, or in the one that such a result names. */
+tare_status input_run_load(struct run *out, const char *path, tare_error *err);
+
 /* Run documents, all or none. */
 struct input_runs {
     struct run *runs;

@@ -257,7 +257,7 @@ class Documents(unittest.TestCase):
         run = tare.bench(words, ["a b"], batch_sizes=[1, 2], unit="texts", **QUICK)
         text = str(run)
         self.assertIn("texts/s", text)
-        first, second = run.save(self.folder), run.save(self.folder)
+        first, second = run.save(self.folder, history=False), run.save(self.folder, history=False)
         self.assertNotEqual(first, second)
         self.assertEqual(sorted(os.listdir(self.folder)), sorted(map(os.path.basename, (first, second))))
         again = tare.load(first)

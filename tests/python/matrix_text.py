@@ -42,7 +42,7 @@ class Text(unittest.TestCase):
         self.assertTrue(all(row["accuracy_metrics"]["consistent"] for row in found["batch_profiles"]))
         self.assertIn("EMBEDDING BATCH SIZE SUMMARY", str(found))
         with tempfile.TemporaryDirectory() as folder:
-            path = found.save(folder)
+            path = found.save(folder, history=False)
             self.assertEqual(sorted(os.listdir(folder)), sorted([os.path.basename(path), found["run"]]))
         self.assertEqual(profiler.profile_memory(4, 4, 16)["memory"]["samples"], 16)
         self.assertEqual(len(profiler.profile_text_lengths([2, 4], 2, 4)["length_profiles"]), 2)

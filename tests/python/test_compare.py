@@ -66,7 +66,18 @@ def test_runs_close_together_are_one(tare, root, runs):
     assert compare(tare, root, *both, "--close-runs", status=1)["verdict"] == "regressed"
 
 
-@pytest.mark.parametrize("times", [0.1, 1, 1.05, 10])
+@pytest.mark.parametrize("times, verdict, status", [(0.1, "improved", 0), (10, "regressed", 1)])
+def test_far_beyond_any_noise_is_a_verdict(tare, root, runs, times, verdict, status):
+    """One run a side, and three within half a minute, which are one."""
+    for n in (1, 3):
+        document = compare(tare, root, *sides(runs("a", n, seconds=10), runs("b", n, times, seconds=10)), status=status)
+        median = document["cases"][0]["metrics"][0]
+        assert (median["verdict"], median["method"]) == (verdict, "far")
+        assert (document["verdict"] == "regressed") == (verdict == "regressed")
+        assert "no plausible noise" in median["why"] and median["sd_launch"] is None
+
+
+@pytest.mark.parametrize("times", [1, 1.05, 1.5])
 def test_two_single_runs_never_fail(tare, root, runs, times):
     names = runs("a", 1) + runs("b", 1, times)
     document = compare(tare, root, *names)
@@ -140,7 +151,7 @@ def test_repeat_with_a_pause_and_a_baseline(tare, root, tmp_path):
 
 
 def test_a_slower_command_fails_against_its_history(tare, tmp_path):
-    go = ["bench", "--max-runs", 8, "--warmup", 1, "--output-dir", "r"]
+    go = ["bench", "--max-runs", 8, "--warmup", 1, "--output-dir", "r", "--name", "a nap"]
     for _ in range(9):
         tare(*go, "--no-history", "--", "sleep", "0.01")
     for i, name in enumerate(sorted((tmp_path / "r").glob("bench_*.json"))):  # runs within seconds would count as one

@@ -334,34 +334,44 @@ def test_the_html_page_holds_the_run(profiler, package, tmp_path):
     assert all("batch=4,seq=8,precision=fp32" in page for page in pages) and len(pages[1]) < len(pages[0])
 
 
+def measured_model(tare_package, loops):
+    return tare_package.ModelProfiler(model=lambda _: sum(range(loops))).profile(1, num_runs=200, warmup_runs=5)
+
+
+def scaled(path, times):
+    """A copy of a saved run, as it would be if all had taken so many times as long; its own interval is narrow."""
+    document = json.loads(path.read_text())
+    document["id"] = "01" + "A" * 24
+    latency = document["cases"][0]["latency_ns"]
+    for number in latency.values():
+        if isinstance(number, dict) and "value" in number:
+            number.update({key: max(1, round(times * number["value"])) for key in ("value", "lo", "hi")})
+    (path.parent / "scaled.json").write_text(json.dumps(document))
+    return str(path.parent / "scaled.json")
+
+
 def test_baselines_and_regressions(tare_package, tmp_path):
-    work = {"loops": 200}
-
-    def model(_):
-        return sum(range(work["loops"] * 100))
-
-    def measured():
-        return tare_package.ModelProfiler(model=model).profile(1, num_runs=200, warmup_runs=5)
-
-    def ten_times_the_work():
-        work["loops"] = 200
-        measured().save(tmp_path / "base.json")
-        base = tare_package.load_baseline(tmp_path / "base.json")
-        assert base["latency"]["p50"] > 0 and base.document["subject"]["name"] == "model"
-        work["loops"] = 2000
-        return tare_package.detect_regressions(base, measured())
-
-    def median_in(regressions):
-        return next((one for one in regressions if one["metric"] == "latency.p50"), None)
-
-    # On a busy machine the times of one run may depend on each other so much that its median has no interval: then once more.
+    measured_model(tare_package, 20000).save(tmp_path / "base.json")
+    base = tare_package.load_baseline(tmp_path / "base.json")
+    assert base["latency"]["p50"] > 0 and base.document["subject"]["name"]
+    base = tare_package.load_baseline(scaled(tmp_path / "base.json", 1))
+    twice = scaled(tmp_path / "base.json", 2)
     with pytest.warns(RuntimeWarning, match="detect_regressions: unverified: two saved runs"):
-        worse = next(filter(median_in, (ten_times_the_work() for _ in range(12))))
+        worse = tare_package.detect_regressions(base, twice)
     assert not worse.verified and worse.verdict == "unverified"
-    assert median_in(worse)["ratio"] > 3 and "unverified" in repr(worse)
+    assert "latency.p50" in {one["metric"] for one in worse} and "unverified" in repr(worse)
     with pytest.warns(RuntimeWarning):
-        better = tare_package.detect_regressions(measured(), str(tmp_path / "base.json"))
+        better = tare_package.detect_regressions(twice, base)
     assert "latency.p50" not in {one["metric"] for one in better}
+
+
+def test_far_beyond_any_noise_is_a_regression(tare_package):
+    """Fifty times the work: one run a side, and three within half a minute, which are one."""
+    fast, slow = ([measured_model(tare_package, loops) for _ in range(3)] for loops in (2000, 100_000))
+    for base, new in ((fast[0], slow[0]), (fast, slow)):
+        found = tare_package.detect_regressions(base, new)
+        assert found.verdict == "regressed" and {"latency.p50", "cpu.time"} <= {one["metric"] for one in found.verified}
+        assert "no plausible noise" in repr(found)
 
 
 def test_several_runs_a_side_give_a_verdict(tare_package, tmp_path):
@@ -459,6 +469,10 @@ def test_the_command_looks_at_its_files_first(python, latest, tmp_path):
 def test_the_command_compares_with_a_baseline(python, latest, tmp_path):
     profile_command(python, "--output-dir", "base")
     (base,) = (tmp_path / "base").glob("*.json")
-    done = profile_command(python, "--baseline", base, "--layers")
+    done = profile_command(python, "--baseline", base, "--layers", "--no-history")
     assert "against the baseline: unverified" in done.stderr and "taken out" in done.stdout
+    assert not (tmp_path / "tare-results").exists() and (tmp_path / "base" / "history.db").exists()
+    profile_command(python, "--baseline", base, "--strict", "--fail-on", "latency.p50>5%", status=3)
+    done = profile_command(python, "--baseline", scaled(base, 0.001), status=1)
+    assert "against the baseline: regressed" in done.stderr and "no plausible noise" in done.stderr
     assert "no case in common" in profile_command(python, "--baseline", base, "--input", "float32:5x8", status=3).stderr

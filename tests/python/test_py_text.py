@@ -443,3 +443,19 @@ def test_a_model_that_fails_and_a_target_that_is_missed(python, models):
 def test_without_a_runtime_the_made_up_model_says_what_to_install(python):
     done = python("-S", "-m", "tare", "nli", status=2)
     assert "pip install numpy onnxruntime" in done.stderr
+
+
+def test_results_are_in_the_history_and_gate(python, tare, models):
+    """Two embedding profiles: one series of two runs; read by report, compare, trend; the second judged by the first."""
+    words = ("-m", "tare", "embedding", "batch-sizes", "--model", "models.py:made", "--batch-sizes", "2,4", "--num-texts", 8, "--budget", "50ms")
+    python(*words)
+    (first,) = models.glob("tare-results/batch_size_profile_*.json")
+    done = python(*words, "--baseline", first)
+    assert "against the baseline: unverified" in done.stderr
+    python(*words, "--no-history", "--baseline", first, "--fail-on", "latency.p50>5%", "--strict", status=3)
+    assert "gone.json" in python(*words, "--baseline", "gone.json", status=2).stderr
+    runs = json.loads(tare("history", "list", "--json").stdout)["runs"]
+    assert len(runs) == 2 and len({run["subject"] for run in runs}) == 1
+    assert "texts/s" in tare("report", first).stdout
+    assert json.loads(tare("compare", first, models / "tare-results" / json.loads(first.read_text())["run"], "--json").stdout)["cases"]
+    assert len(json.loads(tare("trend", "--case", "batch=2", "--json").stdout)["series"][0]["points"]) == 2

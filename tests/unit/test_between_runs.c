@@ -43,6 +43,8 @@ static double noise(struct rng *r, const struct setting *s)
     return s->kind == TAILS ? heavy(r) : normal(r);
 }
 
+static double plausible; /* of the rule; 0: none */
+
 struct counts {
     size_t regressed, improved, same, inconclusive, unverified, covered;
 };
@@ -54,6 +56,7 @@ static struct between_result compare(struct rng *r, const struct setting *s)
     struct between_rule rule = BETWEEN_RULE_INIT;
     struct between_result out;
     tare_error err = TARE_ERROR_INIT;
+    rule.plausible = plausible;
     for (int k = 0; k < 3; k++)
         for (size_t i = 0; i < n[k]; i++)
             x[k][i] = 16 + s->sd * noise(r, s) + (k == 1 ? log1p(s->effect) : 0);
@@ -168,6 +171,39 @@ static struct between_result of(const double *a, const double *b, size_t n, bool
     return out;
 }
 
+/* A bound instead of a spread: no alarms on the worst machine that was measured, a verdict on what is far beyond it. */
+static void test_far_is_a_verdict(void **state)
+{
+    (void)state;
+    struct setting s = {1, 1, 0, 0.36, 0, PLAIN};
+    plausible = 0.4;
+    struct counts n = simulate(&s);
+    if (n.regressed > TRIALS / 80 || n.improved > TRIALS / 80) fail_msg("%zu, %zu", n.regressed, n.improved);
+    s.kind = TAILS;
+    assert_true(simulate(&s).regressed <= TRIALS / 50);
+    s = (struct setting){2, 1, 7, 0.1, 9, PLAIN};
+    n = simulate(&s);
+    assert_true(n.regressed >= TRIALS * 99 / 100 && n.regressed + n.unverified == TRIALS);
+    s.effect = 2; /* three times: this may be noise */
+    assert_true(simulate(&s).unverified > TRIALS * 95 / 100);
+    plausible = 0;
+}
+
+/* Three runs of the base are the yardstick of one new run. */
+static void test_one_run_against_several(void **state)
+{
+    (void)state;
+    for (size_t runs = 3; runs <= 6; runs++)
+        for (int k = 0; k < 2; k++) {
+            struct setting s = {runs, 1, 0, 0.03, 0, k ? TAILS : PLAIN};
+            struct counts n = simulate(&s);
+            if (n.regressed > TRIALS / 40 || n.improved > TRIALS / 40)
+                fail_msg("%zu runs: %zu regressed, %zu improved", runs, n.regressed, n.improved);
+            if (!k && n.covered < TRIALS * 93 / 100) fail_msg("%zu runs: %zu covered", runs, n.covered);
+        }
+    assert_true(simulate(&(struct setting){6, 1, 0, 0.01, 0.2, PLAIN}).regressed > TRIALS * 95 / 100);
+}
+
 static void test_equal_values_and_directions(void **state)
 {
     (void)state;
@@ -235,6 +271,8 @@ int main(void)
         cmocka_unit_test(test_what_is_there_is_found),
         cmocka_unit_test(test_the_smallest_effect_holds),
         cmocka_unit_test(test_two_single_runs_are_never_a_verdict),
+        cmocka_unit_test(test_far_is_a_verdict),
+        cmocka_unit_test(test_one_run_against_several),
         cmocka_unit_test(test_equal_values_and_directions),
         cmocka_unit_test(test_a_step_in_the_past_does_not_widen),
         cmocka_unit_test(test_refusals_and_memory),

@@ -3,6 +3,7 @@
 #include "analyze/compare/between_runs.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "core/mem.h"
 
@@ -45,10 +46,16 @@ static double spread(struct stats_sample s)
 
 /* Welch: each side has its own spread, and the difference of the means the root of the sum of both variances over
  * their runs. Satterthwaite's degrees of freedom say how well that sum is known: nearer to those of the side whose
- * variance weighs more. */
+ * variance weighs more. A new side of one or two runs has no spread to speak of: the base's is taken for both, which
+ * makes it the interval in which one more run of the base would lie. */
 static struct evidence from_sides(const struct between_sides *in, double *sd)
 {
-    double na = (double)in->base.n, nb = (double)in->new_.n, a = spread(in->base), b = spread(in->new_);
+    double na = (double)in->base.n, nb = (double)in->new_.n, a = spread(in->base);
+    if (in->new_.n < BETWEEN_RUNS_MIN) {
+        *sd = a;
+        return (struct evidence){a * sqrt(1 / na + 1 / nb), na - 1};
+    }
+    double b = spread(in->new_);
     double va = a * a / na, vb = b * b / nb;
     *sd = sqrt((a * a + b * b) / 2);
     return (struct evidence){sqrt(va + vb),
@@ -100,6 +107,23 @@ static void judge_difference(struct between_result *out, const struct evidence *
     if (out->verdict[0] == 'i' && out->verdict[1] == 'n') out->needed = runs_needed(out->sd, r);
 }
 
+double between_far(const struct between_rule *r)
+{
+    return exp(log1p(r->min_effect) + stats_normal_quantile(1 - r->alpha) * r->plausible * sqrt(2));
+}
+
+/* One run a side, as far as is known. Within the bound nothing is said; beyond it, it is a verdict. */
+static void judge_far(struct between_result *out, const struct between_sides *in,
+                      const struct between_rule *r)
+{
+    const double normal = 1e6; /* degrees of freedom */
+    struct between_result far = *out;
+    if (!(r->plausible > 0)) return;
+    far.method = BETWEEN_FAR;
+    judge_difference(&far, &(struct evidence){r->plausible * sqrt(2), normal}, in, r);
+    if (far.verdict[0] == 'r' || strcmp(far.verdict, "improved") == 0) *out = far;
+}
+
 tare_status between_runs(const struct between_sides *in, const struct between_rule *r,
                          struct between_result *out, tare_error *err)
 {
@@ -116,7 +140,7 @@ tare_status between_runs(const struct between_sides *in, const struct between_ru
                                    .mde = NAN,
                                    .verdict = "unverified"};
     if (!isfinite(out->log)) return error_set(err, TARE_INVALID, "a run whose value has no logarithm");
-    if (in->base.n >= BETWEEN_RUNS_MIN && in->new_.n >= BETWEEN_RUNS_MIN) {
+    if (in->base.n >= BETWEEN_RUNS_MIN && (in->new_.n >= BETWEEN_RUNS_MIN || in->past.n < BETWEEN_PAST_MIN)) {
         out->method = BETWEEN_RUNS;
         e = from_sides(in, &out->sd);
     } else if (in->past.n >= BETWEEN_PAST_MIN) {
@@ -126,6 +150,7 @@ tare_status between_runs(const struct between_sides *in, const struct between_ru
         out->sd = fmax(out->sd, LEAST_SD);
         e = from_past(in, out->sd);
     } else {
+        judge_far(out, in, r);
         return TARE_OK;
     }
     judge_difference(out, &e, in, r);

@@ -11,7 +11,7 @@
 #include "core/stats.h"
 
 enum {
-    BETWEEN_RUNS_MIN = 3,   /* runs a side that are evidence by themselves */
+    BETWEEN_RUNS_MIN = 3,   /* runs of the base that are evidence by themselves */
     BETWEEN_PAST_MIN = 8,   /* earlier runs of the same kind that are, when sides are single runs */
     BETWEEN_RUNS_MOST = 999 /* asking for more than so many is no help */
 };
@@ -21,10 +21,12 @@ struct between_rule {
     double detect;     /* "same" means: surely less than this */
     double alpha;      /* chance of a wrong "regressed", and of a wrong "improved" */
     double level;      /* of the interval that is stated beside the verdict */
+    double plausible; /* sd of one run that none is beyond, for where no spread is known; 0: no such number */
 };
 #define BETWEEN_RULE_INIT {.min_effect = 0.02, .detect = 0.05, .alpha = 0.01, .level = 0.95}
 
-enum between_method { BETWEEN_NONE, BETWEEN_RUNS, BETWEEN_PAST };
+/* FAR: no spread is known, but the ratio is beyond any plausible one. */
+enum between_method { BETWEEN_NONE, BETWEEN_RUNS, BETWEEN_PAST, BETWEEN_FAR };
 
 struct between_result {
     enum between_method method; /* which evidence there is; NONE: a ratio and nothing more */
@@ -46,6 +48,9 @@ struct between_sides {
 };
 tare_status between_runs(const struct between_sides *in, const struct between_rule *r,
                          struct between_result *out, tare_error *err);
+
+/* The ratio from which on `plausible` alone is a verdict: exp(ln(1 + min_effect) + z(1 - alpha) plausible sqrt 2). */
+double between_far(const struct between_rule *r);
 
 /* Standard deviation of one run from successive differences, which one step in the history does not move: the greater
  * of 1.4826 median |y[i+1] - y[i]| and the root of the mean square of all of them but the greatest, over sqrt 2. The

@@ -17,15 +17,25 @@
 
 enum { PAST_MOST = 100 }; /* newest runs of the history that are asked for */
 
-/* What is compared, and what may fail the comparison when the user named nothing. */
+/* What is compared, what may fail the comparison when the user named nothing, and how far runs of one program may lie
+ * apart where nothing is known of it: sd of ln. Medians of runs on a saturated machine had 0.26 to 0.36, their CPU time
+ * 0.01 to 0.10 (docs/comparing.md); tails vary more. Loading depends on what is in the page cache: never judged so. */
 static const struct compared {
     const char *metric;
     bool gate;
+    double plausible;
 } compared[] = {
-    {"latency.p50", true}, {"latency.mean", false}, {"latency.p95", false}, {"latency.p99", false},
-    {"throughput", false}, {"cpu.time", true},      {"memory.peak", true},  {"load", false},
+    {"latency.p50", true, 0.4},  {"latency.mean", false, 0.5}, {"latency.p95", false, 0.8},
+    {"latency.p99", false, 0.8}, {"throughput", false, 0.5},   {"cpu.time", true, 0.25},
+    {"memory.peak", true, 0.25}, {"load", false, 0},
 };
 enum { N_COMPARED = sizeof compared / sizeof *compared };
+#define PLAUSIBLE_ELSE 0.8 /* of what else --fail-on may name */
+/* and wider by these: times other than CPU time where other work interrupted the runs; all of runs that took less than
+ * BRIEF_NS together, of which one interruption is a part */
+#define BUSY_FACTOR 2
+#define BRIEF_FACTOR 1.5
+#define BRIEF_NS 1e8
 
 static const struct compared *find_compared(const char *metric)
 {
@@ -130,15 +140,22 @@ struct judging_case {
     const struct run *own; /* whose case is looked for */
 };
 
-/* A single run as its document has it, with its interval; of several the geometric mean. */
+/* A single run as its document has it, with its interval; of several the geometric mean. Runs too close together to be
+ * more than one have the interval that holds all of theirs. */
 static struct run_estimate middle_of(const struct runs_of *side, const struct measure *m,
                                      const struct values *v)
 {
-    struct run_estimate e = {0};
-    if (v->taken == 1)
-        for (size_t i = 0; i < side->n; i++)
-            if (side->at[i] && measure_of(side->at[i], m, &e)) return e;
-    return (struct run_estimate){.known = true, .value = exp(stats_mean(v->y, v->n))};
+    struct run_estimate e = {0}, all = {.known = true, .value = exp(stats_mean(v->y, v->n))};
+    bool bounded = v->n == 1;
+    double lo = INFINITY, hi = 0;
+    for (size_t i = 0; v->n == 1 && i < side->n; i++) {
+        if (!side->at[i] || !measure_of(side->at[i], m, &e)) continue;
+        if (v->taken == 1) return e;
+        bounded = bounded && e.lo.known && e.hi.known;
+        lo = fmin(lo, e.lo.v);
+        hi = fmax(hi, e.hi.v);
+    }
+    return bounded && lo <= all.value && all.value <= hi ? run_estimate(all.value, lo, hi) : all;
 }
 
 static const char *unverified_why(struct comparison *c, const struct values *a, const struct values *b,
@@ -155,6 +172,7 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
     static const char *const unjudged[] = {"ratio", "mde", "p_value", "sd_launch", "needed"};
     struct arena *a = &c->arena;
     bool none = b->method == BETWEEN_NONE, open = strcmp(b->verdict, "inconclusive") == 0;
+    if (b->method == BETWEEN_FAR) run_map_text(a, &m->unknown, "sd_launch", "too few runs to know it");
     for (size_t i = 0; none && i < sizeof unjudged / sizeof *unjudged; i++)
         run_map_text(a, &m->unknown, unjudged[i], "no spread between runs to judge by");
     if (!none && !m->needed.known)
@@ -173,7 +191,7 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
 static void fill_metric(const struct judging_case *k, struct comparison_metric *m,
                         const struct between_result *b, const struct between_rule *r)
 {
-    static const char *const methods[] = {"single", "runs", "history"};
+    static const char *const methods[] = {"single", "runs", "history", "far"};
     m->method = methods[b->method];
     m->ratio = compare_ratio(b->log, b->lo, b->hi);
     if (b->method != BETWEEN_NONE) {
@@ -252,6 +270,10 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     m->new_ = middle_of(&k->new_, j->m, b);
     fill_metric(k, m, &found, &j->rule);
     if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, &past);
+    if (found.method == BETWEEN_FAR)
+        m->why =
+            arena_printf(&k->c->arena, "%zu and %zu runs, but no plausible noise makes it %.2g times as %s",
+                         a->n, b->n, between_far(&j->rule), found.log > 0 ? "much" : "little");
     add_evidence(k, m, a, b, past.n);
     return TARE_OK;
 }
@@ -274,11 +296,34 @@ static tare_status judge_metric(const struct judging_case *k, const struct judge
     return s;
 }
 
-/* Whether the metric is compared at all, its role, and beyond which effect it fails. */
-static bool choose_metric(const struct compare_saved *in, const struct measure *m, struct judged *out)
+static bool is_brief(const struct runs_of *side)
 {
+    for (size_t i = 0; i < side->n; i++) {
+        struct run_estimate mean = {0};
+        if (side->at[i] && side->at[i]->samples.known &&
+            measure_of(side->at[i], measure_find("latency.mean"), &mean) &&
+            mean.value * (double)side->at[i]->samples.v < BRIEF_NS)
+            return true;
+    }
+    return false;
+}
+
+static double plausible_sd(const struct judging_case *k, const struct measure *m, const struct compared *s)
+{
+    double sd = s ? s->plausible : PLAUSIBLE_ELSE;
+    if (m->kind == MEASURE_BYTES) return s ? sd : 0.25;
+    bool waits = strcmp(m->name, "cpu.time") != 0; /* while others have the processor */
+    if (waits && k->to->interference.contended.v) sd *= BUSY_FACTOR;
+    return is_brief(&k->base) || is_brief(&k->new_) ? sd * BRIEF_FACTOR : sd;
+}
+
+/* Whether the metric is compared at all, its role, and beyond which effect it fails. */
+static bool choose_metric(const struct judging_case *k, const struct measure *m, struct judged *out)
+{
+    const struct compare_saved *in = k->in;
     const struct compared *s = find_compared(m->name);
     *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
+    out->rule.plausible = plausible_sd(k, m, s);
     for (size_t i = 0; i < in->n_limits; i++) {
         if (strcmp(in->limits[i].metric, m->name) != 0) continue;
         out->role = "gate";
@@ -338,14 +383,14 @@ static tare_status compare_case(struct judging_case *k, const struct run_case *n
     if (!k->to) return compare_no_memory(err);
     k->to->params = named->params;
     struct judged j;
+    note_interference(k);
     for (size_t i = 0; s == TARE_OK && i < N_COMPARED; i++)
-        if (choose_metric(k->in, measure_find(compared[i].metric), &j)) s = judge_metric(k, &j, err);
+        if (choose_metric(k, measure_find(compared[i].metric), &j)) s = judge_metric(k, &j, err);
     for (const struct measure *m = measure_table; s == TARE_OK && m->name; m++)
-        if (!find_compared(m->name) && choose_metric(k->in, m, &j)) s = judge_metric(k, &j, err);
+        if (!find_compared(m->name) && choose_metric(k, m, &j)) s = judge_metric(k, &j, err);
     run_map_text(&k->c->arena, &k->to->unknown, "samples", "in the runs' own documents");
     if (s < 0) return s;
     note_runs(k);
-    note_interference(k);
     return TARE_OK;
 }
 

@@ -139,14 +139,23 @@ static bool has_finding(const struct run *run, const char *id)
     return false;
 }
 
+static bool has_open_target(const struct run *run)
+{
+    for (size_t i = 0; i < run->targets.n; i++)
+        if (strcmp(run->targets.at[i]->verdict, "pass") != 0) return true;
+    return false;
+}
+
 /* Outputs that are not numbers make it 3: such a run measured something else than the model's work. */
-static int exit_code(struct cli *cli, const struct measured *m)
+static int exit_code(struct cli *cli, const struct bench_args *a, const struct measured *m)
 {
     if (has_finding(&m->run, "outputs.not-finite")) {
         cli_note(cli, "outputs are NaN or infinite: what was measured may not be the model's work");
         return CLI_FAILED;
     }
-    return m->checked || !targets_missed(&m->run) ? m->checked : CLI_FINDING;
+    if (m->checked) return m->checked;
+    if (targets_missed(&m->run)) return CLI_FINDING;
+    return a->strict && has_open_target(&m->run) ? CLI_FAILED : CLI_GOOD;
 }
 
 /* ---- the answer ---- */
@@ -229,7 +238,7 @@ static int conclude_bench(struct cli *cli, const struct bench_planned *p, struct
     if (s == TARE_OK) s = answer_bench(cli, a, &m->run);
     if (s != TARE_OK) return cli_fail(cli);
     if (a->anchor && !a->json && !is_replaced(a)) bench_anchor_show(cli, &m->run);
-    int rc = exit_code(cli, m);
+    int rc = exit_code(cli, a, m);
     int compared = a->baseline.n ? compare_baseline(cli, a, &m->run) : CLI_GOOD;
     return compared > rc ? compared : rc;
 }

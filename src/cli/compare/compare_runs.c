@@ -59,7 +59,7 @@ static bool in_history(const char *name)
 static tare_status add_file(struct side *to, const char *path, tare_error *err)
 {
     struct run run;
-    tare_status s = run_load(&run, path, err);
+    tare_status s = input_run_load(&run, path, err);
     if (s < 0) return s;
     s = vec_push(&to->runs, run, err);
     if (s < 0) run_release(&run);

@@ -187,7 +187,7 @@ static tare_status sort_files(int argc, char **argv, struct given *g, struct are
     *g = (struct given){.runs = argv, .traces = traces};
     if (!traces) return error_set(err, TARE_NOMEM, "out of memory for %d files", argc);
     for (int i = 0; i < argc; i++) {
-        if (input_is_run(argv[i]))
+        if (input_holds_run(argv[i]))
             argv[g->n_runs++] = argv[i];
         else
             traces[g->n_traces++] = argv[i];
@@ -337,7 +337,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (a.json && a.format > RUN_FORMAT_json)
         return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
     if (a.json) a.format = RUN_FORMAT_json;
-    unsigned kind = input_is_run(argv[0]) ? RUNS : TRACE;
+    unsigned kind = input_holds_run(argv[0]) ? RUNS : TRACE;
     if (a.html) kind = PAGE;
     rc = cli_check_kind(cli, &usage, rows, kind);
     if (rc) return rc;
