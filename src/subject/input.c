@@ -246,7 +246,7 @@ tare_status input_fit(struct tensor *out, const struct input_spec *spec, const s
 
 enum dim_class dim_class_of(const struct ort_io *io, size_t axis)
 {
-    return dimname_class_at(io->symbols[axis], axis, io->rank, io->type);
+    return dimname_class_at(io->name, io->symbols[axis], axis, io->rank, io->type);
 }
 
 static void label_of(const struct ort_io *io, size_t axis, char *out, size_t size)
@@ -337,7 +337,7 @@ static int64_t part_value(void *ctx, const char *part)
         if (r->out->chosen.items[i].class == class && class != DIM_OTHER)
             return r->out->chosen.items[i].value;
     }
-    return dimname_default(class, part, r->has_cache);
+    return dimname_default(class, r->has_cache);
 }
 
 static tare_status choose_dim(struct resolving *r, const struct ort_io *io, size_t axis,
@@ -359,7 +359,7 @@ static tare_status choose_dim(struct resolving *r, const struct ort_io *io, size
         c.value = file->dims[axis];
     else if (!c.asked)
         c.value = c.class == DIM_TOTAL ? dimname_total(label, part_value, r)
-                                       : dimname_default(c.class, label, r->has_cache);
+                                       : dimname_default(c.class, r->has_cache);
     if (c.value < 0)
         return error_set(err, TARE_INVALID, "dimension '%s' cannot be %lld", label, (long long)c.value);
     c.name = mem_strdup(label);

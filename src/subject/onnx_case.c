@@ -211,13 +211,29 @@ static tare_status make_inputs(struct onnx_instance *i, struct filling *f, tare_
 /* ---- what was chosen ---- */
 
 /* Keys of a document are printable ASCII of at most RUN_KEY_MAX bytes; names in models are anything. */
-static void set_dim(struct arena *a, struct run_map *params, const char *name, int64_t value)
+static void dim_key(const struct filling *f, const struct chosen_dim *c, char key[RUN_KEY_MAX])
 {
-    char key[RUN_KEY_MAX];
+    const char *name = c->name;
     size_t n = 0;
-    for (; name[n] && n < sizeof key - 1; n++) key[n] = name[n] > 32 && name[n] < 127 ? name[n] : '_';
+    if (c->class == DIM_BATCH && c->value == f->dims.batch) name = "batch";
+    if (c->class == DIM_SEQ && c->value == f->dims.seq) name = "seq";
+    for (; name[n] && n < RUN_KEY_MAX - 1; n++) key[n] = name[n] > 32 && name[n] < 127 ? name[n] : '_';
     key[n] = 0;
-    if (!run_map_get(params, key)) run_map_int(a, params, key, value);
+}
+
+/* Dimensions that neither the user nor a file gave a value. */
+static void record_defaults(const struct filling *f, struct run *run)
+{
+    struct run_map dims = {0};
+    char key[RUN_KEY_MAX];
+    for (size_t i = 0; !f->files && i < f->dims.chosen.n; i++) {
+        const struct chosen_dim *c = &f->dims.chosen.items[i];
+        dim_key(f, c, key);
+        if (!c->asked && !run_map_get(&dims, key)) run_map_int(&run->arena, &dims, key, c->value);
+    }
+    if (dims.n)
+        run_map_set(&run->arena, &run->config, RUN_DIMS_BY_DEFAULT,
+                    (struct run_value){.kind = RUN_MAP, .items = dims});
 }
 
 static void record_params(const struct filling *f, const struct case_record *to)
@@ -233,11 +249,11 @@ static void record_params(const struct filling *f, const struct case_record *to)
     if (f->params->variant) run_map_text(a, to->params, "variant", f->params->variant);
     if (f->subject->optimization >= 0) run_map_int(a, to->params, "optimization", f->subject->optimization);
     for (size_t i = 0; i < f->dims.chosen.n; i++) {
-        const struct chosen_dim *c = &f->dims.chosen.items[i];
-        bool told = (c->class == DIM_BATCH && c->value == f->dims.batch) ||
-                    (c->class == DIM_SEQ && c->value == f->dims.seq);
-        if (!told) set_dim(a, to->params, c->name, c->value);
+        char key[RUN_KEY_MAX];
+        dim_key(f, &f->dims.chosen.items[i], key);
+        if (!run_map_get(to->params, key)) run_map_int(a, to->params, key, f->dims.chosen.items[i].value);
     }
+    record_defaults(f, to->run);
 }
 
 /* ---- all of it ---- */

@@ -90,6 +90,38 @@ static void usual_names_are_known(void **state)
     ort_ios_release(&ios);
 }
 
+/* torch.export calls dimensions s18, s41 where nobody named them: where they stand tells what they are. */
+static void made_up_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *input;
+        int type;
+        const char *dims;
+        enum dim_class class[4];
+    } rows[] = {
+        {"input_ids", ONNX_INT64, "s18,s41", {DIM_BATCH, DIM_SEQ}},
+        {"attention_mask", ONNX_FLOAT, "s18,s43", {DIM_BATCH, DIM_SEQ}},
+        {"inputs_embeds", ONNX_FLOAT, "s18,s41,768", {DIM_BATCH, DIM_SEQ, DIM_OTHER}},
+        {"pixel_values", ONNX_FLOAT, "s0,3,s1,s2", {DIM_BATCH, DIM_OTHER, DIM_OTHER, DIM_OTHER}},
+        {"past_key_values.0.key", ONNX_FLOAT, "u0,8,s50,64", {DIM_BATCH, DIM_OTHER, DIM_PAST, DIM_OTHER}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct ort_ios ios = {VEC_INIT};
+        add_io(&ios, rows[i].input, rows[i].type, rows[i].dims);
+        for (size_t d = 0; d < ios.items.items[0].rank; d++)
+            if (ios.items.items[0].dims[d] < 0)
+                assert_int_equal(dim_class_of(&ios.items.items[0], d), rows[i].class[d]);
+        ort_ios_release(&ios);
+    }
+    struct ort_ios ios = {VEC_INIT};
+    add_io(&ios, "input_ids", ONNX_INT64, "s18,s41");
+    struct free_dims d = resolve(&ios, &(struct case_params){.batch = 4});
+    assert_true(d.batch == 4 && d.seq == DIMNAME_SEQ && !d.chosen.items[1].asked);
+    free_dims_release(&d);
+    ort_ios_release(&ios);
+}
+
 static void batch_seq_and_names(void **state)
 {
     (void)state;
@@ -381,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual_names_are_known),
+        cmocka_unit_test(made_up_names),
         cmocka_unit_test(batch_seq_and_names),
         cmocka_unit_test(caches_and_sums),
         cmocka_unit_test(wrong_dimensions_are_errors),

@@ -65,7 +65,7 @@ static tare_status add_dims_of(struct choosing *c, const struct onnx_value *v, t
         char label[220];
         const char *name = v->dims.items[d].name;
         if (v->dims.items[d].value >= 0) continue;
-        enum dim_class class = dimname_class_at(name, d, v->dims.n, v->type);
+        enum dim_class class = dimname_class_at(v->name, name, d, v->dims.n, v->type);
         snprintf(label, sizeof label, "%.180s.%zu", v->name, d);
         s = add_dim(c, name[0] ? name : label, class, err);
     }
@@ -150,7 +150,7 @@ static int64_t part_value(void *ctx, const char *name)
     for (size_t i = 0; class != DIM_OTHER && i < c->out->dims.n; i++) {
         if (c->classes.items[i] == class) return c->out->dims.items[i].value;
     }
-    return dimname_default(class, name, has_cache(c));
+    return dimname_default(class, has_cache(c));
 }
 
 static void give_rest(struct choosing *c)
@@ -159,7 +159,7 @@ static void give_rest(struct choosing *c)
     for (size_t i = 0; i < c->classes.n; i++) {
         enum dim_class class = c->classes.items[i];
         if (!c->given.items[i] && class != DIM_TOTAL)
-            give(c, i, dimname_default(class, c->out->dims.items[i].name, cache), false);
+            give(c, i, dimname_default(class, cache), false);
     }
     for (size_t i = 0; i < c->given.n; i++) { /* sums, once their parts are there */
         if (!c->given.items[i]) give(c, i, dimname_total(c->out->dims.items[i].name, part_value, c), false);

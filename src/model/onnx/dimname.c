@@ -18,10 +18,11 @@ static bool any_of(const char *word, const char *const *names, size_t n)
     return false;
 }
 
-/* Is this no name that means anything: empty, or made up by a converter? */
+/* Is this no name that means anything: empty, or made up by a converter, as torch.export's s18 and u0 are? */
 static bool dimname_is_nameless(const char *name)
 {
-    return !*name || strncmp(name, "unk__", 5) == 0 || strcmp(name, "?") == 0 ||
+    bool numbered = (*name == 's' || *name == 'u') && name[1] && !name[1 + strspn(name + 1, "0123456789")];
+    return !*name || numbered || strncmp(name, "unk__", 5) == 0 || strcmp(name, "?") == 0 ||
            strcasecmp(name, "none") == 0;
 }
 
@@ -41,12 +42,22 @@ enum dim_class dimname_class(const char *name)
     return DIM_OTHER;
 }
 
-enum dim_class dimname_class_at(const char *name, size_t axis, size_t rank, int type)
+/* Does an input hold something for every token of a text? */
+static bool is_per_token(const char *input)
+{
+    static const char *const words[] = {"ids", "mask", "embeds", "tokens"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(input, words[i])) return true;
+    return false;
+}
+
+enum dim_class dimname_class_at(const char *input, const char *name, size_t axis, size_t rank, int type)
 {
     if (!dimname_is_nameless(name)) return dimname_class(name);
-    bool integers = type == ONNX_INT64 || type == ONNX_INT32;
+    bool ids = rank == 2 && (type == ONNX_INT64 || type == ONNX_INT32), cached = strcasestr(input, "past") != NULL;
     if (axis == 0) return DIM_BATCH;
-    return axis == 1 && rank == 2 && integers ? DIM_SEQ : DIM_OTHER;
+    if (cached) return axis == 2 && rank == 4 ? DIM_PAST : DIM_OTHER;
+    return axis == 1 && (ids || (rank <= 3 && is_per_token(input))) ? DIM_SEQ : DIM_OTHER;
 }
 
 static int64_t part_value(const char *part, dimname_value *value, void *ctx)
@@ -71,8 +82,8 @@ int64_t dimname_total(const char *name, dimname_value *value, void *ctx)
     return sum;
 }
 
-int64_t dimname_default(enum dim_class class, const char *name, bool has_cache)
+int64_t dimname_default(enum dim_class class, bool has_cache)
 {
     if (class == DIM_PAST) return 0;
-    return dimname_class(name) == DIM_SEQ && !has_cache ? DIMNAME_SEQ : 1;
+    return class == DIM_SEQ && !has_cache ? DIMNAME_SEQ : 1;
 }

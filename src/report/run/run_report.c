@@ -273,9 +273,16 @@ void run_fixed_text(struct buf *b, const struct run *run)
 {
     if (run->cases.n == 0) return;
     const struct run_map *params = &run->cases.at[0]->params;
-    for (size_t i = 0, shown = 0; i < params->n && shown < 16; i++)
-        if (param_is_setting(&params->at[i]) && !varies(run, params->at[i].key))
-            add_pair(b, &params->at[i], shown++ == 0);
+    const struct run_value *defaults = run_map_get(&run->config, RUN_DIMS_BY_DEFAULT);
+    bool starred = false;
+    for (size_t i = 0, shown = 0; i < params->n && shown < 16; i++) {
+        if (!param_is_setting(&params->at[i]) || varies(run, params->at[i].key)) continue;
+        add_pair(b, &params->at[i], shown++ == 0);
+        if (!defaults || defaults->kind != RUN_MAP || !run_map_get(&defaults->items, params->at[i].key)) continue;
+        buf_add_char(b, '*');
+        starred = true;
+    }
+    if (starred) buf_add_str(b, " (* by default: set with --dim NAME=N, --batch N or --seq N)");
 }
 
 void run_created_text(struct buf *b, const struct run *run)
