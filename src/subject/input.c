@@ -179,6 +179,10 @@ static const struct tensor *file_for(const struct ort_io *io, size_t i, const st
 tare_status input_match(const struct ort_ios *inputs, const struct tensor_set *files,
                         const struct tensor **out, tare_error *err)
 {
+    if (inputs->items.n == 1 && files->items.n == 1) { /* whatever the file is called, it can only be this */
+        out[0] = &files->items.items[0];
+        return TARE_OK;
+    }
     for (size_t i = 0; i < inputs->items.n; i++) {
         out[i] = file_for(&inputs->items.items[i], i, files);
         if (!out[i]) return refuse_missing(&inputs->items.items[i], files, err);

@@ -107,9 +107,9 @@ const int64_t *free_dims_of(const struct free_dims *d, const struct ort_ios *inp
  *   booleans                            even; false where there is only one (a switch)
  *   floats                              normal, mean 0, deviation 1; 8 bits and less: small finite values
  *
- * From files: names must match (arrays without a name go by their order), types and ranks be equal, every axis but the
- * first be what model and case say. The first axis is the batch: rows are cut, or taken again from the start, so that
- * one file serves a sweep; worker w starts w batches further on. ---- */
+ * From files: names must match (arrays without a name go by their order; one array for one input needs none), types and
+ * ranks be equal, every axis but the first be what model and case say. The first axis is the batch: rows are cut, or
+ * taken again from the start, so that one file serves a sweep; worker w starts w batches further on. ---- */
 
 struct input_spec {
     const struct ort_io *io;

@@ -154,6 +154,27 @@ static tare_status ask_runtime(struct onnx_subject *s, tare_error *err)
     return TARE_OK;
 }
 
+static bool is_initializer(const struct onnx_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->initializers.n; i++)
+        if (strcmp(g->initializers.items[i].name, name) == 0) return true;
+    return false;
+}
+
+/* Before any file with data is looked at: what is in it is no tensor either, and would be called damaged. */
+static tare_status check_kinds(const struct onnx_subject *s, const struct onnx_model *m, tare_error *err)
+{
+    for (size_t i = 0; i < m->graph.inputs.n; i++) {
+        const struct onnx_value *v = &m->graph.inputs.items[i];
+        bool tensor = !*v->kind || strcmp(v->kind, "tensor") == 0;
+        if ((tensor && v->type != ONNX_STRING) || is_initializer(&m->graph, v->name)) continue;
+        return error_set(err, TARE_UNSUPPORTED, "%s: input '%.80s' is %s: %s inputs are not supported",
+                         s->path, v->name, tensor ? "a tensor of text" : "no tensor",
+                         tensor ? "text" : v->kind);
+    }
+    return TARE_OK;
+}
+
 static tare_status read_model(struct onnx_subject *s, tare_error *err)
 {
     struct onnx_model m = ONNX_MODEL_INIT;
@@ -165,7 +186,8 @@ static tare_status read_model(struct onnx_subject *s, tare_error *err)
         return TARE_OK; /* the runtime will be asked */
     }
     if (onnx_weight_type(&m, &s->weight_type) < 0) s->weight_type = ONNX_UNDEFINED;
-    st = copy_limits(s, &m, err);
+    st = check_kinds(s, &m, err);
+    if (st == TARE_OK) st = copy_limits(s, &m, err);
     onnx_close(&m);
     return st;
 }
@@ -237,8 +259,8 @@ tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o
     s->base.ops = &onnx_ops;
     tare_status st = copy_options(s, o, err);
     if (st == TARE_OK) st = check_file(s, err);
-    if (st == TARE_OK) st = load_files(s, o->inputs, err);
     if (st == TARE_OK) st = read_model(s, err);
+    if (st == TARE_OK) st = load_files(s, o->inputs, err);
     if (st == TARE_OK) st = find_runtime(s, o, err);
     /* A file that is no model is worse than no runtime. */
     if (st < 0 && st != TARE_NOMEM && s->reader_says[0])

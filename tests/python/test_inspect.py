@@ -167,6 +167,28 @@ def test_a_run_tells_how_often_a_loop_goes_round(inspect, tmp_path, runtime):
     assert cost["complete"] and cost["macs"] == 7 * 2 * 8 * 8
 
 
+def test_inputs_that_are_no_tensors_of_numbers_are_refused_by_name(tare, tmp_path, runtime):
+    folder = tmp_path / "test_data_set_0"
+    folder.mkdir()
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    for proto, word in ((helper.make_sequence_type_proto(kind), "sequence"), (helper.make_optional_type_proto(kind), "optional"),
+                        (helper.make_tensor_type_proto(TensorProto.STRING, [2]), "text")):
+        path = save(tmp_path / "m.onnx", [helper.make_node("Identity", ["odd"], ["y"])],
+                    [helper.make_value_info("odd", proto)], [helper.make_value_info("y", proto)])
+        (folder / "input_0.pb").write_bytes(numpy_helper.from_list([np.ones(2, np.float32)], "odd").SerializeToString())
+        for args in (["bench", path], ["inspect", "--diverge", path, path]):
+            said = tare(*args, "--inputs", folder, env=runtime, status=3).stderr
+            assert "input 'odd'" in said and word in said and "not supported" in said
+
+
+def test_a_dimension_below_zero_is_refused(tare, tmp_path):
+    def model(size):
+        return save(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], [value("x", [size])], [value("y", [size])])
+    assert "x.0=1*" in tare("inspect", model(-1)).stdout                       # a habit of some exporters
+    said = tare("inspect", model(-2**31), status=2).stderr
+    assert "dim[0]" in said and "-2147483648" in said
+
+
 def test_optimized_graph_beside_the_file(inspect, tmp_path, runtime):
     path = save(tmp_path / "m.onnx",
                 [helper.make_node("Add", ["a", "b"], ["k"], name="fold"),

@@ -381,6 +381,16 @@ static void rows_are_cut_and_cycled(void **state)
 static void names_must_match(void **state)
 {
     (void)state;
+    struct ort_ios one = {VEC_INIT};
+    struct tensor_set any = TENSOR_SET_INIT;
+    const struct tensor *found = NULL;
+    struct tensor rows = counted("rows", ONNX_INT64, 2, 3); /* of rows.npy */
+    add_io(&one, "x", ONNX_INT64, "2,3");
+    assert_int_equal(tensor_set_take(&any, &rows, NULL), TARE_OK);
+    assert_int_equal(input_match(&one, &any, &found, NULL), TARE_OK);
+    assert_ptr_equal(found, &any.items.items[0]);
+    tensor_set_release(&any);
+    ort_ios_release(&one);
     struct ort_ios ios = bert();
     struct tensor_set set = TENSOR_SET_INIT;
     const struct tensor *match[2];

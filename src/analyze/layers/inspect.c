@@ -158,8 +158,7 @@ static void give_rest(struct choosing *c)
     bool cache = has_cache(c);
     for (size_t i = 0; i < c->classes.n; i++) {
         enum dim_class class = c->classes.items[i];
-        if (!c->given.items[i] && class != DIM_TOTAL)
-            give(c, i, dimname_default(class, cache), false);
+        if (!c->given.items[i] && class != DIM_TOTAL) give(c, i, dimname_default(class, cache), false);
     }
     for (size_t i = 0; i < c->given.n; i++) { /* sums, once their parts are there */
         if (!c->given.items[i]) give(c, i, dimname_total(c->out->dims.items[i].name, part_value, c), false);

@@ -54,7 +54,8 @@ static bool is_per_token(const char *input)
 enum dim_class dimname_class_at(const char *input, const char *name, size_t axis, size_t rank, int type)
 {
     if (!dimname_is_nameless(name)) return dimname_class(name);
-    bool ids = rank == 2 && (type == ONNX_INT64 || type == ONNX_INT32), cached = strcasestr(input, "past") != NULL;
+    bool ids = rank == 2 && (type == ONNX_INT64 || type == ONNX_INT32),
+         cached = strcasestr(input, "past") != NULL;
     if (axis == 0) return DIM_BATCH;
     if (cached) return axis == 2 && rank == 4 ? DIM_PAST : DIM_OTHER;
     return axis == 1 && (ids || (rank <= 3 && is_per_token(input))) ? DIM_SEQ : DIM_OTHER;

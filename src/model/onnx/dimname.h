@@ -11,9 +11,9 @@
 enum dim_class {
     DIM_OTHER, /* default 1 */
     DIM_BATCH, /* batch, batch_size, N, ...; a first dimension without a name, or with a made-up one (unk__7, s18) */
-    DIM_SEQ,   /* sequence, seq_len, ...; without a name the second of input_ids and its kin (masks, embeddings), and
+    DIM_SEQ, /* sequence, seq_len, ...; without a name the second of input_ids and its kin (masks, embeddings), and
                   of any integers in two dimensions */
-    DIM_PAST, /* past_sequence_length; without a name the third of past_key_values: default 0, nothing in the cache */
+    DIM_PAST, /* past_sequence_length; without a name the third of past_key_values: default 0, an empty cache */
     DIM_TOTAL /* total_sequence_length: past + sequence. So are sums in a name: "past_sequence_length + 1" */
 };
 

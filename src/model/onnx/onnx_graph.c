@@ -266,8 +266,8 @@ static tare_status parse_dim(const struct parse *p, const struct place *at, cons
     *d = (struct onnx_dim){-1, ""};
     while ((got = parse_next(p, &m, &f)) > 0) {
         if (f.number == 1) {
-            int64_t value = (int64_t)f.value; /* some exporters write a negative one for "not fixed" */
-            *d = (struct onnx_dim){value < 0 ? -1 : value, ""};
+            *d = (struct onnx_dim){(int64_t)f.value, ""}; /* some exporters write -1 for "not fixed" */
+            if (d->value < -1) return parse_fail(p, at, "a dimension of %lld", (long long)d->value);
             continue;
         }
         d->value = -1;

@@ -278,7 +278,8 @@ void run_fixed_text(struct buf *b, const struct run *run)
     for (size_t i = 0, shown = 0; i < params->n && shown < 16; i++) {
         if (!param_is_setting(&params->at[i]) || varies(run, params->at[i].key)) continue;
         add_pair(b, &params->at[i], shown++ == 0);
-        if (!defaults || defaults->kind != RUN_MAP || !run_map_get(&defaults->items, params->at[i].key)) continue;
+        if (!defaults || defaults->kind != RUN_MAP || !run_map_get(&defaults->items, params->at[i].key))
+            continue;
         buf_add_char(b, '*');
         starred = true;
     }
