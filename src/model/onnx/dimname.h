@@ -13,7 +13,7 @@ enum dim_class {
     DIM_BATCH, /* batch, batch_size, N, ...; a first dimension without a name, or with a made-up one (unk__7, s18) */
     DIM_SEQ, /* sequence, seq_len, ...; without a name the second of input_ids and its kin (masks, embeddings), and
                   of any integers in two dimensions */
-    DIM_PAST, /* past_sequence_length; without a name the third of past_key_values: default 0, an empty cache */
+    DIM_PAST, /* past_sequence_length; without a name the third of past_key_values: default 0 */
     DIM_TOTAL /* total_sequence_length: past + sequence. So are sums in a name: "past_sequence_length + 1" */
 };
 
@@ -22,8 +22,8 @@ enum dim_class dimname_class(const char *name);
 /* Of one axis of a graph input, by its name, else by where it stands; `type` is an enum onnx_type. */
 enum dim_class dimname_class_at(const char *input, const char *name, size_t axis, size_t rank, int type);
 
-/* What a dimension is taken as that nobody set: nothing in the cache, a text of DIMNAME_SEQ tokens (one token for models
- * with a cache), else 1. */
+/* What a dimension is taken as that nobody set: nothing in the cache, a text of DIMNAME_SEQ tokens (one token for
+ * models with a cache), else 1. */
 enum { DIMNAME_SEQ = 128 };
 int64_t dimname_default(enum dim_class class, bool has_cache);
 
