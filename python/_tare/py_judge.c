@@ -152,7 +152,7 @@ PyObject *tell_growth(const double *at, const double *value, size_t n)
     tare_error err = TARE_ERROR_INIT;
     if (growth_test(&(struct growth_series){at, value, n}, &g, &err) != TARE_OK)
         return PyUnicode_FromString(err.text);
-    return Py_BuildValue("sdddddn", g.verdict, g.confidence, g.per_s, g.lo, g.hi, g.rise,
+    return Py_BuildValue("sdddddn", g.verdict, g.confidence, g.rate, g.lo, g.hi, g.rise,
                          (Py_ssize_t)g.samples);
 }
 

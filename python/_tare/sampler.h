@@ -16,7 +16,7 @@
 
 /* Probe, and with what it is read: with the memory of the process, with that of all it started, or with the
  * machine. "self" is no probe of src/probe but one file: it costs a tenth of the cheapest of them. "sharing" goes
- * with "process": memory split by sharing as often as a fiftieth of the time allows, not a 5,000th. */
+ * with "process": memory split by sharing as often as a 200th of the time allows, not a 5,000th. */
 #define SAMPLER_PROBES(X) \
     X(self, FAST) X(sharing, TREE) X(gpu, FAST) X(process, TREE) X(system, SLOW) X(cgroup, SLOW) \
     X(disk, SLOW) X(net, SLOW) X(temperature, SLOW) X(energy, SLOW)

@@ -17,6 +17,9 @@ from tare import _command, _tare
 from tare._metrics import MB
 from tare._unknown import Unknown, known
 
+# The verdicts of src/analyze/watch/growth.h, the one judge of leaks.
+LEAK = {"growing": True, "steady": False}
+
 NO_SITES = "allocation sites come with the memory agent, which this version does not have"
 
 
@@ -42,8 +45,7 @@ def peak_of(run: Callable[[], Any]) -> Any:
 
 
 def memory_of_runs(run: Callable[[], Any], warmup: int, runs: int, snapshots: bool) -> dict[str, Any]:
-    """Resident bytes before, after warm-up, after each run and at most in it; growth per run by the slope over the second half of the
-    runs."""
+    """Resident bytes before, after warm-up, after each run and at most in it, and whether they grow for good."""
     gc.collect()
     before = resident()
     for _ in range(warmup):
@@ -59,21 +61,20 @@ def memory_of_runs(run: Callable[[], Any], warmup: int, runs: int, snapshots: bo
         "peak": max(filter(known, peaks), default=peaks[0]),
         "average": round(statistics.fmean(seen)),
         "after": seen[-1],
-        "growth": _growth(seen[len(seen) // 2 :]),
+        "growth": _growth_of_runs(array("d", seen)),
         "snapshots": [
             {"run": number, "rss": rss, "peak": peak} for number, (rss, peak) in enumerate(zip(seen, [seen[0], *peaks]))
         ] if snapshots else [],
     }
 
 
-def _growth(seen: list[int]) -> dict[str, Any]:
-    """Bytes a run adds: the median of all slopes between two snapshots, with the quartiles beside it. A leak when even the lower
-    quartile is above 0."""
-    slopes = sorted((b - a) / (j - i) for i, a in enumerate(seen) for j, b in enumerate(seen) if j > i)
-    if len(slopes) < 10:
-        return {"per_run": Unknown("fewer than ten pairs of runs"), "leak": False}
-    low, middle, high = (slopes[len(slopes) * quarter // 4] for quarter in (1, 2, 3))
-    return {"per_run": middle, "lo": low, "hi": high, "leak": low > 0}
+def _growth_of_runs(seen: array) -> dict[str, Any]:
+    """Bytes a run adds, with the interval; `leak` is None where it cannot be told."""
+    tested = _tare.growth_of(array("d", range(len(seen))), seen)
+    if isinstance(tested, str):
+        return {"per_run": Unknown(tested), "leak": None, "verdict": "unknown"}
+    verdict, _, rate, low, high, _, _ = tested
+    return {"per_run": rate, "lo": low, "hi": high, "leak": LEAK.get(verdict), "verdict": verdict}
 
 
 def torch_allocations(run: Callable[[], Any], wanted: dict[str, bool]) -> dict[str, Any]:
@@ -130,10 +131,6 @@ def _gpu_part(said: dict[str, Any]) -> dict[str, Any]:
 
 # ---- over iterations over all texts: does it grow for good (src/analyze/watch/growth.h)? ----
 
-# Growth below the greater of both is not called a leak, as in `tare bench`: a cache that fills up looks the same.
-LEAST_BYTES, LEAST_SHARE = MB, 0.005
-
-
 def resident_over(call: Callable[[list], Any], batches: list[list[Any]], iterations: int) -> array:
     """Bytes of this process after every call. Room for all of them is there before the first, so that keeping them adds nothing."""
     seen = array("d", bytes(8 * len(batches) * iterations))
@@ -152,27 +149,22 @@ def memory_course(seen: array, iterations: int) -> dict[str, Any]:
     return {
         "iterations": [{"iteration": number + 1, "memory_mb": mb(size), "delta_mb": mb(size - seen[0])} for number, size in enumerate(most)],
         "peak_mb": mb(max(seen)),
-        "growth": _growth_of_iterations(_tare.growth_of(at, seen), iterations, max(LEAST_BYTES, LEAST_SHARE * seen[0])),
+        "growth": _growth_of_iterations(_tare.growth_of(at, seen)),
         "samples": len(seen),
     }
 
 
-def _growth_of_iterations(tested: Any, iterations: int, matters: float) -> dict[str, Any]:
-    """The slope test, per iteration. Growth is no leak as long as it does not matter: neither a rise that the first iterations alone
-    made, which a slope over all of them does not show, nor a slope that would come to little by the end."""
+def _growth_of_iterations(tested: Any) -> dict[str, Any]:
     if isinstance(tested, str):
         return {"verdict": "unknown", "leak": None, "why": tested}
-    verdict, confidence, slope, low, high, rise, _ = tested
-    if verdict == "growing" and min(rise, slope * iterations) < matters:
-        verdict = "steady" if high * iterations < matters else "inconclusive"
+    verdict, confidence, rate, low, high, rise, _ = tested
     return {
         "verdict": verdict,
-        "leak": {"growing": True, "steady": False}.get(verdict),
+        "leak": LEAK.get(verdict),
         "confidence": confidence,
-        "mb_per_iteration": slope / MB,
+        "mb_per_iteration": rate / MB,
         "interval": [low / MB, high / MB],
         "rise_mb": rise / MB,
-        "matters_mb": matters / MB,
     }
 
 

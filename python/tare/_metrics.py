@@ -19,7 +19,7 @@ JOULES_PER_KWH = 3.6e6
 
 @dataclass(frozen=True)
 class LeakTest:
-    """Does memory grow for good? Mann-Kendall on the floor of the samples: `confidence` is that of "growing"."""
+    """Does memory grow for good? By the rises of its floor from part to part (docs/judgement.md): `confidence` is that of "growing"."""
 
     verdict: str  # "growing", "steady", "inconclusive", "unknown"
     confidence: float

@@ -10,10 +10,10 @@
 
 enum { THREADS_MOST = 1024, FDS_MOST = 4096 };
 
-/* What part of the time each may take: one in so many; with thoroughness one in fifty. No more is saved up than a
+/* What part of the time each may take: one in so many; with thoroughness one in 200. No more is saved up than a
  * second's worth. */
 static const uint64_t share[DETAIL_KINDS] = {[DETAIL_COUNTS] = 3000, [DETAIL_SHARING] = 5000};
-#define SHARE_THOROUGH 50
+#define SHARE_THOROUGH 200
 #define SECOND_NS UINT64_C(1000000000)
 
 static bool read_file(struct process_tree *t, pid_t pid, const char *name)

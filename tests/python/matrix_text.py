@@ -28,10 +28,17 @@ def course_of(level):
 
 class Memory(unittest.TestCase):
     def test_a_rise_in_the_first_iteration_is_no_leak(self):
-        early = course_of(lambda call: 232 + (1.6 if call >= 8 else 0) + 0.01 * call)  # the rest comes to 0.8 MiB
-        self.assertGreater(early["rise_mb"], early["matters_mb"])
-        self.assertIs(early["leak"], False)
+        self.assertIs(course_of(lambda call: 232 + (1.6 if call >= 8 else 0))["leak"], False)
         self.assertIs(course_of(lambda call: 232 + 0.05 * call)["leak"], True)
+
+    def test_10_kb_a_call_are_a_leak(self):
+        """It was "steady" beside an interval that excludes 0."""
+        kept = course_of(lambda call: 100 + (call * 10_000 // 4096 * 4096) / 2**20)
+        self.assertEqual((kept["verdict"], kept["leak"]), ("growing", True))
+        self.assertGreater(kept["interval"][0], 0)
+        self.assertAlmostEqual(kept["mb_per_iteration"], 80_000 / 2**20, delta=0.004)
+        little = course_of(lambda call: 900 + call * 1000 / 2**20)  # too little yet: not a leak, not steady either
+        self.assertEqual((little["verdict"], little["leak"]), ("inconclusive", None))
 
 
 class Text(unittest.TestCase):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * test_growth.c - the trend test tells a leak from noise, from a saw and from growth that ended. */
+ * test_growth.c - the judge tells a leak from noise, bursts, a saw, a step and growth that ended. */
 #include "analyze/watch/growth.h"
 
 #include <math.h>
@@ -77,6 +77,38 @@ static double crumbs(double t, struct rng *r)
     (void)r;
     return t * 400 / MIB;
 }
+/* Random bursts, nothing kept: but what was the greatest so far is given back by half. */
+static double most;
+static double bursts(double t, struct rng *r)
+{
+    double burst = 5 * (rng_unit(r) + rng_unit(r) + rng_unit(r));
+    most = t == 0 ? burst : fmax(most, burst);
+    return most / 2 + (rng_unit(r) < 0.3 ? burst : 0);
+}
+static double late_step(double t, struct rng *r)
+{
+    return (t < 11 ? 0 : 30) + 0.02 * noise(r);
+}
+/* Pieces of 132 KiB, as malloc takes them from the system. */
+static double ten_kb_a_call(double t, struct rng *r)
+{
+    (void)r;
+    return floor(t * 10 * 10000 / 135168) * 135168 / MIB;
+}
+/* Drifts without aim: what was kept is let go of at another time. */
+static double level;
+static double walk(double t, struct rng *r)
+{
+    level = t == 0 ? 0 : level + noise(r);
+    return level;
+}
+/* The list of 800 MiB is freed, then the process is gone. */
+static double dying_leak(double t, struct rng *r)
+{
+    static const double last[] = {-474, -495, -500};
+    (void)r;
+    return t < 0.1 * (N - 3) - 0.05 ? 40 * t : last[(int)(t * 10 + 0.5) - (N - 3)];
+}
 
 static void a_leak_is_found_with_its_rate(void **state)
 {
@@ -85,35 +117,69 @@ static void a_leak_is_found_with_its_rate(void **state)
     struct growth g = test_of(N);
     assert_string_equal(g.verdict, "growing");
     assert_true(g.confidence > 0.99);
-    assert_true(fabs(g.per_s / MIB - 2) < 0.2);
+    assert_true(fabs(g.rate / MIB - 2) < 0.2);
     assert_true(g.lo <= 2 * MIB && g.hi >= 2 * MIB && g.lo > 0);
     fill(2, leaking_saw);
     g = test_of(N);
     assert_string_equal(g.verdict, "growing");
-    assert_true(fabs(g.per_s / MIB - 3) < 1);
+    assert_true(fabs(g.rate / MIB - 3) < 1);
+    fill(3, dying_leak);
+    g = test_of(N);
+    assert_string_equal(g.verdict, "growing");
+    assert_true(fabs(g.rate / MIB - 40) < 1 && fabs(g.to - 0.1 * (N - 4)) < 1e-9);
+    fill(4, ten_kb_a_call);
+    g = test_of(N);
+    assert_string_equal(g.verdict, "growing");
+    assert_true(fabs(g.rate / 100000 - 1) < 0.3);
 }
 
-static void what_does_not_leak_is_steady(void **state)
+static void what_does_not_leak_is_not_growing(void **state)
 {
-    double (*const shapes[])(double, struct rng *) = {quiet, flat, loading, filling, crumbs};
+    double (*const never[])(double, struct rng *) = {loading, filling, crumbs, saw, late_step};
+    (void)state;
+    fill(3, flat);
+    assert_string_equal(test_of(N).verdict, "steady");
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        fill(7 + i, never[i]);
+        assert_string_not_equal(test_of(N).verdict, "growing");
+    }
+}
+
+/* Whoever says "steady" has an interval that holds 0: nothing is both. */
+static void no_verdict_against_its_own_interval(void **state)
+{
+    double (*const shapes[])(double, struct rng *) = {leak,    quiet,   flat,   saw,           leaking_saw,
+                                                      loading, filling, crumbs, ten_kb_a_call, late_step};
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        fill(3 + i, shapes[i]);
-        assert_string_equal(test_of(N).verdict, "steady");
+        fill(20 + i, shapes[i]);
+        struct growth g = test_of(N);
+        assert_true(g.lo <= g.rate && g.rate <= g.hi);
+        if (strcmp(g.verdict, "steady") == 0) assert_true(g.lo <= 0 && g.hi >= 0);
+        if (strcmp(g.verdict, "growing") == 0) assert_true(g.lo > 0);
     }
-    fill(9, saw);
-    assert_string_not_equal(test_of(N).verdict, "growing");
 }
 
-static void noise_is_seldom_called_growth(void **state)
+static unsigned growing_of_400(double (*f)(double, struct rng *))
 {
-    unsigned wrong = 0;
-    (void)state;
+    unsigned n = 0;
     for (uint64_t seed = 100; seed < 500; seed++) {
-        fill(seed, quiet);
-        wrong += strcmp(test_of(N).verdict, "growing") == 0;
+        fill(seed, f);
+        n += strcmp(test_of(N).verdict, "growing") == 0;
     }
-    assert_true(wrong < 20); /* both halves must rise: under 5 in 100 */
+    return n;
+}
+
+/* The rates that docs/judgement.md tells. */
+static void how_often_it_is_wrong(void **state)
+{
+    (void)state;
+    assert_int_equal(growing_of_400(quiet), 0);
+    assert_int_equal(growing_of_400(bursts), 0);
+    assert_int_equal(growing_of_400(late_step), 0);
+    assert_in_range(growing_of_400(walk), 0, 24);
+    assert_int_equal(growing_of_400(leak), 400);
+    assert_int_equal(growing_of_400(leaking_saw), 400);
 }
 
 static void few_samples_are_refused(void **state)
@@ -124,7 +190,7 @@ static void few_samples_are_refused(void **state)
     fill(7, leak);
     assert_int_equal(growth_test(&(struct growth_series){at, value, 15}, &g, &err), TARE_INVALID);
     assert_non_null(strstr(err.text, "15 samples"));
-    assert_int_equal(test_of(16).blocks, 8);
+    assert_int_equal(test_of(16).samples, 16);
     at[5] = at[4];
     assert_int_equal(growth_test(&(struct growth_series){at, value, N}, &g, &err), TARE_INVALID);
     at[5] = NAN;
@@ -135,8 +201,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leak_is_found_with_its_rate),
-        cmocka_unit_test(what_does_not_leak_is_steady),
-        cmocka_unit_test(noise_is_seldom_called_growth),
+        cmocka_unit_test(what_does_not_leak_is_not_growing),
+        cmocka_unit_test(no_verdict_against_its_own_interval),
+        cmocka_unit_test(how_often_it_is_wrong),
         cmocka_unit_test(few_samples_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * diagnose.c - see diagnose.h. All rules but one are rows: conditions that must hold at the same time, and for what
- * share of the run. A leak is a trend, and has a test of its own. */
+ * share of the run. A leak is judged by growth.h. */
 #include "analyze/watch/diagnose.h"
 
 #include <math.h>
@@ -8,6 +8,7 @@
 
 #include "analyze/judge/finding.h"
 #include "analyze/watch/growth.h"
+#include "core/mem.h"
 
 #define IS(quantity, op, threshold) {COURSE_##quantity, op, threshold}
 
@@ -91,59 +92,46 @@ static void check_conditions(struct judging *j, const struct run_case *c, const 
                        course_mean(course, r->all[i].quantity, span.from, span.to));
 }
 
-/* ---- a leak: memory that rises steadily, late in the run as much as early ---- */
+/* ---- a leak ---- */
 
-enum { LEAK_PARTS = 20 };
-#define LEAK_SKIP (1.0 / 3)    /* of the run: what is loaded at its start is no leak */
-#define LEAK_LEAST 16e6        /* bytes over what is looked at */
-#define LEAK_SHARE 0.05        /* of the memory held */
-#define LEAK_Z 3.29            /* Mann-Kendall: one false alarm in a thousand runs of pure noise */
-#define LEAK_JUMP 0.5          /* of the growth in one part: something was loaded */
-#define LEAK_LATE (1.0 / 3)    /* growth of the second half over that of the first: a cache fills and stops */
+#define LEAK_LEAST 4e6  /* bytes: less is not worth a finding of a whole program */
+#define LEAK_SHARE 0.05 /* of the memory held */
 
-/* Means of equal parts of the later run; false: too little is known. */
-static bool memory_parts(const struct course *c, double parts[LEAK_PARTS], size_t *from)
-{
-    *from = (size_t)((double)c->steps.n * LEAK_SKIP);
-    size_t n = c->steps.n - *from;
-    if (n < LEAK_PARTS) return false;
-    for (size_t p = 0; p < LEAK_PARTS; p++) {
-        parts[p] = course_mean(c, COURSE_RSS, *from + n * p / LEAK_PARTS, *from + n * (p + 1) / LEAK_PARTS);
-        if (isnan(parts[p])) return false;
-    }
-    return true;
-}
-
-static bool is_steady_growth(const double *x)
-{
-    double grown = x[LEAK_PARTS - 1] - x[0], half = x[LEAK_PARTS / 2] - x[0], jump = 0;
-    for (size_t i = 1; i < LEAK_PARTS; i++) jump = fmax(jump, x[i] - x[i - 1]);
-    return jump <= LEAK_JUMP * grown && grown - half >= LEAK_LATE * half;
-}
-
-static void check_leak(struct judging *j, const struct run_case *c, const struct course *course)
+static void tell_leak(struct judging *j, const struct run_case *c, const struct growth *g)
 {
     static const struct finding_rule row = {
         .id = "memory.leak",
         .severity = "warn",
         .action = "watch it longer: a cache stops growing, a leak does not; then look at what is kept alive",
     };
-    double x[LEAK_PARTS];
-    size_t from;
-    if (!memory_parts(course, x, &from)) return;
-    double grown = x[LEAK_PARTS - 1] - x[0], begin = course_seconds(course, from);
-    if (grown < fmax(LEAK_LEAST, LEAK_SHARE * x[0]) || growth_trend_z(x, LEAK_PARTS) < LEAK_Z) return;
-    if (!is_steady_growth(x)) return;
-    double end = course_seconds(course, course->steps.n);
-    double rate = grown / ((end - begin) * (LEAK_PARTS - 1) / LEAK_PARTS);
     j->rule = &row;
-    struct run_finding *f = finding_start(j, c, "memory grows without end: %s from %s on, %s per second",
-                                          show_bytes(grown).s, show_time(begin * 1e9).s, show_bytes(rate).s);
-    finding_number(j, f, "from_s", begin);
-    finding_number(j, f, "to_s", end);
-    finding_number(j, f, "grown_bytes", grown);
-    finding_number(j, f, "bytes_per_second", rate);
-    finding_number(j, f, "mann_kendall_z", growth_trend_z(x, LEAK_PARTS));
+    struct run_finding *f = finding_start(j, c, "memory grows without end: %s from %s to %s, %s per second",
+                                          show_bytes(g->rise).s, show_time(g->from * 1e9).s,
+                                          show_time(g->to * 1e9).s, show_bytes(g->rate).s);
+    finding_number(j, f, "from_s", g->from);
+    finding_number(j, f, "to_s", g->to);
+    finding_number(j, f, "grown_bytes", g->rise);
+    finding_estimate(j, f, "bytes_per_second",
+                     (struct run_estimate){true, g->rate, known_f64(g->lo), known_f64(g->hi)});
+    finding_number(j, f, "confidence", g->confidence);
+}
+
+static void check_leak(struct judging *j, const struct run_case *c, const struct course *course)
+{
+    size_t n = course->steps.n;
+    double *at = mem_new(2 * n, sizeof *at), *held = at + n;
+    struct growth g;
+    struct growth_series x = {at, held, 0};
+    j->failed |= !at;
+    for (size_t i = 0; at && i < n; i++) {
+        if (isnan(course->steps.items[i].value[COURSE_RSS])) continue;
+        at[x.n] = course_seconds(course, i + 1);
+        held[x.n++] = course->steps.items[i].value[COURSE_RSS];
+    }
+    if (at && growth_test(&x, &g, NULL) == TARE_OK && strcmp(g.verdict, "growing") == 0 &&
+        g.rise >= fmax(LEAK_LEAST, LEAK_SHARE * held[x.n / 3]))
+        tell_leak(j, c, &g);
+    mem_free(at);
 }
 
 tare_status diagnose(struct run *run, const struct run_case *c, const struct course *course, tare_error *err)
