@@ -47,9 +47,11 @@ static void recorder_stop(struct call_recorder *rec)
     Py_DECREF((PyObject *)rec);
 }
 
+/* One that nobody but us refers to any more cannot be disabled by anybody: a notebook's cell that was run twice. */
 static int recorder_start(struct call_recorder *rec)
 {
     if (calls_active == rec) return 0;
+    if (calls_active && Py_REFCNT((PyObject *)calls_active) == 1) recorder_stop(calls_active);
     if (calls_active)
         return refuse(PyExc_RuntimeError,
                       "another tare.functions() records already, and profiles do not nest: disable it first");

@@ -369,6 +369,23 @@ def lines_text(profile: Any) -> str:
     return "\n\n".join([*parts, _cost_of_lines(profile)])
 
 
+# ---- in a notebook ----------------------------------------------------------------------------------------------------------------
+
+
+class Shown:
+    """What shows itself as the last value of a cell: as text in a terminal, in columns that stay columns on a page."""
+
+    def _shown(self) -> str:
+        raise NotImplementedError
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self._shown())
+
+    def _repr_html_(self) -> str:
+        style = "white-space:pre;font-family:monospace;overflow-x:auto;line-height:1.3"
+        return f'<pre style="{style}">{escape(self._shown())}</pre>'
+
+
 # ---- a run in a notebook: what the document says; unknown is a dash ----------------------------------------------------------------
 
 
@@ -378,11 +395,20 @@ def _four_digits(value: float | None) -> str:
     return f"{value:,.{max(0, 4 - len(str(int(abs(value)))))}f}"
 
 
+def _latency(case: Any, which: str) -> str:
+    """With its interval, where it has one."""
+    found = (case.get("latency_ns") or {}).get(which) or {}
+    if found.get("value") is None:
+        return "–"
+    ends = [duration(found[end] / 1e9) for end in ("lo", "hi") if found.get(end) is not None]
+    return duration(found["value"] / 1e9) + (f" ({' to '.join(ends)})" if len(ends) == 2 else "")
+
+
 # title: how its cell is made of a case
 _RUN_COLUMNS = {
-    "p50 ms": lambda c: _four_digits(c.p50_ms),
-    "p95 ms": lambda c: _four_digits(c.p95_ms),
-    "p99 ms": lambda c: _four_digits(c.p99_ms),
+    "p50": lambda c: _latency(c, "p50"),
+    "p95": lambda c: _latency(c, "p95"),
+    "p99": lambda c: _latency(c, "p99"),
     "per second": lambda c: _four_digits(c.throughput),
     "memory": lambda c: "–" if c.memory_peak is None else f"{c.memory_peak / 2**20:,.1f} MiB",
 }

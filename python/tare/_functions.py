@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import atexit
-import html
 import sys
 from typing import Any, Callable, NamedTuple, TextIO, Tuple
 
@@ -60,7 +59,7 @@ def writer(path: Any) -> Callable[[Any, Any], Any]:
     return _answers.by_ending(path, _WRITERS)
 
 
-class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.functions() as prof
+class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a function: with tare.functions() as prof
     """Profiles every call of every thread while it is enabled: `with tare.functions() as prof`, or prof.enable(), prof.disable().
 
     fast=True      Python functions only, at a fraction of the cost
@@ -69,6 +68,8 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
     """
 
     title = "tare functions"  # of the flame graph's page, where flame() is not given another
+    shown: tuple[str, int | None] = ("self", 25)  # order and rows of the table where it is the last value of a cell
+    written: tuple[str, int | None] = ("total", None)  # likewise in a .txt file
 
     def __init__(self, *, fast: bool = False, exact_c: bool = False, limit: int = 1_000_000):
         super().__init__(fast=fast, exact_c=exact_c, limit=limit)
@@ -180,14 +181,14 @@ class functions(CallRecorder):  # noqa: N801 - used like a function: with tare.f
         """Writes a flame graph as an HTML page of its own."""
         return _answers.profile_page(self, path, title or self.title)
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text(limit=25))}</pre>"
+    def _shown(self) -> str:
+        return self.text(*self.shown)
 
 
 _WRITERS: dict[str, Callable[[Any, Any], Any]] = {
     ".prof": _answers.write_prof,
     ".pstats": _answers.write_prof,
-    ".txt": lambda profile, path: _answers.write_text(path, profile.text(sort="total") + "\n"),
+    ".txt": lambda profile, path: _answers.write_text(path, profile.text(*profile.written) + "\n"),
     ".json": _answers.write_speedscope,
     ".folded": _answers.write_folded,
     ".html": functions.flame,

@@ -6,12 +6,12 @@ from __future__ import annotations
 import atexit
 import dis
 import functools
-import html
 import inspect
 import json
 import linecache
 import sys
 import types
+import weakref
 from typing import Any, Callable, Iterable, NamedTuple, TextIO
 
 from tare import _answers, _weigh
@@ -100,7 +100,7 @@ def _span(code: types.CodeType) -> tuple:
 # ---- the profile ----
 
 
-class lines:  # noqa: N801 - used like a function: with tare.lines(step) as profile
+class lines(_answers.Shown):  # noqa: N801 - used like a function: with tare.lines(step) as profile
     """Profiles the lines of functions, classes or modules: `with tare.lines(train_step) as profile: train()`.
 
     Also enable() and disable(), add(function) at any time, and @profile above a function."""
@@ -130,6 +130,12 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
     def disable(self) -> None:
         self._recorder.disable()
         _open.discard(self)
+
+    def __del__(self) -> None:
+        """Nobody could disable it any more: a notebook's cell that was run twice, an interrupt on the way into the block."""
+        recorder = getattr(self, "_recorder", None)
+        if recorder:
+            recorder.disable()
 
     def __enter__(self) -> "lines":
         self.enable()
@@ -185,8 +191,8 @@ class lines:  # noqa: N801 - used like a function: with tare.lines(step) as prof
         """Writes .txt or .json, by the ending; returns the path."""
         return _answers.write_text(path, writer(path)(self) + "\n")
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text())}</pre>"
+    def _shown(self) -> str:
+        return self.text()
 
 
 def writer(path: Any) -> Callable[[lines], str]:
@@ -194,7 +200,7 @@ def writer(path: Any) -> Callable[[lines], str]:
     return _answers.by_ending(path, {".txt": lines.text, ".json": lambda profile: json.dumps(profile.to_dict(), indent=1)})
 
 
-_open: set = set()
+_open: weakref.WeakSet = weakref.WeakSet()
 
 
 @atexit.register

@@ -10,11 +10,12 @@ import shlex
 from tare._bench import bench
 from tare._functions import functions
 from tare._lines import lines
+from tare._program import sort_word
 
-_USAGE = """%%tare [functions]           calls of the cell (default)
+_USAGE = """%%tare [functions]           calls of the cell (default); --fast, -s ORDER, --rows N as python -m tare functions
 %%tare lines -f NAME ...     lines of functions, by their names in the notebook
 %%tare bench                 the cell again and again until its time is known
-%tare [what] STATEMENT       the same for one line"""
+%tare [what] STATEMENT       the same for one line; %tare -h shows this"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -25,13 +26,18 @@ class _Parser(argparse.ArgumentParser):
 def _parser():
     parser = _Parser(prog="%%tare", add_help=False)
     parser.add_argument("-f", "--function", action="append", default=[])
-    parser.add_argument("--sort", default="self")
+    parser.add_argument("-s", "--sort", default="self", type=sort_word)
+    parser.add_argument("--rows", type=int, default=25)
+    parser.add_argument("--fast", action="store_true")
+    parser.add_argument("-h", "--help", action="store_true")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of measuring")
     return parser
 
 
 def _functions(shell, options):
-    return functions()
+    profile = functions(fast=options.fast)
+    profile.shown = (options.sort, options.rows)
+    return profile
 
 
 def _lines(shell, options):
@@ -61,7 +67,7 @@ def _bench(shell, options, code):
 
 
 _WHAT = {"functions": _profiled(_functions), "lines": _profiled(_lines), "bench": _bench}
-_AHEAD = re.compile(r"\s*(?:(?:--?(?:f|function|sort|budget))[ =]\s*\S+\s+)*")
+_AHEAD = re.compile(r"\s*(?:(?:--?(?:f|function|s|sort|rows|budget)[ =]\s*\S+|--fast|-h|--help)(?:\s+|$))*")
 
 
 def _split(line, cell):
@@ -81,7 +87,12 @@ _numbers = itertools.count(1)
 def _compile(source):
     """Under a name of its own, by which tracebacks and profiles of lines find the source."""
     name = f"<tare cell {next(_numbers)}>"
-    code = compile(source, name, "exec")
+    try:
+        code = compile(source, name, "exec")
+    except SyntaxError as wrong:
+        if "await" in wrong.msg or "async" in wrong.msg:
+            wrong.msg += " (%%tare cannot await: in a plain cell, write `with tare.functions() as profile: await ...`)"
+        raise
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     return code
 
@@ -89,6 +100,9 @@ def _compile(source):
 def magic(shell, line, cell=None):
     """Runs a cell or a statement under a profile and returns the profile, which IPython displays."""
     what, options, source = _split(line, cell)
+    if options.help:
+        print(_USAGE)
+        return None
     if not source.strip():
         raise ValueError(f"nothing to run\n{_USAGE}")
     return _WHAT[what](shell, options, _compile(shell.transform_cell(source)))

@@ -5,6 +5,7 @@ import argparse
 import importlib.util
 import io
 import os
+import re
 import sys
 import types
 from typing import Any, Callable, NamedTuple, Tuple
@@ -121,15 +122,20 @@ def _check_output(path, writer):
 
 def _end(error, status):
     """Ends as the program did; with our status where the program had nothing to complain of."""
-    if error and not (status and isinstance(error, SystemExit) and error.code in (None, 0)):
+    if error is None or (status and isinstance(error, SystemExit) and error.code in (None, 0)):
+        return status
+    if not isinstance(error, Exception):
         raise error
-    return status
+    sys.excepthook(type(error), error, error.__traceback__)  # here: raised further it would begin with our frames
+    return 1
 
 
 def _show(command, profile, options):
     if not options.output:
         command.show(profile, options)
         return 0
+    if getattr(options, "sort", None):
+        profile.written = (options.sort, options.rows)
     try:
         profile.save(options.output)
     except (OSError, ValueError, RuntimeError) as failed:
@@ -139,6 +145,18 @@ def _show(command, profile, options):
     for why in profile.trouble:
         print(f"tare: incomplete: {why}", file=sys.stderr)
     return 0
+
+
+def _pool_workers():
+    """How many processes multiprocessing has started, by whatever way; it counts them for their names."""
+    counter = getattr(sys.modules.get("multiprocessing.process"), "_process_counter", None)
+    found = re.search(r"\d+", repr(counter)) if counter else None
+    return int(found.group()) - 1 if found else 0
+
+
+def _tell_of_children(n):
+    if n:
+        print(f"tare: {n} child process{'es' if n > 1 else ''} of this program: not in this profile, only the first process is", file=sys.stderr)
 
 
 def _options(command, argv):
@@ -165,9 +183,14 @@ def _main(command, argv):
         print(_refusal(subject, wrong), file=sys.stderr)
         return 2
     profile.title = options.module or os.path.basename(subject)
-    process = os.getpid()
+    process, forks = os.getpid(), []
+    os.register_at_fork(after_in_parent=lambda: forks.append(1))
     error = _run(profile, code, names)
-    return _end(error, _show(command, profile, options) if os.getpid() == process else 0)
+    if os.getpid() != process:
+        return _end(error, 0)
+    status = _show(command, profile, options)
+    _tell_of_children(max(len(forks), _pool_workers()))
+    return _end(error, status)
 
 
 # ---- functions ----
@@ -177,7 +200,7 @@ _FUNCTIONS_EXAMPLES = """examples:
   python -m tare functions -o out.prof -m module  for pstats and snakeviz; .txt, .json (speedscope), .folded, .html likewise"""
 
 
-def _sort(word):
+def sort_word(word):
     try:
         _answers.sort_key(word)
     except ValueError as wrong:
@@ -191,7 +214,7 @@ def functions(argv):
 
     about, usage = "Profiles all calls of a Python program, in all threads.", "[-s ORDER] [--rows N] [--fast] [--exact-c]"
     parser = _parser("functions", about, usage, _FUNCTIONS_EXAMPLES)
-    parser.add_argument("-s", "--sort", default="self", type=_sort, metavar="ORDER", help="self (default), total, calls, name, file, ...")
+    parser.add_argument("-s", "--sort", default="self", type=sort_word, metavar="ORDER", help="self (default), total, calls, name, file, ...")
     parser.add_argument("--rows", type=int, metavar="N", help="rows of the table (default: all)")
     parser.add_argument("--fast", action="store_true", help="Python functions only, at a fraction of the cost")
     parser.add_argument("--exact-c", action="store_true", help="count every C call, at a higher cost (3.12 and newer)")

@@ -122,6 +122,9 @@ class Run:
     def _repr_html_(self) -> str:
         return _answers.run_html(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
     # ---- what it says ----
 
     def to_dict(self) -> dict[str, Any]:

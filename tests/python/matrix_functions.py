@@ -315,6 +315,16 @@ class Faults(unittest.TestCase):
         profile.clear()
         self.assertEqual(profile.functions(), [])
 
+    def test_one_that_was_rebound_while_it_ran_is_over(self):
+        for _ in range(3):  # a notebook's cell that is run again
+            prof = tare.functions()
+            prof.enable()
+        prof.disable()
+        self.assertFalse(prof.running)
+        with tare.functions() as other:
+            pass
+        self.assertEqual(other.trouble, [])
+
     def test_nested_is_refused_and_the_outer_goes_on(self):
         outer = tare.functions()
         with outer:

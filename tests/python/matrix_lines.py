@@ -256,6 +256,14 @@ class Choosing(unittest.TestCase):
 
 
 class Faults(unittest.TestCase):
+    def test_one_that_was_rebound_while_it_ran_is_over(self):
+        for _ in range(3):  # a notebook's cell that is run again
+            profile = tare.lines(loop)
+            profile.enable()
+        loop(2)
+        profile.disable()
+        self.assertTrue(profile.lines())
+
     def test_nested_profiles_are_refused(self):
         with tare.lines(loop):
             with self.assertRaises(RuntimeError):
@@ -361,7 +369,7 @@ sys.exit(3)
         profile.print(file=out)
         self.assertIn("total += i", out.getvalue())
         self.assertIn("self: tare's own cost", out.getvalue())
-        self.assertIn("<pre>", profile._repr_html_())
+        self.assertIn("<pre style=\"white-space:pre", profile._repr_html_())
         with tempfile.TemporaryDirectory() as folder:
             with open(profile.save(os.path.join(folder, "x.json"))) as file:
                 saved = json.load(file)

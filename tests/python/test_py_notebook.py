@@ -96,3 +96,25 @@ print("and works again")
 """)
     assert "refused:" in said.stdout and word in said.stdout
     assert "and works again" in said.stdout
+
+
+def test_a_terminal_shows_the_table(python):
+    said = python(SHELL + """
+for line in "functions --rows 3 -s calls step(2)", "lines -f step step(2)", "bench --budget 0.1 step(2)":
+    shown = shell.display_formatter.format(shell.run_line_magic("tare", line))[0]
+    print("step" in shown["text/plain"] or "p50" in shown["text/plain"], "object at" in shown["text/plain"], shown["text/html"].count("pre-wrap"))
+profile = shell.run_line_magic("tare", "functions --fast step(2)")
+print(profile.shown)
+shell.run_line_magic("tare", "-h")
+""")
+    assert said.stdout.count("True False 0") == 3 and "('self', 25)" in said.stdout and "%tare [what] STATEMENT" in said.stdout
+
+
+def test_await_has_a_hint(python):
+    said = python(SHELL + """
+try:
+    cell("", "import asyncio\\nawait asyncio.sleep(0)")
+except SyntaxError as error:
+    print(error.msg)
+""")
+    assert "with tare.functions() as profile" in said.stdout
