@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
 from typing import Any, Callable, Iterable, Mapping
 
-from tare import _inputs, _tare
+from tare import _gpu, _inputs, _tare
 from tare._run import Run
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
@@ -142,7 +142,8 @@ def _measure(feeder, cases, settings):
         feeder.function = run_in_loop(feeder.function, loop)
         feeder.timed = True
     try:
-        return Run(*_tare.bench(make=feeder.make, cases=cases, timed=feeder.timed, **settings))
+        run = Run(*_tare.bench(make=feeder.make, cases=cases, timed=feeder.timed, **settings))
+        return Run.of(_gpu.tell(run.to_dict())) if _gpu.is_open() else run
     except BaseException as error:
         _name_place(error)
         raise

@@ -8,6 +8,7 @@ import os
 from typing import Any, Callable, Iterable, Iterator
 
 from tare import _answers, _memory
+from tare._gpu import HOST_ONLY
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, profile_module
 from tare._model_results import BenchmarkResults, ProfileResults
@@ -244,7 +245,10 @@ class ModelProfiler:
         call = self._runner(subject, inputs)
         with self._quiet(subject):
             out = _memory.memory_of_runs(call, 3, num_runs, memory_snapshots)
-            if subject.module is not None and (track_allocations or track_deallocations):
+            if self.device != "cpu":
+                unknown = Unknown(HOST_ONLY.format(self.device))
+                out = {**dict.fromkeys([*out, "allocations"], unknown), "host": out, "snapshots": []}
+            elif subject.module is not None and (track_allocations or track_deallocations):
                 wanted = {"allocations": track_allocations, "deallocations": track_deallocations}
                 out["allocations"] = _memory.torch_allocations(call, wanted)
         out["sites"] = Unknown(_memory.NO_SITES)

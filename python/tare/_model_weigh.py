@@ -12,7 +12,7 @@ from itertools import cycle
 from time import perf_counter_ns
 from typing import Any, Callable
 
-from tare import _command
+from tare import _command, _gpu
 from tare._bench import Timed, bench
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, group_row, warn_of_missing
@@ -26,7 +26,9 @@ _LONG = "1h"  # runs are counted, so the budget is only there to end what never 
 
 def weigh(subject: Any, inputs: Inputs | None, settings: dict[str, Any]) -> Run:
     """A Run with one case. settings: runs, warmup (a number or "auto"), batch (None: that of the inputs), unit, targets."""
-    return Run.of((_weigh_onnx if subject.kind == "onnx" else _weigh_callable)(subject, inputs, settings))
+    document = (_weigh_onnx if subject.kind == "onnx" else _weigh_callable)(subject, inputs, settings)
+    device = getattr(subject, "device", "cpu")
+    return Run.of(document if device == "cpu" else _gpu.tell(document, device))
 
 
 # ---- what runs in Python ---------------------------------------------------------------------------------------------------

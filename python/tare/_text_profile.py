@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import cycle
 from typing import Any, Callable, Iterable
 
-from tare import _answers, _command, _inputs
+from tare import _answers, _command, _gpu, _inputs
 from tare._bench import bench
 from tare._memory import leak_finding, mb, memory_course, resident, resident_over
 from tare._run import Case, Run
@@ -127,7 +127,7 @@ class TextProfiler:
             return cycle(_cut(fitted, batch))
 
         passes = max(len(_cut(items, batch)) for batch in batches)
-        return bench(
+        measured = bench(
             run,
             batch_sizes=batches,
             lengths=lengths,
@@ -141,6 +141,8 @@ class TextProfiler:
             name=self.model.name,
             progress=self.progress,
         )
+        device = self.model.device or "cpu"
+        return Run.of(_gpu.tell(measured.to_dict(), device)) if device.startswith("cuda") else measured
 
     def _answers(self, items: list[Any], labels: list[Any] | None, batches: list[int]) -> dict[int, dict[str, Any]]:
         """For each batch size: are the answers those of the smallest one, and right?"""

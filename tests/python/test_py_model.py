@@ -3,6 +3,7 @@
 
 import csv
 import json
+import types
 
 import jsonschema
 import numpy
@@ -243,6 +244,58 @@ def test_a_run_on_a_gpu_ends_when_the_gpu_is_done(tare_package, monkeypatch):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: order.append(device))
     assert finished(lambda x: order.append("queued") or x + 1, "cuda:0")(1) == 2
     assert order == ["queued", "cuda:0"]
+
+
+def test_whoever_uses_cuda_has_its_device_open(tare_package, tmp_path):
+    from tare import _gpu
+
+    assert not _gpu.is_open(str(tmp_path)) and not _gpu.is_open(str(tmp_path / "gone"))
+    (tmp_path / "0").symlink_to("/dev/nvidiactl")  # NVML's, which tare itself may use
+    assert not _gpu.is_open(str(tmp_path))
+    (tmp_path / "1").symlink_to("/dev/nvidia-uvm")
+    assert _gpu.is_open(str(tmp_path))
+
+
+def test_memory_of_the_host_is_not_called_that_of_a_model_on_a_gpu(tare_package, validator):
+    """No GPU is needed: a model that says where it is."""
+    from tare import _model_weigh
+    from tare._model_inputs import Inputs
+    from tare._model_results import ProfileResults
+
+    model = types.SimpleNamespace(kind="callable", name="net", device="cuda:0", module=None, path=None, load_ns=None, function=len)
+    settings = {"runs": 5, "warmup": 1, "batch": None, "unit": "samples", "targets": ["memory.peak<=1KB", "latency.p50<=10s"]}
+    run = _model_weigh.weigh(model, Inputs(([1, 2],)), settings)
+    validator.validate(run.to_dict())
+    results = ProfileResults(run, run.cases[0])
+    for name in ("peak", "delta", "per_sample"):
+        assert "cuda:0" in results["memory"][name].reason and "host" in results["memory"][name].reason
+    assert "does not watch GPUs" in results["gpu"].reason
+    assert [target["verdict"] for target in run.targets] == ["inconclusive", "pass"] and run.targets[0]["achieved"] is None
+    assert "it ran on cuda:0, of which nothing is in here" in str(results) and "peak unknown" in str(results)
+    assert "it ran on cuda:0" in str(run)
+    (found,) = [one for one in run.findings if one["id"] == "machine.gpu-unseen"]
+    assert found["evidence"]["host_rss_peak"] > 10_000_000
+    profiler = tare_package.ModelProfiler(model=len)
+    profiler.device = "cuda:0"
+    seen = profiler.memory_profile(input_data=[1], num_runs=2)
+    assert "cuda:0" in seen["peak"].reason and seen["host"]["peak"] > 10_000_000
+
+
+def test_a_bench_says_that_it_sees_no_gpu(tare_package, monkeypatch):
+    from tare import _gpu
+
+    def model(texts):
+        return [[1.0] for _ in texts]
+
+    monkeypatch.setattr(_gpu, "is_open", lambda: True)
+    run = tare_package.bench(len, [1], budget=0.05)
+    assert "this process uses a GPU, of which nothing is in here" in str(run) and run.cases[0].memory_peak > 0
+    assert "does not watch GPUs" in run.cases[0].reasons["gpu"]
+    model.device = "cuda:1"
+    found = tare_package.EmbeddingProfiler(model, budget=0.05).profile([1, 2], num_texts=4)
+    assert [row["memory_peak_mb"] for row in found["batch_profiles"]] == [None, None] and "memory_efficient" not in found["choices"]
+    assert any("it ran on cuda:1" in note for note in found["measurement"])
+    assert {t["metric"]: t["verdict"] for t in found["targets"]}["memory.peak"] == "inconclusive"
 
 
 def test_bad_models_say_what_is_wrong(tare_package, tmp_path):
