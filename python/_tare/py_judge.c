@@ -37,7 +37,7 @@ static double *read_logs(PyObject *from, size_t *n)
 static PyObject *tell_between(const struct between_result *r)
 {
     static const char *const methods[] = {
-        [BETWEEN_NONE] = "none", [BETWEEN_RUNS] = "runs", [BETWEEN_PAST] = "past"};
+        [BETWEEN_NONE] = "none", [BETWEEN_RUNS] = "runs", [BETWEEN_PAST] = "past", [BETWEEN_FAR] = "far"};
     return Py_BuildValue("{sssssdsdsdsdsdsn}", "verdict", r->verdict, "method", methods[r->method], "ratio",
                          exp(r->log), "lo", exp(r->lo), "hi", exp(r->hi), "p_worse", r->p_worse, "mde",
                          r->mde, "needed", (Py_ssize_t)r->needed);
@@ -51,8 +51,8 @@ static PyObject *judge_runs(PyObject *Py_UNUSED(self), PyObject *args)
     struct between_rule rule = BETWEEN_RULE_INIT;
     struct between_result result;
     tare_error err = TARE_ERROR_INIT;
-    if (!PyArg_ParseTuple(args, "OOOdd:judge_runs", &lists[0], &lists[1], &lists[2], &rule.min_effect,
-                          &rule.alpha))
+    if (!PyArg_ParseTuple(args, "OOOddd:judge_runs", &lists[0], &lists[1], &lists[2], &rule.min_effect,
+                          &rule.alpha, &rule.plausible))
         return NULL;
     for (int i = 0; i < 3; i++)
         if (!(logs[i] = read_logs(lists[i], &n[i]))) goto out;
@@ -195,7 +195,7 @@ static PyObject *layer_group(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef functions[] = {
     {"judge_runs", judge_runs, METH_VARARGS,
-     "judge_runs(base, new, past, min_effect, alpha): does `new` take longer? docs/comparing.md"},
+     "judge_runs(base, new, past, min_effect, alpha, plausible): does `new` take longer? docs/comparing.md"},
     {"score_answers", score_answers, METH_VARARGS,
      "score_answers(got, want, columns, metric): "
      "{'value', 'lo', 'hi', 'worst', 'examples', 'nonfinite'}; `want` are labels\n"

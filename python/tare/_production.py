@@ -102,7 +102,7 @@ class ProductionProfiler:
 
     def log_metrics(self, request_id: Any, user_facing_latency: float) -> dict[str, Any]:
         """Count one request; gives its entry. Times of profile_request() are None where there was none of that id."""
-        if not math.isfinite(user_facing_latency):
+        if not (math.isfinite(user_facing_latency) and user_facing_latency >= 0):
             raise ValueError(f"request {request_id}: {user_facing_latency} is no latency in seconds")
         now = time.time()
         entry = self._entry(request_id, user_facing_latency, now)
@@ -119,7 +119,10 @@ class ProductionProfiler:
     def alert_sla_violation(self, entry: dict[str, Any]) -> None:
         """To be overridden, or on_violation."""
         if self.on_violation is not None:
-            self.on_violation(entry)
+            try:
+                self.on_violation(entry)
+            except Exception:  # the request was served: what its alarm does wrong is not its caller's affair
+                logging.getLogger("tare").exception("on_violation of request %s", entry["request_id"])
             return
         now = time.monotonic()
         if now - self._warned >= 1:

@@ -2,16 +2,20 @@
 """PerformanceRegressionDetector: a verdict with a confidence about blocks of code, against a file of earlier times.
 
 The judgement is that of `tare compare` (docs/comparing.md): "regressed" only where the spread between runs says that the block takes
-longer than the threshold allows. One time against one time is "unverified", however large the difference.
+longer than the threshold allows. A run is one session, the life of one detector: the times within it share what the machine and the layout
+of the process did to all of them, so their median counts once. Where the baseline has fewer than three sessions no spread is known, and
+only what no plausible one explains is a verdict.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import statistics
 import time
+import uuid
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -21,7 +25,13 @@ from tare._performance import PerformanceProfiler
 from tare._unknown import Unknown
 from tare._answers import write_text
 
-KEPT_MOST = 200  # times of an operation in the file, newest last
+KEPT_MOST = 200  # times of an operation in this session, newest last
+SESSIONS_MOST = 30  # of an operation in the file, newest last
+OBSERVED_LEAST = 3  # times of a session: the first is often cold
+BUSY_SHARE = 0.95  # of the wall time on the processor: nobody was in the way
+# How far sessions may lie apart (sd of ln) where nothing is known of it: of fewer times than OBSERVED_LEAST, of any block, of a block
+# that nobody interrupted, on the machine of the baseline.
+FEW, ANY, UNDISTURBED = 1.0, 0.4, 0.15
 
 
 class RegressionWarning(UserWarning):
@@ -38,7 +48,7 @@ class RegressionResult:
     threshold: float
     verdict: str = "open"  # "regressed", "improved", "same", "inconclusive", "unverified", "no baseline", "failed"
     confidence: float = field(default_factory=lambda: Unknown("not judged"))  # that it takes longer than the threshold allows
-    ratio: float = field(default_factory=lambda: Unknown("not judged"))  # of the geometric means of the times, and its 95 % interval
+    ratio: float = field(default_factory=lambda: Unknown("not judged"))  # of this session's median to the baseline's, and its 95 % interval
     ratio_low: float = field(default_factory=lambda: Unknown("not judged"))
     ratio_high: float = field(default_factory=lambda: Unknown("not judged"))
     baseline_s: float = field(default_factory=lambda: Unknown("no baseline"))
@@ -51,8 +61,7 @@ class RegressionResult:
         return self.verdict == "regressed"
 
     def __str__(self) -> str:
-        medians = f"median {self.current_s:.6f} s against {self.baseline_s:.6f} s"
-        return f"{self.operation}: {self.verdict}, {medians}, geometric means x {self.ratio:.3f}. {self.why}"
+        return f"{self.operation}: {self.verdict}, median {self.current_s:.6f} s against {self.baseline_s:.6f} s, x {self.ratio:.3f}. {self.why}"
 
 
 class _Check:
@@ -64,21 +73,23 @@ class _Check:
 
     def __enter__(self) -> RegressionResult:
         self.block.__enter__()
+        self.cpu_ns = time.thread_time_ns()
         return self.result
 
     def __exit__(self, kind: Any, *exception: Any) -> None:
+        cpu_ns = time.thread_time_ns() - self.cpu_ns
         self.block.__exit__(kind, *exception)
         if kind is None:
-            self.detector._observe(self.result, self.block.wall_ns / 1e9)
+            self.detector._observe(self.result, self.block.wall_ns / 1e9, cpu_ns / 1e9)
         else:
             self.result.verdict = "failed"
 
 
 class PerformanceRegressionDetector:
-    """Checks blocks against a baseline file, in the form {"operation": {"wall_time_s": ..., "samples_s": [...]}}.
+    """Checks blocks against a baseline file, in the form {"operation": {"wall_time_s": ..., "sessions": [{"median_s": ...}, ...]}}.
 
-    Call check_regression() for the same operation three times or more: each time counts, and the verdict is of all of them.
-    A file that does not exist is an empty baseline: measure, then save_baseline().
+    Call check_regression() for the same operation three times or more: the verdict is of their median, which is one run.
+    A file that does not exist is an empty baseline: measure, then save_baseline(), in three sessions or more.
     """
 
     def __init__(
@@ -92,6 +103,8 @@ class PerformanceRegressionDetector:
         self.profiler = profiler or PerformanceProfiler()
         self.confidence, self.raise_on_regression, self.on_regression = confidence, raise_on_regression, on_regression
         self.observed: dict[str, list[float]] = {}
+        self.session = uuid.uuid4().hex
+        self._on_cpu: dict[str, list[float]] = {}
         self.results: dict[str, RegressionResult] = {}
 
     def load_baseline(self, path: Any) -> dict[str, dict]:
@@ -117,18 +130,19 @@ class PerformanceRegressionDetector:
         self.results[operation_name] = result
         return _Check(self, result)
 
-    def save_baseline(self, path: Any = None, operations: Any = None) -> str:
-        """Put what was observed into the file (of all operations, or of those named), other operations kept. Whole or not at all."""
+    def save_baseline(self, path: Any = None, operations: Any = None, add: bool = True) -> str:
+        """Put this session into the file (of all operations, or of those named), other operations kept. Whole or not at all. Earlier sessions of
+        this machine stay beside it; add=False: this one alone, when a new level is accepted."""
         path = os.fspath(path) if path is not None else self.path
         document = self.load_baseline(path)
         for operation in operations if operations is not None else self.observed:
-            times = self.observed[operation][-KEPT_MOST:]
-            document[operation] = {
-                "wall_time_s": statistics.median(times),
-                "samples_s": times,
-                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                "host": platform.node(),
-            }
+            times, created = self.observed[operation], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            own = {"id": self.session, "created": created, "median_s": statistics.median(times), "times": len(times)}
+            entry = document.get(operation, {})
+            kept = _sessions(entry) if add and entry and entry.get("host", platform.node()) == platform.node() else []
+            sessions = [*(one for one in kept if one.get("id") != self.session), own][-SESSIONS_MOST:]
+            median = statistics.median(one["median_s"] for one in sessions)
+            document[operation] = {"wall_time_s": median, "sessions": sessions, "created": created, "host": platform.node()}
         write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n")
         return path
 
@@ -140,12 +154,13 @@ class PerformanceRegressionDetector:
         else:
             warnings.warn(f"performance regression: {result}", RegressionWarning, stacklevel=4)
 
-    def _observe(self, result: RegressionResult, seconds: float) -> None:
+    def _observe(self, result: RegressionResult, seconds: float, cpu_s: float) -> None:
         times = self.observed.setdefault(result.operation, [])
         times.append(seconds)
-        del times[:-KEPT_MOST]
-        result.observations, result.current_s = len(times), statistics.median(times)
+        self._on_cpu.setdefault(result.operation, []).append(cpu_s / seconds)
+        del times[:-KEPT_MOST], self._on_cpu[result.operation][:-KEPT_MOST]
         entry = self.baseline.get(result.operation)
+        result.observations, result.current_s = len(times), statistics.median(times)
         if entry is None:
             result.verdict, result.why = "no baseline", f"{self.path} does not have it; save_baseline() puts it there"
             return
@@ -155,25 +170,60 @@ class PerformanceRegressionDetector:
             if self.raise_on_regression:
                 raise PerformanceRegression(str(result))
 
+    def _plausible(self, result: RegressionResult, entry: dict) -> float:
+        if result.observations < OBSERVED_LEAST:
+            return FEW
+        here = entry.get("host") == platform.node()
+        return UNDISTURBED if here and statistics.median(self._on_cpu[result.operation]) >= BUSY_SHARE else ANY
+
     def _judge(self, result: RegressionResult, entry: dict, times: list[float]) -> None:
-        base = entry.get("samples_s") or [entry["wall_time_s"]]
-        judged = _tare.judge_runs(base, times, base, result.threshold, 1 - self.confidence)
+        result.observations, result.current_s = len(times), statistics.median(times)
+        base = [one["median_s"] for one in _sessions(entry)]
+        doubt = math.exp(statistics.NormalDist().inv_cdf(self.confidence) * _median_error(times))
+        few = len(times) < OBSERVED_LEAST  # then only what is far beyond: no session of a baseline is like this one
+        known = base[:2] if few else base
+        judged = _tare.judge_runs(
+            known, [result.current_s], [] if few else base, (1 + result.threshold) * doubt - 1, 1 - self.confidence,
+            self._plausible(result, entry),
+        )  # fmt: skip
         result.baseline_s, result.verdict, result.ratio = entry["wall_time_s"], judged["verdict"], judged["ratio"]
         if judged["method"] == "none":
-            why = Unknown(f"{len(base)} times in the baseline and {len(times)} now: 3 and 3, or 8 and 1, are evidence")
+            missing = f"{len(times)} times in this session" if few else f"{len(base)} sessions in the baseline"
+            why = Unknown(f"{missing}: {OBSERVED_LEAST} are evidence")
             result.confidence = result.ratio_low = result.ratio_high = why
             over = judged["ratio"] > 1 + result.threshold
             result.why = ("Beyond the threshold, but " if over else "Within the threshold; ") + why.reason
         else:
             result.confidence, result.ratio_low, result.ratio_high = 1 - judged["p_worse"], judged["lo"], judged["hi"]
             result.why = f"Confidence {result.confidence:.3f} that it takes more than {result.threshold:.0%} longer."
+        if judged["method"] == "far":
+            result.why += " No plausible noise explains it."
         host = entry.get("host", platform.node())
         if host != platform.node():
             result.why += f" The baseline is of another machine ({host})."
 
 
+def _sessions(entry: dict) -> list[dict]:
+    """Those of an entry; what has only times or a time is one."""
+    return entry.get("sessions") or [{"median_s": statistics.median(entry.get("samples_s") or [entry["wall_time_s"]])}]
+
+
+def _median_error(times: list[float]) -> float:
+    """Of ln of the median of a session, by the spread of its times, and by how far its halves lie apart: times that follow one another are
+    alike."""
+    logs = [math.log(seconds) for seconds in times]
+    if len(logs) < OBSERVED_LEAST:
+        return 0.0
+    half = len(logs) // 2
+    apart = abs(statistics.median(logs[:half]) - statistics.median(logs[-half:])) / 2
+    return max(1.2533 * statistics.stdev(logs) / math.sqrt(len(logs)), apart)
+
+
 def _check_entry(path: Any, operation: str, entry: Any) -> None:
-    times = entry.get("samples_s", []) if isinstance(entry, dict) else None
-    numbers = [entry.get("wall_time_s"), *times] if isinstance(times, list) else [None]
-    if not all(isinstance(x, (int, float)) and x > 0 for x in numbers):
-        raise ValueError(f'{path}: operation "{operation}": wall_time_s (and samples_s, where it has them) must be seconds above 0')
+    parts = [entry.get(key, []) for key in ("samples_s", "sessions")] if isinstance(entry, dict) else [None]
+    known = all(isinstance(part, list) for part in parts) and all(isinstance(one, dict) for one in parts[-1])
+    numbers = [entry.get("wall_time_s"), *parts[0], *(one.get("median_s") for one in parts[1])] if known else [None]
+    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) and 0 < x < math.inf for x in numbers):
+        raise ValueError(
+            f'{path}: operation "{operation}": wall_time_s (and samples_s, or median_s of sessions, where it has them) must be seconds above 0'
+        )

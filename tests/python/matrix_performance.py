@@ -22,6 +22,7 @@ import warnings
 
 import tare
 from tare import _tare
+from tare._regression import RegressionResult
 from tare._unknown import Unknown, known, plain
 from tare._answers import write_text
 
@@ -460,10 +461,12 @@ class Regression(unittest.TestCase):
         self.path = os.path.join(self.folder.name, "baseline.json")
         self.addCleanup(self.folder.cleanup)
 
-    def baseline(self, times):
-        entry = {"wall_time_s": sorted(times)[len(times) // 2]}
+    def baseline(self, of):
+        """Medians of sessions, or an entry as it is."""
+        if not isinstance(of, dict):
+            of = {"wall_time_s": sorted(of)[len(of) // 2], "sessions": [{"median_s": seconds} for seconds in of]}
         with open(self.path, "w", encoding="utf-8") as file:
-            json.dump({"op": {**entry, "samples_s": times} if len(times) > 1 else entry}, file)
+            json.dump({"op": of}, file)
         return tare.PerformanceRegressionDetector(self.path, on_regression=lambda result: self.alerts.append(result.operation))
 
     alerts = ()
@@ -478,20 +481,50 @@ class Regression(unittest.TestCase):
         return result
 
     def test_verdicts(self):
-        base = [1.0, 1.02, 0.98, 1.01, 0.99]
-        self.assertEqual(self.check(self.baseline(base), [1.5, 1.52, 1.48]).verdict, "regressed")
-        self.assertGreater(self.check(self.baseline(base), [1.5, 1.52, 1.48]).confidence, 0.95)
-        self.assertEqual(self.check(self.baseline(base), [1.0, 1.01, 1.02]).verdict, "same")
-        self.assertEqual(self.check(self.baseline(base), [0.5, 0.51, 0.52]).verdict, "improved")
-        noisy = self.check(self.baseline([1.0, 2.0, 0.5, 1.4]), [1.3, 2.2, 0.9])
-        self.assertEqual(noisy.verdict, "inconclusive")
-        single = self.check(self.baseline([1.0]), [9.0])
-        self.assertEqual(single.verdict, "unverified")
-        self.assertIn("Beyond the threshold", single.why)
-        self.assertFalse(known(single.confidence))
+        base, steady = [1.0, 1.02, 0.98, 1.01, 0.99], [1.0, 1.01, 0.99, 1.0]
+        self.assertEqual(self.check(self.baseline(base), [1.5 * t for t in steady]).verdict, "regressed")
+        self.assertGreater(self.check(self.baseline(base), [1.5 * t for t in steady]).confidence, 0.95)
+        self.assertEqual(self.check(self.baseline(base), steady).verdict, "same")
+        self.assertEqual(self.check(self.baseline(base), [0.5 * t for t in steady]).verdict, "improved")
+        self.assertEqual(self.check(self.baseline([1.0, 2.0, 0.5, 1.4]), [1.3, 2.2, 0.9]).verdict, "inconclusive")
+        cold = self.check(self.baseline(base), [2.0])  # one time, perhaps the first: no run like those of the baseline
+        self.assertEqual(cold.verdict, "unverified")
+        self.assertIn("Beyond the threshold", cold.why)
+        self.assertFalse(known(cold.confidence))
+        self.assertEqual(self.check(self.baseline([1.0]), [1.5, 1.52, 1.48]).verdict, "unverified")
+
+    def test_far_beyond_any_noise_needs_no_spread(self):
+        """The seed's own form, and times of one session, which are one run."""
+        for entry in ({"wall_time_s": 0.01}, {"wall_time_s": 0.01, "samples_s": [0.01, 0.011, 0.009]}):
+            found = self.check(self.baseline(entry), [0.05] * 12)
+            self.assertEqual(found.verdict, "regressed")
+            self.assertIn("No plausible noise", found.why)
+            self.assertEqual(self.check(self.baseline(entry), [0.015] * 12).verdict, "unverified")
+        self.assertEqual(self.check(self.baseline({"wall_time_s": 0.01}), [0.2]).verdict, "regressed")
+
+    def test_the_drift_between_sessions_is_no_regression(self):
+        """Sessions that differ by 3 %, times within one by 1 %: nothing changed, whatever the threshold."""
+        import random
+
+        draw = random.Random(13)
+        alarms = {0.0: 0, 0.05: 0}
+        for threshold in alarms:
+            for _ in range(200):
+                level = [draw.gauss(0, 0.03) for _ in range(4)]
+                detector = self.baseline([math.exp(x) for x in level[:3]])
+                times = [math.exp(level[3] + draw.gauss(0, 0.01)) for _ in range(10)]
+                result = RegressionResult("op", threshold)
+                detector._on_cpu["op"] = [1.0]
+                alarmed = False
+                for n in range(1, 11):  # each time is looked at
+                    detector._judge(result, detector.baseline["op"], times[:n])
+                    alarmed |= result.regressed
+                alarms[threshold] += alarmed
+        self.assertLessEqual(alarms[0.05], 200 * 0.05)
+        self.assertLessEqual(alarms[0.0], 200 * 0.09)  # 5 % are asked for by confidence=0.95
 
     def test_alarm_warning_and_exception(self):
-        self.baseline([0.0001, 0.00011, 0.00012])
+        self.baseline({"wall_time_s": 0.0001})
         for more, expected in (({}, tare.RegressionWarning), ({"raise_on_regression": True}, tare.PerformanceRegression)):
             detector = tare.PerformanceRegressionDetector(self.path, **more)
             with self.assertRaises(expected), warnings.catch_warnings():
@@ -501,14 +534,18 @@ class Regression(unittest.TestCase):
                         time.sleep(0.005)
 
     def test_saved_whole_and_read_back(self):
-        detector = tare.PerformanceRegressionDetector(self.path)
-        for _ in range(4):
-            with detector.check_regression("op") as result:
-                time.sleep(0.001)
-        self.assertEqual(result.verdict, "no baseline")
-        detector.save_baseline()
-        again = tare.PerformanceRegressionDetector(self.path)
-        self.assertEqual(len(again.baseline["op"]["samples_s"]), 4)
+        for sessions in (1, 2):
+            detector = tare.PerformanceRegressionDetector(self.path)
+            for _ in range(4):
+                with detector.check_regression("op") as result:
+                    time.sleep(0.001)
+            self.assertEqual(result.verdict, "no baseline" if sessions == 1 else "unverified")
+            detector.save_baseline()
+            detector.save_baseline()  # one session, however often it is saved
+            again = tare.PerformanceRegressionDetector(self.path)
+            self.assertEqual([one["times"] for one in again.baseline["op"]["sessions"]], [4] * sessions)
+        detector.save_baseline(add=False)
+        self.assertEqual(len(tare.PerformanceRegressionDetector(self.path).baseline["op"]["sessions"]), 1)
         self.assertEqual(os.listdir(self.folder.name), ["baseline.json"])
 
     def test_links_and_pipes_stay_what_they_are(self):
@@ -536,7 +573,8 @@ class Regression(unittest.TestCase):
         self.assertEqual((result.verdict, detector.observed), ("failed", {}))
 
     def test_damaged_files_and_wrong_numbers(self):
-        for text in ("{", "[]", '{"op": {}}', '{"op": {"wall_time_s": -1}}', '{"op": 3}', '{"op": {"wall_time_s": 1, "samples_s": ["x"]}}'):
+        for text in ("{", "[]", '{"op": {}}', '{"op": {"wall_time_s": -1}}', '{"op": 3}', '{"op": {"wall_time_s": 1, "samples_s": ["x"]}}',
+                     '{"op": {"wall_time_s": 1, "sessions": [3]}}', '{"op": {"wall_time_s": 1, "sessions": [{}]}}'):
             with open(self.path, "w", encoding="utf-8") as file:
                 file.write(text)
             with self.assertRaisesRegex(ValueError, "baseline.json"):
@@ -565,9 +603,15 @@ class Production(unittest.TestCase):
 
     def test_what_is_no_latency_is_not_counted(self):
         p = tare.ProductionProfiler()
-        with self.assertRaisesRegex(ValueError, "request 7: nan is no latency"):
-            p.log_metrics(7, float("nan"))
+        for bad in (float("nan"), -1):
+            with self.assertRaisesRegex(ValueError, f"request 7: {bad} is no latency"):
+                p.log_metrics(7, bad)
         self.assertEqual((p.requests, len(p.metrics_log)), (0, 0))
+
+    def test_an_alarm_that_fails_does_not_fail_the_request(self):
+        p = tare.ProductionProfiler(sla_s=0.1, on_violation=lambda entry: 1 / 0)
+        with self.assertLogs("tare", "ERROR"):
+            self.assertEqual(p.log_metrics(1, 1.0)["request_id"], 1)
 
     def test_no_requests(self):
         report = tare.ProductionProfiler().generate_hourly_report()
