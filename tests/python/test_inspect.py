@@ -140,6 +140,30 @@ def test_a_branch_that_data_choose_makes_an_upper_bound(inspect, tare, tmp_path,
     assert cost["macs"] == 512 and not cost["at_most"]                         # the run tells which
 
 
+def test_graphs_inside_an_operator_are_counted(inspect, tmp_path):
+    """FlexAttention applies score_mod to all scores: one addition each here, and nothing of it moves."""
+    bias = numpy_helper.from_array(np.float32(0.5), "bias")
+    mod = helper.make_graph([helper.make_node("Add", ["scores", "bias"], ["out"])], "mod", [value("scores", list("BHLS"))],
+                            [value("out", list("BHLS"))], [bias])
+    costs = []
+    for attributes in ({}, {"score_mod": mod}):
+        path = save(tmp_path / "m.onnx", [helper.make_node("FlexAttention", ["q", "k", "k"], ["y"], name="flex",
+                                                           domain="ai.onnx.preview", **attributes)],
+                    [value("q", [1, 2, 3, 4]), value("k", [1, 2, 5, 4])], [value("y", None)], domains=["ai.onnx.preview"])
+        costs.append(inspect(path)["subject"]["static"]["cost"])
+    scores = 2 * 3 * 5
+    assert [c["complete"] for c in costs] == [True, True] and costs[0]["macs"] == costs[1]["macs"] == scores * 8
+    assert [c["simple"] for c in costs] == [scores * 4, scores * 5] and costs[0]["bytes_read"] == costs[1]["bytes_read"]
+
+
+def test_lists_of_values_cost_nothing_of_their_own(inspect, tmp_path):
+    path = save(tmp_path / "m.onnx", [helper.make_node("SequenceConstruct", ["x", "x"], ["s"], name="list"),
+                                      helper.make_node("ConcatFromSequence", ["s"], ["y"], name="join", axis=0)],
+                [value("x", [2, 8])], [value("y", None)])
+    cost = inspect(path)["subject"]["static"]["cost"]
+    assert cost["complete"] and cost["bytes_read"] == cost["bytes_written"] == 4 * 4 * 8
+
+
 def test_dimensions_of_a_run_are_those_of_its_inputs(inspect, tmp_path, runtime):
     path = save(tmp_path / "m.onnx",
                 [helper.make_node("MatMul", ["x", "w"], ["dense"], name="dense"),

@@ -242,6 +242,40 @@ static void test_norms(void **state)
     CHECK_ROWS(rows);
 }
 
+static void test_losses_and_states(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"", "NegativeLogLikelihoodLoss", "x=float[3,5] t=int64[3]", "x,t", "", {0, 0, 3 * 2, 1, 0, 0}},
+        {"", "NegativeLogLikelihoodLoss", "x=float[3,5,2] t=int64[3,2] w=float[5]", "x,t,w",
+         "reduction='none'", {0, 0, 6 * 2, 0, 0, 0}},
+        {"", "NegativeLogLikelihoodLoss", "x=float[3,5,2] t=int64[3,2] w=float[5]", "x,t,w",
+         "reduction='sum'", {0, 0, 6 * 3, 0, 0, 0}},
+        {"", "NegativeLogLikelihoodLoss", "x=float[3,5,2] t=int64[3,2] w=float[5]", "x,t,w",
+         "reduction='mean'", {0, 0, 6 * 4, 1, 0, 0}},
+        {"", "SoftmaxCrossEntropyLoss", "x=float[3,5] t=int64[3]", "x,t", "",
+         {0, 0, 15 * 3 + 3 * 2, 15 + 1, 15 + 3, 0}},
+        {"", "CausalConvWithState", "x=float[B,6,S] w=*float[6,1,4] b=*float[6]", "x,w,b",
+         "activation='silu'", {96 * 4, 0, 96 + 96 * 2, 96, 96, 0}},
+        {"", "CausalConvWithState", "x=float[B,6,S] w=*float[6,1,4] p=float[B,6,3]", "x,w,,p",
+         "activation='none'", {96 * 4, 0, 0, 0, 0, 0}},
+        /* 16 tokens, states of 3 x 5 in 2 key heads, 4 query heads */
+        {"", "LinearAttention", "q=float[B,S,12] k=float[B,S,6] v=float[B,S,10]", "q,k,v",
+         "q_num_heads=4 kv_num_heads=2 update_rule='linear'", {16 * 15 * (2 + 4), 0, 16 * 20, 0, 0, 0}},
+        {"", "LinearAttention", "q=float[B,S,12] k=float[B,S,6] v=float[B,S,10] d=float[B,S,2]", "q,k,v,,d",
+         "q_num_heads=4 kv_num_heads=2 update_rule='gated'",
+         {16 * 15 * (2 + 4), 0, 16 * 20 + 16 * 15 * 2, 0, 32, 0}},
+        {"", "LinearAttention", "q=float[B,S,12] k=float[B,S,6] v=float[B,S,10] d=float[B,S,2]", "q,k,v,,d,d",
+         "q_num_heads=4 kv_num_heads=2",
+         {16 * 15 * (2 + 2 + 4), 0, 16 * 20 + 16 * 15 * 2 + 16 * 10 * 2, 0, 32, 0}},
+        {"ai.onnx.preview", "FlexAttention", "q=float[B,3,S,4] k=float[B,3,P,4]", "q,k,k", "",
+         {144 * 8, 0, 144 * 4, 144, 144, 0}},
+        {"", "SwiGLU", "x=float[B,10]", "x,x", "", {0, 0, 60, 20, 20, 0}},
+        {"ai.onnx.ml", "Binarizer", "x=float[4]", "x", "", {0, 0, 4, 0, 0, 0}},
+    };
+    CHECK_ROWS(rows);
+}
+
 /* ---- bytes ---- */
 
 static void test_bytes(void **state)
@@ -260,6 +294,7 @@ static void test_bytes(void **state)
         {"Transpose", "x=float[B,10]", "x", "", 80, 80},
         {"Cast", "x=float[B,10]", "x", "to=7", 80, 160},
         {"DequantizeLinear", "x=*int4[3,5] s=*float[]", "x,s", "", 8 + 4, 60},
+        {"NegativeLogLikelihoodLoss", "x=float[3,5] t=int64[3]", "x,t", "", 4 * 3 + 8 * 3, 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct graph g = GRAPH_INIT;
@@ -586,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_recurrent),
         cmocka_unit_test(test_by_element),
         cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_losses_and_states),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_gelu_in_parts),
         cmocka_unit_test(test_causal),

@@ -241,10 +241,12 @@ static void count_bytes(struct cost_call *c)
     if (how == BYTES_ALL) {
         c->out->read = inputs_bytes(c, 0);
     } else {
-        /* What comes out was read in the type of what it came from. */
+        /* What was picked was read in the type of what it came from; a sequence has none of its own. */
         struct infer_value picked = {.rank = 0};
-        const struct infer_value *from = cost_in(c, 0), *to = cost_out(c, 0);
-        if (from && to) picked = *to, picked.type = from->type;
+        const struct infer_value *from = cost_in(c, 0),
+                                 *to = how == BYTES_INDEXED ? cost_in(c, 1) : cost_out(c, 0);
+        if (from && to) picked = *to;
+        if (from && to && (from->type || !from->list)) picked.type = from->type;
         c->out->read = poly_add(c->s, from && to ? infer_bytes(c->s, &picked) : NULL, inputs_bytes(c, 1));
     }
 }

@@ -158,6 +158,18 @@ static tare_status cost_of_loop(struct cost *out, const struct inferred *m, cons
     return TARE_OK;
 }
 
+/* A graph that an operator applies inside of itself: what it computes; nothing of it leaves the kernel. */
+static tare_status add_body(struct cost *to, const struct inferred *m, const struct infer_scope *body,
+                            tare_error *err)
+{
+    struct cost more;
+    tare_status s = cost_of_scope(&more, m, body, err);
+    if (s < 0) return s;
+    more.read = more.written = poly_int(m->space, 0);
+    cost_add(to, &more, m->space);
+    return s;
+}
+
 enum cost_kind cost_kind_of(const struct infer_node *n)
 {
     const struct onnx_node *node = n->node;
@@ -176,7 +188,11 @@ tare_status cost_of_node(struct cost *out, const struct inferred *m, const struc
     case COST_KIND_IF: s = cost_of_if(out, m, n, err); break;
     case COST_KIND_LOOP: s = cost_of_loop(out, m, n, err); break;
     case COST_KIND_CALL: s = cost_of_scope(out, m, n->bodies[0], err); break;
-    case COST_KIND_PLAIN: cost_of_row(out, m->space, n); break;
+    case COST_KIND_PLAIN:
+        cost_of_row(out, m->space, n);
+        for (size_t i = 0; s == TARE_OK && out->macs && i < n->n_bodies; i++)
+            s = add_body(out, m, n->bodies[i], err);
+        break;
     }
     return s == TARE_OK ? poly_space_status(m->space, err) : s;
 }

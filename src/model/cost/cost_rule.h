@@ -53,18 +53,19 @@ bool cost_activation(const char *name, struct cost_each *out);
 /* ---- the rules, by file ---- */
 /* cost_rules_attention.c */
 cost_rule cost_rule_attention, cost_rule_ms_attention, cost_rule_q_attention, cost_rule_packed_attention,
-    cost_rule_packed_multi_head, cost_rule_multi_head, cost_rule_group_query;
+    cost_rule_packed_multi_head, cost_rule_multi_head, cost_rule_group_query, cost_rule_linear_attention;
 /* cost_rules_basic.c */
 cost_rule cost_rule_div, cost_rule_where, cost_rule_variadic, cost_rule_gelu, cost_rule_biased,
     cost_rule_bias_split_gelu, cost_rule_log_softmax, cost_rule_reduce, cost_rule_reduce_then,
     cost_rule_reduce_log_sum_exp, cost_rule_layer_norm, cost_rule_skip_layer_norm, cost_rule_skip_rms_norm,
-    cost_rule_embed_layer_norm, cost_rule_channel_norm, cost_rule_lrn, cost_rule_output;
+    cost_rule_embed_layer_norm, cost_rule_channel_norm, cost_rule_lrn, cost_rule_output, cost_rule_nll_loss,
+    cost_rule_cross_entropy;
 /* cost_rules_move.c */
 cost_rule cost_rule_scatter, cost_rule_col2im;
 /* cost_rules_product.c */
 cost_rule cost_rule_matmul, cost_rule_gemm_fast_gelu, cost_rule_gemm, cost_rule_einsum, cost_rule_conv,
-    cost_rule_conv_transpose, cost_rule_deform_conv, cost_rule_recurrent, cost_rule_resize,
-    cost_rule_grid_sample, cost_rule_affine_grid;
+    cost_rule_causal_conv, cost_rule_conv_transpose, cost_rule_deform_conv, cost_rule_recurrent,
+    cost_rule_resize, cost_rule_grid_sample, cost_rule_affine_grid;
 /* cost_rules_quantized.c */
 cost_rule cost_rule_product, cost_rule_packed_product, cost_rule_scaled, cost_rule_scaled_pool;
 /* cost.c */

@@ -196,3 +196,28 @@ void cost_rule_attention(struct cost_call *c)
     a.causal = cost_int(c, "is_causal", 0) != 0;
     count_sdpa(c, &a);
 }
+
+/* Token by token: the state [key, value] of each key head takes up one outer product, and each query head reads it.
+ * Delta rules read it once more before, gated ones let it decay first. */
+void cost_rule_linear_attention(struct cost_call *c)
+{
+    const struct infer_value *q = cost_in(c, 0), *v = cost_in(c, 2);
+    const struct poly *tokens = cost_mul(c, cost_dim(q, 0), cost_dim(q, 1)),
+                      *kv = cost_size(c, "kv_num_heads");
+    const struct poly *key = poly_div_exact(c->s, cost_dim(cost_in(c, 1), 2), kv);
+    const struct poly *value = poly_div_exact(c->s, cost_dim(v, 2), kv);
+    const struct poly *numbers =
+        cost_mul(c, tokens, cost_mul(c, key, value)); /* of one head's state, per token */
+    const struct poly *of_keys = cost_mul(c, numbers, kv), *values = cost_mul(c, tokens, cost_dim(v, 2));
+    bool linear = cost_text_is(c, "update_rule", "linear"), gated = cost_text_is(c, "update_rule", "gated");
+    bool delta = !linear && !gated;
+    gated = gated || (delta && !cost_text_is(c, "update_rule", "delta"));
+    cost_count_macs(
+        c, q,
+        poly_add(c->s, cost_times(c, of_keys, 1 + delta), cost_mul(c, numbers, cost_size(c, "q_num_heads"))));
+    cost_count_float(c, cost_elements(c, cost_out(c, 0)), (struct cost_each){1, 0, 0}); /* the scale */
+    if (delta) cost_count_float(c, values, (struct cost_each){2, 0, 0});
+    if (!gated) return;
+    cost_count_float(c, of_keys, (struct cost_each){1, 0, 0});
+    cost_count_float(c, cost_elements(c, cost_in(c, 4)), (struct cost_each){0, 0, 1});
+}

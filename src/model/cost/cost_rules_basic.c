@@ -178,6 +178,29 @@ void cost_rule_lrn(struct cost_call *c)
     cost_count(c, cost_in(c, 0), n, each);
 }
 
+/* ---- losses ---- */
+
+/* Of each target the score is picked, negated, weighted; then they are added up, and their weights for the mean. */
+void cost_rule_nll_loss(struct cost_call *c)
+{
+    const struct infer_value *scores = cost_in(c, 0), *weights = cost_in(c, 2);
+    bool none = cost_text_is(c, "reduction", "none"), sum = cost_text_is(c, "reduction", "sum");
+    struct cost_each each = {1 + (weights != NULL) + !none, 0, 0};
+    if (!none && !sum) {
+        each.simple += weights != NULL;
+        cost_count(c, scores, poly_int(c->s, 1), (struct cost_each){0, 1, 0});
+    }
+    cost_count(c, scores, cost_elements(c, cost_in(c, 1)), each);
+}
+
+/* LogSoftmax over the classes, one logarithm for each target. */
+void cost_rule_cross_entropy(struct cost_call *c)
+{
+    cost_rule_reduce(c);
+    cost_count(c, cost_in(c, 0), cost_elements(c, cost_in(c, 1)), (struct cost_each){0, 0, 1});
+    cost_rule_nll_loss(c);
+}
+
 /* ==== into what is there ==== */
 
 /* Adding, multiplying or comparing into what is there. */

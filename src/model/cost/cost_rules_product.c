@@ -212,6 +212,14 @@ void cost_rule_conv(struct cost_call *c)
     cost_count_activation(c, "activation");
 }
 
+/* input, weights, bias, past state: a channel by itself. */
+void cost_rule_causal_conv(struct cost_call *c)
+{
+    cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_taps(c, cost_in(c, 1))));
+    count_simple(c, cost_in(c, 2) != NULL);
+    if (!cost_text_is(c, "activation", "none")) cost_count_activation(c, "activation");
+}
+
 /* Each input element meets every place of the kernel. */
 void cost_rule_conv_transpose(struct cost_call *c)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * infer_nn.c - rules of shape inference: recurrent cells, attention, losses; and the table of all neural operators of
  * the standard. Never guesses a size. */
+#include "model/infer/infer_engine.h"
 #include "model/infer/infer_rule.h"
 
 #include <string.h>
@@ -111,6 +112,25 @@ tare_status shape_attention(struct rule_call *c)
     if (s == TARE_OK) s = attention_present(c, 1, &k, 4);
     if (s == TARE_OK) s = attention_present(c, 2, &v, 5);
     return s < 0 ? s : attention_scores(c, &q, &k);
+}
+
+/* FlexAttention: graphs of its own see all scores, in the precision of the softmax. */
+tare_status shape_flex_attention(struct rule_call *c)
+{
+    static const char *const names[] = {"score_mod", "prob_mod"};
+    int type = rule_input_type(c, 0) == ONNX_DOUBLE ? ONNX_DOUBLE : ONNX_FLOAT;
+    struct infer_value scores = {.type = (int)rule_int(c, "softmax_precision", type)};
+    const struct infer_value *formal = &scores;
+    tare_status s = shape_attention(c);
+    if (s == TARE_OK) s = scope_dims(c->engine, &scores, 4);
+    if (s < 0) return s;
+    for (int i = 0; i < 4; i++) scores.dims[i] = rule_input_dim(c, i == 3, i == 3 ? 2 : i);
+    for (size_t i = 0; s == TARE_OK && i < 2; i++) {
+        const struct onnx_attribute *a = rule_attribute_of(c, names[i]);
+        struct infer_scope *body;
+        if (a && a->g) s = rule_body(c, a->g, &formal, 1, &body);
+    }
+    return s;
 }
 
 /* LinearAttention: packed heads, a state of one matrix per key head. */

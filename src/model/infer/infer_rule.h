@@ -162,8 +162,8 @@ infer_rule shape_of_shape, shape_of_size, shape_squeeze, shape_unsqueeze, shape_
     shape_expand, shape_tile, shape_pad, shape_depth_to_space, shape_space_to_depth, shape_center_crop_pad,
     shape_reshape, shape_flatten;
 /* infer_nn.c */
-infer_rule shape_causal_conv, shape_lstm, shape_attention, shape_linear_attention, shape_det, shape_nll_loss,
-    shape_cross_entropy;
+infer_rule shape_causal_conv, shape_lstm, shape_attention, shape_flex_attention, shape_linear_attention,
+    shape_det, shape_nll_loss, shape_cross_entropy;
 /* infer_pick.c */
 infer_rule shape_slice, shape_split, shape_gather, shape_gather_elements, shape_gather_nd, shape_one_hot,
     shape_range, shape_compress, shape_non_zero, shape_unique;

@@ -32,6 +32,7 @@ enum cost_bytes {
     BYTES_ALL,           /* every input once, every output */
     BYTES_NONE,          /* a view, or nothing at run time */
     BYTES_PICKED,        /* of input 0 only as much as comes out: Gather, Slice; the others whole */
+    BYTES_INDEXED,       /* of input 0 one element for each of input 1; the others whole */
     BYTES_WRITTEN        /* outputs only: Shape looks at no element */
 };
 

@@ -21,6 +21,7 @@
 #define COST(rule) .cost = rule, .bytes = BYTES_ALL
 #define MOVES .bytes = BYTES_ALL
 #define PICKS .bytes = BYTES_PICKED
+#define LISTS .bytes = BYTES_NONE
 #define MAKES .bytes = BYTES_WRITTEN
 #define VIEW .bytes = BYTES_NONE, .flags = OP_VIEW
 #define IN_PLACE .flags = OP_IN_PLACE
@@ -199,7 +200,7 @@ const struct op_row op_table[] = {
     OP("", "QLinearConv", shape_conv, OF(7), .second = 3, COST(cost_rule_product)),
     OP("", "ConvTranspose", shape_conv_transpose, OF(0), COST(cost_rule_conv_transpose)),
     OP("", "DeformConv", shape_conv, OF(0), COST(cost_rule_deform_conv)),
-    OP("", "CausalConvWithState", shape_causal_conv),
+    OP("", "CausalConvWithState", shape_causal_conv, COST(cost_rule_causal_conv)),
     OP("", "MaxPool", shape_max_pool, COST_EACH(cost_rule_pool, 1, 0, 0)),
     OP("", "AveragePool", shape_pool, COST_EACH(cost_rule_pool, 1, 0, 0)),
     OP("", "LpPool", shape_pool, COST_EACH(cost_rule_pool, 2, 0, 0)),
@@ -218,14 +219,16 @@ const struct op_row op_table[] = {
     OP("", "GRU", shape_lstm, COST(cost_rule_recurrent)),
     OP("", "RNN", shape_lstm, COST(cost_rule_recurrent)),
     OP("", "Attention", shape_attention, COST(cost_rule_attention)),
-    OP("ai.onnx.preview", "FlexAttention", shape_attention),
-    OP("", "LinearAttention", shape_linear_attention, OF(0)),
+    OP("ai.onnx.preview", "FlexAttention", shape_flex_attention, COST(cost_rule_attention)),
+    OP("", "LinearAttention", shape_linear_attention, OF(0), COST(cost_rule_linear_attention)),
     OP("", "RotaryEmbedding", shape_like_first, EACH(3, 0, 0), .index = {{3, 1, BY_FIRST}}),
     OP("", "LRN", shape_like_first, COST_EACH(cost_rule_lrn, 2, 1, 1)),
-    OP("", "SwiGLU", shape_like_first),
+    OP("", "SwiGLU", shape_like_first, EACH(3, 1, 1)),
     OP("", "Det", shape_det, OF(0)),
-    OP("", "NegativeLogLikelihoodLoss", shape_nll_loss, .index = {{1, 0, BY_SECOND}}),
-    OP("", "SoftmaxCrossEntropyLoss", shape_cross_entropy, .index = {{1, 0, BY_SECOND}}),
+    OP("", "NegativeLogLikelihoodLoss", shape_nll_loss, .cost = cost_rule_nll_loss, .bytes = BYTES_INDEXED,
+       .index = {{1, 0, BY_SECOND}}),
+    OP("", "SoftmaxCrossEntropyLoss", shape_cross_entropy, COST_EACH(cost_rule_cross_entropy, 3, 1, 1),
+       .index = {{1, 0, BY_SECOND}}),
 
     /* ---- ONNX Runtime's own: fused, quantised, blocked and channels-last forms ---- */
     OP("", "MemcpyFromHost", shape_like_first, MOVES),
@@ -353,18 +356,18 @@ const struct op_row op_table[] = {
     OP("", "If", shape_if),
     OP("", "Loop", shape_loop),
     OP("", "Scan", shape_scan),
-    OP("", "SequenceConstruct", shape_sequence_construct),
-    OP("", "SequenceEmpty", shape_sequence_empty),
-    OP("", "SequenceInsert", shape_sequence_insert),
-    OP("", "SequenceErase", shape_sequence_erase),
-    OP("", "SequenceAt", shape_sequence_at, .index = {{1, 0, BY_NOTHING}}),
-    OP("", "SequenceLength", shape_sequence_length, IS(ONNX_INT64)),
+    OP("", "SequenceConstruct", shape_sequence_construct, LISTS),
+    OP("", "SequenceEmpty", shape_sequence_empty, LISTS),
+    OP("", "SequenceInsert", shape_sequence_insert, LISTS),
+    OP("", "SequenceErase", shape_sequence_erase, LISTS),
+    OP("", "SequenceAt", shape_sequence_at, LISTS, .index = {{1, 0, BY_NOTHING}}),
+    OP("", "SequenceLength", shape_sequence_length, IS(ONNX_INT64), MAKES),
     OP("", "SequenceMap", shape_sequence_map),
-    OP("", "ConcatFromSequence", shape_concat_from_sequence),
+    OP("", "ConcatFromSequence", shape_concat_from_sequence, PICKS),
     OP("", "SplitToSequence", shape_split_to_sequence),
-    OP("", "Optional", shape_optional, .bytes = BYTES_NONE),
-    OP("", "OptionalHasElement", shape_optional_has, IS(ONNX_BOOL)),
-    OP("", "OptionalGetElement", shape_optional_get),
+    OP("", "Optional", shape_optional, LISTS),
+    OP("", "OptionalHasElement", shape_optional_has, IS(ONNX_BOOL), MAKES),
+    OP("", "OptionalGetElement", shape_optional_get, LISTS),
 
     /* ---- signals, text, random numbers, classic machine learning, training ---- */
     OP("", "DFT", shape_dft, OF(0)),
@@ -380,8 +383,8 @@ const struct op_row op_table[] = {
     OP("", "TfIdfVectorizer", shape_tf_idf, IS(ONNX_FLOAT)),
     OP("", "ImageDecoder", shape_image_decoder, IS(ONNX_UINT8)),
     OP("", "Multinomial", shape_multinomial, .flags = OP_RANDOM),
-    OP(ML, "ArrayFeatureExtractor", shape_feature_extractor, OF(0), .index = {{1, 0, BY_LAST}}),
-    OP(ML, "Binarizer", shape_like_first),
+    OP(ML, "ArrayFeatureExtractor", shape_feature_extractor, OF(0), PICKS, .index = {{1, 0, BY_LAST}}),
+    OP(ML, "Binarizer", shape_like_first, EACH(1, 0, 0)),
     OP(ML, "CastMap", shape_no_tensor),
     OP(ML, "CategoryMapper", shape_category_mapper),
     OP(ML, "DictVectorizer", shape_no_tensor),
