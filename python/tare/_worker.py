@@ -106,11 +106,16 @@ def _without_us(trace):
     return trace
 
 
+_shown = set()
+
+
 def refuse(error):
     """An error as a reply: bad input, or what the function raised, whose traceback is shown."""
     text = str(error) if isinstance(error, BadInput) else "".join(traceback.format_exception_only(type(error), error))
     if not isinstance(error, BadInput):
-        traceback.print_exception(type(error), error, _without_us(error.__traceback__))
+        if type(error) not in _shown:  # one of each kind, however many runs fail
+            _shown.add(type(error))
+            traceback.print_exception(type(error), error, _without_us(error.__traceback__))
         sys.stderr.flush()
     cut = " ".join(text.split()).encode("utf-8", "replace")[:_TEXT_MAX]
     return reply(INVALID if isinstance(error, BadInput) else DENIED, len(cut), payload=cut)

@@ -33,8 +33,10 @@ struct bench_plan {
     uint64_t budget_ns; /* of measuring, per case */
     double precision;   /* stop when the interval of the median, and of the percentile, is +/- this narrow */
     double percentile;  /* 0: the median only; 0.95: p95 too */
-    uint64_t
-        min_runs; /* at least so many; default BENCH_MIN_RUNS (for runs longer than a tenth of the budget: 5) */
+    double
+        tail; /* a percentile that is judged: not called precise with fewer runs than that needs; 0: none */
+    uint64_t min_runs;   /* at least so many; default BENCH_MIN_RUNS */
+    bool min_runs_firm;  /* the user's number; else 5 are enough of runs longer than a tenth of the budget */
     uint64_t max_runs;   /* 0: no limit */
     int64_t warmup_runs; /* -1: until steady */
     enum bench_load load;
@@ -59,9 +61,9 @@ struct bench_plan {
         .warmup_runs = -1, .concurrency = 1, .unit = "runs"                                        \
     }
 
-/* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared or fails in a run
- * makes the whole bench fail with an error that names the case, unless others were measured already and
- * `interrupted`. */
+/* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared, or fails in a run, is there
+ * with its `failure` and nothing else; when all fail, that is the error. Under open-loop load a failed run does not end
+ * its case. */
 tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error *err);
 
 /* ---- named load patterns after the scenarios of MLPerf Inference, as a table for the command line. A preset

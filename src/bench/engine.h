@@ -4,9 +4,8 @@
 #ifndef BENCH_ENGINE_H
 #define BENCH_ENGINE_H
 
-#include <pthread.h>
-
 #include "bench/bench.h"
+#include "bench/pool.h"
 #include "core/rng.h"
 #include "core/stats.h"
 #include "core/vec.h"
@@ -25,26 +24,6 @@ struct bench_machine {
 };
 extern struct bench_machine bench_machine;              /* what is used */
 extern const struct bench_machine bench_machine_system; /* what it is reset to */
-
-/* ---- pool.c: threads that start a job together and are waited for together. The caller is worker 0, so that a pool of
- * one has no thread at all. Never runs two jobs at once ---- */
-
-struct pool {
-    unsigned n; /* workers, the caller included */
-    struct pool_member *members;
-    unsigned started; /* threads that exist */
-    pthread_mutex_t lock;
-    pthread_cond_t wake, idle;
-    unsigned job_number, busy, arrived;
-    bool stop;
-    void (*job)(void *ctx, unsigned worker);
-    void *ctx;
-};
-
-tare_status pool_open(struct pool *p, unsigned n, tare_error *err);
-/* Every worker calls job(ctx, its number) at the same time; returns when all are done. */
-void pool_run(struct pool *p, void (*job)(void *ctx, unsigned worker), void *ctx);
-void pool_close(struct pool *p); /* a zeroed pool is fine */
 
 /* ---- one case at work ---- */
 
@@ -98,11 +77,20 @@ struct memory_track {
 
 struct open_result {
     bool known;
-    uint64_t planned, served, due, late, queued, longest_delay_ns, window_ns;
+    uint64_t served, failed, due, late, queued, longest_delay_ns;
+    uint64_t planned_ns, window_ns; /* how long there were arrivals; until the last run had ended */
     bool overloaded;
 };
 
-enum stop_reason { STOP_NOT, STOP_PRECISE, STOP_BUDGET, STOP_MAX_RUNS, STOP_ENOUGH, STOP_INTERRUPTED };
+enum stopped {
+    STOP_NOT,
+    STOP_PRECISE,
+    STOP_BUDGET,
+    STOP_MAX_RUNS,
+    STOP_ENOUGH,
+    STOP_INTERRUPTED,
+    STOP_FAILED
+};
 
 struct case_work {
     const struct bench_case *what;
@@ -113,12 +101,15 @@ struct case_work {
     uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns;
     bool judged, steady; /* warm-up */
     struct times samples;
+    struct times waits;    /* open loop: of arrivals that were not served; they took longer than that */
+    const char *failure;   /* the first run that failed; NULL: none did */
+    tare_status failed;    /* STOP_FAILED */
     struct times switched; /* numbers of the samples during which the system took the processor away */
     struct slices slices;
     uint64_t spent_ns; /* measuring */
     uint64_t min_runs, max_runs;
     size_t next_check;
-    enum stop_reason stopped;
+    enum stopped stopped;
     double half_width, half_width_percentile; /* relative; INFINITY: not bounded */
     double units;
     struct memory_track memory;
@@ -138,7 +129,7 @@ struct lane { /* what one worker writes while it runs */
     uint64_t began, ended;
     struct usage usage;
     tare_status failed;
-    uint64_t failed_at; /* runs done before the one that failed */
+    uint64_t failed_at; /* open loop: arrivals of all workers before the one that failed */
     tare_error err;
 };
 
@@ -160,6 +151,8 @@ struct bench {
 };
 
 bool bench_interrupted(const struct bench *b);
+/* Take a case out of the bench, with the reason for the document. Not TARE_OK: the user interrupts, or no memory. */
+tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *why, tare_error *err);
 void bench_tell(struct bench *b, const struct case_work *w, const char *stage);
 
 /* ---- load_closed.c ---- */
@@ -186,7 +179,7 @@ uint64_t closed_self_ns(struct bench *b, bool watching);
 uint64_t typical_ns(const struct case_work *w); /* wall time per run, over all workers */
 void usage_add(struct usage *into, const struct subject_cost *cost);
 void usage_merge(struct usage *into, const struct usage *from);
-/* The error of the worker that failed first, named by case and run; TARE_OK when none did. */
+/* The error of the worker that failed first, with the number of its run; TARE_OK when none did. */
 tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err);
 
 /* ---- load_open.c ---- */
@@ -231,6 +224,8 @@ tare_status memory_slope(const struct slices *slices, struct interval *out, bool
 struct sampled {
     const uint64_t *ns; /* latencies, in time order */
     size_t n;
+    const uint64_t *waits; /* runs that took longer than any of these, and than this at least */
+    size_t n_waits;
     double units; /* per run */
     const char *unit;
     const struct slice *slices; /* for the throughput and its interval */

@@ -102,11 +102,13 @@ static tare_status warm_as_told(struct bench *b, struct case_work *w, tare_error
     return s;
 }
 
+/* Under open-loop load failed runs are outcomes: one ends the warm-up, not the case. */
 static tare_status warm_up(struct bench *b, struct case_work *w, tare_error *err)
 {
     bench_tell(b, w, "warming up");
     vec_clear(&b->warm);
-    return b->plan->warmup_runs < 0 ? warm_until_steady(b, w, err) : warm_as_told(b, w, err);
+    tare_status s = b->plan->warmup_runs < 0 ? warm_until_steady(b, w, err) : warm_as_told(b, w, err);
+    return b->plan->load == BENCH_OPEN ? TARE_OK : s;
 }
 
 /* The first run stands by itself in the document; an accuracy check takes its outputs. */
@@ -120,18 +122,18 @@ static tare_status first_run(struct bench *b, struct case_work *w, tare_error *e
     if (s == TARE_OK) s = ops->run(w->instance, 0, &cost, &inner);
     w->first_run_ns = cost.wall_ns ? cost.wall_ns : bench_machine.now() - start;
     if (s < 0 && bench_interrupted(b)) return TARE_OK;
-    if (s < 0) return error_set(err, s, "case %s: run 1: %s", w->what->name, inner.text);
+    if (s < 0) return error_set(err, s, "run 1: %s", inner.text);
     if (cost.known) usage_add(&w->usage, &cost);
     w->runs = w->warmup_runs = 1;
     w->warmup_ns = w->first_run_ns;
     if (!b->plan->keep_outputs || !ops->outputs) return TARE_OK;
     if ((s = ops->outputs(w->instance, &b->plan->outputs[w - b->cases], &inner)) < 0)
-        return error_set(err, s, "case %s: outputs: %s", w->what->name, inner.text);
+        return error_set(err, s, "outputs: %s", inner.text);
     return TARE_OK;
 }
 
 /* How many runs at least and at most: a case keeps all its samples, so that all cases together have an upper limit;
- * of runs that take a tenth of the budget and more, few must do. */
+ * of runs that take a tenth of the budget and more, few must do, unless the user asked for more. */
 static void set_limits(struct bench *b, struct case_work *w)
 {
     const struct bench_plan *p = b->plan;
@@ -141,9 +143,11 @@ static void set_limits(struct bench *b, struct case_work *w)
     w->max_runs = p->max_runs ? p->max_runs : cap;
     if (w->max_runs > SAMPLES_CEILING) w->max_runs = SAMPLES_CEILING;
     w->min_runs = p->min_runs ? p->min_runs : 1;
-    if (typical > p->budget_ns / 10 && w->min_runs > SLOW_MIN_RUNS) w->min_runs = SLOW_MIN_RUNS;
+    bool slow = typical > p->budget_ns / 10 && !p->min_runs_firm;
+    if (slow && w->min_runs > SLOW_MIN_RUNS) w->min_runs = SLOW_MIN_RUNS;
     if (w->min_runs > w->max_runs) w->min_runs = w->max_runs;
-    w->next_check = w->min_runs;
+    uint64_t tail = p->tail > 0.5 ? summary_samples_needed(p->tail) : 0;
+    w->next_check = tail > w->min_runs ? tail : w->min_runs;
     w->half_width = w->half_width_percentile = INFINITY;
 }
 
@@ -158,12 +162,12 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     w->params.ungrouped = b->plan->load == BENCH_OPEN;
     bench_tell(b, w, "loading");
     tare_status s = memory_before(&w->memory, c->subject, b->base_rss, err);
-    if (s < 0) return error_wrap(err, "case %s", c->name);
+    if (s < 0) return s;
     uint64_t start = bench_machine.now();
     struct case_record to = {b->run, &w->params_used};
     s = c->subject->ops->prepare(c->subject, &w->params, &to, &w->instance, &inner);
     w->load_ns = bench_machine.now() - start;
-    if (s < 0) return error_set(err, s, "case %s: %s", c->name, inner.text);
+    if (s < 0) return error_set(err, s, "%s", inner.text);
     if ((s = first_run(b, w, err)) < 0 || (s = warm_up(b, w, err)) < 0 ||
         (s = memory_loaded(&w->memory, c->subject, err)) < 0)
         return s;
@@ -174,6 +178,31 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     w->units = (double)units;
     set_limits(b, w);
     return TARE_OK;
+}
+
+/* One bad case, a batch that does not fit into memory, must not lose the others: it becomes a row with its reason. */
+tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *why, tare_error *err)
+{
+    if (bench_interrupted(b)) return error_set(err, why->status, "case %s: %s", w->what->name, why->text);
+    w->failed = why->status;
+    w->failure = arena_str(&b->run->arena, why->text);
+    w->stopped = STOP_FAILED;
+    vec_clear(&w->samples);
+    if (w->instance) w->instance->subject->ops->finish(w->instance);
+    w->instance = NULL;
+    return w->failure ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for case %s", w->what->name);
+}
+
+/* When none could be measured, what the first one says. */
+static tare_status all_failed(const struct bench *b, tare_error *err)
+{
+    const struct case_work *first = NULL;
+    for (size_t i = 0; i < b->n_cases; i++) {
+        const struct case_work *w = &b->cases[i];
+        if (w->stopped && w->stopped != STOP_FAILED) return TARE_OK;
+        if (w->stopped && !first) first = w;
+    }
+    return first ? error_set(err, first->failed, "case %s: %s", first->what->name, first->failure) : TARE_OK;
 }
 
 /* ---- blocks of cases ---- */
@@ -201,6 +230,7 @@ static void finish_case(struct case_work *w)
     if (w->instance) w->instance->subject->ops->finish(w->instance);
     w->instance = NULL;
     vec_release(&w->samples);
+    vec_release(&w->waits);
     vec_release(&w->switched);
     vec_release(&w->slices);
 }
@@ -209,7 +239,8 @@ static tare_status record_block(struct bench *b, size_t first, size_t end, tare_
 {
     for (size_t i = first; i < end; i++) {
         struct case_work *w = &b->cases[i];
-        tare_status s = w->samples.n ? record_case(b, w, err) : TARE_OK;
+        bool is_told = w->samples.n || w->stopped == STOP_FAILED;
+        tare_status s = is_told ? record_case(b, w, err) : TARE_OK;
         if (s < 0) return s;
         finish_case(w);
     }
@@ -221,8 +252,9 @@ static tare_status measure_block(struct bench *b, size_t first, size_t *end, tar
     struct known_u64 available = bench_machine.available();
     size_t next = first;
     do {
-        tare_status s = load_case(b, next, err);
-        if (s < 0) return s;
+        tare_error why = TARE_ERROR_INIT;
+        tare_status s = load_case(b, next, &why);
+        if (s < 0 && (s = case_failed(b, &b->cases[next], &why, err)) < 0) return s;
         next++;
     } while (next < b->n_cases && !bench_interrupted(b) && has_room(b, first, next, available));
     *end = next;
@@ -273,6 +305,7 @@ static tare_status measure_all(struct bench *b, tare_error *err)
     b->base_rss = base.rss;
     for (size_t at = 0; s == TARE_OK && at < b->n_cases && !bench_interrupted(b);)
         s = measure_block(b, at, &at, err);
+    if (s == TARE_OK) s = all_failed(b, err);
     if (s == TARE_OK && b->run->cases.n == 0)
         s = error_set(err, TARE_DENIED, "interrupted before anything was measured");
     /* Others were measured and the user wants an end: keep what there is. */

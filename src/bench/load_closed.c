@@ -108,6 +108,7 @@ void lanes_reset(struct bench *b)
         l->n = 0;
         l->usage = (struct usage){0};
         l->failed = TARE_OK;
+        l->failed_at = 0;
         l->err.text[0] = 0;
     }
 }
@@ -115,21 +116,20 @@ void lanes_reset(struct bench *b)
 tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct lane *first = NULL;
-    uint64_t done = w->runs;
     for (unsigned i = 0; i < b->workers; i++) {
         const struct lane *l = &b->lanes[i];
-        done += l->n;
-        if (l->failed < 0 && (!first || l->ended < first->ended)) first = l;
+        bool sooner = !first || l->failed_at < first->failed_at ||
+                      (l->failed_at == first->failed_at && l->ended < first->ended);
+        if (l->failed < 0 && sooner) first = l;
     }
     if (!first || bench_interrupted(b))
         return TARE_OK; /* a run that the interruption ended is just not there */
-    uint64_t number = b->workers == 1 ? done + 1 : w->runs + first->n + 1;
+    uint64_t number = w->runs + (first->failed_at ? first->failed_at : first->n) + 1;
     const char *text = first->err.text[0] ? first->err.text : tare_status_text(first->failed);
     if (b->workers == 1)
-        return error_set(err, first->failed, "case %s: run %llu: %s", w->what->name,
-                         (unsigned long long)number, text);
-    return error_set(err, first->failed, "case %s: run %llu of worker %zu: %s", w->what->name,
-                     (unsigned long long)number, (size_t)(first - b->lanes), text);
+        return error_set(err, first->failed, "run %llu: %s", (unsigned long long)number, text);
+    return error_set(err, first->failed, "run %llu of worker %zu: %s", (unsigned long long)number,
+                     (size_t)(first - b->lanes), text);
 }
 
 static int by_start(const void *a, const void *b)

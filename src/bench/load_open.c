@@ -2,14 +2,22 @@
  * load_open.c - the open loop: runs start on a schedule made beforehand, whether the ones before are done or
  * not, as users do. Latency counts from the planned start, so a stall is paid for by everyone who would have
  * come during it (no coordinated omission). Workers take arrivals in order: a queue with as many servers as
- * workers. */
+ * workers. An arrival that was due and not served, or failed, is no hole in the sample: it took at least as long as it
+ * waited (w->waits), and longer than any that was served, for all that is known. */
 #include <math.h>
 #include <string.h>
 
 #include "bench/engine.h"
 
-enum { MOST_ARRIVALS = 1 << 24, RATE_BATCHES = 10, LATE_NS = 100000, NAP_NS = 100000000 };
+enum {
+    MOST_ARRIVALS = 1 << 24,
+    RATE_BATCHES = 10,
+    LATE_NS = 100000,
+    NAP_NS = 100000000,
+    HOPELESS = 10 /* so many failed and none was served: it will not work */
+};
 #define NOT_SERVED UINT64_MAX
+#define FAILED (UINT64_C(1) << 63) /* the rest of it is the time until then */
 
 tare_status schedule_make(const struct schedule *s, struct rng *rng, struct times *out, tare_error *err)
 {
@@ -36,18 +44,19 @@ struct open_job {
     struct instance *instance;
     struct lane *lanes;
     const struct times *planned;
-    uint64_t *latency; /* by arrival; NOT_SERVED */
+    uint64_t *latency; /* by arrival; NOT_SERVED, FAILED | ns */
     uint64_t origin, close;
     const volatile sig_atomic_t *interrupted;
     /* shared by the workers: */
     size_t next;
-    uint64_t late, queued, longest_delay;
-    int failed;
+    uint64_t late, queued, longest_delay, served, failed;
 };
 
 static bool cut_short(const struct open_job *job)
 {
-    return (job->interrupted && *job->interrupted) || __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
+    return (job->interrupted && *job->interrupted) ||
+           (__atomic_load_n(&job->failed, __ATOMIC_RELAXED) >= HOPELESS &&
+            __atomic_load_n(&job->served, __ATOMIC_RELAXED) == 0);
 }
 
 static void raise_to(uint64_t *most, uint64_t v)
@@ -67,26 +76,42 @@ static bool await_start(const struct open_job *job, uint64_t planned)
     return true;
 }
 
+/* The error of the first run that failed stays in the lane. */
+static void note_failure(struct open_job *job, struct lane *l, tare_status s, size_t i, uint64_t ns)
+{
+    if (job->interrupted && *job->interrupted) return; /* it is what ended the run */
+    job->latency[i] = FAILED | ns;
+    __atomic_add_fetch(&job->failed, 1, __ATOMIC_RELAXED);
+    if (l->failed < 0) return;
+    l->failed = s;
+    l->failed_at = i;
+}
+
 static bool serve_arrival(struct open_job *job, struct lane *l, unsigned worker, size_t i)
 {
     const struct subject_ops *ops = job->instance->subject->ops;
     struct subject_cost cost = {0};
+    tare_error unheard = TARE_ERROR_INIT, *err = l->failed < 0 ? &unheard : &l->err;
     uint64_t planned = job->origin + job->planned->items[i], free_at = bench_machine.now();
     if (free_at >= job->close || cut_short(job) || !await_start(job, planned)) return false;
-    if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) return false;
+    tare_status s = ops->before_run ? ops->before_run(job->instance, worker, err) : TARE_OK;
     uint64_t start = bench_machine.now();
-    l->failed = ops->run(job->instance, worker, &cost, &l->err);
-    uint64_t end = bench_machine.now();
-    l->ended = end;
-    if (l->failed < 0) return false;
-    job->latency[i] = cost.wall_ns ? start - planned + cost.wall_ns : end - planned;
-    l->n++;
-    if (cost.known) usage_add(&l->usage, &cost);
+    if (s == TARE_OK) s = ops->run(job->instance, worker, &cost, err);
+    l->ended = bench_machine.now();
     if (free_at > planned)
         __atomic_add_fetch(&job->queued, 1, __ATOMIC_RELAXED);
     else if (start - planned > LATE_NS) /* a worker was free: the delay is ours or the machine's */
         __atomic_add_fetch(&job->late, 1, __ATOMIC_RELAXED);
     raise_to(&job->longest_delay, start - planned);
+    uint64_t ns = cost.wall_ns ? start - planned + cost.wall_ns : l->ended - planned;
+    if (s < 0) {
+        note_failure(job, l, s, i, ns);
+        return true;
+    }
+    job->latency[i] = ns;
+    __atomic_add_fetch(&job->served, 1, __ATOMIC_RELAXED);
+    l->n++;
+    if (cost.known) usage_add(&l->usage, &cost);
     return true;
 }
 
@@ -98,7 +123,6 @@ static void open_loop(void *ctx, unsigned worker)
         size_t i = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
         if (i >= job->planned->n || !serve_arrival(job, l, worker, i)) break;
     }
-    if (l->failed < 0) __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- after the window ---- */
@@ -110,7 +134,7 @@ static tare_status add_slices(struct case_work *w, const struct open_job *job, u
     uint64_t done[RATE_BATCHES] = {0}, each = window / RATE_BATCHES;
     size_t first = 0;
     for (size_t i = 0; i < job->planned->n; i++) {
-        if (job->latency[i] == NOT_SERVED) continue;
+        if (job->latency[i] & FAILED) continue; /* NOT_SERVED has that bit, too */
         uint64_t when = (job->planned->items[i] + job->latency[i]) / (each ? each : 1);
         done[when < RATE_BATCHES ? when : RATE_BATCHES - 1]++;
     }
@@ -123,19 +147,39 @@ static tare_status add_slices(struct case_work *w, const struct open_job *job, u
     return TARE_OK;
 }
 
-/* More arrivals wait at the end than a passing queue explains: they come faster than they are served. */
+/* So many wait at the end that p95 falls on one of them, and they are more than are just being served. */
 static bool is_overloaded(const struct open_result *o, unsigned workers)
 {
-    uint64_t usual = o->due / 20 > workers + 10 ? o->due / 20 : workers + 10;
-    return o->due > o->served + usual;
+    uint64_t waiting = o->due - o->served - o->failed;
+    return waiting > workers && waiting > o->due / 20;
+}
+
+/* Sort the arrivals that were due until `end` into served ones and those that waited in vain. */
+static tare_status take_arrivals(struct case_work *w, const struct open_job *job, uint64_t end,
+                                 tare_error *err)
+{
+    struct open_result *o = &w->open;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < job->planned->n; i++) {
+        uint64_t ns = job->latency[i], planned = job->planned->items[i];
+        if (ns == NOT_SERVED && planned > end) continue;
+        o->due++;
+        if (ns != NOT_SERVED && ns & FAILED) o->failed++;
+        if (!(ns & FAILED))
+            s = vec_push(&w->samples, ns, err);
+        else
+            s = vec_push(&w->waits, ns == NOT_SERVED ? end - planned : ns & ~FAILED, err);
+    }
+    o->served = w->samples.n;
+    return s;
 }
 
 static tare_status conclude_window(struct bench *b, struct case_work *w, const struct open_job *job,
                                    tare_error *err)
 {
     struct open_result *o = &w->open;
-    bool all =
-        b->plan->max_runs && job->planned->n == b->plan->max_runs; /* the runs ended it, not the time */
+    const struct times *planned = job->planned;
+    bool all = b->plan->max_runs && planned->n == b->plan->max_runs; /* the runs ended it, not the time */
     uint64_t end = all ? job->origin : job->close;
     for (unsigned i = 0; i < b->workers; i++) {
         const struct lane *l = &b->lanes[i];
@@ -145,20 +189,30 @@ static tare_status conclude_window(struct bench *b, struct case_work *w, const s
     }
     uint64_t now = bench_machine.now();
     if (cut_short(job)) end = now > job->origin ? now : job->origin; /* perhaps before the first was due */
-    *o = (struct open_result){.known = true, .planned = job->planned->n, .window_ns = end - job->origin};
-    for (size_t i = 0; i < job->planned->n; i++) {
-        o->due += job->planned->items[i] <= o->window_ns;
-        if (job->latency[i] == NOT_SERVED) continue;
-        o->served++;
-        tare_status s = vec_push(&w->samples, job->latency[i], err);
-        if (s < 0) return s;
-    }
+    *o =
+        (struct open_result){.known = true, .window_ns = end - job->origin, .planned_ns = b->plan->budget_ns};
+    if (all) o->planned_ns = planned->items[planned->n - 1] + (uint64_t)(1e9 / b->plan->rate);
+    if (cut_short(job) && o->window_ns < o->planned_ns) o->planned_ns = o->window_ns;
+    tare_status s = take_arrivals(w, job, o->window_ns, err);
+    if (s < 0) return s;
     o->late = job->late;
     o->queued = job->queued;
     o->longest_delay_ns = job->longest_delay;
     o->overloaded = is_overloaded(o, b->workers);
     w->spent_ns += o->window_ns;
     return add_slices(w, job, o->window_ns, err);
+}
+
+/* Failed runs are outcomes; that all failed is the end of the case. */
+static tare_status judge_failures(struct bench *b, struct case_work *w, const struct open_job *job,
+                                  tare_error *err)
+{
+    tare_error first = TARE_ERROR_INIT;
+    tare_status s = job->failed ? lanes_failure(b, w, &first) : TARE_OK;
+    if (s < 0 && job->served == 0) return error_set(err, s, "%s", first.text);
+    if (s < 0 && !(w->failure = arena_str(&b->run->arena, first.text)))
+        return error_set(err, TARE_NOMEM, "out of memory for case %s", w->what->name);
+    return TARE_OK;
 }
 
 static tare_status run_window(struct bench *b, struct case_work *w, const struct times *planned,
@@ -178,8 +232,8 @@ static tare_status run_window(struct bench *b, struct case_work *w, const struct
     tare_status s = reading_take(w->instance->subject, &before, err);
     if (s < 0) return s;
     pool_run(&b->pool, open_loop, &job);
-    if ((s = lanes_failure(b, w, err)) < 0 || (s = reading_take(w->instance->subject, &after, err)) < 0)
-        return s;
+    if ((s = judge_failures(b, w, &job, err)) < 0) return s;
+    if ((s = reading_take(w->instance->subject, &after, err)) < 0) return s;
     disturbance_add(w, &whole, &before, &after);
     memory_slice(&w->memory, &whole, &before, &after);
     return conclude_window(b, w, &job, err);

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "bench/engine.h"
+#include "core/fmt.h"
 
 /* ---- samples: latency, throughput and their intervals ----
  * A percentile q of n samples is the sample of rank ceil(n q) (nearest rank). Its interval is of order statistics with
  * binomial ranks for n_eff samples (autocorrelation taken off); that of the median also not narrower than the spread of
  * ten batch medians says. A percentile above the median is null when even n independent samples could not bound it; an
- * end that n_eff samples cannot bound is null. */
+ * end that n_eff samples cannot bound is null. Runs that were due and not served count as longer than all others: a
+ * percentile that falls on one is null, and only what it exceeds is known. */
 
 enum { BATCHES = 10 };
 
@@ -26,7 +28,9 @@ struct work {
     struct run *run;
     struct run_case *c;
     const struct sampled *s;
-    double *time_order, *sorted;
+    size_t n;                    /* samples and waits */
+    double *time_order, *sorted; /* a wait as long as it was */
+    double *upper;               /* sorted; a wait is infinite */
     double n_eff;
 };
 
@@ -37,11 +41,19 @@ static uint64_t whole_ns(double ns)
     return ns <= 0 ? 0 : (uint64_t)(ns + 0.5);
 }
 
-static double nearest_rank(const struct work *w, double q)
+static double nearest_rank(const double *sorted, size_t n, double q)
 {
-    double rank = ceil((double)w->s->n * q - 1e-9);
+    double rank = ceil((double)n * q - 1e-9);
     size_t at = rank < 1 ? 1 : (size_t)rank;
-    return w->sorted[(at > w->s->n ? w->s->n : at) - 1];
+    return sorted[(at > n ? n : at) - 1];
+}
+
+/* "latency_ns.p95" is not known, but that it is above `ns`. */
+static void put_bound(struct work *w, const char *path, double ns)
+{
+    run_map_int(&w->run->arena, &w->c->latency_ns.at_least, strchr(path, '.') + 1, (int64_t)whole_ns(ns));
+    run_unknown(w->run, &w->c->unknown, path, "more than %s: %zu of %zu runs that were due were not served",
+                show_time(ns).s, w->s->n_waits, w->n);
 }
 
 /* Into the document, never narrower than the value itself; an open end stays null with a reason. */
@@ -58,7 +70,7 @@ static void put_time(struct work *w, struct run_estimate *out, const char *path,
         if (known[k]) continue;
         snprintf(end, sizeof end, "%s.%s", path, name[k]);
         run_unknown(w->run, &w->c->unknown, end, "%zu samples, worth %.0f independent ones, do not bound it",
-                    w->s->n, floor(w->n_eff));
+                    w->n, floor(w->n_eff));
     }
 }
 
@@ -73,26 +85,35 @@ static const struct percentile {
     {"latency_ns.p999", offsetof(struct run_latency, p999), 0.999},
 };
 
+/* i: the interval with waits as long as they were. */
+static void put_percentile(struct work *w, const struct percentile *p, struct interval i)
+{
+    struct interval upper = stats_quantile_interval_sorted(w->upper, w->n, w->n_eff, p->q, BENCH_CONFIDENCE);
+    i.value = nearest_rank(w->upper, w->n, p->q);
+    i.hi = fmax(i.hi, upper.hi);
+    if (isinf(i.value))
+        put_bound(w, p->path, nearest_rank(w->sorted, w->n, p->q));
+    else
+        put_time(w, (struct run_estimate *)((char *)&w->c->latency_ns + p->offset), p->path, i);
+}
+
 static tare_status put_percentiles(struct work *w, tare_error *err)
 {
-    struct run_latency *l = &w->c->latency_ns;
-    size_t n = w->s->n;
+    static const struct percentile median = {"latency_ns.p50", offsetof(struct run_latency, p50), 0.5};
+    size_t n = w->n;
     struct interval i;
     tare_status s = stats_median_interval(w->time_order, n, BENCH_CONFIDENCE, &i, err);
     if (s < 0) return s;
-    i.value = nearest_rank(w, 0.5);
-    put_time(w, &l->p50, "latency_ns.p50", i);
+    put_percentile(w, &median, i);
     for (size_t k = 0; k < sizeof percentiles / sizeof *percentiles; k++) {
         const struct percentile *p = &percentiles[k];
         uint64_t needed = summary_samples_needed(p->q);
-        if (n < needed) {
+        if (n < needed)
             run_unknown(w->run, &w->c->unknown, p->path, "%zu samples are too few: %llu are needed", n,
                         (unsigned long long)needed);
-            continue;
-        }
-        i = stats_quantile_interval_sorted(w->sorted, n, w->n_eff, p->q, BENCH_CONFIDENCE);
-        i.value = nearest_rank(w, p->q);
-        put_time(w, (struct run_estimate *)((char *)l + p->offset), p->path, i);
+        else
+            put_percentile(w, p,
+                           stats_quantile_interval_sorted(w->sorted, n, w->n_eff, p->q, BENCH_CONFIDENCE));
     }
     return TARE_OK;
 }
@@ -100,11 +121,18 @@ static tare_status put_percentiles(struct work *w, tare_error *err)
 static tare_status put_latency(struct work *w, tare_error *err)
 {
     struct run_latency *l = &w->c->latency_ns;
-    size_t n = w->s->n;
+    size_t n = w->n;
+    double mean = stats_mean(w->time_order, n), longest = w->sorted[n - 1];
     l->known = true;
-    l->mean = known_u64(whole_ns(stats_mean(w->time_order, n)));
-    l->min = known_u64(whole_ns(w->sorted[0]));
-    l->max = known_u64(whole_ns(w->sorted[n - 1]));
+    l->min = known_u64(whole_ns(w->upper[0]));
+    if (w->s->n_waits) {
+        put_bound(w, "latency_ns.mean", mean);
+        put_bound(w, "latency_ns.max", longest);
+        run_unknown(w->run, &w->c->unknown, "latency_ns.stddev", "runs that were due were not served");
+        return put_percentiles(w, err);
+    }
+    l->mean = known_u64(whole_ns(mean));
+    l->max = known_u64(whole_ns(longest));
     if (n > 1)
         l->stddev = known_u64(whole_ns(stats_stddev(w->time_order, n)));
     else
@@ -169,9 +197,13 @@ static void put_throughput(struct work *w)
 static tare_status fill(struct work *w, tare_error *err)
 {
     size_t n = w->s->n;
-    for (size_t i = 0; i < n; i++) w->sorted[i] = w->time_order[i] = (double)w->s->ns[i];
-    stats_sort(w->sorted, n);
-    tare_status s = stats_n_eff(w->time_order, n, &w->n_eff, err);
+    for (size_t i = 0; i < w->n; i++) {
+        w->sorted[i] = w->time_order[i] = (double)(i < n ? w->s->ns[i] : w->s->waits[i - n]);
+        w->upper[i] = i < n ? w->sorted[i] : INFINITY;
+    }
+    stats_sort(w->sorted, w->n);
+    stats_sort(w->upper, n);
+    tare_status s = stats_n_eff(w->time_order, w->n, &w->n_eff, err);
     if (s < 0 || (s = put_latency(w, err)) < 0 || (s = put_histogram(w, err)) < 0) return s;
     run_set_samples(w->run, w->c, w->s->ns, n, n > RUN_SAMPLES_MAX ? "first" : "all");
     put_throughput(w);
@@ -185,12 +217,12 @@ tare_status summarise(struct run *run, struct run_case *c, const struct sampled 
     c->unit = arena_str(&run->arena, s->unit);
     if (s->units >= 0) c->units_per_run = known_u64((uint64_t)s->units);
     if (s->n == 0) return error_set(err, TARE_INVALID, "case %s: no samples", c->name);
-    struct work w = {run, c, s, mem_new(s->n, sizeof(double)), mem_new(s->n, sizeof(double)), 0};
-    tare_status status = w.time_order && w.sorted
-                             ? fill(&w, err)
-                             : error_set(err, TARE_NOMEM, "out of memory for %zu samples", s->n);
-    mem_free(w.time_order);
-    mem_free(w.sorted);
+    size_t n = s->n + s->n_waits;
+    double *room = mem_new(n, 3 * sizeof *room);
+    struct work w = {run, c, s, n, room, room + n, room + 2 * n, 0};
+    tare_status status =
+        room ? fill(&w, err) : error_set(err, TARE_NOMEM, "out of memory for %zu samples", n);
+    mem_free(room);
     return status;
 }
 
@@ -199,6 +231,7 @@ tare_status summarise(struct run *run, struct run_case *c, const struct sampled 
 static const char *const stop_names[] = {
     [STOP_NOT] = "unfinished",     [STOP_PRECISE] = "precise",         [STOP_BUDGET] = "budget",
     [STOP_MAX_RUNS] = "max runs", [STOP_ENOUGH] = "room for samples", [STOP_INTERRUPTED] = "interrupted",
+    [STOP_FAILED] = "failed",
 };
 
 static struct known_f64 if_finite(double v)
@@ -220,14 +253,15 @@ static void put_stability(struct bench *b, struct run_case *c, const struct case
 static void put_open_loop(struct run_case *c, const struct case_work *w)
 {
     const struct open_result *o = &w->open;
-    double seconds = (double)o->window_ns / 1e9;
+    double seconds = (double)o->window_ns / 1e9, planned = (double)o->planned_ns / 1e9;
     if (!o->known) return;
     c->open_loop =
         (struct run_open_loop){.known = true,
-                               .offered = known_f64(seconds > 0 ? (double)o->due / seconds : 0),
+                               .offered = known_f64(planned > 0 ? (double)o->due / planned : 0),
                                .achieved = known_f64(seconds > 0 ? (double)o->served / seconds : 0),
                                .due = known_u64(o->due),
                                .served = known_u64(o->served),
+                               .failed = known_u64(o->failed),
                                .queued = known_u64(o->queued),
                                .late_starts = known_u64(o->late),
                                .longest_delay_ns = known_u64(o->longest_delay_ns),
@@ -346,13 +380,16 @@ static void put_self(struct bench *b, struct run_case *c, const struct case_work
     if (mean > 0)
         c->self.share = known_f64((double)own / mean);
     else
-        run_unknown(b->run, &c->unknown, "self.share", "a run takes no time that the clock can tell");
+        run_unknown(b->run, &c->unknown, "self.share", "%s",
+                    w->waits.n ? "the mean is not known" : "a run takes no time that the clock can tell");
 }
 
 static tare_status put_times(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     struct sampled sampled = {.ns = w->samples.items,
                               .n = w->samples.n,
+                              .waits = w->waits.items,
+                              .n_waits = w->waits.n,
                               .units = w->units,
                               .unit = b->plan->unit ? b->plan->unit : "runs",
                               .slices = w->slices.items,
@@ -372,10 +409,15 @@ static void give_reasons(struct bench *b, struct run_case *c)
 
 tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
 {
-    const struct subject_ops *ops = w->instance->subject->ops;
     struct run_case *c = run_add_case(b->run, w->what->name);
     if (!c) return error_set(err, TARE_NOMEM, "out of memory for case %s", w->what->name);
     c->params = w->params_used;
+    c->failure = w->failure;
+    if (w->stopped == STOP_FAILED) {
+        run_explain_failed(b->run, c);
+        return TARE_OK;
+    }
+    const struct subject_ops *ops = w->instance->subject->ops;
     c->warmup_runs = known_u64(w->warmup_runs);
     c->load_ns = known_u64(w->load_ns);
     c->first_run_ns = known_u64(w->first_run_ns);

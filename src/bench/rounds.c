@@ -122,8 +122,10 @@ static tare_status one_round(struct bench *b, const size_t *order, size_t n, tar
     for (size_t i = 0; i < n; i++) {
         struct case_work *w = &b->cases[order[i]];
         uint64_t spent = w->spent_ns;
-        tare_status s = bench_interrupted(b) ? TARE_OK : measure_slice(b, w, n, err);
-        if (s < 0 || (s = decide_stop(b, w, err)) < 0) return s;
+        tare_error why = TARE_ERROR_INIT;
+        tare_status s = bench_interrupted(b) ? TARE_OK : measure_slice(b, w, n, &why);
+        s = s < 0 ? case_failed(b, w, &why, err) : decide_stop(b, w, err);
+        if (s < 0) return s;
         uint64_t budget = b->plan->budget_ns;
         uint64_t counted = spent < budget ? budget - spent : 0; /* what is left of it, if it is done now */
         b->done_ns += w->stopped || w->spent_ns - spent > counted ? counted : w->spent_ns - spent;
@@ -137,10 +139,13 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
     tare_status s = TARE_OK;
     for (size_t i = first; s == TARE_OK && i < first + n && !bench_interrupted(b); i++) {
         struct case_work *w = &b->cases[i];
+        tare_error why = TARE_ERROR_INIT;
+        if (w->stopped) continue;
         bench_tell(b, w, "measuring");
-        if ((s = open_window(b, w, err)) < 0) break;
-        w->stopped = bench_interrupted(b) ? STOP_INTERRUPTED : STOP_BUDGET;
-        if (w->samples.n) s = update_precision(b, w, err);
+        s = open_window(b, w, &why);
+        if (s == TARE_OK) w->stopped = bench_interrupted(b) ? STOP_INTERRUPTED : STOP_BUDGET;
+        if (s == TARE_OK && w->samples.n) s = update_precision(b, w, &why);
+        if (s < 0) s = case_failed(b, w, &why, err);
         b->done_ns += b->plan->budget_ns;
     }
     return s;
@@ -149,9 +154,11 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
 tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *err)
 {
     if (b->plan->load == BENCH_OPEN) return measure_open(b, first, n, err);
-    size_t *order = mem_new(n, sizeof *order), active = n;
+    size_t *order = mem_new(n, sizeof *order), active;
     if (!order) return error_set(err, TARE_NOMEM, "out of memory for %zu cases", n);
-    for (size_t i = 0; i < n; i++) order[i] = first + i;
+    active = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!b->cases[first + i].stopped) order[active++] = first + i;
     tare_status s = TARE_OK;
     while (s == TARE_OK && active > 0) {
         shuffle_order(&b->rng, order, active);

@@ -2,10 +2,15 @@
  * output.c - see output.h. */
 #include "cli/output.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "core/file.h"
 #include "core/unit.h"
 
 static tare_status write_answer(void *ctx, const void *bytes, size_t n, tare_error *err)
@@ -116,6 +121,19 @@ tare_status output_parse_name(void *name, const char *text, tare_error *err)
 }
 
 /* ==== the history ==== */
+
+int output_dir_check(struct cli *cli, const char *dir)
+{
+    char probe[4096];
+    if (file_make_folders(dir, &cli->error) != TARE_OK)
+        return cli_usage_error(cli, "--output-dir %s", cli->error.text);
+    snprintf(probe, sizeof probe, "%s/.tare-XXXXXX", dir);
+    int fd = mkostemp(probe, O_CLOEXEC);
+    if (fd < 0) return cli_usage_error(cli, "--output-dir %s: cannot write there: %s", dir, strerror(errno));
+    close(fd);
+    unlink(probe);
+    return 0;
+}
 
 tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err)
 {

@@ -57,6 +57,10 @@ struct history_args {
 /* clang-format on */
 tare_status output_parse_name(void *name, const char *text, tare_error *err);
 
+/* Can runs be kept there? The folder is made, so that it is known before minutes of measuring. 0, or the exit code
+ * after the user was told why not. */
+int output_dir_check(struct cli *cli, const char *dir);
+
 tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err);
 
 /* Open, add, close. A history that fails is a warning: the measurement was made and its document is kept. */

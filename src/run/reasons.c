@@ -35,6 +35,7 @@ static const struct reason of_cases[] = {
     {"confidence", {NULL, once, nothing, untold}},
     {"load_ns", {NULL, "a program is not loaded apart from running", nothing, untold}},
     {"first_run_ns", {NULL, once, nothing, untold}},
+    {"failure", {"no run failed", "the program ran once: watch.exit_code", nothing, untold}},
     {"latency_ns", {NULL, once, nothing, untold}},
     {"samples_raw", {NULL, once, nothing, untold}},
     {"throughput", {NULL, uncounted, nothing, untold}},
@@ -191,6 +192,22 @@ void run_explain_case(struct run *r, struct run_case *c, enum run_producer by)
     const struct path root = {NULL, NULL, 0};
     struct explaining e = {&r->arena, by, of_cases, sizeof of_cases / sizeof *of_cases};
     struct walk w = {.each = explain_null, .ctx = &e};
+    walk_object(&w, field_case, c, &root);
+}
+
+/* A case that failed has no numbers, all for one reason. */
+static void explain_failed(void *ctx, const char *whole, const char *path, struct run_map *unknown)
+{
+    const struct explaining *e = ctx;
+    (void)whole;
+    run_map_text(e->arena, unknown, path, "the case failed");
+}
+
+void run_explain_failed(struct run *r, struct run_case *c)
+{
+    const struct path root = {NULL, NULL, 0};
+    struct explaining e = {.arena = &r->arena};
+    struct walk w = {.each = explain_failed, .ctx = &e};
     walk_object(&w, field_case, c, &root);
 }
 

@@ -67,6 +67,8 @@ void run_explain_case(struct run *r, struct run_case *c, enum run_producer by);
 
 /* What stands before a total that is a bound: ">= ", "<= ", "~ " (some nodes count nothing, some too much), or "". */
 const char *run_cost_bound(const struct run_cost *c);
+/* The same of a case that failed: nothing of it is known, and that is why. */
+void run_explain_failed(struct run *r, struct run_case *c);
 void run_explain_host(struct run *r, enum run_producer by);
 
 /* Hash of what decides whether two hosts' numbers compare: "h1-0123456789abcdef". */

@@ -246,8 +246,8 @@ tare_status store_baseline(struct store *s, const char *name, const char *subjec
     tare_status status = s->ops->list(s, &f, note_id, &found, err);
     if (status != TARE_OK) return status;
     if (found.n == 0)
-        return error_set(err, TARE_INVALID, "%s: no baseline %s of %s (tare history baseline %s ID pins one)",
-                         s->where, name, subject, name);
+        return error_set(err, TARE_INVALID, "%s: no baseline %s%s%s (tare history baseline %s ID pins one)",
+                         s->where, name, subject ? " of " : "", subject ? subject : "", name);
     memcpy(id, found.id[0], ULID_SIZE);
     return TARE_OK;
 }

@@ -46,7 +46,8 @@ struct py_instance {
 
 /* ---- asking ---- */
 
-/* The first failure is the one to tell, whatever is asked after it: the harness may not have listened yet. */
+/* A process that is gone, or does not answer, cannot be asked anything else: why, is what all later questions get. An
+ * exception is no such thing: the next case may go well. */
 static tare_status keep_failure(struct py_subject *s, const tare_error *why, tare_error *err)
 {
     pthread_mutex_lock(&s->peer.lock);
@@ -88,7 +89,6 @@ static tare_status ask_python(struct py_subject *s, unsigned lane, const struct 
         return keep_failure(s, &why, err);
     }
     status = py_reply_read(bytes, packet.got, &to->head, to->numbers, &why);
-    if (status == TARE_DENIED) return keep_failure(s, &why, err);
     return status < 0 ? error_set(err, status, "%s", why.text) : status;
 }
 

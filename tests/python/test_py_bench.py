@@ -144,12 +144,23 @@ def test_what_is_printed_is_not_the_answer(py):
     assert "said by the function" in done.stderr and "said by its C code" in done.stderr
 
 
+def test_one_bad_case_loses_no_other(py, tmp_path):
+    run = document(py("embed.py:in_case_3", "--batch", "1,2,3,4", "--max-runs", "40", "--json", status=1))
+    assert [c["samples"] for c in run["cases"]] == [40, 40, None, 40]
+    bad = run["cases"][2]
+    assert bad["failure"].startswith("run 1: ValueError: boom") and bad["params"]["batch"] == 3
+    assert bad["unknown"]["latency_ns"] == bad["unknown"]["samples"] == "the case failed"
+    told = [f for f in run["findings"] if f["id"] == "runs.failed"]
+    assert len(told) == 1 and told[0]["case"] == "batch=3" and told[0]["title"].startswith("not measured: run 1: ValueError: boom")
+    assert list((tmp_path / "tare-results").glob("bench_*.json"))
+
+
 def test_an_exception_names_the_case_and_shows_the_traceback(py, tmp_path):
-    done = py("embed.py:in_case_3", "--batch", "1,2,3,4", status=3)
+    done = py("embed.py:in_case_3", "--batch", "3", status=3)
     assert "case batch=3: run 1: ValueError: boom" in done.stderr
     assert 'embed.py", line' in done.stderr and "in in_case_3" in done.stderr and "_worker.py" not in done.stderr
     assert done.stderr.count("Traceback") == 1
-    assert not done.stdout and not (tmp_path / "tare-results").exists()
+    assert not done.stdout and not list((tmp_path / "tare-results").iterdir())
 
 
 @pytest.mark.parametrize("function, said", [

@@ -372,13 +372,33 @@ static void test_failing_run(void **state)
     static const uint64_t at[] = {1, 2, 600, 1100};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         char expect[80];
-        struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = at[i]}, 2);
+        struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = at[i]}, 1);
         assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
         snprintf(expect, sizeof expect, "run %llu: made up: this run fails", (unsigned long long)at[i]);
         assert_non_null(strstr(err.text, "case batch="));
         if (!strstr(err.text, expect)) fail_msg("%s, not: %s", err.text, expect);
         assert_int_equal(subject.live, 0);
     }
+}
+
+/* One case of three fails while it is measured: it is a row with its reason, the others have their numbers. */
+static void test_one_bad_case_loses_no_other(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 1100}, 3);
+    must_run(&plan);
+    size_t failed = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const struct run_case *c = run.cases.at[i];
+        failed += c->failure != NULL;
+        assert_int_equal(c->failure != NULL, !c->latency_ns.known);
+        if (!c->failure) continue;
+        assert_non_null(strstr(c->failure, "made up: this run fails"));
+        assert_string_equal(run_reason(&c->unknown, "throughput"), "the case failed");
+    }
+    assert_int_equal(failed, 1);
+    must_be_whole();
+    assert_int_equal(subject.live, 0);
 }
 
 static void test_failing_prepare(void **state)
@@ -524,6 +544,7 @@ int main(void)
         T(test_own_costs),
         T(test_before_run),
         T(test_failing_run),
+        T(test_one_bad_case_loses_no_other),
         T(test_failing_prepare),
         T(test_failing_outputs),
         T(test_interrupted),

@@ -148,6 +148,7 @@ static void test_open_shows_the_stall(void **state)
     plan.budget_ns = 20 * NS_PER_S;
     const struct run_case *c = must_run(&plan);
     assert_int_equal(c->samples.v, 1999); /* the last one came while the last stall went on */
+    assert_int_equal(c->open_loop.due.v, 2000);
     uint64_t open_p95 = c->latency_ns.p95.value, open_p99 = c->latency_ns.p99.value;
     /* 3 stalls x 111 arrivals wait for up to a second: a sixth of all, evenly spread */
     assert_true(open_p95 > 650000000 && open_p95 < 850000000);
@@ -176,7 +177,8 @@ static void test_overload(void **state)
     assert_true(run.cases.at[0]->open_loop.overloaded.v);
     assert_true(fabs(c->throughput.rate.value - 50) < 1);
     assert_true(run.cases.at[0]->open_loop.due.v > run.cases.at[0]->open_loop.served.v);
-    assert_true(c->latency_ns.max.v > 4 * NS_PER_S);                  /* the queue at the end */
+    assert_false(c->latency_ns.max.known); /* of those that still wait nobody knows */
+    assert_true(run_map_get(&c->latency_ns.at_least, "max")->i > 4 * (int64_t)NS_PER_S);
     assert_true(fake_time < UINT64_C(1000000000000) + 11 * NS_PER_S); /* and yet it ended in time */
 }
 
@@ -192,14 +194,49 @@ static void test_open_max_runs(void **state)
     assert_true(c->throughput.rate.value > 50); /* over the time it took, not over the budget */
 }
 
+/* 20 arrivals a second for 5 s, one worker; the 90th takes 10 s. Of the 100 that were due 90 are served, 89 of them at
+ * once. By the schedule p95 is above 9.75 s; of the 90 that were served alone it would be 1 ms. */
+static void test_what_was_not_served_is_in_the_percentiles(void **state)
+{
+    (void)state;
+    struct bench_plan plan =
+        plan_of((struct fake_script){.base_ns = 1000000, .stall_every = 91, .stall_ns = 10 * NS_PER_S});
+    plan.load = BENCH_OPEN;
+    plan.arrivals = BENCH_CONSTANT;
+    plan.rate = 20;
+    plan.budget_ns = 5 * NS_PER_S;
+    const struct run_case *c = must_run(&plan);
+    assert_int_equal(c->open_loop.due.v, 100);
+    assert_int_equal(c->open_loop.served.v, 90);
+    assert_int_equal(c->samples.v, 90);
+    assert_true(fabs(c->open_loop.offered.v - 20) < 1e-9); /* not over a window that the stall made longer */
+    assert_true(c->open_loop.overloaded.v);
+    assert_int_equal(c->latency_ns.p50.value, 1000000);
+    assert_int_equal(c->latency_ns.p90.value, 10 * NS_PER_S + 1000000); /* the last that was served */
+    assert_false(c->latency_ns.p95.known || c->latency_ns.max.known || c->latency_ns.mean.known);
+    /* The 90th began at 4.45 s and ended at 14.451 s: 10.001 s, the longest of all. Those from 4.5 s to 4.95 s waited
+     * until then: 9.501 s to 9.951 s. The 95th of all, by length, is the one of 4.7 s. */
+    assert_int_equal(run_map_get(&c->latency_ns.at_least, "p95")->i, 9751000000);
+    assert_int_equal(run_map_get(&c->latency_ns.at_least, "max")->i, 10001000000);
+    assert_string_equal(run_reason(&c->unknown, "latency_ns.p95"),
+                        "more than 9.75 s: 10 of 100 runs that were due were not served");
+}
+
 static void test_open_failure(void **state)
 {
     (void)state;
     struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 40});
     plan.load = BENCH_OPEN;
+    plan.arrivals = BENCH_CONSTANT;
     plan.rate = 100;
-    assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
-    assert_string_equal(err.text, "case only: run 40: made up: this run fails");
+    const struct run_case *c = must_run(&plan); /* an outcome, not the end */
+    assert_int_equal(c->open_loop.due.v, 1000);
+    assert_int_equal(c->open_loop.served.v, 999);
+    assert_int_equal(c->open_loop.failed.v, 1);
+    assert_false(c->open_loop.overloaded.v);
+    assert_string_equal(c->failure, "run 40: made up: this run fails");
+    assert_int_equal(c->latency_ns.p99.value, 1000000);
+    assert_false(c->latency_ns.max.known);
 }
 
 static void test_open_interrupted(void **state)
@@ -263,9 +300,10 @@ static void test_worker_fails(void **state)
         plan.concurrency = 3;
         plan.load = open ? BENCH_OPEN : BENCH_CLOSED;
         plan.rate = 500;
-        assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
-        assert_non_null(strstr(err.text, "case only: run "));
-        assert_non_null(strstr(err.text, "made up: this run fails"));
+        assert_int_equal(bench_run(&run, &plan, &err), open ? TARE_OK : TARE_UNSUPPORTED);
+        const char *why = open ? run.cases.at[run.cases.n - 1]->failure : err.text;
+        assert_non_null(strstr(why, "run "));
+        assert_non_null(strstr(why, "made up: this run fails"));
         assert_int_equal(subject.live, 0);
     }
 }
@@ -393,6 +431,7 @@ int main(void)
         T(test_open_shows_the_stall),
         T(test_overload),
         T(test_open_max_runs),
+        T(test_what_was_not_served_is_in_the_percentiles),
         T(test_open_failure),
         T(test_open_interrupted),
         T(test_workers),

@@ -14,7 +14,7 @@ static void expect(const struct run *r, struct objective o, const char *name, co
 {
     struct recommended rec;
     tare_error err = TARE_ERROR_INIT;
-    if (recommend_for(r, &o, &rec, &err) < 0) fail_msg("%s", err.text);
+    if (recommend_for(r, &o, r->cases.n ? r->cases.at[0] : NULL, &rec, &err) < 0) fail_msg("%s", err.text);
     if (!name) {
         assert_null(rec.c);
     } else {
@@ -48,6 +48,52 @@ static void test_limits(void **state)
     expect(&r, (struct objective){"throughput", 1000000}, NULL, NULL); /* none */
     uint64_t p95 = r.cases.at[2]->latency_ns.p95.value; /* the value is below, its interval is not */
     expect(&r, (struct objective){"latency", p95 + 1}, "batch=4,seq=128", NULL);
+    run_release(&r);
+}
+
+/* An unknown p95 is not over the limit, and one whose interval goes beyond it is neither over nor within. */
+static void test_unknown_is_not_over(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    for (size_t i = 0; i < r.cases.n; i++) r.cases.at[i]->samples_raw.known = false;
+    r.cases.at[0]->latency_ns.p95 = run_estimate(25e6, 19e6, 40e6);
+    r.cases.at[1]->latency_ns.p95 = run_estimate(25e6, 19e6, 89e6);
+    r.cases.at[2]->latency_ns.p95 = (struct run_estimate){0};
+    r.cases.at[3]->latency_ns.p95 = run_estimate(112e6, 69e6, 150e6);
+    r.cases.at[4]->latency_ns.p95 = (struct run_estimate){0};
+    expect(
+        &r, (struct objective){"throughput", 50000000}, "batch=1,seq=128",
+        "the only case to choose; its p95 of 25 ms keeps the limit of 50 ms; 1 case is over that limit; 3 cases are "
+        "not shown to keep it");
+    run_release(&r);
+    fixture_sweep(&r);
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(recommend(&r, &(struct objective){"throughput", 1000000}, &err), TARE_OK);
+    assert_false(r.recommendation.known);
+    assert_string_equal(r.findings.at[r.findings.n - 1]->id, "latency.limit");
+    assert_string_equal(r.findings.at[r.findings.n - 1]->title,
+                        "no case is shown to keep the latency limit of 1 ms; 5 cases are over that limit");
+    run_release(&r);
+}
+
+/* Shorter inputs are not "the shortest time of 4 cases": their length is given. */
+static void test_only_what_may_be_chosen(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    for (size_t i = 0; i < r.cases.n; i++)
+        run_map_int(&r.arena, &r.cases.at[i]->params, "length", i < 2 ? 32 : 64);
+    expect(&r, (struct objective){.name = "throughput"}, "batch=4,seq=128", "the most throughput of 2 cases");
+    struct recommended rec;
+    struct objective o = {.name = "latency"};
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(recommend_for(&r, &o, r.cases.at[4], &rec, &err), TARE_OK);
+    assert_string_equal(rec.c->name, "batch=8,seq=128");
+    assert_non_null(strstr(rec.why.data, "the shortest time of 3 cases"));
+    recommended_release(&rec);
     run_release(&r);
 }
 
@@ -92,7 +138,7 @@ static void test_nothing_to_choose(void **state)
     expect(&r, (struct objective){.name = "throughput"}, NULL, NULL);
     struct objective bad = {.name = "beauty"};
     struct recommended rec;
-    assert_int_equal(recommend_for(&r, &bad, &rec, &err), TARE_INVALID);
+    assert_int_equal(recommend_for(&r, &bad, r.cases.at[0], &rec, &err), TARE_INVALID);
     assert_non_null(strstr(err.text, "use throughput, latency or memory"));
     run_release(&r);
     fixture_sweep(&r);
@@ -143,6 +189,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objectives),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_unknown_is_not_over),
+        cmocka_unit_test(test_only_what_may_be_chosen),
         cmocka_unit_test(test_ties_go_to_the_cheaper),
         cmocka_unit_test(test_worse_answers_are_left_out),
         cmocka_unit_test(test_nothing_to_choose),

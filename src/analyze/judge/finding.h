@@ -23,6 +23,7 @@
 #define FINDING_MAP(RUN, CASE, SWEEP, SWEEP_ANY_LOAD, WORST, OTHER)                                                    \
     CASE("outputs.not-finite", "critical", not_finite,                                                                 \
          "check the inputs (token ids, masks) and the precision: overflow is common in fp16")                          \
+    CASE("runs.failed", "critical", failed, "its other numbers, if any, are those of the runs that did not fail")      \
     CASE("load.overloaded", "critical", overloaded,                                                                    \
          "latencies of this case say how long it was measured, not how fast it is; offer less, or see `tare plan` "    \
          "for the replicas it needs")                                                                                  \
@@ -42,6 +43,7 @@
          "measure longer (--budget), or look for what changes over time: caches, clocks, memory")                      \
     CASE("launches.spread", "info", launch_spread,                                                                     \
          "the numbers above are medians over launches, and so are their intervals")                                    \
+    OTHER("latency.limit", "warn", "measure longer (--budget) where it is not known; else a smaller batch or model")   \
     RUN("launches.close", "info", launch_close, NULL)                                                                  \
     RUN("machine.unstable", "warn", unstable,                                                                          \
         "measure longer (--budget), or stop other work on this machine; `tare doctor` shows its noise")                \

@@ -218,10 +218,23 @@ void find_overloaded(struct judging *j, const struct run_case *c)
 {
     struct offered o;
     if (!run_is_open_loop(j->run) || !offered_of(j->run, c, &o) || !o.overloaded) return;
-    struct run_finding *f = finding_start(j, c, "%s runs/s were offered, %s were done: the queue only grows",
-                                          show_number(o.offered).s, show_number(o.done).s);
+    struct run_finding *f =
+        finding_start(j, c, "%s runs/s were offered, %s were done: the rest still waited at the end",
+                      show_number(o.offered).s, show_number(o.done).s);
     finding_number(j, f, "offered_per_s", o.offered);
     finding_number(j, f, "done_per_s", o.done);
+}
+
+void find_failed(struct judging *j, const struct run_case *c)
+{
+    const struct run_open_loop *o = &c->open_loop;
+    if (!c->failure) return;
+    struct run_finding *f = o->failed.known ? finding_start(j, c, "%s of %s failed, first: %.300s",
+                                                            show_number((double)o->failed.v).s,
+                                                            show_count((double)o->due.v, "run").s, c->failure)
+                                            : finding_start(j, c, "not measured: %.300s", c->failure);
+    if (o->failed.known) finding_number(j, f, "failed", (double)o->failed.v);
+    finding_text(j, f, "failure", c->failure);
 }
 
 /* ---- launches (`tare bench --repeat`): their spread, and whether they are independent ---- */

@@ -77,12 +77,14 @@ struct recommended {
 };
 #define RECOMMENDED_INIT {NULL, BUF_INIT}
 
-/* The best case for an objective, and why. Where the data cannot tell two cases apart, the cheaper one. */
-tare_status recommend_for(const struct run *run, const struct objective *o, struct recommended *out,
-                          tare_error *err);
+/* The best case for an objective among those that do the same work as `like`, and why. Where the data cannot tell two
+ * cases apart, the cheaper one. No case: `why` says so where a limit is the reason. */
+tare_status recommend_for(const struct run *run, const struct objective *o, const struct run_case *like,
+                          struct recommended *out, tare_error *err);
 void recommended_release(struct recommended *r);
 
-/* The same into run->recommendation (left null when there are fewer than two cases to choose from). */
+/* The same into run->recommendation (left null when there are fewer than two cases to choose from), for the work of the
+ * first case; reports say it for each. */
 tare_status recommend(struct run *run, const struct objective *o, tare_error *err);
 
 #endif

@@ -134,6 +134,17 @@ bool measure_named(const struct run_case *c, const char *name, struct run_estima
     return m && measure_of(c, m, out);
 }
 
+bool measure_exceeds(const struct run_case *c, const struct measure *m, double *ns)
+{
+    static const char within[] = "latency_ns.";
+    bool is_own = strncmp(m->path, within, sizeof within - 1) == 0 && m->derive != derive_per_unit;
+    const struct run_value *v =
+        is_own ? run_map_get(&c->latency_ns.at_least, m->path + sizeof within - 1) : NULL;
+    if (!v || v->kind != RUN_INT) return false;
+    *ns = (double)v->i;
+    return true;
+}
+
 bool measure_of_launch(const struct run_launch *l, const struct measure *m, double *out)
 {
     struct run_estimate e;

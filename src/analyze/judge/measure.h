@@ -33,6 +33,8 @@ void measure_column(const struct measure *m, char out[MEASURE_NAME_SIZE]); /* in
 /* The number of a case, or of one launch of it; false when unknown. */
 bool measure_of(const struct run_case *c, const struct measure *m, struct run_estimate *out);
 bool measure_named(const struct run_case *c, const char *name, struct run_estimate *out);
+/* A time of which only a lower bound is known: what it measures falls on a run that was due and not served. */
+bool measure_exceeds(const struct run_case *c, const struct measure *m, double *ns);
 bool measure_of_launch(const struct run_launch *l, const struct measure *m, double *out);
 
 /* b / a with the interval that follows when both errors are independent; known only if all bounds are. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * recommend.c - which case to use, for throughput, for latency, for memory, and why in one sentence with
- * numbers. Where intervals cannot tell two cases apart the cheaper one is named, and it is said. Never
- * recommends a case whose answers got worse than allowed. */
+ * numbers. Only cases that do the same work are compared: the length of inputs is given, not chosen. Where intervals
+ * cannot tell two cases apart the cheaper one is named, and it is said. Never recommends a case whose answers got worse
+ * than allowed, or that is not shown to keep the limit on latency. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +14,10 @@
 struct choice {
     const struct run *run;
     const struct objective *o;
+    const struct run_case *like; /* whose work it is about */
     const char *metric;
     bool more_is_better;
-    size_t over_limit, worse_answers; /* cases left out */
+    size_t over_limit, not_shown, worse_answers; /* cases left out */
     size_t left;
 };
 
@@ -36,28 +38,28 @@ static bool answers_are_fine(const struct run *run, const struct run_case *c)
     return !(accuracy_drop(c->accuracy.metric, best, c->accuracy.score.value) > allowed);
 }
 
-/* The p95 must lie below the limit with its whole interval, where there is one. */
-static bool is_within_limit(const struct objective *o, const struct run_case *c)
+/* "pass", "fail", or "inconclusive": the data does not show it. By the rule for targets. */
+static const char *keeps_limit(const struct objective *o, const struct run_case *c)
 {
-    struct run_estimate e;
-    if (o->latency_limit_ns == 0) return true;
-    if (!measure_named(c, "latency.p95", &e)) return false;
-    return (e.hi.known ? e.hi.v : e.value) <= (double)o->latency_limit_ns;
+    struct target limit = {.metric = "latency.p95", .op = TARGET_LE, .value = (double)o->latency_limit_ns};
+    struct verdict v = {.word = "inconclusive"}; /* without memory nothing is shown, either */
+    if (o->latency_limit_ns == 0) return "pass";
+    target_judge(&limit, c, &v, NULL);
+    return v.word;
 }
 
 static bool may_choose(struct choice *ch, const struct run_case *c, struct run_estimate *e)
 {
-    if (!measure_named(c, ch->metric, e)) return false;
+    if (!is_same_work(ch->run, ch->like, c) || !measure_named(c, ch->metric, e)) return false;
     if (!answers_are_fine(ch->run, c)) {
         ch->worse_answers++;
         return false;
     }
-    if (!is_within_limit(ch->o, c)) {
-        ch->over_limit++;
-        return false;
-    }
-    ch->left++;
-    return true;
+    char word = *keeps_limit(ch->o, c);
+    ch->over_limit += word == 'f';
+    ch->not_shown += word == 'i';
+    ch->left += word == 'p';
+    return word == 'p';
 }
 
 /* ---- cheaper ---- */
@@ -111,7 +113,9 @@ static void add_comparison(struct buf *why, const struct choice *ch, const struc
         buf_printf(why, "%s ", ch->metric + 8);
     }
     buf_add_str(why, show_metric(ch, chosen).s);
-    if (chosen == best)
+    if (chosen == best && ch->left == 1)
+        buf_add_str(why, ", the only case to choose");
+    else if (chosen == best)
         buf_printf(why, ", %s of %zu cases", noun, ch->left);
     else
         buf_printf(why, ", not told apart from %.100s (%s) by their intervals, and cheaper", best->name,
@@ -121,12 +125,15 @@ static void add_comparison(struct buf *why, const struct choice *ch, const struc
 static void add_limits(struct buf *why, const struct choice *ch, const struct run_case *chosen)
 {
     struct run_estimate p95;
-    if (ch->o->latency_limit_ns && measure_named(chosen, "latency.p95", &p95))
+    if (chosen && ch->o->latency_limit_ns && measure_named(chosen, "latency.p95", &p95))
         buf_printf(why, "; its p95 of %s keeps the limit of %s", show_time(p95.value).s,
                    show_time((double)ch->o->latency_limit_ns).s);
     if (ch->over_limit)
         buf_printf(why, "; %zu %s over that limit", ch->over_limit,
                    ch->over_limit == 1 ? "case is" : "cases are");
+    if (ch->not_shown)
+        buf_printf(why, "; %zu %s not shown to keep it", ch->not_shown,
+                   ch->not_shown == 1 ? "case is" : "cases are");
     if (ch->worse_answers)
         buf_printf(why, "; %zu left out because %s answers got worse", ch->worse_answers,
                    ch->worse_answers == 1 ? "its" : "their");
@@ -148,7 +155,8 @@ static const char *metric_for(const struct run *run, const struct objective *o)
     }
     if (o->latency_limit_ns) return "throughput"; /* the most work within the limit */
     for (size_t i = 0; i < run->cases.n; i++)
-        if (!measure_named(run->cases.at[i], "latency.p95", &e)) return "latency.p50";
+        if (!run->cases.at[i]->failure && !measure_named(run->cases.at[i], "latency.p95", &e))
+            return "latency.p50";
     return "latency.p95";
 }
 
@@ -178,21 +186,29 @@ static const struct run_case *find_cheapest_tied(struct choice *ch, const struct
     return chosen;
 }
 
-tare_status recommend_for(const struct run *run, const struct objective *o, struct recommended *out,
-                          tare_error *err)
+/* Nothing can be said to keep the limit: how many are over it, of how many it is not known. */
+static void say_none_keeps(struct buf *why, const struct choice *ch)
 {
-    struct choice ch = {.run = run, .o = o, .metric = metric_for(run, o)};
+    if (!ch->o->latency_limit_ns || ch->over_limit + ch->not_shown == 0) return;
+    buf_printf(why, "no case is shown to keep the latency limit of %s",
+               show_time((double)ch->o->latency_limit_ns).s);
+    add_limits(why, ch, NULL);
+}
+
+tare_status recommend_for(const struct run *run, const struct objective *o, const struct run_case *like,
+                          struct recommended *out, tare_error *err)
+{
+    struct choice ch = {.run = run, .o = o, .like = like, .metric = metric_for(run, o)};
     *out = (struct recommended)RECOMMENDED_INIT;
     if (!ch.metric)
         return error_set(err, TARE_INVALID, "'%s' is not an objective; use throughput, latency or memory",
                          o->name);
     ch.more_is_better = measure_find(ch.metric)->more_is_better;
     if (run->cases.n < 2 || (ch.more_is_better && run_is_open_loop(run))) return TARE_OK;
-    const struct run_case *best = find_best(&ch);
-    if (!best) return TARE_OK;
-    const struct run_case *chosen = find_cheapest_tied(&ch, best);
-    add_comparison(&out->why, &ch, best, chosen);
-    add_limits(&out->why, &ch, chosen);
+    const struct run_case *best = find_best(&ch), *chosen = best ? find_cheapest_tied(&ch, best) : NULL;
+    if (chosen) add_comparison(&out->why, &ch, best, chosen);
+    if (chosen) add_limits(&out->why, &ch, chosen);
+    if (!chosen) say_none_keeps(&out->why, &ch);
     tare_status s = buf_status(&out->why, err);
     if (s < 0)
         recommended_release(out);
@@ -207,18 +223,29 @@ void recommended_release(struct recommended *r)
     *r = (struct recommended)RECOMMENDED_INIT;
 }
 
+static void tell_none_keeps(struct run *run, const char *why)
+{
+    struct judging j = {.run = run, .rule = finding_rule("latency.limit")};
+    finding_start(&j, NULL, "%s", why);
+}
+
 tare_status recommend(struct run *run, const struct objective *o, tare_error *err)
 {
     struct recommended r;
-    tare_status s = recommend_for(run, o, &r, err);
+    if (o->latency_limit_ns)
+        run_map_real(&run->arena, &run->config, "latency_limit_s", (double)o->latency_limit_ns / 1e9);
+    if (run->cases.n == 0) return TARE_OK;
+    tare_status s = recommend_for(run, o, run->cases.at[0], &r, err);
     if (s < 0) return s;
     run->recommendation = (struct run_recommendation){0};
     if (r.c) {
         run->recommendation = (struct run_recommendation){
             .known = true, .objective = arena_str(&run->arena, o->name), .case_name = r.c->name};
         run->recommendation.why = arena_str(&run->arena, r.why.data);
-        if (run->arena.failed) s = error_set(err, TARE_NOMEM, "out of memory for the recommendation");
+    } else if (r.why.len) {
+        tell_none_keeps(run, r.why.data);
     }
+    if (run->arena.failed) s = error_set(err, TARE_NOMEM, "out of memory for the recommendation");
     recommended_release(&r);
     return s;
 }

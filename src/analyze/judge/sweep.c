@@ -155,3 +155,48 @@ void sweeps_release(struct sweeps *s)
     mem_free(s->start);
     *s = (struct sweeps)SWEEPS_INIT;
 }
+
+/* ---- what is given, what is chosen ---- */
+
+static bool is_length(const char *key)
+{
+    return strcmp(key, "seq") == 0 || strcmp(key, "length") == 0;
+}
+
+/* Of a model's case all numbers but these are dimensions of its inputs. */
+static bool is_given(const struct run *run, const struct run_entry *e)
+{
+    static const char *const chosen[] = {"batch", "threads", "optimization"};
+    if (e->value.kind != RUN_INT) return false;
+    if (is_length(e->key)) return true;
+    if (!run->subject.type || strcmp(run->subject.type, "onnx") != 0) return false;
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
+        if (strcmp(e->key, chosen[i]) == 0) return false;
+    return true;
+}
+
+/* The model's own name of a dimension ("N", "batch_size") repeats the batch: it goes with that. */
+static bool repeats_batch(const struct run_case *c, const struct run_entry *e)
+{
+    return values_equal(run_map_get(&c->params, "batch"), &e->value);
+}
+
+bool is_same_work(const struct run *run, const struct run_case *a, const struct run_case *b)
+{
+    for (size_t i = 0; i < a->params.n; i++) {
+        const struct run_entry *e = &a->params.at[i];
+        const struct run_value *other = run_map_get(&b->params, e->key);
+        if (!is_given(run, e) || !other || values_equal(&e->value, other)) continue;
+        bool both = !is_length(e->key) && repeats_batch(a, e) &&
+                    repeats_batch(b, &(struct run_entry){.key = e->key, .value = *other});
+        if (!both) return false;
+    }
+    return true;
+}
+
+bool is_first_of_work(const struct run *run, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (is_same_work(run, run->cases.at[k], run->cases.at[i])) return false;
+    return true;
+}

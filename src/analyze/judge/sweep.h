@@ -27,6 +27,11 @@ bool param_number(const struct run_case *c, const char *param, double *out);
 const char *param_text(const struct run_case *c, const char *param);
 /* Was this entry chosen, and not found out while running (placement of nodes, NaN outputs)? */
 bool param_is_setting(const struct run_entry *e);
+/* Do both do the same work? The length of inputs (seq, length, other dimensions of a model) is given with the work;
+ * batch, threads, precision, variant and the like are chosen. */
+bool is_same_work(const struct run *run, const struct run_case *a, const struct run_case *b);
+/* Is it the first case of its work? */
+bool is_first_of_work(const struct run *run, size_t i);
 bool values_equal(const struct run_value *a, const struct run_value *b); /* NULL equals only NULL */
 
 #endif

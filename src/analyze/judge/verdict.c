@@ -30,10 +30,15 @@ static bool meets(const struct target *t, double v)
 
 /* ---- percentiles from single times ---- */
 
-/* How many independent samples the case's times are worth, and how many break the limit. */
-static tare_status count_times(const struct target *t, const struct run_samples *s, double *n_eff,
+/* How many independent samples the case's times are worth, and how many break the limit. Runs that were due and not
+ * served took longer than any limit. */
+static tare_status count_times(const struct target *t, const struct run_case *c, double *n_eff,
                                double *breaking, tare_error *err)
 {
+    const struct run_samples *s = &c->samples_raw;
+    const struct run_open_loop *o = &c->open_loop;
+    double lost =
+        o->due.known && o->served.known && o->due.v > o->served.v ? (double)(o->due.v - o->served.v) : 0;
     double *x = mem_new(s->n, sizeof *x);
     if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", s->n);
     size_t over = 0;
@@ -43,16 +48,18 @@ static tare_status count_times(const struct target *t, const struct run_samples 
     }
     tare_status st = stats_n_eff(x, s->n, n_eff, err);
     mem_free(x);
-    *breaking = (double)over * (*n_eff / (double)s->n);
+    double worth = *n_eff / (double)s->n;
+    *breaking = ((double)over + (is_at_most(t->op) ? lost : 0)) * worth;
+    *n_eff += lost * worth;
     return st;
 }
 
 /* An upper limit on quantile q holds when at most 1 - q of all times break it; a lower limit, q of them. */
-static tare_status judge_quantile(const struct target *t, const struct run_samples *s, double q,
+static tare_status judge_quantile(const struct target *t, const struct run_case *c, double q,
                                   struct verdict *out, tare_error *err)
 {
     double n_eff = 1, breaking = 0, share = is_at_most(t->op) ? 1 - q : q;
-    tare_status st = count_times(t, s, &n_eff, &breaking, err);
+    tare_status st = count_times(t, c, &n_eff, &breaking, err);
     if (st < 0) return st;
     n_eff = fmax(floor(n_eff), 1);
     double wrong_pass = stats_binomial_cdf(ceil(breaking - 1e-9), n_eff, share);
@@ -102,7 +109,7 @@ tare_status target_judge(const struct target *t, const struct run_case *c, struc
         v.ratio = times_better(t, e.value);
     }
     if (m->quantile > 0 && c->samples_raw.known && c->samples_raw.n > 0) {
-        s = judge_quantile(t, &c->samples_raw, m->quantile, &v, err);
+        s = judge_quantile(t, c, m->quantile, &v, err);
     } else if (known && e.lo.known && e.hi.known) {
         judge_interval(t, e, c->confidence.known ? c->confidence.v : 0.95, &v);
     } else if (known && m->quantile == 0) {

@@ -225,7 +225,9 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, const stru
                               .source = INSPECTED_INIT,
                               .optimized = INSPECTED_INIT};
         progress_line_at(&shown, "profiling layers", i, run->cases.n);
-        if (interrupted)
+        if (run->cases.at[i]->failure)
+            say_why(&l, "the case failed");
+        else if (interrupted)
             say_why(&l, "interrupted before its layers were profiled");
         else
             s = profile_case(&l, &cases->cases.items[i]);

@@ -5,6 +5,7 @@
  * measures nothing. */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include "cli/bench/bench_args.h"
 #include "cli/compare/compare_args.h"
 #include "cli/html_out.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -79,7 +81,9 @@ static struct bench_plan asked_plan(const struct bench_args *a, bool built_in)
     p.budget_ns = (uint64_t)a->budget.ns;
     p.precision = a->precision;
     p.percentile = a->percentile / 100.0;
-    p.min_runs = a->min_runs;
+    if (a->min_runs) p.min_runs = a->min_runs;
+    p.min_runs_firm = a->min_runs != 0;
+    if (a->latency_limit.ns) p.tail = 0.95;
     p.max_runs = a->max_runs;
     p.arrivals = (enum bench_arrivals)a->arrivals;
     p.concurrency = (unsigned)a->concurrency;
@@ -137,6 +141,7 @@ static int read_targets(struct cli *cli, const struct bench_args *a, struct benc
         if (target_check_unit(&t, p->plan.unit, &cli->error) != TARE_OK)
             return cli_usage_error(cli, "--target %s: %s", a->targets.items[i], cli->error.text);
         if (vec_push(&p->targets, t, &cli->error) != TARE_OK) return cli_fail(cli);
+        p->plan.tail = fmax(p->plan.tail, measure_find(t.metric)->quantile);
     }
     return 0;
 }
@@ -161,7 +166,8 @@ static int check_files(struct cli *cli, const struct bench_args *a)
         if (!eq || eq == text || !eq[1])
             return cli_usage_error(cli, "--variant %s: expected NAME=FILE, as in int8=model-int8.onnx", text);
     }
-    return html_out_check(cli, a->html);
+    int rc = html_out_check(cli, a->html);
+    return rc || a->no_save || a->launch_document ? rc : output_dir_check(cli, a->history.output_dir);
 }
 
 int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, struct bench_planned *out)

@@ -146,7 +146,8 @@ static bool has_open_target(const struct run *run)
     return false;
 }
 
-/* Outputs that are not numbers make it 3: such a run measured something else than the model's work. */
+/* Outputs that are not numbers make it 3: such a run measured something else than the model's work. A case that failed
+ * beside others that did not makes it 1. */
 static int exit_code(struct cli *cli, const struct bench_args *a, const struct measured *m)
 {
     if (has_finding(&m->run, "outputs.not-finite")) {
@@ -154,7 +155,7 @@ static int exit_code(struct cli *cli, const struct bench_args *a, const struct m
         return CLI_FAILED;
     }
     if (m->checked) return m->checked;
-    if (targets_missed(&m->run)) return CLI_FINDING;
+    if (targets_missed(&m->run) || has_finding(&m->run, "runs.failed")) return CLI_FINDING;
     return a->strict && has_open_target(&m->run) ? CLI_FAILED : CLI_GOOD;
 }
 
@@ -258,7 +259,7 @@ static int bench_subject(struct cli *cli, const struct bench_planned *p)
 
 #define BENCH_ARGS_INIT                                                                             \
     {                                                                                               \
-        .budget = {BENCH_BUDGET_NS}, .precision = BENCH_PRECISION, .min_runs = BENCH_MIN_RUNS,      \
+        .budget = {BENCH_BUDGET_NS}, .precision = BENCH_PRECISION,                                   \
         .concurrency = 1, .optimization = -1, .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE,  \
         .history = HISTORY_ARGS_INIT, .max_drop = 0.01, .warmup = "auto", .repeat = 1,              \
         .anchor_budget = {20000000000}                                                              \

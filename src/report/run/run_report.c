@@ -173,10 +173,14 @@ static size_t run_columns(const struct run *run, struct run_column out[RUN_COLUM
 static void add_cell(struct buf *b, const struct run_case *c, const struct run_column *column)
 {
     struct run_estimate e;
+    double least;
     if (column->param) {
         run_value_text(b, run_map_get(&c->params, column->param));
     } else if (!column->metric) {
         add_plain(b, *c->name ? c->name : "-");
+    } else if (!column->half && measure_exceeds(c, measure_find(column->metric), &least)) {
+        buf_add_str(b, "> ");
+        fmt_duration(b, least);
     } else if (!measure_named(c, column->metric, &e) ||
                (column->half && !(half_of(&e) >= 0 && e.value > 0))) {
         buf_add_char(b, '-');
@@ -340,10 +344,15 @@ void run_target_text(struct buf *b, const struct run_target *t)
 void run_achieved_text(struct buf *b, const struct run_target *t)
 {
     bool close = fabs(t->achieved.v - t->value) < 0.01 * fabs(t->value);
-    if (t->achieved.known)
+    bool passed = strcmp(t->verdict, "pass") == 0, failed = strcmp(t->verdict, "fail") == 0;
+    if (t->achieved.known) {
         add_target_value(b, t, t->achieved.v, close);
-    else
+    } else if (passed || failed) { /* counted, though too few for a value: on which side it is, is known */
+        buf_printf(b, "%s ", (t->op[0] == '<') == passed ? "<=" : ">");
+        add_target_value(b, t, t->value, true);
+    } else {
         buf_add_char(b, '-');
+    }
 }
 
 static void fill_target(struct buf *b, const void *row)

@@ -3,6 +3,7 @@
  * use, targets. Reads the document only. */
 #include <string.h>
 
+#include "analyze/judge/sweep.h"
 #include "core/fmt.h"
 #include "report/run/inspect_report.h"
 #include "report/run/run_report.h"
@@ -178,28 +179,49 @@ static void write_choice(struct writer *w, const char *objective, const char *na
     buf_add_char(b, '\n');
 }
 
-static void write_recommended(struct writer *w)
+/* One objective: a line for each kind of work among the cases. */
+static void write_objective(struct writer *w, const struct objective *o, bool *any)
 {
-    const struct run_recommendation *saved = &w->run->recommendation;
-    bool any = false;
-    if (saved->known) {
-        heading(w, "recommended for");
-        any = true;
-        write_choice(w, saved->objective, saved->case_name, saved->why);
-    }
-    for (size_t i = 0; objective_names[i] && w->s->status == TARE_OK; i++) {
-        struct objective o = {.name = objective_names[i]};
+    const struct run *run = w->run;
+    for (size_t i = 0; i < run->cases.n && w->s->status == TARE_OK; i++) {
         struct recommended r;
-        if (saved->known && strcmp(saved->objective, o.name) == 0) continue;
-        tare_status s = recommend_for(w->run, &o, &r, w->s->err);
+        if (!is_first_of_work(run, i)) continue;
+        tare_status s = recommend_for(run, o, run->cases.at[i], &r, w->s->err);
         if (s < 0) {
             w->s->status = s;
             return;
         }
-        if (r.c && !any) heading(w, "recommended for");
-        any = any || r.c;
-        if (r.c) write_choice(w, o.name, r.c->name, r.why.data);
+        if (r.c && !*any) heading(w, "recommended for");
+        *any = *any || r.c;
+        if (r.c) write_choice(w, o->name, r.c->name, r.why.data);
         recommended_release(&r);
+    }
+}
+
+static bool has_several_works(const struct run *run)
+{
+    for (size_t i = 1; i < run->cases.n; i++)
+        if (is_first_of_work(run, i)) return true;
+    return false;
+}
+
+/* What the document recommends comes first, in its own words unless it speaks of one kind of work among several. */
+static void write_recommended(struct writer *w)
+{
+    const struct run_recommendation *saved = &w->run->recommendation;
+    const struct run_value *limit = run_map_get(&w->run->config, "latency_limit_s");
+    bool any = saved->known;
+    if (saved->known) heading(w, "recommended for");
+    if (saved->known && has_several_works(w->run)) {
+        struct objective o = {.name = saved->objective};
+        if (limit && limit->kind == RUN_REAL) o.latency_limit_ns = (uint64_t)(limit->d * 1e9 + 0.5);
+        write_objective(w, &o, &any);
+    } else if (saved->known) {
+        write_choice(w, saved->objective, saved->case_name, saved->why);
+    }
+    for (size_t i = 0; objective_names[i] && w->s->status == TARE_OK; i++) {
+        struct objective o = {.name = objective_names[i]};
+        if (!saved->known || strcmp(saved->objective, o.name) != 0) write_objective(w, &o, &any);
     }
 }
 

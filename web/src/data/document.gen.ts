@@ -345,6 +345,8 @@ export interface Latency {
   p99?: Estimate | null;
   /** 99.9 % of the runs took no longer; null with too few samples, ns. */
   p999?: Estimate | null;
+  /** Open loop: ns that each of these (p95, max) exceeds. It falls on a run that was due and not served, or failed, and is itself null. */
+  at_least?: Record<string, Json> | null;
   /** Distribution of the times. */
   histogram?: Histogram | null;
 }
@@ -359,6 +361,7 @@ export const LATENCY: Shape = {
   p95: ESTIMATE,
   p99: ESTIMATE,
   p999: ESTIMATE,
+  at_least: {},
   histogram: HISTOGRAM,
 };
 
@@ -969,21 +972,23 @@ export const STABILITY: Shape = {
 
 /** Runs that began by a schedule, whether or not those before had ended. */
 export interface OpenLoop {
-  /** Runs that were due, 1/s. */
+  /** Runs that were due, over the time in which they were planned, 1/s. */
   offered?: number | null;
-  /** Runs that were served, 1/s. */
+  /** Runs that were served, over the time until the last had ended, 1/s. */
   achieved?: number | null;
-  /** Runs that were due. */
+  /** Runs that were due: served, failed, or still waiting at the end. */
   due?: number | null;
-  /** Of these, served within the window. */
+  /** Of these, served. */
   served?: number | null;
-  /** Of these, waiting at its end. */
+  /** Of these, failed. */
+  failed?: number | null;
+  /** Of these, begun late because no worker was free. */
   queued?: number | null;
   /** Begun after they were due. */
   late_starts?: number | null;
   /** From due to begun, ns. */
   longest_delay_ns?: number | null;
-  /** More was offered than could be done: the queue only grew. */
+  /** Over 5 % of what was due, and more than there are workers, still waited at the end. */
   overloaded?: boolean | null;
 }
 
@@ -992,6 +997,7 @@ export const OPEN_LOOP: Shape = {
   achieved: "number",
   due: "number",
   served: "number",
+  failed: "number",
   queued: "number",
   late_starts: "number",
   longest_delay_ns: "number",
@@ -1033,6 +1039,8 @@ export interface Case {
   load_ns?: number | null;
   /** Time of the very first run, ns. */
   first_run_ns?: number | null;
+  /** What the first run that failed said; without an open loop it ended the case. */
+  failure?: string | null;
   /** Time of one run. */
   latency_ns?: Latency | null;
   /** The single times. */
@@ -1088,6 +1096,7 @@ export const CASE: Shape = {
   confidence: "number",
   load_ns: "number",
   first_run_ns: "number",
+  failure: "text",
   latency_ns: LATENCY,
   samples_raw: SAMPLES,
   throughput: THROUGHPUT,
