@@ -499,8 +499,12 @@ def configurations_text(results: Any) -> str:
             f"{one['name']:<{width}} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
             f"{rate['samples_per_second']:>8.1f} {rate.get('unit', 'samples/s')} {one['memory']['peak'] / 2**20:>8.1f} MiB"
         )
-    chosen = results.run.recommendation
-    return "\n".join([*rows, f"recommended for throughput: {chosen['case']}: {chosen['why']}"] if chosen else rows)
+    return "\n".join([*rows, *recommendation_lines(results.run)])
+
+
+def recommendation_lines(run: Any) -> list[str]:
+    chosen = run.recommendation
+    return [f"recommended for {chosen['objective']}: {chosen['case']}: {chosen['why']}"] if chosen else []
 
 
 def layers_text(layers: Any) -> str:

@@ -112,6 +112,14 @@ def batched_addmm(args: tuple, kwargs: dict, out: Any) -> list[Call]:
     return [*plain("MatMul", (1, 2))(args, kwargs, out), ("Add", [value(out), value(args[0])], [value(out)], None)]
 
 
+def grouped(args: tuple, kwargs: dict, out: Any) -> list[Call]:
+    """_grouped_mm: each row meets the matrix of its group, so that the products are those of one matrix."""
+    a, b = value(args[0]), value(args[1])
+    if len(a[1]) < 3 or len(b[1]) < 3:
+        a, b = with_shape(a, a[1][-2:]), with_shape(b, b[1][-2:])
+    return [("MatMul", [a, b], [with_shape(value(out), (*a[1][:-1], b[1][-1]))], None)]
+
+
 def linear(args: tuple, kwargs: dict, out: Any) -> list[Call]:
     bias = argument(args, kwargs, 2, "bias")
     calls = [("MatMul", [value(args[0]), with_shape(value(args[1]), tuple(args[1].shape[::-1]))], [value(out)], None)]
@@ -327,7 +335,7 @@ _EACH = {
 }  # fmt: skip
 
 _REDUCED = {
-    "ReduceSum": "sum nansum count_nonzero any all", "ReduceMean": "mean", "ReduceMax": "max amax", "ReduceMin": "min amin", "ReduceProd": "prod",
+    "ReduceSum": "sum nansum count_nonzero any all histc bincount", "ReduceMean": "mean", "ReduceMax": "max amax", "ReduceMin": "min amin", "ReduceProd": "prod",
     "ReduceL2": "norm linalg_vector_norm", "ReduceLogSumExp": "logsumexp", "ArgMax": "argmax", "ArgMin": "argmin", "TopK": "topk sort argsort",
 }  # fmt: skip
 
@@ -386,6 +394,7 @@ _NAMES = [
     (plain("MatMul", (0, 1)), "mm bmm matmul mv dot vdot"),
     (addmm, "addmm _addmm_activation"),
     (batched_addmm, "baddbmm addbmm addmv"),
+    (grouped, "_grouped_mm"),
     (linear, "linear"),
     (linear_quantized, "linear_dynamic linear_relu_dynamic"),
     (einsum_pair, "einsum"),
@@ -410,7 +419,7 @@ _NAMES = [
     *((pool("AveragePool", d), f"avg_pool{d}d") for d in (1, 2, 3)),
     (adaptive_pool("AveragePool"), " ".join(f"{under}adaptive_avg_pool{d}d" for d in (1, 2, 3) for under in ("", "_"))),
     (adaptive_pool("MaxPool"), "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d"),
-    (moved("GatherND"), "index _unsafe_index"),
+    (moved("GatherND"), "index _unsafe_index index_put"),
     (plain("Gather", (0, 1)), "embedding nll_loss_forward nll_loss2d_forward"),
     (plain("Gather", (0, 2)), "gather index_select"),
     (scattered(0), "nll_loss_backward embedding_dense_backward max_pool2d_with_indices_backward"),

@@ -11,10 +11,11 @@ import warnings
 from typing import Any
 
 from tare import _gate, _tare
+from tare._answers import recommendation_lines
 from tare._command import count, counts, keep_run
 from tare._model import ModelProfiler
 from tare._model_subject import PRECISIONS, ModelError
-from tare._run import Run, merged
+from tare._run import Run
 
 RESULTS = "profiling_results"
 # --threshold word: the metric of a target, and on which side of the value it must stay
@@ -113,13 +114,13 @@ def run(asked: argparse.Namespace) -> int:
     inputs = _inputs(asked)
     profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
     results = [profiler.profile(inputs, asked.num_runs, asked.warmup_runs, batch_size=size) for size in asked.batch_size]
-    run = merged([one.run for one in results])
+    run = profiler.run
     path = _tare.save_run(asked.output_dir or RESULTS, "profile", run.subject, run.to_dict()["created"], run.to_json())
     keep_run(path, _gate.history(asked), asked.output_dir)
     if asked.json:
         print(run.to_json())
     else:
-        print(*results, *([profiler.profile_layers()] if asked.layers else []), sep="\n")
+        print(*results, *recommendation_lines(run), *([profiler.profile_layers()] if asked.layers else []), sep="\n")
     print(f"saved {path}", file=sys.stderr)
     if asked.html:
         print(f"saved {profiler.generate_html_report(os.path.splitext(path)[0] + '.html')}", file=sys.stderr)

@@ -231,6 +231,8 @@ def profile_module(model: Any, run: Callable[[], Any], layer_names: list[str] | 
         groups = chosen_modules(model, layer_names)
         hooked = {name: module for found in groups.values() for name, module in found}
         counts = _counted(run, hooked)
+        # A twin that is never called, as T5's `shared` beside its encoder's table, is no part of a group that is.
+        groups = {group: [one for one in found if one[0] in counts] or found for group, found in groups.items()}
     out, times, most = _times(run, hooked, {**settings, "note": _other_code(run, counts)})
     rows = {name: _module_row(name, module, hooked, counts) for name, module in {"": model, **hooked}.items()}
     for name, row in rows.items():
@@ -253,8 +255,9 @@ def _other_code(run: Callable[[], Any], hooked: Any) -> str:
 def _module_row(name: str, module: Any, hooked: dict[str, Any], counts: Any) -> dict[str, Any]:
     """Without what belongs to layers inside it. Tied weights count in each layer that has them."""
     count = counts.get(name)
-    inner = tuple(other + "." for other in hooked if other.startswith(name + "." if name else ""))
-    own = [parameter.numel() for path, parameter in module.named_parameters(prefix=name) if not path.startswith(inner)]
+    held = (other for other_name, other in hooked.items() if other_name.startswith(name + "." if name else ""))
+    inner = {id(parameter) for other in held for parameter in other.parameters()}
+    own = [parameter.numel() for parameter in module.parameters() if id(parameter) not in inner]
     return {
         "name": name or ITSELF,
         "type": type(module).__name__,

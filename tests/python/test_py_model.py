@@ -485,7 +485,7 @@ def test_the_command_saves_a_run_and_judges_thresholds(python, latest, tmp_path,
 
 def test_a_missed_threshold_is_exit_1(python, latest):
     done = profile_command(python, "--threshold", "latency:1ns", "throughput:1000samples/s", "--batch-size", "1,4", status=1)
-    assert done.stdout.count("fail") == 2
+    assert done.stdout.count("fail") == 2 and "recommended for throughput: batch=" in done.stdout
     json.loads(profile_command(python, "--json", "--threshold", "memory:1KB", status=1).stdout)
 
 

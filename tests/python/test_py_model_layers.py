@@ -166,6 +166,16 @@ def test_the_time_of_a_layer_is_its_own(tare_package, clock):
     assert layers.profiled_ms == layers.total_ms == 19
 
 
+def test_a_tied_twin_that_is_never_called_counts_once(tare_package):
+    """As T5's `shared` beside its encoder's table."""
+    model = Named(lambda self, x: self.embed_tokens(x), shared=torch.nn.Embedding(100, WIDTH), embed_tokens=torch.nn.Embedding(100, WIDTH))
+    model.embed_tokens.weight = model.shared.weight
+    profiler = tare_package.ModelProfiler(model=model)
+    row = profiler.profile_layers(IDS, ["embedding"], num_runs=1)["embedding"]
+    assert (row["parameters"], row["calls"], row["flops"]) == (100 * WIDTH, 1, 0)
+    assert sum(row["parameters"] for row in profiler.profile_layers(num_runs=1).values()) == 100 * WIDTH
+
+
 def test_a_time_below_the_cost_of_profiling_is_no_zero(tare_package, clock):
     """Reading the clock takes as long as the layer: all that is known is the most that it can be."""
     clock.read_ms = 1
@@ -221,6 +231,13 @@ def test_fused_attention_has_its_products(tare_package):
     other = torch.randn(BATCH, 9, WIDTH)
     cross = Named(lambda self, x: self.it(x, other, other)[0], it=torch.nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).eval())
     assert macs_of(tare_package, cross, X) == 2 * (TOKENS + BATCH * 9) * WIDTH * WIDTH + 2 * TOKENS * 9 * WIDTH
+
+
+def test_grouped_products_of_experts(tare_package):
+    weights, ends = torch.randn(3, WIDTH, 8), torch.tensor([4, 8, 16], dtype=torch.int32)
+    if not hasattr(torch, "_grouped_mm"):
+        pytest.skip("this PyTorch has none")
+    assert macs_of(tare_package, Named(lambda self, x: torch._grouped_mm(x, weights, offs=ends)), torch.randn(16, WIDTH)) == 16 * WIDTH * 8
 
 
 def test_an_encoder_with_padding_counts_what_is_not_padded(tare_package):
