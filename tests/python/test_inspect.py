@@ -174,8 +174,9 @@ def test_dimensions_of_a_run_are_those_of_its_inputs(inspect, tmp_path, runtime)
                 [value("mask", ["B"], TensorProto.BOOL), value("x", ["B", 16])],
                 [value("dense", ["B", 16]), value("sparse", [None, 16])], [weight("w", 16, 16)])
     np.savez(tmp_path / "in.npz", mask=np.array([1, 0, 1, 1, 0, 0], bool), x=np.ones((6, 16), np.float32))
-    static = inspect(path, "--run", "--inputs", tmp_path / "in.npz", env=runtime)["subject"]["static"]
-    assert static["dims"] == {"B": 6} and static["cost"]["macs"] == (6 + 3) * 256
+    subject = inspect(path, "--run", "--optimized", "--inputs", tmp_path / "in.npz", env=runtime)["subject"]
+    static, optimized = subject["static"], subject["static_optimized"]
+    assert static["dims"] == optimized["dims"] == {"B": 6} and static["cost"]["macs"] == (6 + 3) * 256
 
 
 def test_a_run_tells_how_often_a_loop_goes_round(inspect, tmp_path, runtime):
@@ -227,12 +228,12 @@ def test_optimized_graph_beside_the_file(inspect, tmp_path, runtime):
 
 
 def test_names_from_hostile_models_cannot_steer(tare, inspect, tmp_path):
-    evil = "a\x1b[2J,\"q\"\n<b>|`x`"
+    evil = "a\x1b[2J,\"q\"\n<b>|`x`\x7f\u009b\u200f\u2028\u202e\ufeff\U000e0041"
     path = save(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"], name=evil)], [value("x", ["d\x07m"])],
                 [value("y", ["d\x07m"])])
-    for args in ([], ["--csv", "-"], ["--symbolic"]):
+    for args in ([], ["--csv", "-"], ["--symbolic"], ["--json"]):
         done = tare("inspect", path, *args)
-        assert "\x1b" not in done.stdout and "\x07" not in done.stdout
+        assert not set("\x1b\x07\x7f\u009b\u200f\u2028\u202e\ufeff\U000e0041") & set(done.stdout)
     rows = list(csv.DictReader(io.StringIO(tare("inspect", path, "--csv", "-").stdout, newline="")))
     assert len(rows) == 1 and rows[0]["op"] == "Relu"
     assert inspect(path)["cases"][0]["layers"][0]["name"] == evil              # the document keeps it

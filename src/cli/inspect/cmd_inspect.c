@@ -317,22 +317,25 @@ static struct inspect_options options_of(const struct inspect_args *a)
     return (struct inspect_options){.dims = a->bindings.items, .n_dims = a->bindings.n};
 }
 
-/* What is weighed once more with what a run told. Dimensions are those of the user's inputs, where there are some. */
-struct seen_run {
+/* A pass in a runtime, and what it told: dimensions are those of the user's inputs where there are some; shapes and the
+ * contents of small inputs only of a run that was asked for. */
+struct seen_pass {
+    const struct inspect_args *a;
+    struct profiled_pass pass;
     struct arena arena;
     struct layers_shapes shapes;
     VEC(struct onnx_tensor) contents;
     VEC(struct poly_binding) dims;
 };
 
-static tare_status read_pass(struct seen_run *r, struct profiled_pass *pass, const struct item *i, bool dims,
-                             tare_error *err)
+static tare_status read_pass(struct seen_pass *r, const struct item *i, tare_error *err)
 {
+    struct profiled_pass *pass = &r->pass;
     tare_status s = layers_seen(&pass->profile, &i->model, &r->arena, &r->shapes, err);
-    for (size_t k = 0; s == TARE_OK && dims && k < pass->dims.n; k++)
+    for (size_t k = 0; s == TARE_OK && k < pass->dims.n; k++)
         s = vec_push(&r->dims, ((struct poly_binding){pass->dims.items[k].name, pass->dims.items[k].value}),
                      err);
-    for (size_t k = 0; s == TARE_OK && k < pass->inputs.items.n; k++) {
+    for (size_t k = 0; s == TARE_OK && r->a->run && k < pass->inputs.items.n; k++) {
         struct tensor *t = &pass->inputs.items.items[k];
         struct onnx_tensor o = {.name = t->name,
                                 .type = t->type,
@@ -346,21 +349,24 @@ static tare_status read_pass(struct seen_run *r, struct profiled_pass *pass, con
     return s;
 }
 
-static tare_status weigh_again(struct item *i, const struct seen_run *r, const struct inspect_args *a,
-                               tare_error *err)
+static tare_status weigh_seen(struct inspected *out, const struct item *i, const struct onnx_model *m,
+                              const struct seen_pass *r, tare_error *err)
 {
-    struct inspected better = INSPECTED_INIT;
-    struct inspect_options o = options_of(a);
-    if (a->inputs) o.dims = r->dims.items, o.n_dims = r->dims.n;
+    struct inspect_options o = options_of(r->a);
+    if (r->a->inputs) o.dims = r->dims.items, o.n_dims = r->dims.n;
     o.seen = r->shapes.items;
     o.n_seen = r->shapes.n;
     o.contents = r->contents.items;
     o.n_contents = r->contents.n;
-    tare_status s = analyze(&better, i, &i->model, &o, err);
-    if (s < 0) return s;
-    inspected_release(&i->whole);
-    i->whole = better;
-    return TARE_OK;
+    return analyze(out, i, m, &o, err);
+}
+
+static void release_seen(struct seen_pass *r)
+{
+    vec_release(&r->contents);
+    vec_release(&r->dims);
+    arena_release(&r->arena);
+    profiled_release(&r->pass);
 }
 
 static bool needs_run(const struct inspected *w, const struct inspect_args *a)
@@ -372,38 +378,39 @@ static bool needs_run(const struct inspected *w, const struct inspect_args *a)
 /* Shapes that a run without optimisation sees, so that its values are those of the file. */
 static tare_status see_shapes(struct cli *cli, struct item *i, const struct inspect_args *a)
 {
-    struct profiled_pass pass = PROFILED_PASS_INIT;
     struct profiled_options o = {.params = inspect_case(a), .runs = 1, .interrupted = &interrupted};
-    struct seen_run seen = {.arena = ARENA_INIT};
+    struct seen_pass seen = {.a = a, .pass = PROFILED_PASS_INIT, .arena = ARENA_INIT};
+    struct inspected better = INSPECTED_INIT;
     if (!needs_run(&i->whole, a)) {
         cli_note(cli, "%s: every shape is known without a run", i->path);
         return TARE_OK;
     }
-    tare_status s = run_pass(&pass, i, a, &o, &cli->error);
-    if (s == TARE_OK) s = read_pass(&seen, &pass, i, a->inputs != NULL, &cli->error);
-    if (s == TARE_OK) s = weigh_again(i, &seen, a, &cli->error);
-    vec_release(&seen.contents);
-    vec_release(&seen.dims);
-    arena_release(&seen.arena);
-    profiled_release(&pass);
+    tare_status s = run_pass(&seen.pass, i, a, &o, &cli->error);
+    if (s == TARE_OK) s = read_pass(&seen, i, &cli->error);
+    if (s == TARE_OK) s = weigh_seen(&better, i, &i->model, &seen, &cli->error);
+    if (s == TARE_OK) {
+        inspected_release(&i->whole);
+        i->whole = better;
+    }
+    release_seen(&seen);
     return s;
 }
 
 /* The optimised graph has the inputs of the file, and with them its dimensions. */
 static tare_status optimize(struct cli *cli, struct item *i, const struct inspect_args *a)
 {
-    struct profiled_pass pass = PROFILED_PASS_INIT;
     struct inspected whole = INSPECTED_INIT;
     struct profiled_options o = {.params = inspect_case(a), .interrupted = &interrupted};
-    struct inspect_options dims = options_of(a);
-    tare_status s = run_pass(&pass, i, a, &o, &cli->error);
-    if (s == TARE_OK && !pass.has_optimized)
+    struct seen_pass seen = {.a = a, .pass = PROFILED_PASS_INIT, .arena = ARENA_INIT};
+    tare_status s = run_pass(&seen.pass, i, a, &o, &cli->error);
+    if (s == TARE_OK && !seen.pass.has_optimized)
         s = error_set(&cli->error, TARE_UNSUPPORTED, "%s: no optimised graph: %s", i->path,
-                      pass.optimized_why);
-    if (s == TARE_OK) s = analyze(&whole, i, &pass.optimized, &dims, &cli->error);
+                      seen.pass.optimized_why);
+    if (s == TARE_OK) s = read_pass(&seen, i, &cli->error);
+    if (s == TARE_OK) s = weigh_seen(&whole, i, &seen.pass.optimized, &seen, &cli->error);
     if (s == TARE_OK) inspect_record_static(&whole, &i->run, &i->run.subject.optimized);
     inspected_release(&whole);
-    profiled_release(&pass);
+    release_seen(&seen);
     return s;
 }
 
