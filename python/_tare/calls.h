@@ -14,14 +14,16 @@
 #include "core/map.h"
 #include "core/vec.h"
 
-/* -fvisibility does not reach declarations: without this every event would look our variables up in the GOT. */
+/* -fvisibility does not reach declarations: without this every event would look our variables up in the
+ * GOT. */
 #pragma GCC visibility push(hidden)
 
 #define CALLS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CALLS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Events tell of Python and C; that a Python function is resumed (a generator, a coroutine) its code tells. */
-enum call_kind { CALL_PYTHON, CALL_C, CALL_RESUMED, CALL_KINDS };
+/* Events tell of Python and C; that a Python function is resumed (a generator, a coroutine) its code tells,
+ * and that a C function is bound to an object, which costs the interpreter more, its definition. */
+enum call_kind { CALL_PYTHON, CALL_C, CALL_RESUMED, CALL_METHOD, CALL_KINDS };
 
 /* A function, known by an address that stays its own while `held` is. `label` is NULL for code objects: they
  * know their name. */
@@ -59,9 +61,16 @@ struct call_stack {
 
 struct call_recorder;
 
+/* What lies in a node's own time and is not the running of its code, in ticks: waiting that the program
+ * asked for (a lock, a file, sleep, the interpreter's lock), waiting while others had the processor, and
+ * what calls_aside.c took. */
+enum aside { ASIDE_WAITED, ASIDE_PREEMPTED, ASIDE_OURS, ASIDES };
+
 /* One thread. Its context outlives it; beyond a limit the next new thread goes on with it. */
 struct call_ctx {
     struct call_stack stack; /* of the greenlet that runs */
+    uint64_t last, silence;  /* ticks of the last event; of a gap after which to ask whether the thread ran */
+    uint32_t coin;           /* calls until the gauge is read */
     uint64_t skipped;        /* calls open that could not be pushed for want of memory */
     struct call_recorder *rec;
     struct call_node *root, *folded[3];
@@ -77,6 +86,11 @@ struct call_ctx {
     unsigned threads;
     bool ended, hooked, floor_known;
     uintptr_t stack_floor; /* address below which the C stack is nearly used up */
+    struct map_u64 aside;  /* number of node * ASIDES + enum aside -> ticks */
+    uint64_t asked, ran; /* ticks at which the CPU clock of the thread was read last, and what it said, ns */
+    double tick_ns;
+    long switches; /* that the thread made of itself until then */
+    int tid;       /* 0: not known yet */
 };
 
 /* Goes away with its thread, or with the profile function that it belongs to: tells the context. */
@@ -94,18 +108,29 @@ struct call_engine {
     void (*let_go)(void);           /* of what a stopped profile that lingers has kept; NULL: none does */
 };
 
+/* How long a known piece of recording took, read now and then while the program runs: by the ticks, eight
+ * bins an octave. */
+enum { GAUGES_LEAST = 20, GAUGE_BINS = 128 };
+struct gauge {
+    uint64_t n[GAUGE_BINS], ticks[GAUGE_BINS];
+};
+
 struct call_recorder {
     PyObject_HEAD const struct call_engine *engine; /* while it records */
     VEC(struct call_func) funcs;
     struct map_u64 func_of; /* key -> number of the function */
     VEC(struct call_ctx *) threads;
     size_t n_nodes, limit, folds;
-    uint64_t events_lost;               /* no memory, or too deep for the frame hook */
-    double cost[CALL_KINDS][2];         /* ns: in the callee's own time, in its caller's */
+    uint64_t sites_off;         /* times that a call site was switched off: C calls there are missed */
+    uint64_t events_lost;       /* no memory, or too deep for the frame hook */
+    double cost[CALL_KINDS][2]; /* in gauges: in the callee's own time, in its caller's */
+    double doubt[CALL_KINDS];   /* in gauges: how far what is taken out for a call may be off */
+    struct gauge gauge[CALL_KINDS];
+    double gauge_before[CALL_KINDS];    /* ns, when the costs were weighed */
     uint64_t started, recorded, opened; /* ticks */
     double tick_ns;                     /* 0: not known yet */
     char trouble[200];                  /* why the results are incomplete; "" when they are not */
-    bool fast, exact_c, failed;
+    bool fast, exact_c, cpu_clock;
     bool lingers; /* is started again and again: the engine may keep what is dear to set up */
 };
 
@@ -135,6 +160,9 @@ void ctx_free(struct call_ctx *c);
 void stack_release(struct call_stack *s);
 bool stack_init(struct call_stack *s, struct call_node *root);
 
+/* Something rare is due: the silence before was `waiter`'s, what this takes falls to `payer`. The new time. */
+uint64_t ctx_aside(struct call_ctx *c, struct call_node *waiter, struct call_node *payer, uint64_t now);
+
 static inline void ctx_enter(struct call_ctx *c, const void *key, PyObject *object, enum call_kind kind)
 {
     struct call_node *n = c->stack.top->node->last;
@@ -145,7 +173,10 @@ static inline void ctx_enter(struct call_ctx *c, const void *key, PyObject *obje
     if (CALLS_UNLIKELY(c->stack.top + 1 == c->stack.end) && !ctx_grow(c)) return;
     struct call_entry *e = ++c->stack.top;
     e->node = n;
-    e->start = calls_now();
+    uint64_t now = calls_now();
+    if (CALLS_UNLIKELY(now - c->last > c->silence) || CALLS_UNLIKELY(--c->coin == 0))
+        now = ctx_aside(c, e[-1].node, e[-1].node, now);
+    c->last = e->start = now;
 }
 
 /* `now` is read first thing in the event: as little of the event as possible falls into the function. */
@@ -160,6 +191,8 @@ static inline void ctx_leave(struct call_ctx *c, const void *key, uint64_t now)
     n->calls++;
     n->total += now - e->start;
     c->stack.top = e - 1;
+    if (CALLS_UNLIKELY(now - c->last > c->silence)) ctx_aside(c, n, e[-1].node, now);
+    c->last = now;
     if (CALLS_UNLIKELY(n->flags)) ctx_left_special(c, n, now - e->start);
 }
 
@@ -206,21 +239,6 @@ static inline struct call_ctx *threads_mine(void)
 /* ---- engines: which exist depends on the interpreter ---- */
 
 extern const struct call_engine *const calls_exact_engine, *const calls_fast_engine;
-
-/* ---- results ---- */
-
-/* Folding may add as many nodes again and some, and a node's number has 24 bits. */
-enum { CALLS_LIMIT_MOST = 8000000 };
-
-/* Nanoseconds of a tick, as known now; and of a recording: one and the same from its end on, so that results
- * do not change while they are read. */
-double calls_tick_ns(void);
-double recorder_tick_ns(struct call_recorder *rec);
-
-/* Methods of a recorder. [(name, ident, threads, (parent, function, calls, self, total))] */
-PyObject *calls_columns(PyObject *recorder, PyObject *none);
-/* ([(function, primitive, calls, self, total)], the same with caller first) */
-PyObject *calls_sums(PyObject *recorder, PyObject *none);
 
 /* ---- the Python type, py_functions.c ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * calls_engine_monitor.c - calls through sys.monitoring, 3.12 and newer: all threads at once. A call site
- * that has called only Python functions for a while is switched off, because those tell of themselves; what
- * it calls later is looked at again every other second. Never uses the tool number of cProfile while another
- * is free. */
+ * calls_engine_monitor.c - calls through sys.monitoring, 3.12 and newer: all threads at once. Without
+ * exact_c a call site that has called only Python functions for a while is switched off, because those tell
+ * of themselves, and looked at again every other second: C functions called there meanwhile are missed,
+ * which the profile says. Never uses the tool number of cProfile while another is free. */
 #include "calls.h"
 #include "monitoring.h"
 
@@ -83,15 +83,20 @@ static PyObject *on_leave(PyObject *Py_UNUSED(self), PyObject *const *args, Py_s
     Py_RETURN_NONE;
 }
 
+/* The site may be switched off. Once is enough for the profile to be told. */
+static PyObject *python_called(PyObject *const *args)
+{
+    struct site *site = site_at(args[0], args[1]);
+    if (site->calls_c || ++site->python_calls < QUIET_AFTER) Py_RETURN_NONE;
+    if (calls_active) calls_active->sites_off++;
+    return Py_NewRef(on.disable);
+}
+
 static PyObject *on_call(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
     const PyMethodDef *def = c_callee(args[2], args[3]);
-    struct site *site = site_at(args[0], args[1]);
-    if (!def) {
-        if (on.exact_c || site->calls_c || ++site->python_calls < QUIET_AFTER) Py_RETURN_NONE;
-        return Py_NewRef(on.disable);
-    }
-    site->calls_c = true;
+    if (!def) return on.exact_c ? Py_NewRef(Py_None) : python_called(args);
+    if (!on.exact_c) site_at(args[0], args[1])->calls_c = true;
     struct call_ctx *c = threads_mine();
     if (CALLS_LIKELY(c != NULL))
         ctx_enter(c, def, args[2], CALL_C);
@@ -147,7 +152,8 @@ static int find_names(void)
     return on.missing && on.disable ? 0 : -1;
 }
 
-/* Events still come, as this profile wants them. Should another have taken the number since, stopping tells. */
+/* Events still come, as this profile wants them. Should another have taken the number since, stopping
+ * tells. */
 static bool go_on(const struct call_recorder *rec)
 {
     if (on.lingers && rec->lingers && rec->fast == on.fast && rec->exact_c == on.exact_c) {

@@ -44,12 +44,14 @@ static void describe_c(struct call_func *f, PyObject *callable)
 {
     if (!PyCFunction_Check(callable)) {
         f->held = Py_NewRef(callable);
+        f->kind = CALL_METHOD;
     } else {
         const PyCFunctionObject *fn = (const PyCFunctionObject *)callable;
         if (!fn->m_self || PyModule_Check(fn->m_self) || PyCapsule_CheckExact(fn->m_self))
             f->held = Py_NewRef(callable);
         else
             f->held = descriptor_in(Py_TYPE(fn->m_self), fn->m_ml);
+        if (f->held && f->held != callable) f->kind = CALL_METHOD;
         if (!f->held || f->held == callable) f->label = builtin_label(fn);
     }
     if (!f->label && f->held) f->label = PyObject_Repr(f->held);
@@ -93,7 +95,8 @@ long func_number(struct call_recorder *rec, const void *key, PyObject *object, e
 
 PyObject *func_label(const struct call_func *f)
 {
-    if (f->kind == CALL_C) return Py_BuildValue("siO", "~", 0, f->label ? f->label : Py_None);
+    if (f->kind == CALL_C || f->kind == CALL_METHOD)
+        return Py_BuildValue("siO", "~", 0, f->label ? f->label : Py_None);
     const PyCodeObject *code = (const PyCodeObject *)f->held;
     return Py_BuildValue("OiO", code->co_filename, code->co_firstlineno, code->co_name);
 }

@@ -2,21 +2,30 @@
  * calls_results.c - the recorded trees as times and as Python data: columns of nodes, and the sums by function and by
  * pair of caller and function as pstats defines them. Never changes what was recorded.
  *
- * A clock reading holds our own cost. Each call of a node has two parts of it: INNER, between our clock readings,
- * lies in the node's own time; OUTER, before the first reading and after the second, lies in its parent's own time.
- * Both were weighed beforehand (python/tare/_weigh.py), so
- *   self = total - totals of the children - calls * INNER - calls of each child * its OUTER
- * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of all
- * its callers as well. Where the cost is more than what was measured nothing is left: no time is negative. */
-#include "calls.h"
+ * A clock reading holds our own cost. Each call of a node has two parts of it: INNER, between our clock
+ * readings, lies in the node's own time; OUTER, before the first reading and after the second, lies in its
+ * parent's own time. Both were weighed beforehand (python/tare/_weigh.py) in gauges, which were read while the
+ * program ran (calls_aside.c), so
+ *   self = total - totals of the children - (calls * INNER + calls of each child * its OUTER) * gauge
+ * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of
+ * all its callers as well. So is the time in which others had the processor: our cost had its part of it, and no
+ * function is to blame for the rest. Where more is taken from a node than it has, the rest is taken from its
+ * caller: the border between the two is what is least certain, and their sum stays right. */
+#include "calls_results.h"
 
 #include "core/mem.h"
 
-/* A thread's times in ns, by number of node. `total` is self and the children's total; `whole` also counts
- * what is recorded elsewhere because the limit was reached. */
+/* ns. `total` is self and the children's total; `whole` also counts what is recorded elsewhere because the
+ * limit was reached. */
+struct node_time {
+    double self, cost, waited, doubt;
+    double total, whole, total_doubt;
+};
+
+/* A thread's times by number of node. */
 struct call_times {
     size_t n;
-    double *self, *total, *whole;
+    struct node_time *of;
     struct call_node **nodes;
 };
 
@@ -24,9 +33,7 @@ struct call_times {
 
 static void times_release(struct call_times *t)
 {
-    mem_free(t->self);
-    mem_free(t->total);
-    mem_free(t->whole);
+    mem_free(t->of);
     mem_free(t->nodes);
     *t = (struct call_times){0};
 }
@@ -40,36 +47,62 @@ static void collect_nodes(struct call_times *t, const struct call_ctx *c)
     }
 }
 
-/* Each node adds its own total to its self and takes it, with its outer cost, from its parent's: after all nodes
- * the selfs are net. A folded node is not below its parent in this sense: its parent keeps what it took as `away`. */
+/* Each node adds its own total to its self and takes it from its parent's: after all nodes the selfs are
+ * those that the clock showed. A folded node is not below its parent in this sense: its parent keeps what
+ * it took as `away`. */
 static void add_self(struct call_times *t, const struct call_ctx *c, double tick_ns)
 {
+    double gauge[CALL_KINDS];
+    double unread = gauges_ns(c->rec, gauge) ? 0 : 0.5; /* the machine may run at another speed since */
     for (size_t i = 0; i < t->n; i++) {
         const struct call_node *n = t->nodes[i];
-        bool is_root = n->func == UINT32_MAX;
-        const double *cost = c->rec->cost[is_root ? CALL_PYTHON : c->rec->funcs.items[n->func].kind];
-        double gross = ((double)n->total - (double)n->away) * tick_ns;
-        t->self[i] += gross - (double)n->calls * cost[COST_INNER];
-        t->whole[i] = (double)n->total * tick_ns - (double)n->calls * cost[COST_INNER];
+        enum call_kind kind = n->func == UINT32_MAX ? CALL_PYTHON : c->rec->funcs.items[n->func].kind;
+        const double *cost = c->rec->cost[kind];
+        double calls = (double)n->calls * gauge[kind];
+        double doubt = calls * (c->rec->doubt[kind] + unread * (cost[COST_INNER] + cost[COST_OUTER]));
+        t->of[i].self += ((double)n->total - (double)n->away) * tick_ns;
+        t->of[i].cost += calls * cost[COST_INNER];
+        t->of[i].doubt += doubt;
+        t->of[i].total_doubt += doubt;
+        t->of[i].whole = (double)n->total * tick_ns - calls * cost[COST_INNER];
         if (!n->parent || (n->flags & NODE_FOLDED)) continue;
-        t->self[n->parent->number] -= (double)n->total * tick_ns + (double)n->calls * cost[COST_OUTER];
+        t->of[n->parent->number].self -= (double)n->total * tick_ns;
+        t->of[n->parent->number].cost += calls * cost[COST_OUTER];
+        t->of[n->parent->number].doubt += doubt;
     }
 }
 
-/* From the last made to the first, so that children come before their parents. A root has no time of its own: what it
- * would have is the time before the first call that we saw. */
+static void add_aside(struct call_times *t, const struct call_ctx *c, double tick_ns)
+{
+    const struct map_u64_slot *slot;
+    for (size_t at = 0; (slot = map_u64_next(&c->aside, &at));) {
+        struct node_time *of = &t->of[slot->key / ASIDES];
+        double ns = (double)slot->value * tick_ns;
+        bool waited = slot->key % ASIDES == ASIDE_WAITED;
+        if (waited) of->waited += ns;
+        if (!waited || c->rec->cpu_clock) of->self -= ns;
+    }
+}
+
+/* From the last made to the first, so that children come before their parents. A root has no time of its
+ * own: what it would have is the time before the first call that we saw. */
 static void add_totals(struct call_times *t)
 {
     for (size_t i = t->n; i-- > 0;) {
         const struct call_node *n = t->nodes[i];
+        struct node_time *of = &t->of[i], *parent = n->parent ? &t->of[n->parent->number] : NULL;
         bool is_root = n->func == UINT32_MAX;
-        if (t->self[i] < 0 || is_root) t->self[i] = 0;
-        t->total[i] += t->self[i];
+        of->self -= of->cost;
+        if (of->self < 0 && parent && !(n->flags & NODE_FOLDED)) parent->self += of->self;
+        if (of->self < 0 || is_root) of->self = 0;
+        of->total += of->self;
         if (!(n->flags & NODE_FOLDED))
-            t->whole[i] = t->total[i];
-        else if (t->whole[i] < t->self[i])
-            t->whole[i] = t->self[i];
-        if (n->parent) t->total[n->parent->number] += t->total[i];
+            of->whole = of->total;
+        else if (of->whole < of->self)
+            of->whole = of->self;
+        if (!parent) continue;
+        parent->total += of->total;
+        parent->total_doubt += of->total_doubt;
     }
 }
 
@@ -79,29 +112,39 @@ static void add_away(struct call_times *t, double tick_ns)
     for (size_t i = t->n; i-- > 0;) {
         const struct call_node *n = t->nodes[i];
         if (n->flags & NODE_FOLDED) continue;
-        t->whole[i] += (double)n->away * tick_ns;
+        t->of[i].whole += (double)n->away * tick_ns;
         for (const struct call_node *up = n->away ? n->parent : NULL; up; up = up->parent)
-            t->whole[up->number] += (double)n->away * tick_ns;
+            t->of[up->number].whole += (double)n->away * tick_ns;
     }
 }
 
 static bool times_of(struct call_times *t, struct call_ctx *c)
 {
     *t = (struct call_times){.n = c->n_nodes};
-    t->self = mem_new(t->n, sizeof *t->self);
-    t->total = mem_new(t->n, sizeof *t->total);
-    t->whole = mem_new(t->n, sizeof *t->whole);
+    t->of = mem_new(t->n, sizeof *t->of);
     t->nodes = mem_new(t->n, sizeof(struct call_node *));
-    if (!t->self || !t->total || !t->whole || !t->nodes) {
+    if (!t->of || !t->nodes) {
         times_release(t);
         return false;
     }
     double tick_ns = recorder_tick_ns(c->rec);
     collect_nodes(t, c);
     add_self(t, c, tick_ns);
+    add_aside(t, c, tick_ns);
     add_totals(t);
     add_away(t, tick_ns);
     return true;
+}
+
+/* Time in which threads were ready to run and others had the processor. */
+double recorder_preempted_ns(struct call_recorder *rec)
+{
+    const struct map_u64_slot *slot;
+    double ticks = 0;
+    for (size_t i = 0; i < rec->threads.n; i++)
+        for (size_t at = 0; (slot = map_u64_next(&rec->threads.items[i]->aside, &at));)
+            if (slot->key % ASIDES == ASIDE_PREEMPTED) ticks += (double)slot->value;
+    return ticks * recorder_tick_ns(rec);
 }
 
 /* ---- what is open: counted as if it ended now, and taken back when the results are made ---- */
@@ -121,18 +164,20 @@ static void count_open(struct call_recorder *rec, bool count)
 {
     if (count) rec->opened = calls_now();
     for (size_t i = 0; i < rec->threads.n; i++) {
-        const struct call_ctx *c = rec->threads.items[i];
+        struct call_ctx *c = rec->threads.items[i];
+        if (count && calls_active == rec) ctx_settle(c, rec->opened);
         count_stack(&c->stack, rec->opened, count);
         for (size_t k = 0; k < c->parked.n; k++) count_stack(&c->parked.items[k], rec->opened, count);
     }
 }
 
-/* ---- sums: a call is primitive, and its time in the total, when the function (the pair) is not further up ---- */
+/* ---- sums: a call is primitive, and its time in the total, when the function (the pair) is not further up
+ * ---- */
 
 struct sum {
     uint32_t caller, func;
     uint64_t primitive, calls, active;
-    double self, total;
+    double self, total, waited, cost, doubt, total_doubt;
 };
 
 struct sums {
@@ -159,10 +204,15 @@ static struct sum *pair_sum(struct sums *s, uint32_t caller, uint32_t func)
 static void sum_add(struct sum *sum, const struct call_node *n, const struct call_times *t, bool again)
 {
     sum->calls += n->calls;
-    sum->self += t->self[n->number];
+    const struct node_time *of = &t->of[n->number];
+    sum->self += of->self;
+    sum->waited += of->waited;
+    sum->cost += of->cost;
+    sum->doubt += of->doubt;
     if (again) return;
     sum->primitive += n->calls;
-    sum->total += t->whole[n->number];
+    sum->total += of->whole;
+    sum->total_doubt += of->total_doubt;
 }
 
 /* Placeholders of folded callers have no calls and no time of their own. */
@@ -238,7 +288,8 @@ static PyObject *rows(const struct sum *items, size_t n, bool with_caller)
         list = list_append(
             list, with_caller
                       ? Py_BuildValue("IIKKdd", s->caller, s->func, primitive, calls, s->self, s->total)
-                      : Py_BuildValue("IKKdd", s->func, primitive, calls, s->self, s->total));
+                      : Py_BuildValue("IKKdddddd", s->func, primitive, calls, s->self, s->total, s->waited,
+                                      s->cost, s->doubt, s->total_doubt));
     }
     return list;
 }
@@ -275,8 +326,8 @@ static PyObject *cell(const struct call_times *t, size_t row, int column)
     case PARENT: return PyLong_FromLong(n->parent ? (long)n->parent->number : -1);
     case FUNCTION: return PyLong_FromLong(n->func == UINT32_MAX ? -1 : (long)n->func);
     case CALLS: return PyLong_FromUnsignedLongLong(n->calls);
-    case SELF: return PyLong_FromDouble(t->self[row] + 0.5);
-    default: return PyLong_FromDouble(t->total[row] + 0.5);
+    case SELF: return PyLong_FromDouble(t->of[row].self + 0.5);
+    default: return PyLong_FromDouble(t->of[row].total + 0.5);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * calls_threads.c - which context an event belongs to: by thread, and within a thread by greenlet. Runs no
  * Python code of the program, and leaves a pending exception as it found it. */
-#include "calls.h"
+#include "calls_results.h"
 
 #include "core/mem.h"
 
@@ -69,7 +69,9 @@ struct call_ctx *threads_of(struct call_recorder *rec, PyThreadState *ts)
     c->id = PyThreadState_GetID(ts);
     c->ident = ts->thread_id;
     c->ended = c->hooked = c->floor_known = false;
+    c->tid = 0;
     c->threads++;
+    ctx_listen(c);
     return c;
 }
 

@@ -275,6 +275,7 @@ void ctx_free(struct call_ctx *c)
     if (c->holder) c->holder->ctx = NULL;
     for (size_t i = 0; i < c->parked.n; i++) stack_release(&c->parked.items[i]);
     for (size_t i = 0; i < c->blocks.n; i++) mem_free(c->blocks.items[i]);
+    map_u64_release(&c->aside);
     vec_release(&c->parked);
     vec_release(&c->blocks);
     stack_release(&c->stack);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * py_functions.c - the type `CallRecorder`: starts and stops the recording of calls and hands its results out.
  * At most one records at a time. Measures no cost of its own: the Python half does, and tells. */
-#include "calls.h"
+#include "calls_results.h"
 
 #include <string.h>
 
@@ -36,7 +36,10 @@ static void recorder_stop(struct call_recorder *rec)
 {
     if (calls_active != rec) return;
     uint64_t now = calls_now();
-    for (size_t i = 0; i < rec->threads.n; i++) ctx_close(rec->threads.items[i], now);
+    for (size_t i = 0; i < rec->threads.n; i++) {
+        ctx_settle(rec->threads.items[i], now);
+        ctx_close(rec->threads.items[i], now);
+    }
     rec->recorded += now - rec->started;
     rec->engine->stop(rec);
     struct call_ctx *mine = threads_known(rec, PyThreadState_Get());
@@ -60,6 +63,7 @@ static int recorder_start(struct call_recorder *rec)
     rec->engine = rec->fast ? calls_fast_engine : calls_exact_engine;
     rec->trouble[0] = 0;
     rec->tick_ns = 0;
+    for (size_t i = 0; i < rec->threads.n; i++) ctx_listen(rec->threads.items[i]);
     rec->started = calls_now();
     if (rec->engine->start(rec) == 0) return 0;
     rec->engine = NULL;
@@ -101,7 +105,8 @@ static void recorder_release(struct call_recorder *rec)
     vec_release(&rec->threads);
     funcs_release(rec);
     rec->n_nodes = rec->folds = 0;
-    rec->recorded = rec->events_lost = 0;
+    memset(rec->gauge, 0, sizeof rec->gauge);
+    rec->recorded = rec->events_lost = rec->sites_off = 0;
     rec->trouble[0] = 0;
 }
 
@@ -126,13 +131,29 @@ static PyObject *recorder_labels(PyObject *self, PyObject *Py_UNUSED(none))
 
 static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
 {
-    double(*cost)[2] = ((struct call_recorder *)self)->cost;
-    double in[CALL_KINDS][2];
-    if (!PyArg_ParseTuple(args, "(dd)(dd)(dd)", &in[CALL_PYTHON][0], &in[CALL_PYTHON][1], &in[CALL_C][0],
-                          &in[CALL_C][1], &in[CALL_RESUMED][0], &in[CALL_RESUMED][1]))
+    struct call_recorder *rec = (struct call_recorder *)self;
+    double in[CALL_KINDS][4];
+    if (!PyArg_ParseTuple(args, "(dddd)(dddd)(dddd)(dddd)", &in[0][0], &in[0][1], &in[0][2], &in[0][3],
+                          &in[1][0], &in[1][1], &in[1][2], &in[1][3], &in[2][0], &in[2][1], &in[2][2],
+                          &in[2][3], &in[3][0], &in[3][1], &in[3][2], &in[3][3]))
         return NULL;
-    memcpy(cost, in, sizeof in);
+    for (unsigned i = 0; i < CALL_KINDS; i++) {
+        rec->cost[i][COST_INNER] = in[i][0];
+        rec->cost[i][COST_OUTER] = in[i][1];
+        rec->doubt[i] = in[i][2];
+        rec->gauge_before[i] = in[i][3];
+    }
     Py_RETURN_NONE;
+}
+
+/* Told apart by address: copies of one code have one label. */
+static PyObject *recorder_codes(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    const struct call_recorder *rec = (const struct call_recorder *)self;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < rec->funcs.n; i++)
+        list = list_append(list, PyLong_FromVoidPtr((void *)(uintptr_t)rec->funcs.items[i].key));
+    return list;
 }
 
 static PyObject *recorder_linger(PyObject *self, PyObject *Py_UNUSED(none))
@@ -145,10 +166,16 @@ static PyObject *recorder_status(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct call_recorder *rec = (struct call_recorder *)self;
     uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
-    return Py_BuildValue("{s:O,s:d,s:n,s:n,s:K,s:K,s:s}", "running", calls_active == rec ? Py_True : Py_False,
-                         "ns", (double)ticks * recorder_tick_ns(rec), "threads", (Py_ssize_t)rec->threads.n,
+    double gauge[CALL_KINDS];
+    bool was_read = gauges_ns(rec, gauge);
+    return Py_BuildValue("{s:O,s:O,s:(dddd),s:d,s:d,s:n,s:n,s:K,s:K,s:K,s:s}", "running",
+                         calls_active == rec ? Py_True : Py_False, "gauge_read",
+                         was_read ? Py_True : Py_False, "gauge_ns", gauge[0], gauge[1], gauge[2], gauge[3],
+                         "preempted_ns", recorder_preempted_ns(rec), "ns",
+                         (double)ticks * recorder_tick_ns(rec), "threads", (Py_ssize_t)rec->threads.n,
                          "paths", (Py_ssize_t)rec->n_nodes, "folded", (unsigned long long)rec->folds, "lost",
-                         (unsigned long long)rec->events_lost, "trouble", rec->trouble);
+                         (unsigned long long)rec->events_lost, "sites_off",
+                         (unsigned long long)rec->sites_off, "trouble", rec->trouble);
 }
 
 static PyMethodDef methods[] = {
@@ -158,9 +185,10 @@ static PyMethodDef methods[] = {
     {"__exit__", recorder_exit, METH_VARARGS, NULL},
     {"clear", recorder_clear, METH_NOARGS, "clear(): forget what was recorded"},
     {"_labels", recorder_labels, METH_NOARGS, "_labels(): [((file, line, name), kind)]"},
+    {"_codes", recorder_codes, METH_NOARGS, "_codes(): [id of the code, or another number]"},
     {"_sums", calls_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
     {"_columns", calls_columns, METH_NOARGS, "_columns(): each thread's tree"},
-    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed): ns a call"},
+    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed, method): as _weigh.CallCost"},
     {"_linger", recorder_linger, METH_NOARGS, "_linger(): it will be enabled again and again, for short"},
     {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},
     {NULL, NULL, 0, NULL},
@@ -175,12 +203,12 @@ bool calls_is_own(const PyMethodDef *def)
 
 static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
 {
-    static char fast_name[] = "fast", exact_name[] = "exact_c", limit_name[] = "limit";
-    static char *names[] = {fast_name, exact_name, limit_name, NULL};
+    static char fast_name[] = "fast", exact_name[] = "exact_c", limit_name[] = "limit", cpu_name[] = "cpu";
+    static char *names[] = {fast_name, exact_name, limit_name, cpu_name, NULL};
     struct call_recorder *rec = (struct call_recorder *)self;
-    int fast = 0, exact_c = 0;
+    int fast = 0, exact_c = 1, cpu = 0;
     Py_ssize_t limit = 1000000;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|$ppn:functions", names, &fast, &exact_c, &limit))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|$ppnp:functions", names, &fast, &exact_c, &limit, &cpu))
         return -1;
     if (limit < 1 || limit > CALLS_LIMIT_MOST)
         return refuse(PyExc_ValueError, "limit must be from 1 to %d call paths, not %zd", CALLS_LIMIT_MOST,
@@ -188,6 +216,7 @@ static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
     if (calls_active == rec) return refuse(PyExc_RuntimeError, "the profile is running");
     rec->fast = fast;
     rec->exact_c = exact_c;
+    rec->cpu_clock = cpu;
     rec->limit = (size_t)limit;
     return 0;
 }
@@ -247,7 +276,7 @@ static int functions_init(PyObject *module)
     clock_detect(&source, false);
     calls_use_tsc = source.tsc;
     clock_pair_take(&first_pair, &source);
-    return threads_init() < 0 ? -1 : add_type(module, &spec, &calls_type);
+    return threads_init() < 0 || aside_init() < 0 ? -1 : add_type(module, &spec, &calls_type);
 }
 
 const struct part functions_part = {functions, functions_init};

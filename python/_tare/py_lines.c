@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * py_lines.c - the type `LineRecorder`: which functions are watched, starting, stopping, and the rows. One
  * records at a time. Measures no cost of its own: the Python half does. */
+#include "calls_results.h"
 #include "lines.h"
 
 #include "core/mem.h"

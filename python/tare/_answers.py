@@ -273,7 +273,7 @@ _ALSO = {
     "nfl": "name",
     "stdname": "standard",
 }
-_HEADER = "   ncalls     tottime     percall     cumtime     percall filename:lineno(function)"
+_HEADER = "   ncalls     tottime     percall     cumtime     percall        +/-     waited filename:lineno(function)"
 
 
 def _place(f: Any) -> str:
@@ -282,11 +282,18 @@ def _place(f: Any) -> str:
     return "{" + f.name[1:-1] + "}" if f.name.startswith("<") else f.name
 
 
+def _bounded(ns: float, doubt: float, calls: int, digits: int) -> str:
+    """Seconds a call; where more is in doubt than is left, what it is less than."""
+    text = f"{ns / calls / 1e9:.{digits}f}" if ns >= doubt else f"<{(ns + doubt) / calls / 1e9:.{digits}f}"
+    return f"{text:>11}"
+
+
 def _function_row(f: Any) -> str:
     calls = str(f.calls) if f.calls == f.primitive else f"{f.calls}/{f.primitive}"
-    per_call, per_primitive = f.self_ns / f.calls, f.total_ns / max(f.primitive, 1)
-    times = "".join(f" {ns / 1e9:11.{digits}f}" for ns, digits in ((f.self_ns, 6), (per_call, 9), (f.total_ns, 6), (per_primitive, 9)))
-    return f"{calls:>9}{times} {_place(f)}"
+    own, total = (f.self_ns, f.self_doubt_ns), (f.total_ns, f.total_doubt_ns)
+    times = (_bounded(*own, 1, 6), _bounded(*own, f.calls, 9), _bounded(*total, 1, 6), _bounded(*total, max(f.primitive, 1), 9),
+             f"{f.self_doubt_ns / 1e9:10.6f}", f"{f.waited_ns / 1e9:10.6f}")
+    return f"{calls:>9} {' '.join(times)} {_place(f)}"
 
 
 def _cost_of_calls(profile: Any) -> str:
@@ -294,12 +301,15 @@ def _cost_of_calls(profile: Any) -> str:
     cost = profile.self_cost
     if cost["total_ns"] is None:
         return "self: unknown, hence not subtracted (another profiler was active)"
-    each = [f"{sum(cost['python']):.0f} ns a Python call"]
+    each = [f"{sum(cost['python'][:2]):.0f} ns a Python call"]
     if sum(cost["c"]):
-        each.append(f"{sum(cost['c']):.0f} ns a C call")
-    line = f"self: tare's own cost, {cost['total_ns'] / 1e9:.6f} s ({', '.join(each)}), is subtracted"
+        each.append(f"{sum(cost['c'][:2]):.0f} ns a C call")
+    line = (f"self: tare's own cost, {cost['total_ns'] / 1e9:.6f} s +/- {cost['doubt_ns'] / 1e9:.6f} ({', '.join(each)}, read while the "
+            "program ran), is subtracted")
     if cost["slowdown"] > 1.1:
         line += f"\nself: this Python runs code between calls {cost['slowdown']:.1f} x slower while it is profiled; that is not subtracted"
+    if profile.preempted_s > 0.001:
+        line += f"\nself: others had the processor for {profile.preempted_s:.6f} s, which no time here contains"
     return line
 
 

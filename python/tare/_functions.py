@@ -16,7 +16,8 @@ Key = Tuple[str, int, str]
 
 
 class Function(NamedTuple):
-    """One function, over all threads. Times in ns, our own cost taken out; primitive and total as pstats defines them."""
+    """One function, over all threads. Times in ns, our own cost taken out, and the time in which others had the processor; primitive and
+    total as pstats defines them."""
 
     file: str
     line: int
@@ -25,6 +26,9 @@ class Function(NamedTuple):
     primitive: int
     self_ns: float
     total_ns: float
+    waited_ns: float  # of its own: for a lock, a file, a pause, the interpreter's lock. Part of self_ns unless clock="cpu"
+    self_doubt_ns: float  # how far off it may be for what was taken out
+    total_doubt_ns: float
 
     @property
     def key(self) -> Key:
@@ -48,9 +52,9 @@ class Tree(NamedTuple):
 def _sum_rows(rows, keys) -> dict[Any, list[float]]:
     """Functions of one file, line and name are one function, however often their code was made."""
     sums: dict[Any, list[float]] = {}
-    for key, row in zip(keys, rows):
-        before = sums.setdefault(key, [0, 0, 0.0, 0.0])
-        sums[key] = [a + b for a, b in zip(before, row[-4:])]
+    for key, values in zip(keys, rows):
+        before = sums.get(key)
+        sums[key] = [a + b for a, b in zip(before, values)] if before else values
     return sums
 
 
@@ -63,7 +67,8 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
     """Profiles every call of every thread while it is enabled: `with tare.functions() as prof`, or prof.enable(), prof.disable().
 
     fast=True      Python functions only, at a fraction of the cost
-    exact_c=True   from 3.12 on: also count C functions at call sites that have called only Python functions for long
+    exact_c=False  from 3.12 on: cheaper; call sites that called Python functions only, 16 times, are switched off for up to two seconds
+    clock="cpu"    without the time in which threads waited
     limit          call paths kept apart; beyond, only pairs of caller and function are
     """
 
@@ -71,8 +76,10 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
     shown: tuple[str, int | None] = ("self", 25)  # order and rows of the table where it is the last value of a cell
     written: tuple[str, int | None] = ("total", None)  # likewise in a .txt file
 
-    def __init__(self, *, fast: bool = False, exact_c: bool = False, limit: int = 1_000_000):
-        super().__init__(fast=fast, exact_c=exact_c, limit=limit)
+    def __init__(self, *, fast: bool = False, exact_c: bool = True, limit: int = 1_000_000, clock: str = "wall"):
+        if clock not in ("wall", "cpu"):
+            raise ValueError(f"clock={clock!r}: choose wall or cpu")
+        super().__init__(fast=fast, exact_c=exact_c, limit=limit, cpu=clock == "cpu")
         self._mode = (fast, exact_c)
         self._cost: _weigh.CallCost | None = None
         self._weigh()
@@ -81,7 +88,7 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         if self._cost is None:
             self._cost = _weigh.cost_of_calls(*self._mode)
             if self._cost:
-                self._set_cost(*self._cost[:3])
+                self._set_cost(*self._cost[:4])
         return self._cost
 
     def _keys(self) -> list[Key]:
@@ -106,27 +113,38 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         found = [status["trouble"]] if status["trouble"] else []
         if status["folded"]:
             found.append(f"more than {status['paths']} call paths: beyond that, callers are known and longer paths are not")
+        if status["sites_off"]:
+            found.append("exact_c=False: call sites that had called Python functions only were switched off; C functions called there are missing")
         if status["lost"]:
             found.append(f"{status['lost']} calls were not recorded: no memory")
         return found
 
     @property
     def self_cost(self) -> dict[str, Any]:
-        """The profiler's own cost: ns a call in the callee's and in the caller's time, and in all; None where unknown."""
+        """The profiler's own cost, which is subtracted: ns a call by kind (in the callee, in its caller, in doubt), and of all calls; None
+        where unknown."""
         cost = self._weigh()
         if not cost:
-            return {"python": None, "c": None, "resumed": None, "slowdown": None, "total_ns": None}
-        rows, kinds = self._sums()[0], [kind for _, kind in self._labels()]
-        each = [sum(cost[kind]) for kind in range(3)]
-        total = sum(row[2] * each[kinds[row[0]]] for row in rows)
-        return {**cost._asdict(), "total_ns": total}
+            return {**dict.fromkeys(_weigh.CallCost._fields), "total_ns": None, "doubt_ns": None}
+        rows, gauges = self._sums()[0], self._status()["gauge_ns"]
+        kinds = {kind: tuple(gauge * part for part in cost[i][:3]) for i, (kind, gauge) in enumerate(zip(cost._fields, gauges))}
+        total, doubt = sum(row[6] for row in rows), sum(row[7] for row in rows) / 2  # each call is in doubt in two functions
+        return {**kinds, "slowdown": cost.slowdown, "total_ns": total, "doubt_ns": doubt}
+
+    @property
+    def preempted_s(self) -> float:
+        """How long threads were ready to run while others had the processor: in no function's time."""
+        return self._status()["preempted_ns"] / 1e9
 
     def functions(self) -> list[Function]:
         """All functions, in the order in which they were first called."""
         self._weigh()
         rows, keys = self._sums()[0], self._keys()
-        sums = _sum_rows(rows, [keys[row[0]] for row in rows])
-        return [Function(*key, int(n), int(primitive), own, total) for key, (primitive, n, own, total) in sums.items()]
+        sums, slow = _sum_rows([row[1:] for row in rows], [keys[row[0]] for row in rows]), _weigh.unequal_slowing(self._cost)
+        return [
+            Function(*key, int(n), int(primitive), own, total, waited, doubt + slow * own, total_doubt + slow * total)
+            for key, (primitive, n, own, total, waited, _, doubt, total_doubt) in sums.items()
+        ]
 
     @property
     def stats(self) -> dict[Key, tuple]:
@@ -135,10 +153,10 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         rows, pairs = self._sums()
         keys = self._keys()
         callers: dict[Key, dict[Key, tuple]] = {}
-        by_pair = _sum_rows(pairs, [(keys[row[0]], keys[row[1]]) for row in pairs])
+        by_pair = _sum_rows([row[2:] for row in pairs], [(keys[row[0]], keys[row[1]]) for row in pairs])
         for (caller, callee), (primitive, n, own, total) in by_pair.items():
             callers.setdefault(callee, {})[caller] = (int(n), int(primitive), own / 1e9, total / 1e9)
-        sums = _sum_rows(rows, [keys[row[0]] for row in rows])
+        sums = _sum_rows([row[1:5] for row in rows], [keys[row[0]] for row in rows])
         return {
             key: (int(primitive), int(n), own / 1e9, total / 1e9, callers.get(key, {}))
             for key, (primitive, n, own, total) in sums.items()

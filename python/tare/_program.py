@@ -212,17 +212,18 @@ def functions(argv):
     """As python -m cProfile."""
     from tare._functions import functions, writer
 
-    about, usage = "Profiles all calls of a Python program, in all threads.", "[-s ORDER] [--rows N] [--fast] [--exact-c]"
+    about, usage = "Profiles all calls of a Python program, in all threads.", "[-s ORDER] [--rows N] [--fast] [--no-exact-c] [--clock wall|cpu]"
     parser = _parser("functions", about, usage, _FUNCTIONS_EXAMPLES)
     parser.add_argument("-s", "--sort", default="self", type=sort_word, metavar="ORDER", help="self (default), total, calls, name, file, ...")
     parser.add_argument("--rows", type=int, metavar="N", help="rows of the table (default: all)")
     parser.add_argument("--fast", action="store_true", help="Python functions only, at a fraction of the cost")
-    parser.add_argument("--exact-c", action="store_true", help="count every C call, at a higher cost (3.12 and newer)")
+    parser.add_argument("--exact-c", action=argparse.BooleanOptionalAction, default=True, help="count every C call (3.12 and newer: --no-exact-c costs less)")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="wall time (default), or without waiting")
     command = Command(
         parser=parser,
-        takes_value=("-o", "--output", "-s", "--sort", "--rows"),
+        takes_value=("-o", "--output", "-s", "--sort", "--rows", "--clock"),
         writer=writer,
-        profile=lambda options, _: functions(fast=options.fast, exact_c=options.exact_c),
+        profile=lambda options, _: functions(fast=options.fast, exact_c=options.exact_c, clock=options.clock),
         show=lambda profile, options: profile.print(options.sort, options.rows),
     )
     return _main(command, argv)

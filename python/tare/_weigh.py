@@ -4,8 +4,10 @@ Of several rounds the quickest counts, because everything else is the machine's 
 
 from __future__ import annotations
 
+import math
 from time import perf_counter_ns
-from typing import Callable, NamedTuple, Tuple
+from types import FunctionType
+from typing import Any, Callable, NamedTuple, Tuple
 
 from tare import _tare
 
@@ -37,28 +39,62 @@ def _quickest(loops: tuple[Callable, ...], rounds: int) -> dict[str, float]:
     return {loop.__name__: ns / len(_TIMES) for loop, ns in best.items()}
 
 
+def _median(values: list[float]) -> float:
+    values = sorted(values)
+    return (values[len(values) // 2] + values[(len(values) - 1) // 2]) / 2
+
+
 def _quicker(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
     return {name: min(ns, other[name]) for name, ns in one.items()}
 
 
-# ---- calls: a call's cost falls in part into the callee's own time and in part into its caller's. Each round runs one level deeper, so
-# that the tree itself keeps the rounds apart. ----
+# ---- calls: a call's cost falls in part into the callee's own time and in part into its caller's. It is told in gauges, a known piece
+# of recording that is timed again and again while a program is profiled: what the machine does to one it does to the other. Where code
+# lies in memory makes a difference, too, so each block of the weighing has copies of its own. ----
 
-_CALL_ROUNDS = 60
+_BLOCKS, _CALL_ROUNDS = 8, 16
+# By trial (bench/py_truth): in programs a call costs that many times what it costs in these loops, and it may be that much more or less,
+# as a share of it and in gauges.
+_IN_PROGRAMS, _ELSEWHERE = 1.1, (0.15, 0.1)
+
+
+_Part = Tuple[float, float, float, float]
 
 
 class CallCost(NamedTuple):
-    """Nanoseconds a call (in the callee, in its caller), and how many times slower code between calls runs while it is recorded."""
+    """By kind of call, in gauges: in the callee, in its caller, in doubt; then a gauge in ns. And how many times slower code between calls
+    runs while it is recorded."""
 
-    python: Tuple[float, float]
-    c: Tuple[float, float]
-    resumed: Tuple[float, float]
+    python: _Part
+    c: _Part
+    resumed: _Part
+    method: _Part
     slowdown: float
 
 
-def _calls_c(times, nothing=_tare.nothing):
+def _calls_argument(times, callee):
     for i in times:
-        nothing(i)
+        callee(i)
+
+
+def _argument(i):
+    return i
+
+
+class _Thing:
+    def step(self, i):
+        self.at = i
+        return i
+
+
+def _calls_step(times, thing):
+    for i in times:
+        thing.step(i)
+
+
+def _calls_append(times, found):
+    for i in times:
+        found.append(i)
 
 
 def _resumed(times):
@@ -66,60 +102,115 @@ def _resumed(times):
         yield
 
 
-def _resumes(times):
-    for _ in _resumed(times):
+def _resumes(times, resumed):
+    for _ in resumed(times):
         pass
 
 
-def _computes(times):
+def _computes(times, _):
     total = 0
     for i in times:
         total += i * i % 7
 
 
-_CALLING = (_calls_python, _calls_c, _resumes, _loops, _computes)
+def _idles(times, _):
+    for i in times:
+        pass
 
 
-def _rounds(depth):
-    for loop in _CALLING:
-        loop(_TIMES)
+def _copy(function: Any) -> Any:
+    return FunctionType(function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__)
+
+
+def _loops_of_a_block() -> list[tuple]:
+    """(loop, its argument, kind of the call as the recorder numbers them)"""
+    thing = type("Thing", (), {"step": _copy(_Thing.step)})()
+    return [
+        (_copy(_idles), None, None),
+        (_copy(_computes), None, None),
+        (_copy(_calls_argument), _copy(_argument), 0),
+        (_copy(_calls_step), thing, 0),
+        (_copy(_calls_argument), _tare.nothing, 1),
+        (_copy(_resumes), _copy(_resumed), 2),
+        (_copy(_calls_append), [], 3),
+    ]
+
+
+def _bare(loops: list[tuple]) -> list[list[float]]:
+    """ns a step of each of the loops, round by round."""
+    steps: list[list[float]] = [[] for _ in loops]
+    for _ in range(_CALL_ROUNDS):
+        for own, (loop, argument, _) in zip(steps, loops):
+            start = perf_counter_ns()
+            loop(_TIMES, argument)
+            own.append((perf_counter_ns() - start) / len(_TIMES))
+    return steps
+
+
+def _rounds(depth, loops):
+    """Each round runs one level deeper, so that the tree itself keeps the rounds apart."""
+    for loop, argument, _ in loops:
+        loop(_TIMES, argument)
     if depth:
-        _rounds(depth - 1)
+        _rounds(depth - 1, loops)
 
 
-def _recorded(fast: bool, exact_c: bool) -> dict[str, float]:
-    """Quickest self ns by name of function, per step of the loop, or per call of the callee."""
-    recorder = _tare.CallRecorder(fast=fast, exact_c=exact_c)
+def _recorded(recorder: Any, loops: list[tuple]) -> list[list[float]]:
+    """[ns a step in the loop itself, ns a call in the callee] of each of the loops."""
     with recorder:
-        _rounds(_CALL_ROUNDS)
-    best: dict[str, float] = {}
-    names = [label[2] for label, _ in recorder._labels()]
-    for _, _, _, (_, functions, calls, own, _) in recorder._columns():
-        for function, n, ns in zip(functions, calls, own):
-            if function < 0 or not n:
-                continue
-            step = ns / (n if n > 1 else len(_TIMES))
-            best[names[function]] = min(best.get(names[function], step), step)
-    return best
+        _rounds(_CALL_ROUNDS, loops)
+    steps: list[list[list[float]]] = [[[], []] for _ in loops]
+    _, _, _, (parent, function, calls, own, _) = max(recorder._columns(), key=lambda tree: len(tree[3][0]))
+    codes = recorder._codes()
+    turn = {id(loop.__code__): i for i, (loop, _, _) in enumerate(loops)}
+    for node, up in enumerate(parent):
+        for at, which in ((node, 0), (up, 1)):
+            i = turn.get(codes[function[at]]) if at >= 0 and function[at] >= 0 else None
+            if i is not None:
+                steps[i][which].append(own[node] / len(_TIMES))
+    return [[_median(part) if part else 0.0 for part in both] for both in steps]
 
 
-def _parts(bare: dict[str, float], recorded: dict[str, float], caller: str, callee: str) -> tuple[float, float]:
-    """Of the call itself, which costs without us as well, half is taken to happen in the callee."""
-    call = max(bare[caller] - bare["_loops"], 0.0)
-    inner = recorded.get(callee, 0.0) - call / 2
-    outer = recorded[caller] - recorded["_loops"] - call / 2
-    return max(inner, 0.0), max(outer, 0.0)
+def _weigh_block(fast: bool, exact_c: bool) -> tuple[list[list[float]], float]:
+    """By loop that calls: [kind, in the callee, in its caller, both in gauges, ns of a gauge]; and the slowdown. Of the call itself, which costs without us as well, half is
+    taken to happen in the callee."""
+    loops, recorder = _loops_of_a_block(), _tare.CallRecorder(fast=fast, exact_c=exact_c)
+    before, recorded, after = _bare(loops), _recorded(recorder, loops), _bare(loops)
+    bare, gauges = [_median(a + b) for a, b in zip(before, after)], recorder._status()["gauge_ns"]
+    found = []
+    for (_, _, kind), base, (own, callee) in zip(loops, bare, recorded):
+        if kind is not None and callee and gauges[kind]:
+            gauge, call = gauges[kind], base - bare[0]
+            found.append([kind, (callee - call / 2) / gauge, (own - recorded[0][0] - call / 2) / gauge, gauge])
+    return found, recorded[1][0] / bare[1]
 
 
 def _measure_calls(fast: bool, exact_c: bool) -> CallCost:
-    before, recorded = _quickest(_CALLING, _CALL_ROUNDS), _recorded(fast, exact_c)
-    bare = _quicker(before, _quickest(_CALLING, _CALL_ROUNDS))
-    return CallCost(
-        _parts(bare, recorded, "_calls_python", "_callee"),
-        (0.0, 0.0) if fast else _parts(bare, recorded, "_calls_c", "<built-in method tare._tare.nothing>"),
-        _parts(bare, recorded, "_resumes", "_resumed"),
-        max(recorded["_computes"] / bare["_computes"], 1.0),
-    )
+    """A weighing by which calls cost next to nothing went wrong."""
+    tries = [_weigh_calls(fast, exact_c)]
+    while sum(tries[-1].python[:2]) < 0.1 and len(tries) < 4:
+        tries.append(_weigh_calls(fast, exact_c))
+    return tries[-1]
+
+
+def _weigh_calls(fast: bool, exact_c: bool) -> CallCost:
+    blocks = [_weigh_block(fast, exact_c) for _ in range(_BLOCKS)]
+    rows, slowdown = [row for block in blocks for row in block[0]], max(_median([block[1] for block in blocks]), 1.0)
+    more = _IN_PROGRAMS if slowdown < 1.1 else 1.0  # where all code is slowed that is in it already
+
+    def kind(number: int) -> _Part:
+        own = [row for row in rows if row[0] == number] or [[number, 0.0, 0.0, 0.0]]
+        inner, outer = (more * _median([row[part] for row in own]) for part in (1, 2))
+        spread = _median([abs(row[1] + row[2] - inner - outer) for row in own]) / math.sqrt(len(own))
+        doubt = math.hypot(_ELSEWHERE[0] * (inner + outer), _ELSEWHERE[1], 3 * spread) if own[0][3] else 0.0
+        return inner, outer, doubt, _median([row[3] for row in own])
+
+    return CallCost(kind(0), kind(1), kind(2), kind(3), slowdown)
+
+
+def unequal_slowing(cost: CallCost | None) -> float:
+    """Where the interpreter runs profiled code slower, some of it is slowed more than other: by what share of a time that may shift it."""
+    return 0.25 * (1 - 1 / cost.slowdown) if cost and cost.slowdown > 1.1 else 0.0
 
 
 # ---- lines ----

@@ -54,7 +54,7 @@ def test_a_module(python, program, tmp_path):
     assert calls(tmp_path / "out.prof", "f") == 1
 
 
-@pytest.mark.parametrize("options", [(), ("--fast",), ("--exact-c",)])
+@pytest.mark.parametrize("options", [(), ("--fast",), ("--no-exact-c",), ("--clock", "cpu")])
 def test_counts(python, program, tmp_path, options):
     python("-m", "tare", "functions", *options, "-o", "out.prof", program, "50")
     assert calls(tmp_path / "out.prof", "helper") == 50
