@@ -84,8 +84,8 @@ struct self_memory self_memory(void);
 /* ---- one moment, and what many of them come to ---- */
 
 struct moment {
-    uint64_t at_ns[SAMPLER_PACES]; /* 0: not read this time */
-    double value[QUANTITY_COUNT];  /* NAN: unknown, or not read this time */
+    uint64_t at_ns[SAMPLER_PROBE_COUNT]; /* of each probe; 0: not read this time */
+    double value[QUANTITY_COUNT];        /* NAN: unknown, or not read this time */
 };
 struct sampler_slot { /* a probe; kept open */
     struct probes probes;

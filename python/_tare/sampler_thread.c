@@ -90,7 +90,7 @@ static void read_probes(struct moment *m, unsigned wanted)
         s->probes.thorough = i == SAMPLER_process && wanted >> SAMPLER_sharing & 1;
         if (!s->tried && is_probe) open_slot(s, sampler_probe_names[i]);
         if (!s->open || probes_sample(&s->probes, NULL) == TARE_OK) got |= 1U << i;
-        m->at_ns[sampler_probe_pace[i]] = clock_raw_ns();
+        m->at_ns[i] = s->open ? s->probes.now.at_ns : clock_raw_ns();
     }
     moment_take(m, sampler.slots, got);
 }
@@ -148,7 +148,7 @@ static void note_last(const struct moment *m)
     for (int q = 0; q < QUANTITY_COUNT; q++) {
         if (isnan(m->value[q])) continue;
         l->now.value[q] = m->value[q];
-        l->now_ns[q] = m->at_ns[pace_of(q)];
+        l->now_ns[q] = m->at_ns[sampler_probe_of((enum sampler_quantity)q)];
         if (l->now_ns[q] - sampler.middle_ns[q] < RATE_LEAST_NS) continue;
         l->earlier.value[q] = sampler.middle[q];
         l->earlier_ns[q] = sampler.middle_ns[q];
@@ -176,10 +176,11 @@ static void fold_quantity(struct watch *w, int q, double value, uint64_t at_ns)
 static void fold_moment(struct watch *w, const struct moment *m)
 {
     for (int q = 0; q < QUANTITY_COUNT; q++)
-        if (!isnan(m->value[q])) fold_quantity(w, q, m->value[q], m->at_ns[pace_of(q)]);
+        if (!isnan(m->value[q]))
+            fold_quantity(w, q, m->value[q], m->at_ns[sampler_probe_of((enum sampler_quantity)q)]);
     if (w->state != WATCH_CLOSING) return;
-    for (int p = 0; p < SAMPLER_PACES; p++)
-        if (m->at_ns[p] > w->end_ns) w->left &= ~(1U << p);
+    for (int i = 0; i < SAMPLER_PROBE_COUNT; i++)
+        if (m->at_ns[i] > w->end_ns) w->left &= ~(1U << sampler_probe_pace[i]);
     if (!w->left) unlink_watch(w);
 }
 

@@ -104,11 +104,29 @@ tare_status probes_open(struct probes *out, const char *const *names, size_t n, 
 
 /* ---- sampling ---- */
 
+static tare_status set_back(struct probe_put *p, size_t series, double *value)
+{
+    static const struct probe_reading none = {0, 0};
+    while (p->before->items.n <= series) {
+        tare_status s = vec_push(&p->before->items, none, p->err);
+        if (s != TARE_OK) return s;
+    }
+    struct probe_reading *b = &p->before->items.items[series], now = {*value, p->read_ns};
+    if (b->ns && p->to->at_ns > b->ns && now.ns > p->to->at_ns)
+        *value =
+            b->value + (now.value - b->value) * (double)(p->to->at_ns - b->ns) / (double)(now.ns - b->ns);
+    *b = now;
+    return TARE_OK;
+}
+
 void probe_put(struct probe_put *p, enum metric_id m, const char *label, double value)
 {
     size_t at;
     if (p->status != TARE_OK) return;
     p->status = series_find(p->set, m, label, &at, p->err);
+    if (p->status == TARE_OK && p->read_ns && metric_table[m].kind == METRIC_COUNTER &&
+        strcmp(metric_table[m].unit, "s") == 0)
+        p->status = set_back(p, at, &value);
     if (p->status == TARE_OK) p->status = sample_set(p->to, at, value, p->err);
 }
 
@@ -126,9 +144,13 @@ void probe_put_pressure(struct probe_put *p, const int fd[PROBE_PRESSURES],
 {
     char text[256];
     uint64_t us;
-    for (int i = 0; i < PROBE_PRESSURES; i++)
-        if (fd[i] >= 0 && procfs_line(fd[i], text, sizeof text) > 0 && procfs_pressure_us(text, &us))
-            probe_put(p, m[i], "", (double)us / 1e6);
+    for (int i = 0; i < PROBE_PRESSURES; i++) {
+        if (fd[i] < 0 || procfs_line(fd[i], text, sizeof text) <= 0 || !procfs_pressure_us(text, &us))
+            continue;
+        p->read_ns = clock_raw_ns();
+        probe_put(p, m[i], "", (double)us / 1e6);
+    }
+    p->read_ns = 0;
 }
 
 static void sample_one(struct probes *p, struct probe *probe, struct probe_put *put)
@@ -146,7 +168,7 @@ static void sample_one(struct probes *p, struct probe *probe, struct probe_put *
 tare_status probes_sample(struct probes *p, tare_error *err)
 {
     uint64_t begun = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-    struct probe_put put = {&p->set, &p->now, err, TARE_OK};
+    struct probe_put put = {&p->set, &p->now, err, TARE_OK, &p->before, 0};
     sample_clear(&p->now);
     p->now.at_ns = clock_raw_ns();
     for (size_t i = 0; i < p->items.n && put.status == TARE_OK; i++) sample_one(p, p->items.items[i], &put);
@@ -161,5 +183,6 @@ void probes_close(struct probes *p)
     vec_release(&p->items);
     series_set_release(&p->set);
     sample_release(&p->now);
+    vec_release(&p->before.items);
     buf_release(&p->blind);
 }

@@ -20,12 +20,23 @@ struct probe_place {
 struct rusage;
 
 /* Where values go: nothing more is put after a failure. */
+struct probe_reading {
+    double value;
+    uint64_t ns; /* 0: none yet */
+};
+struct probe_readings {
+    VEC(struct probe_reading) items; /* per series */
+};
 struct probe_put {
     struct series_set *set;
     struct sample *to;
     tare_error *err;
     tare_status status;
+    struct probe_readings *before;
+    uint64_t read_ns; /* when what is put was read; 0: about at the time of the sample */
 };
+/* A counter of seconds that was read at `read_ns` is put as it stood at the time of the sample, as if it had grown
+ * evenly since it was read before: on a busy machine milliseconds pass between the two, and shares would exceed 1. */
 void probe_put(struct probe_put *p, enum metric_id m, const char *label, double value);
 
 struct probe;
@@ -60,6 +71,7 @@ struct probes {
     VEC(struct probe *) items;
     struct series_set set;
     struct sample now;
+    struct probe_readings before;
     struct buf blind; /* what cannot be seen and why: "probe: what: why", a line each */
     double cpu_s;     /* processor time that sampling took */
     bool thorough;    /* set before the last sample: dear quantities too, though it is not their turn */

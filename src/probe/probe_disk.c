@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "probe/probe.h"
 #include "probe/procfs.h"
 
@@ -127,6 +128,7 @@ static void disk_sample(struct probe *base, struct probe_put *put)
     struct disk_probe *p = (struct disk_probe *)base;
     double sum[VALUES] = {0};
     if (procfs_read(p->fd, p->text, sizeof p->text) < 0) return;
+    put->read_ns = clock_raw_ns();
     for (const char *line = p->text; *line;) {
         put_line(p, put, line, sum);
         line += strcspn(line, "\n");
@@ -134,6 +136,7 @@ static void disk_sample(struct probe *base, struct probe_put *put)
     }
     for (size_t i = 0; i < VALUES; i++)
         if (values[i].summed) probe_put(put, values[i].metric, "", sum[i]);
+    put->read_ns = 0;
 }
 
 /* ---- the probe ---- */

@@ -43,6 +43,9 @@ static void put_times(struct probe_put *put, const char *at, const char *label, 
     probe_put(put, METRIC_CPU_BUSY, label, (user + system) * tick_s);
     probe_put(put, METRIC_CPU_USER, label, user * tick_s);
     probe_put(put, METRIC_CPU_SYSTEM, label, system * tick_s);
+    double all = 0;
+    for (int i = 0; i < n; i++) all += (double)t[i];
+    probe_put(put, METRIC_CPU_ALL, label, all * tick_s);
     if (n > IOWAIT) probe_put(put, METRIC_CPU_IOWAIT, label, (double)t[IOWAIT] * tick_s);
     if (n > STEAL) probe_put(put, METRIC_CPU_STEAL, label, (double)t[STEAL] * tick_s);
 }

@@ -140,14 +140,12 @@ static void cpu_parts(const struct top_data *d, const char *label, struct screen
         const char *name;
         enum screen_style style;
         char letter;
-    } rows[CPU_PARTS] = {{"cpu.user", SCREEN_USER, '|'},
-                         {"cpu.system", SCREEN_SYSTEM, '#'},
-                         {"cpu.iowait", SCREEN_WAIT, 'w'},
-                         {"cpu.steal", SCREEN_STOLEN, 's'}};
-    double processors = *label ? 1 : top_value(d, "cpu.count", "");
+    } rows[CPU_PARTS] = {{"cpu.user.share", SCREEN_USER, '|'},
+                         {"cpu.system.share", SCREEN_SYSTEM, '#'},
+                         {"cpu.iowait.share", SCREEN_WAIT, 'w'},
+                         {"cpu.steal.share", SCREEN_STOLEN, 's'}};
     for (size_t i = 0; i < CPU_PARTS; i++)
-        parts[i] = (struct screen_part){top_value(d, rows[i].name, label) / processors, rows[i].style,
-                                        rows[i].letter};
+        parts[i] = (struct screen_part){top_value(d, rows[i].name, label), rows[i].style, rows[i].letter};
 }
 
 static void draw_cpu(const struct top_paint *p, struct screen_box box)

@@ -53,7 +53,7 @@ static void put_row(struct top_data *d, struct probe_put *put, const struct proc
 
 tare_status top_record_rows(struct top_data *d, tare_error *err)
 {
-    struct probe_put put = {&d->probes.set, &d->probes.now, err, TARE_OK};
+    struct probe_put put = {&d->probes.set, &d->probes.now, err, TARE_OK, &d->probes.before, 0};
     VEC(const struct proc_row *) order = VEC_INIT;
     tare_status s = vec_reserve(&order, d->n_rows, err);
     for (size_t i = 0; i < d->n_rows && s == TARE_OK; i++)

@@ -49,6 +49,7 @@ enum metric_kind { METRIC_GAUGE, METRIC_COUNTER };
     X(CPU_SYSTEM, "cpu.system", "s", COUNTER, "in the kernel, interrupts included; label: one core")       \
     X(CPU_IOWAIT, "cpu.iowait", "s", COUNTER, "idle while a task waited for I/O; label: one core")         \
     X(CPU_STEAL, "cpu.steal", "s", COUNTER, "taken by the hypervisor; label: one core")                    \
+    X(CPU_ALL, "cpu.all", "s", COUNTER, "all time of processors, idle included: what shares are of; label: one core") \
     X(CPU_COUNT, "cpu.count", "1", GAUGE, "processors online")                                             \
     X(CPU_FREQUENCY, "cpu.frequency", "Hz", GAUGE, "clock now; label: one core")                           \
     X(LOAD1, "load.1m", "1", GAUGE, "load average of one minute")                                          \

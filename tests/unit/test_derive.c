@@ -160,6 +160,30 @@ static void a_counter_that_is_read_seldom(void **state)
     (void)state;
 }
 
+/* Two processors, a step that was read 34 ms late: parts of the time make no more than all of it. */
+static void parts_of_processor_time(void **state)
+{
+    struct made m;
+    double busy, user, system, pressure;
+    made_init(&m);
+    for (int t = 0; t < 3; t++) {
+        made_put(&m, METRIC_CPU_COUNT, "", 2);
+        made_put(&m, METRIC_CPU_BUSY, "", 2.068);
+        made_put(&m, METRIC_CPU_USER, "", 1.668);
+        made_put(&m, METRIC_CPU_SYSTEM, "", 0.4);
+        made_put(&m, METRIC_CPU_ALL, "", 2.068);
+        made_put(&m, METRIC_DISK_BUSY, "sda", 1.02); /* in ticks of 4 ms */
+        made_step(&m);
+    }
+    assert_true(derived_value(m.deriver, "cpu", "", &busy) &&
+                derived_value(m.deriver, "cpu.user.share", "", &user));
+    assert_true(derived_value(m.deriver, "cpu.system.share", "", &system));
+    assert_true(derived_value(m.deriver, "disk.busy", "", &pressure));
+    assert_true(fabs(busy - 1) < 1e-9 && fabs(user + system - 1) < 1e-9 && pressure == 1);
+    made_release(&m);
+    (void)state;
+}
+
 static void long_courses_are_joined(void **state)
 {
     struct made m;
@@ -223,6 +247,7 @@ int main(void)
         cmocka_unit_test(averages_per_event),
         cmocka_unit_test(units_and_names),
         cmocka_unit_test(a_counter_that_is_read_seldom),
+        cmocka_unit_test(parts_of_processor_time),
         cmocka_unit_test(long_courses_are_joined),
         cmocka_unit_test(without_memory),
     };

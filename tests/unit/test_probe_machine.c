@@ -342,15 +342,46 @@ static void no_memory_leaks_nothing(void **state)
     }
 }
 
+/* A task waits all the time. What is read 6 ms after the time of its sample was a share of 106 %. */
+static void a_late_reading_is_no_larger_share(void **state)
+{
+    struct made_root *r = *state;
+    struct probe_readings before = {VEC_INIT};
+    struct probe_put put = {&r->probes.set, &r->probes.now, &r->err, TARE_OK, &before, 0};
+    for (uint64_t k = 1; k < 20; k++) {
+        uint64_t at = k * 100000000, read = at + (k % 2 ? 100000 : 6000000);
+        r->probes.now.at_ns = at;
+        put.read_ns = read;
+        probe_put(&put, METRIC_PRESSURE_CPU, "", (double)read / 1e9);
+        probe_put(&put, METRIC_DISK_READ, "sda", (double)k); /* no time: as it is */
+        assert_int_equal(put.status, TARE_OK);
+        if (k > 1) assert_value(r, PRESSURE_CPU, "", (double)at / 1e9);
+        assert_value(r, DISK_READ, "sda", (double)k);
+    }
+    vec_release(&before.items);
+    series_set_release(&r->probes.set);
+    sample_release(&r->probes.now);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, root_set_up, root_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(processors_and_memory), TEST(an_old_kernel_tells_less),       TEST(disks_by_the_kernel),
-        TEST(disks_by_their_names),  TEST(networks),                       TEST(sensors),
-        TEST(energy_follows_a_wrap), TEST(thermal_zones_where_no_chip_is), TEST(group_of_version_2),
-        TEST(some_things_are_asked_twice_a_second), TEST(files_are_read_whole),
-        TEST(group_of_version_1),    TEST(what_sees_nothing_says_why),     TEST(costs_are_kept),
+        TEST(a_late_reading_is_no_larger_share),
+        TEST(processors_and_memory),
+        TEST(an_old_kernel_tells_less),
+        TEST(disks_by_the_kernel),
+        TEST(disks_by_their_names),
+        TEST(networks),
+        TEST(sensors),
+        TEST(energy_follows_a_wrap),
+        TEST(thermal_zones_where_no_chip_is),
+        TEST(group_of_version_2),
+        TEST(some_things_are_asked_twice_a_second),
+        TEST(files_are_read_whole),
+        TEST(group_of_version_1),
+        TEST(what_sees_nothing_says_why),
+        TEST(costs_are_kept),
         TEST(no_memory_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

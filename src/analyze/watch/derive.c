@@ -35,6 +35,8 @@ struct row {
 #define DERIVED_MAP(X) \
     X("cpu", "1", share, CPU_BUSY, NO, CPU_COUNT, NO, 0, \
       "share of all processors that work; label: one core") \
+    X("cpu.user.share", "1", share, CPU_USER, NO, CPU_COUNT, NO, 0, \
+      "share of all processors in user mode") \
     X("cpu.system.share", "1", share, CPU_SYSTEM, NO, CPU_COUNT, NO, 0, \
       "share of all processors in the kernel") \
     X("cpu.iowait.share", "1", share, CPU_IOWAIT, NO, CPU_COUNT, NO, 0, \
@@ -99,6 +101,7 @@ static const struct row rows[] = {
 /* Of these the whole is the sum of the labels; of all others the greatest. */
 static const enum metric_id adds_up[] = {
     METRIC_CPU_BUSY, METRIC_CPU_USER, METRIC_CPU_SYSTEM,     METRIC_CPU_IOWAIT,      METRIC_CPU_STEAL,
+    METRIC_CPU_ALL,
     METRIC_NET_RX,   METRIC_NET_TX,   METRIC_NET_RX_PACKETS, METRIC_NET_TX_PACKETS, METRIC_NET_ERRORS,
     METRIC_ENERGY,
 };
@@ -244,11 +247,21 @@ static double growth(const struct point *p)
     return g >= 0 ? g : NAN;
 }
 
+/* Time in which something was so: it cannot grow faster than time. The kernel counts some of it in ticks, so that short
+ * steps seem to have more; probes see to it that a step has no more for another reason (probe_put()). */
+static bool is_part_of_time(enum metric_id m)
+{
+    return m == METRIC_DISK_BUSY || (m >= METRIC_PRESSURE_CPU && m <= METRIC_PRESSURE_IO) ||
+           (m >= METRIC_CG_PRESSURE_CPU && m <= METRIC_CG_PRESSURE_IO);
+}
+
 static double shown(const struct deriver *d, size_t i)
 {
     const struct point *p = &d->points.items[i];
-    if (metric_table[d->set->items.items[i].metric].kind == METRIC_GAUGE) return p->now;
-    return d->now_ns > p->before_ns ? growth(p) / ((double)(d->now_ns - p->before_ns) / 1e9) : NAN;
+    enum metric_id m = d->set->items.items[i].metric;
+    if (metric_table[m].kind == METRIC_GAUGE) return p->now;
+    double v = d->now_ns > p->before_ns ? growth(p) / ((double)(d->now_ns - p->before_ns) / 1e9) : NAN;
+    return v > 1 && is_part_of_time(m) ? 1 : v;
 }
 
 bool derived_series(const struct deriver *d, size_t series, double *out)
@@ -311,7 +324,11 @@ static double work_out(const struct deriver *d, const struct row *r, const char 
         double events = pair_of(d, r->c, r->d, label, true);
         return events > 0 ? pair_of(d, r->a, r->b, label, true) / events : NAN;
     }
-    double v = pair_of(d, r->a, r->b, label, false);
+    double v = pair_of(d, r->a, r->b, label, false), all = NAN;
+    if (r->c == METRIC_CPU_COUNT && r->a != METRIC_PROC_CPU_USER)
+        all = of_label(d, METRIC_CPU_ALL, label, true);
+    if (all > 0)
+        return of_label(d, r->a, label, true) / all; /* of one reading: parts make no more than the whole */
     if (r->formula == ratio || r->formula == share || r->formula == rest) {
         double by = divisor(d, r, label);
         v = by > 0 ? v / by : NAN;
