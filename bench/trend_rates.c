@@ -2,6 +2,7 @@
  * trend_rates.c - how often `tare trend` is wrong and how soon it is right, on histories of 100 made-up runs:
  *   false   change points in histories whose level never changes
  *   found   a step, looked for after each new run, as a user would see it
+ *   undone  pulses: steps that were taken back
  * usage: trend_rates [HISTORIES]    default 1000 of each kind; prints a table, seeded */
 #include <math.h>
 #include <stdio.h>
@@ -45,20 +46,16 @@ static void make_follow(struct rng *r, double *x, size_t n, double phi)
     for (size_t i = 0; i < n; i++) x[i] = last = phi * last + sqrt(1 - phi * phi) * normal(r);
 }
 
-static void make_follow_10(struct rng *r, double *x, size_t n)
-{
-    make_follow(r, x, n, 0.1);
-}
-
-static void make_follow_20(struct rng *r, double *x, size_t n)
-{
-    make_follow(r, x, n, 0.2);
-}
-
-static void make_follow_30(struct rng *r, double *x, size_t n)
-{
-    make_follow(r, x, n, 0.3);
-}
+#define FOLLOW(percent)                                                       \
+    static void make_follow_##percent(struct rng *r, double *x, size_t n) \
+    {                                                                         \
+        make_follow(r, x, n, percent / 100.0);                                \
+    }
+FOLLOW(10)
+FOLLOW(20)
+FOLLOW(30)
+FOLLOW(50)
+FOLLOW(70)
 
 static const struct noise {
     const char *name;
@@ -70,6 +67,8 @@ static const struct noise {
     {"neighbours correlated 0.1", make_follow_10},
     {"neighbours correlated 0.2", make_follow_20},
     {"neighbours correlated 0.3", make_follow_30},
+    {"neighbours correlated 0.5", make_follow_50},
+    {"neighbours correlated 0.7", make_follow_70},
 };
 enum { NOISES = sizeof noises / sizeof *noises };
 
@@ -168,6 +167,48 @@ static void count_found(const struct noise *noise, double sd, double step, unsig
         100.0 * after[8] / histories, 100.0 * after[12] / histories, 100.0 * after[20] / histories);
 }
 
+/* ---- undone ---- */
+
+static const struct pulse {
+    size_t before, during, after;
+    double sd, level, then;
+} pulses[] = {
+    {40, 10, 40, 0.01, 1.2, 1},  {20, 10, 15, 0.015, 1.2, 1}, {18, 15, 12, 0.015, 1.22, 0.95},
+    {60, 3, 37, 0.01, 1.1, 1},   {60, 5, 35, 0.01, 1.1, 1},   {60, 5, 35, 0.02, 1.1, 1},
+    {60, 10, 30, 0.02, 1.05, 1}, {60, 20, 20, 0.02, 1.05, 1}, {60, 10, 30, 0.03, 1.1, 1},
+};
+
+/* Both changes within 3 runs of their places; "and no other": nothing else is told. */
+static void count_undone(const struct noise *noise, const struct pulse *p, unsigned histories)
+{
+    unsigned both = 0, alone = 0;
+    size_t n = p->before + p->during + p->after, back = p->before + p->during;
+    struct rng r;
+    rng_seed(&r, 5);
+    for (unsigned h = 0; h < histories; h++) {
+        double y[RUNS];
+        struct trend t;
+        bool up = false, down = false;
+        noise->make(&r, y, n);
+        for (size_t i = 0; i < n; i++) {
+            double level = i < p->before ? 1 : p->level;
+            y[i] = p->sd * y[i] + log(i < back ? level : p->then);
+        }
+        find(y, n, &t);
+        for (size_t i = 0; i < t.changes.n; i++) {
+            size_t at = t.changes.items[i].at;
+            up = up || (at + NEAR >= p->before && at <= p->before + NEAR);
+            down = down || (at + NEAR >= back && at <= back + NEAR);
+        }
+        both += up && down;
+        alone += up && down && t.changes.n == 2;
+        trend_release(&t);
+    }
+    printf("%-30s %4.1f %%  %zu runs, %zu at %.2f, %zu at %.2f: both found %5.1f %%, and no other %5.1f %%\n",
+           noise->name, 100 * p->sd, p->before, p->during, p->level, p->after, p->then,
+           100.0 * both / histories, 100.0 * alone / histories);
+}
+
 /* Is the step that is said to be the smallest to be seen really seen, within 8 runs, 9 times in 10? */
 static void count_promised(const struct noise *noise, double sd, unsigned histories)
 {
@@ -208,6 +249,9 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < sizeof spreads / sizeof *spreads; k++)
         for (size_t i = 0; i < 3; i++)
             count_found(&noises[i], spreads[k], k < 2 ? 0.03 : 0.05, histories / 2);
+    printf("\na step and its return (%u histories each)\n", histories / 2);
+    for (size_t k = 0; k < sizeof pulses / sizeof *pulses; k++)
+        for (size_t i = 0; i < 3; i++) count_undone(&noises[i], &pulses[k], histories / 2);
     printf("\nthe step that is said to show within 8 runs, 9 times in 10: does (%u histories each)\n",
            histories / 2);
     for (size_t i = 0; i < NOISES; i++) count_promised(&noises[i], 0.02, histories / 2);

@@ -101,6 +101,31 @@ static void test_several_levels_and_directions(void **state)
     trend_release(&t);
 }
 
+/* "Slower, then fixed": the step and the return are both told, in every one of these histories. */
+static void test_a_step_that_was_undone_is_told(void **state)
+{
+    static const struct {
+        size_t from, to, n;
+        double sd, up, after;
+    } rows[] = {{40, 50, 90, 0.01, 1.2, 1}, {20, 30, 45, 0.015, 1.2, 1}, {18, 33, 45, 0.015, 1.22, 0.95}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (uint64_t seed = 0; seed < 15; seed++) {
+            double y[N];
+            noise(y, rows[i].n, rows[i].sd, 300 + seed);
+            add(y, rows[i].from, rows[i].to, log(rows[i].up));
+            add(y, rows[i].to, rows[i].n, log(rows[i].after));
+            struct trend t = find(y, rows[i].n);
+            assert_in_range(t.changes.n, 2, 3);
+            const struct trend_change *up = &t.changes.items[0], *back = up + 1;
+            assert_in_range(up->at, rows[i].from, rows[i].from);
+            assert_in_range(back->at, rows[i].to, rows[i].to);
+            assert_true(up->worse && fabs(up->ratio.value / rows[i].up - 1) < 0.02);
+            assert_true(!back->worse && fabs(back->ratio.value * rows[i].up / rows[i].after - 1) < 0.02);
+            trend_release(&t);
+        }
+}
+
 static void test_outliers_are_no_change(void **state)
 {
     (void)state;
@@ -179,7 +204,7 @@ static void test_answer_is_repeatable(void **state)
     (void)state;
     double y[N];
     noise(y, N, 0.02, 6);
-    add(y, 80, N, log(1.04));
+    add(y, 60, N, log(1.04));
     struct trend a = find(y, N), b = find(y, N);
     assert_int_equal(a.changes.n, b.changes.n);
     for (size_t i = 0; i < a.changes.n; i++) assert_true(a.changes.items[i].p == b.changes.items[i].p);
@@ -271,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_step_is_found),
         cmocka_unit_test(test_three_runs_at_a_new_level_can_be_seen),
         cmocka_unit_test(test_several_levels_and_directions),
+        cmocka_unit_test(test_a_step_that_was_undone_is_told),
         cmocka_unit_test(test_outliers_are_no_change),
         cmocka_unit_test(test_small_steps_are_not_told),
         cmocka_unit_test(test_creep_of_many_small_steps),

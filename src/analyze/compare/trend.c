@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * trend.c - see trend.h. A maximum over all splits is compared with the same maximum of shuffled histories,
- * which pays for the search; values far out count no more than CLIP deviations, so that single outliers
- * decide nothing. */
+ * trend.c - see trend.h. A maximum over all stretches that may be another level is compared with the same maximum of
+ * shuffled histories, which pays for the search; values far out count no more than CLIP deviations, so that single
+ * outliers decide nothing. */
 #include "analyze/compare/trend.h"
 
 #include <math.h>
@@ -10,16 +10,21 @@
 #include "core/mem.h"
 #include "core/rng.h"
 
-#define CLIP 3.0
+#define CLIP 3.0       /* deviations */
+#define CLIP_PULSE 6.0 /* a few runs far out are all that a short pulse is */
 #define MAD_TO_SD 1.4826
 #define LEVEL 0.95 /* of the intervals of ratios */
-#define BIAS 1.5 /* correlation that fitting one level takes away, times n */
+#define MOST_MEMORY 0.8
+#define BIAS 3.0   /* correlation that finding and fitting one level takes away, times n, of independent runs */
 enum {
+    SHUFFLES = 1999,
+    PULSE_MOST = 200,       /* runs; longer ones are found as two steps */
     ENOUGH_FOR_MEMORY = 20, /* below, nothing can be said of neighbours */
-    FEW = 8                 /* points that must agree */
+    FEW = 8,                /* points that must agree */
+    NEAR = 5,               /* runs by which a change is moved at most */
+    RUNS_TO_SEE = 8
 };
-enum { RUNS_TO_SEE = 8 };
-#define CHANCE_TO_SEE 0.9
+#define CHANCE_TO_SEE 0.95 /* so that with any shape of noise about 9 in 10 are seen */
 #define EXACT_CELLS 2500 /* n * m up to here: the distribution is counted, beyond it is as good as normal */
 #define PAIRS_MAX ((size_t)1 << 24)
 
@@ -75,7 +80,7 @@ tare_status shift_between(struct stats_sample a, struct stats_sample b, double l
     return TARE_OK;
 }
 
-/* ---- scores: how far each value lies from the middle, in robust deviations, cut at CLIP ---- */
+/* ---- scores: how far each value lies from the middle, in robust deviations, cut at `clip` ---- */
 
 /* Without any spread (more than half are equal) ranks do it: they need no scale. */
 static void rank_scores(const double *y, size_t n, double *score)
@@ -87,7 +92,7 @@ static void rank_scores(const double *y, size_t n, double *score)
     }
 }
 
-static tare_status scores_of(const double *y, size_t n, double *score, tare_error *err)
+static tare_status scores_of(const double *y, size_t n, double clip, double *score, tare_error *err)
 {
     double median = 0, mad = 0, mean = 0, square = 0;
     tare_status s = stats_median(y, n, &median, err);
@@ -95,7 +100,7 @@ static tare_status scores_of(const double *y, size_t n, double *score, tare_erro
     if (s != TARE_OK) return s;
     if (mad > 0)
         for (size_t i = 0; i < n; i++)
-            score[i] = fmax(-CLIP, fmin(CLIP, (y[i] - median) / (MAD_TO_SD * mad)));
+            score[i] = fmax(-clip, fmin(clip, (y[i] - median) / (MAD_TO_SD * mad)));
     else
         rank_scores(y, n, score);
     for (size_t i = 0; i < n; i++) mean += score[i] / (double)n;
@@ -107,25 +112,25 @@ static tare_status scores_of(const double *y, size_t n, double *score, tare_erro
 
 /* ---- the statistic ---- */
 
-struct split {
-    size_t at;
+/* What is looked for, in this order: a pulse explains a step as well, with one change too many. Each has its own
+ * chance of being wrong. */
+enum kind { STEP, PULSE, KINDS };
+static const double kind_alpha[KINDS] = {0.005, 0.001};
+
+struct stretch { /* that may be another level than the rest; a step reaches the end */
+    size_t from, to;
     double size; /* |Z| */
 };
 
-/* Scores sum to 0, so the sum of the first k is how much the left side lies above the right one. In a shuffled history
- * that sum has variance k (n - k) / n; weight[k] is one over its root, so that splits at any place compare. The split
- * with the largest |sum| * weight is where a step would be, if there is one. */
-static struct split largest_split(const double *score, size_t n, const double *weight)
-{
-    struct split best = {0, 0};
-    double sum = 0;
-    for (size_t k = 1; k + TREND_MIN_SIDE <= n; k++) {
-        sum += score[k - 1];
-        double z = fabs(sum) * weight[k];
-        if (k >= TREND_MIN_SIDE && z > best.size) best = (struct split){k, z};
-    }
-    return best;
-}
+struct search {
+    const double *y;
+    size_t n;
+    const struct trend_options *o;
+    double *score, *shuffled, *weight, *sums; /* scratch */
+    double inflation;
+    VEC(struct trend_change) found; /* in no order */
+    tare_error *err;
+};
 
 static void fill_weights(double *weight, size_t n)
 {
@@ -152,28 +157,65 @@ static uint64_t seed_of(const double *y, size_t n)
     return hash;
 }
 
+/* Scores sum to 0, so the sum over a stretch is how much it lies above the rest. In a shuffled history the sum of m has
+ * variance m (n - m) / n; weight[m] is one over its root, so that stretches of any length compare. */
+static struct stretch largest_step(const struct search *s, size_t n)
+{
+    struct stretch best = {0, n, 0};
+    for (size_t k = TREND_MIN_SIDE; k + TREND_MIN_SIDE <= n; k++) {
+        double z = fabs(s->sums[k]) * s->weight[k];
+        if (z > best.size) best = (struct stretch){k, n, z};
+    }
+    return best;
+}
+
+/* The inner loop is all the time that a search takes: it knows no index. */
+static struct stretch largest_pulse(const struct search *s, size_t n)
+{
+    struct stretch best = {0, n, 0};
+    for (size_t m = TREND_MIN_SIDE; m <= PULSE_MOST && m + 2 * TREND_MIN_SIDE <= n; m++) {
+        size_t from = TREND_MIN_SIDE, end = n - TREND_MIN_SIDE - m;
+        double most = 0;
+        for (size_t i = from; i <= end; i++) {
+            double sum = fabs(s->sums[i + m] - s->sums[i]);
+            most = sum > most ? sum : most;
+        }
+        if (!(most * s->weight[m] > best.size)) continue;
+        while (fabs(s->sums[from + m] - s->sums[from]) < most) from++;
+        best = (struct stretch){from, from + m, most * s->weight[m]};
+    }
+    return best;
+}
+
+static struct stretch largest(struct search *s, const double *score, size_t n, enum kind kind)
+{
+    s->sums[0] = 0;
+    for (size_t i = 0; i < n; i++) s->sums[i + 1] = s->sums[i] + score[i];
+    return kind == STEP ? largest_step(s, n) : largest_pulse(s, n);
+}
+
+/* Z is measured by a spread that the step itself is part of, so it ends at sqrt(n - 1) however clear the step is. Over
+ * the spread that is left beside the step it has no end; only there may it be divided by what neighbours share. */
+static double beside_step(double z, size_t n)
+{
+    return z / sqrt(fmax(1 - z * z / (double)(n - 1), 1e-9));
+}
+
 /* ---- one segment ---- */
 
-struct search {
-    const double *y;
-    size_t n;
-    const struct trend_options *o;
-    double *score, *shuffled, *weight; /* scratch */
-    double inflation;
-    VEC(struct trend_change) found; /* in no order */
-    tare_error *err;
-};
-
-/* The share of shuffled histories whose largest split is as large; ends once it is surely above alpha. */
-static double chance_of(struct search *s, size_t n, double size, struct rng *r)
+/* The share of shuffled histories whose largest is as large; ends once it is surely above alpha. */
+static double chance_of(struct search *s, enum kind kind, size_t n, double size)
 {
-    unsigned as_large = 0, enough = (unsigned)(s->o->alpha * (s->o->shuffles + 1));
+    unsigned as_large = 0, enough = (unsigned)(kind_alpha[kind] * (SHUFFLES + 1));
+    struct rng r;
+    rng_seed(&r, seed_of(s->score, n));
     memcpy(s->shuffled, s->score, n * sizeof *s->shuffled);
-    for (unsigned i = 0; i < s->o->shuffles && as_large <= enough; i++) {
-        shuffle(r, s->shuffled, n);
-        as_large += largest_split(s->shuffled, n, s->weight).size * s->inflation >= size;
+    for (unsigned i = 0; i < SHUFFLES && as_large <= enough; i++) {
+        shuffle(&r, s->shuffled, n);
+        double by_chance = beside_step(largest(s, s->shuffled, n, kind).size, n);
+        as_large += by_chance * s->inflation >= beside_step(size, n);
     }
-    return (1.0 + as_large) / (s->o->shuffles + 1);
+    return (1.0 + as_large) / (SHUFFLES + 1);
 }
 
 struct part {
@@ -189,34 +231,43 @@ static bool points_agree(const double *y, size_t n, double own, double other)
     return nearer >= n - n / 4;
 }
 
-static tare_status both_agree(const struct search *s, struct part p, size_t at, bool *is)
+static tare_status both_agree(const struct search *s, struct part a, struct part b, bool *is)
 {
     double left = 0, right = 0;
-    tare_status status = stats_median(s->y + p.from, at - p.from, &left, s->err);
-    if (status == TARE_OK) status = stats_median(s->y + at, p.to - at, &right, s->err);
-    if (status == TARE_OK)
-        *is = points_agree(s->y + p.from, at - p.from, left, right) &&
-              points_agree(s->y + at, p.to - at, right, left);
+    tare_status status = stats_median(s->y + a.from, a.to - a.from, &left, s->err);
+    if (status == TARE_OK) status = stats_median(s->y + b.from, b.to - b.from, &right, s->err);
+    *is = *is && points_agree(s->y + a.from, a.to - a.from, left, right) &&
+          points_agree(s->y + b.from, b.to - b.from, right, left);
     return status;
 }
 
-static tare_status best_split(struct search *s, struct part part, struct trend_change *out, bool *is)
+/* Is there another level within this part? *out is where, of no length when there is none. */
+static tare_status find_stretch(struct search *s, struct part p, struct part *out, double *chance)
 {
-    size_t n = part.to - part.from;
-    struct rng r;
-    *is = false;
+    size_t n = p.to - p.from;
+    bool is = false;
+    *out = (struct part){p.to, p.to};
+    tare_status status = TARE_OK;
     if (n < 2 * TREND_MIN_SIDE) return TARE_OK;
-    tare_status status = scores_of(s->y + part.from, n, s->score, s->err);
-    if (status != TARE_OK) return status;
     fill_weights(s->weight, n);
-    struct split split = largest_split(s->score, n, s->weight);
-    if (split.size <= 0) return TARE_OK;
-    rng_seed(&r, seed_of(s->y + part.from, n));
-    *out = (struct trend_change){.at = part.from + split.at, .p = chance_of(s, n, split.size, &r)};
-    return out->p <= s->o->alpha ? both_agree(s, part, out->at, is) : TARE_OK;
+    for (enum kind kind = 0; kind < KINDS && status == TARE_OK && !is; kind++) {
+        status = scores_of(s->y + p.from, n, kind == PULSE ? CLIP_PULSE : CLIP, s->score, s->err);
+        if (status != TARE_OK) break;
+        struct stretch best = largest(s, s->score, n, kind);
+        if (best.size <= 0) continue;
+        *chance = chance_of(s, kind, n, best.size);
+        is = *chance <= kind_alpha[kind];
+        if (!is) continue;
+        struct part found = {p.from + best.from, p.from + best.to};
+        struct part before = {p.from, found.from}, after = {found.to, p.to};
+        status = both_agree(s, before, found, &is);
+        if (status == TARE_OK && found.to < p.to) status = both_agree(s, found, after, &is);
+        if (is) *out = found;
+    }
+    return status;
 }
 
-/* Split, then look into both sides; parts wait on a stack of their own, each split adds one. */
+/* Cut, then look into all sides; parts wait on a stack of their own. */
 static tare_status split_all(struct search *s)
 {
     vec_clear(&s->found);
@@ -224,15 +275,16 @@ static tare_status split_all(struct search *s)
     struct part whole = {0, s->n};
     tare_status status = vec_push(&todo, whole, s->err);
     while (status == TARE_OK && todo.n) {
-        struct part p = vec_pop(&todo);
-        struct trend_change c = {0};
-        bool is = false;
-        status = best_split(s, p, &c, &is);
-        if (status != TARE_OK || !is) continue;
-        struct part left = {p.from, c.at}, right = {c.at, p.to};
-        status = vec_push(&s->found, c, s->err);
-        if (status == TARE_OK) status = vec_push(&todo, left, s->err);
-        if (status == TARE_OK) status = vec_push(&todo, right, s->err);
+        struct part p = vec_pop(&todo), in;
+        double chance = 1;
+        status = find_stretch(s, p, &in, &chance);
+        if (status != TARE_OK || in.from == in.to) continue;
+        struct part parts[] = {{p.from, in.from}, in, {in.to, p.to}};
+        for (size_t i = 0; i < 3 && parts[i].from < p.to && status == TARE_OK; i++) {
+            struct trend_change c = {.at = parts[i].from, .p = chance};
+            status = vec_push(&todo, parts[i], s->err);
+            if (status == TARE_OK && i) status = vec_push(&s->found, c, s->err);
+        }
     }
     vec_release(&todo);
     return status;
@@ -249,6 +301,31 @@ static tare_status fill_levels(const struct search *s, struct trend *t)
                                 .to = i < t->changes.n ? t->changes.items[i].at : s->n};
         status = stats_median(s->y + l.from, l.to - l.from, &l.median, s->err);
         if (status == TARE_OK) status = vec_push(&t->levels, l, s->err);
+    }
+    return status;
+}
+
+/* A value far from both levels is cut where they are looked for, so that one beside a high pulse may seem to belong to
+ * it. With the levels known each change moves to where the distances of all values to their own level are least. */
+static tare_status place_changes(const struct search *s, struct trend *t)
+{
+    tare_status status = fill_levels(s, t);
+    for (size_t i = 0; i < t->changes.n && status == TARE_OK; i++) {
+        const struct trend_level *a = &t->levels.items[i], *b = a + 1;
+        size_t at = a->to, from = i ? t->changes.items[i - 1].at : 0, end = b->to - TREND_MIN_SIDE;
+        double more = 0, least = 0; /* distance by which a change at k is worse than one at a->to */
+        for (size_t k = a->to; k < end && k < a->to + NEAR;) {
+            more += fabs(s->y[k] - a->median) - fabs(s->y[k] - b->median);
+            k++;
+            if (more < least) least = more, at = k;
+        }
+        more = 0;
+        for (size_t k = a->to; k > from + TREND_MIN_SIDE && k + NEAR > a->to;) {
+            k--;
+            more += fabs(s->y[k] - b->median) - fabs(s->y[k] - a->median);
+            if (more < least) least = more, at = k;
+        }
+        t->changes.items[i].at = at;
     }
     return status;
 }
@@ -319,40 +396,41 @@ static tare_status fill_noise(struct search *s, struct trend *t)
     return status;
 }
 
-/* What the largest split reaches by chance, from shuffles of as many points as the level now would have. */
-static double critical_split(struct search *s, size_t n)
+/* What the largest step reaches by chance, from shuffles of the runs at the level now and of some of them again
+ * in the place of those to come. */
+static double critical_step(struct search *s, struct trend_level now, size_t n)
 {
     enum { TRIES = 999 };
-    double *largest = mem_new(TRIES, sizeof *largest), z;
+    double *most = mem_new(TRIES, sizeof *most), z;
     struct rng r;
-    if (!largest) return NAN;
+    for (size_t i = 0; i < n; i++) s->shuffled[i] = s->y[now.from + i % (now.to - now.from)];
+    if (!most || scores_of(s->shuffled, n, CLIP, s->score, NULL) != TARE_OK) return mem_free(most), NAN;
     rng_seed(&r, seed_of(s->y, s->n));
     fill_weights(s->weight, n);
-    for (size_t i = 0; i < n; i++) s->shuffled[i] = stats_normal_quantile(((double)i + 0.5) / (double)n);
     for (size_t i = 0; i < TRIES; i++) {
-        shuffle(&r, s->shuffled, n);
-        largest[i] = largest_split(s->shuffled, n, s->weight).size;
+        shuffle(&r, s->score, n);
+        most[i] = largest(s, s->score, n, STEP).size;
     }
-    stats_sort(largest, TRIES);
-    z = stats_quantile_sorted(largest, TRIES, 1 - s->o->alpha);
-    mem_free(largest);
-    return z;
+    stats_sort(most, TRIES);
+    z = stats_quantile_sorted(most, TRIES, 1 - kind_alpha[STEP]);
+    mem_free(most);
+    return beside_step(z, n);
 }
 
-/* The step that 8 runs at a new level would show 9 times in 10. Its |Z| must reach what shuffles reach by chance, plus
- * the normal quantile of 9 in 10 for its own noise; Z = step / noise * sqrt(k (n - k) / n) is solved for the step.
- * Since a step is part of the spread that scores are divided by, Z is the smaller the larger it is: 1 - z^2 / n. */
+/* The step that 8 runs at a new level would show 9 times in 10: beside itself it must reach what shuffles reach by
+ * chance, plus the quantile of 9 in 10 for its own noise and for how well so few runs tell the noise. One that must be
+ * larger than what scores are cut at is not sure to be seen. */
 static void fill_smallest(struct search *s, struct trend *t)
 {
     const struct trend_level *now = vec_last(&t->levels);
     size_t before = now->to - now->from, n = before + RUNS_TO_SEE;
     t->smallest = NAN;
     if (before < 2 * TREND_MIN_SIDE || isnan(t->noise)) return;
-    double z = (critical_split(s, n) + stats_normal_quantile(CHANCE_TO_SEE)) * s->inflation;
-    double room = 1 - z * z / (double)n; /* a step also widens the spread that it is measured by */
-    if (!(room > 0)) return;
-    double step = z / sqrt(room) * t->noise * sqrt((double)n / ((double)RUNS_TO_SEE * (double)before));
-    t->smallest = fmax(expm1(step), s->o->min_effect);
+    double c = critical_step(s, *now, n), doubt = sqrt(1 + c * c / (double)(before - 1));
+    double allowed = fmin(MOST_MEMORY, t->memory + (n < ENOUGH_FOR_MEMORY ? 0 : BIAS / (double)n));
+    double z = (c + stats_normal_quantile(CHANCE_TO_SEE) * doubt) * sqrt((1 + allowed) / (1 - allowed));
+    double deviations = z * sqrt((double)n / ((double)RUNS_TO_SEE * (double)before));
+    if (deviations < CLIP) t->smallest = fmax(expm1(deviations * t->noise), s->o->min_effect);
 }
 
 /* ---- all of it ---- */
@@ -367,49 +445,54 @@ static void sort_changes(struct trend_change *c, size_t n)
         }
 }
 
-/* Of the scores about the levels that a search without any allowance finds, or about the two of the largest
- * split: a step must not pass for resemblance. What fitting takes away is given back. */
-static double correlation(struct search *s, const size_t *cuts, size_t n_cuts)
+/* How neighbours resemble each other beside all levels found: a step, or a pulse with its return, must not pass for
+ * resemblance. What finding and fitting levels takes away is given back: the more, the more alike neighbours are. */
+static double correlation(struct search *s, double *allowed)
 {
-    double together = 0, square = 0;
-    for (size_t c = 0; c <= n_cuts; c++) {
-        size_t from = c ? cuts[c - 1] : 0, to = c < n_cuts ? cuts[c] : s->n;
+    double together = 0, square = 0, levels = (double)(s->found.n + 1);
+    for (size_t c = 0; c <= s->found.n; c++) {
+        size_t from = c ? s->found.items[c - 1].at : 0, to = c < s->found.n ? s->found.items[c].at : s->n;
         double mean = stats_mean(s->score + from, to - from);
         for (size_t i = from; i < to; i++) s->score[i] -= mean;
     }
     for (size_t i = 0; i < s->n; i++) square += s->score[i] * s->score[i];
     for (size_t i = 1; i < s->n; i++) together += s->score[i] * s->score[i - 1];
     if (square < 1e-9 * (double)s->n) return 0;
-    return fmax(0, fmin(0.8, together / square + BIAS * (double)(n_cuts + 1) / (double)s->n));
+    double r = fmin(MOST_MEMORY, together / square), seen = fmax(0, r);
+    *allowed = fmax(0, fmin(MOST_MEMORY, r + BIAS * levels / (double)s->n * (1 + seen) / (1 - seen)));
+    return seen;
 }
 
+/* About the levels that a search without any allowance finds; where it finds none, about those of the largest step. */
 static tare_status find_memory(struct search *s, double *memory)
 {
-    s->inflation = 1;
-    tare_status status = split_all(s);
-    if (status == TARE_OK) status = scores_of(s->y, s->n, s->score, s->err);
-    if (status != TARE_OK) return status;
+    double allowed = 0;
+    tare_status status = scores_of(s->y, s->n, CLIP, s->score, s->err);
+    if (status == TARE_OK && s->found.n == 0) {
+        fill_weights(s->weight, s->n);
+        struct trend_change c = {.at = largest(s, s->score, s->n, STEP).from};
+        if (c.at == 0) return TARE_OK; /* all are equal */
+        status = vec_push(&s->found, c, s->err);
+    }
     sort_changes(s->found.items, s->found.n);
-    size_t n = s->found.n ? s->found.n : 1, *cuts = mem_new(n, sizeof *cuts);
-    if (!cuts) return error_set(s->err, TARE_NOMEM, "out of memory");
-    fill_weights(s->weight, s->n);
-    cuts[0] = largest_split(s->score, s->n, s->weight).at;
-    for (size_t i = 0; i < s->found.n; i++) cuts[i] = s->found.items[i].at;
-    *memory = cuts[0] ? correlation(s, cuts, n) : 0;
-    mem_free(cuts);
-    return TARE_OK;
+    if (status == TARE_OK) *memory = correlation(s, &allowed);
+    /* Sums of values that resemble their neighbours spread by this factor more than shuffled ones. */
+    s->inflation = sqrt((1 + allowed) / (1 - allowed));
+    return status;
 }
 
 static tare_status analyse_history(struct search *s, struct trend *out)
 {
-    tare_status status = TARE_OK;
-    if (s->n >= ENOUGH_FOR_MEMORY && !s->o->independent) status = find_memory(s, &out->memory);
-    /* Sums of values that resemble their neighbours (correlation m) spread by this factor more than shuffled ones. */
-    s->inflation = sqrt((1 + out->memory) / (1 - out->memory));
-    if (status == TARE_OK) status = split_all(s);
+    s->inflation = 1;
+    tare_status status = split_all(s);
+    if (s->n >= ENOUGH_FOR_MEMORY) {
+        if (status == TARE_OK) status = find_memory(s, &out->memory);
+        if (status == TARE_OK) status = split_all(s);
+    }
     sort_changes(s->found.items, s->found.n);
     for (size_t i = 0; i < s->found.n && status == TARE_OK; i++)
         status = vec_push(&out->changes, s->found.items[i], s->err);
+    if (status == TARE_OK) status = place_changes(s, out);
     if (status == TARE_OK) status = keep_worthy(s, out);
     if (status == TARE_OK) status = fill_effects(s, out);
     if (status == TARE_OK) status = fill_noise(s, out);
@@ -435,14 +518,16 @@ tare_status trend_find(const double *y, size_t n, const struct trend_options *o,
     for (size_t i = 0; i < n; i++)
         if (!isfinite(y[i]))
             return error_set(err, TARE_INVALID, "value %zu of the history is no number", i + 1);
-    s.score = mem_new(n, sizeof *s.score);
+    s.score = mem_new(n + RUNS_TO_SEE, sizeof *s.score);
     s.shuffled = mem_new(n + RUNS_TO_SEE, sizeof *s.shuffled);
     s.weight = mem_new(n + RUNS_TO_SEE + 1, sizeof *s.weight);
-    tare_status status = s.score && s.shuffled && s.weight ? analyse_history(&s, out)
-                                                           : error_set(err, TARE_NOMEM, "out of memory");
+    s.sums = mem_new(n + RUNS_TO_SEE + 1, sizeof *s.sums);
+    bool enough = s.score && s.shuffled && s.weight && s.sums;
+    tare_status status = enough ? analyse_history(&s, out) : error_set(err, TARE_NOMEM, "out of memory");
     vec_release(&s.found);
     mem_free(s.score);
     mem_free(s.shuffled);
     mem_free(s.weight);
+    mem_free(s.sums);
     return status;
 }

@@ -14,14 +14,11 @@
 #include "core/vec.h"
 
 struct trend_options {
-    double alpha;      /* chance of a change point in a history without any */
-    double min_effect; /* smaller ones are not worth a word: 0.02 */
-    double creep;      /* the level now against the best there was: 0.05 */
-    unsigned shuffles;
+    double min_effect;  /* smaller ones are not worth a word: 0.02 */
+    double creep;       /* the level now against the best there was: 0.05 */
     bool less_is_worse; /* throughput, accuracy */
-    bool independent;   /* neighbours do not resemble each other: no allowance for it (simulations) */
 };
-#define TREND_OPTIONS_INIT {.alpha = 0.005, .min_effect = 0.02, .creep = 0.05, .shuffles = 1999}
+#define TREND_OPTIONS_INIT {.min_effect = 0.02, .creep = 0.05}
 
 enum { TREND_MIN_SIDE = 3, TREND_RECENT = 12, TREND_MAX = 2000 };
 
