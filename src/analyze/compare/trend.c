@@ -428,7 +428,8 @@ static void fill_smallest(struct search *s, struct trend *t)
     if (before < 2 * TREND_MIN_SIDE || isnan(t->noise)) return;
     double c = critical_step(s, *now, n), doubt = sqrt(1 + c * c / (double)(before - 1));
     double allowed = fmin(MOST_MEMORY, t->memory + (n < ENOUGH_FOR_MEMORY ? 0 : BIAS / (double)n));
-    double z = (c + stats_normal_quantile(CHANCE_TO_SEE) * doubt) * sqrt((1 + allowed) / (1 - allowed));
+    double factor = fmax(s->inflation, sqrt((1 + allowed) / (1 - allowed)));
+    double z = (c + stats_normal_quantile(CHANCE_TO_SEE) * doubt) * factor;
     double deviations = z * sqrt((double)n / ((double)RUNS_TO_SEE * (double)before));
     if (deviations < CLIP) t->smallest = fmax(expm1(deviations * t->noise), s->o->min_effect);
 }
