@@ -19,7 +19,8 @@ static double beyond_mm(double servers, double load, double t)
 {
     double b = 1, offered = servers * load;
     for (double k = 1; k <= servers; k++) b = offered * b / (k + offered * b);
-    double waits = b / (1 - load * (1 - b)), rate = servers * (1 - load); /* waiting: exponential of this rate */
+    double waits = b / (1 - load * (1 - b)),
+           rate = servers * (1 - load); /* waiting: exponential of this rate */
     if (fabs(rate - 1) < 1e-9) return (1 + waits * t) * exp(-t);
     return (1 - waits) * exp(-t) + waits * (rate * exp(-t) - exp(-rate * t)) / (rate - 1);
 }
@@ -99,10 +100,11 @@ static void try_queue(const struct queue *q, double load, double quantile, unsig
     if (!said)
         printf("%-6s %.3f p%-4g exact %8.1f ms: unknown\n", q->name, load, 100 * quantile, truth / 1e6);
     else
-        printf("%-6s %.3f p%-4g exact %8.1f ms, off by %+5.1f %% on average, interval +-%4.1f %% holds it in %u of %u"
-               " (%u below), %.2f s each\n",
-               q->name, load, 100 * quantile, truth / 1e6, 100 * (sum / said - 1), 100 * width / said, held, said,
-               low, (double)(clock() - start) / CLOCKS_PER_SEC / said);
+        printf(
+            "%-6s %.3f p%-4g exact %8.1f ms, off by %+5.1f %% on average, interval +-%4.1f %% holds it in %u of %u"
+            " (%u below), %.2f s each\n",
+            q->name, load, 100 * quantile, truth / 1e6, 100 * (sum / said - 1), 100 * width / said, held,
+            said, low, (double)(clock() - start) / CLOCKS_PER_SEC / said);
 }
 
 int main(int argc, char **argv)
