@@ -7,6 +7,7 @@ later passes of that shape are taken to cost the same, so that the program runs 
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from contextvars import ContextVar
@@ -65,9 +66,12 @@ class ModuleWatcher:
         if shapes is None:
             shapes = self.known[module] = {}
         key = (module.training, tuple(tuple(x.shape) if hasattr(x, "shape") else x.__class__ for x in args))
+        if key not in shapes and _is_compiled(module):
+            shapes[key] = Cost()
+            shapes[key].uncounted["compiled code"] = 1
         if key in shapes:
             self.cost.add(shapes[key])
-        elif len(shapes) < KNOWN_MOST and type(module).__name__ != "OptimizedModule":  # a compiled one is not to be compiled for us
+        elif len(shapes) < KNOWN_MOST:
             self._counting.append((module, key, FlopCounter().__enter__()))
 
     def end(self, module: Any) -> None:
@@ -91,12 +95,24 @@ class ModuleWatcher:
         _tend_hooks()
 
 
+def _is_compiled(module: Any) -> bool:
+    """Whether a part of it is compiled: PyTorch does not compile what operators are counted of, and fails if it must (fullgraph)."""
+    return any(type(part).__name__ == "OptimizedModule" or getattr(part, "_compiled_call_impl", None) for part in module.modules())
+
+
+# The compiler follows calls into hooks. It takes is_compiling() for True, so that nothing of them gets into compiled code.
+
+
 def _before(module: Any, args: tuple) -> None:
+    if sys.modules["torch"].compiler.is_compiling():
+        return
     for watcher in _open.get():
         watcher.begin(module, args)
 
 
 def _after(module: Any, args: Any, result: Any) -> None:
+    if sys.modules["torch"].compiler.is_compiling():
+        return
     for watcher in _open.get():
         watcher.end(module)
 

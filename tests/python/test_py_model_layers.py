@@ -343,3 +343,14 @@ def test_the_parts_of_end_to_end_are_of_the_same_runs(tare_package, clock):
     assert "preprocess 50.0%, model 25.0%" in str(results)
     bare = tare_package.ModelProfiler(model=linear(8, 8), preprocess=prepare).profile(num_runs=2, warmup_runs=0)
     assert "input_data" in bare["end_to_end"].reason and "unknown" in str(bare)
+
+
+def test_a_program_that_compiles_a_part_of_its_model_goes_on(tare_package):
+    """PyTorch refuses to compile whole graphs of what is being counted: PerformanceProfiler leaves a compiled part out and says so."""
+    model = Named(part=linear(8, 8)).eval()
+    model.part.compile(fullgraph=True, backend="eager")
+    profiler = tare_package.PerformanceProfiler()
+    for _ in range(2):
+        with profiler.profile("block"):
+            model(torch.randn(4, 8))
+    assert profiler.get_metrics("block").compute.uncounted == {"compiled code": 1}
