@@ -84,10 +84,10 @@ def torch_allocations(run: Callable[[], Any], wanted: dict[str, bool]) -> dict[s
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else PyTorch writes lines of its own to standard error
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         run()
-    taken, given, by_operator = 0, 0, {}
+    sizes = [event.self_cpu_memory_usage for event in seen.events()]
+    taken, given, by_operator = sum(filter(lambda size: size > 0, sizes)), -sum(filter(lambda size: size < 0, sizes)), {}
     for event in seen.key_averages():
         size = event.self_cpu_memory_usage
-        taken, given = taken + max(0, size), given + max(0, -size)
         if size and event.key != "[memory]":  # PyTorch's name for what is freed between operators
             by_operator[event.key] = {"net_bytes": size, "calls": event.count}
     out: dict[str, Any] = {"by_operator": dict(sorted(by_operator.items(), key=lambda item: -abs(item[1]["net_bytes"]))[:50])}
