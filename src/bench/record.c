@@ -10,8 +10,8 @@
 
 /* ---- samples: latency, throughput and their intervals ----
  * A percentile q of n samples is the sample of rank ceil(n q) (nearest rank). Its interval is of order statistics with
- * binomial ranks for n_eff samples (autocorrelation taken off); that of the median also not narrower than the spread of
- * ten batch medians says. A percentile above the median is null when even n independent samples could not bound it; an
+ * binomial ranks for n_eff samples (autocorrelation taken off); that of the median also not narrower than how batch
+ * medians wander says. A percentile above the median is null when even n independent samples could not bound it; an
  * end that n_eff samples cannot bound is null. Runs that were due and not served count as longer than all others: a
  * percentile that falls on one is null, and only what it exceeds is known. */
 

@@ -31,7 +31,7 @@ struct precision { /* half the 95 % interval over the value; INFINITY: not bound
     double median, percentile;
 };
 
-/* The interval of the median is the wider of the order statistics with n_eff and of ten batch medians; that
+/* The interval of the median is the wider of the order statistics with n_eff and of how batch medians wander; that
  * of the percentile (0: none wanted, and its precision 0) is of order statistics with n_eff. */
 tare_status stopping_precision(const uint64_t *ns, size_t n, double percentile, struct precision *out,
                                tare_error *err);

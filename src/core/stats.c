@@ -377,44 +377,84 @@ tare_status stats_n_eff(const double *x, size_t n, double *out, tare_error *err)
     return TARE_OK;
 }
 
-tare_status stats_batch_medians(struct stats_sample x, size_t batches, double level, struct interval *out,
-                                tare_error *err)
+enum { WANDER_BATCHES = 32, WANDER_LEAST_BATCHES = 10, WANDER_SIZE = 10, WANDER_FROM = 20 };
+#define WANDER_PRIOR 3.0 /* weight of "independent" against the slope that is seen: with few batches that is chance */
+#define WANDER_FREEDOM 5
+#define WANDER_LEAST 1e-6 /* of the greatest variance: times in steps of the clock have scales that do not move */
+
+/* Half the mean square of the steps between means of k neighbouring batches (Allan's variance); *n: how many steps. */
+static double wander_at(const double *b, size_t batches, size_t k, size_t *n)
 {
-    if (batches < 2 || batches > x.n)
-        return error_set(err, TARE_INVALID, "%zu samples cannot make %zu batches", x.n, batches);
-    double middle, *medians;
-    tare_status s = check_level(level, err);
-    if (s < 0 || (s = stats_median(x.x, x.n, &middle, err)) < 0) return s;
-    medians = mem_new(batches, sizeof *medians);
-    if (!medians) return error_nomem(err, "%zu batches", batches);
-    size_t size = x.n / batches, longer = x.n % batches, at = 0; /* the first ones take one more */
+    double before = stats_mean(b, k), sum = 0;
+    *n = batches / k - 1;
+    for (size_t i = 1; i <= *n; i++) {
+        double at = stats_mean(b + i * k, k);
+        sum += (at - before) * (at - before);
+        before = at;
+    }
+    return sum / (double)*n / 2;
+}
+
+/* Half the interval of the mean of all batches. Of independent times the variance of a mean falls with its length; on a
+ * machine that drifts at every scale it does not fall at all, or rises, and the mean of a window says less about the
+ * long run than its own scatter claims. So the fall is measured: a line through ln variance over ln length, each length
+ * weighed by its steps, is followed to the whole window. Where nothing falls, a long run has moved on by several such
+ * steps: three times the variance. */
+static double wander_half(const double *b, size_t batches, double level)
+{
+    double x[8], y[8], w[8], most = 0, sw = 0, sx = 0, sy = 0, sxx = WANDER_PRIOR, sxy = -WANDER_PRIOR;
+    size_t m = 0, steps;
+    for (size_t k = 1; batches / k >= 4; k *= 2, m++) {
+        x[m] = log((double)k);
+        y[m] = wander_at(b, batches, k, &steps);
+        w[m] = (double)steps;
+        most = fmax(most, y[m]);
+    }
+    if (most == 0) return 0;
+    for (size_t i = 0; i < m; i++) {
+        y[i] = log(fmax(y[i], WANDER_LEAST * most));
+        sw += w[i];
+        sx += w[i] * x[i];
+        sy += w[i] * y[i];
+    }
+    for (size_t i = 0; i < m; i++) {
+        sxx += w[i] * (x[i] - sx / sw) * (x[i] - sx / sw);
+        sxy += w[i] * (x[i] - sx / sw) * (y[i] - sy / sw);
+    }
+    double slope = fmin(fmax(sxy / sxx, -1), 0.5);
+    double variance = exp(sy / sw + slope * (log((double)batches) - sx / sw)) * (1 + 2 * fmin(slope + 1, 1));
+    return stats_t_quantile((1 + level) / 2, WANDER_FREEDOM) * sqrt(variance);
+}
+
+static tare_status batch_wander(struct stats_sample x, double level, double *half, tare_error *err)
+{
+    double medians[WANDER_BATCHES];
+    size_t batches = x.n / WANDER_SIZE,
+           at = 0; /* the median of a few is no median where many are interrupted */
+    if (batches < WANDER_LEAST_BATCHES) batches = WANDER_LEAST_BATCHES;
+    if (batches > WANDER_BATCHES) batches = WANDER_BATCHES;
+    size_t size = x.n / batches, longer = x.n % batches; /* the first ones take one more */
+    tare_status s = TARE_OK;
     for (size_t i = 0; i < batches && s == TARE_OK; i++) {
         size_t count = size + (i < longer);
         s = stats_median(x.x + at, count, &medians[i], err);
         at += count;
     }
-    if (s == TARE_OK) {
-        double spread = stats_stddev(medians, batches) / sqrt((double)batches);
-        double half = stats_t_quantile((1 + level) / 2, (double)(batches - 1)) * spread;
-        *out = (struct interval){middle, middle - half, middle + half};
-    }
-    mem_free(medians);
+    if (s == TARE_OK) *half = wander_half(medians, batches, level);
     return s;
 }
 
 tare_status stats_median_interval(const double *x, size_t n, double level, struct interval *out,
                                   tare_error *err)
 {
-    double n_eff, *sorted;
+    double n_eff, *sorted, half = 0;
     tare_status s = check_level(level, err);
     if (s < 0 || (s = stats_n_eff(x, n, &n_eff, err)) < 0) return s;
-    struct interval batch = {0, INFINITY, -INFINITY};
-    struct stats_sample all = {x, n};
-    if (n >= 20 && (s = stats_batch_medians(all, 10, level, &batch, err)) < 0) return s;
+    if (n >= WANDER_FROM && (s = batch_wander((struct stats_sample){x, n}, level, &half, err)) < 0) return s;
     if ((s = sorted_copy(x, n, &sorted, err)) < 0) return s;
     *out = stats_quantile_interval_sorted(sorted, n, n_eff, 0.5, level);
-    if (batch.lo < out->lo) out->lo = batch.lo;
-    if (batch.hi > out->hi) out->hi = batch.hi;
+    out->lo = fmin(out->lo, out->value - half);
+    out->hi = fmax(out->hi, out->value + half);
     mem_free(sorted);
     return TARE_OK;
 }

@@ -44,12 +44,9 @@ struct interval stats_quantile_interval_sorted(const double *x, size_t n, double
  * 2^34 / n are looked at, so that the worst case stays under a second or so. */
 tare_status stats_n_eff(const double *x, size_t n, double *out, tare_error *err);
 
-/* The median, with an interval from the spread of the medians of consecutive batches (2 <= batches <= n). */
-tare_status stats_batch_medians(struct stats_sample x, size_t batches, double level, struct interval *out,
-                                tare_error *err);
-
-/* The median of a series in time order: the wider of the two intervals above at either end (10 batches, from
- * 20 samples on). What a report of one run prints; never a gate. */
+/* The median of a series in time order: order statistics with n_eff, or, where that is wider (from 20 samples on), how
+ * the medians of up to 32 consecutive batches wander, followed to the length of the whole. What a report of one run
+ * prints; never a gate. */
 tare_status stats_median_interval(const double *x, size_t n, double level, struct interval *out,
                                   tare_error *err);
 
