@@ -10,180 +10,81 @@
 #include "core/str.h"
 #include "model/onnx/onnx_parse.h"
 
-enum {
-    M_IR = 1,
-    M_PRODUCER = 2,
-    M_PRODUCER_VERSION = 3,
-    M_DOMAIN = 4,
-    M_VERSION = 5,
-    M_GRAPH = 7,
-    M_OPSET = 8,
-    M_METADATA = 14,
-    M_FUNCTION = 25
-};
-enum { F_NAME = 1, F_INPUT = 4, F_OUTPUT = 5, F_ATTRIBUTE = 6, F_NODE = 7, F_OPSET = 9, F_DOMAIN = 10 };
-enum { F_DEFAULT = 11, F_OVERLOAD = 13 };
-
-static const struct parse_field model_fields[PARSE_FIELDS] = {
-    [M_IR] = {"ir_version", AS_VARINT},
-    [M_PRODUCER] = {"producer_name", AS_BYTES},
-    [M_PRODUCER_VERSION] = {"producer_version", AS_BYTES},
-    [M_DOMAIN] = {"domain", AS_BYTES},
-    [M_VERSION] = {"model_version", AS_VARINT},
-    [6] = {"doc_string", AS_BYTES},
-    [M_GRAPH] = {"graph", AS_BYTES},
-    [M_OPSET] = {"opset_import", AS_BYTES},
-    [M_METADATA] = {"metadata_props", AS_BYTES},
-    [20] = {"training_info", AS_BYTES},
-    [M_FUNCTION] = {"functions", AS_BYTES},
-};
-
-static const struct parse_field function_fields[PARSE_FIELDS] = {
-    [F_NAME] = {"name", AS_BYTES},
-    [F_INPUT] = {"input", AS_BYTES},
-    [F_OUTPUT] = {"output", AS_BYTES},
-    [F_ATTRIBUTE] = {"attribute", AS_BYTES},
-    [F_NODE] = {"node", AS_BYTES},
-    [F_OPSET] = {"opset_import", AS_BYTES},
-    [F_DOMAIN] = {"domain", AS_BYTES},
-    [F_DEFAULT] = {"attribute_proto", AS_BYTES},
-    [F_OVERLOAD] = {"overload", AS_BYTES},
-};
-
-static const struct parse_field opset_fields[PARSE_FIELDS] = {
-    [1] = {"domain", AS_BYTES},
-    [2] = {"version", AS_VARINT},
-};
-
-static const struct parse_field entry_fields[PARSE_FIELDS] = {
-    [1] = {"key", AS_BYTES},
-    [2] = {"value", AS_BYTES},
-};
-
 /* ---- the parts of a model ---- */
 
-static tare_status parse_opset(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                               struct onnx_opset *o)
+static tare_status parse_opset(const struct parse *p, const struct place *at, const struct wire_field *f,
+                               void *out)
 {
-    struct message m = message_of(whole, opset_fields, at);
-    struct wire_field f;
-    tare_status s = TARE_OK;
-    int got;
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"domain", AS_BYTES, PARSE_ONE(struct onnx_opset, domain, parse_name)},
+        [2] = {"version", AS_VARINT, PARSE_ONE(struct onnx_opset, version, parse_int)},
+    };
+    struct onnx_opset *o = out;
     *o = (struct onnx_opset){"", 0};
-    while (s == TARE_OK && (got = parse_next(p, &m, &f)) != 0) {
-        if (got < 0) return (tare_status)got;
-        if (f.number == 1)
-            s = parse_name(p, at, &f, &o->domain);
-        else
-            o->version = (int64_t)f.value;
-    }
+    tare_status s = parse_fields(p, at, f, fields, o);
     if (s == TARE_OK && strcmp(o->domain, "ai.onnx") == 0) o->domain = "";
     return s;
 }
 
-static tare_status parse_property(const struct parse *p, const struct place *at,
-                                  const struct wire_field *whole, struct onnx_property *out)
+static tare_status parse_property(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                  void *out)
 {
-    struct message m = message_of(whole, entry_fields, at);
-    struct wire_field f;
-    int got;
-    *out = (struct onnx_property){"", ""};
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        tare_status s = parse_text(p, &f, f.number == 1 ? &out->key : &out->value);
-        if (s < 0) return s;
-    }
-    return got < 0 ? (tare_status)got : TARE_OK;
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"key", AS_BYTES, PARSE_ONE(struct onnx_property, key, parse_text)},
+        [2] = {"value", AS_BYTES, PARSE_ONE(struct onnx_property, value, parse_text)},
+    };
+    *(struct onnx_property *)out = (struct onnx_property){"", ""};
+    return parse_fields(p, at, f, fields, out);
 }
 
-static tare_status function_field(const struct parse *p, const struct place *at, const struct wire_field *f,
-                                  struct onnx_function *out)
+static tare_status parse_function(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                  void *out)
 {
-    struct place inner;
-    tare_status s;
-    switch (f->number) {
-    case F_NAME: return parse_name(p, at, f, &out->name);
-    case F_DOMAIN: return parse_name(p, at, f, &out->domain);
-    case F_OVERLOAD: return parse_name(p, at, f, &out->overload);
-    case F_INPUT: return parse_name(p, at, f, &out->inputs.items[out->inputs.n++]);
-    case F_OUTPUT: return parse_name(p, at, f, &out->outputs.items[out->outputs.n++]);
-    case F_ATTRIBUTE: return parse_name(p, at, f, &out->attributes.items[out->attributes.n++]);
-    case F_OPSET: return parse_opset(p, at, f, &out->opsets.items[out->opsets.n++]);
-    case F_DEFAULT:
-        s = parse_enter(p, &inner, at, "attribute_proto", (int64_t)out->defaults.n);
-        return s < 0 ? s : parse_attribute(p, &inner, f, &out->defaults.items[out->defaults.n++]);
-    default:
-        s = parse_enter(p, &inner, at, "node", (int64_t)out->nodes.n);
-        return s < 0 ? s : parse_node(p, &inner, f, &out->nodes.items[out->nodes.n++]);
-    }
-}
-
-static tare_status parse_function(const struct parse *p, const struct place *at,
-                                  const struct wire_field *whole, struct onnx_function *out)
-{
-    struct message m = message_of(whole, function_fields, at);
-    struct parse_counts counts;
-    struct wire_field f;
-    int got;
-    *out = (struct onnx_function){.name = "", .domain = "", .overload = ""};
-    tare_status s = parse_count(p, m, &counts);
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"name", AS_BYTES, PARSE_ONE(struct onnx_function, name, parse_name)},
+        [4] = {"input", AS_BYTES, PARSE_NAMES(struct onnx_function, inputs)},
+        [5] = {"output", AS_BYTES, PARSE_NAMES(struct onnx_function, outputs)},
+        [6] = {"attribute", AS_BYTES, PARSE_NAMES(struct onnx_function, attributes)},
+        [7] = {"node", AS_BYTES, PARSE_LIST(struct onnx_function, nodes, parse_node)},
+        [9] = {"opset_import", AS_BYTES, PARSE_LIST(struct onnx_function, opsets, parse_opset)},
+        [10] = {"domain", AS_BYTES, PARSE_ONE(struct onnx_function, domain, parse_name)},
+        [11] = {"attribute_proto", AS_BYTES, PARSE_LIST(struct onnx_function, defaults, parse_attribute)},
+        [13] = {"overload", AS_BYTES, PARSE_ONE(struct onnx_function, overload, parse_name)},
+    };
+    struct onnx_function *made = out;
+    *made = (struct onnx_function){.name = "", .domain = "", .overload = ""};
+    tare_status s = parse_fields(p, at, f, fields, made);
     if (s < 0) return s;
-    if ((s = parse_list(p, &out->inputs, counts.of[F_INPUT])) < 0) return s;
-    if ((s = parse_list(p, &out->outputs, counts.of[F_OUTPUT])) < 0) return s;
-    if ((s = parse_list(p, &out->attributes, counts.of[F_ATTRIBUTE])) < 0) return s;
-    if ((s = parse_list(p, &out->opsets, counts.of[F_OPSET])) < 0) return s;
-    if ((s = parse_list(p, &out->defaults, counts.of[F_DEFAULT])) < 0) return s;
-    if ((s = parse_list(p, &out->nodes, counts.of[F_NODE])) < 0) return s;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if ((s = function_field(p, at, &f, out)) < 0) return s;
-    }
-    if (got < 0) return (tare_status)got;
-    return out->name[0] ? TARE_OK : parse_fail(p, at, "a function without a name");
+    return made->name[0] ? TARE_OK : parse_fail(p, at, "a function without a name");
 }
 
-static tare_status model_field(const struct parse *p, const struct wire_field *f, struct onnx_model *m)
-{
-    struct place at;
-    int64_t index = PARSE_NO_INDEX;
-    switch (f->number) {
-    case M_IR: m->ir_version = (int64_t)f->value; return TARE_OK;
-    case M_VERSION: m->version = (int64_t)f->value; return TARE_OK;
-    case M_PRODUCER: return parse_text(p, f, &m->producer);
-    case M_PRODUCER_VERSION: return parse_text(p, f, &m->producer_version);
-    case M_DOMAIN: return parse_text(p, f, &m->domain);
-    case M_OPSET: index = (int64_t)m->opsets.n++; break;
-    case M_METADATA: index = (int64_t)m->metadata.n++; break;
-    case M_FUNCTION: index = (int64_t)m->functions.n++; break;
-    case M_GRAPH: break;
-    default: return TARE_OK;
-    }
-    tare_status s = parse_enter(p, &at, NULL, model_fields[f->number].name, index);
-    if (s < 0) return s;
-    switch (f->number) {
-    case M_OPSET: return parse_opset(p, &at, f, &m->opsets.items[index]);
-    case M_METADATA: return parse_property(p, &at, f, &m->metadata.items[index]);
-    case M_FUNCTION: return parse_function(p, &at, f, &m->functions.items[index]);
-    default: return parse_graph(p, &at, f, &m->graph);
-    }
-}
+enum { M_IR = 1, M_GRAPH = 7 };
+
+static const struct parse_field model_fields[PARSE_FIELDS] = {
+    [M_IR] = {"ir_version", AS_VARINT, PARSE_ONE(struct onnx_model, ir_version, parse_int)},
+    [2] = {"producer_name", AS_BYTES, PARSE_ONE(struct onnx_model, producer, parse_text)},
+    [3] = {"producer_version", AS_BYTES, PARSE_ONE(struct onnx_model, producer_version, parse_text)},
+    [4] = {"domain", AS_BYTES, PARSE_ONE(struct onnx_model, domain, parse_text)},
+    [5] = {"model_version", AS_VARINT, PARSE_ONE(struct onnx_model, version, parse_int)},
+    [6] = {"doc_string", AS_BYTES},
+    [M_GRAPH] = {"graph", AS_BYTES, PARSE_MESSAGE(struct onnx_model, graph, parse_graph)},
+    [8] = {"opset_import", AS_BYTES, PARSE_LIST(struct onnx_model, opsets, parse_opset)},
+    [14] = {"metadata_props", AS_BYTES, PARSE_LIST(struct onnx_model, metadata, parse_property)},
+    [20] = {"training_info", AS_BYTES},
+    [25] = {"functions", AS_BYTES, PARSE_LIST(struct onnx_model, functions, parse_function)},
+};
 
 static tare_status parse_model(const struct parse *p, const uint8_t *bytes, size_t n, struct onnx_model *m)
 {
-    struct message fields = {model_fields, NULL, {bytes, bytes + n}};
+    struct wire_field whole = {.bytes = bytes, .n = n};
     struct parse_counts counts;
-    struct wire_field f;
-    int got;
-    tare_status s = parse_count(p, fields, &counts);
+    tare_status s = parse_count(p, message_of(&whole, model_fields, NULL), &counts);
     if (s < 0) return s;
     if (counts.of[M_GRAPH] != 1)
         return parse_fail(p, NULL, "%s", counts.of[M_GRAPH] ? "has two graphs" : "has no graph");
     if (!counts.of[M_IR]) return parse_fail(p, NULL, "has no ir_version");
-    if ((s = parse_list(p, &m->opsets, counts.of[M_OPSET])) < 0) return s;
-    if ((s = parse_list(p, &m->metadata, counts.of[M_METADATA])) < 0) return s;
-    if ((s = parse_list(p, &m->functions, counts.of[M_FUNCTION])) < 0) return s;
-    while ((got = parse_next(p, &fields, &f)) > 0) {
-        if ((s = model_field(p, &f, m)) < 0) return s;
-    }
-    return got < 0 ? (tare_status)got : onnx_weigh(m, p->err);
+    s = parse_fields(p, NULL, &whole, model_fields, m);
+    return s < 0 ? s : onnx_weigh(m, p->err);
 }
 
 /* ---- what else it may be ---- */

@@ -6,8 +6,6 @@
 #include "core/map.h"
 #include "model/onnx/onnx_parse.h"
 
-enum { G_NODE = 1, G_NAME = 2, G_INITIALIZER = 5, G_INPUT = 11, G_OUTPUT = 12, G_VALUE = 13, G_SPARSE = 15 };
-enum { N_INPUT = 1, N_OUTPUT = 2, N_NAME = 3, N_OP = 4, N_ATTRIBUTE = 5, N_DOMAIN = 7 };
 enum {
     A_NAME = 1,
     A_F = 2,
@@ -22,28 +20,6 @@ enum {
     A_GRAPHS = 11,
     A_TYPE = 20,
     A_REF = 21
-};
-
-static const struct parse_field graph_fields[PARSE_FIELDS] = {
-    [G_NODE] = {"node", AS_BYTES},
-    [G_NAME] = {"name", AS_BYTES},
-    [G_INITIALIZER] = {"initializer", AS_BYTES},
-    [10] = {"doc_string", AS_BYTES},
-    [G_INPUT] = {"input", AS_BYTES},
-    [G_OUTPUT] = {"output", AS_BYTES},
-    [G_VALUE] = {"value_info", AS_BYTES},
-    [14] = {"quantization_annotation", AS_BYTES},
-    [G_SPARSE] = {"sparse_initializer", AS_BYTES},
-};
-
-static const struct parse_field node_fields[PARSE_FIELDS] = {
-    [N_INPUT] = {"input", AS_BYTES},
-    [N_OUTPUT] = {"output", AS_BYTES},
-    [N_NAME] = {"name", AS_BYTES},
-    [N_OP] = {"op_type", AS_BYTES},
-    [N_ATTRIBUTE] = {"attribute", AS_BYTES},
-    [6] = {"doc_string", AS_BYTES},
-    [N_DOMAIN] = {"domain", AS_BYTES},
 };
 
 static const struct parse_field attribute_fields[PARSE_FIELDS] = {
@@ -125,7 +101,7 @@ static tare_status parse_attribute_graph(const struct parse *p, const struct pla
 /* A string in a list is kept up to a NUL; what is not UTF-8 is replaced. */
 static tare_status add_string(const struct parse *p, const struct wire_field *f, struct onnx_attribute *a)
 {
-    tare_status s = parse_text(p, f, &a->strings[a->n_strings]);
+    tare_status s = parse_text(p, NULL, f, &a->strings[a->n_strings]);
     if (s == TARE_OK) a->n_strings++;
     return s;
 }
@@ -167,8 +143,9 @@ static int kind_from(const struct parse_counts *c)
 }
 
 tare_status parse_attribute(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                            struct onnx_attribute *a)
+                            void *out)
 {
+    struct onnx_attribute *a = out;
     struct message m = message_of(whole, attribute_fields, at);
     struct parse_counts counts;
     struct wire_field f;
@@ -191,66 +168,26 @@ tare_status parse_attribute(const struct parse *p, const struct place *at, const
 
 /* ---- nodes ---- */
 
-static tare_status node_field(const struct parse *p, const struct place *at, const struct wire_field *f,
-                              struct onnx_node *n)
+tare_status parse_node(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
-    struct place inner;
-    switch (f->number) {
-    case N_INPUT: return parse_name(p, at, f, &n->inputs.items[n->inputs.n++]);
-    case N_OUTPUT: return parse_name(p, at, f, &n->outputs.items[n->outputs.n++]);
-    case N_NAME: return parse_name(p, at, f, &n->name);
-    case N_OP: return parse_name(p, at, f, &n->op);
-    case N_DOMAIN: return parse_name(p, at, f, &n->domain);
-    case N_ATTRIBUTE: {
-        tare_status s = parse_enter(p, &inner, at, "attribute", (int64_t)n->attributes.n);
-        return s < 0 ? s : parse_attribute(p, &inner, f, &n->attributes.items[n->attributes.n++]);
-    }
-    default: return TARE_OK;
-    }
-}
-
-tare_status parse_node(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                       struct onnx_node *n)
-{
-    struct message m = message_of(whole, node_fields, at);
-    struct parse_counts counts;
-    struct wire_field f;
-    int got;
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"input", AS_BYTES, PARSE_NAMES(struct onnx_node, inputs)},
+        [2] = {"output", AS_BYTES, PARSE_NAMES(struct onnx_node, outputs)},
+        [3] = {"name", AS_BYTES, PARSE_ONE(struct onnx_node, name, parse_name)},
+        [4] = {"op_type", AS_BYTES, PARSE_ONE(struct onnx_node, op, parse_name)},
+        [5] = {"attribute", AS_BYTES, PARSE_LIST(struct onnx_node, attributes, parse_attribute)},
+        [6] = {"doc_string", AS_BYTES},
+        [7] = {"domain", AS_BYTES, PARSE_ONE(struct onnx_node, domain, parse_name)},
+    };
+    struct onnx_node *n = out;
     *n = (struct onnx_node){.name = "", .op = "", .domain = ""};
-    tare_status s = parse_count(p, m, &counts);
+    tare_status s = parse_fields(p, at, f, fields, n);
     if (s < 0) return s;
-    if ((s = parse_list(p, &n->inputs, counts.of[N_INPUT])) < 0) return s;
-    if ((s = parse_list(p, &n->outputs, counts.of[N_OUTPUT])) < 0) return s;
-    if ((s = parse_list(p, &n->attributes, counts.of[N_ATTRIBUTE])) < 0) return s;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if ((s = node_field(p, at, &f, n)) < 0) return s;
-    }
-    if (got < 0) return (tare_status)got;
     if (strcmp(n->domain, "ai.onnx") == 0) n->domain = "";
     return n->op[0] ? TARE_OK : parse_fail(p, at, "a node without an operator");
 }
 
 /* ---- inputs, outputs and annotated values ---- */
-
-static const struct parse_field value_fields[PARSE_FIELDS] = {
-    [1] = {"name", AS_BYTES},
-    [2] = {"type", AS_BYTES},
-};
-
-/* TypeProto: which kind it is, by field number */
-static const struct parse_field type_fields[PARSE_FIELDS] = {
-    [1] = {"tensor", AS_BYTES},   [4] = {"sequence", AS_BYTES},      [5] = {"map", AS_BYTES},
-    [7] = {"opaque", AS_BYTES},   [8] = {"sparse tensor", AS_BYTES}, [9] = {"optional", AS_BYTES},
-};
-
-static const struct parse_field tensor_type_fields[PARSE_FIELDS] = {
-    [1] = {"elem_type", AS_VARINT},
-    [2] = {"shape", AS_BYTES},
-};
-
-static const struct parse_field shape_fields[PARSE_FIELDS] = {
-    [1] = {"dim", AS_BYTES},
-};
 
 static const struct parse_field dim_fields[PARSE_FIELDS] = {
     [1] = {"dim_value", AS_VARINT},
@@ -258,8 +195,9 @@ static const struct parse_field dim_fields[PARSE_FIELDS] = {
 };
 
 static tare_status parse_dim(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                             struct onnx_dim *d)
+                             void *out)
 {
+    struct onnx_dim *d = out;
     struct message m = message_of(whole, dim_fields, at);
     struct wire_field f;
     int got;
@@ -277,99 +215,62 @@ static tare_status parse_dim(const struct parse *p, const struct place *at, cons
     return got < 0 ? (tare_status)got : TARE_OK;
 }
 
-static tare_status parse_shape(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                               struct onnx_value *v)
+static tare_status parse_shape(const struct parse *p, const struct place *at, const struct wire_field *f,
+                               void *out)
 {
-    struct message m = message_of(whole, shape_fields, at);
-    struct parse_counts counts;
-    struct wire_field f;
-    int got;
-    tare_status s = parse_count(p, m, &counts);
-    if (s < 0) return s;
-    if ((s = parse_list(p, &v->dims, counts.of[1])) < 0) return s;
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"dim", AS_BYTES, PARSE_LIST(struct onnx_value, dims, parse_dim)},
+    };
+    struct onnx_value *v = out;
     v->dims.n = 0;
     v->has_shape = true;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        struct place inner;
-        if ((s = parse_enter(p, &inner, at, "dim", (int64_t)v->dims.n)) < 0) return s;
-        if ((s = parse_dim(p, &inner, &f, &v->dims.items[v->dims.n++])) < 0) return s;
-    }
-    return got < 0 ? (tare_status)got : TARE_OK;
+    return parse_fields(p, at, f, fields, v);
 }
 
-static tare_status parse_tensor_type(const struct parse *p, const struct place *at,
-                                     const struct wire_field *whole, struct onnx_value *v)
+static tare_status parse_element_type(const struct parse *p, const struct place *at,
+                                      const struct wire_field *f, void *out)
 {
-    struct message m = message_of(whole, tensor_type_fields, at);
-    struct wire_field f;
-    int got;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        tare_status s = TARE_OK;
-        if (f.number == 1)
-            v->type = f.value >= ONNX_TYPES ? ONNX_UNDEFINED : (int)f.value;
-        else
-            s = parse_shape(p, at, &f, v);
-        if (s < 0) return s;
-    }
-    return got < 0 ? (tare_status)got : TARE_OK;
+    (void)p, (void)at;
+    *(int *)out = f->value >= ONNX_TYPES ? ONNX_UNDEFINED : (int)f->value;
+    return TARE_OK;
 }
 
+/* TypeProto: which kind it is, by field number. */
 static tare_status parse_type(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                              struct onnx_value *v)
+                              void *out)
 {
-    struct message m = message_of(whole, type_fields, at);
+    static const struct parse_field kinds[PARSE_FIELDS] = {
+        [1] = {"tensor", AS_BYTES}, [4] = {"sequence", AS_BYTES},      [5] = {"map", AS_BYTES},
+        [7] = {"opaque", AS_BYTES}, [8] = {"sparse tensor", AS_BYTES}, [9] = {"optional", AS_BYTES},
+    };
+    static const struct parse_field tensor[PARSE_FIELDS] = {
+        [1] = {"elem_type", AS_VARINT, PARSE_ONE(struct onnx_value, type, parse_element_type)},
+        [2] = {"shape", AS_BYTES, .read = parse_shape},
+    };
+    struct onnx_value *v = out;
+    struct message m = message_of(whole, kinds, at);
     struct wire_field f;
     int got;
     while ((got = parse_next(p, &m, &f)) > 0) {
-        v->kind = type_fields[f.number].name;
-        tare_status s = f.number == 1 ? parse_tensor_type(p, at, &f, v) : TARE_OK;
+        v->kind = kinds[f.number].name;
+        tare_status s = f.number == 1 ? parse_fields(p, at, &f, tensor, v) : TARE_OK;
         if (s < 0) return s;
     }
     return got < 0 ? (tare_status)got : TARE_OK;
 }
 
-static tare_status parse_value(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                               struct onnx_value *v)
+static tare_status parse_value(const struct parse *p, const struct place *at, const struct wire_field *f,
+                               void *out)
 {
-    struct message m = message_of(whole, value_fields, at);
-    struct wire_field f;
-    int got;
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"name", AS_BYTES, PARSE_ONE(struct onnx_value, name, parse_name)},
+        [2] = {"type", AS_BYTES, .read = parse_type},
+    };
+    struct onnx_value *v = out;
     *v = (struct onnx_value){.name = "", .kind = ""};
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        tare_status s = f.number == 1 ? parse_name(p, at, &f, &v->name) : parse_type(p, at, &f, v);
-        if (s < 0) return s;
-    }
-    if (got < 0) return (tare_status)got;
+    tare_status s = parse_fields(p, at, f, fields, v);
+    if (s < 0) return s;
     return v->name[0] ? TARE_OK : parse_fail(p, at, "a value without a name");
-}
-
-/* ---- graphs ---- */
-
-static tare_status graph_field(const struct parse *p, const struct place *at, const struct wire_field *f,
-                               struct onnx_graph *g)
-{
-    struct place inner;
-    tare_status s;
-    size_t index;
-    switch (f->number) {
-    case G_NAME: return parse_name(p, at, f, &g->name);
-    case G_NODE: index = g->nodes.n++; break;
-    case G_INITIALIZER: index = g->initializers.n++; break;
-    case G_INPUT: index = g->inputs.n++; break;
-    case G_OUTPUT: index = g->outputs.n++; break;
-    case G_VALUE: index = g->values.n++; break;
-    case G_SPARSE: index = g->sparse.n++; break;
-    default: return TARE_OK;
-    }
-    if ((s = parse_enter(p, &inner, at, graph_fields[f->number].name, (int64_t)index)) < 0) return s;
-    switch (f->number) {
-    case G_NODE: return parse_node(p, &inner, f, &g->nodes.items[index]);
-    case G_INITIALIZER: return parse_tensor(p, &inner, f, &g->initializers.items[index]);
-    case G_INPUT: return parse_value(p, &inner, f, &g->inputs.items[index]);
-    case G_OUTPUT: return parse_value(p, &inner, f, &g->outputs.items[index]);
-    case G_VALUE: return parse_value(p, &inner, f, &g->values.items[index]);
-    default: return parse_sparse(p, &inner, f, &g->sparse.items[index]);
-    }
 }
 
 /* ---- initializers by name ---- */
@@ -451,28 +352,24 @@ static tare_status drop_initialized_inputs(const struct parse *p, struct onnx_gr
     return s < 0 ? parse_nomem(p) : TARE_OK;
 }
 
-tare_status parse_graph(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                        struct onnx_graph *g)
+tare_status parse_graph(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
-    struct message m = message_of(whole, graph_fields, at);
-    struct parse_counts counts;
-    struct wire_field f;
-    int got;
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"node", AS_BYTES, PARSE_LIST(struct onnx_graph, nodes, parse_node)},
+        [2] = {"name", AS_BYTES, PARSE_ONE(struct onnx_graph, name, parse_name)},
+        [5] = {"initializer", AS_BYTES, PARSE_LIST(struct onnx_graph, initializers, parse_tensor)},
+        [10] = {"doc_string", AS_BYTES},
+        [11] = {"input", AS_BYTES, PARSE_LIST(struct onnx_graph, inputs, parse_value)},
+        [12] = {"output", AS_BYTES, PARSE_LIST(struct onnx_graph, outputs, parse_value)},
+        [13] = {"value_info", AS_BYTES, PARSE_LIST(struct onnx_graph, values, parse_value)},
+        [14] = {"quantization_annotation", AS_BYTES},
+        [15] = {"sparse_initializer", AS_BYTES, PARSE_LIST(struct onnx_graph, sparse, parse_sparse)},
+    };
+    struct onnx_graph *g = out;
     *g = (struct onnx_graph){.name = ""};
-    tare_status s = parse_count(p, m, &counts);
-    if (s < 0) return s;
-    if ((s = parse_list(p, &g->nodes, counts.of[G_NODE])) < 0) return s;
-    if ((s = parse_list(p, &g->initializers, counts.of[G_INITIALIZER])) < 0) return s;
-    if ((s = parse_list(p, &g->sparse, counts.of[G_SPARSE])) < 0) return s;
-    if ((s = parse_list(p, &g->inputs, counts.of[G_INPUT])) < 0) return s;
-    if ((s = parse_list(p, &g->outputs, counts.of[G_OUTPUT])) < 0) return s;
-    if ((s = parse_list(p, &g->values, counts.of[G_VALUE])) < 0) return s;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if ((s = graph_field(p, at, &f, g)) < 0) return s;
-    }
-    if (got < 0) return (tare_status)got;
-    if ((s = index_initializers(p, at, g)) < 0) return s;
-    return drop_initialized_inputs(p, g);
+    tare_status s = parse_fields(p, at, f, fields, g);
+    if (s == TARE_OK) s = index_initializers(p, at, g);
+    return s < 0 ? s : drop_initialized_inputs(p, g);
 }
 
 const struct onnx_attribute *onnx_attribute(const struct onnx_node *n, const char *name)

@@ -88,6 +88,59 @@ tare_status parse_count(const struct parse *p, struct message m, struct parse_co
     return got < 0 ? (tare_status)got : TARE_OK;
 }
 
+/* As every ONNX_LIST is laid out. Its pointer is of another type each time: copied, not cast. */
+struct list {
+    void *items;
+    size_t n;
+};
+
+static tare_status make_lists(const struct parse *p, const struct parse_field *fields,
+                              const struct parse_counts *counts, void *out)
+{
+    for (size_t i = 0; i < PARSE_FIELDS; i++) {
+        struct list list = {NULL, 0};
+        if (!fields[i].size || !counts->of[i]) continue;
+        list.items = arena_new(&p->memory->arena, counts->of[i], fields[i].size);
+        if (!list.items) return parse_nomem(p);
+        memcpy((char *)out + fields[i].at, &list, sizeof list);
+    }
+    return TARE_OK;
+}
+
+static tare_status read_field(const struct parse *p, const struct place *at, const struct wire_field *f,
+                              const struct parse_field *field, void *out)
+{
+    void *to = (char *)out + field->at;
+    int64_t index = PARSE_NO_INDEX;
+    struct place inner;
+    if (field->size) {
+        struct list list;
+        memcpy(&list, to, sizeof list);
+        index = (int64_t)list.n++;
+        memcpy(to, &list, sizeof list);
+        to = (char *)list.items + (size_t)index * field->size;
+    }
+    if (!field->inside) return field->read(p, at, f, to);
+    tare_status s = parse_enter(p, &inner, at, field->name, index);
+    return s < 0 ? s : field->read(p, &inner, f, to);
+}
+
+tare_status parse_fields(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                         const struct parse_field *fields, void *out)
+{
+    struct message m = message_of(whole, fields, at);
+    struct parse_counts counts;
+    struct wire_field f;
+    int got;
+    tare_status s = parse_count(p, m, &counts);
+    if (s == TARE_OK) s = make_lists(p, fields, &counts, out);
+    if (s < 0) return s;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (fields[f.number].read && (s = read_field(p, at, &f, &fields[f.number], out)) < 0) return s;
+    }
+    return got < 0 ? (tare_status)got : TARE_OK;
+}
+
 /* Eight bytes at a time: nearly all names are. */
 static bool is_ascii(const uint8_t *p, size_t n)
 {
@@ -100,14 +153,13 @@ static bool is_ascii(const uint8_t *p, size_t n)
     return !(high & UINT64_C(0x8080808080808080));
 }
 
-tare_status parse_name(const struct parse *p, const struct place *at, const struct wire_field *f,
-                       const char **out)
+tare_status parse_name(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
-    const char *text = (const char *)f->bytes;
+    const char **to = out, *text = (const char *)f->bytes;
     /* was good before: most names come twice or more */
     const char *copy = map_str_find_key(&p->memory->strings, text, f->n);
     if (copy) {
-        *out = copy;
+        *to = copy;
         return TARE_OK;
     }
     if (f->n && memchr(text, 0, f->n))
@@ -116,18 +168,27 @@ tare_status parse_name(const struct parse *p, const struct place *at, const stru
         return parse_fail(p, at, "a name that is not UTF-8, at byte %zu", (size_t)(f->bytes - p->start));
     copy = map_str_intern(&p->memory->strings, text, f->n);
     if (!copy) return parse_nomem(p);
-    *out = copy;
+    *to = copy;
     return TARE_OK;
 }
 
-tare_status parse_text(const struct parse *p, const struct wire_field *f, const char **out)
+tare_status parse_int(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
+    (void)p, (void)at;
+    *(int64_t *)out = (int64_t)f->value;
+    return TARE_OK;
+}
+
+tare_status parse_text(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
+{
+    const char **to = out;
+    (void)at;
     struct buf text = BUF_INIT;
     str_add_utf8(&text, (const char *)f->bytes, f->n);
     const char *copy = text.failed ? NULL : map_str_intern(&p->memory->strings, text.data, strlen(text.data));
     buf_release(&text);
     if (!copy) return parse_nomem(p);
-    *out = copy;
+    *to = copy;
     return TARE_OK;
 }
 

@@ -4,6 +4,8 @@
 #ifndef MODEL_ONNX_PARSE_H
 #define MODEL_ONNX_PARSE_H
 
+#include <stddef.h>
+
 #include "core/file.h"
 #include "core/map.h"
 #include "core/wire.h"
@@ -34,13 +36,27 @@ struct place {
     unsigned depth;
 };
 
-/* What a message may hold: by field number, its name and the wire types it may come as. NULL: skipped. */
+/* Reads one field into *out, as the field's row says what that is; `at` is its place. */
+typedef tare_status parse_reader(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                 void *out);
+
+/* What a message may hold: by field number, its name and the wire types it may come as (no name: skipped), who reads
+ * it, and where to in the struct that the message becomes. */
 enum { AS_VARINT = 1 << WIRE_VARINT, AS_BYTES = 1 << WIRE_BYTES, AS_FIXED32 = 1 << WIRE_FIXED32 };
 enum { AS_FIXED64 = 1 << WIRE_FIXED64, PARSE_FIELDS = 27 };
 struct parse_field {
     const char *name;
     unsigned as;
+    parse_reader *read; /* NULL: checked, and not kept or read by other means */
+    size_t at;          /* offset of the value, or of the ONNX_LIST of values */
+    size_t size;        /* of an item of a list; 0: no list */
+    bool inside;        /* a message: a place of its own */
 };
+#define PARSE_ONE(type, member, reader) .read = reader, .at = offsetof(type, member)
+#define PARSE_MESSAGE(type, member, reader) PARSE_ONE(type, member, reader), .inside = true
+#define PARSE_NAMES(type, member) PARSE_ONE(type, member, parse_name), .size = sizeof(char *)
+#define PARSE_LIST(type, member, reader) \
+    PARSE_MESSAGE(type, member, reader), .size = sizeof *((type *)NULL)->member.items
 
 struct message {
     const struct parse_field *fields; /* PARSE_FIELDS of them */
@@ -67,11 +83,13 @@ int parse_next(const struct parse *p, struct message *m, struct wire_field *f);
 /* Walk a whole message, so that what is wrong at its level is found, and lists can be made in one piece. */
 tare_status parse_count(const struct parse *p, struct message m, struct parse_counts *counts);
 
-/* A name: no NUL inside, valid UTF-8. */
-tare_status parse_name(const struct parse *p, const struct place *at, const struct wire_field *f,
-                       const char **out);
-/* Text for people: what is not valid is replaced. */
-tare_status parse_text(const struct parse *p, const struct wire_field *f, const char **out);
+/* The whole message into *out, by its rows; what they do not read is left as it is. */
+tare_status parse_fields(const struct parse *p, const struct place *at, const struct wire_field *whole,
+                         const struct parse_field *fields, void *out);
+
+parse_reader parse_name; /* const char *: no NUL inside, valid UTF-8 */
+parse_reader parse_text; /* const char *, for people: what is not valid is replaced */
+parse_reader parse_int;  /* int64_t */
 
 /* All numbers of a repeated int64 field, packed or not. */
 tare_status parse_ints(const struct parse *p, struct message m, unsigned number, int64_t **items, size_t *n);
@@ -90,17 +108,8 @@ static inline struct message message_of(const struct wire_field *f, const struct
     return (struct message){fields, at, {f->bytes, f->bytes + f->n}};
 }
 
-/* The messages; f is the field that holds one, `at` its place. */
-tare_status parse_graph(const struct parse *p, const struct place *at, const struct wire_field *f,
-                        struct onnx_graph *g);
-tare_status parse_node(const struct parse *p, const struct place *at, const struct wire_field *f,
-                       struct onnx_node *n);
-tare_status parse_attribute(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                            struct onnx_attribute *a);
-tare_status parse_tensor(const struct parse *p, const struct place *at, const struct wire_field *f,
-                         struct onnx_tensor *t);
-tare_status parse_sparse(const struct parse *p, const struct place *at, const struct wire_field *f,
-                         struct onnx_sparse *out);
+/* The messages: struct onnx_graph, onnx_node, onnx_attribute, onnx_tensor, onnx_sparse. */
+parse_reader parse_graph, parse_node, parse_attribute, parse_tensor, parse_sparse;
 
 /* Sets m->parameters and m->weight_type. */
 tare_status onnx_weigh(struct onnx_model *m, tare_error *err);

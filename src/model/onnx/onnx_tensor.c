@@ -211,8 +211,9 @@ static tare_status tensor_field(const struct parse *p, const struct place *at, c
 }
 
 tare_status parse_tensor(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                         struct onnx_tensor *t)
+                         void *to)
 {
+    struct onnx_tensor *t = to;
     struct message m = message_of(whole, tensor_fields, at), again = m;
     struct wire_field f;
     bool external = false;
@@ -237,8 +238,9 @@ tare_status parse_tensor(const struct parse *p, const struct place *at, const st
 }
 
 tare_status parse_sparse(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                         struct onnx_sparse *out)
+                         void *to)
 {
+    struct onnx_sparse *out = to;
     struct message m = message_of(whole, sparse_fields, at);
     struct wire_field f;
     struct place inner;
