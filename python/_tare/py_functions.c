@@ -168,14 +168,14 @@ static PyObject *recorder_status(PyObject *self, PyObject *Py_UNUSED(none))
     uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
     double gauge[CALL_KINDS];
     bool was_read = gauges_ns(rec, gauge);
-    return Py_BuildValue("{s:O,s:O,s:(dddd),s:d,s:d,s:n,s:n,s:K,s:K,s:K,s:s}", "running",
-                         calls_active == rec ? Py_True : Py_False, "gauge_read",
-                         was_read ? Py_True : Py_False, "gauge_ns", gauge[0], gauge[1], gauge[2], gauge[3],
-                         "preempted_ns", recorder_preempted_ns(rec), "ns",
-                         (double)ticks * recorder_tick_ns(rec), "threads", (Py_ssize_t)rec->threads.n,
-                         "paths", (Py_ssize_t)rec->n_nodes, "folded", (unsigned long long)rec->folds, "lost",
-                         (unsigned long long)rec->events_lost, "sites_off",
-                         (unsigned long long)rec->sites_off, "trouble", rec->trouble);
+    return Py_BuildValue("{s:O,s:O,s:O,s:(dddd),s:d,s:d,s:n,s:n,s:K,s:K,s:K,s:s}", "running",
+                         calls_active == rec ? Py_True : Py_False, "asks_for_waiting",
+                         rec->lingers ? Py_False : Py_True, "gauge_read", was_read ? Py_True : Py_False,
+                         "gauge_ns", gauge[0], gauge[1], gauge[2], gauge[3], "preempted_ns",
+                         recorder_preempted_ns(rec), "ns", (double)ticks * recorder_tick_ns(rec), "threads",
+                         (Py_ssize_t)rec->threads.n, "paths", (Py_ssize_t)rec->n_nodes, "folded",
+                         (unsigned long long)rec->folds, "lost", (unsigned long long)rec->events_lost,
+                         "sites_off", (unsigned long long)rec->sites_off, "trouble", rec->trouble);
 }
 
 static PyMethodDef methods[] = {

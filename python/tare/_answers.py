@@ -292,7 +292,7 @@ def _function_row(f: Any) -> str:
     calls = str(f.calls) if f.calls == f.primitive else f"{f.calls}/{f.primitive}"
     own, total = (f.self_ns, f.self_doubt_ns), (f.total_ns, f.total_doubt_ns)
     times = (_bounded(*own, 1, 6), _bounded(*own, f.calls, 9), _bounded(*total, 1, 6), _bounded(*total, max(f.primitive, 1), 9),
-             f"{f.self_doubt_ns / 1e9:10.6f}", f"{f.waited_ns / 1e9:10.6f}")
+             f"{f.self_doubt_ns / 1e9:10.6f}", "-".rjust(10) if f.waited_ns is None else f"{f.waited_ns / 1e9:10.6f}")
     return f"{calls:>9} {' '.join(times)} {_place(f)}"
 
 
@@ -304,8 +304,8 @@ def _cost_of_calls(profile: Any) -> str:
     each = [f"{sum(cost['python'][:2]):.0f} ns a Python call"]
     if sum(cost["c"]):
         each.append(f"{sum(cost['c'][:2]):.0f} ns a C call")
-    line = (f"self: tare's own cost, {cost['total_ns'] / 1e9:.6f} s +/- {cost['doubt_ns'] / 1e9:.6f} ({', '.join(each)}, read while the "
-            "program ran), is subtracted")
+    when = "read while the program ran" if profile._status()["gauge_read"] else "weighed before: too few calls to read it among them"
+    line = f"self: tare's own cost, {cost['total_ns'] / 1e9:.6f} s +/- {cost['doubt_ns'] / 1e9:.6f} ({', '.join(each)}, {when}), is subtracted"
     if cost["slowdown"] > 1.1:
         line += f"\nself: this Python runs code between calls {cost['slowdown']:.1f} x slower while it is profiled; that is not subtracted"
     if profile.preempted_s > 0.001:

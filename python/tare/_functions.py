@@ -26,7 +26,7 @@ class Function(NamedTuple):
     primitive: int
     self_ns: float
     total_ns: float
-    waited_ns: float  # of its own: for a lock, a file, a pause, the interpreter's lock. Part of self_ns unless clock="cpu"
+    waited_ns: float | None  # for a lock, a file, a pause, the interpreter's lock; part of self_ns unless clock="cpu". None: not asked for
     self_doubt_ns: float  # how far off it may be for what was taken out
     total_doubt_ns: float
 
@@ -140,9 +140,10 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         """All functions, in the order in which they were first called."""
         self._weigh()
         rows, keys = self._sums()[0], self._keys()
+        asked = self._status()["asks_for_waiting"]
         sums, slow = _sum_rows([row[1:] for row in rows], [keys[row[0]] for row in rows]), _weigh.unequal_slowing(self._cost)
         return [
-            Function(*key, int(n), int(primitive), own, total, waited, doubt + slow * own, total_doubt + slow * total)
+            Function(*key, int(n), int(primitive), own, total, waited if asked else None, doubt + slow * own, total_doubt + slow * total)
             for key, (primitive, n, own, total, waited, _, doubt, total_doubt) in sums.items()
         ]
 
