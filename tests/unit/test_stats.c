@@ -329,7 +329,7 @@ static void every_allocation_may_fail(void **state)
         mem_fail_after(-1);
         assert_int_equal(mem_live_blocks(), start);
         if (s == TARE_OK) {
-            assert_true(n >= 17);
+            assert_true(n >= 15);
             break;
         }
         assert_int_equal(s, TARE_NOMEM);
