@@ -88,26 +88,61 @@ void fork_events_close(struct fork_events *f)
     f->fd = -1;
     map_u64_release(&f->alive);
     vec_release(&f->fresh);
+    vec_release(&f->ended);
 }
+
+enum { ALIVE = 1, ENDED = 2 };
 
 tare_status fork_events_know(struct fork_events *f, pid_t pid, tare_error *err)
 {
     if (f->fd < 0 || map_u64_find(&f->alive, (uint64_t)pid)) return TARE_OK;
     f->started++;
-    return map_u64_put(&f->alive, (uint64_t)pid, 1, err);
+    return map_u64_put(&f->alive, (uint64_t)pid, ALIVE, err);
+}
+
+/* A process that is told of as ended may be seen as a running one for a while: known as ended, it is not taken for a
+ * new one. */
+static tare_status know_ended(struct fork_events *f, pid_t pid, tare_error *err)
+{
+    uint64_t *known = map_u64_find(&f->alive, (uint64_t)pid);
+    if (!known || *known == ENDED) return TARE_OK;
+    *known = ENDED;
+    return vec_push(&f->ended, pid, err);
+}
+
+/* A number that is given again is a new process, even before the old one was forgotten. */
+static tare_status know_started(struct fork_events *f, pid_t pid, tare_error *err)
+{
+    const uint64_t *known = map_u64_find(&f->alive, (uint64_t)pid);
+    if (known && *known == ENDED) map_u64_remove(&f->alive, (uint64_t)pid, NULL);
+    tare_status s = vec_push(&f->fresh, pid, err);
+    return s == TARE_OK ? fork_events_know(f, pid, err) : s;
+}
+
+void fork_events_forget(struct fork_events *f, const struct process_tree *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < f->ended.n; i++) {
+        pid_t pid = f->ended.items[i];
+        const uint64_t *known = map_u64_find(&f->alive, (uint64_t)pid);
+        if (!known || *known != ENDED) continue; /* its number is another's */
+        if (map_u64_find(&t->index, (uint64_t)pid))
+            f->ended.items[kept++] = pid;
+        else
+            map_u64_remove(&f->alive, (uint64_t)pid, NULL);
+    }
+    f->ended.n = kept;
 }
 
 static tare_status take_event(struct fork_events *f, const struct proc_event *e, tare_error *err)
 {
     if (e->what == PROC_EVENT_FORK) {
-        uint64_t child = (uint64_t)e->event_data.fork.child_tgid;
         bool process = e->event_data.fork.child_pid == e->event_data.fork.child_tgid;
         if (!process || !map_u64_find(&f->alive, (uint64_t)e->event_data.fork.parent_tgid)) return TARE_OK;
-        tare_status s = vec_push(&f->fresh, (pid_t)child, err);
-        return s == TARE_OK ? fork_events_know(f, (pid_t)child, err) : s;
+        return know_started(f, e->event_data.fork.child_tgid, err);
     } else if (e->what == PROC_EVENT_EXIT &&
                e->event_data.exit.process_pid == e->event_data.exit.process_tgid) {
-        map_u64_remove(&f->alive, (uint64_t)e->event_data.exit.process_tgid, NULL);
+        return know_ended(f, e->event_data.exit.process_tgid, err);
     }
     return TARE_OK;
 }

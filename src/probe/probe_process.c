@@ -126,7 +126,7 @@ static void put_each(struct process_probe *p, struct probe_put *put)
 
 /* ---- the probe ---- */
 
-/* Those that are seen and were not told of. An ended one was told of, and is forgotten already. */
+/* Those that are seen and were not told of. */
 static tare_status tell_forks(struct process_probe *p, tare_error *err)
 {
     tare_status s = TARE_OK;
@@ -149,6 +149,7 @@ static void process_sample(struct probe *base, struct probe_put *put)
     f->gap = f->gap && put->status != TARE_OK;
     if (put->status == TARE_OK) put->status = tell_forks(p, put->err);
     if (put->status != TARE_OK) return;
+    fork_events_forget(f, &p->tree);
     const struct detail_moment now = {clock_raw_ns(), base->thorough};
     for (int k = 0; k < DETAIL_KINDS; k++)
         p->fresh[k] = (k != DETAIL_SHARING || p->shares) &&

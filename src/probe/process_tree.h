@@ -109,6 +109,7 @@ struct fork_events {
     struct map_u64 alive;
     uint64_t started; /* by the program's processes since they were told of */
     VEC(pid_t) fresh; /* told of by the last drain, parents first */
+    VEC(pid_t) ended; /* told of as ended: the kernel does so while they can still be seen */
     bool gap;         /* some were lost, or may have been: whoever wants to know must look */
 };
 
@@ -121,5 +122,8 @@ tare_status fork_events_know(struct fork_events *f, pid_t pid, tare_error *err);
 
 /* Take in what came since the last call. */
 tare_status fork_events_drain(struct fork_events *f, tare_error *err);
+
+/* Forget those that ended and are no longer seen in `t`. */
+void fork_events_forget(struct fork_events *f, const struct process_tree *t);
 
 #endif
