@@ -362,14 +362,14 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	install -m 755 $(O)/$(SHARED) $(LIBS)/$(SHARED)
 	ln -sf $(SHARED) $(LIBS)/libtare.so.$(ABI)
 	ln -sf libtare.so.$(ABI) $(LIBS)/libtare.so
-	install -m 644 include/tare/tare.h $(INCS)/tare.h
+	install -m 644 include/tare/tare.h include/tare/inline.h $(INCS)
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' tare.pc.in >$(LIBS)/pkgconfig/tare.pc
 	chmod 644 $(LIBS)/pkgconfig/tare.pc
 	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
 
 uninstall: ## remove what install put there
 	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
-	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h
+	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h $(INCS)/inline.h
 	-rmdir $(INCS) 2>/dev/null || true
 
 clean: ## remove build/

@@ -168,16 +168,7 @@ extern TARE_API uint32_t tare_recording;
     __attribute__((cleanup(tare_leave_))) tare_scope TARE_CAT_(tare_scope_, line);                 \
     tare_enter_(&TARE_CAT_(tare_scope_, line), &TARE_CAT_(tare_site_, line))
 
-static inline __attribute__((always_inline)) void tare_enter_(tare_scope *scope, tare_site *site)
-{
-    scope->private_[0] = 0;
-    if (TARE_ON_) tare_begin(scope, site);
-}
-
-static inline __attribute__((always_inline)) void tare_leave_(tare_scope *scope)
-{
-    if (__builtin_expect(scope->private_[0] != 0, 0)) tare_end(scope);
-}
+#include <tare/inline.h>
 
 #ifdef __cplusplus
 }

@@ -60,11 +60,17 @@ void process_command(char *out, size_t size)
     out[n] = 0;
 }
 
-void process_thread_name(char out[16])
+bool process_thread_name(uint32_t tid, char out[16])
 {
+    char path[40], text[24];
     memset(out, 0, 16);
-    prctl(PR_GET_NAME, out, 0, 0, 0);
-    out[15] = 0;
+    if (tid == process_tid())
+        return prctl(PR_GET_NAME, out, 0, 0, 0) == 0; /* no descriptor that others could see */
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", tid);
+    ssize_t n = read_whole(path, text, sizeof text);
+    if (n > 0 && text[n - 1] == '\n') n--;
+    if (n > 0) memcpy(out, text, n < 15 ? (size_t)n : 15);
+    return n > 0;
 }
 
 uint64_t process_random(void)

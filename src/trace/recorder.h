@@ -11,13 +11,13 @@
  *   env.c      TARE_* variables                          fold.c     a live file -> chunks
  *
  * Every field of `struct thread` reads 0 in a forked child (its memory is wiped on fork), and 0 in `run`
- * always means "take the slow path": the hot path needs no further test for fork, thread start, or a
- * weighed call. */
+ * always means "take the slow path": no further test for fork, thread start, or a weighed call. */
 #ifndef TRACE_RECORDER_H
 #define TRACE_RECORDER_H
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/clock.h"
@@ -27,55 +27,41 @@
 #include "trace/format.h"
 #include "trace/live.h"
 
-enum { PATH_CACHE = 128, RING_CHUNKS = 64, FIRST_CHUNK_BYTES = 8 << 10, CHUNK_BYTES = 64 << 10 };
-enum { DEPTH_MAX = 1000 }; /* deeper scopes are counted as lost */
+enum { RING_CHUNKS = 64, FIRST_CHUNK_BYTES = 8 << 10, CHUNK_BYTES = 64 << 10 };
+enum { DEPTH_MAX = TARE_DEPTH_ }; /* deeper scopes are counted as lost */
 
-/* What tare_scope holds. tag == 0: not recorded. */
+/* What tare_scope holds. One begun by tare_begin_fast_ has its thread in place of `site`. */
 struct scope {
-    uint64_t tag; /* the thread's epoch << 32 | depth */
+    uint64_t tag; /* struct tare_thread_'s when it was innermost; 0: not recorded */
     uint64_t start;
-    struct node *node; /* NULL without aggregation */
-    tare_site *site;   /* of a free scope: to go on with after a pause */
-    uint64_t held;     /* its ticks before the pause */
+    tare_site *site; /* of a free scope: to go on with after a pause */
+    uint64_t held;   /* its ticks before the pause */
+    uint64_t how;    /* 0: not one for tare_end_fast_ */
 };
-static_assert(sizeof(struct scope) <= sizeof(tare_scope), "tare_scope holds a scope");
+static_assert(sizeof(struct scope) == sizeof(tare_scope), "tare_scope holds a scope");
 
-/* One open scope. A popped one has sp = STACK_TOP, so that a signal handler that looks between two stores
- * never takes it for a frame that was left by longjmp. */
-struct frame {
-    const char *sp; /* stack pointer when it began */
-    struct node *node;
-};
-#define STACK_TOP ((const char *)UINTPTR_MAX)
+/* What code inlined in other programs counts on: see TARE_LAYOUT_. */
+static_assert(offsetof(struct tare_node_, octave) == offsetof(struct node, octave), "layout 1: node");
+static_assert(offsetof(struct tare_thread_, path) == 64 && sizeof(struct tare_path_) == 32,
+              "layout 1: thread");
+static_assert(offsetof(struct tare_thread_, stack) == 64 + 128 * 32, "layout 1: thread");
+static_assert((int)TARE_OCTAVES_ == (int)OCTAVES && SUBS == 16, "layout 1: histograms");
+static_assert((int)RAW_BEGIN == 1 && (int)RAW_END == 2 && sizeof(struct raw_event) == 16, "layout 1: events");
 
-struct path_cache {
-    struct node *parent, *node;
-    uint64_t site; /* tare_site.id */
-};
+#define STACK_TOP ((const char *)UINTPTR_MAX) /* sp of a scope that lies on no stack */
 
 enum tick_clock { TICK_RAW = 0, TICK_FAST = 1, TICK_ORDERED = 2 };
 
 struct thread {
-    uint32_t run;   /* 1: record the plain way */
-    uint32_t mode;  /* enum tare_mode bits */
-    uint32_t epoch; /* of this registration; unique in the process, never 0 */
-    uint32_t depth;
-    uint64_t pos, limit;    /* next event slot and end of the chunk, as addresses */
-    struct node *node;      /* the running scope's, or the root */
-    char *base;             /* of the live mapping */
-    int32_t coin;           /* scopes until the next weighed one */
-    uint32_t clock;         /* enum tick_clock */
-    uint32_t skipping;      /* 1: inside a weighed call */
-    uint32_t session;       /* number of the session: high half of a valid tare_site.id */
-    uint64_t scopes;        /* begun and recorded */
-    uint64_t skipped;       /* begun inside the weighed call */
-    struct node *late_node; /* the last reading, not yet in its histogram */
-    uint64_t late_ticks;
-    struct path_cache cache[PATH_CACHE];
-    struct frame stack[DEPTH_MAX]; /* [0] is the root */
-
-    /* off the hot path */
-    uint32_t busy; /* 1: in a slow path; a signal handler's scopes are dropped */
+    struct tare_thread_ hot;
+    uint32_t runs;     /* hot.run while scopes are recorded the plain way; it is 0 in a weighed call */
+    uint32_t epoch;    /* of this registration; unique in the process, 0: none. In hot.tag, too */
+    uint32_t mode;     /* enum tare_mode bits */
+    uint32_t clock;    /* enum tick_clock */
+    uint32_t skipping; /* 1: inside a weighed call */
+    uint64_t thrown;   /* sum of all coins: less hot.coin, the scopes begun and recorded */
+    uint64_t skipped;  /* begun inside the weighed call */
+    uint32_t busy;     /* 1: in a slow path; a signal handler's scopes are dropped */
     uint32_t slot, index, tid;
     uint32_t weighed; /* depth of the weighed call */
     struct node *pair_node;
@@ -119,7 +105,23 @@ struct session {
 };
 
 extern struct session session;
-extern __thread struct thread *self_thread __attribute__((tls_model("initial-exec")));
+/* hot.run of a thread that records; inlined code knows the time-stamp counter alone. */
+static inline uint32_t run_word(uint32_t clock)
+{
+    return clock == TICK_RAW ? UINT32_MAX : TARE_LAYOUT_;
+}
+static inline uint32_t how_word(uint32_t mode, uint32_t clock)
+{
+    return mode | (clock == TICK_ORDERED ? TARE_RUN_ORDERED_ : 0u);
+}
+
+/* tare_self_, but always this library's own. */
+extern __thread struct tare_thread_ *self_hot
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+static inline struct thread *self_thread(void)
+{
+    return (struct thread *)(void *)self_hot;
+}
 
 enum slot_state { SLOT_LIVE = 0, SLOT_ENDED = 1, SLOT_FREE = 2 }; /* thread.retired */
 
@@ -147,12 +149,13 @@ bool thread_next_chunk(struct thread *t);
 void *thread_arena(struct thread *t,
                    size_t bytes); /* zeroed, LIVE_ALIGN-aligned, in the mapping; NULL when spent */
 struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, uint32_t kind);
+void thread_names(void);      /* of all that live, as they are now */
 void thread_forget_all(void); /* the next session, or a forked child, starts with fresh slots */
 
 /* Cleared by another thread when the session ends; all others only read and write them in their own. */
 static inline uint32_t thread_runs(const struct thread *t)
 {
-    return __atomic_load_n(&t->run, __ATOMIC_RELAXED);
+    return __atomic_load_n(&t->hot.run, __ATOMIC_RELAXED);
 }
 static inline uint32_t thread_epoch(const struct thread *t)
 {
@@ -161,11 +164,11 @@ static inline uint32_t thread_epoch(const struct thread *t)
 
 static inline struct node *node_at(const struct thread *t, uint32_t ref)
 {
-    return (struct node *)(void *)(t->base + (uint64_t)ref * LIVE_ALIGN);
+    return (struct node *)(void *)(t->hot.base + (uint64_t)ref * LIVE_ALIGN);
 }
 static inline uint32_t ref_of(const struct thread *t, const void *p)
 {
-    return (uint32_t)((uint64_t)((const char *)p - t->base) / LIVE_ALIGN);
+    return (uint32_t)((uint64_t)((const char *)p - t->hot.base) / LIVE_ALIGN);
 }
 
 /* site.c: a valid id for this session (session number << 32 | index), 0 when the table is full */
@@ -173,9 +176,11 @@ uint64_t site_id(tare_site *site);
 
 /* scope.c */
 void scope_flush(struct thread *t);
-static inline struct path_cache *path_slot(struct thread *t, uint64_t site)
+#define thread_depth(t) ((uint32_t)((uint32_t)(t)->hot.tag / sizeof(struct tare_frame_)))
+/* The running scope's node or the root; NULL without aggregation. */
+static inline struct node *thread_at(const struct thread *t)
 {
-    return &t->cache[(((uintptr_t)t->node >> 6) + (uint32_t)site * 7) % PATH_CACHE];
+    return (struct node *)(void *)t->hot.stack[thread_depth(t)].node;
 }
 static inline uint64_t ticks_begin(const struct thread *t)
 {
@@ -226,7 +231,7 @@ void archive_leave(void);
 uint32_t process_tid(void);
 uint64_t process_start_time(uint32_t pid); /* 0: not alive (or a zombie) */
 void process_command(char *out, size_t size);
-void process_thread_name(char out[16]);
+bool process_thread_name(uint32_t tid, char out[16]); /* false: no such thread */
 uint64_t process_random(void);
 bool process_last_thread(void); /* main() left by pthread_exit, and nobody but the caller is left */
 

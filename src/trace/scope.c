@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * scope.c - the hot path: begin, end, count, mark. Budget: a few nanoseconds beside the two clock reads.
- * Nothing here locks, allocates or makes a system call; the `_slow` functions may, behind `busy`, which
- * makes the scopes of a signal handler that lands there count as lost.
+ * scope.c - begin, end, count, mark: all that tare_begin_fast_ and tare_end_fast_ of tare.h, which the program has
+ * inlined, leave to the library. Nothing here locks, allocates or makes a system call; the `_slow` functions may,
+ * behind `busy`, which makes the scopes of a signal handler that lands there count as lost.
  *
  * Signal handlers may begin and end scopes anywhere. Event slots are reserved by one instruction; a node is
- * only ever updated by the scope that is at it, because t->node moves back after the update. */
+ * only ever updated by the scope that is at it, because hot.tag moves back after the update; and a frame that is
+ * being opened or closed has no sp: what begins there is lost, never put under a path of old. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,14 @@
 #define barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 uint32_t tare_recording;
+
+#ifdef TARE_NO_INLINE /* no fast path for this processor: the general one does it all */
+#define begin_fast(scope, site, sp) false
+#define end_fast(scope, now) false
+#else
+#define begin_fast(scope, site, sp) tare_begin_fast_(self_hot, scope, site, sp)
+#define end_fast(scope, now) tare_end_fast_(self_hot, scope, now)
+#endif
 
 /* ---- the event log ---- */
 
@@ -38,16 +47,16 @@ static __attribute__((noinline)) struct raw_event *reserve_slow(struct thread *t
         ok = thread_next_chunk(t);
         t->busy = 0;
     }
-    uint64_t at = ok ? bump(&t->pos, bytes) : 0;
-    if (ok && at + bytes <= t->limit) return (struct raw_event *)at;
+    uint64_t at = ok ? bump(&t->hot.pos, bytes) : 0;
+    if (ok && at + bytes <= t->hot.limit) return (struct raw_event *)at;
     thread_lost(t, 1);
     return NULL;
 }
 
 static inline struct raw_event *reserve(struct thread *t, unsigned slots)
 {
-    uint64_t bytes = slots * sizeof(struct raw_event), at = bump(&t->pos, bytes);
-    if (likely(at + bytes <= t->limit)) return (struct raw_event *)at;
+    uint64_t bytes = slots * sizeof(struct raw_event), at = bump(&t->hot.pos, bytes);
+    if (likely(at + bytes <= t->hot.limit)) return (struct raw_event *)at;
     return reserve_slow(t, bytes);
 }
 
@@ -59,29 +68,34 @@ static inline void publish(struct raw_event *e, uint64_t what, uint64_t ticks)
 
 /* ---- slow paths ---- */
 
+static void frame_close(struct thread *t, struct tare_frame_ *f)
+{
+    f->sp = NULL;
+    barrier();
+    t->hot.tag -= sizeof *f;
+}
+
 /* Frames deeper than `depth` are gone without an end: longjmp, or a forgotten tare_end. `now` must not be
  * later than the event that showed it, or a reader, going by time, would close the wrong scope. */
 static void unwind_at(struct thread *t, uint32_t depth, uint64_t now)
 {
-    while (t->depth > depth) {
-        struct frame *f = &t->stack[t->depth];
-        if (t->skipping && t->weighed == t->depth) weigh_cancel(t);
-        if (f->node) {
-            f->node->abandoned++;
-            f->node->flags &= ~(uint32_t)NODE_IN_PAIR;
+    while (thread_depth(t) > depth) {
+        struct node *n = thread_at(t);
+        if (t->skipping && t->weighed == thread_depth(t)) weigh_cancel(t);
+        if (n) {
+            n->abandoned++;
+            n->flags &= ~(uint32_t)NODE_IN_PAIR;
         }
         t->head->abandoned++;
         if (t->mode & TARE_EVENTS) {
             struct raw_event *e = reserve(t, 1);
             if (e) publish(e, raw_what(RAW_END, RAW_FLAG_ABANDONED, 0, 0, 0), now);
         }
-        f->sp = STACK_TOP;
-        t->depth--;
-        t->node = t->stack[t->depth].node;
+        frame_close(t, &t->hot.stack[thread_depth(t)]);
     }
 }
 
-static __attribute__((noinline)) void unwind(struct thread *t, uint32_t depth)
+static void unwind(struct thread *t, uint32_t depth)
 {
     unwind_at(t, depth, ticks_begin(t));
 }
@@ -96,9 +110,10 @@ static bool on_signal_stack(void)
 /* How deep the live frames go, seen from a begin at `sp`. Another stack far away tells nothing. */
 static uint32_t live_depth(const struct thread *t, const char *sp)
 {
-    uint32_t d = t->depth;
+    const struct tare_frame_ *f = t->hot.stack;
+    uint32_t d = thread_depth(t);
     if (on_signal_stack()) return d;
-    while (d > 0 && sp > t->stack[d].sp && (uintptr_t)sp - (uintptr_t)t->stack[d].sp < (16u << 20)) d--;
+    while (d > 0 && sp > f[d].sp && (uintptr_t)sp - (uintptr_t)f[d].sp < (16u << 20)) d--;
     return d;
 }
 
@@ -109,35 +124,35 @@ static __attribute__((noinline)) struct thread *begin_slow(struct thread *t, con
         thread_lost(t, 1);
         return NULL;
     }
-    if (unlikely(sp > t->stack[t->weighed].sp))
+    if (unlikely(sp > t->hot.stack[t->weighed].sp))
         unwind(t, live_depth(t, sp)); /* perhaps the weighed call is gone */
     if (thread_runs(t)) return t;
     t->skipped++;
     return NULL;
 }
 
+/* A node that awaits the partner of a weighed call stays out of the cache: it must come by here. */
 static __attribute__((noinline)) struct node *find_slow(struct thread *t, tare_site *site,
-                                                        struct path_cache *c)
+                                                        struct tare_path_ *c)
 {
-    if (t->busy || !t->node) { /* no node: a signal handler between two stores of tare_begin */
-        thread_lost(t, 1);
-        return NULL;
+    struct node *n = NULL, *parent = thread_at(t);
+    if (!t->busy) {
+        t->busy = 1;
+        uint64_t id = site_id(site);
+        if (id) n = thread_node(t, parent, (uint32_t)id, site->kind);
+        if (n && !(n->flags & NODE_AWAITS_PAIR)) *c = (struct tare_path_){(void *)parent, (void *)n, id, 0};
+        t->busy = 0;
     }
-    t->busy = 1;
-    struct node *n = NULL;
-    uint64_t id = site_id(site);
-    if (id) n = thread_node(t, t->node, (uint32_t)id, site->kind);
-    if (n) *c = (struct path_cache){t->node, n, id};
-    t->busy = 0;
     if (!n) thread_lost(t, 1);
     return n;
 }
 
 static inline struct node *find(struct thread *t, tare_site *site)
 {
+    struct tare_node_ *parent = (void *)thread_at(t);
     uint64_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
-    struct path_cache *c = path_slot(t, id);
-    if (likely(c->parent == t->node && c->site == id && id)) return c->node;
+    struct tare_path_ *c = tare_path_of_(&t->hot, parent, id);
+    if (likely(c->parent == parent && c->site == id)) return (struct node *)(void *)c->node;
     return find_slow(t, site, c);
 }
 
@@ -157,7 +172,7 @@ static __attribute__((noinline)) uint32_t log_site_slow(struct thread *t, tare_s
 static inline uint32_t log_site(struct thread *t, tare_site *site)
 {
     uint64_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
-    if (unlikely((uint32_t)(id >> 32) != t->session)) return log_site_slow(t, site);
+    if (unlikely((uint32_t)(id >> 32) != t->hot.session)) return log_site_slow(t, site);
     return (uint32_t)id;
 }
 
@@ -169,57 +184,63 @@ struct place {
     bool resumed; /* goes on: neither weighed nor a partner of one that was */
 };
 
-/* Whether this call of n is to be weighed: all scopes in it left out. */
-static inline unsigned choose_weighing(struct thread *t, struct node *n)
+/* Whether this call of n is to be weighed: all scopes in it left out. The coin may have fallen in tare_begin_fast_. */
+static bool choose_weighing(struct thread *t, struct node *n, bool resumed)
 {
-    unsigned flags = 0;
-    if (unlikely(--t->coin <= 0)) {
-        weigh_coin(t);
-        if (weigh_wanted(t, n)) flags = RAW_FLAG_WEIGHED;
-    }
-    if (unlikely(n->flags & NODE_AWAITS_PAIR)) weigh_pair_begin(t, n);
-    return flags;
+    bool fell = t->hot.coin < 0 || --t->hot.coin < 0;
+    if (fell) weigh_coin(t);
+    if (resumed) return false;
+    bool chosen = fell && weigh_wanted(t, n);
+    if (n->flags & NODE_AWAITS_PAIR) weigh_pair_begin(t, n);
+    return chosen;
 }
 
-static inline __attribute__((always_inline)) void begin(struct scope *s, tare_site *site, struct place at)
+/* Ready to open a frame at `sp`, those that are gone closed; or NULL. */
+static struct thread *begin_ready(struct thread *t, const char *sp)
 {
-    struct thread *t = self_thread;
+    if (!thread_runs(t) && !(t = begin_slow(t, sp))) return NULL;
+    const char *top = t->hot.stack[thread_depth(t)].sp;
+    if (top && sp > top) unwind(t, live_depth(t, sp));
+    if (top && thread_depth(t) + 1 < DEPTH_MAX) return t;
+    thread_lost(t, 1);
+    return NULL;
+}
+
+static void begin(struct scope *s, tare_site *site, struct place at)
+{
     s->tag = 0;
-    if (unlikely(!thread_runs(t)) && !(t = begin_slow(t, at.sp))) return;
-    if (unlikely(at.sp > t->stack[t->depth].sp)) unwind(t, live_depth(t, at.sp));
-    uint32_t depth = t->depth + 1, index, flags = 0;
-    if (unlikely(depth >= DEPTH_MAX)) {
-        thread_lost(t, 1);
-        return;
-    }
-    struct node *n = NULL;
-    if (likely(t->mode & TARE_AGGREGATE)) {
-        n = find(t, site);
-        if (unlikely(!n)) return;
-        index = n->site;
-        if (!at.resumed) flags = choose_weighing(t, n);
-    } else {
-        index = log_site(t, site);
-        if (unlikely(!index)) return;
-    }
+    struct thread *t = begin_ready(self_thread(), at.sp);
+    if (!t) return;
+    struct node *n = t->mode & TARE_AGGREGATE ? find(t, site) : NULL;
+    uint32_t index = n ? n->site : 0;
+    if (!(t->mode & TARE_AGGREGATE)) index = log_site(t, site);
+    if (!index) return;
+    bool weighed = n && choose_weighing(t, n, at.resumed);
     /* Before the depth moves on: a chunk that starts with this event must not count its scope as open. */
     struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, 1) : NULL;
-    t->depth = depth;
+    struct tare_frame_ *f = &t->hot.stack[thread_depth(t) + 1];
+    uint64_t tag = t->hot.tag += sizeof *f;
     barrier();
-    t->stack[depth] = (struct frame){at.sp ? at.sp : STACK_TOP, n};
-    t->node = n;
-    t->scopes++;
-    s->node = n;
-    s->tag = (uint64_t)thread_epoch(t) << 32 | depth;
-    if (unlikely(flags)) weigh_begin(t);
+    f->sp = at.sp ? at.sp : STACK_TOP;
+    f->node = (void *)n;
+    s->tag = tag;
+    s->how = 0;
+    if (weighed) weigh_begin(t);
     uint64_t now = ticks_begin(t);
     s->start = now;
-    if (e) publish(e, raw_what(RAW_BEGIN, flags, 0, 0, index), now);
+    if (e) publish(e, raw_what(RAW_BEGIN, weighed ? RAW_FLAG_WEIGHED : 0, 0, 0, index), now);
 }
 
+void tare_begin_at_(tare_scope *scope, tare_site *site, const char *sp)
+{
+    begin((struct scope *)(void *)scope, site, (struct place){sp, false});
+}
+
+/* The stack pointer of the caller, as its inlined scopes see it. */
 void tare_begin(tare_scope *scope, tare_site *site)
 {
-    begin((struct scope *)(void *)scope, site, (struct place){__builtin_frame_address(0), false});
+    const char *sp = __builtin_dwarf_cfa();
+    if (!begin_fast(scope, site, sp)) tare_begin_at_(scope, site, sp);
 }
 
 void tare_open(tare_scope *scope, tare_site *site)
@@ -230,17 +251,18 @@ void tare_open(tare_scope *scope, tare_site *site)
     begin(s, site, (struct place){NULL, false});
 }
 
-/* True: go on as usual. False: this end belongs to another thread, process or session. */
-static __attribute__((noinline)) bool end_slow(struct thread *t, const struct scope *s, uint64_t now)
+/* True: s is now the innermost scope of t. False: its end belongs to another thread, process or session. */
+static bool end_ready(struct thread *t, const struct scope *s, uint64_t now)
 {
-    uint32_t depth = (uint32_t)s->tag;
-    if (!s->tag) return false; /* never recorded: left out, lost, or ended before */
-    if (s->tag >> 32 != thread_epoch(t) || !thread_epoch(t) || depth > t->depth) {
+    uint64_t tag = s->tag;
+    uint32_t depth = (uint32_t)tag / sizeof(struct tare_frame_);
+    if (!tag) return false; /* never recorded: left out, lost, or ended before */
+    if (tag >> 32 != thread_epoch(t) || !thread_epoch(t) || depth > thread_depth(t)) {
         if (t->head) t->head->foreign++;
         return false;
     }
     if (t->skipping && t->weighed > depth) weigh_cancel(t);
-    if (t->depth > depth) unwind_at(t, depth, now);
+    if (thread_depth(t) > depth) unwind_at(t, depth, now);
     return true;
 }
 
@@ -273,79 +295,73 @@ static __attribute__((noinline)) void close_batch(struct thread *t, struct node 
     n->batch_next = n->count + n->batch_size;
 }
 
-/* Into the histogram goes the reading before this one. An address that hangs on a clock read just made would
- * stall the next read (measured: 9.7 ns on a 19 ns pair); one call later it is known early. The last reading
- * of a thread is put in by scope_flush(), or misses from the histogram after a kill. */
-static inline uint64_t *late_bucket(struct thread *t, struct node *next, uint64_t next_ticks)
+/* Into the histogram goes the reading before this one: see tare_bucket_. The last reading of a thread is put in by
+ * scope_flush(), or misses from the histogram after a kill. */
+static uint64_t *late_bucket(struct thread *t, struct node *next, uint64_t next_ticks)
 {
-    struct node *n = t->late_node;
-    uint64_t ticks = t->late_ticks;
-    t->late_node = next;
-    t->late_ticks = next_ticks;
-    if (unlikely(!n)) return NULL;
+    struct node *n = (struct node *)(void *)t->hot.late_node;
+    uint64_t ticks = t->hot.late_ticks;
+    t->hot.late_node = (void *)next;
+    t->hot.late_ticks = next_ticks;
+    if (!n) return NULL;
     unsigned octave = bucket_octave(ticks);
-    if (unlikely(!n->octave[octave])) open_octave(t, n, octave);
-    if (unlikely(!n->octave[octave])) return NULL;
+    if (!n->octave[octave]) open_octave(t, n, octave);
+    if (!n->octave[octave]) return NULL;
     uint64_t *slab = (uint64_t *)(void *)node_at(t, n->octave[octave]);
     return &slab[bucket_sub(ticks, octave)];
-}
-
-static inline void histogram_late(struct thread *t, struct node *next, uint64_t next_ticks)
-{
-    uint64_t *bucket = late_bucket(t, next, next_ticks);
-    if (likely(bucket)) ++*bucket;
 }
 
 /* A thread may end while another stops the session and reads this. */
 void scope_flush(struct thread *t)
 {
-    uint64_t *bucket = t->late_node ? late_bucket(t, NULL, 0) : NULL;
+    uint64_t *bucket = t->hot.late_node ? late_bucket(t, NULL, 0) : NULL;
     if (bucket) __atomic_fetch_add(bucket, 1, __ATOMIC_RELAXED);
 }
 
-static inline void node_record(struct thread *t, struct node *n, uint64_t ticks)
+static void node_record(struct thread *t, struct node *n, uint64_t ticks)
 {
     n->count++;
     n->total += ticks;
     if (ticks < n->min) n->min = ticks;
     if (ticks > n->max) n->max = ticks;
-    histogram_late(t, n, ticks);
-    if (unlikely(n->count == n->batch_next)) close_batch(t, n);
-    if (unlikely(n->flags & NODE_IN_PAIR)) weigh_pair_end(t, n, ticks);
+    uint64_t *bucket = late_bucket(t, n, ticks);
+    if (bucket) ++*bucket;
+    if (n->count == n->batch_next) close_batch(t, n);
+    if (n->flags & NODE_IN_PAIR) weigh_pair_end(t, n, ticks);
 }
 
-static inline void pop(struct thread *t, uint32_t depth, uint64_t now)
+static void pop(struct thread *t, struct scope *s, uint64_t now)
 {
     if (t->mode & TARE_EVENTS) {
         struct raw_event *e = reserve(t, 1);
         if (e) publish(e, raw_what(RAW_END, 0, 0, 0, 0), now);
     }
-    t->stack[depth].sp = STACK_TOP;
-    barrier();
-    t->depth = depth - 1;
-    t->node = t->stack[depth - 1].node;
+    frame_close(t, &t->hot.stack[thread_depth(t)]);
+    s->tag = 0;
 }
 
-static inline bool is_top(const struct thread *t, const struct scope *s)
+void tare_end_at_(tare_scope *scope, uint64_t now)
 {
-    return s->tag == ((uint64_t)thread_epoch(t) << 32 | t->depth) && thread_runs(t);
+    struct scope *s = (struct scope *)(void *)scope;
+    struct thread *t = self_thread();
+    if (!now) now = ticks_end(t);
+    if (!end_ready(t, s, now)) return;
+    uint64_t ticks = now > s->start ? now - s->start : 0;
+    struct node *n = thread_at(t);
+    if (n && t->skipping)
+        weigh_end(t, n, ticks);
+    else if (n)
+        node_record(t, n, ticks);
+    pop(t, s, now);
 }
 
 void tare_end(tare_scope *scope)
 {
-    struct scope *s = (struct scope *)(void *)scope;
-    struct thread *t = self_thread;
-    uint64_t now = ticks_end(t);
-    if (unlikely(!is_top(t, s)) && !end_slow(t, s, now)) return;
-    uint64_t ticks = likely(now > s->start) ? now - s->start : 0;
-    if (likely(s->node != NULL)) {
-        if (unlikely(t->skipping))
-            weigh_end(t, s->node, ticks);
-        else
-            node_record(t, s->node, ticks);
-    }
-    pop(t, (uint32_t)s->tag, now);
-    s->tag = 0;
+    uint64_t now = 0;
+    if (scope->private_[0] && end_fast(scope, &now))
+        scope->private_[0] = 0; /* the program has it still, and may end it twice */
+    else
+        tare_end_at_(scope, now);
 }
 
 /* ---- scopes that wait ---- */
@@ -353,20 +369,20 @@ void tare_end(tare_scope *scope)
 void tare_pause(tare_scope *scope)
 {
     struct scope *s = (struct scope *)(void *)scope;
-    struct thread *t = self_thread;
+    struct thread *t = self_thread();
     uint64_t now = ticks_end(t);
-    if (!s->tag || (!is_top(t, s) && !end_slow(t, s, now))) return;
+    if (!end_ready(t, s, now)) return;
     if (t->skipping) weigh_cancel(t); /* what was left out of half a call says nothing */
-    if (s->node) s->node->flags &= ~(uint32_t)NODE_IN_PAIR;
+    struct node *n = thread_at(t);
+    if (n) n->flags &= ~(uint32_t)NODE_IN_PAIR;
     s->held = now > s->start ? now - s->start : 0;
-    pop(t, (uint32_t)s->tag, now);
-    s->tag = 0;
+    pop(t, s, now);
 }
 
 void tare_resume(tare_scope *scope, int wait_counts)
 {
     struct scope *s = (struct scope *)(void *)scope;
-    struct thread *t = self_thread;
+    struct thread *t = self_thread();
     uint64_t began = s->start;
     if (t->skipping) weigh_cancel(t);
     begin(s, s->site, (struct place){NULL, true});
@@ -377,7 +393,7 @@ void tare_resume(tare_scope *scope, int wait_counts)
 
 static inline struct thread *recording_thread(void)
 {
-    struct thread *t = self_thread;
+    struct thread *t = self_thread();
     return likely(thread_epoch(t) != 0) ? t : thread_get();
 }
 

@@ -304,11 +304,12 @@ tare_status tare_stop(tare_error *err)
         return TARE_OK;
     }
     drain_stop();
-    scope_flush(self_thread);
+    scope_flush(self_thread());
     struct clock_pair p;
     clock_pair_take(&p, &session.source);
     lock_wait(&session.lock);
     pair_add(&p);
+    thread_names();
     lock_give(&session.lock);
     /* Without its header a live file cannot be folded in: it is left for the reader, as after a kill. */
     bool whole = !live_is_broken(&session.live) && archive_close() && !live_is_broken(&session.live);

@@ -11,9 +11,10 @@
 
 enum { SLAB_THREADS = 16, FRESH_SLOTS = 256, FIRST_TREE_BYTES = 8 << 10, TREE_BYTES_MAX = 256 << 10 };
 
-/* Stand-ins that self_thread points to; all zero, so that the hot path always turns off to thread_get(). */
+/* Stand-ins that self_hot points to; all zero, so that the hot path always turns off to thread_get(). */
 static struct thread unregistered, registering, refused;
-__thread struct thread *self_thread __attribute__((tls_model("initial-exec"))) = &unregistered;
+__thread struct tare_thread_ *tare_self_ __attribute__((tls_model("initial-exec"))) = &unregistered.hot;
+extern __thread struct tare_thread_ *self_hot __attribute__((alias("tare_self_")));
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
@@ -54,7 +55,7 @@ void *thread_arena(struct thread *t, size_t bytes)
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;
     if ((size_t)(t->arena_end - t->arena) < bytes) {
         uint64_t want = t->arena_bytes < TREE_BYTES_MAX ? t->arena_bytes * 2 : TREE_BYTES_MAX;
-        struct extent *x = live_alloc(&session.live, t->base, EXTENT_TREE, want);
+        struct extent *x = live_alloc(&session.live, t->hot.base, EXTENT_TREE, want);
         if (!x) return NULL;
         x->thread = t->slot;
         t->arena_bytes = want;
@@ -99,7 +100,7 @@ static bool tree_open(struct thread *t)
 {
     struct extent *x = live_alloc(&session.live, session.live.base, EXTENT_TREE, FIRST_TREE_BYTES);
     if (!x) return false;
-    t->base = session.live.base;
+    t->hot.base = session.live.base;
     x->thread = t->slot;
     x->spare[1] = 1; /* a slot header follows */
     t->head = (struct slot_header *)(x + 1);
@@ -120,7 +121,7 @@ static struct extent *chunk_take(struct thread *t)
     if (ring_pop(&t->free, &word)) return (struct extent *)word;
     if (t->n_chunks == RING_CHUNKS) return NULL;
     struct extent *x =
-        live_alloc(&session.live, t->base, EXTENT_EVENTS, t->n_chunks ? CHUNK_BYTES : FIRST_CHUNK_BYTES);
+        live_alloc(&session.live, t->hot.base, EXTENT_EVENTS, t->n_chunks ? CHUNK_BYTES : FIRST_CHUNK_BYTES);
     if (x) t->n_chunks++;
     return x;
 }
@@ -130,7 +131,7 @@ static void chunk_give(struct thread *t)
     if (!t->chunk) return;
     ring_push(&t->full, (uint64_t)t->chunk); /* there is a place for each of RING_CHUNKS */
     __atomic_store_n(&t->chunk, NULL, __ATOMIC_RELEASE);
-    t->limit = 0;
+    t->hot.limit = 0;
 }
 
 bool thread_next_chunk(struct thread *t)
@@ -140,27 +141,49 @@ bool thread_next_chunk(struct thread *t)
     if (!x) return false;
     if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) drain_start(); /* not after the session's end */
     x->thread = t->index;
-    x->spare[0] = t->depth; /* scopes open at its first event: lets a reader go on after a gap */
+    x->spare[0] = thread_depth(t); /* scopes open at its first event: lets a reader go on after a gap */
     __atomic_store_n(&x->seq, ++t->chunk_seq, __ATOMIC_RELEASE);
     __atomic_store_n(&t->chunk, x, __ATOMIC_RELEASE);
     /* Before the limit: a signal handler in between finds no room, never a wild place. */
-    t->pos = (uint64_t)(x + 1);
+    t->hot.pos = (uint64_t)(x + 1);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    t->limit = (uint64_t)x + x->bytes;
+    t->hot.limit = (uint64_t)x + x->bytes;
     return true;
 }
 
 /* ---- start and end of a thread ---- */
 
+/* With the session's lock held, while it records: the name a thread has now, which it may have got after its first
+ * scope. A thread that is gone keeps the one it had. */
+static void refresh_name(const struct thread *t)
+{
+    char name[sizeof t->head->name];
+    if (process_thread_name(t->tid, name)) memcpy(t->head->name, name, sizeof name);
+}
+
+void thread_names(void)
+{
+    for (struct thread *t = session.threads; t; t = t->next)
+        if (__atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_LIVE) refresh_name(t);
+}
+
+static void name_at_end(const struct thread *t)
+{
+    if (!lock_take(&session.lock)) return;
+    if (__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) refresh_name(t);
+    lock_give(&session.lock);
+}
+
 static void retire(void *p)
 {
     struct thread *t = p;
-    if (self_thread != t) return;
-    self_thread = &unregistered; /* scopes of later destructors register anew */
+    if (self_thread() != t) return;
+    self_hot = &unregistered.hot; /* scopes of later destructors register anew */
     if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY || !thread_epoch(t)) return;
-    __atomic_store_n(&t->run, 0,
+    __atomic_store_n(&t->hot.run, 0,
                      __ATOMIC_RELAXED); /* the session may end at this moment, and clear them too */
     __atomic_store_n(&t->epoch, 0, __ATOMIC_RELAXED);
+    name_at_end(t);
     scope_flush(t);
     chunk_give(t);
     __atomic_store_n(&t->retired, t->mode & TARE_EVENTS ? SLOT_ENDED : SLOT_FREE, __ATOMIC_RELEASE);
@@ -203,24 +226,28 @@ static void slot_ready(struct thread *t)
     t->tid = process_tid();
     t->head->tid = t->tid;
     t->head->thread = t->index;
-    process_thread_name(t->head->name);
+    process_thread_name(t->tid, t->head->name);
     __atomic_store_n(&t->head->threads, t->head->threads + 1,
                      __ATOMIC_RELEASE); /* last: now it means something */
     t->mode = session.options.mode;
-    t->session = session.number;
     t->clock = session_clock();
-    t->depth = 0;
+    t->hot.session = session.number;
     t->skipping = t->busy = 0; /* the slot's last thread may have ended in the middle of something */
     t->pair_node = NULL;
     t->chunk_seq = 0;
-    t->node = t->mode & TARE_AGGREGATE ? node_at(t, t->head->root) : NULL;
-    t->stack[0] = (struct frame){STACK_TOP, t->node};
+    void *root = t->mode & TARE_AGGREGATE ? node_at(t, t->head->root) : NULL;
+    t->hot.stack[0] = (struct tare_frame_){STACK_TOP, root};
     rng_seed(&t->rng, process_random() ^ t->index);
     weigh_coin(t);
     if (++session.epoch == 0) session.epoch = 1;
+    for (uint32_t d = thread_depth(t); d; d--) t->hot.stack[d].sp = NULL; /* what its last thread left open */
+    t->hot.tag = (uint64_t)session.epoch << 32;
+    t->hot.how = how_word(t->mode, t->clock);
+    t->runs = run_word(t->clock);
     __atomic_store_n(&t->epoch, session.epoch, __ATOMIC_RELAXED);
     __atomic_store_n(&t->retired, SLOT_LIVE, __ATOMIC_RELAXED); /* the helper looks at it at any time */
-    __atomic_store_n(&t->run, 1, __ATOMIC_RELAXED); /* with the lock held: the end of the session clears it */
+    __atomic_store_n(&t->hot.run, t->runs,
+                     __ATOMIC_RELAXED); /* with the lock held: the end of the session clears it */
 }
 
 static struct thread *thread_register(void)
@@ -256,14 +283,14 @@ static bool process_ready(void)
 
 static struct thread *thread_enter(struct thread *was)
 {
-    self_thread = &registering;
+    self_hot = &registering.hot;
     if (!process_ready()) {
-        self_thread = &unregistered;
+        self_hot = &unregistered.hot;
         return NULL;
     }
     bool spent = was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES;
     struct thread *t = spent ? NULL : thread_register();
-    self_thread = t ? t : &refused;
+    self_hot = t ? &t->hot : &refused.hot;
     if (!t) thread_lost(NULL, 1);
     return t;
 }
@@ -272,14 +299,14 @@ struct thread *thread_get(void)
 {
     if (!__atomic_load_n(&tare_recording, __ATOMIC_RELAXED)) return NULL;
     /* Not in the middle of it (a signal handler), and not again so soon: a refused thread asks at every scope. */
-    if (self_thread == &registering || (self_thread == &refused && live_refuses(&session.live))) {
+    if (self_thread() == &registering || (self_thread() == &refused && live_refuses(&session.live))) {
         thread_lost(NULL, 1);
         return NULL;
     }
     int saved = errno;
     int cancel; /* a cancelled thread must not end in there: it would leave locks behind */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    struct thread *t = thread_enter(self_thread);
+    struct thread *t = thread_enter(self_thread());
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return t;
@@ -292,7 +319,7 @@ void thread_forget_all(void)
     bool ours = fork_page && __atomic_load_n(&fork_page->state, __ATOMIC_RELAXED) == FORK_READY;
     for (struct thread *t = ours ? session.threads : NULL; t; t = t->next) {
         __atomic_store_n(&t->epoch, 0, __ATOMIC_SEQ_CST); /* in this order: see weigh_cancel() */
-        __atomic_store_n(&t->run, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&t->hot.run, 0, __ATOMIC_SEQ_CST);
     }
     session.threads = NULL;
     session.n_slots = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * weigh.c - what a scope costs, found two ways.
  *
- * At start-up: scopes around a little known work, through the very functions the program will call. That
+ * At start-up: scopes around a little known work, through the very code that the macros put into the program. That
  * number is a first stone only: elsewhere a scope costs more or less (caches, pipelines), and no constant fits.
  *
  * In situ: now and then (a coin per call, one in 64) everything a scope calls is left out of the record, and
@@ -21,7 +21,9 @@ enum { CALLS_BEFORE = 32, LONG_TICKS = 1 << 25, PAIRS_BEFORE_JUDGING = 16 };
 void weigh_coin(struct thread *t)
 {
     uint32_t one_in = session.options.weigh_one_in;
-    t->coin = one_in ? (int32_t)(1 + rng_next(&t->rng) % (2 * (uint64_t)one_in - 1)) : INT32_MAX;
+    int32_t coin = one_in ? (int32_t)(rng_next(&t->rng) % (2 * (uint64_t)one_in - 1)) : INT32_MAX;
+    t->thrown += (uint64_t)((int64_t)coin - t->hot.coin);
+    t->hot.coin = coin;
 }
 
 static bool has_scopes(const struct thread *t, const struct node *n)
@@ -44,9 +46,9 @@ bool weigh_wanted(struct thread *t, const struct node *n)
 /* Neither `run` nor `skipping`: a signal handler that lands there counts its scopes as lost. */
 void weigh_begin(struct thread *t)
 {
-    t->weighed = t->depth;
+    t->weighed = thread_depth(t);
     t->skipped = 0;
-    __atomic_store_n(&t->run, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->hot.run, 0, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     t->skipping = 1;
 }
@@ -56,8 +58,8 @@ void weigh_cancel(struct thread *t)
 {
     t->skipping = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&t->run, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&t->epoch, __ATOMIC_SEQ_CST)) __atomic_store_n(&t->run, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->hot.run, t->runs, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&t->epoch, __ATOMIC_SEQ_CST)) __atomic_store_n(&t->hot.run, 0, __ATOMIC_RELAXED);
 }
 
 void weigh_end(struct thread *t, struct node *n, uint64_t ticks)
@@ -71,6 +73,14 @@ void weigh_end(struct thread *t, struct node *n, uint64_t ticks)
     t->pair_node = n;
     t->pair_off = ticks;
     n->flags |= NODE_AWAITS_PAIR;
+    struct tare_node_ *parent = t->hot.stack[thread_depth(t) - 1].node;
+    struct tare_path_ *c = tare_path_of_(&t->hot, parent, (uint64_t)t->hot.session << 32 | n->site);
+    if ((void *)c->node == n) *c = (struct tare_path_){NULL, NULL, 0, 0};
+}
+
+static uint64_t scopes_begun(const struct thread *t)
+{
+    return t->thrown - (uint64_t)(int64_t)t->hot.coin;
 }
 
 void weigh_pair_begin(struct thread *t, struct node *n)
@@ -78,7 +88,7 @@ void weigh_pair_begin(struct thread *t, struct node *n)
     n->flags &= ~(uint32_t)NODE_AWAITS_PAIR;
     if (t->pair_node != n) return;
     n->flags |= NODE_IN_PAIR;
-    t->pair_scopes = t->scopes;
+    t->pair_scopes = scopes_begun(t);
 }
 
 static uint32_t clip(uint64_t v)
@@ -117,7 +127,7 @@ void weigh_pair_end(struct thread *t, struct node *n, uint64_t ticks)
     t->pair_node = NULL;
     struct weigh_pairs *p = pairs_of(t, n);
     if (!p) return;
-    uint64_t scopes = t->scopes - t->pair_scopes - 1; /* not itself */
+    uint64_t scopes = scopes_begun(t) - t->pair_scopes;
     uint64_t at = p->seen < WEIGH_PAIRS ? p->seen : rng_next(&t->rng) % ((uint64_t)p->seen + 1);
     if (at < WEIGH_PAIRS) p->pair[at] = (struct weigh_pair){clip(t->pair_off), clip(ticks), clip(scopes)};
     if (p->seen < UINT32_MAX) p->seen++;
@@ -131,6 +141,7 @@ enum { ROUNDS = 20, SCOPES = 64, WORK_STEPS = 64 };
 /* A thread state with room for its tree and its events, that no reader will ever see. */
 struct scratch {
     struct thread thread;
+    struct node *site; /* of the one that is weighed */
     _Alignas(LIVE_ALIGN) char tree[16 << 10];
     struct raw_event events[2 * SCOPES + 2];
 };
@@ -144,21 +155,24 @@ static void scratch_open(struct scratch *w, tare_site *site, const tare_options 
     struct thread *t = &w->thread;
     t->mode = options->mode;
     t->epoch = 1;
-    t->session = (uint32_t)(site->id >> 32);
+    t->hot.tag = (uint64_t)1 << 32;
     t->clock = session_clock();
-    t->coin = INT32_MAX;
-    t->base = w->tree;
+    t->hot.session = (uint32_t)(site->id >> 32);
+    t->hot.coin = INT32_MAX;
+    t->hot.base = w->tree;
     struct node *root = (struct node *)(void *)(w->tree + LIVE_ALIGN);
     struct node *n = (struct node *)(void *)((char *)(root + 1));
     n->min = UINT64_MAX;
     n->batch_next = n->batch_size = 1;
     n->site = 1;
+    w->site = n;
     t->arena = (char *)(n + 1);
     t->arena_end = w->tree + sizeof w->tree;
-    t->node = t->mode & TARE_AGGREGATE ? root : NULL;
-    t->stack[0] = (struct frame){STACK_TOP, t->node};
-    *path_slot(t, site->id) = (struct path_cache){root, n, site->id};
-    t->run = 1;
+    t->hot.stack[0] = (struct tare_frame_){STACK_TOP, t->mode & TARE_AGGREGATE ? (void *)root : NULL};
+    *tare_path_of_(&t->hot, (void *)root, site->id) =
+        (struct tare_path_){(void *)root, (void *)n, site->id, 0};
+    t->hot.how = how_word(t->mode, t->clock);
+    t->hot.run = t->runs = run_word(t->clock);
 }
 
 /* A short stretch of work in which nothing overlaps: each step needs the one before. Around an empty body the
@@ -185,7 +199,7 @@ static uint64_t time_scoped_work(const struct thread *t, tare_site *site, uint64
     uint64_t start = ticks_end(t);
     for (unsigned k = 0; k < SCOPES; k++) {
         tare_scope s;
-        tare_begin(&s, site);
+        tare_record_(&s, site);
         known_work(v);
         tare_leave_(&s);
     }
@@ -194,17 +208,17 @@ static uint64_t time_scoped_work(const struct thread *t, tare_site *site, uint64
 
 static uint64_t time_skipped(struct thread *t, tare_site *site)
 {
-    t->run = 0;
+    t->hot.run = 0;
     t->skipping = 1;
     uint64_t start = ticks_end(t);
     for (unsigned k = 0; k < SCOPES; k++) {
         tare_scope s;
-        tare_begin(&s, site);
+        tare_record_(&s, site);
         tare_leave_(&s);
     }
     uint64_t took = ticks_end(t) - start;
     t->skipping = 0;
-    t->run = 1;
+    t->hot.run = t->runs;
     return took;
 }
 
@@ -225,10 +239,10 @@ static uint64_t per_scope(uint64_t with, uint64_t without)
 static void one_round(struct scratch *w, tare_site *site, struct readings *r, unsigned i)
 {
     struct thread *t = &w->thread;
-    const struct node *n = path_slot(t, site->id)->node;
+    const struct node *n = w->site;
     uint64_t v = i + 1, before = n->total;
-    t->pos = (uint64_t)w->events;
-    t->limit = (uint64_t)(w->events + 2 * SCOPES + 2);
+    t->hot.pos = (uint64_t)w->events;
+    t->hot.limit = (uint64_t)(w->events + 2 * SCOPES + 2);
     uint64_t bare = time_work(t, &v), scoped = time_scoped_work(t, site, &v),
              read = readings_of(w, n, before);
     r->inside[i] = per_scope(read, bare);
@@ -253,11 +267,11 @@ void weigh_startup(struct process_info *out, tare_options *options)
     if (w == MAP_FAILED) return;
     tare_site site = {"", "", 0, TARE_SITE_SCOPE, (uint64_t)session.number << 32 | 1};
     scratch_open(w, &site, options);
-    struct thread *was = self_thread;
+    struct tare_thread_ *was = self_hot;
     struct readings r;
-    self_thread = &w->thread;
+    self_hot = &w->thread.hot;
     for (unsigned i = 0; i < ROUNDS; i++) one_round(w, &site, &r, i);
-    self_thread = was;
+    self_hot = was;
     munmap(w, sizeof *w);
     out->inside = summary(r.inside);
     out->outside = summary(r.outside);

@@ -27,7 +27,7 @@ nothing_left() { left=$(find "$root" ! -type d) && [ -z "$left" ] || { echo "$le
 
 version=$(sed -n 's/^#define TARE_VERSION "\(.*\)"/\1/p' include/tare/tare.h)
 check "make install" quiet_make install
-for f in bin/tare include/tare/tare.h lib/libtare.a "lib/libtare.so.$version" lib/pkgconfig/tare.pc; do
+for f in bin/tare include/tare/tare.h include/tare/inline.h lib/libtare.a "lib/libtare.so.$version" lib/pkgconfig/tare.pc; do
     check "$f is there" test -f "$root/opt/tare/$f"
 done
 check "libtare.so leads to the soname" says libtare.so.0 readlink "$root/opt/tare/lib/libtare.so"

@@ -198,6 +198,37 @@ static void tree_and_events_agree(void **state)
     done(t, &tree);
 }
 
+/* Scopes begun by hand lie on the same stack as those of the macros, around and within them. What a scope weighs was
+ * found with the code that recorded it. */
+static void by_hand_and_inlined(void **state)
+{
+    (void)state;
+    tare_site *site = tare_site_new(TARE_SITE_SCOPE, "hand", "h.c", 1);
+    for (uint32_t mode = 1; mode <= 3; mode++) {
+        start(mode, 0);
+        for (int i = 0; i < STEPS; i++) {
+            tare_scope outer, inner;
+            tare_begin(&outer, site);
+            {
+                TARE_SCOPE("macro");
+                tare_begin(&inner, site);
+                leaf();
+                tare_end(&inner);
+                tare_end(&inner); /* again: nothing */
+            }
+            tare_end(&outer);
+        }
+        struct trace *t = stop();
+        struct calltree tree = tree_of(t);
+        assert_int_equal(NODE(t, &tree, "hand", "macro", "hand", "leaf")->count, STEPS);
+        assert_int_equal(tree.n_nodes, 6);
+        const struct trace_loss *l = trace_loss(t);
+        assert_int_equal(l->foreign_scopes + l->abandoned_scopes + l->unclosed_scopes + l->dropped, 0);
+        assert_true(trace_process(t, 0)->inside.value + trace_process(t, 0)->outside.value > 0);
+        done(t, &tree);
+    }
+}
+
 /* ---- depth and width ---- */
 
 static void recurse(int n)
@@ -634,6 +665,7 @@ int main(void)
         cmocka_unit_test(counts_are_exact_in_every_mode),
         cmocka_unit_test(counts_are_exact_while_weighing),
         cmocka_unit_test(tree_and_events_agree),
+        cmocka_unit_test(by_hand_and_inlined),
         cmocka_unit_test(recursion_nests),
         cmocka_unit_test(too_deep_is_counted_as_lost),
         cmocka_unit_test(ten_thousand_paths),

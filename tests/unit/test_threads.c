@@ -457,9 +457,48 @@ static int remove_folder(void **state)
     return 0;
 }
 
+/* ---- names ---- */
+
+static pthread_barrier_t named, stopped;
+
+static void *names_itself_late(void *stays)
+{
+    {
+        TARE_SCOPE("before it has a name");
+    }
+    pthread_setname_np(pthread_self(), stays ? "stays" : "ends");
+    if (!stays) return NULL;
+    pthread_barrier_wait(&named);
+    pthread_barrier_wait(&stopped);
+    return NULL;
+}
+
+static void a_name_given_after_the_first_scope(void **state)
+{
+    (void)state;
+    for (uint32_t mode = 1; mode <= 3; mode++) {
+        pthread_t ends, stays;
+        pthread_barrier_init(&named, NULL, 2);
+        pthread_barrier_init(&stopped, NULL, 2);
+        start(mode, 0);
+        pthread_create(&ends, NULL, names_itself_late, NULL);
+        pthread_join(ends, NULL);
+        pthread_create(&stays, NULL, names_itself_late, &named);
+        pthread_barrier_wait(&named);
+        struct trace *t = stop();
+        pthread_barrier_wait(&stopped);
+        pthread_join(stays, NULL);
+        assert_int_equal(trace_n_threads(t), 2);
+        assert_string_equal(trace_thread(t, 0)->name, "ends");
+        assert_string_equal(trace_thread(t, 1)->name, "stays");
+        trace_close(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_given_after_the_first_scope),
         cmocka_unit_test(threads_side_by_side),
         cmocka_unit_test(threads_one_after_another),
         cmocka_unit_test(threads_that_end_inside_scopes),
