@@ -219,6 +219,18 @@ struct shown show_number(double v)
     return with_unit(v, "");
 }
 
+struct shown show_quantity(const char *unit, double v)
+{
+    if (strcmp(unit, "1") == 0) return show_percent(v);
+    if (strcmp(unit, "B") == 0) return show_bytes(v);
+    if (strcmp(unit, "s") == 0) return show_time(v * 1e9);
+    bool bytes = strcmp(unit, "B/s") == 0, rate = bytes || strcmp(unit, "1/s") == 0;
+    struct shown out = bytes ? show_bytes(v) : show_number(v);
+    size_t used = strlen(out.s);
+    snprintf(out.s + used, sizeof out.s - used, "%s%s", rate ? "" : " ", rate ? "/s" : unit);
+    return out;
+}
+
 struct shown show_count(double n, const char *noun)
 {
     struct shown out = three_of(n, false);

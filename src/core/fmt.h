@@ -53,9 +53,11 @@ struct shown show_time(double ns);                     /* "12.3 ms" */
 struct shown show_bytes(double bytes);                 /* "51.7 MiB" */
 struct shown show_rate(double rate, const char *unit); /* "1,341 texts/s"; NULL: "/s" */
 struct shown show_percent(double share);               /* 0.647 as "65 %", 0.0123 as "1.2 %" */
-struct shown show_number(double v);                    /* "5.1" */
-struct shown show_count(double n, const char *noun);   /* 1, "thread": "1 thread"; 2: "2 threads" */
-struct shown show_cases(size_t n, size_t of);          /* " (2 of 5 cases)"; "" when there is but one */
+/* Of a quantity with this unit: 85 %, 1.5 GB, 2.1 ms, 1.5 GB/s, 12/s, 71 C. */
+struct shown show_quantity(const char *unit, double v);
+struct shown show_number(double v);                  /* "5.1" */
+struct shown show_count(double n, const char *noun); /* 1, "thread": "1 thread"; 2: "2 threads" */
+struct shown show_cases(size_t n, size_t of);        /* " (2 of 5 cases)"; "" when there is but one */
 
 /* ---- by value, in columns of a table that has little room ---- */
 

@@ -71,6 +71,7 @@ struct watch_alert { /* that fired */
     size_t rule;
     uint64_t start_ns, end_ns; /* end 0: has not cleared */
     double value;
+    const char *action; /* of the rule, or "" */
 };
 
 struct watcher {

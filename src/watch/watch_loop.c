@@ -17,24 +17,14 @@
 
 /* ---- alerts ---- */
 
-/* 85 %, 1.5 GB, 2.1 ms, 1.5 GB/s, 12/s, 71 C */
-static struct shown show_value(const char *unit, double v)
-{
-    if (strcmp(unit, "1") == 0) return show_percent(v);
-    if (strcmp(unit, "B") == 0) return show_bytes(v);
-    if (strcmp(unit, "s") == 0) return show_time(v * 1e9);
-    bool bytes = strcmp(unit, "B/s") == 0, rate = bytes || strcmp(unit, "1/s") == 0;
-    struct shown out = bytes ? show_bytes(v) : show_number(v);
-    size_t used = strlen(out.s);
-    snprintf(out.s + used, sizeof out.s - used, "%s%s", rate ? "" : " ", rate ? "/s" : unit);
-    return out;
-}
-
 static void say_alert(const struct watcher *w, const struct alert_rule *r, const struct alert_event *e)
 {
-    const char *arrow = e->fired && *r->action ? " -> " : "";
-    watch_say(w->options, WATCH_ALERT, "%s: %s (%s is %s)%s%s", e->fired ? "alert" : "cleared", r->text,
-              r->when.name, show_value(r->unit, e->value).s, arrow, e->fired ? r->action : "");
+    const char *arrow = e->fired && *e->action ? " -> " : "";
+    struct buf own = BUF_INIT;
+    if (!isnan(e->own)) buf_printf(&own, ", %s of it this program's", show_percent(e->own).s);
+    watch_say(w->options, WATCH_ALERT, "%s: %s (%s is %s%s)%s%s", e->fired ? "alert" : "cleared", r->text,
+              r->when.name, show_quantity(r->unit, e->value).s, own.data, arrow, e->fired ? e->action : "");
+    buf_release(&own);
 }
 
 /* What hooks are given; docs/cli/tare-run.md names the keys. */
@@ -58,7 +48,7 @@ static void alert_json(const struct watcher *w, const struct alert_rule *r, cons
     json_kv_string(&j, "run", w->run_id);
     json_kv_int(&j, "pid", w->child.pid);
     json_kv_string(&j, "command", w->options->command[0]);
-    json_kv_string(&j, "action", r->action);
+    json_kv_string(&j, "action", e->action);
     json_object_end(&j);
     json_finish(&j, NULL);
     buf_add_char(out, '\n');
@@ -80,7 +70,7 @@ static void start_hooks(struct watcher *w, const struct alert_rule *r, const str
 static void remember_alert(struct watcher *w, const struct alert_event *e)
 {
     if (e->fired) {
-        struct watch_alert f = {e->rule, e->at_ns, 0, e->value};
+        struct watch_alert f = {e->rule, e->at_ns, 0, e->value, e->action};
         if (w->fired.n >= RUN_LIST_MAX) return; /* all that a document holds; the trace has them */
         if (vec_push(&w->fired, f, NULL) != TARE_OK) w->lost++;
         return;

@@ -227,7 +227,7 @@ static void record_alerts(struct run *run, struct run_watch *to, const struct wa
                                                .value = known_f64(f->value),
                                                .threshold = known_f64(r->when.threshold),
                                                .start_s = known_f64(seconds(f->start_ns, w->child.start_ns)),
-                                               .action = *r->action ? r->action : NULL};
+                                               .action = *f->action ? f->action : NULL};
         if (f->end_ns) to->alerts.at[i]->end_s = known_f64(seconds(f->end_ns, w->child.start_ns));
     }
 }

@@ -113,12 +113,56 @@ static void fires_once_clears_once(void **state)
 static void holds_for_a_time(void **state)
 {
     char out[32];
-    const double broken[] = {90, 90, 10, 90, 90, 90, 90, 10};
-    watch("memory>80% for 300ms", broken, NULL, 8, out);
-    assert_string_equal(out, "......FC");
-    const double blind[] = {90, -1, -1, 90, -1, 10, 10};
-    watch("memory>80% for 300ms", blind, NULL, 7, out);
-    assert_string_equal(out, "...F.C."); /* unknown neither breaks it nor clears it */
+    const double broken[] = {90, 90, 10, 90, 90, 90, 90, 10, 10, 10, 10, 90};
+    watch("memory>80% for 300ms", broken, NULL, 12, out);
+    assert_string_equal(out, "......F...C."); /* back for as long as it took to fire */
+    const double wavering[] = {90, 90, 90, 90, 10, 90, 10, 10, 90, 10, 10, 10, 10};
+    watch("memory>80% for 300ms", wavering, NULL, 13, out);
+    assert_string_equal(out, "...F........C");
+    const double blind[] = {90, -1, -1, 90, -1, 10, -1, -1, 10};
+    watch("memory>80% for 300ms", blind, NULL, 9, out);
+    assert_string_equal(out, "...F....C"); /* unknown neither breaks it nor clears it */
+    (void)state;
+}
+
+/* A machine whose two processors are busy: is it this program? */
+static const char *advice_at(double own, double *part)
+{
+    struct made m;
+    struct alert_rule r;
+    struct alerts *a = NULL;
+    struct alert_events events = {VEC_INIT};
+    const char *action = NULL;
+    made_init(&m);
+    assert_int_equal(alert_parse(&r, "cpu>80%", NULL), TARE_OK);
+    assert_int_equal(alerts_new(&a, &r, 1, NULL), TARE_OK);
+    for (int t = 0; t < 3; t++) {
+        made_put(&m, METRIC_CPU_COUNT, "", 2);
+        made_put(&m, METRIC_CPU_BUSY, "", 2);
+        if (own >= 0) made_put(&m, METRIC_PROC_CPU_USER, "", own);
+        if (own >= 0) made_put(&m, METRIC_PROC_CPU_SYSTEM, "", 0);
+        uint64_t at = m.at_ns;
+        made_step(&m);
+        assert_int_equal(alerts_feed(a, m.deriver, at, &events, NULL), TARE_OK);
+    }
+    assert_int_equal(events.items.n, 1);
+    action = events.items.items[0].action;
+    *part = events.items.items[0].own;
+    vec_release(&events.items);
+    alerts_free(a);
+    made_release(&m);
+    return action;
+}
+
+static void who_is_not_it_is_not_blamed(void **state)
+{
+    double part;
+    assert_non_null(strstr(advice_at(0.26, &part), "other programs take the processors"));
+    assert_true(fabs(part - 0.13) < 1e-9);
+    assert_non_null(strstr(advice_at(1.9, &part), "fewer workers"));
+    assert_true(fabs(part - 0.95) < 1e-9);
+    assert_non_null(strstr(advice_at(-1, &part), "fewer workers")); /* nobody is watched */
+    assert_true(isnan(part));
     (void)state;
 }
 
@@ -151,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_as_read),    cmocka_unit_test(rules_refused),
         cmocka_unit_test(fires_once_clears_once), cmocka_unit_test(holds_for_a_time),
+        cmocka_unit_test(who_is_not_it_is_not_blamed),
         cmocka_unit_test(second_condition), cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

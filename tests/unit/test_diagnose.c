@@ -155,6 +155,23 @@ static void evidence_names_the_interval(void **state)
     (void)state;
 }
 
+/* It said "100 % of the time" of a card that was busy for half of it: the rule is "below 70 %". */
+static void titles_say_what_was_measured(void **state)
+{
+    struct made m;
+    struct run run;
+    tell(&m, &(struct story){"", {{METRIC_GPU_UTIL, "gpu0", 0.52}, {METRIC_PROC_CPU_USER, "", 0.1}}, 0, 0});
+    judge(&run, &m.course);
+    assert_int_equal(run.findings.n, 1);
+    const char *title = run.findings.at[0]->title;
+    assert_non_null(strstr(title, "gpu 52 % (below 70 %), process.waiting 80 % (above 50 %) from"));
+    assert_non_null(strstr(title, "so for 100 % of the time"));
+    assert_null(strstr(title, "idle"));
+    run_release(&run);
+    made_release(&m);
+    (void)state;
+}
+
 /* ---- leaks ---- */
 
 static double leak(int t)
@@ -318,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule),       cmocka_unit_test(evidence_names_the_interval),
+        cmocka_unit_test(titles_say_what_was_measured),
         cmocka_unit_test(leaks),            cmocka_unit_test(too_short_to_say),
         cmocka_unit_test(phases_where_they_were_put), cmocka_unit_test(no_samples_no_phases),
         cmocka_unit_test(without_memory),

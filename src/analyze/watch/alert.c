@@ -25,22 +25,42 @@ const char *const alert_defaults[] = {
     NULL,
 };
 
-static const struct {
+/* `own` over `whole`: the program's part of a quantity of the machine. Who takes less than half of it is told of the
+ * others, not what to do less of. */
+static const struct advice {
     const char *name;
     char op;
-    const char *text;
+    const char *text, *own, *whole, *others;
 } advice[] = {
-    {"cpu", '>', "the processors are the limit: fewer workers, a faster kernel, or more cores"},
-    {"memory", '>', "free or spread memory before the kernel ends a process: smaller batches, streaming"},
+    {"cpu", '>', "the processors are the limit: fewer workers, a faster kernel, or more cores",
+     "process.cpu.share", "cpu",
+     "other programs take the processors: stop them, or measure elsewhere; times are not comparable"},
+    {"memory", '>', "free or spread memory before the kernel ends a process: smaller batches, streaming",
+     "process.memory", "memory",
+     "other programs hold the memory: stop them before the kernel ends a process"},
     {"cgroup.memory.share", '>',
-     "raise the container's memory limit or hold less: the kernel kills beyond it"},
-    {"swap", '>', "the working set does not fit: hold less or add memory; swapping slows everything"},
-    {"throttled", '>', "the CPU quota stops the program: raise it, or start fewer threads than it allows"},
-    {"disk.busy", '>', "the disk is the limit: read larger pieces, cache, or use a faster disk"},
-    {"gpu.memory", '>', "use a smaller batch or lower precision before an allocation fails"},
-    {"gpu", '<', "the GPU waits for the program: load and prepare data in parallel, with pinned memory"},
-    {"gpu.throttled", '>', "the card is too hot or its board limits it: cooling, or a lower power limit"},
+     "raise the container's memory limit or hold less: the kernel kills beyond it", NULL, NULL, NULL},
+    {"swap", '>', "the working set does not fit: hold less or add memory; swapping slows everything", NULL,
+     NULL, NULL},
+    {"throttled", '>', "the CPU quota stops the program: raise it, or start fewer threads than it allows",
+     NULL, NULL, NULL},
+    {"disk.busy", '>', "the disk is the limit: read larger pieces, cache, or use a faster disk", "process.io",
+     "disk.throughput", "other programs keep the disk busy: stop them, or measure elsewhere"},
+    {"gpu.memory", '>', "use a smaller batch or lower precision before an allocation fails",
+     "gpu.memory.process", "gpu.memory.used",
+     "other programs hold the GPU's memory: stop them before an allocation fails"},
+    {"gpu", '<', "the GPU waits for the program: load and prepare data in parallel, with pinned memory", NULL,
+     NULL, NULL},
+    {"gpu.throttled", '>', "the card is too hot or its board limits it: cooling, or a lower power limit",
+     NULL, NULL, NULL},
 };
+
+static const struct advice *advice_of(const struct alert_condition *c)
+{
+    for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
+        if (advice[i].op == c->op && strcmp(advice[i].name, c->name) == 0) return &advice[i];
+    return NULL;
+}
 
 /* ---- reading ---- */
 
@@ -187,9 +207,7 @@ tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *er
     out->clear = out->when.threshold * (out->when.op == '>' ? 0.95 : 1.05);
     while (*r.at)
         if ((s = read_clause(&r, out, &seen)) != TARE_OK) return s;
-    for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
-        if (advice[i].op == out->when.op && strcmp(advice[i].name, out->when.name) == 0)
-            out->action = advice[i].text;
+    if (advice_of(&out->when)) out->action = advice_of(&out->when)->text;
     return TARE_OK;
 }
 
@@ -198,7 +216,8 @@ tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *er
 struct rule_state {
     struct alert_rule rule;
     bool active, holding;
-    uint64_t since_ns; /* holding since */
+    uint64_t since_ns; /* holding since; of an active one: before it fired */
+    uint64_t back_ns;  /* of an active one that does not hold: since when */
 };
 
 struct alerts {
@@ -245,8 +264,11 @@ static int step(struct rule_state *w, const struct deriver *d, uint64_t at_ns, d
     bool known, also = is_also(&w->rule.also, d, &known);
     if (!derived_at(d, c->quantity, c->label, value) || !known) return 0;
     if (w->active) {
-        if (also && is_beyond(c->op, *value, w->rule.clear)) return 0;
-        w->active = w->holding = false;
+        bool beyond = also && is_beyond(c->op, *value, w->rule.clear);
+        if (w->holding && !beyond) w->back_ns = at_ns;
+        w->holding = beyond;
+        if (beyond || at_ns - w->back_ns < w->rule.for_ns) return 0; /* back for as long as it took to fire */
+        w->active = false;
         return -1;
     }
     bool holds = also && is_beyond(c->op, *value, c->threshold);
@@ -257,6 +279,20 @@ static int step(struct rule_state *w, const struct deriver *d, uint64_t at_ns, d
     return 1;
 }
 
+/* Whose is it? */
+static void attribute(struct alert_event *e, const struct alert_rule *r, const struct deriver *d)
+{
+    const struct advice *about = advice_of(&r->when);
+    double own, whole;
+    e->own = NAN;
+    e->action = r->action;
+    if (!about || !about->own || !derived_value(d, about->own, "", &own) ||
+        !derived_value(d, about->whole, r->when.label, &whole) || !(whole > 0))
+        return;
+    e->own = fmin(own / whole, 1);
+    if (e->own < 0.5) e->action = about->others;
+}
+
 tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_ns, struct alert_events *out,
                         tare_error *err)
 {
@@ -264,7 +300,8 @@ tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_n
         double value = NAN;
         int what = step(&a->at[i], d, at_ns, &value);
         if (what == 0) continue;
-        struct alert_event e = {i, what > 0, at_ns, a->at[i].since_ns, value};
+        struct alert_event e = {i, what > 0, at_ns, a->at[i].since_ns, value, NAN, ""};
+        attribute(&e, &a->at[i].rule, d);
         tare_status s = vec_push(&out->items, e, err);
         if (s != TARE_OK) return s;
     }

@@ -37,6 +37,8 @@ struct alert_event {
     bool fired; /* false: cleared */
     uint64_t at_ns, since_ns;
     double value;
+    double own;         /* the watched program's part of it; NAN: unknown, or there is none */
+    const char *action; /* the rule's, or another where others take most of it; "" */
 };
 struct alert_events {
     VEC(struct alert_event) items;

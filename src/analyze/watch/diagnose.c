@@ -34,10 +34,10 @@ const struct diagnosis diagnosis_table[] = {
     {"cpu.contended", "warn", 0.30, {IS(READY, '>', 0.5), IS(CPU, '>', 0.9), IS(PROCESS_SHARE, '<', 0.7)}, {0},
      "other programs compete for the processors", "stop what else runs here, or give the program cores of its own"},
     {"gpu.starved", "warn", 0.30, {IS(GPU, '<', 0.7), IS(WAITING, '>', 0.5)}, IS(GPU, '>', 0.05),
-     "the GPU idles while the program waits",
+     "the GPU is not kept busy while the program waits",
      "load and prepare data in parallel and ahead: more loader workers, prefetching, pinned memory"},
     {"gpu.starved", "warn", 0.30, {IS(GPU, '<', 0.7), IS(WAITING, '<', 0.5)}, IS(GPU, '>', 0.05),
-     "the GPU idles while the program works on processors",
+     "the GPU is not kept busy while the program works on processors",
      "move preprocessing off the way of the GPU, use larger batches, or fuse small kernels"},
     {"gpu.memory-bound", "info", 0.30, {IS(GPU_DRAM, '>', 0.6)}, {0},
      "the GPU's memory bandwidth is the limit", "fuse operators, use lower precision, reuse what is loaded"},
@@ -71,6 +71,24 @@ static bool is_found(const struct run *run, const struct run_case *c, const char
     return false;
 }
 
+/* "gpu 52 % (below 70 %), process.waiting 88 % (above 50 %)": what was measured, and the rule beside it. */
+static void add_measured(struct buf *to, const struct course *course, const struct diagnosis *r,
+                         struct course_span span)
+{
+    for (size_t i = 0; i < DIAGNOSIS_CONDITIONS && r->all[i].op; i++) {
+        const struct course_condition *c = &r->all[i];
+        const char *name = course_names[c->quantity];
+        bool number =
+            c->quantity == COURSE_PROCESS_CPU || c->quantity == COURSE_READY || c->quantity == COURSE_CPUS;
+        double v = course_mean(course, c->quantity, span.from, span.to);
+        struct shown now = number ? show_number(v) : show_quantity(derived_unit(name), v);
+        struct shown limit =
+            number ? show_number(c->threshold) : show_quantity(derived_unit(name), c->threshold);
+        buf_printf(to, "%s%s %s (%s %s)", i ? ", " : "", name, now.s, c->op == '<' ? "below" : "above",
+                   limit.s);
+    }
+}
+
 static void check_conditions(struct judging *j, const struct run_case *c, const struct course *course,
                              const struct diagnosis *r)
 {
@@ -81,9 +99,13 @@ static void check_conditions(struct judging *j, const struct run_case *c, const 
     if (span.share < r->share) return;
     j->rule = &row;
     double from = course_seconds(course, span.from), to = course_seconds(course, span.to);
+    struct buf measured = BUF_INIT;
+    add_measured(&measured, course, r, span);
     struct run_finding *f =
-        finding_start(j, c, "%s: %s of the time, longest from %s to %s", r->title, show_percent(span.share).s,
-                      show_time(from * 1e9).s, show_time(to * 1e9).s);
+        finding_start(j, c, "%s: %s from %s to %s; so for %s of the time", r->title, measured.data,
+                      show_time(from * 1e9).s, show_time(to * 1e9).s, show_percent(span.share).s);
+    j->failed |= buf_status(&measured, NULL) != TARE_OK;
+    buf_release(&measured);
     finding_number(j, f, "share_of_time", span.share);
     finding_number(j, f, "from_s", from);
     finding_number(j, f, "to_s", to);
