@@ -166,6 +166,7 @@ static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_erro
         uint64_t repeats = e->set->repeats, half = repeats / 2; /* of one run, rounded */
         p->side[side].wall_ns = (p->side[side].wall_ns + half) / repeats;
         p->side[side].cpu_ns = (p->side[side].cpu_ns + half) / repeats;
+        p->side[side].others.v /= repeats;
     }
     e->pairs_ns += now() - start;
     e->n_timed++;

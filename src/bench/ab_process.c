@@ -103,8 +103,11 @@ static tare_status lane_measure(struct ab_lane *base, uint64_t repeats, const st
     (void)layout; /* it was laid out when it was launched */
     tare_status s = ask((struct process_lane *)base, AB_ASK_RUN, repeats, &r, err);
     if (s < 0) return s;
-    *out = (struct pair_side){
-        .wall_ns = r.wall_ns, .cpu_ns = r.cpu_ns, .involuntary = r.involuntary, .voluntary = r.voluntary};
+    *out = (struct pair_side){.wall_ns = r.wall_ns,
+                              .cpu_ns = r.cpu_ns,
+                              .involuntary = r.involuntary,
+                              .voluntary = r.voluntary,
+                              .others = r.others};
     return TARE_OK;
 }
 

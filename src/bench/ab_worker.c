@@ -75,11 +75,14 @@ static tare_status run_repeats(struct at_work *w, uint64_t n, struct ab_reply *r
     struct subject_cost cost;
     tare_status s = TARE_OK;
     struct rusage before = usage_now();
+    struct known_u64 delay = procstat_run_delay(NULL, 0);
     uint64_t cpu = clock_cpu_ns(CLOCK_PROCESS_CPUTIME_ID), start = bench_machine.now();
     for (uint64_t i = 0; s == TARE_OK && i < n; i++) s = w->ops->run(w->instance, 0, &cost, err);
     uint64_t end = bench_machine.now();
     r->wall_ns = end - start;
     r->cpu_ns = clock_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    struct known_u64 delayed = procstat_run_delay(NULL, 0);
+    if (delay.known && delayed.known) r->others = known_u64(delayed.v - delay.v);
     struct rusage after = usage_now();
     r->involuntary = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
     r->voluntary = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);

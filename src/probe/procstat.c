@@ -80,6 +80,19 @@ struct procstat procstat_of_usage(const struct rusage *u)
     };
 }
 
+struct known_u64 procstat_run_delay(const char *root, pid_t pid)
+{
+    char text[128], path[64];
+    uint64_t run, delay;
+    if (pid)
+        snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    else
+        snprintf(path, sizeof path, "/proc/thread-self/schedstat");
+    procfs_text(root, path, text, sizeof text);
+    const char *at = procfs_number(text, &run);
+    return at && procfs_number(at, &delay) ? known_u64(delay) : (struct known_u64){0};
+}
+
 void procstat_read(struct procstat *out, const char *root)
 {
     char text[1024];

@@ -6,6 +6,8 @@
 #ifndef PROBE_PROCSTAT_H
 #define PROBE_PROCSTAT_H
 
+#include <sys/types.h>
+
 #include "run/value.h"
 
 struct rusage;
@@ -18,6 +20,10 @@ struct procstat {
 
 void procstat_read(struct procstat *out, const char *root);
 struct procstat procstat_of_usage(const struct rusage *u); /* of a process that was waited for */
+
+/* How long the process (its first thread), also one that ended and was not waited for yet, was ready while no processor
+ * was free; 0: the calling thread. */
+struct known_u64 procstat_run_delay(const char *root, pid_t pid);
 
 /* later - earlier. What either does not know stays unknown; a counter that fell (a thread ended) counts as
  * 0. */

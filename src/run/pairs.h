@@ -17,8 +17,10 @@ struct pair_side {
     uint64_t wall_ns, cpu_ns; /* of one unit: what was measured over `repeats` is divided already */
     uint64_t involuntary;     /* switches against its will during the measurement */
     uint64_t voluntary;       /* switches because it waited for something */
-    uint64_t rss_peak;        /* bytes, where the measurement was a launch of its own; 0: not told */
-    uint32_t env_pad;         /* likewise: bytes by which the environment was longer */
+    struct known_u64
+        others;        /* ns of the wall time that others took: no processor was free, or tare was at work */
+    uint64_t rss_peak; /* bytes, where the measurement was a launch of its own; 0: not told */
+    uint32_t env_pad;  /* likewise: bytes by which the environment was longer */
 };
 
 struct pair {

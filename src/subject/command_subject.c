@@ -160,6 +160,7 @@ static void quote_stderr(const struct channel *l, char *out, size_t size)
 struct ended {
     int status;
     struct rusage use;
+    struct known_u64 run_delay;
     bool timed_out, interrupted;
 };
 
@@ -206,6 +207,7 @@ static void see_through(const struct command *c, struct channel *l, pid_t pid, s
         end_group(l, pidfd, pid, !out->timed_out);
         break;
     }
+    out->run_delay = procstat_run_delay(NULL, pid);
     while (wait4(pid, &out->status, 0, &out->use) < 0 && errno == EINTR) continue;
     if (pidfd >= 0) close(pidfd);
 }
@@ -266,8 +268,10 @@ static tare_status command_run(struct instance *base, unsigned worker, struct su
     tare_status s =
         run_one(i, worker, i->command->shell ? i->command->shell_argv : i->command->argv, &e, err);
     if (s < 0) return s;
-    *cost = (struct subject_cost){
-        .known = true, .rss_peak = (uint64_t)e.use.ru_maxrss * 1024, .used = procstat_of_usage(&e.use)};
+    *cost = (struct subject_cost){.known = true,
+                                  .rss_peak = (uint64_t)e.use.ru_maxrss * 1024,
+                                  .used = procstat_of_usage(&e.use),
+                                  .run_delay = e.run_delay};
     return TARE_OK;
 }
 

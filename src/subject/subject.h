@@ -48,6 +48,7 @@ struct subject_cost {
     uint64_t wall_ns; /* by the subject's own clock, whether or not known; 0: the time that run() took */
     uint64_t rss_peak;
     struct procstat used;
+    struct known_u64 run_delay; /* ns that the process was ready while no processor was free */
 };
 
 /* Where prepare() says what it chose. */

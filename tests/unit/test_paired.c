@@ -291,6 +291,12 @@ static void fill(struct pair *at, size_t n, double cpu_share, unsigned interrupt
                                                   .involuntary = i % 10 < interrupted_of_10};
 }
 
+static void others(struct pair *at, size_t n, uint64_t ns)
+{
+    for (size_t i = 0; i < n; i++)
+        for (int side = 0; side < PAIR_SIDES; side++) at[i].side[side].others = known_u64(ns);
+}
+
 static void contention_is_seen(void **state)
 {
     (void)state;
@@ -311,14 +317,17 @@ static void contention_is_seen(void **state)
     set.steal = known_f64(0.05);
     assert_true(paired_contention(&set).contended);
     assert_true(paired_contention(&set).cpu_bound);
-    fill(at, 40, 0.2, 10); /* one of five that want the CPU */
+    fill(at, 40, 0.2, 10);
+    assert_false(paired_contention(&set).cpu_bound); /* where nothing tells what others took */
+    others(at, 40, 780000);                          /* one of five that want the CPU */
     assert_true(paired_contention(&set).cpu_bound);
-    for (size_t i = 0; i < 40; i++) at[i].side[0].voluntary = at[i].side[1].voluntary = 20;
-    assert_false(paired_contention(&set).cpu_bound); /* it waits for something else */
-    fill(at, 40, 0.01, 10);
-    assert_false(paired_contention(&set).cpu_bound); /* it sleeps */
-    at[7].side[0].cpu_ns = 1800000;                  /* two threads at work */
-    assert_true(fabs(paired_contention(&set).cpu_best - 1.8) < 1e-9);
+    others(at, 40, 300000); /* a few waits, but long ones: a clock, a network */
+    assert_false(paired_contention(&set).cpu_bound);
+    fill(at, 40, 0.99, 3);
+    others(at, 40, 0);
+    assert_true(paired_contention(&set).cpu_bound);
+    for (size_t i = 0; i < 40; i++) at[i].side[PAIR_B].wall_ns += 200000; /* the new side also sleeps */
+    assert_false(paired_contention(&set).cpu_bound);
 }
 
 static void pairs_without_a_value_are_left_out(void **state)

@@ -74,6 +74,9 @@ static void test_made_up_process(void **state)
     put("/proc/self/task/11/sched", "x (11, #threads: 2)\nse.nr_migrations   :   7\n");
     put("/proc/self/statm", "5000 250 10 1 0 30 0\n");
     put("/proc/self/status", "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1000 kB\n");
+    put("/proc/77/schedstat", "1000 2500 3\n");
+    assert_int_equal(procstat_run_delay(root, 77).v, 2500);
+    assert_false(procstat_run_delay(root, 78).known);
     procstat_read(&p, root);
     assert_int_equal(p.read_bytes.v, 4096);
     assert_int_equal(p.write_bytes.v, 8192);

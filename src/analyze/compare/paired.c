@@ -360,15 +360,31 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
 #define SOME_SHARE 0.05    /* interrupted, when the CPU time also falls short of the wall time */
 #define FULL_CPU 0.95
 #define CPU_HALF 0.5
-#define CPU_SOME 0.1
-#define FEW_WAITS 3
+#define OWN_WAITS 0.1 /* of the time that others left it */
 #define BUSY_PRESSURE 0.20
 #define BUSY_STEAL 0.02
+
+/* What a measurement waited for by itself (a disk, a clock, another process) is its wall time without its CPU time and
+ * without what others took. A side needs little but CPU time if most of its measurements waited little; where what others
+ * took is not told, if one of them had a processor for half of the time. */
+static bool needs_cpu_alone(const struct pair_set *set, int side)
+{
+    size_t told = 0, few = 0;
+    double best = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        const struct pair_side *x = &set->at[i].side[side];
+        double left = (double)x->wall_ns - (double)x->others.v;
+        told += x->others.known;
+        few += x->others.known && left - (double)x->cpu_ns <= OWN_WAITS * left;
+        if (x->wall_ns) best = fmax(best, (double)x->cpu_ns / (double)x->wall_ns);
+    }
+    return told ? 2 * few > told : best >= CPU_HALF;
+}
 
 struct paired_contention paired_contention(const struct pair_set *set)
 {
     struct paired_contention c = {
-        .pressure = set->pressure, .steal = set->steal, .cpu_share = NAN, .cpu_best = 0};
+        .pressure = set->pressure, .steal = set->steal, .cpu_share = NAN};
     double wall = 0, cpu = 0, hit = 0;
     for (size_t i = 0; i < set->n; i++) {
         for (int side = 0; side < PAIR_SIDES; side++) {
@@ -376,13 +392,10 @@ struct paired_contention paired_contention(const struct pair_set *set)
             wall += (double)x->wall_ns;
             cpu += (double)x->cpu_ns;
             hit += x->involuntary > 0;
-            c.waits += (double)x->voluntary / (double)(2 * set->n);
-            if (x->wall_ns) c.cpu_best = fmax(c.cpu_best, (double)x->cpu_ns / (double)x->wall_ns);
         }
     }
     if (wall > 0) c.cpu_share = cpu / wall;
-    /* When very many want the CPU, it never has half of one; but then it does not wait for anything else. */
-    c.cpu_bound = c.cpu_best >= CPU_HALF || (c.cpu_best >= CPU_SOME && c.waits <= FEW_WAITS);
+    c.cpu_bound = needs_cpu_alone(set, PAIR_A) && needs_cpu_alone(set, PAIR_B);
     c.interrupted = set->n ? hit / (double)(2 * set->n) : 0;
     /* A command that waits for a disk also has little CPU time: alone, that is no sign of others. */
     bool squeezed = c.cpu_share < FULL_CPU && c.interrupted > SOME_SHARE;

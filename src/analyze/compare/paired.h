@@ -90,11 +90,9 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
 /* Was the machine busy with something else? Then CPU time is the better witness. */
 struct paired_contention {
     bool contended;
-    double cpu_share; /* CPU time / wall time of all measurements */
-    double cpu_best;  /* the same of the measurement that had most: what it does when nobody is in its way */
+    double cpu_share;   /* CPU time / wall time of all measurements */
     double interrupted; /* share of measurements during which the CPU was taken away */
-    double waits;       /* times that a measurement waited for something, on average */
-    bool cpu_bound;     /* CPU time is about all it needs: a witness where wall time is none */
+    bool cpu_bound;     /* CPU time is about all that both sides need: a witness where wall time is none */
     struct known_f64 pressure, steal;
 };
 struct paired_contention paired_contention(const struct pair_set *set);
