@@ -31,8 +31,8 @@ static void lane_stop(struct ab_lane *base, uint64_t *rss_peak)
     l->instance = NULL;
 }
 
-/* What kept the run from going on without being its own: tare's thread waits for a processor as well, before it starts a
- * command and after one has ended. */
+/* What kept the run from going on without being its own: tare's thread waits for a processor as well, before it starts
+ * a command and after one has ended. */
 static void add_others(struct pair_side *to, struct known_u64 before, const struct subject_cost *cost,
                        uint64_t own)
 {

@@ -364,9 +364,9 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
 #define BUSY_PRESSURE 0.20
 #define BUSY_STEAL 0.02
 
-/* What a measurement waited for by itself (a disk, a clock, another process) is its wall time without its CPU time and
- * without what others took. A side needs little but CPU time if most of its measurements waited little; where what others
- * took is not told, if one of them had a processor for half of the time. */
+/* What a measurement waited for by itself (a disk, a clock, another process) is its wall time without its CPU time
+ * and without what others took. A side needs little but CPU time if most of its measurements waited little; where
+ * what others took is not told, if one of them had a processor for half of the time. */
 static bool needs_cpu_alone(const struct pair_set *set, int side)
 {
     size_t told = 0, few = 0;
