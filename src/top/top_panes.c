@@ -354,12 +354,16 @@ static unsigned want_program(const struct top_paint *p)
 static void draw_program(const struct top_paint *p, struct screen_box box)
 {
     char text[200], who[24] = "";
-    bool ended = p->d->program && !(top_value(p->d, "process.count", "") > 0);
+    double n = top_value(p->d, "process.count", ""), threads = top_value(p->d, "process.threads", "");
+    bool ended = p->d->program && !(n > 0);
     if (p->d->program) snprintf(who, sizeof who, "%d: ", (int)p->d->program);
-    snprintf(text, sizeof text, "%s%s", who,
-             ended ? "has ended"
-                   : "{N process.count} processes  {N process.threads} threads  CPU {P process.cpu} %  memory "
-                     "{B process.memory.rss}  read {B process.io.read}/s  write {B process.io.write}/s");
+    if (ended)
+        snprintf(text, sizeof text, "%shas ended", who);
+    else
+        snprintf(text, sizeof text,
+                 "%s{N process.count} %s  {N process.threads} %s  CPU {P process.cpu} %%  memory "
+                 "{B process.memory.rss}  read {B process.io.read}/s  write {B process.io.write}/s",
+                 who, n == 1 ? "process" : "processes", threads == 1 ? "thread" : "threads");
     draw_values(p, screen_row(box, 0), "Prog", text);
 }
 

@@ -349,6 +349,26 @@ static void test_startup_and_provider(void **state)
     run_release(&r);
 }
 
+static void test_a_gpu_that_nobody_watched(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    finding_judge(&r);
+    finding_must_not(&r, "gpu.unwatched");
+    run_map_bool(&r.arena, &r.config, "gpu_present", true);
+    r.subject.type = "python";
+    finding_judge(&r);
+    finding_has(finding_must(&r, "gpu.unwatched")->title, "this machine has a GPU");
+    run_release(&r);
+    fixture_sweep(&r);
+    run_map_text(&r.arena, &r.cases.at[1]->params, "provider", "cuda");
+    finding_judge(&r);
+    finding_has(finding_must(&r, "gpu.unwatched")->title,
+                "it ran on cuda: memory is that of the process on the host");
+    run_release(&r);
+}
+
 static void test_accuracy_changed(void **state)
 {
     struct run r;
@@ -429,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_notes_of_the_harness),
         cmocka_unit_test(test_memory_rules),
         cmocka_unit_test(test_startup_and_provider),
+        cmocka_unit_test(test_a_gpu_that_nobody_watched),
         cmocka_unit_test(test_accuracy_changed),
         cmocka_unit_test(test_silent_without_data),
         cmocka_unit_test(test_no_memory),

@@ -33,6 +33,8 @@
         "use a smaller batch or variant, or a larger memory limit, before the kernel ends the process")                \
     CASE("accuracy.changed", "warn", accuracy, NULL)                                                                   \
     OTHER("accuracy.dropped", "critical", "do not use this configuration before its answers were looked at")           \
+    RUN("gpu.unwatched", "warn", gpu_unwatched,                                                                        \
+        "judge by the times; watch the card with `tare top` or `tare run` beside it")                                  \
     CASE("provider.fallback", "warn", placement,                                                                       \
          "see which operators the provider lacks: each change of place copies tensors")                                \
     CASE("provider.fallback", "warn", layer_provider,                                                                  \

@@ -323,7 +323,6 @@ tare_status find_embedding(struct judging *j)
     double tables = pattern(s, "embedding_tables");
     struct run_finding *f = finding_start(j, NULL, "%g embedding table%s: %s, %s of the weights", tables,
                                           tables == 1 ? "" : "s", show_bytes(bytes).s, show_percent(share).s);
-    if (f && share >= 0.5) f->severity = "warn";
     finding_number(j, f, "tables", tables);
     finding_number(j, f, "bytes", bytes);
     finding_number(j, f, "parameters", pattern(s, "embedding_parameters"));

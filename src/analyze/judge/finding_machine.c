@@ -257,3 +257,38 @@ tare_status find_outliers(struct judging *j)
                    unexplained > 0 ? "look for them in the subject" : "a quieter machine removes them");
     return TARE_OK;
 }
+
+/* ---- GPUs ---- */
+
+static bool is_on_gpu(const char *provider)
+{
+    static const char *const names[] = {"cuda", "tensorrt", "rocm", "migraphx", "dml", "webgpu"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasestr(provider, names[i])) return true;
+    return false;
+}
+
+/* The provider of a model says that it ran on one; of other subjects only that this machine has one. */
+tare_status find_gpu_unwatched(struct judging *j)
+{
+    const struct run *run = j->run;
+    const struct run_value *seen = run_map_get(&run->config, "gpu_present");
+    const char *provider = NULL;
+    for (size_t i = 0; i < run->cases.n && !provider; i++) {
+        const char *p = param_text(run->cases.at[i], "provider");
+        if (!run->cases.at[i]->gpu.known && is_on_gpu(p)) provider = p;
+    }
+    bool is_model = run->subject.type && strcmp(run->subject.type, "onnx") == 0;
+    struct run_finding *f = NULL;
+    if (provider)
+        f = finding_start(
+            j, NULL,
+            "it ran on %.60s: memory is that of the process on the host; GPU memory, load and energy "
+            "were not measured",
+            provider);
+    else if (!is_model && seen && seen->kind == RUN_BOOL && seen->yes)
+        f = finding_start(j, NULL,
+                          "this machine has a GPU: what a run did on it, memory included, was not measured");
+    finding_text(j, f, "provider", provider ? provider : "unknown");
+    return TARE_OK;
+}

@@ -223,10 +223,11 @@ void recommended_release(struct recommended *r)
     *r = (struct recommended)RECOMMENDED_INIT;
 }
 
-static void tell_none_keeps(struct run *run, const char *why)
+static void tell_none_keeps(struct run *run, const struct objective *o, const char *why)
 {
     struct judging j = {.run = run, .rule = finding_rule("latency.limit")};
-    finding_start(&j, NULL, "%s", why);
+    struct run_finding *f = finding_start(&j, NULL, "%s", why);
+    finding_number(&j, f, "limit_ns", (double)o->latency_limit_ns);
 }
 
 tare_status recommend(struct run *run, const struct objective *o, tare_error *err)
@@ -243,7 +244,7 @@ tare_status recommend(struct run *run, const struct objective *o, tare_error *er
             .known = true, .objective = arena_str(&run->arena, o->name), .case_name = r.c->name};
         run->recommendation.why = arena_str(&run->arena, r.why.data);
     } else if (r.why.len) {
-        tell_none_keeps(run, r.why.data);
+        tell_none_keeps(run, o, r.why.data);
     }
     if (run->arena.failed) s = error_set(err, TARE_NOMEM, "out of memory for the recommendation");
     recommended_release(&r);

@@ -41,6 +41,8 @@ static tare_status describe_run(struct cli *cli, const struct bench_args *a, str
     if (a->scenario) run_map_text(&run->arena, c, "scenario", a->scenario);
     if (a->entry) run_map_text(&run->arena, c, "suite_entry", a->entry);
     gitstate_describe(run);
+    if (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0)
+        run_map_bool(&run->arena, c, "gpu_present", true);
     if (wants_check(a)) run_map_real(&run->arena, c, "max_drop", a->max_drop);
     return TARE_OK;
 }

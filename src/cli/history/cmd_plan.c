@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/judge/capacity.h"
+#include "analyze/judge/sweep.h"
 #include "core/fmt.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -68,6 +69,30 @@ static bool is_wanted(const struct plan_question *a, const struct run_case *c)
 
 /* ---- planning ---- */
 
+/* Only what may be chosen is compared: the length of inputs is given. */
+static bool does_same_work(const struct capacity *a, const struct capacity *b)
+{
+    return is_same_work(a->run, a->c, b->c);
+}
+
+static bool is_first_of_its_work(const struct rows *rows, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (does_same_work(&rows->all.items[k], &rows->all.items[i])) return false;
+    return true;
+}
+
+static const struct capacity *best_for(const struct rows *rows, const struct capacity *like)
+{
+    const struct capacity *best = NULL;
+    for (size_t i = 0; i < rows->all.n; i++) {
+        const struct capacity *row = &rows->all.items[i];
+        if (row->unusable || !row->plan.possible || !does_same_work(like, row)) continue;
+        if (!best || capacity_is_better(row, best)) best = row;
+    }
+    return best;
+}
+
 static tare_status plan_all(struct rows *out, const struct input_runs *args, const struct plan_question *a,
                             tare_error *err)
 {
@@ -81,10 +106,8 @@ static tare_status plan_all(struct rows *out, const struct input_runs *args, con
         }
     }
     for (size_t i = 0; i < out->all.n; i++) {
-        const struct capacity *row = &out->all.items[i];
-        out->usable += !row->unusable;
-        if (row->unusable || !row->plan.possible) continue;
-        if (!out->chosen || capacity_is_better(row, out->chosen)) out->chosen = row;
+        out->usable += !out->all.items[i].unusable;
+        if (!out->chosen && is_first_of_its_work(out, i)) out->chosen = best_for(out, &out->all.items[i]);
     }
     return TARE_OK;
 }
@@ -214,7 +237,11 @@ static void say_chosen(struct answer *a, const struct rows *rows, const struct p
         say_case(a, rows->chosen, false);
         answer_object_end(a);
     } else {
-        say_reason(a, rows->chosen, q);
+        for (size_t i = 0; i < rows->all.n; i++) {
+            const struct capacity *best =
+                is_first_of_its_work(rows, i) ? best_for(rows, &rows->all.items[i]) : NULL;
+            if (best) say_reason(a, best, q);
+        }
     }
 }
 
