@@ -76,7 +76,8 @@ static tare_status measure_slice(struct bench *b, struct case_work *w, size_t ac
 static tare_status update_precision(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct precision p;
-    tare_status s = stopping_precision(w->samples.items, w->samples.n, b->plan->percentile, &p, err);
+    double asked = b->plan->percentile > 0 ? b->plan->percentile : b->plan->tail;
+    tare_status s = stopping_precision(w->samples.items, w->samples.n, asked, &p, err);
     if (s < 0) return s;
     w->half_width = p.median;
     w->half_width_percentile = p.percentile;
@@ -104,7 +105,9 @@ static tare_status decide_stop(struct bench *b, struct case_work *w, tare_error 
     if (w->samples.n == 0 || (!w->stopped && !look_now)) return TARE_OK;
     tare_status s = update_precision(b, w, err);
     if (s < 0 || w->stopped == STOP_INTERRUPTED || w->stopped == STOP_MAX_RUNS) return s;
-    if (w->half_width <= p->precision && w->half_width_percentile <= p->precision) w->stopped = STOP_PRECISE;
+    double tail = w->half_width_percentile; /* one that is only judged must be bounded, not narrow */
+    bool tail_is_known = p->percentile > 0 ? tail <= p->precision : isfinite(tail);
+    if (w->half_width <= p->precision && tail_is_known) w->stopped = STOP_PRECISE;
     return TARE_OK;
 }
 

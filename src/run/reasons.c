@@ -50,7 +50,7 @@ static const struct reason of_cases[] = {
     {"io.write_ops", {per_process, no_process_probe}},
     {"io.net_rx_bytes", {per_process, whole_machine}},
     {"io.net_tx_bytes", {per_process, whole_machine}},
-    {"gpu", {"tare bench does not watch GPUs: memory is that of the process on the host", "no GPU was seen", nothing, untold}},
+    {"gpu", {"GPUs are not watched: memory is the process's, on the host", "no GPU was seen", nothing, untold}},
     {"energy", {"no energy counter was watched", "no energy counter can be read here", nothing, untold}},
     {"accuracy", {"nothing to compare the outputs with", "nothing to compare with", nothing, untold}},
     {"accuracy.baseline", {"no score to hold was given"}},

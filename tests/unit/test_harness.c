@@ -212,6 +212,38 @@ static void test_percentile_is_waited_for(void **state)
 
 /* ---- rounds ---- */
 
+/* A limit on p95 is judged: it is not called precise before p95 is bounded, though the median is known long before. */
+static void test_a_judged_percentile_gets_its_runs(void **state)
+{
+    (void)state;
+    for (int judged = 0; judged < 2; judged++) {
+        struct bench_plan plan =
+            plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 21000000, .spread = 0.01}, 1);
+        plan.tail = judged ? 0.95 : 0;
+        must_run(&plan);
+        const struct run_case *c = run.cases.at[run.cases.n - 1];
+        assert_string_equal(c->stability.stopped, "precise");
+        assert_int_equal(c->samples.v >= 72, judged);
+        assert_int_equal(c->latency_ns.p95.known && c->latency_ns.p95.hi.known, judged);
+        run_release(&run);
+        assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+    }
+}
+
+static void test_a_given_number_of_runs_is_kept(void **state)
+{
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        struct bench_plan plan = plan_of((struct fake_script){.base_ns = 200000000}, 1);
+        plan.budget_ns = NS_PER_S;
+        plan.min_runs_firm = given;
+        must_run(&plan);
+        assert_int_equal(run.cases.at[0]->samples.v >= 30, given);
+        run_release(&run);
+        assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+    }
+}
+
 static void test_interleaved(void **state)
 {
     (void)state;
@@ -533,6 +565,8 @@ int main(void)
         T(test_slow_runs),
         T(test_budget),
         T(test_percentile_is_waited_for),
+        T(test_a_judged_percentile_gets_its_runs),
+        T(test_a_given_number_of_runs_is_kept),
         T(test_interleaved),
         T(test_order_is_seeded),
         T(test_blocks_by_number),
