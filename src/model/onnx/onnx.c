@@ -66,11 +66,11 @@ static const struct parse_field model_fields[PARSE_FIELDS] = {
     [3] = {"producer_version", AS_BYTES, PARSE_ONE(struct onnx_model, producer_version, parse_text)},
     [4] = {"domain", AS_BYTES, PARSE_ONE(struct onnx_model, domain, parse_text)},
     [5] = {"model_version", AS_VARINT, PARSE_ONE(struct onnx_model, version, parse_int)},
-    [6] = {"doc_string", AS_BYTES},
+    [6] = {.name = "doc_string", .as = AS_BYTES},
     [M_GRAPH] = {"graph", AS_BYTES, PARSE_MESSAGE(struct onnx_model, graph, parse_graph)},
     [8] = {"opset_import", AS_BYTES, PARSE_LIST(struct onnx_model, opsets, parse_opset)},
     [14] = {"metadata_props", AS_BYTES, PARSE_LIST(struct onnx_model, metadata, parse_property)},
-    [20] = {"training_info", AS_BYTES},
+    [20] = {.name = "training_info", .as = AS_BYTES},
     [25] = {"functions", AS_BYTES, PARSE_LIST(struct onnx_model, functions, parse_function)},
 };
 

@@ -23,19 +23,19 @@ enum {
 };
 
 static const struct parse_field attribute_fields[PARSE_FIELDS] = {
-    [A_NAME] = {"name", AS_BYTES},
-    [A_F] = {"f", AS_FIXED32},
-    [A_I] = {"i", AS_VARINT},
-    [A_S] = {"s", AS_BYTES},
-    [A_T] = {"t", AS_BYTES},
-    [A_G] = {"g", AS_BYTES},
-    [A_FLOATS] = {"floats", AS_FIXED32 | AS_BYTES},
-    [A_INTS] = {"ints", AS_VARINT | AS_BYTES},
-    [A_STRINGS] = {"strings", AS_BYTES},
-    [A_TENSORS] = {"tensors", AS_BYTES},
-    [A_GRAPHS] = {"graphs", AS_BYTES},
-    [A_TYPE] = {"type", AS_VARINT},
-    [A_REF] = {"ref_attr_name", AS_BYTES},
+    [A_NAME] = {.name = "name", .as = AS_BYTES},
+    [A_F] = {.name = "f", .as = AS_FIXED32},
+    [A_I] = {.name = "i", .as = AS_VARINT},
+    [A_S] = {.name = "s", .as = AS_BYTES},
+    [A_T] = {.name = "t", .as = AS_BYTES},
+    [A_G] = {.name = "g", .as = AS_BYTES},
+    [A_FLOATS] = {.name = "floats", .as = AS_FIXED32 | AS_BYTES},
+    [A_INTS] = {.name = "ints", .as = AS_VARINT | AS_BYTES},
+    [A_STRINGS] = {.name = "strings", .as = AS_BYTES},
+    [A_TENSORS] = {.name = "tensors", .as = AS_BYTES},
+    [A_GRAPHS] = {.name = "graphs", .as = AS_BYTES},
+    [A_TYPE] = {.name = "type", .as = AS_VARINT},
+    [A_REF] = {.name = "ref_attr_name", .as = AS_BYTES},
 };
 
 /* ---- attributes ---- */
@@ -176,7 +176,7 @@ tare_status parse_node(const struct parse *p, const struct place *at, const stru
         [3] = {"name", AS_BYTES, PARSE_ONE(struct onnx_node, name, parse_name)},
         [4] = {"op_type", AS_BYTES, PARSE_ONE(struct onnx_node, op, parse_name)},
         [5] = {"attribute", AS_BYTES, PARSE_LIST(struct onnx_node, attributes, parse_attribute)},
-        [6] = {"doc_string", AS_BYTES},
+        [6] = {.name = "doc_string", .as = AS_BYTES},
         [7] = {"domain", AS_BYTES, PARSE_ONE(struct onnx_node, domain, parse_name)},
     };
     struct onnx_node *n = out;
@@ -190,8 +190,8 @@ tare_status parse_node(const struct parse *p, const struct place *at, const stru
 /* ---- inputs, outputs and annotated values ---- */
 
 static const struct parse_field dim_fields[PARSE_FIELDS] = {
-    [1] = {"dim_value", AS_VARINT},
-    [2] = {"dim_param", AS_BYTES},
+    [1] = {.name = "dim_value", .as = AS_VARINT},
+    [2] = {.name = "dim_param", .as = AS_BYTES},
 };
 
 static tare_status parse_dim(const struct parse *p, const struct place *at, const struct wire_field *whole,
@@ -240,8 +240,12 @@ static tare_status parse_type(const struct parse *p, const struct place *at, con
                               void *out)
 {
     static const struct parse_field kinds[PARSE_FIELDS] = {
-        [1] = {"tensor", AS_BYTES}, [4] = {"sequence", AS_BYTES},      [5] = {"map", AS_BYTES},
-        [7] = {"opaque", AS_BYTES}, [8] = {"sparse tensor", AS_BYTES}, [9] = {"optional", AS_BYTES},
+        [1] = {.name = "tensor", .as = AS_BYTES},
+        [4] = {.name = "sequence", .as = AS_BYTES},
+        [5] = {.name = "map", .as = AS_BYTES},
+        [7] = {.name = "opaque", .as = AS_BYTES},
+        [8] = {.name = "sparse tensor", .as = AS_BYTES},
+        [9] = {.name = "optional", .as = AS_BYTES},
     };
     static const struct parse_field tensor[PARSE_FIELDS] = {
         [1] = {"elem_type", AS_VARINT, PARSE_ONE(struct onnx_value, type, parse_element_type)},
@@ -358,11 +362,11 @@ tare_status parse_graph(const struct parse *p, const struct place *at, const str
         [1] = {"node", AS_BYTES, PARSE_LIST(struct onnx_graph, nodes, parse_node)},
         [2] = {"name", AS_BYTES, PARSE_ONE(struct onnx_graph, name, parse_name)},
         [5] = {"initializer", AS_BYTES, PARSE_LIST(struct onnx_graph, initializers, parse_tensor)},
-        [10] = {"doc_string", AS_BYTES},
+        [10] = {.name = "doc_string", .as = AS_BYTES},
         [11] = {"input", AS_BYTES, PARSE_LIST(struct onnx_graph, inputs, parse_value)},
         [12] = {"output", AS_BYTES, PARSE_LIST(struct onnx_graph, outputs, parse_value)},
         [13] = {"value_info", AS_BYTES, PARSE_LIST(struct onnx_graph, values, parse_value)},
-        [14] = {"quantization_annotation", AS_BYTES},
+        [14] = {.name = "quantization_annotation", .as = AS_BYTES},
         [15] = {"sparse_initializer", AS_BYTES, PARSE_LIST(struct onnx_graph, sparse, parse_sparse)},
     };
     struct onnx_graph *g = out;

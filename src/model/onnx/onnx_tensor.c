@@ -26,30 +26,30 @@ enum {
 };
 
 static const struct parse_field tensor_fields[PARSE_FIELDS] = {
-    [T_DIMS] = {"dims", AS_VARINT | AS_BYTES},
-    [T_TYPE] = {"data_type", AS_VARINT},
-    [T_SEGMENT] = {"segment", AS_BYTES},
-    [T_FLOAT] = {"float_data", AS_FIXED32 | AS_BYTES},
-    [T_INT32] = {"int32_data", AS_VARINT | AS_BYTES},
-    [T_STRING] = {"string_data", AS_BYTES},
-    [T_INT64] = {"int64_data", AS_VARINT | AS_BYTES},
-    [T_NAME] = {"name", AS_BYTES},
-    [T_RAW] = {"raw_data", AS_BYTES},
-    [T_DOUBLE] = {"double_data", AS_FIXED64 | AS_BYTES},
-    [T_UINT64] = {"uint64_data", AS_VARINT | AS_BYTES},
-    [T_EXTERNAL] = {"external_data", AS_BYTES},
-    [T_LOCATION] = {"data_location", AS_VARINT},
+    [T_DIMS] = {.name = "dims", .as = AS_VARINT | AS_BYTES},
+    [T_TYPE] = {.name = "data_type", .as = AS_VARINT},
+    [T_SEGMENT] = {.name = "segment", .as = AS_BYTES},
+    [T_FLOAT] = {.name = "float_data", .as = AS_FIXED32 | AS_BYTES},
+    [T_INT32] = {.name = "int32_data", .as = AS_VARINT | AS_BYTES},
+    [T_STRING] = {.name = "string_data", .as = AS_BYTES},
+    [T_INT64] = {.name = "int64_data", .as = AS_VARINT | AS_BYTES},
+    [T_NAME] = {.name = "name", .as = AS_BYTES},
+    [T_RAW] = {.name = "raw_data", .as = AS_BYTES},
+    [T_DOUBLE] = {.name = "double_data", .as = AS_FIXED64 | AS_BYTES},
+    [T_UINT64] = {.name = "uint64_data", .as = AS_VARINT | AS_BYTES},
+    [T_EXTERNAL] = {.name = "external_data", .as = AS_BYTES},
+    [T_LOCATION] = {.name = "data_location", .as = AS_VARINT},
 };
 
 static const struct parse_field entry_fields[PARSE_FIELDS] = {
-    [1] = {"key", AS_BYTES},
-    [2] = {"value", AS_BYTES},
+    [1] = {.name = "key", .as = AS_BYTES},
+    [2] = {.name = "value", .as = AS_BYTES},
 };
 
 static const struct parse_field sparse_fields[PARSE_FIELDS] = {
-    [1] = {"values", AS_BYTES},
-    [2] = {"indices", AS_BYTES},
-    [3] = {"dims", AS_VARINT | AS_BYTES},
+    [1] = {.name = "values", .as = AS_BYTES},
+    [2] = {.name = "indices", .as = AS_BYTES},
+    [3] = {.name = "dims", .as = AS_VARINT | AS_BYTES},
 };
 
 /* In which typed field a type is kept, how many numbers that is (per `per` elements), and their wire type. */
