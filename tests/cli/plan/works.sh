@@ -6,5 +6,5 @@ for i, c in enumerate(run["cases"]):
     c["params"]["seq"] = 128 if i < 2 else 256
 json.dump(run, open("run.json", "w"))
 P
-tare plan run.json --rate 20/s --slo 'p95<=600ms' | grep '^use '
+tare plan run.json --rate 20/s --slo 'p95<=600ms' | sed -n 's/^\(use [^:]*\):.*/\1/p'
 tare report run.json | sed -n '/^recommended/,/^$/p'
