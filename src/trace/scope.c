@@ -16,6 +16,11 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
+/* More of what inlined code counts on (recorder.h has the rest). */
+static_assert(offsetof(struct tare_node_, batch_next) == offsetof(struct node, batch_next), "layout 1: node");
+static_assert((int)TARE_RUN_AGGREGATE_ == (int)TARE_AGGREGATE && (int)TARE_RUN_EVENTS_ == (int)TARE_EVENTS,
+              "layout 1: modes");
+
 uint32_t tare_recording;
 
 #ifdef TARE_NO_INLINE /* no fast path for this processor: the general one does it all */
