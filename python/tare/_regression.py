@@ -188,7 +188,7 @@ class PerformanceRegressionDetector:
         )  # fmt: skip
         result.baseline_s, result.verdict, result.ratio = entry["wall_time_s"], judged["verdict"], judged["ratio"]
         if judged["method"] == "none":
-            missing = f"{len(times)} times in this session" if few else f"{len(base)} sessions in the baseline"
+            missing = f"{len(times)} time{'s' * (len(times) > 1)} in this session" if few else f"{len(base)} sessions in the baseline"
             why = Unknown(f"{missing}: {OBSERVED_LEAST} are evidence")
             result.confidence = result.ratio_low = result.ratio_high = why
             over = judged["ratio"] > 1 + result.threshold

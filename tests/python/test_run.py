@@ -619,7 +619,7 @@ def test_the_trace_is_called_as_the_document(tare, command, clean_env, tmp_path)
     with subprocess.Popen([command, "run", "-q", "--", "sleep", "0.5"], cwd=tmp_path, env=clean_env) as first:
         said = tare("run", "--", "sleep", "0.1").stderr
         assert first.wait() == 0
-    kept = sorted((tmp_path / "tare-results").glob("run_sleep_*"))
+    kept = sorted((tmp_path / "tare-results").glob("run_sleep-0.*"))
     assert len(kept) == 4 and len({p.stem for p in kept}) == 2
     for document in (p for p in kept if p.suffix == ".json"):
         assert json.loads(document.read_text())["trace"] == document.stem + ".tare"
