@@ -151,7 +151,7 @@ static double run_blocks(const struct body *b, struct rng *r)
     return blocks ? ns / blocks : NAN;
 }
 
-static void count(struct tally *t, struct estimate e, double truth)
+static void count(struct tally *t, struct interval e, double truth)
 {
     series_add(&t->bias, e.value - truth);
     series_add(&t->width, (e.hi - e.lo) / 2);
