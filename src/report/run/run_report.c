@@ -344,7 +344,8 @@ void run_target_text(struct buf *b, const struct run_target *t)
 void run_achieved_text(struct buf *b, const struct run_target *t)
 {
     bool close = fabs(t->achieved.v - t->value) < 0.01 * fabs(t->value);
-    bool passed = strcmp(t->verdict, "pass") == 0, failed = strcmp(t->verdict, "fail") == 0;
+    const char *verdict = t->verdict ? t->verdict : ""; /* a document may leave it out */
+    bool passed = strcmp(verdict, "pass") == 0, failed = strcmp(verdict, "fail") == 0;
     if (t->achieved.known) {
         add_target_value(b, t, t->achieved.v, close);
     } else if (passed || failed) { /* counted, though too few for a value: on which side it is, is known */
