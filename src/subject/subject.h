@@ -13,7 +13,6 @@
 
 #include "probe/procstat.h"
 #include "run/run.h"
-#include "subject/ort_guard.h"
 #include "subject/tensor.h"
 
 struct dim_value {
@@ -110,6 +109,15 @@ struct instance { /* likewise */
 /* ---- opening ---- */
 
 struct ort_places;
+
+/* What ends a runtime that does not come back: ort_session.h. */
+struct guard_options {
+    uint64_t timeout_ns;                          /* of loading, and of one run; 0: none */
+    const volatile sig_atomic_t *interrupted;     /* may be NULL */
+    void (*give_up)(void *ctx, const char *text); /* must not return; NULL: then nothing but runs is ended */
+    void *ctx;
+    const char *name; /* of the model, for that text; borrowed */
+};
 
 struct onnx_options {
     const char *path;

@@ -271,13 +271,9 @@ int bench_check(struct cli *cli, const struct bench_planned *p, const struct ben
 
 int bench_expected_read(struct cli *cli, const struct bench_args *a, struct bench_expected *out)
 {
-    const struct accuracy_metric_row *metric = accuracy_metric_row((enum accuracy_metric)a->metric);
     struct file_view f = FILE_VIEW_INIT;
     struct stat st;
     tare_status s = TARE_OK;
-    if (!a->expect && metric->needs_labels)
-        return cli_usage_error(cli, "--metric %s needs labels: give them with --expect", metric->name);
-    if (!a->expect) return 0;
     if (str_ends_with(a->expect, ".jsonl") || str_ends_with(a->expect, ".json")) {
         s = file_map(a->expect, &f, &cli->error);
         if (s == TARE_OK) s = expected_read_jsonl(&out->lines, a->expect, f.data, f.size, &cli->error);

@@ -159,6 +159,9 @@ static int check_baseline(struct cli *cli, const struct bench_args *a)
 
 static int check_files(struct cli *cli, const struct bench_args *a)
 {
+    const struct accuracy_metric_row *metric = accuracy_metric_row((enum accuracy_metric)a->metric);
+    if (!a->expect && metric->needs_labels)
+        return cli_usage_error(cli, "--metric %s needs labels: give them with --expect", metric->name);
     if (a->python && a->inputs && access(a->inputs, R_OK) < 0)
         return cli_usage_error(cli, "--inputs %s: cannot be read", a->inputs);
     for (size_t i = 0; i < a->variants.n; i++) {
@@ -176,7 +179,7 @@ int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, 
     out->plan = asked_plan(a, built_in);
     int rc = bench_anchor_check(cli, a);
     if (!rc) rc = check_files(cli, a);
-    if (!rc) rc = bench_expected_read(cli, a, &out->expected);
+    if (!rc && a->expect) rc = bench_expected_read(cli, a, &out->expected);
     if (!rc) rc = read_rate(cli, a, &out->plan);
     if (!rc) rc = read_warmup(cli, a, &out->plan);
     if (!rc) rc = apply_scenario(cli, a, out);
