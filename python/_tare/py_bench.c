@@ -115,6 +115,7 @@ static void tell(void *ctx, const char *what, uint64_t done, uint64_t total)
 static tare_status measure(struct asked *a, struct run *run, tare_error *err)
 {
     a->plan.interrupted = &a->failed;
+    a->plan.all_or_nothing = true;
     if (a->progress) a->plan.progress = (struct bench_progress){tell, a};
     tare_status s = host_read(run, "", err);
     if (s == TARE_OK) s = a->subject->ops->describe(a->subject, run, err);

@@ -9,8 +9,9 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-/* A waiting thread asks for the GIL every 5 ms; code in C that never ends its turn would not hear it. */
-enum { TURN_NS = 1000000 };
+/* A waiting thread asks for the GIL after 5 ms; code in C that never ends its turn would not hear it. Offered more
+ * often, who waits is woken, finds it taken again, begins to wait anew, and never gets to ask. */
+enum { TURN_NS = 10000000 };
 
 /* ---- calling ---- */
 

@@ -41,13 +41,14 @@ struct bench_plan {
     int64_t warmup_runs; /* -1: until steady */
     enum bench_load load;
     enum bench_arrivals arrivals;
-    double rate;                              /* open loop: runs per second */
-    unsigned concurrency;                     /* workers; at least 1 */
-    const char *unit;                         /* "texts" */
-    int64_t per_run;                          /* units in one run; 0: what the subject says */
-    uint64_t seed;                            /* of the order of cases and of arrivals */
-    bool keep_outputs;                        /* for accuracy: outputs of the first run of each case */
-    struct tensor_set *outputs;               /* one per case, when keep_outputs */
+    double rate;                /* open loop: runs per second */
+    unsigned concurrency;       /* workers; at least 1 */
+    const char *unit;           /* "texts" */
+    int64_t per_run;            /* units in one run; 0: what the subject says */
+    uint64_t seed;              /* of the order of cases and of arrivals */
+    bool keep_outputs;          /* for accuracy: outputs of the first run of each case */
+    struct tensor_set *outputs; /* one per case, when keep_outputs */
+    bool all_or_nothing;        /* a case that fails ends the bench: its exception is on the way */
     const volatile sig_atomic_t *interrupted; /* set by a signal handler: finish with what there is */
     struct bench_progress progress;
 };

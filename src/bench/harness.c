@@ -183,7 +183,8 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
 /* One bad case, a batch that does not fit into memory, must not lose the others: it becomes a row with its reason. */
 tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *why, tare_error *err)
 {
-    if (bench_interrupted(b)) return error_set(err, why->status, "case %s: %s", w->what->name, why->text);
+    if (bench_interrupted(b) || b->plan->all_or_nothing)
+        return error_set(err, why->status, "case %s: %s", w->what->name, why->text);
     w->failed = why->status;
     w->failure = arena_str(&b->run->arena, why->text);
     w->stopped = STOP_FAILED;

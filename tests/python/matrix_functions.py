@@ -231,6 +231,7 @@ class Times(unittest.TestCase):
         self.assertEqual(by_name(profile)["fib"], 2 * first)
 
 
+@unittest.skipIf("asan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer's own time is not the program's")
 class Truth(unittest.TestCase):
     """Programs whose answer is known, on a machine that may be busy: the middle of three runs, and two times of two."""
 

@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import json
 import math
+import mmap
 import multiprocessing
 import os
 import pathlib
@@ -121,7 +122,8 @@ class Blocks(unittest.TestCase):
         p, kept = tare.PerformanceProfiler(memory_interval=0.005), []
         with p.profile("leaks"):
             for _ in range(40):
-                kept.append(bytearray(b"x") * (1 << 20))
+                kept.append(mmap.mmap(-1, 1 << 20))  # fresh: an allocator would first use up what tests before gave back
+                kept[-1].write(b"x" * (1 << 20))
                 wait_samples(2)
         leak = p.get_metrics().memory.leak
         self.assertEqual((leak.verdict, leak.growing), ("growing", True))
@@ -323,9 +325,10 @@ class Machine(unittest.TestCase):
         self.assertTrue(0 <= stats.cpu_percent <= 100)
         self.assertTrue(0 < stats.memory_percent < 100)
         before = p.get_current_memory()
-        block = bytearray(b"x") * (40 << 20)
+        block = mmap.mmap(-1, 40 << 20)  # fresh: an allocator would first use up what tests before gave back
+        block.write(b"x" * (40 << 20))
         self.assertGreater(p.get_current_memory(), before + 30)
-        del block
+        block.close()
         self.assertFalse(p.get_current_gpu_memory() > 1)
 
     def test_report_over_blocks(self):

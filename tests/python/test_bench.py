@@ -103,7 +103,7 @@ def test_inputs_that_do_not_fit_are_named(tare, root, mlp, tmp_path):
     env = {"VIRTUAL_ENV": str(root / ".venv")}
     numpy.savez(tmp_path / "narrow.npz", input=numpy.zeros((4, 31), numpy.float32))
     assert "narrow.npz" in tare("bench", mlp, "--inputs", "narrow.npz", status=2, env=env).stderr
-    numpy.savez(tmp_path / "other.npz", thing=numpy.zeros((4, 32), numpy.float32))
+    numpy.savez(tmp_path / "other.npz", thing=numpy.zeros((4, 32), numpy.float32), other=numpy.zeros((4, 32), numpy.float32))
     assert "input" in tare("bench", mlp, "--inputs", "other.npz", status=2, env=env).stderr
     (tmp_path / "no.npz").write_bytes(b"PK\x03\x04 not really")
     assert "no.npz" in tare("bench", mlp, "--inputs", "no.npz", status=2, env=env).stderr

@@ -79,4 +79,4 @@ def test_python_keeps_results_private_and_named_files_as_new_ones(python, tmp_pa
     found = modes(tmp_path)
     del found["script.py"]
     assert found.pop("named.txt") == "0o644" and found.pop("own.txt") == "0o600"
-    assert len(found) == 2 and set(found.values()) == {"0o600"}
+    assert len(found) == 3 and set(found.values()) == {"0o600"}

@@ -94,7 +94,7 @@ static tare_status cost_of_scope(struct cost *out, const struct inferred *m, con
                                  tare_error *err)
 {
     struct cost_sum sum;
-    struct cost one;
+    struct cost one = {0};
     tare_status s = TARE_OK;
     cost_sum_init(&sum);
     for (size_t i = 0; s == TARE_OK && i < scope->n_nodes; i++) {
