@@ -94,7 +94,7 @@ static tare_status cost_of_scope(struct cost *out, const struct inferred *m, con
                                  tare_error *err)
 {
     struct cost_sum sum;
-    struct cost one = {0};
+    struct cost one;
     tare_status s = TARE_OK;
     cost_sum_init(&sum);
     for (size_t i = 0; s == TARE_OK && i < scope->n_nodes; i++) {
@@ -144,7 +144,7 @@ static tare_status cost_of_loop(struct cost *out, const struct inferred *m, cons
         return TARE_OK;
     }
     tare_status s = cost_of_scope(out, m, n->bodies[0], err);
-    if (s < 0) return s;
+    if (s != TARE_OK) return s;
     if (!n->trips) {
         out->per_iteration = true;
         out->known = false;
@@ -164,7 +164,7 @@ static tare_status add_body(struct cost *to, const struct inferred *m, const str
 {
     struct cost more;
     tare_status s = cost_of_scope(&more, m, body, err);
-    if (s < 0) return s;
+    if (s != TARE_OK) return s;
     more.read = more.written = poly_int(m->space, 0);
     cost_add(to, &more, m->space);
     return s;

@@ -123,7 +123,7 @@ tare_status shape_flex_attention(struct rule_call *c)
     const struct infer_value *formal = &scores;
     tare_status s = shape_attention(c);
     if (s == TARE_OK) s = scope_dims(c->engine, &scores, 4);
-    if (s < 0) return s;
+    if (s != TARE_OK) return s;
     for (int i = 0; i < 4; i++) scores.dims[i] = rule_input_dim(c, i == 3, i == 3 ? 2 : i);
     for (size_t i = 0; s == TARE_OK && i < 2; i++) {
         const struct onnx_attribute *a = rule_attribute_of(c, names[i]);
