@@ -62,14 +62,15 @@ void run_unknown(struct run *r, struct run_map *unknown, const char *path, const
  * (reasons.c has the table). */
 enum run_producer { RUN_BY_BENCH, RUN_BY_WATCH, RUN_BY_INSPECT, RUN_BY_IMPORT, RUN_PRODUCERS };
 void run_explain_case(struct run *r, struct run_case *c, enum run_producer by);
+/* The same of a case that failed: nothing of it is known, and that is why. */
+void run_explain_failed(struct run *r, struct run_case *c);
+void run_explain_host(struct run *r, enum run_producer by);
+
 /* In a run's config: dimensions of the inputs that nobody gave a value, and what they were taken as. */
 #define RUN_DIMS_BY_DEFAULT "dims_by_default"
 
 /* What stands before a total that is a bound: ">= ", "<= ", "~ " (some nodes count nothing, some too much), or "". */
 const char *run_cost_bound(const struct run_cost *c);
-/* The same of a case that failed: nothing of it is known, and that is why. */
-void run_explain_failed(struct run *r, struct run_case *c);
-void run_explain_host(struct run *r, enum run_producer by);
 
 /* Hash of what decides whether two hosts' numbers compare: "h1-0123456789abcdef". */
 #define RUN_FINGERPRINT_SIZE 20

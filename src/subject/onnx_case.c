@@ -164,8 +164,8 @@ static tare_status make_worker(struct onnx_instance *i, const struct filling *f,
         const struct ort_io *io = &i->outputs.items.items[k];
         if (io->kind != ORT_TENSOR || io->type == ONNX_STRING) w->loose[k] = w->any_loose = true;
     }
-    w->calls.run = i->run_options;
-    tare_status s = guard_add(&f->subject->guard, &w->calls, err);
+    tare_status s = ort_check(i->ort, i->ort->call.CreateRunOptions(&w->calls.run), err, "run options");
+    if (s == TARE_OK) s = guard_add(&f->subject->guard, &w->calls, err);
     for (size_t k = 0; s == TARE_OK && k < n_in; k++) s = make_input(i, f, worker, k, err);
     return s;
 }
@@ -266,8 +266,6 @@ static tare_status fill_instance(struct onnx_instance *i, struct filling *f, tar
     if (st == TARE_OK)
         st = ort_check(i->ort, i->ort->call.CreateCpuMemoryInfo(ORT_ALLOCATOR_ARENA, 0, &i->cpu), err,
                        "memory description");
-    if (st == TARE_OK)
-        st = ort_check(i->ort, i->ort->call.CreateRunOptions(&i->run_options), err, "run options");
     if (st == TARE_OK) st = make_names(i, err);
     if (st == TARE_OK) st = make_inputs(i, f, err);
     i->batch = f->dims.batch;
@@ -313,6 +311,7 @@ void onnx_finish(struct instance *base)
     struct onnx_instance *i = (struct onnx_instance *)base;
     for (unsigned w = 0; i->workers && w < i->n_workers; w++) {
         guard_remove(&((struct onnx_subject *)base->subject)->guard, &i->workers[w].calls);
+        if (i->workers[w].calls.run) i->ort->call.ReleaseRunOptions(i->workers[w].calls.run);
         release_values(i->ort, i->workers[w].in, i->inputs.items.n);
         release_values(i->ort, i->workers[w].out, i->outputs.items.n);
         mem_free(i->workers[w].loose);
@@ -321,7 +320,6 @@ void onnx_finish(struct instance *base)
     mem_free(i->workers);
     mem_free(i->in_names);
     mem_free(i->out_names);
-    if (i->run_options) i->ort->call.ReleaseRunOptions(i->run_options);
     if (i->cpu) i->ort->call.ReleaseMemoryInfo(i->cpu);
     if (i->session) i->ort->call.ReleaseSession(i->session);
     ort_ios_release(&i->inputs);
@@ -345,7 +343,7 @@ static void release_loose(struct onnx_instance *i, struct onnx_worker *w)
 
 static struct ort_status *call_run(struct onnx_instance *i, struct onnx_worker *w)
 {
-    return i->call_run(i->session, i->run_options, i->in_names, (const struct ort_value *const *)w->in,
+    return i->call_run(i->session, w->calls.run, i->in_names, (const struct ort_value *const *)w->in,
                        i->inputs.items.n, i->out_names, i->outputs.items.n, w->out);
 }
 

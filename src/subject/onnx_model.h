@@ -56,7 +56,6 @@ struct onnx_instance {
     const char **in_names, **out_names;
     struct onnx_worker *workers;
     unsigned n_workers;
-    struct ort_run_options *run_options;
     struct ort_memory_info *cpu;
     int64_t batch; /* 0: unknown */
     bool placed;   /* made for another provider than cpu */

@@ -276,26 +276,34 @@ tare_status ort_session_profile(const struct ort *o, struct ort_session *session
 #define GRACE_NS 1000000000ull /* after an interrupt: a run of usual length ends by itself */
 #define DEAF_NS 5000000000ull  /* after it was asked to end */
 
-/* Why this call should not go on; false: it may. */
-static bool is_overdue(const struct ort_guard *g, uint64_t lasted, uint64_t stopping, char *why, size_t size)
+/* Shall this run end, or go on after all? */
+static void ask_to_end(const struct ort_guard *g, struct guarded *c, bool end)
 {
-    if (stopping > GRACE_NS && lasted > GRACE_NS) {
-        snprintf(why, size, "interrupted");
+    struct ort_status *st =
+        (end ? g->ort->call.RunOptionsSetTerminate : g->ort->call.RunOptionsUnsetTerminate)(c->run);
+    if (st) g->ort->call.ReleaseStatus(st);
+    c->asked = end;
+}
+
+/* Why this call should not go on; false: it may. Loading cannot be asked, and ending the process would lose what was
+ * measured before it: a user who wants that interrupts twice. */
+static bool is_overdue(const struct ort_guard *g, struct guarded *c, uint64_t lasted, uint64_t stopping)
+{
+    if (c->run && stopping > GRACE_NS && lasted > GRACE_NS) {
+        snprintf(c->why, sizeof c->why, "interrupted");
         return true;
     }
     if (!g->o.timeout_ns || lasted <= g->o.timeout_ns) return false;
-    snprintf(why, size, "takes longer than --timeout %s", show_time((double)g->o.timeout_ns).s);
+    snprintf(c->why, sizeof c->why, "takes longer than --timeout %s", show_time((double)g->o.timeout_ns).s);
     return true;
 }
 
 static void end_call(struct ort_guard *g, struct guarded *c, uint64_t lasted)
 {
     if (c->run && !c->asked) {
-        struct ort_status *st = g->ort->call.RunOptionsSetTerminate(c->run);
-        if (st) g->ort->call.ReleaseStatus(st);
-        c->asked = true;
+        ask_to_end(g, c, true);
         c->since_ns += lasted; /* from now on: how long it is deaf */
-    } else if (g->o.give_up && (!c->run || lasted > DEAF_NS)) {
+    } else if (g->o.timeout_ns && g->o.give_up && (!c->run || lasted > DEAF_NS)) {
         char text[600];
         snprintf(text, sizeof text, "%.400s: %s: %s", g->o.name, c->run ? "a run" : "loading", c->why);
         g->o.give_up(g->o.ctx, text);
@@ -308,11 +316,10 @@ static void look_at(struct ort_guard *g, struct guarded *c, uint64_t now, uint64
     if (calls % 2 == 0 || calls != c->seen) {
         c->seen = calls;
         c->since_ns = now;
-        c->asked = false;
+        if (c->asked) ask_to_end(g, c, false); /* it ended by itself just then */
         return;
     }
-    if (c->asked || is_overdue(g, now - c->since_ns, stopping, c->why, sizeof c->why))
-        end_call(g, c, now - c->since_ns);
+    if (c->asked || is_overdue(g, c, now - c->since_ns, stopping)) end_call(g, c, now - c->since_ns);
 }
 
 static void *watch_calls(void *arg)
@@ -383,9 +390,7 @@ bool guard_ended(struct ort_guard *g, struct guarded *c, char *why, size_t size)
     pthread_mutex_lock(&g->lock);
     bool ended = c->asked;
     snprintf(why, size, "%s", c->why);
-    c->asked = false;
+    if (ended) ask_to_end(g, c, false);
     pthread_mutex_unlock(&g->lock);
-    struct ort_status *st = ended ? g->ort->call.RunOptionsUnsetTerminate(c->run) : NULL;
-    if (st) g->ort->call.ReleaseStatus(st);
     return ended;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * bench_check.c - accuracy of `tare bench`: each case's outputs, by name, against --expect, or against the first case's
- * when there is nothing to expect. A case is as good as its worst output. A batch size or a quantised variant that
- * changes answers is so seen beside its speed. What cannot be compared is told; the measurement stays. */
+ * bench_check.c - accuracy of `tare bench`: each case's outputs, by name, against --expect, or, when there is nothing
+ * to expect, against those of the first case that has any. A case is as good as its worst output. A batch size or a
+ * quantised variant that changes answers is so seen beside its speed. What cannot be compared is told; the measurement
+ * stays. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -46,6 +47,7 @@ struct check {
     const struct bench_case *cases;
     struct run *run;
     const struct tensor_set *outputs; /* one set per case */
+    size_t first;                     /* the first case that has any: the others are held against it */
     const struct bench_expected *given;
     VEC(struct wanted) wanted;
     tare_error *err;
@@ -78,7 +80,7 @@ static tare_status labels_of(struct expected *e, const struct tensor *t, tare_er
 /* `t` is expected of the output at place `at` of the first case. */
 static tare_status want_array(struct check *k, const struct tensor *t, size_t at)
 {
-    const struct tensor *output = &k->outputs[0].items.items[at];
+    const struct tensor *output = &k->outputs[k->first].items.items[at];
     struct wanted w = {
         .output = output->name, .at = at, .want = EXPECTED_INIT, .metric = metric_for(k->a, output)};
     struct rows r = {0};
@@ -104,7 +106,7 @@ static tare_status refuse_names(struct check *k)
 {
     struct buf have = BUF_INIT, outputs = BUF_INIT;
     list_names(&have, &k->given->arrays);
-    list_names(&outputs, &k->outputs[0]);
+    list_names(&outputs, &k->outputs[k->first]);
     tare_status s = error_set(k->err, TARE_INVALID,
                               "%s: holds %s, but the outputs are %s: name an array like one of them",
                               k->a->expect, have.data, outputs.data);
@@ -117,7 +119,7 @@ static tare_status refuse_names(struct check *k)
  * array of a model's one output, and the numbered files of a test_data_set. */
 static tare_status want_arrays(struct check *k)
 {
-    const struct tensor_set *have = &k->given->arrays, *outputs = &k->outputs[0];
+    const struct tensor_set *have = &k->given->arrays, *outputs = &k->outputs[k->first];
     tare_status s = TARE_OK;
     for (size_t i = 0; i < outputs->items.n && s == TARE_OK; i++) {
         const struct tensor *t = tensor_find(have, outputs->items.items[i].name);
@@ -133,7 +135,7 @@ static tare_status want_arrays(struct check *k)
 /* The lines speak of the first output. */
 static tare_status want_lines(struct check *k)
 {
-    const struct tensor *first = &k->outputs[0].items.items[0];
+    const struct tensor *first = &k->outputs[k->first].items.items[0];
     struct wanted w = {
         .output = first->name, .want = k->given->lines, .metric = (enum accuracy_metric)k->a->metric};
     return vec_push(&k->wanted, w, k->err);
@@ -141,7 +143,7 @@ static tare_status want_lines(struct check *k)
 
 static tare_status want_first_case(struct check *k)
 {
-    const struct tensor_set *first = &k->outputs[0];
+    const struct tensor_set *first = &k->outputs[k->first];
     tare_status s = TARE_OK;
     for (size_t i = 0; i < first->items.n && s == TARE_OK; i++) s = want_array(k, &first->items.items[i], i);
     return s;
@@ -159,7 +161,7 @@ static bool share_a_name(const struct tensor_set *a, const struct tensor_set *b)
 /* What this case has for that output: the one of its name; by place only when a variant has renamed them all. */
 static const struct tensor *find_output(const struct check *k, size_t i, const struct wanted *w)
 {
-    const struct tensor_set *mine = &k->outputs[i], *first = &k->outputs[0];
+    const struct tensor_set *mine = &k->outputs[i], *first = &k->outputs[k->first];
     const struct tensor *t = tensor_find(mine, w->output);
     bool renamed = !t && mine->items.n == first->items.n && !share_a_name(mine, first);
     return renamed ? &mine->items.items[w->at] : t;
@@ -168,7 +170,7 @@ static const struct tensor *find_output(const struct check *k, size_t i, const s
 /* Was this case asked for with the same dimensions as the first? Then its outputs have the same widths. */
 static bool has_same_dimensions(const struct check *k, size_t i)
 {
-    const struct case_params *a = &k->cases[0].params, *b = &k->cases[i].params;
+    const struct case_params *a = &k->cases[k->first].params, *b = &k->cases[i].params;
     if (a->batch != b->batch || a->seq != b->seq || a->n_dims != b->n_dims) return false;
     for (size_t d = 0; d < a->n_dims; d++)
         if (a->dims[d].value != b->dims[d].value) return false;
@@ -220,11 +222,11 @@ static tare_status check_case(struct check *k, size_t i)
         double loss = output_loss(w, &r);
         nonfinite += r.nonfinite;
         if (loss > most) worst = r, most = loss, named = w;
-        if (i == 0 && r.score.known) w->base = known_f64(r.score.value);
+        if (i == k->first && r.score.known) w->base = known_f64(r.score.value);
     }
     if (!named) return TARE_INVALID; /* the last error says why */
     struct accuracy_source from = {named->metric, k->a->expect ? k->a->expect : "the first case",
-                                   i ? named->base : (struct known_f64){0},
+                                   i == k->first ? (struct known_f64){0} : named->base,
                                    k->wanted.n > 1 ? named->output : NULL};
     worst.nonfinite = nonfinite;
     return accuracy_record(k->run, c, &worst, &from, k->err);
@@ -232,8 +234,9 @@ static tare_status check_case(struct check *k, size_t i)
 
 static tare_status find_wanted(struct check *k)
 {
-    if (!k->outputs[0].items.n)
-        return error_set(k->err, TARE_UNSUPPORTED, "%s: has no outputs to compare", k->cases[0].name);
+    size_t n = k->run->cases.n;
+    while (k->first < n && !k->outputs[k->first].items.n) k->first++;
+    if (k->first == n) return error_set(k->err, TARE_UNSUPPORTED, "no case has outputs to compare");
     if (k->given->lines.rows) return want_lines(k);
     return k->a->expect ? want_arrays(k) : want_first_case(k);
 }
@@ -257,8 +260,8 @@ int bench_check(struct cli *cli, const struct bench_planned *p, const struct ben
                       .err = &cli->error};
     size_t dropped = 0, n = run->cases.n;
     int rc = find_wanted(&k) == TARE_OK ? CLI_GOOD : tell_trouble(cli, run, 0, n);
-    for (size_t i = 0; i < n && k.wanted.n && rc != CLI_FAILED; i++)
-        if (!run->cases.at[i]->failure && check_case(&k, i) != TARE_OK) rc = tell_trouble(cli, run, i, i + 1);
+    for (size_t i = 0; i < n && k.wanted.n; i++)
+        if (k.outputs[i].items.n && check_case(&k, i) != TARE_OK) rc = tell_trouble(cli, run, i, i + 1);
     for (size_t i = 0; i < k.wanted.n; i++)
         if (!k.given->lines.rows) expected_release(&k.wanted.items[i].want);
     vec_release(&k.wanted);

@@ -284,7 +284,7 @@ static tare_status add_subject(struct cli *cli, struct bench_subjects *s, struct
     return vec_push(&s->named, named, &cli->error);
 }
 
-/* The runtime neither comes back nor can be asked to. Nothing was written yet: this is all that is left to say. */
+/* The runtime neither comes back nor can be asked to: cases measured before it are lost with the process. */
 static void give_up(void *cli, const char *text)
 {
     error_set(&((struct cli *)cli)->error, TARE_DENIED, "%s", text);
