@@ -157,7 +157,7 @@ class PerformanceRegressionDetector:
     def _observe(self, result: RegressionResult, seconds: float, cpu_s: float) -> None:
         times = self.observed.setdefault(result.operation, [])
         times.append(seconds)
-        self._on_cpu.setdefault(result.operation, []).append(cpu_s / seconds)
+        self._on_cpu.setdefault(result.operation, []).append(cpu_s / max(seconds, 1e-9))
         del times[:-KEPT_MOST], self._on_cpu[result.operation][:-KEPT_MOST]
         entry = self.baseline.get(result.operation)
         result.observations, result.current_s = len(times), statistics.median(times)
