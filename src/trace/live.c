@@ -21,6 +21,10 @@
 
 enum { FIRST_BYTES = 128 << 10, STEP_MAX = 16 << 20 };
 
+/* How far from the program's own mappings ours lies, and how much address space there is for the sessions to come. */
+#define APART ((uint64_t)8 << 40)
+#define SPREAD ((uint64_t)8 << 40)
+
 /* ---- pages that are not there ---- */
 
 /* Ours: memory takes the page's place, and nothing more is recorded. What the file has is kept; the end of a scope
@@ -32,7 +36,8 @@ static void catch_missing_page(int signal, siginfo_t *info, void *context)
     char *base = __atomic_load_n(&l->base, __ATOMIC_RELAXED);
     char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)(l->page - 1));
     bool missing = info->si_code == BUS_ADRERR || info->si_code == BUS_MCEERR_AR;
-    bool ours = missing && base && l->pid == getpid() && page >= base && page < base + l->room;
+    bool ours = missing && base && l->pid == getpid() && page >= base &&
+                page < base + __atomic_load_n(&l->mapped, __ATOMIC_RELAXED);
     int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     if (ours && mmap(page, l->page, PROT_READ | PROT_WRITE, how, -1, 0) == page) {
         __atomic_store_n(&l->broken, true, __ATOMIC_RELEASE);
@@ -102,15 +107,29 @@ static uint64_t fair_room(uint64_t room)
     return (limit.rlim_cur / 16) & ~(uint64_t)4095;
 }
 
+/* Where nobody maps anything: terabytes below what the kernel chooses for everybody. A mapping there can be stretched
+ * later, so that only what is in use counts against the program's address space, also if it lowers its limit while it
+ * runs. NULL, the kernel's choice, where an address space is too small for that. */
+static void *far_place(uint64_t room)
+{
+    uint64_t from = (uintptr_t)fork_page, each = (room + 0xffff) & ~(uint64_t)0xffff; /* the largest pages */
+    if (from < 2 * (APART + SPREAD)) return NULL;
+    return (void *)(uintptr_t)(from - APART - session.number % (SPREAD / each) * each);
+}
+
+/* Map the file's first bytes where `room` can follow, or all of it at once where such a place is not to be had. */
 static tare_status map_room(struct live *l, uint64_t room, tare_error *err)
 {
     errno = ENOMEM;
     for (room = fair_room(room); room >= FIRST_BYTES; room /= 2) {
-        void *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
+        void *far = far_place(room);
+        char *p = mmap(far, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
         if (p == MAP_FAILED) continue;
         madvise(p, room, MADV_DONTFORK); /* a child must not scribble into its parent's record */
+        bool apart = far && p == far && munmap(p + FIRST_BYTES, room - FIRST_BYTES) == 0;
         l->base = p;
         l->room = room;
+        l->mapped = apart ? FIRST_BYTES : room;
         return TARE_OK;
     }
     return error_errno(err, "%s: cannot map the live trace", l->path);
@@ -125,6 +144,7 @@ static void install(struct live *l, const struct live *fresh)
     l->ino = fresh->ino;
     __atomic_store_n(&l->base, fresh->base, __ATOMIC_RELAXED);
     l->room = fresh->room;
+    __atomic_store_n(&l->mapped, fresh->mapped, __ATOMIC_RELAXED);
     l->backed = fresh->backed;
     memcpy(l->path, fresh->path, sizeof l->path);
     l->pid = getpid();
@@ -184,20 +204,29 @@ static int reopen(struct live *l)
     return -1;
 }
 
+/* Have the file's bytes up to `end` mapped and reserved on disk. */
+static bool back(struct live *l, uint64_t end)
+{
+    if (end > l->mapped) {
+        if (mremap(l->base, l->mapped, end, 0) == MAP_FAILED) return false;
+        __atomic_store_n(&l->mapped, end, __ATOMIC_RELAXED);
+    }
+    if (reserve(l->fd, l->backed, end - l->backed) < 0) return false;
+    __atomic_store_n(&l->backed, end, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* The limit may be another than at the start: what is mapped stays, but no more than our share of it is added. */
 static int grow(struct live *l, uint64_t need)
 {
     uint64_t step = l->backed < STEP_MAX ? l->backed : STEP_MAX;
-    uint64_t end = l->backed + step;
+    uint64_t end = l->backed + step, room = fair_room(l->room);
+    if (room < l->mapped) room = l->mapped;
     if (end < need) end = need;
-    if (end > l->room) end = l->room;
+    if (end > room) end = room;
     if (end < need) return -1;
     if (!still_ours(l) && reopen(l) < 0) return -1;
-    if (reserve(l->fd, l->backed, end - l->backed) < 0) {
-        if (end == need || reserve(l->fd, l->backed, need - l->backed) < 0) return -1;
-        end = need;
-    }
-    __atomic_store_n(&l->backed, end, __ATOMIC_RELEASE);
-    return 0;
+    return back(l, end) || (end != need && back(l, need)) ? 0 : -1;
 }
 
 static uint64_t ticks_now(void)
@@ -244,7 +273,7 @@ void live_abandon(struct live *l, int remove_file)
     l->open = false;
     lock_give(&l->lock);
     if (remove_file) unlink(l->path);
-    void *p = mmap(l->base, l->room, PROT_READ | PROT_WRITE,
+    void *p = mmap(l->base, l->mapped, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     (void)p; /* on failure the file mapping stays, which is as safe */
     if (still_ours(l)) close(l->fd);

@@ -17,7 +17,8 @@ struct live {
     dev_t dev;
     ino_t ino;
     char *base;      /* NULL: not open */
-    uint64_t room;   /* bytes of address space */
+    uint64_t room;   /* bytes of address space it may come to */
+    uint64_t mapped; /* atomic: bytes of it that are mapped by now; more follow in place */
     uint64_t backed; /* bytes of file reserved so far */
     uint32_t lock;
     bool open;           /* extents may be had */
@@ -36,7 +37,7 @@ static inline struct live_header *live_header(const struct live *l)
     return (struct live_header *)(void *)l->base;
 }
 
-/* Create the file, reserve its first bytes and map `room` bytes of address space. */
+/* Create the file, reserve and map its first bytes; it may grow to `room` bytes of address space. */
 tare_status live_open(struct live *l, const char *path, uint64_t room, tare_error *err);
 
 /* A zeroed extent, or NULL when memory or disk is spent. Safe from any thread; never blocks for long.

@@ -95,14 +95,27 @@ def word(text, name):
 
 
 def no_brake():
-    """Refused more room, a scope costs no more than twice a healthy one (4 here: medians of noisy batches)."""
+    """Refused more room, a scope costs no more than twice a healthy one, in processor time (the best of some runs: a
+    neighbour on the same core or its cache slows the one half of a run or the other)."""
     for mode in ("", "aggregate", "events"):
         ratios = []
-        for _ in range(3):
+        while len(ratios) < 8 and min(ratios, default=3) > 2:
             r = run([build("guest"), "refused"], env={"TARE_MODE": mode} if mode else None)
             check(r.status == 7, "status %d" % r.status)
             ratios.append(word(r.out, "ratio"))
-        check(min(ratios) <= 4, "%s: %r times a healthy scope" % (mode or "both", ratios))
+        check(min(ratios) <= 2, "%s: %r times a healthy scope" % (mode or "both", ratios))
+
+
+def limit_lowered_later():
+    """A program that lowers its RLIMIT_AS while it is recorded has as much memory as without us; its calls are all on record."""
+    for kind in KINDS:
+        for mode in ("aggregate", "events", "both"):
+            plain = run([build("guest", kind), "limit"], False)
+            traced = run([build("guest", kind), "limit"], env={"TARE_MODE": mode} if mode != "both" else None)
+            check(plain.seen() == traced.seen() and plain.status == 7, "%r, traced %r" % (plain.seen(), traced.seen()))
+            check(plain.out == "had it had it\n", plain.out)
+            if mode != "events":
+                Report(traced.trace).expect({"outer": 1001000, "inner": 1001000}, lost=None)
 
 
 def no_waiting():
@@ -162,6 +175,7 @@ for fs in ("ext4", "xfs", "btrfs", "tmpfs"):
     test("a full disk: %s" % fs, full_disk, fs, 320 if fs == "xfs" else 128)
 test("the live file is truncated", truncated)
 test("no brake when refused", no_brake)
+test("RLIMIT_AS lowered while recording", limit_lowered_later)
 test("a real-time thread never waits", no_waiting)
 test("PATH.old that is no trace is kept", old_is_kept)
 test("links are not followed", links_are_not_followed)
