@@ -56,7 +56,7 @@ static void parse(int argc, char **argv, uint8_t mode)
     const char *string = NULL;
     int choice = 1;
     int64_t level = 0;
-    uint64_t runs = 3, room = 0;
+    uint64_t runs = 3;
     struct duration budget = {0};
     double ratio = 0.5;
     size_t called = 0;
@@ -68,12 +68,11 @@ static void parse(int argc, char **argv, uint8_t mode)
         OPT_ENUM('f', "format", &choice, words_of_format, "a word"),
         OPT_INT_IN('i', "int", &level, -9, 9, "a number"),
         OPT_UINT_IN('u', "uint", &runs, 1, 1000, "a number"),
-        OPT_SIZE('z', "size", &room, "a size"),
-        OPT_TIME('t', "time", &budget, "a time"),
+        OPT_TIME_IN('t', "time", &budget, 0, INT64_MAX, "a time"),
         OPT_DOUBLE('d', "double", &ratio, -1, 1, "a number"),
         OPT_LIST('l', "list", &list, "<x>", "several"),
         OPT_CALLBACK('c', "call", on_text, &called, "<x>", "a text"),
-        OPT_WITH(OPT_NO_ENV, OPT_ROW_(FLAG, 'h', "help", flag, NULL, "help")),
+        OPT_FLAG('h', "help", NULL, "help", .flags = OPT_NO_ENV),
         OPT_END,
     };
     const struct opt_usage usage = {.synopsis = "tare fuzz <x>",
@@ -85,7 +84,7 @@ static void parse(int argc, char **argv, uint8_t mode)
     opt_layer_fn *const layers[] = {layer, NULL};
     struct opt_given given = {0};
     const struct opt_request req = {
-        "fuzz", &usage, {rows, NULL}, mode & 32 ? layers : NULL, argv + argc - 1, mode & 64 ? &given : NULL};
+        "fuzz", &usage, rows, mode & 32 ? layers : NULL, argv + argc - 1, mode & 64 ? &given : NULL};
     check_values(argc, argv, &req);
     assert(level >= -9 && level <= 9 && runs >= 1 && runs <= 1000 && ratio >= -1 && ratio <= 1);
     assert(budget.ns >= 0 && (choice == 1 || choice == 2));

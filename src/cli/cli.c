@@ -305,11 +305,13 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
 {
     const struct opt common[] = {
         OPT_FLAG(0, "no-color", &cli->no_color, "never colour the output"),
-        OPT_WITH(OPT_NO_ENV, OPT_ROW_(FLAG, 'h', "help", flag, NULL, "print this help and exit")),
+        OPT_FLAG('h', "help", NULL, "print this help and exit", .flags = OPT_NO_ENV),
         OPT_END,
     };
+    struct opt all[OPT_ROWS_MAX];
+    opt_append(rows ? opt_append(all, rows) : all, common);
     struct opt_request req = {
-        cli->command ? cli->command->name : "", usage, {rows, common}, layers, cli, &cli->given};
+        cli->command ? cli->command->name : "", usage, all, layers, cli, &cli->given};
     struct buf text = BUF_INIT;
     bool help = false;
     int rc = 0;
@@ -334,7 +336,7 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
 
 int cli_check_kind(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, unsigned kind)
 {
-    struct opt_request req = {.usage = usage, .tables = {rows}, .given = &cli->given};
+    struct opt_request req = {.usage = usage, .rows = rows, .given = &cli->given};
     if (opt_check_kind(&req, kind, &cli->error) == TARE_OK) return 0;
     return cli_usage_error(cli, "%s", cli->error.text);
 }
@@ -428,7 +430,7 @@ int cli_top(struct cli *cli, int argc, char **argv)
     struct buf list = BUF_INIT;
     bool version = false;
     const struct opt rows[] = {
-        OPT_WITH(OPT_NO_ENV, OPT_ROW_(FLAG, 'V', "version", flag, &version, "print the version and exit")),
+        OPT_FLAG('V', "version", &version, "print the version and exit", .flags = OPT_NO_ENV),
         OPT_END,
     };
     list_commands(&list);

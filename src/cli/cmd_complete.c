@@ -30,14 +30,12 @@ static void offer_values(struct buf *out, const struct opt *row, const char *typ
 
 static void offer_options(struct buf *out, const struct opt_request *req, const char *typed)
 {
-    for (size_t t = 0; t < OPT_TABLES; t++) {
-        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
-            char word[80];
-            if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_HIDDEN)) continue;
-            bool on = row->type == OPT_TYPE_FLAG && row->to.flag && *row->to.flag;
-            snprintf(word, sizeof word, "--%s%s", on ? "no-" : "", row->name);
-            complete_offer(out, typed, word, row->help);
-        }
+    for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++) {
+        char word[80];
+        if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_HIDDEN)) continue;
+        bool on = row->type == OPT_TYPE_FLAG && row->to.flag && *row->to.flag;
+        snprintf(word, sizeof word, "--%s%s", on ? "no-" : "", row->name);
+        complete_offer(out, typed, word, row->help);
     }
 }
 

@@ -115,14 +115,14 @@ int cmd_top(struct cli *cli, int argc, char **argv)
         .interval = {1000000000}, .sort = TOP_SORT_CPU, .view = {.cores = true, .speed = 1}};
     const struct opt rows[] = {
         OPT_TIME_IN('i', "interval", &a.interval, 100000000, INT64_C(3600000000000), "time between two moments"),
-        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(INT, 'p', "pid", sint, &a.pid, "watch this process and all it started"),
-                 .lo = 0, .hi = INT32_MAX),
+        OPT_INT_IN('p', "pid", &a.pid, 0, INT32_MAX, "watch this process and all it started",
+                 .flags = OPT_NO_DEFAULT),
         OPT_ENUM('s', "sort", &a.sort, sorts, "order of the processes"),
         OPT_FLAG('t', "tree", &a.view.tree, "processes as a tree"),
         OPT_STRING('f', "filter", &a.filter, "<text>", "only processes with this text in name, command or user"),
         OPT_LIST(0, "alert", &a.alerts, "<rule>", "an alert beside the default ones: 'cpu>90% for 5s'"),
-        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 'n', "iterations", uint, &a.iterations, "leave after so many moments"),
-                 .lo = 0, .hi = UINT64_MAX),
+        OPT_UINT_IN('n', "iterations", &a.iterations, 0, UINT64_MAX, "leave after so many moments",
+                 .flags = OPT_NO_DEFAULT),
         OPT_GROUP("one moment"),
         OPT_FLAG(0, "once", &a.once, "two looks one interval apart, then one answer", .not_with = "iterations"),
         OPT_FLAG(0, "json", &a.json, OPT_JSON_HELP, .needs = "once"),

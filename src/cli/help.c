@@ -37,33 +37,12 @@ void opt_wrap(struct buf *out, const char *text, unsigned column, unsigned inden
 
 const char *opt_default_arg(const struct opt *row)
 {
-    if (row->arg) return row->arg;
-    switch (row->type) {
-    case OPT_TYPE_STRING:
-    case OPT_TYPE_LIST:
-    case OPT_TYPE_CALLBACK: return "<text>";
-    case OPT_TYPE_ENUM: return "<word>";
-    case OPT_TYPE_INT:
-    case OPT_TYPE_UINT: return "<n>";
-    case OPT_TYPE_SIZE: return "<size>";
-    case OPT_TYPE_DURATION: return "<time>";
-    case OPT_TYPE_DOUBLE: return "<number>";
-    case OPT_TYPE_FLAG:
-    case OPT_TYPE_GROUP:
-    case OPT_TYPE_END: break;
-    }
-    return "";
-}
-
-static void print_size(struct buf *out, uint64_t bytes)
-{
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    unsigned u = 0;
-    while (u < 4 && bytes && bytes % 1024 == 0) {
-        bytes /= 1024;
-        u++;
-    }
-    buf_printf(out, "%" PRIu64 "%s", bytes, units[u]);
+    static const char *const usual[] = {
+        [OPT_TYPE_STRING] = "<text>",   [OPT_TYPE_LIST] = "<text>",     [OPT_TYPE_CALLBACK] = "<text>",
+        [OPT_TYPE_ENUM] = "<word>",     [OPT_TYPE_INT] = "<n>",         [OPT_TYPE_UINT] = "<n>",
+        [OPT_TYPE_DURATION] = "<time>", [OPT_TYPE_DOUBLE] = "<number>",
+    };
+    return row->arg ? row->arg : usual[row->type];
 }
 
 static void print_duration(struct buf *out, struct duration d)
@@ -102,7 +81,6 @@ static void print_default(struct buf *out, const struct opt *row)
     case OPT_TYPE_ENUM: text = choice_name(row); break;
     case OPT_TYPE_INT: buf_printf(&value, "%" PRId64, *row->to.sint); break;
     case OPT_TYPE_UINT: buf_printf(&value, "%" PRIu64, *row->to.uint); break;
-    case OPT_TYPE_SIZE: print_size(&value, *row->to.uint); break;
     case OPT_TYPE_DURATION: print_duration(&value, *row->to.duration); break;
     case OPT_TYPE_DOUBLE: buf_printf(&value, "%g", *row->to.real); break;
     case OPT_TYPE_LIST:
@@ -166,13 +144,11 @@ void opt_help(struct buf *out, const struct opt_request *req)
     }
     if (req->usage->list) buf_printf(out, "\n%s", req->usage->list);
     buf_add_str(out, "\noptions:\n");
-    for (size_t t = 0; t < OPT_TABLES; t++) {
-        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
-            if (row->type == OPT_TYPE_GROUP)
-                buf_printf(out, "\n%s:\n", row->help);
-            else if (!(row->flags & OPT_HIDDEN))
-                print_row(out, row);
-        }
+    for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++) {
+        if (row->type == OPT_TYPE_GROUP)
+            buf_printf(out, "\n%s:\n", row->help);
+        else if (!(row->flags & OPT_HIDDEN))
+            print_row(out, row);
     }
     if (req->usage->tail) buf_printf(out, "\n%s\n", req->usage->tail);
 }

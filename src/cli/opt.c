@@ -110,21 +110,13 @@ static tare_status set_int(const struct opt *row, const char *text, tare_error *
 
 static tare_status set_uint(const struct opt *row, const char *text, tare_error *err)
 {
-    uint64_t v = 0;
-    if (row->type == OPT_TYPE_SIZE) {
-        tare_status s = unit_parse_bytes(text, &v, err);
-        if (s < 0) return s;
-    } else {
-        char *end;
-        errno = 0;
-        v = strtoull(text, &end, 10);
-        if (!is_digit(text[0]) || *end) {
-            bool negative = text[0] == '-' && is_digit(text[1]);
-            return error_set(err, TARE_INVALID, "'%s' is not a whole number%s", text,
-                             negative ? " of 0 or more" : "");
-        }
-        if (errno == ERANGE) return error_set(err, TARE_INVALID, "'%s' is too large", text);
-    }
+    char *end;
+    errno = 0;
+    uint64_t v = strtoull(text, &end, 10);
+    if (!is_digit(text[0]) || *end)
+        return error_set(err, TARE_INVALID, "'%s' is not a whole number%s", text,
+                         text[0] == '-' && is_digit(text[1]) ? " of 0 or more" : "");
+    if (errno == ERANGE) return error_set(err, TARE_INVALID, "'%s' is too large", text);
     if (v < (uint64_t)row->lo || v > row->hi)
         return error_set(err, TARE_INVALID, "'%s' is out of range %llu to %llu", text,
                          (unsigned long long)row->lo, (unsigned long long)row->hi);
@@ -165,8 +157,7 @@ tare_status opt_set(const struct opt *row, const char *text, tare_error *err)
                    : error_set(err, TARE_INVALID, "'%s' is not yes or no", text);
     case OPT_TYPE_ENUM: return set_enum(row, text, err);
     case OPT_TYPE_INT: return set_int(row, text, err);
-    case OPT_TYPE_UINT:
-    case OPT_TYPE_SIZE: return set_uint(row, text, err);
+    case OPT_TYPE_UINT: return set_uint(row, text, err);
     case OPT_TYPE_DURATION: return set_duration(row, text, err);
     case OPT_TYPE_DOUBLE: return set_double(row, text, err);
     case OPT_TYPE_LIST: return list_add(row->to.list, text, strlen(text), err);
@@ -182,20 +173,16 @@ tare_status opt_set(const struct opt *row, const char *text, tare_error *err)
 
 const struct opt *opt_find(const struct opt_request *req, const char *name, size_t len)
 {
-    for (size_t t = 0; t < OPT_TABLES; t++) {
-        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++)
-            if (row->type != OPT_TYPE_GROUP && strlen(row->name) == len && memcmp(row->name, name, len) == 0)
-                return row;
-    }
+    for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++)
+        if (row->type != OPT_TYPE_GROUP && strlen(row->name) == len && memcmp(row->name, name, len) == 0)
+            return row;
     return NULL;
 }
 
 const struct opt *opt_find_letter(const struct opt_request *req, char letter)
 {
-    for (size_t t = 0; t < OPT_TABLES; t++) {
-        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++)
-            if (row->letter == letter && letter) return row;
-    }
+    for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++)
+        if (row->letter == letter && letter) return row;
     return NULL;
 }
 
@@ -210,12 +197,10 @@ static tare_status unknown_long(const struct opt_request *req, const char *name,
     bool negated = len > 3 && strncmp(name, "no-", 3) == 0;
     size_t skip = negated ? 3 : 0;
     suggest_init(&near, name + skip, len - skip);
-    for (size_t t = 0; t < OPT_TABLES; t++) {
-        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
-            if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_HIDDEN)) continue;
-            bool fits = !negated || (row->type == OPT_TYPE_FLAG && !is_help(row));
-            if (fits) suggest_offer(&near, row->name);
-        }
+    for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++) {
+        if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_HIDDEN)) continue;
+        bool fits = !negated || (row->type == OPT_TYPE_FLAG && !is_help(row));
+        if (fits) suggest_offer(&near, row->name);
     }
     const char *best = suggest_best(&near);
     return error_set(err, TARE_INVALID, "unknown option --%.*s%s%s%s%s", (int)(len > 80 ? 80 : len), name,
@@ -227,15 +212,13 @@ static tare_status unknown_long(const struct opt_request *req, const char *name,
 
 static void mark_given(const struct opt_request *req, const struct opt *row)
 {
-    const struct opt *own = req->given ? req->tables[0] : NULL;
-    for (size_t i = 0; own && i < OPT_ROWS_MAX && own[i].type != OPT_TYPE_END; i++)
-        if (&own[i] == row) req->given->row[i] = true;
+    if (req->given) req->given->row[row - req->rows] = true;
 }
 
 /* A flag that was switched off again is as good as none. */
 static bool is_given(const struct opt_request *req, size_t i)
 {
-    const struct opt *row = &req->tables[0][i];
+    const struct opt *row = &req->rows[i];
     return req->given->row[i] && (row->type != OPT_TYPE_FLAG || *row->to.flag);
 }
 
@@ -246,14 +229,14 @@ static const char *find_given(const struct opt_request *req, const char *names)
         len = strcspn(names, " ");
         const struct opt *row = opt_find(req, names, len);
         assert(row); /* a rule that names no option is our bug */
-        if (is_given(req, (size_t)(row - req->tables[0]))) return row->name;
+        if (is_given(req, (size_t)(row - req->rows))) return row->name;
     }
     return NULL;
 }
 
 static tare_status check_row(const struct opt_request *req, size_t i, tare_error *err)
 {
-    const struct opt *row = &req->tables[0][i];
+    const struct opt *row = &req->rows[i];
     if (!is_given(req, i))
         return row->required ? error_set(err, TARE_INVALID, "--%s is missing: %s", row->name, row->required)
                              : TARE_OK;
@@ -272,11 +255,8 @@ static tare_status check_row(const struct opt_request *req, size_t i, tare_error
 static tare_status check_together(const struct opt_request *req, tare_error *err)
 {
     tare_status s = TARE_OK;
-    const struct opt *own = req->given ? req->tables[0] : NULL;
-    for (size_t i = 0; own && s == TARE_OK && own[i].type != OPT_TYPE_END; i++) {
-        assert(i < OPT_ROWS_MAX);
+    for (size_t i = 0; req->given && s == TARE_OK && req->rows[i].type != OPT_TYPE_END; i++)
         s = check_row(req, i, err);
-    }
     return s;
 }
 
@@ -293,8 +273,8 @@ tare_status opt_check_kind(const struct opt_request *req, unsigned kind, tare_er
 {
     const struct opt_kind *kinds = req->usage->kinds, *here = kinds;
     while (here->bit != kind) here++;
-    for (size_t i = 0; req->tables[0][i].type != OPT_TYPE_END; i++) {
-        const struct opt *row = &req->tables[0][i];
+    for (size_t i = 0; req->rows[i].type != OPT_TYPE_END; i++) {
+        const struct opt *row = &req->rows[i];
         char others[200];
         if (!row->only_for || (row->only_for & kind) || !is_given(req, i)) continue;
         name_kinds(others, sizeof others, kinds, row->only_for);
@@ -435,17 +415,15 @@ static tare_status layer_list(struct opt_list *list, const char *text, tare_erro
 
 static tare_status apply_layer(const struct opt_request *req, opt_layer_fn *layer, tare_error *err)
 {
-    for (size_t t = 0; t < OPT_TABLES; t++) {
-        for (const struct opt *row = req->tables[t]; row && row->type != OPT_TYPE_END; row++) {
-            char origin[128] = "";
-            if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_NO_ENV) || is_help(row)) continue;
-            const char *text = layer(req, row, origin, sizeof origin);
-            if (!text || !*text) continue;
-            bool list = row->type == OPT_TYPE_LIST;
-            tare_status s = list ? layer_list(row->to.list, text, err) : opt_set(row, text, err);
-            if (s < 0) return error_wrap(err, "%s", origin);
-            mark_given(req, row);
-        }
+    for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++) {
+        char origin[128] = "";
+        if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_NO_ENV) || is_help(row)) continue;
+        const char *text = layer(req, row, origin, sizeof origin);
+        if (!text || !*text) continue;
+        bool list = row->type == OPT_TYPE_LIST;
+        tare_status s = list ? layer_list(row->to.list, text, err) : opt_set(row, text, err);
+        if (s < 0) return error_wrap(err, "%s", origin);
+        mark_given(req, row);
     }
     return TARE_OK;
 }

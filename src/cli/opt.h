@@ -28,7 +28,6 @@ enum opt_type {
     OPT_TYPE_ENUM,
     OPT_TYPE_INT,
     OPT_TYPE_UINT,
-    OPT_TYPE_SIZE,
     OPT_TYPE_DURATION,
     OPT_TYPE_DOUBLE,
     OPT_TYPE_LIST,
@@ -88,7 +87,7 @@ struct opt {
     /* The value may be left out: is the word that follows one? --name=value always is. Without one the text is "".
      * NULL: the value must be there. */
     bool (*takes)(const char *word);
-    int64_t lo; /* range of INT, UINT, SIZE (bytes), DURATION (ns) */
+    int64_t lo; /* range of INT, UINT, DURATION (ns) */
     uint64_t hi;
     double min, max; /* range of DOUBLE */
     unsigned flags;  /* enum opt_flags */
@@ -112,32 +111,26 @@ struct opt_kind {
     .type = OPT_TYPE_##t, .letter = (c), .name = (n), .to.member = (ptr), .help = (h)
 #define OPT_END {.type = OPT_TYPE_END}
 #define OPT_GROUP(heading) {.type = OPT_TYPE_GROUP, .name = "", .help = (heading)}
-/* Behind the text of the help more members may follow: .only_for, .needs and so on. */
+/* Behind the text of the help more members may follow: .flags, .only_for, .needs and so on. */
 #define OPT_FLAG(c, n, ptr, h, ...) {OPT_ROW_(FLAG, c, n, flag, ptr, h), ##__VA_ARGS__} /* --name, --no-name */
 #define OPT_STRING(c, n, ptr, a, h, ...) {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), ##__VA_ARGS__}
 #define OPT_PATH(c, n, ptr, a, h, ...) \
     {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), .flags = OPT_FILE, ##__VA_ARGS__}
 #define OPT_ENUM(c, n, ptr, words, h, ...) \
     {OPT_ROW_(ENUM, c, n, choice, ptr, h), .choices = (words), ##__VA_ARGS__}
-#define OPT_INT(c, n, ptr, h) OPT_INT_IN(c, n, ptr, INT64_MIN, INT64_MAX, h)
-#define OPT_INT_IN(c, n, ptr, low, high, h) \
-    {OPT_ROW_(INT, c, n, sint, ptr, h), .lo = (low), .hi = (uint64_t)(high)}
+#define OPT_INT_IN(c, n, ptr, low, high, h, ...) \
+    {OPT_ROW_(INT, c, n, sint, ptr, h), .lo = (low), .hi = (uint64_t)(high), ##__VA_ARGS__}
 #define OPT_UINT(c, n, ptr, h) OPT_UINT_IN(c, n, ptr, 0, UINT64_MAX, h)
 #define OPT_UINT_IN(c, n, ptr, low, high, h, ...) \
     {OPT_ROW_(UINT, c, n, uint, ptr, h), .lo = (low), .hi = (high), ##__VA_ARGS__}
-#define OPT_SIZE(c, n, ptr, h) OPT_SIZE_IN(c, n, ptr, 0, UINT64_MAX, h)
-#define OPT_SIZE_IN(c, n, ptr, low, high, h) {OPT_ROW_(SIZE, c, n, uint, ptr, h), .lo = (low), .hi = (high)}
-#define OPT_TIME(c, n, ptr, h) OPT_TIME_IN(c, n, ptr, 0, INT64_MAX, h)
-#define OPT_TIME_IN(c, n, ptr, low, high, h) \
-    {OPT_ROW_(DURATION, c, n, duration, ptr, h), .lo = (low), .hi = (high)}
+#define OPT_TIME_IN(c, n, ptr, low, high, h, ...) \
+    {OPT_ROW_(DURATION, c, n, duration, ptr, h), .lo = (low), .hi = (high), ##__VA_ARGS__}
 #define OPT_DOUBLE(c, n, ptr, low, high, h, ...) \
     {OPT_ROW_(DOUBLE, c, n, real, ptr, h), .min = (low), .max = (high), ##__VA_ARGS__}
 #define OPT_LIST(c, n, ptr, a, h, ...) /* may be repeated */ \
     {OPT_ROW_(LIST, c, n, list, ptr, h), .arg = (a), ##__VA_ARGS__}
 #define OPT_CALLBACK(c, n, fn, context, a, h, ...) \
     {OPT_ROW_(CALLBACK, c, n, ctx, context, h), .callback = (fn), .arg = (a), ##__VA_ARGS__}
-/* Any row with flags added: OPT_WITH(OPT_HIDDEN, OPT_ROW_(FLAG, 0, "x", flag, &x, "...")) */
-#define OPT_WITH(f, ...) {__VA_ARGS__, .flags = (f)}
 /* clang-format on */
 
 /* Add `rows`, up to OPT_END, at `to`; returns where the next ones go. For tables that are put together. */
@@ -171,12 +164,11 @@ struct opt_given {
     bool row[OPT_ROWS_MAX];
 };
 
-#define OPT_TABLES 2
 struct opt_request {
     const char *command; /* "bench"; "" for tare itself */
     const struct opt_usage *usage;
-    const struct opt *tables[OPT_TABLES]; /* the command's own rows, then the common ones; may be NULL */
-    opt_layer_fn *const *layers;          /* weakest first, NULL-terminated; may be NULL */
+    const struct opt *rows;      /* the command's own, then the common ones */
+    opt_layer_fn *const *layers; /* weakest first, NULL-terminated; may be NULL */
     void *layer_ctx;
     struct opt_given *given; /* filled; NULL: what goes together is not looked at */
 };

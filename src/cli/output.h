@@ -48,8 +48,7 @@ struct history_args {
 #define OPT_HISTORY(a) \
     OPT_PATH(0, "history", &(a)->file, "<file>", "the history (default: history.db in --output-dir)")
 #define OPT_HISTORY_DIR(a) \
-    OPT_WITH(OPT_DIR, OPT_ROW_(STRING, 0, "output-dir", string, &(a)->output_dir, "where runs are kept"), \
-             .arg = "<dir>")
+    OPT_STRING(0, "output-dir", &(a)->output_dir, "<dir>", "where runs are kept", .flags = OPT_DIR)
 /* What it is called there: every command that measures something. */
 #define OPT_NAME(to) \
     OPT_CALLBACK(0, "name", output_parse_name, to, "<text>", \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * unit.c - see unit.h. Whole bytes and nanoseconds are parsed in integers, digit by digit, so that nothing is rounded
+ * unit.c - see unit.h. Whole nanoseconds are parsed in integers, digit by digit, so that nothing is rounded
  * twice. */
 #include "core/unit.h"
 
@@ -137,7 +137,7 @@ bool unit_parse(enum unit_kind kind, const char *word, double *out)
     return true;
 }
 
-/* ---- whole bytes and nanoseconds ---- */
+/* ---- whole nanoseconds ---- */
 
 /* digits [. digits]: the whole part, and the fraction as part / scale. At most 18 digits of fraction. */
 struct number {
@@ -177,51 +177,35 @@ static unsigned __int128 scale_number(const struct number *number, uint64_t fact
     return whole + (parts + number->scale / 2) / number->scale;
 }
 
-/* What an option takes. */
-struct quantity {
-    const struct kind *kind;
-    bool sums; /* several numbers with units, as in 1m30s */
-    uint64_t most;
-    const char *what, *expected;
-};
-
-static tare_status parse_quantity(const struct quantity *q, const char *text, uint64_t *out, tare_error *err)
+/* Several numbers with units add up, as in 1m30s. */
+static tare_status parse_times(const char *text, uint64_t *out, tare_error *err)
 {
+    static const char expected[] = "numbers with a unit (ns, us, ms, s, m, h, d), like 500us, 1.5s or 1m30s";
     uint64_t sum = 0;
     const char *at = text;
     do {
         struct number number;
         enum number_fault fault = read_number(at, &number);
         size_t len = strcspn(number.rest, "0123456789.");
-        const struct unit *unit = fault ? NULL : find_unit(q->kind, number.rest, len);
+        const struct unit *unit = fault ? NULL : find_unit(&option_times, number.rest, len);
         at = number.rest + len;
-        if (fault != NUMBER_LARGE && (!unit || (*at && !q->sums)))
-            return error_set(err, TARE_INVALID, "'%.60s' is not %s: expected %s", text, q->what, q->expected);
-        if (fault == NUMBER_LARGE || scale_number(&number, unit->factor) > q->most - sum)
-            return error_set(err, TARE_INVALID, "'%.60s' is too large for %s", text, q->what);
+        if (fault != NUMBER_LARGE && !unit)
+            return error_set(err, TARE_INVALID, "'%.60s' is not a time: expected %s", text, expected);
+        if (fault == NUMBER_LARGE || scale_number(&number, unit->factor) > INT64_MAX - sum)
+            return error_set(err, TARE_INVALID, "'%.60s' is too large for a time", text);
         sum += (uint64_t)scale_number(&number, unit->factor);
     } while (*at);
     *out = sum;
     return TARE_OK;
 }
 
-tare_status unit_parse_bytes(const char *text, uint64_t *out, tare_error *err)
-{
-    static const struct quantity bytes = {&kinds[UNIT_BYTES], false, UINT64_MAX, "a size",
-                                          "a number of bytes, like 65536, 64M, 1GiB or 4GB"};
-    return parse_quantity(&bytes, text, out, err);
-}
-
 tare_status unit_parse_duration(const char *text, struct duration *out, tare_error *err)
 {
-    static const struct quantity time = {
-        &option_times, true, INT64_MAX, "a time",
-        "numbers with a unit (ns, us, ms, s, m, h, d), like 500us, 1.5s or 1m30s"};
     uint64_t ns = 0;
     bool zero = strcmp(text, "0") == 0, bare = text[0] && !text[strspn(text, "0123456789.")];
     if (bare && !zero)
         return error_set(err, TARE_INVALID, "'%.60s' has no unit; write %.60ss or %.60sms", text, text, text);
-    tare_status s = zero ? TARE_OK : parse_quantity(&time, text, &ns, err);
+    tare_status s = zero ? TARE_OK : parse_times(text, &ns, err);
     if (s == TARE_OK) out->ns = (int64_t)ns;
     return s;
 }

@@ -10,13 +10,9 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-/* ---- whole bytes and nanoseconds, exact: what options take ---- */
+/* ---- whole nanoseconds, exact: what options take ---- */
 
-/* Bytes: digits with an optional fraction, then nothing or B; K M G T (1024); KiB MiB GiB TiB (1024);
- * KB MB GB TB (1000). Any case. "64M" is 67108864, "4GB" 4000000000. Rounded to whole bytes. */
-tare_status unit_parse_bytes(const char *text, uint64_t *out, tare_error *err);
-
-/* Time: digits with an optional fraction and a unit, ns us ms s m (or min) h d; several add up, as in 1m30s.
+/* Digits with an optional fraction and a unit, ns us ms s m (or min) h d; several add up, as in 1m30s.
  * A bare number but 0 is refused. Rounded to ns. */
 tare_status unit_parse_duration(const char *text, struct duration *out, tare_error *err);
 
@@ -24,7 +20,7 @@ tare_status unit_parse_duration(const char *text, struct duration *out, tare_err
 
 enum unit_kind {
     UNIT_TIME,      /* ns: ns us ms s sec min; not m, h and d: a latency of "2m" may well mean ms */
-    UNIT_BYTES,     /* as for unit_parse_bytes() */
+    UNIT_BYTES,     /* nothing or B; K M G T and KiB MiB GiB TiB (1024); KB MB GB TB (1000); any case */
     UNIT_MEMORY,    /* the same, but never a bare number */
     UNIT_BYTE_RATE, /* bytes, with or without /s */
     UNIT_RATE,      /* per second: nothing, /s /sec /min /h, or with what is counted: texts/s */

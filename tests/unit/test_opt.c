@@ -19,7 +19,7 @@ static struct {
     const char *output;
     int format;
     int64_t level;
-    uint64_t runs, room;
+    uint64_t runs;
     struct duration budget;
     double ratio;
     struct opt_list tags;
@@ -48,18 +48,16 @@ static const struct opt rows[] = {
     OPT_ENUM('f', "format", &v.format, formats, "how to write it"),
     OPT_INT_IN('l', "level", &v.level, -5, 5, "a level"),
     OPT_UINT_IN('n', "runs", &v.runs, 1, 1000, "measured runs"),
-    OPT_SIZE(0, "room", &v.room, "room for it"),
     OPT_TIME_IN('t', "budget", &v.budget, 1000, INT64_C(3600000000000), "stop after this long"),
     OPT_DOUBLE(0, "ratio", &v.ratio, 0, 1, "a ratio"),
     OPT_LIST(0, "tag", &v.tags, "<word>", "a tag"),
     OPT_CALLBACK(0, "target", on_target, &v.calls, "<target>", "a limit"),
     {OPT_ROW_(CALLBACK, 0, "parts", ctx, &v.calls, "parts, or all"),
      .callback = on_target, .takes = is_word, .flags = OPT_HIDDEN},
-    OPT_WITH(OPT_HIDDEN, OPT_ROW_(FLAG, 0, "secret", flag, &v.quick, "not for all")),
+    OPT_FLAG(0, "secret", &v.quick, "not for all", .flags = OPT_HIDDEN),
+    OPT_FLAG('h', "help", NULL, "help", .flags = OPT_NO_ENV),
     OPT_END,
 };
-static const struct opt common[] = {OPT_WITH(OPT_NO_ENV, OPT_ROW_(FLAG, 'h', "help", flag, NULL, "help")),
-                                    OPT_END};
 
 static struct opt_usage usage = {
     .synopsis = "tare try [options] <trace>", .about = "Try it.", .max_args = OPT_ANY};
@@ -73,7 +71,7 @@ static const char *test_layer(const struct opt_request *req, const struct opt *r
     return layer_option && strcmp(row->name, layer_option) == 0 ? layer_text : NULL;
 }
 static opt_layer_fn *const layers[] = {test_layer, NULL};
-static const struct opt_request req = {"try", &usage, {rows, common}, layers, NULL, NULL};
+static const struct opt_request req = {"try", &usage, rows, layers, NULL, NULL};
 
 static tare_error err;
 static char *words[32];
@@ -99,7 +97,6 @@ static tare_status parse(const char *line)
     v.runs = 10;
     v.format = 7;
     v.budget.ns = 1500000000;
-    v.room = 64 << 20;
     return opt_read(&req, &n_args, &args, &help, &err);
 }
 
@@ -310,7 +307,6 @@ static void test_help_changes_nothing(void **state)
                         "                            chrome)\n"
                         "  -l, --level <n>           a level (default 0)\n"
                         "  -n, --runs <n>            measured runs (default 10)\n"
-                        "      --room <size>         room for it (default 64MiB)\n"
                         "  -t, --budget <time>       stop after this long (default 1.5s)\n"
                         "      --ratio <number>      a ratio (default 0)\n"
                         "      --tag <word>          a tag (may be repeated)\n"
@@ -385,7 +381,7 @@ static const char *said_of(const char *line, unsigned kind)
 {
     static const struct opt_usage of_rules = {.synopsis = "tare try", .kinds = kinds};
     struct opt_given given = {0};
-    struct opt_request r = {.command = "try", .usage = &of_rules, .tables = {rules, common}, .given = &given};
+    struct opt_request r = {.command = "try", .usage = &of_rules, .rows = rules, .given = &given};
     char copy[200], name[] = "try", *list[16] = {name}, **rest = list, *save = NULL;
     int n = 1;
     snprintf(copy, sizeof copy, "%s", line);

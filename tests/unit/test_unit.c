@@ -16,60 +16,28 @@ static void sizes(void **state)
     (void)state;
     static const struct {
         const char *text;
-        uint64_t want;
+        double want;
     } good[] = {{"0", 0},
                 {"1", 1},
                 {"512B", 512},
-                {"64M", UINT64_C(64) << 20},
-                {"64m", UINT64_C(64) << 20},
-                {"1GiB", UINT64_C(1) << 30},
-                {"4GB", UINT64_C(4000000000)},
+                {"64M", 64 * 1048576.0},
+                {"64m", 64 * 1048576.0},
+                {"1GiB", 1073741824.0},
+                {"4GB", 4e9},
                 {"1.5K", 1536},
                 {"0.1KB", 100},
                 {"4kB", 4000},
-                {"0.0000000000000001k", 0},
-                {"2TiB", UINT64_C(2) << 40},
-                {"18446744073709551615", UINT64_MAX},
-                {"16777215T", UINT64_C(16777215) << 40}};
-    static const char *const bad[] = {"",
-                                      " 1",
-                                      "1 ",
-                                      "1 M",
-                                      "-1",
-                                      "+1",
-                                      "M",
-                                      "1.",
-                                      ".5",
-                                      "1..5",
-                                      "1e3",
-                                      "0x10",
-                                      "1MM",
-                                      "1K5",
-                                      "1.5.5",
-                                      "1Mib/s",
-                                      "18446744073709551616",
-                                      "16777216T",
-                                      "1.1234567890123456789",
-                                      "99999999999999999999999999",
-                                      "1,5M",
-                                      "\xD9\xA1"};
-    tare_error err = TARE_ERROR_INIT;
-    uint64_t out;
+                {"2TiB", 2199023255552.0}};
+    static const char *const bad[] = {"",     " 1",   "1 ",  "1 M", "-1",    "+1",     "M",    "1.",
+                                      "1..5", "0x10", "1MM", "1K5", "1.5.5", "1Mib/s", "1,5M", "\xD9\xA1"};
+    double out;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        assert_int_equal(unit_parse_bytes(good[i].text, &out, &err), TARE_OK);
+        assert_true(unit_parse(UNIT_BYTES, good[i].text, &out));
         assert_true(out == good[i].want);
     }
     out = 77;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        memset(&err, 0, sizeof err);
-        assert_int_equal(unit_parse_bytes(bad[i], &out, &err), TARE_INVALID);
-        assert_true(out == 77 && strstr(err.text, bad[i]));
-    }
-    unit_parse_bytes("1X", &out, &err);
-    assert_string_equal(err.text,
-                        "'1X' is not a size: expected a number of bytes, like 65536, 64M, 1GiB or 4GB");
-    unit_parse_bytes("16777216T", &out, &err);
-    assert_string_equal(err.text, "'16777216T' is too large for a size");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_true(!unit_parse(UNIT_BYTES, bad[i], &out) && out == 77);
 }
 
 static void times(void **state)

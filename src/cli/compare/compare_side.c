@@ -32,7 +32,7 @@ static int read_own(struct cli *cli, struct compare_sides *out, int which, const
         OPT_FLAG(0, "no-arena", &t->no_arena, ""),
         OPT_END,
     };
-    struct opt_request request = {.command = "compare", .usage = &side_usage, .tables = {rows}};
+    struct opt_request request = {.command = "compare", .usage = &side_usage, .rows = rows};
     char **words = NULL, **argv = NULL;
     size_t n = 0;
     bool help = false;

@@ -347,11 +347,9 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
         OPT_FLAG('q', "quick", &quick, "measure noise for 0.3 s instead of 2 s"),
         OPT_FLAG(0, "roof", &roof,
                  "measure what processors and memory can reach, for about 1 s, and keep it for rooflines"),
-        OPT_WITH(OPT_NO_DEFAULT,
-                 OPT_ROW_(DURATION, 0, "aa", duration, &aa,
-                          "compare a thing with itself for so long: how often is that called a change, and how "
-                          "small a change can be found here?"),
-                 .lo = 1000000000, .hi = 86400000000000),
+        OPT_TIME_IN(0, "aa", &aa, 1000000000, 86400000000000,
+                 "compare a thing with itself for so long: how often is that called a change, and how "
+                 "small a change can be found here?", .flags = OPT_NO_DEFAULT),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);

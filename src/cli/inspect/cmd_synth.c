@@ -257,11 +257,8 @@ static int check_words(struct cli *cli, struct synth_args *a, int argc, char **a
     return CLI_GOOD;
 }
 
-#define NUMBER(name, field, low, high, text)                                                              \
-    {                                                                                                     \
-        OPT_ROW_(UINT, 0, name, uint, &a.config.field, text), .lo = (low), .hi = (high),                  \
-                                                              .flags = OPT_NO_DEFAULT | OPT_NO_ENV        \
-    }
+#define NUMBER(name, field, low, high, text) \
+    OPT_UINT_IN(0, name, &a.config.field, low, high, text, .flags = OPT_NO_DEFAULT | OPT_NO_ENV)
 
 int cmd_synth(struct cli *cli, int argc, char **argv)
 {
@@ -291,9 +288,7 @@ int cmd_synth(struct cli *cli, int argc, char **argv)
         .words = arch_words(),
     };
     const struct opt rows[] = {
-        OPT_WITH(OPT_FILE | OPT_NO_ENV,
-                 OPT_ROW_(STRING, 'o', "output", string, &a.output, "where to; - is stdout"),
-                 .arg = "<file>"),
+        OPT_STRING('o', "output", &a.output, "<file>", "where to; - is stdout", .flags = OPT_FILE | OPT_NO_ENV),
         OPT_ENUM('d', "dtype", &dtype, dtypes, "precision of weights and arithmetic"),
         OPT_INT_IN(0, "opset", &a.config.opset, OW_OPSET_MIN, OW_OPSET_MAX, "operator set, 13 to 21"),
         OPT_UINT('s', "seed", &a.config.seed, "which random weights"),
@@ -310,12 +305,10 @@ int cmd_synth(struct cli *cli, int argc, char **argv)
         NUMBER("positions", positions, 1, SYNTH_VOCAB_MAX, "longest sequence"),
         NUMBER("image", image, 16, 4096, "side of the images, in pixels"),
         NUMBER("classes", classes, 1, SYNTH_WIDTH_MAX, "number of logits"),
-        OPT_WITH(OPT_NO_DEFAULT | OPT_NO_ENV,
-                 OPT_ROW_(ENUM, 0, "head", choice, &head, "what a text encoder answers"), .choices = heads),
+        OPT_ENUM(0, "head", &head, heads, "what a text encoder answers", .flags = OPT_NO_DEFAULT | OPT_NO_ENV),
         OPT_FLAG(0, "kv-cache", &a.config.kv_cache, "gpt2-small: keys and values in and out"),
-        OPT_WITH(OPT_NO_DEFAULT | OPT_NO_ENV,
-                 OPT_ROW_(CALLBACK, 0, "sizes", ctx, &a.config, "mlp: inputs, hidden layers, outputs"),
-                 .callback = read_sizes, .arg = "<n,n,...>"),
+        OPT_CALLBACK(0, "sizes", read_sizes, &a.config, "<n,n,...>", "mlp: inputs, hidden layers, outputs",
+                 .flags = OPT_NO_DEFAULT | OPT_NO_ENV),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);

@@ -220,12 +220,10 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     int format = -1;
     struct export_args a = {0};
     const struct opt rows[] = {
-        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(ENUM, 'f', "format", choice, &format, "what to write"),
-                 .choices = words, .required = "chrome, perfetto, speedscope, folded or tare"),
-        OPT_WITH(OPT_FILE | OPT_NO_ENV,
-                 OPT_ROW_(STRING, 'o', "output", string, &a.output,
-                          "where to; - is stdout (default: named after the trace)"),
-                 .arg = "<file>"),
+        OPT_ENUM('f', "format", &format, words, "what to write", .flags = OPT_NO_DEFAULT,
+                 .required = "chrome, perfetto, speedscope, folded or tare"),
+        OPT_STRING('o', "output", &a.output, "<file>", "where to; - is stdout (default: named after the trace)",
+                 .flags = OPT_FILE | OPT_NO_ENV),
         OPT_FLAG(0, "gross", &a.gross, "folded, speedscope: times with the cost of tare still in them"),
         OPT_END,
     };

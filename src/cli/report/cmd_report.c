@@ -328,8 +328,8 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                  .only_for = TRACE),
         OPT_DOUBLE(0, "min-share", &a.min_percent, 0, 100, "leave out what takes less than this, in percent",
                  .only_for = TRACE),
-        OPT_WITH(OPT_NO_DEFAULT, OPT_ROW_(UINT, 0, "thread", uint, &a.tid, "only the thread with this id"),
-                 .arg = "<tid>", .lo = 1, .hi = UINT32_MAX, .only_for = TRACE),
+        OPT_UINT_IN(0, "thread", &a.tid, 1, UINT32_MAX, "only the thread with this id", .flags = OPT_NO_DEFAULT,
+                 .arg = "<tid>", .only_for = TRACE),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
