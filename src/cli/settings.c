@@ -26,7 +26,7 @@ static tare_status bad(struct reading *r, const yaml_node_t *n, const char *what
     return error_set(r->err, TARE_INVALID, "%s:%zu: %s", r->path, n->start_mark.line + 1, what);
 }
 
-static tare_status no_memory(struct reading *r)
+static tare_status no_memory(const struct reading *r)
 {
     return error_set(r->err, TARE_NOMEM, "%s: out of memory", r->path);
 }
@@ -48,67 +48,60 @@ static const char *scalar(const yaml_node_t *n)
     return text_of(n);
 }
 
-/* A scalar, or a list of scalars joined by `separator`. */
-static tare_status value_text(struct reading *r, const yaml_node_t *n, const char *separator, char **out)
+static size_t count_items(const yaml_node_t *list)
+{
+    return (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
+}
+
+static const yaml_node_t *item_at(struct reading *r, const yaml_node_t *list, size_t i)
+{
+    return node(r, list->data.sequence.items.start[i]);
+}
+
+/* A scalar, or a list of scalars joined by commas. */
+static tare_status value_text(struct reading *r, const yaml_node_t *n, const char **out)
 {
     struct buf b = BUF_INIT;
-    const char *one = scalar(n);
     tare_status s = TARE_OK;
-    if (one) {
-        buf_add_str(&b, one);
-    } else if (n->type == YAML_SEQUENCE_NODE) {
-        for (yaml_node_item_t *i = n->data.sequence.items.start;
-             i < n->data.sequence.items.top && s == TARE_OK; i++) {
-            const char *item = scalar(node(r, *i));
-            if (i > n->data.sequence.items.start) buf_add_str(&b, separator);
-            if (item)
-                buf_add_str(&b, item);
-            else
-                s = bad(r, node(r, *i), "expected a single value in this list");
-        }
-    } else {
-        s = bad(r, n, "expected a value or a list of values");
+    *out = scalar(n);
+    if (*out) return TARE_OK;
+    if (n->type != YAML_SEQUENCE_NODE) return bad(r, n, "expected a value or a list of values");
+    for (size_t i = 0; i < count_items(n) && s == TARE_OK; i++) {
+        const char *item = scalar(item_at(r, n, i));
+        if (!item) s = bad(r, item_at(r, n, i), "expected a single value in this list");
+        buf_printf(&b, "%s%s", i ? "," : "", item ? item : "");
     }
-    if (s == TARE_OK && !(*out = buf_take(&b))) s = no_memory(r);
+    *out = b.failed ? NULL : arena_str(&r->out->arena, b.data);
     buf_release(&b);
-    return s;
+    return s == TARE_OK && !*out ? no_memory(r) : s;
 }
 
 /* ---- sections: options of a command ---- */
 
-static void setting_release(struct setting *s)
+/* Texts that there was no memory for are found at the end: the arena remembers. */
+static tare_status add_setting(struct reading *r, const char *section, const char *name, const char *value,
+                               const yaml_node_t *at)
 {
-    mem_free(s->section);
-    mem_free(s->name);
-    mem_free(s->value);
+    struct arena *a = &r->out->arena;
+    struct setting s = {arena_str(a, section), arena_str(a, name), arena_str(a, value),
+                        (unsigned)at->start_mark.line + 1};
+    if (r->out->items.n >= VALUES_MAX) return bad(r, at, "too many settings");
+    return vec_push(&r->out->items, s, r->err);
 }
 
-static tare_status add_setting(struct reading *r, const char *section, const yaml_node_t *key,
-                               const yaml_node_t *value)
-{
-    const char *name = scalar(key);
-    if (!name || !name[0]) return bad(r, key, "expected the name of an option");
-    if (r->out->items.n >= VALUES_MAX) return bad(r, key, "too many settings");
-    struct setting s = {.line = (unsigned)key->start_mark.line + 1};
-    tare_status status = value_text(r, value, ",", &s.value);
-    if (status != TARE_OK) return status;
-    s.section = mem_strdup(section);
-    s.name = mem_strdup(name);
-    status = s.section && s.name ? vec_push(&r->out->items, s, r->err) : no_memory(r);
-    if (status == TARE_OK) return TARE_OK;
-    setting_release(&s);
-    return status;
-}
-
-static tare_status read_section(struct reading *r, const char *name, const yaml_node_t *n)
+static tare_status read_section(struct reading *r, const char *section, const yaml_node_t *n)
 {
     if (n->type == YAML_SCALAR_NODE && n->data.scalar.length == 0)
         return TARE_OK; /* "bench:" and nothing under it */
     if (n->type != YAML_MAPPING_NODE) return bad(r, n, "expected options as `name: value` lines");
     tare_status s = TARE_OK;
     for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top && s == TARE_OK;
-         p++)
-        s = add_setting(r, name, node(r, p->key), node(r, p->value));
+         p++) {
+        const char *name = scalar(node(r, p->key)), *value = NULL;
+        if (!name || !name[0]) return bad(r, node(r, p->key), "expected the name of an option");
+        s = value_text(r, node(r, p->value), &value);
+        if (s == TARE_OK) s = add_setting(r, section, name, value, node(r, p->key));
+    }
     return s;
 }
 
@@ -116,35 +109,22 @@ static tare_status read_section(struct reading *r, const char *name, const yaml_
 static tare_status read_history(struct reading *r, const yaml_node_t *n)
 {
     const char *slash = strrchr(r->path, '/'), *file = scalar(n);
-    struct buf path = BUF_INIT;
     if (!file || !file[0]) return bad(r, n, "history: expected the name of a file");
-    if (file[0] != '/' && slash) buf_add(&path, r->path, (size_t)(slash - r->path) + 1);
-    buf_add_str(&path, file);
-    struct setting s = {.section = mem_strdup(""),
-                        .name = mem_strdup("history"),
-                        .value = buf_take(&path),
-                        .line = (unsigned)n->start_mark.line + 1};
-    tare_status status = s.section && s.name && s.value ? vec_push(&r->out->items, s, r->err) : no_memory(r);
-    if (status == TARE_OK) return TARE_OK;
-    setting_release(&s);
-    return status;
+    int folder = file[0] != '/' && slash ? (int)(slash - r->path) + 1 : 0;
+    return add_setting(r, "", "history", arena_printf(&r->out->arena, "%.*s%s", folder, r->path, file), n);
 }
 
 /* ---- the suite ---- */
 
-static void entry_release(struct suite_entry *e)
+/* One more word of the entry's command line; NULL is what there was no memory for. */
+static tare_status add_word(struct reading *r, struct suite_entry *e, const char *word)
 {
-    for (size_t i = 0; i < e->argv.n; i++) mem_free(e->argv.items[i]);
-    vec_release(&e->argv);
-    mem_free(e->name);
-}
-
-/* Takes `word` over, also when it fails. */
-static tare_status add_word(struct reading *r, struct suite_entry *e, char *word)
-{
-    tare_status s = word ? vec_push(&e->argv, word, r->err) : no_memory(r);
-    if (s != TARE_OK) mem_free(word);
-    return s;
+    const char *copy = arena_str(&r->out->arena, word);
+    char **grown = copy ? arena_grow(&r->out->arena, e->argv, e->n, sizeof *grown) : NULL;
+    if (!grown) return no_memory(r);
+    memcpy(&grown[e->n++], &copy, sizeof copy); /* argv is not const, though nobody writes to it */
+    e->argv = grown;
+    return TARE_OK;
 }
 
 static bool is_word(const char *text, const char *a, const char *b, const char *c)
@@ -154,72 +134,62 @@ static bool is_word(const char *text, const char *a, const char *b, const char *
 
 static tare_status add_option(struct reading *r, struct suite_entry *e, const char *name, const char *value)
 {
-    struct buf b = BUF_INIT;
-    if (is_word(value, "yes", "true", "on"))
-        buf_printf(&b, "--%s", name);
-    else if (is_word(value, "no", "false", "off"))
-        buf_printf(&b, "--no-%s", name);
-    else
-        buf_printf(&b, "--%s=%s", name, value);
-    char *word = buf_take(&b);
-    return add_word(r, e, word);
+    struct arena *a = &r->out->arena;
+    if (is_word(value, "yes", "true", "on")) return add_word(r, e, arena_printf(a, "--%s", name));
+    if (is_word(value, "no", "false", "off")) return add_word(r, e, arena_printf(a, "--no-%s", name));
+    return add_word(r, e, arena_printf(a, "--%s=%s", name, value));
 }
 
 /* What is weighed comes last, after the options: the words of a command after "--". */
 static tare_status add_subject(struct reading *r, struct suite_entry *e, const char *key,
                                const yaml_node_t *value)
 {
-    bool command = strcmp(key, "command") == 0;
-    if (!command || value->type != YAML_SEQUENCE_NODE) {
-        const char *one = scalar(value);
-        if (!one || !one[0])
-            return bad(r, value, command ? "expected a command line or a list of words" : "expected a name");
-        if (strcmp(key, "synth") == 0) return add_option(r, e, "synth", one);
-        tare_status s = command ? add_word(r, e, mem_strdup("--shell")) : TARE_OK;
-        if (s == TARE_OK && command) s = add_word(r, e, mem_strdup("--"));
-        return s == TARE_OK ? add_word(r, e, mem_strdup(one)) : s;
-    }
-    tare_status s = add_word(r, e, mem_strdup("--"));
-    for (yaml_node_item_t *i = value->data.sequence.items.start;
-         i < value->data.sequence.items.top && s == TARE_OK; i++) {
-        const char *word = scalar(node(r, *i));
-        s = word ? add_word(r, e, mem_strdup(word)) : bad(r, node(r, *i), "expected a word of the command");
+    const char *one = scalar(value);
+    bool command = strcmp(key, "command") == 0, words = command && value->type == YAML_SEQUENCE_NODE;
+    tare_status s = TARE_OK;
+    if (!words && (!one || !one[0]))
+        return bad(r, value, command ? "expected a command line or a list of words" : "expected a name");
+    if (strcmp(key, "synth") == 0) return add_option(r, e, "synth", one);
+    if (command && !words) s = add_word(r, e, "--shell");
+    if (s == TARE_OK && command) s = add_word(r, e, "--");
+    if (!words) return s == TARE_OK ? add_word(r, e, one) : s;
+    for (size_t i = 0; i < count_items(value) && s == TARE_OK; i++) {
+        const char *word = scalar(item_at(r, value, i));
+        s = word ? add_word(r, e, word) : bad(r, item_at(r, value, i), "expected a word of the command");
     }
     return s;
 }
 
 static bool is_subject(const char *key)
 {
-    return strcmp(key, "model") == 0 || strcmp(key, "command") == 0 || strcmp(key, "synth") == 0;
+    return is_word(key, "model", "command", "synth");
 }
 
-/* A list of several values for an option that may be repeated stays one comma-separated word: bench splits it. */
+/* A list of several values stays one comma-separated word, which bench splits; but for the options that are repeated
+ * instead, because their values may hold commas. */
 static tare_status add_entry_key(struct reading *r, struct suite_entry *e, const char *key,
                                  const yaml_node_t *value)
 {
+    const char *text = NULL;
+    tare_status s = TARE_OK;
     if (strcmp(key, "name") == 0) {
-        const char *name = scalar(value);
-        if (!name || e->name) return bad(r, value, "expected one name");
-        return (e->name = mem_strdup(name)) ? TARE_OK : no_memory(r);
+        if (!scalar(value) || e->name) return bad(r, value, "expected one name");
+        e->name = arena_str(&r->out->arena, scalar(value));
+        return e->name ? TARE_OK : no_memory(r);
     }
-    if (value->type == YAML_SEQUENCE_NODE &&
-        (strcmp(key, "target") == 0 || strcmp(key, "variant") == 0 || strcmp(key, "dim") == 0)) {
-        tare_status s = TARE_OK;
-        for (yaml_node_item_t *i = value->data.sequence.items.start;
-             i < value->data.sequence.items.top && s == TARE_OK; i++) {
-            const char *one = scalar(node(r, *i));
-            s = one ? add_option(r, e, key, one)
-                    : bad(r, node(r, *i), "expected a single value in this list");
+    if (value->type == YAML_SEQUENCE_NODE && is_word(key, "target", "variant", "dim")) {
+        for (size_t i = 0; i < count_items(value) && s == TARE_OK; i++) {
+            text = scalar(item_at(r, value, i));
+            s = text ? add_option(r, e, key, text)
+                     : bad(r, item_at(r, value, i), "expected a single value in this list");
         }
         return s;
     }
-    char *text = NULL;
-    tare_status s = value_text(r, value, ",", &text);
-    if (s == TARE_OK) s = add_option(r, e, key, text);
-    mem_free(text);
-    return s;
+    s = value_text(r, value, &text);
+    return s == TARE_OK ? add_option(r, e, key, text) : s;
 }
 
+/* All keys of an entry as the words of a `tare bench`; exactly one of them names what is weighed. */
 static tare_status fill_entry(struct reading *r, struct suite_entry *e, const yaml_node_t *n)
 {
     const yaml_node_t *subject = NULL;
@@ -239,28 +209,24 @@ static tare_status fill_entry(struct reading *r, struct suite_entry *e, const ya
         if (s != TARE_OK) return s;
     }
     if (!subject) return bad(r, n, "says nothing to weigh: model, synth or command is missing");
-    e->n_options = e->argv.n;
-    tare_status s = add_subject(r, e, subject_key, subject);
-    return s == TARE_OK ? vec_push(&e->argv, NULL, r->err) : s;
+    e->n_options = e->n;
+    return add_subject(r, e, subject_key, subject);
 }
 
 static tare_status read_suite(struct reading *r, const yaml_node_t *n)
 {
+    tare_status s = TARE_OK;
     if (n->type != YAML_SEQUENCE_NODE)
         return bad(r, n, "suite: expected a list of entries, each beginning with `- `");
-    for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++) {
-        const yaml_node_t *entry = node(r, *i);
+    for (size_t i = 0; i < count_items(n) && s == TARE_OK; i++) {
+        const yaml_node_t *entry = item_at(r, n, i);
         if (entry->type != YAML_MAPPING_NODE) return bad(r, entry, "suite: expected `name: value` lines");
         if (r->out->suite.n >= VALUES_MAX) return bad(r, entry, "too many entries");
         struct suite_entry e = {.line = (unsigned)entry->start_mark.line + 1};
-        tare_status s = fill_entry(r, &e, entry);
+        s = fill_entry(r, &e, entry);
         if (s == TARE_OK) s = vec_push(&r->out->suite, e, r->err);
-        if (s != TARE_OK) {
-            entry_release(&e);
-            return s;
-        }
     }
-    return TARE_OK;
+    return s;
 }
 
 /* ---- the file ---- */
@@ -332,13 +298,11 @@ tare_status settings_read(struct settings *out, const char *path, const void *by
 {
     tare_status s = check_size(path, bytes, n, err);
     if (s != TARE_OK) return s;
-    struct settings fresh = {.path = mem_strdup(path)};
+    struct settings fresh = SETTINGS_INIT;
     struct reading r = {.out = &fresh, .path = path, .err = err};
     yaml_parser_t parser;
-    if (!fresh.path || !yaml_parser_initialize(&parser)) {
-        settings_release(&fresh);
-        return error_set(err, TARE_NOMEM, "%s: out of memory", path);
-    }
+    if (!yaml_parser_initialize(&parser)) return no_memory(&r);
+    fresh.path = arena_str(&fresh.arena, path);
     yaml_parser_set_input_string(&parser, bytes, n);
     if (yaml_parser_load(&parser, &r.doc)) {
         s = read_root(&r);
@@ -348,6 +312,7 @@ tare_status settings_read(struct settings *out, const char *path, const void *by
                       parser.problem_mark.line + 1, parser.problem ? parser.problem : "not YAML");
     }
     yaml_parser_delete(&parser);
+    if (s == TARE_OK && fresh.arena.failed) s = no_memory(&r);
     if (s == TARE_OK)
         *out = fresh;
     else
@@ -391,11 +356,9 @@ tare_status settings_find(struct settings *out, tare_error *err)
 
 void settings_release(struct settings *s)
 {
-    for (size_t i = 0; i < s->items.n; i++) setting_release(&s->items.items[i]);
-    for (size_t i = 0; i < s->suite.n; i++) entry_release(&s->suite.items[i]);
     vec_release(&s->items);
     vec_release(&s->suite);
-    mem_free(s->path);
+    arena_release(&s->arena);
     *s = (struct settings)SETTINGS_INIT;
 }
 

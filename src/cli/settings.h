@@ -17,25 +17,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/arena.h"
 #include "core/error.h"
 #include "core/vec.h"
 
 struct setting {
-    char *section; /* "bench" */
-    char *name;    /* "budget" */
-    char *value;   /* lists joined by commas */
+    const char *section; /* "bench" */
+    const char *name;    /* "budget" */
+    const char *value;   /* lists joined by commas */
     unsigned line;
 };
 
 struct suite_entry {
-    char *name;
-    VEC(char *) argv; /* as for `tare bench`, without argv[0]; NULL-terminated */
-    size_t n_options; /* the first so many are options; what is weighed follows */
+    const char *name;
+    char **argv;         /* n words, as for `tare bench`, without argv[0] */
+    size_t n, n_options; /* the first so many are options; what is weighed follows */
     unsigned line;
 };
 
 struct settings {
-    char *path;
+    struct arena arena; /* of all texts */
+    const char *path;
     VEC(struct setting) items;
     VEC(struct suite_entry) suite;
 };

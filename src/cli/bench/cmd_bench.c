@@ -276,11 +276,10 @@ static tare_status entry_words(struct cli *cli, const struct suite_entry *e, str
     static char name[] = "bench";
     VEC(char *) all = VEC_INIT;
     tare_status s = vec_push(&all, name, &cli->error);
-    for (size_t i = 0; i < e->n_options && s == TARE_OK; i++)
-        s = vec_push(&all, e->argv.items[i], &cli->error);
+    for (size_t i = 0; i < e->n_options && s == TARE_OK; i++) s = vec_push(&all, e->argv[i], &cli->error);
     for (int i = 1; i < argc && s == TARE_OK; i++) s = vec_push(&all, argv[i], &cli->error);
-    for (size_t i = e->n_options; i < e->argv.n && s == TARE_OK; i++)
-        s = vec_push(&all, e->argv.items[i], &cli->error);
+    for (size_t i = e->n_options; i < e->n && s == TARE_OK; i++) s = vec_push(&all, e->argv[i], &cli->error);
+    if (s == TARE_OK) s = vec_push(&all, NULL, &cli->error);
     words->items = all.items; /* the words themselves stay the suite's and the command line's */
     words->n = all.n;
     return s;
