@@ -2,7 +2,6 @@
  * archive.c - FILE.tare: created by the first process, joined by its children and by any other program that
  * is given the same path while it records. Appends are whole chunks under a short file lock, so that a
  * failed one can be taken back. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -19,21 +18,14 @@
 #include "trace/fold.h"
 #include "trace/recorder.h"
 
-enum { LOCK_TRIES_MS = 2000 };
+enum { LOCK_TRIES_MS = 2000, APPEND = O_RDWR | O_APPEND | O_NONBLOCK };
 
 /* ---- appending ---- */
 
-static bool still_ours(void)
-{
-    struct stat st;
-    return fstat(session.archive_fd, &st) == 0 && st.st_dev == session.archive_dev &&
-           st.st_ino == session.archive_ino;
-}
-
 /* Others hold it for the time of a write. One that was stopped in there must not stop us too. */
-static bool lock(int fd)
+bool archive_lock(int fd, int tries_ms)
 {
-    for (int tries = 0; tries < LOCK_TRIES_MS; tries++) {
+    for (int tries = 0; tries < tries_ms; tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
         if (errno != EWOULDBLOCK && errno != EINTR) return false;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -41,23 +33,9 @@ static bool lock(int fd)
     return false;
 }
 
-/* The path may name another file by now: ours is known by its number. */
-static bool reopen(void)
-{
-    int fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd >= 0) fd = process_fd(fd);
-    if (fd < 0) return false;
-    session.archive_fd = fd; /* the old number is not ours to close */
-    if (still_ours()) return true;
-    close(fd);
-    session.archive_fd = -1;
-    return false;
-}
-
-/* The program may have closed every descriptor it found, as daemons do. */
 static bool within_reach(void)
 {
-    return session.archive_ino && (still_ours() || reopen());
+    return session.archive.ino && own_file_reach(&session.archive, session.path, APPEND);
 }
 
 static bool write_all(int fd, struct iovec v[2])
@@ -90,16 +68,17 @@ struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process,
 bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes)
 {
     struct chunk_header h = archive_chunk_header(type, process, payload, bytes);
-    if (!within_reach() || !lock(session.archive_fd)) return false;
+    if (!within_reach()) return false;
+    int fd = session.archive.fd;
+    if (!archive_lock(fd, LOCK_TRIES_MS)) return false;
     struct quiet q;
     process_quiet(&q);
-    off_t end = lseek(session.archive_fd, 0, SEEK_END);
+    off_t end = lseek(fd, 0, SEEK_END);
     struct iovec v[2] = {{&h, sizeof h}, {(void *)(uintptr_t)payload, bytes}};
-    bool ok = end >= 0 && write_all(session.archive_fd, v);
-    if (!ok && end >= 0 && ftruncate(session.archive_fd, end) < 0)
-        ok = false; /* a torn tail: readers skip it */
+    bool ok = end >= 0 && write_all(fd, v);
+    if (!ok && end >= 0 && ftruncate(fd, end) < 0) ok = false; /* a torn tail: readers skip it */
     process_unquiet(&q);
-    flock(session.archive_fd, LOCK_UN);
+    flock(fd, LOCK_UN);
     return ok;
 }
 
@@ -222,33 +201,27 @@ static bool same_file(int fd, const char *path)
 
 /* ---- live files beside a trace ---- */
 
-static void each_live(const char *trace, void (*fn)(const char *path, void *arg), void *arg)
+/* Opened for reading if it is a file of our own; -1, with errno ENOENT if there is none at all. */
+static int open_own(const char *path, struct stat *st)
 {
-    char path[sizeof session.path + 300];
-    const char *slash = strrchr(trace, '/');
-    const char *name = slash ? slash + 1 : trace;
-    size_t folder = (size_t)(name - trace), n = strlen(name);
-    snprintf(path, sizeof path, "%.*s", (int)folder, folder ? trace : "");
-    DIR *d = opendir(folder ? path : ".");
-    if (!d) return;
-    for (struct dirent *e; (e = readdir(d));) {
-        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".live-", 6) != 0) continue;
-        snprintf(path + folder, sizeof path - folder, "%s", e->d_name);
-        fn(path, arg);
-    }
-    closedir(d);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0 || (fstat(fd, st) == 0 && is_own(st))) return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
 }
 
-static bool is_live(const char *path)
+/* The first part of a live file's header. False: it is none of ours. */
+static bool read_live(const char *path, struct live_header *h)
 {
-    char magic[8];
+    const size_t bytes = offsetof(struct live_header, used);
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    int fd = open_own(path, &st);
     if (fd < 0) return false;
-    bool yes = fstat(fd, &st) == 0 && is_own(&st) && pread(fd, magic, sizeof magic, 0) == sizeof magic &&
-               memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+    bool live =
+        pread(fd, h, bytes, 0) == (ssize_t)bytes && memcmp(h->magic, LIVE_MAGIC, sizeof h->magic) == 0;
     close(fd);
-    return yes;
+    return live;
 }
 
 struct live_search {
@@ -261,14 +234,9 @@ static void live_match(const char *path, void *arg)
 {
     struct live_search *want = arg;
     struct live_header h;
-    if (want->found || !is_live(path)) return;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd < 0) return;
-    want->found =
-        pread(fd, &h, offsetof(struct live_header, used), 0) == offsetof(struct live_header, used) &&
-        memcmp(h.run_id, want->run_id, sizeof h.run_id) == 0 && h.process.start_time &&
-        process_start_time(h.process.pid) == h.process.start_time;
-    close(fd);
+    if (want->found || !read_live(path, &h)) return;
+    want->found = memcmp(h.run_id, want->run_id, sizeof h.run_id) == 0 && h.process.start_time &&
+                  process_start_time(h.process.pid) == h.process.start_time;
 }
 
 /* Whoever records has a live file: one look at the folder, however many processes have been in this trace. Only
@@ -276,25 +244,27 @@ static void live_match(const char *path, void *arg)
 static bool has_writer(int fd, const char *path, const char *run_id)
 {
     struct live_search want = {run_id, false};
-    each_live(path, live_match, &want);
+    fold_each_live(path, live_match, &want);
     return want.found || find_writer(fd, false);
 }
 
 /* The trace it belonged to is about to be replaced. */
 static void live_remove(const char *path, void *unused)
 {
+    struct live_header h;
     (void)unused;
-    if (is_live(path)) unlink(path);
+    if (read_live(path, &h)) unlink(path);
 }
 
 /* What a killed program left goes with its trace: X.live-P-U becomes OLD.live-P-U. */
 static void live_aside(const char *path, void *arg)
 {
     const char *old = arg;
+    struct live_header h;
     char to[sizeof session.path + 300];
     const char *tail = strrchr(path, '.');
     int n = snprintf(to, sizeof to, "%s%s", old, tail);
-    if (n > 0 && (size_t)n < sizeof to && is_live(path)) rename(path, to);
+    if (n > 0 && (size_t)n < sizeof to && read_live(path, &h)) rename(path, to);
 }
 
 /* May it be replaced? Only what is not there, or an earlier trace of our own. */
@@ -302,9 +272,9 @@ static bool is_free_or_ours(const char *path)
 {
     struct stat st;
     struct archive_header h;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    int fd = open_own(path, &st);
     if (fd < 0) return errno == ENOENT;
-    bool ours = fstat(fd, &st) == 0 && is_own(&st) && read_header(fd, &h);
+    bool ours = read_header(fd, &h);
     close(fd);
     return ours;
 }
@@ -316,8 +286,8 @@ static bool put_aside(const char *path)
     for (int n = 1; n < 10; n++) {
         snprintf(old, sizeof old, n == 1 ? "%s.old" : "%s.old-%d", path, n);
         if (!is_free_or_ours(old)) continue;
-        each_live(old, live_remove, NULL);
-        each_live(path, live_aside, old);
+        fold_each_live(old, live_remove, NULL);
+        fold_each_live(path, live_aside, old);
         return rename(path, old) == 0 || errno == ENOENT;
     }
     errno = EEXIST;
@@ -356,21 +326,12 @@ static enum joined settle(int fd, bool made, const char *path, char run_id[32], 
     return FAILED;
 }
 
-static void adopt(int fd)
-{
-    struct stat st;
-    session.archive_fd = fd;
-    if (fstat(fd, &st) < 0) return;
-    session.archive_dev = st.st_dev;
-    session.archive_ino = st.st_ino;
-}
-
 int archive_open(const char *path, char run_id[32], tare_error *err)
 {
     tare_error own = TARE_ERROR_INIT;
     if (!err) err = &own; /* the status is wanted in any case */
     for (int tries = 0; tries < 100; tries++) {
-        int how = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
+        int how = APPEND | O_CLOEXEC | O_NOFOLLOW;
         int fd = open(path, how | O_CREAT | O_EXCL, 0600);
         bool made = fd >= 0;
         if (!made && errno == EEXIST && (fd = open(path, how)) < 0 && errno == ENOENT)
@@ -379,7 +340,7 @@ int archive_open(const char *path, char run_id[32], tare_error *err)
         if (fd < 0 && errno == ELOOP)
             return error_set(err, TARE_INVALID, "%s: is a link; a trace is not written through links", path);
         if (fd < 0) return error_errno(err, "%s: cannot open the trace", path);
-        if (!lock(fd)) {
+        if (!archive_lock(fd, LOCK_TRIES_MS)) {
             close(fd);
             return error_set(err, TARE_BUSY, "%s: another program holds its lock", path);
         }
@@ -396,7 +357,8 @@ tare_status archive_join(const char *path, tare_error *err)
     session.run_id[0] = 0;
     int fd = archive_open(path, session.run_id, err);
     if (fd < 0) return (tare_status)fd;
-    adopt(fd); /* locked until our first chunk is in: nobody may take the trace for a dead one */
+    own_file_take(&session.archive,
+                  fd); /* locked until our first chunk is in: nobody may take the trace for a dead one */
     return TARE_OK;
 }
 
@@ -404,21 +366,20 @@ tare_status archive_join(const char *path, tare_error *err)
 tare_status archive_reopen(void)
 {
     char link[40];
-    int parents = session.archive_fd;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", session.archive_fd);
-    if (!still_ours()) return within_reach() ? TARE_OK : TARE_IO;
+    int parents = session.archive.fd;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", parents);
+    if (!own_file_is_open(&session.archive)) return within_reach() ? TARE_OK : TARE_IO;
     int fd = open(link, O_RDWR | O_APPEND | O_CLOEXEC);
     if (fd < 0) fd = open(session.path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     close(parents);
-    session.archive_fd = fd >= 0 ? process_fd(fd) : -1;
-    return session.archive_fd >= 0 && still_ours() ? TARE_OK : TARE_IO;
+    session.archive.fd = fd >= 0 ? process_fd(fd) : -1;
+    return own_file_is_open(&session.archive) ? TARE_OK : TARE_IO;
 }
 
 void archive_leave(void)
 {
-    if (session.archive_fd >= 0 && still_ours()) close(session.archive_fd);
-    session.archive_fd = -1;
-    session.archive_ino = 0;
+    own_file_close(&session.archive);
+    session.archive.ino = 0;
 }
 
 /* ---- folding live files in ---- */
@@ -471,12 +432,11 @@ static bool fold_wanted(int fd, const struct live_header *h, uint64_t bytes)
 static void fold_file(const char *path, void *unused)
 {
     (void)unused;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     struct stat st;
+    int fd = open_own(path, &st);
     if (fd < 0) return;
-    void *p = fstat(fd, &st) == 0 && is_own(&st) && st.st_size >= LIVE_HEADER_BYTES
-                  ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)
-                  : MAP_FAILED;
+    void *p = st.st_size >= LIVE_HEADER_BYTES ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)
+                                              : MAP_FAILED;
     if (p != MAP_FAILED && fold_wanted(fd, p, (uint64_t)st.st_size)) {
         struct fold *f = fold_open(p, (uint64_t)st.st_size, false);
         if (f && fold_rest(f)) unlink(path);
@@ -488,5 +448,5 @@ static void fold_file(const char *path, void *unused)
 
 void archive_fold_dead(void)
 {
-    each_live(session.path, fold_file, NULL);
+    fold_each_live(session.path, fold_file, NULL);
 }

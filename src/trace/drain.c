@@ -55,13 +55,7 @@ static void bury(struct thread *t)
     uint8_t out[256];
     struct enc e = {out, out + sizeof out, false};
     const struct slot_header *h = t->head;
-    enc_uint(&e, t->index);
-    enc_uint(&e, t->slot);
-    enc_uint(&e, t->tid);
-    enc_uint(&e, 0); /* counted with the slot */
-    enc_uint(&e, 0);
-    enc_uint(&e, 0);
-    enc_uint(&e, 0);
+    enc_uints(&e, t->index, t->slot, t->tid, 0, 0, 0, 0); /* its losses are counted with the slot */
     enc_str(&e, h->name, strnlen(h->name, sizeof h->name));
     archive_append(CHUNK_THREAD, session.calibrated.uid, out, (size_t)(e.p - out));
     __atomic_store_n(&t->retired, SLOT_FREE, __ATOMIC_RELEASE);

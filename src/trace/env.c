@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "trace/recorder.h"
-#include "trace/start.h"
 
 /* 500M, 2G, 1048576. Anything else counts as not set: half understood would be worse. */
 static uint64_t env_size(const char *name, uint64_t otherwise)

@@ -2,9 +2,11 @@
  * fold.c - see fold.h. */
 #include "trace/fold.h"
 
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "trace/site_entry.h"
 #include "trace/wire.h"
 
 /* A node at its largest: 24 varints, its batches, its histogram, its pairs. */
@@ -14,6 +16,22 @@ static_assert(NODE_BYTES_MAX < FOLD_BYTES / 2, "a node fits into a chunk with ro
 static const struct live_header *header(const struct fold *f)
 {
     return (const struct live_header *)(const void *)f->base;
+}
+
+void fold_each_live(const char *trace, void (*fn)(const char *path, void *ctx), void *ctx)
+{
+    char path[PATH_MAX + NAME_MAX];
+    const char *slash = strrchr(trace, '/'), *name = slash ? slash + 1 : trace;
+    size_t folder = (size_t)(name - trace), n = strlen(name);
+    if (folder >= PATH_MAX) return;
+    snprintf(path, sizeof path, "%.*s", (int)folder, trace);
+    DIR *d = opendir(folder ? path : ".");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".live-", 6) != 0) continue;
+        snprintf(path + folder, sizeof path - folder, "%s", e->d_name);
+        fn(path, ctx);
+    }
+    if (d) closedir(d);
 }
 
 bool fold_valid(const void *base, uint64_t bytes)
@@ -79,9 +97,7 @@ static bool fold_sites(struct fold *f, const struct extent *x)
             f->damaged++;
             break;
         }
-        enc_uint(&e, s->index);
-        enc_uint(&e, s->line);
-        enc_uint(&e, s->kind);
+        enc_uints(&e, s->index, s->line, s->kind);
         enc_str(&e, s->text, s->name_bytes);
         enc_str(&e, s->text + s->name_bytes, s->file_bytes);
         pos += bytes;
@@ -111,29 +127,15 @@ static void put_pairs(struct fold *f, struct enc *e, const struct node *n)
     uint32_t count = p ? p->seen : 0;
     if (count > WEIGH_PAIRS) count = WEIGH_PAIRS;
     enc_uint(e, count);
-    for (uint32_t i = 0; i < count; i++) {
-        enc_uint(e, p->pair[i].off);
-        enc_uint(e, p->pair[i].on);
-        enc_uint(e, p->pair[i].scopes);
-    }
+    for (uint32_t i = 0; i < count; i++) enc_uints(e, p->pair[i].off, p->pair[i].on, p->pair[i].scopes);
 }
 
 static void put_node(struct fold *f, struct enc *e, const struct node *n, uint32_t parent)
 {
-    enc_uint(e, parent);
-    enc_uint(e, n->site);
-    enc_uint(e, n->kind);
-    enc_uint(e, n->count);
-    enc_int(e, (int64_t)n->total);
-    enc_int(e, n->count ? (int64_t)n->min : 0);
-    enc_int(e, n->count ? (int64_t)n->max : 0);
-    enc_uint(e, n->off_count);
-    enc_uint(e, n->off_total);
-    enc_uint(e, n->off_scopes);
-    enc_uint(e, n->abandoned);
+    int64_t min = n->count ? (int64_t)n->min : 0, max = n->count ? (int64_t)n->max : 0;
     uint32_t batches = n->n_batches < BATCHES_MAX ? n->n_batches : BATCHES_MAX;
-    enc_uint(e, n->batch_size);
-    enc_uint(e, batches);
+    enc_uints(e, parent, n->site, n->kind, n->count, zigzag((int64_t)n->total), zigzag(min), zigzag(max));
+    enc_uints(e, n->off_count, n->off_total, n->off_scopes, n->abandoned, n->batch_size, batches);
     for (uint32_t i = 0; i < batches; i++) enc_uint(e, n->batch[i]);
     put_histogram(f, e, n);
     put_pairs(f, e, n);
@@ -148,8 +150,7 @@ struct walk {
 static void walk_open(struct fold *f, struct walk *w)
 {
     fold_begin(f, &w->e);
-    enc_uint(&w->e, w->slot);
-    enc_uint(&w->e, w->number);
+    enc_uints(&w->e, w->slot, w->number);
     w->in_chunk = 0;
 }
 
@@ -197,13 +198,8 @@ static bool fold_slot(struct fold *f, const struct extent *x, const struct slot_
 {
     struct enc e;
     fold_begin(f, &e);
-    enc_uint(&e, slot->thread);
-    enc_uint(&e, x->thread);
-    enc_uint(&e, slot->tid);
-    enc_uint(&e, slot->threads);
-    enc_uint(&e, slot->lost);
-    enc_uint(&e, slot->abandoned);
-    enc_uint(&e, slot->foreign);
+    enc_uints(&e, slot->thread, x->thread, slot->tid, slot->threads);
+    enc_uints(&e, slot->lost, slot->abandoned, slot->foreign);
     enc_str(&e, slot->name, strnlen(slot->name, sizeof slot->name));
     return fold_send(f, &e, CHUNK_THREAD) && fold_tree(f, x, slot);
 }
@@ -261,10 +257,7 @@ static bool fold_end(struct fold *f)
     const struct live_header *h = header(f);
     struct enc e;
     fold_begin(f, &e);
-    enc_uint(&e, f->closed);
-    enc_uint(&e, h->lost_scopes);
-    enc_uint(&e, h->lost_events);
-    enc_uint(&e, f->damaged);
+    enc_uints(&e, f->closed, h->lost_scopes, h->lost_events, f->damaged);
     return fold_send(f, &e, CHUNK_END);
 }
 

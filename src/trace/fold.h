@@ -32,6 +32,9 @@ struct fold {
     uint32_t numbers[1 << 10]; /* tree: number of the open node at each depth */
 };
 
+/* Calls `fn` with the path of each live file beside a trace, by its name: what is in it is for `fn` to judge. */
+void fold_each_live(const char *trace, void (*fn)(const char *path, void *ctx), void *ctx);
+
 /* Is this the start of a live file of a version we know? */
 bool fold_valid(const void *base, uint64_t bytes);
 

@@ -121,6 +121,16 @@ struct extent {
 };
 static_assert(sizeof(struct extent) == 64, "trace v1: extent header");
 
+/* One site in an EXTENT_SITES; entries follow one another, 8-byte aligned. */
+struct site_entry {
+    uint32_t bytes; /* of the whole entry; written last: 0 ends the list */
+    uint32_t index;
+    uint32_t line;
+    uint16_t kind, name_bytes, file_bytes;
+    char text[]; /* name, then file */
+};
+enum { SITE_NAME_MAX = 1024, SITE_FILE_MAX = 1024 };
+
 /* ---- raw events, 16 bytes; counts and marks take further slots ---- */
 
 enum raw_kind { RAW_BEGIN = 1, RAW_END = 2, RAW_COUNT = 3, RAW_MARK = 4 };

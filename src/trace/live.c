@@ -123,7 +123,7 @@ static tare_status map_room(struct live *l, uint64_t room, tare_error *err)
     errno = ENOMEM;
     for (room = fair_room(room); room >= FIRST_BYTES; room /= 2) {
         void *far = far_place(room);
-        char *p = mmap(far, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
+        char *p = mmap(far, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->file.fd, 0);
         if (p == MAP_FAILED) continue;
         madvise(p, room, MADV_DONTFORK); /* a child must not scribble into its parent's record */
         bool apart = far && p == far && munmap(p + FIRST_BYTES, room - FIRST_BYTES) == 0;
@@ -139,9 +139,7 @@ static tare_status map_room(struct live *l, uint64_t room, tare_error *err)
 static void install(struct live *l, const struct live *fresh)
 {
     lock_wait(&l->lock);
-    l->fd = fresh->fd;
-    l->dev = fresh->dev;
-    l->ino = fresh->ino;
+    l->file = fresh->file;
     __atomic_store_n(&l->base, fresh->base, __ATOMIC_RELAXED);
     l->room = fresh->room;
     __atomic_store_n(&l->mapped, fresh->mapped, __ATOMIC_RELAXED);
@@ -159,18 +157,15 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
 {
     struct live fresh = LIVE_INIT;
     snprintf(fresh.path, sizeof fresh.path, "%s", path);
-    fresh.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fresh.fd >= 0) fresh.fd = process_fd(fresh.fd);
-    if (fresh.fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
-    struct stat st;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) fd = process_fd(fd);
+    if (fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
     tare_status s;
-    stay_in_place(fresh.fd);
-    if (fstat(fresh.fd, &st) < 0 || reserve(fresh.fd, 0, FIRST_BYTES) < 0) {
+    stay_in_place(fd);
+    if (!own_file_take(&fresh.file, fd) || reserve(fd, 0, FIRST_BYTES) < 0) {
         s = error_errno(err, "%s: cannot reserve %d KiB of disk", path, FIRST_BYTES >> 10);
         goto fail;
     }
-    fresh.dev = st.st_dev;
-    fresh.ino = st.st_ino;
     fresh.backed = FIRST_BYTES;
     s = map_room(&fresh, room, err);
     if (s == TARE_OK) {
@@ -181,27 +176,8 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     }
 fail:
     unlink(path);
-    close(fresh.fd);
-    return s;
-}
-
-/* The program may have closed our descriptor and got the number back for a file of its own. */
-static int still_ours(const struct live *l)
-{
-    struct stat st;
-    return fstat(l->fd, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
-}
-
-static int reopen(struct live *l)
-{
-    int fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0) fd = process_fd(fd);
-    if (fd < 0) return -1;
-    l->fd = fd; /* the old number is not ours to close */
-    if (still_ours(l)) return 0;
     close(fd);
-    l->fd = -1;
-    return -1;
+    return s;
 }
 
 /* Have the file's bytes up to `end` mapped and reserved on disk. */
@@ -211,7 +187,7 @@ static bool back(struct live *l, uint64_t end)
         if (mremap(l->base, l->mapped, end, 0) == MAP_FAILED) return false;
         __atomic_store_n(&l->mapped, end, __ATOMIC_RELAXED);
     }
-    if (reserve(l->fd, l->backed, end - l->backed) < 0) return false;
+    if (reserve(l->file.fd, l->backed, end - l->backed) < 0) return false;
     __atomic_store_n(&l->backed, end, __ATOMIC_RELEASE);
     return true;
 }
@@ -225,7 +201,7 @@ static int grow(struct live *l, uint64_t need)
     if (end < need) end = need;
     if (end > room) end = room;
     if (end < need) return -1;
-    if (!still_ours(l) && reopen(l) < 0) return -1;
+    if (!own_file_reach(&l->file, l->path, O_RDWR)) return -1;
     return back(l, end) || (end != need && back(l, need)) ? 0 : -1;
 }
 
@@ -276,13 +252,12 @@ void live_abandon(struct live *l, int remove_file)
     void *p = mmap(l->base, l->mapped, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     (void)p; /* on failure the file mapping stays, which is as safe */
-    if (still_ours(l)) close(l->fd);
-    l->fd = -1;
+    own_file_close(&l->file);
     __atomic_store_n(&l->broken, false, __ATOMIC_RELEASE);
 }
 
 void live_disown(struct live *l)
 {
-    if (l->fd >= 0 && still_ours(l)) close(l->fd);
+    own_file_close(&l->file);
     *l = (struct live)LIVE_INIT;
 }

@@ -12,10 +12,22 @@
 #include "core/error.h"
 #include "trace/format.h"
 
-struct live {
-    int fd;
+/* A file that we keep open. The program may close every descriptor it finds, as daemons do, and get the number back for
+ * a file of its own: ours is known by its place on the disk. In process.c. */
+struct own_file {
+    int fd; /* -1: none */
     dev_t dev;
-    ino_t ino;
+    ino_t ino; /* 0: none */
+};
+#define OWN_FILE_INIT {-1, 0, 0}
+bool own_file_take(struct own_file *f, int fd);  /* ours from now on; false: the system does not know it */
+bool own_file_is_open(const struct own_file *f); /* is the descriptor still that of our file? */
+/* The same, opened again by its path where it is not; the path may name another file by now, which is no help. */
+bool own_file_reach(struct own_file *f, const char *path, int how);
+void own_file_close(struct own_file *f); /* unless the number is the program's by now */
+
+struct live {
+    struct own_file file;
     char *base;      /* NULL: not open */
     uint64_t room;   /* bytes of address space it may come to */
     uint64_t mapped; /* atomic: bytes of it that are mapped by now; more follow in place */
@@ -29,7 +41,7 @@ struct live {
     char path[4096];
 };
 
-#define LIVE_INIT {.fd = -1}
+#define LIVE_INIT {.file = OWN_FILE_INIT}
 enum { LIVE_RETRY_NS = 100000000 };
 
 static inline struct live_header *live_header(const struct live *l)

@@ -2,7 +2,6 @@
  * load.c - opening a trace: walks the archive's chunks, folds in the live files beside it, and keeps an index.
  * Damage costs the damaged chunk and no more; it is counted and described, and only a file in which nothing
  * makes sense is an error. */
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -398,48 +397,34 @@ static void forget_trees(struct trace *t, uint64_t uid)
     if (at && *at) t->trees.n = kept;
 }
 
-static tare_status load_live_view(struct trace *t, const struct file_view *f, tare_error *err)
+/* A live file of this trace becomes the chunks that its process did not live to archive. */
+static void load_live_view(struct keeping *k, const struct file_view *f)
 {
+    struct trace *t = k->t;
     const struct live_header *h = (const struct live_header *)(const void *)f->data;
-    if (!fold_valid(f->data, f->size) || strncmp(h->run_id, t->id, sizeof h->run_id) != 0) return TARE_OK;
-    if (already_ended(t, h->process.uid)) return TARE_OK; /* folded in, but killed before it was removed */
+    if (!fold_valid(f->data, f->size) || strncmp(h->run_id, t->id, sizeof h->run_id) != 0) return;
+    if (already_ended(t, h->process.uid)) return; /* folded in, but killed before it was removed */
     t->live_files++;
     forget_trees(t, h->process.uid);
     struct fold *fold = mem_new(1, sizeof *fold);
-    if (!fold) return error_nomem(err, "a live file");
-    struct keeping k = {t, err, TARE_OK};
+    if (!fold) {
+        k->status = error_nomem(k->err, "a live file");
+        return;
+    }
     fold->base = (const char *)f->data;
     fold->bytes = f->size;
     fold->emit = keep_chunk;
-    fold->ctx = &k;
+    fold->ctx = k;
     if (fold_process(fold)) fold_rest(fold);
     mem_free(fold);
-    return k.status;
 }
 
-static tare_status load_live_files(struct trace *t, tare_error *err)
+static void load_live_file(const char *path, void *ctx)
 {
-    char *dir = mem_strdup(t->path);
-    if (!dir) return error_nomem(err, "a trace");
-    char *slash = strrchr(dir, '/');
-    const char *name = strrchr(t->path, '/');
-    name = name ? name + 1 : t->path;
-    if (slash) slash[slash == dir] = 0;
-    DIR *d = opendir(slash ? dir : ".");
-    tare_status s = TARE_OK;
-    for (struct dirent *e; s == TARE_OK && d && (e = readdir(d));) {
-        size_t n = strlen(name);
-        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".live-", 6) != 0) continue;
-        struct buf path = BUF_INIT;
-        buf_printf(&path, "%s/%s", slash ? dir : ".", e->d_name);
-        struct file_view f = FILE_VIEW_INIT;
-        if (!path.failed && file_map(path.data, &f, NULL) == TARE_OK) s = load_live_view(t, &f, err);
-        file_unmap(&f);
-        buf_release(&path);
-    }
-    if (d) closedir(d);
-    mem_free(dir);
-    return s;
+    struct keeping *k = ctx;
+    struct file_view f = FILE_VIEW_INIT;
+    if (k->status == TARE_OK && file_map(path, &f, NULL) == TARE_OK) load_live_view(k, &f);
+    file_unmap(&f);
 }
 
 /* ---- opening and closing ---- */
@@ -468,7 +453,11 @@ tare_status trace_open(struct trace **out, const char *path, tare_error *err)
     t->path = mem_strdup(path);
     if (!t->path) s = error_nomem(err, "a trace");
     if (s == TARE_OK) s = load_archive(t, err);
-    if (s == TARE_OK) s = load_live_files(t, err);
+    if (s == TARE_OK) {
+        struct keeping live = {t, err, TARE_OK};
+        fold_each_live(t->path, load_live_file, &live);
+        s = live.status;
+    }
     judge_torn_end(t);
     if (s == TARE_OK) s = trace_finish(t, err);
     if (s == TARE_OK)

@@ -114,26 +114,20 @@ tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_erro
 
 /* ---- plain answers ---- */
 
-const char *trace_path(const struct trace *t)
-{
-    return t->path;
-}
-const char *trace_id(const struct trace *t)
-{
-    return t->id;
-}
-uint32_t trace_n_sites(const struct trace *t)
-{
-    return (uint32_t)t->sites.n;
-}
-uint32_t trace_n_processes(const struct trace *t)
-{
-    return (uint32_t)t->processes.n;
-}
-uint32_t trace_n_threads(const struct trace *t)
-{
-    return (uint32_t)t->threads.n;
-}
+#define ANSWER(type, name, answer)   \
+    type name(const struct trace *t) \
+    {                                \
+        return answer;               \
+    }
+ANSWER(const char *, trace_path, t->path)
+ANSWER(const char *, trace_id, t->id)
+ANSWER(uint32_t, trace_n_sites, (uint32_t)t->sites.n)
+ANSWER(uint32_t, trace_n_processes, (uint32_t)t->processes.n)
+ANSWER(uint32_t, trace_n_threads, (uint32_t)t->threads.n)
+ANSWER(const struct trace_loss *, trace_loss, &t->loss)
+ANSWER(bool, trace_has_events, t->has_events)
+ANSWER(bool, trace_has_tree, t->has_tree)
+
 const struct trace_site *trace_site(const struct trace *t, uint32_t i)
 {
     return i < t->sites.n ? &t->sites.items[i] : NULL;
@@ -145,16 +139,4 @@ const struct trace_process *trace_process(const struct trace *t, uint32_t i)
 const struct trace_thread *trace_thread(const struct trace *t, uint32_t i)
 {
     return i < t->threads.n ? &t->threads.items[i].pub : NULL;
-}
-const struct trace_loss *trace_loss(const struct trace *t)
-{
-    return &t->loss;
-}
-bool trace_has_events(const struct trace *t)
-{
-    return t->has_events;
-}
-bool trace_has_tree(const struct trace *t)
-{
-    return t->has_tree;
 }

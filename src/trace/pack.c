@@ -7,26 +7,12 @@
 
 #include "trace/wire.h"
 
-static unsigned what_kind(uint64_t what)
-{
-    return (unsigned)what & 0xff;
-}
-static unsigned what_flags(uint64_t what)
-{
-    return (unsigned)(what >> 8) & 0xff;
-}
-static unsigned what_extra(uint64_t what)
-{
-    return (unsigned)(what >> 16) & 0xff;
-}
-static unsigned what_bytes(uint64_t what)
-{
-    return (unsigned)(what >> 24) & 0xff;
-}
-static uint32_t what_site(uint64_t what)
-{
-    return (uint32_t)(what >> 32);
-}
+/* The parts of raw_what(). */
+#define what_kind(what) ((unsigned)(what)&0xff)
+#define what_flags(what) ((unsigned)((what) >> 8) & 0xff)
+#define what_extra(what) ((unsigned)((what) >> 16) & 0xff)
+#define what_bytes(what) ((unsigned)((what) >> 24) & 0xff)
+#define what_site(what) ((uint32_t)((what) >> 32))
 
 static int well_formed(uint64_t what, size_t slots_left)
 {
@@ -200,15 +186,8 @@ static void put_head(struct packer *p, struct enc *out, const struct extent *x, 
                      unsigned shift)
 {
     uint64_t first = e[p->order[0]].ticks >> shift, last = e[p->order[p->n_events - 1]].ticks >> shift;
-    enc_uint(out, x->thread);
-    enc_uint(out, x->seq);
-    enc_uint(out, shift);
-    enc_uint(out, x->spare[0]);
-    enc_uint(out, depth_after(p, e, x->spare[0]));
-    enc_uint(out, p->n_events);
-    enc_uint(out, first);
-    enc_uint(out, last - first);
-    enc_uint(out, p->n_sites);
+    enc_uints(out, x->thread, x->seq, shift, x->spare[0], depth_after(p, e, x->spare[0]));
+    enc_uints(out, p->n_events, first, last - first, p->n_sites);
     for (uint32_t i = 0; i < p->n_sites; i++) enc_uint(out, p->sites[i]);
 }
 

@@ -105,6 +105,41 @@ int process_fd(int fd)
     return moved;
 }
 
+bool own_file_take(struct own_file *f, int fd)
+{
+    struct stat st;
+    f->fd = fd;
+    if (fstat(fd, &st) < 0) return false;
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
+    return true;
+}
+
+bool own_file_is_open(const struct own_file *f)
+{
+    struct stat st;
+    return fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
+}
+
+bool own_file_reach(struct own_file *f, const char *path, int how)
+{
+    if (own_file_is_open(f)) return true;
+    int fd = open(path, how | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) fd = process_fd(fd);
+    if (fd < 0) return false;
+    f->fd = fd; /* the old number is not ours to close */
+    if (own_file_is_open(f)) return true;
+    close(fd);
+    f->fd = -1;
+    return false;
+}
+
+void own_file_close(struct own_file *f)
+{
+    if (f->fd >= 0 && own_file_is_open(f)) close(f->fd);
+    f->fd = -1;
+}
+
 static bool xfsz_pending(void)
 {
     sigset_t set;

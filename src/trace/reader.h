@@ -7,6 +7,7 @@
 #define TRACE_READER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -122,5 +123,10 @@ struct trace_node {
 /* Deliver every node, parents before children, slot by slot. `n` is reused between calls. */
 typedef int trace_node_fn(void *ctx, const struct trace_node *n);
 tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_error *err);
+
+/* One closed, compressed file out of whatever a trace is made of: an archive, the live files of killed programs, chunks
+ * written twice. What the reader understood is what the copy holds. */
+typedef tare_status repack_write(void *ctx, const void *bytes, size_t n, tare_error *err);
+tare_status trace_repack(struct trace *t, repack_write *write, void *ctx, tare_error *err);
 
 #endif

@@ -89,9 +89,7 @@ struct session {
     uint64_t last_pair_ns;
     struct process_info calibrated; /* as in the live header, but still there after a fork */
     struct live live;
-    int archive_fd;
-    dev_t archive_dev;
-    ino_t archive_ino;
+    struct own_file archive;
     uint64_t archived_bytes; /* of events, against options.disk_bytes */
     struct thread *threads;  /* atomic list head */
     uint32_t n_slots;
@@ -133,6 +131,8 @@ struct fork_page {
 extern struct fork_page *fork_page;
 
 /* session.c */
+/* tare_start(); force_fallback, for tests: pretend that the time-stamp counter cannot be trusted. */
+tare_status start_session(const tare_options *opts, bool force_fallback, tare_error *err);
 uint32_t session_clock(void);
 /* The lock of the slow paths. An ordinary thread waits for it; a real-time thread, which could starve the one that
  * holds it, gives up: false, and what it wanted to record is counted as lost. */
@@ -215,6 +215,7 @@ void drain_forget(void);  /* in a forked child, and before the next session */
  * status. */
 int archive_open(const char *path, char run_id[32], tare_error *err);
 uint32_t archive_sampler(int fd); /* the process that samples into it now; 0: none */
+bool archive_lock(int fd, int tries_ms);
 /* What goes before `payload` in the file. */
 struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process, const void *payload,
                                          size_t bytes);

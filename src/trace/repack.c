@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * repack.c - see repack.h. */
-#include "trace/repack.h"
-
+ * repack.c - trace_repack() of reader.h. */
 #include <string.h>
 #include <zstd.h>
 

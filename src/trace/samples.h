@@ -22,13 +22,7 @@ struct series_set { /* grows while sampling: a disk or process may appear */
     struct map_str *index;
     uint32_t whole[METRIC_COUNT]; /* number + 1 of the series without a label, 0: none yet */
 };
-#define SERIES_SET_INIT \
-    {                   \
-        VEC_INIT, NULL, \
-        {               \
-            0           \
-        }               \
-    }
+#define SERIES_SET_INIT {VEC_INIT, NULL, {0}}
 /* The number of a series, which it keeps; a new one is added. */
 tare_status series_find(struct series_set *s, enum metric_id m, const char *label, size_t *out,
                         tare_error *err);
@@ -39,10 +33,7 @@ struct sample {         /* one moment */
     uint64_t at_ns;     /* CLOCK_MONOTONIC_RAW */
     VEC(double) values; /* per series; NAN: unknown at this moment */
 };
-#define SAMPLE_INIT \
-    {               \
-        0, VEC_INIT \
-    }
+#define SAMPLE_INIT {0, VEC_INIT}
 void sample_clear(struct sample *s); /* nothing is known; keeps the memory */
 void sample_release(struct sample *s);
 tare_status sample_set(struct sample *s, size_t series, double value, tare_error *err);
@@ -79,10 +70,7 @@ struct samples { /* columns: values[series][moment], NAN where unknown */
     bool closed;                      /* false: the sampler was killed, or still runs */
     char run_id[32];
 };
-#define SAMPLES_INIT                                                               \
-    {                                                                              \
-        SERIES_SET_INIT, VEC_INIT, VEC_INIT, VEC_INIT, 0, 0, 0, false, { 0 }       \
-    }
+#define SAMPLES_INIT {SERIES_SET_INIT, VEC_INIT, VEC_INIT, VEC_INIT, 0, 0, 0, false, {0}}
 /* TARE_FORMAT when it is no trace or holds no samples. `out` starts as SAMPLES_INIT, and is empty after a failure. */
 tare_status samples_load(struct samples *out, const char *path, tare_error *err);
 void samples_release(struct samples *s);

@@ -41,9 +41,7 @@ static double read_value(struct dec *d)
         dec_copy(d, &raw, sizeof raw);
         return isfinite(raw) ? raw : NAN;
     }
-    v >>= 2;
-    int64_t whole = (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
-    return (double)whole / scale[k];
+    return (double)unzigzag(v >> 2) / scale[k];
 }
 
 /* A copy in valid UTF-8, at most `most` bytes of it; NULL: no memory. */

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/buf.h"
@@ -14,7 +13,7 @@
 #include "trace/wire.h"
 
 enum {
-    LOCK_TRIES = 20, /* of a millisecond */
+    LOCK_TRIES_MS = 20,
     TELL_AGAIN =
         512, /* all series once more after so many moments: damage in one place does not orphan the rest */
     SERIES_BYTES = 256 << 10 /* of a SERIES chunk, about */
@@ -58,8 +57,7 @@ static void put_value(struct buf *b, double v)
         if (!(fabs(scaled) < 9007199254740992.0)) break;
         int64_t whole = llrint(scaled);
         if ((double)whole / scale[k] != v || (whole == 0 && signbit(v))) continue;
-        uint64_t zigzag = (uint64_t)whole << 1 ^ (uint64_t)(whole >> 63);
-        put_uint(b, zigzag << 2 | k);
+        put_uint(b, zigzag(whole) << 2 | k);
         return;
     }
     put_uint(b, 3);
@@ -85,15 +83,6 @@ static void chunk_end(struct samples_writer *w, size_t at, enum chunk_type type)
 
 /* ---- the file ---- */
 
-static bool lock_briefly(int fd)
-{
-    for (int tries = 0; tries < LOCK_TRIES; tries++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
-    }
-    return false;
-}
-
 static ssize_t write_once(int fd, const struct buf *b)
 {
     ssize_t n;
@@ -107,7 +96,7 @@ static tare_status put_out(struct samples_writer *w, tare_error *err)
 {
     tare_status s = buf_status(&w->out, err);
     if (s != TARE_OK) return s;
-    bool locked = lock_briefly(w->fd);
+    bool locked = archive_lock(w->fd, LOCK_TRIES_MS);
     struct quiet q;
     process_quiet(&q);
     off_t end = locked ? lseek(w->fd, 0, SEEK_END) : -1;

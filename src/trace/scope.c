@@ -402,29 +402,46 @@ static inline struct thread *recording_thread(void)
     return likely(thread_epoch(t) != 0) ? t : thread_get();
 }
 
-void tare_site_count(tare_site *site, int64_t value)
+/* One more of `site` below the running scope: its node, where paths are kept, and the number by which the event log
+ * names it. 0: nothing is to be logged, or it is lost. */
+static inline uint32_t count_site(struct thread *t, tare_site *site, struct node **node)
 {
-    struct thread *t = recording_thread();
-    if (!t) return;
     uint32_t index;
     if (likely(t->mode & TARE_AGGREGATE)) {
-        struct node *n = find(t, site);
-        if (unlikely(!n)) return;
+        struct node *n = *node = find(t, site);
+        if (unlikely(!n)) return 0;
         n->count++;
-        n->total += (uint64_t)value;
-        if (value < (int64_t)n->min) n->min = (uint64_t)value;
-        if (value > (int64_t)n->max) n->max = (uint64_t)value;
         index = n->site;
     } else {
         index = log_site(t, site);
     }
-    if (!(t->mode & TARE_EVENTS) || !index) return;
-    struct raw_event *e = reserve(t, 2);
-    if (!e) return;
-    uint64_t what = raw_what(RAW_COUNT, 0, 1, 0, index);
-    e[0].what =
-        what; /* first: a reader can step over the second slot even if this event is never published */
+    return t->mode & TARE_EVENTS ? index : 0;
+}
+
+/* Room for an event of several slots, or NULL. What it is comes first: so a reader steps over the other slots even if
+ * the event is never published. */
+static inline struct raw_event *reserve_long(struct thread *t, uint64_t what, unsigned extra)
+{
+    struct raw_event *e = reserve(t, 1 + extra);
+    if (!e) return NULL;
+    e->what = what;
     barrier();
+    return e;
+}
+
+void tare_site_count(tare_site *site, int64_t value)
+{
+    struct thread *t = recording_thread();
+    struct node *n = NULL;
+    uint32_t index = t ? count_site(t, site, &n) : 0;
+    if (n) {
+        n->total += (uint64_t)value;
+        if (value < (int64_t)n->min) n->min = (uint64_t)value;
+        if (value > (int64_t)n->max) n->max = (uint64_t)value;
+    }
+    uint64_t what = raw_what(RAW_COUNT, 0, 1, 0, index);
+    struct raw_event *e = index ? reserve_long(t, what, 1) : NULL;
+    if (!e) return;
     e[1] = (struct raw_event){1, (uint64_t)value};
     publish(e, what, ticks_begin(t));
 }
@@ -432,17 +449,9 @@ void tare_site_count(tare_site *site, int64_t value)
 void tare_site_mark(tare_site *site, const char *format, ...)
 {
     struct thread *t = recording_thread();
-    if (!t) return;
-    uint32_t index;
-    if (likely(t->mode & TARE_AGGREGATE)) {
-        struct node *n = find(t, site);
-        if (unlikely(!n)) return;
-        n->count++;
-        index = n->site;
-    } else {
-        index = log_site(t, site);
-    }
-    if (!(t->mode & TARE_EVENTS) || !index) return;
+    struct node *n;
+    uint32_t index = t ? count_site(t, site, &n) : 0;
+    if (!index) return;
     char text[TARE_MARK_MAX + 1];
     va_list ap;
     va_start(ap, format);
@@ -451,11 +460,9 @@ void tare_site_mark(tare_site *site, const char *format, ...)
     if (len < 0) len = 0;
     if (len > TARE_MARK_MAX) len = TARE_MARK_MAX;
     unsigned extra = ((unsigned)len + 7) / 8; /* eight bytes a slot: its first word says "written" */
-    struct raw_event *e = reserve(t, 1 + extra);
-    if (!e) return;
     uint64_t what = raw_what(RAW_MARK, 0, extra, (unsigned)len, index);
-    e[0].what = what;
-    barrier();
+    struct raw_event *e = reserve_long(t, what, extra);
+    if (!e) return;
     for (unsigned i = 0; i < extra; i++) {
         uint64_t word = 0;
         __builtin_memcpy(&word, text + i * 8, (size_t)len - i * 8 < 8 ? (size_t)len - i * 8 : 8);

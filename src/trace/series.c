@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * series.c - series and moments of samples.h, in memory. */
+ * series.c - series and moments of samples.h, in memory; and the table of metrics that series are of. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,19 @@
 #include "trace/samples.h"
 
 enum { KEY_BYTES = 300 };
+
+const struct metric metric_table[METRIC_COUNT] = {
+#define X(id, name, unit, kind, help) [METRIC_##id] = {name, unit, METRIC_##kind, help},
+    METRIC_MAP(X)
+#undef X
+};
+
+enum metric_id metric_find(const char *name)
+{
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (strcmp(metric_table[i].name, name) == 0) return (enum metric_id)i;
+    return METRIC_COUNT;
+}
 
 static tare_status series_add(struct series_set *s, enum metric_id m, const char *label, size_t *out,
                               tare_error *err)

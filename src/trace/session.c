@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "trace/recorder.h"
-#include "trace/start.h"
 
-struct session session = {.archive_fd = -1, .live = LIVE_INIT};
+struct session session = {.archive = OWN_FILE_INIT, .live = LIVE_INIT};
 struct fork_page *fork_page;
 
 const char *tare_version(void)

@@ -6,7 +6,6 @@
 
 #include "core/mem.h"
 #include "trace/recorder.h"
-#include "trace/site_entry.h"
 
 enum { SITES_EXTENT_BYTES = 16 << 10, SITES_MAX = 1 << 20, DYNAMIC_MAX = 1 << 20 };
 

@@ -36,9 +36,27 @@ static inline void enc_uint(struct enc *e, uint64_t v)
     *e->p++ = (uint8_t)v;
 }
 
+/* Numbers of either sign with the sign in the lowest bit, so that small ones stay short. */
+static inline uint64_t zigzag(int64_t v)
+{
+    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
+
+static inline int64_t unzigzag(uint64_t v)
+{
+    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+}
+
 static inline void enc_int(struct enc *e, int64_t v)
 {
-    enc_uint(e, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+    enc_uint(e, zigzag(v));
+}
+
+/* Several numbers in a row. */
+#define enc_uints(e, ...) enc_uints_(e, (const uint64_t[]){__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / 8)
+static inline void enc_uints_(struct enc *e, const uint64_t *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) enc_uint(e, v[i]);
 }
 
 static inline void enc_str(struct enc *e, const char *s, size_t n)
@@ -67,8 +85,7 @@ static inline uint64_t dec_uint(struct dec *d)
 
 static inline int64_t dec_int(struct dec *d)
 {
-    uint64_t v = dec_uint(d);
-    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+    return unzigzag(dec_uint(d));
 }
 
 static inline const uint8_t *dec_bytes(struct dec *d, size_t n)

@@ -4,7 +4,6 @@
 #define TESTS_MADE_LIVE_H
 
 #include "made_trace.h"
-#include "trace/site_entry.h"
 
 /* ---- a live file, small: header, then extents ---- */
 

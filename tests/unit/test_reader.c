@@ -10,7 +10,6 @@
 #include "trace_fixture.h"
 #include "analyze/calls/calltree.h"
 #include "tare/tare.h"
-#include "trace/repack.h"
 
 #include <cmocka.h>
 

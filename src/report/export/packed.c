@@ -2,7 +2,7 @@
  * packed.c - a trace as a trace: one closed, compressed file of whatever it was made of, to keep or to send.
  * Adds and leaves out nothing that could be read. */
 #include "report/export/export.h"
-#include "trace/repack.h"
+#include "trace/reader.h"
 
 static tare_status add(void *ctx, const void *bytes, size_t n, tare_error *err)
 {
