@@ -30,12 +30,11 @@ static void read_texts(const char *text)
 
 static void show(const struct comparison *c)
 {
-    struct comparison_report r = {c, REPORT_STYLE_NONE};
     for (const struct comparison_format *f = comparison_formats; f->name; f++) {
         struct buf out = BUF_INIT;
         struct stream s;
         stream_init(&s, sink_to_buf(&out), NULL);
-        f->write(&s, &r);
+        f->write(&s, c);
         must(stream_finish(&s) == TARE_OK);
         buf_release(&out);
     }

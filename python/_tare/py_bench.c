@@ -143,7 +143,7 @@ static PyObject *fail(struct asked *a, const tare_error *err)
 static PyObject *answer_bench(struct asked *a, const struct run *run, tare_error *err)
 {
     const struct run *const runs[] = {run};
-    struct run_report r = {runs, 1, REPORT_STYLE_NONE};
+    struct run_report r = {runs, 1};
     struct buf document = BUF_INIT, text = BUF_INIT;
     struct stream s;
     PyObject *out = NULL;

@@ -166,12 +166,11 @@ static tare_status write_err(void *ctx, const void *bytes, size_t n, tare_error 
 static void show_run(const struct run_command *a, const struct run *run)
 {
     const struct run *const runs[] = {run};
-    const struct term *t = &a->cli->err_term;
-    struct run_report r = {
-        runs, 1, {term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN), t->utf8}};
+    struct run_report r = {runs, 1};
     struct stream s;
     if (a->quiet) return;
     stream_init(&s, (struct sink){write_err, a->cli}, &a->cli->error);
+    s.style = cli_style(&a->cli->err_term);
     if (a->json)
         report_run_json(&s, &r);
     else

@@ -30,14 +30,14 @@ struct sink cli_sink_exact(struct cli *cli)
     return (struct sink){write_exact, cli};
 }
 
-struct sink cli_sink(struct cli *cli)
+/* Text: cleaned by term_show(). */
+static struct sink cli_sink(struct cli *cli)
 {
     return (struct sink){write_answer, cli};
 }
 
-struct report_style cli_style(const struct cli *cli)
+struct report_style cli_style(const struct term *t)
 {
-    const struct term *t = &cli->out_term;
     return (struct report_style){term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN),
                                  t->utf8};
 }
@@ -73,8 +73,10 @@ tare_status output_open(struct cli *cli, struct output *o, const char *path)
 {
     *o = (struct output){.cli = cli, .file = SINK_FILE_INIT, .is_file = path && !output_is_answer(path)};
     tare_status s = o->is_file ? sink_file_open(&o->file, path, &cli->error) : TARE_OK;
-    if (s == TARE_OK) stream_init(&o->stream, (struct sink){write_output, o}, &cli->error);
-    return s;
+    if (s != TARE_OK) return s;
+    stream_init(&o->stream, (struct sink){write_output, o}, &cli->error);
+    if (!o->is_file) o->stream.style = cli_style(&cli->out_term);
+    return TARE_OK;
 }
 
 tare_status output_close(struct cli *cli, struct output *o)
@@ -96,7 +98,7 @@ tare_status output_runs(struct cli *cli, const char *path, const struct run_repo
 
 void cli_answer_begin(struct cli *cli, struct answer *a, bool as_json)
 {
-    struct report_style style = cli_style(cli);
+    struct report_style style = cli_style(&cli->out_term);
     answer_begin(a, cli_sink(cli), as_json, &style, &cli->error);
 }
 

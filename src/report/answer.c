@@ -7,8 +7,9 @@
 void answer_begin(struct answer *a, struct sink to, bool as_json, const struct report_style *style,
                   tare_error *err)
 {
-    *a = (struct answer){.as_json = as_json, .style = *style, .unsaid = BUF_INIT};
+    *a = (struct answer){.as_json = as_json, .unsaid = BUF_INIT};
     stream_init(&a->stream, to, err);
+    a->stream.style = *style;
     json_init(&a->json, &a->stream.out, JSON_STYLE_PRETTY);
 }
 
@@ -107,7 +108,7 @@ void answer_section(struct answer *a, const char *key, const char *heading)
 {
     bool first = a->stream.out.len == 0 && a->stream.written == 0;
     answer_object(a, key);
-    answer_say(a, "%s%s%s%s", first ? "" : "\n", a->style.bold, heading, a->style.plain);
+    answer_say(a, "%s%s%s%s", first ? "" : "\n", a->stream.style.bold, heading, a->stream.style.plain);
 }
 
 void answer_object(struct answer *a, const char *key)
@@ -152,7 +153,5 @@ void answer_table_end(struct answer *a)
     answer_list_end(a);
     end_cell(a);
     a->in_table = false;
-    if (a->table.n_cells || a->table.text.failed)
-        table_print(&a->table, &a->stream, a->style.bold, a->style.plain);
-    table_release(&a->table);
+    table_end(&a->table, &a->stream, a->stream.style.bold);
 }

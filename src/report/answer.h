@@ -29,7 +29,6 @@
 struct answer {
     struct stream stream;
     bool as_json;
-    struct report_style style;
     struct json json;
     struct buf unsaid; /* words, where JSON is the answer: dropped */
     struct table table;

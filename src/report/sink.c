@@ -135,7 +135,7 @@ void sink_file_close(struct sink_file *f)
 
 void stream_init(struct stream *s, struct sink to, tare_error *err)
 {
-    *s = (struct stream){.to = to, .out = BUF_INIT, .err = err};
+    *s = (struct stream){.to = to, .out = BUF_INIT, .err = err, .style = REPORT_STYLE_NONE};
 }
 
 tare_status stream_flush(struct stream *s)

@@ -58,11 +58,12 @@ struct stream {
     uint64_t written;   /* bytes handed to the sink */
     tare_status status; /* sticky: after a failure nothing more is written */
     tare_error *err;
+    struct report_style style; /* none, unless whoever opened it knows that a terminal reads it */
 };
 
 #define STREAM_PIECE ((size_t)64 << 10)
 
-void stream_init(struct stream *s, struct sink to, tare_error *err);
+void stream_init(struct stream *s, struct sink to, tare_error *err); /* without a style */
 tare_status stream_flush(struct stream *s);
 tare_status stream_finish(struct stream *s); /* flush and release; the status of the whole stream */
 

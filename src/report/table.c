@@ -24,7 +24,7 @@ void table_of(struct table *t, const struct table_fill *columns, uint32_t n_colu
         t->columns[c] = (struct table_column){columns[c].title, columns[c].left};
 }
 
-void table_release(struct table *t)
+static void table_release(struct table *t)
 {
     buf_release(&t->text);
     mem_free(t->cells);
@@ -83,10 +83,11 @@ void table_row(struct table *t, const void *row)
     for (uint32_t c = 0; c < t->n_columns; c++) t->fills[c].fill(table_cell(t), row);
 }
 
-/* Everything is there, and fits; else the stream has failed. */
+/* There are rows, and everything of them; where it is not, or does not fit, the stream has failed. */
 static bool is_printable(struct table *t, struct stream *s)
 {
     close_cell(t);
+    if (!t->n_cells && !t->text.failed) return false;
     if (!t->text.failed && t->n_columns > 0 && t->n_columns <= TABLE_MAX_COLUMNS) return true;
     s->out.failed = 1;
     stream_flush(s);
@@ -126,24 +127,23 @@ static void measure(const struct table *t, const struct buf *titles, uint32_t *w
     }
 }
 
-void table_print(struct table *t, struct stream *s, const char *head_on, const char *head_off)
+static void print_text(struct table *t, struct stream *s, const char *head)
 {
     uint32_t width[TABLE_MAX_COLUMNS];
     struct buf titles[TABLE_MAX_COLUMNS]; /* a title may be the unit that a document gave */
-    if (!is_printable(t, s)) return;
     for (uint32_t c = 0; c < t->n_columns; c++) {
         titles[c] = (struct buf)BUF_INIT;
         text_plain(&titles[c], t->columns[c].title, strlen(t->columns[c].title));
         if (titles[c].failed) s->out.failed = 1;
     }
     measure(t, titles, width);
-    buf_add_str(&s->out, head_on);
+    buf_add_str(&s->out, head);
     for (uint32_t c = 0; c < t->n_columns; c++) {
         struct piece title = {titles[c].data, titles[c].len, text_columns(titles[c].data, titles[c].len)};
         print_cell(t, &s->out, c, width[c], title);
         buf_release(&titles[c]);
     }
-    buf_add_str(&s->out, head_off);
+    buf_add_str(&s->out, s->style.plain);
     buf_add_char(&s->out, '\n');
     for (size_t i = 0; i < t->n_cells && s->status == TARE_OK; i++) {
         const struct table_cell *cell = &t->cells[i];
@@ -156,10 +156,9 @@ void table_print(struct table *t, struct stream *s, const char *head_on, const c
     }
 }
 
-void table_print_md(struct table *t, struct stream *s)
+static void print_md(struct table *t, struct stream *s)
 {
     struct buf *b = &s->out;
-    if (!is_printable(t, s)) return;
     for (uint32_t c = 0; c < t->n_columns; c++) {
         buf_add_str(b, "| ");
         markup_md(b, t->columns[c].title);
@@ -180,4 +179,20 @@ void table_print_md(struct table *t, struct stream *s)
         buf_add_str(b, "|\n");
         stream_poll(s);
     }
+}
+
+bool table_end(struct table *t, struct stream *s, const char *head)
+{
+    bool any = is_printable(t, s);
+    if (any) print_text(t, s, head);
+    table_release(t);
+    return any;
+}
+
+bool table_end_md(struct table *t, struct stream *s)
+{
+    bool any = is_printable(t, s);
+    if (any) print_md(t, s);
+    table_release(t);
+    return any;
 }

@@ -39,15 +39,14 @@ struct table {
 
 void table_init(struct table *t, const struct table_column *columns, uint32_t n_columns);
 void table_of(struct table *t, const struct table_fill *columns, uint32_t n_columns);
-void table_release(struct table *t);
 
 struct buf *table_cell(struct table *t); /* begin the next cell: what is added to the buf stands in it */
 bool table_cell_is_empty(const struct table *t);  /* the open one */
 void table_row(struct table *t, const void *row); /* all cells of one row, of a table_of() */
 
-/* `head_on`, `head_off` surround the line of titles (a terminal's bold); "" for none. */
-void table_print(struct table *t, struct stream *s, const char *head_on, const char *head_off);
-void table_print_md(struct table *t,
-                    struct stream *s); /* nothing in a cell can open a tag, a link or a cell */
+/* Both print and release; of a table without a row nothing is printed, and the answer is false. `head` is how the
+ * titles look, one of the stream's style. In Markdown nothing in a cell can open a tag, a link or a cell. */
+bool table_end(struct table *t, struct stream *s, const char *head);
+bool table_end_md(struct table *t, struct stream *s);
 
 #endif

@@ -54,6 +54,11 @@ void text_plain(struct buf *b, const char *s, size_t n)
     add_text(b, s, n, 0);
 }
 
+void text_name(struct buf *b, const char *s, size_t max)
+{
+    text_plain(b, s, text_clip(s, max));
+}
+
 void text_folded(struct buf *b, const char *s, size_t n)
 {
     add_text(b, s, n, ';');
@@ -71,4 +76,29 @@ uint32_t text_columns(const char *s, size_t n)
     uint32_t columns = 0;
     for (size_t i = 0; i < n; i++) columns += ((unsigned char)s[i] >> 6) != 2;
     return columns;
+}
+
+/* ---- lines ---- */
+
+void text_heading(struct stream *s, const char *title)
+{
+    buf_printf(&s->out, "\n%s%s%s\n", s->style.bold, title, s->style.plain);
+}
+
+void text_line(struct stream *s, const char *name, struct buf *value)
+{
+    if (value->failed) s->out.failed = 1;
+    if (value->len) {
+        buf_printf(&s->out, "%s%-10s %s", s->style.dim, name, s->style.plain);
+        buf_add(&s->out, value->data, value->len);
+        buf_add_char(&s->out, '\n');
+    }
+    buf_release(value);
+}
+
+void text_note(struct stream *s, struct buf *text)
+{
+    if (text->failed) s->out.failed = 1;
+    if (text->len) buf_printf(&s->out, "%s%s%s\n", s->style.dim, text->data, s->style.plain);
+    buf_release(text);
 }

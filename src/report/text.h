@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/buf.h"
+#include "report/sink.h"
 
 #define TEXT_NAME_MAX 4096 /* where a name is repeated for each event or path, it is cut here */
 
@@ -16,8 +16,16 @@
 size_t text_clip(const char *s, size_t max);
 
 void text_plain(struct buf *b, const char *s, size_t n);  /* for terminals: controls as \n, \x1b */
+void text_name(struct buf *b, const char *s, size_t max); /* the same of at most `max` bytes of it */
 void text_folded(struct buf *b, const char *s, size_t n); /* also ';' as \x3b: one frame of a folded stack */
 void text_json(struct buf *b, const char *s, size_t n);   /* quoted */
 uint32_t text_columns(const char *s, size_t n);           /* characters, for aligning */
+
+/* ---- lines of a report for people ---- */
+
+void text_heading(struct stream *s, const char *title);
+/* "name       value", nothing for an empty value, which is released. */
+void text_line(struct stream *s, const char *name, struct buf *value);
+void text_note(struct stream *s, struct buf *text); /* a dim line, likewise */
 
 #endif

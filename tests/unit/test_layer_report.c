@@ -12,9 +12,6 @@
 #include "core/fmt.h"
 #include "core/mem.h"
 #include "report/run/inspect_report.h"
-#include "report/run/layer_sums.h"
-
-static const struct report_style no_style = REPORT_STYLE_NONE;
 
 static struct run_case *add_layers(struct run *r)
 {
@@ -163,11 +160,11 @@ static void sums(void **state)
     assert_int_equal(s.items.items[0].nodes.v, 2);
     assert_int_equal(s.items.items[0].macs.v, 1000000);
     assert_false(s.items.items[1].macs.known); /* the sum of unknowns is unknown */
-    layer_sums_release(&s);
+    vec_release(&s.items);
     assert_int_equal(layer_sums_make(&s, c, layer_column_find("group"), NULL), TARE_OK);
     assert_int_equal(s.items.n, 3);
     assert_string_equal(s.items.items[2].name, "-");
-    layer_sums_release(&s);
+    vec_release(&s.items);
     run_release(&r);
 }
 
@@ -183,7 +180,7 @@ static tare_status render(const struct run *r, struct buf *out, tare_error *err)
     const struct inspect_view view = INSPECT_VIEW_INIT;
     struct stream s;
     stream_init(&s, sink_to_buf(out), err);
-    report_inspect_text(&s, &no_style, r, &view);
+    report_inspect_text(&s, r, &view);
     return stream_finish(&s);
 }
 
@@ -289,7 +286,7 @@ static void several_side_by_side(void **state)
     b.subject.name = "other";
     b.subject.as_file.parameters = known_u64(2469134);
     stream_init(&s, sink_to_buf(&out), NULL);
-    report_inspect_compare(&s, &no_style, (const struct run *const[]){&a, &b}, 2);
+    report_inspect_compare(&s, (const struct run *const[]){&a, &b}, 2);
     assert_int_equal(stream_finish(&s), TARE_OK);
     has(out.data, "parameters            1,234,567     2,469,134  x 2.00\n");
     has(out.data, "MACs               >= 1,000,000  >= 1,000,000     x 1\n");

@@ -143,8 +143,8 @@ static void no_cell_and_no_title_can_steer_a_terminal(void **state)
     table_init(&t, columns, 2);
     buf_add_str(table_cell(&t), "a\033[31m\nb");
     buf_add_str(table_cell(&t), "\u202e1");
-    table_print(&t, &s, "<", ">");
-    table_release(&t);
+    s.style = (struct report_style){"<", "", ">", false};
+    table_end(&t, &s, s.style.bold);
     assert_int_equal(stream_finish(&s), TARE_OK);
     expect(&got, "<x\\x1b]0;PWNED\\x07      n\\n>\na\\x1b[31m\\nb       \\u202e1\n");
     buf_release(&got);
@@ -209,8 +209,8 @@ static void tables_align_characters_not_bytes(void **state)
     (void)state;
     stream_init(&s, sink_to_buf(&got), NULL);
     fill(&t);
-    table_print(&t, &s, "<", ">");
-    table_release(&t);
+    s.style = (struct report_style){"<", "", ">", false};
+    table_end(&t, &s, s.style.bold);
     assert_int_equal(stream_finish(&s), TARE_OK);
     assert_string_equal(got.data, "<   n  left   name>\n"
                                   "   1  a      x\n"
@@ -230,8 +230,7 @@ static void tables_survive_every_failed_allocation(void **state)
         stream_init(&s, sink_to_buf(&got), &err);
         mem_fail_after(n);
         fill(&t);
-        table_print(&t, &s, "", "");
-        table_release(&t);
+        table_end(&t, &s, "");
         tare_status status = stream_finish(&s);
         mem_fail_after(-1);
         buf_release(&got);

@@ -118,7 +118,7 @@ static void a_chain_as_deep_as_you_like(void **state)
     view_release(&v);
     flat_release(&flat);
     struct report_input in = {
-        .source = &f->source, .tree = &tree, .options = {.thread = -1, .style = REPORT_STYLE_NONE}};
+        .source = &f->source, .tree = &tree, .options = {.thread = -1}};
     struct buf got = BUF_INIT;
     struct stream s;
     stream_init(&s, sink_to_buf(&got), NULL);
@@ -135,6 +135,8 @@ static void a_chain_as_deep_as_you_like(void **state)
 
 typedef tare_status report_fn(struct stream *s, const struct report_input *in);
 
+static struct report_style style = REPORT_STYLE_NONE; /* of report_of() */
+
 static struct buf report_of(report_fn *report, struct fixture *f, const struct calltree *tree,
                             struct report_options o)
 {
@@ -143,6 +145,7 @@ static struct buf report_of(report_fn *report, struct fixture *f, const struct c
     struct stream s;
     tare_error err = TARE_ERROR_INIT;
     stream_init(&s, sink_to_buf(&got), &err);
+    s.style = style;
     report(&s, &in);
     assert_int_equal(stream_finish(&s), TARE_OK);
     return got;
@@ -150,7 +153,7 @@ static struct buf report_of(report_fn *report, struct fixture *f, const struct c
 
 #define PLAIN                                    \
     {                                            \
-        .thread = -1, .style = REPORT_STYLE_NONE \
+        .thread = -1 \
     }
 
 static void expect_lines(const struct buf *b, const char *const *lines)
@@ -231,7 +234,7 @@ static void gross_flat_and_one_thread(void **state)
     o.view.gross = false;
     o.flat = true;
     o.thread = 2;
-    o.style = (struct report_style){"<b>", "<d>", "</>", true};
+    style = (struct report_style){"<b>", "<d>", "</>", true};
     got = report_of(report_trace_text, f, &tree, o);
     expect_lines(&got,
                  (const char *const[]){"step  app.c:20\n", "17  ", "101 worker \"x\" only\n", "<b>", NULL});
@@ -240,6 +243,7 @@ static void gross_flat_and_one_thread(void **state)
     o.flat = false;
     got = report_of(report_trace_text, f, &tree, o);
     expect_lines(&got, (const char *const[]){"\xe2\x94\x94\xe2\x94\x80 step", NULL});
+    style = (struct report_style)REPORT_STYLE_NONE;
     buf_release(&got);
     free(f);
 }

@@ -31,7 +31,7 @@ static void judged_sweep(struct run *r)
 static tare_status render(const struct run *r, const char *format, struct buf *out, tare_error *err)
 {
     const struct run *list[1] = {r};
-    struct run_report report = {.runs = list, .n = 1, .style = REPORT_STYLE_NONE};
+    struct run_report report = {.runs = list, .n = 1};
     struct stream s;
     for (const struct run_format *f = run_formats; f->name; f++) {
         if (strcmp(f->name, format) != 0) continue;

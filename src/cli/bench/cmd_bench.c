@@ -186,7 +186,7 @@ static bool is_replaced(const struct bench_args *a)
 static tare_status answer_bench(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
     const struct run *const runs[] = {run};
-    struct run_report r = {runs, 1, REPORT_STYLE_NONE};
+    struct run_report r = {runs, 1};
     bool compared = a->baseline.n > 0;
     tare_status s = save_run(cli, a, run);
     for (size_t i = 0; i < RUN_FORMATS && s == TARE_OK; i++)
@@ -194,7 +194,6 @@ static tare_status answer_bench(struct cli *cli, const struct bench_args *a, con
             s = output_runs(cli, a->also[i], &r, run_formats[i].write);
     if (s == TARE_OK && a->html && !compared) s = html_out_runs(cli, a->html, runs, 1);
     if (is_replaced(a) || (compared && a->json)) return s;
-    r.style = cli_style(cli);
     tare_status shown = output_runs(cli, "-", &r, a->json ? report_run_json : report_run_text);
     return s != TARE_OK ? s : shown;
 }

@@ -195,12 +195,10 @@ static tare_status save_comparison(struct cli *cli, const struct compare_args *a
 static tare_status compare_write(struct cli *cli, const char *path, const struct comparison *c,
                                  const struct comparison_format *format)
 {
-    struct comparison_report r = {c, REPORT_STYLE_NONE};
     struct output o;
     tare_status s = output_open(cli, &o, path);
     if (s < 0) return s;
-    if (!o.is_file) r.style = cli_style(cli);
-    format->write(&o.stream, &r);
+    format->write(&o.stream, c);
     return output_close(cli, &o);
 }
 

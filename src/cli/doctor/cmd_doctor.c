@@ -223,7 +223,7 @@ static void say_noise(struct answer *a, const struct noise *n)
 
 static void say_abilities(struct answer *a, const struct term *t, const struct examination *e)
 {
-    answer_say(a, "\n%sabilities\n%s", a->style.bold, a->style.plain);
+    answer_say(a, "\n%sabilities\n%s", a->stream.style.bold, a->stream.style.plain);
     answer_list(a, "abilities");
     for (size_t i = 0; i < e->n; i++) {
         const struct ability *what = &ability_table[i];
@@ -267,7 +267,7 @@ static void noise_sentence(char *out, size_t size, const struct noise *n)
 static void say_meaning(struct answer *a, const struct examination *e)
 {
     char text[400];
-    answer_say(a, "\n%swhat this means\n%s", a->style.bold, a->style.plain);
+    answer_say(a, "\n%swhat this means\n%s", a->stream.style.bold, a->stream.style.plain);
     noise_sentence(text, sizeof text, &e->noise);
     say_point(a, text);
     if (e->has_selftest) doctor_aa_meaning(&e->selftest, say_point, a);
@@ -324,8 +324,8 @@ static int answer_doctor(struct cli *cli, const struct examination *e, bool json
     say_selftest(&a, e);
     say_roof(&a, e);
     say_abilities(&a, &cli->out_term, e);
-    answer_say(&a, "\n%sprobes%s   what tare run and tare top can see, tried on this process\n", a.style.bold,
-               a.style.plain);
+    answer_say(&a, "\n%sprobes%s   what tare run and tare top can see, tried on this process\n",
+               a.stream.style.bold, a.stream.style.plain);
     doctor_probes_say(&a, &cli->out_term, &e->probes);
     say_meaning(&a, e);
     return cli_answer_end(cli, &a);

@@ -104,7 +104,7 @@ static tare_status show_text(struct cli *cli, struct store *s, const char *id, c
     tare_status status = run_read(&run, id, text->data, text->len, &cli->error);
     if (status != TARE_OK) return status;
     const struct run *const runs[] = {&run};
-    struct run_report report = {runs, 1, cli_style(cli)};
+    struct run_report report = {runs, 1};
     status = output_runs(cli, "-", &report, report_run_text);
     run_release(&run);
     return status == TARE_OK ? s->ops->list(s, &one, note_tags, cli, &cli->error) : status;

@@ -216,7 +216,7 @@ static void say_series(struct answer *a, const struct trend_answer *found, const
 {
     const struct trend *t = &s->found;
     bool any = s->points.at.n > 0;
-    add_head(answer_text(a), found, s, &a->style);
+    add_head(answer_text(a), found, s, &a->stream.style);
     answer_str(a, "case", s->case_name, NULL);
     answer_str(a, "host", s->host, NULL);
     answer_str(a, "hostname", s->hostname[0] ? s->hostname : NULL, NULL);

@@ -204,20 +204,20 @@ static tare_status answer_import(struct cli *cli, const struct import_args *a, c
 {
     char path[4096];
     const struct run *const runs[] = {run};
-    struct run_report r = {runs, 1, cli_style(cli)};
+    struct run_report r = {runs, 1};
     tare_status s = a->no_save ? TARE_OK : run_save(run, a->output_dir, path, sizeof path, &cli->error);
     if (s == TARE_OK && !a->no_save && !a->json) cli_note_last(cli, "kept as %s", path);
     if (s == TARE_OK && a->csv) s = output_runs(cli, a->csv, &r, report_layers_csv);
     if (s != TARE_OK || output_is_answer(a->csv)) return s;
     if (a->json) return output_runs(cli, "-", &r, report_run_json);
-    struct stream out;
+    struct output out;
     struct layer_view view = LAYER_VIEW_INIT;
     view.top = a->top;
-    stream_init(&out, cli_sink(cli), &cli->error);
-    run_subject_text(&out.out, run);
-    buf_add_char(&out.out, '\n');
-    layer_text_write(&out, &r.style, run, run->cases.at[0], &view);
-    return stream_finish(&out);
+    output_open(cli, &out, NULL);
+    run_subject_text(&out.stream.out, run);
+    buf_add_char(&out.stream.out, '\n');
+    layer_text_write(&out.stream, run, &view);
+    return output_close(cli, &out);
 }
 
 static int import_file(struct cli *cli, const struct import_args *a, const struct importer *how,

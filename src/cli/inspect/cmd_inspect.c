@@ -442,20 +442,19 @@ static struct layer_view layer_view(const struct inspect_args *a)
 
 static tare_status write_text(struct cli *cli, const struct inspect_args *a, const struct items *items)
 {
-    struct report_style style = cli_style(cli);
     struct inspect_view view = {layer_view(a), a->symbolic, &items->all[0].whole};
-    struct stream s;
-    stream_init(&s, cli_sink(cli), &cli->error);
+    struct output o;
+    output_open(cli, &o, NULL);
     if (items->n > 1)
-        report_inspect_compare(&s, &style, items->runs, items->n);
+        report_inspect_compare(&o.stream, items->runs, items->n);
     else
-        report_inspect_text(&s, &style, items->runs[0], &view);
-    return stream_finish(&s);
+        report_inspect_text(&o.stream, items->runs[0], &view);
+    return output_close(cli, &o);
 }
 
 static tare_status answer_inspect(struct cli *cli, const struct inspect_args *a, const struct items *items)
 {
-    struct run_report r = {items->runs, items->n, REPORT_STYLE_NONE};
+    struct run_report r = {items->runs, items->n};
     tare_status s = TARE_OK;
     if (a->output) s = output_runs(cli, a->output, &r, report_run_json);
     if (s == TARE_OK && a->csv) s = output_runs(cli, a->csv, &r, report_layers_csv);

@@ -88,7 +88,8 @@ static void say_points(struct answer *out, const struct diverged *d, bool all)
         if (n - at > AFTER) to = at + AFTER + 1;
     }
     if (from)
-        answer_say(out, "%s%zu compared before these: the same%s\n", out->style.dim, from, out->style.plain);
+        answer_say(out, "%s%zu compared before these: the same%s\n", out->stream.style.dim, from,
+                   out->stream.style.plain);
     answer_table(out, "points", heads, sizeof heads / sizeof *heads);
     for (size_t i = from; i < to; i++) {
         answer_object(out, NULL);
@@ -96,7 +97,9 @@ static void say_points(struct answer *out, const struct diverged *d, bool all)
         answer_object_end(out);
     }
     answer_table_end(out);
-    if (to < n) answer_say(out, "%s%zu compared after these%s\n", out->style.dim, n - to, out->style.plain);
+    if (to < n)
+        answer_say(out, "%s%zu compared after these%s\n", out->stream.style.dim, n - to,
+                   out->stream.style.plain);
 }
 
 static void say_no_difference(struct answer *out, const struct diverged *d, const struct inspect_args *a)
@@ -129,12 +132,12 @@ static void say_verdict(struct buf *b, const struct diverged *d, const struct in
 static void say_amounts(struct answer *out, const struct diverged *d)
 {
     struct buf *b = answer_text(out);
-    buf_printf(b, "%scompared %zu of %zu values in common", out->style.dim, d->points.n, d->common);
+    buf_printf(b, "%scompared %zu of %zu values in common", out->stream.style.dim, d->points.n, d->common);
     if (d->only_a || d->only_b) buf_printf(b, " (%zu only in a, %zu only in b)", d->only_a, d->only_b);
     if (d->skipped) buf_printf(b, ", %zu do not compare", d->skipped);
     buf_printf(b, "; %" PRIu64 " sessions, at most ", d->sessions);
     fmt_bytes(b, d->bytes_at_once);
-    buf_printf(b, " of values at a time%s\n", out->style.plain);
+    buf_printf(b, " of values at a time%s\n", out->stream.style.plain);
 }
 
 static void say_diverged(struct answer *out, const struct diverged *d, const struct inspect_args *a)

@@ -13,7 +13,6 @@
 #include "cli/input.h"
 #include "report/trace/report.h"
 #include "report/run/run_report.h"
-#include "report/run/system_text.h"
 
 struct report_args {
     bool gross, flat, json;
@@ -23,12 +22,6 @@ struct report_args {
     const char *output; /* NULL: stdout */
     const char *html;   /* the page in place of the text; NULL: none */
 };
-
-static struct report_style style_of(const struct cli *cli, const struct report_args *a)
-{
-    struct report_style none = REPORT_STYLE_NONE;
-    return a->output ? none : cli_style(cli);
-}
 
 /* ---- one thread of all ---- */
 
@@ -93,8 +86,8 @@ static void write_text(struct stream *out, struct report_input *in, const struct
     in->sampled_ns = s->covered_ns;
     report_trace_text(out, in);
     if (!s->any) return;
-    system_text_write(out, &in->options.style, &s->run);
-    run_findings_text(out, &in->options.style, &s->run);
+    run_watched_text(out, &s->run);
+    run_findings_text(out, &s->run);
 }
 
 static void write_json(struct stream *out, struct report_input *in, const struct sampled *s)
@@ -136,7 +129,6 @@ static int answer_trace(struct cli *cli, struct trace *t, const struct report_ar
                  .min_share = a->min_percent / 100},
         .flat = a->flat,
         .thread = -1,
-        .style = style_of(cli, a),
     };
     int rc = a->tid ? find_thread(cli, t, a->tid, &in.options.thread) : 0;
     if (rc) return rc;
@@ -167,7 +159,7 @@ static int report_runs(struct cli *cli, int argc, char **argv, const struct repo
     struct input_runs args;
     int rc = input_runs_load(cli, &args, argv, (size_t)argc);
     if (rc) return rc;
-    struct run_report report = {.runs = args.list, .n = args.n, .style = style_of(cli, a)};
+    struct run_report report = {.runs = args.list, .n = args.n};
     tare_status s = output_runs(cli, a->output, &report, run_formats[a->format].write);
     input_runs_release(&args);
     return cli_stream_result(cli, s);

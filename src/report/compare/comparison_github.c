@@ -32,9 +32,8 @@ static void write_metric(struct buf *b, const struct comparison_case *c, const s
     buf_release(&text);
 }
 
-tare_status report_comparison_github(struct stream *s, const struct comparison_report *r)
+tare_status report_comparison_github(struct stream *s, const struct comparison *c)
 {
-    const struct comparison *c = r->comparison;
     struct buf text = BUF_INIT;
     for (size_t i = 0; i < c->cases.n; i++)
         for (size_t k = 0; k < c->cases.at[i]->metrics.n && stream_poll(s) == TARE_OK; k++)

@@ -65,9 +65,8 @@ static void write_head(struct buf *b, const struct comparison *c)
                all, n[FAILED], n[SKIPPED], c->created);
 }
 
-tare_status report_comparison_junit(struct stream *s, const struct comparison_report *r)
+tare_status report_comparison_junit(struct stream *s, const struct comparison *c)
 {
-    const struct comparison *c = r->comparison;
     struct buf *b = &s->out;
     write_head(b, c);
     buf_add_str(b, "    <properties>\n");

@@ -51,7 +51,7 @@ static const struct table_fill columns[] = {
     {"", true, fill_why},
 };
 
-static size_t write_rows(struct stream *s, const struct comparison *c, bool gate)
+static bool write_rows(struct stream *s, const struct comparison *c, bool gate)
 {
     struct table t;
     table_of(&t, columns, sizeof columns / sizeof *columns);
@@ -64,12 +64,11 @@ static size_t write_rows(struct stream *s, const struct comparison *c, bool gate
             if (strcmp(row.metric->verdict, "regressed") == 0 && first < t.n_cells)
                 t.cells[first].bold = strlen("regressed");
         }
-    size_t n = t.n_cells;
-    if (n && !gate) buf_add_str(&s->out, "<details><summary>metrics that do not fail it</summary>\n\n");
-    if (n) table_print_md(&t, s);
-    if (n) buf_add_str(&s->out, gate ? "\n" : "\n</details>\n\n");
-    table_release(&t);
-    return n;
+    if (t.n_cells && !gate)
+        buf_add_str(&s->out, "<details><summary>metrics that do not fail it</summary>\n\n");
+    bool any = table_end_md(&t, s);
+    if (any) buf_add_str(&s->out, gate ? "\n" : "\n</details>\n\n");
+    return any;
 }
 
 static void write_note(struct buf *b, const struct comparison_note *n, const char *of)
@@ -123,16 +122,15 @@ static void write_foot(struct buf *b, const struct comparison *c)
     buf_add_str(b, "</sub>\n");
 }
 
-tare_status report_comparison_md(struct stream *s, const struct comparison_report *r)
+tare_status report_comparison_md(struct stream *s, const struct comparison *c)
 {
-    const struct comparison *c = r->comparison;
     struct buf *b = &s->out;
     buf_printf(b, "%s### tare: %s\n\n", MARKER, c->verdict);
     markup_md(b, c->base.name);
     buf_add_str(b, " against ");
     markup_md(b, c->new_.name);
     buf_add_str(b, "\n\n");
-    if (write_rows(s, c, true) == 0) buf_add_str(b, "Nothing was compared that may fail.\n\n");
+    if (!write_rows(s, c, true)) buf_add_str(b, "Nothing was compared that may fail.\n\n");
     write_rows(s, c, false);
     for (size_t i = 0; i < c->cases.n && s->status == TARE_OK; i++) {
         for (size_t k = 0; k < c->cases.at[i]->notes.n; k++)

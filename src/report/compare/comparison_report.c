@@ -9,9 +9,9 @@
 #include "report/run/run_report.h"
 #include "report/text.h"
 
-static tare_status report_comparison_json(struct stream *s, const struct comparison_report *r)
+static tare_status report_comparison_json(struct stream *s, const struct comparison *c)
 {
-    tare_status status = comparison_write(r->comparison, &s->out, s->err);
+    tare_status status = comparison_write(c, &s->out, s->err);
     if (status < 0) s->status = status;
     return stream_poll(s);
 }

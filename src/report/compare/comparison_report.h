@@ -4,26 +4,19 @@
 #ifndef REPORT_COMPARISON_REPORT_H
 #define REPORT_COMPARISON_REPORT_H
 
-#include "report/trace/report.h"
 #include "report/sink.h"
 #include "run/comparison.h"
 
-struct comparison_report {
-    const struct comparison *comparison;
-    struct report_style style;
-};
-
+typedef tare_status comparison_format_fn(struct stream *s, const struct comparison *c);
 struct comparison_format {
     const char *name, *help;
-    tare_status (*write)(struct stream *s, const struct comparison_report *r);
+    comparison_format_fn *write;
 };
 extern const struct comparison_format comparison_formats[];               /* ends with name NULL */
 const struct comparison_format *comparison_format_find(const char *name); /* NULL: none */
 
-tare_status report_comparison_text(struct stream *s, const struct comparison_report *r);
-tare_status report_comparison_md(struct stream *s, const struct comparison_report *r);
-tare_status report_comparison_junit(struct stream *s, const struct comparison_report *r);
-tare_status report_comparison_github(struct stream *s, const struct comparison_report *r);
+comparison_format_fn report_comparison_text, report_comparison_md, report_comparison_junit,
+    report_comparison_github;
 
 /* ---- what the formats share: comparison_report.c ---- */
 

@@ -8,28 +8,26 @@
 #include "report/table.h"
 #include "report/text.h"
 
-struct writer {
-    struct stream *s;
-    const struct comparison *c;
-    const struct report_style *style;
-};
+enum { LINE_MOST = 2000 };
 
-static void plain(struct writer *w, const char *text)
+static void line(struct stream *s, const char *name, const char *text)
 {
-    text_plain(&w->s->out, text, text_clip(text, 2000));
+    struct buf value = BUF_INIT;
+    if (text) text_name(&value, text, LINE_MOST);
+    text_line(s, name, &value);
 }
 
-static void line(struct writer *w, const char *name, const char *text)
+/* The same of a text that was made up for it, which is released. */
+static void line_of(struct stream *s, const char *name, struct buf *text)
 {
-    if (!text) return;
-    buf_printf(&w->s->out, "%s%-10s %s", w->style->dim, name, w->style->plain);
-    plain(w, text);
-    buf_add_char(&w->s->out, '\n');
+    if (text->failed) s->out.failed = 1;
+    line(s, name, text->data);
+    buf_release(text);
 }
 
 /* ---- head ---- */
 
-static void write_side(struct writer *w, const char *word, const struct comparison_side *side)
+static void write_side(struct stream *s, const char *word, const struct comparison_side *side)
 {
     struct buf text = BUF_INIT;
     buf_add_str(&text, side->name);
@@ -38,11 +36,7 @@ static void write_side(struct writer *w, const char *word, const struct comparis
     for (size_t i = 0; i < side->options.n; i++)
         if (side->options.at[i].value.kind == RUN_TEXT && strcmp(side->options.at[i].key, "runtime") != 0)
             buf_printf(&text, ", %s %s", side->options.at[i].key, side->options.at[i].value.s);
-    if (text.failed)
-        w->s->out.failed = 1;
-    else
-        line(w, word, text.data);
-    buf_release(&text);
+    line_of(s, word, &text);
 }
 
 /* ---- a case ---- */
@@ -61,9 +55,8 @@ static const struct table_fill columns[] = {
 };
 
 /* Where the spread comes from: launches can hide a change that pairs alone would show. */
-static void write_spread(struct writer *w, const struct comparison_case *c)
+static void add_spread(struct buf *b, const struct comparison_case *c)
 {
-    struct buf *b = &w->s->out;
     for (size_t i = 0; i < c->metrics.n; i++) {
         const struct comparison_metric *m = c->metrics.at[i];
         if (!m->sd_sample.known || strcmp(m->metric, "latency.p50") != 0) continue;
@@ -72,71 +65,59 @@ static void write_spread(struct writer *w, const struct comparison_case *c)
     }
 }
 
-static void write_case(struct writer *w, const struct comparison_case *c)
+/* The verdict and the metrics of one case; below them how much was measured, and how it scattered. */
+static void write_case(struct stream *s, const struct comparison_case *c)
 {
     struct table t;
-    struct buf *b = &w->s->out;
+    struct buf note = BUF_INIT;
     table_of(&t, columns, sizeof columns / sizeof *columns);
-    buf_printf(b, "\n%s", w->style->bold);
-    plain(w, c->name);
-    buf_printf(b, ": %s%s\n", c->verdict, w->style->plain);
+    buf_printf(&s->out, "\n%s", s->style.bold);
+    text_name(&s->out, c->name, LINE_MOST);
+    buf_printf(&s->out, ": %s%s\n", c->verdict, s->style.plain);
     for (size_t i = 0; i < c->metrics.n; i++) table_row(&t, &(struct comparison_row){c, c->metrics.at[i]});
-    table_print(&t, w->s, w->style->dim, w->style->plain);
-    table_release(&t);
-    if (c->pairs.known && c->launches.known) {
-        buf_add_str(b, w->style->dim);
-        fmt_counted(b, c->pairs.v, "pair", "pairs");
-        buf_add_str(b, " in ");
-        fmt_counted(b, c->launches.v, "launch", "launches");
-        if (c->repeats.known && c->repeats.v > 1)
-            buf_printf(b, " of %llu runs each", (unsigned long long)c->repeats.v);
-        if (c->spent_s.known) buf_printf(b, ", %s", show_time(c->spent_s.v * 1e9).s);
-        write_spread(w, c);
-        buf_printf(b, "%s\n", w->style->plain);
-    }
+    table_end(&t, s, s->style.dim);
+    if (!c->pairs.known || !c->launches.known) return;
+    fmt_counted(&note, c->pairs.v, "pair", "pairs");
+    buf_add_str(&note, " in ");
+    fmt_counted(&note, c->launches.v, "launch", "launches");
+    if (c->repeats.known && c->repeats.v > 1)
+        buf_printf(&note, " of %llu runs each", (unsigned long long)c->repeats.v);
+    if (c->spent_s.known) buf_printf(&note, ", %s", show_time(c->spent_s.v * 1e9).s);
+    add_spread(&note, c);
+    text_note(s, &note);
 }
 
 /* ---- notes ---- */
 
-static void write_note(struct writer *w, const struct comparison_note *n)
+static void write_differences(struct stream *s, const struct comparison *c)
 {
-    line(w, n->severity, n->text);
-}
-
-static void write_differences(struct writer *w)
-{
-    for (size_t i = 0; i < w->c->differences.n; i++) {
-        const struct comparison_difference *d = w->c->differences.at[i];
+    for (size_t i = 0; i < c->differences.n; i++) {
+        const struct comparison_difference *d = c->differences.at[i];
         struct buf text = BUF_INIT;
         buf_printf(&text, "%s: %s, then %s", d->what, d->base ? d->base : "unknown",
                    d->new_ ? d->new_ : "unknown");
-        if (text.failed)
-            w->s->out.failed = 1;
-        else
-            line(w, "differs", text.data);
-        buf_release(&text);
+        line_of(s, "differs", &text);
     }
-    for (size_t i = 0; i < w->c->unmatched.n; i++)
-        line(w, strcmp(w->c->unmatched.at[i]->side, "base") == 0 ? "base only" : "new only",
-             w->c->unmatched.at[i]->name);
+    for (size_t i = 0; i < c->unmatched.n; i++)
+        line(s, strcmp(c->unmatched.at[i]->side, "base") == 0 ? "base only" : "new only",
+             c->unmatched.at[i]->name);
 }
 
-tare_status report_comparison_text(struct stream *s, const struct comparison_report *r)
+tare_status report_comparison_text(struct stream *s, const struct comparison *c)
 {
-    struct writer w = {s, r->comparison, &r->style};
-    const struct comparison *c = r->comparison;
-    write_side(&w, "base", &c->base);
-    write_side(&w, "new", &c->new_);
-    line(&w, "method", c->method);
-    write_differences(&w);
+    write_side(s, "base", &c->base);
+    write_side(s, "new", &c->new_);
+    line(s, "method", c->method);
+    write_differences(s, c);
     for (size_t i = 0; i < c->cases.n && s->status == TARE_OK; i++) {
-        write_case(&w, c->cases.at[i]);
-        for (size_t k = 0; k < c->cases.at[i]->notes.n; k++) write_note(&w, c->cases.at[i]->notes.at[k]);
+        const struct comparison_case *of = c->cases.at[i];
+        write_case(s, of);
+        for (size_t k = 0; k < of->notes.n; k++) line(s, of->notes.at[k]->severity, of->notes.at[k]->text);
         stream_poll(s);
     }
     buf_add_char(&s->out, '\n');
-    for (size_t k = 0; k < c->notes.n; k++) write_note(&w, c->notes.at[k]);
-    buf_printf(&s->out, "%sverdict: %s%s\n", r->style.bold, c->verdict, r->style.plain);
-    line(&w, "again", c->reproduce);
+    for (size_t k = 0; k < c->notes.n; k++) line(s, c->notes.at[k]->severity, c->notes.at[k]->text);
+    buf_printf(&s->out, "%sverdict: %s%s\n", s->style.bold, c->verdict, s->style.plain);
+    line(s, "again", c->reproduce);
     return stream_poll(s);
 }

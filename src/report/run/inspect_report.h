@@ -19,14 +19,11 @@ struct inspect_view {
 #define INSPECT_VIEW_INIT {LAYER_VIEW_INIT, false, NULL}
 
 /* One document of `tare inspect`. */
-void report_inspect_text(struct stream *s, const struct report_style *style, const struct run *run,
-                         const struct inspect_view *view);
+void report_inspect_text(struct stream *s, const struct run *run, const struct inspect_view *view);
 /* The static sections alone, as `tare bench --layers` has them too. Nothing when the document has none. */
-void report_static_text(struct stream *s, const struct report_style *style, const struct run *run,
-                        const struct inspect_view *view);
+void report_static_text(struct stream *s, const struct run *run, const struct inspect_view *view);
 /* Several: a row per quantity, a column per model, and its ratio to the first. */
-void report_inspect_compare(struct stream *s, const struct report_style *style, const struct run *const *runs,
-                            size_t n);
+void report_inspect_compare(struct stream *s, const struct run *const *runs, size_t n);
 
 /* A row per layer of all cases: RFC 4180, base units, all digits, unknown is empty. */
 tare_status report_layers_csv(struct stream *s, const struct run_report *r);
@@ -39,8 +36,7 @@ struct static_side {
     struct known_u64 file_bytes;
 };
 /* Titles of columns and, of the second one on, how they relate to the first. */
-void static_table_write(struct stream *s, const struct report_style *style, const struct static_side *sides,
-                        size_t n);
+void static_table_write(struct stream *s, const struct static_side *sides, size_t n);
 enum { STATIC_SIDES_MAX = 7 }; /* that one table has room for */
 
 #endif

@@ -10,7 +10,6 @@
 
 struct writer {
     struct stream *s;
-    const struct report_style *style;
     const struct run *run;
     const struct inspect_view *view;
 };
@@ -19,7 +18,7 @@ typedef void line_fn(struct buf *b, const struct writer *w, const struct run_sta
 
 static void plain(struct buf *b, const char *text)
 {
-    text_plain(b, text, text_clip(text, 200));
+    text_name(b, text, 200);
 }
 
 /* ---- counts ---- */
@@ -248,8 +247,7 @@ static void write_lines(const struct writer *w)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct buf value = BUF_INIT;
         lines[i].fill(&value, w, &w->run->subject.as_file);
-        run_line_text(w->s, w->style, lines[i].name, &value);
-        buf_release(&value);
+        text_line(w->s, lines[i].name, &value);
     }
 }
 
@@ -285,12 +283,12 @@ static void write_formulas(const struct writer *w)
 {
     const struct run_map *f = &w->run->subject.as_file.formulas;
     if (!w->view->symbolic) return;
-    buf_printf(&w->s->out, "\n%sformulas%s\n", w->style->bold, w->style->plain);
+    text_heading(w->s, "formulas");
     if (!f->n) buf_add_str(&w->s->out, "none: nothing about this graph depends on a free dimension\n");
     for (size_t i = 0; i < f->n; i++) {
         const struct run_value *v = &f->at[i].value;
         const char *text = v->kind == RUN_TEXT && v->s ? v->s : "-";
-        buf_printf(&w->s->out, "%s%-15s%s", w->style->dim, f->at[i].key, w->style->plain);
+        buf_printf(&w->s->out, "%s%-15s%s", w->s->style.dim, f->at[i].key, w->s->style.plain);
         text_plain(&w->s->out, text, strlen(text));
         buf_add_char(&w->s->out, '\n');
     }
@@ -308,13 +306,12 @@ static void write_optimized(const struct writer *w)
                                   {"as optimised", &subject->optimized, {0}}};
     if (!subject->optimized.known) return;
     buf_add_char(&w->s->out, '\n');
-    static_table_write(w->s, w->style, sides, 2);
+    static_table_write(w->s, sides, 2);
 }
 
-void report_static_text(struct stream *s, const struct report_style *style, const struct run *run,
-                        const struct inspect_view *view)
+void report_static_text(struct stream *s, const struct run *run, const struct inspect_view *view)
 {
-    struct writer w = {s, style, run, view};
+    struct writer w = {s, run, view};
     if (!run->subject.as_file.known) return;
     write_lines(&w);
     write_reasons(&w);
@@ -323,41 +320,36 @@ void report_static_text(struct stream *s, const struct report_style *style, cons
     stream_poll(s);
 }
 
-void report_inspect_text(struct stream *s, const struct report_style *style, const struct run *run,
-                         const struct inspect_view *view)
+void report_inspect_text(struct stream *s, const struct run *run, const struct inspect_view *view)
 {
     struct buf subject = BUF_INIT;
     run_subject_text(&subject, run);
-    run_line_text(s, style, "subject", &subject);
-    buf_release(&subject);
-    report_static_text(s, style, run, view);
-    for (size_t i = 0; i < run->cases.n; i++)
-        layer_text_write(s, style, run, run->cases.at[i], &view->layers);
-    run_findings_text(s, style, run);
+    text_line(s, "subject", &subject);
+    report_static_text(s, run, view);
+    layer_text_write(s, run, &view->layers);
+    run_findings_text(s, run);
     stream_poll(s);
 }
 
 /* ---- several ---- */
 
-void report_inspect_compare(struct stream *s, const struct report_style *style, const struct run *const *runs,
-                            size_t n)
+void report_inspect_compare(struct stream *s, const struct run *const *runs, size_t n)
 {
     static const struct inspect_view view = INSPECT_VIEW_INIT;
     struct static_side sides[STATIC_SIDES_MAX] = {{NULL, NULL, {0}}};
     size_t shown = n < STATIC_SIDES_MAX ? n : STATIC_SIDES_MAX;
     for (size_t i = 0; i < shown; i++) {
+        const struct run_subject *subject = &runs[i]->subject;
         struct buf dims = BUF_INIT;
-        struct writer w = {s, style, runs[i], &view};
-        dims_line(&dims, &w, &runs[i]->subject.as_file);
-        run_line_text(s, style, runs[i]->subject.name, &dims);
-        buf_release(&dims);
-        sides[i] = (struct static_side){runs[i]->subject.name, &runs[i]->subject.as_file,
-                                        runs[i]->subject.size_bytes};
+        struct writer w = {s, runs[i], &view};
+        dims_line(&dims, &w, &subject->as_file);
+        text_line(s, subject->name, &dims);
+        sides[i] = (struct static_side){subject->name, &subject->as_file, subject->size_bytes};
     }
     buf_add_char(&s->out, '\n');
-    static_table_write(s, style, sides, shown);
+    static_table_write(s, sides, shown);
     if (shown < n)
-        buf_printf(&s->out, "%s%zu models more: there is room for %d side by side%s\n", style->dim, n - shown,
-                   STATIC_SIDES_MAX, style->plain);
+        buf_printf(&s->out, "%s%zu models more: there is room for %d side by side%s\n", s->style.dim,
+                   n - shown, STATIC_SIDES_MAX, s->style.plain);
     stream_poll(s);
 }

@@ -78,6 +78,17 @@ void layer_rows_table(struct table *t, const struct layer_rows *rows, const stru
                       size_t n);
 void layer_table(struct table *t, const struct run_case *c, const struct layer_order *order);
 
+/* ---- sums: layers added up by what they have in common ---- */
+
+struct layer_sums {
+    VEC(struct run_layer) items; /* named by what they share; the most time first, else MACs, else bytes */
+};
+
+/* By a column of texts; layers without one are summed under "-". A sum of which a part is unknown is a lower bound.
+ * Release with vec_release(&out->items). */
+tare_status layer_sums_make(struct layer_sums *out, const struct run_case *c, const struct layer_column *by,
+                            tare_error *err);
+
 /* What `tare inspect` and `tare report` sort by when nobody says: time where there is one, else MACs. */
 const struct layer_column *layer_default_order(const struct run_case *c);
 

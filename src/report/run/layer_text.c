@@ -7,58 +7,41 @@
 #include <string.h>
 
 #include "core/fmt.h"
-#include "report/run/layer_sums.h"
 #include "report/run/run_report.h"
 #include "report/text.h"
 
 #define COVERED_FAR 0.15 /* layers and plain runs this far apart: not what a quiet machine gives */
 #define OVERHEAD_FAR 1.0 /* the profiler took as long as the run: what is left of a node is mostly its error */
 
-struct writer {
-    struct stream *s;
-    const struct report_style *style;
-    const struct run *run;
-    const struct run_case *c;
-};
-
-static void heading(const struct writer *w, const char *title)
+static void write_more(struct stream *s, size_t n)
 {
-    buf_printf(&w->s->out, "\n%s%s%s", w->style->bold, title, w->style->plain);
-    if (w->run->cases.n > 1 && *w->c->name) {
-        buf_printf(&w->s->out, " %s[", w->style->dim);
-        text_plain(&w->s->out, w->c->name, text_clip(w->c->name, 200));
-        buf_printf(&w->s->out, "]%s", w->style->plain);
+    if (n) buf_printf(&s->out, "%s%zu more%s\n", s->style.dim, n, s->style.plain);
+}
+
+static void write_heading(struct stream *s, const char *case_name)
+{
+    buf_printf(&s->out, "\n%slayers%s", s->style.bold, s->style.plain);
+    if (*case_name) {
+        buf_printf(&s->out, " %s[", s->style.dim);
+        text_name(&s->out, case_name, 200);
+        buf_printf(&s->out, "]%s", s->style.plain);
     }
-    buf_add_char(&w->s->out, '\n');
+    buf_add_char(&s->out, '\n');
 }
 
-static void note(const struct writer *w, const struct buf *text)
-{
-    if (text->failed) w->s->out.failed = 1;
-    if (!text->len) return;
-    buf_add_str(&w->s->out, w->style->dim);
-    buf_add(&w->s->out, text->data, text->len);
-    buf_printf(&w->s->out, "%s\n", w->style->plain);
-}
-
-/* ---- tables ---- */
-
-static void write_layers(const struct writer *w, const struct layer_view *view)
+static void write_layers(struct stream *s, const struct run_case *c, const struct layer_view *view)
 {
     const struct layer_column *sort = view->sort;
     struct layer_order order;
     struct table t;
-    if (!sort && !view->in_order) sort = layer_default_order(w->c);
-    tare_status s = layer_order_make(&order, w->c, sort, view->top, w->s->err);
-    if (s < 0) {
-        w->s->status = s;
+    if (!sort && !view->in_order) sort = layer_default_order(c);
+    tare_status st = layer_order_make(&order, c, sort, view->top, s->err);
+    if (st < 0) {
+        s->status = st;
     } else {
-        heading(w, "layers");
-        layer_table(&t, w->c, &order);
-        table_print(&t, w->s, w->style->bold, w->style->plain);
-        table_release(&t);
-        if (order.left_out)
-            buf_printf(&w->s->out, "%s%zu more%s\n", w->style->dim, order.left_out, w->style->plain);
+        layer_table(&t, c, &order);
+        table_end(&t, s, s->style.bold);
+        write_more(s, order.left_out);
     }
     layer_order_release(&order);
 }
@@ -80,36 +63,36 @@ static bool any_known(const struct layer_column *column, const struct layer_sums
     return false;
 }
 
-static void write_sum_table(const struct writer *w, const char *title, const struct layer_sums *sums)
+static void write_sum_table(struct stream *s, const struct run_case *c, const char *title,
+                            const struct layer_sums *sums)
 {
     const struct layer_column *columns[LAYER_COLUMNS_MAX];
     const struct run_layer *shown[SUMS_SHOWN];
     struct layer_column named = *layer_column_find("name");
     struct table t;
-    struct layer_rows rows = {w->c, shown, sums->items.n < SUMS_SHOWN ? sums->items.n : SUMS_SHOWN};
+    struct layer_rows rows = {c, shown, sums->items.n < SUMS_SHOWN ? sums->items.n : SUMS_SHOWN};
     size_t n = 0;
     named.title = title;
     for (size_t i = 0; i < N_SUM_COLUMNS; i++) {
         const struct layer_column *k = i ? layer_column_find(sum_columns[i]) : &named;
-        if (!i || any_known(k, sums, w->c)) columns[n++] = k;
+        if (!i || any_known(k, sums, c)) columns[n++] = k;
     }
     for (size_t i = 0; i < rows.n; i++) shown[i] = &sums->items.items[i];
-    buf_add_char(&w->s->out, '\n');
+    buf_add_char(&s->out, '\n');
     layer_rows_table(&t, &rows, columns, n);
-    table_print(&t, w->s, w->style->bold, w->style->plain);
-    table_release(&t);
-    if (rows.n < sums->items.n)
-        buf_printf(&w->s->out, "%s%zu more%s\n", w->style->dim, sums->items.n - rows.n, w->style->plain);
+    table_end(&t, s, s->style.bold);
+    write_more(s, sums->items.n - rows.n);
 }
 
 /* Everything in one group says nothing. */
-static void write_sums(const struct writer *w, const char *column, const char *title, size_t least)
+static void write_sums(struct stream *s, const struct run_case *c, const char *column, const char *title,
+                       size_t least)
 {
     struct layer_sums sums;
-    tare_status s = layer_sums_make(&sums, w->c, layer_column_find(column), w->s->err);
-    if (s < 0) w->s->status = s;
-    if (s == TARE_OK && sums.items.n >= least) write_sum_table(w, title, &sums);
-    layer_sums_release(&sums);
+    if (s->status != TARE_OK) return;
+    s->status = layer_sums_make(&sums, c, layer_column_find(column), s->err);
+    if (s->status == TARE_OK && sums.items.n >= least) write_sum_table(s, c, title, &sums);
+    vec_release(&sums.items);
 }
 
 /* ---- how they were timed ---- */
@@ -182,26 +165,28 @@ static void layer_roof_text(struct buf *b, const struct run_roof *r)
     fmt_counted(b, r->threads.v, "thread", "threads");
 }
 
-void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,
-                      const struct run_case *c, const struct layer_view *view)
+/* One case: its layers, how they were timed and under which roof, and their sums. */
+static void write_case(struct stream *s, const struct run *run, const struct run_case *c,
+                       const struct layer_view *view)
 {
-    struct writer w = {s, style, run, c};
-    struct buf text = BUF_INIT;
-    if (!c->layers.n || s->status != TARE_OK) return;
-    write_layers(&w, view);
+    struct buf missing = BUF_INIT, profile = BUF_INIT, roof = BUF_INIT;
     bool full = c->layers.n + 2 >= RUN_LIST_MAX; /* a document holds no more: the reason says of how many */
-    const char *missing = full ? run_reason(&c->unknown, "layers") : NULL;
-    if (missing) text_plain(&text, missing, text_clip(missing, 200));
-    note(&w, &text);
-    buf_clear(&text);
-    layer_profile_text(&text, c);
-    note(&w, &text);
-    buf_clear(&text);
-    if (layer_is_timed(c)) layer_roof_text(&text, &run->roof);
-    if (text.len) buf_add_str(&s->out, "this machine's roof: ");
-    note(&w, &text);
-    buf_release(&text);
-    if (s->status == TARE_OK) write_sums(&w, "group", "group", 2);
-    if (s->status == TARE_OK) write_sums(&w, "op", "operator", 1);
-    stream_poll(s);
+    const char *why = full ? run_reason(&c->unknown, "layers") : NULL;
+    write_heading(s, run->cases.n > 1 ? c->name : "");
+    write_layers(s, c, view);
+    if (why) text_name(&missing, why, 200);
+    text_note(s, &missing);
+    layer_profile_text(&profile, c);
+    text_note(s, &profile);
+    if (layer_is_timed(c)) layer_roof_text(&roof, &run->roof);
+    if (roof.len) buf_add_str(&s->out, "this machine's roof: ");
+    text_note(s, &roof);
+    write_sums(s, c, "group", "group", 2);
+    write_sums(s, c, "op", "operator", 1);
+}
+
+void layer_text_write(struct stream *s, const struct run *run, const struct layer_view *view)
+{
+    for (size_t i = 0; i < run->cases.n && stream_poll(s) == TARE_OK; i++)
+        if (run->cases.at[i]->layers.n) write_case(s, run, run->cases.at[i], view);
 }

@@ -5,7 +5,6 @@
 #define REPORT_LAYER_TEXT_H
 
 #include "report/run/layer_columns.h"
-#include "report/trace/report.h"
 #include "report/table.h"
 
 struct layer_view {
@@ -15,8 +14,7 @@ struct layer_view {
 };
 #define LAYER_VIEW_INIT {10, NULL, false}
 
-/* All sections of this case; nothing when it has no layers. */
-void layer_text_write(struct stream *s, const struct report_style *style, const struct run *run,
-                      const struct run_case *c, const struct layer_view *view);
+/* All sections of every case that has layers. */
+void layer_text_write(struct stream *s, const struct run *run, const struct layer_view *view);
 
 #endif

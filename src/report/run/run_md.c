@@ -45,8 +45,7 @@ static void write_targets(struct stream *s, const struct run *run)
         table_row(&t, target);
         if (strcmp(target->verdict, "fail") == 0 && first < t.n_cells) t.cells[first].bold = strlen("fail");
     }
-    table_print_md(&t, s);
-    table_release(&t);
+    table_end_md(&t, s);
     buf_add_char(&s->out, '\n');
 }
 
@@ -54,11 +53,8 @@ static void write_cases(struct stream *s, const struct run *run)
 {
     struct run_column columns[RUN_COLUMNS_MAX];
     struct table t;
-    if (run_cases_table(run, columns, &t))
-        table_print_md(&t, s);
-    else
-        buf_add_str(&s->out, "No case was measured.\n");
-    table_release(&t);
+    run_cases_table(run, columns, &t);
+    if (!table_end_md(&t, s)) buf_add_str(&s->out, "No case was measured.\n");
     buf_add_char(&s->out, '\n');
 }
 
@@ -78,8 +74,7 @@ static void write_case_layers(struct stream *s, const struct run_case *c)
     markup_md(b, c->name);
     buf_add_str(b, "</summary>\n\n");
     layer_table(&t, c, &order);
-    table_print_md(&t, s);
-    table_release(&t);
+    table_end_md(&t, s);
     if (order.left_out) buf_printf(b, "\n%zu more\n", order.left_out);
     buf_add_str(b, "\n</details>\n\n");
     layer_order_release(&order);

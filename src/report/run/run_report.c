@@ -35,7 +35,7 @@ tare_status report_run_json(struct stream *s, const struct run_report *r)
 
 static void add_plain(struct buf *b, const char *text)
 {
-    text_plain(b, text, text_clip(text, 200));
+    text_name(b, text, 200);
 }
 
 void run_value_text(struct buf *b, const struct run_value *v)

@@ -7,7 +7,6 @@
 #define REPORT_RUN_REPORT_H
 
 #include "analyze/judge/judge.h"
-#include "report/trace/report.h"
 #include "report/sink.h"
 #include "report/table.h"
 #include "run/run.h"
@@ -15,7 +14,6 @@
 struct run_report {
     const struct run *const *runs; /* shown one after another, in one document where the format has such */
     size_t n;
-    struct report_style style;
 };
 
 typedef tare_status run_format_fn(struct stream *s, const struct run_report *r);
@@ -45,10 +43,9 @@ RUN_FORMAT_MAP(ONLY, ONLY)
 #undef ONLY
 
 /* Parts of the text that other texts have too. */
-void run_findings_text(struct stream *s, const struct report_style *style, const struct run *run);
-/* "name       value"; nothing for an empty value. */
-void run_line_text(struct stream *s, const struct report_style *style, const char *name,
-                   const struct buf *value);
+void run_findings_text(struct stream *s, const struct run *run);
+/* What tells of a watched program; nothing for cases that were not watched: system_text.c. */
+void run_watched_text(struct stream *s, const struct run *run);
 
 /* ---- what the formats share: run_report.c ---- */
 

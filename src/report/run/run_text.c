@@ -7,53 +7,26 @@
 #include "core/fmt.h"
 #include "report/run/inspect_report.h"
 #include "report/run/run_report.h"
-#include "report/run/system_text.h"
 #include "report/table.h"
 #include "report/text.h"
 
-struct writer {
-    struct stream *s;
-    const struct run *run;
-    const struct report_style *style;
-};
-
-static void add_plain(struct buf *b, const char *text)
-{
-    text_plain(b, text, text_clip(text, 1000));
-}
-
-static void heading(struct writer *w, const char *title)
-{
-    buf_printf(&w->s->out, "\n%s%s%s\n", w->style->bold, title, w->style->plain);
-}
+enum { TEXT_MOST = 1000 }; /* bytes of a name or a sentence of the document */
 
 /* ---- head ---- */
 
-void run_line_text(struct stream *s, const struct report_style *style, const char *name,
-                   const struct buf *value)
-{
-    if (value->failed) s->out.failed = 1;
-    if (!value->len) return;
-    buf_printf(&s->out, "%s%-10s %s", style->dim, name, style->plain);
-    buf_add(&s->out, value->data, value->len);
-    buf_add_char(&s->out, '\n');
-}
-
-static void line(struct writer *w, const char *name, void (*text)(struct buf *, const struct run *))
+static void line(struct stream *s, const char *name, void (*text)(struct buf *, const struct run *),
+                 const struct run *run)
 {
     struct buf value = BUF_INIT;
-    text(&value, w->run);
-    run_line_text(w->s, w->style, name, &value);
-    buf_release(&value);
+    text(&value, run);
+    text_line(s, name, &value);
 }
 
-static void write_head(struct writer *w)
+static void write_head(struct stream *s, const struct run *run)
 {
-    line(w, "subject", run_subject_text);
-    line(w, "host", run_host_text);
-    line(w, "measured", run_created_text);
-    line(w, "settings", run_config_text);
-    line(w, "fixed", run_fixed_text);
+    line(s, "subject", run_subject_text, run);
+    line(s, "host", run_host_text, run);
+    line(s, "measured", run_created_text, run);
 }
 
 /* ---- the cases ---- */
@@ -82,9 +55,8 @@ static const char *reason_of(const struct run_case *c, const struct run_column *
 #define REASONS_SHOWN 4 /* of one column */
 
 /* Each reason for a "-" once per column, with how many other cases it holds for. */
-static void write_reasons(struct writer *w, const struct run_column *column)
+static void write_reasons(struct stream *s, const struct run *run, const struct run_column *column)
 {
-    const struct run *run = w->run;
     const char *last = NULL;
     for (size_t c = 0, shown = 0; c < run->cases.n && shown < REASONS_SHOWN; c++) {
         const char *why = reason_of(run->cases.at[c], column);
@@ -96,104 +68,93 @@ static void write_reasons(struct writer *w, const struct run_column *column)
             const char *other = reason_of(run->cases.at[k], column);
             more += other && is_same_reason(other, why);
         }
-        buf_printf(&w->s->out, "- %s: ", column->title);
-        add_plain(&w->s->out, why);
-        if (more) buf_printf(&w->s->out, "; likewise in %zu more %s", more, more == 1 ? "case" : "cases");
-        buf_add_char(&w->s->out, '\n');
+        buf_printf(&s->out, "- %s: ", column->title);
+        text_name(&s->out, why, TEXT_MOST);
+        if (more) buf_printf(&s->out, "; likewise in %zu more %s", more, more == 1 ? "case" : "cases");
+        buf_add_char(&s->out, '\n');
     }
 }
 
-static void write_cases(struct writer *w)
+static void write_cases(struct stream *s, const struct run *run)
 {
     struct run_column columns[RUN_COLUMNS_MAX];
     struct table t;
-    size_t n = run_cases_table(w->run, columns, &t);
-    buf_add_char(&w->s->out, '\n');
-    if (n == 0) {
-        buf_add_str(&w->s->out, "no case was measured\n");
-        return;
-    }
-    table_print(&t, w->s, w->style->bold, w->style->plain);
-    table_release(&t);
     bool any_half = false;
+    size_t n = run_cases_table(run, columns, &t);
+    buf_add_char(&s->out, '\n');
+    if (!table_end(&t, s, s->style.bold)) buf_add_str(&s->out, "no case was measured\n");
     for (size_t i = 0; i < n; i++) any_half = any_half || columns[i].half;
-    if (any_half) buf_printf(&w->s->out, "%s%s%s\n", w->style->dim, run_interval_note(), w->style->plain);
+    if (any_half) buf_printf(&s->out, "%s%s%s\n", s->style.dim, run_interval_note(), s->style.plain);
     for (size_t i = 0; i < n; i++)
-        if (columns[i].metric && !columns[i].half) write_reasons(w, &columns[i]);
+        if (columns[i].metric && !columns[i].half) write_reasons(s, run, &columns[i]);
 }
 
 /* ---- findings ---- */
 
-static void write_finding(struct writer *w, const struct run_finding *f)
+/* What was found, of which case where there are several, and below it what to do. */
+static void write_finding(struct stream *s, const struct run *run, const struct run_finding *f)
 {
-    struct buf *b = &w->s->out;
+    struct buf *b = &s->out;
     buf_printf(b, "  %-8s  ", f->severity);
-    add_plain(b, f->title);
-    if (f->case_name && *f->case_name && w->run->cases.n > 1) {
-        buf_printf(b, "  %s[", w->style->dim);
-        add_plain(b, f->case_name);
-        buf_printf(b, "]%s", w->style->plain);
+    text_name(b, f->title, TEXT_MOST);
+    if (f->case_name && *f->case_name && run->cases.n > 1) {
+        buf_printf(b, "  %s[", s->style.dim);
+        text_name(b, f->case_name, TEXT_MOST);
+        buf_printf(b, "]%s", s->style.plain);
+    }
+    if (f->action) {
+        buf_add_str(b, "\n            -> ");
+        text_name(b, f->action, TEXT_MOST);
     }
     buf_add_char(b, '\n');
-    if (f->action) {
-        buf_add_str(b, "            -> ");
-        add_plain(b, f->action);
-        buf_add_char(b, '\n');
-    }
 }
 
-void run_findings_text(struct stream *s, const struct report_style *style, const struct run *run)
+void run_findings_text(struct stream *s, const struct run *run)
 {
-    struct writer w = {s, run, style};
-    if (run->findings.n) heading(&w, "findings");
-    for (size_t i = 0; i < run->findings.n && s->status == TARE_OK; i++) {
-        write_finding(&w, run->findings.at[i]);
-        stream_poll(s);
-    }
+    if (run->findings.n) text_heading(s, "findings");
+    for (size_t i = 0; i < run->findings.n && stream_poll(s) == TARE_OK; i++)
+        write_finding(s, run, run->findings.at[i]);
 }
 
 /* ---- layers ---- */
 
-static void write_layers(struct writer *w)
+static void write_layers(struct stream *s, const struct run *run)
 {
     static const struct inspect_view view = INSPECT_VIEW_INIT;
-    if (w->run->subject.as_file.known) heading(w, "without running");
-    report_static_text(w->s, w->style, w->run, &view);
-    for (size_t i = 0; i < w->run->cases.n; i++)
-        layer_text_write(w->s, w->style, w->run, w->run->cases.at[i], &view.layers);
+    if (run->subject.as_file.known) text_heading(s, "without running");
+    report_static_text(s, run, &view);
+    layer_text_write(s, run, &view.layers);
 }
 
 /* ---- what to use ---- */
 
-static void write_choice(struct writer *w, const char *objective, const char *name, const char *why)
+static void write_choice(struct stream *s, const char *objective, const char *name, const char *why)
 {
-    struct buf *b = &w->s->out;
-    buf_printf(b, "  %-11s", objective);
-    buf_add_str(b, w->style->bold);
-    add_plain(b, name);
-    buf_add_str(b, w->style->plain);
+    struct buf *b = &s->out;
+    buf_printf(b, "  %-11s%s", objective, s->style.bold);
+    text_name(b, name, TEXT_MOST);
+    buf_add_str(b, s->style.plain);
     if (why && *why) {
         buf_add_str(b, ": ");
-        add_plain(b, why);
+        text_name(b, why, TEXT_MOST);
     }
     buf_add_char(b, '\n');
 }
 
 /* One objective: a line for each kind of work among the cases. */
-static void write_objective(struct writer *w, const struct objective *o, bool *any)
+static void write_objective(struct stream *s, const struct run *run, const struct objective *o, bool *any)
 {
-    const struct run *run = w->run;
-    for (size_t i = 0; i < run->cases.n && w->s->status == TARE_OK; i++) {
+    for (size_t i = 0; i < run->cases.n && s->status == TARE_OK; i++) {
         struct recommended r;
         if (!is_first_of_work(run, i)) continue;
-        tare_status s = recommend_for(run, o, run->cases.at[i], &r, w->s->err);
-        if (s < 0) {
-            w->s->status = s;
+        tare_status st = recommend_for(run, o, run->cases.at[i], &r, s->err);
+        if (st < 0) {
+            s->status = st;
             return;
         }
-        if (r.c && !*any) heading(w, "recommended for");
+        if (r.c && !*any) text_heading(s, "recommended for");
         *any = *any || r.c;
-        if (r.c) write_choice(w, o->name, r.c->name, r.why.data);
+        if (r.c) write_choice(s, o->name, r.c->name, r.why.data);
         recommended_release(&r);
     }
 }
@@ -206,74 +167,67 @@ static bool has_several_works(const struct run *run)
 }
 
 /* What the document recommends comes first, in its own words unless it speaks of one kind of work among several. */
-static void write_recommended(struct writer *w)
+static void write_recommended(struct stream *s, const struct run *run)
 {
-    const struct run_recommendation *saved = &w->run->recommendation;
-    const struct run_value *limit = run_map_get(&w->run->config, "latency_limit_s");
+    const struct run_recommendation *saved = &run->recommendation;
+    const struct run_value *limit = run_map_get(&run->config, "latency_limit_s");
     bool any = saved->known;
-    if (saved->known) heading(w, "recommended for");
-    if (saved->known && has_several_works(w->run)) {
+    if (saved->known) text_heading(s, "recommended for");
+    if (saved->known && has_several_works(run)) {
         struct objective o = {.name = saved->objective};
         if (limit && limit->kind == RUN_REAL) o.latency_limit_ns = (uint64_t)(limit->d * 1e9 + 0.5);
-        write_objective(w, &o, &any);
+        write_objective(s, run, &o, &any);
     } else if (saved->known) {
-        write_choice(w, saved->objective, saved->case_name, saved->why);
+        write_choice(s, saved->objective, saved->case_name, saved->why);
     }
-    for (size_t i = 0; objective_names[i] && w->s->status == TARE_OK; i++) {
+    for (size_t i = 0; objective_names[i] && s->status == TARE_OK; i++) {
         struct objective o = {.name = objective_names[i]};
-        if (!saved->known || strcmp(saved->objective, o.name) != 0) write_objective(w, &o, &any);
+        if (!saved->known || strcmp(saved->objective, o.name) != 0) write_objective(s, run, &o, &any);
     }
 }
 
-/* ---- targets ---- */
+/* ---- all of it ---- */
 
-static void write_targets(struct writer *w)
+static void write_targets(struct stream *s, const struct run *run)
 {
     struct table t;
-    if (w->run->targets.n == 0) return;
-    heading(w, "targets");
+    if (run->targets.n) text_heading(s, "targets");
     table_of(&t, run_target_columns, RUN_TARGET_COLUMNS);
-    for (size_t i = 0; i < w->run->targets.n; i++) table_row(&t, w->run->targets.at[i]);
-    table_print(&t, w->s, w->style->bold, w->style->plain);
-    table_release(&t);
+    for (size_t i = 0; i < run->targets.n; i++) table_row(&t, run->targets.at[i]);
+    table_end(&t, s, s->style.bold);
 }
 
-static bool is_watched(const struct run *run)
+static void write_watched(struct stream *s, const struct run *run)
 {
-    return run->cases.n && run->cases.at[0]->watch.known;
+    write_head(s, run);
+    run_watched_text(s, run);
+    run_findings_text(s, run);
 }
 
-static void write_watched(struct writer *w)
+static void write_measured(struct stream *s, const struct run *run)
 {
-    line(w, "subject", run_subject_text);
-    line(w, "host", run_host_text);
-    line(w, "measured", run_created_text);
-    system_text_write(w->s, w->style, w->run);
-    run_findings_text(w->s, w->style, w->run);
-}
-
-static void write_measured(struct writer *w)
-{
-    write_head(w);
-    write_cases(w);
-    write_layers(w);
-    run_findings_text(w->s, w->style, w->run);
-    write_recommended(w);
-    write_targets(w);
+    write_head(s, run);
+    line(s, "settings", run_config_text, run);
+    line(s, "fixed", run_fixed_text, run);
+    write_cases(s, run);
+    write_layers(s, run);
+    run_findings_text(s, run);
+    write_recommended(s, run);
+    write_targets(s, run);
 }
 
 tare_status report_run_text(struct stream *s, const struct run_report *r)
 {
     static const struct inspect_view view = INSPECT_VIEW_INIT;
     for (size_t i = 0; i < r->n && s->status == TARE_OK; i++) {
-        struct writer w = {s, r->runs[i], &r->style};
+        const struct run *run = r->runs[i];
         if (i) buf_add_char(&s->out, '\n');
-        if (strcmp(r->runs[i]->kind, "inspect") == 0)
-            report_inspect_text(s, &r->style, r->runs[i], &view);
-        else if (is_watched(r->runs[i]))
-            write_watched(&w);
+        if (strcmp(run->kind, "inspect") == 0)
+            report_inspect_text(s, run, &view);
+        else if (run->cases.n && run->cases.at[0]->watch.known)
+            write_watched(s, run);
         else
-            write_measured(&w);
+            write_measured(s, run);
         stream_poll(s);
     }
     return s->status;

@@ -125,8 +125,7 @@ static void ratio_cell(struct buf *b, const struct static_row *row, const struct
     if (v != of) fmt_number(b, v / of);
 }
 
-void static_table_write(struct stream *s, const struct report_style *style, const struct static_side *sides,
-                        size_t n)
+void static_table_write(struct stream *s, const struct static_side *sides, size_t n)
 {
     struct table_column heads[2 * STATIC_SIDES_MAX] = {{"", true}};
     struct table t;
@@ -146,6 +145,5 @@ void static_table_write(struct stream *s, const struct report_style *style, cons
             ratio_cell(table_cell(&t), &rows[r], &sides[i], &sides[0]);
         }
     }
-    table_print(&t, s, style->bold, style->plain);
-    table_release(&t);
+    table_end(&t, s, s->style.bold);
 }

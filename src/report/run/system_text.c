@@ -6,113 +6,69 @@
 
 #include "core/fmt.h"
 #include "report/run/run_report.h"
-#include "report/run/system_text.h"
 #include "report/table.h"
 #include "report/text.h"
 
-struct writer {
-    struct stream *s;
-    const struct report_style *style;
-    const struct run *run;
-    const struct run_case *c;
-};
-
 /* ---- values with their unit ---- */
 
-static void add_share(struct buf *b, double v)
+static bool is(const char *unit, const char *what)
 {
-    buf_add_str(b, show_percent(v).s);
+    return strcmp(unit, what) == 0;
 }
 
-static void add_bytes(struct buf *b, double v)
-{
-    fmt_bytes(b, fmax(v, 0));
-}
-
-static void add_byte_rate(struct buf *b, double v)
-{
-    add_bytes(b, v);
-    buf_add_str(b, "/s");
-}
-
-static void add_seconds(struct buf *b, double v)
-{
-    fmt_duration(b, v * 1e9);
-}
-
-static void add_rate(struct buf *b, double v)
-{
-    buf_printf(b, "%s/s", show_number(v).s);
-}
-
-static void add_watts(struct buf *b, double v)
-{
-    buf_printf(b, "%.3g W", v);
-}
-
-static void add_celsius(struct buf *b, double v)
-{
-    buf_printf(b, "%.0f C", v);
-}
-
-static void add_hertz(struct buf *b, double v)
-{
-    buf_printf(b, "%.3g GHz", v / 1e9);
-}
-
-static void add_number(struct buf *b, double v)
-{
-    fmt_number(b, v);
-}
-
-static const struct {
-    const char *unit;
-    void (*add)(struct buf *, double);
-} units[] = {{"1", add_share},  {"B", add_bytes}, {"B/s", add_byte_rate}, {"s", add_seconds},
-             {"1/s", add_rate}, {"W", add_watts}, {"C", add_celsius},     {"Hz", add_hertz}};
-
+/* As wide as its column expects: three digits where values of one kind stand below each other. */
 static void add_value(struct buf *b, const char *unit, struct known_f64 v)
 {
-    if (!v.known) {
+    bool rate = is(unit, "B/s") || is(unit, "1/s");
+    if (!v.known)
         buf_add_char(b, '-');
-        return;
-    }
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (!unit || strcmp(units[i].unit, unit) != 0) continue;
-        units[i].add(b, v.v);
-        return;
-    }
-    add_number(b, v.v);
+    else if (is(unit, "B") || is(unit, "B/s"))
+        fmt_bytes(b, fmax(v.v, 0));
+    else if (is(unit, "s"))
+        fmt_duration(b, v.v * 1e9);
+    else if (is(unit, "1"))
+        buf_add_str(b, show_percent(v.v).s);
+    else if (is(unit, "1/s"))
+        buf_add_str(b, show_number(v.v).s);
+    else if (is(unit, "W"))
+        buf_printf(b, "%.3g W", v.v);
+    else if (is(unit, "C"))
+        buf_printf(b, "%.0f C", v.v);
+    else if (is(unit, "Hz"))
+        buf_printf(b, "%.3g GHz", v.v / 1e9);
+    else
+        fmt_number(b, v.v);
+    if (v.known && rate) buf_add_str(b, "/s");
 }
 
 /* ---- lines ---- */
 
-static void time_line(struct buf *b, const struct writer *w)
+static void time_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_watch *watch = &w->c->watch;
-    if (!w->c->latency_ns.p50.known) return;
-    fmt_duration(b, w->c->latency_ns.p50.value);
+    const struct run_watch *watch = &c->watch;
+    if (!c->latency_ns.p50.known) return;
+    fmt_duration(b, c->latency_ns.p50.value);
     if (watch->exit_code.known) buf_printf(b, ", exit code %llu", (unsigned long long)watch->exit_code.v);
     if (watch->signal.known) buf_printf(b, ", ended by signal %llu", (unsigned long long)watch->signal.v);
     if (watch->started.known && watch->started.v > 1)
         buf_printf(b, ", %llu processes seen", (unsigned long long)watch->started.v);
 }
 
-static void cpu_line(struct buf *b, const struct writer *w)
+static void cpu_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_cpu *c = &w->c->cpu;
-    if (!c->user_ns.known || !c->system_ns.known) return;
-    fmt_duration(b, (double)c->user_ns.v);
+    const struct run_cpu *cpu = &c->cpu;
+    if (!cpu->user_ns.known || !cpu->system_ns.known) return;
+    fmt_duration(b, (double)cpu->user_ns.v);
     buf_add_str(b, " user, ");
-    fmt_duration(b, (double)c->system_ns.v);
+    fmt_duration(b, (double)cpu->system_ns.v);
     buf_add_str(b, " system");
-    if (c->utilization.known) buf_printf(b, "; %.2f processors on average", c->utilization.v);
+    if (cpu->utilization.known) buf_printf(b, "; %.2f processors on average", cpu->utilization.v);
 }
 
-static void memory_line(struct buf *b, const struct writer *w)
+static void memory_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_memory *m = &w->c->memory;
-    const struct run_watch *watch = &w->c->watch;
+    const struct run_memory *m = &c->memory;
+    const struct run_watch *watch = &c->watch;
     if (!m->rss_peak.known) return;
     buf_add_str(b, "peak ");
     fmt_bytes(b, m->rss_peak.v);
@@ -121,12 +77,12 @@ static void memory_line(struct buf *b, const struct writer *w)
     buf_add_str(b, "; all together ");
     fmt_bytes(b, watch->tree_rss_peak.v);
     buf_add_str(b, " after ");
-    add_seconds(b, watch->rss_peak_at_s.v);
+    fmt_duration(b, watch->rss_peak_at_s.v * 1e9);
 }
 
-static void io_line(struct buf *b, const struct writer *w)
+static void io_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_io *io = &w->c->io;
+    const struct run_io *io = &c->io;
     if (!io->read_bytes.known || !io->write_bytes.known) return;
     fmt_bytes(b, io->read_bytes.v);
     buf_add_str(b, " read from storage, ");
@@ -134,9 +90,9 @@ static void io_line(struct buf *b, const struct writer *w)
     buf_add_str(b, " written");
 }
 
-static void gpu_line(struct buf *b, const struct writer *w)
+static void gpu_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_gpu *g = &w->c->gpu;
+    const struct run_gpu *g = &c->gpu;
     for (size_t i = 0; g->known && i < g->devices.n; i++) {
         const struct run_gpu_device *d = g->devices.at[i];
         buf_printf(b, "%sgpu%llu: ", i ? "; " : "", (unsigned long long)d->index.v);
@@ -150,9 +106,9 @@ static void gpu_line(struct buf *b, const struct writer *w)
     }
 }
 
-static void energy_line(struct buf *b, const struct writer *w)
+static void energy_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_energy *e = &w->c->energy;
+    const struct run_energy *e = &c->energy;
     if (!e->known) return;
     if (!e->joules.known) {
         buf_printf(b, "- (%s)", e->why ? e->why : "unknown");
@@ -161,23 +117,23 @@ static void energy_line(struct buf *b, const struct writer *w)
     buf_printf(b, "%s J by %s, %s", show_number(e->joules.v).s, e->method, e->why ? e->why : "");
 }
 
-static void carbon_line(struct buf *b, const struct writer *w)
+static void carbon_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_carbon *c = &w->c->watch.carbon;
-    if (!c->known || !c->grams.known) return;
-    bool low = c->lower_bound.known && c->lower_bound.v;
-    buf_printf(b, "%s%s g CO2 equivalent at %s g/kWh", low ? "at least " : "", show_number(c->grams.v).s,
-               show_number(c->grid_g_per_kwh.v).s);
-    if (low && c->absent) buf_printf(b, "; without %s", c->absent);
+    const struct run_carbon *co2 = &c->watch.carbon;
+    if (!co2->known || !co2->grams.known) return;
+    bool low = co2->lower_bound.known && co2->lower_bound.v;
+    buf_printf(b, "%s%s g CO2 equivalent at %s g/kWh", low ? "at least " : "", show_number(co2->grams.v).s,
+               show_number(co2->grid_g_per_kwh.v).s);
+    if (low && co2->absent) buf_printf(b, "; without %s", co2->absent);
 }
 
-static void self_line(struct buf *b, const struct writer *w)
+static void self_line(struct buf *b, const struct run_case *c)
 {
-    const struct run_watch *watch = &w->c->watch;
+    const struct run_watch *watch = &c->watch;
     if (!watch->self_cpu_s.known) return;
-    add_seconds(b, watch->self_cpu_s.v);
+    fmt_duration(b, watch->self_cpu_s.v * 1e9);
     buf_add_str(b, " of processor time");
-    if (w->c->self.share.known) buf_printf(b, " (%s of one)", show_percent(w->c->self.share.v).s);
+    if (c->self.share.known) buf_printf(b, " (%s of one)", show_percent(c->self.share.v).s);
     buf_add_str(b, " for ");
     fmt_counted(b, watch->samples.v, "sample", "samples");
     if (watch->late.v) buf_printf(b, ", %llu late", (unsigned long long)watch->late.v);
@@ -189,26 +145,20 @@ static void self_line(struct buf *b, const struct writer *w)
 
 static const struct {
     const char *name;
-    void (*text)(struct buf *, const struct writer *);
+    void (*text)(struct buf *, const struct run_case *);
 } lines[] = {{"time", time_line}, {"cpu", cpu_line},       {"memory", memory_line}, {"storage", io_line},
              {"gpu", gpu_line},   {"energy", energy_line}, {"carbon", carbon_line}, {"tare", self_line}};
 
-static void write_lines(struct writer *w)
+static void write_lines(struct stream *s, const struct run_case *c)
 {
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct buf value = BUF_INIT;
-        lines[i].text(&value, w);
-        run_line_text(w->s, w->style, lines[i].name, &value);
-        buf_release(&value);
+        lines[i].text(&value, c);
+        text_line(s, lines[i].name, &value);
     }
 }
 
 /* ---- tables ---- */
-
-static void heading(struct writer *w, const char *title)
-{
-    buf_printf(&w->s->out, "\n%s%s%s\n", w->style->bold, title, w->style->plain);
-}
 
 static void cell(struct table *t, const char *unit, struct known_f64 v)
 {
@@ -217,30 +167,26 @@ static void cell(struct table *t, const char *unit, struct known_f64 v)
 
 static void cell_text(struct table *t, const char *text)
 {
-    struct buf *b = table_cell(t);
-    text_plain(b, text, text_clip(text, 200));
+    text_name(table_cell(t), text, 200);
 }
 
-static void write_phases(struct writer *w)
+static void write_phases(struct stream *s, const struct run_watch *watch)
 {
     static const struct table_column heads[] = {{"phase", true}, {"from", false},   {"to", false},
                                                 {"busy", false}, {"memory", false}, {"gpu", false}};
-    const struct run_watch *watch = &w->c->watch;
     struct table t;
-    if (!watch->phases.n) return;
-    heading(w, "phases");
+    if (watch->phases.n) text_heading(s, "phases");
     table_init(&t, heads, 6);
     for (size_t i = 0; i < watch->phases.n; i++) {
         const struct run_phase *p = watch->phases.at[i];
         cell_text(&t, p->name);
         cell(&t, "s", p->start_s);
         cell(&t, "s", p->end_s);
-        cell(&t, NULL, p->cpu);
+        cell(&t, "", p->cpu);
         cell(&t, "B", (struct known_f64){p->rss.known, (double)p->rss.v});
         cell(&t, "1", p->gpu);
     }
-    table_print(&t, w->s, w->style->bold, w->style->plain);
-    table_release(&t);
+    table_end(&t, s, s->style.bold);
 }
 
 /* What a person looks at first; the document has all. */
@@ -262,7 +208,7 @@ static bool is_shown(const struct run_metric *m)
 static void metric_cells(struct table *t, const struct run_metric *m)
 {
     bool processors = strcmp(m->metric, "process.cpu") == 0 || strcmp(m->metric, "process.ready") == 0;
-    const char *unit = processors ? NULL : m->unit;
+    const char *unit = processors || !m->unit ? "" : m->unit;
     cell_text(t, m->metric);
     cell_text(t, m->label && *m->label ? m->label : "");
     cell(t, unit, m->mean);
@@ -278,55 +224,46 @@ static bool of_program(const struct run_metric *m)
     return strncmp(m->metric, "process.", strlen("process.")) == 0;
 }
 
-static void write_metrics(struct writer *w, const char *title, bool program)
+static void write_metrics(struct stream *s, const struct run_watch *watch, bool program)
 {
     static const struct table_column heads[] = {{"metric", true}, {"of", true},   {"mean", false},
                                                 {"p50", false},   {"p95", false}, {"max", false},
                                                 {"after", false}};
-    const struct run_watch *watch = &w->c->watch;
     struct table t;
-    bool any = false;
     table_init(&t, heads, 7);
-    for (size_t i = 0; i < watch->metrics.n; i++) {
-        if (!is_shown(watch->metrics.at[i]) || of_program(watch->metrics.at[i]) != program) continue;
-        any = true;
-        metric_cells(&t, watch->metrics.at[i]);
-    }
-    if (any) {
-        heading(w, title);
-        table_print(&t, w->s, w->style->bold, w->style->plain);
-    }
-    table_release(&t);
+    for (size_t i = 0; i < watch->metrics.n; i++)
+        if (is_shown(watch->metrics.at[i]) && of_program(watch->metrics.at[i]) == program)
+            metric_cells(&t, watch->metrics.at[i]);
+    if (t.n_cells) text_heading(s, program ? "the program over the run" : "the machine over the run");
+    table_end(&t, s, s->style.bold);
 }
 
-static void write_alerts(struct writer *w)
+static void write_alerts(struct stream *s, const struct run_watch *watch)
 {
-    const struct run_watch *watch = &w->c->watch;
-    struct buf *b = &w->s->out;
-    if (watch->alerts.n) heading(w, "alerts");
-    for (size_t i = 0; i < watch->alerts.n && w->s->status == TARE_OK; i++) {
+    struct buf *b = &s->out;
+    if (watch->alerts.n) text_heading(s, "alerts");
+    for (size_t i = 0; i < watch->alerts.n && stream_poll(s) == TARE_OK; i++) {
         const struct run_alert *a = watch->alerts.at[i];
         buf_add_str(b, "  ");
-        text_plain(b, a->rule, text_clip(a->rule, 200));
+        text_name(b, a->rule, 200);
         buf_add_str(b, ": from ");
         add_value(b, "s", a->start_s);
         buf_add_str(b, a->end_s.known ? " to " : " to the end");
         if (a->end_s.known) add_value(b, "s", a->end_s);
         buf_add_char(b, '\n');
-        stream_poll(w->s);
     }
 }
 
-void system_text_write(struct stream *s, const struct report_style *style, const struct run *run)
+void run_watched_text(struct stream *s, const struct run *run)
 {
     for (size_t i = 0; i < run->cases.n && s->status == TARE_OK; i++) {
-        struct writer w = {s, style, run, run->cases.at[i]};
-        if (!w.c->watch.known) continue;
-        write_lines(&w);
-        write_phases(&w);
-        write_metrics(&w, "the program over the run", true);
-        write_metrics(&w, "the machine over the run", false);
-        write_alerts(&w);
+        const struct run_case *c = run->cases.at[i];
+        if (!c->watch.known) continue;
+        write_lines(s, c);
+        write_phases(s, &c->watch);
+        write_metrics(s, &c->watch, true);
+        write_metrics(s, &c->watch, false);
+        write_alerts(s, &c->watch);
         stream_poll(s);
     }
 }

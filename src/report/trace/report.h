@@ -12,7 +12,6 @@ struct report_options {
     struct view_options view;
     bool flat;
     int thread; /* index of the only thread reported; negative: all */
-    struct report_style style;
 };
 
 struct report_input {

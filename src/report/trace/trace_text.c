@@ -28,7 +28,7 @@ struct writer {
 
 static const struct report_style *style(const struct writer *w)
 {
-    return &w->in->options.style;
+    return &w->s->style;
 }
 
 static struct buf *out(const struct writer *w)
@@ -223,11 +223,8 @@ static void write_table(struct writer *w)
     else
         table_init(&t, net_columns, sizeof net_columns / sizeof *net_columns);
     for (size_t i = 0; i < w->view.n; i++) row_cells(w, &t, &w->view.rows[i]);
-    if (w->view.n)
-        table_print(&t, w->s, style(w)->bold, style(w)->plain);
-    else
+    if (!table_end(&t, w->s, style(w)->bold))
         buf_add_str(out(w), w->view.hidden ? "no scope large enough to be shown\n" : "no scopes recorded\n");
-    table_release(&t);
     if (!w->view.hidden) return;
     buf_add_str(out(w), style(w)->dim);
     fmt_counted(out(w), w->view.hidden, "more row", "more rows");
@@ -257,11 +254,8 @@ static void write_counters(struct writer *w)
         add_clipped(table_cell(&t), source_site(w->in->source, n->site)->name, NAME_SHOWN);
         if (!counter) buf_add_str(&t.text, " (mark)");
     }
-    if (t.n_cells || t.text.failed) {
-        buf_add_char(out(w), '\n');
-        table_print(&t, w->s, style(w)->bold, style(w)->plain);
-    }
-    table_release(&t);
+    if (t.n_cells) buf_add_char(out(w), '\n');
+    table_end(&t, w->s, style(w)->bold);
 }
 
 /* ---- the foot ---- */
