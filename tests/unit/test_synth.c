@@ -280,8 +280,8 @@ static void test_names(void **state)
     ow_leave(&w, outer);
     assert_string_equal(w.scope.data, "");
     assert_int_equal(ow_ints_of(&w, 1, 2), ow_ints_of(&w, 1, 2));
-    assert_int_not_equal(ow_ints_of(&w, 1), ow_ints(&w, (int64_t[]){1}, 1, 0)); /* a vector, a scalar */
-    assert_int_not_equal(ow_float(&w, ONNX_FLOAT, 1), ow_float(&w, ONNX_FLOAT16, 1));
+    assert_int_not_equal(ow_ints_of(&w, 1), ow_scalar(&w, ONNX_INT64, 1)); /* a vector, a scalar */
+    assert_int_not_equal(ow_scalar(&w, ONNX_FLOAT, 1), ow_scalar(&w, ONNX_FLOAT16, 1));
     ow_output(&w, "y", ow_port(b, ONNX_FLOAT, 2, dims));
     ow_output(&w, "z", ow_port(a, ONNX_FLOAT, 2, dims));
     assert_string_equal(ow_name(&w, b), "y");

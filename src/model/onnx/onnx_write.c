@@ -244,16 +244,16 @@ out:
     return w->status == TARE_OK ? (ow_val)*known : 0;
 }
 
-ow_val ow_ints(struct ow *w, const int64_t *v, size_t n, unsigned rank)
+ow_val ow_ints(struct ow *w, const int64_t *v, size_t n)
 {
     struct buf bytes = BUF_INIT;
     for (size_t i = 0; i < n; i++) wire_add_fixed(&bytes, (uint64_t)v[i], 8);
-    ow_val out = good_buf(w, &bytes) ? constant(w, ONNX_INT64, rank, bytes.data, bytes.len) : 0;
+    ow_val out = good_buf(w, &bytes) ? constant(w, ONNX_INT64, 1, bytes.data, bytes.len) : 0;
     buf_release(&bytes);
     return out;
 }
 
-ow_val ow_float(struct ow *w, int type, double v)
+ow_val ow_scalar(struct ow *w, int type, double v)
 {
     unsigned char bytes[8];
     size_t n = encode_number(bytes, type, v);

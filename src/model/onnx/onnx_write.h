@@ -38,7 +38,7 @@ struct ow_port { /* a graph input or output */
 enum ow_fill {
     OW_NORMAL, /* seeded, with .std */
     OW_SAME,   /* every element .value */
-    OW_BYTES,  /* made by ow_ints() and ow_float() */
+    OW_BYTES,  /* made by ow_ints() and ow_scalar() */
     OW_SCALE   /* the scale of the quantised tensor before it */
 };
 
@@ -117,9 +117,9 @@ struct ow_quantized {
 /* The weight of `spec` (type INT8 or UINT8) in 8 bits: the very numbers that the float one would hold. */
 struct ow_quantized ow_quantized(struct ow *w, const struct ow_spec *spec);
 
-/* Small constants; equal ones are stored once. rank 0 and n 1: a scalar; else a vector of n. */
-ow_val ow_ints(struct ow *w, const int64_t *v, size_t n, unsigned rank);
-ow_val ow_float(struct ow *w, int type, double v); /* a scalar, FLOAT or FLOAT16 */
+/* Small constants; equal ones are stored once. */
+ow_val ow_ints(struct ow *w, const int64_t *v, size_t n); /* a vector */
+ow_val ow_scalar(struct ow *w, int type, double v);       /* FLOAT, FLOAT16 or INT64 */
 
 /* ---- nodes ---- */
 
@@ -134,12 +134,8 @@ struct ow_attr {
 };
 #define OW_ATTR_INT(n_, v) {.name = (n_), .kind = 2, .i = (v)}
 #define OW_ATTR_FLOAT(n_, v) {.name = (n_), .kind = 1, .f = (v)}
-#define OW_ATTR_INTS(n_, ...)                                                                       \
-    {                                                                                               \
-        .name = (n_), .kind = 7, .n = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .ints = { \
-            __VA_ARGS__                                                                             \
-        }                                                                                           \
-    }
+#define OW_INTS_N_(...) (sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define OW_ATTR_INTS(n_, ...) {.name = (n_), .kind = 7, .n = OW_INTS_N_(__VA_ARGS__), .ints = {__VA_ARGS__}}
 
 /* The first output; the others have the numbers after it. `attrs` ends with kind 0, or is NULL. */
 struct ow_call {
@@ -155,13 +151,10 @@ ow_val ow_node(struct ow *w, const struct ow_call *call);
     ow_node(w, &(struct ow_call){name, OW_COUNT_(__VA_ARGS__), 1, (ow_val[]){__VA_ARGS__}, NULL})
 #define ow_op_attr(w, name, attr_list, ...)                                                                 \
     ow_node(w, &(struct ow_call){name, OW_COUNT_(__VA_ARGS__), 1, (ow_val[]){__VA_ARGS__}, attr_list})
-#define OW_ATTRS(...)                    \
-    (const struct ow_attr[])             \
-    {                                    \
-        __VA_ARGS__, { .kind = 0 }       \
-    }
-#define ow_ints_of(w, ...) \
-    ow_ints(w, (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 1)
+#define OW_ATTRS(...) (const struct ow_attr[]){__VA_ARGS__, {.kind = 0}}
+#define ow_op_axis(w, name, axis, ...) ow_op_attr(w, name, OW_ATTRS(OW_ATTR_INT("axis", axis)), __VA_ARGS__)
+#define ow_transpose(w, x, ...) ow_op_attr(w, "Transpose", OW_ATTRS(OW_ATTR_INTS("perm", __VA_ARGS__)), x)
+#define ow_ints_of(w, ...) ow_ints(w, (int64_t[]){__VA_ARGS__}, OW_INTS_N_(__VA_ARGS__))
 
 /* ---- writing ---- */
 

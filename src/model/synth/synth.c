@@ -9,59 +9,33 @@
 #include "model/synth/synth_block.h"
 
 #define TEXT (SYNTH_LAYERS | SYNTH_HIDDEN | SYNTH_VOCAB | SYNTH_HEAD | SYNTH_CLASSES)
-#define BERT(n_layers, width, n_heads)                                                                  \
-    {                                                                                                   \
-        .layers = (n_layers), .hidden = (width), .heads = (n_heads), .ffn = 4 * (width), .vocab = 30522, \
-        .positions = 512, .classes = 2, .head = SYNTH_HEAD_NONE                                         \
-    }
-#define DEBERTA(which, n_classes)                                                                    \
-    {                                                                                                \
-        .layers = 12, .hidden = 768, .heads = 12, .ffn = 3072, .vocab = 128100, .classes = (n_classes), \
-        .head = (which)                                                                              \
-    }
+#define BERT(n_layers, width, n_heads) \
+    {.layers = (n_layers), .hidden = (width), .heads = (n_heads), .ffn = 4 * (width), .vocab = 30522, \
+     .positions = 512, .classes = 2, .head = SYNTH_HEAD_NONE}
+#define DEBERTA(which) \
+    {.layers = 12, .hidden = 768, .heads = 12, .ffn = 3072, .vocab = 128100, .classes = 3, .head = (which)}
 
 const struct synth_arch synth_table[] = {
-    {"minilm-l6", "sentence encoder, 6 layers of 384 (all-MiniLM-L6-v2)", synth_bert, TEXT,
-     BERT(6, 384, 12), 0},
-    {"minilm-l12", "sentence encoder, 12 layers of 384 (MiniLM-L12-H384)", synth_bert, TEXT,
-     BERT(12, 384, 12), 0},
+    {"minilm-l6", "sentence encoder, 6 layers of 384 (all-MiniLM-L6-v2)", synth_bert, TEXT, BERT(6, 384, 12), 0},
+    {"minilm-l12", "sentence encoder, 12 layers of 384 (MiniLM-L12-H384)", synth_bert, TEXT, BERT(12, 384, 12), 0},
     {"bert-base", "encoder, 12 layers of 768, with pooler", synth_bert, TEXT, BERT(12, 768, 12), 0},
     {"bert-large", "encoder, 24 layers of 1024, with pooler", synth_bert, TEXT, BERT(24, 1024, 16), 0},
     {"distilbert", "encoder, 6 layers of 768", synth_distilbert, TEXT, BERT(6, 768, 12), 0},
     {"deberta-v3-base", "encoder with relative positions, 12 layers of 768", synth_deberta, TEXT,
-     DEBERTA(SYNTH_HEAD_NONE, 3), 0},
+     DEBERTA(SYNTH_HEAD_NONE), 0},
     {"deberta-v3-nli", "deberta-v3-base that judges pairs of texts: 3 logits", synth_deberta, TEXT,
-     DEBERTA(SYNTH_HEAD_CLASSES, 3), 0},
-    {"gpt2-small",
-     "decoder, 12 layers of 768; --kv-cache for one that goes on",
-     synth_gpt2,
+     DEBERTA(SYNTH_HEAD_CLASSES), 0},
+    {"gpt2-small", "decoder, 12 layers of 768; --kv-cache for one that goes on", synth_gpt2,
      SYNTH_LAYERS | SYNTH_HIDDEN | SYNTH_VOCAB | SYNTH_KV,
-     {.layers = 12, .hidden = 768, .heads = 12, .ffn = 3072, .vocab = 50257, .positions = 1024},
-     0},
-    {"vit-b16",
-     "image encoder, patches of 16, 12 layers of 768",
-     synth_vit,
+     {.layers = 12, .hidden = 768, .heads = 12, .ffn = 3072, .vocab = 50257, .positions = 1024}, 0},
+    {"vit-b16", "image encoder, patches of 16, 12 layers of 768", synth_vit,
      SYNTH_LAYERS | SYNTH_HIDDEN | SYNTH_IMAGE | SYNTH_CLASSES,
-     {.layers = 12, .hidden = 768, .heads = 12, .ffn = 3072, .image = 224, .classes = 1000},
-     16},
-    {"resnet50",
-     "convolutional network, residual, 50 layers (v1.5)",
-     synth_resnet50,
-     SYNTH_IMAGE | SYNTH_CLASSES,
-     {.image = 224, .classes = 1000},
-     1},
-    {"mobilenetv2",
-     "convolutional network for small devices",
-     synth_mobilenetv2,
-     SYNTH_IMAGE | SYNTH_CLASSES,
-     {.image = 224, .classes = 1000},
-     1},
-    {"mlp",
-     "perceptron of any --sizes",
-     synth_mlp,
-     SYNTH_SIZES,
-     {.sizes = {784, 512, 256, 10}, .n_sizes = 4},
-     0},
+     {.layers = 12, .hidden = 768, .heads = 12, .ffn = 3072, .image = 224, .classes = 1000}, 16},
+    {"resnet50", "convolutional network, residual, 50 layers (v1.5)", synth_resnet50,
+     SYNTH_IMAGE | SYNTH_CLASSES, {.image = 224, .classes = 1000}, 1},
+    {"mobilenetv2", "convolutional network for small devices", synth_mobilenetv2,
+     SYNTH_IMAGE | SYNTH_CLASSES, {.image = 224, .classes = 1000}, 1},
+    {"mlp", "perceptron of any --sizes", synth_mlp, SYNTH_SIZES, {.sizes = {784, 512, 256, 10}, .n_sizes = 4}, 0},
     {.name = NULL},
 };
 

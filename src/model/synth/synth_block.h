@@ -29,23 +29,25 @@ struct synth {
 /* ---- elementary ---- */
 
 ow_val block_const(struct synth *s, double v); /* a scalar of the activations' type */
+ow_val block_int(struct synth *s, int64_t v);  /* a scalar int64 */
 ow_val block_cast(struct synth *s, ow_val x, int type);
 ow_val block_unsqueeze(struct synth *s, ow_val x, int64_t axis);
-ow_val block_transpose(struct synth *s, ow_val x);         /* [0, 2, 1, 3] */
 ow_val block_dim(struct synth *s, ow_val x, int64_t axis); /* a size of x, as a scalar int64 */
 ow_val block_gelu(struct synth *s, ow_val x);              /* by Erf */
 double block_lowest(const struct synth *s);                /* the lowest finite number of the type */
-ow_val block_weight(struct synth *s, const char *leaf, uint64_t rows,
-                    uint64_t cols); /* a table, not quantised */
+ow_val block_weight(struct synth *s, struct ow_spec spec); /* of the activations' type, not quantised */
 
 /* An output in float32, whatever the activations are. Returns what the output is. */
 ow_val block_output(struct synth *s, ow_val x, const char *name, unsigned rank, const struct onnx_dim *dims);
 ow_val block_real_input(struct synth *s, const char *name, unsigned rank, const struct onnx_dim *dims);
+ow_val block_text_input(struct synth *s, const char *name);  /* int64 [batch, sequence] */
+ow_val block_image_input(struct synth *s, const char *name); /* [batch, 3, image, image] */
 
 /* ---- layers: `scope` is entered; their weights are called scope.weight and scope.bias ---- */
 
-struct linear {          /* the weights of a product, which may be used several times */
-    ow_val weight, bias; /* quantised: weight is q; scale and zero point follow it */
+struct linear { /* the weights of a product, which may be used several times */
+    struct ow_quantized weight;
+    ow_val bias;
 };
 struct linear block_linear_new(struct synth *s, const char *scope, uint64_t in, uint64_t out);
 ow_val block_linear_use(struct synth *s, const char *scope, const struct linear *l, ow_val x);
@@ -54,16 +56,11 @@ ow_val block_linear(struct synth *s, const char *scope, ow_val x, uint64_t in, u
 ow_val block_gemm(struct synth *s, const char *scope, ow_val x, uint64_t in, uint64_t out);
 ow_val block_layer_norm(struct synth *s, const char *scope, ow_val x, uint64_t width, double eps);
 
-struct embedding {
-    ow_val table, scale, zero; /* scale 0: not quantised */
-};
-struct embedding block_embedding_new(struct synth *s, const char *scope, uint64_t rows, uint64_t cols);
-ow_val block_embedding_use(struct synth *s, const char *scope, const struct embedding *e, ow_val ids);
+/* A stored matrix, quantised where its scale is not 0: its product with x, or rows of it. */
+ow_val block_product(struct synth *s, ow_val x, const struct ow_quantized *k);
+struct ow_quantized block_table(struct synth *s, const char *scope, uint64_t rows, uint64_t cols);
+ow_val block_rows_of(struct synth *s, const char *scope, const struct ow_quantized *table, ow_val ids);
 ow_val block_embedding(struct synth *s, const char *scope, ow_val ids, uint64_t rows, uint64_t cols);
-
-/* x times a weight that is quantised already: the nodes of one dynamically quantised product. */
-ow_val block_integer_product(struct synth *s, const struct ow_call *op, ow_val x,
-                             const struct ow_quantized *k);
 
 struct conv {
     uint64_t in, out, kernel, stride, groups, padding;
@@ -88,16 +85,20 @@ struct encoder {
     void *ctx;
 };
 
-ow_val block_split_heads(struct synth *s, ow_val x);                     /* [b, s, h*d] -> [b, s, h, d] */
-ow_val block_merge_heads(struct synth *s, ow_val x);                     /* [b, h, s, d] -> [b, s, h*d] */
-ow_val block_attend(struct synth *s, const struct encoder *e, ow_val x); /* scaled dot products */
-ow_val block_encoder_layer(struct synth *s, const struct encoder *e, ow_val x);
+ow_val block_heads(struct synth *s, ow_val x);                            /* [b, s, h*d] -> [b, s, h, d] */
+ow_val block_split_heads(struct synth *s, ow_val x);                      /* [b, s, h*d] -> [b, h, s, d] */
+ow_val block_merge_heads(struct synth *s, ow_val x);                      /* and back */
+ow_val block_scale(struct synth *s, ow_val scores);                       /* by the root of a head's width */
+ow_val block_attend(struct synth *s, const struct encoder *e, ow_val x);  /* scaled dot products */
+ow_val block_encoder(struct synth *s, const struct encoder *e, ow_val x); /* all layers */
 
-/* ---- synth_head.c: what transformers answer ---- */
+/* ---- what transformers answer ---- */
 
-ow_val head_first_token(struct synth *s, ow_val x);   /* [batch, hidden] */
-ow_val head_hidden_states(struct synth *s, ow_val x); /* output last_hidden_state; returns it, in float32 */
-void head_sentence_embedding(struct synth *s, ow_val hidden, ow_val mask); /* output sentence_embedding */
-void head_classify(struct synth *s, ow_val pooled);                        /* output logits */
+ow_val head_first_token(struct synth *s, ow_val x); /* [batch, hidden] */
+void head_classify(struct synth *s, ow_val pooled); /* output logits */
+/* Of a text encoder: logits of what `pool` makes of x; or the hidden states, the pooled ones if they are told too, and
+ * the sentence's embedding if that is asked for. */
+void head_text(struct synth *s, ow_val x, ow_val mask, ow_val (*pool)(struct synth *, ow_val),
+               bool tell_pooled);
 
 #endif

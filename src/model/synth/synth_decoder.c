@@ -16,11 +16,6 @@ struct decoder {
     unsigned layer;
 };
 
-static ow_val int_scalar(struct synth *s, int64_t v)
-{
-    return ow_ints(s->w, &v, 1, 0);
-}
-
 static ow_val gelu_new(struct synth *s, ow_val x)
 {
     struct ow *w = s->w;
@@ -30,43 +25,47 @@ static ow_val gelu_new(struct synth *s, ow_val x)
     return ow_op(w, "Mul", ow_op(w, "Mul", x, block_const(s, 0.5)), t);
 }
 
-/* [b, s, h*d] to [b, h, s, d]. */
-static ow_val heads_of(struct synth *s, ow_val x)
+/* What a key or value of the cache is called and how large it is. */
+struct cached {
+    char name[64];
+    struct onnx_dim dims[4];
+};
+
+static struct cached cached_port(struct synth *s, const char *lead, unsigned layer, unsigned which)
 {
-    return block_transpose(s, block_split_heads(s, x));
+    uint64_t heads = s->c->heads;
+    struct cached c = {.dims = {SYNTH_BATCH, SYNTH_FIXED(heads), PAST, SYNTH_FIXED(s->c->hidden / heads)}};
+    snprintf(c.name, sizeof c.name, "%s.%u.%s", lead, layer, which ? "value" : "key");
+    return c;
 }
 
 /* What came before, and the new; the result is an output of the model. */
 static ow_val join_past(struct synth *s, const struct decoder *d, ow_val now, unsigned which)
 {
-    static const char *const kinds[] = {"key", "value"};
-    char name[64];
+    struct cached c = cached_port(s, "present", d->layer, which);
     if (!d->past[which]) return now;
-    ow_val all = ow_op_attr(s->w, "Concat", OW_ATTRS(OW_ATTR_INT("axis", 2)), d->past[which], now);
-    snprintf(name, sizeof name, "present.%u.%s", d->layer, kinds[which]);
-    uint64_t heads = s->c->heads, width = s->c->hidden / heads;
-    struct onnx_dim dims[] = {SYNTH_BATCH, SYNTH_FIXED(heads), TOTAL, SYNTH_FIXED(width)};
-    block_output(s, all, name, 4, dims);
+    c.dims[2] = (struct onnx_dim)TOTAL;
+    ow_val all = ow_op_axis(s->w, "Concat", 2, d->past[which], now);
+    block_output(s, all, c.name, 4, c.dims);
     return all;
 }
 
 static ow_val attend(struct synth *s, const struct decoder *d, ow_val x)
 {
     struct ow *w = s->w;
-    uint64_t n = s->c->hidden, width = n / s->c->heads;
+    uint64_t n = s->c->hidden;
     ow_val all = block_linear(s, "c_attn", x, n, 3 * n);
     int64_t part = (int64_t)n;
     ow_val in[] = {all, ow_ints_of(w, part, part, part)};
-    const struct ow_attr last[] = {OW_ATTR_INT("axis", -1), {.kind = 0}};
-    ow_val q = ow_node(w, &(struct ow_call){"Split", 2, 3, in, last}), k = q + 1, v = q + 2;
-    q = heads_of(s, q);
-    k = join_past(s, d, heads_of(s, k), 0);
-    v = join_past(s, d, heads_of(s, v), 1);
-    k = ow_op_attr(w, "Transpose", OW_ATTRS(OW_ATTR_INTS("perm", 0, 1, 3, 2)), k);
-    ow_val scores = ow_op(w, "MatMul", q, k);
-    scores = ow_op(w, "Div", scores, block_const(s, __builtin_sqrt((double)width)));
+    struct ow_call split = {"Split", 2, 3, in, OW_ATTRS(OW_ATTR_INT("axis", -1))};
+    ow_val q = ow_node(w, &split), k = q + 1, v = q + 2;
+    q = block_split_heads(s, q);
+    k = join_past(s, d, block_split_heads(s, k), 0);
+    v = join_past(s, d, block_split_heads(s, v), 1);
+    k = ow_transpose(w, k, 0, 1, 3, 2);
+    ow_val scores = block_scale(s, ow_op(w, "MatMul", q, k));
     scores = ow_op(w, "Where", d->see, scores, block_const(s, block_lowest(s)));
-    ow_val p = ow_op_attr(w, "Softmax", last, scores);
+    ow_val p = ow_op_axis(w, "Softmax", -1, scores);
     return block_linear(s, "c_proj", block_merge_heads(s, ow_op(w, "MatMul", p, v)), n, n);
 }
 
@@ -91,7 +90,7 @@ static ow_val decoder_layer(struct synth *s, const struct decoder *d, ow_val x)
 static ow_val visible(struct synth *s, ow_val ids, ow_val mask)
 {
     struct ow *w = s->w;
-    ow_val zero = int_scalar(s, 0), one = int_scalar(s, 1);
+    ow_val zero = block_int(s, 0), one = block_int(s, 1);
     ow_val total = block_dim(s, mask, 1), now = block_dim(s, ids, 1);
     ow_val keys = ow_op(w, "Range", zero, total, one);
     ow_val queries = ow_op(w, "Range", ow_op(w, "Sub", total, now), total, one);
@@ -102,44 +101,36 @@ static ow_val visible(struct synth *s, ow_val ids, ow_val mask)
 
 static void take_past(struct synth *s, struct decoder *d)
 {
-    char name[64];
-    uint64_t heads = s->c->heads, width = s->c->hidden / heads;
-    struct onnx_dim dims[] = {SYNTH_BATCH, SYNTH_FIXED(heads), PAST, SYNTH_FIXED(width)};
-    snprintf(name, sizeof name, "past_key_values.%u.key", d->layer);
-    d->past[0] = block_real_input(s, name, 4, dims);
-    snprintf(name, sizeof name, "past_key_values.%u.value", d->layer);
-    d->past[1] = block_real_input(s, name, 4, dims);
+    for (unsigned which = 0; which < 2; which++) {
+        struct cached c = cached_port(s, "past_key_values", d->layer, which);
+        d->past[which] = block_real_input(s, c.name, 4, c.dims);
+    }
 }
 
 /* The product with the table of tokens, turned. */
-static ow_val tied_head(struct synth *s, const struct embedding *tokens, ow_val x)
+static ow_val tied_head(struct synth *s, struct ow_quantized tokens, ow_val x)
 {
-    struct ow *w = s->w;
-    size_t mark = ow_enter(w, "lm_head");
-    ow_val table = ow_op_attr(w, "Transpose", OW_ATTRS(OW_ATTR_INTS("perm", 1, 0)), tokens->table), y;
-    if (tokens->scale) {
-        struct ow_quantized k = {table, tokens->scale, tokens->zero};
-        y = block_integer_product(s, &(struct ow_call){.op = "MatMulInteger"}, x, &k);
-    } else {
-        y = ow_op(w, "MatMul", x, table);
-    }
-    ow_leave(w, mark);
-    return y;
+    size_t mark = ow_enter(s->w, "lm_head");
+    tokens.q = ow_transpose(s->w, tokens.q, 1, 0);
+    x = block_product(s, x, &tokens);
+    ow_leave(s->w, mark);
+    return x;
 }
 
 void synth_gpt2(struct synth *s)
 {
     struct ow *w = s->w;
     const struct synth_config *c = s->c;
-    struct onnx_dim text[] = {SYNTH_BATCH, SYNTH_SEQ}, all[] = {SYNTH_BATCH, TOTAL};
-    ow_val ids = ow_input(w, "input_ids", ONNX_INT64, 2, text);
-    ow_val mask = ow_input(w, "attention_mask", ONNX_INT64, 2, c->kv_cache ? all : text);
-    ow_val positions = ow_input(w, "position_ids", ONNX_INT64, 2, text);
+    struct onnx_dim all[] = {SYNTH_BATCH, TOTAL};
+    ow_val ids = block_text_input(s, "input_ids");
+    ow_val mask = c->kv_cache ? ow_input(w, "attention_mask", ONNX_INT64, 2, all)
+                              : block_text_input(s, "attention_mask");
+    ow_val positions = block_text_input(s, "position_ids");
     struct decoder d = {0};
     size_t mark = ow_enter(w, "transformer");
     d.see = visible(s, ids, mask);
-    struct embedding tokens = block_embedding_new(s, "wte", c->vocab, c->hidden);
-    ow_val x = ow_op(w, "Add", block_embedding_use(s, "wte", &tokens, ids),
+    struct ow_quantized tokens = block_table(s, "wte", c->vocab, c->hidden);
+    ow_val x = ow_op(w, "Add", block_rows_of(s, "wte", &tokens, ids),
                      block_embedding(s, "wpe", positions, c->positions, c->hidden));
     for (d.layer = 0; d.layer < c->layers; d.layer++) {
         if (c->kv_cache) take_past(s, &d);
@@ -149,7 +140,7 @@ void synth_gpt2(struct synth *s)
     }
     x = block_layer_norm(s, "ln_f", x, c->hidden, EPS);
     ow_leave(w, mark);
-    block_output(s, tied_head(s, &tokens, x), "logits", 3,
+    block_output(s, tied_head(s, tokens, x), "logits", 3,
                  (struct onnx_dim[]){SYNTH_BATCH, SYNTH_SEQ, SYNTH_FIXED(c->vocab)});
     ow_output_first(w); /* before the keys and values, as exporters have it */
 }

@@ -8,24 +8,20 @@
 #define EPS 1e-5
 #define BRANCH_GAMMA 0.25
 
-static ow_val bn_vector(struct synth *s, const char *leaf, uint64_t n, double v, bool buffer)
-{
-    return ow_weight(s->w, &(struct ow_spec){.leaf = leaf,
-                                             .type = s->real,
-                                             .rank = 1,
-                                             .dims = {(int64_t)n},
-                                             .fill = OW_SAME,
-                                             .value = v,
-                                             .buffer = buffer});
-}
-
 static ow_val batch_norm(struct synth *s, const char *scope, ow_val x, uint64_t n, double gamma)
 {
+    static const char *const leaves[] = {"weight", "bias", "running_mean", "running_var"};
+    const double values[] = {gamma, 0, 0, 1};
+    ow_val in[5] = {x};
     size_t mark = ow_enter(s->w, scope);
-    ow_val g = bn_vector(s, "weight", n, gamma, false), b = bn_vector(s, "bias", n, 0, false);
-    ow_val mean = bn_vector(s, "running_mean", n, 0, true), var = bn_vector(s, "running_var", n, 1, true);
-    ow_val y = ow_op_attr(s->w, "BatchNormalization", OW_ATTRS(OW_ATTR_FLOAT("epsilon", (float)EPS)), x, g, b,
-                          mean, var);
+    for (unsigned i = 0; i < 4; i++) {
+        struct ow_spec spec = {.leaf = leaves[i], .rank = 1, .dims = {(int64_t)n}, .fill = OW_SAME};
+        spec.value = values[i];
+        spec.buffer = i >= 2;
+        in[i + 1] = block_weight(s, spec);
+    }
+    const struct ow_attr attrs[] = {OW_ATTR_FLOAT("epsilon", (float)EPS), {.kind = 0}};
+    ow_val y = ow_node(s->w, &(struct ow_call){"BatchNormalization", 5, 1, in, attrs});
     ow_leave(s->w, mark);
     return y;
 }
@@ -37,16 +33,10 @@ static double std_of(const struct conv *c, double gain)
     return __builtin_sqrt(gain / (double)inputs);
 }
 
-static ow_val image_input(struct synth *s)
-{
-    struct onnx_dim dims[] = {SYNTH_BATCH, {3, ""}, SYNTH_FIXED(s->c->image), SYNTH_FIXED(s->c->image)};
-    return block_real_input(s, "input", 4, dims);
-}
-
 static void classify(struct synth *s, ow_val x, const char *scope, uint64_t width)
 {
     x = ow_op(s->w, "GlobalAveragePool", x);
-    x = ow_op_attr(s->w, "Flatten", OW_ATTRS(OW_ATTR_INT("axis", 1)), x);
+    x = ow_op_axis(s->w, "Flatten", 1, x);
     x = block_gemm(s, scope, x, width, s->c->classes);
     block_output(s, x, "output", 2, (struct onnx_dim[]){SYNTH_BATCH, SYNTH_FIXED(s->c->classes)});
 }
@@ -83,7 +73,8 @@ void synth_resnet50(struct synth *s)
     static const unsigned depth[] = {3, 4, 6, 3};
     struct ow *w = s->w;
     struct conv stem = {3, 64, 7, 2, 1, 3, 0, false};
-    ow_val x = ow_op(w, "Relu", conv_bn(s, (const char *[]){"conv1", "bn1"}, image_input(s), stem, 1));
+    ow_val x = ow_op(w, "Relu",
+                     conv_bn(s, (const char *[]){"conv1", "bn1"}, block_image_input(s, "input"), stem, 1));
     x = ow_op_attr(w, "MaxPool",
                    OW_ATTRS(OW_ATTR_INTS("kernel_shape", 3, 3), OW_ATTR_INTS("pads", 1, 1, 1, 1),
                             OW_ATTR_INTS("strides", 2, 2)),
@@ -108,20 +99,12 @@ static ow_val relu6(struct synth *s, ow_val x)
     return ow_op(s->w, "Clip", x, block_const(s, 0), block_const(s, 6));
 }
 
-/* Convolution, normalisation and, unless `linear`, the activation, under the indices of the original. */
-static ow_val unit(struct synth *s, ow_val x, unsigned *at, struct conv c, bool linear)
+/* Convolution, normalisation and activation, in a scope of their own under the indices of the original. */
+static ow_val conv_unit(struct synth *s, const char *scope, unsigned index, ow_val x, struct conv c)
 {
-    struct ow *w = s->w;
-    c.std = std_of(&c, linear ? 1 : 2);
-    size_t mark = linear ? ow_enter_index(w, "conv", *at) : ow_enter_index(w, "conv", (*at)++);
-    x = block_conv(s, linear ? "" : "0", x, &c);
-    if (!linear) x = batch_norm(s, "1", x, c.out, 1);
-    if (!linear) x = relu6(s, x);
-    ow_leave(w, mark);
-    if (!linear) return x;
-    mark = ow_enter_index(w, "conv", *at + 1);
-    x = batch_norm(s, "", x, c.out, 1);
-    ow_leave(w, mark);
+    size_t mark = ow_enter_index(s->w, scope, index);
+    x = relu6(s, conv_bn(s, (const char *[]){"0", "1"}, x, c, 1));
+    ow_leave(s->w, mark);
     return x;
 }
 
@@ -132,22 +115,19 @@ struct inverted {
 static ow_val inverted_residual(struct synth *s, ow_val x, const struct inverted *b)
 {
     uint64_t wide = b->in * b->expand;
+    struct conv last = {wide, b->out, 1, 1, 1, 0, 0, false};
     unsigned at = 0;
     ow_val y = x;
-    if (b->expand != 1) y = unit(s, y, &at, (struct conv){b->in, wide, 1, 1, 1, 0, 0, false}, false);
-    y = unit(s, y, &at, (struct conv){wide, wide, 3, b->stride, wide, 1, 0, false}, false);
-    y = unit(s, y, &at, (struct conv){wide, b->out, 1, 1, 1, 0, 0, false}, true);
+    if (b->expand != 1) y = conv_unit(s, "conv", at++, y, (struct conv){b->in, wide, 1, 1, 1, 0, 0, false});
+    y = conv_unit(s, "conv", at++, y, (struct conv){wide, wide, 3, b->stride, wide, 1, 0, false});
+    last.std = std_of(&last, 1); /* no activation follows */
+    size_t mark = ow_enter_index(s->w, "conv", at++);
+    y = block_conv(s, "", y, &last);
+    ow_leave(s->w, mark);
+    ow_enter_index(s->w, "conv", at);
+    y = batch_norm(s, "", y, last.out, 1);
+    ow_leave(s->w, mark);
     return b->stride == 1 && b->in == b->out ? ow_op(s->w, "Add", x, y) : y;
-}
-
-static ow_val feature(struct synth *s, ow_val x, unsigned i, struct conv c)
-{
-    struct ow *w = s->w;
-    size_t mark = ow_enter_index(w, "features", i);
-    c.std = std_of(&c, 2);
-    x = relu6(s, batch_norm(s, "1", block_conv(s, "0", x, &c), c.out, 1));
-    ow_leave(w, mark);
-    return x;
 }
 
 void synth_mobilenetv2(struct synth *s)
@@ -157,7 +137,8 @@ void synth_mobilenetv2(struct synth *s)
     } rows[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                 {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
     unsigned index = 0;
-    ow_val x = feature(s, image_input(s), index++, (struct conv){3, 32, 3, 2, 1, 1, 0, false});
+    ow_val x = conv_unit(s, "features", index++, block_image_input(s, "input"),
+                         (struct conv){3, 32, 3, 2, 1, 1, 0, false});
     uint64_t in = 32;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (unsigned i = 0; i < rows[r].n; i++) {
@@ -167,7 +148,7 @@ void synth_mobilenetv2(struct synth *s)
             ow_leave(s->w, mark);
             in = b.out;
         }
-    x = feature(s, x, index, (struct conv){in, 1280, 1, 1, 1, 0, 0, false});
+    x = conv_unit(s, "features", index, x, (struct conv){in, 1280, 1, 1, 1, 0, 0, false});
     classify(s, x, "classifier.1", 1280);
 }
 
