@@ -541,7 +541,7 @@ static void dump_attribute(struct json *j, const struct onnx_attribute *a)
     for (size_t i = 0; i < a->ints.n; i++) json_put_int(j, a->ints.items[i]);
     json_array_end(j);
     json_kv_int(j, "floats", (int64_t)a->floats.n);
-    json_kv_int(j, "strings", (int64_t)a->n_strings);
+    json_kv_int(j, "strings", (int64_t)a->strings.n);
     json_kv_int(j, "s", (int64_t)a->s_bytes);
     if (a->t) json_key(j, "t"), dump_tensor(j, a->t);
     if (a->g) json_key(j, "g"), dump_graph(j, a->g);

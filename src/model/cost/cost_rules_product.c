@@ -278,7 +278,7 @@ static bool step_cost(const struct cost_call *c, const struct gates *g, struct c
     *out = (struct cost_each){g->simple, 0, 0};
     for (size_t i = 0; i < 3 && g->uses[i]; i++) {
         struct cost_each one;
-        const char *name = said && i < said->n_strings ? said->strings[i] : g->activation[i];
+        const char *name = said && i < said->strings.n ? said->strings.items[i] : g->activation[i];
         if (!cost_activation(name, &one)) return false;
         out->simple += g->uses[i] * one.simple;
         out->division += g->uses[i] * one.division;

@@ -277,7 +277,7 @@ static tare_status constant_of(struct rule_call *c, const struct onnx_attribute 
     case ONNX_ATTR_FLOAT: return floats_constant(c, &a->f, 1, true);
     case ONNX_ATTR_FLOATS: return floats_constant(c, a->floats.items, a->floats.n, false);
     case ONNX_ATTR_STRING: rule_type(c, 0, ONNX_STRING); return rule_shape(c, 0, NULL, 0);
-    case ONNX_ATTR_STRINGS: return list_constant(c, ONNX_STRING, a->n_strings);
+    case ONNX_ATTR_STRINGS: return list_constant(c, ONNX_STRING, a->strings.n);
     default: return TARE_OK;
     }
 }

@@ -141,7 +141,7 @@ static size_t attribute_count(const struct rule_call *c, const char *name)
     const struct onnx_attribute *a = rule_attribute_of(c, name);
     if (!a) return 0;
     if (a->ints.n) return a->ints.n;
-    return a->floats.n ? a->floats.n : a->n_strings;
+    return a->floats.n ? a->floats.n : a->strings.n;
 }
 
 /* A vector is one row. */

@@ -21,7 +21,7 @@ static tare_status parse_opset(const struct parse *p, const struct place *at, co
     };
     struct onnx_opset *o = out;
     *o = (struct onnx_opset){"", 0};
-    tare_status s = parse_fields(p, at, f, fields, o);
+    tare_status s = parse_fields(p, message_of(f, fields, at), o, NULL);
     if (s == TARE_OK && strcmp(o->domain, "ai.onnx") == 0) o->domain = "";
     return s;
 }
@@ -34,7 +34,7 @@ static tare_status parse_property(const struct parse *p, const struct place *at,
         [2] = {"value", AS_BYTES, PARSE_ONE(struct onnx_property, value, parse_text)},
     };
     *(struct onnx_property *)out = (struct onnx_property){"", ""};
-    return parse_fields(p, at, f, fields, out);
+    return parse_fields(p, message_of(f, fields, at), out, NULL);
 }
 
 static tare_status parse_function(const struct parse *p, const struct place *at, const struct wire_field *f,
@@ -53,7 +53,7 @@ static tare_status parse_function(const struct parse *p, const struct place *at,
     };
     struct onnx_function *made = out;
     *made = (struct onnx_function){.name = "", .domain = "", .overload = ""};
-    tare_status s = parse_fields(p, at, f, fields, made);
+    tare_status s = parse_fields(p, message_of(f, fields, at), made, NULL);
     if (s < 0) return s;
     return made->name[0] ? TARE_OK : parse_fail(p, at, "a function without a name");
 }
@@ -83,7 +83,7 @@ static tare_status parse_model(const struct parse *p, const uint8_t *bytes, size
     if (counts.of[M_GRAPH] != 1)
         return parse_fail(p, NULL, "%s", counts.of[M_GRAPH] ? "has two graphs" : "has no graph");
     if (!counts.of[M_IR]) return parse_fail(p, NULL, "has no ir_version");
-    s = parse_fields(p, NULL, &whole, model_fields, m);
+    s = parse_fields(p, message_of(&whole, model_fields, NULL), m, NULL);
     return s < 0 ? s : onnx_weigh(m, p->err);
 }
 
@@ -228,9 +228,10 @@ tare_status onnx_read_tensor(struct onnx_model *out, const char *name, const voi
     tare_status s = begin_model(&m, name, NULL, err);
     if (s == TARE_OK) {
         struct parse p = {m.path, bytes, m.memory, err};
-        s = parse_list(&p, &m.graph.initializers, 1);
-        if (s == TARE_OK) s = parse_tensor(&p, NULL, &whole, m.graph.initializers.items);
+        m.graph.initializers.items = arena_new(&m.memory->arena, 1, sizeof *m.graph.initializers.items);
         m.graph.initializers.n = 1;
+        s = m.graph.initializers.items ? parse_tensor(&p, NULL, &whole, m.graph.initializers.items)
+                                       : parse_nomem(&p);
     }
     return finish_model(out, &m, s);
 }

@@ -114,11 +114,10 @@ struct onnx_attribute {
     size_t s_bytes;
     ONNX_LIST(int64_t) ints;
     ONNX_LIST(float) floats;
-    struct onnx_tensor *t; /* NULL: none */
-    struct onnx_graph *g;  /* NULL: none */
-    const char *ref;       /* in a function: the attribute of the call it stands for; NULL: none */
-    const char **strings;  /* n_strings of them; NULL: none. A string with a NUL inside ends there */
-    size_t n_strings;
+    struct onnx_tensor *t;           /* NULL: none */
+    struct onnx_graph *g;            /* NULL: none */
+    const char *ref;                 /* in a function: the attribute of the call it stands for; NULL: none */
+    ONNX_LIST(const char *) strings; /* one with a NUL inside ends there */
 };
 
 struct onnx_node {

@@ -6,163 +6,65 @@
 #include "core/map.h"
 #include "model/onnx/onnx_parse.h"
 
-enum {
-    A_NAME = 1,
-    A_F = 2,
-    A_I = 3,
-    A_S = 4,
-    A_T = 5,
-    A_G = 6,
-    A_FLOATS = 7,
-    A_INTS = 8,
-    A_STRINGS = 9,
-    A_TENSORS = 10,
-    A_GRAPHS = 11,
-    A_TYPE = 20,
-    A_REF = 21
-};
-
-static const struct parse_field attribute_fields[PARSE_FIELDS] = {
-    [A_NAME] = {.name = "name", .as = AS_BYTES},
-    [A_F] = {.name = "f", .as = AS_FIXED32},
-    [A_I] = {.name = "i", .as = AS_VARINT},
-    [A_S] = {.name = "s", .as = AS_BYTES},
-    [A_T] = {.name = "t", .as = AS_BYTES},
-    [A_G] = {.name = "g", .as = AS_BYTES},
-    [A_FLOATS] = {.name = "floats", .as = AS_FIXED32 | AS_BYTES},
-    [A_INTS] = {.name = "ints", .as = AS_VARINT | AS_BYTES},
-    [A_STRINGS] = {.name = "strings", .as = AS_BYTES},
-    [A_TENSORS] = {.name = "tensors", .as = AS_BYTES},
-    [A_GRAPHS] = {.name = "graphs", .as = AS_BYTES},
-    [A_TYPE] = {.name = "type", .as = AS_VARINT},
-    [A_REF] = {.name = "ref_attr_name", .as = AS_BYTES},
-};
-
 /* ---- attributes ---- */
 
-static float float_of(uint64_t bits)
+static tare_status parse_float(const struct parse *p, const struct place *at, const struct wire_field *f,
+                               void *out)
 {
-    uint32_t low = (uint32_t)bits;
-    float f;
-    memcpy(&f, &low, sizeof f);
-    return f;
-}
-
-static tare_status parse_floats(const struct parse *p, struct message m, struct onnx_attribute *a)
-{
-    struct message again = m;
-    struct wire_field f;
-    size_t n = 0;
-    int got;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if (f.number != A_FLOATS) continue;
-        if (f.n % 4) return parse_fail(p, m.at, "floats end inside a number");
-        n += f.n / 4;
-    }
-    if (got < 0) return (tare_status)got;
-    if (parse_list(p, &a->floats, n) < 0) return TARE_NOMEM;
-    while (parse_next(p, &again, &f) > 0) {
-        if (f.number != A_FLOATS) continue;
-        struct wire run = {f.bytes, f.bytes + f.n};
-        uint64_t bits;
-        const char *why;
-        while (wire_packed(&run, WIRE_FIXED32, &bits, &why) > 0)
-            a->floats.items[a->floats.n++] = float_of(bits);
-    }
+    uint32_t bits = (uint32_t)f->value;
+    (void)p, (void)at;
+    memcpy(out, &bits, sizeof bits);
     return TARE_OK;
 }
 
-static tare_status parse_attribute_tensor(const struct parse *p, const struct place *at,
-                                          const struct wire_field *f, struct onnx_attribute *a)
+static tare_status parse_own_tensor(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                    void *out)
 {
-    struct place inner;
-    if (a->t) return parse_fail(p, at, "has two tensors");
-    tare_status s = parse_enter(p, &inner, at, "t", PARSE_NO_INDEX);
-    struct onnx_tensor *t = s < 0 ? NULL : arena_new(&p->memory->arena, 1, sizeof *t);
-    if (s < 0) return s;
-    if (!t) return parse_nomem(p);
-    a->t = t;
-    return parse_tensor(p, &inner, f, t);
+    struct onnx_tensor **to = out;
+    if (*to) return parse_fail(p, at->up, "has two tensors");
+    *to = arena_new(&p->memory->arena, 1, sizeof **to);
+    return *to ? parse_tensor(p, at, f, *to) : parse_nomem(p);
 }
 
-static tare_status parse_attribute_graph(const struct parse *p, const struct place *at,
-                                         const struct wire_field *f, struct onnx_attribute *a)
+static tare_status parse_own_graph(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                   void *out)
 {
-    struct place inner;
-    if (a->g) return parse_fail(p, at, "has two graphs");
-    tare_status s = parse_enter(p, &inner, at, "g", PARSE_NO_INDEX);
-    struct onnx_graph *g = s < 0 ? NULL : arena_new(&p->memory->arena, 1, sizeof *g);
-    if (s < 0) return s;
-    if (!g) return parse_nomem(p);
-    a->g = g;
-    return parse_graph(p, &inner, f, g);
+    struct onnx_graph **to = out;
+    if (*to) return parse_fail(p, at->up, "has two graphs");
+    *to = arena_new(&p->memory->arena, 1, sizeof **to);
+    return *to ? parse_graph(p, at, f, *to) : parse_nomem(p);
 }
 
-/* A string in a list is kept up to a NUL; what is not UTF-8 is replaced. */
-static tare_status add_string(const struct parse *p, const struct wire_field *f, struct onnx_attribute *a)
-{
-    tare_status s = parse_text(p, NULL, f, &a->strings[a->n_strings]);
-    if (s == TARE_OK) a->n_strings++;
-    return s;
-}
+enum { A_FIRST = 2, A_LAST = 9, A_TYPE = 20 }; /* f .. strings: in the order of enum onnx_attribute_kind */
 
-static tare_status attribute_field(const struct parse *p, const struct place *at, const struct wire_field *f,
-                                   struct onnx_attribute *a)
-{
-    switch (f->number) {
-    case A_NAME: return parse_name(p, at, f, &a->name);
-    case A_F: a->f = float_of(f->value); return TARE_OK;
-    case A_I: a->i = (int64_t)f->value; return TARE_OK;
-    case A_S:
-        a->s = f->bytes;
-        a->s_bytes = f->n;
-        return TARE_OK;
-    case A_T: return parse_attribute_tensor(p, at, f, a);
-    case A_G: return parse_attribute_graph(p, at, f, a);
-    case A_STRINGS: return add_string(p, f, a);
-    case A_TYPE: a->kind = f->value > INT32_MAX ? -1 : (int)f->value; return TARE_OK;
-    case A_REF: return parse_name(p, at, f, &a->ref);
-    case A_TENSORS:
-    case A_GRAPHS: return TARE_OK; /* lists of these occur in no operator: not kept */
-    default: return TARE_OK;
-    }
-}
-
-/* Files of IR version 1 do not say which of the fields counts. */
-static int kind_from(const struct parse_counts *c)
-{
-    static const int kinds[][2] = {
-        {A_F, ONNX_ATTR_FLOAT},   {A_I, ONNX_ATTR_INT},     {A_S, ONNX_ATTR_STRING},
-        {A_T, ONNX_ATTR_TENSOR},  {A_G, ONNX_ATTR_GRAPH},   {A_FLOATS, ONNX_ATTR_FLOATS},
-        {A_INTS, ONNX_ATTR_INTS}, {A_STRINGS, ONNX_ATTR_STRINGS},
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (c->of[kinds[i][0]]) return kinds[i][1];
-    }
-    return ONNX_ATTR_NONE;
-}
-
-tare_status parse_attribute(const struct parse *p, const struct place *at, const struct wire_field *whole,
+/* Strings in a list are kept up to a NUL; what is not UTF-8 is replaced. Lists of tensors and graphs occur in no
+ * operator and are not kept. */
+tare_status parse_attribute(const struct parse *p, const struct place *at, const struct wire_field *f,
                             void *out)
 {
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"name", AS_BYTES, PARSE_ONE(struct onnx_attribute, name, parse_name)},
+        [2] = {"f", AS_FIXED32, PARSE_ONE(struct onnx_attribute, f, parse_float)},
+        [3] = {"i", AS_VARINT, PARSE_ONE(struct onnx_attribute, i, parse_int)},
+        [4] = {"s", AS_BYTES, PARSE_ONE(struct onnx_attribute, s, parse_bytes)},
+        [5] = {"t", AS_BYTES, PARSE_MESSAGE(struct onnx_attribute, t, parse_own_tensor)},
+        [6] = {"g", AS_BYTES, PARSE_MESSAGE(struct onnx_attribute, g, parse_own_graph)},
+        [7] = {"floats", AS_FIXED32 | AS_BYTES, PARSE_NUMBERS(struct onnx_attribute, floats)},
+        [8] = {"ints", AS_VARINT | AS_BYTES, PARSE_NUMBERS(struct onnx_attribute, ints)},
+        [9] = {"strings", AS_BYTES, PARSE_ONE(struct onnx_attribute, strings, parse_text), .size = sizeof(char *)},
+        [10] = {.name = "tensors", .as = AS_BYTES},
+        [11] = {.name = "graphs", .as = AS_BYTES},
+        [A_TYPE] = {"type", AS_VARINT, PARSE_ONE(struct onnx_attribute, kind, parse_enum)},
+        [21] = {"ref_attr_name", AS_BYTES, PARSE_ONE(struct onnx_attribute, ref, parse_name)},
+    };
     struct onnx_attribute *a = out;
-    struct message m = message_of(whole, attribute_fields, at);
     struct parse_counts counts;
-    struct wire_field f;
-    int got;
-    tare_status s = parse_count(p, m, &counts);
+    *a = (struct onnx_attribute){.name = ""};
+    tare_status s = parse_fields(p, message_of(f, fields, at), a, &counts);
     if (s < 0) return s;
-    *a = (struct onnx_attribute){.name = "", .kind = kind_from(&counts)};
-    if (counts.of[A_INTS] && (s = parse_ints(p, m, A_INTS, &a->ints.items, &a->ints.n)) < 0) return s;
-    if (counts.of[A_FLOATS] && (s = parse_floats(p, m, a)) < 0) return s;
-    if (counts.of[A_STRINGS]) {
-        a->strings = arena_new(&p->memory->arena, counts.of[A_STRINGS], sizeof *a->strings);
-        if (!a->strings) return parse_nomem(p);
-    }
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if ((s = attribute_field(p, at, &f, a)) < 0) return s;
-    }
-    if (got < 0) return (tare_status)got;
+    /* Files of IR version 1 do not say which of the fields counts. */
+    for (int i = A_FIRST; !counts.of[A_TYPE] && !a->kind && i <= A_LAST; i++)
+        if (counts.of[i]) a->kind = i - A_FIRST + ONNX_ATTR_FLOAT;
     return a->name[0] ? TARE_OK : parse_fail(p, at, "an attribute without a name");
 }
 
@@ -181,7 +83,7 @@ tare_status parse_node(const struct parse *p, const struct place *at, const stru
     };
     struct onnx_node *n = out;
     *n = (struct onnx_node){.name = "", .op = "", .domain = ""};
-    tare_status s = parse_fields(p, at, f, fields, n);
+    tare_status s = parse_fields(p, message_of(f, fields, at), n, NULL);
     if (s < 0) return s;
     if (strcmp(n->domain, "ai.onnx") == 0) n->domain = "";
     return n->op[0] ? TARE_OK : parse_fail(p, at, "a node without an operator");
@@ -222,9 +124,10 @@ static tare_status parse_shape(const struct parse *p, const struct place *at, co
         [1] = {"dim", AS_BYTES, PARSE_LIST(struct onnx_value, dims, parse_dim)},
     };
     struct onnx_value *v = out;
+    v->dims.items = NULL;
     v->dims.n = 0;
     v->has_shape = true;
-    return parse_fields(p, at, f, fields, v);
+    return parse_fields(p, message_of(f, fields, at), v, NULL);
 }
 
 static tare_status parse_element_type(const struct parse *p, const struct place *at,
@@ -257,7 +160,7 @@ static tare_status parse_type(const struct parse *p, const struct place *at, con
     int got;
     while ((got = parse_next(p, &m, &f)) > 0) {
         v->kind = kinds[f.number].name;
-        tare_status s = f.number == 1 ? parse_fields(p, at, &f, tensor, v) : TARE_OK;
+        tare_status s = f.number == 1 ? parse_fields(p, message_of(&f, tensor, at), v, NULL) : TARE_OK;
         if (s < 0) return s;
     }
     return got < 0 ? (tare_status)got : TARE_OK;
@@ -272,7 +175,7 @@ static tare_status parse_value(const struct parse *p, const struct place *at, co
     };
     struct onnx_value *v = out;
     *v = (struct onnx_value){.name = "", .kind = ""};
-    tare_status s = parse_fields(p, at, f, fields, v);
+    tare_status s = parse_fields(p, message_of(f, fields, at), v, NULL);
     if (s < 0) return s;
     return v->name[0] ? TARE_OK : parse_fail(p, at, "a value without a name");
 }
@@ -371,7 +274,7 @@ tare_status parse_graph(const struct parse *p, const struct place *at, const str
     };
     struct onnx_graph *g = out;
     *g = (struct onnx_graph){.name = ""};
-    tare_status s = parse_fields(p, at, f, fields, g);
+    tare_status s = parse_fields(p, message_of(f, fields, at), g, NULL);
     if (s == TARE_OK) s = index_initializers(p, at, g);
     return s < 0 ? s : drop_initialized_inputs(p, g);
 }

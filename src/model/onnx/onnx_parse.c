@@ -79,12 +79,34 @@ int parse_next(const struct parse *p, struct message *m, struct wire_field *f)
     return parse_fail(p, m->at, "%s, at byte %zu", why, (size_t)(m->wire.at - p->start));
 }
 
+/* How many numbers one field has that may be packed. */
+static tare_status count_numbers(const struct parse *p, const struct message *m, const struct wire_field *f,
+                                 size_t *n)
+{
+    const struct parse_field *field = &m->fields[f->number];
+    size_t more = 1;
+    if (f->type == WIRE_BYTES)
+        more = wire_packed_count(f->bytes, f->n, field->as & AS_VARINT ? WIRE_VARINT : WIRE_FIXED32);
+    if (more == (size_t)-1)
+        return parse_fail(p, m->at, "%s ends inside a number, at byte %zu", field->name,
+                          (size_t)(f->bytes - p->start));
+    *n += more;
+    return TARE_OK;
+}
+
 tare_status parse_count(const struct parse *p, struct message m, struct parse_counts *counts)
 {
     struct wire_field f;
     int got;
     *counts = (struct parse_counts){{0}};
-    while ((got = parse_next(p, &m, &f)) > 0) counts->of[f.number]++;
+    while ((got = parse_next(p, &m, &f)) > 0) {
+        if (!m.fields[f.number].numbers) {
+            counts->of[f.number]++;
+        } else {
+            tare_status s = count_numbers(p, &m, &f, &counts->of[f.number]);
+            if (s < 0) return s;
+        }
+    }
     return got < 0 ? (tare_status)got : TARE_OK;
 }
 
@@ -94,49 +116,65 @@ struct list {
     size_t n;
 };
 
-static tare_status make_lists(const struct parse *p, const struct parse_field *fields,
-                              const struct parse_counts *counts, void *out)
+/* Room was counted before. */
+static tare_status add_numbers(const struct parse *p, const struct message *m, const struct wire_field *f,
+                               struct list *list)
 {
-    for (size_t i = 0; i < PARSE_FIELDS; i++) {
-        struct list list = {NULL, 0};
-        if (!fields[i].size || !counts->of[i]) continue;
-        list.items = arena_new(&p->memory->arena, counts->of[i], fields[i].size);
-        if (!list.items) return parse_nomem(p);
-        memcpy((char *)out + fields[i].at, &list, sizeof list);
+    const struct parse_field *field = &m->fields[f->number];
+    enum wire_type type = field->as & AS_VARINT ? WIRE_VARINT : WIRE_FIXED32;
+    struct wire run = {f->bytes, f->bytes + f->n};
+    uint64_t value = f->value;
+    const char *why = NULL;
+    int got = f->type == WIRE_BYTES ? wire_packed(&run, type, &value, &why) : 1;
+    while (got > 0) {
+        uint32_t bits = (uint32_t)value;
+        void *to = (char *)list->items + list->n++ * field->size;
+        memcpy(to, type == WIRE_VARINT ? (void *)&value : &bits, field->size);
+        got = f->type == WIRE_BYTES ? wire_packed(&run, type, &value, &why) : 0;
     }
-    return TARE_OK;
+    if (got == 0) return TARE_OK;
+    return parse_fail(p, m->at, "%s: %s, at byte %zu", field->name, why, (size_t)(run.at - p->start));
 }
 
-static tare_status read_field(const struct parse *p, const struct place *at, const struct wire_field *f,
-                              const struct parse_field *field, void *out)
+static tare_status read_field(const struct parse *p, const struct message *m, const struct wire_field *f,
+                              size_t count, void *out)
 {
+    const struct parse_field *field = &m->fields[f->number];
     void *to = (char *)out + field->at;
     int64_t index = PARSE_NO_INDEX;
     struct place inner;
     if (field->size) {
         struct list list;
+        tare_status s = TARE_OK;
+        if (!count) return TARE_OK;
         memcpy(&list, to, sizeof list);
-        index = (int64_t)list.n++;
+        if (!list.items && !(list.items = arena_new(&p->memory->arena, count, field->size)))
+            return parse_nomem(p);
+        if (field->numbers)
+            s = add_numbers(p, m, f, &list);
+        else
+            index = (int64_t)list.n++;
         memcpy(to, &list, sizeof list);
+        if (field->numbers) return s;
         to = (char *)list.items + (size_t)index * field->size;
     }
-    if (!field->inside) return field->read(p, at, f, to);
-    tare_status s = parse_enter(p, &inner, at, field->name, index);
+    if (!field->inside) return field->read(p, m->at, f, to);
+    tare_status s = parse_enter(p, &inner, m->at, field->name, index);
     return s < 0 ? s : field->read(p, &inner, f, to);
 }
 
-tare_status parse_fields(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                         const struct parse_field *fields, void *out)
+tare_status parse_fields(const struct parse *p, struct message m, void *out, struct parse_counts *counts)
 {
-    struct message m = message_of(whole, fields, at);
-    struct parse_counts counts;
+    struct parse_counts own;
     struct wire_field f;
     int got;
-    tare_status s = parse_count(p, m, &counts);
-    if (s == TARE_OK) s = make_lists(p, fields, &counts, out);
+    if (!counts) counts = &own;
+    tare_status s = parse_count(p, m, counts);
     if (s < 0) return s;
     while ((got = parse_next(p, &m, &f)) > 0) {
-        if (fields[f.number].read && (s = read_field(p, at, &f, &fields[f.number], out)) < 0) return s;
+        const struct parse_field *field = &m.fields[f.number];
+        if ((field->read || field->numbers) && (s = read_field(p, &m, &f, counts->of[f.number], out)) < 0)
+            return s;
     }
     return got < 0 ? (tare_status)got : TARE_OK;
 }
@@ -179,6 +217,21 @@ tare_status parse_int(const struct parse *p, const struct place *at, const struc
     return TARE_OK;
 }
 
+tare_status parse_enum(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
+{
+    (void)p, (void)at;
+    *(int *)out = f->value > INT32_MAX ? -1 : (int)f->value;
+    return TARE_OK;
+}
+
+tare_status parse_bytes(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
+{
+    struct list bytes = {(void *)(uintptr_t)f->bytes, f->n};
+    (void)p, (void)at;
+    memcpy(out, &bytes, sizeof bytes);
+    return TARE_OK;
+}
+
 tare_status parse_text(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
     const char **to = out;
@@ -189,54 +242,5 @@ tare_status parse_text(const struct parse *p, const struct place *at, const stru
     buf_release(&text);
     if (!copy) return parse_nomem(p);
     *to = copy;
-    return TARE_OK;
-}
-
-/* How many numbers the field holds in all. */
-static tare_status count_ints(const struct parse *p, struct message m, unsigned number, size_t *n)
-{
-    struct wire_field f;
-    int got;
-    *n = 0;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if (f.number != number) continue;
-        size_t more = f.type == WIRE_BYTES ? wire_packed_count(f.bytes, f.n, WIRE_VARINT) : 1;
-        if (more == (size_t)-1)
-            return parse_fail(p, m.at, "%s ends inside a number, at byte %zu", m.fields[number].name,
-                              (size_t)(f.bytes - p->start));
-        *n += more;
-    }
-    return got < 0 ? (tare_status)got : TARE_OK;
-}
-
-tare_status parse_ints(const struct parse *p, struct message m, unsigned number, int64_t **items, size_t *n)
-{
-    struct wire_field f;
-    const char *why = NULL;
-    size_t count, i = 0;
-    int got;
-    *items = NULL;
-    *n = 0;
-    tare_status s = count_ints(p, m, number, &count);
-    if (s < 0) return s;
-    if (count == 0) return TARE_OK;
-    int64_t *list = arena_new(&p->memory->arena, count, sizeof *list);
-    if (!list) return parse_nomem(p);
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if (f.number != number) continue;
-        if (f.type == WIRE_VARINT) {
-            list[i++] = (int64_t)f.value;
-            continue;
-        }
-        struct wire run = {f.bytes, f.bytes + f.n};
-        uint64_t value;
-        while ((got = wire_packed(&run, WIRE_VARINT, &value, &why)) > 0) list[i++] = (int64_t)value;
-        if (got < 0)
-            return parse_fail(p, m.at, "%s: %s, at byte %zu", m.fields[number].name, why,
-                              (size_t)(run.at - p->start));
-    }
-    if (got < 0) return (tare_status)got;
-    *items = list;
-    *n = count;
     return TARE_OK;
 }

@@ -51,10 +51,13 @@ struct parse_field {
     size_t at;          /* offset of the value, or of the ONNX_LIST of values */
     size_t size;        /* of an item of a list; 0: no list */
     bool inside;        /* a message: a place of its own */
+    bool numbers;       /* a list of them: int64_t from varints, float from fixed ones; packed or not */
 };
 #define PARSE_ONE(type, member, reader) .read = reader, .at = offsetof(type, member)
 #define PARSE_MESSAGE(type, member, reader) PARSE_ONE(type, member, reader), .inside = true
 #define PARSE_NAMES(type, member) PARSE_ONE(type, member, parse_name), .size = sizeof(char *)
+#define PARSE_NUMBERS(type, member) \
+    .at = offsetof(type, member), .size = sizeof *((type *)NULL)->member.items, .numbers = true
 #define PARSE_LIST(type, member, reader) \
     PARSE_MESSAGE(type, member, reader), .size = sizeof *((type *)NULL)->member.items
 
@@ -65,7 +68,7 @@ struct message {
 };
 
 struct parse_counts {
-    size_t of[PARSE_FIELDS]; /* how often each field occurs */
+    size_t of[PARSE_FIELDS]; /* how often each field occurs; of `numbers`, how many there are */
 };
 
 /* "model.onnx: graph.node[12]: <text>" */
@@ -83,24 +86,15 @@ int parse_next(const struct parse *p, struct message *m, struct wire_field *f);
 /* Walk a whole message, so that what is wrong at its level is found, and lists can be made in one piece. */
 tare_status parse_count(const struct parse *p, struct message m, struct parse_counts *counts);
 
-/* The whole message into *out, by its rows; what they do not read is left as it is. */
-tare_status parse_fields(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                         const struct parse_field *fields, void *out);
+/* The whole message into *out, by its rows; what they do not read is left as it is. Lists must be empty before.
+ * `counts` may be NULL. */
+tare_status parse_fields(const struct parse *p, struct message m, void *out, struct parse_counts *counts);
 
-parse_reader parse_name; /* const char *: no NUL inside, valid UTF-8 */
-parse_reader parse_text; /* const char *, for people: what is not valid is replaced */
-parse_reader parse_int;  /* int64_t */
-
-/* All numbers of a repeated int64 field, packed or not. */
-tare_status parse_ints(const struct parse *p, struct message m, unsigned number, int64_t **items, size_t *n);
-
-/* A list of n items in the model's memory. */
-#define parse_list(p, list, count)                                                                  \
-    __extension__({                                                                                 \
-        size_t list_n_ = (count);                                                                   \
-        (list)->items = list_n_ ? arena_new(&(p)->memory->arena, list_n_, sizeof *(list)->items) : NULL; \
-        list_n_ && !(list)->items ? parse_nomem(p) : TARE_OK;                                       \
-    })
+parse_reader parse_name;  /* const char *: no NUL inside, valid UTF-8 */
+parse_reader parse_text;  /* const char *, for people: what is not valid is replaced */
+parse_reader parse_int;   /* int64_t */
+parse_reader parse_enum;  /* int; -1: larger than any */
+parse_reader parse_bytes; /* an ONNX_LIST of bytes, in the mapping */
 
 static inline struct message message_of(const struct wire_field *f, const struct parse_field *fields,
                                         const struct place *at)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "model/onnx/onnx_parse.h"
-#include "model/onnx/onnx.h"
 
 /* TensorProto's field numbers */
 enum {
@@ -25,31 +24,33 @@ enum {
     T_LOCATION = 14
 };
 
+/* What a TensorProto becomes while it is read. */
+struct tensor_message {
+    struct onnx_tensor t;
+    int64_t location; /* 1: external */
+};
+
+static tare_status refuse_segment(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                  void *out)
+{
+    (void)f, (void)out;
+    return parse_fail(p, at, "is split into segments, which no version of ONNX allows");
+}
+
 static const struct parse_field tensor_fields[PARSE_FIELDS] = {
-    [T_DIMS] = {.name = "dims", .as = AS_VARINT | AS_BYTES},
-    [T_TYPE] = {.name = "data_type", .as = AS_VARINT},
-    [T_SEGMENT] = {.name = "segment", .as = AS_BYTES},
+    [T_DIMS] = {"dims", AS_VARINT | AS_BYTES, PARSE_NUMBERS(struct tensor_message, t.dims)},
+    [T_TYPE] = {"data_type", AS_VARINT, PARSE_ONE(struct tensor_message, t.type, parse_enum)},
+    [T_SEGMENT] = {"segment", AS_BYTES, .read = refuse_segment},
     [T_FLOAT] = {.name = "float_data", .as = AS_FIXED32 | AS_BYTES},
     [T_INT32] = {.name = "int32_data", .as = AS_VARINT | AS_BYTES},
     [T_STRING] = {.name = "string_data", .as = AS_BYTES},
     [T_INT64] = {.name = "int64_data", .as = AS_VARINT | AS_BYTES},
-    [T_NAME] = {.name = "name", .as = AS_BYTES},
-    [T_RAW] = {.name = "raw_data", .as = AS_BYTES},
+    [T_NAME] = {"name", AS_BYTES, PARSE_ONE(struct tensor_message, t.name, parse_name)},
+    [T_RAW] = {"raw_data", AS_BYTES, PARSE_ONE(struct tensor_message, t.raw, parse_bytes)},
     [T_DOUBLE] = {.name = "double_data", .as = AS_FIXED64 | AS_BYTES},
     [T_UINT64] = {.name = "uint64_data", .as = AS_VARINT | AS_BYTES},
     [T_EXTERNAL] = {.name = "external_data", .as = AS_BYTES},
-    [T_LOCATION] = {.name = "data_location", .as = AS_VARINT},
-};
-
-static const struct parse_field entry_fields[PARSE_FIELDS] = {
-    [1] = {.name = "key", .as = AS_BYTES},
-    [2] = {.name = "value", .as = AS_BYTES},
-};
-
-static const struct parse_field sparse_fields[PARSE_FIELDS] = {
-    [1] = {.name = "values", .as = AS_BYTES},
-    [2] = {.name = "indices", .as = AS_BYTES},
-    [3] = {.name = "dims", .as = AS_VARINT | AS_BYTES},
+    [T_LOCATION] = {"data_location", AS_VARINT, PARSE_ONE(struct tensor_message, location, parse_int)},
 };
 
 /* In which typed field a type is kept, how many numbers that is (per `per` elements), and their wire type. */
@@ -117,18 +118,16 @@ static tare_status parse_u64(const struct parse *p, const struct place *at, cons
 static tare_status parse_external(const struct parse *p, const struct place *at,
                                   const struct wire_field *entry, struct onnx_tensor *t)
 {
-    struct message m = message_of(entry, entry_fields, at);
-    struct wire_field f;
-    const char *key = "", *value = "";
-    tare_status s = TARE_OK;
-    int got;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if ((s = parse_name(p, at, &f, f.number == 1 ? &key : &value)) < 0) return s;
-    }
-    if (got < 0) return (tare_status)got;
-    if (strcmp(key, "location") == 0) t->external = value;
-    if (strcmp(key, "offset") == 0) s = parse_u64(p, at, value, &t->external_offset);
-    if (strcmp(key, "length") == 0) s = parse_u64(p, at, value, &t->external_bytes);
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"key", AS_BYTES, PARSE_ONE(struct onnx_property, key, parse_name)},
+        [2] = {"value", AS_BYTES, PARSE_ONE(struct onnx_property, value, parse_name)},
+    };
+    struct onnx_property e = {"", ""};
+    tare_status s = parse_fields(p, message_of(entry, fields, at), &e, NULL);
+    if (s < 0) return s;
+    if (strcmp(e.key, "location") == 0) t->external = e.value;
+    if (strcmp(e.key, "offset") == 0) s = parse_u64(p, at, e.value, &t->external_offset);
+    if (strcmp(e.key, "length") == 0) s = parse_u64(p, at, e.value, &t->external_bytes);
     return s;
 }
 
@@ -195,73 +194,51 @@ static tare_status check_typed(const struct parse *p, const struct place *at, st
                       t->name, t->elements);
 }
 
-static tare_status tensor_field(const struct parse *p, const struct place *at, const struct wire_field *f,
-                                struct onnx_tensor *t)
-{
-    switch (f->number) {
-    case T_TYPE: t->type = f->value > INT32_MAX ? -1 : (int)f->value; return TARE_OK;
-    case T_NAME: return parse_name(p, at, f, &t->name);
-    case T_RAW:
-        t->raw = f->bytes;
-        t->raw_bytes = f->n;
-        return TARE_OK;
-    case T_SEGMENT: return parse_fail(p, at, "is split into segments, which no version of ONNX allows");
-    default: return TARE_OK;
-    }
-}
-
 tare_status parse_tensor(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                         void *to)
+                         void *out)
 {
-    struct onnx_tensor *t = to;
-    struct message m = message_of(whole, tensor_fields, at), again = m;
+    struct message m = message_of(whole, tensor_fields, at);
+    struct tensor_message read = {
+        .t = {.name = "", .message = whole->bytes, .message_bytes = whole->n, .memory = p->memory}};
+    struct onnx_tensor *t = out;
     struct wire_field f;
-    bool external = false;
     int got;
-    *t = (struct onnx_tensor){
-        .name = "", .message = whole->bytes, .message_bytes = whole->n, .memory = p->memory};
-    tare_status s = parse_ints(p, m, T_DIMS, &t->dims.items, &t->dims.n);
+    tare_status s = parse_fields(p, m, &read, NULL);
     if (s < 0) return s;
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if (f.number == T_LOCATION) external = f.value == 1;
-        if ((s = tensor_field(p, at, &f, t)) < 0) return s;
-    }
-    if (got < 0) return (tare_status)got;
+    *t = read.t;
     if ((s = count_elements(p, at, t)) < 0) return s;
-    if (!external) return t->raw ? check_raw(p, at, t) : check_typed(p, at, again, t);
+    if (read.location != 1) return t->raw ? check_raw(p, at, t) : check_typed(p, at, m, t);
     t->raw = NULL;
     t->raw_bytes = 0;
-    while ((got = parse_next(p, &again, &f)) > 0) {
+    while ((got = parse_next(p, &m, &f)) > 0)
         if (f.number == T_EXTERNAL && (s = parse_external(p, at, &f, t)) < 0) return s;
-    }
     return got < 0 ? (tare_status)got : check_external(p, at, t);
 }
 
-tare_status parse_sparse(const struct parse *p, const struct place *at, const struct wire_field *whole,
-                         void *to)
+/* Checked, and not kept. */
+static tare_status parse_indices(const struct parse *p, const struct place *at, const struct wire_field *f,
+                                 void *out)
 {
-    struct onnx_sparse *out = to;
-    struct message m = message_of(whole, sparse_fields, at);
-    struct wire_field f;
-    struct place inner;
     struct onnx_tensor indices;
-    bool has_values = false;
-    int got;
-    *out = (struct onnx_sparse){.values = {.name = ""}};
-    tare_status s = parse_ints(p, m, 3, &out->dims.items, &out->dims.n);
+    (void)out;
+    return parse_tensor(p, at, f, &indices);
+}
+
+tare_status parse_sparse(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
+{
+    static const struct parse_field fields[PARSE_FIELDS] = {
+        [1] = {"values", AS_BYTES, PARSE_MESSAGE(struct onnx_sparse, values, parse_tensor)},
+        [2] = {"indices", AS_BYTES, .read = parse_indices, .inside = true},
+        [3] = {"dims", AS_VARINT | AS_BYTES, PARSE_NUMBERS(struct onnx_sparse, dims)},
+    };
+    struct onnx_sparse *made = out;
+    struct parse_counts counts;
+    *made = (struct onnx_sparse){.values = {.name = ""}};
+    tare_status s = parse_fields(p, message_of(f, fields, at), made, &counts);
     if (s < 0) return s;
-    for (size_t i = 0; i < out->dims.n; i++) {
-        if (out->dims.items[i] < 0) return parse_fail(p, at, "has a negative dimension");
-    }
-    while ((got = parse_next(p, &m, &f)) > 0) {
-        if (f.number == 3) continue;
-        if ((s = parse_enter(p, &inner, at, f.number == 1 ? "values" : "indices", PARSE_NO_INDEX)) < 0)
-            return s;
-        if ((s = parse_tensor(p, &inner, &f, f.number == 1 ? &out->values : &indices)) < 0) return s;
-        has_values |= f.number == 1;
-    }
-    if (got < 0) return (tare_status)got;
-    return has_values ? TARE_OK : parse_fail(p, at, "a sparse tensor without values");
+    for (size_t i = 0; i < made->dims.n; i++)
+        if (made->dims.items[i] < 0) return parse_fail(p, at, "has a negative dimension");
+    return counts.of[1] ? TARE_OK : parse_fail(p, at, "a sparse tensor without values");
 }
 
 /* ---- elements on demand ---- */
