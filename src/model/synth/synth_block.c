@@ -251,7 +251,8 @@ ow_val block_conv(struct synth *s, const char *scope, ow_val x, const struct con
 
 /* ---- encoder layers ---- */
 
-ow_val block_heads(struct synth *s, ow_val x)
+/* [b, s, h*d] -> [b, s, h, d] */
+static ow_val separate_heads(struct synth *s, ow_val x)
 {
     int64_t heads = (int64_t)s->c->heads, width = (int64_t)(s->c->hidden / s->c->heads);
     return ow_op(s->w, "Reshape", x, ow_ints_of(s->w, 0, 0, heads, width));
@@ -259,7 +260,7 @@ ow_val block_heads(struct synth *s, ow_val x)
 
 ow_val block_split_heads(struct synth *s, ow_val x)
 {
-    return ow_transpose(s->w, block_heads(s, x), 0, 2, 1, 3);
+    return ow_transpose(s->w, separate_heads(s, x), 0, 2, 1, 3);
 }
 
 ow_val block_merge_heads(struct synth *s, ow_val x)
@@ -283,7 +284,7 @@ ow_val block_attend(struct synth *s, const struct encoder *e, ow_val x)
     ow_val v = block_linear(s, e->names->value, x, n, n);
     size_t mark = ow_enter(w, e->names->attention);
     q = block_split_heads(s, q);
-    k = ow_transpose(w, block_heads(s, k), 0, 2, 3, 1);
+    k = ow_transpose(w, separate_heads(s, k), 0, 2, 3, 1);
     v = block_split_heads(s, v);
     ow_val scores = block_scale(s, ow_op(w, "MatMul", q, k));
     if (e->mask) scores = ow_op(w, "Add", scores, e->mask);

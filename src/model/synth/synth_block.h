@@ -85,7 +85,6 @@ struct encoder {
     void *ctx;
 };
 
-ow_val block_heads(struct synth *s, ow_val x);                            /* [b, s, h*d] -> [b, s, h, d] */
 ow_val block_split_heads(struct synth *s, ow_val x);                      /* [b, s, h*d] -> [b, h, s, d] */
 ow_val block_merge_heads(struct synth *s, ow_val x);                      /* and back */
 ow_val block_scale(struct synth *s, ow_val scores);                       /* by the root of a head's width */
