@@ -80,22 +80,18 @@ void ability_check(const struct ability *a, const struct ability_where *where, s
     else if (ability_read(where, a->file, text, sizeof text))
         ability_say(out, ABILITY_YES, "%s is readable", a->file);
     else
-        ability_say(out, ABILITY_NO, "%s: %s", a->file, strerror(errno));
-    if (a->file && out->answer == ABILITY_NO) ability_help(out, a->remedy);
+        ability_lack(out, ABILITY_NO, a->remedy, "%s: %s", a->file, strerror(errno));
 }
 
-void ability_say(struct ability_result *out, enum ability_answer answer, const char *format, ...)
+void ability_lack(struct ability_result *out, enum ability_answer answer, const char *remedy,
+                  const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
     vsnprintf(out->reason, sizeof out->reason, format, ap);
     va_end(ap);
-    out->answer = answer;
-}
-
-void ability_help(struct ability_result *out, const char *remedy)
-{
     snprintf(out->remedy, sizeof out->remedy, "%s", remedy);
+    out->answer = answer;
 }
 
 bool ability_read(const struct ability_where *where, const char *path, char *text, size_t size)

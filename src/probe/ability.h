@@ -45,10 +45,10 @@ void ability_check(const struct ability *a, const struct ability_where *where, s
 
 /* ---- for the checks: ability_kernel.c, ability_machine.c ---- */
 
-/* Set the answer and its reason; then, where something can be done, the remedy. */
-void ability_say(struct ability_result *out, enum ability_answer answer, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void ability_help(struct ability_result *out, const char *remedy);
+/* Set the answer and its reason, made as by printf; and where something is missing and can be had, the remedy. */
+#define ability_say(out, answer, ...) ability_lack(out, answer, "", __VA_ARGS__)
+void ability_lack(struct ability_result *out, enum ability_answer answer, const char *remedy,
+                  const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The first line of root + path without its newline: true, or false with errno set and text "". */
 bool ability_read(const struct ability_where *where, const char *path, char *text, size_t size);

@@ -38,19 +38,21 @@ static void explain_event(const struct ability_where *where, struct ability_resu
     switch (error) {
     case EACCES:
     case EPERM:
-        ability_say(out, ABILITY_NO, "refused (perf_event_paranoid is %s)", told ? paranoid : "unknown");
-        ability_help(out, "sysctl kernel.perf_event_paranoid=1, or the capability CAP_PERFMON; in a "
-                          "container also allow perf_event_open");
+        ability_lack(out, ABILITY_NO,
+                     "sysctl kernel.perf_event_paranoid=1, or the capability CAP_PERFMON; in a "
+                     "container also allow perf_event_open",
+                     "refused (perf_event_paranoid is %s)", told ? paranoid : "unknown");
         return;
     case ENOENT:
     case ENODEV:
     case EOPNOTSUPP:
-        ability_say(out, ABILITY_NO, "the CPU shows no counters: a virtual machine without a virtual PMU");
-        ability_help(out, "measure on bare metal, or let the hypervisor pass the PMU through");
+        ability_lack(out, ABILITY_NO, "measure on bare metal, or let the hypervisor pass the PMU through",
+                     "the CPU shows no counters: a virtual machine without a virtual PMU");
         return;
     case ENOSYS:
-        ability_say(out, ABILITY_NO, "perf_event_open is missing in this kernel, or filtered");
-        ability_help(out, "a kernel with CONFIG_PERF_EVENTS; in a container, a profile that allows it");
+        ability_lack(out, ABILITY_NO,
+                     "a kernel with CONFIG_PERF_EVENTS; in a container, a profile that allows it",
+                     "perf_event_open is missing in this kernel, or filtered");
         return;
     default: ability_say(out, ABILITY_NO, "perf_event_open: %s", strerror(error));
     }
@@ -59,16 +61,15 @@ static void explain_event(const struct ability_where *where, struct ability_resu
 void check_counters(const struct ability_where *where, struct ability_result *out)
 {
     int error = try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
-    if (error) {
+    if (error)
         explain_event(where, out, error);
-    } else if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false)) {
+    else if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false))
         ability_say(out, ABILITY_PARTIAL, "cycles are counted, cache misses are not");
-    } else if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true)) {
-        ability_say(out, ABILITY_PARTIAL, "user code only, not the kernel's share");
-        ability_help(out, "sysctl kernel.perf_event_paranoid=1");
-    } else {
+    else if (try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true))
+        ability_lack(out, ABILITY_PARTIAL, "sysctl kernel.perf_event_paranoid=1",
+                     "user code only, not the kernel's share");
+    else
         ability_say(out, ABILITY_YES, "cycles and cache misses, user and kernel");
-    }
 }
 
 void check_task_clock(const struct ability_where *where, struct ability_result *out)
@@ -87,25 +88,23 @@ void check_ptrace(const struct ability_where *where, struct ability_result *out)
     char text[32];
     bool told = ability_read(where, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof text);
     long scope = told ? strtol(text, NULL, 10) : 0;
-    if (geteuid() == 0 && scope < 3) {
+    if (geteuid() == 0 && scope < 3)
         ability_say(out, ABILITY_YES, "any process (we are root)");
-    } else if (scope == 0) {
+    else if (scope == 0)
         ability_say(out, ABILITY_YES, "processes of this user");
-    } else if (scope == 1) {
-        ability_say(out, ABILITY_PARTIAL, "only programs that tare starts (ptrace_scope is 1)");
-        ability_help(out, "sysctl kernel.yama.ptrace_scope=0, or run tare as root");
-    } else {
-        ability_say(out, ABILITY_NO, "ptrace_scope is %ld", scope);
-        ability_help(out, scope == 2 ? "run tare as root" : "only a reboot lowers ptrace_scope 3");
-    }
+    else if (scope == 1)
+        ability_lack(out, ABILITY_PARTIAL, "sysctl kernel.yama.ptrace_scope=0, or run tare as root",
+                     "only programs that tare starts (ptrace_scope is 1)");
+    else
+        ability_lack(out, ABILITY_NO, scope == 2 ? "run tare as root" : "only a reboot lowers ptrace_scope 3",
+                     "ptrace_scope is %ld", scope);
 }
 
 void check_pressure(const struct ability_where *where, struct ability_result *out)
 {
     char text[160];
     if (!ability_read(where, "/proc/pressure/cpu", text, sizeof text)) {
-        ability_say(out, ABILITY_NO, "/proc/pressure/cpu: %s", strerror(errno));
-        ability_help(out, "boot with psi=1");
+        ability_lack(out, ABILITY_NO, "boot with psi=1", "/proc/pressure/cpu: %s", strerror(errno));
         return;
     }
     double share = 0;
@@ -119,15 +118,14 @@ void check_pressure(const struct ability_where *where, struct ability_result *ou
 void check_cgroup(const struct ability_where *where, struct ability_result *out)
 {
     char text[256];
-    if (ability_read(where, "/sys/fs/cgroup/cgroup.controllers", text, sizeof text)) {
+    if (ability_read(where, "/sys/fs/cgroup/cgroup.controllers", text, sizeof text))
         ability_say(out, ABILITY_YES, "version 2 (%s)", text[0] ? text : "no controllers");
-    } else if (ability_read(where, "/sys/fs/cgroup/memory/memory.limit_in_bytes", text, sizeof text)) {
-        ability_say(out, ABILITY_PARTIAL, "version 1, or both: no pressure per group");
-        ability_help(out, "boot with systemd.unified_cgroup_hierarchy=1");
-    } else {
-        ability_say(out, ABILITY_NO, "no cgroup file system at /sys/fs/cgroup");
-        ability_help(out, "mount cgroup2 at /sys/fs/cgroup");
-    }
+    else if (ability_read(where, "/sys/fs/cgroup/memory/memory.limit_in_bytes", text, sizeof text))
+        ability_lack(out, ABILITY_PARTIAL, "boot with systemd.unified_cgroup_hierarchy=1",
+                     "version 1, or both: no pressure per group");
+    else
+        ability_lack(out, ABILITY_NO, "mount cgroup2 at /sys/fs/cgroup",
+                     "no cgroup file system at /sys/fs/cgroup");
 }
 
 /* The first line of a file of this process's group. */
@@ -159,8 +157,9 @@ void check_limits(const struct ability_where *where, struct ability_result *out)
     }
     char size[40] = "unlimited";
     if (memory_limit) snprintf(size, sizeof size, "%.3g GiB", bytes / (1 << 30));
-    ability_say(out, ABILITY_PARTIAL, "CPU %s, memory %s", cpu_limit ? cpu : "unlimited", size);
-    ability_help(out, "raise the limit of the container or cgroup, if the workload has none in production");
+    ability_lack(out, ABILITY_PARTIAL,
+                 "raise the limit of the container or cgroup, if the workload has none in production",
+                 "CPU %s, memory %s", cpu_limit ? cpu : "unlimited", size);
 }
 
 void check_affinity(const struct ability_where *where, struct ability_result *out)
@@ -169,12 +168,11 @@ void check_affinity(const struct ability_where *where, struct ability_result *ou
     (void)where;
     CPU_ZERO(&set);
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (sched_getaffinity(0, sizeof set, &set) < 0) {
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
         ability_say(out, ABILITY_NO, "sched_getaffinity: %s", strerror(errno));
-    } else if (CPU_COUNT(&set) < online) {
-        ability_say(out, ABILITY_PARTIAL, "%d of %ld CPUs may be used", CPU_COUNT(&set), online);
-        ability_help(out, "start tare without taskset, or widen the container's CPU set");
-    } else {
+    else if (CPU_COUNT(&set) < online)
+        ability_lack(out, ABILITY_PARTIAL, "start tare without taskset, or widen the container's CPU set",
+                     "%d of %ld CPUs may be used", CPU_COUNT(&set), online);
+    else
         ability_say(out, ABILITY_YES, "all %ld CPUs may be used", online);
-    }
 }

@@ -2,7 +2,6 @@
  * ability_machine.c - checks of what the machine is: clocks, sensors, frequency, GPU, memory, disks. Vendor
  * libraries are loaded at run time only, and only to ask. */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -18,20 +17,20 @@
 
 #include "core/clock.h"
 #include "probe/ability.h"
+#include "probe/nvml.h"
 #include "probe/procfs.h"
 
 void check_cycle_clock(const struct ability_where *where, struct ability_result *out)
 {
     struct clock_source source;
     clock_detect(&source, where->clock_fallback);
-    if (!source.tsc) {
-        ability_say(out, ABILITY_NO, "%s", source.why_not);
-        ability_help(out, "boot with tsc=reliable if the hardware is known to be sound");
-    } else if (!source.tscp) {
+    if (!source.tsc)
+        ability_lack(out, ABILITY_NO, "boot with tsc=reliable if the hardware is known to be sound", "%s",
+                     source.why_not);
+    else if (!source.tscp)
         ability_say(out, ABILITY_PARTIAL, "invariant counter, but no ordered read (rdtscp)");
-    } else {
+    else
         ability_say(out, ABILITY_YES, "invariant counter, trusted by the kernel");
-    }
 }
 
 /* ---- sensors --------------------------------------------------------------------------------- */
@@ -39,15 +38,15 @@ void check_cycle_clock(const struct ability_where *where, struct ability_result 
 void check_energy(const struct ability_where *where, struct ability_result *out)
 {
     char text[64];
-    if (ability_read(where, "/sys/class/powercap/intel-rapl:0/energy_uj", text, sizeof text)) {
+    if (ability_read(where, "/sys/class/powercap/intel-rapl:0/energy_uj", text, sizeof text))
         ability_say(out, ABILITY_YES, "powercap counts the package's energy");
-    } else if (errno == EACCES || errno == EPERM) {
-        ability_say(out, ABILITY_NO, "powercap is there, but only root may read it");
-        ability_help(out, "chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj, or run tare as root");
-    } else {
-        ability_say(out, ABILITY_NO, "no powercap: hidden by the hypervisor or not supported by the CPU");
-        ability_help(out, "measure on bare metal");
-    }
+    else if (errno == EACCES || errno == EPERM)
+        ability_lack(out, ABILITY_NO,
+                     "chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj, or run tare as root",
+                     "powercap is there, but only root may read it");
+    else
+        ability_lack(out, ABILITY_NO, "measure on bare metal",
+                     "no powercap: hidden by the hypervisor or not supported by the CPU");
 }
 
 /* Entries of a folder that begin with `prefix`. */
@@ -66,25 +65,22 @@ void check_temperature(const struct ability_where *where, struct ability_result 
 {
     unsigned zones = count_entries(where, "/sys/class/thermal", "thermal_zone");
     unsigned chips = count_entries(where, "/sys/class/hwmon", "hwmon");
-    if (zones + chips) {
+    if (zones + chips)
         ability_say(out, ABILITY_YES, "%u thermal zones, %u sensor chips", zones, chips);
-    } else {
-        ability_say(out, ABILITY_NO, "no thermal zone and no sensor chip is visible");
-        ability_help(out, "measure on bare metal");
-    }
+    else
+        ability_lack(out, ABILITY_NO, "measure on bare metal",
+                     "no thermal zone and no sensor chip is visible");
 }
 
 void check_governor(const struct ability_where *where, struct ability_result *out)
 {
     char text[64];
-    if (!ability_read(where, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof text)) {
+    if (!ability_read(where, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof text))
         ability_say(out, ABILITY_NO, "no cpufreq: the frequency is decided elsewhere and not shown");
-    } else if (strcmp(text, "performance") == 0) {
+    else if (strcmp(text, "performance") == 0)
         ability_say(out, ABILITY_YES, "performance");
-    } else {
-        ability_say(out, ABILITY_PARTIAL, "governor is %s", text);
-        ability_help(out, "cpupower frequency-set -g performance");
-    }
+    else
+        ability_lack(out, ABILITY_PARTIAL, "cpupower frequency-set -g performance", "governor is %s", text);
 }
 
 void check_boost(const struct ability_where *where, struct ability_result *out)
@@ -96,41 +92,31 @@ void check_boost(const struct ability_where *where, struct ability_result *out)
         told = ability_read(where, "/sys/devices/system/cpu/cpufreq/boost", text, sizeof text);
         on = told && text[0] == '1';
     }
-    if (!told) {
+    if (!told)
         ability_say(out, ABILITY_NO, "not shown");
-    } else if (on) {
-        ability_say(out, ABILITY_PARTIAL, "boost is on: the frequency depends on how many cores work");
-        ability_help(out, "echo 0 > /sys/devices/system/cpu/cpufreq/boost (or 1 > intel_pstate/no_turbo)");
-    } else {
+    else if (on)
+        ability_lack(out, ABILITY_PARTIAL,
+                     "echo 0 > /sys/devices/system/cpu/cpufreq/boost (or 1 > intel_pstate/no_turbo)",
+                     "boost is on: the frequency depends on how many cores work");
+    else
         ability_say(out, ABILITY_YES, "boost is off");
-    }
 }
 
 void check_nvml(const struct ability_where *where, struct ability_result *out)
 {
-    (void)where;
-    void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!lib) {
-        ability_say(out, ABILITY_NO, "libnvidia-ml.so.1 was not found");
-        ability_help(out, "install the NVIDIA driver, if there is such a GPU");
-        return;
-    }
-    int (*init)(void), (*count)(unsigned *), (*shutdown)(void);
-    *(void **)&init = dlsym(lib, "nvmlInit_v2");
-    *(void **)&count = dlsym(lib, "nvmlDeviceGetCount_v2");
-    *(void **)&shutdown = dlsym(lib, "nvmlShutdown");
+    struct nvml nvml;
+    tare_error err = TARE_ERROR_INIT;
     unsigned n = 0;
-    int rc = init && count && shutdown ? init() : -1;
-    if (rc != 0) {
-        ability_say(out, ABILITY_NO, "NVML is installed but does not start (code %d)", rc);
-        ability_help(out, "check that the kernel driver is loaded and of the same version (nvidia-smi)");
-    } else if (count(&n) != 0 || n == 0) {
+    if (nvml_open(&nvml, where->root, &err) != TARE_OK)
+        ability_lack(
+            out, ABILITY_NO,
+            "if there is such a GPU: install its driver, and see that the kernel has loaded the same version",
+            "%s", err.text);
+    else if (nvml.count(&n) != NVML_OK || n == 0)
         ability_say(out, ABILITY_NO, "NVML starts but shows no GPU");
-    } else {
+    else
         ability_say(out, ABILITY_YES, "%u GPU%s", n, n == 1 ? "" : "s");
-    }
-    if (rc == 0) shutdown();
-    dlclose(lib);
+    nvml_close(&nvml);
 }
 
 /* ---- memory and layout ----------------------------------------------------------------------- */
@@ -138,17 +124,16 @@ void check_nvml(const struct ability_where *where, struct ability_result *out)
 void check_huge_pages(const struct ability_where *where, struct ability_result *out)
 {
     char text[64];
-    if (!ability_read(where, "/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text)) {
+    if (!ability_read(where, "/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text))
         ability_say(out, ABILITY_NO, "the kernel has no transparent huge pages");
-    } else if (strstr(text, "[always]")) {
+    else if (strstr(text, "[always]"))
         ability_say(out, ABILITY_YES, "always");
-    } else if (strstr(text, "[madvise]")) {
-        ability_say(out, ABILITY_PARTIAL, "only for programs that ask (madvise)");
-        ability_help(out, "echo always > /sys/kernel/mm/transparent_hugepage/enabled");
-    } else {
-        ability_say(out, ABILITY_NO, "switched off");
-        ability_help(out, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
-    }
+    else if (strstr(text, "[madvise]"))
+        ability_lack(out, ABILITY_PARTIAL, "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+                     "only for programs that ask (madvise)");
+    else
+        ability_lack(out, ABILITY_NO, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+                     "switched off");
 }
 
 void check_layout(const struct ability_where *where, struct ability_result *out)
@@ -158,14 +143,13 @@ void check_layout(const struct ability_where *where, struct ability_result *out)
     int now = personality(0xffffffff);
     bool can = now >= 0 && personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0;
     if (now >= 0) personality((unsigned long)now);
-    if (text[0] == '0' || (now >= 0 && (now & ADDR_NO_RANDOMIZE))) {
+    if (text[0] == '0' || (now >= 0 && (now & ADDR_NO_RANDOMIZE)))
         ability_say(out, ABILITY_YES, "not randomised");
-    } else if (can) {
+    else if (can)
         ability_say(out, ABILITY_YES, "randomised, and can be switched off for a program");
-    } else {
-        ability_say(out, ABILITY_PARTIAL, "randomised, and the system does not let us switch it off");
-        ability_help(out, "in a container, allow the personality call");
-    }
+    else
+        ability_lack(out, ABILITY_PARTIAL, "in a container, allow the personality call",
+                     "randomised, and the system does not let us switch it off");
 }
 
 static bool hypervisor_flag(const struct ability_where *where)
@@ -250,15 +234,14 @@ void check_trace_file(const struct ability_where *where, struct ability_result *
         close(fd);
     }
     const struct fs_kind *fs = fs_of(where->dir);
-    if (error) {
-        ability_say(out, ABILITY_NO, "%s: %s in this folder (%s)", what, strerror(error), fs->name);
-        ability_help(out, "write traces to a local disk: TARE_TRACE=/tmp/app.tare");
-    } else if (!fs->local) {
-        ability_say(out, ABILITY_PARTIAL, "works here, but over %s: slow, and less safe", fs->name);
-        ability_help(out, "write traces to a local disk: TARE_TRACE=/tmp/app.tare");
-    } else {
+    if (error)
+        ability_lack(out, ABILITY_NO, "write traces to a local disk: TARE_TRACE=/tmp/app.tare",
+                     "%s: %s in this folder (%s)", what, strerror(error), fs->name);
+    else if (!fs->local)
+        ability_lack(out, ABILITY_PARTIAL, "write traces to a local disk: TARE_TRACE=/tmp/app.tare",
+                     "works here, but over %s: slow, and less safe", fs->name);
+    else
         ability_say(out, ABILITY_YES, "fallocate and shared mapping work in this folder");
-    }
 }
 
 void check_file_system(const struct ability_where *where, struct ability_result *out)
@@ -270,7 +253,7 @@ void check_file_system(const struct ability_where *where, struct ability_result 
     }
     double free_gib = (double)v.f_bavail * (double)v.f_frsize / (1 << 30);
     bool little = free_gib < 2;
-    ability_say(out, little ? ABILITY_PARTIAL : ABILITY_YES, "%s, %.3g GiB free in this folder",
-                fs_of(where->dir)->name, free_gib);
-    if (little) ability_help(out, "free some space, or write elsewhere (--output-dir, TARE_TRACE)");
+    ability_lack(out, little ? ABILITY_PARTIAL : ABILITY_YES,
+                 little ? "free some space, or write elsewhere (--output-dir, TARE_TRACE)" : "",
+                 "%s, %.3g GiB free in this folder", fs_of(where->dir)->name, free_gib);
 }
