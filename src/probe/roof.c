@@ -65,7 +65,7 @@ static double rate_of_kernel(struct measuring *m, const struct roof_kernel *k, u
 static unsigned count_usable(const struct roof_kernel *list, enum roof_kind kind)
 {
     unsigned n = 0;
-    for (; list->name; list++) n += list->kind == kind && list->usable();
+    for (; list->name; list++) n += list->kind == kind && roof_kernel_usable(list);
     return n;
 }
 
@@ -77,7 +77,7 @@ static double best_rate(struct measuring *m, enum roof_kind kind, uint64_t budge
     if (!n) n = count_usable(k = roof_kernels_plain, kind);
     double best = NAN;
     for (; n && k->name; k++) {
-        if (k->kind != kind || !k->usable()) continue;
+        if (k->kind != kind || !roof_kernel_usable(k)) continue;
         double rate = rate_of_kernel(m, k, budget_ns / n);
         if (rate <= best) continue; /* never true of NAN */
         best = rate;
@@ -227,11 +227,6 @@ tare_status roof_measure(struct roof *out, const struct roof_options *o, tare_er
     tare_status s = measure_roof(out, o, err);
     if (s == TARE_OK && !out->busy) roof_cache_save(out, o);
     return s;
-}
-
-bool roof_recall(struct roof *out, const struct roof_options *o)
-{
-    return roof_cache_load(out, o);
 }
 
 static struct known_f64 rate(double v)

@@ -14,7 +14,7 @@
 
 #define HEAD "tare.roof/1"
 #define WORST 1e18 /* no machine of today has more of anything per second */
-enum { LINE_MAX_BYTES = 128 };
+enum { FILE_MOST = 4096 };
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -27,51 +27,21 @@ void roof_cache_write(const struct roof *r, const char *fingerprint, int64_t now
     buf_printf(out, "read %.9g\ntriad %.9g\n", r->read, r->triad);
 }
 
-struct lines {
-    const char *at, *end;
-    char line[LINE_MAX_BYTES]; /* the last one read, without its name */
-};
-
-/* The value of the next line if that is `name`'s; NULL: it is not, or the text ends. */
-static char *next_value(struct lines *l, const char *name)
+/* The rest of the text after "name " at the start of a line; "" where there is no such line. */
+static const char *value_of(const char *text, const char *name)
 {
-    size_t left = (size_t)(l->end - l->at), n = strlen(name);
-    const char *stop = left ? memchr(l->at, '\n', left) : NULL;
-    if (!stop || (size_t)(stop - l->at) < n || memcmp(l->at, name, n) != 0) return NULL;
-    const char *value = l->at + n;
-    if (value < stop && *value == ' ') value++;
-    size_t size = (size_t)(stop - value);
-    if (size >= sizeof l->line || memchr(value, 0, size)) return NULL;
-    memcpy(l->line, value, size);
-    l->line[size] = 0;
-    l->at = stop + 1;
-    return l->line;
+    size_t n = strlen(name);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, n) == 0 && line[n] == ' ') return line + n + 1;
+    }
+    return "";
 }
 
-static bool next_is(struct lines *l, const char *name, const char *wanted)
+/* Its first word. */
+static void copy_word(char out[32], const char *from)
 {
-    const char *v = next_value(l, name);
-    return v && strcmp(v, wanted) == 0;
-}
-
-static bool next_is_number(struct lines *l, const char *name, unsigned long wanted)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lu", wanted);
-    return next_is(l, name, text);
-}
-
-/* A rate, and where `rest` is not NULL the word after it. "nan" stands for not known. */
-static bool next_rate(struct lines *l, const char *name, double *out, const char **rest)
-{
-    const char *v = next_value(l, name);
-    char *end;
-    if (!v || isspace((unsigned char)*v)) return false;
-    *out = strtod(v, &end);
-    if (end == v || (!isnan(*out) && !(*out > 0 && *out < WORST))) return false;
-    if (!rest) return *end == 0;
-    *rest = end + 1;
-    return *end == ' ';
+    snprintf(out, 32, "%.*s", (int)strcspn(from, " \n"), from);
 }
 
 static const char *kernel_named(const char *name, enum roof_kind kind)
@@ -83,43 +53,48 @@ static const char *kernel_named(const char *name, enum roof_kind kind)
     return NULL;
 }
 
-static bool is_recent(const char *text, int64_t now)
+/* A rate and the kernel after it, NULL where no kernel has that name. */
+static double rate_and_kernel(const char *value, enum roof_kind kind, const char **kernel)
 {
-    char *end;
-    if (!text || !isdigit((unsigned char)*text)) return false;
-    long long at = strtoll(text, &end, 10);
-    return *end == 0 && at <= now && now - at <= (int64_t)ROOF_DAYS_MAX * 24 * 3600;
+    char *end, name[32];
+    double rate = strtod(value, &end);
+    copy_word(name, end + (*end == ' '));
+    *kernel = kernel_named(name, kind);
+    return rate;
 }
 
-static bool read_rates(struct roof *r, struct lines *l)
+static bool is_rate(double v) /* "nan" stands for not known */
 {
-    const char *kernel;
-    if (!next_rate(l, "flops", &r->flops, &kernel) || isnan(r->flops)) return false;
-    if (!(r->kernel = kernel_named(kernel, ROOF_FLOAT))) return false;
-    if (!next_rate(l, "int_ops", &r->int_ops, &kernel)) return false;
-    r->int_kernel = kernel_named(kernel, ROOF_INT);
-    if (isnan(r->int_ops) != !r->int_kernel) return false;
-    if (!next_rate(l, "read", &r->read, NULL) || !next_rate(l, "triad", &r->triad, NULL)) return false;
-    r->bandwidth = fmax(r->read, r->triad); /* NAN only if both are */
-    return l->at == l->end;
+    return isnan(v) || (v > 0 && v < WORST);
 }
 
+/* Reads what it can, then writes that once more: a text that differs from it in any byte is damaged, or of another
+ * host, number of threads or version. */
 bool roof_cache_read(struct roof *out, const struct roof_options *o, int64_t now, const char *text, size_t n)
 {
-    struct lines l = {.at = text, .end = text + n};
+    char copy[FILE_MOST];
     struct roof r = {.threads = o->threads, .cached = true};
-    if (!next_is(&l, HEAD, "") || !next_is(&l, "host", o->fingerprint)) return false;
-    if (!next_is_number(&l, "threads", o->threads)) return false;
-    if (!next_is_number(&l, "kernels", ROOF_KERNELS_VERSION)) return false;
-    if (!is_recent(next_value(&l, "at"), now)) return false;
-    const char *when = next_value(&l, "measured");
-    if (!when || strlen(when) != strlen("2026-11-15T08:40:00Z")) return false;
-    for (const char *c = when; *c; c++)
-        if (!isdigit((unsigned char)*c) && !strchr("-:TZ", *c)) return false;
-    snprintf(r.measured, sizeof r.measured, "%.31s", when);
-    if (!read_rates(&r, &l)) return false;
-    *out = r;
-    return true;
+    if (n >= sizeof copy || memchr(text, 0, n)) return false;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    int64_t at = strtoll(value_of(copy, "at"), NULL, 10);
+    copy_word(r.measured, value_of(copy, "measured"));
+    r.flops = rate_and_kernel(value_of(copy, "flops"), ROOF_FLOAT, &r.kernel);
+    r.int_ops = rate_and_kernel(value_of(copy, "int_ops"), ROOF_INT, &r.int_kernel);
+    r.read = strtod(value_of(copy, "read"), NULL);
+    r.triad = strtod(value_of(copy, "triad"), NULL);
+    r.bandwidth = fmax(r.read, r.triad); /* NAN only if both are */
+    if (at < 0 || at > now || now - at > (int64_t)ROOF_DAYS_MAX * 24 * 3600) return false;
+    if (!r.kernel || isnan(r.flops) || isnan(r.int_ops) != !r.int_kernel) return false;
+    if (!is_rate(r.flops) || !is_rate(r.int_ops) || !is_rate(r.read) || !is_rate(r.triad)) return false;
+    size_t time_bytes = strlen("2026-11-15T08:40:00Z");
+    if (strlen(r.measured) != time_bytes || strspn(r.measured, "0123456789-:TZ") != time_bytes) return false;
+    struct buf again = BUF_INIT;
+    roof_cache_write(&r, o->fingerprint, at, &again);
+    bool same = !again.failed && again.len == n && memcmp(again.data, text, n) == 0;
+    buf_release(&again);
+    if (same) *out = r;
+    return same;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -133,13 +108,13 @@ static bool file_name(const struct roof_options *o, char *out, size_t size)
     return (size_t)snprintf(out, size, "%s/roof-%s-%u.txt", o->cache_dir, o->fingerprint, o->threads) < size;
 }
 
-bool roof_cache_load(struct roof *out, const struct roof_options *o)
+bool roof_recall(struct roof *out, const struct roof_options *o)
 {
     char path[PATH_MAX];
     struct file_view view = FILE_VIEW_INIT;
     if (!file_name(o, path, sizeof path) || file_map(path, &view, NULL) < 0) return false;
-    bool good = view.size < 4096 && roof_cache_read(out, o, (int64_t)(clock_unix_ns() / 1000000000u),
-                                                    (const char *)view.data, view.size);
+    bool good =
+        roof_cache_read(out, o, (int64_t)(clock_unix_ns() / 1000000000u), (const char *)view.data, view.size);
     file_unmap(&view);
     return good;
 }

@@ -17,11 +17,6 @@
         "v30", "v31"
 #define CLEAR(n) "movi v" #n ".16b, #0\n\t"
 
-static bool always(void)
-{
-    return true;
-}
-
 /* Set up, then rounds of `op` in all registers. */
 #define KERNEL(name, setup, op)                                                                               \
     static void run_##name(uint64_t rounds)                                                                   \
@@ -53,7 +48,7 @@ KERNEL(dot, BYTES, SDOT)
 KERNEL(i8mm, BYTES, SMMLA)
 
 const struct roof_kernel roof_kernels_native[] = {
-    {"neon", ROOF_FLOAT, always, run_neon, 16 * 4 * 2},
+    {"neon", ROOF_FLOAT, NULL, run_neon, 16 * 4 * 2},
     {"neon-dotprod", ROOF_INT, has_dot, run_dot, 16 * 16 * 2},
     {"neon-i8mm", ROOF_INT, has_i8mm, run_i8mm, 16 * 32 * 2},
     {NULL, ROOF_FLOAT, NULL, NULL, 0},

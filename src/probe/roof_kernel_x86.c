@@ -19,11 +19,6 @@ static const uint32_t bytes_of_3 = 0x03030303, words_of_1 = 0x00010001;
 
 /* ---- fp32 ------------------------------------------------------------------------------------ */
 
-static bool always(void)
-{
-    return true;
-}
-
 /* Without a fused instruction the most is as many multiplications as additions, each in its own chains. */
 #define SSE_SET(n) "movaps %%xmm14, %%xmm" #n "\n\t"
 #define SSE_MUL(n) "mulps %%xmm14, %%xmm" #n "\n\t"
@@ -97,7 +92,7 @@ KERNEL(avx512_vnni, BYTES("zmm") TIMES_14(ZMM_CLEAR), TIMES_14(ZMM_DOT), bytes_o
 const struct roof_kernel roof_kernels_native[] = {
     {"avx512", ROOF_FLOAT, has_avx512, run_avx512, 14 * 16 * 2},
     {"avx2-fma", ROOF_FLOAT, has_fma, run_fma, 14 * 8 * 2},
-    {"sse2", ROOF_FLOAT, always, run_sse2, 14 * 4},
+    {"sse2", ROOF_FLOAT, NULL, run_sse2, 14 * 4},
     {"avx512-vnni", ROOF_INT, has_avx512_vnni, run_avx512_vnni, 14 * 64 * 2},
     {"avx-vnni", ROOF_INT, has_avx_vnni, run_vnni, 14 * 32 * 2},
     {"avx512bw", ROOF_INT, has_avx512bw, run_madd_avx512, 7 * 64 * 2},

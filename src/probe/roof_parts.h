@@ -18,10 +18,15 @@ enum roof_kind { ROOF_FLOAT, ROOF_INT };
 struct roof_kernel {
     const char *name;
     enum roof_kind kind;
-    bool (*usable)(void);         /* by this processor under this system */
+    bool (*usable)(void);         /* by this processor under this system; NULL: by all */
     void (*run)(uint64_t rounds); /* in registers alone */
     double ops;                   /* per round: a multiply and an add are two */
 };
+
+static inline bool roof_kernel_usable(const struct roof_kernel *k)
+{
+    return !k->usable || k->usable();
+}
 
 /* Each ends with name NULL. The plain ones are C, and only used for a kind that no native one is usable for. */
 extern const struct roof_kernel roof_kernels_native[], roof_kernels_plain[];
@@ -76,7 +81,6 @@ enum { ROOF_DAYS_MAX = 30 };
 void roof_cache_write(const struct roof *r, const char *fingerprint, int64_t now, struct buf *out);
 bool roof_cache_read(struct roof *out, const struct roof_options *o, int64_t now, const char *text, size_t n);
 
-bool roof_cache_load(struct roof *out, const struct roof_options *o);
 void roof_cache_save(const struct roof *r, const struct roof_options *o);
 
 #endif
