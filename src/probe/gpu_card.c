@@ -34,9 +34,8 @@ static void set_row(struct gpu_card *c, enum gpu_row row, int code, double value
 
 /* ---- one function per group of rows ---- */
 
-static void read_utilization(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_utilization(const struct nvml *n, struct gpu_card *c)
 {
-    (void)m;
     struct nvml_utilization u = {0, 0};
     int code = CALL(n, utilization, c->device, &u);
     set_row(c, GPU_ROW_UTIL, code, u.gpu / 100.0);
@@ -44,9 +43,8 @@ static void read_utilization(const struct nvml *n, struct gpu_card *c, const str
 }
 
 /* The older call counts what the driver keeps for itself as used. */
-static void read_memory(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_memory(const struct nvml *n, struct gpu_card *c)
 {
-    (void)m;
     struct nvml_memory_v2 told = {.version = NVML_MEMORY_V2};
     int code = CALL(n, memory_v2, c->device, &told);
     if (code != NVML_OK && n->memory_v1) {
@@ -74,9 +72,10 @@ static bool field_number(const struct nvml_field *f, double *out)
 }
 
 /* Bytes per second since the last reading; the card's counter may wrap. */
-static double pcie_rate(struct gpu_card *c, int way, const struct nvml_field *f, uint64_t now_ns)
+static double pcie_rate(struct gpu_card *c, int way, const struct nvml_field *f)
 {
-    uint64_t before = c->pcie[way], bytes = f->type == NVML_TYPE_UINT ? f->value.u : f->value.ull;
+    uint64_t now_ns = c->now->now_ns, before = c->pcie[way],
+             bytes = f->type == NVML_TYPE_UINT ? f->value.u : f->value.ull;
     c->pcie[way] = bytes;
     if (!c->pcie_ns || now_ns <= c->pcie_ns || bytes < before) return NAN;
     return (double)(bytes - before) * 1e9 / (double)(now_ns - c->pcie_ns);
@@ -88,9 +87,8 @@ static void ask_fields(const struct nvml *n, const struct gpu_card *c, struct nv
     for (int i = 0; i < count && code != NVML_OK; i++) f[i].status = code;
 }
 
-static void read_power(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_power(const struct nvml *n, struct gpu_card *c)
 {
-    (void)m;
     struct nvml_field f[] = {{.id = NVML_FIELD_POWER_INSTANT}, {.id = NVML_FIELD_MEMORY_TEMPERATURE}};
     double v = NAN;
     unsigned mw = 0;
@@ -104,55 +102,42 @@ static void read_power(const struct nvml *n, struct gpu_card *c, const struct gp
     set_row(c, GPU_ROW_TEMP_MEM, f[1].status, field_number(&f[1], &v) ? v : NAN);
 }
 
-static void read_pcie(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_pcie(const struct nvml *n, struct gpu_card *c)
 {
     struct nvml_field f[] = {{.id = NVML_FIELD_PCIE_TX_BYTES}, {.id = NVML_FIELD_PCIE_RX_BYTES}};
     ask_fields(n, c, f, 2);
-    set_row(c, GPU_ROW_PCIE_TX, f[0].status, f[0].status ? NAN : pcie_rate(c, 0, &f[0], m->now_ns));
-    set_row(c, GPU_ROW_PCIE_RX, f[1].status, f[1].status ? NAN : pcie_rate(c, 1, &f[1], m->now_ns));
-    c->pcie_ns = m->now_ns;
+    set_row(c, GPU_ROW_PCIE_TX, f[0].status, f[0].status ? NAN : pcie_rate(c, 0, &f[0]));
+    set_row(c, GPU_ROW_PCIE_RX, f[1].status, f[1].status ? NAN : pcie_rate(c, 1, &f[1]));
+    c->pcie_ns = c->now->now_ns;
 }
 
-static void read_energy(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+/* One number by one call, which puts it into `v`; not asked again once the card has refused it. */
+#define ASK(c, row, type, call, value)               \
+    do {                                             \
+        type v = 0;                                  \
+        if ((c)->refused[row]) break;                \
+        int code = call;                             \
+        set_row(c, row, code, value);                \
+    } while (0)
+
+static void read_energy(const struct nvml *n, struct gpu_card *c)
 {
-    (void)m;
-    unsigned long long mj = 0;
-    if (c->refused[GPU_ROW_ENERGY]) return;
-    int code = CALL(n, energy, c->device, &mj);
-    set_row(c, GPU_ROW_ENERGY, code, (double)mj / 1e3);
+    ASK(c, GPU_ROW_ENERGY, unsigned long long, CALL(n, energy, c->device, &v), (double)v / 1e3);
 }
 
-static void read_clocks(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_clocks(const struct nvml *n, struct gpu_card *c)
 {
-    (void)m;
-    static const struct {
-        enum gpu_row row;
-        int clock;
-    } rows[] = {{GPU_ROW_CLOCK_SM, NVML_CLOCK_SM}, {GPU_ROW_CLOCK_MEM, NVML_CLOCK_MEM}};
-    for (size_t i = 0; i < 2; i++) {
-        unsigned mhz = 0;
-        if (c->refused[rows[i].row]) continue;
-        int code = CALL(n, clock_mhz, c->device, rows[i].clock, &mhz);
-        set_row(c, rows[i].row, code, mhz * 1e6);
-    }
-    unsigned long long reasons = 0;
-    if (c->refused[GPU_ROW_THROTTLE]) return;
-    int code = CALL(n, throttle, c->device, &reasons);
-    set_row(c, GPU_ROW_THROTTLE, code, (double)reasons);
+    ASK(c, GPU_ROW_CLOCK_SM, unsigned, CALL(n, clock_mhz, c->device, NVML_CLOCK_SM, &v), v * 1e6);
+    ASK(c, GPU_ROW_CLOCK_MEM, unsigned, CALL(n, clock_mhz, c->device, NVML_CLOCK_MEM, &v), v * 1e6);
+    ASK(c, GPU_ROW_THROTTLE, unsigned long long, CALL(n, throttle, c->device, &v), (double)v);
 }
 
-static void read_slow(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_slow(const struct nvml *n, struct gpu_card *c)
 {
-    (void)m;
-    unsigned mw = 0, celsius = 0;
-    unsigned long long errors = 0;
-    int code = CALL(n, power_limit, c->device, &mw);
-    set_row(c, GPU_ROW_POWER_LIMIT, code, mw / 1e3);
-    code = CALL(n, temperature, c->device, NVML_TEMPERATURE_GPU, &celsius);
-    set_row(c, GPU_ROW_TEMP, code, celsius);
-    if (c->refused[GPU_ROW_ECC]) return;
-    code = CALL(n, ecc, c->device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors);
-    set_row(c, GPU_ROW_ECC, code, (double)errors);
+    ASK(c, GPU_ROW_POWER_LIMIT, unsigned, CALL(n, power_limit, c->device, &v), v / 1e3);
+    ASK(c, GPU_ROW_TEMP, unsigned, CALL(n, temperature, c->device, NVML_TEMPERATURE_GPU, &v), v);
+    ASK(c, GPU_ROW_ECC, unsigned long long,
+        CALL(n, ecc, c->device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &v), (double)v);
 }
 
 /* ---- whose memory ---- */
@@ -201,9 +186,9 @@ static int sum_owned(const struct nvml *nvml, const struct gpu_card *c, const st
     return code;
 }
 
-static void read_processes(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_processes(const struct nvml *n, struct gpu_card *c)
 {
-    const struct gpu_owner *o = m->owner;
+    const struct gpu_owner *o = c->now->owner;
     struct owned sum = {.known = true};
     if (!o->program || c->refused[GPU_ROW_MEM_PROCESS]) return;
     int code = sum_owned(n, c, o, &sum);
@@ -236,7 +221,7 @@ static void gpm_compare(const struct nvml *n, struct gpu_card *c)
     }
 }
 
-static void read_gpm(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
+static void read_gpm(const struct nvml *n, struct gpu_card *c)
 {
     if (!c->gpm) return;
     nvml_gpm_sample older = c->gpm_sample[0];
@@ -247,7 +232,7 @@ static void read_gpm(const struct nvml *n, struct gpu_card *c, const struct gpu_
     bool taken = n->gpm_sample(c->device, c->gpm_sample[1]) == NVML_OK;
     for (int r = GPU_ROW_SM_ACTIVE; r <= GPU_ROW_DRAM; r++) c->value[r] = NAN;
     if (taken && c->gpm_ns) gpm_compare(n, c);
-    c->gpm_ns = taken ? m->now_ns : 0;
+    c->gpm_ns = taken ? c->now->now_ns : 0;
 }
 
 /* ---- a card ---- */
@@ -269,7 +254,7 @@ void gpu_card_open(const struct nvml *n, struct gpu_card *c)
 
 /* One row per group: how often it is asked at most, and how old an answer may grow. */
 static const struct {
-    void (*read)(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m);
+    void (*read)(const struct nvml *n, struct gpu_card *c);
     uint64_t least_ns, most_ns;
     bool of_slices;       /* slices have it too */
     enum gpu_row only;    /* not asked when this row was refused; GPU_ROWS: always */
@@ -287,8 +272,10 @@ static const struct {
     [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false},
 };
 
-static bool is_due(const struct gpu_card *c, int g, const struct gpu_moment *m)
+/* A group whose answer took long is left in peace in proportion to that, but not for longer than its answer holds. */
+static bool is_due(const struct gpu_card *c, int g)
 {
+    const struct gpu_moment *m = c->now;
     uint64_t asked = c->group[g].asked_ns, since = m->now_ns - asked;
     uint64_t rest = c->group[g].cost_ns * COST_SHARE;
     if (rest > groups[g].most_ns) rest = groups[g].most_ns;
@@ -297,23 +284,24 @@ static bool is_due(const struct gpu_card *c, int g, const struct gpu_moment *m)
     return since >= groups[g].least_ns && since >= rest;
 }
 
-static void ask_group(const struct nvml *n, struct gpu_card *c, int g, const struct gpu_moment *m)
+static void ask_group(const struct nvml *n, struct gpu_card *c, int g)
 {
     uint64_t begun = clock_raw_ns(), took;
-    groups[g].read(n, c, m);
+    groups[g].read(n, c);
     took = clock_raw_ns() - begun;
     /* Waking a sleeping driver costs a first call extra: what is kept follows slowly, and falls as it rises. */
     c->group[g].cost_ns = c->group[g].cost_ns ? (3 * c->group[g].cost_ns + took) / 4 : took;
-    c->group[g].asked_ns = m->now_ns;
+    c->group[g].asked_ns = c->now->now_ns;
 }
 
 void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
+    c->now = m;
     for (int g = 0; g < GPU_GROUPS; g++) {
         if ((c->slice && !groups[g].of_slices) || (groups[g].only < GPU_ROWS && c->refused[groups[g].only]))
             continue;
-        if (is_due(c, g, m))
-            ask_group(n, c, g, m);
+        if (is_due(c, g))
+            ask_group(n, c, g);
         else if (groups[g].counter < GPU_ROWS)
             c->value[groups[g].counter] = NAN;
     }

@@ -42,6 +42,12 @@ struct gpu_owner {
     pid_t program; /* 0: nobody's */
 };
 
+struct gpu_moment {
+    uint64_t now_ns;
+    bool thorough; /* ask everything, whatever it costs */
+    const struct gpu_owner *owner;
+};
+
 struct gpu_card {
     nvml_device device;
     char label[32];
@@ -56,14 +62,10 @@ struct gpu_card {
     bool gpm;
     nvml_gpm_sample gpm_sample[2]; /* the earlier one and the one before */
     uint64_t gpm_ns;
+    const struct gpu_moment *now; /* within gpu_card_read() */
 };
 
 void gpu_card_open(const struct nvml *n, struct gpu_card *c);
-struct gpu_moment {
-    uint64_t now_ns;
-    bool thorough; /* ask everything, whatever it costs */
-    const struct gpu_owner *owner;
-};
 /* Each group is asked so seldom that it takes 1/2000 of the time, but what is shown as now is never older than a
  * second or two (GPM, PCIe) or a third of one (work, memory, power). In between a gauge keeps its value; a counter is
  * unknown. */

@@ -24,6 +24,8 @@ struct host_job {
     char text[16384]; /* the file read last, NUL-terminated; longer files are cut */
 };
 
+#define unknown(job, ...) run_unknown((job)->run, &(job)->host->unknown, __VA_ARGS__) /* field, why */
+
 /* ---- small files ---- */
 
 /* Less a newline at the end. False: empty. */
@@ -86,7 +88,7 @@ static void read_names(struct host_job *job)
     }
     char *os = line_value(job, "/etc/os-release", "PRETTY_NAME", '=');
     if (!os) {
-        run_unknown(job->run, &job->host->unknown, "os", "no PRETTY_NAME in /etc/os-release");
+        unknown(job, "os", "no PRETTY_NAME in /etc/os-release");
         return;
     }
     size_t n = strlen(os);
@@ -112,7 +114,7 @@ static void read_cpu_model(struct host_job *job)
     if (v && maker[0])
         h->cpu.model = arena_printf(a, "implementer %s part %s", maker, v);
     else
-        run_unknown(job->run, &h->unknown, "cpu.model", "/proc/cpuinfo names no model");
+        unknown(job, "cpu.model", "/proc/cpuinfo names no model");
 }
 
 static unsigned count_affinity(void)
@@ -134,10 +136,10 @@ static void read_cores(struct host_job *job)
     if (cores)
         h->cpu.cores = known_u64(cores);
     else
-        run_unknown(job->run, &h->unknown, "cpu.cores", "the kernel does not list the processors online");
+        unknown(job, "cpu.cores", "the kernel does not list the processors online");
     double usable = count_affinity();
     if (usable == 0) {
-        run_unknown(job->run, &h->unknown, "cpu.usable", "the affinity mask could not be read");
+        unknown(job, "cpu.usable", "the affinity mask could not be read");
         return;
     }
     if (h->cgroup.cpu_quota.known && h->cgroup.cpu_quota.v < usable) usable = h->cgroup.cpu_quota.v;
@@ -162,8 +164,7 @@ static void read_governor(struct host_job *job)
     if (first[0])
         h->governor = arena_str(&job->run->arena, first);
     else
-        run_unknown(job->run, &h->unknown, "governor",
-                    "no cpufreq in /sys: the kernel does not set clock rates");
+        unknown(job, "governor", "no cpufreq in /sys: the kernel does not set clock rates");
 }
 
 /* ---- memory, load, virtual or not ---- */
@@ -176,12 +177,12 @@ static void read_memory_and_load(struct host_job *job)
         kib < INT64_MAX / 1024)
         h->memory_bytes = known_u64(kib * 1024);
     else
-        run_unknown(job->run, &h->unknown, "memory_bytes", "no MemTotal in /proc/meminfo");
+        unknown(job, "memory_bytes", "no MemTotal in /proc/meminfo");
     double load;
     if (slurp(job, "/proc/loadavg") && procfs_decimal(job->text, &load))
         h->load1 = known_f64(load);
     else
-        run_unknown(job->run, &h->unknown, "load1", "/proc/loadavg cannot be read");
+        unknown(job, "load1", "/proc/loadavg cannot be read");
 }
 
 /* Makers' names that only virtual machines carry. */
@@ -215,8 +216,7 @@ static void read_virtual(struct host_job *job)
     else if (x86)
         h->is_virtual = known_bool(false);
     else
-        run_unknown(job->run, &h->unknown, "virtual",
-                    "this processor has no hypervisor flag and DMI is silent");
+        unknown(job, "virtual", "this processor has no hypervisor flag and DMI is silent");
 }
 
 /* ---- control group ---- */
@@ -297,7 +297,7 @@ static void read_cgroup(struct host_job *job)
     bool v1 = cgroup_path(root, "self", "memory", path, sizeof path) ||
               cgroup_path(root, "self", "cpu", path, sizeof path);
     if (!cgroup_path(root, "self", "", path, sizeof path) && !v1) {
-        run_unknown(job->run, &h->unknown, "cgroup", "/proc/self/cgroup names no control group");
+        unknown(job, "cgroup", "/proc/self/cgroup names no control group");
         return;
     }
     h->cgroup.version = known_u64(v1 ? 1 : 2);
@@ -306,8 +306,8 @@ static void read_cgroup(struct host_job *job)
     const bool known[] = {h->cgroup.cpu_quota.known, h->cgroup.memory_limit_bytes.known,
                           h->cgroup.cpuset != NULL};
     for (size_t i = 0; i < 3; i++)
-        if (!known[i]) run_unknown(job->run, &h->unknown, cgroup_rows[i].field, "%s", why[i]);
-    if (!h->cgroup.path) run_unknown(job->run, &h->unknown, "cgroup.path", "no group is to be seen");
+        if (!known[i]) unknown(job, cgroup_rows[i].field, "%s", why[i]);
+    if (!h->cgroup.path) unknown(job, "cgroup.path", "no group is to be seen");
 }
 
 tare_status host_read(struct run *r, const char *root, tare_error *err)

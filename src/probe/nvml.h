@@ -14,13 +14,7 @@
 typedef void *nvml_device;
 typedef void *nvml_gpm_sample;
 
-enum {
-    NVML_OK = 0,
-    NVML_NOT_SUPPORTED = 3,
-    NVML_NO_PERMISSION = 4,
-    NVML_INSUFFICIENT_SIZE = 7,
-    NVML_NO_CALL = 13
-};
+enum { NVML_OK = 0, NVML_NOT_SUPPORTED = 3, NVML_NO_PERMISSION = 4, NVML_NO_CALL = 13 };
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0 };
 enum { NVML_ECC_UNCORRECTED = 1, NVML_ECC_VOLATILE = 0 };
 

@@ -39,6 +39,7 @@ static void tell_blind(struct buf *all, const char *name, const char *text)
 static void close_one(struct probe *p)
 {
     p->ops->close(p);
+    buf_release(&p->blind);
     mem_free(p);
 }
 
@@ -46,25 +47,18 @@ static void close_one(struct probe *p)
 static tare_status open_one(struct probes *out, const struct probe_ops *ops, const struct probe_place *at,
                             bool asked, tare_error *err)
 {
-    struct buf blind = BUF_INIT;
     tare_error own = TARE_ERROR_INIT;
     struct probe *p = mem_new(1, ops->size);
     if (!p) return error_set(err, TARE_NOMEM, "out of memory for a probe");
     p->ops = ops;
-    tare_status s = ops->open(p, at, &blind, &own),
-                pushed = s == TARE_OK ? vec_push(&out->items, p, &own) : s;
-    if (pushed != TARE_OK) close_one(p);
-    s = pushed;
-    if (s == TARE_OK) {
-        tell_blind(&out->blind, ops->name, blind.data);
-    } else if (s == TARE_UNSUPPORTED && !asked) {
-        tell_blind(&out->blind, ops->name, own.text);
-        s = TARE_OK;
-    } else {
-        s = error_set(err, s, "probe %s: %s", ops->name, own.text);
-    }
-    buf_release(&blind);
-    return s == TARE_OK ? buf_status(&out->blind, err) : s;
+    p->blind = (struct buf)BUF_INIT;
+    tare_status s = ops->open(p, at, &own);
+    if (s == TARE_OK) s = vec_push(&out->items, p, &own);
+    if (s != TARE_OK) close_one(p);
+    if (s != TARE_OK && (s != TARE_UNSUPPORTED || asked))
+        return error_set(err, s, "probe %s: %s", ops->name, own.text);
+    tell_blind(&out->blind, ops->name, s == TARE_OK ? p->blind.data : own.text);
+    return buf_status(&out->blind, err);
 }
 
 static tare_status refuse_name(const char *name, tare_error *err)
@@ -136,8 +130,6 @@ bool probe_turn(struct probe_turn *t, bool thorough, uint64_t now_ns)
     t->last_ns = now_ns;
     return true;
 }
-
-const char *const probe_pressure_names[PROBE_PRESSURES] = {"cpu", "memory", "io"};
 
 void probe_put_pressure(struct probe_put *p, const int fd[PROBE_PRESSURES],
                         const enum metric_id m[PROBE_PRESSURES])

@@ -44,9 +44,9 @@ struct probe_ops {
     const char *name; /* "process" */
     const char *help;
     size_t size; /* of the kind's own struct, which open() gets zeroed */
-    /* Fills `blind` with what it cannot see here and why, a line each; nothing at all to see is TARE_UNSUPPORTED. What
-     * failed is closed too: descriptors must be -1, or open, when open() returns. */
-    tare_status (*open)(struct probe *p, const struct probe_place *at, struct buf *blind, tare_error *err);
+    /* Fills p->blind; nothing at all to see is TARE_UNSUPPORTED. What failed is closed too: descriptors must be -1, or
+     * open, when open() returns. */
+    tare_status (*open)(struct probe *p, const struct probe_place *at, tare_error *err);
     void (*sample)(struct probe *p, struct probe_put *to);
     void (*close)(struct probe *p);
 };
@@ -64,6 +64,7 @@ struct probe { /* first member of each kind's own struct */
     const struct probe_ops *ops;
     uint64_t samples, ns, ns_max; /* its own cost so far; kept by probes_sample() */
     bool thorough;                /* this sample leaves nothing out for what it costs */
+    struct buf blind;             /* what it cannot see here and why, a line each */
 };
 
 /* A set of opened probes sampled together. */
@@ -104,8 +105,7 @@ struct probe_turn {
 bool probe_turn(struct probe_turn *t, bool thorough, uint64_t now_ns);
 
 #define PROBE_PRESSURES 3
-extern const char *const probe_pressure_names[PROBE_PRESSURES]; /* cpu, memory, io */
-/* In this order: "some" totals in seconds, from files like /proc/pressure/cpu. */
+/* Of cpu, memory, io: "some" totals in seconds, from files like /proc/pressure/cpu. */
 void probe_put_pressure(struct probe_put *p, const int fd[PROBE_PRESSURES],
                         const enum metric_id m[PROBE_PRESSURES]);
 

@@ -134,18 +134,17 @@ static void cgroup_close(struct probe *p)
     for (int i = 0; i < PROBE_PRESSURES; i++) procfs_close(&c->pressure[i]);
 }
 
-static void open_pressure(struct cgroup_probe *c, const struct probe_place *at, struct buf *blind)
+static void open_pressure(struct cgroup_probe *c, const struct probe_place *at)
 {
+    static const char *const names[PROBE_PRESSURES] = {"cpu", "memory", "io"};
     struct cgroup_place g;
     bool found = find_group(&g, at, "");
     for (int i = 0; i < PROBE_PRESSURES; i++)
-        c->pressure[i] =
-            found ? procfs_open(at->root, "%s%s/%s.pressure", g.mount, g.path, probe_pressure_names[i]) : -1;
-    if (c->pressure[0] < 0) buf_add_str(blind, "pressure of the group: needs cgroup version 2\n");
+        c->pressure[i] = found ? procfs_open(at->root, "%s%s/%s.pressure", g.mount, g.path, names[i]) : -1;
+    if (c->pressure[0] < 0) buf_add_str(&c->base.blind, "pressure of the group: needs cgroup version 2\n");
 }
 
-static tare_status cgroup_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                               tare_error *err)
+static tare_status cgroup_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct cgroup_probe *c = (struct cgroup_probe *)base;
     c->limit_above = INFINITY;
@@ -153,9 +152,10 @@ static tare_status cgroup_open(struct probe *base, const struct probe_place *at,
         open_source(c, at, &sources[i]);
         bool last = i + 1 == SOURCES || sources[i + 1].metric != sources[i].metric;
         if (last && !has(c, sources[i].metric))
-            buf_printf(blind, "%s: no file of the group tells it\n", metric_table[sources[i].metric].name);
+            buf_printf(&base->blind, "%s: no file of the group tells it\n",
+                       metric_table[sources[i].metric].name);
     }
-    open_pressure(c, at, blind);
+    open_pressure(c, at);
     if (c->n) return TARE_OK;
     return error_set(err, TARE_UNSUPPORTED, "no control group is visible below %s/sys/fs/cgroup", at->root);
 }

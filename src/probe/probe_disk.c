@@ -28,19 +28,7 @@ struct disk_probe {
 };
 
 /* Columns after the name, from 0. */
-enum {
-    READS,
-    READS_MERGED,
-    READ_SECTORS,
-    READ_MS,
-    WRITES,
-    WRITES_MERGED,
-    WRITE_SECTORS,
-    WRITE_MS,
-    IN_FLIGHT,
-    BUSY_MS
-};
-enum { COLUMNS = BUSY_MS + 1 };
+enum { READS, READ_SECTORS = 2, READ_MS, WRITES, WRITE_SECTORS = 6, WRITE_MS, BUSY_MS = 9, COLUMNS };
 
 static const struct {
     enum metric_id metric;
@@ -148,8 +136,7 @@ static void disk_close(struct probe *base)
     vec_release(&p->disks);
 }
 
-static tare_status disk_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                             tare_error *err)
+static tare_status disk_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct disk_probe *p = (struct disk_probe *)base;
     snprintf(p->root, sizeof p->root, "%s", at->root);
@@ -159,7 +146,7 @@ static tare_status disk_open(struct probe *base, const struct probe_place *at, s
     p->fd = procfs_open(at->root, "/proc/diskstats");
     if (p->fd < 0) return error_set(err, TARE_UNSUPPORTED, "/proc/diskstats: %s", strerror(errno));
     if (!p->has_block)
-        buf_add_str(blind, "disks and partitions are told apart by their names: no /sys/block\n");
+        buf_add_str(&base->blind, "disks and partitions are told apart by their names: no /sys/block\n");
     return TARE_OK;
 }
 

@@ -100,12 +100,11 @@ static int open_domains(struct energy_probe *p, const char *root)
     return denied;
 }
 
-static tare_status energy_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                               tare_error *err)
+static tare_status energy_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct energy_probe *p = (struct energy_probe *)base;
     int denied = open_domains(p, at->root);
-    if (p->n && denied) buf_printf(blind, "%d energy domains: only root may read them\n", denied);
+    if (p->n && denied) buf_printf(&base->blind, "%d energy domains: only root may read them\n", denied);
     if (p->n) return TARE_OK;
     if (denied)
         return error_set(err, TARE_UNSUPPORTED,

@@ -68,7 +68,7 @@ static tare_status add_slices(struct gpu_probe *p, nvml_device device, unsigned 
     return s;
 }
 
-static tare_status add_cards(struct gpu_probe *p, struct buf *blind, tare_error *err)
+static tare_status add_cards(struct gpu_probe *p, tare_error *err)
 {
     unsigned n = 0;
     tare_status s = TARE_OK;
@@ -80,7 +80,7 @@ static tare_status add_cards(struct gpu_probe *p, struct buf *blind, tare_error 
         snprintf(label, sizeof label, "gpu%u", i);
         code = p->nvml.by_index(i, &device);
         if (code != NVML_OK) {
-            buf_printf(blind, "%s: %s\n", label, nvml_why(&p->nvml, code));
+            buf_printf(&p->base.blind, "%s: %s\n", label, nvml_why(&p->nvml, code));
             continue;
         }
         s = add_card(p, device, label, false, err);
@@ -99,7 +99,7 @@ static bool in_first_namespace(const char *root)
     return n < 0 || strcmp(text, "pid:[4026531836]") == 0;
 }
 
-static void tell_blind(struct gpu_probe *p, const struct probe_place *at, struct buf *blind)
+static void tell_blind(struct gpu_probe *p, const struct probe_place *at)
 {
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
@@ -107,24 +107,24 @@ static void tell_blind(struct gpu_probe *p, const struct probe_place *at, struct
         gpu_card_all_due(c);
         for (int r = 0; r < GPU_ROWS; r++)
             if (c->refused[r])
-                buf_printf(blind, "%s %s: %s\n", c->label, metric_table[gpu_row_metric((enum gpu_row)r)].name,
+                buf_printf(&p->base.blind, "%s %s: %s\n", c->label,
+                           metric_table[gpu_row_metric((enum gpu_row)r)].name,
                            nvml_why(&p->nvml, c->refused[r]));
     }
     if (at->program && !in_first_namespace(at->root))
-        buf_add_str(blind,
+        buf_add_str(&p->base.blind,
                     "memory of the program: in a container the driver may number processes otherwise; a lone "
                     "process of a card that cannot be found here is taken for the program\n");
 }
 
-static tare_status gpu_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                            tare_error *err)
+static tare_status gpu_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct gpu_probe *p = (struct gpu_probe *)base;
     p->owner = (struct gpu_owner){.root = "", .program = at->program};
     snprintf(p->owner.root, sizeof p->owner.root, "%s", at->root);
     tare_status s = nvml_open(&p->nvml, at->root, err);
-    if (s == TARE_OK) s = add_cards(p, blind, err);
-    if (s == TARE_OK) tell_blind(p, at, blind);
+    if (s == TARE_OK) s = add_cards(p, err);
+    if (s == TARE_OK) tell_blind(p, at);
     return s;
 }
 

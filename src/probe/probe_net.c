@@ -98,12 +98,12 @@ static int open_net(const struct probe_place *at, const char *name)
     return fd >= 0 ? fd : procfs_open(at->root, "/proc/net/%s", name);
 }
 
-static tare_status net_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                            tare_error *err)
+static tare_status net_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct net_probe *p = (struct net_probe *)base;
     p->snmp = open_net(at, "snmp");
-    if (p->snmp < 0) buf_printf(blind, "TCP segments sent again: /proc/net/snmp: %s\n", strerror(errno));
+    if (p->snmp < 0)
+        buf_printf(&base->blind, "TCP segments sent again: /proc/net/snmp: %s\n", strerror(errno));
     p->dev = open_net(at, "dev");
     if (p->dev < 0) return error_set(err, TARE_UNSUPPORTED, "/proc/net/dev: %s", strerror(errno));
     return TARE_OK;

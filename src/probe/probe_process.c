@@ -166,7 +166,7 @@ static void process_close(struct probe *base)
     fork_events_close(&p->forks);
 }
 
-static void tell_blind(struct process_probe *p, pid_t program, struct buf *blind)
+static void tell_blind(struct process_probe *p, pid_t program)
 {
     static const struct {
         const char *file, *what;
@@ -179,28 +179,27 @@ static void tell_blind(struct process_probe *p, pid_t program, struct buf *blind
         bool can =
             procfs_read_of(p->tree.proc, program, rows[i].file, p->tree.text, sizeof p->tree.text) >= 0;
         if (!can)
-            buf_printf(blind, "%s: /proc/%d/%s: %s\n", rows[i].what, (int)program, rows[i].file,
+            buf_printf(&p->base.blind, "%s: /proc/%d/%s: %s\n", rows[i].what, (int)program, rows[i].file,
                        strerror(errno));
         if (i == 1) p->shares = can;
     }
 }
 
 /* The kernel's own word where it gives it. */
-static tare_status open_forks(struct process_probe *p, const char *root, struct buf *blind, tare_error *err)
+static tare_status open_forks(struct process_probe *p, const char *root, tare_error *err)
 {
     const char *why = "a made-up machine";
     if (!root[0]) fork_events_open(&p->forks, &why);
     if (p->forks.fd < 0)
         buf_printf(
-            blind,
+            &p->base.blind,
             "processes started: a lower bound, those that live between two samples and are waited for by "
             "their parent are not counted (their time is): %s\n",
             why);
     return tell_forks(p, err);
 }
 
-static tare_status process_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                                tare_error *err)
+static tare_status process_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct process_probe *p = (struct process_probe *)base;
     p->detail = at->detail;
@@ -210,8 +209,8 @@ static tare_status process_open(struct probe *base, const struct probe_place *at
     p->tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
     tare_status s = tree_open(&p->tree, at->root, at->program, err);
     if (s != TARE_OK) return s;
-    tell_blind(p, at->program, blind);
-    return open_forks(p, at->root, blind, err);
+    tell_blind(p, at->program);
+    return open_forks(p, at->root, err);
 }
 
 const struct probe_ops probe_process = {

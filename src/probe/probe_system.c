@@ -8,11 +8,11 @@
 #include "probe/probe.h"
 #include "probe/procfs.h"
 
-enum { STAT, MEMINFO, VMSTAT, LOADAVG, FILES, TEXT_BYTES = 64 << 10 };
+enum { STAT, MEMINFO, VMSTAT, LOADAVG, PRESSURE, FILES = PRESSURE + PROBE_PRESSURES, TEXT_BYTES = 64 << 10 };
 
 struct system_probe {
     struct probe base;
-    int fd[FILES], pressure[PROBE_PRESSURES];
+    int fd[FILES];
     bool detail;
     struct probe_turn swap; /* the kernel adds up all processors for it */
     double tick_s, page;
@@ -26,6 +26,9 @@ static const struct {
     [MEMINFO] = {"/proc/meminfo", "memory"},
     [VMSTAT] = {"/proc/vmstat", "swap traffic"},
     [LOADAVG] = {"/proc/loadavg", "load"},
+    [PRESSURE] = {"/proc/pressure/cpu", "pressure of cpu"}, /* in the order of probe_put_pressure() */
+    {"/proc/pressure/memory", "pressure of memory"},
+    {"/proc/pressure/io", "pressure of io"},
 };
 
 /* ---- processors ---- */
@@ -121,14 +124,13 @@ static void system_sample(struct probe *p, struct probe_put *put)
     put_memory(s, put);
     if (probe_turn(&s->swap, p->thorough, put->to->at_ns)) put_swap(s, put);
     put_load(s, put);
-    probe_put_pressure(put, s->pressure, pressure);
+    probe_put_pressure(put, &s->fd[PRESSURE], pressure);
 }
 
 static void system_close(struct probe *p)
 {
     struct system_probe *s = (struct system_probe *)p;
     for (int i = 0; i < FILES; i++) procfs_close(&s->fd[i]);
-    for (int i = 0; i < PROBE_PRESSURES; i++) procfs_close(&s->pressure[i]);
 }
 
 /* A kernel may have the file and refuse every read (pressure switched off). */
@@ -142,8 +144,7 @@ static bool readable(int *fd)
     return false;
 }
 
-static tare_status system_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                               tare_error *err)
+static tare_status system_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct system_probe *s = (struct system_probe *)base;
     unsigned seen = 0;
@@ -155,15 +156,7 @@ static tare_status system_open(struct probe *base, const struct probe_place *at,
         if (readable(&s->fd[i]))
             seen++;
         else
-            buf_printf(blind, "%s: %s: %s\n", files[i].what, files[i].path, strerror(errno));
-    }
-    for (int i = 0; i < PROBE_PRESSURES; i++) {
-        s->pressure[i] = procfs_open(at->root, "/proc/pressure/%s", probe_pressure_names[i]);
-        if (readable(&s->pressure[i]))
-            seen++;
-        else
-            buf_printf(blind, "pressure of %s: /proc/pressure/%s: %s\n", probe_pressure_names[i],
-                       probe_pressure_names[i], strerror(errno));
+            buf_printf(&base->blind, "%s: %s: %s\n", files[i].what, files[i].path, strerror(errno));
     }
     if (seen) return TARE_OK;
     return error_set(err, TARE_UNSUPPORTED, "nothing of %s/proc can be read", at->root);

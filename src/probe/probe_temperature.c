@@ -168,8 +168,7 @@ static void temperature_close(struct probe *base)
     vec_release(&p->sensors);
 }
 
-static tare_status temperature_open(struct probe *base, const struct probe_place *at, struct buf *blind,
-                                    tare_error *err)
+static tare_status temperature_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct temperature_probe *p = (struct temperature_probe *)base;
     p->detail = at->detail;
@@ -179,9 +178,9 @@ static tare_status temperature_open(struct probe *base, const struct probe_place
         each_entry(&f, "/sys/class/thermal", "thermal_zone", add_zone); /* else the same sensors again */
     size_t sensors = p->sensors.n;
     each_entry(&f, "/sys/devices/system/cpu", "cpu", add_core);
-    if (!sensors) buf_add_str(blind, "temperature: no sensor chip and no thermal zone is visible\n");
+    if (!sensors) buf_add_str(&base->blind, "temperature: no sensor chip and no thermal zone is visible\n");
     if (p->sensors.n == sensors)
-        buf_add_str(blind, "frequency: no cpufreq, it is decided elsewhere and not shown\n");
+        buf_add_str(&base->blind, "frequency: no cpufreq, it is decided elsewhere and not shown\n");
     if (f.status == TARE_OK && !p->sensors.n)
         return error_set(err, TARE_UNSUPPORTED,
                          "no sensor chip, no thermal zone and no cpufreq: usual in a virtual machine");

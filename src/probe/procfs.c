@@ -177,18 +177,7 @@ bool procfs_name(const char *root, const char *folder, const char *file, char *o
 bool process_stat_parse(struct process_stat *out, const char *text)
 {
     enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */
-    enum {
-        PARENT = 4,
-        FLAGS = 9,
-        MINOR,
-        CMINOR,
-        MAJOR,
-        CMAJOR,
-        USER,
-        SYSTEM,
-        CUSER,
-        CSYSTEM
-    }; /* as in proc(5) */
+    enum { PARENT = 4, FLAGS = 9, MINOR, CMINOR, MAJOR, CMAJOR, USER, SYSTEM, CUSER, CSYSTEM }; /* proc(5) */
     enum { THREADS = 20, STARTED = 22, RSS = 24, EXIT_SIGNAL = 38, FIELDS };
     uint64_t f[FIELDS] = {0};
     const char *open = strchr(text, '('), *close = strrchr(text, ')');

@@ -120,17 +120,9 @@ static struct known_u64 known_rise(struct known_u64 later, struct known_u64 earl
 
 struct procstat procstat_since(const struct procstat *later, const struct procstat *earlier)
 {
-    return (struct procstat){
-        .user_ns = rise(later->user_ns, earlier->user_ns),
-        .system_ns = rise(later->system_ns, earlier->system_ns),
-        .minor_faults = rise(later->minor_faults, earlier->minor_faults),
-        .major_faults = rise(later->major_faults, earlier->major_faults),
-        .voluntary_switches = rise(later->voluntary_switches, earlier->voluntary_switches),
-        .involuntary_switches = rise(later->involuntary_switches, earlier->involuntary_switches),
-        .migrations = known_rise(later->migrations, earlier->migrations),
-        .read_bytes = known_rise(later->read_bytes, earlier->read_bytes),
-        .write_bytes = known_rise(later->write_bytes, earlier->write_bytes),
-    };
+#define RISE(part) .part = rise(later->part, earlier->part),
+#define KNOWN_RISE(part) .part = known_rise(later->part, earlier->part),
+    return (struct procstat){PROCSTAT_NUMBERS(RISE) PROCSTAT_KNOWN(KNOWN_RISE)};
 }
 
 static void known_add(struct known_u64 *into, struct known_u64 more)
@@ -140,15 +132,9 @@ static void known_add(struct known_u64 *into, struct known_u64 more)
 
 void procstat_add(struct procstat *into, const struct procstat *more)
 {
-    into->user_ns += more->user_ns;
-    into->system_ns += more->system_ns;
-    into->minor_faults += more->minor_faults;
-    into->major_faults += more->major_faults;
-    into->voluntary_switches += more->voluntary_switches;
-    into->involuntary_switches += more->involuntary_switches;
-    known_add(&into->migrations, more->migrations);
-    known_add(&into->read_bytes, more->read_bytes);
-    known_add(&into->write_bytes, more->write_bytes);
+#define ADD(part) into->part += more->part;
+#define KNOWN_ADD(part) known_add(&into->part, more->part);
+    PROCSTAT_NUMBERS(ADD) PROCSTAT_KNOWN(KNOWN_ADD)
 }
 
 /* ---- memory ---- */

@@ -17,6 +17,10 @@ struct procstat {
     struct known_u64 migrations; /* of all threads that live now; needs a kernel with scheduler statistics */
     struct known_u64 read_bytes, write_bytes; /* that reached storage */
 };
+/* The same once more, for what is done to each of them. */
+#define PROCSTAT_NUMBERS(X) \
+    X(user_ns) X(system_ns) X(minor_faults) X(major_faults) X(voluntary_switches) X(involuntary_switches)
+#define PROCSTAT_KNOWN(X) X(migrations) X(read_bytes) X(write_bytes)
 
 void procstat_read(struct procstat *out, const char *root);
 struct procstat procstat_of_usage(const struct rusage *u); /* of a process that was waited for */
