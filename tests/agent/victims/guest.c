@@ -103,19 +103,22 @@ static void *measure_batches(void *median)
     return NULL;
 }
 
+static int taken;
+
 static void *take_a_slot(void *unused)
 {
     (void)unused;
     some_scopes(1);
+    __atomic_fetch_add(&taken, 1, __ATOMIC_RELEASE);
     while (!stop) usleep(10000);
     return NULL;
 }
 
-/* How much longer scopes take when the recorder is refused more room: in threads that come when there is none left, two
- * at once. '#' and the ratio of the medians of batches. */
+/* How much longer scopes take when the recorder is refused more room: in threads that come when others have taken what
+ * was left, two at once. '#' and the ratio of the medians of batches. */
 static int refused(void)
 {
-    enum { TAKERS = 200 };
+    enum { TAKERS = 700 };
     pthread_t t[2], takers[TAKERS];
     double healthy[2], now[2];
     struct rlimit before, none;
@@ -125,12 +128,13 @@ static int refused(void)
     for (int i = 0; i < 2; i++) pthread_create(&t[i], NULL, measure_batches, &healthy[i]);
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
     setrlimit(RLIMIT_FSIZE, &none);
-    for (int i = 0; i < TAKERS; i++) pthread_create(&takers[i], NULL, take_a_slot, NULL);
-    usleep(300000);
+    int n = 0;
+    while (n < TAKERS && pthread_create(&takers[n], NULL, take_a_slot, NULL) == 0) n++;
+    while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < n) usleep(1000);
     for (int i = 0; i < 2; i++) pthread_create(&t[i], NULL, measure_batches, &now[i]);
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
     stop = 1;
-    for (int i = 0; i < TAKERS; i++) pthread_join(takers[i], NULL);
+    while (n > 0) pthread_join(takers[--n], NULL);
     setrlimit(RLIMIT_FSIZE, &before); /* stdout may be a file */
     printf("#ratio %.3f\n", (now[0] + now[1]) / (healthy[0] + healthy[1]));
     return 7;
