@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * known_work.c - work whose duration the program knows by itself: each scope is also timed from within with
- * clock_gettime, and the sums are printed for known_work.sh to hold against what tare says. */
+ * clock_gettime, and per kind its calls, their sum, the sum of their squared deviations and how long the processor was
+ * away between that clock and tare's are printed for known_work.sh to hold against what tare says. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 enum { SPIN, NAP, SHORT, PARENT, KINDS };
 static const char *const names[KINDS] = {"spin", "nap", "short", "parent"};
-static uint64_t total[KINDS], calls[KINDS], tokens;
+static uint64_t total[KINDS], calls[KINDS], away[KINDS], tokens;
+static double squares[KINDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t now(void)
@@ -20,10 +22,20 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void note(int kind, uint64_t ns)
+/* What a call took, from within and (a clock read and a scope more at each end) from around the scope: a difference of
+ * more than AWAY_NS is time in which somebody else ran. */
+struct times {
+    uint64_t before, start, end;
+};
+enum { AWAY_NS = 10000 };
+
+static void note(int kind, const struct times *t)
 {
+    uint64_t ns = t->end - t->start, gap = now() - t->before - ns;
     pthread_mutex_lock(&lock);
     total[kind] += ns;
+    squares[kind] += (double)ns * (double)ns;
+    away[kind] += gap > AWAY_NS ? gap : 0;
     calls[kind]++;
     pthread_mutex_unlock(&lock);
 }
@@ -35,52 +47,52 @@ static void spin_until(uint64_t end)
 
 static void spin(void)
 {
-    uint64_t start, end;
+    struct times t = {.before = now()};
     {
         TARE_SCOPE("spin");
-        start = now();
-        spin_until(start + 1000000);
-        end = now();
+        t.start = now();
+        spin_until(t.start + 1000000);
+        t.end = now();
     }
-    note(SPIN, end - start);
+    note(SPIN, &t);
 }
 
 static void nap(void)
 {
-    uint64_t start, end;
+    struct times t = {.before = now()};
     {
         TARE_SCOPE("nap");
-        start = now();
+        t.start = now();
         nanosleep(&(struct timespec){0, 2000000}, NULL);
-        end = now();
+        t.end = now();
     }
-    note(NAP, end - start);
+    note(NAP, &t);
 }
 
 static void shortly(void)
 {
-    uint64_t start, end;
+    struct times t = {.before = now()};
     {
         TARE_SCOPE("short");
-        start = now();
-        spin_until(start + 5000);
-        end = now();
+        t.start = now();
+        spin_until(t.start + 5000);
+        t.end = now();
     }
-    note(SHORT, end - start);
+    note(SHORT, &t);
     tare_count("tokens", 3);
     tokens += 3;
 }
 
 static void parent(void)
 {
-    uint64_t start, end;
+    struct times t = {.before = now()};
     {
         TARE_SCOPE("parent");
-        start = now();
+        t.start = now();
         for (int i = 0; i < 5; i++) shortly();
-        end = now();
+        t.end = now();
     }
-    note(PARENT, end - start);
+    note(PARENT, &t);
 }
 
 static void *worker(void *unused)
@@ -98,7 +110,9 @@ int main(void)
     for (int i = 0; i < 20; i++) nap();
     for (int i = 0; i < 2000; i++) parent();
     for (int k = 0; k < KINDS; k++)
-        printf("%s %llu %llu\n", names[k], (unsigned long long)calls[k], (unsigned long long)total[k]);
-    printf("tokens %llu 0\n", (unsigned long long)tokens);
+        printf(
+            "%s %llu %llu %.0f %llu\n", names[k], (unsigned long long)calls[k], (unsigned long long)total[k],
+            squares[k] - (double)total[k] * (double)total[k] / (double)calls[k], (unsigned long long)away[k]);
+    printf("tokens %llu 0 0 0\n", (unsigned long long)tokens);
     return 0;
 }
