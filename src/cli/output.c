@@ -71,8 +71,8 @@ static tare_status write_output(void *ctx, const void *bytes, size_t n, tare_err
 
 tare_status output_open(struct cli *cli, struct output *o, const char *path)
 {
-    *o = (struct output){.cli = cli, .file = SINK_FILE_INIT, .is_file = path && !output_is_answer(path)};
-    tare_status s = o->is_file ? sink_file_open(&o->file, path, &cli->error) : TARE_OK;
+    *o = (struct output){.cli = cli, .file = FILE_OUT_INIT, .is_file = path && !output_is_answer(path)};
+    tare_status s = o->is_file ? file_out_open(&o->file, path, FILE_SHARED, &cli->error) : TARE_OK;
     if (s != TARE_OK) return s;
     stream_init(&o->stream, (struct sink){write_output, o}, &cli->error);
     if (!o->is_file) o->stream.style = cli_style(&cli->out_term);
@@ -82,8 +82,8 @@ tare_status output_open(struct cli *cli, struct output *o, const char *path)
 tare_status output_close(struct cli *cli, struct output *o)
 {
     tare_status s = stream_finish(&o->stream);
-    if (s == TARE_OK && o->is_file) s = sink_file_commit(&o->file, &cli->error);
-    sink_file_close(&o->file);
+    if (s == TARE_OK && o->is_file) s = file_out_commit(&o->file, &cli->error);
+    file_out_close(&o->file);
     return s;
 }
 

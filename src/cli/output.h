@@ -11,7 +11,7 @@
 struct output {
     struct stream stream; /* write here */
     struct cli *cli;
-    struct sink_file file;
+    struct file_out file;
     bool is_file;
     bool exact; /* pages, documents as they were kept; else it is text, and cleaned on its way */
 };

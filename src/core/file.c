@@ -27,20 +27,17 @@ static int rename_in(int folder, const char *from, const char *to, unsigned flag
     return renameat2(folder, from, folder, to, flags);
 }
 
-#define FILE_IO_SYSTEM          \
-    {                           \
-        write, fsync, rename_in \
+static int open_unnamed(int folder, mode_t mode)
+{
+    return openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+}
+
+#define FILE_IO_SYSTEM                        \
+    {                                         \
+        open_unnamed, write, fsync, rename_in \
     }
 const struct file_io file_io_system = FILE_IO_SYSTEM;
 struct file_io file_io = FILE_IO_SYSTEM;
-
-/* A file on its way into a folder. Paths are copied: PATH_MAX bounds what the kernel takes anyway. */
-struct incoming {
-    int folder, fd;
-    char path[PATH_MAX]; /* as resolved; folder part ends before `base` */
-    const char *base;
-    char temp[32]; /* "" when there is none to remove */
-};
 
 tare_status file_write_all(int fd, const void *bytes, size_t n, const char *name, tare_error *err)
 {
@@ -60,10 +57,17 @@ static tare_status sync_fd(int fd, const char *name, tare_error *err)
 {
     while (file_io.fsync(fd) < 0) {
         if (errno == EINTR) continue;
-        if (errno == EINVAL || errno == EROFS) return TARE_OK; /* this file system has no such notion */
+        if (errno == EINVAL || errno == EROFS || errno == EBADF)
+            return TARE_OK; /* no such notion here; O_PATH */
         return error_errno(err, "%s: cannot sync", name);
     }
     return TARE_OK;
+}
+
+static void close_quietly(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
 }
 
 static tare_status exists(const char *path, tare_error *err)
@@ -71,21 +75,24 @@ static tare_status exists(const char *path, tare_error *err)
     return error_set(err, TARE_IO, "%s: already exists; not replaced", path);
 }
 
-/* Find the folder and the name in it, following a link that is already there. */
-static tare_status locate(struct incoming *in, const char *path, bool is_link, tare_error *err)
+/* Find the folder and the name in it, following a link that is already there. A folder that may be written but not
+ * read is as good, except that it cannot be synced. */
+static tare_status locate(struct file_out *f, bool is_link, tare_error *err)
 {
     if (is_link) {
-        if (!realpath(path, in->path)) return error_errno(err, "%s: cannot follow the link", path);
-    } else if ((size_t)snprintf(in->path, sizeof in->path, "%s", path) >= sizeof in->path) {
-        return error_set(err, TARE_INVALID, "%.60s...: the name is too long", path);
+        if (!realpath(f->name, f->path)) return error_errno(err, "%s: cannot follow the link", f->name);
+    } else if ((size_t)snprintf(f->path, sizeof f->path, "%s", f->name) >= sizeof f->path) {
+        return error_set(err, TARE_INVALID, "%.60s...: the name is too long", f->name);
     }
-    char *slash = strrchr(in->path, '/');
-    in->base = slash ? slash + 1 : in->path;
-    if (!in->base[0]) return error_set(err, TARE_INVALID, "%s: names a folder, not a file", path);
-    const char *folder = slash == in->path ? "/" : in->path;
+    char *slash = strrchr(f->path, '/');
+    f->base = slash ? (size_t)(slash - f->path) + 1 : 0;
+    if (!f->path[f->base]) return error_set(err, TARE_INVALID, "%s: names a folder, not a file", f->name);
+    const char *folder = slash == f->path ? "/" : f->path;
     if (slash) *slash = 0;
-    in->folder = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return in->folder < 0 ? error_errno(err, "%s: cannot open its folder", path) : TARE_OK;
+    f->folder = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f->folder < 0 && errno == EACCES)
+        f->folder = open(slash ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return f->folder < 0 ? error_errno(err, "%s: cannot create", f->name) : TARE_OK;
 }
 
 static uint64_t some_number(void)
@@ -96,59 +103,78 @@ static uint64_t some_number(void)
     return rng_splitmix(&n);
 }
 
-static tare_status open_temp(struct incoming *in, const char *path, mode_t mode, tare_error *err)
+enum { NAME_TRIES = 100 };
+
+static void name_temp(struct file_out *f)
 {
-    for (int tries = 0; tries < 100; tries++) {
-        snprintf(in->temp, sizeof in->temp, ".tare-%016llx", (unsigned long long)some_number());
-        in->fd = openat(in->folder, in->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-        if (in->fd >= 0) {
-            flock(in->fd, LOCK_EX | LOCK_NB); /* somebody's: see sweep() */
-            return TARE_OK;
-        }
-        if (errno != EEXIST && errno != EINTR) break;
-    }
-    in->temp[0] = 0;
-    return error_errno(err, "%s: cannot create a file beside it", path);
+    snprintf(f->temp, sizeof f->temp, ".tare-%016llx", (unsigned long long)some_number());
 }
 
-/* Give the temporary file its name. Where renameat2 is unknown, a hard link fails on an existing name too. */
-static tare_status publish(struct incoming *in, const char *path, unsigned flags, tare_error *err)
+/* The name by which a file that has none yet is linked. */
+static void own_link(const struct file_out *f, char out[32])
 {
-    bool keep = flags & FILE_NO_REPLACE;
-    if (file_io.rename(in->folder, in->temp, in->base, keep ? RENAME_NOREPLACE : 0) == 0) {
-        in->temp[0] = 0;
+    snprintf(out, 32, "/proc/self/fd/%d", f->fd);
+}
+
+/* A file without a name goes with its writer, however that ends; one beside the target where the file system has no
+ * such files, or no /proc to name them by later. */
+static tare_status open_temp(struct file_out *f, tare_error *err)
+{
+    char link[32];
+    mode_t mode = f->flags & FILE_SHARED ? 0666 : 0600;
+    f->fd = file_io.unnamed(f->folder, mode);
+    own_link(f, link);
+    if (f->fd >= 0 && access(link, F_OK) < 0) close_quietly(&f->fd);
+    for (int tries = 0; tries < NAME_TRIES && f->fd < 0; tries++) {
+        name_temp(f);
+        f->fd = openat(f->folder, f->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (f->fd < 0 && errno != EEXIST && errno != EINTR) break;
+    }
+    if (f->fd >= 0) {
+        flock(f->fd, LOCK_EX | LOCK_NB); /* somebody's: see sweep() */
+        return TARE_OK;
+    }
+    f->temp[0] = 0;
+    return error_errno(err, "%s: cannot create", f->name);
+}
+
+/* A file without a name gets one, for the moment until it is renamed: a link does not replace. */
+static tare_status link_temp(struct file_out *f, tare_error *err)
+{
+    char link[32];
+    own_link(f, link);
+    for (int tries = 0; tries < NAME_TRIES; tries++) {
+        name_temp(f);
+        if (linkat(AT_FDCWD, link, f->folder, f->temp, AT_SYMLINK_FOLLOW) == 0) return TARE_OK;
+        if (errno != EEXIST && errno != EINTR) break;
+    }
+    f->temp[0] = 0;
+    return error_errno(err, "%s: cannot name the finished file", f->name);
+}
+
+/* Give the finished file its name. Where renameat2 is unknown, a hard link fails on an existing name too. */
+static tare_status publish(struct file_out *f, tare_error *err)
+{
+    bool keep = f->flags & FILE_NO_REPLACE;
+    const char *base = f->path + f->base;
+    tare_status s = f->temp[0] ? TARE_OK : link_temp(f, err);
+    if (s < 0) return s;
+    if (file_io.rename(f->folder, f->temp, base, keep ? RENAME_NOREPLACE : 0) == 0) {
+        f->temp[0] = 0;
         return TARE_OK;
     }
     if (keep && (errno == EINVAL || errno == ENOSYS)) {
-        if (linkat(in->folder, in->temp, in->folder, in->base, 0) == 0) return TARE_OK; /* temp goes later */
+        if (linkat(f->folder, f->temp, f->folder, base, 0) == 0) return TARE_OK; /* temp goes later */
     }
-    if (keep && errno == EEXIST) return exists(path, err);
-    return error_errno(err, "%s: cannot rename the finished file to it", path);
-}
-
-static tare_status close_fd(int *fd, const char *path, tare_error *err)
-{
-    int old = *fd;
-    *fd = -1;
-    if (old >= 0 && close(old) < 0 && errno != EINTR) return error_errno(err, "%s: cannot close", path);
-    return TARE_OK;
-}
-
-/* A pipe, a terminal, a device: nothing to replace and nothing to sync. */
-static tare_status write_in_place(const char *path, const void *bytes, size_t n, tare_error *err)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) return error_errno(err, "%s: cannot open", path);
-    tare_status s = file_write_all(fd, bytes, n, path, err);
-    tare_status closed = close_fd(&fd, path, s < 0 ? NULL : err);
-    return s < 0 ? s : closed;
+    if (keep && errno == EEXIST) return exists(f->name, err);
+    return error_errno(err, "%s: cannot rename the finished file to it", f->name);
 }
 
 /* ---- what killed writers left ---- */
 
 enum { LEFTOVER_S = 3600 }; /* a file is written in seconds, also where locks do not work */
 
-/* ".tare-" and 16 hexadecimal digits, as open_temp() names them */
+/* ".tare-" and 16 hexadecimal digits, as name_temp() makes them */
 static bool is_temp_name(const char *name)
 {
     return strncmp(name, ".tare-", 6) == 0 && strspn(name + 6, "0123456789abcdef") == 16 && !name[22];
@@ -181,29 +207,65 @@ static void sweep(int folder)
     closedir(d);
 }
 
-tare_status file_write_atomic(const char *path, const void *bytes, size_t n, unsigned flags, tare_error *err)
+/* ---- writing ---- */
+
+tare_status file_out_open(struct file_out *f, const char *path, unsigned flags, tare_error *err)
 {
     struct stat link, target;
-    bool there = lstat(path, &link) == 0;
+    *f = (struct file_out)FILE_OUT_INIT;
+    f->name = path;
+    f->flags = flags;
+    if (!*path) return error_set(err, TARE_INVALID, "the name of the file to write is empty");
+    bool there = lstat(path, &link) == 0, known = there && stat(path, &target) == 0;
     if (there && (flags & FILE_NO_REPLACE)) return exists(path, err);
-    if (there && stat(path, &target) == 0) {
-        if (S_ISDIR(target.st_mode)) return error_set(err, TARE_INVALID, "%s: is a folder, not a file", path);
-        if (!S_ISREG(target.st_mode)) return write_in_place(path, bytes, n, err);
+    if (known && S_ISDIR(target.st_mode))
+        return error_set(err, TARE_INVALID, "%s: is a folder, not a file; name a file to write", path);
+    if (known && !S_ISREG(target.st_mode)) {
+        f->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        return f->fd < 0 ? error_errno(err, "%s: cannot open for writing", path) : TARE_OK;
     }
-    struct incoming in = {.folder = -1, .fd = -1};
-    tare_status s = locate(&in, path, there && S_ISLNK(link.st_mode), err);
-    if (s < 0) goto out;
-    if ((s = open_temp(&in, path, flags & FILE_SHARED ? 0666 : 0600, err)) < 0) goto out;
-    if ((s = file_write_all(in.fd, bytes, n, path, err)) < 0) goto out;
-    if ((s = sync_fd(in.fd, path, err)) < 0) goto out;
-    if ((s = close_fd(&in.fd, path, err)) < 0) goto out;
-    if ((s = publish(&in, path, flags, err)) < 0) goto out;
-    sweep(in.folder);
-    s = sync_fd(in.folder, path, err);
+    if (known && (flags & FILE_SHARED) && access(path, W_OK) < 0)
+        return error_errno(err, "%s: cannot be overwritten", path);
+    tare_status s = locate(f, there && S_ISLNK(link.st_mode), err);
+    if (s == TARE_OK) s = open_temp(f, err);
+    if (s < 0) file_out_close(f);
+    return s;
+}
+
+tare_status file_out_commit(struct file_out *f, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    if (f->folder < 0) { /* a pipe, a terminal, a device: nothing to replace and nothing to sync */
+        int fd = f->fd;
+        f->fd = -1;
+        if (close(fd) < 0 && errno != EINTR) s = error_errno(err, "%s: cannot close", f->name);
+        return s;
+    }
+    if ((s = sync_fd(f->fd, f->name, err)) < 0) goto out;
+    if ((s = publish(f, err)) < 0) goto out;
+    sweep(f->folder);
+    s = sync_fd(f->folder, f->name, err); /* the new name outlives a power cut only with its folder */
 out:
-    if (in.fd >= 0) close(in.fd);
-    if (in.temp[0]) unlinkat(in.folder, in.temp, 0);
-    if (in.folder >= 0) close(in.folder);
+    file_out_close(f);
+    return s;
+}
+
+void file_out_close(struct file_out *f)
+{
+    close_quietly(&f->fd);
+    if (f->temp[0]) unlinkat(f->folder, f->temp, 0);
+    close_quietly(&f->folder);
+    f->temp[0] = 0;
+}
+
+tare_status file_write_atomic(const char *path, const void *bytes, size_t n, unsigned flags, tare_error *err)
+{
+    struct file_out f;
+    tare_status s = file_out_open(&f, path, flags, err);
+    if (s < 0) return s;
+    s = file_write_all(f.fd, bytes, n, path, err);
+    if (s == TARE_OK) s = file_out_commit(&f, err);
+    file_out_close(&f);
     return s;
 }
 

@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * sink.c - see sink.h. Never leaves a half-written file under the name the user asked for. */
+ * sink.c - see sink.h. */
 #include "report/sink.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "core/file.h"
-#include "core/mem.h"
 
 /* ---- into memory ---- */
 
@@ -33,102 +20,13 @@ struct sink sink_to_buf(struct buf *b)
 
 static tare_status write_file(void *ctx, const void *bytes, size_t n, tare_error *err)
 {
-    struct sink_file *f = ctx;
+    struct file_out *f = ctx;
     return file_write_all(f->fd, bytes, n, f->name, err);
 }
 
-struct sink sink_to_file(struct sink_file *f)
+struct sink sink_to_file(struct file_out *f)
 {
     return (struct sink){write_file, f};
-}
-
-/* A name beside the target that nobody has: created, open. */
-static tare_status open_temp(struct sink_file *f, tare_error *err)
-{
-    for (unsigned n = 0; n < 1000 && f->fd < 0; n++) {
-        struct buf name = BUF_INIT;
-        buf_printf(&name, "%s.%ld-%u.tmp", f->path, (long)getpid(), n);
-        f->temp = buf_take(&name);
-        if (!f->temp) return error_set(err, TARE_NOMEM, "%s: out of memory", f->name);
-        f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (f->fd >= 0) break;
-        int code = errno;
-        mem_free(f->temp);
-        f->temp = NULL; /* not ours: never to be removed */
-        errno = code;
-        if (code != EEXIST) break;
-    }
-    return f->fd < 0 ? error_errno(err, "%s: cannot create", f->name) : TARE_OK;
-}
-
-/* The path to rename to: an existing link is followed, so that the link survives. */
-static tare_status final_path(struct sink_file *f, const char *path, tare_error *err)
-{
-    char real[PATH_MAX];
-    f->path = mem_strdup(realpath(path, real) ? real : path);
-    return f->path ? TARE_OK : error_set(err, TARE_NOMEM, "%s: out of memory", path);
-}
-
-tare_status sink_file_open(struct sink_file *f, const char *path, tare_error *err)
-{
-    *f = (struct sink_file)SINK_FILE_INIT;
-    f->name = path;
-    struct stat st;
-    bool exists = stat(path, &st) == 0;
-    if (exists && S_ISDIR(st.st_mode))
-        return error_set(err, TARE_INVALID, "%s: is a directory; name a file to write", path);
-    if (!*path) return error_set(err, TARE_INVALID, "the name of the file to write is empty");
-    if (exists && !S_ISREG(st.st_mode)) {
-        f->fd = open(path, O_WRONLY | O_CLOEXEC);
-        return f->fd < 0 ? error_errno(err, "%s: cannot open for writing", path) : TARE_OK;
-    }
-    if (exists && access(path, W_OK) < 0) return error_errno(err, "%s: cannot be overwritten", path);
-    tare_status s = final_path(f, path, err);
-    if (s == TARE_OK) s = open_temp(f, err);
-    if (s < 0) sink_file_close(f);
-    return s;
-}
-
-/* The new name outlives a power cut only when its folder is on disk too. */
-static tare_status sync_folder(const struct sink_file *f, tare_error *err)
-{
-    const char *slash = strrchr(f->path, '/');
-    char *folder = slash ? mem_strndup(f->path, (size_t)(slash - f->path) + 1) : mem_strdup(".");
-    if (!folder) return error_set(err, TARE_NOMEM, "%s: out of memory", f->name);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    mem_free(folder);
-    if (fd < 0) return TARE_OK; /* a folder that may be written but not read: nothing to sync by */
-    tare_status s = TARE_OK;
-    if (fsync(fd) < 0 && errno != EINVAL) s = error_errno(err, "%s: cannot sync its folder", f->name);
-    close(fd);
-    return s;
-}
-
-tare_status sink_file_commit(struct sink_file *f, tare_error *err)
-{
-    tare_status s = TARE_OK;
-    if (f->temp && fsync(f->fd) < 0) s = error_errno(err, "%s: cannot write to disk", f->name);
-    int fd = f->fd;
-    f->fd = -1;
-    if (close(fd) < 0 && s == TARE_OK) s = error_errno(err, "%s: cannot finish writing", f->name);
-    if (s == TARE_OK && f->temp && rename(f->temp, f->path) < 0)
-        s = error_errno(err, "%s: cannot put the finished file in place", f->name);
-    if (s == TARE_OK) {
-        mem_free(f->temp);
-        f->temp = NULL;
-        if (f->path) s = sync_folder(f, err);
-    }
-    sink_file_close(f);
-    return s;
-}
-
-void sink_file_close(struct sink_file *f)
-{
-    if (f->fd >= 0) close(f->fd);
-    if (f->temp) unlink(f->temp);
-    mem_free(f->temp);
-    mem_free(f->path);
-    *f = (struct sink_file)SINK_FILE_INIT;
 }
 
 /* ---- the stream ---- */

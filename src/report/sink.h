@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * sink.h - where the bytes of a report go. A format writes into a stream; the stream hands full pieces
  * to a sink (a file, stdout, a buf), so that an export of any length needs the same small memory.
- * A file is written under a temporary name and appears under its own only when it is whole. */
+ * A file appears under its name only when it is whole (core/file.h). */
 #ifndef REPORT_SINK_H
 #define REPORT_SINK_H
 
@@ -9,34 +9,15 @@
 #include <stdint.h>
 
 #include "core/buf.h"
+#include "core/file.h"
 
 struct sink {
     tare_status (*write)(void *ctx, const void *bytes, size_t n, tare_error *err);
     void *ctx;
 };
 
-struct sink sink_to_buf(struct buf *b); /* everything is kept: small results and tests */
-
-/* ---- a file ---- */
-
-struct sink_file {
-    char *path;       /* where it will be: links followed. NULL: nothing to rename */
-    char *temp;       /* where it is until then */
-    const char *name; /* as the user gave it, for messages; borrowed */
-    int fd;
-};
-
-#define SINK_FILE_INIT       \
-    {                        \
-        NULL, NULL, NULL, -1 \
-    }
-
-/* A path that exists and is no regular file (a pipe, a device) is written in place. */
-tare_status sink_file_open(struct sink_file *f, const char *path, tare_error *err);
-struct sink sink_to_file(struct sink_file *f);
-/* Flush to disk and put in place; on failure nothing is left. */
-tare_status sink_file_commit(struct sink_file *f, tare_error *err);
-void sink_file_close(struct sink_file *f); /* without a commit before it: removes what was written */
+struct sink sink_to_buf(struct buf *b);       /* everything is kept: small results and tests */
+struct sink sink_to_file(struct file_out *f); /* which the caller commits */
 
 /* ---- how it may look ---- */
 

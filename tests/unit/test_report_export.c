@@ -355,7 +355,7 @@ static int count_entries(const char *folder)
 static void files_appear_whole_or_not_at_all(void **state)
 {
     char folder[] = "/tmp/tare-sink-XXXXXX", path[64], link_path[64];
-    struct sink_file f;
+    struct file_out f;
     tare_error err = TARE_ERROR_INIT;
     struct stat st;
     long before = mem_live_blocks();
@@ -363,35 +363,36 @@ static void files_appear_whole_or_not_at_all(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/out", folder);
     snprintf(link_path, sizeof link_path, "%s/link", folder);
-    assert_int_equal(sink_file_open(&f, path, &err), TARE_OK);
+    assert_int_equal(file_out_open(&f, path, FILE_SHARED, &err), TARE_OK);
     assert_int_equal(sink_to_file(&f).write(&f, "abc", 3, &err), TARE_OK);
     assert_int_equal(access(path, F_OK), -1);
-    sink_file_close(&f); /* given up */
+    file_out_close(&f); /* given up */
     assert_int_equal(count_entries(folder), 0);
-    assert_int_equal(sink_file_open(&f, path, &err), TARE_OK);
+    assert_int_equal(file_out_open(&f, path, FILE_SHARED, &err), TARE_OK);
     assert_int_equal(sink_to_file(&f).write(&f, "abc", 3, &err), TARE_OK);
-    assert_int_equal(sink_file_commit(&f, &err), TARE_OK);
+    assert_int_equal(file_out_commit(&f, &err), TARE_OK);
     assert_int_equal(symlink("out", link_path), 0);
-    assert_int_equal(sink_file_open(&f, link_path, &err), TARE_OK);
+    assert_int_equal(file_out_open(&f, link_path, FILE_SHARED, &err), TARE_OK);
     assert_int_equal(sink_to_file(&f).write(&f, "abcdef", 6, &err), TARE_OK);
-    assert_int_equal(sink_file_commit(&f, &err), TARE_OK);
+    assert_int_equal(file_out_commit(&f, &err), TARE_OK);
     assert_int_equal(lstat(link_path, &st), 0);
     assert_true(S_ISLNK(st.st_mode));
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 6);
     assert_int_equal(count_entries(folder), 2);
-    assert_int_equal(sink_file_open(&f, folder, &err), TARE_INVALID);
-    assert_non_null(strstr(err.text, "is a directory"));
-    assert_int_equal(sink_file_open(&f, "/nonexistent/x/out", &err), TARE_IO);
+    assert_int_equal(file_out_open(&f, folder, FILE_SHARED, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "is a folder"));
+    assert_int_equal(file_out_open(&f, "/nonexistent/x/out", FILE_SHARED, &err), TARE_IO);
     assert_non_null(strstr(err.text, "/nonexistent/x/out"));
-    assert_int_equal(sink_file_open(&f, "", &err), TARE_INVALID);
-    assert_int_equal(sink_file_open(&f, "/dev/null", &err), TARE_OK); /* written in place, not replaced */
-    assert_int_equal(sink_file_commit(&f, &err), TARE_OK);
+    assert_int_equal(file_out_open(&f, "", FILE_SHARED, &err), TARE_INVALID);
+    assert_int_equal(file_out_open(&f, "/dev/null", FILE_SHARED, &err),
+                     TARE_OK); /* written in place, not replaced */
+    assert_int_equal(file_out_commit(&f, &err), TARE_OK);
     assert_int_equal(stat("/dev/null", &st), 0);
     assert_true(S_ISCHR(st.st_mode));
-    assert_int_equal(sink_file_open(&f, "/dev/full", &err), TARE_OK);
+    assert_int_equal(file_out_open(&f, "/dev/full", FILE_SHARED, &err), TARE_OK);
     assert_int_equal(sink_to_file(&f).write(&f, "x", 1, &err), TARE_IO);
-    sink_file_close(&f);
+    file_out_close(&f);
     unlink(link_path);
     unlink(path);
     rmdir(folder);

@@ -217,13 +217,13 @@ static tare_status cache_path(const char *arch, char **out, tare_error *err)
 
 static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
 {
-    struct sink_file file = SINK_FILE_INIT;
+    struct file_out file = FILE_OUT_INIT;
     uint64_t bytes = 0, data = 0;
     tare_status s = ow_size(w, NULL, &bytes, &data);
     if (s == TARE_OK && bytes > OW_FILE_MAX)
         s = error_set(&cli->error, TARE_INVALID,
                       "too large for one file: write it with tare synth and name that file");
-    if (s == TARE_OK) s = sink_file_open(&file, path, &cli->error);
+    if (s == TARE_OK) s = file_out_open(&file, path, FILE_SHARED, &cli->error);
     if (s != TARE_OK) return s;
     struct progress bar;
     uint64_t done = 0;
@@ -231,8 +231,8 @@ static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
     progress_begin(&bar, cli->err, &cli->err_term, "writing the model", bytes);
     s = ow_write(w, &(struct ow_target){.file = {progress_sink_write, &to}});
     progress_end(&bar);
-    if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
-    sink_file_close(&file);
+    if (s == TARE_OK) s = file_out_commit(&file, &cli->error);
+    file_out_close(&file);
     return s;
 }
 

@@ -90,18 +90,18 @@ static tare_status stream_model(struct cli *cli, struct ow *w, struct sink file,
 /* 0, or an exit code. A name that cannot be written is bad input; a write that fails is not. */
 static int write_files(struct cli *cli, struct ow *w, const struct synth_args *a, const struct files *f)
 {
-    struct sink_file file = SINK_FILE_INIT, data = SINK_FILE_INIT;
+    struct file_out file = FILE_OUT_INIT, data = FILE_OUT_INIT;
     bool opened = false;
-    tare_status s = sink_file_open(&file, a->output, &cli->error);
-    if (s == TARE_OK && f->data_path) s = sink_file_open(&data, f->data_path, &cli->error);
+    tare_status s = file_out_open(&file, a->output, FILE_SHARED, &cli->error);
+    if (s == TARE_OK && f->data_path) s = file_out_open(&data, f->data_path, FILE_SHARED, &cli->error);
     if (s < 0) goto out;
     opened = true;
     s = stream_model(cli, w, sink_to_file(&file), sink_to_file(&data), f);
-    if (s == TARE_OK && f->data_path) s = sink_file_commit(&data, &cli->error);
-    if (s == TARE_OK) s = sink_file_commit(&file, &cli->error);
+    if (s == TARE_OK && f->data_path) s = file_out_commit(&data, &cli->error);
+    if (s == TARE_OK) s = file_out_commit(&file, &cli->error);
 out:
-    sink_file_close(&file);
-    sink_file_close(&data);
+    file_out_close(&file);
+    file_out_close(&data);
     if (s == TARE_OK) return CLI_GOOD;
     int rc = cli_fail(cli);
     return opened || s == TARE_NOMEM ? rc : CLI_USAGE;

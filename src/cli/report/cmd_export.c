@@ -139,19 +139,19 @@ static tare_status write_to(struct cli *cli, struct sink to, const struct export
 static int write_file(struct cli *cli, const char *output, const struct export_args *a,
                       struct export_input *in)
 {
-    struct sink_file file;
+    struct file_out file;
     struct stat st;
     if (!may_write(cli, a, output)) return cli_fail(cli);
-    tare_status s = sink_file_open(&file, output, &cli->error);
+    tare_status s = file_out_open(&file, output, FILE_SHARED, &cli->error);
     if (s < 0) {
         int rc = cli_fail(cli);
         return s == TARE_NOMEM ? rc : CLI_USAGE; /* a name that cannot be written is bad input */
     }
     s = write_to(cli, sink_to_file(&file), a, in);
     if (s == TARE_OK)
-        s = sink_file_commit(&file, &cli->error);
+        s = file_out_commit(&file, &cli->error);
     else
-        sink_file_close(&file);
+        file_out_close(&file);
     if (s < 0) return cli_fail(cli);
     if (stat(output, &st) < 0 || !S_ISREG(st.st_mode)) return CLI_GOOD;
     struct buf line = BUF_INIT;
