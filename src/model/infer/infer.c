@@ -41,6 +41,19 @@ void *engine_contents(struct infer_engine *e, size_t n, size_t size)
     return arena_new(&e->memory->arena, n, size);
 }
 
+void *engine_scratch(struct infer_engine *e, size_t n, size_t size)
+{
+    void *p = mem_new(n, size);
+    if (p && vec_push(&e->scratch, p, NULL) == TARE_OK) return p;
+    mem_free(p);
+    return NULL;
+}
+
+void engine_end_scratch(struct infer_engine *e)
+{
+    while (e->scratch.n) mem_free(e->scratch.items[--e->scratch.n]);
+}
+
 const char *engine_node_text(const struct onnx_node *n, char *out, size_t size)
 {
     const char *made = "";
@@ -121,12 +134,11 @@ static tare_status call_function(struct infer_engine *e, struct infer_node *at, 
     return TARE_OK;
 }
 
-tare_status rule_body(struct rule_call *c, const struct onnx_graph *g,
-                      const struct infer_value *const *formal, size_t n, struct infer_scope **out)
+bool rule_body(struct rule_call *c, const struct onnx_graph *g, const struct infer_value *const *formal,
+               size_t n, struct infer_scope **out)
 {
     struct scope_plan p = {g, NULL, c->at->scope, c->at, formal, n};
-    tare_status s = engine_run(c->engine, &p, out);
-    return s < 0 ? s : keep_body(c->engine, c->at, *out);
+    return rule_ok(c, engine_run(c->engine, &p, out)) && rule_ok(c, keep_body(c->engine, c->at, *out));
 }
 
 /* Made of constants only: the same in every run. Bodies may take anything from around them. */
@@ -175,7 +187,7 @@ static tare_status run_node(struct infer_engine *e, struct infer_node *at)
     const struct onnx_node *n = at->node;
     const struct onnx_function *f = find_function(e, n);
     const struct op_row *row = f ? NULL : find_row(e, n);
-    struct rule_call c = {e, e->space, at, n, row, at->opset, e->err};
+    struct rule_call c = {e, e->space, at, n, row, at->opset, e->err, TARE_OK};
     tare_status s = TARE_OK;
     if (f)
         s = call_function(e, at, f);
@@ -292,6 +304,7 @@ tare_status infer_model(struct inferred *out, const struct onnx_model *m, const 
     map_str_release(&e.symbols);
     map_u64_release(&e.opsets);
     map_u64_release(&e.rows);
+    vec_release(&e.scratch);
     if (s == TARE_OK) {
         *out = made;
         return s;

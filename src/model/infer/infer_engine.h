@@ -33,6 +33,7 @@ struct infer_engine {
     struct map_str symbols;   /* free dimensions that inputs of the main graph name */
     struct map_u64 opsets;    /* the model's own copy of a domain -> version */
     struct map_u64 rows;      /* of operator and domain: the row, or 1 for none */
+    VEC(void *) scratch;      /* what the running rule computes with; gone after it */
     size_t n_nodes, max_nodes;
     size_t contents_left; /* bytes of contents that may still be followed */
     unsigned depth;
@@ -58,6 +59,9 @@ tare_status engine_charge(struct infer_engine *e, size_t nodes);
 void *engine_get(const struct infer_engine *e, size_t n, size_t size);
 /* Room for contents of a value; NULL: no memory, or so much is followed already that this is not. */
 void *engine_contents(struct infer_engine *e, size_t n, size_t size);
+/* Zeroed room until the rule that runs is done; NULL when out of memory. */
+void *engine_scratch(struct infer_engine *e, size_t n, size_t size);
+void engine_end_scratch(struct infer_engine *e);
 /* "node 'x' (Conv)", or by what it makes when it has no name. */
 const char *engine_node_text(const struct onnx_node *n, char *out, size_t size);
 
@@ -96,5 +100,24 @@ struct function_call {
 };
 tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
                           const struct onnx_node **out);
+
+/* ---- values of bodies and of sequences; infer_sequence.c ---- */
+
+enum { LIST_MAX = 1024 }; /* elements that are kept one by one */
+
+struct infer_list {
+    bool optional; /* at most one, that may be a sequence itself */
+    bool exact;    /* n and items are known, in their order */
+    size_t n;
+    const struct infer_value *items;
+    struct infer_value common; /* what holds of every element there may be */
+};
+
+/* A copy in the engine's memory without contents, as another run of a body may hand over others. */
+bool value_shape_copy(struct rule_call *c, const struct infer_value *from, struct infer_value *to);
+/* Forget what does not hold of `other` too. *changed is set when something went. NULL holds nothing. */
+bool value_join(struct rule_call *c, struct infer_value *v, const struct infer_value *other, bool *changed);
+/* Output i like a value, contents included. */
+void rule_output_is(struct rule_call *c, size_t output, const struct infer_value *v);
 
 #endif

@@ -2,7 +2,6 @@
  * infer_fold.c - arithmetic on followed contents, operator by operator: what an item becomes. States a result only
  * where it holds for all sizes of the free dimensions. Knows no nodes. */
 #include <math.h>
-#include <string.h>
 
 #include "model/infer/infer_items.h"
 
@@ -15,20 +14,14 @@ bool item_type_is_float(int type)
 
 /* ---- numbers ---- */
 
+/* A number that doubles compute with exactly, whole or not. */
 static bool number(struct item x, double *out)
 {
-    int64_t v;
-    if (x.kind == ITEM_REAL) {
-        *out = x.real;
-        return true;
-    }
-    if (x.kind != ITEM_WHOLE || !poly_constant(x.p, &v)) return false;
-    *out = (double)v;
-    return fabs(*out) <= WHOLE_MAX;
+    return item_number(x, out) && (x.kind == ITEM_REAL || fabs(*out) <= WHOLE_MAX);
 }
 
 /* A number as an element of a float type holds it. */
-static struct item settle(struct poly_space *s, int type, double v)
+static struct item round_to(struct poly_space *s, int type, double v)
 {
     double small = type == ONNX_FLOAT16 ? 2048 : 256; /* whole numbers up to here are exact in half floats */
     if (type == ONNX_FLOAT) v = (double)(float)v;
@@ -83,20 +76,11 @@ static double real_mul(double a, double b)
 {
     return a * b;
 }
-static double real_min(double a, double b)
-{
-    return a < b ? a : b;
-}
-static double real_max(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 static struct item compute(struct poly_space *s, int type, const struct arithmetic *how, struct item pair[2])
 {
     double a, b;
     if (item_type_is_float(type) && number(pair[0], &a) && number(pair[1], &b))
-        return isnan(a) || isnan(b) ? item_none() : settle(s, type, how->real(a, b));
+        return isnan(a) || isnan(b) ? item_none() : round_to(s, type, how->real(a, b));
     if (pair[0].kind != ITEM_WHOLE || pair[1].kind != ITEM_WHOLE) return item_none();
     struct item made = item_whole(how->whole(s, pair[0].p, pair[1].p));
     bool plain = type == ONNX_INT64 || item_type_is_float(type) || !number(made, &a);
@@ -111,8 +95,8 @@ static struct item compute(struct poly_space *s, int type, const struct arithmet
     }
 ITEM_ARITHMETIC(item_add, poly_add, real_add)
 ITEM_ARITHMETIC(item_sub, poly_sub, real_sub)
-ITEM_ARITHMETIC(item_min, poly_min, real_min)
-ITEM_ARITHMETIC(item_max, poly_max, real_max)
+ITEM_ARITHMETIC(item_min, poly_min, fmin)
+ITEM_ARITHMETIC(item_max, poly_max, fmax)
 
 bool item_dyadic(double v, int64_t *p, int64_t *q)
 {
@@ -166,7 +150,7 @@ static struct item float_div(struct poly_space *s, int type, struct item x, stru
         return item_whole(poly_div_exact(s, x.p, y.p));
     }
     if (b == 0 || isnan(b)) return item_none();
-    if (number(x, &a)) return isnan(a) ? item_none() : settle(s, type, a / b);
+    if (number(x, &a)) return isnan(a) ? item_none() : round_to(s, type, a / b);
     if (x.kind != ITEM_WHOLE) return item_none();
     if (y.kind == ITEM_WHOLE && b > 0) return ratio(s, x.p, 1, (int64_t)b);
     return item_dyadic(1 / b, &p, &by) && 1 / (1 / b) == b ? ratio(s, x.p, p, by) : item_none();
@@ -188,7 +172,7 @@ struct item item_pow(struct poly_space *s, int type, struct item x, struct item 
     double a, b;
     if (!number(x, &a) || !number(y, &b)) return item_none();
     double v = pow(a, b);
-    if (item_type_is_float(type)) return settle(s, type, v);
+    if (item_type_is_float(type)) return round_to(s, type, v);
     return v == rint(v) && fabs(v) < WHOLE_MAX ? item_whole(poly_int(s, (int64_t)v)) : item_none();
 }
 
@@ -213,26 +197,16 @@ static struct item verdict(struct poly_space *s, bool may_be, bool may_not_be)
     return may_be == may_not_be ? item_none() : truth(s, may_be);
 }
 
-struct item item_equal(struct poly_space *s, int type, struct item x, struct item y)
-{
-    struct compared c = compare(s, x, y);
-    (void)type;
-    return verdict(s, c.equal, c.less || c.more);
-}
-
-struct item item_less(struct poly_space *s, int type, struct item x, struct item y)
-{
-    struct compared c = compare(s, x, y);
-    (void)type;
-    return verdict(s, c.less, c.equal || c.more);
-}
-
-struct item item_less_equal(struct poly_space *s, int type, struct item x, struct item y)
-{
-    struct compared c = compare(s, x, y);
-    (void)type;
-    return verdict(s, c.less || c.equal, c.more);
-}
+#define ITEM_COMPARISON(name, may_be, may_not_be)                                                     \
+    struct item name(struct poly_space *s, int type, struct item x, struct item y)                    \
+    {                                                                                                 \
+        struct compared c = compare(s, x, y);                                                         \
+        (void)type;                                                                                   \
+        return verdict(s, may_be, may_not_be);                                                        \
+    }
+ITEM_COMPARISON(item_equal, c.equal, c.less || c.more)
+ITEM_COMPARISON(item_less, c.less, c.equal || c.more)
+ITEM_COMPARISON(item_less_equal, c.less || c.equal, c.more)
 
 struct item item_greater(struct poly_space *s, int type, struct item x, struct item y)
 {
@@ -278,33 +252,33 @@ struct item item_abs(struct poly_space *s, int type, struct item x)
 {
     double v;
     if (number(x, &v))
-        return item_type_is_float(type) ? settle(s, type, fabs(v))
+        return item_type_is_float(type) ? round_to(s, type, fabs(v))
                                         : item_whole(poly_int(s, (int64_t)fabs(v)));
     return x.kind == ITEM_WHOLE && poly_range(x.p).least >= 0 ? x : item_none();
 }
 
 struct item item_floor(struct poly_space *s, int type, struct item x)
 {
-    if (x.kind == ITEM_REAL) return settle(s, type, floor(x.real));
+    if (x.kind == ITEM_REAL) return round_to(s, type, floor(x.real));
     return x.kind == ITEM_RATIO ? item_whole(poly_div_floor(s, x.p, poly_int(s, x.by))) : x;
 }
 
 struct item item_ceil(struct poly_space *s, int type, struct item x)
 {
-    if (x.kind == ITEM_REAL) return settle(s, type, ceil(x.real));
+    if (x.kind == ITEM_REAL) return round_to(s, type, ceil(x.real));
     return x.kind == ITEM_RATIO ? item_whole(poly_div_ceil(s, x.p, poly_int(s, x.by))) : x;
 }
 
 struct item item_round(struct poly_space *s, int type, struct item x)
 {
-    if (x.kind == ITEM_REAL) return settle(s, type, nearbyint(x.real)); /* halves to even, as ONNX wants */
+    if (x.kind == ITEM_REAL) return round_to(s, type, nearbyint(x.real)); /* halves to even, as ONNX wants */
     return x.kind == ITEM_WHOLE ? x : item_none();
 }
 
 struct item item_sqrt(struct poly_space *s, int type, struct item x)
 {
     double v;
-    return number(x, &v) && v >= 0 ? settle(s, type, sqrt(v)) : item_none();
+    return number(x, &v) && v >= 0 ? round_to(s, type, sqrt(v)) : item_none();
 }
 
 struct item item_not(struct poly_space *s, int type, struct item x)
@@ -340,7 +314,7 @@ struct item item_cast(struct poly_space *s, int from, int to, struct item x)
     double v;
     if (x.kind == ITEM_NONE || onnx_type_bits(to) == 0) return item_none();
     if (to == ONNX_BOOL) return item_truth(x) < 0 ? item_none() : truth(s, item_truth(x) == 1);
-    if (item_type_is_float(to)) return number(x, &v) ? settle(s, to, v) : x;
+    if (item_type_is_float(to)) return number(x, &v) ? round_to(s, to, v) : x;
     if (to == ONNX_INT64 && x.kind == ITEM_WHOLE) return x;
     if (number(x, &v)) return isnan(v) ? item_none() : fit(s, to, trunc(v));
     if (x.kind == ITEM_RATIO) x = poly_range(x.p).least >= 0 ? item_floor(s, from, x) : item_none();

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "core/mem.h"
 #include "model/infer/infer_engine.h"
 
 struct item item_none(void)
@@ -17,25 +16,27 @@ struct item item_whole(const struct poly *p)
     return p ? (struct item){.kind = ITEM_WHOLE, .p = p} : item_none();
 }
 
-tare_status items_new(const struct rule_call *c, size_t n, struct items *out)
-{
-    out->at = mem_new(n, sizeof *out->at);
-    out->n = n;
-    return out->at ? TARE_OK : engine_nomem(c->engine);
-}
-
-void items_release(struct items *x)
-{
-    mem_free(x->at);
-    *x = (struct items)ITEMS_INIT;
-}
-
-static struct item item_at(const struct infer_value *v, size_t i)
+struct item item_at(const struct infer_value *v, size_t i)
 {
     if (v->ints) return item_whole(v->ints[i]);
-    if (v->ratios)
-        return v->ratios[i].p ? (struct item){ITEM_RATIO, v->ratios[i].p, v->ratios[i].by, 0} : item_none();
-    return (struct item){.kind = ITEM_REAL, .real = v->reals[i]};
+    if (v->reals) return (struct item){.kind = ITEM_REAL, .real = v->reals[i]};
+    if (!v->ratios || !v->ratios[i].p) return item_none();
+    return (struct item){ITEM_RATIO, v->ratios[i].p, v->ratios[i].by, 0};
+}
+
+bool item_number(struct item x, double *out)
+{
+    int64_t v = 0;
+    if (x.kind != ITEM_REAL && !(x.kind == ITEM_WHOLE && poly_constant(x.p, &v))) return false;
+    *out = x.kind == ITEM_REAL ? x.real : (double)v;
+    return true;
+}
+
+struct items items_new(struct rule_call *c, size_t n)
+{
+    struct items x = {engine_scratch(c->engine, n, sizeof *x.at), n};
+    if (!x.at) rule_ok(c, engine_nomem(c->engine));
+    return x.at ? x : (struct items){NULL, 0};
 }
 
 static bool is_followed(const struct infer_value *v)
@@ -43,13 +44,19 @@ static bool is_followed(const struct infer_value *v)
     return v && (v->ints || v->reals || v->ratios);
 }
 
-tare_status items_read(const struct rule_call *c, const struct infer_value *v, struct items *out)
+struct items items_read(struct rule_call *c, const struct infer_value *v)
 {
-    *out = (struct items)ITEMS_INIT;
-    if (!is_followed(v)) return TARE_OK;
-    tare_status s = items_new(c, v->n_ints, out);
-    for (size_t i = 0; s == TARE_OK && i < v->n_ints; i++) out->at[i] = item_at(v, i);
-    return s;
+    if (!is_followed(v)) return (struct items){NULL, 0};
+    struct items x = items_new(c, v->n_ints);
+    for (size_t i = 0; i < x.n; i++) x.at[i] = item_at(v, i);
+    return x;
+}
+
+struct items items_fill(struct rule_call *c, size_t n, const struct poly *each)
+{
+    struct items x = items_new(c, n);
+    for (size_t i = 0; i < x.n; i++) x.at[i] = item_whole(each);
+    return x;
 }
 
 bool items_dims(const struct infer_value *v, int64_t *dims, size_t *elements)
@@ -66,39 +73,6 @@ bool items_dims(const struct infer_value *v, int64_t *dims, size_t *elements)
 
 /* ---- out ---- */
 
-struct census {
-    size_t of[ITEM_REAL + 1];
-    size_t numbers; /* reals, and whole ones that depend on nothing */
-};
-
-static bool number_of(const struct item *x, double *out)
-{
-    int64_t v;
-    if (x->kind == ITEM_REAL) *out = x->real;
-    if (x->kind == ITEM_REAL) return true;
-    if (x->kind != ITEM_WHOLE || !poly_constant(x->p, &v)) return false;
-    *out = (double)v;
-    return true;
-}
-
-static struct census count_items(const struct items *x)
-{
-    struct census all = {.numbers = 0};
-    double number;
-    for (size_t i = 0; i < x->n; i++) {
-        all.of[x->at[i].kind]++;
-        all.numbers += number_of(&x->at[i], &number);
-    }
-    return all;
-}
-
-static tare_status write_reals(struct rule_call *c, size_t output, const struct items *x)
-{
-    double all[ENGINE_REALS_MAX];
-    for (size_t i = 0; i < x->n; i++) number_of(&x->at[i], &all[i]);
-    return rule_reals(c, output, all, x->n);
-}
-
 static bool ratio_of(struct poly_space *s, const struct item *x, struct infer_ratio *out)
 {
     int64_t p, q;
@@ -109,53 +83,57 @@ static bool ratio_of(struct poly_space *s, const struct item *x, struct infer_ra
     return true;
 }
 
-static tare_status write_ratios(struct rule_call *c, size_t output, const struct items *x)
+static void write_reals(struct rule_call *c, size_t output, struct items x)
 {
-    struct infer_value *v = rule_output(c, output);
-    struct infer_ratio *all = engine_contents(c->engine, x->n, sizeof *all);
-    if (!all) return TARE_OK;
-    for (size_t i = 0; i < x->n; i++)
-        if (!ratio_of(c->space, &x->at[i], &all[i])) return TARE_OK;
-    v->ratios = all;
-    v->n_ints = x->n;
-    return TARE_OK;
+    double all[ENGINE_REALS_MAX] = {0};
+    for (size_t i = 0; i < x.n; i++) item_number(x.at[i], &all[i]);
+    const double *kept = rule_keep(c, output, all, x.n, sizeof *all);
+    if (kept) rule_output(c, output)->reals = kept;
 }
 
-static tare_status write_ints(struct rule_call *c, size_t output, const struct items *x)
+static void write_ratios(struct rule_call *c, size_t output, struct items x)
 {
-    const struct poly **all = mem_new(x->n, sizeof *all);
-    if (!all) return engine_nomem(c->engine);
-    for (size_t i = 0; i < x->n; i++) all[i] = x->at[i].p;
-    tare_status s = rule_contents(c, output, all, x->n);
-    mem_free(all);
-    return s;
+    struct infer_ratio *all = engine_scratch(c->engine, x.n, sizeof *all);
+    for (size_t i = 0; i < x.n; i++)
+        if (!all || !ratio_of(c->space, &x.at[i], &all[i])) return;
+    const struct infer_ratio *kept = rule_keep(c, output, all, x.n, sizeof *all);
+    if (kept) rule_output(c, output)->ratios = kept;
 }
 
-tare_status items_write(struct rule_call *c, size_t output, const struct items *x)
+static void write_ints(struct rule_call *c, size_t output, struct items x)
+{
+    const struct poly **all = engine_scratch(c->engine, x.n, sizeof *all);
+    if (!all) rule_ok(c, engine_nomem(c->engine));
+    for (size_t i = 0; all && i < x.n; i++) all[i] = x.at[i].p;
+    if (all) rule_contents(c, output, all, x.n);
+}
+
+/* How they are kept follows from what they are: numbers of a float type as such, else quotients when there are any,
+ * else whole numbers, of which some may be unknown. */
+bool items_write(struct rule_call *c, size_t output, struct items x)
 {
     struct infer_value *v = rule_output(c, output);
     int64_t dims[INFER_RANK_MAX];
-    size_t n;
-    if (!v || !x->at || !items_dims(v, dims, &n) || n != x->n) return TARE_OK;
-    struct census have = count_items(x);
-    if (have.of[ITEM_NONE] == n && n) return TARE_OK;
-    if (item_type_is_float(v->type) && have.numbers == n && n <= ENGINE_REALS_MAX)
-        return write_reals(c, output, x);
-    if (have.of[ITEM_RATIO]) return write_ratios(c, output, x);
-    return have.of[ITEM_REAL] ? TARE_OK : write_ints(c, output, x);
+    size_t n, of[ITEM_REAL + 1] = {0}, numbers = 0;
+    double number;
+    if (!v || !x.at || !items_dims(v, dims, &n) || n != x.n) return true;
+    for (size_t i = 0; i < n; i++) {
+        of[x.at[i].kind]++;
+        numbers += item_number(x.at[i], &number);
+    }
+    if (of[ITEM_NONE] == n && n) return true;
+    if (item_type_is_float(v->type) && numbers == n && n <= ENGINE_REALS_MAX)
+        write_reals(c, output, x);
+    else if (of[ITEM_RATIO])
+        write_ratios(c, output, x);
+    else if (!of[ITEM_REAL])
+        write_ints(c, output, x);
+    return true;
 }
 
-tare_status items_pick(struct rule_call *c, size_t output, const struct infer_value *from,
-                       const size_t *which, size_t n)
+bool items_keep(struct rule_call *c)
 {
-    struct items x = ITEMS_INIT;
-    if (!is_followed(from)) return TARE_OK;
-    tare_status s = items_new(c, n, &x);
-    for (size_t i = 0; s == TARE_OK && i < n; i++)
-        if (which[i] < from->n_ints) x.at[i] = item_at(from, which[i]);
-    if (s == TARE_OK) s = items_write(c, output, &x);
-    items_release(&x);
-    return s;
+    return items_write(c, 0, items_read(c, rule_input(c, 0)));
 }
 
 /* ---- views ---- */
@@ -183,40 +161,29 @@ static int64_t place_of(const struct item_view *view, int64_t i)
     return at;
 }
 
-static tare_status items_view(const struct rule_call *c, const struct infer_value *v,
-                              const struct item_view *view, struct items *out)
+struct items items_view(struct rule_call *c, const struct infer_value *v, const struct item_view *view)
 {
     int64_t n = 1;
-    *out = (struct items)ITEMS_INIT;
-    if (!is_followed(v)) return TARE_OK;
-    for (size_t k = 0; k < view->rank; k++)
-        if (__builtin_mul_overflow(n, view->dims[k], &n) || n > INFER_INTS_MAX) return TARE_OK;
-    tare_status s = items_new(c, (size_t)n, out);
-    for (int64_t i = 0; s == TARE_OK && i < n; i++) {
-        int64_t at = place_of(view, i);
-        if (at >= 0 && at < (int64_t)v->n_ints) out->at[i] = item_at(v, (size_t)at);
+    bool fits = is_followed(v);
+    for (size_t k = 0; k < view->rank && fits; k++)
+        fits = !__builtin_mul_overflow(n, view->dims[k], &n) && n <= INFER_INTS_MAX;
+    if (!fits) return (struct items){NULL, 0};
+    struct items x = items_new(c, (size_t)n);
+    for (size_t i = 0; i < x.n; i++) {
+        int64_t at = place_of(view, (int64_t)i);
+        if (at >= 0 && at < (int64_t)v->n_ints) x.at[i] = item_at(v, (size_t)at);
     }
-    return s;
+    return x;
 }
 
-tare_status items_write_view(struct rule_call *c, const struct infer_value *v, const struct item_view *view)
-{
-    struct items x = ITEMS_INIT;
-    tare_status s = items_view(c, v, view, &x);
-    if (s == TARE_OK && x.at) s = items_write(c, 0, &x);
-    items_release(&x);
-    return s;
-}
-
-tare_status items_spread(const struct rule_call *c, const struct infer_value *v, struct items *out)
+struct items items_spread(struct rule_call *c, const struct infer_value *v)
 {
     const struct infer_value *to = rule_output(c, 0);
     struct item_view own, view;
-    *out = (struct items)ITEMS_INIT;
-    if (!is_followed(v) || !to || !item_view_of(v, &own) || !item_view_of(to, &view)) return TARE_OK;
-    if (own.rank > view.rank) return TARE_OK;
+    if (!is_followed(v) || !to || !item_view_of(v, &own) || !item_view_of(to, &view) || own.rank > view.rank)
+        return (struct items){NULL, 0};
     size_t more = view.rank - own.rank;
     for (size_t k = 0; k < view.rank; k++)
         view.stride[k] = k < more || own.dims[k - more] == 1 ? 0 : own.stride[k - more];
-    return items_view(c, v, &view, out);
+    return items_view(c, v, &view);
 }

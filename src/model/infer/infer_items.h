@@ -16,21 +16,17 @@ struct item {
     double real;          /* REAL */
 };
 
-struct items { /* .at NULL: not followed */
+struct items { /* .at NULL: not followed, or the call has failed. Valid until the rule is done. */
     struct item *at;
     size_t n;
 };
-#define ITEMS_INIT {NULL, 0}
 
-/* The contents of a value, or of none when they are not followed. Release them. */
-tare_status items_read(const struct rule_call *c, const struct infer_value *v, struct items *out);
-tare_status items_new(const struct rule_call *c, size_t n, struct items *out); /* all none */
-void items_release(struct items *x);
+struct items items_new(struct rule_call *c, size_t n);                           /* all none */
+struct items items_read(struct rule_call *c, const struct infer_value *v);       /* the contents of a value */
+struct items items_fill(struct rule_call *c, size_t n, const struct poly *each); /* n times the same */
 /* Keep them as an output's contents, if its shape is known and holds as many, and any is known. */
-tare_status items_write(struct rule_call *c, size_t output, const struct items *x);
-/* Output = some of the items of an input, by number. */
-tare_status items_pick(struct rule_call *c, size_t output, const struct infer_value *from,
-                       const size_t *which, size_t n);
+bool items_write(struct rule_call *c, size_t output, struct items x);
+bool items_keep(struct rule_call *c); /* output 0 has those of input 0 */
 
 /* Elements of an input in another order: element (i, j, ..) is the one at offset + i * stride[0] + j * stride[1] .. */
 struct item_view {
@@ -39,25 +35,25 @@ struct item_view {
 };
 /* The view of a whole value as it is; false: its dims are no numbers. */
 bool item_view_of(const struct infer_value *v, struct item_view *out);
-tare_status items_write_view(struct rule_call *c, const struct infer_value *v,
-                             const struct item_view *view); /* output 0 */
-/* The contents of an input broadcast to the elements of output 0; .at NULL where they are not followed. */
-tare_status items_spread(const struct rule_call *c, const struct infer_value *v, struct items *out);
+struct items items_view(struct rule_call *c, const struct infer_value *v, const struct item_view *view);
+/* The contents of an input broadcast to the elements of output 0. */
+struct items items_spread(struct rule_call *c, const struct infer_value *v);
 
 /* All dims are numbers: puts them out and gives how many elements; false: not so, or more than INFER_INTS_MAX. */
 bool items_dims(const struct infer_value *v, int64_t *dims, size_t *elements);
 
 struct item item_none(void);
-struct item item_whole(const struct poly *p); /* unknown: none */
+struct item item_whole(const struct poly *p);               /* unknown: none */
+struct item item_at(const struct infer_value *v, size_t i); /* none where contents are not followed */
+bool item_number(struct item x, double *out);               /* false: it depends on dimensions, or is none */
 /* infer_fold.c: what operators make of one item, of two */
 item_unary item_neg, item_abs, item_floor, item_ceil, item_round, item_sqrt, item_not, item_same, item_sign,
     item_relu;
 item_binary item_add, item_sub, item_mul, item_div, item_pow, item_min, item_max, item_equal, item_less,
-    item_less_equal, item_greater, item_greater_equal, item_and, item_or, item_xor;
+    item_less_equal, item_greater, item_greater_equal, item_and, item_or, item_xor, item_floor_mod;
 struct item item_cast(struct poly_space *s, int from, int to, struct item x);
 /* 1: surely true, 0: surely not, -1: cannot be told. */
 int item_truth(struct item x);
-struct item item_floor_mod(struct poly_space *s, int type, struct item x, struct item y);
 
 /* A real number as p/q with q a small power of two, so that a float product of it with a size is exact. */
 bool item_dyadic(double v, int64_t *p, int64_t *q);

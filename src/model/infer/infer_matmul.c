@@ -4,6 +4,8 @@
 
 #include "model/infer/infer_rule.h"
 
+static const char summed[] = "the dimensions that are summed over";
+
 static void swap_last(struct rule_dims *d)
 {
     const struct poly *last = d->at[d->n - 1];
@@ -30,69 +32,48 @@ static void turn(struct rule_dims *d, bool batch, bool last)
 static bool promote(struct rule_call *c, struct rule_dims *d, bool left)
 {
     if (d->n != 1) return false;
-    const struct poly *one = poly_int(c->space, 1);
     d->at[left] = d->at[0];
-    d->at[!left] = one;
+    d->at[!left] = rule_number(c, 1);
     d->n = 2;
     return true;
 }
 
-static tare_status matmul_dims(struct rule_call *c, struct rule_dims *a, struct rule_dims *b,
-                               struct rule_dims *out)
+/* The last two dimensions multiply, those before are broadcast. */
+static bool matmul_dims(struct rule_call *c, struct rule_dims *a, struct rule_dims *b, struct rule_dims *out)
 {
-    if (a->n == 0 || b->n == 0) return rule_fault(c, "a scalar cannot be multiplied as a matrix");
-    bool row = promote(c, a, true);
-    bool column = promote(c, b, false);
     const struct poly *inner;
-    tare_status s =
-        rule_agree(c, a->at[a->n - 1], b->at[b->n - 2], "the dimensions that are summed over", &inner);
-    if (s < 0) return s;
-    const struct poly *rows = a->at[a->n - 2];
-    const struct poly *columns = b->at[b->n - 1];
+    if (a->n == 0 || b->n == 0) return rule_fault(c, "a scalar cannot be multiplied as a matrix");
+    bool row = promote(c, a, true), column = promote(c, b, false);
+    if (!rule_agree(c, a->at[a->n - 1], b->at[b->n - 2], summed, &inner)) return false;
+    const struct poly *rows = a->at[a->n - 2], *columns = b->at[b->n - 1];
     a->n -= 2;
     b->n -= 2;
-    if ((s = rule_broadcast(c, a, b, out)) < 0 || !out->known) return s;
+    if (!rule_broadcast(c, a, b, out) || !out->known) return false;
     if (!row) rule_push(out, rows);
     if (!column) rule_push(out, columns);
-    return TARE_OK;
+    return true;
 }
 
-tare_status matmul_shape(struct rule_call *c, size_t a, size_t b, const struct matmul_form *f)
+/* Only FusedMatMul and its like have the attributes. */
+bool shape_matmul(struct rule_call *c)
 {
-    struct rule_dims x;
-    struct rule_dims y;
-    struct rule_dims out;
-    if (!rule_ranked(c, a, &x) || !rule_ranked(c, b, &y)) return TARE_OK;
-    turn(&x, f->transpose_batch_a, f->transpose_a);
-    turn(&y, f->transpose_batch_b, f->transpose_b);
-    tare_status s = matmul_dims(c, &x, &y, &out);
-    return s < 0 ? s : rule_state(c, 0, &out);
+    struct rule_dims x, y, out;
+    if (!rule_ranked(c, 0, &x) || !rule_ranked(c, rule_second(c, 1), &y)) return false;
+    turn(&x, rule_int(c, "transBatchA", 0) != 0, rule_int(c, "transA", 0) != 0);
+    turn(&y, rule_int(c, "transBatchB", 0) != 0, rule_int(c, "transB", 0) != 0);
+    return matmul_dims(c, &x, &y, &out) && rule_state(c, 0, &out);
 }
 
-static const struct matmul_form plain;
-
-tare_status shape_matmul(struct rule_call *c)
+bool shape_gemm(struct rule_call *c)
 {
-    return matmul_shape(c, 0, rule_second(c), &plain);
-}
-
-tare_status gemm_shape(struct rule_call *c, size_t a, size_t b)
-{
-    struct rule_dims x;
-    struct rule_dims y;
+    struct rule_dims x, y;
     const struct poly *inner;
-    tare_status s;
-    if (!rule_ranked_as(c, a, 2, &x, &s) || !rule_ranked_as(c, b, 2, &y, &s)) return s;
+    if (!rule_ranked_as(c, 0, 2, &x) || !rule_ranked_as(c, rule_second(c, 1), 2, &y)) return false;
     turn(&x, false, rule_int(c, "transA", 0) != 0);
     turn(&y, false, rule_int(c, "transB", 0) != 0);
-    if ((s = rule_agree(c, x.at[1], y.at[0], "the dimensions that are summed over", &inner)) < 0) return s;
+    if (!rule_agree(c, x.at[1], y.at[0], summed, &inner)) return false;
     x.at[1] = y.at[1];
     return rule_state(c, 0, &x);
-}
-
-tare_status shape_gemm(struct rule_call *c)
-{
-    return gemm_shape(c, 0, 1);
 }
 
 /* ---- Einsum: "bij,bjk->bik", "...ii->...i" ---- */
@@ -131,42 +112,36 @@ static size_t labels_ahead(const struct equation *e)
 }
 
 /* A label in several places has one size; a 1 there stretches. */
-static tare_status label_size(struct rule_call *c, struct equation *e, char label, const struct poly *dim)
+static bool label_size(struct rule_call *c, struct equation *e, char label, const struct poly *dim)
 {
-    size_t i = (size_t)label;
-    bool first = e->seen[i]++ == 0;
-    if (first || poly_is(e->size[i], 1)) {
-        e->size[i] = dim;
-        return TARE_OK;
-    }
-    return poly_is(dim, 1)
-               ? TARE_OK
-               : rule_agree(c, e->size[i], dim, "sizes of one label of the equation", &e->size[i]);
+    const struct poly **size = &e->size[(size_t)label];
+    bool first = e->seen[(size_t)label]++ == 0;
+    if (!first && poly_is(dim, 1)) return true;
+    if (!first && !poly_is(*size, 1))
+        return rule_agree(c, *size, dim, "sizes of one label of the equation", size);
+    *size = dim;
+    return true;
 }
 
-static tare_status einsum_term(struct rule_call *c, struct equation *e, const struct rule_dims *in)
+/* One input against its term. The dots take all dimensions that the letters leave. */
+static bool einsum_term(struct rule_call *c, struct equation *e, const struct rule_dims *in)
 {
-    size_t letters = labels_ahead(e);
-    size_t at = 0;
+    size_t letters = labels_ahead(e), at = 0;
     if (letters > in->n) return rule_fault(c, "the equation has more labels than the input has dimensions");
     for (char label; (label = next_label(e));) {
         if (label != DOTS) {
             if (at >= in->n) return rule_fault(c, "the equation does not fit an input");
-            tare_status s = label_size(c, e, label, in->at[at++]);
-            if (s < 0) return s;
+            if (!label_size(c, e, label, in->at[at++])) return false;
             continue;
         }
-        struct rule_dims some = {.n = in->n - letters, .known = true};
-        struct rule_dims before = e->rest;
-        if (some.n > in->n - at) return rule_fault(c, "the equation has dots twice in one term");
-        memcpy(some.at, &in->at[at], some.n * sizeof some.at[0]);
+        struct rule_dims some = rule_dims_none(), before = e->rest;
+        if (at > letters) return rule_fault(c, "the equation has dots twice in one term");
+        rule_push_all(&some, &in->at[at], in->n - letters);
         at += some.n;
         e->seen[DOTS]++;
-        tare_status s = rule_broadcast(c, &before, &some, &e->rest);
-        if (s < 0) return s;
+        if (!rule_broadcast(c, &before, &some, &e->rest)) return false;
     }
-    return at == in->n ? TARE_OK
-                       : rule_fault(c, "the equation has fewer labels than an input has dimensions");
+    return at == in->n || rule_fault(c, "the equation has fewer labels than an input has dimensions");
 }
 
 /* Without "->": the dots, then labels that are there once, in the order of the alphabet (capitals first). */
@@ -177,38 +152,36 @@ static void einsum_implied(const struct equation *e, struct rule_dims *out)
         if (e->seen[i] == 1) rule_push(out, e->size[i]);
 }
 
-static tare_status einsum_result(struct rule_call *c, struct equation *e, struct rule_dims *out)
+static bool einsum_result(struct rule_call *c, struct equation *e, struct rule_dims *out)
 {
     *out = rule_dims_none();
     for (char label; (label = next_label(e));) {
-        if (label != DOTS && !e->seen[(size_t)label])
+        if (label == DOTS)
+            rule_push_all(out, e->rest.at, e->rest.n);
+        else if (e->seen[(size_t)label])
+            rule_push(out, e->size[(size_t)label]);
+        else
             return rule_fault(c, "label '%c' of the result is in no input", label);
-        if (label != DOTS) rule_push(out, e->size[(size_t)label]);
-        for (size_t i = 0; label == DOTS && i < e->rest.n; i++) rule_push(out, e->rest.at[i]);
     }
     out->known = out->known && e->rest.known;
-    return *e->at == 0 ? TARE_OK : rule_fault(c, "the equation goes on after its result: '%s'", e->at);
+    return *e->at == 0 || rule_fault(c, "the equation goes on after its result: '%s'", e->at);
 }
 
-tare_status shape_einsum(struct rule_call *c)
+/* The terms of the inputs one by one, then the result, which may be implied. */
+bool shape_einsum(struct rule_call *c)
 {
-    struct equation e = {.at = rule_text(c, "equation"), .rest = {.n = 0, .known = true}};
-    struct rule_dims out;
+    struct equation e = {.at = rule_text(c, "equation"), .rest = rule_dims_none()};
+    struct rule_dims in, out;
     if (!e.at) return rule_fault(c, "no equation");
     for (size_t i = 0; i < c->node->inputs.n; i++) {
-        struct rule_dims in;
-        if (!rule_ranked(c, i, &in)) return TARE_OK;
-        tare_status s = einsum_term(c, &e, &in);
-        if (s < 0) return s;
+        if (!rule_ranked(c, i, &in) || !einsum_term(c, &e, &in)) return false;
         while (*e.at == ' ') e.at++;
-        bool more = i + 1 < c->node->inputs.n;
-        if (more && *e.at++ != ',')
+        if (i + 1 < c->node->inputs.n && *e.at++ != ',')
             return rule_fault(c, "the equation has fewer terms than there are inputs");
     }
     if (!strncmp(e.at, "->", 2)) {
         e.at += 2;
-        tare_status s = einsum_result(c, &e, &out);
-        return s < 0 ? s : rule_state(c, 0, &out);
+        return einsum_result(c, &e, &out) && rule_state(c, 0, &out);
     }
     if (*e.at) return rule_fault(c, "an equation that cannot be read, at '%s'", e.at);
     einsum_implied(&e, &out);

@@ -39,20 +39,20 @@ struct resize {
     size_t scales, sizes; /* inputs */
 };
 
-static tare_status resize_axes(struct rule_call *c, struct resize *r)
+static bool resize_axes(struct rule_call *c, struct resize *r)
 {
     const struct onnx_attribute *a = rule_attribute_of(c, "axes");
+    if (!rule_ranked(c, 0, &r->d)) return false;
     r->n_axes = a ? a->ints.n : r->d.n;
     if (r->n_axes > r->d.n) return rule_fault(c, "more axes than dimensions");
     for (size_t i = 0; i < r->n_axes; i++) {
         r->axes[i] = i;
-        tare_status s = a ? rule_axis(c, a->ints.items[i], r->d.n, &r->axes[i]) : TARE_OK;
-        if (s < 0) return s;
+        if (a && !rule_axis(c, a->ints.items[i], r->d.n, &r->axes[i])) return false;
     }
-    return TARE_OK;
+    return true;
 }
 
-static tare_status resize_scales(struct rule_call *c, struct resize *r, const char *attribute)
+static bool resize_scales(struct rule_call *c, struct resize *r, const char *attribute)
 {
     struct rule_reals scales;
     const char *mode = rule_text(c, "coordinate_transformation_mode");
@@ -83,9 +83,7 @@ static const struct poly *in_proportion(struct poly_space *s, int64_t size, int6
 /* One scale for all axes, such that no size (or every size) is exceeded. */
 static void keep_aspect(struct rule_call *c, struct resize *r, bool smaller)
 {
-    int64_t best_size = 0;
-    int64_t best_in = 0;
-    int64_t in[INFER_RANK_MAX];
+    int64_t best_size = 0, best_in = 0, in[INFER_RANK_MAX];
     for (size_t i = 0; i < r->n_axes; i++) {
         int64_t size;
         bool known = poly_constant(r->d.at[r->axes[i]], &in[i]) && in[i] > 0 &&
@@ -104,7 +102,7 @@ static void keep_aspect(struct rule_call *c, struct resize *r, bool smaller)
         r->d.at[r->axes[i]] = best_in > 0 ? in_proportion(c->space, best_size, best_in, in[i]) : NULL;
 }
 
-static tare_status resize_sizes(struct rule_call *c, struct resize *r)
+static bool resize_sizes(struct rule_call *c, struct resize *r)
 {
     const char *policy = rule_text(c, "keep_aspect_ratio_policy");
     const struct infer_value *v = rule_input(c, r->sizes);
@@ -117,71 +115,56 @@ static tare_status resize_sizes(struct rule_call *c, struct resize *r)
     return rule_state(c, 0, &r->d);
 }
 
-/* An optional input may be left out or be there without elements. */
-static bool given(const struct rule_call *c, size_t input)
-{
-    return rule_has_input(c, input) && !poly_is(rule_input_dim(c, input, 0), 0);
-}
-
-tare_status shape_resize(struct rule_call *c)
+/* By sizes where they are given: that input may be left out or be there without elements. */
+bool shape_resize(struct rule_call *c)
 {
     struct resize r = {.scales = c->opset < 11 ? 1 : 2, .sizes = c->opset < 11 ? SIZE_MAX : 3};
-    if (!rule_ranked(c, 0, &r.d)) return TARE_OK;
-    tare_status s = resize_axes(c, &r);
-    if (s < 0) return s;
-    if (r.sizes != SIZE_MAX && given(c, r.sizes)) return resize_sizes(c, &r);
-    return resize_scales(c, &r, NULL);
+    if (!resize_axes(c, &r)) return false;
+    bool sized = rule_has_input(c, r.sizes) && !poly_is(rule_input_dim(c, r.sizes, 0), 0);
+    return sized ? resize_sizes(c, &r) : resize_scales(c, &r, NULL);
 }
 
-tare_status shape_upsample(struct rule_call *c)
+bool shape_upsample(struct rule_call *c)
 {
     struct resize r = {.scales = 1, .sizes = SIZE_MAX};
-    if (!rule_ranked(c, 0, &r.d)) return TARE_OK;
-    tare_status s = resize_axes(c, &r);
-    return s < 0 ? s : resize_scales(c, &r, "scales");
+    return resize_axes(c, &r) && resize_scales(c, &r, "scales");
 }
 
 /* ---- grids ---- */
 
-tare_status shape_grid_sample(struct rule_call *c)
+bool shape_grid_sample(struct rule_call *c)
 {
-    struct rule_dims grid;
-    struct rule_dims d = rule_dims_none();
-    if (!rule_ranked(c, 1, &grid)) return TARE_OK;
+    struct rule_dims grid, d = rule_dims_none();
+    if (!rule_ranked(c, 1, &grid)) return false;
     if (grid.n < 3) return rule_fault(c, "a grid of %zu dimensions", grid.n);
     const struct poly *batch = rule_input_dim(c, 0, 0);
-    tare_status s = rule_agree(c, batch, grid.at[0], "the batches of data and grid", &batch);
-    if (s < 0) return s;
+    if (!rule_agree(c, batch, grid.at[0], "the batches of data and grid", &batch)) return false;
     rule_push(&d, batch);
     rule_push(&d, rule_input_dim(c, 0, 1));
-    for (size_t i = 1; i + 1 < grid.n; i++) rule_push(&d, grid.at[i]);
+    rule_push_all(&d, &grid.at[1], grid.n - 2);
     return rule_state(c, 0, &d);
 }
 
-tare_status shape_affine_grid(struct rule_call *c)
+bool shape_affine_grid(struct rule_call *c)
 {
     struct rule_dims d = rule_dims_none();
     int64_t n;
-    if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 4 || n > 5) {
-        rule_unknown(c, "how many sizes there are is not known");
-        return TARE_OK;
-    }
+    if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 4 || n > 5)
+        return rule_unknown(c, "how many sizes there are is not known");
     rule_push(&d, rule_int_at(c, 1, 0));
     for (size_t i = 2; i < (size_t)n; i++) rule_push(&d, rule_int_at(c, 1, i));
-    rule_push(&d, poly_int(c->space, n - 2));
+    rule_push(&d, rule_number(c, n - 2));
     if (!rule_input(c, 1)->ints) rule_data_dependent(c, 0, "its size is the contents of an input");
     return rule_state(c, 0, &d);
 }
 
-tare_status shape_col2im(struct rule_call *c)
+bool shape_col2im(struct rule_call *c)
 {
     struct rule_dims d = rule_dims_none();
     const struct infer_value *block = rule_input(c, 2);
     int64_t n;
-    if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 1 || n > INFER_RANK_MAX - 2) {
-        rule_unknown(c, "how many dimensions the image has is not known");
-        return TARE_OK;
-    }
+    if (!poly_constant(rule_input_dim(c, 1, 0), &n) || n < 1 || n > INFER_RANK_MAX - 2)
+        return rule_unknown(c, "how many dimensions the image has is not known");
     const struct poly *one = block && block->ints ? poly_product(c->space, block->ints, block->n_ints) : NULL;
     rule_push(&d, rule_input_dim(c, 0, 0));
     rule_push(&d, rule_part(c, rule_input_dim(c, 0, 1), one));

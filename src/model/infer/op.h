@@ -17,9 +17,9 @@ struct cost_call; /* cost_rule.h */
 struct item;      /* infer_items.h */
 struct poly_space;
 
-/* Types, shapes and small contents of the outputs. TARE_OK also when nothing could be said (call rule_unknown with the
- * reason). Errors are for graphs that are wrong. */
-typedef tare_status infer_rule(struct rule_call *c);
+/* Types, shapes and small contents of the outputs. false: it ended early, and the call says why: the graph is wrong
+ * (rule_fault) or something is unknown (rule_unknown). Nobody has to ask: trouble stays in the call. */
+typedef bool infer_rule(struct rule_call *c);
 /* Adds what the node computes. */
 typedef void cost_rule(struct cost_call *c);
 /* What an operator makes of followed items; `type` is that of its inputs. */
@@ -43,7 +43,9 @@ struct cost_each { /* operations per element */
 enum op_flags {
     OP_VIEW = 1,     /* the output is the memory of input 0 */
     OP_IN_PLACE = 2, /* the output may be written over an input */
-    OP_RANDOM = 4    /* not the same in every run, even of constants */
+    OP_RANDOM = 4,   /* not the same in every run, even of constants */
+    OP_NHWC = 8,     /* channels come last, and weights in the provider's own layout */
+    OP_BLOCKED = 16  /* channels come in blocks, which may be filled up */
 };
 
 /* What becomes of the range of an input that is followed to where it is used as an index (infer_bound.c). */
@@ -81,11 +83,17 @@ struct op_index {
     enum op_rows how;
 };
 
-/* An output that is like an input; rule shape_by_likes. */
+/* The element type of output 0: what an attribute says, else that of an input, else always this one. */
+struct op_type {
+    const char *attribute; /* NULL: none says it */
+    unsigned input;        /* its number + 1; 0: none */
+    int otherwise;         /* ONNX_UNDEFINED: the rule says it */
+};
+
+/* An output that is like an input, whatever the rule says of the others. */
 struct op_like {
-    bool stated;
-    int shape; /* of this input */
-    int type;  /* of this input; below 0: this element type, negated */
+    unsigned input; /* its number + 1; 0: it is not */
+    int type;       /* instead of that of the input; 0: the same */
 };
 
 enum { OP_INDEX_MAX = 3, OP_LIKE_MAX = 3 };
@@ -94,8 +102,9 @@ struct op_row {
     const char *domain; /* "" is ai.onnx; NULL: any of the common ones, see op_table.c */
     const char *op;
     infer_rule *shape; /* NULL: known only when it runs */
-    int type;          /* of output 0: i + 1: of input i; below 0: this one, negated; 0: the rule says it */
-    unsigned second;   /* which input is the rule's second operand; 0: input 1 */
+    struct op_type type;
+    unsigned second; /* which input the rule takes for its second operand; 0: the usual one */
+    uint32_t spread; /* bit i: input i is broadcast; 0: all are */
     struct op_like like[OP_LIKE_MAX];
     item_unary *fold; /* NULL: its result is not followed */
     item_binary *fold_two;
