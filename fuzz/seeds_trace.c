@@ -92,8 +92,30 @@ static void save_trace(struct made *m, const char *name)
     m->n = 0;
 }
 
+/* A scope that waits twice, and what was said of events that are not there. */
+static void pauses(struct made *m)
+{
+    struct raw_event e[8] = {raw(RAW_BEGIN, 1, 100), raw(RAW_END, 1, 200), raw(RAW_RESUME, 1, 300),
+                             raw(RAW_BEGIN, 1, 300), raw(RAW_END, 2, 400), raw(RAW_RESUME, 2, 500),
+                             raw(RAW_BEGIN, 1, 500), raw(RAW_END, 0, 600)};
+    e[1].what |= RAW_FLAG_PAUSED << 8, e[4].what |= RAW_FLAG_PAUSED << 8, e[2].what |= RAW_FLAG_WAITED << 8;
+    basics(m);
+    made_events(m, 0, 1, e, 8);
+    rest(m);
+    save_trace(m, "pauses");
+    basics(m);
+    some_events(m);
+    struct enc *x = made_open(m);
+    const uint64_t lies[] = {0, 1, 0, UINT64_MAX, 1, 5, 0, 5, UINT64_MAX, 7};
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) enc_uint(x, lies[i]);
+    made_close(m, CHUNK_PAUSES, MADE_UID);
+    rest(m);
+    save_trace(m, "pauses-lie");
+}
+
 static void honest(struct made *m)
 {
+    pauses(m);
     whole(m);
     save("trace/truncated", m->bytes, m->n - 70);
     save("trace/header-only", m->bytes, sizeof(struct archive_header));

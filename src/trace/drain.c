@@ -34,6 +34,8 @@ static void archive_chunk(const struct extent *x, uint64_t chunk_bytes)
     if (session.archived_bytes < session.options.disk_bytes) {
         size_t bytes = pack_events(packer, x, e, slots, session.shift);
         if (!bytes) return;
+        if (packer->pauses_bytes && archive_append(CHUNK_PAUSES, uid, packer->pauses, packer->pauses_bytes))
+            session.archived_bytes += packer->pauses_bytes + sizeof(struct chunk_header);
         if (archive_append(CHUNK_EVENTS, uid, packer->out, bytes)) {
             session.archived_bytes += bytes + sizeof(struct chunk_header);
             return;

@@ -15,13 +15,22 @@ struct play {
     const struct loaded_process *process;
     trace_event_fn *fn;
     void *ctx;
+    tare_error *err;
     struct trace_event e;
     size_t hint; /* for timeline_ns */
     uint32_t depth;
     uint32_t stack[STACK_MAX]; /* sites; LOST_SITE: its begin was not recorded */
+    uint64_t began[STACK_MAX]; /* as in trace_event */
     VEC(uint32_t) sites;       /* the chunk's site list */
     struct buf text;           /* of a mark, as UTF-8 */
     int stopped;               /* what fn answered */
+    struct dec pauses;         /* of the chunk: what is still to come */
+    struct scratch pauses_mem;
+    size_t next_pauses;     /* of the thread's CHUNK_PAUSES */
+    uint64_t told_at, told; /* the next event that is told of, and what; told 0: none */
+    uint64_t now_told;      /* of the event being played; 0: nothing */
+    struct map_u64 waiting; /* number of a pause, twice -> when the call began; that + 1 -> when it paused */
+    tare_status status;
 };
 
 static void deliver(struct play *p, unsigned kind, unsigned flags, uint32_t site)
@@ -32,9 +41,35 @@ static void deliver(struct play *p, unsigned kind, unsigned flags, uint32_t site
     if (!p->stopped) p->stopped = p->fn(p->ctx, &p->e);
 }
 
+/* A pause begins: from when on the call runs is kept until it goes on. */
+static unsigned note_pause(struct play *p, uint32_t number)
+{
+    tare_status s = map_u64_put(&p->waiting, 2 * (uint64_t)number, p->e.began_ns, p->err);
+    if (s == TARE_OK) s = map_u64_put(&p->waiting, 2 * (uint64_t)number + 1, p->e.time_ns, p->err);
+    if (s != TARE_OK) p->status = s;
+    return TRACE_PAUSED;
+}
+
+/* A call goes on. One whose pause is not in the record is a call like any other. */
+static unsigned note_resume(struct play *p, uint32_t number, bool waited)
+{
+    uint64_t began, paused;
+    if (!map_u64_remove(&p->waiting, 2 * (uint64_t)number, &began) ||
+        !map_u64_remove(&p->waiting, 2 * (uint64_t)number + 1, &paused))
+        return 0;
+    p->e.pause = number;
+    p->e.began_ns = waited ? began : p->e.time_ns - (paused - began);
+    return TRACE_RESUMED | (waited ? TRACE_WAITED : 0u);
+}
+
 static void begin(struct play *p, uint32_t site, unsigned flags)
 {
-    if (p->depth < STACK_MAX) p->stack[p->depth] = site;
+    p->e.began_ns = p->e.time_ns;
+    if (p->now_told) flags |= note_resume(p, (uint32_t)(p->now_told >> 1), p->now_told & 1);
+    if (p->depth < STACK_MAX) {
+        p->stack[p->depth] = site;
+        p->began[p->depth] = p->e.began_ns;
+    }
     p->depth++;
     if (site != LOST_SITE && p->depth <= STACK_MAX) deliver(p, TRACE_BEGIN, flags, site);
 }
@@ -43,8 +78,13 @@ static void end(struct play *p, unsigned flags)
 {
     if (!p->depth) return; /* its begin was lost */
     p->depth--;
-    if (p->depth < STACK_MAX && p->stack[p->depth] != LOST_SITE)
-        deliver(p, TRACE_END, flags, p->stack[p->depth]);
+    if (p->depth >= STACK_MAX || p->stack[p->depth] == LOST_SITE) return;
+    p->e.began_ns = p->began[p->depth];
+    if (p->now_told) {
+        p->e.pause = (uint32_t)(p->now_told >> 1);
+        flags |= note_pause(p, p->e.pause);
+    }
+    deliver(p, TRACE_END, flags, p->stack[p->depth]);
 }
 
 /* A chunk says how deep the thread was when it started: after a gap, make our stack agree. */
@@ -53,6 +93,38 @@ static void resume(struct play *p, uint64_t depth)
     if (depth > STACK_MAX) depth = STACK_MAX;
     while (p->depth > depth) end(p, TRACE_SYNTHETIC);
     while (p->depth < depth) begin(p, LOST_SITE, 0);
+}
+
+/* ---- what the chunk's CHUNK_PAUSES tells ---- */
+
+static void next_told(struct play *p)
+{
+    p->told = 0;
+    if (p->pauses.p == p->pauses.end) return;
+    p->told_at += dec_uint(&p->pauses);
+    p->told = dec_uint(&p->pauses);
+    if (p->pauses.failed) p->told = 0;
+}
+
+/* Of two with the same seq the longer comes first; one without its chunk of events is passed over. */
+static void open_pauses(struct play *p, const struct loaded_thread *th, uint64_t seq)
+{
+    p->pauses = (struct dec){NULL, NULL, false};
+    while (p->next_pauses < th->pauses.n && th->pauses.items[p->next_pauses].seq < seq) p->next_pauses++;
+    if (p->next_pauses < th->pauses.n && th->pauses.items[p->next_pauses].seq == seq &&
+        stored_open(&th->pauses.items[p->next_pauses].stored, &p->pauses_mem, &p->pauses)) {
+        dec_uint(&p->pauses);
+        dec_uint(&p->pauses);
+    }
+    p->told_at = 0;
+    next_told(p);
+}
+
+static void take_told(struct play *p, uint64_t event)
+{
+    p->now_told = 0;
+    p->e.pause = 0;
+    for (; p->told && p->told_at == event; next_told(p)) p->now_told = p->told;
 }
 
 static uint32_t site_at(struct play *p, struct dec *d, uint64_t place)
@@ -171,12 +243,16 @@ static tare_status play_chunk(struct play *p, const struct stored *stored, struc
     tare_status s = read_sites(p, &d, stored->process, err);
     if (s != TARE_OK) return s;
     if (!d.failed) resume(p, h.depth_before);
-    for (uint64_t i = 0; i < h.n_events && d.p < d.end && !d.failed && !p->stopped && !p->text.failed; i++)
+    for (uint64_t i = 0; i < h.n_events && d.p < d.end && !d.failed && !p->stopped && !p->text.failed; i++) {
+        take_told(p, i);
         play_token(p, &d, &now, (unsigned)h.shift);
+    }
+    take_told(p, UINT64_MAX); /* ends of our own making are no pauses */
     if (d.failed) {
         p->t->loss.damaged_chunks++;
         loss_note(p->t, "a chunk of events of thread %u makes no sense", p->e.thread);
     }
+    if (p->status != TARE_OK) return p->status;
     return buf_status(&p->text, err);
 }
 
@@ -190,15 +266,20 @@ tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, v
     p->process = &t->processes.items[th->pub.process];
     p->fn = fn;
     p->ctx = ctx;
+    p->err = err;
     p->text = (struct buf)BUF_INIT;
     p->e.thread = thread;
     struct scratch scratch = {NULL, 0};
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < th->chunks.n && s == TARE_OK && !p->stopped; i++)
+    for (size_t i = 0; i < th->chunks.n && s == TARE_OK && !p->stopped; i++) {
+        open_pauses(p, th, th->chunks.items[i].seq);
         s = play_chunk(p, &th->chunks.items[i].stored, &scratch, err);
+    }
     while (s == TARE_OK && p->depth && !p->stopped) end(p, TRACE_SYNTHETIC);
     if (p->stopped && s == TARE_OK) s = (tare_status)p->stopped;
     mem_free(scratch.bytes);
+    mem_free(p->pauses_mem.bytes);
+    map_u64_release(&p->waiting);
     buf_release(&p->text);
     vec_release(&p->sites);
     mem_free(p);

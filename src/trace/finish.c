@@ -23,6 +23,8 @@ static int by_seq(const void *a, const void *b)
 static void order_chunks(struct loaded_thread *thread)
 {
     size_t kept = 0;
+    if (thread->pauses.n > 1)
+        qsort(thread->pauses.items, thread->pauses.n, sizeof thread->pauses.items[0], by_seq);
     if (thread->chunks.n > 1)
         qsort(thread->chunks.items, thread->chunks.n, sizeof thread->chunks.items[0], by_seq);
     for (size_t i = 0; i < thread->chunks.n; i++) {

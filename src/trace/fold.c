@@ -219,8 +219,12 @@ static bool fold_events(struct fold *f, const struct extent *x)
                                           __atomic_load_n(&e[i].what, __ATOMIC_ACQUIRE)};
     if (__atomic_load_n(&x->seq, __ATOMIC_RELAXED) != head.seq) return true; /* recycled just now */
     size_t bytes = pack_events(&f->packer, &head, f->events, slots, f->shift);
+    uint64_t uid = header(f)->process.uid;
     if (!bytes) return true;
-    return f->emit(f->ctx, CHUNK_EVENTS, header(f)->process.uid, f->packer.out, bytes);
+    if (f->packer.pauses_bytes &&
+        !f->emit(f->ctx, CHUNK_PAUSES, uid, f->packer.pauses, f->packer.pauses_bytes))
+        return false;
+    return f->emit(f->ctx, CHUNK_EVENTS, uid, f->packer.out, bytes);
 }
 
 /* ---- all of it ---- */

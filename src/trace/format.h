@@ -14,7 +14,7 @@
 
 #include "core/clock.h"
 
-enum { TRACE_MAJOR = 1, TRACE_MINOR = 1 };
+enum { TRACE_MAJOR = 1, TRACE_MINOR = 2 };
 
 /* ---- the archive ---- */
 
@@ -44,9 +44,11 @@ enum chunk_type {
     CHUNK_CLOCK = 6,   /* pairs of (ticks, wall) */
     CHUNK_END = 7,     /* the process closed; totals */
     /* since 1.1: what probes saw, see samples.h */
-    CHUNK_SERIES = 8,      /* numbers of series: a metric and a label each */
-    CHUNK_SAMPLE = 9,      /* one moment: values by series number */
-    CHUNK_SAMPLE_MARK = 10 /* an alert, a phase, a note at a moment */
+    CHUNK_SERIES = 8,       /* numbers of series: a metric and a label each */
+    CHUNK_SAMPLE = 9,       /* one moment: values by series number */
+    CHUNK_SAMPLE_MARK = 10, /* an alert, a phase, a note at a moment */
+    /* since 1.2 */
+    CHUNK_PAUSES = 11 /* which events of a CHUNK_EVENTS are no ends and no begins: the scope waited */
 };
 
 enum chunk_codec { CODEC_PLAIN = 0, CODEC_ZSTD = 1 };
@@ -133,8 +135,10 @@ enum { SITE_NAME_MAX = 1024, SITE_FILE_MAX = 1024 };
 
 /* ---- raw events, 16 bytes; counts and marks take further slots ---- */
 
-enum raw_kind { RAW_BEGIN = 1, RAW_END = 2, RAW_COUNT = 3, RAW_MARK = 4 };
-enum { RAW_FLAG_WEIGHED = 1, RAW_FLAG_ABANDONED = 2 };
+/* RAW_RESUME says of the BEGIN in the next slot which pause it ends; an END that is a pause has its number. Both
+ * have it in place of a site. */
+enum raw_kind { RAW_BEGIN = 1, RAW_END = 2, RAW_COUNT = 3, RAW_MARK = 4, RAW_RESUME = 5 };
+enum { RAW_FLAG_WEIGHED = 1, RAW_FLAG_ABANDONED = 2, RAW_FLAG_PAUSED = 4, RAW_FLAG_WAITED = 8 };
 
 struct raw_event {
     uint64_t ticks; /* written last: 0 means not (yet) there */

@@ -226,6 +226,18 @@ static tare_status load_events(struct trace *t, const struct stored *stored, str
     return vec_push(&thread->chunks, chunk, err);
 }
 
+static tare_status load_pauses(struct trace *t, const struct stored *stored, struct dec *d, tare_error *err)
+{
+    uint64_t thread = dec_uint(d), seq = dec_uint(d);
+    uint32_t at;
+    if (thread >= UINT32_MAX) d->failed = true;
+    if (d->failed) return TARE_OK;
+    tare_status s = thread_of(t, stored->process, (uint32_t)thread, &at, err);
+    if (s != TARE_OK) return s;
+    struct events_chunk chunk = {.stored = *stored, .seq = seq, .n_events = stored->plain_bytes};
+    return vec_push(&t->threads.items[at].pauses, chunk, err);
+}
+
 static tare_status load_clock(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
 {
     uint64_t n = dec_uint(d);
@@ -272,6 +284,7 @@ static tare_status load_payload(struct trace *t, unsigned type, const struct sto
     case CHUNK_CLOCK: return load_clock(t, s->process, d, err);
     case CHUNK_END: return load_end(t, s->process, d);
     case CHUNK_TREE: return load_tree(t, s, d, err);
+    case CHUNK_PAUSES: return load_pauses(t, s, d, err);
     case CHUNK_SERIES:
     case CHUNK_SAMPLE:
     case CHUNK_SAMPLE_MARK: return TARE_OK; /* of the probes: samples.h reads them */
@@ -472,7 +485,10 @@ void trace_close(struct trace *t)
     if (!t) return;
     for (size_t i = 0; i < t->owned.n; i++) mem_free(t->owned.items[i]);
     for (size_t i = 0; i < t->processes.n; i++) vec_release(&t->processes.items[i].pairs);
-    for (size_t i = 0; i < t->threads.n; i++) vec_release(&t->threads.items[i].chunks);
+    for (size_t i = 0; i < t->threads.n; i++) {
+        vec_release(&t->threads.items[i].chunks);
+        vec_release(&t->threads.items[i].pauses);
+    }
     vec_release(&t->owned);
     vec_release(&t->processes);
     vec_release(&t->threads);

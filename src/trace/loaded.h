@@ -61,6 +61,7 @@ struct loaded_thread {
     uint32_t index, slot;  /* as the process numbers them */
     uint32_t slot_threads; /* threads that used the slot; 0: told by a later one */
     VEC(struct events_chunk) chunks;
+    VEC(struct events_chunk) pauses; /* CHUNK_PAUSES: `n_events` is their bytes, the rest but seq is 0 */
     struct told_loss told;
 };
 

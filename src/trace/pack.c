@@ -17,7 +17,7 @@
 static int well_formed(uint64_t what, size_t slots_left)
 {
     unsigned kind = what_kind(what), extra = what_extra(what);
-    if (kind < RAW_BEGIN || kind > RAW_MARK || extra >= slots_left) return 0;
+    if (kind < RAW_BEGIN || kind > RAW_RESUME || extra >= slots_left) return 0;
     if (kind == RAW_COUNT) return extra == 1;
     if (kind == RAW_MARK) return extra == (what_bytes(what) + 7) / 8;
     return extra == 0;
@@ -191,11 +191,35 @@ static void put_head(struct packer *p, struct enc *out, const struct extent *x, 
     for (uint32_t i = 0; i < p->n_sites; i++) enc_uint(out, p->sites[i]);
 }
 
+/* Takes what RAW_RESUME says, and which ends are pauses, out of the events and into p->pauses: readers that know
+ * nothing of it see ends and begins. */
+static void take_pauses(struct packer *p, const struct extent *x, const struct raw_event *e)
+{
+    struct enc out = {p->pauses, p->pauses + sizeof p->pauses, false};
+    uint32_t kept = 0, told = 0;
+    enc_uint(&out, x->thread);
+    enc_uint(&out, x->seq);
+    const uint8_t *none = out.p;
+    for (uint32_t i = 0; i < p->n_events; i++) {
+        uint64_t what = e[p->order[i]].what;
+        bool resume = what_kind(what) == RAW_RESUME;
+        if (resume || (what_kind(what) == RAW_END && what_flags(what) & RAW_FLAG_PAUSED)) {
+            enc_uint(&out, kept - told);
+            enc_uint(&out, (uint64_t)what_site(what) << 1 | !!(what_flags(what) & RAW_FLAG_WAITED));
+            told = kept;
+        }
+        if (!resume) p->order[kept++] = p->order[i];
+    }
+    p->n_events = kept;
+    p->pauses_bytes = out.p > none && !out.full ? (size_t)(out.p - p->pauses) : 0;
+}
+
 size_t pack_events(struct packer *p, const struct extent *x, const struct raw_event *e, size_t slots,
                    unsigned shift)
 {
     if (slots > PACK_SLOTS_MAX) slots = PACK_SLOTS_MAX;
     p->n_events = collect(p->order, e, slots);
+    take_pauses(p, x, e);
     if (!p->n_events) return 0;
     list_sites(p, e);
     struct enc out = {p->out, p->out + sizeof p->out, false};

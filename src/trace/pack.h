@@ -7,7 +7,11 @@
  *                              31: a varint follows the time
  *            10ll tttt  END    ll bytes of time follow, above the four low bits t
  *            11oooooo   other  o: enum pack_op, operands as varints
- *   time     difference to the event before, in units of 2^shift ticks */
+ *   time     difference to the event before, in units of 2^shift ticks
+ *
+ * and, of a chunk with scopes that wait, the payload of a CHUNK_PAUSES:
+ *
+ *   payload  thread, seq, then to the end: events since the one before that is told of, number << 1 | waited */
 #ifndef TRACE_PACK_H
 #define TRACE_PACK_H
 
@@ -26,6 +30,7 @@ enum pack_op {
 enum { PACK_SHORT_SITES = 31 };
 
 enum { PACK_SLOTS_MAX = 4096, PACK_BYTES_MAX = 256 << 10, PACK_TABLE = 8192 };
+enum { PACK_PAUSES_MAX = 20 + PACK_SLOTS_MAX * 7 }; /* a gap below 2^12, a number below 2^33 */
 
 /* Scratch memory for packing; a third of a MiB: keep it off the stack. */
 struct packer {
@@ -36,6 +41,8 @@ struct packer {
     uint16_t place[PACK_TABLE];
     uint32_t n_events, n_sites;
     uint8_t out[PACK_BYTES_MAX];
+    size_t pauses_bytes; /* of a CHUNK_PAUSES; 0: nobody waited */
+    uint8_t pauses[PACK_PAUSES_MAX];
 };
 
 /* Pack the published events among `slots` slots at `e`. Returns the payload's size in p->out; 0: no events. */

@@ -60,6 +60,10 @@ enum trace_event_kind { TRACE_BEGIN, TRACE_END, TRACE_COUNT, TRACE_MARK };
 enum trace_event_flags {
     TRACE_WEIGHED = 1,   /* BEGIN: its descendants were left out on purpose, to weigh the instrument */
     TRACE_SYNTHETIC = 2, /* END: made up by the reader; the program never ended this scope */
+    TRACE_PAUSED = 4,    /* END: the call goes on later, as a BEGIN with the same `pause` says */
+    TRACE_RESUMED = 8,   /* BEGIN: no new call */
+    TRACE_WAITED =
+        16, /* with TRACE_RESUMED: the time since then is part of the call (a task, not a generator) */
 };
 
 struct trace_event {
@@ -67,8 +71,10 @@ struct trace_event {
     uint32_t thread;  /* index */
     uint32_t site;    /* index */
     uint8_t kind, flags;
-    int64_t value;    /* COUNT */
-    const char *text; /* MARK: valid during the call only */
+    uint32_t pause;    /* PAUSED, RESUMED: its number in the thread; else 0 */
+    uint64_t began_ns; /* END, BEGIN: when the call began; later by what is not part of it */
+    int64_t value;     /* COUNT */
+    const char *text;  /* MARK: valid during the call only */
 };
 
 tare_status trace_open(struct trace **out, const char *path, tare_error *err);

@@ -36,7 +36,7 @@ struct scope {
     uint64_t start;
     tare_site *site; /* of a free scope: to go on with after a pause */
     uint64_t held;   /* its ticks before the pause */
-    uint64_t how;    /* 0: not one for tare_end_fast_ */
+    uint64_t how;    /* 0: not one for tare_end_fast_. While it waits: epoch << 32 | number of the pause */
 };
 static_assert(sizeof(struct scope) == sizeof(tare_scope), "tare_scope holds a scope");
 
@@ -64,6 +64,7 @@ struct thread {
     uint32_t busy;     /* 1: in a slow path; a signal handler's scopes are dropped */
     uint32_t slot, index, tid;
     uint32_t weighed; /* depth of the weighed call */
+    uint32_t pauses;  /* number of the latest */
     struct node *pair_node;
     uint64_t pair_off, pair_scopes;
     struct rng rng;

@@ -186,7 +186,8 @@ static inline uint32_t log_site(struct thread *t, tare_site *site)
 /* Where a scope begins. `sp` tells frames that are gone (longjmp); a free scope has none and is nobody's proof. */
 struct place {
     const char *sp;
-    bool resumed; /* goes on: neither weighed nor a partner of one that was */
+    bool resumed;     /* goes on: neither weighed nor a partner of one that was */
+    uint64_t goes_on; /* what the event log says of that, with the pause it ends; 0: nothing */
 };
 
 /* Whether this call of n is to be weighed: all scopes in it left out. The coin may have fallen in tare_begin_fast_. */
@@ -222,7 +223,7 @@ static void begin(struct scope *s, tare_site *site, struct place at)
     if (!index) return;
     bool weighed = n && choose_weighing(t, n, at.resumed);
     /* Before the depth moves on: a chunk that starts with this event must not count its scope as open. */
-    struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, 1) : NULL;
+    struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, at.goes_on ? 2 : 1) : NULL;
     struct tare_frame_ *f = &t->hot.stack[thread_depth(t) + 1];
     uint64_t tag = t->hot.tag += sizeof *f;
     barrier();
@@ -233,12 +234,13 @@ static void begin(struct scope *s, tare_site *site, struct place at)
     if (weighed) weigh_begin(t);
     uint64_t now = ticks_begin(t);
     s->start = now;
+    if (e && at.goes_on) publish(e++, at.goes_on, now);
     if (e) publish(e, raw_what(RAW_BEGIN, weighed ? RAW_FLAG_WEIGHED : 0, 0, 0, index), now);
 }
 
 void tare_begin_at_(tare_scope *scope, tare_site *site, const char *sp)
 {
-    begin((struct scope *)(void *)scope, site, (struct place){sp, false});
+    begin((struct scope *)(void *)scope, site, (struct place){.sp = sp});
 }
 
 /* The stack pointer of the caller, as its inlined scopes see it. */
@@ -252,8 +254,8 @@ void tare_open(tare_scope *scope, tare_site *site)
 {
     struct scope *s = (struct scope *)(void *)scope;
     s->site = site;
-    s->held = 0;
-    begin(s, site, (struct place){NULL, false});
+    s->held = s->how = 0;
+    begin(s, site, (struct place){NULL});
 }
 
 /* True: s is now the innermost scope of t. False: its end belongs to another thread, process or session. */
@@ -335,11 +337,11 @@ static void node_record(struct thread *t, struct node *n, uint64_t ticks)
     if (n->flags & NODE_IN_PAIR) weigh_pair_end(t, n, ticks);
 }
 
-static void pop(struct thread *t, struct scope *s, uint64_t now)
+static void pop(struct thread *t, struct scope *s, uint64_t now, uint32_t pause)
 {
     if (t->mode & TARE_EVENTS) {
         struct raw_event *e = reserve(t, 1);
-        if (e) publish(e, raw_what(RAW_END, 0, 0, 0, 0), now);
+        if (e) publish(e, raw_what(RAW_END, pause ? RAW_FLAG_PAUSED : 0, 0, 0, pause), now);
     }
     frame_close(t, &t->hot.stack[thread_depth(t)]);
     s->tag = 0;
@@ -357,7 +359,7 @@ void tare_end_at_(tare_scope *scope, uint64_t now)
         weigh_end(t, n, ticks);
     else if (n)
         node_record(t, n, ticks);
-    pop(t, s, now);
+    pop(t, s, now, 0);
 }
 
 void tare_end(tare_scope *scope)
@@ -381,16 +383,21 @@ void tare_pause(tare_scope *scope)
     struct node *n = thread_at(t);
     if (n) n->flags &= ~(uint32_t)NODE_IN_PAIR;
     s->held = now > s->start ? now - s->start : 0;
-    pop(t, s, now);
+    if (!++t->pauses) t->pauses = 1;
+    pop(t, s, now, t->pauses);
+    s->how = (uint64_t)thread_epoch(t) << 32 | t->pauses;
 }
 
 void tare_resume(tare_scope *scope, int wait_counts)
 {
     struct scope *s = (struct scope *)(void *)scope;
     struct thread *t = self_thread();
-    uint64_t began = s->start;
+    uint64_t began = s->start, goes_on = 0;
     if (t->skipping) weigh_cancel(t);
-    begin(s, s->site, (struct place){NULL, true});
+    if (s->how && s->how >> 32 == thread_epoch(t)) /* else its pause is in another thread's record */
+        goes_on = raw_what(RAW_RESUME, wait_counts ? RAW_FLAG_WAITED : 0, 0, 0, (uint32_t)s->how);
+    s->how = 0;
+    begin(s, s->site, (struct place){NULL, true, goes_on});
     if (s->tag) s->start = wait_counts ? began : s->start - s->held;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Scopes where other libraries switch the stack: greenlets."""
+"""Scopes of greenlets, which switch the stack, and of tasks, on the timeline."""
 
 import json
 
@@ -53,3 +53,34 @@ def test_greenlets_do_not_mix(python, tmp_path):
     for n in range(3):
         expected[("pool", f"green{n}")] = expected[("pool", f"green{n}", "inner")] = 1
     assert dict(paths(report["tree"])) == expected
+
+
+TASKS = """
+import asyncio, sys, tare
+tare.start(sys.argv[1])
+
+async def request():
+    with tare.scope("request"):
+        await asyncio.sleep(0.05)
+
+async def main():
+    await asyncio.gather(*(request() for _ in range(8)))
+
+asyncio.run(main())
+tare.stop()
+"""
+
+
+def test_tasks_that_overlap_are_bars_of_the_same_length(python, tmp_path):
+    """They were one long slice and seven slivers."""
+    trace, out = tmp_path / "x.tare", tmp_path / "x.json"
+    python(TASKS, trace)
+    python("import sys; from tare import _command; _command.call('export', '-f', 'chrome', '-o', *sys.argv[1:])", out, trace)
+    begins, bars = {}, {}
+    for e in json.loads(out.read_text())["traceEvents"]:
+        if e["ph"] == "b":
+            begins[e["id2"]["local"]] = e["ts"]
+        if e["ph"] == "e":
+            bars[e["id2"]["local"]] = (e["ts"] - begins[e["id2"]["local"]]) / 1e3
+    assert len(bars) == 8
+    assert min(bars.values()) >= 49 and max(bars.values()) < min(bars.values()) + 45, bars

@@ -534,3 +534,37 @@ def test_refused(record, tare, offset, value):
 def test_magic_and_checksum():
     assert MAGIC == bytes([0x89]) + b"TARE\r\n\x1a"
     assert crc32c(b"123456789") == 0xE3069283
+
+
+WAITING = r"""
+#include <signal.h>
+#include <unistd.h>
+#include <tare/tare.h>
+int main(int argc, char **argv)
+{
+    tare_scope task, reader;
+    (void)argv;
+    tare_open(&task, tare_site_new(TARE_SITE_SCOPE, "task", "", 0));
+    tare_pause(&task);
+    tare_open(&reader, tare_site_new(TARE_SITE_SCOPE, "reader", "", 0));
+    tare_pause(&reader);
+    tare_resume(&task, 1);
+    tare_end(&task);
+    tare_resume(&reader, 0);
+    tare_end(&reader);
+    if (argc > 1) kill(getpid(), SIGKILL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["", "die"])
+def test_what_waits(compile_c, clean_env, tmp_path, how):
+    path = tmp_path / "w.tare"
+    subprocess.run([compile_c(WAITING)] + [how] * bool(how), env={**clean_env, "TARE_TRACE": str(path)}, timeout=60)
+    trace = Trace(str(path))
+    (p,) = trace.processes.values()
+    assert trace.unknown_chunks == 0
+    assert [(e[0], e[1], e[3][-1]) for e in trace.events(p, 0)] == [
+        ("begin", "", "task"), ("end", "pause 1", "task"), ("begin", "", "reader"), ("end", "pause 2", "reader"),
+        ("begin", "resume 1 waited", "task"), ("end", "", "task"), ("begin", "resume 2", "reader"), ("end", "", "reader")]

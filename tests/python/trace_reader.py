@@ -7,7 +7,7 @@ import os
 import struct
 
 MAGIC = b"\x89TARE\r\n\x1a"
-PROCESS, SITES, THREAD, EVENTS, TREE, CLOCK, END, SERIES, SAMPLE, SAMPLE_MARK = range(1, 11)
+PROCESS, SITES, THREAD, EVENTS, TREE, CLOCK, END, SERIES, SAMPLE, SAMPLE_MARK, PAUSES = range(1, 12)
 SCOPE, COUNTER, MARK = range(3)
 LIMIT = 1 << 20
 LIVE_REGION = 8192
@@ -94,6 +94,7 @@ class Process:
         self.threads = {}  # index -> dict
         self.trees = {}    # slot -> list of nodes
         self.chunks = {}   # thread index -> {seq: EventsChunk}
+        self.pauses = {}   # (thread index, seq) -> {event: (number, waited)}
         self.pairs = []
         self.end = None
         self.series = {}   # number -> (metric, label)
@@ -217,7 +218,8 @@ class Trace:
             assert len(body) == plain
         handler = {PROCESS: self.on_process, SITES: self.on_sites, THREAD: self.on_thread, EVENTS: self.on_events,
                    TREE: self.on_tree, CLOCK: self.on_clock, END: self.on_end, SERIES: self.on_series,
-                   SAMPLE: self.on_sample, SAMPLE_MARK: self.on_mark}.get(kind)
+                   SAMPLE: self.on_sample, SAMPLE_MARK: self.on_mark,
+                   PAUSES: self.on_pauses}.get(kind)
         if not handler:
             self.unknown_chunks += 1
             return 32 + stored
@@ -271,6 +273,15 @@ class Trace:
         if now != last or depth_now != depth_after or shift > 16 or c.more():
             raise Damaged("events that do not add up")
         p.chunks.setdefault(thread, {})[seq] = EventsChunk(depth, events)
+
+    @staticmethod
+    def on_pauses(p, c):
+        thread, seq = c.uints(2)
+        event, told = 0, p.pauses.setdefault((thread, seq), {})
+        while c.more():
+            event += c.uint()
+            number = c.uint()
+            told[event] = (number >> 1, bool(number & 1))
 
     @staticmethod
     def on_tree(p, c):
@@ -361,7 +372,8 @@ class Trace:
     # -- answers --
 
     def events(self, p, thread):
-        """Nested: (kind, flag, ticks, path of names, operand); ends of the reader's own making have flag "made up"."""
+        """Nested: (kind, flag, ticks, path of names, operand); ends of the reader's own making have flag "made up". Of
+        what waits the flag is "pause N", "resume N" or, where the waiting is part of it, "resume N waited"."""
         stack, out, now = [], [], 0
 
         def end(flag, ticks):
@@ -374,7 +386,10 @@ class Trace:
             while len(stack) > chunks[seq].depth:
                 end("made up", now)
             stack += [None] * (chunks[seq].depth - len(stack))
-            for kind, flag, now, number, operand in chunks[seq].events:
+            told = p.pauses.get((thread, seq), {})
+            for event, (kind, flag, now, number, operand) in enumerate(chunks[seq].events):
+                if event in told:
+                    flag = ("pause %d" if kind == "end" else "resume %d") % told[event][0] + " waited" * told[event][1]
                 if kind == "end":
                     end(flag, now)
                     continue
@@ -434,6 +449,16 @@ class LiveFile:
                 self.slot(at + 64, thread)
             elif kind == 3 and seq:
                 events = self.events(at + 64, (size - 64) // 16)
+                self.p.pauses[(thread, seq)] = told = {}
+                for i, e in reversed(list(enumerate(events))):  # a resume is taken out, and told of the event after it
+                    if e[0] == "resume":
+                        told = {k - (k > i): v for k, v in told.items()}
+                        told[i] = (e[3], e[1] == "waited")
+                        del events[i]
+                    elif e[1] == "paused":
+                        told[i] = (e[3], False)
+                        events[i] = ("end", "", e[2], 0, None)
+                self.p.pauses[(thread, seq)] = told
                 if events:
                     self.p.chunks.setdefault(thread, {})[seq] = EventsChunk(spare0, events)
             at += size
@@ -458,7 +483,7 @@ class LiveFile:
         while i < slots:
             ticks, what = words[2 * i], words[2 * i + 1]
             kind, flags, extra, n, site = what & 255, what >> 8 & 255, what >> 16 & 255, what >> 24 & 255, what >> 32
-            fits = {1: 0, 2: 0, 3: 1, 4: (n + 7) // 8}.get(kind)
+            fits = {1: 0, 2: 0, 3: 1, 4: (n + 7) // 8, 5: 0}.get(kind)
             if fits is None or extra != fits or i + extra >= slots:
                 i += 1
                 continue
@@ -468,9 +493,9 @@ class LiveFile:
                 operand = more[0] - (1 << 64) if more[0] >> 63 else more[0]
             if kind == 4:
                 operand = b"".join(w.to_bytes(8, "little") for w in more)[:n].decode("utf-8", "replace")
-            flag = "weighed" if kind == 1 and flags & 1 else "abandoned" if kind == 2 and flags & 2 else ""
+            flag = {(1, 1): "weighed", (2, 2): "abandoned", (2, 4): "paused", (5, 8): "waited"}.get((kind, flags), "")
             if ticks:
-                out.append((("begin", "end", "count", "mark")[kind - 1], flag, ticks, site, operand))
+                out.append((("begin", "end", "count", "mark", "resume")[kind - 1], flag, ticks, site, operand))
             i += 1 + extra
         return sorted(out, key=lambda e: e[2])
 

@@ -167,6 +167,7 @@ FIXTURE size_t made_events(struct made *m, uint32_t index, uint64_t seq,
     MUST(p);
     struct extent x = {.thread = index, .seq = seq};
     size_t n = pack_events(p, &x, raw, slots, 0);
+    if (p->pauses_bytes) made_chunk(m, CHUNK_PAUSES, MADE_UID, p->pauses, p->pauses_bytes);
     if (n) made_chunk(m, CHUNK_EVENTS, MADE_UID, p->out, n);
     free(p);
     return n;

@@ -613,6 +613,56 @@ static void waiting_counts_for_a_task(void **state)
     done(t, &tree);
 }
 
+struct waits {
+    uint64_t began[2],
+        paused; /* when the task began, by its BEGIN and by its last END; number of its pause */
+    int pauses, resumes;
+};
+
+static int note_waiting(void *ctx, const struct trace_event *e)
+{
+    struct waits *w = ctx;
+    if (e->kind == TRACE_BEGIN && !(e->flags & TRACE_RESUMED) && !w->began[0]) w->began[0] = e->time_ns;
+    if (e->kind == TRACE_END && e->flags & TRACE_PAUSED) w->paused = e->pause, w->pauses++;
+    if (e->kind == TRACE_BEGIN && e->flags & TRACE_RESUMED) {
+        assert_int_equal(e->pause, w->paused);
+        assert_true(e->flags & TRACE_WAITED);
+        w->resumes++;
+    }
+    if (e->kind == TRACE_END && !(e->flags & TRACE_PAUSED)) w->began[1] = e->began_ns;
+    return 0;
+}
+
+/* The event log tells a pause from an end: a call is one call, with what it waited, in every mode, also where a chunk
+ * of events is full in between. */
+static void a_pause_is_no_end(void **state)
+{
+    (void)state;
+    tare_scope task;
+    tare_site *site = tare_site_new(TARE_SITE_SCOPE, "task", "", 0);
+    for (uint32_t mode = TARE_EVENTS; mode <= (TARE_AGGREGATE | TARE_EVENTS); mode++) {
+        start(mode, 0);
+        tare_open(&task, site);
+        for (int i = 0; i < 3; i++) {
+            tare_pause(&task);
+            usleep(10000);
+            if (i == 1) script(STEPS);
+            tare_resume(&task, 1);
+        }
+        tare_end(&task);
+        struct trace *t = stop();
+        struct calltree tree = tree_of(t);
+        assert_int_equal(NODE(t, &tree, "task")->count, 1);
+        assert_true(NODE(t, &tree, "task")->gross_total_ns >= 30e6);
+        struct waits w = {0};
+        assert_int_equal(trace_events(t, 0, note_waiting, &w, NULL), TARE_OK);
+        assert_int_equal(w.pauses, 3);
+        assert_int_equal(w.resumes, 3);
+        assert_int_equal(w.began[0], w.began[1]);
+        done(t, &tree);
+    }
+}
+
 /* A scope opened deep in the C stack is still there for one that begins further up. */
 static __attribute__((noinline)) void open_below(tare_scope *scope, tare_site *site)
 {
@@ -679,6 +729,7 @@ int main(void)
         cmocka_unit_test(ending_what_was_left_out_is_nobodys_fault),
         cmocka_unit_test(coroutines_take_turns),
         cmocka_unit_test(waiting_counts_for_a_task),
+        cmocka_unit_test(a_pause_is_no_end),
         cmocka_unit_test(a_free_scope_outlives_the_frame_it_began_in),
         cmocka_unit_test(pausing_what_does_not_run),
     };

@@ -149,7 +149,6 @@ struct from_events {
     const struct trace_process *p;
     uint32_t depth;
     uint32_t node[EVENT_DEPTH];
-    uint64_t start[EVENT_DEPTH];
 };
 
 static void batch_add(struct batches *b, double ns)
@@ -197,8 +196,7 @@ static tare_status on_begin(struct from_events *f, const struct trace_event *e)
     }
     tare_status s = node_at(f->g, (struct call){parent, e->site, TARE_SITE_SCOPE}, &at, f->err);
     if (s != TARE_OK) return s;
-    f->node[f->depth] = at;
-    f->start[f->depth++] = e->time_ns;
+    f->node[f->depth++] = at;
     return TARE_OK;
 }
 
@@ -210,7 +208,8 @@ static tare_status on_end(struct from_events *f, const struct trace_event *e)
         f->g->nodes.items[at].abandoned++;
         return TARE_OK;
     }
-    return add_call(f, at, (double)(e->time_ns - f->start[f->depth]));
+    if (e->flags & TRACE_PAUSED) return TARE_OK; /* the call goes on */
+    return add_call(f, at, (double)(e->time_ns - e->began_ns));
 }
 
 static tare_status on_other(struct from_events *f, const struct trace_event *e)

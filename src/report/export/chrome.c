@@ -6,16 +6,19 @@
 
 #include "core/mem.h"
 #include "report/export/export.h"
+#include "report/export/lanes.h"
 #include "report/text.h"
 
 struct chrome {
     struct stream *s;
     const struct event_source *source;
-    struct buf names;     /* every site's name as a JSON string, one after another */
-    size_t *name_at;      /* per site, and one more: where in names */
-    uint32_t *threads;    /* per process: how many there are */
-    int64_t *sums;        /* per site: the counter so far, in this thread */
-    struct buf where;     /* ,"pid":1,"tid":2 of this thread */
+    struct buf names;  /* every site's name as a JSON string, one after another */
+    size_t *name_at;   /* per site, and one more: where in names */
+    uint32_t *threads; /* per process: how many there are */
+    int64_t *sums;     /* per site: the counter so far, in this thread */
+    struct buf where;  /* ,"pid":1,"tid":2 of this thread */
+    struct lanes lanes;
+    uint32_t tid;
     uint32_t counter_tid; /* counters of different threads are kept apart by it; 0: one thread only */
 };
 
@@ -61,9 +64,24 @@ static void write_count(struct chrome *c, const struct trace_event *e)
     buf_add_str(out(c), "}}");
 }
 
+/* Bars of calls that waited: nestable async events, one id a lane. */
+static void write_bar(struct chrome *c, const struct lane_step *step)
+{
+    buf_printf(out(c), ",\n{\"ph\":\"%c\",\"cat\":\"task\"", step->change == LANE_BEGIN ? 'b' : 'e');
+    add_time(c, step->at_ns);
+    buf_add(out(c), c->where.data, c->where.len);
+    buf_printf(out(c), ",\"id2\":{\"local\":\"%" PRIu32 ".%" PRIu32 "\"},\"name\":", c->tid, step->lane);
+    add_name(c, step->site);
+    buf_add_char(out(c), '}');
+}
+
 static int write_event(void *ctx, const struct trace_event *e)
 {
     struct chrome *c = ctx;
+    struct lane_step step;
+    tare_status s = lanes_event(&c->lanes, e, &step, c->s->err);
+    if (s != TARE_OK) return s;
+    if (step.change != LANE_NOTHING) write_bar(c, &step);
     switch (e->kind) {
     case TRACE_BEGIN:
         begin_event(c, ",\n{\"ph\":\"B\"", e);
@@ -154,7 +172,11 @@ static tare_status write_thread(struct chrome *c, uint32_t i)
     if (c->where.failed) out(c)->failed = 1;
     c->counter_tid = c->threads[t->process] > 1 ? t->tid : 0;
     memset(c->sums, 0, c->source->n_sites * sizeof *c->sums);
-    return source_events(c->source, i, write_event, c, c->s->err);
+    c->tid = t->tid;
+    lanes_clear(&c->lanes);
+    tare_status status = source_events(c->source, i, write_event, c, c->s->err);
+    for (struct lane_step step; status == TARE_OK && lanes_unended(&c->lanes, &step);) write_bar(c, &step);
+    return status;
 }
 
 static tare_status write_all(struct chrome *c)
@@ -185,6 +207,7 @@ static tare_status chrome_write(struct stream *s, const struct export_input *in)
     mem_free(c.name_at);
     mem_free(c.threads);
     mem_free(c.sums);
+    lanes_release(&c.lanes);
     if (status < 0 && s->status == TARE_OK) s->status = status;
     return stream_poll(s);
 }

@@ -9,6 +9,7 @@
 #include "core/str.h"
 #include "core/wire.h"
 #include "report/export/export.h"
+#include "report/export/lanes.h"
 #include "report/text.h"
 
 /* Field numbers of the messages, as Perfetto's protos assign them. */
@@ -57,6 +58,8 @@ struct perfetto {
     uint64_t *counter_track;           /* per site: the track of this thread's counter; 0: none yet */
     int64_t *sums;                     /* per site: the counter so far, in this thread */
     uint64_t next_track;               /* processes, then threads, then counters as they turn up */
+    struct lanes lanes;
+    VEC(uint64_t) lane_tracks; /* of this thread, lane 1 first */
     uint32_t thread;
     bool begun; /* this sequence has sent its first packet */
 };
@@ -126,6 +129,21 @@ static void send_counter_track(struct perfetto *p, uint32_t site)
     send_packet(p, 1, 0);
 }
 
+/* A lane of calls that waited, likewise. */
+static tare_status send_lane_track(struct perfetto *p, uint32_t lane)
+{
+    tare_status s = vec_push(&p->lane_tracks, p->next_track, p->s->err);
+    if (s != TARE_OK) return s;
+    struct buf name = BUF_INIT;
+    buf_printf(&name, "task %" PRIu32, lane);
+    wire_add_uint(&p->message, TRACK_UUID, p->next_track++);
+    wire_add_message(&p->message, TRACK_NAME, &name);
+    wire_add_uint(&p->message, TRACK_PARENT, thread_track(p, p->thread));
+    wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    buf_release(&name);
+    return send_packet(p, 1, 0);
+}
+
 /* ---- events ---- */
 
 /* Send the name and place of a site with the packet that first needs them. */
@@ -190,9 +208,29 @@ static unsigned begin_sequence(struct perfetto *p)
     return SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE;
 }
 
+/* The begin or end of a bar, on the track of its lane. */
+static tare_status write_bar(struct perfetto *p, const struct lane_step *step, const struct trace_event *e)
+{
+    tare_status s = step->lane > p->lane_tracks.n ? send_lane_track(p, step->lane) : TARE_OK;
+    if (s != TARE_OK) return s;
+    wire_add_uint(&p->packet, PACKET_TIMESTAMP, step->at_ns);
+    unsigned flags = begin_sequence(p);
+    if (step->change == LANE_BEGIN)
+        fill_named(p, e, TYPE_SLICE_BEGIN);
+    else
+        wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_END);
+    wire_add_uint(&p->message, EVENT_TRACK_UUID, p->lane_tracks.items[step->lane - 1]);
+    wire_add_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    return send_packet(p, p->thread + 2, flags);
+}
+
 static int write_event(void *ctx, const struct trace_event *e)
 {
     struct perfetto *p = ctx;
+    struct lane_step step;
+    tare_status s = lanes_event(&p->lanes, e, &step, p->s->err);
+    if (s == TARE_OK && step.change != LANE_NOTHING) s = write_bar(p, &step, e);
+    if (s != TARE_OK) return s;
     if (e->kind == TRACE_COUNT && !p->counter_track[e->site]) send_counter_track(p, e->site);
     wire_add_uint(&p->packet, PACKET_TIMESTAMP, e->time_ns);
     unsigned flags = begin_sequence(p);
@@ -218,7 +256,12 @@ static tare_status write_thread(struct perfetto *p, uint32_t i)
     memset(p->sums, 0, n * sizeof *p->sums);
     p->thread = i;
     p->begun = false;
-    return source_events(p->source, i, write_event, p, p->s->err);
+    lanes_clear(&p->lanes);
+    vec_clear(&p->lane_tracks);
+    tare_status s = source_events(p->source, i, write_event, p, p->s->err);
+    for (struct lane_step step; s == TARE_OK && lanes_unended(&p->lanes, &step);)
+        s = write_bar(p, &step, NULL);
+    return s;
 }
 
 static tare_status write_all(struct perfetto *p)
@@ -251,6 +294,8 @@ static tare_status perfetto_write(struct stream *s, const struct export_input *i
     mem_free(p.interned);
     mem_free(p.counter_track);
     mem_free(p.sums);
+    lanes_release(&p.lanes);
+    vec_release(&p.lane_tracks);
     if (status < 0 && s->status == TARE_OK) s->status = status;
     return stream_poll(s);
 }
