@@ -45,7 +45,8 @@ static tare_status lane_for(struct lanes *l, uint64_t began_ns, uint32_t *out, t
     return s;
 }
 
-static tare_status on_begin(struct lanes *l, const struct trace_event *e, struct lane_step *out, tare_error *err)
+static tare_status on_begin(struct lanes *l, const struct trace_event *e, struct lane_step *out,
+                            tare_error *err)
 {
     struct lane_scope scope = {0, e->began_ns};
     uint64_t lane;
@@ -75,7 +76,8 @@ tare_status lanes_event(struct lanes *l, const struct trace_event *e, struct lan
     if (e->kind != TRACE_END || !l->scopes.n) return TARE_OK;
     uint32_t lane = l->scopes.items[--l->scopes.n].lane;
     if (!lane) return TARE_OK;
-    if (e->flags & TRACE_PAUSED) return map_u64_put(&l->waiting, e->pause, (uint64_t)e->site << 32 | lane, err);
+    if (e->flags & TRACE_PAUSED)
+        return map_u64_put(&l->waiting, e->pause, (uint64_t)e->site << 32 | lane, err);
     bar_end(l, lane, e->site, out);
     return TARE_OK;
 }
