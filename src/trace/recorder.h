@@ -63,8 +63,7 @@ struct thread {
     uint64_t skipped;  /* begun inside the weighed call */
     uint32_t busy;     /* 1: in a slow path; a signal handler's scopes are dropped */
     uint32_t slot, index, tid;
-    uint32_t weighed; /* depth of the weighed call */
-    uint32_t pauses;  /* number of the latest */
+    uint32_t weighed, pauses; /* depth of the weighed call; number of the latest pause */
     struct node *pair_node;
     uint64_t pair_off, pair_scopes;
     struct rng rng;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * lanes.h - calls that waited (asyncio tasks, greenlets, coroutines) as whole bars beside their thread: the thread's own
- * track has what ran, in pieces; a lane has a call from its begin to its end. Calls that overlap get lanes of their
+ * lanes.h - calls that waited (asyncio tasks, greenlets, coroutines) as whole bars beside their thread: the thread's
+ * own track has what ran, in pieces; a lane has a call from its begin to its end. Calls that overlap get lanes of their
  * own, calls within one another share one, and a lane is used again. What never waited has no bar. */
 #ifndef REPORT_EXPORT_LANES_H
 #define REPORT_EXPORT_LANES_H
