@@ -223,7 +223,7 @@ static void begin(struct scope *s, tare_site *site, struct place at)
     if (!index) return;
     bool weighed = n && choose_weighing(t, n, at.resumed);
     /* Before the depth moves on: a chunk that starts with this event must not count its scope as open. */
-    struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, at.goes_on ? 2 : 1) : NULL;
+    struct raw_event *e = t->mode & TARE_EVENTS ? reserve(t, 1 + (at.goes_on != 0)) : NULL;
     struct tare_frame_ *f = &t->hot.stack[thread_depth(t) + 1];
     uint64_t tag = t->hot.tag += sizeof *f;
     barrier();
