@@ -2,10 +2,12 @@
  * screen.c - see screen.h. The grid and what is drawn on it; screen_render.c makes the bytes. */
 #include "top/screen.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "core/str.h"
 #include "core/mem.h"
@@ -75,6 +77,20 @@ static void cell_add(struct screen_cell *c, const char *bytes, size_t n)
     if (c->len + n > SCREEN_CELL_BYTES) return;
     memcpy(c->text + c->len, bytes, n);
     c->len = (unsigned char)(c->len + n);
+}
+
+/* wcwidth() speaks of the thread's locale, which is made one of UTF-8 for the question alone. Where there is none
+ * (libraries before 2.35 may lack C.UTF-8), the user's own is asked. */
+unsigned charwidth(uint32_t cp)
+{
+    static locale_t utf8;
+    if (!utf8) utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!utf8) utf8 = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (cp < 0x300 || !utf8) return 1;
+    locale_t before = uselocale(utf8);
+    int n = wcwidth((wchar_t)cp);
+    uselocale(before);
+    return n < 0 ? 1 : (unsigned)n;
 }
 
 /* One character of outside text, as it may be shown. */

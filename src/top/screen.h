@@ -102,8 +102,8 @@ struct screen_series {
 };
 void screen_graph(struct screen *s, struct screen_box box, const struct screen_series *series);
 
-/* charwidth.c: how many columns of a terminal a character takes: 0 for what joins the character before it, 2 for wide
- * ones, else 1. Knows nothing of locales, unlike wcwidth(); controls are the caller's to keep out. */
+/* How many columns of a terminal a character takes: 0 for what joins the character before it, 2 for wide ones, else 1.
+ * As the C library knows it of UTF-8, whatever the locale of the process; controls are the caller's to keep out. */
 unsigned charwidth(uint32_t cp);
 
 /* ---- bytes ---- */
