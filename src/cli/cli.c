@@ -56,6 +56,15 @@ static void say_line(struct cli *cli, enum term_style style, const char *text)
     buf_release(&line);
 }
 
+/* The words of the printf format that `format` names, into an array `text`. */
+#define FORMAT_INTO(text, format)                        \
+    do {                                                 \
+        va_list words_;                                  \
+        va_start(words_, format);                        \
+        vsnprintf(text, sizeof(text), format, words_);   \
+        va_end(words_);                                  \
+    } while (0)
+
 int cli_fail(struct cli *cli)
 {
     tare_status s = cli->error.status;
@@ -63,13 +72,16 @@ int cli_fail(struct cli *cli)
     return s == TARE_INVALID || s == TARE_FORMAT ? CLI_USAGE : CLI_FAILED;
 }
 
+int cli_fail_input(struct cli *cli)
+{
+    int rc = cli_fail(cli);
+    return cli->error.status == TARE_NOMEM || cli->error.status == TARE_BUSY ? rc : CLI_USAGE;
+}
+
 int cli_usage_error(struct cli *cli, const char *format, ...)
 {
     char text[600];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
+    FORMAT_INTO(text, format);
     say_line(cli, TERM_RED, text);
     fprintf(cli->err, "try: tare %s%s-h\n", cli->command ? cli->command->name : "", cli->command ? " " : "");
     return CLI_USAGE;
@@ -84,32 +96,23 @@ tare_status cli_name_file(tare_error *err, const char *path)
 
 void cli_warn(struct cli *cli, const char *format, ...)
 {
-    char text[600] = "warning: ";
-    size_t used = strlen(text);
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text + used, sizeof text - used, format, ap);
-    va_end(ap);
-    say_line(cli, TERM_YELLOW, text);
+    char text[600], line[620];
+    FORMAT_INTO(text, format);
+    snprintf(line, sizeof line, "warning: %s", text);
+    say_line(cli, TERM_YELLOW, line);
 }
 
 void cli_note(struct cli *cli, const char *format, ...)
 {
     char text[4300];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
+    FORMAT_INTO(text, format);
     say_line(cli, TERM_PLAIN, text);
 }
 
 void cli_note_last(struct cli *cli, const char *format, ...)
 {
     char text[4300];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
+    FORMAT_INTO(text, format);
     buf_printf(&cli->last, "%s\n", text);
 }
 

@@ -73,6 +73,8 @@ int cli_check_kind(struct cli *cli, const struct opt_usage *usage, const struct 
 
 /* Say cli->error as "tare COMMAND: text" and return the exit code that fits it: bad input 2, else 3. */
 int cli_fail(struct cli *cli);
+/* The same of a file that the user named: one that is missing, unreadable or something else is bad input. */
+int cli_fail_input(struct cli *cli);
 /* Say what is wrong with the usage, point to -h, return CLI_USAGE. */
 int cli_usage_error(struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The error with the file in front, unless it begins with it already: some who report know the file, some do not. */

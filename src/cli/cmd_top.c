@@ -10,6 +10,8 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/output.h"
+#include "report/prom.h"
 #include "top/top.h"
 
 struct top_command {
@@ -40,12 +42,14 @@ static int check_terminal(struct cli *cli)
 
 static int answer_once(struct cli *cli, struct top_command *a, struct top_data *d)
 {
-    struct buf out = BUF_INIT;
-    enum top_form form = a->json ? TOP_JSON : TOP_TEXT;
-    if (a->prom) form = TOP_PROM;
-    int rc = top_once(&a->view, d, form, &out, &cli->error) < 0 ? cli_fail(cli) : cli_put(cli, &out);
-    buf_release(&out);
-    return rc;
+    struct answer out;
+    if (top_observe(&a->view, d, &cli->error) < 0) return cli_fail(cli);
+    cli_answer_begin(cli, &out, a->json);
+    if (a->prom)
+        prom_write(answer_text(&out), d->set, d->now);
+    else
+        top_say(&out, &a->view, d);
+    return cli_answer_end(cli, &out);
 }
 
 static int watch_live(struct cli *cli, struct top_command *a, struct top_data *d)
@@ -77,9 +81,7 @@ static int show_top(struct cli *cli, struct top_command *a)
     if (data.tape.damaged)
         cli_warn(cli, "%s: damaged pieces left out: %" PRIu64, a->from.replay, data.tape.damaged);
     if (opened < 0) {
-        rc =
-            cli_fail(cli); /* a recording that cannot be read is bad input, as of all commands given a file */
-        if (a->from.replay && opened != TARE_NOMEM) rc = CLI_USAGE;
+        rc = a->from.replay ? cli_fail_input(cli) : cli_fail(cli);
     } else if (a->once) {
         rc = answer_once(cli, a, &data);
     } else {

@@ -9,6 +9,7 @@
 
 #include "core/fmt.h"
 #include "core/map.h"
+#include "report/answer.h"
 #include "top/screen.h"
 #include "top/top_data.h"
 
@@ -50,10 +51,9 @@ void top_view_release(struct top_view *v);
 tare_status top_live(struct top_view *v, struct top_data *d, uint64_t iterations, int *ended_by,
                      tare_error *err);
 
-enum top_form { TOP_TEXT, TOP_JSON, TOP_PROM };
-/* Two moments, or the last one of a recording, as one answer. */
-tare_status top_once(struct top_view *v, struct top_data *d, enum top_form form, struct buf *out,
-                     tare_error *err);
+/* Two moments, or the last one of a recording, and what they came to as an answer. */
+tare_status top_observe(struct top_view *v, struct top_data *d, tare_error *err);
+void top_say(struct answer *a, struct top_view *v, const struct top_data *d);
 
 /* ---- top_rows.c: processes ---- */
 

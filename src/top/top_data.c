@@ -21,16 +21,10 @@ const struct top_history_row top_histories[TOP_HISTORIES] = {
 /* Rules of the defaults and of the command line. */
 static tare_status open_alerts(struct top_data *d, const struct top_source *from, tare_error *err)
 {
-    tare_status s = TARE_OK;
-    size_t defaults = 0;
-    while (alert_defaults[defaults]) defaults++;
-    for (size_t i = 0; i < defaults + from->n_alerts && s == TARE_OK; i++) {
-        struct alert_rule rule;
-        s = alert_parse(&rule, i < defaults ? alert_defaults[i] : from->alerts[i - defaults], err);
-        if (s == TARE_OK) s = vec_push(&d->rules, rule, err);
-        if (s == TARE_OK) s = vec_push(&d->alert, (struct top_alert){0}, err);
-    }
-    return s == TARE_OK ? alerts_new(&d->alerts, d->rules.items, d->rules.n, err) : s;
+    tare_status s = alert_rules_add(&d->rules, true, from->alerts, from->n_alerts, err);
+    for (size_t i = 0; i < d->rules.items.n && s == TARE_OK; i++)
+        s = vec_push(&d->alert, (struct top_alert){0}, err);
+    return s == TARE_OK ? alerts_new(&d->alerts, d->rules.items.items, d->rules.items.n, err) : s;
 }
 
 static tare_status open_live(struct top_data *d, const struct top_source *from, tare_error *err)
@@ -82,7 +76,7 @@ tare_status top_data_close(struct top_data *d, tare_error *err)
     vec_release(&d->taped_rows.at);
     alerts_free(d->alerts);
     deriver_free(d->derived);
-    vec_release(&d->rules);
+    vec_release(&d->rules.items);
     vec_release(&d->alert);
     return s;
 }
@@ -136,7 +130,7 @@ static tare_status mark_event(struct top_data *d, const struct alert_event *e, t
     a->value = e->value;
     if (!d->record) return TARE_OK;
     return samples_mark(d->record, e->at_ns, e->fired ? SAMPLE_ALERT : SAMPLE_CLEAR,
-                        d->rules.items[e->rule].text, err);
+                        d->rules.items.items[e->rule].text, err);
 }
 
 /* Derive, judge and remember what the sample says. */
@@ -207,7 +201,7 @@ tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
     size_t last = d->tape.at_ns.n - 1;
     if (moment > last) moment = last;
     tare_status s = deriver_new(&derived, err);
-    if (s == TARE_OK) s = alerts_new(&alerts, d->rules.items, d->rules.n, err);
+    if (s == TARE_OK) s = alerts_new(&alerts, d->rules.items.items, d->rules.items.n, err);
     if (s < 0) {
         deriver_free(derived);
         return s;

@@ -46,7 +46,7 @@ struct top_data {
     uint64_t samples;  /* moments so far */
     const char *blind; /* what cannot be seen and why, a line each */
     struct top_history history[TOP_HISTORIES];
-    VEC(struct alert_rule) rules;
+    struct alert_rules rules;
     VEC(struct top_alert) alert;
     struct alerts *alerts;
 

@@ -1,154 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * top_once.c - `tare top --once`: one answer about one moment, for people, scripts and Prometheus. */
+ * top_once.c - `tare top --once`: one answer about one moment, for people and for programs. */
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/fmt.h"
-#include "core/json.h"
-#include "report/prom.h"
 #include "top/top.h"
 
-/* ---- JSON ---- */
+/* ---- for people: all panes, as on a terminal that is high enough ---- */
 
-static void json_metric(struct json *j, const struct top_data *d, enum metric_id m)
-{
-    const struct metric *row = &metric_table[m];
-    json_key(j, row->name);
-    json_object_begin(j);
-    json_kv_string(j, "unit", row->unit);
-    json_kv_string(j, "kind", row->kind == METRIC_COUNTER ? "counter" : "gauge");
-    for (int rates = 0; rates <= (row->kind == METRIC_COUNTER); rates++) {
-        json_key(j, rates ? "rates" : "values");
-        json_object_begin_flat(j);
-        for (size_t i = 0; i < d->set->items.n; i++) {
-            const struct series *one = &d->set->items.items[i];
-            double v, now;
-            if (one->metric != m || !sample_get(d->now, i, &now)) continue;
-            if (!rates)
-                json_kv_double(j, one->label, now);
-            else
-                json_kv_double(j, one->label, derived_series(d->derived, i, &v) ? v : NAN);
-        }
-        json_object_end(j);
-    }
-    json_object_end(j);
-}
-
-/* Which metrics have a value now. */
-static void known_metrics(const struct top_data *d, bool known[METRIC_COUNT])
-{
-    double v;
-    for (size_t m = 0; m < METRIC_COUNT; m++) known[m] = false;
-    for (size_t i = 0; i < d->set->items.n; i++)
-        if (sample_get(d->now, i, &v)) known[d->set->items.items[i].metric] = true;
-}
-
-static void json_metrics(struct json *j, const struct top_data *d, const bool known[METRIC_COUNT])
-{
-    json_key(j, "metrics");
-    json_object_begin(j);
-    for (size_t m = 0; m < METRIC_COUNT; m++)
-        if (known[m]) json_metric(j, d, (enum metric_id)m);
-    json_object_end(j);
-    json_key(j, "derived");
-    json_object_begin(j);
-    for (const struct derived *q = derived_table; q->name; q++) {
-        json_key(j, q->name);
-        json_object_begin_flat(j);
-        json_kv_string(j, "unit", q->unit);
-        json_kv_double(j, "value", top_value(d, q->name, ""));
-        json_object_end(j);
-    }
-    json_object_end(j);
-}
-
-static void json_process(struct json *j, struct top_view *v, const struct proc_row *r)
-{
-    struct top_fields fields;
-    top_fields_of(&fields, v, r);
-    json_object_begin_flat(j);
-    for (size_t i = 0; i < TOP_FIELDS; i++) {
-        const struct top_field *f = &fields.at[i];
-        if (f->kind == TOP_WORD)
-            json_kv_string(j, f->key, f->text);
-        else if (f->kind == TOP_COUNT || f->kind == TOP_SIZE)
-            json_kv_int(j, f->key, (int64_t)f->number);
-        else
-            json_kv_double(j, f->key, f->number);
-    }
-    json_object_end(j);
-}
-
-static void json_alerts(struct json *j, const struct top_data *d)
-{
-    json_key(j, "alerts");
-    json_array_begin(j);
-    for (size_t i = 0; i < d->rules.n; i++) {
-        const struct alert_rule *r = &d->rules.items[i];
-        json_object_begin_flat(j);
-        json_kv_string(j, "rule", r->text);
-        json_kv_bool(j, "active", d->alert.items[i].active);
-        json_kv_double(j, "value", top_value(d, r->when.name, r->when.label));
-        json_kv_string(j, "unit", r->unit);
-        json_object_end(j);
-    }
-    json_array_end(j);
-}
-
-/* What cannot be seen and why, in the probes' words; and every metric without a value. */
-static void json_unknown(struct json *j, const struct top_data *d, const bool known[METRIC_COUNT])
-{
-    json_key(j, "unknown");
-    json_array_begin(j);
-    struct top_blind_line line = {.next = d->blind};
-    while (top_blind_next(&line)) {
-        json_object_begin_flat(j);
-        json_key(j, "probe");
-        json_put_string_n(j, line.probe, line.n_probe);
-        json_key(j, "why");
-        json_put_string_n(j, line.why, line.n_why);
-        json_object_end(j);
-    }
-    json_array_end(j);
-    json_key(j, "absent");
-    json_array_begin(j);
-    for (size_t m = 0; m < METRIC_COUNT; m++)
-        if (!known[m]) json_put_string(j, metric_table[m].name);
-    json_array_end(j);
-}
-
-static void write_json(struct buf *out, struct top_view *v, const struct top_data *d)
-{
-    bool known[METRIC_COUNT];
-    struct buf at = BUF_INIT;
-    struct json j;
-    known_metrics(d, known);
-    fmt_date(&at, d->unix_ns, true);
-    json_init(&j, out, JSON_STYLE_PRETTY);
-    json_object_begin(&j);
-    json_kv_string(&j, "schema", "tare.top/1");
-    json_kv_string(&j, "version", TARE_VERSION);
-    json_kv_string(&j, "host", d->replaying ? NULL : v->host);
-    json_kv_string(&j, "at", at.data);
-    json_kv_double(&j, "interval_s", (double)derived_step_ns(d->derived) / 1e9);
-    json_metrics(&j, d, known);
-    json_key(&j, "processes");
-    json_array_begin(&j);
-    for (size_t i = 0; i < v->lines.at.n; i++) json_process(&j, v, &d->rows[v->lines.at.items[i].row]);
-    json_array_end(&j);
-    json_kv_uint(&j, "processes_hidden", d->denied);
-    json_alerts(&j, d);
-    json_unknown(&j, d, known);
-    json_object_end(&j);
-    json_finish(&j, NULL);
-    buf_release(&at);
-}
-
-/* ---- text ---- */
-
-/* All panes, as on a terminal that is high enough. */
-static tare_status write_text(struct buf *out, struct top_view *v, const struct top_data *d, tare_error *err)
+static tare_status draw_panes(struct buf *out, struct top_view *v, const struct top_data *d, tare_error *err)
 {
     enum { PROCESSES = 20 };
     struct screen s = SCREEN_INIT;
@@ -161,7 +23,129 @@ static tare_status write_text(struct buf *out, struct top_view *v, const struct 
     return TARE_OK;
 }
 
-/* ---- the answer ---- */
+/* ---- for programs: a member each ---- */
+
+/* The values of a metric by label; of a counter also its rates. */
+static void say_metric(struct answer *a, const struct top_data *d, enum metric_id m)
+{
+    const struct metric *row = &metric_table[m];
+    bool counter = row->kind == METRIC_COUNTER;
+    answer_object(a, row->name);
+    answer_str(a, "unit", row->unit, NULL);
+    answer_str(a, "kind", counter ? "counter" : "gauge", NULL);
+    for (int rates = 0; rates <= counter; rates++) {
+        answer_object_flat(a, rates ? "rates" : "values");
+        for (size_t i = 0; i < d->set->items.n; i++) {
+            const struct series *one = &d->set->items.items[i];
+            double rate, now;
+            if (one->metric != m || !sample_get(d->now, i, &now)) continue;
+            if (rates) now = derived_series(d->derived, i, &rate) ? rate : NAN;
+            answer_f64(a, one->label, now, NULL);
+        }
+        answer_object_end(a);
+    }
+    answer_object_end(a);
+}
+
+/* Which metrics have a value now. */
+static void known_metrics(const struct top_data *d, bool known[METRIC_COUNT])
+{
+    double v;
+    for (size_t m = 0; m < METRIC_COUNT; m++) known[m] = false;
+    for (size_t i = 0; i < d->set->items.n; i++)
+        if (sample_get(d->now, i, &v)) known[d->set->items.items[i].metric] = true;
+}
+
+static void say_metrics(struct answer *a, const struct top_data *d, const bool known[METRIC_COUNT])
+{
+    answer_object(a, "metrics");
+    for (size_t m = 0; m < METRIC_COUNT; m++)
+        if (known[m]) say_metric(a, d, (enum metric_id)m);
+    answer_object_end(a);
+    answer_object(a, "derived");
+    for (const struct derived *q = derived_table; q->name; q++) {
+        answer_object_flat(a, q->name);
+        answer_str(a, "unit", q->unit, NULL);
+        answer_f64(a, "value", top_value(d, q->name, ""), NULL);
+        answer_object_end(a);
+    }
+    answer_object_end(a);
+}
+
+static void say_process(struct answer *a, struct top_view *v, const struct proc_row *r)
+{
+    struct top_fields fields;
+    top_fields_of(&fields, v, r);
+    answer_object_flat(a, NULL);
+    for (size_t i = 0; i < TOP_FIELDS; i++) {
+        const struct top_field *f = &fields.at[i];
+        if (f->kind == TOP_WORD)
+            answer_str(a, f->key, f->text, NULL);
+        else if (f->kind == TOP_COUNT || f->kind == TOP_SIZE)
+            answer_int(a, f->key, (int64_t)f->number, NULL);
+        else
+            answer_f64(a, f->key, f->number, NULL);
+    }
+    answer_object_end(a);
+}
+
+static void say_alerts(struct answer *a, const struct top_data *d)
+{
+    answer_list(a, "alerts");
+    for (size_t i = 0; i < d->rules.items.n; i++) {
+        const struct alert_rule *r = &d->rules.items.items[i];
+        answer_object_flat(a, NULL);
+        answer_str(a, "rule", r->text, NULL);
+        answer_bool(a, "active", d->alert.items[i].active, NULL);
+        answer_f64(a, "value", top_value(d, r->when.name, r->when.label), NULL);
+        answer_str(a, "unit", r->unit, NULL);
+        answer_object_end(a);
+    }
+    answer_list_end(a);
+}
+
+/* What cannot be seen and why, in the probes' words; and every metric without a value. */
+static void say_unknown(struct answer *a, const struct top_data *d, const bool known[METRIC_COUNT])
+{
+    struct top_blind_line line = {.next = d->blind};
+    answer_list(a, "unknown");
+    while (top_blind_next(&line)) {
+        answer_object_flat(a, NULL);
+        answer_str(a, "probe", strndupa(line.probe, line.n_probe), NULL);
+        answer_str(a, "why", strndupa(line.why, line.n_why), NULL);
+        answer_object_end(a);
+    }
+    answer_list_end(a);
+    answer_list(a, "absent");
+    for (size_t m = 0; m < METRIC_COUNT; m++)
+        if (!known[m]) answer_str(a, NULL, metric_table[m].name, NULL);
+    answer_list_end(a);
+}
+
+void top_say(struct answer *a, struct top_view *v, const struct top_data *d)
+{
+    bool known[METRIC_COUNT];
+    struct buf at = BUF_INIT;
+    tare_status s = a->as_json ? TARE_OK : draw_panes(answer_text(a), v, d, a->stream.err);
+    if (s != TARE_OK) a->stream.status = s;
+    known_metrics(d, known);
+    fmt_date(&at, d->unix_ns, true);
+    answer_str(a, "schema", "tare.top/1", NULL);
+    answer_str(a, "version", TARE_VERSION, NULL);
+    answer_str(a, "host", d->replaying ? NULL : v->host, NULL);
+    answer_str(a, "at", at.data, NULL);
+    answer_f64(a, "interval_s", (double)derived_step_ns(d->derived) / 1e9, NULL);
+    say_metrics(a, d, known);
+    answer_list(a, "processes");
+    for (size_t i = 0; i < v->lines.at.n; i++) say_process(a, v, &d->rows[v->lines.at.items[i].row]);
+    answer_list_end(a);
+    answer_uint(a, "processes_hidden", d->denied, NULL);
+    say_alerts(a, d);
+    say_unknown(a, d, known);
+    buf_release(&at);
+}
+
+/* ---- the moment ---- */
 
 static void sleep_s(double seconds)
 {
@@ -170,26 +154,18 @@ static void sleep_s(double seconds)
 }
 
 /* Rates need two looks; the last moment of a recording has those before it. */
-static tare_status observe(struct top_view *v, struct top_data *d, tare_error *err)
+static tare_status take_moment(struct top_data *d, double interval_s, tare_error *err)
 {
     if (d->replaying) return top_data_seek(d, d->tape.at_ns.n - 1, err);
     tare_status s = top_data_next(d, err);
     if (s < 0) return s;
-    sleep_s(v->interval_s);
+    sleep_s(interval_s);
     return top_data_next(d, err);
 }
 
-tare_status top_once(struct top_view *v, struct top_data *d, enum top_form form, struct buf *out,
-                     tare_error *err)
+tare_status top_observe(struct top_view *v, struct top_data *d, tare_error *err)
 {
     v->once = true;
-    tare_status s = observe(v, d, err);
-    if (s == TARE_OK) s = top_arrange(v, d, err);
-    if (s < 0) return s;
-    if (form == TOP_TEXT) return write_text(out, v, d, err);
-    if (form == TOP_JSON)
-        write_json(out, v, d);
-    else
-        prom_write(out, d->set, d->now);
-    return TARE_OK;
+    tare_status s = take_moment(d, v->interval_s, err);
+    return s == TARE_OK ? top_arrange(v, d, err) : s;
 }

@@ -382,7 +382,7 @@ static void draw_alerts(const struct top_paint *p, struct screen_box box)
     unsigned y = 0;
     for (size_t i = 0; i < d->alert.n && y < box.height; i++) {
         const struct top_alert *a = &d->alert.items[i];
-        const struct alert_rule *r = &d->rules.items[i];
+        const struct alert_rule *r = &d->rules.items.items[i];
         struct buf since = BUF_INIT;
         if (!a->active) continue;
         struct screen_span at = screen_row(box, y++);

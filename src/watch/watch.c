@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/str.h"
+
 void watch_say(const struct watch_options *o, enum watch_tone tone, const char *format, ...)
 {
     char text[4300];
@@ -23,17 +25,10 @@ void watch_say(const struct watch_options *o, enum watch_tone tone, const char *
 static tare_status open_rules(struct watcher *w, tare_error *err)
 {
     const struct watch_options *o = w->options;
-    VEC(struct alert_rule) rules = VEC_INIT;
-    struct alert_rule rule;
-    tare_status s = TARE_OK;
-    size_t defaults = 0;
-    while (!o->no_default_alerts && alert_defaults[defaults]) defaults++;
-    for (size_t i = 0; s == TARE_OK && i < defaults + o->n_alerts; i++) {
-        s = alert_parse(&rule, i < defaults ? alert_defaults[i] : o->alerts[i - defaults], err);
-        if (s == TARE_OK) s = vec_push(&rules, rule, err);
-    }
-    if (s == TARE_OK) s = alerts_new(&w->alerts, rules.items, rules.n, err);
-    vec_release(&rules);
+    struct alert_rules rules = {VEC_INIT};
+    tare_status s = alert_rules_add(&rules, !o->no_default_alerts, o->alerts, o->n_alerts, err);
+    if (s == TARE_OK) s = alerts_new(&w->alerts, rules.items.items, rules.items.n, err);
+    vec_release(&rules.items);
     return s;
 }
 
@@ -101,7 +96,7 @@ static void conclude(struct watcher *w, struct run *run)
     w->traced = w->writer != NULL;
     w->recorded = watch_record(run, w, &err) == TARE_OK;
     if (w->recorded && w->traced && w->places.beside)
-        run->trace = arena_str(&run->arena, places_file(w->places.trace));
+        run->trace = arena_str(&run->arena, str_file_name(w->places.trace));
     else if (w->recorded && w->traced)
         run_map_text(&run->arena, &run->config, "trace_path", w->places.trace);
     close_trace(w, run);

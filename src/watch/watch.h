@@ -63,7 +63,6 @@ tare_status places_choose(struct watch_places *p, const struct watch_options *o,
 tare_status places_save(const struct watch_places *p, const struct watch_options *o, const struct run *run,
                         char path[PATH_MAX], tare_error *err);
 void places_leave(const struct watch_places *p); /* a name that was taken and not used is free again */
-const char *places_file(const char *path);       /* what follows the last slash */
 
 /* ---- the watching ---- */
 

@@ -7,13 +7,8 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/str.h"
 #include "watch/watch.h"
-
-const char *places_file(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* ---- as the program is told ---- */
 
@@ -64,7 +59,7 @@ tare_status places_choose(struct watch_places *p, const struct watch_options *o,
                           tare_error *err)
 {
     const char *named = o->trace;
-    const char *dot = o->output ? strrchr(places_file(o->output), '.') : NULL;
+    const char *dot = o->output ? strrchr(str_file_name(o->output), '.') : NULL;
     int n = 0;
     if (!named && !o->output) named = trace_from_outside();
     *p = (struct watch_places){.beside = !named};

@@ -89,7 +89,7 @@ static int tear_down(void **state)
     deriver_free(data.derived);
     series_set_release(&set);
     sample_release(&now);
-    vec_release(&data.rules);
+    vec_release(&data.rules.items);
     vec_release(&data.alert);
     return mem_live_blocks() != 0;
 }

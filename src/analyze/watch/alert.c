@@ -225,6 +225,20 @@ struct alerts {
     struct rule_state at[];
 };
 
+tare_status alert_rules_add(struct alert_rules *to, bool defaults, const char *const *texts, size_t n,
+                            tare_error *err)
+{
+    struct alert_rule rule;
+    size_t own = 0;
+    tare_status s = TARE_OK;
+    while (defaults && alert_defaults[own]) own++;
+    for (size_t i = 0; s == TARE_OK && i < own + n; i++) {
+        s = alert_parse(&rule, i < own ? alert_defaults[i] : texts[i - own], err);
+        if (s == TARE_OK) s = vec_push(&to->items, rule, err);
+    }
+    return s;
+}
+
 tare_status alerts_new(struct alerts **out, const struct alert_rule *rules, size_t n, tare_error *err)
 {
     *out = mem_new(1, sizeof **out + n * sizeof *(*out)->at);

@@ -31,6 +31,12 @@ struct alert_rule {
 /* Errors show the place: "cpu>80% fro 10s: at 'fro': expected for, while or clear". */
 tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err);
 extern const char *const alert_defaults[]; /* ends with NULL */
+struct alert_rules {
+    VEC(struct alert_rule) items;
+};
+/* The default rules, if wanted, and those of n texts behind what is there already. */
+tare_status alert_rules_add(struct alert_rules *to, bool defaults, const char *const *texts, size_t n,
+                            tare_error *err);
 
 struct alert_event {
     size_t rule;
