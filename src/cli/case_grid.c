@@ -54,39 +54,27 @@ tare_status grid_parse_dim(void *grid, const char *text, tare_error *err)
     struct grid *s = grid;
     const char *eq = strchr(text, '=');
     if (!eq || eq == text) return error_set(err, TARE_INVALID, "expected NAME=VALUE, as in batch_size=8");
-    struct grid_dim d = {.name = mem_strndup(text, (size_t)(eq - text))};
-    if (!d.name) return error_set(err, TARE_NOMEM, "out of memory");
+    struct grid_dim d = {.name = arena_str_n(&s->arena, text, (size_t)(eq - text))};
+    if (!d.name) return error_nomem(err, "a dimension");
     tare_status status = grid_parse_ints(&d.values, eq + 1, err);
     for (size_t i = 0; i < s->dims.n && status == TARE_OK; i++)
         if (strcmp(s->dims.items[i].name, d.name) == 0)
             status = error_set(err, TARE_INVALID, "%s is named twice", d.name);
     if (status == TARE_OK) status = vec_push(&s->dims, d, err);
-    if (status == TARE_OK) return TARE_OK;
-    vec_release(&d.values.values);
-    mem_free(d.name);
+    if (status != TARE_OK) vec_release(&d.values.values);
     return status;
-}
-
-static void release_words(struct grid *s)
-{
-    for (size_t i = 0; i < s->providers.n; i++) mem_free(s->providers.items[i]);
-    vec_clear(&s->providers);
 }
 
 tare_status grid_parse_providers(void *grid, const char *text, tare_error *err)
 {
     struct grid *s = grid;
-    release_words(s);
+    vec_clear(&s->providers); /* a later option replaces an earlier one */
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ",");
         if (n == 0) return error_set(err, TARE_INVALID, "expected names separated by commas: cpu,cuda");
-        char *word = mem_strndup(p, n);
-        tare_status status =
-            word ? vec_push(&s->providers, word, err) : error_set(err, TARE_NOMEM, "out of memory");
-        if (status != TARE_OK) {
-            mem_free(word);
-            return status;
-        }
+        const char *word = arena_str_n(&s->arena, p, n);
+        tare_status status = word ? vec_push(&s->providers, word, err) : error_nomem(err, "a provider");
+        if (status != TARE_OK) return status;
         p += n;
         if (!*p) return TARE_OK;
     }
@@ -142,25 +130,17 @@ static tare_status name_case(struct building *w, struct bench_case *c, const str
     if (subject->variant) add_part(&name, "variant", subject->variant);
     if (subject->runtime) add_part(&name, "runtime", subject->runtime);
     if (!name.len) buf_add_str(&name, "default");
-    char *text = buf_take(&name);
-    if (!text) return error_set(w->err, TARE_NOMEM, "out of memory");
-    c->name = text;
-    tare_status status = vec_push(&w->out->names, text, w->err);
-    if (status != TARE_OK) mem_free(text);
-    return status;
+    c->name = name.failed ? NULL : arena_str(&w->out->arena, name.data);
+    buf_release(&name);
+    return c->name ? TARE_OK : error_nomem(w->err, "a case");
 }
 
 static tare_status case_dims(struct building *w, struct case_params *p)
 {
     const struct grid *g = w->asked;
     if (!g->dims.n) return TARE_OK;
-    struct dim_value *v = mem_new(g->dims.n, sizeof *v);
-    if (!v) return error_set(w->err, TARE_NOMEM, "out of memory");
-    tare_status status = vec_push(&w->out->dim_values, v, w->err);
-    if (status != TARE_OK) {
-        mem_free(v);
-        return status;
-    }
+    struct dim_value *v = arena_new(&w->out->arena, g->dims.n, sizeof *v);
+    if (!v) return error_nomem(w->err, "a case");
     for (size_t i = 0; i < g->dims.n; i++)
         v[i] = (struct dim_value){g->dims.items[i].name,
                                   g->dims.items[i].values.values.items[w->at.dim_at.items[i]]};
@@ -239,24 +219,18 @@ tare_status grid_build(const struct grid *asked, const struct grid_subject *subj
 
 void grid_cases_release(struct grid_cases *c)
 {
-    for (size_t i = 0; i < c->names.n; i++) mem_free(c->names.items[i]);
-    for (size_t i = 0; i < c->dim_values.n; i++) mem_free(c->dim_values.items[i]);
     vec_release(&c->cases);
-    vec_release(&c->names);
-    vec_release(&c->dim_values);
+    arena_release(&c->arena);
 }
 
 void grid_release(struct grid *s)
 {
-    for (size_t i = 0; i < s->dims.n; i++) {
-        mem_free(s->dims.items[i].name);
-        vec_release(&s->dims.items[i].values.values);
-    }
-    release_words(s);
+    for (size_t i = 0; i < s->dims.n; i++) vec_release(&s->dims.items[i].values.values);
     vec_release(&s->batch.values);
     vec_release(&s->seq.values);
     vec_release(&s->threads.values);
     vec_release(&s->dims);
     vec_release(&s->providers);
+    arena_release(&s->arena);
     *s = (struct grid)GRID_INIT;
 }

@@ -5,13 +5,14 @@
 
 #include "bench/bench.h"
 #include "cli/opt.h"
+#include "core/arena.h"
 
 struct grid_ints {
     VEC(int64_t) values; /* empty: not asked for */
 };
 
 struct grid_dim {
-    char *name;
+    const char *name;
     struct grid_ints values;
 };
 
@@ -23,7 +24,8 @@ struct grid_subject {
 struct grid { /* what was asked for */
     struct grid_ints batch, seq, threads;
     VEC(struct grid_dim) dims;
-    VEC(char *) providers;
+    VEC(const char *) providers;
+    struct arena arena; /* of names */
     unsigned workers;
     uint64_t seed;
 };
@@ -32,8 +34,7 @@ void grid_release(struct grid *s);
 
 struct grid_cases { /* what that makes */
     VEC(struct bench_case) cases;
-    VEC(char *) names;
-    VEC(struct dim_value *) dim_values;
+    struct arena arena; /* of their names and dimensions */
 };
 void grid_cases_release(struct grid_cases *c);
 

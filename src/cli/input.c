@@ -105,9 +105,7 @@ int input_trace(struct cli *cli, const char *path, struct trace **out)
     while (blanks < n && isspace((unsigned char)head[blanks])) blanks++;
     tare_status s =
         head[blanks] == '{' ? explain_json(path, head, &cli->error) : trace_open(out, path, &cli->error);
-    if (s == TARE_OK) return 0;
-    int rc = cli_fail(cli);
-    return s == TARE_NOMEM ? rc : CLI_USAGE; /* missing, unreadable, no trace: bad input */
+    return s == TARE_OK ? 0 : cli_fail_input(cli);
 }
 
 /* ---- run documents ---- */
@@ -135,6 +133,5 @@ int input_runs_load(struct cli *cli, struct input_runs *out, char **paths, size_
     }
     if (s == TARE_OK) return 0;
     input_runs_release(out);
-    int rc = cli_fail(cli);
-    return s == TARE_NOMEM ? rc : CLI_USAGE; /* missing, unreadable, no run document: bad input */
+    return cli_fail_input(cli);
 }

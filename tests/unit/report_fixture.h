@@ -121,6 +121,7 @@ static inline struct fixture *fix_new(void)
     fix_add(f, (struct trace_event){.time_ns = 1700, .thread = 2, .site = SITE_STEP, .kind = TRACE_END});
     fix_add(f, (struct trace_event){.time_ns = 9000, .thread = 2, .site = SITE_HOSTILE, .kind = TRACE_END});
     f->source = (struct event_source){.ctx = f,
+                                      .events_ctx = f,
                                       .path = "app.tare",
                                       .id = "01K000",
                                       .n_sites = FIX_SITES,

@@ -105,7 +105,7 @@ void bench_planned_release(struct bench_planned *p);
 struct bench_subjects {
     VEC(struct subject *) opened;
     VEC(struct grid_subject) named; /* the same, with what tells them apart */
-    VEC(char *) names;
+    struct arena arena;             /* of names */
 };
 tare_status bench_open(struct cli *cli, const struct bench_planned *p, const char *model,
                        struct bench_subjects *s);

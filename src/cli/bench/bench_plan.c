@@ -329,14 +329,8 @@ static tare_status open_variant(struct cli *cli, const struct bench_args *a, str
                                 const char *text)
 {
     const char *eq = strchr(text, '='); /* there: bench_plan.c checked */
-    char *name = mem_strndup(text, (size_t)(eq - text));
-    tare_status status =
-        name ? vec_push(&s->names, name, &cli->error) : error_set(&cli->error, TARE_NOMEM, "out of memory");
-    if (status != TARE_OK) {
-        mem_free(name);
-        return status;
-    }
-    return open_everywhere(cli, a, s, eq + 1, name);
+    const char *name = arena_str_n(&s->arena, text, (size_t)(eq - text));
+    return name ? open_everywhere(cli, a, s, eq + 1, name) : error_nomem(&cli->error, "a variant");
 }
 
 static tare_status open_models(struct cli *cli, const struct bench_args *a, const char *model,
@@ -408,8 +402,7 @@ tare_status bench_open(struct cli *cli, const struct bench_planned *p, const cha
 void bench_close(struct bench_subjects *s)
 {
     for (size_t i = 0; i < s->opened.n; i++) subject_close(s->opened.items[i]);
-    for (size_t i = 0; i < s->names.n; i++) mem_free(s->names.items[i]);
     vec_release(&s->opened);
-    vec_release(&s->names);
     vec_release(&s->named);
+    arena_release(&s->arena);
 }

@@ -43,23 +43,18 @@ static bool see_through(pid_t pid, enum heed heed, int *status)
 }
 
 /* Run a program to its end in `dir` (NULL: here), its words on our stderr. */
-static tare_status run_here(char *const *argv, const char *dir, enum heed heed, tare_error *err)
+static tare_status run_here(const char *const *argv, const char *dir, enum heed heed, tare_error *err)
 {
     pid_t pid;
     int status = 0;
     /* A group of its own: the whole build can be ended, and a Ctrl-C that ends us does not end the cleaning up. */
-    struct spawn_options apart = {.exe = argv[0], .argv = argv, .env = environ, .dir = dir, .out = 2};
+    struct spawn_options apart = {.exe = argv[0], .env = environ, .dir = dir, .out = 2};
+    memcpy(&apart.argv, &argv, sizeof argv); /* not const, though nobody writes to it */
     errno = spawn_apart(&pid, &apart);
     if (errno) return error_errno(err, "%s: cannot be started", argv[0]);
     if (!see_through(pid, heed, &status)) return error_set(err, TARE_DENIED, "interrupted");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return TARE_OK;
     return error_set(err, TARE_INVALID, "%s %s failed", argv[0], argv[1] ? argv[1] : "");
-}
-
-/* argv of literals and texts that are not written to. */
-static void word(char **to, const char *text)
-{
-    memcpy(to, &text, sizeof text);
 }
 
 static tare_status split_range(const char *range, struct compare_trees *t, tare_error *err)
@@ -98,17 +93,11 @@ static tare_status make_root(const char *dir, struct compare_trees *t, tare_erro
 
 static tare_status check_out(struct compare_trees *t, int which, tare_error *err)
 {
-    char *argv[8] = {NULL};
     size_t n = strlen(t->root);
     memcpy(t->path[which], t->root, n);
     memcpy(t->path[which] + n, which == PAIR_A ? "/a" : "/b", 3);
-    word(&argv[0], "git");
-    word(&argv[1], "worktree");
-    word(&argv[2], "add");
-    word(&argv[3], "--detach");
-    word(&argv[4], "--quiet");
-    word(&argv[5], t->path[which]);
-    word(&argv[6], t->revision[which]);
+    const char *argv[] = {"git",          "worktree",         "add", "--detach", "--quiet",
+                          t->path[which], t->revision[which], NULL};
     tare_status s = run_here(argv, NULL, HEED, err);
     if (s == TARE_OK) return TARE_OK;
     if (s != TARE_DENIED) t->path[which][0] = 0; /* nothing to remove */
@@ -117,10 +106,7 @@ static tare_status check_out(struct compare_trees *t, int which, tare_error *err
 
 static tare_status build(const char *line, const struct compare_trees *t, int which, tare_error *err)
 {
-    char *argv[4] = {NULL};
-    word(&argv[0], "/bin/sh");
-    word(&argv[1], "-c");
-    word(&argv[2], line);
+    const char *argv[] = {"/bin/sh", "-c", line, NULL};
     tare_status s = run_here(argv, t->path[which], HEED, err);
     if (s == TARE_OK || interrupted) return s;
     return error_set(err, TARE_INVALID, "--build '%.200s' failed for revision %s", line, t->revision[which]);
@@ -144,13 +130,8 @@ tare_status compare_trees_make(struct cli *cli, const struct compare_args *a, st
 void compare_trees_remove(struct compare_trees *t)
 {
     for (int i = 0; t->root[0] && i < PAIR_SIDES; i++) {
-        char *argv[6] = {NULL};
+        const char *argv[] = {"git", "worktree", "remove", "--force", t->path[i], NULL};
         if (!t->path[i][0] || access(t->path[i], F_OK) != 0) continue; /* git undid it itself */
-        word(&argv[0], "git");
-        word(&argv[1], "worktree");
-        word(&argv[2], "remove");
-        word(&argv[3], "--force");
-        word(&argv[4], t->path[i]);
         run_here(argv, NULL, HEEDLESS, NULL);
     }
     if (t->root[0]) rmdir(t->root);

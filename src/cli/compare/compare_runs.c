@@ -330,13 +330,6 @@ static int answer_comparison(struct comparing *k)
     return rc;
 }
 
-/* Missing, unreadable, no run document: bad input. */
-static int told(struct comparing *k, tare_status s)
-{
-    int rc = cli_fail(k->cli);
-    return s == TARE_NOMEM || s == TARE_BUSY ? rc : CLI_USAGE;
-}
-
 static int compare_loaded(struct comparing *k, const struct run *run)
 {
     tare_status s = open_history(k, any_kept(&k->a->base) || any_kept(&k->a->new_));
@@ -351,7 +344,7 @@ static int compare_loaded(struct comparing *k, const struct run *run)
     if (s == TARE_OK) s = list_side(&k->base, &k->cli->error);
     if (s == TARE_OK)
         s = run ? vec_push(&k->new_.list, run, &k->cli->error) : list_side(&k->new_, &k->cli->error);
-    int rc = s == TARE_OK ? answer_comparison(k) : told(k, s);
+    int rc = s == TARE_OK ? answer_comparison(k) : cli_fail_input(k->cli);
     side_release(&k->base);
     side_release(&k->new_);
     store_close(k->store);
@@ -380,7 +373,7 @@ int compare_runs_check(struct cli *cli, const struct opt_list *names, const stru
     if (s == TARE_OK && subject) s = load_side(&k, &k.base, names, true);
     side_release(&k.base);
     store_close(k.store);
-    return s == TARE_OK ? 0 : told(&k, s);
+    return s == TARE_OK ? 0 : cli_fail_input(cli);
 }
 
 int compare_shown_again(struct cli *cli, const struct compare_args *a)
@@ -391,10 +384,7 @@ int compare_shown_again(struct cli *cli, const struct compare_args *a)
     tare_status s = file_map(a->args[0], &file, &cli->error);
     if (s == TARE_OK) s = comparison_read(&c, a->args[0], file.data, file.size, &cli->error);
     file_unmap(&file);
-    if (s < 0) {
-        int rc = cli_fail(cli);
-        return s == TARE_NOMEM ? rc : CLI_USAGE;
-    }
+    if (s < 0) return cli_fail_input(cli);
     int rc = compare_answer(cli, a, &c, &none);
     comparison_release(&c);
     return rc;

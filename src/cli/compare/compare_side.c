@@ -95,8 +95,7 @@ static int check_model(struct cli *cli, const struct compare_side *s)
 {
     if (access(s->path, R_OK) == 0) return 0;
     error_errno(&cli->error, "%s", s->path);
-    cli_fail(cli);
-    return CLI_USAGE;
+    return cli_fail_input(cli);
 }
 
 static const char *asked_runtime(const struct compare_args *a, const struct compare_side *s, int which)

@@ -22,14 +22,9 @@ struct trend_question {
 /* ---- which series ---- */
 
 struct names {
-    VEC(char *) at;
+    VEC(const char *) at;
+    struct arena arena;
 };
-
-static void names_release(struct names *n)
-{
-    for (size_t i = 0; i < n->at.n; i++) mem_free(n->at.items[i]);
-    vec_release(&n->at);
-}
 
 static bool has_name(const struct names *n, const char *name)
 {
@@ -42,11 +37,8 @@ static tare_status note_subject(void *ctx, const struct store_series_name *name,
 {
     struct names *n = ctx;
     if (has_name(n, name->subject)) return TARE_OK;
-    char *copy = mem_strdup(name->subject);
-    if (!copy) return error_set(err, TARE_NOMEM, "out of memory");
-    tare_status s = vec_push(&n->at, copy, err);
-    if (s != TARE_OK) mem_free(copy);
-    return s;
+    const char *copy = arena_str(&n->arena, name->subject);
+    return copy ? vec_push(&n->at, copy, err) : error_nomem(err, "a name");
 }
 
 static void list_names(struct buf *out, const struct names *n)
@@ -82,17 +74,6 @@ struct loading {
     struct trend_answer *to;
 };
 
-static void series_release(struct trend_series *s)
-{
-    mem_free(s->case_name);
-    mem_free(s->host);
-    mem_free(s->hostname);
-    mem_free(s->anchor);
-    mem_free(s->y);
-    vec_release(&s->points.at);
-    trend_release(&s->found);
-}
-
 static struct trend_series *same_place(struct trend_answer *to, const struct store_series_name *n)
 {
     for (size_t i = 0; i < to->series.n; i++) {
@@ -109,27 +90,20 @@ static tare_status note_series(void *ctx, const struct store_series_name *n, tar
     struct loading *l = ctx;
     bool anchored = n->anchor[0] != 0;
     if (anchored ? l->a->absolute : l->a->anchored) return TARE_OK;
-    struct trend_series *there = same_place(l->to, n), fresh = {0};
+    struct arena *a = &l->to->arena;
+    struct trend_series *there = same_place(l->to, n);
     if (there && !anchored) return TARE_OK;
-    fresh.case_name = mem_strdup(n->case_name);
-    fresh.host = mem_strdup(n->host);
-    fresh.hostname = mem_strdup(n->hostname ? n->hostname : "");
-    fresh.anchor = mem_strdup(n->anchor);
-    fresh.id = n->id;
-    fresh.in_store = n->points;
-    if (there && there->anchor[0]) fresh.other_anchors = there->other_anchors + 1;
-    tare_status s = TARE_OK;
-    if (!fresh.case_name || !fresh.host || !fresh.hostname || !fresh.anchor)
-        s = error_set(err, TARE_NOMEM, "out of memory");
-    else if (!there)
-        s = vec_push(&l->to->series, fresh, err);
-    if (s != TARE_OK) {
-        series_release(&fresh);
-    } else if (there) {
-        series_release(there);
-        *there = fresh;
-    }
-    return s;
+    struct trend_series fresh = {.case_name = arena_str(a, n->case_name),
+                                 .host = arena_str(a, n->host),
+                                 .hostname = arena_str(a, n->hostname ? n->hostname : ""),
+                                 .anchor = arena_str(a, n->anchor),
+                                 .id = n->id,
+                                 .in_store = n->points};
+    if (a->failed) return error_nomem(err, "a series");
+    if (!there) return vec_push(&l->to->series, fresh, err);
+    if (there->anchor[0]) fresh.other_anchors = there->other_anchors + 1;
+    *there = fresh; /* nothing was loaded for it yet */
+    return TARE_OK;
 }
 
 static tare_status fill_series(struct store *store, const struct trend_question *a, struct trend_series *s,
@@ -216,7 +190,7 @@ static int answer_trend(struct cli *cli, const struct trend_question *q, const s
 
 static int trend_of(struct cli *cli, struct store *store, struct trend_question *a)
 {
-    struct names all = {VEC_INIT};
+    struct names all = {0};
     struct store_query every = {.metric = a->query.metric};
     struct trend_answer found = {.history = store->where, .metric = measure_find(a->metric)};
     tare_status s = store->ops->names(store, &every, note_subject, &all, &cli->error);
@@ -229,9 +203,15 @@ static int trend_of(struct cli *cli, struct store *store, struct trend_question 
                           store->where, found.subject, a->query.metric);
         rc = s == TARE_OK ? answer_trend(cli, a, &found) : cli_fail(cli);
     }
-    for (size_t i = 0; i < found.series.n; i++) series_release(&found.series.items[i]);
+    for (size_t i = 0; i < found.series.n; i++) {
+        mem_free(found.series.items[i].y);
+        vec_release(&found.series.items[i].points.at);
+        trend_release(&found.series.items[i].found);
+    }
     vec_release(&found.series);
-    names_release(&all);
+    arena_release(&found.arena);
+    vec_release(&all.at);
+    arena_release(&all.arena);
     return rc;
 }
 

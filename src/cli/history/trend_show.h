@@ -7,11 +7,12 @@
 #include "analyze/judge/judge.h"
 #include "analyze/compare/trend.h"
 #include "cli/cli.h"
+#include "core/arena.h"
 #include "report/answer.h"
 #include "store/store.h"
 
-struct trend_series {                           /* one case on one host */
-    char *case_name, *host, *hostname, *anchor; /* anchor "": values of their own */
+struct trend_series {                                 /* one case on one host */
+    const char *case_name, *host, *hostname, *anchor; /* anchor "": values of their own */
     int64_t id;
     uint64_t in_store;
     size_t other_anchors;       /* that have a series of their own, which is not shown */
@@ -25,6 +26,7 @@ struct trend_answer {
     const char *history, *subject;
     const struct measure *metric;
     VEC(struct trend_series) series;
+    struct arena arena; /* of names */
 };
 
 void trend_say(struct answer *a, const struct trend_answer *found, const struct term *term);

@@ -103,8 +103,7 @@ out:
     file_out_close(&file);
     file_out_close(&data);
     if (s == TARE_OK) return CLI_GOOD;
-    int rc = cli_fail(cli);
-    return opened || s == TARE_NOMEM ? rc : CLI_USAGE;
+    return opened ? cli_fail(cli) : cli_fail_input(cli);
 }
 
 /* ---- the answer ---- */

@@ -70,21 +70,6 @@ struct counted {
     void *fn_ctx;
 };
 
-static const struct trace_site *counted_site(const void *ctx, uint32_t i)
-{
-    return source_site(((const struct counted *)ctx)->inner, i);
-}
-
-static const struct trace_process *counted_process(const void *ctx, uint32_t i)
-{
-    return source_process(((const struct counted *)ctx)->inner, i);
-}
-
-static const struct trace_thread *counted_thread(const void *ctx, uint32_t i)
-{
-    return source_thread(((const struct counted *)ctx)->inner, i);
-}
-
 static int count_event(void *ctx, const struct trace_event *e)
 {
     struct counted *c = ctx;
@@ -101,27 +86,18 @@ static tare_status counted_events(void *ctx, uint32_t thread, trace_event_fn *fn
     return source_events(c->inner, thread, count_event, c, err);
 }
 
-static struct event_source counted_source(struct counted *c)
-{
-    struct event_source s = *c->inner;
-    s.ctx = c;
-    s.site = counted_site;
-    s.process = counted_process;
-    s.thread = counted_thread;
-    s.events = counted_events;
-    return s;
-}
-
 /* ---- writing ---- */
 
 static tare_status write_to(struct cli *cli, struct sink to, const struct export_args *a,
                             struct export_input *in)
 {
     struct counted counted = {.inner = in->source};
-    struct event_source source = counted_source(&counted);
+    struct event_source source = *in->source;
     struct stream s;
     uint64_t events = 0;
     for (uint32_t i = 0; i < source.n_threads; i++) events += source_thread(&source, i)->events;
+    source.events = counted_events;
+    source.events_ctx = &counted;
     in->source = &source;
     stream_init(&s, to, &cli->error);
     progress_begin(&counted.bar, cli->err, &cli->err_term, "exporting", events);
@@ -143,10 +119,7 @@ static int write_file(struct cli *cli, const char *output, const struct export_a
     struct stat st;
     if (!may_write(cli, a, output)) return cli_fail(cli);
     tare_status s = file_out_open(&file, output, FILE_SHARED, &cli->error);
-    if (s < 0) {
-        int rc = cli_fail(cli);
-        return s == TARE_NOMEM ? rc : CLI_USAGE; /* a name that cannot be written is bad input */
-    }
+    if (s < 0) return cli_fail_input(cli);
     s = write_to(cli, sink_to_file(&file), a, in);
     if (s == TARE_OK)
         s = file_out_commit(&file, &cli->error);

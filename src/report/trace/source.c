@@ -26,6 +26,7 @@ void event_source_of_trace(struct event_source *out, struct trace *t)
 {
     *out = (struct event_source){
         .ctx = t,
+        .events_ctx = t,
         .path = trace_path(t),
         .id = trace_id(t),
         .n_sites = trace_n_sites(t),

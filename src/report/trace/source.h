@@ -7,7 +7,7 @@
 #include "trace/reader.h"
 
 struct event_source {
-    void *ctx;
+    void *ctx, *events_ctx; /* events_ctx: of events(), which may be another's that looks at what passes */
     const char *path, *id;
     uint32_t n_sites, n_processes, n_threads;
     bool has_events, has_tree;
@@ -36,7 +36,7 @@ static inline const struct trace_thread *source_thread(const struct event_source
 static inline tare_status source_events(const struct event_source *s, uint32_t thread, trace_event_fn *fn,
                                         void *fn_ctx, tare_error *err)
 {
-    return s->events(s->ctx, thread, fn, fn_ctx, err);
+    return s->events(s->events_ctx, thread, fn, fn_ctx, err);
 }
 
 #endif
