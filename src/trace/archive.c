@@ -84,11 +84,34 @@ bool archive_append(enum chunk_type type, uint64_t process, const void *payload,
 
 /* ---- creating and joining ---- */
 
-/* A regular file that belongs to who we run as. Other people's files are left alone, also where a sticky folder such
- * as /tmp lets them plant one under a name that we would use. */
-static bool is_own(const struct stat *st)
+/* Who owns what we create beside `path`? There are file systems that give it to somebody else: NFS with root squashed,
+ * vfat. Asked by making such a file, without a name where that is possible. False: nothing can be made there. */
+static bool find_owner(const char *path, struct stat *made)
 {
-    return S_ISREG(st->st_mode) && st->st_uid == geteuid();
+    char name[sizeof session.path + 300];
+    const char *slash = strrchr(path, '/');
+    int n = snprintf(name, sizeof name, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) { /* core/file.c removes one that is left by a kill just here */
+        snprintf(name + n, sizeof name - (size_t)n, "/.tare-%016llx", (unsigned long long)process_random());
+        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0) unlink(name);
+    }
+    if (fd < 0) return false;
+    bool told = fstat(fd, made) == 0;
+    close(fd);
+    return told;
+}
+
+/* A regular file that belongs to who we run as, or to whom the file system makes of us: that one can read what we
+ * record there in any case. Other people's files are left alone, also where a sticky folder such as /tmp lets them
+ * plant one under a name that we would use. */
+static bool is_own(const struct stat *st, const char *path)
+{
+    struct stat made;
+    if (!S_ISREG(st->st_mode)) return false;
+    return st->st_uid == geteuid() ||
+           (find_owner(path, &made) && made.st_dev == st->st_dev && made.st_uid == st->st_uid);
 }
 
 static bool read_header(int fd, struct archive_header *h)
@@ -205,7 +228,7 @@ static bool same_file(int fd, const char *path)
 static int open_own(const char *path, struct stat *st)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd < 0 || (fstat(fd, st) == 0 && is_own(st))) return fd;
+    if (fd < 0 || (fstat(fd, st) == 0 && is_own(st, path))) return fd;
     close(fd);
     errno = EPERM;
     return -1;
@@ -297,13 +320,12 @@ static bool put_aside(const char *path)
 enum joined { JOINED, MOVED_AWAY, FAILED };
 
 /* With the file locked: new, a live trace to join, or an old one to put aside. */
-static enum joined settle(int fd, bool made, const char *path, char run_id[32], tare_error *err)
+static enum joined settle(int fd, const char *path, char run_id[32], tare_error *err)
 {
     struct stat st;
     struct archive_header h;
     if (fstat(fd, &st) < 0 || !same_file(fd, path)) return MOVED_AWAY;
-    /* Where a file system gives what we made another owner (NFS with root squashed, vfat), it is ours all the same. */
-    if (!is_own(&st) && !(made && S_ISREG(st.st_mode))) {
+    if (!is_own(&st, path)) {
         error_set(err, TARE_INVALID, "%s: %s; it is left as it is", path,
                   S_ISREG(st.st_mode) ? "belongs to another user" : "not a regular file");
         return FAILED;
@@ -333,8 +355,7 @@ int archive_open(const char *path, char run_id[32], tare_error *err)
     for (int tries = 0; tries < 100; tries++) {
         int how = APPEND | O_CLOEXEC | O_NOFOLLOW;
         int fd = open(path, how | O_CREAT | O_EXCL, 0600);
-        bool made = fd >= 0;
-        if (!made && errno == EEXIST && (fd = open(path, how)) < 0 && errno == ENOENT)
+        if (fd < 0 && errno == EEXIST && (fd = open(path, how)) < 0 && errno == ENOENT)
             continue; /* gone meanwhile */
         if (fd >= 0) fd = process_fd(fd);
         if (fd < 0 && errno == ELOOP)
@@ -344,7 +365,7 @@ int archive_open(const char *path, char run_id[32], tare_error *err)
             close(fd);
             return error_set(err, TARE_BUSY, "%s: another program holds its lock", path);
         }
-        enum joined j = settle(fd, made, path, run_id, err);
+        enum joined j = settle(fd, path, run_id, err);
         if (j == JOINED) return fd;
         close(fd);
         if (j == FAILED) return err->status;

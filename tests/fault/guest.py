@@ -163,6 +163,24 @@ def foreign_files_stay():
     check(os.listdir(folder) == ["t.tare"], "%r" % os.listdir(folder))
 
 
+def squashed():
+    """Where what we make belongs to somebody else, it is ours all the same: programs share a trace, and keep the last one."""
+    shim = build("squash", "none", extra=["-shared", "-fPIC"])
+    for kind in KINDS:
+        folder = tempfile.mkdtemp(dir=TMP)
+        env = plain_environment(TARE_TRACE="t.tare", LD_PRELOAD=shim)
+        guest = [build("guest", kind), "wait"]
+        first = subprocess.Popen(guest, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        check(first.stdout.readline() == "ready\n", "it did not start")
+        run(guest[:1], folder=folder, env={"LD_PRELOAD": shim})
+        first.communicate("go\n", timeout=60)
+        check(sorted(os.listdir(folder)) == ["t.tare"], "%r" % sorted(os.listdir(folder)))
+        report = Report(os.path.join(folder, "t.tare"))
+        check(report.counts["outer"] == 205010, "%r: the second did not join" % report.counts)
+        run(guest[:1], folder=folder, env={"LD_PRELOAD": shim})
+        check(sorted(os.listdir(folder)) == ["t.tare", "t.tare.old"], "%r" % sorted(os.listdir(folder)))
+
+
 def private():
     """What was recorded is for its owner alone."""
     r = run([build("guest")])
@@ -181,5 +199,6 @@ test("a real-time thread never waits", no_waiting)
 test("PATH.old that is no trace is kept", old_is_kept)
 test("links are not followed", links_are_not_followed)
 test("other users' traces are left alone", foreign_files_stay)
+test("files that get another owner (NFS, root squashed)", squashed)
 test("traces are 0600", private)
 finish()
