@@ -336,13 +336,13 @@ def test_full_disk_while_recording(top, tare, tmp_path):
     """The file may not grow beyond some blocks: what is shown goes on, what was written can be read."""
     session = top("--interval", "100ms", "--record", "kept.tare", shell="trap '' XFSZ; ulimit -f 24; exec \"$@\"")
     started(session)
-    session.until(lambda t: "cannot write samples" in t)
+    session.until(lambda t: "cannot write to the trace" in t)
     frame = str(session.screen)
     session.until(lambda t: t != frame)
     session.type("q")
     assert session.end() == 3
     assert_restored(session)
-    assert b"cannot write samples" in session.raw.split(LEAVE)[1]
+    assert b"cannot write to the trace" in session.raw.split(LEAVE)[1]
     assert json.loads(tare("top", "--once", "--json", "--replay", "kept.tare").stdout)["metrics"]
 
 
