@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "model/onnx/onnx_amend.h"
+#include "model/onnx/onnx_write.h"
 
 /* ---- the graph ---- */
 

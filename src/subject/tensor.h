@@ -51,8 +51,7 @@ void tensor_shape_text(char *out, size_t size, const int64_t *dims, size_t rank)
 /* Bytes of an array; false when a dimension is negative, the type has no fixed size, or no memory could hold it. */
 bool tensor_bytes(int type, const int64_t *dims, size_t rank, uint64_t *elements, size_t *bytes);
 
-uint16_t tensor_to_half(float f); /* to nearest, ties to even */
-uint16_t tensor_to_bfloat(float f);
+uint16_t tensor_to_bfloat(float f); /* to nearest, ties to even; to half: weight_to_half() */
 
 /* Files, told apart by content: .npz (stored or deflated members), .npy, an ONNX TensorProto (.pb), or a folder of
  * .npy or of input_N.pb or output_N.pb (an ONNX test_data_set). Errors name the file, the member and the cause. */

@@ -7,26 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { KIND_NONE, KIND_FLOAT, KIND_WHOLE };
-
-static enum kind kind_of(int type)
-{
-    static const unsigned char kinds[ONNX_TYPES] = {
-        [ONNX_FLOAT] = KIND_FLOAT,          [ONNX_DOUBLE] = KIND_FLOAT,      [ONNX_FLOAT16] = KIND_FLOAT,
-        [ONNX_BFLOAT16] = KIND_FLOAT,       [ONNX_FLOAT8E4M3FN] = KIND_FLOAT,
-        [ONNX_FLOAT8E4M3FNUZ] = KIND_FLOAT, [ONNX_FLOAT8E5M2] = KIND_FLOAT,
-        [ONNX_FLOAT8E5M2FNUZ] = KIND_FLOAT, [ONNX_UINT8] = KIND_WHOLE,       [ONNX_INT8] = KIND_WHOLE,
-        [ONNX_UINT16] = KIND_WHOLE,         [ONNX_INT16] = KIND_WHOLE,       [ONNX_INT32] = KIND_WHOLE,
-        [ONNX_INT64] = KIND_WHOLE,          [ONNX_UINT32] = KIND_WHOLE,      [ONNX_UINT64] = KIND_WHOLE,
-        [ONNX_BOOL] = KIND_WHOLE,           [ONNX_UINT4] = KIND_WHOLE,       [ONNX_INT4] = KIND_WHOLE};
-    return type > 0 && type < ONNX_TYPES ? (enum kind)kinds[type] : KIND_NONE;
-}
-
 /* Float against 8 bits is what a quantised value without its scale is: no distance can be told. */
 static bool same_kind(struct tensor_error *e, const struct tensor *a, const struct tensor *b)
 {
-    if (kind_of(a->type) != KIND_NONE && kind_of(a->type) == kind_of(b->type)) return true;
-    snprintf(e->why, sizeof e->why, "%s and %s do not compare", onnx_type_name(a->type), onnx_type_name(b->type));
+    bool whole = onnx_type_is_whole(a->type) && onnx_type_is_whole(b->type);
+    enum onnx_kind kind = onnx_type_kind(a->type);
+    if (whole || (kind == ONNX_KIND_FLOAT && onnx_type_kind(b->type) == kind)) return true;
+    snprintf(e->why, sizeof e->why, "%s and %s do not compare", onnx_type_name(a->type),
+             onnx_type_name(b->type));
     return false;
 }
 
@@ -78,8 +66,8 @@ void tensor_error_of(struct tensor_error *out, const struct tensor *a, const str
     for (uint64_t i = 0; i < n; i++) add_pair(&s, tensor_value(a, i), tensor_value(b, i));
     if (s.odd) {
         infinite(out);
-        snprintf(out->why, sizeof out->why, "%" PRIu64 " of %" PRIu64 " elements are no finite number on one side",
-                 s.odd, n);
+        snprintf(out->why, sizeof out->why,
+                 "%" PRIu64 " of %" PRIu64 " elements are no finite number on one side", s.odd, n);
         return;
     }
     out->rel_l2 = s.aa > 0 ? sqrt(s.diff / s.aa) : INFINITY;

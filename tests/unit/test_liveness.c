@@ -10,7 +10,6 @@
 #include "core/rng.h"
 #include "graph_fixture.h"
 #include "model/cost/liveness.h"
-#include "model/cost/liveness_plan.h"
 
 static const struct poly_binding dims[] = {{"B", 2}};
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/file.h"
-#include "model/onnx/onnx_amend.h"
+#include "model/onnx/onnx_write.h"
 #include "core/wire.h"
 #include "onnx_fixture.h"
 

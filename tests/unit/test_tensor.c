@@ -11,6 +11,7 @@
 
 #include "core/mem.h"
 #include "../npz_write.h"
+#include "model/onnx/weight.h"
 #include "subject/tensor.h"
 #include "subject_fixture.h"
 
@@ -74,18 +75,18 @@ static void halves_go_both_ways(void **state)
         float f = from_half((uint16_t)h);
         if (isnan(f)) {
             assert_true((h & 0x7c00) == 0x7c00 && (h & 0x3ff));
-            assert_true(isnan(from_half(tensor_to_half(f))));
+            assert_true(isnan(from_half(weight_to_half(f))));
             continue;
         }
-        assert_int_equal(tensor_to_half(f), h);
+        assert_int_equal(weight_to_half(f), h);
     }
     assert_true(from_half(0x3c00) == 1 && from_half(0xc000) == -2 && from_half(1) == 0x1p-24f);
-    assert_int_equal(tensor_to_half(65519.996f), 0x7bff);
-    assert_int_equal(tensor_to_half(65520), 0x7c00);
-    assert_int_equal(tensor_to_half(1 + 0x1p-11f), 0x3c00); /* a tie goes to even */
-    assert_int_equal(tensor_to_half(1 + 3 * 0x1p-11f), 0x3c02);
-    assert_int_equal(tensor_to_half(0x1p-25f), 0);
-    assert_int_equal(tensor_to_half(0x1.8p-25f), 1);
+    assert_int_equal(weight_to_half(65519.996f), 0x7bff);
+    assert_int_equal(weight_to_half(65520), 0x7c00);
+    assert_int_equal(weight_to_half(1 + 0x1p-11f), 0x3c00); /* a tie goes to even */
+    assert_int_equal(weight_to_half(1 + 3 * 0x1p-11f), 0x3c02);
+    assert_int_equal(weight_to_half(0x1p-25f), 0);
+    assert_int_equal(weight_to_half(0x1.8p-25f), 1);
     assert_int_equal(tensor_to_bfloat(1), 0x3f80);
     assert_int_equal(tensor_to_bfloat(1 + 0x1p-8f), 0x3f80);
     assert_int_equal(tensor_to_bfloat(1 + 3 * 0x1p-8f), 0x3f82);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
+#include "model/onnx/weight.h"
 #include "subject/tensor.h"
 
 static struct tensor floats(const float *v, int64_t n)
@@ -73,8 +74,8 @@ static void shapes_and_kinds(void **state)
     assert_true(e.comparable && isinf(e.rel_l2));
     assert_string_equal(e.why, "the shapes are [2] and [3]");
     assert_int_equal(tensor_make(&half, &(struct tensor_spec){"x", ONNX_FLOAT16, &two, 1}, NULL), TARE_OK);
-    ((uint16_t *)half.data)[0] = tensor_to_half(1);
-    ((uint16_t *)half.data)[1] = tensor_to_half(2);
+    ((uint16_t *)half.data)[0] = weight_to_half(1);
+    ((uint16_t *)half.data)[1] = weight_to_half(2);
     e = between(FLOATS(1, 2), half); /* another width, the same numbers */
     assert_true(e.comparable && e.rel_l2 == 0);
     assert_int_equal(tensor_make(&whole, &(struct tensor_spec){"x", ONNX_INT8, &two, 1}, NULL), TARE_OK);
@@ -82,6 +83,13 @@ static void shapes_and_kinds(void **state)
     assert_false(e.comparable);
     assert_true(isnan(e.rel_l2));
     assert_string_equal(e.why, "float32 and int8 do not compare");
+    struct tensor bits;
+    assert_int_equal(tensor_make(&whole, &(struct tensor_spec){"x", ONNX_INT8, &two, 1}, NULL), TARE_OK);
+    assert_int_equal(tensor_make(&bits, &(struct tensor_spec){"x", ONNX_INT2, &two, 1}, NULL), TARE_OK);
+    ((int8_t *)whole.data)[1] = -1;
+    ((uint8_t *)bits.data)[0] = 3 << 2;
+    e = between(whole, bits); /* whole numbers of any width do */
+    assert_true(e.comparable && e.rel_l2 == 0);
 }
 
 int main(void)

@@ -10,7 +10,6 @@
 #include "core/map.h"
 #include "core/mem.h"
 #include "model/onnx/dimname.h"
-#include "model/onnx/onnx_weight.h"
 
 const struct inferred *inspect_shapes(const struct inspected *i)
 {

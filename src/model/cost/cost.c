@@ -106,15 +106,6 @@ const struct poly *cost_times(const struct cost_call *c, const struct poly *n, i
 
 /* ---- counting ---- */
 
-static bool cost_is_integer(int type)
-{
-    static const unsigned integers = 1U << ONNX_UINT8 | 1U << ONNX_INT8 | 1U << ONNX_UINT16 |
-                                     1U << ONNX_INT16 | 1U << ONNX_INT32 | 1U << ONNX_INT64 |
-                                     1U << ONNX_BOOL | 1U << ONNX_UINT32 | 1U << ONNX_UINT64 |
-                                     1U << ONNX_UINT4 | 1U << ONNX_INT4 | 1U << ONNX_UINT2 | 1U << ONNX_INT2;
-    return type > 0 && type < ONNX_TYPES && integers >> type & 1;
-}
-
 static void add_count(struct cost_call *c, const struct poly **to, const struct poly *n, unsigned per)
 {
     if (per) *to = poly_add(c->s, *to, cost_times(c, n, per));
@@ -137,7 +128,7 @@ void cost_count(struct cost_call *c, const struct infer_value *v, const struct p
     unsigned all = each.simple + each.division + each.transcendental;
     if (!v || v->type == ONNX_UNDEFINED) {
         cost_count_float(c, NULL, each);
-    } else if (cost_is_integer(v->type)) {
+    } else if (onnx_type_is_whole(v->type)) {
         add_count(c, &c->out->integer, n, all);
     } else {
         cost_count_float(c, n, each);
@@ -152,7 +143,7 @@ void cost_count_int_macs(struct cost_call *c, const struct poly *n)
 void cost_count_macs(struct cost_call *c, const struct infer_value *v, const struct poly *n)
 {
     bool typed = v && v->type != ONNX_UNDEFINED;
-    if (typed && cost_is_integer(v->type)) {
+    if (typed && onnx_type_is_whole(v->type)) {
         cost_count_int_macs(c, n);
     } else {
         add_count(c, &c->out->macs, typed ? n : NULL, 1);

@@ -11,7 +11,6 @@
 #include "core/mem.h"
 #include "core/vec.h"
 #include "model/cost/cost.h"
-#include "model/cost/liveness_plan.h"
 
 enum { NOT_OURS = UINT32_MAX, FOR_EVER = UINT32_MAX - 1 };
 
@@ -273,7 +272,7 @@ static tare_status find_peak(struct scope_blocks *w, size_t *at)
 {
     size_t n = w->scope->n_nodes;
     uint64_t *change = mem_new(n + 1, sizeof *change), alive = 0; /* wraps, as sums of differences may */
-    if (!change) return error_set(w->err, TARE_NOMEM, "out of memory for %zu steps", n);
+    if (!change) return error_nomem(w->err, "%zu steps", n);
     for (size_t i = 0; i < w->blocks.n; i++) {
         if (!counts_as_memory(w, i)) continue;
         change[w->blocks.items[i].first] += w->blocks.items[i].bytes;
@@ -365,7 +364,7 @@ static tare_status watch_scope(const struct scope_blocks *outer, const struct in
     w.inner_peak = mem_new(scope->n_nodes, sizeof *w.inner_peak);
     w.inner_arena = mem_new(scope->n_nodes, sizeof *w.inner_arena);
     if (!w.inner_peak || !w.inner_arena) {
-        s = error_set(w.err, TARE_NOMEM, "out of memory for %zu nodes", scope->n_nodes);
+        s = error_nomem(w.err, "%zu nodes", scope->n_nodes);
     } else {
         s = watch_all(&w);
     }

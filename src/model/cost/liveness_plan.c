@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * liveness_plan.c - see liveness_plan.h. Placed blocks are found by time through a tree over all blocks in the order of
+ * liveness_plan.c - see liveness.h. Placed blocks are found by time through a tree over all blocks in the order of
  * their first step, which holds the last step of the placed ones below each node. */
-#include "model/cost/liveness_plan.h"
+#include "model/cost/liveness.h"
 
 #include <stdlib.h>
 
@@ -137,7 +137,7 @@ static tare_status place_rest_on_top(struct planner *p, size_t from, uint32_t n_
     for (p->sky_leaves = 1; p->sky_leaves < n_steps;) p->sky_leaves *= 2;
     p->sky = mem_new(2 * p->sky_leaves, sizeof *p->sky);
     p->sky_all = mem_new(2 * p->sky_leaves, sizeof *p->sky_all);
-    if (!p->sky || !p->sky_all) return error_set(err, TARE_NOMEM, "out of memory for %u steps", n_steps);
+    if (!p->sky || !p->sky_all) return error_nomem(err, "%u steps", n_steps);
     for (size_t i = 0; i < p->n; i++) {
         struct plan_block *b = &p->blocks[p->by_size[i]];
         if (i >= from) b->offset = sky_over(p, 1, range_of(p, b));
@@ -156,8 +156,7 @@ static tare_status planner_init(struct planner *p, struct plan_block *blocks, si
     p->by_size = mem_new(n, sizeof *p->by_size);
     p->rank = mem_new(n, sizeof *p->rank);
     p->tree = mem_new(2 * p->leaves, sizeof *p->tree);
-    if (!p->by_start || !p->by_size || !p->rank || !p->tree)
-        return error_set(err, TARE_NOMEM, "out of memory for %zu blocks", n);
+    if (!p->by_start || !p->by_size || !p->rank || !p->tree) return error_nomem(err, "%zu blocks", n);
     for (size_t i = 0; i < n; i++) p->by_start[i] = p->by_size[i] = (uint32_t)i;
     qsort_r(p->by_start, n, sizeof *p->by_start, by_start, blocks);
     qsort_r(p->by_size, n, sizeof *p->by_size, by_size, blocks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * external.c - see external.h. */
-#include "model/onnx/external.h"
+ * external.c - see onnx_parse.h. */
+#include "model/onnx/onnx_parse.h"
 
 #include <errno.h>
 #include <string.h>

@@ -47,6 +47,9 @@ enum onnx_type {
 const char *onnx_type_name(int type);      /* "float32"; "unknown" beyond the table */
 const char *onnx_type_precision(int type); /* of weights of that type: "fp32", "int8"; "mixed" for odd ones */
 unsigned onnx_type_bits(int type);         /* 32; 4; 0 for strings and unknown */
+enum onnx_kind { ONNX_KIND_NONE, ONNX_KIND_FLOAT, ONNX_KIND_INT, ONNX_KIND_UINT };
+enum onnx_kind onnx_type_kind(int type); /* booleans are unsigned; none: text, complex, unknown, 6 bits */
+bool onnx_type_is_whole(int type);       /* signed or unsigned */
 /* What `elements` of that type take when packed. false: strings, unknown types, or more than 2^63 bytes. */
 bool onnx_type_bytes(int type, uint64_t elements, uint64_t *bytes);
 
@@ -201,5 +204,20 @@ tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes
 uint64_t onnx_parameters(const struct onnx_model *m);
 /* The element type that most bytes of those have; a model without any gives TARE_INVALID. */
 tare_status onnx_weight_type(const struct onnx_model *m, int *type);
+
+/* ---- the tensors that a model file stores, one by one, by names, types and dimensions only ---- */
+
+struct onnx_weight {
+    const struct onnx_tensor *tensor;
+    uint64_t elements; /* unpacked */
+    uint64_t bytes;    /* as stored */
+    int type;
+    bool is_parameter; /* counts in onnx_parameters() */
+};
+typedef tare_status onnx_weight_seen(void *ctx, const struct onnx_weight *w, tare_error *err);
+
+/* Initializers of all graphs and Constant nodes of more than one element, each distinct one once. Strings have no size
+ * and are left out. */
+tare_status onnx_weights(const struct onnx_model *m, onnx_weight_seen *each, void *ctx, tare_error *err);
 
 #endif

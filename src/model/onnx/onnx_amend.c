@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * onnx_amend.c - see onnx_amend.h. Address space is reserved for both parts; the file is mapped privately over its
+ * onnx_amend.c - see onnx_write.h. Address space is reserved for both parts; the file is mapped privately over its
  * beginning, so that the rest of its last page can be written without the file ever changing. */
-#include "model/onnx/onnx_amend.h"
-
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -27,21 +27,11 @@ enum {
     TENSOR_PLACE = 14
 };
 
-unsigned encode_type_bytes(int type)
-{
-    switch (type) {
-    case ONNX_INT64: return 8;
-    case ONNX_FLOAT: return 4;
-    case ONNX_FLOAT16: return 2;
-    default: return 1;
-    }
-}
-
 size_t encode_number(unsigned char *out, int type, double v)
 {
     uint64_t bits = 0;
     float f = (float)v;
-    unsigned n = encode_type_bytes(type);
+    unsigned n = onnx_type_bits(type) / 8;
     if (type == ONNX_FLOAT)
         memcpy(&bits, &f, sizeof f);
     else
@@ -168,7 +158,7 @@ static struct weight *with_peak(struct ow_tensor *t)
 /* `n` elements from number `from` on; returns the bytes. */
 static size_t make_values(struct ow *w, struct ow_tensor *t, uint64_t from, size_t n, unsigned char *out)
 {
-    size_t size = encode_type_bytes(t->type);
+    size_t size = onnx_type_bits(t->type) / 8;
     struct ow_tensor *of = &w->tensors.items[t->fill == OW_SCALE ? t->of : 0];
     if (t->fill == OW_BYTES) {
         memcpy(out, w->bytes.data + t->of + from * size, n * size);
@@ -215,7 +205,7 @@ static void flush_head(struct output *o)
 
 static void write_values(struct output *o, struct ow_tensor *t, const struct ow_sink *to)
 {
-    size_t size = encode_type_bytes(t->type);
+    size_t size = onnx_type_bits(t->type) / 8;
     uint64_t count = t->bytes / size;
     for (uint64_t at = 0; at < count && o->status == TARE_OK;) {
         size_t n = count - at < PIECE / size ? (size_t)(count - at) : PIECE / size;
@@ -336,8 +326,7 @@ tare_status ow_write(struct ow *w, const struct ow_target *to)
     place_tensors(w, to->location != NULL);
     if (o.status == TARE_OK) o.status = encode_all_but_tensors(w, to->location, &o.head, &after, &tensors);
     o.piece = mem_new(PIECE, 1);
-    if (o.status == TARE_OK && !o.piece)
-        o.status = error_set(w->err, TARE_NOMEM, "out of memory for weights");
+    if (o.status == TARE_OK && !o.piece) o.status = error_nomem(w->err, "weights");
     for (size_t i = 0; i < w->tensors.n && o.status == TARE_OK; i++) write_tensor(&o, &w->tensors.items[i]);
     buf_add(&o.head, after.data, after.len);
     if (o.status == TARE_OK) flush_head(&o);

@@ -243,18 +243,6 @@ tare_status parse_sparse(const struct parse *p, const struct place *at, const st
 
 /* ---- elements on demand ---- */
 
-static bool is_signed(int type)
-{
-    return type == ONNX_INT8 || type == ONNX_INT16 || type == ONNX_INT32 || type == ONNX_INT64 ||
-           type == ONNX_INT4 || type == ONNX_INT2;
-}
-
-static bool is_integer(int type)
-{
-    return is_signed(type) || type == ONNX_UINT8 || type == ONNX_UINT16 || type == ONNX_UINT32 ||
-           type == ONNX_UINT64 || type == ONNX_UINT4 || type == ONNX_UINT2 || type == ONNX_BOOL;
-}
-
 static int64_t widen_int(uint64_t value, unsigned bits, bool sign)
 {
     if (bits == 64) return (int64_t)value;
@@ -327,7 +315,7 @@ tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t m
     uint64_t bytes;
     unsigned bits = onnx_type_bits(t->type);
     const uint8_t *packed = (const uint8_t *)out;
-    if (!is_integer(t->type))
+    if (!onnx_type_is_whole(t->type))
         return error_set(err, TARE_INVALID, "tensor '%.60s' is of %s, not of integers", t->name,
                          onnx_type_name(t->type));
     if (t->elements > max || !onnx_type_bytes(t->type, t->elements, &bytes))
@@ -342,7 +330,7 @@ tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t m
             value = packed[i * bits / 8] >> i * bits % 8;
         else
             memcpy(&value, packed + i * (bits / 8), bits / 8);
-        out[i] = widen_int(value, bits, is_signed(t->type));
+        out[i] = widen_int(value, bits, onnx_type_kind(t->type) == ONNX_KIND_INT);
         if (t->type == ONNX_UINT64 && out[i] < 0)
             return error_set(err, TARE_INVALID, "tensor '%.60s' holds a number above 2^63", t->name);
     }
@@ -374,43 +362,44 @@ tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes
 struct row {
     const char *name, *precision;
     unsigned bits;
+    enum onnx_kind kind;
 };
 
 static const struct row rows[ONNX_TYPES] = {
-    [ONNX_UNDEFINED] = {"undefined", "mixed", 0},
-    [ONNX_FLOAT] = {"float32", "fp32", 32},
-    [ONNX_UINT8] = {"uint8", "int8", 8},
-    [ONNX_INT8] = {"int8", "int8", 8},
-    [ONNX_UINT16] = {"uint16", "int16", 16},
-    [ONNX_INT16] = {"int16", "int16", 16},
-    [ONNX_INT32] = {"int32", "int32", 32},
-    [ONNX_INT64] = {"int64", "int64", 64},
-    [ONNX_STRING] = {"string", "mixed", 0},
-    [ONNX_BOOL] = {"bool", "mixed", 8},
-    [ONNX_FLOAT16] = {"float16", "fp16", 16},
-    [ONNX_DOUBLE] = {"float64", "fp64", 64},
-    [ONNX_UINT32] = {"uint32", "int32", 32},
-    [ONNX_UINT64] = {"uint64", "int64", 64},
-    [ONNX_COMPLEX64] = {"complex64", "mixed", 64},
-    [ONNX_COMPLEX128] = {"complex128", "mixed", 128},
-    [ONNX_BFLOAT16] = {"bfloat16", "bf16", 16},
-    [ONNX_FLOAT8E4M3FN] = {"float8e4m3fn", "fp8", 8},
-    [ONNX_FLOAT8E4M3FNUZ] = {"float8e4m3fnuz", "fp8", 8},
-    [ONNX_FLOAT8E5M2] = {"float8e5m2", "fp8", 8},
-    [ONNX_FLOAT8E5M2FNUZ] = {"float8e5m2fnuz", "fp8", 8},
-    [ONNX_UINT4] = {"uint4", "int4", 4},
-    [ONNX_INT4] = {"int4", "int4", 4},
-    [ONNX_FLOAT4E2M1] = {"float4e2m1", "fp4", 4},
-    [ONNX_FLOAT8E8M0] = {"float8e8m0", "fp8", 8},
-    [ONNX_UINT2] = {"uint2", "int2", 2},
-    [ONNX_INT2] = {"int2", "int2", 2},
-    [ONNX_FLOAT6E2M3] = {"float6e2m3", "fp6", 6},
-    [ONNX_FLOAT6E3M2] = {"float6e3m2", "fp6", 6},
+    [ONNX_UNDEFINED] = {"undefined", "mixed", 0, ONNX_KIND_NONE},
+    [ONNX_FLOAT] = {"float32", "fp32", 32, ONNX_KIND_FLOAT},
+    [ONNX_UINT8] = {"uint8", "int8", 8, ONNX_KIND_UINT},
+    [ONNX_INT8] = {"int8", "int8", 8, ONNX_KIND_INT},
+    [ONNX_UINT16] = {"uint16", "int16", 16, ONNX_KIND_UINT},
+    [ONNX_INT16] = {"int16", "int16", 16, ONNX_KIND_INT},
+    [ONNX_INT32] = {"int32", "int32", 32, ONNX_KIND_INT},
+    [ONNX_INT64] = {"int64", "int64", 64, ONNX_KIND_INT},
+    [ONNX_STRING] = {"string", "mixed", 0, ONNX_KIND_NONE},
+    [ONNX_BOOL] = {"bool", "mixed", 8, ONNX_KIND_UINT},
+    [ONNX_FLOAT16] = {"float16", "fp16", 16, ONNX_KIND_FLOAT},
+    [ONNX_DOUBLE] = {"float64", "fp64", 64, ONNX_KIND_FLOAT},
+    [ONNX_UINT32] = {"uint32", "int32", 32, ONNX_KIND_UINT},
+    [ONNX_UINT64] = {"uint64", "int64", 64, ONNX_KIND_UINT},
+    [ONNX_COMPLEX64] = {"complex64", "mixed", 64, ONNX_KIND_NONE},
+    [ONNX_COMPLEX128] = {"complex128", "mixed", 128, ONNX_KIND_NONE},
+    [ONNX_BFLOAT16] = {"bfloat16", "bf16", 16, ONNX_KIND_FLOAT},
+    [ONNX_FLOAT8E4M3FN] = {"float8e4m3fn", "fp8", 8, ONNX_KIND_FLOAT},
+    [ONNX_FLOAT8E4M3FNUZ] = {"float8e4m3fnuz", "fp8", 8, ONNX_KIND_FLOAT},
+    [ONNX_FLOAT8E5M2] = {"float8e5m2", "fp8", 8, ONNX_KIND_FLOAT},
+    [ONNX_FLOAT8E5M2FNUZ] = {"float8e5m2fnuz", "fp8", 8, ONNX_KIND_FLOAT},
+    [ONNX_UINT4] = {"uint4", "int4", 4, ONNX_KIND_UINT},
+    [ONNX_INT4] = {"int4", "int4", 4, ONNX_KIND_INT},
+    [ONNX_FLOAT4E2M1] = {"float4e2m1", "fp4", 4, ONNX_KIND_FLOAT},
+    [ONNX_FLOAT8E8M0] = {"float8e8m0", "fp8", 8, ONNX_KIND_FLOAT},
+    [ONNX_UINT2] = {"uint2", "int2", 2, ONNX_KIND_UINT},
+    [ONNX_INT2] = {"int2", "int2", 2, ONNX_KIND_INT},
+    [ONNX_FLOAT6E2M3] = {"float6e2m3", "fp6", 6, ONNX_KIND_NONE},
+    [ONNX_FLOAT6E3M2] = {"float6e3m2", "fp6", 6, ONNX_KIND_NONE},
 };
 
 static const struct row *type_row(int type)
 {
-    static const struct row none = {"unknown", "mixed", 0};
+    static const struct row none = {"unknown", "mixed", 0, ONNX_KIND_NONE};
     return type >= 0 && type < ONNX_TYPES ? &rows[type] : &none;
 }
 
@@ -427,6 +416,16 @@ const char *onnx_type_precision(int type)
 unsigned onnx_type_bits(int type)
 {
     return type_row(type)->bits;
+}
+
+enum onnx_kind onnx_type_kind(int type)
+{
+    return type_row(type)->kind;
+}
+
+bool onnx_type_is_whole(int type)
+{
+    return onnx_type_kind(type) == ONNX_KIND_INT || onnx_type_kind(type) == ONNX_KIND_UINT;
 }
 
 bool onnx_type_bytes(int type, uint64_t elements, uint64_t *bytes)

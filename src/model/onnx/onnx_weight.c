@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * onnx_weight.c - how many learned numbers a model has and of which type most are. Looks at names, types and
  * dimensions only, never at the elements. */
-#include "model/onnx/onnx_weight.h"
-
 #include <string.h>
 
 #include "core/buf.h"

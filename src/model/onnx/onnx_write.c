@@ -171,7 +171,7 @@ static struct ow_tensor make_tensor(struct ow *w, const struct ow_spec *spec, co
     struct ow_tensor t = {.fill = spec->fill, .type = spec->type, .rank = spec->rank, .value = spec->value};
     for (unsigned i = 0; i < spec->rank; i++) t.dims[i] = spec->dims[i];
     uint64_t n = elements_of(spec->rank, spec->dims);
-    t.bytes = n * encode_type_bytes(spec->type);
+    t.bytes = n * (onnx_type_bits(spec->type) / 8);
     t.weight = (struct weight){.key = weight_key(w->seed, base), .count = n, .step = weight_step(spec->std)};
     if (spec->transposed) t.weight.rows = (uint64_t)spec->dims[0], t.weight.cols = (uint64_t)spec->dims[1];
     if (!spec->buffer) w->parameters += n;
@@ -235,7 +235,7 @@ static ow_val constant(struct ow *w, int type, unsigned rank, const void *data, 
         snprintf(name, sizeof name, "constant.%zu", w->constants.n - 1);
         struct ow_tensor t = {
             .fill = OW_BYTES, .type = type, .rank = rank, .bytes = n_bytes, .of = w->bytes.len};
-        if (rank) t.dims[0] = (int64_t)(n_bytes / encode_type_bytes(type));
+        if (rank) t.dims[0] = (int64_t)(8 * n_bytes / onnx_type_bits(type));
         buf_add(&w->bytes, data, n_bytes);
         *known = good_buf(w, &w->bytes) ? add_tensor(w, &t, name) : 0;
     }
