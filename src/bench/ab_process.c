@@ -42,8 +42,8 @@ static tare_status spawn(struct process_lane *l, uint32_t pad, tare_error *err)
     char **env = NULL;
     tare_status s = make_env(l, pad, &env, err);
     if (s < 0) return s;
-    struct peer_options o = {.exe = l->o.exe, .argv = l->o.argv, .env = env, .lanes = 1, .out = -1};
-    s = peer_start(&l->peer, &o, err);
+    struct spawn_options o = {.exe = l->o.exe, .argv = l->o.argv, .env = env, .n_fds = 1, .out = -1};
+    s = peer_start(&l->peer, o, err);
     mem_free(env);
     return s;
 }

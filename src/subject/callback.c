@@ -20,7 +20,7 @@ enum {
 struct callback {
     struct subject base;
     struct callback_options o;
-    char *texts[5]; /* copies of its texts */
+    struct arena texts; /* its own copies of them */
 };
 
 struct callback_lane { /* of one worker */
@@ -115,14 +115,14 @@ static tare_status callback_prepare(struct subject *base, const struct case_para
 {
     struct callback *c = (struct callback *)base;
     struct callback_instance *i = mem_new(1, sizeof *i);
-    if (!i) return error_set(err, TARE_NOMEM, "out of memory for a case");
+    if (!i) return error_nomem(err, "a case");
     i->base.subject = base;
     i->o = &c->o;
     i->batch = p->batch;
     i->ungrouped = p->ungrouped || c->o.before_each || c->o.tells_time;
     i->workers = p->workers ? p->workers : 1;
     i->lanes = mem_new(i->workers, sizeof *i->lanes);
-    tare_status s = i->lanes ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a case");
+    tare_status s = i->lanes ? TARE_OK : error_nomem(err, "a case");
     for (unsigned w = 0; s == TARE_OK && w < i->workers; w++)
         i->lanes[w] = (struct callback_lane){.group = 1, .tried = i->ungrouped ? TRIES : 0};
     if (s == TARE_OK && !c->o.prepare) i->state = c->o.ctx;
@@ -171,13 +171,13 @@ static tare_status callback_describe(struct subject *base, struct run *run, tare
         run->subject.runtime.name = arena_str(a, o->runtime);
         run->subject.runtime.version = o->runtime_version ? arena_str(a, o->runtime_version) : NULL;
     }
-    return a->failed ? error_set(err, TARE_NOMEM, "out of memory for a description") : TARE_OK;
+    return a->failed ? error_nomem(err, "a description") : TARE_OK;
 }
 
 static void callback_close(struct subject *base)
 {
     struct callback *c = (struct callback *)base;
-    for (size_t i = 0; i < sizeof c->texts / sizeof *c->texts; i++) mem_free(c->texts[i]);
+    arena_release(&c->texts);
     mem_free(c);
 }
 
@@ -191,17 +191,14 @@ static const struct subject_ops callback_before_ops = {CALLBACK_OPS, .before_run
 tare_status subject_open_callback(struct subject **out, const struct callback_options *o, tare_error *err)
 {
     struct callback *c = mem_new(1, sizeof *c);
-    if (!c) return error_set(err, TARE_NOMEM, "out of memory for a function");
+    if (!c) return error_nomem(err, "a function");
     c->base.ops = o->before ? &callback_before_ops : &callback_ops;
     c->o = *o;
     const char **const places[] = {&c->o.type, &c->o.name, &c->o.path, &c->o.runtime, &c->o.runtime_version};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (!*places[i]) continue;
-        if (!(c->texts[i] = mem_strdup(*places[i]))) {
-            callback_close(&c->base);
-            return error_set(err, TARE_NOMEM, "out of memory for a function");
-        }
-        *places[i] = c->texts[i];
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) *places[i] = arena_str(&c->texts, *places[i]);
+    if (c->texts.failed) {
+        callback_close(&c->base);
+        return error_nomem(err, "a function");
     }
     *out = &c->base;
     return TARE_OK;

@@ -102,14 +102,9 @@ static void guard_hold(struct guard *g, unsigned slot, pid_t group)
 
 struct command {
     struct subject base;
-    char **argv, *shell_argv[4], *prepare_argv[4]; /* argv: owned texts */
-    size_t argc;
-    char *prepare;
-    bool shell, ignore_failure;
-    uint64_t timeout_ns;
-    const volatile sig_atomic_t *interrupted;
-    char *const *env;
-    const char *dir;
+    struct command_options o; /* its words and its `prepare` are copies in `texts` */
+    char *shell_argv[4], *prepare_argv[4];
+    struct arena texts;
     struct guard guard;
 };
 
@@ -197,12 +192,12 @@ static void end_group(struct channel *l, int pidfd, pid_t pid, bool gently)
 static void see_through(const struct command *c, struct channel *l, pid_t pid, struct ended *out)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    uint64_t start = clock_raw_ns(), limit = c->timeout_ns ? start + c->timeout_ns : UINT64_MAX;
+    uint64_t start = clock_raw_ns(), limit = c->o.timeout_ns ? start + c->o.timeout_ns : UINT64_MAX;
     for (;;) {
-        uint64_t look = clock_raw_ns() + (c->interrupted ? LOOK_NS : UINT64_C(3600000000000));
+        uint64_t look = clock_raw_ns() + (c->o.interrupted ? LOOK_NS : UINT64_C(3600000000000));
         if (await_end(l, pidfd, pid, look < limit ? look : limit)) break;
         out->timed_out = clock_raw_ns() >= limit;
-        out->interrupted = c->interrupted && *c->interrupted;
+        out->interrupted = c->o.interrupted && *c->o.interrupted;
         if (!out->timed_out && !out->interrupted) continue;
         end_group(l, pidfd, pid, !out->timed_out);
         break;
@@ -230,9 +225,9 @@ static tare_status judge_end(const struct command *c, const struct channel *l, c
     const char *lead = said[0] ? ": " : "";
     if (e->interrupted) return error_set(err, TARE_DENIED, "interrupted");
     if (e->timed_out)
-        return error_set(err, TARE_DENIED, "no end after %g s, killed%s%s", (double)c->timeout_ns / 1e9, lead,
-                         said);
-    if (c->ignore_failure) return TARE_OK;
+        return error_set(err, TARE_DENIED, "no end after %g s, killed%s%s", (double)c->o.timeout_ns / 1e9,
+                         lead, said);
+    if (c->o.ignore_failure) return TARE_OK;
     if (WIFSIGNALED(e->status))
         return error_set(err, TARE_DENIED, "killed by signal %d (%s)%s%s", WTERMSIG(e->status),
                          strsignal(WTERMSIG(e->status)), lead, said);
@@ -248,7 +243,7 @@ static tare_status run_one(struct command_instance *i, unsigned worker, char *co
     pid_t pid;
     l->said_bytes = 0;
     memset(out, 0, sizeof *out);
-    char *const *env = i->command->env ? i->command->env : environ; /* handed on unread */
+    char *const *env = i->command->o.env ? i->command->o.env : environ; /* handed on unread */
     int code = posix_spawnp(&pid, argv[0], &l->actions, &l->attr, argv, env);
     if (code != 0) return cannot_spawn(argv[0], code, err);
     guard_hold(&i->command->guard, worker, pid);
@@ -266,7 +261,7 @@ static tare_status command_run(struct instance *base, unsigned worker, struct su
     struct command_instance *i = (struct command_instance *)base;
     struct ended e;
     tare_status s =
-        run_one(i, worker, i->command->shell ? i->command->shell_argv : i->command->argv, &e, err);
+        run_one(i, worker, i->command->o.shell ? i->command->shell_argv : i->command->o.argv, &e, err);
     if (s < 0) return s;
     *cost = (struct subject_cost){.known = true,
                                   .rss_peak = (uint64_t)e.use.ru_maxrss * 1024,
@@ -341,7 +336,7 @@ static tare_status command_prepare(struct subject *base, const struct case_param
 {
     (void)to;
     struct command_instance *i = mem_new(1, sizeof *i);
-    if (!i) return error_set(err, TARE_NOMEM, "out of memory for a command");
+    if (!i) return error_nomem(err, "a command");
     i->base.subject = base;
     i->command = (struct command *)base;
     i->workers = p->workers ? p->workers : 1;
@@ -349,9 +344,9 @@ static tare_status command_prepare(struct subject *base, const struct case_param
     i->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (i->nowhere < 0) s = error_errno(err, "/dev/null");
     if (s == TARE_OK && !(i->lanes = mem_new(i->workers, sizeof *i->lanes)))
-        s = error_set(err, TARE_NOMEM, "out of memory for %u workers", i->workers);
+        s = error_nomem(err, "%u workers", i->workers);
     for (unsigned w = 0; s == TARE_OK && w < i->workers; w++)
-        s = lane_open(&i->lanes[w], i->nowhere, i->command->dir, err);
+        s = lane_open(&i->lanes[w], i->nowhere, i->command->o.dir, err);
     if (s < 0) {
         command_finish(&i->base);
         return s;
@@ -362,23 +357,21 @@ static tare_status command_prepare(struct subject *base, const struct case_param
 
 static tare_status command_describe(struct subject *base, struct run *run, tare_error *err)
 {
-    struct command *c = (struct command *)base;
+    const struct command_options *c = &((struct command *)base)->o;
     struct arena *a = &run->arena;
     run_describe_command(run, (const char *const *)c->argv, c->shell);
     if (c->shell) run_map_bool(a, &run->config, "shell", true);
     if (c->prepare) run_map_text(a, &run->config, "prepare", c->prepare);
     if (c->timeout_ns) run_map_real(a, &run->config, "timeout_s", (double)c->timeout_ns / 1e9);
     if (c->ignore_failure) run_map_bool(a, &run->config, "ignore_failure", true);
-    return a->failed ? error_set(err, TARE_NOMEM, "out of memory for the description of a command") : TARE_OK;
+    return a->failed ? error_nomem(err, "the description of a command") : TARE_OK;
 }
 
 static void command_close(struct subject *base)
 {
     struct command *c = (struct command *)base;
     guard_close(&c->guard);
-    for (size_t i = 0; c->argv && i < c->argc; i++) mem_free(c->argv[i]);
-    mem_free(c->argv);
-    mem_free(c->prepare);
+    arena_release(&c->texts);
     mem_free(c);
 }
 
@@ -412,16 +405,19 @@ static tare_status check_program(const struct command_options *o, tare_error *er
     return TARE_OK;
 }
 
-static tare_status copy_words(struct command *c, char *const *argv, tare_error *err)
+/* A copy that a program may write to, as it may to any of its arguments. */
+static char *keep_text(struct command *c, const char *text)
+{
+    return (char *)(uintptr_t)arena_str(&c->texts, text);
+}
+
+static void copy_words(struct command *c, char *const *argv)
 {
     size_t n = 0;
     while (argv[n]) n++;
-    if (!(c->argv = mem_new(n + 1, sizeof *c->argv)))
-        return error_set(err, TARE_NOMEM, "out of memory for a command");
-    for (; c->argc < n; c->argc++)
-        if (!(c->argv[c->argc] = mem_strdup(argv[c->argc])))
-            return error_set(err, TARE_NOMEM, "out of memory for a command");
-    return TARE_OK;
+    char **copy = arena_new(&c->texts, n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) copy[i] = keep_text(c, argv[i]);
+    c->o.argv = copy;
 }
 
 tare_status subject_open_command(struct subject **out, const struct command_options *o, tare_error *err)
@@ -429,25 +425,20 @@ tare_status subject_open_command(struct subject **out, const struct command_opti
     tare_status s = check_program(o, err);
     if (s < 0) return s;
     struct command *c = mem_new(1, sizeof *c);
-    if (!c) return error_set(err, TARE_NOMEM, "out of memory for a command");
+    if (!c) return error_nomem(err, "a command");
     c->base.ops = o->prepare ? &prepared_command_ops : &command_ops;
     c->guard = (struct guard)GUARD_INIT;
-    c->shell = o->shell;
-    c->timeout_ns = o->timeout_ns;
-    c->ignore_failure = o->ignore_failure;
-    c->interrupted = o->interrupted;
-    c->env = o->env;
-    c->dir = o->dir;
-    s = copy_words(c, o->argv, err);
-    if (s == TARE_OK && o->prepare && !(c->prepare = mem_strdup(o->prepare)))
-        s = error_set(err, TARE_NOMEM, "out of memory for a command");
-    if (s < 0) {
+    c->o = *o;
+    copy_words(c, o->argv);
+    char *prepare = keep_text(c, o->prepare);
+    if (c->texts.failed) {
         command_close(&c->base);
-        return s;
+        return error_nomem(err, "a command");
     }
     guard_open(&c->guard);
-    set_shell(c->shell_argv, c->argv[0]);
-    if (c->prepare) set_shell(c->prepare_argv, c->prepare);
+    c->o.prepare = prepare;
+    set_shell(c->shell_argv, c->o.argv[0]);
+    if (prepare) set_shell(c->prepare_argv, prepare);
     *out = &c->base;
     return TARE_OK;
 }

@@ -252,28 +252,23 @@ static tare_status compare_all(struct search *s)
 
 /* ---- the answer ---- */
 
-static void point_release(struct diverge_point *p)
-{
-    char *const texts[] = {p->value, p->twin, p->node_a, p->node_b, p->op_a, p->op_b, p->why};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) mem_free(texts[i]);
-}
-
 static tare_status add_point(struct search *s, const struct common_value *v)
 {
+    struct arena *t = &s->out->texts;
     const struct onnx_node *a = &s->a.model.graph.nodes.items[v->node_a],
                            *b = &s->b.model.graph.nodes.items[v->node_b];
-    struct diverge_point p = {mem_strdup(v->name),       mem_strdup(v->twin),
-                              mem_strdup(a->name),       mem_strdup(b->name),
-                              mem_strdup(a->op),         mem_strdup(b->op),
-                              v->error.rel_l2,           v->error.max_abs,
-                              v->error.cosine,           NULL,
-                              v->state == COMMON_DIFFERS};
-    if (v->error.why[0]) p.why = mem_strdup(v->error.why);
-    bool good = p.value && p.twin && p.node_a && p.node_b && p.op_a && p.op_b && (p.why || !v->error.why[0]);
-    tare_status st =
-        good ? vec_push(&s->out->points, p, s->err) : error_set(s->err, TARE_NOMEM, "out of memory");
-    if (st < 0) point_release(&p);
-    return st;
+    struct diverge_point p = {.value = arena_str(t, v->name),
+                              .twin = arena_str(t, v->twin),
+                              .node_a = arena_str(t, a->name),
+                              .node_b = arena_str(t, b->name),
+                              .op_a = arena_str(t, a->op),
+                              .op_b = arena_str(t, b->op),
+                              .rel_l2 = v->error.rel_l2,
+                              .max_abs = v->error.max_abs,
+                              .cosine = v->error.cosine,
+                              .why = v->error.why[0] ? arena_str(t, v->error.why) : NULL,
+                              .differs = v->state == COMMON_DIFFERS};
+    return t->failed ? error_nomem(s->err, "the answer") : vec_push(&s->out->points, p, s->err);
 }
 
 static tare_status fill_answer(struct search *s)
@@ -335,7 +330,7 @@ tare_status diverge_find(struct diverged *out, const struct diverge_options *o, 
 
 void diverged_release(struct diverged *d)
 {
-    for (size_t i = 0; i < d->points.n; i++) point_release(&d->points.items[i]);
     vec_release(&d->points);
+    arena_release(&d->texts);
     *d = (struct diverged)DIVERGED_INIT;
 }

@@ -23,14 +23,15 @@ struct diverge_options {
 };
 
 struct diverge_point {
-    char *value, *twin; /* its name in a, and in b */
-    char *node_a, *node_b, *op_a, *op_b;
-    double rel_l2, max_abs, cosine; /* INFINITY, NAN: see tensor_error.h */
-    char *why;                      /* what is wrong besides numbers ("the shapes are ..."); NULL: nothing */
+    const char *value, *twin; /* its name in a, and in b */
+    const char *node_a, *node_b, *op_a, *op_b;
+    double rel_l2, max_abs, cosine; /* INFINITY, NAN: see tensor.h */
+    const char *why;                /* what is wrong besides numbers ("the shapes are ..."); NULL: nothing */
     bool differs;
 };
 
 struct diverged {
+    struct arena texts;               /* of the points */
     VEC(struct diverge_point) points; /* compared ones, in run order of a */
     size_t first;                     /* index of the first that differs; SIZE_MAX: none */
     size_t common;                    /* values that both have */

@@ -366,11 +366,8 @@ static tare_status choose_dim(struct resolving *r, const struct ort_io *io, size
                                        : dimname_default(c.class, r->has_cache);
     if (c.value < 0)
         return error_set(err, TARE_INVALID, "dimension '%s' cannot be %lld", label, (long long)c.value);
-    c.name = mem_strdup(label);
-    if (!c.name) return error_set(err, TARE_NOMEM, "out of memory");
-    tare_status s = vec_push(&r->out->chosen, c, err);
-    if (s < 0) mem_free(c.name);
-    return s;
+    c.name = arena_str(&r->out->texts, label);
+    return c.name ? vec_push(&r->out->chosen, c, err) : error_nomem(err, "the name of a dimension");
 }
 
 static bool has_cache(const struct ort_ios *inputs)
@@ -483,9 +480,9 @@ tare_status free_dims_resolve(struct free_dims *out, const struct ort_ios *input
 
 void free_dims_release(struct free_dims *d)
 {
-    for (size_t i = 0; i < d->chosen.n; i++) mem_free(d->chosen.items[i].name);
     vec_release(&d->chosen);
     vec_release(&d->shapes);
+    arena_release(&d->texts);
 }
 
 const int64_t *free_dims_of(const struct free_dims *d, const struct ort_ios *inputs, size_t i)

@@ -54,7 +54,7 @@ struct ort_session_spec onnx_session_spec(const struct onnx_subject *s)
                                      .threads = 1,
                                      .optimization = s->optimization,
                                      .no_arena = s->no_arena,
-                                     .config = (const char *const *)s->config.items,
+                                     .config = s->config.items,
                                      .n_config = s->config.n};
 }
 
@@ -71,7 +71,7 @@ tare_status onnx_load(struct onnx_subject *s, const struct ort_session_spec *spe
 static tare_status fix_dims(struct onnx_subject *s, const struct case_params *p,
                             struct ort_session_spec *spec, struct free_dims *dims, tare_error *err)
 {
-    struct ort_ios inputs = {VEC_INIT};
+    struct ort_ios inputs = {.items = VEC_INIT};
     struct ort_session *session = NULL;
     struct ort_session_spec plain = onnx_session_spec(s);
     struct ort_dim *fixed = NULL;
@@ -159,7 +159,7 @@ static tare_status make_worker(struct onnx_instance *i, const struct filling *f,
     w->in = mem_new(n_in, sizeof(struct ort_value *));
     w->out = mem_new(n_out, sizeof(struct ort_value *));
     w->loose = mem_new(n_out, sizeof *w->loose);
-    if (!w->in || !w->out || !w->loose) return error_set(err, TARE_NOMEM, "out of memory for a worker");
+    if (!w->in || !w->out || !w->loose) return error_nomem(err, "a worker");
     for (size_t k = 0; k < n_out; k++) {
         const struct ort_io *io = &i->outputs.items.items[k];
         if (io->kind != ORT_TENSOR || io->type == ONNX_STRING) w->loose[k] = w->any_loose = true;
@@ -175,7 +175,7 @@ static tare_status make_workers(struct onnx_instance *i, const struct filling *f
     unsigned n = f->params->workers ? f->params->workers : 1;
     tare_status s = TARE_OK;
     i->workers = mem_new(n, sizeof *i->workers);
-    if (!i->workers) return error_set(err, TARE_NOMEM, "out of memory for %u workers", n);
+    if (!i->workers) return error_nomem(err, "%u workers", n);
     i->n_workers = n;
     for (unsigned w = 0; s == TARE_OK && w < n; w++) s = make_worker(i, f, w, err);
     return s;
@@ -197,14 +197,14 @@ static tare_status make_inputs(struct onnx_instance *i, struct filling *f, tare_
     tare_status st = TARE_OK;
     for (size_t k = 0; st == TARE_OK && k < i->inputs.items.n; k++)
         st = input_check_kind(&i->inputs.items.items[k], err);
-    if (st == TARE_OK && s->has_files) {
+    if (st == TARE_OK && s->inputs_path) {
         f->files = mem_new(i->inputs.items.n, sizeof(struct tensor *));
         st = f->files ? input_match(&i->inputs, &s->files, f->files, err)
                       : error_set(err, TARE_NOMEM, "out of memory");
     }
     if (st == TARE_OK) st = free_dims_resolve(&f->dims, &i->inputs, f->params, f->files, err);
     if (st == TARE_OK) st = make_workers(i, f, err);
-    if (st < 0 && s->has_files && err) st = error_wrap(err, "%s", s->inputs_path);
+    if (st < 0 && s->inputs_path && err) st = error_wrap(err, "%s", s->inputs_path);
     return st;
 }
 
@@ -278,7 +278,7 @@ tare_status onnx_prepare(struct subject *base, const struct case_params *p, cons
     struct onnx_subject *s = (struct onnx_subject *)base;
     struct filling f = {.subject = s, .params = p, .dims = FREE_DIMS_INIT};
     struct onnx_instance *i = mem_new(1, sizeof *i);
-    if (!i) return error_set(err, TARE_NOMEM, "out of memory for a case");
+    if (!i) return error_nomem(err, "a case");
     i->base.subject = base;
     i->ort = s->ort;
     i->call_run = s->ort->call.Run;
@@ -287,7 +287,7 @@ tare_status onnx_prepare(struct subject *base, const struct case_params *p, cons
     f.threads = p->threads > 0 ? p->threads : onnx_thread_budget(to->run);
     tare_status st = fill_instance(i, &f, err);
     if (st == TARE_OK) record_params(&f, to);
-    if (st == TARE_OK && to->run->arena.failed) st = error_set(err, TARE_NOMEM, "out of memory for a case");
+    if (st == TARE_OK && to->run->arena.failed) st = error_nomem(err, "a case");
     mem_free(f.files);
     free_dims_release(&f.dims);
     if (st < 0) {
@@ -375,7 +375,7 @@ static bool retry_loose(struct onnx_instance *i, struct onnx_worker *w)
     for (size_t k = 0; k < n; k++) {
         if (old[k]) i->ort->call.ReleaseValue(old[k]);
     }
-    if (st) i->ort->call.ReleaseStatus(st);
+    ort_done(i->ort, st);
     mem_free(old);
     return changed;
 }
@@ -461,11 +461,7 @@ static uint64_t count_bad(const struct ort *o, struct ort_value *v)
     size_t bytes;
     if (!v || !ort_value_shape(o, v, &t.type, t.dims, &t.rank)) return 0;
     if (!tensor_is_float(t.type) || !tensor_bytes(t.type, t.dims, t.rank, &n, &bytes) || n == 0) return 0;
-    struct ort_status *st = o->call.GetTensorMutableData(v, &t.data);
-    if (st) {
-        o->call.ReleaseStatus(st);
-        return 0;
-    }
+    if (!ort_done(o, o->call.GetTensorMutableData(v, &t.data))) return 0;
     if (t.type == ONNX_FLOAT) return bad_floats(t.data, n);
     for (uint64_t i = 0; i < n; i++) bad += !isfinite(tensor_value(&t, i));
     return bad;

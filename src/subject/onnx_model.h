@@ -11,7 +11,7 @@
 #include "subject/subject.h"
 
 struct input_limit {
-    char *input;
+    const char *input;
     int64_t limit;
 };
 
@@ -19,14 +19,14 @@ struct onnx_subject {
     struct subject base;
     struct ort *ort;
     const char *found_by; /* which place of the search gave the runtime */
-    char *path;
+    const char *path;
+    struct arena texts;             /* all that it copied */
     VEC(struct input_limit) limits; /* bounds of integer inputs, from the graph */
     int weight_type;                /* enum onnx_type; ONNX_UNDEFINED: unknown */
     char reader_says[200];          /* why our own reader refuses the file; "": it does not */
-    bool has_files;
-    char *inputs_path;
+    const char *inputs_path;        /* NULL: inputs are made up */
     struct tensor_set files;
-    VEC(char *) config;
+    VEC(const char *) config;
     int optimization;
     bool no_arena, fix_dims;
     struct ort_guard guard;
@@ -66,7 +66,7 @@ struct onnx_instance {
  * names of batch and sequence length, by the files the inputs come from, else by a default that is told. Pure ---- */
 
 struct chosen_dim {
-    char *name; /* the model's, or "INPUT.AXIS" for one without */
+    const char *name; /* the model's, or "INPUT.AXIS" for one without */
     int64_t value;
     enum dim_class class;
     bool asked; /* by the user, not by a file or default */
@@ -76,8 +76,9 @@ struct free_dims {
     VEC(struct chosen_dim) chosen; /* in the order the model has them */
     VEC(int64_t) shapes;           /* all inputs' dimensions, one after the other */
     int64_t batch, seq;            /* 0: the model has no such dimension, free or plain to see */
+    struct arena texts;            /* the names */
 };
-#define FREE_DIMS_INIT {VEC_INIT, VEC_INIT, 0, 0}
+#define FREE_DIMS_INIT {.chosen = VEC_INIT}
 
 enum dim_class dim_class_of(const struct ort_io *io, size_t axis);
 

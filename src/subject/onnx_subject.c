@@ -80,7 +80,7 @@ static tare_status onnx_describe(struct subject *base, struct run *run, tare_err
     run->subject.size_bytes = known_u64(s->file_bytes);
     run->subject.runtime = (struct run_runtime){true, "onnxruntime", arena_str(a, s->ort->version)};
     describe_runtime(s, run);
-    run_map_text(a, &run->config, "inputs", s->has_files ? s->inputs_path : "made up");
+    run_map_text(a, &run->config, "inputs", s->inputs_path ? s->inputs_path : "made up");
     if (s->reader_says[0]) run_map_text(a, &run->config, "model_unread", s->reader_says);
     struct run_value *list = NULL;
     if (s->config.n)
@@ -100,13 +100,10 @@ static void onnx_close_subject(struct subject *base)
     struct onnx_subject *s = (struct onnx_subject *)base;
     guard_stop(&s->guard);
     ort_close(s->ort);
-    for (size_t i = 0; i < s->limits.n; i++) mem_free(s->limits.items[i].input);
     vec_release(&s->limits);
-    for (size_t i = 0; i < s->config.n; i++) mem_free(s->config.items[i]);
     vec_release(&s->config);
     tensor_set_release(&s->files);
-    mem_free(s->inputs_path);
-    mem_free(s->path);
+    arena_release(&s->texts);
     mem_free(s);
 }
 
@@ -133,12 +130,11 @@ static tare_status copy_limits(struct onnx_subject *s, const struct onnx_model *
         bounds ? infer_input_bounds(m, bounds, n, err) : error_set(err, TARE_NOMEM, "out of memory");
     for (size_t i = 0; st == TARE_OK && i < n; i++) {
         if (bounds[i].limit <= 0) continue;
-        struct input_limit limit = {mem_strdup(m->graph.inputs.items[i].name), bounds[i].limit};
-        st = limit.input ? vec_push(&s->limits, limit, err) : error_set(err, TARE_NOMEM, "out of memory");
-        if (st < 0) mem_free(limit.input);
+        struct input_limit limit = {arena_str(&s->texts, m->graph.inputs.items[i].name), bounds[i].limit};
+        st = vec_push(&s->limits, limit, err);
     }
     mem_free(bounds);
-    return st;
+    return st == TARE_OK && s->texts.failed ? error_nomem(err, "names of inputs") : st;
 }
 
 /* A file that the runtime refuses too is refused now, with both reasons; one that only we refuse is run. */
@@ -218,18 +214,12 @@ static tare_status copy_options(struct onnx_subject *s, const struct onnx_option
     s->optimization = o->optimization;
     s->no_arena = o->no_arena;
     s->fix_dims = o->fix_dims;
-    s->path = mem_strdup(o->path);
-    if (!s->path) return error_set(err, TARE_NOMEM, "out of memory to open %s", o->path);
-    for (size_t i = 0; i < o->n_session_config; i++) {
-        char *entry = mem_strdup(o->session_config[i]);
-        tare_status st =
-            entry ? vec_push(&s->config, entry, err) : error_set(err, TARE_NOMEM, "out of memory");
-        if (st < 0) {
-            mem_free(entry);
-            return st;
-        }
-    }
-    return TARE_OK;
+    s->path = arena_str(&s->texts, o->path);
+    s->inputs_path = arena_str(&s->texts, o->inputs);
+    tare_status st = TARE_OK;
+    for (size_t i = 0; st == TARE_OK && i < o->n_session_config; i++)
+        st = vec_push(&s->config, arena_str(&s->texts, o->session_config[i]), err);
+    return s->texts.failed ? error_nomem(err, "%s", o->path) : st;
 }
 
 static tare_status check_file(struct onnx_subject *s, tare_error *err)
@@ -243,15 +233,6 @@ static tare_status check_file(struct onnx_subject *s, tare_error *err)
     return TARE_OK;
 }
 
-static tare_status load_files(struct onnx_subject *s, const char *inputs, tare_error *err)
-{
-    if (!inputs) return TARE_OK;
-    s->inputs_path = mem_strdup(inputs);
-    if (!s->inputs_path) return error_set(err, TARE_NOMEM, "out of memory to open %s", inputs);
-    s->has_files = true;
-    return tensor_load(&s->files, inputs, TENSOR_INPUTS, err);
-}
-
 tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err)
 {
     struct onnx_subject *s = mem_new(1, sizeof *s);
@@ -260,7 +241,7 @@ tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o
     tare_status st = copy_options(s, o, err);
     if (st == TARE_OK) st = check_file(s, err);
     if (st == TARE_OK) st = read_model(s, err);
-    if (st == TARE_OK) st = load_files(s, o->inputs, err);
+    if (st == TARE_OK && o->inputs) st = tensor_load(&s->files, o->inputs, TENSOR_INPUTS, err);
     if (st == TARE_OK) st = find_runtime(s, o, err);
     /* A file that is no model is worse than no runtime. */
     if (st < 0 && st != TARE_NOMEM && s->reader_says[0])

@@ -130,6 +130,12 @@ tare_status ort_check(const struct ort *o, struct ort_status *st, tare_error *er
     return error_set(err, s, "%s: ONNX Runtime: %s", context, text[0] ? text : "failed and does not say why");
 }
 
+bool ort_done(const struct ort *o, struct ort_status *st)
+{
+    if (st) o->call.ReleaseStatus(st);
+    return !st;
+}
+
 const char *ort_kind_name(int kind)
 {
     static const char *const names[] = {
@@ -233,8 +239,7 @@ static tare_status load_library(struct ort *o, tare_error *err)
     struct ort_status *st = o->call.CreateEnvWithCustomLogger(log_line, NULL, 2, "tare", &o->env);
     s = ort_check(o, st, err, "%s: making its environment", o->path);
     if (s < 0) return s;
-    struct ort_status *quiet = o->call.DisableTelemetryEvents(o->env);
-    if (quiet) o->call.ReleaseStatus(quiet); /* builds without telemetry may say so */
+    ort_done(o, o->call.DisableTelemetryEvents(o->env)); /* builds without telemetry may say so */
     return TARE_OK;
 }
 

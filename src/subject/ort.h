@@ -172,6 +172,9 @@ int ort_version_minor(const char *version);
 tare_status ort_check(const struct ort *o, struct ort_status *st, tare_error *err, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* For a call whose failure is no error: true when it went well; the status is released. */
+bool ort_done(const struct ort *o, struct ort_status *st);
+
 /* Element types: the runtime numbers three of them otherwise than ONNX files do. */
 int ort_type_from_onnx(int onnx_type);
 int ort_type_to_onnx(int ort_type); /* ONNX_UNDEFINED: unknown to this tare */

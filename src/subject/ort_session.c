@@ -69,15 +69,10 @@ static void list_providers(const struct ort *o, char *out, size_t size)
     int n = 0;
     size_t len = 0;
     out[0] = 0;
-    struct ort_status *st = o->call.GetAvailableProviders(&names, &n);
-    if (st) {
-        o->call.ReleaseStatus(st);
-        return;
-    }
+    if (!ort_done(o, o->call.GetAvailableProviders(&names, &n))) return;
     for (int i = 0; i < n && len < size; i++)
         len += (size_t)snprintf(out + len, size - len, "%s%s", i ? ", " : "", names[i]);
-    st = o->call.ReleaseAvailableProviders(names, n);
-    if (st) o->call.ReleaseStatus(st);
+    ort_done(o, o->call.ReleaseAvailableProviders(names, n));
 }
 
 static tare_status append_provider(const struct ort *o, struct ort_session_options *so, const char *name,
@@ -134,15 +129,10 @@ void ort_describe_providers(const struct ort *o, struct arena *a, struct run_map
 {
     char **names = NULL;
     int n = 0;
-    struct ort_status *st = o->call.GetAvailableProviders(&names, &n);
-    if (st) {
-        o->call.ReleaseStatus(st);
-        return;
-    }
+    if (!ort_done(o, o->call.GetAvailableProviders(&names, &n))) return;
     struct run_value *list = run_map_set(a, config, "providers", (struct run_value){.kind = RUN_LIST});
     for (int i = 0; list && i < n; i++) describe_provider(o, a, &list->items, names[i]);
-    st = o->call.ReleaseAvailableProviders(names, n);
-    if (st) o->call.ReleaseStatus(st);
+    ort_done(o, o->call.ReleaseAvailableProviders(names, n));
 }
 
 /* ---- options ---- */
@@ -265,8 +255,7 @@ tare_status ort_session_profile(const struct ort *o, struct ort_session *session
     if (!file) return error_set(err, TARE_UNSUPPORTED, "the runtime names no profile");
     s = ort_profile_load(out, file, err);
     unlink(file);
-    struct ort_status *st = o->call.AllocatorFree(allocator, file);
-    if (st) o->call.ReleaseStatus(st);
+    ort_done(o, o->call.AllocatorFree(allocator, file));
     return s;
 }
 
@@ -279,9 +268,8 @@ tare_status ort_session_profile(const struct ort *o, struct ort_session *session
 /* Shall this run end, or go on after all? */
 static void ask_to_end(const struct ort_guard *g, struct guarded *c, bool end)
 {
-    struct ort_status *st =
-        (end ? g->ort->call.RunOptionsSetTerminate : g->ort->call.RunOptionsUnsetTerminate)(c->run);
-    if (st) g->ort->call.ReleaseStatus(st);
+    const struct ort_calls *call = &g->ort->call;
+    ort_done(g->ort, (end ? call->RunOptionsSetTerminate : call->RunOptionsUnsetTerminate)(c->run));
     c->asked = end;
 }
 

@@ -44,17 +44,18 @@ tare_status ort_session_open(const struct ort *o, const struct ort_session_spec 
 /* ---- what goes in and out ---- */
 
 struct ort_io {
-    char *name;
+    const char *name;
     int kind; /* enum ort_value_kind */
     int type; /* enum onnx_type; of tensors */
     size_t rank;
     bool has_shape;
-    int64_t dims[TENSOR_RANK_MAX];  /* -1: free */
-    char *symbols[TENSOR_RANK_MAX]; /* names of free dimensions; "" for none; owned */
+    int64_t dims[TENSOR_RANK_MAX];        /* -1: free */
+    const char *symbols[TENSOR_RANK_MAX]; /* names of free dimensions; "" for none */
 };
 
 struct ort_ios {
     VEC(struct ort_io) items;
+    struct arena texts; /* their names */
 };
 
 tare_status ort_inputs(const struct ort *o, const struct ort_session *s, struct ort_ios *out,

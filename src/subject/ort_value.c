@@ -9,37 +9,15 @@
 
 /* ---- inputs and outputs ---- */
 
-static void io_release(struct ort_io *io)
-{
-    mem_free(io->name);
-    for (size_t i = 0; i < io->rank; i++) mem_free(io->symbols[i]);
-    *io = (struct ort_io){0};
-}
-
 void ort_ios_release(struct ort_ios *ios)
 {
-    for (size_t i = 0; i < ios->items.n; i++) io_release(&ios->items.items[i]);
     vec_release(&ios->items);
+    arena_release(&ios->texts);
 }
 
-static tare_status read_symbols(const struct ort *o, const struct ort_tensor_info *ti, struct ort_io *io,
-                                tare_error *err)
-{
-    const char *symbols[TENSOR_RANK_MAX] = {0};
-    tare_status s =
-        ort_check(o, o->call.GetDimensions(ti, io->dims, io->rank), err, "%s: dimensions", io->name);
-    if (s == TARE_OK)
-        s = ort_check(o, o->call.GetSymbolicDimensions(ti, symbols, io->rank), err, "%s: dimensions",
-                      io->name);
-    for (size_t i = 0; s == TARE_OK && i < io->rank; i++) {
-        io->symbols[i] = mem_strdup(symbols[i] ? symbols[i] : "");
-        if (!io->symbols[i]) s = error_set(err, TARE_NOMEM, "out of memory");
-    }
-    return s;
-}
-
+/* Type and shape of a tensor; `texts` takes the names of its free dimensions. */
 static tare_status read_tensor_info(const struct ort *o, const struct ort_tensor_info *ti, struct ort_io *io,
-                                    tare_error *err)
+                                    struct arena *texts, tare_error *err)
 {
     int type = 0;
     size_t rank = 0;
@@ -53,19 +31,23 @@ static tare_status read_tensor_info(const struct ort *o, const struct ort_tensor
         return error_set(err, TARE_UNSUPPORTED, "'%s' has %zu dimensions, at most %d are supported", io->name,
                          rank, TENSOR_RANK_MAX);
     io->rank = rank;
-    return rank ? read_symbols(o, ti, io, err) : TARE_OK;
+    if (!rank) return TARE_OK;
+    struct ort_status *st = o->call.GetDimensions(ti, io->dims, rank);
+    if (!st) st = o->call.GetSymbolicDimensions(ti, io->symbols, rank);
+    s = ort_check(o, st, err, "%s: dimensions", io->name);
+    for (size_t i = 0; s == TARE_OK && i < rank; i++)
+        io->symbols[i] = arena_str(texts, io->symbols[i] ? io->symbols[i] : "");
+    return s;
 }
 
 static tare_status read_info(const struct ort *o, struct ort_type_info *info, struct ort_io *io,
-                             tare_error *err)
+                             struct arena *texts, tare_error *err)
 {
     const struct ort_tensor_info *ti = NULL;
     tare_status s = ort_check(o, o->call.GetOnnxTypeFromTypeInfo(info, &io->kind), err, "%s: kind", io->name);
-    if (s == TARE_OK && io->kind == ORT_TENSOR) {
-        s = ort_check(o, o->call.CastTypeInfoToTensorInfo(info, &ti), err, "%s: shape", io->name);
-        if (s == TARE_OK && ti) s = read_tensor_info(o, ti, io, err);
-    }
-    return s;
+    if (s < 0 || io->kind != ORT_TENSOR) return s;
+    s = ort_check(o, o->call.CastTypeInfoToTensorInfo(info, &ti), err, "%s: shape", io->name);
+    return s == TARE_OK && ti ? read_tensor_info(o, ti, io, texts, err) : s;
 }
 
 /* The two kinds of ends of a session. */
@@ -75,43 +57,39 @@ struct io_calls {
     struct ort_status *(*name)(const struct ort_session *, size_t, struct ort_allocator *, char **);
 };
 
-static tare_status read_name(const struct ort *o, const struct ort_session *s, const struct io_calls *c,
-                             size_t i, char **out)
+static const char *read_name(const struct ort *o, const struct ort_session *s, const struct io_calls *c,
+                             size_t i, struct arena *texts)
 {
     struct ort_allocator *allocator = NULL;
     char *name = NULL;
     struct ort_status *st = o->call.GetAllocatorWithDefaultOptions(&allocator);
     if (!st) st = c->name(s, i, allocator, &name);
-    if (st) {
-        o->call.ReleaseStatus(st);
-        return TARE_UNSUPPORTED;
-    }
-    *out = mem_strdup(name);
-    st = o->call.AllocatorFree(allocator, name);
-    if (st) o->call.ReleaseStatus(st);
-    return *out ? TARE_OK : TARE_NOMEM;
+    if (!ort_done(o, st)) return NULL;
+    const char *copy = arena_str(texts, name);
+    ort_done(o, o->call.AllocatorFree(allocator, name));
+    return copy;
 }
 
 static tare_status read_io(const struct ort *o, const struct ort_session *session, const struct io_calls *c,
                            struct ort_ios *out, tare_error *err)
 {
     size_t i = out->items.n;
-    struct ort_io io = {0};
     struct ort_type_info *info = NULL;
-    tare_status s = read_name(o, session, c, i, &io.name);
-    if (s < 0) return error_set(err, s, "the name of input or output %zu cannot be read", i);
-    s = ort_check(o, c->info(session, i, &info), err, "%s: type", io.name);
-    if (s == TARE_OK) s = read_info(o, info, &io, err);
+    struct ort_io io = {.name = read_name(o, session, c, i, &out->texts)};
+    if (!io.name)
+        return error_set(err, out->texts.failed ? TARE_NOMEM : TARE_UNSUPPORTED,
+                         "the name of input or output %zu cannot be read", i);
+    tare_status s = ort_check(o, c->info(session, i, &info), err, "%s: type", io.name);
+    if (s == TARE_OK) s = read_info(o, info, &io, &out->texts, err);
     if (info) o->call.ReleaseTypeInfo(info);
-    if (s == TARE_OK) s = vec_push(&out->items, io, err);
-    if (s < 0) io_release(&io);
-    return s;
+    if (s == TARE_OK && out->texts.failed) s = error_nomem(err, "'%s'", io.name);
+    return s == TARE_OK ? vec_push(&out->items, io, err) : s;
 }
 
 static tare_status read_ios(const struct ort *o, const struct ort_session *session, const struct io_calls *c,
                             struct ort_ios *out, tare_error *err)
 {
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     size_t n = 0;
     tare_status s = ort_check(o, c->count(session, &n), err, "counting inputs and outputs");
     while (s == TARE_OK && ios.items.n < n) s = read_io(o, session, c, &ios, err);
@@ -152,8 +130,7 @@ bool ort_value_shape(const struct ort *o, const struct ort_value *v, int *type, 
     if (good && *rank) st = o->call.GetDimensions(ti, dims, *rank);
     *type = ort_type_to_onnx(element);
     if (ti) o->call.ReleaseTensorTypeAndShapeInfo(ti);
-    if (st) o->call.ReleaseStatus(st);
-    return good && !st;
+    return ort_done(o, st) && good;
 }
 
 tare_status ort_value_over(const struct ort *o, const struct ort_memory_info *cpu, const struct tensor *t,
@@ -234,7 +211,7 @@ bool ort_arena_stats(const struct ort *o, const struct ort_session *s, struct ar
     if (kv) o->call.ReleaseKeyValuePairs(kv);
     if (allocator) o->call.ReleaseAllocator(allocator);
     if (info) o->call.ReleaseMemoryInfo(info);
-    if (st) o->call.ReleaseStatus(st);
+    ort_done(o, st);
     *use = (struct ort_arena_use){stat_of(arena, "TotalAllocated"), stat_of(arena, "MaxInUse")};
     return arena->n > 0;
 }
@@ -247,8 +224,7 @@ static void count_subgraph(const struct ort *o, const struct ort_ep_subgraph *g,
     size_t n = 0;
     struct ort_status *st = o->call.EpSubgraphGetEpName(g, &name);
     if (!st) st = o->call.EpSubgraphGetNodes(g, &nodes, &n);
-    if (!st && name) run_map_int(a, to, name, (int64_t)(stat_of(to, name) + n));
-    if (st) o->call.ReleaseStatus(st);
+    if (ort_done(o, st) && name) run_map_int(a, to, name, (int64_t)(stat_of(to, name) + n));
 }
 
 bool ort_placement(const struct ort *o, const struct ort_session *s, struct arena *a,
@@ -257,11 +233,7 @@ bool ort_placement(const struct ort *o, const struct ort_session *s, struct aren
     const struct ort_ep_subgraph *const *graphs = NULL;
     size_t n = 0;
     if (!o->call.SessionGetEpGraphAssignmentInfo) return false;
-    struct ort_status *st = o->call.SessionGetEpGraphAssignmentInfo(s, &graphs, &n);
-    if (st) {
-        o->call.ReleaseStatus(st);
-        return false;
-    }
+    if (!ort_done(o, o->call.SessionGetEpGraphAssignmentInfo(s, &graphs, &n))) return false;
     for (size_t i = 0; i < n; i++) count_subgraph(o, graphs[i], a, placement);
     return placement->n > 0;
 }

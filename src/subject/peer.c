@@ -76,28 +76,21 @@ static int *no_descriptors(unsigned n)
     return fds;
 }
 
-tare_status peer_start(struct peer *p, const struct peer_options *o, tare_error *err)
+tare_status peer_start(struct peer *p, struct spawn_options o, tare_error *err)
 {
-    int *theirs = no_descriptors(o->lanes);
-    tare_status s = TARE_OK;
+    int *theirs = no_descriptors(o.n_fds);
     p->ended = p->killed = false;
-    p->n = o->lanes;
-    p->fds = no_descriptors(o->lanes);
-    bool room = p->fds && theirs;
-    if (!room) s = error_set(err, TARE_NOMEM, "out of memory for a worker");
-    for (unsigned i = 0; room && s == TARE_OK && i < o->lanes; i++)
-        s = open_lane(&p->fds[i], &theirs[i], o->lanes, err);
-    if (s == TARE_OK) {
-        struct spawn_options apart = {
-            .exe = o->exe, .argv = o->argv, .env = o->env, .out = o->out, .fds = theirs};
-        apart.n_fds = o->lanes;
-        errno = spawn_apart(&p->pid, &apart);
-        if (errno) {
-            s = error_errno(err, "%s: no worker could be started", o->exe);
-            p->pid = 0;
-        }
+    p->n = o.n_fds;
+    p->fds = no_descriptors(o.n_fds);
+    tare_status s = p->fds && theirs ? TARE_OK : error_nomem(err, "a worker");
+    for (unsigned i = 0; s == TARE_OK && i < o.n_fds; i++)
+        s = open_lane(&p->fds[i], &theirs[i], o.n_fds, err);
+    o.fds = theirs;
+    if (s == TARE_OK && (errno = spawn_apart(&p->pid, &o)) != 0) {
+        s = error_errno(err, "%s: no worker could be started", o.exe);
+        p->pid = 0;
     }
-    close_all(theirs, o->lanes);
+    close_all(theirs, o.n_fds);
     if (s < 0) peer_stop(p);
     return s;
 }

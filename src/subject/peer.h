@@ -40,14 +40,8 @@ int spawn_apart(pid_t *pid, const struct spawn_options *o); /* 0, or errno */
 
 /* ---- the peer ---- */
 
-struct peer_options {
-    const char *exe;   /* looked for on PATH unless it has a slash */
-    char *const *argv; /* NULL-terminated */
-    char *const *env;
-    unsigned lanes; /* sockets */
-    int out;        /* descriptor that its stdout becomes; -1: /dev/null */
-};
-tare_status peer_start(struct peer *p, const struct peer_options *o, tare_error *err);
+/* `o.n_fds` is how many lanes there are; their sockets are made here. */
+tare_status peer_start(struct peer *p, struct spawn_options o, tare_error *err);
 
 /* False: it is gone; peer_died() says how. */
 bool peer_say(struct peer *p, unsigned lane, const void *bytes, size_t n);

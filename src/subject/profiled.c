@@ -107,11 +107,9 @@ static tare_status add_dim(struct profiled_pass *out, const struct ort_io *io, s
     const char *name = io->symbols[axis] && io->symbols[axis][0] ? io->symbols[axis] : label;
     for (size_t i = 0; i < out->dims.n; i++)
         if (strcmp(out->dims.items[i].name, name) == 0) return TARE_OK;
-    char *copy = mem_strdup(name);
-    tare_status s = copy ? vec_push(&out->dims, ((struct dim_value){copy, value}), err)
-                         : error_set(err, TARE_NOMEM, "out of memory for dimensions");
-    if (s < 0) mem_free(copy);
-    return s;
+    const char *copy = arena_str(&out->texts, name);
+    if (!copy) return error_nomem(err, "dimensions");
+    return vec_push(&out->dims, ((struct dim_value){copy, value}), err);
 }
 
 static tare_status keep_small(struct profiled_pass *out, const struct tensor *t, tare_error *err)
@@ -296,7 +294,7 @@ tare_status profiled_run(struct profiled_pass *out, struct subject *s, const str
 void profiled_release(struct profiled_pass *p)
 {
     onnx_close(&p->source);
-    for (size_t i = 0; i < p->dims.n; i++) mem_free((void *)(uintptr_t)p->dims.items[i].name);
+    arena_release(&p->texts);
     vec_release(&p->dims);
     tensor_set_release(&p->inputs);
     onnx_close(&p->optimized);

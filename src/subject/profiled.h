@@ -18,6 +18,7 @@ struct profiled_pass {
     bool has_source;
     char source_why[200];       /* has_source false: why not */
     VEC(struct dim_value) dims; /* free dimensions of the inputs ("name", or "input.axis") as they were */
+    struct arena texts;         /* their names */
     struct tensor_set inputs;   /* copies of those of few elements: sizes, counts, switches */
     /* Read over its own mapping; the file is deleted already, and large weights were never written: they are external
      * tensors without data. */

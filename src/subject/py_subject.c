@@ -20,7 +20,8 @@ struct py_subject {
     struct peer peer;
     struct peer_patience patience;
     struct py_hello hello;
-    char *target, *inputs, *python;
+    struct py_options o; /* its texts are copies in `texts` */
+    struct arena texts;
     uint32_t last_id;
     struct process_state seen; /* for when it was interrupted */
     char failed[400];          /* why it cannot go on; under peer.lock */
@@ -43,6 +44,75 @@ struct py_instance {
     unsigned workers;
     struct py_lane *lanes;
 };
+
+/* ---- what Python says: see py_wire.h ---- */
+
+/* A reply that says why not. */
+static tare_status refusal(const struct py_reply *head, const char *text, size_t n, tare_error *err)
+{
+    size_t len = head->n < n ? head->n : n;
+    tare_status s = head->status < TARE_BUSY ? TARE_DENIED : (tare_status)head->status;
+    return error_set(err, s, "%.*s", (int)strnlen(text, len), text);
+}
+
+tare_status py_reply_read(const void *bytes, size_t n, struct py_reply *out, uint64_t *numbers,
+                          tare_error *err)
+{
+    const char *rest = (const char *)bytes + sizeof *out;
+    if (n < sizeof *out) return error_set(err, TARE_FORMAT, "a reply of %zu bytes", n);
+    memcpy(out, bytes, sizeof *out);
+    n -= sizeof *out;
+    if (out->status < 0) return refusal(out, rest, n, err);
+    if (out->n > PY_TIMES_MAX || out->n * sizeof *numbers != n)
+        return error_set(err, TARE_FORMAT, "a reply of %zu bytes for %u numbers", n, out->n);
+    memcpy(numbers, rest, n);
+    return TARE_OK;
+}
+
+tare_status py_hello_read(const void *bytes, size_t n, struct py_hello *out, tare_error *err)
+{
+    struct py_reply head;
+    const char *at = bytes, *end = at + n;
+    char *const to[] = {out->name, out->path, out->version};
+    const size_t room[] = {sizeof out->name, sizeof out->path, sizeof out->version};
+    if (n < sizeof head) return error_set(err, TARE_FORMAT, "a greeting of %zu bytes", n);
+    memcpy(&head, bytes, sizeof head);
+    if (head.status < 0) return refusal(&head, at + sizeof head, n - sizeof head, err);
+    if (head.value != PY_PROTOCOL)
+        return error_set(err, TARE_UNSUPPORTED,
+                         "the Python package tare there is of another version: install this one");
+    at += sizeof head;
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        const char *stop = memchr(at, 0, (size_t)(end - at));
+        if (!stop) return error_set(err, TARE_FORMAT, "a greeting without its end");
+        snprintf(to[i], room[i], "%s", at);
+        at = stop + 1;
+    }
+    return TARE_OK;
+}
+
+static struct known_u64 known_at(const uint64_t *words)
+{
+    return (struct known_u64){words[0] != 0, words[0] ? words[1] : 0};
+}
+
+void py_state_read(const uint64_t *words, struct process_state *out)
+{
+    *out = (struct process_state){
+        .used = {.user_ns = words[0],
+                 .system_ns = words[1],
+                 .minor_faults = words[2],
+                 .major_faults = words[3],
+                 .voluntary_switches = words[4],
+                 .involuntary_switches = words[5],
+                 .migrations = known_at(words + 6),
+                 .read_bytes = known_at(words + 8),
+                 .write_bytes = known_at(words + 10)},
+        .rss = known_at(words + 12),
+        .rss_peak = known_at(words + 14),
+        .peak_reset = words[16] != 0,
+    };
+}
 
 /* ---- asking ---- */
 
@@ -115,7 +185,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     unsigned workers = p->workers ? p->workers : 1;
     struct py_instance *i = mem_new(1, sizeof *i);
     struct py_lane *lanes = mem_new(workers, sizeof *lanes);
-    tare_status status = i && lanes ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a case");
+    tare_status status = i && lanes ? TARE_OK : error_nomem(err, "a case");
     if (status == TARE_OK && workers > s->peer.n)
         status = error_set(err, TARE_INVALID, "%u runs at once, but %u lanes", workers, s->peer.n);
     if (status == TARE_OK) status = ask_python(s, 0, &q, &r, err);
@@ -217,20 +287,17 @@ static tare_status py_describe(struct subject *base, struct run *run, tare_error
     run->subject.name = arena_str(a, s->hello.name);
     if (s->hello.path[0]) run->subject.path = arena_str(a, s->hello.path);
     run->subject.runtime = (struct run_runtime){true, "python", arena_str(a, s->hello.version)};
-    run_map_text(a, &run->config, "function", s->target);
-    run_map_text(a, &run->config, "python", s->python);
-    if (s->inputs) run_map_text(a, &run->config, "inputs", s->inputs);
-    return a->failed ? error_set(err, TARE_NOMEM, "out of memory for the description of a function")
-                     : TARE_OK;
+    run_map_text(a, &run->config, "function", s->o.target);
+    run_map_text(a, &run->config, "python", s->o.python);
+    if (s->o.inputs) run_map_text(a, &run->config, "inputs", s->o.inputs);
+    return a->failed ? error_nomem(err, "the description of a function") : TARE_OK;
 }
 
 static void py_close(struct subject *base)
 {
     struct py_subject *s = (struct py_subject *)base;
     peer_stop(&s->peer);
-    mem_free(s->target);
-    mem_free(s->inputs);
-    mem_free(s->python);
+    arena_release(&s->texts);
     mem_free(s);
 }
 
@@ -250,15 +317,16 @@ static const struct subject_ops py_ops = {
 
 /* ---- opening ---- */
 
-static tare_status start_python(struct py_subject *s, const struct py_options *o, tare_error *err)
+static tare_status start_python(struct py_subject *s, tare_error *err)
 {
-    static char flag[] = "-m", package[] = "tare", word[] = "_worker", no_inputs[] = "";
+    const struct py_options *o = &s->o;
     char lanes[16];
     snprintf(lanes, sizeof lanes, "%u", o->workers);
-    char *argv[] = {s->python, flag, package, word, lanes, s->target, s->inputs ? s->inputs : no_inputs,
-                    NULL};
-    struct peer_options p = {.exe = s->python, .argv = argv, .env = environ, .lanes = o->workers, .out = 2};
-    return peer_start(&s->peer, &p, err);
+    const char *argv[] = {o->python, "-m", "tare", "_worker", lanes, o->target, o->inputs ? o->inputs : "",
+                          NULL};
+    struct spawn_options p = {.exe = o->python, .env = environ, .n_fds = o->workers, .out = 2};
+    p.argv = (char *const *)(uintptr_t)argv; /* posix_spawn copies them */
+    return peer_start(&s->peer, p, err);
 }
 
 static tare_status hear_greeting(struct py_subject *s, tare_error *err)
@@ -272,23 +340,22 @@ static tare_status hear_greeting(struct py_subject *s, tare_error *err)
         return error_set(
             err, TARE_UNSUPPORTED,
             "%s cannot import tare: install the package there, or name another Python with TARE_PYTHON",
-            s->python);
+            s->o.python);
     return status < 0 ? status : py_hello_read(bytes, packet.got, &s->hello, err);
 }
 
 tare_status subject_open_py(struct subject **out, const struct py_options *o, tare_error *err)
 {
     struct py_subject *s = mem_new(1, sizeof *s);
-    if (!s) return error_set(err, TARE_NOMEM, "out of memory for a function");
+    if (!s) return error_nomem(err, "a function");
     s->base.ops = &py_ops;
     s->peer = (struct peer)PEER_INIT("the Python process");
     s->patience = (struct peer_patience){o->timeout_ns, GRACE_NS, o->interrupted};
-    s->target = mem_strdup(o->target);
-    s->python = mem_strdup(o->python);
-    s->inputs = o->inputs ? mem_strdup(o->inputs) : NULL;
-    bool copied = s->target && s->python && (s->inputs || !o->inputs);
-    tare_status status =
-        copied ? start_python(s, o, err) : error_set(err, TARE_NOMEM, "out of memory for a function");
+    s->o = *o;
+    s->o.target = arena_str(&s->texts, o->target);
+    s->o.python = arena_str(&s->texts, o->python);
+    s->o.inputs = arena_str(&s->texts, o->inputs);
+    tare_status status = s->texts.failed ? error_nomem(err, "a function") : start_python(s, err);
     if (status == TARE_OK) status = hear_greeting(s, err);
     if (status < 0) {
         py_close(&s->base);

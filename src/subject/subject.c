@@ -56,7 +56,7 @@ static tare_status spin_prepare(struct subject *s, const struct case_params *p, 
     (void)p;
     (void)to;
     struct spin_instance *i = mem_new(1, sizeof *i);
-    if (!i) return error_set(err, TARE_NOMEM, "out of memory for a table");
+    if (!i) return error_nomem(err, "a table");
     i->base.subject = s;
     i->state = UINT64_C(88172645463325252);
     *out = &i->base;
@@ -102,7 +102,7 @@ static const struct subject_ops spin_ops = {.type = "spin",
 tare_status subject_open_spin(struct subject **out, uint64_t steps, tare_error *err)
 {
     struct spin_subject *s = mem_new(1, sizeof *s);
-    if (!s) return error_set(err, TARE_NOMEM, "out of memory for a subject");
+    if (!s) return error_nomem(err, "a subject");
     s->base.ops = &spin_ops;
     s->steps = steps;
     *out = &s->base;

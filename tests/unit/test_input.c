@@ -17,21 +17,22 @@
 /* A model's input by hand: dims -1 with a name, or a number. */
 static void add_io(struct ort_ios *ios, const char *name, int type, const char *dims)
 {
-    struct ort_io io = {.name = mem_strdup(name), .kind = ORT_TENSOR, .type = type, .has_shape = true};
+    struct ort_io io = {
+        .name = arena_str(&ios->texts, name), .kind = ORT_TENSOR, .type = type, .has_shape = true};
     char text[200], *save = NULL;
     snprintf(text, sizeof text, "%s", dims);
     for (char *d = strtok_r(text, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
         char *end;
         long v = strtol(d, &end, 10);
         io.dims[io.rank] = *end ? -1 : v;
-        io.symbols[io.rank++] = mem_strdup(*end && strcmp(d, "-") != 0 ? d : "");
+        io.symbols[io.rank++] = arena_str(&ios->texts, *end && strcmp(d, "-") != 0 ? d : "");
     }
     assert_int_equal(vec_push(&ios->items, io, NULL), TARE_OK);
 }
 
 static struct ort_ios bert(void)
 {
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     add_io(&ios, "input_ids", ONNX_INT64, "batch_size,sequence_length");
     add_io(&ios, "attention_mask", ONNX_INT64, "batch_size,sequence_length");
     return ios;
@@ -72,15 +73,14 @@ static void usual_names_are_known(void **state)
         {"channels", DIM_OTHER},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct ort_ios ios = {VEC_INIT};
+        struct ort_ios ios = {.items = VEC_INIT};
         add_io(&ios, "x", ONNX_FLOAT, "3");
         ios.items.items[0].dims[0] = -1;
-        mem_free(ios.items.items[0].symbols[0]);
-        ios.items.items[0].symbols[0] = mem_strdup(rows[i].name);
+        ios.items.items[0].symbols[0] = arena_str(&ios.texts, rows[i].name);
         if (dim_class_of(&ios.items.items[0], 0) != rows[i].class) fail_msg("%s", rows[i].name);
         ort_ios_release(&ios);
     }
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     add_io(&ios, "ids", ONNX_INT64, "-,-");
     add_io(&ios, "x", ONNX_FLOAT, "unk__7,-");
     assert_int_equal(dim_class_of(&ios.items.items[0], 0), DIM_BATCH);
@@ -107,14 +107,14 @@ static void made_up_names(void **state)
         {"past_key_values.0.key", ONNX_FLOAT, "u0,8,s50,64", {DIM_BATCH, DIM_OTHER, DIM_PAST, DIM_OTHER}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct ort_ios ios = {VEC_INIT};
+        struct ort_ios ios = {.items = VEC_INIT};
         add_io(&ios, rows[i].input, rows[i].type, rows[i].dims);
         for (size_t d = 0; d < ios.items.items[0].rank; d++)
             if (ios.items.items[0].dims[d] < 0)
                 assert_int_equal(dim_class_of(&ios.items.items[0], d), rows[i].class[d]);
         ort_ios_release(&ios);
     }
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     add_io(&ios, "input_ids", ONNX_INT64, "s18,s41");
     struct free_dims d = resolve(&ios, &(struct case_params){.batch = 4});
     assert_true(d.batch == 4 && d.seq == DIMNAME_SEQ && !d.chosen.items[1].asked);
@@ -147,7 +147,7 @@ static void batch_seq_and_names(void **state)
 static void caches_and_sums(void **state)
 {
     (void)state;
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     add_io(&ios, "attention_mask", ONNX_INT64, "batch_size,total_sequence_length");
     add_io(&ios, "other_mask", ONNX_INT64, "batch_size,past_sequence_length + 3");
     add_io(&ios, "input_ids", ONNX_INT64, "batch_size,sequence_length");
@@ -168,7 +168,7 @@ static void caches_and_sums(void **state)
 static void wrong_dimensions_are_errors(void **state)
 {
     (void)state;
-    struct ort_ios ios = bert(), fixed = {VEC_INIT};
+    struct ort_ios ios = bert(), fixed = {.items = VEC_INIT};
     struct free_dims d;
     tare_error err = TARE_ERROR_INIT;
     struct dim_value odd[] = {{"sequense", 7}}, negative[] = {{"batch_size", -2}};
@@ -196,7 +196,7 @@ static void wrong_dimensions_are_errors(void **state)
 
 static struct tensor make_input(const char *name, int type, const char *shape, int64_t bound, uint64_t seed)
 {
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     struct tensor t;
     tare_error err = TARE_ERROR_INIT;
     add_io(&ios, name, type, shape);
@@ -318,7 +318,7 @@ static void what_cannot_be_fed(void **state)
     (void)state;
     tare_error err = TARE_ERROR_INIT;
     struct tensor t;
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     add_io(&ios, "words", ONNX_STRING, "2");
     add_io(&ios, "boxes", ONNX_FLOAT, "2");
     ios.items.items[1].kind = ORT_SEQUENCE;
@@ -350,7 +350,7 @@ static struct tensor counted(const char *name, int type, int64_t rows, int64_t c
 static void rows_are_cut_and_cycled(void **state)
 {
     (void)state;
-    struct ort_ios ios = {VEC_INIT};
+    struct ort_ios ios = {.items = VEC_INIT};
     tare_error err = TARE_ERROR_INIT;
     add_io(&ios, "ids", ONNX_INT64, "batch,2");
     struct tensor file = counted("ids", ONNX_INT64, 3, 2), t;
@@ -381,7 +381,7 @@ static void rows_are_cut_and_cycled(void **state)
 static void names_must_match(void **state)
 {
     (void)state;
-    struct ort_ios one = {VEC_INIT};
+    struct ort_ios one = {.items = VEC_INIT};
     struct tensor_set any = TENSOR_SET_INIT;
     const struct tensor *found = NULL;
     struct tensor rows = counted("rows", ONNX_INT64, 2, 3); /* of rows.npy */

@@ -94,10 +94,10 @@ static void start(struct peer *p, const char *line, unsigned lanes)
     char shell[] = "/bin/sh", flag[] = "-c", script[200];
     snprintf(script, sizeof script, "%s", line);
     char *argv[] = {shell, flag, script, NULL};
-    struct peer_options o = {.exe = shell, .argv = argv, .env = environ, .lanes = lanes, .out = -1};
+    struct spawn_options o = {.exe = shell, .argv = argv, .env = environ, .n_fds = lanes, .out = -1};
     tare_error err = TARE_ERROR_INIT;
     *p = (struct peer)PEER_INIT("the worker");
-    if (peer_start(p, &o, &err) < 0) fail_msg("%s", err.text);
+    if (peer_start(p, o, &err) < 0) fail_msg("%s", err.text);
 }
 
 static void an_end_is_explained(void **state)
@@ -164,15 +164,15 @@ static void no_program_is_no_process(void **state)
     (void)state;
     char name[] = "/nonexistent/python";
     char *argv[] = {name, NULL};
-    struct peer_options o = {.exe = name, .argv = argv, .env = environ, .lanes = 1, .out = -1};
+    struct spawn_options o = {.exe = name, .argv = argv, .env = environ, .n_fds = 1, .out = -1};
     struct peer p = PEER_INIT("the worker");
     tare_error err = TARE_ERROR_INIT;
     long live = mem_live_blocks();
-    assert_int_equal(peer_start(&p, &o, &err), TARE_IO);
+    assert_int_equal(peer_start(&p, o, &err), TARE_IO);
     assert_non_null(strstr(err.text, "/nonexistent/python"));
     for (long n = 0; n < 2; n++) {
         mem_fail_after(n);
-        assert_int_equal(peer_start(&p, &o, &err), TARE_NOMEM);
+        assert_int_equal(peer_start(&p, o, &err), TARE_NOMEM);
         mem_fail_after(-1);
     }
     assert_int_equal(mem_live_blocks(), live);
