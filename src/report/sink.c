@@ -46,6 +46,12 @@ tare_status stream_flush(struct stream *s)
     return s->status;
 }
 
+tare_status stream_end(struct stream *s, tare_status status)
+{
+    if (status < 0 && s->status == TARE_OK) s->status = status;
+    return stream_poll(s);
+}
+
 tare_status stream_finish(struct stream *s)
 {
     stream_flush(s);

@@ -54,6 +54,9 @@ static inline tare_status stream_poll(struct stream *s)
     return s->out.len < STREAM_PIECE && !s->out.failed ? s->status : stream_flush(s);
 }
 
+/* How a writer ended: its failure is the stream's, unless that has one already. Polls. */
+tare_status stream_end(struct stream *s, tare_status status);
+
 /* Decimal digits; many times faster than buf_printf, which matters a hundred million times. */
 void stream_add_uint(struct stream *s, uint64_t v);
 void stream_add_int(struct stream *s, int64_t v);

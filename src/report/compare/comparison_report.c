@@ -11,9 +11,7 @@
 
 static tare_status report_comparison_json(struct stream *s, const struct comparison *c)
 {
-    tare_status status = comparison_write(c, &s->out, s->err);
-    if (status < 0) s->status = status;
-    return stream_poll(s);
+    return stream_end(s, comparison_write(c, &s->out, s->err));
 }
 
 const struct comparison_format comparison_formats[] = {

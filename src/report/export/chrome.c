@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/mem.h"
+#include "core/arena.h"
 #include "report/export/export.h"
 #include "report/export/lanes.h"
 #include "report/text.h"
@@ -194,22 +194,17 @@ static tare_status write_all(struct chrome *c)
 static tare_status chrome_write(struct stream *s, const struct export_input *in)
 {
     struct chrome c = {.s = s, .source = in->source, .names = BUF_INIT, .where = BUF_INIT};
-    c.name_at = mem_new((size_t)in->source->n_sites + 1, sizeof *c.name_at);
-    c.threads = mem_new(in->source->n_processes, sizeof *c.threads);
-    c.sums = mem_new(in->source->n_sites, sizeof *c.sums);
-    tare_status status = TARE_NOMEM;
-    if (c.name_at && c.threads && c.sums)
-        status = write_all(&c);
-    else
-        error_nomem(s->err, "%" PRIu32 " names", in->source->n_sites);
+    struct arena memory = ARENA_INIT;
+    c.name_at = arena_new(&memory, (size_t)in->source->n_sites + 1, sizeof *c.name_at);
+    c.threads = arena_new(&memory, in->source->n_processes, sizeof *c.threads);
+    c.sums = arena_new(&memory, in->source->n_sites, sizeof *c.sums);
+    tare_status status =
+        memory.failed ? error_nomem(s->err, "%" PRIu32 " names", in->source->n_sites) : write_all(&c);
     buf_release(&c.names);
     buf_release(&c.where);
-    mem_free(c.name_at);
-    mem_free(c.threads);
-    mem_free(c.sums);
     lanes_release(&c.lanes);
-    if (status < 0 && s->status == TARE_OK) s->status = status;
-    return stream_poll(s);
+    arena_release(&memory);
+    return stream_end(s, status);
 }
 
 const struct export_format export_chrome = {

@@ -42,3 +42,14 @@ void export_thread_name(struct buf *b, const struct trace_thread *t)
     else
         buf_printf(b, "thread %" PRIu32, t->tid);
 }
+
+void export_thread_label(struct buf *b, const struct event_source *source, const struct trace_thread *t)
+{
+    export_thread_name(b, t);
+    buf_printf(b, " (%" PRIu32 "/%" PRIu32 ")", source_process(source, t->process)->pid, t->tid);
+}
+
+const char *export_name(const struct event_source *source)
+{
+    return source->n_processes ? source_process(source, 0)->command : source->path;
+}

@@ -47,7 +47,9 @@ bool export_needs_tree(const struct export_format *format, const struct event_so
 /* Sum so far of each counter of the thread being written: what viewers draw. Saturates. */
 int64_t export_sum(int64_t sum, int64_t more);
 
-/* Name of a thread for people: its own, or else "thread TID". */
+/* Name of a thread for people: its own, or else "thread TID"; with its numbers: "main (100/101)". */
 void export_thread_name(struct buf *b, const struct trace_thread *t);
+void export_thread_label(struct buf *b, const struct event_source *source, const struct trace_thread *t);
+const char *export_name(const struct event_source *source); /* of the whole: the command, or else the file */
 
 #endif

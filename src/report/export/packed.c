@@ -14,9 +14,7 @@ static tare_status add(void *ctx, const void *bytes, size_t n, tare_error *err)
 
 static tare_status packed_write(struct stream *s, const struct export_input *in)
 {
-    tare_status status = trace_repack(in->trace, add, s, s->err);
-    if (status < 0 && s->status == TARE_OK) s->status = status;
-    return stream_poll(s);
+    return stream_end(s, trace_repack(in->trace, add, s, s->err));
 }
 
 const struct export_format export_tare = {

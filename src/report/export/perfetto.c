@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/mem.h"
+#include "core/arena.h"
 #include "core/str.h"
 #include "core/wire.h"
 #include "report/export/export.h"
@@ -279,25 +279,19 @@ static tare_status perfetto_write(struct stream *s, const struct export_input *i
 {
     struct perfetto p = {
         .s = s, .source = in->source, .packet = BUF_INIT, .message = BUF_INIT, .inner = BUF_INIT};
+    struct arena memory = ARENA_INIT;
     size_t n = in->source->n_sites;
-    p.interned = mem_new(n, sizeof *p.interned);
-    p.counter_track = mem_new(n, sizeof *p.counter_track);
-    p.sums = mem_new(n, sizeof *p.sums);
-    tare_status status = TARE_NOMEM;
-    if (p.interned && p.counter_track && p.sums)
-        status = write_all(&p);
-    else
-        error_nomem(s->err, "%zu names", n);
+    p.interned = arena_new(&memory, n, sizeof *p.interned);
+    p.counter_track = arena_new(&memory, n, sizeof *p.counter_track);
+    p.sums = arena_new(&memory, n, sizeof *p.sums);
+    tare_status status = memory.failed ? error_nomem(s->err, "%zu names", n) : write_all(&p);
     buf_release(&p.packet);
     buf_release(&p.message);
     buf_release(&p.inner);
-    mem_free(p.interned);
-    mem_free(p.counter_track);
-    mem_free(p.sums);
     lanes_release(&p.lanes);
     vec_release(&p.lane_tracks);
-    if (status < 0 && s->status == TARE_OK) s->status = status;
-    return stream_poll(s);
+    arena_release(&memory);
+    return stream_end(s, status);
 }
 
 const struct export_format export_perfetto = {

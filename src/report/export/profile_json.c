@@ -8,13 +8,21 @@
 #include <string.h>
 
 #include "core/fmt.h"
+#include "core/json.h"
 #include "core/mem.h"
 #include "report/export/export.h"
 #include "report/trace/report.h"
 #include "report/text.h"
 #include "report/trace/view.h"
 
-/* One tree on its way out. */
+/* The document on its way out: JSON whose text the stream takes piece by piece. */
+struct writer {
+    struct stream *s;
+    struct json json;
+    const struct profile_input *in;
+};
+
+/* One tree of it. */
 struct part {
     const struct calltree *tree;
     struct view view;
@@ -24,66 +32,51 @@ struct part {
     bool packed; /* columns as text */
 };
 
+static void put_text(struct json *j, const char *text)
+{
+    json_put_string_n(j, text, text_clip(text, TEXT_NAME_MAX));
+}
+
+static void kv_name_and_file(struct json *j, const struct event_source *src)
+{
+    json_key(j, "name");
+    put_text(j, export_name(src));
+    json_key(j, "file");
+    put_text(j, src->path);
+}
+
 /* ---- frames: the sites of both sides, one after another ---- */
 
-static void put_text(struct stream *s, const char *text)
+enum frame_column { FRAME_NAME, FRAME_FILE, FRAME_LINE, FRAME_COLUMNS };
+static const char *const frame_keys[FRAME_COLUMNS] = {"name", "file", "line"};
+
+static void put_sites(struct writer *w, enum frame_column column, const struct event_source *src)
 {
-    text_json(&s->out, text, text_clip(text, TEXT_NAME_MAX));
-}
-
-static void put_name(struct stream *s, const struct trace_site *site)
-{
-    put_text(s, site->name);
-}
-
-static void put_file(struct stream *s, const struct trace_site *site)
-{
-    if (*site->file)
-        put_text(s, site->file);
-    else
-        buf_add_str(&s->out, "null");
-}
-
-static void put_line(struct stream *s, const struct trace_site *site)
-{
-    if (site->line)
-        stream_add_uint(s, site->line);
-    else
-        buf_add_str(&s->out, "null");
-}
-
-struct frame_column {
-    const char *key;
-    void (*put)(struct stream *s, const struct trace_site *site);
-};
-
-static const struct frame_column frame_columns[] = {
-    {"name", put_name},
-    {"file", put_file},
-    {"line", put_line},
-};
-
-static void put_sites(struct stream *s, const struct frame_column *c, const struct event_source *src,
-                      bool first)
-{
-    for (uint32_t i = 0; src && i < src->n_sites; i++) {
-        if (i || !first) buf_add_char(&s->out, ',');
-        c->put(s, source_site(src, i));
-        stream_poll(s);
+    for (uint32_t i = 0; i < src->n_sites && stream_poll(w->s) == TARE_OK; i++) {
+        const struct trace_site *site = source_site(src, i);
+        if (column == FRAME_NAME)
+            put_text(&w->json, site->name);
+        else if (column == FRAME_FILE && *site->file)
+            put_text(&w->json, site->file);
+        else if (column == FRAME_LINE && site->line)
+            json_put_uint(&w->json, site->line);
+        else
+            json_put_null(&w->json);
     }
 }
 
-static void put_frames(struct stream *s, const struct profile_input *in)
+static void kv_frames(struct writer *w)
 {
-    buf_add_str(&s->out, ",\n\"frames\":{");
-    for (size_t k = 0; k < sizeof frame_columns / sizeof *frame_columns; k++) {
-        const struct frame_column *c = &frame_columns[k];
-        buf_printf(&s->out, "%s\"%s\":[", k ? ",\n" : "", c->key);
-        put_sites(s, c, in->of.source, true);
-        if (in->base.tree) put_sites(s, c, in->base.source, in->of.source->n_sites == 0);
-        buf_add_char(&s->out, ']');
+    json_key(&w->json, "frames");
+    json_object_begin(&w->json);
+    for (enum frame_column k = 0; k < FRAME_COLUMNS; k++) {
+        json_key(&w->json, frame_keys[k]);
+        json_array_begin(&w->json);
+        put_sites(w, k, w->in->of.source);
+        if (w->in->base.tree) put_sites(w, k, w->in->base.source);
+        json_array_end(&w->json);
     }
-    buf_add_char(&s->out, '}');
+    json_object_end(&w->json);
 }
 
 /* ---- nodes ---- */
@@ -142,15 +135,6 @@ static const struct node_column {
     {"total", get_total},   {"total_error", get_error}, {"calls", get_calls},
 };
 
-static void put_plain(struct stream *s, int64_t v, size_t row)
-{
-    if (row) buf_add_char(&s->out, ',');
-    if (v == UNKNOWN)
-        buf_add_str(&s->out, "null");
-    else
-        stream_add_int(s, v);
-}
-
 /* Five bits a sign, the lowest first, a sixth where more follow; the lowest of all is minus, minus zero is
  * unknown. */
 static void put_packed(struct stream *s, int64_t v)
@@ -165,27 +149,39 @@ static void put_packed(struct stream *s, int64_t v)
     } while (rest);
 }
 
-static void put_column(struct stream *s, const struct part *p, const struct node_column *c)
+/* A packed column is one text, for which no memory is taken: its signs go between the quotes of an empty one. */
+static void put_packed_column(struct writer *w, const struct part *p, const struct node_column *c)
 {
-    buf_printf(&s->out, "\"%s\":%c", c->key, p->packed ? '"' : '[');
-    for (size_t row = 0; row < p->view.n && s->status == TARE_OK; row++) {
-        if (p->packed)
-            put_packed(s, c->get(p, row));
-        else
-            put_plain(s, c->get(p, row), row);
-        stream_poll(s);
-    }
-    buf_add_char(&s->out, p->packed ? '"' : ']');
+    json_put_string(&w->json, "");
+    if (w->s->out.len && !w->s->out.failed) w->s->out.len--;
+    for (size_t row = 0; row < p->view.n && stream_poll(w->s) == TARE_OK; row++)
+        put_packed(w->s, c->get(p, row));
+    buf_add_char(&w->s->out, '"');
 }
 
-static void put_nodes(struct stream *s, const struct part *p)
+static void put_column(struct writer *w, const struct part *p, const struct node_column *c)
 {
-    buf_add_str(&s->out, "\"nodes\":{");
-    for (size_t k = 0; k < sizeof node_columns / sizeof *node_columns; k++) {
-        if (k) buf_add_str(&s->out, ",\n");
-        put_column(s, p, &node_columns[k]);
+    json_array_begin(&w->json);
+    for (size_t row = 0; row < p->view.n && stream_poll(w->s) == TARE_OK; row++) {
+        int64_t v = c->get(p, row);
+        if (v == UNKNOWN)
+            json_put_null(&w->json);
+        else
+            json_put_int(&w->json, v);
     }
-    buf_printf(&s->out, "},\"hidden\":%" PRIu64, p->view.hidden);
+    json_array_end(&w->json);
+}
+
+static void kv_nodes(struct writer *w, const struct part *p)
+{
+    json_key(&w->json, "nodes");
+    json_object_begin(&w->json);
+    for (size_t k = 0; k < sizeof node_columns / sizeof *node_columns; k++) {
+        json_key(&w->json, node_columns[k].key);
+        (p->packed ? put_packed_column : put_column)(w, p, &node_columns[k]);
+    }
+    json_object_end(&w->json);
+    json_kv_uint(&w->json, "hidden", p->view.hidden);
 }
 
 /* ---- a part: which nodes, in which order ---- */
@@ -231,37 +227,35 @@ static tare_status part_build(struct part *p, const struct event_source *src, ui
     return status == TARE_OK ? link_rows(p, err) : status;
 }
 
-static tare_status put_part(struct stream *s, const struct profile_input *in, const struct profile_side *side,
-                            uint32_t frame0)
+static tare_status kv_part(struct writer *w, const struct profile_side *side, uint32_t frame0)
 {
+    const struct profile_input *in = w->in;
     struct part p = {.tree = side->tree, .view = VIEW_INIT, .frame0 = frame0, .gross = in->gross};
     uint32_t most = in->nodes_max ? in->nodes_max : PROFILE_NODES_MAX;
-    tare_status status = part_build(&p, side->source, most, s->err);
+    tare_status status = part_build(&p, side->source, most, w->s->err);
     p.packed = p.view.n > (in->plain_max ? in->plain_max : PROFILE_PLAIN_MAX);
-    if (status == TARE_OK) put_nodes(s, &p);
+    if (status == TARE_OK) kv_nodes(w, &p);
     part_release(&p);
-    return status == TARE_OK ? stream_poll(s) : status;
+    return status == TARE_OK ? stream_poll(w->s) : status;
 }
 
 /* ---- threads ---- */
 
-static tare_status put_thread(struct stream *s, const struct profile_input *in, uint32_t i, bool first)
+static tare_status put_thread(struct writer *w, uint32_t i)
 {
-    const struct trace_thread *t = source_thread(in->of.source, i);
+    const struct profile_input *in = w->in;
     struct calltree tree = CALLTREE_INIT;
-    tare_status status = in->thread(in->thread_ctx, i, &tree, s->err);
-    if (status < 0) return status;
-    struct buf name = BUF_INIT;
-    export_thread_name(&name, t);
-    buf_printf(&name, " (%" PRIu32 "/%" PRIu32 ")", source_process(in->of.source, t->process)->pid, t->tid);
-    if (name.failed) s->out.failed = 1;
-    buf_add_str(&s->out, first ? "\n{\"name\":" : ",\n{\"name\":");
-    text_json(&s->out, name.data, name.len);
-    buf_add_char(&s->out, ',');
-    buf_release(&name);
     struct profile_side side = {in->of.source, &tree};
-    status = put_part(s, in, &side, 0);
-    buf_add_char(&s->out, '}');
+    struct buf name = BUF_INIT;
+    tare_status status = in->thread(in->thread_ctx, i, &tree, w->s->err);
+    if (status < 0) return status;
+    export_thread_label(&name, side.source, source_thread(side.source, i));
+    if (name.failed) w->s->out.failed = 1;
+    json_object_begin(&w->json);
+    json_kv_string(&w->json, "name", name.data);
+    buf_release(&name);
+    status = kv_part(w, &side, 0);
+    json_object_end(&w->json);
     calltree_release(&tree);
     return status;
 }
@@ -273,101 +267,95 @@ static uint32_t threads_written(const struct profile_input *in)
     return n < PROFILE_THREADS_MAX ? n : PROFILE_THREADS_MAX;
 }
 
-static tare_status put_threads(struct stream *s, const struct profile_input *in)
+static tare_status kv_threads(struct writer *w)
 {
-    uint32_t n = threads_written(in);
-    if (!n) return TARE_OK;
+    uint32_t n = threads_written(w->in);
     tare_status status = TARE_OK;
-    buf_add_str(&s->out, ",\n\"threads\":[");
-    for (uint32_t i = 0; i < n && status == TARE_OK; i++) status = put_thread(s, in, i, i == 0);
-    buf_add_char(&s->out, ']');
+    if (!n) return TARE_OK;
+    json_key(&w->json, "threads");
+    json_array_begin(&w->json);
+    for (uint32_t i = 0; i < n && status == TARE_OK; i++) status = put_thread(w, i);
+    json_array_end(&w->json);
     return status;
 }
 
-/* ---- the head ---- */
+/* ---- notes ---- */
 
-static const char *name_of(const struct event_source *src)
+/* A text that was made for it, which is emptied for the next one. */
+static void put_note(struct json *j, struct buf *note)
 {
-    return src->n_processes ? source_process(src, 0)->command : src->path;
+    if (note->failed) j->out->failed = 1;
+    json_put_string(j, note->data);
+    buf_clear(note);
 }
 
-static void put_weight_note(struct stream *s, const struct profile_input *in)
-{
-    struct buf share = BUF_INIT;
-    double own = report_own_share(in->of.tree);
-    if (isfinite(own) && own >= 0) {
-        buf_add_str(&share, " It was ");
-        fmt_share(&share, own);
-        buf_add_str(&share, " of what was read.");
-    }
-    if (share.failed) s->out.failed = 1;
-    buf_add_str(&s->out, in->gross ? "\"Times are as read: the cost of tare itself is still in them."
-                                   : "\"Times are net: the cost of tare itself is taken out.");
-    buf_add(&s->out, share.data, share.len);
-    buf_add_char(&s->out, '"');
-    buf_release(&share);
-}
-
-static void put_loss_note(struct stream *s, const struct profile_side *side, const char *which)
+static void put_loss_notes(struct json *j, struct buf *note, const struct profile_side *side,
+                           const char *which)
 {
     const struct trace_loss *loss = side->source->loss;
-    struct buf n = BUF_INIT;
     if (loss->dropped) {
-        fmt_int(&n, loss->dropped < INT64_MAX ? (int64_t)loss->dropped : INT64_MAX);
-        buf_printf(&n, " events and scopes%s were dropped while recording.", which);
-        if (n.failed) s->out.failed = 1;
-        buf_printf(&s->out, ",\"%s\"", n.data);
+        fmt_count(note, loss->dropped);
+        buf_printf(note, " events and scopes%s were dropped while recording.", which);
+        put_note(j, note);
     }
-    if (loss->damaged_chunks)
-        buf_printf(&s->out, ",\"Parts of the trace%s were damaged and are missing here.\"", which);
-    buf_release(&n);
+    if (loss->damaged_chunks) {
+        buf_printf(note, "Parts of the trace%s were damaged and are missing here.", which);
+        put_note(j, note);
+    }
 }
 
-static void put_notes(struct stream *s, const struct profile_input *in)
+static void kv_notes(struct json *j, const struct profile_input *in)
 {
-    buf_add_str(&s->out, ",\n\"notes\":[");
-    put_weight_note(s, in);
-    put_loss_note(s, &in->of, "");
-    if (in->base.tree) put_loss_note(s, &in->base, " of the base");
+    double own = report_own_share(in->of.tree);
     uint32_t n = threads_written(in), all = in->of.source->n_threads;
-    if (n && n < all)
-        buf_printf(&s->out, ",\"%" PRIu32 " more threads are in the sum of all threads only.\"", all - n);
-    buf_add_char(&s->out, ']');
+    struct buf note = BUF_INIT;
+    json_key(j, "notes");
+    json_array_begin(j);
+    buf_add_str(&note, in->gross ? "Times are as read: the cost of tare itself is still in them."
+                                 : "Times are net: the cost of tare itself is taken out.");
+    if (isfinite(own) && own >= 0) {
+        buf_add_str(&note, " It was ");
+        fmt_share(&note, own);
+        buf_add_str(&note, " of what was read.");
+    }
+    put_note(j, &note);
+    put_loss_notes(j, &note, &in->of, "");
+    if (in->base.tree) put_loss_notes(j, &note, &in->base, " of the base");
+    if (n && n < all) {
+        buf_printf(&note, "%" PRIu32 " more threads are in the sum of all threads only.", all - n);
+        put_note(j, &note);
+    }
+    json_array_end(j);
+    buf_release(&note);
 }
 
-static void put_head(struct stream *s, const struct profile_input *in)
-{
-    buf_add_str(&s->out, "{\"schema\":\"" PROFILE_SCHEMA "\",\"name\":");
-    put_text(s, name_of(in->of.source));
-    buf_add_str(&s->out, ",\"file\":");
-    put_text(s, in->of.source->path);
-    buf_add_str(&s->out, ",\"unit\":\"ns\"");
-    put_notes(s, in);
-    put_frames(s, in);
-    buf_add_str(&s->out, ",\n");
-}
+/* ---- all of it ---- */
 
-static tare_status put_base(struct stream *s, const struct profile_input *in)
+static tare_status kv_base(struct writer *w)
 {
-    buf_add_str(&s->out, ",\n\"base\":{\"name\":");
-    put_text(s, name_of(in->base.source));
-    buf_add_str(&s->out, ",\"file\":");
-    put_text(s, in->base.source->path);
-    buf_add_char(&s->out, ',');
-    tare_status status = put_part(s, in, &in->base, in->of.source->n_sites);
-    buf_add_char(&s->out, '}');
+    json_key(&w->json, "base");
+    json_object_begin(&w->json);
+    kv_name_and_file(&w->json, w->in->base.source);
+    tare_status status = kv_part(w, &w->in->base, w->in->of.source->n_sites);
+    json_object_end(&w->json);
     return status;
 }
 
 tare_status profile_json_write(struct stream *s, const struct profile_input *in)
 {
-    put_head(s, in);
-    tare_status status = put_part(s, in, &in->of, 0);
-    if (status == TARE_OK) status = put_threads(s, in);
-    if (status == TARE_OK && in->base.tree) status = put_base(s, in);
-    buf_add_char(&s->out, '}');
-    if (status < 0 && s->status == TARE_OK) s->status = status;
-    return stream_poll(s);
+    struct writer w = {.s = s, .in = in};
+    json_init(&w.json, &s->out, JSON_STYLE_COMPACT);
+    json_object_begin(&w.json);
+    json_kv_string(&w.json, "schema", PROFILE_SCHEMA);
+    kv_name_and_file(&w.json, in->of.source);
+    json_kv_string(&w.json, "unit", "ns");
+    kv_notes(&w.json, in);
+    kv_frames(&w);
+    tare_status status = kv_part(&w, &in->of, 0);
+    if (status == TARE_OK) status = kv_threads(&w);
+    if (status == TARE_OK && in->base.tree) status = kv_base(&w);
+    json_object_end(&w.json);
+    return stream_end(s, status);
 }
 
 /* ---- of traces ---- */

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/vec.h"
 
 struct builder {
     const struct calltree *tree;
     const struct event_source *source;
     const struct view_options *options;
     struct view view;
-    struct view_row *stack;
-    size_t n_stack, cap;
+    VEC(struct view_row) stack; /* rows still to come, the next one last */
 };
 
 static double total_of(const struct call_node *n, bool gross)
@@ -69,8 +69,9 @@ static const char *name_of(const struct builder *b, const struct call_node *n)
     return n->site < b->source->n_sites ? source_site(b->source, n->site)->name : "";
 }
 
-/* Largest first, unknown last; equals in the tree's own order. */
-static int compare_rows(const void *x, const void *y, void *ctx)
+/* Which of two rows is shown later: largest first, unknown last; equals in the tree's own order. The stack has what is
+ * shown last at its bottom. */
+static int compare_rows(const void *y, const void *x, void *ctx)
 {
     const struct builder *b = ctx;
     uint32_t i = ((const struct view_row *)x)->node, k = ((const struct view_row *)y)->node;
@@ -87,38 +88,21 @@ static int compare_rows(const void *x, const void *y, void *ctx)
 
 /* ---- the walk ---- */
 
-static int push(struct builder *b, struct view_row row)
-{
-    if (b->n_stack == b->cap) {
-        size_t cap = b->cap ? b->cap * 2 : 64;
-        struct view_row *stack = mem_resize(b->stack, cap, sizeof *stack);
-        if (!stack) return -1;
-        b->stack = stack;
-        b->cap = cap;
-    }
-    b->stack[b->n_stack++] = row;
-    return 0;
-}
-
 /* Put the shown children of `node` on the stack so that the first one comes off first. */
-static int push_children(struct builder *b, uint32_t node, uint32_t depth)
+static tare_status push_children(struct builder *b, uint32_t node, uint32_t depth, tare_error *err)
 {
-    size_t first = b->n_stack;
+    size_t first = b->stack.n;
     for (uint32_t i = b->tree->nodes[node].child; i; i = b->tree->nodes[i].next) {
-        if (!is_shown(b, &b->tree->nodes[i], depth)) continue;
-        if (push(b, (struct view_row){i, depth, false}) < 0) return -1;
+        struct view_row row = {i, depth, false};
+        tare_status s = is_shown(b, &b->tree->nodes[i], depth) ? vec_push(&b->stack, row, err) : TARE_OK;
+        if (s < 0) return s;
     }
-    size_t n = b->n_stack - first;
-    if (n == 0) return 0;
-    struct view_row *rows = b->stack + first;
+    size_t n = b->stack.n - first;
+    if (n == 0) return TARE_OK;
+    struct view_row *rows = b->stack.items + first;
     qsort_r(rows, n, sizeof *rows, compare_rows, b);
-    rows[n - 1].last = true;
-    for (size_t i = 0; i < n / 2; i++) {
-        struct view_row swap = rows[i];
-        rows[i] = rows[n - 1 - i];
-        rows[n - 1 - i] = swap;
-    }
-    return 0;
+    rows[0].last = true;
+    return TARE_OK;
 }
 
 static tare_status walk(struct builder *b, tare_error *err)
@@ -127,26 +111,24 @@ static tare_status walk(struct builder *b, tare_error *err)
     for (uint32_t i = 1; i < b->tree->n_nodes; i++)
         candidates += b->options->all_kinds || b->tree->nodes[i].kind == TARE_SITE_SCOPE;
     b->view.rows = mem_new(candidates, sizeof *b->view.rows);
-    if (!b->view.rows) goto no_memory;
-    if (b->tree->n_nodes && push_children(b, 0, 0) < 0) goto no_memory;
-    while (b->n_stack > 0 && b->view.n < candidates) {
-        struct view_row row = b->stack[--b->n_stack];
+    if (!b->view.rows) return error_nomem(err, "a call tree of %u nodes", b->tree->n_nodes);
+    tare_status s = b->tree->n_nodes ? push_children(b, 0, 0, err) : TARE_OK;
+    while (s == TARE_OK && b->stack.n > 0 && b->view.n < candidates) {
+        struct view_row row = b->stack.items[--b->stack.n];
         b->view.rows[b->view.n++] = row;
-        if (push_children(b, row.node, row.depth + 1) < 0) goto no_memory;
+        s = push_children(b, row.node, row.depth + 1, err);
     }
     b->view.hidden = candidates - b->view.n;
-    return TARE_OK;
-no_memory:
-    return error_nomem(err, "a call tree of %u nodes", b->tree->n_nodes);
+    return s;
 }
 
 tare_status view_build(struct view *out, const struct calltree *tree, const struct event_source *source,
                        const struct view_options *options, tare_error *err)
 {
-    struct builder b = {.tree = tree, .source = source, .options = options};
+    struct builder b = {.tree = tree, .source = source, .options = options, .stack = VEC_INIT};
     b.view.whole_ns = whole(tree, options->gross);
     tare_status s = walk(&b, err);
-    mem_free(b.stack);
+    vec_release(&b.stack);
     if (s < 0)
         view_release(&b.view);
     else
@@ -158,6 +140,18 @@ void view_release(struct view *v)
 {
     mem_free(v->rows);
     *v = (struct view)VIEW_INIT;
+}
+
+uint32_t calltree_next(const struct calltree *tree, uint32_t i, uint32_t *depth)
+{
+    const struct call_node *nodes = tree->nodes;
+    if (!tree->n_nodes) return 0;
+    if (nodes[i].child) {
+        ++*depth;
+        return nodes[i].child;
+    }
+    for (; i && !nodes[i].next; i = nodes[i].parent) --*depth;
+    return i ? nodes[i].next : 0;
 }
 
 /* ---- the flat view ---- */
@@ -219,28 +213,14 @@ static void flat_enter(struct flattener *f, uint32_t i)
     }
 }
 
-static void flat_leave(struct flattener *f, uint32_t i)
-{
-    uint32_t site = f->tree->nodes[i].site;
-    if (site < f->n_sites) f->running[site]--;
-}
-
 static void flat_walk(struct flattener *f)
 {
     const struct call_node *nodes = f->tree->nodes;
-    uint32_t i = nodes[0].child;
-    while (i) {
+    uint32_t depth = 0;
+    for (uint32_t last = 0, i; (i = calltree_next(f->tree, last, &depth)); last = i) {
+        for (; last != nodes[i].parent; last = nodes[last].parent) /* calls that ended in between */
+            if (nodes[last].site < f->n_sites) f->running[nodes[last].site]--;
         flat_enter(f, i);
-        if (nodes[i].child) {
-            i = nodes[i].child;
-            continue;
-        }
-        flat_leave(f, i);
-        while (i && !nodes[i].next) {
-            i = nodes[i].parent;
-            if (i) flat_leave(f, i);
-        }
-        if (i) i = nodes[i].next;
     }
 }
 

@@ -46,6 +46,10 @@ tare_status view_build(struct view *out, const struct calltree *tree, const stru
 void view_release(struct view *v);
 double view_share(const struct view *v, const struct call_node *node, bool gross);
 
+/* The node after `i` when parents come before their children, 0 after the last. Begin with the root: i and *depth 0;
+ * what is directly below it has depth 1. */
+uint32_t calltree_next(const struct calltree *tree, uint32_t i, uint32_t *depth);
+
 /* One child of the root per site. A call inside a call of the same site counts, but its time is already in
  * the outer one: total is of outermost calls, mean of all calls. Where several paths meet, percentiles and
  * the number of threads cannot be known from theirs: NAN and 0. Release with flat_release(). */
