@@ -77,23 +77,12 @@ tare_status html_out_run(struct html_out *h, const char *name, const struct run 
     return add(h, (struct html_item){"run", kept, html_run_write, ctx}, err);
 }
 
-struct comparison_ctx { /* a pointer to const, kept where items may point */
-    const struct comparison *c;
-};
-
-static tare_status write_comparison(struct stream *s, void *ctx)
-{
-    return html_comparison_write(s, ((struct comparison_ctx *)ctx)->c);
-}
-
 tare_status html_out_comparison(struct html_out *h, const struct comparison *c, tare_error *err)
 {
-    struct comparison_ctx *ctx = arena_new(&h->arena, 1, sizeof *ctx);
-    if (ctx) ctx->c = c;
-    return add(h, (struct html_item){"comparison", NULL, write_comparison, ctx}, err);
+    return add(h, (struct html_item){"comparison", NULL, html_comparison_write, c}, err);
 }
 
-static tare_status write_text(struct stream *s, void *ctx)
+static tare_status write_text(struct stream *s, const void *ctx)
 {
     buf_add_str(&s->out, ctx);
     return stream_poll(s);
@@ -114,13 +103,13 @@ struct profile_ctx {
     bool gross;
 };
 
-static tare_status write_profile(struct stream *s, void *ctx)
+static tare_status write_profile(struct stream *s, const void *ctx)
 {
     const struct profile_ctx *p = ctx;
     return profile_json_trace(s, p->of, p->base, p->gross);
 }
 
-static tare_status write_timeline(struct stream *s, void *ctx)
+static tare_status write_timeline(struct stream *s, const void *ctx)
 {
     return timeline_json_write(s, ctx);
 }

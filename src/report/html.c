@@ -181,6 +181,19 @@ tare_status html_write(struct stream *s, const struct html_page *page)
         st = stream_poll(s);
     }
     buf_release(&viewer);
-    if (st < 0 && s->status == TARE_OK) s->status = st;
-    return st;
+    return stream_end(s, st);
+}
+
+/* ---- documents ---- */
+
+tare_status html_run_write(struct stream *s, const void *ctx)
+{
+    const struct html_run *h = ctx;
+    size_t most = h->samples_max ? h->samples_max : HTML_SAMPLES_MAX;
+    return stream_end(s, run_write_page(h->run, most, &s->out, s->err));
+}
+
+tare_status html_comparison_write(struct stream *s, const void *ctx)
+{
+    return stream_end(s, comparison_write_page(ctx, &s->out, s->err));
 }

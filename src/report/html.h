@@ -16,8 +16,8 @@
 struct html_item {
     const char *kind; /* "run", "comparison", "profile", "history", "timeline" */
     const char *name; /* file or label; NULL: none */
-    tare_status (*write)(struct stream *s, void *ctx); /* one JSON object: the document */
-    void *ctx;
+    tare_status (*write)(struct stream *s, const void *ctx); /* one JSON object: the document */
+    const void *ctx;
 };
 
 struct html_page {
@@ -39,7 +39,7 @@ struct html_run {
     const struct run *run;
     size_t samples_max; /* raw samples of all its cases; more are thinned out evenly, and it is said */
 };
-tare_status html_run_write(struct stream *s, void *ctx); /* ctx: struct html_run */
-tare_status html_comparison_write(struct stream *s, const struct comparison *c);
+tare_status html_run_write(struct stream *s, const void *ctx);        /* ctx: struct html_run */
+tare_status html_comparison_write(struct stream *s, const void *ctx); /* ctx: struct comparison */
 
 #endif

@@ -117,7 +117,12 @@ static void rename_old_metrics(struct comparison *c)
 
 tare_status comparison_write(const struct comparison *c, struct buf *out, tare_error *err)
 {
-    return fields_write(&comparison_form, c, &c->arena, out, err);
+    return fields_write(&comparison_form, c, &c->arena, (struct fields_to){out, 0}, err);
+}
+
+tare_status comparison_write_page(const struct comparison *c, struct buf *out, tare_error *err)
+{
+    return fields_write(&comparison_form, c, &c->arena, (struct fields_to){out, 1}, err);
 }
 
 tare_status comparison_read(struct comparison *c, const char *name, const void *bytes, size_t len,

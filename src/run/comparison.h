@@ -40,6 +40,7 @@ const char *comparison_worse(const char *a, const char *b);
 void comparison_sum_up(struct comparison *c);
 
 tare_status comparison_write(const struct comparison *c, struct buf *out, tare_error *err);
+tare_status comparison_write_page(const struct comparison *c, struct buf *out, tare_error *err);
 tare_status comparison_read(struct comparison *c, const char *name, const void *bytes, size_t len,
                             tare_error *err);
 

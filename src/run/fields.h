@@ -76,8 +76,13 @@ extern const struct run_type *const field_packed; /* the text form of struct run
 extern const struct run_type *const field_case, *const field_host;
 
 /* Append obj as JSON text by its rows: run_write() for any form. `arena` is the one that holds its texts. */
+struct fields_to {
+    struct buf *out;
+    size_t
+        page_step; /* for a page: no white space, one in so many raw samples, as numbers. 0: a document to keep */
+};
 tare_status fields_write(const struct run_form *form, const void *obj, const struct arena *arena,
-                         struct buf *out, tare_error *err);
+                         struct fields_to to, tare_error *err);
 
 /* Read `len` bytes into the zeroed obj, texts into the arena; on failure both are half filled. */
 struct fields_text {

@@ -92,6 +92,10 @@ bool run_launch_value(const struct run_launch *l, const char *path, struct run_e
  * a document (NaN, above INT64_MAX, lo above hi, ..): what is written can always be read back. */
 tare_status run_write(const struct run *r, struct buf *out, tare_error *err);
 
+/* The same for a report page, which has no decompressor: without white space, and with `samples_ns` and `samples_kept`
+ * in place of samples_raw; more than `samples_max` samples of all cases are thinned out evenly, and it is said. */
+tare_status run_write_page(const struct run *r, size_t samples_max, struct buf *out, tare_error *err);
+
 /* Only `watch` of the first case and the findings, schema tare.watched/1: what a trace alone tells. */
 tare_status run_write_watched(const struct run *r, struct buf *out, tare_error *err);
 

@@ -19,6 +19,7 @@
 struct writing {
     struct json json;
     const struct run_form *form;
+    size_t page_step; /* see struct fields_to */
     size_t n_samples; /* raw samples so far */
     tare_error *err;
 };
@@ -31,6 +32,15 @@ static tare_status fault(struct writing *w, const struct path *at, const char *c
     char text[256];
     return error_set(w->err, TARE_INVALID, "%s: %s: %s", w->form->what, path_text(at, text, sizeof text),
                      cause);
+}
+
+/* The brace of an object or a map, as its row has it. */
+static void begin_object(struct writing *w, const struct run_field *f)
+{
+    if (f->flags & FIELD_FLAT)
+        json_object_begin_flat(&w->json);
+    else
+        json_object_begin(&w->json);
 }
 
 /* ---- single values ---- */
@@ -139,11 +149,7 @@ static tare_status write_map(struct writing *w, const struct run_field *f, const
         if (!m->at[i].key) return fault(w, at, "an entry has no key");
         if (f->kind == FIELD_REASONS && m->at[i].value.kind != RUN_TEXT) return fault(w, at, "not a text");
     }
-    if (f->flags & FIELD_FLAT) {
-        json_object_begin_flat(&w->json);
-    } else {
-        json_object_begin(&w->json);
-    }
+    begin_object(w, f);
     size_t max = f->kind == FIELD_REASONS ? RUN_LIST_MAX : RUN_MAP_MAX;
     tare_status s = m->n > max ? fault(w, at, "too many keys") : TARE_OK;
     if (s == TARE_OK) s = write_items(w, m, at, RUN_MAP_DEPTH + 1);
@@ -194,6 +200,22 @@ static tare_status write_samples(struct writing *w, const struct run_samples *ra
     return s;
 }
 
+/* For a page: the values themselves, and which of all they are: "all", "random", "one in 7 of all". */
+static void write_page_samples(struct writing *w, const struct run_samples *raw)
+{
+    struct buf kept = BUF_INIT;
+    if (!raw->known) return;
+    json_key(&w->json, "samples_ns");
+    json_array_begin(&w->json);
+    for (size_t i = 0; i < raw->n; i += w->page_step) json_put_uint(&w->json, raw->ns[i]);
+    json_array_end(&w->json);
+    if (w->page_step > 1) buf_printf(&kept, "one in %zu of ", w->page_step);
+    buf_add_str(&kept, raw->kept ? raw->kept : "all");
+    if (kept.failed) w->json.out->failed = 1;
+    json_kv_string(&w->json, "samples_kept", kept.data);
+    buf_release(&kept);
+}
+
 /* ---- objects and lists ---- */
 
 static tare_status write_list(struct writing *w, const struct run_field *f, const void *p,
@@ -227,11 +249,7 @@ static tare_status write_sub(struct writing *w, const struct run_field *f, const
         json_put_null(&w->json);
         return TARE_OK;
     }
-    if (f->flags & FIELD_FLAT) {
-        json_object_begin_flat(&w->json);
-    } else {
-        json_object_begin(&w->json);
-    }
+    begin_object(w, f);
     tare_status s = write_object(w, f->type, p, at);
     if (s == TARE_OK) json_object_end(&w->json);
     return s;
@@ -265,6 +283,10 @@ static tare_status write_object(struct writing *w, const struct run_type *t, con
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct run_field *f = &t->fields[i];
         struct path here = {at, f->key, 0};
+        if (f->kind == FIELD_SAMPLES && w->page_step) {
+            write_page_samples(w, (const void *)(base + f->offset));
+            continue;
+        }
         json_key(&w->json, f->key);
         tare_status s = write_field(w, f, base + f->offset, &here);
         if (s < 0) return s;
@@ -278,7 +300,7 @@ static tare_status write_document(struct writing *w, const void *obj, const stru
     const struct path root = {NULL, NULL, 0};
     if (arena->failed)
         return error_set(w->err, TARE_NOMEM, "out of memory while the %s was recorded", w->form->what);
-    json_init(&w->json, out, JSON_STYLE_PRETTY);
+    json_init(&w->json, out, w->page_step ? JSON_STYLE_COMPACT : JSON_STYLE_PRETTY);
     json_object_begin(&w->json);
     json_kv_string(&w->json, "schema", w->form->schema);
     tare_status s = write_object(w, w->form->type, obj, &root);
@@ -290,14 +312,14 @@ static tare_status write_document(struct writing *w, const void *obj, const stru
 }
 
 tare_status fields_write(const struct run_form *form, const void *obj, const struct arena *arena,
-                         struct buf *out, tare_error *err)
+                         struct fields_to to, tare_error *err)
 {
     struct buf text = BUF_INIT;
-    struct writing w = {.form = form, .err = err};
+    struct writing w = {.form = form, .page_step = to.page_step, .err = err};
     tare_status s = write_document(&w, obj, arena, &text);
     if (s == TARE_OK) {
-        buf_add(out, text.data, text.len);
-        s = buf_status(out, err);
+        buf_add(to.out, text.data, text.len);
+        s = buf_status(to.out, err);
     }
     buf_release(&text);
     return s;
@@ -305,7 +327,15 @@ tare_status fields_write(const struct run_form *form, const void *obj, const str
 
 tare_status run_write(const struct run *r, struct buf *out, tare_error *err)
 {
-    return fields_write(&run_form, r, &r->arena, out, err);
+    return fields_write(&run_form, r, &r->arena, (struct fields_to){out, 0}, err);
+}
+
+tare_status run_write_page(const struct run *r, size_t samples_max, struct buf *out, tare_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->cases.n; i++) n += r->cases.at[i]->samples_raw.n;
+    size_t step = n <= samples_max ? 1 : (n + samples_max - 1) / samples_max;
+    return fields_write(&run_form, r, &r->arena, (struct fields_to){out, step}, err);
 }
 
 tare_status run_write_watched(const struct run *r, struct buf *out, tare_error *err)
@@ -313,7 +343,7 @@ tare_status run_write_watched(const struct run *r, struct buf *out, tare_error *
     struct run_watched w = {.watch = r->cases.at[0]->watch};
     w.findings.at = r->findings.at;
     w.findings.n = r->findings.n;
-    return fields_write(&watched_form, &w, &r->arena, out, err);
+    return fields_write(&watched_form, &w, &r->arena, (struct fields_to){out, 0}, err);
 }
 
 /* ---- files ---- */

@@ -43,7 +43,7 @@ static void need_viewer(void)
     if (!html_has_viewer()) skip();
 }
 
-static tare_status write_words(struct stream *s, void *ctx)
+static tare_status write_words(struct stream *s, const void *ctx)
 {
     buf_add_str(&s->out, ctx);
     return stream_poll(s);
@@ -121,9 +121,9 @@ static void test_hostile_text(void **state)
 }
 
 /* A line separator whose bytes fall into two pieces of the stream is escaped too. */
-static tare_status write_split(struct stream *s, void *ctx)
+static tare_status write_split(struct stream *s, const void *ctx)
 {
-    size_t pad = *(size_t *)ctx;
+    size_t pad = *(const size_t *)ctx;
     buf_add_str(&s->out, "{\"a\":\"");
     for (size_t i = 0; i < pad; i++) buf_add_char(&s->out, 'x');
     buf_add_str(&s->out, "\xe2");
@@ -252,7 +252,7 @@ static void test_memory(void **state)
     run_release(&r);
 }
 
-static tare_status write_nothing(struct stream *s, void *ctx)
+static tare_status write_nothing(struct stream *s, const void *ctx)
 {
     (void)ctx;
     return error_set(s->err, TARE_IO, "no such thing");
