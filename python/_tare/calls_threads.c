@@ -21,9 +21,7 @@ static void holder_dealloc(PyObject *self)
         c->holder = NULL;
         c->ended = true;
     }
-    PyTypeObject *type = Py_TYPE(self);
-    type->tp_free(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 static PyType_Slot holder_slots[] = {

@@ -22,6 +22,13 @@ int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
     return failed;
 }
 
+void object_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
 int refuse(PyObject *type, const char *format, ...)
 {
     va_list args;

@@ -31,6 +31,9 @@ PARTS(X)
 /* Makes a type and puts it into the module. *out, a reference for good, may be NULL. 0, or -1 with an exception. */
 int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out);
 
+/* The end of a tp_dealloc of such a type. */
+void object_free(PyObject *self);
+
 /* Sets the exception that fits the status (MemoryError, OSError, ValueError, RuntimeError) with the
  * error's text. NULL. */
 PyObject *raise_error(const tare_error *err);

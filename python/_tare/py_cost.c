@@ -51,27 +51,21 @@ static int type_by_name(const char *name)
 static int read_dims(struct lone_node *l, PyObject *shape, struct infer_value *v)
 {
     PyObject *dims = PySequence_Fast(shape, "a shape is a sequence of whole numbers");
-    int failed = -1;
     if (!dims) return -1;
     size_t n = (size_t)PySequence_Fast_GET_SIZE(dims);
-    if (n > INFER_RANK_MAX) {
-        PyErr_Format(PyExc_ValueError, "a shape has at most %d dimensions", INFER_RANK_MAX);
-        goto out;
-    }
-    if (!(v->dims = get(l, n, sizeof *v->dims))) goto out;
-    for (size_t i = 0; i < n; i++) {
+    int failed = 0;
+    if (n > INFER_RANK_MAX)
+        failed = refuse(PyExc_ValueError, "a shape has at most %d dimensions", INFER_RANK_MAX);
+    else if (!(v->dims = get(l, n, sizeof *v->dims)))
+        failed = -1;
+    for (size_t i = 0; !failed && i < n; i++) {
         long long d = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(dims, (Py_ssize_t)i));
-        if (d == -1 && PyErr_Occurred()) goto out;
-        if (d < 0) {
-            PyErr_SetString(PyExc_ValueError, "a dimension cannot be negative");
-            goto out;
-        }
         v->dims[i] = poly_int(l->space, d);
+        if (d < 0)
+            failed = PyErr_Occurred() ? -1 : refuse(PyExc_ValueError, "a dimension cannot be negative");
     }
     v->has_rank = true;
     v->rank = n;
-    failed = 0;
-out:
     Py_DECREF(dims);
     return failed;
 }
@@ -96,17 +90,12 @@ static int read_value(struct lone_node *l, PyObject *from, struct infer_value **
 static int read_values(struct lone_node *l, PyObject *from, struct infer_value ***out, size_t *n_out)
 {
     PyObject *list = PySequence_Fast(from, "inputs and outputs are sequences of values");
-    int failed = -1;
     if (!list) return -1;
-    size_t n = (size_t)PySequence_Fast_GET_SIZE(list);
-    struct infer_value **values = get(l, n, sizeof *values);
-    for (size_t i = 0; values && i < n; i++)
-        if (read_value(l, PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), &values[i]) < 0) goto out;
-    if (!values) goto out;
-    *out = values;
-    *n_out = n;
-    failed = 0;
-out:
+    size_t n = *n_out = (size_t)PySequence_Fast_GET_SIZE(list);
+    struct infer_value **values = *out = get(l, n, sizeof *values);
+    int failed = values ? 0 : -1;
+    for (size_t i = 0; !failed && i < n; i++)
+        failed = read_value(l, PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), &values[i]);
     Py_DECREF(list);
     return failed;
 }

@@ -132,17 +132,12 @@ static PyObject *recorder_labels(PyObject *self, PyObject *Py_UNUSED(none))
 static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
 {
     struct call_recorder *rec = (struct call_recorder *)self;
-    double in[CALL_KINDS][4];
-    if (!PyArg_ParseTuple(args, "(dddd)(dddd)(dddd)(dddd)", &in[0][0], &in[0][1], &in[0][2], &in[0][3],
-                          &in[1][0], &in[1][1], &in[1][2], &in[1][3], &in[2][0], &in[2][1], &in[2][2],
-                          &in[2][3], &in[3][0], &in[3][1], &in[3][2], &in[3][3]))
-        return NULL;
-    for (unsigned i = 0; i < CALL_KINDS; i++) {
-        rec->cost[i][COST_INNER] = in[i][0];
-        rec->cost[i][COST_OUTER] = in[i][1];
-        rec->doubt[i] = in[i][2];
-        rec->gauge_before[i] = in[i][3];
-    }
+    if (PyTuple_GET_SIZE(args) != CALL_KINDS)
+        return PyErr_Format(PyExc_TypeError, "a cost for each of %d kinds", CALL_KINDS);
+    for (int i = 0; i < CALL_KINDS; i++)
+        if (!PyArg_Parse(PyTuple_GET_ITEM(args, i), "(dddd)", &rec->cost[i][COST_INNER],
+                         &rec->cost[i][COST_OUTER], &rec->doubt[i], &rec->gauge_before[i]))
+            return NULL;
     Py_RETURN_NONE;
 }
 
@@ -203,8 +198,7 @@ bool calls_is_own(const PyMethodDef *def)
 
 static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
 {
-    static char fast_name[] = "fast", exact_name[] = "exact_c", limit_name[] = "limit", cpu_name[] = "cpu";
-    static char *names[] = {fast_name, exact_name, limit_name, cpu_name, NULL};
+    static char *names[] = {"fast", "exact_c", "limit", "cpu", NULL};
     struct call_recorder *rec = (struct call_recorder *)self;
     int fast = 0, exact_c = 1, cpu = 0;
     Py_ssize_t limit = 1000000;
@@ -223,10 +217,8 @@ static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
 
 static void recorder_dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     recorder_release((struct call_recorder *)self);
-    type->tp_free(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 static char about[] = "Records calls into one tree per thread. Use tare.functions().";

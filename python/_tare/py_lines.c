@@ -4,6 +4,8 @@
 #include "calls_results.h"
 #include "lines.h"
 
+#include <structmember.h>
+
 #include "core/mem.h"
 
 struct line_recorder *lines_active;
@@ -185,28 +187,12 @@ static PyObject *recorder_results(PyObject *self, PyObject *Py_UNUSED(none))
     return list;
 }
 
-static PyObject *recorder_trouble(PyObject *self, void *Py_UNUSED(none))
-{
-    return PyUnicode_FromString(((struct line_recorder *)(void *)self)->trouble);
-}
-
-static PyObject *recorder_is_on(PyObject *self, void *Py_UNUSED(none))
-{
-    return PyBool_FromLong(((struct line_recorder *)(void *)self)->on);
-}
-
 /* ---- the type ---- */
-
-static PyObject *recorder_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(named))
-{
-    return type->tp_alloc(type, 0);
-}
 
 /* While it records it is referred to, so nothing is open here. */
 static void recorder_dealloc(PyObject *self)
 {
     struct line_recorder *rec = (struct line_recorder *)(void *)self;
-    PyTypeObject *type = Py_TYPE(self);
     for (size_t i = 0; i < rec->codes.n; i++) {
         Py_DECREF(rec->codes.items[i]->code);
         mem_free(rec->codes.items[i]->rows);
@@ -215,8 +201,7 @@ static void recorder_dealloc(PyObject *self)
     vec_release(&rec->codes);
     map_u64_release(&rec->code_of);
     threads_free(rec);
-    type->tp_free(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 static PyMethodDef methods[] = {
@@ -227,16 +212,17 @@ static PyMethodDef methods[] = {
      "results()\n--\n\n[(code, [(line, hits, ns, line events within, call events within)])]"},
     {NULL, NULL, 0, NULL},
 };
-static PyGetSetDef attributes[] = {
-    {"trouble", recorder_trouble, NULL, "why the results are incomplete, or ''", NULL},
-    {"enabled", recorder_is_on, NULL, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef members[] = {
+    {"trouble", T_STRING_INPLACE, offsetof(struct line_recorder, trouble), READONLY,
+     "why the results are incomplete, or ''"},
+    {"enabled", T_BOOL, offsetof(struct line_recorder, on), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
 };
 static PyType_Slot slots[] = {
-    {Py_tp_new, (void *)recorder_new},
+    {Py_tp_new, (void *)PyType_GenericNew},
     {Py_tp_dealloc, (void *)recorder_dealloc},
     {Py_tp_methods, methods},
-    {Py_tp_getset, attributes},
+    {Py_tp_members, members},
     {0, NULL},
 };
 static PyType_Spec spec = {"tare._tare.LineRecorder", sizeof(struct line_recorder), 0, Py_TPFLAGS_DEFAULT,

@@ -9,25 +9,26 @@
 
 /* ---- values ---- */
 
+static int probe_named(PyObject *name)
+{
+    for (int p = 0; p < SAMPLER_PROBE_COUNT; p++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, sampler_probe_names[p]) == 0)
+            return p;
+    return refuse(PyExc_ValueError, "there is no probe %R", name);
+}
+
+/* Names of probes -> a bit for each. */
 static int read_wants(PyObject *names, unsigned *out)
 {
     PyObject *list = PySequence_Fast(names, "probes are a sequence of names");
-    if (!list) return -1;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); i++) {
-        PyObject *name = PySequence_Fast_GET_ITEM(list, i);
-        int found = -1;
-        for (int p = 0; p < SAMPLER_PROBE_COUNT; p++)
-            if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, sampler_probe_names[p]) == 0)
-                found = p;
-        if (found < 0) {
-            PyErr_Format(PyExc_ValueError, "there is no probe %R", name);
-            Py_DECREF(list);
-            return -1;
-        }
-        *out |= 1U << found;
+    int failed = list ? 0 : -1;
+    for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(list); i++) {
+        int probe = probe_named(PySequence_Fast_GET_ITEM(list, i));
+        *out |= probe < 0 ? 0 : 1U << probe;
+        failed = probe < 0;
     }
-    Py_DECREF(list);
-    return 0;
+    Py_XDECREF(list);
+    return failed ? -1 : 0;
 }
 
 /* ---- Watch ---- */
@@ -58,12 +59,10 @@ static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *named)
 
 static void watch_dealloc(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     struct watch *w = ((struct watch_object *)object)->watch;
     if (w) sampler_settle(w, false);
     mem_free(w);
-    type->tp_free(object);
-    Py_DECREF(type);
+    object_free(object);
 }
 
 static PyObject *watch_end(PyObject *object, PyObject *Py_UNUSED(none))
@@ -114,13 +113,10 @@ static PyObject *watch_take(PyObject *object, PyObject *args)
     struct watch *w = self->watch;
     self->watch = NULL; /* another thread cannot take it, too */
     if (!w) return PyErr_Format(PyExc_ValueError, "this watch was taken already");
-    if (wait) {
-        Py_BEGIN_ALLOW_THREADS;
-        sampler_settle(w, true);
-        Py_END_ALLOW_THREADS;
-    } else {
-        sampler_settle(w, false); /* at the end of blocks: who lets go of the GIL there waits for it there */
-    }
+    /* At the end of blocks nobody waits: who lets go of the GIL there waits for it there. */
+    PyThreadState *released = wait ? PyEval_SaveThread() : NULL;
+    sampler_settle(w, wait);
+    if (released) PyEval_RestoreThread(released);
     PyObject *out = tell_watch(w);
     mem_free(w);
     return out;

@@ -66,10 +66,8 @@ static PyObject *scope_repr(PyObject *self)
 
 static void scope_dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     Py_CLEAR(((struct py_scope *)(void *)self)->name);
-    type->tp_free(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 /* Where the program first used the name. */
@@ -168,10 +166,8 @@ static int wrapped_clear(PyObject *self)
 
 static void wrapped_free(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     wrapped_clear(self);
-    type->tp_free(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 /* ---- a function in a scope ---- */

@@ -55,14 +55,6 @@ static PyMethodDef nothing_method = {"nothing", (PyCFunction)(void (*)(void))do_
                                      METH_FASTCALL | METH_KEYWORDS, NULL};
 static PyObject *nothing;
 
-/* The same as work_call() of a function that does nothing. */
-static bool work_call_nothing(struct work *w)
-{
-    PyObject *result = vectorcall(w, nothing);
-    Py_XDECREF(result);
-    return result != NULL;
-}
-
 /* ---- before a call ---- */
 
 static void drop_slots(struct work *w)
@@ -185,12 +177,14 @@ static tare_status before_call(void *state, unsigned Py_UNUSED(worker), tare_err
     return weighed_raise(p->weighed, err);
 }
 
+/* The same as call_case() of a function that does nothing. */
 static tare_status call_nothing(void *state, unsigned Py_UNUSED(worker), struct subject_cost *Py_UNUSED(cost),
                                 tare_error *err)
 {
     struct prepared *p = state;
-    if (work_call_nothing(p->work)) return TARE_OK;
-    return weighed_raise(p->weighed, err);
+    PyObject *result = vectorcall(p->work, nothing);
+    Py_XDECREF(result);
+    return result ? TARE_OK : weighed_raise(p->weighed, err);
 }
 
 static int64_t units_of(const void *state)
