@@ -41,6 +41,7 @@ static void look_for_threads(struct call_recorder *rec)
     next_look = calls_now() + LOOK_EVERY;
 }
 
+/* The clock is read first thing at an end and last thing at a begin: little of us falls into the function. */
 static int on_event(PyObject *holder, PyFrameObject *frame, int what, PyObject *arg)
 {
     struct call_ctx *c = ((struct call_holder *)holder)->ctx;

@@ -69,6 +69,7 @@ static bool is_ours(PyObject *callable)
     return type && PyType_IsSubtype(type, calls_type) && calls_is_own(method_def(callable));
 }
 
+/* Where memory runs out the half-made entry is taken back: a number without a function would be worse than none. */
 long func_number(struct call_recorder *rec, const void *key, PyObject *object, enum call_kind kind)
 {
     const uint64_t *known = map_u64_find(&rec->func_of, (uint64_t)(uintptr_t)key);

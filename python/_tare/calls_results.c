@@ -118,6 +118,7 @@ static void add_away(struct call_times *t, double tick_ns)
     }
 }
 
+/* The steps build on one another: what the clock said, less what was aside, then sums from the leaves up. */
 static bool times_of(struct call_times *t, struct call_ctx *c)
 {
     *t = (struct call_times){.n = c->n_nodes};
@@ -294,6 +295,7 @@ static PyObject *rows(const struct sum *items, size_t n, bool with_caller)
     return list;
 }
 
+/* What is open counts as if it ended now, for the time in which the sums are made. */
 PyObject *calls_sums(PyObject *recorder, PyObject *Py_UNUSED(none))
 {
     struct call_recorder *rec = (struct call_recorder *)recorder;

@@ -67,6 +67,7 @@ static PyObject *tool_name(int id)
     return name;
 }
 
+/* Who has the numbers, by name, so that the user knows which tool to stop. */
 static int all_taken(const struct monitor_tool *t)
 {
     PyObject *users = PyDict_New();

@@ -59,6 +59,7 @@ static bool take_targets(struct asked *a, PyObject *texts, tare_error *err)
     return true;
 }
 
+/* What is borrowed from the arguments lives as long as the call. */
 static bool parse(struct asked *a, PyObject *args, PyObject *keywords, tare_error *err)
 {
     static char *names[] = {"make",     "cases",     "targets",   "name",       "path",
@@ -140,6 +141,7 @@ static PyObject *fail(struct asked *a, const tare_error *err)
     return NULL;
 }
 
+/* The document, and the text that the command would print. */
 static PyObject *answer_bench(struct asked *a, const struct run *run, tare_error *err)
 {
     const struct run *const runs[] = {run};

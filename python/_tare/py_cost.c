@@ -150,6 +150,7 @@ static int read_attributes(struct lone_node *l, PyObject *from)
 
 /* ---- the call ---- */
 
+/* A node with its values around it, as the cost rules expect to find it in a graph. */
 static int make_node(struct lone_node *l, const struct call_args *a)
 {
     tare_error err = TARE_ERROR_INIT;

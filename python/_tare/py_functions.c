@@ -32,6 +32,7 @@ double recorder_tick_ns(struct call_recorder *rec)
 
 /* ---- start and stop ---- */
 
+/* Open calls end now, before the engine goes: the order in which a program would have left them. */
 static void recorder_stop(struct call_recorder *rec)
 {
     if (calls_active != rec) return;

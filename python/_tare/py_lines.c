@@ -92,6 +92,7 @@ void lines_leave(struct line_ctx *c, PyObject *code, uint64_t now)
 
 /* ---- start and stop ---- */
 
+/* It is referred to while it records, so that it cannot go away under the events. */
 static PyObject *recorder_enable(PyObject *self, PyObject *Py_UNUSED(none))
 {
     struct line_recorder *rec = (struct line_recorder *)(void *)self;
@@ -129,6 +130,8 @@ static PyObject *recorder_disable(PyObject *self, PyObject *Py_UNUSED(none))
 
 /* ---- functions ---- */
 
+/* Rows of a code object for its lines `first` to `last`; NULL: no memory, and what is in the list already is released
+ * with the recorder. */
 static struct line_code *code_new(struct line_recorder *rec, PyObject *code, int first, int last)
 {
     struct line_code *c = mem_new(1, sizeof *c);

@@ -140,6 +140,7 @@ struct prepared {
     struct work *work;
 };
 
+/* The work of one case, made by the caller's `make`; its exception ends the bench. */
 static tare_status prepare_case(void *ctx, const struct case_params *p, void **state, tare_error *err)
 {
     struct weighed *w = ctx;

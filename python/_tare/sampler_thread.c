@@ -231,6 +231,7 @@ static unsigned wanted_now(const struct sampler_demand *d, uint64_t now, uint64_
     return wanted;
 }
 
+/* Sleeps until something is due, or for good while nobody watches; `wake` comes for a new watch, a poke, or the end. */
 static void *sample_forever(void *generation)
 {
     pthread_setname_np(pthread_self(), "tare-sampler");
@@ -286,6 +287,7 @@ static void after_in_child(void)
 
 /* ---- starting and stopping; all with `state` held, but sampler_stop ---- */
 
+/* The first time also what a process needs once. Signals are blocked while the thread is made, so that it gets none. */
 static tare_status start_thread(tare_error *err)
 {
     sigset_t all, old;
@@ -339,6 +341,7 @@ static bool must_wake(const struct watch *w)
             monotonic_ns() + (uint64_t)(fmin(soonest, 3600) * 1e9) < sampler.asleep_until);
 }
 
+/* The last sample from before the block is its left edge, if it is not older than two intervals. */
 tare_status sampler_begin(struct watch *w, const struct sampler_demand *d, tare_error *err)
 {
     pthread_mutex_lock(&sampler.state);

@@ -31,6 +31,7 @@ static int try_event(uint32_t type, uint64_t config, bool kernel)
     return 0;
 }
 
+/* Which of the three it is decides what helps: permission, no counters in this machine, no such call. */
 static void explain_event(const struct ability_where *where, struct ability_result *out, int error)
 {
     char paranoid[32];
@@ -139,6 +140,7 @@ static bool read_in(const struct ability_where *where, const char *controller, c
     return read;
 }
 
+/* Of the own group alone: what the groups above it allow is host.c's business, which has a document to put it in. */
 void check_limits(const struct ability_where *where, struct ability_result *out)
 {
     char cpu[64] = "", memory[64] = "";

@@ -221,6 +221,7 @@ static int try_mapping(int fd, const char **what)
     return pread(fd, back, 4, SIZE - 4) == 4 && memcmp(back, "tare", 4) == 0 ? 0 : EIO;
 }
 
+/* By doing it, with a file that is gone at once: what a file system promises and what it does are two things. */
 void check_trace_file(const struct ability_where *where, struct ability_result *out)
 {
     char path[512];

@@ -157,6 +157,7 @@ static tare_status take_message(struct fork_events *f, const char *bytes, size_t
     return take_event(f, &e, err);
 }
 
+/* Until a read is not full. ENOBUFS is not an end: some were lost, and the rest is still there. */
 tare_status fork_events_drain(struct fork_events *f, tare_error *err)
 {
     char bytes[AT_ONCE][MESSAGE_BYTES];

@@ -164,6 +164,7 @@ struct owned {
     bool known;
 };
 
+/* The driver may number processes by another namespace: those that are not to be found here are summed apart. */
 static int sum_owned(const struct nvml *nvml, const struct gpu_card *c, const struct gpu_owner *o,
                      struct owned *sum)
 {
@@ -198,6 +199,7 @@ static void read_processes(const struct nvml *n, struct gpu_card *c)
 
 /* ---- GPM: two samples at least 100 ms apart, compared by the library ---- */
 
+/* The library makes rates of two of its samples. */
 static void gpm_compare(const struct nvml *n, struct gpu_card *c)
 {
     static const struct {

@@ -146,6 +146,7 @@ static void read_cores(struct host_job *job)
     h->cpu.usable = known_f64(usable);
 }
 
+/* One for all, or "mixed". Policies may have gaps in their numbers where processors are offline. */
 static void read_governor(struct host_job *job)
 {
     struct run_host *h = job->host;
@@ -289,6 +290,7 @@ static const char *read_cgroup_row(struct host_job *job, const struct cgroup_row
     return any ? "no limit" : "its file is not to be seen in /sys/fs/cgroup";
 }
 
+/* Where both versions are mounted, the controllers are with version 1, and so are the limits. */
 static void read_cgroup(struct host_job *job)
 {
     char path[2048];

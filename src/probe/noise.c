@@ -219,6 +219,7 @@ static void release_bench(struct bench *b)
     }
 }
 
+/* The two kernels take turns for the whole of the budget, the system's own accounts are read before and after. */
 tare_status noise_measure(struct noise *out, const struct noise_options *opts, tare_error *err)
 {
     struct bench b = {0};

@@ -63,6 +63,7 @@ static bool read_source(int fd, const struct source *s, double *out)
     return true;
 }
 
+/* Of the limit the least counts: of this group, or of one above it. */
 static void cgroup_sample(struct probe *p, struct probe_put *put)
 {
     static const enum metric_id pressure[] = {METRIC_CG_PRESSURE_CPU, METRIC_CG_PRESSURE_MEMORY,

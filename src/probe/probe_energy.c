@@ -40,6 +40,7 @@ static bool advance(struct domain *d)
     return true;
 }
 
+/* The sum is known only if all that belong to it are: a part of it would look like a fall. */
 static void energy_sample(struct probe *base, struct probe_put *put)
 {
     struct energy_probe *p = (struct energy_probe *)base;

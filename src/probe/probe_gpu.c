@@ -99,6 +99,7 @@ static bool in_first_namespace(const char *root)
     return n < 0 || strcmp(text, "pid:[4026531836]") == 0;
 }
 
+/* All is asked once, so that what the card refuses is known before the first sample. */
 static void tell_blind(struct gpu_probe *p, const struct probe_place *at)
 {
     for (size_t i = 0; i < p->cards.n; i++) {

@@ -105,6 +105,7 @@ static void put_gauges(struct process_probe *p, struct probe_put *put)
 
 /* ---- each process ---- */
 
+/* Labels are never given back, so both how many there are now and how many there ever were are limited. */
 static void put_each(struct process_probe *p, struct probe_put *put)
 {
     unsigned n = 0;
@@ -137,6 +138,7 @@ static tare_status tell_forks(struct process_probe *p, tare_error *err)
     return s;
 }
 
+/* Who is there, then what that costs more to know, then the values; a failure on the way ends the sample. */
 static void process_sample(struct probe *base, struct probe_put *put)
 {
     struct process_probe *p = (struct process_probe *)base;

@@ -53,6 +53,7 @@ static void put_times(struct probe_put *put, const char *at, const char *label, 
     if (n > STEAL) probe_put(put, METRIC_CPU_STEAL, label, (double)t[STEAL] * tick_s);
 }
 
+/* The first lines of /proc/stat: the sum, then one for each processor that is online. */
 static void put_cpus(struct system_probe *s, struct probe_put *put)
 {
     unsigned cores = 0;

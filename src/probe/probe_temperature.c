@@ -168,6 +168,7 @@ static void temperature_close(struct probe *base)
     vec_release(&p->sensors);
 }
 
+/* Thermal zones only where there is no sensor chip: they are the same sensors under other names. */
 static tare_status temperature_open(struct probe *base, const struct probe_place *at, tare_error *err)
 {
     struct temperature_probe *p = (struct temperature_probe *)base;

@@ -62,6 +62,7 @@ static void read_thread(struct process_tree *t, struct member *m, const char *fo
     if (at && procfs_number(at, &v)) sum[TREE_RUN_DELAY] += v;
 }
 
+/* Threads that ended take their share along: a sum that is less than the last one is not taken. */
 static void read_threads(struct process_tree *t, struct member *m)
 {
     uint64_t sum[TREE_COUNTERS] = {0};

@@ -66,6 +66,7 @@ static void bequeath(struct process_tree *t, const struct member *m)
     parent->owed_children++;
 }
 
+/* `fd` is of its stat, and is kept while not too many are: to read it again is cheaper than to open it. */
 static tare_status add_member(struct process_tree *t, pid_t pid, const struct process_stat *s, int fd,
                               tare_error *err)
 {
@@ -247,6 +248,7 @@ tare_status tree_update_told(struct process_tree *t, const pid_t *fresh, size_t 
 
 /* ---- ends that we see ---- */
 
+/* With its end the kernel tells all it ever used, children that it waited for included: exact, and the last word. */
 void tree_reaped(struct process_tree *t, pid_t pid, const struct rusage *u)
 {
     for (size_t i = 0; i < t->ignored.n; i++)

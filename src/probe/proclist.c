@@ -134,6 +134,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* In order of numbers, which /proc mostly gives already. */
 static tare_status list_pids(struct proclist *p, tare_error *err)
 {
     DIR *dir = procfs_list(p->folder, ".");
@@ -181,6 +182,7 @@ static tare_status scan_pid(struct proclist *p, pid_t pid, uint64_t now_ns, size
     return TARE_OK;
 }
 
+/* Rows of the scan before are taken over one by one, both lists being in order of numbers; what is left has ended. */
 tare_status proclist_scan(struct proclist *p, uint64_t now_ns, tare_error *err)
 {
     tare_status s = list_pids(p, err);

@@ -40,6 +40,7 @@ static struct known_u64 migrations_of(const char *root, const char *thread)
     return field_of(text, "se.nr_migrations");
 }
 
+/* By getdents64, because readdir allocates. */
 static struct known_u64 sum_migrations(const char *root, int folder)
 {
     struct known_u64 sum = {0};

@@ -170,6 +170,7 @@ static void do_triad(void *ctx, unsigned index)
     roof_triad(mine, mine + part, mine + 2 * part, part);
 }
 
+/* The better of reading alone and of the triad counts: which of the two a memory does faster differs. */
 static tare_status measure_memory(struct measuring *to, struct roof *r, const struct roof_options *o,
                                   uint64_t budget_ns, tare_error *err)
 {
@@ -201,6 +202,7 @@ static void set_time(struct roof *r)
         snprintf(r->measured, sizeof r->measured, "now");
 }
 
+/* Three tenths of the budget each for floats, integers and memory; a tenth goes for touching the memory. */
 static tare_status measure_roof(struct roof *out, const struct roof_options *o, tare_error *err)
 {
     struct roof r = {.threads = o->threads};

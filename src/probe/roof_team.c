@@ -65,6 +65,7 @@ static void place_member(struct member *m, bool pinned)
     sched_setaffinity(0, sizeof one, pinned ? &one : &t->cpus);
 }
 
+/* The clocks are read without the lock, and told with it: whoever waits for `done` sees all of them. */
 static void *member_main(void *arg)
 {
     struct member *m = arg;
@@ -129,6 +130,7 @@ void roof_team_free(struct roof_team *t)
     mem_free(t);
 }
 
+/* One turn: all are woken, all spin until all are awake, and the last one to end wakes us. */
 struct roof_turn roof_team_do(struct roof_team *t, roof_work_fn *work, void *ctx, bool pinned)
 {
     uint64_t first = UINT64_MAX, last = 0;

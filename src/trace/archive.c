@@ -65,6 +65,7 @@ struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process,
     return h;
 }
 
+/* Whole or not at all: with the lock held nobody else has written behind us, so a failed write is cut off again. */
 bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes)
 {
     struct chunk_header h = archive_chunk_header(type, process, payload, bytes);
@@ -348,6 +349,8 @@ static enum joined settle(int fd, const char *path, char run_id[32], tare_error 
     return FAILED;
 }
 
+/* Between open and lock the file may be put aside by another program: then the name is looked at anew. Only what
+ * settle() finds with the lock held counts. */
 int archive_open(const char *path, char run_id[32], tare_error *err)
 {
     tare_error own = TARE_ERROR_INIT;
@@ -450,6 +453,7 @@ static bool fold_wanted(int fd, const struct live_header *h, uint64_t bytes)
            flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
+/* A live file of this trace that nobody writes to any more: its chunks go into the archive, and then it is removed. */
 static void fold_file(const char *path, void *unused)
 {
     (void)unused;

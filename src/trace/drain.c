@@ -63,6 +63,8 @@ static void bury(struct thread *t)
     __atomic_store_n(&t->retired, SLOT_FREE, __ATOMIC_RELEASE);
 }
 
+/* The slot is given away last: `ended` was read before the ring, so nothing comes into the ring after it was found
+ * empty. */
 static bool drain_thread(struct thread *t)
 {
     uint64_t word;
@@ -94,6 +96,7 @@ static void nap(long ns)
     syscall(SYS_futex, &stopping, FUTEX_WAIT_PRIVATE, 0, &(struct timespec){0, ns}, NULL, 0);
 }
 
+/* Naps grow while there is nothing to do, from 1 to 20 ms: the chunks that a thread has in reserve bridge that. */
 static void *drain_main(void *unused)
 {
     (void)unused;
@@ -126,6 +129,7 @@ static bool helper_create(void)
     return rc == 0 || (rc == EINVAL && pthread_create(&helper, NULL, drain_main, NULL) == 0);
 }
 
+/* Called by any thread that fills chunks; whoever changes `running` first starts the helper. */
 void drain_start(void)
 {
     uint32_t was = HELPER_NONE;

@@ -134,6 +134,7 @@ static uint32_t site_at(struct play *p, struct dec *d, uint64_t place)
     return LOST_SITE;
 }
 
+/* A time of so many bytes, low byte first. */
 static inline uint64_t take_bytes(struct dec *d, unsigned n)
 {
     if ((size_t)(d->end - d->p) < n) {
@@ -151,6 +152,7 @@ static inline uint64_t take_bytes(struct dec *d, unsigned n)
     return v;
 }
 
+/* What is rarer than a plain begin or end; the operands follow the time. */
 static void play_other(struct play *p, struct dec *d, unsigned op)
 {
     uint64_t n;
@@ -185,6 +187,7 @@ static void play_other(struct play *p, struct dec *d, unsigned op)
     }
 }
 
+/* One event: its time first, whatever it is, since times are differences. See pack.h for the bits. */
 static void play_token(struct play *p, struct dec *d, uint64_t *now, unsigned shift)
 {
     uint8_t token = *d->p++;
@@ -232,6 +235,7 @@ static tare_status read_sites(struct play *p, struct dec *d, uint32_t process, t
     return TARE_OK;
 }
 
+/* Nonsense ends the chunk, and is counted once: the depth that the next chunk tells brings the nesting in order. */
 static tare_status play_chunk(struct play *p, const struct stored *stored, struct scratch *scratch,
                               tare_error *err)
 {

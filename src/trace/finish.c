@@ -56,6 +56,7 @@ static void order_trees(struct trace *t)
 
 /* ---- processes and threads ---- */
 
+/* What others see of a process, from what was read of it; and what is missing of it goes to the losses. */
 static void finish_process(struct trace *t, struct loaded_process *p)
 {
     struct process_info *i = &p->info;

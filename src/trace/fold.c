@@ -85,6 +85,7 @@ static const void *claim(struct fold *f, uint32_t ref, uint64_t bytes)
 
 /* ---- sites ---- */
 
+/* Entries are believed up to the first one that is not published, or is longer than what is left. */
 static bool fold_sites(struct fold *f, const struct extent *x)
 {
     struct enc e;
@@ -206,6 +207,8 @@ static bool fold_slot(struct fold *f, const struct extent *x, const struct slot_
 
 /* ---- events ---- */
 
+/* The chunk is copied before it is packed: the program may be writing to it, and the helper may recycle it. If `seq` is
+ * the same afterwards, the copy is of one life of the chunk. */
 static bool fold_events(struct fold *f, const struct extent *x)
 {
     struct extent head = *x;

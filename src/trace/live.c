@@ -216,6 +216,8 @@ bool live_refuses(const struct live *l)
     return at && ticks_now() - at < session.retry_ticks;
 }
 
+/* The lock is held over a system call only when the file must grow. Nothing of the program may notice: errno stays, and
+ * a cancelled thread does not end in here. */
 struct extent *live_alloc(struct live *l, const char *base, enum extent_type type, uint64_t bytes)
 {
     bytes = (bytes + LIVE_ALIGN - 1) / LIVE_ALIGN * LIVE_ALIGN;

@@ -63,6 +63,7 @@ static tare_status own_text(struct trace *t, const char *s, size_t n, const char
 
 /* ---- finding processes and threads ---- */
 
+/* The index of a process by its number in the file, made at first sight: chunks may come before its description. */
 static tare_status process_of(struct trace *t, uint64_t uid, uint32_t *out, tare_error *err)
 {
     uint64_t *at;
@@ -101,17 +102,20 @@ static tare_status thread_of(struct trace *t, uint32_t process, uint32_t index, 
 
 /* ---- one function per chunk type: a malformed payload sets d->failed and changes as little as it can ---- */
 
-static tare_status load_process(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+static tare_status nonsense(struct dec *d)
 {
-    struct loaded_process *p = &t->processes.items[process];
+    d->failed = true;
+    return TARE_OK;
+}
+
+static tare_status load_process(struct trace *t, const struct stored *s, struct dec *d, tare_error *err)
+{
+    struct loaded_process *p = &t->processes.items[s->process];
     struct process_info info = {0};
     size_t n;
     dec_copy(d, &info, sizeof info);
     const char *command = dec_str(d, &n);
-    if (d->failed || info.uid != p->uid) {
-        d->failed = true;
-        return TARE_OK;
-    }
+    if (d->failed || info.uid != p->uid) return nonsense(d);
     p->info = info;
     p->described = true;
     return own_text(t, command, n, &p->pub.command, err);
@@ -124,6 +128,7 @@ struct raw_site {
     size_t name_bytes, file_bytes;
 };
 
+/* Sites of all processes that say the same become one: `kind/line/length of name/name file` is the key. */
 static tare_status intern_site(struct trace *t, const struct raw_site *raw, uint32_t *out, tare_error *err)
 {
     struct buf key = BUF_INIT;
@@ -147,10 +152,11 @@ static tare_status intern_site(struct trace *t, const struct raw_site *raw, uint
     return TARE_OK;
 }
 
-static tare_status load_sites(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+/* A process numbers its sites from 1; 0 would be "none", and more than a recorder gives out is damage. */
+static tare_status load_sites(struct trace *t, const struct stored *s, struct dec *d, tare_error *err)
 {
-    tare_status s = TARE_OK;
-    while (s == TARE_OK && d->p < d->end && !d->failed) {
+    tare_status status = TARE_OK;
+    while (status == TARE_OK && d->p < d->end && !d->failed) {
         struct raw_site raw = {.own = dec_uint(d)};
         raw.site.line = (uint32_t)dec_uint(d);
         raw.site.kind = (uint32_t)dec_uint(d);
@@ -160,10 +166,11 @@ static tare_status load_sites(struct trace *t, uint32_t process, struct dec *d, 
             d->failed = true;
         if (d->failed) break;
         uint32_t index = 0;
-        s = intern_site(t, &raw, &index, err);
-        if (s == TARE_OK) s = map_u64_put(&t->site_numbers, (uint64_t)process << 32 | raw.own, index, err);
+        status = intern_site(t, &raw, &index, err);
+        if (status == TARE_OK)
+            status = map_u64_put(&t->site_numbers, (uint64_t)s->process << 32 | raw.own, index, err);
     }
-    return s;
+    return status;
 }
 
 static void told_more(struct told_loss *to, const struct told_loss *now)
@@ -174,19 +181,16 @@ static void told_more(struct told_loss *to, const struct told_loss *now)
     if (now->damaged > to->damaged) to->damaged = now->damaged;
 }
 
-static tare_status load_thread(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+static tare_status load_thread(struct trace *t, const struct stored *s, struct dec *d, tare_error *err)
 {
     uint64_t index = dec_uint(d), slot = dec_uint(d), tid = dec_uint(d), threads = dec_uint(d);
     uint64_t lost = dec_uint(d), abandoned = dec_uint(d), foreign = dec_uint(d);
     size_t n;
     const char *name = dec_str(d, &n);
-    if (d->failed || index >= UINT32_MAX || slot >= UINT32_MAX) {
-        d->failed = true;
-        return TARE_OK;
-    }
+    if (d->failed || index >= UINT32_MAX || slot >= UINT32_MAX) return nonsense(d);
     uint32_t at;
-    tare_status s = thread_of(t, process, (uint32_t)index, &at, err);
-    if (s != TARE_OK) return s;
+    tare_status status = thread_of(t, s->process, (uint32_t)index, &at, err);
+    if (status != TARE_OK) return status;
     struct loaded_thread *thread = &t->threads.items[at];
     thread->slot = (uint32_t)slot;
     thread->pub.tid = (uint32_t)tid;
@@ -213,10 +217,7 @@ struct events_head events_head(struct dec *d)
 static tare_status load_events(struct trace *t, const struct stored *stored, struct dec *d, tare_error *err)
 {
     struct events_head h = events_head(d);
-    if (d->failed || h.n_events > stored->plain_bytes) {
-        d->failed = true;
-        return TARE_OK;
-    }
+    if (d->failed || h.n_events > stored->plain_bytes) return nonsense(d);
     uint32_t at;
     tare_status s = thread_of(t, stored->process, (uint32_t)h.thread, &at, err);
     if (s != TARE_OK) return s;
@@ -230,15 +231,14 @@ static tare_status load_pauses(struct trace *t, const struct stored *stored, str
 {
     uint64_t thread = dec_uint(d), seq = dec_uint(d);
     uint32_t at;
-    if (thread >= UINT32_MAX) d->failed = true;
-    if (d->failed) return TARE_OK;
+    if (d->failed || thread >= UINT32_MAX) return nonsense(d);
     tare_status s = thread_of(t, stored->process, (uint32_t)thread, &at, err);
     if (s != TARE_OK) return s;
     struct events_chunk chunk = {.stored = *stored, .seq = seq, .n_events = stored->plain_bytes};
     return vec_push(&t->threads.items[at].pauses, chunk, err);
 }
 
-static tare_status load_clock(struct trace *t, uint32_t process, struct dec *d, tare_error *err)
+static tare_status load_clock(struct trace *t, const struct stored *s, struct dec *d, tare_error *err)
 {
     uint64_t n = dec_uint(d);
     if (n > LIVE_PAIRS) d->failed = true;
@@ -246,17 +246,18 @@ static tare_status load_clock(struct trace *t, uint32_t process, struct dec *d, 
         struct clock_pair pair;
         dec_copy(d, &pair, sizeof pair);
         if (d->failed) break;
-        tare_status s = vec_push(&t->processes.items[process].pairs, pair, err);
-        if (s != TARE_OK) return s;
+        tare_status status = vec_push(&t->processes.items[s->process].pairs, pair, err);
+        if (status != TARE_OK) return status;
     }
     return TARE_OK;
 }
 
-static tare_status load_end(struct trace *t, uint32_t process, struct dec *d)
+static tare_status load_end(struct trace *t, const struct stored *s, struct dec *d, tare_error *err)
 {
     uint64_t closed = dec_uint(d), scopes = dec_uint(d), events = dec_uint(d), damaged = dec_uint(d);
+    (void)err;
     if (d->failed) return TARE_OK;
-    struct loaded_process *p = &t->processes.items[process];
+    struct loaded_process *p = &t->processes.items[s->process];
     p->ended = true;
     p->pub.closed = closed == 1;
     told_more(&p->told, &(struct told_loss){.lost = scopes + events, .damaged = damaged});
@@ -266,33 +267,19 @@ static tare_status load_end(struct trace *t, uint32_t process, struct dec *d)
 static tare_status load_tree(struct trace *t, const struct stored *s, struct dec *d, tare_error *err)
 {
     uint64_t slot = dec_uint(d), number = dec_uint(d);
-    if (d->failed || slot >= UINT32_MAX || number >= UINT32_MAX) {
-        d->failed = true;
-        return TARE_OK;
-    }
+    if (d->failed || slot >= UINT32_MAX || number >= UINT32_MAX) return nonsense(d);
     return vec_push(&t->trees, ((struct tree_chunk){*s, slot, number}), err);
 }
 
-static tare_status load_payload(struct trace *t, unsigned type, const struct stored *s, struct dec *d,
-                                tare_error *err)
-{
-    switch (type) {
-    case CHUNK_PROCESS: return load_process(t, s->process, d, err);
-    case CHUNK_SITES: return load_sites(t, s->process, d, err);
-    case CHUNK_THREAD: return load_thread(t, s->process, d, err);
-    case CHUNK_EVENTS: return load_events(t, s, d, err);
-    case CHUNK_CLOCK: return load_clock(t, s->process, d, err);
-    case CHUNK_END: return load_end(t, s->process, d);
-    case CHUNK_TREE: return load_tree(t, s, d, err);
-    case CHUNK_PAUSES: return load_pauses(t, s, d, err);
-    case CHUNK_SERIES:
-    case CHUNK_SAMPLE:
-    case CHUNK_SAMPLE_MARK: return TARE_OK; /* of the probes: samples.h reads them */
-    }
-    t->loss.unknown_chunks++;
-    return TARE_OK;
-}
+/* NULL: chunks of the probes, which samples.h reads. */
+static tare_status (*const loaders[])(struct trace *, const struct stored *, struct dec *, tare_error *) = {
+    [CHUNK_PROCESS] = load_process, [CHUNK_SITES] = load_sites, [CHUNK_THREAD] = load_thread,
+    [CHUNK_EVENTS] = load_events, [CHUNK_TREE] = load_tree, [CHUNK_CLOCK] = load_clock, [CHUNK_END] = load_end,
+    [CHUNK_PAUSES] = load_pauses, [CHUNK_SERIES] = NULL, [CHUNK_SAMPLE] = NULL, [CHUNK_SAMPLE_MARK] = NULL,
+};
 
+/* What can be decoded is loaded, the rest counted as damage. Chunks but events and trees are kept as they came, for
+ * repacking. */
 static tare_status load_chunk(struct trace *t, unsigned type, struct stored *s, uint64_t uid, tare_error *err)
 {
     struct scratch scratch = {NULL, 0};
@@ -300,7 +287,9 @@ static tare_status load_chunk(struct trace *t, unsigned type, struct stored *s, 
     tare_status status = process_of(t, uid, &s->process, err);
     if (status != TARE_OK) return status;
     bool ok = stored_open(s, &scratch, &d);
-    if (ok) status = load_payload(t, type, s, &d, err);
+    bool known = type && type < sizeof loaders / sizeof *loaders;
+    t->loss.unknown_chunks += ok && !known; /* of a newer minor version */
+    if (ok && known && loaders[type]) status = loaders[type](t, s, &d, err);
     if (ok && status == TARE_OK && !d.failed && type != CHUNK_EVENTS && type != CHUNK_TREE)
         status = vec_push(&t->meta, ((struct meta_chunk){*s, uid, (uint16_t)type}), err);
     mem_free(scratch.bytes);

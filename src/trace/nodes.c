@@ -32,6 +32,7 @@ static void read_pairs(struct trace_node *n, struct dec *d)
     }
 }
 
+/* A node as fold.c wrote it. Parents come first, so a parent's number is below its child's. */
 static void read_node(struct trace_node *n, uint64_t *own_site, struct dec *d)
 {
     uint64_t parent = dec_uint(d);
@@ -75,6 +76,7 @@ struct walk {
     void *ctx;
 };
 
+/* Nodes up to the first one that makes no sense: those after it have no parent that could be trusted. */
 static tare_status tree_chunk(struct walk *w, const struct stored *s)
 {
     struct trace *t = w->t;

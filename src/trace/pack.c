@@ -110,6 +110,7 @@ static inline unsigned time_bytes(uint64_t v)
     return v < 1 << 24 ? 3 : 4;
 }
 
+/* Weighed begins are rare and have an operation of their own, so that the five bits of the site are free here. */
 static void put_begin(struct packer *p, struct enc *out, uint64_t what, uint64_t delta)
 {
     uint32_t place = place_of(p, what_site(what));

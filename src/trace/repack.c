@@ -41,6 +41,7 @@ static tare_status make_room(struct repack *r, size_t bytes)
     return TARE_OK;
 }
 
+/* Compressed where that makes it smaller: small chunks often grow. */
 static tare_status write_chunk(struct repack *r, unsigned type, uint64_t uid, const struct stored *s)
 {
     struct dec d;
@@ -62,6 +63,7 @@ static tare_status write_chunk(struct repack *r, unsigned type, uint64_t uid, co
     return status == TARE_OK ? r->write(r->ctx, bytes, h.stored_bytes, r->err) : status;
 }
 
+/* In the order in which a reader wants them: who and what first, then trees, then events. */
 static tare_status write_chunks(struct repack *r)
 {
     struct trace *t = r->t;

@@ -11,13 +11,11 @@
 #include "trace/loaded.h"
 #include "trace/samples.h"
 
+enum { SERIES_MAX = 1 << 16, LABEL_MAX = 200, MARK_MAX = 64 << 10 };
 enum {
-    SERIES_MAX = 1 << 16,
-    LABEL_MAX = 200,
-    MARK_MAX = 64 << 10,
     CELLS_FREE = 1 << 22,
     CELLS_PER_VALUE = 512
-};
+}; /* columns may have that many cells for a value that is there */
 
 struct reading {
     struct samples *out;
@@ -73,6 +71,7 @@ static tare_status number_series(struct reading *r, uint64_t number, enum metric
     return s == TARE_OK ? map_u64_put(&r->numbers, number, at + 1, r->err) : s;
 }
 
+/* A series is told again and again, so that damage in one place does not orphan the rest. */
 static tare_status read_series(struct reading *r, struct dec *d)
 {
     while (d->p < d->end && !r->filling) {
@@ -108,6 +107,8 @@ static void read_values(struct reading *r, struct dec *d, size_t at)
     }
 }
 
+/* Read twice: the first time moments and values are counted, so that columns can be made of the right length; then
+ * values are put in. A moment that was refused the first time must be refused again, whole. */
 static tare_status read_sample(struct reading *r, struct dec *d)
 {
     struct samples *out = r->out;

@@ -212,6 +212,7 @@ static struct thread *begin_ready(struct thread *t, const char *sp)
     return NULL;
 }
 
+/* The general way to begin: everything that can fail comes first, then the frame is opened, the clock is read last. */
 static void begin(struct scope *s, tare_site *site, struct place at)
 {
     s->tag = 0;

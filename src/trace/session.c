@@ -83,6 +83,7 @@ void session_pair(void)
 
 /* ---- the live file of this process ---- */
 
+/* The magic is written last: a live file is one from that moment on, with all of its header there. */
 static tare_status open_live(uint64_t parent_uid, const struct process_info *calibrated, tare_error *err)
 {
     char path[sizeof session.live.path];
@@ -189,6 +190,7 @@ static unsigned time_shift(double tick_ns)
     return shift;
 }
 
+/* Two clock pairs around the weighing at start-up give the length of a tick before the first scope. */
 static tare_status begin_recording(tare_error *err)
 {
     struct clock_pair first, second;

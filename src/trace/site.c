@@ -31,6 +31,7 @@ static size_t text_length(const char *s, size_t max)
     return s ? strnlen(s, max) : 0;
 }
 
+/* With the lock held. The entry is published by its length, the site by its id, each after all that it stands for. */
 static uint64_t number(tare_site *site)
 {
     uint64_t id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
@@ -103,6 +104,7 @@ static bool rehash(void)
     return true;
 }
 
+/* Site of a name made at run time: found by its texts, or copied, for good. */
 static tare_site *intern(const tare_site *want)
 {
     uint64_t hash = hash_text(hash_text(want->line * 31u + want->kind, want->name), want->file);

@@ -96,6 +96,7 @@ struct node *thread_node(struct thread *t, struct node *parent, uint32_t site, u
     return n;
 }
 
+/* The first extent of a slot: its header, then the root of its tree. */
 static bool tree_open(struct thread *t)
 {
     struct extent *x = live_alloc(&session.live, session.live.base, EXTENT_TREE, FIRST_TREE_BYTES);
@@ -220,6 +221,7 @@ static struct thread *slot_new(void)
     return t;
 }
 
+/* A slot for the calling thread, new or taken over: all that must be right before `run` says that it records. */
 static void slot_ready(struct thread *t)
 {
     t->index = live_header(&session.live)->threads++;

@@ -38,6 +38,7 @@ static double sane_tick(double ns)
     return ns > 0.01 && ns < 1000 ? ns : 0;
 }
 
+/* Time 0 is when the first process began. Where there are too few pairs another process tells the length of a tick. */
 void timeline_prepare(struct trace *t)
 {
     double any = 0;
@@ -66,6 +67,7 @@ void timeline_prepare(struct trace *t)
     }
 }
 
+/* `hint` is where the last time was found: events come in order, so the next is there or one further. */
 uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint64_t ticks, size_t *hint)
 {
     const struct clock_pair *v = p->pairs.items;

@@ -150,6 +150,8 @@ struct readings {
     uint64_t inside[ROUNDS], outside[ROUNDS], skipped[ROUNDS];
 };
 
+/* As slot_ready() and tree_open() would make it, but in memory of its own: a root, one node below it, and the path to
+ * that node in the cache, so that the weighed scope takes the way that most scopes take. */
 static void scratch_open(struct scratch *w, tare_site *site, const tare_options *options)
 {
     struct thread *t = &w->thread;
