@@ -171,7 +171,7 @@ void disturbance_add(struct case_work *w, struct slice *slice, const struct read
  * deviations are next to nothing, and nobody asks about them. */
 static tare_status find_limit(const struct times *t, double *out, tare_error *err)
 {
-    double middle, mad, *x = times_copy(t->items, t->n, err);
+    double middle, mad, *x = stats_doubles(t->items, t->n, err);
     if (!x) return TARE_NOMEM;
     tare_status s = stats_median(x, t->n, &middle, err);
     if (s == TARE_OK) s = stats_mad(x, t->n, &mad, err);

@@ -8,14 +8,6 @@
 
 enum { FIVES_FROM = 50, FAR_FROM = 20 };
 
-double *times_copy(const uint64_t *ns, size_t n, tare_error *err)
-{
-    double *x = mem_new(n, sizeof *x);
-    if (!x) error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
-    for (size_t i = 0; x && i < n; i++) x[i] = (double)ns[i];
-    return x;
-}
-
 /* ---- steady? ---- */
 
 /* Single stalls are no trend: what is further out than 5 deviations is moved to there. */
@@ -56,7 +48,7 @@ tare_status warmup_judge(const uint64_t *ns, size_t n, struct warmup_verdict *ou
 {
     *out = (struct warmup_verdict){0};
     if (n < WARMUP_LEAST) return TARE_OK;
-    double *y = times_copy(ns, n, err);
+    double *y = stats_doubles(ns, n, err);
     if (!y) return TARE_NOMEM;
     for (size_t i = 0; i < n; i++) y[i] = log(fmax(y[i], 1));
     tare_status s = clip_outliers(y, n, err);
@@ -97,7 +89,7 @@ tare_status stopping_precision(const uint64_t *ns, size_t n, double percentile, 
 {
     *out = (struct precision){INFINITY, percentile > 0 ? INFINITY : 0};
     if (n == 0) return TARE_OK;
-    double *x = times_copy(ns, n, err);
+    double *x = stats_doubles(ns, n, err);
     if (!x) return TARE_NOMEM;
     struct interval median;
     tare_status s = stats_median_interval(x, n, BENCH_CONFIDENCE, &median, err);

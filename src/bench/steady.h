@@ -10,9 +10,6 @@
 
 #include "core/error.h"
 
-/* Run times as numbers to reckon with; owned. NULL: out of memory, and the error says so. */
-double *times_copy(const uint64_t *ns, size_t n, tare_error *err);
-
 enum { WARMUP_LEAST = 10 }; /* of fewer runs nothing can be said */
 
 struct warmup_verdict {

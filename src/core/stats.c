@@ -213,6 +213,14 @@ void stats_sort(double *x, size_t n)
     if (n > 1) qsort(x, n, sizeof *x, ascending);
 }
 
+double *stats_doubles(const uint64_t *v, size_t n, tare_error *err)
+{
+    double *x = mem_new(n, sizeof *x);
+    if (!x) error_nomem(err, "%zu numbers", n);
+    for (size_t i = 0; x && i < n; i++) x[i] = (double)v[i];
+    return x;
+}
+
 double stats_mean(const double *x, size_t n)
 {
     double mean = 0;

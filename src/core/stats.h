@@ -17,7 +17,9 @@
 
 /* ---- describing ---- */
 
-void stats_sort(double *x, size_t n);           /* ascending; no NANs */
+void stats_sort(double *x, size_t n); /* ascending; no NANs */
+/* Whole numbers (times in ns) as an array to reckon with; owned. NULL: out of memory, and the error says so. */
+double *stats_doubles(const uint64_t *v, size_t n, tare_error *err);
 double stats_mean(const double *x, size_t n);   /* NAN if n is 0 */
 double stats_stddev(const double *x, size_t n); /* sample, n - 1; NAN if n < 2 */
 double stats_median_sorted(const double *x, size_t n);

@@ -260,8 +260,7 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
         struct judging j = {.run = run, .rule = finding_rule("outputs.not-finite")};
         struct run_finding *f =
             finding_start(&j, c, "%s: NaN or infinite", show_count((double)r->nonfinite, "output value").s);
-        finding_number(&j, f, "values", (double)r->nonfinite);
-        finding_number(&j, f, "examples", (double)r->examples);
+        finding_numbers(&j, f, {"values", (double)r->nonfinite}, {"examples", (double)r->examples});
     }
     return accuracy_status(run, err);
 }
@@ -273,20 +272,16 @@ double accuracy_drop(const char *metric, double base, double value)
     return base - value;
 }
 
-/* The score a case must hold, or false when it is the reference itself. */
-static bool score_to_hold(const struct run *run, const struct run_case *c, double *out)
+bool accuracy_reference(const struct run *run, const struct run_case *c, double *out)
 {
-    if (c->accuracy.baseline.known) {
-        *out = c->accuracy.baseline.v;
-        return true;
-    }
-    for (size_t i = 0; i < run->cases.n; i++) {
+    if (c->accuracy.baseline.known) *out = c->accuracy.baseline.v;
+    for (size_t i = 0; !c->accuracy.baseline.known && i < run->cases.n; i++) {
         const struct run_accuracy *a = &run->cases.at[i]->accuracy;
-        if (!a->score.known) continue;
+        if (!a->score.known || !a->metric || strcmp(a->metric, c->accuracy.metric) != 0) continue;
         *out = a->score.value;
         return run->cases.at[i] != c;
     }
-    return false;
+    return c->accuracy.baseline.known;
 }
 
 tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped, tare_error *err)
@@ -297,7 +292,7 @@ tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped,
         struct run_case *c = run->cases.at[i];
         bool measured = c->accuracy.score.known && c->accuracy.metric;
         double base = NAN;
-        if (measured && !score_to_hold(run, c, &base)) continue;
+        if (measured && !accuracy_reference(run, c, &base)) continue;
         double drop = measured ? accuracy_drop(c->accuracy.metric, base, c->accuracy.score.value) : NAN;
         if (drop <= max_drop + 1e-12) continue;
         const char *metric = c->accuracy.metric;
@@ -306,8 +301,7 @@ tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped,
                                      metric, c->accuracy.score.value, base, drop, max_drop)
                      : finding_start(&j, c, "accuracy could not be measured, so it cannot be vouched for");
         if (f) ++*dropped;
-        if (measured) finding_number(&j, f, "drop", drop);
-        finding_number(&j, f, "max_drop", max_drop);
+        finding_numbers(&j, f, {"drop", drop}, {"max_drop", max_drop});
     }
     return accuracy_status(run, err);
 }

@@ -74,6 +74,10 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
 /* How much worse `value` is than `base` by this metric: above 0 is worse. */
 double accuracy_drop(const char *metric, double base, double value);
 
+/* What the score of a case, which has one, is set against: its baseline, else the first case with this metric. false: it
+ * is that case. */
+bool accuracy_reference(const struct run *run, const struct run_case *c, double *out);
+
 /* --validate-accuracy: a critical finding for each case whose score dropped by more than max_drop from
  * its baseline (else from the first case with that metric), or was not measured. *dropped: how many. */
 tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped, tare_error *err);

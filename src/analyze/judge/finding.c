@@ -27,31 +27,27 @@ const struct finding_rule *finding_rule(const char *id)
     return r;
 }
 
-static tare_status check_sweeps(struct judging *j)
+static void check_sweeps(struct judging *j)
 {
     const struct finding_rule *r = j->rule;
     struct sweeps s;
-    if (!r->any_load && run_is_open_loop(j->run)) return TARE_OK;
-    tare_status st = sweeps_find(&s, j->run, r->param, strcmp(r->param, "variant") == 0, j->err);
-    if (st < 0) return st;
+    if (!r->any_load && run_is_open_loop(j->run)) return;
+    j->failed |= sweeps_find(&s, j->run, r->param, strcmp(r->param, "variant") == 0, NULL) < 0;
     for (size_t i = 0; i < s.n; i++) r->in_sweep(j, s.cases + s.start[i], s.start[i + 1] - s.start[i]);
     sweeps_release(&s);
-    return TARE_OK;
 }
 
 tare_status findings_add(struct run *run, tare_error *err)
 {
-    struct judging j = {.run = run, .err = err};
-    for (const struct finding_rule *r = rules; r->id; r++) {
-        tare_status s = TARE_OK;
-        j.rule = r;
-        if (r->in_run) s = r->in_run(&j);
-        if (r->in_sweep) s = check_sweeps(&j);
-        if (s < 0) return s;
+    struct judging j = {.run = run};
+    for (j.rule = rules; j.rule->id; j.rule++) {
+        const struct finding_rule *r = j.rule;
+        if (r->in_run) r->in_run(&j);
+        if (r->in_sweep) check_sweeps(&j);
         for (size_t i = 0; r->in_case && i < run->cases.n; i++) r->in_case(&j, run->cases.at[i]);
+        j.rule = r; /* one rule may have spoken as another */
     }
-    return j.failed || run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for the findings")
-                                         : TARE_OK;
+    return j.failed || run->arena.failed ? error_nomem(err, "the findings") : TARE_OK;
 }
 
 /* ---- writing one ---- */
@@ -98,6 +94,11 @@ void finding_number(struct judging *j, struct run_finding *f, const char *key, d
         run_map_real(&j->run->arena, &f->evidence, key, v);
 }
 
+void finding_number_list(struct judging *j, struct run_finding *f, const struct evidence *all)
+{
+    for (; all->key; all++) finding_number(j, f, all->key, all->v);
+}
+
 void finding_text(struct judging *j, struct run_finding *f, const char *key, const char *v)
 {
     if (f && v) run_map_text(&j->run->arena, &f->evidence, key, v);
@@ -139,10 +140,22 @@ bool run_is_open_loop(const struct run *run)
 
 /* ---- what several files of rules share ---- */
 
-bool memory_room(const struct run *run, double *bytes)
+struct worst find_worst_case(const struct run *run, figure_fn *figure, double limit)
 {
-    const struct known_u64 *limit = &run->host.cgroup.memory_limit_bytes, *all = &run->host.memory_bytes;
-    if (!limit->known && !all->known) return false;
-    *bytes = (double)(limit->known && (!all->known || limit->v < all->v) ? limit->v : all->v);
-    return true;
+    struct worst w = {.of = run->cases.n};
+    for (size_t i = 0; i < run->cases.n; i++) {
+        double v = figure(run, run->cases.at[i]);
+        if (!(v > limit)) continue;
+        w.above++;
+        if (w.c && v <= w.figure) continue;
+        w.c = run->cases.at[i];
+        w.figure = v;
+    }
+    return w;
+}
+
+double memory_room(const struct run *run)
+{
+    return fmin(OR_NAN(run->host.cgroup.memory_limit_bytes),
+                OR_NAN(run->host.memory_bytes)); /* of one, that one */
 }

@@ -94,7 +94,7 @@
         "compare with interleaved runs on the same machine, not with numbers from another day")
 
 struct judging;
-typedef tare_status find_in_run_fn(struct judging *j);
+typedef void find_in_run_fn(struct judging *j);
 typedef void find_in_case_fn(struct judging *j, const struct run_case *c);
 typedef void find_in_sweep_fn(struct judging *j, const struct run_case *const *cases, size_t n);
 
@@ -111,17 +111,25 @@ const struct finding_rule *finding_rule(const char *id); /* of the map; the firs
 struct judging {
     struct run *run;
     const struct finding_rule *rule; /* the one being checked */
-    bool failed;                     /* no memory for a finding */
-    tare_error *err;
+    bool failed;                     /* no memory: findings_add() says so */
 };
 
 /* A finding of the current rule, of case `c` (NULL: of the whole run) with its title. NULL: no memory. */
 struct run_finding *finding_start(struct judging *j, const struct run_case *c, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Each does nothing when `f` is NULL. */
+/* Each does nothing when `f` is NULL. A number that is not finite was not known: it is left out. */
 void finding_action(struct judging *j, struct run_finding *f, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void finding_number(struct judging *j, struct run_finding *f, const char *key, double v);
+/* Several: finding_numbers(j, f, {"threads", n}, {"usable", usable}) */
+#define finding_numbers(j, f, ...)                                                                                     \
+    finding_number_list(j, f, (const struct evidence[]){__VA_ARGS__, {NULL, 0}})
+struct evidence {
+    const char *key;
+    double v;
+};
+void finding_number_list(struct judging *j, struct run_finding *f, const struct evidence *all);
+#define OR_NAN(x) ((x).known ? (double)(x).v : NAN) /* of a known_u64, known_i64 or known_f64 */
 void finding_text(struct judging *j, struct run_finding *f, const char *key, const char *v);
 /* key, key_lo, key_hi */
 void finding_estimate(struct judging *j, struct run_finding *f, const char *key, struct run_estimate e);
@@ -134,8 +142,18 @@ bool run_is_open_loop(const struct run *run); /* then throughput is what was off
 
 /* ---- what several files of rules share ---- */
 
-/* What one process may use on the run's machine: the control group's limit or all memory. False: unknown. */
-bool memory_room(const struct run *run, double *bytes);
+/* The case with the greatest figure above a limit, and how many are above it: a rule that tells of the worst case only
+ * gives one finding on a noisy machine, not one per case. */
+typedef double figure_fn(const struct run *run, const struct run_case *c); /* NAN: unknown */
+struct worst {
+    const struct run_case *c; /* the first of equals; NULL: none above the limit */
+    double figure;
+    size_t above, of;
+};
+struct worst find_worst_case(const struct run *run, figure_fn *figure, double limit);
+
+/* What one process may use on the run's machine: the control group's limit or all memory. NAN: unknown. */
+double memory_room(const struct run *run);
 /* The graph as it ran if that is known, else as the file has it. NULL: neither. */
 const struct run_static *finding_graph(const struct run *run);
 double graph_bytes(const struct run_static *s); /* read and written by one run; NAN: unknown */

@@ -28,88 +28,75 @@ void find_leak(struct judging *j, const struct run_case *c)
     finding_number(j, f, "runs", (double)c->samples.v);
 }
 
-tare_status find_memory_limit(struct judging *j)
+static double memory_share(const struct run *run, const struct run_case *c)
 {
-    const struct run_case *worst = NULL;
-    double room;
-    if (!memory_room(j->run, &room)) return TARE_OK;
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        if (c->memory.rss_peak.known && (!worst || c->memory.rss_peak.v > worst->memory.rss_peak.v))
-            worst = c;
-    }
-    if (!worst) return TARE_OK;
-    double share = (double)worst->memory.rss_peak.v / room;
-    if (!(share > 0.8)) return TARE_OK;
-    struct run_finding *f = finding_start(j, worst, "the peak of %s is %s of the %s there are",
-                                          show_bytes((double)worst->memory.rss_peak.v).s,
-                                          show_percent(share).s, show_bytes(room).s);
-    if (f && share > 0.95) f->severity = "critical";
-    finding_number(j, f, "rss_peak", (double)worst->memory.rss_peak.v);
-    finding_number(j, f, "limit", room);
-    return TARE_OK;
+    return OR_NAN(c->memory.rss_peak) / memory_room(run);
 }
 
-tare_status find_arena(struct judging *j)
+void find_memory_limit(struct judging *j)
 {
-    const struct run_case *worst = NULL;
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        if (!c->memory.fragmentation.known || !c->memory.rss_peak.known || c->memory.fragmentation.v < 0.3)
-            continue;
-        if (!worst || c->memory.fragmentation.v > worst->memory.fragmentation.v) worst = c;
-    }
-    if (!worst) return TARE_OK;
-    const struct run_value *held = run_map_get(&worst->memory.arena, "TotalAllocated");
-    if (held && held->kind == RUN_INT && (double)held->i < 16 * MIB) return TARE_OK;
-    struct run_finding *f =
-        finding_start(j, worst, "%s of the memory the runtime's arena holds is not in use",
-                      show_percent(worst->memory.fragmentation.v).s);
-    finding_number(j, f, "fragmentation", worst->memory.fragmentation.v);
-    if (held && held->kind == RUN_INT) finding_number(j, f, "held_bytes", (double)held->i);
-    return TARE_OK;
+    struct worst w = find_worst_case(j->run, memory_share, 0.8);
+    if (!w.c) return;
+    double peak = (double)w.c->memory.rss_peak.v, room = memory_room(j->run);
+    struct run_finding *f = finding_start(j, w.c, "the peak of %s is %s of the %s there are",
+                                          show_bytes(peak).s, show_percent(w.figure).s, show_bytes(room).s);
+    if (f && w.figure > 0.95) f->severity = "critical";
+    finding_numbers(j, f, {"rss_peak", peak}, {"limit", room});
+}
+
+static double unused_share(const struct run *run, const struct run_case *c)
+{
+    (void)run;
+    return c->memory.rss_peak.known && c->memory.fragmentation.v >= 0.3 ? OR_NAN(c->memory.fragmentation)
+                                                                        : NAN;
+}
+
+void find_arena(struct judging *j)
+{
+    struct worst w = find_worst_case(j->run, unused_share, 0);
+    double held = NAN;
+    if (!w.c || (map_number(&w.c->memory.arena, "TotalAllocated", &held) && held < 16 * MIB)) return;
+    struct run_finding *f = finding_start(j, w.c, "%s of the memory the runtime's arena holds is not in use",
+                                          show_percent(w.figure).s);
+    finding_numbers(j, f, {"fragmentation", w.figure}, {"held_bytes", held});
 }
 
 /* ---- start-up ---- */
 
-tare_status find_first_run(struct judging *j)
+/* What the first run took more than others, where that is three times as long. */
+static double first_run_more(const struct run *run, const struct run_case *c)
 {
-    const struct run_case *worst = NULL;
-    double most = 10e6; /* ns: less is not worth a line */
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        const struct run_estimate *p50 = &c->latency_ns.p50;
-        if (!c->first_run_ns.known || !p50->known) continue;
-        double usual = p50->hi.known ? p50->hi.v : p50->value, first = (double)c->first_run_ns.v;
-        if (first < 3 * usual || first - usual < most) continue;
-        most = first - usual;
-        worst = c;
-    }
-    if (!worst) return TARE_OK;
-    double first = (double)worst->first_run_ns.v, usual = worst->latency_ns.p50.value;
-    struct run_finding *f =
-        finding_start(j, worst, "the first run takes %s, %s times the usual %s", show_time(first).s,
-                      show_number(first / usual).s, show_time(usual).s);
-    finding_number(j, f, "first_run_ns", first);
-    finding_number(j, f, "p50_ns", usual);
-    return TARE_OK;
+    const struct run_estimate *p50 = &c->latency_ns.p50;
+    double usual = p50->hi.known ? p50->hi.v : p50->value, first = OR_NAN(c->first_run_ns);
+    (void)run;
+    return p50->known && first >= 3 * usual ? first - usual : NAN;
 }
 
-tare_status find_load(struct judging *j)
+void find_first_run(struct judging *j)
 {
-    const struct run_case *worst = NULL;
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        if (!c->load_ns.known || c->load_ns.v < 1000000000) continue;
-        if (!worst || c->load_ns.v > worst->load_ns.v) worst = c;
-    }
-    if (!worst) return TARE_OK;
-    double load = (double)worst->load_ns.v;
-    struct run_finding *f = finding_start(j, worst, "loading takes %s", show_time(load).s);
-    finding_number(j, f, "load_ns", load);
-    if (worst->latency_ns.p50.known && worst->latency_ns.p50.value > 0)
-        finding_number(j, f, "runs_per_load", round(load / worst->latency_ns.p50.value));
-    return TARE_OK;
+    struct worst w = find_worst_case(j->run, first_run_more, 10e6); /* ns: less is not worth a line */
+    if (!w.c) return;
+    double first = (double)w.c->first_run_ns.v, usual = w.c->latency_ns.p50.value;
+    struct run_finding *f =
+        finding_start(j, w.c, "the first run takes %s, %s times the usual %s", show_time(first).s,
+                      show_number(first / usual).s, show_time(usual).s);
+    finding_numbers(j, f, {"first_run_ns", first}, {"p50_ns", usual});
+}
+
+static double loading_ns(const struct run *run, const struct run_case *c)
+{
+    (void)run;
+    return OR_NAN(c->load_ns);
+}
+
+void find_load(struct judging *j)
+{
+    struct worst w = find_worst_case(j->run, loading_ns, 1e9 - 1);
+    if (!w.c) return;
+    const struct run_estimate *p50 = &w.c->latency_ns.p50;
+    struct run_finding *f = finding_start(j, w.c, "loading takes %s", show_time(w.figure).s);
+    finding_numbers(j, f, {"load_ns", w.figure},
+                    {"runs_per_load", p50->known ? round(w.figure / p50->value) : NAN});
 }
 
 /* ---- provider ---- */
@@ -129,8 +116,7 @@ void find_placement(struct judging *j, const struct run_case *c)
     if (on_cpu <= 0 || strcasecmp(param_text(c, "provider"), "cpu") == 0) return;
     struct run_finding *f = finding_start(j, c, "%g of %g nodes fell back from %.60s to the CPU", on_cpu, all,
                                           param_text(c, "provider"));
-    finding_number(j, f, "nodes_on_cpu", on_cpu);
-    finding_number(j, f, "nodes", all);
+    finding_numbers(j, f, {"nodes_on_cpu", on_cpu}, {"nodes", all});
     finding_text(j, f, "asked", param_text(c, "provider"));
     if (f && on_cpu < 0.05 * all) f->severity = "info";
 }
@@ -152,39 +138,24 @@ void find_never_steady(struct judging *j, const struct run_case *c)
         arena_printf(&j->run->arena, "still changing after %llu runs", (unsigned long long)c->warmup_runs.v);
     struct run_finding *f = finding_start(j, c, "the times never settled: %s", note);
     finding_text(j, f, "note", note);
-    if (c->warmup_runs.known) finding_number(j, f, "warmup_runs", (double)c->warmup_runs.v);
+    finding_number(j, f, "warmup_runs", OR_NAN(c->warmup_runs));
 }
 
 /* ---- quality ---- */
-
-/* What this case's score is set against: the baseline in the document, else the first case with this
- * metric. */
-static bool reference_score(const struct run *run, const struct run_case *c, double *out)
-{
-    if (c->accuracy.baseline.known) *out = c->accuracy.baseline.v;
-    for (size_t i = 0; !c->accuracy.baseline.known && i < run->cases.n; i++) {
-        const struct run_accuracy *a = &run->cases.at[i]->accuracy;
-        if (!a->score.known || !a->metric || strcmp(a->metric, c->accuracy.metric) != 0) continue;
-        *out = a->score.value;
-        return run->cases.at[i] != c;
-    }
-    return c->accuracy.baseline.known;
-}
 
 void find_accuracy(struct judging *j, const struct run_case *c)
 {
     double allowed = 0, base;
     config_number(j->run, "max_drop", &allowed);
-    if (!c->accuracy.score.known || !c->accuracy.metric || !reference_score(j->run, c, &base)) return;
+    if (!c->accuracy.score.known || !c->accuracy.metric || !accuracy_reference(j->run, c, &base)) return;
     double drop = accuracy_drop(c->accuracy.metric, base, c->accuracy.score.value);
     if (!(fabs(drop) > 1e-9)) return;
     struct run_finding *f =
         finding_start(j, c, "%.60s is %.6g, against %.6g", c->accuracy.metric, c->accuracy.score.value, base);
     if (f && drop <= allowed) f->severity = "info";
     finding_estimate(j, f, "score", c->accuracy.score);
-    finding_number(j, f, "reference", base);
-    finding_number(j, f, "drop", drop);
-    if (c->accuracy.examples.known) finding_number(j, f, "examples", (double)c->accuracy.examples.v);
+    finding_numbers(j, f, {"reference", base}, {"drop", drop});
+    finding_number(j, f, "examples", OR_NAN(c->accuracy.examples));
     finding_action(j, f, "%s",
                    drop <= allowed ? "nothing, if a change of this size is fine; --max-drop sets how much is"
                                    : "do not use this configuration before its answers were looked at");
@@ -221,8 +192,7 @@ void find_overloaded(struct judging *j, const struct run_case *c)
     struct run_finding *f =
         finding_start(j, c, "%s runs/s were offered, %s were done: the rest still waited at the end",
                       show_number(o.offered).s, show_number(o.done).s);
-    finding_number(j, f, "offered_per_s", o.offered);
-    finding_number(j, f, "done_per_s", o.done);
+    finding_numbers(j, f, {"offered_per_s", o.offered}, {"done_per_s", o.done});
 }
 
 void find_failed(struct judging *j, const struct run_case *c)
@@ -233,7 +203,7 @@ void find_failed(struct judging *j, const struct run_case *c)
                                                             show_number((double)o->failed.v).s,
                                                             show_count((double)o->due.v, "run").s, c->failure)
                                             : finding_start(j, c, "not measured: %.300s", c->failure);
-    if (o->failed.known) finding_number(j, f, "failed", (double)o->failed.v);
+    finding_number(j, f, "failed", OR_NAN(o->failed));
     finding_text(j, f, "failure", c->failure);
 }
 
@@ -251,9 +221,8 @@ void find_launch_spread(struct judging *j, const struct run_case *c)
     else
         f = finding_start(j, c, "the median varies by %s between %zu launches", show_percent(s.between).s,
                           c->launches.n);
-    finding_number(j, f, "launches", (double)c->launches.n);
-    finding_number(j, f, "sd_between", s.between);
-    finding_number(j, f, "sd_within", s.within);
+    finding_numbers(j, f, {"launches", (double)c->launches.n}, {"sd_between", s.between},
+                    {"sd_within", s.within});
     if (!hidden) return;
     if (f) f->severity = "warn";
     finding_action(
@@ -262,16 +231,15 @@ void find_launch_spread(struct judging *j, const struct run_case *c)
 }
 
 /* All cases were launched together: one finding is enough. */
-tare_status find_launch_close(struct judging *j)
+void find_launch_close(struct judging *j)
 {
     const struct run_case *c = j->run->cases.n ? j->run->cases.at[0] : NULL;
     struct launches_spread s = c ? launches_spread(c) : (struct launches_spread){.apart_ms = -1};
-    if (s.apart_ms < 0 || s.apart_ms >= LAUNCHES_APART_MS) return TARE_OK;
+    if (s.apart_ms < 0 || s.apart_ms >= LAUNCHES_APART_MS) return;
     struct run_finding *f =
         finding_start(j, NULL, "launches began %.3g s apart; closer than %d s they are not independent",
                       (double)s.apart_ms / 1000, LAUNCHES_APART_MS / 1000);
     finding_number(j, f, "apart_s", (double)s.apart_ms / 1000);
     finding_action(j, f, "--pause %ds makes them independent, so that tare compare counts each of them",
                    LAUNCHES_APART_MS / 1000);
-    return TARE_OK;
 }

@@ -21,9 +21,7 @@ const struct run_static *finding_graph(const struct run *run)
 
 double graph_bytes(const struct run_static *s)
 {
-    const struct run_cost *c = &s->cost;
-    if (!c->known || !c->bytes_read.known || !c->bytes_written.known) return NAN;
-    return (double)c->bytes_read.v + (double)c->bytes_written.v;
+    return s->cost.known ? OR_NAN(s->cost.bytes_read) + OR_NAN(s->cost.bytes_written) : NAN;
 }
 
 const char *op_without_domain(const char *op)
@@ -40,8 +38,7 @@ const char *gain_severity(double share)
 static double graph_macs(const struct run_static *s)
 {
     const struct run_cost *c = &s->cost;
-    if (!c->known || !c->macs.known) return NAN;
-    return (double)c->macs.v + (c->int_macs.known ? (double)c->int_macs.v : 0);
+    return c->known ? OR_NAN(c->macs) + (c->int_macs.known ? (double)c->int_macs.v : 0) : NAN;
 }
 
 static double pattern(const struct run_static *s, const char *key)
@@ -75,20 +72,17 @@ static void tell_foldable(struct judging *j, const struct run_static *s, const s
     struct run_finding *f = finding_start(j, NULL, "%s made of constants only: %s of the multiplications%s",
                                           show_count(nodes, "node").s, show_percent(share).s, how->where);
     if (f) f->severity = how->runs ? gain_severity(share) : "info";
-    finding_number(j, f, "nodes", nodes);
-    finding_number(j, f, "macs", pattern(s, "foldable_macs"));
-    finding_number(j, f, "share", share);
+    finding_numbers(j, f, {"nodes", nodes}, {"macs", pattern(s, "foldable_macs")}, {"share", share});
     finding_action(j, f, "%s", how->action);
 }
 
-tare_status find_foldable(struct judging *j)
+void find_foldable(struct judging *j)
 {
     const struct run_subject *s = &j->run->subject;
     if (s->optimized.known && foldable_share(&s->optimized) >= 0.01)
         tell_foldable(j, &s->optimized, &folds_each_run);
     else if (s->as_file.known && foldable_share(&s->as_file) >= 0.01)
         tell_foldable(j, &s->as_file, s->optimized.known ? &folds_at_load : &folds_maybe);
-    return TARE_OK;
 }
 
 /* ---- patterns left in small operators ---- */
@@ -103,7 +97,7 @@ static const struct spelled {
 };
 
 /* Only of the graph that ran: in the file a pattern in pieces is usual, and the runtime's work. */
-tare_status find_unfused(struct judging *j)
+void find_unfused(struct judging *j)
 {
     const struct run_static *s = &j->run->subject.optimized;
     double share = pattern(s, "unfused_bytes") / graph_bytes(s), total = 0;
@@ -116,7 +110,7 @@ tare_status find_unfused(struct judging *j)
                  n == 1 ? spelled[i].one : spelled[i].many);
         total += n;
     }
-    if (!(total > 0) || share < 0.02) return TARE_OK; /* a share that is not known is no reason for silence */
+    if (!(total > 0) || share < 0.02) return; /* a share that is not known is no reason for silence */
     struct run_finding *f =
         isnan(share)
             ? finding_start(j, NULL, "the optimised graph still has in pieces: %s", list)
@@ -125,9 +119,7 @@ tare_status find_unfused(struct judging *j)
     if (f && share >= GAIN_WARN) f->severity = "warn";
     for (size_t i = 0; i < sizeof spelled / sizeof *spelled; i++)
         if (pattern(s, spelled[i].key) > 0) finding_number(j, f, spelled[i].key, pattern(s, spelled[i].key));
-    finding_number(j, f, "nodes", pattern(s, "unfused_nodes"));
-    finding_number(j, f, "bytes_share", share);
-    return TARE_OK;
+    finding_numbers(j, f, {"nodes", pattern(s, "unfused_nodes")}, {"bytes_share", share});
 }
 
 /* ---- growth with the square of a dimension ---- */
@@ -230,19 +222,18 @@ static void tell_quadratic(struct judging *j, const struct run_static *s, size_t
                       show_percent(share).s);
     if (f && share >= 0.5) f->severity = "warn";
     finding_text(j, f, "dim", name);
-    finding_number(j, f, "length", length);
-    finding_number(j, f, "share", share);
-    finding_number(j, f, "half_at", round(length * (g.total - g.squared) / g.squared));
+    finding_numbers(j, f, {"length", length}, {"share", share},
+                    {"half_at", round(length * (g.total - g.squared) / g.squared)});
 }
 
-tare_status find_quadratic(struct judging *j)
+void find_quadratic(struct judging *j)
 {
     const struct run_subject *u = &j->run->subject;
     const struct run_static *s = u->as_file.known ? &u->as_file : finding_graph(j->run);
     const struct run_value *v = s ? run_map_get(&s->formulas, "macs") : NULL;
     struct growth most = {0};
     size_t dim = SIZE_MAX;
-    if (!v || v->kind != RUN_TEXT || !v->s || !has_attention(s)) return TARE_OK;
+    if (!v || v->kind != RUN_TEXT || !v->s || !has_attention(s)) return;
     for (size_t i = 0; i < s->dims.n; i++) {
         struct growth g = growth_of(&s->dims, v->s, i);
         if (!(g.total > 0) || !(g.squared > most.squared)) continue;
@@ -250,7 +241,6 @@ tare_status find_quadratic(struct judging *j)
         dim = i;
     }
     if (dim != SIZE_MAX && most.squared / most.total >= 0.2) tell_quadratic(j, s, dim, most);
-    return TARE_OK;
 }
 
 /* ---- size of the numbers ---- */
@@ -279,53 +269,43 @@ static bool has_contractions(const struct run_static *s)
 static bool is_memory_bound(const struct run *run, const struct run_static *s)
 {
     const struct run_roof *r = &run->roof;
-    if (!r->known || !r->flops.known || !r->bandwidth.known || !s->cost.known || !s->cost.flops.known)
-        return false;
-    return (double)s->cost.flops.v / r->flops.v < graph_bytes(s) / r->bandwidth.v;
+    return r->known && OR_NAN(s->cost.flops) / OR_NAN(r->flops) < graph_bytes(s) / OR_NAN(r->bandwidth);
 }
 
-tare_status find_precision(struct judging *j)
+void find_precision(struct judging *j)
 {
     const struct run_static *s = &j->run->subject.as_file;
     double fp32, traffic;
-    if (!s->known || !s->parameter_bytes.known || !map_number(&s->bytes_by_type, "float32", &fp32))
-        return TARE_OK;
-    if (fp32 < 16 * MIB || fp32 < 0.5 * (double)s->parameter_bytes.v || !has_contractions(s)) return TARE_OK;
-    if (tried_other_precision(j->run)) return TARE_OK;
+    if (!s->known || !s->parameter_bytes.known || !map_number(&s->bytes_by_type, "float32", &fp32)) return;
+    if (fp32 < 16 * MIB || fp32 < 0.5 * (double)s->parameter_bytes.v || !has_contractions(s)) return;
+    if (tried_other_precision(j->run)) return;
     traffic = fp32 / graph_bytes(s);
     struct run_finding *f =
         finding_start(j, NULL, "%s of weights are fp32: fp16 would save %s, int8 %s", show_bytes(fp32).s,
                       show_bytes(fp32 / 2).s, show_bytes(fp32 * 3 / 4).s);
     bool memory = is_memory_bound(j->run, s);
     if (f && memory) f->severity = gain_severity(0.75 * fmin(traffic, 1));
-    finding_number(j, f, "fp32_bytes", fp32);
-    finding_number(j, f, "saved_fp16", fp32 / 2);
-    finding_number(j, f, "saved_int8", fp32 * 3 / 4);
-    finding_number(j, f, "traffic_share", traffic);
-    const struct run_roof *r = &j->run->roof;
-    if (r->known && r->int_ops.known && r->flops.known)
-        finding_number(j, f, "int8_over_fp32", r->int_ops.v / r->flops.v);
+    finding_numbers(j, f, {"fp32_bytes", fp32}, {"saved_fp16", fp32 / 2}, {"saved_int8", fp32 * 3 / 4},
+                    {"traffic_share", traffic});
+    if (j->run->roof.known)
+        finding_number(j, f, "int8_over_fp32", OR_NAN(j->run->roof.int_ops) / OR_NAN(j->run->roof.flops));
     finding_action(
         j, f, "compare a quantised variant with this one, with its accuracy: int8 on CPUs, fp16 on GPUs%s",
         memory ? "; this model waits for memory, so fewer bytes are time saved" : "");
-    return TARE_OK;
 }
 
 /* ---- embeddings ---- */
 
-tare_status find_embedding(struct judging *j)
+void find_embedding(struct judging *j)
 {
     const struct run_static *s = &j->run->subject.as_file;
     double bytes = pattern(s, "embedding_bytes");
-    if (!(bytes >= 8 * MIB) || !s->parameter_bytes.known || !s->parameter_bytes.v) return TARE_OK;
+    if (!(bytes >= 8 * MIB) || !s->parameter_bytes.known || !s->parameter_bytes.v) return;
     double share = bytes / (double)s->parameter_bytes.v;
-    if (!(share >= 0.3)) return TARE_OK;
+    if (!(share >= 0.3)) return;
     double tables = pattern(s, "embedding_tables");
     struct run_finding *f = finding_start(j, NULL, "%g embedding table%s: %s, %s of the weights", tables,
                                           tables == 1 ? "" : "s", show_bytes(bytes).s, show_percent(share).s);
-    finding_number(j, f, "tables", tables);
-    finding_number(j, f, "bytes", bytes);
-    finding_number(j, f, "parameters", pattern(s, "embedding_parameters"));
-    finding_number(j, f, "share", share);
-    return TARE_OK;
+    finding_numbers(j, f, {"tables", tables}, {"bytes", bytes},
+                    {"parameters", pattern(s, "embedding_parameters")}, {"share", share});
 }

@@ -48,34 +48,33 @@ static struct kind *find_kind(kinds_of *kinds, const char *op)
     return NULL;
 }
 
-static tare_status add_layer(kinds_of *kinds, const struct run_case *c, const struct run_layer *l,
-                             tare_error *err)
+/* Into the kind of its operator. */
+static void add_layer(struct judging *j, kinds_of *kinds, const struct run_case *c, const struct run_layer *l)
 {
-    if (!l->share.known || !l->roof_share.known || !l->bound) return TARE_OK;
+    if (!l->share.known || !l->roof_share.known || !l->bound) return;
     const char *op = l->op ? l->op : l->name;
     struct kind *k = find_kind(kinds, op), fresh = {.op = op, .c = c, .worst = l};
-    tare_status s = k ? TARE_OK : vec_push(kinds, fresh, err);
-    if (s < 0) return s;
+    if (!k && vec_push(kinds, fresh, NULL) < 0) {
+        j->failed = true;
+        return;
+    }
     if (!k) k = vec_last(kinds);
     k->share += l->share.v;
     k->allowed += l->share.v - layer_gain(l);
     k->layers++;
     if (layer_gain(l) > layer_gain(k->worst)) k->worst = l;
-    return TARE_OK;
 }
 
 /* Keep of each operator the case in which it could gain the most. */
-static tare_status merge(kinds_of *into, const kinds_of *more, tare_error *err)
+static void merge_kinds(struct judging *j, kinds_of *into, const kinds_of *more)
 {
-    tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < more->n; i++) {
+    for (size_t i = 0; i < more->n; i++) {
         struct kind *k = find_kind(into, more->items[i].op);
         if (!k)
-            s = vec_push(into, more->items[i], err);
+            j->failed |= vec_push(into, more->items[i], NULL) < 0;
         else if (gain_of(&more->items[i]) > gain_of(k))
             *k = more->items[i];
     }
-    return s;
 }
 
 /* Was the machine disturbed so much that times of single layers are worth little? */
@@ -95,10 +94,8 @@ static void tell_kind(struct judging *j, const struct kind *k)
                                           show_percent(k->share).s, show_percent(share).s,
                                           memory ? "the memory's bandwidth" : "the processors' arithmetic");
     if (f) f->severity = is_shaky(k->c) ? "info" : gain_severity(gain);
-    finding_number(j, f, "share", k->share);
-    finding_number(j, f, "roof_share", share);
-    finding_number(j, f, "nodes", k->layers);
-    finding_number(j, f, "speedup_at_roof", 1 / (1 - gain));
+    finding_numbers(j, f, {"share", k->share}, {"roof_share", share}, {"nodes", k->layers},
+                    {"speedup_at_roof", 1 / (1 - gain)});
     finding_text(j, f, "bound", k->worst->bound);
     finding_text(j, f, "worst", k->worst->name);
     finding_action(
@@ -128,21 +125,18 @@ static void tell_kinds(struct judging *j, kinds_of *kinds)
     }
 }
 
-tare_status find_far_from_roof(struct judging *j)
+void find_far_from_roof(struct judging *j)
 {
     kinds_of all = VEC_INIT, here = VEC_INIT;
-    tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < j->run->cases.n; i++) {
+    for (size_t i = 0; i < j->run->cases.n; i++) {
         const struct run_case *c = j->run->cases.at[i];
         vec_clear(&here);
-        for (size_t k = 0; s == TARE_OK && k < c->layers.n; k++)
-            s = add_layer(&here, c, c->layers.at[k], j->err);
-        if (s == TARE_OK) s = merge(&all, &here, j->err);
+        for (size_t k = 0; k < c->layers.n; k++) add_layer(j, &here, c, c->layers.at[k]);
+        merge_kinds(j, &all, &here);
     }
-    if (s == TARE_OK) tell_kinds(j, &all);
+    tell_kinds(j, &all);
     vec_release(&here);
     vec_release(&all);
-    return s;
 }
 
 /* ---- layers that only move ---- */
@@ -175,7 +169,7 @@ static struct moved moved_in(const struct run_case *c, op_fn *wanted)
         if (!l->op || !wanted(l->op)) continue;
         m.nodes++;
         m.share += l->share.known ? l->share.v : 0;
-        m.bytes += l->bytes.known ? (double)l->bytes.v : NAN;
+        m.bytes += OR_NAN(l->bytes);
     }
     if (!timed) m.share = NAN;
     return m;
@@ -206,27 +200,19 @@ static void tell_static_transposes(struct judging *j)
         finding_start(j, NULL, "%s move%s %s of all bytes", show_count(nodes, "layout change").s,
                       verb_end(nodes), show_percent(share).s);
     if (f) f->severity = gain_severity(share);
-    finding_number(j, f, "nodes", nodes);
-    finding_number(j, f, "bytes", bytes);
-    finding_number(j, f, "bytes_share", share);
+    finding_numbers(j, f, {"nodes", nodes}, {"bytes", bytes}, {"bytes_share", share});
 }
 
-tare_status find_transposes(struct judging *j)
+void find_transposes(struct judging *j)
 {
     struct moved m = most_moved(j->run, is_layout);
-    if (!m.c) {
-        tell_static_transposes(j);
-        return TARE_OK;
-    }
-    if (!(m.share >= MOVING_WORTH_TELLING)) return TARE_OK;
+    if (!m.c) tell_static_transposes(j);
+    if (!(m.share >= MOVING_WORTH_TELLING)) return; /* NAN without a case */
     struct run_finding *f =
         finding_start(j, m.c, "%s take%s %s of the time", show_count(m.nodes, "layout change").s,
                       verb_end(m.nodes), show_percent(m.share).s);
     if (f) f->severity = gain_severity(m.share);
-    finding_number(j, f, "nodes", m.nodes);
-    finding_number(j, f, "share", m.share);
-    finding_number(j, f, "bytes", m.bytes);
-    return TARE_OK;
+    finding_numbers(j, f, {"nodes", m.nodes}, {"share", m.share}, {"bytes", m.bytes});
 }
 
 /* ---- providers ---- */
@@ -256,9 +242,7 @@ void find_layer_provider(struct judging *j, const struct run_case *c)
         finding_start(j, c, "%g of %g nodes ran on %.60s, not on %.60s as requested: %s of the time",
                       elsewhere, all, other, asked, show_percent(share).s);
     if (f) f->severity = share < GAIN_WORTH_TELLING && elsewhere < 0.05 * all ? "info" : "warn";
-    finding_number(j, f, "nodes_elsewhere", elsewhere);
-    finding_number(j, f, "nodes", all);
-    finding_number(j, f, "share", share);
+    finding_numbers(j, f, {"nodes_elsewhere", elsewhere}, {"nodes", all}, {"share", share});
     finding_text(j, f, "asked", asked);
     finding_text(j, f, "ran_on", other);
 }
@@ -273,19 +257,16 @@ static double static_copies(const struct run *run)
     return n;
 }
 
-tare_status find_copies(struct judging *j)
+void find_copies(struct judging *j)
 {
     struct moved m = most_moved(j->run, is_copy);
     if (!m.c) m = (struct moved){NULL, static_copies(j->run), NAN, NAN};
-    if (!(m.nodes > 0)) return TARE_OK;
+    if (!(m.nodes > 0)) return;
     const char *word = m.nodes == 1 ? "copy" : "copies";
     struct run_finding *f = isnan(m.share)
                                 ? finding_start(j, NULL, "%g %s between providers", m.nodes, word)
                                 : finding_start(j, m.c, "%g %s between providers take%s %s of the time",
                                                 m.nodes, word, verb_end(m.nodes), show_percent(m.share).s);
     if (f && m.share >= GAIN_WORTH_TELLING) f->severity = "warn";
-    finding_number(j, f, "copies", m.nodes);
-    finding_number(j, f, "share", m.share);
-    finding_number(j, f, "bytes", m.bytes);
-    return TARE_OK;
+    finding_numbers(j, f, {"copies", m.nodes}, {"share", m.share}, {"bytes", m.bytes});
 }

@@ -9,35 +9,10 @@
 #include "core/mem.h"
 #include "core/stats.h"
 
-/* ---- the worst case by some figure ---- */
-
-typedef double figure_fn(const struct run *run, const struct run_case *c); /* NAN: unknown */
-
-struct worst {
-    const struct run_case *c; /* NULL: none above the limit */
-    double figure;
-    size_t above, of;
-};
-
-static struct worst find_worst_case(const struct run *run, figure_fn *figure, double limit)
-{
-    struct worst w = {.of = run->cases.n};
-    for (size_t i = 0; i < run->cases.n; i++) {
-        double v = figure(run, run->cases.at[i]);
-        if (!(v > limit)) continue;
-        w.above++;
-        if (w.c && v <= w.figure) continue;
-        w.c = run->cases.at[i];
-        w.figure = v;
-    }
-    return w;
-}
-
 static void add_worst(struct judging *j, struct run_finding *f, const struct worst *w, const char *key)
 {
     if (key) finding_number(j, f, key, w->figure);
-    finding_number(j, f, "cases_affected", (double)w->above);
-    finding_number(j, f, "cases", (double)w->of);
+    finding_numbers(j, f, {"cases_affected", (double)w->above}, {"cases", (double)w->of});
 }
 
 /* ---- the figures ---- */
@@ -54,20 +29,19 @@ static double half_width(const struct run *run, const struct run_case *c)
 
 static double measured_ns(const struct run_case *c)
 {
-    return c->samples.known && c->latency_ns.mean.known ? (double)c->samples.v * (double)c->latency_ns.mean.v
-                                                        : NAN;
+    return OR_NAN(c->samples) * OR_NAN(c->latency_ns.mean);
 }
 
 static double steal_share(const struct run *run, const struct run_case *c)
 {
     (void)run;
-    return c->cpu.steal.known ? c->cpu.steal.v : NAN;
+    return OR_NAN(c->cpu.steal);
 }
 
 static double throttled_share(const struct run *run, const struct run_case *c)
 {
     (void)run;
-    return c->cpu.throttled_ns.known ? (double)c->cpu.throttled_ns.v / measured_ns(c) : NAN;
+    return OR_NAN(c->cpu.throttled_ns) / measured_ns(c);
 }
 
 static double switches_per_run(const struct run *run, const struct run_case *c)
@@ -83,7 +57,7 @@ static double switches_per_run(const struct run *run, const struct run_case *c)
 static double self_share(const struct run *run, const struct run_case *c)
 {
     (void)run;
-    return c->self.share.known ? c->self.share.v : NAN;
+    return OR_NAN(c->self.share);
 }
 
 static double spare_threads(const struct run *run, const struct run_case *c)
@@ -112,150 +86,132 @@ static const struct worst_rule {
     {"self.heavy", self_share, 0.01, 0, true, "self_share", "tare itself is ", " of a run"},
 };
 
-tare_status find_worst(struct judging *j)
+void find_worst(struct judging *j)
 {
     const struct worst_rule *r = worst_rules;
     while (strcmp(r->id, j->rule->id) != 0) r++; /* a test goes through all */
     struct worst w = find_worst_case(j->run, r->figure, r->limit);
-    if (!w.c) return TARE_OK;
+    if (!w.c) return;
     struct shown figure = r->percent ? show_percent(w.figure) : show_number(w.figure);
     struct run_finding *f =
         finding_start(j, w.c, "%s%s%s%s", r->before, figure.s, r->after, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, r->key);
-    if (r->figure == throttled_share && j->run->host.cgroup.cpu_quota.known)
-        finding_number(j, f, "cpu_quota", j->run->host.cgroup.cpu_quota.v);
+    if (r->figure == throttled_share)
+        finding_number(j, f, "cpu_quota", OR_NAN(j->run->host.cgroup.cpu_quota));
     if (f && w.figure < r->mild) f->severity = "info";
-    return TARE_OK;
 }
 
 /* ---- other rules ---- */
 
 /* Cases measured so seldom, or so unevenly, that their median has no interval. */
-tare_status find_no_interval(struct judging *j)
+static double lacks_interval(const struct run *run, const struct run_case *c)
 {
-    struct worst w = {.of = j->run->cases.n};
-    for (size_t i = 0; i < j->run->cases.n; i++) {
-        const struct run_case *c = j->run->cases.at[i];
-        struct run_estimate e;
-        if (!measure_named(c, "latency.p50", &e) || (e.lo.known && e.hi.known)) continue;
-        w.above++;
-        if (!w.c) w.c = c;
-    }
-    if (!w.c) return TARE_OK;
+    struct run_estimate e;
+    (void)run;
+    return measure_named(c, "latency.p50", &e) && !(e.lo.known && e.hi.known);
+}
+
+void find_no_interval(struct judging *j)
+{
+    struct worst w = find_worst_case(j->run, lacks_interval, 0);
+    if (!w.c) return;
     struct run_finding *f =
         finding_start(j, w.c, "the median has no interval: too few runs that are independent of each other%s",
                       show_cases(w.above, w.of).s);
     add_worst(j, f, &w, NULL);
-    return TARE_OK;
 }
 
-tare_status find_unstable(struct judging *j)
+void find_unstable(struct judging *j)
 {
     double asked = 0.02;
     config_number(j->run, "precision", &asked);
     struct worst w = find_worst_case(j->run, half_width, asked * 1.05);
-    if (!w.c) return TARE_OK;
+    if (!w.c) return;
     struct run_finding *f =
         finding_start(j, w.c, "the median is uncertain by +/-%s (requested: %s)%s", show_percent(w.figure).s,
                       show_percent(asked).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "half_width");
     finding_number(j, f, "asked", asked);
-    const struct run_latency *l = &w.c->latency_ns;
-    if (l->mean.known && l->stddev.known && l->mean.v > 0)
-        finding_number(j, f, "variation", (double)l->stddev.v / (double)l->mean.v);
+    finding_number(j, f, "variation", OR_NAN(w.c->latency_ns.stddev) / OR_NAN(w.c->latency_ns.mean));
     if (f && w.figure < 2 * asked) f->severity = "info";
-    return TARE_OK;
 }
 
-tare_status find_threads_many(struct judging *j)
+void find_threads_many(struct judging *j)
 {
     struct worst w = find_worst_case(j->run, spare_threads, 0);
-    if (!w.c) return TARE_OK;
+    if (!w.c) return;
     double usable = ceil(j->run->host.cpu.usable.v);
     struct run_finding *f =
         finding_start(j, w.c, "%s run on %s%s", show_count(w.figure + usable, "thread").s,
                       show_count(usable, "usable processor").s, show_cases(w.above, w.of).s);
-    finding_number(j, f, "threads", w.figure + usable);
-    finding_number(j, f, "usable", j->run->host.cpu.usable.v);
-    finding_number(j, f, "cases_affected", (double)w.above);
+    finding_numbers(j, f, {"threads", w.figure + usable}, {"usable", j->run->host.cpu.usable.v},
+                    {"cases_affected", (double)w.above});
     finding_action(j, f, "use at most %s in all", show_count(usable, "thread").s);
-    return TARE_OK;
 }
 
-tare_status find_virtual_machine(struct judging *j)
+void find_virtual_machine(struct judging *j)
 {
-    if (!j->run->host.is_virtual.known || !j->run->host.is_virtual.v) return TARE_OK;
+    if (!j->run->host.is_virtual.known || !j->run->host.is_virtual.v) return;
     struct run_finding *f =
         finding_start(j, NULL, "this is a virtual machine: neighbours may change these numbers");
     finding_number(j, f, "virtual", 1);
-    return TARE_OK;
 }
 
 /* ---- outliers ---- */
 
 struct outliers {
     const struct run_case *c;
-    double count, limit_ns, of;
-    struct known_f64 explained;
+    double count, limit_ns, of, explained; /* explained NAN: unknown */
 };
 
-/* Counted here when the harness did not: more than 5 robust deviations and half the median above the
- * median. */
-static tare_status count_outliers(const struct run_case *c, struct outliers *out, tare_error *err)
+/* Counted here when the harness did not: more than 5 robust deviations and half the median above the median. */
+static bool count_outliers(const struct run_case *c, struct outliers *out)
 {
     const struct run_samples *s = &c->samples_raw;
     double median, mad;
-    if (!s->known || s->n < 100) return TARE_OK;
-    double *x = mem_new(s->n, sizeof *x);
-    if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", s->n);
-    for (size_t i = 0; i < s->n; i++) x[i] = (double)s->ns[i];
-    tare_status st = stats_median(x, s->n, &median, err);
-    if (st == TARE_OK) st = stats_mad(x, s->n, &mad, err);
-    if (st == TARE_OK) {
-        *out = (struct outliers){
-            .c = c, .of = (double)s->n, .limit_ns = median + fmax(5 * 1.4826 * mad, 0.5 * median)};
-        for (size_t i = 0; i < s->n; i++) out->count += x[i] > out->limit_ns;
-    }
+    if (!s->known || s->n < 100) return true;
+    double *x = stats_doubles(s->ns, s->n, NULL);
+    bool good =
+        x && stats_median(x, s->n, &median, NULL) == TARE_OK && stats_mad(x, s->n, &mad, NULL) == TARE_OK;
+    if (good) out->limit_ns = median + fmax(5 * 1.4826 * mad, 0.5 * median);
+    for (size_t i = 0; good && i < s->n; i++) out->count += x[i] > out->limit_ns;
+    out->of = (double)s->n;
     mem_free(x);
-    return st;
+    return good;
 }
 
-static tare_status outliers_of(const struct run_case *c, struct outliers *out, tare_error *err)
+static struct outliers outliers_of(struct judging *j, const struct run_case *c)
 {
     const struct run_outliers *o = &c->outliers;
-    *out = (struct outliers){0};
-    if (!o->known || !o->count.known || !c->samples.known) return count_outliers(c, out, err);
-    *out =
-        (struct outliers){.c = c, .count = (double)o->count.v, .of = (double)c->samples.v, .limit_ns = NAN};
-    if (o->limit_ns.known) out->limit_ns = (double)o->limit_ns.v;
-    if (o->explained.known) out->explained = known_f64((double)o->explained.v);
-    return TARE_OK;
+    struct outliers out = {.c = c, .of = 1, .explained = NAN};
+    if (!o->known || !o->count.known || !c->samples.known)
+        j->failed |= !count_outliers(c, &out);
+    else
+        out = (struct outliers){c, (double)o->count.v, OR_NAN(o->limit_ns), (double)c->samples.v,
+                                OR_NAN(o->explained)};
+    return out;
 }
 
-tare_status find_outliers(struct judging *j)
+void find_outliers(struct judging *j)
 {
-    struct outliers worst = {0}, now;
+    struct outliers worst = {.of = 1};
     for (size_t i = 0; i < j->run->cases.n; i++) {
-        tare_status s = outliers_of(j->run->cases.at[i], &now, j->err);
-        if (s < 0) return s;
-        if (now.count >= 3 && now.count / now.of > fmax(worst.c ? worst.count / worst.of : 0, 0.005))
-            worst = now;
+        struct outliers now = outliers_of(j, j->run->cases.at[i]);
+        if (now.count >= 3 && now.count / now.of > fmax(worst.count / worst.of, 0.005)) worst = now;
     }
-    if (!worst.c) return TARE_OK;
+    if (!worst.c) return;
     struct run_finding *f = finding_start(
         j, worst.c, "%s of %s (%s) took longer than %s", show_number(worst.count).s,
         show_count(worst.of, "run").s, show_percent(worst.count / worst.of).s, show_time(worst.limit_ns).s);
-    finding_number(j, f, "outliers", worst.count);
-    finding_number(j, f, "samples", worst.of);
-    finding_number(j, f, "limit_ns", round(worst.limit_ns));
-    if (!worst.explained.known) return TARE_OK;
-    finding_number(j, f, "explained", worst.explained.v);
-    double unexplained = worst.count - worst.explained.v;
+    finding_numbers(j, f, {"outliers", worst.count}, {"samples", worst.of},
+                    {"limit_ns", round(worst.limit_ns)});
+    if (isnan(worst.explained)) return;
+    finding_number(j, f, "explained", worst.explained);
+    double unexplained = worst.count - worst.explained;
     if (unexplained / worst.of > 0.01 && f) f->severity = "warn";
     finding_action(j, f, "%s of them coincide with interruptions by the machine; %s do not: %s",
-                   show_number(worst.explained.v).s, show_number(unexplained).s,
+                   show_number(worst.explained).s, show_number(unexplained).s,
                    unexplained > 0 ? "look for them in the subject" : "a quieter machine removes them");
-    return TARE_OK;
 }
 
 /* ---- GPUs ---- */
@@ -269,7 +225,7 @@ static bool is_on_gpu(const char *provider)
 }
 
 /* The provider of a model says that it ran on one; of other subjects only that this machine has one. */
-tare_status find_gpu_unwatched(struct judging *j)
+void find_gpu_unwatched(struct judging *j)
 {
     const struct run *run = j->run;
     const struct run_value *seen = run_map_get(&run->config, "gpu_present");
@@ -290,5 +246,4 @@ tare_status find_gpu_unwatched(struct judging *j)
         f = finding_start(j, NULL,
                           "this machine has a GPU: what a run did on it, memory included, was not measured");
     finding_text(j, f, "provider", provider ? provider : "unknown");
-    return TARE_OK;
 }

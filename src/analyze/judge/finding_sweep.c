@@ -54,9 +54,8 @@ void find_batch_small(struct judging *j, cases_of *cases, size_t n)
                       x_of(least, "batch"), show_percent(1 / ratio.value).s, x_of(best, "batch"),
                       show_rate(rate_of(least).value, unit).s, show_rate(rate_of(best).value, unit).s);
     finding_estimate(j, f, "speedup", ratio);
-    finding_number(j, f, "batch", x_of(least, "batch"));
-    finding_number(j, f, "best_batch", x_of(best, "batch"));
-    finding_number(j, f, "enough_batch", x_of(cases[enough], "batch"));
+    finding_numbers(j, f, {"batch", x_of(least, "batch")}, {"best_batch", x_of(best, "batch")},
+                    {"enough_batch", x_of(cases[enough], "batch")});
     finding_action(
         j, f, "gather requests into batches of %g or more; batch %g already gives %s of the most measured",
         x_of(cases[enough], "batch"), x_of(cases[enough], "batch"),
@@ -88,8 +87,7 @@ void find_batch_knee(struct judging *j, cases_of *cases, size_t n)
             "from batch %g on, doubling the batch changes throughput by %s (%s to %s): below %.0f %%", batch,
             show_percent(gain.value - 1).s, show_percent(gain.lo.v - 1).s, show_percent(gain.hi.v - 1).s,
             GAIN_PER_DOUBLING * 100);
-        finding_number(j, f, "batch", batch);
-        finding_number(j, f, "next_batch", next);
+        finding_numbers(j, f, {"batch", batch}, {"next_batch", next});
         finding_estimate(j, f, "gain_per_doubling", gain);
         finding_action(j, f, "use batch %g unless latency and memory do not matter", batch);
         return;
@@ -132,8 +130,8 @@ static bool fit(cases_of *cases, size_t n, struct line *out)
 void find_batch_memory(struct judging *j, cases_of *cases, size_t n)
 {
     struct line l;
-    double room = 0, unit = 0x1p10;
-    if (!fit(cases, n, &l) || !(l.lo > 0) || l.slope < unit) return;
+    if (!fit(cases, n, &l) || !(l.lo > 0) || l.slope < 0x1p10) return;
+    double room = memory_room(j->run);
     const struct run_case *last = cases[n - 1];
     struct run_finding *f =
         finding_start(j, NULL, "memory grows by %s per item in the batch (%s to %s); batch %g takes %s",
@@ -141,12 +139,11 @@ void find_batch_memory(struct judging *j, cases_of *cases, size_t n)
                       show_bytes((double)last->memory.delta.v).s);
     finding_estimate(j, f, "bytes_per_batch", run_estimate(l.slope, l.lo, l.hi));
     finding_number(j, f, "bytes_at_zero", round(l.at_zero));
-    if (memory_room(j->run, &room) && last->memory.rss_before.known) {
-        double fits = floor((room * 0.8 - (double)last->memory.rss_before.v - fmax(l.at_zero, 0)) / l.hi);
-        finding_number(j, f, "largest_batch_estimated", fmax(fits, 0));
-        finding_action(j, f, "estimated: up to batch %s fits into 80 %% of %s", show_number(fmax(fits, 0)).s,
-                       show_bytes(room).s);
-    }
+    double fits = floor((room * 0.8 - OR_NAN(last->memory.rss_before) - fmax(l.at_zero, 0)) / l.hi);
+    if (isnan(fits)) return;
+    finding_number(j, f, "largest_batch_estimated", fmax(fits, 0));
+    finding_action(j, f, "estimated: up to batch %s fits into 80 %% of %s", show_number(fmax(fits, 0)).s,
+                   show_bytes(room).s);
 }
 
 /* ---- length ---- */
@@ -192,8 +189,7 @@ void find_threads_slower(struct judging *j, cases_of *cases, size_t n)
     struct run_finding *f = finding_start(j, most, "%g threads are %s slower than %g", x_of(most, "threads"),
                                           show_percent(1 - ratio.value).s, x_of(cases[best], "threads"));
     finding_estimate(j, f, "throughput_ratio", ratio);
-    finding_number(j, f, "threads", x_of(most, "threads"));
-    finding_number(j, f, "best_threads", x_of(cases[best], "threads"));
+    finding_numbers(j, f, {"threads", x_of(most, "threads")}, {"best_threads", x_of(cases[best], "threads")});
     finding_action(j, f, "use %s", show_count(x_of(cases[best], "threads"), "thread").s);
 }
 
@@ -254,9 +250,7 @@ static void compare_variant(struct judging *j, const struct run_case *a, const s
     finding_estimate(j, f, "throughput_ratio", r);
     if (a->accuracy.score.known) finding_number(j, f, "accuracy_base", a->accuracy.score.value);
     if (b->accuracy.score.known) finding_number(j, f, "accuracy", b->accuracy.score.value);
-    if (a->memory.rss_peak.known && b->memory.rss_peak.known)
-        finding_number(j, f, "memory_ratio",
-                       (double)b->memory.rss_peak.v / fmax((double)a->memory.rss_peak.v, 1));
+    finding_number(j, f, "memory_ratio", OR_NAN(b->memory.rss_peak) / OR_NAN(a->memory.rss_peak));
 }
 
 /* Each variant against the first. */

@@ -29,13 +29,10 @@ const char *const objective_names[] = {OBJECTIVE_MAP(X) NULL};
 
 static bool answers_are_fine(const struct run *run, const struct run_case *c)
 {
-    double allowed = 0.01, best = NAN;
-    if (!c->accuracy.score.known || !c->accuracy.metric) return true;
+    double allowed = 0.01, base;
     config_number(run, "max_drop", &allowed);
-    if (c->accuracy.baseline.known) best = c->accuracy.baseline.v;
-    for (size_t i = 0; i < run->cases.n && isnan(best); i++)
-        if (run->cases.at[i]->accuracy.score.known) best = run->cases.at[i]->accuracy.score.value;
-    return !(accuracy_drop(c->accuracy.metric, best, c->accuracy.score.value) > allowed);
+    if (!c->accuracy.score.known || !c->accuracy.metric || !accuracy_reference(run, c, &base)) return true;
+    return !(accuracy_drop(c->accuracy.metric, base, c->accuracy.score.value) > allowed);
 }
 
 /* "pass", "fail", or "inconclusive": the data does not show it. By the rule for targets. */

@@ -106,9 +106,7 @@ static void check_conditions(struct judging *j, const struct run_case *c, const 
                       show_time(from * 1e9).s, show_time(to * 1e9).s, show_percent(span.share).s);
     j->failed |= buf_status(&measured, NULL) != TARE_OK;
     buf_release(&measured);
-    finding_number(j, f, "share_of_time", span.share);
-    finding_number(j, f, "from_s", from);
-    finding_number(j, f, "to_s", to);
+    finding_numbers(j, f, {"share_of_time", span.share}, {"from_s", from}, {"to_s", to});
     for (size_t i = 0; i < DIAGNOSIS_CONDITIONS && r->all[i].op; i++) /* the map keeps one of a name */
         finding_number(j, f, course_names[r->all[i].quantity],
                        course_mean(course, r->all[i].quantity, span.from, span.to));
@@ -130,9 +128,7 @@ static void tell_leak(struct judging *j, const struct run_case *c, const struct 
     struct run_finding *f = finding_start(j, c, "memory grows without end: %s from %s to %s, %s per second",
                                           show_bytes(g->rise).s, show_time(g->from * 1e9).s,
                                           show_time(g->to * 1e9).s, show_bytes(g->rate).s);
-    finding_number(j, f, "from_s", g->from);
-    finding_number(j, f, "to_s", g->to);
-    finding_number(j, f, "grown_bytes", g->rise);
+    finding_numbers(j, f, {"from_s", g->from}, {"to_s", g->to}, {"grown_bytes", g->rise});
     finding_estimate(j, f, "bytes_per_second",
                      (struct run_estimate){true, g->rate, known_f64(g->lo), known_f64(g->hi)});
     finding_number(j, f, "confidence", g->confidence);
@@ -158,7 +154,7 @@ static void check_leak(struct judging *j, const struct run_case *c, const struct
 
 tare_status diagnose(struct run *run, const struct run_case *c, const struct course *course, tare_error *err)
 {
-    struct judging j = {.run = run, .err = err};
+    struct judging j = {.run = run};
     if (course->steps.n < DIAGNOSE_STEPS_MIN) return TARE_OK;
     check_leak(&j, c, course);
     for (const struct diagnosis *r = diagnosis_table; r->id; r++) check_conditions(&j, c, course, r);
