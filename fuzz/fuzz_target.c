@@ -31,8 +31,8 @@ static void as_target(const char *text)
     must(target_parse(&again, text, &err) == TARE_OK && again.value == t.value && again.op == t.op);
     struct run_case c = {.name = "c", .unit = "texts", .load_ns = known_u64(5)};
     c.throughput.rate = run_estimate(10, 9, 11);
-    struct verdict v;
-    must(target_judge(&t, &c, &v, &err) == TARE_OK && v.word != NULL);
+    struct run_target v;
+    must(target_judge(&t, &c, &v, &err) == TARE_OK && v.verdict != NULL);
     must(!v.ratio.known || isfinite(v.ratio.v));
 }
 

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "analyze/judge/capacity.h"
 #include "analyze/judge/queue.h"
 #include "core/mem.h"
 #include "run_fixture.h"

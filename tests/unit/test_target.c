@@ -117,10 +117,10 @@ static void test_rates_alone(void **state)
 
 /* ---- verdicts ---- */
 
-static struct verdict judge(const struct run_case *c, const char *text)
+static struct run_target judge(const struct run_case *c, const char *text)
 {
     struct target t;
-    struct verdict v;
+    struct run_target v;
     tare_error err = TARE_ERROR_INIT;
     if (target_parse(&t, text, &err) < 0 || target_judge(&t, c, &v, &err) < 0)
         fail_msg("%s: %s", text, err.text);
@@ -129,8 +129,8 @@ static struct verdict judge(const struct run_case *c, const char *text)
 
 static void expect_word(const struct run_case *c, const char *text, const char *word)
 {
-    struct verdict v = judge(c, text);
-    if (strcmp(v.word, word) != 0) fail_msg("%s: %s, expected %s", text, v.word, word);
+    struct run_target v = judge(c, text);
+    if (strcmp(v.verdict, word) != 0) fail_msg("%s: %s, expected %s", text, v.verdict, word);
 }
 
 /* n distinct times in an order without autocorrelation; `over` of them are above 1 ms. */
@@ -194,7 +194,7 @@ static void test_percentile_fails_by_counting(void **state)
     expect_word(c, "p50<=1ms", "pass");
     expect_word(c, "p95>=1ms", "pass");
     expect_word(c, "p50>=1ms", "fail");
-    struct verdict v = judge(c, "p95<=1ms");
+    struct run_target v = judge(c, "p95<=1ms");
     assert_true(v.confidence.known && v.confidence.v > 0.95 && v.confidence.v <= 1);
     assert_true(v.achieved.known && v.achieved.v > 1.9e6 && v.ratio.known && v.ratio.v < 0.6);
     run_release(&r);

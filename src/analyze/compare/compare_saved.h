@@ -9,14 +9,6 @@
 #include "analyze/judge/judge.h"
 #include "run/comparison.h"
 
-/* `latency.p95>5%`: this metric fails the comparison when it is surely worse by more than 5 %. Without a share
- * ("latency.p95") more than the minimum effect. Named ones alone then fail a comparison. */
-struct compare_limit {
-    char metric[48]; /* a name of measure_table */
-    double share;    /* NAN: the minimum effect */
-};
-tare_status compare_limit_parse(struct compare_limit *out, const char *text, tare_error *err);
-
 struct compare_series {
     double *y;
     int64_t *ms; /* when each was made */

@@ -16,7 +16,7 @@
 enum target_op { TARGET_LE, TARGET_GE, TARGET_LT, TARGET_GT };
 
 struct target {
-    char metric[48]; /* a name of measure_table: "latency.p95" */
+    char metric[MEASURE_NAME_SIZE]; /* of measure_table: "latency.p95" */
     enum target_op op;
     double value;  /* ns, units per second, bytes, or plain */
     char unit[24]; /* as written: "ms" */
@@ -33,15 +33,25 @@ const char *target_op_text(enum target_op op); /* "<=" */
  * everything. For the command line, before anything is measured. */
 tare_status target_check_unit(const struct target *t, const char *case_unit, tare_error *err);
 
-struct verdict {
-    const char *word;            /* "pass", "fail", "inconclusive" */
-    struct known_f64 achieved;   /* unknown: not measured */
-    struct known_f64 ratio;      /* times better than asked: above 1 is good, whatever the direction */
-    struct known_f64 confidence; /* of the word, or of the nearer one; unknown: a single measurement */
-};
-
-tare_status target_judge(const struct target *t, const struct run_case *c, struct verdict *out,
+/* `verdict`, `achieved`, `ratio` and `confidence` of the row; others stay as they are. */
+tare_status target_judge(const struct target *t, const struct run_case *c, struct run_target *out,
                          tare_error *err);
+
+/* `latency.p95>5%`: this metric fails a comparison when it is surely worse by more than 5 %. Without a share
+ * ("latency.p95") more than the minimum effect. Named ones alone then fail a comparison. */
+struct compare_limit {
+    char metric[MEASURE_NAME_SIZE];
+    double share; /* NAN: the minimum effect */
+};
+tare_status compare_limit_parse(struct compare_limit *out, const char *text, tare_error *err);
+
+/* A rule that a person wrote, while it is read (alert.c reads such, too). Errors name it and show the place. */
+struct rule_text {
+    const char *text, *at;
+    tare_error *err;
+};
+tare_status rule_refuse(const struct rule_text *r, const char *at, const char *why);
+void rule_skip_blanks(struct rule_text *r);
 
 /* One run->targets row per target and case, with achieved value, ratio and verdict. When `best_only`, of
  * one case only: the one that meets the most targets (of equals, the one whose worst ratio is best). */

@@ -9,8 +9,7 @@
 #ifndef ANALYZE_QUEUE_H
 #define ANALYZE_QUEUE_H
 
-#include "core/error.h"
-#include "run/value.h"
+#include "analyze/judge/judge.h"
 
 struct queue_load {
     const double *service_ns; /* measured times of one run */
@@ -51,5 +50,36 @@ struct queue_plan {
 
 tare_status queue_plan(const struct queue_load *load, const struct queue_goal *goal, struct queue_plan *out,
                        tare_error *err);
+
+/* ---- replicas and machines from one measured case of a run: the queue meets units, memory, processors ---- */
+
+struct capacity_goal {
+    double rate;         /* per second */
+    char rate_unit[24];  /* as written: "/s" and "requests/s" are requests, "texts/s" are units of the case */
+    struct target limit; /* on a percentile or the mean of the latency */
+    double headroom;
+    uint64_t seed;
+};
+
+/* Is `t` a limit that a plan can hold: an upper one, on latency.mean or a percentile? */
+tare_status capacity_check_limit(const struct target *t, tare_error *err);
+
+struct capacity {
+    const struct run *run;
+    const struct run_case *c;
+    const char *unusable; /* why the case cannot be planned with; NULL: it can */
+    bool few_samples; /* fewer than 5 of the single times lie beyond the percentile: its tail is a guess */
+    double requests;  /* per second */
+    struct queue_plan plan;
+    struct known_f64 threads, memory; /* of one replica: processors, bytes */
+    struct known_f64 machines; /* like the measured one, by the processors and memory that replicas need */
+    const char *machines_by;   /* "processors" or "memory": what fills a machine first; NULL: unknown */
+};
+
+tare_status capacity_plan(struct capacity *out, const struct run *run, const struct run_case *c,
+                          const struct capacity_goal *goal, tare_error *err);
+
+/* Fewer replicas, then a shorter response. Only of possible ones. */
+bool capacity_is_better(const struct capacity *a, const struct capacity *b);
 
 #endif

@@ -39,10 +39,10 @@ static bool answers_are_fine(const struct run *run, const struct run_case *c)
 static const char *keeps_limit(const struct objective *o, const struct run_case *c)
 {
     struct target limit = {.metric = "latency.p95", .op = TARGET_LE, .value = (double)o->latency_limit_ns};
-    struct verdict v = {.word = "inconclusive"}; /* without memory nothing is shown, either */
+    struct run_target v = {.verdict = "inconclusive"}; /* without memory nothing is shown, either */
     if (o->latency_limit_ns == 0) return "pass";
     target_judge(&limit, c, &v, NULL);
-    return v.word;
+    return v.verdict;
 }
 
 static bool may_choose(struct choice *ch, const struct run_case *c, struct run_estimate *e)

@@ -1,74 +1,73 @@
 /* SPDX-License-Identifier: MIT
  * target.c - reads targets as people write them: `latency.p95 <= 100ms`, `throughput>=1000texts/s`,
- * `accuracy >= 69%`, and the form `latency:100ms`. Strict: the whole text or an error that shows the
- * place. Judging is verdict.c. */
+ * `accuracy >= 69%`, the form `latency:100ms`, and limits on a change: `latency.p95>5%`. Strict: the whole text or an
+ * error that shows the place. And judges them: a percentile whose single times are in the document by counting the times
+ * beyond the limit (binomial, with as many samples as they are independently worth); other numbers by their interval; a
+ * number measured once by itself, without a confidence. Never rounds in favour. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analyze/judge/judge.h"
+#include "core/mem.h"
+#include "core/stats.h"
 #include "core/suggest.h"
 #include "core/unit.h"
 
 #define TARGET_TEXT_MAX 200
-
-struct target_text {
-    const char *text, *at;
-    const struct measure *measure;
-    tare_error *err;
-};
+#define RISK 0.05 /* of a wrong pass or a wrong fail */
 
 static const char word_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
-static tare_status refuse(struct target_text *r, const char *at, const char *why)
+tare_status rule_refuse(const struct rule_text *r, const char *at, const char *why)
 {
     if (*at == 0) return error_set(r->err, TARE_INVALID, "%s: at its end: %s", r->text, why);
     return error_set(r->err, TARE_INVALID, "%s: at '%s': %s", r->text, at, why);
 }
 
-static void skip_blanks(struct target_text *r)
+void rule_skip_blanks(struct rule_text *r)
 {
     r->at += strspn(r->at, " \t");
 }
 
 /* ---- metric ---- */
 
-static tare_status unknown_metric(struct target_text *r, const char *word)
+static tare_status unknown_metric(const struct rule_text *r, const char *word)
 {
-    const char *names[64];
-    size_t n = 0;
-    for (const struct measure *m = measure_table; m->name && n < 64; m++) names[n++] = m->name;
-    const char *near = suggest_among(word, names, n);
+    struct suggest s;
     struct buf all = BUF_INIT;
-    for (size_t i = 0; i < n; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
-    if (near)
-        error_set(r->err, TARE_INVALID, "%s: '%s' is not a metric; did you mean %s?", r->text, word, near);
-    else
-        error_set(r->err, TARE_INVALID, "%s: '%s' is not a metric; there are: %s", r->text, word, all.data);
+    suggest_init(&s, word, strlen(word));
+    for (const struct measure *m = measure_table; m->name; m++) {
+        suggest_offer(&s, m->name);
+        buf_printf(&all, "%s%s", all.len ? ", " : "", m->name);
+    }
+    const char *near = suggest_best(&s);
+    error_set(r->err, TARE_INVALID, "%s: '%s' is not a metric; %s%s%s", r->text, word,
+              near ? "did you mean " : "there are: ", near ? near : all.data, near ? "?" : "");
     buf_release(&all);
     return TARE_INVALID;
 }
 
-static tare_status read_metric(struct target_text *r, struct target *out)
+/* The name of a measure at the beginning of a text, long or short; `metric` gets the long one. */
+static tare_status read_metric(struct rule_text *r, const struct measure **out,
+                               char metric[MEASURE_NAME_SIZE])
 {
-    char word[sizeof out->metric];
-    skip_blanks(r);
+    rule_skip_blanks(r);
     size_t n = strspn(r->at, word_chars);
-    if (n == 0) return refuse(r, r->at, "a metric was expected, as in latency.p95<=100ms");
-    if (n >= sizeof word) return refuse(r, r->at, "too long for a metric");
-    memcpy(word, r->at, n);
-    word[n] = 0;
-    r->measure = measure_find(word);
-    if (!r->measure) return unknown_metric(r, word);
-    snprintf(out->metric, sizeof out->metric, "%s", r->measure->name);
+    if (n == 0) return rule_refuse(r, r->at, "a metric was expected, as in latency.p95<=100ms");
+    if (n >= MEASURE_NAME_SIZE) return rule_refuse(r, r->at, "too long for a metric");
+    memcpy(metric, r->at, n);
+    metric[n] = 0;
+    if (!(*out = measure_find(metric))) return unknown_metric(r, metric);
+    snprintf(metric, MEASURE_NAME_SIZE, "%s", (*out)->name);
     r->at += n;
-    skip_blanks(r);
+    rule_skip_blanks(r);
     return TARE_OK;
 }
 
 /* ---- operator ---- */
 
-static tare_status read_op(struct target_text *r, struct target *out)
+static tare_status read_op(struct rule_text *r, const struct measure *m, struct target *out)
 {
     static const struct {
         const char *text;
@@ -80,13 +79,13 @@ static tare_status read_op(struct target_text *r, struct target *out)
         if (strncmp(r->at, ops[i].text, n) != 0) continue;
         out->op = ops[i].op;
         r->at += n;
-        skip_blanks(r);
+        rule_skip_blanks(r);
         return TARE_OK;
     }
-    if (*r->at != ':') return refuse(r, r->at, "expected <=, >=, <, > or :");
+    if (*r->at != ':') return rule_refuse(r, r->at, "expected <=, >=, <, > or :");
     r->at++;
-    out->op = r->measure->more_is_better ? TARGET_GE : TARGET_LE;
-    skip_blanks(r);
+    out->op = m->more_is_better ? TARGET_GE : TARGET_LE;
+    rule_skip_blanks(r);
     return TARE_OK;
 }
 
@@ -98,15 +97,15 @@ const char *target_op_text(enum target_op op)
 
 /* ---- value ---- */
 
-static tare_status read_number(struct target_text *r, double *out)
+static tare_status read_number(struct rule_text *r, double *out)
 {
     const char *why = unit_number(&r->at, out);
-    if (why) return refuse(r, r->at, why);
-    skip_blanks(r);
+    if (why) return rule_refuse(r, r->at, why);
+    rule_skip_blanks(r);
     return TARE_OK;
 }
 
-static tare_status read_unit(struct target_text *r, struct target *out)
+static tare_status read_unit(struct rule_text *r, enum measure_kind kind, struct target *out)
 {
     static const struct {
         enum unit_kind kind;
@@ -118,46 +117,72 @@ static tare_status read_unit(struct target_text *r, struct target *out)
         [MEASURE_BYTES] = {UNIT_MEMORY, true, "not a unit of memory; use B, KB, KiB, MB, MiB, GB or GiB"},
         [MEASURE_PLAIN] = {UNIT_SHARE, false, "this metric has no unit; a share may be written in %"},
     };
-    enum measure_kind kind = r->measure->kind;
     const char *unit = r->at;
     size_t n = strlen(unit);
     while (n > 0 && (unit[n - 1] == ' ' || unit[n - 1] == '\t')) n--;
-    if (n >= sizeof out->unit) return refuse(r, r->at, "too long for a unit");
+    if (n >= sizeof out->unit) return rule_refuse(r, r->at, "too long for a unit");
     memcpy(out->unit, unit, n);
     out->unit[n] = 0;
     bool none = n == 0 && out->value == 0 && rows[kind].zero_needs_none;
     if (!none && !unit_apply(rows[kind].kind, out->unit, &out->value))
-        return refuse(r, r->at, rows[kind].why_not);
-    return isfinite(out->value) ? TARE_OK : refuse(r, r->at, "the value is too large");
+        return rule_refuse(r, r->at, rows[kind].why_not);
+    return isfinite(out->value) ? TARE_OK : rule_refuse(r, r->at, "the value is too large");
+}
+
+static tare_status check_length(const char *text, const char *what, tare_error *err)
+{
+    if (strnlen(text, TARGET_TEXT_MAX + 1) <= TARGET_TEXT_MAX) return TARE_OK;
+    return error_set(err, TARE_INVALID, "a %s has at most %d characters", what, TARGET_TEXT_MAX);
 }
 
 tare_status target_parse(struct target *out, const char *text, tare_error *err)
 {
-    struct target_text r = {.text = text, .at = text, .err = err};
+    struct rule_text r = {text, text, err};
     struct target t = {.op = TARGET_LE};
-    if (strnlen(text, TARGET_TEXT_MAX + 1) > TARGET_TEXT_MAX)
-        return error_set(err, TARE_INVALID, "a target has at most %d characters", TARGET_TEXT_MAX);
-    tare_status s = read_metric(&r, &t);
-    if (s == TARE_OK) s = read_op(&r, &t);
+    const struct measure *m;
+    tare_status s = check_length(text, "target", err);
+    if (s == TARE_OK) s = read_metric(&r, &m, t.metric);
+    if (s == TARE_OK) s = read_op(&r, m, &t);
     if (s == TARE_OK) s = read_number(&r, &t.value);
-    if (s == TARE_OK) s = read_unit(&r, &t);
+    if (s == TARE_OK) s = read_unit(&r, m->kind, &t);
     if (s == TARE_OK) *out = t;
     return s;
 }
 
 tare_status target_parse_rate(double *per_second, char unit[24], const char *text, tare_error *err)
 {
-    struct target_text r = {.text = text, .at = text, .measure = measure_find("throughput"), .err = err};
+    struct rule_text r = {text, text + strspn(text, " \t"), err};
     struct target t = {.op = TARGET_GE};
-    if (strnlen(text, TARGET_TEXT_MAX + 1) > TARGET_TEXT_MAX)
-        return error_set(err, TARE_INVALID, "a rate has at most %d characters", TARGET_TEXT_MAX);
-    skip_blanks(&r);
-    tare_status s = read_number(&r, &t.value);
-    if (s == TARE_OK) s = read_unit(&r, &t);
+    tare_status s = check_length(text, "rate", err);
+    if (s == TARE_OK) s = read_number(&r, &t.value);
+    if (s == TARE_OK) s = read_unit(&r, MEASURE_RATE, &t);
     if (s < 0) return s;
     *per_second = t.value;
     memcpy(unit, t.unit, sizeof t.unit);
     return TARE_OK;
+}
+
+tare_status compare_limit_parse(struct compare_limit *out, const char *text, tare_error *err)
+{
+    struct rule_text r = {text, text, err};
+    struct compare_limit l = {.share = NAN};
+    const struct measure *m;
+    tare_status s = check_length(text, "limit", err);
+    if (s == TARE_OK) s = read_metric(&r, &m, l.metric);
+    if (s == TARE_OK && *r.at) {
+        if (*r.at != '>' && *r.at != ':')
+            return rule_refuse(&r, r.at, "expected >, as in latency.p95>5%: worse by more than that");
+        r.at += r.at[0] == '>' && r.at[1] == '=' ? 2 : 1;
+        rule_skip_blanks(&r);
+        s = read_number(&r, &l.share);
+        if (s == TARE_OK && !unit_apply(UNIT_PERCENT, r.at, &l.share))
+            s = rule_refuse(&r, r.at,
+                            "expected %, the share by which it may be worse; a limit by itself, as in "
+                            "latency.p95<=100ms, is a --target of tare bench");
+        if (s == TARE_OK && l.share > 10) s = rule_refuse(&r, r.at, "a limit above 1000 % never fails");
+    }
+    if (s == TARE_OK) *out = l;
+    return s;
 }
 
 /* ---- what a rate counts ---- */
@@ -174,4 +199,187 @@ tare_status target_check_unit(const struct target *t, const char *case_unit, tar
     if (strncmp(case_unit, t->unit, n) == 0 && (case_unit[n] == 0 || case_unit[n] == '/')) return TARE_OK;
     return error_set(err, TARE_INVALID, "the target %s %s %g%s counts %.*s, but the runs count %s; write /s",
                      t->metric, target_op_text(t->op), t->value, t->unit, (int)n, t->unit, case_unit);
+}
+
+/* ---- judging ---- */
+
+static bool is_at_most(enum target_op op)
+{
+    return op == TARGET_LE || op == TARGET_LT;
+}
+
+static bool meets(const struct target *t, double v)
+{
+    switch (t->op) {
+    case TARGET_LE: return v <= t->value;
+    case TARGET_GE: return v >= t->value;
+    case TARGET_LT: return v < t->value;
+    case TARGET_GT: return v > t->value;
+    }
+    return false;
+}
+
+/* ---- percentiles from single times ---- */
+
+/* How many independent samples the case's times are worth, and how many break the limit. Runs that were due and not
+ * served took longer than any limit. */
+static tare_status count_times(const struct target *t, const struct run_case *c, double *n_eff,
+                               double *breaking, tare_error *err)
+{
+    const struct run_samples *s = &c->samples_raw;
+    const struct run_open_loop *o = &c->open_loop;
+    double lost =
+        o->due.known && o->served.known && o->due.v > o->served.v ? (double)(o->due.v - o->served.v) : 0;
+    double *x = stats_doubles(s->ns, s->n, err);
+    if (!x) return TARE_NOMEM;
+    size_t over = 0;
+    for (size_t i = 0; i < s->n; i++) over += !meets(t, x[i]);
+    tare_status st = stats_n_eff(x, s->n, n_eff, err);
+    mem_free(x);
+    double worth = *n_eff / (double)s->n;
+    *breaking = ((double)over + (is_at_most(t->op) ? lost : 0)) * worth;
+    *n_eff += lost * worth;
+    return st;
+}
+
+/* An upper limit on quantile q holds when at most 1 - q of all times break it; a lower limit, q of them. */
+static tare_status judge_quantile(const struct target *t, const struct run_case *c, double q,
+                                  struct run_target *out, tare_error *err)
+{
+    double n_eff = 1, breaking = 0, share = is_at_most(t->op) ? 1 - q : q;
+    tare_status st = count_times(t, c, &n_eff, &breaking, err);
+    if (st < 0) return st;
+    n_eff = fmax(floor(n_eff), 1);
+    double wrong_pass = stats_binomial_cdf(ceil(breaking - 1e-9), n_eff, share);
+    double wrong_fail = stats_binomial_at_least(floor(breaking + 1e-9), n_eff, share);
+    if (wrong_pass <= RISK)
+        out->verdict = "pass";
+    else if (wrong_fail <= RISK)
+        out->verdict = "fail";
+    out->confidence = known_f64(1 - fmin(fmin(wrong_pass, wrong_fail), 1));
+    return TARE_OK;
+}
+
+/* ---- intervals ---- */
+
+static void judge_interval(const struct target *t, struct run_estimate e, double level,
+                           struct run_target *out)
+{
+    bool lo = meets(t, e.lo.v), hi = meets(t, e.hi.v);
+    if (lo == hi) {
+        out->verdict = lo ? "pass" : "fail";
+        out->confidence = known_f64((1 + level) / 2);
+        return;
+    }
+    double half = e.value > t->value ? e.value - e.lo.v : e.hi.v - e.value;
+    double z = half > 0 ? fabs(e.value - t->value) / half * stats_normal_quantile((1 + level) / 2) : 0;
+    out->confidence = known_f64(stats_normal_cdf(z));
+}
+
+/* ---- one target, one case ---- */
+
+static struct known_f64 times_better(const struct target *t, double achieved)
+{
+    double r = is_at_most(t->op) ? t->value / achieved : achieved / t->value;
+    return isfinite(r) && achieved > 0 && t->value > 0 ? known_f64(r) : (struct known_f64){0};
+}
+
+tare_status target_judge(const struct target *t, const struct run_case *c, struct run_target *out,
+                         tare_error *err)
+{
+    const struct measure *m = measure_find(t->metric);
+    struct run_estimate e = {0};
+    if (!m) return error_set(err, TARE_INVALID, "'%s' is not a metric", t->metric);
+    bool known = measure_of(c, m, &e) && target_check_unit(t, c->unit, NULL) == TARE_OK;
+    out->verdict = "inconclusive";
+    out->achieved = known ? known_f64(e.value) : (struct known_f64){0};
+    out->ratio = known ? times_better(t, e.value) : (struct known_f64){0};
+    out->confidence = (struct known_f64){0};
+    if (m->quantile > 0 && c->samples_raw.known && c->samples_raw.n > 0)
+        return judge_quantile(t, c, m->quantile, out, err);
+    if (known && e.lo.known && e.hi.known)
+        judge_interval(t, e, c->confidence.known ? c->confidence.v : 0.95, out);
+    else if (known && m->quantile == 0)
+        out->verdict = meets(t, e.value) ? "pass" : "fail";
+    return TARE_OK;
+}
+
+/* ---- all of them ---- */
+
+static tare_status add_row(struct run *run, const struct target *t, const struct run_case *c, tare_error *err)
+{
+    const struct measure *m = measure_find(t->metric);
+    struct run_target *row = run_add_target(run, t->metric, target_op_text(t->op), t->value);
+    if (!row) return error_nomem(err, "the targets");
+    const char *unit = m->kind == MEASURE_RATE && c->throughput.unit ? c->throughput.unit : measure_unit(m);
+    row->unit = *unit ? unit : NULL;
+    row->case_name = c->name;
+    return target_judge(t, c, row, err);
+}
+
+struct score {
+    size_t pass, fail;
+    double worst; /* ratio */
+};
+
+static tare_status score_case(const struct run_case *c, const struct target *targets, size_t n,
+                              struct score *out, tare_error *err)
+{
+    *out = (struct score){.worst = INFINITY};
+    for (size_t i = 0; i < n; i++) {
+        struct run_target v;
+        tare_status s = target_judge(&targets[i], c, &v, err);
+        if (s < 0) return s;
+        out->pass += v.verdict[0] == 'p';
+        out->fail += v.verdict[0] == 'f';
+        out->worst = fmin(out->worst, v.ratio.known ? v.ratio.v : 0);
+    }
+    return TARE_OK;
+}
+
+static bool is_better(struct score a, struct score b)
+{
+    if (a.fail != b.fail) return a.fail < b.fail;
+    if (a.pass != b.pass) return a.pass > b.pass;
+    return a.worst > b.worst;
+}
+
+static tare_status best_case(const struct run *run, const struct target *targets, size_t n, size_t *best,
+                             tare_error *err)
+{
+    struct score top = {0}, now;
+    for (size_t i = 0; i < run->cases.n; i++) {
+        tare_status s = score_case(run->cases.at[i], targets, n, &now, err);
+        if (s < 0) return s;
+        if (i > 0 && !is_better(now, top)) continue;
+        top = now;
+        *best = i;
+    }
+    return TARE_OK;
+}
+
+tare_status targets_judge(struct run *run, const struct target *targets, size_t n, bool best_only,
+                          tare_error *err)
+{
+    size_t from = 0, to = run->cases.n;
+    if (n == 0 || to == 0) return TARE_OK;
+    if (best_only) {
+        tare_status s = best_case(run, targets, n, &from, err);
+        if (s < 0) return s;
+        to = from + 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t c = from; c < to; c++) {
+            tare_status s = add_row(run, &targets[i], run->cases.at[c], err);
+            if (s < 0) return s;
+        }
+    }
+    return TARE_OK;
+}
+
+size_t targets_missed(const struct run *run)
+{
+    size_t missed = 0;
+    for (size_t i = 0; i < run->targets.n; i++) missed += strcmp(run->targets.at[i]->verdict, "fail") == 0;
+    return missed;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/judge/judge.h"
 #include "core/mem.h"
 #include "core/str.h"
 #include "core/unit.h"
@@ -64,29 +65,13 @@ static const struct advice *advice_of(const struct alert_condition *c)
 
 /* ---- reading ---- */
 
-struct rule_text {
-    const char *text, *at;
-    tare_error *err;
-};
-
 static const char name_chars[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
-
-static tare_status refuse(const struct rule_text *r, const char *at, const char *why)
-{
-    if (*at == 0) return error_set(r->err, TARE_INVALID, "%s: at its end: %s", r->text, why);
-    return error_set(r->err, TARE_INVALID, "%s: at '%s': %s", r->text, at, why);
-}
-
-static void skip_blanks(struct rule_text *r)
-{
-    r->at += strspn(r->at, " \t");
-}
 
 static tare_status read_name(struct rule_text *r, struct alert_condition *out)
 {
     size_t n = strspn(r->at, name_chars);
-    if (n == 0) return refuse(r, r->at, "a quantity was expected, as in cpu>80% for 10s");
-    if (n >= sizeof out->name) return refuse(r, r->at, "too long for a quantity");
+    if (n == 0) return rule_refuse(r, r->at, "a quantity was expected, as in cpu>80% for 10s");
+    if (n >= sizeof out->name) return rule_refuse(r, r->at, "too long for a quantity");
     memcpy(out->name, r->at, n);
     out->name[n] = 0;
     out->quantity = derived_index(out->name);
@@ -99,8 +84,9 @@ static tare_status read_name(struct rule_text *r, struct alert_condition *out)
     r->at += n;
     if (*r->at != '[') return TARE_OK;
     n = strcspn(r->at, "]");
-    if (r->at[n] != ']') return refuse(r, r->at, "the ] is missing");
-    if (n < 2 || n > sizeof out->label) return refuse(r, r->at, "expected a label, as in disk.busy[sda]");
+    if (r->at[n] != ']') return rule_refuse(r, r->at, "the ] is missing");
+    if (n < 2 || n > sizeof out->label)
+        return rule_refuse(r, r->at, "expected a label, as in disk.busy[sda]");
     snprintf(out->label, sizeof out->label, "%.*s", (int)(n - 1), r->at + 1);
     r->at += n + 1;
     return TARE_OK;
@@ -130,23 +116,23 @@ static tare_status read_value(struct rule_text *r, const char *unit, double *out
     snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), r->at);
     bool time = rows[i].kind == UNIT_TIME;
     bool good = time ? unit_parse_duration(word, &t, NULL) == TARE_OK : unit_parse(rows[i].kind, word, out);
-    if (n >= sizeof word || !good) return refuse(r, r->at, rows[i].expected);
+    if (n >= sizeof word || !good) return rule_refuse(r, r->at, rows[i].expected);
     if (time) *out = (double)t.ns / 1e9;
     r->at += n;
-    skip_blanks(r);
+    rule_skip_blanks(r);
     return TARE_OK;
 }
 
 static tare_status read_condition(struct rule_text *r, struct alert_condition *out)
 {
-    skip_blanks(r);
+    rule_skip_blanks(r);
     tare_status s = read_name(r, out);
     if (s != TARE_OK) return s;
-    skip_blanks(r);
-    if (*r->at != '>' && *r->at != '<') return refuse(r, r->at, "expected > or <");
+    rule_skip_blanks(r);
+    if (*r->at != '>' && *r->at != '<') return rule_refuse(r, r->at, "expected > or <");
     out->op = *r->at++;
-    if (*r->at == '=') return refuse(r, r->at, "use > or < alone");
-    skip_blanks(r);
+    if (*r->at == '=') return rule_refuse(r, r->at, "use > or < alone");
+    rule_skip_blanks(r);
     return read_value(r, derived_unit(out->name), &out->threshold);
 }
 
@@ -171,7 +157,7 @@ static tare_status read_clear(struct rule_text *r, struct alert_rule *out)
     tare_status s = read_value(r, out->unit, &out->clear);
     if (s != TARE_OK) return s;
     bool inside = out->when.op == '>' ? out->clear <= out->when.threshold : out->clear >= out->when.threshold;
-    return inside ? TARE_OK : refuse(r, at, "it would clear where it fires");
+    return inside ? TARE_OK : rule_refuse(r, at, "it would clear where it fires");
 }
 
 static tare_status read_clause(struct rule_text *r, struct alert_rule *out, unsigned *seen)
@@ -183,13 +169,13 @@ static tare_status read_clause(struct rule_text *r, struct alert_rule *out, unsi
     size_t n = strcspn(r->at, " \t");
     for (unsigned i = 0; i < sizeof clauses / sizeof *clauses; i++) {
         if (n != strlen(clauses[i].word) || strncmp(r->at, clauses[i].word, n) != 0) continue;
-        if (*seen & 1u << i) return refuse(r, r->at, "given twice");
+        if (*seen & 1u << i) return rule_refuse(r, r->at, "given twice");
         *seen |= 1u << i;
         r->at += n;
-        skip_blanks(r);
+        rule_skip_blanks(r);
         return clauses[i].read(r, out);
     }
-    return refuse(r, r->at, "expected for, while or clear");
+    return rule_refuse(r, r->at, "expected for, while or clear");
 }
 
 tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/judge/capacity.h"
+#include "analyze/judge/queue.h"
 #include "analyze/judge/sweep.h"
 #include "core/fmt.h"
 #include "cli/command.h"
