@@ -95,7 +95,7 @@ static tare_status add_epoch(struct pair_set *set, tare_error *err)
 {
     if (set->n_epochs == set->cap_epochs) {
         void *grown = vec_grow_(set->epochs, &set->cap_epochs, set->n_epochs + 1, sizeof *set->epochs);
-        if (!grown) return error_set(err, TARE_NOMEM, "out of memory for launches");
+        if (!grown) return error_nomem(err, "launches");
         set->epochs = grown;
     }
     set->epochs[set->n_epochs++] = (struct pair_epoch){0};
@@ -188,7 +188,7 @@ static tare_status keep_pair(struct ab *e, const struct pair *p, tare_error *err
     struct pair_set *set = e->set;
     if (set->n == set->cap) {
         void *grown = vec_grow_(set->at, &set->cap, set->n + 1, sizeof *set->at);
-        if (!grown) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+        if (!grown) return error_nomem(err, "%zu pairs", set->n);
         set->at = grown;
     }
     set->at[set->n++] = *p;

@@ -26,7 +26,7 @@ static tare_status make_env(struct process_lane *l, uint32_t pad, char ***out, t
     size_t n = 0;
     while (environ && environ[n]) n++;
     char **env = mem_new(n + 2, sizeof *env);
-    if (!env) return error_set(err, TARE_NOMEM, "out of memory for an environment");
+    if (!env) return error_nomem(err, "an environment");
     if (n) memcpy(env, environ, n * sizeof *env);
     size_t head = sizeof PAD_NAME - 1;
     memcpy(l->pad, PAD_NAME, head);
@@ -139,7 +139,7 @@ tare_status ab_lane_process(struct ab_lane **out, const struct ab_process_option
     if (!l || !pad) {
         mem_free(l);
         mem_free(pad);
-        return error_set(err, TARE_NOMEM, "out of memory for one side");
+        return error_nomem(err, "one side");
     }
     l->base = (struct ab_lane){&process_ops, o->name, false};
     l->o = *o;

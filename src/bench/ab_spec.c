@@ -129,8 +129,7 @@ static tare_status read_all(struct ab_spec *s, struct arena *a, json_t *root, ta
     if (status == TARE_OK) status = read_config(json_object_get(root, "session_config"), s, a, err);
     if (status == TARE_OK) status = read_dims(json_object_get(root, "dims"), s, a, err);
     if (status == TARE_OK && !s->model.path) status = refuse_key("path", err);
-    if (status == TARE_OK && a->failed)
-        status = error_set(err, TARE_NOMEM, "out of memory for a specification");
+    if (status == TARE_OK && a->failed) status = error_nomem(err, "a specification");
     return status;
 }
 

@@ -113,7 +113,7 @@ static const struct ab_lane_ops subject_ops = {lane_launch, lane_ready, lane_mea
 tare_status ab_lane_subject(struct ab_lane **out, const struct ab_subject_options *o, tare_error *err)
 {
     struct subject_lane *l = mem_new(1, sizeof *l);
-    if (!l) return error_set(err, TARE_NOMEM, "out of memory for one side");
+    if (!l) return error_nomem(err, "one side");
     tare_status s = run_init(&l->scratch, "compare", err);
     if (s < 0) {
         mem_free(l);

@@ -75,13 +75,6 @@ struct memory_track {
     uint64_t readings;
 };
 
-struct open_result {
-    bool known;
-    uint64_t served, failed, due, late, queued, longest_delay_ns;
-    uint64_t planned_ns, window_ns; /* how long there were arrivals; until the last run had ended */
-    bool overloaded;
-};
-
 enum stopped {
     STOP_NOT,
     STOP_PRECISE,
@@ -115,7 +108,7 @@ struct case_work {
     struct memory_track memory;
     struct usage usage;
     struct disturbance disturbed; /* summed over slices */
-    struct open_result open;
+    struct run_open_loop open;
 };
 
 struct stamp {

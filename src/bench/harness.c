@@ -191,7 +191,7 @@ tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *
     vec_clear(&w->samples);
     if (w->instance) w->instance->subject->ops->finish(w->instance);
     w->instance = NULL;
-    return w->failure ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for case %s", w->what->name);
+    return w->failure ? TARE_OK : error_nomem(err, "case %s", w->what->name);
 }
 
 /* When none could be measured, what the first one says. */
@@ -341,7 +341,7 @@ tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error
     b.total_ns = plan->budget_ns > UINT64_MAX / (plan->n_cases + 1) ? 0 : plan->budget_ns * plan->n_cases;
     rng_seed(&b.rng, plan->seed);
     b.cases = mem_new(b.n_cases, sizeof *b.cases);
-    if (!b.cases) return error_set(err, TARE_NOMEM, "out of memory for %zu cases", b.n_cases);
+    if (!b.cases) return error_nomem(err, "%zu cases", b.n_cases);
     s = measure_all(&b, err);
     for (size_t i = 0; i < b.n_cases; i++) finish_case(&b.cases[i]);
     pool_close(&b.pool);

@@ -15,11 +15,11 @@ tare_status lanes_open(struct bench *b, tare_error *err)
     size_t room = LANES_ROOM / b->workers;
     if (room < LANE_LEAST) room = LANE_LEAST;
     b->lanes = mem_new(b->workers, sizeof *b->lanes);
-    if (!b->lanes) return error_set(err, TARE_NOMEM, "out of memory for %u workers", b->workers);
+    if (!b->lanes) return error_nomem(err, "%u workers", b->workers);
     for (unsigned i = 0; i < b->workers; i++) {
         b->lanes[i].room = room;
         b->lanes[i].at = mem_new(room, sizeof *b->lanes[i].at);
-        if (!b->lanes[i].at) return error_set(err, TARE_NOMEM, "out of memory for %u workers", b->workers);
+        if (!b->lanes[i].at) return error_nomem(err, "%u workers", b->workers);
         memset(b->lanes[i].at, 1, room * sizeof *b->lanes[i].at); /* in RAM before time counts */
     }
     size_t most = WARMUP_KEPT + room * b->workers;
@@ -156,7 +156,7 @@ static tare_status lanes_drain(struct bench *b, const struct stretch *to, tare_e
     if (b->workers == 1) return append(b->lanes[0].at, b->lanes[0].n, to, err);
     for (unsigned i = 0; i < b->workers; i++) n += b->lanes[i].n;
     struct stamp *all = mem_new(n, sizeof *all);
-    if (!all) return error_set(err, TARE_NOMEM, "out of memory for %zu run times", n);
+    if (!all) return error_nomem(err, "%zu run times", n);
     for (size_t i = 0, at = 0; i < b->workers; at += b->lanes[i++].n)
         memcpy(all + at, b->lanes[i].at, b->lanes[i].n * sizeof *all);
     qsort(all, n, sizeof *all, by_start);

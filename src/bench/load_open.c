@@ -148,39 +148,40 @@ static tare_status add_slices(struct case_work *w, const struct open_job *job, u
 }
 
 /* So many wait at the end that p95 falls on one of them, and they are more than are just being served. */
-static bool is_overloaded(const struct open_result *o, unsigned workers)
+static bool is_overloaded(uint64_t waiting, uint64_t due, unsigned workers)
 {
-    uint64_t waiting = o->due - o->served - o->failed;
-    return waiting > workers && waiting > o->due / 20;
+    return waiting > workers && waiting > due / 20;
 }
 
 /* Sort the arrivals that were due until `end` into served ones and those that waited in vain. */
 static tare_status take_arrivals(struct case_work *w, const struct open_job *job, uint64_t end,
                                  tare_error *err)
 {
-    struct open_result *o = &w->open;
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < job->planned->n; i++) {
         uint64_t ns = job->latency[i], planned = job->planned->items[i];
         if (ns == NOT_SERVED && planned > end) continue;
-        o->due++;
-        if (ns != NOT_SERVED && ns & FAILED) o->failed++;
         if (!(ns & FAILED))
             s = vec_push(&w->samples, ns, err);
         else
             s = vec_push(&w->waits, ns == NOT_SERVED ? end - planned : ns & ~FAILED, err);
     }
-    o->served = w->samples.n;
     return s;
 }
 
+/* Per second of a time in ns. */
+static struct known_f64 per_second(size_t n, uint64_t ns)
+{
+    return known_f64(ns ? (double)n * 1e9 / (double)ns : 0);
+}
+
+/* `window`: how long until the last run had ended; `arriving`: how long there were arrivals. */
 static tare_status conclude_window(struct bench *b, struct case_work *w, const struct open_job *job,
                                    tare_error *err)
 {
-    struct open_result *o = &w->open;
     const struct times *planned = job->planned;
     bool all = b->plan->max_runs && planned->n == b->plan->max_runs; /* the runs ended it, not the time */
-    uint64_t end = all ? job->origin : job->close;
+    uint64_t end = all ? job->origin : job->close, arriving = b->plan->budget_ns;
     for (unsigned i = 0; i < b->workers; i++) {
         const struct lane *l = &b->lanes[i];
         if (l->n && l->ended > end) end = l->ended;
@@ -189,18 +190,26 @@ static tare_status conclude_window(struct bench *b, struct case_work *w, const s
     }
     uint64_t now = bench_machine.now();
     if (cut_short(job)) end = now > job->origin ? now : job->origin; /* perhaps before the first was due */
-    *o =
-        (struct open_result){.known = true, .window_ns = end - job->origin, .planned_ns = b->plan->budget_ns};
-    if (all) o->planned_ns = planned->items[planned->n - 1] + (uint64_t)(1e9 / b->plan->rate);
-    if (cut_short(job) && o->window_ns < o->planned_ns) o->planned_ns = o->window_ns;
-    tare_status s = take_arrivals(w, job, o->window_ns, err);
+    uint64_t window = end - job->origin;
+    if (all) arriving = planned->items[planned->n - 1] + (uint64_t)(1e9 / b->plan->rate);
+    if (cut_short(job) && window < arriving) arriving = window;
+    tare_status s = take_arrivals(w, job, window, err);
     if (s < 0) return s;
-    o->late = job->late;
-    o->queued = job->queued;
-    o->longest_delay_ns = job->longest_delay;
-    o->overloaded = is_overloaded(o, b->workers);
-    w->spent_ns += o->window_ns;
-    return add_slices(w, job, o->window_ns, err);
+    size_t served = w->samples.n, due = served + w->waits.n;
+    w->open = (struct run_open_loop){
+        .known = true,
+        .offered = per_second(due, arriving),
+        .achieved = per_second(served, window),
+        .due = known_u64(due),
+        .served = known_u64(served),
+        .failed = known_u64(job->failed),
+        .queued = known_u64(job->queued),
+        .late_starts = known_u64(job->late),
+        .longest_delay_ns = known_u64(job->longest_delay),
+        .overloaded = known_bool(is_overloaded(w->waits.n - job->failed, due, b->workers)),
+    };
+    w->spent_ns += window;
+    return add_slices(w, job, window, err);
 }
 
 /* Failed runs are outcomes; that all failed is the end of the case. */
@@ -211,7 +220,7 @@ static tare_status judge_failures(struct bench *b, struct case_work *w, const st
     tare_status s = job->failed ? lanes_failure(b, w, &first) : TARE_OK;
     if (s < 0 && job->served == 0) return error_set(err, s, "%s", first.text);
     if (s < 0 && !(w->failure = arena_str(&b->run->arena, first.text)))
-        return error_set(err, TARE_NOMEM, "out of memory for case %s", w->what->name);
+        return error_nomem(err, "case %s", w->what->name);
     return TARE_OK;
 }
 
@@ -249,7 +258,7 @@ tare_status open_window(struct bench *b, struct case_work *w, tare_error *err)
         s = error_set(err, TARE_INVALID, "%g runs per second: none falls into a budget of %g s",
                       b->plan->rate, (double)b->plan->budget_ns / 1e9);
     if (s == TARE_OK && !(latency = mem_new(planned.n, sizeof *latency)))
-        s = error_set(err, TARE_NOMEM, "out of memory for %zu runs", planned.n);
+        s = error_nomem(err, "%zu runs", planned.n);
     if (s == TARE_OK) s = vec_reserve(&w->samples, planned.n, err);
     if (s == TARE_OK) s = run_window(b, w, &planned, latency, err);
     mem_free(latency);

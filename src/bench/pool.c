@@ -46,8 +46,7 @@ tare_status pool_open(struct pool *p, unsigned n, tare_error *err)
     memset(p, 0, sizeof *p);
     p->n = n;
     if (n < 2) return TARE_OK;
-    if (!(p->members = mem_new(n, sizeof *p->members)))
-        return error_set(err, TARE_NOMEM, "out of memory for %u workers", n);
+    if (!(p->members = mem_new(n, sizeof *p->members))) return error_nomem(err, "%u workers", n);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->idle, NULL);

@@ -220,8 +220,7 @@ tare_status summarise(struct run *run, struct run_case *c, const struct sampled 
     size_t n = s->n + s->n_waits;
     double *room = mem_new(n, 3 * sizeof *room);
     struct work w = {run, c, s, n, room, room + n, room + 2 * n, 0};
-    tare_status status =
-        room ? fill(&w, err) : error_set(err, TARE_NOMEM, "out of memory for %zu samples", n);
+    tare_status status = room ? fill(&w, err) : error_nomem(err, "%zu samples", n);
     mem_free(room);
     return status;
 }
@@ -248,24 +247,6 @@ static void put_stability(struct bench *b, struct run_case *c, const struct case
                                           .migrations = w->disturbed.process.migrations};
     if (b->plan->percentile > 0) c->stability.half_width_percentile = if_finite(w->half_width_percentile);
     if (w->judged) c->stability.steady = known_bool(w->steady);
-}
-
-static void put_open_loop(struct run_case *c, const struct case_work *w)
-{
-    const struct open_result *o = &w->open;
-    double seconds = (double)o->window_ns / 1e9, planned = (double)o->planned_ns / 1e9;
-    if (!o->known) return;
-    c->open_loop =
-        (struct run_open_loop){.known = true,
-                               .offered = known_f64(planned > 0 ? (double)o->due / planned : 0),
-                               .achieved = known_f64(seconds > 0 ? (double)o->served / seconds : 0),
-                               .due = known_u64(o->due),
-                               .served = known_u64(o->served),
-                               .failed = known_u64(o->failed),
-                               .queued = known_u64(o->queued),
-                               .late_starts = known_u64(o->late),
-                               .longest_delay_ns = known_u64(o->longest_delay_ns),
-                               .overloaded = known_bool(o->overloaded)};
 }
 
 /* ---- parts of a case ---- */
@@ -410,7 +391,7 @@ static void give_reasons(struct bench *b, struct run_case *c)
 tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct run_case *c = run_add_case(b->run, w->what->name);
-    if (!c) return error_set(err, TARE_NOMEM, "out of memory for case %s", w->what->name);
+    if (!c) return error_nomem(err, "case %s", w->what->name);
     c->params = w->params_used;
     c->failure = w->failure;
     if (w->stopped == STOP_FAILED) {
@@ -428,7 +409,7 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     put_io(b, c, w);
     put_self(b, c, w);
     put_stability(b, c, w);
-    put_open_loop(c, w);
+    c->open_loop = w->open;
     tare_error inner = TARE_ERROR_INIT;
     if (ops->report && (s = ops->report(w->instance, b->run, c, &inner)) < 0)
         return error_set(err, s, "case %s: %s", w->what->name, inner.text);

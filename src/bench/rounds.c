@@ -158,7 +158,7 @@ tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *
 {
     if (b->plan->load == BENCH_OPEN) return measure_open(b, first, n, err);
     size_t *order = mem_new(n, sizeof *order), active;
-    if (!order) return error_set(err, TARE_NOMEM, "out of memory for %zu cases", n);
+    if (!order) return error_nomem(err, "%zu cases", n);
     active = 0;
     for (size_t i = 0; i < n; i++)
         if (!b->cases[first + i].stopped) order[active++] = first + i;

@@ -229,7 +229,7 @@ static int by_total(const void *a, const void *b, void *ctx)
 static tare_status link_children(struct calltree *tree, tare_error *err)
 {
     uint32_t n = tree->n_nodes, *order = mem_new(n, sizeof *order);
-    if (!order) return error_set(err, TARE_NOMEM, "out of memory for %u call paths", n);
+    if (!order) return error_nomem(err, "%u call paths", n);
     for (uint32_t i = 1; i < n; i++) order[i - 1] = i;
     qsort_r(order, n - 1, sizeof *order, by_total, tree->nodes);
     for (uint32_t i = 0; i + 1 < n; i++) { /* smallest first, each put before its larger siblings' place */
@@ -261,7 +261,7 @@ static tare_status build(struct build *b, tare_error *err)
     b->inner = mem_new(n, sizeof *b->inner);
     b->tree->nodes = mem_new(n, sizeof *b->tree->nodes);
     if (!b->weight || !b->scopes || !b->scale || !b->inner || !b->tree->nodes)
-        return error_set(err, TARE_NOMEM, "out of memory for %zu call paths", n);
+        return error_nomem(err, "%zu call paths", n);
     b->tree->n_nodes = (uint32_t)n;
     tare_status s = weigh_nodes(b, err);
     if (s != TARE_OK) return s;

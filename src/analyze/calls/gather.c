@@ -62,14 +62,11 @@ static double skip_cost(const struct trace_process *p)
 
 static void add_costs(struct gathered *to, const struct trace_node *n, const struct trace_process *p)
 {
-    double calls = (double)n->count;
     to->on += n->count;
     to->off += n->off_count;
-    to->off_scopes += n->off_scopes;
     to->on_ns += (double)n->total * p->tick_ns;
     to->off_ns += (double)n->off_total * p->tick_ns;
-    to->inside_ns += calls * p->inside.value;
-    to->outside_ns += calls * p->outside.value;
+    to->inside_ns += (double)n->count * p->inside.value;
     to->skipped_ns += (double)n->off_scopes * skip_cost(p);
     to->fast_clock |= p->clock == TARE_CLOCK_FAST && p->tsc;
     if (n->count && (double)n->min * p->tick_ns < to->min_ns) to->min_ns = (double)n->min * p->tick_ns;
@@ -173,7 +170,6 @@ static tare_status add_call(struct from_events *f, uint32_t at, double ns)
     n->on++;
     n->on_ns += ns;
     n->inside_ns += f->p->inside.value;
-    n->outside_ns += f->p->outside.value;
     n->fast_clock |= f->p->clock == TARE_CLOCK_FAST && f->p->tsc;
     if (ns < n->min_ns) n->min_ns = ns;
     if (ns > n->max_ns) n->max_ns = ns;

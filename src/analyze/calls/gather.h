@@ -21,11 +21,11 @@ struct batches {
 
 struct gathered {
     uint32_t site, parent, kind, threads;
-    uint64_t on, off, off_scopes, abandoned; /* calls as usual, weighed calls, scopes left out in those */
+    uint64_t on, off, abandoned; /* calls as usual, weighed calls, those that never ended */
     int64_t value;
     double on_ns, off_ns;
-    double inside_ns, outside_ns,
-        skipped_ns; /* what the start-up calibration says of `on` calls (skipped: of off_scopes) */
+    double inside_ns,
+        skipped_ns; /* what the start-up calibration says of `on` calls, of scopes left out in `off` */
     double min_ns, max_ns;
     double se2_n2; /* sum over threads of (calls x standard error of their mean)^2 */
     bool se_known, fast_clock;

@@ -22,7 +22,7 @@ tare_status between_past_sd(struct stats_sample past, double *out, tare_error *e
     if (past.n < 2) return error_set(err, TARE_INVALID, "two runs at least make a difference");
     size_t n = past.n - 1;
     double *d = mem_new(n, sizeof *d), median, squares = 0, rest = 0;
-    if (!d) return error_set(err, TARE_NOMEM, "out of memory for %zu runs", past.n);
+    if (!d) return error_nomem(err, "%zu runs", past.n);
     for (size_t i = 0; i < n; i++) d[i] = fabs(past.x[i + 1] - past.x[i]);
     stats_sort(d, n);
     median = stats_median_sorted(d, n);

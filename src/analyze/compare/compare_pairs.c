@@ -38,7 +38,7 @@ static tare_status side_median(const struct pair_set *set, enum paired_metric me
 {
     struct interval found;
     double *x = mem_new(set->n, sizeof *x);
-    if (!x) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+    if (!x) return error_nomem(err, "%zu pairs", set->n);
     for (size_t i = 0; i < set->n; i++) x[i] = (double)paired_value(&set->at[i].side[side], metric);
     tare_status s = stats_median_interval(x, set->n, 0.95, &found, err);
     mem_free(x);
@@ -108,7 +108,7 @@ static struct comparison_metric *add_metric(struct comparison *c, struct compari
 
 tare_status compare_no_memory(tare_error *err)
 {
-    return error_set(err, TARE_NOMEM, "out of memory for a comparison");
+    return error_nomem(err, "a comparison");
 }
 
 struct timed {

@@ -73,7 +73,7 @@ static int by_size(const void *a, const void *b)
 static tare_status signed_ranks(const struct paired_series *s, double centre, double *out, tare_error *err)
 {
     struct ranked *r = mem_new(s->n, sizeof *r);
-    if (!r) return error_set(err, TARE_NOMEM, "out of memory for %zu pairs", s->n);
+    if (!r) return error_nomem(err, "%zu pairs", s->n);
     for (size_t i = 0; i < s->n; i++) r[i] = (struct ranked){fabs(s->d[i] - centre), i};
     qsort(r, s->n, sizeof *r, by_size);
     for (size_t i = 0, end; i < s->n; i = end) {
@@ -151,9 +151,8 @@ static tare_status look_at_launches(const struct paired_series *s, double centre
     for (size_t i = 0; i < s->n; i = launch_end(s, i)) l->n++;
     l->median = mem_new(s->n, sizeof *l->median);
     double *ranks = mem_new(s->n, sizeof *ranks);
-    tare_status status = !l->median || !ranks
-                             ? error_set(err, TARE_NOMEM, "out of memory for %zu pairs", s->n)
-                             : signed_ranks(s, centre, ranks, err);
+    tare_status status =
+        !l->median || !ranks ? error_nomem(err, "%zu pairs", s->n) : signed_ranks(s, centre, ranks, err);
     if (status == TARE_OK && s->epoch) {
         l->stretch = stretch_of(s, ranks, l->n);
         spread_of(s, l, ranks, l->median);
@@ -342,7 +341,7 @@ tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric m
         d[n++] = log((double)b) - log((double)a);
     }
     if (!d || !epoch) {
-        s = error_set(err, TARE_NOMEM, "out of memory for %zu pairs", set->n);
+        s = error_nomem(err, "%zu pairs", set->n);
     } else if (n == 0) {
         *out = nothing;
         out->needed = r->least;

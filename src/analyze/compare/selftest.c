@@ -136,7 +136,7 @@ tare_status selftest_sum_up(struct selftest *out, const struct selftest_trial *t
 {
     double *room = mem_new(n ? n : 1, sizeof *room);
     struct trials t = {.at = trials, .n = n, .rule = r};
-    if (!room) return error_set(err, TARE_NOMEM, "out of memory for %zu comparisons", n);
+    if (!room) return error_nomem(err, "%zu comparisons", n);
     out->comparisons = n;
     out->regressed = out->improved = out->inconclusive = out->contended = 0;
     for (size_t i = 0; i < n; i++) {

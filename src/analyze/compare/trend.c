@@ -69,7 +69,7 @@ tare_status shift_between(struct stats_sample a, struct stats_sample b, double l
     if (a.n == 0 || b.n == 0 || pairs / a.n != b.n || pairs > PAIRS_MAX)
         return error_set(err, TARE_INVALID, "%zu and %zu values: too few or too many to compare", a.n, b.n);
     double *d = mem_new(pairs, sizeof *d);
-    if (!d) return error_set(err, TARE_NOMEM, "out of memory for %zu differences", pairs);
+    if (!d) return error_nomem(err, "%zu differences", pairs);
     for (size_t i = 0; i < a.n; i++)
         for (size_t j = 0; j < b.n; j++) d[i * b.n + j] = b.x[j] - a.x[i];
     stats_sort(d, pairs);

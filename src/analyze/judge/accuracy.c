@@ -122,7 +122,7 @@ static size_t list_classes(const struct compared *k, struct class_count *classes
 static tare_status score_f1(const struct compared *k, struct run_estimate *out, tare_error *err)
 {
     struct class_count *classes = mem_new(k->rows, sizeof *classes);
-    if (!classes) return error_set(err, TARE_NOMEM, "out of memory for %zu labels", k->rows);
+    if (!classes) return error_nomem(err, "%zu labels", k->rows);
     size_t n = list_classes(k, classes);
     for (size_t i = 0; i < k->rows; i++) {
         struct class_count real = {.label = k->want->labels[i]};
@@ -239,8 +239,7 @@ tare_status accuracy_measure(struct accuracy_result *out, const struct answers *
 
 static tare_status accuracy_status(const struct run *run, tare_error *err)
 {
-    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for the accuracy of a case")
-                             : TARE_OK;
+    return run->arena.failed ? error_nomem(err, "the accuracy of a case") : TARE_OK;
 }
 
 tare_status accuracy_record(struct run *run, struct run_case *c, const struct accuracy_result *r,

@@ -74,8 +74,8 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
 /* How much worse `value` is than `base` by this metric: above 0 is worse. */
 double accuracy_drop(const char *metric, double base, double value);
 
-/* What the score of a case, which has one, is set against: its baseline, else the first case with this metric. false: it
- * is that case. */
+/* What the score of a case, which has one, is set against: its baseline, else the first case with this metric. false:
+ * it is that case. */
 bool accuracy_reference(const struct run *run, const struct run_case *c, double *out);
 
 /* --validate-accuracy: a critical finding for each case whose score dropped by more than max_drop from

@@ -117,14 +117,6 @@ void finding_estimate(struct judging *j, struct run_finding *f, const char *key,
 
 /* ---- settings ---- */
 
-bool map_number(const struct run_map *m, const char *key, double *out)
-{
-    const struct run_value *v = run_map_get(m, key);
-    if (!v || (v->kind != RUN_INT && v->kind != RUN_REAL)) return false;
-    *out = v->kind == RUN_INT ? (double)v->i : v->d;
-    return true;
-}
-
 bool config_number(const struct run *run, const char *key, double *out)
 {
     return map_number(&run->config, key, out);

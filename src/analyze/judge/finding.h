@@ -136,7 +136,6 @@ void finding_estimate(struct judging *j, struct run_finding *f, const char *key,
 
 /* ---- settings the harness wrote into run->config ---- */
 
-bool map_number(const struct run_map *m, const char *key, double *out); /* any map of a document */
 bool config_number(const struct run *run, const char *key, double *out);
 bool run_is_open_loop(const struct run *run); /* then throughput is what was offered, not what is possible */
 

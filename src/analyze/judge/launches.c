@@ -166,7 +166,7 @@ static tare_status pool_samples(struct pool *p, tare_error *err)
     }
     if (total > RUN_SAMPLES_MAX) all = false, total = RUN_SAMPLES_MAX;
     uint64_t *ns = mem_new(total ? total : 1, sizeof *ns);
-    if (!ns) return error_set(err, TARE_NOMEM, "out of memory for %zu samples", total);
+    if (!ns) return error_nomem(err, "%zu samples", total);
     for (size_t i = 0; i < p->n; i++) {
         const struct run_samples *s = p->from[i] ? &p->from[i]->samples_raw : NULL;
         size_t take = s && s->known ? s->n : 0;
@@ -225,7 +225,7 @@ tare_status launches_pool(struct run *into, const struct launches_more *more, ta
 {
     size_t n = more->n + 1;
     struct pool p = {.run = into, .n = n, .from = mem_new(n, sizeof *p.from), .x = mem_new(n, sizeof *p.x)};
-    tare_status s = p.from && p.x ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for %zu launches", n);
+    tare_status s = p.from && p.x ? TARE_OK : error_nomem(err, "%zu launches", n);
     for (size_t i = 0; s == TARE_OK && i < into->cases.n; i++) {
         p.c = into->cases.at[i];
         s = pool_case(&p, more, err);
@@ -233,7 +233,7 @@ tare_status launches_pool(struct run *into, const struct launches_more *more, ta
     mem_free(p.from);
     mem_free(p.x);
     run_map_int(&into->arena, &into->config, "repeat", (int64_t)n);
-    if (s == TARE_OK && into->arena.failed) s = error_set(err, TARE_NOMEM, "out of memory for a document");
+    if (s == TARE_OK && into->arena.failed) s = error_nomem(err, "a document");
     return s;
 }
 

@@ -169,7 +169,7 @@ static tare_status simulate(const struct queue_load *load, uint32_t servers, dou
         rng_seed(&s.service, load->seed ^ UINT64_C(0x5EED5EED));
         run_batches(&s, e, x, out);
     } else {
-        st = error_set(err, TARE_NOMEM, "out of memory for %u servers", servers);
+        st = error_nomem(err, "%u servers", servers);
     }
     mem_free(s.free_at);
     mem_free(x);

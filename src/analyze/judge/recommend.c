@@ -243,7 +243,7 @@ tare_status recommend(struct run *run, const struct objective *o, tare_error *er
     } else if (r.why.len) {
         tell_none_keeps(run, o, r.why.data);
     }
-    if (run->arena.failed) s = error_set(err, TARE_NOMEM, "out of memory for the recommendation");
+    if (run->arena.failed) s = error_nomem(err, "the recommendation");
     recommended_release(&r);
     return s;
 }

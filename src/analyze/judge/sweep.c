@@ -9,12 +9,17 @@
 
 /* ---- parameters ---- */
 
-bool param_number(const struct run_case *c, const char *param, double *out)
+bool map_number(const struct run_map *m, const char *key, double *out)
 {
-    const struct run_value *v = run_map_get(&c->params, param);
+    const struct run_value *v = run_map_get(m, key);
     if (!v || (v->kind != RUN_INT && v->kind != RUN_REAL)) return false;
     *out = v->kind == RUN_INT ? (double)v->i : v->d;
     return true;
+}
+
+bool param_number(const struct run_case *c, const char *param, double *out)
+{
+    return map_number(&c->params, param, out);
 }
 
 const char *param_text(const struct run_case *c, const char *param)
@@ -143,7 +148,7 @@ tare_status sweeps_find(struct sweeps *out, const struct run *run, const char *p
     mem_free(search.items);
     if (!ok) {
         sweeps_release(&s);
-        return error_set(err, TARE_NOMEM, "out of memory for %zu cases", n);
+        return error_nomem(err, "%zu cases", n);
     }
     *out = s;
     return TARE_OK;

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/map.h"
 #include "core/mem.h"
 #include "model/onnx/dimname.h"
 
@@ -210,21 +209,26 @@ static tare_status add_layer(struct inspected *i, const struct infer_node *n, co
                              tare_error *err)
 {
     struct inspect_layer l = {.at = n, .cost = *cost, .name = layer_name(n->node), .folded = is_folded(n)};
-    if (!l.name) return error_set(err, TARE_NOMEM, "out of memory for the name of a layer");
+    if (!l.name) return error_nomem(err, "the name of a layer");
     tare_status s = vec_push(&i->layers, l, err);
     if (s < 0) mem_free(l.name);
     return s;
 }
 
+/* Everything that weigh_graph() adds up: it may do so twice. */
 static void drop_layers(struct inspected *i)
 {
     for (size_t k = 0; k < i->layers.n; k++) mem_free(i->layers.items[k].name);
     vec_clear(&i->layers);
+    map_str_release(&i->ops);
+    map_str_release(&i->unknown_ops);
+    i->nodes = i->unknown_nodes = 0;
 }
 
 /* ---- nodes of all scopes ---- */
 
-bool inspect_is_unknown(const struct infer_node *n, bool cost_known)
+/* Is its own cost unknown? Of a node with bodies: are these, or how often they run? */
+static bool is_unknown(const struct infer_node *n, bool cost_known)
 {
     switch (cost_kind_of(n)) {
     case COST_KIND_PLAIN: return !cost_known;
@@ -233,14 +237,29 @@ bool inspect_is_unknown(const struct infer_node *n, bool cost_known)
     }
 }
 
+static tare_status count_op(struct map_str *m, const struct onnx_node *n, tare_error *err)
+{
+    struct buf name = BUF_INIT;
+    uint64_t *count;
+    buf_printf(&name, "%s%s%s", n->domain, n->domain[0] ? "." : "", n->op);
+    tare_status s = buf_status(&name, err);
+    if (s == TARE_OK) s = map_str_ref(m, name.data, name.len, &count, err);
+    if (s == TARE_OK) ++*count;
+    buf_release(&name);
+    return s;
+}
+
 static tare_status count_bodies(struct inspected *i, const struct infer_node *n, tare_error *err);
 
 static tare_status count_node(struct inspected *i, const struct infer_node *n, const struct cost *cost,
                               tare_error *err)
 {
+    bool unknown = is_unknown(n, cost->known);
     i->nodes++;
-    i->unknown_nodes += inspect_is_unknown(n, cost->known);
-    return count_bodies(i, n, err);
+    i->unknown_nodes += unknown;
+    tare_status s = count_op(&i->ops, n->node, err);
+    if (s == TARE_OK && unknown) s = count_op(&i->unknown_ops, n->node, err);
+    return s == TARE_OK ? count_bodies(i, n, err) : s;
 }
 
 static tare_status count_bodies(struct inspected *i, const struct infer_node *n, tare_error *err)
@@ -286,7 +305,6 @@ static tare_status weigh_graph(struct inspected *i, tare_error *err)
     cost_sum_init(&t.all);
     cost_sum_init(&t.per_run);
     drop_layers(i);
-    i->nodes = i->unknown_nodes = 0;
     for (size_t k = 0; s == TARE_OK && k < m->main->n_nodes; k++)
         s = weigh_node(i, &t, &m->main->nodes[k], err);
     if (s == TARE_OK) {

@@ -4,6 +4,7 @@
 #ifndef ANALYZE_INSPECT_H
 #define ANALYZE_INSPECT_H
 
+#include "core/map.h"
 #include "core/vec.h"
 #include "model/cost/cost.h"
 #include "model/cost/liveness.h"
@@ -29,9 +30,10 @@ struct inspected {
     struct cost per_run; /* without nodes that are the same in every run */
     struct cost formula; /* the total with free dimensions as symbols; == total unless is_bound */
     struct liveness memory;
-    const struct poly *activation; /* memory.sum as a formula; NULL: unknown */
-    bool activation_known;         /* all values are in it */
-    uint64_t nodes, unknown_nodes; /* of all scopes; whose own cost is unknown */
+    const struct poly *activation;   /* memory.sum as a formula; NULL: unknown */
+    bool activation_known;           /* all values are in it */
+    uint64_t nodes, unknown_nodes;   /* of all scopes; whose own cost is unknown */
+    struct map_str ops, unknown_ops; /* the same by operator: "com.microsoft.FusedConv" -> nodes */
     uint64_t parameters, parameter_bytes;
     uint64_t bytes_by_type[ONNX_TYPES]; /* of all tensors in the file */
     VEC(struct poly_binding) dims;      /* every free dimension and the value it was given */
@@ -39,6 +41,7 @@ struct inspected {
     VEC(char *) names;                  /* what dims[].name points to */
 };
 #define INSPECTED_INIT {.shapes = INFERRED_INIT, .bound = INFERRED_INIT, .layers = VEC_INIT, .memory = LIVENESS_INIT, \
+                        .ops = MAP_STR_INIT, .unknown_ops = MAP_STR_INIT, \
                         .dims = VEC_INIT, .asked = VEC_INIT, .names = VEC_INIT}
 
 struct inspect_options {
@@ -71,8 +74,6 @@ tare_status inspect_record_layers(const struct inspected *i, struct run *run, st
 /* A total as a number for the dims in force; unknown when it cannot be told. */
 struct known_u64 inspect_number(const struct inspected *i, const struct poly *p);
 struct run_cost inspect_cost(const struct inspected *i, const struct cost *c);
-/* Is its own cost unknown? Of a node with bodies: are these, or how often they run? */
-bool inspect_is_unknown(const struct infer_node *n, bool cost_known);
 
 /* What is worth a finding in a graph, counted once so that the document holds it (graph_patterns.c): layout transposes,
  * nodes that are the same in every run, norms, activations and attention spelled out in small operators, embedding

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyze/layers/layer_parts.h"
-#include "core/map.h"
 #include "core/mem.h"
 
 /* field of the document, expression over struct cost *c and struct inspected *i */
@@ -47,44 +46,6 @@ static const char *key_text(struct arena *a, const char *name)
 
 /* ---- operators ---- */
 
-struct ops {
-    struct map_str all, unknown; /* "com.microsoft.FusedConv" -> nodes */
-    const struct inspected *i;
-};
-
-static tare_status count_op(struct map_str *m, const struct onnx_node *n, tare_error *err)
-{
-    struct buf name = BUF_INIT;
-    uint64_t *count;
-    buf_printf(&name, "%s%s%s", n->domain, n->domain[0] ? "." : "", n->op);
-    tare_status s = buf_status(&name, err);
-    if (s == TARE_OK) s = map_str_ref(m, name.data, name.len, &count, err);
-    if (s == TARE_OK) ++*count;
-    buf_release(&name);
-    return s;
-}
-
-static bool is_unknown(const struct inspected *i, const struct infer_node *n)
-{
-    struct cost cost = {.known = true};
-    if (cost_kind_of(n) == COST_KIND_PLAIN && cost_of_node(&cost, inspect_shapes(i), n, NULL) < 0)
-        return true;
-    return inspect_is_unknown(n, cost.known);
-}
-
-static tare_status count_ops(struct ops *o, const struct infer_scope *scope, tare_error *err)
-{
-    tare_status s = TARE_OK;
-    for (size_t k = 0; s == TARE_OK && k < scope->n_nodes; k++) {
-        const struct infer_node *n = &scope->nodes[k];
-        s = count_op(&o->all, n->node, err);
-        if (s == TARE_OK && o->i->unknown_nodes && is_unknown(o->i, n))
-            s = count_op(&o->unknown, n->node, err);
-        for (size_t b = 0; s == TARE_OK && b < n->n_bodies; b++) s = count_ops(o, n->bodies[b], err);
-    }
-    return s;
-}
-
 static int more_first(const void *a, const void *b)
 {
     const struct map_str_entry *x = *(const struct map_str_entry *const *)a;
@@ -108,19 +69,6 @@ static void put_counts(struct run *run, struct run_map *to, const struct map_str
         if (key) run_map_int(&run->arena, to, key, (int64_t)order[i]->value);
     }
     mem_free(order);
-}
-
-static void record_ops(const struct inspected *i, struct run *run, struct run_static *to)
-{
-    struct ops o = {MAP_STR_INIT, MAP_STR_INIT, i};
-    if (count_ops(&o, inspect_shapes(i)->main, NULL) < 0) {
-        run->arena.failed = true; /* memory: the only way to fail */
-    } else {
-        put_counts(run, &to->ops, &o.all);
-        put_counts(run, &to->unknown_ops, &o.unknown);
-    }
-    map_str_release(&o.all);
-    map_str_release(&o.unknown);
 }
 
 /* ---- formulas ---- */
@@ -257,7 +205,8 @@ void inspect_record_static(const struct inspected *i, struct run *run, struct ru
         run_unknown(run, &to->unknown, to->parameters.known ? "parameter_bytes" : "parameters",
                     "more than can be told");
     record_types(i, run, to);
-    record_ops(i, run, to);
+    put_counts(run, &to->ops, &i->ops);
+    put_counts(run, &to->unknown_ops, &i->unknown_ops);
     to->cost = inspect_cost(i, &i->total);
     to->cost_per_run = inspect_cost(i, &i->per_run);
     explain_cost(run, &to->unknown, "cost", &to->cost);
@@ -383,7 +332,7 @@ tare_status inspect_record_layers(const struct inspected *i, struct run *run, st
 {
     size_t room = RUN_LIST_MAX - c->layers.n, n = i->layers.n < room ? i->layers.n : room;
     struct ranked *chosen = choose_layers(i, n);
-    if (!chosen) return error_set(err, TARE_NOMEM, "out of memory for %zu layers", i->layers.n);
+    if (!chosen) return error_nomem(err, "%zu layers", i->layers.n);
     for (size_t k = 0; k < n; k++) record_layer(i, run, c, &i->layers.items[chosen[k].layer]);
     tare_status s = run->arena.failed ? TARE_NOMEM : group_layers(i, c, chosen, n, err);
     mem_free(chosen);
@@ -392,5 +341,5 @@ tare_status inspect_record_layers(const struct inspected *i, struct run *run, st
     if (n < i->layers.n)
         run_unknown(run, &c->unknown, "layers", "the graph has %zu; the %zu that cost most are here",
                     i->layers.n, n);
-    return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for %zu layers", n) : s;
+    return run->arena.failed ? error_nomem(err, "%zu layers", n) : s;
 }

@@ -116,9 +116,8 @@ tare_status layer_near_build(struct layer_near *out, const struct onnx_graph *g,
     if (!g) return TARE_OK;
     l.group = mem_new(g->nodes.n, sizeof *l.group);
     l.constant = mem_new(g->nodes.n, sizeof *l.constant);
-    tare_status s = l.group && l.constant
-                        ? group_nodes(&l, err)
-                        : error_set(err, TARE_NOMEM, "out of memory for groups of %zu nodes", g->nodes.n);
+    tare_status s =
+        l.group && l.constant ? group_nodes(&l, err) : error_nomem(err, "groups of %zu nodes", g->nodes.n);
     map_str_release(&l.made_by);
     mem_free(l.constant);
     *out = (struct layer_near){l.group, g->nodes.n};

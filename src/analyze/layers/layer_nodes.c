@@ -85,7 +85,7 @@ static tare_status see_all(struct seeing *s, const struct layer_times *t, const 
     for (size_t i = 0; i < g->nodes.n; i++) room += g->nodes.items[i].outputs.n;
     bool *done = st == TARE_OK ? mem_new(g->nodes.n, sizeof *done) : NULL;
     if (done) s->items = arena_new(s->into, room + 1, sizeof *s->items);
-    if (st == TARE_OK && !s->items) st = error_set(err, TARE_NOMEM, "out of memory for shapes");
+    if (st == TARE_OK && !s->items) st = error_nomem(err, "shapes");
     for (size_t k = 0; st == TARE_OK && k < t->slots.n; k++) {
         size_t node = layer_nodes_find(&nodes, t, k);
         if (node == SIZE_MAX || done[node]) continue;
@@ -94,7 +94,7 @@ static tare_status see_all(struct seeing *s, const struct layer_times *t, const 
     }
     mem_free(done);
     layer_nodes_release(&nodes);
-    if (st == TARE_OK && s->into->failed) st = error_set(err, TARE_NOMEM, "out of memory for shapes");
+    if (st == TARE_OK && s->into->failed) st = error_nomem(err, "shapes");
     return st;
 }
 

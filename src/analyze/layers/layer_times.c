@@ -39,7 +39,7 @@ static tare_status find_sequence(struct timing *t)
     VEC(const char *) names = VEC_INIT;
     size_t *at = mem_new(runs + 1, sizeof *at);
     bool same = true;
-    tare_status s = at ? TARE_OK : error_set(t->err, TARE_NOMEM, "out of memory for the runs of a profile");
+    tare_status s = at ? TARE_OK : error_nomem(t->err, "the runs of a profile");
     for (size_t i = 0; s == TARE_OK && same && i < t->p->events.n; i++) {
         const struct ort_event *e = &t->p->events.items[i];
         if (!counts(t, e) || e->parent != SIZE_MAX) continue;
@@ -93,7 +93,7 @@ static tare_status reserve_sequence(struct timing *t)
 static tare_status find_slots(struct timing *t)
 {
     size_t *at = mem_new(t->p->runs_us.n + 1, sizeof *at);
-    tare_status s = at ? reserve_sequence(t) : error_set(t->err, TARE_NOMEM, "out of memory for a profile");
+    tare_status s = at ? reserve_sequence(t) : error_nomem(t->err, "a profile");
     for (size_t i = 0; s == TARE_OK && i < t->p->events.n; i++) {
         const struct ort_event *e = &t->p->events.items[i];
         t->slot_of[i] = SIZE_MAX;
@@ -130,7 +130,7 @@ static int by_distance(const void *a, const void *b)
 static tare_status median_run(const struct timing *t, size_t n, double *out)
 {
     double *x = mem_new(n, sizeof *x);
-    if (!x) return error_set(t->err, TARE_NOMEM, "out of memory for a profile");
+    if (!x) return error_nomem(t->err, "a profile");
     for (size_t i = 0; i < n; i++) x[i] = (double)t->p->runs_us.items[t->skip + i];
     tare_status s = stats_median(x, n, out, t->err);
     mem_free(x);
@@ -144,8 +144,7 @@ static tare_status choose_runs(struct timing *t)
     double median = 0;
     struct ranked *order = mem_new(n, sizeof *order);
     t->typical = mem_new(t->p->runs_us.n + 1, sizeof *t->typical);
-    tare_status s =
-        order && t->typical ? TARE_OK : error_set(t->err, TARE_NOMEM, "out of memory for a profile");
+    tare_status s = order && t->typical ? TARE_OK : error_nomem(t->err, "a profile");
     if (s == TARE_OK && n) s = median_run(t, n, &median);
     for (size_t i = 0; s == TARE_OK && i < n; i++) {
         size_t run = (size_t)t->skip + i;
@@ -182,7 +181,7 @@ tare_status layer_times_build(struct layer_times *out, const struct ort_profile 
     made.runs = p->runs_us.n > skip_runs ? p->runs_us.n - skip_runs : 0;
     if (t.unfinished) made.runs = 1;
     t.slot_of = mem_new(p->events.n, sizeof *t.slot_of);
-    tare_status s = t.slot_of ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for a profile");
+    tare_status s = t.slot_of ? TARE_OK : error_nomem(err, "a profile");
     if (s == TARE_OK) s = find_sequence(&t);
     if (s == TARE_OK) s = find_slots(&t);
     if (s == TARE_OK) s = choose_runs(&t);

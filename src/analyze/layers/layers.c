@@ -40,7 +40,7 @@ struct joining {
 
 static tare_status median_us(double *x, size_t n, double *us, tare_error *err)
 {
-    if (!x) return error_set(err, TARE_NOMEM, "out of memory for times of runs");
+    if (!x) return error_nomem(err, "times of runs");
     tare_status s = stats_median(x, n, us, err);
     mem_free(x);
     return s;
@@ -69,7 +69,7 @@ static tare_status cheap_node(const struct joining *j, double *out)
 {
     size_t n = j->times.slots.n;
     double *x = mem_new(n, sizeof *x);
-    if (!x) return error_set(j->err, TARE_NOMEM, "out of memory for times of nodes");
+    if (!x) return error_nomem(j->err, "times of nodes");
     for (size_t i = 0; i < n; i++) {
         const struct layer_slot *slot = &j->times.slots.items[i];
         x[i] = slot->time_us * (double)j->times.runs / (double)slot->calls; /* of one call */
@@ -386,7 +386,7 @@ static tare_status add_slot(struct joining *j, size_t k)
     const struct ort_event *e = slot->event;
     size_t node = slot->parent == SIZE_MAX ? layer_nodes_find(&j->nodes, &j->times, k) : SIZE_MAX;
     struct run_layer *l = run_add_layer(j->run, j->c, "");
-    if (!l) return error_set(j->err, TARE_NOMEM, "out of memory for layers");
+    if (!l) return error_nomem(j->err, "layers");
     l->name = full_name(j, slot, node);
     l->op = arena_str(&j->run->arena, e->op);
     l->provider = e->provider[0] ? arena_str(&j->run->arena, e->provider) : NULL;
@@ -402,7 +402,7 @@ static tare_status add_slot(struct joining *j, size_t k)
 static tare_status add_runtime(struct joining *j)
 {
     struct run_layer *l = run_add_layer(j->run, j->c, LAYERS_RUNTIME);
-    if (!l) return error_set(j->err, TARE_NOMEM, "out of memory for layers");
+    if (!l) return error_nomem(j->err, "layers");
     l->group = layers_group_of(&j->run->arena, l->name, NULL);
     l->time_ns = known_f64(j->runtime_us * 1e3);
     if (j->sum_us > 0) l->share = known_f64(j->runtime_us / j->sum_us);
@@ -452,7 +452,7 @@ static tare_status join_profile(struct joining *j)
     if (s < 0) return s;
     qsort(j->c->layers.at, j->c->layers.n, sizeof(struct run_layer *), by_time);
     fold_rest(j);
-    return j->run->arena.failed ? error_set(j->err, TARE_NOMEM, "out of memory for layers") : TARE_OK;
+    return j->run->arena.failed ? error_nomem(j->err, "layers") : TARE_OK;
 }
 
 tare_status layers_join(struct run *run, struct run_case *c, const struct layers_input *in, tare_error *err)

@@ -228,7 +228,7 @@ tare_status alert_rules_add(struct alert_rules *to, bool defaults, const char *c
 tare_status alerts_new(struct alerts **out, const struct alert_rule *rules, size_t n, tare_error *err)
 {
     *out = mem_new(1, sizeof **out + n * sizeof *(*out)->at);
-    if (!*out) return error_set(err, TARE_NOMEM, "out of memory for %zu alert rules", n);
+    if (!*out) return error_nomem(err, "%zu alert rules", n);
     (*out)->n = n;
     for (size_t i = 0; i < n; i++) (*out)->at[i].rule = rules[i];
     return TARE_OK;

@@ -165,7 +165,7 @@ struct deriver {
 tare_status deriver_new(struct deriver **out, tare_error *err)
 {
     *out = mem_new(1, sizeof **out);
-    if (!*out) return error_set(err, TARE_NOMEM, "out of memory for derived quantities");
+    if (!*out) return error_nomem(err, "derived quantities");
     for (size_t m = 0; m < METRIC_COUNT; m++) (*out)->whole[m] = SIZE_MAX;
     return TARE_OK;
 }

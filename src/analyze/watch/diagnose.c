@@ -158,6 +158,5 @@ tare_status diagnose(struct run *run, const struct run_case *c, const struct cou
     if (course->steps.n < DIAGNOSE_STEPS_MIN) return TARE_OK;
     check_leak(&j, c, course);
     for (const struct diagnosis *r = diagnosis_table; r->id; r++) check_conditions(&j, c, course, r);
-    return j.failed || run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory for the findings")
-                                         : TARE_OK;
+    return j.failed || run->arena.failed ? error_nomem(err, "the findings") : TARE_OK;
 }

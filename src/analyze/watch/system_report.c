@@ -25,7 +25,7 @@ struct system_report {
 tare_status system_report_new(struct system_report **out, tare_error *err)
 {
     *out = mem_new(1, sizeof **out);
-    return *out ? TARE_OK : error_set(err, TARE_NOMEM, "out of memory for the system report");
+    return *out ? TARE_OK : error_nomem(err, "the system report");
 }
 
 void system_report_free(struct system_report *r)
@@ -168,7 +168,7 @@ tare_status system_report_fill(const struct system_report *r, const struct syste
     mem_free(f.room);
     return watch->metrics.n == n && !run->arena.failed
                ? TARE_OK
-               : error_set(err, TARE_NOMEM, "out of memory for the system report");
+               : error_nomem(err, "the system report");
 }
 
 const struct run_metric *system_report_find(const struct run_watch *watch, const char *metric,
