@@ -146,11 +146,9 @@ struct ab_request {
 
 struct ab_reply {
     uint32_t magic;
-    int32_t status;                                   /* tare_status; negative: text says why */
-    uint64_t wall_ns, cpu_ns, involuntary, voluntary; /* RUN */
-    struct known_u64 others;                          /* RUN */
-    uint64_t load_ns, warmup_runs, typical_ns;        /* START */
-    uint64_t rss_peak;                                /* END */
+    int32_t status;              /* tare_status; negative: text says why */
+    struct ab_launched launched; /* START */
+    struct pair_side side;       /* RUN; END: rss_peak alone */
     char text[AB_TEXT_MAX];
 };
 

@@ -92,7 +92,7 @@ static tare_status lane_ready(struct ab_lane *base, struct ab_launched *out, tar
     struct ab_reply r;
     tare_status s = hear((struct process_lane *)base, &r, err);
     if (s < 0) return s;
-    *out = (struct ab_launched){r.load_ns, r.warmup_runs, r.typical_ns};
+    *out = r.launched;
     return TARE_OK;
 }
 
@@ -103,11 +103,7 @@ static tare_status lane_measure(struct ab_lane *base, uint64_t repeats, const st
     (void)layout; /* it was laid out when it was launched */
     tare_status s = ask((struct process_lane *)base, AB_ASK_RUN, repeats, &r, err);
     if (s < 0) return s;
-    *out = (struct pair_side){.wall_ns = r.wall_ns,
-                              .cpu_ns = r.cpu_ns,
-                              .involuntary = r.involuntary,
-                              .voluntary = r.voluntary,
-                              .others = r.others};
+    *out = r.side;
     return TARE_OK;
 }
 
@@ -116,7 +112,7 @@ static void lane_stop(struct ab_lane *base, uint64_t *rss_peak)
     struct process_lane *l = (struct process_lane *)base;
     struct ab_reply r;
     if (peer_alive(&l->peer) && ask(l, AB_ASK_END, 0, &r, NULL) == TARE_OK && rss_peak)
-        *rss_peak = r.rss_peak;
+        *rss_peak = r.side.rss_peak;
     peer_stop(&l->peer);
 }
 

@@ -70,7 +70,7 @@ static struct rusage usage_now(void)
     return u;
 }
 
-static tare_status run_repeats(struct at_work *w, uint64_t n, struct ab_reply *r, tare_error *err)
+static tare_status run_repeats(struct at_work *w, uint64_t n, struct pair_side *r, tare_error *err)
 {
     struct subject_cost cost;
     tare_status s = TARE_OK;
@@ -90,11 +90,11 @@ static tare_status run_repeats(struct at_work *w, uint64_t n, struct ab_reply *r
 }
 
 /* Until a run is about as fast as the fastest so far. */
-static tare_status warm_up(struct at_work *w, struct ab_reply *r, tare_error *err)
+static tare_status warm_up(struct at_work *w, struct ab_launched *r, tare_error *err)
 {
     uint64_t sum = 0, fastest = UINT64_MAX;
     for (;;) {
-        struct ab_reply one;
+        struct pair_side one;
         tare_status s = run_repeats(w, 1, &one, err);
         if (s < 0) return s;
         r->warmup_runs++;
@@ -108,7 +108,7 @@ static tare_status warm_up(struct at_work *w, struct ab_reply *r, tare_error *er
     return TARE_OK;
 }
 
-static tare_status load(struct at_work *w, struct ab_reply *r, tare_error *err)
+static tare_status load(struct at_work *w, struct ab_launched *r, tare_error *err)
 {
     uint64_t start = bench_machine.now();
     tare_status status = w->ops->prepare(w->subject, w->params, w->record, &w->instance, err);
@@ -132,9 +132,9 @@ static bool serve_one(int fd, struct at_work *w, tare_status *status, tare_error
         *status = error_set(err, TARE_INVALID, "a request that is none");
         return false;
     }
-    if (ask.kind == AB_ASK_RUN && (*status = run_repeats(w, ask.n, &r, err)) < 0) return false;
+    if (ask.kind == AB_ASK_RUN && (*status = run_repeats(w, ask.n, &r.side, err)) < 0) return false;
     struct known_u64 peak = ask.kind == AB_ASK_END ? procstat_rss_peak("") : (struct known_u64){0};
-    if (peak.known) r.rss_peak = peak.v;
+    if (peak.known) r.side.rss_peak = peak.v;
     return send_reply(fd, &r) && ask.kind == AB_ASK_RUN;
 }
 
@@ -143,7 +143,7 @@ tare_status ab_worker_serve(int fd, struct subject *s, const struct case_params 
 {
     struct at_work w = {.subject = s, .params = p, .record = to, .ops = s->ops};
     struct ab_reply r = {.magic = AB_MAGIC};
-    tare_status status = load(&w, &r, err);
+    tare_status status = load(&w, &r.launched, err);
     if (status == TARE_OK && send_reply(fd, &r))
         while (serve_one(fd, &w, &status, err)) continue;
     if (status < 0) ab_worker_refuse(fd, status, err ? err->text : "failed");

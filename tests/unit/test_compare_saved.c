@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "analyze/compare/compare_saved.h"
-#include "analyze/compare/environment.h"
 #include "analyze/judge/launches.h"
 #include "core/mem.h"
 #include "run_fixture.h"
@@ -118,10 +117,9 @@ static tare_status nine_before(void *ctx, const char *case_name, const char *nam
     const int64_t *apart_ms = ctx;
     (void)err;
     assert_true(case_name[0] && name[0]);
-    for (out->n = 0; out->n < 9; out->n++) {
-        out->y[out->n] = 14 + 0.003 * ((double)(out->n * 5 % 9) - 4);
-        out->ms[out->n] = (int64_t)out->n * *apart_ms;
-    }
+    for (out->n = 0; out->n < 9; out->n++)
+        out->at[out->n] =
+            (struct compare_moment){(int64_t)out->n * *apart_ms, 14 + 0.003 * ((double)(out->n * 5 % 9) - 4)};
     return TARE_OK;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyze/watch/diagnose.h"
-#include "analyze/watch/phase.h"
+#include "analyze/watch/watched.h"
 #include "core/mem.h"
 #include "course_fixture.h"
 

@@ -226,10 +226,8 @@ static void verdicts_at_their_limits(void **state)
                  {log(1.0099), log(1.049), PAIRED_SAME},    {-log(1.2), -log(1.0101), PAIRED_IMPROVED},
                  {-log(1.049), log(1.049), PAIRED_SAME},    {-log(1.051), log(1.0), PAIRED_INCONCLUSIVE},
                  {-INFINITY, INFINITY, PAIRED_INCONCLUSIVE}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct paired_result p = {.gate_lo = cases[i].lo, .gate_hi = cases[i].hi};
-        assert_int_equal(paired_decide(&p, &r), cases[i].want);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(paired_decide(cases[i].lo, cases[i].hi, r.min_effect, r.detect), cases[i].want);
     assert_string_equal(paired_verdict_name(PAIRED_REGRESSED), "regressed");
     assert_string_equal(paired_verdict_name(PAIRED_INCONCLUSIVE), "inconclusive");
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/compare/paired.h"
 #include "core/mem.h"
 
 /* Runs that agree to the last digit are no proof that there is no spread. */
@@ -82,29 +83,22 @@ static size_t runs_needed(double sd, const struct between_rule *r)
     return 0;
 }
 
-/* As paired_decide(): the whole gate judges. `more`: more is better, so that up is down. */
-static const char *decide_verdict(const struct between_result *b, const struct between_rule *r, bool more)
-{
-    double worse_lo = more ? -b->gate_hi : b->gate_lo, worse_hi = more ? -b->gate_lo : b->gate_hi;
-    if (worse_lo > log1p(r->min_effect)) return "regressed";
-    if (worse_hi < -log1p(r->min_effect)) return "improved";
-    return worse_lo > -log1p(r->detect) && worse_hi < log1p(r->detect) ? "same" : "inconclusive";
-}
-
 static void judge_difference(struct between_result *out, const struct evidence *e,
                              const struct between_sides *in, const struct between_rule *r)
 {
     double half = stats_t_quantile((1 + r->level) / 2, e->freedom) * e->error;
     double gate = stats_t_quantile(1 - r->alpha, e->freedom);
-    double worse = in->more ? -out->log : out->log;
+    double worse = in->more ? -out->log : out->log; /* more is better: up is down */
     out->lo = out->log - half;
     out->hi = out->log + half;
     out->gate_lo = out->log - gate * e->error;
     out->gate_hi = out->log + gate * e->error;
     out->p_worse = stats_t_cdf((log1p(r->min_effect) - worse) / e->error, e->freedom);
     out->mde = expm1(log1p(r->min_effect) + (gate + stats_t_quantile(POWER, e->freedom)) * e->error);
-    out->verdict = decide_verdict(out, r, in->more);
-    if (out->verdict[0] == 'i' && out->verdict[1] == 'n') out->needed = runs_needed(out->sd, r);
+    double lo = in->more ? -out->gate_hi : out->gate_lo, hi = in->more ? -out->gate_lo : out->gate_hi;
+    enum paired_verdict v = paired_decide(lo, hi, r->min_effect, r->detect);
+    out->verdict = paired_verdict_name(v);
+    if (v == PAIRED_INCONCLUSIVE) out->needed = runs_needed(out->sd, r);
 }
 
 double between_far(const struct between_rule *r)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/vec.h"
 
 enum {
     MOST_KEPT = 100000, /* pairs in the document */
@@ -95,13 +96,13 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
             arena_printf(a, "undecided; about %llu pairs would decide it", (unsigned long long)m->needed.v);
 }
 
-static struct comparison_metric *add_metric(struct comparison *c, struct comparison_case *to,
-                                            const char *name, const char *unit, const char *role)
+struct comparison_metric *compare_add_metric(struct comparison *c, struct comparison_case *to,
+                                             const struct measure *of, const char *role)
 {
-    struct comparison_metric *m = comparison_add_metric(c, to, name);
+    struct comparison_metric *m = comparison_add_metric(c, to, of->name);
     if (!m) return NULL;
-    m->unit = unit;
-    m->better = "less";
+    m->unit = of->kind == MEASURE_BYTES ? "bytes" : measure_unit(of);
+    m->better = of->more_is_better ? "more" : "less";
     m->role = role;
     return m;
 }
@@ -149,10 +150,9 @@ static tare_status add_throughput(struct comparison *c, struct comparison_case *
                                   tare_error *err)
 {
     if (!(in->units > 0)) return TARE_OK;
-    struct comparison_metric *m = add_metric(c, to, "throughput", NULL, "advisory");
+    struct comparison_metric *m = compare_add_metric(c, to, measure_find("throughput"), "advisory");
     if (!m) return compare_no_memory(err);
     m->unit = arena_printf(&c->arena, "%s/s", in->unit ? in->unit : "runs");
-    m->better = "more";
     m->method = "derived";
     m->base = inverse(wall->base, in->units * 1e9);
     m->new_ = inverse(wall->new_, in->units * 1e9);
@@ -219,7 +219,7 @@ static tare_status add_memory(struct comparison *c, struct comparison_case *to,
     struct peaks k = {all, all + room, all + 2 * room, find_peaks(in->set, all, all + room)};
     tare_status s = TARE_OK;
     if (k.n > 0)
-        s = fill_memory(c, add_metric(c, to, "memory.peak", "bytes", "advisory"), &k, r, err);
+        s = fill_memory(c, compare_add_metric(c, to, measure_find("memory.peak"), "advisory"), &k, r, err);
     else
         run_map_text(&c->arena, &to->unknown, "memory.peak", "the system did not tell");
     mem_free(all);
@@ -349,10 +349,11 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     struct comparison_case *to = comparison_add_case(c, in->name);
     if (!to) return compare_no_memory(err);
     fill_case(c, to, in, &busy);
-    struct comparison_metric *wall = add_metric(c, to, "latency.p50", "ns", "gate");
+    struct comparison_metric *wall = compare_add_metric(c, to, measure_find("latency.p50"), "gate");
     tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
     if (s < 0) return s;
-    struct comparison_metric *cpu = add_metric(c, to, "cpu.time", "ns", busy.cpu_bound ? "gate" : "advisory");
+    struct comparison_metric *cpu =
+        compare_add_metric(c, to, measure_find("cpu.time"), busy.cpu_bound ? "gate" : "advisory");
     s = fill_timed(c, cpu, &(struct timed){in->set, r, PAIRED_CPU}, err);
     if (s == TARE_OK) s = add_throughput(c, to, in, wall, err);
     if (s == TARE_OK) s = add_memory(c, to, in, r, err);
@@ -363,19 +364,6 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
 }
 
 /* ---- all cases ---- */
-
-static bool gates(const struct comparison_metric *m)
-{
-    return strcmp(m->role, "gate") == 0 && m->p_value.known;
-}
-
-static size_t count_gates(const struct comparison *c)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < c->cases.n; i++)
-        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++) n += gates(c->cases.at[i]->metrics.at[k]);
-    return n;
-}
 
 /* A regression is taken back where the p value adjusted for all that gate (Holm) is not small enough any more. */
 static void adjust_verdict(struct comparison_metric *m, double p, double alpha, size_t family)
@@ -389,19 +377,21 @@ static void adjust_verdict(struct comparison_metric *m, double p, double alpha, 
 
 tare_status compare_finish(struct comparison *c, double alpha, tare_error *err)
 {
-    size_t n = count_gates(c), at = 0;
-    double *p = mem_new(n, sizeof *p);
-    if (!p) return compare_no_memory(err);
+    VEC(struct comparison_metric *) gates = VEC_INIT;
+    VEC(double) p = VEC_INIT;
+    tare_status s = TARE_OK;
     for (size_t i = 0; i < c->cases.n; i++)
-        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
-            if (gates(c->cases.at[i]->metrics.at[k])) p[at++] = c->cases.at[i]->metrics.at[k]->p_value.v;
-    paired_holm(p, n);
-    at = 0;
-    for (size_t i = 0; i < c->cases.n; i++)
-        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
-            if (gates(c->cases.at[i]->metrics.at[k]))
-                adjust_verdict(c->cases.at[i]->metrics.at[k], p[at++], alpha, n);
-    mem_free(p);
+        for (size_t k = 0; s == TARE_OK && k < c->cases.at[i]->metrics.n; k++) {
+            struct comparison_metric *m = c->cases.at[i]->metrics.at[k];
+            if (strcmp(m->role, "gate") != 0 || !m->p_value.known) continue;
+            s = vec_push(&gates, m, err);
+            if (s == TARE_OK) s = vec_push(&p, m->p_value.v, err);
+        }
+    paired_holm(p.items, p.n);
+    for (size_t i = 0; s == TARE_OK && i < p.n; i++) adjust_verdict(gates.items[i], p.items[i], alpha, p.n);
+    vec_release(&gates);
+    vec_release(&p);
+    if (s < 0) return s;
     comparison_sum_up(c);
     return TARE_OK;
 }

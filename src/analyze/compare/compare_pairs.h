@@ -5,11 +5,15 @@
 #define ANALYZE_COMPARE_PAIRS_H
 
 #include "analyze/compare/paired.h"
+#include "analyze/judge/measure.h"
 #include "run/comparison.h"
 
 /* A ratio from its logarithm and the ends of that; an end that no number holds is unknown. */
 struct run_estimate compare_ratio(double log, double lo, double hi);
 tare_status compare_no_memory(tare_error *err);
+/* A metric of a case with the name, unit and direction of its measure. NULL: no memory. */
+struct comparison_metric *compare_add_metric(struct comparison *c, struct comparison_case *to,
+                                             const struct measure *of, const char *role);
 
 struct compare_pairs {
     const char *name; /* of the case */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "analyze/compare/compare_pairs.h"
-#include "analyze/compare/environment.h"
 #include "analyze/judge/launches.h"
 #include "core/fmt.h"
 #include "analyze/judge/sweep.h"
@@ -46,11 +45,6 @@ static const struct compared *find_compared(const char *metric)
 
 /* ---- values of a side, one per run ---- */
 
-struct moment {
-    int64_t ms;
-    double y;
-};
-
 struct runs_of { /* one case on one side */
     const struct run *const *runs;
     const struct run_case **at; /* of each run; NULL: it has none */
@@ -65,15 +59,15 @@ struct values {
 
 static int by_time(const void *a, const void *b)
 {
-    const struct moment *x = a, *y = b;
+    const struct compare_moment *x = a, *y = b;
     return (x->ms > y->ms) - (x->ms < y->ms);
 }
 
-typedef VEC(struct moment) moments;
+typedef VEC(struct compare_moment) moments;
 
 static tare_status push_moment(moments *to, int64_t ms, double v, tare_error *err)
 {
-    struct moment m = {ms, log(v)};
+    struct compare_moment m = {ms, log(v)};
     return v > 0 && isfinite(v) ? vec_push(to, m, err) : TARE_OK;
 }
 
@@ -93,7 +87,7 @@ static tare_status take_case(moments *to, const struct run *run, const struct ru
 }
 
 /* Runs that began less than `apart_ms` after the one before are not independent: together they are one, their mean. */
-static void cluster(struct values *out, const struct moment *from, size_t n, int64_t apart_ms)
+static void cluster(struct values *out, const struct compare_moment *from, size_t n, int64_t apart_ms)
 {
     size_t in_it = 0;
     out->n = 0;
@@ -236,16 +230,12 @@ struct judged {
 static tare_status take_past(const struct judging_case *k, const struct measure *m, struct values *out,
                              tare_error *err)
 {
-    double y[PAST_MOST];
-    int64_t ms[PAST_MOST];
-    struct moment at[PAST_MOST];
-    struct compare_series past = {y, ms, 0, PAST_MOST};
+    struct compare_moment at[PAST_MOST];
+    struct compare_series past = {at, 0, PAST_MOST};
     const struct compare_past *p = &k->in->past;
     tare_status s = p->values ? p->values(p->ctx, k->to->name, m->name, &past, err) : TARE_OK;
-    if (s < 0) return s;
-    for (size_t i = 0; i < past.n; i++) at[i] = (struct moment){ms[i], y[i]};
-    cluster(out, at, past.n, k->in->apart_ms);
-    return TARE_OK;
+    if (s == TARE_OK) cluster(out, at, past.n, k->in->apart_ms);
+    return s;
 }
 
 static tare_status judge_values(const struct judging_case *k, const struct judged *j, const struct values *a,
@@ -258,13 +248,10 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     struct between_sides sides = {{a->y, a->n}, {b->y, b->n}, {y, past.n}, j->m->more_is_better};
     struct between_result found;
     s = between_runs(&sides, &j->rule, &found, err);
-    struct comparison_metric *m = s == TARE_OK ? comparison_add_metric(k->c, k->to, j->m->name) : NULL;
+    struct comparison_metric *m = s == TARE_OK ? compare_add_metric(k->c, k->to, j->m, j->role) : NULL;
     if (!m) return s < 0 ? s : compare_no_memory(err);
-    m->unit = j->m->kind == MEASURE_BYTES ? "bytes" : measure_unit(j->m);
     if (j->m->kind == MEASURE_RATE && k->new_.at[0] && k->new_.at[0]->throughput.unit)
         m->unit = k->new_.at[0]->throughput.unit;
-    m->better = j->m->more_is_better ? "more" : "less";
-    m->role = j->role;
     m->samples = known_u64(a->n < b->n ? a->n : b->n);
     m->base = middle_of(&k->base, j->m, a);
     m->new_ = middle_of(&k->new_, j->m, b);
@@ -406,20 +393,13 @@ static bool same_params(const struct run_map *a, const struct run_map *b)
     return true;
 }
 
-static const struct run_case *named(const struct run *run, const char *name)
-{
-    for (size_t i = 0; i < run->cases.n; i++)
-        if (strcmp(run->cases.at[i]->name, name) == 0) return run->cases.at[i];
-    return NULL;
-}
-
 /* The case of this name, else the one with the same parameters, unless `own` (the run that `like` is of) has one of
  * that one's name: then it was not renamed. */
 static const struct run_case *match(const struct run *run, const struct run_case *like, const struct run *own)
 {
-    const struct run_case *found = named(run, like->name);
+    const struct run_case *found = case_named(run, like->name);
     for (size_t i = 0; !found && i < run->cases.n; i++)
-        if (same_params(&run->cases.at[i]->params, &like->params) && !named(own, run->cases.at[i]->name))
+        if (same_params(&run->cases.at[i]->params, &like->params) && !case_named(own, run->cases.at[i]->name))
             return run->cases.at[i];
     return found;
 }

@@ -10,13 +10,15 @@
 #include "run/comparison.h"
 
 struct compare_series {
-    double *y;
-    int64_t *ms; /* when each was made */
+    struct compare_moment {
+        int64_t ms; /* when it was made */
+        double y;   /* ln of the value */
+    } * at;
     size_t n, max;
 };
 
 /* Logarithms of earlier values of a metric of a case, oldest first, without the runs that are compared. Up to `max`
- * into `y` and `ms`; none is no failure. Those too close together count as one, as those of a side do. */
+ * into `at`; none is no failure. Those too close together count as one, as those of a side do. */
 struct compare_past {
     tare_status (*values)(void *ctx, const char *case_name, const char *metric, struct compare_series *out,
                           tare_error *err);
@@ -39,5 +41,23 @@ struct compare_saved {
 /* Fills a document that comparison_init() made. It borrows from the runs: release it before them. TARE_INVALID: the
  * documents are not what can be compared; TARE_DENIED: surroundings differ too much, and `force` is not set. */
 tare_status compare_saved(struct comparison *c, const struct compare_saved *in, tare_error *err);
+
+/* ---- environment.c: in what the surroundings of two sets of runs differ: machine, runtime, subject, load. Says what
+ * and how bad; refuses nothing itself ---- */
+
+struct environment_runs {
+    const struct run *const *at;
+    size_t n;
+};
+
+/* A row in c->differences for each property in which the sides, or runs of one side, differ. "critical": their
+ * numbers do not compare; "warn": what differs explains a change as well as the code does. */
+void environment_compare(struct comparison *c, struct environment_runs base, struct environment_runs new_);
+
+/* The same for parameters of two cases that were taken to be the same case. */
+void environment_compare_case(struct comparison *c, const struct run_case *base, const struct run_case *new_);
+
+/* The first critical one; NULL: none. */
+const struct comparison_difference *environment_critical(const struct comparison *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * environment.c - see environment.h. One row per property. */
-#include "analyze/compare/environment.h"
+ * environment.c - see compare_saved.h. One row per property. */
+#include "analyze/compare/compare_saved.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -122,9 +122,24 @@ static size_t side_text(struct buf *b, const struct row *row, struct environment
     return values;
 }
 
-static const char *text_or_null(const struct buf *b)
+static bool differ(const char *const side[2])
 {
-    return b->len && strcmp(b->data, "unknown") != 0 ? b->data : NULL;
+    return strcmp(side[0] ? side[0] : "", side[1] ? side[1] : "") != 0;
+}
+
+/* NULL is "unknown". What one side does not tell is no proof that numbers do not compare. */
+static void add_difference(struct comparison *c, const char *what, const char *const side[2],
+                           const char *severity)
+{
+    bool told = side[0] && side[1];
+    struct comparison_difference *d = comparison_add_difference(c, what, side[0], side[1]);
+    if (d) d->severity = !told && strcmp(severity, "critical") == 0 ? "warn" : severity;
+}
+
+static const char *text_or_null(struct comparison *c, const struct buf *b)
+{
+    if (b->failed) c->arena.failed = true;
+    return !b->failed && b->len && strcmp(b->data, "unknown") != 0 ? b->data : NULL;
 }
 
 static void compare_row(struct comparison *c, const struct row *row, struct environment_runs base,
@@ -133,13 +148,8 @@ static void compare_row(struct comparison *c, const struct row *row, struct envi
     struct buf a = BUF_INIT, b = BUF_INIT;
     bool mixed = side_text(&a, row, base) > 1;
     mixed |= side_text(&b, row, new_) > 1;
-    const char *x = a.failed ? NULL : text_or_null(&a), *y = b.failed ? NULL : text_or_null(&b);
-    if (a.failed || b.failed) c->arena.failed = true;
-    if ((x || y) && (mixed || !x || !y || strcmp(x, y) != 0)) {
-        struct comparison_difference *d = comparison_add_difference(c, row->what, x, y);
-        bool unsure = !x || !y; /* what one side does not tell is no proof */
-        if (d) d->severity = unsure && strcmp(row->severity, "critical") == 0 ? "warn" : row->severity;
-    }
+    const char *const side[2] = {text_or_null(c, &a), text_or_null(c, &b)};
+    if (mixed || differ(side)) add_difference(c, row->what, side, row->severity);
     buf_release(&a);
     buf_release(&b);
 }
@@ -165,24 +175,15 @@ static void compare_param(struct comparison *c, const struct run_case *base, con
     struct buf a = BUF_INIT, b = BUF_INIT;
     if (x) value_text(&a, x, 0);
     if (y) value_text(&b, y, 0);
-    if (a.failed || b.failed)
-        c->arena.failed = true;
-    else if (strcmp(a.len ? a.data : "", b.len ? b.data : "") != 0) {
-        struct comparison_difference *d =
-            comparison_add_difference(c, arena_printf(&c->arena, "%s: %s", new_->name, key),
-                                      a.len ? a.data : NULL, b.len ? b.data : NULL);
-        if (d) d->severity = "warn";
-    }
+    const char *const side[2] = {text_or_null(c, &a), text_or_null(c, &b)};
+    if (differ(side)) add_difference(c, arena_printf(&c->arena, "%s: %s", new_->name, key), side, "warn");
     buf_release(&a);
     buf_release(&b);
 }
 
 static void compare_unit(struct comparison *c, const char *name, const char *what, const char *const units[2])
 {
-    if (strcmp(units[0] ? units[0] : "", units[1] ? units[1] : "") == 0) return;
-    struct comparison_difference *d =
-        comparison_add_difference(c, arena_printf(&c->arena, "%s: %s", name, what), units[0], units[1]);
-    if (d) d->severity = units[0] && units[1] ? "critical" : "warn";
+    if (differ(units)) add_difference(c, arena_printf(&c->arena, "%s: %s", name, what), units, "critical");
 }
 
 void environment_compare_case(struct comparison *c, const struct run_case *base, const struct run_case *new_)

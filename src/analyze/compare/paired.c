@@ -237,13 +237,11 @@ static void judge_p(const struct paired_series *s, const struct launch_effects *
 /* Both ends of the gate judge, never the centre: regressed and improved need the whole gate beyond the minimum effect,
  * "same" needs it within what should be found. A gate that lies across a limit decides nothing. Each wrong verdict of
  * the first two has chance alpha, because the gate is at 1 - 2 alpha. */
-enum paired_verdict paired_decide(const struct paired_result *p, const struct paired_rule *r)
+enum paired_verdict paired_decide(double lo, double hi, double min_effect, double detect)
 {
-    double limit = log1p(r->min_effect), far = log1p(r->detect);
-    if (p->gate_lo > limit) return PAIRED_REGRESSED;
-    if (p->gate_hi < -limit) return PAIRED_IMPROVED;
-    if (p->gate_lo > -far && p->gate_hi < far) return PAIRED_SAME;
-    return PAIRED_INCONCLUSIVE;
+    if (lo > log1p(min_effect)) return PAIRED_REGRESSED;
+    if (hi < -log1p(min_effect)) return PAIRED_IMPROVED;
+    return lo > -log1p(detect) && hi < log1p(detect) ? PAIRED_SAME : PAIRED_INCONCLUSIVE;
 }
 
 bool paired_enough(const struct paired_result *p, const struct paired_rule *r)
@@ -282,7 +280,7 @@ tare_status paired_judge(const struct paired_series *s, const struct paired_rule
         out->sd_pair = l.within;
         out->sd_launch = l.between;
         judge_p(s, &l, r, out);
-        out->verdict = paired_decide(out, r);
+        out->verdict = paired_decide(out->gate_lo, out->gate_hi, r->min_effect, r->detect);
         out->needed = pairs_needed(out, r);
     }
     mem_free(l.median);

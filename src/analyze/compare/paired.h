@@ -65,8 +65,9 @@ struct paired_result {
 tare_status paired_judge(const struct paired_series *s, const struct paired_rule *r,
                          struct paired_result *out, tare_error *err);
 
-/* The verdict that the gate's ends give; p values adjusted for several metrics may take one back. */
-enum paired_verdict paired_decide(const struct paired_result *p, const struct paired_rule *r);
+/* The verdict that the ends of a gate give, ln of (worse / better) between lo and hi; p values adjusted for several
+ * metrics may take one back. */
+enum paired_verdict paired_decide(double lo, double hi, double min_effect, double detect);
 
 /* Is the gate narrow enough? Looks at the width alone. */
 bool paired_enough(const struct paired_result *p, const struct paired_rule *r);

@@ -128,7 +128,7 @@ struct search {
     const struct trend_options *o;
     double *score, *shuffled, *weight, *sums; /* scratch */
     double inflation;
-    VEC(struct trend_change) found; /* in no order */
+    struct trend *t; /* the changes found so far, in no order */
     tare_error *err;
 };
 
@@ -270,7 +270,7 @@ static tare_status find_stretch(struct search *s, struct part p, struct part *ou
 /* Cut, then look into all sides; parts wait on a stack of their own. */
 static tare_status split_all(struct search *s)
 {
-    vec_clear(&s->found);
+    vec_clear(&s->t->changes);
     VEC(struct part) todo = VEC_INIT;
     struct part whole = {0, s->n};
     tare_status status = vec_push(&todo, whole, s->err);
@@ -283,7 +283,7 @@ static tare_status split_all(struct search *s)
         for (size_t i = 0; i < 3 && parts[i].from < p.to && status == TARE_OK; i++) {
             struct trend_change c = {.at = parts[i].from, .p = chance};
             status = vec_push(&todo, parts[i], s->err);
-            if (status == TARE_OK && i) status = vec_push(&s->found, c, s->err);
+            if (status == TARE_OK && i) status = vec_push(&s->t->changes, c, s->err);
         }
     }
     vec_release(&todo);
@@ -450,9 +450,11 @@ static void sort_changes(struct trend_change *c, size_t n)
  * resemblance. What finding and fitting levels takes away is given back: the more, the more alike neighbours are. */
 static double correlation(struct search *s, double *allowed)
 {
-    double together = 0, square = 0, levels = (double)(s->found.n + 1);
-    for (size_t c = 0; c <= s->found.n; c++) {
-        size_t from = c ? s->found.items[c - 1].at : 0, to = c < s->found.n ? s->found.items[c].at : s->n;
+    const struct trend_change *found = s->t->changes.items;
+    size_t n = s->t->changes.n;
+    double together = 0, square = 0, levels = (double)(n + 1);
+    for (size_t c = 0; c <= n; c++) {
+        size_t from = c ? found[c - 1].at : 0, to = c < n ? found[c].at : s->n;
         double mean = stats_mean(s->score + from, to - from);
         for (size_t i = from; i < to; i++) s->score[i] -= mean;
     }
@@ -469,13 +471,13 @@ static tare_status find_memory(struct search *s, double *memory)
 {
     double allowed = 0;
     tare_status status = scores_of(s->y, s->n, CLIP, s->score, s->err);
-    if (status == TARE_OK && s->found.n == 0) {
+    if (status == TARE_OK && s->t->changes.n == 0) {
         fill_weights(s->weight, s->n);
         struct trend_change c = {.at = largest(s, s->score, s->n, STEP).from};
         if (c.at == 0) return TARE_OK; /* all are equal */
-        status = vec_push(&s->found, c, s->err);
+        status = vec_push(&s->t->changes, c, s->err);
     }
-    sort_changes(s->found.items, s->found.n);
+    sort_changes(s->t->changes.items, s->t->changes.n);
     if (status == TARE_OK) *memory = correlation(s, &allowed);
     /* Sums of values that resemble their neighbours spread by this factor more than shuffled ones. */
     s->inflation = sqrt((1 + allowed) / (1 - allowed));
@@ -490,9 +492,7 @@ static tare_status analyse_history(struct search *s, struct trend *out)
         if (status == TARE_OK) status = find_memory(s, &out->memory);
         if (status == TARE_OK) status = split_all(s);
     }
-    sort_changes(s->found.items, s->found.n);
-    for (size_t i = 0; i < s->found.n && status == TARE_OK; i++)
-        status = vec_push(&out->changes, s->found.items[i], s->err);
+    sort_changes(s->t->changes.items, s->t->changes.n);
     if (status == TARE_OK) status = place_changes(s, out);
     if (status == TARE_OK) status = keep_worthy(s, out);
     if (status == TARE_OK) status = fill_effects(s, out);
@@ -512,23 +512,20 @@ void trend_release(struct trend *t)
 tare_status trend_find(const double *y, size_t n, const struct trend_options *o, struct trend *out,
                        tare_error *err)
 {
-    struct search s = {.y = y, .n = n, .o = o, .err = err};
+    struct search s = {.y = y, .n = n, .o = o, .t = out, .err = err};
     *out = (struct trend){.noise = NAN, .smallest = NAN};
     if (n == 0 || n > TREND_MAX)
         return error_set(err, TARE_INVALID, "a history of %zu runs: 1 to %d can be searched", n, TREND_MAX);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(y[i]))
             return error_set(err, TARE_INVALID, "value %zu of the history is no number", i + 1);
-    s.score = mem_new(n + RUNS_TO_SEE, sizeof *s.score);
-    s.shuffled = mem_new(n + RUNS_TO_SEE, sizeof *s.shuffled);
-    s.weight = mem_new(n + RUNS_TO_SEE + 1, sizeof *s.weight);
-    s.sums = mem_new(n + RUNS_TO_SEE + 1, sizeof *s.sums);
-    bool enough = s.score && s.shuffled && s.weight && s.sums;
-    tare_status status = enough ? analyse_history(&s, out) : error_set(err, TARE_NOMEM, "out of memory");
-    vec_release(&s.found);
+    size_t room = n + RUNS_TO_SEE + 1; /* of each scratch array */
+    s.score = mem_new(room, 4 * sizeof *s.score);
+    if (!s.score) return error_nomem(err, "%zu runs", n);
+    s.shuffled = s.score + room;
+    s.weight = s.shuffled + room;
+    s.sums = s.weight + room;
+    tare_status status = analyse_history(&s, out);
     mem_free(s.score);
-    mem_free(s.shuffled);
-    mem_free(s.weight);
-    mem_free(s.sums);
     return status;
 }

@@ -38,7 +38,8 @@ const char *gain_severity(double share)
 static double graph_macs(const struct run_static *s)
 {
     const struct run_cost *c = &s->cost;
-    return c->known ? OR_NAN(c->macs) + (c->int_macs.known ? (double)c->int_macs.v : 0) : NAN;
+    double ints = c->int_macs.known ? (double)c->int_macs.v : 0;
+    return c->known ? OR_NAN(c->macs) + ints : NAN;
 }
 
 static double pattern(const struct run_static *s, const char *key)

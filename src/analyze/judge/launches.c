@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/judge/judge.h"
+#include "analyze/judge/sweep.h"
 #include "core/mem.h"
 #include "core/stats.h"
 
@@ -193,20 +194,13 @@ static tare_status pool_samples(struct pool *p, tare_error *err)
 
 /* ---- all cases ---- */
 
-static const struct run_case *named(const struct run *run, const char *name)
-{
-    for (size_t i = 0; i < run->cases.n; i++)
-        if (strcmp(run->cases.at[i]->name, name) == 0) return run->cases.at[i];
-    return NULL;
-}
-
 static tare_status pool_case(struct pool *p, const struct launches_more *more, tare_error *err)
 {
     struct run_case *c = p->c;
     p->from[0] = c;
     add_launch(p->run, c, p->run, c);
     for (size_t i = 0; i < more->n; i++) {
-        p->from[i + 1] = named(more->at[i], c->name);
+        p->from[i + 1] = case_named(more->at[i], c->name);
         if (p->from[i + 1]) add_launch(p->run, c, more->at[i], p->from[i + 1]);
     }
     for (size_t i = 0; more->env_pad && i < p->n && i < c->launches.n; i++)

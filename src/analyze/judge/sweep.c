@@ -49,6 +49,13 @@ bool param_is_setting(const struct run_entry *e)
     return e->value.kind != RUN_MAP && e->value.kind != RUN_LIST;
 }
 
+const struct run_case *case_named(const struct run *run, const char *name)
+{
+    for (size_t i = 0; i < run->cases.n; i++)
+        if (strcmp(run->cases.at[i]->name, name) == 0) return run->cases.at[i];
+    return NULL;
+}
+
 /* Does `key` only repeat the swept parameter in this case? */
 static bool repeats(const struct run_case *c, const char *key, const char *param)
 {

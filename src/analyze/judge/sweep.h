@@ -22,7 +22,8 @@ tare_status sweeps_find(struct sweeps *out, const struct run *run, const char *p
                         tare_error *err);
 void sweeps_release(struct sweeps *s);
 
-bool map_number(const struct run_map *m, const char *key, double *out); /* any map of a document */
+const struct run_case *case_named(const struct run *run, const char *name); /* NULL: none */
+bool map_number(const struct run_map *m, const char *key, double *out);     /* any map of a document */
 /* A parameter as a number, or as a text ("" when absent). */
 bool param_number(const struct run_case *c, const char *param, double *out);
 const char *param_text(const struct run_case *c, const char *param);

@@ -2,8 +2,8 @@
  * target.c - reads targets as people write them: `latency.p95 <= 100ms`, `throughput>=1000texts/s`,
  * `accuracy >= 69%`, the form `latency:100ms`, and limits on a change: `latency.p95>5%`. Strict: the whole text or an
  * error that shows the place. And judges them: a percentile whose single times are in the document by counting the
- * times beyond the limit (binomial, with as many samples as they are independently worth); other numbers by their interval; a
- * number measured once by itself, without a confidence. Never rounds in favour. */
+ * times beyond the limit (binomial, with as many samples as they are independently worth); other numbers by their
+ * interval; a number measured once by itself, without a confidence. Never rounds in favour. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -31,6 +31,7 @@ struct layer_times {
     bool by_position;
     size_t n_main;
     uint64_t runs, events; /* that count */
+    double median_us;      /* of whole runs that count; NAN: none ended */
 };
 #define LAYER_TIMES_INIT {.slots = VEC_INIT}
 

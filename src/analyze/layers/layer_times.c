@@ -127,29 +127,18 @@ static int by_distance(const void *a, const void *b)
     return x->run < y->run ? -1 : x->run > y->run;
 }
 
-static tare_status median_run(const struct timing *t, size_t n, double *out)
-{
-    double *x = mem_new(n, sizeof *x);
-    if (!x) return error_nomem(t->err, "a profile");
-    for (size_t i = 0; i < n; i++) x[i] = (double)t->p->runs_us.items[t->skip + i];
-    tare_status s = stats_median(x, n, out, t->err);
-    mem_free(x);
-    return s;
-}
-
 /* The fifth of the runs that is nearest to the median: also where half of them were interrupted. */
 static tare_status choose_runs(struct timing *t)
 {
     size_t n = t->unfinished ? 0 : (size_t)t->t->runs, least = n < RUNS_LEAST ? n : RUNS_LEAST;
-    double median = 0;
     struct ranked *order = mem_new(n, sizeof *order);
+    double *x = mem_new(n, sizeof *x);
     t->typical = mem_new(t->p->runs_us.n + 1, sizeof *t->typical);
-    tare_status s = order && t->typical ? TARE_OK : error_nomem(t->err, "a profile");
-    if (s == TARE_OK && n) s = median_run(t, n, &median);
-    for (size_t i = 0; s == TARE_OK && i < n; i++) {
-        size_t run = (size_t)t->skip + i;
-        order[i] = (struct ranked){fabs((double)t->p->runs_us.items[run] - median), run};
-    }
+    tare_status s = order && x && t->typical ? TARE_OK : error_nomem(t->err, "a profile");
+    for (size_t i = 0; s == TARE_OK && i < n; i++) x[i] = (double)t->p->runs_us.items[t->skip + i];
+    if (s == TARE_OK && n) s = stats_median(x, n, &t->t->median_us, t->err);
+    for (size_t i = 0; s == TARE_OK && i < n; i++)
+        order[i] = (struct ranked){fabs(x[i] - t->t->median_us), (size_t)t->skip + i};
     t->n_typical = n / 5 > least ? n / 5 : least;
     if (s == TARE_OK && n) qsort(order, n, sizeof *order, by_distance);
     while (s == TARE_OK && n && t->n_typical < n && order[t->n_typical].away <= order[t->n_typical - 1].away)
@@ -160,6 +149,7 @@ static tare_status choose_runs(struct timing *t)
         t->n_typical = 1;
     }
     mem_free(order);
+    mem_free(x);
     return s;
 }
 
@@ -178,6 +168,7 @@ tare_status layer_times_build(struct layer_times *out, const struct ort_profile 
     struct layer_times made = LAYER_TIMES_INIT;
     struct timing t = {.t = &made, .p = p, .skip = skip_runs, .index = MAP_STR_INIT, .err = err};
     t.unfinished = p->runs_us.n == 0;
+    made.median_us = NAN;
     made.runs = p->runs_us.n > skip_runs ? p->runs_us.n - skip_runs : 0;
     if (t.unfinished) made.runs = 1;
     t.slot_of = mem_new(p->events.n, sizeof *t.slot_of);

@@ -38,30 +38,13 @@ struct joining {
 
 /* ---- what the profiler costs ---- */
 
-static tare_status median_us(double *x, size_t n, double *us, tare_error *err)
-{
-    if (!x) return error_nomem(err, "times of runs");
-    tare_status s = stats_median(x, n, us, err);
-    mem_free(x);
-    return s;
-}
-
 static tare_status median_of(const struct layers_times *t, double *us, tare_error *err)
 {
-    double *x = mem_new(t->n, sizeof *x);
-    for (size_t i = 0; x && i < t->n; i++) x[i] = (double)t->ns[i] / 1e3;
-    return median_us(x, t->n, us, err);
-}
-
-/* Whole runs as the profile has them, for files without times of ours. */
-static tare_status median_run(const struct joining *j, double *us)
-{
-    const struct ort_profile *p = j->in->profile;
-    size_t skip = (size_t)j->in->skip_runs;
-    if (p->runs_us.n <= skip) return TARE_OK;
-    double *x = mem_new(p->runs_us.n - skip, sizeof *x);
-    for (size_t i = skip; x && i < p->runs_us.n; i++) x[i - skip] = (double)p->runs_us.items[i];
-    return median_us(x, p->runs_us.n - skip, us, j->err);
+    double *x = stats_doubles(t->ns, t->n, err);
+    tare_status s = x ? stats_median(x, t->n, us, err) : TARE_NOMEM;
+    *us /= 1e3;
+    mem_free(x);
+    return s;
 }
 
 /* What the cheapest tenth of all nodes take at most: a Reshape does next to nothing, so that is the profiler. */
@@ -442,7 +425,8 @@ static tare_status join_profile(struct joining *j)
     if (j->times.events == 0)
         return error_set(j->err, TARE_INVALID, "the profile has no node in a run after the first %llu",
                          (unsigned long long)j->in->skip_runs);
-    s = j->in->profiled.n ? median_of(&j->in->profiled, &j->run_us, j->err) : median_run(j, &j->run_us);
+    j->run_us = j->times.median_us; /* for files without times of ours */
+    if (j->in->profiled.n) s = median_of(&j->in->profiled, &j->run_us, j->err);
     if (s == TARE_OK && j->in->plain.n) s = median_of(&j->in->plain, &j->plain_us, j->err);
     if (s == TARE_OK) s = weigh_profiler(j);
     if (s == TARE_OK) record_profile(j);
@@ -467,7 +451,6 @@ tare_status layers_join(struct run *run, struct run_case *c, const struct layers
                         .source_named = MAP_STR_INIT,
                         .layer_of = MAP_U64_INIT,
                         .scale = 1,
-                        .run_us = NAN,
                         .plain_us = NAN,
                         .err = err};
     tare_status s = join_profile(&j);

@@ -12,6 +12,18 @@ struct watched_span {
     uint64_t start_ns, end_ns;
 };
 
+/* The phases of a run from how it went: "load" (memory grows or storage is read), "steady" (it works), "idle" (it does
+ * nothing that can be seen). docs/diagnosis.md has the rules. */
+struct phase {
+    const char *name;
+    size_t from, to; /* steps of the course */
+};
+struct phases {
+    VEC(struct phase) items; /* one after another, without gaps */
+};
+
+tare_status phases_find(struct phases *out, const struct course *c, tare_error *err);
+
 /* watch->phases, in seconds from the span's start and not beyond its end. */
 tare_status watched_phases(struct run *run, struct run_watch *watch, const struct course *course,
                            struct watched_span span, tare_error *err);

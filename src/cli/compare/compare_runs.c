@@ -223,10 +223,8 @@ static tare_status past_values(void *ctx, const char *case_name, const char *met
     }
     for (size_t i = 0; s == TARE_OK && i < points.at.n && out->n < out->max; i++) {
         const struct store_point *p = &points.at.items[i];
-        if (!is_compared(&k->base, p->run) && !is_compared(&k->new_, p->run) && p->value > 0) {
-            out->ms[out->n] = p->created_ms;
-            out->y[out->n++] = log(p->value);
-        }
+        if (!is_compared(&k->base, p->run) && !is_compared(&k->new_, p->run) && p->value > 0)
+            out->at[out->n++] = (struct compare_moment){p->created_ms, log(p->value)};
     }
     vec_release(&points.at);
     return s;
