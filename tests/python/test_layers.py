@@ -89,8 +89,11 @@ def check_sums(case):
     layers = case["layers"]
     assert sum(layer["share"] for layer in layers) == pytest.approx(1)
     assert all(layer["time_ns"] >= 0 for layer in layers)
-    # the sum against the plain runs beside it, as far as a busy machine allows
-    assert 0.5 < case["profile"]["covered"] < 2
+    # The sum against the plain runs beside it: a part of what the profiled runs took, and near to them, unless others on
+    # the machine slowed the profiled runs or the plain ones.
+    covered, overhead = case["profile"]["covered"], case["profile"]["overhead"]
+    assert covered <= (1 + overhead) * 1.001
+    assert 0.5 < covered < 2 or not -0.3 < overhead < 1
     return {layer["name"]: layer for layer in layers}
 
 

@@ -61,7 +61,7 @@ IDS = torch.arange(32).reshape(4, 8)
 
 
 def test_results_are_as_the_seed_prints_them(profiler, validator):
-    results = profiler.profile(input_data=IDS, num_runs=80, warmup_runs=3)
+    results = profiler.profile(input_data=IDS, num_runs=2000, warmup_runs=3)  # enough to bound p50 on a busy machine, too
     validator.validate(results.document)
     latency = results["latency"]
     assert latency["min"] <= latency["p50"] <= latency["p95"] <= latency["max"]
@@ -69,7 +69,7 @@ def test_results_are_as_the_seed_prints_them(profiler, validator):
     low, high = latency["intervals"]["p50"]
     assert low <= latency["p50"] <= high
     case = results.document["cases"][0]
-    assert latency["mean"] == case["latency_ns"]["mean"] / 1e6 and results["runs"] == 80
+    assert latency["mean"] == case["latency_ns"]["mean"] / 1e6 and results["runs"] == 2000
     assert results["memory"]["peak"] == case["memory"]["rss_peak"] > 10_000_000
     rate = results["throughput"]
     assert rate["samples_per_second"] == pytest.approx(4 * rate["requests_per_second"])

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import resource
 import select
 import signal
@@ -311,11 +312,24 @@ def test_a_short_program_takes_its_processor_time(watch):
 
 def test_stopped_and_continued(started, tmp_path):
     """tare stopped and continued: the program went on, samples are late and said to be."""
-    process = started("-q", "--no-history", "-o", "run.json", "--interval", "20ms", "--", "sh", "-c", "echo >ready; sleep 1; exit 4")
+    program = "echo >ready; while [ ! -e end ]; do sleep 0.05; done; exit 4"
+    process = started("-q", "--no-history", "-o", "run.json", "--interval", "20ms", "--", "sh", "-c", program)
     until((tmp_path / "ready").exists, "the program is up")
+
+    def samples_taken(n):
+        """tare sleeps between samples: that many more sleeps from now on."""
+        def sleeps():
+            status = pathlib.Path("/proc/%d/status" % process.pid).read_text()
+            return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.M).group(1))
+        begun = sleeps()
+        until(lambda: sleeps() >= begun + n, "tare samples")
+
+    samples_taken(10)
     process.send_signal(signal.SIGSTOP)
     time.sleep(0.4)
     process.send_signal(signal.SIGCONT)
+    samples_taken(10)
+    (tmp_path / "end").touch()
     assert process.wait(60) == 4
     document = json.loads((tmp_path / "run.json").read_text())
     assert case(document)["watch"]["late"] >= 1
