@@ -234,3 +234,69 @@ void grid_release(struct grid *s)
     arena_release(&s->arena);
     *s = (struct grid)GRID_INIT;
 }
+
+/* ---- the command line ---- */
+
+void model_args_release(struct model_args *m)
+{
+    opt_list_release(&m->dims);
+    opt_list_release(&m->runtimes);
+    opt_list_release(&m->session_config);
+}
+
+tare_status model_parse_ints(void *text, const char *value, tare_error *err)
+{
+    struct grid_ints read = {VEC_INIT};
+    tare_status s = grid_parse_ints(&read, value, err);
+    vec_release(&read.values);
+    if (s == TARE_OK) *(const char **)text = value;
+    return s;
+}
+
+/* One more of the list. Its commas are its own, so that it is no OPT_LIST, which settings split. */
+tare_status model_parse_dim(void *list, const char *value, tare_error *err)
+{
+    const struct opt row = {.type = OPT_TYPE_LIST, .to.list = list};
+    struct grid read = GRID_INIT;
+    tare_status s = grid_parse_dim(&read, value, err);
+    grid_release(&read);
+    return s == TARE_OK ? opt_set(&row, value, err) : s;
+}
+
+struct model_args model_args_over(const struct model_args *own, const struct model_args *common)
+{
+    struct model_args m = *own;
+    if (!m.batch) m.batch = common->batch;
+    if (!m.seq) m.seq = common->seq;
+    if (!m.threads) m.threads = common->threads;
+    if (!m.provider) m.provider = common->provider;
+    if (!m.inputs) m.inputs = common->inputs;
+    if (!m.dims.n) m.dims = common->dims;
+    if (!m.runtimes.n) m.runtimes = common->runtimes;
+    if (!m.session_config.n) m.session_config = common->session_config;
+    return m;
+}
+
+tare_status model_args_grid(const struct model_args *m, struct grid *out, tare_error *err)
+{
+    tare_status s = m->batch ? grid_parse_ints(&out->batch, m->batch, err) : TARE_OK;
+    if (s == TARE_OK && m->seq) s = grid_parse_ints(&out->seq, m->seq, err);
+    if (s == TARE_OK && m->threads) s = grid_parse_ints(&out->threads, m->threads, err);
+    for (size_t i = 0; s == TARE_OK && i < m->dims.n; i++)
+        if ((s = grid_parse_dim(out, m->dims.items[i], err)) < 0)
+            error_wrap(err, "--dim %s", m->dims.items[i]);
+    if (s == TARE_OK && m->provider && (s = grid_parse_providers(out, m->provider, err)) < 0)
+        error_wrap(err, "--provider %s", m->provider);
+    return s;
+}
+
+struct onnx_options model_args_onnx(const struct model_args *m, const char *path, const char *runtime)
+{
+    return (struct onnx_options){.path = path,
+                                 .runtime = runtime,
+                                 .inputs = m->inputs,
+                                 .session_config = (const char *const *)m->session_config.items,
+                                 .n_session_config = m->session_config.n,
+                                 .optimization = (int)m->optimization,
+                                 .no_arena = m->no_arena};
+}

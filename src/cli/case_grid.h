@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * case_grid.h - lists of values -> the cases of a bench: every combination, named by what varies. */
+ * case_grid.h - how a model and how a command is run, as `tare bench` and `tare compare` are told: the rows of their
+ * command lines; and from lists of values to the cases of a bench: every combination, named by what varies. */
 #ifndef CLI_CASE_GRID_H
 #define CLI_CASE_GRID_H
 
@@ -47,5 +48,71 @@ tare_status grid_parse_providers(void *grid, const char *text, tare_error *err);
  * cases whatever the result. */
 tare_status grid_build(const struct grid *asked, const struct grid_subject *subjects, size_t n,
                        struct grid_cases *out, tare_error *err);
+
+/* ---- the command line. Lists stay texts, so that one side of a comparison may leave to both what it does not say
+ * itself; they were read once already, so that a mistake is told where it stands ---- */
+
+/* What a row is for; the kinds of a command's usage are some of these. */
+enum { KIND_MODEL = 1, KIND_COMMAND = 2, KIND_PYTHON = 4, KIND_SAVED = 8 };
+
+struct model_args {
+    const char *batch, *seq, *threads, *provider, *inputs; /* NULL: not said */
+    struct opt_list dims, runtimes, session_config;
+    int64_t optimization; /* -1: the runtime's own */
+    bool no_arena;
+};
+#define MODEL_ARGS_INIT {.optimization = -1}
+void model_args_release(struct model_args *m);
+
+struct command_args {
+    bool shell, ignore_failure;
+    const char *prepare;     /* NULL: nothing */
+    struct duration timeout; /* of a run, and of loading a model; 0: none */
+};
+
+/* clang-format off */
+#define OPT_SWEEP(m, seq_hint) \
+    OPT_CALLBACK('b', "batch", model_parse_ints, &(m)->batch, "<n,..>", "batch sizes", \
+                 .only_for = KIND_MODEL | KIND_PYTHON), \
+    OPT_CALLBACK('s', "seq", model_parse_ints, &(m)->seq, "<n,..>", "sequence lengths", \
+                 .only_for = KIND_MODEL, .hint = (seq_hint)), \
+    OPT_CALLBACK('t', "threads", model_parse_ints, &(m)->threads, "<n,..>", \
+                 "threads within one run (default: what this process may use)", .only_for = KIND_MODEL, \
+                 .hint = "set OMP_NUM_THREADS, or what your framework reads"), \
+    OPT_CALLBACK(0, "dim", model_parse_dim, &(m)->dims, "<name=n,..>", \
+                 "any other free dimension of the model; may be repeated", .only_for = KIND_MODEL), \
+    OPT_STRING(0, "provider", &(m)->provider, "<name,..>", "execution providers: cpu, cuda, ..", \
+                 .only_for = KIND_MODEL), \
+    OPT_LIST(0, "ort", &(m)->runtimes, "<path>", "which libonnxruntime; several are compared", \
+                 .only_for = KIND_MODEL)
+#define OPT_RUNTIME(m, more_inputs) \
+    OPT_PATH(0, "inputs", &(m)->inputs, "<path>", \
+                 "an .npz, an .npy, a folder of them, or an ONNX test_data_set" more_inputs, \
+                 .only_for = KIND_MODEL | KIND_PYTHON), \
+    OPT_INT_IN(0, "optimization", &(m)->optimization, -1, 99, \
+                 "the runtime's graph optimisation level: 0, 1, 2, 99", .flags = OPT_NO_DEFAULT, \
+                 .only_for = KIND_MODEL), \
+    OPT_LIST(0, "session-config", &(m)->session_config, "<key=value>", "passed to the runtime", \
+                 .only_for = KIND_MODEL), \
+    OPT_FLAG(0, "no-arena", &(m)->no_arena, "let the runtime allocate without its arena", .only_for = KIND_MODEL)
+#define OPT_COMMANDS(c, where) \
+    OPT_FLAG(0, "shell", &(c)->shell, "the command is a line for /bin/sh", .only_for = KIND_COMMAND, .hint = (where)), \
+    OPT_STRING(0, "prepare", &(c)->prepare, "<line>", "shell line before each run, not timed", \
+                 .only_for = KIND_COMMAND, .hint = (where)), \
+    OPT_TIME_IN(0, "timeout", &(c)->timeout, 0, INT64_MAX, \
+                 "end a run, or the loading of a model, that takes longer", .flags = OPT_NO_DEFAULT, \
+                 .only_for = KIND_MODEL | KIND_COMMAND | KIND_PYTHON), \
+    OPT_FLAG(0, "ignore-failure", &(c)->ignore_failure, "a non-zero exit status is no failure", \
+                 .only_for = KIND_COMMAND, .hint = (where))
+/* clang-format on */
+tare_status model_parse_ints(void *text, const char *value, tare_error *err);
+tare_status model_parse_dim(void *list, const char *value, tare_error *err);
+
+/* What `own` says, and what `common` says where it says nothing. Borrows from both. */
+struct model_args model_args_over(const struct model_args *own, const struct model_args *common);
+/* Fill in the sweep; errors name the option. */
+tare_status model_args_grid(const struct model_args *m, struct grid *out, tare_error *err);
+/* For subject_open_onnx(): all but where runtimes are looked for, and what guards a load. */
+struct onnx_options model_args_onnx(const struct model_args *m, const char *path, const char *runtime);
 
 #endif

@@ -52,22 +52,22 @@ void progress_render(struct buf *out, const struct progress_view *given)
     put_time(out, elapsed * (double)(v.total - v.done) / (double)v.done);
 }
 
-void progress_begin(struct progress *p, FILE *to, const struct term *term, const char *what, uint64_t total)
+void progress_at(void *progress, const char *what, uint64_t done, uint64_t total)
 {
-    struct instant now = instant_now();
-    *p = (struct progress){to, term, what, total, now, now, false};
-    p->drawn.ns += FIRST_NS - REDRAW_NS; /* short work shows nothing at all */
-}
-
-void progress_at(struct progress *p, uint64_t done)
-{
+    struct progress *p = progress;
+    struct buf line = BUF_INIT;
     if (!p->term->tty) return;
     struct instant now = instant_now();
+    if (strcmp(p->what, what) != 0) {
+        progress_end(p);
+        snprintf(p->what, sizeof p->what, "%s", what);
+        p->start = p->drawn = now;
+        p->drawn.ns += FIRST_NS - REDRAW_NS; /* short work shows nothing at all */
+    }
     if (instant_since(now, p->drawn).ns < REDRAW_NS) return;
     p->drawn = now;
-    struct buf line = BUF_INIT;
-    struct duration elapsed = instant_since(now, p->start);
-    struct progress_view v = {p->what, done, p->total, elapsed, p->term->width, p->term->utf8};
+    struct progress_view v = {p->what,        done,         total, instant_since(now, p->start),
+                              p->term->width, p->term->utf8};
     progress_render(&line, &v);
     fprintf(p->to, "\r\033[K%s", line.data);
     fflush(p->to);
@@ -77,6 +77,7 @@ void progress_at(struct progress *p, uint64_t done)
 
 void progress_end(struct progress *p)
 {
+    p->what[0] = 0;
     if (!p->visible) return;
     fputs("\r\033[K", p->to);
     fflush(p->to);
@@ -85,28 +86,9 @@ void progress_end(struct progress *p)
 
 tare_status progress_sink_write(void *sink, const void *bytes, size_t n, tare_error *err)
 {
-    struct progress_sink *c = sink;
-    tare_status s = c->to.write(c->to.ctx, bytes, n, err);
-    *c->done += n;
-    progress_at(c->bar, *c->done);
-    return s;
-}
-
-void progress_line_at(void *line, const char *what, uint64_t done, uint64_t total)
-{
-    struct progress_line *l = line;
-    if (!l->begun || strcmp(l->what, what) != 0) {
-        if (l->begun) progress_end(&l->bar);
-        snprintf(l->what, sizeof l->what, "%s", what);
-        progress_begin(&l->bar, l->to, l->term, l->what, total);
-        l->begun = true;
-    }
-    l->bar.total = total;
-    progress_at(&l->bar, done);
-}
-
-void progress_line_end(struct progress_line *line)
-{
-    if (line->begun) progress_end(&line->bar);
-    line->begun = false;
+    const struct progress_sink *s = sink;
+    tare_status status = s->to.write(s->to.ctx, bytes, n, err);
+    s->count->done += n;
+    progress_at(&s->count->bar, s->count->what, s->count->done, s->count->total);
+    return status;
 }

@@ -13,35 +13,27 @@
 struct progress {
     FILE *to;
     const struct term *term;
-    const char *what;
-    uint64_t total; /* 0: unknown, then only what is done is shown */
+    char what[128]; /* "": not begun */
     struct instant start, drawn;
     bool visible;
 };
+#define PROGRESS_INIT(cli) {.to = (cli)->err, .term = &(cli)->err_term}
 
-void progress_begin(struct progress *p, FILE *to, const struct term *term, const char *what, uint64_t total);
-void progress_at(struct progress *p, uint64_t done); /* cheap enough to call often */
+/* Cheap enough to call often, and fits callbacks. Other words begin a bar anew: its time counts from there. `total` 0:
+ * unknown, then only what is done is shown. */
+void progress_at(void *progress, const char *what, uint64_t done, uint64_t total);
 void progress_end(struct progress *p);
 
 /* A sink that counts what passes. Several may count for one bar. */
 struct progress_sink {
     struct sink to;
-    struct progress *bar;
-    uint64_t *done;
+    struct progress_count {
+        struct progress bar;
+        const char *what;
+        uint64_t done, total;
+    } * count;
 };
 tare_status progress_sink_write(void *sink, const void *bytes, size_t n, tare_error *err);
-
-/* A bar whose words change while the work goes on: a new one begins with each. */
-struct progress_line {
-    FILE *to;
-    const struct term *term;
-    struct progress bar;
-    char what[128];
-    bool begun;
-};
-#define PROGRESS_LINE_INIT(file, terminal) {.to = (file), .term = (terminal)}
-void progress_line_at(void *line, const char *what, uint64_t done, uint64_t total); /* fits callbacks */
-void progress_line_end(struct progress_line *line);
 
 /* What is drawn, as a function of nothing else. */
 struct progress_view {

@@ -51,15 +51,14 @@ static void test_fits(void **state)
 static void draw(bool tty, char **text)
 {
     size_t n;
-    struct progress p;
     struct term t = {.tty = tty, .width = 80};
     FILE *to = open_memstream(text, &n);
-    progress_begin(&p, to, &t, "work", 100);
-    progress_at(&p, 1);        /* too early: short work shows nothing */
-    p.start.ns -= 5000000000u; /* five seconds ago */
+    struct progress p = {.to = to, .term = &t};
+    progress_at(&p, "work", 1, 100); /* too early: short work shows nothing */
+    p.start.ns -= 5000000000u;       /* five seconds ago */
     p.drawn.ns = p.start.ns;
-    progress_at(&p, 50);
-    progress_at(&p, 51); /* too soon after the last */
+    progress_at(&p, "work", 50, 100);
+    progress_at(&p, "work", 51, 100); /* too soon after the last */
     progress_end(&p);
     progress_end(&p);
     fclose(to);

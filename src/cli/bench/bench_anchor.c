@@ -38,10 +38,10 @@ int bench_anchor_check(struct cli *cli, const struct bench_args *a)
         return cli_usage_error(cli, "--anchor %s is a model, but a command is weighed", a->anchor);
     if (!model && !a->command)
         return cli_usage_error(cli, "--anchor %s is a command, but a model is weighed", a->anchor);
-    if (a->runtimes.n > 1) return cli_usage_error(cli, "--anchor goes with one runtime: --ort once");
+    if (a->setup.runtimes.n > 1) return cli_usage_error(cli, "--anchor goes with one runtime: --ort once");
     if (a->concurrency > 1)
         return cli_usage_error(cli, "--anchor measures one run at a time: no --concurrency");
-    if (!model && !a->shell && !can_split(cli, a->anchor))
+    if (!model && !a->call.shell && !can_split(cli, a->anchor))
         return cli_usage_error(cli, "--anchor %s", cli->error.text);
     if (model && access(a->anchor, R_OK) != 0)
         return cli_usage_error(cli, "--anchor %s: %s", a->anchor, strerror(errno));
@@ -71,8 +71,8 @@ static tare_status name_anchor(const struct bench_args *a, struct run *run, cons
 static void add_benched(const struct bench_args *a, const char *model, struct buf *out)
 {
     if (!a->command) buf_add_str(out, model);
-    if (a->command && a->shell) buf_add_str(out, a->command[0]);
-    for (size_t i = 0; a->command && !a->shell && a->command[i]; i++) {
+    if (a->command && a->call.shell) buf_add_str(out, a->command[0]);
+    for (size_t i = 0; a->command && !a->call.shell && a->command[i]; i++) {
         if (i) buf_add_char(out, ' ');
         words_quote(out, a->command[i]);
     }
@@ -83,15 +83,8 @@ static struct compare_args as_comparison(const struct bench_args *a, char **args
     return (struct compare_args){.ab = true,
                                  .args = args,
                                  .n = PAIR_SIDES,
-                                 .common = {.inputs = a->inputs,
-                                            .runtimes = a->runtimes,
-                                            .session_config = a->session_config,
-                                            .optimization = a->optimization,
-                                            .no_arena = a->no_arena},
-                                 .shell = a->shell,
-                                 .prepare = a->prepare,
-                                 .ignore_failure = a->ignore_failure,
-                                 .timeout = a->timeout,
+                                 .common = a->setup,
+                                 .call = a->call,
                                  .budget = a->anchor_budget,
                                  .min_effect = -1};
 }

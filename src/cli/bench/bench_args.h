@@ -20,23 +20,18 @@
 
 /* ---- the command line ---- */
 
-enum bench_kind { BENCH_MODEL = 1, BENCH_COMMAND = 2, BENCH_PYTHON = 4 };
-
 struct bench_args {
     /* what */
-    enum bench_kind kind;
+    unsigned kind;      /* KIND_MODEL, .. */
     const char *model;  /* file; NULL: another kind, a synthetic model, or nothing named */
     const char *python; /* FILE.py:NAME or MODULE:NAME */
     char **command;
     const char *synth; /* architecture */
     const char *entry; /* of the suite; NULL: none, or without a name */
     const char *name;  /* of the subject; NULL: its own */
-    struct opt_list variants, runtimes, session_config;
-    const char *inputs, *prepare;
-    bool shell, ignore_failure, no_arena;
-    struct duration timeout;
-    int64_t optimization;
-    struct grid grid;
+    struct opt_list variants;
+    struct model_args setup;
+    struct command_args call;
     const char *length; /* words of a Python function's texts: one more dimension of the grid */
     /* how */
     struct duration budget;
@@ -89,8 +84,8 @@ struct bench_planned {
     const struct bench_args *args;
     const char *synth; /* the architecture to make a model of; NULL: the model has a file, or there is none */
     struct bench_plan plan; /* its cases come with the subjects */
-    struct grid grid;       /* the arguments' own, borrowed, and what a preset or the built-in model adds */
-    struct grid own;        /* owns what was added */
+    int64_t preset_batch;   /* of the scenario, where the user does not say one; 0: none */
+    struct grid grid;
     VEC(struct target) targets;
     struct bench_expected expected;
 };

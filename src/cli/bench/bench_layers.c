@@ -209,7 +209,7 @@ static tare_status profile_case(struct profiling *l, const struct bench_case *bc
 tare_status bench_layers(struct cli *cli, const struct bench_args *a, const struct grid_cases *cases,
                          struct run *run)
 {
-    struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
+    struct progress shown = PROGRESS_INIT(cli);
     struct interrupt was;
     tare_status s = TARE_OK;
     sig_atomic_t before =
@@ -224,7 +224,7 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, const stru
                               .pass = PROFILED_PASS_INIT,
                               .source = INSPECTED_INIT,
                               .optimized = INSPECTED_INIT};
-        progress_line_at(&shown, "profiling layers", i, run->cases.n);
+        progress_at(&shown, "profiling layers", i, run->cases.n);
         if (run->cases.at[i]->failure)
             say_why(&l, "the case failed");
         else if (interrupted)
@@ -236,6 +236,6 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, const stru
         profiled_release(&l.pass);
     }
     interrupt_restore(&was);
-    progress_line_end(&shown);
+    progress_end(&shown);
     return s;
 }

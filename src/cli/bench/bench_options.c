@@ -23,9 +23,9 @@ static const struct opt_choice percentile_words[] = {
 static const struct opt_choice objective_words[] = {OBJECTIVE_MAP(X){NULL, 0, NULL}};
 #undef X
 
-static const struct opt_kind kinds[] = {{BENCH_MODEL, "models", "this is a model"},
-                                        {BENCH_COMMAND, "commands", "this is a command"},
-                                        {BENCH_PYTHON, "Python functions", "this is a Python function"},
+static const struct opt_kind kinds[] = {{KIND_MODEL, "models", "this is a model"},
+                                        {KIND_COMMAND, "commands", "this is a command"},
+                                        {KIND_PYTHON, "Python functions", "this is a Python function"},
                                         {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
@@ -69,19 +69,20 @@ static int choose_python(struct cli *cli, struct bench_args *a, int n, char **ar
     if (!colon || colon == target || !colon[1])
         return cli_usage_error(
             cli, "%s: expected py:FILE.py:NAME or py:MODULE:NAME, as in py:embed.py:encode", args[0]);
-    a->kind = BENCH_PYTHON;
+    a->kind = KIND_PYTHON;
     a->python = target;
     return 0;
 }
 
 static int choose_subject(struct cli *cli, struct bench_args *a, const char *command, int n, char **args)
 {
-    a->kind = BENCH_MODEL; /* also if nothing is named: the built-in one */
+    a->kind = KIND_MODEL; /* also if nothing is named: the built-in one */
     if (command == no_word) return cli_usage_error(cli, "nothing after --: where is the command?");
     if (n && args[0] == command) {
-        a->kind = BENCH_COMMAND;
+        a->kind = KIND_COMMAND;
         a->command = args;
-        return a->shell && n > 1 ? cli_usage_error(cli, "--shell takes the command as one quoted word") : 0;
+        return a->call.shell && n > 1 ? cli_usage_error(cli, "--shell takes the command as one quoted word")
+                                      : 0;
     }
     if (n && strncmp(args[0], "py:", 3) == 0) return choose_python(cli, a, n, args);
     if (n > 1)
@@ -116,23 +117,11 @@ static struct opt *add_sweep_rows(struct bench_args *a, struct opt *to)
 {
     const struct opt rows[] = {
         OPT_GROUP("The sweep"),
-        OPT_CALLBACK('b', "batch", grid_parse_ints, &a->grid.batch, "<n,..>", "batch sizes",
-                 .only_for = BENCH_MODEL | BENCH_PYTHON),
-        OPT_CALLBACK('s', "seq", grid_parse_ints, &a->grid.seq, "<n,..>", "sequence lengths",
-                 .only_for = BENCH_MODEL, .hint = "texts have --length"),
+        OPT_SWEEP(&a->setup, "texts have --length"),
         OPT_STRING(0, "length", &a->length, "<n,..>", "words of each text (Python functions)",
-                 .only_for = BENCH_PYTHON, .hint = "models have --seq"),
-        OPT_CALLBACK('t', "threads", grid_parse_ints, &a->grid.threads, "<n,..>",
-                 "threads within one run (default: what this process may use)",
-                 .only_for = BENCH_MODEL, .hint = "set OMP_NUM_THREADS, or what your framework reads"),
-        OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n,..>",
-                 "any other free dimension of the model; may be repeated", .only_for = BENCH_MODEL),
-        OPT_CALLBACK(0, "provider", grid_parse_providers, &a->grid, "<name,..>",
-                 "execution providers: cpu, cuda, ..", .only_for = BENCH_MODEL),
+                 .only_for = KIND_PYTHON, .hint = "models have --seq"),
         OPT_LIST(0, "variant", &a->variants, "<name=file>", "another file of the same model beside it",
-                 .only_for = BENCH_MODEL),
-        OPT_LIST(0, "ort", &a->runtimes, "<path>", "which libonnxruntime; several are compared",
-                 .only_for = BENCH_MODEL),
+                 .only_for = KIND_MODEL),
         OPT_END,
     };
     return opt_append(to, rows);
@@ -176,29 +165,16 @@ static struct opt *add_subject_rows(struct bench_args *a, struct opt *to)
 {
     const struct opt rows[] = {
         OPT_GROUP("Models"),
-        OPT_PATH(0, "inputs", &a->inputs, "<path>",
-                 "an .npz, an .npy, a folder of them, or an ONNX test_data_set; for Python functions a text per "
-                 "line, a .json list or an .npy", .only_for = BENCH_MODEL | BENCH_PYTHON),
+        OPT_RUNTIME(&a->setup, "; for Python functions a text per line, a .json list or an .npy"),
         OPT_STRING(0, "synth", &a->synth, "<arch>",
                  "weigh a synthetic model of this architecture (tare synth --list)",
-                 .only_for = BENCH_MODEL, .hint = "one thing at a time"),
-        OPT_INT_IN(0, "optimization", &a->optimization, -1, 99, "the runtime's graph optimisation level: 0, 1, 2, 99",
-                 .flags = OPT_NO_DEFAULT),
-        OPT_LIST(0, "session-config", &a->session_config, "<key=value>", "passed to the runtime"),
-        OPT_FLAG(0, "no-arena", &a->no_arena, "let the runtime allocate without its arena"),
+                 .only_for = KIND_MODEL, .hint = "one thing at a time"),
         {OPT_ROW_(CALLBACK, 0, "layers", ctx, a,
                   "time and cost of each layer, by a pass of its own; patterns group them"),
          .callback = bench_layers_parse, .takes = bench_layers_takes, .arg = "[<pattern,..>]",
-         .only_for = BENCH_MODEL},
+         .only_for = KIND_MODEL},
         OPT_GROUP("Commands"),
-        OPT_FLAG(0, "shell", &a->shell, "the command is a line for /bin/sh",
-                 .only_for = BENCH_COMMAND, .hint = "a command goes after --"),
-        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed",
-                 .only_for = BENCH_COMMAND, .hint = "a command goes after --"),
-        OPT_TIME_IN(0, "timeout", &a->timeout, 0, INT64_MAX,
-                 "end a run, or the loading of a model, that takes longer", .flags = OPT_NO_DEFAULT),
-        OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure",
-                 .only_for = BENCH_COMMAND, .hint = "a command goes after --"),
+        OPT_COMMANDS(&a->call, "a command goes after --"),
         OPT_END,
     };
     return opt_append(to, rows);
@@ -214,10 +190,10 @@ static struct opt *add_judging_rows(struct bench_args *a, struct opt *to)
         OPT_TIME_IN(0, "latency-limit", &a->latency_limit, 0, INT64_MAX,
                  "recommend only cases whose p95 is surely within this", .flags = OPT_NO_DEFAULT),
         OPT_PATH(0, "expect", &a->expect, "<path>", "labels or reference outputs, npz or JSONL",
-                 .only_for = BENCH_MODEL),
+                 .only_for = KIND_MODEL),
         OPT_ENUM(0, "metric", &a->metric, accuracy_words, "how outputs are compared"),
         OPT_FLAG(0, "validate-accuracy", &a->validate, "exit 1 if a case is worse than the first by --max-drop",
-                 .only_for = BENCH_MODEL),
+                 .only_for = KIND_MODEL),
         OPT_DOUBLE(0, "max-drop", &a->max_drop, 0, 1e9, "accepted loss of accuracy"),
         OPT_GROUP("Against an earlier run"),
         OPT_LIST(0, "baseline", &a->baseline, "<run>",
@@ -230,7 +206,7 @@ static struct opt *add_judging_rows(struct bench_args *a, struct opt *to)
         OPT_GROUP("Against an anchor"),
         OPT_STRING(0, "anchor", &a->anchor, "<model|command>",
                  "a frozen build to measure in turn with this one; tare trend follows the ratio",
-                 .only_for = BENCH_MODEL | BENCH_COMMAND, .not_with = "variant rate",
+                 .only_for = KIND_MODEL | KIND_COMMAND, .not_with = "variant rate",
                  .hint = "one model in one runtime, one run at a time"),
         OPT_STRING(0, "anchor-name", &a->anchor_name, "<name>",
                  "what the history calls it (default: the file and its hash, or the command)", .needs = "anchor"),
@@ -276,12 +252,10 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
 void bench_args_release(struct bench_args *a)
 {
     opt_list_release(&a->variants);
-    opt_list_release(&a->runtimes);
-    opt_list_release(&a->session_config);
     opt_list_release(&a->targets);
     opt_list_release(&a->groups);
     opt_list_release(&a->baseline);
     opt_list_release(&a->fail_on);
     vec_release(&a->words);
-    grid_release(&a->grid);
+    model_args_release(&a->setup);
 }

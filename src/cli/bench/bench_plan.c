@@ -60,9 +60,7 @@ static int apply_scenario(struct cli *cli, const struct bench_args *a, struct be
     if (a->rate && !preset->needs_rate)
         return cli_usage_error(cli, "--scenario %s has no --rate", preset->name);
     p->plan.concurrency = (unsigned)a->concurrency;
-    if (preset->batch && !a->command && !a->grid.batch.values.n &&
-        vec_push(&p->own.batch.values, preset->batch, &cli->error) != TARE_OK)
-        return cli_fail(cli);
+    if (!a->command) p->preset_batch = preset->batch;
     return 0;
 }
 
@@ -70,9 +68,9 @@ static int apply_scenario(struct cli *cli, const struct bench_args *a, struct be
 static const char *usual_unit(const struct bench_args *a, bool built_in)
 {
     if (built_in) return "texts";
-    if (a->kind == BENCH_COMMAND) return "runs";
-    if (a->kind == BENCH_MODEL) return "samples";
-    return a->inputs || a->grid.batch.values.n ? "items" : "calls";
+    if (a->kind == KIND_COMMAND) return "runs";
+    if (a->kind == KIND_MODEL) return "samples";
+    return a->setup.inputs || a->setup.batch ? "items" : "calls";
 }
 
 static struct bench_plan asked_plan(const struct bench_args *a, bool built_in)
@@ -97,36 +95,30 @@ static struct bench_plan asked_plan(const struct bench_args *a, bool built_in)
 /* ---- the sweep ---- */
 
 /* Lengths of texts are one more dimension. */
-static int add_lengths(struct cli *cli, const struct bench_args *a, struct bench_planned *p)
+static int add_lengths(struct cli *cli, const struct bench_args *a, struct grid *to)
 {
     struct buf text = BUF_INIT;
     if (!a->length) return 0;
     buf_printf(&text, "length=%s", a->length);
     tare_status s = buf_status(&text, &cli->error);
-    if (s == TARE_OK) s = grid_parse_dim(&p->own, text.data, &cli->error);
+    if (s == TARE_OK) s = grid_parse_dim(to, text.data, &cli->error);
     buf_release(&text);
     return s == TARE_OK ? 0 : cli_usage_error(cli, "--length %s: %s", a->length, cli->error.text);
 }
 
-static tare_status add_built_in_sweep(const struct bench_args *a, struct grid *own, tare_error *err)
-{
-    tare_status s = TARE_OK;
-    if (!a->grid.batch.values.n) s = grid_parse_ints(&own->batch, "1,4,8,16,32", err);
-    if (s == TARE_OK && !a->grid.seq.values.n) s = grid_parse_ints(&own->seq, "128", err);
-    return s;
-}
-
+/* What the user asked for, and where he did not, the sweep of the built-in model or the batch of the scenario. */
 static int plan_grid(struct cli *cli, const struct bench_args *a, bool built_in, struct bench_planned *p)
 {
-    int rc = add_lengths(cli, a, p);
-    if (!rc && built_in && add_built_in_sweep(a, &p->own, &cli->error) != TARE_OK) rc = cli_fail(cli);
-    p->grid = a->grid;
-    if (p->own.batch.values.n) p->grid.batch = p->own.batch;
-    if (p->own.seq.values.n) p->grid.seq = p->own.seq;
-    if (p->own.dims.n) p->grid.dims = p->own.dims;
+    struct model_args m = a->setup; /* borrowed */
+    char batch[24];
+    snprintf(batch, sizeof batch, "%lld", (long long)p->preset_batch);
+    if (!m.batch && built_in) m.batch = "1,4,8,16,32";
+    if (!m.batch && p->preset_batch) m.batch = batch;
+    if (!m.seq && built_in) m.seq = "128";
     p->grid.workers = p->plan.concurrency;
     p->grid.seed = p->plan.seed;
-    return rc;
+    if (model_args_grid(&m, &p->grid, &cli->error) < 0) return cli_usage_error(cli, "%s", cli->error.text);
+    return add_lengths(cli, a, &p->grid);
 }
 
 /* ---- what it is judged by ---- */
@@ -162,8 +154,8 @@ static int check_files(struct cli *cli, const struct bench_args *a)
     const struct accuracy_metric_row *metric = accuracy_metric_row((enum accuracy_metric)a->metric);
     if (!a->expect && metric->needs_labels)
         return cli_usage_error(cli, "--metric %s needs labels: give them with --expect", metric->name);
-    if (a->python && a->inputs && access(a->inputs, R_OK) < 0)
-        return cli_usage_error(cli, "--inputs %s: cannot be read", a->inputs);
+    if (a->python && a->setup.inputs && access(a->setup.inputs, R_OK) < 0)
+        return cli_usage_error(cli, "--inputs %s: cannot be read", a->setup.inputs);
     for (size_t i = 0; i < a->variants.n; i++) {
         const char *text = a->variants.items[i], *eq = strchr(text, '=');
         if (!eq || eq == text || !eq[1])
@@ -175,7 +167,7 @@ static int check_files(struct cli *cli, const struct bench_args *a)
 
 int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, struct bench_planned *out)
 {
-    *out = (struct bench_planned){.args = a, .synth = built_in ? "minilm-l6" : a->synth, .own = GRID_INIT};
+    *out = (struct bench_planned){.args = a, .synth = built_in ? "minilm-l6" : a->synth, .grid = GRID_INIT};
     out->plan = asked_plan(a, built_in);
     int rc = bench_anchor_check(cli, a);
     if (!rc) rc = check_files(cli, a);
@@ -193,7 +185,7 @@ void bench_planned_release(struct bench_planned *p)
 {
     vec_release(&p->targets);
     bench_expected_release(&p->expected);
-    grid_release(&p->own);
+    grid_release(&p->grid);
 }
 
 /* ==== opened subjects ==== */
@@ -225,12 +217,10 @@ static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
                       "too large for one file: write it with tare synth and name that file");
     if (s == TARE_OK) s = file_out_open(&file, path, FILE_SHARED, &cli->error);
     if (s != TARE_OK) return s;
-    struct progress bar;
-    uint64_t done = 0;
-    struct progress_sink to = {sink_to_file(&file), &bar, &done};
-    progress_begin(&bar, cli->err, &cli->err_term, "writing the model", bytes);
+    struct progress_count count = {PROGRESS_INIT(cli), "writing the model", 0, bytes};
+    struct progress_sink to = {sink_to_file(&file), &count};
     s = ow_write(w, &(struct ow_target){.file = {progress_sink_write, &to}});
-    progress_end(&bar);
+    progress_end(&count.bar);
     if (s == TARE_OK) s = file_out_commit(&file, &cli->error);
     file_out_close(&file);
     return s;
@@ -266,8 +256,8 @@ static const char *version_part(const char *path)
 static const char *runtime_name(const struct bench_args *a, const char *path)
 {
     unsigned same = 0;
-    for (size_t i = 0; i < a->runtimes.n; i++)
-        same += strcmp(version_part(a->runtimes.items[i]), version_part(path)) == 0;
+    for (size_t i = 0; i < a->setup.runtimes.n; i++)
+        same += strcmp(version_part(a->setup.runtimes.items[i]), version_part(path)) == 0;
     return same > 1 ? path : version_part(path);
 }
 
@@ -295,22 +285,16 @@ static tare_status open_model(struct cli *cli, const struct bench_args *a, struc
                               const char *path, struct grid_subject named)
 {
     struct ort_places places = cli_ort_places(named.runtime);
-    struct onnx_options o = {.path = path,
-                             .runtime = named.runtime,
-                             .inputs = a->inputs,
-                             .session_config = (const char *const *)a->session_config.items,
-                             .n_session_config = a->session_config.n,
-                             .optimization = (int)a->optimization,
-                             .no_arena = a->no_arena,
-                             .places = &places,
-                             .guard = {.timeout_ns = (uint64_t)a->timeout.ns,
-                                       .interrupted = &interrupted,
-                                       .give_up = give_up,
-                                       .ctx = cli}};
+    struct onnx_options o = model_args_onnx(&a->setup, path, named.runtime);
+    o.places = &places;
+    o.guard = (struct guard_options){.timeout_ns = (uint64_t)a->call.timeout.ns,
+                                     .interrupted = &interrupted,
+                                     .give_up = give_up,
+                                     .ctx = cli};
     struct subject *subject = NULL;
     tare_status status = subject_open_onnx(&subject, &o, &cli->error);
     if (status != TARE_OK) return status;
-    named.runtime = a->runtimes.n > 1 ? runtime_name(a, named.runtime) : NULL;
+    named.runtime = a->setup.runtimes.n > 1 ? runtime_name(a, named.runtime) : NULL;
     return add_subject(cli, s, subject, named);
 }
 
@@ -318,10 +302,11 @@ static tare_status open_model(struct cli *cli, const struct bench_args *a, struc
 static tare_status open_everywhere(struct cli *cli, const struct bench_args *a, struct bench_subjects *s,
                                    const char *path, const char *variant)
 {
-    if (!a->runtimes.n) return open_model(cli, a, s, path, (struct grid_subject){NULL, variant, NULL});
+    if (!a->setup.runtimes.n) return open_model(cli, a, s, path, (struct grid_subject){NULL, variant, NULL});
     tare_status status = TARE_OK;
-    for (size_t i = 0; i < a->runtimes.n && status == TARE_OK; i++)
-        status = open_model(cli, a, s, path, (struct grid_subject){NULL, variant, a->runtimes.items[i]});
+    for (size_t i = 0; i < a->setup.runtimes.n && status == TARE_OK; i++)
+        status =
+            open_model(cli, a, s, path, (struct grid_subject){NULL, variant, a->setup.runtimes.items[i]});
     return status;
 }
 
@@ -345,7 +330,7 @@ static tare_status open_models(struct cli *cli, const struct bench_args *a, cons
 tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, char **out)
 {
     *out = NULL;
-    if (p->args->kind != BENCH_MODEL) return TARE_OK;
+    if (p->args->kind != KIND_MODEL) return TARE_OK;
     if (p->synth) return make_synthetic(cli, p->synth, out);
     *out = mem_strdup(p->args->model);
     return *out ? TARE_OK : error_set(&cli->error, TARE_NOMEM, "out of memory");
@@ -369,9 +354,9 @@ static tare_status open_python(struct cli *cli, const struct bench_planned *p, s
     const struct bench_args *a = p->args;
     struct py_options o = {.target = a->python,
                            .python = interpreter(room, sizeof room),
-                           .inputs = a->inputs,
+                           .inputs = a->setup.inputs,
                            .workers = p->plan.concurrency ? p->plan.concurrency : 1,
-                           .timeout_ns = (uint64_t)a->timeout.ns,
+                           .timeout_ns = (uint64_t)a->call.timeout.ns,
                            .interrupted = p->plan.interrupted};
     tare_status s = subject_open_py(out, &o, &cli->error);
     if (s == TARE_IO) s = cli->error.status = TARE_UNSUPPORTED; /* no Python is no bad input */
@@ -382,10 +367,10 @@ static tare_status open_command(struct cli *cli, const struct bench_planned *p, 
 {
     const struct bench_args *a = p->args;
     struct command_options o = {.argv = a->command,
-                                .shell = a->shell,
-                                .prepare = a->prepare,
-                                .timeout_ns = (uint64_t)a->timeout.ns,
-                                .ignore_failure = a->ignore_failure,
+                                .shell = a->call.shell,
+                                .prepare = a->call.prepare,
+                                .timeout_ns = (uint64_t)a->call.timeout.ns,
+                                .ignore_failure = a->call.ignore_failure,
                                 .interrupted = p->plan.interrupted};
     return subject_open_command(out, &o, &cli->error);
 }
@@ -394,8 +379,8 @@ tare_status bench_open(struct cli *cli, const struct bench_planned *p, const cha
                        struct bench_subjects *s)
 {
     struct subject *one = NULL;
-    if (p->args->kind == BENCH_MODEL) return open_models(cli, p->args, model, s);
-    tare_status status = (p->args->kind == BENCH_PYTHON ? open_python : open_command)(cli, p, &one);
+    if (p->args->kind == KIND_MODEL) return open_models(cli, p->args, model, s);
+    tare_status status = (p->args->kind == KIND_PYTHON ? open_python : open_command)(cli, p, &one);
     return status == TARE_OK ? add_subject(cli, s, one, (struct grid_subject){0}) : status;
 }
 

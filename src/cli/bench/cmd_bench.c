@@ -50,18 +50,18 @@ static tare_status describe_run(struct cli *cli, const struct bench_args *a, str
 static tare_status measure_cases(struct cli *cli, const struct bench_planned *p,
                                  const struct grid_cases *cases, struct run *run, struct tensor_set *outputs)
 {
-    struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
+    struct progress shown = PROGRESS_INIT(cli);
     struct interrupt was;
     struct bench_plan plan = p->plan;
     plan.cases = cases->cases.items;
     plan.n_cases = cases->cases.n;
     plan.keep_outputs = outputs != NULL;
     plan.outputs = outputs;
-    plan.progress = (struct bench_progress){progress_line_at, &shown};
+    plan.progress = (struct bench_progress){progress_at, &shown};
     interrupt_catch(&was);
     tare_status s = bench_run(run, &plan, &cli->error);
     interrupt_restore(&was);
-    progress_line_end(&shown);
+    progress_end(&shown);
     return s;
 }
 
@@ -201,7 +201,7 @@ static tare_status answer_bench(struct cli *cli, const struct bench_args *a, con
 /* --baseline: the run against an earlier one, after its own answer. The exit code of the comparison. */
 static int compare_baseline(struct cli *cli, const struct bench_args *a, const struct run *run)
 {
-    struct compare_args c = {.common = COMPARE_TEXTS_INIT,
+    struct compare_args c = {.common = MODEL_ARGS_INIT,
                              .min_effect = -1,
                              .base = a->baseline,
                              .fail_on = a->fail_on,
@@ -261,7 +261,7 @@ static int bench_subject(struct cli *cli, const struct bench_planned *p)
 #define BENCH_ARGS_INIT                                                                             \
     {                                                                                               \
         .budget = {BENCH_BUDGET_NS}, .precision = BENCH_PRECISION,                                   \
-        .concurrency = 1, .optimization = -1, .grid = GRID_INIT, .metric = ACCURACY_METRIC_COSINE,  \
+        .concurrency = 1, .setup = MODEL_ARGS_INIT, .metric = ACCURACY_METRIC_COSINE,  \
         .history = HISTORY_ARGS_INIT, .max_drop = 0.01, .warmup = "auto", .repeat = 1,              \
         .anchor_budget = {20000000000}                                                              \
     }

@@ -20,10 +20,11 @@ static const struct opt_choice format_words[] = {{"text", 0, "for people"},
                                                  {"github", 4, "annotations of a GitHub workflow"},
                                                  {NULL, 0, NULL}};
 
-enum { SAVED = 1, IN_TURN = 2 };
+enum { SAVED = KIND_SAVED, IN_TURN = KIND_MODEL | KIND_COMMAND };
 static const struct opt_kind kinds[] = {
-    {SAVED, "saved runs", "saved runs are compared as they are"},
-    {IN_TURN, "what is measured with --ab", "this measures both sides in turn"},
+    {KIND_SAVED, "saved runs", "saved runs are compared as they are"},
+    {KIND_MODEL, "models under --ab", "these are models, measured in turn"},
+    {KIND_COMMAND, "commands under --ab", "these are commands, measured in turn"},
     {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
@@ -104,16 +105,21 @@ static int choose_way(struct cli *cli, struct compare_args *a)
     return 0;
 }
 
+static unsigned kind_of(const struct compare_args *a)
+{
+    if (!a->ab && !a->revisions) return KIND_SAVED;
+    return a->ab && a->n && compare_is_model(a->args[0]) ? KIND_MODEL : KIND_COMMAND;
+}
+
 static int read_args(struct cli *cli, struct compare_args *a, int argc, char **argv)
 {
-    struct compare_texts *t = &a->common;
     const struct opt rows[] = {
         OPT_GROUP("What is compared"),
         OPT_FLAG(0, "ab", &a->ab, "measure two models or two commands in turn", .not_with = "ab-rev"),
         OPT_STRING(0, "ab-rev", &a->revisions, "<base..new>", "measure a command of two git revisions in turn"),
         OPT_STRING(0, "build", &a->build, "<line>", "shell line that builds each revision", .needs = "ab-rev"),
-        OPT_STRING(0, "a", &a->options[PAIR_A], "<options>", "options of the base side alone", .only_for = IN_TURN),
-        OPT_STRING(0, "b", &a->options[PAIR_B], "<options>", "options of the new side alone", .only_for = IN_TURN),
+        OPT_STRING(0, "a", &a->options[PAIR_A], "<options>", "options of the base side alone", .only_for = KIND_MODEL),
+        OPT_STRING(0, "b", &a->options[PAIR_B], "<options>", "options of the new side alone", .only_for = KIND_MODEL),
         OPT_GROUP("Saved runs"),
         OPT_LIST(0, "base", &a->base, "<run>", "a run of the base side: file, folder, @name or id",
                  .only_for = SAVED),
@@ -127,26 +133,10 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
         OPT_HISTORY(&a->history),
         OPT_FLAG(0, "no-history", &a->history.none, "judge without the history"),
         OPT_GROUP("Models"),
-        OPT_STRING('b', "batch", &t->batch, "<n,..>", "batch sizes; several are several cases", .only_for = IN_TURN),
-        OPT_STRING('s', "seq", &t->seq, "<n,..>", "sequence lengths", .only_for = IN_TURN),
-        OPT_STRING('t', "threads", &t->threads, "<n,..>", "threads within one run", .only_for = IN_TURN),
-        OPT_LIST(0, "dim", &t->dims, "<name=n,..>", "any other free dimension of the model; may be repeated",
-                 .only_for = IN_TURN),
-        OPT_STRING(0, "provider", &t->provider, "<name>", "execution provider: cpu, cuda, ..", .only_for = IN_TURN),
-        OPT_LIST(0, "ort", &t->runtimes, "<path>", "which libonnxruntime; twice: one for each side",
-                 .only_for = IN_TURN),
-        OPT_PATH(0, "inputs", &t->inputs, "<path>", "an .npz, an .npy, a folder of them, or an ONNX test_data_set",
-                 .only_for = IN_TURN),
-        OPT_INT_IN(0, "optimization", &t->optimization, -1, 99, "the runtime's graph optimisation level: 0, 1, 2, 99",
-                 .flags = OPT_NO_DEFAULT),
-        OPT_LIST(0, "session-config", &t->session_config, "<key=value>", "passed to the runtime", .only_for = IN_TURN),
-        OPT_FLAG(0, "no-arena", &t->no_arena, "let the runtime allocate without its arena"),
+        OPT_SWEEP(&a->common, NULL),
+        OPT_RUNTIME(&a->common, ""),
         OPT_GROUP("Commands"),
-        OPT_FLAG(0, "shell", &a->shell, "commands are lines for /bin/sh", .only_for = IN_TURN),
-        OPT_STRING(0, "prepare", &a->prepare, "<line>", "shell line before each run, not timed",
-                 .only_for = IN_TURN),
-        OPT_TIME_IN(0, "timeout", &a->timeout, 0, INT64_MAX, "end a run that takes longer", .flags = OPT_NO_DEFAULT),
-        OPT_FLAG(0, "ignore-failure", &a->ignore_failure, "a non-zero exit status is no failure"),
+        OPT_COMMANDS(&a->call, NULL),
         OPT_GROUP("Measuring and judging"),
         OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "time for each case, launching included"),
         OPT_UINT_IN(0, "max-pairs", &a->max_pairs, 0, AB_PAIRS_MAX, "measure at most so many pairs",
@@ -172,7 +162,7 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
     a->args = argv;
     a->n = argc;
     rc = html_out_check(cli, a->html);
-    if (!rc) rc = cli_check_kind(cli, &usage, rows, a->ab || a->revisions ? IN_TURN : SAVED);
+    if (!rc) rc = cli_check_kind(cli, &usage, rows, kind_of(a));
     return rc ? rc : choose_way(cli, a);
 }
 
@@ -252,7 +242,7 @@ int compare_answer(struct cli *cli, const struct compare_args *a, const struct c
 
 int cmd_compare(struct cli *cli, int argc, char **argv)
 {
-    struct compare_args a = {.common = COMPARE_TEXTS_INIT,
+    struct compare_args a = {.common = MODEL_ARGS_INIT,
                              .budget = {60000000000},
                              .min_effect = -1,
                              .history = HISTORY_ARGS_INIT,
@@ -271,8 +261,6 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
         opt_list_release(&a.new_);
     }
     opt_list_release(&a.fail_on);
-    opt_list_release(&a.common.dims);
-    opt_list_release(&a.common.runtimes);
-    opt_list_release(&a.common.session_config);
+    model_args_release(&a.common);
     return rc;
 }

@@ -66,7 +66,7 @@ struct comparing {
     struct comparison *c;
     struct paired_rule rule;
     uint64_t seed;
-    struct progress_line bar;
+    struct progress bar;
 };
 
 /* ---- one case ---- */
@@ -98,7 +98,7 @@ static tare_status measure_lanes(struct comparing *k, const char *name, struct a
                              .seed = k->seed + i,
                              .max_pairs = k->a->max_pairs,
                              .rule = &k->rule,
-                             .progress = {progress_line_at, &k->bar}};
+                             .progress = {progress_at, &k->bar}};
     tare_status s = ab_trial_run(&trial, &set, &out, &k->cli->error);
     if (s == TARE_OK) s = record(k, name, &set, &out, i);
     ab_pairs_release(&set);
@@ -133,7 +133,7 @@ static tare_status measure_all(struct comparing *k)
     interrupt_catch(&was);
     for (size_t i = 0; s == TARE_OK && i < n && !interrupted; i++) s = measure_case(k, i);
     interrupt_restore(&was);
-    progress_line_end(&k->bar);
+    progress_end(&k->bar);
     return s;
 }
 
@@ -187,11 +187,11 @@ static void tell_again(struct comparing *k)
     add_list(&b, "dim", &a->common.dims);
     add_list(&b, "ort", &a->common.runtimes);
     add_list(&b, "session-config", &a->common.session_config);
-    add_option(&b, "prepare", a->prepare);
+    add_option(&b, "prepare", a->call.prepare);
     if (a->common.optimization >= 0) buf_printf(&b, " --optimization %d", (int)a->common.optimization);
-    buf_printf(&b, "%s%s%s", a->common.no_arena ? " --no-arena" : "", a->shell ? " --shell" : "",
-               a->ignore_failure ? " --ignore-failure" : "");
-    if (a->timeout.ns) buf_printf(&b, " --timeout %.9gs", (double)a->timeout.ns / 1e9);
+    buf_printf(&b, "%s%s%s", a->common.no_arena ? " --no-arena" : "", a->call.shell ? " --shell" : "",
+               a->call.ignore_failure ? " --ignore-failure" : "");
+    if (a->call.timeout.ns) buf_printf(&b, " --timeout %.9gs", (double)a->call.timeout.ns / 1e9);
     if (a->max_pairs) buf_printf(&b, " --max-pairs %llu", (unsigned long long)a->max_pairs);
     buf_printf(&b, " --budget %.9gs --min-effect %.6g --seed %llu", (double)a->budget.ns / 1e9,
                k->rule.min_effect, (unsigned long long)k->seed);
@@ -241,7 +241,7 @@ tare_status compare_ab_measure(struct cli *cli, const struct compare_args *a, st
                           .c = c,
                           .rule = PAIRED_RULE_INIT,
                           .seed = a->seed ? a->seed : ab_trial_seed(),
-                          .bar = PROGRESS_LINE_INIT(cli->err, &cli->err_term)};
+                          .bar = PROGRESS_INIT(cli)};
     if (a->min_effect >= 0) k.rule.min_effect = a->min_effect;
     if (k.rule.detect < 5 * k.rule.min_effect) k.rule.detect = 5 * k.rule.min_effect;
     tare_status s = describe(&k);

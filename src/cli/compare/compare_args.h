@@ -14,15 +14,6 @@
 #include "report/run/run_report.h"
 #include "run/comparison.h"
 
-/* Settings of one side, as texts; what a side leaves NULL is the common one's. */
-struct compare_texts {
-    const char *batch, *seq, *threads, *provider, *inputs;
-    struct opt_list dims, runtimes, session_config;
-    int64_t optimization; /* -1: the runtime's own */
-    bool no_arena;
-};
-#define COMPARE_TEXTS_INIT {.optimization = -1}
-
 struct compare_args {
     /* which way */
     bool ab;
@@ -31,11 +22,9 @@ struct compare_args {
     int n;
     bool dashes; /* they came after -- */
     /* the sides of --ab */
-    struct compare_texts common;
+    struct model_args common;
     const char *options[PAIR_SIDES]; /* --a, --b */
-    bool shell, ignore_failure;
-    const char *prepare;
-    struct duration timeout;
+    struct command_args call;
     /* the sides of saved runs: files, folders, names in the history */
     struct opt_list base, new_;
     bool positional;             /* base and new_ point into args */
@@ -61,12 +50,12 @@ struct compare_args {
 /* ---- sides ---- */
 
 struct compare_side {
-    const char *name; /* as the user wrote it */
-    char **command;   /* NULL: a model */
-    const char *line; /* of the command, for --shell */
-    const char *path; /* of the model */
-    const char *dir;  /* where the command runs; NULL: here */
-    struct compare_texts texts;
+    const char *name;      /* as the user wrote it */
+    char **command;        /* NULL: a model */
+    const char *line;      /* of the command, for --shell */
+    const char *path;      /* of the model */
+    const char *dir;       /* where the command runs; NULL: here */
+    struct model_args own; /* of --a or --b; what it leaves out is the common one's */
     struct grid grid;
     struct grid_cases cases;
     const char *runtime, *runtime_version; /* of a model; NULL: none was found */

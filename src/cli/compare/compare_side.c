@@ -18,20 +18,8 @@ static const struct opt_usage side_usage = {.synopsis = "--a '<options>'", .abou
 
 static int read_own(struct cli *cli, struct compare_sides *out, int which, const char *text)
 {
-    struct compare_texts *t = &out->side[which].texts;
-    const struct opt rows[] = {
-        OPT_STRING('b', "batch", &t->batch, "<n,..>", ""),
-        OPT_STRING('s', "seq", &t->seq, "<n,..>", ""),
-        OPT_STRING('t', "threads", &t->threads, "<n,..>", ""),
-        OPT_LIST(0, "dim", &t->dims, "<name=n,..>", ""),
-        OPT_STRING(0, "provider", &t->provider, "<name>", ""),
-        OPT_LIST(0, "ort", &t->runtimes, "<path>", ""),
-        OPT_PATH(0, "inputs", &t->inputs, "<path>", ""),
-        OPT_INT_IN(0, "optimization", &t->optimization, -1, 99, ""),
-        OPT_LIST(0, "session-config", &t->session_config, "<key=value>", ""),
-        OPT_FLAG(0, "no-arena", &t->no_arena, ""),
-        OPT_END,
-    };
+    struct model_args *own = &out->side[which].own;
+    const struct opt rows[] = {OPT_SWEEP(own, NULL), OPT_RUNTIME(own, ""), OPT_END};
     struct opt_request request = {.command = "compare", .usage = &side_usage, .rows = rows};
     char **words = NULL, **argv = NULL;
     size_t n = 0;
@@ -60,34 +48,12 @@ bool compare_is_model(const char *arg)
     return !strpbrk(arg, " \t") || access(arg, F_OK) == 0;
 }
 
-static const char *chosen(const char *own, const char *common)
+static int fill_grid(struct cli *cli, const struct model_args *common, struct compare_side *s)
 {
-    return own ? own : common;
-}
-
-static int read_ints(struct cli *cli, const char *name, struct grid_ints *to, const char *text)
-{
-    if (!text || grid_parse_ints(to, text, &cli->error) == TARE_OK) return 0;
-    return cli_usage_error(cli, "--%s %s: %s", name, text, cli->error.text);
-}
-
-/* The side's own lists and numbers; the common ones where it has none. */
-static int fill_grid(struct cli *cli, const struct compare_texts *common, struct compare_side *s)
-{
-    const struct compare_texts *t = &s->texts;
-    const struct opt_list *dims = t->dims.n ? &t->dims : &common->dims;
-    const char *provider = chosen(t->provider, common->provider);
-    s->grid = (struct grid)GRID_INIT;
-    int rc = read_ints(cli, "batch", &s->grid.batch, chosen(t->batch, common->batch));
-    if (!rc) rc = read_ints(cli, "seq", &s->grid.seq, chosen(t->seq, common->seq));
-    if (!rc) rc = read_ints(cli, "threads", &s->grid.threads, chosen(t->threads, common->threads));
-    for (size_t i = 0; !rc && i < dims->n; i++)
-        if (grid_parse_dim(&s->grid, dims->items[i], &cli->error) != TARE_OK)
-            rc = cli_usage_error(cli, "--dim %s: %s", dims->items[i], cli->error.text);
-    if (!rc && provider && grid_parse_providers(&s->grid, provider, &cli->error) != TARE_OK)
-        rc = cli_usage_error(cli, "--provider %s: %s", provider, cli->error.text);
-    if (rc) return rc;
+    const struct model_args m = model_args_over(&s->own, common);
     const struct grid_subject one = {0};
+    s->grid = (struct grid)GRID_INIT;
+    if (model_args_grid(&m, &s->grid, &cli->error) < 0) return cli_usage_error(cli, "%s", cli->error.text);
     return grid_build(&s->grid, &one, 1, &s->cases, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
 }
 
@@ -101,7 +67,7 @@ static int check_model(struct cli *cli, const struct compare_side *s)
 static const char *asked_runtime(const struct compare_args *a, const struct compare_side *s, int which)
 {
     const struct opt_list *common = &a->common.runtimes;
-    if (s->texts.runtimes.n) return s->texts.runtimes.items[s->texts.runtimes.n - 1];
+    if (s->own.runtimes.n) return s->own.runtimes.items[s->own.runtimes.n - 1];
     if (common->n == 2) return common->items[which];
     return common->n ? common->items[0] : NULL;
 }
@@ -148,11 +114,11 @@ static tare_status open_command(const struct compare_args *a, struct compare_sid
     memcpy(&line[0], &s->line, sizeof line[0]);
     tare_status made = make_env(out, s, err);
     if (made < 0) return made;
-    struct command_options o = {.argv = a->shell && s->line ? line : s->command,
-                                .shell = a->shell && s->line,
-                                .prepare = a->prepare,
-                                .timeout_ns = (uint64_t)a->timeout.ns,
-                                .ignore_failure = a->ignore_failure,
+    struct command_options o = {.argv = a->call.shell && s->line ? line : s->command,
+                                .shell = a->call.shell && s->line,
+                                .prepare = a->call.prepare,
+                                .timeout_ns = (uint64_t)a->call.timeout.ns,
+                                .ignore_failure = a->call.ignore_failure,
                                 .interrupted = &interrupted,
                                 .env = s->env,
                                 .dir = s->dir};
@@ -165,18 +131,11 @@ static int read_command(struct cli *cli, const struct compare_args *a, struct co
     size_t n = 0;
     s->line = text;
     tare_status made = TARE_OK;
-    if (!a->shell) made = words_split(&out->arena, text, &s->command, &n, &cli->error);
-    if (made == TARE_OK && !a->shell && n == 0)
+    if (!a->call.shell) made = words_split(&out->arena, text, &s->command, &n, &cli->error);
+    if (made == TARE_OK && !a->call.shell && n == 0)
         made = error_set(&cli->error, TARE_INVALID, "'%s': no command to run", text);
     if (made == TARE_OK) made = open_command(a, out, s, &cli->error);
     return made == TARE_OK ? 0 : cli_fail(cli);
-}
-
-static bool any_model_option(const struct compare_args *a)
-{
-    const struct compare_texts *t = &a->common;
-    return t->batch || t->seq || t->threads || t->provider || t->inputs || t->dims.n || t->runtimes.n ||
-           t->session_config.n || t->no_arena || a->options[PAIR_A] || a->options[PAIR_B];
 }
 
 /* ---- both ---- */
@@ -185,7 +144,7 @@ static int read_one(struct cli *cli, const struct compare_args *a, struct compar
 {
     struct compare_side *s = &out->side[which];
     const char *arg = a->args[a->n > 1 ? which : 0];
-    s->texts = (struct compare_texts){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
+    s->own = (struct model_args){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
     s->name = arg;
     if (!compare_is_model(arg)) return read_command(cli, a, out, s, arg);
     s->path = arg;
@@ -202,11 +161,6 @@ static int check_both(struct cli *cli, const struct compare_args *a, const struc
     if (!x->path != !y->path)
         return cli_usage_error(cli, "'%s' is a %s and '%s' a %s: compare two of one kind", x->name,
                                x->path ? "model" : "command", y->name, y->path ? "model" : "command");
-    if (!x->path && any_model_option(a))
-        return cli_usage_error(
-            cli, "--a, --b, --batch, --seq, --threads, --dim, --ort and the like are for models");
-    if (x->path && (a->shell || a->prepare || a->ignore_failure))
-        return cli_usage_error(cli, "--shell, --prepare and --ignore-failure are for commands");
     if (x->path && x->cases.cases.n != y->cases.cases.n)
         return cli_usage_error(cli, "base has %zu cases and new %zu: they are compared one by one",
                                x->cases.cases.n, y->cases.cases.n);
@@ -224,7 +178,7 @@ static int read_revisions(struct cli *cli, const struct compare_args *a, struct 
         if (i) buf_add_char(&line, ' ');
         words_quote(&line, a->args[i]);
     }
-    const char *words = a->shell ? a->args[0] : line.data;
+    const char *words = a->call.shell ? a->args[0] : line.data;
     const char *text = line.failed ? NULL : arena_str(&out->arena, words);
     buf_release(&line);
     tare_status s = text ? TARE_OK : error_set(&cli->error, TARE_NOMEM, "out of memory for a command line");
@@ -266,8 +220,7 @@ int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct
     out->args = a;
     for (int i = 0; !rc && i < PAIR_SIDES; i++) {
         struct compare_side *s = &out->side[i];
-        s->texts =
-            (struct compare_texts){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
+        s->own = (struct model_args){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
         s->name = s->path = a->args[i];
         rc = check_model(cli, s);
         if (!rc) rc = take_cases(cli, s, cases);
@@ -279,9 +232,7 @@ int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct
 void compare_sides_release(struct compare_sides *s)
 {
     for (int i = 0; i < PAIR_SIDES; i++) {
-        opt_list_release(&s->side[i].texts.dims);
-        opt_list_release(&s->side[i].texts.runtimes);
-        opt_list_release(&s->side[i].texts.session_config);
+        model_args_release(&s->side[i].own);
         grid_release(&s->side[i].grid);
         grid_cases_release(&s->side[i].cases);
         subject_close(s->side[i].subject);
@@ -298,15 +249,8 @@ static tare_status model_lane(struct compare_sides *sides, int which, size_t i, 
     static char name[] = "tare", verb[] = "__ab-worker";
     static char *argv[] = {name, verb, NULL};
     const struct compare_side *s = &sides->side[which];
-    const struct opt_list *config =
-        s->texts.session_config.n ? &s->texts.session_config : &a->common.session_config;
-    struct ab_spec spec = {.model = {.path = s->path,
-                                     .runtime = s->runtime,
-                                     .inputs = chosen(s->texts.inputs, a->common.inputs),
-                                     .session_config = (const char *const *)config->items,
-                                     .n_session_config = config->n,
-                                     .optimization = (int)s->texts.optimization,
-                                     .no_arena = s->texts.no_arena},
+    const struct model_args m = model_args_over(&s->own, &a->common);
+    struct ab_spec spec = {.model = model_args_onnx(&m, s->path, s->runtime),
                            .params = s->cases.cases.items[i].params};
     struct buf text = BUF_INIT;
     tare_status made = ab_spec_write(&spec, &text, err);
@@ -318,7 +262,7 @@ static tare_status model_lane(struct compare_sides *sides, int which, size_t i, 
                                    .exe = "/proc/self/exe",
                                    .argv = argv,
                                    .spec = kept,
-                                   .timeout_ns = (uint64_t)a->timeout.ns,
+                                   .timeout_ns = (uint64_t)a->call.timeout.ns,
                                    .interrupted = &interrupted};
     return ab_lane_process(out, &o, err);
 }
@@ -342,9 +286,9 @@ void compare_side_describe(const struct compare_side *s, struct comparison *c, s
     if (s->path && s->runtime)
         to->runtime = (struct run_runtime){true, "onnxruntime", arena_str(a, s->runtime_version)};
     if (s->path && s->runtime) run_map_text(a, &to->options, "runtime", s->runtime);
-    if (s->texts.threads) run_map_text(a, &to->options, "threads", s->texts.threads);
-    if (s->texts.batch) run_map_text(a, &to->options, "batch", s->texts.batch);
-    if (s->texts.seq) run_map_text(a, &to->options, "seq", s->texts.seq);
-    if (s->texts.provider) run_map_text(a, &to->options, "provider", s->texts.provider);
+    if (s->own.threads) run_map_text(a, &to->options, "threads", s->own.threads);
+    if (s->own.batch) run_map_text(a, &to->options, "batch", s->own.batch);
+    if (s->own.seq) run_map_text(a, &to->options, "seq", s->own.seq);
+    if (s->own.provider) run_map_text(a, &to->options, "provider", s->own.provider);
     if (s->dir) run_map_text(a, &to->options, "dir", s->dir);
 }

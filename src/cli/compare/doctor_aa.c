@@ -42,7 +42,7 @@ struct testing {
     uint64_t began_ns, budget_ns;
     struct paired_rule rule;
     VEC(struct selftest_trial) trials;
-    struct progress_line bar;
+    struct progress bar;
 };
 
 /* ---- how long a step takes ---- */
@@ -128,7 +128,7 @@ static tare_status measure_pair(struct testing *t, size_t kind, struct ab_lane *
                              .budget_ns = share_of_time(t),
                              .seed = ab_trial_seed(),
                              .rule = &t->rule};
-    progress_line_at(&t->bar, "comparing the same with itself", t->budget_ns - left_ns(t), t->budget_ns);
+    progress_at(&t->bar, "comparing the same with itself", t->budget_ns - left_ns(t), t->budget_ns);
     tare_status s = ab_trial_run(&trial, &set, &o, err);
     if (s == TARE_OK && set.n && !interrupted) s = note(t, kind, &set, &o, err);
     ab_pairs_release(&set);
@@ -166,7 +166,7 @@ static tare_status compare_commands(struct testing *t, size_t kind, tare_error *
     char line[64];
     char *args[PAIR_SIDES] = {line, line};
     struct ab_lane *lane[PAIR_SIDES] = {NULL, NULL};
-    struct compare_args a = {.common = COMPARE_TEXTS_INIT, .ab = true, .args = args, .n = PAIR_SIDES};
+    struct compare_args a = {.common = MODEL_ARGS_INIT, .ab = true, .args = args, .n = PAIR_SIDES};
     struct compare_sides sides = {.arena = ARENA_INIT};
     snprintf(line, sizeof line, "/proc/self/exe __ab-spin %llu", (unsigned long long)steps_of(t, kind));
     tare_status s = compare_sides_read(t->cli, &a, &sides) ? TARE_DENIED : TARE_OK;
@@ -203,7 +203,7 @@ static tare_status repeat_kinds(struct testing *t, tare_error *err)
                                      : compare_processes(t, i % KINDS, err);
     bool ended = interrupted;
     interrupt_restore(&was);
-    progress_line_end(&t->bar);
+    progress_end(&t->bar);
     if (s < 0 && !(ended && t->trials.n)) return s;
     return t->trials.n ? TARE_OK : error_set(err, TARE_DENIED, "interrupted before the first comparison ended");
 }
@@ -216,7 +216,7 @@ tare_status doctor_aa_measure(struct cli *cli, uint64_t budget_ns, struct selfte
                         .began_ns = clock_raw_ns(),
                         .rule = PAIRED_RULE_INIT,
                         .trials = VEC_INIT,
-                        .bar = PROGRESS_LINE_INIT(cli->err, &cli->err_term)};
+                        .bar = PROGRESS_INIT(cli)};
     name_kinds(out);
     tare_status s = weigh_step(&t.step_ns, &cli->error);
     if (s == TARE_OK) s = repeat_kinds(&t, &cli->error);

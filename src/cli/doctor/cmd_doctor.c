@@ -39,7 +39,7 @@ struct examination {
 
 static void on_tick(void *ctx, double share)
 {
-    progress_at(ctx, share < 0 ? 0 : (uint64_t)(share * 1000));
+    progress_at(ctx, "measuring noise", share < 0 ? 0 : (uint64_t)(share * 1000), 1000);
 }
 
 /* The roof of as many threads as there are processors to use: measured when asked for, else only recalled. */
@@ -73,7 +73,7 @@ static tare_status examine_self(struct examination *e, struct duration asked, st
 
 static tare_status examine(struct examination *e, bool quick, struct cli *cli)
 {
-    struct progress bar;
+    struct progress bar = PROGRESS_INIT(cli);
     struct clock_pair first, last;
     struct noise_options opts = {.budget = {quick ? 300000000 : 2000000000}, .tick = on_tick, .ctx = &bar};
     struct ability_where here = {.root = "", .dir = "."};
@@ -88,7 +88,6 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
     for (e->n = 0; ability_table[e->n].name && e->n < MAX_ABILITIES; e->n++)
         ability_check(&ability_table[e->n], &here, &e->result[e->n]);
     if ((s = doctor_probes_try(&e->probes, &cli->error)) < 0) return s;
-    progress_begin(&bar, cli->err, &cli->err_term, "measuring noise", 1000);
     s = noise_measure(&e->noise, &opts, &cli->error);
     progress_end(&bar);
     clock_pair_take(&last, &e->source);

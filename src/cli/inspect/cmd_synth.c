@@ -76,14 +76,12 @@ static tare_status plan_files(struct cli *cli, struct ow *w, const struct synth_
 static tare_status stream_model(struct cli *cli, struct ow *w, struct sink file, struct sink data,
                                 const struct files *f)
 {
-    struct progress bar;
-    uint64_t done = 0;
-    struct progress_sink to_file = {file, &bar, &done}, to_data = {data, &bar, &done};
+    struct progress_count count = {PROGRESS_INIT(cli), "writing", 0, f->file_bytes + f->data_bytes};
+    struct progress_sink to_file = {file, &count}, to_data = {data, &count};
     struct ow_target to = {.file = {progress_sink_write, &to_file}, .data = {progress_sink_write, &to_data}};
     if (f->data_path) to.location = str_file_name(f->data_path);
-    progress_begin(&bar, cli->err, &cli->err_term, "writing", f->file_bytes + f->data_bytes);
     tare_status s = ow_write(w, &to);
-    progress_end(&bar);
+    progress_end(&count.bar);
     return s;
 }
 

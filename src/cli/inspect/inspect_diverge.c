@@ -174,7 +174,7 @@ static void say_diverged(struct answer *out, const struct diverged *d, const str
 
 static tare_status find_difference(struct cli *cli, const struct inspect_args *a, struct diverged *d)
 {
-    struct progress_line shown = PROGRESS_LINE_INIT(cli->err, &cli->err_term);
+    struct progress shown = PROGRESS_INIT(cli);
     struct interrupt was;
     struct onnx_options o[2];
     for (size_t i = 0; i < 2; i++)
@@ -189,13 +189,13 @@ static tare_status find_difference(struct cli *cli, const struct inspect_args *a
                                       .tolerance = a->tolerance,
                                       .at_once = (size_t)a->at_once,
                                       .all = a->all,
-                                      .progress = progress_line_at,
+                                      .progress = progress_at,
                                       .ctx = &shown,
                                       .interrupted = &interrupted};
     interrupt_catch(&was);
     tare_status s = diverge_find(d, &options, &cli->error);
     interrupt_restore(&was);
-    progress_line_end(&shown);
+    progress_end(&shown);
     return s;
 }
 

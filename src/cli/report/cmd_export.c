@@ -65,7 +65,7 @@ static bool may_write(struct cli *cli, const struct export_args *a, const char *
 struct counted {
     const struct event_source *inner;
     struct progress bar;
-    uint64_t done;
+    uint64_t done, total;
     trace_event_fn *fn;
     void *fn_ctx;
 };
@@ -73,7 +73,7 @@ struct counted {
 static int count_event(void *ctx, const struct trace_event *e)
 {
     struct counted *c = ctx;
-    if ((++c->done & 0xFFFF) == 0) progress_at(&c->bar, c->done);
+    if ((++c->done & 0xFFFF) == 0) progress_at(&c->bar, "exporting", c->done, c->total);
     return c->fn(c->fn_ctx, e);
 }
 
@@ -91,16 +91,15 @@ static tare_status counted_events(void *ctx, uint32_t thread, trace_event_fn *fn
 static tare_status write_to(struct cli *cli, struct sink to, const struct export_args *a,
                             struct export_input *in)
 {
-    struct counted counted = {.inner = in->source};
+    struct counted counted = {.inner = in->source, .bar = PROGRESS_INIT(cli)};
     struct event_source source = *in->source;
     struct stream s;
-    uint64_t events = 0;
-    for (uint32_t i = 0; i < source.n_threads; i++) events += source_thread(&source, i)->events;
+    for (uint32_t i = 0; i < source.n_threads; i++) counted.total += source_thread(&source, i)->events;
     source.events = counted_events;
     source.events_ctx = &counted;
     in->source = &source;
     stream_init(&s, to, &cli->error);
-    progress_begin(&counted.bar, cli->err, &cli->err_term, "exporting", events);
+    progress_at(&counted.bar, "exporting", 0, counted.total); /* from now on time counts */
     a->format->write(&s, in);
     progress_end(&counted.bar);
     tare_status status = stream_finish(&s);
