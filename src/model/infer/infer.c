@@ -9,29 +9,37 @@
 #include "core/mem.h"
 #include "model/infer/infer_engine.h"
 
-static tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
+static bool engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
 
-tare_status engine_nomem(const struct infer_engine *e)
+bool engine_ok(struct infer_engine *e, tare_status s)
 {
-    error_set(e->err, TARE_NOMEM, "out of memory for the shapes of a model");
-    return TARE_NOMEM;
+    if (s < 0 && e->status >= 0) e->status = s;
+    return e->status >= 0;
 }
 
-tare_status engine_charge(struct infer_engine *e, size_t nodes)
+bool engine_nomem(struct infer_engine *e)
+{
+    return engine_ok(e, error_nomem(e->err, "the shapes of a model"));
+}
+
+bool engine_charge(struct infer_engine *e, size_t nodes)
 {
     if (nodes > e->max_nodes - e->n_nodes) {
         if (e->options->too_large) *e->options->too_large = true;
-        return error_set(e->err, TARE_INVALID,
-                         "more than %zu nodes once all calls of functions are written out: too many to infer",
-                         e->max_nodes);
+        return engine_error(e,
+                            "more than %zu nodes once all calls of functions are written out: "
+                            "too many to infer",
+                            e->max_nodes);
     }
     e->n_nodes += nodes;
-    return TARE_OK;
+    return true;
 }
 
-void *engine_get(const struct infer_engine *e, size_t n, size_t size)
+void *engine_get(struct infer_engine *e, size_t n, size_t size)
 {
-    return arena_new(&e->memory->arena, n, size);
+    void *p = arena_new(&e->memory->arena, n, size);
+    if (!p) engine_nomem(e);
+    return p;
 }
 
 void *engine_contents(struct infer_engine *e, size_t n, size_t size)
@@ -46,6 +54,7 @@ void *engine_scratch(struct infer_engine *e, size_t n, size_t size)
     void *p = mem_new(n, size);
     if (p && vec_push(&e->scratch, p, NULL) == TARE_OK) return p;
     mem_free(p);
+    engine_nomem(e);
     return NULL;
 }
 
@@ -92,53 +101,45 @@ static const struct onnx_function *find_function(const struct infer_engine *e, c
     return at ? &e->model->functions.items[*at - 1] : NULL;
 }
 
-static tare_status keep_body(struct infer_engine *e, struct infer_node *at, struct infer_scope *body)
+static bool keep_body(struct infer_engine *e, struct infer_node *at, struct infer_scope *body)
 {
     for (size_t i = 0; i < at->n_bodies; i++) {
         if (!body->graph || at->bodies[i]->graph != body->graph) continue;
         at->bodies[i] = body; /* inferred once more, with more known */
-        return TARE_OK;
+        return true;
     }
     struct infer_scope **more = engine_get(e, at->n_bodies + 1, sizeof *more);
-    if (!more) return engine_nomem(e);
+    if (!more) return false;
     if (at->n_bodies) memcpy(more, at->bodies, at->n_bodies * sizeof *more);
     more[at->n_bodies++] = body;
     at->bodies = more;
-    return TARE_OK;
+    return true;
 }
 
-static tare_status calls_itself(const struct infer_engine *e, const struct infer_node *at,
-                                const struct onnx_function *f)
-{
-    char text[160];
-    for (const struct infer_scope *s = at->scope; s; s = s->outer)
-        if (s->function == f)
-            return error_set(e->err, TARE_INVALID, "%s: function '%.80s' calls itself",
-                             engine_node_text(at->node, text, sizeof text), f->name);
-    return TARE_OK;
-}
-
-static tare_status call_function(struct infer_engine *e, struct infer_node *at, const struct onnx_function *f)
+/* A function's body is a scope of the call, whose inputs and outputs it takes over. */
+static bool call_function(struct infer_engine *e, struct infer_node *at, const struct onnx_function *f)
 {
     struct scope_plan p = {
         NULL, f, at->scope, at, (const struct infer_value *const *)at->inputs, at->node->inputs.n};
     struct infer_scope *body = NULL;
-    tare_status s = calls_itself(e, at, f);
-    if (s == TARE_OK) s = engine_run(e, &p, &body);
-    if (s == TARE_OK) s = keep_body(e, at, body);
-    if (s < 0 || !body) return s;
+    char text[160];
+    for (const struct infer_scope *s = at->scope; s; s = s->outer)
+        if (s->function == f)
+            return engine_error(e, "%s: function '%.80s' calls itself",
+                                          engine_node_text(at->node, text, sizeof text), f->name);
+    if (!engine_run(e, &p, &body) || !keep_body(e, at, body)) return false;
     for (size_t i = 0; i < at->node->outputs.n && i < f->outputs.n; i++) {
         const struct infer_value *from = scope_find(body, f->outputs.items[i]);
         if (at->outputs[i] && from) scope_copy(at->outputs[i], from);
     }
-    return TARE_OK;
+    return true;
 }
 
 bool rule_body(struct rule_call *c, const struct onnx_graph *g, const struct infer_value *const *formal,
                size_t n, struct infer_scope **out)
 {
     struct scope_plan p = {g, NULL, c->at->scope, c->at, formal, n};
-    return rule_ok(c, engine_run(c->engine, &p, out)) && rule_ok(c, keep_body(c->engine, c->at, *out));
+    return engine_run(c->engine, &p, out) && keep_body(c->engine, c->at, *out);
 }
 
 /* Made of constants only: the same in every run. Bodies may take anything from around them. */
@@ -162,70 +163,69 @@ static const char *reason_of(struct infer_engine *e, const struct infer_node *at
     return arena_str(&e->memory->arena, text);
 }
 
-static tare_status finish_node(struct infer_engine *e, struct infer_node *at, const struct op_row *row)
+/* After its rule: what the file says is filled in, and every shape that is still unknown has a reason. */
+static bool finish_node(struct infer_engine *e, struct infer_node *at, const struct op_row *row)
 {
     bool folded = is_folded(at, row), known = true, dependent = false;
     for (size_t i = 0; i < at->node->inputs.n; i++) dependent |= at->inputs[i] && at->inputs[i]->data_dependent;
     for (size_t i = 0; i < at->node->outputs.n; i++) {
         struct infer_value *v = at->outputs[i];
         if (!v) continue;
-        tare_status s = scope_fill(e, at->scope, v);
-        if (s < 0) return s;
+        if (!scope_fill(e, at->scope, v)) return false;
         if (folded) v->folded = true;
         if (scope_is_known(v)) continue;
         known = false;
         if (dependent) v->data_dependent = true;
     }
     if (known) at->why = NULL;
-    if (known || at->why) return TARE_OK;
+    if (known || at->why) return true;
     at->why = reason_of(e, at);
-    return at->why ? TARE_OK : engine_nomem(e);
+    return at->why || engine_nomem(e);
 }
 
-static tare_status run_node(struct infer_engine *e, struct infer_node *at)
+/* A node is the call of a function of the model, or an operator with a rule, or unknown. */
+static bool run_node(struct infer_engine *e, struct infer_node *at)
 {
     const struct onnx_node *n = at->node;
     const struct onnx_function *f = find_function(e, n);
     const struct op_row *row = f ? NULL : find_row(e, n);
-    struct rule_call c = {e, e->space, at, n, row, at->opset, e->err, TARE_OK};
-    tare_status s = TARE_OK;
+    struct rule_call c = {e, e->space, at, n, row, at->opset};
     if (f)
-        s = call_function(e, at, f);
+        call_function(e, at, f);
     else if (row && row->shape)
-        s = rule_run(&c);
+        rule_run(&c);
     else
         rule_unknown(&c, "no rule for operator %.60s%s%.60s", n->op, n->domain[0] ? " of " : "", n->domain);
-    if (s < 0 && e->fault && e->options->tolerant) {
+    if (e->status < 0 && e->fault && e->options->tolerant) {
         e->fault = false;
-        s = TARE_OK;
+        e->status = TARE_OK;
     }
-    return s < 0 ? s : finish_node(e, at, row);
+    return e->status >= 0 && finish_node(e, at, row);
 }
 
 /* ---- a scope ---- */
 
-static tare_status fill_inputs(struct infer_engine *e, struct infer_scope *s)
+static bool fill_inputs(struct infer_engine *e, struct infer_scope *s)
 {
     for (size_t i = 0; s->outer && s->graph && i < s->graph->inputs.n; i++) {
         struct infer_value *v = scope_find(s, s->graph->inputs.items[i].name);
-        tare_status st = v ? scope_fill(e, s, v) : TARE_OK;
-        if (st < 0) return st;
+        if (v && !scope_fill(e, s, v)) return false;
     }
-    return TARE_OK;
+    return true;
 }
 
-static tare_status engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
+static bool engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
 {
     struct infer_scope *scope = NULL;
     if (e->depth >= ENGINE_DEPTH_MAX)
-        return error_set(e->err, TARE_INVALID, "bodies and functions nest deeper than %d", ENGINE_DEPTH_MAX);
+        return engine_error(e, "bodies and functions nest deeper than %d",
+                                      ENGINE_DEPTH_MAX);
     e->depth++;
-    tare_status s = scope_make(e, p, &scope);
-    if (s == TARE_OK) s = fill_inputs(e, scope);
-    for (size_t i = 0; s == TARE_OK && i < scope->n_nodes; i++) s = run_node(e, &scope->nodes[i]);
+    bool ok = scope_make(e, p, &scope) && fill_inputs(e, scope);
+    for (size_t i = 0; ok && i < scope->n_nodes; i++) ok = run_node(e, &scope->nodes[i]);
     e->depth--;
-    if (s == TARE_OK) *out = scope;
-    return s;
+    if (ok) *out = scope;
+    return ok;
 }
 
 static void count_nodes(struct inferred *out, const struct infer_scope *s) /* no deeper than ENGINE_DEPTH_MAX */
@@ -239,53 +239,53 @@ static void count_nodes(struct inferred *out, const struct infer_scope *s) /* no
 
 /* ---- the whole model ---- */
 
-static tare_status index_functions(struct infer_engine *e)
+static bool index_functions(struct infer_engine *e)
 {
     struct buf key = BUF_INIT;
-    tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < e->model->functions.n; i++) {
+    for (size_t i = 0; e->status >= 0 && i < e->model->functions.n; i++) {
         const struct onnx_function *f = &e->model->functions.items[i];
         buf_clear(&key);
         buf_add(&key, f->domain, strlen(f->domain) + 1);
         buf_add_str(&key, f->name);
-        s = key.failed ? engine_nomem(e) : map_str_put(&e->functions, key.data, key.len, i + 1, e->err);
+        if (key.failed)
+            engine_nomem(e);
+        else
+            engine_ok(e, map_str_put(&e->functions, key.data, key.len, i + 1, e->err));
     }
     buf_release(&key);
-    return s;
+    return e->status >= 0;
 }
 
-static tare_status index_options(struct infer_engine *e)
+/* Checks the dimensions that are bound; what was seen and the versions of domains can be found by name. */
+static bool index_options(struct infer_engine *e)
 {
     const struct infer_options *o = e->options;
+    bool ok = true;
     for (size_t i = 0; i < o->n_dims; i++)
         if (o->dims[i].value < 0)
-            return error_set(e->err, TARE_INVALID, "dimension '%.80s' cannot be %lld", o->dims[i].name,
-                             (long long)o->dims[i].value);
-    for (size_t i = 0; i < o->n_seen; i++) {
+            return engine_error(e, "dimension '%.80s' cannot be %lld",
+                                          o->dims[i].name, (long long)o->dims[i].value);
+    for (size_t i = 0; ok && i < o->n_seen; i++) {
         const char *name = o->seen[i].value;
-        if (map_str_put(&e->seen, name, strlen(name), i + 1, e->err) < 0) return TARE_NOMEM;
+        ok = engine_ok(e, map_str_put(&e->seen, name, strlen(name), i + 1, e->err));
     }
-    for (size_t i = e->model->opsets.n; i-- > 0;) { /* the first of a domain counts */
+    for (size_t i = e->model->opsets.n; ok && i-- > 0;) { /* the first of a domain counts */
         const struct onnx_opset *x = &e->model->opsets.items[i];
         if (x->version < 0) continue;
-        if (map_u64_put(&e->opsets, (uint64_t)(uintptr_t)x->domain, (uint64_t)x->version, e->err) < 0)
-            return TARE_NOMEM;
+        ok = engine_ok(e, map_u64_put(&e->opsets, (uint64_t)(uintptr_t)x->domain, (uint64_t)x->version, e->err));
     }
-    return TARE_OK;
+    return ok;
 }
 
-static tare_status engine_start(struct infer_engine *e, struct inferred *out)
+static bool engine_start(struct infer_engine *e, struct inferred *out)
 {
-    struct infer_memory *memory = mem_new(1, sizeof *memory);
-    if (!memory) return engine_nomem(e);
-    out->memory = e->memory = memory;
-    tare_status s = poly_space_new(&out->space, e->err);
-    if (s < 0) return s;
+    out->memory = e->memory = mem_new(1, sizeof *e->memory);
+    if (!e->memory) return engine_nomem(e);
+    if (!engine_ok(e, poly_space_new(&out->space, e->err))) return false;
     e->space = out->space;
     e->max_nodes = ENGINE_NODES_MAX + (size_t)(e->model->file_bytes / ENGINE_BYTES_PER_NODE);
     e->contents_left = ENGINE_CONTENTS_MAX;
-    s = index_functions(e);
-    return s < 0 ? s : index_options(e);
+    return index_functions(e) && index_options(e);
 }
 
 tare_status infer_model(struct inferred *out, const struct onnx_model *m, const struct infer_options *o,
@@ -295,23 +295,21 @@ tare_status infer_model(struct inferred *out, const struct onnx_model *m, const 
     struct inferred made = {.model = m};
     struct infer_engine e = {.model = m, .options = o ? o : &nothing, .err = err};
     struct scope_plan p = {.graph = &m->graph};
-    tare_status s = engine_start(&e, &made);
-    if (s == TARE_OK) s = engine_run(&e, &p, &made.main);
-    if (s == TARE_OK) s = poly_space_status(made.space, err);
-    if (s == TARE_OK) count_nodes(&made, made.main);
+    if (engine_start(&e, &made) && engine_run(&e, &p, &made.main)) engine_ok(&e, poly_space_status(made.space, err));
     map_str_release(&e.functions);
     map_str_release(&e.seen);
     map_str_release(&e.symbols);
     map_u64_release(&e.opsets);
     map_u64_release(&e.rows);
     vec_release(&e.scratch);
-    if (s == TARE_OK) {
-        *out = made;
-        return s;
+    if (e.status < 0) {
+        inferred_release(&made);
+        if (e.status != TARE_NOMEM && m->path) error_wrap(err, "%.200s", m->path);
+        return e.status;
     }
-    inferred_release(&made);
-    if (s != TARE_NOMEM && m->path) error_wrap(err, "%.200s", m->path);
-    return s;
+    count_nodes(&made, made.main);
+    *out = made;
+    return TARE_OK;
 }
 
 void inferred_release(struct inferred *i)

@@ -268,40 +268,60 @@ static struct fact apply_rule(const struct bound_walk *w, const struct infer_nod
 
 static void walk_scope(struct bound_walk *w, const struct infer_scope *scope);
 
-static const struct infer_value *formal_input(const struct infer_scope *body, size_t i)
+/* How many formal inputs a body has, or results. */
+static size_t body_size(const struct infer_scope *body, bool result)
 {
-    return infer_value(body, body->graph->inputs.items[i].name);
+    if (body->graph) return result ? body->graph->outputs.n : body->graph->inputs.n;
+    return result ? body->function->outputs.n : body->function->inputs.n;
 }
 
-static struct fact result_of(const struct bound_walk *w, const struct infer_scope *body, size_t i)
+/* Formal input i of a body, or its result i; NULL: it has not so many. */
+static const struct infer_value *body_value(const struct infer_scope *body, bool result, size_t i)
 {
     const struct onnx_graph *g = body->graph;
-    return fact_of(w, i < g->outputs.n ? infer_value(body, g->outputs.items[i].name) : NULL);
+    if (i >= body_size(body, result)) return NULL;
+    if (g) return infer_value(body, result ? g->outputs.items[i].name : g->inputs.items[i].name);
+    return infer_value(body, (result ? body->function->outputs.items : body->function->inputs.items)[i]);
 }
 
-static void walk_if(struct bound_walk *w, const struct infer_node *at)
-{
-    for (size_t i = 0; i < at->n_bodies; i++) walk_scope(w, at->bodies[i]);
-    for (size_t k = 0; at->n_bodies && k < at->node->outputs.n; k++) {
-        struct fact f = result_of(w, at->bodies[0], k);
-        for (size_t i = 1; i < at->n_bodies; i++) f = join_facts(f, result_of(w, at->bodies[i], k));
-        set_fact(w, at->outputs[k], f);
-    }
-}
-
-/* Loop and Scan: what goes round is joined until nothing changes, or given up. `skip` inputs of the node come
- * before those of the body; of the body, the first `lead_in` inputs and `lead_out` outputs do not go round. */
-struct round_trip {
-    const struct infer_scope *body;
+/* How bodies are tied to their node: `skip` inputs of the node come before those of the body; of the body the first
+ * `lead_in` inputs and `lead_out` results do not go round, `carried` ones after them do. */
+struct body_ties {
     size_t skip, lead_in, lead_out, carried;
 };
 
-static bool go_round(struct bound_walk *w, const struct round_trip *t, bool give_up)
+/* If and functions: nothing goes round. Loop: after the trip count and the condition all. Scan: the states. false: the
+ * bodies cannot be followed. */
+static bool ties_of(const struct infer_node *at, struct body_ties *out)
+{
+    const struct onnx_graph *g = at->n_bodies ? at->bodies[0]->graph : NULL;
+    *out = (struct body_ties){0};
+    if (!g || strcmp(at->node->op, "If") == 0) return at->n_bodies > 0;
+    size_t n_in = g->inputs.n, n_out = g->outputs.n, states = 0;
+    if (strcmp(at->node->op, "Loop") == 0) {
+        if (n_in < 2 || n_out < 1) return false;
+        *out = (struct body_ties){.skip = 2, .lead_in = 2, .lead_out = 1};
+        states = n_in - 2;
+    } else if (strcmp(at->node->op, "Scan") == 0) {
+        int64_t scanned = int_attribute(at->node, "num_scan_inputs", 0);
+        if (scanned < 0 || (uint64_t)scanned > n_in) return false;
+        out->skip = at->node->inputs.n > n_in ? at->node->inputs.n - n_in : 0;
+        states = n_in - (size_t)scanned;
+    } else {
+        return false;
+    }
+    out->carried = states < n_out - out->lead_out ? states : n_out - out->lead_out;
+    return true;
+}
+
+/* Joins what the body hands to its next run to what it got; false: that is nothing new. */
+static bool go_round(struct bound_walk *w, const struct infer_scope *body, const struct body_ties *t,
+                     bool give_up)
 {
     bool changed = false;
     for (size_t i = 0; i < t->carried; i++) {
-        const struct infer_value *v = formal_input(t->body, t->lead_in + i);
-        struct fact before = fact_of(w, v), after = result_of(w, t->body, t->lead_out + i);
+        const struct infer_value *v = body_value(body, false, t->lead_in + i);
+        struct fact before = fact_of(w, v), after = fact_of(w, body_value(body, true, t->lead_out + i));
         struct fact both = join_facts(before, after);
         if (!both.from_input) {
             set_fact(w, v, (struct fact){.from_input = false});
@@ -315,71 +335,40 @@ static bool go_round(struct bound_walk *w, const struct round_trip *t, bool give
     return changed;
 }
 
-static void walk_loop(struct bound_walk *w, const struct infer_node *at, struct round_trip t)
+/* What goes round is joined until nothing changes, or given up. */
+static void walk_body(struct bound_walk *w, const struct infer_node *at, const struct infer_scope *body,
+                      const struct body_ties *t)
 {
-    for (size_t i = t.lead_in; i < t.body->graph->inputs.n; i++) {
-        struct fact f = input_fact(w, at, i - t.lead_in + t.skip);
-        if (i - t.lead_in < t.carried && !f.from_input) f = (struct fact){.from_input = false};
-        set_fact(w, formal_input(t.body, i), f);
+    for (size_t i = 0; t->lead_in + i < body_size(body, false); i++) {
+        struct fact f = input_fact(w, at, i + t->skip);
+        if (i < t->carried && !f.from_input) f = (struct fact){.from_input = false};
+        set_fact(w, body_value(body, false, t->lead_in + i), f);
     }
     for (int round = 0; round <= LOOP_ROUNDS + 1; round++) {
-        walk_scope(w, t.body);
-        if (!go_round(w, &t, round >= LOOP_ROUNDS - 1)) break;
+        walk_scope(w, body);
+        if (!go_round(w, body, t, round >= LOOP_ROUNDS - 1)) break;
     }
+}
+
+/* Results of all bodies, one of which runs; a carried one may also be what came in. */
+static void walk_bodies(struct bound_walk *w, const struct infer_node *at, const struct body_ties *t)
+{
+    for (size_t k = 0; k < at->n_bodies; k++) walk_body(w, at, at->bodies[k], t);
     for (size_t i = 0; i < at->node->outputs.n; i++) {
-        struct fact f = result_of(w, t.body, t.lead_out + i);
-        if (i < t.carried) f = join_facts(f, fact_of(w, formal_input(t.body, t.lead_in + i)));
+        struct fact f = fact_of(w, body_value(at->bodies[0], true, t->lead_out + i));
+        for (size_t k = 1; k < at->n_bodies; k++)
+            f = join_facts(f, fact_of(w, body_value(at->bodies[k], true, i)));
+        if (i < t->carried) f = join_facts(f, fact_of(w, body_value(at->bodies[0], false, t->lead_in + i)));
         set_fact(w, at->outputs[i], f);
     }
 }
 
-static void walk_call(struct bound_walk *w, const struct infer_node *at)
-{
-    const struct infer_scope *body = at->bodies[0];
-    const struct onnx_function *f = body->function;
-    for (size_t i = 0; i < f->inputs.n && i < at->node->inputs.n; i++)
-        set_fact(w, infer_value(body, f->inputs.items[i]), input_fact(w, at, i));
-    walk_scope(w, body);
-    for (size_t i = 0; i < at->node->outputs.n && i < f->outputs.n; i++)
-        set_fact(w, at->outputs[i], fact_of(w, infer_value(body, f->outputs.items[i])));
-}
-
-/* The bodies of a node; false: it has none that can be followed. */
-static bool walk_bodies(struct bound_walk *w, const struct infer_node *at)
-{
-    const struct onnx_node *n = at->node;
-    if (!at->n_bodies) return false;
-    struct round_trip t = {.body = at->bodies[0]};
-    if (t.body->function) {
-        walk_call(w, at);
-        return true;
-    }
-    size_t n_in = t.body->graph->inputs.n, n_out = t.body->graph->outputs.n;
-    if (strcmp(n->op, "If") == 0) {
-        walk_if(w, at);
-        return true;
-    }
-    if (strcmp(n->op, "Loop") == 0) {
-        t.skip = t.lead_in = 2;
-        t.lead_out = 1;
-        if (n_in < 2 || n_out < 1) return false;
-        t.carried = n_in - 2 < n_out - 1 ? n_in - 2 : n_out - 1;
-    } else if (strcmp(n->op, "Scan") == 0) {
-        int64_t scanned = int_attribute(n, "num_scan_inputs", 0);
-        if (scanned < 0 || (uint64_t)scanned > n_in) return false;
-        t.skip = n->inputs.n > n_in ? n->inputs.n - n_in : 0;
-        t.carried = n_in - (size_t)scanned < n_out ? n_in - (size_t)scanned : n_out;
-    } else {
-        return false;
-    }
-    walk_loop(w, at, t);
-    return true;
-}
-
 /* ---- the walk ---- */
 
+/* Every node once, in an order in which they run: its uses as an index, its bodies, what it makes. */
 static void walk_scope(struct bound_walk *w, const struct infer_scope *scope)
 {
+    struct body_ties ties;
     for (size_t i = 0; i < scope->n_nodes && !w->failed; i++) {
         const struct infer_node *at = &scope->nodes[i];
         const struct op_row *row = op_find(at->node->domain, at->node->op);
@@ -391,7 +380,10 @@ static void walk_scope(struct bound_walk *w, const struct infer_scope *scope)
             struct fact in = input_fact(w, at, k);
             if (row && in.from_input) use_as_index(w, at, row, (unsigned)k, &in.range);
         }
-        if (walk_bodies(w, at)) continue;
+        if (ties_of(at, &ties)) {
+            walk_bodies(w, at, &ties);
+            continue;
+        }
         struct fact out = row ? apply_rule(w, at, row) : (struct fact){.from_input = false};
         for (size_t k = 0; k < at->node->outputs.n; k++) set_fact(w, at->outputs[k], out);
     }

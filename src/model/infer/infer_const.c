@@ -6,20 +6,16 @@
 #include "core/mem.h"
 #include "model/infer/infer_engine.h"
 
-static tare_status too_many_dims(const struct infer_engine *e, const char *name, size_t rank)
+bool scope_dims(struct infer_engine *e, struct infer_value *v, size_t rank)
 {
-    return error_set(e->err, TARE_INVALID, "value '%.80s' has %zu dimensions, at most %d are possible", name,
-                     rank, INFER_RANK_MAX);
-}
-
-tare_status scope_dims(const struct infer_engine *e, struct infer_value *v, size_t rank)
-{
-    if (rank > INFER_RANK_MAX) return too_many_dims(e, v->name, rank);
+    if (rank > INFER_RANK_MAX)
+        return engine_error(e, "value '%.80s' has %zu dimensions, at most %d are possible", v->name, rank,
+                            INFER_RANK_MAX);
     v->dims = engine_get(e, rank, sizeof *v->dims);
-    if (!v->dims) return engine_nomem(e);
+    if (!v->dims) return false;
     v->has_rank = true;
     v->rank = rank;
-    return TARE_OK;
+    return true;
 }
 
 /* ---- whole numbers ---- */
@@ -35,19 +31,21 @@ static void *room_for(struct infer_engine *e, size_t n, size_t size)
     return e->depth > 1 ? engine_contents(e, n, size) : engine_get(e, n, size);
 }
 
-static tare_status read_ints(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+/* No integers, or not to be had: not followed. */
+static void read_ints(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
     int64_t few[ENGINE_SMALL_INTS_MAX];
     size_t max = is_wide(t->type) ? INFER_INTS_MAX : ENGINE_SMALL_INTS_MAX, n = (size_t)t->elements;
-    if (t->elements > max) return TARE_OK;
+    if (t->elements > max) return;
     int64_t *all = n <= ENGINE_SMALL_INTS_MAX ? few : mem_new(n, sizeof *all);
-    if (!all) return engine_nomem(e);
-    /* no integers, or not to be had: not followed */
+    if (!all) {
+        engine_nomem(e);
+        return;
+    }
     if (onnx_tensor_ints(t, all, max, NULL) == TARE_OK) v->ints = room_for(e, n, sizeof *v->ints);
     if (v->ints) v->n_ints = n;
     for (size_t i = 0; v->ints && i < n; i++) v->ints[i] = poly_int(e->space, all[i]);
     if (all != few) mem_free(all);
-    return TARE_OK;
 }
 
 /* ---- floats ---- */
@@ -65,32 +63,33 @@ static bool read_floats(const struct onnx_tensor *t, double *out)
     return true;
 }
 
-static tare_status read_reals(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+static void read_reals(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
     double few[ENGINE_REALS_MAX];
     size_t n = (size_t)t->elements;
-    if (t->elements > ENGINE_REALS_MAX || !read_floats(t, few)) return TARE_OK;
+    if (t->elements > ENGINE_REALS_MAX || !read_floats(t, few)) return;
     double *all = room_for(e, n, sizeof *all);
-    if (!all) return TARE_OK;
+    if (!all) return;
     if (n) memcpy(all, few, n * sizeof *all);
     v->reals = all;
     v->n_ints = n;
-    return TARE_OK;
 }
 
-tare_status scope_contents(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+void scope_contents(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
-    if (t->type == ONNX_FLOAT || t->type == ONNX_DOUBLE) return read_reals(e, v, t);
-    return read_ints(e, v, t);
+    if (t->type == ONNX_FLOAT || t->type == ONNX_DOUBLE)
+        read_reals(e, v, t);
+    else
+        read_ints(e, v, t);
 }
 
-tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
+bool scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t)
 {
-    tare_status s = scope_dims(e, v, t->dims.n);
-    if (s < 0) return s;
+    if (!scope_dims(e, v, t->dims.n)) return false;
     for (size_t i = 0; i < v->rank; i++) v->dims[i] = poly_int(e->space, t->dims.items[i]);
     v->type = t->type;
     v->constant = t;
     v->folded = true;
-    return scope_contents(e, v, t);
+    scope_contents(e, v, t);
+    return e->status >= 0;
 }

@@ -10,7 +10,7 @@ bool shape_standard(struct rule_call *c)
     as.row = op_find("", c->node->op);
     as.opset = 13;
     if (!as.row || !as.row->shape) return rule_unknown(c, "no rule for %s", c->node->op);
-    return rule_ok(c, rule_run(&as));
+    return rule_run(&as);
 }
 
 /* Weights packed in bits: how many columns is an attribute. */

@@ -37,8 +37,8 @@ struct infer_engine {
     size_t n_nodes, max_nodes;
     size_t contents_left; /* bytes of contents that may still be followed */
     unsigned depth;
-    bool
-        fault; /* the last error is a rule's: shapes that do not go together. If looks at it and sets it back */
+    tare_status status; /* the first error; nothing is inferred after it */
+    bool fault;         /* it is a rule's: shapes that do not go together. If looks at it and sets it back */
     tare_error *err;
 };
 
@@ -52,35 +52,39 @@ struct scope_plan {
     size_t n_formal;
 };
 
-tare_status engine_nomem(const struct infer_engine *e);
+/* ---- what can fail returns false, and the error stays in the engine ---- */
+/* Keep the status of something that can fail; false: something has. */
+bool engine_ok(struct infer_engine *e, tare_status s);
+#define engine_error(e, ...) engine_ok(e, error_set((e)->err, TARE_INVALID, __VA_ARGS__))
+bool engine_nomem(struct infer_engine *e);
 /* That many more nodes, or work and memory like it; an error when a small file blows up. */
-tare_status engine_charge(struct infer_engine *e, size_t nodes);
-/* Zeroed; NULL when out of memory. */
-void *engine_get(const struct infer_engine *e, size_t n, size_t size);
+bool engine_charge(struct infer_engine *e, size_t nodes);
+/* Zeroed; NULL when out of memory, which is an error. */
+void *engine_get(struct infer_engine *e, size_t n, size_t size);
 /* Room for contents of a value; NULL: no memory, or so much is followed already that this is not. */
 void *engine_contents(struct infer_engine *e, size_t n, size_t size);
-/* Zeroed room until the rule that runs is done; NULL when out of memory. */
+/* The same, until the rule that runs is done. */
 void *engine_scratch(struct infer_engine *e, size_t n, size_t size);
 void engine_end_scratch(struct infer_engine *e);
 /* "node 'x' (Conv)", or by what it makes when it has no name. */
 const char *engine_node_text(const struct onnx_node *n, char *out, size_t size);
 
 /* infer_scope.c: all values, nodes wired to them and put in order; nothing inferred yet. */
-tare_status scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
+bool scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out);
 /* By the model's own copy of the name, here or around; NULL: none. */
 struct infer_value *scope_find(const struct infer_scope *s, const char *name);
 /* infer_const.c: room for that many dimensions, all unknown. */
-tare_status scope_dims(const struct infer_engine *e, struct infer_value *v, size_t rank);
+bool scope_dims(struct infer_engine *e, struct infer_value *v, size_t rank);
 /* What a tensor in the file says of a value. */
-tare_status scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
+bool scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
 /* Its contents where they are small; of an input that stays one. */
-tare_status scope_contents(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
+void scope_contents(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
 /* Type, shape and contents; not the name. */
 void scope_copy(struct infer_value *to, const struct infer_value *from);
 /* Are the rank and all dimensions known? */
 bool scope_is_known(const struct infer_value *v);
 /* Fill what is not known of a value from what the file, or a profiled run, says of it. */
-tare_status scope_fill(const struct infer_engine *e, const struct infer_scope *s, struct infer_value *v);
+bool scope_fill(struct infer_engine *e, const struct infer_scope *s, struct infer_value *v);
 
 /* infer_order.c: numbers of the nodes, so that each comes after what it needs; `made_by` of each value. */
 enum { ORDER_NO_NODE = UINT32_MAX };
@@ -90,7 +94,7 @@ struct order_plan {
     size_t n;
     const uint32_t *made_by;
 };
-tare_status order_nodes(struct infer_engine *e, const struct order_plan *p, uint32_t *out);
+bool order_nodes(struct infer_engine *e, const struct order_plan *p, uint32_t *out);
 
 /* infer_function.c: the node with the attributes that stand for those of the call put in. The same pointer where
  * there are none. */
@@ -98,8 +102,8 @@ struct function_call {
     const struct onnx_node *node;
     const struct onnx_function *function;
 };
-tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
-                          const struct onnx_node **out);
+bool function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+                   const struct onnx_node **out);
 
 /* ---- values of bodies and of sequences; infer_sequence.c ---- */
 

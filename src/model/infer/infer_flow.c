@@ -43,12 +43,11 @@ static bool if_output(struct rule_call *c, size_t i, const struct infer_value *a
     return true;
 }
 
-/* The error of the branch stands in c->err still. */
+/* The error of the branch is still there to be put behind. */
 static bool cannot_run(struct rule_call *c, const char *what)
 {
     c->engine->fault = true;
-    c->status = error_wrap(c->err, "%s", what);
-    return false;
+    return engine_ok(c->engine, error_wrap(c->engine->err, "%s", what));
 }
 
 /* At least one is there afterwards. A branch that contradicts the shapes it meets is not: exporters guard a Squeeze
@@ -63,7 +62,7 @@ static bool if_bodies(struct rule_call *c, struct infer_scope *bodies[2])
         if (rule_body(c, g, NULL, 0, &bodies[i])) continue;
         if (!c->engine->fault) return false;
         c->engine->fault = false;
-        c->status = TARE_OK;
+        c->engine->status = TARE_OK;
         bodies[i] = NULL;
     }
     return bodies[0] || bodies[1] || cannot_run(c, "no branch can run; the last");
@@ -118,7 +117,7 @@ static bool loop_room(struct rule_call *c, struct loop *l)
     l->n_formal = l->graph->inputs.n;
     l->formal = engine_get(c->engine, l->n_formal + 1, sizeof *l->formal);
     l->formals = engine_get(c->engine, l->n_formal + 1, sizeof *l->formals);
-    if (!l->formal || !l->formals) return rule_ok(c, engine_nomem(c->engine));
+    if (!l->formal || !l->formals) return false;
     for (size_t i = 0; i < l->n_formal; i++) {
         l->formal[i].name = l->graph->inputs.items[i].name;
         l->formals[i] = &l->formal[i];
@@ -194,11 +193,10 @@ static bool loop_condition(struct rule_call *c, struct loop *l)
     bool given = rule_has_input(c, 1);
     if (!value_shape_copy(c, rule_input(c, 1), v)) return false;
     v->type = ONNX_BOOL;
-    if (!given && !l->graph->inputs.items[1].has_shape && !rule_ok(c, scope_dims(c->engine, v, 0)))
-        return false;
+    if (!given && !l->graph->inputs.items[1].has_shape && !scope_dims(c->engine, v, 0)) return false;
     if (given && !poly_is(rule_int_at(c, 1, 0), 1)) return true;
     const struct poly **yes = engine_get(c->engine, 1, sizeof *yes);
-    if (!yes) return rule_ok(c, engine_nomem(c->engine));
+    if (!yes) return false;
     yes[0] = rule_number(c, 1);
     v->ints = yes;
     v->n_ints = 1;
@@ -208,7 +206,7 @@ static bool loop_condition(struct rule_call *c, struct loop *l)
 static bool loop_start(struct rule_call *c, struct loop *l)
 {
     l->formal[0].type = ONNX_INT64;
-    if (!rule_ok(c, scope_dims(c->engine, &l->formal[0], 0)) || !loop_condition(c, l)) return false;
+    if (!scope_dims(c->engine, &l->formal[0], 0) || !loop_condition(c, l)) return false;
     for (size_t i = 0; i < l->carried; i++)
         if (!value_shape_copy(c, rule_input(c, 2 + i), &l->formal[2 + i])) return false;
     return true;
@@ -269,7 +267,7 @@ static bool scan_formal(struct rule_call *c, struct scan *p, size_t i)
         if (!rule_agree(c, *trips, d.at[axis], "lengths of scanned inputs", trips)) return false;
         rule_drop(&d, axis);
     }
-    if (!rule_ok(c, scope_dims(c->engine, v, d.n))) return false;
+    if (!scope_dims(c->engine, v, d.n)) return false;
     for (size_t k = 0; k < d.n; k++) v->dims[k] = d.at[k];
     return true;
 }

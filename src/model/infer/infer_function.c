@@ -23,8 +23,8 @@ static bool graph_refers(const struct onnx_graph *g)
     return false;
 }
 
-static tare_status copy_graph(struct infer_engine *e, const struct onnx_graph *g,
-                              const struct function_call *call, struct onnx_graph **out);
+static bool copy_graph(struct infer_engine *e, const struct onnx_graph *g, const struct function_call *call,
+                       struct onnx_graph **out);
 
 static const struct onnx_attribute *default_of(const struct onnx_function *f, const char *name)
 {
@@ -47,49 +47,43 @@ static bool put_in(const struct onnx_attribute *a, const struct function_call *c
     return true;
 }
 
-static tare_status copy_node(struct infer_engine *e, const struct onnx_node *n,
-                             const struct function_call *call, struct onnx_node *out)
+/* The node with its attributes put in, those of its bodies too. */
+static bool copy_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+                      struct onnx_node *out)
 {
     *out = *n;
     out->attributes.n = 0;
     out->attributes.items = engine_get(e, n->attributes.n, sizeof *out->attributes.items);
-    if (!out->attributes.items) return engine_nomem(e);
-    for (size_t i = 0; i < n->attributes.n; i++) {
+    for (size_t i = 0; out->attributes.items && i < n->attributes.n; i++) {
         struct onnx_attribute *to = &out->attributes.items[out->attributes.n];
         if (!put_in(&n->attributes.items[i], call, to)) continue;
         out->attributes.n++;
-        if (!to->g || !graph_refers(to->g)) continue;
-        tare_status s = copy_graph(e, to->g, call, &to->g);
-        if (s < 0) return s;
+        if (to->g && graph_refers(to->g) && !copy_graph(e, to->g, call, &to->g)) return false;
     }
-    return TARE_OK;
+    return out->attributes.items != NULL;
 }
 
-static tare_status copy_graph(struct infer_engine *e, const struct onnx_graph *g,
-                              const struct function_call *call, struct onnx_graph **out)
+static bool copy_graph(struct infer_engine *e, const struct onnx_graph *g, const struct function_call *call,
+                       struct onnx_graph **out)
 {
-    tare_status charged = engine_charge(e, g->nodes.n);
-    if (charged < 0) return charged;
+    if (!engine_charge(e, g->nodes.n)) return false;
     struct onnx_graph *made = engine_get(e, 1, sizeof *made);
     struct onnx_node *nodes = engine_get(e, g->nodes.n, sizeof *nodes);
-    if (!made || !nodes) return engine_nomem(e);
+    if (!made || !nodes) return false;
     *made = *g;
     made->nodes.items = nodes;
-    for (size_t i = 0; i < g->nodes.n; i++) {
-        tare_status s = copy_node(e, &g->nodes.items[i], call, &nodes[i]);
-        if (s < 0) return s;
-    }
+    for (size_t i = 0; i < g->nodes.n; i++)
+        if (!copy_node(e, &g->nodes.items[i], call, &nodes[i])) return false;
     *out = made;
-    return TARE_OK;
+    return true;
 }
 
-tare_status function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
-                          const struct onnx_node **out)
+bool function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+                   const struct onnx_node **out)
 {
-    struct onnx_node *made;
     *out = n;
-    if (!node_refers(n)) return TARE_OK;
-    if (!(made = engine_get(e, 1, sizeof *made))) return engine_nomem(e);
-    *out = made;
-    return copy_node(e, n, call, made);
+    if (!node_refers(n)) return true;
+    struct onnx_node *made = engine_get(e, 1, sizeof *made);
+    if (made) *out = made;
+    return made && copy_node(e, n, call, made);
 }

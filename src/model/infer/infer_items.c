@@ -35,7 +35,6 @@ bool item_number(struct item x, double *out)
 struct items items_new(struct rule_call *c, size_t n)
 {
     struct items x = {engine_scratch(c->engine, n, sizeof *x.at), n};
-    if (!x.at) rule_ok(c, engine_nomem(c->engine));
     return x.at ? x : (struct items){NULL, 0};
 }
 
@@ -103,7 +102,6 @@ static void write_ratios(struct rule_call *c, size_t output, struct items x)
 static void write_ints(struct rule_call *c, size_t output, struct items x)
 {
     const struct poly **all = engine_scratch(c->engine, x.n, sizeof *all);
-    if (!all) rule_ok(c, engine_nomem(c->engine));
     for (size_t i = 0; all && i < x.n; i++) all[i] = x.at[i].p;
     if (all) rule_contents(c, output, all, x.n);
 }

@@ -79,7 +79,7 @@ bool shape_flex_attention(struct rule_call *c)
     int type = rule_input_type(c, 0) == ONNX_DOUBLE ? ONNX_DOUBLE : ONNX_FLOAT;
     struct infer_value scores = {.type = (int)rule_int(c, "softmax_precision", type)};
     const struct infer_value *formal = &scores;
-    if (!shape_attention(c) || !rule_ok(c, scope_dims(c->engine, &scores, 4))) return false;
+    if (!shape_attention(c) || !scope_dims(c->engine, &scores, 4)) return false;
     for (int i = 0; i < 4; i++) scores.dims[i] = rule_input_dim(c, i == 3, i == 3 ? 2 : i);
     for (size_t i = 0; i < 2; i++) {
         const struct onnx_attribute *a = rule_attribute_of(c, names[i]);

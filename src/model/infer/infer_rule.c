@@ -8,10 +8,9 @@
 
 #include "model/infer/infer_engine.h"
 
-bool rule_ok(struct rule_call *c, tare_status s)
+static bool has_failed(const struct rule_call *c)
 {
-    if (s < 0 && c->status >= 0) c->status = s;
-    return c->status >= 0;
+    return c->engine->status < 0;
 }
 
 /* What the row says of the type of output 0: nothing where the attribute, the input and the constant are missing. */
@@ -24,7 +23,7 @@ static int row_type(const struct rule_call *c)
     return type != ONNX_UNDEFINED ? type : t->otherwise;
 }
 
-tare_status rule_run(struct rule_call *c)
+bool rule_run(struct rule_call *c)
 {
     rule_type(c, 0, row_type(c));
     for (size_t i = 0; i < OP_LIKE_MAX; i++) {
@@ -33,9 +32,9 @@ tare_status rule_run(struct rule_call *c)
         rule_type(c, i, like->type ? like->type : rule_input_type(c, like->input - 1));
         rule_same_shape(c, i, like->input - 1);
     }
-    if (c->status >= 0) c->row->shape(c);
+    if (!has_failed(c)) c->row->shape(c);
     engine_end_scratch(c->engine);
-    return c->status;
+    return !has_failed(c);
 }
 
 /* ---- looking at the node ---- */
@@ -321,14 +320,14 @@ void rule_same_types(struct rule_call *c, size_t outputs, size_t input)
 bool rule_shape(struct rule_call *c, size_t output, const struct poly *const *dims, size_t rank)
 {
     struct infer_value *v = rule_output(c, output);
-    if (!v || c->status < 0) return c->status >= 0;
+    if (!v || has_failed(c)) return !has_failed(c);
     if (rank > INFER_RANK_MAX)
         return rule_fault(c, "output '%.60s' would have %zu dimensions, at most %d are possible", v->name,
                           rank, INFER_RANK_MAX);
     for (size_t i = 0; i < rank; i++)
         if (poly_range(dims[i]).most < 0)
             return rule_fault(c, "dimension %zu of output '%.60s' would be negative", i, v->name);
-    if (!rule_ok(c, scope_dims(c->engine, v, rank))) return false;
+    if (!scope_dims(c->engine, v, rank)) return false;
     if (rank) memcpy(v->dims, dims, rank * sizeof *dims);
     return true;
 }
@@ -340,7 +339,7 @@ bool rule_scalar(struct rule_call *c, size_t output)
 
 bool rule_state(struct rule_call *c, size_t output, const struct rule_dims *d)
 {
-    return d->known ? rule_shape(c, output, d->at, d->n) : c->status >= 0;
+    return d->known ? rule_shape(c, output, d->at, d->n) : !has_failed(c);
 }
 
 bool rule_same_shape(struct rule_call *c, size_t output, size_t input)
@@ -359,7 +358,7 @@ bool rule_same(struct rule_call *c, size_t output, size_t input)
 void *rule_keep(struct rule_call *c, size_t output, const void *contents, size_t n, size_t size)
 {
     struct infer_value *v = rule_output(c, output);
-    void *all = v && c->status >= 0 ? engine_contents(c->engine, n, size) : NULL;
+    void *all = v && !has_failed(c) ? engine_contents(c->engine, n, size) : NULL;
     if (!all) return NULL;
     if (n) memcpy(all, contents, n * size);
     v->ints = NULL;
@@ -415,12 +414,11 @@ bool rule_fault(struct rule_call *c, const char *format, ...)
     const struct onnx_function *f = c->at->scope->function;
     char node[160], text[200];
     va_list args;
-    if (c->status < 0) return false;
+    if (has_failed(c)) return false;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     c->engine->fault = true;
-    c->status = error_set(c->err, TARE_INVALID, "%s%.60s%s%s: %s", f ? "function '" : "", f ? f->name : "",
-                          f ? "': " : "", engine_node_text(c->node, node, sizeof node), text);
-    return false;
+    return engine_error(c->engine, "%s%.60s%s%s: %s", f ? "function '" : "", f ? f->name : "", f ? "': " : "",
+                        engine_node_text(c->node, node, sizeof node), text);
 }

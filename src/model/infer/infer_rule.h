@@ -2,7 +2,7 @@
  * infer_rule.h - what a rule of shape inference sees and does: functions that rows of op_table.c name. A rule
  * states output types and shapes that surely hold and leaves the rest unknown; it may set contents of small integer
  * outputs. Functions that return bool give false when the rule has to end: the graph is wrong, memory ran out, or
- * something is unknown; what it is stays in the call, and what is stated after a fault does not count.
+ * something is unknown; an error stays in the engine, and what is stated after it does not count.
  * Private to src/model/infer*.c. */
 #ifndef MODEL_INFER_RULE_H
 #define MODEL_INFER_RULE_H
@@ -19,14 +19,10 @@ struct rule_call {
     const struct onnx_node *node;
     const struct op_row *row;
     int64_t opset;
-    tare_error *err;
-    tare_status status; /* the first error; the engine asks for it when the rule is done */
 };
 
 /* What the node's row says: the type of output 0, outputs that are like inputs, then its rule. */
-tare_status rule_run(struct rule_call *c);
-/* Keep the status of something that can fail; false: something has. */
-bool rule_ok(struct rule_call *c, tare_status s);
+bool rule_run(struct rule_call *c);
 
 /* ---- looking at the node ---- */
 const struct infer_value *rule_input(const struct rule_call *c, size_t i); /* NULL: left out or not there */

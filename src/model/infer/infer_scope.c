@@ -61,23 +61,18 @@ static const struct poly *read_part(const struct infer_engine *e, const char *s,
     return number ? poly_int(e->space, strtoll(text, NULL, 10)) : named(e, text);
 }
 
-static const struct poly *read_product(const struct infer_engine *e, const char *s, size_t n)
+/* A sum of products: "past + 2*seq". NULL: something else. */
+static const struct poly *read_terms(const struct infer_engine *e, const char *s, size_t n, char between)
 {
-    const struct poly *all = poly_int(e->space, 1);
+    bool sum = between == '+';
+    const struct poly *all = poly_int(e->space, sum ? 0 : 1);
     for (const char *end = s + n; all && s <= end;) {
-        const char *star = memchr(s, '*', (size_t)(end - s)), *stop = star ? star : end;
-        all = poly_mul(e->space, all, read_part(e, s, (size_t)(stop - s)));
-        s = stop + 1;
-    }
-    return all;
-}
-
-static const struct poly *read_sum(const struct infer_engine *e, const char *s, size_t n)
-{
-    const struct poly *all = poly_int(e->space, 0);
-    for (const char *end = s + n; all && s <= end;) {
-        const char *plus = memchr(s, '+', (size_t)(end - s)), *stop = plus ? plus : end;
-        all = poly_add(e->space, all, read_product(e, s, (size_t)(stop - s)));
+        const char *found = memchr(s, between, (size_t)(end - s)), *stop = found ? found : end;
+        size_t length = (size_t)(stop - s);
+        if (sum)
+            all = poly_add(e->space, all, read_terms(e, s, length, '*'));
+        else
+            all = poly_mul(e->space, all, read_part(e, s, length));
         s = stop + 1;
     }
     return all;
@@ -89,7 +84,7 @@ static const struct poly *scope_symbol(const struct infer_engine *e, const char 
     const struct poly *whole = named(e, name), *read;
     int64_t bound;
     if (poly_constant(whole, &bound) || !strpbrk(name, "+*") || n > SYMBOL_TEXT_MAX) return whole;
-    read = read_sum(e, name, n);
+    read = read_terms(e, name, n, '+');
     return read ? read : whole;
 }
 
@@ -102,24 +97,25 @@ static const char *maker_text(const struct scope_draft *m, size_t value, char *o
     return engine_node_text(m->nodes[by], out, size);
 }
 
-static tare_status add_value(struct scope_draft *m, const char *name, uint32_t made_by,
-                             struct infer_value **out)
+/* A value that is new in the scope; NULL: its name is made twice, or no memory. */
+static struct infer_value *add_value(struct scope_draft *m, const char *name, uint32_t made_by)
 {
     struct infer_scope *s = m->scope;
     char first[160], second[160];
     uint64_t *at;
-    if (map_u64_ref(s->names, (uint64_t)(uintptr_t)name, &at, NULL) < 0) return engine_nomem(m->e);
+    if (!engine_ok(m->e, map_u64_ref(s->names, (uint64_t)(uintptr_t)name, &at, m->e->err))) return NULL;
     m->made_by[s->n_values] = made_by;
-    if (*at)
-        return error_set(m->e->err, TARE_INVALID, "value '%.80s' is made twice: by %s and by %s", name,
-                         maker_text(m, *at - 1, first, sizeof first),
-                         maker_text(m, s->n_values, second, sizeof second));
+    if (*at) {
+        engine_error(m->e, "value '%.80s' is made twice: by %s and by %s", name,
+                     maker_text(m, *at - 1, first, sizeof first),
+                     maker_text(m, s->n_values, second, sizeof second));
+        return NULL;
+    }
     struct infer_value *v = &m->room[s->n_values];
     v->name = name;
     s->values[s->n_values++] = v;
     *at = s->n_values;
-    if (out) *out = v;
-    return TARE_OK;
+    return v;
 }
 
 void scope_copy(struct infer_value *to, const struct infer_value *from)
@@ -141,103 +137,99 @@ static const struct poly *free_dim(struct infer_engine *e, const char *of, size_
     return scope_symbol(e, name);
 }
 
-static tare_status from_input(struct infer_engine *e, const struct onnx_value *said, struct infer_value *v)
+/* An input of the main graph, with what it holds in the run that is meant. */
+static bool from_input(struct infer_engine *e, const struct onnx_value *said, struct infer_value *v)
 {
+    const struct infer_options *o = e->options;
     v->type = said->type;
-    if (!said->has_shape) return TARE_OK;
-    tare_status s = scope_dims(e, v, said->dims.n);
-    for (size_t i = 0; s == TARE_OK && i < v->rank; i++) {
+    if (!said->has_shape) return true;
+    if (!scope_dims(e, v, said->dims.n)) return false;
+    for (size_t i = 0; i < v->rank; i++) {
         const struct onnx_dim *d = &said->dims.items[i];
         v->dims[i] = d->value >= 0 ? poly_int(e->space, d->value) : free_dim(e, v->name, i, d->name);
-        if (!v->dims[i]) s = engine_nomem(e);
+        if (!v->dims[i]) return engine_nomem(e);
     }
-    const struct infer_options *o = e->options;
-    for (size_t i = 0; s == TARE_OK && i < o->n_contents; i++)
+    for (size_t i = 0; i < o->n_contents; i++)
         if (strcmp(o->contents[i].name, v->name) == 0 && o->contents[i].type == v->type)
-            s = scope_contents(e, v, &o->contents[i]);
-    return s;
+            scope_contents(e, v, &o->contents[i]);
+    return e->status >= 0;
 }
 
-static tare_status add_sparse(struct scope_draft *m, const struct onnx_sparse *x)
+static bool add_sparse(struct scope_draft *m, const struct onnx_sparse *x)
 {
-    struct infer_value *v = NULL;
-    if (!x->values.name[0]) return TARE_OK;
-    tare_status s = add_value(m, x->values.name, ORDER_NO_NODE, &v);
-    if (s < 0 || !v) return s;
-    s = scope_dims(m->e, v, x->dims.n);
-    if (s < 0) return s;
+    if (!x->values.name[0]) return true;
+    struct infer_value *v = add_value(m, x->values.name, ORDER_NO_NODE);
+    if (!v || !scope_dims(m->e, v, x->dims.n)) return false;
     for (size_t i = 0; i < v->rank; i++) v->dims[i] = poly_int(m->e->space, x->dims.items[i]);
     v->type = x->values.type;
     v->folded = true;
-    return TARE_OK;
+    return true;
 }
 
 /* Inputs of a body or a function are what the call hands over. */
-static tare_status add_formal(struct scope_draft *m, const char *name, size_t i)
+static bool add_formal(struct scope_draft *m, const char *name, size_t i)
 {
-    struct infer_value *v = NULL;
-    if (!name[0]) return TARE_OK;
-    tare_status s = add_value(m, name, ORDER_NO_NODE, &v);
-    if (s < 0 || !v || i >= m->plan->n_formal || !m->plan->formal[i]) return s;
+    if (!name[0]) return true;
+    struct infer_value *v = add_value(m, name, ORDER_NO_NODE);
+    if (!v || i >= m->plan->n_formal || !m->plan->formal[i]) return v != NULL;
     scope_copy(v, m->plan->formal[i]);
     if (m->plan->graph) { /* of a body: each iteration may hand over another */
         v->constant = NULL;
         v->folded = false;
     }
-    return TARE_OK;
+    return true;
 }
 
-static tare_status add_graph_input(struct scope_draft *m, const struct onnx_value *said, size_t i)
+static bool add_graph_input(struct scope_draft *m, const struct onnx_value *said, size_t i)
 {
-    struct infer_value *v = NULL;
     if (m->plan->outer) return add_formal(m, said->name, i);
-    tare_status s = add_value(m, said->name, ORDER_NO_NODE, &v);
-    return s < 0 || !v ? s : from_input(m->e, said, v);
+    struct infer_value *v = add_value(m, said->name, ORDER_NO_NODE);
+    return v && from_input(m->e, said, v);
 }
 
-static tare_status add_graph(struct scope_draft *m, const struct onnx_graph *g)
+static bool add_initializer(struct scope_draft *m, const struct onnx_tensor *t)
 {
-    tare_status s = TARE_OK;
-    struct infer_value *v = NULL;
-    for (size_t i = 0; s == TARE_OK && i < g->inputs.n; i++) s = add_graph_input(m, &g->inputs.items[i], i);
-    for (size_t i = 0; s == TARE_OK && i < g->initializers.n; i++) {
-        if (!g->initializers.items[i].name[0]) continue; /* nobody can use it */
-        s = add_value(m, g->initializers.items[i].name, ORDER_NO_NODE, &v);
-        if (s == TARE_OK && v) s = scope_constant(m->e, v, &g->initializers.items[i]);
-    }
-    for (size_t i = 0; s == TARE_OK && i < g->sparse.n; i++) s = add_sparse(m, &g->sparse.items[i]);
-    return s;
+    if (!t->name[0]) return true; /* nobody can use it */
+    struct infer_value *v = add_value(m, t->name, ORDER_NO_NODE);
+    return v && scope_constant(m->e, v, t);
 }
 
-static tare_status add_values(struct scope_draft *m)
+static bool add_values(struct scope_draft *m)
 {
+    const struct onnx_graph *g = m->plan->graph;
     const struct onnx_function *f = m->plan->function;
-    tare_status s = m->plan->graph ? add_graph(m, m->plan->graph) : TARE_OK;
-    for (size_t i = 0; f && s == TARE_OK && i < f->inputs.n; i++) s = add_formal(m, f->inputs.items[i], i);
-    for (uint32_t i = 0; s == TARE_OK && i < m->n; i++)
-        for (size_t k = 0; s == TARE_OK && k < m->nodes[i]->outputs.n; k++)
-            if (m->nodes[i]->outputs.items[k][0]) s = add_value(m, m->nodes[i]->outputs.items[k], i, NULL);
-    return s;
+    bool ok = true;
+    for (size_t i = 0; g && ok && i < g->inputs.n; i++) ok = add_graph_input(m, &g->inputs.items[i], i);
+    for (size_t i = 0; g && ok && i < g->initializers.n; i++)
+        ok = add_initializer(m, &g->initializers.items[i]);
+    for (size_t i = 0; g && ok && i < g->sparse.n; i++) ok = add_sparse(m, &g->sparse.items[i]);
+    for (size_t i = 0; f && ok && i < f->inputs.n; i++) ok = add_formal(m, f->inputs.items[i], i);
+    for (uint32_t i = 0; ok && i < m->n; i++)
+        for (size_t k = 0; ok && k < m->nodes[i]->outputs.n; k++) {
+            const char *name = m->nodes[i]->outputs.items[k];
+            ok = !name[0] || add_value(m, name, i);
+        }
+    return ok;
 }
 
 /* ---- what the file says of values ---- */
 
-static void say(struct infer_scope *s, const struct onnx_value *x)
+static void note_said(struct infer_scope *s, const struct onnx_value *x)
 {
     const uint64_t *at = map_u64_find(s->names, (uint64_t)(uintptr_t)x->name);
     if (at && (x->has_shape || x->type)) s->said[*at - 1] = x;
 }
 
-static tare_status add_said(struct scope_draft *m)
+static bool add_said(struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
-    if (!g || g->values.n + g->outputs.n + g->inputs.n == 0) return TARE_OK;
+    if (!g || g->values.n + g->outputs.n + g->inputs.n == 0) return true;
     m->scope->said = engine_get(m->e, m->scope->n_values, sizeof(struct onnx_value *));
-    if (!m->scope->said) return engine_nomem(m->e);
-    for (size_t i = 0; i < g->values.n; i++) say(m->scope, &g->values.items[i]);
-    for (size_t i = 0; i < g->outputs.n; i++) say(m->scope, &g->outputs.items[i]);
-    for (size_t i = 0; m->plan->outer && i < g->inputs.n; i++) say(m->scope, &g->inputs.items[i]);
-    return TARE_OK;
+    if (!m->scope->said) return false;
+    for (size_t i = 0; i < g->values.n; i++) note_said(m->scope, &g->values.items[i]);
+    for (size_t i = 0; i < g->outputs.n; i++) note_said(m->scope, &g->outputs.items[i]);
+    for (size_t i = 0; m->plan->outer && i < g->inputs.n; i++) note_said(m->scope, &g->inputs.items[i]);
+    return true;
 }
 
 /* A name counts only where inputs of the model use it: others stand for sizes that no one can choose. */
@@ -248,32 +240,28 @@ static const struct poly *said_dim(const struct infer_engine *e, const struct on
                                                                              : NULL;
 }
 
-static tare_status fill_said(const struct infer_engine *e, const struct onnx_value *said,
-                             struct infer_value *v)
+static bool fill_said(struct infer_engine *e, const struct onnx_value *said, struct infer_value *v)
 {
     if (!v->type) v->type = said->type;
-    if (!said->has_shape || v->data_dependent) return TARE_OK;
-    if (!v->has_rank) {
-        tare_status s = scope_dims(e, v, said->dims.n);
-        if (s < 0) return s;
-    }
-    if (v->rank != said->dims.n) return TARE_OK; /* out of date: the rule knows better */
+    if (!said->has_shape || v->data_dependent) return true;
+    if (!v->has_rank && !scope_dims(e, v, said->dims.n)) return false;
+    if (v->rank != said->dims.n) return true; /* out of date: the rule knows better */
     for (size_t i = 0; i < v->rank; i++)
         if (!v->dims[i]) v->dims[i] = said_dim(e, &said->dims.items[i]);
-    return TARE_OK;
+    return true;
 }
 
-static tare_status fill_seen(const struct infer_engine *e, struct infer_value *v)
+static bool fill_seen(struct infer_engine *e, struct infer_value *v)
 {
     const uint64_t *at = map_str_find(&e->seen, v->name, strlen(v->name));
     const struct infer_seen *seen = at ? &e->options->seen[*at - 1] : NULL;
-    if (!seen || (v->has_rank && v->rank != seen->rank)) return TARE_OK;
-    tare_status s = v->has_rank ? TARE_OK : scope_dims(e, v, seen->rank);
-    for (size_t i = 0; s == TARE_OK && i < seen->rank; i++)
+    if (!seen || (v->has_rank && v->rank != seen->rank)) return true;
+    if (!v->has_rank && !scope_dims(e, v, seen->rank)) return false;
+    for (size_t i = 0; i < seen->rank; i++)
         if (!v->dims[i]) v->dims[i] = poly_int(e->space, seen->dims[i]);
-    if (s == TARE_OK && !v->type) v->type = seen->type;
-    v->profiled = s == TARE_OK;
-    return s;
+    if (!v->type) v->type = seen->type;
+    v->profiled = true;
+    return true;
 }
 
 bool scope_is_known(const struct infer_value *v)
@@ -283,29 +271,16 @@ bool scope_is_known(const struct infer_value *v)
     return v->has_rank;
 }
 
-tare_status scope_fill(const struct infer_engine *e, const struct infer_scope *scope, struct infer_value *v)
+bool scope_fill(struct infer_engine *e, const struct infer_scope *scope, struct infer_value *v)
 {
-    if (scope_is_known(v) && v->type) return TARE_OK;
+    if (scope_is_known(v) && v->type) return true;
     const uint64_t *at = scope->said ? map_u64_find(scope->names, (uint64_t)(uintptr_t)v->name) : NULL;
     const struct onnx_value *said = at ? scope->said[*at - 1] : NULL;
-    tare_status s = said ? fill_said(e, said, v) : TARE_OK;
-    if (s < 0 || scope_is_known(v) || scope->outer) return s;
-    return fill_seen(e, v);
+    if (said && !fill_said(e, said, v)) return false;
+    return scope_is_known(v) || scope->outer || fill_seen(e, v);
 }
 
 /* ---- nodes ---- */
-
-static tare_status wire_input(struct scope_draft *m, const struct onnx_node *n, size_t i,
-                              struct infer_value **out)
-{
-    const char *name = n->inputs.items[i];
-    char text[160];
-    if (!name[0]) return TARE_OK;
-    *out = scope_find(m->scope, name);
-    if (*out || m->e->options->tolerant) return TARE_OK;
-    return error_set(m->e->err, TARE_INVALID, "%s: input '%.80s' is made by no node, input or initializer",
-                     engine_node_text(n, text, sizeof text), name);
-}
 
 /* Functions may say which versions their nodes are of. */
 static int64_t version_of(const struct scope_draft *m, const char *domain)
@@ -320,34 +295,36 @@ static int64_t version_of(const struct scope_draft *m, const char *domain)
     return version ? (int64_t)*version : onnx_opset(m->e->model, domain);
 }
 
-static tare_status wire_node(struct scope_draft *m, const struct onnx_node *n, struct infer_node *out)
+/* The node with the values it takes and makes; one that nobody makes is an error, or left out where that is tolerated. */
+static bool wire_node(struct scope_draft *m, const struct onnx_node *n, struct infer_node *out)
 {
-    out->node = n;
-    out->scope = m->scope;
-    out->opset = version_of(m, n->domain);
+    char text[160];
+    *out = (struct infer_node){.node = n, .scope = m->scope, .opset = version_of(m, n->domain)};
     out->inputs = engine_get(m->e, n->inputs.n + n->outputs.n, sizeof *out->inputs);
-    if (!out->inputs) return engine_nomem(m->e);
+    if (!out->inputs) return false;
     out->outputs = out->inputs + n->inputs.n;
     for (size_t i = 0; i < n->inputs.n; i++) {
-        tare_status s = wire_input(m, n, i, &out->inputs[i]);
-        if (s < 0) return s;
+        const char *name = n->inputs.items[i];
+        if (name[0]) out->inputs[i] = scope_find(m->scope, name);
+        if (!name[0] || out->inputs[i] || m->e->options->tolerant) continue;
+        return engine_error(m->e, "%s: input '%.80s' is made by no node, input or initializer",
+                            engine_node_text(n, text, sizeof text), name);
     }
     for (size_t i = 0; i < n->outputs.n; i++)
         if (n->outputs.items[i][0]) out->outputs[i] = scope_find(m->scope, n->outputs.items[i]);
-    return TARE_OK;
+    return true;
 }
 
-static tare_status wire_nodes(struct scope_draft *m)
+static bool wire_nodes(struct scope_draft *m)
 {
     struct order_plan p = {m->scope, m->nodes, m->n, m->made_by};
-    tare_status s = order_nodes(m->e, &p, m->order);
-    for (size_t i = 0; s == TARE_OK && i < m->n; i++)
-        s = wire_node(m, m->nodes[m->order[i]], &m->scope->nodes[i]);
+    bool ok = order_nodes(m->e, &p, m->order);
+    for (size_t i = 0; ok && i < m->n; i++) ok = wire_node(m, m->nodes[m->order[i]], &m->scope->nodes[i]);
     m->scope->n_nodes = m->n;
-    return s;
+    return ok;
 }
 
-static tare_status check_outputs(const struct scope_draft *m)
+static bool check_outputs(const struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     const struct onnx_function *f = m->plan->function;
@@ -355,10 +332,10 @@ static tare_status check_outputs(const struct scope_draft *m)
     for (size_t i = 0; i < n; i++) {
         const char *name = g ? g->outputs.items[i].name : f->outputs.items[i];
         if (!name[0] || scope_find(m->scope, name)) continue;
-        return error_set(m->e->err, TARE_INVALID, "output '%.80s' of %s '%.60s' is made by no node", name,
-                         g ? "graph" : "function", g ? g->name : f->name);
+        return engine_error(m->e, "output '%.80s' of %s '%.60s' is made by no node", name,
+                            g ? "graph" : "function", g ? g->name : f->name);
     }
-    return TARE_OK;
+    return true;
 }
 
 /* ---- all of it ---- */
@@ -382,24 +359,24 @@ static size_t weight_of(const struct scope_draft *m, const struct onnx_node *ite
     return m->n + small / PER_NODE;
 }
 
-static tare_status take_nodes(struct scope_draft *m)
+/* The nodes in the order of the file; those of a function with the attributes of this call. */
+static bool take_nodes(struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     const struct onnx_node *items = g ? g->nodes.items : m->plan->function->nodes.items;
+    struct function_call call = {g ? NULL : m->plan->call->node, m->plan->function};
     m->n = g ? g->nodes.n : m->plan->function->nodes.n;
-    tare_status charged = engine_charge(m->e, m->n < ORDER_NO_NODE ? weight_of(m, items) : SIZE_MAX);
-    if (charged < 0) return charged;
+    if (!engine_charge(m->e, m->n < ORDER_NO_NODE ? weight_of(m, items) : SIZE_MAX)) return false;
     if (!(m->nodes = mem_new(m->n, sizeof *m->nodes))) return engine_nomem(m->e);
     for (size_t i = 0; i < m->n; i++) {
         m->nodes[i] = &items[i];
-        struct function_call call = {g ? NULL : m->plan->call->node, m->plan->function};
-        tare_status s = g ? TARE_OK : function_node(m->e, &items[i], &call, &m->nodes[i]);
-        if (s < 0) return s;
+        if (!g && !function_node(m->e, &items[i], &call, &m->nodes[i])) return false;
     }
-    return TARE_OK;
+    return true;
 }
 
-static tare_status take_memory(struct scope_draft *m)
+/* What the scope keeps is of the engine, what only making it takes is freed by scope_make. */
+static bool take_memory(struct scope_draft *m)
 {
     struct infer_scope *s = m->scope;
     size_t n = count_values(m);
@@ -410,29 +387,22 @@ static tare_status take_memory(struct scope_draft *m)
     m->order = mem_new(m->n, sizeof *m->order);
     s->names = mem_new(1, sizeof *s->names);
     bool got = s->values && s->nodes && m->room && m->made_by && m->order && s->names;
-    if (!got || vec_push(&m->e->memory->names, s->names, NULL) < 0) {
-        mem_free(s->names);
-        return engine_nomem(m->e);
-    }
-    return TARE_OK;
+    if (got && vec_push(&m->e->memory->names, s->names, NULL) == TARE_OK) return true;
+    mem_free(s->names);
+    return engine_nomem(m->e);
 }
 
-tare_status scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
+bool scope_make(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
 {
     struct scope_draft m = {.e = e, .plan = p, .scope = engine_get(e, 1, sizeof *m.scope)};
-    if (!m.scope) return engine_nomem(e);
-    *m.scope = (struct infer_scope){.graph = p->graph, .function = p->function, .outer = p->outer};
-    m.scope->call = p->call;
-    m.scope->model = e->model;
-    tare_status s = take_nodes(&m);
-    if (s == TARE_OK) s = take_memory(&m);
-    if (s == TARE_OK) s = add_values(&m);
-    if (s == TARE_OK) s = add_said(&m);
-    if (s == TARE_OK) s = check_outputs(&m);
-    if (s == TARE_OK) s = wire_nodes(&m);
+    if (!m.scope) return false;
+    *m.scope = (struct infer_scope){
+        .graph = p->graph, .function = p->function, .outer = p->outer, .call = p->call, .model = e->model};
+    bool ok = take_nodes(&m) && take_memory(&m) && add_values(&m) && add_said(&m) && check_outputs(&m) &&
+              wire_nodes(&m);
     mem_free(m.nodes);
     mem_free(m.made_by);
     mem_free(m.order);
-    if (s == TARE_OK) *out = m.scope;
-    return s;
+    if (ok) *out = m.scope;
+    return ok;
 }

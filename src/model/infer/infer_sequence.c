@@ -11,19 +11,11 @@ static const struct infer_list *list_of(const struct rule_call *c, size_t input)
     return v ? v->list : NULL;
 }
 
-/* Zeroed memory of the engine; NULL: there is none, and the call has failed. */
-static void *get_memory(struct rule_call *c, size_t n, size_t size)
-{
-    void *p = engine_get(c->engine, n, size);
-    if (!p) rule_ok(c, engine_nomem(c->engine));
-    return p;
-}
-
 /* An output as a list, empty yet; NULL: nobody wants it, or no memory. */
 static struct infer_list *state_list(struct rule_call *c, size_t output)
 {
     struct infer_value *v = rule_output(c, output);
-    struct infer_list *l = v ? get_memory(c, 1, sizeof *l) : NULL;
+    struct infer_list *l = v ? engine_get(c->engine, 1, sizeof *l) : NULL;
     if (l) v->list = l;
     return l;
 }
@@ -32,7 +24,7 @@ static struct infer_list *state_list(struct rule_call *c, size_t output)
 static bool list_exact(struct rule_call *c, struct infer_list *l, const struct infer_value *const *items,
                        size_t n)
 {
-    struct infer_value *all = get_memory(c, n + 1, sizeof *all);
+    struct infer_value *all = engine_get(c->engine, n + 1, sizeof *all);
     bool changed = false;
     for (size_t i = 0; all && i < n; i++) {
         all[i] = *items[i];
@@ -99,7 +91,7 @@ static bool position(struct rule_call *c, size_t input, size_t n, size_t *at)
 static bool list_edit(struct rule_call *c, const struct infer_list *l, struct infer_list *out, size_t put,
                       size_t drop)
 {
-    const struct infer_value **items = get_memory(c, l->n + 2, sizeof *items);
+    const struct infer_value **items = engine_get(c->engine, l->n + 2, sizeof *items);
     size_t n = 0;
     if (!items) return false;
     for (size_t i = 0; i <= l->n; i++) {
@@ -117,7 +109,7 @@ bool shape_sequence_insert(struct rule_call *c)
     size_t at = l->n;
     if (!out) return false;
     if (l->exact && position(c, 2, l->n, &at) && l->n < LIST_MAX) return list_edit(c, l, out, at, SIZE_MAX);
-    return c->status >= 0 && list_loose(c, out, &l->common, rule_input(c, 1));
+    return c->engine->status >= 0 && list_loose(c, out, &l->common, rule_input(c, 1));
 }
 
 bool shape_sequence_erase(struct rule_call *c)
@@ -128,7 +120,7 @@ bool shape_sequence_erase(struct rule_call *c)
     size_t at = l->n ? l->n - 1 : 0;
     if (!out) return false;
     if (l->exact && position(c, 1, l->n, &at)) return list_edit(c, l, out, SIZE_MAX, at);
-    return c->status >= 0 && list_loose(c, out, &l->common, NULL);
+    return c->engine->status >= 0 && list_loose(c, out, &l->common, NULL);
 }
 
 /* ---- taking them apart ---- */
@@ -140,7 +132,7 @@ bool shape_sequence_at(struct rule_call *c)
     if (!l) return unknown_list(c);
     bool known = l->exact && rule_has_input(c, 1) && position(c, 1, l->n, &at);
     if (known && at >= l->n) return rule_fault(c, "element %zu of a sequence of %zu", at, l->n);
-    if (c->status >= 0) rule_output_is(c, 0, known ? &l->items[at] : &l->common);
+    if (c->engine->status >= 0) rule_output_is(c, 0, known ? &l->items[at] : &l->common);
     return true;
 }
 
@@ -198,11 +190,11 @@ struct pieces {
 /* A piece of a size, in the engine's memory; NULL: none is left. */
 static struct infer_value *piece(struct rule_call *c, const struct pieces *p, const struct poly *size)
 {
-    struct infer_value *v = get_memory(c, 1, sizeof *v);
+    struct infer_value *v = engine_get(c->engine, 1, sizeof *v);
     struct rule_dims d = p->d;
     d.at[p->axis] = size;
     if (!p->keep) rule_drop(&d, p->axis);
-    if (!v || !rule_ok(c, scope_dims(c->engine, v, d.n))) return NULL;
+    if (!v || !scope_dims(c->engine, v, d.n)) return NULL;
     v->name = "";
     v->type = rule_input_type(c, 0);
     if (d.n) memcpy(v->dims, d.at, d.n * sizeof *v->dims);
@@ -258,7 +250,7 @@ bool shape_sequence_map(struct rule_call *c)
     const struct onnx_attribute *a = rule_attribute_of(c, "body");
     struct infer_scope *body;
     if (!a || !a->g) return rule_fault(c, "no body");
-    const struct infer_value **formals = get_memory(c, c->node->inputs.n + 1, sizeof *formals);
+    const struct infer_value **formals = engine_get(c->engine, c->node->inputs.n + 1, sizeof *formals);
     if (!formals) return false;
     for (size_t i = 0; i < c->node->inputs.n; i++) {
         const struct infer_value *v = rule_input(c, i);
@@ -321,7 +313,7 @@ bool value_shape_copy(struct rule_call *c, const struct infer_value *from, struc
     to->data_dependent = from->data_dependent;
     to->list = from->list;
     if (!from->has_rank) return true;
-    if (!rule_ok(c, scope_dims(c->engine, to, from->rank))) return false;
+    if (!scope_dims(c->engine, to, from->rank)) return false;
     if (from->rank) memcpy(to->dims, from->dims, from->rank * sizeof *to->dims);
     return true;
 }
@@ -343,7 +335,7 @@ static bool join_lists(struct rule_call *c, struct infer_value *v, const struct 
     bool gone = !other->list || v->list->exact; /* how many there are hangs on what runs */
     *changed = *changed || gone;
     if (other->list) {
-        if (!(both = get_memory(c, 1, sizeof *both))) return false;
+        if (!(both = engine_get(c->engine, 1, sizeof *both))) return false;
         if (!list_loose(c, both, &v->list->common, NULL)) return false;
         if (!value_join(c, &both->common, &other->list->common, changed)) return false;
     }

@@ -17,8 +17,8 @@ struct cost_call; /* cost_rule.h */
 struct item;      /* infer_items.h */
 struct poly_space;
 
-/* Types, shapes and small contents of the outputs. false: it ended early, and the call says why: the graph is wrong
- * (rule_fault) or something is unknown (rule_unknown). Nobody has to ask: trouble stays in the call. */
+/* Types, shapes and small contents of the outputs. false: it ended early, since the graph is wrong (rule_fault) or
+ * something is unknown (rule_unknown). Nobody has to ask: an error stays in the engine, a reason in the node. */
 typedef bool infer_rule(struct rule_call *c);
 /* Adds what the node computes. */
 typedef void cost_rule(struct cost_call *c);

@@ -179,7 +179,7 @@ const struct poly *poly_made(struct poly_space *s, enum poly_kind kind, const st
     if (text.failed)
         failed(s);
     else if (text.len <= POLY_TEXT_MAX)
-        sym = sym_of(s, &(struct poly_sym){text.data, kind, 0, a, b, poly_bounds_made(kind, a, b)}, &key,
+        sym = sym_of(s, &(struct poly_sym){text.data, kind, 0, a, b, poly_range_made(kind, a, b)}, &key,
                      sizeof key);
     buf_release(&text);
     return from_sym(s, sym);

@@ -14,16 +14,12 @@ enum {
     POLY_DEGREE_MAX = 255
 };
 
-struct poly_bounds {
-    int64_t lo, hi; /* INT64_MIN, INT64_MAX: none */
-};
-
 struct poly_sym {
     const char *text;
     enum poly_kind kind;
     uint32_t id;              /* order of making: decides between equal texts */
     const struct poly *a, *b; /* of a made-up one */
-    struct poly_bounds bounds;
+    struct poly_range bounds;
 };
 
 struct poly_factor {
@@ -69,7 +65,7 @@ const struct poly *poly_made(struct poly_space *s, enum poly_kind kind, const st
                              const struct poly *b);
 const struct poly *poly_scale(struct poly_space *s, const struct poly *a, int64_t by);
 /* The bounds of a made-up symbol. */
-struct poly_bounds poly_bounds_made(enum poly_kind kind, const struct poly *a, const struct poly *b);
+struct poly_range poly_range_made(enum poly_kind kind, const struct poly *a, const struct poly *b);
 /* The symbol when the polynomial is nothing else, or NULL. */
 const struct poly_sym *poly_only(const struct poly *p);
 int64_t poly_const_part(const struct poly *p);

@@ -8,7 +8,7 @@
 
 /* ---- bounds: INT64_MIN and INT64_MAX stand for none ---- */
 
-static const struct poly_bounds anything = {INT64_MIN, INT64_MAX};
+static const struct poly_range anything = {INT64_MIN, INT64_MAX};
 
 static int64_t sat_mul(int64_t a, int64_t b)
 {
@@ -35,25 +35,25 @@ static int64_t most_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static struct poly_bounds bounds_mul(struct poly_bounds a, struct poly_bounds b)
+static struct poly_range range_mul(struct poly_range a, struct poly_range b)
 {
-    int64_t p = sat_mul(a.lo, b.lo), q = sat_mul(a.lo, b.hi), r = sat_mul(a.hi, b.lo),
-            t = sat_mul(a.hi, b.hi);
-    return (struct poly_bounds){least_of(least_of(p, q), least_of(r, t)),
-                                most_of(most_of(p, q), most_of(r, t))};
+    int64_t p = sat_mul(a.least, b.least), q = sat_mul(a.least, b.most), r = sat_mul(a.most, b.least),
+            t = sat_mul(a.most, b.most);
+    return (struct poly_range){least_of(least_of(p, q), least_of(r, t)),
+                               most_of(most_of(p, q), most_of(r, t))};
 }
 
-static struct poly_bounds poly_bounds_of(const struct poly *p)
+struct poly_range poly_range(const struct poly *p)
 {
-    struct poly_bounds all = {0, 0};
+    struct poly_range all = {0, 0};
     if (!p) return anything;
     for (size_t i = 0; i < p->n; i++) {
         const struct poly_mono *m = p->t[i].m;
-        struct poly_bounds one = {p->t[i].c, p->t[i].c};
+        struct poly_range one = {p->t[i].c, p->t[i].c};
         for (uint32_t f = 0; f < m->n; f++)
-            for (uint32_t k = 0; k < m->f[f].power; k++) one = bounds_mul(one, m->f[f].sym->bounds);
-        all.lo = sat_add(all.lo, one.lo, INT64_MIN);
-        all.hi = sat_add(all.hi, one.hi, INT64_MAX);
+            for (uint32_t k = 0; k < m->f[f].power; k++) one = range_mul(one, m->f[f].sym->bounds);
+        all.least = sat_add(all.least, one.least, INT64_MIN);
+        all.most = sat_add(all.most, one.most, INT64_MAX);
     }
     return all;
 }
@@ -69,28 +69,22 @@ static int64_t floor_end(int64_t a, int64_t b)
     return a == INT64_MIN || a == INT64_MAX ? a : int_floor(a, b);
 }
 
-struct poly_bounds poly_bounds_made(enum poly_kind kind, const struct poly *a, const struct poly *b)
+struct poly_range poly_range_made(enum poly_kind kind, const struct poly *a, const struct poly *b)
 {
-    struct poly_bounds x = poly_bounds_of(a), y = poly_bounds_of(b);
+    struct poly_range x = poly_range(a), y = poly_range(b);
     int64_t c;
     switch (kind) {
     case POLY_FLOOR:
         if (poly_constant(b, &c) && c > 0)
-            return (struct poly_bounds){floor_end(x.lo, c), floor_end(x.hi, c)};
+            return (struct poly_range){floor_end(x.least, c), floor_end(x.most, c)};
         /* a divisor is never 0, so at least 1 where it is not negative */
-        return x.lo >= 0 && y.lo >= 0 ? (struct poly_bounds){0, x.hi} : anything;
-    case POLY_MIN: return (struct poly_bounds){least_of(x.lo, y.lo), least_of(x.hi, y.hi)};
-    case POLY_MAX: return (struct poly_bounds){most_of(x.lo, y.lo), most_of(x.hi, y.hi)};
-    case POLY_BROADCAST: return (struct poly_bounds){least_of(x.lo, y.lo), most_of(x.hi, y.hi)};
+        return x.least >= 0 && y.least >= 0 ? (struct poly_range){0, x.most} : anything;
+    case POLY_MIN: return (struct poly_range){least_of(x.least, y.least), least_of(x.most, y.most)};
+    case POLY_MAX: return (struct poly_range){most_of(x.least, y.least), most_of(x.most, y.most)};
+    case POLY_BROADCAST: return (struct poly_range){least_of(x.least, y.least), most_of(x.most, y.most)};
     case POLY_NAMED: break;
     }
     return anything;
-}
-
-struct poly_range poly_range(const struct poly *p)
-{
-    struct poly_bounds b = poly_bounds_of(p);
-    return (struct poly_range){b.lo, b.hi};
 }
 
 /* ---- quotients rounded down ---- */
@@ -221,9 +215,9 @@ static const struct poly *extreme(struct poly_space *s, enum poly_kind kind, con
 {
     const struct poly *other;
     if (!a || !b) return NULL;
-    struct poly_bounds d = poly_bounds_of(poly_sub(s, a, b)); /* of an unknown difference: none */
-    if (a == b || d.hi <= 0) return kind == POLY_MIN ? a : b;
-    if (d.lo >= 0) return kind == POLY_MIN ? b : a;
+    struct poly_range d = poly_range(poly_sub(s, a, b)); /* of an unknown difference: none */
+    if (a == b || d.most <= 0) return kind == POLY_MIN ? a : b;
+    if (d.least >= 0) return kind == POLY_MIN ? b : a;
     if (holds_always(a, kind, b, &other)) return a;
     if (holds_always(b, kind, a, &other)) return b;
     return made_of_two(s, kind, a, b);
@@ -243,7 +237,7 @@ const struct poly *poly_max(struct poly_space *s, const struct poly *a, const st
 static bool is_clamp_of(const struct poly *a, const struct poly *b)
 {
     const struct poly *cap;
-    return holds_always(a, POLY_MIN, b, &cap) && poly_bounds_of(cap).lo >= 2;
+    return holds_always(a, POLY_MIN, b, &cap) && poly_range(cap).least >= 2;
 }
 
 const struct poly *poly_broadcast(struct poly_space *s, const struct poly *a, const struct poly *b)
@@ -252,8 +246,8 @@ const struct poly *poly_broadcast(struct poly_space *s, const struct poly *a, co
     if (a == b) return a;
     if (poly_is(a, 1)) return b;
     if (poly_is(b, 1)) return a;
-    if (a && poly_bounds_of(a).lo >= 2) return a; /* the other is 1 or the same */
-    if (b && poly_bounds_of(b).lo >= 2) return b;
+    if (a && poly_range(a).least >= 2) return a; /* the other is 1 or the same */
+    if (b && poly_range(b).least >= 2) return b;
     if (!a || !b) return NULL;
     if (is_clamp_of(a, b)) return b;
     if (is_clamp_of(b, a)) return a;

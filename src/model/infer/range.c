@@ -35,16 +35,6 @@ static int64_t cap_times(int64_t cap, __int128 by, int64_t plus, bool *lost)
     return keep_near(cap * by + plus, lost);
 }
 
-struct range range_shift(struct range r, int64_t least, int64_t most)
-{
-    bool lost = least > most;
-    r.up_add = keep_near((__int128)r.up_add + most, &lost);
-    r.low_add = keep_near((__int128)r.low_add + least, &lost);
-    r.up_cap = cap_times(r.up_cap, 1, most, &lost);
-    r.low_cap = cap_times(r.low_cap, 1, least, &lost);
-    return lost ? range_lose(r) : r;
-}
-
 struct range range_negate(struct range r)
 {
     return (struct range){r.low_mul, -r.low_add, -r.low_cap, r.up_mul, -r.up_add, -r.up_cap, r.lost};
@@ -99,6 +89,13 @@ struct range range_add(struct range a, struct range b)
     r.up_cap = b.up_cap == RANGE_NONE ? RANGE_NONE : cap_times(a.up_cap, 1, b.up_cap, &lost);
     r.low_cap = b.low_cap == -RANGE_NONE ? -RANGE_NONE : cap_times(a.low_cap, 1, b.low_cap, &lost);
     return lost ? range_lose(r) : r;
+}
+
+/* What is added is itself a range, with bounds that do not depend on m. */
+struct range range_shift(struct range r, int64_t least, int64_t most)
+{
+    struct range by = {0, most, most, 0, least, least, RANGE_KNOWN};
+    return least > most ? range_lose(r) : range_add(r, by);
 }
 
 static int64_t larger(int64_t a, int64_t b)
