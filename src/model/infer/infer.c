@@ -239,6 +239,7 @@ static void count_nodes(struct inferred *out, const struct infer_scope *s) /* no
 
 /* ---- the whole model ---- */
 
+/* Many calls of many functions are found by a hash of domain and name. */
 static bool index_functions(struct infer_engine *e)
 {
     struct buf key = BUF_INIT;
@@ -288,6 +289,7 @@ static bool engine_start(struct infer_engine *e, struct inferred *out)
     return index_functions(e) && index_options(e);
 }
 
+/* The engine lives only while it runs; what it made stays, or goes with it when something failed. */
 tare_status infer_model(struct inferred *out, const struct onnx_model *m, const struct infer_options *o,
                         tare_error *err)
 {
@@ -308,6 +310,7 @@ tare_status infer_model(struct inferred *out, const struct onnx_model *m, const 
         return e.status;
     }
     count_nodes(&made, made.main);
+    made.n_values = e.n_values;
     *out = made;
     return TARE_OK;
 }

@@ -20,6 +20,7 @@ struct infer_list; /* infer_list.h: what is known of the elements of a sequence 
 
 struct infer_value {
     const char *name;
+    size_t number; /* among those of all scopes */
     int type;      /* enum onnx_type; ONNX_UNDEFINED: unknown, or no tensor */
     bool has_rank; /* false: not even how many dimensions */
     size_t rank;
@@ -94,6 +95,7 @@ struct inferred {
     struct poly_space *space;
     struct infer_scope *main;
     size_t n_nodes, n_unknown; /* over all scopes; nodes with an output of unknown shape */
+    size_t n_values;           /* that were ever made: all numbers are below */
     struct infer_memory *memory;
 };
 #define INFERRED_INIT {0}

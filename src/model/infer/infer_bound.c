@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "core/vec.h"
 #include "model/infer/infer_engine.h"
 #include "model/infer/range.h"
 
 enum { MAX_STEPS = 4000000, LOOP_ROUNDS = 4 };
 
 struct fact { /* about a value */
+    bool set; /* else it is what inference knows */
     bool from_input;
     bool mixed;         /* other values may stand beside those from the input */
     bool constant;      /* no input has a part in it: each element is in least .. most */
@@ -22,11 +22,10 @@ struct fact { /* about a value */
 };
 
 struct bound_walk {
-    struct map_u64 places; /* value (its address) -> number of the fact + 1 */
-    VEC(struct fact) facts;
+    struct fact *facts; /* by the number of the value */
     struct infer_bound *out;
     uint64_t steps_left;
-    bool failed; /* out of memory, or too large to follow */
+    bool failed; /* too large to follow */
 };
 
 /* ---- facts ---- */
@@ -54,9 +53,8 @@ static struct fact constant_fact(const struct infer_value *v)
 
 static struct fact fact_of(const struct bound_walk *w, const struct infer_value *v)
 {
-    const uint64_t *place = v ? map_u64_find(&w->places, (uint64_t)(uintptr_t)v) : NULL;
-    if (place && *place && *place <= w->facts.n) return w->facts.items[*place - 1];
-    return v ? constant_fact(v) : (struct fact){.from_input = false};
+    if (!v) return (struct fact){.from_input = false};
+    return w->facts[v->number].set ? w->facts[v->number] : constant_fact(v);
 }
 
 static struct fact input_fact(const struct bound_walk *w, const struct infer_node *at, size_t i)
@@ -66,18 +64,9 @@ static struct fact input_fact(const struct bound_walk *w, const struct infer_nod
 
 static void set_fact(struct bound_walk *w, const struct infer_value *v, struct fact f)
 {
-    uint64_t *place;
-    if (!v || w->failed) return;
-    if (!f.from_input && !f.constant && !map_u64_find(&w->places, (uint64_t)(uintptr_t)v)) return;
-    if (map_u64_ref(&w->places, (uint64_t)(uintptr_t)v, &place, NULL) < 0) {
-        w->failed = true;
-    } else if (*place) {
-        w->facts.items[*place - 1] = f;
-    } else if (vec_push(&w->facts, f, NULL) < 0) {
-        w->failed = true;
-    } else {
-        *place = w->facts.n;
-    }
+    if (!v || (!f.from_input && !f.constant && !w->facts[v->number].set)) return;
+    w->facts[v->number] = f;
+    w->facts[v->number].set = true;
 }
 
 static struct fact join_facts(struct fact a, struct fact b)
@@ -393,13 +382,14 @@ static bool follow_input(const struct inferred *shapes, const char *input, struc
 {
     struct bound_walk w = {.out = out, .steps_left = MAX_STEPS};
     struct fact whole = {.from_input = true, .range = range_input()};
+    if (!(w.facts = mem_new(shapes->n_values, sizeof *w.facts))) return false;
     set_fact(&w, infer_value(shapes->main, input), whole);
     walk_scope(&w, shapes->main);
-    map_u64_release(&w.places);
-    vec_release(&w.facts);
+    mem_free(w.facts);
     return !w.failed;
 }
 
+/* A model that cannot be inferred, or is too large, promises zeros. */
 tare_status infer_input_bounds(const struct onnx_model *m, struct infer_bound *out, size_t n, tare_error *err)
 {
     bool too_large = false;

@@ -29,22 +29,6 @@ bool shape_distance(struct rule_call *c)
     return rule_shape_is(c, 0, rule_input_dim(c, 0, 0), rule_input_dim(c, 1, 0));
 }
 
-/* Rows of a table whose 4-bit (or 2-bit) numbers may be packed in bytes along the last axis. */
-bool shape_gather_blocks(struct rule_call *c)
-{
-    struct rule_dims data, ids, d = rule_dims_none();
-    size_t axis;
-    if (!rule_ranked(c, 0, &data) || !rule_ranked(c, 1, &ids)) return false;
-    if (!rule_axis(c, rule_int(c, "gather_axis", 0), data.n, &axis)) return false;
-    int64_t bits = rule_int(c, "bits", 4);
-    if (rule_input_type(c, 0) == ONNX_UINT8 && bits > 0 && bits <= 8)
-        data.at[data.n - 1] = poly_mul(c->space, data.at[data.n - 1], rule_number(c, 8 / bits));
-    rule_push_all(&d, data.at, axis);
-    rule_push_all(&d, ids.at, ids.n);
-    rule_push_all(&d, data.at + axis + 1, data.n - axis - 1);
-    return rule_state(c, 0, &d);
-}
-
 /* Result, mean and deviation of each row, and the sum that was normalised. */
 bool shape_skip_norm(struct rule_call *c)
 {

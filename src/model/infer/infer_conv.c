@@ -36,6 +36,7 @@ static bool is_sane(int64_t v, int64_t least)
     return v >= least && v <= INT32_MAX;
 }
 
+/* What the attributes say of one axis; numbers that are out of all bounds are a fault. */
 static bool window_of(struct rule_call *c, size_t axis, size_t axes, const struct poly *kernel,
                       struct window *out)
 {
@@ -78,6 +79,7 @@ static const struct poly *steps_up(struct poly_space *s, const struct window *w,
     return poly_min(s, steps, poly_div_floor(s, last, stride));
 }
 
+/* How many windows fit: (padded - kernel) / stride + 1. Padded to the SAME size, each stride has one. */
 static bool window_out(struct rule_call *c, const struct window *w, const struct poly *in,
                        const struct poly **out)
 {

@@ -34,7 +34,7 @@ struct infer_engine {
     struct map_u64 opsets;    /* the model's own copy of a domain -> version */
     struct map_u64 rows;      /* of operator and domain: the row, or 1 for none */
     VEC(void *) scratch;      /* what the running rule computes with; gone after it */
-    size_t n_nodes, max_nodes;
+    size_t n_nodes, max_nodes, n_values;
     size_t contents_left; /* bytes of contents that may still be followed */
     unsigned depth;
     tare_status status; /* the first error; nothing is inferred after it */
@@ -79,30 +79,30 @@ bool scope_dims(struct infer_engine *e, struct infer_value *v, size_t rank);
 bool scope_constant(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
 /* Its contents where they are small; of an input that stays one. */
 void scope_contents(struct infer_engine *e, struct infer_value *v, const struct onnx_tensor *t);
-/* Type, shape and contents; not the name. */
+/* Type, shape and contents; not the name, nor the number. */
 void scope_copy(struct infer_value *to, const struct infer_value *from);
 /* Are the rank and all dimensions known? */
 bool scope_is_known(const struct infer_value *v);
 /* Fill what is not known of a value from what the file, or a profiled run, says of it. */
 bool scope_fill(struct infer_engine *e, const struct infer_scope *s, struct infer_value *v);
 
-/* infer_order.c: numbers of the nodes, so that each comes after what it needs; `made_by` of each value. */
+/* infer_order.c: numbers of the nodes, so that each comes after what it needs. */
 enum { ORDER_NO_NODE = UINT32_MAX };
-struct order_plan {
-    const struct infer_scope *scope;
-    const struct onnx_node *const *nodes;
+struct scope_draft { /* a scope in the making */
+    struct infer_engine *e;
+    const struct scope_plan *plan;
+    struct infer_scope *scope;
+    struct infer_value *room;       /* for all values that there can be */
+    const struct onnx_node **nodes; /* in the order of the file */
     size_t n;
-    const uint32_t *made_by;
+    uint32_t *made_by; /* of each value: the node, or ORDER_NO_NODE */
+    uint32_t *order;   /* what order_nodes fills */
 };
-bool order_nodes(struct infer_engine *e, const struct order_plan *p, uint32_t *out);
+bool order_nodes(const struct scope_draft *m);
 
 /* infer_function.c: the node with the attributes that stand for those of the call put in. The same pointer where
  * there are none. */
-struct function_call {
-    const struct onnx_node *node;
-    const struct onnx_function *function;
-};
-bool function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+bool function_node(struct infer_engine *e, const struct onnx_node *n, const struct scope_plan *p,
                    const struct onnx_node **out);
 
 /* ---- values of bodies and of sequences; infer_sequence.c ---- */

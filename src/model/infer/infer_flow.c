@@ -111,6 +111,7 @@ struct loop {
     struct infer_scope *body;
 };
 
+/* Room for the formal inputs of the body, which must have enough of them for what is carried. */
 static bool loop_room(struct rule_call *c, struct loop *l)
 {
     if (!l->graph) return rule_fault(c, "no body");

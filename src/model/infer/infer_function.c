@@ -23,7 +23,7 @@ static bool graph_refers(const struct onnx_graph *g)
     return false;
 }
 
-static bool copy_graph(struct infer_engine *e, const struct onnx_graph *g, const struct function_call *call,
+static bool copy_graph(struct infer_engine *e, const struct onnx_graph *g, const struct scope_plan *p,
                        struct onnx_graph **out);
 
 static const struct onnx_attribute *default_of(const struct onnx_function *f, const char *name)
@@ -34,12 +34,11 @@ static const struct onnx_attribute *default_of(const struct onnx_function *f, co
 }
 
 /* false: neither the call nor the function has it, so the node is without it. */
-static bool put_in(const struct onnx_attribute *a, const struct function_call *call,
-                   struct onnx_attribute *to)
+static bool put_in(const struct onnx_attribute *a, const struct scope_plan *p, struct onnx_attribute *to)
 {
     const struct onnx_attribute *given = a;
-    if (a->ref && a->ref[0]) given = onnx_attribute(call->node, a->ref);
-    if (!given) given = default_of(call->function, a->ref);
+    if (a->ref && a->ref[0]) given = onnx_attribute(p->call->node, a->ref);
+    if (!given) given = default_of(p->function, a->ref);
     if (!given) return false;
     *to = *given;
     to->name = a->name;
@@ -48,7 +47,7 @@ static bool put_in(const struct onnx_attribute *a, const struct function_call *c
 }
 
 /* The node with its attributes put in, those of its bodies too. */
-static bool copy_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+static bool copy_node(struct infer_engine *e, const struct onnx_node *n, const struct scope_plan *p,
                       struct onnx_node *out)
 {
     *out = *n;
@@ -56,14 +55,15 @@ static bool copy_node(struct infer_engine *e, const struct onnx_node *n, const s
     out->attributes.items = engine_get(e, n->attributes.n, sizeof *out->attributes.items);
     for (size_t i = 0; out->attributes.items && i < n->attributes.n; i++) {
         struct onnx_attribute *to = &out->attributes.items[out->attributes.n];
-        if (!put_in(&n->attributes.items[i], call, to)) continue;
+        if (!put_in(&n->attributes.items[i], p, to)) continue;
         out->attributes.n++;
-        if (to->g && graph_refers(to->g) && !copy_graph(e, to->g, call, &to->g)) return false;
+        if (to->g && graph_refers(to->g) && !copy_graph(e, to->g, p, &to->g)) return false;
     }
     return out->attributes.items != NULL;
 }
 
-static bool copy_graph(struct infer_engine *e, const struct onnx_graph *g, const struct function_call *call,
+/* A body whose nodes refer to the call; each copy is charged, as calls may be many. */
+static bool copy_graph(struct infer_engine *e, const struct onnx_graph *g, const struct scope_plan *p,
                        struct onnx_graph **out)
 {
     if (!engine_charge(e, g->nodes.n)) return false;
@@ -73,17 +73,17 @@ static bool copy_graph(struct infer_engine *e, const struct onnx_graph *g, const
     *made = *g;
     made->nodes.items = nodes;
     for (size_t i = 0; i < g->nodes.n; i++)
-        if (!copy_node(e, &g->nodes.items[i], call, &nodes[i])) return false;
+        if (!copy_node(e, &g->nodes.items[i], p, &nodes[i])) return false;
     *out = made;
     return true;
 }
 
-bool function_node(struct infer_engine *e, const struct onnx_node *n, const struct function_call *call,
+bool function_node(struct infer_engine *e, const struct onnx_node *n, const struct scope_plan *p,
                    const struct onnx_node **out)
 {
     *out = n;
     if (!node_refers(n)) return true;
     struct onnx_node *made = engine_get(e, 1, sizeof *made);
     if (made) *out = made;
-    return made && copy_node(e, n, call, made);
+    return made && copy_node(e, n, p, made);
 }

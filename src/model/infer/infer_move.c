@@ -43,6 +43,7 @@ static bool mark_ones(const struct rule_dims *in, bool *marks)
     return true;
 }
 
+/* The axes that go must be 1 where they are numbers. */
 bool shape_squeeze(struct rule_call *c)
 {
     struct rule_dims in, out = rule_dims_none();
@@ -61,6 +62,7 @@ bool shape_squeeze(struct rule_call *c)
     return rule_state(c, 0, &out) && items_keep(c);
 }
 
+/* The new axes count among all of the result. */
 bool shape_unsqueeze(struct rule_call *c)
 {
     struct rule_dims in, out = rule_dims_none();
@@ -146,6 +148,7 @@ bool rule_concat(struct rule_call *c, struct rule_dims *all, const struct rule_d
     return true;
 }
 
+/* Along the first axis contents simply follow each other; those of an input that are not followed are none. */
 static bool concat_items(struct rule_call *c)
 {
     const struct infer_value *out = rule_output(c, 0);
@@ -277,6 +280,7 @@ bool shape_space_to_depth(struct rule_call *c)
     return move_blocks(c, true);
 }
 
+/* Each of the axes gets the size that is asked for, whether it is cut or padded. */
 bool shape_center_crop_pad(struct rule_call *c)
 {
     const struct onnx_attribute *axes = onnx_attribute(c->node, "axes");

@@ -8,16 +8,16 @@
 
 struct node_order {
     struct infer_engine *e;
-    const struct order_plan *plan;
+    const struct scope_draft *m;
     VEC(uint32_t) needs; /* of node i: needs[first[i]] .. needs[first[i + 1] - 1] */
     size_t *first;
 };
 
 static bool add_need(struct node_order *o, const char *name)
 {
-    const uint64_t *at = name[0] ? map_u64_find(o->plan->scope->names, (uint64_t)(uintptr_t)name) : NULL;
-    if (!at || o->plan->made_by[*at - 1] == ORDER_NO_NODE) return true;
-    return engine_ok(o->e, vec_push(&o->needs, o->plan->made_by[*at - 1], o->e->err));
+    const uint64_t *at = name[0] ? map_u64_find(o->m->scope->names, (uint64_t)(uintptr_t)name) : NULL;
+    if (!at || o->m->made_by[*at - 1] == ORDER_NO_NODE) return true;
+    return engine_ok(o->e, vec_push(&o->needs, o->m->made_by[*at - 1], o->e->err));
 }
 
 /* ---- what a body takes from around it ---- */
@@ -86,13 +86,13 @@ static bool need_of_bodies(struct node_order *o, const struct onnx_node *n, cons
 static bool collect_needs(struct node_order *o)
 {
     bool ok = true;
-    for (size_t i = 0; ok && i < o->plan->n; i++) {
-        const struct onnx_node *n = o->plan->nodes[i];
+    for (size_t i = 0; ok && i < o->m->n; i++) {
+        const struct onnx_node *n = o->m->nodes[i];
         o->first[i] = o->needs.n;
         for (size_t k = 0; ok && k < n->inputs.n; k++) ok = add_need(o, n->inputs.items[k]);
         ok = ok && need_of_bodies(o, n, NULL);
     }
-    o->first[o->plan->n] = o->needs.n;
+    o->first[o->m->n] = o->needs.n;
     return ok;
 }
 
@@ -100,7 +100,7 @@ static bool collect_needs(struct node_order *o)
 
 static bool in_order(const struct node_order *o)
 {
-    for (size_t i = 0; i < o->plan->n; i++)
+    for (size_t i = 0; i < o->m->n; i++)
         for (size_t k = o->first[i]; k < o->first[i + 1]; k++)
             if (o->needs.items[k] >= i) return false;
     return true;
@@ -110,7 +110,7 @@ static bool fail_circle(const struct node_order *o, uint32_t at)
 {
     char text[160];
     return engine_error(o->e, "%s: needs its own output: the graph has a cycle",
-                        engine_node_text(o->plan->nodes[at], text, sizeof text));
+                        engine_node_text(o->m->nodes[at], text, sizeof text));
 }
 
 enum visit { VISIT_NOT, VISIT_OPEN, VISIT_DONE };
@@ -150,7 +150,7 @@ static bool visit_from(struct visits *w, const struct node_order *o, uint32_t fr
 
 static bool sort_nodes(const struct node_order *o, uint32_t *out)
 {
-    size_t n = o->plan->n;
+    size_t n = o->m->n;
     struct visits w = {mem_new(n, 1), mem_new(n, sizeof *w.stack), mem_new(n, sizeof *w.next), 0};
     bool ok = (w.visit && w.stack && w.next) || engine_nomem(o->e);
     for (uint32_t i = 0; ok && i < n; i++)
@@ -161,14 +161,14 @@ static bool sort_nodes(const struct node_order *o, uint32_t *out)
     return ok;
 }
 
-bool order_nodes(struct infer_engine *e, const struct order_plan *p, uint32_t *out)
+bool order_nodes(const struct scope_draft *m)
 {
-    struct node_order o = {.e = e, .plan = p, .needs = VEC_INIT, .first = mem_new(p->n + 1, sizeof *o.first)};
-    bool ok = o.first ? collect_needs(&o) : engine_nomem(e);
+    struct node_order o = {.e = m->e, .m = m, .needs = VEC_INIT, .first = mem_new(m->n + 1, sizeof *o.first)};
+    bool ok = o.first ? collect_needs(&o) : engine_nomem(m->e);
     if (ok && in_order(&o))
-        for (uint32_t i = 0; i < p->n; i++) out[i] = i;
+        for (uint32_t i = 0; i < m->n; i++) m->order[i] = i;
     else if (ok)
-        ok = sort_nodes(&o, out);
+        ok = sort_nodes(&o, m->order);
     vec_release(&o.needs);
     mem_free(o.first);
     return ok;

@@ -246,16 +246,36 @@ static bool gather_items(struct rule_call *c, size_t axis)
     return items_write(c, 0, all);
 }
 
+/* The dims of the indices stand for the axis of the data. */
+static bool gather_shape(struct rule_call *c, const struct rule_dims *data, size_t axis)
+{
+    struct rule_dims index, out = rule_dims_none();
+    if (!rule_ranked(c, 1, &index)) return false;
+    rule_push_all(&out, data->at, axis);
+    rule_push_all(&out, index.at, index.n);
+    rule_push_all(&out, data->at + axis + 1, data->n - axis - 1);
+    return state_dims(c, &out);
+}
+
 bool shape_gather(struct rule_call *c)
 {
-    struct rule_dims data, index, out = rule_dims_none();
+    struct rule_dims data;
     size_t axis;
-    if (!rule_ranked(c, 0, &data) || !rule_ranked(c, 1, &index)) return false;
-    if (!rule_axis(c, rule_int(c, "axis", 0), data.n, &axis)) return false;
-    rule_push_all(&out, data.at, axis);
-    rule_push_all(&out, index.at, index.n);
-    rule_push_all(&out, data.at + axis + 1, data.n - axis - 1);
-    return state_dims(c, &out) && gather_items(c, axis);
+    if (!rule_ranked(c, 0, &data) || !rule_axis(c, rule_int(c, "axis", 0), data.n, &axis)) return false;
+    return gather_shape(c, &data, axis) && gather_items(c, axis);
+}
+
+/* Rows of a table whose 4-bit (or 2-bit) numbers may be packed in bytes along the last axis. */
+bool shape_gather_blocks(struct rule_call *c)
+{
+    struct rule_dims data;
+    size_t axis;
+    int64_t bits = rule_int(c, "bits", 4);
+    if (!rule_ranked(c, 0, &data) || !rule_axis(c, rule_int(c, "gather_axis", 0), data.n, &axis))
+        return false;
+    if (rule_input_type(c, 0) == ONNX_UINT8 && bits > 0 && bits <= 8)
+        data.at[data.n - 1] = poly_mul(c->space, data.at[data.n - 1], rule_number(c, 8 / bits));
+    return gather_shape(c, &data, axis);
 }
 
 /* GatherElements and the like: one element for each index. */

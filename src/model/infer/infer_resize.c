@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/infer/infer_rule.h"
+#include "model/infer/infer_items.h"
 
 /* A size times a scale, rounded down. Numbers as runtimes do it, in single precision; formulas only for scales that
  * are whole, or a half, a quarter .. of it, where no rounding of the product can matter. */
@@ -52,20 +52,27 @@ static bool resize_axes(struct rule_call *c, struct resize *r)
     return true;
 }
 
-static bool resize_scales(struct rule_call *c, struct resize *r, const char *attribute)
+/* By scales: of the attribute (NULL: none), else what the input holds. */
+static bool resize_scales(struct rule_call *c, struct resize *r, const struct onnx_attribute *a)
 {
-    struct rule_reals scales;
     const char *mode = rule_text(c, "coordinate_transformation_mode");
-    bool known = rule_floats(c, attribute, r->scales, &scales);
-    if (mode && !strcmp(mode, "tf_crop_and_resize")) known = false;
-    if (known && scales.n != r->n_axes) return rule_fault(c, "%zu scales for %zu axes", scales.n, r->n_axes);
+    const struct infer_value *v = rule_input(c, r->scales);
+    bool listed = a && a->floats.n, known = !mode || strcmp(mode, "tf_crop_and_resize") != 0;
+    size_t n = v ? v->n_ints : 0;
+    float scales[INFER_RANK_MAX] = {0};
+    if (listed) n = a->floats.n;
+    known = known && n > 0;
+    for (size_t i = 0; known && i < n && i < r->n_axes; i++) {
+        double scale = listed ? (double)a->floats.items[i] : 0;
+        known = listed || item_number(item_at(v, i), &scale);
+        scales[i] = (float)scale;
+    }
+    if (known && n != r->n_axes) return rule_fault(c, "%zu scales for %zu axes", n, r->n_axes);
     for (size_t i = 0; i < r->n_axes; i++) {
         const struct poly **dim = &r->d.at[r->axes[i]];
-        *dim = known && !doubtful(*dim, scales.at[i]) ? scaled(c->space, *dim, scales.at[i]) : NULL;
+        *dim = known && !doubtful(*dim, scales[i]) ? scaled(c->space, *dim, scales[i]) : NULL;
     }
-    if (!known && rule_has_input(c, r->scales))
-        rule_data_dependent(c, 0, "the scales are contents of its input '%s'",
-                            rule_input(c, r->scales)->name);
+    if (!known && v) rule_data_dependent(c, 0, "the scales are contents of its input '%s'", v->name);
     return rule_state(c, 0, &r->d);
 }
 
@@ -127,7 +134,7 @@ bool shape_resize(struct rule_call *c)
 bool shape_upsample(struct rule_call *c)
 {
     struct resize r = {.scales = 1, .sizes = SIZE_MAX};
-    return resize_axes(c, &r) && resize_scales(c, &r, "scales");
+    return resize_axes(c, &r) && resize_scales(c, &r, rule_attribute_of(c, "scales"));
 }
 
 /* ---- grids ---- */

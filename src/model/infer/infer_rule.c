@@ -116,36 +116,6 @@ const char *rule_text(const struct rule_call *c, const char *attribute)
     return a->s ? onnx_keep_text(c->engine->model, a->s, a->s_bytes) : "";
 }
 
-/* Contents of a tensor of floats: as such, or as whole numbers where it holds those. */
-static bool real_at(const struct infer_value *v, size_t i, float *out)
-{
-    int64_t whole;
-    if (v->reals) {
-        *out = (float)v->reals[i];
-        return true;
-    }
-    if (!v->ints || !poly_constant(v->ints[i], &whole)) return false;
-    *out = (float)whole;
-    return true;
-}
-
-bool rule_floats(const struct rule_call *c, const char *name, size_t input, struct rule_reals *out)
-{
-    const struct onnx_attribute *a = name ? rule_attribute_of(c, name) : NULL;
-    const struct infer_value *v = rule_input(c, input);
-    out->n = 0;
-    if (a && a->floats.n > 0) {
-        if (a->floats.n > INFER_RANK_MAX) return false;
-        memcpy(out->at, a->floats.items, a->floats.n * sizeof *out->at);
-        out->n = a->floats.n;
-        return true;
-    }
-    if (!v || (!v->reals && !v->ints) || v->n_ints > INFER_RANK_MAX) return false;
-    for (; out->n < v->n_ints; out->n++)
-        if (!real_at(v, out->n, &out->at[out->n])) return false;
-    return true;
-}
-
 /* Of contents that are not followed the shape may still say how many there are. */
 bool rule_list(struct rule_call *c, const char *attribute, size_t input, struct rule_list *out)
 {

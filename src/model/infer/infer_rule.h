@@ -44,12 +44,6 @@ int64_t rule_int(const struct rule_call *c, const char *attribute, int64_t other
 int64_t rule_int_of(const struct rule_call *c, const char *name, size_t i, int64_t otherwise);
 /* A string attribute as text in the engine's memory; NULL: not there. */
 const char *rule_text(const struct rule_call *c, const char *attribute);
-/* Floats of attribute `name` (NULL: none) or of the contents of an input. false: neither, or not known. */
-struct rule_reals {
-    float at[INFER_RANK_MAX];
-    size_t n;
-};
-bool rule_floats(const struct rule_call *c, const char *name, size_t input, struct rule_reals *out);
 /* A list that is an attribute or, where newer opsets have none, the contents of an input. */
 struct rule_list {
     const struct poly *at[INFER_RANK_MAX * 2]; /* NULL: unknown */
@@ -131,8 +125,8 @@ infer_rule shape_same, shape_broadcast, shape_clip, shape_where, shape_cast, sha
     shape_dynamic_quantize, shape_constant, shape_constant_of_shape, shape_random;
 /* infer_contrib.c */
 infer_rule shape_standard, shape_generate, shape_split_gelu, shape_distance, shape_crop_and_resize,
-    shape_gather_blocks, shape_matmul_bits, shape_hash, shape_position_bias, shape_remove_padding,
-    shape_restore_padding, shape_skip_norm, shape_sparse_attention;
+    shape_matmul_bits, shape_hash, shape_position_bias, shape_remove_padding, shape_restore_padding,
+    shape_skip_norm, shape_sparse_attention;
 /* infer_conv.c */
 infer_rule shape_conv, shape_conv_transpose, shape_reorder_input, shape_reorder_output,
     shape_blocked_upsample, shape_pool, shape_global_pool, shape_max_unpool, shape_regions;
@@ -153,8 +147,8 @@ infer_rule shape_of_shape, shape_of_size, shape_squeeze, shape_unsqueeze, shape_
 infer_rule shape_causal_conv, shape_lstm, shape_attention, shape_flex_attention, shape_linear_attention,
     shape_det, shape_nll_loss, shape_cross_entropy;
 /* infer_pick.c */
-infer_rule shape_slice, shape_split, shape_gather, shape_like_index, shape_gather_nd, shape_one_hot,
-    shape_range, shape_compress, shape_non_zero, shape_unique;
+infer_rule shape_slice, shape_split, shape_gather, shape_gather_blocks, shape_like_index, shape_gather_nd,
+    shape_one_hot, shape_range, shape_compress, shape_non_zero, shape_unique;
 /* infer_reduce.c */
 infer_rule shape_reduce, shape_arg, shape_top_k, shape_layer_norm, shape_batch_norm, shape_boxes,
     shape_reduce_by_attribute;

@@ -10,17 +10,6 @@
 #include "core/mem.h"
 #include "model/infer/infer_engine.h"
 
-struct scope_draft { /* a scope in the making */
-    struct infer_engine *e;
-    const struct scope_plan *plan;
-    struct infer_scope *scope;
-    struct infer_value *room;       /* for all values that there can be */
-    const struct onnx_node **nodes; /* in the order of the file */
-    size_t n;
-    uint32_t *made_by; /* of each value: the node, or ORDER_NO_NODE */
-    uint32_t *order;
-};
-
 struct infer_value *scope_find(const struct infer_scope *s, const char *name)
 {
     for (; s; s = s->graph ? s->outer : NULL) { /* a function sees nothing of its caller */
@@ -113,6 +102,7 @@ static struct infer_value *add_value(struct scope_draft *m, const char *name, ui
     }
     struct infer_value *v = &m->room[s->n_values];
     v->name = name;
+    v->number = m->e->n_values++;
     s->values[s->n_values++] = v;
     *at = s->n_values;
     return v;
@@ -121,8 +111,10 @@ static struct infer_value *add_value(struct scope_draft *m, const char *name, ui
 void scope_copy(struct infer_value *to, const struct infer_value *from)
 {
     const char *name = to->name;
+    size_t number = to->number;
     *to = *from;
     to->name = name;
+    to->number = number;
 }
 
 /* A free dimension of an input of the whole model: by its name, or by the input's and the axis. */
@@ -194,6 +186,7 @@ static bool add_initializer(struct scope_draft *m, const struct onnx_tensor *t)
     return v && scope_constant(m->e, v, t);
 }
 
+/* Inputs and constants first, then what nodes make: an error names the earlier of two makers first. */
 static bool add_values(struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
@@ -295,7 +288,7 @@ static int64_t version_of(const struct scope_draft *m, const char *domain)
     return version ? (int64_t)*version : onnx_opset(m->e->model, domain);
 }
 
-/* The node with the values it takes and makes; one that nobody makes is an error, or left out where that is tolerated. */
+/* The node with the values it takes and makes; one that nobody makes is an error, or left out where tolerated. */
 static bool wire_node(struct scope_draft *m, const struct onnx_node *n, struct infer_node *out)
 {
     char text[160];
@@ -317,8 +310,7 @@ static bool wire_node(struct scope_draft *m, const struct onnx_node *n, struct i
 
 static bool wire_nodes(struct scope_draft *m)
 {
-    struct order_plan p = {m->scope, m->nodes, m->n, m->made_by};
-    bool ok = order_nodes(m->e, &p, m->order);
+    bool ok = order_nodes(m);
     for (size_t i = 0; ok && i < m->n; i++) ok = wire_node(m, m->nodes[m->order[i]], &m->scope->nodes[i]);
     m->scope->n_nodes = m->n;
     return ok;
@@ -364,13 +356,12 @@ static bool take_nodes(struct scope_draft *m)
 {
     const struct onnx_graph *g = m->plan->graph;
     const struct onnx_node *items = g ? g->nodes.items : m->plan->function->nodes.items;
-    struct function_call call = {g ? NULL : m->plan->call->node, m->plan->function};
     m->n = g ? g->nodes.n : m->plan->function->nodes.n;
     if (!engine_charge(m->e, m->n < ORDER_NO_NODE ? weight_of(m, items) : SIZE_MAX)) return false;
     if (!(m->nodes = mem_new(m->n, sizeof *m->nodes))) return engine_nomem(m->e);
     for (size_t i = 0; i < m->n; i++) {
         m->nodes[i] = &items[i];
-        if (!g && !function_node(m->e, &items[i], &call, &m->nodes[i])) return false;
+        if (!g && !function_node(m->e, &items[i], m->plan, &m->nodes[i])) return false;
     }
     return true;
 }

@@ -245,6 +245,7 @@ bool shape_split_to_sequence(struct rule_call *c)
 
 /* ---- SequenceMap: the body over one element stands for all ---- */
 
+/* Sequences hand the body what all their elements have in common, tensors hand it themselves. */
 bool shape_sequence_map(struct rule_call *c)
 {
     const struct onnx_attribute *a = rule_attribute_of(c, "body");
@@ -343,6 +344,7 @@ static bool join_lists(struct rule_call *c, struct infer_value *v, const struct 
     return true;
 }
 
+/* Whatever differs is unknown afterwards, and hangs on which of the two it is at run time. */
 bool value_join(struct rule_call *c, struct infer_value *v, const struct infer_value *other, bool *changed)
 {
     static const struct infer_value nothing;

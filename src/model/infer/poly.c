@@ -22,6 +22,7 @@ static void *failed(struct poly_space *s)
     return NULL;
 }
 
+/* The one product of those factors: found by its hash, or made. So equal ones are the same pointer. */
 static const struct poly_mono *mono_of(struct poly_space *s, const struct poly_factor *f, uint32_t n)
 {
     uint64_t hash = n, *head;
@@ -55,6 +56,7 @@ static bool same_terms(const struct poly *p, const struct poly_term *t, size_t n
     return true;
 }
 
+/* Likewise of terms. */
 const struct poly *poly_of(struct poly_space *s, const struct poly_term *t, size_t n)
 {
     uint64_t hash = n, *head;
@@ -166,6 +168,7 @@ static void print_made(enum poly_kind kind, const struct poly *a, const struct p
     buf_add_char(out, ')');
 }
 
+/* A symbol for what is no polynomial, known again by its kind and arguments. One whose text got too long is unknown. */
 const struct poly *poly_made(struct poly_space *s, enum poly_kind kind, const struct poly *a,
                              const struct poly *b)
 {
@@ -215,6 +218,7 @@ static int mono_cmp(const struct poly_mono *a, const struct poly_mono *b)
     return 0;
 }
 
+/* Factors are in the order of their symbols, so this merges two sorted lists. */
 static const struct poly_mono *mono_mul(struct poly_space *s, const struct poly_mono *a,
                                         const struct poly_mono *b)
 {
@@ -390,6 +394,7 @@ static void print_term(const struct poly_term *t, uint64_t c, struct buf *out)
     }
 }
 
+/* Signs stand between the terms: "a - 2*b", and before the first only a minus. */
 void poly_print(const struct poly *p, struct buf *out)
 {
     if (!p) {

@@ -69,6 +69,7 @@ static int64_t floor_end(int64_t a, int64_t b)
     return a == INT64_MIN || a == INT64_MAX ? a : int_floor(a, b);
 }
 
+/* From the bounds of its two arguments; of a broadcast it is one or the other. */
 struct poly_range poly_range_made(enum poly_kind kind, const struct poly *a, const struct poly *b)
 {
     struct poly_range x = poly_range(a), y = poly_range(b);
@@ -293,6 +294,7 @@ static bool sym_value(const struct poly_sym *sym, const struct bindings *b, int6
     return false;
 }
 
+/* The sum of the terms; false as soon as a symbol has no value or something overflows. */
 static bool eval_at(const struct poly *p, const struct bindings *b, int64_t *out)
 {
     int64_t all = 0;

@@ -52,6 +52,8 @@ static struct range from_zero(struct range r)
     return r;
 }
 
+/* Bounds of a product: a factor that is one negative number turns them round; one that is not sure needs values that
+ * are not negative, and then only the largest counts. */
 struct range range_scale(struct range r, int64_t least, int64_t most)
 {
     bool lost = least > most;
