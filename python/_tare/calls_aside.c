@@ -24,7 +24,7 @@ enum { SILENCE_NS = 100000, GAUGE_ONE_IN = 64 };
 
 static struct rng coins;
 
-static void toss(struct call_ctx *c)
+static void toss_coin(struct call_ctx *c)
 {
     c->coin = (uint32_t)(1 + rng_next(&coins) % (2 * GAUGE_ONE_IN - 1));
 }
@@ -78,7 +78,7 @@ int aside_init(void)
     return gauge_enter_fn && gauge_leave_fn ? 0 : -1;
 }
 
-static void dispatch(PyObject *callback)
+static void call_through(PyObject *callback)
 {
     PyObject *place =
         PyLong_FromLong(300); /* beyond the numbers that are kept ready, as many places in code are */
@@ -92,8 +92,8 @@ static void dispatch(PyObject *callback)
 static void gauge_read(struct gauge *g)
 {
     uint64_t start = calls_now();
-    dispatch(gauge_enter_fn);
-    dispatch(gauge_leave_fn);
+    call_through(gauge_enter_fn);
+    call_through(gauge_leave_fn);
     uint64_t ticks = calls_now() - start;
     unsigned octave = 63 - (unsigned)__builtin_clzll(ticks | 8),
              at = (octave - 3) * 8 + (unsigned)(ticks >> (octave - 3) & 7);
@@ -160,7 +160,7 @@ static uint64_t not_run(const struct call_ctx *c, uint64_t now, uint64_t ran)
 
 /* Others took the processor away many times for too short a while to be a silence: that comes out here as
  * well. Waiting of the program's own in the meantime was some other function's, and stays its. */
-static void silence(struct call_ctx *c, const struct call_node *waiter, uint64_t now, bool is_me)
+static void account_silence(struct call_ctx *c, const struct call_node *waiter, uint64_t now, bool is_me)
 {
     uint64_t ran, silent = now - c->last;
     if (!ran_until_now(c, &ran)) return;
@@ -179,9 +179,9 @@ static void silence(struct call_ctx *c, const struct call_node *waiter, uint64_t
 uint64_t ctx_aside(struct call_ctx *c, struct call_node *waiter, struct call_node *payer, uint64_t now)
 {
     if (!c->tid) c->tid = (int)syscall(SYS_gettid);
-    if (now - c->last > c->silence) silence(c, waiter, now, true);
+    if (now - c->last > c->silence) account_silence(c, waiter, now, true);
     if (c->coin == 0) {
-        toss(c);
+        toss_coin(c);
         const struct call_node *called = c->stack.top->node;
         if (!PyErr_Occurred()) gauge_read(&c->rec->gauge[c->rec->funcs.items[called->func].kind]);
     }
@@ -195,7 +195,7 @@ uint64_t ctx_aside(struct call_ctx *c, struct call_node *waiter, struct call_nod
 void ctx_settle(struct call_ctx *c, uint64_t now)
 {
     if (!c->last || c->ended || now - c->last < c->silence) return;
-    silence(c, c->stack.top->node, now, false);
+    account_silence(c, c->stack.top->node, now, false);
     c->last = now;
 }
 
@@ -208,5 +208,5 @@ void ctx_listen(struct call_ctx *c)
     c->last = 0;
     c->tick_ns = tick_ns;
     c->silence = c->rec->lingers ? UINT64_MAX : (uint64_t)(SILENCE_NS / tick_ns);
-    if (!c->coin) toss(c);
+    if (!c->coin) toss_coin(c);
 }

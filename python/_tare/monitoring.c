@@ -18,7 +18,7 @@ static int find_module(void)
     return 0;
 }
 
-static int done(PyObject *result)
+static int drop_result(PyObject *result)
 {
     Py_XDECREF(result);
     return result ? 0 : -1;
@@ -32,7 +32,7 @@ PyObject *monitor_get(const char *name)
 /* ---- callbacks ---- */
 
 /* Once in the process: the event's bit, and a built-in function for its callback. */
-static int prepare(struct monitor_event *e)
+static int prepare_event(struct monitor_event *e)
 {
     if (e->callback) return 0;
     PyObject *events = monitor_get("events");
@@ -97,7 +97,7 @@ static int take_id(struct monitor_tool *t)
         Py_DECREF(name);
         if (!is_free) continue;
         t->id = *id;
-        return done(PyObject_CallMethod(module, "use_tool_id", "is", t->id, t->name));
+        return drop_result(PyObject_CallMethod(module, "use_tool_id", "is", t->id, t->name));
     }
     return all_taken(t);
 }
@@ -106,10 +106,10 @@ int monitor_take(struct monitor_tool *t)
 {
     if (find_module() < 0) return -1;
     for (size_t i = 0; i < t->n_events; i++)
-        if (prepare(&t->events[i]) < 0) return -1;
+        if (prepare_event(&t->events[i]) < 0) return -1;
     if (take_id(t) < 0) return -1;
     for (size_t i = 0; i < t->n_events; i++) {
-        if (done(put_callback(t, &t->events[i], t->events[i].callback)) == 0) continue;
+        if (drop_result(put_callback(t, &t->events[i], t->events[i].callback)) == 0) continue;
         monitor_give_back(t);
         return -1;
     }
@@ -125,7 +125,7 @@ bool monitor_is_ours(const struct monitor_tool *t)
     PyObject *before = ours ? put_callback(t, e, e->callback) : NULL;
     if (before && before != e->callback) {
         ours = false;
-        done(put_callback(t, e, before));
+        drop_result(put_callback(t, e, before));
     }
     Py_XDECREF(before);
     Py_XDECREF(name);
@@ -139,8 +139,8 @@ void monitor_give_back(const struct monitor_tool *t)
     PyErr_Fetch(&type, &value, &trace);
     if (monitor_set(t, 0) < 0) PyErr_Clear();
     for (size_t i = 0; i < t->n_events; i++)
-        if (done(put_callback(t, &t->events[i], Py_None)) < 0) PyErr_Clear();
-    if (done(PyObject_CallMethod(module, "free_tool_id", "i", t->id)) < 0) PyErr_Clear();
+        if (drop_result(put_callback(t, &t->events[i], Py_None)) < 0) PyErr_Clear();
+    if (drop_result(PyObject_CallMethod(module, "free_tool_id", "i", t->id)) < 0) PyErr_Clear();
     PyErr_Restore(type, value, trace);
 }
 
@@ -156,17 +156,17 @@ long monitor_mask(const struct monitor_tool *t, int tag)
 
 int monitor_set(const struct monitor_tool *t, long mask)
 {
-    return done(PyObject_CallMethod(module, "set_events", "il", t->id, mask));
+    return drop_result(PyObject_CallMethod(module, "set_events", "il", t->id, mask));
 }
 
 int monitor_set_local(const struct monitor_tool *t, PyObject *code, long mask)
 {
-    return done(PyObject_CallMethod(module, "set_local_events", "iOl", t->id, code, mask));
+    return drop_result(PyObject_CallMethod(module, "set_local_events", "iOl", t->id, code, mask));
 }
 
 int monitor_restart(void)
 {
-    return done(PyObject_CallMethod(module, "restart_events", NULL));
+    return drop_result(PyObject_CallMethod(module, "restart_events", NULL));
 }
 
 #endif

@@ -60,7 +60,7 @@ static bool take_targets(struct asked *a, PyObject *texts, tare_error *err)
 }
 
 /* What is borrowed from the arguments lives as long as the call. */
-static bool parse(struct asked *a, PyObject *args, PyObject *keywords, tare_error *err)
+static bool parse_bench(struct asked *a, PyObject *args, PyObject *keywords, tare_error *err)
 {
     static char *names[] = {"make",     "cases",     "targets",   "name",       "path",
                             "unit",     "budget_ns", "precision", "percentile", "min_runs",
@@ -89,7 +89,7 @@ static bool parse(struct asked *a, PyObject *args, PyObject *keywords, tare_erro
            take_cases(a, cases, err);
 }
 
-static void release(struct asked *a)
+static void release_asked(struct asked *a)
 {
     vec_release(&a->cases);
     vec_release(&a->dims);
@@ -100,7 +100,7 @@ static void release(struct asked *a)
 
 /* ---- measuring and judging ---- */
 
-static void tell(void *ctx, const char *what, uint64_t done, uint64_t total)
+static void tell_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
 {
     struct asked *a = ctx;
     if (a->weighed.raised) return;
@@ -113,11 +113,11 @@ static void tell(void *ctx, const char *what, uint64_t done, uint64_t total)
     Py_XDECREF(r);
 }
 
-static tare_status measure(struct asked *a, struct run *run, tare_error *err)
+static tare_status measure_and_judge(struct asked *a, struct run *run, tare_error *err)
 {
     a->plan.interrupted = &a->failed;
     a->plan.all_or_nothing = true;
-    if (a->progress) a->plan.progress = (struct bench_progress){tell, a};
+    if (a->progress) a->plan.progress = (struct bench_progress){tell_progress, a};
     tare_status s = host_read(run, "", err);
     if (s == TARE_OK) s = a->subject->ops->describe(a->subject, run, err);
     if (s == TARE_OK) gitstate_describe(run);
@@ -130,7 +130,7 @@ static tare_status measure(struct asked *a, struct run *run, tare_error *err)
 }
 
 /* What the harness says about where it was goes to the exception as `tare_case`; _bench.py makes a note of it. */
-static PyObject *fail(struct asked *a, const tare_error *err)
+static PyObject *raise_where_it_was(struct asked *a, const tare_error *err)
 {
     if (!a->weighed.raised) return PyErr_Occurred() ? NULL : raise_error(err);
     PyObject *where = PyUnicode_DecodeUTF8(err->text, (Py_ssize_t)strlen(err->text), "replace");
@@ -155,7 +155,7 @@ static PyObject *answer_bench(struct asked *a, const struct run *run, tare_error
     if (stream_finish(&s) < 0) goto out;
     out = Py_BuildValue("(s#s#)", document.data, (Py_ssize_t)document.len, text.data, (Py_ssize_t)text.len);
 out:
-    if (!out) fail(a, err);
+    if (!out) raise_where_it_was(a, err);
     buf_release(&document);
     buf_release(&text);
     return out;
@@ -167,12 +167,13 @@ static PyObject *bench(PyObject *Py_UNUSED(self), PyObject *args, PyObject *keyw
     struct asked a = {.plan = BENCH_PLAN_INIT};
     struct run run = {0};
     PyObject *out = NULL;
-    if (!parse(&a, args, keywords, &err) || run_init(&run, "bench", &err) < 0 || measure(&a, &run, &err) < 0)
-        fail(&a, &err);
+    if (!parse_bench(&a, args, keywords, &err) || run_init(&run, "bench", &err) < 0 ||
+        measure_and_judge(&a, &run, &err) < 0)
+        raise_where_it_was(&a, &err);
     else
         out = answer_bench(&a, &run, &err);
     run_release(&run);
-    release(&a);
+    release_asked(&a);
     return out;
 }
 

@@ -21,14 +21,14 @@ struct call_args {
     PyObject *inputs, *outputs, *attributes;
 };
 
-static void *get(struct lone_node *l, size_t n, size_t size)
+static void *get_memory(struct lone_node *l, size_t n, size_t size)
 {
     void *p = arena_new(&l->memory, n ? n : 1, size);
     if (!p) PyErr_NoMemory();
     return p;
 }
 
-static const char *text(struct lone_node *l, PyObject *from, size_t *bytes)
+static const char *copy_text(struct lone_node *l, PyObject *from, size_t *bytes)
 {
     Py_ssize_t n;
     const char *utf8 = PyUnicode_AsUTF8AndSize(from, &n);
@@ -56,7 +56,7 @@ static int read_dims(struct lone_node *l, PyObject *shape, struct infer_value *v
     int failed = 0;
     if (n > INFER_RANK_MAX)
         failed = refuse(PyExc_ValueError, "a shape has at most %d dimensions", INFER_RANK_MAX);
-    else if (!(v->dims = get(l, n, sizeof *v->dims)))
+    else if (!(v->dims = get_memory(l, n, sizeof *v->dims)))
         failed = -1;
     for (size_t i = 0; !failed && i < n; i++) {
         long long d = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(dims, (Py_ssize_t)i));
@@ -79,7 +79,7 @@ static int read_value(struct lone_node *l, PyObject *from, struct infer_value **
     if (!PyTuple_Check(from))
         return refuse(PyExc_TypeError, "a value is None or a tuple (type, shape[, constant])");
     if (!PyArg_ParseTuple(from, "sO|p:value", &type, &shape, &constant)) return -1;
-    struct infer_value *v = get(l, 1, sizeof *v);
+    struct infer_value *v = get_memory(l, 1, sizeof *v);
     if (!v || (v->type = type_by_name(type)) < 0 || read_dims(l, shape, v) < 0) return -1;
     v->name = "";
     v->folded = constant;
@@ -92,7 +92,7 @@ static int read_values(struct lone_node *l, PyObject *from, struct infer_value *
     PyObject *list = PySequence_Fast(from, "inputs and outputs are sequences of values");
     if (!list) return -1;
     size_t n = *n_out = (size_t)PySequence_Fast_GET_SIZE(list);
-    struct infer_value **values = *out = get(l, n, sizeof *values);
+    struct infer_value **values = *out = get_memory(l, n, sizeof *values);
     int failed = values ? 0 : -1;
     for (size_t i = 0; !failed && i < n; i++)
         failed = read_value(l, PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), &values[i]);
@@ -108,7 +108,7 @@ static int read_ints(struct lone_node *l, PyObject *from, struct onnx_attribute 
     if (!list) return -1;
     a->kind = ONNX_ATTR_INTS;
     a->ints.n = (size_t)PySequence_Fast_GET_SIZE(list);
-    a->ints.items = get(l, a->ints.n, sizeof *a->ints.items);
+    a->ints.items = get_memory(l, a->ints.n, sizeof *a->ints.items);
     for (size_t i = 0; i < a->ints.n && !PyErr_Occurred(); i++)
         a->ints.items[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i));
     Py_DECREF(list);
@@ -129,7 +129,7 @@ static int read_attribute(struct lone_node *l, PyObject *from, struct onnx_attri
     }
     if (!PyUnicode_Check(from)) return read_ints(l, from, a);
     a->kind = ONNX_ATTR_STRING;
-    a->s = (const uint8_t *)text(l, from, &a->s_bytes);
+    a->s = (const uint8_t *)copy_text(l, from, &a->s_bytes);
     return a->s ? 0 : -1;
 }
 
@@ -140,10 +140,10 @@ static int read_attributes(struct lone_node *l, PyObject *from)
     if (from == Py_None) return 0;
     if (!PyDict_Check(from)) return refuse(PyExc_TypeError, "attributes are a dict");
     size_t n = (size_t)PyDict_Size(from);
-    if (!(l->node.attributes.items = get(l, n, sizeof *l->node.attributes.items))) return -1;
+    if (!(l->node.attributes.items = get_memory(l, n, sizeof *l->node.attributes.items))) return -1;
     while (PyDict_Next(from, &at, &key, &value) && l->node.attributes.n < n) {
         struct onnx_attribute *a = &l->node.attributes.items[l->node.attributes.n++];
-        if (!(a->name = text(l, key, NULL)) || read_attribute(l, value, a) < 0) return -1;
+        if (!(a->name = copy_text(l, key, NULL)) || read_attribute(l, value, a) < 0) return -1;
     }
     return 0;
 }
@@ -168,7 +168,7 @@ static int make_node(struct lone_node *l, const struct call_args *a)
     return read_attributes(l, a->attributes);
 }
 
-static PyObject *tell(const struct cost *c)
+static PyObject *tell_cost(const struct cost *c)
 {
     const struct {
         const char *name;
@@ -201,7 +201,7 @@ static PyObject *op_cost(PyObject *Py_UNUSED(self), PyObject *args)
         struct inferred model = {.space = l.space, .main = &l.scope};
         tare_error err = TARE_ERROR_INIT;
         if (cost_of_node(&cost, &model, &l.at, &err) == TARE_OK)
-            out = tell(&cost);
+            out = tell_cost(&cost);
         else
             raise_error(&err);
     }

@@ -111,7 +111,7 @@ static PyObject *tell_score(const struct accuracy_result *r)
 }
 
 /* Labels are one number for each row of answers; other answers are rows like them. */
-static PyObject *score(const Py_buffer *got, const Py_buffer *want, size_t columns, enum accuracy_metric m)
+static PyObject *score_rows(const Py_buffer *got, const Py_buffer *want, size_t columns, enum accuracy_metric m)
 {
     bool labels = accuracy_metric_row(m)->needs_labels;
     size_t rows = count_of(got) / columns, wanted = count_of(want) / (labels ? 1 : columns);
@@ -137,7 +137,7 @@ static PyObject *score_answers(PyObject *Py_UNUSED(self), PyObject *args)
     if (columns < 1) return PyErr_Format(PyExc_ValueError, "answers have %zd columns", columns);
     if (!take_numbers(got_object, &got, "d")) return NULL;
     if (take_numbers(want_object, &want, accuracy_metric_row(m)->needs_labels ? "q" : "d")) {
-        out = score(&got, &want, (size_t)columns, m);
+        out = score_rows(&got, &want, (size_t)columns, m);
         PyBuffer_Release(&want);
     }
     PyBuffer_Release(&got);

@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "probe/procfs.h"
 #include "sampler.h"
 
 const char *const sampler_probe_names[SAMPLER_PROBE_COUNT] = {
@@ -68,16 +68,13 @@ static int own_statm(void)
 
 struct self_memory self_memory(void)
 {
-    char text[128], *rest;
+    char text[128];
+    uint64_t pages;
     struct rusage usage;
     struct self_memory out = {.rss = NAN};
     int fd = own_statm();
-    ssize_t n = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : -1;
-    if (n > 0) {
-        text[n] = 0;
-        strtoull(text, &rest, 10);
-        out.rss = (double)strtoull(rest, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
-    }
+    const char *at = fd >= 0 && procfs_line(fd, text, sizeof text) > 0 ? procfs_number(text, &pages) : NULL;
+    if (at && procfs_number(at, &pages)) out.rss = (double)pages * (double)sysconf(_SC_PAGESIZE);
     getrusage(RUSAGE_SELF, &usage);
     out.most = (double)usage.ru_maxrss * 1024;
     return out;
@@ -183,7 +180,7 @@ struct fold_result fold_result(const struct fold *f)
     return r;
 }
 
-static void thin(struct course *c)
+static void thin_course(struct course *c)
 {
     for (size_t i = 0; 2 * i < c->n; i++) c->at_s[i] = c->at_s[2 * i], c->value[i] = c->value[2 * i];
     c->n = (c->n + 1) / 2;
@@ -195,7 +192,7 @@ void course_add(struct course *c, double at_s, double value)
     if (!c->stride) c->stride = 1;
     if (c->skipped++ % c->stride) return;
     if (c->n == COURSE_POINTS) {
-        thin(c);
+        thin_course(c);
         if ((c->skipped - 1) % c->stride) return;
     }
     c->at_s[c->n] = at_s;

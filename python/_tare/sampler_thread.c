@@ -191,12 +191,11 @@ static void fold_moment(struct watch *w, const struct moment *m)
 static void read_once(unsigned wanted)
 {
     struct moment m = {.at_ns = {0}};
-    struct timespec cpu;
     pthread_mutex_unlock(&sampler.state);
     pthread_mutex_lock(&sampler.probing);
     read_probes(&m, wanted);
     pthread_mutex_unlock(&sampler.probing);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    uint64_t cpu_ns = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     pthread_mutex_lock(&sampler.state);
     note_last(&m);
     for (struct watch *w = sampler.watches, *next; w; w = next) {
@@ -205,7 +204,7 @@ static void read_once(unsigned wanted)
     }
     for (int i = 0; i < SAMPLER_PROBE_COUNT; i++)
         if (wanted >> i & 1) sampler.read_ns[i] = clock_raw_ns();
-    sampler.cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9;
+    sampler.cpu_s = (double)cpu_ns / 1e9;
     sampler.samples++;
     sampler.turns++;
     pthread_cond_broadcast(&sampler.done);

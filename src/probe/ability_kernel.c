@@ -129,13 +129,11 @@ void check_cgroup(const struct ability_where *where, struct ability_result *out)
                      "no cgroup file system at /sys/fs/cgroup");
 }
 
-/* The first line of a file of this process's group. */
+/* The first line of a file of this process's group; "" where it has none. */
 static bool read_in(const struct ability_where *where, const char *controller, const char *file,
                     char text[64])
 {
-    struct cgroup_place g;
-    bool read =
-        cgroup_find(&g, where->root, "self", controller) && cgroup_text(&g, where->root, file, text, 64);
+    bool read = cgroup_own_text(where->root, controller, file, text, 64);
     text[strcspn(text, "\n")] = 0;
     return read;
 }

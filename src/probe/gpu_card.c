@@ -14,18 +14,8 @@ enum { PROCESSES_MOST = 128, HOPS_MOST = 64 };
 #define CALL(nvml, name, ...) ((nvml)->name ? (nvml)->name(__VA_ARGS__) : NVML_NO_CALL)
 #define COST_SHARE 2000 /* a group takes at most 1 / this of the time, unless that makes it too old */
 
-enum metric_id gpu_row_metric(enum gpu_row r)
-{
-    static const enum metric_id metrics[GPU_ROWS] = {
-#define X(name) [GPU_ROW_##name] = METRIC_GPU_##name,
-        GPU_ROW_MAP(X)
-#undef X
-    };
-    return metrics[r];
-}
-
 /* A row's new value, or that it is unknown; what the card never has is not asked again. */
-static void set_row(struct gpu_card *c, enum gpu_row row, int code, double value)
+static void set_row(struct gpu_card *c, int row, int code, double value)
 {
     c->value[row] = code == NVML_OK ? value : NAN;
     if (code == NVML_NOT_SUPPORTED || code == NVML_NO_CALL || code == NVML_NO_PERMISSION)
@@ -38,8 +28,8 @@ static void read_utilization(const struct nvml *n, struct gpu_card *c)
 {
     struct nvml_utilization u = {0, 0};
     int code = CALL(n, utilization, c->device, &u);
-    set_row(c, GPU_ROW_UTIL, code, u.gpu / 100.0);
-    set_row(c, GPU_ROW_MEM_UTIL, code, u.memory / 100.0);
+    set_row(c, GPU_ROW(UTIL), code, u.gpu / 100.0);
+    set_row(c, GPU_ROW(MEM_UTIL), code, u.memory / 100.0);
 }
 
 /* The older call counts what the driver keeps for itself as used. */
@@ -53,8 +43,8 @@ static void read_memory(const struct nvml *n, struct gpu_card *c)
         told.used = old.used;
         told.total = old.total;
     }
-    set_row(c, GPU_ROW_MEM_USED, code, (double)told.used);
-    set_row(c, GPU_ROW_MEM_TOTAL, code, (double)told.total);
+    set_row(c, GPU_ROW(MEM_USED), code, (double)told.used);
+    set_row(c, GPU_ROW(MEM_TOTAL), code, (double)told.total);
 }
 
 static bool field_number(const struct nvml_field *f, double *out)
@@ -94,20 +84,20 @@ static void read_power(const struct nvml *n, struct gpu_card *c)
     unsigned mw = 0;
     ask_fields(n, c, f, 2);
     if (field_number(&f[0], &v)) {
-        set_row(c, GPU_ROW_POWER, NVML_OK, v / 1e3);
+        set_row(c, GPU_ROW(POWER), NVML_OK, v / 1e3);
     } else { /* older cards; on newer ones a mean of the last second */
         int code = CALL(n, power, c->device, &mw);
-        set_row(c, GPU_ROW_POWER, code, mw / 1e3);
+        set_row(c, GPU_ROW(POWER), code, mw / 1e3);
     }
-    set_row(c, GPU_ROW_TEMP_MEM, f[1].status, field_number(&f[1], &v) ? v : NAN);
+    set_row(c, GPU_ROW(TEMP_MEM), f[1].status, field_number(&f[1], &v) ? v : NAN);
 }
 
 static void read_pcie(const struct nvml *n, struct gpu_card *c)
 {
     struct nvml_field f[] = {{.id = NVML_FIELD_PCIE_TX_BYTES}, {.id = NVML_FIELD_PCIE_RX_BYTES}};
     ask_fields(n, c, f, 2);
-    set_row(c, GPU_ROW_PCIE_TX, f[0].status, f[0].status ? NAN : pcie_rate(c, 0, &f[0]));
-    set_row(c, GPU_ROW_PCIE_RX, f[1].status, f[1].status ? NAN : pcie_rate(c, 1, &f[1]));
+    set_row(c, GPU_ROW(PCIE_TX), f[0].status, f[0].status ? NAN : pcie_rate(c, 0, &f[0]));
+    set_row(c, GPU_ROW(PCIE_RX), f[1].status, f[1].status ? NAN : pcie_rate(c, 1, &f[1]));
     c->pcie_ns = c->now->now_ns;
 }
 
@@ -122,21 +112,21 @@ static void read_pcie(const struct nvml *n, struct gpu_card *c)
 
 static void read_energy(const struct nvml *n, struct gpu_card *c)
 {
-    ASK(c, GPU_ROW_ENERGY, unsigned long long, CALL(n, energy, c->device, &v), (double)v / 1e3);
+    ASK(c, GPU_ROW(ENERGY), unsigned long long, CALL(n, energy, c->device, &v), (double)v / 1e3);
 }
 
 static void read_clocks(const struct nvml *n, struct gpu_card *c)
 {
-    ASK(c, GPU_ROW_CLOCK_SM, unsigned, CALL(n, clock_mhz, c->device, NVML_CLOCK_SM, &v), v * 1e6);
-    ASK(c, GPU_ROW_CLOCK_MEM, unsigned, CALL(n, clock_mhz, c->device, NVML_CLOCK_MEM, &v), v * 1e6);
-    ASK(c, GPU_ROW_THROTTLE, unsigned long long, CALL(n, throttle, c->device, &v), (double)v);
+    ASK(c, GPU_ROW(CLOCK_SM), unsigned, CALL(n, clock_mhz, c->device, NVML_CLOCK_SM, &v), v * 1e6);
+    ASK(c, GPU_ROW(CLOCK_MEM), unsigned, CALL(n, clock_mhz, c->device, NVML_CLOCK_MEM, &v), v * 1e6);
+    ASK(c, GPU_ROW(THROTTLE), unsigned long long, CALL(n, throttle, c->device, &v), (double)v);
 }
 
 static void read_slow(const struct nvml *n, struct gpu_card *c)
 {
-    ASK(c, GPU_ROW_POWER_LIMIT, unsigned, CALL(n, power_limit, c->device, &v), v / 1e3);
-    ASK(c, GPU_ROW_TEMP, unsigned, CALL(n, temperature, c->device, NVML_TEMPERATURE_GPU, &v), v);
-    ASK(c, GPU_ROW_ECC, unsigned long long,
+    ASK(c, GPU_ROW(POWER_LIMIT), unsigned, CALL(n, power_limit, c->device, &v), v / 1e3);
+    ASK(c, GPU_ROW(TEMP), unsigned, CALL(n, temperature, c->device, NVML_TEMPERATURE_GPU, &v), v);
+    ASK(c, GPU_ROW(ECC), unsigned long long,
         CALL(n, ecc, c->device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &v), (double)v);
 }
 
@@ -191,10 +181,10 @@ static void read_processes(const struct nvml *n, struct gpu_card *c)
 {
     const struct gpu_owner *o = c->now->owner;
     struct owned sum = {.known = true};
-    if (!o->program || c->refused[GPU_ROW_MEM_PROCESS]) return;
+    if (!o->program || c->refused[GPU_ROW(MEM_PROCESS)]) return;
     int code = sum_owned(n, c, o, &sum);
     if (sum.listed == 1 && sum.hidden == 1) sum.bytes = sum.hidden_bytes; /* numbered by another namespace */
-    set_row(c, GPU_ROW_MEM_PROCESS, code, sum.known ? sum.bytes : NAN);
+    set_row(c, GPU_ROW(MEM_PROCESS), code, sum.known ? sum.bytes : NAN);
 }
 
 /* ---- GPM: two samples at least 100 ms apart, compared by the library ---- */
@@ -203,12 +193,12 @@ static void read_processes(const struct nvml *n, struct gpu_card *c)
 static void gpm_compare(const struct nvml *n, struct gpu_card *c)
 {
     static const struct {
-        enum gpu_row row;
+        int row;
         unsigned id;
-    } rows[NVML_GPM_METRICS] = {{GPU_ROW_SM_ACTIVE, NVML_GPM_SM_UTIL},
-                                {GPU_ROW_SM_OCCUPANCY, NVML_GPM_SM_OCCUPANCY},
-                                {GPU_ROW_TENSOR, NVML_GPM_ANY_TENSOR},
-                                {GPU_ROW_DRAM, NVML_GPM_DRAM_BANDWIDTH}};
+    } rows[NVML_GPM_METRICS] = {{GPU_ROW(SM_ACTIVE), NVML_GPM_SM_UTIL},
+                                {GPU_ROW(SM_OCCUPANCY), NVML_GPM_SM_OCCUPANCY},
+                                {GPU_ROW(TENSOR), NVML_GPM_ANY_TENSOR},
+                                {GPU_ROW(DRAM), NVML_GPM_DRAM_BANDWIDTH}};
     static struct nvml_gpm_get get; /* large; one thread samples */
     get.version = NVML_GPM_VERSION;
     get.n = NVML_GPM_METRICS;
@@ -232,7 +222,7 @@ static void read_gpm(const struct nvml *n, struct gpu_card *c)
         c->gpm_sample[1] = older;
     }
     bool taken = n->gpm_sample(c->device, c->gpm_sample[1]) == NVML_OK;
-    for (int r = GPU_ROW_SM_ACTIVE; r <= GPU_ROW_DRAM; r++) c->value[r] = NAN;
+    for (int r = GPU_ROW(SM_ACTIVE); r <= GPU_ROW(DRAM); r++) c->value[r] = NAN;
     if (taken && c->gpm_ns) gpm_compare(n, c);
     c->gpm_ns = taken ? c->now->now_ns : 0;
 }
@@ -248,7 +238,7 @@ void gpu_card_open(const struct nvml *n, struct gpu_card *c)
                    : NVML_NO_CALL;
     c->gpm = code == NVML_OK && support.supported;
     for (int i = 0; i < 2 && c->gpm; i++) c->gpm = n->gpm_alloc(&c->gpm_sample[i]) == NVML_OK;
-    for (int r = GPU_ROW_SM_ACTIVE; r <= GPU_ROW_DRAM && !c->gpm && !c->slice; r++)
+    for (int r = GPU_ROW(SM_ACTIVE); r <= GPU_ROW(DRAM) && !c->gpm && !c->slice; r++)
         c->refused[r] = NVML_NOT_SUPPORTED;
 }
 
@@ -258,17 +248,17 @@ void gpu_card_open(const struct nvml *n, struct gpu_card *c)
 static const struct {
     void (*read)(const struct nvml *n, struct gpu_card *c);
     uint64_t least_ns, most_ns;
-    bool of_slices;       /* slices have it too */
-    enum gpu_row only;    /* not asked when this row was refused; GPU_ROWS: always */
-    enum gpu_row counter; /* unknown between two readings; GPU_ROWS: none */
-    bool strict;          /* asked sooner than least_ns it gives nonsense */
+    bool of_slices; /* slices have it too */
+    int only;       /* not asked when this row was refused; GPU_ROWS: always */
+    int counter;    /* unknown between two readings; GPU_ROWS: none */
+    bool strict;    /* asked sooner than least_ns it gives nonsense */
 } groups[GPU_GROUPS] = {
     [GPU_GROUP_MEMORY] = {read_memory, 0, 300 * MS, true, GPU_ROWS, GPU_ROWS, false},
     [GPU_GROUP_PROCESSES] = {read_processes, 0, 1000 * MS, true, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, 300 * MS, false, GPU_ROW_UTIL, GPU_ROWS, false},
+    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, 300 * MS, false, GPU_ROW(UTIL), GPU_ROWS, false},
     [GPU_GROUP_POWER] = {read_power, 0, 300 * MS, false, GPU_ROWS, GPU_ROWS, false},
     [GPU_GROUP_PCIE] = {read_pcie, 0, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_ENERGY] = {read_energy, 0, 10000 * MS, false, GPU_ROW_ENERGY, GPU_ROW_ENERGY, false},
+    [GPU_GROUP_ENERGY] = {read_energy, 0, 10000 * MS, false, GPU_ROW(ENERGY), GPU_ROW(ENERGY), false},
     [GPU_GROUP_CLOCKS] = {read_clocks, 0, 500 * MS, false, GPU_ROWS, GPU_ROWS, false},
     [GPU_GROUP_GPM] = {read_gpm, 110 * MS, 1000 * MS, false, GPU_ROWS, GPU_ROWS, true},
     [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false},

@@ -10,17 +10,13 @@
 #include "probe/probe.h"
 #include "probe/procfs.h"
 
-#define GPU_ROW_MAP(X)                                                                                          \
-    X(UTIL) X(MEM_UTIL) X(MEM_USED) X(MEM_TOTAL) X(MEM_PROCESS) X(POWER) X(POWER_LIMIT) X(ENERGY) X(TEMP) X(TEMP_MEM) \
-    X(CLOCK_SM) X(CLOCK_MEM) X(THROTTLE) X(PCIE_RX) X(PCIE_TX) X(ECC) X(SM_ACTIVE) X(SM_OCCUPANCY) X(TENSOR) X(DRAM)
-
-enum gpu_row {
-#define X(name) GPU_ROW_##name,
-    GPU_ROW_MAP(X)
-#undef X
-        GPU_ROWS
-};
-enum metric_id gpu_row_metric(enum gpu_row r);
+/* A row for each metric of GPUs, in the order of trace/metric.h: GPU_ROW(UTIL) is the first, GPU_ROW(DRAM) the last. */
+#define GPU_ROW(name) (METRIC_GPU_##name - METRIC_GPU_UTIL)
+enum { GPU_ROWS = GPU_ROW(DRAM) + 1 };
+static inline enum metric_id gpu_row_metric(int row)
+{
+    return (enum metric_id)(METRIC_GPU_UTIL + row);
+}
 
 /* Calls that are made together. How long the driver takes for one is between 10 us and 5 ms, on the same card. */
 enum gpu_group {

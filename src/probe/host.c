@@ -342,7 +342,7 @@ struct folders {
     char common[PATH_MAX]; /* branches are here: the same but in worktrees */
 };
 
-static bool join(char out[PATH_MAX], const char *folder, const char *name)
+static bool join_path(char out[PATH_MAX], const char *folder, const char *name)
 {
     int n =
         name[0] == '/' ? snprintf(out, PATH_MAX, "%s", name) : snprintf(out, PATH_MAX, "%s/%s", folder, name);
@@ -353,7 +353,7 @@ static bool join(char out[PATH_MAX], const char *folder, const char *name)
 static bool read_line(const char *folder, const char *name, char *out, size_t size)
 {
     char path[PATH_MAX];
-    if (!join(path, folder, name)) return false;
+    if (!join_path(path, folder, name)) return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
     if (fd >= 0) close(fd);
@@ -377,13 +377,13 @@ static bool git_folder(const char *folder, struct folders *out)
 {
     char path[PATH_MAX], line[PATH_MAX];
     struct stat st;
-    if (!join(path, folder, ".git") || stat(path, &st) < 0) return false;
+    if (!join_path(path, folder, ".git") || stat(path, &st) < 0) return false;
     if (S_ISDIR(st.st_mode))
         snprintf(out->own, sizeof out->own, "%s", path);
     else if (!read_line(folder, ".git", line, sizeof line) || strncmp(line, "gitdir: ", 8) != 0 ||
-             !join(out->own, folder, line + 8))
+             !join_path(out->own, folder, line + 8))
         return false;
-    if (!read_line(out->own, "commondir", line, sizeof line) || !join(out->common, out->own, line))
+    if (!read_line(out->own, "commondir", line, sizeof line) || !join_path(out->common, out->own, line))
         snprintf(out->common, sizeof out->common, "%s", out->own);
     return true;
 }
@@ -393,7 +393,7 @@ static bool find_git(const char *folder, struct folders *out)
     char at[PATH_MAX], path[PATH_MAX];
     struct stat st;
     if (!realpath(folder, at)) return false;
-    while (!join(path, at, ".git") || stat(path, &st) < 0) {
+    while (!join_path(path, at, ".git") || stat(path, &st) < 0) {
         char *slash = strrchr(at, '/');
         if (!slash || !at[1]) return false;
         slash[slash == at] = 0;
@@ -405,7 +405,7 @@ static bool find_git(const char *folder, struct folders *out)
 static bool packed_ref(const struct folders *f, const char *name, char commit[65])
 {
     char path[PATH_MAX], line[4096];
-    FILE *in = join(path, f->common, "packed-refs") ? fopen(path, "re") : NULL;
+    FILE *in = join_path(path, f->common, "packed-refs") ? fopen(path, "re") : NULL;
     bool found = false;
     while (in && !found && fgets(line, sizeof line, in)) {
         size_t n = strcspn(line, " ");
@@ -417,7 +417,7 @@ static bool packed_ref(const struct folders *f, const char *name, char commit[65
     return found;
 }
 
-static void follow(const struct folders *f, const char *text, char commit[65], int links)
+static void follow_ref(const struct folders *f, const char *text, char commit[65], int links)
 {
     char line[512];
     if (is_hash(text, strlen(text))) {
@@ -427,7 +427,7 @@ static void follow(const struct folders *f, const char *text, char commit[65], i
     const char *name = strncmp(text, "ref: ", 5) == 0 ? text + 5 : "";
     if (strncmp(name, "refs/", 5) != 0 || strstr(name, "..") || links == 0) return;
     if (read_line(f->own, name, line, sizeof line) || read_line(f->common, name, line, sizeof line))
-        follow(f, line, commit, links - 1);
+        follow_ref(f, line, commit, links - 1);
     else
         packed_ref(f, name, commit);
 }
@@ -439,7 +439,7 @@ void gitstate_read(struct gitstate *out, const char *folder)
     char head[512];
     *out = (struct gitstate){{0}, {0}};
     if (!find_git(folder, &f) || !read_line(f.own, "HEAD", head, sizeof head)) return;
-    follow(&f, head, out->commit, LINKS);
+    follow_ref(&f, head, out->commit, LINKS);
     size_t n = strlen(heads);
     if (out->commit[0] && strncmp(head, heads, n) == 0 && strlen(head + n) < sizeof out->branch)
         snprintf(out->branch, sizeof out->branch, "%.255s", head + n);

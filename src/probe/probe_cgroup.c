@@ -105,7 +105,7 @@ static double least_above(const char *root, struct cgroup_place g, const struct 
     return least;
 }
 
-static bool has(const struct cgroup_probe *c, enum metric_id m)
+static bool has_metric(const struct cgroup_probe *c, enum metric_id m)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->open[i].source->metric == m) return true;
@@ -116,7 +116,7 @@ static void open_source(struct cgroup_probe *c, const struct probe_place *at, co
 {
     struct cgroup_place g;
     double v;
-    if (has(c, s->metric) || !find_group(&g, at, s->controller)) return;
+    if (has_metric(c, s->metric) || !find_group(&g, at, s->controller)) return;
     int fd = procfs_open(at->root, "%s%s/%s", g.mount, g.path, s->file);
     if (fd < 0) return;
     if (!read_source(fd, s, &v) && s->metric != METRIC_CG_MEMORY_LIMIT) {
@@ -152,7 +152,7 @@ static tare_status cgroup_open(struct probe *base, const struct probe_place *at,
     for (size_t i = 0; i < SOURCES; i++) {
         open_source(c, at, &sources[i]);
         bool last = i + 1 == SOURCES || sources[i + 1].metric != sources[i].metric;
-        if (last && !has(c, sources[i].metric))
+        if (last && !has_metric(c, sources[i].metric))
             buf_printf(&base->blind, "%s: no file of the group tells it\n",
                        metric_table[sources[i].metric].name);
     }

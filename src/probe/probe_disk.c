@@ -45,7 +45,7 @@ enum { VALUES = sizeof values / sizeof *values };
 
 /* ---- which ---- */
 
-static bool begins(const char *name, const char *with)
+static bool begins_with(const char *name, const char *with)
 {
     return strncmp(name, with, strlen(with)) == 0;
 }
@@ -55,7 +55,7 @@ static bool part_of_another(const struct disk_probe *p, const char *name)
 {
     for (size_t i = 0; i < p->disks.n; i++) {
         const char *whole = p->disks.items[i].name, *rest = name + strlen(whole);
-        if (!begins(name, whole) || !*rest) continue;
+        if (!begins_with(name, whole) || !*rest) continue;
         rest += *rest == 'p';
         if (*rest && strspn(rest, "0123456789") == strlen(rest)) return true;
     }
@@ -67,7 +67,7 @@ static bool is_wanted(const struct disk_probe *p, const char *name)
     static const char *const unwanted[] = {"loop", "ram", "zram", "sr", "fd"};
     for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++) {
         size_t n = strlen(unwanted[i]);
-        if (begins(name, unwanted[i]) && name[n] >= '0' && name[n] <= '9') return false;
+        if (begins_with(name, unwanted[i]) && name[n] >= '0' && name[n] <= '9') return false;
     }
     char path[640];
     if (!p->has_block) return !part_of_another(p, name);
@@ -85,7 +85,7 @@ static struct disk *find_disk(struct disk_probe *p, const char *name, size_t n)
     if (p->disks.n >= DISKS_MOST) return NULL;
     memcpy(fresh.name, name, n);
     fresh.wanted = is_wanted(p, fresh.name);
-    fresh.stacked = begins(fresh.name, "dm-") || begins(fresh.name, "md");
+    fresh.stacked = begins_with(fresh.name, "dm-") || begins_with(fresh.name, "md");
     return vec_push(&p->disks, fresh, NULL) == TARE_OK ? vec_last(&p->disks) : NULL;
 }
 

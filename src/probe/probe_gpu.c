@@ -27,7 +27,7 @@ static void gpu_sample(struct probe *base, struct probe_put *put)
         struct gpu_card *c = &p->cards.items[i];
         gpu_card_read(&p->nvml, c, &now);
         for (int r = 0; r < GPU_ROWS; r++)
-            if (!isnan(c->value[r])) probe_put(put, gpu_row_metric((enum gpu_row)r), c->label, c->value[r]);
+            if (!isnan(c->value[r])) probe_put(put, gpu_row_metric(r), c->label, c->value[r]);
     }
 }
 
@@ -108,8 +108,7 @@ static void tell_blind(struct gpu_probe *p, const struct probe_place *at)
         gpu_card_all_due(c);
         for (int r = 0; r < GPU_ROWS; r++)
             if (c->refused[r])
-                buf_printf(&p->base.blind, "%s %s: %s\n", c->label,
-                           metric_table[gpu_row_metric((enum gpu_row)r)].name,
+                buf_printf(&p->base.blind, "%s %s: %s\n", c->label, metric_table[gpu_row_metric(r)].name,
                            nvml_why(&p->nvml, c->refused[r]));
     }
     if (at->program && !in_first_namespace(at->root))

@@ -221,7 +221,7 @@ const struct probe_ops probe_process = {
 
 /* ---- what else probe.h offers ---- */
 
-static struct process_probe *of(const struct probes *p)
+static struct process_probe *process_probe_of(const struct probes *p)
 {
     for (size_t i = 0; i < p->items.n; i++)
         if (p->items.items[i]->ops == &probe_process) return (struct process_probe *)p->items.items[i];
@@ -230,18 +230,18 @@ static struct process_probe *of(const struct probes *p)
 
 void probe_process_reaped(struct probes *p, pid_t pid, const struct rusage *usage)
 {
-    struct process_probe *own = of(p);
+    struct process_probe *own = process_probe_of(p);
     if (own) tree_reaped(&own->tree, pid, usage);
 }
 
 void probe_process_ignore(struct probes *p, pid_t pid)
 {
-    struct process_probe *own = of(p);
+    struct process_probe *own = process_probe_of(p);
     if (own) tree_ignore(&own->tree, pid);
 }
 
 size_t probe_process_alive(const struct probes *p)
 {
-    const struct process_probe *own = of(p);
+    const struct process_probe *own = process_probe_of(p);
     return own ? tree_alive(&own->tree) : 0;
 }

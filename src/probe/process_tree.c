@@ -54,7 +54,7 @@ static void settle_owed(struct process_tree *t, struct member *m)
 }
 
 /* Ended, and not reaped by us: its parent has waited for it, or nobody will. */
-static void bequeath(struct process_tree *t, const struct member *m)
+static void hand_on_usage(struct process_tree *t, const struct member *m)
 {
     struct member *parent = find_member(t, m->stat.parent);
     uint64_t *heir = parent ? parent->gone : t->lost;
@@ -136,7 +136,7 @@ static void refresh_all(struct process_tree *t)
         gone += m->ended;
     }
     for (size_t i = t->members.n; i-- > 0 && gone;)
-        if (t->members.items[i].ended) bequeath(t, &t->members.items[i]);
+        if (t->members.items[i].ended) hand_on_usage(t, &t->members.items[i]);
     for (size_t i = 0; i < t->members.n && gone; i++)
         if (t->members.items[i].ended) forget_member(t, &t->members.items[i]);
     compact_members(t);
@@ -158,7 +158,7 @@ static bool belongs_to(const struct process_tree *t, pid_t pid, const struct pro
 }
 
 /* Add `pid` if it is there and belongs. *there: there is such a task. */
-static tare_status consider(struct process_tree *t, pid_t pid, bool *there, tare_error *err)
+static tare_status consider_pid(struct process_tree *t, pid_t pid, bool *there, tare_error *err)
 {
     struct process_stat s;
     *there = true;
@@ -180,10 +180,10 @@ static tare_status consider_range(struct process_tree *t, uint64_t from, uint64_
     size_t again = t->missing.n;
     bool there;
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < again && s == TARE_OK; i++) s = consider(t, t->missing.items[i], &there, err);
+    for (size_t i = 0; i < again && s == TARE_OK; i++) s = consider_pid(t, t->missing.items[i], &there, err);
     vec_clear(&t->missing);
     for (uint64_t pid = from; pid <= to && s == TARE_OK; pid++) {
-        s = consider(t, (pid_t)pid, &there, err);
+        s = consider_pid(t, (pid_t)pid, &there, err);
         if (s == TARE_OK && !there) s = vec_push(&t->missing, (pid_t)pid, err);
     }
     return s;
@@ -202,7 +202,7 @@ static tare_status consider_all(struct process_tree *t, tare_error *err)
         for (struct dirent *e; s == TARE_OK && (e = readdir(d));) {
             uint64_t pid;
             const char *end = procfs_number(e->d_name, &pid);
-            if (end && !*end && pid > 0 && pid < INT32_MAX) s = consider(t, (pid_t)pid, &there, err);
+            if (end && !*end && pid > 0 && pid < INT32_MAX) s = consider_pid(t, (pid_t)pid, &there, err);
         }
     } while (s == TARE_OK && t->members.n > before);
     closedir(d);
@@ -242,7 +242,7 @@ tare_status tree_update_told(struct process_tree *t, const pid_t *fresh, size_t 
     bool there;
     tare_status s = TARE_OK;
     refresh_all(t);
-    for (size_t i = 0; i < n && s == TARE_OK; i++) s = consider(t, fresh[i], &there, err);
+    for (size_t i = 0; i < n && s == TARE_OK; i++) s = consider_pid(t, fresh[i], &there, err);
     return s;
 }
 
@@ -321,19 +321,14 @@ tare_status tree_open(struct process_tree *t, const char *root, pid_t program, t
     t->proc = procfs_open(root, "/proc");
     if (t->proc < 0) {
         error_errno(err, "%s/proc: cannot be read", root);
-        tree_close(t);
         return TARE_UNSUPPORTED;
     }
     pid_t parent = parent_of(t, program);
-    if (parent < 0) {
-        tree_close(t);
+    if (parent < 0)
         return error_set(err, TARE_INVALID, "process %d is not there, or hidden from this user",
                          (int)program);
-    }
     if (!root[0] && parent == getpid()) t->us = parent;
-    tare_status s = tree_update(t, err);
-    if (s != TARE_OK) tree_close(t);
-    return s;
+    return tree_update(t, err);
 }
 
 void tree_close(struct process_tree *t)

@@ -67,7 +67,7 @@ struct process_tree {
 };
 
 tare_status tree_open(struct process_tree *t, const char *root, pid_t program, tare_error *err);
-void tree_close(struct process_tree *t);
+void tree_close(struct process_tree *t); /* after a failed tree_open(), too */
 
 /* Read all members again, forget those that ended, find new ones. */
 tare_status tree_update(struct process_tree *t, tare_error *err);

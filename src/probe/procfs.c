@@ -275,3 +275,9 @@ bool cgroup_text(const struct cgroup_place *g, const char *root, const char *fil
     snprintf(path, sizeof path, "%s%s/%s", g->mount, g->path, file);
     return procfs_text(root, path, text, size);
 }
+
+bool cgroup_own_text(const char *root, const char *controller, const char *file, char *text, size_t size)
+{
+    struct cgroup_place g;
+    return cgroup_find(&g, root, "self", controller) && cgroup_text(&g, root, file, text, size);
+}

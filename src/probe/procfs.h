@@ -76,5 +76,7 @@ struct cgroup_place {
 bool cgroup_find(struct cgroup_place *g, const char *root, const char *process, const char *controller);
 bool cgroup_up(struct cgroup_place *g); /* to the group that this one is in; false: it is the root */
 bool cgroup_text(const struct cgroup_place *g, const char *root, const char *file, char *text, size_t size);
+/* The same of this process's own group; false: there is none, or no such file. */
+bool cgroup_own_text(const char *root, const char *controller, const char *file, char *text, size_t size);
 
 #endif

@@ -170,22 +170,14 @@ bool procstat_rss_peak_reset(const char *root)
 
 /* ---- the machine and the group ---- */
 
-/* A file of this process's group; false: there is none. */
-static bool own_group_text(const char *root, const char *controller, const char *file, char *text,
-                           size_t size)
-{
-    struct cgroup_place g;
-    return cgroup_find(&g, root, "self", controller) && cgroup_text(&g, root, file, text, size);
-}
-
 struct known_u64 cgroup_throttled_ns(const char *root)
 {
     char text[4096];
-    if (own_group_text(root, "", "cpu.stat", text, sizeof text)) {
+    if (cgroup_own_text(root, "", "cpu.stat", text, sizeof text)) {
         struct known_u64 us = field_of(text, "throttled_usec");
         if (us.known) return known_u64(us.v * 1000);
     }
-    if (own_group_text(root, "cpu", "cpu.stat", text, sizeof text)) return field_of(text, "throttled_time");
+    if (cgroup_own_text(root, "cpu", "cpu.stat", text, sizeof text)) return field_of(text, "throttled_time");
     return (struct known_u64){0};
 }
 
@@ -215,11 +207,11 @@ static struct known_u64 group_leaves(const char *root, const char *controller, c
 {
     char text[64], stat[4096];
     uint64_t limit, use, cache;
-    if (!own_group_text(root, controller, limit_name, text, sizeof text) || !procfs_number(text, &limit) ||
-        !own_group_text(root, controller, use_name, text, sizeof text) || !procfs_number(text, &use))
+    if (!cgroup_own_text(root, controller, limit_name, text, sizeof text) || !procfs_number(text, &limit) ||
+        !cgroup_own_text(root, controller, use_name, text, sizeof text) || !procfs_number(text, &use))
         return (struct known_u64){0};
     const char *key = *controller ? "total_inactive_file" : "inactive_file";
-    if (own_group_text(root, controller, "memory.stat", stat, sizeof stat) &&
+    if (cgroup_own_text(root, controller, "memory.stat", stat, sizeof stat) &&
         procfs_field(stat, key, &cache) && cache < use)
         use -= cache; /* files that the kernel drops when asked */
     return known_u64(limit > use ? limit - use : 0);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * appender.c - whole chunks into an archive: see appender.h. Holds the file's lock only for a write and never waits
  * long for it: whoever measures must go on. */
-#include <errno.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/mem.h"
@@ -48,32 +46,13 @@ void appender_end(struct appender *a, size_t at, enum chunk_type type)
 
 /* ---- the file ---- */
 
-static ssize_t write_once(int fd, const struct buf *b)
-{
-    ssize_t n;
-    do n = write(fd, b->data, b->len);
-    while (n < 0 && errno == EINTR);
-    return n;
-}
-
 /* Without the lock the append is still whole; only a failed one could not be taken back safely. */
 tare_status appender_write(struct appender *a, tare_error *err)
 {
+    struct iovec v[2] = {{a->out.data, a->out.len}, {NULL, 0}};
     tare_status s = buf_status(&a->out, err);
-    if (s != TARE_OK || !a->out.len) goto out;
-    bool locked = archive_lock(a->fd, LOCK_TRIES_MS);
-    struct quiet q;
-    process_quiet(&q);
-    off_t end = locked ? lseek(a->fd, 0, SEEK_END) : -1;
-    ssize_t n = write_once(a->fd, &a->out);
-    if (n != (ssize_t)a->out.len) {
-        if (n >= 0) errno = ENOSPC; /* a short write to a file */
+    if (s == TARE_OK && a->out.len && !archive_write(a->fd, archive_lock(a->fd, LOCK_TRIES_MS), v))
         s = error_errno(err, "%s: cannot write to the trace", a->path);
-        if (n > 0 && end >= 0 && ftruncate(a->fd, end) < 0) s = TARE_IO; /* a torn tail: readers skip it */
-    }
-    process_unquiet(&q);
-    if (locked) flock(a->fd, LOCK_UN);
-out:
     buf_clear(&a->out);
     return s;
 }

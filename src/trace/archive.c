@@ -10,7 +10,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +42,7 @@ static bool write_all(int fd, struct iovec v[2])
     while (v[0].iov_len + v[1].iov_len) {
         ssize_t n = writev(fd, v, 2);
         if (n < 0 && errno == EINTR) continue;
+        if (n == 0) errno = ENOSPC;
         if (n <= 0) return false;
         size_t first = (size_t)n < v[0].iov_len ? (size_t)n : v[0].iov_len, second = (size_t)n - first;
         v[0].iov_base = (char *)v[0].iov_base + first;
@@ -65,22 +65,27 @@ struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process,
     return h;
 }
 
-/* Whole or not at all: with the lock held nobody else has written behind us, so a failed write is cut off again. */
+/* With the lock held nobody else has written behind us, so what was written in part can be cut off again. */
+bool archive_write(int fd, bool locked, struct iovec v[2])
+{
+    struct quiet q;
+    process_quiet(&q);
+    off_t end = locked ? lseek(fd, 0, SEEK_END) : -1;
+    bool ok = write_all(fd, v);
+    int error = errno;
+    if (!ok && end >= 0 && ftruncate(fd, end) < 0) ok = false; /* a torn tail: readers skip it */
+    process_unquiet(&q);
+    if (locked) flock(fd, LOCK_UN);
+    errno = error;
+    return ok;
+}
+
 bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes)
 {
     struct chunk_header h = archive_chunk_header(type, process, payload, bytes);
-    if (!within_reach()) return false;
-    int fd = session.archive.fd;
-    if (!archive_lock(fd, LOCK_TRIES_MS)) return false;
-    struct quiet q;
-    process_quiet(&q);
-    off_t end = lseek(fd, 0, SEEK_END);
     struct iovec v[2] = {{&h, sizeof h}, {(void *)(uintptr_t)payload, bytes}};
-    bool ok = end >= 0 && write_all(fd, v);
-    if (!ok && end >= 0 && ftruncate(fd, end) < 0) ok = false; /* a torn tail: readers skip it */
-    process_unquiet(&q);
-    flock(fd, LOCK_UN);
-    return ok;
+    if (!within_reach() || !archive_lock(session.archive.fd, LOCK_TRIES_MS)) return false;
+    return archive_write(session.archive.fd, true, v);
 }
 
 /* ---- creating and joining ---- */
@@ -144,8 +149,8 @@ static bool tail_shows_open(int fd, uint64_t uid)
     const uint32_t magic = CHUNK_MAGIC;
     struct stat st;
     if (fstat(fd, &st) < 0 || st.st_size < TAIL_BYTES) return false; /* a short walk */
-    char *tail = mmap(NULL, TAIL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (tail == MAP_FAILED) return false;
+    char *tail = process_memory(TAIL_BYTES);
+    if (!tail) return false;
     bool chain = false, open = false;
     const char *at = pread(fd, tail, TAIL_BYTES, st.st_size - TAIL_BYTES) == TAIL_BYTES ? tail : NULL;
     while (!chain && at && (at = memmem(at, (size_t)(tail + TAIL_BYTES - at), &magic, sizeof magic))) {
@@ -318,43 +323,33 @@ static bool put_aside(const char *path)
     return false;
 }
 
-enum joined { JOINED, MOVED_AWAY, FAILED };
+enum { MOVED_AWAY, JOINED };
 
-/* With the file locked: new, a live trace to join, or an old one to put aside. */
-static enum joined settle(int fd, const char *path, char run_id[32], tare_error *err)
+/* With the file locked: new, a live trace to join, or an old one to put aside. Below 0: a status. */
+static int join_or_put_aside(int fd, const char *path, char run_id[32], tare_error *err)
 {
     struct stat st;
     struct archive_header h;
     if (fstat(fd, &st) < 0 || !same_file(fd, path)) return MOVED_AWAY;
-    if (!is_own(&st, path)) {
-        error_set(err, TARE_INVALID, "%s: %s; it is left as it is", path,
-                  S_ISREG(st.st_mode) ? "belongs to another user" : "not a regular file");
-        return FAILED;
-    }
-    if (st.st_size == 0) {
-        if (write_header(fd, run_id)) return JOINED;
-        error_errno(err, "%s: cannot write", path);
-        return FAILED;
-    }
-    if (!read_header(fd, &h)) {
-        error_set(err, TARE_INVALID, "%s: exists and is not a trace; it is left as it is", path);
-        return FAILED;
-    }
+    if (!is_own(&st, path))
+        return error_set(err, TARE_INVALID, "%s: %s; it is left as it is", path,
+                         S_ISREG(st.st_mode) ? "belongs to another user" : "not a regular file");
+    if (st.st_size == 0)
+        return write_header(fd, run_id) ? JOINED : error_errno(err, "%s: cannot write", path);
+    if (!read_header(fd, &h))
+        return error_set(err, TARE_INVALID, "%s: exists and is not a trace; it is left as it is", path);
     if (has_writer(fd, path, h.run_id)) {
         memcpy(run_id, h.run_id, sizeof h.run_id);
         return JOINED;
     }
     if (put_aside(path)) return MOVED_AWAY;
-    error_errno(err, "%s: cannot keep the earlier trace as %s.old", path, path);
-    return FAILED;
+    return error_errno(err, "%s: cannot keep the earlier trace as %s.old", path, path);
 }
 
 /* Between open and lock the file may be put aside by another program: then the name is looked at anew. Only what
- * settle() finds with the lock held counts. */
+ * join_or_put_aside() finds with the lock held counts. */
 int archive_open(const char *path, char run_id[32], tare_error *err)
 {
-    tare_error own = TARE_ERROR_INIT;
-    if (!err) err = &own; /* the status is wanted in any case */
     for (int tries = 0; tries < 100; tries++) {
         int how = APPEND | O_CLOEXEC | O_NOFOLLOW;
         int fd = open(path, how | O_CREAT | O_EXCL, 0600);
@@ -368,10 +363,10 @@ int archive_open(const char *path, char run_id[32], tare_error *err)
             close(fd);
             return error_set(err, TARE_BUSY, "%s: another program holds its lock", path);
         }
-        enum joined j = settle(fd, path, run_id, err);
-        if (j == JOINED) return fd;
+        int how_it_went = join_or_put_aside(fd, path, run_id, err);
+        if (how_it_went == JOINED) return fd;
         close(fd);
-        if (j == FAILED) return err->status;
+        if (how_it_went < 0) return how_it_went;
     }
     return error_set(err, TARE_BUSY, "%s: other programs keep replacing the trace", path);
 }
@@ -416,8 +411,8 @@ static bool append_chunk(void *ctx, enum chunk_type type, uint64_t process, cons
 
 static struct fold *fold_open(const char *base, uint64_t bytes, bool closed)
 {
-    struct fold *f = mmap(NULL, sizeof *f, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (f == MAP_FAILED) return NULL;
+    struct fold *f = process_memory(sizeof *f);
+    if (!f) return NULL;
     f->base = base;
     f->bytes = bytes;
     f->shift = session.shift;

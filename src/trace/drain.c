@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -44,7 +43,7 @@ static void archive_chunk(const struct extent *x, uint64_t chunk_bytes)
     live_header(&session.live)->lost_events += pack_count(e, slots);
 }
 
-static void recycle(struct thread *t, struct extent *x, uint64_t bytes)
+static void recycle_chunk(struct thread *t, struct extent *x, uint64_t bytes)
 {
     __atomic_store_n(&x->seq, 0, __ATOMIC_RELEASE); /* first: from here on it is in the archive only */
     memset(x + 1, 0, bytes - sizeof *x);
@@ -52,7 +51,7 @@ static void recycle(struct thread *t, struct extent *x, uint64_t bytes)
 }
 
 /* A thread that ended: its name and number go into the archive before the slot is used again. */
-static void bury(struct thread *t)
+static void archive_ended_thread(struct thread *t)
 {
     uint8_t out[256];
     struct enc e = {out, out + sizeof out, false};
@@ -75,10 +74,10 @@ static bool drain_thread(struct thread *t)
             __atomic_load_n(&x->bytes, __ATOMIC_RELAXED); /* once: its page may go at any moment */
         if (bytes != FIRST_CHUNK_BYTES && bytes != CHUNK_BYTES) break;
         archive_chunk(x, bytes);
-        recycle(t, x, bytes);
+        recycle_chunk(t, x, bytes);
         any = true;
     }
-    if (ended && !live_is_broken(&session.live)) bury(t);
+    if (ended && !live_is_broken(&session.live)) archive_ended_thread(t);
     return any;
 }
 
@@ -137,10 +136,7 @@ void drain_start(void)
     if (!__atomic_compare_exchange_n(&running, &was, HELPER_STARTS, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return;
-    if (!packer) {
-        void *p = mmap(NULL, sizeof *packer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        packer = p == MAP_FAILED ? NULL : p;
-    }
+    if (!packer) packer = process_memory(sizeof *packer);
     sigset_t all;
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* a fault that is blocked ends the program: see live.c */

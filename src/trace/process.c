@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -79,6 +80,12 @@ uint64_t process_random(void)
     if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v)
         v = clock_raw_ns() * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)getpid() << 32;
     return v ? v : 1;
+}
+
+void *process_memory(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
 }
 
 /* Without descriptors, which the program would see: /proc/self is the main thread, which has no program file

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -209,19 +210,18 @@ void drain_stop(void);    /* join it; all full chunks are archived */
 void drain_abandon(void); /* from a signal handler: let it end by itself */
 void drain_forget(void);  /* in a forked child, and before the next session */
 
-/* archive.c */
-/* Create, or join a trace that is being recorded; an earlier one is put aside. `run_id` is what a new one gets ("": one
- * is made), and becomes that of the trace. The descriptor, locked until the caller's PROCESS chunk is in, or a
- * status. */
+/* archive.c: create, or join a trace that is being recorded; an earlier one is put aside. `run_id`: of a new one ("":
+ * one is made), then that of the trace. The descriptor, locked until the caller's PROCESS chunk is in, or a status. */
 int archive_open(const char *path, char run_id[32], tare_error *err);
 uint32_t archive_sampler(int fd); /* the process that samples into it now; 0: none */
 bool archive_lock(int fd, int tries_ms);
+/* Whole chunks at the end; gives the lock back. False with errno: what came in part was taken back, if locked. */
+bool archive_write(int fd, bool locked, struct iovec v[2]);
 /* What goes before `payload` in the file. */
 struct chunk_header archive_chunk_header(enum chunk_type type, uint64_t process, const void *payload,
                                          size_t bytes);
-tare_status archive_join(const char *path,
-                         tare_error *err); /* create, or join a trace that is being recorded */
-tare_status archive_reopen(void);          /* in a forked child: a description of our own */
+tare_status archive_join(const char *path, tare_error *err); /* archive_open() for the session */
+tare_status archive_reopen(void);                            /* in a forked child: a description of our own */
 bool archive_append(enum chunk_type type, uint64_t process, const void *payload, size_t bytes);
 bool archive_process(void);
 bool archive_close(void);     /* everything still in the live file; true: it is not needed any more */
@@ -234,8 +234,8 @@ uint64_t process_start_time(uint32_t pid); /* 0: not alive (or a zombie) */
 void process_command(char *out, size_t size);
 bool process_thread_name(uint32_t tid, char out[16]); /* false: no such thread */
 uint64_t process_random(void);
-bool process_last_thread(void); /* main() left by pthread_exit, and nobody but the caller is left */
-
+bool process_last_thread(void);     /* main() left by pthread_exit, and nobody but the caller is left */
+void *process_memory(size_t bytes); /* zeros, not of the program's malloc; NULL: none left */
 /* Keep a descriptor out of the program's way: `fd` is closed and given back under a high number; -1: none left. */
 int process_fd(int fd);
 

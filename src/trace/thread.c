@@ -175,7 +175,7 @@ static void name_at_end(const struct thread *t)
     lock_give(&session.lock);
 }
 
-static void retire(void *p)
+static void retire_thread(void *p)
 {
     struct thread *t = p;
     if (self_thread() != t) return;
@@ -192,7 +192,7 @@ static void retire(void *p)
 
 static void make_exit_key(void)
 {
-    pthread_key_create(&exit_key, retire);
+    pthread_key_create(&exit_key, retire_thread);
 }
 
 static struct thread *slot_reuse(void)

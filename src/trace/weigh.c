@@ -108,7 +108,7 @@ static struct weigh_pairs *pairs_of(struct thread *t, struct node *n)
 }
 
 /* Scopes that make up under a thousandth of their parent need no weighing: stop leaving them out. */
-static void judge(const struct weigh_pairs *p, struct node *n)
+static void judge_worth(const struct weigh_pairs *p, struct node *n)
 {
     const struct process_info *me = &session.calibrated;
     uint64_t on = 0, scopes = 0, cost = ((uint64_t)me->inside.p50 + me->outside.p50) / 256;
@@ -131,7 +131,7 @@ void weigh_pair_end(struct thread *t, struct node *n, uint64_t ticks)
     uint64_t at = p->seen < WEIGH_PAIRS ? p->seen : rng_next(&t->rng) % ((uint64_t)p->seen + 1);
     if (at < WEIGH_PAIRS) p->pair[at] = (struct weigh_pair){clip(t->pair_off), clip(ticks), clip(scopes)};
     if (p->seen < UINT32_MAX) p->seen++;
-    if (p->seen == PAIRS_BEFORE_JUDGING) judge(p, n);
+    if (p->seen == PAIRS_BEFORE_JUDGING) judge_worth(p, n);
 }
 
 /* ---- at start-up ---- */
@@ -265,8 +265,8 @@ static struct weight_ticks summary(uint64_t *v)
 
 void weigh_startup(struct process_info *out, tare_options *options)
 {
-    struct scratch *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (w == MAP_FAILED) return;
+    struct scratch *w = process_memory(sizeof *w);
+    if (!w) return;
     tare_site site = {"", "", 0, TARE_SITE_SCOPE, (uint64_t)session.number << 32 | 1};
     scratch_open(w, &site, options);
     struct tare_thread_ *was = self_hot;
