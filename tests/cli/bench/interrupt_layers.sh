@@ -1,9 +1,10 @@
 # Ctrl-C while measuring, which would take long: what was measured is kept, and no pass over the layers begins
 . "$TARE_SRC/tests/cli/inspect/models.bash"
+. "$TARE_SRC/tests/cli/waiting.bash"
 set -m
 mlp
-tare bench mlp.onnx --layers --batch 2048,4096 --budget 60s --min-runs 1000000 >out 2>err &
-sleep 3; kill -INT $!; wait $!; echo $?
+tare bench mlp.onnx --layers --batch 2048,4096 --budget 600s --min-runs 1000000 >out 2>err &
+cpu $! 2; kill -INT $!; wait $!; echo $?
 python3 -c '
 import glob, json
 run = json.load(open(glob.glob("tare-results/*.json")[0]))

@@ -1,6 +1,7 @@
 # killed half-way: no document, no temporary file
-tare bench --budget 60s --precision 0.0001 -- sleep 0.01 >out 2>err &
-sleep 1; kill -9 $!; wait $! 2>/dev/null; echo $?
+. "$TARE_SRC/tests/cli/waiting.bash"
+tare bench --budget 60s --precision 0.0001 -- sh -c 'echo >>runs; sleep 0.01' >out 2>err &
+lines runs 30; kill -9 $!; wait $! 2>/dev/null; echo $?
 find . -name '*.json*' -o -name '.*tmp*' | wc -l
 # nor does the command outlive it, but what left its group does
 tare bench --budget 60s -- sh -c 'setsid sleep 61 & echo $! >daemon; echo $$ >command; sleep 62; true' >out 2>err &
