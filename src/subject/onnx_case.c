@@ -74,7 +74,7 @@ static tare_status fix_dims(struct onnx_subject *s, const struct case_params *p,
     struct ort_ios inputs = {.items = VEC_INIT};
     struct ort_session *session = NULL;
     struct ort_session_spec plain = onnx_session_spec(s);
-    struct ort_dim *fixed = NULL;
+    struct dim_value *fixed = NULL;
     plain.optimization = 0;
     tare_status st = onnx_load(s, &plain, &session, err);
     if (st == TARE_OK) st = ort_inputs(s->ort, session, &inputs, err);
@@ -86,7 +86,7 @@ static tare_status fix_dims(struct onnx_subject *s, const struct case_params *p,
     for (size_t i = 0; st == TARE_OK && i < dims->chosen.n; i++) {
         const struct chosen_dim *c = &dims->chosen.items[i];
         if (strchr(c->name, '.')) continue; /* has no name in the model */
-        fixed[spec->n_fixed++] = (struct ort_dim){c->name, c->value};
+        fixed[spec->n_fixed++] = (struct dim_value){c->name, c->value};
     }
     spec->fixed = fixed;
     if (session) s->ort->call.ReleaseSession(session);
@@ -112,11 +112,7 @@ static tare_status open_session(const struct filling *f, struct ort_session **ou
     spec.threads = f->threads;
     spec.provider = p->provider;
     spec.no_spin = p->has_neighbours;
-    if (p->records) {
-        spec.profile = p->records->profile;
-        spec.optimized = p->records->optimized;
-        spec.weights = p->records->weights;
-    }
+    if (p->records) spec.records = *p->records;
     if (s->fix_dims) st = fix_dims(s, p, &spec, &dims, err);
     if (st == TARE_OK) st = onnx_load(s, &spec, out, err);
     mem_free((void *)(uintptr_t)spec.fixed);
@@ -129,7 +125,7 @@ static tare_status open_session(const struct filling *f, struct ort_session **ou
 static int64_t limit_of(const struct onnx_subject *s, const char *input)
 {
     for (size_t i = 0; i < s->limits.n; i++) {
-        if (strcmp(s->limits.items[i].input, input) == 0) return s->limits.items[i].limit;
+        if (strcmp(s->limits.items[i].name, input) == 0) return s->limits.items[i].value;
     }
     return 0;
 }

@@ -10,21 +10,16 @@
 #include "subject/ort_session.h"
 #include "subject/subject.h"
 
-struct input_limit {
-    const char *input;
-    int64_t limit;
-};
-
 struct onnx_subject {
     struct subject base;
     struct ort *ort;
     const char *found_by; /* which place of the search gave the runtime */
     const char *path;
-    struct arena texts;             /* all that it copied */
-    VEC(struct input_limit) limits; /* bounds of integer inputs, from the graph */
-    int weight_type;                /* enum onnx_type; ONNX_UNDEFINED: unknown */
-    char reader_says[200];          /* why our own reader refuses the file; "": it does not */
-    const char *inputs_path;        /* NULL: inputs are made up */
+    struct arena texts;           /* all that it copied */
+    VEC(struct dim_value) limits; /* bounds of integer inputs, from the graph */
+    int weight_type;              /* enum onnx_type; ONNX_UNDEFINED: unknown */
+    char reader_says[200];        /* why our own reader refuses the file; "": it does not */
+    const char *inputs_path;      /* NULL: inputs are made up */
     struct tensor_set files;
     VEC(const char *) config;
     int optimization;

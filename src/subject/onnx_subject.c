@@ -130,7 +130,7 @@ static tare_status copy_limits(struct onnx_subject *s, const struct onnx_model *
         bounds ? infer_input_bounds(m, bounds, n, err) : error_set(err, TARE_NOMEM, "out of memory");
     for (size_t i = 0; st == TARE_OK && i < n; i++) {
         if (bounds[i].limit <= 0) continue;
-        struct input_limit limit = {arena_str(&s->texts, m->graph.inputs.items[i].name), bounds[i].limit};
+        struct dim_value limit = {arena_str(&s->texts, m->graph.inputs.items[i].name), bounds[i].limit};
         st = vec_push(&s->limits, limit, err);
     }
     mem_free(bounds);
@@ -181,7 +181,7 @@ static tare_status read_model(struct onnx_subject *s, tare_error *err)
         snprintf(s->reader_says, sizeof s->reader_says, "%.199s", why.text);
         return TARE_OK; /* the runtime will be asked */
     }
-    if (onnx_weight_type(&m, &s->weight_type) < 0) s->weight_type = ONNX_UNDEFINED;
+    s->weight_type = m.weight_type;
     st = check_kinds(s, &m, err);
     if (st == TARE_OK) st = copy_limits(s, &m, err);
     onnx_close(&m);

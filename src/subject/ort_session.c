@@ -172,7 +172,7 @@ static tare_status set_dims(const struct ort *o, struct ort_session_options *so,
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < spec->n_fixed; i++) {
-        const struct ort_dim *d = &spec->fixed[i];
+        const struct dim_value *d = &spec->fixed[i];
         s = ort_check(o, o->call.AddFreeDimensionOverrideByName(so, d->name, d->value), err, "dimension '%s'",
                       d->name);
     }
@@ -181,19 +181,19 @@ static tare_status set_dims(const struct ort *o, struct ort_session_options *so,
 
 /* The graph as optimised, and the profiler. Keys that an older runtime does not know it keeps without effect. */
 static tare_status set_records(const struct ort *o, struct ort_session_options *so,
-                               const struct ort_session_spec *spec, tare_error *err)
+                               const struct case_records *r, tare_error *err)
 {
     tare_status s = TARE_OK;
-    if (spec->optimized)
-        s = ort_check(o, o->call.SetOptimizedModelFilePath(so, spec->optimized), err, "optimised graph");
-    if (s == TARE_OK && spec->optimized && spec->weights) {
-        s = add_config(o, so, "session.optimized_model_external_initializers_file_name", spec->weights, err);
+    if (r->optimized)
+        s = ort_check(o, o->call.SetOptimizedModelFilePath(so, r->optimized), err, "optimised graph");
+    if (s == TARE_OK && r->optimized && r->weights) {
+        s = add_config(o, so, "session.optimized_model_external_initializers_file_name", r->weights, err);
         if (s == TARE_OK)
             s = add_config(o, so, "session.optimized_model_external_initializers_min_size_in_bytes", "1024",
                            err);
     }
-    if (s == TARE_OK && spec->profile)
-        s = ort_check(o, o->call.EnableProfiling(so, spec->profile), err, "profiler");
+    if (s == TARE_OK && r->profile)
+        s = ort_check(o, o->call.EnableProfiling(so, r->profile), err, "profiler");
     return s;
 }
 
@@ -218,7 +218,7 @@ static tare_status set_options(const struct ort *o, struct ort_session_options *
         s = add_config(o, so, "session.record_ep_graph_assignment_info", "1", err);
     if (s == TARE_OK) s = add_config_entries(o, so, spec, err);
     if (s == TARE_OK) s = set_dims(o, so, spec, err);
-    if (s == TARE_OK) s = set_records(o, so, spec, err);
+    if (s == TARE_OK) s = set_records(o, so, &spec->records, err);
     if (s == TARE_OK && !is_cpu(spec)) s = append_provider(o, so, spec->provider, err);
     return s;
 }

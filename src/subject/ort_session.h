@@ -15,11 +15,6 @@
 
 /* ---- making one ---- */
 
-struct ort_dim { /* a free dimension made a constant */
-    const char *name;
-    int64_t value;
-};
-
 struct ort_session_spec {
     const char *model;
     const void *bytes; /* not NULL: the model itself; `model` is then only what errors call it */
@@ -30,11 +25,9 @@ struct ort_session_spec {
     bool no_arena, no_spin;
     const char *const *config; /* "key=value" */
     size_t n_config;
-    const struct ort_dim *fixed;
+    const struct dim_value *fixed; /* free dimensions made constants */
     size_t n_fixed;
-    const char *profile;   /* prefix of the profiler's file; NULL: not profiled */
-    const char *optimized; /* file for the optimised graph; NULL: not written */
-    const char *weights;   /* of `optimized`: file beside it for its larger weights; NULL: inside */
+    struct case_records records;
 };
 
 /* Errors name the model and carry the runtime's words; a provider that cannot be used is TARE_UNSUPPORTED. */

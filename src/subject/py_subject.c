@@ -162,15 +162,25 @@ static tare_status ask_python(struct py_subject *s, unsigned lane, const struct 
     return status < 0 ? error_set(err, status, "%s", why.text) : status;
 }
 
+/* On lane 0, where only the head of the answer is wanted. */
+static tare_status ask_plain(struct py_subject *s, struct py_request q, struct py_reply *head,
+                             tare_error *err)
+{
+    uint64_t numbers[PY_TIMES_MAX];
+    struct answer r = {.numbers = numbers};
+    tare_status status = ask_python(s, 0, &q, &r, err);
+    *head = r.head;
+    return status;
+}
+
 /* ---- one case ---- */
 
 static void py_finish(struct instance *base)
 {
     struct py_instance *i = (struct py_instance *)base;
-    struct py_request q = {.kind = PY_ASK_DROP, .id = i->id};
-    uint64_t numbers[PY_TIMES_MAX];
-    struct answer r = {.numbers = numbers};
-    if (peer_alive(&i->subject->peer)) ask_python(i->subject, 0, &q, &r, NULL);
+    struct py_reply head;
+    if (peer_alive(&i->subject->peer))
+        ask_plain(i->subject, (struct py_request){.kind = PY_ASK_DROP, .id = i->id}, &head, NULL);
     mem_free(i->lanes);
     mem_free(i);
 }
@@ -180,15 +190,14 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
 {
     struct py_subject *s = (struct py_subject *)base;
     struct py_request q = {PY_ASK_PREPARE, ++s->last_id, p->batch, case_dim(p, "length")};
-    uint64_t numbers[PY_TIMES_MAX];
-    struct answer r = {.numbers = numbers};
+    struct py_reply head;
     unsigned workers = p->workers ? p->workers : 1;
     struct py_instance *i = mem_new(1, sizeof *i);
     struct py_lane *lanes = mem_new(workers, sizeof *lanes);
     tare_status status = i && lanes ? TARE_OK : error_nomem(err, "a case");
     if (status == TARE_OK && workers > s->peer.n)
         status = error_set(err, TARE_INVALID, "%u runs at once, but %u lanes", workers, s->peer.n);
-    if (status == TARE_OK) status = ask_python(s, 0, &q, &r, err);
+    if (status == TARE_OK) status = ask_plain(s, q, &head, err);
     if (status < 0) {
         mem_free(i);
         mem_free(lanes);
@@ -198,10 +207,10 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     *i = (struct py_instance){.base = {base},
                               .subject = s,
                               .id = q.id,
-                              .units = r.head.value ? (int64_t)r.head.value : 1,
-                              .workers = workers};
-    i->lanes = lanes;
-    i->ungrouped = p->ungrouped;
+                              .units = head.value ? (int64_t)head.value : 1,
+                              .ungrouped = p->ungrouped,
+                              .workers = workers,
+                              .lanes = lanes};
     *out = &i->base;
     return TARE_OK;
 }
@@ -243,10 +252,9 @@ static uint64_t py_overhead(struct instance *base)
 {
     struct py_instance *i = (struct py_instance *)base;
     struct py_request q = {.kind = PY_ASK_OVERHEAD, .id = i->id};
-    uint64_t numbers[PY_TIMES_MAX];
-    struct answer r = {.numbers = numbers};
-    if (!peer_alive(&i->subject->peer)) return 0;
-    return ask_python(i->subject, 0, &q, &r, NULL) == TARE_OK ? r.head.value : 0;
+    struct py_reply head;
+    bool told = peer_alive(&i->subject->peer) && ask_plain(i->subject, q, &head, NULL) == TARE_OK;
+    return told ? head.value : 0;
 }
 
 static tare_status py_report(struct instance *base, struct run *run, struct run_case *c, tare_error *err)

@@ -20,9 +20,11 @@ struct dim_value {
     int64_t value;
 };
 
-/* Files that a model's session is to leave behind (ort_session.h); for profiled.c. */
+/* Files that a model's session is to leave behind; for profiled.c. NULL: not that one. */
 struct case_records {
-    const char *profile, *optimized, *weights;
+    const char *profile;   /* prefix of the profiler's file */
+    const char *optimized; /* the optimised graph */
+    const char *weights;   /* beside `optimized`: its larger weights; NULL: inside */
 };
 
 /* One configuration. 0 or NULL: not asked for, the subject chooses. */

@@ -156,7 +156,7 @@ static void test_layers(void **state)
     assert_int_equal(number(&i, i.layers.items[2].parameters), 8);
     assert_int_equal(number(&i, i.layers.items[3].parameters), 0); /* counted at the first reader */
     assert_int_equal(i.parameters, 872);
-    assert_int_equal(i.parameters, onnx_parameters(&g.model));
+    assert_int_equal(i.parameters, g.model.parameters);
     assert_int_equal(i.parameter_bytes, 4 * 872);
     assert_int_equal(i.bytes_by_type[ONNX_FLOAT], 4 * 872);
     assert_int_equal(i.nodes, 4);

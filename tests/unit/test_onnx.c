@@ -90,10 +90,8 @@ static void reads_a_model(void **state)
     const struct onnx_attribute *a = onnx_attribute(&m.graph.nodes.items[2], "then_branch");
     assert_non_null(a);
     assert_string_equal(a->g->initializers.items[0].name, "inner_w");
-    assert_int_equal(onnx_parameters(&m), 800 + 800);
-    int type = 0;
-    assert_int_equal(onnx_weight_type(&m, &type), TARE_OK);
-    assert_int_equal(type, ONNX_FLOAT);
+    assert_int_equal(m.parameters, 800 + 800);
+    assert_int_equal(m.weight_type, ONNX_FLOAT);
     onnx_close(&m);
     buf_release(&bytes);
 }
@@ -634,7 +632,6 @@ static void dump_bounds(struct json *j, const struct onnx_model *m)
 
 static void dump_model(struct json *j, const struct onnx_model *m)
 {
-    int type = ONNX_UNDEFINED;
     json_kv_int(j, "ir_version", m->ir_version);
     json_kv_string(j, "producer", m->producer);
     json_key(j, "opsets");
@@ -660,9 +657,8 @@ static void dump_model(struct json *j, const struct onnx_model *m)
         json_object_end(j);
     }
     json_array_end(j);
-    json_kv_int(j, "parameters", (int64_t)onnx_parameters(m));
-    onnx_weight_type(m, &type);
-    json_kv_string(j, "weight_type", onnx_type_name(type));
+    json_kv_int(j, "parameters", (int64_t)m->parameters);
+    json_kv_string(j, "weight_type", onnx_type_name(m->weight_type));
     dump_bounds(j, m);
     json_key(j, "graph");
     dump_graph(j, &m->graph);

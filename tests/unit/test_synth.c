@@ -185,7 +185,7 @@ static void test_read_back(void **state)
             assert_int_equal(m.graph.nodes.n, w.nodes.n);
             assert_int_equal(m.graph.initializers.n, w.tensors.n);
             assert_int_equal(m.graph.outputs.n, w.outputs.n);
-            assert_int_equal(onnx_parameters(&m), w.parameters);
+            assert_int_equal(m.parameters, w.parameters);
             for (size_t i = 0; i < m.graph.inputs.n; i++) {
                 const char *name = m.graph.inputs.items[i].name;
                 assert_string_equal(name, ow_name(&w, w.inputs.items[i].value));

@@ -300,10 +300,8 @@ static tare_status weigh_node(struct inspected *i, struct totals *t, const struc
 static tare_status weigh_graph(struct inspected *i, tare_error *err)
 {
     const struct inferred *m = inspect_shapes(i);
-    struct totals t;
+    struct totals t = {COST_SUM_INIT, COST_SUM_INIT};
     tare_status s = TARE_OK;
-    cost_sum_init(&t.all);
-    cost_sum_init(&t.per_run);
     drop_layers(i);
     for (size_t k = 0; s == TARE_OK && k < m->main->n_nodes; k++)
         s = weigh_node(i, &t, &m->main->nodes[k], err);
@@ -363,7 +361,7 @@ static tare_status count_parameters(struct inspected *i, tare_error *err)
         struct inspect_layer *l = &i->layers.items[k];
         l->parameters = poly_int(space, (int64_t)take_parameters(&o, l->at));
     }
-    add_up(&i->parameters, onnx_parameters(i->model));
+    add_up(&i->parameters, i->model->parameters);
     map_u64_release(&o.elements);
     return s == TARE_OK ? poly_space_status(space, err) : s;
 }

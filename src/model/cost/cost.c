@@ -8,22 +8,6 @@
 
 #include "model/cost/cost_rule.h"
 
-static bool has_flag(const char *domain, const char *op, unsigned flag)
-{
-    const struct op_row *r = op_find_cost(domain, op);
-    return r && r->flags & flag;
-}
-
-bool cost_is_view(const char *domain, const char *op)
-{
-    return has_flag(domain, op, OP_VIEW);
-}
-
-bool cost_is_in_place(const char *domain, const char *op)
-{
-    return has_flag(domain, op, OP_IN_PLACE);
-}
-
 /* ---- looking at the node ---- */
 
 const struct infer_value *cost_in(const struct cost_call *c, size_t i)
@@ -185,9 +169,14 @@ void cost_count_activation(struct cost_call *c, const char *attribute)
 
 /* ---- rules that more than one table uses ---- */
 
+void cost_count_out(struct cost_call *c, struct cost_each each)
+{
+    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), each);
+}
+
 void cost_rule_each(struct cost_call *c)
 {
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), c->row->each);
+    cost_count_out(c, c->row->each);
 }
 
 /* ---- bytes ---- */

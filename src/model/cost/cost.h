@@ -37,15 +37,10 @@ struct cost_sum {
     bool per_iteration, at_most, unknown;
     const char *why; /* the first reason */
 };
-void cost_sum_init(struct cost_sum *sum);
+#define COST_SUM_INIT {.unknown = false}
 tare_status cost_sum_add(struct cost_sum *sum, const struct cost *more, tare_error *err);
 void cost_sum_take(const struct cost_sum *sum, struct poly_space *s, struct cost *out);
 void cost_sum_release(struct cost_sum *sum);
-
-/* Does this operator only look at the same bytes anew (Reshape, Squeeze, Identity ..)? */
-bool cost_is_view(const char *domain, const char *op);
-/* May its first output be written over its first input when that dies here? */
-bool cost_is_in_place(const char *domain, const char *op);
 
 /* How a node gets its cost. */
 enum cost_kind {

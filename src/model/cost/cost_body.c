@@ -45,11 +45,6 @@ void cost_add(struct cost *to, const struct cost *more, struct poly_space *s)
     note_unknown(to, more);
 }
 
-void cost_sum_init(struct cost_sum *sum)
-{
-    memset(sum, 0, sizeof *sum);
-}
-
 void cost_sum_release(struct cost_sum *sum)
 {
     for (size_t i = 0; i < COST_PARTS; i++) map_u64_release(&sum->counts[i]);
@@ -93,10 +88,9 @@ void cost_sum_take(const struct cost_sum *sum, struct poly_space *s, struct cost
 static tare_status cost_of_scope(struct cost *out, const struct inferred *m, const struct infer_scope *scope,
                                  tare_error *err)
 {
-    struct cost_sum sum;
+    struct cost_sum sum = COST_SUM_INIT;
     struct cost one;
     tare_status s = TARE_OK;
-    cost_sum_init(&sum);
     for (size_t i = 0; s == TARE_OK && i < scope->n_nodes; i++) {
         s = cost_of_node(&one, m, &scope->nodes[i], err);
         if (s == TARE_OK) s = cost_sum_add(&sum, &one, err);

@@ -19,6 +19,8 @@ struct cost_call {
 
 void cost_of_row(struct cost *out, struct poly_space *s, const struct infer_node *n); /* cost.c */
 
+#define COST_SIMPLE(n) ((struct cost_each){.simple = (n)})
+
 /* ---- looking at the node ---- */
 const struct infer_value *cost_in(const struct cost_call *c, size_t i);  /* NULL: left out */
 const struct infer_value *cost_out(const struct cost_call *c, size_t i); /* NULL: nobody wants it */
@@ -40,6 +42,8 @@ const struct poly *cost_mul(const struct cost_call *c, const struct poly *a, con
 /* n elements of v's type, each at `each`. Integers are counted as such, in one class. */
 void cost_count(struct cost_call *c, const struct infer_value *v, const struct poly *n,
                 struct cost_each each);
+/* The same of each element of output 0, in the type of input 0. */
+void cost_count_out(struct cost_call *c, struct cost_each each);
 void cost_count_float(struct cost_call *c, const struct poly *n, struct cost_each each);
 void cost_count_integer(struct cost_call *c, const struct poly *n);
 /* Of elements of v's type. */
@@ -59,14 +63,11 @@ cost_rule cost_rule_div, cost_rule_where, cost_rule_variadic, cost_rule_gelu, co
     cost_rule_bias_split_gelu, cost_rule_log_softmax, cost_rule_reduce, cost_rule_reduce_then,
     cost_rule_reduce_log_sum_exp, cost_rule_layer_norm, cost_rule_skip_layer_norm, cost_rule_skip_rms_norm,
     cost_rule_embed_layer_norm, cost_rule_channel_norm, cost_rule_lrn, cost_rule_output, cost_rule_nll_loss,
-    cost_rule_cross_entropy;
-/* cost_rules_move.c */
-cost_rule cost_rule_scatter, cost_rule_col2im;
+    cost_rule_cross_entropy, cost_rule_scatter, cost_rule_col2im;
 /* cost_rules_product.c */
 cost_rule cost_rule_matmul, cost_rule_gemm_fast_gelu, cost_rule_gemm, cost_rule_einsum, cost_rule_conv,
     cost_rule_causal_conv, cost_rule_conv_transpose, cost_rule_deform_conv, cost_rule_recurrent,
     cost_rule_resize, cost_rule_grid_sample, cost_rule_affine_grid;
-/* cost_rules_quantized.c */
 cost_rule cost_rule_product, cost_rule_packed_product, cost_rule_scaled, cost_rule_scaled_pool;
 /* cost.c */
 void cost_rule_each(struct cost_call *c); /* row.each per element of output 0, in the type of input 0 */

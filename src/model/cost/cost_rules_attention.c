@@ -61,7 +61,7 @@ static const struct poly *projection_macs(struct cost_call *c, const struct proj
 {
     const struct poly *width = poly_add(c->s, cost_times(c, p->qk, 2), p->v);
     const struct poly *made = cost_mul(c, p->rows, width);
-    if (bias) cost_count_float(c, made, (struct cost_each){1, 0, 0});
+    if (bias) cost_count_float(c, made, COST_SIMPLE(1));
     return cost_mul(c, made, p->in);
 }
 
@@ -94,7 +94,7 @@ void cost_rule_q_attention(struct cost_call *c)
     a.masked = cost_in(c, 5) != NULL;
     const struct poly *made = cost_mul(c, p.rows, poly_add(c->s, cost_times(c, p.qk, 2), p.v));
     cost_count_int_macs(c, projection_macs(c, &p, cost_in(c, 2) != NULL));
-    cost_count_float(c, made, (struct cost_each){2, 0, 0});
+    cost_count_float(c, made, COST_SIMPLE(2));
     for (size_t zero = 6; zero <= 7; zero++) {
         if (cost_in(c, zero)) cost_count_integer(c, made);
     }
@@ -123,7 +123,7 @@ void cost_rule_packed_multi_head(struct cost_call *c)
     const struct infer_value *q = cost_in(c, 0), *y = cost_out(c, 0);
     struct projected p = {.rows = cost_dim(q, 0), .v = cost_dim(y, -1)};
     p.qk = cost_in(c, 1) ? cost_dim(q, -1) : p.v; /* [tokens, heads, 3, width] has them all */
-    if (cost_in(c, 3)) cost_count_float(c, cost_elements(c, q), (struct cost_each){1, 0, 0});
+    if (cost_in(c, 3)) cost_count_float(c, cost_elements(c, q), COST_SIMPLE(1));
     packed(c, &p, 4, cost_in(c, 6) != NULL);
 }
 
@@ -149,7 +149,7 @@ void cost_rule_multi_head(struct cost_call *c)
         const struct poly *n = cost_elements(c, q);
         if (k && !split)
             n = poly_add(c->s, poly_add(c->s, n, cost_elements(c, k)), cost_elements(c, cost_in(c, 2)));
-        cost_count_float(c, n, (struct cost_each){1, 0, 0});
+        cost_count_float(c, n, COST_SIMPLE(1));
     }
     count_sdpa(c, &a);
 }
@@ -173,7 +173,7 @@ void cost_rule_group_query(struct cost_call *c)
         heads > 0 ? poly_div_exact(c->s, cost_dim(y, -1), poly_int(c->s, heads)) : NULL;
     const struct poly *turned =
         cost_mul(c, cost_mul(c, a.batch, a.queries), cost_times(c, per_head, heads + shared));
-    cost_count_float(c, turned, (struct cost_each){3, 0, 0});
+    cost_count_float(c, turned, COST_SIMPLE(3));
 }
 
 /* ONNX's own: heads as an axis, or together with the width. */
@@ -215,9 +215,9 @@ void cost_rule_linear_attention(struct cost_call *c)
     cost_count_macs(
         c, q,
         poly_add(c->s, cost_times(c, of_keys, 1 + delta), cost_mul(c, numbers, cost_size(c, "q_num_heads"))));
-    cost_count_float(c, cost_elements(c, cost_out(c, 0)), (struct cost_each){1, 0, 0}); /* the scale */
-    if (delta) cost_count_float(c, values, (struct cost_each){2, 0, 0});
+    cost_count_float(c, cost_elements(c, cost_out(c, 0)), COST_SIMPLE(1)); /* the scale */
+    if (delta) cost_count_float(c, values, COST_SIMPLE(2));
     if (!gated) return;
-    cost_count_float(c, of_keys, (struct cost_each){1, 0, 0});
+    cost_count_float(c, of_keys, COST_SIMPLE(1));
     cost_count_float(c, cost_elements(c, cost_in(c, 4)), (struct cost_each){0, 0, 1});
 }

@@ -11,17 +11,15 @@
 void cost_rule_div(struct cost_call *c)
 {
     const struct infer_value *by = cost_in(c, 1);
-    struct cost_each each = {0, 1, 0};
-    if (by && (by->constant || by->folded)) each = (struct cost_each){1, 0, 0};
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), each);
+    bool once = by && (by->constant || by->folded);
+    cost_count_out(c, once ? COST_SIMPLE(1) : (struct cost_each){.division = 1});
 }
 
 /* Sum, Min, Max, Mean of any number of inputs. */
 void cost_rule_variadic(struct cost_call *c)
 {
-    unsigned n = (unsigned)c->node->inputs.n, extra = c->row->each.division;
-    struct cost_each each = {n ? n - 1 : 0, extra, 0};
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), each);
+    unsigned n = (unsigned)c->node->inputs.n;
+    cost_count_out(c, (struct cost_each){n ? n - 1 : 0, c->row->each.division, 0});
 }
 
 void cost_rule_where(struct cost_call *c)
@@ -34,7 +32,7 @@ void cost_rule_gelu(struct cost_call *c)
 {
     const struct cost_each exact = {4, 0, 1}, tanh = {7, 0, 1};
     bool fast = cost_text_is(c, "approximate", "tanh");
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), fast ? tanh : exact);
+    cost_count_out(c, fast ? tanh : exact);
 }
 
 /* An activation, after a bias where there is one. */
@@ -42,15 +40,14 @@ void cost_rule_biased(struct cost_call *c)
 {
     struct cost_each each = c->row->each;
     each.simple += cost_in(c, 1) != NULL;
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), each);
+    cost_count_out(c, each);
 }
 
 /* One half is multiplied by the activation of the other. */
 void cost_rule_bias_split_gelu(struct cost_call *c)
 {
-    const struct cost_each add = {1, 0, 0}, each = {5, 0, 1};
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_in(c, 0)), add);
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_out(c, 0)), each);
+    cost_count(c, cost_in(c, 0), cost_elements(c, cost_in(c, 0)), COST_SIMPLE(1));
+    cost_count_out(c, (struct cost_each){5, 0, 1});
 }
 
 void cost_rule_output(struct cost_call *c)
@@ -82,9 +79,8 @@ static const struct poly *softmax_rows(struct cost_call *c)
 
 void cost_rule_log_softmax(struct cost_call *c)
 {
-    const struct cost_each log = {0, 0, 1};
     cost_rule_each(c);
-    cost_count(c, cost_in(c, 0), softmax_rows(c), log);
+    cost_count(c, cost_in(c, 0), softmax_rows(c), (struct cost_each){.transcendental = 1});
 }
 
 void cost_rule_reduce(struct cost_call *c)
@@ -97,26 +93,30 @@ void cost_rule_reduce(struct cost_call *c)
 void cost_rule_reduce_then(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0);
-    struct cost_each per_element = {c->row->each.simple, 0, 0},
-                     then = {0, c->row->each.division, c->row->each.transcendental};
-    cost_count(c, x, cost_elements(c, x), per_element);
-    cost_count(c, x, cost_elements(c, cost_out(c, 0)), then);
+    struct cost_each then = c->row->each;
+    then.simple = 0;
+    cost_count(c, x, cost_elements(c, x), COST_SIMPLE(c->row->each.simple));
+    cost_count_out(c, then);
 }
 
 void cost_rule_reduce_log_sum_exp(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0);
-    const struct cost_each each = {3, 0, 1}, log = {1, 0, 1};
-    cost_count(c, x, cost_elements(c, x), each);
-    cost_count(c, x, cost_elements(c, cost_out(c, 0)), log);
+    cost_count(c, x, cost_elements(c, x), (struct cost_each){3, 0, 1});
+    cost_count_out(c, (struct cost_each){1, 0, 1});
 }
 
 /* ---- norms: per element by the row, a root and a division per row ---- */
 
 static void norm_rows(struct cost_call *c, const struct poly *rows)
 {
-    const struct cost_each root = {0, 2, 0};
-    cost_count_float(c, rows, root);
+    cost_count_float(c, rows, (struct cost_each){.division = 2});
+}
+
+/* The rows of all axes but the last; NULL: unknown. */
+static const struct poly *rows_of(const struct cost_call *c, const struct infer_value *v)
+{
+    return v && v->has_rank && v->rank ? cost_dims(c, v, 0, v->rank - 1) : NULL;
 }
 
 void cost_rule_layer_norm(struct cost_call *c)
@@ -136,7 +136,7 @@ static void skip_norm(struct cost_call *c, size_t bias)
     struct cost_each each = c->row->each;
     each.simple += 1 + (cost_in(c, bias) != NULL);
     cost_count_float(c, cost_elements(c, x), each);
-    norm_rows(c, x && x->has_rank && x->rank ? cost_dims(c, x, 0, x->rank - 1) : NULL);
+    norm_rows(c, rows_of(c, x));
 }
 
 void cost_rule_skip_layer_norm(struct cost_call *c)
@@ -153,10 +153,8 @@ void cost_rule_skip_rms_norm(struct cost_call *c)
 void cost_rule_embed_layer_norm(struct cost_call *c)
 {
     const struct infer_value *y = cost_out(c, 0);
-    struct cost_each each = {8, 0, 0};
-    each.simple += cost_in(c, 1) != NULL;
-    cost_count_float(c, cost_elements(c, y), each);
-    norm_rows(c, y && y->has_rank && y->rank ? cost_dims(c, y, 0, y->rank - 1) : NULL);
+    cost_count_float(c, cost_elements(c, y), COST_SIMPLE(8 + (cost_in(c, 1) != NULL)));
+    norm_rows(c, rows_of(c, y));
 }
 
 void cost_rule_channel_norm(struct cost_call *c)
@@ -172,10 +170,9 @@ void cost_rule_channel_norm(struct cost_call *c)
 void cost_rule_lrn(struct cost_call *c)
 {
     int64_t size = cost_int(c, "size", 0);
-    struct cost_each each = {2, 1, 1};
     const struct poly *n = cost_elements(c, cost_out(c, 0));
-    cost_count(c, cost_in(c, 0), size > 0 ? cost_times(c, n, size) : NULL, (struct cost_each){1, 0, 0});
-    cost_count(c, cost_in(c, 0), n, each);
+    cost_count(c, cost_in(c, 0), size > 0 ? cost_times(c, n, size) : NULL, COST_SIMPLE(1));
+    cost_count_out(c, (struct cost_each){2, 1, 1});
 }
 
 /* ---- losses ---- */
@@ -207,15 +204,12 @@ void cost_rule_cross_entropy(struct cost_call *c)
 void cost_rule_scatter(struct cost_call *c)
 {
     const struct infer_value *updates = cost_in(c, 2);
-    const struct cost_each each = {1, 0, 0};
-    const struct onnx_attribute *how = cost_attribute(c, "reduction");
-    if (!how || cost_text_is(c, "reduction", "none")) return;
-    cost_count(c, updates, cost_elements(c, updates), each);
+    if (!cost_attribute(c, "reduction") || cost_text_is(c, "reduction", "none")) return;
+    cost_count(c, updates, cost_elements(c, updates), COST_SIMPLE(1));
 }
 
 /* Overlapping columns are added up. */
 void cost_rule_col2im(struct cost_call *c)
 {
-    const struct cost_each each = {1, 0, 0};
-    cost_count(c, cost_in(c, 0), cost_elements(c, cost_in(c, 0)), each);
+    cost_count(c, cost_in(c, 0), cost_elements(c, cost_in(c, 0)), COST_SIMPLE(1));
 }

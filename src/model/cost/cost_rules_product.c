@@ -21,17 +21,11 @@ static const struct poly *out_elements(const struct cost_call *c)
     return cost_elements(c, cost_out(c, 0));
 }
 
-static void count_simple(struct cost_call *c, unsigned per_output)
-{
-    const struct cost_each each = {per_output, 0, 0};
-    cost_count(c, cost_in(c, 0), out_elements(c), each);
-}
-
 void cost_rule_matmul(struct cost_call *c)
 {
     const struct infer_value *a = cost_in(c, 0);
     cost_count_macs(c, a, cost_mul(c, out_elements(c), cost_inner(c, a)));
-    count_simple(c, cost_float(c, "alpha", 1) != 1);
+    cost_count_out(c, COST_SIMPLE(cost_float(c, "alpha", 1) != 1));
     cost_count_activation(c, "activation");
 }
 
@@ -41,17 +35,15 @@ void cost_rule_gemm(struct cost_call *c)
     bool added = cost_in(c, 2) != NULL;
     unsigned more = added + (cost_float(c, "alpha", 1) != 1) + (added && cost_float(c, "beta", 1) != 1);
     cost_count_macs(c, a, cost_mul(c, out_elements(c), cost_inner(c, a)));
-    count_simple(c, more);
+    cost_count_out(c, COST_SIMPLE(more));
     cost_count_activation(c, "activation");
 }
 
 /* A matrix product, its bias and the fast Gelu. */
 void cost_rule_gemm_fast_gelu(struct cost_call *c)
 {
-    struct cost_each each = {7, 0, 1};
-    each.simple += cost_in(c, 2) != NULL;
     cost_rule_matmul(c);
-    cost_count(c, cost_in(c, 0), out_elements(c), each);
+    cost_count_out(c, (struct cost_each){7 + (cost_in(c, 2) != NULL), 0, 1});
 }
 
 /* ---- Einsum: its operands two at a time, from left to right ---- */
@@ -194,7 +186,7 @@ void cost_rule_einsum(struct cost_call *c)
 {
     struct einsum_cost e = cost_of_equation(c);
     cost_count_macs(c, cost_in(c, 0), e.macs);
-    cost_count(c, cost_in(c, 0), e.simple, (struct cost_each){1, 0, 0});
+    cost_count(c, cost_in(c, 0), e.simple, COST_SIMPLE(1));
 }
 
 /* ---- convolutions ---- */
@@ -208,7 +200,7 @@ const struct poly *cost_taps(const struct cost_call *c, const struct infer_value
 void cost_rule_conv(struct cost_call *c)
 {
     cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_taps(c, cost_in(c, 1))));
-    count_simple(c, (cost_in(c, 2) != NULL) + (cost_in(c, 3) != NULL));
+    cost_count_out(c, COST_SIMPLE((cost_in(c, 2) != NULL) + (cost_in(c, 3) != NULL)));
     cost_count_activation(c, "activation");
 }
 
@@ -216,7 +208,7 @@ void cost_rule_conv(struct cost_call *c)
 void cost_rule_causal_conv(struct cost_call *c)
 {
     cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_taps(c, cost_in(c, 1))));
-    count_simple(c, cost_in(c, 2) != NULL);
+    cost_count_out(c, COST_SIMPLE(cost_in(c, 2) != NULL));
     if (!cost_text_is(c, "activation", "none")) cost_count_activation(c, "activation");
 }
 
@@ -225,7 +217,7 @@ void cost_rule_conv_transpose(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1);
     cost_count_macs(c, x, cost_mul(c, cost_elements(c, x), cost_taps(c, w)));
-    count_simple(c, cost_in(c, 2) != NULL);
+    cost_count_out(c, COST_SIMPLE(cost_in(c, 2) != NULL));
 }
 
 /* x, w, offsets, bias, mask: each place of the kernel is sampled between four pixels. */
@@ -233,9 +225,9 @@ void cost_rule_deform_conv(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1), *y = cost_out(c, 0);
     cost_count_macs(c, x, cost_mul(c, out_elements(c), cost_taps(c, w)));
-    count_simple(c, cost_in(c, 3) != NULL);
+    cost_count_out(c, COST_SIMPLE(cost_in(c, 3) != NULL));
     if (!x || !x->has_rank || !y || !y->has_rank || !w || !w->has_rank || y->rank < 3) {
-        cost_count(c, x, NULL, (struct cost_each){6, 0, 0});
+        cost_count(c, x, NULL, COST_SIMPLE(6));
         return;
     }
     const struct poly *places = cost_mul(c, cost_dims(c, y, 2, y->rank), cost_dims(c, w, 2, w->rank));
@@ -275,7 +267,7 @@ static const struct gates *gates_of(const struct onnx_node *n)
 static bool step_cost(const struct cost_call *c, const struct gates *g, struct cost_each *out)
 {
     const struct onnx_attribute *said = cost_attribute(c, "activations");
-    *out = (struct cost_each){g->simple, 0, 0};
+    *out = COST_SIMPLE(g->simple);
     for (size_t i = 0; i < 3 && g->uses[i]; i++) {
         struct cost_each one;
         const char *name = said && i < said->strings.n ? said->strings.items[i] : g->activation[i];
@@ -362,4 +354,91 @@ void cost_rule_grid_sample(struct cost_call *c)
 void cost_rule_affine_grid(struct cost_call *c)
 {
     cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_dim(cost_in(c, 0), 2)));
+}
+
+/* ==== on quantised numbers: products of integers are int_macs, corrections by zero points integer operations, scaling
+ * and rounding simple ones (dequantising takes 2 per element, quantising 3) ==== */
+
+/* Where an operator has what; 0: nowhere, since input 0 is always the first operand. */
+struct quantized {
+    const char *op;
+    unsigned weights, zeros[2], bias;
+    bool conv;    /* else a matrix product */
+    bool scaled;  /* the result is brought to floats or to a scale of its own */
+    bool dynamic; /* the first operand is quantised here */
+};
+
+static const struct quantized products[] = {
+    {"QLinearConv", 3, {2, 5}, 8, true, true, false},
+    {"ConvInteger", 1, {2, 3}, 0, true, false, false},
+    {"QLinearMatMul", 3, {2, 5}, 0, false, true, false},
+    {"MatMulInteger", 1, {2, 3}, 0, false, false, false},
+    {"QGemm", 3, {2, 5}, 6, false, true, false},
+    {"DynamicQuantizeMatMul", 1, {0, 3}, 4, false, true, true},
+    {"MatMulIntegerToFloat", 1, {4, 5}, 6, false, true, false},
+};
+
+static const struct quantized *product_of(const struct onnx_node *n)
+{
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        if (strcmp(products[i].op, n->op) == 0) return &products[i];
+    }
+    return NULL; /* no row points here for another */
+}
+
+static bool has_input(const struct cost_call *c, unsigned input)
+{
+    return input && cost_in(c, input);
+}
+
+void cost_rule_product(struct cost_call *c)
+{
+    const struct quantized *q = product_of(c->node);
+    const struct poly *n = out_elements(c);
+    if (!q) return;
+    cost_count_int_macs(
+        c, cost_mul(c, n, q->conv ? cost_taps(c, cost_in(c, q->weights)) : cost_inner(c, cost_in(c, 0))));
+    for (size_t i = 0; i < 2; i++) {
+        if (has_input(c, q->zeros[i])) cost_count_integer(c, n);
+    }
+    if (q->scaled) cost_count_float(c, n, COST_SIMPLE(2));
+    if (has_input(c, q->bias)) cost_count(c, cost_in(c, q->bias), n, COST_SIMPLE(1));
+    if (!q->dynamic) return;
+    cost_count_float(c, cost_elements(c, cost_in(c, 0)), COST_SIMPLE(4)); /* range, then numbers */
+    cost_count_integer(c, n);                                             /* and its zero point */
+}
+
+/* Weights of a few bits: unpacked and scaled once per call, apart from FLOPs. */
+void cost_rule_packed_product(struct cost_call *c)
+{
+    const struct poly *n = out_elements(c);
+    int64_t inner = cost_int(c, "K", 0), outer = cost_int(c, "N", 0);
+    bool known = inner > 0 && outer > 0;
+    const struct poly *weights = known ? cost_times(c, poly_int(c->s, inner), outer) : NULL;
+    int64_t summed = cost_int(c, "transB", 1) ? inner : outer; /* weights are stored [N, K] */
+    cost_count_macs(c, cost_in(c, 0), known ? cost_times(c, n, summed) : NULL);
+    cost_count_integer(c, cost_times(c, weights, 2));
+    if (cost_in(c, 5)) cost_count(c, cost_in(c, 0), n, COST_SIMPLE(1));
+}
+
+/* Floats to integers or back, or integers through floats: by element, never counted as integer operations. */
+void cost_rule_scaled(struct cost_call *c)
+{
+    cost_count_float(c, out_elements(c), c->row->each);
+}
+
+/* Sums in integers, scaled at the end. */
+void cost_rule_scaled_pool(struct cost_call *c)
+{
+    cost_count_float(c, out_elements(c), c->row->each);
+    if (cost_attribute(c, "kernel_shape")) {
+        struct op_row one = *c->row;
+        const struct op_row *row = c->row;
+        one.each = COST_SIMPLE(1);
+        c->row = &one;
+        cost_rule_pool(c);
+        c->row = row;
+    } else {
+        cost_count_integer(c, cost_elements(c, cost_in(c, 0)));
+    }
 }

@@ -10,7 +10,7 @@
 #include "core/map.h"
 #include "core/mem.h"
 #include "core/vec.h"
-#include "model/cost/cost.h"
+#include "model/infer/op.h"
 
 enum { NOT_OURS = UINT32_MAX, FOR_EVER = UINT32_MAX - 1 };
 
@@ -160,11 +160,17 @@ static bool is_plain(const struct infer_node *n)
     return n->n_bodies == 0 && n->node->inputs.n && n->node->outputs.n && n->outputs[0];
 }
 
+static bool has_flag(const struct infer_node *n, enum op_flags flag)
+{
+    const struct op_row *row = op_find_cost(n->node->domain, n->node->op);
+    return row && row->flags & flag;
+}
+
 static void join_views(struct scope_blocks *w)
 {
     for (size_t i = 0; i < w->scope->n_nodes; i++) {
         const struct infer_node *n = &w->scope->nodes[i];
-        if (!is_plain(n) || !cost_is_view(n->node->domain, n->node->op)) continue;
+        if (!is_plain(n) || !has_flag(n, OP_VIEW)) continue;
         struct block *from = block_of(w, n->inputs[0]), *to = block_of(w, n->outputs[0]);
         if (!from || !to || to->external) continue;
         join_blocks(from, to, w->blocks.items);
@@ -220,7 +226,7 @@ static void reuse_input(struct scope_blocks *w)
 {
     for (size_t i = 0; i < w->scope->n_nodes; i++) {
         const struct infer_node *n = &w->scope->nodes[i];
-        if (is_plain(n) && cost_is_in_place(n->node->domain, n->node->op)) join_in_place(w, n, (uint32_t)i);
+        if (is_plain(n) && has_flag(n, OP_IN_PLACE)) join_in_place(w, n, (uint32_t)i);
     }
 }
 

@@ -164,8 +164,11 @@ struct onnx_model {
     ONNX_LIST(struct onnx_function) functions;
     struct onnx_graph graph;
     uint64_t file_bytes;
-    uint64_t parameters; /* see onnx_parameters() */
-    int weight_type;
+    /* Learned numbers: elements of distinct initializers of all graphs (the same name or external bytes once) and of
+     * Constant nodes of more than one element. Not counted: int64, bool and string tensors (shapes, positions, masks),
+     * scalars of rank 0, scales, zero points, running statistics. 4-bit weights in bytes count unpacked. */
+    uint64_t parameters;
+    int weight_type; /* that most bytes of those have; ONNX_UNDEFINED: there are none */
     struct onnx_memory *memory;
 };
 #define ONNX_MODEL_INIT {0}
@@ -198,13 +201,6 @@ tare_status onnx_tensor_copy(const struct onnx_tensor *t, void *to, size_t size,
 tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes, uint64_t *n,
                               tare_error *err);
 
-/* Learned numbers: elements of distinct initializers of all graphs (the same name or external bytes once) and
- * of Constant nodes of more than one element. Not counted: int64, bool and string tensors (shapes, positions,
- * masks), scalars of rank 0, scales, zero points, running statistics. 4-bit weights in bytes count unpacked. */
-uint64_t onnx_parameters(const struct onnx_model *m);
-/* The element type that most bytes of those have; a model without any gives TARE_INVALID. */
-tare_status onnx_weight_type(const struct onnx_model *m, int *type);
-
 /* ---- the tensors that a model file stores, one by one, by names, types and dimensions only ---- */
 
 struct onnx_weight {
@@ -212,7 +208,7 @@ struct onnx_weight {
     uint64_t elements; /* unpacked */
     uint64_t bytes;    /* as stored */
     int type;
-    bool is_parameter; /* counts in onnx_parameters() */
+    bool is_parameter; /* counts in onnx_model.parameters */
 };
 typedef tare_status onnx_weight_seen(void *ctx, const struct onnx_weight *w, tare_error *err);
 

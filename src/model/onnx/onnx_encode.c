@@ -36,9 +36,6 @@ size_t encode_number(unsigned char *out, int type, double v)
         memcpy(&bits, &f, sizeof f);
     else
         bits = type == ONNX_FLOAT16 ? weight_to_half(f) : (uint64_t)(int64_t)v;
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    if (type == ONNX_FLOAT) bits >>= 32;
-#endif
     for (unsigned i = 0; i < n; i++) out[i] = (unsigned char)(bits >> 8 * i);
     return n;
 }
@@ -173,14 +170,6 @@ static size_t make_values(struct ow *w, struct ow_tensor *t, uint64_t from, size
     } else {
         weight_int8(with_peak(t), from, n, out);
     }
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    for (size_t i = 0; t->fill == OW_NORMAL && i < n; i++)
-        for (size_t k = 0; k < size / 2; k++) {
-            unsigned char c = out[i * size + k];
-            out[i * size + k] = out[i * size + size - 1 - k];
-            out[i * size + size - 1 - k] = c;
-        }
-#endif
     return n * size;
 }
 

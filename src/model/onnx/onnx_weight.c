@@ -179,15 +179,3 @@ tare_status onnx_weigh(struct onnx_model *m, tare_error *err)
     }
     return s;
 }
-
-uint64_t onnx_parameters(const struct onnx_model *m)
-{
-    return m->parameters;
-}
-
-tare_status onnx_weight_type(const struct onnx_model *m, int *type)
-{
-    if (m->weight_type == ONNX_UNDEFINED) return TARE_INVALID;
-    *type = m->weight_type;
-    return TARE_OK;
-}

@@ -166,33 +166,8 @@ static uint64_t elements_of(unsigned rank, const int64_t *dims)
     return n;
 }
 
-static struct ow_tensor make_tensor(struct ow *w, const struct ow_spec *spec, const char *base)
-{
-    struct ow_tensor t = {.fill = spec->fill, .type = spec->type, .rank = spec->rank, .value = spec->value};
-    for (unsigned i = 0; i < spec->rank; i++) t.dims[i] = spec->dims[i];
-    uint64_t n = elements_of(spec->rank, spec->dims);
-    t.bytes = n * (onnx_type_bits(spec->type) / 8);
-    t.weight = (struct weight){.key = weight_key(w->seed, base), .count = n, .step = weight_step(spec->std)};
-    if (spec->transposed) t.weight.rows = (uint64_t)spec->dims[0], t.weight.cols = (uint64_t)spec->dims[1];
-    if (!spec->buffer) w->parameters += n;
-    return t;
-}
-
-ow_val ow_weight(struct ow *w, const struct ow_spec *spec)
-{
-    struct buf name = BUF_INIT;
-    ow_val v = 0;
-    tensor_name(w, &name, spec->leaf, "");
-    if (w->status == TARE_OK) {
-        struct ow_tensor t = make_tensor(w, spec, name.data);
-        v = add_tensor(w, &t, name.data);
-    }
-    buf_release(&name);
-    return v;
-}
-
-/* A scalar beside a quantised tensor. */
-static ow_val companion(struct ow *w, const struct ow_spec *spec, const char *ending, struct ow_tensor *t)
+/* A tensor beside or instead of that of `spec`: its name with an ending. */
+static ow_val add_named(struct ow *w, const struct ow_spec *spec, const char *ending, struct ow_tensor *t)
 {
     struct buf name = BUF_INIT;
     tensor_name(w, &name, spec->leaf, ending);
@@ -201,22 +176,39 @@ static ow_val companion(struct ow *w, const struct ow_spec *spec, const char *en
     return v;
 }
 
+/* What is drawn depends on the plain name, so that the numbers are the same in every precision. */
+static struct ow_tensor make_tensor(struct ow *w, const struct ow_spec *spec)
+{
+    struct ow_tensor t = {.fill = spec->fill, .type = spec->type, .rank = spec->rank, .value = spec->value};
+    struct buf name = BUF_INIT;
+    for (unsigned i = 0; i < spec->rank; i++) t.dims[i] = spec->dims[i];
+    uint64_t n = elements_of(spec->rank, spec->dims);
+    t.bytes = n * (onnx_type_bits(spec->type) / 8);
+    tensor_name(w, &name, spec->leaf, "");
+    t.weight =
+        (struct weight){.key = weight_key(w->seed, name.data), .count = n, .step = weight_step(spec->std)};
+    if (spec->transposed) t.weight.rows = (uint64_t)spec->dims[0], t.weight.cols = (uint64_t)spec->dims[1];
+    if (!spec->buffer) w->parameters += n;
+    buf_release(&name);
+    return t;
+}
+
+ow_val ow_weight(struct ow *w, const struct ow_spec *spec)
+{
+    struct ow_tensor t = make_tensor(w, spec);
+    return add_named(w, spec, "", &t);
+}
+
 struct ow_quantized ow_quantized(struct ow *w, const struct ow_spec *spec)
 {
-    struct buf name = BUF_INIT;
     struct ow_quantized out = {0};
-    tensor_name(w, &name, spec->leaf, "");
-    if (w->status == TARE_OK) {
-        struct ow_tensor q = make_tensor(w, spec, name.data);
-        q.weight.zero = spec->type == ONNX_UINT8 ? 128 : 0;
-        out.q = companion(w, spec, "_quantized", &q);
-        struct ow_tensor scale = {.fill = OW_SCALE, .type = ONNX_FLOAT, .bytes = 4, .of = w->tensors.n - 1};
-        out.scale = companion(w, spec, "_scale", &scale);
-        struct ow_tensor zero = {
-            .fill = OW_SAME, .type = spec->type, .bytes = 1, .value = q.weight.zero};
-        out.zero = companion(w, spec, "_zero_point", &zero);
-    }
-    buf_release(&name);
+    struct ow_tensor q = make_tensor(w, spec);
+    q.weight.zero = spec->type == ONNX_UINT8 ? 128 : 0;
+    out.q = add_named(w, spec, "_quantized", &q);
+    struct ow_tensor scale = {.fill = OW_SCALE, .type = ONNX_FLOAT, .bytes = 4, .of = w->tensors.n - 1};
+    out.scale = add_named(w, spec, "_scale", &scale);
+    struct ow_tensor zero = {.fill = OW_SAME, .type = spec->type, .bytes = 1, .value = q.weight.zero};
+    out.zero = add_named(w, spec, "_zero_point", &zero);
     return out;
 }
 
