@@ -72,9 +72,5 @@ cost_rule cost_rule_product, cost_rule_packed_product, cost_rule_scaled, cost_ru
 /* cost.c */
 void cost_rule_each(struct cost_call *c); /* row.each per element of output 0, in the type of input 0 */
 void cost_rule_pool(struct cost_call *c); /* row.each per element of output 0 and place of the kernel */
-/* The numbers multiplied for one element of MatMul's, Gemm's and their like's output. */
-const struct poly *cost_inner(const struct cost_call *c, const struct infer_value *a);
-/* Convolution: products per element of its output, by its weights. */
-const struct poly *cost_taps(const struct cost_call *c, const struct infer_value *w);
 
 #endif

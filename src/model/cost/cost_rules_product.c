@@ -8,7 +8,8 @@
 
 /* ---- matrix products ---- */
 
-const struct poly *cost_inner(const struct cost_call *c, const struct infer_value *a)
+/* The numbers multiplied for one element of MatMul's, Gemm's and their like's output. */
+static const struct poly *inner_size(const struct cost_call *c, const struct infer_value *a)
 {
     if (!a || !a->has_rank || a->rank == 0) return NULL;
     if (a->rank == 1) return cost_dim(a, 0);
@@ -24,7 +25,7 @@ static const struct poly *out_elements(const struct cost_call *c)
 void cost_rule_matmul(struct cost_call *c)
 {
     const struct infer_value *a = cost_in(c, 0);
-    cost_count_macs(c, a, cost_mul(c, out_elements(c), cost_inner(c, a)));
+    cost_count_macs(c, a, cost_mul(c, out_elements(c), inner_size(c, a)));
     cost_count_out(c, COST_SIMPLE(cost_float(c, "alpha", 1) != 1));
     cost_count_activation(c, "activation");
 }
@@ -34,7 +35,7 @@ void cost_rule_gemm(struct cost_call *c)
     const struct infer_value *a = cost_in(c, 0);
     bool added = cost_in(c, 2) != NULL;
     unsigned more = added + (cost_float(c, "alpha", 1) != 1) + (added && cost_float(c, "beta", 1) != 1);
-    cost_count_macs(c, a, cost_mul(c, out_elements(c), cost_inner(c, a)));
+    cost_count_macs(c, a, cost_mul(c, out_elements(c), inner_size(c, a)));
     cost_count_out(c, COST_SIMPLE(more));
     cost_count_activation(c, "activation");
 }
@@ -191,7 +192,8 @@ void cost_rule_einsum(struct cost_call *c)
 
 /* ---- convolutions ---- */
 
-const struct poly *cost_taps(const struct cost_call *c, const struct infer_value *w)
+/* Convolution: products per element of its output, by its weights. */
+static const struct poly *taps_of(const struct cost_call *c, const struct infer_value *w)
 {
     return w && w->has_rank && w->rank ? cost_dims(c, w, 1, w->rank) : NULL;
 }
@@ -199,7 +201,7 @@ const struct poly *cost_taps(const struct cost_call *c, const struct infer_value
 /* x, w, bias, what is added to the result. */
 void cost_rule_conv(struct cost_call *c)
 {
-    cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_taps(c, cost_in(c, 1))));
+    cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), taps_of(c, cost_in(c, 1))));
     cost_count_out(c, COST_SIMPLE((cost_in(c, 2) != NULL) + (cost_in(c, 3) != NULL)));
     cost_count_activation(c, "activation");
 }
@@ -207,7 +209,7 @@ void cost_rule_conv(struct cost_call *c)
 /* input, weights, bias, past state: a channel by itself. */
 void cost_rule_causal_conv(struct cost_call *c)
 {
-    cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), cost_taps(c, cost_in(c, 1))));
+    cost_count_macs(c, cost_in(c, 0), cost_mul(c, out_elements(c), taps_of(c, cost_in(c, 1))));
     cost_count_out(c, COST_SIMPLE(cost_in(c, 2) != NULL));
     if (!cost_text_is(c, "activation", "none")) cost_count_activation(c, "activation");
 }
@@ -216,7 +218,7 @@ void cost_rule_causal_conv(struct cost_call *c)
 void cost_rule_conv_transpose(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1);
-    cost_count_macs(c, x, cost_mul(c, cost_elements(c, x), cost_taps(c, w)));
+    cost_count_macs(c, x, cost_mul(c, cost_elements(c, x), taps_of(c, w)));
     cost_count_out(c, COST_SIMPLE(cost_in(c, 2) != NULL));
 }
 
@@ -224,7 +226,7 @@ void cost_rule_conv_transpose(struct cost_call *c)
 void cost_rule_deform_conv(struct cost_call *c)
 {
     const struct infer_value *x = cost_in(c, 0), *w = cost_in(c, 1), *y = cost_out(c, 0);
-    cost_count_macs(c, x, cost_mul(c, out_elements(c), cost_taps(c, w)));
+    cost_count_macs(c, x, cost_mul(c, out_elements(c), taps_of(c, w)));
     cost_count_out(c, COST_SIMPLE(cost_in(c, 3) != NULL));
     if (!x || !x->has_rank || !y || !y->has_rank || !w || !w->has_rank || y->rank < 3) {
         cost_count(c, x, NULL, COST_SIMPLE(6));
@@ -397,7 +399,7 @@ void cost_rule_product(struct cost_call *c)
     const struct poly *n = out_elements(c);
     if (!q) return;
     cost_count_int_macs(
-        c, cost_mul(c, n, q->conv ? cost_taps(c, cost_in(c, q->weights)) : cost_inner(c, cost_in(c, 0))));
+        c, cost_mul(c, n, q->conv ? taps_of(c, cost_in(c, q->weights)) : inner_size(c, cost_in(c, 0))));
     for (size_t i = 0; i < 2; i++) {
         if (has_input(c, q->zeros[i])) cost_count_integer(c, n);
     }
