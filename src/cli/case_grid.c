@@ -149,6 +149,7 @@ static tare_status case_dims(struct building *w, struct case_params *p)
     return TARE_OK;
 }
 
+/* The combination that the odometer shows. */
 static tare_status add_case(struct building *w)
 {
     const struct grid *g = w->asked;

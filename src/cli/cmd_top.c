@@ -59,6 +59,7 @@ static int watch_live(struct cli *cli, struct top_command *a, struct top_data *d
     return ended_by && ended_by != SIGINT ? 128 + ended_by : CLI_GOOD;
 }
 
+/* Both ways to look share how data is opened and closed. A recording that ends badly fails what went well so far. */
 static int show_top(struct cli *cli, struct top_command *a)
 {
     enum { FILE_WIDTH = 110 };

@@ -94,6 +94,7 @@ static void print_default(struct buf *out, const struct opt *row)
     buf_release(&value);
 }
 
+/* The option at the left, its meaning from COLUMN on; below it, where the option is longer than that. */
 static void print_row(struct buf *out, const struct opt *row)
 {
     struct buf left = BUF_INIT, right = BUF_INIT;

@@ -74,6 +74,7 @@ bool opt_is_switch(const char *text, bool *on)
     return false;
 }
 
+/* All words are gone through, so that an unknown one can be answered with the list and the nearest. */
 static tare_status set_enum(const struct opt *row, const char *text, tare_error *err)
 {
     struct suggest near;
@@ -304,6 +305,7 @@ static tare_status set_hit(struct walk *w, const struct opt *row, const char *te
     return s < 0 ? error_wrap(w->err, "%s", shown) : s;
 }
 
+/* --name, --no-name, --name=value, --name value. */
 static tare_status walk_long(struct walk *w, const char *word)
 {
     const char *name = word + 2, *eq = strchr(name, '=');
@@ -333,6 +335,7 @@ static tare_status walk_long(struct walk *w, const char *word)
     return set_hit(w, row, value, shown);
 }
 
+/* Letters that take no value may stand together; the first that does takes the rest of the word, or the next one. */
 static tare_status walk_short(struct walk *w, const char *word)
 {
     for (const char *c = word + 1; *c; c++) {
@@ -366,6 +369,7 @@ static void walk_arg(struct walk *w, char *word)
     w->n_args++;
 }
 
+/* All words once. The first walk applies nothing; both must take the same way. */
 static tare_status walk(struct walk *w)
 {
     bool only_args = false;

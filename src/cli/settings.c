@@ -231,6 +231,7 @@ static tare_status read_suite(struct reading *r, const yaml_node_t *n)
 
 /* ---- the file ---- */
 
+/* `history` is a file for all commands where it is a text, and the section of that command where it is a mapping. */
 static tare_status read_root(struct reading *r)
 {
     const yaml_node_t *root = yaml_document_get_root_node(&r->doc);

@@ -490,13 +490,7 @@ tare_status onnx_report(struct instance *base, struct run *run, struct run_case 
     report_arena(i, run, c);
     for (size_t k = 0; k < i->outputs.items.n; k++) bad += count_bad(i->ort, i->workers[0].out[k]);
     c->nan_outputs = known_u64(bad);
-    if (i->placed) {
-        struct run_map placement = {0};
-        if (ort_placement(i->ort, i->session, &run->arena, &placement)) {
-            run_map_set(&run->arena, &c->params, "placement",
-                        (struct run_value){.kind = RUN_MAP, .items = placement});
-        }
-    }
+    if (i->placed) ort_placement(i->ort, i->session, &run->arena, &c->placement);
     return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory to report a case") : TARE_OK;
 }
 

@@ -85,9 +85,9 @@ struct ort_arena_use {
 /* The statistics of the session's CPU arena into *arena; false when this runtime or session has none. */
 bool ort_arena_stats(const struct ort *o, const struct ort_session *s, struct arena *a, struct run_map *arena,
                      struct ort_arena_use *use);
-/* Nodes per provider into *placement; false when unknown. Needs 1.24 and a session made for another provider than
+/* Nodes per provider into *placement; none when unknown. Needs 1.24 and a session made for another provider than
  * cpu. */
-bool ort_placement(const struct ort *o, const struct ort_session *s, struct arena *a,
+void ort_placement(const struct ort *o, const struct ort_session *s, struct arena *a,
                    struct run_map *placement);
 
 /* ---- a runtime that does not come back: one thread looks ten times a second at the calls under way, and ends those

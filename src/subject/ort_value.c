@@ -227,13 +227,12 @@ static void count_subgraph(const struct ort *o, const struct ort_ep_subgraph *g,
     if (ort_done(o, st) && name) run_map_int(a, to, name, (int64_t)(stat_of(to, name) + n));
 }
 
-bool ort_placement(const struct ort *o, const struct ort_session *s, struct arena *a,
+void ort_placement(const struct ort *o, const struct ort_session *s, struct arena *a,
                    struct run_map *placement)
 {
     const struct ort_ep_subgraph *const *graphs = NULL;
     size_t n = 0;
-    if (!o->call.SessionGetEpGraphAssignmentInfo) return false;
-    if (!ort_done(o, o->call.SessionGetEpGraphAssignmentInfo(s, &graphs, &n))) return false;
+    if (!o->call.SessionGetEpGraphAssignmentInfo) return;
+    if (!ort_done(o, o->call.SessionGetEpGraphAssignmentInfo(s, &graphs, &n))) return;
     for (size_t i = 0; i < n; i++) count_subgraph(o, graphs[i], a, placement);
-    return placement->n > 0;
 }

@@ -74,6 +74,7 @@ static bool rewrite_gap(struct pen *p, unsigned x)
     return true;
 }
 
+/* Forward on the row by rewriting or jumping, else to the place by its numbers: whichever takes fewer bytes. */
 static void pen_move(struct pen *p, unsigned x, unsigned y)
 {
     if (p->placed && p->y == y && p->x == x) return;

@@ -311,6 +311,7 @@ static unsigned want_devices(const struct top_paint *p)
     return all.n < p->device->most ? (unsigned)all.n : p->device->most;
 }
 
+/* Where there is a bar it is what is coloured by eye; the label then stays plain. */
 static void draw_device(const struct top_paint *p, struct screen_span at, const char *label)
 {
     const struct top_device *k = p->device;
@@ -403,6 +404,7 @@ static double greatest(const struct top_history *h)
     return top;
 }
 
+/* As many graphs side by side as there is room for; what has no value now takes none. */
 static void draw_history(const struct top_paint *p, struct screen_box box)
 {
     unsigned shown = 0, side_by_side = 2;

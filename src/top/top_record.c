@@ -31,6 +31,7 @@ static int by_use(const void *a, const void *b)
     return (x->rss_bytes < y->rss_bytes) - (x->rss_bytes > y->rss_bytes);
 }
 
+/* A process that was recorded once goes on being recorded; new ones only while there is room. */
 static void put_row(struct top_data *d, struct probe_put *put, const struct proc_row *r)
 {
     char name[64], label[96];

@@ -190,6 +190,7 @@ static void add_tree(struct arrangement *a, long root)
     }
 }
 
+/* Sorted first, related then: the children of a process come in the order of the table too. */
 static void arrange_rows(struct arrangement *a)
 {
     const struct top_data *d = a->d;

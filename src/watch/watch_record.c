@@ -61,6 +61,7 @@ static void describe_command(struct run *run, const struct watcher *w)
 
 /* ---- from the kernel's account ---- */
 
+/* One run of a program is one sample: its time is mean, least, greatest and median at once. */
 static void record_usage(struct run_case *c, const struct child *child)
 {
     const struct rusage *u = &child->use;
@@ -184,6 +185,7 @@ static struct energy energy_of(const struct run_watch *w, double wall_s)
     return e;
 }
 
+/* Carbon is told of measured energy alone; what no counter covers is named as absent, never guessed. */
 static tare_status record_energy(struct run *run, struct run_case *c, const struct watcher *w,
                                  tare_error *err)
 {
@@ -234,6 +236,7 @@ static void record_alerts(struct run *run, struct run_watch *to, const struct wa
 
 /* ---- all of it ---- */
 
+/* How the program ended and how well it was watched, tare's own cost included. */
 static void record_watching(struct run_watch *to, const struct watcher *w)
 {
     struct rusage self = {0};

@@ -108,6 +108,7 @@ struct delivery {
     struct curl_slist *headers;
 };
 
+/* No signals of libcurl, no redirections, a limit on all of it: nothing may outlive the process that delivers. */
 static tare_status post_delivery(const struct curl *c, CURL *h, const struct delivery *d, tare_error *err)
 {
     char why[CURL_ERROR_SIZE] = "";

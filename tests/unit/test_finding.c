@@ -330,7 +330,6 @@ static void test_memory_rules(void **state)
 static void test_startup_and_provider(void **state)
 {
     struct run r;
-    struct run_map placement = {0};
     (void)state;
     fixture_sweep(&r);
     struct run_case *c = r.cases.at[0];
@@ -341,9 +340,8 @@ static void test_startup_and_provider(void **state)
     finding_has(finding_must(&r, "load.cost")->title, "2.10 s");
     finding_must_not(&r, "provider.fallback");
     run_map_text(&r.arena, &c->params, "provider", "cuda");
-    run_map_int(&r.arena, &placement, "CUDAExecutionProvider", 100);
-    run_map_int(&r.arena, &placement, "CPUExecutionProvider", 20);
-    run_map_set(&r.arena, &c->params, "placement", (struct run_value){.kind = RUN_MAP, .items = placement});
+    run_map_int(&r.arena, &c->placement, "CUDAExecutionProvider", 100);
+    run_map_int(&r.arena, &c->placement, "CPUExecutionProvider", 20);
     finding_judge(&r);
     finding_has(finding_must(&r, "provider.fallback")->title, "20 of 120 nodes fell back from cuda");
     run_release(&r);

@@ -219,10 +219,8 @@ static void test_provider_of_layers(void **state)
     finding_judge(&r);
     finding_must_not(&r, "provider.fallback");
     l->provider = "CPUExecutionProvider"; /* with the runtime's own account there is one finding, not two */
-    struct run_map where = {0};
-    run_map_int(&r.arena, &where, "cpu", 3);
-    run_map_int(&r.arena, &where, "cuda", 1);
-    run_map_set(&r.arena, &c->params, "placement", (struct run_value){.kind = RUN_MAP, .items = where});
+    run_map_int(&r.arena, &c->placement, "cpu", 3);
+    run_map_int(&r.arena, &c->placement, "cuda", 1);
     finding_judge(&r);
     assert_int_equal(count(&r, "provider.fallback"), 1);
     run_release(&r);

@@ -201,9 +201,7 @@ static void options_reach_the_runtime(void **state)
     }
     assert_int_equal(run_once(&o, 0, &err), TARE_OK);
     assert_int_equal(o.subject->ops->report(o.instance, &o.run, o.c, &err), TARE_OK);
-    const struct run_value *placement = run_map_get(&o.c->params, "placement");
-    assert_non_null(placement);
-    assert_int_equal(run_map_get(&placement->items, "CUDAExecutionProvider")->i, 6);
+    assert_int_equal(run_map_get(&o.c->placement, "CUDAExecutionProvider")->i, 6);
     shut(&o);
 }
 

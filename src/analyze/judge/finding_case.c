@@ -104,11 +104,9 @@ void find_load(struct judging *j)
 /* Nodes that ran elsewhere than on the provider asked for, by the runtime's own account. */
 void find_placement(struct judging *j, const struct run_case *c)
 {
-    const struct run_value *v = run_map_get(&c->params, "placement");
     double all = 0, on_cpu = 0;
-    if (!v || v->kind != RUN_MAP) return;
-    for (size_t i = 0; i < v->items.n; i++) {
-        const struct run_entry *e = &v->items.at[i];
+    for (size_t i = 0; i < c->placement.n; i++) {
+        const struct run_entry *e = &c->placement.at[i];
         if (e->value.kind != RUN_INT) continue;
         all += (double)e->value.i;
         if (strncasecmp(e->key, "cpu", 3) == 0) on_cpu += (double)e->value.i;

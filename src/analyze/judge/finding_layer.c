@@ -227,7 +227,7 @@ void find_layer_provider(struct judging *j, const struct run_case *c)
 {
     const char *asked = param_text(c, "provider"), *other = NULL;
     double all = 0, elsewhere = 0, share = 0;
-    if (!*asked || strcasecmp(asked, "cpu") == 0 || run_map_get(&c->params, "placement")) return;
+    if (!*asked || strcasecmp(asked, "cpu") == 0 || c->placement.n) return;
     for (size_t i = 0; i < c->layers.n; i++) {
         const struct run_layer *l = c->layers.at[i];
         if (!l->provider) continue;

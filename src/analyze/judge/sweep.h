@@ -27,7 +27,7 @@ bool map_number(const struct run_map *m, const char *key, double *out);     /* a
 /* A parameter as a number, or as a text ("" when absent). */
 bool param_number(const struct run_case *c, const char *param, double *out);
 const char *param_text(const struct run_case *c, const char *param);
-/* Was this entry chosen, and not found out while running (placement of nodes, NaN outputs)? */
+/* Was this entry chosen, and not found out while running? Documents of before kept the placement of nodes there. */
 bool param_is_setting(const struct run_entry *e);
 /* Do both do the same work? The length of inputs (seq, length, other dimensions of a model) is given with the work;
  * batch, threads, precision, variant and the like are chosen. */

@@ -116,6 +116,7 @@ static void say_unknown(struct run *run, const char *why)
             run_map_text(&run->arena, &run->cases.at[i]->unknown, "anchored", arena_str(&run->arena, why));
 }
 
+/* The cases of the bench again, as the two sides of an interleaved comparison; cases of both come in the same order. */
 static tare_status measure_ratios(struct cli *cli, const struct bench_planned *p, struct compare_args *c,
                                   struct run *run, const char *anchor)
 {
@@ -138,6 +139,7 @@ static tare_status measure_ratios(struct cli *cli, const struct bench_planned *p
     return s;
 }
 
+/* A comparison takes its sides as words of a command line: the anchor first, so that the ratio is of this to that. */
 static tare_status compare_with_anchor(struct cli *cli, const struct bench_planned *p, const char *model,
                                        struct run *run)
 {

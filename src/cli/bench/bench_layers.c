@@ -186,6 +186,8 @@ static tare_status join_layers(struct profiling *l, tare_error *err)
     return s;
 }
 
+/* Costs first, then times: the join needs the shapes that only costing knows. The roof comes last, because it bounds
+ * what was joined. */
 static tare_status profile_case(struct profiling *l, const struct bench_case *bc)
 {
     struct profiled_options o = {.params = bc->params,

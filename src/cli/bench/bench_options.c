@@ -74,6 +74,7 @@ static int choose_python(struct cli *cli, struct bench_args *a, int n, char **ar
     return 0;
 }
 
+/* What the words that are no options name. A command stands after "--", so that its own options stay its own. */
 static int choose_subject(struct cli *cli, struct bench_args *a, const char *command, int n, char **args)
 {
     a->kind = KIND_MODEL; /* also if nothing is named: the built-in one */

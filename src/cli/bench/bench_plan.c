@@ -73,6 +73,7 @@ static const char *usual_unit(const struct bench_args *a, bool built_in)
     return a->setup.inputs || a->setup.batch ? "items" : "calls";
 }
 
+/* The options that are numbers of the plan already; a limit on latency is judged by p95, so its tail must be known. */
 static struct bench_plan asked_plan(const struct bench_args *a, bool built_in)
 {
     struct bench_plan p = BENCH_PLAN_INIT;
@@ -207,6 +208,7 @@ static tare_status cache_path(const char *arch, char **out, tare_error *err)
     return s;
 }
 
+/* Whole or not at all: the next bench takes whatever lies in the cache for good. */
 static tare_status write_model(struct cli *cli, struct ow *w, const char *path)
 {
     struct file_out file = FILE_OUT_INIT;

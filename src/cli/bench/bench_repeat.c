@@ -66,6 +66,8 @@ static tare_status await(pid_t pid, int *code, tare_error *err)
     return TARE_OK;
 }
 
+/* The environment is padded by a random length, which moves the stack of the launch: layouts differ as they do between
+ * machines, and their spread is seen. */
 static tare_status spawn(struct launches *l, const char *path, int *code)
 {
     char option[128], pad[PAD_MOST + 1];

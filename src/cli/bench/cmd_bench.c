@@ -284,6 +284,7 @@ static tare_status entry_words(struct cli *cli, const struct suite_entry *e, str
     return s;
 }
 
+/* One entry as if its words had been typed; a failure is told with its place in tare.yaml. */
 static int bench_entry(struct cli *cli, const struct suite_entry *e, int argc, char **argv)
 {
     struct bench_args a = BENCH_ARGS_INIT;

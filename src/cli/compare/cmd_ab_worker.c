@@ -23,6 +23,7 @@ static bool has_socket(void)
     return getsockopt(AB_WORKER_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
+/* What cannot be opened is said over the socket: the other end has the terminal. */
 static tare_status serve_model(struct run *run, const char *text, tare_error *err)
 {
     struct ab_spec spec;
@@ -96,6 +97,7 @@ static tare_status spin_once(const char *text, tare_error *err)
     return status;
 }
 
+/* The same for work without a model: its specification is a number of steps. */
 static tare_status serve_spins(tare_error *err)
 {
     char text[64];

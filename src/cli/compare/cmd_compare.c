@@ -111,6 +111,7 @@ static unsigned kind_of(const struct compare_args *a)
     return a->ab && a->n && compare_is_model(a->args[0]) ? KIND_MODEL : KIND_COMMAND;
 }
 
+/* The kind is known from words alone, before any file is opened: what is not for it is refused at once. */
 static int read_args(struct cli *cli, struct compare_args *a, int argc, char **argv)
 {
     const struct opt rows[] = {

@@ -71,6 +71,7 @@ static tare_status split_range(const char *range, struct compare_trees *t, tare_
     return TARE_OK;
 }
 
+/* A folder of ours beside the documents, by its whole path: git runs elsewhere than the builds do. */
 static tare_status make_root(const char *dir, struct compare_trees *t, tare_error *err)
 {
     char here[4096] = "";

@@ -207,6 +207,8 @@ static bool is_compared(const struct side *s, const char *id)
     return false;
 }
 
+/* Earlier values of a metric on the same machine, as logarithms. The runs that are compared are no yardstick for
+ * themselves. */
 static tare_status past_values(void *ctx, const char *case_name, const char *metric,
                                struct compare_series *out, tare_error *err)
 {
@@ -254,6 +256,7 @@ static void add_words(struct buf *b, const char *option, const struct opt_list *
     }
 }
 
+/* The command line that judges the same runs again. */
 static void tell_again(struct comparing *k, struct comparison *c)
 {
     struct buf b = BUF_INIT;
@@ -288,6 +291,8 @@ static void name_sides(struct comparing *k, struct comparison *c)
     }
 }
 
+/* The subject and the machine of the new side say which part of the history is its own. What is to be found at least
+ * grows with what counts as no change: 2.5 times it can just be told apart. */
 static tare_status judge(struct comparing *k, struct comparison *c)
 {
     limits l = VEC_INIT;
@@ -328,6 +333,7 @@ static int answer_comparison(struct comparing *k)
     return rc;
 }
 
+/* Files are loaded before names in the history, which belong to the subject that the files tell. */
 static int compare_loaded(struct comparing *k, const struct run *run)
 {
     tare_status s = open_history(k, any_kept(&k->a->base) || any_kept(&k->a->new_));

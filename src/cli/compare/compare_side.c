@@ -16,6 +16,7 @@
 
 static const struct opt_usage side_usage = {.synopsis = "--a '<options>'", .about = ""};
 
+/* The options in quotes of --a or --b, read by the rows that the command itself has for models. */
 static int read_own(struct cli *cli, struct compare_sides *out, int which, const char *text)
 {
     struct model_args *own = &out->side[which].own;
@@ -242,6 +243,7 @@ void compare_sides_release(struct compare_sides *s)
 
 /* ---- lanes ---- */
 
+/* A model is measured in a process of its own, which gets its specification as text: it is started afresh, often. */
 static tare_status model_lane(struct compare_sides *sides, int which, size_t i, struct ab_lane **out,
                               tare_error *err)
 {

@@ -47,6 +47,7 @@ struct testing {
 
 /* ---- how long a step takes ---- */
 
+/* The shortest of twenty tries: what disturbs one only ever makes it longer. */
 static tare_status weigh_step(double *step_ns, tare_error *err)
 {
     struct subject *s = NULL;
@@ -142,6 +143,7 @@ static uint64_t steps_of(const struct testing *t, size_t kind)
     return (uint64_t)((double)kinds[kind].unit_ns / t->step_ns) + 1;
 }
 
+/* Both sides are workers that spin for the same number of steps, as two launches of one model would. */
 static tare_status compare_processes(struct testing *t, size_t kind, tare_error *err)
 {
     static char name[] = "tare", verb[] = "__ab-spin";

@@ -71,6 +71,7 @@ static tare_status examine_self(struct examination *e, struct duration asked, st
     return s;
 }
 
+/* The clock is read before and after all else, so that its rate is known from seconds, not from a moment. */
 static tare_status examine(struct examination *e, bool quick, struct cli *cli)
 {
     struct progress bar = PROGRESS_INIT(cli);
@@ -97,6 +98,7 @@ static tare_status examine(struct examination *e, bool quick, struct cli *cli)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
+/* Of a system clock there is no tick to be told, of a cycle counter no reason against it; JSON has both. */
 static void say_clock(struct answer *a, const struct examination *e)
 {
     const struct clock_source *s = &e->source;
@@ -142,6 +144,7 @@ static void say_memory_roof(struct answer *a, const struct roof *r)
     answer_f64(a, "triad", r->triad, NULL);
 }
 
+/* A roof that was recalled says when it was measured; one measured among others is too low, and says so. */
 static void say_roof(struct answer *a, const struct examination *e)
 {
     const struct roof *r = &e->roof;
@@ -220,6 +223,7 @@ static void say_noise(struct answer *a, const struct noise *n)
     answer_object_end(a);
 }
 
+/* People see what works and what would help; what is lost without it is for the end, where all of it is summed up. */
 static void say_abilities(struct answer *a, const struct term *t, const struct examination *e)
 {
     answer_say(a, "\n%sabilities\n%s", a->stream.style.bold, a->stream.style.plain);
@@ -287,6 +291,7 @@ static const char *or_unknown(const char *s)
     return s ? s : "unknown";
 }
 
+/* One line for people: names from outside are cleaned on their way. */
 static void say_host(struct answer *a, const struct run_host *h)
 {
     const struct run_host_cpu *c = &h->cpu;

@@ -35,6 +35,7 @@ struct listing {
     size_t n;
 };
 
+/* A row of the table; JSON has more of it, in its own order. */
 static tare_status list_run(void *ctx, const struct store_run *r, tare_error *err)
 {
     struct listing *l = ctx;
@@ -185,6 +186,7 @@ static tare_status note_gone(void *ctx, const struct store_run *run, tare_error 
     return TARE_OK;
 }
 
+/* What goes is told while it goes, so the answer begins before anything is removed. */
 static int prune_runs(struct cli *cli, struct store *s, const struct history_question *q)
 {
     struct answer a;
@@ -211,23 +213,27 @@ static int prune_runs(struct cli *cli, struct store *s, const struct history_que
 
 /* ---- the words ---- */
 
-enum takes { TAKES_FILTER = 1, TAKES_PRUNE = 2, TAKES_REMOVE = 4, TAKES_JSONL = 8, TAKES_GIT = 16 };
+enum { LIST = 1, SHOW = 2, TAG = 4, UNTAG = 8, BASELINE = 16, PRUNE = 32, IMPORT = 64, EXPORT = 128 };
+static const struct opt_kind kinds[] = {
+    {LIST, "list", "this is list"}, {SHOW, "show", "this is show"}, {TAG, "tag", "this is tag"},
+    {UNTAG, "untag", "this is untag"}, {BASELINE, "baseline", "this is baseline"}, {PRUNE, "prune", "this is prune"},
+    {IMPORT, "import", "this is import"}, {EXPORT, "export", "this is export"}, {0, NULL, NULL},
+};
 
 static const struct word {
     const char *name, *args;
     int min, max; /* arguments; -1: any number */
-    bool create;  /* where there is no history yet */
-    unsigned takes;
+    unsigned kind;
     history_fn *run;
 } words[] = {
-    {"list", "", 0, 0, false, TAKES_FILTER, list_runs},
-    {"show", "<id>", 1, 1, false, 0, show_run},
-    {"tag", "<id> <name>...", 2, -1, false, 0, tag_run},
-    {"untag", "<id> <name>...", 2, -1, false, 0, untag_run},
-    {"baseline", "<name> [<id>]", 1, 2, false, TAKES_REMOVE, pin_run},
-    {"prune", "", 0, 0, false, TAKES_PRUNE, prune_runs},
-    {"import", "<file or folder>...", 1, -1, true, TAKES_GIT, history_import},
-    {"export", "<folder>, or --jsonl <file>", 0, 1, false, TAKES_FILTER | TAKES_JSONL, history_export},
+    {"list", "", 0, 0, LIST, list_runs},
+    {"show", "<id>", 1, 1, SHOW, show_run},
+    {"tag", "<id> <name>...", 2, -1, TAG, tag_run},
+    {"untag", "<id> <name>...", 2, -1, UNTAG, untag_run},
+    {"baseline", "<name> [<id>]", 1, 2, BASELINE, pin_run},
+    {"prune", "", 0, 0, PRUNE, prune_runs},
+    {"import", "<file or folder>...", 1, -1, IMPORT, history_import},
+    {"export", "<folder>, or --jsonl <file>", 0, 1, EXPORT, history_export},
 };
 enum { N_WORDS = sizeof words / sizeof *words };
 
@@ -244,29 +250,6 @@ static const struct word *find_word(struct cli *cli, const char *text)
     return NULL;
 }
 
-static int check_word(struct cli *cli, const struct word *w, const struct history_question *a)
-{
-    const struct {
-        unsigned of;
-        bool given;
-        const char *name;
-    } given[] = {
-        {TAKES_FILTER, a->filter.subject || a->filter.host || a->filter.tag || a->filter.since_ms,
-         "--subject, --host, --tag and --since"},
-        {TAKES_PRUNE, a->keep || a->older_ms || a->dry_run, "--keep, --older-than and --dry-run"},
-        {TAKES_REMOVE, a->remove, "--remove"},
-        {TAKES_JSONL, a->jsonl != NULL, "--jsonl"},
-        {TAKES_GIT, a->commit || a->branch, "--commit and --branch"},
-    };
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i].given && !(w->takes & given[i].of))
-            return cli_usage_error(cli, "%s: not for %s", given[i].name, w->name);
-    if (a->argc < w->min || (w->max >= 0 && a->argc > w->max))
-        return cli_usage_error(cli, "tare history %s%s%s", w->name, *w->args ? " " : " takes nothing more",
-                               w->args);
-    return 0;
-}
-
 static const struct opt_usage usage = {
     .synopsis = "tare history list [options]\ntare history show <id>\ntare history tag|untag <id> <name>...\n"
                 "tare history baseline <name> [<id>]\ntare history prune [options]\n"
@@ -280,51 +263,62 @@ static const struct opt_usage usage = {
             "tare history prune --keep 200 --older-than 90d --dry-run",
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
+    .kinds = kinds,
 };
 
-static int read_asked(struct cli *cli, struct history_question *a, int *argc, char ***argv)
+/* The word and what it is given; options that are not for it are refused. */
+static int read_asked(struct cli *cli, struct history_question *a, const struct word **out, int argc, char **argv)
 {
     const struct opt rows[] = {
         OPT_HISTORY(&a->where),
         OPT_HISTORY_DIR(&a->where),
         OPT_JSON(&a->json),
         OPT_GROUP("list and export"),
-        OPT_STRING(0, "subject", &a->filter.subject, "<name>", "only runs of this subject"),
-        OPT_STRING(0, "host", &a->filter.host, "<name>", "only of this host, by name or fingerprint"),
-        OPT_STRING(0, "tag", &a->filter.tag, "<name>", "only runs with this tag or baseline's name"),
+        OPT_STRING(0, "subject", &a->filter.subject, "<name>", "only runs of this subject", .only_for = LIST | EXPORT),
+        OPT_STRING(0, "host", &a->filter.host, "<name>", "only of this host, by name or fingerprint",
+                 .only_for = LIST | EXPORT),
+        OPT_STRING(0, "tag", &a->filter.tag, "<name>", "only runs with this tag or baseline's name",
+                 .only_for = LIST | EXPORT),
         OPT_CALLBACK(0, "since", history_parse_since, &a->filter.since_ms, "<when>",
-                     "only runs after a date (2026-11-01) or of an age (30d)"),
+                     "only runs after a date (2026-11-01) or of an age (30d)", .only_for = LIST | EXPORT),
         OPT_UINT(0, "limit", &a->filter.limit, "list the newest so many; 0: all"),
-        OPT_STRING(0, "jsonl", &a->jsonl, "<file>", "export as one document a line; - is stdout"),
+        OPT_STRING(0, "jsonl", &a->jsonl, "<file>", "export as one document a line; - is stdout",
+                 .only_for = EXPORT),
         OPT_GROUP("prune"),
         OPT_UINT_IN(0, "keep", &a->keep, 1, UINT64_MAX, "the newest so many of each subject stay",
-                 .flags = OPT_NO_DEFAULT | OPT_NO_ENV),
-        OPT_CALLBACK(0, "older-than", history_parse_since, &a->older_ms, "<age>", "what is younger stays: 90d"),
-        OPT_FLAG(0, "dry-run", &a->dry_run, "only say what would go"),
+                 .flags = OPT_NO_DEFAULT | OPT_NO_ENV, .only_for = PRUNE),
+        OPT_CALLBACK(0, "older-than", history_parse_since, &a->older_ms, "<age>", "what is younger stays: 90d",
+                 .only_for = PRUNE),
+        OPT_FLAG(0, "dry-run", &a->dry_run, "only say what would go", .only_for = PRUNE),
         OPT_GROUP("others"),
-        OPT_FLAG(0, "remove", &a->remove, "baseline: take the name off the run"),
-        OPT_STRING(0, "commit", &a->commit, "<hash>", "import: the commit that was measured"),
-        OPT_STRING(0, "branch", &a->branch, "<name>", "import: its branch"),
+        OPT_FLAG(0, "remove", &a->remove, "baseline: take the name off the run", .only_for = BASELINE),
+        OPT_STRING(0, "commit", &a->commit, "<hash>", "import: the commit that was measured", .only_for = IMPORT),
+        OPT_STRING(0, "branch", &a->branch, "<name>", "import: its branch", .only_for = IMPORT),
         OPT_END,
     };
-    return cli_options(cli, &usage, rows, argc, argv);
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc) return rc;
+    if (argc == 0)
+        return cli_usage_error(cli, "what to do? list, show, tag, untag, baseline, prune, import or export");
+    const struct word *w = *out = find_word(cli, argv[0]);
+    if (!w) return CLI_USAGE;
+    a->argc = argc - 1;
+    a->argv = argv + 1;
+    if ((rc = cli_check_kind(cli, &usage, rows, w->kind)) != 0) return rc;
+    if (a->argc >= w->min && (w->max < 0 || a->argc <= w->max)) return 0;
+    return cli_usage_error(cli, "tare history %s%s%s", w->name, *w->args ? " " : " takes nothing more",
+                           w->args);
 }
 
 int cmd_history(struct cli *cli, int argc, char **argv)
 {
     struct history_question a = {.where = HISTORY_ARGS_INIT, .filter.limit = 50};
     struct store *store = NULL;
-    int rc = read_asked(cli, &a, &argc, &argv);
+    const struct word *w = NULL;
+    int rc = read_asked(cli, &a, &w, argc, argv);
     if (rc) return rc;
-    if (argc == 0)
-        return cli_usage_error(cli, "what to do? list, show, tag, untag, baseline, prune, import or export");
-    const struct word *w = find_word(cli, argv[0]);
-    if (!w) return CLI_USAGE;
-    a.argc = argc - 1;
-    a.argv = argv + 1;
-    if (w->takes & TAKES_JSONL) a.filter.limit = 0; /* export takes all */
-    if ((rc = check_word(cli, w, &a)) != 0) return rc;
-    rc = history_open(cli, &a.where, w->create, &store);
+    if (w->kind == EXPORT) a.filter.limit = 0; /* all of them */
+    rc = history_open(cli, &a.where, w->kind == IMPORT, &store);
     if (rc == 0) rc = w->run(cli, store, &a);
     store_close(store);
     return rc;

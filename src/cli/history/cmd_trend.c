@@ -188,6 +188,7 @@ static int answer_trend(struct cli *cli, const struct trend_question *q, const s
     return rc == CLI_GOOD && q->fail && got_worse(found) ? CLI_FINDING : rc;
 }
 
+/* Names are asked twice: of all subjects, to choose one or say which there are; then of its series. */
 static int trend_of(struct cli *cli, struct store *store, struct trend_question *a)
 {
     struct names all = {0};

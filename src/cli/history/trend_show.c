@@ -80,6 +80,7 @@ static void add_ratio(struct buf *b, const struct trend_change *c)
     }
 }
 
+/* A change lies between two runs: both are told, because the cause is in one of the commits between them. */
 static void say_change(struct answer *a, const struct trend_series *s, const struct trend_change *c,
                        const struct term *t)
 {
@@ -105,6 +106,7 @@ static void say_change(struct answer *a, const struct trend_series *s, const str
     answer_object_end(a);
 }
 
+/* No change found means little without this: what could have been found. */
 static void add_limits(struct buf *b, const struct trend_series *s)
 {
     const struct trend *t = &s->found;
@@ -136,6 +138,7 @@ static void add_creep(struct buf *b, const struct trend_series *s)
     buf_add_char(b, '\n');
 }
 
+/* Whose series it is, and what of it is not shown. */
 static void add_head(struct buf *b, const struct trend_answer *found, const struct trend_series *s,
                      const struct report_style *style)
 {
@@ -176,6 +179,7 @@ static void say_known(struct answer *a, const char *key, struct known_f64 v, con
     answer_f64(a, key, v.known ? as_value(s, v.v) : NAN, NULL);
 }
 
+/* Ratios are kept as logarithms; a reader gets what they stand for. */
 static void say_points(struct answer *a, const struct trend_series *s)
 {
     struct buf when = BUF_INIT;
@@ -266,6 +270,7 @@ static void add_estimate(struct buf *b, struct known_f64 v, const struct trend_s
     csv_number(b, v.known, v.known ? as_value(s, v.v) : 0);
 }
 
+/* A row a run, with the level that it belongs to; `change` marks the first of a new level. */
 static void add_rows(struct buf *b, const struct trend_answer *a, const struct trend_series *s)
 {
     size_t level = 0;

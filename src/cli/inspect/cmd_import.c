@@ -170,6 +170,7 @@ static tare_status join_profile(struct profile_import *i)
     return TARE_OK;
 }
 
+/* The file is read and described before the model is opened: what is wrong with it is told first. */
 static tare_status read_profile(struct cli *cli, const struct import_args *a, const char *path,
                                 struct run *run)
 {
@@ -251,6 +252,7 @@ static const struct opt_usage usage = {
             "Exit status: 0 good, 2 bad input, 3 could not write it.",
 };
 
+/* Every importer has an option of its own: its rows come from the table. */
 static int import_read(struct cli *cli, struct import_args *a, int argc, char **argv)
 {
     const char *paths[N_IMPORTERS] = {NULL};

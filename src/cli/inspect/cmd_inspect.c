@@ -277,6 +277,7 @@ static tare_status open_subject(struct subject **out, const struct item *i, cons
     return subject_open_onnx(out, &o, err);
 }
 
+/* One pass in a runtime. A run of its own takes what describes the machine, which the answer does not. */
 static tare_status run_pass(struct profiled_pass *pass, struct item *i, const struct inspect_args *a,
                             const struct profiled_options *o, tare_error *err)
 {
@@ -325,6 +326,7 @@ struct seen_pass {
     VEC(struct poly_binding) dims;
 };
 
+/* Tensors of the runtime as those of a file: the analysis knows only the latter. */
 static tare_status read_pass(struct seen_pass *r, const struct item *i, tare_error *err)
 {
     struct profiled_pass *pass = &r->pass;

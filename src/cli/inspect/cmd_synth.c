@@ -198,6 +198,7 @@ static int synthesize(struct cli *cli, const struct synth_args *a)
 
 /* ---- options ---- */
 
+/* At least one number; the last comma must have one behind it. */
 static tare_status read_sizes(void *ctx, const char *text, tare_error *err)
 {
     struct synth_config *c = ctx;

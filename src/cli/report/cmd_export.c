@@ -88,6 +88,7 @@ static tare_status counted_events(void *ctx, uint32_t thread, trace_event_fn *fn
 
 /* ---- writing ---- */
 
+/* The source is wrapped for as long as it takes, so that the bar knows how far it is. */
 static tare_status write_to(struct cli *cli, struct sink to, const struct export_args *a,
                             struct export_input *in)
 {
@@ -111,6 +112,7 @@ static tare_status write_to(struct cli *cli, struct sink to, const struct export
     return status;
 }
 
+/* A name that cannot be written is bad input; what fails later is not. */
 static int write_file(struct cli *cli, const char *output, const struct export_args *a,
                       struct export_input *in)
 {

@@ -1023,6 +1023,8 @@ export interface Case {
   name: string;
   /** The configuration as values. */
   params?: Record<string, Json> | null;
+  /** Nodes per execution provider, where the runtime tells it. */
+  placement?: Record<string, Json> | null;
   /** Measured runs. */
   samples?: number | null;
   /** Calls that were timed together: a sample is their mean. */
@@ -1088,6 +1090,7 @@ export interface Case {
 export const CASE: Shape = {
   name: "text",
   params: {},
+  placement: {},
   samples: "number",
   calls_per_sample: "number",
   warmup_runs: "number",
