@@ -32,11 +32,10 @@ bool shape_packed_weights(struct rule_call *c)
     rule_same_type(c, 1, c->row->type.input - 1);
     if (!rule_ranked_as(c, 0, 3, &x)) return false;
     struct projected p = projected_of(c);
-    const struct poly *before = rule_has_input(c, past) ? rule_input_dim(c, past, 3) : rule_number(c, 0);
     if (rule_int(c, "past_present_share_buffer", 0))
         rule_same_shape(c, 1, past);
     else
-        rule_shape_is(c, 1, rule_number(c, 2), x.at[0], heads(c), poly_add(c->space, before, x.at[1]),
+        rule_shape_is(c, 1, rule_number(c, 2), x.at[0], heads(c), rule_behind(c, past, 3, x.at[1]),
                       rule_part(c, p.k, heads(c)));
     x.at[2] = p.v;
     return rule_state(c, 0, &x);
@@ -82,8 +81,7 @@ static void state_present(struct rule_call *c, size_t output, const struct rule_
     if (d.n != 3 && d.n != 5) return;
     const struct poly *n = d.n == 5 ? d.at[2] : heads(c);
     const struct poly *size = d.n == 5 ? d.at[4] : rule_part(c, d.at[2], n);
-    const struct poly *before = rule_has_input(c, past) ? rule_input_dim(c, past, 2) : rule_number(c, 0);
-    rule_shape_is(c, output, d.at[0], n, poly_add(c->space, before, d.at[1]), size);
+    rule_shape_is(c, output, d.at[0], n, rule_behind(c, past, 2, d.at[1]), size);
 }
 
 bool shape_multi_head(struct rule_call *c)

@@ -257,17 +257,14 @@ struct item item_abs(struct poly_space *s, int type, struct item x)
     return x.kind == ITEM_WHOLE && poly_range(x.p).least >= 0 ? x : item_none();
 }
 
-struct item item_floor(struct poly_space *s, int type, struct item x)
-{
-    if (x.kind == ITEM_REAL) return round_to(s, type, floor(x.real));
-    return x.kind == ITEM_RATIO ? item_whole(poly_div_floor(s, x.p, poly_int(s, x.by))) : x;
-}
-
-struct item item_ceil(struct poly_space *s, int type, struct item x)
-{
-    if (x.kind == ITEM_REAL) return round_to(s, type, ceil(x.real));
-    return x.kind == ITEM_RATIO ? item_whole(poly_div_ceil(s, x.p, poly_int(s, x.by))) : x;
-}
+#define ITEM_ROUNDING(name, on_real, on_ratio)                                                        \
+    struct item name(struct poly_space *s, int type, struct item x)                                   \
+    {                                                                                                 \
+        if (x.kind == ITEM_REAL) return round_to(s, type, on_real(x.real));                           \
+        return x.kind == ITEM_RATIO ? item_whole(on_ratio(s, x.p, poly_int(s, x.by))) : x;            \
+    }
+ITEM_ROUNDING(item_floor, floor, poly_div_floor)
+ITEM_ROUNDING(item_ceil, ceil, poly_div_ceil)
 
 struct item item_round(struct poly_space *s, int type, struct item x)
 {

@@ -13,12 +13,12 @@ static void swap_last(struct rule_dims *d)
     d->at[d->n - 2] = last;
 }
 
-/* [b, x, y, m, k] -> [x, y, b, m, k] as FusedMatMul's transBatch says: the first one goes before the last but one. */
+/* [b, x, y, m, k] -> [x, y, m, b, k] as FusedMatMul's transBatch says: the first one goes before the last. */
 static void rotate_batch(struct rule_dims *d)
 {
     const struct poly *first = d->at[0];
-    memmove(&d->at[0], &d->at[1], (d->n - 2) * sizeof d->at[0]);
-    d->at[d->n - 2] = first;
+    rule_drop(d, 0);
+    rule_insert(d, d->n - 1, first);
 }
 
 static void turn(struct rule_dims *d, bool batch, bool last)

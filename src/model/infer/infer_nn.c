@@ -49,13 +49,6 @@ static bool heads_of(struct rule_call *c, size_t input, const char *count, struc
     return true;
 }
 
-/* So many keys or values there are with those of the past before them. */
-static const struct poly *with_past(struct rule_call *c, size_t past, const struct poly *now)
-{
-    const struct poly *before = rule_has_input(c, past) ? rule_input_dim(c, past, 2) : rule_number(c, 0);
-    return poly_add(c->space, before, now);
-}
-
 /* The result, packed as the query is; keys and values with those of the past; the scores. */
 bool shape_attention(struct rule_call *c)
 {
@@ -66,9 +59,9 @@ bool shape_attention(struct rule_call *c)
     if (!heads_of(c, 2, "kv_num_heads", &v)) return false;
     if (y.known) y.at[y.n - 1] = y.n == 4 ? v.size : poly_mul(c->space, q.n, v.size);
     rule_state(c, 0, &y);
-    const struct poly *keys = with_past(c, 4, k.length);
+    const struct poly *keys = rule_behind(c, 4, 2, k.length);
     rule_shape_is(c, 1, k.batch, k.n, keys, k.size);
-    rule_shape_is(c, 2, v.batch, v.n, with_past(c, 5, v.length), v.size);
+    rule_shape_is(c, 2, v.batch, v.n, rule_behind(c, 5, 2, v.length), v.size);
     return rule_shape_is(c, 3, q.batch, q.n, q.length, keys);
 }
 

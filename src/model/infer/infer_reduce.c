@@ -50,29 +50,19 @@ static bool reduce_contents(struct rule_call *c, const struct reduced *r)
     return all.kind != ITEM_WHOLE || rule_contents(c, 0, &all.p, 1);
 }
 
-/* The axes are an attribute or, in newer opsets, input `from`; without any all go, or none. */
-static bool reduce_axes(struct rule_call *c, size_t from)
+/* The axes are an attribute or, in newer opsets, an input; without any all go, or none. */
+bool shape_reduce(struct rule_call *c)
 {
     struct reduced r = {.keep = rule_int(c, "keepdims", 1) != 0};
     struct rule_list axes;
     bool known;
-    if (!rule_ranked(c, 0, &r.in) || !rule_list(c, "axes", from, &axes)) return false;
+    if (!rule_ranked(c, 0, &r.in) || !rule_list(c, "axes", rule_second(c, 1), &axes)) return false;
     bool none = !axes.given || (axes.known && axes.n == 0);
     if (none && rule_int(c, "noop_with_empty_axes", 0)) return rule_same(c, 0, 0);
     if (!rule_mark_axes(c, &axes, r.in.n, r.gone, &known)) return false;
     if (none) memset(r.gone, true, sizeof r.gone);
     if (!none && !known) return reduce_hidden(c, &r);
     return reduce_shape(c, &r) && reduce_contents(c, &r);
-}
-
-bool shape_reduce(struct rule_call *c)
-{
-    return reduce_axes(c, 1);
-}
-
-bool shape_reduce_by_attribute(struct rule_call *c)
-{
-    return reduce_axes(c, SIZE_MAX);
 }
 
 bool shape_arg(struct rule_call *c)

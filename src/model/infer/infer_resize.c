@@ -36,8 +36,9 @@ struct resize {
     struct rule_dims d;
     size_t axes[INFER_RANK_MAX]; /* those that change */
     size_t n_axes;
-    size_t scales, sizes; /* inputs */
+    size_t scales; /* input */
 };
+enum { SIZES = 3 }; /* likewise, where the scales are input 2 */
 
 static bool resize_axes(struct rule_call *c, struct resize *r)
 {
@@ -52,9 +53,10 @@ static bool resize_axes(struct rule_call *c, struct resize *r)
     return true;
 }
 
-/* By scales: of the attribute (NULL: none), else what the input holds. */
-static bool resize_scales(struct rule_call *c, struct resize *r, const struct onnx_attribute *a)
+/* By scales: what the input holds; the first Upsample had an attribute. */
+static bool resize_scales(struct rule_call *c, struct resize *r)
 {
+    const struct onnx_attribute *a = rule_attribute_of(c, "scales");
     const char *mode = rule_text(c, "coordinate_transformation_mode");
     const struct infer_value *v = rule_input(c, r->scales);
     bool listed = a && a->floats.n, known = !mode || strcmp(mode, "tf_crop_and_resize") != 0;
@@ -94,7 +96,7 @@ static void keep_aspect(struct rule_call *c, struct resize *r, bool smaller)
     for (size_t i = 0; i < r->n_axes; i++) {
         int64_t size;
         bool known = poly_constant(r->d.at[r->axes[i]], &in[i]) && in[i] > 0 &&
-                     poly_constant(rule_int_at(c, r->sizes, i), &size) && size > 0 && size < INT32_MAX &&
+                     poly_constant(rule_int_at(c, SIZES, i), &size) && size > 0 && size < INT32_MAX &&
                      in[i] < INT32_MAX;
         if (!known) {
             best_in = 0;
@@ -112,29 +114,23 @@ static void keep_aspect(struct rule_call *c, struct resize *r, bool smaller)
 static bool resize_sizes(struct rule_call *c, struct resize *r)
 {
     const char *policy = rule_text(c, "keep_aspect_ratio_policy");
-    const struct infer_value *v = rule_input(c, r->sizes);
+    const struct infer_value *v = rule_input(c, SIZES);
     if (v->ints && v->n_ints != r->n_axes)
         return rule_fault(c, "%zu sizes for %zu axes", v->n_ints, r->n_axes);
     if (!v->ints) rule_data_dependent(c, 0, "the sizes are contents of its input '%s'", v->name);
     if (policy && strcmp(policy, "stretch") != 0) keep_aspect(c, r, !strcmp(policy, "not_larger"));
     for (size_t i = 0; i < r->n_axes && (!policy || !strcmp(policy, "stretch")); i++)
-        r->d.at[r->axes[i]] = rule_int_at(c, r->sizes, i);
+        r->d.at[r->axes[i]] = rule_int_at(c, SIZES, i);
     return rule_state(c, 0, &r->d);
 }
 
 /* By sizes where they are given: that input may be left out or be there without elements. */
 bool shape_resize(struct rule_call *c)
 {
-    struct resize r = {.scales = c->opset < 11 ? 1 : 2, .sizes = c->opset < 11 ? SIZE_MAX : 3};
+    struct resize r = {.scales = rule_second(c, c->opset < 11 ? 1 : 2)};
     if (!resize_axes(c, &r)) return false;
-    bool sized = rule_has_input(c, r.sizes) && !poly_is(rule_input_dim(c, r.sizes, 0), 0);
-    return sized ? resize_sizes(c, &r) : resize_scales(c, &r, NULL);
-}
-
-bool shape_upsample(struct rule_call *c)
-{
-    struct resize r = {.scales = 1, .sizes = SIZE_MAX};
-    return resize_axes(c, &r) && resize_scales(c, &r, rule_attribute_of(c, "scales"));
+    bool sized = r.scales == 2 && rule_has_input(c, SIZES) && !poly_is(rule_input_dim(c, SIZES, 0), 0);
+    return sized ? resize_sizes(c, &r) : resize_scales(c, &r);
 }
 
 /* ---- grids ---- */

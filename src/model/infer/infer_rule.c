@@ -261,6 +261,11 @@ bool rule_agree(struct rule_call *c, const struct poly *a, const struct poly *b,
     return rule_fault(c, "%s do not match: %lld and %lld", what, (long long)x, (long long)y);
 }
 
+const struct poly *rule_behind(const struct rule_call *c, size_t past, int64_t axis, const struct poly *now)
+{
+    return rule_has_input(c, past) ? poly_add(c->space, rule_input_dim(c, past, axis), now) : now;
+}
+
 const struct poly *rule_part(const struct rule_call *c, const struct poly *a, const struct poly *b)
 {
     int64_t number;

@@ -80,6 +80,8 @@ bool rule_broadcast(struct rule_call *c, const struct rule_dims *a, const struct
                     struct rule_dims *out);
 /* Put `more` behind `all` along an axis (infer_move.c). */
 bool rule_concat(struct rule_call *c, struct rule_dims *all, const struct rule_dims *more, size_t axis);
+/* A length, behind that of an axis of an input which may be left out: a cache with the new ones. */
+const struct poly *rule_behind(const struct rule_call *c, size_t past, int64_t axis, const struct poly *now);
 /* Two that must be equal: the one that says more. A fault when both are numbers and differ. */
 bool rule_agree(struct rule_call *c, const struct poly *a, const struct poly *b, const char *what,
                 const struct poly **out);
@@ -150,10 +152,9 @@ infer_rule shape_causal_conv, shape_lstm, shape_attention, shape_flex_attention,
 infer_rule shape_slice, shape_split, shape_gather, shape_gather_blocks, shape_like_index, shape_gather_nd,
     shape_one_hot, shape_range, shape_compress, shape_non_zero, shape_unique;
 /* infer_reduce.c */
-infer_rule shape_reduce, shape_arg, shape_top_k, shape_layer_norm, shape_batch_norm, shape_boxes,
-    shape_reduce_by_attribute;
+infer_rule shape_reduce, shape_arg, shape_top_k, shape_layer_norm, shape_batch_norm, shape_boxes;
 /* infer_resize.c */
-infer_rule shape_resize, shape_upsample, shape_grid_sample, shape_affine_grid, shape_col2im;
+infer_rule shape_resize, shape_grid_sample, shape_affine_grid, shape_col2im;
 /* infer_sequence.c */
 infer_rule shape_sequence_construct, shape_sequence_empty, shape_sequence_insert, shape_sequence_erase,
     shape_sequence_at, shape_sequence_length, shape_sequence_map, shape_concat_from_sequence,

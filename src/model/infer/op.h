@@ -65,6 +65,7 @@ enum op_follow {
     FOLLOW_SUM
 };
 #define OP_ALL_INPUTS UINT32_MAX
+#define OP_NO_INPUT UINT32_MAX
 
 /* An input that is an index into another: how many rows that has. */
 enum op_rows {
@@ -103,7 +104,8 @@ struct op_row {
     const char *op;
     infer_rule *shape; /* NULL: known only when it runs */
     struct op_type type;
-    unsigned second; /* which input the rule takes for its second operand; 0: the usual one */
+    unsigned
+        second; /* which input the rule takes for its second operand; 0: the usual one; OP_NO_INPUT: none */
     uint32_t spread; /* bit i: input i is broadcast; 0: all are */
     struct op_like like[OP_LIKE_MAX];
     item_unary *fold; /* NULL: its result is not followed */
