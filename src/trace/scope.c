@@ -256,7 +256,7 @@ void tare_open(tare_scope *scope, tare_site *site)
     struct scope *s = (struct scope *)(void *)scope;
     s->site = site;
     s->held = s->how = 0;
-    begin(s, site, (struct place){NULL});
+    begin(s, site, (struct place){.sp = NULL});
 }
 
 /* True: s is now the innermost scope of t. False: its end belongs to another thread, process or session. */
