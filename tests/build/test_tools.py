@@ -4,6 +4,7 @@
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 
@@ -270,3 +271,30 @@ def test_banned_calls_do_not_compile(tmp_path, use, instead):
     rc, out = run(os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src"), "-include", "core/banned.h",
                   "-fsyntax-only", str(tmp_path / "a.c"))
     assert (rc == 0) if instead is None else (rc != 0 and instead in out), out
+
+
+# ---- docs/security.md --------------------------------------------------------------------------------
+
+def broken_promises(text):
+    """Rows of the page's tables of promises whose tests are not there: each names files, each "title" stands in one of them."""
+    bad, rows = [], 0
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("| ") or len(cells) != 3 or cells[2] == "tested by":
+            continue
+        rows += 1
+        files = re.findall(r"`([^`]+)`", cells[2])
+        missing = [f for f in files if not os.path.isfile(os.path.join(ROOT, f))]
+        held = "".join(open(os.path.join(ROOT, f), encoding="utf-8").read() for f in files if f not in missing)
+        missing += [title for title in re.findall(r'"([^"]+)"', cells[2]) if title not in held]
+        if missing or not files:
+            bad.append((cells[0], missing))
+    return bad, rows
+
+
+def test_every_promise_names_its_test():
+    with open(os.path.join(ROOT, "docs", "security.md"), encoding="utf-8") as f:
+        bad, rows = broken_promises(f.read())
+    assert not bad and rows >= 15
+    planted = '| never | so | `tests/fault/guest.py`: "no such test" |\n| nor | so | `no/such/file.py` |\n| at all | so | somewhere |\n'
+    assert len(broken_promises(planted)[0]) == 3
