@@ -5,7 +5,7 @@
  * differently in memory, because one layout can cost more than the change looked for. Records pairs and judges
  * nothing: when to stop is asked of the caller, who may look at the width of an interval and never at its sign.
  *
- *   lane    one side at work: a worker process (ab_process.c) or a subject in this process (ab_subject.c), as
+ *   lane    one side at work: a worker process or a subject in this process (ab_lane.c), as
  *           commands are, which are a launch per measurement by themselves
  *   epoch   one launch of both lanes and some pairs */
 #ifndef BENCH_AB_H

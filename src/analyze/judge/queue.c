@@ -208,10 +208,10 @@ static bool keeps_limit(struct planning *p, uint32_t servers, double times)
     return p->status == TARE_OK && r.hi <= p->goal->limit_ns;
 }
 
-/* The least number of servers from `from` on; 0: none up to `most`. */
-static uint32_t fewest(struct planning *p, uint32_t from, uint32_t most, double times)
+/* The least number of servers from `from` on; 0: none up to QUEUE_SERVERS_MAX. */
+static uint32_t fewest(struct planning *p, uint32_t from, double times)
 {
-    uint32_t bad = from - 1, good = from;
+    uint32_t bad = from - 1, good = from, most = QUEUE_SERVERS_MAX;
     while (!keeps_limit(p, good, times)) {
         if (p->status < 0 || good >= most) return 0;
         bad = good;
@@ -262,14 +262,13 @@ tare_status queue_plan(const struct queue_load *load, const struct queue_goal *g
     if (st == TARE_OK && !(plan.mean_ns > 0)) st = error_set(err, TARE_INVALID, "all service times are 0");
     if (st < 0) return st;
     struct planning p = {.load = *load, .goal = goal, .base_rate = load->rate, .err = err};
-    uint32_t most = goal->most ? goal->most : QUEUE_SERVERS_MAX;
     double times = 1 + goal->headroom, needed = floor(load->rate * times * plan.mean_ns / 1e9) + 1;
     if (plan.service_ns > goal->limit_ns)
         plan.why_not = "a single run without any waiting is slower than the limit";
-    else if (needed > most)
+    else if (needed > QUEUE_SERVERS_MAX)
         plan.why_not = "more replicas than can be planned for";
     if (!plan.why_not) {
-        plan.servers = fewest(&p, (uint32_t)needed, most, times);
+        plan.servers = fewest(&p, (uint32_t)needed, times);
         if (p.status < 0) return p.status;
         if (plan.servers == 0)
             plan.why_not = "the tail of single runs is so near the limit that waiting always breaks it";

@@ -33,7 +33,6 @@ tare_status queue_simulate(const struct queue_load *load, uint32_t servers, stru
 struct queue_goal {
     double limit_ns; /* of the quantile */
     double headroom; /* 0.2: must hold at 1.2 times the rate */
-    uint32_t most;   /* servers; 0: QUEUE_SERVERS_MAX */
 };
 #define QUEUE_SERVERS_MAX 4096
 

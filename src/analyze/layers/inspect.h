@@ -66,7 +66,7 @@ const struct inferred *inspect_shapes(const struct inspected *i);
 
 /* Into run->subject.as_file or .optimized: totals, types, operators, memory, formulas. */
 void inspect_record_static(const struct inspected *i, struct run *run, struct run_static *to);
-/* One run_layer per layer into the case: its costs, its group where layer_near.h tells it; and the case's `cost`. Of
+/* One run_layer per layer into the case: its costs, its group where layer_parts.h tells it; and the case's `cost`. Of
  * more than a document may hold, the dearest. */
 tare_status inspect_record_layers(const struct inspected *i, struct run *run, struct run_case *c,
                                   tare_error *err);

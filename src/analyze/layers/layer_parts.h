@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * layer_parts.h - what layers.c is made of: typical times of a profile's nodes (layer_times.c), which node of a graph
- * they are (layer_nodes.c), which nodes of the user's file those stand for (layer_source.c), and groups by neighbours
- * (layer_near.c). Pure; private to src/analyze. */
+ * layer_parts.h - what layers.c is made of: typical times of a profile's nodes and which node of a graph they are
+ * (layer_times.c), which nodes of the user's file those stand for (layer_source.c), and groups by neighbours
+ * (layers_group.c). Pure; private to src/analyze. */
 #ifndef ANALYZE_LAYER_PARTS_H
 #define ANALYZE_LAYER_PARTS_H
 
@@ -38,8 +38,6 @@ struct layer_times {
 tare_status layer_times_build(struct layer_times *out, const struct ort_profile *p, uint64_t skip_runs,
                               tare_error *err);
 void layer_times_release(struct layer_times *t);
-
-/* ---- layer_nodes.c ---- */
 
 /* Which node of the graph that ran each timed slot is: by its place where profile and graph have the same sequence,
  * else by name. */
@@ -90,7 +88,7 @@ void source_node_label(const struct onnx_node *n, struct buf *out);
 void source_common_path(const struct source_map *m, const struct onnx_graph *source, size_t node,
                         struct buf *out);
 
-/* ---- layer_near.c ---- */
+/* ---- layers_group.c ---- */
 
 /* Groups of nodes whose own names say nothing, by what they read: a weight called
  * "encoder.layer.3.attention.query.weight", or values that were all made in one group, as in a Gelu written out

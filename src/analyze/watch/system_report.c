@@ -18,23 +18,23 @@ struct tally {
 };
 
 struct system_report {
-    VEC(struct tally) derived; /* as derived_table */
-    VEC(struct tally) series;  /* as the set */
+    size_t derived;        /* quantities of derived_table; the series of the set follow */
+    VEC(struct tally) all; /* one per quantity and series */
 };
 
 tare_status system_report_new(struct system_report **out, tare_error *err)
 {
     *out = mem_new(1, sizeof **out);
-    return *out ? TARE_OK : error_nomem(err, "the system report");
+    if (!*out) return error_nomem(err, "the system report");
+    while (derived_table[(*out)->derived].name) (*out)->derived++;
+    return TARE_OK;
 }
 
 void system_report_free(struct system_report *r)
 {
     if (!r) return;
-    for (size_t i = 0; i < r->derived.n; i++) vec_release(&r->derived.items[i].kept);
-    for (size_t i = 0; i < r->series.n; i++) vec_release(&r->series.items[i].kept);
-    vec_release(&r->derived);
-    vec_release(&r->series);
+    for (size_t i = 0; i < r->all.n; i++) vec_release(&r->all.items[i].kept);
+    vec_release(&r->all);
     mem_free(r);
 }
 
@@ -80,19 +80,17 @@ tare_status system_report_feed(struct system_report *r, const struct deriver *d,
                                uint64_t at_ns, tare_error *err)
 {
     static const struct tally none = {.stride = 1};
-    struct moment m = {(double)derived_step_ns(d), at_ns, derived_brief(d)};
+    double step = fmax((double)derived_step_ns(d), 1); /* 0: the first sample, gauges only */
     tare_status s = TARE_OK;
-    double v;
-    if (m.weight <= 0) m.weight = 1; /* the first sample: gauges only */
-    for (size_t i = 0; derived_table[i].name && s == TARE_OK; i++) {
-        if (i == r->derived.n) s = vec_push(&r->derived, none, err);
-        if (s == TARE_OK && derived_at(d, i, "", &v)) s = count(&r->derived.items[i], v, m, err);
-    }
-    for (size_t i = 0; i < set->items.n && s == TARE_OK; i++) {
-        if (i == r->series.n) s = vec_push(&r->series, none, err);
-        if (s != TARE_OK || !is_reported(&set->items.items[i]) || !derived_series(d, i, &v)) continue;
-        m.weight = fmax((double)derived_series_ns(d, i), 1);
-        s = count(&r->series.items[i], v, m, err);
+    for (size_t i = 0; s == TARE_OK && i < r->derived + set->items.n; i++) {
+        bool is_derived = i < r->derived;
+        size_t series = i - r->derived; /* of the others */
+        double v;
+        if (i == r->all.n) s = vec_push(&r->all, none, err);
+        if (s < 0 || (!is_derived && !is_reported(&set->items.items[series]))) continue;
+        if (is_derived ? !derived_at(d, i, "", &v) : !derived_series(d, series, &v)) continue;
+        double weight = is_derived ? step : fmax((double)derived_series_ns(d, series), 1);
+        s = count(&r->all.items[i], v, (struct moment){weight, at_ns, derived_brief(d)}, err);
     }
     return s;
 }
@@ -113,62 +111,39 @@ static void describe(struct run_metric *to, const struct tally *t, double *sorte
     to->p99 = known_f64(stats_quantile_sorted(sorted, t->kept.n, 0.99));
 }
 
-static size_t rows_needed(const struct system_report *r)
+/* What a row is of, without its numbers. */
+static struct run_metric row_head(const struct system_report *r, const struct system_source *from, size_t i,
+                                  struct arena *arena)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < r->derived.n; i++) n += r->derived.items[i].n > 0;
-    for (size_t i = 0; i < r->series.n; i++) n += r->series.items[i].n > 0;
-    return n < RUN_LIST_MAX ? n : RUN_LIST_MAX;
-}
-
-struct filling {
-    const struct system_source *from;
-    struct run_metric **at; /* the next row */
-    size_t left;
-    double *room;
-};
-
-static void add_row(struct filling *f, const struct tally *t, const struct run_metric *head)
-{
-    if (t->n == 0 || f->left == 0) return;
-    struct run_metric *to = *f->at++;
-    *to = *head;
-    f->left--;
-    describe(to, t, f->room, f->from->start_ns);
-}
-
-static void add_series(struct filling *f, const struct tally *t, size_t series, struct arena *arena)
-{
-    const struct series *s = &f->from->set->items.items[series];
+    if (i < r->derived)
+        return (struct run_metric){
+            .metric = derived_table[i].name, .label = "", .unit = derived_table[i].unit};
+    const struct series *s = &from->set->items.items[i - r->derived];
     struct run_metric head = {.metric = metric_table[s->metric].name, .unit = derived_metric_unit(s->metric)};
     double grown;
-    if (t->n == 0) return;
     head.label = arena_str(arena, s->label);
-    if (metric_table[s->metric].kind == METRIC_COUNTER && derived_growth(f->from->deriver, series, &grown))
+    if (metric_table[s->metric].kind == METRIC_COUNTER &&
+        derived_growth(from->deriver, i - r->derived, &grown))
         head.total = known_f64(grown);
-    add_row(f, t, &head);
+    return head;
 }
 
 tare_status system_report_fill(const struct system_report *r, const struct system_source *from,
                                struct run *run, struct run_watch *watch, tare_error *err)
 {
-    size_t n = rows_needed(r);
-    struct filling f = {.from = from, .left = n};
-    f.at = run_list_new(&run->arena, n, sizeof **f.at);
-    f.room = mem_new(KEPT_MAX, sizeof *f.room);
-    watch->metrics.at = f.at;
-    watch->metrics.n = f.at && f.room ? n : 0;
-    for (size_t i = 0; watch->metrics.n && i < r->derived.n; i++) {
-        struct run_metric head = {
-            .metric = derived_table[i].name, .label = "", .unit = derived_table[i].unit};
-        add_row(&f, &r->derived.items[i], &head);
+    size_t n = 0;
+    for (size_t i = 0; i < r->all.n && n < RUN_LIST_MAX; i++) n += r->all.items[i].n > 0;
+    watch->metrics.at = run_list_new(&run->arena, n, sizeof **watch->metrics.at);
+    watch->metrics.n = 0;
+    double *room = mem_new(KEPT_MAX, sizeof *room);
+    for (size_t i = 0; watch->metrics.at && room && watch->metrics.n < n; i++) {
+        if (r->all.items[i].n == 0) continue;
+        struct run_metric *to = watch->metrics.at[watch->metrics.n++];
+        *to = row_head(r, from, i, &run->arena);
+        describe(to, &r->all.items[i], room, from->start_ns);
     }
-    for (size_t i = 0; watch->metrics.n && i < r->series.n; i++)
-        add_series(&f, &r->series.items[i], i, &run->arena);
-    mem_free(f.room);
-    return watch->metrics.n == n && !run->arena.failed
-               ? TARE_OK
-               : error_nomem(err, "the system report");
+    mem_free(room);
+    return watch->metrics.n == n && !run->arena.failed ? TARE_OK : error_nomem(err, "the system report");
 }
 
 const struct run_metric *system_report_find(const struct run_watch *watch, const char *metric,
