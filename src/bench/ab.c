@@ -102,6 +102,7 @@ static tare_status add_epoch(struct pair_set *set, tare_error *err)
     return TARE_OK;
 }
 
+/* Both are launched before either is waited for, in an order that the coin decides: they load side by side. */
 static tare_status start_both(struct ab *e, tare_error *err)
 {
     struct ab_launched launched[PAIR_SIDES] = {0};

@@ -151,6 +151,7 @@ static void set_limits(struct bench *b, struct case_work *w)
     w->half_width = w->half_width_percentile = INFINITY;
 }
 
+/* Memory is read before loading and after the warm-up: what lies between is the case's share. */
 static tare_status load_case(struct bench *b, size_t index, tare_error *err)
 {
     struct case_work *w = &b->cases[index];
@@ -293,6 +294,7 @@ static void prime_subject(struct bench *b, size_t index)
     malloc_trim(0);
 }
 
+/* Block after block; what was measured is kept when the user interrupts. */
 static tare_status measure_all(struct bench *b, tare_error *err)
 {
     tare_status s = pool_open(&b->pool, b->workers, err);

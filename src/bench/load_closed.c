@@ -67,6 +67,7 @@ static uint64_t count_switches(void)
     return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_nivcsw : 0; /* of all threads: 0.5 us */
 }
 
+/* A subject that runs elsewhere counts its own switches: ours would say nothing about the run. */
 static void closed_loop(void *ctx, unsigned worker)
 {
     const struct closed_job *job = ctx;
@@ -182,6 +183,7 @@ static uint64_t busy_time(const struct bench *b, bool runs_only)
     return rate > 0 ? (uint64_t)(n / rate + 0.5) : 0;
 }
 
+/* The reading after it is taken before anything is put away: our own memory is nobody's growth. */
 tare_status closed_slice(struct bench *b, struct case_work *w, struct stretch *stretch, tare_error *err)
 {
     size_t room = b->lanes[0].room;

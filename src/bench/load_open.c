@@ -87,6 +87,7 @@ static void note_failure(struct open_job *job, struct lane *l, tare_status s, si
     l->failed_at = i;
 }
 
+/* False: the window closed, or was cut short. A delay while a worker was free is ours or the machine's, not a queue. */
 static bool serve_arrival(struct open_job *job, struct lane *l, unsigned worker, size_t i)
 {
     const struct subject_ops *ops = job->instance->subject->ops;
@@ -224,6 +225,7 @@ static tare_status judge_failures(struct bench *b, struct case_work *w, const st
     return TARE_OK;
 }
 
+/* Everything is allocated before the first arrival is due. */
 static tare_status run_window(struct bench *b, struct case_work *w, const struct times *planned,
                               uint64_t *latency, tare_error *err)
 {

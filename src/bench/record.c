@@ -118,6 +118,7 @@ static tare_status put_percentiles(struct work *w, tare_error *err)
     return TARE_OK;
 }
 
+/* Where runs that were due were not served, mean and maximum are bounds only. */
 static tare_status put_latency(struct work *w, tare_error *err)
 {
     struct run_latency *l = &w->c->latency_ns;
@@ -168,6 +169,7 @@ static size_t batch_rates(const struct sampled *s, double *rates)
     return n;
 }
 
+/* Over the time that runs took, not the time between them. */
 static void put_throughput(struct work *w)
 {
     const struct sampled *s = w->s;
@@ -233,19 +235,15 @@ static const char *const stop_names[] = {
     [STOP_FAILED] = "failed",
 };
 
-static struct known_f64 if_finite(double v)
-{
-    return isfinite(v) ? known_f64(v) : (struct known_f64){0};
-}
-
 static void put_stability(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     c->stability = (struct run_stability){.known = true,
                                           .stopped = stop_names[w->stopped],
-                                          .half_width = if_finite(w->half_width),
+                                          .half_width = known_if_finite(w->half_width),
                                           .unstable = known_bool(w->stopped == STOP_BUDGET && !w->open.known),
                                           .migrations = w->disturbed.process.migrations};
-    if (b->plan->percentile > 0) c->stability.half_width_percentile = if_finite(w->half_width_percentile);
+    if (b->plan->percentile > 0)
+        c->stability.half_width_percentile = known_if_finite(w->half_width_percentile);
     if (w->judged) c->stability.steady = known_bool(w->steady);
 }
 
@@ -292,6 +290,7 @@ static void put_child_memory(struct bench *b, struct run_case *c, const struct c
         run_unknown(b->run, &c->unknown, none[i], "each run is a new process");
 }
 
+/* The case's share on top of what the process held before any case was loaded, so that neighbours do not count. */
 static tare_status put_memory(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     const struct memory_track *m = &w->memory;

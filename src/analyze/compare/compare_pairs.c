@@ -145,6 +145,7 @@ static struct run_estimate inverse(struct run_estimate e, double scale)
     return out;
 }
 
+/* The inverse of the wall time, with its verdict: no witness of its own, so it never gates. */
 static tare_status add_throughput(struct comparison *c, struct comparison_case *to,
                                   const struct compare_pairs *in, const struct comparison_metric *wall,
                                   tare_error *err)
@@ -171,63 +172,58 @@ static tare_status add_throughput(struct comparison *c, struct comparison_case *
     return TARE_OK;
 }
 
-/* Peak memory of every launch, of both sides; how many. */
-static size_t find_peaks(const struct pair_set *set, double *a, double *b)
+static size_t launches_of(const struct pair_set *set)
 {
-    bool own = set->own_launch;
-    size_t n = 0, all = own ? set->n : set->n_epochs;
-    for (size_t i = 0; i < all; i++) {
-        uint64_t x = own ? set->at[i].side[PAIR_A].rss_peak : set->epochs[i].side[PAIR_A].rss_peak;
-        uint64_t y = own ? set->at[i].side[PAIR_B].rss_peak : set->epochs[i].side[PAIR_B].rss_peak;
-        if (!x || !y) continue;
-        a[n] = (double)x;
-        b[n++] = (double)y;
-    }
-    return n;
+    return set->own_launch ? set->n : set->n_epochs;
 }
 
-struct peaks {
-    double *a, *b, *log; /* log: ln(b / a) */
-    size_t n;
-};
-
-static tare_status fill_memory(struct comparison *c, struct comparison_metric *m, const struct peaks *k,
-                               const struct paired_rule *r, tare_error *err)
+static double peak_of(const struct pair_set *set, size_t launch, int side)
 {
-    struct paired_result p;
-    double base = 0, new_ = 0;
-    if (!m) return compare_no_memory(err);
-    for (size_t i = 0; i < k->n; i++) k->log[i] = log(k->b[i] / k->a[i]);
-    tare_status s = paired_judge(&(struct paired_series){k->log, NULL, k->n}, r, &p, err);
-    if (s == TARE_OK) s = stats_median(k->a, k->n, &base, err);
-    if (s == TARE_OK) s = stats_median(k->b, k->n, &new_, err);
-    if (s < 0) return s;
-    fill_result(m, &p, r);
-    explain_unknown(c, m, &p);
-    m->method = "launches";
-    m->base = (struct run_estimate){.known = true, .value = base};
-    m->new_ = (struct run_estimate){.known = true, .value = new_};
-    return TARE_OK;
+    return (double)(set->own_launch ? set->at[launch].side[side].rss_peak
+                                    : set->epochs[launch].side[side].rss_peak);
 }
 
+/* Peak memory of every launch that tells it of both sides, judged as pairs are. */
 static tare_status add_memory(struct comparison *c, struct comparison_case *to,
                               const struct compare_pairs *in, const struct paired_rule *r, tare_error *err)
 {
-    size_t room = in->set->own_launch ? in->set->n : in->set->n_epochs;
-    double *all = mem_new(3 * room, sizeof *all);
-    if (!all) return compare_no_memory(err);
-    struct peaks k = {all, all + room, all + 2 * room, find_peaks(in->set, all, all + room)};
+    size_t room = launches_of(in->set), n = 0;
+    double *x[PAIR_SIDES], *ratio = mem_new(room, 3 * sizeof *ratio), middle[PAIR_SIDES] = {0};
+    struct comparison_metric *m;
+    struct paired_result p;
     tare_status s = TARE_OK;
-    if (k.n > 0)
-        s = fill_memory(c, compare_add_metric(c, to, measure_find("memory.peak"), "advisory"), &k, r, err);
-    else
+    if (!ratio) return compare_no_memory(err);
+    for (int side = 0; side < PAIR_SIDES; side++) x[side] = ratio + room * (size_t)(side + 1);
+    for (size_t i = 0; i < room; i++) {
+        for (int side = 0; side < PAIR_SIDES; side++) x[side][n] = peak_of(in->set, i, side);
+        ratio[n] = log(x[PAIR_B][n] / x[PAIR_A][n]);
+        n += isfinite(ratio[n]);
+    }
+    if (n == 0) {
         run_map_text(&c->arena, &to->unknown, "memory.peak", "the system did not tell");
-    mem_free(all);
+        goto out;
+    }
+    s = paired_judge(&(struct paired_series){ratio, NULL, n}, r, &p, err);
+    for (int side = 0; s == TARE_OK && side < PAIR_SIDES; side++)
+        s = stats_median(x[side], n, &middle[side], err);
+    if (s < 0) goto out;
+    if (!(m = compare_add_metric(c, to, measure_find("memory.peak"), "advisory"))) {
+        s = compare_no_memory(err);
+        goto out;
+    }
+    fill_result(m, &p, r);
+    explain_unknown(c, m, &p);
+    m->method = "launches";
+    m->base = (struct run_estimate){.known = true, .value = middle[PAIR_A]};
+    m->new_ = (struct run_estimate){.known = true, .value = middle[PAIR_B]};
+out:
+    mem_free(ratio);
     return s;
 }
 
 /* ---- the case ---- */
 
+/* Single measurements as columns, in time order, so that others can judge them anew. */
 static void keep_samples(struct comparison *c, struct comparison_case *to, const struct pair_set *set)
 {
     struct run_samples *const at[] = {&to->samples.base_wall_ns, &to->samples.new_wall_ns,
@@ -258,7 +254,7 @@ static void fill_launch(struct comparison *c, struct comparison_case *to, const 
 {
     static const char *const names[PAIR_SIDES][3] = {{"base_env_pad", "base_heap_pad", "base_load_ns"},
                                                      {"new_env_pad", "new_heap_pad", "new_load_ns"}};
-    size_t n = set->own_launch ? set->n : set->n_epochs;
+    size_t n = launches_of(set);
     if (n > MOST_LAUNCHES) n = MOST_LAUNCHES;
     for (int side = 0; side < PAIR_SIDES; side++) {
         struct run_map lists[3] = {0};
@@ -275,13 +271,14 @@ static void fill_launch(struct comparison *c, struct comparison_case *to, const 
     }
 }
 
+/* How it was measured, and what else went on. */
 static void fill_case(struct comparison *c, struct comparison_case *to, const struct compare_pairs *in,
                       const struct paired_contention *busy)
 {
     const struct pair_set *set = in->set;
     to->pairs = known_u64(set->n);
     to->failed_pairs = known_u64(set->failed);
-    to->launches = known_u64(set->own_launch ? set->n : set->n_epochs);
+    to->launches = known_u64(launches_of(set));
     to->repeats = known_u64(set->repeats ? set->repeats : 1);
     to->spent_s = known_f64(in->spent_s);
     to->stopped = in->stopped;

@@ -238,6 +238,7 @@ static tare_status take_past(const struct judging_case *k, const struct measure 
     return s;
 }
 
+/* One metric of one case: both sides and the history to a verdict, and to why there is none. */
 static tare_status judge_values(const struct judging_case *k, const struct judged *j, const struct values *a,
                                 const struct values *b, tare_error *err)
 {
@@ -333,6 +334,7 @@ static void note_runs(const struct judging_case *k)
                     show_percent(first->sd_launch.v).s, runs ? "both sides" : "the history of this machine");
 }
 
+/* The worst of all runs decides: one that was interrupted spoils the comparison as much as many. */
 static void note_interference(const struct judging_case *k)
 {
     double interrupted = 0, steal = 0;

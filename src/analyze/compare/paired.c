@@ -261,6 +261,7 @@ static uint64_t pairs_needed(const struct paired_result *p, const struct paired_
     return (uint64_t)ceil((double)p->n * more);
 }
 
+/* The centre first; launches are looked at about it, and then both intervals and the p values follow from them. */
 tare_status paired_judge(const struct paired_series *s, const struct paired_rule *r,
                          struct paired_result *out, tare_error *err)
 {
@@ -315,6 +316,7 @@ uint64_t paired_value(const struct pair_side *s, enum paired_metric metric)
     return metric == PAIRED_WALL ? s->wall_ns : s->cpu_ns;
 }
 
+/* A side that took no time that the clock tells has no logarithm: such pairs are left out. */
 tare_status paired_metric_judge(const struct pair_set *set, enum paired_metric metric,
                                 const struct paired_rule *r, struct paired_result *out, tare_error *err)
 {

@@ -48,29 +48,6 @@ bool selftest_alarming(const struct selftest *s, const struct paired_rule *r)
 
 /* ---- one kind of work ---- */
 
-struct column { /* one number of each comparison of a kind; NANs are left out */
-    double *x;
-    size_t n;
-};
-
-static void put(struct column *c, double v)
-{
-    if (isfinite(v)) c->x[c->n++] = v;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(struct column *c, double q)
-{
-    if (c->n == 0) return NAN;
-    qsort(c->x, c->n, sizeof *c->x, by_value);
-    return stats_quantile_sorted(c->x, c->n, q);
-}
-
 struct trials {
     const struct selftest_trial *at;
     size_t n, kind;
@@ -96,12 +73,16 @@ static double number_of(const struct trials *t, const struct selftest_trial *one
     }
 }
 
+/* A quantile of one number over the comparisons of a kind that tell it; NAN: none does. `room` is scratch. */
 static double typical(const struct trials *t, enum number which, double q, double *room)
 {
-    struct column c = {room, 0};
-    for (size_t i = 0; i < t->n; i++)
-        if (t->at[i].kind == t->kind) put(&c, number_of(t, &t->at[i], which));
-    return quantile(&c, q);
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        double v = t->at[i].kind == t->kind ? number_of(t, &t->at[i], which) : NAN;
+        if (isfinite(v)) room[n++] = v;
+    }
+    stats_sort(room, n);
+    return n ? stats_quantile_sorted(room, n, q) : NAN;
 }
 
 static void fill_times(struct selftest_times *out, const struct trials *t, double *room)

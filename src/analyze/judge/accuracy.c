@@ -71,20 +71,14 @@ static struct run_estimate share_estimate(size_t good, size_t n)
     return run_estimate(p, fmin(fmax(mid - half, 0), p), fmax(fmin(mid + half, 1), p));
 }
 
-static struct run_estimate score_labels(const struct compared *k)
-{
-    size_t good = 0;
-    for (size_t i = 0; i < k->rows; i++)
-        good += class_of(got_row(k, i), k->got->columns) == k->want->labels[i];
-    return share_estimate(good, k->rows);
-}
-
-static struct run_estimate score_top1(const struct compared *k)
+/* The share of rows that stand for the right class: the label, or that which the reference's row stands for. */
+static struct run_estimate score_classes(const struct compared *k)
 {
     size_t good = 0;
     for (size_t i = 0; i < k->rows; i++) {
         int64_t c = class_of(got_row(k, i), k->got->columns);
-        good += c >= 0 && c == class_of(want_row(k, i), k->want->columns);
+        int64_t want = k->want->labels ? k->want->labels[i] : class_of(want_row(k, i), k->want->columns);
+        good += c >= 0 && c == want;
     }
     return share_estimate(good, k->rows);
 }
@@ -222,12 +216,12 @@ tare_status accuracy_measure(struct accuracy_result *out, const struct answers *
     if (s < 0) return s;
     for (size_t i = 0; i < k.rows * got->columns; i++) r.nonfinite += !isfinite(got->v[i]);
     switch (m) {
-    case ACCURACY_METRIC_ACCURACY: r.score = score_labels(&k); break;
+    case ACCURACY_METRIC_ACCURACY:
+    case ACCURACY_METRIC_TOP1: r.score = score_classes(&k); break;
     case ACCURACY_METRIC_F1: s = score_f1(&k, &r.score, err); break;
     case ACCURACY_METRIC_COSINE: r.score = score_cosine(&k, &r.worst); break;
     case ACCURACY_METRIC_MAX_ABS:
     case ACCURACY_METRIC_REL_L2: r.score = score_distance(&k, m); break;
-    case ACCURACY_METRIC_TOP1: r.score = score_top1(&k); break;
     case ACCURACY_METRIC_EQUAL: r.score = score_equal(&k); break;
     }
     if (m == ACCURACY_METRIC_MAX_ABS) r.worst = r.score.value;

@@ -273,6 +273,7 @@ static bool is_memory_bound(const struct run *run, const struct run_static *s)
     return r->known && OR_NAN(s->cost.flops) / OR_NAN(r->flops) < graph_bytes(s) / OR_NAN(r->bandwidth);
 }
 
+/* Silent where another precision was tried: then the cases themselves tell. */
 void find_precision(struct judging *j)
 {
     const struct run_static *s = &j->run->subject.as_file;

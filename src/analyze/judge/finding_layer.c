@@ -223,6 +223,7 @@ static bool is_provider(const char *reported, const char *asked)
     return strncasecmp(reported, asked, strlen(asked)) == 0;
 }
 
+/* By the times of layers, where the runtime gave no account of its own (then find_placement() speaks). */
 void find_layer_provider(struct judging *j, const struct run_case *c)
 {
     const char *asked = param_text(c, "provider"), *other = NULL;

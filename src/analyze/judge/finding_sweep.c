@@ -39,6 +39,7 @@ static size_t fastest(cases_of *cases, size_t n)
 
 /* ---- batch ---- */
 
+/* The smallest batch against the best one, and the first that is nearly as good. */
 void find_batch_small(struct judging *j, cases_of *cases, size_t n)
 {
     const struct run_case *least = cases[0], *best = cases[fastest(cases, n)];
@@ -71,6 +72,7 @@ static struct run_estimate per_doubling(const struct run_case *a, const struct r
     return run_estimate(pow(r.value, 1 / doublings), pow(r.lo.v, 1 / doublings), pow(r.hi.v, 1 / doublings));
 }
 
+/* The first batch from which on no doubling is surely worth it. */
 void find_batch_knee(struct judging *j, cases_of *cases, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++) {
@@ -96,17 +98,13 @@ void find_batch_knee(struct judging *j, cases_of *cases, size_t n)
 
 /* ---- memory over batch: a straight line with the interval of its slope ---- */
 
-struct line {
-    double slope, lo, hi, at_zero;
-};
-
-static bool fit(cases_of *cases, size_t n, struct line *out)
+/* Least squares of memory over batch, with Student's t for the slope. */
+static bool fit_line(cases_of *cases, size_t n, struct run_estimate *slope, double *at_zero)
 {
     double sx = 0, sy = 0, sxx = 0, sxy = 0, left = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!cases[i]->memory.delta.known) return false;
         sx += x_of(cases[i], "batch");
-        sy += (double)cases[i]->memory.delta.v;
+        sy += OR_NAN(cases[i]->memory.delta);
     }
     double mx = sx / (double)n, my = sy / (double)n;
     for (size_t i = 0; i < n; i++) {
@@ -114,32 +112,30 @@ static bool fit(cases_of *cases, size_t n, struct line *out)
         sxx += dx * dx;
         sxy += dx * ((double)cases[i]->memory.delta.v - my);
     }
-    if (n < 3 || !(sxx > 0)) return false;
-    out->slope = sxy / sxx;
-    out->at_zero = my - out->slope * mx;
+    double b = sxy / sxx, df = (double)n - 2;
+    *at_zero = my - b * mx;
     for (size_t i = 0; i < n; i++) {
-        double e = (double)cases[i]->memory.delta.v - out->at_zero - out->slope * x_of(cases[i], "batch");
+        double e = (double)cases[i]->memory.delta.v - *at_zero - b * x_of(cases[i], "batch");
         left += e * e;
     }
-    double df = (double)n - 2, half = stats_t_quantile(0.975, df) * sqrt(left / df / sxx);
-    out->lo = out->slope - half;
-    out->hi = out->slope + half;
-    return isfinite(half);
+    double half = n < 3 ? NAN : stats_t_quantile(0.975, df) * sqrt(left / df / sxx);
+    *slope = run_estimate(b, b - half, b + half);
+    return isfinite(half); /* not where memory of a case is unknown, or all batches are one */
 }
 
 void find_batch_memory(struct judging *j, cases_of *cases, size_t n)
 {
-    struct line l;
-    if (!fit(cases, n, &l) || !(l.lo > 0) || l.slope < 0x1p10) return;
-    double room = memory_room(j->run);
+    struct run_estimate slope;
+    double at_zero, room = memory_room(j->run);
+    if (!fit_line(cases, n, &slope, &at_zero) || !(slope.lo.v > 0) || slope.value < 0x1p10) return;
     const struct run_case *last = cases[n - 1];
     struct run_finding *f =
         finding_start(j, NULL, "memory grows by %s per item in the batch (%s to %s); batch %g takes %s",
-                      show_bytes(l.slope).s, show_bytes(l.lo).s, show_bytes(l.hi).s, x_of(last, "batch"),
-                      show_bytes((double)last->memory.delta.v).s);
-    finding_estimate(j, f, "bytes_per_batch", run_estimate(l.slope, l.lo, l.hi));
-    finding_number(j, f, "bytes_at_zero", round(l.at_zero));
-    double fits = floor((room * 0.8 - OR_NAN(last->memory.rss_before) - fmax(l.at_zero, 0)) / l.hi);
+                      show_bytes(slope.value).s, show_bytes(slope.lo.v).s, show_bytes(slope.hi.v).s,
+                      x_of(last, "batch"), show_bytes((double)last->memory.delta.v).s);
+    finding_estimate(j, f, "bytes_per_batch", slope);
+    finding_number(j, f, "bytes_at_zero", round(at_zero));
+    double fits = floor((room * 0.8 - OR_NAN(last->memory.rss_before) - fmax(at_zero, 0)) / slope.hi.v);
     if (isnan(fits)) return;
     finding_number(j, f, "largest_batch_estimated", fmax(fits, 0));
     finding_action(j, f, "estimated: up to batch %s fits into 80 %% of %s", show_number(fmax(fits, 0)).s,
@@ -148,6 +144,7 @@ void find_batch_memory(struct judging *j, cases_of *cases, size_t n)
 
 /* ---- length ---- */
 
+/* The longest inputs against the shortest: time that grows faster than the length is the model's, not the padding's. */
 void find_long_input(struct judging *j, cases_of *cases, size_t n)
 {
     const struct run_case *a = cases[0], *b = cases[n - 1];

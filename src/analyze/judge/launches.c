@@ -155,6 +155,7 @@ static void drop_quotients(struct pool *p)
 
 /* ---- single times ---- */
 
+/* All single times one after another, up to what a document holds; of a launch without them nothing is made up. */
 static tare_status pool_samples(struct pool *p, tare_error *err)
 {
     struct run_case *c = p->c;

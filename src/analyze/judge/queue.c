@@ -152,6 +152,7 @@ static void run_batches(struct simulation *s, struct extent e, double *x, struct
     fill_figure(x, e, s->load->quantile, x + n, out);
 }
 
+/* `effort`: times fewer arrivals, for a first look. Overloaded, or too near to it to simulate: infinite. */
 static tare_status simulate(const struct queue_load *load, uint32_t servers, double effort,
                             struct queue_result *out, tare_error *err)
 {
@@ -253,6 +254,7 @@ static tare_status service_alone(const struct queue_load *load, struct queue_pla
     return TARE_OK;
 }
 
+/* Why it cannot be is told apart from failing: the limit is below a single run, or waiting always breaks it. */
 tare_status queue_plan(const struct queue_load *load, const struct queue_goal *goal, struct queue_plan *out,
                        tare_error *err)
 {

@@ -67,6 +67,7 @@ static tare_status read_metric(struct rule_text *r, const struct measure **out,
 
 /* ---- operator ---- */
 
+/* The colon stands for the side of the limit that is good. */
 static tare_status read_op(struct rule_text *r, const struct measure *m, struct target *out)
 {
     static const struct {
@@ -105,6 +106,7 @@ static tare_status read_number(struct rule_text *r, double *out)
     return TARE_OK;
 }
 
+/* All that is left of the text is the unit; the value is then in ns, bytes or per second. */
 static tare_status read_unit(struct rule_text *r, enum measure_kind kind, struct target *out)
 {
     static const struct {

@@ -94,6 +94,7 @@ static void record_formula(struct run *run, struct run_map *to, const struct for
     buf_release(&text);
 }
 
+/* Formulas are of the shapes with symbols, also where numbers come from a second inference. */
 static void record_formulas(const struct inspected *i, struct run *run, struct run_static *to)
 {
     struct poly_space *s = i->shapes.space;

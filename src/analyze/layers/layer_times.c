@@ -93,6 +93,7 @@ static tare_status reserve_sequence(struct timing *t)
     return s;
 }
 
+/* Events come parents first, so the slot of the node around one is known when it comes. */
 static tare_status find_slots(struct timing *t)
 {
     size_t *at = mem_new(t->p->runs_us.n + 1, sizeof *at);

@@ -60,6 +60,7 @@ static void fill_back(struct course *c, const struct deriver *d, const struct co
     }
 }
 
+/* Samples are joined to steps of `joined` each, so that a step is never shorter than those before it. */
 tare_status course_feed(struct course *c, const struct deriver *d, uint64_t at_ns, tare_error *err)
 {
     if (c->last_ns == 0) {
@@ -127,6 +128,7 @@ static bool all_hold(const struct course_step *step, const struct course_conditi
     return true;
 }
 
+/* The longest stretch is what a finding shows; the share of all of them is what it is judged by. */
 struct course_span course_when(const struct course *c, const struct course_condition *all, size_t n)
 {
     struct course_span out = {0, 0, 0};

@@ -89,6 +89,7 @@ static void add_measured(struct buf *to, const struct course *course, const stru
     }
 }
 
+/* The finding names the longest stretch in which the conditions held, and what was measured in it. */
 static void check_conditions(struct judging *j, const struct run_case *c, const struct course *course,
                              const struct diagnosis *r)
 {
