@@ -95,7 +95,7 @@ static tare_status add_readings(struct gathered *to, const struct trace_node *n,
     return TARE_OK;
 }
 
-/* Nodes of one tree come parents first, numbered from 0, so `here` maps their numbers to gathered nodes as they come. */
+/* Nodes of one tree come parents first, numbered from 0: `here` maps their numbers to gathered nodes as they come. */
 static tare_status add_node(struct from_trees *f, const struct trace_node *n)
 {
     struct gather *g = f->g;

@@ -154,6 +154,19 @@ static tare_status index_graphs(struct joining *j)
     return s;
 }
 
+/* The k-th node of the file that a node of the optimised graph stands for. */
+static const struct onnx_node *covered_node(const struct joining *j, const struct layer_cover *c, size_t k)
+{
+    return &j->in->source_model->graph.nodes.items[j->map.covered[c->first + k]];
+}
+
+/* The node of the file that has this name; NULL: none. */
+static const struct onnx_node *source_node(const struct joining *j, const char *name)
+{
+    const uint64_t *at = map_str_find(&j->source_named, name, strlen(name));
+    return at ? &j->in->source_model->graph.nodes.items[*at - 1] : NULL;
+}
+
 /* ---- costs ---- */
 
 static void put_scaled(struct known_u64 *to, struct known_u64 v, double times)
@@ -184,9 +197,7 @@ static tare_status put_source_cost(struct joining *j, struct run_layer *l, size_
     struct cost sum;
     cost_zero(&sum, space);
     for (size_t k = 0; k < cover->n; k++) {
-        const struct onnx_node *from =
-            &j->in->source_model->graph.nodes.items[j->map.covered[cover->first + k]];
-        const struct inspect_layer *layer = layer_of(j, i, from);
+        const struct inspect_layer *layer = layer_of(j, i, covered_node(j, cover, k));
         if (!layer || !layer->cost.known || layer->at->n_bodies) return TARE_OK;
         cost_add(&sum, &layer->cost, space);
     }
@@ -236,9 +247,7 @@ static tare_status put_body_cost(struct joining *j, struct run_layer *l, const s
 static tare_status put_file_cost(struct joining *j, struct run_layer *l, const struct ort_event *e)
 {
     const struct inspected *i = j->in->source;
-    const uint64_t *at = map_str_find(&j->source_named, e->node, strlen(e->node));
-    if (!i || !at) return TARE_OK;
-    const struct onnx_node *node = &j->in->source_model->graph.nodes.items[*at - 1];
+    const struct onnx_node *node = source_node(j, e->node);
     const struct inspect_layer *layer = layer_of(j, i, node);
     if (!layer || strcmp(node->op, e->op) != 0 || !layer->cost.known || layer->at->n_bodies) return TARE_OK;
     l->nodes = known_u64(1);
@@ -251,18 +260,17 @@ static tare_status put_file_cost(struct joining *j, struct run_layer *l, const s
 
 static bool tells_something(const struct joining *j, const char *name)
 {
-    return strpbrk(name, "/.") || map_str_find(&j->source_named, name, strlen(name));
+    return strpbrk(name, "/.") || source_node(j, name);
 }
 
 /* The one covered node that does the same: the Conv of a Conv with its BatchNormalization and Relu. NULL: none, or
  * several. */
 static const struct onnx_node *same_work(const struct joining *j, const char *op, const struct layer_cover *c)
 {
-    const struct onnx_graph *source = graph_of(j->in->source_model);
     const struct onnx_node *found = NULL;
     const char *plain = strncmp(op, "Fused", 5) == 0 ? op + 5 : op;
     for (size_t i = 0; i < c->n; i++) {
-        const struct onnx_node *n = &source->nodes.items[j->map.covered[c->first + i]];
+        const struct onnx_node *n = covered_node(j, c, i);
         if (strcmp(n->op, plain) != 0) continue;
         if (found) return NULL;
         found = n;
@@ -273,26 +281,22 @@ static const struct onnx_node *same_work(const struct joining *j, const char *op
 /* "SkipLayerNormalization_token_5" says nothing of where it is: the path of what it stands for does. */
 static void name_source(const struct joining *j, const struct ort_event *e, size_t node, struct buf *b)
 {
-    const struct onnx_graph *source = graph_of(j->in->source_model);
     const struct layer_cover *c = &j->map.of[node];
     const struct onnx_node *same = same_work(j, e->op, c);
-    if (same) {
-        source_node_label(same, b);
-    } else if (c->n == 1 && !tells_something(j, e->node)) {
-        source_node_label(&source->nodes.items[j->map.covered[c->first]], b);
-    } else if (c->n > 1 && !tells_something(j, e->node)) {
-        source_common_path(&j->map, source, node, b);
-        if (b->len) buf_printf(b, "/%s", e->op);
+    if (!same && (c->n == 0 || tells_something(j, e->node))) return;
+    if (same || c->n == 1) {
+        source_node_label(same ? same : covered_node(j, c, 0), b);
+        return;
     }
+    source_common_path(&j->map, graph_of(j->in->source_model), node, b);
+    if (b->len) buf_printf(b, "/%s", e->op);
 }
 
 static const char *name_of(const struct joining *j, const struct ort_event *e, size_t node)
 {
-    struct arena *a = &j->run->arena;
     struct buf b = BUF_INIT;
-    bool direct = map_str_find(&j->source_named, e->node, strlen(e->node)) != NULL;
-    if (node != SIZE_MAX && j->has_map && !direct) name_source(j, e, node, &b);
-    const char *name = arena_str(a, b.len && !b.failed ? b.data : e->node);
+    if (node != SIZE_MAX && j->has_map && !source_node(j, e->node)) name_source(j, e, node, &b);
+    const char *name = arena_str(&j->run->arena, b.len && !b.failed ? b.data : e->node);
     buf_release(&b);
     return name;
 }
@@ -303,8 +307,8 @@ static const char *near_group(const struct joining *j, const struct run_layer *l
     const char *name = l->name ? l->name : "";
     if (layers_group_told(name, l->op)) return NULL;
     if (!j->in->optimized_model) {
-        const uint64_t *at = map_str_find(&j->source_named, name, strlen(name));
-        node = at ? (size_t)*at - 1 : SIZE_MAX;
+        const struct onnx_node *found = source_node(j, name);
+        node = found ? (size_t)(found - j->in->source_model->graph.nodes.items) : SIZE_MAX;
     }
     return layer_near_group(&j->near, node);
 }
@@ -315,14 +319,13 @@ static const char *group_of(const struct joining *j, const struct run_layer *l, 
     struct arena *a = &j->run->arena;
     const char *near = near_group(j, l, node);
     if (near) return near;
-    const struct onnx_graph *source = graph_of(j->in->source_model);
     const char *group = layers_group_of(a, l->name ? l->name : "", l->op), *found = NULL;
     const struct layer_cover *c = node != SIZE_MAX && j->has_map ? &j->map.of[node] : NULL;
     bool vague = strcmp(group, "other") == 0 || strcmp(group, "residual") == 0;
     if (!c || !vague) return group;
     for (size_t k = c->n; k-- > 0 && !found;) { /* last first: this begins at the inputs */
         struct buf label = BUF_INIT;
-        const struct onnx_node *n = &source->nodes.items[j->map.covered[c->first + k]];
+        const struct onnx_node *n = covered_node(j, c, k);
         source_node_label(n, &label);
         const char *g = layers_group_of(a, label.data, n->op);
         if (strcmp(g, "other") != 0 && strcmp(g, "residual") != 0) found = g;
