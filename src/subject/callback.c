@@ -110,6 +110,7 @@ static void callback_finish(struct instance *base)
     mem_free(i);
 }
 
+/* A lane that may not group has its tries behind it: its group stays 1. */
 static tare_status callback_prepare(struct subject *base, const struct case_params *p,
                                     const struct case_record *to, struct instance **out, tare_error *err)
 {

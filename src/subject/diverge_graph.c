@@ -77,6 +77,7 @@ static size_t count_values(const struct diverge_side *s)
     return n;
 }
 
+/* In run order of a, so that the first that differs is the first by index. `taken` counts what b has in common. */
 tare_status common_find(struct common_values *out, const struct diverge_side *a, const struct diverge_side *b,
                         tare_error *err)
 {

@@ -167,6 +167,7 @@ tare_status diverge_side_share_inputs(struct diverge_side *s, const struct diver
 
 /* ---- values ---- */
 
+/* Values that are outputs already need no addition. The model's bytes may go once the session is made. */
 static tare_status open_session(const struct diverge_side *s, const char *const *names, size_t n,
                                 struct ort_session **out, tare_error *err)
 {

@@ -111,6 +111,7 @@ static void fill_small(struct tensor *t, struct rng *r)
         fill_bytes(t, r, onnx_type_bits(t->type) == 8 ? 64 : 256, 0);
 }
 
+/* The rows of the table in onnx_model.h, in its order: the first that fits decides. */
 static void fill_tensor(struct tensor *t, const struct input_spec *spec)
 {
     const char *name = spec->io->name;
@@ -216,6 +217,7 @@ static tare_status check_shape(const struct input_spec *spec, const struct tenso
                      io->name, want, have);
 }
 
+/* Rows of the file from worker * wanted on, around its end; as many as there are need no cutting. */
 tare_status input_fit(struct tensor *out, const struct input_spec *spec, const struct tensor *file,
                       unsigned worker, tare_error *err)
 {
@@ -344,6 +346,7 @@ static int64_t part_value(void *ctx, const char *part)
     return dimname_default(class, r->has_cache);
 }
 
+/* What the user asked wins over files, files over defaults; a dimension that two inputs share must agree. */
 static tare_status choose_dim(struct resolving *r, const struct ort_io *io, size_t axis,
                               const struct tensor *file, tare_error *err)
 {

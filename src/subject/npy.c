@@ -234,6 +234,7 @@ struct npy_array {
     size_t head, want; /* bytes before the data, and of the data */
 };
 
+/* The length of the header has two bytes in version 1 and four since. The data itself is not looked at. */
 static tare_status read_array(struct npy_array *a, const char *name, const uint8_t *p, size_t n,
                               tare_error *err)
 {
@@ -272,6 +273,7 @@ tare_status tensor_npy_bytes(const char *name, const void *head, size_t n, uint6
     return s;
 }
 
+/* Exactly as many bytes as type and shape make: more or less is another array than was saved. */
 tare_status tensor_read_npy(struct tensor *out, const char *name, const void *bytes, size_t n,
                             tare_error *err)
 {

@@ -268,6 +268,7 @@ static tare_status fill_instance(struct onnx_instance *i, struct filling *f, tar
     return st;
 }
 
+/* What was chosen is written down only when all of it is ready to run. */
 tare_status onnx_prepare(struct subject *base, const struct case_params *p, const struct case_record *to,
                          struct instance **out, tare_error *err)
 {

@@ -64,6 +64,7 @@ static void describe_runtime(struct onnx_subject *s, struct run *run)
     run_map_set(a, &run->config, "onnxruntime", (struct run_value){.kind = RUN_MAP, .items = m});
 }
 
+/* The hash is made once: runs of several cases describe the same file. */
 static tare_status onnx_describe(struct subject *base, struct run *run, tare_error *err)
 {
     struct onnx_subject *s = (struct onnx_subject *)base;
@@ -233,6 +234,7 @@ static tare_status check_file(struct onnx_subject *s, tare_error *err)
     return TARE_OK;
 }
 
+/* In the order in which a user wants to hear: the file, its inputs, then the runtime. */
 tare_status subject_open_onnx(struct subject **out, const struct onnx_options *o, tare_error *err)
 {
     struct onnx_subject *s = mem_new(1, sizeof *s);

@@ -175,6 +175,7 @@ static tare_status no_entry(const char *path, tare_error *err)
     return error_set(err, TARE_INVALID, "%s: no ONNX Runtime: it has no function OrtGetApiBase", path);
 }
 
+/* The version decides which interface may be asked for: a newer one than the library has makes it print. */
 static tare_status take_table(struct ort *o, tare_error *err)
 {
     get_base_function *entry;

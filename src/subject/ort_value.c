@@ -142,6 +142,7 @@ tare_status ort_value_over(const struct ort *o, const struct ort_memory_info *cp
                      err, "input '%s'", t->name);
 }
 
+/* An optional output may be empty, and sequences and maps have no bytes to copy. */
 tare_status ort_value_copy(const struct ort *o, struct ort_value *v, const char *name, struct tensor *out,
                            tare_error *err)
 {

@@ -185,6 +185,7 @@ static void py_finish(struct instance *base)
     mem_free(i);
 }
 
+/* All memory is taken before Python is asked, so that no case is made there that nobody will drop. */
 static tare_status py_prepare(struct subject *base, const struct case_params *p, const struct case_record *to,
                               struct instance **out, tare_error *err)
 {

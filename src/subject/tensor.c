@@ -64,6 +64,7 @@ bool tensor_bytes(int type, const int64_t *dims, size_t rank, uint64_t *elements
     return true;
 }
 
+/* Sizes are checked before memory is asked for: they come from files. */
 tare_status tensor_make(struct tensor *out, const struct tensor_spec *spec, tare_error *err)
 {
     struct tensor t = {.type = spec->type, .rank = spec->rank};
@@ -187,6 +188,7 @@ static double small_float(const struct tensor *t, uint64_t i)
     }
 }
 
+/* Wide enough for all but the last digits of 64-bit integers. */
 double tensor_value(const struct tensor *t, uint64_t i)
 {
     const void *d = t->data;

@@ -52,6 +52,7 @@ static void infinite(struct tensor_error *e)
     e->cosine = NAN;
 }
 
+/* A reference of zeros has no relative distance: infinite, unless there is none at all. */
 void tensor_error_of(struct tensor_error *out, const struct tensor *a, const struct tensor *b)
 {
     struct sums s = {0};

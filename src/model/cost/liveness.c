@@ -235,6 +235,8 @@ static void reuse_input(struct scope_blocks *w)
 static tare_status watch_scope(const struct scope_blocks *outer, const struct infer_scope *scope,
                                struct liveness *out);
 
+/* What bodies need stands on top of what is alive at their node's step. One whose sum would not fit beside ours is
+ * unknown: no number here may wrap. */
 static tare_status weigh_bodies(struct scope_blocks *w)
 {
     for (size_t i = 0; i < w->scope->n_nodes; i++) {

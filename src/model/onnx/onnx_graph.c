@@ -216,6 +216,7 @@ static tare_status refuse_initializer(const struct parse *p, const struct place 
     return parse_fail(p, &inner, "a second initializer named '%.100s'", name);
 }
 
+/* Open addressing, at most half full; names are interned, so that the same name is the same pointer. */
 static tare_status index_initializers(const struct parse *p, const struct place *at, struct onnx_graph *g)
 {
     size_t n = g->initializers.n, n_slots = 4;

@@ -11,44 +11,36 @@
 
 enum { PLACE_SHOWN = 8 };
 
-static size_t add_text(char *to, size_t used, size_t cap, const char *text)
-{
-    int n = snprintf(to + used, cap - used, "%s", text);
-    return n < 0 || (size_t)n >= cap - used ? cap - 1 : used + (size_t)n;
-}
-
 /* "graph.node[12].attribute[0]"; of a deep place the outermost and the innermost parts. */
-static void name_place(const struct place *at, char *to, size_t cap)
+static void name_place(const struct place *at, struct buf *to)
 {
     const struct place *parts[2 * PLACE_SHOWN + 1];
-    size_t depth = 0, used = 0, n = 0;
+    size_t depth = 0, n = 0;
     for (const struct place *p = at; p; p = p->up) depth++;
     size_t level = depth;
     for (const struct place *p = at; p; p = p->up, level--) {
         if (level <= PLACE_SHOWN || depth - level < PLACE_SHOWN) parts[n++] = p;
     }
-    to[0] = 0;
     while (n--) {
-        char one[80];
-        if (parts[n]->index == PARSE_NO_INDEX)
-            snprintf(one, sizeof one, "%s%s", used ? "." : "", parts[n]->field);
-        else
-            snprintf(one, sizeof one, "%s%s[%lld]", used ? "." : "", parts[n]->field,
-                     (long long)parts[n]->index);
-        used = add_text(to, used, cap, one);
-        if (depth > 2 * PLACE_SHOWN && n == PLACE_SHOWN) used = add_text(to, used, cap, "...");
+        buf_printf(to, "%s%.60s", to->len ? "." : "", parts[n]->field);
+        if (parts[n]->index != PARSE_NO_INDEX) buf_printf(to, "[%lld]", (long long)parts[n]->index);
+        if (depth > 2 * PLACE_SHOWN && n == PLACE_SHOWN) buf_add_str(to, "...");
     }
 }
 
 tare_status parse_fail(const struct parse *p, const struct place *at, const char *format, ...)
 {
-    char place[200], text[240];
+    struct buf place = BUF_INIT;
+    char text[240];
     va_list ap;
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    name_place(at, place, sizeof place);
-    return error_set(p->err, TARE_FORMAT, "%s: %s%s%s", p->file, place, place[0] ? ": " : "", text);
+    name_place(at, &place);
+    const char *lead = place.len ? ": " : ""; /* cut, so that the text itself is not */
+    tare_status s = error_set(p->err, TARE_FORMAT, "%s: %.199s%s%s", p->file, place.data, lead, text);
+    buf_release(&place);
+    return s;
 }
 
 tare_status parse_nomem(const struct parse *p)
@@ -136,6 +128,7 @@ static tare_status add_numbers(const struct parse *p, const struct message *m, c
     return parse_fail(p, m->at, "%s: %s, at byte %zu", field->name, why, (size_t)(run.at - p->start));
 }
 
+/* One field by its row: a value, an item of a list (made when its first one comes), or numbers of one. */
 static tare_status read_field(const struct parse *p, const struct message *m, const struct wire_field *f,
                               size_t count, void *out)
 {

@@ -310,6 +310,7 @@ tare_status onnx_tensor_copy(const struct onnx_tensor *t, void *to, size_t size,
     return TARE_OK;
 }
 
+/* The packed elements are copied to the start of `out` and widened there, so that no other memory is needed. */
 tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t max, tare_error *err)
 {
     uint64_t bytes;

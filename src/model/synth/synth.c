@@ -123,6 +123,7 @@ static tare_status resolve_head(const struct synth_arch *a, struct synth_config 
     return TARE_OK;
 }
 
+/* Heads before numbers: which defaults hold depends on them. What concerns several options is checked last. */
 tare_status synth_resolve(const struct synth_arch *a, struct synth_config *c, tare_error *err)
 {
     if (c->opset < OW_OPSET_MIN || c->opset > OW_OPSET_MAX)

@@ -225,6 +225,7 @@ ow_val block_embedding(struct synth *s, const char *scope, ow_val ids, uint64_t 
 
 /* ---- convolutions ---- */
 
+/* ConvInteger takes no bias: it is added afterwards, along the channels. */
 ow_val block_conv(struct synth *s, const char *scope, ow_val x, const struct conv *c)
 {
     struct ow *w = s->w;

@@ -71,6 +71,7 @@ static ow_val masked_softmax(struct synth *s, ow_val scores, const struct relati
     return ow_op(w, "Where", r->hidden, block_const(s, 0), p);
 }
 
+/* Content against content, content against position and position against content, summed before one softmax. */
 static ow_val attend(struct synth *s, const struct encoder *e, ow_val x)
 {
     struct ow *w = s->w;

@@ -117,6 +117,7 @@ static ow_val tied_head(struct synth *s, struct ow_quantized tokens, ow_val x)
     return x;
 }
 
+/* The table of tokens is used twice: to read them, and, turned, to score them. */
 void synth_gpt2(struct synth *s)
 {
     struct ow *w = s->w;

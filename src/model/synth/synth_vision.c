@@ -68,6 +68,7 @@ static ow_val bottleneck(struct synth *s, ow_val x, uint64_t in, uint64_t width,
     return ow_op(w, "Relu", ow_op(w, "Add", y, x));
 }
 
+/* Four stages; the first block of each but the first one halves the image, and every stage doubles the width. */
 void synth_resnet50(struct synth *s)
 {
     static const unsigned depth[] = {3, 4, 6, 3};
