@@ -17,11 +17,6 @@ bool engine_ok(struct infer_engine *e, tare_status s)
     return e->status >= 0;
 }
 
-bool engine_nomem(struct infer_engine *e)
-{
-    return engine_ok(e, error_nomem(e->err, "the shapes of a model"));
-}
-
 bool engine_charge(struct infer_engine *e, size_t nodes)
 {
     if (nodes > e->max_nodes - e->n_nodes) {
@@ -297,14 +292,15 @@ tare_status infer_model(struct inferred *out, const struct onnx_model *m, const 
     struct inferred made = {.model = m};
     struct infer_engine e = {.model = m, .options = o ? o : &nothing, .err = err};
     struct scope_plan p = {.graph = &m->graph};
-    if (engine_start(&e, &made) && engine_run(&e, &p, &made.main)) engine_ok(&e, poly_space_status(made.space, err));
+    bool ok = engine_start(&e, &made) && engine_run(&e, &p, &made.main) &&
+              engine_ok(&e, poly_space_status(made.space, err));
     map_str_release(&e.functions);
     map_str_release(&e.seen);
     map_str_release(&e.symbols);
     map_u64_release(&e.opsets);
     map_u64_release(&e.rows);
     vec_release(&e.scratch);
-    if (e.status < 0) {
+    if (!ok) {
         inferred_release(&made);
         if (e.status != TARE_NOMEM && m->path) error_wrap(err, "%.200s", m->path);
         return e.status;

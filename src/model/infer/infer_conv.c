@@ -109,10 +109,9 @@ static const struct poly *window_reach(struct rule_call *c, const struct window 
 static bool channel_axes(struct rule_call *c, const struct rule_dims *d, size_t *channels, size_t *spatial)
 {
     bool last = c->row->flags & OP_NHWC || rule_int(c, "channels_last", 0);
-    if (d->n < 2) return rule_fault(c, "data of %zu dimensions; it takes batch and channels at least", d->n);
     *channels = last ? d->n - 1 : 1;
     *spatial = last ? 1 : 2;
-    return true;
+    return d->n >= 2 || rule_fault(c, "data of %zu dimensions; it takes batch and channels at least", d->n);
 }
 
 /* ==== convolutions ==== */

@@ -55,8 +55,14 @@ struct scope_plan {
 /* ---- what can fail returns false, and the error stays in the engine ---- */
 /* Keep the status of something that can fail; false: something has. */
 bool engine_ok(struct infer_engine *e, tare_status s);
-#define engine_error(e, ...) engine_ok(e, error_set((e)->err, TARE_INVALID, __VA_ARGS__))
-bool engine_nomem(struct infer_engine *e);
+/* The same of an error: false, which the analyzer sees too. */
+static inline bool engine_failed(struct infer_engine *e, tare_status s)
+{
+    engine_ok(e, s);
+    return false;
+}
+#define engine_error(e, ...) engine_failed(e, error_set((e)->err, TARE_INVALID, __VA_ARGS__))
+#define engine_nomem(e) engine_failed(e, error_nomem((e)->err, "the shapes of a model"))
 /* That many more nodes, or work and memory like it; an error when a small file blows up. */
 bool engine_charge(struct infer_engine *e, size_t nodes);
 /* Zeroed; NULL when out of memory, which is an error. */

@@ -321,7 +321,7 @@ bool rule_same_shape(struct rule_call *c, size_t output, size_t input)
 {
     const struct infer_value *v = rule_input(c, input);
     if (v && rule_output(c, output)) rule_output(c, output)->data_dependent |= v->data_dependent;
-    return has_rank(c, input) && rule_shape(c, output, v->dims, v->rank);
+    return has_rank(c, input) && v && rule_shape(c, output, v->dims, v->rank);
 }
 
 bool rule_same(struct rule_call *c, size_t output, size_t input)
