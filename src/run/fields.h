@@ -96,6 +96,23 @@ tare_status fields_read(const struct run_form *form, const struct fields_text *t
 const struct run_field *field_find(const struct run_type *t, const char *key);
 bool field_key_ok(const char *key); /* of a map: 1 to RUN_KEY_MAX bytes of printable ASCII */
 
+/* ---- where in a document we are: cases[2].latency_ns.p50.value, as a chain on the stack that costs nothing until an
+ * error wants its text ---- */
+
+struct path {
+    const struct path *up; /* NULL: the document itself */
+    const char *key;       /* NULL: an item of a list */
+    size_t index;
+};
+
+/* Writes at most size - 1 bytes and a NUL; a path too long keeps its beginning. Returns `out`. */
+char *path_text(const struct path *p, char *out, size_t size);
+
+size_t path_depth(const struct path *p); /* steps from the document */
+
+/* The same without the first `skip` steps. */
+char *path_text_below(const struct path *p, size_t skip, char *out, size_t size);
+
 /* What is wrong with a number for this field, or NULL. */
 const char *field_number_fault(const struct run_field *f, double v);
 

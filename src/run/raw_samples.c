@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/wire.h"
 
 enum { VARINT_MAX = 10 };
 
@@ -12,54 +13,29 @@ static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 /* ---- differences to varints ---- */
 
-static size_t put_varint(unsigned char *to, uint64_t v)
+static void pack(struct buf *to, const uint64_t *v, size_t n)
 {
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7) to[n++] = (unsigned char)(v | 0x80);
-    to[n++] = (unsigned char)v;
-    return n;
-}
-
-static size_t pack(unsigned char *to, const uint64_t *v, size_t n)
-{
-    size_t used = 0;
     uint64_t last = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t diff = v[i] - last;
-        uint64_t sign = diff >> 63 ? UINT64_MAX : 0;
-        used += put_varint(to + used, diff << 1 ^ sign);
+        wire_add_varint(to, diff << 1 ^ (diff >> 63 ? UINT64_MAX : 0));
         last = v[i];
     }
-    return used;
-}
-
-/* Bytes of the varint at p, 0 when it is cut off or does not fit 64 bits. */
-static size_t get_varint(const unsigned char *p, size_t left, uint64_t *out)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < left && i < VARINT_MAX; i++) {
-        if (i == VARINT_MAX - 1 && p[i] > 1) return 0;
-        v |= (uint64_t)(p[i] & 0x7f) << (7 * i);
-        if (p[i] & 0x80) continue;
-        *out = v;
-        return i + 1;
-    }
-    return 0;
 }
 
 static tare_status unpack(uint64_t *to, size_t n, const unsigned char *p, size_t len, tare_error *err)
 {
-    size_t used = 0;
+    struct wire w = {p, p + len};
+    const char *why;
     uint64_t last = 0, code;
     for (size_t i = 0; i < n; i++) {
-        size_t step = get_varint(p + used, len - used, &code);
-        if (!step) return error_set(err, TARE_FORMAT, "damaged at sample %zu of %zu", i, n);
-        used += step;
+        if (wire_packed(&w, WIRE_VARINT, &code, &why) <= 0)
+            return error_set(err, TARE_FORMAT, "damaged at sample %zu of %zu", i, n);
         last += code >> 1 ^ (code & 1 ? UINT64_MAX : 0);
         if (last > INT64_MAX) return error_set(err, TARE_FORMAT, "sample %zu is out of range", i);
         to[i] = last;
     }
-    if (used != len) return error_set(err, TARE_FORMAT, "more bytes than its count of %zu samples", n);
+    if (w.at != w.end) return error_set(err, TARE_FORMAT, "more bytes than its count of %zu samples", n);
     return TARE_OK;
 }
 
@@ -120,15 +96,15 @@ static bool is_squeezed(const char *codec)
 
 tare_status samples_encode(const uint64_t *v, size_t n, const char *codec, struct buf *text, tare_error *err)
 {
-    tare_status s = TARE_OK;
-    struct samples_bytes small = {NULL, 0}, packed = {mem_new(n, VARINT_MAX), 0};
-    if (!packed.p) s = TARE_NOMEM;
-    if (s == TARE_OK) packed.n = pack(packed.p, v, n);
-    if (s == TARE_OK && is_squeezed(codec)) s = samples_squeeze(&small, packed);
-    const struct samples_bytes *last = small.p ? &small : &packed;
+    struct buf packed = BUF_INIT;
+    pack(&packed, v, n);
+    struct samples_bytes small = {NULL, 0}, all = {(unsigned char *)packed.data, packed.len};
+    tare_status s = packed.failed ? TARE_NOMEM : TARE_OK;
+    if (s == TARE_OK && is_squeezed(codec)) s = samples_squeeze(&small, all);
+    const struct samples_bytes *last = small.p ? &small : &all;
     if (s == TARE_OK) put_base64(text, last->p, last->n);
     if (text->failed) s = TARE_NOMEM;
-    mem_free(packed.p);
+    buf_release(&packed);
     mem_free(small.p);
     return s == TARE_OK ? s : error_set(err, s, "no memory to pack %zu samples", n);
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "run/fields.h"
-#include "run/path.h"
 #include "run/run.h"
 
 struct reason {
@@ -187,14 +186,6 @@ static void explain_null(void *ctx, const char *whole, const char *path, struct 
     if (best) run_map_text(e->arena, unknown, best->path, best->why[e->by]);
 }
 
-void run_explain_case(struct run *r, struct run_case *c, enum run_producer by)
-{
-    const struct path root = {NULL, NULL, 0};
-    struct explaining e = {&r->arena, by, of_cases, sizeof of_cases / sizeof *of_cases};
-    struct walk w = {.each = explain_null, .ctx = &e};
-    walk_object(&w, field_case, c, &root);
-}
-
 /* A case that failed has no numbers, all for one reason. */
 static void explain_failed(void *ctx, const char *whole, const char *path, struct run_map *unknown)
 {
@@ -203,18 +194,26 @@ static void explain_failed(void *ctx, const char *whole, const char *path, struc
     run_map_text(e->arena, unknown, path, "the case failed");
 }
 
-void run_explain_failed(struct run *r, struct run_case *c)
+static void explain(const struct run_type *type, void *obj, null_fn *each, struct explaining e)
 {
     const struct path root = {NULL, NULL, 0};
-    struct explaining e = {.arena = &r->arena};
-    struct walk w = {.each = explain_failed, .ctx = &e};
-    walk_object(&w, field_case, c, &root);
+    struct walk w = {.each = each, .ctx = &e};
+    walk_object(&w, type, obj, &root);
+}
+
+void run_explain_case(struct run *r, struct run_case *c, enum run_producer by)
+{
+    explain(field_case, c, explain_null,
+            (struct explaining){&r->arena, by, of_cases, sizeof of_cases / sizeof *of_cases});
+}
+
+void run_explain_failed(struct run *r, struct run_case *c)
+{
+    explain(field_case, c, explain_failed, (struct explaining){.arena = &r->arena});
 }
 
 void run_explain_host(struct run *r, enum run_producer by)
 {
-    const struct path root = {NULL, NULL, 0};
-    struct explaining e = {&r->arena, by, of_hosts, sizeof of_hosts / sizeof *of_hosts};
-    struct walk w = {.each = explain_null, .ctx = &e};
-    walk_object(&w, field_host, &r->host, &root);
+    explain(field_host, &r->host, explain_null,
+            (struct explaining){&r->arena, by, of_hosts, sizeof of_hosts / sizeof *of_hosts});
 }

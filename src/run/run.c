@@ -3,7 +3,6 @@
 #include "run/run.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -123,16 +122,6 @@ void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h)
     if (!copy) return;
     if (h->n_counts) memcpy(copy, h->counts, h->n_counts * sizeof *copy);
     *to = (struct run_histogram){true, HIST_SCALE, h->first, h->zeros, copy, h->n_counts};
-}
-
-void run_unknown(struct run *r, struct run_map *unknown, const char *path, const char *format, ...)
-{
-    char text[512];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
-    run_map_text(&r->arena, unknown, path, text);
 }
 
 const char *run_cost_bound(const struct run_cost *c)

@@ -55,8 +55,7 @@ void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h);
 void run_describe_command(struct run *r, const char *const *words, bool shell);
 
 /* Record why the quantity at `path`, relative to the object that holds `unknown`, is null. */
-void run_unknown(struct run *r, struct run_map *unknown, const char *path, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+#define run_unknown(r, unknown, path, ...) run_map_textf(&(r)->arena, unknown, path, __VA_ARGS__)
 
 /* Give every null of a case, or of the host, that has no reason yet the one that its producer gives by default
  * (reasons.c has the table). */

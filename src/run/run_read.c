@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * run_read.c - a run document from JSON text that may be hostile: every field is checked by the rows of
  * fields.c, and every refusal names the file, the place and the cause. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -13,7 +14,6 @@
 #include <jansson.h>
 
 #include "run/fields.h"
-#include "run/path.h"
 #include "run/run.h"
 #include "run/raw_samples.h"
 
@@ -104,25 +104,17 @@ static tare_status read_count(struct reading *in, json_t *v, uint64_t *out, cons
     return TARE_OK;
 }
 
-static tare_status read_u64(struct reading *in, const struct run_field *f, json_t *v, void *p,
-                            const struct path *at)
+/* Of U64 and I64: into the number itself, or into one with `known` before it. */
+static tare_status read_whole(struct reading *in, const struct run_field *f, json_t *v, void *p,
+                              const struct path *at)
 {
-    struct known_u64 *u = p;
-    if (f->flags & FIELD_PLAIN) return read_count(in, v, p, at);
-    tare_status s = read_count(in, v, &u->v, at);
-    u->known = s == TARE_OK;
+    bool plain = f->flags & FIELD_PLAIN;
+    void *to = plain ? p : (char *)p + offsetof(struct known_u64, v);
+    tare_status s = f->kind == FIELD_U64 ? read_count(in, v, to, at) : read_integer(in, v, to, at);
+    if (!plain) *(bool *)p = s == TARE_OK;
     return s;
 }
-
-static tare_status read_i64(struct reading *in, const struct run_field *f, json_t *v, void *p,
-                            const struct path *at)
-{
-    struct known_i64 *i = p;
-    if (f->flags & FIELD_PLAIN) return read_integer(in, v, p, at);
-    tare_status s = read_integer(in, v, &i->v, at);
-    i->known = s == TARE_OK;
-    return s;
-}
+static_assert(offsetof(struct known_u64, v) == offsetof(struct known_i64, v), "one place for both");
 
 static tare_status read_f64(struct reading *in, const struct run_field *f, json_t *v, void *p,
                             const struct path *at)
@@ -329,8 +321,8 @@ static tare_status read_field(struct reading *in, const struct run_field *f, jso
 {
     switch (f->kind) {
     case FIELD_STRING: return read_string(in, f, v, p, at);
-    case FIELD_U64: return read_u64(in, f, v, p, at);
-    case FIELD_I64: return read_i64(in, f, v, p, at);
+    case FIELD_U64:
+    case FIELD_I64: return read_whole(in, f, v, p, at);
     case FIELD_F64: return read_f64(in, f, v, p, at);
     case FIELD_BOOL:
         if (!json_is_boolean(v)) return expected(in, at, "a boolean", v);

@@ -12,7 +12,6 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "run/fields.h"
-#include "run/path.h"
 #include "run/raw_samples.h"
 #include "run/run.h"
 
