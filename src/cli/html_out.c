@@ -11,7 +11,7 @@
 #include "cli/input.h"
 #include "core/str.h"
 #include "report/export/profile_json.h"
-#include "report/trace/timeline_json.h"
+#include "report/trace/report.h"
 
 void html_out_release(struct html_out *h)
 {

@@ -237,35 +237,17 @@ void json_put_null(struct json *j)
 
 /* ---- key and value at once ---- */
 
-void json_kv_string(struct json *j, const char *key, const char *s)
-{
-    json_key(j, key);
-    json_put_string(j, s);
-}
-
-void json_kv_int(struct json *j, const char *key, int64_t v)
-{
-    json_key(j, key);
-    json_put_int(j, v);
-}
-
-void json_kv_uint(struct json *j, const char *key, uint64_t v)
-{
-    json_key(j, key);
-    json_put_uint(j, v);
-}
-
-void json_kv_double(struct json *j, const char *key, double v)
-{
-    json_key(j, key);
-    json_put_double(j, v);
-}
-
-void json_kv_bool(struct json *j, const char *key, bool v)
-{
-    json_key(j, key);
-    json_put_bool(j, v);
-}
+#define JSON_KV(kind, type)                                          \
+    void json_kv_##kind(struct json *j, const char *key, type v) \
+    {                                                                \
+        json_key(j, key);                                            \
+        json_put_##kind(j, v);                                       \
+    }
+JSON_KV(string, const char *)
+JSON_KV(int, int64_t)
+JSON_KV(uint, uint64_t)
+JSON_KV(double, double)
+JSON_KV(bool, bool)
 
 void json_kv_null(struct json *j, const char *key)
 {

@@ -66,35 +66,18 @@ static bool has_place(struct answer *a, const char *key)
     return true;
 }
 
-void answer_str(struct answer *a, const char *key, const char *v, const char *text, ...)
-{
-    if (has_place(a, key)) json_put_string(&a->json, v);
-    SAY_WORDS(a, text);
-}
-
-void answer_f64(struct answer *a, const char *key, double v, const char *text, ...)
-{
-    if (has_place(a, key)) json_put_double(&a->json, v);
-    SAY_WORDS(a, text);
-}
-
-void answer_int(struct answer *a, const char *key, int64_t v, const char *text, ...)
-{
-    if (has_place(a, key)) json_put_int(&a->json, v);
-    SAY_WORDS(a, text);
-}
-
-void answer_uint(struct answer *a, const char *key, uint64_t v, const char *text, ...)
-{
-    if (has_place(a, key)) json_put_uint(&a->json, v);
-    SAY_WORDS(a, text);
-}
-
-void answer_bool(struct answer *a, const char *key, bool v, const char *text, ...)
-{
-    if (has_place(a, key)) json_put_bool(&a->json, v);
-    SAY_WORDS(a, text);
-}
+/* A value for JSON, its words for people. */
+#define ANSWER_VALUE(name, type, kind)                                                                \
+    void answer_##name(struct answer *a, const char *key, type v, const char *text, ...)              \
+    {                                                                                                 \
+        if (has_place(a, key)) json_put_##kind(&a->json, v);                                          \
+        SAY_WORDS(a, text);                                                                           \
+    }
+ANSWER_VALUE(str, const char *, string)
+ANSWER_VALUE(f64, double, double)
+ANSWER_VALUE(int, int64_t, int)
+ANSWER_VALUE(uint, uint64_t, uint)
+ANSWER_VALUE(bool, bool, bool)
 
 void answer_null(struct answer *a, const char *key, const char *text, ...)
 {

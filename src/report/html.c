@@ -8,15 +8,22 @@
 
 #include "core/json.h"
 #include "core/mem.h"
-#include "report/page_embed.h"
 
 #define VIEWER_MAX ((size_t)16 << 20)
 #define PLACE_BEFORE "<script id=\"tare-data\" type=\"application/json\">"
 #define PLACE_EMPTY "null"
 
+extern const unsigned char page_embed_begin[],
+    page_embed_end[]; /* page_embed.c: the viewer as gzip bytes, or none */
+
+static size_t viewer_bytes(void)
+{
+    return (size_t)(page_embed_end - page_embed_begin);
+}
+
 bool html_has_viewer(void)
 {
-    return page_embed().n > 0;
+    return viewer_bytes() > 0;
 }
 
 /* ---- the viewer ---- */
@@ -40,9 +47,9 @@ static tare_status inflate_all(z_stream *z, struct buf *out, tare_error *err)
 
 static tare_status inflate_viewer(struct buf *out, tare_error *err)
 {
-    struct page_embed page = page_embed();
-    z_stream z = {.next_in = (unsigned char *)(uintptr_t)page.gzip, .avail_in = (unsigned)page.n};
-    if (page.n == 0) return error_set(err, TARE_UNSUPPORTED, "%s", HTML_MISSING);
+    z_stream z = {.next_in = (unsigned char *)(uintptr_t)page_embed_begin,
+                  .avail_in = (unsigned)viewer_bytes()};
+    if (!html_has_viewer()) return error_set(err, TARE_UNSUPPORTED, "%s", HTML_MISSING);
     if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return error_nomem(err, "the report page");
     tare_status s = inflate_all(&z, out, err);
     inflateEnd(&z);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * page_embed.c - the report page's viewer, as `make` built it from web/, compressed, inside the binary. A build without
  * node embeds nothing; html_write() then says what is missing. Holds bytes, does nothing. */
-#include "report/page_embed.h"
-
 #ifdef PAGE_FILE
 #define PAGE_BYTES ".incbin \"" PAGE_FILE "\"\n"
 #else
@@ -16,10 +14,3 @@ __asm__(".section .rodata\n"
         "page_embed_begin:\n" PAGE_BYTES "page_embed_end:\n"
         ".byte 0\n"
         ".previous\n");
-
-extern const unsigned char page_embed_begin[], page_embed_end[];
-
-struct page_embed page_embed(void)
-{
-    return (struct page_embed){page_embed_begin, (size_t)(page_embed_end - page_embed_begin)};
-}

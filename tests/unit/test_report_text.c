@@ -3,7 +3,7 @@
 #include "core/fmt.h"
 #include "report_fixture.h"
 
-#include "report/csv.h"
+#include "report/markup.h"
 #include "report/table.h"
 
 static void expect(struct buf *b, const char *text)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/fmt.h"
-#include "report/csv.h"
+#include "report/markup.h"
 #include "report/run/run_report.h"
 #include "report/spark.h"
 #include "report/text.h"

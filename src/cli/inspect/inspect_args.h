@@ -7,7 +7,7 @@
 #include "cli/case_grid.h"
 #include "cli/cli.h"
 #include "model/infer/poly.h"
-#include "report/run/layer_text.h"
+#include "report/run/layer_columns.h"
 #include "subject/ort_find.h"
 #include "subject/subject.h"
 

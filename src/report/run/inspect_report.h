@@ -6,7 +6,7 @@
 #define REPORT_INSPECT_REPORT_H
 
 #include "analyze/layers/inspect.h"
-#include "report/run/layer_text.h"
+#include "report/run/layer_columns.h"
 #include "report/run/run_report.h"
 
 struct inspect_view {
@@ -24,9 +24,6 @@ void report_inspect_text(struct stream *s, const struct run *run, const struct i
 void report_static_text(struct stream *s, const struct run *run, const struct inspect_view *view);
 /* Several: a row per quantity, a column per model, and its ratio to the first. */
 void report_inspect_compare(struct stream *s, const struct run *const *runs, size_t n);
-
-/* A row per layer of all cases: RFC 4180, base units, all digits, unknown is empty. */
-tare_status report_layers_csv(struct stream *s, const struct run_report *r);
 
 /* ---- side by side: static_table.c ---- */
 

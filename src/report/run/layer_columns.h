@@ -89,6 +89,18 @@ struct layer_sums {
 tare_status layer_sums_make(struct layer_sums *out, const struct run_case *c, const struct layer_column *by,
                             tare_error *err);
 
+/* ---- for people: layer_text.c. The same in `tare inspect`, `tare bench --layers` and `tare report` ---- */
+
+struct layer_view {
+    size_t top;                      /* layers shown; 0: all */
+    const struct layer_column *sort; /* NULL: the usual */
+    bool in_order;                   /* as they stand in the document; `sort` is NULL */
+};
+#define LAYER_VIEW_INIT {10, NULL, false}
+
+/* Of every case that has layers: the costly ones, sums by operator and by group, how they were timed. */
+void layer_text_write(struct stream *s, const struct run *run, const struct layer_view *view);
+
 /* What `tare inspect` and `tare report` sort by when nobody says: time where there is one, else MACs. */
 const struct layer_column *layer_default_order(const struct run_case *c);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * layer_text.c - see layer_text.h. Reads the document only. */
-#include "report/run/layer_text.h"
+ * layer_text.c - the layers of a case for people: see layer_columns.h. Reads the document only. */
+#include "report/run/layer_columns.h"
 
 #include <inttypes.h>
 #include <math.h>

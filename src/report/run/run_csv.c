@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * run_csv.c - run documents as CSV (RFC 4180): a row per case, the same columns always. Numbers are in
- * base units with all their digits; unknown is an empty field. */
-#include "report/csv.h"
+ * run_csv.c - run documents as CSV (RFC 4180): a row per case, or a row per layer of every case, the same columns
+ * always. Numbers are in base units with all their digits; unknown is an empty field. */
+#include "report/markup.h"
+#include "report/run/layer_columns.h"
 #include "report/run/run_report.h"
+
+static void add_texts(struct buf *b, const char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i) buf_add_char(b, ',');
+        csv_field(b, texts[i]);
+    }
+}
+
+/* ---- a row per case ---- */
 
 static const char *const known_params[] = {"batch", "seq", "threads", "provider", "precision", "variant"};
 enum { N_PARAMS = sizeof known_params / sizeof *known_params };
 
-static void head(struct buf *b)
+static void case_head(struct buf *b)
 {
     buf_add_str(b, "run_id,created,kind,subject,runtime,runtime_version,host,case");
     for (size_t i = 0; i < N_PARAMS; i++) buf_printf(b, ",%s", known_params[i]);
@@ -43,7 +54,7 @@ static void all_params(struct buf *b, const struct run_map *params)
     buf_release(&text);
 }
 
-static void row(struct buf *b, const struct run *run, const struct run_case *c)
+static void case_row(struct buf *b, const struct run *run, const struct run_case *c)
 {
     const struct run_runtime *rt = &run->subject.runtime;
     const char *const texts[] = {run->id,
@@ -54,10 +65,7 @@ static void row(struct buf *b, const struct run *run, const struct run_case *c)
                                  rt->known ? rt->version : NULL,
                                  run->host.hostname,
                                  c->name};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (i) buf_add_char(b, ',');
-        csv_field(b, texts[i]);
-    }
+    add_texts(b, texts, sizeof texts / sizeof *texts);
     for (size_t i = 0; i < N_PARAMS; i++) {
         buf_add_char(b, ',');
         value_field(b, run_map_get(&c->params, known_params[i]));
@@ -84,11 +92,41 @@ static void row(struct buf *b, const struct run *run, const struct run_case *c)
 
 tare_status report_run_csv(struct stream *s, const struct run_report *r)
 {
-    head(&s->out);
+    case_head(&s->out);
     for (size_t i = 0; i < r->n; i++)
         for (size_t c = 0; c < r->runs[i]->cases.n && s->status == TARE_OK; c++) {
-            row(&s->out, r->runs[i], r->runs[i]->cases.at[c]);
+            case_row(&s->out, r->runs[i], r->runs[i]->cases.at[c]);
             stream_poll(s);
         }
     return s->status;
+}
+
+/* ---- a row per layer ---- */
+
+static void layer_row(struct buf *b, const struct run *run, const struct run_case *c,
+                      const struct run_layer *l)
+{
+    const char *const texts[] = {run->id, run->subject.name, c->name};
+    add_texts(b, texts, sizeof texts / sizeof *texts);
+    for (const struct layer_column *k = layer_columns; k->column; k++) {
+        double v = 0;
+        bool known = layer_number(k, c, l, &v);
+        csv_number(b, known, v);
+        if (layer_is_text(k)) csv_field(b, layer_text(k, l));
+    }
+    buf_add_str(b, "\r\n");
+}
+
+tare_status report_layers_csv(struct stream *s, const struct run_report *r)
+{
+    buf_add_str(&s->out, "run_id,subject,case");
+    for (const struct layer_column *k = layer_columns; k->column; k++) buf_printf(&s->out, ",%s", k->column);
+    buf_add_str(&s->out, "\r\n");
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t c = 0; c < r->runs[i]->cases.n; c++) {
+            const struct run_case *of = r->runs[i]->cases.at[c];
+            for (size_t k = 0; k < of->layers.n && stream_poll(s) == TARE_OK; k++)
+                layer_row(&s->out, r->runs[i], of, of->layers.at[k]);
+        }
+    return stream_poll(s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * static_table.c - graphs side by side: a row per quantity that at least one of them has. */
+#include <stddef.h>
 #include <string.h>
 
 #include "core/fmt.h"
@@ -11,8 +12,9 @@ enum static_unit { UNIT_COUNT, UNIT_BYTES, UNIT_RATIO };
 struct static_row {
     const char *title;
     enum static_unit unit;
-    bool bound; /* a sum over nodes: see run_cost_bound */
-    bool (*get)(const struct static_side *s, double *out);
+    bool bound;                                            /* a sum over nodes: see run_cost_bound */
+    size_t at;                                             /* offset of a known_u64 in struct run_static */
+    bool (*get)(const struct static_side *s, double *out); /* NULL: the field at `at` */
 };
 
 static bool known(struct known_u64 v, double *out)
@@ -21,28 +23,10 @@ static bool known(struct known_u64 v, double *out)
     return v.known;
 }
 
-#define FIELD(name, expression)                                    \
-    static bool get_##name(const struct static_side *s, double *v) \
-    {                                                              \
-        return known(s->expression, v);                            \
-    }
-FIELD(file, file_bytes)
-FIELD(nodes, graph->nodes)
-FIELD(parameters, graph->parameters)
-FIELD(parameter_bytes, graph->parameter_bytes)
-FIELD(macs, graph->cost.macs)
-FIELD(per_run, graph->cost_per_run.macs)
-FIELD(int_macs, graph->cost.int_macs)
-FIELD(flops, graph->cost.flops)
-FIELD(simple, graph->cost.simple)
-FIELD(division, graph->cost.division)
-FIELD(transcendental, graph->cost.transcendental)
-FIELD(integer, graph->cost.integer)
-FIELD(sum, graph->activation_sum)
-FIELD(peak, graph->activation_peak)
-FIELD(arena, graph->activation_arena)
-FIELD(unknown, graph->unknown_nodes)
-#undef FIELD
+static bool get_file(const struct static_side *s, double *v)
+{
+    return known(s->file_bytes, v);
+}
 
 static bool get_moved(const struct static_side *s, double *v)
 {
@@ -55,52 +39,60 @@ static bool get_moved(const struct static_side *s, double *v)
 static bool get_folded(const struct static_side *s, double *v)
 {
     double all;
-    return get_per_run(s, v) && get_macs(s, &all) && *v != all;
+    return known(s->graph->cost_per_run.macs, v) && known(s->graph->cost.macs, &all) && *v != all;
 }
 
 static bool get_intensity(const struct static_side *s, double *v)
 {
     double flops, moved;
-    if (!get_flops(s, &flops) || !get_moved(s, &moved) || moved <= 0) return false;
+    if (!known(s->graph->cost.flops, &flops) || !get_moved(s, &moved) || moved <= 0) return false;
     *v = flops / moved;
     return true;
 }
 
+#define FIELD(title, unit, bound, member) {title, unit, bound, offsetof(struct run_static, member), NULL}
 static const struct static_row rows[] = {
-    {"file", UNIT_BYTES, false, get_file},
-    {"nodes", UNIT_COUNT, false, get_nodes},
-    {"cost unknown of", UNIT_COUNT, false, get_unknown},
-    {"parameters", UNIT_COUNT, false, get_parameters},
-    {"parameter bytes", UNIT_BYTES, false, get_parameter_bytes},
-    {"MACs", UNIT_COUNT, true, get_macs},
-    {"  not foldable", UNIT_COUNT, true, get_folded},
-    {"integer MACs", UNIT_COUNT, true, get_int_macs},
-    {"FLOPs", UNIT_COUNT, true, get_flops},
-    {"  simple", UNIT_COUNT, true, get_simple},
-    {"divisions, roots", UNIT_COUNT, true, get_division},
-    {"transcendental", UNIT_COUNT, true, get_transcendental},
-    {"integer operations", UNIT_COUNT, true, get_integer},
-    {"bytes moved", UNIT_BYTES, true, get_moved},
-    {"FLOP per byte", UNIT_RATIO, false, get_intensity},
-    {"activations, sum", UNIT_BYTES, false, get_sum},
-    {"activations, peak", UNIT_BYTES, false, get_peak},
-    {"activations, planned", UNIT_BYTES, false, get_arena},
+    {"file", UNIT_BYTES, false, 0, get_file},
+    FIELD("nodes", UNIT_COUNT, false, nodes),
+    FIELD("cost unknown of", UNIT_COUNT, false, unknown_nodes),
+    FIELD("parameters", UNIT_COUNT, false, parameters),
+    FIELD("parameter bytes", UNIT_BYTES, false, parameter_bytes),
+    FIELD("MACs", UNIT_COUNT, true, cost.macs),
+    {"  not foldable", UNIT_COUNT, true, 0, get_folded},
+    FIELD("integer MACs", UNIT_COUNT, true, cost.int_macs),
+    FIELD("FLOPs", UNIT_COUNT, true, cost.flops),
+    FIELD("  simple", UNIT_COUNT, true, cost.simple),
+    FIELD("divisions, roots", UNIT_COUNT, true, cost.division),
+    FIELD("transcendental", UNIT_COUNT, true, cost.transcendental),
+    FIELD("integer operations", UNIT_COUNT, true, cost.integer),
+    {"bytes moved", UNIT_BYTES, true, 0, get_moved},
+    {"FLOP per byte", UNIT_RATIO, false, 0, get_intensity},
+    FIELD("activations, sum", UNIT_BYTES, false, activation_sum),
+    FIELD("activations, peak", UNIT_BYTES, false, activation_peak),
+    FIELD("activations, planned", UNIT_BYTES, false, activation_arena),
 };
+#undef FIELD
 enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static bool row_value(const struct static_row *row, const struct static_side *side, double *out)
+{
+    if (row->get) return row->get(side, out);
+    return known(*(const struct known_u64 *)(const void *)((const char *)side->graph + row->at), out);
+}
 
 /* Zero everywhere says nothing. */
 static bool is_worth(const struct static_row *row, const struct static_side *sides, size_t n)
 {
     double v;
     for (size_t i = 0; i < n; i++)
-        if (row->get(&sides[i], &v) && v != 0) return true;
+        if (row_value(row, &sides[i], &v) && v != 0) return true;
     return false;
 }
 
 static void value_cell(struct buf *b, const struct static_row *row, const struct static_side *side)
 {
     double v;
-    if (!row->get(side, &v)) {
+    if (!row_value(row, side, &v)) {
         buf_add_char(b, '-');
         return;
     }
@@ -117,7 +109,7 @@ static void ratio_cell(struct buf *b, const struct static_row *row, const struct
                        const struct static_side *first)
 {
     double v, of;
-    if (!row->get(side, &v) || !row->get(first, &of) || of <= 0) {
+    if (!row_value(row, side, &v) || !row_value(row, first, &of) || of <= 0) {
         buf_add_char(b, '-');
         return;
     }

@@ -7,6 +7,7 @@
 #include "report/sink.h"
 #include "report/trace/source.h"
 #include "report/trace/view.h"
+#include "trace/samples.h"
 
 struct report_options {
     struct view_options view;
@@ -24,6 +25,10 @@ struct report_input {
 
 tare_status report_trace_text(struct stream *s, const struct report_input *in);
 tare_status report_trace_json(struct stream *s, const struct report_input *in);
+
+/* What probes sampled: one JSON object, `tare.timeline/1`, no newline after it (timeline_json.c). */
+enum { TIMELINE_POINTS_MAX = 2000 };
+tare_status timeline_json_write(struct stream *out, const struct samples *s);
 
 /* ---- what both say ---- */
 

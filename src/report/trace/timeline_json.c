@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * timeline_json.c - see timeline_json.h. Moments are replayed through the deriver, so that the page shows the same
- * quantities as `tare top` and the run document; a column is one of those, or one series of the trace. */
-#include "report/trace/timeline_json.h"
+ * timeline_json.c - what probes sampled into a trace as one JSON value, `tare.timeline/1`: times and columns for the
+ * report page (docs/timeline-format.md). Bounded whatever the length of the recording: past TIMELINE_POINTS_MAX moments
+ * neighbours are joined, and each column then also has its peaks. Never writes 0 for what was unknown. Moments are
+ * replayed through the deriver, so that the page shows the same quantities as `tare top` and the run document; a column
+ * is one of those, or one series of the trace. */
+#include "report/trace/report.h"
 
 #include <math.h>
 #include <stdio.h>

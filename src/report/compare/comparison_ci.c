@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * comparison_junit.c - a comparison as JUnit XML, for CI servers: each metric of each case is a test case. One that
- * gates and regressed fails; what is inconclusive or unverified is skipped, with the reason; what does not gate
- * passes and tells. */
+ * comparison_ci.c - a comparison for CI servers. As JUnit XML each metric of each case is a test case; as workflow
+ * commands GitHub shows what did not pass beside the job. One that gates and regressed fails; what is inconclusive or
+ * unverified is skipped, or warned of, with the reason; what does not gate passes and tells. */
 #include <string.h>
 
 #include "report/compare/comparison_report.h"
@@ -17,7 +17,9 @@ static enum outcome outcome_of(const struct comparison_metric *m)
     return open ? SKIPPED : PASSED;
 }
 
-static void write_metric(struct buf *b, const struct comparison_case *c, const struct comparison_metric *m)
+/* ---- JUnit ---- */
+
+static void write_test_case(struct buf *b, const struct comparison_case *c, const struct comparison_metric *m)
 {
     struct buf text = BUF_INIT;
     enum outcome o = outcome_of(m);
@@ -76,7 +78,50 @@ tare_status report_comparison_junit(struct stream *s, const struct comparison *c
     buf_add_str(b, "    </properties>\n");
     for (size_t i = 0; i < c->cases.n; i++)
         for (size_t k = 0; k < c->cases.at[i]->metrics.n && stream_poll(s) == TARE_OK; k++)
-            write_metric(b, c->cases.at[i], c->cases.at[i]->metrics.at[k]);
+            write_test_case(b, c->cases.at[i], c->cases.at[i]->metrics.at[k]);
     buf_add_str(b, "  </testsuite>\n</testsuites>\n");
+    return stream_poll(s);
+}
+
+/* ---- workflow commands ---- */
+
+static void command(struct buf *b, const char *level, const char *title, const char *text)
+{
+    buf_printf(b, "::%s title=", level);
+    markup_command(b, title, 1);
+    buf_add_str(b, "::");
+    markup_command(b, text, 0);
+    buf_add_char(b, '\n');
+}
+
+static void write_annotation(struct buf *b, const struct comparison_case *c,
+                             const struct comparison_metric *m)
+{
+    struct buf title = BUF_INIT, text = BUF_INIT;
+    enum outcome o = outcome_of(m);
+    if (o == PASSED) return;
+    buf_printf(&title, "tare: %s %s", m->metric, m->verdict);
+    buf_printf(&text, "%s%s", c->name, *c->name ? ": " : "");
+    comparison_sentence(&text, m);
+    if (title.failed || text.failed)
+        b->failed = 1;
+    else
+        command(b, o == FAILED ? "error" : "warning", title.data, text.data);
+    buf_release(&title);
+    buf_release(&text);
+}
+
+tare_status report_comparison_github(struct stream *s, const struct comparison *c)
+{
+    struct buf text = BUF_INIT;
+    for (size_t i = 0; i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n && stream_poll(s) == TARE_OK; k++)
+            write_annotation(&s->out, c->cases.at[i], c->cases.at[i]->metrics.at[k]);
+    buf_printf(&text, "%s against %s: %s", c->base.name, c->new_.name, c->verdict);
+    if (text.failed)
+        s->out.failed = 1;
+    else
+        command(&s->out, "notice", "tare", text.data);
+    buf_release(&text);
     return stream_poll(s);
 }
