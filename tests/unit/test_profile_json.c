@@ -2,6 +2,7 @@
  * tare.profile/1 from call trees: order, numbers, unknown values, threads, a base, limits, hostile names. */
 #include "report_fixture.h"
 
+#include "page_fixture.h"
 #include "report/export/profile_json.h"
 
 static struct buf write_profile(const struct profile_input *in)
@@ -269,6 +270,39 @@ static tare_status write_with(const struct profile_input *in, struct buf *got, t
     return stream_finish(&s);
 }
 
+static void check_named(const struct page_table *t, json_t *object)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        if (!page_names(t, 0, key)) fail_msg("profile-format.md does not tell of %s", key);
+    }
+}
+
+/* docs/profile-format.md has every member and every column; of columns none more. */
+static void the_page_tells_of_every_member(void **state)
+{
+    struct fixture *f = fix_new();
+    struct call_node nodes[8];
+    struct calltree tree = fix_tree(nodes);
+    struct profile_input in = {.of = {&f->source, &tree}, .base = {&f->source, &tree}};
+    struct page_table *members = page_table("profile-format.md", "| member |", 0);
+    struct page_table *columns = page_table("profile-format.md", "| column |", 0);
+    struct buf got = write_profile(&in);
+    json_t *j = fix_json(&got);
+    (void)state;
+    check_named(members, j);
+    check_named(members, json_object_get(j, "base"));
+    check_named(columns, json_object_get(j, "nodes"));
+    assert_int_equal(columns->n, json_object_size(json_object_get(j, "nodes")));
+    json_decref(j);
+    buf_release(&got);
+    free(members);
+    free(columns);
+    free(f);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     struct fixture *f = fix_new();
@@ -308,6 +342,7 @@ int main(void)
         cmocka_unit_test(many_paths_are_packed),
         cmocka_unit_test(nothing_recorded_is_an_empty_profile),
         cmocka_unit_test(hostile_and_long_names_stay_text),
+        cmocka_unit_test(the_page_tells_of_every_member),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

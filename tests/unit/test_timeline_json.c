@@ -11,7 +11,8 @@
 #include <jansson.h>
 
 #include "core/mem.h"
-#include "report/trace/timeline_json.h"
+#include "page_fixture.h"
+#include "report/trace/report.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -153,6 +154,33 @@ static void alerts_and_notes_are_told_in_seconds(void **state)
     samples_release(&m.s);
 }
 
+/* docs/timeline-format.md has every member, and none more. */
+static void the_page_tells_of_every_member(void **state)
+{
+    struct made m;
+    const char *key;
+    json_t *value, *doc, *row;
+    size_t i;
+    struct page_table *t = page_table("timeline-format.md", "| field |", 0);
+    (void)state;
+    make(&m, 4);
+    doc = written(&m.s);
+    json_object_foreach(doc, key, value)
+    {
+        if (!page_names(t, 0, key)) fail_msg("timeline-format.md does not tell of %s", key);
+    }
+    for (i = 0; i < t->n; i++)
+        if (!json_object_get(doc, t->cell[i][0]))
+            fail_msg("%s is in timeline-format.md alone", t->cell[i][0]);
+    json_array_foreach(json_object_get(doc, "phases"), i, row)
+    {
+        json_object_foreach(row, key, value) if (!page_names(t, 1, key)) fail_msg("no phase has a %s", key);
+    }
+    json_decref(doc);
+    samples_release(&m.s);
+    free(t);
+}
+
 static void no_memory_is_told(void **state)
 {
     struct made m;
@@ -184,6 +212,7 @@ int main(void)
         cmocka_unit_test(counters_are_rates_and_what_never_moves_is_one_number),
         cmocka_unit_test(a_long_recording_is_joined_and_keeps_its_peaks),
         cmocka_unit_test(alerts_and_notes_are_told_in_seconds),
+        cmocka_unit_test(the_page_tells_of_every_member),
         cmocka_unit_test(no_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
