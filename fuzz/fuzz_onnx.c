@@ -41,7 +41,7 @@ static void walk_node(struct input *in, const struct onnx_node *n)
     for (size_t i = 0; i < n->attributes.n; i++) {
         const struct onnx_attribute *a = &n->attributes.items[i];
         must(onnx_attribute(n, a->name) != NULL);
-        for (size_t k = 0; k < a->n_strings; k++) in->letters += strlen(a->strings[k]);
+        for (size_t k = 0; k < a->strings.n; k++) in->letters += strlen(a->strings.items[k]);
         for (size_t k = 0; k < a->ints.n; k++) in->letters += a->ints.items[k] == 0;
         for (size_t k = 0; k < a->floats.n; k++) in->letters += a->floats.items[k] > 0;
         if (a->t) walk_tensor(in, a->t);
