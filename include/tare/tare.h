@@ -8,7 +8,7 @@
  *
  * or start a session from the program with tare_start(). Without a session each macro costs one load
  * and one branch. Everything here may be called from any thread and from signal handlers, except
- * tare_start, tare_stop and tare_site_new. Nothing here ever ends your program, prints from it or waits for
+ * tare_start, tare_stop, tare_site_new and tare_thread_name. Nothing here ever ends your program, prints from it or waits for
  * another thread; what could not be recorded is counted in the trace and shown by `tare report`.
  */
 #ifndef TARE_TARE_H
@@ -147,6 +147,11 @@ TARE_API void tare_end(tare_scope *scope);
 TARE_API void tare_open(tare_scope *scope, tare_site *site);
 TARE_API void tare_pause(tare_scope *scope);
 TARE_API void tare_resume(tare_scope *scope, int wait_counts);
+
+/* The name of a thread in traces, up to 63 bytes of it, in place of the system's, which has 15. tid 0: this
+ * thread, now and in later sessions; else one that has recorded in this session. NULL: the system's again.
+ * Since 0.1. */
+TARE_API void tare_thread_name(uint32_t tid, const char *name);
 
 TARE_API void tare_site_count(tare_site *site, int64_t n);
 TARE_API void tare_site_mark(tare_site *site, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,6 +2,7 @@
  * calls_threads.c - which context an event belongs to: by thread, and within a thread by greenlet. Runs no
  * Python code of the program, and leaves a pending exception as it found it. */
 #include "calls_results.h"
+#include "strand.h"
 
 #include "core/mem.h"
 
@@ -185,17 +186,10 @@ void threads_unhook(struct call_ctx *c)
 
 /* ---- names ---- */
 
-/* From threading's table: asking threading.current_thread() would make an entry for threads that it does not
- * know. */
 static PyObject *thread_name(unsigned long ident)
 {
-    PyObject *module = loaded_module("threading"), *name = NULL;
-    PyObject *table = module ? PyObject_GetAttrString(module, "_active") : NULL;
-    PyObject *key = PyLong_FromUnsignedLong(ident);
-    PyObject *thread = table && key && PyDict_Check(table) ? PyDict_GetItem(table, key) : NULL; /* borrowed */
-    if (thread) name = PyObject_GetAttrString(thread, "_name");
-    Py_XDECREF(key);
-    Py_XDECREF(table);
+    PyObject *thread = known_thread(ident), *name = thread ? PyObject_GetAttrString(thread, "_name") : NULL;
+    Py_XDECREF(thread);
     return name;
 }
 

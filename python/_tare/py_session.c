@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * py_session.c - recording from Python: start, stop, whether one records; counters and marks. Never holds
  * the GIL while the trace waits for its disk. */
-#include "part.h"
+#include "strand.h"
 
 static int parse_mode(const char *text, uint32_t *mode)
 {
@@ -48,6 +48,7 @@ static PyObject *session_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(non
 {
     tare_error err = TARE_ERROR_INIT;
     tare_status s;
+    strand_names();
     Py_BEGIN_ALLOW_THREADS;
     s = tare_stop(&err);
     Py_END_ALLOW_THREADS;
@@ -66,6 +67,7 @@ static PyObject *count(PyObject *Py_UNUSED(self), PyObject *args)
     long long n = 1;
     if (!PyArg_ParseTuple(args, "s|L:count", &name, &n)) return NULL;
     tare_site *site = TARE_ON_ ? tare_site_new(TARE_SITE_COUNTER, name, "", 0) : NULL;
+    if (site) strand_now(); /* it may be another task's scopes that are on the record */
     if (site) tare_site_count(site, n);
     Py_RETURN_NONE;
 }
@@ -75,7 +77,14 @@ static PyObject *mark(PyObject *Py_UNUSED(self), PyObject *args)
     const char *name, *text = "";
     if (!PyArg_ParseTuple(args, "s|s:mark", &name, &text)) return NULL;
     tare_site *site = TARE_ON_ ? tare_site_new(TARE_SITE_MARK, name, "", 0) : NULL;
+    if (site) strand_now();
     if (site) tare_site_mark(site, "%s", text);
+    Py_RETURN_NONE;
+}
+
+static PyObject *thread_names(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
+{
+    strand_names();
     Py_RETURN_NONE;
 }
 
@@ -89,6 +98,7 @@ static PyMethodDef functions[] = {
     {"count", count, METH_VARARGS, "count(name, n=1)\n--\n\nAdd n to a counter of the running scope."},
     {"mark", mark, METH_VARARGS, "mark(name, text='')\n--\n\n"
      "An instant on the timeline, with a text of up to 120 bytes."},
+    {"thread_names", thread_names, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

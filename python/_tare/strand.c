@@ -14,6 +14,7 @@ struct lane {
     uint64_t on_address;       /* of its task; 0: the thread's own */
     uint64_t state, switch_no; /* for which that was found out */
     struct map_u64 waiting;    /* address of a task -> its strand: it has open scopes and does not run */
+    PyObject *thread;          /* as threading knows it; NULL: it does not */
 };
 
 static __thread struct lane *mine;
@@ -145,13 +146,64 @@ static struct strand *strand_of(PyObject *runner)
     return strand_new(runner);
 }
 
+/* ---- names: before 3.14 the system is not told those of threading, and it cuts them ---- */
+
+/* Asking threading.current_thread() would make an entry for a thread that it does not know. */
+static PyObject *known_threads(void)
+{
+    PyObject *table = attribute_or_null(loaded_module("threading"), "_active");
+    if (table && !PyDict_Check(table)) Py_CLEAR(table);
+    return table;
+}
+
+PyObject *known_thread(unsigned long ident)
+{
+    PyObject *table = known_threads(), *key = PyLong_FromUnsignedLong(ident);
+    PyObject *found = table && key ? PyDict_GetItemWithError(table, key) : NULL;
+    Py_XINCREF(found);
+    Py_XDECREF(key);
+    Py_XDECREF(table);
+    PyErr_Clear();
+    return found;
+}
+
+/* tid 0: the thread that runs. */
+static void hand_name(PyObject *thread, uint32_t tid)
+{
+    PyObject *name = attribute_or_null(thread, "_name");
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    if (text) tare_thread_name(tid, text);
+    Py_XDECREF(name);
+    PyErr_Clear();
+}
+
+void strand_names(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *table = known_threads(), *threads = table ? PyDict_Values(table) : NULL;
+    for (Py_ssize_t i = 0; threads && i < PyList_GET_SIZE(threads); i++) {
+        PyObject *thread = PyList_GET_ITEM(threads, i), *tid = attribute_or_null(thread, "native_id");
+        unsigned long n = tid && PyLong_Check(tid) ? PyLong_AsUnsignedLong(tid) : 0;
+        PyErr_Clear();
+        if (n && n <= UINT32_MAX) hand_name(thread, (uint32_t)n);
+        Py_XDECREF(tid);
+    }
+    Py_XDECREF(threads);
+    Py_XDECREF(table);
+    PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+}
+
 /* ---- the lane of a thread: goes with the interpreter's state of the thread ---- */
 
 static void lane_free(PyObject *capsule)
 {
     struct lane *gone = PyCapsule_GetPointer(capsule, NULL);
     const struct map_u64_slot *slot;
+    if (gone == mine && gone->thread) hand_name(gone->thread, 0); /* it may have another by now */
     if (gone == mine) mine = NULL;
+    Py_XDECREF(gone->thread);
     if (gone->on != &gone->base) strand_free(gone->on);
     for (size_t at = 0; (slot = map_u64_next(&gone->waiting, &at));) strand_free(strand_at(slot->value));
     map_u64_release(&gone->waiting);
@@ -170,6 +222,8 @@ static bool lane_make(void)
         return false;
     }
     made->on = &made->base;
+    made->thread = known_thread(PyThread_get_thread_ident());
+    if (made->thread) hand_name(made->thread, 0);
     mine = made;
     if (PyDict_SetItemString(state, "tare.scopes", capsule) < 0) PyErr_Clear();
     Py_DECREF(capsule);

@@ -21,6 +21,10 @@ struct strand {
 
 /* The strand that runs now, its scopes on the record. NULL without memory. */
 struct strand *strand_now(void);
+/* The threading.Thread of a thread, a new reference; NULL, without an exception: threading does not know it. */
+PyObject *known_thread(unsigned long ident);
+/* The names that threading has for its threads now, for the trace. */
+void strand_names(void);
 /* Whether any scope of this thread is open. */
 bool strand_any(void);
 

@@ -5,10 +5,14 @@ Names are found on first use (PEP 562), so that `import tare` costs the C extens
 onnxruntime before a name that needs them is used.
 """
 
+import atexit as _atexit
 from importlib import import_module as _import_module
 
 from tare._tare import count, mark, recording, scope, start, stop
+from tare._tare import thread_names as _thread_names
 from tare._tare import version as __version__
+
+_atexit.register(_thread_names)  # a trace of TARE_TRACE is closed after the interpreter has gone
 
 # public name: the module of the package that defines it
 _WHERE = {

@@ -57,7 +57,11 @@ static void archive_ended_thread(struct thread *t)
     struct enc e = {out, out + sizeof out, false};
     const struct slot_header *h = t->head;
     enc_uints(&e, t->index, t->slot, t->tid, 0, 0, 0, 0); /* its losses are counted with the slot */
-    enc_str(&e, h->name, strnlen(h->name, sizeof h->name));
+    const char *given = h->given ? (const char *)node_at(t, h->given) : "";
+    if (given[0])
+        enc_str(&e, given, strnlen(given, THREAD_NAME_MAX));
+    else
+        enc_str(&e, h->name, strnlen(h->name, sizeof h->name));
     archive_append(CHUNK_THREAD, session.calibrated.uid, out, (size_t)(e.p - out));
     __atomic_store_n(&t->retired, SLOT_FREE, __ATOMIC_RELEASE);
 }

@@ -201,7 +201,11 @@ static bool fold_slot(struct fold *f, const struct extent *x, const struct slot_
     fold_begin(f, &e);
     enc_uints(&e, slot->thread, x->thread, slot->tid, slot->threads);
     enc_uints(&e, slot->lost, slot->abandoned, slot->foreign);
-    enc_str(&e, slot->name, strnlen(slot->name, sizeof slot->name));
+    const char *given = slot->given ? at(f, slot->given, THREAD_NAME_MAX) : NULL;
+    if (given && given[0])
+        enc_str(&e, given, strnlen(given, THREAD_NAME_MAX));
+    else
+        enc_str(&e, slot->name, strnlen(slot->name, sizeof slot->name));
     return fold_send(f, &e, CHUNK_THREAD) && fold_tree(f, x, slot);
 }
 

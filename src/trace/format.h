@@ -191,8 +191,10 @@ struct slot_header {
     uint64_t lost;               /* scopes and events it could not record */
     uint64_t abandoned, foreign; /* left by longjmp; ended in another thread or process */
     char name[16];
-    uint64_t spare;
+    uint32_t given; /* since 1.2: where THREAD_NAME_MAX bytes are, the name the program gave; 0: none */
+    uint32_t spare;
 };
+enum { THREAD_NAME_MAX = 64 };
 static_assert(sizeof(struct slot_header) == 64, "trace v1: slot header");
 
 static inline unsigned bucket_octave(uint64_t v)

@@ -154,6 +154,44 @@ bool thread_next_chunk(struct thread *t)
 
 /* ---- start and end of a thread ---- */
 
+/* By tare_thread_name(0, ..): holds in later sessions, too. */
+static __thread char given_name[THREAD_NAME_MAX] __attribute__((tls_model("initial-exec")));
+
+/* Never cut within a character. */
+static void copy_name(char to[THREAD_NAME_MAX], const char *name)
+{
+    size_t n = strnlen(name, THREAD_NAME_MAX);
+    if (n == THREAD_NAME_MAX)
+        for (n--; n && (name[n] & 0xc0) == 0x80;) n--;
+    memcpy(to, name, n);
+    memset(to + n, 0, THREAD_NAME_MAX - n);
+}
+
+/* In the slot's own thread: the room for a name is there before another thread may want to give one. */
+static void open_name(struct thread *t)
+{
+    void *room = t->head->given ? node_at(t, t->head->given) : thread_arena(t, THREAD_NAME_MAX);
+    if (!room) return;
+    memcpy(room, given_name, THREAD_NAME_MAX);
+    __atomic_store_n(&t->head->given, ref_of(t, room), __ATOMIC_RELEASE);
+}
+
+void tare_thread_name(uint32_t tid, const char *name)
+{
+    char kept[THREAD_NAME_MAX];
+    copy_name(kept, name ? name : "");
+    if (!tid) {
+        memcpy(given_name, kept, sizeof kept);
+        tid = process_tid();
+    }
+    if (!TARE_ON_ || __atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) return;
+    if (!lock_take(&session.lock)) return;
+    for (struct thread *t = session.threads; t && TARE_ON_; t = t->next)
+        if (t->tid == tid && t->head->given && __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_LIVE)
+            memcpy(node_at(t, t->head->given), kept, sizeof kept);
+    lock_give(&session.lock);
+}
+
 /* With the session's lock held, while it records: the name a thread has now, which it may have got after its first
  * scope. A thread that is gone keeps the one it had. */
 static void refresh_name(const struct thread *t)
@@ -229,6 +267,7 @@ static void slot_ready(struct thread *t)
     t->head->tid = t->tid;
     t->head->thread = t->index;
     process_thread_name(t->tid, t->head->name);
+    open_name(t);
     __atomic_store_n(&t->head->threads, t->head->threads + 1,
                      __ATOMIC_RELEASE); /* last: now it means something */
     t->mode = session.options.mode;

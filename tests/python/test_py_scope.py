@@ -84,3 +84,58 @@ def test_tasks_that_overlap_are_bars_of_the_same_length(python, tmp_path):
             bars[e["id2"]["local"]] = (e["ts"] - begins[e["id2"]["local"]]) / 1e3
     assert len(bars) == 8
     assert min(bars.values()) >= 49 and max(bars.values()) < min(bars.values()) + 45, bars
+
+
+THREADS = """
+import asyncio, sys, threading, tare
+from concurrent.futures import ThreadPoolExecutor
+tare.start(sys.argv[1])
+
+def work():
+    with tare.scope("work"):
+        pass
+
+def rename():
+    work()
+    threading.current_thread().name = "renamed at its end"
+
+for target, name in ((work, "a loader of more than fifteen bytes"), (work, "l\u00e4der" * 20), (rename, "first")):
+    thread = threading.Thread(target=target, name=name)
+    thread.start()
+    thread.join()
+with ThreadPoolExecutor(1, "pool") as pool:
+    pool.submit(work).result()
+    for t in threading.enumerate():
+        if t.name.startswith("pool"):
+            t.name = "renamed while it lives"
+    before = threading.active_count()
+    work()
+    assert threading.active_count() == before
+    tare.stop()
+
+async def counts(n):
+    with tare.scope("task%d" % n):
+        await asyncio.sleep(0)
+        tare.count("items", n)
+
+async def main():
+    await asyncio.gather(*(counts(n) for n in range(3)))
+
+tare.start(sys.argv[1] + "2")
+asyncio.run(main())
+tare.stop()
+"""
+
+
+def test_threads_have_the_names_of_threading(python, tmp_path):
+    trace, out = tmp_path / "x.tare", tmp_path / "x.json"
+    python(THREADS, trace)
+    python("import sys; from tare import _command; _command.call('export', '-f', 'chrome', '-o', *sys.argv[1:])", out, trace)
+    events = json.loads(out.read_text())["traceEvents"]
+    assert sorted(e["args"]["name"] for e in events if e.get("name") == "thread_name") == sorted([
+        "MainThread", "a loader of more than fifteen bytes", ("l\u00e4der" * 20).encode()[:63].decode("utf-8", "ignore"),
+        "renamed at its end", "renamed while it lives"])
+    # counts belong to the task that runs, though no scope was begun or ended since another ran
+    read = "import sys; from tare import _command; print(_command.call('report', '--json', sys.argv[1]))"
+    report = json.loads(python(read, str(trace) + "2").stdout)
+    assert {p: n for p, n in paths(report["tree"]) if p[-1] == "items"} == {("task%d" % n, "items"): 1 for n in range(3)}

@@ -503,7 +503,9 @@ class LiveFile:
         root, threads, tid, index, lost, abandoned, foreign = struct.unpack_from("<IIIIQQQ", self.data, at)
         if not root:
             return
-        name = self.data[at + 40:at + 56].split(b"\0")[0].decode("utf-8", "replace")
+        given = struct.unpack_from("<I", self.data, at + 56)[0] * 64
+        name = self.data[given:given + 64 * bool(given)].split(b"\0")[0] or self.data[at + 40:at + 56].split(b"\0")[0]
+        name = name.decode("utf-8", "replace")
         self.p.threads.setdefault(index, {}).update(slot=slot, tid=tid, name=name, threads=threads, lost=lost,
                                                     abandoned=abandoned, foreign=foreign)
         self.p.trees[slot] = nodes = []
