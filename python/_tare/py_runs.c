@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "probe/procstat.h"
+#include "subject/py_wire.h"
 #include "work.h"
 
 struct runs {
@@ -142,12 +143,29 @@ static PyObject *process_state(PyObject *Py_UNUSED(self), PyObject *reset)
     struct procstat p;
     procstat_read(&p, "");
     struct known_u64 rss = procstat_rss(""), peak = procstat_rss_peak("");
-    const uint64_t words[] = {
-        p.user_ns, p.system_ns, p.minor_faults, p.major_faults, p.voluntary_switches, p.involuntary_switches,
-        p.migrations.known, p.migrations.v, p.read_bytes.known, p.read_bytes.v, p.write_bytes.known, p.write_bytes.v,
-        rss.known, rss.v, peak.known, peak.v, PyObject_IsTrue(reset) == 1 && procstat_rss_peak_reset(""),
+    const uint64_t words[PY_STATE_WORDS] = {
+        [PY_STATE_USER_NS] = p.user_ns,
+        [PY_STATE_SYSTEM_NS] = p.system_ns,
+        [PY_STATE_MINOR_FAULTS] = p.minor_faults,
+        [PY_STATE_MAJOR_FAULTS] = p.major_faults,
+        [PY_STATE_VOLUNTARY] = p.voluntary_switches,
+        [PY_STATE_INVOLUNTARY] = p.involuntary_switches,
+        [PY_STATE_MIGRATIONS] = p.migrations.known, p.migrations.v,
+        [PY_STATE_READ_BYTES] = p.read_bytes.known, p.read_bytes.v,
+        [PY_STATE_WRITE_BYTES] = p.write_bytes.known, p.write_bytes.v,
+        [PY_STATE_RSS] = rss.known, rss.v,
+        [PY_STATE_RSS_PEAK] = peak.known, peak.v,
+        [PY_STATE_PEAK_RESET] = PyObject_IsTrue(reset) == 1 && procstat_rss_peak_reset(""),
     };
     return PyBytes_FromStringAndSize((const char *)words, sizeof words);
+}
+
+/* The kernel's mark of the most resident bytes: (bytes, or 0 where it is unknown; whether it was set back just now). */
+static PyObject *memory_peak(PyObject *Py_UNUSED(self), PyObject *reset)
+{
+    struct known_u64 peak = procstat_rss_peak("");
+    bool was_reset = PyObject_IsTrue(reset) == 1 && procstat_rss_peak_reset("");
+    return Py_BuildValue("KO", (unsigned long long)peak.v, was_reset ? Py_True : Py_False);
 }
 
 /* A worker whose tare is gone has nobody to work for, even in the middle of a call. */
@@ -159,6 +177,7 @@ static PyObject *follow_parent(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(no
 
 static PyMethodDef functions[] = {
     {"process_state", process_state, METH_O, "process_state(reset): what this process has used, as bytes"},
+    {"memory_peak", memory_peak, METH_O, "memory_peak(reset): the most resident bytes, and whether that was set back"},
     {"follow_parent", follow_parent, METH_NOARGS, "follow_parent(): end when the parent does; the parent's id"},
     {NULL, NULL, 0, NULL},
 };

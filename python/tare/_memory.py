@@ -8,7 +8,6 @@ import gc
 import json
 import os
 import statistics
-import struct
 import threading
 from array import array
 from typing import Any, Callable
@@ -33,15 +32,14 @@ def resident() -> int:
 
 
 _NO_PEAK = "the kernel does not let the peak of resident memory be set back here, and these runs stay below an earlier one"
-_PEAK, _WAS_RESET = 15, 16  # words of _tare.process_state()
 
 
 def peak_of(run: Callable[[], Any]) -> Any:
     """The most resident bytes while run() runs, with what it frees before it ends: the kernel keeps that."""
-    earlier = struct.unpack("17Q", _tare.process_state(True))
+    earlier, was_reset = _tare.memory_peak(True)
     run()
-    most = struct.unpack("17Q", _tare.process_state(False))[_PEAK]
-    return most if most and (earlier[_WAS_RESET] or most > earlier[_PEAK]) else Unknown(_NO_PEAK)
+    most, _ = _tare.memory_peak(False)
+    return most if most and (was_reset or most > earlier) else Unknown(_NO_PEAK)
 
 
 def memory_of_runs(run: Callable[[], Any], warmup: int, runs: int, snapshots: bool) -> dict[str, Any]:

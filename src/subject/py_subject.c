@@ -99,18 +99,18 @@ static struct known_u64 known_at(const uint64_t *words)
 void py_state_read(const uint64_t *words, struct process_state *out)
 {
     *out = (struct process_state){
-        .used = {.user_ns = words[0],
-                 .system_ns = words[1],
-                 .minor_faults = words[2],
-                 .major_faults = words[3],
-                 .voluntary_switches = words[4],
-                 .involuntary_switches = words[5],
-                 .migrations = known_at(words + 6),
-                 .read_bytes = known_at(words + 8),
-                 .write_bytes = known_at(words + 10)},
-        .rss = known_at(words + 12),
-        .rss_peak = known_at(words + 14),
-        .peak_reset = words[16] != 0,
+        .used = {.user_ns = words[PY_STATE_USER_NS],
+                 .system_ns = words[PY_STATE_SYSTEM_NS],
+                 .minor_faults = words[PY_STATE_MINOR_FAULTS],
+                 .major_faults = words[PY_STATE_MAJOR_FAULTS],
+                 .voluntary_switches = words[PY_STATE_VOLUNTARY],
+                 .involuntary_switches = words[PY_STATE_INVOLUNTARY],
+                 .migrations = known_at(words + PY_STATE_MIGRATIONS),
+                 .read_bytes = known_at(words + PY_STATE_READ_BYTES),
+                 .write_bytes = known_at(words + PY_STATE_WRITE_BYTES)},
+        .rss = known_at(words + PY_STATE_RSS),
+        .rss_peak = known_at(words + PY_STATE_RSS_PEAK),
+        .peak_reset = words[PY_STATE_PEAK_RESET] != 0,
     };
 }
 

@@ -8,7 +8,24 @@
 #include "probe/procstat.h"
 #include "subject/subject.h"
 
-enum { PY_PROTOCOL = 1, PY_PACKET_MAX = 1 << 16, PY_TIMES_MAX = 4096, PY_STATE_WORDS = 17 };
+enum { PY_PROTOCOL = 1, PY_PACKET_MAX = 1 << 16, PY_TIMES_MAX = 4096 };
+
+/* The words of a state; of a pair the first says whether the second is known. */
+enum py_state_word {
+    PY_STATE_USER_NS,
+    PY_STATE_SYSTEM_NS,
+    PY_STATE_MINOR_FAULTS,
+    PY_STATE_MAJOR_FAULTS,
+    PY_STATE_VOLUNTARY,
+    PY_STATE_INVOLUNTARY,
+    PY_STATE_MIGRATIONS,
+    PY_STATE_READ_BYTES = PY_STATE_MIGRATIONS + 2,
+    PY_STATE_WRITE_BYTES = PY_STATE_READ_BYTES + 2,
+    PY_STATE_RSS = PY_STATE_WRITE_BYTES + 2,
+    PY_STATE_RSS_PEAK = PY_STATE_RSS + 2,
+    PY_STATE_PEAK_RESET = PY_STATE_RSS_PEAK + 2,
+    PY_STATE_WORDS
+};
 
 enum py_ask_kind {
     PY_ASK_PREPARE = 1, /* a: batch, b: length; reply: value = units */

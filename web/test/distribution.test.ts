@@ -2,6 +2,7 @@
 // Single times: buckets keep every count, percentiles are those of the sorted list, slow runs are told with their cause.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bound, gridOfCases } from "../src/data/cases";
 import {
   histogramBars,
   nines,
@@ -100,4 +101,14 @@ test("a hundred thousand samples are turned around in little time", () => {
   assert.equal(sampleSeries(samples, 1.09e6).value.length, 100_000);
   assert.ok(quantilesOfSamples(samples).value.length > 50);
   assert.ok(Number(process.hrtime.bigint() - start) < 2e9, "a wide margin: this takes tens of milliseconds");
+});
+
+test("a percentile that falls on a run which was not served is what it exceeds", () => {
+  const late = { name: "rate=20", latency_ns: { p50: { value: 2e7 }, p95: null, p99: null, at_least: { p95: 1_700_000_000 } } };
+  assert.equal(bound(late as never, "p95"), "> 1.7\u00a0s");
+  assert.equal(bound(late as never, "p99"), undefined);
+  const { columns, rows } = gridOfCases([late as never]);
+  const at = columns.findIndex((c) => c.title.startsWith("p95"));
+  assert.equal(rows[0]![at], "> 1.7\u00a0s");
+  assert.equal(rows[0]![at + 1], undefined);
 });

@@ -333,6 +333,17 @@ static int answer_comparison(struct comparing *k)
     return rc;
 }
 
+/* New runs first: they tell whose baseline a name of the base means. Where neither side is found, the base is told
+ * of, as it was named first. */
+static tare_status load_sides(struct comparing *k, bool kept)
+{
+    tare_status s = load_side(k, &k->new_, &k->a->new_, kept);
+    if (s == TARE_OK) return load_side(k, &k->base, &k->a->base, kept);
+    tare_error of_new = k->cli->error;
+    if (load_side(k, &k->base, &k->a->base, kept) == TARE_OK) k->cli->error = of_new;
+    return s;
+}
+
 /* Files are loaded before names in the history, which belong to the subject that the files tell. */
 static int compare_loaded(struct comparing *k, const struct run *run)
 {
@@ -341,10 +352,7 @@ static int compare_loaded(struct comparing *k, const struct run *run)
         k->subject = run->subject.name;
         k->fresh = run->id;
     }
-    for (int kept = 0; kept < 2 && s == TARE_OK; kept++) {
-        s = load_side(k, &k->new_, &k->a->new_, kept);
-        if (s == TARE_OK) s = load_side(k, &k->base, &k->a->base, kept);
-    }
+    for (int kept = 0; kept < 2 && s == TARE_OK; kept++) s = load_sides(k, kept);
     if (s == TARE_OK) s = list_side(&k->base, &k->cli->error);
     if (s == TARE_OK)
         s = run ? vec_push(&k->new_.list, run, &k->cli->error) : list_side(&k->new_, &k->cli->error);

@@ -10,6 +10,7 @@ try --base a1.json --new b1.json b2.json
 try old.onnx new.onnx
 try a1.json missing.json
 try a1.json @main
+try gone.json missing.json
 try a1.json nan.json
 try a1.json negative.json
 try a1.json newer.json
@@ -26,6 +27,7 @@ try a1.json b1.json --fail-on 'latency.p95>5ms'
 try a1.json b1.json --fail-on 'throughputt>5%'
 try a1.json b1.json --batch 4
 try --ab --fail-on 'latency>5%' true true
+try --ab --output-dir /proc/none true true
 tare compare a1.json cpu.json --force 2>&1 | grep -e differs -e force -e verdict
 tare compare a1.json runtime.json 2>&1 | grep -e differs -e verdict
 tare compare a1.json names.json 2>&1 | grep -e only -e 'no case' -e verdict

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // distribution.tsx - the single times of one case: histogram, percentiles, and the series as it was taken.
 import { useMemo } from "preact/hooks";
+import { bound } from "../data/cases";
 import {
   type Bar,
   histogramBars,
@@ -57,7 +58,7 @@ function barGrid(bars: Bar[]): Grid {
 
 function spreadText(c: Case): string {
   const l = c.latency_ns;
-  const parts = [`Median ${interval(l?.p50, (v) => duration(v, 4), why(c, "p50"))}`];
+  const parts = [`Median ${bound(c, "p50") ?? interval(l?.p50, (v) => duration(v, 4), why(c, "p50"))}`];
   if (isKnown(l?.min) && isKnown(l?.max)) parts.push(`from ${duration(l.min, 4)} to ${duration(l.max, 4)}`);
   if (isKnown(c.samples)) parts.push(`${count(c.samples)} runs`);
   return `${parts.join(", ")}.`;
@@ -92,10 +93,10 @@ function percentileMarks(c: Case): PlotMark[] {
 function percentileSpec(c: Case): PlotSpec {
   const samples = c.samples_ns ?? [];
   const q = samples.length ? quantilesOfSamples(samples) : quantilesOfBars(histogramBars(c.latency_ns?.histogram));
-  const sure = PERCENTILES.filter(([key]) => isKnown(c.latency_ns?.[key]?.value)).map(
-    ([key]) => `${NAMES[key]} ${interval(c.latency_ns?.[key], (v) => duration(v, 4))}`,
-  );
-  const first = PERCENTILES.find(([key]) => !isKnown(c.latency_ns?.[key]?.value))?.[0];
+  const said = (key: (typeof PERCENTILES)[number][0]) =>
+    isKnown(c.latency_ns?.[key]?.value) ? interval(c.latency_ns?.[key], (v) => duration(v, 4)) : bound(c, key);
+  const sure = PERCENTILES.filter(([key]) => said(key)).map(([key]) => `${NAMES[key]} ${said(key)}`);
+  const first = PERCENTILES.find(([key]) => !said(key))?.[0];
   const told = first ? [...sure, `${NAMES[first]} and above unknown${why(c, first) ? `: ${why(c, first)}` : ""}`] : sure;
   return {
     id: "percentiles",
