@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
@@ -14,6 +15,7 @@ from typing import Any, Callable, Iterable, Mapping
 from tare import _gpu, _inputs, _tare
 from tare._run import Run
 
+_NAME_MOST = 120  # the end of a longer one says more
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 
@@ -36,11 +38,38 @@ def function_name(function):
     return name.replace("<locals>.", "")
 
 
+def _code(function):
+    inner = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
+    return getattr(getattr(inner, "__func__", inner), "__code__", None)
+
+
 def function_path(function):
     """The file that a callable stands in; None when it is not Python code."""
-    inner = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
-    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    code = _code(function)
     return code.co_filename if code else None
+
+
+def _file_word(path):
+    """As the user would write it: from the current folder on, or whole where that is no part of it."""
+    try:
+        near = os.path.relpath(path)
+    except (OSError, ValueError):  # the folder is gone
+        return path
+    return path if near.startswith(os.pardir) else near
+
+
+def subject_name(function):
+    """What tells a function from all others in a history: its file, as in `tare bench py:embed.py:encode`, or the module of an
+    installed package. One that has no file, as in a notebook, has its name alone."""
+    name, path = function_name(function), function_path(function)
+    if not path or path.startswith("<"):
+        return name
+    if name.endswith("<lambda>"):
+        name = f"{name}:{_code(function).co_firstlineno}"
+    module = getattr(function, "__module__", None)
+    installed = module and module != "__main__" and not {"site-packages", "dist-packages"}.isdisjoint(path.split(os.sep))
+    full = f"{module}.{name}" if installed else f"{_file_word(os.path.abspath(path))}:{name}"
+    return full if len(full) <= _NAME_MOST else "..." + full[3 - _NAME_MOST:]
 
 
 def is_async(function):
@@ -219,7 +248,7 @@ def bench(
     ]
     settings = {
         "targets": [targets] if isinstance(targets, str) else list(targets),
-        "name": name or function_name(function),
+        "name": name or subject_name(function),
         "path": function_path(function),
         "unit": unit,
         "budget_ns": duration_ns(budget, "budget"),

@@ -15,7 +15,7 @@ import threading
 import traceback
 
 from tare import _inputs, _tare
-from tare._bench import Feeder, function_name, function_path, is_async, run_in_loop
+from tare._bench import Feeder, function_path, is_async, run_in_loop, subject_name
 
 PROTOCOL = 1
 FIRST_FD = 3
@@ -193,7 +193,7 @@ def _hello(socket_, target, inputs):
     except BaseException as error:  # user code ran: anything may come
         socket_.send(refuse(error))
         return None
-    texts = [function_name(feeder.function), function_path(feeder.function) or "", platform.python_version()]
+    texts = [subject_name(feeder.function), function_path(feeder.function) or "", platform.python_version()]
     socket_.send(reply(value=PROTOCOL, payload=b"".join(t.encode("utf-8", "replace") + b"\0" for t in texts)))
     return feeder
 

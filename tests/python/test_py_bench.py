@@ -98,7 +98,7 @@ def test_a_sweep_as_of_any_subject(py, tmp_path, validator):
     run = document(done)
     validator(run)
     assert [c["name"] for c in run["cases"]] == ["batch=1,length=2", "batch=4,length=2", "batch=1,length=5", "batch=4,length=5"]
-    assert run["subject"]["type"] == "python" and run["subject"]["name"] == "encode" and run["subject"]["path"].endswith("embed.py")
+    assert run["subject"]["type"] == "python" and run["subject"]["name"] == "embed.py:encode" and run["subject"]["path"].endswith("embed.py")
     assert run["subject"]["runtime"]["version"] == "%d.%d.%d" % sys.version_info[:3]
     for case in run["cases"]:
         assert case["units_per_run"] == case["params"]["batch"]
@@ -106,7 +106,7 @@ def test_a_sweep_as_of_any_subject(py, tmp_path, validator):
         assert case["memory"]["rss_peak"] > 4 << 20 and case["memory"]["rss_before"]  # the process with Python in it
         assert 0 < case["cpu"]["utilization"] < 0.9  # it sleeps
     assert (tmp_path / "a.csv").exists() and (tmp_path / "a.html").exists()
-    assert len(list((tmp_path / "tare-results").glob("bench_encode_*.json"))) == 1
+    assert len(list((tmp_path / "tare-results").glob("bench_embed.py*encode_*.json"))) == 1
 
 
 def test_inputs_are_cut_and_repeated(py, tmp_path):
@@ -318,3 +318,26 @@ def validator(root):
         assert not faults, faults
 
     return call
+
+
+def test_functions_of_one_name_in_two_files_are_two_series(tare, python, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "embed.py").write_text("def encode():\n    pass\nsquare = lambda: 4\ncube = lambda: 8\n")
+    program = """
+        import importlib.util, json, tare
+        def load(path):
+            spec = importlib.util.spec_from_file_location("embed", path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+        a, b = load("a/embed.py"), load("b/embed.py")
+        made = {}
+        exec(compile("def encode(): pass", "<cell>", "exec"), made)
+        subjects = [a.encode, b.encode, a.square, a.cube, made["encode"], json.dumps]
+        quick = {"budget": 0.01, "max_runs": 5}
+        print([tare.bench(f, *(["x"] if f is json.dumps else []), **quick).subject for f in subjects])
+    """
+    names = ["a/embed.py:encode", "b/embed.py:encode", "a/embed.py:<lambda>:3", "a/embed.py:<lambda>:4", "encode"]
+    said = eval(python(program).stdout)
+    assert said[:-1] == names and said[-1].endswith("json/__init__.py:dumps")
