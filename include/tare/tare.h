@@ -8,8 +8,9 @@
  *
  * or start a session from the program with tare_start(). Without a session each macro costs one load
  * and one branch. Everything here may be called from any thread and from signal handlers, except
- * tare_start, tare_stop, tare_site_new and tare_thread_name. Nothing here ever ends your program, prints from it or waits for
- * another thread; what could not be recorded is counted in the trace and shown by `tare report`.
+ * tare_start, tare_stop, tare_site_new and tare_thread_name. Nothing here ever ends your program, prints
+ * from it or waits for another thread; what could not be recorded is counted in the trace and shown by
+ * `tare report`.
  */
 #ifndef TARE_TARE_H
 #define TARE_TARE_H

@@ -84,9 +84,9 @@ struct call_ctx {
     uint64_t id; /* of the thread state: never reused */
     unsigned long ident;
     unsigned threads;
-    bool ended, hooked, floor_known;
-    uintptr_t stack_floor; /* address below which the C stack is nearly used up */
-    struct map_u64 aside;  /* number of node * ASIDES + enum aside -> ticks */
+    bool ended, hooked, floor_known, left_out; /* the last: in no result */
+    uintptr_t stack_floor;                     /* address below which the C stack is nearly used up */
+    struct map_u64 aside;                      /* number of node * ASIDES + enum aside -> ticks */
     uint64_t asked, ran; /* ticks at which the CPU clock of the thread was read last, and what it said, ns */
     double tick_ns;
     long switches; /* that the thread made of itself until then */

@@ -273,7 +273,7 @@ static bool sums_make(struct sums *s)
     if (!s->by_func) return false;
     for (uint32_t i = 0; i < s->n_funcs; i++) s->by_func[i].func = i;
     for (size_t i = 0; i < s->rec->threads.n; i++)
-        if (!ctx_sum(s, s->rec->threads.items[i])) return false;
+        if (!s->rec->threads.items[i]->left_out && !ctx_sum(s, s->rec->threads.items[i])) return false;
     return true;
 }
 
@@ -366,7 +366,24 @@ PyObject *calls_columns(PyObject *recorder, PyObject *Py_UNUSED(none))
     PyObject *list = PyList_New(0);
     count_open(rec, true);
     for (size_t i = 0; list && i < rec->threads.n; i++)
-        list = list_append(list, ctx_columns(rec->threads.items[i]));
+        if (!rec->threads.items[i]->left_out) list = list_append(list, ctx_columns(rec->threads.items[i]));
     count_open(rec, false);
     return list;
+}
+
+PyObject *calls_leave_out(PyObject *recorder, PyObject *idents)
+{
+    struct call_recorder *rec = (struct call_recorder *)recorder;
+    PyObject *names = PyList_New(0);
+    for (size_t i = 0; names && i < rec->threads.n; i++) {
+        struct call_ctx *c = rec->threads.items[i];
+        PyObject *ident = PyLong_FromUnsignedLong(c->ident);
+        int found = ident ? PySequence_Contains(idents, ident) : -1;
+        Py_XDECREF(ident);
+        if (found < 0) Py_CLEAR(names);
+        if (found <= 0 || !c->root) continue;
+        c->left_out = true;
+        names = list_append(names, Py_NewRef(c->name ? c->name : Py_None));
+    }
+    return names;
 }

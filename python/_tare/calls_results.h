@@ -31,6 +31,8 @@ double recorder_preempted_ns(struct call_recorder *rec);
 
 /* Methods of a recorder. [(name, ident, threads, (parent, function, calls, self, total))] */
 PyObject *calls_columns(PyObject *recorder, PyObject *none);
+/* The threads with these idents are in no result from now on; their names. */
+PyObject *calls_leave_out(PyObject *recorder, PyObject *idents);
 /* ([(function, primitive, calls, self, total, waited of self, our cost in self, doubt in self and in total)],
  *  [(caller, function, primitive, calls, self, total)]) */
 PyObject *calls_sums(PyObject *recorder, PyObject *none);

@@ -184,6 +184,7 @@ static PyMethodDef methods[] = {
     {"_codes", recorder_codes, METH_NOARGS, "_codes(): [id of the code, or another number]"},
     {"_sums", calls_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
     {"_columns", calls_columns, METH_NOARGS, "_columns(): each thread's tree"},
+    {"_leave_out", calls_leave_out, METH_O, "_leave_out(idents): results without these threads; their names"},
     {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed, method): as _weigh.CallCost"},
     {"_linger", recorder_linger, METH_NOARGS, "_linger(): it will be enabled again and again, for short"},
     {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},

@@ -326,12 +326,14 @@ def functions_text(profile: Any, sort: str, limit: int | None) -> str:
     rows = sorted(profile.functions(), key=sort_key(sort))
     calls, primitive = sum(f.calls for f in rows), sum(f.primitive for f in rows)
     counted = f"{calls} function calls" + (f" ({primitive} primitive calls)" if calls != primitive else "")
-    seconds, threads = sum(f.self_ns for f in rows) / 1e9, profile._status()["threads"]
+    seconds, threads = sum(f.self_ns for f in rows) / 1e9, profile._status()["threads"] - getattr(profile, "_n_left_out", 0)
     together = f" of {threads} threads together" if threads > 1 else ""
     head = [f"         {counted} in {seconds:.6f} seconds{together}", "", f"   Ordered by: {sort}", ""]
     shown = rows if limit is None else rows[:limit]
     more = [f"... and {len(rows) - len(shown)} functions more"] if len(shown) < len(rows) else []
     notes = [_cost_of_calls(profile), *(f"incomplete: {why}" for why in profile.trouble)]
+    if getattr(profile, "left_out", ()):
+        notes.append(f"left out: threads of the notebook itself ({', '.join(profile.left_out)})")
     return "\n".join([*head, _HEADER, *map(_function_row, shown), *more, "", *notes])
 
 

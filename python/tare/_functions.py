@@ -75,6 +75,8 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
     title = "tare functions"  # of the flame graph's page, where flame() is not given another
     shown: tuple[str, int | None] = ("self", 25)  # order and rows of the table where it is the last value of a cell
     written: tuple[str, int | None] = ("total", None)  # likewise in a .txt file
+    left_out: tuple[str, ...] = ()  # names of threads that are in no result
+    _n_left_out = 0
 
     def __init__(self, *, fast: bool = False, exact_c: bool = True, limit: int = 1_000_000, clock: str = "wall"):
         if clock not in ("wall", "cpu"):
@@ -90,6 +92,11 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
             if self._cost:
                 self._set_cost(*self._cost[:4])
         return self._cost
+
+    def leave_out(self, idents: Any) -> None:
+        """Threads (their `ident`) that are not the program's: no result has them, and the table names them."""
+        names = self._leave_out(tuple(idents))
+        self.left_out, self._n_left_out = tuple(name for name in names if name), len(names)  # without a name: it did nothing
 
     def _keys(self) -> list[Key]:
         """Read after the numbers: a profile that runs learns of new functions meanwhile."""

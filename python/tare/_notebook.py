@@ -6,6 +6,7 @@ import itertools
 import linecache
 import re
 import shlex
+import threading
 
 from tare._bench import bench
 from tare._functions import functions
@@ -49,13 +50,20 @@ def _lines(shell, options):
     return lines(*(shell.user_ns[name] for name in options.function))
 
 
+_kernel: set[int] = set()  # threads that were there when the extension was loaded, but for the one that runs cells
+
+
 def _profiled(make):
     """The profile stays in the notebook, also if the cell raises."""
 
     def run(shell, options, code):
         profile = shell.user_ns["tare_profile"] = make(shell, options)
-        with profile:
-            exec(code, shell.user_ns)
+        try:
+            with profile:
+                exec(code, shell.user_ns)
+        finally:
+            if isinstance(profile, functions):
+                profile.leave_out(_kernel - {threading.get_ident()})
         return profile
 
     return run
@@ -110,6 +118,8 @@ def magic(shell, line, cell=None):
 
 def load_ipython_extension(ipython) -> None:
     """Called by %load_ext tare."""
+    if not _kernel:
+        _kernel.update(t.ident for t in threading.enumerate() if t.ident)
 
     def tare(line, cell=None):
         return magic(ipython, line, cell)

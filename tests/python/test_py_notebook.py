@@ -24,6 +24,26 @@ print("step" in profile._repr_html_())
     assert said.stdout.splitlines()[-2:] == ["[7] 3 True", "True"]
 
 
+def test_threads_of_the_notebook_are_left_out(python):
+    said = python("""
+import threading, time
+stop, steps = threading.Event(), []
+def kernel_io():
+    while not stop.is_set():
+        steps.append(len(steps))
+        time.sleep(0.001)
+threading.Thread(target=kernel_io, name="IOPub", daemon=True).start()
+""" + SHELL + """
+profile = cell("", "import threading, time\\nworker = threading.Thread(target=step, args=(3,))\\nworker.start()\\n"
+               "worker.join()\\ntime.sleep(0.1)")
+stop.set()
+names = {f.name for f in profile.functions()}
+print("step" in names, "<method 'append' of 'list' objects>" in names, [t.name for t in profile.trees()].count("IOPub"))
+print("left out: threads of the notebook itself (IOPub)" in profile._repr_html_())
+""")
+    assert said.stdout.splitlines()[-2:] == ["True False 0", "True"]
+
+
 def test_lines(python):
     said = python(SHELL + """
 profile = cell("lines -f step", "step(4)")
