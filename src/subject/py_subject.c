@@ -178,7 +178,7 @@ static tare_status ask_plain(struct py_subject *s, struct py_request q, struct p
 static void py_finish(struct instance *base)
 {
     struct py_instance *i = (struct py_instance *)base;
-    struct py_reply head;
+    struct py_reply head = {0};
     if (peer_alive(&i->subject->peer))
         ask_plain(i->subject, (struct py_request){.kind = PY_ASK_DROP, .id = i->id}, &head, NULL);
     mem_free(i->lanes);
@@ -191,7 +191,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
 {
     struct py_subject *s = (struct py_subject *)base;
     struct py_request q = {PY_ASK_PREPARE, ++s->last_id, p->batch, case_dim(p, "length")};
-    struct py_reply head;
+    struct py_reply head = {0};
     unsigned workers = p->workers ? p->workers : 1;
     struct py_instance *i = mem_new(1, sizeof *i);
     struct py_lane *lanes = mem_new(workers, sizeof *lanes);
@@ -199,7 +199,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     if (status == TARE_OK && workers > s->peer.n)
         status = error_set(err, TARE_INVALID, "%u runs at once, but %u lanes", workers, s->peer.n);
     if (status == TARE_OK) status = ask_plain(s, q, &head, err);
-    if (status < 0) {
+    if (status < 0 || !i) {
         mem_free(i);
         mem_free(lanes);
         return status;
@@ -253,7 +253,7 @@ static uint64_t py_overhead(struct instance *base)
 {
     struct py_instance *i = (struct py_instance *)base;
     struct py_request q = {.kind = PY_ASK_OVERHEAD, .id = i->id};
-    struct py_reply head;
+    struct py_reply head = {0};
     bool told = peer_alive(&i->subject->peer) && ask_plain(i->subject, q, &head, NULL) == TARE_OK;
     return told ? head.value : 0;
 }
@@ -277,7 +277,7 @@ static tare_status py_process(struct subject *base, bool reset, struct process_s
 {
     struct py_subject *s = (struct py_subject *)base;
     struct py_request q = {.kind = PY_ASK_STATE, .a = reset};
-    uint64_t words[PY_TIMES_MAX];
+    uint64_t words[PY_TIMES_MAX] = {0};
     struct answer r = {.numbers = words};
     tare_status status = ask_python(s, 0, &q, &r, err);
     if (status == TARE_OK && r.head.n != PY_STATE_WORDS)

@@ -151,6 +151,7 @@ static tare_status read_field(const struct parse *p, const struct message *m, co
         if (field->numbers) return s;
         to = (char *)list.items + (size_t)index * field->size;
     }
+    if (!field->read) return TARE_OK;
     if (!field->inside) return field->read(p, m->at, f, to);
     tare_status s = parse_enter(p, &inner, m->at, field->name, index);
     return s < 0 ? s : field->read(p, &inner, f, to);

@@ -272,8 +272,8 @@ ow_val block_merge_heads(struct synth *s, ow_val x)
 
 ow_val block_scale(struct synth *s, ow_val scores)
 {
-    double width = (double)(s->c->hidden / s->c->heads);
-    return ow_op(s->w, "Div", scores, block_const(s, __builtin_sqrt(width)));
+    uint64_t width = s->c->hidden / s->c->heads;
+    return ow_op(s->w, "Div", scores, block_const(s, __builtin_sqrt((double)width)));
 }
 
 ow_val block_attend(struct synth *s, const struct encoder *e, ow_val x)
