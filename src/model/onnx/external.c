@@ -75,11 +75,16 @@ static tare_status find_file(struct external *e, const char *location, struct ex
 {
     const uint64_t *known = map_str_find(&e->by_location, location, strlen(location));
     struct external_file file = {0, FILE_VIEW_INIT};
-    tare_status s = known ? TARE_OK : measure_file(e, location, &file.size, err);
-    if (s == TARE_OK && !known) s = vec_push(&e->files, file, err);
-    if (s == TARE_OK && !known) s = map_str_put(&e->by_location, location, strlen(location), e->files.n, err);
-    if (s == TARE_OK) *out = known ? &e->files.items[*known - 1] : vec_last(&e->files);
-    return s;
+    if (known) {
+        *out = &e->files.items[*known - 1];
+        return TARE_OK;
+    }
+    tare_status s = measure_file(e, location, &file.size, err);
+    if (s == TARE_OK) s = vec_push(&e->files, file, err);
+    if (s == TARE_OK) s = map_str_put(&e->by_location, location, strlen(location), e->files.n, err);
+    if (s < 0) return s;
+    *out = vec_last(&e->files);
+    return TARE_OK;
 }
 
 tare_status external_check(struct external *e, const char *location, uint64_t offset, uint64_t bytes,
