@@ -47,7 +47,7 @@ endif
 WERROR ?= -Werror
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
         -Wwrite-strings -Wformat=2 -Wundef -Wvla $(WERROR) $(WARN_LESS)
-CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc
+CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc -I.
 ALL_CFLAGS = -std=gnu11 $(WARN) $(FLAGS_$(FLAVOR)) -fPIC -fvisibility=hidden -pthread $(CFLAGS)
 ALL_LDFLAGS = $(FLAGS_$(FLAVOR)) -pthread $(LDFLAGS)
 # A library must name all it needs, except what a sanitizer's runtime brings with the program.
@@ -67,6 +67,10 @@ PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/server/%,$(CLI_SRC))
 FUZZ_SRC  := $(wildcard fuzz/fuzz_*.c)
 
 LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
+# The library that is injected into CUDA programs: libc alone, and of core and trace what it uses.
+GPU_OBJ   := $(patsubst %.c,$(O)/obj/%.o,$(wildcard gpu/*.c))
+GPU_USES  := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/buf core/map core/arena trace/appender trace/gpu_pack \
+             $(filter-out trace/env,$(LIB_TRACE:%=trace/%)))
 CLI_OBJ   := $(CLI_SRC:%.c=$(O)/obj/%.o)
 # All but main, for tests, benches and fuzzers; an archive, so that each links what it uses.
 INNER     := $(O)/obj/inner.a
@@ -90,7 +94,7 @@ MISSING   := $(shell for p in $(PKGS) $(LOADED); do $(PKG_CONFIG) --exists $$p 2
 
 .PHONY: all lib cli parts
 all: parts lib cli ## build the command and the libraries (default)
-lib: $(O)/libtare.so $(O)/libtare.a ## build only the libraries, which need libc alone
+lib: $(O)/libtare.so $(O)/libtare.a $(O)/libtare-gpu.so ## build only the libraries, which need libc alone
 cli: $(O)/tare ## build only the command
 
 # One line per part that may be missing, so that nobody wonders later what a build can do.
@@ -129,7 +133,7 @@ $(O)/obj/%.o: %.c $(O)/obj/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(COMMIT_FLAG) $(PKG_FLAGS) $(ALL_CFLAGS) $(BANNED) -MMD -MP -c $< -o $@
 # What our own sources may not call; the gate to malloc must, and tests may.
-$(O)/obj/src/%.o: BANNED = -include core/banned.h
+$(O)/obj/src/%.o $(O)/obj/gpu/%.o: BANNED = -include core/banned.h
 $(O)/obj/src/core/mem.o: BANNED =
 
 # Only the files that name the commit are compiled again when it changes.
@@ -177,6 +181,12 @@ $(O)/$(SHARED): $(LIB_OBJ)
 $(O)/libtare.so: $(O)/$(SHARED)
 	$(Q)ln -sf $(SHARED) $(O)/libtare.so.$(ABI)
 	$(Q)ln -sf libtare.so.$(ABI) $@
+
+# Only what drivers call in by is visible.
+$(O)/libtare-gpu.so: $(GPU_OBJ) $(GPU_USES) gpu/exports.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libtare-gpu.so -Wl,--version-script=gpu/exports.map $(NO_UNDEFINED) \
+		-Wl,-z,nodelete $(filter %.o,$^) -ldl -o $@
 
 # One partially linked object whose hidden symbols are local: only tare_* can collide with a user's names.
 $(O)/libtare.a: $(LIB_OBJ)
@@ -266,12 +276,23 @@ $(FAKE_NVML): tests/fake_nvml/fake_nvml.c tests/fake_nvml/fake_nvml.h
 	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FAKE_OLD) -O1 -g -fPIC -fvisibility=hidden -shared $< -o $@
 $(O)/tests/test_probe_gpu: | $(FAKE_NVML)
 
+# A libcupti, and a program that loads what is injected as the driver would.
+FAKE_CUPTI := $(O)/tests/libfake-cupti.so $(O)/tests/cuda-program
+$(O)/tests/libfake-cupti.so: tests/fake_cupti/fake_cupti.c
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fPIC -fvisibility=hidden -shared $< -o $@
+$(O)/tests/cuda-program: tests/fake_cupti/program.c
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g $< -ldl -o $@
+
 $(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
 
-tests: $(TESTS) $(FAKE_ORT) $(FAKE_NVML)
+tests: $(TESTS) $(FAKE_ORT) $(FAKE_NVML) $(FAKE_CUPTI)
 tsan-tests: $(TSAN_BUILT)
 replays: $(REPLAYS)
 .PHONY: list-tests list-tsan-tests list-replays list-libraries
@@ -360,6 +381,7 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	install -m 755 $(O)/tare $(BINS)/tare
 	install -m 644 $(O)/libtare.a $(LIBS)/libtare.a
 	install -m 755 $(O)/$(SHARED) $(LIBS)/$(SHARED)
+	install -m 755 $(O)/libtare-gpu.so $(LIBS)/libtare-gpu.so
 	ln -sf $(SHARED) $(LIBS)/libtare.so.$(ABI)
 	ln -sf libtare.so.$(ABI) $(LIBS)/libtare.so
 	install -m 644 include/tare/tare.h include/tare/inline.h $(INCS)
@@ -368,7 +390,7 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
 
 uninstall: ## remove what install put there
-	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
+	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare-gpu.so $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
 	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h $(INCS)/inline.h
 	-rmdir $(INCS) 2>/dev/null || true
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "analyze/calls/calltree.h"
+#include "analyze/gpu/gpu_sum.h"
 #include "core/mem.h"
 #include "trace/reader.h"
 
@@ -67,6 +68,24 @@ static void walk_tree(struct trace *t)
     calltree_release(&tree);
 }
 
+/* Whatever the records claim, the document about them is one that a reader takes. */
+static void walk_gpu(struct trace *t)
+{
+    struct gpu_profile p;
+    struct buf text = BUF_INIT;
+    if (gpu_sum(t, &p, NULL) != TARE_OK) return;
+    must(gpu_profile_write(&p, &text, NULL) == TARE_OK);
+    for (size_t i = 0; i < p.devices.n; i++) {
+        const struct gpu_card *d = p.devices.at[i];
+        uint64_t sum = d->busy_ns.v;
+        must(d->busy_ns.v <= d->wall_ns.v && d->compute_ns.v <= d->busy_ns.v && d->copy_ns.v <= d->busy_ns.v);
+        for (size_t k = 0; k < d->idle.n; k++) sum += d->idle.at[k]->ns;
+        must(sum <= d->wall_ns.v + 3 * d->operations.v);
+    }
+    buf_release(&text);
+    gpu_profile_release(&p);
+}
+
 static void walk_parts(struct walker *w)
 {
     struct trace *t = w->t;
@@ -102,6 +121,7 @@ static void walk_bytes(const uint8_t *data, size_t size)
     if (trace_open(&w.t, path, &err) == TARE_OK) {
         walk_parts(&w);
         walk_tree(w.t);
+        walk_gpu(w.t);
         trace_close(w.t);
     } else {
         must(err.text[0] != 0);

@@ -48,6 +48,13 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_STRING('p', "probe", &a->probe_names, "<names>", "only these probes (default: all that see anything here)"),
         OPT_FLAG(0, "detail", &o->detail, "also each core and each process, in the trace"),
         OPT_FLAG(0, "wait-all", &o->wait_all, "until all that the program started has ended, not only itself"),
+        OPT_GROUP("GPU"),
+        OPT_FLAG(0, "gpu", &o->gpu.on,
+                 "record each kernel, copy and launch of a CUDA program; `tare report --gpu` shows them"),
+        OPT_FLAG(0, "gpu-graphs", &o->gpu.whole_graphs,
+                 "a CUDA graph as one record a launch: cheaper, without its kernels"),
+        OPT_FLAG(0, "no-gpu-calls", &o->gpu.no_calls,
+                 "only kernels and copies: cheaper, without the reasons of idle time"),
         OPT_GROUP("Alerts"),
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
         OPT_FLAG(0, "no-default-alerts", &o->no_default_alerts, "only the rules given with --alert"),
@@ -80,6 +87,10 @@ static int read_args(struct run_command *a, int argc, char **argv)
     o->alerts = (const char *const *)a->alerts.items;
     o->n_alerts = a->alerts.n;
     o->output_dir = a->history.output_dir;
+    if (!rc && watch_gpu_find(&o->gpu, &a->cli->error) != TARE_OK)
+        rc = cli_usage_error(a->cli, "%s", a->cli->error.text);
+    if (!rc && o->gpu.on && o->no_save && !o->trace && !o->output)
+        rc = cli_usage_error(a->cli, "--gpu records into a trace: with --no-save name one with --trace");
     return rc;
 }
 
@@ -197,6 +208,8 @@ static void answer_run(const struct run_command *a, const struct watcher *w, con
     show_run(a, run);
     save_run(a, w, run);
     if (a->html) write_page(a, w, run);
+    if (a->watch.gpu.on && w->traced && !a->quiet)
+        cli_note(a->cli, "what the GPUs did: tare report --gpu %s", w->places.trace);
     if (w->alive && !a->quiet)
         cli_note(a->cli, "%zu process%s of the program still run%s (--wait-all waits for them)", w->alive,
                  w->alive == 1 ? "" : "es", w->alive == 1 ? "s" : "");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "run/comparison.h"
+#include "run/gpu_profile.h"
 #include "run/run.h"
 
 /* ---- paths ---- */
@@ -220,9 +221,13 @@ static const struct run_type estimate_type = {estimate_rows, 3, sizeof(struct ru
 #include "run/as_rows.h"
 #include "run/comparison_fields.def"
 
+#include "run/as_rows.h"
+#include "run/gpu_fields.def"
+
 const struct run_form run_form = {RUN_SCHEMA, "run document", &run_type};
 const struct run_form watched_form = {"tare.watched/1", "summary of samples", &run_watched_type};
 const struct run_form comparison_form = {COMPARISON_SCHEMA, "comparison document", &comparison_type};
+const struct run_form gpu_form = {GPU_SCHEMA, "GPU profile", &gpu_profile_type};
 const struct run_type *const field_packed = &run_packed_type, *const field_case = &run_case_type,
                              *const field_host = &run_host_type;
 

@@ -86,9 +86,10 @@ static void finish_process(struct trace *t, struct loaded_process *p)
         loss_note(t, "process %u: %llu parts of its live record made no sense", i->pid,
                   (unsigned long long)p->told.damaged);
     if (p->ended) return;
-    if (!i->mode) { /* it only samples: there are neither events nor a live file */
-        loss_note(t, "process %u did not end its record of samples: killed, still running, or out of disk",
-                  i->pid);
+    if (!(i->mode &
+          (TARE_AGGREGATE | TARE_EVENTS))) { /* it only appends: there are neither events nor a live file */
+        loss_note(t, "process %u did not end its record of %s: killed, still running, or out of disk", i->pid,
+                  i->mode ? "the GPU, of which the last second may be missing" : "samples");
         return;
     }
     t->loss.missing_live++;

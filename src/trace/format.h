@@ -48,7 +48,8 @@ enum chunk_type {
     CHUNK_SAMPLE = 9,       /* one moment: values by series number */
     CHUNK_SAMPLE_MARK = 10, /* an alert, a phase, a note at a moment */
     /* since 1.2 */
-    CHUNK_PAUSES = 11 /* which events of a CHUNK_EVENTS are no ends and no begins: the scope waited */
+    CHUNK_PAUSES = 11, /* which events of a CHUNK_EVENTS are no ends and no begins: the scope waited */
+    CHUNK_GPU = 12     /* what a GPU did, see gpu.h */
 };
 
 enum chunk_codec { CODEC_PLAIN = 0, CODEC_ZSTD = 1 };

@@ -13,6 +13,7 @@
 #include "core/str.h"
 #include "trace/chunks.h"
 #include "trace/fold.h"
+#include "trace/gpu.h"
 #include "trace/loaded.h"
 
 enum { TEXT_MAX = 4096, SITES_MAX = 1 << 20, PROCESSES_MAX = 1 << 20, LET_GO_BYTES = 16 << 20 };
@@ -271,11 +272,26 @@ static tare_status load_tree(struct trace *t, const struct stored *s, struct dec
     return vec_push(&t->trees, ((struct tree_chunk){*s, slot, number}), err);
 }
 
+/* All of it must be sound; of its contents only the clock is wanted now, gpu_read.c takes the rest. */
+static tare_status load_gpu(struct trace *t, const struct stored *stored, struct dec *d, tare_error *err)
+{
+    struct gpu_state state = {{0}};
+    struct gpu_record r;
+    tare_status s = TARE_OK;
+    while (s == TARE_OK && gpu_unpack(&state, d, &r)) {
+        if (r.kind != GPU_CLOCK) continue;
+        struct clock_pair pair = {.ticks = r.CLOCK.stamp, .raw_ns = r.CLOCK.raw_ns};
+        s = vec_push(&t->processes.items[stored->process].pairs, pair, err);
+    }
+    return s;
+}
+
 /* NULL: chunks of the probes, which samples.h reads. */
 static tare_status (*const loaders[])(struct trace *, const struct stored *, struct dec *, tare_error *) = {
     [CHUNK_PROCESS] = load_process, [CHUNK_SITES] = load_sites, [CHUNK_THREAD] = load_thread,
     [CHUNK_EVENTS] = load_events, [CHUNK_TREE] = load_tree, [CHUNK_CLOCK] = load_clock, [CHUNK_END] = load_end,
-    [CHUNK_PAUSES] = load_pauses, [CHUNK_SERIES] = NULL, [CHUNK_SAMPLE] = NULL, [CHUNK_SAMPLE_MARK] = NULL,
+    [CHUNK_PAUSES] = load_pauses, [CHUNK_GPU] = load_gpu,
+    [CHUNK_SERIES] = NULL, [CHUNK_SAMPLE] = NULL, [CHUNK_SAMPLE_MARK] = NULL,
 };
 
 /* What can be decoded is loaded, the rest counted as damage. Chunks but events and trees are kept as they came, for

@@ -112,10 +112,12 @@ static void conclude(struct watcher *w, struct run *run)
 tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, tare_error *err)
 {
     const struct watch_options *o = w->options;
-    const char *trace = w->places.trace[0] ? w->places.named : NULL;
+    const struct child_surroundings surroundings = {.trace = w->places.trace[0] ? w->places.named : NULL,
+                                                    .gpu = &o->gpu,
+                                                    .ignored_sigpipe = o->ignored_sigpipe};
     w->hooks = (struct hooks){.command = o->on_alert, .url = o->webhook};
     w->run_id = run->id;
-    tare_status s = child_fork(&w->child, o->command, trace, o->ignored_sigpipe, err);
+    tare_status s = child_fork(&w->child, o->command, &surroundings, err);
     if (s == TARE_OK) s = start_program(w, exit_code, err);
     if (s == TARE_OK) {
         watch_until_end(w);

@@ -39,6 +39,7 @@ struct watch_options {
     const char *output, *trace;     /* files; NULL: not named */
     const char *output_dir;
     bool no_save;
+    struct watch_gpu gpu; /* record what GPUs do */
     bool ignored_sigpipe; /* before tare ignored it */
     void (*say)(void *ctx, enum watch_tone tone, const char *text);
     void *say_ctx;

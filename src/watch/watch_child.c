@@ -124,14 +124,15 @@ static void restore_signals(const struct child *c)
 }
 
 /* In the child: wait for the word, then become the program. */
-static _Noreturn void become_program(const struct child *c, char *const *argv, const char *trace, int go,
-                                     int failed)
+static _Noreturn void become_program(const struct child *c, char *const *argv,
+                                     const struct child_surroundings *s, int go, int failed)
 {
     char word;
     ssize_t n;
     while ((n = read(go, &word, 1)) < 0 && errno == EINTR) continue;
     if (n != 1) _exit(0); /* tare thought better of it, or is gone */
-    if (trace) setenv("TARE_TRACE", trace, 1);
+    if (s->trace) setenv("TARE_TRACE", s->trace, 1);
+    watch_gpu_environment(s->gpu, s->trace);
     setenv(WATCH_CHILD_MARK, "1", 1);
     restore_signals(c);
     execvp(argv[0], argv);
@@ -141,7 +142,7 @@ static _Noreturn void become_program(const struct child *c, char *const *argv, c
     _exit(127);
 }
 
-tare_status child_fork(struct child *c, char *const *argv, const char *trace, bool ignored_sigpipe,
+tare_status child_fork(struct child *c, char *const *argv, const struct child_surroundings *surroundings,
                        tare_error *err)
 {
     int go[2] = {-1, -1}, failed[2];
@@ -152,12 +153,12 @@ tare_status child_fork(struct child *c, char *const *argv, const char *trace, bo
         close_once(&go[1]);
         return s;
     }
-    set_signals(c, ignored_sigpipe);
+    set_signals(c, surroundings->ignored_sigpipe);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     c->pid = fork();
     if (c->pid == 0) {
         close(go[1]);
-        become_program(c, argv, trace, go[0], failed[1]);
+        become_program(c, argv, surroundings, go[0], failed[1]);
     }
     int why = errno;
     close(go[0]);

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "core/error.h"
+#include "watch/watch_gpu.h"
 
 #define WATCH_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
 
@@ -29,10 +30,14 @@ struct child {
     uint64_t start_ns, end_ns;
 };
 
-/* Fork, but let the program wait: the smaller tare is now, the less of it is in the program's peak memory. `trace`:
- * its TARE_TRACE, or NULL to leave that alone; `ignored_sigpipe`: it gets SIGPIPE ignored, as tare did. argv stays in
- * use until child_start(). */
-tare_status child_fork(struct child *c, char *const *argv, const char *trace, bool ignored_sigpipe,
+struct child_surroundings {
+    const char *trace; /* its TARE_TRACE, or NULL to leave that alone */
+    const struct watch_gpu *gpu;
+    bool ignored_sigpipe; /* it gets SIGPIPE ignored, as tare did */
+};
+/* Fork, but let the program wait: the smaller tare is now, the less of it is in the program's peak memory. argv stays
+ * in use until child_start(). */
+tare_status child_fork(struct child *c, char *const *argv, const struct child_surroundings *s,
                        tare_error *err);
 /* Let it go. On failure *exit_code is what a shell would give: 127 not found, 126 not executable. */
 tare_status child_start(struct child *c, const char *name, int *exit_code, tare_error *err);

@@ -5,17 +5,19 @@
 #include <string.h>
 
 #include "analyze/compare/compare_saved.h"
+#include "analyze/gpu/gpu_sum.h"
 #include "analyze/judge/launches.h"
 #include "analyze/watch/watched.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
 #include "cli/input.h"
+#include "report/gpu/gpu_report.h"
 #include "report/trace/report.h"
 #include "report/run/run_report.h"
 
 struct report_args {
-    bool gross, flat, json;
+    bool gross, flat, json, gpu;
     int sort, format;
     uint64_t depth, tid;
     double min_percent;
@@ -139,6 +141,31 @@ static int answer_trace(struct cli *cli, struct trace *t, const struct report_ar
     return rc;
 }
 
+/* ---- the GPUs of a trace ---- */
+
+static tare_status write_gpu(struct stream *out, const struct gpu_profile *p, int format)
+{
+    if (format == RUN_FORMAT_text) {
+        gpu_report_text(out, p);
+        return TARE_OK;
+    }
+    return gpu_profile_write(p, &out->out, out->err);
+}
+
+static int answer_gpu(struct cli *cli, struct trace *t, const struct report_args *a)
+{
+    struct gpu_profile p = {0};
+    struct output out;
+    tare_status s = gpu_sum(t, &p, &cli->error);
+    if (s == TARE_OK) s = output_open(cli, &out, a->output);
+    if (s == TARE_OK) {
+        out.stream.status = write_gpu(&out.stream, &p, a->format);
+        s = output_close(cli, &out);
+    }
+    gpu_profile_release(&p);
+    return cli_stream_result(cli, s);
+}
+
 static int report_trace(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
     struct trace *t = NULL;
@@ -147,7 +174,7 @@ static int report_trace(struct cli *cli, int argc, char **argv, const struct rep
         return cli_usage_error(cli, "a trace is reported as text or json; `tare export` knows other formats");
     int rc = input_trace(cli, argv[0], &t);
     if (rc) return rc;
-    rc = answer_trace(cli, t, a);
+    rc = a->gpu ? answer_gpu(cli, t, a) : answer_trace(cli, t, a);
     trace_close(t);
     return rc;
 }
@@ -311,6 +338,9 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         OPT_PATH(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout",
                  .not_with = "format json output", .hint = "a page is an answer of its own"),
         OPT_GROUP("of traces"),
+        OPT_FLAG(0, "gpu", &a.gpu, "what GPUs did: busy and idle by cause, kernels, copies, calls, ranges",
+                 .only_for = TRACE, .not_with = "gross flat sort depth min-share thread",
+                 .hint = "these are about the call tree"),
         OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them",
                  .only_for = TRACE | PAGE),
         OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once",

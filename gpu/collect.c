@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * collect.c - CUPTI asks for buffers and gives them back full, on any thread and within its own locks: both are one
+ * compare-and-swap here. Our thread decodes what is full every 50 ms, and once a second (at first more often) makes
+ * CUPTI hand over what is half full, so that a kill loses about a second. It also clears the buffers, which else
+ * CUPTI would do on the program's threads. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "gpu/gpu.h"
+
+enum {
+    BUFFER_BYTES = 2 << 20,
+    BUFFERS = 128,
+    TICK_MS = 10,
+    EMPTY_TICKS = 5,
+    FLUSH_TICKS = 100,
+    STOP_MS = 5000
+};
+enum buffer_state { BUFFER_NONE, BUFFER_FREE, BUFFER_OUT, BUFFER_FULL, BUFFER_BUSY };
+
+struct buffer {
+    _Atomic uint32_t state;
+    uint8_t *bytes;
+    size_t valid;
+    void *context;
+    uint32_t stream;
+    uint64_t order; /* in which it came back */
+};
+
+static struct {
+    struct buffer buffers[BUFFERS];
+    _Atomic uint64_t order, refused;
+    const struct cupti *cupti;
+    struct book *book;
+    pthread_t thread;
+    _Atomic bool runs, stop, done;
+} it;
+
+/* ---- CUPTI's side ---- */
+
+static bool take(struct buffer *f, uint32_t from)
+{
+    return atomic_compare_exchange_strong(&f->state, &from, BUFFER_BUSY);
+}
+
+/* None left: CUPTI then drops records, counts them, and so do we. */
+void collect_request(uint8_t **buffer, size_t *size, size_t *max_records)
+{
+    *buffer = NULL;
+    *size = 0;
+    *max_records = 0;
+    for (int i = 0; i < BUFFERS; i++) {
+        struct buffer *f = &it.buffers[i];
+        if (!take(f, BUFFER_FREE) && !take(f, BUFFER_NONE)) continue;
+        if (!f->bytes) {
+            void *p = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (p == MAP_FAILED) {
+                atomic_store(&f->state, BUFFER_NONE);
+                break;
+            }
+            f->bytes = p;
+        }
+        atomic_store(&f->state, BUFFER_OUT);
+        *buffer = f->bytes;
+        *size = BUFFER_BYTES;
+        return;
+    }
+    atomic_fetch_add(&it.refused, 1);
+}
+
+void collect_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
+    (void)size;
+    for (int i = 0; i < BUFFERS; i++) {
+        struct buffer *f = &it.buffers[i];
+        if (f->bytes != buffer || !take(f, BUFFER_OUT)) continue;
+        f->valid = valid;
+        f->context = context;
+        f->stream = stream;
+        f->order = atomic_fetch_add(&it.order, 1);
+        atomic_store(&f->state, valid ? BUFFER_FULL : BUFFER_FREE);
+        return;
+    }
+}
+
+/* ---- our thread ---- */
+
+static struct buffer *oldest_full(void)
+{
+    struct buffer *best = NULL;
+    for (int i = 0; i < BUFFERS; i++) {
+        struct buffer *f = &it.buffers[i];
+        if (atomic_load(&f->state) == BUFFER_FULL && (!best || f->order < best->order)) best = f;
+    }
+    return best;
+}
+
+static void empty_buffers(void)
+{
+    struct buffer *f;
+    while ((f = oldest_full())) {
+        size_t dropped = 0;
+        decode_buffer(it.book, it.cupti, f->bytes, f->valid);
+        memset(f->bytes, 0, f->valid);
+        if (it.cupti->dropped(f->context, f->stream, &dropped) == CUPTI_OK) it.book->dropped += dropped;
+        atomic_store(&f->state, BUFFER_FREE);
+    }
+}
+
+static void collect(bool flush, bool forced)
+{
+    nvtx_collect(it.book);
+    if (flush) {
+        book_clock(it.book, it.cupti);
+        it.cupti->flush_all(0);
+        if (forced) it.cupti->flush_all(CUPTI_FLUSH_FORCED);
+    }
+    empty_buffers();
+    if (!flush) return;
+    book_clock(it.book, it.cupti);
+    book_flush(it.book);
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "tare-gpu");
+    for (unsigned tick = 1; !atomic_load(&it.stop); tick++) {
+        nanosleep(&(struct timespec){0, TICK_MS * 1000000L}, NULL);
+        bool early = tick < FLUSH_TICKS && (tick & (tick - 1)) == 0 && tick >= 8;
+        host_look(it.book);
+        if (early || tick % EMPTY_TICKS == 0) collect(early || tick % FLUSH_TICKS == 0, false);
+    }
+    collect(true, true);
+    book_close(it.book);
+    atomic_store(&it.done, true);
+    return NULL;
+}
+
+/* Signals are the program's: our thread takes none. */
+bool collect_start(const struct cupti *c, struct book *b)
+{
+    sigset_t all, before;
+    it.cupti = c;
+    it.book = b;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool ok = pthread_create(&it.thread, NULL, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    atomic_store(&it.runs, ok);
+    return ok;
+}
+
+void collect_stop(void)
+{
+    if (!atomic_exchange(&it.runs, false)) return;
+    atomic_store(&it.stop, true);
+    for (int ms = 0; ms < STOP_MS && !atomic_load(&it.done); ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+void collect_abandon(void)
+{
+    atomic_store(&it.runs, false);
+}

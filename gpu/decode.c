@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * decode.c - CUPTI's records, by place (cupti.h), into ours. Stepping is libcupti's: it knows how long its records
+ * are. A record without times is counted as untimed, never booked as one of no length. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/gpu.h"
+
+/* When a field came that older records have no room for. */
+enum { CUPTI_11_1 = 14, CUPTI_13_0 = 130000 };
+
+struct decoding {
+    struct book *book;
+    const struct cupti *cupti;
+};
+
+static uint64_t lane_of(struct book *b, uint64_t device, uint64_t context, uint64_t stream)
+{
+    struct gpu_record r = {.kind = GPU_LANE};
+    r.LANE.device = device;
+    r.LANE.context = context;
+    r.LANE.stream = stream;
+    return book_number(b, &b->lanes, &r);
+}
+
+static uint64_t shape_of(struct book *b, const uint8_t *k)
+{
+    struct gpu_record r = {.kind = GPU_SHAPE};
+    r.SHAPE.grid_x = at32(k, 52);
+    r.SHAPE.grid_y = at32(k, 56);
+    r.SHAPE.grid_z = at32(k, 60);
+    r.SHAPE.block_x = at32(k, 64);
+    r.SHAPE.block_y = at32(k, 68);
+    r.SHAPE.block_z = at32(k, 72);
+    r.SHAPE.registers = at16(k, 6);
+    r.SHAPE.shared_static = at32(k, 76);
+    r.SHAPE.shared_dynamic = at32(k, 80);
+    r.SHAPE.local = at32(k, 84);
+    return book_number(b, &b->shapes, &r);
+}
+
+/* False: it has no times. */
+static bool timed(struct book *b, uint64_t start, uint64_t end)
+{
+    if (start && end >= start) return true;
+    b->untimed++;
+    return false;
+}
+
+static void put_kernel(const struct decoding *d, const uint8_t *k)
+{
+    struct gpu_record r = {.kind = GPU_KERNEL};
+    uint64_t start = at64(k, 16), end = at64(k, 24);
+    if (!timed(d->book, start, end)) return;
+    r.KERNEL.start = start;
+    r.KERNEL.duration = end - start;
+    r.KERNEL.lane = lane_of(d->book, at32(k, 40), at32(k, 44), at32(k, 48));
+    r.KERNEL.name = book_name(d->book, at_text(k, 104));
+    r.KERNEL.shape = shape_of(d->book, k);
+    r.KERNEL.id = at32(k, 92);
+    if (d->cupti->version >= CUPTI_11_1) {
+        r.KERNEL.node = at64(k, 144);
+        r.KERNEL.graph = at32(k, 156);
+    }
+    book_put(d->book, &r);
+}
+
+static void put_copy(const struct decoding *d, const uint8_t *c)
+{
+    struct gpu_record r = {.kind = GPU_COPY};
+    bool peer = at32(c, 0) == CUPTI_MEMCPY2;
+    uint64_t start = at64(c, 16), end = at64(c, 24);
+    if (!timed(d->book, start, end)) return;
+    r.COPY.start = start;
+    r.COPY.duration = end - start;
+    r.COPY.lane = lane_of(d->book, at32(c, 32), at32(c, 36), at32(c, 40));
+    r.COPY.what = c[4] | (uint64_t)c[5] << 8 | (uint64_t)c[6] << 16 | (uint64_t)(c[7] & 1) << 24;
+    r.COPY.bytes = at64(c, 8);
+    r.COPY.id = at32(c, peer ? 60 : 44);
+    if (peer) r.COPY.peer = 1 + at32(c, 52);
+    if (d->cupti->version >= CUPTI_11_1) r.COPY.graph = at32(c, peer ? 80 : 72);
+    book_put(d->book, &r);
+}
+
+static void put_set(const struct decoding *d, const uint8_t *m)
+{
+    struct gpu_record r = {.kind = GPU_SET};
+    uint64_t start = at64(m, 16), end = at64(m, 24);
+    if (!timed(d->book, start, end)) return;
+    r.SET.start = start;
+    r.SET.duration = end - start;
+    r.SET.lane = lane_of(d->book, at32(m, 32), at32(m, 36), at32(m, 40));
+    r.SET.memory = at16(m, 50);
+    r.SET.bytes = at64(m, 8);
+    r.SET.id = at32(m, 44);
+    if (d->cupti->version >= CUPTI_11_1) r.SET.graph = at32(m, 72);
+    book_put(d->book, &r);
+}
+
+static void put_graph(const struct decoding *d, const uint8_t *g)
+{
+    struct gpu_record r = {.kind = GPU_GRAPH};
+    uint64_t start = at64(g, 8), end = at64(g, 16);
+    if (!timed(d->book, start, end)) return;
+    r.GRAPH.start = start;
+    r.GRAPH.duration = end - start;
+    r.GRAPH.lane = lane_of(d->book, at32(g, 24), at32(g, 32), at32(g, 36));
+    r.GRAPH.id = at32(g, 4);
+    r.GRAPH.graph = at32(g, 28);
+    book_put(d->book, &r);
+}
+
+/* "cudaLaunchKernel_v7000" is cudaLaunchKernel to its users. */
+static uint64_t call_name(const struct decoding *d, int domain, uint32_t id)
+{
+    const char *known = NULL;
+    char name[128] = "";
+    uint64_t *number = &d->book->call_names[domain][id < CALL_IDS ? id : 0];
+    if (*number && id < CALL_IDS) return *number;
+    if (d->cupti->callback_name(domain, id, &known) == CUPTI_OK && known)
+        snprintf(name, sizeof name, "%s", known);
+    char *version = strstr(name, "_v");
+    if (version && strspn(version + 2, "0123456789") == strlen(version + 2) && version[3]) *version = 0;
+    *number = book_text(d->book, name[0] ? name : "a call that CUPTI does not name");
+    return *number;
+}
+
+static void put_call(const struct decoding *d, const uint8_t *a)
+{
+    struct gpu_record r = {.kind = GPU_CALL};
+    uint64_t start = at64(a, 8), end = at64(a, 16);
+    int domain = at32(a, 0) == CUPTI_DRIVER ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME;
+    if (!timed(d->book, start, end)) return;
+    r.CALL.start = start;
+    r.CALL.duration = end - start;
+    r.CALL.thread = at32(a, 28);
+    r.CALL.name = call_name(d, domain, at32(a, 4));
+    r.CALL.id = at32(a, 32);
+    r.CALL.result = at32(a, 36);
+    host_watch((uint32_t)r.CALL.thread);
+    book_put(d->book, &r);
+}
+
+static void put_overhead(const struct decoding *d, const uint8_t *o)
+{
+    struct gpu_record r = {.kind = GPU_OVERHEAD};
+    uint64_t start = at64(o, 24), end = at64(o, 32);
+    if (d->cupti->version >= CUPTI_13_0) (free)((void *)(uintptr_t)at64(o, 48)); /* handed to us */
+    if (!timed(d->book, start, end)) return;
+    r.OVERHEAD.start = start;
+    r.OVERHEAD.duration = end - start;
+    r.OVERHEAD.what = at32(o, 4);
+    r.OVERHEAD.thread = at32(o, 16);
+    book_put(d->book, &r);
+}
+
+static void put_memory(const struct decoding *d, const uint8_t *m)
+{
+    struct gpu_record r = {.kind = GPU_MEMORY};
+    r.MEMORY.at = at64(m, 32);
+    r.MEMORY.what = at32(m, 4);
+    r.MEMORY.kind = at32(m, 8);
+    r.MEMORY.bytes = at64(m, 24);
+    r.MEMORY.address = at64(m, 16);
+    r.MEMORY.device = at32(m, 52);
+    r.MEMORY.id = at32(m, 12);
+    book_put(d->book, &r);
+}
+
+static void put_in_range(const struct decoding *d, const uint8_t *e)
+{
+    struct gpu_record r = {.kind = GPU_IN_RANGE};
+    if (at32(e, 4) != CUPTI_CUSTOM2) return; /* another tool's */
+    r.IN_RANGE.range = at64(e, 8);
+    r.IN_RANGE.id = at32(e, 16);
+    book_put(d->book, &r);
+}
+
+static void put_device(const struct decoding *d, const uint8_t *v)
+{
+    struct gpu_record r = {.kind = GPU_DEVICE};
+    uint64_t *told;
+    uint64_t number = at32(v, 112);
+    if (map_u64_ref(&d->book->devices, number + 1, &told, NULL) != TARE_OK || *told) return;
+    *told = 1;
+    r.DEVICE.device = number;
+    r.DEVICE.sms = at32(v, 44);
+    r.DEVICE.clock_khz = at32(v, 36);
+    r.DEVICE.memory = at64(v, 16);
+    r.DEVICE.bandwidth = at64(v, 8) * 1000;
+    r.DEVICE.capability = (uint64_t)at32(v, 104) << 8 | at32(v, 108);
+    r.DEVICE.warps = at32(v, 52);
+    r.DEVICE.uuid_high = __builtin_bswap64(at64(v, 120));
+    r.DEVICE.uuid_low = __builtin_bswap64(at64(v, 128));
+    r.text = at_text(v, 136);
+    r.text_bytes = r.text ? strlen(r.text) : 0;
+    book_put(d->book, &r);
+}
+
+typedef void put_fn(const struct decoding *d, const uint8_t *record);
+static put_fn *const decoders[] = {
+    [CUPTI_MEMCPY] = put_copy,
+    [CUPTI_MEMSET] = put_set,
+    [CUPTI_DRIVER] = put_call,
+    [CUPTI_RUNTIME] = put_call,
+    [CUPTI_DEVICE] = put_device,
+    [CUPTI_CONCURRENT_KERNEL] = put_kernel,
+    [CUPTI_OVERHEAD] = put_overhead,
+    [CUPTI_MEMCPY2] = put_copy,
+    [CUPTI_EXTERNAL_CORRELATION] = put_in_range,
+    [CUPTI_MEMORY2] = put_memory,
+    [CUPTI_GRAPH_TRACE] = put_graph,
+};
+
+void decode_buffer(struct book *b, const struct cupti *c, uint8_t *buffer, size_t valid)
+{
+    const struct decoding d = {b, c};
+    uint8_t *record = NULL;
+    int result;
+    while ((result = c->next_record(buffer, valid, &record)) == CUPTI_OK) {
+        uint32_t kind = at32(record, 0);
+        put_fn *put = kind < sizeof decoders / sizeof *decoders ? decoders[kind] : NULL;
+        if (put) put(&d, record);
+    }
+    if (result != CUPTI_END_OF_BUFFER) b->unread++;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * gpu.h - libtare-gpu.so, injected by CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH into programs that use CUDA:
+ *
+ *   inject.c      the driver calls in; what to record; exit and fork      cupti_load.c  which libcupti
+ *   collect.c     CUPTI's buffers, and the thread that empties them       decode.c      a buffer -> records
+ *   nvtx.c        ranges of the program, queued for the same thread       book.c        records -> chunks of the trace
+ *   host.c        what the launching threads do meanwhile
+ *
+ * It lives in other people's programs: it prints nothing, ends nothing and waits for nothing on their threads. What
+ * cannot be done is a NOTE in the trace. Only the collecting thread touches the book; CUPTI's threads and the program's
+ * leave it full buffers and queued ranges. */
+#ifndef GPU_GPU_H
+#define GPU_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/map.h"
+#include "core/vec.h"
+#include "gpu/cupti.h"
+#include "trace/appender.h"
+#include "trace/gpu.h"
+
+enum { CALL_IDS = 2048 }; /* CUDA 13 has 900 */
+
+enum gpu_graphs { GRAPHS_NODE, GRAPHS_WHOLE, GRAPHS_AUTO };
+
+struct gpu_options {
+    const char *trace, *cupti;
+    bool calls; /* launches, copies and synchronisation as the host sees them */
+    enum gpu_graphs graphs;
+};
+
+/* ---- book.c: what was recorded, put into words and chunks ---- */
+struct book {
+    struct appender to;
+    struct gpu_state state;
+    struct enc enc;
+    uint8_t *room;
+    uint64_t in_chunk;                   /* records */
+    struct gpu_record pair;              /* the latest CLOCK */
+    struct map_str names, lanes, shapes; /* -> number */
+    VEC(const char *) texts;             /* by number - 1: the names */
+    struct map_u64 pointers; /* where a name was met -> its number, as long as it still reads the same */
+    struct map_u64 devices;  /* told already: number + 1 -> 1 */
+    uint64_t call_names[3][CALL_IDS]; /* by domain and id; 0: not asked yet */
+    uint64_t dropped, untimed, unread, unwritten, ranges_lost, told_losses;
+};
+tare_status book_open(struct book *b, const char *path, tare_error *err);
+void book_put(struct book *b, const struct gpu_record *r);
+uint64_t book_name(struct book *b,
+                   const char *text); /* found by its place first: for texts that stay where they are */
+uint64_t book_text(struct book *b, const char *text);
+uint64_t book_number(struct book *b, struct map_str *m, struct gpu_record *r); /* of a LANE or SHAPE */
+void book_clock(struct book *b, const struct cupti *c);
+void book_note(struct book *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void book_flush(struct book *b); /* what there is goes to the file */
+void book_close(struct book *b);
+
+/* ---- decode.c ---- */
+void decode_buffer(struct book *b, const struct cupti *c, uint8_t *buffer, size_t valid);
+
+/* ---- collect.c ---- */
+cupti_request_fn collect_request;
+cupti_complete_fn collect_complete;
+bool collect_start(const struct cupti *c, struct book *b);
+void collect_stop(void);    /* at the program's end: everything is fetched and written */
+void collect_abandon(void); /* in a forked child */
+
+/* ---- host.c ---- */
+void host_watch(uint32_t thread); /* one that launches */
+void host_look(struct book *b);
+
+/* ---- nvtx.c: ranges on the program's threads ---- */
+void nvtx_use(const struct cupti *c); /* kernels can be joined to ranges from now on */
+void nvtx_collect(struct book *b);
+void nvtx_abandon(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * host.c - what the threads that launch are doing, looked at every 10 ms by our own thread: running, waiting in a
+ * system call, or asleep. It tells why a GPU had nothing to do while no CUDA call was under way. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu/gpu.h"
+
+enum { THREADS = 8 };
+static uint32_t threads[THREADS];
+
+void host_watch(uint32_t thread)
+{
+    for (int i = 0; i < THREADS; i++) {
+        if (threads[i] == thread) return;
+        if (threads[i]) continue;
+        threads[i] = thread;
+        return;
+    }
+}
+
+/* "running", or the number of the system call it is in; false: it is gone, or may not be looked at. */
+static bool look_at(uint32_t thread, uint64_t *state)
+{
+    char path[64], text[64];
+    snprintf(path, sizeof path, "/proc/self/task/%u/syscall", thread);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (n <= 0) return false;
+    text[n] = 0;
+    *state = GPU_HOST_RUNS;
+    if (strncmp(text, "running", 7) == 0) return true;
+    long call = strtol(text, NULL, 10);
+    *state = call == SYS_clock_nanosleep || call == SYS_nanosleep ? GPU_HOST_SLEEPS : GPU_HOST_WAITS;
+    return true;
+}
+
+void host_look(struct book *b)
+{
+    for (int i = 0; i < THREADS && threads[i]; i++) {
+        struct gpu_record r = {.kind = GPU_HOST_STATE};
+        struct timespec now;
+        if (!look_at(threads[i], &r.HOST_STATE.state)) continue;
+        clock_gettime(CLOCK_REALTIME, &now); /* CUPTI's clock */
+        r.HOST_STATE.at = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        r.HOST_STATE.thread = threads[i];
+        book_put(b, &r);
+    }
+}

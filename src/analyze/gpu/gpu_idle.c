@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_idle.c - when a GPU worked, and why it did not. Busy is the union of all operations on all streams. Every gap
+ * of it ends with an operation, and that operation was launched by a call: what the launching thread did from the
+ * begin of the gap to the end of that call is the cause. An operation whose call was not recorded leaves its gap
+ * unknown. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/gpu/gpu_work.h"
+
+enum cause {
+    BY_SYNC,
+    BY_COPY,
+    BY_LAUNCH,
+    BY_ALLOCATION,
+    BY_LOADING,
+    BY_RUNNING,
+    BY_WAITING,
+    BY_SLEEPING,
+    BY_HOST,
+    BY_UNKNOWN,
+    CAUSES
+};
+static const char *const cause_names[CAUSES] = {
+    "sync",         "copy",         "launch",        "allocation", "loading",
+    "host-running", "host-waiting", "host-sleeping", "host",       "unknown"};
+
+/* An operation that waits longer for its turn, although it was launched in time, waits for something we do not see. */
+enum { LAUNCH_NS = 20000, STATES_ENOUGH = 20 };
+
+struct idle {
+    struct gpu_work *w;
+    const struct gpu_op *ops;
+    size_t n;
+    struct gpu_idle causes[CAUSES];
+    uint64_t states[GPU_HOST_STATES]; /* looks at the launching thread during gaps that are the host's */
+    uint64_t worked;                  /* busy time since the host was last late */
+};
+
+/* ---- sums over unions ---- */
+
+/* Time in which at least one operation of these kinds ran. Operations are in order of their start. */
+static uint64_t busy_ns(const struct idle *d, unsigned kinds)
+{
+    uint64_t sum = 0, until = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct gpu_op *op = &d->ops[i];
+        if (!(op->kind & kinds) || op->end <= until) continue;
+        sum += op->end - (op->start > until ? op->start : until);
+        until = op->end;
+    }
+    return sum;
+}
+
+/* ---- causes of one gap ---- */
+
+static void add(struct idle *d, enum cause cause, uint64_t ns)
+{
+    struct gpu_idle *c = &d->causes[cause];
+    if (!ns) return;
+    c->ns += ns;
+    c->gaps++;
+    if (ns > c->longest_ns) c->longest_ns = ns;
+}
+
+static uint64_t overlap(uint64_t a, uint64_t b, uint64_t from, uint64_t to)
+{
+    uint64_t low = a > from ? a : from, high = b < to ? b : to;
+    return high > low ? high - low : 0;
+}
+
+/* Calls are in order of their numbers, which is the order of their starts within a thread: those before the launching
+ * call that reach into the gap are close by. */
+static uint64_t calls_in_gap(struct idle *d, uint32_t launch, uint64_t from, uint64_t to, bool *drained)
+{
+    enum { LOOK_BACK = 200 };
+    static const enum cause by_class[] = {[CALL_SYNC] = BY_SYNC,
+                                          [CALL_COPY] = BY_COPY,
+                                          [CALL_ALLOCATE] = BY_ALLOCATION,
+                                          [CALL_LOAD] = BY_LOADING};
+    const struct gpu_host_call *calls = d->w->calls.items, *own = &calls[launch];
+    uint64_t sum = 0;
+    for (uint32_t i = launch, n = 0; i-- > 0 && n < LOOK_BACK && calls[i].process == own->process; n++) {
+        const struct gpu_host_call *c = &calls[i];
+        uint64_t end = c->start + c->duration;
+        if (c->thread != own->thread) continue;
+        if (end <= from) break;
+        if (c->class == CALL_LAUNCH || c->class == CALL_OTHER) continue;
+        uint64_t ns = overlap(c->start, end, from, to);
+        if (ns > to - from - sum) ns = to - from - sum; /* one call within another counts once */
+        *drained |= (c->class == CALL_SYNC || c->class == CALL_COPY) && c->start <= from;
+        add(d, by_class[c->class], ns);
+        sum += ns;
+    }
+    return sum;
+}
+
+static size_t first_state(const struct gpu_work *w, uint64_t at)
+{
+    size_t low = 0, high = w->states.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->states.items[middle].at < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void count_states(struct idle *d, uint32_t thread, uint64_t from, uint64_t to)
+{
+    const struct gpu_work *w = d->w;
+    for (size_t i = first_state(w, from); i < w->states.n && w->states.items[i].at < to; i++)
+        if (w->states.items[i].thread == thread && w->states.items[i].state < GPU_HOST_STATES)
+            d->states[w->states.items[i].state]++;
+}
+
+/* The GPU went idle at `from`, and `next` started at `to`.
+ * Launched before the GPU was idle: a short gap is the launch itself, a longer one waits for what we do not see.
+ * Launched later: the host was late. What it did in calls is told by them. The rest is its own code; but as far as that
+ * is no longer than the GPU's work since the host was last late, it would have been hidden behind that work, had no
+ * waiting call held it up: then that call is the cause. */
+static void explain(struct idle *d, uint64_t from, uint64_t to, const struct gpu_op *next)
+{
+    if (next->call == NO_CALL) {
+        add(d, BY_UNKNOWN, to - from);
+        return;
+    }
+    const struct gpu_host_call *c = &d->w->calls.items[next->call];
+    bool drained = false;
+    if (c->start <= from) {
+        bool copying = c->class == CALL_COPY && c->start + c->duration > from;
+        enum cause late = to - from <= LAUNCH_NS ? BY_LAUNCH : BY_UNKNOWN;
+        add(d, copying ? BY_COPY : late, to - from);
+        return;
+    }
+    uint64_t late = c->start < to ? c->start : to,
+             in_calls = calls_in_gap(d, next->call, from, late, &drained);
+    uint64_t code = late - from > in_calls ? late - from - in_calls : 0;
+    uint64_t hidden = code < d->worked ? code : d->worked;
+    if (!drained) hidden = 0;
+    d->worked = 0;
+    add(d, BY_SYNC, hidden);
+    add(d, BY_HOST, code - hidden);
+    if (code > hidden) count_states(d, c->thread, from, late);
+    add(d, c->class == CALL_COPY ? BY_COPY : BY_LAUNCH, to - late);
+}
+
+static void explain_gaps(struct idle *d)
+{
+    uint64_t until = d->ops[0].start;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct gpu_op *op = &d->ops[i];
+        if (op->start > until) explain(d, until, op->start, op);
+        if (op->end <= until) continue;
+        d->worked += op->end - (op->start > until ? op->start : until);
+        until = op->end;
+    }
+}
+
+/* The host's own time by what its thread was seen to do, where it was looked at often enough. */
+static void split_host(struct idle *d)
+{
+    static const enum cause by_state[] = {BY_RUNNING, BY_WAITING, BY_SLEEPING};
+    uint64_t looks = 0;
+    struct gpu_idle host = d->causes[BY_HOST];
+    for (int i = 0; i < GPU_HOST_STATES; i++) looks += d->states[i];
+    if (looks < STATES_ENOUGH) return;
+    d->causes[BY_HOST] = (struct gpu_idle){0};
+    for (int i = 0; i < GPU_HOST_STATES; i++) {
+        double share = (double)d->states[i] / (double)looks;
+        struct gpu_idle *c = &d->causes[by_state[i]];
+        c->ns = (uint64_t)((double)host.ns * share);
+        c->gaps = (uint64_t)((double)host.gaps * share + 0.5);
+        c->longest_ns = d->states[i] ? host.longest_ns : 0;
+    }
+}
+
+/* ---- a device ---- */
+
+static int by_length(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static struct gpu_spread spread_of(uint64_t *v, size_t n)
+{
+    if (!n) return (struct gpu_spread){0};
+    qsort(v, n, sizeof *v, by_length);
+    return (struct gpu_spread){true, v[(n - 1) / 2], v[(size_t)((double)(n - 1) * 0.95)], v[n - 1]};
+}
+
+/* How long operations took to start, and their calls: of a few thousand, evenly taken. */
+static void spread_launches(const struct idle *d, struct gpu_card *out)
+{
+    enum { MOST = 4096 };
+    uint64_t launch[MOST], call[MOST];
+    size_t n = 0, step = d->n / MOST + 1;
+    for (size_t i = 0; i < d->n && n < MOST; i += step) {
+        const struct gpu_op *op = &d->ops[i];
+        if (op->call == NO_CALL) continue;
+        const struct gpu_host_call *c = &d->w->calls.items[op->call];
+        if (c->class != CALL_LAUNCH) continue;
+        launch[n] = op->start > c->start ? op->start - c->start : 0;
+        call[n++] = c->duration;
+    }
+    out->launch_ns = spread_of(launch, n);
+    out->call_ns = spread_of(call, n);
+}
+
+static tare_status device_idle(struct idle *d, struct gpu_card *out)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->ops[i].end > end) end = d->ops[i].end;
+    uint64_t wall = end - d->ops[0].start, all = busy_ns(d, WORK_ALL), compute = busy_ns(d, WORK_COMPUTE);
+    explain_gaps(d);
+    split_host(d);
+    out->operations = known_u64(d->n);
+    out->wall_ns = known_u64(wall);
+    out->busy_ns = known_u64(all);
+    out->compute_ns = known_u64(compute);
+    out->copy_ns = known_u64(busy_ns(d, WORK_COPY));
+    out->exposed_copy_ns = known_u64(all - busy_ns(d, WORK_COMPUTE | WORK_COMMUNICATION));
+    out->exposed_communication_ns = known_u64(busy_ns(d, WORK_COMPUTE | WORK_COMMUNICATION) - compute);
+    if (wall) out->busy = known_f64((double)all / (double)wall);
+    spread_launches(d, out);
+    for (int i = 0; i < CAUSES; i++) {
+        if (!d->causes[i].ns) continue;
+        struct gpu_idle *c = RUN_LIST_ADD(&d->w->out->arena, &out->idle);
+        if (!c) return error_nomem(d->w->err, "idle times");
+        *c = d->causes[i];
+        c->cause = cause_names[i];
+        c->share = known_f64((double)c->ns / (double)wall);
+    }
+    return TARE_OK;
+}
+
+tare_status gpu_work_idle(struct gpu_work *w)
+{
+    tare_status s = TARE_OK;
+    for (size_t at = 0, end; at < w->ops.n && s == TARE_OK; at = end) {
+        uint16_t card = w->ops.items[at].card;
+        for (end = at; end < w->ops.n && w->ops.items[end].card == card;) end++;
+        struct idle d = {.w = w, .ops = &w->ops.items[at], .n = end - at};
+        s = device_idle(&d, &w->cards.items[card].out);
+    }
+    return s;
+}

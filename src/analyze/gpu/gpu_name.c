@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_name.c - kernels have the names of C++ templates, hundreds of letters long: here they are demangled, shortened
+ * to what people say, and put into groups by a table. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/gpu/gpu_work.h"
+
+typedef char *demangle_fn(const char *mangled, char *buffer, size_t *length, int *status);
+
+/* The C++ library's own, where there is one: a machine that reads traces need not have it. */
+static demangle_fn *demangler(void)
+{
+    static demangle_fn *found;
+    static bool looked;
+    if (looked) return found;
+    looked = true;
+    void *lib = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+    if (!lib) lib = dlopen("libc++abi.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (lib) *(void **)&found = dlsym(lib, "__cxa_demangle");
+    return found;
+}
+
+const char *gpu_name_full(struct arena *a, const char *mangled)
+{
+    int status = -1;
+    demangle_fn *demangle = strncmp(mangled, "_Z", 2) == 0 ? demangler() : NULL;
+    char *plain = demangle ? demangle(mangled, NULL, NULL, &status) : NULL;
+    const char *kept = plain && status == 0 ? arena_str(a, plain) : mangled;
+    (free)(plain); /* malloc'ed by the C++ library */
+    return kept;
+}
+
+/* Where the parameters or template arguments of the outermost name begin; "(anonymous namespace)" is neither. */
+static size_t head_length(const char *s)
+{
+    static const char anonymous[] = "(anonymous namespace)";
+    size_t n = 0;
+    while (s[n] && s[n] != '<' && s[n] != '(') n += 1;
+    if (strncmp(s + n, anonymous, sizeof anonymous - 1) == 0) {
+        n += sizeof anonymous - 1;
+        return n + head_length(s + n);
+    }
+    return n;
+}
+
+/* The functor that tells element-wise kernels apart: "at::native::CUDAFunctor_add<float>" in the arguments. */
+static size_t find_functor(const char *s, const char **at)
+{
+    static const char *const marks[] = {"Functor", "functor", "Ops<", "Op<", "_kernel_cuda", "kernel_impl"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const char *mark = strstr(s, marks[i]);
+        if (!mark) continue;
+        const char *from = mark, *to = mark;
+        while (from > s && (from[-1] == '_' || (from[-1] >= '0' && from[-1] <= '9') ||
+                            ((from[-1] | 32) >= 'a' && (from[-1] | 32) <= 'z')))
+            from--;
+        while (*to == '_' || (*to >= '0' && *to <= '9') || ((*to | 32) >= 'a' && (*to | 32) <= 'z')) to++;
+        *at = from;
+        return (size_t)(to - from);
+    }
+    return 0;
+}
+
+const char *gpu_name_short(struct arena *a, const char *full)
+{
+    const char *s = strncmp(full, "void ", 5) == 0 ? full + 5 : full, *functor = NULL;
+    size_t n = head_length(s), from = n;
+    while (from && strncmp(s + from - 1, ":", 1) != 0) from--; /* without its namespaces */
+    if (n - from >= 6 && strncmp(s + from, "Kernel", 6) == 0 &&
+        s[n] == '<') { /* cutlass: the argument is the kernel */
+        from = n + 1;
+        n = from + head_length(s + from);
+        while (n > from && (s[n - 1] == '>' || s[n - 1] == ' ')) n--;
+    }
+    size_t f = s[n] == '<' ? find_functor(s + n, &functor) : 0;
+    const char *name =
+        arena_printf(a, "%.*s%s%.*s", (int)(n - from), s + from, f ? " " : "", (int)f, f ? functor : "");
+    return name && name[0] ? name : full;
+}
+
+/* The first that fits counts: what is rarer stands before what is common. */
+static const struct {
+    const char *part, *group;
+} groups[] = {
+    {"nccl", GPU_GROUP_COMMUNICATION},
+    {"nvshmem", GPU_GROUP_COMMUNICATION},
+    {"rccl", GPU_GROUP_COMMUNICATION},
+    {"distribution", "random"},
+    {"flash", "attention"},
+    {"fmha", "attention"},
+    {"attention", "attention"},
+    {"mha_", "attention"},
+    {"softmax", "softmax"},
+    {"conv", "convolution"},
+    {"winograd", "convolution"},
+    {"implicit_gemm", "convolution"},
+    {"gemm", "matmul"},
+    {"nvjet", "matmul"},
+    {"xmma", "matmul"},
+    {"cutlass", "matmul"},
+    {"gemv", "matmul"},
+    {"splitk", "matmul"},
+    {"dot_kernel", "matmul"},
+    {"norm", "normalisation"},
+    {"multi_tensor", "optimizer"},
+    {"foreach", "optimizer"},
+    {"adam", "optimizer"},
+    {"reduce", "reduction"},
+    {"argmax", "reduction"},
+    {"argmin", "reduction"},
+    {"cumsum", "reduction"},
+    {"scan", "reduction"},
+    {"rand", "random"},
+    {"philox", "random"},
+    {"dropout", "random"},
+    {"sort", "sort"},
+    {"topk", "sort"},
+    {"embedding", "indexing"},
+    {"gather", "indexing"},
+    {"scatter", "indexing"},
+    {"index", "indexing"},
+    {"copy", "copy"},
+    {"transpose", "copy"},
+    {"catarray", "copy"},
+    {"fill", "elementwise"},
+    {"elementwise", "elementwise"},
+    {"functor", "elementwise"},
+    {"triton_poi", "elementwise"},
+    {"triton_red", "reduction"},
+    {"triton_per", "reduction"},
+};
+
+const char *gpu_name_group(const char *full)
+{
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strcasestr(full, groups[i].part)) return groups[i].group;
+    return "other";
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_sum.c - the tables of the document: kernels, groups, copies, calls, ranges, each with the largest first. */
+#include "analyze/gpu/gpu_sum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/gpu/gpu_work.h"
+
+/* ---- kernels and groups ---- */
+
+static int by_total(const void *a, const void *b)
+{
+    const struct gpu_kernel *x = *(struct gpu_kernel *const *)a, *y = *(struct gpu_kernel *const *)b;
+    if (x->total_ns != y->total_ns) return x->total_ns < y->total_ns ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_group_total(const void *a, const void *b)
+{
+    const struct gpu_group *x = *(struct gpu_group *const *)a, *y = *(struct gpu_group *const *)b;
+    if (x->total_ns != y->total_ns) return x->total_ns < y->total_ns ? 1 : -1;
+    return strcmp(x->group, y->group);
+}
+
+static void add_to_group(struct gpu_profile *p, const struct gpu_kernel *k)
+{
+    struct gpu_group *g = NULL;
+    for (size_t i = 0; i < p->groups.n && !g; i++)
+        if (strcmp(p->groups.at[i]->group, k->group) == 0) g = p->groups.at[i];
+    if (!g) g = RUN_LIST_ADD(&p->arena, &p->groups);
+    if (!g) return;
+    g->group = k->group;
+    g->count += k->count;
+    g->total_ns += k->total_ns;
+}
+
+static void put_kernels(struct gpu_work *w, struct gpu_profile *p)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < w->names.n; i++) all += w->names.items[i].sum.total_ns;
+    for (size_t i = 0; i < w->names.n; i++) {
+        const struct gpu_name *n = &w->names.items[i];
+        if (!n->sum.count) continue;
+        struct gpu_kernel *k = RUN_LIST_ADD(&p->arena, &p->kernels);
+        if (!k) return;
+        *k = n->sum;
+        k->full = gpu_name_full(&p->arena, arena_str(&p->arena, n->text));
+        k->name = gpu_name_short(&p->arena, k->full);
+        k->group = gpu_name_group(k->full);
+        if (all) k->share = known_f64((double)k->total_ns / (double)all);
+        add_to_group(p, k);
+    }
+    for (size_t i = 0; i < p->groups.n && all; i++)
+        p->groups.at[i]->share = known_f64((double)p->groups.at[i]->total_ns / (double)all);
+    if (p->kernels.n) qsort(p->kernels.at, p->kernels.n, sizeof *p->kernels.at, by_total);
+    if (p->groups.n) qsort(p->groups.at, p->groups.n, sizeof *p->groups.at, by_group_total);
+}
+
+/* ---- copies, calls ---- */
+
+static void put_copies(struct gpu_work *w, struct gpu_profile *p)
+{
+    for (size_t i = 0; i < sizeof w->copies / sizeof *w->copies && w->copies[i].direction; i++) {
+        struct gpu_copy *c = RUN_LIST_ADD(&p->arena, &p->copies);
+        if (!c) return;
+        *c = w->copies[i];
+        if (c->total_ns) c->bandwidth = known_f64((double)c->bytes / (double)c->total_ns * 1e9);
+    }
+}
+
+static int by_call_total(const void *a, const void *b)
+{
+    const struct gpu_call *x = *(struct gpu_call *const *)a, *y = *(struct gpu_call *const *)b;
+    if (x->total_ns != y->total_ns) return x->total_ns < y->total_ns ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static void put_calls(struct gpu_work *w, struct gpu_profile *p)
+{
+    for (size_t i = 0; i < w->names.n; i++) {
+        if (!w->names.items[i].calls.count) continue;
+        struct gpu_call *c = RUN_LIST_ADD(&p->arena, &p->calls);
+        if (!c) return;
+        *c = w->names.items[i].calls;
+        c->name = arena_str(&p->arena, w->names.items[i].text);
+    }
+    if (p->calls.n) qsort(p->calls.at, p->calls.n, sizeof *p->calls.at, by_call_total);
+}
+
+/* ---- ranges ---- */
+
+static int by_gpu_time(const void *a, const void *b)
+{
+    const struct gpu_range *x = *(struct gpu_range *const *)a, *y = *(struct gpu_range *const *)b;
+    if (x->gpu_ns != y->gpu_ns) return x->gpu_ns < y->gpu_ns ? 1 : -1;
+    if (x->total_ns != y->total_ns) return x->total_ns < y->total_ns ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static const char *text_of(struct gpu_work *w, struct gpu_profile *p, uint32_t name)
+{
+    return name < w->names.n ? arena_str(&p->arena, w->names.items[name].text) : NULL;
+}
+
+static tare_status put_ranges(struct gpu_work *w, struct gpu_profile *p)
+{
+    struct map_u64 index = {0}; /* name and domain -> row + 1 */
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < w->ranges.n && s == TARE_OK; i++) {
+        const struct gpu_open_range *r = &w->ranges.items[i];
+        uint64_t *at;
+        s = map_u64_ref(&index, (uint64_t)r->domain << 32 | r->name, &at, w->err);
+        if (s != TARE_OK) break;
+        if (!*at) {
+            struct gpu_range *made = RUN_LIST_ADD(&p->arena, &p->ranges);
+            if (!made) break;
+            made->name = text_of(w, p, r->name);
+            if (!made->name) made->name = "a range whose name was lost";
+            made->domain = text_of(w, p, r->domain);
+            *at = p->ranges.n;
+        }
+        struct gpu_range *row = p->ranges.at[*at - 1];
+        row->count++;
+        row->total_ns += r->end > r->start ? r->end - r->start : 0;
+        row->gpu_ns = r->gpu_ns < INT64_MAX - row->gpu_ns ? row->gpu_ns + r->gpu_ns : INT64_MAX;
+        row->operations += r->operations;
+    }
+    map_u64_release(&index);
+    if (p->ranges.n) qsort(p->ranges.at, p->ranges.n, sizeof *p->ranges.at, by_gpu_time);
+    return s;
+}
+
+/* ---- all of it ---- */
+
+static tare_status put_devices(struct gpu_work *w, struct gpu_profile *p)
+{
+    for (size_t i = 0; i < w->cards.n; i++) {
+        if (!w->cards.items[i].out.operations.known) continue; /* seen, not used */
+        struct gpu_card *d = RUN_LIST_ADD(&p->arena, &p->devices);
+        if (!d) return error_nomem(w->err, "GPUs");
+        *d = w->cards.items[i].out;
+        if (w->held_peak) d->memory_peak_bytes = known_u64(w->held_peak);
+    }
+    return TARE_OK;
+}
+
+static const char *command_of(struct trace *t, struct arena *a)
+{
+    for (uint32_t i = 0; i < trace_n_processes(t); i++)
+        if (trace_process(t, i)->mode & MODE_GPU) return arena_str(a, trace_process(t, i)->command);
+    return NULL;
+}
+
+tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
+{
+    struct gpu_work w = {0};
+    if (!trace_has_gpu(t))
+        return error_set(err, TARE_FORMAT,
+                         "%s: nothing of a GPU in this trace; `tare run --gpu -- PROGRAM` records it",
+                         trace_path(t));
+    tare_status s = gpu_profile_init(out, err);
+    if (s != TARE_OK) return s;
+    out->trace = arena_str(&out->arena, trace_path(t));
+    out->command = command_of(t, &out->arena);
+    s = gpu_work_gather(&w, t, out, err);
+    if (s == TARE_OK) s = gpu_work_idle(&w);
+    if (s == TARE_OK) s = put_devices(&w, out);
+    if (s == TARE_OK) s = put_ranges(&w, out);
+    put_kernels(&w, out);
+    put_copies(&w, out);
+    put_calls(&w, out);
+    gpu_work_release(&w);
+    if (s == TARE_OK && out->arena.failed) s = error_nomem(err, "a GPU profile");
+    if (s != TARE_OK) gpu_profile_release(out);
+    return s;
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_work.c - the records of a trace into arrays: numbers of each process become indices, operations get the call
+ * that launched them, ranges their parents. Sums that need no order (kernels, copies, memory) are made on the way, so
+ * that an operation takes 32 bytes in memory, whatever its record held. */
+#include "analyze/gpu/gpu_work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/str.h"
+
+static uint64_t key(uint32_t process, uint64_t number)
+{
+    return (uint64_t)process << 32 | (uint32_t)number;
+}
+
+static uint32_t index_of(const struct map_u64 *m, uint32_t process, uint64_t number)
+{
+    const uint64_t *at = map_u64_find(m, key(process, number));
+    return at ? (uint32_t)*at - 1 : UINT32_MAX;
+}
+
+/* Sums of what a damaged file may claim: they stop where a document ends. */
+static void grow(uint64_t *sum, uint64_t v)
+{
+    *sum = v < INT64_MAX - *sum ? *sum + v : INT64_MAX;
+}
+
+static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
+{
+    const uint64_t most = 1 << 20;
+    return (a < most ? a : most) * (b < most ? b : most) * (c < most ? c : most);
+}
+
+/* ---- names, lanes, devices ---- */
+
+/* Valid UTF-8 without a NUL, whatever the program had for a name. It stays until the next call. */
+static const char *clean(struct gpu_work *w, const struct gpu_record *r)
+{
+    buf_clear(&w->text);
+    str_add_utf8(&w->text, r->text, r->text_bytes);
+    buf_add_char(&w->text, 0);
+    return w->text.failed ? "" : w->text.data;
+}
+
+static tare_status name_index(struct gpu_work *w, const char *text, size_t bytes, uint32_t *out)
+{
+    uint64_t *at;
+    tare_status s = map_str_ref(&w->name_index, text, bytes, &at, w->err);
+    if (s != TARE_OK) return s;
+    if (!*at) {
+        struct gpu_name n = {.text = map_str_find_key(&w->name_index, text, bytes)};
+        n.sum.min_ns = UINT64_MAX;
+        s = vec_push(&w->names, n, w->err);
+        *at = w->names.n;
+    }
+    *out = (uint32_t)*at - 1;
+    return s;
+}
+
+static tare_status add_name(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint32_t at;
+    const char *text = clean(w, r);
+    tare_status s = name_index(w, text, strlen(text), &at);
+    return s == TARE_OK ? map_u64_put(&w->name_numbers, key(process, r->NAME.number), at + 1, w->err) : s;
+}
+
+static tare_status card_index(struct gpu_work *w, uint32_t process, uint64_t number, uint16_t *out)
+{
+    number &= UINT32_MAX;
+    for (size_t i = 0; i < w->cards.n; i++)
+        if (w->cards.items[i].process == process && w->cards.items[i].out.number == number) {
+            *out = (uint16_t)i;
+            return TARE_OK;
+        }
+    struct gpu_seen_card card = {process, {.number = number}};
+    *out = (uint16_t)w->cards.n;
+    if (w->cards.n >= UINT16_MAX) return error_set(w->err, TARE_FORMAT, "more GPUs than a trace can hold");
+    return vec_push(&w->cards, card, w->err);
+}
+
+static tare_status add_device(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint16_t at;
+    struct arena *a = &w->out->arena;
+    tare_status s = card_index(w, process, r->DEVICE.device, &at);
+    if (s != TARE_OK) return s;
+    struct gpu_card *d = &w->cards.items[at].out;
+    uint64_t h = r->DEVICE.uuid_high, l = r->DEVICE.uuid_low;
+    d->name = arena_str(a, clean(w, r));
+    d->uuid = arena_printf(a, "GPU-%08llx-%04llx-%04llx-%04llx-%012llx", (unsigned long long)(h >> 32),
+                           (unsigned long long)(h >> 16 & 0xffff), (unsigned long long)(h & 0xffff),
+                           (unsigned long long)(l >> 48), (unsigned long long)(l & 0xffffffffffff));
+    d->memory_bytes = known_u64(r->DEVICE.memory & INT64_MAX);
+    d->multiprocessors = known_u64(r->DEVICE.sms & UINT32_MAX);
+    return TARE_OK;
+}
+
+static tare_status add_lane(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint16_t at;
+    tare_status s = card_index(w, process, r->LANE.device, &at);
+    return s == TARE_OK ? map_u64_put(&w->lanes, key(process, r->LANE.number), (uint64_t)at + 1, w->err) : s;
+}
+
+static tare_status add_shape(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    tare_status s = vec_push(&w->shape_list, *r, w->err);
+    return s == TARE_OK ? map_u64_put(&w->shapes, key(process, r->SHAPE.number), w->shape_list.n, w->err) : s;
+}
+
+/* ---- operations ---- */
+
+enum { LONGEST_NS = 1 << 30 }; /* times 2^20: 13 days; a longer operation is damage */
+
+static bool is_sane(struct gpu_work *w, uint64_t start, uint64_t duration)
+{
+    if (start <= INT64_MAX / 2 && duration >> 20 < LONGEST_NS) return true;
+    w->out->lost.untimed++;
+    return false;
+}
+
+static tare_status add_op(struct gpu_work *w, uint32_t process, uint64_t lane, struct gpu_op op)
+{
+    uint32_t card = index_of(&w->lanes, process, lane);
+    op.call = NO_CALL;
+    op.card = (uint16_t)card;
+    tare_status s =
+        card == UINT32_MAX ? card_index(w, process, 0, &op.card) : TARE_OK; /* its LANE was lost */
+    return s == TARE_OK ? vec_push(&w->ops, op, w->err) : s;
+}
+
+static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t process, const struct gpu_record *r)
+{
+    uint64_t ns = r->KERNEL.duration;
+    uint32_t shape = index_of(&w->shapes, process, r->KERNEL.shape);
+    n->sum.count++;
+    grow(&n->sum.total_ns, ns);
+    if (ns < n->sum.min_ns) n->sum.min_ns = ns;
+    if (ns > n->sum.max_ns) n->sum.max_ns = ns;
+    if (shape == UINT32_MAX || ns < n->longest_shape_ns) return;
+    const struct gpu_record *s = &w->shape_list.items[shape];
+    n->longest_shape_ns = ns;
+    n->sum.blocks = product(s->SHAPE.grid_x, s->SHAPE.grid_y, s->SHAPE.grid_z);
+    n->sum.threads = product(s->SHAPE.block_x, s->SHAPE.block_y, s->SHAPE.block_z) & UINT32_MAX;
+    n->sum.registers = s->SHAPE.registers & UINT32_MAX;
+    n->sum.shared_bytes = (s->SHAPE.shared_static & UINT32_MAX) + (s->SHAPE.shared_dynamic & UINT32_MAX);
+}
+
+static tare_status add_kernel(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint32_t name = index_of(&w->name_numbers, process, r->KERNEL.name);
+    if (!is_sane(w, r->KERNEL.start, r->KERNEL.duration)) return TARE_OK;
+    if (name == UINT32_MAX) {
+        static const char lost[] = "a kernel whose name was lost";
+        tare_status s = name_index(w, lost, sizeof lost - 1, &name);
+        if (s != TARE_OK) return s;
+    }
+    sum_kernel(w, &w->names.items[name], process, r);
+    bool talks = strcmp(gpu_name_group(w->names.items[name].text), GPU_GROUP_COMMUNICATION) == 0;
+    struct gpu_op op = {r->KERNEL.start, r->KERNEL.start + r->KERNEL.duration, .name = name,
+                        .id = (uint32_t)r->KERNEL.id, .kind = talks ? WORK_COMMUNICATION : WORK_COMPUTE};
+    return add_op(w, process, r->KERNEL.lane, op);
+}
+
+static void sum_copy(struct gpu_work *w, const char *direction, const char *memory, uint64_t bytes,
+                     uint64_t ns)
+{
+    enum { MOST = sizeof w->copies / sizeof *w->copies };
+    size_t i = 0;
+    while (i < MOST && w->copies[i].direction &&
+           (w->copies[i].direction != direction || w->copies[i].host_memory != memory))
+        i++;
+    if (i == MOST) return;
+    w->copies[i].direction = direction;
+    w->copies[i].host_memory = memory;
+    w->copies[i].count++;
+    grow(&w->copies[i].bytes, bytes);
+    grow(&w->copies[i].total_ns, ns);
+}
+
+static const char *host_memory(uint64_t what)
+{
+    unsigned from = what >> 8 & 0xff, to = what >> 16 & 0xff;
+    if (from == GPU_PAGEABLE || to == GPU_PAGEABLE) return "pageable";
+    if (from == GPU_PINNED || to == GPU_PINNED) return "pinned";
+    return NULL;
+}
+
+static tare_status add_copy(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    static const char *const directions[] = {[GPU_TO_DEVICE] = "to-device",
+                                             [GPU_TO_HOST] = "to-host",
+                                             [GPU_ON_DEVICE] = "on-device",
+                                             [GPU_ON_HOST] = "on-host",
+                                             [GPU_PEER] = "peer"};
+    unsigned d = r->COPY.what & 0xff;
+    if (!is_sane(w, r->COPY.start, r->COPY.duration)) return TARE_OK;
+    const char *direction = d < sizeof directions / sizeof *directions ? directions[d] : NULL;
+    sum_copy(w, direction ? direction : "other", host_memory(r->COPY.what), r->COPY.bytes, r->COPY.duration);
+    struct gpu_op op = {r->COPY.start, r->COPY.start + r->COPY.duration, .id = (uint32_t)r->COPY.id,
+                        .kind = WORK_COPY};
+    return add_op(w, process, r->COPY.lane, op);
+}
+
+static tare_status add_set(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    if (!is_sane(w, r->SET.start, r->SET.duration)) return TARE_OK;
+    sum_copy(w, "fill", NULL, r->SET.bytes, r->SET.duration);
+    struct gpu_op op = {r->SET.start, r->SET.start + r->SET.duration, .id = (uint32_t)r->SET.id,
+                        .kind = WORK_COPY};
+    return add_op(w, process, r->SET.lane, op);
+}
+
+static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    struct gpu_op op = {r->GRAPH.start, r->GRAPH.start + r->GRAPH.duration, .id = (uint32_t)r->GRAPH.id,
+                        .kind = WORK_COMPUTE};
+    uint32_t name;
+    if (!is_sane(w, r->GRAPH.start, r->GRAPH.duration)) return TARE_OK;
+    tare_status s = name_index(w, "a CUDA graph", 12, &name);
+    if (s != TARE_OK) return s;
+    struct gpu_kernel *sum = &w->names.items[name].sum;
+    sum->count++;
+    grow(&sum->total_ns, r->GRAPH.duration);
+    if (r->GRAPH.duration < sum->min_ns) sum->min_ns = r->GRAPH.duration;
+    if (r->GRAPH.duration > sum->max_ns) sum->max_ns = r->GRAPH.duration;
+    op.name = name;
+    return add_op(w, process, r->GRAPH.lane, op);
+}
+
+/* ---- the host ---- */
+
+static enum call_class class_of(const char *name)
+{
+    static const struct {
+        const char *part;
+        enum call_class class;
+    } classes[] = {{"Launch", CALL_LAUNCH},   {"Synchronize", CALL_SYNC},  {"Memcpy", CALL_COPY},
+                   {"Memset", CALL_COPY},     {"Malloc", CALL_ALLOCATE},   {"Free", CALL_ALLOCATE},
+                   {"Alloc", CALL_ALLOCATE},  {"Register", CALL_ALLOCATE}, {"Load", CALL_LOAD},
+                   {"Instantiate", CALL_LOAD}};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strstr(name, classes[i].part)) return classes[i].class;
+    return CALL_OTHER;
+}
+
+static tare_status add_call(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint32_t name = index_of(&w->name_numbers, process, r->CALL.name);
+    uint64_t ns = r->CALL.duration;
+    if (name == UINT32_MAX || !is_sane(w, r->CALL.start, ns)) return TARE_OK;
+    struct gpu_name *n = &w->names.items[name];
+    n->calls.count++;
+    grow(&n->calls.total_ns, ns);
+    n->calls.failed += r->CALL.result != 0;
+    if (ns > n->calls.max_ns) n->calls.max_ns = ns;
+    struct gpu_host_call c = {.start = r->CALL.start,
+                              .duration = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+                              .id = (uint32_t)r->CALL.id,
+                              .thread = (uint32_t)r->CALL.thread,
+                              .name = name,
+                              .class = (uint8_t)class_of(n->text),
+                              .process = process};
+    return vec_push(&w->calls, c, w->err);
+}
+
+static tare_status add_state(struct gpu_work *w, const struct gpu_record *r)
+{
+    struct gpu_host_state s = {r->HOST_STATE.at, (uint32_t)r->HOST_STATE.thread,
+                               (uint32_t)r->HOST_STATE.state};
+    return vec_push(&w->states, s, w->err);
+}
+
+/* Device memory that the process has from the driver; frameworks keep it and hand out pieces of it. */
+static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    enum { ALLOCATED = 1, STATIC = 6 };
+    uint64_t *bytes, at = (uint64_t)process << 48 ^ r->MEMORY.address;
+    if (r->MEMORY.kind != GPU_DEVICE_MEMORY && r->MEMORY.kind != GPU_MANAGED) return TARE_OK;
+    tare_status s = map_u64_ref(&w->held, at, &bytes, w->err);
+    if (s != TARE_OK) return s;
+    w->held_bytes -= *bytes;
+    *bytes = r->MEMORY.what == ALLOCATED ? r->MEMORY.bytes & INT32_MAX * UINT64_C(4096) : 0;
+    w->held_bytes += *bytes;
+    if (w->held_bytes > w->held_peak) w->held_peak = w->held_bytes;
+    return TARE_OK;
+}
+
+/* ---- ranges ---- */
+
+static tare_status begin_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint64_t *top;
+    tare_status s = map_u64_ref(&w->open_range, key(process, r->RANGE_BEGIN.thread), &top, w->err);
+    if (s != TARE_OK) return s;
+    struct gpu_open_range range = {.start = r->RANGE_BEGIN.at,
+                                   .name = index_of(&w->name_numbers, process, r->RANGE_BEGIN.name),
+                                   .domain = index_of(&w->name_numbers, process, r->RANGE_BEGIN.domain),
+                                   .thread = (uint32_t)r->RANGE_BEGIN.thread,
+                                   .parent = (uint32_t)*top};
+    s = vec_push(&w->ranges, range, w->err);
+    if (s != TARE_OK) return s;
+    *top = w->ranges.n;
+    return map_u64_put(&w->range_numbers, key(process, r->RANGE_BEGIN.range), w->ranges.n, w->err);
+}
+
+static tare_status end_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint32_t at = index_of(&w->range_numbers, process, r->RANGE_END.range);
+    if (at == UINT32_MAX) return TARE_OK; /* its begin was lost */
+    struct gpu_open_range *range = &w->ranges.items[at];
+    range->end = r->RANGE_END.at;
+    uint64_t *top = map_u64_find(&w->open_range, key(process, range->thread));
+    if (top && *top == at + 1) *top = range->parent;
+    return TARE_OK;
+}
+
+static tare_status add_in_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint32_t at = index_of(&w->range_numbers, process, r->IN_RANGE.range);
+    /* The range may be told after its first kernel: its number is kept until all is read. */
+    uint64_t kept = at == UINT32_MAX ? r->IN_RANGE.range << 32 : (uint64_t)at + 1;
+    return map_u64_put(&w->in_range, key(process, r->IN_RANGE.id), kept, w->err);
+}
+
+/* ---- all of it ---- */
+
+static tare_status add_note(struct gpu_work *w, struct trace *t, uint32_t process, const struct gpu_record *r)
+{
+    struct gpu_note *n = RUN_LIST_ADD(&w->out->arena, &w->out->notes);
+    if (!n) return error_nomem(w->err, "a note");
+    n->pid = trace_process(t, process)->pid;
+    n->text = arena_str(&w->out->arena, clean(w, r));
+    return TARE_OK;
+}
+
+static tare_status add_lost(struct gpu_work *w, const struct gpu_record *r)
+{
+    struct gpu_lost *l = &w->out->lost; /* they only grow: the last counts */
+    for (size_t i = 0; i < 5; i++)
+        if (r->v[i] > INT64_MAX) return TARE_OK;
+    if (r->LOST.dropped > l->dropped) l->dropped = r->LOST.dropped;
+    if (r->LOST.untimed > l->untimed) l->untimed = r->LOST.untimed;
+    if (r->LOST.unread > l->unread) l->unread = r->LOST.unread;
+    if (r->LOST.unwritten > l->unwritten) l->unwritten = r->LOST.unwritten;
+    if (r->LOST.ranges > l->ranges) l->ranges = r->LOST.ranges;
+    return TARE_OK;
+}
+
+struct gathering {
+    struct gpu_work *w;
+    struct trace *t;
+};
+
+static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
+{
+    struct gathering *g = ctx;
+    struct gpu_work *w = g->w;
+    switch (r->kind) {
+    case GPU_NAME: return add_name(w, process, r);
+    case GPU_DEVICE: return add_device(w, process, r);
+    case GPU_LANE: return add_lane(w, process, r);
+    case GPU_SHAPE: return add_shape(w, process, r);
+    case GPU_KERNEL: return add_kernel(w, process, r);
+    case GPU_COPY: return add_copy(w, process, r);
+    case GPU_SET: return add_set(w, process, r);
+    case GPU_GRAPH: return add_graph(w, process, r);
+    case GPU_CALL: return add_call(w, process, r);
+    case GPU_MEMORY: return add_memory(w, process, r);
+    case GPU_RANGE_BEGIN: return begin_range(w, process, r);
+    case GPU_RANGE_END: return end_range(w, process, r);
+    case GPU_IN_RANGE: return add_in_range(w, process, r);
+    case GPU_HOST_STATE: return add_state(w, r);
+    case GPU_NOTE: return add_note(w, g->t, process, r);
+    case GPU_LOST: return add_lost(w, r);
+    default: return TARE_OK;
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct gpu_host_call *x = a, *y = b;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct gpu_op *x = a, *y = b;
+    if (x->card != y->card) return x->card < y->card ? -1 : 1;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Mostly they come in order already: then nothing is moved, and no memory is wanted. */
+static void sort(void *items, size_t n, size_t size, int (*compare)(const void *, const void *))
+{
+    const char *p = items;
+    for (size_t i = 1; i < n; i++)
+        if (compare(p + (i - 1) * size, p + i * size) > 0) {
+            qsort(items, n, size, compare);
+            return;
+        }
+}
+
+/* Every operation to the call with its number. A graph's operations share one. */
+static void join_calls(struct gpu_work *w)
+{
+    sort(w->calls.items, w->calls.n, sizeof *w->calls.items, by_id);
+    for (size_t i = 0; i < w->ops.n; i++) {
+        struct gpu_op *op = &w->ops.items[i];
+        struct gpu_host_call wanted = {.id = op->id, .process = w->cards.items[op->card].process};
+        const struct gpu_host_call *c = bsearch(&wanted, w->calls.items, w->calls.n, sizeof wanted, by_id);
+        if (!c) continue;
+        op->call = (uint32_t)(c - w->calls.items);
+        w->out->lost.before_launch += op->start < c->start;
+    }
+}
+
+/* Times of operations to the range they were launched in, and to those around it. */
+static void join_ranges(struct gpu_work *w)
+{
+    for (size_t i = 0; i < w->ops.n && w->ranges.n; i++) {
+        const struct gpu_op *op = &w->ops.items[i];
+        uint32_t process = w->cards.items[op->card].process;
+        const uint64_t *in = map_u64_find(&w->in_range, key(process, op->id));
+        uint64_t at = in ? *in : 0;
+        if (at >> 32) at = (uint64_t)index_of(&w->range_numbers, process, at >> 32) + 1;
+        for (unsigned depth = 0; at && at <= w->ranges.n && depth < 1000; depth++) {
+            struct gpu_open_range *r = &w->ranges.items[at - 1];
+            grow(&r->gpu_ns, op->end - op->start);
+            r->operations++;
+            at = r->parent;
+        }
+    }
+}
+
+tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err)
+{
+    struct gathering g = {w, t};
+    w->out = out;
+    w->err = err;
+    tare_status s = trace_gpu(t, add_record, &g, err);
+    if (s != TARE_OK) return s;
+    sort(w->ops.items, w->ops.n, sizeof *w->ops.items, by_start);
+    join_calls(w);
+    join_ranges(w);
+    return TARE_OK;
+}
+
+void gpu_work_release(struct gpu_work *w)
+{
+    vec_release(&w->ops);
+    vec_release(&w->calls);
+    vec_release(&w->states);
+    vec_release(&w->names);
+    vec_release(&w->ranges);
+    vec_release(&w->cards);
+    vec_release(&w->shape_list);
+    map_str_release(&w->name_index);
+    map_u64_release(&w->name_numbers);
+    map_u64_release(&w->lanes);
+    map_u64_release(&w->range_numbers);
+    map_u64_release(&w->shapes);
+    map_u64_release(&w->in_range);
+    map_u64_release(&w->open_range);
+    map_u64_release(&w->held);
+    buf_release(&w->text);
+}

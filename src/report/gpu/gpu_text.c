@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_text.c - the GPU part of a report: how busy each GPU was and why it waited, then kernels, copies, calls and
+ * ranges, and last what the record does not hold. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/fmt.h"
+#include "report/gpu/gpu_report.h"
+#include "report/table.h"
+#include "report/text.h"
+
+enum { ROWS_SHOWN = 20, NAME_SHOWN = 60 };
+
+static double number(struct known_u64 v)
+{
+    return v.known ? (double)v.v : NAN;
+}
+
+/* A cell of a table: what of the row stands in it. */
+#define FILL(name, type, how)                                  \
+    static void fill_##name(struct buf *b, const void *row)    \
+    {                                                          \
+        const struct type *r = row;                            \
+        how;                                                   \
+    }
+
+/* ---- one GPU ---- */
+
+static const struct {
+    const char *cause, *words;
+} causes[] = {
+    {"sync", "the program waited for results before it launched more work"},
+    {"copy", "copies between host and GPU held the program up"},
+    {"launch", "launching: the call, and the way to the GPU"},
+    {"allocation", "taking or freeing GPU memory"},
+    {"loading", "loading code to the GPU"},
+    {"host-running", "the launching thread ran other code"},
+    {"host-waiting", "the launching thread waited: for data, a lock or another process"},
+    {"host-sleeping", "the launching thread slept"},
+    {"host", "the program did other things (looked at too seldom to say which)"},
+    {"unknown", "unknown: the launch was not recorded, or waited for something not recorded"},
+};
+
+static void write_busy(struct stream *s, const struct gpu_card *d)
+{
+    struct buf b = BUF_INIT;
+    buf_printf(&b, "%s of ", d->busy.known ? show_percent(d->busy.v).s : "-");
+    fmt_duration(&b, number(d->wall_ns));
+    buf_add_str(&b, ": ");
+    fmt_duration(&b, number(d->compute_ns));
+    buf_add_str(&b, " computing, ");
+    fmt_duration(&b, number(d->copy_ns));
+    buf_add_str(&b, " copying, of which ");
+    fmt_duration(&b, number(d->exposed_copy_ns));
+    buf_add_str(&b, " beside no other work");
+    text_line(s, "busy", &b);
+    if (!d->exposed_communication_ns.v) return;
+    b = (struct buf)BUF_INIT;
+    fmt_duration(&b, number(d->exposed_communication_ns));
+    buf_add_str(&b, " in which only communication ran");
+    text_line(s, "exposed", &b);
+}
+
+static void write_launches(struct stream *s, const struct gpu_card *d)
+{
+    struct buf b = BUF_INIT;
+    if (!d->launch_ns.known) return;
+    buf_printf(&b, "p50 %s, p95 %s from the call to the start; the call itself p50 %s",
+               show_time((double)d->launch_ns.p50).s, show_time((double)d->launch_ns.p95).s,
+               show_time((double)d->call_ns.p50).s);
+    text_line(s, "launch", &b);
+}
+
+FILL(cause, gpu_idle, buf_add_str(b, r->cause))
+FILL(idle_ns, gpu_idle, fmt_duration(b, (double)r->ns))
+FILL(idle_share, gpu_idle, fmt_share(b, r->share.v))
+FILL(gaps, gpu_idle, fmt_count(b, r->gaps))
+FILL(longest, gpu_idle, fmt_duration(b, (double)r->longest_ns))
+static void fill_words(struct buf *b, const void *row)
+{
+    const struct gpu_idle *idle = row;
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
+        if (strcmp(causes[i].cause, idle->cause) == 0) buf_add_str(b, causes[i].words);
+}
+
+#define PRINT_TABLE(s, list, columns)                                               \
+    do {                                                                            \
+        struct table t_;                                                            \
+        table_of(&t_, columns, sizeof columns / sizeof *columns);                   \
+        for (size_t i_ = 0; i_ < (list).n && i_ < ROWS_SHOWN; i_++)                 \
+            table_row(&t_, (list).at[i_]);                                          \
+        table_end(&t_, s, s->style.dim);                                                       \
+        if ((list).n > ROWS_SHOWN) {                                                \
+            struct buf more_ = BUF_INIT;                                            \
+            buf_printf(&more_, "and %zu more (--json has all)", (list).n - ROWS_SHOWN); \
+            text_note(s, &more_);                                                   \
+        }                                                                           \
+    } while (0)
+
+static void write_card(struct stream *s, const struct gpu_card *d)
+{
+    static const struct table_fill columns[] = {
+        {"idle", true, fill_cause}, {"time", false, fill_idle_ns},    {"share", false, fill_idle_share},
+        {"gaps", false, fill_gaps}, {"longest", false, fill_longest}, {"because", true, fill_words}};
+    struct buf b = BUF_INIT;
+    buf_printf(&b, "gpu %" PRIu64, d->number);
+    if (d->name) {
+        buf_add_str(&b, ": ");
+        text_plain(&b, d->name, strlen(d->name));
+    }
+    text_heading(s, b.data);
+    buf_release(&b);
+    write_busy(s, d);
+    write_launches(s, d);
+    if (d->memory_peak_bytes.known) {
+        b = (struct buf)BUF_INIT;
+        fmt_bytes(&b, (double)d->memory_peak_bytes.v);
+        buf_add_str(&b, " from the driver at the most");
+        text_line(s, "memory", &b);
+    }
+    PRINT_TABLE(s, d->idle, columns);
+}
+
+/* ---- kernels and what is beside them ---- */
+
+FILL(kernel, gpu_kernel, text_name(b, r->name, NAME_SHOWN))
+FILL(kernel_group, gpu_kernel, buf_add_str(b, r->group))
+FILL(kernel_count, gpu_kernel, fmt_count(b, r->count))
+FILL(kernel_total, gpu_kernel, fmt_duration(b, (double)r->total_ns))
+FILL(kernel_share, gpu_kernel, fmt_share(b, r->share.v))
+FILL(kernel_mean, gpu_kernel, fmt_duration(b, (double)r->total_ns / (double)r->count))
+FILL(kernel_max, gpu_kernel, fmt_duration(b, (double)r->max_ns))
+FILL(blocks, gpu_kernel, if (r->blocks) buf_printf(b, "%" PRIu64 " x %" PRIu64, r->blocks, r->threads))
+
+static void fill_copy(struct buf *b, const void *row)
+{
+    const struct gpu_copy *c = row;
+    buf_printf(b, "%s%s%s", c->direction, c->host_memory ? ", " : "", c->host_memory ? c->host_memory : "");
+}
+FILL(copy_count, gpu_copy, fmt_count(b, r->count))
+FILL(copy_bytes, gpu_copy, fmt_bytes(b, (double)r->bytes))
+FILL(copy_total, gpu_copy, fmt_duration(b, (double)r->total_ns))
+FILL(bandwidth, gpu_copy, if (r->bandwidth.known) fmt_si(b, r->bandwidth.v, "B/s"))
+
+FILL(call, gpu_call, text_name(b, r->name, NAME_SHOWN))
+FILL(call_count, gpu_call, fmt_count(b, r->count))
+FILL(call_total, gpu_call, fmt_duration(b, (double)r->total_ns))
+FILL(call_mean, gpu_call, fmt_duration(b, (double)r->total_ns / (double)r->count))
+FILL(call_max, gpu_call, fmt_duration(b, (double)r->max_ns))
+
+static void fill_range(struct buf *b, const void *row)
+{
+    const struct gpu_range *r = row;
+    if (r->domain) {
+        text_name(b, r->domain, NAME_SHOWN);
+        buf_add_str(b, ": ");
+    }
+    text_name(b, r->name, NAME_SHOWN);
+}
+FILL(range_count, gpu_range, fmt_count(b, r->count))
+FILL(range_host, gpu_range, fmt_duration(b, (double)r->total_ns))
+FILL(range_gpu, gpu_range, fmt_duration(b, (double)r->gpu_ns))
+FILL(range_ops, gpu_range, fmt_count(b, r->operations))
+
+/* ---- what is missing ---- */
+
+static void write_lost(struct stream *s, const struct gpu_profile *p)
+{
+    const struct {
+        uint64_t n;
+        const char *words;
+    } rows[] = {
+        {p->lost.dropped, "records that CUPTI had no room for"},
+        {p->lost.untimed, "records without times"},
+        {p->lost.unread, "buffers that could not be read to their end"},
+        {p->lost.unwritten, "records that could not be written"},
+        {p->lost.ranges, "ranges for which no room was left"},
+        {p->lost.before_launch, "operations that seem to start before their call: clocks differ a little"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!rows[i].n) continue;
+        struct buf b = BUF_INIT;
+        fmt_count(&b, rows[i].n);
+        buf_printf(&b, " %s", rows[i].words);
+        text_line(s, "lost", &b);
+    }
+    for (size_t i = 0; i < p->notes.n; i++) {
+        struct buf b = BUF_INIT;
+        buf_printf(&b, "process %" PRIu64 ": ", p->notes.at[i]->pid);
+        text_plain(&b, p->notes.at[i]->text, strlen(p->notes.at[i]->text));
+        text_line(s, "note", &b);
+    }
+}
+
+void gpu_report_text(struct stream *s, const struct gpu_profile *p)
+{
+    static const struct table_fill kernels[] = {
+        {"kernel", true, fill_kernel},       {"group", true, fill_kernel_group}, {"runs", false, fill_kernel_count},
+        {"total", false, fill_kernel_total}, {"share", false, fill_kernel_share}, {"mean", false, fill_kernel_mean},
+        {"max", false, fill_kernel_max},     {"blocks x threads", false, fill_blocks}};
+    static const struct table_fill copies[] = {{"copy", true, fill_copy}, {"count", false, fill_copy_count},
+                                               {"bytes", false, fill_copy_bytes}, {"total", false, fill_copy_total},
+                                               {"while it ran", false, fill_bandwidth}};
+    static const struct table_fill calls[] = {{"call", true, fill_call}, {"count", false, fill_call_count},
+                                              {"total", false, fill_call_total}, {"mean", false, fill_call_mean},
+                                              {"max", false, fill_call_max}};
+    static const struct table_fill ranges[] = {{"range", true, fill_range}, {"count", false, fill_range_count},
+                                               {"on the host", false, fill_range_host},
+                                               {"on the gpu", false, fill_range_gpu},
+                                               {"operations", false, fill_range_ops}};
+    for (size_t i = 0; i < p->devices.n; i++) write_card(s, p->devices.at[i]);
+    if (!p->devices.n) text_heading(s, "gpu: no operation was recorded");
+    if (p->kernels.n) PRINT_TABLE(s, p->kernels, kernels);
+    if (p->copies.n) PRINT_TABLE(s, p->copies, copies);
+    if (p->calls.n) PRINT_TABLE(s, p->calls, calls);
+    if (p->ranges.n) PRINT_TABLE(s, p->ranges, ranges);
+    write_lost(s, p);
+}

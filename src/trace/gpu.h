@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * gpu.h - what a GPU did, in the trace: records of kernels, copies, calls, ranges and memory, packed into GPU chunks by
+ * the injected library and read back in the order in which they were written. gpu_records.def lists them. */
+#ifndef TRACE_GPU_H
+#define TRACE_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "trace/wire.h"
+
+#define F(field, coding)
+#define RECORD(number, name, fields) GPU_##name = number,
+enum gpu_kind {
+#include "trace/gpu_records.def"
+    GPU_KINDS
+};
+#undef RECORD
+#undef F
+
+struct gpu_record {
+    enum gpu_kind kind;
+    const char *text; /* NAME, DEVICE, NOTE; not NUL-terminated */
+    size_t text_bytes;
+    union {
+        uint64_t v[12];
+#define F(field, coding) uint64_t field;
+#define RECORD(number, name, fields) \
+    struct {                         \
+        fields                       \
+    } name;
+#include "trace/gpu_records.def"
+#undef RECORD
+#undef F
+    };
+};
+
+enum { GPU_TEXT_MOST = 4000 }; /* of a name: C++ templates are long */
+
+/* What differences are taken to; zeroed at the start of a chunk. */
+struct gpu_state {
+    uint64_t last[4];
+};
+
+/* False, and nothing is written, when there is no room. */
+bool gpu_pack(struct gpu_state *s, struct enc *to, const struct gpu_record *r);
+/* False at the end, and at bytes that are no record (then d->failed). */
+bool gpu_unpack(struct gpu_state *s, struct dec *d, struct gpu_record *r);
+bool gpu_has_time(enum gpu_kind kind); /* its first field is a time */
+
+/* COPY.what: direction | from << 8 | to << 16 | asynchronous << 24; the numbers are CUPTI's. */
+enum gpu_direction { GPU_TO_DEVICE = 1, GPU_TO_HOST = 2, GPU_ON_DEVICE = 8, GPU_ON_HOST = 9, GPU_PEER = 10 };
+enum gpu_memory { GPU_PAGEABLE = 1, GPU_PINNED = 2, GPU_DEVICE_MEMORY = 3, GPU_ARRAY = 4, GPU_MANAGED = 5 };
+
+/* HOST_STATE.state: what a thread that launches was doing when it was looked at. */
+enum gpu_host_does { GPU_HOST_RUNS, GPU_HOST_WAITS, GPU_HOST_SLEEPS, GPU_HOST_STATES };
+
+enum { MODE_GPU = 4 }; /* of a PROCESS that writes GPU chunks, beside enum tare_mode */
+
+/* ---- reading: all GPU chunks of a trace, in the order of the file ---- */
+struct trace;
+bool trace_has_gpu(const struct trace *t);
+/* Times are nanoseconds since the start of the trace; numbers (names, lanes, shapes, ranges) are those of the process.
+ * Stops when `fn` returns non-zero and returns that. */
+typedef int trace_gpu_fn(void *ctx, uint32_t process, const struct gpu_record *r);
+tare_status trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx, tare_error *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_pack.c - GPU records to bytes and back: one loop each over the table that gpu_records.def makes. A kernel takes
+ * about 12 bytes: its start and its number are told as differences, its name, its lane and its launch shape by
+ * number. */
+#include "trace/gpu.h"
+
+enum coding { HOST_TIME, GPU_TIME, HOST_ID, GPU_ID, UINT, NONE };
+
+#define F(field, coding) coding,
+#define RECORD(number, name, fields) [number] = {fields NONE},
+static const uint8_t codings[GPU_KINDS][12] = {
+#include "trace/gpu_records.def"
+};
+#undef RECORD
+#undef F
+
+static bool has_text(unsigned kind)
+{
+    return kind == GPU_NAME || kind == GPU_DEVICE || kind == GPU_NOTE;
+}
+
+bool gpu_has_time(enum gpu_kind kind)
+{
+    return codings[kind][0] == HOST_TIME || codings[kind][0] == GPU_TIME;
+}
+
+bool gpu_pack(struct gpu_state *s, struct enc *to, const struct gpu_record *r)
+{
+    struct gpu_state now = *s;
+    struct enc e = *to;
+    const uint8_t kind = (uint8_t)r->kind;
+    enc_bytes(&e, &kind, 1);
+    for (size_t i = 0; codings[kind][i] != NONE; i++) {
+        unsigned coding = codings[kind][i];
+        if (coding == UINT) {
+            enc_uint(&e, r->v[i]);
+        } else {
+            enc_int(&e, (int64_t)(r->v[i] - now.last[coding]));
+            now.last[coding] = r->v[i];
+        }
+    }
+    if (has_text(kind)) enc_str(&e, r->text, r->text_bytes < GPU_TEXT_MOST ? r->text_bytes : GPU_TEXT_MOST);
+    if (e.full) return false;
+    *s = now;
+    *to = e;
+    return true;
+}
+
+bool gpu_unpack(struct gpu_state *s, struct dec *d, struct gpu_record *r)
+{
+    if (d->failed || d->p == d->end) return false;
+    unsigned kind = *d->p++;
+    if (!kind || kind >= GPU_KINDS) {
+        d->failed = true;
+        return false;
+    }
+    *r = (struct gpu_record){.kind = (enum gpu_kind)kind, .text = ""};
+    for (size_t i = 0; codings[kind][i] != NONE; i++) {
+        unsigned coding = codings[kind][i];
+        r->v[i] = coding == UINT ? dec_uint(d) : (s->last[coding] += (uint64_t)dec_int(d));
+    }
+    if (has_text(kind)) r->text = dec_str(d, &r->text_bytes);
+    return !d->failed;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_read.c - the GPU chunks of an opened trace, record by record, on the trace's time axis. Streams: memory use does
+ * not grow with the trace. */
+#include "core/mem.h"
+#include "trace/gpu.h"
+#include "trace/loaded.h"
+
+bool trace_has_gpu(const struct trace *t)
+{
+    for (size_t i = 0; i < t->meta.n; i++)
+        if (t->meta.items[i].type == CHUNK_GPU) return true;
+    return false;
+}
+
+static int read_chunk(struct trace *t, const struct stored *s, struct scratch *scratch, trace_gpu_fn *fn,
+                      void *ctx)
+{
+    const struct loaded_process *p = &t->processes.items[s->process];
+    struct gpu_state state = {{0}};
+    struct gpu_record r;
+    struct dec d;
+    size_t hint = 0;
+    int stop = 0;
+    if (!stored_open(s, scratch, &d)) return 0; /* counted when the trace was opened */
+    while (!stop && gpu_unpack(&state, &d, &r)) {
+        if (gpu_has_time(r.kind)) r.v[0] = timeline_ns(t, p, r.v[0], &hint);
+        stop = fn(ctx, s->process, &r);
+    }
+    return stop;
+}
+
+tare_status trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx, tare_error *err)
+{
+    struct scratch scratch = {NULL, 0};
+    int stop = 0;
+    (void)err;
+    for (size_t i = 0; i < t->meta.n && !stop; i++)
+        if (t->meta.items[i].type == CHUNK_GPU)
+            stop = read_chunk(t, &t->meta.items[i].stored, &scratch, fn, ctx);
+    mem_free(scratch.bytes);
+    return (tare_status)stop;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * watch_gpu.c - see watch_gpu.h. */
+#include "watch/watch_gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where `make`, `make install` and the Python package have it, seen from the command. */
+static const char *const beside[] = {"libtare-gpu.so", "../lib/libtare-gpu.so", "../_lib/libtare-gpu.so"};
+
+static bool find_library(char out[PATH_MAX])
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n <= 0) return false;
+    exe[n] = 0;
+    char *slash = strrchr(exe, '/');
+    if (!slash) return false;
+    *slash = 0;
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        int used = snprintf(out, PATH_MAX, "%s/%s", exe, beside[i]);
+        if (used > 0 && used < PATH_MAX && access(out, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+tare_status watch_gpu_find(struct watch_gpu *g, tare_error *err)
+{
+    static const char *const taken[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
+    if (!g->on) return TARE_OK;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        const char *other = secure_getenv(taken[i]);
+        if (other && other[0])
+            return error_set(err, TARE_INVALID,
+                             "--gpu: %s is set already (%s): another tool wants to record; unset it",
+                             taken[i], other);
+    }
+    if (find_library(g->library)) return TARE_OK;
+    return error_set(err, TARE_INVALID,
+                     "--gpu: libtare-gpu.so is not beside the tare command: install tare whole");
+}
+
+/* TARE_TRACE has %% for %; this name is taken as it is. */
+static void plain_name(char out[PATH_MAX], const char *named)
+{
+    size_t n = 0;
+    for (const char *c = named; *c && n + 1 < PATH_MAX; c++) {
+        if (c[0] == '%' && c[1] == '%') c++;
+        out[n++] = *c;
+    }
+    out[n] = 0;
+}
+
+void watch_gpu_environment(const struct watch_gpu *g, const char *named)
+{
+    static const char *const graphs[] = {"node", "graph"};
+    char trace[PATH_MAX];
+    if (!g->library[0] || !named) return;
+    plain_name(trace, named);
+    setenv("CUDA_INJECTION64_PATH", g->library, 1);
+    setenv("NVTX_INJECTION64_PATH", g->library, 1);
+    setenv("TARE_GPU_TRACE", trace, 1);
+    setenv("TARE_GPU_GRAPHS", graphs[g->whole_graphs], 1);
+    setenv("TARE_GPU_CALLS", g->no_calls ? "0" : "1", 1);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * fake_cupti.c - a libcupti of known behaviour: it asks for a buffer, fills it with records of a made-up program, and
+ * hands it back when it is told to flush. Records are as long as those of CUDA 13.0. FAKE_CUPTI says what is wrong with
+ * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over). */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define EXPORT __attribute__((visibility("default")))
+typedef void request_fn(uint8_t **buffer, size_t *size, size_t *max);
+typedef void complete_fn(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+
+enum {
+    KERNEL = 10,
+    KERNEL_BYTES = 216,
+    API = 5,
+    API_BYTES = 40,
+    COPY = 1,
+    COPY_BYTES = 96,
+    DEVICE = 8,
+    DEVICE_BYTES = 184,
+    EXTERNAL = 39,
+    EXTERNAL_BYTES = 24,
+    PAIRS = 100
+};
+
+static request_fn *request;
+static complete_fn *complete;
+static int enabled[64], with_calls, sent;
+static uint64_t range, t0;
+
+static int is(const char *what)
+{
+    const char *fault = getenv("FAKE_CUPTI");
+    return fault && strcmp(fault, what) == 0;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void put32(uint8_t *r, size_t at, uint32_t v)
+{
+    memcpy(r + at, &v, sizeof v);
+}
+static void put64(uint8_t *r, size_t at, uint64_t v)
+{
+    memcpy(r + at, &v, sizeof v);
+}
+
+static size_t bytes_of(uint32_t kind)
+{
+    switch (kind) {
+    case KERNEL: return KERNEL_BYTES;
+    case API: return API_BYTES;
+    case COPY: return COPY_BYTES;
+    case DEVICE: return DEVICE_BYTES;
+    case EXTERNAL: return EXTERNAL_BYTES;
+    default: return 0;
+    }
+}
+
+EXPORT int cuptiGetVersion(uint32_t *v);
+int cuptiGetVersion(uint32_t *v)
+{
+    *v = 130001;
+    return 0;
+}
+EXPORT int cuptiGetTimestamp(uint64_t *t);
+int cuptiGetTimestamp(uint64_t *t)
+{
+    *t = now_ns();
+    return 0;
+}
+EXPORT int cuptiSubscribe_v2(void **s, void *fn, void *user, void *p);
+int cuptiSubscribe_v2(void **s, void *fn, void *user, void *p)
+{
+    struct params {
+        size_t bytes;
+        const char *name;
+        char *other;
+        size_t other_bytes;
+    } *params = p;
+    (void)fn, (void)user;
+    *s = &range;
+    if (is("nodriver")) return 999;
+    if (!is("busy")) return 0;
+    snprintf(params->other, params->other_bytes, "Some Profiler");
+    return 39;
+}
+EXPORT int cuptiSubscribe(void **s, void *fn, void *user);
+int cuptiSubscribe(void **s, void *fn, void *user)
+{
+    return cuptiSubscribe_v2(s, fn, user, NULL);
+}
+EXPORT int cuptiEnableCallback(uint32_t on, void *s, int domain, uint32_t id);
+int cuptiEnableCallback(uint32_t on, void *s, int domain, uint32_t id)
+{
+    (void)on, (void)s, (void)domain, (void)id;
+    return 0;
+}
+EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char **name);
+int cuptiGetCallbackName(int domain, uint32_t id, const char **name)
+{
+    static const char *const runtime[] = {"?", "cudaGetDevice_v3020", "cudaLaunchKernel_v7000",
+                                          "cudaMemcpyAsync_v3020"};
+    if (domain != 2 || id >= 4) return 7;
+    *name = runtime[id];
+    return 0;
+}
+EXPORT int cuptiActivitySetAttribute(int a, size_t *n, void *v);
+int cuptiActivitySetAttribute(int a, size_t *n, void *v)
+{
+    (void)a, (void)n, (void)v;
+    return 0;
+}
+EXPORT int cuptiActivityRegisterCallbacks(request_fn *r, complete_fn *c);
+int cuptiActivityRegisterCallbacks(request_fn *r, complete_fn *c)
+{
+    request = r;
+    complete = c;
+    t0 = now_ns();
+    return 0;
+}
+EXPORT int cuptiActivityEnable(int kind);
+int cuptiActivityEnable(int kind)
+{
+    if (kind >= 0 && kind < 64) enabled[kind] = 1;
+    return 0;
+}
+EXPORT int cuptiActivityDisable(int kind);
+int cuptiActivityDisable(int kind)
+{
+    if (kind >= 0 && kind < 64) enabled[kind] = 0;
+    return 0;
+}
+EXPORT int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on);
+int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on)
+{
+    if (id == 1) abort(); /* cudaGetDevice is not worth a record */
+    with_calls |= on;
+    return 0;
+}
+EXPORT int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id);
+int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id)
+{
+    (void)kind;
+    range = id;
+    return 0;
+}
+EXPORT int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last);
+int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last)
+{
+    (void)kind, (void)last;
+    return 0;
+}
+EXPORT int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n);
+int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n)
+{
+    (void)c, (void)s;
+    *n = is("untimed") ? 3 : 0;
+    return 0;
+}
+EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record)
+{
+    uint8_t *at = buffer;
+    uint32_t kind;
+    if (*record) {
+        memcpy(&kind, *record, sizeof kind);
+        at = *record + bytes_of(kind);
+    }
+    if (at >= buffer + valid) return 12;
+    memcpy(&kind, at, sizeof kind);
+    if (!bytes_of(kind)) return 21;
+    *record = at;
+    return 0;
+}
+
+static uint8_t *device_record(uint8_t *r)
+{
+    put32(r, 0, DEVICE);
+    put64(r, 16, 8u << 30);
+    put32(r, 44, 100);
+    put64(r, 136, (uint64_t)(uintptr_t) "Made-up GPU");
+    return r + DEVICE_BYTES;
+}
+
+/* Launch i at i ms for 10 us; the kernel 20 us after it for 30 us. One copy at the end. */
+static uint8_t *launch(uint8_t *r, uint32_t i)
+{
+    uint64_t at = t0 + (uint64_t)i * 1000000;
+    if (enabled[EXTERNAL] && range) {
+        put32(r, 0, EXTERNAL);
+        put32(r, 4, 5);
+        put64(r, 8, range);
+        put32(r, 16, i + 1);
+        r += EXTERNAL_BYTES;
+    }
+    if (with_calls) {
+        put32(r, 0, API);
+        put32(r, 4, 2);
+        put64(r, 8, at);
+        put64(r, 16, at + 10000);
+        put32(r, 28, 4711);
+        put32(r, 32, i + 1);
+        r += API_BYTES;
+    }
+    put32(r, 0, KERNEL);
+    put64(r, 16, is("untimed") ? 0 : at + 20000);
+    put64(r, 24, is("untimed") ? 0 : at + 50000);
+    put32(r, 48, 7);
+    for (size_t k = 0; k < 6; k++) put32(r, 52 + 4 * k, k < 3 ? 4 : 8);
+    put32(r, 92, i + 1);
+    put64(r, 104, (uint64_t)(uintptr_t) "_Z6kernelI7FunctorEvi\x1b[31m");
+    return r + KERNEL_BYTES;
+}
+
+static uint8_t *copy(uint8_t *r)
+{
+    put32(r, 0, COPY);
+    r[4] = 1;
+    r[5] = 2;
+    r[6] = 3;
+    put64(r, 8, 1 << 20);
+    put64(r, 16, t0 + PAIRS * 1000000u);
+    put64(r, 24, t0 + PAIRS * 1000000u + 100000);
+    put32(r, 48, 7);
+    put32(r, 44, 9999);
+    return r + COPY_BYTES;
+}
+
+EXPORT int cuptiActivityFlushAll(uint32_t flag);
+int cuptiActivityFlushAll(uint32_t flag)
+{
+    uint8_t *buffer, *r;
+    size_t size, most;
+    (void)flag;
+    if (sent || !request) return 0;
+    sent = 1;
+    request(&buffer, &size, &most);
+    if (!buffer) return 0;
+    r = device_record(buffer);
+    for (uint32_t i = 0; i < PAIRS; i++) r = launch(r, i);
+    r = copy(r);
+    if (is("garbage")) put32(r, 0, 63), r += 64;
+    complete(NULL, 0, buffer, size, (size_t)(r - buffer));
+    return 0;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ * test_gpu.c - GPU records: packed and read back; and what the analysis says of made-up timelines whose answer is
+ * known: busy time over streams, idle time by cause, kernels, copies, ranges. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "analyze/gpu/gpu_sum.h"
+#include "analyze/gpu/gpu_work.h"
+#include "core/buf.h"
+#include "trace/appender.h"
+#include "trace/gpu.h"
+#include "trace_fixture.h"
+
+/* ---- packing ---- */
+
+static void records_come_back(void **state)
+{
+    (void)state;
+    uint8_t room[4096];
+    struct enc e = {room, room + sizeof room, false};
+    struct gpu_state out = {{0}}, in = {{0}};
+    struct gpu_record r = {0}, back;
+    for (int kind = 1; kind < GPU_KINDS; kind++) {
+        r = (struct gpu_record){.kind = (enum gpu_kind)kind, .text = "abc", .text_bytes = 3};
+        for (int i = 0; i < 12; i++)
+            r.v[i] = (uint64_t)kind * 1000003u * (uint64_t)(i + 1) * (kind % 2 ? 1 : 1000000007u);
+        assert_true(gpu_pack(&out, &e, &r));
+    }
+    struct dec d = {room, e.p, false};
+    for (int kind = 1; kind < GPU_KINDS; kind++) {
+        assert_true(gpu_unpack(&in, &d, &back));
+        assert_int_equal(back.kind, kind);
+        assert_true(back.v[0] == (uint64_t)kind * 1000003u * (kind % 2 ? 1 : 1000000007u));
+        if (kind == GPU_NAME || kind == GPU_DEVICE || kind == GPU_NOTE)
+            assert_memory_equal(back.text, "abc", 3);
+    }
+    assert_false(gpu_unpack(&in, &d, &back));
+    assert_false(d.failed);
+}
+
+static void a_kernel_takes_few_bytes(void **state)
+{
+    (void)state;
+    uint8_t room[4096];
+    struct enc e = {room, room + sizeof room, false};
+    struct gpu_state s = {{0}};
+    struct gpu_record r = {.kind = GPU_KERNEL};
+    for (int i = 0; i < 100; i++) {
+        r.KERNEL.start = 1731700000000000000u + (uint64_t)i * 5000;
+        r.KERNEL.duration = 2300;
+        r.KERNEL.name = 40;
+        r.KERNEL.lane = r.KERNEL.shape = 3;
+        r.KERNEL.id = 77 + (uint64_t)i;
+        assert_true(gpu_pack(&s, &e, &r));
+    }
+    assert_true(e.p - room <= 100 * 12 + 10);
+}
+
+static void no_room_changes_nothing(void **state)
+{
+    (void)state;
+    uint8_t room[64];
+    struct enc e = {room, room + 25, false};
+    struct gpu_state s = {{0}}, before = s;
+    struct gpu_record r = {.kind = GPU_KERNEL};
+    r.KERNEL.start = r.KERNEL.duration = INT64_MAX;
+    assert_false(gpu_pack(&s, &e, &r));
+    assert_memory_equal(&s, &before, sizeof s);
+    assert_ptr_equal(e.p, room);
+}
+
+static void bytes_that_are_no_record(void **state)
+{
+    (void)state;
+    const uint8_t unknown[] = {GPU_KINDS, 1, 2, 3}, torn[] = {GPU_KERNEL, 0x80}, zero[] = {0};
+    const struct dec all[] = {{unknown, unknown + sizeof unknown, false},
+                              {torn, torn + sizeof torn, false},
+                              {zero, zero + 1, false}};
+    for (size_t i = 0; i < 3; i++) {
+        struct gpu_state s = {{0}};
+        struct gpu_record r;
+        struct dec d = all[i];
+        assert_false(gpu_unpack(&s, &d, &r));
+        assert_true(d.failed);
+    }
+}
+
+/* ---- made-up timelines, in microseconds ---- */
+
+enum { STAMP = 1000000000, US = 1000 };
+
+struct making {
+    struct folder at;
+    struct appender to;
+    struct gpu_state state;
+    uint8_t room[1 << 16];
+    struct enc e;
+};
+
+static int set_up(void **state)
+{
+    struct making *m = test_calloc(1, sizeof *m);
+    folder_new(&m->at);
+    m->e = (struct enc){m->room, m->room + sizeof m->room, false};
+    assert_int_equal(
+        appender_open(&m->to, &(struct appender_options){.path = m->at.trace, .mode = MODE_GPU, .tsc = 1},
+                      NULL),
+        TARE_OK);
+    *state = m;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct making *m = *state;
+    folder_remove(&m->at);
+    test_free(m);
+    assert_int_equal(mem_live_blocks(), 0);
+    return 0;
+}
+
+static void put(struct making *m, struct gpu_record r)
+{
+    assert_true(gpu_pack(&m->state, &m->e, &r));
+}
+
+static void name(struct making *m, uint64_t number, const char *text)
+{
+    struct gpu_record r = {.kind = GPU_NAME, .text = text, .text_bytes = strlen(text)};
+    r.NAME.number = number;
+    put(m, r);
+}
+
+/* Stamps of CUPTI are our raw clock + STAMP here; a trace's time begins when the process joins. */
+static void begin(struct making *m)
+{
+    uint64_t now = clock_raw_ns();
+    for (int i = 0; i < 2; i++) {
+        struct gpu_record r = {.kind = GPU_CLOCK};
+        r.CLOCK.raw_ns = now + (uint64_t)i * 1000000000u;
+        r.CLOCK.stamp = (uint64_t)i * 1000000000u + STAMP;
+        put(m, r);
+    }
+    for (uint64_t lane = 1; lane <= 2; lane++) {
+        struct gpu_record r = {.kind = GPU_LANE};
+        r.LANE.number = r.LANE.stream = lane;
+        put(m, r);
+    }
+    name(m, 1, "_ZN7cutlass7Kernel2I18my_gemm_tn_align_8EEvv");
+    name(m, 2, "ncclDevKernel_AllReduce_Sum_f32");
+    name(m, 3, "cudaLaunchKernel");
+    name(m, 4, "cudaStreamSynchronize");
+    name(m, 5, "cudaMemcpyAsync");
+    name(m, 6, "cudaMalloc");
+    name(m, 7, "step");
+    name(m, 8, "cuLibraryLoadData");
+}
+
+/* Lane and name are one number, as in 12: lane 1, the second name. */
+static void kernel(struct making *m, uint64_t id, uint64_t from, uint64_t to, uint64_t lane_name)
+{
+    struct gpu_record r = {.kind = GPU_KERNEL};
+    r.KERNEL.start = STAMP + from * US;
+    r.KERNEL.duration = (to - from) * US;
+    r.KERNEL.lane = lane_name / 10;
+    r.KERNEL.name = lane_name % 10;
+    r.KERNEL.id = id;
+    put(m, r);
+}
+
+static void copy(struct making *m, uint64_t id, uint64_t from, uint64_t to, uint64_t bytes)
+{
+    struct gpu_record r = {.kind = GPU_COPY};
+    r.COPY.start = STAMP + from * US;
+    r.COPY.duration = (to - from) * US;
+    r.COPY.lane = 2;
+    r.COPY.what = GPU_TO_DEVICE | GPU_PAGEABLE << 8 | GPU_DEVICE_MEMORY << 16;
+    r.COPY.bytes = bytes;
+    r.COPY.id = id;
+    put(m, r);
+}
+
+static void call(struct making *m, uint64_t id, uint64_t from, uint64_t to, uint64_t what)
+{
+    struct gpu_record r = {.kind = GPU_CALL};
+    r.CALL.start = STAMP + from * US;
+    r.CALL.duration = (to - from) * US;
+    r.CALL.thread = 11;
+    r.CALL.name = what;
+    r.CALL.id = id;
+    put(m, r);
+}
+
+static void look(struct making *m, uint64_t at, uint64_t does)
+{
+    struct gpu_record r = {.kind = GPU_HOST_STATE};
+    r.HOST_STATE.at = STAMP + at * US;
+    r.HOST_STATE.thread = 11;
+    r.HOST_STATE.state = does;
+    put(m, r);
+}
+
+static void analyse(struct making *m, struct gpu_profile *p)
+{
+    size_t at = appender_begin(&m->to);
+    buf_add(&m->to.out, m->room, (size_t)(m->e.p - m->room));
+    appender_end(&m->to, at, CHUNK_GPU);
+    assert_int_equal(appender_write(&m->to, NULL), TARE_OK);
+    assert_int_equal(appender_close(&m->to, 0, NULL), TARE_OK);
+    struct trace *t = NULL;
+    assert_int_equal(trace_open(&t, m->at.trace, NULL), TARE_OK);
+    assert_int_equal(gpu_sum(t, p, NULL), TARE_OK);
+    trace_close(t);
+}
+
+static uint64_t idle_us(const struct gpu_profile *p, const char *cause)
+{
+    for (size_t i = 0; i < p->devices.at[0]->idle.n; i++)
+        if (strcmp(p->devices.at[0]->idle.at[i]->cause, cause) == 0)
+            return (p->devices.at[0]->idle.at[i]->ns + 500) / US;
+    return 0;
+}
+
+static uint64_t us(struct known_u64 v)
+{
+    assert_true(v.known);
+    return (v.v + 500) / US;
+}
+
+static void busy_is_a_union_over_streams(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    call(m, 1, 0, 5, 3);
+    kernel(m, 1, 100, 300, 11);
+    call(m, 2, 6, 9, 5);
+    copy(m, 2, 200, 400, 4000); /* 100 beside the kernel, 100 alone */
+    call(m, 3, 10, 12, 3);
+    kernel(m, 3, 400, 500, 12); /* communication: 60 of it alone */
+    call(m, 4, 13, 15, 3);
+    kernel(m, 4, 460, 600, 21);
+    analyse(m, &p);
+    const struct gpu_card *d = p.devices.at[0];
+    assert_int_equal(us(d->wall_ns), 500);
+    assert_int_equal(us(d->busy_ns), 500);
+    assert_int_equal(us(d->compute_ns), 340);
+    assert_int_equal(us(d->copy_ns), 200);
+    assert_int_equal(us(d->exposed_copy_ns), 100);
+    assert_int_equal(us(d->exposed_communication_ns), 60);
+    assert_int_equal(d->idle.n, 0);
+    assert_int_equal(p.kernels.n, 2);
+    assert_string_equal(p.kernels.at[0]->group, "matmul");
+    assert_int_equal(p.kernels.at[0]->count, 2);
+    assert_int_equal(p.kernels.at[0]->total_ns, 340 * US);
+    assert_string_equal(p.kernels.at[1]->group, GPU_GROUP_COMMUNICATION);
+    assert_int_equal(p.copies.n, 1);
+    assert_string_equal(p.copies.at[0]->host_memory, "pageable");
+    assert_float_equal(p.copies.at[0]->bandwidth.v, 4000 / 200e-6, 1);
+    gpu_profile_release(&p);
+}
+
+/* Each gap has one known cause; together with the busy time they make the whole. */
+static void idle_time_by_cause(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    call(m, 1, 0, 5, 3);
+    kernel(m, 1, 10, 110, 11);
+    call(m, 2, 20, 112, 4); /* waits for the kernel; then 38 of own code, hidden had it not waited */
+    call(m, 3, 150, 155, 3);
+    kernel(m, 3, 160, 260, 11); /* gap 50: sync 2 + 38, launch 10 */
+    call(m, 4, 270, 470, 6);    /* cudaMalloc: 200 */
+    call(m, 5, 470, 475, 3);
+    kernel(m, 5, 480, 580, 11); /* gap 220: host 10, allocation 200, launch 10 */
+    call(m, 6, 590, 700, 8);    /* loading code: 110 */
+    call(m, 7, 700, 705, 3);
+    kernel(m, 7, 705, 805, 11);  /* gap 125: host 10, loading 110, launch 5 */
+    kernel(m, 8, 905, 1000, 11); /* its launch was not recorded: 100 unknown */
+    call(m, 9, 900, 990, 3);
+    kernel(m, 9, 1004, 1100, 11); /* launched in time: 4 of launch */
+    analyse(m, &p);
+    assert_int_equal(idle_us(&p, "sync"), 40);
+    assert_int_equal(idle_us(&p, "launch"), 10 + 10 + 5 + 4);
+    assert_int_equal(idle_us(&p, "allocation"), 200);
+    assert_int_equal(idle_us(&p, "loading"), 110);
+    assert_int_equal(idle_us(&p, "host"), 20);
+    assert_int_equal(idle_us(&p, "unknown"), 100);
+    uint64_t sum = us(p.devices.at[0]->busy_ns);
+    for (size_t i = 0; i < p.devices.at[0]->idle.n; i++) sum += (p.devices.at[0]->idle.at[i]->ns + 500) / US;
+    assert_int_equal(sum, us(p.devices.at[0]->wall_ns));
+    gpu_profile_release(&p);
+}
+
+/* A thread that was seen waiting in three of four looks: so much of its time. */
+static void host_time_by_what_the_thread_did(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    for (uint64_t i = 0; i < 40; i++) {
+        uint64_t at = i * 1000;
+        call(m, i + 1, at, at + 5, 3);
+        kernel(m, i + 1, at + 5, at + 105, 11);
+        look(m, at + 50, GPU_HOST_SLEEPS); /* the GPU worked: does not count */
+        look(m, at + 500, i % 4 ? GPU_HOST_WAITS : GPU_HOST_RUNS);
+    }
+    analyse(m, &p);
+    assert_int_equal(idle_us(&p, "launch"), 39 * 5);
+    assert_int_equal(idle_us(&p, "host"), 0);
+    assert_int_equal(idle_us(&p, "host-sleeping"), 0);
+    /* 39 gaps, the last look is after the last kernel */
+    assert_true(llabs((long long)idle_us(&p, "host-waiting") - 39 * 895 * 29 / 39) <= 2);
+    assert_true(llabs((long long)idle_us(&p, "host-running") - 39 * 895 * 10 / 39) <= 2);
+    gpu_profile_release(&p);
+}
+
+/* A kernel counts for the range it was launched in and for those around it, also when it ran after their end. */
+static void ranges_have_their_kernels(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    name(m, 9, "forward");
+    for (uint64_t i = 0; i < 2; i++) {
+        struct gpu_record r = {.kind = GPU_RANGE_BEGIN};
+        r.RANGE_BEGIN.at = STAMP + (1 + i) * US;
+        r.RANGE_BEGIN.thread = 11;
+        r.RANGE_BEGIN.range = 100 + i;
+        r.RANGE_BEGIN.name = i ? 9 : 7;
+        put(m, r);
+    }
+    struct gpu_record in = {.kind = GPU_IN_RANGE};
+    in.IN_RANGE.id = 1;
+    in.IN_RANGE.range = 101;
+    put(m, in);
+    call(m, 1, 3, 5, 3);
+    for (uint64_t i = 2; i-- > 0;) {
+        struct gpu_record r = {.kind = GPU_RANGE_END};
+        r.RANGE_END.at = STAMP + (8 - i) * US;
+        r.RANGE_END.range = 100 + i;
+        put(m, r);
+    }
+    kernel(m, 1, 20, 50, 11);
+    kernel(m, 2, 60, 70, 11);
+    analyse(m, &p);
+    assert_int_equal(p.ranges.n, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(p.ranges.at[i]->gpu_ns, 30 * US);
+        assert_int_equal(p.ranges.at[i]->operations, 1);
+        assert_int_equal(p.ranges.at[i]->count, 1);
+    }
+    assert_string_equal(p.ranges.at[0]->name, "step"); /* longer on the host */
+    gpu_profile_release(&p);
+}
+
+static void a_trace_without_a_gpu_is_told(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    struct trace *t = NULL;
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(appender_close(&m->to, 0, NULL), TARE_OK);
+    assert_int_equal(trace_open(&t, m->at.trace, NULL), TARE_OK);
+    assert_int_equal(gpu_sum(t, &p, &err), TARE_FORMAT);
+    assert_non_null(strstr(err.text, "tare run --gpu"));
+    trace_close(t);
+}
+
+/* ---- names ---- */
+
+static void names_of_kernels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *full, *name, *group;
+    } rows[] = {
+        {"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*> >(int)",
+         "vectorized_elementwise_kernel FillFunctor", "elementwise"},
+        {"void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt::Params)",
+         "cutlass_80_simt_sgemm_256x128_8x4_nn_align1", "matmul"},
+        {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs<4096ul>)",
+         "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "communication"},
+        {"void (anonymous namespace)::softmax_warp_forward<float>(float*)", "softmax_warp_forward",
+         "softmax"},
+        {"triton_poi_fused_add_0", "triton_poi_fused_add_0", "elementwise"},
+        {"nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "matmul"},
+        {"", "", "other"},
+        {"<", "<", "other"},
+    };
+    struct arena a = ARENA_INIT;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(gpu_name_short(&a, rows[i].full), rows[i].name);
+        assert_string_equal(gpu_name_group(rows[i].full), rows[i].group);
+    }
+    arena_release(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_come_back),
+        cmocka_unit_test(a_kernel_takes_few_bytes),
+        cmocka_unit_test(no_room_changes_nothing),
+        cmocka_unit_test(bytes_that_are_no_record),
+        cmocka_unit_test(names_of_kernels),
+        cmocka_unit_test_setup_teardown(busy_is_a_union_over_streams, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(idle_time_by_cause, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(host_time_by_what_the_thread_did, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ranges_have_their_kernels, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_trace_without_a_gpu_is_told, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
