@@ -22,6 +22,7 @@ static const char *chunk_name(enum chunk_type type)
     case CHUNK_SAMPLE: return "SAMPLE";
     case CHUNK_SAMPLE_MARK: return "SAMPLE_MARK";
     case CHUNK_PAUSES: return "PAUSES";
+    case CHUNK_GPU: return "GPU";
     }
     return NULL;
 }
