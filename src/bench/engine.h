@@ -146,6 +146,9 @@ struct bench {
 bool bench_interrupted(const struct bench *b);
 /* Take a case out of the bench, with the reason for the document. Not TARE_OK: the user interrupts, or no memory. */
 tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *why, tare_error *err);
+/* Before it is measured further: load a case anew whose process another case took along. What was measured in that one
+ * is dropped, so that times, warm-up and memory of a case are those of one process. */
+tare_status case_revive(struct bench *b, struct case_work *w, tare_error *err);
 void bench_tell(struct bench *b, const struct case_work *w, const char *stage);
 
 /* ---- load_closed.c ---- */

@@ -151,6 +151,16 @@ static void set_limits(struct bench *b, struct case_work *w)
     w->half_width = w->half_width_percentile = INFINITY;
 }
 
+static void finish_case(struct case_work *w)
+{
+    if (w->instance) w->instance->subject->ops->finish(w->instance);
+    w->instance = NULL;
+    vec_release(&w->samples);
+    vec_release(&w->waits);
+    vec_release(&w->switched);
+    vec_release(&w->slices);
+}
+
 /* Memory is read before loading and after the warm-up: what lies between is the case's share. */
 static tare_status load_case(struct bench *b, size_t index, tare_error *err)
 {
@@ -179,6 +189,17 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     w->units = (double)units;
     set_limits(b, w);
     return TARE_OK;
+}
+
+tare_status case_revive(struct bench *b, struct case_work *w, tare_error *err)
+{
+    const struct subject_ops *ops = w->instance->subject->ops;
+    uint64_t budget = b->plan->budget_ns;
+    if (!ops->is_lost || !ops->is_lost(w->instance)) return TARE_OK;
+    b->done_ns -= w->spent_ns < budget ? w->spent_ns : budget;
+    finish_case(w);
+    *w = (struct case_work){0};
+    return load_case(b, (size_t)(w - b->cases), err);
 }
 
 /* One bad case, a batch that does not fit into memory, must not lose the others: it becomes a row with its reason. */
@@ -225,16 +246,6 @@ static bool has_room(struct bench *b, size_t first, size_t next, struct known_u6
     if (!available.known || (double)(held + biggest) <= MEMORY_SHARE * (double)available.v) return true;
     b->split_why = "all cases at once would take more than 60 % of the available memory";
     return false;
-}
-
-static void finish_case(struct case_work *w)
-{
-    if (w->instance) w->instance->subject->ops->finish(w->instance);
-    w->instance = NULL;
-    vec_release(&w->samples);
-    vec_release(&w->waits);
-    vec_release(&w->switched);
-    vec_release(&w->slices);
 }
 
 static tare_status record_block(struct bench *b, size_t first, size_t end, tare_error *err)
@@ -303,7 +314,7 @@ static tare_status measure_all(struct bench *b, tare_error *err)
     b->self_watching_ns = closed_self_ns(b, true);
     for (size_t i = 0; b->n_cases > 1 && i < b->n_cases; i++) prime_subject(b, i);
     struct process_state base;
-    if ((s = process_take(b->plan->cases[0].subject, false, &base, err)) < 0)
+    if ((s = process_take(b->plan->cases[0].subject, true, &base, err)) < 0)
         return error_wrap(err, "case %s", b->plan->cases[0].name); /* that was run just now */
     b->base_rss = base.rss;
     for (size_t at = 0; s == TARE_OK && at < b->n_cases && !bench_interrupted(b);)

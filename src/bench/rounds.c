@@ -124,9 +124,10 @@ static tare_status one_round(struct bench *b, const size_t *order, size_t n, tar
 {
     for (size_t i = 0; i < n; i++) {
         struct case_work *w = &b->cases[order[i]];
-        uint64_t spent = w->spent_ns;
         tare_error why = TARE_ERROR_INIT;
-        tare_status s = bench_interrupted(b) ? TARE_OK : measure_slice(b, w, n, &why);
+        tare_status s = bench_interrupted(b) ? TARE_OK : case_revive(b, w, &why);
+        uint64_t spent = w->spent_ns;
+        if (s == TARE_OK && !bench_interrupted(b)) s = measure_slice(b, w, n, &why);
         s = s < 0 ? case_failed(b, w, &why, err) : decide_stop(b, w, err);
         if (s < 0) return s;
         uint64_t budget = b->plan->budget_ns;
@@ -145,7 +146,8 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
         tare_error why = TARE_ERROR_INIT;
         if (w->stopped) continue;
         bench_tell(b, w, "measuring");
-        s = open_window(b, w, &why);
+        s = case_revive(b, w, &why);
+        if (s == TARE_OK) s = open_window(b, w, &why);
         if (s == TARE_OK) w->stopped = bench_interrupted(b) ? STOP_INTERRUPTED : STOP_BUDGET;
         if (s == TARE_OK && w->samples.n) s = update_precision(b, w, &why);
         if (s < 0) s = case_failed(b, w, &why, err);

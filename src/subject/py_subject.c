@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * py_subject.c - a Python function as a subject: one Python process imports it, makes the inputs and runs
  * it, each lane in a thread of its own, and tells times by its own clock. Short runs are asked for some at
- * a time, so that they follow one another as they would in a program. Never runs Python in this process. */
+ * a time, so that they follow one another as they would in a program. A process that a run takes along (the kernel
+ * kills what is out of memory) is replaced before the next case. Never runs Python in this process. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,6 +24,7 @@ struct py_subject {
     struct py_options o; /* its texts are copies in `texts` */
     struct arena texts;
     uint32_t last_id;
+    unsigned launch;           /* number of the process: how often one was started */
     struct process_state seen; /* for when it was interrupted */
     char failed[400];          /* why it cannot go on; under peer.lock */
 };
@@ -38,6 +40,7 @@ struct py_instance {
     struct instance base;
     struct py_subject *subject;
     uint32_t id;
+    unsigned launch; /* in which it was prepared */
     int64_t units;
     uint64_t per_sample; /* calls */
     bool ungrouped;
@@ -116,8 +119,8 @@ void py_state_read(const uint64_t *words, struct process_state *out)
 
 /* ---- asking ---- */
 
-/* A process that is gone, or does not answer, cannot be asked anything else: why, is what all later questions get. An
- * exception is no such thing: the next case may go well. */
+/* A process that is gone, or does not answer, cannot be asked anything else: why, is what all later questions get until
+ * another is started. An exception is no such thing: the next case may go well. */
 static tare_status keep_failure(struct py_subject *s, const tare_error *why, tare_error *err)
 {
     pthread_mutex_lock(&s->peer.lock);
@@ -173,13 +176,65 @@ static tare_status ask_plain(struct py_subject *s, struct py_request q, struct p
     return status;
 }
 
+/* ---- the process ---- */
+
+static tare_status start_python(struct py_subject *s, tare_error *err)
+{
+    const struct py_options *o = &s->o;
+    char lanes[16];
+    snprintf(lanes, sizeof lanes, "%u", o->workers);
+    const char *argv[] = {o->python, "-m", "tare", "_worker", lanes, o->target, o->inputs ? o->inputs : "",
+                          NULL};
+    struct spawn_options p = {.exe = o->python, .env = environ, .n_fds = o->workers, .out = 2};
+    p.argv = (char *const *)(uintptr_t)argv; /* posix_spawn copies them */
+    s->launch++;
+    return peer_start(&s->peer, p, err);
+}
+
+static tare_status hear_greeting(struct py_subject *s, tare_error *err)
+{
+    char bytes[PY_PACKET_MAX];
+    struct peer_packet packet = {bytes, sizeof bytes, 0};
+    struct peer_patience patience = {.interrupted = s->patience.interrupted}; /* imports take their time */
+    tare_status status = peer_hear(&s->peer, 0, &patience, &packet, err);
+    bool refused = !peer_alive(&s->peer) && WIFEXITED(s->peer.status);
+    if (status < 0 && refused) /* Python said why on stderr */
+        return error_set(
+            err, TARE_UNSUPPORTED,
+            "%s cannot import tare: install the package there, or name another Python with TARE_PYTHON",
+            s->o.python);
+    return status < 0 ? status : py_hello_read(bytes, packet.got, &s->hello, err);
+}
+
+/* A fresh process where the last one is gone; no lane may be in use. What one case did must not lose the others. */
+static tare_status revive_python(struct py_subject *s, tare_error *err)
+{
+    tare_error why = TARE_ERROR_INIT;
+    if (peer_alive(&s->peer)) return TARE_OK;
+    if (s->patience.interrupted && *s->patience.interrupted)
+        return TARE_OK; /* the next question is refused */
+    peer_stop(&s->peer);
+    s->failed[0] = 0;
+    tare_status status = start_python(s, &why);
+    if (status == TARE_OK) status = hear_greeting(s, &why);
+    if (status == TARE_OK) return TARE_OK;
+    peer_kill(&s->peer);
+    return keep_failure(s, &why, err);
+}
+
+static bool py_is_lost(struct instance *base)
+{
+    const struct py_instance *i = (const struct py_instance *)base;
+    return i->launch != i->subject->launch || !peer_alive(&i->subject->peer);
+}
+
 /* ---- one case ---- */
 
 static void py_finish(struct instance *base)
 {
     struct py_instance *i = (struct py_instance *)base;
     struct py_reply head = {0};
-    if (peer_alive(&i->subject->peer))
+    if (!py_is_lost(base))
         ask_plain(i->subject, (struct py_request){.kind = PY_ASK_DROP, .id = i->id}, &head, NULL);
     mem_free(i->lanes);
     mem_free(i);
@@ -198,6 +253,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     tare_status status = i && lanes ? TARE_OK : error_nomem(err, "a case");
     if (status == TARE_OK && workers > s->peer.n)
         status = error_set(err, TARE_INVALID, "%u runs at once, but %u lanes", workers, s->peer.n);
+    if (status == TARE_OK) status = revive_python(s, err);
     if (status == TARE_OK) status = ask_plain(s, q, &head, err);
     if (status < 0 || !i) {
         mem_free(i);
@@ -208,6 +264,7 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     *i = (struct py_instance){.base = {base},
                               .subject = s,
                               .id = q.id,
+                              .launch = s->launch,
                               .units = head.value ? (int64_t)head.value : 1,
                               .ungrouped = p->ungrouped,
                               .workers = workers,
@@ -254,7 +311,7 @@ static uint64_t py_overhead(struct instance *base)
     struct py_instance *i = (struct py_instance *)base;
     struct py_request q = {.kind = PY_ASK_OVERHEAD, .id = i->id};
     struct py_reply head = {0};
-    bool told = peer_alive(&i->subject->peer) && ask_plain(i->subject, q, &head, NULL) == TARE_OK;
+    bool told = !py_is_lost(base) && ask_plain(i->subject, q, &head, NULL) == TARE_OK;
     return told ? head.value : 0;
 }
 
@@ -271,7 +328,7 @@ static int64_t py_units(const struct instance *base)
     return ((const struct py_instance *)base)->units;
 }
 
-/* ---- the process ---- */
+/* ---- the subject ---- */
 
 static tare_status py_process(struct subject *base, bool reset, struct process_state *out, tare_error *err)
 {
@@ -279,7 +336,8 @@ static tare_status py_process(struct subject *base, bool reset, struct process_s
     struct py_request q = {.kind = PY_ASK_STATE, .a = reset};
     uint64_t words[PY_TIMES_MAX] = {0};
     struct answer r = {.numbers = words};
-    tare_status status = ask_python(s, 0, &q, &r, err);
+    tare_status status = reset ? revive_python(s, err) : TARE_OK;
+    if (status == TARE_OK) status = ask_python(s, 0, &q, &r, err);
     if (status == TARE_OK && r.head.n != PY_STATE_WORDS)
         status = error_set(err, TARE_FORMAT, "%u numbers for the state of a process", r.head.n);
     if (status == TARE_OK) py_state_read(words, &s->seen);
@@ -322,36 +380,10 @@ static const struct subject_ops py_ops = {
     .close = py_close,
     .overhead_ns = py_overhead,
     .process = py_process,
+    .is_lost = py_is_lost,
 };
 
 /* ---- opening ---- */
-
-static tare_status start_python(struct py_subject *s, tare_error *err)
-{
-    const struct py_options *o = &s->o;
-    char lanes[16];
-    snprintf(lanes, sizeof lanes, "%u", o->workers);
-    const char *argv[] = {o->python, "-m", "tare", "_worker", lanes, o->target, o->inputs ? o->inputs : "",
-                          NULL};
-    struct spawn_options p = {.exe = o->python, .env = environ, .n_fds = o->workers, .out = 2};
-    p.argv = (char *const *)(uintptr_t)argv; /* posix_spawn copies them */
-    return peer_start(&s->peer, p, err);
-}
-
-static tare_status hear_greeting(struct py_subject *s, tare_error *err)
-{
-    char bytes[PY_PACKET_MAX];
-    struct peer_packet packet = {bytes, sizeof bytes, 0};
-    struct peer_patience patience = {.interrupted = s->patience.interrupted}; /* imports take their time */
-    tare_status status = peer_hear(&s->peer, 0, &patience, &packet, err);
-    bool refused = !peer_alive(&s->peer) && WIFEXITED(s->peer.status);
-    if (status < 0 && refused) /* Python said why on stderr */
-        return error_set(
-            err, TARE_UNSUPPORTED,
-            "%s cannot import tare: install the package there, or name another Python with TARE_PYTHON",
-            s->o.python);
-    return status < 0 ? status : py_hello_read(bytes, packet.got, &s->hello, err);
-}
 
 tare_status subject_open_py(struct subject **out, const struct py_options *o, tare_error *err)
 {

@@ -94,9 +94,12 @@ struct subject_ops {
     /* What run() costs besides the work itself, measured now: ns per run, 0 when it cannot be told. May be NULL: all of
      * run() is the work. Call it between measurements; worker 0 must be idle. */
     uint64_t (*overhead_ns)(struct instance *i);
-    /* State of the one other process in which all runs happen; `reset` asks it to count its peak anew. NULL: runs
-     * happen here, or each in a process of its own (`runs_in_child`). */
+    /* State of the one other process in which all runs happen; `reset` asks it to count its peak anew, and starts a
+     * fresh one where a run took it along. NULL: runs happen here, or each in a process of its own
+     * (`runs_in_child`). */
     tare_status (*process)(struct subject *s, bool reset, struct process_state *out, tare_error *err);
+    /* Is that process gone, and the instance with it? It can only be finished, and prepared anew. NULL: never. */
+    bool (*is_lost)(struct instance *i);
     bool runs_in_child; /* runs happen in other processes: the memory of this one says nothing about them */
     bool reports_time; /* run() tells its time in cost.wall_ns: what it does besides is not part of the run */
 };

@@ -36,6 +36,12 @@ def end(texts):
 def crash(texts):
     os.kill(os.getpid(), signal.SIGSEGV)
 
+def killed_at_4(texts, calls=[]):
+    calls.append(len(texts))
+    if len(texts) == 4 and calls.count(4) > int(os.environ.get("SPARED", "0")):
+        os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does when memory runs out
+    time.sleep(0.001)
+
 def leave(texts):
     sys.exit(4)
 
@@ -153,6 +159,29 @@ def test_one_bad_case_loses_no_other(py, tmp_path):
     told = [f for f in run["findings"] if f["id"] == "runs.failed"]
     assert len(told) == 1 and told[0]["case"] == "batch=3" and told[0]["title"].startswith("not measured: run 1: ValueError: boom")
     assert list((tmp_path / "tare-results").glob("bench_*.json"))
+
+
+@pytest.mark.parametrize("batches, spared, load", [
+    ("1,2,4,8", "0", ()),
+    ("4,1,8", "0", ()),  # the first one, which is run before all
+    ("1,2,4,8", "500", ("--budget", "3s")),  # in the midst of measuring
+    ("1,2,4,8", "0", ("--rate", "200", "--budget", "300ms")),
+    ("1,2,4,8", "0", ("--concurrency", "3")),
+])
+def test_a_case_that_kills_the_process_loses_no_other(py, batches, spared, load):
+    done = py("embed.py:killed_at_4", "--batch", batches, "--min-runs", "40", "--max-runs", "600", "--precision", "0.0001", *load,
+              "--json", "--no-save", status=1, SPARED=spared)
+    run = document(done)
+    assert [str(c["params"].get("batch", 4)) for c in run["cases"]] == batches.split(",")
+    for case in run["cases"]:
+        if case["name"] == "batch=4":
+            assert case["failure"].endswith(": the Python process was killed by signal 9 (Killed)") and case["samples"] is None
+            assert case["failure"].startswith("run 1:") == (spared == "0")
+        else:
+            assert case["failure"] is None and case["samples"] >= 40 and case["latency_ns"]["p50"]["value"] > 1_000_000
+            assert case["memory"]["rss_peak"] > 1 << 20 and case["warmup_runs"] >= 1
+    assert [f["case"] for f in run["findings"] if f["id"] == "runs.failed"] == ["batch=4"]
+    assert "Traceback" not in done.stderr
 
 
 def test_an_exception_names_the_case_and_shows_the_traceback(py, tmp_path):
