@@ -17,7 +17,7 @@ struct play {
     void *ctx;
     tare_error *err;
     struct trace_event e;
-    size_t hint; /* for timeline_ns */
+    struct timeline_hint hint;
     uint32_t depth;
     uint32_t stack[STACK_MAX]; /* sites; LOST_SITE: its begin was not recorded */
     uint64_t began[STACK_MAX]; /* as in trace_event */
@@ -42,7 +42,7 @@ static void deliver(struct play *p, unsigned kind, unsigned flags, uint32_t site
 }
 
 /* A pause begins: from when on the call runs is kept until it goes on. */
-static unsigned note_pause(struct play *p, uint32_t number)
+static __attribute__((noinline)) unsigned note_pause(struct play *p, uint32_t number)
 {
     tare_status s = map_u64_put(&p->waiting, 2 * (uint64_t)number, p->e.began_ns, p->err);
     if (s == TARE_OK) s = map_u64_put(&p->waiting, 2 * (uint64_t)number + 1, p->e.time_ns, p->err);
@@ -51,7 +51,7 @@ static unsigned note_pause(struct play *p, uint32_t number)
 }
 
 /* A call goes on. One whose pause is not in the record is a call like any other. */
-static unsigned note_resume(struct play *p, uint32_t number, bool waited)
+static __attribute__((noinline)) unsigned note_resume(struct play *p, uint32_t number, bool waited)
 {
     uint64_t began, paused;
     if (!map_u64_remove(&p->waiting, 2 * (uint64_t)number, &began) ||
@@ -62,7 +62,7 @@ static unsigned note_resume(struct play *p, uint32_t number, bool waited)
     return TRACE_RESUMED | (waited ? TRACE_WAITED : 0u);
 }
 
-static void begin(struct play *p, uint32_t site, unsigned flags)
+static inline void begin(struct play *p, uint32_t site, unsigned flags)
 {
     p->e.began_ns = p->e.time_ns;
     if (p->now_told) flags |= note_resume(p, (uint32_t)(p->now_told >> 1), p->now_told & 1);
@@ -74,7 +74,7 @@ static void begin(struct play *p, uint32_t site, unsigned flags)
     if (site != LOST_SITE && p->depth <= STACK_MAX) deliver(p, TRACE_BEGIN, flags, site);
 }
 
-static void end(struct play *p, unsigned flags)
+static inline void end(struct play *p, unsigned flags)
 {
     if (!p->depth) return; /* its begin was lost */
     p->depth--;
@@ -120,8 +120,9 @@ static void open_pauses(struct play *p, const struct loaded_thread *th, uint64_t
     next_told(p);
 }
 
-static void take_told(struct play *p, uint64_t event)
+static inline void take_told(struct play *p, uint64_t event)
 {
+    if (!p->told && !p->now_told) return; /* as in most traces: a hundred million times */
     p->now_told = 0;
     p->e.pause = 0;
     for (; p->told && p->told_at == event; next_told(p)) p->now_told = p->told;

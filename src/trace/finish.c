@@ -111,7 +111,7 @@ static tare_status finish_thread(struct trace *t, uint32_t index, tare_error *er
     if (thread->chunks.n) {
         const struct events_chunk *last = vec_last(&thread->chunks);
         struct loaded_process *p = &t->processes.items[thread->pub.process];
-        size_t hint = 0;
+        struct timeline_hint hint = {0};
         uint64_t end = timeline_ns(t, p, last->last_ticks, &hint);
         if (end > p->pub.end_ns) p->pub.end_ns = end;
         t->loss.unclosed_scopes += last->depth_after;

@@ -19,7 +19,7 @@ static int read_chunk(struct trace *t, const struct stored *s, struct scratch *s
     struct gpu_state state = {{0}};
     struct gpu_record r;
     struct dec d;
-    size_t hint = 0;
+    struct timeline_hint hint = {0};
     int stop = 0;
     if (!stored_open(s, scratch, &d)) return 0; /* counted when the trace was opened */
     while (!stop && gpu_unpack(&state, &d, &r)) {

@@ -104,7 +104,21 @@ tare_status trace_finish(struct trace *t, tare_error *err);
 
 void loss_note(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint64_t ticks, size_t *hint);
+/* The straight line of the ticks before this one; all 0 at first: none. Most ticks lie on the line of the last. */
+struct timeline_hint {
+    uint64_t first, length; /* ticks it is good for */
+    double since, tick;     /* ns at the first, and of one */
+    size_t pair;
+};
+uint64_t timeline_find(const struct trace *t, const struct loaded_process *p, uint64_t ticks,
+                       struct timeline_hint *hint);
+/* Ticks of a process -> ns of the trace. */
+static inline uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint64_t ticks,
+                                   struct timeline_hint *hint)
+{
+    if (ticks - hint->first >= hint->length) return timeline_find(t, p, ticks, hint);
+    return (uint64_t)(hint->since + (double)(int64_t)(ticks - hint->first) * hint->tick);
+}
 void timeline_prepare(struct trace *t);
 
 #endif

@@ -24,7 +24,6 @@ static void clean_pairs(struct loaded_process *p)
     p->pairs.n = kept;
 }
 
-/* timeline.c: ticks of a process -> ns of the trace. `hint` remembers where the last one was. */
 static double timeline_tick_ns(const struct loaded_process *p)
 {
     if (!p->info.tsc) return 1;
@@ -68,22 +67,24 @@ void timeline_prepare(struct trace *t)
 }
 
 /* `hint` is where the last time was found: events come in order, so the next is there or one further. */
-uint64_t timeline_ns(const struct trace *t, const struct loaded_process *p, uint64_t ticks, size_t *hint)
+/* Whole numbers first: after months of uptime a double holds neither clock to the nanosecond. */
+uint64_t timeline_find(const struct trace *t, const struct loaded_process *p, uint64_t ticks,
+                       struct timeline_hint *hint)
 {
     const struct clock_pair *v = p->pairs.items;
-    size_t n = p->pairs.n, i = *hint;
+    size_t n = p->pairs.n, i = hint->pair;
     if (!p->info.tsc) return ticks > t->begun_raw_ns ? ticks - t->begun_raw_ns : 0;
     if (!n) return 0;
     if (i >= n) i = n - 1;
     while (i > 0 && v[i].ticks > ticks) i--;
     while (i + 1 < n && v[i + 1].ticks <= ticks) i++;
-    *hint = i;
-    double tick = p->pub.tick_ns;
-    if (i + 1 < n && p->info.tsc)
-        tick = (double)(v[i + 1].raw_ns - v[i].raw_ns) / (double)(v[i + 1].ticks - v[i].ticks);
-    /* Whole numbers first: after months of uptime a double holds neither clock to the nanosecond. */
-    double since = (double)(int64_t)(v[i].raw_ns - t->begun_raw_ns);
-    double ns = since + (double)(int64_t)(ticks - v[i].ticks) * tick;
+    *hint = (struct timeline_hint){.first = v[i].ticks, .tick = p->pub.tick_ns, .pair = i};
+    hint->since = (double)(int64_t)(v[i].raw_ns - t->begun_raw_ns);
+    if (i + 1 < n) {
+        hint->tick = (double)(v[i + 1].raw_ns - v[i].raw_ns) / (double)(v[i + 1].ticks - v[i].ticks);
+        if (hint->since >= 0 && v[i + 1].raw_ns < INT64_MAX) hint->length = v[i + 1].ticks - v[i].ticks;
+    }
+    double ns = hint->since + (double)(int64_t)(ticks - v[i].ticks) * hint->tick;
     if (!(ns > 0)) return 0;
     return ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18;
 }
