@@ -39,30 +39,34 @@ static void forget_names(struct book *b)
     memset(b->call_names, 0, sizeof b->call_names);
 }
 
-/* The chunk under way into the file. */
-static void write_chunk(struct book *b)
+/* The chunk under way into the file. False: it is lost, and with it all names. */
+static bool write_chunk(struct book *b)
 {
     size_t bytes = (size_t)(b->enc.p - b->room);
-    if (!bytes) return;
+    if (!bytes) return true;
     size_t at = appender_begin(&b->to);
     buf_add(&b->to.out, b->room, bytes);
     appender_end(&b->to, at, CHUNK_GPU);
-    if (appender_write(&b->to, NULL) != TARE_OK) {
+    bool written = appender_write(&b->to, NULL) == TARE_OK;
+    if (!written) {
         b->unwritten += b->in_chunk;
         forget_names(b);
     }
     b->in_chunk = 0;
     begin_chunk(b);
     if (b->pair.CLOCK.stamp) gpu_pack(&b->state, &b->enc, &b->pair);
+    return written;
 }
 
-void book_put(struct book *b, const struct gpu_record *r)
+/* A record whose names went with a chunk that could not be written goes with them: its numbers mean nothing then. */
+bool book_put(struct book *b, const struct gpu_record *r)
 {
-    if (!gpu_pack(&b->state, &b->enc, r)) {
-        write_chunk(b);
-        if (!gpu_pack(&b->state, &b->enc, r)) b->unwritten++;
+    if (!gpu_pack(&b->state, &b->enc, r) && (!write_chunk(b) || !gpu_pack(&b->state, &b->enc, r))) {
+        b->unwritten++;
+        return false;
     }
     b->in_chunk++;
+    return true;
 }
 
 uint64_t book_text(struct book *b, const char *text)
@@ -74,8 +78,7 @@ uint64_t book_text(struct book *b, const char *text)
     struct gpu_record r = {.kind = GPU_NAME, .text = text, .text_bytes = strlen(text)};
     r.NAME.number = *number;
     if (vec_push(&b->texts, map_str_find_key(&b->names, text, strlen(text)), NULL) != TARE_OK) return 0;
-    book_put(b, &r);
-    return b->names.n;
+    return book_put(b, &r) ? b->names.n : 0;
 }
 
 /* Kernel names are long and come with every kernel: the place tells which it is, a comparison that it still is. */
@@ -95,11 +98,9 @@ uint64_t book_number(struct book *b, struct map_str *m, struct gpu_record *r)
     uint64_t *number, n_before = m->n;
     r->v[0] = 0;
     if (map_str_ref(m, (const char *)r->v, sizeof r->v, &number, NULL) != TARE_OK) return 0;
-    if (m->n > n_before) {
-        r->v[0] = *number = m->n;
-        book_put(b, r);
-    }
-    return *number;
+    if (m->n == n_before) return *number;
+    r->v[0] = *number = m->n; /* the map may be gone after the next line */
+    return book_put(b, r) ? r->v[0] : 0;
 }
 
 /* CUPTI's clock beside ours, as tight as it can be had. */

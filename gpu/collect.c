@@ -17,6 +17,7 @@
 enum {
     BUFFER_BYTES = 2 << 20,
     BUFFERS = 128,
+    CUPTI_TAKES_NULL = 27, /* CUDA 12.9 */
     TICK_MS = 10,
     EMPTY_TICKS = 5,
     FLUSH_TICKS = 100,
@@ -26,7 +27,7 @@ enum buffer_state { BUFFER_NONE, BUFFER_FREE, BUFFER_OUT, BUFFER_FULL, BUFFER_BU
 
 struct buffer {
     _Atomic uint32_t state;
-    uint8_t *bytes;
+    uint8_t *_Atomic bytes; /* set once; looked at by threads that give back another one */
     size_t valid;
     void *context;
     uint32_t stream;
@@ -35,7 +36,7 @@ struct buffer {
 
 static struct {
     struct buffer buffers[BUFFERS];
-    _Atomic uint64_t order, refused;
+    _Atomic uint64_t order, thrown_away;
     const struct cupti *cupti;
     struct book *book;
     pthread_t thread;
@@ -49,37 +50,37 @@ static bool take(struct buffer *f, uint32_t from)
     return atomic_compare_exchange_strong(&f->state, &from, BUFFER_BUSY);
 }
 
-/* None left: CUPTI then drops records, counts them, and so do we. */
+static uint8_t *new_bytes(void)
+{
+    void *p = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* None left: CUPTI then drops records and counts them. Before CUDA 12.9 it can crash on that: it gets a buffer that is
+ * thrown away when it comes back. */
 void collect_request(uint8_t **buffer, size_t *size, size_t *max_records)
 {
     *buffer = NULL;
-    *size = 0;
+    *size = BUFFER_BYTES;
     *max_records = 0;
-    for (int i = 0; i < BUFFERS; i++) {
+    for (int i = 0; i < BUFFERS && !*buffer; i++) {
         struct buffer *f = &it.buffers[i];
         if (!take(f, BUFFER_FREE) && !take(f, BUFFER_NONE)) continue;
-        if (!f->bytes) {
-            void *p = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (p == MAP_FAILED) {
-                atomic_store(&f->state, BUFFER_NONE);
-                break;
-            }
-            f->bytes = p;
-        }
-        atomic_store(&f->state, BUFFER_OUT);
-        *buffer = f->bytes;
-        *size = BUFFER_BYTES;
-        return;
+        if (!atomic_load(&f->bytes)) atomic_store(&f->bytes, new_bytes());
+        *buffer = atomic_load(&f->bytes);
+        atomic_store(&f->state, *buffer ? BUFFER_OUT : BUFFER_NONE);
+        if (!*buffer) break; /* no memory */
     }
-    atomic_fetch_add(&it.refused, 1);
+    if (!*buffer && it.cupti && it.cupti->version < CUPTI_TAKES_NULL) *buffer = new_bytes();
+    if (!*buffer) *size = 0;
 }
 
 void collect_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-    (void)size;
+    if (!buffer) return;
     for (int i = 0; i < BUFFERS; i++) {
         struct buffer *f = &it.buffers[i];
-        if (f->bytes != buffer || !take(f, BUFFER_OUT)) continue;
+        if (atomic_load(&f->bytes) != buffer || !take(f, BUFFER_OUT)) continue;
         f->valid = valid;
         f->context = context;
         f->stream = stream;
@@ -87,6 +88,9 @@ void collect_complete(void *context, uint32_t stream, uint8_t *buffer, size_t si
         atomic_store(&f->state, valid ? BUFFER_FULL : BUFFER_FREE);
         return;
     }
+    (void)size;
+    munmap(buffer, BUFFER_BYTES);
+    if (valid) atomic_fetch_add(&it.thrown_away, 1);
 }
 
 /* ---- our thread ---- */
@@ -104,6 +108,7 @@ static struct buffer *oldest_full(void)
 static void empty_buffers(void)
 {
     struct buffer *f;
+    it.book->unread += atomic_exchange(&it.thrown_away, 0);
     while ((f = oldest_full())) {
         size_t dropped = 0;
         decode_buffer(it.book, it.cupti, f->bytes, f->valid);

@@ -47,7 +47,7 @@ struct book {
     uint64_t dropped, untimed, unread, unwritten, ranges_lost, told_losses;
 };
 tare_status book_open(struct book *b, const char *path, tare_error *err);
-void book_put(struct book *b, const struct gpu_record *r);
+bool book_put(struct book *b, const struct gpu_record *r); /* false: lost, and counted */
 uint64_t book_name(struct book *b,
                    const char *text); /* found by its place first: for texts that stay where they are */
 uint64_t book_text(struct book *b, const char *text);

@@ -41,15 +41,27 @@ static bool look_at(uint32_t thread, uint64_t *state)
     return true;
 }
 
+/* A thread that is gone makes room for another. */
+static void forget_thread(int at)
+{
+    int last = at;
+    while (last + 1 < THREADS && threads[last + 1]) last++;
+    threads[at] = threads[last];
+    threads[last] = 0;
+}
+
 void host_look(struct book *b)
 {
-    for (int i = 0; i < THREADS && threads[i]; i++) {
+    for (int i = 0; i < THREADS && threads[i];) {
         struct gpu_record r = {.kind = GPU_HOST_STATE};
         struct timespec now;
-        if (!look_at(threads[i], &r.HOST_STATE.state)) continue;
+        if (!look_at(threads[i], &r.HOST_STATE.state)) {
+            forget_thread(i);
+            continue;
+        }
         clock_gettime(CLOCK_REALTIME, &now); /* CUPTI's clock */
         r.HOST_STATE.at = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-        r.HOST_STATE.thread = threads[i];
+        r.HOST_STATE.thread = threads[i++];
         book_put(b, &r);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * nvtx.c - ranges and marks that the program tells by NVTX. Every copy of NVTX in the process calls in here on its
  * first use and gets our functions. They run on the program's threads: a stamp and one slot of a bounded queue, no
- * lock, no allocation; a full queue is counted. CUPTI is told the range's number, so that kernels are joined to it
- * exactly. */
+ * lock, no allocation. A range for which there is no room is counted and left out whole: the last slots are kept for
+ * the ends of those that were begun. CUPTI is told the range's number, so that kernels are joined to it exactly. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,15 @@ struct nvtx_callbacks {
 typedef const void *get_export_fn(uint32_t id);
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(get_export_fn *get_export);
 
-enum { SLOTS = 4096, TEXT_BYTES = 200, DEPTH = 64, EXPORT_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
+enum {
+    SLOTS = 4096,
+    FOR_ENDS = 1024,
+    TEXT_BYTES = 200,
+    DEPTH = 64,
+    EXPORT_CALLBACKS = 1,
+    MODULE_CORE = 1,
+    MODULE_CORE2 = 5
+};
 
 struct slot {
     _Atomic uint64_t turn; /* position + 1 when it is filled, position + SLOTS when it is free again */
@@ -34,8 +42,7 @@ struct slot {
 
 static struct {
     struct slot slots[SLOTS];
-    _Atomic uint64_t head, ranges, lost;
-    uint64_t tail;
+    _Atomic uint64_t head, tail, ranges, lost;
     const struct cupti *_Atomic cupti;
     _Atomic bool used, off;
 } it;
@@ -43,7 +50,8 @@ static struct {
 /* What this thread has open by push. */
 static __thread struct open_range {
     const void *domain;
-    uint64_t range;
+    uint64_t range; /* 0: there was no room for it */
+    bool joined;    /* CUPTI was told */
 } stack[DEPTH];
 static __thread unsigned depth;
 
@@ -56,11 +64,13 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* turn is 0 at first: a free slot of round 0 reads as position itself less its index. */
-static struct slot *take_slot(uint64_t *position)
+/* turn is 0 at first: a free slot of round 0 reads as position itself less its index. `room`: how many may be taken. */
+static struct slot *take_slot(uint64_t *position, uint64_t room)
 {
     uint64_t at = atomic_load(&it.head);
     while (!atomic_load(&it.off)) {
+        uint64_t tail = atomic_load(&it.tail); /* may be past `at` by now: then that is old */
+        if (at >= tail && at - tail >= room) break;
         struct slot *s = &it.slots[at % SLOTS];
         uint64_t turn = atomic_load(&s->turn), free_turn = at < SLOTS ? 0 : at;
         if (turn != free_turn) {
@@ -76,11 +86,11 @@ static struct slot *take_slot(uint64_t *position)
     return NULL;
 }
 
-static void queue(uint32_t kind, uint64_t range, const char *domain, const char *text)
+static bool queue(uint32_t kind, uint64_t range, const char *domain, const char *text)
 {
     uint64_t position;
-    struct slot *s = take_slot(&position);
-    if (!s) return;
+    struct slot *s = take_slot(&position, kind == GPU_RANGE_END ? SLOTS : SLOTS - FOR_ENDS);
+    if (!s) return false;
     s->kind = kind;
     s->thread = process_tid();
     s->at_ns = now_ns();
@@ -90,6 +100,7 @@ static void queue(uint32_t kind, uint64_t range, const char *domain, const char 
     if (n) memcpy(s->text, text, n);
     s->text[n] = 0;
     atomic_store(&s->turn, position + 1);
+    return true;
 }
 
 static void put_range(struct book *b, const struct slot *s)
@@ -117,11 +128,13 @@ static void put_range(struct book *b, const struct slot *s)
 
 void nvtx_collect(struct book *b)
 {
-    for (;; it.tail++) {
-        struct slot *s = &it.slots[it.tail % SLOTS];
-        if (atomic_load(&s->turn) != it.tail + 1) break;
+    uint64_t tail = atomic_load(&it.tail); /* ours alone to move */
+    for (;; tail++) {
+        struct slot *s = &it.slots[tail % SLOTS];
+        if (atomic_load(&s->turn) != tail + 1) break;
         put_range(b, s);
-        atomic_store(&s->turn, it.tail + SLOTS);
+        atomic_store(&s->turn, tail + SLOTS);
+        atomic_store(&it.tail, tail + 1);
     }
     b->ranges_lost = atomic_load(&it.lost);
 }
@@ -153,11 +166,16 @@ struct handle { /* of a domain or a registered text; never freed: the program ma
     char text[TEXT_BYTES];
 };
 
+/* 0: no room, and nothing is told of its end. */
 static uint64_t begin_range(const char *domain, const char *text)
 {
     uint64_t range = atomic_fetch_add(&it.ranges, 1) + 1;
-    queue(GPU_RANGE_BEGIN, range, domain, text);
-    return range;
+    return queue(GPU_RANGE_BEGIN, range, domain, text) ? range : 0;
+}
+
+static void end_range(uint64_t range)
+{
+    if (range) queue(GPU_RANGE_END, range, NULL, NULL);
 }
 
 static const char *domain_name(const void *domain)
@@ -165,17 +183,27 @@ static const char *domain_name(const void *domain)
     return domain ? ((const struct handle *)domain)->text : NULL;
 }
 
-static int push(const void *domain, const char *text)
+static void tell_cupti(struct open_range *r)
 {
     const struct cupti *c = atomic_load(&it.cupti);
-    uint64_t range = begin_range(domain_name(domain), text);
-    if (depth < DEPTH) stack[depth] = (struct open_range){domain, range};
-    depth++;
-    if (c && c->push_external) c->push_external(CUPTI_CUSTOM2, range);
-    return (int)depth - 1;
+    r->joined = r->range && c && c->push_external && c->pop_external &&
+                c->push_external(CUPTI_CUSTOM2, r->range) == CUPTI_OK;
 }
 
-/* The innermost of that domain: others may have been pushed since. */
+/* Ranges deeper than DEPTH are counted as lost: nothing remembers them until their end. */
+static int push(const void *domain, const char *text)
+{
+    if (depth < DEPTH) {
+        stack[depth] = (struct open_range){domain, begin_range(domain_name(domain), text), false};
+        tell_cupti(&stack[depth]);
+    } else {
+        atomic_fetch_add(&it.lost, 1);
+    }
+    return (int)depth++;
+}
+
+/* The innermost of that domain: others may have been pushed since. CUPTI has a plain stack: it forgets those, too, and
+ * is told them anew. */
 static int pop(const void *domain)
 {
     const struct cupti *c = atomic_load(&it.cupti);
@@ -187,10 +215,12 @@ static int pop(const void *domain)
     }
     while (at && stack[at - 1].domain != domain) at--;
     if (!at) return -1;
-    queue(GPU_RANGE_END, stack[at - 1].range, NULL, NULL);
+    end_range(stack[at - 1].range);
+    for (unsigned i = at - 1; i < depth; i++)
+        if (stack[i].joined && c) c->pop_external(CUPTI_CUSTOM2, NULL);
     memmove(&stack[at - 1], &stack[at], (depth - at) * sizeof *stack);
     depth--;
-    if (c && c->pop_external) c->pop_external(CUPTI_CUSTOM2, NULL);
+    for (unsigned i = at - 1; i < depth; i++) tell_cupti(&stack[i]);
     return (int)depth;
 }
 
@@ -204,8 +234,13 @@ static void from_wide(char out[TEXT_BYTES], const wchar_t *text)
         } else if (c < 0x800) {
             out[n++] = (char)(0xc0 | c >> 6);
             out[n++] = (char)(0x80 | (c & 0x3f));
+        } else if (c < 0x10000) {
+            out[n++] = (char)(0xe0 | c >> 12);
+            out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+            out[n++] = (char)(0x80 | (c & 0x3f));
         } else {
-            out[n++] = (char)(0xe0 | (c >> 12 & 0xf));
+            out[n++] = (char)(0xf0 | (c >> 18 & 7));
+            out[n++] = (char)(0x80 | (c >> 12 & 0x3f));
             out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
             out[n++] = (char)(0x80 | (c & 0x3f));
         }
@@ -247,7 +282,7 @@ static uint64_t domain_start_ex(const void *domain, const uint8_t *attributes)
 static void domain_end(const void *domain, uint64_t range)
 {
     (void)domain;
-    queue(GPU_RANGE_END, range, NULL, NULL);
+    end_range(range);
 }
 static int domain_push_ex(const void *domain, const uint8_t *attributes)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * fake_cupti.c - a libcupti of known behaviour: it asks for a buffer, fills it with records of a made-up program, and
  * hands it back when it is told to flush. Records are as long as those of CUDA 13.0. FAKE_CUPTI says what is wrong with
- * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over). */
+ * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over), "many"
+ * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +24,15 @@ enum {
     DEVICE_BYTES = 184,
     EXTERNAL = 39,
     EXTERNAL_BYTES = 24,
-    PAIRS = 100
+    PAIRS = 100,
+    MANY = 6000
 };
 
 static request_fn *request;
 static complete_fn *complete;
 static int enabled[64], with_calls, sent;
 static uint64_t range, t0;
+static __thread int pushed;
 
 static int is(const char *what)
 {
@@ -68,7 +71,7 @@ static size_t bytes_of(uint32_t kind)
 EXPORT int cuptiGetVersion(uint32_t *v);
 int cuptiGetVersion(uint32_t *v)
 {
-    *v = 130001;
+    *v = is("greedy") ? 26 : 130001;
     return 0;
 }
 EXPORT int cuptiGetTimestamp(uint64_t *t);
@@ -150,6 +153,7 @@ EXPORT int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id);
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id)
 {
     (void)kind;
+    if (++pushed > 64) abort(); /* more than the program has open */
     range = id;
     return 0;
 }
@@ -157,6 +161,7 @@ EXPORT int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last);
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last)
 {
     (void)kind, (void)last;
+    if (--pushed < 0) abort();
     return 0;
 }
 EXPORT int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n);
@@ -216,6 +221,7 @@ static uint8_t *launch(uint8_t *r, uint32_t i)
     put64(r, 24, is("untimed") ? 0 : at + 50000);
     put32(r, 48, 7);
     for (size_t k = 0; k < 6; k++) put32(r, 52 + 4 * k, k < 3 ? 4 : 8);
+    if (is("many")) put32(r, 80, i);
     put32(r, 92, i + 1);
     put64(r, 104, (uint64_t)(uintptr_t) "_Z6kernelI7FunctorEvi\x1b[31m");
     return r + KERNEL_BYTES;
@@ -235,6 +241,19 @@ static uint8_t *copy(uint8_t *r)
     return r + COPY_BYTES;
 }
 
+/* An old CUPTI writes into what it gets, NULL or not. */
+static void ask_for_all(void)
+{
+    enum { ALL = 140 };
+    uint8_t *buffers[ALL];
+    size_t sizes[ALL], most;
+    for (int i = 0; i < ALL; i++) {
+        request(&buffers[i], &sizes[i], &most);
+        launch(buffers[i], 0);
+    }
+    for (int i = 0; i < ALL; i++) complete(NULL, 0, buffers[i], sizes[i], i < ALL - 1 ? 0 : KERNEL_BYTES);
+}
+
 EXPORT int cuptiActivityFlushAll(uint32_t flag);
 int cuptiActivityFlushAll(uint32_t flag)
 {
@@ -246,9 +265,10 @@ int cuptiActivityFlushAll(uint32_t flag)
     request(&buffer, &size, &most);
     if (!buffer) return 0;
     r = device_record(buffer);
-    for (uint32_t i = 0; i < PAIRS; i++) r = launch(r, i);
+    for (uint32_t i = 0; i < (is("many") ? MANY : PAIRS); i++) r = launch(r, i);
     r = copy(r);
     if (is("garbage")) put32(r, 0, 63), r += 64;
+    if (is("greedy")) ask_for_all();
     complete(NULL, 0, buffer, size, (size_t)(r - buffer));
     return 0;
 }

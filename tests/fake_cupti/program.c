@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * program.c - does what the CUDA driver and NVTX do with an injected library, no more. Argument: what then happens:
- * "exit" (code 7), "kill", "_exit", "fork". */
+ * "exit" (code 7), "kill", "_exit", "fork", "ranges" (four threads with more ranges than there is room for). */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,6 +39,29 @@ static void nap(long ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
+static void *many_ranges(void *unused)
+{
+    enum { ROUNDS = 10000, DEEP = 70 };
+    (void)unused;
+    for (int i = 0; i < ROUNDS; i++) {
+        ((int (*)(const char *))push)("outer");
+        ((int (*)(const char *))push)("inner");
+        ((int (*)(void))pop)();
+        ((int (*)(void))pop)();
+    }
+    for (int i = 0; i < DEEP; i++) ((int (*)(const char *))push)("deep");
+    for (int i = 0; i < DEEP; i++) ((int (*)(void))pop)();
+    return NULL;
+}
+
+static void in_four_threads(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, many_ranges, NULL) != 0) abort();
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *path = getenv("CUDA_INJECTION64_PATH"), *how = argc > 1 ? argv[1] : "exit";
@@ -51,6 +75,7 @@ int main(int argc, char **argv)
     if (inject() != 1) return 9;
     nvtx(get_export);
     if (push) ((int (*)(const char *))push)("my range\x1b[0m");
+    if (strcmp(how, "ranges") == 0) in_four_threads();
     if (strcmp(how, "fork") == 0 && fork() == 0) _exit(0);
     if (strcmp(how, "fork") == 0) wait(NULL);
     if (strcmp(how, "exit") != 0) nap(1500); /* a flush has come */

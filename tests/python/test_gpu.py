@@ -109,6 +109,35 @@ def test_garbage_in_a_buffer(recorded):
     assert p["lost"]["unread"] == 1 and p["kernels"][0]["count"] == 100
 
 
+def test_more_than_a_chunk(recorded):
+    p = recorded(fault="many")
+    assert p["kernels"][0]["count"] == 6000 and p["ranges"] and not any(p["lost"].values())
+
+
+def test_no_room_on_the_disk(tare, fakes, tmp_path):
+    """Nothing can be written while names are told: the program does not notice."""
+    library, program = fakes
+    full = f'trap "" XFSZ; ulimit -f 1; exec {program} exit'
+    done = tare("run", "--gpu", "--no-save", "-q", "--trace", tmp_path / "x.tare", "--", "sh", "-c", full, status=7,
+                env={"TARE_CUPTI": str(library), "FAKE_CUPTI": "many", "MALLOC_PERTURB_": "165"})
+    assert done.stdout == "output of the program\n"
+
+
+def test_more_buffers_than_there_are(recorded):
+    """A CUPTI that must not get NULL gets a buffer that is thrown away, and counted."""
+    p = recorded(fault="greedy")
+    assert p["lost"]["unread"] == 1 and p["kernels"][0]["count"] == 100
+
+
+def test_more_ranges_than_there_is_room_for(recorded):
+    """Those left out are counted; of the others every one has its end, so that none is within a wrong one."""
+    p = recorded("ranges")
+    count = {r["name"]: r["count"] for r in p["ranges"]}
+    assert sum(count.values()) + p["lost"]["ranges"] == 4 * (2 * 10_000 + 70) + 1
+    longest = sum(r["total_ns"] for r in p["ranges"] if r["name"] in ("outer", "inner"))
+    assert longest < 4 * 60e9, "no range stayed open"
+
+
 def test_another_tool_wants_in(tare, fakes, tmp_path):
     done = tare("run", "--gpu", "--trace", tmp_path / "x.tare", "--", fakes[1], status=2, env={"CUDA_INJECTION64_PATH": "/other.so"})
     assert "CUDA_INJECTION64_PATH" in done.stderr and "/other.so" in done.stderr
