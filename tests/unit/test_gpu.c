@@ -297,6 +297,91 @@ static void idle_time_by_cause(void **state)
     gpu_profile_release(&p);
 }
 
+/* A wait of minutes is one, too. */
+static void a_long_wait_is_a_wait(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    call(m, 1, 0, 5, 3);
+    kernel(m, 1, 10, 90000000, 11);
+    call(m, 2, 20, 90000100, 4);
+    call(m, 3, 90000100, 90000105, 3);
+    kernel(m, 3, 90000110, 90000200, 11);
+    analyse(m, &p);
+    assert_int_equal(idle_us(&p, "sync"), 100);
+    assert_int_equal(idle_us(&p, "launch"), 10);
+    gpu_profile_release(&p);
+}
+
+static void memory(struct making *m, uint64_t device, uint64_t what, uint64_t address, uint64_t bytes)
+{
+    struct gpu_record r = {.kind = GPU_MEMORY};
+    r.MEMORY.at = STAMP;
+    r.MEMORY.what = what;
+    r.MEMORY.kind = GPU_DEVICE_MEMORY;
+    r.MEMORY.address = address;
+    r.MEMORY.bytes = bytes;
+    r.MEMORY.device = device;
+    put(m, r);
+}
+
+static void memory_is_of_its_card(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    struct gpu_record r = {.kind = GPU_LANE};
+    r.LANE.number = 3;
+    r.LANE.device = 1;
+    put(m, r);
+    memory(m, 0, 1, 4096, 1000);
+    memory(m, 1, 1, 8192, 300);
+    memory(m, 0, 2, 4096, 1000);
+    memory(m, 0, 2, 4096, 1000); /* freed again: nothing is taken away twice */
+    memory(m, 0, 1, 4096, 1500);
+    kernel(m, 1, 10, 20, 11);
+    kernel(m, 2, 10, 20, 31);
+    analyse(m, &p);
+    assert_int_equal(p.devices.n, 2);
+    assert_int_equal(p.devices.at[0]->memory_peak_bytes.v, 1500);
+    assert_int_equal(p.devices.at[1]->memory_peak_bytes.v, 300);
+    gpu_profile_release(&p);
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Against a count of what is below: in order, backwards, two runs in turn, and anyhow. Equal ones stay as they were. */
+static void sorting_and_finding(void **state)
+{
+    (void)state;
+    enum { N = 3000 };
+    static uint32_t a[N][2];
+    uint32_t seed = 1;
+    for (int how = 0; how < 4; how++) {
+        for (uint32_t i = 0; i < N; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            const uint32_t ways[] = {i, N - i, i / 100 % 2 ? i - 50 : i, seed >> 20};
+            a[i][0] = ways[how];
+            a[i][1] = i;
+        }
+        assert_int_equal(gpu_sort(a, N, sizeof *a, by_first, NULL), TARE_OK);
+        for (size_t i = 1; i < N; i++)
+            assert_true(a[i - 1][0] < a[i][0] || (a[i - 1][0] == a[i][0] && a[i - 1][1] < a[i][1]));
+        for (uint32_t i = 0; i < 500; i++) {
+            uint32_t wanted[2] = {i * 9, 0};
+            size_t at = gpu_find(a, N, sizeof *a, by_first, wanted, i * 977 % (N + 1));
+            assert_true(at == N || a[at][0] >= wanted[0]);
+            assert_true(at == 0 || a[at - 1][0] < wanted[0]);
+        }
+    }
+    assert_int_equal(gpu_find(a, 0, sizeof *a, by_first, a, 0), 0);
+}
+
 /* A thread that was seen waiting in three of four looks: so much of its time. */
 static void host_time_by_what_the_thread_did(void **state)
 {
@@ -409,6 +494,9 @@ int main(void)
         cmocka_unit_test(no_room_changes_nothing),
         cmocka_unit_test(bytes_that_are_no_record),
         cmocka_unit_test(names_of_kernels),
+        cmocka_unit_test(sorting_and_finding),
+        cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),
         cmocka_unit_test_setup_teardown(busy_is_a_union_over_streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(idle_time_by_cause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(host_time_by_what_the_thread_did, set_up, tear_down),

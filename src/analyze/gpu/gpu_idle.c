@@ -95,27 +95,6 @@ static uint64_t calls_in_gap(struct idle *d, uint32_t launch, uint64_t from, uin
     return sum;
 }
 
-static size_t first_state(const struct gpu_work *w, uint64_t at)
-{
-    size_t low = 0, high = w->states.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (w->states.items[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void count_states(struct idle *d, uint32_t thread, uint64_t from, uint64_t to)
-{
-    const struct gpu_work *w = d->w;
-    for (size_t i = first_state(w, from); i < w->states.n && w->states.items[i].at < to; i++)
-        if (w->states.items[i].thread == thread && w->states.items[i].state < GPU_HOST_STATES)
-            d->states[w->states.items[i].state]++;
-}
-
 /* The GPU went idle at `from`, and `next` started at `to`.
  * Launched before the GPU was idle: a short gap is the launch itself, a longer one waits for what we do not see.
  * Launched later: the host was late. What it did in calls is told by them. The rest is its own code; but as far as that
@@ -143,7 +122,7 @@ static void explain(struct idle *d, uint64_t from, uint64_t to, const struct gpu
     d->worked = 0;
     add(d, BY_SYNC, hidden);
     add(d, BY_HOST, code - hidden);
-    if (code > hidden) count_states(d, c->thread, from, late);
+    if (code > hidden) gpu_work_looks(d->w, c->thread, from, late, d->states);
     add(d, c->class == CALL_COPY ? BY_COPY : BY_LAUNCH, to - late);
 }
 

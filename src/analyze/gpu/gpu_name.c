@@ -36,13 +36,11 @@ const char *gpu_name_full(struct arena *a, const char *mangled)
 static size_t head_length(const char *s)
 {
     static const char anonymous[] = "(anonymous namespace)";
-    size_t n = 0;
-    while (s[n] && s[n] != '<' && s[n] != '(') n += 1;
-    if (strncmp(s + n, anonymous, sizeof anonymous - 1) == 0) {
+    for (size_t n = 0;;) {
+        n += strcspn(s + n, "<(");
+        if (strncmp(s + n, anonymous, sizeof anonymous - 1) != 0) return n;
         n += sizeof anonymous - 1;
-        return n + head_length(s + n);
     }
-    return n;
 }
 
 /* The functor that tells element-wise kernels apart: "at::native::CUDAFunctor_add<float>" in the arguments. */

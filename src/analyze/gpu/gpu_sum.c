@@ -32,13 +32,13 @@ static void add_to_group(struct gpu_profile *p, const struct gpu_kernel *k)
     if (!g) return;
     g->group = k->group;
     g->count += k->count;
-    g->total_ns += k->total_ns;
+    gpu_grow(&g->total_ns, k->total_ns);
 }
 
 static void put_kernels(struct gpu_work *w, struct gpu_profile *p)
 {
-    uint64_t all = 0;
-    for (size_t i = 0; i < w->names.n; i++) all += w->names.items[i].sum.total_ns;
+    double all = 0;
+    for (size_t i = 0; i < w->names.n; i++) all += (double)w->names.items[i].sum.total_ns;
     for (size_t i = 0; i < w->names.n; i++) {
         const struct gpu_name *n = &w->names.items[i];
         if (!n->sum.count) continue;
@@ -48,11 +48,11 @@ static void put_kernels(struct gpu_work *w, struct gpu_profile *p)
         k->full = gpu_name_full(&p->arena, arena_str(&p->arena, n->text));
         k->name = gpu_name_short(&p->arena, k->full);
         k->group = gpu_name_group(k->full);
-        if (all) k->share = known_f64((double)k->total_ns / (double)all);
+        if (all > 0) k->share = known_f64((double)k->total_ns / all);
         add_to_group(p, k);
     }
-    for (size_t i = 0; i < p->groups.n && all; i++)
-        p->groups.at[i]->share = known_f64((double)p->groups.at[i]->total_ns / (double)all);
+    for (size_t i = 0; i < p->groups.n && all > 0; i++)
+        p->groups.at[i]->share = known_f64((double)p->groups.at[i]->total_ns / all);
     if (p->kernels.n) qsort(p->kernels.at, p->kernels.n, sizeof *p->kernels.at, by_total);
     if (p->groups.n) qsort(p->groups.at, p->groups.n, sizeof *p->groups.at, by_group_total);
 }
@@ -122,9 +122,9 @@ static tare_status put_ranges(struct gpu_work *w, struct gpu_profile *p)
         }
         struct gpu_range *row = p->ranges.at[*at - 1];
         row->count++;
-        row->total_ns += r->end > r->start ? r->end - r->start : 0;
-        row->gpu_ns = r->gpu_ns < INT64_MAX - row->gpu_ns ? row->gpu_ns + r->gpu_ns : INT64_MAX;
-        row->operations += r->operations;
+        gpu_grow(&row->total_ns, r->end > r->start ? r->end - r->start : 0);
+        gpu_grow(&row->gpu_ns, r->gpu_ns);
+        gpu_grow(&row->operations, r->operations);
     }
     map_u64_release(&index);
     if (p->ranges.n) qsort(p->ranges.at, p->ranges.n, sizeof *p->ranges.at, by_gpu_time);
@@ -140,7 +140,8 @@ static tare_status put_devices(struct gpu_work *w, struct gpu_profile *p)
         struct gpu_card *d = RUN_LIST_ADD(&p->arena, &p->devices);
         if (!d) return error_nomem(w->err, "GPUs");
         *d = w->cards.items[i].out;
-        if (w->held_peak) d->memory_peak_bytes = known_u64(w->held_peak);
+        if (w->cards.items[i].held_peak)
+            d->memory_peak_bytes = known_u64(w->cards.items[i].held_peak & INT64_MAX);
     }
     return TARE_OK;
 }

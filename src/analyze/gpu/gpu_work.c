@@ -20,12 +20,6 @@ static uint32_t index_of(const struct map_u64 *m, uint32_t process, uint64_t num
     return at ? (uint32_t)*at - 1 : UINT32_MAX;
 }
 
-/* Sums of what a damaged file may claim: they stop where a document ends. */
-static void grow(uint64_t *sum, uint64_t v)
-{
-    *sum = v < INT64_MAX - *sum ? *sum + v : INT64_MAX;
-}
-
 static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t most = 1 << 20;
@@ -68,16 +62,19 @@ static tare_status add_name(struct gpu_work *w, uint32_t process, const struct g
 
 static tare_status card_index(struct gpu_work *w, uint32_t process, uint64_t number, uint16_t *out)
 {
-    number &= UINT32_MAX;
-    for (size_t i = 0; i < w->cards.n; i++)
-        if (w->cards.items[i].process == process && w->cards.items[i].out.number == number) {
-            *out = (uint16_t)i;
-            return TARE_OK;
-        }
-    struct gpu_seen_card card = {process, {.number = number}};
-    *out = (uint16_t)w->cards.n;
-    if (w->cards.n >= UINT16_MAX) return error_set(w->err, TARE_FORMAT, "more GPUs than a trace can hold");
-    return vec_push(&w->cards, card, w->err);
+    uint64_t *at;
+    tare_status s = map_u64_ref(&w->card_numbers, key(process, number), &at, w->err);
+    if (s != TARE_OK) return s;
+    if (!*at) {
+        struct gpu_seen_card card = {.process = process, .out = {.number = number & UINT32_MAX}};
+        if (w->cards.n >= UINT16_MAX || process > UINT16_MAX)
+            return error_set(w->err, TARE_FORMAT, "more GPUs than a trace can hold");
+        s = vec_push(&w->cards, card, w->err);
+        if (s != TARE_OK) return s;
+        *at = w->cards.n;
+    }
+    *out = (uint16_t)(*at - 1);
+    return TARE_OK;
 }
 
 static tare_status add_device(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
@@ -136,7 +133,7 @@ static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t process,
     uint64_t ns = r->KERNEL.duration;
     uint32_t shape = index_of(&w->shapes, process, r->KERNEL.shape);
     n->sum.count++;
-    grow(&n->sum.total_ns, ns);
+    gpu_grow(&n->sum.total_ns, ns);
     if (ns < n->sum.min_ns) n->sum.min_ns = ns;
     if (ns > n->sum.max_ns) n->sum.max_ns = ns;
     if (shape == UINT32_MAX || ns < n->longest_shape_ns) return;
@@ -157,10 +154,14 @@ static tare_status add_kernel(struct gpu_work *w, uint32_t process, const struct
         tare_status s = name_index(w, lost, sizeof lost - 1, &name);
         if (s != TARE_OK) return s;
     }
-    sum_kernel(w, &w->names.items[name], process, r);
-    bool talks = strcmp(gpu_name_group(w->names.items[name].text), GPU_GROUP_COMMUNICATION) == 0;
+    struct gpu_name *n = &w->names.items[name];
+    sum_kernel(w, n, process, r);
+    if (!n->kind) {
+        bool talks = strcmp(gpu_name_group(n->text), GPU_GROUP_COMMUNICATION) == 0;
+        n->kind = talks ? WORK_COMMUNICATION : WORK_COMPUTE;
+    }
     struct gpu_op op = {r->KERNEL.start, r->KERNEL.start + r->KERNEL.duration, .name = name,
-                        .id = (uint32_t)r->KERNEL.id, .kind = talks ? WORK_COMMUNICATION : WORK_COMPUTE};
+                        .id = (uint32_t)r->KERNEL.id, .kind = n->kind};
     return add_op(w, process, r->KERNEL.lane, op);
 }
 
@@ -176,8 +177,8 @@ static void sum_copy(struct gpu_work *w, const char *direction, const char *memo
     w->copies[i].direction = direction;
     w->copies[i].host_memory = memory;
     w->copies[i].count++;
-    grow(&w->copies[i].bytes, bytes);
-    grow(&w->copies[i].total_ns, ns);
+    gpu_grow(&w->copies[i].bytes, bytes);
+    gpu_grow(&w->copies[i].total_ns, ns);
 }
 
 static const char *host_memory(uint64_t what)
@@ -223,7 +224,7 @@ static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct 
     if (s != TARE_OK) return s;
     struct gpu_kernel *sum = &w->names.items[name].sum;
     sum->count++;
-    grow(&sum->total_ns, r->GRAPH.duration);
+    gpu_grow(&sum->total_ns, r->GRAPH.duration);
     if (r->GRAPH.duration < sum->min_ns) sum->min_ns = r->GRAPH.duration;
     if (r->GRAPH.duration > sum->max_ns) sum->max_ns = r->GRAPH.duration;
     op.name = name;
@@ -246,6 +247,20 @@ static enum call_class class_of(const char *name)
     return CALL_OTHER;
 }
 
+static tare_status thread_index(struct gpu_work *w, uint32_t process, uint64_t thread, uint16_t *out)
+{
+    uint64_t *at;
+    tare_status s = map_u64_ref(&w->thread_numbers, key(process, thread), &at, w->err);
+    if (s != TARE_OK) return s;
+    if (!*at && w->threads.n < MANY_THREADS) {
+        struct gpu_host_thread t = {process, (uint32_t)thread};
+        s = vec_push(&w->threads, t, w->err);
+        *at = w->threads.n;
+    }
+    *out = (uint16_t)(*at ? *at - 1 : MANY_THREADS);
+    return s;
+}
+
 static tare_status add_call(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint32_t name = index_of(&w->name_numbers, process, r->CALL.name);
@@ -253,48 +268,57 @@ static tare_status add_call(struct gpu_work *w, uint32_t process, const struct g
     if (name == UINT32_MAX || !is_sane(w, r->CALL.start, ns)) return TARE_OK;
     struct gpu_name *n = &w->names.items[name];
     n->calls.count++;
-    grow(&n->calls.total_ns, ns);
+    gpu_grow(&n->calls.total_ns, ns);
     n->calls.failed += r->CALL.result != 0;
     if (ns > n->calls.max_ns) n->calls.max_ns = ns;
+    if (!n->class) n->class = (uint8_t)(class_of(n->text) + 1);
     struct gpu_host_call c = {.start = r->CALL.start,
-                              .duration = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+                              .duration = ns & UINT64_C(0xffffffffffffff),
+                              .class = n->class - 1u,
                               .id = (uint32_t)r->CALL.id,
-                              .thread = (uint32_t)r->CALL.thread,
-                              .name = name,
-                              .class = (uint8_t)class_of(n->text),
-                              .process = process};
-    return vec_push(&w->calls, c, w->err);
+                              .process = (uint16_t)process};
+    tare_status s = thread_index(w, process, r->CALL.thread, &c.thread);
+    return s == TARE_OK ? vec_push(&w->calls, c, w->err) : s;
 }
 
-static tare_status add_state(struct gpu_work *w, const struct gpu_record *r)
+static tare_status add_state(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    struct gpu_host_state s = {r->HOST_STATE.at, (uint32_t)r->HOST_STATE.thread,
-                               (uint32_t)r->HOST_STATE.state};
-    return vec_push(&w->states, s, w->err);
+    uint16_t thread;
+    tare_status s = thread_index(w, process, r->HOST_STATE.thread, &thread);
+    struct gpu_host_state look = {.at = r->HOST_STATE.at, .thread = thread};
+    if (s != TARE_OK || r->HOST_STATE.state >= GPU_HOST_STATES) return s;
+    look.state = (uint32_t)r->HOST_STATE.state;
+    return vec_push(&w->states, look, w->err);
 }
 
 /* Device memory that the process has from the driver; frameworks keep it and hand out pieces of it. */
 static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    enum { ALLOCATED = 1, STATIC = 6 };
-    uint64_t *bytes, at = (uint64_t)process << 48 ^ r->MEMORY.address;
+    enum { ALLOCATED = 1 };
+    const uint64_t most = UINT64_C(1) << 44; /* what no GPU has */
+    uint64_t *bytes;
+    uint16_t at;
     if (r->MEMORY.kind != GPU_DEVICE_MEMORY && r->MEMORY.kind != GPU_MANAGED) return TARE_OK;
-    tare_status s = map_u64_ref(&w->held, at, &bytes, w->err);
+    tare_status s = card_index(w, process, r->MEMORY.device, &at);
+    if (s == TARE_OK) s = map_u64_ref(&w->held, (uint64_t)at << 48 ^ r->MEMORY.address, &bytes, w->err);
     if (s != TARE_OK) return s;
-    w->held_bytes -= *bytes;
-    *bytes = r->MEMORY.what == ALLOCATED ? r->MEMORY.bytes & INT32_MAX * UINT64_C(4096) : 0;
-    w->held_bytes += *bytes;
-    if (w->held_bytes > w->held_peak) w->held_peak = w->held_bytes;
+    struct gpu_seen_card *card = &w->cards.items[at];
+    card->held -= *bytes;
+    *bytes = r->MEMORY.what == ALLOCATED && r->MEMORY.bytes < most ? r->MEMORY.bytes : 0;
+    card->held += *bytes;
+    if (card->held > card->held_peak) card->held_peak = card->held;
     return TARE_OK;
 }
 
 /* ---- ranges ---- */
 
+/* Within the innermost that is open. One that was ended before those within it has stayed on the stack until now. */
 static tare_status begin_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint64_t *top;
     tare_status s = map_u64_ref(&w->open_range, key(process, r->RANGE_BEGIN.thread), &top, w->err);
     if (s != TARE_OK) return s;
+    while (*top && w->ranges.items[*top - 1].end) *top = w->ranges.items[*top - 1].parent;
     struct gpu_open_range range = {.start = r->RANGE_BEGIN.at,
                                    .name = index_of(&w->name_numbers, process, r->RANGE_BEGIN.name),
                                    .domain = index_of(&w->name_numbers, process, r->RANGE_BEGIN.domain),
@@ -319,10 +343,8 @@ static tare_status end_range(struct gpu_work *w, uint32_t process, const struct 
 
 static tare_status add_in_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    uint32_t at = index_of(&w->range_numbers, process, r->IN_RANGE.range);
-    /* The range may be told after its first kernel: its number is kept until all is read. */
-    uint64_t kept = at == UINT32_MAX ? r->IN_RANGE.range << 32 : (uint64_t)at + 1;
-    return map_u64_put(&w->in_range, key(process, r->IN_RANGE.id), kept, w->err);
+    struct gpu_launched_in in = {(uint32_t)r->IN_RANGE.id, (uint32_t)r->IN_RANGE.range, (uint16_t)process};
+    return vec_push(&w->in_range, in, w->err);
 }
 
 /* ---- all of it ---- */
@@ -336,17 +358,33 @@ static tare_status add_note(struct gpu_work *w, struct trace *t, uint32_t proces
     return TARE_OK;
 }
 
-static tare_status add_lost(struct gpu_work *w, const struct gpu_record *r)
+/* A process tells what it lost in all so far: the latest counts. */
+static tare_status add_lost(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    struct gpu_lost *l = &w->out->lost; /* they only grow: the last counts */
     for (size_t i = 0; i < 5; i++)
         if (r->v[i] > INT64_MAX) return TARE_OK;
-    if (r->LOST.dropped > l->dropped) l->dropped = r->LOST.dropped;
-    if (r->LOST.untimed > l->untimed) l->untimed = r->LOST.untimed;
-    if (r->LOST.unread > l->unread) l->unread = r->LOST.unread;
-    if (r->LOST.unwritten > l->unwritten) l->unwritten = r->LOST.unwritten;
-    if (r->LOST.ranges > l->ranges) l->ranges = r->LOST.ranges;
+    while (w->lost.n <= process) {
+        tare_status s = vec_push(&w->lost, (struct gpu_lost){0}, w->err);
+        if (s != TARE_OK) return s;
+    }
+    w->lost.items[process].dropped = r->LOST.dropped;
+    w->lost.items[process].untimed = r->LOST.untimed;
+    w->lost.items[process].unread = r->LOST.unread;
+    w->lost.items[process].unwritten = r->LOST.unwritten;
+    w->lost.items[process].ranges = r->LOST.ranges;
     return TARE_OK;
+}
+
+static void sum_lost(struct gpu_work *w)
+{
+    struct gpu_lost *sum = &w->out->lost;
+    for (size_t i = 0; i < w->lost.n; i++) {
+        gpu_grow(&sum->dropped, w->lost.items[i].dropped);
+        gpu_grow(&sum->untimed, w->lost.items[i].untimed);
+        gpu_grow(&sum->unread, w->lost.items[i].unread);
+        gpu_grow(&sum->unwritten, w->lost.items[i].unwritten);
+        gpu_grow(&sum->ranges, w->lost.items[i].ranges);
+    }
 }
 
 struct gathering {
@@ -372,68 +410,102 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_RANGE_BEGIN: return begin_range(w, process, r);
     case GPU_RANGE_END: return end_range(w, process, r);
     case GPU_IN_RANGE: return add_in_range(w, process, r);
-    case GPU_HOST_STATE: return add_state(w, r);
+    case GPU_HOST_STATE: return add_state(w, process, r);
     case GPU_NOTE: return add_note(w, g->t, process, r);
-    case GPU_LOST: return add_lost(w, r);
+    case GPU_LOST: return add_lost(w, process, r);
     default: return TARE_OK;
     }
+}
+
+static int order_of(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
 }
 
 static int by_id(const void *a, const void *b)
 {
     const struct gpu_host_call *x = a, *y = b;
-    if (x->process != y->process) return x->process < y->process ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
+    return order_of(key(x->process, x->id), key(y->process, y->id));
+}
+
+static int by_launch(const void *a, const void *b)
+{
+    const struct gpu_launched_in *x = a, *y = b;
+    return order_of(key(x->process, x->id), key(y->process, y->id));
 }
 
 static int by_start(const void *a, const void *b)
 {
     const struct gpu_op *x = a, *y = b;
-    if (x->card != y->card) return x->card < y->card ? -1 : 1;
-    return (x->start > y->start) - (x->start < y->start);
+    return x->card == y->card ? order_of(x->start, y->start) : order_of(x->card, y->card);
 }
 
-/* Mostly they come in order already: then nothing is moved, and no memory is wanted. */
-static void sort(void *items, size_t n, size_t size, int (*compare)(const void *, const void *))
+static int by_thread(const void *a, const void *b)
 {
-    const char *p = items;
-    for (size_t i = 1; i < n; i++)
-        if (compare(p + (i - 1) * size, p + i * size) > 0) {
-            qsort(items, n, size, compare);
-            return;
-        }
+    const struct gpu_host_state *x = a, *y = b;
+    return x->thread == y->thread ? order_of(x->at, y->at) : order_of(x->thread, y->thread);
 }
+
+#define SORT(w, list, compare) gpu_sort((w)->list.items, (w)->list.n, sizeof *(w)->list.items, compare, (w)->err)
+#define FIND(w, list, compare, wanted, near) \
+    gpu_find((w)->list.items, (w)->list.n, sizeof *(w)->list.items, compare, wanted, near)
 
 /* Every operation to the call with its number. A graph's operations share one. */
 static void join_calls(struct gpu_work *w)
 {
-    sort(w->calls.items, w->calls.n, sizeof *w->calls.items, by_id);
+    size_t at = 0;
     for (size_t i = 0; i < w->ops.n; i++) {
         struct gpu_op *op = &w->ops.items[i];
-        struct gpu_host_call wanted = {.id = op->id, .process = w->cards.items[op->card].process};
-        const struct gpu_host_call *c = bsearch(&wanted, w->calls.items, w->calls.n, sizeof wanted, by_id);
-        if (!c) continue;
-        op->call = (uint32_t)(c - w->calls.items);
-        w->out->lost.before_launch += op->start < c->start;
+        struct gpu_host_call wanted = {.id = op->id, .process = (uint16_t)w->cards.items[op->card].process};
+        at = FIND(w, calls, by_id, &wanted, at);
+        if (at == w->calls.n || by_id(&w->calls.items[at], &wanted) != 0) continue;
+        op->call = (uint32_t)at;
+        w->out->lost.before_launch += op->start < w->calls.items[at].start;
     }
 }
 
-/* Times of operations to the range they were launched in, and to those around it. */
+/* Times of operations to the range they were launched in, and then to those around it: a range stands behind the one
+ * that it is in, so that going backwards each has all of its own when it is added to the outer one. */
 static void join_ranges(struct gpu_work *w)
 {
-    for (size_t i = 0; i < w->ops.n && w->ranges.n; i++) {
+    size_t at = 0;
+    for (size_t i = 0; i < w->ops.n && w->in_range.n; i++) {
         const struct gpu_op *op = &w->ops.items[i];
-        uint32_t process = w->cards.items[op->card].process;
-        const uint64_t *in = map_u64_find(&w->in_range, key(process, op->id));
-        uint64_t at = in ? *in : 0;
-        if (at >> 32) at = (uint64_t)index_of(&w->range_numbers, process, at >> 32) + 1;
-        for (unsigned depth = 0; at && at <= w->ranges.n && depth < 1000; depth++) {
-            struct gpu_open_range *r = &w->ranges.items[at - 1];
-            grow(&r->gpu_ns, op->end - op->start);
-            r->operations++;
-            at = r->parent;
-        }
+        struct gpu_launched_in wanted = {.id = op->id, .process = (uint16_t)w->cards.items[op->card].process};
+        at = FIND(w, in_range, by_launch, &wanted, at);
+        if (at == w->in_range.n || by_launch(&w->in_range.items[at], &wanted) != 0) continue;
+        uint32_t range = index_of(&w->range_numbers, wanted.process, w->in_range.items[at].range);
+        if (range == UINT32_MAX) continue;
+        gpu_grow(&w->ranges.items[range].gpu_ns, op->end - op->start);
+        w->ranges.items[range].operations++;
     }
+    for (size_t i = w->ranges.n; i-- > 0;) {
+        const struct gpu_open_range *r = &w->ranges.items[i];
+        if (!r->parent) continue;
+        gpu_grow(&w->ranges.items[r->parent - 1].gpu_ns, r->gpu_ns);
+        gpu_grow(&w->ranges.items[r->parent - 1].operations, r->operations);
+    }
+}
+
+/* So that the looks within any time are a difference. */
+static tare_status number_states(struct gpu_work *w)
+{
+    struct gpu_host_state end = {.at = UINT64_MAX, .thread = UINT32_MAX};
+    if (!w->states.n) return TARE_OK;
+    for (size_t i = 0; i < w->states.n; i++) {
+        memcpy(w->states.items[i].before, end.before, sizeof end.before);
+        end.before[w->states.items[i].state]++;
+    }
+    return vec_push(&w->states, end, w->err);
+}
+
+void gpu_work_looks(const struct gpu_work *w, uint32_t thread, uint64_t from, uint64_t to, uint64_t looks[])
+{
+    struct gpu_host_state first = {.at = from, .thread = thread}, last = {.at = to, .thread = thread};
+    if (!w->states.n) return;
+    size_t a = FIND(w, states, by_thread, &first, w->states.n), b = FIND(w, states, by_thread, &last, a);
+    for (int i = 0; i < GPU_HOST_STATES; i++)
+        looks[i] += w->states.items[b].before[i] - w->states.items[a].before[i];
 }
 
 tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err)
@@ -442,8 +514,13 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_prof
     w->out = out;
     w->err = err;
     tare_status s = trace_gpu(t, add_record, &g, err);
+    if (s == TARE_OK) s = SORT(w, ops, by_start);
+    if (s == TARE_OK) s = SORT(w, calls, by_id);
+    if (s == TARE_OK) s = SORT(w, in_range, by_launch);
+    if (s == TARE_OK) s = SORT(w, states, by_thread);
+    if (s == TARE_OK) s = number_states(w);
     if (s != TARE_OK) return s;
-    sort(w->ops.items, w->ops.n, sizeof *w->ops.items, by_start);
+    sum_lost(w);
     join_calls(w);
     join_ranges(w);
     return TARE_OK;
@@ -457,13 +534,17 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->names);
     vec_release(&w->ranges);
     vec_release(&w->cards);
+    vec_release(&w->threads);
+    vec_release(&w->in_range);
+    vec_release(&w->lost);
     vec_release(&w->shape_list);
     map_str_release(&w->name_index);
     map_u64_release(&w->name_numbers);
     map_u64_release(&w->lanes);
     map_u64_release(&w->range_numbers);
     map_u64_release(&w->shapes);
-    map_u64_release(&w->in_range);
+    map_u64_release(&w->card_numbers);
+    map_u64_release(&w->thread_numbers);
     map_u64_release(&w->open_range);
     map_u64_release(&w->held);
     buf_release(&w->text);

@@ -29,16 +29,26 @@ struct gpu_op {
 
 struct gpu_host_call {
     uint64_t start;
-    uint32_t duration; /* ns; longer than 4 s is kept as 4 s: nothing launches for so long */
-    uint32_t id, thread, name;
-    uint32_t process;
-    uint8_t class;
+    uint64_t duration : 56, class : 8; /* enum call_class */
+    uint32_t id;
+    uint16_t process, thread; /* thread: index of gpu_work.threads, which is less than MANY_THREADS */
 };
+
+struct gpu_host_thread { /* that called or was looked at */
+    uint32_t process, thread;
+};
+enum { MANY_THREADS = 65535 }; /* all further ones go by this number: they are not told apart */
 
 struct gpu_host_state { /* of a thread that launches, looked at now and then */
     uint64_t at;
-    uint32_t thread;
-    uint32_t state; /* enum gpu_host_does */
+    uint32_t thread;                  /* index, as above */
+    uint32_t state;                   /* enum gpu_host_does */
+    uint32_t before[GPU_HOST_STATES]; /* looks that stand before this one, of all threads, by state */
+};
+
+struct gpu_launched_in { /* what was launched with that number was in that range */
+    uint32_t id, range;
+    uint16_t process;
 };
 
 struct gpu_name {
@@ -46,6 +56,7 @@ struct gpu_name {
     struct gpu_kernel sum; /* of a kernel: name, full and group are not set yet */
     struct gpu_call calls; /* of a call, likewise */
     uint64_t longest_shape_ns;
+    uint8_t kind, class; /* of a kernel: enum work_kind; of a call: enum call_class + 1; 0: not asked yet */
 };
 
 struct gpu_open_range {
@@ -54,34 +65,50 @@ struct gpu_open_range {
 };
 
 struct gpu_seen_card {
-    uint32_t process; /* ranks each call their card 0 */
+    uint32_t process;         /* ranks each call their card 0 */
+    uint64_t held, held_peak; /* bytes from the driver */
     struct gpu_card out;
 };
 
 struct gpu_work {
     VEC(struct gpu_op) ops;            /* by card, then start */
     VEC(struct gpu_host_call) calls;   /* by process, then id */
-    VEC(struct gpu_host_state) states; /* by time */
+    VEC(struct gpu_host_state) states; /* by thread, then time; one more at the end that only counts */
+    VEC(struct gpu_host_thread) threads;
+    VEC(struct gpu_launched_in) in_range; /* by process, then id */
     VEC(struct gpu_name) names;
     VEC(struct gpu_open_range) ranges;
     VEC(struct gpu_seen_card) cards;
+    VEC(struct gpu_lost) lost; /* by process: the latest that it told */
     struct map_str name_index;
-    struct map_u64 name_numbers, lanes, range_numbers; /* process << 32 | number -> index + 1 */
-    struct map_u64 shapes;                             /* likewise -> index + 1 of shape_list */
-    struct map_u64 in_range;                           /* process << 32 | id -> range index + 1 */
-    struct map_u64 open_range;                         /* process << 32 | thread -> innermost, index + 1 */
-    struct map_u64 held;                               /* process << 48 ^ address -> bytes of device memory */
-    struct buf text;                                   /* a name being cleaned */
+    struct map_u64 name_numbers, lanes, range_numbers;   /* process << 32 | number -> index + 1 */
+    struct map_u64 shapes, card_numbers, thread_numbers; /* likewise; shapes: of shape_list */
+    struct map_u64 open_range;                           /* process << 32 | thread -> innermost, index + 1 */
+    struct map_u64 held;                                 /* card << 48 ^ address -> bytes of device memory */
+    struct buf text;                                     /* a name being cleaned */
     VEC(struct gpu_record) shape_list;
     struct gpu_copy copies[32];
-    uint64_t held_bytes, held_peak;
     struct gpu_profile *out;
     tare_error *err;
 };
 
 /* All GPU records of the trace, joined: operations to calls, calls to ranges. */
 tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err);
+/* Adds how often the thread (an index) was looked at within that time, by enum gpu_host_does. */
+void gpu_work_looks(const struct gpu_work *w, uint32_t thread, uint64_t from, uint64_t to, uint64_t looks[]);
 void gpu_work_release(struct gpu_work *w);
+
+/* gpu_sort.c. Stable. gpu_find: how many items come before `wanted`, looked for around the place `near`. */
+typedef int gpu_compare_fn(const void *a, const void *b);
+tare_status gpu_sort(void *items, size_t n, size_t size, gpu_compare_fn *compare, tare_error *err);
+size_t gpu_find(const void *items, size_t n, size_t size, gpu_compare_fn *compare, const void *wanted,
+                size_t near);
+
+/* Sums of what a damaged file may claim: they stop where a document ends. */
+static inline void gpu_grow(uint64_t *sum, uint64_t v)
+{
+    *sum = *sum < INT64_MAX && v < INT64_MAX - *sum ? *sum + v : INT64_MAX;
+}
 
 /* gpu_idle.c: busy and idle time of each device, by cause. */
 tare_status gpu_work_idle(struct gpu_work *w);
