@@ -54,9 +54,10 @@ static void put_tables(void)
 {
     char name[200];
     for (uint64_t i = 1; i <= NAMES; i++) {
-        snprintf(name, sizeof name,
-                 "_ZN2at6native29vectorized_elementwise_kernelILi%dENS0_13FillFunctor%02dIfEESt5arrayIPcLm1EEEEviT0_T1_",
-                 (int)i, (int)i);
+        snprintf(
+            name, sizeof name,
+            "_ZN2at6native29vectorized_elementwise_kernelILi%dENS0_13FillFunctor%02dIfEESt5arrayIPcLm1EEEEviT0_T1_",
+            (int)i, (int)i);
         put_name(i, name);
     }
     put_name(LAUNCH, "cudaLaunchKernel");
@@ -122,7 +123,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: many_kernels FILE THOUSANDS\n");
         return 2;
     }
-    if (appender_open(&it.to, &(struct appender_options){.path = argv[1], .mode = MODE_GPU, .tsc = 1}, &err) != TARE_OK) {
+    if (appender_open(&it.to, &(struct appender_options){.path = argv[1], .mode = MODE_GPU, .tsc = 1},
+                      &err) != TARE_OK) {
         fprintf(stderr, "many_kernels: %s\n", err.text);
         return 3;
     }

@@ -91,13 +91,15 @@ tare_status gpu_sort(void *items, size_t n, size_t size, gpu_compare_fn *compare
 }
 
 /* Steps away from where the last one was, twice as far each time, then halves what lies between. */
-size_t gpu_find(const void *items, size_t n, size_t size, gpu_compare_fn *compare, const void *wanted, size_t near)
+size_t gpu_find(const void *items, size_t n, size_t size, gpu_compare_fn *compare, const void *wanted,
+                size_t near)
 {
     const char *a = items;
     size_t low = 0, high = n, step = 1;
     if (near < n && compare(a + near * size, wanted) < 0) {
         low = near + 1;
-        for (; step < n - near && compare(a + (near + step) * size, wanted) < 0; step *= 2) low = near + step + 1;
+        for (; step < n - near && compare(a + (near + step) * size, wanted) < 0; step *= 2)
+            low = near + step + 1;
         if (step < n - near) high = near + step;
     } else if (near < n) {
         high = near;
