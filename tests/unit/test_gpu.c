@@ -374,12 +374,12 @@ static void sorting_and_finding(void **state)
             assert_true(a[i - 1][0] < a[i][0] || (a[i - 1][0] == a[i][0] && a[i - 1][1] < a[i][1]));
         for (uint32_t i = 0; i < 500; i++) {
             uint32_t wanted[2] = {i * 9, 0};
-            size_t at = gpu_find(a, N, sizeof *a, by_first, wanted, i * 977 % (N + 1));
+            size_t at = gpu_find(&(struct gpu_sorted){a, N, sizeof *a, by_first}, wanted, i * 977 % (N + 1));
             assert_true(at == N || a[at][0] >= wanted[0]);
             assert_true(at == 0 || a[at - 1][0] < wanted[0]);
         }
     }
-    assert_int_equal(gpu_find(a, 0, sizeof *a, by_first, a, 0), 0);
+    assert_int_equal(gpu_find(&(struct gpu_sorted){a, 0, sizeof *a, by_first}, a, 0), 0);
 }
 
 /* A thread that was seen waiting in three of four looks: so much of its time. */

@@ -91,10 +91,11 @@ tare_status gpu_sort(void *items, size_t n, size_t size, gpu_compare_fn *compare
 }
 
 /* Steps away from where the last one was, twice as far each time, then halves what lies between. */
-size_t gpu_find(const void *items, size_t n, size_t size, gpu_compare_fn *compare, const void *wanted,
-                size_t near)
+size_t gpu_find(const struct gpu_sorted *in, const void *wanted, size_t near)
 {
-    const char *a = items;
+    const char *a = in->items;
+    const size_t n = in->n, size = in->size;
+    gpu_compare_fn *const compare = in->compare;
     size_t low = 0, high = n, step = 1;
     if (near < n && compare(a + near * size, wanted) < 0) {
         low = near + 1;

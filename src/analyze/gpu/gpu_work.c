@@ -447,8 +447,9 @@ static int by_thread(const void *a, const void *b)
 }
 
 #define SORT(w, list, compare) gpu_sort((w)->list.items, (w)->list.n, sizeof *(w)->list.items, compare, (w)->err)
-#define FIND(w, list, compare, wanted, near) \
-    gpu_find((w)->list.items, (w)->list.n, sizeof *(w)->list.items, compare, wanted, near)
+#define FIND(w, list, compare, wanted, near)                                                                   \
+    gpu_find(&(struct gpu_sorted){(w)->list.items, (w)->list.n, sizeof *(w)->list.items, compare}, wanted, \
+             near)
 
 /* Every operation to the call with its number. A graph's operations share one. */
 static void join_calls(struct gpu_work *w)

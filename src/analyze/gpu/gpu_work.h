@@ -101,8 +101,12 @@ void gpu_work_release(struct gpu_work *w);
 /* gpu_sort.c. Stable. gpu_find: how many items come before `wanted`, looked for around the place `near`. */
 typedef int gpu_compare_fn(const void *a, const void *b);
 tare_status gpu_sort(void *items, size_t n, size_t size, gpu_compare_fn *compare, tare_error *err);
-size_t gpu_find(const void *items, size_t n, size_t size, gpu_compare_fn *compare, const void *wanted,
-                size_t near);
+struct gpu_sorted {
+    const void *items;
+    size_t n, size;
+    gpu_compare_fn *compare;
+};
+size_t gpu_find(const struct gpu_sorted *in, const void *wanted, size_t near);
 
 /* Sums of what a damaged file may claim: they stop where a document ends. */
 static inline void gpu_grow(uint64_t *sum, uint64_t v)
