@@ -10,17 +10,17 @@
 #include "gpu/gpu.h"
 #include "trace/recorder.h"
 
-enum { ROOM_BYTES = 256 << 10, CLOCK_TRIES = 16 };
+enum { CHUNK_ROOM = 256 << 10, CLOCK_TRIES = 16 };
 
 static void begin_chunk(struct book *b)
 {
     b->state = (struct gpu_state){{0}};
-    b->enc = (struct enc){b->room, b->room + ROOM_BYTES, false};
+    b->enc = (struct enc){b->room, b->room + CHUNK_ROOM, false};
 }
 
 tare_status book_open(struct book *b, const char *path, tare_error *err)
 {
-    b->room = mem_new(1, ROOM_BYTES);
+    b->room = mem_new(1, CHUNK_ROOM);
     if (!b->room) return error_nomem(err, "a GPU trace");
     begin_chunk(b);
     tare_status s =

@@ -58,7 +58,7 @@ void top_say(struct answer *a, struct top_view *v, const struct top_data *d);
 /* ---- top_rows.c: processes ---- */
 
 /* What is told of a process, in the order of the JSON; the table shows what has a title. A new column is a row in
- * top_fields_of(). */
+ * top_fields_of(), and counts here. */
 enum { TOP_FIELDS = 12 };
 struct top_fields {
     struct top_field {

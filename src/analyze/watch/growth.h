@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * growth.h - does memory grow for good? The one judge of leaks, for whoever has a series of readings: `tare run`, and
- * blocks and models in Python. docs/judgement.md says what it asks for, and how often it is wrong. Values are bytes,
- * times in any unit (seconds, calls). Pure functions of arrays. */
+ * growth.h - does memory grow for good? The one judge of leaks for whoever has a series of readings: `tare run`,
+ * blocks and models in Python. (`tare bench`, which has few runs, asks memory_slope().) docs/judgement.md says what
+ * it asks for, and how often it is wrong. Values are bytes, times in any unit (seconds, calls). Pure functions of
+ * arrays. */
 #ifndef ANALYZE_GROWTH_H
 #define ANALYZE_GROWTH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * op_table.c - every operator that is known, a row each: how shapes go through it, what it costs, what becomes of
- * constants and of ranges. See op.h for the columns and for what else an operator needs. Holds no logic but finding. */
+ * constants and of ranges. infer/op.h has the columns, and what else an operator needs. No logic but finding. */
 #include <string.h>
 
 #include "model/cost/cost_rule.h"
