@@ -41,18 +41,18 @@ def test_known_program(recorded):
     (device,) = p["devices"]
     assert device["name"] == "Made-up GPU" and device["multiprocessors"] == 100
     assert device["operations"] == 101
-    assert device["busy_ns"] == pytest.approx(100 * 30_000 + 100_000, abs=200)
-    assert device["wall_ns"] == pytest.approx(100_000_000 + 80_000, abs=200)
+    assert device["busy_ns"] == pytest.approx(100 * 30_000 + 100_000, rel=1e-3)
+    assert device["wall_ns"] == pytest.approx(100_000_000 + 80_000, rel=1e-3)
     (kernel,) = p["kernels"]
     assert kernel["count"] == 100 and kernel["total_ns"] == 3_000_000 and kernel["blocks"] == 64 and kernel["threads"] == 512
     assert [(c["direction"], c["host_memory"], c["bytes"]) for c in p["copies"]] == [("to-device", "pinned", 1 << 20)]
     assert [(c["name"], c["count"]) for c in p["calls"]] == [("cudaLaunchKernel", 100)]
-    assert device["launch_ns"]["p50"] == pytest.approx(20_000, abs=20)
+    assert device["launch_ns"]["p50"] == pytest.approx(20_000, rel=1e-3)
     assert not any(p["lost"].values())
     idle = {i["cause"]: i["ns"] for i in device["idle"]}
-    assert idle["launch"] == pytest.approx(99 * 20_000, abs=500)
-    assert idle["unknown"] == pytest.approx(950_000, abs=500), "the copy has no call"
-    assert idle["host"] == pytest.approx(99 * 950_000, abs=5000)
+    assert idle["launch"] == pytest.approx(99 * 20_000, rel=1e-3)
+    assert idle["unknown"] == pytest.approx(950_000, rel=1e-3), "the copy has no call"
+    assert idle["host"] == pytest.approx(99 * 950_000, rel=1e-3)
     assert sum(idle.values()) + device["busy_ns"] == pytest.approx(device["wall_ns"], abs=10)
 
 
