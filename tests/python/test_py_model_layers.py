@@ -296,15 +296,12 @@ def test_the_peak_of_memory_is_that_of_the_run(tare_package):
 
 def test_a_peak_that_cannot_be_told_is_unknown(tare_package, monkeypatch):
     """Where the kernel's peak cannot be set back, an earlier one hides that of these runs."""
-    import struct
-
     from tare import _memory, _tare
 
-    words = [0] * 17
-    words[15] = 500 * MIB
-    monkeypatch.setattr(_tare, "process_state", lambda reset: struct.pack("17Q", *words))
+    peak = [500 * MIB]
+    monkeypatch.setattr(_tare, "memory_peak", lambda reset: (peak[0], False))
     assert "set back" in _memory.peak_of(lambda: None).reason
-    assert _memory.peak_of(lambda: words.__setitem__(15, 600 * MIB)) == 600 * MIB
+    assert _memory.peak_of(lambda: peak.__setitem__(0, 600 * MIB)) == 600 * MIB
 
 
 # ---- what a later call takes from an earlier one ----
