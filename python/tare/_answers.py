@@ -15,7 +15,7 @@ import secrets
 from html import escape
 from typing import Any, Callable, Iterable, Iterator
 
-from tare._tare import version
+from tare._tare import in_column, in_sentence, version
 from tare._unknown import known
 
 # ---- files: there whole or not at all, by a temporary name beside them and a rename --------------------------------------------
@@ -273,7 +273,7 @@ _ALSO = {
     "nfl": "name",
     "stdname": "standard",
 }
-_HEADER = "   ncalls     tottime     percall     cumtime     percall        +/-     waited filename:lineno(function)"
+_HEADER = "   ncalls    tottime    percall    cumtime    percall        +/-     waited filename:lineno(function)"
 
 
 def _place(f: Any) -> str:
@@ -282,18 +282,21 @@ def _place(f: Any) -> str:
     return "{" + f.name[1:-1] + "}" if f.name.startswith("<") else f.name
 
 
-def _bounded(ns: float, doubt: float, calls: int, digits: int) -> str:
-    """Seconds a call; where more is in doubt than is left, what it is less than."""
-    text = f"{ns / calls / 1e9:.{digits}f}" if ns >= doubt else f"<{(ns + doubt) / calls / 1e9:.{digits}f}"
-    return f"{text:>11}"
+def _bounded(ns: float, doubt: float, calls: int) -> str:
+    """Time a call; where more is in doubt than is left, what it is less than."""
+    return _seconds(ns / calls) if ns >= doubt else "< " + _seconds((ns + doubt) / calls)
+
+
+def _seconds(ns: float | None) -> str:
+    return in_column(None if ns is None else ns / 1e9, "s")
 
 
 def _function_row(f: Any) -> str:
     calls = str(f.calls) if f.calls == f.primitive else f"{f.calls}/{f.primitive}"
     own, total = (f.self_ns, f.self_doubt_ns), (f.total_ns, f.total_doubt_ns)
-    times = (_bounded(*own, 1, 6), _bounded(*own, f.calls, 9), _bounded(*total, 1, 6), _bounded(*total, max(f.primitive, 1), 9),
-             f"{f.self_doubt_ns / 1e9:10.6f}", "-".rjust(10) if f.waited_ns is None else f"{f.waited_ns / 1e9:10.6f}")
-    return f"{calls:>9} {' '.join(times)} {_place(f)}"
+    times = (_bounded(*own, 1), _bounded(*own, f.calls), _bounded(*total, 1), _bounded(*total, max(f.primitive, 1)),
+             _seconds(f.self_doubt_ns), _seconds(f.waited_ns))
+    return f"{calls:>9} {' '.join(time.rjust(10) for time in times)} {_place(f)}"
 
 
 def _cost_of_calls(profile: Any) -> str:
@@ -305,11 +308,11 @@ def _cost_of_calls(profile: Any) -> str:
     if sum(cost["c"]):
         each.append(f"{sum(cost['c'][:2]):.0f} ns a C call")
     when = "read while the program ran" if profile._status()["gauge_read"] else "weighed before: too few calls to read it among them"
-    line = f"self: tare's own cost, {cost['total_ns'] / 1e9:.6f} s +/- {cost['doubt_ns'] / 1e9:.6f} ({', '.join(each)}, {when}), is subtracted"
+    line = f"self: tare's own cost, {_seconds(cost['total_ns'])} +/- {_seconds(cost['doubt_ns'])} ({', '.join(each)}, {when}), is subtracted"
     if cost["slowdown"] > 1.1:
         line += f"\nself: this Python runs code between calls {cost['slowdown']:.1f} x slower while it is profiled; that is not subtracted"
     if profile.preempted_s > 0.001:
-        line += f"\nself: others had the processor for {profile.preempted_s:.6f} s, which no time here contains"
+        line += f"\nself: others had the processor for {in_column(profile.preempted_s, 's')}, which no time here contains"
     return line
 
 
@@ -328,7 +331,7 @@ def functions_text(profile: Any, sort: str, limit: int | None) -> str:
     counted = f"{calls} function calls" + (f" ({primitive} primitive calls)" if calls != primitive else "")
     seconds, threads = sum(f.self_ns for f in rows) / 1e9, profile._status()["threads"] - getattr(profile, "_n_left_out", 0)
     together = f" of {threads} threads together" if threads > 1 else ""
-    head = [f"         {counted} in {seconds:.6f} seconds{together}", "", f"   Ordered by: {sort}", ""]
+    head = [f"         {counted} in {in_column(seconds, 's')}{together}", "", f"   Ordered by: {sort}", ""]
     shown = rows if limit is None else rows[:limit]
     more = [f"... and {len(rows) - len(shown)} functions more"] if len(shown) < len(rows) else []
     notes = [_cost_of_calls(profile), *(f"incomplete: {why}" for why in profile.trouble)]
@@ -339,24 +342,13 @@ def functions_text(profile: Any, sort: str, limit: int | None) -> str:
 
 # ---- lines: the source with numbers beside it ------------------------------------------------------------------------------------
 
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-
-
-def duration(seconds: float | None) -> str:
-    """Four digits and a unit."""
-    if seconds is None:
-        return "-"
-    scale, unit = next((u for u in _UNITS if seconds >= u[0]), _UNITS[-1])
-    return f"{seconds / scale:.4g} {unit}"
-
-
 def _lines_of(function: Any) -> str:
     ran = {line.line_number: line for line in function.lines}
-    rows = [f"{function.name}, {function.filename}:{function.first_line}: {duration(function.time_s)}", "",
+    rows = [f"{function.name}, {function.filename}:{function.first_line}: {in_column(function.time_s, 's')}", "",
             f"{'line':>6} {'hits':>11} {'time':>10} {'per hit':>10} {'share':>8}  source"]
     for number in range(min([function.first_line, *ran]), max(ran) + 1):
         line = ran.get(number)
-        cells = (f"{line.hits:>11,} {duration(line.time_s):>10} {duration(line.per_hit_s):>10} {line.time_percent:>6.1f} %"
+        cells = (f"{line.hits:>11,} {in_column(line.time_s, 's'):>10} {in_column(line.per_hit_s, 's'):>10} {line.time_percent:>6.1f} %"
                  if line else " " * 42)
         source = linecache.getline(function.filename, number).rstrip("\n")
         rows.append(f"{number:>6} {cells}  {source}".rstrip())
@@ -369,7 +361,7 @@ def _cost_of_lines(profile: Any) -> str:
         text = "self: unknown, hence not subtracted (another tracer was active)"
     else:
         total = sum(function.own_cost_s for function in profile.functions())
-        text = f"self: tare's own cost, {duration(total)} ({cost.line_ns:.0f} ns a line, {cost.call_ns:.0f} ns a call or return), is subtracted"
+        text = f"self: tare's own cost, {in_column(total, 's')} ({cost.line_ns:.0f} ns a line, {cost.call_ns:.0f} ns a call or return), is subtracted"
         if cost.slowdown > 1.1:
             text += f"\nself: this Python runs all code {cost.slowdown:.1f} x slower while lines are traced; that is not subtracted"
     return "\n".join([text, *(f"incomplete: {why}" for why in profile.trouble)])
@@ -379,6 +371,13 @@ def lines_text(profile: Any) -> str:
     """All functions of which a line ran."""
     parts = [_lines_of(function) for function in profile.functions()] or ["no line of the chosen functions ran"]
     return "\n\n".join([*parts, _cost_of_lines(profile)])
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Of a target: its limit, or what was reached."""
+    if value is None:
+        return "unknown"
+    return in_sentence(*{"ns": (value / 1e9, "s"), "ms": (value / 1e3, "s")}.get(unit, (value, unit)))
 
 
 # ---- in a notebook ----------------------------------------------------------------------------------------------------------------
@@ -401,19 +400,13 @@ class Shown:
 # ---- a run in a notebook: what the document says; unknown is a dash ----------------------------------------------------------------
 
 
-def _four_digits(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.{max(0, 4 - len(str(int(abs(value)))))}f}"
-
-
 def _latency(case: Any, which: str) -> str:
     """With its interval, where it has one."""
     found = (case.get("latency_ns") or {}).get(which) or {}
     if found.get("value") is None:
-        return "–"
-    ends = [duration(found[end] / 1e9) for end in ("lo", "hi") if found.get(end) is not None]
-    return duration(found["value"] / 1e9) + (f" ({' to '.join(ends)})" if len(ends) == 2 else "")
+        return "-"
+    ends = [in_column(found[end] / 1e9, "s") for end in ("lo", "hi") if found.get(end) is not None]
+    return in_column(found["value"] / 1e9, "s") + (f" ({' to '.join(ends)})" if len(ends) == 2 else "")
 
 
 # title: how its cell is made of a case
@@ -421,8 +414,8 @@ _RUN_COLUMNS = {
     "p50": lambda c: _latency(c, "p50"),
     "p95": lambda c: _latency(c, "p95"),
     "p99": lambda c: _latency(c, "p99"),
-    "per second": lambda c: _four_digits(c.throughput),
-    "memory": lambda c: "–" if c.memory_peak is None else f"{c.memory_peak / 2**20:,.1f} MiB",
+    "per second": lambda c: in_column(c.throughput),
+    "memory": lambda c: in_column(c.memory_peak, "B"),
 }
 
 
@@ -442,8 +435,8 @@ def _html_table(run: Any) -> str:
 
 
 def _html_target(t: dict[str, Any]) -> str:
-    achieved = "unknown" if t["achieved"] is None else f"{t['achieved']:g}"
-    return f"{t['case']}: {t['metric']} {t['op']} {t['value']:g} {t['unit'] or ''}: {achieved}, {t['verdict']}"
+    limit, achieved = (quantity(t[key], t["unit"] or "") for key in ("value", "achieved"))
+    return f"{t['case']}: {t['metric']} {t['op']} {limit}: {achieved}, {t['verdict']}"
 
 
 def run_html(run: Any) -> str:
@@ -463,15 +456,15 @@ def profile_lines(results: Any) -> Iterator[str]:
     """A ProfileResults in a few lines."""
     latency, rate, memory = results["latency"], results["throughput"], results["memory"]
     yield f"{results.run.subject}, {results['name']}: {results['runs']} runs"
-    yield "  latency     " + ", ".join(f"{key} {latency[key]:.4g}" for key in ("mean", "p50", "p95", "p99", "max")) + " ms"
-    yield f"  throughput  {rate['samples_per_second']:.1f} {rate.get('unit', 'samples/s')}"
-    yield f"  memory      peak {_mib(memory['peak'])}, {_mib(memory['per_sample'])} a sample"
-    yield f"  load        {results['load_ms']:.1f} ms, first run {results['first_run_ms']:.4g} ms"
+    yield "  latency     " + ", ".join(f"{key} {_ms(latency[key])}" for key in ("mean", "p50", "p95", "p99", "max"))
+    yield f"  throughput  {in_column(rate['samples_per_second'], rate.get('unit', 'samples/s'))}"
+    yield f"  memory      peak {in_column(memory['peak'], 'B')}, {in_column(memory['per_sample'], 'B')} a sample"
+    yield f"  load        {_ms(results['load_ms'])}, first run {_ms(results['first_run_ms'])}"
     if "end_to_end" in results:
         yield from _end_to_end(results["end_to_end"])
     if "model" in results:
         model = results["model"]
-        yield f"  model       {model['parameters']:,} parameters, {_flops(model)} a run, {_mib(model['size_bytes'])}"
+        yield f"  model       {model['parameters']:,} parameters, {_flops(model)} a run, {in_column(model['size_bytes'], 'B')}"
     for finding in results["findings"]:
         yield f"  {finding['severity']:<11} {finding['title']}"
 
@@ -481,24 +474,18 @@ def _end_to_end(whole: Any) -> Iterator[str]:
     if not known(whole):
         yield f"  end to end  unknown: {whole.reason}"
         return
-    parts = ", ".join(f"{name} {part['share']:.1%}" for name, part in whole["parts"].items())
-    yield "  end to end  " + ", ".join(f"{key} {whole[key]:.4g}" for key in ("mean", "p50", "p95")) + f" ms: {parts}"
+    parts = ", ".join(f"{name} {in_column(part['share'], '1')}" for name, part in whole["parts"].items())
+    yield "  end to end  " + ", ".join(f"{key} {_ms(whole[key])}" for key in ("mean", "p50", "p95")) + f": {parts}"
 
 
-def _mib(number: float) -> str:
-    return f"{number / 2**20:.2f} MiB" if known(number) else "unknown"
+def _ms(number: float) -> str:
+    """Of milliseconds, in the unit that fits."""
+    return in_column(number * 1e-3, "s")
 
 
 def _flops(model: dict[str, Any]) -> str:
     least = "at least " if model.get("uncounted") else ""
-    return f"{least}{_large(model['flops'])}FLOPs"
-
-
-def _large(number: float) -> str:
-    """1.23 M, 4.5 G: for a unit to follow."""
-    if not known(number):
-        return "unknown "
-    return next((f"{number / size:.3g} {letter}" for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= size), f"{number} ")
+    return least + (in_column(model["flops"], "FLOPs") if known(model["flops"]) else "unknown FLOPs")
 
 
 def configurations_text(results: Any) -> str:
@@ -508,8 +495,8 @@ def configurations_text(results: Any) -> str:
     for one in results:
         latency, rate = one["latency"], one["throughput"]
         rows.append(
-            f"{one['name']:<{width}} {latency['p50']:>8.4g} ms {latency['p95']:>8.4g} ms "
-            f"{rate['samples_per_second']:>8.1f} {rate.get('unit', 'samples/s')} {one['memory']['peak'] / 2**20:>8.1f} MiB"
+            f"{one['name']:<{width}} {_ms(latency['p50']):>11} {_ms(latency['p95']):>11} "
+            f"{in_column(rate['samples_per_second'], rate.get('unit', 'samples/s')):>18} {in_column(one['memory']['peak'], 'B'):>12}"
         )
     return "\n".join([*rows, *recommendation_lines(results.run)])
 
@@ -522,25 +509,25 @@ def recommendation_lines(run: Any) -> list[str]:
 def layers_text(layers: Any) -> str:
     """A row for each layer or group of a LayerProfiles."""
     width = max([len(name) for name in layers] + [5])
-    lines = [f"{'layer':<{width}}  {'time':>10} {'share':>7} {'calls':>6} {'parameters':>12} {'MFLOPs':>10} {'tensors':>11}"]
+    lines = [f"{'layer':<{width}}  {'time':>10} {'share':>7} {'calls':>6} {'parameters':>12} {'cost':>14} {'tensors':>11}"]
     for name, row in layers.items():
         lines.append(
-            f"{name:<{width}}  {_layer_time(row):>7} ms {row['share'] * 100:>5.1f} % {row['calls']:>6g} "
-            f"{row['parameters']:>12,} {_least(row):>10} {row['activation_bytes'] * (1 / 1024):>7.1f} KiB"
+            f"{name:<{width}}  {_layer_time(row):>10} {in_column(row['share'], '1'):>7} {row['calls']:>6g} "
+            f"{row['parameters']:>12,} {_least(row):>14} {in_column(row['activation_bytes'], 'B'):>11}"
         )
-    lines.append(f"one run takes {layers.total_ms:.3f} ms; profiling costs {layers.self_ns:.0f} ns a layer call, taken out")
-    lines.append(f"shares are of the profiled runs in between: {layers.profiled_ms:.3f} ms, {layers.outside_ms:.3f} ms of them in no row above")
+    lines.append(f"one run takes {_ms(layers.total_ms)}; profiling costs {layers.self_ns:.0f} ns a layer call, taken out")
+    lines.append(f"shares are of the profiled runs in between: {_ms(layers.profiled_ms)}, {_ms(layers.outside_ms)} of them in no row above")
     return "\n".join([*lines, layers.note] if layers.note else lines)
 
 
 def _layer_time(row: dict[str, Any]) -> str:
     """Where what profiling costs is all that was seen, the most that it can be."""
-    return f"{row['time_ms']:.3f}" if row["time_ms"] or not row["time_most_ms"] else f"< {row['time_most_ms']:.3f}"
+    return _ms(row["time_ms"]) if row["time_ms"] or not row["time_most_ms"] else f"< {_ms(row['time_most_ms'])}"
 
 
 def _least(row: dict[str, Any]) -> str:
-    """Millions of FLOPs; with a + when operators that no rule covers are left out."""
-    return format(row["flops"] * 1e-6, ".2f") + ("" if row["flops_complete"] else "+")
+    """FLOPs; with a + when operators that no rule covers are left out."""
+    return in_column(row["flops"], "FLOPs") + ("" if row["flops_complete"] else "+")
 
 
 # ---- models that read texts: what a TextProfile has, part by part ------------------------------------------------------------------
@@ -578,17 +565,10 @@ def _head(profile: Any) -> str:
     return f"{_RULE}\n{_TITLES[profile.kind]}\n{_RULE}\n\nSystem: {system['device'] or 'device unknown'} | Model: {system['model']}{told}"
 
 
-def _number(value: float | None, digits: int) -> str:
-    """So many decimals; for what they would show as nearly nothing, two digits that count."""
-    if value is None:
-        return "-"
-    return f"{value:.2g}" if 0 < abs(value) < 10 ** (1 - digits) else f"{value:,.{digits}f}"
-
-
 def _spread(row: dict[str, Any], value: float | None) -> str:
     """Half the interval in percent."""
     low, high = row["throughput_interval"]
-    return "-" if low is None or high is None or not value else f"{(high - low) / 2 / value:.1%}"
+    return "-" if low is None or high is None or not value else in_column((high - low) / 2 / value, "1")
 
 
 def _key(rows: list[dict[str, Any]], start: str) -> str:
@@ -601,8 +581,8 @@ def _case_rows(title: str, what: str, key: str, rows: list[dict[str, Any]]) -> s
     lines = [title, _LINE, f" {what} | {unit + '/Sec':>12} | {'+/-':>6} | {'Latency (ms)':>14} | {'Memory (MB)':>13}", _LINE]
     for row in rows:
         lines.append(
-            f" {row[key]:>5} | {_number(row[rate], 2):>12} | {_spread(row, row[rate]):>6} | {_number(row[latency], 2):>14} | "
-            f"{_number(row['memory_delta_mb'], 1):>13}"
+            f" {row[key]:>5} | {in_column(row[rate]):>12} | {_spread(row, row[rate]):>6} | {in_column(row[latency]):>14} | "
+            f"{in_column(row['memory_delta_mb']):>13}"
         )
     one = latency.rsplit("_", 1)[1]
     lines.append(f"Latency: of one {one}, its share of a batch. Memory: what the process grew by. +/-: 95 % interval within this run.")
@@ -617,7 +597,7 @@ def _instrument(rows: list[dict[str, Any]]) -> str:
 
 def _memory_rows(memory: dict[str, Any]) -> str:
     lines = ["Memory over iterations:", _LINE, " Iteration |  Memory (MB) |   Delta (MB)", _LINE]
-    lines += [f" {row['iteration']:>9} | {row['memory_mb']:>12,.1f} | {row['delta_mb']:>12,.2f}" for row in memory["iterations"]]
+    lines += [f" {row['iteration']:>9} | {in_column(row['memory_mb']):>12} | {in_column(row['delta_mb']):>12}" for row in memory["iterations"]]
     growth = memory["growth"]
     if growth["verdict"] == "unknown":
         return "\n".join([*lines, f"Leak test: unknown ({growth['why']})"])
@@ -625,7 +605,7 @@ def _memory_rows(memory: dict[str, Any]) -> str:
     verdict = {"growing": "LEAK: memory grows", "steady": "no leak: memory is steady", "inconclusive": "inconclusive, try more iterations"}[
         growth["verdict"]
     ]
-    slope = f"{growth['mb_per_iteration']:+.3f} MB an iteration ({low:+.3f} to {high:+.3f})"
+    slope = f"{in_column(growth['mb_per_iteration'], 'MB')} an iteration ({in_column(low)} to {in_column(high)})"
     return "\n".join([*lines, f"Leak test over {memory['samples']} calls: {verdict}; {slope}"])
 
 
@@ -637,7 +617,7 @@ def _accuracy_rows(profile: Any) -> str:
     lines = [f"Accuracy (answers against those of batch_size={reference}):", _LINE]
     lines += [f" Batch | {metric:>10} | Largest difference | {'Labels':>8} | Verdict", _LINE]
     for batch, row in rows:
-        labels = _number(row["label_agreement"], 3)
+        labels = in_column(row["label_agreement"])
         word = "consistent" if row["consistent"] else "CHANGED"
         lines.append(f" {batch:>5} | {row['consistency']:>10.6f} | {_difference(row):>18} | {labels:>8} | {word}")
     if profile["system"]["weights"]:
@@ -646,7 +626,7 @@ def _accuracy_rows(profile: Any) -> str:
 
 
 def _difference(row: dict[str, Any]) -> str:
-    return "-" if row["max_difference"] is None else f"{row['max_difference']:.2g}"
+    return in_column(row["max_difference"])
 
 
 def _choices(profile: Any) -> str:
@@ -658,16 +638,8 @@ def _choices(profile: Any) -> str:
     for word, row in chosen.items():
         rate = next(key for key in row if key.startswith("throughput_"))
         unit = rate.split("_")[1]
-        lines.append(f"  {_CHOICES[word] + ':':<{width}} {row[rate]:,.2f} {unit}/sec @ batch_size={row['batch_size']}")
+        lines.append(f"  {_CHOICES[word] + ':':<{width}} {in_column(row[rate])} {unit}/sec @ batch_size={row['batch_size']}")
     return "\n".join(["Performance:", *lines])
-
-
-def _quantity(value: float | None, unit: str) -> str:
-    if value is None:
-        return "unknown"
-    if unit == "B":
-        return f"{value / 2**20:,.0f} MB"
-    return f"{value:,.0f} {unit}".strip() if value >= 10_000 else f"{value:,.4g} {unit}".strip()
 
 
 def _targets(profile: Any) -> str:
@@ -676,8 +648,8 @@ def _targets(profile: Any) -> str:
         return ""
     lines = [f"Targets (recommended {rows[0]['case']}):"]
     for row in rows:
-        times = f", {row['ratio']:.3g}x" if row["ratio"] is not None else ""
-        limit, got = _quantity(row["value"], row["unit"]), _quantity(row["achieved"], row["unit"])
+        times = f", {in_sentence(row['ratio'])}x" if row["ratio"] is not None else ""
+        limit, got = (quantity(row[key], row["unit"] or "") for key in ("value", "achieved"))
         lines.append(f"  {row['verdict'].upper():<13}{row['metric']} {row['op']} {limit}: {got}{times}")
     return "\n".join(lines)
 

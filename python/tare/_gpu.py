@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tare._tare import in_sentence
+
 UNSEEN = "a bench does not watch GPUs in this version: `tare run` and ModelProfiler.gpu_profile() ask NVML"
 HOST_ONLY = "it runs on {}, and only the process's memory on the host was measured"
 _PEAKS = ("rss_peak", "delta", "per_unit")
@@ -38,7 +40,7 @@ def tell(document: dict[str, Any], device: str | None = None) -> dict[str, Any]:
     document["findings"] = [one for one in document["findings"] if one["id"] != "machine.gpu-unseen"]
     document["findings"].append({
         "id": "machine.gpu-unseen", "severity": "warn", "case": None,
-        "title": f"{title}, of which nothing is in here: {max(peaks, default=0) / 2**20:.0f} MiB are the process's peak on the host",
+        "title": f"{title}, of which nothing is in here: {in_sentence(max(peaks, default=0), 'B')} are the process's peak on the host",
         "evidence": {"host_rss_peak": max(peaks, default=0)},
         "action": "watch the GPU with `tare run`, or with ModelProfiler.gpu_profile()",
     })  # fmt: skip

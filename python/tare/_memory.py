@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 from tare import _command, _tare
 from tare._metrics import MB
+from tare._tare import in_sentence
 from tare._unknown import Unknown, known
 
 # The verdicts of src/analyze/watch/growth.h, the one judge of leaks.
@@ -172,7 +173,7 @@ def leak_finding(growth: dict[str, Any]) -> list[dict[str, Any]]:
     return [{
         "id": "memory.leak",
         "severity": "critical",
-        "description": f"memory grows by {growth['mb_per_iteration']:.3g} MB an iteration and does not stop",
+        "description": f"memory grows by {in_sentence(growth['mb_per_iteration'], 'MB')} an iteration and does not stop",
         "case": None,
         "evidence": growth,
         "action": "look for results, caches or graphs of gradients that are kept from call to call; run with more iterations",

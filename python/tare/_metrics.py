@@ -11,6 +11,7 @@ from typing import Any, Iterator
 
 from tare import _tare
 from tare._flops import Cost
+from tare._tare import in_column
 from tare._unknown import Unknown, known, plain
 
 MB = 1024.0 * 1024.0
@@ -134,14 +135,14 @@ class Metrics:
         """What people ask first; everything else is in the fields."""
         t, m, s = self.timing, self.memory, self.system
         lines = [
-            f"{self.name}: wall {t.wall_time_s:.4g} s, CPU {t.cpu_time_s:.4g} s" + (f", ended by {self.failed}" if self.failed else ""),
-            f"  memory      peak {m.peak_ram_mb:.1f} MB, grown by {m.growth_mb:.1f} MB, leak: {m.leak.verdict}",
+            f"{self.name}: wall {in_column(t.wall_time_s, 's')}, CPU {in_column(t.cpu_time_s, 's')}" + (f", ended by {self.failed}" if self.failed else ""),
+            f"  memory      peak {in_column(m.peak_ram_mb, 'MB')}, grown by {in_column(m.growth_mb, 'MB')}, leak: {m.leak.verdict}",
             f"  machine     CPU {s.cpu_percent:.0f} %, memory {s.memory_percent:.1f} %, I/O wait {s.disk_io_wait_percent:.1f} %",
         ]
         if known(self.throughput):
-            lines.append(f"  throughput  {self.throughput:.1f} samples/s ({self.throughput_source})")
+            lines.append(f"  throughput  {in_column(self.throughput, 'samples/s')} ({self.throughput_source})")
         if known(self.compute.estimated_flops):
-            lines.append(f"  compute     {self.compute.estimated_flops:,.0f} FLOPs, {self.compute.parameters:,.0f} parameters")
+            lines.append(f"  compute     {in_column(self.compute.estimated_flops, 'FLOPs')}, {self.compute.parameters:,.0f} parameters")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

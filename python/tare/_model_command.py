@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from tare import _gate, _tare
-from tare._answers import recommendation_lines
+from tare._answers import quantity, recommendation_lines
 from tare._command import count, counts, keep_run
 from tare._model import ModelProfiler
 from tare._model_subject import PRECISIONS, ModelError
@@ -128,15 +128,9 @@ def run(asked: argparse.Namespace) -> int:
     return _gate.judge(asked, run, run.targets)
 
 
-def _shown(value: float | None, unit: str) -> str:
-    """Times in ms and sizes in MiB, as people write limits."""
-    size, name = {"ns": (1e6, "ms"), "B": (2**20, "MiB")}.get(unit, (1, unit))
-    return "unknown" if value is None else f"{value / size:.4g} {name}"
-
-
 def _tell_targets(run: Run, out: Any) -> None:
     for target in run.targets:
-        limit, achieved = (_shown(target[key], target["unit"]) for key in ("value", "achieved"))
+        limit, achieved = (quantity(target[key], target["unit"] or "") for key in ("value", "achieved"))
         where = f" ({target['case']})" if target.get("case") else ""
         print(f"{target['verdict']:<13}{target['metric']} {target['op']} {limit}: {achieved}{where}", file=out)
 

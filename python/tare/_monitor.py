@@ -16,6 +16,7 @@ from tare import _tare
 from tare._forks import keep_lock
 from tare._metrics import Seen
 from tare._scoped import within
+from tare._tare import in_column
 from tare._unknown import Unknown, known, plain
 from tare._answers import write_text
 
@@ -169,11 +170,11 @@ class ModelMonitor:
         latency, memory, cpu = seen["latency"], seen["memory"], seen["cpu"]
         return "\n".join(
             [
-                f"{self.name}: {seen['calls']} inferences in {seen['seconds']:.2f} s, {seen['errors']} failed, {seen['slow']} slow",
-                "  latency     " + ", ".join(f"{key} {latency[key]:.3f}" for key in ("mean", "p50", "p95", "p99", "max")) + " ms",
-                f"  throughput  {seen['throughput']['units_per_second']:.1f} units/s",
-                f"  memory      peak {memory['peak'] / 2**20:.1f} MiB, grown by {memory['growth'] / 2**20:.1f} MiB",
-                f"  processors  {cpu['during_inference']:.2f} busy during inference, machine {cpu['machine_percent']:.0f} % busy",
+                f"{self.name}: {seen['calls']} inferences in {in_column(seen['seconds'], 's')}, {seen['errors']} failed, {seen['slow']} slow",
+                "  latency     " + ", ".join(f"{key} {in_column(latency[key] * 1e-3, 's')}" for key in ("mean", "p50", "p95", "p99", "max")),
+                f"  throughput  {in_column(seen['throughput']['units_per_second'], 'units/s')}",
+                f"  memory      peak {in_column(memory['peak'], 'B')}, grown by {in_column(memory['growth'], 'B')}",
+                f"  processors  {in_column(cpu['during_inference'])} busy during inference, machine {cpu['machine_percent']:.0f} % busy",
             ]
         )
 

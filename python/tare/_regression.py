@@ -22,6 +22,7 @@ from typing import Any, Callable
 
 from tare import _tare
 from tare._performance import PerformanceProfiler
+from tare._tare import in_column
 from tare._unknown import Unknown
 from tare._answers import write_text
 
@@ -61,7 +62,7 @@ class RegressionResult:
         return self.verdict == "regressed"
 
     def __str__(self) -> str:
-        return f"{self.operation}: {self.verdict}, median {self.current_s:.6f} s against {self.baseline_s:.6f} s, x {self.ratio:.3f}. {self.why}"
+        return f"{self.operation}: {self.verdict}, median {in_column(self.current_s, 's')} against {in_column(self.baseline_s, 's')}, x {in_column(self.ratio)}. {self.why}"
 
 
 class _Check:

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from tare._run import Case, Run
+from tare._tare import in_sentence
 
 REACH = 0.95  # of the most throughput: what a smaller batch must surely have to be preferred
 GIVEN = ("seq", "length")  # parameters that come with the work
@@ -81,14 +82,14 @@ def not_told_apart(case: Case, cases: list[Case], changed: set[str]) -> list[int
 def why(chosen: dict[str, Case], unit: str) -> str:
     """The recommendation in a sentence with its numbers."""
     case, best = chosen["recommended"], chosen["best_throughput"]
-    text = f"{case.throughput:,.4g} {unit}/s"
+    text = in_sentence(case.throughput, f"{unit}/s")
     if case.name == best.name:
         return f"{text}, the most of all that were measured"
     if not surely_reaches(case, best, REACH):
-        return f"{text}, not told apart from {best.throughput:,.4g} at {best.name} by their intervals, and cheaper"
-    text += f", {case.throughput / best.throughput:.0%} of the most ({best.throughput:,.4g} at {best.name})"
+        return f"{text}, not told apart from {in_sentence(best.throughput)} at {best.name} by their intervals, and cheaper"
+    text += f", {case.throughput / best.throughput:.0%} of the most ({in_sentence(best.throughput)} at {best.name})"
     if case.p50_ms and best.p50_ms:
-        text += f", and a batch takes {case.p50_ms:,.4g} ms instead of {best.p50_ms:,.4g} ms"
+        text += f", and a batch takes {in_sentence(case.p50_ms / 1e3, 's')} instead of {in_sentence(best.p50_ms / 1e3, 's')}"
     return text
 
 

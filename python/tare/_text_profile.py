@@ -15,6 +15,7 @@ from tare import _answers, _command, _gpu, _inputs
 from tare._bench import bench
 from tare._memory import leak_finding, mb, memory_course, resident, resident_over
 from tare._run import Case, Run
+from tare._tare import in_sentence
 from tare._text_accuracy import MOST_COMPARED, Answers, agreement, collect, compare, nearest
 from tare._text_choice import batch_of, bottlenecks_of, choose, insights_of, not_told_apart, notes_of, padding_finding, targets_of, why, with_recommendation
 from tare._text_data import cycled, sample_pairs, sample_texts
@@ -210,7 +211,7 @@ class TextProfiler:
             said.append(f"use batch_size={batch_of(chosen['recommended'])}: {why(chosen, self.unit)}")
         over = next((t for t in targets if t["metric"] == "throughput" and t["verdict"] == "pass" and t["ratio"] >= 2), None)
         if over and self.model.device == "cpu":
-            said.append(f"the throughput target is met {over['ratio']:.3g} times over without a GPU")
+            said.append(f"the throughput target is met {in_sentence(over['ratio'])} times over without a GPU")
         return said + list(dict.fromkeys(f["action"] for f in found if f["action"]))
 
     def _judged(self, run: Run, accuracy: dict[int, dict[str, Any]], chosen: dict[str, Case]) -> Run:
@@ -322,7 +323,7 @@ class TextProfiler:
         return [{
             "id": "text.long",
             "severity": "warn",
-            "description": f"{words} words a text lower throughput by {drop:.0%} against {few}; a word costs {per_word:.2g} times as much there",
+            "description": f"{words} words a text lower throughput by {drop:.0%} against {few}; a word costs {in_sentence(per_word)} times as much there",
             "case": None,
             "evidence": {"drop": drop, "words": words, "against": few, "cost_of_a_word": per_word},
             "action": "cut texts to what the task needs before the model sees them, and check its accuracy with that",
@@ -366,7 +367,7 @@ def _changed_answers(batch: int, row: dict[str, Any]) -> dict[str, Any]:
         "id": "accuracy.changed",
         "severity": "critical",
         "description": f"batch_size={batch} answers otherwise than batch_size={row['reference_batch_size']}: {row['metric']} "
-        f"{row['consistency']:.4g}, largest difference {row['max_difference']:.3g}",
+        f"{row['consistency']:.6f}, largest difference {in_sentence(row['max_difference'])}",
         "case": f"batch={batch}",
         "evidence": {key: row[key] for key in ("consistency", "worst", "max_difference", "not_numbers", "label_agreement")},
         "action": "do not use this batch size before the cause is known: padding that is not masked, or batch statistics",

@@ -272,7 +272,7 @@ class Blocks(unittest.TestCase):
         with p.profile("told", samples=10):
             pass
         plain, told = str(p.get_metrics("plain")), str(p.get_metrics("told"))
-        self.assertRegex(plain, r"^plain: wall [\d.e-]+ s, CPU [\d.e-]+ s\n  memory      peak [\d.]+ MB")
+        self.assertRegex(plain, r"^plain: wall [\d.]+ [mun]?s, CPU [\d.]+ [mun]?s\n  memory      peak [\d.,]+ MB")
         self.assertIn("machine     CPU unknown %", plain)
         self.assertNotIn("throughput", plain)
         self.assertIn("samples/s (told)", told)

@@ -4,6 +4,7 @@ and on functions whose behaviour is known."""
 
 import datetime
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -348,12 +349,30 @@ def test_ctrl_c_is_one_line(python, models):
     assert done.stderr.strip() == "tare: interrupted; nothing was written" and not (models / "tare-results").exists()
 
 
-def test_small_numbers_are_not_shown_as_nothing(python):
+def test_numbers_have_the_digits_of_the_command(python):
+    """Three, whatever their size, in columns and in sentences (src/core/fmt.h); nothing is shown as 0 that is not."""
     done = python("""
-        from tare._answers import _number, _quantity
-        print([_number(x, 2) for x in (None, 0.0, 0.0056, 0.1, 12.345)], _quantity(177_595.9, "texts/s"), _quantity(0.005631, "ms"))
+        from tare._answers import quantity
+        from tare._tare import in_column, in_sentence
+        print([in_column(x) for x in (None, float("nan"), 0.0, 0.0056, 0.1, 12.345)])
+        print([in_column(*x) for x in ((0.02477, "s"), (2e-3, "s"), (2**21, "B"), (-4096, "B"), (0.1234, "1"), (37.75e6, "FLOPs"), (177_595.9, "texts/s"))])
+        print([in_sentence(*x) for x in ((2e-3, "s"), (97.0,), (0.00123, "MB"), (97, "texts/s"))])
+        print(quantity(177_595.9, "texts/s"), quantity(0.005631, "ms"), quantity(2.5e6, "ns"), quantity(None, "ns"))
     """)
-    assert done.stdout == "['-', '0.00', '0.0056', '0.10', '12.35'] 177,596 texts/s 0.005631 ms\n"
+    assert done.stdout.splitlines() == [
+        "['-', 'unknown', '0', '0.0056', '0.100', '12.3']",
+        "['24.8 ms', '2.00 ms', '2.00 MiB', '-4.00 KiB', '12.3 %', '37.75 MFLOPs', '177,596 texts/s']",
+        "['2 ms', '97', '0.00123 MB', '97 texts/s']",
+        "177,596 texts/s 5.63 us 2.50 ms unknown",
+    ]
+
+
+def test_no_text_has_digits_of_its_own(root):
+    """Times, rates and sizes of texts go through in_column() and in_sentence(); what is a whole percent, or a score near 1, does not."""
+    own = re.compile(r"(?:\{[^{}]*(?:_s|_ms|_ns|_mb|throughput|memory|rate|latency|seconds)\b[^{}]*:[^{}]*\.[1-9][fg]\}|%\.4g|\.4g\})")
+    found = [f"{path.name}: {line.strip()}" for path in sorted((root / "python/tare").glob("*.py")) if path.name != "_diagnose.py"
+             for line in path.read_text().splitlines() if own.search(line)]
+    assert not found
 
 
 # ---- memory and lengths ----
