@@ -166,6 +166,7 @@ tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
     out->command = command_of(t, &out->arena);
     s = gpu_work_gather(&w, t, out, err);
     if (s == TARE_OK) s = gpu_work_idle(&w);
+    if (s == TARE_OK) s = gpu_work_steps(&w);
     if (s == TARE_OK) s = put_devices(&w, out);
     if (s == TARE_OK) s = put_ranges(&w, out);
     put_kernels(&w, out);

@@ -322,6 +322,7 @@ static tare_status begin_range(struct gpu_work *w, uint32_t process, const struc
     struct gpu_open_range range = {.start = r->RANGE_BEGIN.at,
                                    .name = index_of(&w->name_numbers, process, r->RANGE_BEGIN.name),
                                    .domain = index_of(&w->name_numbers, process, r->RANGE_BEGIN.domain),
+                                   .process = process,
                                    .thread = (uint32_t)r->RANGE_BEGIN.thread,
                                    .parent = (uint32_t)*top};
     s = vec_push(&w->ranges, range, w->err);
@@ -524,6 +525,7 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_prof
     sum_lost(w);
     join_calls(w);
     join_ranges(w);
+    vec_release(&w->in_range); /* it is large, and done with */
     return TARE_OK;
 }
 

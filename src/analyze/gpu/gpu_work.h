@@ -61,7 +61,7 @@ struct gpu_name {
 
 struct gpu_open_range {
     uint64_t start, end, gpu_ns, operations;
-    uint32_t name, domain, thread, parent; /* parent: index + 1, 0: none */
+    uint32_t name, domain, process, thread, parent; /* parent: index + 1, 0: none */
 };
 
 struct gpu_seen_card {
@@ -116,6 +116,9 @@ static inline void gpu_grow(uint64_t *sum, uint64_t v)
 
 /* gpu_idle.c: busy and idle time of each device, by cause. */
 tare_status gpu_work_idle(struct gpu_work *w);
+
+/* gpu_steps.c: of each device. */
+tare_status gpu_work_steps(struct gpu_work *w);
 
 /* gpu_name.c */
 const char *gpu_name_full(struct arena *a, const char *mangled); /* demangled where that can be done here */

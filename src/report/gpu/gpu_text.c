@@ -72,6 +72,25 @@ static void write_launches(struct stream *s, const struct gpu_card *d)
     text_line(s, "launch", &b);
 }
 
+static void write_steps(struct stream *s, const struct gpu_steps *p)
+{
+    struct buf b = BUF_INIT;
+    if (p->known) {
+        fmt_count(&b, p->count);
+        buf_add_str(&b,
+                    strcmp(p->found_by, "range") == 0 ? " by the range " : " by the order of kernels, from ");
+        text_name(&b, p->name ? p->name : "-", NAME_SHOWN);
+        buf_printf(&b, ": p50 %s, p95 %s, ", show_time((double)p->step_ns.p50).s,
+                   show_time((double)p->step_ns.p95).s);
+        fmt_count(&b, p->operations);
+        buf_printf(&b, " operations each, busy %s, the least busy %s", show_percent(p->busy.v).s,
+                   show_percent(p->least_busy.v).s);
+    } else {
+        buf_add_str(&b, "none found: no range and no order of kernels repeats at least five times");
+    }
+    text_line(s, "steps", &b);
+}
+
 FILL(cause, gpu_idle, buf_add_str(b, r->cause))
 FILL(idle_ns, gpu_idle, fmt_duration(b, (double)r->ns))
 FILL(idle_share, gpu_idle, fmt_share(b, r->share.v))
@@ -113,6 +132,7 @@ static void write_card(struct stream *s, const struct gpu_card *d)
     buf_release(&b);
     write_busy(s, d);
     write_launches(s, d);
+    write_steps(s, &d->steps);
     if (d->memory_peak_bytes.known) {
         b = (struct buf)BUF_INIT;
         fmt_bytes(&b, (double)d->memory_peak_bytes.v);

@@ -1610,6 +1610,34 @@ export const GPU_SPREAD: Shape = {
   max: "number",
 };
 
+/** What a program did again and again on a GPU. */
+export interface GpuSteps {
+  /** range: an NVTX range that repeats; kernels: the order of kernels that repeats. */
+  found_by?: string | null;
+  /** Of the range, or of the kernel with which a step is taken to begin. */
+  name?: string | null;
+  /** Steps. */
+  count?: number | null;
+  /** Kernels, copies and fills in one, on average. */
+  operations?: number | null;
+  /** Length of a step: of the range on the host, or from its first kernel to the first of the next. */
+  step_ns?: GpuSpread | null;
+  /** Of the time of all steps. */
+  busy?: number | null;
+  /** Of the least busy step. */
+  least_busy?: number | null;
+}
+
+export const GPU_STEPS: Shape = {
+  found_by: "text",
+  name: "text",
+  count: "number",
+  operations: "number",
+  step_ns: GPU_SPREAD,
+  busy: "number",
+  least_busy: "number",
+};
+
 /** A GPU that was used. */
 export interface GpuCard {
   /** As CUDA numbers it in the process. */
@@ -1644,6 +1672,8 @@ export interface GpuCard {
   launch_ns?: GpuSpread | null;
   /** Of the launching call itself. */
   call_ns?: GpuSpread | null;
+  /** Null: nothing was found to repeat at least five times. */
+  steps?: GpuSteps | null;
   /** Most memory that the process had from the driver, B. */
   memory_peak_bytes?: number | null;
   /** Path of a null quantity to the reason why it is unknown. */
@@ -1667,6 +1697,7 @@ export const GPU_CARD: Shape = {
   idle: [GPU_IDLE],
   launch_ns: GPU_SPREAD,
   call_ns: GPU_SPREAD,
+  steps: GPU_STEPS,
   memory_peak_bytes: "number",
   unknown: REASONS,
 };
