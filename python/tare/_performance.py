@@ -397,7 +397,10 @@ class PerformanceProfiler:
         readings = [x for x in (start, end, seen.most("self.memory.rss")) if known(x)]
         exact = mark_after > mark_before  # the greatest ever was in this block
         why = Unknown("/proc/self/statm cannot be read")
-        detail = Unknown("not tracked: detailed_memory=True") if not self._detailed else None
+        pss = seen.peak("process.memory.pss", 1 / MB) if self._detailed else Unknown("not tracked: detailed_memory=True")
+        grown = max(readings) - start if known(start) else 0
+        if known(pss) and pss * MB < grown:  # what the block took is its own: the reading is of before or after
+            pss = Unknown("process.memory.pss: not read near the peak of this block")
         return MemoryMetrics(
             peak_ram_mb=max(readings + [mark_after] * exact) / MB if readings or exact else why,
             peak_is_exact=exact,
@@ -406,7 +409,7 @@ class PerformanceProfiler:
             growth_mb=(end - start) / MB if known(start) and known(end) else why,
             average_ram_mb=seen.mean("self.memory.rss", 1 / MB),
             peak_tree_ram_mb=seen.peak("process.memory.rss", 1 / MB),
-            peak_pss_mb=seen.peak("process.memory.pss", 1 / MB) if detail is None else detail,
+            peak_pss_mb=pss,
             peak_swap_mb=seen.peak("process.memory.swap", 1 / MB),
             peak_gpu_mb=seen.most("gpu.memory.process", 1 / MB),
             peak_gpu_used_mb=seen.most("gpu.memory.used", 1 / MB),

@@ -24,7 +24,7 @@ static int well_formed(uint64_t what, size_t slots_left)
 }
 
 /* Collect the published events, sorted by time. They are nearly sorted: only signal handlers disturb. */
-static uint32_t collect(uint16_t *order, const struct raw_event *e, size_t slots)
+static uint32_t collect(uint16_t *order, const struct raw_event *e, size_t slots, unsigned *pauses)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < slots; i++) {
@@ -35,6 +35,7 @@ static uint32_t collect(uint16_t *order, const struct raw_event *e, size_t slots
             for (; order && k > 0 && e[order[k - 1]].ticks > ticks; k--) order[k] = order[k - 1];
             if (order) order[k] = (uint16_t)i;
         }
+        *pauses |= (what_kind(what) == RAW_RESUME) | (what_flags(what) & RAW_FLAG_PAUSED);
         i += what_extra(what);
     }
     return n;
@@ -42,7 +43,8 @@ static uint32_t collect(uint16_t *order, const struct raw_event *e, size_t slots
 
 uint32_t pack_count(const struct raw_event *e, size_t slots)
 {
-    return collect(NULL, e, slots);
+    unsigned pauses = 0;
+    return collect(NULL, e, slots, &pauses);
 }
 
 /* ---- the site list ---- */
@@ -219,8 +221,10 @@ size_t pack_events(struct packer *p, const struct extent *x, const struct raw_ev
                    unsigned shift)
 {
     if (slots > PACK_SLOTS_MAX) slots = PACK_SLOTS_MAX;
-    p->n_events = collect(p->order, e, slots);
-    take_pauses(p, x, e);
+    unsigned pauses = 0;
+    p->n_events = collect(p->order, e, slots, &pauses);
+    p->pauses_bytes = 0;
+    if (pauses) take_pauses(p, x, e);
     if (!p->n_events) return 0;
     list_sites(p, e);
     struct enc out = {p->out, p->out + sizeof p->out, false};
