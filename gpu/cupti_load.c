@@ -81,6 +81,8 @@ static bool bind(struct cupti *c, void *lib, char *why, size_t why_bytes)
     return !missing;
 }
 
+/* Several versions may lie on one machine (see open_any()), and what can be recorded depends on which it
+ * is: the path goes into the trace beside the version. */
 bool cupti_load(struct cupti *c, const char *wanted, char *why, size_t why_bytes)
 {
     struct link_map *map = NULL;

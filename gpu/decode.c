@@ -177,6 +177,8 @@ static void put_in_range(const struct decoding *d, const uint8_t *e)
     book_put(d->book, &r);
 }
 
+/* CUPTI may tell of a device more than once; the trace has it once. CUPTI counts bandwidth in kilobytes a
+ * second, and its UUID is 16 bytes in the order they are printed: hence the swaps. */
 static void put_device(const struct decoding *d, const uint8_t *v)
 {
     struct gpu_record r = {.kind = GPU_DEVICE};

@@ -97,6 +97,9 @@ static bool subscribe(void)
     return false;
 }
 
+/* The order is CUPTI's: the kind of thread numbers and the buffers are settled before anything is enabled,
+ * as the first record may come at once. Every way to fail leaves a note in the book, so that the trace
+ * itself says why it has no GPU in it. */
 static bool set_up(const struct gpu_options *o)
 {
     char why[600];

@@ -224,6 +224,8 @@ static int pop(const void *domain)
     return (int)depth;
 }
 
+/* UTF-8 from wchar_t, which is 32 bits wide on Linux: one unit is one character. The loop ends while four
+ * bytes and the NUL still fit, so that no character is cut in two. */
 static void from_wide(char out[TEXT_BYTES], const wchar_t *text)
 {
     size_t n = 0;

@@ -22,6 +22,8 @@ static int resumed_line(PyFrameObject *frame, const struct line_code *known)
     return began ? line : 0;
 }
 
+/* The clock is read first: what this function does must not count as time of the line. Never returns an
+ * error, which would raise in the program and take the tracer away. */
 static int on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py_UNUSED(arg))
 {
     uint64_t now = calls_now();

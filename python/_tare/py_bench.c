@@ -179,6 +179,8 @@ static PyObject *bench(PyObject *Py_UNUSED(self), PyObject *args, PyObject *keyw
 
 /* ---- keeping ---- */
 
+/* The time is checked here because the name of the file is cut from it by position. The GIL is given back
+ * while the disk is written. */
 static PyObject *save_run(PyObject *Py_UNUSED(self), PyObject *args)
 {
     struct run_file f;

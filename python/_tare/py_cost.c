@@ -168,6 +168,8 @@ static int make_node(struct lone_node *l, const struct call_args *a)
     return read_attributes(l, a->attributes);
 }
 
+/* None stands for a count that is not one number, as it is for an op whose cost is not known: then `why`
+ * says so. Unknown must not become 0. */
 static PyObject *tell_cost(const struct cost *c)
 {
     const struct {

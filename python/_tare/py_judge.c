@@ -43,6 +43,8 @@ static PyObject *tell_between(const struct between_result *r)
                          r->mde, "needed", (Py_ssize_t)r->needed);
 }
 
+/* The lists are the base, the new runs and earlier ones. "Same" means surely less than rule.detect, which
+ * must lie clearly above min_effect: no number of runs could tell two borders apart that touch. */
 static PyObject *judge_runs(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *lists[3], *out = NULL;
@@ -124,6 +126,8 @@ static PyObject *score_rows(const Py_buffer *got, const Py_buffer *want, size_t 
     return tell_score(&result);
 }
 
+/* What "right" means decides the type of the second buffer: class numbers are whole, anything else is
+ * compared as doubles. */
 static PyObject *score_answers(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *got_object, *want_object, *out = NULL;

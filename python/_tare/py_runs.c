@@ -37,6 +37,9 @@ static PyObject *fail(struct runs *r, const tare_error *err)
     return NULL;
 }
 
+/* Goes through a subject like a bench in this process does, so that a worker process warms up, groups and
+ * times calls by the same code. The document in `scratch` is only there because prepare() records what it
+ * chose. */
 static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"make", "batch", "length", "timed", "one_by_one", NULL};
@@ -91,6 +94,9 @@ static long involuntary(void)
     return getrusage(RUSAGE_SELF, &use) == 0 ? use.ru_nivcsw : 0;
 }
 
+/* The times go back as bytes: up to 65536 numbers as Python objects would grow the heap of the process
+ * that is measured. Switches are of the whole stretch, as counting them around each run would cost a
+ * system call each. */
 static PyObject *runs_run(PyObject *self, PyObject *args)
 {
     struct runs *r = (struct runs *)self;

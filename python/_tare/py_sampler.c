@@ -37,6 +37,7 @@ struct watch_object {
     PyObject_HEAD struct watch *watch; /* NULL: let go of */
 };
 
+/* `self` owns the watch before the sampler begins, so that watch_dealloc() cleans up after every failure. */
 static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     PyObject *names;

@@ -18,6 +18,8 @@ static int parse_mode(const char *text, uint32_t *mode)
     return refuse(PyExc_ValueError, "mode is 'both', 'aggregate' or 'events', not '%s'", text);
 }
 
+/* The GIL is given back while the trace is made: reserving disk may take long. `path` is bytes of our own
+ * and outlives the call; tare_start() copies it. */
 static PyObject *session_start(PyObject *Py_UNUSED(self), PyObject *args, PyObject *named)
 {
     static char *names[] = {"path", "mode", "disk_bytes", "memory_bytes", NULL};

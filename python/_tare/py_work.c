@@ -262,6 +262,8 @@ static bool take_keywords(struct work *w, PyObject *args, PyObject *keywords)
     return good;
 }
 
+/* Everything is checked before the first timed call: a mistake in the arguments must not show up as a
+ * failed run. */
 static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"function", "args", "keywords", "setup", "units", "timed", NULL};

@@ -211,6 +211,9 @@ static void lane_free(PyObject *capsule)
     PyMem_Free(gone);
 }
 
+/* The thread's state owns the lane through the capsule, so that it goes when the thread does. Where the
+ * state does not take it, dropping the capsule frees the lane and clears `mine` again: that is what the
+ * last line asks. No exception leaves. */
 static bool lane_make(void)
 {
     PyObject *state = PyThreadState_GetDict(); /* borrowed */

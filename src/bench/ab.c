@@ -338,6 +338,10 @@ static void note_machine(struct pair_set *set, const struct machine_mark *before
     set->steal = cpu_steal_share(&after.ticks, &before->ticks);
 }
 
+/* The seed decides the order of the sides and the layouts, so that a comparison can be repeated. The time
+ * spent and the state of the machine are noted after a failure, too: they tell how far it came. Few
+ * launches are a warning, not an error: each launch has a layout of its own, and too few of them may all
+ * be lucky ones. */
 tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_outcome *out, tare_error *err)
 {
     struct ab e = {.plan = plan,

@@ -181,6 +181,9 @@ static void add_others(struct pair_side *to, struct known_u64 before, const stru
     to->others = known ? known_u64(to->others.v + ns) : (struct known_u64){0};
 }
 
+/* Only ops->run() stands between the two readings of the clock; all else is read outside of them. A
+ * subject that tells its own cost (a command) is believed, as the CPU time of this process is then the
+ * starter's and not the run's. */
 static tare_status run_once(struct subject_lane *l, struct pair_side *out, tare_error *err)
 {
     const struct subject_ops *ops = l->o.subject->ops;

@@ -70,6 +70,8 @@ static struct rusage usage_now(void)
     return u;
 }
 
+/* The clocks are nested: the wall clock is read innermost, the counters that cost system calls outermost.
+ * Repeats are timed as a whole, because one run may be as short as reading the clock. */
 static tare_status run_repeats(struct at_work *w, uint64_t n, struct pair_side *r, tare_error *err)
 {
     struct subject_cost cost;

@@ -65,6 +65,9 @@ static void forget_oldest(struct times *times)
     times->n = WARMUP_KEPT;
 }
 
+/* Runs in slices of a hundredth of the budget. The judgement is asked at counts that grow by a share
+ * (stopping_next()) and not after each slice: each costs time, and asking often enough would find "steady"
+ * by chance. */
 static tare_status warm_until_steady(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct times *times = &b->warm;

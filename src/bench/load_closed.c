@@ -114,6 +114,8 @@ void lanes_reset(struct bench *b)
     }
 }
 
+/* Workers mostly fail for the same cause; one error is enough. In an open loop failed_at orders them by
+ * arrival; in a closed one it is 0 for all, and the earliest end decides. */
 tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct lane *first = NULL;

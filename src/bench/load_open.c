@@ -19,6 +19,9 @@ enum {
 #define NOT_SERVED UINT64_MAX
 #define FAILED (UINT64_C(1) << 63) /* the rest of it is the time until then */
 
+/* All starts are drawn before the window opens: a plan that does not wait for answers is what makes the
+ * loop open. Gaps of a Poisson process are exponential: -log(1 - u) * mean, and log1p keeps small u exact.
+ * A constant rate is multiplied, not summed, so that rounding does not add up. */
 tare_status schedule_make(const struct schedule *s, struct rng *rng, struct times *out, tare_error *err)
 {
     if (!(s->rate > 0) || !isfinite(s->rate))

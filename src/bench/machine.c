@@ -144,6 +144,8 @@ tare_status reading_take(struct subject *s, struct reading *out, tare_error *err
     return status;
 }
 
+/* Ticks that ran backwards, as stolen ones may, are left out: a difference that wraps would be a theft
+ * without end. Unknown stays unknown and does not become 0. */
 void disturbance_add(struct case_work *w, struct slice *slice, const struct reading *before,
                      const struct reading *after)
 {
@@ -188,6 +190,9 @@ static bool has_excuse(const struct case_work *w, const struct slice *slice, uin
     return slice->throttled || slice->stolen || (*at < w->switched.n && w->switched.items[*at] == sample);
 }
 
+/* An open window is one piece without slices, so that nothing can be placed in it: there the outliers are
+ * counted and not explained. `at` moves through the switched runs only forwards, as samples and slices are
+ * in the order of time. */
 tare_status outliers_explain(const struct case_work *w, struct run_outliers *out, tare_error *err)
 {
     *out = (struct run_outliers){0};

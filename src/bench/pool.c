@@ -21,6 +21,8 @@ static void start_together(struct pool *p)
         if (spins > SPINS_BEFORE_YIELD) sched_yield(); /* more workers than processors */
 }
 
+/* The number of the job, and not a flag, says that there is work: a worker that comes back late still sees
+ * that it has not done this one. The job runs without the lock. */
 static void *member_main(void *arg)
 {
     struct pool_member *me = arg;
@@ -41,6 +43,7 @@ static void *member_main(void *arg)
     return NULL;
 }
 
+/* The calling thread is worker 0, so that n workers take n - 1 new threads, and one worker takes none. */
 tare_status pool_open(struct pool *p, unsigned n, tare_error *err)
 {
     memset(p, 0, sizeof *p);
@@ -65,6 +68,8 @@ tare_status pool_open(struct pool *p, unsigned n, tare_error *err)
     return TARE_OK;
 }
 
+/* `arrived` is set back before the number of the job goes up: nobody may count himself in for the new job
+ * before that. The end is waited for in the kernel, not in a spin: late is no harm there. */
 void pool_run(struct pool *p, void (*job)(void *ctx, unsigned worker), void *ctx)
 {
     if (p->n < 2) {

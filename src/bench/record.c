@@ -97,6 +97,9 @@ static void put_percentile(struct work *w, const struct percentile *p, struct in
         put_time(w, (struct run_estimate *)((char *)&w->c->latency_ns + p->offset), p->path, i);
 }
 
+/* The median's interval comes from the samples in the order of time, as neighbours depend on each other. A
+ * tail percentile is told only with so many samples that its interval is bounded above: a p99 of 50 runs
+ * is just the slowest one. */
 static tare_status put_percentiles(struct work *w, tare_error *err)
 {
     static const struct percentile median = {"latency_ns.p50", offsetof(struct run_latency, p50), 0.5};
@@ -315,6 +318,7 @@ static tare_status put_memory(struct bench *b, struct run_case *c, const struct 
     return put_growth(b, c, w, err);
 }
 
+/* What the machine did not tell gets a reason instead of a 0, which would read as "nothing was stolen". */
 static void put_cpu(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     const struct procstat *used = used_by(w);
@@ -387,6 +391,8 @@ static void give_reasons(struct bench *b, struct run_case *c)
     run_explain_case(b->run, c, RUN_BY_BENCH);
 }
 
+/* A failed case keeps its name, parameters and the failure, and no numbers: half a measurement would be
+ * compared with whole ones. The subject reports last, so that it can see what is there. */
 tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct run_case *c = run_add_case(b->run, w->what->name);

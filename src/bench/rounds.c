@@ -156,6 +156,8 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
     return s;
 }
 
+/* Cases take turns in slices, in a new random order each round: a machine that grows warm or busy
+ * meanwhile then touches all of them alike. One that is done leaves, and the others go on. */
 tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *err)
 {
     if (b->plan->load == BENCH_OPEN) return measure_open(b, first, n, err);

@@ -45,6 +45,9 @@ static void kernel_clock(char *out, size_t size)
     out[strcspn(out, "\n")] = 0;
 }
 
+/* That the CPU promises a constant counter is not enough: the kernel watches the counters of all cores
+ * against each other and drops the source when they drift, so that its choice is the proof. Else the
+ * system clock is used, and why_not says why. */
 void clock_detect(struct clock_source *out, bool force_fallback)
 {
     memset(out, 0, sizeof *out);

@@ -209,6 +209,9 @@ static void sweep(int folder)
 
 /* ---- writing ---- */
 
+/* A regular file is written beside its name and renamed at the commit, so that nobody ever sees half of
+ * it. A pipe or a device cannot be replaced and is written directly (folder stays -1). A shared file must
+ * be writable itself: the rename alone would also replace one that is write-protected. */
 tare_status file_out_open(struct file_out *f, const char *path, unsigned flags, tare_error *err)
 {
     struct stat link, target;

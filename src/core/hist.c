@@ -90,6 +90,8 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* Memory is taken before anything changes, so that a failure leaves all as it was. Counts stop at their
+ * largest value instead of wrapping. One unsigned comparison covers both ends of the array. */
 tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error *err)
 {
     if (n == 0) return TARE_OK;
@@ -122,6 +124,8 @@ static double representative(int index)
     return 2 * low / (low + high) * high;
 }
 
+/* Counted as doubles above 2^53 the rank may come out too high: it is held to the count. The bucket's
+ * value is held to min and max, which are exact, so that no quantile lies outside of what was recorded. */
 double hist_quantile(const struct hist *h, double q)
 {
     if (h->count == 0 || isnan(q)) return NAN;

@@ -127,6 +127,8 @@ static void add_escaped(struct buf *out, uint32_t c)
         buf_printf(out, "\\u%04x\\u%04x", 0xD7C0 + (c >> 10), 0xDC00 + (c & 0x3FF));
 }
 
+/* Stretches that need no escape are copied whole: nearly all text is. What is not UTF-8 becomes one U+FFFD
+ * for each broken sequence, so that the output always is UTF-8. */
 static void add_quoted(struct buf *out, const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -204,6 +206,8 @@ static void shortest(double v, char *text, size_t size)
     }
 }
 
+/* JSON has no NaN and no infinity: null stands for both. Minus zero keeps its sign and its point, as "-0"
+ * would read back as the integer 0. */
 void json_put_double(struct json *j, double v)
 {
     char text[64];

@@ -90,6 +90,9 @@ static void str_place(const struct map_str *m, uint32_t *slots, size_t n_slots, 
     slots[i] = (uint32_t)entry + 1;
 }
 
+/* Entries stand in an array in the order of insertion, and only their numbers are hashed: both must have
+ * room. The new index is filled before the old one goes, so that a failure leaves the map as it was (with
+ * a larger array at most). */
 static bool str_make_room(struct map_str *m)
 {
     if (m->n >= UINT32_MAX - 1) return false;
@@ -189,6 +192,7 @@ static bool u64_make_room(struct map_u64 *m)
     return true;
 }
 
+/* A slot with key 0 is a free one, so that the key 0 has a place of its own outside the table. */
 tare_status map_u64_ref(struct map_u64 *m, uint64_t key, uint64_t **value, tare_error *err)
 {
     uint64_t *found = map_u64_find(m, key);

@@ -155,6 +155,9 @@ double stats_binomial_at_least(double k, double n, double p)
     return beta_cdf_xy(p, 1 - p, k, n - k + 1);
 }
 
+/* How many of n samples lie below the quantile is binomial, whatever their distribution is: the ranks
+ * leave at most (1 - level) / 2 on each side. Both probabilities are monotonous in the rank, hence the two
+ * bisections; `good` always holds and `bad` never does. */
 void stats_quantile_ranks(uint64_t n, double q, double level, uint64_t *low, uint64_t *high)
 {
     double side = (1 - level) / 2;
@@ -181,6 +184,9 @@ void stats_quantile_ranks(uint64_t n, double q, double level, uint64_t *low, uin
 
 enum { EXACT_SIGNED_RANK = 50 };
 
+/* T+ is the sum of the ranks of the positive differences; with no effect each of the 2^n choices of signs
+ * is equally likely. Up to 50 they are counted (all sums fit 64 bits), above that T+ is normal: mean
+ * n(n+1)/4, variance n(n+1)(2n+1)/24. */
 uint64_t stats_signed_rank_k(size_t n, double alpha)
 {
     double sums = (double)n * ((double)n + 1);

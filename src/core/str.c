@@ -9,6 +9,9 @@
 
 /* ---- UTF-8 ---- */
 
+/* The table is the one of the Unicode standard (well-formed sequences): only the byte after the lead can
+ * make a form overlong, a surrogate or too large, and the ranges there rule those out; the rest are plain
+ * continuations. */
 int str_step(const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;

@@ -12,6 +12,7 @@ static unsigned min2(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
+/* Three rows of the usual table are enough: a swap of neighbours looks two rows up, nothing looks further. */
 unsigned suggest_distance(const char *a, size_t na, const char *b, size_t nb)
 {
     unsigned rows[3][LONGEST + 1];

@@ -44,6 +44,8 @@ static int digit_value(char c)
     return at ? (int)(at - digits) : -1;
 }
 
+/* 26 digits of 5 bits are 130 bits, an id has 128: the first digit brings 3 bits only and may be at most
+ * 7. */
 tare_status ulid_parse(const char *text, struct ulid *out, tare_error *err)
 {
     size_t len = strnlen(text, ULID_LEN + 1);
@@ -107,6 +109,8 @@ static tare_status random_bytes(void *out, size_t n, tare_error *err)
     return TARE_OK;
 }
 
+/* Ids of one process rise even within a millisecond and when the clock is set back: files and runs sort by
+ * them. The random bytes are read before the lock, as the kernel may let one wait for them. */
 tare_status ulid_new(char out[ULID_SIZE], tare_error *err)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

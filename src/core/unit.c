@@ -91,6 +91,8 @@ static const struct unit *find_unit(const struct kind *k, const char *name, size
 
 /* ---- real numbers ---- */
 
+/* strtod() alone takes too much: signs, spaces, "inf", hexadecimal. The extent is found first, and an "e"
+ * without digits is left standing, since a unit may begin with it. */
 const char *unit_number(const char **at, double *out)
 {
     const char *from = *at;
@@ -147,6 +149,8 @@ struct number {
 
 enum number_fault { NUMBER_GOOD, NUMBER_BAD, NUMBER_LARGE };
 
+/* Read as integers and not as a double: times are whole nanoseconds, and 0.1 of a unit must be exact. 18
+ * digits of fraction are what fits 64 bits with their scale. */
 static enum number_fault read_number(const char *text, struct number *out)
 {
     *out = (struct number){0, 0, 1, text};

@@ -60,6 +60,8 @@ static int take_bytes(struct wire *w, struct wire_field *f, const char **why)
     return 1;
 }
 
+/* On damage w->at stays at the beginning of the field, which is the place to report. A field that is not
+ * bytes gets the span of its value, too, so that a packed list and a single number can be read alike. */
 int wire_next(struct wire *w, struct wire_field *f, const char **why)
 {
     if (w->at == w->end) return 0;

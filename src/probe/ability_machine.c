@@ -83,6 +83,8 @@ void check_governor(const struct ability_where *where, struct ability_result *ou
         ability_lack(out, ABILITY_PARTIAL, "cpupower frequency-set -g performance", "governor is %s", text);
 }
 
+/* Two drivers say the same thing the other way round: intel_pstate tells whether boost is off, cpufreq
+ * whether it is on. */
 void check_boost(const struct ability_where *where, struct ability_result *out)
 {
     char text[32];

@@ -77,6 +77,7 @@ static unsigned count_list(const char *s)
 
 /* ---- names ---- */
 
+/* A value in os-release may stand in quotes of either kind, as a shell would read it. */
 static void read_names(struct host_job *job)
 {
     struct arena *a = &job->run->arena;
@@ -312,6 +313,8 @@ static void read_cgroup(struct host_job *job)
     if (!h->cgroup.path) unknown(job, "cgroup.path", "no group is to be seen");
 }
 
+/* The control group comes before the cores, which its quota limits, and the fingerprint last, as it is
+ * made of the rest. What cannot be read gets a reason and is no failure: only memory can fail here. */
 tare_status host_read(struct run *r, const char *root, tare_error *err)
 {
     char mark[RUN_FINGERPRINT_SIZE];

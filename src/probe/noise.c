@@ -144,6 +144,8 @@ static tare_status resolve_runs(const struct noise_series *x, double *out, tare_
     return TARE_OK;
 }
 
+/* resolve_runs starts from what taking turns can tell apart, since it may only raise that. resolve_ab()
+ * uses `sorted` as scratch, hence the order. *out is written when everything went well. */
 tare_status noise_summarise(struct noise_kernel *out, const struct noise_series *x, tare_error *err)
 {
     if (x->n < MIN_BATCHES)
@@ -191,6 +193,8 @@ static void measure_all(struct bench *b, const struct noise_options *opts)
     }
 }
 
+/* All memory is taken, touched and calibrated before the first batch: a page fault inside of it would be
+ * noise of our own making. */
 static tare_status prepare_bench(struct bench *b, const struct noise_options *opts, tare_error *err)
 {
     size_t n = opts->memory_bytes / sizeof *b->lines;

@@ -24,6 +24,9 @@ const char *nvml_why(const struct nvml *n, int code)
     return text ? text : "NVML gives no reason";
 }
 
+/* Loaded at run time and never linked: most machines have no such library. Newer names of a call come
+ * first in its row; one that is missing stays NULL and only its number is not told, but for the four
+ * without which nothing works. */
 tare_status nvml_open(struct nvml *n, const char *root, tare_error *err)
 {
     char path[4096] = "libnvidia-ml.so.1";

@@ -68,6 +68,8 @@ static tare_status add_slices(struct gpu_probe *p, nvml_device device, unsigned 
     return s;
 }
 
+/* One card that cannot be asked (lost, taken away) does not blind the others: it is named among what is
+ * not seen. */
 static tare_status add_cards(struct gpu_probe *p, tare_error *err)
 {
     unsigned n = 0;

@@ -67,6 +67,8 @@ struct gauges {
     size_t alive, detailed, measured;
 };
 
+/* Counts how many processes each sum is made of, as a sum over only some of them must not be told. A
+ * zombie's stat still says one thread, which does not run any more. */
 static struct gauges sum_gauges(const struct process_probe *p)
 {
     struct gauges g = {0};
@@ -168,6 +170,8 @@ static void process_close(struct probe *base)
     fork_events_close(&p->forks);
 }
 
+/* Asked once, of the program itself: what is not readable there (another user's, a hardened kernel) will
+ * not be so for its children either. */
 static void tell_blind(struct process_probe *p, pid_t program)
 {
     static const struct {

@@ -75,6 +75,7 @@ static void put_cpus(struct system_probe *s, struct probe_put *put)
 
 /* ---- memory ---- */
 
+/* /proc/meminfo counts in KiB. A kernel that lacks a key just leaves its series out. */
 static void put_memory(struct system_probe *s, struct probe_put *put)
 {
     static const struct {

@@ -23,6 +23,8 @@ static bool read_file(struct process_tree *t, pid_t pid, const char *name)
 
 /* ---- counts ---- */
 
+/* A counter is only ever raised, so that the sum of the tree never falls. That reading was denied is kept
+ * apart from a process that has just ended. */
 static void read_io(struct process_tree *t, struct member *m)
 {
     static const struct {

@@ -189,6 +189,7 @@ static tare_status consider_range(struct process_tree *t, uint64_t from, uint64_
     return s;
 }
 
+/* The slow way, over all of /proc: for the first look and for when the range of new numbers is not known. */
 static tare_status consider_all(struct process_tree *t, tare_error *err)
 {
     size_t before;
@@ -309,6 +310,9 @@ static pid_t parent_of(struct process_tree *t, pid_t pid)
     return n > 0 && process_stat_parse(&s, t->text) ? s.parent : -1;
 }
 
+/* A quarter of the allowed descriptors at most is kept open, as the program that is watched may be this
+ * very one. Where it is our own child, its orphans come back to us as their parent, and `us` makes them
+ * belong. */
 tare_status tree_open(struct process_tree *t, const char *root, pid_t program, tare_error *err)
 {
     struct rlimit limit = {.rlim_cur = 256};

@@ -174,6 +174,8 @@ bool procfs_name(const char *root, const char *folder, const char *file, char *o
     return read;
 }
 
+/* The name may hold spaces and parentheses of its own: it ends at the last ')' of the line, and fields are
+ * counted from there. Of signs only the last one read matters, that of EXIT_SIGNAL. */
 bool process_stat_parse(struct process_stat *out, const char *text)
 {
     enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */

@@ -94,6 +94,8 @@ static void *member_main(void *arg)
     return NULL;
 }
 
+/* The mask of allowed processors is read before any thread is pinned: later it would be that of one thread
+ * only. */
 tare_status roof_team_new(struct roof_team **out, unsigned threads, tare_error *err)
 {
     struct roof_team *t = mem_new(1, sizeof *t + threads * sizeof t->members[0]);

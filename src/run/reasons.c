@@ -111,6 +111,8 @@ static bool is_null(const struct run_field *f, const void *p)
 
 static void walk_object(struct walk *w, const struct run_type *t, void *obj, const struct path *at);
 
+/* Calls back for each null that has no reason yet. Inside of an object that is null as a whole nothing is
+ * asked: one reason covers all of it. */
 static void walk_field(struct walk *w, const struct run_field *f, void *p, const struct path *at)
 {
     char whole[256], path[256];

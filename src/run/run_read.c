@@ -205,6 +205,8 @@ static tare_status check_keys(struct reading *in, size_t n, size_t max, const st
     return TARE_OK;
 }
 
+/* `left` bounds the depth of what a file may nest, and check_keys() the number of keys over the whole
+ * document: both keep a small hostile file from costing much. */
 static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
                             int left)
 {
@@ -264,6 +266,8 @@ static tare_status read_counts(struct reading *in, json_t *v, void *p, const str
     return TARE_OK;
 }
 
+/* The number of samples is bounded over the whole document before any is unpacked: a few bytes can claim
+ * millions. */
 static tare_status read_samples(struct reading *in, json_t *v, struct run_samples *raw, const struct path *at)
 {
     struct run_packed k = {0};
@@ -287,6 +291,8 @@ static tare_status read_samples(struct reading *in, json_t *v, struct run_sample
 
 /* ---- objects and lists ---- */
 
+/* The array grows as items are read and is not made in one piece for the number claimed. Items are
+ * pointers, so that one stays where it is when others are added. */
 static tare_status read_list(struct reading *in, const struct run_field *f, json_t *v, void *p,
                              const struct path *at)
 {

@@ -68,6 +68,9 @@ static tare_status write_u64(struct writing *w, uint64_t v, const struct path *a
     return TARE_OK;
 }
 
+/* A number that is not plain is a struct that begins with `known`, whatever its kind: one look tells
+ * whether it is null. The writer refuses what the reader would refuse, so that no document is written that
+ * cannot be read again. */
 static tare_status write_number(struct writing *w, const struct run_field *f, const void *p,
                                 const struct path *at)
 {
@@ -175,6 +178,7 @@ static tare_status write_counts(struct writing *w, const void *p, const struct p
     return TARE_OK;
 }
 
+/* Limits are those of the reader. A sample above INT64_MAX would not be an integer in JSON any more. */
 static tare_status write_samples(struct writing *w, const struct run_samples *raw, const struct path *at)
 {
     struct buf text = BUF_INIT;
@@ -217,6 +221,8 @@ static void write_page_samples(struct writing *w, const struct run_samples *raw)
 
 /* ---- objects and lists ---- */
 
+/* Pointer and count are copied and not cast: each list is a struct of its own type. An empty list that
+ * need not be there is null: unknown, not known to be empty. */
 static tare_status write_list(struct writing *w, const struct run_field *f, const void *p,
                               const struct path *at)
 {
@@ -436,6 +442,8 @@ static bool take(const struct buf *name, const char *beside)
     return fd >= 0;
 }
 
+/* Making the file beside it with O_EXCL is what claims the name: of two programs that start in the same
+ * second one takes the next number. errno is take()'s and must not be touched in between. */
 tare_status run_reserve(const struct run_file *f, const char *beside, char *out, size_t size, tare_error *err)
 {
     struct buf stem = BUF_INIT;

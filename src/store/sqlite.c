@@ -388,6 +388,8 @@ static bool open_on_full_disk(struct sqlite_store *s)
     return open_sealed(s->path, &s->db) == SQLITE_OK && set_up(s, NULL) == TARE_OK;
 }
 
+/* What fails to be set up may still be readable on a full disk; then the error of the first try is taken
+ * back. Not with `create`: a write would come next. */
 static tare_status db_open(struct store **out, const char *where, const struct store_options *o,
                            tare_error *err)
 {

@@ -38,6 +38,8 @@ static void read_run(sqlite3_stmt *q, struct store_run *r)
     r->tags = db_column(q, 14);
 }
 
+/* A parameter that is not bound is NULL, which the statement takes as "any"; a negative limit is none. A
+ * row without what the schema requires is reported as damage: callers rely on these texts. */
 tare_status db_list(struct store *base, const struct store_filter *f, store_run_fn *fn, void *ctx,
                     tare_error *err)
 {
@@ -123,6 +125,8 @@ static void read_point(sqlite3_stmt *q, struct store_point *p)
     p->dirty = bool_or_unknown(q, 8);
 }
 
+/* The statement takes the newest, as the limit must cut old ones off; the points are then turned round,
+ * since all who read a series want it in the order of time. */
 tare_status db_series(struct store *base, int64_t id, uint64_t last, struct store_points *out,
                       tare_error *err)
 {

@@ -135,6 +135,7 @@ static void place_release(struct place *p)
     mem_free(p->host);
 }
 
+/* Texts are copied: those of SQLite go with the next step of the statement. */
 static tare_status find_run(struct sqlite_store *s, const char *id, struct place *out, tare_error *err)
 {
     sqlite3_stmt *q = NULL;
@@ -206,6 +207,8 @@ tare_status db_pin(struct store *base, const char *id, const char *name, bool on
     return mark(db_of(base), id, on ? DB_PIN : DB_UNPIN, name, err);
 }
 
+/* One change, the run itself last, so that no row ever points to one that is not there. A series whose
+ * last value went is dropped, too: an empty one would still be listed. */
 tare_status db_remove(struct store *base, const char *id, tare_error *err)
 {
     static const enum db_sql steps[] = {DB_DROP_VALUES, DB_DROP_DOCUMENT, DB_DROP_TAGS, DB_DROP_PINS,

@@ -163,6 +163,8 @@ static tare_status gather(struct values *to, const struct run *run, const struct
     return s;
 }
 
+/* All that can fail for other reasons comes before ops->add(): the lock on the store is held only for the
+ * write itself. `values` and `body` are borrowed by the entry until then. */
 static tare_status add_text(struct store *s, const struct run *run, const struct store_context *c,
                             bool *added, tare_error *err)
 {
@@ -213,6 +215,8 @@ static tare_status note_id(void *ctx, const struct store_run *run, tare_error *e
     return TARE_OK;
 }
 
+/* Two runs are asked for, not one: a prefix that fits several must be refused and never be taken for the
+ * newest. Ids are upper case, and users type them either way. */
 tare_status store_find(struct store *s, const char *prefix, char id[ULID_SIZE], tare_error *err)
 {
     struct found found = {.n = 0};
@@ -260,6 +264,9 @@ struct doomed {
     VEC(struct found) ids;
 };
 
+/* Runs come newest first, so that counting them per subject tells which are among the last. `keep` and an
+ * age both protect, and so does a tag: that one is counted, for the user to see why more is left than
+ * asked. */
 static tare_status consider(void *ctx, const struct store_run *run, tare_error *err)
 {
     struct doomed *d = ctx;

@@ -212,6 +212,9 @@ static const struct poly *inputs_bytes(const struct cost_call *c, size_t from)
     return sum;
 }
 
+/* Rows say how an operator reads: all of its inputs, none, or of the first only what it picks (Gather,
+ * Slice). A value that stands in two inputs is read once; one without a known shape leaves the whole sum
+ * unknown. */
 static void count_bytes(struct cost_call *c)
 {
     enum cost_bytes how = c->row->bytes;

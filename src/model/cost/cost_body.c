@@ -130,6 +130,8 @@ static tare_status cost_of_if(struct cost *out, const struct inferred *m, const 
     return s;
 }
 
+/* Where the number of trips is not known, the cost of one trip is told and marked as such: a sum that left
+ * the loop out would look like a whole one. */
 static tare_status cost_of_loop(struct cost *out, const struct inferred *m, const struct infer_node *n,
                                 tare_error *err)
 {

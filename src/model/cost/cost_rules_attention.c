@@ -12,6 +12,9 @@ struct sdpa {
     bool causal, masked, capped;
 };
 
+/* Two products per pair of query and key, with the widths of keys and of values: q k' and p v. Causal
+ * attention computes all pairs in most runtimes, so that macs counts them all and `masked` takes back what
+ * no query may see. */
 static void count_sdpa(struct cost_call *c, const struct sdpa *a)
 {
     const struct poly *rows = cost_mul(c, a->batch, a->queries);

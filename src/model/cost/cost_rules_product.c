@@ -125,6 +125,8 @@ static void read_result(struct equation *e, const char *text, size_t n)
     }
 }
 
+/* False for what the operands do not fit: such a cost is unknown, not an error, as the runtime will say
+ * what is wrong. One term more than there are inputs, or one less, is such a case. */
 static bool read_equation(const struct cost_call *c, struct equation *e)
 {
     const struct onnx_attribute *a = cost_attribute(c, "equation");
@@ -163,6 +165,9 @@ static uint64_t needed_after(const struct equation *e, size_t i)
     return needed;
 }
 
+/* Operands are joined from left to right, as the runtime does; each step costs the product of all indices
+ * in it, and an index that nobody needs later is summed away at once. A cleverer order could cost less:
+ * this is what is computed, not what could be. */
 static struct einsum_cost cost_of_equation(const struct cost_call *c)
 {
     struct equation e = {.n_operands = 0};
@@ -283,6 +288,9 @@ static bool step_cost(const struct cost_call *c, const struct gates *g, struct c
     return true;
 }
 
+/* Every weight is used once per step and sequence, so that macs are steps * batch * (W + R); the
+ * directions are in the weights already. Only the part per hidden unit depends on the activations, and is
+ * unknown where one of them is. */
 void cost_rule_recurrent(struct cost_call *c)
 {
     const struct gates *g = gates_of(c->node);

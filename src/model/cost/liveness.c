@@ -190,6 +190,8 @@ static void sum_formula(struct scope_blocks *w, const struct map_u64 *counts)
     }
 }
 
+/* Comes after views were joined and before results reuse inputs: the sum is of all bytes that some node
+ * writes, whoever gave them their place. */
 static tare_status sum_up(struct scope_blocks *w)
 {
     struct map_u64 counts = MAP_U64_INIT;
@@ -276,6 +278,8 @@ static uint32_t last_of(const struct scope_blocks *w, const struct block *b)
     return b->last == FOR_EVER ? (uint32_t)w->scope->n_nodes - 1 : b->last;
 }
 
+/* One pass over steps: blocks are added where they begin and taken away behind their last step. The first
+ * of equal peaks is named, so that the answer does not depend on the order of blocks. */
 static tare_status find_peak(struct scope_blocks *w, size_t *at)
 {
     size_t n = w->scope->n_nodes;
@@ -304,6 +308,8 @@ static int larger_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/* Sorted by size, then by name: the same model gives the same list. A node without a name is called by its
+ * first output. */
 static tare_status name_alive(struct scope_blocks *w, size_t at)
 {
     VEC(struct live_tensor) alive = VEC_INIT;
@@ -325,6 +331,7 @@ static tare_status name_alive(struct scope_blocks *w, size_t at)
     return TARE_OK;
 }
 
+/* A body's own arena stands in this one as a block that lives for the step of its node only. */
 static tare_status plan_arena(struct scope_blocks *w)
 {
     VEC(struct plan_block) blocks = VEC_INIT;
@@ -361,6 +368,8 @@ static tare_status watch_all(struct scope_blocks *w)
     return s == TARE_OK ? plan_arena(w) : s;
 }
 
+/* Calls itself through weigh_bodies(): a body is a scope of its own, with blocks of its own. A scope
+ * without nodes needs nothing, and has no step that the rest could look at. */
 static tare_status watch_scope(const struct scope_blocks *outer, const struct infer_scope *scope,
                                struct liveness *out)
 {

@@ -101,6 +101,9 @@ tare_status external_check(struct external *e, const char *location, uint64_t of
                      (unsigned long long)offset);
 }
 
+/* The file is mapped at the first use and stays mapped: `out` points into it. Offset and length were
+ * checked against the size at opening, so that a file that shrank since must be refused here: reading
+ * behind its end is a SIGBUS. */
 tare_status external_bytes(struct external *e, const char *location, uint64_t offset, const uint8_t **out,
                            tare_error *err)
 {

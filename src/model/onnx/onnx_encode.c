@@ -204,6 +204,9 @@ static void write_values(struct output *o, struct ow_tensor *t, const struct ow_
     }
 }
 
+/* Values are never in memory as a whole: the length of the message is known before, so that the head can
+ * be written and the values made piece by piece behind it. In a data file tensors are aligned, and the gap
+ * before one is written as zeros. */
 static void write_tensor(struct output *o, struct ow_tensor *t)
 {
     struct buf m = BUF_INIT;

@@ -70,6 +70,8 @@ tare_status parse_attribute(const struct parse *p, const struct place *at, const
 
 /* ---- nodes ---- */
 
+/* "ai.onnx" is the long name of the domain "": one spelling from here on, so that operators are found in
+ * one table. */
 tare_status parse_node(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
     static const struct parse_field fields[PARSE_FIELDS] = {
@@ -96,6 +98,8 @@ static const struct parse_field dim_fields[PARSE_FIELDS] = {
     [2] = {.name = "dim_param", .as = AS_BYTES},
 };
 
+/* Number and name are a oneof: of several the last holds, as protobuf says. What has neither is not fixed
+ * and has no name. */
 static tare_status parse_dim(const struct parse *p, const struct place *at, const struct wire_field *whole,
                              void *out)
 {
@@ -260,6 +264,8 @@ static tare_status drop_initialized_inputs(const struct parse *p, struct onnx_gr
     return s < 0 ? parse_nomem(p) : TARE_OK;
 }
 
+/* Inputs can be cleaned of initializers only after these were indexed: in the file they may come in any
+ * order. */
 tare_status parse_graph(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
     static const struct parse_field fields[PARSE_FIELDS] = {

@@ -185,6 +185,8 @@ static bool is_ascii(const uint8_t *p, size_t n)
     return !(high & UINT64_C(0x8080808080808080));
 }
 
+/* Equal names become the same pointer: the rest of the code compares names by address. Must refuse a NUL
+ * inside, as two names that differ behind it would be one C string. */
 tare_status parse_name(const struct parse *p, const struct place *at, const struct wire_field *f, void *out)
 {
     const char **to = out, *text = (const char *)f->bytes;

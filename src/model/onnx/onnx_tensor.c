@@ -60,6 +60,8 @@ struct storage {
     enum wire_type as;
 };
 
+/* From the comments of onnx.proto: what is narrower than 32 bits is kept in int32_data, two or four to a
+ * number below 8 bits; a complex number is two. */
 static struct storage storage_of(int type)
 {
     switch (type) {
@@ -131,6 +133,8 @@ static tare_status parse_external(const struct parse *p, const struct place *at,
     return s;
 }
 
+/* The file is measured, not read: models of many gigabytes open at once. A length that is stated must be
+ * the one that the dimensions need; where none is, it is that. */
 static tare_status check_external(const struct parse *p, const struct place *at, struct onnx_tensor *t)
 {
     uint64_t bytes;
@@ -194,6 +198,8 @@ static tare_status check_typed(const struct parse *p, const struct place *at, st
                       t->name, t->elements);
 }
 
+/* Where the values are is known only when all fields were seen, hence the second pass for external data.
+ * Raw data beside an external location are not the tensor's and are dropped. */
 tare_status parse_tensor(const struct parse *p, const struct place *at, const struct wire_field *whole,
                          void *out)
 {
@@ -277,6 +283,8 @@ static unsigned number_width(int type, const struct storage *in)
     return bits < 8 ? 1 : bits / 8 / in->numbers;
 }
 
+/* Counts while it copies: of packed varints nobody knew before how many there are, and a hostile file must
+ * not write behind `to`. */
 static tare_status copy_typed(const struct onnx_tensor *t, void *to, size_t size, tare_error *err)
 {
     struct numbers n = {.in = storage_of(t->type), .fields = {t->message, t->message + t->message_bytes}};
@@ -338,6 +346,7 @@ tare_status onnx_tensor_ints(const struct onnx_tensor *t, int64_t *out, size_t m
     return TARE_OK;
 }
 
+/* An external tensor without elements must not touch its file: an empty one cannot be mapped. */
 tare_status onnx_tensor_bytes(const struct onnx_tensor *t, const uint8_t **bytes, uint64_t *n,
                               tare_error *err)
 {

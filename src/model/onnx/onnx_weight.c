@@ -47,6 +47,9 @@ static uint64_t key_of(const char *name)
     return (uint64_t)(uintptr_t)name;
 }
 
+/* Scales, zero points and running means look like weights to whoever sees only initializers: the operator
+ * that reads them tells. Below 8 bits a byte holds several weights, and how many is said by the node's
+ * "bits". */
 static tare_status note_uses(struct weight_search *w, const struct onnx_node *n)
 {
     const struct quantized_op *q = NULL;

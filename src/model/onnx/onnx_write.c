@@ -214,6 +214,8 @@ struct ow_quantized ow_quantized(struct ow *w, const struct ow_spec *spec)
 
 /* ---- constants ---- */
 
+/* Equal constants become one initializer: a model made of many layers has the same few shapes and axes in
+ * each. Type and rank are part of the key, as the same bytes may mean another value. */
 static ow_val constant(struct ow *w, int type, unsigned rank, const void *data, size_t n_bytes)
 {
     struct buf key = BUF_INIT;
@@ -268,6 +270,8 @@ static bool add_edges(struct ow *w, const struct ow_call *call, const char *name
     return true;
 }
 
+/* Outputs get successive values: a caller that made several takes the first and counts up. After a failure
+ * everything returns 0 and w->status keeps the cause, so that builders need not check each call. */
 ow_val ow_node(struct ow *w, const struct ow_call *call)
 {
     struct buf name = BUF_INIT;

@@ -422,6 +422,8 @@ static tare_status read_all(struct profile_reading *r, struct span file)
     return st == TARE_OK ? nest_events(r) : st;
 }
 
+/* All that is only needed while reading goes at the end, whether it went well or not; what stays is in the
+ * arena of `p`. -1 stands for a time that the profile does not have. */
 tare_status ort_profile_read(struct ort_profile *out, const char *name, const void *bytes, size_t n,
                              tare_error *err)
 {

@@ -276,6 +276,7 @@ ow_val block_scale(struct synth *s, ow_val scores)
     return ow_op(s->w, "Div", scores, block_const(s, __builtin_sqrt((double)width)));
 }
 
+/* As exporters write it: keys are split into heads and transposed in one step, without a node of its own. */
 ow_val block_attend(struct synth *s, const struct encoder *e, ow_val x)
 {
     struct ow *w = s->w;

@@ -50,6 +50,8 @@ static ow_val join_past(struct synth *s, const struct decoder *d, ow_val now, un
     return all;
 }
 
+/* One projection for queries, keys and values, as GPT-2 exports it. The mask goes in by Where, with the
+ * lowest finite number as in GPT-2: -inf would make NaN of a row in which nothing is seen. */
 static ow_val attend(struct synth *s, const struct decoder *d, ow_val x)
 {
     struct ow *w = s->w;

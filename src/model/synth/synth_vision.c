@@ -131,6 +131,8 @@ static ow_val inverted_residual(struct synth *s, ow_val x, const struct inverted
     return b->stride == 1 && b->in == b->out ? ow_op(s->w, "Add", x, y) : y;
 }
 
+/* The rows are table 2 of the paper (expansion, channels, repeats, stride). Names count through the whole
+ * network, as torchvision's do. */
 void synth_mobilenetv2(struct synth *s)
 {
     static const struct {
