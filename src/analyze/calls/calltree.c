@@ -168,6 +168,9 @@ static void set_readings(const struct gathered *n, struct call_node *out)
     out->p99_ns = n->hist.count >= CALLS_FOR_P99 ? hist_quantile(&n->hist, 0.99) / GATHER_UNITS : NAN;
 }
 
+/* Only scopes are left out below weighed calls, so only their counts are scaled up; one that is then no whole number is
+ * marked as estimated. Times begin as NAN: a counter, a mark or the root has none, and 0 would say that it took no
+ * time. */
 static void set_node(struct build *b, uint32_t i)
 {
     const struct gathered *n = &b->g->nodes.items[i];
@@ -252,6 +255,8 @@ static void describe_weight(struct build *b)
     tree->weighing_limit_ns = 5 * (w->inside.value + interval_half(w->inside));
 }
 
+/* The order matters: times need the weights, the limit that describe_weight() sets and the counts of count_scopes();
+ * self times need the totals of all nodes; children are sorted by totals. */
 static tare_status build(struct build *b, tare_error *err)
 {
     size_t n = b->g->nodes.n;

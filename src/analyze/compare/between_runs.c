@@ -118,6 +118,8 @@ static void judge_far(struct between_result *out, const struct between_sides *in
     if (far.verdict[0] == 'r' || strcmp(far.verdict, "improved") == 0) *out = far;
 }
 
+/* The best witness of the noise between runs decides. The sides' own spread comes first, but a new side of one or two
+ * runs gives way to a long past. Without either, only a difference beyond all plausible noise is a verdict. */
 tare_status between_runs(const struct between_sides *in, const struct between_rule *r,
                          struct between_result *out, tare_error *err)
 {

@@ -299,6 +299,7 @@ static void fill_case(struct comparison *c, struct comparison_case *to, const st
         run_map_text(&c->arena, &to->unknown, "samples", "not asked for");
 }
 
+/* None of these changes a verdict: they say what is missing in the numbers that it was made from. */
 static void add_warnings(struct comparison *c, struct comparison_case *to, const struct compare_pairs *in,
                          const struct paired_rule *r)
 {
@@ -337,6 +338,8 @@ static void choose_witness(struct comparison *c, struct comparison_case *to, str
                     busy->cpu_bound ? "trust CPU time more than latency" : "measure again when it is quiet");
 }
 
+/* CPU time gates only where it is about all that both sides need: of work that waits it tells little. The witness is
+ * chosen last, because it needs the verdict on wall time. */
 tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *in,
                               const struct paired_rule *r, tare_error *err)
 {

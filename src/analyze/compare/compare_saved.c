@@ -182,6 +182,8 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
                               show_percent(b->mde).s);
 }
 
+/* Where nothing could be judged (BETWEEN_NONE) there is no interval either, and a level of confidence would claim
+ * one. */
 static void fill_metric(const struct judging_case *k, struct comparison_metric *m,
                         const struct between_result *b, const struct between_rule *r)
 {
@@ -506,6 +508,8 @@ static tare_status check_sides(const struct compare_saved *in, tare_error *err)
     return TARE_OK;
 }
 
+/* The command that is proposed names both files only where they are models: of other subjects the document does not
+ * hold what --ab would have to run. */
 static void note_whole(struct comparison *c, const struct compare_saved *in)
 {
     const struct run *a = in->base[0], *b = in->new_[0];

@@ -67,6 +67,7 @@ static void value_text(struct buf *b, const struct run_value *v, int depth)
     }
 }
 
+/* A document that holds no fingerprint is given the one that the parts of its host make. */
 static void property(struct buf *b, const struct row *row, const struct run *run)
 {
     char print[RUN_FINGERPRINT_SIZE];

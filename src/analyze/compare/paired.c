@@ -144,6 +144,8 @@ static void spread_of(const struct paired_series *s, struct launch_effects *l, d
     l->between = all > own ? sqrt(all - own) : 0;
 }
 
+/* Without epochs nothing is known of launches: no stretch, and the spread is that of all pairs. spread_of() takes the
+ * ranks as scratch, so stretch_of() must come before it. */
 static tare_status look_at_launches(const struct paired_series *s, double centre, struct launch_effects *l,
                                     tare_error *err)
 {
@@ -290,6 +292,8 @@ tare_status paired_judge(const struct paired_series *s, const struct paired_rule
 
 /* ---- several metrics ---- */
 
+/* The smallest p value is multiplied by the count of all, the next by one less, and so on. `least` carries the greatest
+ * so far, so that a larger p value never becomes a smaller one than its predecessor. */
 void paired_holm(double *p, size_t m)
 {
     struct ranked *r = mem_new(m, sizeof *r);

@@ -112,6 +112,7 @@ static void fill_kind(struct selftest_kind *out, struct trials *t, double *room)
 
 /* ---- all ---- */
 
+/* Both sides were the same thing, so each change that was found is a false alarm, whichever way it points. */
 tare_status selftest_sum_up(struct selftest *out, const struct selftest_trial *trials, size_t n,
                             const struct paired_rule *r, tare_error *err)
 {

@@ -484,6 +484,9 @@ static tare_status find_memory(struct search *s, double *memory)
     return status;
 }
 
+/* The search runs twice: the first takes the runs for independent, and only about the levels that it finds can be seen
+ * how much neighbours resemble each other; the second is stricter by that much. Then each step works on what the one
+ * before it left over, and the noise is that about the levels which remain. */
 static tare_status analyse_history(struct search *s, struct trend *out)
 {
     s->inflation = 1;
@@ -509,6 +512,7 @@ void trend_release(struct trend *t)
     vec_release(&t->changes);
 }
 
+/* The scratch arrays are longer than the history, because fill_smallest() adds the runs that are still to come. */
 tare_status trend_find(const double *y, size_t n, const struct trend_options *o, struct trend *out,
                        tare_error *err)
 {

@@ -189,6 +189,8 @@ static void spread_launches(const struct idle *d, struct gpu_card *out)
     out->call_ns = spread_of(call, n);
 }
 
+/* Exposed is what no better work hides: copies while nothing is computed or communicated, communication while nothing
+ * is computed. Each is a difference of two unions of times, so that work which overlaps counts once. */
 static tare_status device_idle(struct idle *d, struct gpu_card *out)
 {
     uint64_t end = 0;

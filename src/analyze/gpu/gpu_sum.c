@@ -35,6 +35,8 @@ static void add_to_group(struct gpu_profile *p, const struct gpu_kernel *k)
     gpu_grow(&g->total_ns, k->total_ns);
 }
 
+/* Shares are of the time of all kernels together, not of wall time: streams overlap. A name without a count is one of
+ * calls or copies. */
 static void put_kernels(struct gpu_work *w, struct gpu_profile *p)
 {
     double all = 0;
@@ -103,6 +105,8 @@ static const char *text_of(struct gpu_work *w, struct gpu_profile *p, uint32_t n
     return name < w->names.n ? arena_str(&p->arena, w->names.items[name].text) : NULL;
 }
 
+/* One row for all times that a range of this name was open; the same name in another domain is another range. No memory
+ * for a row ends the loop without an error here: gpu_sum() sees it in the arena. */
 static tare_status put_ranges(struct gpu_work *w, struct gpu_profile *p)
 {
     struct map_u64 index = {0}; /* name and domain -> row + 1 */

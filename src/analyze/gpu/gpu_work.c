@@ -145,6 +145,8 @@ static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t process,
     n->sum.shared_bytes = (s->SHAPE.shared_static & UINT32_MAX) + (s->SHAPE.shared_dynamic & UINT32_MAX);
 }
 
+/* A kernel whose name was lost still kept the GPU busy, so it counts, under a name that says so. What kind of work a
+ * name means is found out once, not for each of its many kernels. */
 static tare_status add_kernel(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint32_t name = index_of(&w->name_numbers, process, r->KERNEL.name);
@@ -261,6 +263,8 @@ static tare_status thread_index(struct gpu_work *w, uint32_t process, uint64_t t
     return s;
 }
 
+/* A call whose name was lost is left out: without a class it explains no gap. The mask is for the bit-field that it
+ * shares with the class. */
 static tare_status add_call(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint32_t name = index_of(&w->name_numbers, process, r->CALL.name);

@@ -185,6 +185,8 @@ static struct run_estimate score_distance(const struct compared *k, enum accurac
 
 /* ---- measuring ---- */
 
+/* What is scored afterwards relies on this. Rows of different width cannot be compared value by value; top1 may,
+ * because it compares only where the greatest value is. */
 static tare_status check_shapes(const struct answers *got, const struct expected *want,
                                 enum accuracy_metric m, tare_error *err)
 {
@@ -277,6 +279,8 @@ bool accuracy_reference(const struct run *run, const struct run_case *c, double 
     return c->accuracy.baseline.known;
 }
 
+/* A case without a score must fail too: its drop is NAN, which is not <= anything. The tiny addend forgives the
+ * rounding of a drop that is exactly what is allowed. */
 tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped, tare_error *err)
 {
     struct judging j = {.run = run, .rule = finding_rule("accuracy.dropped")};

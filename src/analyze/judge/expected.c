@@ -62,6 +62,7 @@ static tare_status add_outputs(struct lines *l, const json_t *v)
     return TARE_OK;
 }
 
+/* A key that comes twice is refused: nobody can say which of the two answers was meant. */
 static tare_status read_line(struct lines *l, const char *text, size_t n)
 {
     json_error_t why;

@@ -207,6 +207,8 @@ void find_failed(struct judging *j, const struct run_case *c)
 
 /* ---- launches (`tare bench --repeat`): their spread, and whether they are independent ---- */
 
+/* `hidden`: the launches differ by far more than the interval of one promises, and by more than 1 %. Whoever trusts
+ * that interval is misled, so this is a warning. */
 void find_launch_spread(struct judging *j, const struct run_case *c)
 {
     struct launches_spread s = launches_spread(c);

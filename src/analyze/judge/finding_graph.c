@@ -132,6 +132,8 @@ struct factor {
     unsigned power;
 };
 
+/* A word that is neither a number nor a dimension of the document stays NAN: the growth is then unknown rather than too
+ * small. */
 static struct factor read_factor(const struct run_map *dims, const char *text, size_t n)
 {
     char word[RUN_KEY_MAX + 16], *end;

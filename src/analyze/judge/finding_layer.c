@@ -85,6 +85,8 @@ static bool is_shaky(const struct run_case *c)
     return t->hi.v - t->lo.v > 2 * SHAKY * t->value;
 }
 
+/* 1 / (1 - gain) is Amdahl's law: only the nodes of this kind get faster, all else takes as long as before. Of a shaky
+ * measurement it is told as information, never as a warning. */
 static void tell_kind(struct judging *j, const struct kind *k)
 {
     double gain = gain_of(k), share = k->allowed / k->share;

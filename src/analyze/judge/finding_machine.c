@@ -192,6 +192,8 @@ static struct outliers outliers_of(struct judging *j, const struct run_case *c)
     return out;
 }
 
+/* Only the worst case is told, since one disturbance hits several. Fewer than 3, or 0.5 %, are nothing unusual. Those
+ * that coincide with interruptions are the machine's, so only the others make it a warning. */
 void find_outliers(struct judging *j)
 {
     struct outliers worst = {.of = 1};

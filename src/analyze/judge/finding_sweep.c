@@ -123,6 +123,8 @@ static bool fit_line(cases_of *cases, size_t n, struct run_estimate *slope, doub
     return isfinite(half); /* not where memory of a case is unknown, or all batches are one */
 }
 
+/* Only a slope that is surely positive, and at least 1 KiB per item, is told. The largest batch errs on the small side:
+ * by the upper end of the slope's interval, within 80 % of the room, less what the process held before. */
 void find_batch_memory(struct judging *j, cases_of *cases, size_t n)
 {
     struct run_estimate slope;
@@ -225,6 +227,8 @@ static void quality(const struct run_case *a, const struct run_case *b, char *ou
         snprintf(out, size, "; quality was not measured");
 }
 
+/* Faster or slower only where the whole interval lies on one side of 1. Accuracy and memory stand beside it, because
+ * speed is often paid for with them. */
 static void compare_variant(struct judging *j, const struct run_case *a, const struct run_case *b)
 {
     struct run_estimate r = estimate_ratio(rate_of(b), rate_of(a));

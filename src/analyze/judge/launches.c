@@ -195,6 +195,8 @@ static tare_status pool_samples(struct pool *p, tare_error *err)
 
 /* ---- all cases ---- */
 
+/* The case that all are pooled into is the first launch itself. So it is noted as a launch before anything else: what
+ * follows replaces its own numbers by those of all. */
 static tare_status pool_case(struct pool *p, const struct launches_more *more, tare_error *err)
 {
     struct run_case *c = p->c;
@@ -234,6 +236,8 @@ tare_status launches_pool(struct run *into, const struct launches_more *more, ta
 
 /* ---- how far apart ---- */
 
+/* In logarithms, which makes a spread relative. The half width of a launch's interval over the normal quantile is the
+ * deviation of its median; `within` is the root of the mean square of these. */
 struct launches_spread launches_spread(const struct run_case *c)
 {
     struct launches_spread out = {NAN, NAN, -1};

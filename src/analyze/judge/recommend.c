@@ -98,6 +98,8 @@ static struct shown show_metric(const struct choice *ch, const struct run_case *
     return m->kind == MEASURE_BYTES ? show_bytes(e.value) : show_time(e.value);
 }
 
+/* Where the chosen case is not the one with the best value, the better one is named too: the reader must not take the
+ * choice for a mistake. */
 static void add_comparison(struct buf *why, const struct choice *ch, const struct run_case *best,
                            const struct run_case *chosen)
 {
@@ -192,6 +194,7 @@ static void say_none_keeps(struct buf *why, const struct choice *ch)
     add_limits(why, ch, NULL);
 }
 
+/* An open loop completes what its schedule starts: by throughput none of its cases is better than another. */
 tare_status recommend_for(const struct run *run, const struct objective *o, const struct run_case *like,
                           struct recommended *out, tare_error *err)
 {
@@ -227,6 +230,7 @@ static void tell_none_keeps(struct run *run, const struct objective *o, const ch
     finding_number(&j, f, "limit_ns", (double)o->latency_limit_ns);
 }
 
+/* The limit goes into the document first: it must be there also when no case keeps it. */
 tare_status recommend(struct run *run, const struct objective *o, tare_error *err)
 {
     struct recommended r;

@@ -130,6 +130,8 @@ static size_t gather(struct search *s, size_t first)
     return n;
 }
 
+/* A case belongs to the first sweep that it fits into. gather() compares with all later cases, which is why there is a
+ * limit to how many there may be. */
 tare_status sweeps_find(struct sweeps *out, const struct run *run, const char *param, bool texts,
                         tare_error *err)
 {

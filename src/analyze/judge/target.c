@@ -164,6 +164,7 @@ tare_status target_parse_rate(double *per_second, char unit[24], const char *tex
     return TARE_OK;
 }
 
+/* `>`, `>=` and `:` mean the same: whether the exact limit still passes is never decided by a measurement. */
 tare_status compare_limit_parse(struct compare_limit *out, const char *text, tare_error *err)
 {
     struct rule_text r = {text, text, err};
@@ -286,6 +287,8 @@ static struct known_f64 times_better(const struct target *t, double achieved)
     return isfinite(r) && achieved > 0 && t->value > 0 ? known_f64(r) : (struct known_f64){0};
 }
 
+/* The strongest evidence decides: for a percentile the single times, else an interval. A value without an interval is
+ * compared as it is only where it is no percentile: an estimated tail alone proves nothing. */
 tare_status target_judge(const struct target *t, const struct run_case *c, struct run_target *out,
                          tare_error *err)
 {

@@ -117,6 +117,8 @@ static bool walk_on(struct search *s, size_t layer, size_t step, unsigned repeat
     return repeated < REPEAT_MAX && from_producers(s, layer, step, repeated);
 }
 
+/* A node that went into one chain is in no other, so the order of `chains` matters. A contraction may end one chain and
+ * begin the next. */
 static uint64_t count_chain(struct graph *g, const struct chain *c, struct sum *nodes, struct sum *bytes)
 {
     uint64_t found = 0;
@@ -151,6 +153,7 @@ static void record_chains(struct graph *g, struct run *run, struct run_map *to)
 
 /* ---- node by node ---------------------------------------------------------------------------- */
 
+/* A node that could be folded is counted as that alone, also where it is a transpose: folding would remove it. */
 static void record_nodes(const struct inspected *in, struct run *run, struct run_map *to)
 {
     struct sum transposes = {0}, moved = {0}, foldable = {0}, macs = {0};

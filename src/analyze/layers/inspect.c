@@ -34,6 +34,8 @@ struct choosing {
 
 enum { DIMS_MAX = 4096 }; /* of one model; they are looked up one by one, and real ones have a handful */
 
+/* The five lists have one entry per dimension, at the same index; the name belongs to `names`. A failure half way
+ * leaves them uneven, and the caller gives up then. */
 static tare_status add_dim(struct choosing *c, const char *label, enum dim_class class, tare_error *err)
 {
     struct inspected *i = c->out;

@@ -120,6 +120,7 @@ static void record_formulas(const struct inspected *i, struct run *run, struct r
 
 /* ---- the whole ---- */
 
+/* All or nothing: with a single value of unknown size, each of these sums would be too small. */
 static void record_memory(const struct inspected *i, struct run *run, struct run_static *to)
 {
     const struct liveness *m = &i->memory;

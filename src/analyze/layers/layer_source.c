@@ -166,6 +166,8 @@ static tare_status walk_forward(struct mapping *m, size_t from)
     return s;
 }
 
+/* A node without outputs is still looked up once, by its name. Where the file does not know the value, the node was
+ * found by its name, which may be that of the middle of a fusion: then what follows it is covered too. */
 static tare_status cover(struct mapping *m, size_t i)
 {
     const struct onnx_node *n = &m->optimized->nodes.items[i];
@@ -205,6 +207,8 @@ static void anchor_additions(struct mapping *m)
     }
 }
 
+/* All values that the optimised graph kept must be known before the first node is covered: a walk stops at them, and
+ * would else run on into the nodes of its neighbours. */
 tare_status source_map_build(struct source_map *out, const struct onnx_graph *source,
                              const struct onnx_graph *optimized, tare_error *err)
 {

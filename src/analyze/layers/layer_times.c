@@ -63,6 +63,8 @@ static tare_status find_sequence(struct timing *t)
 
 /* ---- slots ---- */
 
+/* A name occurs once in a profile's memory, so its address is the key. The bytes of the key are compared: padding, too,
+ * must be zero. */
 static tare_status slot_by_name(struct timing *t, size_t event, size_t parent)
 {
     const struct ort_event *e = &t->p->events.items[event];
@@ -166,6 +168,8 @@ static void time_slots(struct timing *t)
     }
 }
 
+/* A profile in which no run ended (the program was killed) counts as one run of unknown length, of which nothing is
+ * skipped. */
 tare_status layer_times_build(struct layer_times *out, const struct ort_profile *p, uint64_t skip_runs,
                               tare_error *err)
 {
@@ -268,6 +272,7 @@ static void see_slot(struct seeing *s, const struct onnx_node *node, const struc
     }
 }
 
+/* The first slot of a node decides. A node adds at most one item per output, so the room is known beforehand. */
 static tare_status see_all(struct seeing *s, const struct layer_times *t, const struct onnx_graph *g,
                            tare_error *err)
 {

@@ -96,6 +96,8 @@ static tare_status weigh_profiler(struct joining *j)
     return TARE_OK;
 }
 
+/* What the profiler cost is known only against runs without it. Where there are none, these are unknown with the
+ * reason, never 0. */
 static void record_profile(struct joining *j)
 {
     struct run_profile *p = &j->c->profile;
@@ -366,6 +368,8 @@ static const char *full_name(struct joining *j, const struct layer_slot *slot, s
     return arena_printf(a, "%s > %s", j->times.slots.items[slot->parent].event->node, slot->event->node);
 }
 
+/* Only nodes of the main graph are found in the optimised graph. What is nested in a loop or a branch gets its cost
+ * from that body, and without an optimised graph the file's node of that name must do. */
 static tare_status add_slot(struct joining *j, size_t k)
 {
     const struct layer_slot *slot = &j->times.slots.items[k];
@@ -421,6 +425,8 @@ static void fold_rest(struct joining *j)
     j->c->layers.n = LAYERS_MAX + 1;
 }
 
+/* The cost of the profiler must be known before the slots are added, since it is taken off their times. Layers are
+ * sorted before the rest is folded: the least of them go. */
 static tare_status join_profile(struct joining *j)
 {
     tare_status s = layer_times_build(&j->times, j->in->profile, j->in->skip_runs, j->err);

@@ -178,6 +178,8 @@ static tare_status read_clause(struct rule_text *r, struct alert_rule *out, unsi
     return rule_refuse(r, r->at, "expected for, while or clear");
 }
 
+/* Unless a clause says otherwise, an alert ends 5 % on the good side of its threshold: a value that hovers about it
+ * must not raise one alert after the other. */
 tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err)
 {
     struct rule_text r = {text, text, err};

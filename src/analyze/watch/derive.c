@@ -204,6 +204,8 @@ static void note_step(struct deriver *d)
         d->usual_ns = step;
 }
 
+/* A series that was not seen this time keeps its last known value and the time of it, so that the next rate is one over
+ * the whole gap instead of none. */
 tare_status deriver_feed(struct deriver *d, const struct series_set *set, const struct sample *s,
                          tare_error *err)
 {

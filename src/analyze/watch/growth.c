@@ -84,6 +84,8 @@ static const char *verdict_of(const struct growth *g, const struct parts *p)
     return g->lo <= 0 && g->hi * span < least ? "steady" : "inconclusive";
 }
 
+/* Compared are the least values of equal parts: what a program holds for a moment, or frees late, lifts the values in
+ * between but not these. The rate is the robust centre of the rises from part to part. */
 tare_status growth_test(const struct growth_series *x, struct growth *out, tare_error *err)
 {
     double rises[RISES];
