@@ -29,6 +29,7 @@ static tare_status one_int(const char *text, size_t n, int64_t *out, tare_error 
     return TARE_OK;
 }
 
+/* A value that is named twice is refused: it would be one case, measured twice under the same name. */
 tare_status grid_parse_ints(void *ints, const char *text, tare_error *err)
 {
     struct grid_ints *out = ints;

@@ -303,6 +303,8 @@ static tare_status load_settings(struct cli *cli, const struct opt_request *req)
     return s == TARE_OK ? check_settings(cli, req) : s;
 }
 
+/* Completion comes first and ends here: it needs the rows, which only the command itself has, but nothing may be read,
+ * set or run for it. A mistake in tare.yaml is told before the words of the command line are read. */
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv)
 {
@@ -428,6 +430,8 @@ static int run_command(struct cli *cli, const char *name, int argc, char **argv)
     return cli->command ? cli->command->run(cli, argc, argv) : unknown_command(cli, name);
 }
 
+/* `tare` alone prints what `tare --help` does, but exits as wrong usage. `--version` is only another way to write the
+ * command, so that there is one answer. */
 int cli_top(struct cli *cli, int argc, char **argv)
 {
     struct buf list = BUF_INIT;

@@ -66,6 +66,8 @@ static void offer_arguments(struct buf *out, const struct opt_usage *usage, uint
         complete_offer(out, typed, c->name, c->help);
 }
 
+/* Reads the words before the last as opt_read() does, but applies nothing: behind `--`, or behind the first argument of
+ * a command that stops there, no word is an option. */
 void opt_complete(struct buf *out, const struct opt_request *req, int n, char **words)
 {
     const char *typed = n > 0 ? words[n - 1] : "";
@@ -126,6 +128,8 @@ static int find_command(int n, char **words)
     return n;
 }
 
+/* A command's rows exist only while it runs. So it is run with cli->complete set, and its cli_options() answers instead
+ * of reading. cli_top() passes over its first word, the program's name: whatever stands before ours will do. */
 int cmd_complete(struct cli *cli, int argc, char **argv)
 {
     struct buf joined = BUF_INIT, found = BUF_INIT;

@@ -39,6 +39,7 @@ struct run_command { /* what a user asked for */
     bool json, quiet;
 };
 
+/* Lists grow while options are read, so the pointers into them are taken only afterwards. */
 static int read_args(struct run_command *a, int argc, char **argv)
 {
     struct watch_options *o = &a->watch;

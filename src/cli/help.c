@@ -9,6 +9,7 @@
 
 #define COLUMN 28 /* where the descriptions begin */
 
+/* A word that is wider than a line stays whole: it may be a path or a command that somebody copies. */
 void opt_wrap(struct buf *out, const char *text, unsigned column, unsigned indent)
 {
     bool at_start = true;

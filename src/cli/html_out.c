@@ -40,6 +40,7 @@ static bool is_file_or_new(const char *path)
     return lstat(path, &st) != 0 || S_ISREG(st.st_mode);
 }
 
+/* For a file it is the folder that must be writable, since the page is written beside it and renamed. */
 int html_out_check(struct cli *cli, const char *path)
 {
     struct stat st;

@@ -173,6 +173,7 @@ int history_open(struct cli *cli, const struct history_args *a, bool create, str
     return open_store(a, create, out, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
 }
 
+/* Dates are in UTC, as in the documents: the same words must mean the same runs on every machine. */
 tare_status history_parse_since(void *ms, const char *text, tare_error *err)
 {
     static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};

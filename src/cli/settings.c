@@ -294,6 +294,7 @@ static tare_status check_size(const char *path, const void *bytes, size_t n, tar
     return what ? error_set(err, TARE_INVALID, "%s:%zu: %s", path, line + 1, what) : TARE_OK;
 }
 
+/* *out changes only when all of the file is good: half a file must not leave half of its settings in force. */
 tare_status settings_read(struct settings *out, const char *path, const void *bytes, size_t n,
                           tare_error *err)
 {
@@ -330,6 +331,8 @@ static bool exists_in(const char *dir, const char *name)
     return there;
 }
 
+/* The folder that has .git is still looked into. At the top the slash itself stays, since it is the folder's whole
+ * name. */
 tare_status settings_find(struct settings *out, tare_error *err)
 {
     char dir[4096];

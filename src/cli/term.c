@@ -43,6 +43,8 @@ static size_t style_length(const struct term *t, const char *s, size_t n)
     return 0;
 }
 
+/* Whatever could steer a terminal is written in a visible form; only our own styles pass, and only where colours are
+ * on. Harmless bytes are copied in whole stretches. */
 void term_show(struct buf *out, const struct term *t, const char *s, size_t n)
 {
     size_t good = 0; /* s[good..i) is to be added as it is */

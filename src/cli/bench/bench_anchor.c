@@ -30,6 +30,7 @@ static bool can_split(struct cli *cli, const char *line)
     return s == TARE_OK;
 }
 
+/* Everything that can be refused is refused here, before the bench: the anchor's own turn comes after minutes of it. */
 int bench_anchor_check(struct cli *cli, const struct bench_args *a)
 {
     if (!a->anchor) return 0;

@@ -249,6 +249,8 @@ static int tell_trouble(struct cli *cli, struct run *run, size_t from, size_t to
     return cli_fail(cli);
 }
 
+/* A case that cannot be compared does not keep the others from it; the exit code remembers. Lines of --expect belong to
+ * the plan, so only what find_wanted() made itself is released. */
 int bench_check(struct cli *cli, const struct bench_planned *p, const struct bench_outputs *of,
                 struct run *run)
 {

@@ -208,6 +208,7 @@ static tare_status profile_case(struct profiling *l, const struct bench_case *bc
     return TARE_OK;
 }
 
+/* Each case stands for itself: one that failed, or that an interrupt left without its turn, says so in the document. */
 tare_status bench_layers(struct cli *cli, const struct bench_args *a, const struct grid_cases *cases,
                          struct run *run)
 {

@@ -241,6 +241,7 @@ int compare_answer(struct cli *cli, const struct compare_args *a, const struct c
     return kept < 0 || shown < 0 ? cli_fail(cli) : exit_code(a, c->verdict);
 }
 
+/* Given as plain arguments, both sides point into argv and are not ours to release. */
 int cmd_compare(struct cli *cli, int argc, char **argv)
 {
     struct compare_args a = {.common = MODEL_ARGS_INIT,

@@ -46,6 +46,8 @@ static tare_status add_word(struct arena *a, char ***words, size_t *n, const cha
     return TARE_OK;
 }
 
+/* Whether a shell is needed is asked of the text as it was written, not of the word: within quotes a | is a character
+ * like any other. */
 tare_status words_split(struct arena *a, const char *text, char ***out, size_t *n, tare_error *err)
 {
     struct buf word = BUF_INIT;

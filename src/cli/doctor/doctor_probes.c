@@ -148,6 +148,7 @@ static void probe_row_text(struct buf *out, const struct term *t, const struct d
     doctor_row_text(out, t, mark, p->ops->name, text);
 }
 
+/* A probe that sees nothing has no time of a sample: null, since 0 would say that it costs nothing. */
 void doctor_probes_say(struct answer *a, const struct term *t, const struct doctor_probes *d)
 {
     answer_list(a, "probes");

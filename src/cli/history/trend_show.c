@@ -215,6 +215,8 @@ static void say_levels(struct answer *a, const struct trend *t)
     answer_list_end(a);
 }
 
+/* JSON and text are made in one go, in the order of both: answers without a format are JSON only, add_*() are text
+ * only. Without a point there is nothing to tell a person, but a program finds all keys. */
 static void say_series(struct answer *a, const struct trend_answer *found, const struct trend_series *s,
                        const struct term *term)
 {

@@ -201,6 +201,7 @@ static const struct importer importers[] = {
 };
 enum { N_IMPORTERS = sizeof importers / sizeof *importers };
 
+/* With `--csv -` the table is the answer: nothing else may go to stdout then. */
 static tare_status answer_import(struct cli *cli, const struct import_args *a, const struct run *run)
 {
     char path[4096];

@@ -465,6 +465,7 @@ static tare_status answer_inspect(struct cli *cli, const struct inspect_args *a,
     return a->json ? output_runs(cli, "-", &r, report_run_json) : write_text(cli, a, items);
 }
 
+/* An item counts before it is inspected, so that what a failure leaves of it is released too. */
 static int inspect_all(struct cli *cli, const struct inspect_args *a)
 {
     struct items items = {mem_new(a->n, sizeof(struct item)), mem_new(a->n, sizeof(struct run *)), 0};

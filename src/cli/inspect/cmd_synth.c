@@ -175,6 +175,8 @@ static int answer_synth(struct cli *cli, const struct synth_args *a, const struc
     return cli_answer_end(cli, &out);
 }
 
+/* With `-o -` the model itself is the answer, without a word about it. `w` is released also after a failure:
+ * synth_build() always initialises it. */
 static int synthesize(struct cli *cli, const struct synth_args *a)
 {
     struct ow w;

@@ -140,6 +140,7 @@ static void say_amounts(struct answer *out, const struct diverged *d)
     buf_printf(b, " of values at a time%s\n", out->stream.style.plain);
 }
 
+/* `first` is one of the points: only JSON has it a second time, for programs that want nothing else. */
 static void say_diverged(struct answer *out, const struct diverged *d, const struct inspect_args *a)
 {
     answer_str(out, "schema", "tare.diverge/1", NULL);
@@ -221,6 +222,8 @@ static tare_status answer_diverged(struct cli *cli, const struct inspect_args *a
     return answer_end(&out);
 }
 
+/* A difference is a finding even if the search was cut short; no difference in a search that was cut short proves
+ * nothing. */
 int inspect_diverge(struct cli *cli, const struct inspect_args *a)
 {
     struct diverged d = DIVERGED_INIT;
