@@ -198,6 +198,8 @@ bool calls_is_own(const PyMethodDef *def)
 
 /* ---- the type ---- */
 
+/* Python lets anybody call __init__() again. While the profile runs that is refused: its hooks read these
+ * fields. */
 static int recorder_init(PyObject *self, PyObject *args, PyObject *named)
 {
     static char *names[] = {"fast", "exact_c", "limit", "cpu", NULL};

@@ -126,6 +126,8 @@ static void process_close(struct ab_lane *base)
 static const struct ab_lane_ops process_ops = {process_launch, process_ready, process_measure, process_stop,
                                                process_close};
 
+/* Nothing is started yet: that is process_launch()'s. The room for the environment's padding is taken
+ * once, for the largest, since launches differ in how much of it they use. */
 tare_status ab_lane_process(struct ab_lane **out, const struct ab_process_options *o, tare_error *err)
 {
     if (strlen(o->spec) >= AB_SPEC_MAX)

@@ -308,6 +308,9 @@ static int set_attributes(posix_spawnattr_t *a)
     return code == 0 ? posix_spawnattr_setpgroup(a, 0) : code;
 }
 
+/* Made once for each worker and used for every start: preparing them is not part of what is timed. `open`
+ * is set as soon as there is something to destroy, so that command_finish() can clean up after the rest
+ * fails. */
 static tare_status lane_open(struct channel *l, int nowhere, const char *dir, tare_error *err)
 {
     if (pipe2(l->said, O_CLOEXEC) < 0) return error_errno(err, "no pipe for stderr");
@@ -331,6 +334,8 @@ static tare_status lane_open(struct channel *l, int nowhere, const char *dir, ta
     return code == 0 ? TARE_OK : error_errno(err, "cannot prepare to start commands");
 }
 
+/* One lane per worker: each has a pipe of its own for stderr, so that what one command says is not taken
+ * for another's. */
 static tare_status command_prepare(struct subject *base, const struct case_params *p,
                                    const struct case_record *to, struct instance **out, tare_error *err)
 {
@@ -420,6 +425,8 @@ static void copy_words(struct command *c, char *const *argv)
     c->o.argv = copy;
 }
 
+/* The words and `prepare` are copied, as the subject outlives the caller's options; `env` and `dir` stay
+ * borrowed. */
 tare_status subject_open_command(struct subject **out, const struct command_options *o, tare_error *err)
 {
     tare_status s = check_program(o, err);

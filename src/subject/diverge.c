@@ -305,6 +305,8 @@ static tare_status search_open(struct search *s)
     return st;
 }
 
+/* A difference is searched for from where it shows back to where it begins, with a few values in memory at
+ * a time. With `all` nothing needs to be searched: fill_answer() sees the first of them. */
 tare_status diverge_find(struct diverged *out, const struct diverge_options *o, tare_error *err)
 {
     struct search s = {.o = o,

@@ -107,6 +107,9 @@ static tare_status make_values(struct diverge_side *s, tare_error *err)
     return st;
 }
 
+/* The inputs are those that a bench of the same case would get, made by the same code; the session around
+ * them is dropped at once. The number of threads is fixed here for all sessions to come: another one may
+ * round otherwise. */
 tare_status diverge_side_make_inputs(struct diverge_side *s, const struct case_params *p, tare_error *err)
 {
     struct run run;
@@ -143,6 +146,8 @@ static tare_status share_input(struct diverge_side *s, const struct tensor *t, i
     return tensor_set_take(&s->inputs, &copy, err);
 }
 
+/* Both sides must see the same numbers, or every difference would be one of the inputs. A half-precision
+ * twin gets them rounded to its type; a kind that cannot hold them is refused. */
 tare_status diverge_side_share_inputs(struct diverge_side *s, const struct diverge_side *with,
                                       tare_error *err)
 {

@@ -177,6 +177,8 @@ static const struct tensor *file_for(const struct ort_io *io, size_t i, const st
     return i < files->items.n && !files->items.items[i].name[0] ? &files->items.items[i] : NULL;
 }
 
+/* An array that no input takes is refused, too: it is more likely a wrong file or name than something to
+ * pass over. */
 tare_status input_match(const struct ort_ios *inputs, const struct tensor_set *files,
                         const struct tensor **out, tare_error *err)
 {
@@ -198,6 +200,8 @@ tare_status input_match(const struct ort_ios *inputs, const struct tensor_set *f
     return TARE_OK;
 }
 
+/* The first axis is the batch, and input_fit() takes rows from the file as the case needs them: any number
+ * but 0 will do. All other axes are part of the data and must be the ones of this case. */
 static tare_status check_shape(const struct input_spec *spec, const struct tensor *file, tare_error *err)
 {
     const struct ort_io *io = spec->io;
@@ -265,6 +269,7 @@ static void label_of(const struct ort_io *io, size_t axis, char *out, size_t siz
 
 /* ---- errors ---- */
 
+/* A name that several inputs share is said once: it is one dimension. */
 static void list_free(struct buf *b, const struct ort_ios *inputs)
 {
     bool any = false;
@@ -457,6 +462,8 @@ static void note_classes(struct free_dims *out, const struct ort_ios *inputs)
     }
 }
 
+/* What the user asked for is checked last, when it is known which of it found a use: a misspelt dimension
+ * must be an error, not a default. */
 tare_status free_dims_resolve(struct free_dims *out, const struct ort_ios *inputs,
                               const struct case_params *p, const struct tensor *const *files, tare_error *err)
 {

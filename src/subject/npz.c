@@ -70,6 +70,8 @@ static tare_status read_end64(struct zip *z, uint64_t end, tare_error *err)
     return TARE_OK;
 }
 
+/* The end record stands before a comment of unknown length: searched from the end, and taken only where
+ * its length fits, since the comment may hold such bytes itself. */
 static tare_status read_end(struct zip *z, tare_error *err)
 {
     if (z->size < END_SIZE) return damaged(z, "shorter than any archive", err);
@@ -218,6 +220,8 @@ static tare_status check_header(const struct member *m, const uint8_t *packed, t
     return s;
 }
 
+/* Before memory is taken for a deflated member its header is looked at (check_header()): a small file can
+ * claim any size. The checksum is compared before the bytes are read as an array. */
 static tare_status read_member(const struct zip *z, const struct member *m, struct tensor *t, tare_error *err)
 {
     const uint8_t *data = NULL;
@@ -265,6 +269,7 @@ static tare_status check_total(const struct zip *z, tare_error *err)
     return TARE_OK;
 }
 
+/* Two arrays of one name are refused: inputs are matched by name, and either could be meant. */
 static tare_status read_members(const struct zip *z, struct tensor_set *set, tare_error *err)
 {
     uint64_t at = z->directory;

@@ -232,6 +232,8 @@ static void record_defaults(const struct filling *f, struct run *run)
                     (struct run_value){.kind = RUN_MAP, .items = dims});
 }
 
+/* Parameters are what makes two cases the same one in a comparison: only what was chosen goes in, under
+ * the same key whatever the model calls it. A key that is there already is not set again. */
 static void record_params(const struct filling *f, const struct case_record *to)
 {
     struct arena *a = &to->run->arena;
@@ -303,6 +305,8 @@ static void release_values(const struct ort *o, struct ort_value **values, size_
     mem_free(values);
 }
 
+/* Takes an instance that is made only in part, too. The guard goes first: it may still want to stop a run
+ * through these options. The session goes after the values that it made. */
 void onnx_finish(struct instance *base)
 {
     struct onnx_instance *i = (struct onnx_instance *)base;
@@ -464,6 +468,8 @@ static uint64_t count_bad(const struct ort *o, struct ort_value *v)
     return bad;
 }
 
+/* Fragmentation is the share of what the arena holds that was never in use at once. Where the runtime does
+ * not tell, the nearest cause is said: the arena off, the version, the allocator. */
 static void report_arena(struct onnx_instance *i, struct run *run, struct run_case *c)
 {
     struct ort_arena_use use;
@@ -495,6 +501,8 @@ tare_status onnx_report(struct instance *base, struct run *run, struct run_case 
     return run->arena.failed ? error_set(err, TARE_NOMEM, "out of memory to report a case") : TARE_OK;
 }
 
+/* The runtime's values are overwritten by the next run: hence copies. *out is touched only when all of
+ * them are there. */
 tare_status onnx_copy_outputs(struct instance *base, struct tensor_set *out, tare_error *err)
 {
     struct onnx_instance *i = (struct onnx_instance *)base;

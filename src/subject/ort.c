@@ -221,6 +221,8 @@ static tare_status check_whole(const char *path, tare_error *err)
     return whole ? TARE_OK : error_set(err, TARE_UNSUPPORTED, "%s: cut short: smaller than it says it is", path);
 }
 
+/* RTLD_LOCAL: nothing else in this process shall bind to its symbols. dlerror() may begin with the path;
+ * the message says it once. */
 static tare_status load_library(struct ort *o, tare_error *err)
 {
     tare_status whole = check_whole(o->path, err);

@@ -94,6 +94,9 @@ static void judge_candidate(struct ort_candidate *c)
         snprintf(c->why_not, sizeof c->why_not, "too old, 1.%d or newer is needed", ORT_MINOR_MIN);
 }
 
+/* Links are resolved first, so that a library which is found under several names is listed once, where it
+ * was found first. Those that cannot be used are kept as well, with the cause: when none is left, the
+ * error names them. */
 static void add_file(struct search *s, const char *path)
 {
     char full[PATH_MAX];
@@ -327,6 +330,8 @@ static void search_places(struct search *s, const struct ort_places *p)
     add_glob(s, "/opt/onnxruntime*/lib/libonnxruntime.so*");
 }
 
+/* What the user names comes before what is found, and with --ort nothing is searched for: another library
+ * in its place would be a surprise. */
 tare_status ort_find(struct ort_candidates *out, const struct ort_places *p, tare_error *err)
 {
     const char *const names[] = {p->chosen, p->tare_ort_lib, p->ort_dylib_path};

@@ -75,6 +75,8 @@ static void list_providers(const struct ort *o, char *out, size_t size)
     ort_done(o, o->call.ReleaseAvailableProviders(names, n));
 }
 
+/* CUDA and TensorRT have calls of their own for their options; all others go by name. The CPU provider is
+ * always there and cannot be added. What the library has is asked first, for the error text. */
 static tare_status append_provider(const struct ort *o, struct ort_session_options *so, const char *name,
                                    tare_error *err)
 {
@@ -202,6 +204,8 @@ static bool is_cpu(const struct ort_session_spec *spec)
     return !spec->provider || strcasecmp(spec->provider, "cpu") == 0;
 }
 
+/* The user's own entries come after ours, so that they win. Every step names what it sets, since the
+ * runtime's messages often do not. */
 static tare_status set_options(const struct ort *o, struct ort_session_options *so,
                                const struct ort_session_spec *spec, tare_error *err)
 {

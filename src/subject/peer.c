@@ -30,6 +30,8 @@ static int add_actions(posix_spawn_file_actions_t *a, const struct spawn_options
                        : posix_spawn_file_actions_addopen(a, 1, "/dev/null", O_WRONLY, 0);
 }
 
+/* In a group of its own: Ctrl-C at the terminal reaches tare only, which decides when the worker ends, and
+ * a kill of the group takes along what the worker started. */
 int spawn_apart(pid_t *pid, const struct spawn_options *o)
 {
     posix_spawn_file_actions_t actions;
@@ -76,6 +78,8 @@ static int *no_descriptors(unsigned n)
     return fds;
 }
 
+/* Our copies of its ends are closed at once, whether it started or not: otherwise its death would not be
+ * seen as the end of the socket. */
 tare_status peer_start(struct peer *p, struct spawn_options o, tare_error *err)
 {
     int *theirs = no_descriptors(o.n_fds);
@@ -175,6 +179,9 @@ static bool is_over(struct peer *p)
     return over;
 }
 
+/* Waits in short steps, since an interruption is only a flag and what the peer started may keep the socket
+ * open after its death. After the end was seen there is one more look: a last packet may have come before
+ * it. */
 static tare_status await_packet(struct peer *p, unsigned lane, const struct peer_patience *w, tare_error *err)
 {
     uint64_t start = clock_raw_ns(), limit = w->timeout_ns ? start + w->timeout_ns : UINT64_MAX;

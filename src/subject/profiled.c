@@ -267,6 +267,8 @@ static tare_status make_pass(struct passing *p)
     return ort_session_profile(i->ort, i->session, &p->out->profile, p->err);
 }
 
+/* The sessions are finished before their folder is removed, as the runtime may have files open there. *out
+ * is written only when all went well. */
 tare_status profiled_run(struct profiled_pass *out, struct subject *s, const struct profiled_options *o,
                          struct run *run, tare_error *err)
 {

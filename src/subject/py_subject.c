@@ -72,6 +72,8 @@ tare_status py_reply_read(const void *bytes, size_t n, struct py_reply *out, uin
     return TARE_OK;
 }
 
+/* The version of the protocol is checked before anything else is read: the rest may have another layout.
+ * Texts without an end are refused, since the other side may be any program. */
 tare_status py_hello_read(const void *bytes, size_t n, struct py_hello *out, tare_error *err)
 {
     struct py_reply head;
@@ -145,6 +147,8 @@ struct answer {
     uint64_t *numbers;
 };
 
+/* What is asked and never answered ends the process: a late answer would be taken for that of the next
+ * question. An exception in the user's code comes as a reply and only fails this one. */
 static tare_status ask_python(struct py_subject *s, unsigned lane, const struct py_request *q,
                               struct answer *to, tare_error *err)
 {
@@ -273,6 +277,9 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
     return TARE_OK;
 }
 
+/* Many runs are asked for at once, so that the round trip is not paid for each; the very first alone,
+ * because it is told apart as the first run. Switches are known for the whole stretch only: the slowest
+ * run is held to be the one that had them. */
 static tare_status refill(struct py_instance *i, unsigned worker, tare_error *err)
 {
     struct py_lane *l = &i->lanes[worker];

@@ -42,6 +42,8 @@ void tensor_set_release(struct tensor_set *s)
     vec_release(&s->items);
 }
 
+/* An array with a dimension of 0 is empty, but the others must fit all the same. 2^46 elements at most, so
+ * that no product overflows below. */
 bool tensor_bytes(int type, const int64_t *dims, size_t rank, uint64_t *elements, size_t *bytes)
 {
     const uint64_t most = UINT64_C(1) << 46;
@@ -305,6 +307,7 @@ static tare_status rename_to_stem(struct tensor *t, const char *path, tare_error
     return error_set(err, TARE_NOMEM, "%s: out of memory", path);
 }
 
+/* The first bytes tell the format, not the name. A protobuf has none of its own there and is what is left. */
 static tare_status load_file(struct tensor_set *out, const char *path, tare_error *err)
 {
     struct file_view view = FILE_VIEW_INIT;
@@ -353,6 +356,8 @@ static int compare_files(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
+/* Sorted by number and then by name: arrays without names take the inputs in this order, and readdir() has
+ * none. */
 static tare_status folder_read(struct folder *out, const char *path, tare_error *err)
 {
     DIR *dir = opendir(path);

@@ -42,6 +42,9 @@ static uint64_t resync(struct chunks *c, uint64_t pos)
     return f->size;
 }
 
+/* A minor version may be newer: chunks of unknown types are skipped. But another major version or an
+ * unknown feature bit means that the rest would be misread. header_bytes lets later versions grow the
+ * header. */
 tare_status chunks_begin(struct chunks *c, const struct file_view *file, const char *path, tare_error *err)
 {
     struct archive_header *h = &c->header;

@@ -261,6 +261,8 @@ static tare_status play_chunk(struct play *p, const struct stored *stored, struc
     return buf_status(&p->text, err);
 }
 
+/* Scopes that are still open at the end are closed by ends marked as synthetic: whoever listens sees every
+ * begin with its end. What the callback returns other than 0 stops the replay and is handed on. */
 tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, void *ctx, tare_error *err)
 {
     if (thread >= t->threads.n) return error_set(err, TARE_INVALID, "%s: no thread %u", t->path, thread);

@@ -24,6 +24,8 @@ bool gpu_has_time(enum gpu_kind kind)
     return codings[kind][0] == HOST_TIME || codings[kind][0] == GPU_TIME;
 }
 
+/* Works on copies and takes them over only when all fit: a record that is half written would spoil the
+ * differences of all that follow. */
 bool gpu_pack(struct gpu_state *s, struct enc *to, const struct gpu_record *r)
 {
     struct gpu_state now = *s;

@@ -153,6 +153,9 @@ static void install(struct live *l, const struct live *fresh)
     lock_give(&l->lock);
 }
 
+/* Disk is reserved before it is mapped: a store into a hole of a full disk is a SIGBUS in the program. The
+ * file is made whole first and then installed under the lock, as threads of the last session may still
+ * look at `l`. */
 tare_status live_open(struct live *l, const char *path, uint64_t room, tare_error *err)
 {
     struct live fresh = LIVE_INIT;

@@ -342,6 +342,9 @@ static void judge_torn_end(struct trace *t)
     if (t->torn_bytes && !t->live_files) damage_at(t, t->archive.size - t->torn_bytes, t->torn_bytes);
 }
 
+/* Damage in the middle is loss; at the very end it may be a chunk that was just being written, which is
+ * judged when the live files are known. Chunks are let go of as they are passed, so that memory does not
+ * grow with the file. */
 static tare_status load_chunks(struct trace *t, struct chunks *from, tare_error *err)
 {
     struct chunk c;
@@ -463,6 +466,8 @@ bool loaded_site(const struct trace *t, uint32_t process, uint64_t own, uint32_t
     return false;
 }
 
+/* Live files come after the archive: they hold what a process that was killed, or still runs, has not
+ * folded in, and their trees replace older ones of the same process. */
 tare_status trace_open(struct trace **out, const char *path, tare_error *err)
 {
     struct trace *t = mem_new(1, sizeof *t);

@@ -217,6 +217,9 @@ static void take_pauses(struct packer *p, const struct extent *x, const struct r
     p->pauses_bytes = out.p > none && !out.full ? (size_t)(out.p - p->pauses) : 0;
 }
 
+/* Pauses go first, as they take events out; sites are listed after that, since the head has only those
+ * that are left. Times are differences in units of 2^shift ticks, each from the rounded one before it, so
+ * that rounding does not add up. */
 size_t pack_events(struct packer *p, const struct extent *x, const struct raw_event *e, size_t slots,
                    unsigned shift)
 {

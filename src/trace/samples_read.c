@@ -232,6 +232,8 @@ static tare_status make_columns(struct reading *r, const char *path)
     return TARE_OK;
 }
 
+/* Read twice: the first pass counts moments and series, the second fills columns of just that size. Damage
+ * is counted in the first only. */
 static tare_status read_view(struct samples *out, const struct file_view *f, const char *path,
                              tare_error *err)
 {

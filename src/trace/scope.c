@@ -454,6 +454,8 @@ void tare_site_count(tare_site *site, int64_t value)
     publish(e, what, ticks_begin(t));
 }
 
+/* The text is made first, since its length says how many slots the event takes; it is cut at TARE_MARK_MAX
+ * and needs no NUL. A thread that keeps paths only does not format it at all. */
 void tare_site_mark(tare_site *site, const char *format, ...)
 {
     struct thread *t = recording_thread();

@@ -42,6 +42,8 @@ static size_t make_key(char key[KEY_BYTES], enum metric_id m, const char *label)
     return n > 0 && n < KEY_BYTES ? (size_t)n : 0;
 }
 
+/* Labels are few at first and may become many (one for each process): they have an index, made at the
+ * first of them, while series without a label are found by their number alone. */
 static tare_status find_labelled(struct series_set *s, enum metric_id m, const char *label, size_t *out,
                                  tare_error *err)
 {

@@ -231,6 +231,8 @@ static void watch_exit(void)
     if (!watched) watched = atexit(stop_at_exit) == 0;
 }
 
+/* tare_recording is set last: from then on every thread writes, and all it uses must be there. FORK_READY
+ * goes before it, since a process without that takes itself for a forked child. */
 tare_status start_session(const tare_options *opts, bool force_fallback, tare_error *err)
 {
     tare_status s = check_options(opts, err);
@@ -295,6 +297,9 @@ tare_status session_child(void)
 
 /* ---- stop ---- */
 
+/* The flag is taken down first, and by exchange: of two that stop at once one goes on. The helper ends
+ * before the last clock pair and the archive's end are written, and threads are forgotten under the lock
+ * when nothing reads their records any more. */
 tare_status tare_stop(tare_error *err)
 {
     bool recorded = __atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL);
