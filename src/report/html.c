@@ -171,6 +171,8 @@ static tare_status put_escaped(struct stream *s, const struct html_page *page)
     return st < 0 ? st : ended;
 }
 
+/* The data goes into the viewer at the one place that waits for it, escaped, so that no text of a run can end the
+ * script that it stands in. */
 tare_status html_write(struct stream *s, const struct html_page *page)
 {
     struct buf viewer = BUF_INIT;

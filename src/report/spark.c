@@ -18,6 +18,8 @@ static double median_of(const double *y, size_t n, double *scratch)
     return stats_median_sorted(scratch, n);
 }
 
+/* The first call of median_of() is for what it leaves in `scratch`, all values in order; the calls in the loop
+ * overwrite it. */
 void spark_add(struct buf *out, const double *y, size_t n, size_t width, bool utf8)
 {
     size_t columns = n < width ? n : width;

@@ -127,6 +127,7 @@ static void measure(const struct table *t, const struct buf *titles, uint32_t *w
     }
 }
 
+/* All cells are measured before the first is printed, so a table is held in memory as a whole, but sent row by row. */
 static void print_text(struct table *t, struct stream *s, const char *head)
 {
     uint32_t width[TABLE_MAX_COLUMNS];
@@ -156,6 +157,8 @@ static void print_text(struct table *t, struct stream *s, const char *head)
     }
 }
 
+/* `bold` is how many bytes of the cell are bold, from its start: the marks go around them, outside of what is
+ * escaped. */
 static void print_md(struct table *t, struct stream *s)
 {
     struct buf *b = &s->out;

@@ -17,6 +17,7 @@
 
 static const struct screen_cell blank = {{' '}, 1, 1, SCREEN_PLAIN};
 
+/* The new frame is made before the old one is given up, so a failure leaves a screen that can still be drawn. */
 tare_status screen_resize(struct screen *s, unsigned width, unsigned height, tare_error *err)
 {
     if (width > SCREEN_MAX) width = SCREEN_MAX;
@@ -126,6 +127,8 @@ static size_t next_glyph(const char *text, bool utf8, struct glyph *g)
     return taken;
 }
 
+/* A wide character takes two cells, of which the second has no columns; one that does not fit whole is not begun. What
+ * has no width joins the cell before it. */
 unsigned screen_text(struct screen *s, struct screen_span at, enum screen_style style, const char *text)
 {
     struct screen_cell *last = NULL;
@@ -242,6 +245,7 @@ static void braille(char out[4], unsigned left, unsigned right)
     out[3] = 0;
 }
 
+/* Cells that the area does not reach stay untouched: what is drawn there already still shows. */
 void screen_graph(struct screen *s, struct screen_box box, const struct screen_series *series)
 {
     static const char *const ascii[] = {" ", ".", ":", "|", "#"};

@@ -194,6 +194,8 @@ static tare_status play_moment(struct top_data *d, size_t moment, tare_error *er
     return s == TARE_OK ? digest_sample(d, err) : s;
 }
 
+/* Rates, alerts and graphs depend on what came before, so they begin anew and as much of the past is played as a graph
+ * shows. The new ones are made before the old ones are given up: without memory for them the moment stays as it was. */
 tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
 {
     struct deriver *derived = NULL;

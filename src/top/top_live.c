@@ -104,6 +104,8 @@ static tare_status run_live(struct live *l)
     return s;
 }
 
+/* The terminal is given back before anything is released or told: a message on the other screen would vanish with it.
+ * That recording failed is told last, after a session that went on without it. */
 tare_status top_live(struct top_view *v, struct top_data *d, uint64_t iterations, int *ended_by,
                      tare_error *err)
 {

@@ -122,6 +122,8 @@ static void say_unknown(struct answer *a, const struct top_data *d, const bool k
     answer_list_end(a);
 }
 
+/* The text is drawn in panes of its own, so everything after it is JSON only. A recording does not say on which host it
+ * was made. */
 void top_say(struct answer *a, struct top_view *v, const struct top_data *d)
 {
     bool known[METRIC_COUNT];

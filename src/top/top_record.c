@@ -140,6 +140,8 @@ static int by_pid(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* A process that has no value at this moment did not run then. `rows_known` is about the whole recording: it was made
+ * with processes, even if none is there now. */
 tare_status top_replay_rows(struct top_data *d, tare_error *err)
 {
     tare_status s = TARE_OK;

@@ -213,6 +213,7 @@ static void arrange_rows(struct arrangement *a)
     }
 }
 
+/* All room is made beforehand, so that arranging itself cannot fail half way. */
 tare_status top_arrange(struct top_view *v, const struct top_data *d, tare_error *err)
 {
     size_t n = d->n_rows;

@@ -34,6 +34,7 @@ void top_draw_head(const struct top_paint *p, struct screen_box box)
     buf_release(&text);
 }
 
+/* What the user types comes before a trouble, and both before the keys: there is one line for all three. */
 void top_draw_foot(const struct top_paint *p, struct screen_box box)
 {
     static const struct top_key_help keys[] = {{"q", "quit"},   {"?", "help"},    {"/", "filter"},

@@ -109,6 +109,8 @@ static void conclude(struct watcher *w, struct run *run)
     if (!w->recorded) watch_say(w->options, WATCH_WARNING, "no summary: %s", err.text);
 }
 
+/* The child is forked before probes and the trace are opened, while tare is small, and waits; child_drop() also lets
+ * one go that was never told to start. */
 tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, tare_error *err)
 {
     const struct watch_options *o = w->options;

@@ -142,6 +142,8 @@ static _Noreturn void become_program(const struct child *c, char *const *argv,
     _exit(127);
 }
 
+/* Signals are blocked before the fork: one that comes right after it must wait for the signalfd. As subreaper tare sees
+ * the end of what the program left behind, too. */
 tare_status child_fork(struct child *c, char *const *argv, const struct child_surroundings *surroundings,
                        tare_error *err)
 {

@@ -55,6 +55,8 @@ static int take_name(struct watch_places *p, const struct watch_options *o, cons
     return 0;
 }
 
+/* TARE_TRACE from outside counts only where neither file is named: whoever names the document wants its trace beside
+ * it. */
 tare_status places_choose(struct watch_places *p, const struct watch_options *o, const struct run *run,
                           tare_error *err)
 {

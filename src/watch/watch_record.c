@@ -107,6 +107,8 @@ static void add_unreaped(struct run_case *c)
         c->cpu.utilization = known_f64((double)(user.v + system.v) / (double)c->latency_ns.mean.v);
 }
 
+/* What only samples tell: a mean, and peaks of the whole tree of processes. The program itself is one of those started.
+ * Where something still runs, the kernel has not counted its times for us yet. */
 static void record_sampled(struct run_case *c)
 {
     struct run_watch *w = &c->watch;
@@ -259,6 +261,8 @@ static void record_watching(struct run_watch *to, const struct watcher *w)
     }
 }
 
+/* What the kernel counted comes first, then what was sampled, which may complete it; reasons for unknown values and the
+ * diagnosis come last, because they look at all the rest. */
 tare_status watch_record(struct run *run, const struct watcher *w, tare_error *err)
 {
     struct system_source from = {w->deriver, &w->probes.set, w->child.start_ns};

@@ -261,6 +261,7 @@ void source_node_label(const struct onnx_node *n, struct buf *out)
     buf_add(out, value, tail ? (size_t)(tail - value) : strlen(value));
 }
 
+/* Cut at a slash, not at the last equal byte: "/layer.1/" and "/layer.10/" have no "/layer.1" in common. */
 void source_common_path(const struct source_map *m, const struct onnx_graph *source, size_t node,
                         struct buf *out)
 {

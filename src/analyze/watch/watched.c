@@ -212,6 +212,7 @@ static double since_start(const struct samples *s, uint64_t at_ns)
     return at_ns > start ? (double)(at_ns - start) / 1e9 : 0;
 }
 
+/* An alert that was not cleared has no end: it lasted as long as the recording. */
 static void add_alerts(struct run *run, struct run_watch *watch, const struct samples *s)
 {
     size_t n = 0;

@@ -19,6 +19,7 @@ static enum outcome outcome_of(const struct comparison_metric *m)
 
 /* ---- JUnit ---- */
 
+/* A metric that passed carries its sentence too, as output: whoever opens the test wants to see the number. */
 static void write_test_case(struct buf *b, const struct comparison_case *c, const struct comparison_metric *m)
 {
     struct buf text = BUF_INIT;

@@ -51,6 +51,8 @@ static const struct table_fill columns[] = {
     {"", true, fill_why},
 };
 
+/* Called once for the metrics that may fail the comparison and once for the others, which are folded away. The opening
+ * tag is written before the table, so it depends on whether there are cells. */
 static bool write_rows(struct stream *s, const struct comparison *c, bool gate)
 {
     struct table t;

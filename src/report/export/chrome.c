@@ -75,6 +75,8 @@ static void write_bar(struct chrome *c, const struct lane_step *step)
     buf_add_char(out(c), '}');
 }
 
+/* An end carries no name: the format matches it to the last begin of its thread, so only the order of the events holds
+ * them together. What waited and so does not nest gets bars of its own. */
 static int write_event(void *ctx, const struct trace_event *e)
 {
     struct chrome *c = ctx;

@@ -224,6 +224,8 @@ static tare_status write_bar(struct perfetto *p, const struct lane_step *step, c
     return send_packet(p, p->thread + 2, flags);
 }
 
+/* Whatever else must be sent (a bar, the track of a counter) is sent first: all of it is built in the same p->packet,
+ * which must be empty when the event begins. */
 static int write_event(void *ctx, const struct trace_event *e)
 {
     struct perfetto *p = ctx;

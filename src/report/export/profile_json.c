@@ -241,6 +241,7 @@ static tare_status kv_part(struct writer *w, const struct profile_side *side, ui
 
 /* ---- threads ---- */
 
+/* The tree of a thread is built when its turn comes and released at once, so that there is only one in memory. */
 static tare_status put_thread(struct writer *w, uint32_t i)
 {
     const struct profile_input *in = w->in;
@@ -304,6 +305,7 @@ static void put_loss_notes(struct json *j, struct buf *note, const struct profil
     }
 }
 
+/* The share of the instrument is told for gross times too: there it says how much of them is not the program's. */
 static void kv_notes(struct json *j, const struct profile_input *in)
 {
     double own = report_own_share(in->of.tree);

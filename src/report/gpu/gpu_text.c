@@ -185,6 +185,8 @@ FILL(range_ops, gpu_range, fmt_count(b, r->operations))
 
 /* ---- what is missing ---- */
 
+/* Only what was lost is told. Each row says for itself what is missing in the tables above, or how far clocks were
+ * apart. */
 static void write_lost(struct stream *s, const struct gpu_profile *p)
 {
     const struct {

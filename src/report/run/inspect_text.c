@@ -109,6 +109,8 @@ static void parameters_line(struct buf *b, const struct writer *w, const struct 
     }
 }
 
+/* FLOPs are 2 per MAC plus the simple operations. Divisions and functions have no agreed number of FLOPs, so they are
+ * told beside them and never added. */
 static void compute_line(struct buf *b, const struct writer *w, const struct run_static *g)
 {
     const struct run_cost *c = &g->cost;

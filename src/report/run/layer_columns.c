@@ -106,6 +106,7 @@ void layer_name_text(struct buf *b, const char *name)
     text_plain(b, name + skip, n - skip);
 }
 
+/* A layer with integer MACs does not do floating-point operations: its rate is one of operations. */
 void layer_cell(struct buf *b, const struct layer_column *column, const struct run_case *c,
                 const struct run_layer *l)
 {
@@ -180,6 +181,7 @@ static int compare_keys(const void *left, const void *right)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
+/* Unknown numbers sort as -1, below any known one, because none of these quantities is negative. */
 tare_status layer_order_make(struct layer_order *out, const struct run_case *c, const struct layer_column *by,
                              size_t top, tare_error *err)
 {
@@ -273,6 +275,7 @@ static int compare_sums(const void *left, const void *right)
     return order ? order : strcmp(a->name, b->name);
 }
 
+/* The map holds index + 1, not a pointer: the rows move when the list grows. */
 tare_status layer_sums_make(struct layer_sums *out, const struct run_case *c, const struct layer_column *by,
                             tare_error *err)
 {

@@ -63,6 +63,7 @@ static bool any_known(const struct layer_column *column, const struct layer_sums
     return false;
 }
 
+/* The first column is that of names under another title. A column of which no row knows anything is left out. */
 static void write_sum_table(struct stream *s, const struct run_case *c, const char *title,
                             const struct layer_sums *sums)
 {

@@ -54,6 +54,8 @@ static void all_params(struct buf *b, const struct run_map *params)
     buf_release(&text);
 }
 
+/* The columns are the same for every run of this version, whatever is known of it: unknown fields are empty, and all
+ * parameters stand in one column together, since not each has its own. */
 static void case_row(struct buf *b, const struct run *run, const struct run_case *c)
 {
     const struct run_runtime *rt = &run->subject.runtime;

@@ -29,6 +29,8 @@ static void outcome(struct buf *b, const char *element, const char *message)
 
 /* ---- what can fail ---- */
 
+/* Inconclusive is "skipped": a build must not break for a target that was not shown to be missed, nor look as if it was
+ * met. Confidence is cut below 100 %, since no measurement has that. */
 static void write_target(struct buf *b, const struct run_target *t)
 {
     struct buf name = BUF_INIT, message = BUF_INIT;
@@ -124,6 +126,7 @@ static void write_suite(struct stream *s, const struct run *run)
     buf_add_str(b, "  </testsuite>\n");
 }
 
+/* The totals stand in the first tag, so all runs are counted before any is written. */
 tare_status report_run_junit(struct stream *s, const struct run_report *r)
 {
     struct counts all = {0};

@@ -150,6 +150,8 @@ static const char *rate_title(const struct run *run)
     return unit ? unit : "units/s";
 }
 
+/* What tells the cases apart is their parameters; where these are too many for the table, or do not differ, it is the
+ * case's name. */
 static size_t run_columns(const struct run *run, struct run_column out[RUN_COLUMNS_MAX])
 {
     struct run_column measures[N_MEASURES];
@@ -170,6 +172,7 @@ static size_t run_columns(const struct run *run, struct run_column out[RUN_COLUM
     return n + m;
 }
 
+/* A time that falls on a run which was due and not served has a lower bound only, which says more than a dash. */
 static void add_cell(struct buf *b, const struct run_case *c, const struct run_column *column)
 {
     struct run_estimate e;

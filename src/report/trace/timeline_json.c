@@ -153,6 +153,8 @@ static void put_cells(struct json *j, const struct timeline *t, size_t column, b
     json_array_end(j);
 }
 
+/* A column without a value is left out and a constant one is a single number: most of a machine's series never change.
+ * Where several samples share a cell, a second list has their peaks, which a mean would hide. */
 static void put_column(struct json *j, const struct timeline *t, size_t column)
 {
     bool whole = column < t->derived;

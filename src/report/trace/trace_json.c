@@ -203,6 +203,8 @@ static void open_node(struct stream *s, const struct report_input *in, const str
     if (s->out.len >= 2 && !s->out.failed) s->out.len -= 2;
 }
 
+/* The tree is written from its rows without recursion: a row that is no deeper than those before it closes them first,
+ * down to its own depth. */
 static void write_nodes(struct stream *s, const struct report_input *in, const struct calltree *tree,
                         const struct view *v)
 {
@@ -253,6 +255,7 @@ static tare_status write_head(struct stream *s, const struct report_input *in, c
     return status;
 }
 
+/* A document holds counters and marks too, whatever a person would be shown. */
 static tare_status write_report(struct stream *s, const struct report_input *in, const struct calltree *tree)
 {
     struct view v = VIEW_INIT;

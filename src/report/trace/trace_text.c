@@ -233,6 +233,8 @@ static void write_table(struct writer *w)
 
 /* ---- counters and marks ---- */
 
+/* Sums come from the flat tree in either view: a counter is one row, wherever in the program it was counted. The rate
+ * of a mark is how often it was set. */
 static void write_counters(struct writer *w)
 {
     static const struct table_column columns[] = {
@@ -267,6 +269,7 @@ static void add_weight(struct buf *b, struct interval e)
     fmt_duration(b, interval_half(e));
 }
 
+/* Without a calibration nothing can be subtracted, and that must be said: net times are then missing, not zero. */
 static void write_weight(const struct writer *w)
 {
     const struct calltree *tree = w->in->tree;
@@ -300,6 +303,8 @@ static void write_weight(const struct writer *w)
     buf_add_char(b, '\n');
 }
 
+/* Only the signs that occur in the table above are explained; w->notes and w->abandoned were collected by its rows, so
+ * this comes after it. */
 static void write_notes(const struct writer *w)
 {
     const struct calltree *tree = w->in->tree;
@@ -336,6 +341,7 @@ static const struct {
 #undef LOSS
 };
 
+/* "nothing" is said as well: silence would not tell a complete trace from one that nobody checked. */
 static void write_loss(struct writer *w)
 {
     const struct trace_loss *loss = w->in->source->loss;
@@ -362,6 +368,7 @@ static void write_loss(struct writer *w)
     }
 }
 
+/* The flat tree is built for both views, because counters are always shown by it. */
 tare_status report_trace_text(struct stream *s, const struct report_input *in)
 {
     struct calltree flat = CALLTREE_INIT;

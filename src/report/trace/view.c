@@ -238,6 +238,8 @@ static void flat_means(struct calltree *flat)
     flat->nodes[0].child = flat->n_nodes > 1 ? 1 : 0;
 }
 
+/* The flat tree begins as a copy of the other, for its weights and limits, but never shares its nodes. Sites bound its
+ * size: one node each, and the root. */
 tare_status flat_build(struct calltree *out, const struct calltree *tree, uint32_t n_sites, tare_error *err)
 {
     struct flattener f = {.tree = tree, .flat = *tree, .n_sites = n_sites};
