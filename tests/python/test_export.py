@@ -55,16 +55,17 @@ def export(tare, trace, kind):
 
 # ---- Perfetto: a reader of the protobuf wire, and the fields of the messages that a trace of ours may hold
 
-VARINT, MESSAGE, TEXT = "varint", "message", "text"
+VARINT, MESSAGE, TEXT, FIXED = "varint", "message", "text", "fixed64"
 SCHEMA = {
     "Trace": {1: ("packet", "TracePacket")},
     "TracePacket": {8: ("timestamp", VARINT), 10: ("sequence", VARINT), 11: ("event", "TrackEvent"),
                     12: ("interned", "InternedData"), 13: ("flags", VARINT), 59: ("defaults", "Defaults"),
                     60: ("track", "TrackDescriptor")},
     "TrackEvent": {4: ("note", "DebugAnnotation"), 9: ("type", VARINT), 10: ("name_iid", VARINT),
-                   11: ("track_uuid", VARINT), 30: ("counter", VARINT), 34: ("source_iid", VARINT)},
-    "DebugAnnotation": {2: ("bool", VARINT), 6: ("string", TEXT), 10: ("name", TEXT)},
-    "InternedData": {2: ("name", "EventName"), 4: ("source", "SourceLocation")},
+                   11: ("track_uuid", VARINT), 30: ("counter", VARINT), 34: ("source_iid", VARINT),
+                   47: ("flow", FIXED), 48: ("flow_end", FIXED)},
+    "DebugAnnotation": {2: ("bool", VARINT), 6: ("string", TEXT), 10: ("name", TEXT), 17: ("string_iid", VARINT)},
+    "InternedData": {2: ("name", "EventName"), 4: ("source", "SourceLocation"), 29: ("string", "EventName")},
     "EventName": {1: ("iid", VARINT), 2: ("name", TEXT)},
     "SourceLocation": {1: ("iid", VARINT), 2: ("file", TEXT), 4: ("line", VARINT)},
     "Defaults": {11: ("event", "EventDefaults")},
@@ -94,7 +95,11 @@ def parse(data, message):
     while at < len(data):
         key, at = varint(data, at)
         field, kind = SCHEMA[message][key >> 3]
-        assert key & 7 == (0 if kind == VARINT else 2), (message, field)
+        assert key & 7 == {VARINT: 0, FIXED: 1}.get(kind, 2), (message, field)
+        if kind == FIXED:
+            out.setdefault(field, []).append(int.from_bytes(data[at:at + 8], "little"))
+            at += 8
+            continue
         value, at = varint(data, at)
         if kind != VARINT:
             assert at + value <= len(data)

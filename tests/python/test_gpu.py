@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import pytest
+from test_export import export, one, parse, strict
 
 
 @pytest.fixture(scope="session")
@@ -151,6 +152,56 @@ def test_a_program_without_cuda(tare, tmp_path):
     tare("run", "--gpu", "-q", "--no-save", "--trace", tmp_path / "x.tare", "--", "true")
     done = tare("report", "--gpu", tmp_path / "x.tare", status=2)
     assert "nothing of a GPU" in done.stderr
+
+
+TRACKS = ["CUDA calls of thread 4711", "GPU 0 stream 0", "GPU 0 stream 7", "NVTX ranges of thread "]
+
+
+def check_bars(bars, starts, ends):
+    """bars: (track, name, start us, duration us); starts, ends: arrow -> (track, at us). The program of tests/fake_cupti."""
+    by_track = {t: sorted(b[1:] for b in bars if b[0].startswith(t)) for t in TRACKS}
+    assert sum(map(len, by_track.values())) == len(bars)
+    calls, copies, kernels, ranges = by_track.values()
+    assert len(calls) == len(kernels) == 100 and len(copies) == len(ranges) == 1
+    assert {c[0] for c in calls} == {"cudaLaunchKernel"} and len({k[0] for k in kernels}) == 1 and copies[0][0] == "copy to-device"
+    assert all(c[2] == pytest.approx(10, abs=0.1) for c in calls) and all(k[2] == pytest.approx(30, abs=0.1) for k in kernels)
+    assert all(k[1] - c[1] == pytest.approx(20, abs=0.1) for c, k in zip(calls, kernels))
+    assert ranges[0][0].startswith("my range") and ranges[0][2] > 0
+    assert len(starts) == 100 and len(ends) == 101, "the copy has no call"
+    for arrow, (track, at) in starts.items():
+        assert track == TRACKS[0] and ends[arrow][0] == TRACKS[2] and ends[arrow][1] - at == pytest.approx(20, abs=0.1)
+
+
+def test_gpu_lanes_in_chrome(recorded, tare, tmp_path):
+    recorded()
+    events = strict(export(tare, tmp_path / "gpu.tare", "chrome"))["traceEvents"]
+    tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    track = lambda e: tracks[e["pid"], e["tid"]]  # noqa: E731
+    bars = [(track(e), e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
+    arrows = [{e["id"]: (track(e), e["ts"]) for e in events if e["ph"] == ph} for ph in "sf"]
+    check_bars(bars, *arrows)
+    assert {e["args"]["detail"] for e in events if e.get("name") == "copy to-device"} == {"1048576 bytes"}
+
+
+def test_gpu_lanes_in_perfetto(recorded, tare, tmp_path):
+    recorded()
+    packets = parse(export(tare, tmp_path / "gpu.tare", "perfetto").read_bytes(), "Trace")["packet"]
+    tracks = {one(t, "uuid"): one(t, "name") for p in packets for t in p.get("track", []) if "name" in t}
+    names = {one(n, "iid"): one(n, "name") for p in packets for d in p.get("interned", []) for n in d["name"]}
+    bars, open_, arrows = [], {}, ({}, {})
+    for p in sorted((p for p in packets if "event" in p), key=lambda p: one(p, "timestamp")):
+        e, at = one(p, "event"), one(p, "timestamp") / 1e3
+        track = tracks[one(e, "track_uuid")]
+        for found, field in zip(arrows, ("flow", "flow_end")):
+            if field in e:
+                found[one(e, field)] = (track, at)
+        if one(e, "type") == 1:
+            open_.setdefault(track, []).append((names[one(e, "name_iid")], at))
+        else:
+            name, begin = open_[track].pop()
+            bars.append((track, name, begin, at - begin))
+    assert not any(open_.values())
+    check_bars(bars, *arrows)
 
 
 def test_the_schema_holds(recorded, root):

@@ -11,6 +11,7 @@
 #include "analyze/gpu/gpu_sum.h"
 #include "analyze/gpu/gpu_work.h"
 #include "core/buf.h"
+#include "report/export/gpu_bars.h"
 #include "trace/appender.h"
 #include "trace/gpu.h"
 #include "trace_fixture.h"
@@ -204,7 +205,7 @@ static void look(struct making *m, uint64_t at, uint64_t does)
     put(m, r);
 }
 
-static void analyse(struct making *m, struct gpu_profile *p)
+static struct trace *finish(struct making *m)
 {
     size_t at = appender_begin(&m->to);
     buf_add(&m->to.out, m->room, (size_t)(m->e.p - m->room));
@@ -213,6 +214,12 @@ static void analyse(struct making *m, struct gpu_profile *p)
     assert_int_equal(appender_close(&m->to, 0, NULL), TARE_OK);
     struct trace *t = NULL;
     assert_int_equal(trace_open(&t, m->at.trace, NULL), TARE_OK);
+    return t;
+}
+
+static void analyse(struct making *m, struct gpu_profile *p)
+{
+    struct trace *t = finish(m);
     assert_int_equal(gpu_sum(t, p, NULL), TARE_OK);
     trace_close(t);
 }
@@ -590,6 +597,61 @@ static void no_steps_of_different_lengths(void **state)
     assert_false(steps_of(state, "12223", 40, 5000).known);
 }
 
+/* ---- bars, for timelines of other tools ---- */
+
+struct drawn {
+    char tracks[8][40];
+    size_t n_tracks;
+    struct gpu_bar bars[16];
+    size_t n;
+};
+
+static tare_status draw_track(void *ctx, uint32_t number, uint32_t process, const char *text)
+{
+    struct drawn *d = ctx;
+    assert_int_equal(number, d->n_tracks++);
+    assert_int_equal(process, 0);
+    snprintf(d->tracks[number], sizeof d->tracks[number], "%s", text);
+    return TARE_OK;
+}
+
+static tare_status draw_bar(void *ctx, const struct gpu_bar *b)
+{
+    struct drawn *d = ctx;
+    d->bars[d->n++] = *b;
+    return TARE_OK;
+}
+
+/* What overlaps in part gets a track of its own, what lies within another does not. A range that never ended ends with
+ * the last bar. */
+static void bars_on_tracks(void **state)
+{
+    struct making *m = *state;
+    struct drawn d = {.n = 0};
+    begin(m);
+    range(m, 1, 7, 50, 0);
+    call(m, 5, 60, 70, 3);
+    call(m, 6, 71, 80, 4); /* a wait launches nothing */
+    kernel(m, 5, 100, 200, 11);
+    kernel(m, 5, 150, 250, 11); /* a graph's: the same stream, at once */
+    kernel(m, 5, 260, 300, 11);
+    kernel(m, 5, 270, 280, 11);
+    struct trace *t = finish(m);
+    assert_int_equal(gpu_bars(t, &(struct gpu_bars_to){&d, draw_track, draw_bar}, NULL), TARE_OK);
+    trace_close(t);
+    assert_int_equal(d.n, 7);
+    assert_int_equal(d.n_tracks, 4);
+    const char *const tracks[] = {"CUDA calls of thread 11", "GPU 0 stream 1", "GPU 0 stream 1",
+                                  "NVTX ranges of thread 11"};
+    const uint32_t on[] = {0, 0, 1, 2, 1, 1, 3};
+    for (size_t i = 0; i < 4; i++) assert_string_equal(d.tracks[i], tracks[i]);
+    for (size_t i = 0; i < 7; i++) assert_int_equal(d.bars[i].track, on[i]);
+    assert_true(d.bars[0].launches && d.bars[0].flow && d.bars[0].flow == d.bars[2].flow &&
+                !d.bars[2].launches);
+    assert_int_equal(d.bars[1].flow, 0);
+    assert_int_equal((d.bars[6].end - d.bars[6].start + 500) / US, 250);
+}
+
 static void a_trace_without_a_gpu_is_told(void **state)
 {
     struct making *m = *state;
@@ -657,6 +719,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_steps_in_random_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_steps_that_repeat_too_seldom, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_steps_of_different_lengths, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bars_on_tracks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trace_without_a_gpu_is_told, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,17 +191,22 @@ static const char *host_memory(uint64_t what)
     return NULL;
 }
 
-static tare_status add_copy(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+const char *gpu_copy_direction(uint64_t what)
 {
     static const char *const directions[] = {[GPU_TO_DEVICE] = "to-device",
                                              [GPU_TO_HOST] = "to-host",
                                              [GPU_ON_DEVICE] = "on-device",
                                              [GPU_ON_HOST] = "on-host",
                                              [GPU_PEER] = "peer"};
-    unsigned d = r->COPY.what & 0xff;
-    if (!is_sane(w, r->COPY.start, r->COPY.duration)) return TARE_OK;
+    unsigned d = what & 0xff;
     const char *direction = d < sizeof directions / sizeof *directions ? directions[d] : NULL;
-    sum_copy(w, direction ? direction : "other", host_memory(r->COPY.what), r->COPY.bytes, r->COPY.duration);
+    return direction ? direction : "other";
+}
+
+static tare_status add_copy(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    if (!is_sane(w, r->COPY.start, r->COPY.duration)) return TARE_OK;
+    sum_copy(w, gpu_copy_direction(r->COPY.what), host_memory(r->COPY.what), r->COPY.bytes, r->COPY.duration);
     struct gpu_op op = {r->COPY.start, r->COPY.start + r->COPY.duration, .id = (uint32_t)r->COPY.id,
                         .kind = WORK_COPY};
     return add_op(w, process, r->COPY.lane, op);

@@ -180,8 +180,8 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         .synopsis = "tare export [options] --format <format> <trace>",
         .about =
             "Write a trace in the format of another tool. chrome and perfetto show a timeline and need the "
-            "events; folded is made of the call tree's net self times; speedscope takes what there is; "
-            "tare packs the trace itself into one closed file.",
+            "events, or what `tare run --gpu` recorded; folded is made of the call tree's net self times; "
+            "speedscope takes what there is; tare packs the trace itself into one closed file.",
         .tail = "tare export app.tare -f perfetto              writes app.pftrace\n"
                 "tare export app.tare -f folded -o - | flamegraph.pl > app.svg",
         .min_args = 1,

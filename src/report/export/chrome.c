@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "report/export/export.h"
+#include "report/export/gpu_bars.h"
 #include "report/export/lanes.h"
 #include "report/text.h"
 
@@ -19,7 +20,8 @@ struct chrome {
     struct buf where;  /* ,"pid":1,"tid":2 of this thread */
     struct lanes lanes;
     uint32_t tid;
-    uint32_t counter_tid; /* counters of different threads are kept apart by it; 0: one thread only */
+    VEC(uint32_t) gpu_pids; /* by track */
+    uint32_t counter_tid;   /* counters of different threads are kept apart by it; 0: one thread only */
 };
 
 static struct buf *out(const struct chrome *c)
@@ -33,13 +35,18 @@ static void add_name(struct chrome *c, uint32_t site)
 }
 
 /* Microseconds with the nanoseconds behind the point. */
-static void add_time(struct chrome *c, uint64_t ns)
+static void add_us(struct chrome *c, const char *key, uint64_t ns)
 {
     unsigned rest = (unsigned)(ns % 1000);
     char digits[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
-    buf_add_str(out(c), ",\"ts\":");
+    buf_add_str(out(c), key);
     stream_add_uint(c->s, ns / 1000);
     buf_add(out(c), digits, sizeof digits);
+}
+
+static void add_time(struct chrome *c, uint64_t ns)
+{
+    add_us(c, ",\"ts\":", ns);
 }
 
 static void begin_event(struct chrome *c, const char *start, const struct trace_event *e)
@@ -106,6 +113,51 @@ static int write_event(void *ctx, const struct trace_event *e)
         break;
     default: break;
     }
+    return stream_poll(c->s);
+}
+
+/* ---- GPUs ---- */
+
+enum { GPU_TRACK = 100000000 }; /* tracks go by numbers that no thread has */
+
+static tare_status write_gpu_track(void *ctx, uint32_t number, uint32_t process, const char *name)
+{
+    struct chrome *c = ctx;
+    uint32_t pid = source_process(c->source, process)->pid;
+    tare_status s = vec_push(&c->gpu_pids, pid, c->s->err);
+    if (s != TARE_OK) return s;
+    buf_printf(out(c), ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid, GPU_TRACK + number);
+    buf_add_str(out(c), ",\"name\":\"thread_name\",\"args\":{\"name\":");
+    text_json(out(c), name, strlen(name));
+    buf_add_str(out(c), "}}");
+    return stream_poll(c->s);
+}
+
+static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
+{
+    struct chrome *c = ctx;
+    buf_clear(&c->where);
+    buf_printf(&c->where, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, c->gpu_pids.items[b->track],
+               GPU_TRACK + b->track);
+    if (c->where.failed) out(c)->failed = 1;
+    buf_add_str(out(c), ",\n{\"ph\":\"X\"");
+    add_time(c, b->start);
+    add_us(c, ",\"dur\":", b->end - b->start);
+    buf_add(out(c), c->where.data, c->where.len);
+    buf_add_str(out(c), ",\"name\":");
+    text_json(out(c), b->text, text_clip(b->text, TEXT_NAME_MAX));
+    const char *more = b->detail ? b->detail : b->full;
+    if (more) {
+        buf_printf(out(c), ",\"args\":{\"%s\":", b->detail ? "detail" : "full");
+        text_json(out(c), more, text_clip(more, TEXT_NAME_MAX));
+        buf_add_char(out(c), '}');
+    }
+    buf_add_char(out(c), '}');
+    if (!b->flow) return stream_poll(c->s);
+    buf_add_str(out(c), b->launches ? ",\n{\"ph\":\"s\"" : ",\n{\"ph\":\"f\",\"bp\":\"e\"");
+    add_time(c, b->start);
+    buf_add(out(c), c->where.data, c->where.len);
+    buf_printf(out(c), ",\"cat\":\"launch\",\"name\":\"launch\",\"id\":%" PRIu64 "}", b->flow);
     return stream_poll(c->s);
 }
 
@@ -181,7 +233,7 @@ static tare_status write_thread(struct chrome *c, uint32_t i)
     return status;
 }
 
-static tare_status write_all(struct chrome *c)
+static tare_status write_all(struct chrome *c, struct trace *t)
 {
     const struct event_source *src = c->source;
     tare_status status = TARE_OK;
@@ -189,6 +241,8 @@ static tare_status write_all(struct chrome *c)
     quote_names(c);
     write_head(c);
     for (uint32_t i = 0; i < src->n_threads && status == TARE_OK; i++) status = write_thread(c, i);
+    if (status == TARE_OK && src->has_gpu)
+        status = gpu_bars(t, &(struct gpu_bars_to){c, write_gpu_track, write_gpu_bar}, c->s->err);
     buf_add_str(out(c), "\n]}\n");
     return status;
 }
@@ -200,10 +254,11 @@ static tare_status chrome_write(struct stream *s, const struct export_input *in)
     c.name_at = arena_new(&memory, (size_t)in->source->n_sites + 1, sizeof *c.name_at);
     c.threads = arena_new(&memory, in->source->n_processes, sizeof *c.threads);
     c.sums = arena_new(&memory, in->source->n_sites, sizeof *c.sums);
-    tare_status status =
-        memory.failed ? error_nomem(s->err, "%" PRIu32 " names", in->source->n_sites) : write_all(&c);
+    tare_status status = memory.failed ? error_nomem(s->err, "%" PRIu32 " names", in->source->n_sites)
+                                       : write_all(&c, in->trace);
     buf_release(&c.names);
     buf_release(&c.where);
+    vec_release(&c.gpu_pids);
     lanes_release(&c.lanes);
     arena_release(&memory);
     return stream_end(s, status);

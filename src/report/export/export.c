@@ -21,7 +21,7 @@ bool export_needs_tree(const struct export_format *format, const struct event_so
 tare_status export_check(const struct export_format *format, const struct event_source *source,
                          tare_error *err)
 {
-    if (!(format->flags & EXPORT_EVENTS) || source->has_events) return TARE_OK;
+    if (!(format->flags & EXPORT_EVENTS) || source->has_events || source->has_gpu) return TARE_OK;
     return error_set(err, TARE_INVALID,
                      "%s: holds a call tree but no events, and %s shows a timeline; record again without "
                      "TARE_MODE=aggregate, or export as speedscope or folded",

@@ -10,7 +10,7 @@
 
 struct export_input {
     const struct event_source *source;
-    struct trace *trace;         /* for `tare` alone, which copies it; a test may leave it NULL */
+    struct trace *trace;         /* for `tare`, which copies it, and for GPUs; a test may leave it NULL */
     const struct calltree *tree; /* NULL unless the format asked for it */
     bool gross;                  /* weights as read, the instrument's cost still in */
 };

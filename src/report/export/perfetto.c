@@ -9,6 +9,7 @@
 #include "core/str.h"
 #include "core/wire.h"
 #include "report/export/export.h"
+#include "report/export/gpu_bars.h"
 #include "report/export/lanes.h"
 #include "report/text.h"
 
@@ -31,10 +32,12 @@ enum event_field {
     EVENT_TRACK_UUID = 11,
     EVENT_COUNTER_VALUE = 30,
     EVENT_SOURCE_IID = 34,
+    EVENT_FLOW = 47,
+    EVENT_FLOW_END = 48,
 };
 enum event_type { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum { DEFAULTS_TRACK_EVENT = 11 };
-enum { INTERNED_EVENT_NAME = 2, INTERNED_SOURCE = 4 };
+enum { INTERNED_EVENT_NAME = 2, INTERNED_SOURCE = 4, INTERNED_NOTE_STRING = 29 };
 enum { NAME_IID = 1, NAME_TEXT = 2 };
 enum { SOURCE_IID = 1, SOURCE_FILE = 2, SOURCE_LINE = 4 };
 enum track_field {
@@ -48,7 +51,7 @@ enum track_field {
 enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum { COUNTER_UNIT = 3, COUNTER_UNIT_COUNT = 2 };
-enum { NOTE_BOOL = 2, NOTE_STRING = 6, NOTE_NAME = 10 };
+enum { NOTE_BOOL = 2, NOTE_STRING = 6, NOTE_NAME = 10, NOTE_STRING_IID = 17 };
 
 struct perfetto {
     struct stream *s;
@@ -60,6 +63,8 @@ struct perfetto {
     uint64_t next_track;               /* processes, then threads, then counters as they turn up */
     struct lanes lanes;
     VEC(uint64_t) lane_tracks; /* of this thread, lane 1 first */
+    uint64_t gpu_tracks;       /* the first of them */
+    VEC(uint8_t) gpu_interned; /* by number of a name: it was sent */
     uint32_t thread;
     bool begun; /* this sequence has sent its first packet */
 };
@@ -266,7 +271,82 @@ static tare_status write_thread(struct perfetto *p, uint32_t i)
     return s;
 }
 
-static tare_status write_all(struct perfetto *p)
+/* ---- GPUs: a packet sequence of their own, behind those of the threads ---- */
+
+static tare_status write_gpu_track(void *ctx, uint32_t number, uint32_t process, const char *name)
+{
+    struct perfetto *p = ctx;
+    wire_add_uint(&p->message, TRACK_UUID, p->gpu_tracks + number);
+    field_text(&p->message, TRACK_NAME, name);
+    wire_add_uint(&p->message, TRACK_PARENT, (uint64_t)1 + process);
+    wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    return send_packet(p, 1, 0);
+}
+
+/* The name, and what more there is to tell of every bar of that name. */
+static tare_status intern_gpu_name(struct perfetto *p, const struct gpu_bar *b)
+{
+    struct buf data = BUF_INIT;
+    while (p->gpu_interned.n <= b->name) {
+        tare_status s = vec_push(&p->gpu_interned, 0, p->s->err);
+        if (s != TARE_OK) return s;
+    }
+    if (p->gpu_interned.items[b->name]) return TARE_OK;
+    p->gpu_interned.items[b->name] = 1;
+    wire_add_uint(&p->inner, NAME_IID, (uint64_t)b->name + 1);
+    field_text(&p->inner, NAME_TEXT, b->text);
+    wire_add_message(&data, INTERNED_EVENT_NAME, &p->inner);
+    if (b->full) {
+        wire_add_uint(&p->inner, NAME_IID, (uint64_t)b->name + 1);
+        field_text(&p->inner, NAME_TEXT, b->full);
+        wire_add_message(&data, INTERNED_NOTE_STRING, &p->inner);
+    }
+    wire_add_message(&p->packet, PACKET_INTERNED_DATA, &data);
+    buf_release(&data);
+    return TARE_OK;
+}
+
+static tare_status send_gpu_event(struct perfetto *p, const struct gpu_bar *b, uint64_t at)
+{
+    wire_add_uint(&p->message, EVENT_TRACK_UUID, p->gpu_tracks + b->track);
+    wire_add_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    wire_add_uint(&p->packet, PACKET_TIMESTAMP, at);
+    unsigned flags = p->begun ? SEQUENCE_NEEDS_STATE : SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE;
+    p->begun = true;
+    return send_packet(p, p->source->n_threads + 2, flags);
+}
+
+static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
+{
+    struct perfetto *p = ctx;
+    tare_status s = intern_gpu_name(p, b);
+    if (s != TARE_OK) return s;
+    wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_BEGIN);
+    wire_add_uint(&p->message, EVENT_NAME_IID, (uint64_t)b->name + 1);
+    if (b->detail) add_note(p, "detail", b->detail);
+    if (b->full) {
+        wire_add_str(&p->inner, NOTE_NAME, "full");
+        wire_add_uint(&p->inner, NOTE_STRING_IID, (uint64_t)b->name + 1);
+        wire_add_message(&p->message, EVENT_DEBUG_ANNOTATION, &p->inner);
+    }
+    if (b->flow) {
+        wire_add_key(&p->message, b->launches ? EVENT_FLOW : EVENT_FLOW_END, WIRE_FIXED64);
+        wire_add_fixed(&p->message, b->flow, 8);
+    }
+    s = send_gpu_event(p, b, b->start);
+    if (s != TARE_OK) return s;
+    wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_END);
+    return send_gpu_event(p, b, b->end);
+}
+
+static tare_status write_gpus(struct perfetto *p, struct trace *t)
+{
+    p->gpu_tracks = p->next_track;
+    p->begun = false;
+    return gpu_bars(t, &(struct gpu_bars_to){p, write_gpu_track, write_gpu_bar}, p->s->err);
+}
+
+static tare_status write_all(struct perfetto *p, struct trace *t)
 {
     const struct event_source *src = p->source;
     tare_status status = TARE_OK;
@@ -274,6 +354,7 @@ static tare_status write_all(struct perfetto *p)
     for (uint32_t i = 0; i < src->n_processes; i++) send_process(p, i);
     for (uint32_t i = 0; i < src->n_threads; i++) send_thread(p, i);
     for (uint32_t i = 0; i < src->n_threads && status == TARE_OK; i++) status = write_thread(p, i);
+    if (status == TARE_OK && src->has_gpu) status = write_gpus(p, t);
     return status;
 }
 
@@ -286,12 +367,13 @@ static tare_status perfetto_write(struct stream *s, const struct export_input *i
     p.interned = arena_new(&memory, n, sizeof *p.interned);
     p.counter_track = arena_new(&memory, n, sizeof *p.counter_track);
     p.sums = arena_new(&memory, n, sizeof *p.sums);
-    tare_status status = memory.failed ? error_nomem(s->err, "%zu names", n) : write_all(&p);
+    tare_status status = memory.failed ? error_nomem(s->err, "%zu names", n) : write_all(&p, in->trace);
     buf_release(&p.packet);
     buf_release(&p.message);
     buf_release(&p.inner);
     lanes_release(&p.lanes);
     vec_release(&p.lane_tracks);
+    vec_release(&p.gpu_interned);
     arena_release(&memory);
     return stream_end(s, status);
 }

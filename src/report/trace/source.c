@@ -2,6 +2,8 @@
  * source.c - a trace seen as an event_source. Adapts, decides nothing. */
 #include "report/trace/source.h"
 
+#include "trace/gpu.h"
+
 static const struct trace_site *site(const void *t, uint32_t i)
 {
     return trace_site(t, i);
@@ -34,6 +36,7 @@ void event_source_of_trace(struct event_source *out, struct trace *t)
         .n_threads = trace_n_threads(t),
         .has_events = trace_has_events(t),
         .has_tree = trace_has_tree(t),
+        .has_gpu = trace_has_gpu(t),
         .loss = trace_loss(t),
         .site = site,
         .process = process,

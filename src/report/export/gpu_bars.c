@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_bars.c - see gpu_bars.h. Records come in the order in which CUPTI gave them back, which is that of time only
+ * within a stream or a thread, and only nearly. */
+#include "report/export/gpu_bars.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/gpu/gpu_work.h"
+#include "core/str.h"
+
+enum track_kind { TRACK_STREAM, TRACK_CALLS, TRACK_RANGES };
+enum { RECENT = 16, LANES = 8, TRACKS_MOST = 10000 };
+
+struct span {
+    uint64_t start, end;
+};
+
+struct track {
+    struct span recent[RECENT];
+    uint32_t n; /* bars so far */
+};
+
+struct name {
+    const char *text, *full; /* full: NULL where it is no more than the text */
+};
+
+struct open_range {
+    uint64_t start;
+    uint32_t process, thread, name;
+    bool open;
+};
+
+struct bars {
+    struct trace *t;
+    const struct gpu_bars_to *to;
+    struct arena memory;
+    struct map_str name_index; /* text -> index + 1 */
+    VEC(struct name) names;
+    struct map_u64 name_numbers, streams, open; /* process << 32 | number -> index + 1 */
+    struct map_u64 track_numbers;               /* see track_of() */
+    VEC(struct track) tracks;
+    VEC(struct gpu_record) lanes;
+    VEC(struct open_range) ranges;
+    VEC(uint32_t) unused; /* indices of ranges */
+    uint64_t latest;
+    tare_error *err;
+};
+
+static uint64_t key(uint32_t process, uint64_t number)
+{
+    return (uint64_t)process << 32 | (uint32_t)number;
+}
+
+/* ---- names ---- */
+
+static tare_status name_of(struct bars *b, const char *text, uint32_t *out)
+{
+    uint64_t *at;
+    tare_status s = map_str_ref(&b->name_index, text, strlen(text), &at, b->err);
+    if (s != TARE_OK) return s;
+    if (!*at) {
+        struct name n = {.full = gpu_name_full(&b->memory, arena_str(&b->memory, text))};
+        n.text = b->memory.failed ? NULL : gpu_name_short(&b->memory, n.full);
+        if (!n.text) return error_nomem(b->err, "names");
+        if (strcmp(n.text, n.full) == 0) n.full = NULL;
+        s = vec_push(&b->names, n, b->err);
+        *at = b->names.n;
+    }
+    *out = (uint32_t)*at - 1;
+    return s;
+}
+
+static tare_status add_name(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    struct buf text = BUF_INIT;
+    uint32_t name = 0;
+    str_add_utf8(&text, r->text, r->text_bytes);
+    buf_add_char(&text, 0);
+    tare_status s = text.failed ? error_nomem(b->err, "a name") : name_of(b, text.data, &name);
+    buf_release(&text);
+    return s == TARE_OK ? map_u64_put(&b->name_numbers, key(process, r->NAME.number), name + 1, b->err) : s;
+}
+
+static tare_status find_name(struct bars *b, uint32_t process, uint64_t number, uint32_t *out)
+{
+    const uint64_t *at = map_u64_find(&b->name_numbers, key(process, number));
+    if (!at) return name_of(b, "a name that was lost", out);
+    *out = (uint32_t)*at - 1;
+    return TARE_OK;
+}
+
+/* ---- tracks ---- */
+
+static const char *track_name(struct bars *b, enum track_kind kind, uint32_t process, uint32_t number)
+{
+    if (kind == TRACK_CALLS) return arena_printf(&b->memory, "CUDA calls of thread %" PRIu32, number);
+    if (kind == TRACK_RANGES) return arena_printf(&b->memory, "NVTX ranges of thread %" PRIu32, number);
+    const uint64_t *at = map_u64_find(&b->streams, key(process, number));
+    if (!at) return "GPU, a stream whose name was lost";
+    const struct gpu_record *r = &b->lanes.items[*at - 1];
+    return arena_printf(&b->memory, "GPU %" PRIu64 " stream %" PRIu64, r->LANE.device, r->LANE.stream);
+}
+
+struct where {
+    enum track_kind kind;
+    uint32_t process, number; /* number: of the LANE, or of the thread */
+};
+
+static tare_status track_of(struct bars *b, const struct where *w, uint32_t lane, uint32_t *out)
+{
+    uint64_t *at;
+    uint64_t wanted = (uint64_t)w->process << 38 | (uint64_t)lane << 34 | (uint64_t)w->kind << 32 | w->number;
+    tare_status s = map_u64_ref(&b->track_numbers, wanted, &at, b->err);
+    if (s != TARE_OK) return s;
+    if (!*at && b->tracks.n >= TRACKS_MOST) *at = TRACKS_MOST; /* damage: they share one */
+    if (!*at) {
+        const char *name = track_name(b, w->kind, w->process, w->number);
+        if (!name) return error_nomem(b->err, "tracks");
+        s = vec_push(&b->tracks, (struct track){.n = 0}, b->err);
+        if (s != TARE_OK) return s;
+        *at = b->tracks.n;
+        s = b->to->track(b->to->ctx, (uint32_t)b->tracks.n - 1, w->process, name);
+    }
+    *out = (uint32_t)*at - 1;
+    return s;
+}
+
+/* Whether it overlaps a bar of the track in part. Only the latest are looked at: earlier ones have ended before. */
+static bool fits(const struct track *t, struct span x)
+{
+    for (uint32_t i = 0; i < RECENT && i < t->n; i++) {
+        const struct span y = t->recent[i];
+        if ((y.start < x.start && x.start < y.end && y.end < x.end) ||
+            (x.start < y.start && y.start < x.end && x.end < y.end))
+            return false;
+    }
+    return true;
+}
+
+static tare_status put_bar(struct bars *b, const struct where *w, struct gpu_bar bar)
+{
+    struct span x = {bar.start, bar.end};
+    tare_status s = TARE_OK;
+    if (bar.start > INT64_MAX / 2 || bar.end < bar.start || bar.end > INT64_MAX / 2)
+        return TARE_OK; /* damage */
+    for (uint32_t lane = 0; lane < LANES && s == TARE_OK; lane++) {
+        s = track_of(b, w, lane, &bar.track);
+        if (s == TARE_OK && fits(&b->tracks.items[bar.track], x)) break;
+    }
+    if (s != TARE_OK) return s;
+    struct track *t = &b->tracks.items[bar.track];
+    t->recent[t->n++ % RECENT] = x;
+    bar.text = b->names.items[bar.name].text;
+    bar.full = b->names.items[bar.name].full;
+    if (bar.end > b->latest) b->latest = bar.end;
+    return b->to->bar(b->to->ctx, &bar);
+}
+
+/* ---- operations and calls ---- */
+
+static uint64_t flow_of(uint32_t process, uint64_t id)
+{
+    return id ? key(process + 1, id) : 0;
+}
+
+static tare_status put_operation(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    struct gpu_bar bar = {.start = r->v[0], .end = r->v[0] + r->v[1]};
+    struct where w = {TRACK_STREAM, process, (uint32_t)r->v[2]};
+    char text[64];
+    tare_status s;
+    switch (r->kind) {
+    case GPU_KERNEL:
+        bar.flow = flow_of(process, r->KERNEL.id);
+        s = find_name(b, process, r->KERNEL.name, &bar.name);
+        break;
+    case GPU_COPY:
+        bar.flow = flow_of(process, r->COPY.id);
+        snprintf(text, sizeof text, "copy %s", gpu_copy_direction(r->COPY.what));
+        s = name_of(b, text, &bar.name);
+        snprintf(text, sizeof text, "%" PRIu64 " bytes", r->COPY.bytes);
+        bar.detail = text;
+        break;
+    case GPU_SET:
+        bar.flow = flow_of(process, r->SET.id);
+        s = name_of(b, "fill", &bar.name);
+        break;
+    default:
+        bar.flow = flow_of(process, r->GRAPH.id);
+        s = name_of(b, "a CUDA graph", &bar.name);
+        break;
+    }
+    return s == TARE_OK ? put_bar(b, &w, bar) : s;
+}
+
+/* Only calls that give the GPU something to do have arrows. */
+static tare_status put_call(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    struct gpu_bar bar = {
+        .start = r->CALL.start, .end = r->CALL.start + r->CALL.duration, .launches = true};
+    struct where w = {TRACK_CALLS, process, (uint32_t)r->CALL.thread};
+    tare_status s = find_name(b, process, r->CALL.name, &bar.name);
+    if (s != TARE_OK) return s;
+    const char *text = b->names.items[bar.name].text;
+    if (strstr(text, "Launch") || strstr(text, "Memcpy") || strstr(text, "Memset"))
+        bar.flow = flow_of(process, r->CALL.id);
+    return put_bar(b, &w, bar);
+}
+
+/* ---- ranges ---- */
+
+static tare_status begin_range(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    struct open_range range = {r->RANGE_BEGIN.at, process, (uint32_t)r->RANGE_BEGIN.thread, 0, true};
+    tare_status s = find_name(b, process, r->RANGE_BEGIN.name, &range.name);
+    size_t at = b->unused.n ? b->unused.items[--b->unused.n] : b->ranges.n;
+    if (s == TARE_OK && at == b->ranges.n) s = vec_push(&b->ranges, range, b->err);
+    if (s != TARE_OK) return s;
+    b->ranges.items[at] = range;
+    return map_u64_put(&b->open, key(process, r->RANGE_BEGIN.range), at + 1, b->err);
+}
+
+static tare_status put_range(struct bars *b, struct open_range *r, uint64_t end)
+{
+    struct where w = {TRACK_RANGES, r->process, r->thread};
+    r->open = false;
+    return put_bar(b, &w, (struct gpu_bar){.start = r->start, .end = end, .name = r->name});
+}
+
+static tare_status end_range(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    uint64_t at;
+    if (!map_u64_remove(&b->open, key(process, r->RANGE_END.range), &at)) return TARE_OK; /* its begin was lost */
+    tare_status s = put_range(b, &b->ranges.items[at - 1], r->RANGE_END.at);
+    return s == TARE_OK ? vec_push(&b->unused, (uint32_t)(at - 1), b->err) : s;
+}
+
+static tare_status put_mark(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    struct where w = {TRACK_RANGES, process, (uint32_t)r->RANGE_MARK.thread};
+    struct gpu_bar bar = {.start = r->RANGE_MARK.at, .end = r->RANGE_MARK.at};
+    tare_status s = find_name(b, process, r->RANGE_MARK.name, &bar.name);
+    return s == TARE_OK ? put_bar(b, &w, bar) : s;
+}
+
+/* ---- all of it ---- */
+
+static tare_status add_lane(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    tare_status s = vec_push(&b->lanes, *r, b->err);
+    return s == TARE_OK ? map_u64_put(&b->streams, key(process, r->LANE.number), b->lanes.n, b->err) : s;
+}
+
+static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
+{
+    struct bars *b = ctx;
+    switch (r->kind) {
+    case GPU_NAME: return add_name(b, process, r);
+    case GPU_LANE: return add_lane(b, process, r);
+    case GPU_KERNEL:
+    case GPU_COPY:
+    case GPU_SET:
+    case GPU_GRAPH: return put_operation(b, process, r);
+    case GPU_CALL: return put_call(b, process, r);
+    case GPU_RANGE_BEGIN: return begin_range(b, process, r);
+    case GPU_RANGE_END: return end_range(b, process, r);
+    case GPU_RANGE_MARK: return put_mark(b, process, r);
+    default: return TARE_OK;
+    }
+}
+
+tare_status gpu_bars(struct trace *t, const struct gpu_bars_to *to, tare_error *err)
+{
+    struct bars b = {.t = t, .to = to, .memory = ARENA_INIT, .err = err};
+    tare_status s = trace_gpu(t, add_record, &b, err);
+    for (size_t i = 0; i < b.ranges.n && s == TARE_OK; i++) { /* never ended */
+        struct open_range *r = &b.ranges.items[i];
+        if (r->open) s = put_range(&b, r, b.latest > r->start ? b.latest : r->start);
+    }
+    map_str_release(&b.name_index);
+    map_u64_release(&b.name_numbers);
+    map_u64_release(&b.streams);
+    map_u64_release(&b.open);
+    map_u64_release(&b.track_numbers);
+    vec_release(&b.names);
+    vec_release(&b.tracks);
+    vec_release(&b.lanes);
+    vec_release(&b.ranges);
+    vec_release(&b.unused);
+    arena_release(&b.memory);
+    return s;
+}
