@@ -221,7 +221,7 @@ static const struct run_type estimate_type = {estimate_rows, 3, sizeof(struct ru
 #include "run/as_rows.h"
 #include "run/comparison_fields.def"
 
-#include "run/as_rows.h"
+#include "run/as_rows.h" /* NOLINT(readability-duplicate-include): once for each list */
 #include "run/gpu_fields.def"
 
 const struct run_form run_form = {RUN_SCHEMA, "run document", &run_type};

@@ -316,7 +316,7 @@ int cmd_history(struct cli *cli, int argc, char **argv)
     struct store *store = NULL;
     const struct word *w = NULL;
     int rc = read_asked(cli, &a, &w, argc, argv);
-    if (rc) return rc;
+    if (rc || !w) return rc;
     if (w->kind == EXPORT) a.filter.limit = 0; /* all of them */
     rc = history_open(cli, &a.where, w->kind == IMPORT, &store);
     if (rc == 0) rc = w->run(cli, store, &a);

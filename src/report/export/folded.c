@@ -21,6 +21,7 @@ static tare_status add_frame(struct folder *f, uint32_t node, uint32_t depth)
 {
     const char *name = source_site(f->in->source, f->in->tree->nodes[node].site)->name;
     size_t n = text_clip(name, TEXT_NAME_MAX);
+    if (vec_reserve(&f->ends, depth, f->s->err) != TARE_OK || !f->ends.items) return TARE_NOMEM;
     f->ends.n = depth - 1;
     f->path.len = f->ends.n ? f->ends.items[f->ends.n - 1] : 0;
     if (f->path.len) buf_add_char(&f->path, ';');

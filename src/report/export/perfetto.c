@@ -220,7 +220,7 @@ static tare_status write_bar(struct perfetto *p, const struct lane_step *step, c
     if (s != TARE_OK) return s;
     wire_add_uint(&p->packet, PACKET_TIMESTAMP, step->at_ns);
     unsigned flags = begin_sequence(p);
-    if (step->change == LANE_BEGIN)
+    if (e && step->change == LANE_BEGIN)
         fill_named(p, e, TYPE_SLICE_BEGIN);
     else
         wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_END);

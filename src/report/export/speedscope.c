@@ -133,9 +133,9 @@ static tare_status write_samples(struct scope *c)
     const struct calltree *tree = c->in->tree;
     uint32_t depth = 0;
     for (uint32_t i = 0; (i = calltree_next(tree, i, &depth)) && c->s->status == TARE_OK;) {
-        c->path.n = depth - 1;
-        tare_status status = vec_push(&c->path, tree->nodes[i].site, c->s->err);
-        if (status < 0) return status;
+        if (vec_reserve(&c->path, depth, c->s->err) != TARE_OK || !c->path.items) return TARE_NOMEM;
+        c->path.n = depth;
+        c->path.items[depth - 1] = tree->nodes[i].site;
         write_sample(c, &tree->nodes[i]);
     }
     return c->s->status;
