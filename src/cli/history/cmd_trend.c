@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/judge/judge.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
@@ -14,9 +15,10 @@
 struct trend_question {
     struct history_args where;
     struct store_query query;
-    const char *metric, *csv, *html;
+    const char *metric, *csv, *html, *fail_on;
+    double limit; /* of --fail-on; else the smallest change that is told */
     uint64_t last;
-    bool anchored, absolute, fail, json;
+    bool anchored, absolute, fail, strict, json;
 };
 
 /* ---- which series ---- */
@@ -139,13 +141,30 @@ static tare_status load_series(struct store *store, const struct trend_question 
 
 /* ---- the answer ---- */
 
-static bool got_worse(const struct trend_answer *a)
+/* By more than the limit, as the nearer end of the interval says it; without a limit any change that is told. */
+static bool is_beyond(const struct trend_question *q, const struct trend_change *c, bool more_is_better)
+{
+    double surely = more_is_better ? 1 / c->ratio.hi : c->ratio.lo;
+    return !q->fail_on || surely > 1 + q->limit;
+}
+
+static bool got_worse(const struct trend_question *q, const struct trend_answer *a)
 {
     for (size_t i = 0; i < a->series.n; i++)
         for (size_t k = 0; k < a->series.items[i].found.changes.n; k++) {
             const struct trend_change *c = &a->series.items[i].found.changes.items[k];
-            if (c->worse && c->recent) return true;
+            if (c->worse && c->recent && is_beyond(q, c, a->metric->more_is_better)) return true;
         }
+    return false;
+}
+
+/* Would a step have been seen in each of the series? In a short or noisy one its absence says nothing. */
+static bool is_undecided(const struct trend_question *q, const struct trend_answer *a)
+{
+    for (size_t i = 0; i < a->series.n; i++) {
+        double smallest = a->series.items[i].found.smallest;
+        if (isnan(smallest) || (q->fail_on && smallest > q->limit)) return true;
+    }
     return false;
 }
 
@@ -185,7 +204,11 @@ static int answer_trend(struct cli *cli, const struct trend_question *q, const s
         s = answer_end(&a);
     }
     int rc = cli_stream_result(cli, s);
-    return rc == CLI_GOOD && q->fail && got_worse(found) ? CLI_FINDING : rc;
+    bool is_judged = rc == CLI_GOOD && (q->fail || q->fail_on);
+    if (is_judged && got_worse(q, found)) return CLI_FINDING;
+    if (!is_judged || !q->strict || !is_undecided(q, found)) return rc;
+    cli_note(cli, "undecided: a step would not be sure to show in all of these series");
+    return CLI_FAILED;
 }
 
 /* Names are asked twice: of all subjects, to choose one or say which there are; then of its series. */
@@ -226,6 +249,22 @@ static int unknown_metric(struct cli *cli, const char *name)
                            best ? best : "", best ? "?" : "; try latency.p50, throughput or memory.peak");
 }
 
+/* --fail-on is of the one metric that is shown. */
+static int read_limit(struct cli *cli, struct trend_question *q)
+{
+    struct compare_limit limit;
+    struct trend_options o = TREND_OPTIONS_INIT;
+    if (!q->fail_on) return 0;
+    if (compare_limit_parse(&limit, q->fail_on, &cli->error) < 0) {
+        error_wrap(&cli->error, "--fail-on");
+        return cli_fail(cli);
+    }
+    q->limit = isnan(limit.share) ? o.min_effect : limit.share;
+    if (strcmp(limit.metric, q->query.metric) == 0) return 0;
+    return cli_usage_error(cli, "--fail-on is of %s, the trend of %s: give --metric %s", limit.metric,
+                           q->query.metric, limit.metric);
+}
+
 int cmd_trend(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_usage usage = {
@@ -248,6 +287,11 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         OPT_FLAG(0, "absolute", &a.absolute, "only values of their own, though ratios exist",
                  .not_with = "anchored anchor"),
         OPT_FLAG(0, "fail", &a.fail, "exit 1 if a level got worse within the last 12 runs"),
+        OPT_STRING(0, "fail-on", &a.fail_on, "<limit>",
+                   "the same, but only by more than this (95 % sure), as in latency.p50>5%"),
+        OPT_FLAG(0, "strict", &a.strict,
+                 "exit 3 where such a step would not be sure to show: too few runs, or too noisy",
+                 .needs = "fail fail-on"),
         OPT_JSON(&a.json),
         OPT_PATH(0, "csv", &a.csv, "<file>", "also as CSV; - is stdout instead"),
         OPT_HTML(&a.html),
@@ -262,8 +306,7 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
     if (a.query.anchor && !a.query.anchor[0]) return cli_usage_error(cli, "--anchor: which?");
     if (a.query.anchor) a.anchored = true;
     a.query.metric = measure_find(a.metric)->name;
-    rc = html_out_check(cli, a.html);
-    if (rc) return rc;
+    if ((rc = read_limit(cli, &a)) != 0 || (rc = html_out_check(cli, a.html)) != 0) return rc;
     rc = history_open(cli, &a.where, false, &store);
     if (rc == 0) rc = trend_of(cli, store, &a);
     store_close(store);
