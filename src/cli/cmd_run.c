@@ -2,6 +2,7 @@
  * cmd_run.c - `tare run`: start a program, watch it and the machine, pass its exit code on. The program's streams are
  * its own: tare speaks on stderr only, and only beside alerts when all is over. */
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analyze/watch/carbon.h"
@@ -36,7 +37,7 @@ struct run_command { /* what a user asked for */
     struct opt_list probes, alerts;
     const char *html, *name; /* name: of the subject; NULL: the command line */
     struct history_args history;
-    bool json, quiet;
+    bool json, quiet, fail;
 };
 
 /* Lists grow while options are read, so the pointers into them are taken only afterwards. */
@@ -58,6 +59,8 @@ static int read_args(struct run_command *a, int argc, char **argv)
                  "only kernels and copies: cheaper, without the reasons of idle time"),
         OPT_GROUP("Alerts"),
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
+        OPT_FLAG(0, "fail", &a->fail, "exit 1 if one of --alert was told and the program itself ended with 0",
+                 .needs = "alert"),
         OPT_FLAG(0, "no-default-alerts", &o->no_default_alerts, "only the rules given with --alert"),
         OPT_STRING(0, "on-alert", &o->on_alert, "<command>", "run it for each alert, which it gets as JSON on stdin"),
         OPT_STRING(0, "webhook", &o->webhook, "<url>", "post each alert to it as JSON (http or https)"),
@@ -216,6 +219,18 @@ static void answer_run(const struct run_command *a, const struct watcher *w, con
                  w->alive == 1 ? "" : "es", w->alive == 1 ? "s" : "");
 }
 
+/* The exit code under --fail of a program that ended well: did a rule that the user wrote hold? Those that are always
+ * there are no reason to fail. */
+static int judge_alerts(const struct run_command *a, const struct run *run)
+{
+    if (run->cases.n == 0) return CLI_FAILED; /* nothing was recorded */
+    const struct run_watch *watch = &run->cases.at[0]->watch;
+    for (size_t i = 0; i < watch->alerts.n; i++)
+        for (size_t k = 0; k < a->alerts.n; k++)
+            if (strcmp(watch->alerts.at[i]->rule, a->alerts.items[k]) == 0) return CLI_FINDING;
+    return CLI_GOOD;
+}
+
 static int watch_and_answer(const struct run_command *a, struct run *run)
 {
     struct watcher w = WATCHER_INIT(&a->watch);
@@ -227,6 +242,7 @@ static int watch_and_answer(const struct run_command *a, struct run *run)
         answer_run(a, &w, run);
     else
         cli_fail(a->cli);
+    if (rc == CLI_GOOD && a->fail) rc = judge_alerts(a, run);
     watch_release(&w);
     return rc;
 }
