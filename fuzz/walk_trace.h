@@ -15,11 +15,12 @@
 #include "analyze/calls/calltree.h"
 #include "analyze/gpu/gpu_sum.h"
 #include "core/mem.h"
+#include "report/export/gpu_bars.h"
 #include "trace/reader.h"
 
 struct walker {
     struct trace *t;
-    uint32_t thread, depth;
+    uint32_t thread, depth, tracks;
     uint64_t last_ns, events;
 };
 
@@ -68,9 +69,25 @@ static void walk_tree(struct trace *t)
     calltree_release(&tree);
 }
 
-/* Whatever the records claim, the document about them is one that a reader takes. */
-static void walk_gpu(struct trace *t)
+static tare_status walk_track(void *ctx, uint32_t number, uint32_t process, const char *name)
 {
+    struct walker *w = ctx;
+    must(number == w->tracks++ && trace_process(w->t, process) != NULL && name[0]);
+    return TARE_OK;
+}
+
+static tare_status walk_bar(void *ctx, const struct gpu_bar *b)
+{
+    const struct walker *w = ctx;
+    must(b->track < w->tracks && b->start <= b->end && b->text != NULL);
+    return TARE_OK;
+}
+
+/* Whatever the records claim, the document about them is one that a reader takes. */
+static void walk_gpu(struct walker *w)
+{
+    struct trace *t = w->t;
+    must(gpu_bars(t, &(struct gpu_bars_to){w, walk_track, walk_bar}, NULL) == TARE_OK);
     struct gpu_profile p;
     struct buf text = BUF_INIT;
     if (gpu_sum(t, &p, NULL) != TARE_OK) return;
@@ -81,6 +98,7 @@ static void walk_gpu(struct trace *t)
         must(d->busy_ns.v <= d->wall_ns.v && d->compute_ns.v <= d->busy_ns.v && d->copy_ns.v <= d->busy_ns.v);
         for (size_t k = 0; k < d->idle.n; k++) sum += d->idle.at[k]->ns;
         must(sum <= d->wall_ns.v + 3 * d->operations.v);
+        must(!d->steps.known || (d->steps.count >= 5 && d->steps.busy.v <= 1.000001));
     }
     buf_release(&text);
     gpu_profile_release(&p);
@@ -121,7 +139,7 @@ static void walk_bytes(const uint8_t *data, size_t size)
     if (trace_open(&w.t, path, &err) == TARE_OK) {
         walk_parts(&w);
         walk_tree(w.t);
-        walk_gpu(w.t);
+        walk_gpu(&w);
         trace_close(w.t);
     } else {
         must(err.text[0] != 0);

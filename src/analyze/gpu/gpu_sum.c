@@ -157,6 +157,15 @@ static const char *command_of(struct trace *t, struct arena *a)
     return NULL;
 }
 
+/* The largest of each that a document holds: a program may give every range a name of its own. */
+static void cut_lists(struct gpu_profile *p)
+{
+    if (p->kernels.n > RUN_LIST_MAX) p->kernels.n = RUN_LIST_MAX;
+    if (p->calls.n > RUN_LIST_MAX) p->calls.n = RUN_LIST_MAX;
+    if (p->ranges.n > RUN_LIST_MAX) p->ranges.n = RUN_LIST_MAX;
+    if (p->notes.n > RUN_LIST_MAX) p->notes.n = RUN_LIST_MAX;
+}
+
 tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
 {
     struct gpu_work w = {0};
@@ -176,6 +185,7 @@ tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
     put_kernels(&w, out);
     put_copies(&w, out);
     put_calls(&w, out);
+    cut_lists(out);
     gpu_work_release(&w);
     if (s == TARE_OK && out->arena.failed) s = error_nomem(err, "a GPU profile");
     if (s != TARE_OK) gpu_profile_release(out);

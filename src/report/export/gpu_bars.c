@@ -4,6 +4,7 @@
 #include "report/export/gpu_bars.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/gpu/gpu_work.h"
