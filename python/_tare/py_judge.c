@@ -22,7 +22,7 @@ static double *read_logs(PyObject *from, size_t *n)
     *n = (size_t)PySequence_Fast_GET_SIZE(list);
     double *out = mem_new(*n, sizeof *out);
     if (!out) PyErr_NoMemory();
-    for (size_t i = 0; out && i < *n; i++) {
+    for (size_t i = 0; out && i < *n && !PyErr_Occurred(); i++) {
         double v = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i));
         out[i] = log(v);
         if (PyErr_Occurred() || (isfinite(v) && v > 0)) continue;

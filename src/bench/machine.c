@@ -159,7 +159,8 @@ void disturbance_add(struct case_work *w, struct slice *slice, const struct read
         d->ticks.all += after->ticks.all - before->ticks.all;
         slice->stolen = after->ticks.steal > before->ticks.steal;
     }
-    if (before->throttled_ns.known && after->throttled_ns.known) {
+    if (before->throttled_ns.known && after->throttled_ns.known &&
+        after->throttled_ns.v >= before->throttled_ns.v) {
         uint64_t more = after->throttled_ns.v - before->throttled_ns.v;
         d->throttled_ns = known_u64(d->throttled_ns.v + more);
         slice->throttled = more > 0;

@@ -3,6 +3,7 @@
  * twice. */
 #include "core/unit.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,19 @@ static const struct unit *find_unit(const struct kind *k, const char *name, size
 
 /* ---- real numbers ---- */
 
+/* The point is a point also in a program that has chosen another locale, as a Python script may. Made once, kept. */
+static locale_t plain_locale(void)
+{
+    static locale_t kept;
+    locale_t now = __atomic_load_n(&kept, __ATOMIC_ACQUIRE), none = (locale_t)0;
+    if (now) return now;
+    locale_t made = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (__atomic_compare_exchange_n(&kept, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return made;
+    freelocale(made);
+    return none;
+}
+
 /* strtod() alone takes too much: signs, spaces, "inf", hexadecimal. The extent is found first, and an "e"
  * without digits is left standing, since a unit may begin with it. */
 const char *unit_number(const char **at, double *out)
@@ -108,7 +122,7 @@ const char *unit_number(const char **at, double *out)
     if (n >= sizeof copy) return "the number has too many digits";
     memcpy(copy, from, n);
     copy[n] = 0;
-    double v = strtod(copy, NULL);
+    double v = strtod_l(copy, NULL, plain_locale());
     if (!isfinite(v)) return "the number is too large";
     *out = v;
     *at += n;

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,14 +243,14 @@ bool tensor_set_value(struct tensor *t, uint64_t i, double v)
     case ONNX_FLOAT16: ((uint16_t *)d)[i] = weight_to_half((float)v); return true;
     case ONNX_BFLOAT16: ((uint16_t *)d)[i] = tensor_to_bfloat((float)v); return true;
     case ONNX_BOOL: ((uint8_t *)d)[i] = v != 0; return true;
-    case ONNX_INT8:
-    case ONNX_UINT8: ((uint8_t *)d)[i] = (uint8_t)whole_of(v, 64); return true;
-    case ONNX_INT16:
-    case ONNX_UINT16: ((uint16_t *)d)[i] = (uint16_t)whole_of(v, 64); return true;
+    case ONNX_INT8: ((int8_t *)d)[i] = (int8_t)whole_of(v, 8); return true;
+    case ONNX_UINT8: ((uint8_t *)d)[i] = (uint8_t)whole_of(fmin(fmax(v, 0), UINT8_MAX), 32); return true;
+    case ONNX_INT16: ((int16_t *)d)[i] = (int16_t)whole_of(v, 16); return true;
+    case ONNX_UINT16: ((uint16_t *)d)[i] = (uint16_t)whole_of(fmin(fmax(v, 0), UINT16_MAX), 32); return true;
     case ONNX_INT32: ((int32_t *)d)[i] = (int32_t)whole_of(v, 32); return true;
-    case ONNX_UINT32: ((uint32_t *)d)[i] = (uint32_t)whole_of(v, 64); return true;
-    case ONNX_INT64:
-    case ONNX_UINT64: ((int64_t *)d)[i] = whole_of(v, 64); return true;
+    case ONNX_UINT32: ((uint32_t *)d)[i] = (uint32_t)whole_of(fmin(fmax(v, 0), UINT32_MAX), 64); return true;
+    case ONNX_INT64: ((int64_t *)d)[i] = whole_of(v, 64); return true;
+    case ONNX_UINT64: ((uint64_t *)d)[i] = (uint64_t)whole_of(fmax(v, 0), 64); return true;
     default: return false;
     }
 }

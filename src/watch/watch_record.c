@@ -116,11 +116,11 @@ static void record_sampled(struct run_case *c)
     const struct run_metric *steal = system_report_find(w, "cpu.steal.share", "");
     const struct run_metric *started = system_report_find(w, "process.started", "");
     if (rss) {
-        c->memory.rss_mean = known_u64((uint64_t)rss->mean.v);
-        w->tree_rss_peak = known_u64((uint64_t)rss->max.v);
+        if (rss->mean.known) c->memory.rss_mean = known_u64((uint64_t)rss->mean.v);
+        if (rss->max.known) w->tree_rss_peak = known_u64((uint64_t)rss->max.v);
         w->rss_peak_at_s = rss->at_max_s;
     }
-    if (steal) c->cpu.steal = known_f64(fmin(steal->mean.v, 1));
+    if (steal && steal->mean.known) c->cpu.steal = known_f64(fmin(steal->mean.v, 1));
     if (started && started->total.known) w->started = known_u64((uint64_t)started->total.v + 1);
     c->cpu.throttled_ns = total_of(w, "cgroup.cpu.throttled", 1e9);
     c->io.read_ops = total_of(w, "process.io.read_calls", 1);

@@ -147,6 +147,34 @@ static void values_of_every_type(void **state)
 
 /* ---- the ONNX form ---- */
 
+/* What a type cannot hold becomes its nearest, not what is left of its bits. */
+static void values_beyond_a_type(void **state)
+{
+    (void)state;
+    static const struct {
+        int type;
+        double set, want;
+    } rows[] = {{ONNX_UINT8, 300, 255},
+                {ONNX_UINT8, -1, 0},
+                {ONNX_INT8, 200, 127},
+                {ONNX_INT8, -200, -128},
+                {ONNX_UINT16, 70000, 65535},
+                {ONNX_INT16, -40000, -32768},
+                {ONNX_UINT32, -1, 0},
+                {ONNX_UINT32, 5e9, 4294967295.0},
+                {ONNX_INT32, 3e9, 2147483647},
+                {ONNX_UINT64, -5, 0},
+                {ONNX_UINT8, 7, 7},
+                {ONNX_UINT8, (double)NAN, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t dims[] = {1};
+        struct tensor t = make("x", rows[i].type, dims, 1);
+        assert_true(tensor_set_value(&t, 0, rows[i].set));
+        assert_true(tensor_value(&t, 0) == rows[i].want);
+        tensor_release(&t);
+    }
+}
+
 static void pb_typed_and_raw(void **state)
 {
     (void)state;
@@ -269,6 +297,7 @@ int main(void)
         cmocka_unit_test(impossible_arrays_are_refused),
         cmocka_unit_test(halves_go_both_ways),
         cmocka_unit_test(values_of_every_type),
+        cmocka_unit_test(values_beyond_a_type),
         cmocka_unit_test(pb_typed_and_raw),
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(folders_of_files),

@@ -119,7 +119,8 @@ static void add_counts(struct run_case *to, const struct run_case *more)
 {
     add_u64(&to->samples, &more->samples);
     add_u64(&to->warmup_runs, &more->warmup_runs);
-    if (more->latency_ns.min.known && more->latency_ns.min.v < to->latency_ns.min.v)
+    if (more->latency_ns.min.known &&
+        (!to->latency_ns.min.known || more->latency_ns.min.v < to->latency_ns.min.v))
         to->latency_ns.min = more->latency_ns.min;
     most_u64(&to->latency_ns.max, &more->latency_ns.max);
     most_u64(&to->memory.rss_peak, &more->memory.rss_peak);

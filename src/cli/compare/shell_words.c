@@ -32,7 +32,8 @@ static bool needs_shell(const char *start, const char *end)
     static const char *const operators[] = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"};
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         if (strlen(operators[i]) == n && strncmp(operators[i], start, n) == 0) return true;
-    return n > 0 && (*start == '|' || *start == '>' || *start == '<' || *start == '`' || end[-1] == ';');
+    if (n > 1 && end[-1] == ';' && end[-2] != '\\') return true;
+    return n > 0 && (*start == '|' || *start == '>' || *start == '<' || *start == '`');
 }
 
 static tare_status add_word(struct arena *a, char ***words, size_t *n, const char *text)

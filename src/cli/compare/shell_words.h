@@ -7,8 +7,8 @@
 #include "core/buf.h"
 #include "core/arena.h"
 
-/* NULL-terminated, with texts in the arena. An open quote, or text that needs a shell (| > ; & $ ` ( at the start of
- * a word or alone), is TARE_INVALID. */
+/* NULL-terminated, with texts in the arena. An open quote, or text that needs a shell (| > < ` at the start of a
+ * word, & alone, ; at its end), is TARE_INVALID. */
 tare_status words_split(struct arena *a, const char *text, char ***out, size_t *n, tare_error *err);
 
 /* `word` quoted for a shell where it must be. */

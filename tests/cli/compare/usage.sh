@@ -12,6 +12,7 @@ try --ab here.onnx missing.onnx
 try --ab true no-such-command-here
 try --ab true "sh -c 'left open"
 try --ab true 'ls | wc'
+try --ab 'find . -exec true {} \;' 'ls x;'
 try --ab true ''
 try --ab true true --batch 4
 try --ab here.onnx other.onnx --shell
