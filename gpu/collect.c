@@ -168,6 +168,8 @@ void collect_stop(void)
     atomic_store(&it.stop, true);
     for (int ms = 0; ms < STOP_MS && !atomic_load(&it.done); ms++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
+    if (atomic_load(&it.done))
+        pthread_join(it.thread, NULL); /* it only returns: our code may go after that */
 }
 
 void collect_abandon(void)
