@@ -57,6 +57,7 @@ static bool merge_halves(struct sorting *s, char *a, size_t first, size_t n)
         s->spare = more;
         s->spare_bytes = bytes;
     }
+    if (!s->spare) return true; /* nothing out of order */
     memcpy(s->spare, a + from * z, bytes);
     const char *x = s->spare, *x_end = x + bytes, *y = a + first * z, *y_end = a + to * z;
     char *out = a + from * z;

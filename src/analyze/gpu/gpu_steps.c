@@ -69,6 +69,7 @@ static void walk_operations(struct steps *s)
         gpu_grow(&busy, within);
         gpu_grow(&all, w.end - w.start);
     }
+    if (!s->windows.n || !all) return;
     s->out.operations = (operations + s->windows.n / 2) / s->windows.n;
     s->out.busy = known_f64((double)busy / (double)all);
     s->out.least_busy = known_f64(least);
@@ -151,11 +152,13 @@ static tare_status add_to_group(struct grouping *g, uint32_t i, uint8_t level)
 static tare_status group_ranges(struct grouping *g, uint32_t process)
 {
     const struct gpu_work *w = g->w;
-    tare_status s = TARE_OK;
+    tare_status s = vec_reserve(&g->levels, w->ranges.n + 1, w->err);
+    if (!g->levels.items) return s;
     for (uint32_t i = 0; i < w->ranges.n && s == TARE_OK; i++) {
         const struct gpu_open_range *r = &w->ranges.items[i];
-        uint8_t level = r->parent ? g->levels.items[r->parent - 1] : 0;
-        if (r->parent && level < LEVELS) level++;
+        bool inner = r->parent && r->parent <= g->levels.n;
+        uint8_t level = inner ? g->levels.items[r->parent - 1] : 0;
+        if (inner && level < LEVELS) level++;
         s = vec_push(&g->levels, level, w->err);
         if (s == TARE_OK && level < LEVELS && r->process == process && r->end > r->start)
             s = add_to_group(g, i, level);
@@ -167,7 +170,7 @@ static tare_status group_ranges(struct grouping *g, uint32_t process)
 static const struct range_group *best_group(const struct grouping *g, unsigned level)
 {
     const struct range_group *best = NULL;
-    for (size_t i = 0; i < g->groups.n; i++) {
+    for (size_t i = 0; i < g->groups.n && g->levels.items; i++) {
         const struct range_group *x = &g->groups.items[i];
         if (x->count < REPEATS_LEAST || g->levels.items[x->first] != level) continue;
         if (!best || x->ns > best->ns) best = x;
@@ -180,6 +183,7 @@ static tare_status take_group(struct steps *s, struct grouping *g, const struct 
     const struct gpu_work *w = s->w;
     const struct gpu_open_range *first = &w->ranges.items[best->first];
     uint64_t *wanted, *at;
+    if (!g->levels.items) return TARE_OK;
     tare_status status = group_of(g, first, g->levels.items[best->first], &wanted);
     const uint64_t number = status == TARE_OK ? *wanted : 0;
     for (uint32_t i = best->first; i < w->ranges.n && status == TARE_OK; i++) {
