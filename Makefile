@@ -57,7 +57,7 @@ NO_UNDEFINED := $(if $(filter release debug,$(FLAVOR)),-Wl$(comma)-z$(comma)defs
 # ---- what is built of what -----------------------------------------------------------------------
 # The library: core and the recording half of trace, libc alone.
 LIB_CORE  := error mem clock crc
-LIB_TRACE := session live thread scope site weigh pack fold drain archive process env
+LIB_TRACE := session live thread scope site weigh pack fold drain archive archive_session process env
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
 CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
@@ -70,7 +70,7 @@ LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
 # The library that is injected into CUDA programs: libc alone, and of core and trace what it uses.
 GPU_OBJ   := $(patsubst %.c,$(O)/obj/%.o,$(wildcard gpu/*.c))
 GPU_USES  := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/buf core/map core/arena trace/appender trace/gpu_pack \
-             $(filter-out trace/env,$(LIB_TRACE:%=trace/%)))
+             trace/archive trace/fold trace/pack trace/process)
 CLI_OBJ   := $(CLI_SRC:%.c=$(O)/obj/%.o)
 # All but main, for tests, benches and fuzzers; an archive, so that each links what it uses.
 INNER     := $(O)/obj/inner.a

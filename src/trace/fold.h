@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "trace/format.h"
 #include "trace/pack.h"
@@ -41,6 +42,7 @@ bool fold_valid(const void *base, uint64_t bytes);
 bool fold_process(struct fold *f); /* CHUNK_PROCESS */
 bool fold_clock(
     struct fold *f); /* CHUNK_CLOCK: also early, so that times are known if the live file is lost */
-bool fold_rest(struct fold *f); /* everything else, END last */
+bool fold_rest(struct fold *f);                          /* everything else, END last */
+int archive_open_own(const char *path, struct stat *st); /* to read; -1: not there, or not ours */
 
 #endif

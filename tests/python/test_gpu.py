@@ -217,3 +217,9 @@ def test_the_page_lists_the_records_as_the_code_has_them(root):
         assert told, name
         assert re.findall(r"`(\w+)`", told[1]) == re.findall(r"F\((\w+),", fields), name
     assert len(rows) == 19
+
+
+def test_the_library_needs_no_room_set_aside_for_threads(build):
+    """Static TLS is scarce in a program with many libraries: the driver could not load ours then, and nothing would be recorded."""
+    told = subprocess.run(["readelf", "-d", build / "libtare-gpu.so"], capture_output=True, text=True, check=True).stdout
+    assert "NEEDED" in told and "STATIC_TLS" not in told

@@ -266,7 +266,7 @@ static void six_bytes_a_scope(void **state)
 
 static uint64_t ns_at(struct trace *t, uint64_t ticks)
 {
-    size_t hint = 0;
+    struct timeline_hint hint = {0};
     return timeline_ns(t, &t->processes.items[0], ticks, &hint);
 }
 
