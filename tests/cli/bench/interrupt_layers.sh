@@ -3,7 +3,7 @@
 . "$TARE_SRC/tests/cli/waiting.bash"
 set -m
 mlp
-tare bench mlp.onnx --layers --batch 16,32 --budget 600s --min-runs 1000000 >out 2>err &
+tare bench mlp.onnx --layers --batch 16,32 --warmup 3 --budget 600s --min-runs 1000000 >out 2>err &
 cpu $! 2; kill -INT $!; wait $!; echo $?
 python3 -c '
 import glob, json
