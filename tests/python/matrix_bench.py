@@ -107,10 +107,14 @@ class Cases(unittest.TestCase):
         tare.bench(Model, **QUICK)
 
     def test_targets_are_judged(self):
-        run = tare.bench(time.sleep, 0.001, targets=["latency.p50<=10s", "latency.p50<=1us"], min_runs=30, **QUICK)
+        for _ in range(5):  # on a busy machine the runs of a moment may be worth too few to bound a median
+            run = tare.bench(time.sleep, 0.001, targets=["latency.p50<=10s", "latency.p50<=1us"], min_runs=100, **QUICK)
+            short = tare.bench(len, (), targets="latency.p50<=10s", min_runs=100, **QUICK)
+            if "inconclusive" not in {t["verdict"] for t in [*run.targets, *short.targets]}:
+                break
         self.assertEqual({t["verdict"] for t in run.targets}, {"pass", "fail"})
         self.assertFalse(run.passed)
-        self.assertTrue(tare.bench(len, (), targets="latency.p50<=10s", min_runs=30, **QUICK).passed)
+        self.assertTrue(short.passed)
 
 
 class Coroutines(unittest.TestCase):
