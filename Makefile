@@ -222,10 +222,11 @@ $(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # libtare comes first and stays shared: scopes of Python and of C libraries in one process go to one trace.
-$(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so
+$(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so $(O)/libtare-gpu.so
 	@mkdir -p $(PY_TREE)/_lib
 	$(call say,LINK,$@)
 	$(Q)cp --remove-destination $(O)/$(SHARED) $(PY_TREE)/_lib/libtare.so.$(ABI)
+	$(Q)cp --remove-destination $(O)/libtare-gpu.so $(PY_TREE)/_lib/libtare-gpu.so
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(PY_OBJ) -L$(O) -ltare $(O)/obj/pure.a -lm -ldl -Wl,-z,now \
 		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@.new
 	$(Q)mv -f $@.new $@

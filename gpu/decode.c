@@ -40,21 +40,22 @@ static uint64_t shape_of(struct book *b, const uint8_t *k)
     return book_number(b, &b->shapes, &r);
 }
 
-/* False: it has no times. */
-static bool timed(struct book *b, uint64_t start, uint64_t end)
+/* Start and duration, which come first in every record that has both; `at`: where CUPTI has the start, the end behind
+ * it. False: it has no times. */
+static bool take_times(const struct decoding *d, const uint8_t *from, size_t at, struct gpu_record *r)
 {
+    uint64_t start = at64(from, at), end = at64(from, at + 8);
+    r->v[0] = start;
+    r->v[1] = end - start;
     if (start && end >= start) return true;
-    b->untimed++;
+    d->book->untimed++;
     return false;
 }
 
 static void put_kernel(const struct decoding *d, const uint8_t *k)
 {
     struct gpu_record r = {.kind = GPU_KERNEL};
-    uint64_t start = at64(k, 16), end = at64(k, 24);
-    if (!timed(d->book, start, end)) return;
-    r.KERNEL.start = start;
-    r.KERNEL.duration = end - start;
+    if (!take_times(d, k, 16, &r)) return;
     r.KERNEL.lane = lane_of(d->book, at32(k, 40), at32(k, 44), at32(k, 48));
     r.KERNEL.name = book_name(d->book, at_text(k, 104));
     r.KERNEL.shape = shape_of(d->book, k);
@@ -70,10 +71,7 @@ static void put_copy(const struct decoding *d, const uint8_t *c)
 {
     struct gpu_record r = {.kind = GPU_COPY};
     bool peer = at32(c, 0) == CUPTI_MEMCPY2;
-    uint64_t start = at64(c, 16), end = at64(c, 24);
-    if (!timed(d->book, start, end)) return;
-    r.COPY.start = start;
-    r.COPY.duration = end - start;
+    if (!take_times(d, c, 16, &r)) return;
     r.COPY.lane = lane_of(d->book, at32(c, 32), at32(c, 36), at32(c, 40));
     r.COPY.what = c[4] | (uint64_t)c[5] << 8 | (uint64_t)c[6] << 16 | (uint64_t)(c[7] & 1) << 24;
     r.COPY.bytes = at64(c, 8);
@@ -86,10 +84,7 @@ static void put_copy(const struct decoding *d, const uint8_t *c)
 static void put_set(const struct decoding *d, const uint8_t *m)
 {
     struct gpu_record r = {.kind = GPU_SET};
-    uint64_t start = at64(m, 16), end = at64(m, 24);
-    if (!timed(d->book, start, end)) return;
-    r.SET.start = start;
-    r.SET.duration = end - start;
+    if (!take_times(d, m, 16, &r)) return;
     r.SET.lane = lane_of(d->book, at32(m, 32), at32(m, 36), at32(m, 40));
     r.SET.memory = at16(m, 50);
     r.SET.bytes = at64(m, 8);
@@ -101,10 +96,7 @@ static void put_set(const struct decoding *d, const uint8_t *m)
 static void put_graph(const struct decoding *d, const uint8_t *g)
 {
     struct gpu_record r = {.kind = GPU_GRAPH};
-    uint64_t start = at64(g, 8), end = at64(g, 16);
-    if (!timed(d->book, start, end)) return;
-    r.GRAPH.start = start;
-    r.GRAPH.duration = end - start;
+    if (!take_times(d, g, 8, &r)) return;
     r.GRAPH.lane = lane_of(d->book, at32(g, 24), at32(g, 32), at32(g, 36));
     r.GRAPH.id = at32(g, 4);
     r.GRAPH.graph = at32(g, 28);
@@ -129,11 +121,8 @@ static uint64_t call_name(const struct decoding *d, int domain, uint32_t id)
 static void put_call(const struct decoding *d, const uint8_t *a)
 {
     struct gpu_record r = {.kind = GPU_CALL};
-    uint64_t start = at64(a, 8), end = at64(a, 16);
     int domain = at32(a, 0) == CUPTI_DRIVER ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME;
-    if (!timed(d->book, start, end)) return;
-    r.CALL.start = start;
-    r.CALL.duration = end - start;
+    if (!take_times(d, a, 8, &r)) return;
     r.CALL.thread = at32(a, 28);
     r.CALL.name = call_name(d, domain, at32(a, 4));
     r.CALL.id = at32(a, 32);
@@ -145,11 +134,8 @@ static void put_call(const struct decoding *d, const uint8_t *a)
 static void put_overhead(const struct decoding *d, const uint8_t *o)
 {
     struct gpu_record r = {.kind = GPU_OVERHEAD};
-    uint64_t start = at64(o, 24), end = at64(o, 32);
     if (d->cupti->version >= CUPTI_13_0) (free)((void *)(uintptr_t)at64(o, 48)); /* handed to us */
-    if (!timed(d->book, start, end)) return;
-    r.OVERHEAD.start = start;
-    r.OVERHEAD.duration = end - start;
+    if (!take_times(d, o, 24, &r)) return;
     r.OVERHEAD.what = at32(o, 4);
     r.OVERHEAD.thread = at32(o, 16);
     book_put(d->book, &r);

@@ -23,12 +23,10 @@
 
 enum { CALL_IDS = 2048 }; /* CUDA 13 has 900 */
 
-enum gpu_graphs { GRAPHS_NODE, GRAPHS_WHOLE, GRAPHS_AUTO };
-
 struct gpu_options {
     const char *trace, *cupti;
-    bool calls; /* launches, copies and synchronisation as the host sees them */
-    enum gpu_graphs graphs;
+    bool calls;        /* launches, copies and synchronisation as the host sees them */
+    bool whole_graphs; /* one record a launch of a graph */
 };
 
 /* ---- book.c: what was recorded, put into words and chunks ---- */

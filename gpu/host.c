@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "gpu/gpu.h"
 
 enum { THREADS = 8 };
@@ -54,13 +54,11 @@ void host_look(struct book *b)
 {
     for (int i = 0; i < THREADS && threads[i];) {
         struct gpu_record r = {.kind = GPU_HOST_STATE};
-        struct timespec now;
         if (!look_at(threads[i], &r.HOST_STATE.state)) {
             forget_thread(i);
             continue;
         }
-        clock_gettime(CLOCK_REALTIME, &now); /* CUPTI's clock */
-        r.HOST_STATE.at = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        r.HOST_STATE.at = clock_unix_ns(); /* CUPTI's clock */
         r.HOST_STATE.thread = threads[i++];
         book_put(b, &r);
     }

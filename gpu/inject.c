@@ -38,9 +38,7 @@ static void read_options(struct gpu_options *o)
     o->trace = secure_getenv("TARE_GPU_TRACE");
     o->cupti = secure_getenv("TARE_CUPTI");
     o->calls = !calls || strcmp(calls, "0") != 0;
-    o->graphs = GRAPHS_NODE;
-    if (graphs && strcmp(graphs, "graph") == 0) o->graphs = GRAPHS_WHOLE;
-    if (graphs && strcmp(graphs, "auto") == 0) o->graphs = GRAPHS_AUTO;
+    o->whole_graphs = graphs && strcmp(graphs, "graph") == 0;
 }
 
 static void enable_calls(int domain, int (*enable)(uint32_t, uint8_t), const char *const *wanted, size_t n)
@@ -59,7 +57,7 @@ static void enable_kinds(const struct gpu_options *o)
         int result = cupti.enable(kinds[i]);
         if (result != CUPTI_OK) book_note(&book, "CUPTI does not record kind %d: error %d", kinds[i], result);
     }
-    if (o->graphs == GRAPHS_WHOLE) cupti.enable(CUPTI_GRAPH_TRACE);
+    if (o->whole_graphs) cupti.enable(CUPTI_GRAPH_TRACE);
     if (!o->calls) return;
     if (cupti.enable_runtime_api)
         enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_api, runtime_calls,

@@ -57,13 +57,6 @@ static __thread unsigned depth;
 
 /* ---- the queue ---- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t); /* CUPTI's clock */
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* turn is 0 at first: a free slot of round 0 reads as position itself less its index. `room`: how many may be taken. */
 static struct slot *take_slot(uint64_t *position, uint64_t room)
 {
@@ -93,7 +86,7 @@ static bool queue(uint32_t kind, uint64_t range, const char *domain, const char 
     if (!s) return false;
     s->kind = kind;
     s->thread = process_tid();
-    s->at_ns = now_ns();
+    s->at_ns = clock_unix_ns() /* CUPTI's clock */;
     s->range = range;
     s->domain = domain;
     size_t n = text ? strnlen(text, TEXT_BYTES - 1) : 0;

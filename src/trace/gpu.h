@@ -65,6 +65,6 @@ bool trace_has_gpu(const struct trace *t);
 /* Times are nanoseconds since the start of the trace; numbers (names, lanes, shapes, ranges) are those of the process.
  * Stops when `fn` returns non-zero and returns that. */
 typedef int trace_gpu_fn(void *ctx, uint32_t process, const struct gpu_record *r);
-tare_status trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx, tare_error *err);
+int trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx);
 
 #endif

@@ -29,14 +29,13 @@ static int read_chunk(struct trace *t, const struct stored *s, struct scratch *s
     return stop;
 }
 
-tare_status trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx, tare_error *err)
+int trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx)
 {
     struct scratch scratch = {NULL, 0};
     int stop = 0;
-    (void)err;
     for (size_t i = 0; i < t->meta.n && !stop; i++)
         if (t->meta.items[i].type == CHUNK_GPU)
             stop = read_chunk(t, &t->meta.items[i].stored, &scratch, fn, ctx);
     mem_free(scratch.bytes);
-    return (tare_status)stop;
+    return stop;
 }

@@ -38,8 +38,10 @@ tare_status watch_gpu_find(struct watch_gpu *g, tare_error *err)
                              taken[i], other);
     }
     if (find_library(g->library)) return TARE_OK;
-    return error_set(err, TARE_INVALID,
-                     "--gpu: libtare-gpu.so is not beside the tare command: install tare whole");
+    return error_set(
+        err, TARE_INVALID,
+        "--gpu: libtare-gpu.so is neither beside the tare command nor in ../lib or ../_lib from there: "
+        "install tare whole");
 }
 
 /* TARE_TRACE has %% for %; this name is taken as it is. */

@@ -223,3 +223,7 @@ def test_the_library_needs_no_room_set_aside_for_threads(build):
     """Static TLS is scarce in a program with many libraries: the driver could not load ours then, and nothing would be recorded."""
     told = subprocess.run(["readelf", "-d", build / "libtare-gpu.so"], capture_output=True, text=True, check=True).stdout
     assert "NEEDED" in told and "STATIC_TLS" not in told
+
+
+def test_the_package_carries_the_library(package):
+    assert (package / "tare" / "_lib" / "libtare-gpu.so").exists(), "`tare run --gpu` of an installed package needs it"

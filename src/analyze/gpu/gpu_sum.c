@@ -170,9 +170,11 @@ tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
 {
     struct gpu_work w = {0};
     if (!trace_has_gpu(t))
-        return error_set(err, TARE_FORMAT,
-                         "%s: nothing of a GPU in this trace; `tare run --gpu -- PROGRAM` records it",
-                         trace_path(t));
+        return error_set(
+            err, TARE_FORMAT,
+            "%s: nothing of a GPU in this trace: it was recorded without `tare run --gpu`, or the program "
+            "did not use CUDA",
+            trace_path(t));
     tare_status s = gpu_profile_init(out, err);
     if (s != TARE_OK) return s;
     out->trace = arena_str(&out->arena, trace_path(t));

@@ -524,7 +524,7 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_prof
     struct gathering g = {w, t};
     w->out = out;
     w->err = err;
-    tare_status s = trace_gpu(t, add_record, &g, err);
+    tare_status s = (tare_status)trace_gpu(t, add_record, &g);
     if (s == TARE_OK) s = SORT(w, ops, by_start);
     if (s == TARE_OK) s = SORT(w, calls, by_id);
     if (s == TARE_OK) s = SORT(w, in_range, by_launch);

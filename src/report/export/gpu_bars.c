@@ -274,7 +274,7 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
 tare_status gpu_bars(struct trace *t, const struct gpu_bars_to *to, tare_error *err)
 {
     struct bars b = {.t = t, .to = to, .memory = ARENA_INIT, .err = err};
-    tare_status s = trace_gpu(t, add_record, &b, err);
+    tare_status s = (tare_status)trace_gpu(t, add_record, &b);
     for (size_t i = 0; i < b.ranges.n && s == TARE_OK; i++) { /* never ended */
         struct open_range *r = &b.ranges.items[i];
         if (r->open) s = put_range(&b, r, b.latest > r->start ? b.latest : r->start);
