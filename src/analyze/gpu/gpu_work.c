@@ -240,7 +240,7 @@ static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct 
 
 /* ---- the host ---- */
 
-static enum call_class class_of(const char *name)
+enum call_class gpu_call_class(const char *name)
 {
     static const struct {
         const char *part;
@@ -280,7 +280,7 @@ static tare_status add_call(struct gpu_work *w, uint32_t process, const struct g
     gpu_grow(&n->calls.total_ns, ns);
     n->calls.failed += r->CALL.result != 0;
     if (ns > n->calls.max_ns) n->calls.max_ns = ns;
-    if (!n->class) n->class = (uint8_t)(class_of(n->text) + 1);
+    if (!n->class) n->class = (uint8_t)(gpu_call_class(n->text) + 1);
     struct gpu_host_call c = {.start = r->CALL.start,
                               .duration = ns & UINT64_C(0xffffffffffffff),
                               .class = n->class - 1u,

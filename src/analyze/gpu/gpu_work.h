@@ -98,6 +98,7 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_prof
 void gpu_work_looks(const struct gpu_work *w, uint32_t thread, uint64_t from, uint64_t to, uint64_t looks[]);
 void gpu_work_release(struct gpu_work *w);
 const char *gpu_copy_direction(uint64_t what); /* of COPY.what, as the document has it */
+enum call_class gpu_call_class(const char *name);
 
 /* gpu_sort.c. Stable. gpu_find: how many items come before `wanted`, looked for around the place `near`. */
 typedef int gpu_compare_fn(const void *a, const void *b);

@@ -203,9 +203,8 @@ static tare_status put_call(struct bars *b, uint32_t process, const struct gpu_r
     struct where w = {TRACK_CALLS, process, (uint32_t)r->CALL.thread};
     tare_status s = find_name(b, process, r->CALL.name, &bar.name);
     if (s != TARE_OK) return s;
-    const char *text = b->names.items[bar.name].text;
-    if (strstr(text, "Launch") || strstr(text, "Memcpy") || strstr(text, "Memset"))
-        bar.flow = flow_of(process, r->CALL.id);
+    enum call_class class = gpu_call_class(b->names.items[bar.name].text);
+    if (class == CALL_LAUNCH || class == CALL_COPY) bar.flow = flow_of(process, r->CALL.id);
     return put_bar(b, &w, bar);
 }
 
