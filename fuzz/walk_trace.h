@@ -69,10 +69,10 @@ static void walk_tree(struct trace *t)
     calltree_release(&tree);
 }
 
-static tare_status walk_track(void *ctx, uint32_t number, uint32_t process, const char *name)
+static tare_status walk_track(void *ctx, const struct gpu_track *t)
 {
     struct walker *w = ctx;
-    must(number == w->tracks++ && trace_process(w->t, process) != NULL && name[0]);
+    must(t->number == w->tracks++ && trace_process(w->t, t->process) != NULL && t->name[0]);
     return TARE_OK;
 }
 

@@ -606,12 +606,13 @@ struct drawn {
     size_t n;
 };
 
-static tare_status draw_track(void *ctx, uint32_t number, uint32_t process, const char *text)
+static tare_status draw_track(void *ctx, const struct gpu_track *t)
 {
     struct drawn *d = ctx;
-    assert_int_equal(number, d->n_tracks++);
-    assert_int_equal(process, 0);
-    snprintf(d->tracks[number], sizeof d->tracks[number], "%s", text);
+    assert_int_equal(t->number, d->n_tracks++);
+    assert_int_equal(t->process, 0);
+    assert_int_equal(t->thread, t->kind == GPU_TRACK_STREAM ? 0 : 11);
+    snprintf(d->tracks[t->number], sizeof d->tracks[t->number], "%s", t->name);
     return TARE_OK;
 }
 
@@ -646,6 +647,9 @@ static void bars_on_tracks(void **state)
     const uint32_t on[] = {0, 0, 1, 2, 1, 1, 3};
     for (size_t i = 0; i < 4; i++) assert_string_equal(d.tracks[i], tracks[i]);
     for (size_t i = 0; i < 7; i++) assert_int_equal(d.bars[i].track, on[i]);
+    assert_int_equal(d.bars[0].kind, GPU_BAR_CALL);
+    assert_int_equal(d.bars[2].kind, GPU_BAR_KERNEL);
+    assert_int_equal(d.bars[6].kind, GPU_BAR_RANGE);
     assert_true(d.bars[0].launches && d.bars[0].flow && d.bars[0].flow == d.bars[2].flow &&
                 !d.bars[2].launches);
     assert_int_equal(d.bars[1].flow, 0);

@@ -7,19 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/str.h"
-
-static uint64_t key(uint32_t process, uint64_t number)
-{
-    return (uint64_t)process << 32 | (uint32_t)number;
-}
-
-static uint32_t index_of(const struct map_u64 *m, uint32_t process, uint64_t number)
-{
-    const uint64_t *at = map_u64_find(m, key(process, number));
-    return at ? (uint32_t)*at - 1 : UINT32_MAX;
-}
-
 static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t most = 1 << 20;
@@ -28,42 +15,34 @@ static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
 
 /* ---- names, lanes, devices ---- */
 
-/* Valid UTF-8 without a NUL, whatever the program had for a name. It stays until the next call. */
-static const char *clean(struct gpu_work *w, const struct gpu_record *r)
+/* What is known of a name beside its text, as large as the table of texts. */
+static tare_status follow_names(struct gpu_work *w)
 {
-    buf_clear(&w->text);
-    str_add_utf8(&w->text, r->text, r->text_bytes);
-    buf_add_char(&w->text, 0);
-    return w->text.failed ? "" : w->text.data;
-}
-
-static tare_status name_index(struct gpu_work *w, const char *text, size_t bytes, uint32_t *out)
-{
-    uint64_t *at;
-    tare_status s = map_str_ref(&w->name_index, text, bytes, &at, w->err);
-    if (s != TARE_OK) return s;
-    if (!*at) {
-        struct gpu_name n = {.text = map_str_find_key(&w->name_index, text, bytes)};
+    tare_status s = TARE_OK;
+    while (w->names.n < w->tables.names.n && s == TARE_OK) {
+        struct gpu_name n = {.text = w->tables.names.items[w->names.n]};
         n.sum.min_ns = UINT64_MAX;
         s = vec_push(&w->names, n, w->err);
-        *at = w->names.n;
     }
-    *out = (uint32_t)*at - 1;
     return s;
+}
+
+static tare_status name_index(struct gpu_work *w, const char *text, uint32_t *out)
+{
+    tare_status s = gpu_tables_name(&w->tables, text, out, w->err);
+    return s == TARE_OK ? follow_names(w) : s;
 }
 
 static tare_status add_name(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    uint32_t at;
-    const char *text = clean(w, r);
-    tare_status s = name_index(w, text, strlen(text), &at);
-    return s == TARE_OK ? map_u64_put(&w->name_numbers, key(process, r->NAME.number), at + 1, w->err) : s;
+    tare_status s = gpu_tables_add(&w->tables, process, r, w->err);
+    return s == TARE_OK ? follow_names(w) : s;
 }
 
 static tare_status card_index(struct gpu_work *w, uint32_t process, uint64_t number, uint16_t *out)
 {
     uint64_t *at;
-    tare_status s = map_u64_ref(&w->card_numbers, key(process, number), &at, w->err);
+    tare_status s = map_u64_ref(&w->card_numbers, gpu_key(process, number), &at, w->err);
     if (s != TARE_OK) return s;
     if (!*at) {
         struct gpu_seen_card card = {.process = process, .out = {.number = number & UINT32_MAX}};
@@ -85,7 +64,7 @@ static tare_status add_device(struct gpu_work *w, uint32_t process, const struct
     if (s != TARE_OK) return s;
     struct gpu_card *d = &w->cards.items[at].out;
     uint64_t h = r->DEVICE.uuid_high, l = r->DEVICE.uuid_low;
-    d->name = arena_str(a, clean(w, r));
+    d->name = arena_str(a, gpu_tables_clean(&w->tables, r));
     d->uuid = arena_printf(a, "GPU-%08llx-%04llx-%04llx-%04llx-%012llx", (unsigned long long)(h >> 32),
                            (unsigned long long)(h >> 16 & 0xffff), (unsigned long long)(h & 0xffff),
                            (unsigned long long)(l >> 48), (unsigned long long)(l & 0xffffffffffff));
@@ -98,13 +77,8 @@ static tare_status add_lane(struct gpu_work *w, uint32_t process, const struct g
 {
     uint16_t at;
     tare_status s = card_index(w, process, r->LANE.device, &at);
-    return s == TARE_OK ? map_u64_put(&w->lanes, key(process, r->LANE.number), (uint64_t)at + 1, w->err) : s;
-}
-
-static tare_status add_shape(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
-{
-    tare_status s = vec_push(&w->shape_list, *r, w->err);
-    return s == TARE_OK ? map_u64_put(&w->shapes, key(process, r->SHAPE.number), w->shape_list.n, w->err) : s;
+    if (s == TARE_OK) s = vec_push(&w->lane_cards, at, w->err);
+    return s == TARE_OK ? gpu_tables_add(&w->tables, process, r, w->err) : s;
 }
 
 /* ---- operations ---- */
@@ -120,24 +94,26 @@ static bool is_sane(struct gpu_work *w, uint64_t start, uint64_t duration)
 
 static tare_status add_op(struct gpu_work *w, uint32_t process, uint64_t lane, struct gpu_op op)
 {
-    uint32_t card = index_of(&w->lanes, process, lane);
+    uint32_t at = gpu_index(&w->tables.lane_numbers, process, lane);
+    tare_status s = TARE_OK;
     op.call = NO_CALL;
-    op.card = (uint16_t)card;
-    tare_status s =
-        card == UINT32_MAX ? card_index(w, process, 0, &op.card) : TARE_OK; /* its LANE was lost */
+    if (at == GPU_NONE)
+        s = card_index(w, process, 0, &op.card); /* its LANE was lost */
+    else
+        op.card = w->lane_cards.items[at];
     return s == TARE_OK ? vec_push(&w->ops, op, w->err) : s;
 }
 
 static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t process, const struct gpu_record *r)
 {
     uint64_t ns = r->KERNEL.duration;
-    uint32_t shape = index_of(&w->shapes, process, r->KERNEL.shape);
+    uint32_t shape = gpu_index(&w->tables.shape_numbers, process, r->KERNEL.shape);
     n->sum.count++;
     gpu_grow(&n->sum.total_ns, ns);
     if (ns < n->sum.min_ns) n->sum.min_ns = ns;
     if (ns > n->sum.max_ns) n->sum.max_ns = ns;
-    if (shape == UINT32_MAX || ns < n->longest_shape_ns) return;
-    const struct gpu_record *s = &w->shape_list.items[shape];
+    if (shape == GPU_NONE || ns < n->longest_shape_ns) return;
+    const struct gpu_record *s = &w->tables.shapes.items[shape];
     n->longest_shape_ns = ns;
     n->sum.blocks = product(s->SHAPE.grid_x, s->SHAPE.grid_y, s->SHAPE.grid_z);
     n->sum.threads = product(s->SHAPE.block_x, s->SHAPE.block_y, s->SHAPE.block_z) & UINT32_MAX;
@@ -149,11 +125,10 @@ static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t process,
  * name means is found out once, not for each of its many kernels. */
 static tare_status add_kernel(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    uint32_t name = index_of(&w->name_numbers, process, r->KERNEL.name);
+    uint32_t name = gpu_index(&w->tables.name_numbers, process, r->KERNEL.name);
     if (!is_sane(w, r->KERNEL.start, r->KERNEL.duration)) return TARE_OK;
-    if (name == UINT32_MAX) {
-        static const char lost[] = "a kernel whose name was lost";
-        tare_status s = name_index(w, lost, sizeof lost - 1, &name);
+    if (name == GPU_NONE) {
+        tare_status s = name_index(w, "a kernel whose name was lost", &name);
         if (s != TARE_OK) return s;
     }
     struct gpu_name *n = &w->names.items[name];
@@ -227,7 +202,7 @@ static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct 
                         .kind = WORK_COMPUTE};
     uint32_t name;
     if (!is_sane(w, r->GRAPH.start, r->GRAPH.duration)) return TARE_OK;
-    tare_status s = name_index(w, "a CUDA graph", 12, &name);
+    tare_status s = name_index(w, "a CUDA graph", &name);
     if (s != TARE_OK) return s;
     struct gpu_kernel *sum = &w->names.items[name].sum;
     sum->count++;
@@ -257,7 +232,7 @@ enum call_class gpu_call_class(const char *name)
 static tare_status thread_index(struct gpu_work *w, uint32_t process, uint64_t thread, uint16_t *out)
 {
     uint64_t *at;
-    tare_status s = map_u64_ref(&w->thread_numbers, key(process, thread), &at, w->err);
+    tare_status s = map_u64_ref(&w->thread_numbers, gpu_key(process, thread), &at, w->err);
     if (s != TARE_OK) return s;
     if (!*at && w->threads.n < MANY_THREADS) {
         struct gpu_host_thread t = {process, (uint32_t)thread};
@@ -272,9 +247,9 @@ static tare_status thread_index(struct gpu_work *w, uint32_t process, uint64_t t
  * shares with the class. */
 static tare_status add_call(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    uint32_t name = index_of(&w->name_numbers, process, r->CALL.name);
+    uint32_t name = gpu_index(&w->tables.name_numbers, process, r->CALL.name);
     uint64_t ns = r->CALL.duration;
-    if (name == UINT32_MAX || !is_sane(w, r->CALL.start, ns)) return TARE_OK;
+    if (name == GPU_NONE || !is_sane(w, r->CALL.start, ns)) return TARE_OK;
     struct gpu_name *n = &w->names.items[name];
     n->calls.count++;
     gpu_grow(&n->calls.total_ns, ns);
@@ -325,28 +300,29 @@ static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct
 static tare_status begin_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint64_t *top;
-    tare_status s = map_u64_ref(&w->open_range, key(process, r->RANGE_BEGIN.thread), &top, w->err);
+    tare_status s = map_u64_ref(&w->open_range, gpu_key(process, r->RANGE_BEGIN.thread), &top, w->err);
     if (s != TARE_OK) return s;
     while (*top && w->ranges.items[*top - 1].end) *top = w->ranges.items[*top - 1].parent;
     struct gpu_open_range range = {.start = r->RANGE_BEGIN.at,
-                                   .name = index_of(&w->name_numbers, process, r->RANGE_BEGIN.name),
-                                   .domain = index_of(&w->name_numbers, process, r->RANGE_BEGIN.domain),
+                                   .name = gpu_index(&w->tables.name_numbers, process, r->RANGE_BEGIN.name),
+                                   .domain =
+                                       gpu_index(&w->tables.name_numbers, process, r->RANGE_BEGIN.domain),
                                    .process = process,
                                    .thread = (uint32_t)r->RANGE_BEGIN.thread,
                                    .parent = (uint32_t)*top};
     s = vec_push(&w->ranges, range, w->err);
     if (s != TARE_OK) return s;
     *top = w->ranges.n;
-    return map_u64_put(&w->range_numbers, key(process, r->RANGE_BEGIN.range), w->ranges.n, w->err);
+    return map_u64_put(&w->range_numbers, gpu_key(process, r->RANGE_BEGIN.range), w->ranges.n, w->err);
 }
 
 static tare_status end_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    uint32_t at = index_of(&w->range_numbers, process, r->RANGE_END.range);
-    if (at == UINT32_MAX) return TARE_OK; /* its begin was lost */
+    uint32_t at = gpu_index(&w->range_numbers, process, r->RANGE_END.range);
+    if (at == GPU_NONE) return TARE_OK; /* its begin was lost */
     struct gpu_open_range *range = &w->ranges.items[at];
     range->end = r->RANGE_END.at;
-    uint64_t *top = map_u64_find(&w->open_range, key(process, range->thread));
+    uint64_t *top = map_u64_find(&w->open_range, gpu_key(process, range->thread));
     if (top && *top == at + 1) *top = range->parent;
     return TARE_OK;
 }
@@ -364,7 +340,7 @@ static tare_status add_note(struct gpu_work *w, struct trace *t, uint32_t proces
     struct gpu_note *n = RUN_LIST_ADD(&w->out->arena, &w->out->notes);
     if (!n) return error_nomem(w->err, "a note");
     n->pid = trace_process(t, process)->pid;
-    n->text = arena_str(&w->out->arena, clean(w, r));
+    n->text = arena_str(&w->out->arena, gpu_tables_clean(&w->tables, r));
     return TARE_OK;
 }
 
@@ -410,7 +386,7 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_NAME: return add_name(w, process, r);
     case GPU_DEVICE: return add_device(w, process, r);
     case GPU_LANE: return add_lane(w, process, r);
-    case GPU_SHAPE: return add_shape(w, process, r);
+    case GPU_SHAPE: return gpu_tables_add(&w->tables, process, r, w->err);
     case GPU_KERNEL: return add_kernel(w, process, r);
     case GPU_COPY: return add_copy(w, process, r);
     case GPU_SET: return add_set(w, process, r);
@@ -435,13 +411,13 @@ static int order_of(uint64_t a, uint64_t b)
 static int by_id(const void *a, const void *b)
 {
     const struct gpu_host_call *x = a, *y = b;
-    return order_of(key(x->process, x->id), key(y->process, y->id));
+    return order_of(gpu_key(x->process, x->id), gpu_key(y->process, y->id));
 }
 
 static int by_launch(const void *a, const void *b)
 {
     const struct gpu_launched_in *x = a, *y = b;
-    return order_of(key(x->process, x->id), key(y->process, y->id));
+    return order_of(gpu_key(x->process, x->id), gpu_key(y->process, y->id));
 }
 
 static int by_start(const void *a, const void *b)
@@ -485,8 +461,8 @@ static void join_ranges(struct gpu_work *w)
         struct gpu_launched_in wanted = {.id = op->id, .process = (uint16_t)w->cards.items[op->card].process};
         at = FIND(w, in_range, by_launch, &wanted, at);
         if (at == w->in_range.n || by_launch(&w->in_range.items[at], &wanted) != 0) continue;
-        uint32_t range = index_of(&w->range_numbers, wanted.process, w->in_range.items[at].range);
-        if (range == UINT32_MAX) continue;
+        uint32_t range = gpu_index(&w->range_numbers, wanted.process, w->in_range.items[at].range);
+        if (range == GPU_NONE) continue;
         gpu_grow(&w->ranges.items[range].gpu_ns, op->end - op->start);
         w->ranges.items[range].operations++;
     }
@@ -549,15 +525,11 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->threads);
     vec_release(&w->in_range);
     vec_release(&w->lost);
-    vec_release(&w->shape_list);
-    map_str_release(&w->name_index);
-    map_u64_release(&w->name_numbers);
-    map_u64_release(&w->lanes);
+    gpu_tables_release(&w->tables);
+    vec_release(&w->lane_cards);
     map_u64_release(&w->range_numbers);
-    map_u64_release(&w->shapes);
     map_u64_release(&w->card_numbers);
     map_u64_release(&w->thread_numbers);
     map_u64_release(&w->open_range);
     map_u64_release(&w->held);
-    buf_release(&w->text);
 }

@@ -3,9 +3,7 @@
 #ifndef ANALYZE_GPU_WORK_H
 #define ANALYZE_GPU_WORK_H
 
-#include "core/buf.h"
-#include "core/map.h"
-#include "core/vec.h"
+#include "analyze/gpu/gpu_tables.h"
 #include "run/gpu_profile.h"
 #include "trace/gpu.h"
 #include "trace/reader.h"
@@ -76,17 +74,15 @@ struct gpu_work {
     VEC(struct gpu_host_state) states; /* by thread, then time; one more at the end that only counts */
     VEC(struct gpu_host_thread) threads;
     VEC(struct gpu_launched_in) in_range; /* by process, then id */
-    VEC(struct gpu_name) names;
+    struct gpu_tables tables;
+    VEC(struct gpu_name) names; /* by their indices in the tables */
+    VEC(uint16_t) lane_cards;   /* likewise of lanes: index of the card */
     VEC(struct gpu_open_range) ranges;
     VEC(struct gpu_seen_card) cards;
-    VEC(struct gpu_lost) lost; /* by process: the latest that it told */
-    struct map_str name_index;
-    struct map_u64 name_numbers, lanes, range_numbers;   /* process << 32 | number -> index + 1 */
-    struct map_u64 shapes, card_numbers, thread_numbers; /* likewise; shapes: of shape_list */
-    struct map_u64 open_range;                           /* process << 32 | thread -> innermost, index + 1 */
-    struct map_u64 held;                                 /* card << 48 ^ address -> bytes of device memory */
-    struct buf text;                                     /* a name being cleaned */
-    VEC(struct gpu_record) shape_list;
+    VEC(struct gpu_lost) lost;                                  /* by process: the latest that it told */
+    struct map_u64 range_numbers, card_numbers, thread_numbers; /* gpu_key() -> index + 1 */
+    struct map_u64 open_range; /* process << 32 | thread -> innermost, index + 1 */
+    struct map_u64 held;       /* card << 48 ^ address -> bytes of device memory */
     struct gpu_copy copies[32];
     struct gpu_profile *out;
     tare_error *err;

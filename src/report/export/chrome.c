@@ -120,15 +120,15 @@ static int write_event(void *ctx, const struct trace_event *e)
 
 enum { GPU_TRACK = 100000000 }; /* tracks go by numbers that no thread has */
 
-static tare_status write_gpu_track(void *ctx, uint32_t number, uint32_t process, const char *name)
+static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
 {
     struct chrome *c = ctx;
-    uint32_t pid = source_process(c->source, process)->pid;
+    uint32_t pid = source_process(c->source, t->process)->pid;
     tare_status s = vec_push(&c->gpu_pids, pid, c->s->err);
     if (s != TARE_OK) return s;
-    buf_printf(out(c), ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid, GPU_TRACK + number);
+    buf_printf(out(c), ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid, GPU_TRACK + t->number);
     buf_add_str(out(c), ",\"name\":\"thread_name\",\"args\":{\"name\":");
-    text_json(out(c), name, strlen(name));
+    text_json(out(c), t->name, strlen(t->name));
     buf_add_str(out(c), "}}");
     return stream_poll(c->s);
 }

@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_work.h"
-#include "core/str.h"
 
-enum track_kind { TRACK_STREAM, TRACK_CALLS, TRACK_RANGES };
 enum { RECENT = 16, LANES = 8, TRACKS_MOST = 10000 };
 
 struct span {
@@ -36,75 +34,59 @@ struct bars {
     struct trace *t;
     const struct gpu_bars_to *to;
     struct arena memory;
-    struct map_str name_index; /* text -> index + 1 */
-    VEC(struct name) names;
-    struct map_u64 name_numbers, streams, open; /* process << 32 | number -> index + 1 */
-    struct map_u64 track_numbers;               /* see track_of() */
+    struct gpu_tables tables;
+    VEC(struct name) names;       /* by their indices in the tables */
+    struct map_u64 open;          /* gpu_key() of a range -> index + 1 */
+    struct map_u64 track_numbers; /* see track_of() */
     VEC(struct track) tracks;
-    VEC(struct gpu_record) lanes;
     VEC(struct open_range) ranges;
     VEC(uint32_t) unused; /* indices of ranges */
     uint64_t latest;
     tare_error *err;
 };
 
-static uint64_t key(uint32_t process, uint64_t number)
-{
-    return (uint64_t)process << 32 | (uint32_t)number;
-}
-
 /* ---- names ---- */
 
-static tare_status name_of(struct bars *b, const char *text, uint32_t *out)
+/* Demangled and shortened once, when a name is first told. */
+static tare_status follow_names(struct bars *b)
 {
-    uint64_t *at;
-    tare_status s = map_str_ref(&b->name_index, text, strlen(text), &at, b->err);
-    if (s != TARE_OK) return s;
-    if (!*at) {
-        struct name n = {.full = gpu_name_full(&b->memory, arena_str(&b->memory, text))};
+    tare_status s = TARE_OK;
+    while (b->names.n < b->tables.names.n && s == TARE_OK) {
+        struct name n = {.full = gpu_name_full(&b->memory, b->tables.names.items[b->names.n])};
         n.text = b->memory.failed ? NULL : gpu_name_short(&b->memory, n.full);
         if (!n.text) return error_nomem(b->err, "names");
         if (strcmp(n.text, n.full) == 0) n.full = NULL;
         s = vec_push(&b->names, n, b->err);
-        *at = b->names.n;
     }
-    *out = (uint32_t)*at - 1;
     return s;
 }
 
-static tare_status add_name(struct bars *b, uint32_t process, const struct gpu_record *r)
+static tare_status name_of(struct bars *b, const char *text, uint32_t *out)
 {
-    struct buf text = BUF_INIT;
-    uint32_t name = 0;
-    str_add_utf8(&text, r->text, r->text_bytes);
-    buf_add_char(&text, 0);
-    tare_status s = text.failed ? error_nomem(b->err, "a name") : name_of(b, text.data, &name);
-    buf_release(&text);
-    return s == TARE_OK ? map_u64_put(&b->name_numbers, key(process, r->NAME.number), name + 1, b->err) : s;
+    tare_status s = gpu_tables_name(&b->tables, text, out, b->err);
+    return s == TARE_OK ? follow_names(b) : s;
 }
 
 static tare_status find_name(struct bars *b, uint32_t process, uint64_t number, uint32_t *out)
 {
-    const uint64_t *at = map_u64_find(&b->name_numbers, key(process, number));
-    if (!at) return name_of(b, "a name that was lost", out);
-    *out = (uint32_t)*at - 1;
-    return TARE_OK;
+    *out = gpu_index(&b->tables.name_numbers, process, number);
+    return *out == GPU_NONE ? name_of(b, "a name that was lost", out) : TARE_OK;
 }
 
 /* ---- tracks ---- */
 
-static const char *track_name(struct bars *b, enum track_kind kind, uint32_t process, uint32_t number)
+static const char *track_name(struct bars *b, enum gpu_track_kind kind, uint32_t process, uint32_t number)
 {
-    if (kind == TRACK_CALLS) return arena_printf(&b->memory, "CUDA calls of thread %" PRIu32, number);
-    if (kind == TRACK_RANGES) return arena_printf(&b->memory, "NVTX ranges of thread %" PRIu32, number);
-    const uint64_t *at = map_u64_find(&b->streams, key(process, number));
-    if (!at) return "GPU, a stream whose name was lost";
-    const struct gpu_record *r = &b->lanes.items[*at - 1];
+    if (kind == GPU_TRACK_CALLS) return arena_printf(&b->memory, "CUDA calls of thread %" PRIu32, number);
+    if (kind == GPU_TRACK_RANGES) return arena_printf(&b->memory, "NVTX ranges of thread %" PRIu32, number);
+    uint32_t at = gpu_index(&b->tables.lane_numbers, process, number);
+    if (at == GPU_NONE) return "GPU, a stream whose name was lost";
+    const struct gpu_record *r = &b->tables.lanes.items[at];
     return arena_printf(&b->memory, "GPU %" PRIu64 " stream %" PRIu64, r->LANE.device, r->LANE.stream);
 }
 
 struct where {
-    enum track_kind kind;
+    enum gpu_track_kind kind;
     uint32_t process, number; /* number: of the LANE, or of the thread */
 };
 
@@ -116,12 +98,14 @@ static tare_status track_of(struct bars *b, const struct where *w, uint32_t lane
     if (s != TARE_OK) return s;
     if (!*at && b->tracks.n >= TRACKS_MOST) *at = TRACKS_MOST; /* damage: they share one */
     if (!*at) {
-        const char *name = track_name(b, w->kind, w->process, w->number);
-        if (!name) return error_nomem(b->err, "tracks");
+        struct gpu_track track = {.number = (uint32_t)b->tracks.n, .kind = w->kind, .process = w->process};
+        track.thread = w->kind == GPU_TRACK_STREAM ? 0 : w->number;
+        track.name = track_name(b, w->kind, w->process, w->number);
+        if (!track.name) return error_nomem(b->err, "tracks");
         s = vec_push(&b->tracks, (struct track){.n = 0}, b->err);
         if (s != TARE_OK) return s;
         *at = b->tracks.n;
-        s = b->to->track(b->to->ctx, (uint32_t)b->tracks.n - 1, w->process, name);
+        s = b->to->track(b->to->ctx, &track);
     }
     *out = (uint32_t)*at - 1;
     return s;
@@ -162,21 +146,33 @@ static tare_status put_bar(struct bars *b, const struct where *w, struct gpu_bar
 
 static uint64_t flow_of(uint32_t process, uint64_t id)
 {
-    return id ? key(process + 1, id) : 0;
+    return id ? gpu_key(process + 1, id) : 0;
+}
+
+static void put_shape(struct bars *b, struct gpu_bar *bar, uint32_t process, uint64_t number)
+{
+    uint32_t at = gpu_index(&b->tables.shape_numbers, process, number);
+    if (at == GPU_NONE) return;
+    bar->shape_number = at + 1;
+    bar->shape = &b->tables.shapes.items[at];
 }
 
 static tare_status put_operation(struct bars *b, uint32_t process, const struct gpu_record *r)
 {
     struct gpu_bar bar = {.start = r->v[0], .end = r->v[0] + r->v[1]};
-    struct where w = {TRACK_STREAM, process, (uint32_t)r->v[2]};
+    struct where w = {GPU_TRACK_STREAM, process, (uint32_t)r->v[2]};
     char text[64];
     tare_status s;
     switch (r->kind) {
     case GPU_KERNEL:
+        bar.kind = GPU_BAR_KERNEL;
         bar.flow = flow_of(process, r->KERNEL.id);
+        put_shape(b, &bar, process, r->KERNEL.shape);
         s = find_name(b, process, r->KERNEL.name, &bar.name);
         break;
     case GPU_COPY:
+        bar.kind = GPU_BAR_COPY;
+        bar.bytes = r->COPY.bytes;
         bar.flow = flow_of(process, r->COPY.id);
         snprintf(text, sizeof text, "copy %s", gpu_copy_direction(r->COPY.what));
         s = name_of(b, text, &bar.name);
@@ -184,10 +180,13 @@ static tare_status put_operation(struct bars *b, uint32_t process, const struct 
         bar.detail = text;
         break;
     case GPU_SET:
+        bar.kind = GPU_BAR_FILL;
+        bar.bytes = r->SET.bytes;
         bar.flow = flow_of(process, r->SET.id);
         s = name_of(b, "fill", &bar.name);
         break;
     default:
+        bar.kind = GPU_BAR_GRAPH;
         bar.flow = flow_of(process, r->GRAPH.id);
         s = name_of(b, "a CUDA graph", &bar.name);
         break;
@@ -198,9 +197,11 @@ static tare_status put_operation(struct bars *b, uint32_t process, const struct 
 /* Only calls that give the GPU something to do have arrows. */
 static tare_status put_call(struct bars *b, uint32_t process, const struct gpu_record *r)
 {
-    struct gpu_bar bar = {
-        .start = r->CALL.start, .end = r->CALL.start + r->CALL.duration, .launches = true};
-    struct where w = {TRACK_CALLS, process, (uint32_t)r->CALL.thread};
+    struct gpu_bar bar = {.kind = GPU_BAR_CALL,
+                          .start = r->CALL.start,
+                          .end = r->CALL.start + r->CALL.duration,
+                          .launches = true};
+    struct where w = {GPU_TRACK_CALLS, process, (uint32_t)r->CALL.thread};
     tare_status s = find_name(b, process, r->CALL.name, &bar.name);
     if (s != TARE_OK) return s;
     enum call_class class = gpu_call_class(b->names.items[bar.name].text);
@@ -218,46 +219,48 @@ static tare_status begin_range(struct bars *b, uint32_t process, const struct gp
     if (s == TARE_OK && at == b->ranges.n) s = vec_push(&b->ranges, range, b->err);
     if (s != TARE_OK) return s;
     b->ranges.items[at] = range;
-    return map_u64_put(&b->open, key(process, r->RANGE_BEGIN.range), at + 1, b->err);
+    return map_u64_put(&b->open, gpu_key(process, r->RANGE_BEGIN.range), at + 1, b->err);
 }
 
 static tare_status put_range(struct bars *b, struct open_range *r, uint64_t end)
 {
-    struct where w = {TRACK_RANGES, r->process, r->thread};
+    struct where w = {GPU_TRACK_RANGES, r->process, r->thread};
     r->open = false;
-    return put_bar(b, &w, (struct gpu_bar){.start = r->start, .end = end, .name = r->name});
+    return put_bar(b, &w, (struct gpu_bar){GPU_BAR_RANGE, .start = r->start, .end = end, .name = r->name});
 }
 
 static tare_status end_range(struct bars *b, uint32_t process, const struct gpu_record *r)
 {
     uint64_t at;
-    if (!map_u64_remove(&b->open, key(process, r->RANGE_END.range), &at)) return TARE_OK; /* its begin was lost */
+    if (!map_u64_remove(&b->open, gpu_key(process, r->RANGE_END.range), &at))
+        return TARE_OK; /* its begin was lost */
     tare_status s = put_range(b, &b->ranges.items[at - 1], r->RANGE_END.at);
     return s == TARE_OK ? vec_push(&b->unused, (uint32_t)(at - 1), b->err) : s;
 }
 
 static tare_status put_mark(struct bars *b, uint32_t process, const struct gpu_record *r)
 {
-    struct where w = {TRACK_RANGES, process, (uint32_t)r->RANGE_MARK.thread};
-    struct gpu_bar bar = {.start = r->RANGE_MARK.at, .end = r->RANGE_MARK.at};
+    struct where w = {GPU_TRACK_RANGES, process, (uint32_t)r->RANGE_MARK.thread};
+    struct gpu_bar bar = {GPU_BAR_MARK, .start = r->RANGE_MARK.at, .end = r->RANGE_MARK.at};
     tare_status s = find_name(b, process, r->RANGE_MARK.name, &bar.name);
     return s == TARE_OK ? put_bar(b, &w, bar) : s;
 }
 
 /* ---- all of it ---- */
 
-static tare_status add_lane(struct bars *b, uint32_t process, const struct gpu_record *r)
+static tare_status add_table(struct bars *b, uint32_t process, const struct gpu_record *r)
 {
-    tare_status s = vec_push(&b->lanes, *r, b->err);
-    return s == TARE_OK ? map_u64_put(&b->streams, key(process, r->LANE.number), b->lanes.n, b->err) : s;
+    tare_status s = gpu_tables_add(&b->tables, process, r, b->err);
+    return s == TARE_OK ? follow_names(b) : s;
 }
 
 static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
 {
     struct bars *b = ctx;
     switch (r->kind) {
-    case GPU_NAME: return add_name(b, process, r);
-    case GPU_LANE: return add_lane(b, process, r);
+    case GPU_NAME:
+    case GPU_LANE:
+    case GPU_SHAPE: return add_table(b, process, r);
     case GPU_KERNEL:
     case GPU_COPY:
     case GPU_SET:
@@ -278,14 +281,11 @@ tare_status gpu_bars(struct trace *t, const struct gpu_bars_to *to, tare_error *
         struct open_range *r = &b.ranges.items[i];
         if (r->open) s = put_range(&b, r, b.latest > r->start ? b.latest : r->start);
     }
-    map_str_release(&b.name_index);
-    map_u64_release(&b.name_numbers);
-    map_u64_release(&b.streams);
+    gpu_tables_release(&b.tables);
     map_u64_release(&b.open);
     map_u64_release(&b.track_numbers);
     vec_release(&b.names);
     vec_release(&b.tracks);
-    vec_release(&b.lanes);
     vec_release(&b.ranges);
     vec_release(&b.unused);
     arena_release(&b.memory);

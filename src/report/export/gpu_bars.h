@@ -7,21 +7,42 @@
 #define REPORT_EXPORT_GPU_BARS_H
 
 #include "core/error.h"
+#include "trace/gpu.h"
 #include "trace/reader.h"
 
+enum gpu_track_kind { GPU_TRACK_STREAM, GPU_TRACK_CALLS, GPU_TRACK_RANGES };
+struct gpu_track {
+    uint32_t number; /* from 0 up */
+    enum gpu_track_kind kind;
+    uint32_t process, thread; /* thread: as the system has it; of a stream 0 */
+    const char *name;
+};
+
+enum gpu_bar_kind {
+    GPU_BAR_KERNEL,
+    GPU_BAR_COPY,
+    GPU_BAR_FILL,
+    GPU_BAR_GRAPH,
+    GPU_BAR_CALL,
+    GPU_BAR_RANGE,
+    GPU_BAR_MARK
+};
 struct gpu_bar {
+    enum gpu_bar_kind kind;
     uint32_t track, name;    /* their numbers, from 0 up; the same name has the same number */
     const char *text, *full; /* the name; full: as the compiler has it, or NULL where that is no more */
     const char *detail;      /* of this bar alone, or NULL */
     uint64_t start, end;     /* ns of the trace */
-    uint64_t flow; /* an arrow goes from the call to what it launched: both have this number; 0: none */
-    bool launches; /* this is the call */
+    uint64_t flow;  /* an arrow goes from the call to what it launched: both have this number; 0: none */
+    bool launches;  /* this is the call */
+    uint64_t bytes; /* of a copy or fill */
+    uint32_t shape_number;          /* of a kernel: a number for its launch shape, from 1 up; 0: not known */
+    const struct gpu_record *shape; /* that SHAPE, during the call */
 };
 
 struct gpu_bars_to {
     void *ctx;
-    tare_status (*track)(void *ctx, uint32_t number, uint32_t process,
-                         const char *name); /* before its bars */
+    tare_status (*track)(void *ctx, const struct gpu_track *t); /* before its bars */
     tare_status (*bar)(void *ctx, const struct gpu_bar *b);
 };
 

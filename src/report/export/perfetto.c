@@ -273,12 +273,12 @@ static tare_status write_thread(struct perfetto *p, uint32_t i)
 
 /* ---- GPUs: a packet sequence of their own, behind those of the threads ---- */
 
-static tare_status write_gpu_track(void *ctx, uint32_t number, uint32_t process, const char *name)
+static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
 {
     struct perfetto *p = ctx;
-    wire_add_uint(&p->message, TRACK_UUID, p->gpu_tracks + number);
-    field_text(&p->message, TRACK_NAME, name);
-    wire_add_uint(&p->message, TRACK_PARENT, (uint64_t)1 + process);
+    wire_add_uint(&p->message, TRACK_UUID, p->gpu_tracks + t->number);
+    field_text(&p->message, TRACK_NAME, t->name);
+    wire_add_uint(&p->message, TRACK_PARENT, (uint64_t)1 + t->process);
     wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     return send_packet(p, 1, 0);
 }
