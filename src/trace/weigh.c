@@ -161,6 +161,7 @@ static void scratch_open(struct scratch *w, tare_site *site, const tare_options 
     t->clock = session_clock();
     t->hot.session = (uint32_t)(site->id >> 32);
     t->hot.coin = INT32_MAX;
+    rng_seed(&t->rng, 1);
     t->hot.base = w->tree;
     struct node *root = (struct node *)(void *)(w->tree + LIVE_ALIGN);
     struct node *n = (struct node *)(void *)((char *)(root + 1));
@@ -208,13 +209,15 @@ static uint64_t time_scoped_work(const struct thread *t, tare_site *site, uint64
     return ticks_end(t) - start;
 }
 
-static uint64_t time_skipped(struct thread *t, tare_site *site)
+/* Scopes, of which those with a bit are left out. */
+static uint64_t time_left_out(struct thread *t, tare_site *site, uint64_t bits)
 {
-    t->hot.run = 0;
-    t->skipping = 1;
     uint64_t start = ticks_end(t);
     for (unsigned k = 0; k < SCOPES; k++) {
+        bool out = bits >> k & 1;
         tare_scope s;
+        t->hot.run = out ? 0 : t->runs;
+        t->skipping = out;
         tare_record_(&s, site);
         tare_leave_(&s);
     }
@@ -238,18 +241,34 @@ static uint64_t per_scope(uint64_t with, uint64_t without)
     return with > without ? (with - without) * 256 / SCOPES : 0;
 }
 
+static void rewind_events(struct scratch *w)
+{
+    w->thread.hot.pos = (uint64_t)w->events;
+    w->thread.hot.limit = (uint64_t)(w->events + 2 * SCOPES + 2);
+}
+
+/* What one costs that is left out by surprise, as it comes to a program: one in 64 calls is weighed, so the processor
+ * guesses each of the scopes in it wrong, and begins anew. In a loop of nothing else it would guess right. */
+static uint64_t cost_left_out(struct scratch *w, tare_site *site, uint64_t bits)
+{
+    uint64_t out = (uint64_t)__builtin_popcountll(bits);
+    rewind_events(w);
+    uint64_t none = time_left_out(&w->thread, site, 0);
+    rewind_events(w);
+    uint64_t some = time_left_out(&w->thread, site, bits), kept = none * (SCOPES - out) / SCOPES;
+    return out && some > kept ? (some - kept) * 256 / out : 0;
+}
+
 static void one_round(struct scratch *w, tare_site *site, struct readings *r, unsigned i)
 {
     struct thread *t = &w->thread;
     const struct node *n = w->site;
     uint64_t v = i + 1, before = n->total;
-    t->hot.pos = (uint64_t)w->events;
-    t->hot.limit = (uint64_t)(w->events + 2 * SCOPES + 2);
+    rewind_events(w);
     uint64_t bare = time_work(t, &v), scoped = time_scoped_work(t, site, &v),
              read = readings_of(w, n, before);
     r->inside[i] = per_scope(read, bare);
     r->outside[i] = per_scope(scoped, read);
-    r->skipped[i] = per_scope(time_skipped(t, site), 0);
 }
 
 static struct weight_ticks summary(uint64_t *v)
@@ -273,6 +292,8 @@ void weigh_startup(struct process_info *out, tare_options *options)
     struct readings r;
     self_hot = &w->thread.hot;
     for (unsigned i = 0; i < ROUNDS; i++) one_round(w, &site, &r, i);
+    /* Last: it leaves the processor with wrong expectations. */
+    for (unsigned i = 0; i < ROUNDS; i++) r.skipped[i] = cost_left_out(w, &site, rng_next(&w->thread.rng));
     self_hot = was;
     munmap(w, sizeof *w);
     out->inside = summary(r.inside);

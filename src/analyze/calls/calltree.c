@@ -27,7 +27,8 @@ enum { PAIRS_ENOUGH = 12, CALLS_FOR_P50 = 3, CALLS_FOR_P95 = 20, CALLS_FOR_P99 =
 /* What the instrument costs where nothing more is known of a path. */
 struct scope_cost {
     struct interval inside, weight;
-    uint64_t pairs; /* in situ, behind weight */
+    double left_out; /* at most, of a scope that is left out; see gather.c */
+    uint64_t pairs;  /* in situ, behind weight */
 };
 
 struct build {
@@ -50,11 +51,11 @@ static struct interval widen(struct interval v, double least)
 }
 
 /* The Hodges-Lehmann centre of what the pairs say one scope costs, with its interval; never narrower than what no
- * calibration resolves. */
-static tare_status in_situ(const double *w, size_t n, struct interval *out, tare_error *err)
+ * calibration resolves, and than what a left-out partner may have cost: anything from nothing to left_out. */
+static tare_status in_situ(const double *w, size_t n, double left_out, struct interval *out, tare_error *err)
 {
     tare_status s = stats_hodges_lehmann(w, n, 0.95, out, err);
-    if (s == TARE_OK) *out = widen(*out, IN_SITU_FLOOR_NS);
+    if (s == TARE_OK) *out = widen(*out, hypot(IN_SITU_FLOOR_NS, left_out / 2));
     return s;
 }
 
@@ -66,6 +67,7 @@ static void cost_at_start_up(struct trace *t, struct scope_cost *w)
     for (uint32_t i = 0; i < trace_n_processes(t); i++) {
         const struct trace_process *p = trace_process(t, i);
         if (!(p->inside.value > 0)) continue;
+        w->left_out += p->skipped.value;
         in.value += p->inside.value, in.lo += p->inside.lo, in.hi += p->inside.hi;
         all.value += p->inside.value + p->outside.value;
         all.lo += p->inside.lo + p->outside.lo;
@@ -73,6 +75,7 @@ static void cost_at_start_up(struct trace *t, struct scope_cost *w)
         n++;
     }
     if (n > 0) {
+        w->left_out /= n;
         in = (struct interval){in.value / n, in.lo / n, in.hi / n};
         all = (struct interval){all.value / n, all.lo / n, all.hi / n};
     }
@@ -90,7 +93,8 @@ static tare_status pool_pairs(struct build *b, tare_error *err)
             s = vec_push(&pooled, n->weights.items[k], err);
     }
     b->all.pairs = pooled.n;
-    if (s == TARE_OK && pooled.n >= PAIRS_ENOUGH) s = in_situ(pooled.items, pooled.n, &b->all.weight, err);
+    if (s == TARE_OK && pooled.n >= PAIRS_ENOUGH)
+        s = in_situ(pooled.items, pooled.n, b->all.left_out, &b->all.weight, err);
     vec_release(&pooled);
     return s;
 }
@@ -102,7 +106,8 @@ static tare_status weigh_nodes(struct build *b, tare_error *err)
     for (size_t i = 0; i < b->g->nodes.n && s == TARE_OK; i++) {
         const struct gathered *n = &b->g->nodes.items[i];
         b->weight[i] = b->all.weight;
-        if (n->weights.n >= PAIRS_ENOUGH) s = in_situ(n->weights.items, n->weights.n, &b->weight[i], err);
+        if (n->weights.n >= PAIRS_ENOUGH)
+            s = in_situ(n->weights.items, n->weights.n, b->all.left_out, &b->weight[i], err);
     }
     return s;
 }

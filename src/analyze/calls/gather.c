@@ -53,8 +53,8 @@ struct from_trees {
     uint32_t process, slot;
 };
 
-/* A scope left out still costs a call. Start-up knows it for an empty loop; between pieces of work it hides in
- * their shadow: take the middle between all of it and nothing. */
+/* A scope left out still costs a call, and a wrong guess of the processor. Start-up knows it where nothing hides it;
+ * between pieces of work it may hide in their shadow: take the middle between all of it and nothing. */
 static double skip_cost(const struct trace_process *p)
 {
     return p->skipped.value / 2;
