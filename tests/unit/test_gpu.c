@@ -11,10 +11,8 @@
 #include "analyze/gpu/gpu_sum.h"
 #include "analyze/gpu/gpu_work.h"
 #include "core/buf.h"
+#include "gpu_fixture.h"
 #include "report/export/gpu_bars.h"
-#include "trace/appender.h"
-#include "trace/gpu.h"
-#include "trace_fixture.h"
 
 /* ---- packing ---- */
 
@@ -90,153 +88,7 @@ static void bytes_that_are_no_record(void **state)
     }
 }
 
-/* ---- made-up timelines, in microseconds ---- */
-
-enum { STAMP = 1000000000, US = 1000 };
-
-struct making {
-    struct folder at;
-    struct appender to;
-    struct gpu_state state;
-    uint8_t room[1 << 16];
-    struct enc e;
-};
-
-static int set_up(void **state)
-{
-    struct making *m = test_calloc(1, sizeof *m);
-    folder_new(&m->at);
-    m->e = (struct enc){m->room, m->room + sizeof m->room, false};
-    assert_int_equal(
-        appender_open(&m->to, &(struct appender_options){.path = m->at.trace, .mode = MODE_GPU, .tsc = 1},
-                      NULL),
-        TARE_OK);
-    *state = m;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct making *m = *state;
-    folder_remove(&m->at);
-    test_free(m);
-    assert_int_equal(mem_live_blocks(), 0);
-    return 0;
-}
-
-static void put(struct making *m, struct gpu_record r)
-{
-    assert_true(gpu_pack(&m->state, &m->e, &r));
-}
-
-static void name(struct making *m, uint64_t number, const char *text)
-{
-    struct gpu_record r = {.kind = GPU_NAME, .text = text, .text_bytes = strlen(text)};
-    r.NAME.number = number;
-    put(m, r);
-}
-
-/* Stamps of CUPTI are our raw clock + STAMP here; a trace's time begins when the process joins. */
-static void begin(struct making *m)
-{
-    uint64_t now = clock_raw_ns();
-    for (int i = 0; i < 2; i++) {
-        struct gpu_record r = {.kind = GPU_CLOCK};
-        r.CLOCK.raw_ns = now + (uint64_t)i * 1000000000u;
-        r.CLOCK.stamp = (uint64_t)i * 1000000000u + STAMP;
-        put(m, r);
-    }
-    for (uint64_t lane = 1; lane <= 2; lane++) {
-        struct gpu_record r = {.kind = GPU_LANE};
-        r.LANE.number = r.LANE.stream = lane;
-        put(m, r);
-    }
-    name(m, 1, "_ZN7cutlass7Kernel2I18my_gemm_tn_align_8EEvv");
-    name(m, 2, "ncclDevKernel_AllReduce_Sum_f32");
-    name(m, 3, "cudaLaunchKernel");
-    name(m, 4, "cudaStreamSynchronize");
-    name(m, 5, "cudaMemcpyAsync");
-    name(m, 6, "cudaMalloc");
-    name(m, 7, "step");
-    name(m, 8, "cuLibraryLoadData");
-}
-
-/* Lane and name are one number, as in 12: lane 1, the second name. */
-static void kernel(struct making *m, uint64_t id, uint64_t from, uint64_t to, uint64_t lane_name)
-{
-    struct gpu_record r = {.kind = GPU_KERNEL};
-    r.KERNEL.start = STAMP + from * US;
-    r.KERNEL.duration = (to - from) * US;
-    r.KERNEL.lane = lane_name / 10;
-    r.KERNEL.name = lane_name % 10;
-    r.KERNEL.id = id;
-    put(m, r);
-}
-
-static void copy(struct making *m, uint64_t id, uint64_t from, uint64_t to, uint64_t bytes)
-{
-    struct gpu_record r = {.kind = GPU_COPY};
-    r.COPY.start = STAMP + from * US;
-    r.COPY.duration = (to - from) * US;
-    r.COPY.lane = 2;
-    r.COPY.what = GPU_TO_DEVICE | GPU_PAGEABLE << 8 | GPU_DEVICE_MEMORY << 16;
-    r.COPY.bytes = bytes;
-    r.COPY.id = id;
-    put(m, r);
-}
-
-static void call(struct making *m, uint64_t id, uint64_t from, uint64_t to, uint64_t what)
-{
-    struct gpu_record r = {.kind = GPU_CALL};
-    r.CALL.start = STAMP + from * US;
-    r.CALL.duration = (to - from) * US;
-    r.CALL.thread = 11;
-    r.CALL.name = what;
-    r.CALL.id = id;
-    put(m, r);
-}
-
-static void look(struct making *m, uint64_t at, uint64_t does)
-{
-    struct gpu_record r = {.kind = GPU_HOST_STATE};
-    r.HOST_STATE.at = STAMP + at * US;
-    r.HOST_STATE.thread = 11;
-    r.HOST_STATE.state = does;
-    put(m, r);
-}
-
-static struct trace *finish(struct making *m)
-{
-    size_t at = appender_begin(&m->to);
-    buf_add(&m->to.out, m->room, (size_t)(m->e.p - m->room));
-    appender_end(&m->to, at, CHUNK_GPU);
-    assert_int_equal(appender_write(&m->to, NULL), TARE_OK);
-    assert_int_equal(appender_close(&m->to, 0, NULL), TARE_OK);
-    struct trace *t = NULL;
-    assert_int_equal(trace_open(&t, m->at.trace, NULL), TARE_OK);
-    return t;
-}
-
-static void analyse(struct making *m, struct gpu_profile *p)
-{
-    struct trace *t = finish(m);
-    assert_int_equal(gpu_sum(t, p, NULL), TARE_OK);
-    trace_close(t);
-}
-
-static uint64_t idle_us(const struct gpu_profile *p, const char *cause)
-{
-    for (size_t i = 0; i < p->devices.at[0]->idle.n; i++)
-        if (strcmp(p->devices.at[0]->idle.at[i]->cause, cause) == 0)
-            return (p->devices.at[0]->idle.at[i]->ns + 500) / US;
-    return 0;
-}
-
-static uint64_t us(struct known_u64 v)
-{
-    assert_true(v.known);
-    return (v.v + 500) / US;
-}
+/* ---- made-up timelines ---- */
 
 static void busy_is_a_union_over_streams(void **state)
 {
@@ -356,6 +208,42 @@ static void memory_is_of_its_card(void **state)
     gpu_profile_release(&p);
 }
 
+/* Held at the peak: what "step" took with cudaMalloc, and what no recorded call took; not what was given back. */
+static void memory_at_its_peak_by_who_took_it(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    range(m, 1, 7, 1, 0);
+    struct gpu_record in = {.kind = GPU_IN_RANGE};
+    in.IN_RANGE.id = in.IN_RANGE.range = 1;
+    put(m, in);
+    call(m, 1, 10, 20, 6);
+    taken(m, 1, 15, 4096, 1000);
+    taken(m, 2, 30, 8192, 600);
+    taken(m, 3, 40, 8192, 0);
+    taken(m, 4, 50, 12288, 700); /* the peak: 1700 */
+    taken(m, 5, 60, 4096, 0);
+    range(m, 1, 0, 0, 100);
+    kernel(m, 6, 110, 120, 11);
+    analyse(m, &p);
+    const struct gpu_card *d = p.devices.at[0];
+    assert_int_equal(d->memory_peak_bytes.v, 1700);
+    assert_int_equal(d->memory_peak_at_ns.v, d->memory.at[3]->at_ns);
+    assert_int_equal(d->memory_holders.n, 2);
+    assert_int_equal(d->memory_holders.at[0]->bytes, 1000);
+    assert_string_equal(d->memory_holders.at[0]->call, "cudaMalloc");
+    assert_string_equal(d->memory_holders.at[0]->range, "step");
+    assert_int_equal(d->memory_holders.at[0]->thread.v, 11);
+    assert_int_equal(d->memory_holders.at[1]->bytes, 700);
+    assert_null(d->memory_holders.at[1]->call);
+    assert_false(d->memory_holders.at[1]->thread.known);
+    assert_int_equal(d->memory.n, 5);
+    assert_int_equal(d->memory.at[3]->bytes, 1700);
+    assert_int_equal(d->memory.at[4]->bytes, 700);
+    gpu_profile_release(&p);
+}
+
 static int by_first(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
@@ -452,21 +340,6 @@ static void ranges_have_their_kernels(void **state)
 }
 
 /* ---- steps ---- */
-
-static void range(struct making *m, uint64_t number, uint64_t name, uint64_t from, uint64_t to)
-{
-    struct gpu_record r = {.kind = to ? GPU_RANGE_END : GPU_RANGE_BEGIN};
-    if (to) {
-        r.RANGE_END.at = STAMP + to * US;
-        r.RANGE_END.range = number;
-    } else {
-        r.RANGE_BEGIN.at = STAMP + from * US;
-        r.RANGE_BEGIN.thread = 11;
-        r.RANGE_BEGIN.range = number;
-        r.RANGE_BEGIN.name = name;
-    }
-    put(m, r);
-}
 
 /* Steps of 1 ms, the last of 3 ms, within one outer range and around inner ones; the GPU works 400 us of each, 100 of
  * them on two streams at once. Numbers in their names do not matter. */
@@ -709,6 +582,7 @@ int main(void)
         cmocka_unit_test(sorting_and_finding),
         cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_at_its_peak_by_who_took_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(busy_is_a_union_over_streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(idle_time_by_cause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(host_time_by_what_the_thread_did, set_up, tear_down),

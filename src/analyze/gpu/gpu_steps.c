@@ -409,6 +409,10 @@ tare_status gpu_work_steps(struct gpu_work *w)
         status = by_ranges(&s);
         if (status == TARE_OK && !s.out.known) status = by_kernels(&s);
         if (s.out.known) w->cards.items[card].out.steps = s.out;
+        for (size_t i = 0; s.out.known && i < s.windows.n && status == TARE_OK; i++) {
+            const struct gpu_window kept = {s.windows.items[i].start, s.windows.items[i].end, card};
+            status = vec_push(&w->windows, kept, w->err);
+        }
         vec_release(&s.windows);
     }
     return status;

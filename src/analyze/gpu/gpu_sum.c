@@ -144,8 +144,6 @@ static tare_status put_devices(struct gpu_work *w, struct gpu_profile *p)
         struct gpu_card *d = RUN_LIST_ADD(&p->arena, &p->devices);
         if (!d) return error_nomem(w->err, "GPUs");
         *d = w->cards.items[i].out;
-        if (w->cards.items[i].held_peak)
-            d->memory_peak_bytes = known_u64(w->cards.items[i].held_peak & INT64_MAX);
     }
     return TARE_OK;
 }
@@ -182,6 +180,7 @@ tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
     s = gpu_work_gather(&w, t, out, err);
     if (s == TARE_OK) s = gpu_work_idle(&w);
     if (s == TARE_OK) s = gpu_work_steps(&w);
+    if (s == TARE_OK) s = gpu_work_held(&w);
     if (s == TARE_OK) s = put_devices(&w, out);
     if (s == TARE_OK) s = put_ranges(&w, out);
     put_kernels(&w, out);

@@ -46,7 +46,7 @@ static tare_status card_index(struct gpu_work *w, uint32_t process, uint64_t num
     if (s != TARE_OK) return s;
     if (!*at) {
         struct gpu_seen_card card = {.process = process, .out = {.number = number & UINT32_MAX}};
-        if (w->cards.n >= UINT16_MAX || process > UINT16_MAX)
+        if (w->cards.n >= MANY_CARDS || process > UINT16_MAX)
             return error_set(w->err, TARE_FORMAT, "more GPUs than a trace can hold");
         s = vec_push(&w->cards, card, w->err);
         if (s != TARE_OK) return s;
@@ -70,14 +70,22 @@ static tare_status add_device(struct gpu_work *w, uint32_t process, const struct
                            (unsigned long long)(l >> 48), (unsigned long long)(l & 0xffffffffffff));
     d->memory_bytes = known_u64(r->DEVICE.memory & INT64_MAX);
     d->multiprocessors = known_u64(r->DEVICE.sms & UINT32_MAX);
+    w->cards.items[at].warps = (uint32_t)r->DEVICE.warps;
+    w->cards.items[at].capability = (uint32_t)r->DEVICE.capability;
     return TARE_OK;
 }
+
+/* In lane_cards, beside the index: kernels ran on it. */
+enum { LANE_COMPUTES = 1 << 15 };
 
 static tare_status add_lane(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint16_t at;
     tare_status s = card_index(w, process, r->LANE.device, &at);
-    if (s == TARE_OK) s = vec_push(&w->lane_cards, at, w->err);
+    uint32_t told = gpu_index(&w->tables.lane_numbers, process, r->LANE.number); /* after a chunk was lost */
+    if (s != TARE_OK) return s;
+    if (told != GPU_NONE) at |= w->lane_cards.items[told] & LANE_COMPUTES;
+    s = vec_push(&w->lane_cards, at, w->err);
     return s == TARE_OK ? gpu_tables_add(&w->tables, process, r, w->err) : s;
 }
 
@@ -92,22 +100,25 @@ static bool is_sane(struct gpu_work *w, uint64_t start, uint64_t duration)
     return false;
 }
 
+/* The lane leads to the card, and the first kernel on it makes it a stream that computes. */
 static tare_status add_op(struct gpu_work *w, uint32_t process, uint64_t lane, struct gpu_op op)
 {
     uint32_t at = gpu_index(&w->tables.lane_numbers, process, lane);
-    tare_status s = TARE_OK;
+    uint16_t *told = at == GPU_NONE ? NULL : &w->lane_cards.items[at], card = 0;
+    tare_status s = told ? TARE_OK : card_index(w, process, 0, &card); /* its LANE was lost */
+    if (s != TARE_OK) return s;
+    if (told) card = *told & MANY_CARDS;
     op.call = NO_CALL;
-    if (at == GPU_NONE)
-        s = card_index(w, process, 0, &op.card); /* its LANE was lost */
-    else
-        op.card = w->lane_cards.items[at];
-    return s == TARE_OK ? vec_push(&w->ops, op, w->err) : s;
+    op.card = card & MANY_CARDS;
+    if (told && op.kind != WORK_COPY && !(*told & LANE_COMPUTES)) {
+        *told |= LANE_COMPUTES;
+        w->cards.items[card].streams++;
+    }
+    return vec_push(&w->ops, op, w->err);
 }
 
-static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t process, const struct gpu_record *r)
+static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t shape, uint64_t ns)
 {
-    uint64_t ns = r->KERNEL.duration;
-    uint32_t shape = gpu_index(&w->tables.shape_numbers, process, r->KERNEL.shape);
     n->sum.count++;
     gpu_grow(&n->sum.total_ns, ns);
     if (ns < n->sum.min_ns) n->sum.min_ns = ns;
@@ -132,30 +143,32 @@ static tare_status add_kernel(struct gpu_work *w, uint32_t process, const struct
         if (s != TARE_OK) return s;
     }
     struct gpu_name *n = &w->names.items[name];
-    sum_kernel(w, n, process, r);
+    uint32_t shape = gpu_index(&w->tables.shape_numbers, process, r->KERNEL.shape);
+    sum_kernel(w, n, shape, r->KERNEL.duration);
     if (!n->kind) {
         bool talks = strcmp(gpu_name_group(n->text), GPU_GROUP_COMMUNICATION) == 0;
         n->kind = talks ? WORK_COMMUNICATION : WORK_COMPUTE;
     }
     struct gpu_op op = {r->KERNEL.start, r->KERNEL.start + r->KERNEL.duration, .name = name,
-                        .id = (uint32_t)r->KERNEL.id, .kind = n->kind};
+                        .id = (uint32_t)r->KERNEL.id, .kind = n->kind & WORK_ALL};
+    op.shape = shape < MANY_SHAPES ? (shape + 1) & MANY_SHAPES : 0;
     return add_op(w, process, r->KERNEL.lane, op);
 }
 
-static void sum_copy(struct gpu_work *w, const char *direction, const char *memory, uint64_t bytes,
-                     uint64_t ns)
+/* Adds it to the row of its kind, and tells which that is. */
+static tare_status sum_copy(struct gpu_work *w, const struct gpu_copy *kind, uint64_t bytes, uint64_t ns)
 {
     enum { MOST = sizeof w->copies / sizeof *w->copies };
-    size_t i = 0;
-    while (i < MOST && w->copies[i].direction &&
-           (w->copies[i].direction != direction || w->copies[i].host_memory != memory))
+    uint32_t i = 0;
+    while (i < MOST - 1 && w->copies[i].direction &&
+           (w->copies[i].direction != kind->direction || w->copies[i].host_memory != kind->host_memory))
         i++;
-    if (i == MOST) return;
-    w->copies[i].direction = direction;
-    w->copies[i].host_memory = memory;
+    w->copies[i].direction = kind->direction;
+    w->copies[i].host_memory = kind->host_memory;
     w->copies[i].count++;
     gpu_grow(&w->copies[i].bytes, bytes);
     gpu_grow(&w->copies[i].total_ns, ns);
+    return vec_push(&w->copied, ((struct gpu_copied){bytes, i}), w->err);
 }
 
 static const char *host_memory(uint64_t what)
@@ -178,22 +191,30 @@ const char *gpu_copy_direction(uint64_t what)
     return direction ? direction : "other";
 }
 
+/* A copy or fill: its record has start and duration first. */
+static tare_status add_copied(struct gpu_work *w, uint32_t process, const struct gpu_record *r,
+                              const struct gpu_copy *kind)
+{
+    bool copy = r->kind == GPU_COPY;
+    uint64_t bytes = copy ? r->COPY.bytes : r->SET.bytes;
+    struct gpu_op op = {r->v[0], r->v[0] + r->v[1], .kind = WORK_COPY};
+    if (!is_sane(w, r->v[0], r->v[1])) return TARE_OK;
+    tare_status s = sum_copy(w, kind, bytes, r->v[1]);
+    op.id = (uint32_t)(copy ? r->COPY.id : r->SET.id);
+    op.name = (uint32_t)w->copied.n - 1;
+    return s == TARE_OK ? add_op(w, process, copy ? r->COPY.lane : r->SET.lane, op) : s;
+}
+
 static tare_status add_copy(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    if (!is_sane(w, r->COPY.start, r->COPY.duration)) return TARE_OK;
-    sum_copy(w, gpu_copy_direction(r->COPY.what), host_memory(r->COPY.what), r->COPY.bytes, r->COPY.duration);
-    struct gpu_op op = {r->COPY.start, r->COPY.start + r->COPY.duration, .id = (uint32_t)r->COPY.id,
-                        .kind = WORK_COPY};
-    return add_op(w, process, r->COPY.lane, op);
+    const struct gpu_copy kind = {.direction = gpu_copy_direction(r->COPY.what),
+                                  .host_memory = host_memory(r->COPY.what)};
+    return add_copied(w, process, r, &kind);
 }
 
 static tare_status add_set(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    if (!is_sane(w, r->SET.start, r->SET.duration)) return TARE_OK;
-    sum_copy(w, "fill", NULL, r->SET.bytes, r->SET.duration);
-    struct gpu_op op = {r->SET.start, r->SET.start + r->SET.duration, .id = (uint32_t)r->SET.id,
-                        .kind = WORK_COPY};
-    return add_op(w, process, r->SET.lane, op);
+    return add_copied(w, process, r, &(struct gpu_copy){.direction = "fill"});
 }
 
 static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
@@ -215,6 +236,8 @@ static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct 
 
 /* ---- the host ---- */
 
+#define CALL_NS_MOST ((UINT64_C(1) << 48) - 1)
+
 enum call_class gpu_call_class(const char *name)
 {
     static const struct {
@@ -235,7 +258,7 @@ static tare_status thread_index(struct gpu_work *w, uint32_t process, uint64_t t
     tare_status s = map_u64_ref(&w->thread_numbers, gpu_key(process, thread), &at, w->err);
     if (s != TARE_OK) return s;
     if (!*at && w->threads.n < MANY_THREADS) {
-        struct gpu_host_thread t = {process, (uint32_t)thread};
+        struct gpu_host_thread t = {process, (uint32_t)thread, false};
         s = vec_push(&w->threads, t, w->err);
         *at = w->threads.n;
     }
@@ -243,25 +266,39 @@ static tare_status thread_index(struct gpu_work *w, uint32_t process, uint64_t t
     return s;
 }
 
-/* A call whose name was lost is left out: without a class it explains no gap. The mask is for the bit-field that it
- * shares with the class. */
+/* What a name means is found out once: the class of the call, and its own short number. */
+static tare_status number_call(struct gpu_work *w, uint32_t name)
+{
+    struct gpu_name *n = &w->names.items[name];
+    if (n->class) return TARE_OK;
+    n->class = (uint8_t)(gpu_call_class(n->text) + 1);
+    n->call = MANY_CALL_NAMES + 1;
+    if (w->call_names.n >= MANY_CALL_NAMES) return TARE_OK;
+    n->call = (uint16_t)(w->call_names.n + 1);
+    return vec_push(&w->call_names, name, w->err);
+}
+
+/* A call whose name was lost is left out: without a class it explains no gap. The masks are for bit-fields. */
 static tare_status add_call(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint32_t name = gpu_index(&w->tables.name_numbers, process, r->CALL.name);
     uint64_t ns = r->CALL.duration;
     if (name == GPU_NONE || !is_sane(w, r->CALL.start, ns)) return TARE_OK;
+    tare_status s = number_call(w, name);
+    if (s != TARE_OK) return s;
     struct gpu_name *n = &w->names.items[name];
     n->calls.count++;
     gpu_grow(&n->calls.total_ns, ns);
     n->calls.failed += r->CALL.result != 0;
     if (ns > n->calls.max_ns) n->calls.max_ns = ns;
-    if (!n->class) n->class = (uint8_t)(gpu_call_class(n->text) + 1);
     struct gpu_host_call c = {.start = r->CALL.start,
-                              .duration = ns & UINT64_C(0xffffffffffffff),
-                              .class = n->class - 1u,
+                              .duration = (ns <= CALL_NS_MOST ? ns : CALL_NS_MOST) & CALL_NS_MOST,
+                              .class = (n->class - 1u) & 15u,
+                              .name = (n->call - 1u) & MANY_CALL_NAMES,
                               .id = (uint32_t)r->CALL.id,
                               .process = (uint16_t)process};
-    tare_status s = thread_index(w, process, r->CALL.thread, &c.thread);
+    s = thread_index(w, process, r->CALL.thread, &c.thread);
+    if (s == TARE_OK && c.thread < MANY_THREADS) w->threads.items[c.thread].calls = true;
     return s == TARE_OK ? vec_push(&w->calls, c, w->err) : s;
 }
 
@@ -275,23 +312,40 @@ static tare_status add_state(struct gpu_work *w, uint32_t process, const struct 
     return vec_push(&w->states, look, w->err);
 }
 
-/* Device memory that the process has from the driver; frameworks keep it and hand out pieces of it. */
+/* Device memory that the process has from the driver; frameworks keep it and hand out pieces of it. What is taken again
+ * at the same place was given back, though that was not recorded; what is given back twice counts once. */
 static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     enum { ALLOCATED = 1 };
     const uint64_t most = UINT64_C(1) << 44; /* what no GPU has */
-    uint64_t *bytes;
-    uint16_t at;
+    uint64_t *at;
+    struct gpu_memory_event e = {
+        .at = r->MEMORY.at, .id = (uint32_t)r->MEMORY.id, .process = (uint16_t)process};
     if (r->MEMORY.kind != GPU_DEVICE_MEMORY && r->MEMORY.kind != GPU_MANAGED) return TARE_OK;
-    tare_status s = card_index(w, process, r->MEMORY.device, &at);
-    if (s == TARE_OK) s = map_u64_ref(&w->held, (uint64_t)at << 48 ^ r->MEMORY.address, &bytes, w->err);
+    tare_status s = card_index(w, process, r->MEMORY.device, &e.card);
+    if (s == TARE_OK) s = map_u64_ref(&w->held, (uint64_t)e.card << 48 ^ r->MEMORY.address, &at, w->err);
     if (s != TARE_OK) return s;
-    struct gpu_seen_card *card = &w->cards.items[at];
-    card->held -= *bytes;
-    *bytes = r->MEMORY.what == ALLOCATED && r->MEMORY.bytes < most ? r->MEMORY.bytes : 0;
-    card->held += *bytes;
-    if (card->held > card->held_peak) card->held_peak = card->held;
-    return TARE_OK;
+    if (*at) {
+        e.taken = (uint32_t)*at - 1;
+        e.bytes = w->memory.items[e.taken].bytes;
+        *at = 0;
+        s = vec_push(&w->memory, e, w->err);
+    }
+    if (s != TARE_OK || r->MEMORY.what != ALLOCATED || r->MEMORY.bytes >= most) return s;
+    e.taken = TAKES;
+    e.bytes = r->MEMORY.bytes;
+    s = vec_push(&w->memory, e, w->err);
+    if (s == TARE_OK) *at = w->memory.n;
+    return s;
+}
+
+static tare_status add_overhead(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    struct gpu_overhead o = {r->OVERHEAD.start, r->OVERHEAD.duration, (uint32_t)r->OVERHEAD.what,
+                             (uint16_t)process, MANY_THREADS};
+    if (!is_sane(w, o.start, o.ns)) return TARE_OK;
+    tare_status s = thread_index(w, process, r->OVERHEAD.thread, &o.thread);
+    return s == TARE_OK ? vec_push(&w->overheads, o, w->err) : s;
 }
 
 /* ---- ranges ---- */
@@ -393,6 +447,7 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_GRAPH: return add_graph(w, process, r);
     case GPU_CALL: return add_call(w, process, r);
     case GPU_MEMORY: return add_memory(w, process, r);
+    case GPU_OVERHEAD: return add_overhead(w, process, r);
     case GPU_RANGE_BEGIN: return begin_range(w, process, r);
     case GPU_RANGE_END: return end_range(w, process, r);
     case GPU_IN_RANGE: return add_in_range(w, process, r);
@@ -474,6 +529,22 @@ static void join_ranges(struct gpu_work *w)
     }
 }
 
+const struct gpu_host_call *gpu_work_call(const struct gpu_work *w, uint32_t process, uint32_t id)
+{
+    const struct gpu_host_call wanted = {.id = id, .process = (uint16_t)process};
+    size_t at = FIND(w, calls, by_id, &wanted, w->calls.n / 2);
+    return at < w->calls.n && by_id(&w->calls.items[at], &wanted) == 0 ? &w->calls.items[at] : NULL;
+}
+
+const struct gpu_open_range *gpu_work_range(const struct gpu_work *w, uint32_t process, uint32_t id)
+{
+    const struct gpu_launched_in wanted = {.id = id, .process = (uint16_t)process};
+    size_t at = FIND(w, in_range, by_launch, &wanted, w->in_range.n / 2);
+    if (at == w->in_range.n || by_launch(&w->in_range.items[at], &wanted) != 0) return NULL;
+    uint32_t range = gpu_index(&w->range_numbers, process, w->in_range.items[at].range);
+    return range == GPU_NONE ? NULL : &w->ranges.items[range];
+}
+
 /* So that the looks within any time are a difference. */
 static tare_status number_states(struct gpu_work *w)
 {
@@ -510,7 +581,6 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_prof
     sum_lost(w);
     join_calls(w);
     join_ranges(w);
-    vec_release(&w->in_range); /* it is large, and done with */
     return TARE_OK;
 }
 
@@ -525,6 +595,11 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->threads);
     vec_release(&w->in_range);
     vec_release(&w->lost);
+    vec_release(&w->copied);
+    vec_release(&w->call_names);
+    vec_release(&w->overheads);
+    vec_release(&w->memory);
+    vec_release(&w->windows);
     gpu_tables_release(&w->tables);
     vec_release(&w->lane_cards);
     map_u64_release(&w->range_numbers);

@@ -18,22 +18,29 @@ enum call_class { CALL_LAUNCH, CALL_SYNC, CALL_COPY, CALL_ALLOCATE, CALL_LOAD, C
 
 struct gpu_op {
     uint64_t start, end; /* ns of the trace */
-    uint32_t name;       /* index; of kernels */
+    uint32_t name;       /* of a kernel: index of names; of a copy or fill: of copied */
     uint32_t id;         /* of the call that launched it, in its process */
     uint32_t call;       /* index of that call, or NO_CALL */
-    uint16_t card;       /* index */
-    uint8_t kind;        /* one bit of enum work_kind */
+    uint32_t card : 12, kind : 3,
+        shape : 17; /* index; a bit of enum work_kind; of a kernel: index + 1, 0: unknown */
+};
+enum { MANY_CARDS = 4095, MANY_SHAPES = 131071 };
+
+struct gpu_copied {
+    uint64_t bytes;
+    uint32_t row; /* of gpu_work.copies: which way, from what memory */
 };
 
 struct gpu_host_call {
     uint64_t start;
-    uint64_t duration : 56, class : 8; /* enum call_class */
+    uint64_t duration : 48, class : 4, name : 12; /* enum call_class; index of call_names */
     uint32_t id;
     uint16_t process, thread; /* thread: index of gpu_work.threads, which is less than MANY_THREADS */
 };
 
 struct gpu_host_thread { /* that called or was looked at */
     uint32_t process, thread;
+    bool calls; /* the program's own, or a helper's of CUDA */
 };
 enum { MANY_THREADS = 65535 }; /* all further ones go by this number: they are not told apart */
 
@@ -54,17 +61,41 @@ struct gpu_name {
     struct gpu_kernel sum; /* of a kernel: name, full and group are not set yet */
     struct gpu_call calls; /* of a call, likewise */
     uint64_t longest_shape_ns;
+    uint16_t call;       /* of a call: index of call_names + 1 */
     uint8_t kind, class; /* of a kernel: enum work_kind; of a call: enum call_class + 1; 0: not asked yet */
 };
+enum { MANY_CALL_NAMES = 4095 }; /* all further ones go by this number */
+
+/* What CUPTI says that recording, or the driver beside the program's work, took; `what`: its number of the kind. */
+struct gpu_overhead {
+    uint64_t start, ns;
+    uint32_t what;
+    uint16_t process, thread; /* index; MANY_THREADS: one that made no call */
+};
+
+/* Device memory taken from the driver, or given back. */
+struct gpu_memory_event {
+    uint64_t at, bytes;
+    uint32_t id;    /* of the call */
+    uint32_t taken; /* given back: index of the event that took it, before sorting; TAKES: it takes */
+    uint16_t card, process;
+};
+#define TAKES UINT32_MAX
 
 struct gpu_open_range {
     uint64_t start, end, gpu_ns, operations;
     uint32_t name, domain, process, thread, parent; /* parent: index + 1, 0: none */
 };
 
+struct gpu_window { /* a step */
+    uint64_t start, end;
+    uint32_t card;
+};
+
 struct gpu_seen_card {
-    uint32_t process;         /* ranks each call their card 0 */
-    uint64_t held, held_peak; /* bytes from the driver */
+    uint32_t process;           /* ranks each call their card 0 */
+    uint32_t warps, capability; /* most per multiprocessor; 0: not told. major << 8 | minor */
+    uint32_t streams;           /* that kernels ran on */
     struct gpu_card out;
 };
 
@@ -79,10 +110,15 @@ struct gpu_work {
     VEC(uint16_t) lane_cards;   /* likewise of lanes: index of the card */
     VEC(struct gpu_open_range) ranges;
     VEC(struct gpu_seen_card) cards;
-    VEC(struct gpu_lost) lost;                                  /* by process: the latest that it told */
+    VEC(struct gpu_lost) lost; /* by process: the latest that it told */
+    VEC(struct gpu_copied) copied;
+    VEC(uint32_t) call_names; /* indices of names */
+    VEC(struct gpu_overhead) overheads;
+    VEC(struct gpu_memory_event) memory;                        /* in the order of the file */
+    VEC(struct gpu_window) windows;                             /* steps, by card, then time */
     struct map_u64 range_numbers, card_numbers, thread_numbers; /* gpu_key() -> index + 1 */
     struct map_u64 open_range; /* process << 32 | thread -> innermost, index + 1 */
-    struct map_u64 held;       /* card << 48 ^ address -> bytes of device memory */
+    struct map_u64 held;       /* card << 48 ^ address -> index + 1 of the event that took it */
     struct gpu_copy copies[32];
     struct gpu_profile *out;
     tare_error *err;
@@ -92,6 +128,9 @@ struct gpu_work {
 tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err);
 /* Adds how often the thread (an index) was looked at within that time, by enum gpu_host_does. */
 void gpu_work_looks(const struct gpu_work *w, uint32_t thread, uint64_t from, uint64_t to, uint64_t looks[]);
+/* NULL: not recorded. The call with that number; the innermost range in which it was made. */
+const struct gpu_host_call *gpu_work_call(const struct gpu_work *w, uint32_t process, uint32_t id);
+const struct gpu_open_range *gpu_work_range(const struct gpu_work *w, uint32_t process, uint32_t id);
 void gpu_work_release(struct gpu_work *w);
 const char *gpu_copy_direction(uint64_t what); /* of COPY.what, as the document has it */
 enum call_class gpu_call_class(const char *name);
@@ -117,6 +156,9 @@ tare_status gpu_work_idle(struct gpu_work *w);
 
 /* gpu_steps.c: of each device. */
 tare_status gpu_work_steps(struct gpu_work *w);
+
+/* gpu_held.c: memory of each device over time, its peak, and who held it then. After steps. */
+tare_status gpu_work_held(struct gpu_work *w);
 
 /* gpu_name.c */
 const char *gpu_name_full(struct arena *a, const char *mangled); /* demangled where that can be done here */

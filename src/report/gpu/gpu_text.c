@@ -117,6 +117,29 @@ static void fill_words(struct buf *b, const void *row)
         }                                                                           \
     } while (0)
 
+/* The peak, and the three who had taken most of it. */
+static void write_memory(struct stream *s, const struct gpu_card *d)
+{
+    enum { SHOWN = 3 };
+    struct buf b = BUF_INIT;
+    if (!d->memory_peak_bytes.known) return;
+    fmt_bytes(&b, (double)d->memory_peak_bytes.v);
+    buf_add_str(&b, " from the driver at the most");
+    for (size_t i = 0; i < d->memory_holders.n && i < SHOWN; i++) {
+        const struct gpu_holder *h = d->memory_holders.at[i];
+        buf_add_str(&b, i ? ", " : ": ");
+        fmt_bytes(&b, (double)h->bytes);
+        buf_add_str(&b, " by ");
+        text_name(&b, h->call ? h->call : "a call that was not recorded", NAME_SHOWN);
+        if (h->range) {
+            buf_add_str(&b, " in ");
+            text_name(&b, h->range, NAME_SHOWN);
+        }
+        if (h->step.known) buf_printf(&b, ", step %" PRIu64, h->step.v);
+    }
+    text_line(s, "memory", &b);
+}
+
 static void write_card(struct stream *s, const struct gpu_card *d)
 {
     static const struct table_fill columns[] = {
@@ -133,12 +156,7 @@ static void write_card(struct stream *s, const struct gpu_card *d)
     write_busy(s, d);
     write_launches(s, d);
     write_steps(s, &d->steps);
-    if (d->memory_peak_bytes.known) {
-        b = (struct buf)BUF_INIT;
-        fmt_bytes(&b, (double)d->memory_peak_bytes.v);
-        buf_add_str(&b, " from the driver at the most");
-        text_line(s, "memory", &b);
-    }
+    write_memory(s, d);
     PRINT_TABLE(s, d->idle, columns);
 }
 

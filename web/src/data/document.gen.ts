@@ -1638,6 +1638,44 @@ export const GPU_STEPS: Shape = {
   least_busy: "number",
 };
 
+/** Who had taken the memory that was held at the peak. */
+export interface GpuHolder {
+  /** NVTX range in which it was taken; null: in none, or not known. */
+  range?: string | null;
+  /** CUDA call that took it; null: not recorded. */
+  call?: string | null;
+  /** That made the call. */
+  thread?: number | null;
+  /** Number of the step in which the largest piece was taken, from 1; null: outside of steps. */
+  step?: number | null;
+  /** Held at the peak. */
+  bytes?: number | null;
+  /** In so many allocations. */
+  pieces?: number | null;
+}
+
+export const GPU_HOLDER: Shape = {
+  range: "text",
+  call: "text",
+  thread: "number",
+  step: "number",
+  bytes: "number",
+  pieces: "number",
+};
+
+/** Memory that a process had from the driver, at a time. */
+export interface GpuMemoryAt {
+  /** Since the start of the trace. */
+  at_ns?: number | null;
+  /** The most around this time. */
+  bytes?: number | null;
+}
+
+export const GPU_MEMORY_AT: Shape = {
+  at_ns: "number",
+  bytes: "number",
+};
+
 /** A GPU that was used. */
 export interface GpuCard {
   /** As CUDA numbers it in the process. */
@@ -1676,6 +1714,12 @@ export interface GpuCard {
   steps?: GpuSteps | null;
   /** Most memory that the process had from the driver, B. */
   memory_peak_bytes?: number | null;
+  /** When, since the start of the trace, ns. */
+  memory_peak_at_ns?: number | null;
+  /** Who had taken it, the largest first. */
+  memory_holders?: GpuHolder[] | null;
+  /** Over time, at most some hundred points. */
+  memory?: GpuMemoryAt[] | null;
   /** Path of a null quantity to the reason why it is unknown. */
   unknown?: Record<string, string> | null;
 }
@@ -1699,6 +1743,9 @@ export const GPU_CARD: Shape = {
   call_ns: GPU_SPREAD,
   steps: GPU_STEPS,
   memory_peak_bytes: "number",
+  memory_peak_at_ns: "number",
+  memory_holders: [GPU_HOLDER],
+  memory: [GPU_MEMORY_AT],
   unknown: REASONS,
 };
 
