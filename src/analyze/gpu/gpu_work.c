@@ -196,13 +196,13 @@ static tare_status add_copied(struct gpu_work *w, uint32_t process, const struct
                               const struct gpu_copy *kind)
 {
     bool copy = r->kind == GPU_COPY;
-    uint64_t bytes = copy ? r->COPY.bytes : r->SET.bytes;
+    uint64_t bytes = copy ? r->COPY.bytes : r->SET.bytes, lane = copy ? r->COPY.lane : r->SET.lane;
     struct gpu_op op = {r->v[0], r->v[0] + r->v[1], .kind = WORK_COPY};
     if (!is_sane(w, r->v[0], r->v[1])) return TARE_OK;
     tare_status s = sum_copy(w, kind, bytes, r->v[1]);
     op.id = (uint32_t)(copy ? r->COPY.id : r->SET.id);
     op.name = (uint32_t)w->copied.n - 1;
-    return s == TARE_OK ? add_op(w, process, copy ? r->COPY.lane : r->SET.lane, op) : s;
+    return s == TARE_OK ? add_op(w, process, lane, op) : s;
 }
 
 static tare_status add_copy(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
