@@ -30,6 +30,7 @@ static const struct spec_row rows[] = {
     ROW("seq", INT, params.seq),
     ROW("threads", INT, params.threads),
     ROW("provider", TEXT, params.provider),
+    ROW("io", TEXT, params.io),
     ROW("seed", SEED, params.seed),
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };

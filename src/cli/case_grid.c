@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "subject/ort_session.h"
 
 enum { CASES_MAX = 4096, VALUES_MAX = 256 };
 
@@ -66,29 +67,50 @@ tare_status grid_parse_dim(void *grid, const char *text, tare_error *err)
     return status;
 }
 
-tare_status grid_parse_providers(void *grid, const char *text, tare_error *err)
+/* Words between commas, each once, into `out`; `usual` is said where there is none. */
+static tare_status parse_words(struct grid *s, grid_words *out, const char *text, const char *usual,
+                               tare_error *err)
 {
-    struct grid *s = grid;
-    vec_clear(&s->providers); /* a later option replaces an earlier one */
+    vec_clear(out); /* a later option replaces an earlier one */
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ",");
-        if (n == 0) return error_set(err, TARE_INVALID, "expected names separated by commas: cpu,cuda");
+        if (n == 0) return error_set(err, TARE_INVALID, "expected names separated by commas: %s", usual);
         const char *word = arena_str_n(&s->arena, p, n);
-        tare_status status = word ? vec_push(&s->providers, word, err) : error_nomem(err, "a provider");
+        tare_status status = word ? vec_push(out, word, err) : error_nomem(err, "a name");
         if (status != TARE_OK) return status;
         p += n;
         if (!*p) return TARE_OK;
     }
 }
 
+tare_status grid_parse_providers(void *grid, const char *text, tare_error *err)
+{
+    struct grid *s = grid;
+    return parse_words(s, &s->providers, text, "cpu,cuda", err);
+}
+
+tare_status grid_parse_ios(void *grid, const char *text, tare_error *err)
+{
+    struct grid *s = grid;
+    tare_status status = parse_words(s, &s->ios, text, IO_HOST "," IO_GPU, err);
+    for (size_t i = 0; status == TARE_OK && i < s->ios.n; i++) {
+        const char *word = s->ios.items[i];
+        if (strcmp(word, IO_HOST) != 0 && strcmp(word, IO_GPU) != 0)
+            status = error_set(err, TARE_INVALID, "'%s' is neither " IO_HOST " nor " IO_GPU, word);
+        if (i && strcmp(word, s->ios.items[0]) == 0)
+            status = error_set(err, TARE_INVALID, "%s is named twice", word);
+    }
+    return status;
+}
+
 /* ---- combining ---- */
 
 /* Position in every axis; an axis that was not asked for has one value, "not set". */
 struct odometer {
-    size_t at[5], size[5]; /* subject, provider, threads, seq, batch; dims count in dim_at */
+    size_t at[6], size[6]; /* subject, provider, io, threads, seq, batch; dims count in dim_at */
     VEC(size_t) dim_at;
 };
-enum { SUBJECT, PROVIDER, THREADS, SEQ, BATCH };
+enum { SUBJECT, PROVIDER, IO, THREADS, SEQ, BATCH };
 
 static size_t at_least_one(size_t n)
 {
@@ -128,6 +150,7 @@ static tare_status name_case(struct building *w, struct bench_case *c, const str
         add_number(&name, c->params.dims[i].name, c->params.dims[i].value);
     add_number(&name, "threads", c->params.threads);
     if (w->asked->providers.n) add_part(&name, "provider", c->params.provider);
+    if (w->asked->ios.n) add_part(&name, "io", c->params.io);
     if (subject->variant) add_part(&name, "variant", subject->variant);
     if (subject->runtime) add_part(&name, "runtime", subject->runtime);
     if (!name.len) buf_add_str(&name, "default");
@@ -150,6 +173,13 @@ static tare_status case_dims(struct building *w, struct case_params *p)
     return TARE_OK;
 }
 
+/* Nothing but a GPU can keep inputs and outputs on a GPU: of `--provider cpu,cuda --io host,gpu` the processor has
+ * one. */
+static bool has_place(const struct case_params *p)
+{
+    return !p->io || strcmp(p->io, IO_GPU) != 0 || ort_provider_memory(p->provider);
+}
+
 /* The combination that the odometer shows. */
 static tare_status add_case(struct building *w)
 {
@@ -159,6 +189,8 @@ static tare_status add_case(struct building *w)
     const struct grid_subject *subject = &w->subjects[o->at[SUBJECT]];
     struct bench_case c = {.subject = subject->subject};
     c.params.provider = g->providers.n ? g->providers.items[o->at[PROVIDER]] : NULL;
+    c.params.io = g->ios.n ? g->ios.items[o->at[IO]] : NULL;
+    if (!has_place(&c.params)) return TARE_OK;
     c.params.variant = subject->variant;
     c.params.threads = value_at(&g->threads, o->at[THREADS]);
     c.params.seq = value_at(&g->seq, o->at[SEQ]);
@@ -206,14 +238,18 @@ tare_status grid_build(const struct grid *asked, const struct grid_subject *subj
 {
     struct building w = {.asked = asked, .subjects = subjects, .out = out, .err = err};
     w.at =
-        (struct odometer){.size = {n, at_least_one(asked->providers.n), at_least_one(asked->threads.values.n),
-                                   at_least_one(asked->seq.values.n), at_least_one(asked->batch.values.n)}};
+        (struct odometer){.size = {n, at_least_one(asked->providers.n), at_least_one(asked->ios.n),
+                                   at_least_one(asked->threads.values.n), at_least_one(asked->seq.values.n),
+                                   at_least_one(asked->batch.values.n)}};
     tare_status status = TARE_OK;
     for (size_t i = 0; i < asked->dims.n && status == TARE_OK; i++)
         status = vec_push(&w.at.dim_at, (size_t)0, err);
     do {
         if (status == TARE_OK) status = add_case(&w);
     } while (status == TARE_OK && turn(asked, &w.at));
+    if (status == TARE_OK && !out->cases.n)
+        status = error_set(err, TARE_INVALID,
+                           "--io " IO_GPU " needs a provider with memory of its own, as in --provider cuda");
     for (size_t i = 0; i < out->cases.n; i++) out->cases.items[i].params.has_neighbours = out->cases.n > 1;
     vec_release(&w.at.dim_at);
     return status == TARE_OK ? check_names(out, err) : status;
@@ -233,6 +269,7 @@ void grid_release(struct grid *s)
     vec_release(&s->threads.values);
     vec_release(&s->dims);
     vec_release(&s->providers);
+    vec_release(&s->ios);
     arena_release(&s->arena);
     *s = (struct grid)GRID_INIT;
 }
@@ -272,6 +309,7 @@ struct model_args model_args_over(const struct model_args *own, const struct mod
     if (!m.seq) m.seq = common->seq;
     if (!m.threads) m.threads = common->threads;
     if (!m.provider) m.provider = common->provider;
+    if (!m.io) m.io = common->io;
     if (!m.inputs) m.inputs = common->inputs;
     if (!m.dims.n) m.dims = common->dims;
     if (!m.runtimes.n) m.runtimes = common->runtimes;
@@ -289,6 +327,7 @@ tare_status model_args_grid(const struct model_args *m, struct grid *out, tare_e
             error_wrap(err, "--dim %s", m->dims.items[i]);
     if (s == TARE_OK && m->provider && (s = grid_parse_providers(out, m->provider, err)) < 0)
         error_wrap(err, "--provider %s", m->provider);
+    if (s == TARE_OK && m->io && (s = grid_parse_ios(out, m->io, err)) < 0) error_wrap(err, "--io %s", m->io);
     return s;
 }
 

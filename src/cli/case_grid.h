@@ -22,10 +22,12 @@ struct grid_subject {
     const char *variant, *runtime; /* names; NULL: there is only one */
 };
 
+typedef VEC(const char *) grid_words;
+
 struct grid { /* what was asked for */
     struct grid_ints batch, seq, threads;
     VEC(struct grid_dim) dims;
-    VEC(const char *) providers;
+    grid_words providers, ios;
     struct arena arena; /* of names */
     unsigned workers;
     uint64_t seed;
@@ -39,13 +41,15 @@ struct grid_cases { /* what that makes */
 };
 void grid_cases_release(struct grid_cases *c);
 
-/* For OPT_CALLBACK rows: "1,4,16" into a struct grid_ints, "NAME=1,4" into a struct grid, "cpu,cuda" likewise. */
+/* For OPT_CALLBACK rows: "1,4,16" into a struct grid_ints, "NAME=1,4" into a struct grid, "cpu,cuda" and
+ * "host,gpu" likewise. */
 tare_status grid_parse_ints(void *ints, const char *text, tare_error *err);
 tare_status grid_parse_dim(void *grid, const char *text, tare_error *err);
 tare_status grid_parse_providers(void *grid, const char *text, tare_error *err);
+tare_status grid_parse_ios(void *grid, const char *text, tare_error *err);
 
-/* Every combination of `n` subjects, providers, threads, dims, seq and, fastest, batch. Borrows from both; release the
- * cases whatever the result. */
+/* Every combination of `n` subjects, providers, places of inputs and outputs, threads, dims, seq and, fastest, batch.
+ * Borrows from both; release the cases whatever the result. */
 tare_status grid_build(const struct grid *asked, const struct grid_subject *subjects, size_t n,
                        struct grid_cases *out, tare_error *err);
 
@@ -56,7 +60,7 @@ tare_status grid_build(const struct grid *asked, const struct grid_subject *subj
 enum { KIND_MODEL = 1, KIND_COMMAND = 2, KIND_PYTHON = 4, KIND_SAVED = 8 };
 
 struct model_args {
-    const char *batch, *seq, *threads, *provider, *inputs; /* NULL: not said */
+    const char *batch, *seq, *threads, *provider, *io, *inputs; /* NULL: not said */
     struct opt_list dims, runtimes, session_config;
     int64_t optimization; /* -1: the runtime's own */
     bool no_arena;
@@ -83,6 +87,8 @@ struct command_args {
                  "any other free dimension of the model; may be repeated", .only_for = KIND_MODEL), \
     OPT_STRING(0, "provider", &(m)->provider, "<name,..>", "execution providers: cpu, cuda, ..", \
                  .only_for = KIND_MODEL), \
+    OPT_STRING(0, "io", &(m)->io, "<host,gpu>", \
+                 "inputs and outputs in host memory, copied in each run, or kept on the GPU", .only_for = KIND_MODEL), \
     OPT_LIST(0, "ort", &(m)->runtimes, "<path>", "which libonnxruntime; several are compared", \
                  .only_for = KIND_MODEL)
 #define OPT_RUNTIME(m, more_inputs) \

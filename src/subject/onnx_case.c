@@ -244,6 +244,8 @@ static void record_params(const struct filling *f, const struct case_record *to)
     run_map_int(a, to->params, "threads", f->threads);
     run_map_text(a, to->params, "precision", precision);
     run_map_text(a, to->params, "provider", f->params->provider ? f->params->provider : "cpu");
+    if (ort_provider_memory(f->params->provider))
+        run_map_text(a, to->params, "io", f->params->io ? f->params->io : IO_HOST);
     if (f->params->variant) run_map_text(a, to->params, "variant", f->params->variant);
     if (f->subject->optimization >= 0) run_map_int(a, to->params, "optimization", f->subject->optimization);
     for (size_t i = 0; i < f->dims.chosen.n; i++) {
@@ -256,6 +258,24 @@ static void record_params(const struct filling *f, const struct case_record *to)
 
 /* ---- all of it ---- */
 
+static bool wants_device(const struct case_params *p)
+{
+    return p->io && strcmp(p->io, IO_GPU) == 0;
+}
+
+/* Before anything is loaded. */
+static tare_status check_io(const struct case_params *p, tare_error *err)
+{
+    const char *provider = p->provider ? p->provider : "cpu";
+    if (p->io && !wants_device(p) && strcmp(p->io, IO_HOST) != 0)
+        return error_set(err, TARE_INVALID, "io '%s': " IO_HOST " or " IO_GPU, p->io);
+    if (!wants_device(p) || ort_provider_memory(provider)) return TARE_OK;
+    return error_set(err, TARE_UNSUPPORTED,
+                     "io=" IO_GPU ": provider '%s' has no memory of its own to keep inputs and "
+                     "outputs in",
+                     provider);
+}
+
 static tare_status fill_instance(struct onnx_instance *i, struct filling *f, tare_error *err)
 {
     tare_status st = open_session(f, &i->session, err);
@@ -266,6 +286,8 @@ static tare_status fill_instance(struct onnx_instance *i, struct filling *f, tar
                        "memory description");
     if (st == TARE_OK) st = make_names(i, err);
     if (st == TARE_OK) st = make_inputs(i, f, err);
+    if (st == TARE_OK && wants_device(f->params))
+        st = onnx_bind(i, ort_provider_memory(f->params->provider), err);
     i->batch = f->dims.batch;
     return st;
 }
@@ -276,15 +298,19 @@ tare_status onnx_prepare(struct subject *base, const struct case_params *p, cons
 {
     struct onnx_subject *s = (struct onnx_subject *)base;
     struct filling f = {.subject = s, .params = p, .dims = FREE_DIMS_INIT};
+    tare_status st = check_io(p, err);
+    if (st < 0) return st;
     struct onnx_instance *i = mem_new(1, sizeof *i);
     if (!i) return error_nomem(err, "a case");
     i->base.subject = base;
     i->ort = s->ort;
     i->call_run = s->ort->call.Run;
+    i->call_bound = s->ort->call.RunWithBinding;
+    i->call_wait = s->ort->call.SynchronizeBoundOutputs;
     i->placed = p->provider && strcasecmp(p->provider, "cpu") != 0;
     i->no_arena = s->no_arena;
     f.threads = p->threads > 0 ? p->threads : onnx_thread_budget(to->run);
-    tare_status st = fill_instance(i, &f, err);
+    st = fill_instance(i, &f, err);
     if (st == TARE_OK) record_params(&f, to);
     if (st == TARE_OK && to->run->arena.failed) st = error_nomem(err, "a case");
     mem_free(f.files);
@@ -313,6 +339,7 @@ void onnx_finish(struct instance *base)
     for (unsigned w = 0; i->workers && w < i->n_workers; w++) {
         guard_remove(&((struct onnx_subject *)base->subject)->guard, &i->workers[w].calls);
         if (i->workers[w].calls.run) i->ort->call.ReleaseRunOptions(i->workers[w].calls.run);
+        onnx_unbind(i, &i->workers[w]);
         release_values(i->ort, i->workers[w].in, i->inputs.items.n);
         release_values(i->ort, i->workers[w].out, i->outputs.items.n);
         mem_free(i->workers[w].loose);
@@ -322,6 +349,7 @@ void onnx_finish(struct instance *base)
     mem_free(i->in_names);
     mem_free(i->out_names);
     if (i->cpu) i->ort->call.ReleaseMemoryInfo(i->cpu);
+    if (i->device) i->ort->call.ReleaseMemoryInfo(i->device);
     if (i->session) i->ort->call.ReleaseSession(i->session);
     ort_ios_release(&i->inputs);
     ort_ios_release(&i->outputs);
@@ -348,16 +376,6 @@ static struct ort_status *call_run(struct onnx_instance *i, struct onnx_worker *
                        i->inputs.items.n, i->out_names, i->outputs.items.n, w->out);
 }
 
-static bool same_shape(const struct ort *o, const struct ort_value *a, const struct ort_value *b)
-{
-    int64_t dims_a[TENSOR_RANK_MAX], dims_b[TENSOR_RANK_MAX];
-    size_t rank_a = 0, rank_b = 0;
-    int type_a, type_b;
-    return ort_value_shape(o, a, &type_a, dims_a, &rank_a) &&
-           ort_value_shape(o, b, &type_b, dims_b, &rank_b) && rank_a == rank_b &&
-           memcmp(dims_a, dims_b, rank_a * sizeof *dims_a) == 0;
-}
-
 /* The outputs of this run have other shapes than those of the last: run once more with outputs the runtime allocates,
  * and let it allocate those that changed from now on. false: shapes did not change, so the failure is a real one. */
 static bool retry_loose(struct onnx_instance *i, struct onnx_worker *w)
@@ -370,7 +388,7 @@ static bool retry_loose(struct onnx_instance *i, struct onnx_worker *w)
     memset(w->out, 0, n * sizeof(struct ort_value *));
     struct ort_status *st = call_run(i, w);
     for (size_t k = 0; !st && k < n; k++) {
-        if (!old[k] || same_shape(i->ort, old[k], w->out[k])) continue;
+        if (!old[k] || ort_value_same_shape(i->ort, old[k], w->out[k])) continue;
         changed = w->loose[k] = w->any_loose = true;
     }
     for (size_t k = 0; k < n; k++) {
@@ -391,6 +409,11 @@ static tare_status run_failed(struct onnx_instance *i, struct onnx_worker *w, st
         i->ort->call.ReleaseStatus(st);
         return error_set(err, TARE_DENIED, "%s: a run: %s", s->path, why);
     }
+    if (w->bound) {
+        if (!onnx_bound_retry(i, w)) return ort_check(i->ort, st, err, "running %s", s->path);
+        i->ort->call.ReleaseStatus(st);
+        return TARE_OK;
+    }
     for (size_t k = 0; k < i->outputs.items.n; k++) reused = reused || (w->out[k] && !w->loose[k]);
     if (reused && retry_loose(i, w)) {
         i->ort->call.ReleaseStatus(st);
@@ -404,9 +427,9 @@ tare_status onnx_run(struct instance *base, unsigned worker, struct subject_cost
     struct onnx_instance *i = (struct onnx_instance *)base;
     struct onnx_worker *w = &i->workers[worker];
     cost->known = false;
-    if (w->any_loose) release_loose(i, w);
+    if (w->any_loose && !w->bound) release_loose(i, w);
     guard_call(&w->calls);
-    struct ort_status *st = call_run(i, w);
+    struct ort_status *st = w->bound ? onnx_bound_run(i, w) : call_run(i, w);
     guard_call(&w->calls);
     return st ? run_failed(i, w, st, err) : TARE_OK;
 }
@@ -423,17 +446,34 @@ static struct ort_status *empty_run(struct ort_session *s,
     return NULL;
 }
 
+static struct ort_status *empty_bound(struct ort_session *s, const struct ort_run_options *o,
+                                      const struct ort_io_binding *b)
+{
+    (void)s, (void)o, (void)b;
+    return NULL;
+}
+
+static struct ort_status *empty_wait(struct ort_io_binding *b)
+{
+    (void)b;
+    return NULL;
+}
+
 /* The whole way through the table of functions, around a run that does nothing; the fastest of some batches. */
 uint64_t onnx_overhead_ns(struct instance *base)
 {
     enum { BATCHES = 9, RUNS = 512 };
     struct onnx_instance *i = (struct onnx_instance *)base;
     ort_run_function *real = i->call_run;
+    ort_run_bound_function *real_bound = i->call_bound;
+    ort_wait_function *real_wait = i->call_wait;
     struct subject_cost cost = {0};
     uint64_t best = UINT64_MAX;
     bool loose = i->workers[0].any_loose;
     i->workers[0].any_loose = false;
     i->call_run = empty_run;
+    i->call_bound = empty_bound;
+    i->call_wait = empty_wait;
     for (int b = 0; b < BATCHES; b++) {
         uint64_t start = clock_raw_ns();
         for (int k = 0; k < RUNS; k++) base->subject->ops->run(base, 0, &cost, NULL);
@@ -441,6 +481,8 @@ uint64_t onnx_overhead_ns(struct instance *base)
         if (took < best) best = took;
     }
     i->call_run = real;
+    i->call_bound = real_bound;
+    i->call_wait = real_wait;
     i->workers[0].any_loose = loose;
     return (best + RUNS - 1) / RUNS;
 }
@@ -495,6 +537,8 @@ tare_status onnx_report(struct instance *base, struct run *run, struct run_case 
     struct onnx_instance *i = (struct onnx_instance *)base;
     uint64_t bad = 0;
     report_arena(i, run, c);
+    tare_status s = i->device ? onnx_bound_fetch(i, err) : TARE_OK;
+    if (s < 0) return s;
     for (size_t k = 0; k < i->outputs.items.n; k++) bad += count_bad(i->ort, i->workers[0].out[k]);
     c->nan_outputs = known_u64(bad);
     if (i->placed) ort_placement(i->ort, i->session, &run->arena, &c->placement);
@@ -507,7 +551,7 @@ tare_status onnx_copy_outputs(struct instance *base, struct tensor_set *out, tar
 {
     struct onnx_instance *i = (struct onnx_instance *)base;
     struct tensor_set set = TENSOR_SET_INIT;
-    tare_status s = TARE_OK;
+    tare_status s = i->device ? onnx_bound_fetch(i, err) : TARE_OK;
     for (size_t k = 0; s == TARE_OK && k < i->outputs.items.n; k++) {
         struct tensor t;
         if (!i->workers[0].out[k]) {

@@ -36,24 +36,31 @@ struct onnx_worker {
     bool *loose;                  /* per output: allocated anew in every run */
     bool any_loose;
     struct guarded calls;
+    struct ort_io_binding *bound; /* inputs and outputs on the device; NULL: they are the host's */
 };
 
 typedef struct ort_status *ort_run_function(struct ort_session *, const struct ort_run_options *,
                                             const char *const *, const struct ort_value *const *, size_t,
                                             const char *const *, size_t, struct ort_value **);
 
+typedef struct ort_status *ort_run_bound_function(struct ort_session *, const struct ort_run_options *,
+                                                  const struct ort_io_binding *);
+typedef struct ort_status *ort_wait_function(struct ort_io_binding *);
+
 struct onnx_instance {
     struct instance base;
     const struct ort *ort;
-    ort_run_function *call_run; /* the runtime's, or an empty one while overhead is measured */
+    ort_run_function *call_run;         /* the runtime's, or an empty one while overhead is measured */
+    ort_run_bound_function *call_bound; /* likewise */
+    ort_wait_function *call_wait;
     struct ort_session *session;
     struct ort_ios inputs, outputs;
     const char **in_names, **out_names;
     struct onnx_worker *workers;
     unsigned n_workers;
-    struct ort_memory_info *cpu;
-    int64_t batch; /* 0: unknown */
-    bool placed;   /* made for another provider than cpu */
+    struct ort_memory_info *cpu, *device; /* device NULL: inputs and outputs are the host's */
+    int64_t batch;                        /* 0: unknown */
+    bool placed;                          /* made for another provider than cpu */
     bool no_arena;
 };
 
@@ -136,6 +143,19 @@ tare_status onnx_load(struct onnx_subject *s, const struct ort_session_spec *spe
                       tare_error *err);
 /* Session options that do not depend on the case. */
 struct ort_session_spec onnx_session_spec(const struct onnx_subject *s);
+
+/* ---- onnx_bind.c: inputs and outputs that stay on the device ---- */
+
+/* From now on, runs of all workers keep theirs in memory of this name ("Cuda"). Inputs are copied there once, now. */
+tare_status onnx_bind(struct onnx_instance *i, const char *memory, tare_error *err);
+void onnx_unbind(struct onnx_instance *i, struct onnx_worker *w);
+/* One run of a bound worker, until its outputs are there. */
+struct ort_status *onnx_bound_run(const struct onnx_instance *i, struct onnx_worker *w);
+/* After a failure: was it that outputs have another shape now? Then the run was made again with outputs allocated anew,
+ * as they are in every run from now on. */
+bool onnx_bound_retry(const struct onnx_instance *i, struct onnx_worker *w);
+/* Worker 0's outputs as values of the host in w->out, by one more run whose outputs are bound there. */
+tare_status onnx_bound_fetch(struct onnx_instance *i, tare_error *err);
 
 /* ---- running it ---- */
 

@@ -30,6 +30,7 @@ struct ort_provider_options;
 struct ort_key_values;
 struct ort_ep_subgraph;
 struct ort_ep_node;
+struct ort_io_binding;
 
 typedef void ort_log_function(void *param, int severity, const char *category, const char *id,
                               const char *where, const char *text);
@@ -84,6 +85,7 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
       (struct ort_session_options *, const char *name, const char *const *keys, const char *const *values, size_t)) \
     X(SessionEndProfiling, 110, 2, struct ort_status *, \
       (struct ort_session *, struct ort_allocator *, char **file)) \
+    X(SessionGetProfilingStartTimeNs, 146, 5, struct ort_status *, (const struct ort_session *, uint64_t *)) \
     X(SessionGetInputCount, 30, 1, struct ort_status *, (const struct ort_session *, size_t *)) \
     X(SessionGetOutputCount, 31, 1, struct ort_status *, (const struct ort_session *, size_t *)) \
     X(SessionGetInputTypeInfo, 33, 1, struct ort_status *, \
@@ -106,6 +108,8 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
       (const struct ort_tensor_info *, const char **, size_t)) \
     X(HasShape, 390, 24, _Bool, (const struct ort_tensor_info *)) \
     X(CreateCpuMemoryInfo, 69, 1, struct ort_status *, (int allocator, int memory, struct ort_memory_info **)) \
+    X(CreateMemoryInfo, 68, 1, struct ort_status *, \
+      (const char *name, int allocator, int device, int memory, struct ort_memory_info **)) \
     X(ReleaseMemoryInfo, 94, 1, void, (struct ort_memory_info *)) \
     X(GetAllocatorWithDefaultOptions, 78, 1, struct ort_status *, (struct ort_allocator **)) \
     X(AllocatorFree, 76, 1, struct ort_status *, (struct ort_allocator *, void *)) \
@@ -124,6 +128,18 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
     X(GetTensorMutableData, 51, 1, struct ort_status *, (struct ort_value *, void **)) \
     X(GetTensorTypeAndShape, 65, 1, struct ort_status *, (const struct ort_value *, struct ort_tensor_info **)) \
     X(ReleaseValue, 96, 1, void, (struct ort_value *)) \
+    X(RunWithBinding, 133, 5, struct ort_status *, \
+      (struct ort_session *, const struct ort_run_options *, const struct ort_io_binding *)) \
+    X(CreateIoBinding, 134, 5, struct ort_status *, (struct ort_session *, struct ort_io_binding **)) \
+    X(ReleaseIoBinding, 135, 5, void, (struct ort_io_binding *)) \
+    X(BindInput, 136, 5, struct ort_status *, \
+      (struct ort_io_binding *, const char *name, const struct ort_value *)) \
+    X(BindOutputToDevice, 138, 5, struct ort_status *, \
+      (struct ort_io_binding *, const char *name, const struct ort_memory_info *)) \
+    X(GetBoundOutputValues, 140, 5, struct ort_status *, \
+      (const struct ort_io_binding *, struct ort_allocator *, struct ort_value ***, size_t *)) \
+    X(SynchronizeBoundInputs, 202, 10, struct ort_status *, (struct ort_io_binding *)) \
+    X(SynchronizeBoundOutputs, 203, 10, struct ort_status *, (struct ort_io_binding *)) \
     X(SessionGetEpGraphAssignmentInfo, 407, 24, struct ort_status *, \
       (const struct ort_session *, const struct ort_ep_subgraph *const **, size_t *)) \
     X(EpSubgraphGetEpName, 408, 24, struct ort_status *, (const struct ort_ep_subgraph *, const char **)) \

@@ -21,21 +21,22 @@ struct provider_row {
     const char *short_name, *name;
     const char *append;  /* its name for the generic append; NULL: none needed, or a function of its own */
     const char *library; /* beside the runtime; NULL: compiled in */
+    const char *memory;  /* what the runtime calls its memory, where that is not the host's */
 };
 
 static const struct provider_row providers[] = {
-    {"cpu", "CPUExecutionProvider", NULL, NULL},
-    {"cuda", "CUDAExecutionProvider", NULL, "libonnxruntime_providers_cuda.so"},
-    {"tensorrt", "TensorrtExecutionProvider", NULL, "libonnxruntime_providers_tensorrt.so"},
-    {"rocm", "ROCMExecutionProvider", "ROCM", "libonnxruntime_providers_rocm.so"},
-    {"migraphx", "MIGraphXExecutionProvider", "MIGraphX", "libonnxruntime_providers_migraphx.so"},
-    {"openvino", "OpenVINOExecutionProvider", "OpenVINO", "libonnxruntime_providers_openvino.so"},
-    {"dnnl", "DnnlExecutionProvider", "DNNL", "libonnxruntime_providers_dnnl.so"},
-    {"qnn", "QNNExecutionProvider", "QNN", "libonnxruntime_providers_qnn.so"},
-    {"xnnpack", "XnnpackExecutionProvider", "XNNPACK", NULL},
-    {"webgpu", "WebGpuExecutionProvider", "WebGPU", NULL},
-    {"acl", "ACLExecutionProvider", "ACL", NULL},
-    {"azure", "AzureExecutionProvider", "AZURE", NULL},
+    {"cpu", "CPUExecutionProvider", NULL, NULL, NULL},
+    {"cuda", "CUDAExecutionProvider", NULL, "libonnxruntime_providers_cuda.so", "Cuda"},
+    {"tensorrt", "TensorrtExecutionProvider", NULL, "libonnxruntime_providers_tensorrt.so", "Cuda"},
+    {"rocm", "ROCMExecutionProvider", "ROCM", "libonnxruntime_providers_rocm.so", NULL},
+    {"migraphx", "MIGraphXExecutionProvider", "MIGraphX", "libonnxruntime_providers_migraphx.so", NULL},
+    {"openvino", "OpenVINOExecutionProvider", "OpenVINO", "libonnxruntime_providers_openvino.so", NULL},
+    {"dnnl", "DnnlExecutionProvider", "DNNL", "libonnxruntime_providers_dnnl.so", NULL},
+    {"qnn", "QNNExecutionProvider", "QNN", "libonnxruntime_providers_qnn.so", NULL},
+    {"xnnpack", "XnnpackExecutionProvider", "XNNPACK", NULL, NULL},
+    {"webgpu", "WebGpuExecutionProvider", "WebGPU", NULL, NULL},
+    {"acl", "ACLExecutionProvider", "ACL", NULL, NULL},
+    {"azure", "AzureExecutionProvider", "AZURE", NULL, NULL},
 };
 enum { N_PROVIDERS = sizeof providers / sizeof *providers };
 
@@ -46,6 +47,12 @@ static const struct provider_row *find_provider(const char *name)
             return &providers[i];
     }
     return NULL;
+}
+
+const char *ort_provider_memory(const char *provider)
+{
+    const struct provider_row *row = provider ? find_provider(provider) : NULL;
+    return row ? row->memory : NULL;
 }
 
 typedef struct ort_status *append_function(struct ort_session_options *, const struct ort_provider_options *);

@@ -65,12 +65,16 @@ tare_status ort_value_copy(const struct ort *o, struct ort_value *v, const char 
                            tare_error *err);
 /* Shape and type alone; false when it is no tensor. */
 bool ort_value_shape(const struct ort *o, const struct ort_value *v, int *type, int64_t *dims, size_t *rank);
+bool ort_value_same_shape(const struct ort *o, const struct ort_value *a, const struct ort_value *b);
 
 /* ---- providers ---- */
 
 /* What this library has, as a list of maps {"name", "state", "why"}; states: "usable", "absent", "untried". Appending
  * a provider is the only proof that it can be used, but loads it into this process; so none is tried for this list. */
 void ort_describe_providers(const struct ort *o, struct arena *a, struct run_map *config);
+
+/* What the runtime calls the memory of this provider's device ("Cuda"); NULL: it has none, or tare does not know it. */
+const char *ort_provider_memory(const char *provider);
 
 /* ---- after running ---- */
 

@@ -133,6 +133,16 @@ bool ort_value_shape(const struct ort *o, const struct ort_value *v, int *type, 
     return ort_done(o, st) && good;
 }
 
+bool ort_value_same_shape(const struct ort *o, const struct ort_value *a, const struct ort_value *b)
+{
+    int64_t dims_a[TENSOR_RANK_MAX], dims_b[TENSOR_RANK_MAX];
+    size_t rank_a = 0, rank_b = 0;
+    int type_a, type_b;
+    return ort_value_shape(o, a, &type_a, dims_a, &rank_a) &&
+           ort_value_shape(o, b, &type_b, dims_b, &rank_b) && rank_a == rank_b &&
+           memcmp(dims_a, dims_b, rank_a * sizeof *dims_a) == 0;
+}
+
 tare_status ort_value_over(const struct ort *o, const struct ort_memory_info *cpu, const struct tensor *t,
                            struct ort_value **out, tare_error *err)
 {

@@ -27,11 +27,17 @@ struct case_records {
     const char *weights;   /* beside `optimized`: its larger weights; NULL: inside */
 };
 
+/* Where a model's inputs and outputs are: in host memory, so that a run copies them there and back, or in that of the
+ * provider's device, where they stay. */
+#define IO_HOST "host"
+#define IO_GPU "gpu"
+
 /* One configuration. 0 or NULL: not asked for, the subject chooses. */
 struct case_params {
     int64_t batch, seq;           /* set the dimensions that the usual names stand for */
     int64_t threads;              /* within one run; 0: what affinity and cgroup allow */
     const char *provider;         /* "cpu", "cuda" */
+    const char *io;               /* IO_HOST, IO_GPU; NULL: host */
     const char *variant;          /* name given with --variant NAME=FILE; NULL: the subject itself */
     const struct dim_value *dims; /* further dimensions by name */
     size_t n_dims;

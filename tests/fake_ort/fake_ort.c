@@ -35,6 +35,17 @@ struct value {
     int64_t dims[FAKE_RANK];
     void *data;
     bool owned;
+    bool on_device; /* its bytes are not for the host */
+};
+struct memory {
+    int allocator;
+    bool device;
+};
+struct binding {
+    struct session *session;
+    struct value *in[FAKE_IO], *out[FAKE_IO];
+    bool to_device[FAKE_IO];
+    bool waits; /* a run whose end nobody waited for yet */
 };
 
 /* ---- what every call may need ---- */
@@ -326,9 +337,21 @@ static bool has_shape(const struct type_info *t)
 static struct status *memory_info(int allocator, int memory, void **out)
 {
     (void)memory;
-    int *kind = calloc(1, 16);
-    *kind = allocator;
-    *out = kind;
+    struct memory *m = calloc(1, sizeof *m);
+    m->allocator = allocator;
+    *out = m;
+    return NULL;
+}
+static struct status *named_memory(const char *name, int allocator, int device, int memory, void **out)
+{
+    (void)device, (void)memory;
+    struct memory *m = calloc(1, sizeof *m);
+    if (strcmp(name, "Cuda") != 0 && strcmp(name, "Cpu") != 0) {
+        free(m);
+        return fail(2, "Specified device is not supported.");
+    }
+    *m = (struct memory){allocator, strcmp(name, "Cuda") == 0};
+    *out = m;
     return NULL;
 }
 static struct status *default_allocator(void **out)
@@ -375,6 +398,7 @@ static struct status *has_value(const struct value *v, int *out)
 }
 static struct status *value_data(struct value *v, void **out)
 {
+    if (v->on_device) return fail(1, "fake_ort: the host looks into the device's memory");
     *out = v->data;
     return NULL;
 }
@@ -499,6 +523,93 @@ static struct status *run_session(struct session *s,
     return st;
 }
 
+/* ---- binding: inputs are copied when they are bound, outputs are written again until they are bound anew ---- */
+
+static struct status *create_binding(struct session *s, struct binding **out)
+{
+    *out = calloc(1, sizeof **out);
+    (*out)->session = s;
+    return NULL;
+}
+static void release_binding(struct binding *b)
+{
+    for (size_t i = 0; i < FAKE_IO; i++) {
+        release_value(b->in[i]);
+        release_value(b->out[i]);
+    }
+    free(b);
+}
+static int io_named(const struct fake_io *io, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(io[i].name, name) == 0) return (int)i;
+    return -1;
+}
+static struct status *bind_input(struct binding *b, const char *name, const struct value *v)
+{
+    int at = io_named(b->session->model.in, b->session->model.n_in, name);
+    if (at < 0) return fail(2, "Invalid Feed Input Name");
+    struct value *mine = malloc(sizeof *mine);
+    *mine = *v;
+    mine->data = malloc(v->bytes + 8);
+    memcpy(mine->data, v->data, v->bytes);
+    mine->owned = mine->on_device = true;
+    release_value(b->in[at]);
+    b->in[at] = mine;
+    note("bind", name);
+    return NULL;
+}
+static struct status *bind_output(struct binding *b, const char *name, const struct memory *to)
+{
+    int at = io_named(b->session->model.out, b->session->model.n_out, name);
+    if (at < 0) return fail(2, "Invalid Output Name");
+    release_value(b->out[at]);
+    b->out[at] = NULL;
+    b->to_device[at] = to->device;
+    return NULL;
+}
+static struct status *run_bound(struct session *s, const void *options, struct binding *b)
+{
+    const struct fake_model *m = &s->model;
+    const char *in[FAKE_IO], *out[FAKE_IO];
+    if (!options) return fail(2, "run options are not optional here");
+    if (b->waits) return fail(1, "fake_ort: the run before was not waited for");
+    for (size_t i = 0; i < m->n_in; i++) in[i] = m->in[i].name;
+    for (size_t i = 0; i < m->n_out; i++) out[i] = m->out[i].name;
+    struct status *st = run_session(s, options, in, (const struct value *const *)b->in, m->n_in, out, m->n_out,
+                                    b->out);
+    for (size_t i = 0; i < m->n_out; i++)
+        if (b->out[i]) b->out[i]->on_device = b->to_device[i];
+    b->waits = !st;
+    note("run", b->to_device[0] ? "device" : "host");
+    return st;
+}
+static struct status *wait_outputs(struct binding *b)
+{
+    b->waits = false;
+    return NULL;
+}
+static struct status *wait_inputs(struct binding *b)
+{
+    (void)b;
+    return NULL;
+}
+static struct status *bound_values(const struct binding *b, void *allocator, struct value ***out, size_t *n)
+{
+    (void)allocator;
+    *n = b->session->model.n_out;
+    *out = calloc(*n + 1, sizeof **out);
+    for (size_t i = 0; i < *n; i++) {
+        if (!b->out[i]) continue;
+        struct value *v = malloc(sizeof *v);
+        *v = *b->out[i];
+        v->data = malloc(v->bytes + 8);
+        memcpy(v->data, b->out[i]->data, v->bytes);
+        (*out)[i] = v;
+    }
+    return NULL;
+}
+
 /* ---- allocator statistics, placement ---- */
 
 static struct status *create_allocator(const struct session *s, const void *info, void **out)
@@ -572,6 +683,9 @@ static any_function *const implemented[SLOTS] = {
     AT(55, cast_info),        AT(98, release_any),      AT(99, release_any),      AT(60, element_type),
     AT(61, dim_count),        AT(62, get_dims),         AT(63, get_symbols),      AT(390, has_shape),
     AT(39, make_run_options), AT(97, release_any),      AT(46, ok_run_options),   AT(47, ok_run_options),
+    AT(68, named_memory),     AT(133, run_bound),       AT(134, create_binding),  AT(135, release_binding),
+    AT(136, bind_input),      AT(138, bind_output),     AT(140, bound_values),    AT(202, wait_inputs),
+    AT(203, wait_outputs),
     AT(69, memory_info),      AT(94, release_any),      AT(78, default_allocator), AT(76, allocator_free),
     AT(131, create_allocator), AT(132, release_any),    AT(319, allocator_stats), AT(298, key_values),
     AT(300, release_any),     AT(49, tensor_with_data), AT(67, value_kind),       AT(192, has_value),

@@ -2,7 +2,8 @@
  * subject_run.c - opens an ONNX subject, prepares one case, runs it and prints the run document. Driven by
  * test_onnx_subject.py, so that the subject is tested without the harness. Saves inputs and outputs for others to see.
  * usage: subject_run MODEL [key=value...]   keys: ort inputs batch seq dim (NAME:VALUE) provider threads runs seed
- *        workers save_inputs save_outputs config optimization fix many venv
+ *        workers save_inputs save_outputs io bind (inputs and outputs stay in this memory) config
+ *        optimization fix many venv
  * With model "-" it reads lines of such arguments from stdin and writes one line per model: "ok" or the error. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ struct job {
     struct case_params params;
     struct dim_value dims[8];
     const char *config[8];
-    const char *save_inputs, *save_outputs;
+    const char *save_inputs, *save_outputs, *bind;
     long runs;
 };
 
@@ -36,9 +37,14 @@ static bool set_text(struct job *j, const char *key, const char *value)
     const struct {
         const char *key;
         const char **to;
-    } rows[] = {{"ort", &j->options.runtime},       {"inputs", &j->options.inputs},
-                {"provider", &j->params.provider},  {"save_inputs", &j->save_inputs},
-                {"save_outputs", &j->save_outputs}, {"venv", &j->places.virtual_env}};
+    } rows[] = {{"ort", &j->options.runtime},
+                {"inputs", &j->options.inputs},
+                {"provider", &j->params.provider},
+                {"save_inputs", &j->save_inputs},
+                {"save_outputs", &j->save_outputs},
+                {"venv", &j->places.virtual_env},
+                {"io", &j->params.io},
+                {"bind", &j->bind}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(key, rows[i].key) == 0) {
             *rows[i].to = value;
@@ -130,6 +136,7 @@ static tare_status do_job(struct job *j, struct run *run, tare_error *err)
     struct case_record to = {run, c ? &c->params : NULL};
     if (st == TARE_OK) st = s->ops->describe(s, run, err);
     if (st == TARE_OK) st = s->ops->prepare(s, &j->params, &to, &i, err);
+    if (st == TARE_OK && j->bind) st = onnx_bind((struct onnx_instance *)i, j->bind, err);
     if (st == TARE_OK) st = run_and_save(j, s, i, err);
     if (st == TARE_OK) st = s->ops->report(i, run, c, err);
     if (st == TARE_OK) c->units_per_run = known_u64((uint64_t)s->ops->units(i));

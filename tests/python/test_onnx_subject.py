@@ -223,6 +223,26 @@ def test_a_provider_that_is_not_there(subject):
     assert "provider 'cuda' cannot be used" in message and "CPUExecutionProvider" in message
 
 
+# Bound to the memory of the CPU provider the same calls are made as for a GPU's.
+def test_bound_inputs_and_outputs_give_the_same(subject):
+    model = embedding()
+    _, inputs, outputs = subject(model, batch=3, seq=17, threads=1, runs=3, workers=2, bind="Cpu")
+    np.testing.assert_allclose(outputs["logits"], second_opinion(model, inputs)["logits"], rtol=1e-6, atol=1e-7)
+
+
+def test_bound_outputs_of_a_shape_that_depends_on_data(subject):
+    model = model_of([helper.make_node("RandomUniform", [], ["r"], shape=[64]), helper.make_node("Greater", ["r", "x"], ["m"]),
+                      helper.make_node("NonZero", ["m"], ["y"])], [info("x", TensorProto.FLOAT, [64])],
+                     [info("y", TensorProto.INT64, [1, "n"])])
+    _, _, outputs = subject(model, runs=20, bind="Cpu")
+    assert outputs["y"].shape[0] == 1 and 0 < outputs["y"].shape[1] < 64
+
+
+def test_inputs_and_outputs_on_a_gpu_need_one(subject):
+    assert "provider 'cpu' has no memory of its own" in subject(embedding(), io="gpu", fails=True)
+    assert "io 'disk': host or gpu" in subject(embedding(), io="disk", fails=True)
+
+
 # ---- the ONNX project's own tests ------------------------------------------------------------------
 
 def node_cases():

@@ -543,7 +543,8 @@ static void a_specification_is_read_as_written(void **state)
                         .params = {.batch = 4,
                                    .seq = 9,
                                    .threads = 2,
-                                   .provider = "cpu",
+                                   .provider = "cuda",
+                                   .io = "gpu",
                                    .dims = dims,
                                    .n_dims = 2,
                                    .seed = UINT64_MAX - 4}};
@@ -561,6 +562,8 @@ static void a_specification_is_read_as_written(void **state)
                 got.params.n_dims == 2);
     assert_true(got.params.dims[1].value == 7 && got.params.seed == UINT64_MAX - 4);
     assert_string_equal(got.params.dims[1].name, "time \xc3\xa9");
+    assert_string_equal(got.params.provider, "cuda");
+    assert_string_equal(got.params.io, "gpu");
     assert_true(got.params.has_neighbours && got.params.workers == 1);
     buf_release(&text);
     arena_release(&a);

@@ -79,6 +79,34 @@ static void test_bad_lists(void **state)
     grid_release(&s);
 }
 
+static void test_where_inputs_are(void **state)
+{
+    (void)state;
+    struct grid s = GRID_INIT;
+    struct grid_cases c = {0};
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(grid_parse_ios(&s, "host,gpu", NULL), TARE_OK);
+    assert_int_equal(grid_parse_providers(&s, "cpu,cuda", NULL), TARE_OK);
+    assert_int_equal(grid_parse_ints(&s.batch, "1,8", NULL), TARE_OK);
+    assert_int_equal(grid_build(&s, &one, 1, &c, NULL), TARE_OK);
+    assert_int_equal(c.cases.n, 6); /* the processor keeps nothing on a GPU */
+    assert_string_equal(c.cases.items[0].name, "batch=1,provider=cpu,io=host");
+    assert_string_equal(c.cases.items[3].name, "batch=8,provider=cuda,io=host");
+    assert_string_equal(c.cases.items[5].name, "batch=8,provider=cuda,io=gpu");
+    assert_string_equal(c.cases.items[5].params.io, IO_GPU);
+    grid_cases_release(&c);
+    c = (struct grid_cases){0};
+    assert_int_equal(grid_parse_ios(&s, "gpu", NULL), TARE_OK);
+    vec_clear(&s.providers);
+    assert_int_equal(grid_build(&s, &one, 1, &c, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "--provider cuda"));
+    grid_cases_release(&c);
+    assert_int_equal(grid_parse_ios(&s, "gpu,gpu", &err), TARE_INVALID);
+    assert_int_equal(grid_parse_ios(&s, "disk", &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "'disk' is neither host nor gpu"));
+    grid_release(&s);
+}
+
 static void test_a_list_replaces_an_earlier_one(void **state)
 {
     (void)state;
@@ -115,6 +143,7 @@ int main(void)
         cmocka_unit_test(test_combinations),
         cmocka_unit_test(test_nothing_asked_is_one_case),
         cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_where_inputs_are),
         cmocka_unit_test(test_a_list_replaces_an_earlier_one),
         cmocka_unit_test(test_every_allocation_may_fail),
     };

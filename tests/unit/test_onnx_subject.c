@@ -306,6 +306,89 @@ static void report_and_description(void **state)
     shut(&o);
 }
 
+/* What the runtime was told, a line each. Owned by nobody: static. */
+static const char *read_log(const char *path)
+{
+    static char text[8192];
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+static unsigned count_of(const char *text, const char *line)
+{
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, line)); at += strlen(line)) n++;
+    return n;
+}
+
+/* The fake runtime refuses a run before the last one was waited for, and a look into its device's memory. */
+static void inputs_and_outputs_stay_on_the_device(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    const char *log = in_scratch("bound-log");
+    struct tensor_set got = TENSOR_SET_INIT;
+    setenv("FAKE_ORT_LOG", log, 1);
+    setenv("FAKE_ORT_CUDA", "1", 1);
+    struct case_params p = {.batch = 2, .provider = "cuda", .io = IO_GPU, .workers = 2};
+    struct opened o = open_text(TEXTS "nan 3\nshape_change 4\n", &p);
+    assert_string_equal(run_map_get(&o.c->params, "io")->s, "gpu");
+    for (int k = 0; k < 6; k++)
+        if (run_once(&o, (unsigned)k % 2, &err) < 0) fail_msg("run %d: %s", k + 1, err.text);
+    assert_true(o.subject->ops->overhead_ns(o.instance) > 0);
+    assert_int_equal(count_of(read_log(log), "bind input_ids"), 2); /* once a worker */
+    assert_int_equal(count_of(read_log(log), "run host"), 0);
+    if (o.subject->ops->outputs(o.instance, &got, &err) < 0) fail_msg("%s", err.text);
+    assert_int_equal(got.items.n, 2);
+    assert_int_equal(got.items.items[0].dims[0], 3); /* the shape changed */
+    assert_int_equal(o.subject->ops->report(o.instance, &o.run, o.c, &err), TARE_OK);
+    assert_int_equal(o.c->nan_outputs.v, 3);
+    assert_int_equal(count_of(read_log(log), "run host"), 2);
+    assert_int_equal(run_once(&o, 0, &err), TARE_OK);
+    unsetenv("FAKE_ORT_LOG");
+    unsetenv("FAKE_ORT_CUDA");
+    tensor_set_release(&got);
+    shut(&o);
+}
+
+static void a_failing_bound_run_says_so(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    struct case_params p = {.provider = "cuda", .io = IO_GPU, .workers = 1};
+    for (int at = 1; at < 4; at++) {
+        char text[1000];
+        snprintf(text, sizeof text, "%sfail_run %d\n", TEXTS, at);
+        setenv("FAKE_ORT_CUDA", "1", 1);
+        struct opened o = open_text(text, &p);
+        unsetenv("FAKE_ORT_CUDA");
+        for (int k = 1; k < at; k++) assert_int_equal(run_once(&o, 0, &err), TARE_OK);
+        assert_true(run_once(&o, 0, &err) < 0);
+        assert_non_null(strstr(err.text, "Non-zero status code"));
+        shut(&o);
+    }
+}
+
+static void old_runtimes_cannot_wait_for_outputs(void **state)
+{
+    (void)state;
+    struct opened o;
+    tare_error err = TARE_ERROR_INIT;
+    struct onnx_options options = {
+        .path = scratch_text("model.onnx", TEXTS), .runtime = fake_ort(), .optimization = -1};
+    struct case_params p = {.provider = "tensorrt", .io = IO_GPU, .workers = 1};
+    setenv("FAKE_ORT_VERSION", "1.9.0", 1);
+    setenv("FAKE_ORT_CUDA", "1", 1);
+    assert_int_equal(try_open(&o, &options, &p, &err), TARE_UNSUPPORTED);
+    unsetenv("FAKE_ORT_VERSION");
+    unsetenv("FAKE_ORT_CUDA");
+    assert_non_null(strstr(err.text, "1.10 and up can"));
+    shut(&o);
+}
+
 /* sha256("abc") stands in FIPS 180. */
 static void the_hash_is_sha256(void **state)
 {
@@ -398,6 +481,9 @@ int main(void)
         cmocka_unit_test(errors_before_any_run),
         cmocka_unit_test(models_without_inputs_run),
         cmocka_unit_test(report_and_description),
+        cmocka_unit_test(inputs_and_outputs_stay_on_the_device),
+        cmocka_unit_test(a_failing_bound_run_says_so),
+        cmocka_unit_test(old_runtimes_cannot_wait_for_outputs),
         cmocka_unit_test(the_hash_is_sha256),
         cmocka_unit_test(old_runtimes_lack_statistics),
         cmocka_unit_test(its_own_cost_is_measured),

@@ -183,6 +183,7 @@ static void tell_again(struct comparing *k)
     add_option(&b, "seq", a->common.seq);
     add_option(&b, "threads", a->common.threads);
     add_option(&b, "provider", a->common.provider);
+    add_option(&b, "io", a->common.io);
     add_option(&b, "inputs", a->common.inputs);
     add_list(&b, "dim", &a->common.dims);
     add_list(&b, "ort", &a->common.runtimes);

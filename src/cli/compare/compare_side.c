@@ -292,5 +292,6 @@ void compare_side_describe(const struct compare_side *s, struct comparison *c, s
     if (s->own.batch) run_map_text(a, &to->options, "batch", s->own.batch);
     if (s->own.seq) run_map_text(a, &to->options, "seq", s->own.seq);
     if (s->own.provider) run_map_text(a, &to->options, "provider", s->own.provider);
+    if (s->own.io) run_map_text(a, &to->options, "io", s->own.io);
     if (s->dir) run_map_text(a, &to->options, "dir", s->dir);
 }

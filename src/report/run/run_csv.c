@@ -15,7 +15,8 @@ static void add_texts(struct buf *b, const char *const *texts, size_t n)
 
 /* ---- a row per case ---- */
 
-static const char *const known_params[] = {"batch", "seq", "threads", "provider", "precision", "variant"};
+static const char *const known_params[] = {"batch", "seq",       "threads", "provider",
+                                           "io",    "precision", "variant"};
 enum { N_PARAMS = sizeof known_params / sizeof *known_params };
 
 static void case_head(struct buf *b)
