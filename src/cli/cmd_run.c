@@ -23,7 +23,8 @@ static const struct opt_usage usage = {
             "tare run --alert 'cpu>80% for 10s' --alert 'memory>80%' --on-alert ./notify.sh -- python train.py\n"
             "tare run --alert 'process.memory.rss>4GB for 1m clear 3GB' --country FR -- ./job\n"
             "Exit status: the program's own; 128 + n when signal n ended it; 127 when it is not found, 126 when it\n"
-            "cannot be executed; 2 wrong usage, 3 when tare could not watch it.",
+            "cannot be executed; 2 wrong usage, 3 when tare could not watch it. Under --fail, of a program that ended\n"
+            "with 0: 1 when an alert was told, 3 with --strict when one is undecided.",
     .min_args = 1,
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
@@ -37,7 +38,7 @@ struct run_command { /* what a user asked for */
     struct opt_list probes, alerts;
     const char *html, *name; /* name: of the subject; NULL: the command line */
     struct history_args history;
-    bool json, quiet, fail;
+    bool json, quiet, fail, strict;
 };
 
 /* Lists grow while options are read, so the pointers into them are taken only afterwards. */
@@ -61,6 +62,8 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
         OPT_FLAG(0, "fail", &a->fail, "exit 1 if one of --alert was told and the program itself ended with 0",
                  .needs = "alert"),
+        OPT_FLAG(0, "strict", &a->strict, "exit 3 when one of --alert is undecided: what it asks for was never known",
+                 .needs = "fail"),
         OPT_FLAG(0, "no-default-alerts", &o->no_default_alerts, "only the rules given with --alert"),
         OPT_STRING(0, "on-alert", &o->on_alert, "<command>", "run it for each alert, which it gets as JSON on stdin"),
         OPT_STRING(0, "webhook", &o->webhook, "<url>", "post each alert to it as JSON (http or https)"),
@@ -219,16 +222,38 @@ static void answer_run(const struct run_command *a, const struct watcher *w, con
                  w->alive == 1 ? "" : "es", w->alive == 1 ? "s" : "");
 }
 
+static bool is_asked(const struct run_command *a, const char *rule)
+{
+    for (size_t i = 0; i < a->alerts.n; i++)
+        if (strcmp(rule, a->alerts.items[i]) == 0) return true;
+    return false;
+}
+
+/* Rules of the user whose quantities no sample knew (no such card, a probe that is off, a program that was over before
+ * the first sample) are named: that they were not told means nothing. */
+static int judge_silence(const struct run_command *a, const struct watcher *w)
+{
+    bool open = false;
+    for (size_t i = 0; i < alerts_count(w->alerts); i++) {
+        const struct alert_rule *r = alerts_rule(w->alerts, i);
+        if (alerts_judged(w->alerts, i) || !is_asked(a, r->text)) continue;
+        if (a->strict || !a->quiet)
+            cli_note(a->cli, "undecided: %s: no sample knew %s%s%s%s", r->text, *r->also.name ? "both " : "",
+                     r->when.name, *r->also.name ? " and " : "", r->also.name);
+        open = true;
+    }
+    return open && a->strict ? CLI_FAILED : CLI_GOOD;
+}
+
 /* The exit code under --fail of a program that ended well: did a rule that the user wrote hold? Those that are always
  * there are no reason to fail. */
-static int judge_alerts(const struct run_command *a, const struct run *run)
+static int judge_alerts(const struct run_command *a, const struct watcher *w, const struct run *run)
 {
     if (run->cases.n == 0) return CLI_FAILED; /* nothing was recorded */
     const struct run_watch *watch = &run->cases.at[0]->watch;
     for (size_t i = 0; i < watch->alerts.n; i++)
-        for (size_t k = 0; k < a->alerts.n; k++)
-            if (strcmp(watch->alerts.at[i]->rule, a->alerts.items[k]) == 0) return CLI_FINDING;
-    return CLI_GOOD;
+        if (is_asked(a, watch->alerts.at[i]->rule)) return CLI_FINDING;
+    return judge_silence(a, w);
 }
 
 static int watch_and_answer(const struct run_command *a, struct run *run)
@@ -242,7 +267,7 @@ static int watch_and_answer(const struct run_command *a, struct run *run)
         answer_run(a, &w, run);
     else
         cli_fail(a->cli);
-    if (rc == CLI_GOOD && a->fail) rc = judge_alerts(a, run);
+    if (rc == CLI_GOOD && a->fail) rc = judge_alerts(a, &w, run);
     watch_release(&w);
     return rc;
 }

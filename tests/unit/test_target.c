@@ -216,6 +216,51 @@ static void test_autocorrelation_costs_certainty(void **state)
     run_release(&r);
 }
 
+/* Times that hang together, and single ones, are worth too few samples to count; but what lies ten thousand times away
+ * no plausible noise explains, and a percentile that is known without its times stands for itself. A tail that nobody
+ * has seen is not proven by a few good times. */
+static void test_far_beyond_is_a_verdict(void **state)
+{
+    struct run r;
+    double ns[120];
+    static const struct {
+        const char *target, *word;
+    } rows[] = {
+        {"p95<=50ns", "fail"},         {"p50<=50ns", "fail"},        {"p95<=5s", "pass"},
+        {"p50<=5s", "pass"},           {"p95>=5s", "fail"},          {"p95>=50ns", "pass"},
+        {"p95<=30ms", "inconclusive"}, {"p50<=3ms", "inconclusive"}, {"p99<=5s", "inconclusive"},
+    };
+    (void)state;
+    assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+    struct run_case *c = run_add_case(&r, "c"), *one = run_add_case(&r, "one");
+    for (size_t i = 0; i < 120; i++) ns[i] = 0.5e6 + (i >= 60) * 0.2e6 + (double)(i % 7);
+    fixture_samples(&r, c, ns, 120);
+    fixture_samples(&r, one, ns, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) expect_word(c, rows[i].target, rows[i].word);
+    expect_word(one, "p50<=50ns", "fail");
+    expect_word(one, "p95<=50ns", "fail");
+    expect_word(one, "p50<=5s", "pass");
+    expect_word(one, "p95<=5s", "inconclusive");
+    assert_true(judge(c, "p50<=50ns").confidence.v == 0.99);
+    c->cpu = (struct run_cpu){.known = true,
+                              .involuntary_switches = known_u64(100)}; /* a busy machine: farther off */
+    expect_word(c, "p50<=30us", "inconclusive");
+    c->cpu.known = false;
+    expect_word(c, "p50<=30us", "fail");
+    struct target t;
+    assert_int_equal(target_parse(&t, "p50<=50ns", NULL), TARE_OK);
+    assert_int_equal(targets_judge(&r, &t, 1, false, NULL), TARE_OK);
+    assert_string_equal(r.targets.at[0]->why,
+                        "few samples, but no plausible noise makes it 7.2 times as much");
+    run_release(&r);
+    struct run_case bare = {.name = "bare"};
+    bare.latency_ns.known = true;
+    bare.latency_ns.p95 = run_estimate(1e6, 0, 0);
+    bare.latency_ns.p95.lo.known = bare.latency_ns.p95.hi.known = false;
+    expect_word(&bare, "p95<=100ns", "fail");
+    expect_word(&bare, "p95<=900us", "inconclusive");
+}
+
 static void test_intervals(void **state)
 {
     struct run_case c = {.name = "c", .confidence = known_f64(0.95), .unit = "texts"};
@@ -368,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_samples_needed_for_a_pass),
         cmocka_unit_test(test_percentile_fails_by_counting),
         cmocka_unit_test(test_autocorrelation_costs_certainty),
+        cmocka_unit_test(test_far_beyond_is_a_verdict),
         cmocka_unit_test(test_intervals),
         cmocka_unit_test(test_single_measurements_and_unknown),
         cmocka_unit_test(test_mean_has_an_interval_from_batches),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/compare/paired.h"
+#include "analyze/judge/plausible.h"
 #include "core/mem.h"
 
 /* Runs that agree to the last digit are no proof that there is no spread. */
@@ -103,7 +104,7 @@ static void judge_difference(struct between_result *out, const struct evidence *
 
 double between_far(const struct between_rule *r)
 {
-    return exp(log1p(r->min_effect) + stats_normal_quantile(1 - r->alpha) * r->plausible * sqrt(2));
+    return plausible_ratio(r->plausible, r->min_effect, r->alpha);
 }
 
 /* One run a side, as far as is known. Within the bound nothing is said; beyond it, it is a verdict. */

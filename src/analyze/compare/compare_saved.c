@@ -9,6 +9,7 @@
 
 #include "analyze/compare/compare_pairs.h"
 #include "analyze/judge/launches.h"
+#include "analyze/judge/plausible.h"
 #include "core/fmt.h"
 #include "analyze/judge/sweep.h"
 #include "core/mem.h"
@@ -16,25 +17,15 @@
 
 enum { PAST_MOST = 100 }; /* newest runs of the history that are asked for */
 
-/* What is compared, what may fail the comparison when the user named nothing, and how far runs of one program may lie
- * apart where nothing is known of it: sd of ln. Medians of runs on a saturated machine had 0.26 to 0.36, their CPU time
- * 0.01 to 0.10 (docs/comparing.md); tails vary more. Loading depends on what is in the page cache: never judged so. */
+/* What is compared, and what may fail the comparison when the user named nothing. */
 static const struct compared {
     const char *metric;
     bool gate;
-    double plausible;
 } compared[] = {
-    {"latency.p50", true, 0.4},  {"latency.mean", false, 0.5}, {"latency.p95", false, 0.8},
-    {"latency.p99", false, 0.8}, {"throughput", false, 0.5},   {"cpu.time", true, 0.25},
-    {"memory.peak", true, 0.25}, {"load", false, 0},
+    {"latency.p50", true}, {"latency.mean", false}, {"latency.p95", false}, {"latency.p99", false},
+    {"throughput", false}, {"cpu.time", true},      {"memory.peak", true},  {"load", false},
 };
 enum { N_COMPARED = sizeof compared / sizeof *compared };
-#define PLAUSIBLE_ELSE 0.8 /* of what else --fail-on may name */
-/* and wider by these: times other than CPU time where other work interrupted the runs; all of runs that took less than
- * BRIEF_NS together, of which one interruption is a part */
-#define BUSY_FACTOR 2
-#define BRIEF_FACTOR 1.5
-#define BRIEF_NS 1e8
 
 static const struct compared *find_compared(const char *metric)
 {
@@ -288,23 +279,9 @@ static tare_status judge_metric(const struct judging_case *k, const struct judge
 
 static bool is_brief(const struct runs_of *side)
 {
-    for (size_t i = 0; i < side->n; i++) {
-        struct run_estimate mean = {0};
-        if (side->at[i] && side->at[i]->samples.known &&
-            measure_of(side->at[i], measure_find("latency.mean"), &mean) &&
-            mean.value * (double)side->at[i]->samples.v < BRIEF_NS)
-            return true;
-    }
+    for (size_t i = 0; i < side->n; i++)
+        if (side->at[i] && plausible_is_brief(side->at[i])) return true;
     return false;
-}
-
-static double plausible_sd(const struct judging_case *k, const struct measure *m, const struct compared *s)
-{
-    double sd = s ? s->plausible : PLAUSIBLE_ELSE;
-    if (m->kind == MEASURE_BYTES) return s ? sd : 0.25;
-    bool waits = strcmp(m->name, "cpu.time") != 0; /* while others have the processor */
-    if (waits && k->to->interference.contended.v) sd *= BUSY_FACTOR;
-    return is_brief(&k->base) || is_brief(&k->new_) ? sd * BRIEF_FACTOR : sd;
 }
 
 /* Whether the metric is compared at all, its role, and beyond which effect it fails. */
@@ -313,7 +290,8 @@ static bool choose_metric(const struct judging_case *k, const struct measure *m,
     const struct compare_saved *in = k->in;
     const struct compared *s = find_compared(m->name);
     *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
-    out->rule.plausible = plausible_sd(k, m, s);
+    out->rule.plausible =
+        plausible_sd(m, k->to->interference.contended.v, is_brief(&k->base) || is_brief(&k->new_));
     for (size_t i = 0; i < in->n_limits; i++) {
         if (strcmp(in->limits[i].metric, m->name) != 0) continue;
         out->role = "gate";
@@ -344,18 +322,16 @@ static void note_interference(const struct judging_case *k)
     const struct runs_of *const sides[] = {&k->base, &k->new_};
     for (int s = 0; s < 2; s++)
         for (size_t i = 0; i < sides[s]->n; i++) {
-            const struct run_case *c = sides[s]->at[i];
-            if (!c || !c->cpu.known || !c->cpu.involuntary_switches.known || !c->samples.known ||
-                !c->samples.v)
-                continue;
+            double here, stolen;
+            if (!sides[s]->at[i] || !plausible_disturbed(sides[s]->at[i], &here, &stolen)) continue;
             known = true;
-            interrupted = fmax(interrupted, (double)c->cpu.involuntary_switches.v / (double)c->samples.v);
-            if (c->cpu.steal.known) steal = fmax(steal, c->cpu.steal.v);
+            interrupted = fmax(interrupted, here);
+            steal = fmax(steal, stolen);
         }
     if (!known) return;
     k->to->interference =
         (struct comparison_evidence){.known = true,
-                                     .contended = known_bool(interrupted > 0.25 || steal > 0.02),
+                                     .contended = known_bool(plausible_is_busy(interrupted, steal)),
                                      .interrupted = known_f64(fmin(interrupted, 1)),
                                      .steal = known_f64(steal)};
     run_map_text(&k->c->arena, &k->to->unknown, "interference.cpu_share", "not in saved runs");

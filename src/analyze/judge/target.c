@@ -3,19 +3,22 @@
  * `accuracy >= 69%`, the form `latency:100ms`, and limits on a change: `latency.p95>5%`. Strict: the whole text or an
  * error that shows the place. And judges them: a percentile whose single times are in the document by counting the
  * times beyond the limit (binomial, with as many samples as they are independently worth); other numbers by their
- * interval; a number measured once by itself, without a confidence. Never rounds in favour. */
+ * interval; a number measured once by itself, without a confidence. Where those do not decide, what no plausible noise
+ * explains does. Never rounds in favour. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analyze/judge/judge.h"
+#include "analyze/judge/plausible.h"
 #include "core/mem.h"
 #include "core/stats.h"
 #include "core/suggest.h"
 #include "core/unit.h"
 
 #define TARGET_TEXT_MAX 200
-#define RISK 0.05 /* of a wrong pass or a wrong fail */
+#define RISK 0.05     /* of a wrong pass or a wrong fail */
+#define FAR_RISK 0.01 /* of the same from what is beyond plausible noise: that of gates */
 
 static const char word_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
@@ -224,35 +227,42 @@ static bool meets(const struct target *t, double v)
 
 /* ---- percentiles from single times ---- */
 
-/* How many independent samples the case's times are worth, and how many break the limit. Runs that were due and not
- * served took longer than any limit. */
-static tare_status count_times(const struct target *t, const struct run_case *c, double *n_eff,
-                               double *breaking, tare_error *err)
+struct counted {
+    double n, breaking; /* times, and those that break the limit */
+};
+
+/* Runs that were due and not served took longer than any limit. */
+static struct counted count_times(const struct target *t, const struct run_case *c)
 {
     const struct run_samples *s = &c->samples_raw;
     const struct run_open_loop *o = &c->open_loop;
     double lost =
         o->due.known && o->served.known && o->due.v > o->served.v ? (double)(o->due.v - o->served.v) : 0;
-    double *x = stats_doubles(s->ns, s->n, err);
-    if (!x) return TARE_NOMEM;
     size_t over = 0;
-    for (size_t i = 0; i < s->n; i++) over += !meets(t, x[i]);
-    tare_status st = stats_n_eff(x, s->n, n_eff, err);
-    mem_free(x);
-    double worth = *n_eff / (double)s->n;
-    *breaking = ((double)over + (is_at_most(t->op) ? lost : 0)) * worth;
-    *n_eff += lost * worth;
-    return st;
+    for (size_t i = 0; i < s->n; i++) over += !meets(t, (double)s->ns[i]);
+    return (struct counted){(double)s->n + lost, (double)over + (is_at_most(t->op) ? lost : 0)};
 }
 
 /* An upper limit on quantile q holds when at most 1 - q of all times break it; a lower limit, q of them. */
+static double share_allowed(const struct target *t, double q)
+{
+    return is_at_most(t->op) ? 1 - q : q;
+}
+
+/* The times of a case are worth fewer independent samples than there are: so many times and breaks count. */
 static tare_status judge_quantile(const struct target *t, const struct run_case *c, double q,
                                   struct run_target *out, tare_error *err)
 {
-    double n_eff = 1, breaking = 0, share = is_at_most(t->op) ? 1 - q : q;
-    tare_status st = count_times(t, c, &n_eff, &breaking, err);
+    const struct run_samples *s = &c->samples_raw;
+    struct counted k = count_times(t, c);
+    double worth = 1, share = share_allowed(t, q);
+    double *x = stats_doubles(s->ns, s->n, err);
+    if (!x) return TARE_NOMEM;
+    tare_status st = stats_n_eff(x, s->n, &worth, err);
+    mem_free(x);
     if (st < 0) return st;
-    n_eff = fmax(floor(n_eff), 1);
+    worth /= (double)s->n;
+    double n_eff = fmax(floor(k.n * worth), 1), breaking = k.breaking * worth;
     double wrong_pass = stats_binomial_cdf(ceil(breaking - 1e-9), n_eff, share);
     double wrong_fail = stats_binomial_at_least(floor(breaking + 1e-9), n_eff, share);
     if (wrong_pass <= RISK)
@@ -279,6 +289,39 @@ static void judge_interval(const struct target *t, struct run_estimate e, double
     out->confidence = known_f64(stats_normal_cdf(z));
 }
 
+/* ---- beyond plausible noise ---- */
+
+/* What makes times worth few samples is that the machine was slow or fast for all of them: noise between runs, of which
+ * a plausible amount is known. So all times count here, but against a limit that lies as far off as that noise takes
+ * them. Every time beyond it is a fail however few they are, and none beyond is a pass for a median; a tail needs the
+ * times that show it. A percentile whose times are not in the document stands for itself. */
+static const char *judge_far(const struct target *t, const struct run_case *c, const struct measure *m,
+                             const struct run_estimate *e, double far)
+{
+    struct target easy = *t, hard = *t; /* to meet */
+    easy.value = is_at_most(t->op) ? t->value * far : t->value / far;
+    hard.value = is_at_most(t->op) ? t->value / far : t->value * far;
+    if (c->samples_raw.known && c->samples_raw.n > 0) {
+        double share = share_allowed(t, m->quantile);
+        struct counted k = count_times(&easy, c);
+        if (k.breaking == k.n || stats_binomial_at_least(k.breaking, k.n, share) <= RISK) return "fail";
+        k = count_times(&hard, c);
+        bool none = k.breaking == 0 && share >= 0.5;
+        return none || stats_binomial_cdf(k.breaking, k.n, share) <= RISK ? "pass" : "inconclusive";
+    }
+    if (!e->known) return "inconclusive";
+    if (!meets(&easy, e->value)) return "fail";
+    return meets(&hard, e->value) ? "pass" : "inconclusive";
+}
+
+/* From which ratio on noise is no excuse for this number of the case. */
+static double far_ratio(const struct run_case *c, const struct measure *m)
+{
+    double interrupted, steal;
+    bool busy = plausible_disturbed(c, &interrupted, &steal) && plausible_is_busy(interrupted, steal);
+    return plausible_ratio(plausible_sd(m, busy, plausible_is_brief(c)), 0, FAR_RISK);
+}
+
 /* ---- one target, one case ---- */
 
 static struct known_f64 times_better(const struct target *t, double achieved)
@@ -288,25 +331,43 @@ static struct known_f64 times_better(const struct target *t, double achieved)
 }
 
 /* The strongest evidence decides: for a percentile the single times, else an interval. A value without an interval is
- * compared as it is only where it is no percentile: an estimated tail alone proves nothing. */
-tare_status target_judge(const struct target *t, const struct run_case *c, struct run_target *out,
-                         tare_error *err)
+ * compared as it is only where it is no percentile: an estimated tail alone proves nothing, unless it is far from the
+ * limit. *far: the ratio from which on that is so, where it decided; else 0. */
+static tare_status judge_case(const struct target *t, const struct run_case *c, struct run_target *out,
+                              double *far, tare_error *err)
 {
     const struct measure *m = measure_find(t->metric);
     struct run_estimate e = {0};
     if (!m) return error_set(err, TARE_INVALID, "'%s' is not a metric", t->metric);
     bool known = measure_of(c, m, &e) && target_check_unit(t, c->unit, NULL) == TARE_OK;
+    bool times = m->quantile > 0 && c->samples_raw.known && c->samples_raw.n > 0;
+    tare_status s = TARE_OK;
+    *far = 0;
     out->verdict = "inconclusive";
     out->achieved = known ? known_f64(e.value) : (struct known_f64){0};
     out->ratio = known ? times_better(t, e.value) : (struct known_f64){0};
     out->confidence = (struct known_f64){0};
-    if (m->quantile > 0 && c->samples_raw.known && c->samples_raw.n > 0)
-        return judge_quantile(t, c, m->quantile, out, err);
-    if (known && e.lo.known && e.hi.known)
+    if (times)
+        s = judge_quantile(t, c, m->quantile, out, err);
+    else if (known && e.lo.known && e.hi.known)
         judge_interval(t, e, c->confidence.known ? c->confidence.v : 0.95, out);
     else if (known && m->quantile == 0)
         out->verdict = meets(t, e.value) ? "pass" : "fail";
+    bool alone =
+        times || (m->quantile > 0 && !(e.lo.known && e.hi.known)); /* no interval that it would contradict */
+    if (s < 0 || !alone || out->verdict[0] != 'i') return s;
+    out->verdict = judge_far(t, c, m, &e, far_ratio(c, m));
+    if (out->verdict[0] == 'i') return TARE_OK;
+    *far = far_ratio(c, m);
+    out->confidence = known_f64(1 - FAR_RISK);
     return TARE_OK;
+}
+
+tare_status target_judge(const struct target *t, const struct run_case *c, struct run_target *out,
+                         tare_error *err)
+{
+    double far;
+    return judge_case(t, c, out, &far, err);
 }
 
 /* ---- all of them ---- */
@@ -319,7 +380,12 @@ static tare_status add_row(struct run *run, const struct target *t, const struct
     const char *unit = m->kind == MEASURE_RATE && c->throughput.unit ? c->throughput.unit : measure_unit(m);
     row->unit = *unit ? unit : NULL;
     row->case_name = c->name;
-    return target_judge(t, c, row, err);
+    double far;
+    tare_status s = judge_case(t, c, row, &far, err);
+    if (s == TARE_OK && far > 0)
+        row->why = arena_printf(&run->arena, "few samples, but no plausible noise makes it %.2g times as %s",
+                                far, is_at_most(t->op) == (row->verdict[0] == 'f') ? "much" : "little");
+    return s;
 }
 
 struct score {

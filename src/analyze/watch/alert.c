@@ -203,6 +203,7 @@ tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *er
 
 struct rule_state {
     struct alert_rule rule;
+    bool judged; /* its quantities were known once */
     bool active, holding;
     uint64_t since_ns; /* holding since; of an active one: before it fired */
     uint64_t back_ns;  /* of an active one that does not hold: since when */
@@ -246,6 +247,16 @@ const struct alert_rule *alerts_rule(const struct alerts *a, size_t rule)
     return &a->at[rule].rule;
 }
 
+size_t alerts_count(const struct alerts *a)
+{
+    return a->n;
+}
+
+bool alerts_judged(const struct alerts *a, size_t rule)
+{
+    return a->at[rule].judged;
+}
+
 static bool is_beyond(char op, double value, double threshold)
 {
     return op == '>' ? value > threshold : value < threshold;
@@ -265,6 +276,7 @@ static int step(struct rule_state *w, const struct deriver *d, uint64_t at_ns, d
     const struct alert_condition *c = &w->rule.when;
     bool known, also = is_also(&w->rule.also, d, &known);
     if (!derived_at(d, c->quantity, c->label, value) || !known) return 0;
+    w->judged = true;
     if (w->active) {
         bool beyond = also && is_beyond(c->op, *value, w->rule.clear);
         if (w->holding && !beyond) w->back_ns = at_ns;

@@ -52,7 +52,10 @@ struct alert_events {
 struct alerts;
 tare_status alerts_new(struct alerts **out, const struct alert_rule *rules, size_t n, tare_error *err);
 void alerts_free(struct alerts *a); /* NULL is fine */
+size_t alerts_count(const struct alerts *a);
 const struct alert_rule *alerts_rule(const struct alerts *a, size_t rule);
+/* Was it ever known whether the rule holds? If not, that it did not fire means nothing. */
+bool alerts_judged(const struct alerts *a, size_t rule);
 /* Append what fires or clears at this sample. An unknown value neither fires nor clears. */
 tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_ns, struct alert_events *out,
                         tare_error *err);

@@ -41,6 +41,7 @@ static void write_target(struct buf *b, const struct run_target *t)
     if (t->ratio.known) buf_printf(&message, ", %s of what was asked", show_number(t->ratio.v).s);
     if (t->confidence.known)
         buf_printf(&message, ", confidence %.4g %%", fmin(t->confidence.v, 0.9999) * 100);
+    if (t->why && *t->why) buf_printf(&message, ": %s", t->why);
     if (name.failed || message.failed) b->failed = 1;
     if (strcmp(t->verdict, "fail") == 0)
         outcome(b, "failure", message.data);

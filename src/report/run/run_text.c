@@ -195,6 +195,17 @@ static void write_targets(struct stream *s, const struct run *run)
     table_of(&t, run_target_columns, RUN_TARGET_COLUMNS);
     for (size_t i = 0; i < run->targets.n; i++) table_row(&t, run->targets.at[i]);
     table_end(&t, s, s->style.bold);
+    for (size_t i = 0; i < run->targets.n; i++) {
+        const struct run_target *row = run->targets.at[i];
+        if (!row->why || !*row->why) continue;
+        buf_add_str(&s->out, "- ");
+        run_target_text(&s->out, row);
+        if (row->case_name && *row->case_name) buf_add_str(&s->out, ", ");
+        if (row->case_name) text_name(&s->out, row->case_name, TEXT_MOST);
+        buf_add_str(&s->out, ": ");
+        text_name(&s->out, row->why, TEXT_MOST);
+        buf_add_char(&s->out, '\n');
+    }
 }
 
 static void write_watched(struct stream *s, const struct run *run)

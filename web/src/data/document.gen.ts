@@ -1215,6 +1215,8 @@ export interface Target {
   verdict: string;
   /** Of the verdict. */
   confidence?: number | null;
+  /** Of a verdict by what no plausible noise explains: from which ratio on that is so. */
+  why?: string | null;
 }
 
 export const TARGET: Shape = {
@@ -1227,6 +1229,7 @@ export const TARGET: Shape = {
   ratio: "number",
   verdict: "text",
   confidence: "number",
+  why: "text",
 };
 
 /** The record of one measurement. */
