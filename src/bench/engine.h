@@ -90,6 +90,7 @@ struct case_work {
     struct case_params params; /* the case's, with workers and company set */
     struct run_map params_used;
     struct instance *instance;
+    uint64_t turn; /* number of its last turn: whoever has the greatest was asked last; 0: had none */
     uint64_t runs; /* of all kinds, for error texts */
     uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns;
     bool judged, steady; /* warm-up */
@@ -136,6 +137,7 @@ struct bench {
     struct times warm;  /* of warm-up; there before memory is read, so that it is nobody's growth */
     struct pool pool;   /* runs the workers when there are several */
     struct rng rng;
+    uint64_t turns; /* of all cases so far */
     struct known_u64 base_rss;
     uint64_t self_ns, self_watching_ns; /* our own cost per run; when switches are read after each */
     uint64_t done_ns, total_ns;
@@ -149,6 +151,9 @@ tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *
 /* Before it is measured further: load a case anew whose process another case took along. What was measured in that one
  * is dropped, so that times, warm-up and memory of a case are those of one process. */
 tare_status case_revive(struct bench *b, struct case_work *w, tare_error *err);
+/* It is this case's turn to be asked. A process that ended since the last answer is laid to the case that had it, which
+ * may be this one: look at w->stopped. */
+tare_status case_turn(struct bench *b, struct case_work *w, tare_error *err);
 void bench_tell(struct bench *b, const struct case_work *w, const char *stage);
 
 /* ---- load_closed.c ---- */

@@ -164,6 +164,31 @@ static void finish_case(struct case_work *w)
     vec_release(&w->slices);
 }
 
+static struct case_work *asked_last(struct bench *b, const struct subject *subject)
+{
+    struct case_work *last = NULL;
+    for (size_t i = 0; i < b->n_cases; i++) {
+        struct case_work *w = &b->cases[i];
+        if (w->turn && w->what->subject == subject && (!last || w->turn > last->turn)) last = w;
+    }
+    return last;
+}
+
+tare_status case_turn(struct bench *b, struct case_work *w, tare_error *err)
+{
+    struct subject *subject = w->what->subject;
+    tare_error why = TARE_ERROR_INIT;
+    tare_status s = TARE_OK;
+    if (subject->ops->died && !bench_interrupted(b) && subject->ops->died(subject, &why)) {
+        struct case_work *last = asked_last(b, subject);
+        uint64_t budget = b->plan->budget_ns;
+        if (last && !last->stopped && last->spent_ns < budget) b->done_ns += budget - last->spent_ns;
+        if (last && last->stopped != STOP_FAILED) s = case_failed(b, last, &why, err);
+    }
+    w->turn = ++b->turns;
+    return s;
+}
+
 /* Memory is read before loading and after the warm-up: what lies between is the case's share. */
 static tare_status load_case(struct bench *b, size_t index, tare_error *err)
 {
@@ -201,7 +226,7 @@ tare_status case_revive(struct bench *b, struct case_work *w, tare_error *err)
     if (!ops->is_lost || !ops->is_lost(w->instance)) return TARE_OK;
     b->done_ns -= w->spent_ns < budget ? w->spent_ns : budget;
     finish_case(w);
-    *w = (struct case_work){0};
+    *w = (struct case_work){.turn = w->turn};
     return load_case(b, (size_t)(w - b->cases), err);
 }
 
@@ -259,6 +284,7 @@ static tare_status record_block(struct bench *b, size_t first, size_t end, tare_
         tare_status s = is_told ? record_case(b, w, err) : TARE_OK;
         if (s < 0) return s;
         finish_case(w);
+        w->turn = 0; /* it stands as it is recorded */
     }
     return TARE_OK;
 }
@@ -269,7 +295,10 @@ static tare_status measure_block(struct bench *b, size_t first, size_t *end, tar
     size_t next = first;
     do {
         tare_error why = TARE_ERROR_INIT;
-        tare_status s = load_case(b, next, &why);
+        b->cases[next].what = &b->plan->cases[next];
+        tare_status s = case_turn(b, &b->cases[next], err);
+        if (s < 0) return s;
+        s = load_case(b, next, &why);
         if (s < 0 && (s = case_failed(b, &b->cases[next], &why, err)) < 0) return s;
         next++;
     } while (next < b->n_cases && !bench_interrupted(b) && has_room(b, first, next, available));

@@ -125,7 +125,10 @@ static tare_status one_round(struct bench *b, const size_t *order, size_t n, tar
     for (size_t i = 0; i < n; i++) {
         struct case_work *w = &b->cases[order[i]];
         tare_error why = TARE_ERROR_INIT;
-        tare_status s = bench_interrupted(b) ? TARE_OK : case_revive(b, w, &why);
+        tare_status s = w->stopped ? TARE_OK : case_turn(b, w, err);
+        if (s < 0) return s;
+        if (w->stopped) continue; /* its process ended after an answer */
+        s = bench_interrupted(b) ? TARE_OK : case_revive(b, w, &why);
         uint64_t spent = w->spent_ns;
         if (s == TARE_OK && !bench_interrupted(b)) s = measure_slice(b, w, n, &why);
         s = s < 0 ? case_failed(b, w, &why, err) : decide_stop(b, w, err);
@@ -144,7 +147,7 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
     for (size_t i = first; s == TARE_OK && i < first + n && !bench_interrupted(b); i++) {
         struct case_work *w = &b->cases[i];
         tare_error why = TARE_ERROR_INIT;
-        if (w->stopped) continue;
+        if (w->stopped || (s = case_turn(b, w, err)) < 0 || w->stopped) continue;
         bench_tell(b, w, "measuring");
         s = case_revive(b, w, &why);
         if (s == TARE_OK) s = open_window(b, w, &why);

@@ -169,12 +169,13 @@ bool peer_say(struct peer *p, unsigned lane, const void *bytes, size_t n)
 }
 
 /* What it started may have its sockets still: that they are open does not say that anybody answers. */
-static bool is_over(struct peer *p)
+bool peer_over(struct peer *p)
 {
     siginfo_t info = {.si_pid = 0};
     pthread_mutex_lock(&p->lock);
-    bool over = p->ended || (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-                             info.si_pid == p->pid);
+    bool over =
+        !p->pid || p->ended ||
+        (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid);
     pthread_mutex_unlock(&p->lock);
     return over;
 }
@@ -196,7 +197,7 @@ static tare_status await_packet(struct peer *p, unsigned lane, const struct peer
         if (ready > 0) return TARE_OK;
         if (ready < 0 && errno != EINTR) return error_errno(err, "waiting for %s", p->what);
         if (over) return peer_died(p, err); /* looked once more: its last words were read before */
-        over = is_over(p);
+        over = peer_over(p);
         if (w->interrupted && *w->interrupted && !asked) asked = now;
         if (asked && now - asked >= w->grace_ns) return error_set(err, TARE_DENIED, "interrupted");
         if (now >= limit)

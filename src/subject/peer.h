@@ -61,7 +61,8 @@ tare_status peer_hear(struct peer *p, unsigned lane, const struct peer_patience 
 
 /* It ended by itself: the reason as an error. */
 tare_status peer_died(struct peer *p, tare_error *err);
-bool peer_alive(struct peer *p);
+bool peer_alive(struct peer *p); /* as far as was noticed */
+bool peer_over(struct peer *p);  /* as the kernel knows: it has ended, or there is none */
 
 void peer_kill(struct peer *p); /* now; it may have ended already */
 

@@ -158,6 +158,7 @@ static tare_status ask_python(struct py_subject *s, unsigned lane, const struct 
     if (has_failed(s, err)) return TARE_DENIED;
     if (!peer_say(&s->peer, lane, q, sizeof *q)) {
         peer_died(&s->peer, &why);
+        error_wrap(&why, "before it was asked");
         return keep_failure(s, &why, err);
     }
     tare_status status = peer_hear(&s->peer, lane, &s->patience, &packet, &why);
@@ -230,6 +231,19 @@ static bool py_is_lost(struct instance *base)
 {
     const struct py_instance *i = (const struct py_instance *)base;
     return i->launch != i->subject->launch || !peer_alive(&i->subject->peer);
+}
+
+/* Such an end is nobody's who asks next: a thread that a run left behind crashes after its answer, the kernel takes
+ * memory back. All that is known is who had the last answer. */
+static bool py_died(struct subject *base, tare_error *why)
+{
+    struct py_subject *s = (struct py_subject *)base;
+    tare_error end = TARE_ERROR_INIT;
+    if (has_failed(s, NULL) || !peer_over(&s->peer)) return false;
+    peer_died(&s->peer, &end);
+    error_wrap(&end, "after an answer, before the next question");
+    keep_failure(s, &end, why);
+    return true;
 }
 
 /* ---- one case ---- */
@@ -388,6 +402,7 @@ static const struct subject_ops py_ops = {
     .overhead_ns = py_overhead,
     .process = py_process,
     .is_lost = py_is_lost,
+    .died = py_died,
 };
 
 /* ---- opening ---- */

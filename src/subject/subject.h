@@ -106,6 +106,9 @@ struct subject_ops {
     tare_status (*process)(struct subject *s, bool reset, struct process_state *out, tare_error *err);
     /* Is that process gone, and the instance with it? It can only be finished, and prepared anew. NULL: never. */
     bool (*is_lost)(struct instance *i);
+    /* Has that process ended by itself since its last answer, while nothing was asked of it? Told once, with the
+     * reason. No worker may be asking. NULL: never. */
+    bool (*died)(struct subject *s, tare_error *why);
     bool runs_in_child; /* runs happen in other processes: the memory of this one says nothing about them */
     bool reports_time; /* run() tells its time in cost.wall_ns: what it does besides is not part of the run */
 };

@@ -42,6 +42,27 @@ def killed_at_4(texts, calls=[]):
         os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does when memory runs out
     time.sleep(0.001)
 
+def dies_after_4(texts, calls=[]):
+    """At batch 4 the process dies after its answer, before it is asked anything else: a child that outlives it answers."""
+    from tare import _worker
+    calls.append(len(texts))
+    if calls.count(4) == 200 and len(texts) == 4:
+        answer = _worker.Lane.answer
+        def last_answer(lane, request):
+            told = answer(lane, request)
+            if request[0] != _worker.STATE:
+                return told
+            me = os.getpid()
+            if os.fork():
+                os.kill(me, signal.SIGKILL)
+            while os.getppid() == me:
+                time.sleep(0.001)
+            time.sleep(0.01)
+            lane.socket.send(told)
+            os._exit(0)
+        _worker.Lane.answer = last_answer
+    time.sleep(0.001)
+
 def leave(texts):
     sys.exit(4)
 
@@ -182,6 +203,19 @@ def test_a_case_that_kills_the_process_loses_no_other(py, batches, spared, load)
             assert case["memory"]["rss_peak"] > 1 << 20 and case["warmup_runs"] >= 1
     assert [f["case"] for f in run["findings"] if f["id"] == "runs.failed"] == ["batch=4"]
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("batches", ["4,1,8", "1,4"])
+def test_a_process_that_dies_after_an_answer_is_laid_to_who_had_it(py, batches):
+    """The next case, which is asked in vain, was blamed."""
+    done = py("embed.py:dies_after_4", "--batch", batches, "--min-runs", "300", "--max-runs", "600", "--precision", "0.0001",
+              "--json", "--no-save", status=1)
+    for case in document(done)["cases"]:
+        if case["name"] == "batch=4":
+            assert case["failure"] == ("after an answer, before the next question: "
+                                       "the Python process was killed by signal 9 (Killed)") and case["samples"] is None
+        else:
+            assert case["failure"] is None and case["samples"] >= 300
 
 
 def test_an_exception_names_the_case_and_shows_the_traceback(py, tmp_path):

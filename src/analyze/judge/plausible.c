@@ -28,7 +28,8 @@ static const struct {
 
 bool plausible_disturbed(const struct run_case *c, double *interrupted, double *steal)
 {
-    if (!c->cpu.known || !c->cpu.involuntary_switches.known || !c->samples.known || !c->samples.v) return false;
+    if (!c->cpu.known || !c->cpu.involuntary_switches.known || !c->samples.known || !c->samples.v)
+        return false;
     *interrupted = (double)c->cpu.involuntary_switches.v / (double)c->samples.v;
     *steal = c->cpu.steal.known ? c->cpu.steal.v : 0;
     return true;
