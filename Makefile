@@ -402,5 +402,5 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 -include $(PY_OBJ:.o=.d) $(BENCH_SRC:%.c=$(O)/obj/%.d) $(patsubst %.c,$(O)/obj/%.d,$(wildcard tests/python/*.c))
--include $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
+-include $(GPU_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
 -include $(TIDY_STAMPS:.ok=.d)

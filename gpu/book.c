@@ -18,8 +18,10 @@ static void begin_chunk(struct book *b)
     b->enc = (struct enc){b->room, b->room + CHUNK_ROOM, false};
 }
 
+/* A book may be opened again after it was closed: counts begin anew. */
 tare_status book_open(struct book *b, const char *path, tare_error *err)
 {
+    *b = (struct book){0};
     b->room = mem_new(1, CHUNK_ROOM);
     if (!b->room) return error_nomem(err, "a GPU trace");
     begin_chunk(b);
@@ -129,6 +131,16 @@ void book_note(struct book *b, const char *format, ...)
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     struct gpu_record r = {.kind = GPU_NOTE, .text = text, .text_bytes = strlen(text)};
+    book_put(b, &r);
+}
+
+void book_note_late(struct book *b)
+{
+    static const char text[] =
+        "recording began in a running program: memory that it took before is not in here, nor may kernels be of "
+        "CUDA graphs that it made before";
+    struct gpu_record r = {.kind = GPU_NOTE, .text = text, .text_bytes = sizeof text - 1};
+    r.NOTE.what = GPU_NOTE_LATE;
     book_put(b, &r);
 }
 

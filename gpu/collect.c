@@ -140,6 +140,7 @@ static void *run(void *unused)
         nanosleep(&(struct timespec){0, TICK_MS * 1000000L}, NULL);
         bool early = tick < FLUSH_TICKS && (tick & (tick - 1)) == 0 && tick >= 8;
         host_look(it.book);
+        nvtx_collect(it.book); /* at every tick: the queue is small */
         if (early || tick % EMPTY_TICKS == 0) collect(early || tick % FLUSH_TICKS == 0, false);
     }
     collect(true, true);
@@ -154,6 +155,9 @@ bool collect_start(const struct cupti *c, struct book *b)
     sigset_t all, before;
     it.cupti = c;
     it.book = b;
+    atomic_store(&it.stop, false);
+    atomic_store(&it.done, false);
+    host_forget();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool ok = pthread_create(&it.thread, NULL, run, NULL) == 0;
@@ -162,14 +166,20 @@ bool collect_start(const struct cupti *c, struct book *b)
     return ok;
 }
 
-void collect_stop(void)
+bool collect_stop(uint32_t most_ms)
 {
-    if (!atomic_exchange(&it.runs, false)) return;
+    if (!atomic_exchange(&it.runs, false)) return false;
     atomic_store(&it.stop, true);
-    for (int ms = 0; ms < STOP_MS && !atomic_load(&it.done); ms++)
+    for (uint32_t ms = 0; ms < most_ms && !atomic_load(&it.done); ms++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    if (atomic_load(&it.done))
-        pthread_join(it.thread, NULL); /* it only returns: our code may go after that */
+    if (!atomic_load(&it.done)) return false;
+    pthread_join(it.thread, NULL); /* it only returns: our code may go after that */
+    return true;
+}
+
+void collect_stop_at_exit(void)
+{
+    collect_stop(STOP_MS);
 }
 
 void collect_abandon(void)

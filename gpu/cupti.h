@@ -54,6 +54,7 @@ typedef void cupti_callback_fn(void *user, int domain, uint32_t id, const void *
     CALL(subscribe, "cuptiSubscribe", true, (void **subscriber, cupti_callback_fn *fn, void *user))          \
     CALL(subscribe_v2, "cuptiSubscribe_v2", false,                                                           \
          (void **subscriber, cupti_callback_fn *fn, void *user, struct cupti_subscriber_params *p))          \
+    CALL(unsubscribe, "cuptiUnsubscribe", false, (void *subscriber))                                         \
     CALL(enable_callback, "cuptiEnableCallback", true,                                                       \
          (uint32_t enable, void *subscriber, int domain, uint32_t id))                                       \
     CALL(callback_name, "cuptiGetCallbackName", true, (int domain, uint32_t id, const char **name))          \

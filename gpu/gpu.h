@@ -4,7 +4,7 @@
  *   inject.c      the driver calls in; what to record; exit and fork      cupti_load.c  which libcupti
  *   collect.c     CUPTI's buffers, and the thread that empties them       decode.c      a buffer -> records
  *   nvtx.c        ranges of the program, queued for the same thread       book.c        records -> chunks of the trace
- *   host.c        what the launching threads do meanwhile
+ *   host.c        what the launching threads do meanwhile                 block.c       a block of a running program
  *
  * It lives in other people's programs: it prints nothing, ends nothing and waits for nothing on their threads. What
  * cannot be done is a NOTE in the trace. Only the collecting thread touches the book; CUPTI's threads and the program's
@@ -27,7 +27,13 @@ struct gpu_options {
     const char *trace, *cupti;
     bool calls;        /* launches, copies and synchronisation as the host sees them */
     bool whole_graphs; /* one record a launch of a graph */
+    bool late;         /* the program has used the GPU already */
+    bool shared;       /* without a subscription: another has one and does not use it */
 };
+
+/* ---- inject.c ---- */
+bool recording_begin(const struct gpu_options *o, char *why, size_t why_bytes);
+bool recording_end(const struct gpu_options *o); /* false: CUPTI does not give back what it has */
 
 /* ---- book.c: what was recorded, put into words and chunks ---- */
 struct book {
@@ -52,7 +58,8 @@ uint64_t book_text(struct book *b, const char *text);
 uint64_t book_number(struct book *b, struct map_str *m, struct gpu_record *r); /* of a LANE or SHAPE */
 void book_clock(struct book *b, const struct cupti *c);
 void book_note(struct book *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void book_flush(struct book *b); /* what there is goes to the file */
+void book_note_late(struct book *b); /* that recording began in a running program */
+void book_flush(struct book *b);     /* what there is goes to the file */
 void book_close(struct book *b);
 
 /* ---- decode.c ---- */
@@ -62,16 +69,23 @@ void decode_buffer(struct book *b, const struct cupti *c, uint8_t *buffer, size_
 cupti_request_fn collect_request;
 cupti_complete_fn collect_complete;
 bool collect_start(const struct cupti *c, struct book *b);
-void collect_stop(void);    /* at the program's end: everything is fetched and written */
+bool collect_stop(uint32_t most_ms); /* everything is fetched and written; false: not within that time */
+void collect_stop_at_exit(void);
 void collect_abandon(void); /* in a forked child */
 
 /* ---- host.c ---- */
 void host_watch(uint32_t thread); /* one that launches */
 void host_look(struct book *b);
+void host_forget(void); /* all of them */
 
 /* ---- nvtx.c: ranges on the program's threads ---- */
 void nvtx_use(const struct cupti *c); /* kernels can be joined to ranges from now on */
 void nvtx_collect(struct book *b);
+void nvtx_rest(void); /* between blocks: ranges are let pass */
 void nvtx_abandon(void);
+void nvtx_allow(void);                   /* NVTX may call in though no variable names a trace */
+bool nvtx_is_used(void);                 /* it has */
+void nvtx_push_module(const char *name); /* a range of ours around what a module launches */
+void nvtx_pop_module(void);
 
 #endif

@@ -50,6 +50,11 @@ static void forget_thread(int at)
     threads[last] = 0;
 }
 
+void host_forget(void)
+{
+    memset(threads, 0, sizeof threads);
+}
+
 void host_look(struct book *b)
 {
     for (int i = 0; i < THREADS && threads[i];) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * inject.c - where the CUDA driver calls in, once, before the program has a context: find libcupti, say what to
- * record, start collecting. Whatever is missing becomes a note in the trace, and the program runs as if we were not
- * there. */
+ * inject.c - where the CUDA driver calls in, once, before the program has a context; and recording itself, from
+ * recording_begin() to recording_end(): find libcupti, say what to record, start collecting. Whatever is missing
+ * becomes a note in the trace, and the program runs as if we were not there. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,10 @@
 
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
+enum { END_MS = 60000 }; /* a block's end waits no longer than that for CUPTI */
 static struct cupti cupti;
 static struct book book;
+static void *subscriber; /* NULL: not subscribed */
 
 /* Kinds that are recorded always. A kind that this CUPTI lacks is left out. Not among them: SYNCHRONIZATION, which
  * makes a launch-bound program 1.4 times slower (H200, CUDA 13.0; all others together 1.1); the calls that wait tell as
@@ -41,14 +43,28 @@ static void read_options(struct gpu_options *o)
     o->whole_graphs = graphs && strcmp(graphs, "graph") == 0;
 }
 
-static void enable_calls(int domain, int (*enable)(uint32_t, uint8_t), const char *const *wanted, size_t n)
+static void set_calls(int domain, int (*set)(uint32_t, uint8_t), const char *const *wanted, size_t n, bool on)
 {
     for (uint32_t id = 1; id < CALL_IDS; id++) {
         const char *name = NULL;
         if (cupti.callback_name(domain, id, &name) != CUPTI_OK || !name) break;
         for (size_t i = 0; i < n; i++)
-            if (strncmp(name, wanted[i], strlen(wanted[i])) == 0) enable(id, 1);
+            if (strncmp(name, wanted[i], strlen(wanted[i])) == 0) set(id, on);
     }
+}
+
+static void set_all_calls(bool on)
+{
+    if (cupti.enable_runtime_api)
+        set_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_api, runtime_calls,
+                  sizeof runtime_calls / sizeof *runtime_calls, on);
+    else if (on)
+        cupti.enable(CUPTI_RUNTIME); /* before CUDA 12.5: all or none */
+    else
+        cupti.disable(CUPTI_RUNTIME);
+    if (cupti.enable_driver_api)
+        set_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_api, driver_calls,
+                  sizeof driver_calls / sizeof *driver_calls, on);
 }
 
 static void enable_kinds(const struct gpu_options *o)
@@ -58,15 +74,15 @@ static void enable_kinds(const struct gpu_options *o)
         if (result != CUPTI_OK) book_note(&book, "CUPTI does not record kind %d: error %d", kinds[i], result);
     }
     if (o->whole_graphs) cupti.enable(CUPTI_GRAPH_TRACE);
-    if (!o->calls) return;
-    if (cupti.enable_runtime_api)
-        enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_api, runtime_calls,
-                     sizeof runtime_calls / sizeof *runtime_calls);
-    else
-        cupti.enable(CUPTI_RUNTIME); /* before CUDA 12.5: all or none */
-    if (cupti.enable_driver_api)
-        enable_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_api, driver_calls,
-                     sizeof driver_calls / sizeof *driver_calls);
+    if (o->calls) set_all_calls(true);
+}
+
+static void disable_kinds(const struct gpu_options *o)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) cupti.disable(kinds[i]);
+    if (o->whole_graphs) cupti.disable(CUPTI_GRAPH_TRACE);
+    if (o->calls) set_all_calls(false);
+    cupti.disable(CUPTI_EXTERNAL_CORRELATION);
 }
 
 static void no_callback(void *user, int domain, uint32_t id, const void *data)
@@ -75,51 +91,56 @@ static void no_callback(void *user, int domain, uint32_t id, const void *data)
 }
 
 /* Only one tool at a time may have CUPTI: said by name where CUPTI knows it. */
-static bool subscribe(void)
+static bool subscribe(char *why, size_t why_bytes)
 {
-    static void *subscriber;
     char other[256] = "";
     struct cupti_subscriber_params p = {sizeof p, "tare", other, sizeof other};
     int result = cupti.subscribe_v2 ? cupti.subscribe_v2(&subscriber, no_callback, NULL, &p)
                                     : cupti.subscribe(&subscriber, no_callback, NULL);
     if (result == CUPTI_OK) return true;
     const char *text = NULL;
+    subscriber = NULL;
     if (result == CUPTI_OTHER_SUBSCRIBER)
-        book_note(&book, "another tool has CUPTI%s%s: nothing of the GPU is recorded", other[0] ? ": " : "", other);
+        snprintf(why, why_bytes, "another tool has CUPTI%s%s: nothing of the GPU is recorded",
+                 other[0] ? ": " : "", other);
     else if (result == CUPTI_NO_DRIVER)
-        book_note(&book, "no CUDA driver: nothing of the GPU is recorded");
+        snprintf(why, why_bytes, "no CUDA driver: nothing of the GPU is recorded");
     else if (cupti.result_string && cupti.result_string(result, &text) == CUPTI_OK && text)
-        book_note(&book, "CUPTI cannot be used: %s (%d)", text, result);
+        snprintf(why, why_bytes, "CUPTI cannot be used: %s (%d)", text, result);
     else
-        book_note(&book, "CUPTI cannot be used: error %d", result);
+        snprintf(why, why_bytes, "CUPTI cannot be used: error %d", result);
     return false;
 }
 
 /* The order is CUPTI's: the kind of thread numbers and the buffers are settled before anything is enabled,
- * as the first record may come at once. Every way to fail leaves a note in the book, so that the trace
- * itself says why it has no GPU in it. */
-static bool set_up(const struct gpu_options *o)
+ * as the first record may come at once. */
+static bool set_up(const struct gpu_options *o, char *why, size_t why_bytes)
 {
-    char why[600];
     uint8_t zeroed = 1;
     size_t size = sizeof zeroed;
-    if (!cupti_load(&cupti, o->cupti, why, sizeof why)) {
-        book_note(&book, "%s", why);
-        return false;
-    }
-    if (!subscribe()) return false;
+    if (!cupti.get_version && !cupti_load(&cupti, o->cupti, why, why_bytes)) return false;
+    if (!o->shared && !subscribe(why, why_bytes)) return false;
     if (cupti.thread_id_type) cupti.thread_id_type(CUPTI_THREAD_ID_SYSTEM);
     cupti.set_attribute(CUPTI_ATTR_ZEROED_BUFFER, &size, &zeroed);
     int result = cupti.register_callbacks(collect_request, collect_complete);
     if (result != CUPTI_OK) {
-        book_note(&book, "CUPTI takes no buffers: error %d", result);
+        snprintf(why, why_bytes, "CUPTI takes no buffers: error %d", result);
         return false;
     }
     enable_kinds(o);
     book_note(&book, "CUPTI %u from %s", cupti.version, cupti.path);
     book_clock(&book, &cupti);
     book_flush(&book);
-    return collect_start(&cupti, &book);
+    if (collect_start(&cupti, &book)) return true;
+    disable_kinds(o);
+    snprintf(why, why_bytes, "no thread could be started that collects what CUPTI records");
+    return false;
+}
+
+static void give_up_subscription(void)
+{
+    if (subscriber && cupti.unsubscribe) cupti.unsubscribe(subscriber);
+    subscriber = NULL;
 }
 
 static void in_child(void)
@@ -128,20 +149,49 @@ static void in_child(void)
     nvtx_abandon();
 }
 
+/* What cannot be had is a note, too, so that the trace itself says why it has no GPU in it. */
+bool recording_begin(const struct gpu_options *o, char *why, size_t why_bytes)
+{
+    static bool prepared;
+    tare_error err = TARE_ERROR_INIT;
+    if (book_open(&book, o->trace, &err) != TARE_OK) {
+        snprintf(why, why_bytes, "%s", err.text);
+        return false;
+    }
+    if (o->late) book_note_late(&book);
+    if (!set_up(o, why, why_bytes)) {
+        give_up_subscription();
+        book_note(&book, "%s", why);
+        book_close(&book);
+        return false;
+    }
+    nvtx_use(&cupti);
+    if (!prepared) {
+        pthread_atfork(NULL, NULL, in_child);
+        atexit(collect_stop_at_exit);
+    }
+    prepared = true;
+    return true;
+}
+
+/* What CUPTI still has is fetched after the kinds are off. The subscription goes last: then others may have CUPTI. */
+bool recording_end(const struct gpu_options *o)
+{
+    disable_kinds(o);
+    bool done = collect_stop(END_MS);
+    nvtx_rest();
+    give_up_subscription();
+    return done;
+}
+
 int InitializeInjection(void)
 {
     static bool called;
-    struct gpu_options o;
+    char why[600];
+    struct gpu_options o = {0};
     read_options(&o);
     if (called || !o.trace || !o.trace[0]) return 1;
     called = true;
-    if (book_open(&book, o.trace, NULL) != TARE_OK) return 1;
-    if (!set_up(&o)) {
-        book_close(&book);
-        return 1;
-    }
-    nvtx_use(&cupti);
-    pthread_atfork(NULL, NULL, in_child);
-    atexit(collect_stop);
+    recording_begin(&o, why, sizeof why);
     return 1;
 }

@@ -2,7 +2,8 @@
  * nvtx.c - ranges and marks that the program tells by NVTX. Every copy of NVTX in the process calls in here on its
  * first use and gets our functions. They run on the program's threads: a stamp and one slot of a bounded queue, no
  * lock, no allocation. A range for which there is no room is counted and left out whole: the last slots are kept for
- * the ends of those that were begun. CUPTI is told the range's number, so that kernels are joined to it exactly. */
+ * the ends of those that were begun. CUPTI is told the range's number, so that kernels are joined to it exactly.
+ * Between the blocks of a program that records itself (block.c) ranges are let pass, but still counted in and out. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,8 @@ typedef const void *get_export_fn(uint32_t id);
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(get_export_fn *get_export);
 
 enum {
-    SLOTS = 4096,
-    FOR_ENDS = 1024,
+    SLOTS = 32768, /* what PyTorch tells in 20 ms, five ranges an operator; pages not used are not there */
+    FOR_ENDS = 8192,
     TEXT_BYTES = 200,
     DEPTH = 64,
     EXPORT_CALLBACKS = 1,
@@ -43,8 +44,9 @@ struct slot {
 static struct {
     struct slot slots[SLOTS];
     _Atomic uint64_t head, tail, ranges, lost;
+    uint64_t lost_before; /* this recording */
     const struct cupti *_Atomic cupti;
-    _Atomic bool used, off;
+    _Atomic bool used, modules, off, allowed;
 } it;
 
 /* What this thread has open by push. */
@@ -61,7 +63,8 @@ static __thread unsigned depth;
 static struct slot *take_slot(uint64_t *position, uint64_t room)
 {
     uint64_t at = atomic_load(&it.head);
-    while (!atomic_load(&it.off)) {
+    if (atomic_load(&it.off)) return NULL;
+    for (;;) {
         uint64_t tail = atomic_load(&it.tail); /* may be past `at` by now: then that is old */
         if (at >= tail && at - tail >= room) break;
         struct slot *s = &it.slots[at % SLOTS];
@@ -96,9 +99,33 @@ static bool queue(uint32_t kind, uint64_t range, const char *domain, const char 
     return true;
 }
 
-static void put_range(struct book *b, const struct slot *s)
+/* PyTorch's emit_nvtx() names operators "aten::mm, seq = 12, op_id = 7", no two alike: the number 7 is dropped. 12, if
+ * it is there, is that of the node of the backward pass which the operator makes, or is: it is a record of its own. */
+static bool is_operator(char *text, uint64_t *sequence)
+{
+    static const char id[] = ", op_id = ", sequence_is[] = ", seq = ";
+    char *at = strstr(text, id), *number = strstr(text, sequence_is);
+    *sequence = UINT64_MAX;
+    if (number) *sequence = strtoull(number + sizeof sequence_is - 1, NULL, 10);
+    if (number && (!at || number < at)) at = number;
+    if (at) *at = 0;
+    return at;
+}
+
+static void put_sequence(struct book *b, uint64_t range, uint64_t sequence)
+{
+    struct gpu_record r = {.kind = GPU_RANGE_SEQUENCE};
+    r.RANGE_SEQUENCE.range = range;
+    r.RANGE_SEQUENCE.sequence = sequence;
+    if (sequence != UINT64_MAX) book_put(b, &r);
+}
+
+static void put_range(struct book *b, struct slot *s)
 {
     struct gpu_record r = {.kind = (enum gpu_kind)s->kind};
+    uint64_t sequence = UINT64_MAX;
+    if (s->kind == GPU_RANGE_BEGIN && !s->domain && is_operator(s->text, &sequence))
+        s->domain = GPU_DOMAIN_OP;
     uint64_t name = s->kind == GPU_RANGE_END ? 0 : book_text(b, s->text);
     uint64_t domain = s->domain ? book_text(b, s->domain) : 0;
     if (s->kind == GPU_RANGE_END) {
@@ -117,6 +144,7 @@ static void put_range(struct book *b, const struct slot *s)
         r.RANGE_MARK.domain = domain;
     }
     book_put(b, &r);
+    put_sequence(b, s->range, sequence);
 }
 
 void nvtx_collect(struct book *b)
@@ -129,7 +157,7 @@ void nvtx_collect(struct book *b)
         atomic_store(&s->turn, tail + SLOTS);
         atomic_store(&it.tail, tail + 1);
     }
-    b->ranges_lost = atomic_load(&it.lost);
+    b->ranges_lost = atomic_load(&it.lost) - it.lost_before;
 }
 
 /* ---- joining kernels to ranges ---- */
@@ -137,14 +165,31 @@ void nvtx_collect(struct book *b)
 static void join_kernels(void)
 {
     const struct cupti *c = atomic_load(&it.cupti);
-    if (c && c->push_external && c->pop_external && atomic_load(&it.used))
+    if (c && c->push_external && c->pop_external && (atomic_load(&it.used) || atomic_load(&it.modules)))
         c->enable(CUPTI_EXTERNAL_CORRELATION);
 }
 
 void nvtx_use(const struct cupti *c)
 {
+    if (atomic_exchange(&it.off, false)) it.lost_before = atomic_load(&it.lost);
     atomic_store(&it.cupti, c);
     join_kernels();
+}
+
+/* CUPTI stays known: what was pushed is popped when its range ends, though nothing is told of it. */
+void nvtx_rest(void)
+{
+    atomic_store(&it.off, true);
+}
+
+void nvtx_allow(void)
+{
+    atomic_store(&it.allowed, true);
+}
+
+bool nvtx_is_used(void)
+{
+    return atomic_load(&it.used);
 }
 
 void nvtx_abandon(void)
@@ -162,6 +207,7 @@ struct handle { /* of a domain or a registered text; never freed: the program ma
 /* 0: no room, and nothing is told of its end. */
 static uint64_t begin_range(const char *domain, const char *text)
 {
+    if (atomic_load(&it.off)) return 0;
     uint64_t range = atomic_fetch_add(&it.ranges, 1) + 1;
     return queue(GPU_RANGE_BEGIN, range, domain, text) ? range : 0;
 }
@@ -189,7 +235,7 @@ static int push(const void *domain, const char *text)
     if (depth < DEPTH) {
         stack[depth] = (struct open_range){domain, begin_range(domain_name(domain), text), false};
         tell_cupti(&stack[depth]);
-    } else {
+    } else if (!atomic_load(&it.off)) {
         atomic_fetch_add(&it.lost, 1);
     }
     return (int)depth++;
@@ -382,9 +428,25 @@ int InitializeInjectionNvtx2(get_export_fn *get_export)
 {
     const struct nvtx_callbacks *c = get_export ? get_export(EXPORT_CALLBACKS) : NULL;
     const char *trace = secure_getenv("TARE_GPU_TRACE");
-    if (!trace || !trace[0] || !c || c->bytes < sizeof *c || !c->get_table) return 0;
+    bool wanted = (trace && trace[0]) || atomic_load(&it.allowed);
+    if (!wanted || !c || c->bytes < sizeof *c || !c->get_table) return 0;
     fill(c->get_table, MODULE_CORE, core, sizeof core / sizeof *core);
     fill(c->get_table, MODULE_CORE2, core2, sizeof core2 / sizeof *core2);
     if (!atomic_exchange(&it.used, true)) join_kernels();
     return 1;
+}
+
+/* ---- what a program that records itself tells of its modules (block.c) ---- */
+
+static struct handle module_domain = {GPU_DOMAIN_MODULE};
+
+void nvtx_push_module(const char *name)
+{
+    if (!atomic_exchange(&it.modules, true)) join_kernels();
+    push(&module_domain, name);
+}
+
+void nvtx_pop_module(void)
+{
+    pop(&module_domain);
 }

@@ -57,6 +57,15 @@ enum gpu_memory { GPU_PAGEABLE = 1, GPU_PINNED = 2, GPU_DEVICE_MEMORY = 3, GPU_A
 /* HOST_STATE.state: what a thread that launches was doing when it was looked at. */
 enum gpu_host_does { GPU_HOST_RUNS, GPU_HOST_WAITS, GPU_HOST_SLEEPS, GPU_HOST_STATES };
 
+/* Domains of ranges that say what a framework did, rather than what a program calls a part of itself. IN_RANGE names
+ * the innermost range of any domain; the operator and the module of a kernel are the nearest of these around it. */
+#define GPU_DOMAIN_OP "torch op"         /* aten::linear */
+#define GPU_DOMAIN_MODULE "torch module" /* from the root: Net.blocks.0.fc1 */
+#define GPU_DOMAIN_PYTHON "python"       /* a frame: train.py(12): step */
+
+/* NOTE.what */
+enum gpu_note_kind { GPU_NOTE_PLAIN, GPU_NOTE_LATE /* recording began in a running program */ };
+
 enum { MODE_GPU = 4 }; /* of a PROCESS that writes GPU chunks, beside enum tare_mode */
 
 /* ---- reading: all GPU chunks of a trace, in the order of the file ---- */

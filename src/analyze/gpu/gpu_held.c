@@ -186,8 +186,20 @@ static tare_status put_holders(struct holding *h, struct gpu_card *out)
     return s;
 }
 
+static bool is_late(const struct gpu_work *w, uint32_t process)
+{
+    for (size_t i = 0; i < w->late.n; i++)
+        if (w->late.items[i] == process) return true;
+    return false;
+}
+
 static tare_status put_card(struct holding *h, struct gpu_card *out)
 {
+    if (is_late(h->w, h->w->cards.items[h->card].process)) {
+        run_map_textf(&h->w->out->arena, &out->unknown, "memory_peak_bytes",
+                      "recording began while the program ran: what it had taken before was not seen");
+        return TARE_OK;
+    }
     tare_status s = order_events(h);
     h->peak = h->peak_at = 0;
     if (s != TARE_OK || !h->order.n) return s;

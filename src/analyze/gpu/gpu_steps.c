@@ -159,6 +159,7 @@ static tare_status group_ranges(struct grouping *g, uint32_t process)
         bool inner = r->parent && r->parent <= g->levels.n;
         uint8_t level = inner ? g->levels.items[r->parent - 1] : 0;
         if (inner && level < LEVELS) level++;
+        if (gpu_origin_is_range(w, r)) level = LEVELS; /* the program's own lie around those */
         s = vec_push(&g->levels, level, w->err);
         if (s == TARE_OK && level < LEVELS && r->process == process && r->end > r->start)
             s = add_to_group(g, i, level);

@@ -114,6 +114,7 @@ static tare_status put_ranges(struct gpu_work *w, struct gpu_profile *p)
     for (size_t i = 0; i < w->ranges.n && s == TARE_OK; i++) {
         const struct gpu_open_range *r = &w->ranges.items[i];
         uint64_t *at;
+        if (gpu_origin_is_range(w, r)) continue; /* put_origins() has it */
         s = map_u64_ref(&index, (uint64_t)r->domain << 32 | r->name, &at, w->err);
         if (s != TARE_OK) break;
         if (!*at) {
@@ -133,6 +134,38 @@ static tare_status put_ranges(struct gpu_work *w, struct gpu_profile *p)
     map_u64_release(&index);
     if (p->ranges.n) qsort(p->ranges.at, p->ranges.n, sizeof *p->ranges.at, by_gpu_time);
     return s;
+}
+
+/* ---- where kernels come from ---- */
+
+static int by_origin_total(const void *a, const void *b)
+{
+    const struct gpu_origin *x = *(struct gpu_origin *const *)a, *y = *(struct gpu_origin *const *)b;
+    if (x->total_ns != y->total_ns) return x->total_ns < y->total_ns ? 1 : -1;
+    int order = strcmp(x->module ? x->module : "", y->module ? y->module : "");
+    return order ? order : strcmp(x->kernel, y->kernel);
+}
+
+static void put_origins(struct gpu_work *w, struct gpu_profile *p)
+{
+    static const char *const phases[] = {NULL, "backward", "optimizer"};
+    double all = 0;
+    for (size_t i = 0; i < w->names.n; i++) all += (double)w->names.items[i].sum.total_ns;
+    for (size_t i = 0; i < w->origins.n; i++) {
+        const struct gpu_origin_sum *from = &w->origins.items[i];
+        struct gpu_origin *to = RUN_LIST_ADD(&p->arena, &p->origins);
+        if (!to) return;
+        const char *full = gpu_name_full(&p->arena, text_of(w, p, from->kernel));
+        to->kernel = gpu_name_short(&p->arena, full);
+        to->group = gpu_name_group(full);
+        if (from->module) to->module = text_of(w, p, from->module - 1);
+        if (from->op) to->op = text_of(w, p, from->op - 1);
+        to->phase = phases[from->phase];
+        to->count = from->count;
+        to->total_ns = from->total_ns;
+        if (all > 0) to->share = known_f64((double)from->total_ns / all);
+    }
+    if (p->origins.n) qsort(p->origins.at, p->origins.n, sizeof *p->origins.at, by_origin_total);
 }
 
 /* ---- all of it ---- */
@@ -161,6 +194,7 @@ static void cut_lists(struct gpu_profile *p)
     if (p->kernels.n > RUN_LIST_MAX) p->kernels.n = RUN_LIST_MAX;
     if (p->calls.n > RUN_LIST_MAX) p->calls.n = RUN_LIST_MAX;
     if (p->ranges.n > RUN_LIST_MAX) p->ranges.n = RUN_LIST_MAX;
+    if (p->origins.n > RUN_LIST_MAX) p->origins.n = RUN_LIST_MAX;
     if (p->notes.n > RUN_LIST_MAX) p->notes.n = RUN_LIST_MAX;
 }
 
@@ -184,6 +218,7 @@ tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
     if (s == TARE_OK) s = put_devices(&w, out);
     if (s == TARE_OK) s = put_ranges(&w, out);
     put_kernels(&w, out);
+    put_origins(&w, out);
     put_copies(&w, out);
     put_calls(&w, out);
     cut_lists(out);

@@ -381,6 +381,14 @@ static tare_status end_range(struct gpu_work *w, uint32_t process, const struct 
     return TARE_OK;
 }
 
+static tare_status add_sequence(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint32_t at = gpu_index(&w->range_numbers, process, r->RANGE_SEQUENCE.range);
+    if (at != GPU_NONE && r->RANGE_SEQUENCE.sequence < UINT32_MAX)
+        w->ranges.items[at].sequence = (uint32_t)r->RANGE_SEQUENCE.sequence + 1;
+    return TARE_OK;
+}
+
 static tare_status add_in_range(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     struct gpu_launched_in in = {(uint32_t)r->IN_RANGE.id, (uint32_t)r->IN_RANGE.range, (uint16_t)process};
@@ -395,7 +403,7 @@ static tare_status add_note(struct gpu_work *w, struct trace *t, uint32_t proces
     if (!n) return error_nomem(w->err, "a note");
     n->pid = trace_process(t, process)->pid;
     n->text = arena_str(&w->out->arena, gpu_tables_clean(&w->tables, r));
-    return TARE_OK;
+    return r->NOTE.what == GPU_NOTE_LATE ? vec_push(&w->late, process, w->err) : TARE_OK;
 }
 
 /* A process tells what it lost in all so far: the latest counts. */
@@ -450,6 +458,7 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_OVERHEAD: return add_overhead(w, process, r);
     case GPU_RANGE_BEGIN: return begin_range(w, process, r);
     case GPU_RANGE_END: return end_range(w, process, r);
+    case GPU_RANGE_SEQUENCE: return add_sequence(w, process, r);
     case GPU_IN_RANGE: return add_in_range(w, process, r);
     case GPU_HOST_STATE: return add_state(w, process, r);
     case GPU_NOTE: return add_note(w, g->t, process, r);
@@ -508,10 +517,11 @@ static void join_calls(struct gpu_work *w)
 
 /* Times of operations to the range they were launched in, and then to those around it: a range stands behind the one
  * that it is in, so that going backwards each has all of its own when it is added to the outer one. */
-static void join_ranges(struct gpu_work *w)
+static tare_status join_ranges(struct gpu_work *w)
 {
     size_t at = 0;
-    for (size_t i = 0; i < w->ops.n && w->in_range.n; i++) {
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < w->ops.n && w->in_range.n && s == TARE_OK; i++) {
         const struct gpu_op *op = &w->ops.items[i];
         struct gpu_launched_in wanted = {.id = op->id, .process = (uint16_t)w->cards.items[op->card].process};
         at = FIND(w, in_range, by_launch, &wanted, at);
@@ -520,6 +530,7 @@ static void join_ranges(struct gpu_work *w)
         if (range == GPU_NONE) continue;
         gpu_grow(&w->ranges.items[range].gpu_ns, op->end - op->start);
         w->ranges.items[range].operations++;
+        s = gpu_origin_add(w, op, &w->ranges.items[range]);
     }
     for (size_t i = w->ranges.n; i-- > 0;) {
         const struct gpu_open_range *r = &w->ranges.items[i];
@@ -527,6 +538,7 @@ static void join_ranges(struct gpu_work *w)
         gpu_grow(&w->ranges.items[r->parent - 1].gpu_ns, r->gpu_ns);
         gpu_grow(&w->ranges.items[r->parent - 1].operations, r->operations);
     }
+    return s;
 }
 
 const struct gpu_host_call *gpu_work_call(const struct gpu_work *w, uint32_t process, uint32_t id)
@@ -577,11 +589,11 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_prof
     if (s == TARE_OK) s = SORT(w, in_range, by_launch);
     if (s == TARE_OK) s = SORT(w, states, by_thread);
     if (s == TARE_OK) s = number_states(w);
+    if (s == TARE_OK) s = gpu_work_origins(w);
     if (s != TARE_OK) return s;
     sum_lost(w);
     join_calls(w);
-    join_ranges(w);
-    return TARE_OK;
+    return join_ranges(w);
 }
 
 void gpu_work_release(struct gpu_work *w)
@@ -602,9 +614,13 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->windows);
     gpu_tables_release(&w->tables);
     vec_release(&w->lane_cards);
+    vec_release(&w->origins);
+    vec_release(&w->late);
     map_u64_release(&w->range_numbers);
     map_u64_release(&w->card_numbers);
     map_u64_release(&w->thread_numbers);
     map_u64_release(&w->open_range);
     map_u64_release(&w->held);
+    map_u64_release(&w->origin_places);
+    map_u64_release(&w->origin_rows);
 }

@@ -82,9 +82,20 @@ struct gpu_memory_event {
 };
 #define TAKES UINT32_MAX
 
+enum gpu_phase { GPU_PHASE_NONE, GPU_PHASE_BACKWARD, GPU_PHASE_OPTIMIZER };
+
 struct gpu_open_range {
     uint64_t start, end, gpu_ns, operations;
     uint32_t name, domain, process, thread, parent; /* parent: index + 1, 0: none */
+    uint32_t sequence;                              /* of PyTorch + 1, 0: none */
+    uint32_t module, op; /* names of what it is in or of itself, index + 1, 0: none: gpu_origin.c */
+    uint8_t phase;
+};
+
+struct gpu_origin_sum { /* runs of one kernel from one place */
+    uint64_t count, total_ns;
+    uint32_t kernel, module, op;
+    uint8_t phase;
 };
 
 struct gpu_window { /* a step */
@@ -110,6 +121,8 @@ struct gpu_work {
     VEC(uint16_t) lane_cards;   /* likewise of lanes: index of the card */
     VEC(struct gpu_open_range) ranges;
     VEC(struct gpu_seen_card) cards;
+    VEC(struct gpu_origin_sum) origins;
+    VEC(uint32_t) late;        /* processes whose recording began while they ran */
     VEC(struct gpu_lost) lost; /* by process: the latest that it told */
     VEC(struct gpu_copied) copied;
     VEC(uint32_t) call_names; /* indices of names */
@@ -119,6 +132,7 @@ struct gpu_work {
     struct map_u64 range_numbers, card_numbers, thread_numbers; /* gpu_key() -> index + 1 */
     struct map_u64 open_range; /* process << 32 | thread -> innermost, index + 1 */
     struct map_u64 held;       /* card << 48 ^ address -> index + 1 of the event that took it */
+    struct map_u64 origin_places, origin_rows; /* gpu_origin.c */
     struct gpu_copy copies[32];
     struct gpu_profile *out;
     tare_error *err;
@@ -150,6 +164,12 @@ static inline void gpu_grow(uint64_t *sum, uint64_t v)
 {
     *sum = *sum < INT64_MAX && v < INT64_MAX - *sum ? *sum + v : INT64_MAX;
 }
+
+/* gpu_origin.c: module and operator of each range; then of each kernel that was launched in one. */
+tare_status gpu_work_origins(struct gpu_work *w);
+tare_status gpu_origin_add(struct gpu_work *w, const struct gpu_op *op, const struct gpu_open_range *r);
+bool gpu_origin_is_range(const struct gpu_work *w,
+                         const struct gpu_open_range *r); /* not the program's own */
 
 /* gpu_idle.c: busy and idle time of each device, by cause. */
 tare_status gpu_work_idle(struct gpu_work *w);

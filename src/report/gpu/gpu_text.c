@@ -201,6 +201,14 @@ FILL(range_host, gpu_range, fmt_duration(b, (double)r->total_ns))
 FILL(range_gpu, gpu_range, fmt_duration(b, (double)r->gpu_ns))
 FILL(range_ops, gpu_range, fmt_count(b, r->operations))
 
+FILL(origin_module, gpu_origin, text_name(b, r->module ? r->module : "-", NAME_SHOWN))
+FILL(origin_phase, gpu_origin, buf_add_str(b, r->phase ? r->phase : ""))
+FILL(origin_operator, gpu_origin, text_name(b, r->op ? r->op : "-", NAME_SHOWN))
+FILL(origin_kernel, gpu_origin, text_name(b, r->kernel, NAME_SHOWN))
+FILL(origin_count, gpu_origin, fmt_count(b, r->count))
+FILL(origin_total, gpu_origin, fmt_duration(b, (double)r->total_ns))
+FILL(origin_share, gpu_origin, fmt_share(b, r->share.v))
+
 /* ---- what is missing ---- */
 
 /* Only what was lost is told. Each row says for itself what is missing in the tables above, or how far clocks were
@@ -248,11 +256,17 @@ void gpu_report_text(struct stream *s, const struct gpu_profile *p)
                                                {"on the host", false, fill_range_host},
                                                {"on the gpu", false, fill_range_gpu},
                                                {"operations", false, fill_range_ops}};
+    static const struct table_fill origins[] = {
+        {"module", true, fill_origin_module},   {"", true, fill_origin_phase},
+        {"operator", true, fill_origin_operator}, {"kernel", true, fill_origin_kernel},
+        {"runs", false, fill_origin_count},     {"total", false, fill_origin_total},
+        {"share", false, fill_origin_share}};
     for (size_t i = 0; i < p->devices.n; i++) write_card(s, p->devices.at[i]);
     if (!p->devices.n) text_heading(s, "gpu: no operation was recorded");
     if (p->kernels.n) PRINT_TABLE(s, p->kernels, kernels);
     if (p->copies.n) PRINT_TABLE(s, p->copies, copies);
     if (p->calls.n) PRINT_TABLE(s, p->calls, calls);
     if (p->ranges.n) PRINT_TABLE(s, p->ranges, ranges);
+    if (p->origins.n) PRINT_TABLE(s, p->origins, origins);
     write_lost(s, p);
 }

@@ -1886,6 +1886,37 @@ export const GPU_RANGE: Shape = {
   operations: "number",
 };
 
+/** Runs of one kernel from one place in the program: a module and an operator of PyTorch. */
+export interface GpuOrigin {
+  /** Short name. */
+  kernel: string;
+  /** Of the kernel: matmul, attention, .. */
+  group: string;
+  /** Its path in the model; null: launched in none, or not asked for. */
+  module?: string | null;
+  /** The innermost that launched it; null: not asked for. */
+  operator?: string | null;
+  /** backward, optimizer; null: neither, or not asked for. */
+  phase?: string | null;
+  /** Runs. */
+  count?: number | null;
+  /** Of all of them. */
+  total_ns?: number | null;
+  /** Of the time of all kernels. */
+  share?: number | null;
+}
+
+export const GPU_ORIGIN: Shape = {
+  kernel: "text",
+  group: "text",
+  module: "text",
+  operator: "text",
+  phase: "text",
+  count: "number",
+  total_ns: "number",
+  share: "number",
+};
+
 /** What the record does not hold. */
 export interface GpuLost {
   /** Records that CUPTI had no room for. */
@@ -1948,6 +1979,8 @@ export interface GpuDocument {
   calls?: GpuCall[] | null;
   /** By name, the one with the most GPU time first. */
   ranges?: GpuRange[] | null;
+  /** By module, operator and kernel, the most time first; empty: not asked for. */
+  origins?: GpuOrigin[] | null;
   /** What is missing. */
   lost?: GpuLost | null;
   /** What the recorder had to say. */
@@ -1966,6 +1999,7 @@ export const GPU_PROFILE: Shape = {
   copies: [GPU_COPY],
   calls: [GPU_CALL],
   ranges: [GPU_RANGE],
+  origins: [GPU_ORIGIN],
   lost: GPU_LOST,
   notes: [GPU_NOTE],
 };
