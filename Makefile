@@ -22,6 +22,7 @@ DESTDIR ?=
 PKG_CONFIG   ?= pkg-config
 CLANG_TIDY   ?= clang-tidy-14
 FUZZ_SECONDS ?= 60
+CUDA ?= /usr/local/cuda
 VERSION := $(shell sed -n 's/^\#define TARE_VERSION "\(.*\)"/\1/p' include/tare/tare.h)
 COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 ABI     := 0
@@ -167,7 +168,7 @@ $(O)/obj/src/report/page_embed.o: CPPFLAGS += -DPAGE_FILE='"$(O)/obj/page.gz"'
 .PHONY: page
 page: $(O)/obj/page.gz ## build only the report page: build/page.html
 
-$(INNER): $(filter-out $(O)/obj/src/cli/main.o,$(CLI_OBJ))
+$(INNER): $(filter-out $(O)/obj/src/cli/main.o,$(CLI_OBJ)) $(GPU_OBJ)
 	$(Q)rm -f $@ && ar rcsT $@ $^
 
 $(O)/tare: $(CLI_OBJ)
@@ -276,6 +277,9 @@ $(FAKE_NVML): tests/fake_nvml/fake_nvml.c tests/fake_nvml/fake_nvml.h
 	$(call say,LINK,$@)
 	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FAKE_OLD) -O1 -g -fPIC -fvisibility=hidden -shared $< -o $@
 $(O)/tests/test_probe_gpu: | $(FAKE_NVML)
+
+# Only this test looks at the vendor's header, where there is one: no other part of the build needs it.
+$(O)/obj/tests/unit/test_cupti.o: CPPFLAGS += $(if $(wildcard $(CUDA)/include/cupti.h),-isystem $(CUDA)/include)
 
 # A libcupti, and a program that loads what is injected as the driver would.
 FAKE_CUPTI := $(O)/tests/libfake-cupti.so $(O)/tests/cuda-program

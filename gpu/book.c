@@ -10,19 +10,20 @@
 #include "gpu/gpu.h"
 #include "trace/recorder.h"
 
-enum { CHUNK_ROOM = 256 << 10, CLOCK_TRIES = 16 };
+enum { CLOCK_TRIES = 16 };
+#define STEP_IS_OLD_NS UINT64_C(3000000000) /* three flushes: no record from before it comes any more */
 
 static void begin_chunk(struct book *b)
 {
     b->state = (struct gpu_state){{0}};
-    b->enc = (struct enc){b->room, b->room + CHUNK_ROOM, false};
+    b->enc = (struct enc){b->room, b->room + BOOK_ROOM, false};
 }
 
 /* A book may be opened again after it was closed: counts begin anew. */
 tare_status book_open(struct book *b, const char *path, tare_error *err)
 {
     *b = (struct book){0};
-    b->room = mem_new(1, CHUNK_ROOM);
+    b->room = mem_new(1, BOOK_ROOM);
     if (!b->room) return error_nomem(err, "a GPU trace");
     begin_chunk(b);
     tare_status s =
@@ -105,21 +106,78 @@ uint64_t book_number(struct book *b, struct map_str *m, struct gpu_record *r)
     return book_put(b, r) ? r->v[0] : 0;
 }
 
-/* CUPTI's clock beside ours, as tight as it can be had. */
-void book_clock(struct book *b, const struct cupti *c)
+/* CUPTI's clock beside ours, as tight as it can be had in so many tries. */
+static bool read_clocks(const struct cupti *c, int tries, struct gpu_record *pair)
 {
     uint64_t best = UINT64_MAX;
-    for (int i = 0; i < CLOCK_TRIES; i++) {
+    for (int i = 0; i < tries; i++) {
         uint64_t stamp = 0, before = clock_raw_ns();
-        if (c->get_timestamp(&stamp) != CUPTI_OK) return;
+        if (c->get_timestamp(&stamp) != CUPTI_OK) return false;
         uint64_t width = clock_raw_ns() - before;
         if (width >= best) continue;
         best = width;
-        b->pair = (struct gpu_record){.kind = GPU_CLOCK};
-        b->pair.CLOCK.stamp = stamp;
-        b->pair.CLOCK.raw_ns = before + width / 2;
-        b->pair.CLOCK.slack_ns = width - width / 2;
+        *pair = (struct gpu_record){.kind = GPU_CLOCK};
+        pair->CLOCK.stamp = stamp;
+        pair->CLOCK.raw_ns = before + width / 2;
+        pair->CLOCK.slack_ns = width - width / 2;
     }
+    return true;
+}
+
+/* Stamps from before the step still come for a while: they are told from those after it by which end of it they are
+ * nearer to. */
+uint64_t book_stamp(const struct book *b, uint64_t stamp)
+{
+    const struct book_clock *c = &b->clock;
+    if (!c->steps) return stamp;
+    if (!c->step_from) return stamp + c->shift;
+    uint64_t from = stamp > c->step_from ? stamp - c->step_from : c->step_from - stamp;
+    uint64_t to = stamp > c->step_to ? stamp - c->step_to : c->step_to - stamp;
+    return stamp + (from <= to ? c->shift_before : c->shift);
+}
+
+/* What the clock was moved by is taken out of all that follows, so that the trace goes on as if it had not been. */
+static void note_step(struct book *b, const struct gpu_record *pair, int64_t by_ns)
+{
+    struct book_clock *c = &b->clock;
+    c->shift_before = c->shift;
+    c->shift -= (uint64_t)by_ns;
+    c->step_to = pair->CLOCK.stamp;
+    c->step_from = pair->CLOCK.stamp - (uint64_t)by_ns;
+    c->steps++;
+    book_note(b, "the clock was set %s by %.3f s: operations at that moment may be off by as much",
+              by_ns > 0 ? "forward" : "back", (double)(by_ns > 0 ? by_ns : -by_ns) / 1e9);
+}
+
+/* Both clocks run on while a thread waits between two readings: a difference that the readings' own width explains is
+ * none. */
+static void look_for_step(struct book *b, const struct gpu_record *pair)
+{
+    enum { STEP_NS = 1000000 };
+    int64_t ahead = (int64_t)(pair->CLOCK.stamp - pair->CLOCK.raw_ns), by = ahead - b->clock.ahead_ns;
+    int64_t least = STEP_NS + (int64_t)pair->CLOCK.slack_ns;
+    if (b->clock.ahead_ns && (by > least || by < -least)) note_step(b, pair, by);
+    b->clock.ahead_ns = ahead;
+}
+
+void book_watch_clock(struct book *b, const struct cupti *c)
+{
+    struct gpu_record pair;
+    if (read_clocks(c, 1, &pair)) look_for_step(b, &pair);
+}
+
+void book_clock(struct book *b, const struct cupti *c)
+{
+    struct gpu_record pair;
+    if (!read_clocks(c, CLOCK_TRIES, &pair)) return;
+    uint64_t steps = b->clock.steps;
+    look_for_step(b, &pair);
+    if (steps == b->clock.steps) {
+        uint64_t since = pair.CLOCK.stamp - b->clock.step_to;
+        if (since > STEP_IS_OLD_NS) b->clock.step_from = 0;
+    }
+    pair.CLOCK.stamp += b->clock.shift;
+    b->pair = pair;
     book_put(b, &b->pair);
 }
 
@@ -167,6 +225,7 @@ void book_close(struct book *b)
     forget_names(b);
     vec_release(&b->texts);
     map_u64_release(&b->devices);
+    map_u64_release(&b->pools);
     mem_free(b->room);
     b->room = NULL;
 }

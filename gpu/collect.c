@@ -120,6 +120,7 @@ static void empty_buffers(void)
 
 static void collect(bool flush, bool forced)
 {
+    book_watch_clock(it.book, it.cupti);
     nvtx_collect(it.book);
     if (flush) {
         book_clock(it.book, it.cupti);

@@ -20,7 +20,9 @@ enum cupti_kind {
     CUPTI_MEMCPY2 = 22,
     CUPTI_EXTERNAL_CORRELATION = 39,
     CUPTI_MEMORY2 = 49,
+    CUPTI_MEMORY_POOL = 50,
     CUPTI_GRAPH_TRACE = 51,
+    CUPTI_JIT = 52,
 };
 
 enum cupti_result {

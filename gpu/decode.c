@@ -45,7 +45,7 @@ static uint64_t shape_of(struct book *b, const uint8_t *k)
 static bool take_times(const struct decoding *d, const uint8_t *from, size_t at, struct gpu_record *r)
 {
     uint64_t start = at64(from, at), end = at64(from, at + 8);
-    r->v[0] = start;
+    r->v[0] = book_stamp(d->book, start);
     r->v[1] = end - start;
     if (start && end >= start) return true;
     d->book->untimed++;
@@ -108,8 +108,8 @@ static uint64_t call_name(const struct decoding *d, int domain, uint32_t id)
 {
     const char *known = NULL;
     char name[128] = "";
-    uint64_t *number = &d->book->call_names[domain][id < CALL_IDS ? id : 0];
-    if (*number && id < CALL_IDS) return *number;
+    uint64_t unknown = 0, *number = id < CALL_IDS ? &d->book->call_names[domain][id] : &unknown;
+    if (*number) return *number;
     if (d->cupti->callback_name(domain, id, &known) == CUPTI_OK && known)
         snprintf(name, sizeof name, "%s", known);
     char *version = strstr(name, "_v");
@@ -141,17 +141,62 @@ static void put_overhead(const struct decoding *d, const uint8_t *o)
     book_put(d->book, &r);
 }
 
+/* What the driver did to make code for the GPU: its own compiler, and the cache of that. */
+static void put_jit(const struct decoding *d, const uint8_t *j)
+{
+    struct gpu_record r = {.kind = GPU_OVERHEAD};
+    if (!take_times(d, j, 16, &r)) return;
+    r.OVERHEAD.what = GPU_OVERHEAD_JIT + (at32(j, 8) & 0xff);
+    if (d->cupti->version >= CUPTI_13_0) r.OVERHEAD.thread = at32(j, 68);
+    book_put(d->book, &r);
+}
+
+static bool take_moment(const struct decoding *d, uint64_t at, struct gpu_record *r)
+{
+    r->MEMORY.at = book_stamp(d->book, at);
+    if (!at) d->book->untimed++;
+    return at != 0;
+}
+
+/* Told when it changes: every piece that is taken from a pool says how large the pool is. */
+static void put_pool(const struct decoding *d, const struct gpu_record *piece, uint64_t address,
+                     uint64_t bytes)
+{
+    uint64_t *known;
+    struct gpu_record r = *piece;
+    if (map_u64_ref(&d->book->pools, address + 1, &known, NULL) != TARE_OK || *known == bytes + 1) return;
+    *known = bytes + 1;
+    r.MEMORY.what = GPU_POOL_SIZE;
+    r.MEMORY.address = address;
+    r.MEMORY.bytes = bytes;
+    book_put(d->book, &r);
+}
+
 static void put_memory(const struct decoding *d, const uint8_t *m)
 {
+    enum { OWN_POOL = 1 };
     struct gpu_record r = {.kind = GPU_MEMORY};
-    r.MEMORY.at = at64(m, 32);
-    r.MEMORY.what = at32(m, 4);
+    bool pooled = at32(m, 72) != 0;
+    if (!take_moment(d, at64(m, 32), &r)) return;
+    r.MEMORY.what = at32(m, 4) + (pooled ? GPU_POOL_PIECE - GPU_TAKEN : 0);
     r.MEMORY.kind = at32(m, 8);
     r.MEMORY.bytes = at64(m, 24);
     r.MEMORY.address = at64(m, 16);
     r.MEMORY.device = at32(m, 52);
     r.MEMORY.id = at32(m, 12);
     book_put(d->book, &r);
+    if (pooled && at32(m, 80) == OWN_POOL) put_pool(d, &r, at64(m, 88), at64(m, 104));
+}
+
+static void put_pool_event(const struct decoding *d, const uint8_t *p)
+{
+    enum { DESTROYED = 2, OWN_POOL = 1 };
+    struct gpu_record r = {.kind = GPU_MEMORY};
+    if (at32(p, 8) != OWN_POOL || !take_moment(d, at64(p, 56), &r)) return;
+    r.MEMORY.kind = GPU_DEVICE_MEMORY;
+    r.MEMORY.device = at32(p, 20);
+    r.MEMORY.id = at32(p, 12);
+    put_pool(d, &r, at64(p, 32), at32(p, 4) == DESTROYED ? 0 : at64(p, 40));
 }
 
 static void put_in_range(const struct decoding *d, const uint8_t *e)
@@ -181,35 +226,55 @@ static void put_device(const struct decoding *d, const uint8_t *v)
     r.DEVICE.warps = at32(v, 52);
     r.DEVICE.uuid_high = __builtin_bswap64(at64(v, 120));
     r.DEVICE.uuid_low = __builtin_bswap64(at64(v, 128));
-    r.text = at_text(v, 136);
-    r.text_bytes = r.text ? strlen(r.text) : 0;
+    r.text = at_text(v, 136) ? at_text(v, 136) : "";
+    r.text_bytes = strlen(r.text);
     book_put(d->book, &r);
 }
 
+/* How much of a record is read; CUDA 13 has the longest, and no record of a kind was ever shorter than what is read of
+ * it in its own version. */
 typedef void put_fn(const struct decoding *d, const uint8_t *record);
-static put_fn *const decoders[] = {
-    [CUPTI_MEMCPY] = put_copy,
-    [CUPTI_MEMSET] = put_set,
-    [CUPTI_DRIVER] = put_call,
-    [CUPTI_RUNTIME] = put_call,
-    [CUPTI_DEVICE] = put_device,
-    [CUPTI_CONCURRENT_KERNEL] = put_kernel,
-    [CUPTI_OVERHEAD] = put_overhead,
-    [CUPTI_MEMCPY2] = put_copy,
-    [CUPTI_EXTERNAL_CORRELATION] = put_in_range,
-    [CUPTI_MEMORY2] = put_memory,
-    [CUPTI_GRAPH_TRACE] = put_graph,
+static const struct decoder {
+    put_fn *put;
+    uint32_t bytes, bytes_before_13;
+} decoders[] = {
+    [CUPTI_MEMCPY] = {put_copy, 76, 76},
+    [CUPTI_MEMSET] = {put_set, 76, 76},
+    [CUPTI_DRIVER] = {put_call, 40, 40},
+    [CUPTI_RUNTIME] = {put_call, 40, 40},
+    [CUPTI_DEVICE] = {put_device, 144, 144},
+    [CUPTI_CONCURRENT_KERNEL] = {put_kernel, 160, 160},
+    [CUPTI_OVERHEAD] = {put_overhead, 56, 40},
+    [CUPTI_MEMCPY2] = {put_copy, 84, 84},
+    [CUPTI_EXTERNAL_CORRELATION] = {put_in_range, 20, 20},
+    [CUPTI_MEMORY2] = {put_memory, 112, 112},
+    [CUPTI_MEMORY_POOL] = {put_pool_event, 64, 64},
+    [CUPTI_GRAPH_TRACE] = {put_graph, 40, 40},
+    [CUPTI_JIT] = {put_jit, 72, 64},
 };
+
+/* A record that does not lie whole in the buffer, or behind the one before it, ends the reading: what CUPTI gives is
+ * taken as it comes only as far as it can be true. */
+static bool put_record(const struct decoding *d, const uint8_t *record, size_t left)
+{
+    uint32_t kind = at32(record, 0);
+    const struct decoder *how = kind < sizeof decoders / sizeof *decoders ? &decoders[kind] : NULL;
+    if (!how || !how->put) return true;
+    if (left < (d->cupti->version >= CUPTI_13_0 ? how->bytes : how->bytes_before_13)) return false;
+    how->put(d, record);
+    return true;
+}
 
 void decode_buffer(struct book *b, const struct cupti *c, uint8_t *buffer, size_t valid)
 {
     const struct decoding d = {b, c};
+    const uint8_t *end = buffer + valid, *before = NULL;
     uint8_t *record = NULL;
     int result;
     while ((result = c->next_record(buffer, valid, &record)) == CUPTI_OK) {
-        uint32_t kind = at32(record, 0);
-        put_fn *put = kind < sizeof decoders / sizeof *decoders ? decoders[kind] : NULL;
-        if (put) put(&d, record);
+        bool inside = record >= buffer && record > before && record + sizeof(uint32_t) <= end;
+        if (!inside || !put_record(&d, record, (size_t)(end - record))) break;
+        before = record;
     }
     if (result != CUPTI_END_OF_BUFFER) b->unread++;
 }

@@ -21,7 +21,7 @@
 #include "trace/appender.h"
 #include "trace/gpu.h"
 
-enum { CALL_IDS = 2048 }; /* CUDA 13 has 900 */
+enum { CALL_IDS = 2048 /* CUDA 13 has 900 */, BOOK_ROOM = 256 << 10 /* bytes of a chunk */ };
 
 struct gpu_options {
     const char *trace, *cupti;
@@ -35,6 +35,15 @@ struct gpu_options {
 bool recording_begin(const struct gpu_options *o, char *why, size_t why_bytes);
 bool recording_end(const struct gpu_options *o); /* false: CUPTI does not give back what it has */
 
+/* CUPTI's clock is the wall clock, which can be set while we record. Stamps are told as if it had not been: those from
+ * before, as far as they still come, and those from now on have each what is added to them. */
+struct book_clock {
+    int64_t ahead_ns;             /* of CLOCK_MONOTONIC_RAW, when last looked at */
+    uint64_t shift, shift_before; /* added to stamps: now, and before the latest step */
+    uint64_t step_from, step_to;  /* around it, as CUPTI's clock had it; 0: no step, or long ago */
+    uint64_t steps;
+};
+
 /* ---- book.c: what was recorded, put into words and chunks ---- */
 struct book {
     struct appender to;
@@ -47,6 +56,8 @@ struct book {
     VEC(const char *) texts;             /* by number - 1: the names */
     struct map_u64 pointers; /* where a name was met -> its number, as long as it still reads the same */
     struct map_u64 devices;  /* told already: number + 1 -> 1 */
+    struct map_u64 pools;    /* address + 1 -> bytes + 1, as last told */
+    struct book_clock clock;
     uint64_t call_names[3][CALL_IDS]; /* by domain and id; 0: not asked yet */
     uint64_t dropped, untimed, unread, unwritten, ranges_lost, told_losses;
 };
@@ -57,6 +68,8 @@ uint64_t book_name(struct book *b,
 uint64_t book_text(struct book *b, const char *text);
 uint64_t book_number(struct book *b, struct map_str *m, struct gpu_record *r); /* of a LANE or SHAPE */
 void book_clock(struct book *b, const struct cupti *c);
+void book_watch_clock(struct book *b, const struct cupti *c); /* cheap: has the clock been set? */
+uint64_t book_stamp(const struct book *b, uint64_t stamp);    /* of CUPTI, as the trace has it */
 void book_note(struct book *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void book_note_late(struct book *b); /* that recording began in a running program */
 void book_flush(struct book *b);     /* what there is goes to the file */

@@ -63,7 +63,7 @@ void host_look(struct book *b)
             forget_thread(i);
             continue;
         }
-        r.HOST_STATE.at = clock_unix_ns(); /* CUPTI's clock */
+        r.HOST_STATE.at = book_stamp(b, clock_unix_ns()); /* CUPTI's clock */
         r.HOST_STATE.thread = threads[i++];
         book_put(b, &r);
     }

@@ -19,8 +19,9 @@ static void *subscriber; /* NULL: not subscribed */
 /* Kinds that are recorded always. A kind that this CUPTI lacks is left out. Not among them: SYNCHRONIZATION, which
  * makes a launch-bound program 1.4 times slower (H200, CUDA 13.0; all others together 1.1); the calls that wait tell as
  * much. */
-static const int kinds[] = {CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY,  CUPTI_MEMCPY2, CUPTI_MEMSET,
-                            CUPTI_OVERHEAD,          CUPTI_MEMORY2, CUPTI_DEVICE};
+static const int kinds[] = {
+    CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY,      CUPTI_MEMCPY2, CUPTI_MEMSET, CUPTI_OVERHEAD, CUPTI_DEVICE,
+    CUPTI_MEMORY2,           CUPTI_MEMORY_POOL, CUPTI_JIT};
 
 /* Calls worth a record: those that make the GPU work, wait for it, or take memory. A launch makes ten others, such as
  * cudaGetDevice, which would cost more than all the rest. */

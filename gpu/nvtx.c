@@ -128,17 +128,18 @@ static void put_range(struct book *b, struct slot *s)
         s->domain = GPU_DOMAIN_OP;
     uint64_t name = s->kind == GPU_RANGE_END ? 0 : book_text(b, s->text);
     uint64_t domain = s->domain ? book_text(b, s->domain) : 0;
+    uint64_t at = book_stamp(b, s->at_ns);
     if (s->kind == GPU_RANGE_END) {
-        r.RANGE_END.at = s->at_ns;
+        r.RANGE_END.at = at;
         r.RANGE_END.range = s->range;
     } else if (s->kind == GPU_RANGE_BEGIN) {
-        r.RANGE_BEGIN.at = s->at_ns;
+        r.RANGE_BEGIN.at = at;
         r.RANGE_BEGIN.thread = s->thread;
         r.RANGE_BEGIN.range = s->range;
         r.RANGE_BEGIN.name = name;
         r.RANGE_BEGIN.domain = domain;
     } else {
-        r.RANGE_MARK.at = s->at_ns;
+        r.RANGE_MARK.at = at;
         r.RANGE_MARK.thread = s->thread;
         r.RANGE_MARK.name = name;
         r.RANGE_MARK.domain = domain;

@@ -49,7 +49,7 @@ void appender_end(struct appender *a, size_t at, enum chunk_type type)
 /* Without the lock the append is still whole; only a failed one could not be taken back safely. */
 tare_status appender_write(struct appender *a, tare_error *err)
 {
-    struct iovec v[2] = {{a->out.data, a->out.len}, {NULL, 0}};
+    struct iovec v[2] = {{a->out.data, a->out.len}, {a->out.data, 0}}; /* no second part */
     tare_status s = buf_status(&a->out, err);
     if (s == TARE_OK && a->out.len && !archive_write(a->fd, archive_lock(a->fd, LOCK_TRIES_MS), v))
         s = error_errno(err, "%s: cannot write to the trace", a->path);

@@ -54,6 +54,29 @@ bool gpu_has_time(enum gpu_kind kind); /* its first field is a time */
 enum gpu_direction { GPU_TO_DEVICE = 1, GPU_TO_HOST = 2, GPU_ON_DEVICE = 8, GPU_ON_HOST = 9, GPU_PEER = 10 };
 enum gpu_memory { GPU_PAGEABLE = 1, GPU_PINNED = 2, GPU_DEVICE_MEMORY = 3, GPU_ARRAY = 4, GPU_MANAGED = 5 };
 
+/* MEMORY.what. A pool keeps what it has from the driver: pieces of it are no more than that. */
+enum gpu_memory_event {
+    GPU_TAKEN = 1,       /* from the driver */
+    GPU_FREED = 2,       /* to the driver */
+    GPU_POOL_PIECE = 3,  /* taken from a pool */
+    GPU_POOL_RETURN = 4, /* given back to it */
+    GPU_POOL_SIZE = 5    /* what the pool at that address has from the driver is now `bytes` */
+};
+
+/* OVERHEAD.what: CUPTI's numbers, and behind them what the driver does to make code for the GPU. */
+enum gpu_overhead_kind {
+    GPU_OVERHEAD_COMPILER = 1,
+    GPU_OVERHEAD_FLUSH = 1 << 16,
+    GPU_OVERHEAD_INSTRUMENTATION = 2 << 16,
+    GPU_OVERHEAD_RESOURCE = 3 << 16,
+    GPU_OVERHEAD_MODULE_LOAD = 4 << 16,
+    GPU_OVERHEAD_LAZY_LOAD = 5 << 16,
+    GPU_OVERHEAD_COMMAND_BUFFER = 6 << 16,
+    GPU_OVERHEAD_BUFFER_REQUEST = 7 << 16,
+    GPU_OVERHEAD_UVM = 8 << 16,
+    GPU_OVERHEAD_JIT = 1 << 24, /* + 1 read from the cache, 2 stored in it, 3 compiled */
+};
+
 /* HOST_STATE.state: what a thread that launches was doing when it was looked at. */
 enum gpu_host_does { GPU_HOST_RUNS, GPU_HOST_WAITS, GPU_HOST_SLEEPS, GPU_HOST_STATES };
 
