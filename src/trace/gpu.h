@@ -55,7 +55,7 @@ enum gpu_direction { GPU_TO_DEVICE = 1, GPU_TO_HOST = 2, GPU_ON_DEVICE = 8, GPU_
 enum gpu_memory { GPU_PAGEABLE = 1, GPU_PINNED = 2, GPU_DEVICE_MEMORY = 3, GPU_ARRAY = 4, GPU_MANAGED = 5 };
 
 /* MEMORY.what. A pool keeps what it has from the driver: pieces of it are no more than that. */
-enum gpu_memory_event {
+enum gpu_memory_what {
     GPU_TAKEN = 1,       /* from the driver */
     GPU_FREED = 2,       /* to the driver */
     GPU_POOL_PIECE = 3,  /* taken from a pool */

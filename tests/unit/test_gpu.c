@@ -208,6 +208,25 @@ static void memory_is_of_its_card(void **state)
     gpu_profile_release(&p);
 }
 
+/* A pool has what it has; what is taken out of it comes on top of nothing. */
+static void a_pool_counts_by_its_size(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    kernel(m, 1, 0, 10, 11);
+    memory(m, 0, GPU_TAKEN, 4096, 1000);
+    memory(m, 0, GPU_POOL_PIECE, 8192, 300);
+    memory(m, 0, GPU_POOL_SIZE, 65536, 5000);
+    memory(m, 0, GPU_POOL_RETURN, 8192, 300);
+    memory(m, 0, GPU_POOL_SIZE, 65536, 4000);
+    memory(m, 0, GPU_POOL_SIZE, 65536, 0);
+    memory(m, 0, GPU_TAKEN, 16384, 4900);
+    analyse(m, &p);
+    assert_int_equal(p.devices.at[0]->memory_peak_bytes.v, 6000);
+    gpu_profile_release(&p);
+}
+
 /* Held at the peak: what "step" took with cudaMalloc, and what no recorded call took; not what was given back. */
 static void memory_at_its_peak_by_who_took_it(void **state)
 {
@@ -582,6 +601,7 @@ int main(void)
         cmocka_unit_test(sorting_and_finding),
         cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_pool_counts_by_its_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_at_its_peak_by_who_took_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(busy_is_a_union_over_streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(idle_time_by_cause, set_up, tear_down),

@@ -313,15 +313,16 @@ static tare_status add_state(struct gpu_work *w, uint32_t process, const struct 
 }
 
 /* Device memory that the process has from the driver; frameworks keep it and hand out pieces of it. What is taken again
- * at the same place was given back, though that was not recorded; what is given back twice counts once. */
+ * at the same place was given back, though that was not recorded; what is given back twice counts once. A pool of the
+ * driver's own counts by its size, which is told anew when it changes; its pieces do not. */
 static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    enum { ALLOCATED = 1 };
+    bool piece = r->MEMORY.what == GPU_POOL_PIECE || r->MEMORY.what == GPU_POOL_RETURN;
     const uint64_t most = UINT64_C(1) << 44; /* what no GPU has */
     uint64_t *at;
     struct gpu_memory_event e = {
         .at = r->MEMORY.at, .id = (uint32_t)r->MEMORY.id, .process = (uint16_t)process};
-    if (r->MEMORY.kind != GPU_DEVICE_MEMORY && r->MEMORY.kind != GPU_MANAGED) return TARE_OK;
+    if (piece || (r->MEMORY.kind != GPU_DEVICE_MEMORY && r->MEMORY.kind != GPU_MANAGED)) return TARE_OK;
     tare_status s = card_index(w, process, r->MEMORY.device, &e.card);
     if (s == TARE_OK) s = map_u64_ref(&w->held, (uint64_t)e.card << 48 ^ r->MEMORY.address, &at, w->err);
     if (s != TARE_OK) return s;
@@ -331,7 +332,7 @@ static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct
         *at = 0;
         s = vec_push(&w->memory, e, w->err);
     }
-    if (s != TARE_OK || r->MEMORY.what != ALLOCATED || r->MEMORY.bytes >= most) return s;
+    if (s != TARE_OK || r->MEMORY.what == GPU_FREED || !r->MEMORY.bytes || r->MEMORY.bytes >= most) return s;
     e.taken = TAKES;
     e.bytes = r->MEMORY.bytes;
     s = vec_push(&w->memory, e, w->err);
