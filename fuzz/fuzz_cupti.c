@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * fuzz_cupti.c - decode_buffer() on any bytes, as a CUPTI of the version that the first byte chooses would hand them
- * over: cut off, of unknown kinds, with times that run backwards or overflow. What was booked must read back. The second
- * byte says whether the clock was set meanwhile and whether there is a file. TARE_CUPTI names a real libcupti, whose
- * iterator is then used in place of ours. */
+ * over: cut off, of unknown kinds, with times that run backwards or overflow. What was booked must read back. The
+ * second byte says whether the clock was set meanwhile and whether there is a file. TARE_CUPTI names a real libcupti,
+ * whose iterator is then used in place of ours. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -274,91 +274,73 @@ static void a_clock_that_only_drifts_is_left_alone(void **state)
 /* ---- the vendor's own ---- */
 
 #ifdef HAVE_CUPTI_H
+#define AT(type, field, place) {#type "." #field, offsetof(CUpti_Activity##type, field), place},
+static const struct {
+    const char *field;
+    size_t theirs, ours;
+} places[] = {
+    AT(Kernel10, registersPerThread, 6) AT(Kernel10, start, 16) AT(Kernel10, end, 24) AT(
+        Kernel10, deviceId, 40) AT(Kernel10, contextId, 44) AT(Kernel10, streamId, 48) AT(Kernel10, gridX, 52)
+        AT(Kernel10, blockZ, 72) AT(Kernel10, staticSharedMemory, 76) AT(Kernel10, dynamicSharedMemory, 80)
+            AT(Kernel10, localMemoryPerThread, 84) AT(Kernel10, correlationId, 92) AT(Kernel10, name, 104)
+                AT(Kernel10, graphNodeId, 144) AT(Kernel10, graphId, 156) AT(Memcpy6, copyKind, 4) AT(
+                    Memcpy6, srcKind, 5) AT(Memcpy6, dstKind, 6) AT(Memcpy6, flags, 7) AT(Memcpy6, bytes, 8)
+                    AT(Memcpy6, start, 16) AT(Memcpy6, deviceId, 32) AT(Memcpy6, streamId, 40)
+                        AT(Memcpy6, correlationId, 44) AT(Memcpy6, graphId, 72) AT(MemcpyPtoP4, start, 16) AT(
+                            MemcpyPtoP4, dstDeviceId, 52) AT(MemcpyPtoP4, correlationId, 60)
+                            AT(MemcpyPtoP4, graphId, 80) AT(Memset4, bytes, 8) AT(Memset4, start, 16) AT(
+                                Memset4, correlationId, 44) AT(Memset4, memoryKind, 50)
+                                AT(Memset4, graphId, 72) AT(GraphTrace2, correlationId, 4) AT(
+                                    GraphTrace2, start,
+                                    8) AT(GraphTrace2, deviceId,
+                                          24) AT(GraphTrace2, graphId, 28)
+                                    AT(GraphTrace2, contextId, 32) AT(GraphTrace2, streamId, 36) AT(
+                                        API, cbid,
+                                        4) AT(API, start,
+                                              8) AT(API, threadId, 28)
+                                        AT(API, correlationId, 32) AT(API, returnValue, 36) AT(
+                                            Overhead3,
+                                            overheadKind,
+                                            4) AT(Overhead3, start,
+                                                  24) AT(Overhead3, overheadData,
+                                                         48) AT(Memory4, memoryOperationType, 4)
+                                            AT(Memory4, memoryKind, 8) AT(Memory4, correlationId, 12) AT(
+                                                Memory4, address,
+                                                16) AT(Memory4, bytes, 24)
+                                                AT(Memory4, timestamp, 32) AT(Memory4, deviceId, 52) AT(
+                                                    Memory4, isAsync,
+                                                    72) AT(Memory4, memoryPoolConfig.memoryPoolType, 80)
+                                                    AT(Memory4, memoryPoolConfig.address,
+                                                       88) AT(Memory4, memoryPoolConfig.pool.size,
+                                                              104) AT(MemoryPool3, memoryPoolOperationType,
+                                                                      4) AT(MemoryPool3, memoryPoolType, 8)
+                                                        AT(MemoryPool3, deviceId,
+                                                           20) AT(MemoryPool3, correlationId,
+                                                                  12) AT(MemoryPool3, address, 32)
+                                                            AT(MemoryPool3, size,
+                                                               40) AT(MemoryPool3, timestamp,
+                                                                      56) AT(Jit2, jitOperationType,
+                                                                             8) AT(Jit2, start, 16)
+                                                                AT(Jit2, end, 24) AT(Jit2, threadId, 68) AT(
+                                                                    ExternalCorrelation,
+                                                                    externalKind,
+                                                                    4) AT(ExternalCorrelation, externalId, 8)
+                                                                    AT(ExternalCorrelation, correlationId,
+                                                                       16) AT(Device5, globalMemoryBandwidth,
+                                                                              8) AT(Device5, globalMemorySize,
+                                                                                    16)
+                                                                        AT(Device5, coreClockRate, 36) AT(
+                                                                            Device5, numMultiprocessors, 44)
+                                                                            AT(Device5,
+                                                                               maxWarpsPerMultiprocessor, 52)
+                                                                                AT(Device5,
+                                                                                   computeCapabilityMajor,
+                                                                                   104) AT(Device5, id, 112)
+                                                                                    AT(Device5, uuid, 120) AT(
+                                                                                        Device5, name, 136)};
+
 static void places_are_those_of_the_header(void **state)
 {
-#define AT(type, field, place) {#type "." #field, offsetof(CUpti_Activity##type, field), place},
-    static const struct {
-        const char *field;
-        size_t theirs, ours;
-    } places[] = {
-        AT(Kernel10, registersPerThread, 6) AT(Kernel10, start, 16) AT(Kernel10, end, 24)
-            AT(Kernel10, deviceId, 40) AT(Kernel10, contextId, 44) AT(Kernel10, streamId, 48)
-                AT(Kernel10, gridX, 52) AT(Kernel10, blockZ, 72) AT(Kernel10, staticSharedMemory, 76) AT(
-                    Kernel10, dynamicSharedMemory, 80) AT(Kernel10, localMemoryPerThread, 84)
-                    AT(Kernel10, correlationId, 92) AT(Kernel10, name, 104) AT(Kernel10, graphNodeId, 144) AT(
-                        Kernel10, graphId, 156) AT(Memcpy6, copyKind, 4) AT(Memcpy6, srcKind, 5)
-                        AT(Memcpy6, dstKind, 6) AT(Memcpy6, flags, 7) AT(Memcpy6, bytes, 8) AT(
-                            Memcpy6, start, 16) AT(Memcpy6, deviceId, 32) AT(Memcpy6, streamId, 40)
-                            AT(Memcpy6, correlationId, 44) AT(Memcpy6, graphId, 72) AT(
-                                MemcpyPtoP4, start, 16) AT(MemcpyPtoP4, dstDeviceId, 52)
-                                AT(MemcpyPtoP4, correlationId, 60) AT(MemcpyPtoP4, graphId, 80) AT(
-                                    Memset4, bytes,
-                                    8) AT(Memset4, start,
-                                          16) AT(Memset4, correlationId,
-                                                 44) AT(Memset4, memoryKind, 50)
-                                    AT(Memset4, graphId,
-                                       72) AT(GraphTrace2, correlationId,
-                                              4) AT(GraphTrace2, start, 8)
-                                        AT(GraphTrace2, deviceId,
-                                           24) AT(GraphTrace2, graphId,
-                                                  28) AT(GraphTrace2, contextId,
-                                                         32) AT(GraphTrace2, streamId, 36)
-                                            AT(API, cbid, 4) AT(API, start, 8) AT(API, threadId, 28)
-                                                AT(API, correlationId, 32) AT(API, returnValue, 36) AT(
-                                                    Overhead3,
-                                                    overheadKind,
-                                                    4) AT(Overhead3, start,
-                                                          24) AT(Overhead3, overheadData,
-                                                                 48) AT(Memory4, memoryOperationType, 4)
-                                                    AT(Memory4, memoryKind, 8) AT(Memory4, correlationId, 12)
-                                                        AT(Memory4, address, 16) AT(Memory4, bytes, 24) AT(
-                                                            Memory4, timestamp,
-                                                            32) AT(Memory4, deviceId, 52)
-                                                            AT(Memory4, isAsync, 72) AT(
-                                                                Memory4, memoryPoolConfig.memoryPoolType, 80)
-                                                                AT(Memory4, memoryPoolConfig.address,
-                                                                   88) AT(Memory4, memoryPoolConfig.pool.size,
-                                                                          104) AT(MemoryPool3,
-                                                                                  memoryPoolOperationType,
-                                                                                  4) AT(MemoryPool3,
-                                                                                        memoryPoolType,
-                                                                                        8) AT(MemoryPool3,
-                                                                                              deviceId, 20)
-                                                                    AT(MemoryPool3, correlationId,
-                                                                       12) AT(MemoryPool3, address,
-                                                                              32) AT(MemoryPool3, size, 40)
-                                                                        AT(MemoryPool3, timestamp, 56) AT(
-                                                                            Jit2, jitOperationType,
-                                                                            8) AT(Jit2, start,
-                                                                                  16) AT(Jit2, end, 24)
-                                                                            AT(Jit2, threadId, 68) AT(
-                                                                                ExternalCorrelation,
-                                                                                externalKind,
-                                                                                4) AT(ExternalCorrelation,
-                                                                                      externalId, 8)
-                                                                                AT(ExternalCorrelation,
-                                                                                   correlationId,
-                                                                                   16) AT(Device5,
-                                                                                          globalMemoryBandwidth,
-                                                                                          8) AT(Device5,
-                                                                                                globalMemorySize,
-                                                                                                16)
-                                                                                    AT(Device5, coreClockRate,
-                                                                                       36) AT(Device5,
-                                                                                              numMultiprocessors,
-                                                                                              44)
-                                                                                        AT(Device5,
-                                                                                           maxWarpsPerMultiprocessor,
-                                                                                           52)
-                                                                                            AT(Device5,
-                                                                                               computeCapabilityMajor,
-                                                                                               104) AT(Device5,
-                                                                                                       id, 112)
-                                                                                                AT(Device5,
-                                                                                                   uuid, 120)
-                                                                                                    AT(Device5,
-                                                                                                       name,
-                                                                                                       136)};
     (void)state;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (places[i].theirs != places[i].ours) fail_msg("%s is at %zu", places[i].field, places[i].theirs);
