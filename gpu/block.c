@@ -12,9 +12,9 @@
 #define EXPORT __attribute__((visibility("default")))
 EXPORT const char *tare_gpu_start(const char *path, unsigned what);
 EXPORT const char *tare_gpu_stop(void);
-EXPORT void tare_gpu_push(const char *name);
-EXPORT void tare_gpu_pop(void);
-EXPORT int tare_gpu_nvtx(void);
+EXPORT void tare_gpu_push(const char *name, int module);
+EXPORT void tare_gpu_pop(int module);
+EXPORT uint64_t tare_gpu_nvtx(void);
 
 /* Bits of `what`; python/_tare/py_gpu.c has the same. */
 enum { WITHOUT_CALLS = 1, WHOLE_GRAPHS = 2, SHARED = 4 };
@@ -102,7 +102,6 @@ const char *tare_gpu_start(const char *path, unsigned what)
                                       .whole_graphs = what & WHOLE_GRAPHS,
                                       .late = true,
                                       .shared = what & SHARED};
-    nvtx_allow();
     wait_for_gpus();
     if (!recording_begin(&it.options, it.why, sizeof it.why)) return it.why;
     it.open = true;
@@ -120,17 +119,21 @@ const char *tare_gpu_stop(void)
     return it.stuck ? "CUPTI does not give back what it recorded" : NULL;
 }
 
-void tare_gpu_push(const char *name)
+/* Ranges around what the calling thread launches, of a module or, without `module`, as the program names them. */
+void tare_gpu_push(const char *name, int module)
 {
-    nvtx_push_module(name);
+    nvtx_push(name, module);
 }
 
-void tare_gpu_pop(void)
+void tare_gpu_pop(int module)
 {
-    nvtx_pop_module();
+    nvtx_pop(module);
 }
 
-int tare_gpu_nvtx(void)
+/* NVTX may call in from now on. How many ranges it has begun so far, recorded or not: who begins one sees whether
+ * NVTX came to us or had settled earlier that nobody listens. */
+uint64_t tare_gpu_nvtx(void)
 {
-    return nvtx_is_used();
+    nvtx_allow();
+    return nvtx_pushes();
 }

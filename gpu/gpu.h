@@ -96,9 +96,9 @@ void nvtx_use(const struct cupti *c); /* kernels can be joined to ranges from no
 void nvtx_collect(struct book *b);
 void nvtx_rest(void); /* between blocks: ranges are let pass */
 void nvtx_abandon(void);
-void nvtx_allow(void);                   /* NVTX may call in though no variable names a trace */
-bool nvtx_is_used(void);                 /* it has */
-void nvtx_push_module(const char *name); /* a range of ours around what a module launches */
-void nvtx_pop_module(void);
+void nvtx_allow(void);      /* NVTX may call in though no variable names a trace; ranges are let pass */
+uint64_t nvtx_pushes(void); /* so far, recorded or not */
+void nvtx_push(const char *name, bool module); /* as if told by NVTX, in the domain of modules or in none */
+void nvtx_pop(bool module);
 
 #endif

@@ -43,10 +43,10 @@ struct slot {
 
 static struct {
     struct slot slots[SLOTS];
-    _Atomic uint64_t head, tail, ranges, lost;
+    _Atomic uint64_t head, tail, ranges, pushes, lost;
     uint64_t lost_before; /* this recording */
     const struct cupti *_Atomic cupti;
-    _Atomic bool used, modules, off, allowed;
+    _Atomic bool used, off, allowed;
 } it;
 
 /* What this thread has open by push. */
@@ -166,7 +166,7 @@ void nvtx_collect(struct book *b)
 static void join_kernels(void)
 {
     const struct cupti *c = atomic_load(&it.cupti);
-    if (c && c->push_external && c->pop_external && (atomic_load(&it.used) || atomic_load(&it.modules)))
+    if (c && c->push_external && c->pop_external && atomic_load(&it.used))
         c->enable(CUPTI_EXTERNAL_CORRELATION);
 }
 
@@ -185,12 +185,12 @@ void nvtx_rest(void)
 
 void nvtx_allow(void)
 {
-    atomic_store(&it.allowed, true);
+    if (!atomic_exchange(&it.allowed, true)) atomic_store(&it.off, true);
 }
 
-bool nvtx_is_used(void)
+uint64_t nvtx_pushes(void)
 {
-    return atomic_load(&it.used);
+    return atomic_load(&it.pushes);
 }
 
 void nvtx_abandon(void)
@@ -233,6 +233,7 @@ static void tell_cupti(struct open_range *r)
 /* Ranges deeper than DEPTH are counted as lost: nothing remembers them until their end. */
 static int push(const void *domain, const char *text)
 {
+    atomic_fetch_add_explicit(&it.pushes, 1, memory_order_relaxed);
     if (depth < DEPTH) {
         stack[depth] = (struct open_range){domain, begin_range(domain_name(domain), text), false};
         tell_cupti(&stack[depth]);
@@ -437,17 +438,17 @@ int InitializeInjectionNvtx2(get_export_fn *get_export)
     return 1;
 }
 
-/* ---- what a program that records itself tells of its modules (block.c) ---- */
+/* ---- what a program that records itself tells (block.c) ---- */
 
 static struct handle module_domain = {GPU_DOMAIN_MODULE};
 
-void nvtx_push_module(const char *name)
+void nvtx_push(const char *name, bool module)
 {
-    if (!atomic_exchange(&it.modules, true)) join_kernels();
-    push(&module_domain, name);
+    if (!atomic_exchange(&it.used, true)) join_kernels();
+    push(module ? &module_domain : NULL, name);
 }
 
-void nvtx_pop_module(void)
+void nvtx_pop(bool module)
 {
-    pop(&module_domain);
+    pop(module ? &module_domain : NULL);
 }

@@ -9,9 +9,9 @@
 static struct {
     const char *(*start)(const char *path, unsigned what);
     const char *(*stop)(void);
-    void (*push)(const char *name);
-    void (*pop)(void);
-    int (*nvtx)(void);
+    void (*push)(const char *name, int module);
+    void (*pop)(int module);
+    uint64_t (*nvtx)(void);
 } library;
 
 static bool load(const char *path)
@@ -34,61 +34,73 @@ static PyObject *text_or_none(const char *text)
     return text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : Py_NewRef(Py_None);
 }
 
+static PyObject *gpu_load(PyObject *Py_UNUSED(self), PyObject *path)
+{
+    PyObject *lib = NULL;
+    if (!PyUnicode_FSConverter(path, &lib)) return NULL;
+    bool loaded = load(PyBytes_AS_STRING(lib));
+    Py_DECREF(lib);
+    return loaded ? Py_NewRef(Py_None) : NULL;
+}
+
+static bool is_loaded(void)
+{
+    return library.start || refuse(PyExc_RuntimeError, "libtare-gpu.so is not loaded") == 0;
+}
+
 /* The GPU is waited for, which may take long: other threads run meanwhile. */
 static PyObject *gpu_start(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    PyObject *lib = NULL, *trace = NULL, *out = NULL;
+    PyObject *trace = NULL;
     unsigned what;
-    const char *why = NULL;
-    if (!PyArg_ParseTuple(args, "O&O&I:gpu_start", PyUnicode_FSConverter, &lib, PyUnicode_FSConverter, &trace,
-                          &what))
-        goto end;
-    if (!load(PyBytes_AS_STRING(lib))) goto end;
+    const char *why;
+    if (!is_loaded() || !PyArg_ParseTuple(args, "O&I:gpu_start", PyUnicode_FSConverter, &trace, &what))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS;
     why = library.start(PyBytes_AS_STRING(trace), what);
     Py_END_ALLOW_THREADS;
-    out = text_or_none(why);
-end:
-    Py_XDECREF(lib);
-    Py_XDECREF(trace);
-    return out;
+    Py_DECREF(trace);
+    return text_or_none(why);
 }
 
 static PyObject *gpu_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
     const char *why;
-    if (!library.start) return PyErr_Format(PyExc_RuntimeError, "nothing was started");
+    if (!is_loaded()) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     why = library.stop();
     Py_END_ALLOW_THREADS;
     return text_or_none(why);
 }
 
-static PyObject *gpu_push(PyObject *Py_UNUSED(self), PyObject *name)
+static PyObject *gpu_push(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    const char *text = PyUnicode_AsUTF8(name);
-    if (!text) return NULL;
-    if (library.start) library.push(text);
+    const char *name;
+    int module;
+    if (!is_loaded() || !PyArg_ParseTuple(args, "sp:gpu_push", &name, &module)) return NULL;
+    library.push(name, module);
     Py_RETURN_NONE;
 }
 
-static PyObject *gpu_pop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
+static PyObject *gpu_pop(PyObject *Py_UNUSED(self), PyObject *module)
 {
-    if (library.start) library.pop();
+    if (!is_loaded()) return NULL;
+    library.pop(PyObject_IsTrue(module) == 1);
     Py_RETURN_NONE;
 }
 
 static PyObject *gpu_nvtx(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    return PyBool_FromLong(library.start && library.nvtx());
+    return is_loaded() ? PyLong_FromUnsignedLongLong(library.nvtx()) : NULL;
 }
 
 static PyMethodDef functions[] = {
-    {"gpu_start", gpu_start, METH_VARARGS, "gpu_start(library, trace, what): None, or why nothing is recorded"},
+    {"gpu_load", gpu_load, METH_O, "gpu_load(path): libtare-gpu.so into this process, for good; OSError: it cannot"},
+    {"gpu_start", gpu_start, METH_VARARGS, "gpu_start(trace, what): None, or why nothing is recorded"},
     {"gpu_stop", gpu_stop, METH_NOARGS, "gpu_stop(): None when the trace is complete, or why it is not"},
-    {"gpu_push", gpu_push, METH_O, "gpu_push(name): what this thread launches is of this module, until gpu_pop()"},
-    {"gpu_pop", gpu_pop, METH_NOARGS, "gpu_pop(): the end of the innermost gpu_push()"},
-    {"gpu_nvtx", gpu_nvtx, METH_NOARGS, "gpu_nvtx(): whether NVTX ranges of this process can be seen"},
+    {"gpu_push", gpu_push, METH_VARARGS, "gpu_push(name, module): a range of what this thread launches"},
+    {"gpu_pop", gpu_pop, METH_O, "gpu_pop(module): the end of the innermost of its kind"},
+    {"gpu_nvtx", gpu_nvtx, METH_NOARGS, "gpu_nvtx(): ranges that NVTX has begun here, recorded or not"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -17,6 +17,7 @@ _atexit.register(_thread_names)  # a trace of TARE_TRACE is closed after the int
 # public name: the module of the package that defines it
 _WHERE = {
     "functions": "_functions",
+    "gpu": "_gpu_block",
     "lines": "_lines",
     "load_ipython_extension": "_notebook",
     "detect_regressions": "_model_results",

@@ -7,6 +7,7 @@ from typing import Any, Callable, TypeVar, overload
 from tare._bench import bench as bench
 from tare._diagnose import diagnose_performance_issues as diagnose_performance_issues
 from tare._functions import functions as functions
+from tare._gpu_block import gpu as gpu
 from tare._lines import lines as lines
 from tare._model import ModelProfiler as ModelProfiler
 from tare._model_results import detect_regressions as detect_regressions

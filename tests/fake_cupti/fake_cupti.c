@@ -30,7 +30,7 @@ enum {
 
 static request_fn *request;
 static complete_fn *complete;
-static int enabled[64], with_calls, sent;
+static int enabled[64], with_calls, sent, subscribed;
 static uint64_t range, t0;
 static __thread int pushed;
 
@@ -92,9 +92,16 @@ int cuptiSubscribe_v2(void **s, void *fn, void *user, void *p)
     (void)fn, (void)user;
     *s = &range;
     if (is("nodriver")) return 999;
-    if (!is("busy")) return 0;
-    snprintf(params->other, params->other_bytes, "Some Profiler");
+    if (!is("busy") && !subscribed) return subscribed = 1, 0;
+    snprintf(params->other, params->other_bytes, "%s", is("busy") ? "Some Profiler" : "tare");
     return 39;
+}
+EXPORT int cuptiUnsubscribe(void *s);
+int cuptiUnsubscribe(void *s)
+{
+    if (s != &range || !subscribed) abort();
+    subscribed = 0;
+    return 0;
 }
 EXPORT int cuptiSubscribe(void **s, void *fn, void *user);
 int cuptiSubscribe(void **s, void *fn, void *user)
@@ -133,14 +140,18 @@ int cuptiActivityRegisterCallbacks(request_fn *r, complete_fn *c)
 EXPORT int cuptiActivityEnable(int kind);
 int cuptiActivityEnable(int kind)
 {
+    if (kind == KERNEL) { /* a recording begins */
+        memset(enabled, 0, sizeof enabled);
+        sent = with_calls = 0;
+        t0 = now_ns();
+    }
     if (kind >= 0 && kind < 64) enabled[kind] = 1;
     return 0;
 }
 EXPORT int cuptiActivityDisable(int kind);
 int cuptiActivityDisable(int kind)
 {
-    if (kind >= 0 && kind < 64) enabled[kind] = 0;
-    return 0;
+    return kind < 0 || kind >= 64 ? 21 : 0; /* what ran so far is still to come */
 }
 EXPORT int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on);
 int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on)

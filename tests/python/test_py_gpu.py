@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""tare.gpu(): a block recorded in the running process, with a libcupti of known behaviour (tests/fake_cupti) that makes 100 kernels and
+a copy of each recording. Programs run in processes of their own: what is loaded into one stays. What PyTorch tells (emit_nvtx, the
+allocator of CUDA) needs a GPU: bench/results.md has what one gave; here a module's path is told by a torch without CUDA that says it has."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from test_gpu import fakes  # noqa: F401 - a fixture
+
+
+@pytest.fixture
+def program(package, fakes, tmp_path):  # noqa: F811
+    """program("text", fault="busy"): what it printed, as JSON of its last line."""
+
+    def call(text, *, fault="", cupti=None, env=None):
+        script = tmp_path / "program.py"
+        script.write_text("import json, os, sys, tare\n" + textwrap.dedent(text))
+        done = subprocess.run(
+            [sys.executable, "-X", "dev", script], capture_output=True, text=True, check=False, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(package), "TARE_CUPTI": str(cupti or fakes[0]), "FAKE_CUPTI": fault, **(env or {})})
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return call
+
+
+def test_a_block_and_a_second_one(program):
+    said = program("""
+        out = []
+        for _ in range(2):
+            with tare.gpu() as g:
+                pass
+            out.append([g.kernels[0]["count"], g.copies[0]["bytes"], g.memory_transfers == g.copies, g.devices[0]["operations"],
+                        round(g.busy, 3), [c["name"] for c in g.calls], g.steps[0]["count"], {i["cause"] for i in g.idle} >= {"launch"}])
+        out.append([g.document["schema"].startswith("tare.gpu/1"), json.loads(g.to_json()) == g.document, "Made-up GPU" in g.text(), g.seconds > 0])
+        print(json.dumps(out))
+    """)
+    assert said[0] == said[1] == [100, 1 << 20, True, 101, 0.031, ["cudaLaunchKernel"], 99, True]
+    assert said[2] == [True, True, True, True]
+
+
+def test_memory_taken_before_is_unknown(program):
+    said = program("""
+        with tare.gpu() as g: pass
+        print(json.dumps([g.unknown, g.notes, str(g.memory), g.memory.reason]))
+    """)
+    assert "devices.0.memory_peak_bytes" in said[0] and "graphs that it made before" in said[1][0]
+    assert said[2] == "unknown" and "PyTorch" in said[3]
+
+
+@pytest.mark.parametrize("fault, words", [("busy", "Some Profiler"), ("nodriver", "no CUDA driver")])
+def test_cupti_that_cannot_be_had(program, fault, words):
+    said = program("""
+        done = []
+        with tare.gpu() as g:
+            done.append(1)
+        try:
+            g.document
+        except RuntimeError as why:
+            done.append(str(why))
+        print(json.dumps([done, g.unknown, str(g.kernels), g.kernels.reason, bool(g.idle), g.text()]))
+    """, fault=fault)
+    assert said[0][0] == 1 and words in said[0][1] and words in said[1]["gpu"]
+    assert said[2] == "unknown" and words in said[3] and said[4] is False and words in said[5]
+
+
+def test_no_cupti(program, tmp_path):
+    said = program("with tare.gpu() as g: pass\nprint(json.dumps(g.unknown))", cupti=tmp_path / "none.so")
+    assert "TARE_CUPTI" in said["gpu"] and "none.so" in said["gpu"]
+
+
+@pytest.mark.parametrize("variable, words", [("TARE_GPU_TRACE", "tare run --gpu"), ("CUDA_INJECTION64_PATH", "/x/other.so")])
+def test_another_records_the_process(program, variable, words):
+    said = program("with tare.gpu() as g: pass\nprint(json.dumps(g.unknown))", env={variable: "/x/other.so"})
+    assert words in said["gpu"]
+
+
+def test_blocks_within_and_beside_one_another(program):
+    said = program("""
+        import threading
+        def other():
+            with tare.gpu() as h: pass
+            out.append(h.unknown["gpu"])
+        out = []
+        with tare.gpu() as g:
+            with tare.gpu() as inner: pass
+            out.append(inner.unknown["gpu"])
+            thread = threading.Thread(target=other); thread.start(); thread.join()
+            try:
+                g.__enter__()
+            except RuntimeError as why:
+                out.append(str(why))
+        out.append(g.kernels[0]["count"])
+        print(json.dumps(out))
+    """)
+    assert said[:2] == ["another tare.gpu() block of this process is being recorded"] * 2
+    assert "open already" in said[2] and said[3] == 100
+
+
+def test_an_exception_passes_and_the_trace_is_whole(program):
+    said = program("""
+        try:
+            with tare.gpu() as g:
+                raise KeyError("mine")
+        except KeyError as mine:
+            print(json.dumps([mine.args[0], g.kernels[0]["count"]]))
+    """)
+    assert said == ["mine", 100]
+
+
+def test_as_a_decorator(program):
+    said = program("""
+        g = tare.gpu()
+        @g
+        def step(x):
+            "doc"
+            return x + 1
+        print(json.dumps([step(1), step.__name__, g.kernels[0]["count"], step(2), g.kernels[0]["count"]]))
+    """)
+    assert said == [2, "step", 100, 3, 100]
+
+
+def test_a_fork_in_the_block(program):
+    """The child leaves the block, too: it has nothing, and the parent has everything."""
+    said = program("""
+        read, write = os.pipe()
+        child = None
+        with tare.gpu() as g:
+            child = os.fork()
+        if child == 0:
+            with tare.gpu() as again: pass
+            os.write(write, json.dumps([g.unknown["gpu"], again.unknown["gpu"]]).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        print(json.dumps([g.kernels[0]["count"], *json.loads(os.read(read, 10000))]))
+    """)
+    assert said[0] == 100 and all("forked" in why for why in said[1:])
+
+
+def test_the_trace_is_kept_where_asked_and_else_removed(program, tare, tmp_path):
+    said = program("""
+        with tare.gpu("kept.tare") as g: pass
+        with tare.gpu() as h: pass
+        h.save("saved.tare")
+        temporary = h.path
+        folder = os.path.dirname(temporary)
+        there = os.path.exists(temporary)
+        del h
+        print(json.dumps([g.path, there, os.path.exists(folder)]))
+    """)
+    assert said == [str(tmp_path / "kept.tare"), True, False]
+    for name in ("kept.tare", "saved.tare"):
+        assert json.loads(tare("report", "--gpu", "--json", tmp_path / name).stdout)["kernels"][0]["count"] == 100
+
+
+def test_a_page(program, tmp_path):
+    program("""
+        with tare.gpu() as g: pass
+        print(json.dumps(g.html("page.html")))
+    """)
+    assert "<html" in (tmp_path / "page.html").read_text()[:2000].lower()
+
+
+def test_modules_of_pytorch(program):
+    """The fake makes its kernels in the last range that was begun. CUDA is only said to be there: no part of it is called."""
+    pytest.importorskip("torch")
+    said = program("""
+        import torch
+        torch.version.cuda = "13.0"
+        class Heard:
+            def rangePushA(self, name): pass
+            def rangePop(self): pass
+        torch.cuda.nvtx._nvtx = Heard()
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+        out = []
+        for modules in (True, {"model": net}, net):
+            with tare.gpu(modules=modules) as g:
+                net(torch.ones(1, 2))
+            out.append([g.modules[0]["module"], g.modules[0]["count"], g.kernels[0]["origins"][0]["count"], str(g.operators), g.ranges])
+        with tare.gpu() as g:
+            torch.cuda.nvtx.range_push("x")  # NVTX was not heard: told beside it
+            torch.cuda.nvtx.range_pop()
+        out.append([(r["name"], r["operations"]) for r in g.ranges] + g.notes[-1:])
+        try:
+            with tare.gpu(modules=net) as g:
+                net(torch.ones(1, 3))
+        except RuntimeError:
+            out.append(g.modules[0]["module"])
+        out.append([len(torch.nn.modules.module._global_forward_hooks), type(torch.cuda.nvtx._nvtx).__name__, os.environ.get("NVTX_INJECTION64_PATH")])
+        print(json.dumps(out))
+    """)
+    assert [row[0] for row in said[:3]] == ["Sequential.1.1", "model.1.1", "Sequential.1.1"]
+    assert all(row[1:] == [100, 100, "unknown", []] for row in said[:3])
+    assert said[3][0] == ["x", 100] and "NVTX was in use before" in said[3][1]
+    assert said[4] == "Sequential.0", "the module whose forward failed"
+    assert said[5] == [0, "Heard", None], "everything is as it was before"
+
+
+def test_graphs_is_one_of_two_words(tare_package):
+    with pytest.raises(ValueError, match="node or graph"):
+        tare_package.gpu(graphs="all")
