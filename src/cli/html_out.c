@@ -11,7 +11,9 @@
 #include "cli/input.h"
 #include "core/str.h"
 #include "report/export/profile_json.h"
+#include "report/page/bars_json.h"
 #include "report/trace/report.h"
+#include "trace/gpu.h"
 
 void html_out_release(struct html_out *h)
 {
@@ -110,6 +112,12 @@ static tare_status write_profile(struct stream *s, const void *ctx)
     return profile_json_trace(s, p->of, p->base, p->gross);
 }
 
+static tare_status write_bars(struct stream *s, const void *ctx)
+{
+    const struct profile_ctx *p = ctx;
+    return bars_json_write(s, p->of, 0);
+}
+
 static tare_status write_timeline(struct stream *s, const void *ctx)
 {
     return timeline_json_write(s, ctx);
@@ -138,18 +146,23 @@ static tare_status add_timeline(struct html_out *h, const char *path, tare_error
     return add(h, (struct html_item){"timeline", name, write_timeline, samples}, err);
 }
 
-/* Samples over time, then the profile: of a trace with samples and no scope there is none. */
+/* What a GPU did, samples over time, the profile, and last the scopes over time: the page shows them beside the profile.
+ * Of a trace with samples or a GPU and no scope there is no profile. */
 static tare_status add_parts(struct html_out *h, const char *path, struct trace *of, struct trace *base,
                              tare_error *err)
 {
     struct profile_ctx *p = arena_new(&h->arena, 1, sizeof *p);
     if (!p) return error_set(err, TARE_NOMEM, "out of memory for the report page");
     *p = (struct profile_ctx){of, base, h->gross};
-    size_t before = h->items.n;
-    tare_status s = add_timeline(h, path, err);
-    if (s < 0 || (h->items.n > before && !profile_json_has_scopes(of))) return s;
     const char *name = arena_str(&h->arena, str_file_name(path));
-    return add(h, (struct html_item){"profile", name, write_profile, p}, err);
+    const struct html_item bars = {"bars", name, write_bars, p};
+    size_t before = h->items.n;
+    tare_status s = trace_has_gpu(of) ? add(h, bars, err) : TARE_OK;
+    if (s == TARE_OK) s = add_timeline(h, path, err);
+    if (s < 0 || (h->items.n > before && !profile_json_has_scopes(of))) return s;
+    s = add(h, (struct html_item){"profile", name, write_profile, p}, err);
+    if (s < 0 || trace_has_gpu(of) || !bars_json_has_any(of)) return s;
+    return add(h, bars, err);
 }
 
 int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, const char *base)

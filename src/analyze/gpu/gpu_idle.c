@@ -24,6 +24,12 @@ enum cause {
 static const char *const cause_names[CAUSES] = {
     "sync",         "copy",         "launch",        "allocation", "loading",
     "host-running", "host-waiting", "host-sleeping", "host",       "unknown"};
+_Static_assert((int)CAUSES == (int)GPU_CAUSES, "gpu_sum.h has as many");
+
+const char *gpu_cause_name(unsigned cause)
+{
+    return cause_names[cause];
+}
 
 /* An operation that waits longer for its turn, although it was launched in time, waits for something we do not see. */
 enum { LAUNCH_NS = 20000, STATES_ENOUGH = 20 };
@@ -35,6 +41,8 @@ struct idle {
     struct gpu_idle causes[CAUSES];
     uint64_t states[GPU_HOST_STATES]; /* looks at the launching thread during gaps that are the host's */
     uint64_t worked;                  /* busy time since the host was last late */
+    struct gpu_course *course;        /* its steps get their part of every time */
+    size_t step;                      /* the first that may reach into what comes */
 };
 
 /* ---- sums over unions ---- */
@@ -126,15 +134,55 @@ static void explain(struct idle *d, uint64_t from, uint64_t to, const struct gpu
     add(d, c->class == CALL_COPY ? BY_COPY : BY_LAUNCH, to - late);
 }
 
+/* ---- steps ---- */
+
+/* The part of a time that lies within each step: busy, or (`before`: what the causes had before this gap) idle. A gap
+ * that reaches over the end of a step is shared by length, whichever cause came first in it. Times come in order. */
+static void share(struct idle *d, uint64_t from, uint64_t to, const struct gpu_idle *before)
+{
+    struct gpu_step *steps = d->course->steps.items;
+    size_t n = d->course->steps.n;
+    while (d->step < n && steps[d->step].end <= from) d->step++;
+    for (size_t i = d->step; i < n && steps[i].start < to; i++) {
+        uint64_t ns = overlap(steps[i].start, steps[i].end, from, to);
+        if (!before) steps[i].busy += ns;
+        for (int c = 0; before && c < CAUSES; c++) {
+            uint64_t more = d->causes[c].ns - before[c].ns;
+            if (more) steps[i].idle[c] += (uint64_t)((double)more * (double)ns / (double)(to - from));
+        }
+    }
+}
+
+static void explain_and_share(struct idle *d, uint64_t from, uint64_t to, const struct gpu_op *next)
+{
+    struct gpu_idle before[CAUSES];
+    if (d->course->steps.n) memcpy(before, d->causes, sizeof before);
+    explain(d, from, to, next);
+    if (d->course->steps.n) share(d, from, to, before);
+}
+
 static void explain_gaps(struct idle *d)
 {
     uint64_t until = d->ops[0].start;
     for (size_t i = 0; i < d->n; i++) {
         const struct gpu_op *op = &d->ops[i];
-        if (op->start > until) explain(d, until, op->start, op);
+        if (op->start > until) explain_and_share(d, until, op->start, op);
         if (op->end <= until) continue;
-        d->worked += op->end - (op->start > until ? op->start : until);
+        uint64_t from = op->start > until ? op->start : until;
+        d->worked += op->end - from;
+        if (d->course->steps.n) share(d, from, op->end, NULL);
         until = op->end;
+    }
+}
+
+/* Before the first operation and after the last nothing was looked at; rounding leaves a few ns. */
+static void fill_steps(struct gpu_course *course)
+{
+    for (size_t i = 0; i < course->steps.n; i++) {
+        struct gpu_step *s = &course->steps.items[i];
+        uint64_t told = s->busy;
+        for (int c = 0; c < CAUSES; c++) told += s->idle[c];
+        if (told < s->end - s->start) s->idle[BY_UNKNOWN] += s->end - s->start - told;
     }
 }
 
@@ -198,6 +246,7 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
         if (d->ops[i].end > end) end = d->ops[i].end;
     uint64_t wall = end - d->ops[0].start, all = busy_ns(d, WORK_ALL), compute = busy_ns(d, WORK_COMPUTE);
     explain_gaps(d);
+    fill_steps(d->course);
     split_host(d);
     out->operations = known_u64(d->n);
     out->wall_ns = known_u64(wall);
@@ -225,7 +274,8 @@ tare_status gpu_work_idle(struct gpu_work *w)
     for (size_t at = 0, end; at < w->ops.n && s == TARE_OK; at = end) {
         uint16_t card = w->ops.items[at].card;
         for (end = at; end < w->ops.n && w->ops.items[end].card == card;) end++;
-        struct idle d = {.w = w, .ops = &w->ops.items[at], .n = end - at};
+        struct idle d = {
+            .w = w, .ops = &w->ops.items[at], .n = end - at, .course = &w->cards.items[card].course};
         s = device_idle(&d, &w->cards.items[card].out);
     }
     return s;

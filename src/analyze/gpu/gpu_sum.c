@@ -198,9 +198,60 @@ static void cut_lists(struct gpu_profile *p)
     if (p->notes.n > RUN_LIST_MAX) p->notes.n = RUN_LIST_MAX;
 }
 
-tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
+/* The courses go over to the caller. */
+static tare_status take_courses(struct gpu_work *w, struct trace *t, struct gpu_courses *to)
 {
-    struct gpu_work w = {0};
+    for (size_t i = 0; i < w->cards.n; i++) {
+        struct gpu_seen_card *card = &w->cards.items[i];
+        if (!card->out.operations.known) continue;
+        card->course.number = (uint32_t)card->out.number;
+        card->course.pid = trace_process(t, card->process)->pid;
+        tare_status s = vec_push(&to->cards, card->course, w->err);
+        if (s != TARE_OK) return s;
+        card->course = (struct gpu_course){0};
+    }
+    return TARE_OK;
+}
+
+void gpu_courses_release(struct gpu_courses *c)
+{
+    for (size_t i = 0; i < c->cards.n; i++) vec_release(&c->cards.items[i].steps);
+    vec_release(&c->cards);
+}
+
+/* The steps that were found, to be told apart in idle times. */
+static tare_status begin_courses(struct gpu_work *w)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < w->windows.n && w->over_time && s == TARE_OK; i++) {
+        const struct gpu_window *from = &w->windows.items[i];
+        struct gpu_step step = {.start = from->start, .end = from->end};
+        s = vec_push(&w->cards.items[from->card].course.steps, step, w->err);
+    }
+    return s;
+}
+
+static tare_status judge(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err)
+{
+    tare_status s = gpu_work_gather(w, t, out, err);
+    if (s == TARE_OK) s = gpu_work_steps(w);
+    if (s == TARE_OK) s = begin_courses(w);
+    if (s == TARE_OK) s = gpu_work_idle(w);
+    if (s == TARE_OK) s = gpu_work_held(w);
+    if (s == TARE_OK) s = put_devices(w, out);
+    if (s == TARE_OK) s = put_ranges(w, out);
+    put_kernels(w, out);
+    put_origins(w, out);
+    put_copies(w, out);
+    put_calls(w, out);
+    cut_lists(out);
+    return s;
+}
+
+tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct gpu_courses *courses,
+                              tare_error *err)
+{
+    struct gpu_work w = {.over_time = courses != NULL};
     if (!trace_has_gpu(t))
         return error_set(
             err, TARE_FORMAT,
@@ -211,19 +262,16 @@ tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
     if (s != TARE_OK) return s;
     out->trace = arena_str(&out->arena, trace_path(t));
     out->command = command_of(t, &out->arena);
-    s = gpu_work_gather(&w, t, out, err);
-    if (s == TARE_OK) s = gpu_work_idle(&w);
-    if (s == TARE_OK) s = gpu_work_steps(&w);
-    if (s == TARE_OK) s = gpu_work_held(&w);
-    if (s == TARE_OK) s = put_devices(&w, out);
-    if (s == TARE_OK) s = put_ranges(&w, out);
-    put_kernels(&w, out);
-    put_origins(&w, out);
-    put_copies(&w, out);
-    put_calls(&w, out);
-    cut_lists(out);
+    s = judge(&w, t, out, err);
+    if (s == TARE_OK && courses) s = take_courses(&w, t, courses);
     gpu_work_release(&w);
     if (s == TARE_OK && out->arena.failed) s = error_nomem(err, "a GPU profile");
     if (s != TARE_OK) gpu_profile_release(out);
+    if (s != TARE_OK && courses) gpu_courses_release(courses);
     return s;
+}
+
+tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
+{
+    return gpu_sum_over_time(t, out, NULL, err);
 }

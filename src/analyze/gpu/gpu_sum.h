@@ -3,10 +3,35 @@
 #ifndef ANALYZE_GPU_SUM_H
 #define ANALYZE_GPU_SUM_H
 
+#include "core/vec.h"
 #include "run/gpu_profile.h"
 #include "trace/reader.h"
 
 /* TARE_FORMAT when the trace has nothing of a GPU. Nothing to release after a failure. */
 tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err);
+
+/* ---- over time: what a page draws and the document has no room for ---- */
+
+enum { GPU_CAUSES = 10 };
+const char *gpu_cause_name(unsigned cause); /* as the document has it */
+
+struct gpu_step { /* of gpu_card.steps; busy and idle times make its length */
+    uint64_t start, end, busy;
+    uint64_t idle[GPU_CAUSES];
+};
+
+struct gpu_course { /* of one card, as in gpu_profile.devices */
+    uint32_t number, pid;
+    VEC(struct gpu_step) steps;
+};
+
+struct gpu_courses {
+    VEC(struct gpu_course) cards;
+};
+
+/* gpu_sum(), and the courses of the cards that worked. */
+tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct gpu_courses *courses,
+                              tare_error *err);
+void gpu_courses_release(struct gpu_courses *c);
 
 #endif

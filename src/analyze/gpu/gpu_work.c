@@ -604,6 +604,7 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->states);
     vec_release(&w->names);
     vec_release(&w->ranges);
+    for (size_t i = 0; i < w->cards.n; i++) vec_release(&w->cards.items[i].course.steps);
     vec_release(&w->cards);
     vec_release(&w->threads);
     vec_release(&w->in_range);

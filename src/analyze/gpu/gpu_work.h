@@ -3,6 +3,7 @@
 #ifndef ANALYZE_GPU_WORK_H
 #define ANALYZE_GPU_WORK_H
 
+#include "analyze/gpu/gpu_sum.h"
 #include "analyze/gpu/gpu_tables.h"
 #include "run/gpu_profile.h"
 #include "trace/gpu.h"
@@ -108,6 +109,7 @@ struct gpu_seen_card {
     uint32_t warps, capability; /* most per multiprocessor; 0: not told. major << 8 | minor */
     uint32_t streams;           /* that kernels ran on */
     struct gpu_card out;
+    struct gpu_course course; /* filled where gpu_work.over_time is set */
 };
 
 struct gpu_work {
@@ -135,6 +137,7 @@ struct gpu_work {
     struct map_u64 origin_places, origin_rows; /* gpu_origin.c */
     struct gpu_copy copies[32];
     struct gpu_profile *out;
+    bool over_time;
     tare_error *err;
 };
 

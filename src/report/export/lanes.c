@@ -51,7 +51,7 @@ static tare_status on_begin(struct lanes *l, const struct trace_event *e, struct
     struct lane_scope scope = {0, e->began_ns};
     uint64_t lane;
     if (e->flags & TRACE_RESUMED && map_u64_remove(&l->waiting, e->pause, &lane)) {
-        scope.lane = (uint32_t)lane;
+        scope.lane = out->lane = (uint32_t)lane;
     } else if (e->flags & TRACE_WAITED) {
         tare_status s = lane_for(l, e->began_ns, &scope.lane, err);
         if (s != TARE_OK) return s;
@@ -75,6 +75,7 @@ tare_status lanes_event(struct lanes *l, const struct trace_event *e, struct lan
     if (e->kind == TRACE_BEGIN) return on_begin(l, e, out, err);
     if (e->kind != TRACE_END || !l->scopes.n) return TARE_OK;
     uint32_t lane = l->scopes.items[--l->scopes.n].lane;
+    out->lane = lane;
     if (!lane) return TARE_OK;
     if (e->flags & TRACE_PAUSED)
         return map_u64_put(&l->waiting, e->pause, (uint64_t)e->site << 32 | lane, err);

@@ -33,7 +33,7 @@ struct lanes {
 enum lane_change { LANE_NOTHING, LANE_BEGIN, LANE_END };
 struct lane_step {
     enum lane_change change;
-    uint32_t lane, site;
+    uint32_t lane, site; /* lane: of the scope that begins or ends, also without a change; 0: it has no bar */
     uint64_t at_ns;
 };
 

@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/mem.h"
 #include "report/export/export.h"
+#include "report/pack_text.h"
 #include "report/trace/report.h"
 #include "report/text.h"
 #include "report/trace/view.h"
@@ -81,11 +82,9 @@ static void kv_frames(struct writer *w)
 
 /* ---- nodes ---- */
 
-#define UNKNOWN INT64_MIN
-
 static int64_t whole_ns(double ns)
 {
-    return isfinite(ns) && fabs(ns) < 9e15 ? (int64_t)llround(ns) : UNKNOWN;
+    return isfinite(ns) && fabs(ns) < 9e15 ? (int64_t)llround(ns) : PACK_UNKNOWN;
 }
 
 static const struct call_node *node_at(const struct part *p, size_t row)
@@ -118,13 +117,13 @@ static int64_t get_total(const struct part *p, size_t row)
 
 static int64_t get_error(const struct part *p, size_t row)
 {
-    return p->gross ? UNKNOWN : whole_ns(interval_half(node_at(p, row)->total_ns));
+    return p->gross ? PACK_UNKNOWN : whole_ns(interval_half(node_at(p, row)->total_ns));
 }
 
 static int64_t get_calls(const struct part *p, size_t row)
 {
     uint64_t count = node_at(p, row)->count;
-    return count < (uint64_t)9e15 ? (int64_t)count : UNKNOWN;
+    return count < (uint64_t)9e15 ? (int64_t)count : PACK_UNKNOWN;
 }
 
 static const struct node_column {
@@ -135,28 +134,12 @@ static const struct node_column {
     {"total", get_total},   {"total_error", get_error}, {"calls", get_calls},
 };
 
-/* Five bits a sign, the lowest first, a sixth where more follow; the lowest of all is minus, minus zero is
- * unknown. */
-static void put_packed(struct stream *s, int64_t v)
-{
-    static const char signs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    uint64_t rest = v < 0 ? (uint64_t)-v << 1 | 1 : (uint64_t)v << 1;
-    if (v == UNKNOWN) rest = 1;
-    do {
-        uint64_t digit = rest & 31;
-        rest >>= 5;
-        buf_add_char(&s->out, signs[rest ? digit | 32 : digit]);
-    } while (rest);
-}
-
-/* A packed column is one text, for which no memory is taken: its signs go between the quotes of an empty one. */
 static void put_packed_column(struct writer *w, const struct part *p, const struct node_column *c)
 {
-    json_put_string(&w->json, "");
-    if (w->s->out.len && !w->s->out.failed) w->s->out.len--;
+    pack_begin(w->s, &w->json);
     for (size_t row = 0; row < p->view.n && stream_poll(w->s) == TARE_OK; row++)
-        put_packed(w->s, c->get(p, row));
-    buf_add_char(&w->s->out, '"');
+        pack_add(w->s, c->get(p, row));
+    pack_end(w->s);
 }
 
 static void put_column(struct writer *w, const struct part *p, const struct node_column *c)
@@ -164,7 +147,7 @@ static void put_column(struct writer *w, const struct part *p, const struct node
     json_array_begin(&w->json);
     for (size_t row = 0; row < p->view.n && stream_poll(w->s) == TARE_OK; row++) {
         int64_t v = c->get(p, row);
-        if (v == UNKNOWN)
+        if (v == PACK_UNKNOWN)
             json_put_null(&w->json);
         else
             json_put_int(&w->json, v);
