@@ -15,6 +15,7 @@ const KIND_WORDS: Record<string, string> = {
   profile: "Profile",
   history: "History",
   timeline: "Timeline",
+  bars: "GPU",
 };
 
 /** A run is called by what was weighed; anything else by the file it came from. */

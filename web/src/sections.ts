@@ -3,13 +3,16 @@
 // says itself to which documents it applies. Nothing else knows the parts.
 import type { ComponentType } from "preact";
 import type { Item, Page } from "./data/page";
+import { bars } from "./sections/bars";
 import { comparison } from "./sections/comparison";
 import { curves } from "./sections/curves";
 import { distribution } from "./sections/distribution";
 import { environment } from "./sections/environment";
 import { flame } from "./sections/flame";
+import { gpu } from "./sections/gpu";
 import { headline } from "./sections/headline";
 import { history } from "./sections/history";
+import { kernels } from "./sections/kernels";
 import { layers } from "./sections/layers";
 import { memory } from "./sections/memory";
 import { pareto } from "./sections/pareto";
@@ -44,7 +47,10 @@ export const sections: readonly Section[] = [
   roofline,
   pareto,
   timeline,
+  gpu,
   flame,
+  bars,
+  kernels,
   staticCost,
   self,
   environment,

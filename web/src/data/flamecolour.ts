@@ -60,7 +60,8 @@ export function modulesOf(frames: Frames, self: Float64Array): Modules {
   return { list, of: Int32Array.from(each, (m) => place.get(m)!) };
 }
 
-function hashOf(text: string): number {
+/** A number for a name, the same in every page. */
+export function hashOf(text: string): number {
   let h = 2166136261;
   for (let i = 0; i < Math.min(text.length, 200); i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
   return h >>> 0;

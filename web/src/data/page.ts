@@ -28,9 +28,11 @@ export interface RunItem {
 
 /** Documents whose sections describe them further. */
 export interface OtherItem {
-  kind: "comparison" | "profile" | "history" | "timeline";
+  kind: "comparison" | "profile" | "history" | "timeline" | "bars";
   name?: string;
   document: JsonObject;
+  /** Of a profile: the scopes of the same trace over time. */
+  bars?: JsonObject;
 }
 
 export type Item = RunItem | OtherItem;
@@ -44,7 +46,7 @@ export interface Page {
 }
 
 const SCHEMA = "tare.page/1";
-const KINDS = ["run", "comparison", "profile", "history", "timeline"];
+const KINDS = ["run", "comparison", "profile", "history", "timeline", "bars"];
 
 function isItem(x: unknown): x is Item {
   const item = x as Item | null;
@@ -68,6 +70,16 @@ function readItem(item: Item): Item {
   return { kind: "run", name, document };
 }
 
+/** Scopes over time are shown beside the profile of the same trace; with a GPU they are a document of their own. */
+function joinBars(items: Item[]): Item[] {
+  return items.filter((item, i) => {
+    const before = items[i - 1];
+    if (item.kind !== "bars" || item.document.gpu || before?.kind !== "profile" || before.name !== item.name) return true;
+    before.bars = item.document;
+    return false;
+  });
+}
+
 /** The page of a text, or why it is none. Items of a kind this viewer does not know are left out. */
 export function readPage(text: string): Page | string {
   let data: unknown;
@@ -80,5 +92,5 @@ export function readPage(text: string): Page | string {
   const page = data as Page;
   if (page.schema !== SCHEMA || !Array.isArray(page.items)) return `The data of this page is not ${SCHEMA}.`;
   const title = typeof page.title === "string" ? page.title : undefined;
-  return { ...page, title, items: page.items.filter(isItem).map(readItem) };
+  return { ...page, title, items: joinBars(page.items.filter(isItem).map(readItem)) };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Drawing.tsx - a scene in a Figure: drawn on a canvas as wide as its box, with one line above it that tells in words what
 // is under the pointer or under the arrow keys.
-import type { ComponentChildren, RefObject } from "preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Grid } from "../data/grid";
 import type { Scene, SceneOf, Target } from "../scenes/scene";
@@ -9,6 +9,7 @@ import { Figure } from "./Figure";
 import { shown } from "./format";
 import { canvasPen, SvgPen } from "./pen";
 import { type Colours, useColours } from "./theme";
+import { useWidth } from "./width";
 
 export interface DrawingProps {
   id: string;
@@ -24,20 +25,6 @@ export interface DrawingProps {
 }
 
 const FIRST_WIDTH = 600;
-
-/** The width of a box, and of the box after every resize. */
-function useWidth(box: RefObject<HTMLDivElement | null>): number {
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const el = box.current!;
-    const look = () => setWidth(el.clientWidth || FIRST_WIDTH);
-    const watch = new ResizeObserver(look);
-    look();
-    watch.observe(el);
-    return () => watch.disconnect();
-  }, []);
-  return width;
-}
 
 function paint(canvas: HTMLCanvasElement, scene: Scene, width: number): void {
   const scale = devicePixelRatio || 1;
@@ -86,7 +73,7 @@ export function Drawing(props: DrawingProps) {
   const colours = useColours();
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const width = useWidth(box);
+  const width = useWidth(box, FIRST_WIDTH);
   const [at, setAt] = useState<number | null>(null);
   const scene = useMemo(() => (width ? props.scene(width, colours) : null), [props.scene, width, colours]);
   useEffect(() => (scene !== null && canvas.current ? paint(canvas.current, scene, width) : undefined), [scene, width]);

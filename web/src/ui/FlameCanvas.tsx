@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Camera, heightOf, type Layout, nodeAt, type Step, stepFrom, zoomTo } from "../data/flame";
 import type { CallTree } from "../data/profile";
 import { type Look, paintFlame, type Pane, ROW_HEIGHT } from "./flamepaint";
+import { useWidth } from "./width";
 
 /** Part of the width in sight. */
 export type Range = [number, number];
@@ -44,19 +45,6 @@ export function boundRange(from: number, to: number): Range {
 
 export function zoomAround(range: Range, middle: number, factor: number): Range {
   return boundRange(middle - (middle - range[0]) * factor, middle + (range[1] - middle) * factor);
-}
-
-function useWidth(box: RefObject<HTMLDivElement | null>): number {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const el = box.current!;
-    const look = () => setWidth(el.clientWidth);
-    look();
-    const watch = new ResizeObserver(look);
-    watch.observe(el);
-    return () => watch.disconnect();
-  }, []);
-  return width;
 }
 
 /** Bring the row of a node into the box. */

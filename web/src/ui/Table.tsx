@@ -31,9 +31,19 @@ function Heading(props: { column: Column; order: "up" | "down" | null; onSort: (
   );
 }
 
-function Row(props: { cells: Cell[]; columns: Column[] }) {
+/** What a click on the cells of one column does; `title`: for which row. */
+export interface RowAction {
+  column: number;
+  title: (cells: Cell[]) => string;
+  act: (cells: Cell[]) => void;
+  /** The row that is chosen. */
+  isCurrent?: (cells: Cell[]) => boolean;
+}
+
+function Row(props: { cells: Cell[]; columns: Column[]; action?: RowAction }) {
+  const { action } = props;
   return (
-    <tr>
+    <tr aria-current={action?.isCurrent?.(props.cells) ? "true" : undefined}>
       {props.columns.map((c, i) => {
         const cell = props.cells[i];
         const text = cellText(cell, c);
@@ -41,7 +51,13 @@ function Row(props: { cells: Cell[]; columns: Column[] }) {
         const kind = c.text ? "text" : "number";
         return (
           <td class={text === UNKNOWN ? `${kind} unknown` : kind} title={cut ? shown(cell, 2000) : undefined}>
-            {text}
+            {action?.column === i ? (
+              <button type="button" class="rowaction" title={action.title(props.cells)} onClick={() => action.act(props.cells)}>
+                {text}
+              </button>
+            ) : (
+              text
+            )}
           </td>
         );
       })}
@@ -71,7 +87,7 @@ const Spacer = (props: { rows: number; span: number }) =>
     </tr>
   ) : null;
 
-export function Table(props: { grid: Grid; caption: string; sort?: number; down?: boolean }) {
+export function Table(props: { grid: Grid; caption: string; sort?: number; down?: boolean; action?: RowAction }) {
   const { columns, rows } = props.grid;
   const [order, setOrder] = useState<{ column: number; down: boolean } | null>(
     props.sort === undefined ? null : { column: props.sort, down: !!props.down },
@@ -105,7 +121,7 @@ export function Table(props: { grid: Grid; caption: string; sort?: number; down?
         <tbody>
           <Spacer rows={from} span={columns.length} />
           {sorted.slice(from, to).map((r) => (
-            <Row cells={r} columns={columns} />
+            <Row cells={r} columns={columns} action={props.action} />
           ))}
           <Spacer rows={sorted.length - to} span={columns.length} />
         </tbody>
