@@ -60,7 +60,6 @@ export interface Course {
   number: number;
   pid: number;
   steps: Steps | null;
-  memory: { n: number; at: Float64Array; bytes: Float64Array } | null;
 }
 
 export interface Steps {
@@ -327,18 +326,10 @@ function readSteps(of: Loose): Steps {
   };
 }
 
-function readMemory(of: Loose) {
-  const n = unpack(text(of.at))?.length ?? 0;
-  const bytes = column(of, "bytes", n);
-  for (let i = 1; i < n; i++) bytes[i] = bytes[i - 1]! + bytes[i]!;
-  return { n: numberOr(of.n, n), at: times(of, "at", n), bytes };
-}
-
 const readCourse = (of: Loose): Course => ({
   number: numberOr(of.number, 0),
   pid: numberOr(of.pid, 0),
   steps: isObject(of.steps) ? readSteps(of.steps) : null,
-  memory: isObject(of.memory) ? readMemory(of.memory) : null,
 });
 
 /** Processes, in them GPUs, then threads with all that is theirs. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gpu.ts - the tables of a tare.gpu/1 document, and its steps, as data. Pure.
 import { type Bars, type Course, spreads } from "./bars";
-import type { GpuCall, GpuCard, GpuCopy, GpuKernel, GpuRange } from "./document.gen";
+import type { GpuCall, GpuCard, GpuCopy, GpuKernel, GpuOrigin, GpuRange } from "./document.gen";
 import type { Cell, Grid } from "./grid";
 import { bytes, count, duration, percent } from "../ui/format";
 
@@ -46,6 +46,11 @@ export const callGrid = (calls: GpuCall[]): Grid => ({
 export const rangeGrid = (ranges: GpuRange[]): Grid => ({
   columns: [text("range"), text("domain"), n("count"), ns("on the host, ns"), ns("on the GPU, ns"), n("operations")],
   rows: ranges.map((r) => [r.name, r.domain ?? "default", r.count, r.total_ns, r.gpu_ns, r.operations]),
+});
+
+export const originGrid = (origins: GpuOrigin[]): Grid => ({
+  columns: [text("module"), text("operator"), text("phase"), text("kernel"), text("group"), n("runs"), ns("total, ns"), { title: "share of kernels", format: percent }],
+  rows: origins.map((o) => [o.module ?? "none", o.operator ?? "none", o.phase ?? "other", o.kernel, o.group, o.count, o.total_ns, o.share]),
 });
 
 /** Rows whose first two cells hold the words. */

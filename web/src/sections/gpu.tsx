@@ -2,7 +2,8 @@
 // gpu.tsx - how busy each GPU was and what it waited for: the run, every step, and memory over time.
 import { useMemo } from "preact/hooks";
 import { type Bars, barsOf, type Course } from "../data/bars";
-import type { GpuCard, GpuDocument } from "../data/document.gen";
+import type { GpuCard, GpuDocument, GpuHolder } from "../data/document.gen";
+import type { Grid } from "../data/grid";
 import { partsOf, stepGrid, stepParts, type TimePart } from "../data/gpu";
 import type { Item } from "../data/page";
 import { type BarRow, barsScene } from "../scenes/bars";
@@ -14,6 +15,7 @@ import { Empty } from "../ui/Facts";
 import { bytes, count, duration, isKnown, known, percent, rowOf, shown } from "../ui/format";
 import { Plot } from "../ui/Plot";
 import type { PlotSpec } from "../ui/plotspec";
+import { Table } from "../ui/Table";
 import { type Colours, useColours } from "../ui/theme";
 
 /** Colour and strength of each part of a time; what it means, in words. */
@@ -127,23 +129,35 @@ function Steps(props: { course: Course; card: GpuCard | undefined }) {
 
 // ---- memory ----
 
-function memorySpec(bars: Bars, c: Course): PlotSpec {
-  const m = c.memory!;
-  const most = m.bytes.reduce((a, b) => Math.max(a, b), 0);
+function memorySpec(bars: Bars, d: GpuCard): PlotSpec {
+  const points = (d.memory ?? []).filter((p) => isKnown(p.at_ns) && isKnown(p.bytes));
+  const when = isKnown(d.memory_peak_at_ns) ? ` at ${duration(d.memory_peak_at_ns - bars.from, 4)}` : "";
   return {
-    id: `gpu-memory-${c.pid}-${c.number}`,
-    title: `Memory of GPU ${c.number} taken from the driver`,
-    summary: `${count(m.n)} changes; the most is ${bytes(most)}. Frameworks keep what they took and hand out pieces of it.`,
-    x: { label: "seconds from the first bar", format: (v) => duration(v * 1e9, 4), values: Float64Array.from(m.at, (t) => (t - bars.from) / 1e9) },
+    id: `gpu-memory-${d.number ?? 0}`,
+    title: `Memory of ${cardName(d)} taken from the driver`,
+    summary: `The most is ${known(d.memory_peak_bytes, bytes)}${when}. Frameworks keep what they took and hand out pieces of it.`,
+    x: { label: "time from the first bar", format: (v) => duration(v * 1e9, 4), values: points.map((p) => (p.at_ns! - bars.from) / 1e9) },
     y: { label: "bytes", format: bytes, zero: true, binary: true },
-    series: [{ label: "held", values: m.bytes, kind: "steps" }],
+    series: [{ label: "held", values: points.map((p) => p.bytes!), kind: "steps" }],
     height: 200,
   };
 }
 
-function Memory(props: { bars: Bars; course: Course }) {
-  const spec = useMemo(() => memorySpec(props.bars, props.course), [props.bars, props.course]);
-  return <Plot spec={spec} />;
+const holderGrid = (holders: GpuHolder[]): Grid => ({
+  columns: [{ title: "taken in range", text: true }, { title: "by call", text: true }, { title: "step", format: count }, { title: "held at the peak, B", format: bytes }, { title: "pieces", format: count }],
+  rows: holders.map((h) => [h.range ?? "none, or not known", h.call, h.step, h.bytes, h.pieces]),
+});
+
+function Memory(props: { bars: Bars; card: GpuCard }) {
+  const { bars, card } = props;
+  const spec = useMemo(() => memorySpec(bars, card), [bars, card]);
+  const holders = card.memory_holders ?? [];
+  return (
+    <>
+      <Plot spec={spec} />
+      {holders.length > 0 && <details class="more"><summary>Who held it at the peak</summary><Table grid={holderGrid(holders)} caption={`Who held the memory of ${cardName(card)} at the peak`} /></details>}
+    </>
+  );
 }
 
 // ---- what is missing ----
@@ -178,7 +192,7 @@ function GpuPart(props: SectionProps) {
       {cards.length === 1 && <Tiles card={cards[0]!} />}
       <Run gpu={gpu} cards={cards} />
       {bars.courses.map((c) => c.steps && c.steps.start.length > 0 && <Steps course={c} card={cardOf(c)} />)}
-      {bars.courses.map((c) => c.memory && c.memory.at.length > 0 && <Memory bars={bars} course={c} />)}
+      {cards.map((d) => (d.memory?.length ?? 0) > 1 && <Memory bars={bars} card={d} />)}
       <Missing gpu={gpu} />
     </>
   );

@@ -3,7 +3,7 @@
 // longest bar on the timeline; the name of the chosen bar is marked here.
 import { useMemo } from "preact/hooks";
 import { type Bars, barsOf, nameAt, ofName, searchNames, spotOf } from "../data/bars";
-import { callGrid, copyGrid, kernelGrid, rangeGrid, searched } from "../data/gpu";
+import { callGrid, copyGrid, kernelGrid, originGrid, rangeGrid, searched } from "../data/gpu";
 import type { Cell, Grid } from "../data/grid";
 import type { Item } from "../data/page";
 import type { Section, SectionProps } from "../sections";
@@ -21,11 +21,11 @@ function goTo(bars: Bars, words: string): void {
   document.getElementById("bars")?.scrollIntoView({ block: "start" });
 }
 
-function One(props: { bars: Bars; title: string; grid: Grid; name: (cells: Cell[]) => string; chosen: string | null }) {
-  const { bars, grid } = props;
+function One(props: { bars: Bars; title: string; grid: Grid; column?: number; name: (cells: Cell[]) => string; chosen: string | null }) {
+  const { bars, grid, column = 0 } = props;
   const action: RowAction = {
-    column: 0,
-    title: (cells) => `Show ${shown(cells[0], 80)} on the timeline`,
+    column,
+    title: (cells) => `Show ${shown(cells[column], 80)} on the timeline`,
     act: (cells) => goTo(bars, `=${props.name(cells)}`),
     isCurrent: (cells) => props.chosen !== null && props.name(cells) === props.chosen,
   };
@@ -60,6 +60,7 @@ function Tables(props: { bars: Bars }) {
       </div>
       <One bars={bars} title="Kernels" grid={shownKernels} name={byFull} chosen={chosen} />
       {bars.seen > bars.shown && <p class="note">p50 and p95 are unknown: the short bars of this trace are not in the page.</p>}
+      <One bars={bars} title="Kernels by module and operator" grid={originGrid(gpu.origins ?? [])} column={3} name={(cells) => String(cells[3])} chosen={null} />
       <One bars={bars} title="Copies and fills" grid={copyGrid(gpu.copies ?? [])} name={byCopy} chosen={chosen} />
       <One bars={bars} title="CUDA calls" grid={callGrid(gpu.calls ?? [])} name={byFirst} chosen={chosen} />
       <One bars={bars} title="NVTX ranges" grid={rangeGrid(gpu.ranges ?? [])} name={byFirst} chosen={chosen} />
