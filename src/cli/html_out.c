@@ -146,7 +146,7 @@ static tare_status add_timeline(struct html_out *h, const char *path, tare_error
     return add(h, (struct html_item){"timeline", name, write_timeline, samples}, err);
 }
 
-/* What a GPU did, samples over time, the profile, and last the scopes over time, which the page shows beside the profile.
+/* What a GPU did, samples over time, the profile, and last the scopes over time: shown beside the profile.
  * Of a trace with samples or a GPU and no scope there is no profile. */
 static tare_status add_parts(struct html_out *h, const char *path, struct trace *of, struct trace *base,
                              tare_error *err)
