@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * cmd_import.c - `tare import`: a measurement that another tool made, as a run document and a table of layers. One row
- * per format in `importers`; each turns its file into cases of the document. Nothing is measured here, so nothing is
- * said of this machine. */
+ * cmd_import.c - `tare import`: a measurement that another tool made: as a run document and a table of layers, or as a
+ * trace. One row per format in `importers`. Nothing is measured here, so nothing is said of this machine. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyze/layers/inspect.h"
 #include "analyze/layers/layers.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/inspect/import_torch.h"
 #include "cli/output.h"
 #include "core/mem.h"
 #include "model/profile/ort_profile.h"
@@ -22,14 +24,15 @@ struct import_args {
     int64_t skip;            /* -1: one, if there are others */
     struct opt_list groups;
     uint64_t top;
-    const char *csv, *output_dir;
+    const char *csv, *output, *output_dir;
     bool json, no_save;
 };
 #define IMPORT_ARGS_INIT {.grid = GRID_INIT, .skip = -1, .top = 10, .output_dir = "tare-results"}
 
 struct importer {
-    const char *name, *help; /* of the option */
-    tare_status (*read)(struct cli *cli, const struct import_args *a, const char *path, struct run *run);
+    const char *name, *help;                                                     /* of the option */
+    unsigned kind;                                                               /* of the usage */
+    int (*take)(struct cli *cli, const struct import_args *a, const char *path); /* the exit code */
 };
 
 /* ---- profiles of ONNX Runtime ---- */
@@ -194,13 +197,6 @@ static tare_status read_profile(struct cli *cli, const struct import_args *a, co
     return s;
 }
 
-/* ---- all formats ---- */
-
-static const struct importer importers[] = {
-    {"ort-profile", "a file of ONNX Runtime's profiler", read_profile},
-};
-enum { N_IMPORTERS = sizeof importers / sizeof *importers };
-
 /* With `--csv -` the table is the answer: nothing else may go to stdout then. */
 static tare_status answer_import(struct cli *cli, const struct import_args *a, const struct run *run)
 {
@@ -222,13 +218,12 @@ static tare_status answer_import(struct cli *cli, const struct import_args *a, c
     return output_close(cli, &out);
 }
 
-static int import_file(struct cli *cli, const struct import_args *a, const struct importer *how,
-                       const char *path)
+static int take_profile(struct cli *cli, const struct import_args *a, const char *path)
 {
     struct run run;
     tare_status s = run_init(&run, "import", &cli->error);
     if (s != TARE_OK) return cli_fail(cli);
-    s = how->read(cli, a, path, &run);
+    s = read_profile(cli, a, path, &run);
     run_explain_host(&run, RUN_BY_IMPORT); /* the measurement is another machine's, as far as we know */
     for (size_t i = 0; i < run.cases.n; i++) run_explain_case(&run, run.cases.at[i], RUN_BY_IMPORT);
     bool bad_input = s == TARE_IO; /* a file that cannot be read */
@@ -239,18 +234,63 @@ static int import_file(struct cli *cli, const struct import_args *a, const struc
     return bad_input ? CLI_USAGE : rc;
 }
 
+/* ---- files of torch.profiler ---- */
+
+static int take_torch(struct cli *cli, const struct import_args *a, const char *path)
+{
+    struct import_torch t = {.path = path, .output = a->output, .output_dir = a->output_dir, .json = a->json};
+    return import_torch(cli, &t);
+}
+
+/* ---- all formats ---- */
+
+enum { KIND_LAYERS = 1, KIND_TRACE = 2 };
+static const struct opt_kind kinds[] = {
+    {KIND_LAYERS, "profiles of ONNX Runtime", "this is a profile of ONNX Runtime"},
+    {KIND_TRACE, "files of torch.profiler", "this is a file of torch.profiler"},
+    {0, NULL, NULL}};
+
+enum { ORT_PROFILE, TORCH_PROFILE };
+static const struct importer importers[] = {
+    [ORT_PROFILE] = {"ort-profile", "a file of ONNX Runtime's profiler", KIND_LAYERS, take_profile},
+    [TORCH_PROFILE] = {"torch-profile", "a file of torch.profiler, .json or .json.gz", KIND_TRACE, take_torch},
+};
+enum { N_IMPORTERS = sizeof importers / sizeof *importers };
+
+/* Without an option: torch.profiler writes an object, also packed; ONNX Runtime a list. */
+static const struct importer *guess_importer(const char *path)
+{
+    unsigned char head[256];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, head, sizeof head) : -1;
+    if (fd >= 0) close(fd);
+    ssize_t i = 0;
+    while (i < n && strchr(" \t\r\n", head[i])) i++;
+    bool object = i < n && head[i] == '{', packed = n > 1 && head[0] == 0x1f && head[1] == 0x8b;
+    if (object || packed) return &importers[TORCH_PROFILE];
+    return i < n && head[i] == '[' ? &importers[ORT_PROFILE] : NULL;
+}
+
 static tare_status parse_groups(void *list, const char *text, tare_error *err)
 {
     return opt_list_split(list, text, err);
 }
 
 static const struct opt_usage usage = {
-    .synopsis = "tare import [options] --ort-profile <file>",
-    .about = "Take over a measurement that another tool made: as a table of layers and as a run document. With the "
-             "model beside it layers also get their cost; with the latency of a run without the profiler its cost is "
-             "taken off.",
+    .synopsis = "tare import [options] --ort-profile <file>\n"
+                "tare import [options] --torch-profile <file>\n"
+                "tare import [options] <file>",
+    .about = "Take over a measurement that another tool made. A profile of ONNX Runtime becomes a table of layers and "
+             "a run document: with the model beside it layers also get their cost; with the latency of a run without "
+             "the profiler its cost is taken off. A file of torch.profiler becomes a trace: kernels, copies, calls, "
+             "operators, modules and Python frames, for tare report --gpu, tare report, tare export and tare compare "
+             "--gpu. Without an option the file itself tells which it is.",
     .tail = "tare import --ort-profile onnxruntime_profile_2026-11-01_12-00-00.json --model minilm.onnx\n"
+            "tare import --torch-profile train.pt.trace.json.gz -o train.tare\n"
             "Exit status: 0 good, 2 bad input, 3 could not write it.",
+    .max_args = 1,
+    .args = OPT_ARGS_FILES,
+    .kinds = kinds,
 };
 
 /* Every importer has an option of its own: its rows come from the table. */
@@ -258,19 +298,23 @@ static int import_read(struct cli *cli, struct import_args *a, int argc, char **
 {
     const char *paths[N_IMPORTERS] = {NULL};
     const struct opt common[] = {
-        OPT_PATH(0, "model", &a->model, "<file>", "the model that ran, for costs"),
+        OPT_PATH('o', "output", &a->output, "<file>", "the trace (default: a new one in --output-dir)",
+                 .only_for = KIND_TRACE),
+        OPT_PATH(0, "model", &a->model, "<file>", "the model that ran, for costs", .only_for = KIND_LAYERS),
         OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n>",
-                     "a free dimension of the model (default: as the file tells it)"),
+                     "a free dimension of the model (default: as the file tells it)", .only_for = KIND_LAYERS),
         OPT_TIME_IN(0, "latency", &a->latency, 0, INT64_MAX, "of a run without the profiler, to take its cost off",
-                 .flags = OPT_NO_DEFAULT),
+                 .flags = OPT_NO_DEFAULT, .only_for = KIND_LAYERS),
         OPT_INT_IN(0, "skip", &a->skip, 0, 1000000, "runs at the start to leave out (default: 1 of more than 2)",
-                 .flags = OPT_NO_DEFAULT),
-        OPT_CALLBACK(0, "layers", parse_groups, &a->groups, "<pattern,..>", "groups of layers, as of tare bench"),
-        OPT_UINT_IN(0, "top", &a->top, 0, RUN_LIST_MAX, "layers shown; 0: all"),
+                 .flags = OPT_NO_DEFAULT, .only_for = KIND_LAYERS),
+        OPT_CALLBACK(0, "layers", parse_groups, &a->groups, "<pattern,..>", "groups of layers, as of tare bench",
+                 .only_for = KIND_LAYERS),
+        OPT_UINT_IN(0, "top", &a->top, 0, RUN_LIST_MAX, "layers shown; 0: all", .only_for = KIND_LAYERS),
         OPT_JSON(&a->json),
-        OPT_PATH(0, "csv", &a->csv, "<file>", "all layers as CSV; - is stdout"),
-        OPT_STRING(0, "output-dir", &a->output_dir, "<dir>", "where the run document goes", .flags = OPT_DIR),
-        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document"),
+        OPT_PATH(0, "csv", &a->csv, "<file>", "all layers as CSV; - is stdout", .only_for = KIND_LAYERS),
+        OPT_STRING(0, "output-dir", &a->output_dir, "<dir>", "where the run document or the trace goes",
+                 .flags = OPT_DIR),
+        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document", .only_for = KIND_LAYERS),
         OPT_END,
     };
     enum { N_COMMON = sizeof common / sizeof *common };
@@ -289,8 +333,18 @@ static int import_read(struct cli *cli, struct import_args *a, int argc, char **
         how = &importers[i];
         path = paths[i];
     }
-    if (!how) return cli_usage_error(cli, "nothing to import: name a file with --%s", importers[0].name);
-    return import_file(cli, a, how, path);
+    if (how && argc) return cli_usage_error(cli, "--%s and %s: one file at a time", how->name, argv[0]);
+    if (!how && !argc)
+        return cli_usage_error(cli, "nothing to import: name a file, or --%s or --%s and a file",
+                               importers[0].name, importers[1].name);
+    if (!how) {
+        path = argv[0];
+        how = guess_importer(path);
+    }
+    if (!how)
+        return cli_usage_error(cli, "%s: cannot be read, or is neither of the files that are imported", path);
+    rc = cli_check_kind(cli, &usage, rows, how->kind);
+    return rc ? rc : how->take(cli, a, path);
 }
 
 int cmd_import(struct cli *cli, int argc, char **argv)

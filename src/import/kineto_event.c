@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * kineto_event.c - one event of Kineto's JSON: keys in any order, args that are not wanted are passed over. Numbers out
+ * of range and of the wrong kind are as if they were not there. */
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+#include "import/kineto.h"
+
+void kineto_event_release(struct kineto_event *e)
+{
+    buf_release(&e->name);
+    buf_release(&e->meta);
+}
+
+static void clear(struct kineto_event *e)
+{
+    struct buf name = e->name, meta = e->meta;
+    int64_t *const numbers[] = {&e->ts, &e->dur, &e->pid, &e->tid, &e->correlation, &e->device, &e->context,
+                                &e->stream, &e->registers, &e->shared, &e->bytes, &e->graph_node,
+                                &e->device_type, &e->device_id, &e->reserved, &e->allocated, &e->grid[0],
+                                &e->grid[1], &e->grid[2], &e->block[0], &e->block[1], &e->block[2]};
+    *e = (struct kineto_event){.name = name, .meta = meta};
+    buf_clear(&e->name);
+    buf_clear(&e->meta);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i] = KINETO_ABSENT;
+}
+
+/* Older versions wrote other words for the same; case does not matter. */
+static enum kineto_kind kind_of(const char *category)
+{
+    static const struct {
+        const char *word;
+        enum kineto_kind kind;
+    } kinds[] = {
+        {"cpu_op", KINETO_OPERATOR}, {"operator", KINETO_OPERATOR}, {"user_annotation", KINETO_ANNOTATION},
+        {"python_function", KINETO_FRAME}, {"kernel", KINETO_KERNEL}, {"gpu_memcpy", KINETO_COPY},
+        {"memcpy", KINETO_COPY}, {"gpu_memset", KINETO_FILL}, {"memset", KINETO_FILL},
+        {"cuda_runtime", KINETO_CALL}, {"cuda_driver", KINETO_CALL}, {"runtime", KINETO_CALL},
+        {"cpu_instant_event", KINETO_MEMORY},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcasecmp(category, kinds[i].word) == 0) return kinds[i].kind;
+    return KINETO_OTHER;
+}
+
+static const struct number {
+    const char *key;
+    size_t at;
+    unsigned decimals; /* what a unit of the file is worth: 10^decimals of ours */
+} top[] = {
+    {"ts", offsetof(struct kineto_event, ts), 3},
+    {"dur", offsetof(struct kineto_event, dur), 3},
+}, args[] = {
+    {"correlation", offsetof(struct kineto_event, correlation), 0},
+    {"device", offsetof(struct kineto_event, device), 0},
+    {"context", offsetof(struct kineto_event, context), 0},
+    {"stream", offsetof(struct kineto_event, stream), 0},
+    {"registers per thread", offsetof(struct kineto_event, registers), 0},
+    {"shared memory", offsetof(struct kineto_event, shared), 0},
+    {"bytes", offsetof(struct kineto_event, bytes), 0},
+    {"Bytes", offsetof(struct kineto_event, bytes), 0},
+    {"graph node id", offsetof(struct kineto_event, graph_node), 0},
+    {"Device Type", offsetof(struct kineto_event, device_type), 0},
+    {"Device Id", offsetof(struct kineto_event, device_id), 0},
+    {"Total Reserved", offsetof(struct kineto_event, reserved), 0},
+    {"Total Allocated", offsetof(struct kineto_event, allocated), 0},
+};
+#define ROWS(table) (sizeof(table) / sizeof *(table))
+
+static const struct number *find_number(const struct number *rows, size_t n, const char *key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].key, key) == 0) return &rows[i];
+    return NULL;
+}
+
+/* Numbers in quotes are taken, too: some versions wrote them so. */
+static void take_number(struct kineto_event *e, const struct number *row, enum pull_token t, const char *text)
+{
+    int64_t v;
+    if ((t != PULL_NUMBER && t != PULL_STRING) || !json_pull_scaled(text, row->decimals, &v)) return;
+    memcpy((char *)e + row->at, &v, sizeof v);
+}
+
+static void take_text(struct buf *to, const struct json_pull *p)
+{
+    buf_clear(to);
+    buf_add(to, p->text.data, p->text.len);
+}
+
+/* [x, y, z] into three numbers. */
+static tare_status take_triple(struct json_pull *p, int64_t out[3], tare_error *err)
+{
+    enum pull_token t;
+    size_t n = 0;
+    for (;;) {
+        tare_status s = json_pull_next(p, &t, err);
+        if (s < 0 || t == PULL_ARRAY_END) return s;
+        if (n < 3 && t == PULL_NUMBER && !json_pull_scaled(p->text.data, 0, &out[n])) out[n] = KINETO_ABSENT;
+        n++;
+        s = json_pull_skip(p, t, err);
+        if (s < 0) return s;
+    }
+}
+
+static tare_status take_arg(struct kineto_event *e, struct json_pull *p, tare_error *err)
+{
+    enum pull_token t;
+    const struct number *row = find_number(args, ROWS(args), p->text.data);
+    bool name = strcmp(p->text.data, "name") == 0;
+    int64_t *triple = NULL;
+    if (strcmp(p->text.data, "grid") == 0) triple = e->grid;
+    if (strcmp(p->text.data, "block") == 0) triple = e->block;
+    p->skipping = !row && !name && !triple;
+    tare_status s = json_pull_next(p, &t, err);
+    p->skipping = false;
+    if (s < 0) return s;
+    if (triple && t == PULL_ARRAY) return take_triple(p, triple, err);
+    if (row) take_number(e, row, t, p->text.data);
+    if (name && t == PULL_STRING) take_text(&e->meta, p);
+    return json_pull_skip(p, t, err);
+}
+
+static tare_status take_args(struct kineto_event *e, struct json_pull *p, tare_error *err)
+{
+    for (;;) {
+        enum pull_token t;
+        tare_status s = json_pull_next(p, &t, err);
+        if (s < 0 || t == PULL_OBJECT_END) return s;
+        s = take_arg(e, p, err);
+        if (s < 0) return s;
+    }
+}
+
+static int64_t thread_number(enum pull_token t, const struct json_pull *p)
+{
+    int64_t v;
+    if (t == PULL_NUMBER && json_pull_scaled(p->text.data, 0, &v)) return v;
+    return (int64_t)(map_hash(1, p->text.data, p->text.len) | 1u << 31) & UINT32_MAX;
+}
+
+/* What a key that is not a plain number says. */
+static void take_value(struct kineto_event *e, const char *key, enum pull_token t, const struct json_pull *p)
+{
+    bool text = t == PULL_STRING;
+    if (strcmp(key, "ph") == 0 && text) e->phase = p->text.data[0];
+    if (strcmp(key, "cat") == 0 && text) e->kind = kind_of(p->text.data);
+    if (strcmp(key, "name") == 0 && text) take_text(&e->name, p);
+    if (strcmp(key, "pid") == 0) e->host_pid = t == PULL_NUMBER && json_pull_scaled(p->text.data, 0, &e->pid);
+    if (strcmp(key, "tid") == 0) e->tid = thread_number(t, p);
+}
+
+/* Modules come as frames with a name that says so; memory as an instant of that name. */
+static void settle_kind(struct kineto_event *e)
+{
+    static const char module[] = "nn.Module: ";
+    if (e->kind == KINETO_FRAME && strncmp(e->name.data, module, sizeof module - 1) == 0) {
+        size_t n = e->name.len - (sizeof module - 1);
+        e->kind = KINETO_MODULE;
+        memmove(e->name.data, e->name.data + sizeof module - 1, n + 1);
+        e->name.len = n;
+    }
+    if (e->kind == KINETO_MEMORY && strcmp(e->name.data, "[memory]") != 0) e->kind = KINETO_OTHER;
+}
+
+tare_status kineto_event_read(struct kineto_event *e, struct json_pull *p, tare_error *err)
+{
+    clear(e);
+    for (;;) {
+        enum pull_token t;
+        char key[16];
+        tare_status s = json_pull_next(p, &t, err);
+        if (s < 0) return s;
+        if (t == PULL_OBJECT_END) break;
+        bool known = p->text.len < sizeof key;
+        memcpy(key, known ? p->text.data : "", known ? p->text.len + 1 : 1);
+        const struct number *row = find_number(top, ROWS(top), key);
+        s = json_pull_next(p, &t, err);
+        if (s < 0) return s;
+        if (t == PULL_OBJECT && strcmp(key, "args") == 0) {
+            s = take_args(e, p, err);
+        } else {
+            if (row) take_number(e, row, t, p->text.data);
+            if (!row) take_value(e, key, t, p);
+            s = json_pull_skip(p, t, err);
+        }
+        if (s < 0) return s;
+    }
+    settle_kind(e);
+    return e->name.failed || e->meta.failed ? error_nomem(err, "an event of %s", p->name) : TARE_OK;
+}
