@@ -106,7 +106,7 @@ parts:
 	tool() { command -v $$1 >/dev/null && printf '  with    %s: %s\n' $$1 "$$2" || \
 		printf '  without %s: no %s (make deps)\n' $$1 "$$2"; }; \
 	with jansson 'reading of run documents'; with libzstd 'compressed traces'; with yaml-0.1 'tare.yaml'; \
-	with zlib 'compressed .npz inputs'; with libcrypto 'hashes of models'; with sqlite3 'the history'; \
+	with zlib 'compressed .npz inputs, .gz files of torch.profiler'; with libcrypto 'hashes of models'; with sqlite3 'the history'; \
 	with libcurl 'web hooks'; \
 	with cmocka 'unit tests'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'; tool npm 'report page (--html)'

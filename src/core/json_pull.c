@@ -12,13 +12,11 @@
 
 enum expect { VALUE, VALUE_OR_END, KEY_OR_END, KEY, COLON, COMMA_OR_END, NOTHING };
 
-tare_status json_pull_init(struct json_pull *p, const char *name, json_source_fn *source, void *ctx,
-                           size_t text_most, tare_error *err)
+tare_status json_pull_init(struct json_pull *p, struct json_source from, size_t text_most, tare_error *err)
 {
-    *p = (struct json_pull){
-        .name = name, .source = source, .ctx = ctx, .text_most = text_most, .text = BUF_INIT};
+    *p = (struct json_pull){.from = from, .text_most = text_most, .text = BUF_INIT};
     p->room = mem_new(1, JSON_PULL_ROOM);
-    return p->room ? TARE_OK : error_nomem(err, "reading %s", name);
+    return p->room ? TARE_OK : error_nomem(err, "reading %s", from.name);
 }
 
 void json_pull_release(struct json_pull *p)
@@ -35,8 +33,8 @@ tare_status json_pull_error(const struct json_pull *p, tare_error *err, const ch
     va_start(ap, format);
     vsnprintf(why, sizeof why, format, ap);
     va_end(ap);
-    return error_set(err, TARE_FORMAT, "%s: line %" PRIu64 ", byte %" PRIu64 ": %s", p->name, p->line + 1,
-                     p->before + p->at, why);
+    return error_set(err, TARE_FORMAT, "%s: line %" PRIu64 ", byte %" PRIu64 ": %s", p->from.name,
+                     p->line + 1, p->before + p->at, why);
 }
 
 /* ---- bytes ---- */
@@ -47,7 +45,7 @@ static int refill(struct json_pull *p, tare_error *err)
 {
     p->before += p->n;
     p->at = p->n = 0;
-    if (p->source(p->ctx, p->room, JSON_PULL_ROOM, &p->n, err) < 0) return FAILED;
+    if (p->from.read(p->from.ctx, p->room, JSON_PULL_ROOM, &p->n, err) < 0) return FAILED;
     return p->n ? 0 : AT_END;
 }
 
@@ -74,8 +72,10 @@ static int peek_token(struct json_pull *p, tare_error *err)
 static tare_status unexpected(struct json_pull *p, int c, const char *wanted, tare_error *err)
 {
     if (c == FAILED) return err ? err->status : TARE_IO;
-    if (c == AT_END) return json_pull_error(p, err, "the file ends here, where %s should be: it was cut off", wanted);
-    if (c < 0x20 || c > 0x7e) return json_pull_error(p, err, "expected %s, found byte 0x%02x", wanted, (unsigned)c);
+    if (c == AT_END)
+        return json_pull_error(p, err, "the file ends here, where %s should be: it was cut off", wanted);
+    if (c < 0x20 || c > 0x7e)
+        return json_pull_error(p, err, "expected %s, found byte 0x%02x", wanted, (unsigned)c);
     return json_pull_error(p, err, "expected %s, found '%c'", wanted, c);
 }
 
@@ -167,7 +167,7 @@ static tare_status clean_text(struct json_pull *p, tare_error *err)
     struct buf clean = BUF_INIT;
     const char *s = p->text.data;
     size_t n = p->text.len;
-    if (p->text.failed) return error_nomem(err, "a text of %s", p->name);
+    if (p->text.failed) return error_nomem(err, "a text of %s", p->from.name);
     if (!memchr(s, 0, n) && str_is_utf8(s, n)) return TARE_OK;
     for (size_t i = 0, end; i < n; i = end + 1) {
         const char *zero = memchr(s + i, 0, n - i);
@@ -177,7 +177,7 @@ static tare_status clean_text(struct json_pull *p, tare_error *err)
     }
     buf_release(&p->text);
     p->text = clean;
-    return clean.failed ? error_nomem(err, "a text of %s", p->name) : TARE_OK;
+    return clean.failed ? error_nomem(err, "a text of %s", p->from.name) : TARE_OK;
 }
 
 /* Raw control characters within a text are no JSON, but programs that escape nothing write them: they are kept. */
@@ -246,8 +246,8 @@ static tare_status read_word(struct json_pull *p, enum pull_token *out, tare_err
     static const struct {
         const char *word;
         enum pull_token token;
-    } words[] = {{"true", PULL_TRUE}, {"false", PULL_FALSE}, {"null", PULL_NULL}, {"nan", PULL_NULL},
-                 {"NaN", PULL_NULL}, {"-nan", PULL_NULL}, {"inf", PULL_NULL}, {"-inf", PULL_NULL},
+    } words[] = {{"true", PULL_TRUE},     {"false", PULL_FALSE},   {"null", PULL_NULL}, {"nan", PULL_NULL},
+                 {"NaN", PULL_NULL},      {"-nan", PULL_NULL},     {"inf", PULL_NULL},  {"-inf", PULL_NULL},
                  {"Infinity", PULL_NULL}, {"-Infinity", PULL_NULL}};
     char word[512];
     size_t n = 0;
@@ -269,7 +269,7 @@ static tare_status read_word(struct json_pull *p, enum pull_token *out, tare_err
     *out = PULL_NUMBER;
     buf_clear(&p->text);
     buf_add(&p->text, word, n);
-    return p->text.failed ? error_nomem(err, "a number of %s", p->name) : TARE_OK;
+    return p->text.failed ? error_nomem(err, "a number of %s", p->from.name) : TARE_OK;
 }
 
 /* ---- tokens ---- */

@@ -30,13 +30,18 @@ enum { JSON_PULL_DEPTH = 256, JSON_PULL_ROOM = 64 << 10 };
 /* Up to `room` bytes; *n 0: the end. */
 typedef tare_status json_source_fn(void *ctx, void *bytes, size_t room, size_t *n, tare_error *err);
 
-struct json_pull {
+struct json_source {
     const char *name; /* of the file, for errors; borrowed */
-    json_source_fn *source;
+    json_source_fn *read;
     void *ctx;
+};
+
+struct json_pull {
+    struct json_source from;
     size_t text_most; /* of a text that is kept; the rest of a longer one is dropped */
-    struct buf text;  /* of the last key, string or number; NUL-terminated UTF-8, as far as it was in the file */
-    bool cut;         /* that text was longer */
+    struct buf
+        text; /* of the last key, string or number; NUL-terminated UTF-8, as far as it was in the file */
+    bool cut; /* that text was longer */
     /* within */
     char *room;
     size_t at, n;
@@ -48,8 +53,7 @@ struct json_pull {
 };
 
 /* `text_most` bounds the memory. Release also after a failure. */
-tare_status json_pull_init(struct json_pull *p, const char *name, json_source_fn *source, void *ctx,
-                           size_t text_most, tare_error *err);
+tare_status json_pull_init(struct json_pull *p, struct json_source from, size_t text_most, tare_error *err);
 void json_pull_release(struct json_pull *p);
 
 /* TARE_FORMAT: what the file has here is no JSON. After a failure nothing more can be read. */

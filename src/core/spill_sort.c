@@ -16,9 +16,9 @@
 enum { PART_BYTES = 32 << 10 }; /* of a block that is read back, at a time */
 
 struct block {
-    off_t at;     /* of what is still in the file */
-    size_t left;  /* items there */
-    char *part;   /* NULL: the one in memory, which is `items` */
+    off_t at;       /* of what is still in the file */
+    size_t left;    /* items there */
+    char *part;     /* NULL: the one in memory, which is `items` */
     size_t n, next; /* items in memory; the next of them */
 };
 

@@ -21,7 +21,7 @@ struct inflow {
     int fd; /* -1: bytes in memory */
     const uint8_t *bytes;
     size_t left;
-    uint64_t passed, size;
+    uint64_t passed; /* bytes of the file itself so far */
     z_stream z;
     bool packed, unpacking; /* unpacking: `z` is set up */
     bool ended;             /* the file itself */
@@ -91,7 +91,6 @@ tare_status inflow_open(struct inflow **out, const char *path, tare_error *err)
         inflow_close(f);
         return s;
     }
-    f->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     return open_as(out, f, err);
 }
 
@@ -104,7 +103,6 @@ tare_status inflow_of(struct inflow **out, const char *name, const void *bytes, 
     f->name = name;
     f->bytes = bytes;
     f->left = n;
-    f->size = n;
     return open_as(out, f, err);
 }
 
@@ -175,14 +173,4 @@ tare_status inflow_read(void *ctx, void *bytes, size_t room, size_t *n, tare_err
     f->z.next_in += *n;
     f->z.avail_in -= (uInt)*n;
     return s;
-}
-
-uint64_t inflow_passed(const struct inflow *f)
-{
-    return f->passed - f->z.avail_in;
-}
-
-uint64_t inflow_size(const struct inflow *f)
-{
-    return f->size;
 }

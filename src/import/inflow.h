@@ -20,7 +20,4 @@ void inflow_close(struct inflow *f); /* NULL is fine */
  * off, and the error says where. */
 tare_status inflow_read(void *ctx, void *bytes, size_t room, size_t *n, tare_error *err);
 
-uint64_t inflow_passed(const struct inflow *f); /* bytes of the file itself so far */
-uint64_t inflow_size(const struct inflow *f);   /* of the file; 0: it is a pipe */
-
 #endif

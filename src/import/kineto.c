@@ -16,11 +16,11 @@ struct importing {
     struct kineto_host *host;
     struct kineto_event event;
     struct kineto_counts *counts;
-    int64_t first;             /* the earliest time of all that is taken */
-    int64_t base_ns;           /* the wall clock at time 0 of the file; KINETO_ABSENT: not told */
-    int64_t pid;               /* of the host; KINETO_ABSENT: none yet */
-    struct buf command, ranks; /* ranks: what distributedInfo says */
-    struct map_u64 reserved, pooled; /* device -> bytes that were told last */
+    int64_t first;                   /* the earliest time of all that is taken */
+    int64_t base_ns;                 /* the wall clock at time 0 of the file; KINETO_ABSENT: not told */
+    int64_t pid;                     /* of the host; KINETO_ABSENT: none yet */
+    struct buf command, ranks;       /* ranks: what distributedInfo says */
+    struct map_u64 reserved;   /* device -> bytes of the pool that were told last */
     tare_error *err;
 };
 
@@ -75,8 +75,11 @@ static unsigned memory_named(const char *s, const char *end)
     static const struct {
         const char *word;
         unsigned memory;
-    } words[] = {{"Pageable", GPU_PAGEABLE}, {"Pinned", GPU_PINNED}, {"Device", GPU_DEVICE_MEMORY},
-                 {"Array", GPU_ARRAY}, {"Managed", GPU_MANAGED}};
+    } words[] = {{"Pageable", GPU_PAGEABLE},
+                 {"Pinned", GPU_PINNED},
+                 {"Device", GPU_DEVICE_MEMORY},
+                 {"Array", GPU_ARRAY},
+                 {"Managed", GPU_MANAGED}};
     for (size_t i = 0; s && i < sizeof words / sizeof *words; i++) {
         size_t n = strlen(words[i].word);
         if ((size_t)(end - s) >= n && memcmp(s, words[i].word, n) == 0) return words[i].memory;
@@ -91,8 +94,9 @@ static uint64_t copy_named(const struct buf *name)
         const char *word;
         enum gpu_direction direction;
     } words[] = {{"HtoD", GPU_TO_DEVICE}, {"HtoA", GPU_TO_DEVICE}, {"DtoH", GPU_TO_HOST},
-                 {"AtoH", GPU_TO_HOST}, {"DtoD", GPU_ON_DEVICE}, {"AtoA", GPU_ON_DEVICE},
-                 {"AtoD", GPU_ON_DEVICE}, {"DtoA", GPU_ON_DEVICE}, {"HtoH", GPU_ON_HOST}, {"PtoP", GPU_PEER}};
+                 {"AtoH", GPU_TO_HOST},   {"DtoD", GPU_ON_DEVICE}, {"AtoA", GPU_ON_DEVICE},
+                 {"AtoD", GPU_ON_DEVICE}, {"DtoA", GPU_ON_DEVICE}, {"HtoH", GPU_ON_HOST},
+                 {"PtoP", GPU_PEER}};
     const char *s = name->data, *end = s + name->len, *open = strchr(s, '('), *arrow = strstr(s, " -> ");
     uint64_t what = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words && !what; i++)
@@ -130,30 +134,30 @@ static void put_fill(struct importing *i, const struct kineto_event *e)
     i->counts->copy_ns += (uint64_t)e->dur;
 }
 
-/* Kineto tells with every block how much there is in all. A sum is told as one block at address 0 that grows and
- * shrinks, so that what was taken before the profiler began counts, too. */
+/* PyTorch's allocator is a pool: it keeps what it has from the driver and hands out pieces. Kineto tells with every
+ * piece what the pool has in all, so that what was there before the profiler began counts, too. */
 static tare_status put_memory(struct importing *i, const struct kineto_event *e)
 {
-    const struct {
-        struct map_u64 *told;
-        int64_t bytes;
-        uint64_t kind;
-    } sums[] = {{&i->reserved, e->reserved, GPU_DEVICE_MEMORY}, {&i->pooled, e->allocated, GPU_POOL}};
-    enum { CUDA = 1 };
+    enum { CUDA = 1, THE_POOL = 1 };
+    uint64_t *told;
+    struct gpu_record r = {.kind = GPU_MEMORY};
     if (e->device_type != CUDA || e->device_id < 0 || e->device_id >= DEVICES_MOST) return TARE_OK;
-    for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
-        uint64_t *told;
-        if (sums[k].bytes < 0) continue;
-        tare_status s = map_u64_ref(sums[k].told, (uint64_t)e->device_id, &told, i->err);
-        if (s < 0) return s;
-        if (*told == (uint64_t)sums[k].bytes) continue;
-        *told = (uint64_t)sums[k].bytes;
-        struct gpu_record r = {.kind = GPU_MEMORY};
-        r.MEMORY.at = (uint64_t)e->ts + KINETO_OFFSET;
-        r.MEMORY.what = 1;
-        r.MEMORY.kind = sums[k].kind;
+    r.MEMORY.at = (uint64_t)e->ts + KINETO_OFFSET;
+    r.MEMORY.kind = GPU_DEVICE_MEMORY;
+    r.MEMORY.device = (uint64_t)e->device_id;
+    tare_status s = map_u64_ref(&i->reserved, (uint64_t)e->device_id, &told, i->err);
+    if (s < 0) return s;
+    if (e->reserved >= 0 && *told != (uint64_t)e->reserved) {
+        *told = (uint64_t)e->reserved;
+        r.MEMORY.what = GPU_POOL_SIZE;
+        r.MEMORY.address = THE_POOL;
         r.MEMORY.bytes = *told;
-        r.MEMORY.device = (uint64_t)e->device_id;
+        trace_out_put(&i->to, &r);
+    }
+    if (e->bytes != KINETO_ABSENT) {
+        r.MEMORY.what = e->bytes < 0 ? GPU_POOL_RETURN : GPU_POOL_PIECE;
+        r.MEMORY.address = or_zero(e->address);
+        r.MEMORY.bytes = (uint64_t)(e->bytes < 0 ? -e->bytes : e->bytes);
         trace_out_put(&i->to, &r);
     }
     i->counts->memory++;
@@ -165,8 +169,10 @@ static tare_status put_memory(struct importing *i, const struct kineto_event *e)
 static tare_status put_host(struct importing *i, const struct kineto_event *e)
 {
     struct kineto_counts *c = i->counts;
-    uint64_t *const counters[] = {[KINETO_CALL] = &c->calls, [KINETO_OPERATOR] = &c->operators,
-                                  [KINETO_ANNOTATION] = &c->annotations, [KINETO_FRAME] = &c->frames,
+    uint64_t *const counters[] = {[KINETO_CALL] = &c->calls,
+                                  [KINETO_OPERATOR] = &c->operators,
+                                  [KINETO_ANNOTATION] = &c->annotations,
+                                  [KINETO_FRAME] = &c->frames,
                                   [KINETO_MODULE] = &c->frames};
     if (e->host_pid && i->pid == KINETO_ABSENT) i->pid = e->pid;
     if (e->host_pid && e->pid != i->pid)
@@ -241,6 +247,7 @@ static tare_status each_event(struct importing *i)
             s = kineto_event_read(&i->event, &i->json, i->err);
             if (s == TARE_OK) s = take_event(i);
         } else {
+            i->counts->events++;
             note_bad(i, "braces");
             s = json_pull_skip(&i->json, t, i->err);
         }
@@ -261,8 +268,12 @@ static tare_status take_card_field(struct importing *i, struct card *c, const ch
     const struct {
         const char *key;
         int64_t *to;
-    } rows[] = {{"id", &c->id}, {"totalGlobalMem", &c->memory}, {"computeMajor", &c->major},
-                {"computeMinor", &c->minor}, {"numSms", &c->sms}, {"warpSize", &c->warp},
+    } rows[] = {{"id", &c->id},
+                {"totalGlobalMem", &c->memory},
+                {"computeMajor", &c->major},
+                {"computeMinor", &c->minor},
+                {"numSms", &c->sms},
+                {"warpSize", &c->warp},
                 {"maxThreadsPerMultiprocessor", &c->threads}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows && t == PULL_NUMBER; k++)
         if (strcmp(rows[k].key, key) == 0 && !json_pull_scaled(i->json.text.data, 0, rows[k].to))
@@ -320,7 +331,8 @@ static tare_status take_ranks(struct importing *i)
         s = json_pull_next(&i->json, &t, i->err);
         if (s < 0) return s;
         bool plain = t == PULL_STRING || t == PULL_NUMBER;
-        if (plain && (strcmp(key, "rank") == 0 || strcmp(key, "world_size") == 0 || strcmp(key, "backend") == 0))
+        if (plain &&
+            (strcmp(key, "rank") == 0 || strcmp(key, "world_size") == 0 || strcmp(key, "backend") == 0))
             buf_printf(&i->ranks, "%s%s %.40s", i->ranks.len ? ", " : "", key, i->json.text.data);
         s = json_pull_skip(&i->json, t, i->err);
         if (s < 0) return s;
@@ -364,12 +376,14 @@ static tare_status walk_file(struct importing *i)
     const struct kineto_counts *c = i->counts;
     uint64_t taken = c->kernels + c->copies + c->fills + c->calls + c->operators + c->annotations + c->frames;
     if (!events)
-        return error_set(i->err, TARE_FORMAT, "%s: has no \"traceEvents\": not a file of torch.profiler", i->name);
+        return error_set(i->err, TARE_FORMAT, "%s: has no \"traceEvents\": not a file of torch.profiler",
+                         i->name);
     if (!taken)
-        return error_set(i->err, TARE_FORMAT,
-                         "%s: none of its events is of a kind that torch.profiler records: no kernel, no call, "
-                         "no operator%s%s",
-                         i->name, c->first_bad[0] ? "; " : "", c->first_bad);
+        return error_set(
+            i->err, TARE_FORMAT,
+            "%s: none of its events is of a kind that torch.profiler records: no kernel, no call, "
+            "no operator%s%s",
+            i->name, c->first_bad[0] ? "; " : "", c->first_bad);
     return TARE_OK;
 }
 
@@ -429,7 +443,7 @@ tare_status kineto_convert(struct inflow *from, const char *name, const char *to
     *out = (struct kineto_counts){0};
     tare_status s = trace_out_open(&i.to, to, err);
     if (s < 0) return s;
-    s = json_pull_init(&i.json, name, inflow_read, from, TEXT_MOST, err);
+    s = json_pull_init(&i.json, (struct json_source){name, inflow_read, from}, TEXT_MOST, err);
     if (s == TARE_OK) s = kineto_host_new(&i.host, folder_of(to, folder, sizeof folder), err);
     if (s == TARE_OK) s = convert(&i);
     kineto_host_free(i.host);
@@ -438,7 +452,6 @@ tare_status kineto_convert(struct inflow *from, const char *name, const char *to
     buf_release(&i.command);
     buf_release(&i.ranks);
     map_u64_release(&i.reserved);
-    map_u64_release(&i.pooled);
     trace_out_release(&i.to);
     return s;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * kineto_event.c - one event of Kineto's JSON: keys in any order, args that are not wanted are passed over. Numbers out
  * of range and of the wrong kind are as if they were not there. */
-#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
@@ -16,10 +15,11 @@ void kineto_event_release(struct kineto_event *e)
 static void clear(struct kineto_event *e)
 {
     struct buf name = e->name, meta = e->meta;
-    int64_t *const numbers[] = {&e->ts, &e->dur, &e->pid, &e->tid, &e->correlation, &e->device, &e->context,
-                                &e->stream, &e->registers, &e->shared, &e->bytes, &e->graph_node,
-                                &e->device_type, &e->device_id, &e->reserved, &e->allocated, &e->grid[0],
-                                &e->grid[1], &e->grid[2], &e->block[0], &e->block[1], &e->block[2]};
+    int64_t *const numbers[] = {
+        &e->ts,          &e->dur,       &e->pid,       &e->tid,       &e->correlation, &e->device,
+        &e->context,     &e->stream,    &e->registers, &e->shared,    &e->bytes,       &e->graph_node,
+        &e->device_type, &e->device_id, &e->reserved,  &e->address, &e->grid[0],     &e->grid[1],
+        &e->grid[2],     &e->block[0],  &e->block[1],  &e->block[2]};
     *e = (struct kineto_event){.name = name, .meta = meta};
     buf_clear(&e->name);
     buf_clear(&e->meta);
@@ -33,10 +33,18 @@ static enum kineto_kind kind_of(const char *category)
         const char *word;
         enum kineto_kind kind;
     } kinds[] = {
-        {"cpu_op", KINETO_OPERATOR}, {"operator", KINETO_OPERATOR}, {"user_annotation", KINETO_ANNOTATION},
-        {"python_function", KINETO_FRAME}, {"kernel", KINETO_KERNEL}, {"gpu_memcpy", KINETO_COPY},
-        {"memcpy", KINETO_COPY}, {"gpu_memset", KINETO_FILL}, {"memset", KINETO_FILL},
-        {"cuda_runtime", KINETO_CALL}, {"cuda_driver", KINETO_CALL}, {"runtime", KINETO_CALL},
+        {"cpu_op", KINETO_OPERATOR},
+        {"operator", KINETO_OPERATOR},
+        {"user_annotation", KINETO_ANNOTATION},
+        {"python_function", KINETO_FRAME},
+        {"kernel", KINETO_KERNEL},
+        {"gpu_memcpy", KINETO_COPY},
+        {"memcpy", KINETO_COPY},
+        {"gpu_memset", KINETO_FILL},
+        {"memset", KINETO_FILL},
+        {"cuda_runtime", KINETO_CALL},
+        {"cuda_driver", KINETO_CALL},
+        {"runtime", KINETO_CALL},
         {"cpu_instant_event", KINETO_MEMORY},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -44,43 +52,37 @@ static enum kineto_kind kind_of(const char *category)
     return KINETO_OTHER;
 }
 
-static const struct number {
-    const char *key;
-    size_t at;
-    unsigned decimals; /* what a unit of the file is worth: 10^decimals of ours */
-} top[] = {
-    {"ts", offsetof(struct kineto_event, ts), 3},
-    {"dur", offsetof(struct kineto_event, dur), 3},
-}, args[] = {
-    {"correlation", offsetof(struct kineto_event, correlation), 0},
-    {"device", offsetof(struct kineto_event, device), 0},
-    {"context", offsetof(struct kineto_event, context), 0},
-    {"stream", offsetof(struct kineto_event, stream), 0},
-    {"registers per thread", offsetof(struct kineto_event, registers), 0},
-    {"shared memory", offsetof(struct kineto_event, shared), 0},
-    {"bytes", offsetof(struct kineto_event, bytes), 0},
-    {"Bytes", offsetof(struct kineto_event, bytes), 0},
-    {"graph node id", offsetof(struct kineto_event, graph_node), 0},
-    {"Device Type", offsetof(struct kineto_event, device_type), 0},
-    {"Device Id", offsetof(struct kineto_event, device_id), 0},
-    {"Total Reserved", offsetof(struct kineto_event, reserved), 0},
-    {"Total Allocated", offsetof(struct kineto_event, allocated), 0},
-};
-#define ROWS(table) (sizeof(table) / sizeof *(table))
-
-static const struct number *find_number(const struct number *rows, size_t n, const char *key)
+/* Where a number goes; NULL: it is not wanted. */
+static int64_t *arg_of(struct kineto_event *e, const char *key)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(rows[i].key, key) == 0) return &rows[i];
+    const struct {
+        const char *key;
+        int64_t *to;
+    } rows[] = {
+        {"correlation", &e->correlation},
+        {"device", &e->device},
+        {"context", &e->context},
+        {"stream", &e->stream},
+        {"registers per thread", &e->registers},
+        {"shared memory", &e->shared},
+        {"bytes", &e->bytes},
+        {"Bytes", &e->bytes},
+        {"graph node id", &e->graph_node},
+        {"Device Type", &e->device_type},
+        {"Device Id", &e->device_id},
+        {"Total Reserved", &e->reserved},
+        {"Addr", &e->address},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].key, key) == 0) return rows[i].to;
     return NULL;
 }
 
-/* Numbers in quotes are taken, too: some versions wrote them so. */
-static void take_number(struct kineto_event *e, const struct number *row, enum pull_token t, const char *text)
+/* Numbers in quotes are taken, too: some versions wrote them so. `decimals`: one of the file is 10^decimals of ours. */
+static void take_number(int64_t *to, unsigned decimals, enum pull_token t, const char *text)
 {
     int64_t v;
-    if ((t != PULL_NUMBER && t != PULL_STRING) || !json_pull_scaled(text, row->decimals, &v)) return;
-    memcpy((char *)e + row->at, &v, sizeof v);
+    if ((t == PULL_NUMBER || t == PULL_STRING) && json_pull_scaled(text, decimals, &v)) *to = v;
 }
 
 static void take_text(struct buf *to, const struct json_pull *p)
@@ -107,17 +109,17 @@ static tare_status take_triple(struct json_pull *p, int64_t out[3], tare_error *
 static tare_status take_arg(struct kineto_event *e, struct json_pull *p, tare_error *err)
 {
     enum pull_token t;
-    const struct number *row = find_number(args, ROWS(args), p->text.data);
+    int64_t *number = arg_of(e, p->text.data);
     bool name = strcmp(p->text.data, "name") == 0;
     int64_t *triple = NULL;
     if (strcmp(p->text.data, "grid") == 0) triple = e->grid;
     if (strcmp(p->text.data, "block") == 0) triple = e->block;
-    p->skipping = !row && !name && !triple;
+    p->skipping = !number && !name && !triple;
     tare_status s = json_pull_next(p, &t, err);
     p->skipping = false;
     if (s < 0) return s;
     if (triple && t == PULL_ARRAY) return take_triple(p, triple, err);
-    if (row) take_number(e, row, t, p->text.data);
+    if (number) take_number(number, 0, t, p->text.data);
     if (name && t == PULL_STRING) take_text(&e->meta, p);
     return json_pull_skip(p, t, err);
 }
@@ -140,10 +142,12 @@ static int64_t thread_number(enum pull_token t, const struct json_pull *p)
     return (int64_t)(map_hash(1, p->text.data, p->text.len) | 1u << 31) & UINT32_MAX;
 }
 
-/* What a key that is not a plain number says. */
 static void take_value(struct kineto_event *e, const char *key, enum pull_token t, const struct json_pull *p)
 {
+    const unsigned microseconds = 3;
     bool text = t == PULL_STRING;
+    if (strcmp(key, "ts") == 0) take_number(&e->ts, microseconds, t, p->text.data);
+    if (strcmp(key, "dur") == 0) take_number(&e->dur, microseconds, t, p->text.data);
     if (strcmp(key, "ph") == 0 && text) e->phase = p->text.data[0];
     if (strcmp(key, "cat") == 0 && text) e->kind = kind_of(p->text.data);
     if (strcmp(key, "name") == 0 && text) take_text(&e->name, p);
@@ -175,18 +179,16 @@ tare_status kineto_event_read(struct kineto_event *e, struct json_pull *p, tare_
         if (t == PULL_OBJECT_END) break;
         bool known = p->text.len < sizeof key;
         memcpy(key, known ? p->text.data : "", known ? p->text.len + 1 : 1);
-        const struct number *row = find_number(top, ROWS(top), key);
         s = json_pull_next(p, &t, err);
         if (s < 0) return s;
         if (t == PULL_OBJECT && strcmp(key, "args") == 0) {
             s = take_args(e, p, err);
         } else {
-            if (row) take_number(e, row, t, p->text.data);
-            if (!row) take_value(e, key, t, p);
+            take_value(e, key, t, p);
             s = json_pull_skip(p, t, err);
         }
         if (s < 0) return s;
     }
     settle_kind(e);
-    return e->name.failed || e->meta.failed ? error_nomem(err, "an event of %s", p->name) : TARE_OK;
+    return e->name.failed || e->meta.failed ? error_nomem(err, "an event of %s", p->from.name) : TARE_OK;
 }

@@ -132,7 +132,7 @@ static tare_status thread_index(struct kineto_host *h, int64_t tid, uint32_t *ou
 
 tare_status kineto_host_thread(struct kineto_host *h, int64_t tid, const char *name, tare_error *err)
 {
-    uint32_t at;
+    uint32_t at = 0;
     tare_status s = thread_index(h, tid, &at, err);
     if (s < 0) return s;
     h->threads.items[at].name = arena_str_n(&h->arena, name, strnlen(name, 200));
@@ -185,7 +185,8 @@ static void add_to_path(struct kineto_host *h, const char *name)
     buf_printf(&h->path, "%s%s", h->path.len ? "." : "", name);
 }
 
-static tare_status open_range(struct kineto_host *h, struct trace_out *to, const struct item *i, tare_error *err)
+static tare_status open_range(struct kineto_host *h, struct trace_out *to, const struct item *i,
+                              tare_error *err)
 {
     struct open_range o = {.end = (uint64_t)i->end + KINETO_OFFSET,
                            .range = ++h->ranges,

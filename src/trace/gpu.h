@@ -53,9 +53,6 @@ bool gpu_has_time(enum gpu_kind kind); /* its first field is a time */
 /* COPY.what: direction | from << 8 | to << 16 | asynchronous << 24; the numbers are CUPTI's. */
 enum gpu_direction { GPU_TO_DEVICE = 1, GPU_TO_HOST = 2, GPU_ON_DEVICE = 8, GPU_ON_HOST = 9, GPU_PEER = 10 };
 enum gpu_memory { GPU_PAGEABLE = 1, GPU_PINNED = 2, GPU_DEVICE_MEMORY = 3, GPU_ARRAY = 4, GPU_MANAGED = 5 };
-enum {
-    GPU_POOL = 64
-}; /* MEMORY.kind, none of CUPTI's: what a framework's own allocator has handed out, in all */
 
 /* Domains of ranges that say what a framework did, rather than what a program calls a part of itself. IN_RANGE names
  * the innermost range of any domain; the operator and the module of a kernel are the nearest of these around it. */

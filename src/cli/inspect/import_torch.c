@@ -59,20 +59,22 @@ static void answer_counts(struct answer *a, const struct kineto_counts *c)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct buf b = BUF_INIT;
         fmt_counted(&b, rows[i].n, rows[i].one, rows[i].many);
-        answer_uint(a, rows[i].key, rows[i].n, rows[i].n ? "  %s\n" : "", b.data);
+        answer_uint(a, rows[i].key, rows[i].n, NULL);
+        if (rows[i].n) answer_say(a, "  %s\n", b.data);
         buf_release(&b);
     }
 }
 
-static int answer(struct cli *cli, const struct import_torch *a, const char *to, const struct kineto_counts *c)
+static int answer(struct cli *cli, const struct import_torch *a, const char *to,
+                  const struct kineto_counts *c)
 {
     struct answer out;
     cli_answer_begin(cli, &out, a->json);
     answer_str(&out, "file", a->path, "%s\n", a->path);
     answer_uint(&out, "events", c->events, NULL);
     answer_counts(&out, c);
-    answer_uint(&out, "kernel_ns", c->kernel_ns, c->kernels ? "  kernels ran for %s\n" : "",
-                show_time((double)c->kernel_ns).s);
+    answer_uint(&out, "kernel_ns", c->kernel_ns, NULL);
+    if (c->kernels) answer_say(&out, "  kernels ran for %s\n", show_time((double)c->kernel_ns).s);
     answer_uint(&out, "copy_ns", c->copy_ns, NULL);
     answer_uint(&out, "unknown", c->unknown, NULL);
     answer_uint(&out, "unusable", c->unusable, NULL);
@@ -100,9 +102,10 @@ int import_torch(struct cli *cli, const struct import_torch *a)
     if (s < 0 && reserved) unlink(made);
     if (s < 0) return cli_fail(cli);
     if (c.unusable)
-        cli_warn(cli, "%" PRIu64 " of %" PRIu64 " events could not be used; the first: %s", c.unusable, c.events,
-                 c.first_bad);
+        cli_warn(cli, "%" PRIu64 " of %" PRIu64 " events could not be used; the first: %s", c.unusable,
+                 c.events, c.first_bad);
     if (c.too_deep)
-        cli_warn(cli, "%s: %" PRIu64 " events lie within too many others and were left out", a->path, c.too_deep);
+        cli_warn(cli, "%s: %" PRIu64 " events lie within too many others and were left out", a->path,
+                 c.too_deep);
     return answer(cli, a, to, &c);
 }

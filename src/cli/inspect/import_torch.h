@@ -7,7 +7,7 @@
 
 struct import_torch {
     const char *path;
-    const char *output;     /* NULL: a new name in output_dir */
+    const char *output; /* NULL: a new name in output_dir */
     const char *output_dir;
     bool json;
 };

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ * test_kineto.c - files of torch.profiler become traces: made-up ones with a known answer, real ones of an H200 whose
+ * sums another JSON reader found, and files that are damaged: refused with the place, and nothing left. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/gpu/gpu_sum.h"
+#include "import/kineto.h"
+#include "trace/reader.h"
+#include "trace_fixture.h"
+
+static int set_up(void **state)
+{
+    struct folder *f = test_calloc(1, sizeof *f);
+    folder_new(f);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    folder_remove(*state);
+    test_free(*state);
+    assert_int_equal(mem_live_blocks(), 0);
+    return 0;
+}
+
+static const char *source(const char *name)
+{
+    static char path[PATH_MAX];
+    const char *src = getenv("TARE_SRC");
+    snprintf(path, sizeof path, "%s/%s", src ? src : ".", name);
+    return path;
+}
+
+static struct kineto_counts import_file(const struct folder *f, const char *name, struct gpu_profile *p)
+{
+    struct kineto_counts c;
+    struct trace *t;
+    tare_error err = TARE_ERROR_INIT;
+    if (kineto_import(source(name), f->trace, &c, &err) < 0) fail_msg("%s", err.text);
+    if (trace_open(&t, f->trace, &err) < 0 || gpu_sum(t, p, &err) < 0) fail_msg("%s", err.text);
+    assert_int_equal(trace_loss(t)->damaged_chunks, 0);
+    assert_int_equal(trace_loss(t)->unclosed_scopes, 0);
+    trace_close(t);
+    return c;
+}
+
+static tare_status import_text(const struct folder *f, const char *text, struct kineto_counts *c,
+                               tare_error *err)
+{
+    struct inflow *from;
+    tare_status s = inflow_of(&from, "text", text, strlen(text), err);
+    if (s < 0) return s;
+    s = kineto_convert(from, "text", f->trace, c, err);
+    inflow_close(from);
+    return s;
+}
+
+/* ---- what is in them ---- */
+
+static const struct gpu_range *range_of(const struct gpu_profile *p, const char *domain, const char *name)
+{
+    for (size_t i = 0; i < p->ranges.n; i++) {
+        const struct gpu_range *r = p->ranges.at[i];
+        bool same = domain ? r->domain && strcmp(r->domain, domain) == 0 : !r->domain;
+        if (same && strcmp(r->name, name) == 0) return r;
+    }
+    fail_msg("no range %s", name);
+    return NULL;
+}
+
+/* Plain, packed, and packed in two parts are one file. */
+static void all_that_is_in_a_file(void **state)
+{
+    static const char *const files[] = {"fuzz/corpus/kineto/small.json", "fuzz/corpus/kineto/small.json.gz",
+                                        "fuzz/corpus/kineto/twice.json.gz"};
+    for (size_t i = 0; i < 3; i++) {
+        struct gpu_profile p;
+        struct kineto_counts c = import_file(*state, files[i], &p);
+        assert_int_equal(c.events, 15);
+        assert_int_equal(c.unusable, 0);
+        assert_int_equal(c.unknown, 1); /* the arrow */
+        assert_int_equal(c.kernel_ns, 30999);
+        assert_int_equal(p.kernels.n, 1);
+        assert_string_equal(p.kernels.at[0]->full, "void cutlass::Kernel<gemm>()");
+        assert_int_equal(p.kernels.at[0]->total_ns, 30999);
+        assert_int_equal(p.kernels.at[0]->blocks, 8);
+        assert_int_equal(p.kernels.at[0]->threads, 128);
+        assert_int_equal(p.kernels.at[0]->registers, 32);
+        assert_int_equal(p.kernels.at[0]->shared_bytes, 1024);
+        assert_int_equal(p.copies.n, 2);
+        assert_string_equal(p.copies.at[0]->direction, "to-device");
+        assert_string_equal(p.copies.at[0]->host_memory, "pageable");
+        assert_int_equal(p.copies.at[0]->bytes, 4096);
+        assert_string_equal(p.copies.at[1]->direction, "fill");
+        assert_int_equal(p.calls.n, 3);
+        assert_string_equal(p.devices.at[0]->name, "NVIDIA H200");
+        assert_int_equal(p.devices.at[0]->multiprocessors.v, 132);
+        assert_int_equal(p.devices.at[0]->memory_peak_bytes.v, 2097152);
+        assert_int_equal(p.devices.at[0]->operations.v, 3);
+        assert_non_null(strstr(p.notes.at[0]->text, "backend nccl, rank 3, world_size 8"));
+        gpu_profile_release(&p);
+    }
+}
+
+/* A kernel belongs to the operator that was open on the thread when it was launched, and to all that is around it. */
+static void kernels_have_their_operators(void **state)
+{
+    struct gpu_profile p;
+    import_file(*state, "fuzz/corpus/kineto/small.json", &p);
+    assert_int_equal(range_of(&p, "torch op", "aten::addmm")->operations, 2);
+    assert_int_equal(range_of(&p, "torch op", "aten::addmm")->gpu_ns, 30999 + 2500);
+    assert_int_equal(range_of(&p, "torch module", "Net_0.Linear_0")->gpu_ns, 33499);
+    assert_int_equal(range_of(&p, "python", "train.py(12): step")->gpu_ns, 33499);
+    assert_int_equal(range_of(&p, NULL, "ProfilerStep#1")->total_ns, 500500);
+    gpu_profile_release(&p);
+}
+
+/* What Python's json found in the same files: counts and sums, to the nanosecond. */
+static void real_files_of_an_h200(void **state)
+{
+    struct gpu_profile p;
+    struct kineto_counts c = import_file(*state, "fuzz/corpus/kineto/h200-compiled.json.gz", &p);
+    uint64_t ns = 0, runs = 0;
+    assert_int_equal(c.kernels, 170);
+    assert_int_equal(c.fills, 10);
+    assert_int_equal(c.kernel_ns, 488888);
+    assert_int_equal(c.copy_ns, 8321);
+    assert_int_equal(c.calls, 32);
+    assert_int_equal(c.operators, 60);
+    for (size_t i = 0; i < p.kernels.n; i++) {
+        ns += p.kernels.at[i]->total_ns;
+        runs += p.kernels.at[i]->count;
+    }
+    assert_int_equal(runs, 170);
+    assert_int_equal(ns, 488888);
+    assert_int_equal(p.devices.at[0]->steps.count, 10);
+    gpu_profile_release(&p);
+    c = import_file(*state, "tests/cli/import/h200-streams.json.gz", &p);
+    assert_int_equal(c.kernels, 114);
+    assert_int_equal(c.kernel_ns, 279015);
+    assert_int_equal(c.copy_ns, 64768 + 3265);
+    assert_int_equal(c.frames, 956);
+    assert_int_equal(c.memory, 204);
+    gpu_profile_release(&p);
+}
+
+/* What the threads did is there as scopes, too. */
+static void scopes_of_threads(void **state)
+{
+    struct folder *f = *state;
+    struct gpu_profile p;
+    struct trace *t;
+    import_file(f, "fuzz/corpus/kineto/small.json", &p);
+    gpu_profile_release(&p);
+    assert_int_equal(trace_open(&t, f->trace, NULL), TARE_OK);
+    assert_int_equal(trace_n_threads(t), 1);
+    assert_int_equal(trace_thread(t, 0)->events, 12); /* six scopes */
+    assert_int_equal(trace_process(t, 0)->pid, 100);
+    assert_string_equal(trace_process(t, 0)->command, "python");
+    assert_int_equal(trace_process(t, 0)->start_unix_ns, 1790857026000000000u + 1000000);
+    trace_close(t);
+}
+
+/* ---- what is wrong with them ---- */
+
+static void damage_is_told_and_nothing_left(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"", "text: line 1, byte 0: the file ends here, where a value should be: it was cut off"},
+        {"{\"a\": 1}", "text: has no \"traceEvents\": not a file of torch.profiler"},
+        {"7", "text: has no \"traceEvents\": not a file of torch.profiler"},
+        {"{\"traceEvents\": []}", "text: none of its events is of a kind that torch.profiler records"},
+        {"{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1}]}",
+         "; text: line 1, byte 67: an event without a length (dur) that is not negative"},
+        {"{\"traceEvents\": [\n{\"ph\":", "text: line 2, byte 24: the file ends here"},
+        {"[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1},"
+         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":2,\"tid\":1,\"ts\":1,\"dur\":1}]",
+         "events of process 2 beside those of 1: import each process's own file"},
+    };
+    struct folder *f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kineto_counts c;
+        tare_error err = TARE_ERROR_INIT;
+        assert_int_equal(import_text(f, cases[i].text, &c, &err), TARE_FORMAT);
+        if (!strstr(err.text, cases[i].why)) fail_msg("%s: not: %s", err.text, cases[i].why);
+        assert_int_equal(folder_count(f, "t"), 0);
+    }
+}
+
+static void damaged_gzip_files(void **state)
+{
+    static const struct {
+        const char *file, *why;
+    } cases[] = {{"cut.json.gz", "the gzip file is damaged: it was cut off"},
+                 {"flipped.json.gz", "the gzip file is damaged: "},
+                 {"cut.json", "the file ends here"}};
+    struct folder *f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kineto_counts c;
+        char name[100];
+        tare_error err = TARE_ERROR_INIT;
+        snprintf(name, sizeof name, "fuzz/corpus/kineto/%s", cases[i].file);
+        assert_int_equal(kineto_import(source(name), f->trace, &c, &err), TARE_FORMAT);
+        if (!strstr(err.text, cases[i].why)) fail_msg("%s", err.text);
+        assert_int_equal(folder_count(f, "t."), 0);
+    }
+}
+
+static void odd_events_are_counted(void **state)
+{
+    struct gpu_profile p;
+    struct kineto_counts c = import_file(*state, "fuzz/corpus/kineto/odd.json", &p);
+    assert_int_equal(c.unusable, 8);
+    assert_int_equal(c.kernels, 1);
+    assert_non_null(strstr(c.first_bad, "an event without a time (ts)"));
+    assert_int_equal(p.lost.untimed, 8);
+    assert_int_equal(p.kernels.at[0]->blocks, 0); /* a grid of one number, a block that is a text: no shape */
+    gpu_profile_release(&p);
+}
+
+/* Out of order, equal times, one that ends after what it is in: all are there, and nest. */
+static void events_in_any_order(void **state)
+{
+    static const char text[] =
+        "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"inner\",\"pid\":1,\"tid\":1,\"ts\":15,\"dur\":10},"
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":16,\"dur\":1,"
+        "\"args\":{\"correlation\":5}},"
+        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":18,\"dur\":2,"
+        "\"args\":{\"correlation\":5,\"device\":0,\"stream\":7}},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":12},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"twin\",\"pid\":1,\"tid\":1,\"ts\":15,\"dur\":10},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"elsewhere\",\"pid\":1,\"tid\":2,\"ts\":16,\"dur\":1}]";
+    struct folder *f = *state;
+    struct kineto_counts c;
+    struct gpu_profile p;
+    struct trace *t;
+    assert_int_equal(import_text(f, text, &c, NULL), TARE_OK);
+    assert_int_equal(trace_open(&t, f->trace, NULL), TARE_OK);
+    assert_int_equal(gpu_sum(t, &p, NULL), TARE_OK);
+    static const struct {
+        const char *name;
+        uint64_t gpu_ns;
+    } want[] = {{"outer", 2000}, {"inner", 2000}, {"twin", 2000}, {"elsewhere", 0}};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(range_of(&p, "torch op", want[i].name)->gpu_ns, want[i].gpu_ns);
+    assert_int_equal(trace_loss(t)->unclosed_scopes, 0);
+    gpu_profile_release(&p);
+    trace_close(t);
+}
+
+static void memory_may_run_out(void **state)
+{
+    struct folder *f = *state;
+    for (long n = 0;; n++) {
+        struct kineto_counts c;
+        tare_error err = TARE_ERROR_INIT;
+        mem_fail_after(n);
+        tare_status s = kineto_import(source("fuzz/corpus/kineto/small.json.gz"), f->trace, &c, &err);
+        mem_fail_after(-1);
+        assert_int_equal(mem_live_blocks(), 0);
+        if (s == TARE_OK) break;
+        assert_int_equal(s, TARE_NOMEM);
+        assert_int_equal(folder_count(f, "t."), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_that_is_in_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kernels_have_their_operators, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(real_files_of_an_h200, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(scopes_of_threads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damage_is_told_and_nothing_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damaged_gzip_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(odd_events_are_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(events_in_any_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_may_run_out, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
