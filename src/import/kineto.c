@@ -16,10 +16,10 @@ struct importing {
     struct kineto_host *host;
     struct kineto_event event;
     struct kineto_counts *counts;
-    int64_t first;                   /* the earliest time of all that is taken */
-    int64_t base_ns;                 /* the wall clock at time 0 of the file; KINETO_ABSENT: not told */
-    int64_t pid;                     /* of the host; KINETO_ABSENT: none yet */
-    struct buf command, ranks;       /* ranks: what distributedInfo says */
+    int64_t first;             /* the earliest time of all that is taken */
+    int64_t base_ns;           /* the wall clock at time 0 of the file; KINETO_ABSENT: not told */
+    int64_t pid;               /* of the host; KINETO_ABSENT: none yet */
+    struct buf command, ranks; /* ranks: what distributedInfo says */
     struct map_u64 reserved;   /* device -> bytes of the pool that were told last */
     tare_error *err;
 };

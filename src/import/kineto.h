@@ -56,7 +56,7 @@ struct kineto_event {
     int64_t ts, dur;  /* ns; KINETO_ABSENT */
     int64_t pid, tid; /* tid of another kind than a number: a hash of it */
     int64_t correlation, device, context, stream, registers, shared, bytes, graph_node; /* of args */
-    int64_t device_type, device_id, reserved, address, grid[3], block[3];
+    int64_t device_type, device_id, reserved, address, sequence, grid[3], block[3];
 };
 
 void kineto_event_release(struct kineto_event *e);

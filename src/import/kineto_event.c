@@ -18,7 +18,7 @@ static void clear(struct kineto_event *e)
     int64_t *const numbers[] = {
         &e->ts,          &e->dur,       &e->pid,       &e->tid,       &e->correlation, &e->device,
         &e->context,     &e->stream,    &e->registers, &e->shared,    &e->bytes,       &e->graph_node,
-        &e->device_type, &e->device_id, &e->reserved,  &e->address, &e->grid[0],     &e->grid[1],
+        &e->device_type, &e->device_id, &e->reserved,  &e->address, &e->sequence, &e->grid[0],     &e->grid[1],
         &e->grid[2],     &e->block[0],  &e->block[1],  &e->block[2]};
     *e = (struct kineto_event){.name = name, .meta = meta};
     buf_clear(&e->name);
@@ -72,6 +72,7 @@ static int64_t *arg_of(struct kineto_event *e, const char *key)
         {"Device Id", &e->device_id},
         {"Total Reserved", &e->reserved},
         {"Addr", &e->address},
+        {"Sequence number", &e->sequence},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].key, key) == 0) return rows[i].to;

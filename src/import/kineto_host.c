@@ -19,7 +19,8 @@ enum {
 
 struct item {
     int64_t start, end;
-    uint32_t thread, name, id; /* thread: index; name: index; id: correlation of a call */
+    uint32_t thread, name; /* indices */
+    uint32_t id;           /* correlation of a call; sequence number + 1 of an operator; 0: none */
     uint32_t kind;
     uint64_t order; /* in the file: what has equal times comes outermost first */
 };
@@ -146,6 +147,8 @@ tare_status kineto_host_add(struct kineto_host *h, const struct kineto_event *e,
     tare_status s = name_index(h, &e->name, &i.name, counts, err);
     if (s == TARE_OK) s = thread_index(h, e->tid, &i.thread, err);
     if (e->kind == KINETO_CALL && e->correlation > 0) i.id = (uint32_t)e->correlation;
+    bool numbered = e->kind == KINETO_OPERATOR && e->sequence >= 0 && e->sequence < UINT32_MAX - 1;
+    if (numbered) i.id = (uint32_t)e->sequence + 1;
     return s == TARE_OK ? spill_sort_add(h->sort, &i, err) : s;
 }
 
@@ -185,6 +188,14 @@ static void add_to_path(struct kineto_host *h, const char *name)
     buf_printf(&h->path, "%s%s", h->path.len ? "." : "", name);
 }
 
+static void put_sequence(struct trace_out *to, uint32_t range, uint32_t sequence)
+{
+    struct gpu_record r = {.kind = GPU_RANGE_SEQUENCE};
+    r.RANGE_SEQUENCE.range = range;
+    r.RANGE_SEQUENCE.sequence = sequence;
+    trace_out_put(to, &r);
+}
+
 static tare_status open_range(struct kineto_host *h, struct trace_out *to, const struct item *i,
                               tare_error *err)
 {
@@ -206,6 +217,7 @@ static tare_status open_range(struct kineto_host *h, struct trace_out *to, const
     r.RANGE_BEGIN.domain = domain_of(to, i->kind);
     trace_out_put(to, &r);
     trace_out_begin(to, r.RANGE_BEGIN.at, h->texts.items[i->name]);
+    if (i->id) put_sequence(to, o.range, i->id - 1);
     return vec_push(&h->open, o, err);
 }
 

@@ -54,12 +54,6 @@ bool gpu_has_time(enum gpu_kind kind); /* its first field is a time */
 enum gpu_direction { GPU_TO_DEVICE = 1, GPU_TO_HOST = 2, GPU_ON_DEVICE = 8, GPU_ON_HOST = 9, GPU_PEER = 10 };
 enum gpu_memory { GPU_PAGEABLE = 1, GPU_PINNED = 2, GPU_DEVICE_MEMORY = 3, GPU_ARRAY = 4, GPU_MANAGED = 5 };
 
-/* Domains of ranges that say what a framework did, rather than what a program calls a part of itself. IN_RANGE names
- * the innermost range of any domain; the operator and the module of a kernel are the nearest of these around it. */
-#define GPU_DOMAIN_OP "torch op"         /* aten::linear */
-#define GPU_DOMAIN_MODULE "torch module" /* from the root: Net.blocks.0.fc1 */
-#define GPU_DOMAIN_PYTHON "python"       /* a frame: train.py(12): step */
-
 /* MEMORY.what. A pool keeps what it has from the driver: pieces of it are no more than that. */
 enum gpu_memory_what {
     GPU_TAKEN = 1,       /* from the driver */

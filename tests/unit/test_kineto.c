@@ -67,13 +67,10 @@ static tare_status import_text(const struct folder *f, const char *text, struct 
 
 /* ---- what is in them ---- */
 
-static const struct gpu_range *range_of(const struct gpu_profile *p, const char *domain, const char *name)
+static const struct gpu_range *range_of(const struct gpu_profile *p, const char *name)
 {
-    for (size_t i = 0; i < p->ranges.n; i++) {
-        const struct gpu_range *r = p->ranges.at[i];
-        bool same = domain ? r->domain && strcmp(r->domain, domain) == 0 : !r->domain;
-        if (same && strcmp(r->name, name) == 0) return r;
-    }
+    for (size_t i = 0; i < p->ranges.n; i++)
+        if (strcmp(p->ranges.at[i]->name, name) == 0) return p->ranges.at[i];
     fail_msg("no range %s", name);
     return NULL;
 }
@@ -112,16 +109,18 @@ static void all_that_is_in_a_file(void **state)
     }
 }
 
-/* A kernel belongs to the operator that was open on the thread when it was launched, and to all that is around it. */
+/* A kernel belongs to the operator and the module that were open on the thread when it was launched. */
 static void kernels_have_their_operators(void **state)
 {
     struct gpu_profile p;
     import_file(*state, "fuzz/corpus/kineto/small.json", &p);
-    assert_int_equal(range_of(&p, "torch op", "aten::addmm")->operations, 2);
-    assert_int_equal(range_of(&p, "torch op", "aten::addmm")->gpu_ns, 30999 + 2500);
-    assert_int_equal(range_of(&p, "torch module", "Net_0.Linear_0")->gpu_ns, 33499);
-    assert_int_equal(range_of(&p, "python", "train.py(12): step")->gpu_ns, 33499);
-    assert_int_equal(range_of(&p, NULL, "ProfilerStep#1")->total_ns, 500500);
+    assert_int_equal(p.origins.n, 1);
+    assert_string_equal(p.origins.at[0]->kernel, "gemm");
+    assert_string_equal(p.origins.at[0]->op, "aten::addmm");
+    assert_string_equal(p.origins.at[0]->module, "Net_0.Linear_0");
+    assert_int_equal(p.origins.at[0]->total_ns, 30999);
+    assert_int_equal(range_of(&p, "ProfilerStep#1")->total_ns, 500500);
+    assert_int_equal(range_of(&p, "ProfilerStep#1")->gpu_ns, 30999 + 2500);
     gpu_profile_release(&p);
 }
 
@@ -151,6 +150,14 @@ static void real_files_of_an_h200(void **state)
     assert_int_equal(c.copy_ns, 64768 + 3265);
     assert_int_equal(c.frames, 956);
     assert_int_equal(c.memory, 204);
+    uint64_t placed = 0, backward = 0;
+    for (size_t i = 0; i < p.origins.n; i++) {
+        assert_non_null(p.origins.at[i]->op);
+        placed += p.origins.at[i]->count;
+        if (p.origins.at[i]->phase && p.origins.at[i]->module) backward += p.origins.at[i]->count;
+    }
+    assert_int_equal(placed, 114);
+    assert_true(backward > 40); /* of the backward pass, by sequence numbers */
     gpu_profile_release(&p);
 }
 
@@ -234,14 +241,14 @@ static void odd_events_are_counted(void **state)
 static void events_in_any_order(void **state)
 {
     static const char text[] =
-        "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"inner\",\"pid\":1,\"tid\":1,\"ts\":15,\"dur\":10},"
+        "[{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"inner\",\"pid\":1,\"tid\":1,\"ts\":15,\"dur\":10},"
         "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":16,\"dur\":1,"
         "\"args\":{\"correlation\":5}},"
         "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":18,\"dur\":2,"
         "\"args\":{\"correlation\":5,\"device\":0,\"stream\":7}},"
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":12},"
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"twin\",\"pid\":1,\"tid\":1,\"ts\":15,\"dur\":10},"
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"elsewhere\",\"pid\":1,\"tid\":2,\"ts\":16,\"dur\":1}]";
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":12},"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"twin\",\"pid\":1,\"tid\":1,\"ts\":15,\"dur\":10},"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"elsewhere\",\"pid\":1,\"tid\":2,\"ts\":16,\"dur\":1}]";
     struct folder *f = *state;
     struct kineto_counts c;
     struct gpu_profile p;
@@ -253,8 +260,7 @@ static void events_in_any_order(void **state)
         const char *name;
         uint64_t gpu_ns;
     } want[] = {{"outer", 2000}, {"inner", 2000}, {"twin", 2000}, {"elsewhere", 0}};
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(range_of(&p, "torch op", want[i].name)->gpu_ns, want[i].gpu_ns);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(range_of(&p, want[i].name)->gpu_ns, want[i].gpu_ns);
     assert_int_equal(trace_loss(t)->unclosed_scopes, 0);
     gpu_profile_release(&p);
     trace_close(t);
