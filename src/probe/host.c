@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "probe/nvml.h"
 #include "probe/procfs.h"
 #include "run/run.h"
 
@@ -313,6 +314,49 @@ static void read_cgroup(struct host_job *job)
     if (!h->cgroup.path) unknown(job, "cgroup.path", "no group is to be seen");
 }
 
+/* ---- GPUs ---- */
+
+static const char *nvml_text(struct host_job *job, int (*ask)(nvml_device, char *, unsigned), nvml_device of)
+{
+    char text[128] = "";
+    if (!ask || ask(of, text, sizeof text) != NVML_OK) return NULL;
+    text[sizeof text - 1] = 0;
+    return arena_str(&job->run->arena, text);
+}
+
+static void read_gpu(struct host_job *job, const struct nvml *n, unsigned number, const char *driver)
+{
+    struct nvml_memory_v1 memory = {0};
+    nvml_device device;
+    if (n->by_index(number, &device) != NVML_OK) return;
+    struct run_host_gpu *g = RUN_LIST_ADD(&job->run->arena, &job->host->gpus);
+    if (!g) return;
+    g->index = known_u64(number);
+    g->name = nvml_text(job, n->name, device);
+    g->uuid = nvml_text(job, n->uuid, device);
+    g->driver = driver;
+    if (n->memory_v1 && n->memory_v1(device, &memory) == NVML_OK) g->memory_bytes = known_u64(memory.total);
+}
+
+/* NVIDIA's, by NVML. Without its library none can be seen, which is not to say that there is none. */
+static void read_gpus(struct host_job *job)
+{
+    struct nvml n;
+    tare_error err = TARE_ERROR_INIT;
+    char text[128] = "";
+    unsigned count = 0;
+    if (nvml_open(&n, job->root, &err) != TARE_OK) {
+        unknown(job, "gpus", "%s", err.text);
+        return;
+    }
+    bool told = n.driver_version && n.driver_version(text, sizeof text - 1) == NVML_OK;
+    const char *driver = told ? arena_str(&job->run->arena, text) : NULL;
+    int code = n.count(&count);
+    if (code != NVML_OK) unknown(job, "gpus", "NVML: %s", nvml_why(&n, code));
+    for (unsigned i = 0; code == NVML_OK && i < count; i++) read_gpu(job, &n, i, driver);
+    nvml_close(&n);
+}
+
 /* The control group comes before the cores, which its quota limits, and the fingerprint last, as it is
  * made of the rest. What cannot be read gets a reason and is no failure: only memory can fail here. */
 tare_status host_read(struct run *r, const char *root, tare_error *err)
@@ -328,9 +372,8 @@ tare_status host_read(struct run *r, const char *root, tare_error *err)
     read_governor(job);
     read_memory_and_load(job);
     read_virtual(job);
+    read_gpus(job);
     mem_free(job);
-    run_unknown(r, &r->host.unknown, "gpus",
-                "not looked for here: tare doctor and tare run see NVIDIA cards");
     run_host_fingerprint(&r->host, mark);
     r->host.fingerprint = arena_str(&r->arena, mark);
     return r->arena.failed ? error_set(err, TARE_NOMEM, "out of memory to describe the host") : TARE_OK;

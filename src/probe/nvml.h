@@ -104,6 +104,7 @@ static_assert(offsetof(struct nvml_gpm_get, metrics) == 24, "NVML: GPM metrics")
     X(count, (unsigned *), "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")                                      \
     X(by_index, (unsigned, nvml_device *), "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")      \
     X(name, (nvml_device, char *, unsigned), "nvmlDeviceGetName")                                              \
+    X(uuid, (nvml_device, char *, unsigned), "nvmlDeviceGetUUID")                                              \
     X(utilization, (nvml_device, struct nvml_utilization *), "nvmlDeviceGetUtilizationRates")                  \
     X(memory_v2, (nvml_device, struct nvml_memory_v2 *), "nvmlDeviceGetMemoryInfo_v2")                         \
     X(memory_v1, (nvml_device, struct nvml_memory_v1 *), "nvmlDeviceGetMemoryInfo")                            \

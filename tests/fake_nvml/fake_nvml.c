@@ -5,6 +5,7 @@
 #include "fake_nvml.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,22 @@ NAMED(int, nvmlDeviceGetCount, (unsigned *n))
 NAMED(int, nvmlDeviceGetHandleByIndex, (unsigned i, void **out))
 {
     return handle(i, out);
+}
+
+NAMED(int, nvmlDeviceGetName, (void *device, char *out, unsigned n))
+{
+    snprintf(out, n, "Made-up card %u", number(device));
+    return 0;
+}
+NAMED(int, nvmlDeviceGetUUID, (void *device, char *out, unsigned n))
+{
+    snprintf(out, n, "GPU-%u", number(device));
+    return number(device) == 0 ? 0 : NOT_SUPPORTED;
+}
+NAMED(int, nvmlSystemGetDriverVersion, (char *out, unsigned n))
+{
+    snprintf(out, n, "580.1");
+    return 0;
 }
 
 struct old_memory {

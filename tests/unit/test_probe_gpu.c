@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "../fake_nvml/fake_nvml.h"
+#include "probe/host.h"
+#include "run/run.h"
 
 static struct fake_nvml *fake;
 static void *library;
@@ -191,6 +193,37 @@ static void no_driver_and_no_card(void **state)
     assert_non_null(strstr(r->err.text, "no GPU"));
 }
 
+/* What every document says of the machine. */
+static void cards_of_a_host(void **state)
+{
+    const struct made_root *r = *state;
+    struct run run;
+    assert_int_equal(run_init(&run, "bench", NULL), TARE_OK);
+    assert_int_equal(host_read(&run, r->path, NULL), TARE_OK);
+    assert_int_equal(run.host.gpus.n, 2);
+    const struct run_host_gpu *g = run.host.gpus.at[0];
+    assert_int_equal(g->index.v, 0);
+    assert_string_equal(g->name, "Made-up card 0");
+    assert_string_equal(g->uuid, "GPU-0");
+    assert_string_equal(g->driver, "580.1");
+    assert_int_equal(g->memory_bytes.v, 80000);
+    assert_null(run.host.gpus.at[1]->uuid);
+    assert_null(run_reason(&run.host.unknown, "gpus"));
+    run_release(&run);
+}
+
+static void a_host_whose_driver_is_not_loaded(void **state)
+{
+    const struct made_root *r = *state;
+    struct run run;
+    fake->init_code = 9;
+    assert_int_equal(run_init(&run, "bench", NULL), TARE_OK);
+    assert_int_equal(host_read(&run, r->path, NULL), TARE_OK);
+    assert_int_equal(run.host.gpus.n, 0);
+    assert_non_null(strstr(run_reason(&run.host.unknown, "gpus"), "Driver Not Loaded"));
+    run_release(&run);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_new, tear_down)
@@ -201,6 +234,8 @@ int main(void)
         TEST(memory_of_the_program_alone),
         TEST(a_split_card),
         TEST(no_driver_and_no_card),
+        TEST(cards_of_a_host),
+        TEST(a_host_whose_driver_is_not_loaded),
         cmocka_unit_test_setup_teardown(an_old_library_will_do, set_up_old, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
