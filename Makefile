@@ -282,15 +282,16 @@ $(O)/tests/test_probe_gpu: | $(FAKE_NVML)
 $(O)/obj/tests/unit/test_cupti.o: CPPFLAGS += $(if $(wildcard $(CUDA)/include/cupti.h),-isystem $(CUDA)/include)
 
 # A libcupti, and a program that loads what is injected as the driver would.
-FAKE_CUPTI := $(O)/tests/libfake-cupti.so $(O)/tests/cuda-program
-$(O)/tests/libfake-cupti.so: tests/fake_cupti/fake_cupti.c
+FAKE_CUPTI := $(O)/tests/libfake-cupti.so $(O)/tests/libfake-cupti-old.so $(O)/tests/cuda-program
+$(O)/tests/libfake-cupti-old.so: FAKE_OLD = -DFAKE_OLD
+$(O)/tests/libfake-cupti.so $(O)/tests/libfake-cupti-old.so: tests/fake_cupti/fake_cupti.c
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fPIC -fvisibility=hidden -shared $< -o $@
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FAKE_OLD) $(FLAGS_$(FLAVOR)) -pthread -fPIC -fvisibility=hidden -shared $< -o $@
 $(O)/tests/cuda-program: tests/fake_cupti/program.c
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g $< -ldl -o $@
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FLAGS_$(FLAVOR)) -pthread $< -ldl -o $@
 
 $(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER)
 	@mkdir -p $(@D)

@@ -42,6 +42,13 @@ static void forget_names(struct book *b)
     memset(b->call_names, 0, sizeof b->call_names);
 }
 
+/* A program that makes names as it goes must not make us grow with it. Numbers begin anew: a reader takes the latest
+ * that it was told. */
+void book_make_room(struct book *b)
+{
+    if (b->names.n + b->lanes.n + b->shapes.n > BOOK_NAMES) forget_names(b);
+}
+
 /* The chunk under way into the file. False: it is lost, and with it all names. */
 static bool write_chunk(struct book *b)
 {

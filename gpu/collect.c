@@ -105,11 +105,13 @@ static struct buffer *oldest_full(void)
     return best;
 }
 
+/* Those that were full when it was called: a program that launches as it ends must not keep us, nor us it. */
 static void empty_buffers(void)
 {
     struct buffer *f;
+    uint64_t until = atomic_load(&it.order);
     it.book->unread += atomic_exchange(&it.thrown_away, 0);
-    while ((f = oldest_full())) {
+    while ((f = oldest_full()) && f->order < until) {
         size_t dropped = 0;
         decode_buffer(it.book, it.cupti, f->bytes, f->valid);
         memset(f->bytes, 0, f->valid);

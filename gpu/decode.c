@@ -261,6 +261,7 @@ static bool put_record(const struct decoding *d, const uint8_t *record, size_t l
     const struct decoder *how = kind < sizeof decoders / sizeof *decoders ? &decoders[kind] : NULL;
     if (!how || !how->put) return true;
     if (left < (d->cupti->version >= CUPTI_13_0 ? how->bytes : how->bytes_before_13)) return false;
+    book_make_room(d->book);
     how->put(d, record);
     return true;
 }

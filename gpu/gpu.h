@@ -22,6 +22,7 @@
 #include "trace/gpu.h"
 
 enum { CALL_IDS = 2048 /* CUDA 13 has 900 */, BOOK_ROOM = 256 << 10 /* bytes of a chunk */ };
+enum { BOOK_NAMES = 1 << 16 }; /* names, lanes and shapes that are kept */
 
 struct gpu_options {
     const char *trace, *cupti;
@@ -63,6 +64,7 @@ struct book {
 };
 tare_status book_open(struct book *b, const char *path, tare_error *err);
 bool book_put(struct book *b, const struct gpu_record *r); /* false: lost, and counted */
+void book_make_room(struct book *b); /* between records: what was told may be forgotten, and is told again */
 uint64_t book_name(struct book *b,
                    const char *text); /* found by its place first: for texts that stay where they are */
 uint64_t book_text(struct book *b, const char *text);

@@ -124,6 +124,7 @@ static void put_range(struct book *b, struct slot *s)
 {
     struct gpu_record r = {.kind = (enum gpu_kind)s->kind};
     uint64_t sequence = UINT64_MAX;
+    book_make_room(b);
     if (s->kind == GPU_RANGE_BEGIN && !s->domain && is_operator(s->text, &sequence))
         s->domain = GPU_DOMAIN_OP;
     uint64_t name = s->kind == GPU_RANGE_END ? 0 : book_text(b, s->text);

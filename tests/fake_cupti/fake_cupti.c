@@ -2,7 +2,11 @@
  * fake_cupti.c - a libcupti of known behaviour: it asks for a buffer, fills it with records of a made-up program, and
  * hands it back when it is told to flush. Records are as long as those of CUDA 13.0. FAKE_CUPTI says what is wrong with
  * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over), "many"
- * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8). */
+ * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8), "names" (more
+ * names than anyone keeps), "forward" and "back" (the clock is set by an hour meanwhile), "threads" (nothing by itself:
+ * the program launches by fake_launch() on its threads). With FAKE_OLD it lacks a function that is needed. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +29,17 @@ enum {
     EXTERNAL = 39,
     EXTERNAL_BYTES = 24,
     PAIRS = 100,
-    MANY = 6000
+    MANY = 6000,
+    NAMES = 150000,
+    THREADS = 16,
+    SMALL = 64 << 10 /* of a buffer that a thread fills */
 };
 
 static request_fn *request;
 static complete_fn *complete;
 static int enabled[64], with_calls, sent, subscribed;
-static uint64_t range, t0;
+static _Atomic uint64_t range;
+static uint64_t t0;
 static __thread int pushed;
 
 static int is(const char *what)
@@ -40,11 +48,14 @@ static int is(const char *what)
     return fault && strcmp(fault, what) == 0;
 }
 
+static _Atomic size_t no_room;  /* launches for which there was no buffer */
+static _Atomic uint64_t set_by; /* ns that the clock was set by */
+
 static uint64_t now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + set_by;
 }
 
 static void put32(uint8_t *r, size_t at, uint32_t v)
@@ -90,7 +101,7 @@ int cuptiSubscribe_v2(void **s, void *fn, void *user, void *p)
         size_t other_bytes;
     } *params = p;
     (void)fn, (void)user;
-    *s = &range;
+    *s = &t0;
     if (is("nodriver")) return 999;
     if (!is("busy") && !subscribed) return subscribed = 1, 0;
     snprintf(params->other, params->other_bytes, "%s", is("busy") ? "Some Profiler" : "tare");
@@ -99,7 +110,7 @@ int cuptiSubscribe_v2(void **s, void *fn, void *user, void *p)
 EXPORT int cuptiUnsubscribe(void *s);
 int cuptiUnsubscribe(void *s)
 {
-    if (s != &range || !subscribed) abort();
+    if (s != &t0 || !subscribed) abort();
     subscribed = 0;
     return 0;
 }
@@ -129,7 +140,10 @@ int cuptiActivitySetAttribute(int a, size_t *n, void *v)
     (void)a, (void)n, (void)v;
     return 0;
 }
+#ifndef FAKE_OLD
 EXPORT int cuptiActivityRegisterCallbacks(request_fn *r, complete_fn *c);
+#endif
+int cuptiActivityRegisterCallbacks(request_fn *r, complete_fn *c);
 int cuptiActivityRegisterCallbacks(request_fn *r, complete_fn *c)
 {
     request = r;
@@ -179,7 +193,7 @@ EXPORT int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n);
 int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n)
 {
     (void)c, (void)s;
-    *n = is("untimed") ? 3 : 0;
+    *n = is("untimed") ? 3 : atomic_exchange(&no_room, 0);
     return 0;
 }
 EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
@@ -265,14 +279,98 @@ static void ask_for_all(void)
     for (int i = 0; i < ALL; i++) complete(NULL, 0, buffers[i], sizes[i], i < ALL - 1 ? 0 : KERNEL_BYTES);
 }
 
+/* ---- launches of the program's own threads, each into a buffer of its own, as CUPTI does it ---- */
+
+static struct filling {
+    pthread_mutex_t lock;
+    uint8_t *buffer;
+    size_t size, used;
+} filling[THREADS] = {[0 ... THREADS - 1] = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0}};
+static _Atomic uint32_t launches;
+
+static void hand_over(struct filling *f)
+{
+    if (f->buffer) complete(NULL, 0, f->buffer, f->size, f->used);
+    f->buffer = NULL;
+}
+
+EXPORT void fake_launch(unsigned thread);
+void fake_launch(unsigned thread)
+{
+    struct filling *f = &filling[thread % THREADS];
+    size_t most, room = KERNEL_BYTES + API_BYTES + EXTERNAL_BYTES;
+    pthread_mutex_lock(&f->lock);
+    if (f->buffer && f->used + room > SMALL) hand_over(f);
+    if (!f->buffer) {
+        request(&f->buffer, &f->size, &most);
+        f->used = 0;
+    }
+    if (f->buffer)
+        f->used = (size_t)(launch(f->buffer + f->used, launches++) - f->buffer);
+    else
+        no_room++;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void flush_threads(void)
+{
+    for (int i = 0; i < THREADS; i++) {
+        pthread_mutex_lock(&filling[i].lock);
+        hand_over(&filling[i]);
+        pthread_mutex_unlock(&filling[i].lock);
+    }
+}
+
+/* Every kernel with a name of its own, over as many buffers as that takes. */
+static void flush_names(void)
+{
+    static char texts[NAMES][16];
+    uint8_t *buffer = NULL, *r = NULL;
+    size_t size = 0, most;
+    for (uint32_t i = 0; i < NAMES; i++) {
+        if (!buffer) {
+            request(&buffer, &size, &most);
+            if (!buffer) return;
+            r = buffer;
+        }
+        snprintf(texts[i], sizeof texts[i], "kernel_%u", i);
+        r = launch(r, i);
+        put64(r - KERNEL_BYTES, 104, (uint64_t)(uintptr_t)texts[i]);
+        if ((size_t)(r - buffer) + KERNEL_BYTES + API_BYTES + EXTERNAL_BYTES < size && i + 1 < NAMES)
+            continue;
+        complete(NULL, 0, buffer, size, (size_t)(r - buffer));
+        buffer = NULL;
+    }
+}
+
+/* One more kernel, after the clock was set. */
+static void set_clock(void)
+{
+    uint8_t *buffer;
+    size_t size, most;
+    const uint64_t hour = UINT64_C(3600000000000);
+    if (sent == 1) set_by = is("back") ? (uint64_t)0 - hour : hour;
+    if (sent++ != 2) return;
+    request(&buffer, &size, &most);
+    if (!buffer) return;
+    t0 = now_ns() - (PAIRS + 1) * 1000000u;
+    complete(NULL, 0, buffer, size, (size_t)(launch(buffer, PAIRS + 1) - buffer));
+}
+
 EXPORT int cuptiActivityFlushAll(uint32_t flag);
 int cuptiActivityFlushAll(uint32_t flag)
 {
     uint8_t *buffer, *r;
     size_t size, most;
     (void)flag;
-    if (sent || !request) return 0;
+    if (request && is("threads")) flush_threads();
+    if (request && sent && (is("forward") || is("back"))) set_clock();
+    if (sent || !request || is("threads")) return 0;
     sent = 1;
+    if (is("names")) {
+        flush_names();
+        return 0;
+    }
     request(&buffer, &size, &most);
     if (!buffer) return 0;
     r = device_record(buffer);

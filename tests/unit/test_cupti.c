@@ -182,6 +182,30 @@ static void pools_are_told_apart_from_their_pieces(void **state)
     assert_false(booked(m, GPU_MEMORY, 5).kind);
 }
 
+/* What is kept of names has a bound, however many there are; each kernel still has its own. */
+static void more_names_than_are_kept(void **state)
+{
+    struct making *m = *state;
+    char name[32];
+    struct gpu_record last = {0}, told = {0}, r;
+    for (uint64_t i = 0; i < 3 * BOOK_NAMES; i++) {
+        m->n = 0;
+        snprintf(name, sizeof name, "kernel %llu", (unsigned long long)i);
+        cupti_set_pointer(add_kernel(m, T + i, T + i) + 104, name);
+        decode(m);
+        assert_true(m->b.names.n + m->b.lanes.n + m->b.shapes.n <= BOOK_NAMES + 3);
+    }
+    struct gpu_state at = {{0}};
+    struct dec d = {m->b.room, m->b.enc.p, false};
+    while (gpu_unpack(&at, &d, &r)) {
+        if (r.kind == GPU_NAME) told = r;
+        if (r.kind == GPU_KERNEL) last = r;
+    }
+    assert_int_equal(last.KERNEL.name, told.NAME.number);
+    assert_memory_equal(told.text, name, strlen(name));
+    assert_int_equal(m->b.unwritten, 0);
+}
+
 /* ---- what cannot be ---- */
 
 static void times_that_cannot_be_are_counted(void **state)
@@ -409,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_kind_is_booked),
         TEST(pools_are_told_apart_from_their_pieces),
+        TEST(more_names_than_are_kept),
         TEST(times_that_cannot_be_are_counted),
         TEST(a_buffer_may_end_anywhere),
         TEST(an_iterator_that_does_not_move_ends),

@@ -127,6 +127,7 @@ static tare_status put_ranges(struct gpu_work *w, struct gpu_profile *p)
         }
         struct gpu_range *row = p->ranges.at[*at - 1];
         row->count++;
+        row->open += !r->end;
         gpu_grow(&row->total_ns, r->end > r->start ? r->end - r->start : 0);
         gpu_grow(&row->gpu_ns, r->gpu_ns);
         gpu_grow(&row->operations, r->operations);

@@ -197,7 +197,12 @@ static void fill_range(struct buf *b, const void *row)
     text_name(b, r->name, NAME_SHOWN);
 }
 FILL(range_count, gpu_range, fmt_count(b, r->count))
-FILL(range_host, gpu_range, fmt_duration(b, (double)r->total_ns))
+static void fill_range_host(struct buf *b, const void *row)
+{
+    const struct gpu_range *r = row;
+    if (r->open < r->count) fmt_duration(b, (double)r->total_ns);
+    if (r->open) buf_printf(b, "%s%" PRIu64 " without end", r->open < r->count ? ", " : "", r->open);
+}
 FILL(range_gpu, gpu_range, fmt_duration(b, (double)r->gpu_ns))
 FILL(range_ops, gpu_range, fmt_count(b, r->operations))
 

@@ -1869,6 +1869,8 @@ export interface GpuRange {
   domain?: string | null;
   /** How often. */
   count?: number | null;
+  /** Of them, without an end in the record: their time is not in total_ns. */
+  open?: number | null;
   /** On the host. */
   total_ns?: number | null;
   /** Of kernels and copies launched within it, inner ranges included. */
@@ -1881,6 +1883,7 @@ export const GPU_RANGE: Shape = {
   name: "text",
   domain: "text",
   count: "number",
+  open: "number",
   total_ns: "number",
   gpu_ns: "number",
   operations: "number",
