@@ -190,7 +190,10 @@ static tare_status run_block(struct passing *p, bool profiled, uint64_t n)
     struct instance *i = profiled ? p->profiled : p->plain;
     tare_status s = TARE_OK;
     for (uint64_t k = 0, ns; s == TARE_OK && k < n; k++) {
+        struct profiled_window window = {.start_ns = clock_unix_ns(), .profiled = profiled};
         s = run_once(p, i, &ns);
+        window.end_ns = clock_unix_ns();
+        if (s == TARE_OK) s = vec_push(&p->out->windows, window, p->err);
         if (s < 0) break;
         s = profiled ? vec_push(&p->out->profiled_ns, ns, p->err) : vec_push(&p->out->plain_ns, ns, p->err);
     }
@@ -264,6 +267,8 @@ static tare_status make_pass(struct passing *p)
     if (s < 0 || !p->o->runs) return s;
     s = run_turns(p);
     if (s < 0) return s;
+    if (i->ort->call.SessionGetProfilingStartTimeNs)
+        ort_done(i->ort, i->ort->call.SessionGetProfilingStartTimeNs(i->session, &p->out->profile_start_ns));
     return ort_session_profile(i->ort, i->session, &p->out->profile, p->err);
 }
 
@@ -304,5 +309,6 @@ void profiled_release(struct profiled_pass *p)
     ort_profile_release(&p->profile);
     vec_release(&p->profiled_ns);
     vec_release(&p->plain_ns);
+    vec_release(&p->windows);
     *p = (struct profiled_pass)PROFILED_PASS_INIT;
 }

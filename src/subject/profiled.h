@@ -13,6 +13,11 @@
 #include "subject/subject.h"
 #include "subject/tensor.h"
 
+struct profiled_window { /* a run, by the wall clock */
+    uint64_t start_ns, end_ns;
+    bool profiled;
+};
+
 struct profiled_pass {
     struct onnx_model source; /* the file as it is */
     bool has_source;
@@ -25,11 +30,13 @@ struct profiled_pass {
     struct onnx_model optimized;
     struct file_view optimized_bytes;
     bool has_optimized;
-    char optimized_why[200];    /* has_optimized false: why not */
-    struct ort_profile profile; /* empty unless runs were asked for */
-    uint64_t warmup_runs;       /* at the start of the profile, not among the times below */
-    VEC(uint64_t) profiled_ns;  /* each run with the profiler on, by our clock */
-    VEC(uint64_t) plain_ns;     /* each run without it, taken in turns with those */
+    char optimized_why[200];             /* has_optimized false: why not */
+    struct ort_profile profile;          /* empty unless runs were asked for */
+    uint64_t warmup_runs;                /* at the start of the profile, not among the times below */
+    VEC(uint64_t) profiled_ns;           /* each run with the profiler on, by our clock */
+    VEC(struct profiled_window) windows; /* of all those, as they came */
+    uint64_t profile_start_ns;           /* wall clock at which the profile's times begin; 0: not told */
+    VEC(uint64_t) plain_ns;              /* each run without it, taken in turns with those */
 };
 #define PROFILED_PASS_INIT \
     {.source = ONNX_MODEL_INIT, .inputs = TENSOR_SET_INIT, \

@@ -98,5 +98,7 @@ bool trace_has_gpu(const struct trace *t);
  * Stops when `fn` returns non-zero and returns that. */
 typedef int trace_gpu_fn(void *ctx, uint32_t process, const struct gpu_record *r);
 int trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx);
+/* A moment of the wall clock, as the records of that process have it, on the same axis. */
+uint64_t trace_gpu_moment(struct trace *t, uint32_t process, uint64_t unix_ns);
 
 #endif

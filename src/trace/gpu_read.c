@@ -39,3 +39,9 @@ int trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx)
     mem_free(scratch.bytes);
     return stop;
 }
+
+uint64_t trace_gpu_moment(struct trace *t, uint32_t process, uint64_t unix_ns)
+{
+    struct timeline_hint hint = {0};
+    return timeline_ns(t, &t->processes.items[process], unix_ns, &hint);
+}

@@ -7,24 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where `make`, `make install` and the Python package have it, seen from the command. */
-static const char *const beside[] = {"libtare-gpu.so", "../lib/libtare-gpu.so", "../_lib/libtare-gpu.so"};
-
-static bool find_library(char out[PATH_MAX])
-{
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n <= 0) return false;
-    exe[n] = 0;
-    char *slash = strrchr(exe, '/');
-    if (!slash) return false;
-    *slash = 0;
-    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-        int used = snprintf(out, PATH_MAX, "%s/%s", exe, beside[i]);
-        if (used > 0 && used < PATH_MAX && access(out, R_OK) == 0) return true;
-    }
-    return false;
-}
+#include "probe/gpu_record.h"
 
 tare_status watch_gpu_find(struct watch_gpu *g, tare_error *err)
 {
@@ -37,11 +20,8 @@ tare_status watch_gpu_find(struct watch_gpu *g, tare_error *err)
                              "--gpu: %s is set already (%s): another tool wants to record; unset it",
                              taken[i], other);
     }
-    if (find_library(g->library)) return TARE_OK;
-    return error_set(
-        err, TARE_INVALID,
-        "--gpu: libtare-gpu.so is neither beside the tare command nor in ../lib or ../_lib from there: "
-        "install tare whole");
+    if (gpu_record_library(g->library)) return TARE_OK;
+    return error_set(err, TARE_INVALID, "--gpu: " GPU_RECORD_MISSING ": install tare whole");
 }
 
 /* TARE_TRACE has %% for %; this name is taken as it is. */

@@ -6,6 +6,7 @@
 #define ANALYZE_LAYER_PARTS_H
 
 #include "core/buf.h"
+#include "core/interval.h"
 #include "core/map.h"
 #include "core/vec.h"
 #include "model/onnx/onnx.h"
@@ -30,6 +31,7 @@ struct layer_times {
     VEC(struct layer_slot) slots; /* by_position: the first n_main are the sequence of the main graph */
     bool by_position;
     size_t n_main;
+    size_t *slot_of;       /* per event of the profile; SIZE_MAX: does not count */
     uint64_t runs, events; /* that count */
     double median_us;      /* of whole runs that count; NAN: none ended */
 };
@@ -38,6 +40,35 @@ struct layer_times {
 tare_status layer_times_build(struct layer_times *out, const struct ort_profile *p, uint64_t skip_runs,
                               tare_error *err);
 void layer_times_release(struct layer_times *t);
+
+/* ---- layer_gpu.c: the time of each slot on a GPU ---- */
+
+struct layer_gpu_slot {
+    struct interval time_ns; /* mean of a run, with the interval of the mean */
+    uint64_t operations;     /* of a run */
+};
+
+struct layer_gpu {
+    char why[200];                /* "": all of it is known; else `slots` is not there */
+    struct layer_gpu_slot *slots; /* as those of layer_times */
+    size_t n;
+    uint64_t runs, other_runs;   /* without the profiler: taken, and left out because they differ */
+    struct interval busy_ns;     /* something ran; mean of a run */
+    struct interval outside_ns;  /* operations that no node launched */
+    double kernel_ns, copy_ns;   /* means of a run */
+    double joined;               /* share of the operations' time that nodes launched */
+    double profiled_ratio;       /* time of operations with the profiler over that without it */
+    uint64_t operations, copies; /* of a run */
+    uint64_t copy_bytes;
+};
+#define LAYER_GPU_INIT {.joined = NAN, .profiled_ratio = NAN}
+
+struct layers_gpu;
+tare_status layer_gpu_build(struct layer_gpu *out, const struct layers_gpu *in, const struct ort_profile *p,
+                            const struct layer_times *times, tare_error *err);
+void layer_gpu_release(struct layer_gpu *g);
+
+/* ---- layer_times.c ---- */
 
 /* Which node of the graph that ran each timed slot is: by its place where profile and graph have the same sequence,
  * else by name. */

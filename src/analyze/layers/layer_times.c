@@ -22,7 +22,6 @@ struct timing {
     uint64_t skip;
     bool unfinished;      /* no run in the file ended: all events count as one run */
     struct map_str index; /* (parent slot, name) -> slot */
-    size_t *slot_of;      /* per event; SIZE_MAX: does not count */
     bool *typical;        /* per run: its times are taken */
     size_t n_typical;
     tare_error *err;
@@ -82,7 +81,7 @@ static tare_status slot_by_name(struct timing *t, size_t event, size_t parent)
         *at = t->t->slots.n;
         s = vec_push(&t->t->slots, ((struct layer_slot){.event = e, .parent = parent}), t->err);
     }
-    if (s == TARE_OK) t->slot_of[event] = (size_t)*at;
+    if (s == TARE_OK) t->t->slot_of[event] = (size_t)*at;
     return s;
 }
 
@@ -102,14 +101,14 @@ static tare_status find_slots(struct timing *t)
     tare_status s = at ? reserve_sequence(t) : error_nomem(t->err, "a profile");
     for (size_t i = 0; s == TARE_OK && i < t->p->events.n; i++) {
         const struct ort_event *e = &t->p->events.items[i];
-        t->slot_of[i] = SIZE_MAX;
+        t->t->slot_of[i] = SIZE_MAX;
         if (!counts(t, e)) continue;
         if (e->parent == SIZE_MAX && t->t->by_position)
-            t->slot_of[i] = at[e->run]++;
+            t->t->slot_of[i] = at[e->run]++;
         else
-            s = slot_by_name(t, i, e->parent == SIZE_MAX ? SIZE_MAX : t->slot_of[e->parent]);
+            s = slot_by_name(t, i, e->parent == SIZE_MAX ? SIZE_MAX : t->t->slot_of[e->parent]);
         if (s < 0) break;
-        struct layer_slot *slot = &t->t->slots.items[t->slot_of[i]];
+        struct layer_slot *slot = &t->t->slots.items[t->t->slot_of[i]];
         if (!slot->event) slot->event = e;
         slot->calls++;
         if (__builtin_add_overflow(slot->total_us, e->self_us, &slot->total_us)) slot->total_us = INT64_MAX;
@@ -163,8 +162,8 @@ static void time_slots(struct timing *t)
 {
     for (size_t i = 0; i < t->p->events.n; i++) {
         const struct ort_event *e = &t->p->events.items[i];
-        if (t->slot_of[i] == SIZE_MAX || !t->typical[e->run]) continue;
-        t->t->slots.items[t->slot_of[i]].time_us += (double)e->self_us / (double)t->n_typical;
+        if (t->t->slot_of[i] == SIZE_MAX || !t->typical[e->run]) continue;
+        t->t->slots.items[t->t->slot_of[i]].time_us += (double)e->self_us / (double)t->n_typical;
     }
 }
 
@@ -179,14 +178,13 @@ tare_status layer_times_build(struct layer_times *out, const struct ort_profile 
     made.median_us = NAN;
     made.runs = p->runs_us.n > skip_runs ? p->runs_us.n - skip_runs : 0;
     if (t.unfinished) made.runs = 1;
-    t.slot_of = mem_new(p->events.n, sizeof *t.slot_of);
-    tare_status s = t.slot_of ? TARE_OK : error_nomem(err, "a profile");
+    made.slot_of = mem_new(p->events.n, sizeof *made.slot_of);
+    tare_status s = made.slot_of ? TARE_OK : error_nomem(err, "a profile");
     if (s == TARE_OK) s = find_sequence(&t);
     if (s == TARE_OK) s = find_slots(&t);
     if (s == TARE_OK) s = choose_runs(&t);
     if (s == TARE_OK) time_slots(&t);
     mem_free(t.typical);
-    mem_free(t.slot_of);
     map_str_release(&t.index);
     if (s < 0) {
         layer_times_release(&made);
@@ -199,6 +197,7 @@ tare_status layer_times_build(struct layer_times *out, const struct ort_profile 
 void layer_times_release(struct layer_times *t)
 {
     vec_release(&t->slots);
+    mem_free(t->slot_of);
     *t = (struct layer_times)LAYER_TIMES_INIT;
 }
 

@@ -27,6 +27,8 @@ struct joining {
     struct layer_nodes nodes;    /* slots in the optimised graph */
     struct map_str source_named; /* name -> node + 1 of the file's graph */
     struct map_u64 layer_of;     /* node of a graph (its address) -> layer of its inspected + 1 */
+    struct layer_gpu gpu;        /* with a record of the GPU */
+    bool on_gpu;                 /* and it tells the times of nodes */
     double run_us, plain_us;     /* medians, with and without the profiler; NAN: unknown */
     double node_us;              /* what it costs per node in all */
     double inside_us;            /* of that: within the node's own event */
@@ -96,6 +98,102 @@ static tare_status weigh_profiler(struct joining *j)
     return TARE_OK;
 }
 
+/* ---- on a GPU ---- */
+
+/* Its time on the processor is its time: it ran there, and has nothing on the GPU. */
+static bool is_host_node(const struct joining *j, const struct layer_slot *s)
+{
+    size_t k = (size_t)(s - j->times.slots.items);
+    return strncmp(s->event->provider, "CPU", 3) == 0 && j->gpu.slots[k].operations == 0;
+}
+
+/* Of a typical run: on the GPU where it is known to have run there, else on the host, less the profiler's cost. */
+static double slot_time(const struct joining *j, const struct layer_slot *s)
+{
+    size_t k = (size_t)(s - j->times.slots.items);
+    if (!j->on_gpu || is_host_node(j, s)) return own_time(j, s, j->inside_us) * j->scale;
+    return j->gpu.slots[k].time_ns.value / 1e3;
+}
+
+/* What the whole takes: the case's own median, measured without any recording; else that of this pass. */
+static double whole_us(const struct joining *j)
+{
+    const struct run_estimate *p50 = &j->c->latency_ns.p50;
+    return j->c->latency_ns.known && p50->known ? p50->value / 1e3 : j->plain_us;
+}
+
+/* The rest of a run is when the GPU did nothing for it and no node ran on the processor either. */
+static void weigh_gpu(struct joining *j)
+{
+    double host = 0, nodes = 0;
+    for (size_t i = 0; i < j->times.slots.n; i++) {
+        const struct layer_slot *s = &j->times.slots.items[i];
+        nodes += slot_time(j, s);
+        if (is_host_node(j, s)) host += slot_time(j, s);
+    }
+    double rest = whole_us(j) - j->gpu.busy_ns.value / 1e3 - host;
+    j->runtime_us = rest > 1e-3 ? rest : 0;
+    j->sum_us = nodes + j->gpu.outside_ns.value / 1e3 + j->runtime_us;
+}
+
+static struct run_estimate estimate_of(struct interval i, double by)
+{
+    struct run_estimate e = {.known = isfinite(i.value) && by > 0, .value = i.value / by};
+    e.lo = known_if_finite(i.lo / by);
+    e.hi = known_if_finite(i.hi / by);
+    return e.known ? e : (struct run_estimate){0};
+}
+
+/* Busy over the median: the bounds of the one over the opposite bounds of the other. */
+static struct run_estimate busy_share(const struct joining *j)
+{
+    const struct run_estimate *p50 = &j->c->latency_ns.p50;
+    struct interval busy = j->gpu.busy_ns;
+    struct run_estimate e = estimate_of(busy, whole_us(j) * 1e3);
+    if (e.known && j->c->latency_ns.known && p50->known && p50->lo.known && p50->hi.known) {
+        e.lo = known_if_finite(busy.lo / p50->hi.v);
+        e.hi = known_if_finite(busy.hi / p50->lo.v);
+    }
+    return e;
+}
+
+static void record_pass(struct joining *j)
+{
+    struct run_gpu_pass *p = &j->c->gpu.pass;
+    const struct layer_gpu *g = &j->gpu;
+    j->c->gpu.known = true;
+    *p = (struct run_gpu_pass){.known = true,
+                               .runs = known_u64(g->runs),
+                               .other_runs = known_u64(g->other_runs),
+                               .busy_ns = estimate_of(g->busy_ns, 1),
+                               .busy_share = busy_share(j),
+                               .kernel_ns = known_f64(g->kernel_ns),
+                               .copy_ns = known_f64(g->copy_ns),
+                               .operations = known_u64(g->operations),
+                               .copies = known_u64(g->copies),
+                               .copy_bytes = known_u64(g->copy_bytes),
+                               .joined = known_if_finite(g->joined),
+                               .profiled_ratio = known_if_finite(g->profiled_ratio),
+                               .recording = known_if_finite(j->plain_us / whole_us(j) - 1)};
+}
+
+/* Where the record does not tell which node an operation belongs to, times of nodes stay those of the host, and the
+ * document says why there are no others. */
+static tare_status join_gpu(struct joining *j)
+{
+    tare_status s = layer_gpu_build(&j->gpu, j->in->gpu, j->in->profile, &j->times, j->err);
+    if (s < 0) return s;
+    j->on_gpu = !j->gpu.why[0];
+    if (j->on_gpu) {
+        weigh_gpu(j);
+        record_pass(j);
+        return TARE_OK;
+    }
+    run_unknown(j->run, &j->c->unknown, "layers.gpu_ns", "%s", j->gpu.why);
+    run_unknown(j->run, &j->c->unknown, "gpu", "%s", j->gpu.why);
+    return TARE_OK;
+}
+
 /* What the profiler cost is known only against runs without it. Where there are none, these are unknown with the
  * reason, never 0. */
 static void record_profile(struct joining *j)
@@ -108,7 +206,7 @@ static void record_profile(struct joining *j)
     if (j->plain_us > 0 && j->run_us >= 0) {
         p->overhead = known_f64(j->run_us / j->plain_us - 1);
         p->node_ns = known_u64((uint64_t)(j->node_us * 1e3 + 0.5));
-        p->covered = known_f64(j->sum_us / j->plain_us);
+        p->covered = known_f64(j->sum_us / (j->on_gpu ? whole_us(j) : j->plain_us));
         return;
     }
     static const char *const paths[] = {"profile.overhead", "profile.node_ns", "profile.covered"};
@@ -354,11 +452,15 @@ static const char *shape_text(struct arena *a, const struct ort_event *e)
 
 static void put_times(const struct joining *j, struct run_layer *l, const struct layer_slot *slot)
 {
-    double own = own_time(j, slot, j->inside_us) * j->scale;
+    double own = slot_time(j, slot);
     l->calls = known_u64(slot->calls);
     if (slot->total_us < INT64_MAX / 1000) l->total_ns = known_u64((uint64_t)slot->total_us * 1000);
     l->time_ns = known_f64(own * 1e3);
     if (j->sum_us > 0) l->share = known_f64(own / j->sum_us);
+    if (!j->on_gpu) return;
+    const struct layer_gpu_slot *g = &j->gpu.slots[slot - j->times.slots.items];
+    l->gpu_ns = estimate_of(g->time_ns, 1);
+    l->operations = known_u64(g->operations);
 }
 
 static const char *full_name(struct joining *j, const struct layer_slot *slot, size_t node)
@@ -396,6 +498,18 @@ static tare_status add_runtime(struct joining *j)
     l->group = layers_group_of(&j->run->arena, l->name, NULL);
     l->time_ns = known_f64(j->runtime_us * 1e3);
     if (j->sum_us > 0) l->share = known_f64(j->runtime_us / j->sum_us);
+    return TARE_OK;
+}
+
+/* Copies of inputs and outputs, which no node makes. */
+static tare_status add_outside(struct joining *j)
+{
+    struct run_layer *l = run_add_layer(j->run, j->c, LAYERS_OUTSIDE);
+    if (!l) return error_nomem(j->err, "layers");
+    l->group = layers_group_of(&j->run->arena, l->name, NULL);
+    l->gpu_ns = estimate_of(j->gpu.outside_ns, 1);
+    l->time_ns = known_f64(j->gpu.outside_ns.value);
+    if (j->sum_us > 0) l->share = known_f64(j->gpu.outside_ns.value / 1e3 / j->sum_us);
     return TARE_OK;
 }
 
@@ -438,10 +552,12 @@ static tare_status join_profile(struct joining *j)
     if (j->in->profiled.n) s = median_of(&j->in->profiled, &j->run_us, j->err);
     if (s == TARE_OK && j->in->plain.n) s = median_of(&j->in->plain, &j->plain_us, j->err);
     if (s == TARE_OK) s = weigh_profiler(j);
+    if (s == TARE_OK && j->in->gpu) s = join_gpu(j);
     if (s == TARE_OK) record_profile(j);
     if (s == TARE_OK) s = index_graphs(j);
     for (size_t k = 0; s == TARE_OK && k < j->times.slots.n; k++) s = add_slot(j, k);
     if (s == TARE_OK && !isnan(j->run_us)) s = add_runtime(j);
+    if (s == TARE_OK && j->on_gpu && j->gpu.outside_ns.value > 0) s = add_outside(j);
     if (s < 0) return s;
     qsort(j->c->layers.at, j->c->layers.n, sizeof(struct run_layer *), by_time);
     fold_rest(j);
@@ -459,11 +575,13 @@ tare_status layers_join(struct run *run, struct run_case *c, const struct layers
                         .nodes = LAYER_NODES_INIT,
                         .source_named = MAP_STR_INIT,
                         .layer_of = MAP_U64_INIT,
+                        .gpu = LAYER_GPU_INIT,
                         .scale = 1,
                         .plain_us = NAN,
                         .err = err};
     tare_status s = join_profile(&j);
     layer_times_release(&j.times);
+    layer_gpu_release(&j.gpu);
     source_map_release(&j.map);
     layer_near_release(&j.near);
     layer_nodes_release(&j.nodes);

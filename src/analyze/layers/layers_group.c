@@ -189,6 +189,7 @@ static const char *told(struct path *p, const char *name, const char *op)
 const char *layers_group_told(const char *name, const char *op)
 {
     struct path p;
+    if (strcmp(name, LAYERS_OUTSIDE) == 0) return "copy";
     return strcmp(name, LAYERS_RUNTIME) == 0 ? "runtime" : told(&p, name, op);
 }
 
@@ -196,6 +197,7 @@ const char *layers_group_of(struct arena *a, const char *name, const char *op)
 {
     struct path p;
     if (strcmp(name, LAYERS_RUNTIME) == 0) return "runtime";
+    if (strcmp(name, LAYERS_OUTSIDE) == 0) return "copy";
     const char *group = told(&p, name, op);
     return group ? group : by_part(a, &p, op);
 }

@@ -12,8 +12,11 @@
 #include "cli/progress.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "probe/gpu_record.h"
 #include "probe/roof.h"
+#include "subject/ort_session.h"
 #include "subject/profiled.h"
+#include "trace/reader.h"
 
 enum { WARMUP_RUNS = 3, PROFILED_RUNS = 200 };
 
@@ -50,6 +53,8 @@ struct profiling {
     struct layers_shapes seen;
     struct inspected source, optimized;
     bool has_source, has_optimized;
+    struct layers_gpu gpu; /* what the GPU did meanwhile */
+    bool has_gpu;
 };
 
 /* The dimensions that this model has, as they were when it ran. */
@@ -162,10 +167,78 @@ static void drop_reasons(struct profiling *l)
     struct run_map *u = &l->c->unknown;
     run_map_drop(u, "layers");
     run_map_drop(u, "profile");
+    if (l->c->gpu.known) run_map_drop(u, "gpu");
     if (l->c->cost.known)
         run_map_drop(u, "cost");
     else if (!l->pass.has_source && !l->pass.has_optimized)
         run_unknown(l->run, u, "cost", "no graph could be read: %s", l->pass.source_why);
+}
+
+/* ---- the GPU ---- */
+
+/* A record of the GPU while the pass runs: of cases that run on one. CUPTI comes into the process only now, after
+ * everything was measured. */
+struct gpu_taking {
+    struct gpu_recording of;
+    char folder[64], path[96];
+    bool on;
+};
+
+static bool runs_on_gpu(const struct bench_case *bc)
+{
+    return ort_provider_memory(bc->params.provider) != NULL;
+}
+
+static void go_without_gpu(struct profiling *l, const char *why)
+{
+    cli_warn(l->cli, "%s: times of layers are those of the host, not of the GPU: %s", l->c->name, why);
+    run_unknown(l->run, &l->c->unknown, "gpu", "%s", why);
+    run_unknown(l->run, &l->c->unknown, "layers.gpu_ns", "%s", why);
+}
+
+static void start_gpu(struct profiling *l, struct gpu_taking *r, const struct bench_case *bc)
+{
+    tare_error why = TARE_ERROR_INIT;
+    if (!runs_on_gpu(bc)) return;
+    snprintf(r->folder, sizeof r->folder, "/tmp/tare-gpu-XXXXXX");
+    if (!mkdtemp(r->folder)) {
+        go_without_gpu(l, "no temporary folder in /tmp");
+        return;
+    }
+    snprintf(r->path, sizeof r->path, "%s/layers.tare", r->folder);
+    r->on = gpu_record_start(&r->of, NULL, r->path, &why) == TARE_OK;
+    if (!r->on) go_without_gpu(l, why.text);
+}
+
+static tare_status read_gpu(struct profiling *l, const struct gpu_taking *r, tare_error *err)
+{
+    const struct profiled_pass *p = &l->pass;
+    struct layers_window *windows = mem_new(p->windows.n, sizeof *windows);
+    struct layers_gpu_source from = {.profile = &p->profile,
+                                     .profile_start = p->profile_start_ns,
+                                     .windows = windows,
+                                     .n_windows = p->windows.n};
+    tare_status s = windows ? trace_open(&from.trace, r->path, err) : error_nomem(err, "runs");
+    for (size_t i = 0; s == TARE_OK && i < p->windows.n; i++)
+        windows[i] = (struct layers_window){p->windows.items[i].start_ns, p->windows.items[i].end_ns,
+                                            p->windows.items[i].profiled};
+    if (s == TARE_OK) s = layers_gpu_read(&l->gpu, &from, err);
+    trace_close(from.trace);
+    mem_free(windows);
+    return s;
+}
+
+static void end_gpu(struct profiling *l, struct gpu_taking *r, bool wanted)
+{
+    tare_error why = TARE_ERROR_INIT;
+    if (r->on) {
+        tare_status s = gpu_record_stop(&r->of, &why);
+        if (s == TARE_OK && wanted) s = read_gpu(l, r, &why);
+        l->has_gpu = s == TARE_OK && wanted;
+        if (s < 0) go_without_gpu(l, why.text);
+    }
+    if (r->path[0]) unlink(r->path);
+    if (r->folder[0]) rmdir(r->folder);
 }
 
 static tare_status join_layers(struct profiling *l, tare_error *err)
@@ -178,6 +251,7 @@ static tare_status join_layers(struct profiling *l, tare_error *err)
                               .optimized = l->has_optimized ? &l->optimized : NULL,
                               .profiled = {p->profiled_ns.items, p->profiled_ns.n},
                               .plain = {p->plain_ns.items, p->plain_ns.n},
+                              .gpu = l->has_gpu ? &l->gpu : NULL,
                               .skip_runs = p->warmup_runs};
     tare_status s = layers_join(l->run, l->c, &in, err);
     const struct opt_list *groups = &l->a->groups;
@@ -197,13 +271,16 @@ static tare_status profile_case(struct profiling *l, const struct bench_case *bc
                                  .budget_ns = (uint64_t)l->a->budget.ns,
                                  .interrupted = &interrupted};
     tare_error why = TARE_ERROR_INIT;
+    struct gpu_taking gpu = {0};
+    start_gpu(l, &gpu, bc);
     tare_status s = profiled_run(&l->pass, bc->subject, &o, l->run, &why);
+    end_gpu(l, &gpu, s == TARE_OK);
     if (s != TARE_OK) return go_without(l, s, why.text);
     cost_graphs(l);
     record_graphs(l);
-    drop_reasons(l);
     s = join_layers(l, &why);
     if (s != TARE_OK) return go_without(l, s, why.text);
+    drop_reasons(l);
     find_roof(l);
     return TARE_OK;
 }
@@ -226,7 +303,8 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, const stru
                               .c = run->cases.at[i],
                               .pass = PROFILED_PASS_INIT,
                               .source = INSPECTED_INIT,
-                              .optimized = INSPECTED_INIT};
+                              .optimized = INSPECTED_INIT,
+                              .gpu = LAYERS_GPU_INIT};
         progress_at(&shown, "profiling layers", i, run->cases.n);
         if (run->cases.at[i]->failure)
             say_why(&l, "the case failed");
@@ -237,6 +315,7 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, const stru
         inspected_release(&l.source);
         inspected_release(&l.optimized);
         profiled_release(&l.pass);
+        layers_gpu_release(&l.gpu);
     }
     interrupt_restore(&was);
     progress_end(&shown);

@@ -541,6 +541,49 @@ export const GPU_DEVICE: Shape = {
   throttled_ns: "number",
 };
 
+/** One run as the GPU saw it, from the pass that timed layers. */
+export interface GpuPass {
+  /** Runs that it is the mean of. */
+  runs?: number | null;
+  /** Runs whose operations were others, or not all recorded: left out. */
+  other_runs?: number | null;
+  /** Something ran on the GPU, mean of a run, ns. */
+  busy_ns?: Estimate | null;
+  /** That over the case's median, which was measured without recording. */
+  busy_share?: Estimate | null;
+  /** Some kernel ran, mean of a run, ns. */
+  kernel_ns?: number | null;
+  /** Some copy or fill ran, mean of a run, ns. */
+  copy_ns?: number | null;
+  /** Kernels, copies and fills of a run. */
+  operations?: number | null;
+  /** Of these, copies and fills. */
+  copies?: number | null;
+  /** Copied and filled in a run, B. */
+  copy_bytes?: number | null;
+  /** Share of the GPU time that was launched by a node of the graph. */
+  joined?: number | null;
+  /** GPU time of a run under the runtime's profiler, which gave the map to nodes, over that without it. */
+  profiled_ratio?: number | null;
+  /** What recording added to a run: its median over the case's, less 1. */
+  recording?: number | null;
+}
+
+export const GPU_PASS: Shape = {
+  runs: "number",
+  other_runs: "number",
+  busy_ns: ESTIMATE,
+  busy_share: ESTIMATE,
+  kernel_ns: "number",
+  copy_ns: "number",
+  operations: "number",
+  copies: "number",
+  copy_bytes: "number",
+  joined: "number",
+  profiled_ratio: "number",
+  recording: "number",
+};
+
 /** GPU work over the measured runs. */
 export interface Gpu {
   /** Kernels running, ns. */
@@ -551,6 +594,8 @@ export interface Gpu {
   copy_bytes?: number | null;
   /** Per GPU. */
   devices?: GpuDevice[] | null;
+  /** One run, operation by operation (tare bench --layers). */
+  pass?: GpuPass | null;
 }
 
 export const GPU: Shape = {
@@ -558,6 +603,7 @@ export const GPU: Shape = {
   copy_ns: "number",
   copy_bytes: "number",
   devices: [GPU_DEVICE],
+  pass: GPU_PASS,
 };
 
 /** Energy over the measured runs. */
@@ -636,6 +682,10 @@ export interface Layer {
   output?: string | null;
   /** Per run, the profiler's own cost subtracted, ns. */
   time_ns?: number | null;
+  /** On a GPU: its operations there, mean of a run without the runtime's profiler, ns. */
+  gpu_ns?: Estimate | null;
+  /** On a GPU: kernels, copies and fills of it in a run. */
+  operations?: number | null;
   /** flops / bytes. */
   intensity?: number | null;
   /** Operations reached, 1/s. */
@@ -667,6 +717,8 @@ export const LAYER: Shape = {
   output_bytes: "number",
   output: "text",
   time_ns: "number",
+  gpu_ns: ESTIMATE,
+  operations: "number",
   intensity: "number",
   rate: "number",
   bandwidth: "number",
