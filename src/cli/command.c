@@ -7,12 +7,12 @@
 #include "cli/opt.h"
 
 const struct command command_table[] = {
-    {"bench", cmd_bench, CMD_PAGER, "weigh a model or a command, sweep it, judge it"},
+    {"bench", cmd_bench, 0, "weigh a model or a command, sweep it, judge it"},
     {"run", cmd_run, 0, "watch a program and the machine: what it used, what held it up"},
     {"top", cmd_top, 0, "the machine and its processes, live, once or from a recording"},
-    {"compare", cmd_compare, CMD_PAGER, "is the new one slower? two sides measured in turn"},
+    {"compare", cmd_compare, 0, "is the new one slower? two sides measured in turn"},
     {"inspect", cmd_inspect, CMD_PAGER, "what a model costs without running it; where two of them differ"},
-    {"doctor", cmd_doctor, CMD_PAGER, "what can be measured on this machine, what cannot and why"},
+    {"doctor", cmd_doctor, 0, "what can be measured on this machine, what cannot and why"},
     {"history", cmd_history, CMD_PAGER, "what is kept of earlier runs: list, show, tag, prune, import"},
     {"trend", cmd_trend, CMD_PAGER, "a metric over the history, and where its level changed"},
     {"report", cmd_report, CMD_PAGER, "print a trace as a call tree, or saved runs as tables"},

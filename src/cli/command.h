@@ -16,7 +16,9 @@ struct opt_choice;
 typedef int command_fn(struct cli *cli, int argc, char **argv); /* argv[0] is the command's name */
 
 enum command_flags {
-    CMD_PAGER = 1,    /* long answers: through a pager when stdout is a terminal */
+    CMD_PAGER =
+        1, /* long answers: through a pager when stdout is a terminal; never of what measures, which may be
+                       * one of several commands in a row */
     CMD_PLUMBING = 2, /* called by scripts of ours: not in the help, no page */
 };
 

@@ -47,7 +47,7 @@ static const char *keeps_limit(const struct objective *o, const struct run_case 
 
 static bool may_choose(struct choice *ch, const struct run_case *c, struct run_estimate *e)
 {
-    if (!is_same_work(ch->run, ch->like, c) || !measure_named(c, ch->metric, e)) return false;
+    if ((ch->like && !is_same_work(ch->run, ch->like, c)) || !measure_named(c, ch->metric, e)) return false;
     if (!answers_are_fine(ch->run, c)) {
         ch->worse_answers++;
         return false;
@@ -223,11 +223,24 @@ void recommended_release(struct recommended *r)
     *r = (struct recommended)RECOMMENDED_INIT;
 }
 
-static void tell_none_keeps(struct run *run, const struct objective *o, const char *why)
+/* Of all cases, whatever work they do: one that keeps the limit for other work is no reason to be silent about it, but
+ * then the sentence is not true. */
+static tare_status tell_none_keeps(struct run *run, const struct objective *o, tare_error *err)
 {
-    struct judging j = {.run = run, .rule = finding_rule("latency.limit")};
-    struct run_finding *f = finding_start(&j, NULL, "%s", why);
-    finding_number(&j, f, "limit_ns", (double)o->latency_limit_ns);
+    struct choice ch = {.run = run, .o = o, .metric = metric_for(run, o)};
+    struct buf why = BUF_INIT;
+    struct run_estimate e;
+    for (size_t i = 0; i < run->cases.n; i++)
+        if (may_choose(&ch, run->cases.at[i], &e)) return TARE_OK;
+    say_none_keeps(&why, &ch);
+    tare_status s = buf_status(&why, err);
+    if (s == TARE_OK) {
+        struct judging j = {.run = run, .rule = finding_rule("latency.limit")};
+        struct run_finding *f = finding_start(&j, NULL, "%s", why.data);
+        finding_number(&j, f, "limit_ns", (double)o->latency_limit_ns);
+    }
+    buf_release(&why);
+    return s;
 }
 
 /* The limit goes into the document first: it must be there also when no case keeps it. */
@@ -245,7 +258,7 @@ tare_status recommend(struct run *run, const struct objective *o, tare_error *er
             .known = true, .objective = arena_str(&run->arena, o->name), .case_name = r.c->name};
         run->recommendation.why = arena_str(&run->arena, r.why.data);
     } else if (r.why.len) {
-        tell_none_keeps(run, o, r.why.data);
+        s = tell_none_keeps(run, o, err);
     }
     if (run->arena.failed) s = error_nomem(err, "the recommendation");
     recommended_release(&r);

@@ -4,6 +4,7 @@ esc=$(printf '\033')
 export TARE_PAGER="sed 's/^/paged: /'"
 on_tty "tare help version" | head -n 1
 on_tty "tare version" | head -n 1 | sed 's/[0-9][0-9.]*/N/'   # short: never paged
+on_tty "tare bench --no-save --max-runs 5 -- true 2>/dev/null && echo next" | grep -c -e paged -e next   # measures: never paged, the next command comes
 TARE_PAGER= on_tty "tare help version" | head -n 1
 unset TARE_PAGER
 PAGER="sed 's/^/common: /'" on_tty "tare help version" | head -n 1
