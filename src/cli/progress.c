@@ -27,7 +27,7 @@ static void put_bar(struct buf *out, const struct progress_view *v, unsigned cel
     if (!v->utf8) buf_add_char(out, ']');
 }
 
-/* The time left assumes that the rest goes as fast as what is done. On a narrow terminal the bar goes first, then that
+/* The time left assumes that the rest goes as fast as what was done since `from`. On a narrow terminal the bar goes first, then that
  * time. */
 void progress_render(struct buf *out, const struct progress_view *given)
 {
@@ -49,9 +49,27 @@ void progress_render(struct buf *out, const struct progress_view *given)
         buf_add_str(out, "  ");
     }
     buf_printf(out, "%3.0f%%", (double)v.done / (double)v.total * 100);
-    if (v.done == 0 || v.done == v.total || text >= v.width) return;
+    if (v.done <= v.from || v.done == v.total || text >= v.width) return;
     buf_add_str(out, "  ETA ");
-    put_time(out, elapsed * (double)(v.total - v.done) / (double)v.done);
+    put_time(out, elapsed * (double)(v.total - v.done) / (double)(v.done - v.from));
+}
+
+/* The clock runs from when something was last not yet done: what comes before (models that are loaded, warm-up) says
+ * nothing about how fast the rest goes. */
+static void count_from(struct progress *p, uint64_t done, uint64_t total, struct instant now)
+{
+    bool anew = !p->what[0] || total != p->total || done < p->done;
+    if (anew) progress_end(p);
+    if (anew || done == p->from) {
+        p->start = now;
+        p->from = done;
+    }
+    if (anew) {
+        p->drawn = now;
+        p->drawn.ns += FIRST_NS - REDRAW_NS; /* short work shows nothing at all */
+    }
+    p->done = done;
+    p->total = total;
 }
 
 void progress_at(void *progress, const char *what, uint64_t done, uint64_t total)
@@ -60,16 +78,12 @@ void progress_at(void *progress, const char *what, uint64_t done, uint64_t total
     struct buf line = BUF_INIT;
     if (!p->term->tty) return;
     struct instant now = instant_now();
-    if (strcmp(p->what, what) != 0) {
-        progress_end(p);
-        snprintf(p->what, sizeof p->what, "%s", what);
-        p->start = p->drawn = now;
-        p->drawn.ns += FIRST_NS - REDRAW_NS; /* short work shows nothing at all */
-    }
+    count_from(p, done, total, now);
+    snprintf(p->what, sizeof p->what, "%s", what);
     if (instant_since(now, p->drawn).ns < REDRAW_NS) return;
     p->drawn = now;
-    struct progress_view v = {p->what,        done,         total, instant_since(now, p->start),
-                              p->term->width, p->term->utf8};
+    struct progress_view v = {p->what,        done,          total,  instant_since(now, p->start),
+                              p->term->width, p->term->utf8, p->from};
     progress_render(&line, &v);
     fprintf(p->to, "\r\033[K%s", line.data);
     fflush(p->to);

@@ -15,12 +15,13 @@ struct progress {
     const struct term *term;
     char what[128]; /* "": not begun */
     struct instant start, drawn;
+    uint64_t from, done, total; /* from: what was done at `start` */
     bool visible;
 };
 #define PROGRESS_INIT(cli) {.to = (cli)->err, .term = &(cli)->err_term}
 
-/* Cheap enough to call often, and fits callbacks. Other words begin a bar anew: its time counts from there. `total` 0:
- * unknown, then only what is done is shown. */
+/* Cheap enough to call often, and fits callbacks. Another total, or less done than before, begin a bar anew; other words
+ * do not: cases of a bench take turns within one. `total` 0: unknown, then only what is done is shown. */
 void progress_at(void *progress, const char *what, uint64_t done, uint64_t total);
 void progress_end(struct progress *p);
 
@@ -39,9 +40,10 @@ tare_status progress_sink_write(void *sink, const void *bytes, size_t n, tare_er
 struct progress_view {
     const char *what;
     uint64_t done, total;
-    struct duration elapsed;
+    struct duration elapsed; /* since `from` was done */
     unsigned width;
     bool utf8;
+    uint64_t from;
 };
 void progress_render(struct buf *out, const struct progress_view *v);
 

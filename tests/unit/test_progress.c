@@ -24,16 +24,17 @@ static void test_render(void **state)
 {
     (void)state;
     struct duration ten = {INT64_C(10000000000)};
-    assert_string_equal(render((struct progress_view){"work", 25, 100, ten, 60, false}),
+    assert_string_equal(render((struct progress_view){"work", 25, 100, ten, 60, false, 0}),
                         "work  [########........................]   25%  ETA 30s");
-    assert_string_equal(render((struct progress_view){"work", 0, 100, ten, 46, false}),
+    assert_string_equal(render((struct progress_view){"work", 0, 100, ten, 46, false, 0}),
                         "work  [..................]    0%");
-    assert_string_equal(render((struct progress_view){"work", 100, 100, ten, 30, false}), "work  100%");
-    assert_string_equal(render((struct progress_view){"work", 500, 100, ten, 30, false}), "work  100%");
-    assert_string_equal(render((struct progress_view){"work", 7, 0, ten, 60, false}), "work  7  10s");
-    assert_string_equal(render((struct progress_view){"w", 1, 11, ten, 22, false}), "w    9%  ETA 1m40s");
-    assert_string_equal(render((struct progress_view){"w", 1, 1000, ten, 22, false}), "w    0%  ETA 2h46m");
-    assert_non_null(strstr(render((struct progress_view){"w", 50, 100, ten, 80, true}), "\u2588\u2591"));
+    assert_string_equal(render((struct progress_view){"work", 100, 100, ten, 30, false, 0}), "work  100%");
+    assert_string_equal(render((struct progress_view){"work", 500, 100, ten, 30, false, 0}), "work  100%");
+    assert_string_equal(render((struct progress_view){"work", 7, 0, ten, 60, false, 0}), "work  7  10s");
+    assert_string_equal(render((struct progress_view){"w", 1, 11, ten, 22, false, 0}), "w    9%  ETA 1m40s");
+    assert_string_equal(render((struct progress_view){"w", 1, 1000, ten, 22, false, 0}),
+                        "w    0%  ETA 2h46m");
+    assert_non_null(strstr(render((struct progress_view){"w", 50, 100, ten, 80, true, 0}), "\u2588\u2591"));
 }
 
 static void test_fits(void **state)
@@ -42,7 +43,7 @@ static void test_fits(void **state)
     struct duration long_time = {INT64_C(360000000000000)};
     for (unsigned width = 20; width < 200; width++) {
         for (uint64_t done = 0; done <= 50; done += 5) {
-            struct progress_view v = {"w", done, 50, long_time, width, width % 2};
+            struct progress_view v = {"w", done, 50, long_time, width, width % 2, 0};
             assert_true(term_columns(render(v)) < width);
         }
     }
@@ -62,6 +63,35 @@ static void draw(bool tty, char **text)
     progress_end(&p);
     progress_end(&p);
     fclose(to);
+}
+
+/* A bench loads, then its cases take turns, each for less than a bar takes to appear: one bar, whose time counts from
+ * when measuring began. It began anew with each case, and so never showed. */
+static void test_cases_take_turns_in_one_bar(void **state)
+{
+    size_t n = 0;
+    char *text;
+    struct term t = {.tty = true, .width = 80};
+    FILE *to = open_memstream(&text, &n);
+    struct progress p = {.to = to, .term = &t};
+    (void)state;
+    progress_at(&p, "loading a", 0, 100);
+    p.start.ns -= 8000000000u; /* loading took eight seconds */
+    p.drawn.ns -= 8000000000u;
+    progress_at(&p, "warming up b", 0, 100);
+    for (int i = 1; i <= 4; i++) {
+        p.start.ns -= 50000000; /* every 50 ms */
+        p.drawn.ns -= 50000000;
+        progress_at(&p, i % 2 ? "measuring a" : "measuring b", (uint64_t)i, 100);
+    }
+    p.drawn.ns -= 1000000000;
+    p.start.ns -= 1800000000; /* 2 s for 5 of them */
+    progress_at(&p, "measuring a", 5, 100);
+    fclose(to);
+    assert_non_null(strstr(text, "warming up b"));
+    assert_non_null(strstr(text, "measuring b"));
+    assert_non_null(strstr(text, "  5%  ETA 38s"));
+    free(text);
 }
 
 static void test_terminal_only(void **state)
@@ -84,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_render),
         cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_cases_take_turns_in_one_bar),
         cmocka_unit_test(test_terminal_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
