@@ -15,6 +15,7 @@ struct choice {
     const struct run *run;
     const struct objective *o;
     const struct run_case *like; /* whose work it is about */
+    bool any_work;               /* it is about all; `like` is not looked at */
     const char *metric;
     bool more_is_better;
     size_t over_limit, not_shown, worse_answers; /* cases left out */
@@ -47,7 +48,8 @@ static const char *keeps_limit(const struct objective *o, const struct run_case 
 
 static bool may_choose(struct choice *ch, const struct run_case *c, struct run_estimate *e)
 {
-    if ((ch->like && !is_same_work(ch->run, ch->like, c)) || !measure_named(c, ch->metric, e)) return false;
+    if ((!ch->any_work && !is_same_work(ch->run, ch->like, c)) || !measure_named(c, ch->metric, e))
+        return false;
     if (!answers_are_fine(ch->run, c)) {
         ch->worse_answers++;
         return false;
@@ -227,7 +229,7 @@ void recommended_release(struct recommended *r)
  * then the sentence is not true. */
 static tare_status tell_none_keeps(struct run *run, const struct objective *o, tare_error *err)
 {
-    struct choice ch = {.run = run, .o = o, .metric = metric_for(run, o)};
+    struct choice ch = {.run = run, .o = o, .any_work = true, .metric = metric_for(run, o)};
     struct buf why = BUF_INIT;
     struct run_estimate e;
     for (size_t i = 0; i < run->cases.n; i++)
