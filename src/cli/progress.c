@@ -27,8 +27,8 @@ static void put_bar(struct buf *out, const struct progress_view *v, unsigned cel
     if (!v->utf8) buf_add_char(out, ']');
 }
 
-/* The time left assumes that the rest goes as fast as what was done since `from`. On a narrow terminal the bar goes first, then that
- * time. */
+/* The time left assumes that the rest goes as fast as what was done since `from`. On a narrow terminal the bar goes
+ * first, then that time. */
 void progress_render(struct buf *out, const struct progress_view *given)
 {
     struct progress_view v = *given;

@@ -20,8 +20,8 @@ struct progress {
 };
 #define PROGRESS_INIT(cli) {.to = (cli)->err, .term = &(cli)->err_term}
 
-/* Cheap enough to call often, and fits callbacks. Another total, or less done than before, begin a bar anew; other words
- * do not: cases of a bench take turns within one. `total` 0: unknown, then only what is done is shown. */
+/* Cheap enough to call often, and fits callbacks. Another total, or less done than before, begin a bar anew; other
+ * words do not: cases of a bench take turns within one. `total` 0: unknown, then only what is done is shown. */
 void progress_at(void *progress, const char *what, uint64_t done, uint64_t total);
 void progress_end(struct progress *p);
 

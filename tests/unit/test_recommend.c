@@ -75,7 +75,7 @@ static void test_unknown_is_not_over(void **state)
     assert_string_equal(r.findings.at[r.findings.n - 1]->id, "latency.limit");
     assert_string_equal(r.findings.at[r.findings.n - 1]->title,
                         "no case is shown to keep the latency limit of 1 ms; 5 cases are over that limit");
-    /* all of them count, not only those that do the first one's work; one that keeps it for other work makes it untrue */
+    /* all count, not only those that do the first one's work; one that keeps it for other work makes it untrue */
     for (size_t i = 0; i < r.cases.n; i++)
         run_map_int(&r.arena, &r.cases.at[i]->params, "length", i < 3 ? 32 : 64);
     size_t before = r.findings.n;
