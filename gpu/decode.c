@@ -127,7 +127,7 @@ static void put_call(const struct decoding *d, const uint8_t *a)
     r.CALL.name = call_name(d, domain, at32(a, 4));
     r.CALL.id = at32(a, 32);
     r.CALL.result = at32(a, 36);
-    host_watch((uint32_t)r.CALL.thread);
+    host_watch(d->book, (uint32_t)r.CALL.thread);
     book_put(d->book, &r);
 }
 

@@ -89,7 +89,7 @@ void collect_stop_at_exit(void);
 void collect_abandon(void); /* in a forked child */
 
 /* ---- host.c ---- */
-void host_watch(uint32_t thread); /* one that launches */
+void host_watch(struct book *b, uint32_t thread); /* one that launches: its name is booked */
 void host_look(struct book *b);
 void host_forget(void); /* all of them */
 

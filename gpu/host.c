@@ -14,26 +14,46 @@
 enum { THREADS = 8 };
 static uint32_t threads[THREADS];
 
-void host_watch(uint32_t thread)
+/* What the kernel says of a thread, without the end of the line; false: it is gone, or may not be looked at. */
+static bool read_of(uint32_t thread, const char *what, char text[64])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%u/%s", thread, what);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, 63) : -1;
+    if (fd >= 0) close(fd);
+    if (n <= 0) return false;
+    text[n] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return true;
+}
+
+static void put_name(struct book *b, uint32_t thread)
+{
+    char name[64];
+    struct gpu_record r = {.kind = GPU_THREAD, .text = name};
+    if (!read_of(thread, "comm", name)) return;
+    r.THREAD.thread = thread;
+    r.text_bytes = strlen(name);
+    book_put(b, &r);
+}
+
+void host_watch(struct book *b, uint32_t thread)
 {
     for (int i = 0; i < THREADS; i++) {
         if (threads[i] == thread) return;
         if (threads[i]) continue;
         threads[i] = thread;
+        put_name(b, thread);
         return;
     }
 }
 
-/* "running", or the number of the system call it is in; false: it is gone, or may not be looked at. */
+/* "running", or the number of the system call it is in. */
 static bool look_at(uint32_t thread, uint64_t *state)
 {
-    char path[64], text[64];
-    snprintf(path, sizeof path, "/proc/self/task/%u/syscall", thread);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0) close(fd);
-    if (n <= 0) return false;
-    text[n] = 0;
+    char text[64];
+    if (!read_of(thread, "syscall", text)) return false;
     *state = GPU_HOST_RUNS;
     if (strncmp(text, "running", 7) == 0) return true;
     long call = strtol(text, NULL, 10);

@@ -34,7 +34,7 @@ static void records_come_back(void **state)
         assert_true(gpu_unpack(&in, &d, &back));
         assert_int_equal(back.kind, kind);
         assert_true(back.v[0] == (uint64_t)kind * 1000003u * (kind % 2 ? 1 : 1000000007u));
-        if (kind == GPU_NAME || kind == GPU_DEVICE || kind == GPU_NOTE)
+        if (kind == GPU_NAME || kind == GPU_DEVICE || kind == GPU_NOTE || kind == GPU_THREAD)
             assert_memory_equal(back.text, "abc", 3);
     }
     assert_false(gpu_unpack(&in, &d, &back));
@@ -358,6 +358,47 @@ static void ranges_have_their_kernels(void **state)
     gpu_profile_release(&p);
 }
 
+/* Two kernels by the thread that opened the range, one of them before it; one by another thread, one by nobody knows
+ * whom. */
+static void what_is_in_no_range_is_told_by_thread(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    struct gpu_record name = {.kind = GPU_THREAD, .text = "pt_autograd_0", .text_bytes = 13};
+    name.THREAD.thread = 78;
+    put(m, name);
+    struct gpu_record r = {.kind = GPU_RANGE_BEGIN};
+    r.RANGE_BEGIN.at = STAMP;
+    r.RANGE_BEGIN.thread = 11;
+    r.RANGE_BEGIN.range = 100;
+    put(m, r);
+    struct gpu_record in = {.kind = GPU_IN_RANGE};
+    in.IN_RANGE.id = 2;
+    in.IN_RANGE.range = 100;
+    put(m, in);
+    call(m, 1, 3, 5, 3);
+    call(m, 2, 6, 8, 3);
+    struct gpu_record by = {.kind = GPU_CALL};
+    by.CALL.start = STAMP + 9 * US;
+    by.CALL.thread = 78;
+    by.CALL.name = by.CALL.id = 3;
+    put(m, by);
+    kernel(m, 1, 20, 30, 11);
+    kernel(m, 2, 40, 50, 11);
+    kernel(m, 3, 60, 160, 11);
+    kernel(m, 4, 200, 205, 11);
+    analyse(m, &p);
+    assert_int_equal(p.threads.n, 3);
+    const struct gpu_thread *other = p.threads.at[0], *own = p.threads.at[1], *unknown = p.threads.at[2];
+    assert_string_equal(other->name, "pt_autograd_0");
+    assert_true(other->thread.v == 78 && other->in_range.known && other->in_range.v == 0 &&
+                other->operations == 1);
+    assert_true(own->thread.v == 11 && own->in_range.v == 1 && own->operations == 2 && !own->name);
+    assert_true(!unknown->thread.known && unknown->operations == 1 && unknown->gpu_ns == 5 * US);
+    gpu_profile_release(&p);
+}
+
 /* ---- steps ---- */
 
 /* Steps of 1 ms, the last of 3 ms, within one outer range and around inner ones; the GPU works 400 us of each, 100 of
@@ -601,6 +642,7 @@ int main(void)
         cmocka_unit_test(sorting_and_finding),
         cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_in_no_range_is_told_by_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pool_counts_by_its_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_at_its_peak_by_who_took_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(busy_is_a_union_over_streams, set_up, tear_down),

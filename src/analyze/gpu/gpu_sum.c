@@ -137,6 +137,31 @@ static tare_status put_ranges(struct gpu_work *w, struct gpu_profile *p)
     return s;
 }
 
+/* ---- threads ---- */
+
+static int by_thread_time(const void *a, const void *b)
+{
+    const struct gpu_thread *x = *(struct gpu_thread *const *)a, *y = *(struct gpu_thread *const *)b;
+    if (x->gpu_ns != y->gpu_ns) return x->gpu_ns < y->gpu_ns ? 1 : -1;
+    return x->thread.v < y->thread.v ? -1 : x->thread.v > y->thread.v;
+}
+
+static void put_threads(struct gpu_work *w, struct trace *t, struct gpu_profile *p)
+{
+    for (size_t i = 0; i < w->threads.n; i++) {
+        const struct gpu_host_thread *from = &w->threads.items[i];
+        struct gpu_thread *to = from->operations ? RUN_LIST_ADD(&p->arena, &p->threads) : NULL;
+        if (!to) continue;
+        to->pid = trace_process(t, from->process)->pid;
+        if (from->thread != UINT32_MAX) to->thread = known_u64(from->thread);
+        to->name = from->name;
+        to->operations = from->operations;
+        to->gpu_ns = from->gpu_ns;
+        if (p->ranges.n) to->in_range = known_u64(from->in_range);
+    }
+    if (p->threads.n) qsort(p->threads.at, p->threads.n, sizeof *p->threads.at, by_thread_time);
+}
+
 /* ---- where kernels come from ---- */
 
 static int by_origin_total(const void *a, const void *b)
@@ -196,6 +221,7 @@ static void cut_lists(struct gpu_profile *p)
     if (p->calls.n > RUN_LIST_MAX) p->calls.n = RUN_LIST_MAX;
     if (p->ranges.n > RUN_LIST_MAX) p->ranges.n = RUN_LIST_MAX;
     if (p->origins.n > RUN_LIST_MAX) p->origins.n = RUN_LIST_MAX;
+    if (p->threads.n > RUN_LIST_MAX) p->threads.n = RUN_LIST_MAX;
     if (p->notes.n > RUN_LIST_MAX) p->notes.n = RUN_LIST_MAX;
 }
 
@@ -242,6 +268,7 @@ static tare_status judge(struct gpu_work *w, struct trace *t, struct gpu_profile
     if (s == TARE_OK) s = put_devices(w, out);
     if (s == TARE_OK) s = put_ranges(w, out);
     put_kernels(w, out);
+    put_threads(w, t, out);
     put_origins(w, out);
     put_copies(w, out);
     put_calls(w, out);

@@ -258,7 +258,7 @@ static tare_status thread_index(struct gpu_work *w, uint32_t process, uint64_t t
     tare_status s = map_u64_ref(&w->thread_numbers, gpu_key(process, thread), &at, w->err);
     if (s != TARE_OK) return s;
     if (!*at && w->threads.n < MANY_THREADS) {
-        struct gpu_host_thread t = {process, (uint32_t)thread, false};
+        struct gpu_host_thread t = {.process = process, .thread = (uint32_t)thread};
         s = vec_push(&w->threads, t, w->err);
         *at = w->threads.n;
     }
@@ -300,6 +300,15 @@ static tare_status add_call(struct gpu_work *w, uint32_t process, const struct g
     s = thread_index(w, process, r->CALL.thread, &c.thread);
     if (s == TARE_OK && c.thread < MANY_THREADS) w->threads.items[c.thread].calls = true;
     return s == TARE_OK ? vec_push(&w->calls, c, w->err) : s;
+}
+
+static tare_status add_thread(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint16_t at;
+    tare_status s = thread_index(w, process, r->THREAD.thread, &at);
+    if (s == TARE_OK && at < MANY_THREADS)
+        w->threads.items[at].name = arena_str(&w->out->arena, gpu_tables_clean(&w->tables, r));
+    return s;
 }
 
 static tare_status add_state(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
@@ -462,6 +471,7 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_RANGE_SEQUENCE: return add_sequence(w, process, r);
     case GPU_IN_RANGE: return add_in_range(w, process, r);
     case GPU_HOST_STATE: return add_state(w, process, r);
+    case GPU_THREAD: return add_thread(w, process, r);
     case GPU_NOTE: return add_note(w, g->t, process, r);
     case GPU_LOST: return add_lost(w, process, r);
     default: return TARE_OK;
@@ -516,19 +526,48 @@ static void join_calls(struct gpu_work *w)
     }
 }
 
+/* The innermost range that it was launched in, or GPU_NONE. `near`: where the last was found. */
+static uint32_t range_of(const struct gpu_work *w, const struct gpu_op *op, size_t *near)
+{
+    struct gpu_launched_in wanted = {.id = op->id, .process = (uint16_t)w->cards.items[op->card].process};
+    if (!w->in_range.n) return GPU_NONE;
+    *near = FIND(w, in_range, by_launch, &wanted, *near);
+    if (*near == w->in_range.n || by_launch(&w->in_range.items[*near], &wanted) != 0) return GPU_NONE;
+    return gpu_index(&w->range_numbers, wanted.process, w->in_range.items[*near].range);
+}
+
+/* Autograd, a data loader, a server: each thread has ranges of its own, and what it launches is in no other's. Ranges
+ * that only say where kernels come from are not the program's. An operation whose call is not known goes by a thread
+ * that no system has. */
+static tare_status count_by_thread(struct gpu_work *w, const struct gpu_op *op, uint32_t range)
+{
+    uint16_t thread = MANY_THREADS;
+    tare_status s = TARE_OK;
+    if (op->call != NO_CALL)
+        thread = w->calls.items[op->call].thread;
+    else
+        s = thread_index(w, w->cards.items[op->card].process, UINT32_MAX, &thread);
+    if (s != TARE_OK || thread >= w->threads.n) return s;
+    while (range != GPU_NONE && gpu_origin_is_range(w, &w->ranges.items[range]))
+        range = w->ranges.items[range].parent ? w->ranges.items[range].parent - 1 : GPU_NONE;
+    struct gpu_host_thread *t = &w->threads.items[thread];
+    t->operations++;
+    gpu_grow(&t->gpu_ns, op->end - op->start);
+    t->in_range += range != GPU_NONE;
+    return TARE_OK;
+}
+
 /* Times of operations to the range they were launched in, and then to those around it: a range stands behind the one
  * that it is in, so that going backwards each has all of its own when it is added to the outer one. */
 static tare_status join_ranges(struct gpu_work *w)
 {
     size_t at = 0;
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < w->ops.n && w->in_range.n && s == TARE_OK; i++) {
+    for (size_t i = 0; i < w->ops.n && s == TARE_OK; i++) {
         const struct gpu_op *op = &w->ops.items[i];
-        struct gpu_launched_in wanted = {.id = op->id, .process = (uint16_t)w->cards.items[op->card].process};
-        at = FIND(w, in_range, by_launch, &wanted, at);
-        if (at == w->in_range.n || by_launch(&w->in_range.items[at], &wanted) != 0) continue;
-        uint32_t range = gpu_index(&w->range_numbers, wanted.process, w->in_range.items[at].range);
-        if (range == GPU_NONE) continue;
+        uint32_t range = range_of(w, op, &at);
+        s = count_by_thread(w, op, range);
+        if (range == GPU_NONE || s != TARE_OK) continue;
         gpu_grow(&w->ranges.items[range].gpu_ns, op->end - op->start);
         w->ranges.items[range].operations++;
         s = gpu_origin_add(w, op, &w->ranges.items[range]);

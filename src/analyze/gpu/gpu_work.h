@@ -41,7 +41,9 @@ struct gpu_host_call {
 
 struct gpu_host_thread { /* that called or was looked at */
     uint32_t process, thread;
-    bool calls; /* the program's own, or a helper's of CUDA */
+    bool calls;                            /* the program's own, or a helper's of CUDA */
+    const char *name;                      /* NULL: not told */
+    uint64_t operations, gpu_ns, in_range; /* that it launched; in_range: of the operations */
 };
 enum { MANY_THREADS = 65535 }; /* all further ones go by this number: they are not told apart */
 

@@ -214,6 +214,40 @@ FILL(origin_count, gpu_origin, fmt_count(b, r->count))
 FILL(origin_total, gpu_origin, fmt_duration(b, (double)r->total_ns))
 FILL(origin_share, gpu_origin, fmt_share(b, r->share.v))
 
+static void fill_thread(struct buf *b, const void *row)
+{
+    const struct gpu_thread *r = row;
+    if (!r->thread.known) buf_add_str(b, "unknown: not recorded");
+    if (r->thread.known) buf_printf(b, "%" PRIu64 " ", r->thread.v);
+    if (r->name) text_name(b, r->name, NAME_SHOWN);
+}
+FILL(thread_ops, gpu_thread, fmt_count(b, r->operations))
+FILL(thread_gpu, gpu_thread, fmt_duration(b, (double)r->gpu_ns))
+FILL(thread_in_range, gpu_thread,
+     if (r->in_range.known) fmt_share(b, (double)r->in_range.v / (double)r->operations))
+
+/* Of a program with ranges: what they do not hold is seen by thread, for a thread's ranges hold only what it launches
+ * itself. */
+static void write_threads(struct stream *s, const struct gpu_profile *p)
+{
+    static const struct table_fill columns[] = {{"launched by thread", true, fill_thread},
+                                                {"operations", false, fill_thread_ops},
+                                                {"on the gpu", false, fill_thread_gpu},
+                                                {"in a range", false, fill_thread_in_range}};
+    uint64_t inside = 0, without = 0;
+    for (size_t i = 0; i < p->threads.n; i++) {
+        const struct gpu_thread *t = p->threads.at[i];
+        inside += t->in_range.v;
+        if (t->thread.known && t->in_range.known && !t->in_range.v) without++;
+    }
+    if (!p->ranges.n && p->threads.n < 2) return;
+    PRINT_TABLE(s, p->threads, columns);
+    if (!inside || !without) return;
+    struct buf b = BUF_INIT;
+    buf_add_str(&b, "a range holds what its own thread launches: the backward pass of PyTorch runs on another");
+    text_note(s, &b);
+}
+
 /* ---- what is missing ---- */
 
 /* Only what was lost is told. Each row says for itself what is missing in the tables above, or how far clocks were
@@ -272,6 +306,7 @@ void gpu_report_text(struct stream *s, const struct gpu_profile *p)
     if (p->copies.n) PRINT_TABLE(s, p->copies, copies);
     if (p->calls.n) PRINT_TABLE(s, p->calls, calls);
     if (p->ranges.n) PRINT_TABLE(s, p->ranges, ranges);
+    write_threads(s, p);
     if (p->origins.n) PRINT_TABLE(s, p->origins, origins);
     write_lost(s, p);
 }

@@ -1972,6 +1972,31 @@ export const GPU_ORIGIN: Shape = {
   share: "number",
 };
 
+/** A thread of the program that gave a GPU work. */
+export interface GpuThread {
+  /** Of the process. */
+  pid?: number | null;
+  /** As the system numbers it; null: of operations whose launch was not recorded. */
+  thread?: number | null;
+  /** Of the thread. */
+  name?: string | null;
+  /** Kernels, copies and fills that it launched. */
+  operations?: number | null;
+  /** Their time. */
+  gpu_ns?: number | null;
+  /** Of the operations, launched within an NVTX range; null: the program has none. */
+  in_range?: number | null;
+}
+
+export const GPU_THREAD: Shape = {
+  pid: "number",
+  thread: "number",
+  name: "text",
+  operations: "number",
+  gpu_ns: "number",
+  in_range: "number",
+};
+
 /** What the record does not hold. */
 export interface GpuLost {
   /** Records that CUPTI had no room for. */
@@ -2036,6 +2061,8 @@ export interface GpuDocument {
   ranges?: GpuRange[] | null;
   /** By module, operator and kernel, the most time first; empty: not asked for. */
   origins?: GpuOrigin[] | null;
+  /** That launched, the one with the most GPU time first. */
+  threads?: GpuThread[] | null;
   /** What is missing. */
   lost?: GpuLost | null;
   /** What the recorder had to say. */
@@ -2055,6 +2082,7 @@ export const GPU_PROFILE: Shape = {
   calls: [GPU_CALL],
   ranges: [GPU_RANGE],
   origins: [GPU_ORIGIN],
+  threads: [GPU_THREAD],
   lost: GPU_LOST,
   notes: [GPU_NOTE],
 };
