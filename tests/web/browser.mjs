@@ -82,6 +82,21 @@ export function write(name, document) {
 export const readJson = (path) =>
   JSON.parse(readFileSync(path.startsWith("/") ? path : join(root, "tests", "web", path), "utf8"));
 
+const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/** Numbers as tare packs them where there are many; NaN is unknown. */
+export function packed(numbers) {
+  const out = [];
+  for (const v of numbers)
+    for (let rest = Number.isNaN(v) ? 1 : 2 * Math.abs(v) + (v < 0 ? 1 : 0), more = true; more; ) {
+      const digit = rest % 32;
+      rest = Math.floor(rest / 32);
+      more = rest > 0;
+      out.push(SIGNS[more ? digit + 32 : digit]);
+    }
+  return out.join("");
+}
+
 // ---- the browser ----
 
 let browser = null;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { built, closeBrowser, downloaded, fill, overflow, report, root, scratch, shot, violations, withPage } from "./browser.mjs";
+import { built, closeBrowser, downloaded, fill, overflow, packed, report, root, scratch, shot, violations, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
@@ -305,21 +305,6 @@ test("narrow and dark", async () => {
 });
 
 // ---- much ----
-
-const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/** Numbers of 0 and more as tare packs them where there are many. */
-function packed(numbers) {
-  const out = [];
-  for (const v of numbers)
-    for (let rest = 2 * v, more = true; more; ) {
-      const digit = rest % 32;
-      rest = Math.floor(rest / 32);
-      more = rest > 0;
-      out.push(SIGNS[more ? digit + 32 : digit]);
-    }
-  return out.join("");
-}
 
 /** Half a million call paths of twenty thousand functions, deep and wide. */
 function large(n) {

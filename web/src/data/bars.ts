@@ -274,13 +274,13 @@ function readNames(of: Loose): BarName[] {
   }));
 }
 
-const LABELS: Record<string, string> = { calls: "CUDA calls", ranges: "NVTX ranges", tasks: "waiting" };
+const LABELS: Record<string, string> = { calls: "CUDA calls", ranges: "NVTX ranges" };
 
 function labelOf(of: Loose, kind: string): string {
   const own = text(of.name) || kind;
   const thread = textOrNull(of.thread_name) ?? (typeof of.thread === "number" ? `thread ${of.thread}` : "");
   if (kind === "stream") return own;
-  if (kind === "tasks") return `${own} of ${thread}: from begin to end, running parts darker`;
+  if (kind === "tasks") return `${own} of ${thread}`;
   return kind === "scopes" ? `${own}${own === thread ? "" : ` (${String(of.thread)})`}` : `${LABELS[kind]} of ${thread}`;
 }
 

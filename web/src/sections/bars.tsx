@@ -6,11 +6,13 @@ import { around, type Bars, barOf, barsOf, launchedBy, nameAt, nextMatch, ofName
 import type { Grid } from "../data/grid";
 import type { Item, JsonObject } from "../data/page";
 import type { Section, SectionProps } from "../sections";
+import { keysOf } from "../ui/barspaint";
 import { BarsCanvas, bound, type Stretch, stretchTo, whole } from "../ui/BarsCanvas";
 import { Empty } from "../ui/Facts";
 import { Figure } from "../ui/Figure";
 import { bytes, count, duration, shown } from "../ui/format";
 import { useView } from "../ui/hash";
+import { currentTheme, useColours } from "../ui/theme";
 
 const WORDS: Record<string, string> = { kernel: "kernel", copy: "copy", fill: "fill", graph: "CUDA graph", call: "CUDA call", range: "NVTX range", mark: "mark", scope: "scope", task: "call, from begin to end" };
 const SHAPE = 10;
@@ -114,6 +116,13 @@ function Detail(props: { bars: Bars; at: Spot | null; onGo: (s: Spot) => void; o
   );
 }
 
+function Legend(props: { bars: Bars }) {
+  useColours(); /* drawn again when the theme changes */
+  const keys = keysOf(props.bars.names, currentTheme() === "dark");
+  if (!keys.length) return null;
+  return <ul class="flamelegend" aria-label="Colours">{keys.map(([name, css]) => <li><i style={{ background: css }} />{shown(name, 40)}</li>)}</ul>;
+}
+
 function Found(props: { bars: Bars; matches: Uint8Array | null }) {
   const sum = useMemo(() => (props.matches ? ofName(props.bars, props.matches) : null), [props.bars, props.matches]);
   if (!sum) return null;
@@ -149,8 +158,9 @@ function summaryOf(bars: Bars): string {
 
 function noteOf(bars: Bars): string {
   const left = bars.seen > bars.shown ? `The trace has ${count(bars.seen)} bars: the ${count(bars.shown)} longest are here. ` : "";
+  const tasks = bars.order.some((l) => l.kind === "tasks") ? "A lane of tasks has calls from begin to end, pale, and in them what ran. " : "";
   const dropped = bars.dropped ? `${count(bars.dropped)} events were dropped while recording. ` : "";
-  return `${left}${dropped}Where bars are thinner than a pixel, a column is as strong as the part of its time that they cover, in the colour of the longest. The table has the ${count(TABLE_MOST)} longest in sight.`;
+  return `${left}${dropped}${tasks}Where bars are thinner than a pixel, a column is as strong as the part of its time that they cover, in the colour of the longest. The table has the ${count(TABLE_MOST)} longest in sight.`;
 }
 
 /** All that the figure shows: in the address. */
@@ -199,6 +209,7 @@ function Timeline(props: { bars: Bars }) {
       </div>
       <BarsCanvas bars={bars} stretch={v.stretch} onStretch={v.setStretch} at={v.at} onAt={v.setAt} matches={v.matches} tip={(s) => describe(bars, s)} onKey={onKey}
         label={`Timeline. ${summaryOf(bars)} ${HINT}`} />
+      <Legend bars={bars} />
       <Detail bars={bars} at={v.spot} onGo={go} onSame={(name) => v.setWords(`=${name}`)} />
     </Figure>
   );

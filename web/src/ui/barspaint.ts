@@ -65,23 +65,45 @@ export interface Look {
 }
 
 const GROUPS = ["matmul", "elementwise", "attention", "normalisation", "reduction", "communication"];
-const KINDS: Record<string, number> = { copy: 3, fill: 3, graph: 1, range: 2, mark: 5, task: 4 };
-const CALLS: [RegExp, number][] = [[/Launch/, 1], [/Synchronize/, 0], [/Memcpy|Memset/, 3], [/Malloc|Free|Alloc|Register/, 4]];
+const KINDS: Record<string, number> = { copy: 3, fill: 3, graph: 1, range: 2, mark: 5 };
+const CALLS: [RegExp, number, string][] = [
+  [/Launch/, 1, "launching call"],
+  [/Synchronize/, 0, "waiting call"],
+  [/Memcpy|Memset/, 3, "copying call"],
+  [/Malloc|Free|Alloc|Register/, 4, "memory call"],
+];
 
 /** Kernels by what they do, calls by what the program does in them, scopes by name. */
 export function hueOf(n: BarName): number {
   if (n.kind === "kernel") return GROUPS.indexOf(n.group ?? "");
   if (n.kind === "call") return CALLS.find(([part]) => part.test(n.text))?.[1] ?? -1;
-  return Object.prototype.hasOwnProperty.call(KINDS, n.kind) ? KINDS[n.kind]! : hashOf(n.file ?? n.text) % 7;
+  return Object.prototype.hasOwnProperty.call(KINDS, n.kind) ? KINDS[n.kind]! : hashOf(n.text) % 7;
+}
+
+/** What a colour stands for; "": the name itself. */
+export function meaningOf(n: BarName): string {
+  if (n.kind === "kernel") return hueOf(n) < 0 ? "other kernel" : (n.group ?? "");
+  if (n.kind === "call") return CALLS.find(([part]) => part.test(n.text))?.[2] ?? "other call";
+  return { copy: "copy or fill", fill: "copy or fill", graph: "CUDA graph", range: "NVTX range" }[n.kind] ?? "";
+}
+
+/** Stronger than the frames of a flame graph, which lie close; what is only waiting is a tint of the same. */
+function toneOf(n: BarName, dark: boolean, plain = false): string {
+  const t = moduleTone(hueOf(n), dark, plain ? 0 : ((hashOf(n.text) % 5) - 2) / 2);
+  if (n.kind === "task") return cssOf({ ...t, light: dark ? 20 : 92 });
+  return cssOf({ ...t, light: t.light + (dark ? 8 : -12) });
+}
+
+/** What the colours of these names mean, each once. */
+export function keysOf(names: BarName[], dark: boolean): [string, string][] {
+  const keys = new Map<string, string>();
+  for (const n of names) if (meaningOf(n)) keys.set(meaningOf(n), toneOf(n, dark, true));
+  return [...keys];
 }
 
 export function lookOf(names: BarName[], c: Colours, dark: boolean): Look {
-  const tone = (n: BarName) => {
-    const t = moduleTone(hueOf(n), dark, ((hashOf(n.text) % 5) - 2) / 2);
-    const pale = n.kind === "task" ? (dark ? -8 : 9) : dark ? 8 : -12;
-    return cssOf({ ...t, saturation: n.kind === "task" ? t.saturation / 2 : t.saturation, light: t.light + pale });
-  };
-  return { fill: names.map(tone), quiet: cssOf(quietTone(dark)), ink: inkOf(dark), soft: softInkOf(dark), accent: c.accent, line: c.line, paper: c.paper };
+  const fill = names.map((n) => toneOf(n, dark));
+  return { fill, quiet: cssOf(quietTone(dark)), ink: inkOf(dark), soft: softInkOf(dark), accent: c.accent, line: c.line, paper: c.paper };
 }
 
 // ---- strokes ----
