@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * many_kernels.c - writes the large GPU trace that bench/run reads back: N thousand kernels into FILE, as a training
- * program would have them: steps of 500 kernels of 40 names on two streams, each with its launch call, each launched in
- * an NVTX range; a step begins with a copy and ends with a wait. As CUPTI gives them back, the two streams and the calls
+ * program would have them: steps of 500 kernels of 40 names on two streams, each with its launch call, launched in an
+ * NVTX range; a step begins with a copy and ends with a wait. As CUPTI gives them back, the two streams and the calls
  * come in blocks, not in the order of time. */
 #include <stdio.h>
 #include <stdlib.h>
