@@ -4,6 +4,7 @@
  * lock, no allocation. A range for which there is no room is counted and left out whole: the last slots are kept for
  * the ends of those that were begun. CUPTI is told the range's number, so that kernels are joined to it exactly.
  * Between the blocks of a program that records itself (block.c) ranges are let pass, but still counted in and out. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -427,6 +428,17 @@ static bool fill(get_table_fn *get_table, int module, nvtx_fn *const *ours, unsi
     return true;
 }
 
+/* A child that a program forks before it uses CUDA may use it itself: what the parent had open or queued is the
+ * parent's, and a slot that another thread was about to fill will never be filled. */
+static void forget_parent(void)
+{
+    for (size_t i = 0; i < SLOTS; i++) atomic_store(&it.slots[i].turn, 0);
+    atomic_store(&it.head, 0);
+    atomic_store(&it.tail, 0);
+    atomic_store(&it.lost, 0);
+    for (unsigned i = 0; i < depth && i < DEPTH; i++) stack[i].range = 0;
+}
+
 int InitializeInjectionNvtx2(get_export_fn *get_export)
 {
     const struct nvtx_callbacks *c = get_export ? get_export(EXPORT_CALLBACKS) : NULL;
@@ -435,7 +447,10 @@ int InitializeInjectionNvtx2(get_export_fn *get_export)
     if (!wanted || !c || c->bytes < sizeof *c || !c->get_table) return 0;
     fill(c->get_table, MODULE_CORE, core, sizeof core / sizeof *core);
     fill(c->get_table, MODULE_CORE2, core2, sizeof core2 / sizeof *core2);
-    if (!atomic_exchange(&it.used, true)) join_kernels();
+    if (!atomic_exchange(&it.used, true)) {
+        pthread_atfork(NULL, NULL, forget_parent);
+        join_kernels();
+    }
     return 1;
 }
 

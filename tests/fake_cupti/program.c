@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * program.c - does what the CUDA driver and NVTX do with an injected library, no more. Argument: what then happens:
  * "exit" (code 7), "kill", "term", "_exit", "fork", "fork-exit" (the child ends as programs do, with ranges), "spawn"
- * (itself once more), "dlclose", "two" (a second copy of NVTX), "left-open" (a thread ends within a range), "ranges"
- * (four threads with more ranges than there is room for), "launches" (eight threads that launch within ranges),
- * "racing" (they still do when the program ends). */
+ * (itself once more), "dlclose", "nvtx-first" (a child is forked within a range and uses CUDA itself), "two" (a second
+ * copy of NVTX), "left-open" (a thread ends within a range), "ranges" (four threads with more ranges than there is room
+ * for), "launches" (eight threads that launch within ranges), "racing" (they still do when the program ends). */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -152,6 +152,12 @@ int main(int argc, char **argv)
     int (*inject)(void) = (int (*)(void))dlsym(lib, "InitializeInjection");
     int (*nvtx)(const void *(*)(uint32_t)) =
         (int (*)(const void *(*)(uint32_t)))dlsym(lib, "InitializeInjectionNvtx2");
+    if (is(how, "nvtx-first")) {
+        int status = 0;
+        nvtx(get_export);
+        ((int (*)(const char *))push)("of the parent");
+        if (fork() != 0) return wait(&status) > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 10;
+    }
     if (inject() != 1) return 9;
     nvtx(get_export);
     if (is(how, "two")) nvtx(get_export_2);

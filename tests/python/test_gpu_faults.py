@@ -46,6 +46,13 @@ def test_spawned(recorded):
     assert len({n["pid"] for n in p["notes"]}) == 2
 
 
+def test_forked_before_it_uses_cuda(recorded):
+    """What the parent had open when it forked is not the child's."""
+    p = recorded("nvtx-first")
+    assert p["devices"][0]["operations"] == 101
+    assert [(r["name"][:8], r["count"], r["open"]) for r in p["ranges"]] == [("my range", 1, 0)]
+
+
 def test_unloaded_by_the_program(recorded):
     assert recorded("dlclose")["devices"][0]["operations"] == 101
 
