@@ -66,6 +66,7 @@ typedef void cupti_callback_fn(void *user, int domain, uint32_t id, const void *
     CALL(register_callbacks, "cuptiActivityRegisterCallbacks", true,                                         \
          (cupti_request_fn * request, cupti_complete_fn * complete))                                         \
     CALL(enable, "cuptiActivityEnable", true, (int kind))                                                    \
+    CALL(enable_and_dump, "cuptiActivityEnableAndDump", false, (int kind))                                   \
     CALL(disable, "cuptiActivityDisable", true, (int kind))                                                  \
     CALL(enable_runtime_api, "cuptiActivityEnableRuntimeApi", false, (uint32_t id, uint8_t enable))          \
     CALL(enable_driver_api, "cuptiActivityEnableDriverApi", false, (uint32_t id, uint8_t enable))            \

@@ -74,6 +74,7 @@ static void enable_kinds(const struct gpu_options *o)
         int result = cupti.enable(kinds[i]);
         if (result != CUPTI_OK) book_note(&book, "CUPTI does not record kind %d: error %d", kinds[i], result);
     }
+    if (o->late && cupti.enable_and_dump) cupti.enable_and_dump(CUPTI_DEVICE); /* it was told long ago */
     if (o->whole_graphs) cupti.enable(CUPTI_GRAPH_TRACE);
     if (o->calls) set_all_calls(true);
 }
