@@ -145,6 +145,16 @@ class Feeder:
         counts = self.unit and arguments and _inputs.is_batch(arguments[0])
         return len(arguments[0]) or 1 if counts else 1
 
+    def once(self, batch, length):
+        """One call of a case, for a look at it."""
+        arguments = self.arguments(batch, length)
+
+        def call():
+            own = self.setup(*arguments) if self.setup else None
+            return self.function(*(own if isinstance(own, tuple) else arguments), **(self.keywords or {}))
+
+        return call
+
     def make(self, batch, length):
         arguments = self.arguments(batch, length)
         return _tare.Work(
@@ -172,7 +182,11 @@ def _measure(feeder, cases, settings):
         feeder.timed = True
     try:
         run = Run(*_tare.bench(make=feeder.make, cases=cases, timed=feeder.timed, **settings))
-        return Run.of(_gpu.tell(run.to_dict())) if _gpu.is_open() else run
+        if not _gpu.is_open():
+            return run
+        document = run.to_dict()
+        calls = {name: feeder.once(batch, length) for name, batch, length in cases}
+        return Run.of(_gpu.tell(_gpu.record(document, calls)))
     except BaseException as error:
         _name_place(error)
         raise

@@ -174,11 +174,23 @@ def recurrent_layer(args: tuple, kwargs: dict, out: Any) -> list[Call]:
 def attention(mask_at: int, causal_at: int) -> Rule:
     def rule(args: tuple, kwargs: dict, out: Any) -> list[Call]:
         mask = argument(args, kwargs, mask_at, "attn_mask") if mask_at else kwargs.get("attn_mask")
+        if mask is None:
+            mask = kwargs.get("attn_bias")
         causal = bool(argument(args, kwargs, causal_at, "is_causal", False))
         q, k, v, y = (as_four(value(t)) for t in (*args[:3], first(out)))
         return [("Attention", [q, k, v, value(mask)], [y], {"is_causal": int(causal)})]
 
     return rule
+
+
+def attention_backward(args: tuple, kwargs: dict, out: Any) -> list[Call]:
+    """Of a fused kernel, which keeps no scores: they are computed anew, then the gradients of scores, values, queries and keys: five
+    products where the forward pass has two, and softmax twice."""
+    grad, q, k, v = (as_four(value(t)) for t in args[:4])
+    scores = with_shape(q, (*q[1][:3], k[1][2]))
+    keys = with_shape(k, (*q[1][:2], *k[1][2:]))  # of grouped queries, each group's are used by all its heads
+    once = ("Attention", [q, k, v], [grad], {"is_causal": 0})
+    return [once, once, ("MatMul", [scores, keys], [q], None)]
 
 
 def as_four(v: Value) -> Value:
@@ -405,6 +417,9 @@ _NAMES = [
     (attention(3, 5), "scaled_dot_product_attention _scaled_dot_product_attention_math"),
     (attention(0, 4), "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention"),
     (attention(3, 6), "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention"),
+    (attention(3, 5), "_scaled_dot_product_fused_attention_overrideable"),
+    (attention_backward, "_scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_flash_attention_backward"),
+    (attention_backward, "_scaled_dot_product_efficient_attention_backward _scaled_dot_product_cudnn_attention_backward"),
     (multi_head, "_native_multi_head_attention"),
     (encoder_layer, "_transformer_encoder_layer_fwd"),
     (layer_norm, "layer_norm native_layer_norm"),

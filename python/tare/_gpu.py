@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""What must be said of work that runs on a GPU, as long as a bench watches none: that nothing of the GPU is in the answer, and that the
-memory in it is the process's on the host."""
+"""The GPU in a run document: what a case did there, from a few runs of their own that are recorded; or why nothing is known of it, and that
+the memory in the document is the process's on the host."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+import sys
+from typing import Any, Callable
 
 from tare._tare import in_sentence
 
-UNSEEN = "a bench does not watch GPUs in this version: `tare run` and ModelProfiler.gpu_profile() ask NVML"
 HOST_ONLY = "it runs on {}, and only the process's memory on the host was measured"
+NO_ALLOCATOR = "PyTorch's allocator is not what the memory comes from"
 _PEAKS = ("rss_peak", "delta", "per_unit")
+_PASS_S, _LEAST, _MOST = 0.3, 3, 20  # a recorded pass: seconds wished, runs
 
 
 def is_open(files: str = "/proc/self/fd") -> bool:
@@ -23,13 +25,87 @@ def is_open(files: str = "/proc/self/fd") -> bool:
         return False
 
 
-def tell(document: dict[str, Any], device: str | None = None) -> dict[str, Any]:
-    """The document with that said. With a device, which is where the model is, the host's peaks are not called the model's memory:
-    they are unknown, targets for them are not judged, and the finding has them. Without one, the process has a GPU open, and what was
-    measured may use it or not."""
-    peaks = [case["memory"]["rss_peak"] or 0 for case in document["cases"] if case.get("memory")]
+# ---- recorded ----
+
+
+def allocator() -> Any:
+    """torch.cuda where PyTorch uses a GPU in this process; None elsewhere."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda and cuda.is_initialized() else None
+
+
+def record(document: dict[str, Any], calls: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Fills `gpu` of each case from recorded runs of its call; `unknown` says why not."""
     for case in document["cases"]:
-        case.setdefault("unknown", {})["gpu"] = UNSEEN
+        median = (case.get("latency_ns") or {}).get("p50")
+        ns = median.get("value") if median else None
+        runs = min(_MOST, max(_LEAST, int(_PASS_S * 1e9 / ns))) if ns else _LEAST
+        found = _record_case(calls[case["name"]], runs, document["host"]["gpus"])
+        if isinstance(found, str):
+            case.setdefault("unknown", {})["gpu"] = found
+        else:
+            case["gpu"] = found
+            (case.get("unknown") or {}).pop("gpu", None)
+            if any(device["memory_peak"] is None for device in found["devices"]):
+                case.setdefault("unknown", {})["gpu.devices.memory_peak"] = NO_ALLOCATOR
+    return document
+
+
+def _record_case(call: Callable[[], Any], runs: int, cards: list[dict[str, Any]]) -> dict[str, Any] | str:
+    from tare._gpu_block import gpu
+
+    call()  # what it allocates once is there
+    cuda = allocator()
+    for number in range(cuda.device_count() if cuda else 0):
+        cuda.reset_peak_memory_stats(number)
+    before = [cuda.memory_allocated(number) for number in range(cuda.device_count())] if cuda else []
+    with gpu(calls=False) as seen:
+        for _ in range(runs):
+            call()
+    if "gpu" in seen.unknown:
+        return seen.unknown["gpu"]
+    if not seen.devices:
+        return f"{runs} runs were recorded, and none used a GPU"
+    return {
+        "kernel_ns": sum(row["total_ns"] for row in seen.kernels) // runs,
+        "copy_ns": sum(row["total_ns"] for row in seen.copies) // runs,
+        "copy_bytes": sum(row["bytes"] for row in seen.copies if row["direction"] != "fill") // runs,
+        "devices": [_device(device, cards, cuda, before) for device in seen.devices],
+    }
+
+
+def _device(device: dict[str, Any], cards: list[dict[str, Any]], cuda: Any, before: list[int]) -> dict[str, Any]:
+    number = device["number"]
+    card = next((card for card in cards if card.get("uuid") and card["uuid"] == device.get("uuid")), None)
+    peak = cuda.max_memory_allocated(number) if cuda and number < len(before) else 0
+    return {
+        "index": card["index"] if card else number,
+        "name": device.get("name"),
+        "utilization": device.get("busy"),
+        "memory_utilization": None,
+        "memory_before": before[number] if peak else None,
+        "memory_peak": peak or None,
+        "power_w": None,
+        "temperature_c": None,
+        "clock_mhz": None,
+        "throttled_ns": None,
+    }
+
+
+# ---- not recorded ----
+
+
+def tell(document: dict[str, Any], device: str | None = None) -> dict[str, Any]:
+    """The document; where nothing of the GPU is in it, with that said. With a device, which is where the model is, the host's peaks are
+    then not called the model's memory: they are unknown, targets for them are not judged, and the finding has them. Without one, the
+    process has a GPU open, and what was measured may use it or not."""
+    blind = [case for case in document["cases"] if not case.get("gpu")]
+    document["findings"] = [one for one in document["findings"] if one["id"] != "machine.gpu-unseen"]
+    if not blind:
+        return document
+    peaks = [case["memory"]["rss_peak"] or 0 for case in blind if case.get("memory")]
+    for case in blind:
+        case.setdefault("unknown", {}).setdefault("gpu", "nothing of a GPU was recorded")
         if device and case.get("memory"):
             case["memory"].update(dict.fromkeys(_PEAKS))
             case["unknown"].update({f"memory.{name}": HOST_ONLY.format(device) for name in _PEAKS})
@@ -37,11 +113,10 @@ def tell(document: dict[str, Any], device: str | None = None) -> dict[str, Any]:
         if target["metric"].startswith("memory."):
             target.update(achieved=None, ratio=None, confidence=None, verdict="inconclusive")
     title = f"it ran on {device}" if device else "this process uses a GPU"
-    document["findings"] = [one for one in document["findings"] if one["id"] != "machine.gpu-unseen"]
     document["findings"].append({
         "id": "machine.gpu-unseen", "severity": "warn", "case": None,
         "title": f"{title}, of which nothing is in here: {in_sentence(max(peaks, default=0), 'B')} are the process's peak on the host",
         "evidence": {"host_rss_peak": max(peaks, default=0)},
-        "action": "watch the GPU with `tare run`, or with ModelProfiler.gpu_profile()",
+        "action": f"watch the GPU with `tare run --gpu` or tare.gpu(); here it was not to be had: {blind[0]['unknown']['gpu']}",
     })  # fmt: skip
     return document

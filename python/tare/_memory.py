@@ -10,6 +10,7 @@ import os
 import statistics
 import threading
 from array import array
+from operator import attrgetter
 from typing import Any, Callable
 
 from tare import _command, _tare
@@ -60,14 +61,14 @@ def memory_of_runs(run: Callable[[], Any], warmup: int, runs: int, snapshots: bo
         "peak": max(filter(known, peaks), default=peaks[0]),
         "average": round(statistics.fmean(seen)),
         "after": seen[-1],
-        "growth": _growth_of_runs(array("d", seen)),
+        "growth": growth_of_runs(array("d", seen)),
         "snapshots": [
             {"run": number, "rss": rss, "peak": peak} for number, (rss, peak) in enumerate(zip(seen, [seen[0], *peaks]))
         ] if snapshots else [],
     }
 
 
-def _growth_of_runs(seen: array) -> dict[str, Any]:
+def growth_of_runs(seen: array) -> dict[str, Any]:
     """Bytes a run adds, with the interval; `leak` is None where it cannot be told."""
     tested = _tare.growth_of(array("d", range(len(seen))), seen)
     if isinstance(tested, str):
@@ -76,17 +77,18 @@ def _growth_of_runs(seen: array) -> dict[str, Any]:
     return {"per_run": rate, "lo": low, "hi": high, "leak": LEAK.get(verdict), "verdict": verdict}
 
 
-def torch_allocations(run: Callable[[], Any], wanted: dict[str, bool]) -> dict[str, Any]:
-    """Bytes that PyTorch's allocator gave and took back in one run, by operator, from its own profiler."""
+def torch_allocations(run: Callable[[], Any], wanted: dict[str, bool], where: str = "cpu") -> dict[str, Any]:
+    """Bytes that PyTorch's allocator of the "cpu" or the "device" gave and took back in one run, by operator, from its own profiler."""
     from torch.profiler import ProfilerActivity, profile
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else PyTorch writes lines of its own to standard error
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         run()
-    sizes = [event.self_cpu_memory_usage for event in seen.events()]
+    size_of = attrgetter(f"self_{where}_memory_usage")
+    sizes = [size_of(event) for event in seen.events()]
     taken, given, by_operator = sum(filter(lambda size: size > 0, sizes)), -sum(filter(lambda size: size < 0, sizes)), {}
     for event in seen.key_averages():
-        size = event.self_cpu_memory_usage
+        size = size_of(event)
         if size and event.key != "[memory]":  # PyTorch's name for what is freed between operators
             by_operator[event.key] = {"net_bytes": size, "calls": event.count}
     out: dict[str, Any] = {"by_operator": dict(sorted(by_operator.items(), key=lambda item: -abs(item[1]["net_bytes"]))[:50])}

@@ -7,7 +7,7 @@ import contextlib
 import os
 from typing import Any, Callable, Iterable, Iterator
 
-from tare import _answers, _memory
+from tare import _answers, _gpu_block, _gpu_memory, _memory
 from tare._gpu import HOST_ONLY
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, profile_module
@@ -19,6 +19,7 @@ from tare._text_choice import with_recommendation
 from tare._unknown import Unknown
 
 _CONFIGURATION = {"batch_size", "precision"}
+_RECORDED_RUNS = 10  # of gpu_profile()
 
 
 class ModelProfiler:
@@ -245,32 +246,60 @@ class ModelProfiler:
         call = self._runner(subject, inputs)
         with self._quiet(subject):
             out = _memory.memory_of_runs(call, 3, num_runs, memory_snapshots)
+            wanted = {"allocations": track_allocations, "deallocations": track_deallocations}
             if self.device != "cpu":
-                unknown = Unknown(HOST_ONLY.format(self.device))
-                out = {**dict.fromkeys([*out, "allocations"], unknown), "host": out, "snapshots": []}
+                out = self._memory_on_gpu(subject, call, num_runs, memory_snapshots, wanted, out)
             elif subject.module is not None and (track_allocations or track_deallocations):
-                wanted = {"allocations": track_allocations, "deallocations": track_deallocations}
                 out["allocations"] = _memory.torch_allocations(call, wanted)
         out["sites"] = Unknown(_memory.NO_SITES)
         out["unknown"] = {"sites": _memory.NO_SITES}
         return out
 
+    def _memory_on_gpu(self, subject: Any, call: Callable[[], Any], runs: int, snapshots: bool, wanted: dict[str, bool], host: dict) -> dict[str, Any]:
+        """That of the GPU, with that of the host beside it."""
+        if subject.module is None or not _gpu_memory.can_tell():
+            unknown = Unknown(HOST_ONLY.format(self.device))
+            return {**dict.fromkeys([*host, "allocations"], unknown), "host": host, "snapshots": []}
+        out = _gpu_memory.memory_of_runs(call, runs, self.device, snapshots)
+        if any(wanted.values()):
+            out["allocations"] = _memory.torch_allocations(call, wanted, "device")
+        out["layers"] = _gpu_memory.memory_of_layers(subject.module, call, self.device)
+        return {**out, "host": host}
+
     def gpu_profile(
-        self, track_kernels: bool = True, track_memory_transfers: bool = True, profile_nvtx: bool = True, input_data: Any = None
+        self, input_data: Any = None, track_kernels: bool = True, track_memory_transfers: bool = True, profile_nvtx: bool = True
     ) -> dict[str, Any]:
-        """What NVML says of the GPUs while the model runs. Kernels, copies and NVTX ranges are not there yet: they say so."""
-        run = None
+        """What the GPUs do while the model runs: kernels, copies and NVTX ranges of some runs, recorded as tare.gpu() does; where each kernel
+        was launched, from runs of their own, since telling that takes time; and what NVML says. What is not to be had is Unknown."""
+        run = module = None
         if self._subject.kind != "onnx" and (input_data is not None or self._data is not None):
             subject, inputs = self._next(input_data, None)
-            run = self._runner(subject, inputs)
-        later = "comes with the CUDA part of tare, which this version does not have"
+            run, module = self._runner(subject, inputs), subject.module
         asked = {"kernels": track_kernels, "memory_transfers": track_memory_transfers, "nvtx_ranges": profile_nvtx}
+        wanted = [name for name, on in asked.items() if on]
         with self._quiet(self._subject):
             seen = _memory.gpu_now(run)
-        out: dict[str, Any] = {"available": bool(seen["devices"]), "device": self.device, **seen}
-        out.update({name: Unknown(later) for name, wanted in asked.items() if wanted})
-        out["unknown"] = {name: later for name, wanted in asked.items() if wanted}
-        return out
+            recorded = self._recorded(run, module, wanted)
+        return {"available": bool(seen["devices"]), "device": self.device, **seen, **recorded}
+
+    def _recorded(self, run: Callable[[], Any] | None, module: Any, wanted: list[str]) -> dict[str, Any]:
+        why = None
+        if run is None:
+            onnx = self._subject.kind == "onnx"
+            why = "an ONNX file runs in a process of its own: `tare bench --provider cuda --layers`" if onnx else "there is nothing to run: give input_data"
+        else:
+            plain, named = _gpu_block.gpu(), _gpu_block.gpu(modules=False if module is None else module, ops=True)
+            for block in (plain, named):
+                run()
+                with block:
+                    for _ in range(_RECORDED_RUNS):
+                        run()
+            why = plain.unknown.get("gpu")
+        if why:
+            return {**{name: Unknown(why) for name in wanted}, "unknown": {name: why for name in wanted}}
+        out: dict[str, Any] = {name: getattr(plain, name) for name in wanted}
+        more = {"idle": plain.idle, "busy": plain.busy, "steps": plain.steps, "modules": named.modules, "operators": named.operators}
+        return {**out, **more, "runs": _RECORDED_RUNS, "document": plain.document, "recorded": plain, "unknown": plain.unknown}
 
     @property
     def run(self) -> Run:

@@ -205,3 +205,108 @@ def test_modules_of_pytorch(program):
 def test_graphs_is_one_of_two_words(tare_package):
     with pytest.raises(ValueError, match="node or graph"):
         tare_package.gpu(graphs="all")
+
+
+# ---- in run documents and profiles ----
+
+
+def test_a_bench_has_the_gpu_of_its_cases(program):
+    said = program("""
+        from tare import _gpu
+        _gpu.is_open = lambda: True
+        run = tare.bench(len, [1, 2, 3], batch_sizes=[1, 2], budget=0.05)
+        case = run.cases[0]
+        unseen = [f["id"] for f in run.findings if f["id"] == "machine.gpu-unseen"]
+        print(json.dumps([case["gpu"], unseen, case.reasons.get("gpu"), case.reasons["gpu.devices.memory_peak"], case.memory_peak > 0, len(str(run)) > 0]))
+    """)
+    (device,) = said[0]["devices"]
+    assert device["name"] == "Made-up GPU" and device["utilization"] == pytest.approx(0.031, abs=1e-3) and device["memory_peak"] is None
+    assert said[0]["kernel_ns"] == 3_000_000 // 20 and said[0]["copy_bytes"] == (1 << 20) // 20, "a pass of 20 short runs"
+    assert said[1:] == [[], None, "PyTorch's allocator is not what the memory comes from", True, True]
+
+
+def test_a_bench_beside_another_tool(program):
+    said = program("""
+        from tare import _gpu
+        _gpu.is_open = lambda: True
+        run = tare.bench(len, [1], budget=0.05)
+        print(json.dumps([run.cases[0]["gpu"], run.cases[0].reasons["gpu"], [f["action"] for f in run.findings if f["id"] == "machine.gpu-unseen"]]))
+    """, fault="busy")
+    assert said[0] is None and "Some Profiler" in said[1] and "Some Profiler" in said[2][0]
+
+
+def test_gpu_profile_of_a_model(program):
+    said = program("""
+        r = tare.ModelProfiler(model=len).gpu_profile([1, 2])
+        few = tare.ModelProfiler(model=len).gpu_profile([1, 2], track_kernels=False)
+        print(json.dumps([r["kernels"][0]["count"], r["memory_transfers"][0]["bytes"], r["nvtx_ranges"], round(r["busy"], 3), r["runs"],
+                          r["idle"][0]["device"], str(r["modules"]), r["document"]["schema"], "kernels" in few]))
+    """)
+    assert said[:6] == [100, 1 << 20, [], 0.031, 10, 0] and said[6] == "unknown" and said[7].startswith("tare.gpu/1") and said[8] is False
+
+
+class Allocator:
+    """torch.cuda as far as memory is asked for: a GPU's allocator cannot be had without a GPU."""
+
+    now = most = given = freed = pieces = 0
+
+    def is_initialized(self):
+        return True
+
+    def take(self, size):
+        self.now, self.given, self.pieces = self.now + size, self.given + size, self.pieces + 1
+        self.most = max(self.most, self.now)
+
+    def give(self, size):
+        self.now, self.freed = self.now - size, self.freed + size
+
+    def memory_allocated(self, device):
+        return self.now
+
+    memory_reserved = memory_allocated
+
+    def max_memory_allocated(self, device):
+        return self.most
+
+    def reset_peak_memory_stats(self, device):
+        self.most = self.now
+
+    def memory_stats(self, device):
+        return {"allocation.all.allocated": self.pieces, "allocated_bytes.all.allocated": self.given, "allocated_bytes.all.freed": self.freed}
+
+
+def test_memory_of_layers_and_runs(tare_package, monkeypatch):
+    """Outer takes 100, inner takes 50 and frees it and keeps 10, then outer takes 5 more and frees all but 3."""
+    torch = pytest.importorskip("torch")
+    from tare import _gpu_memory
+
+    cuda = Allocator()
+    monkeypatch.setattr(_gpu_memory, "allocator", lambda: cuda)
+
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            cuda.take(50), cuda.give(50), cuda.take(10)
+            return x
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            cuda.take(100)
+            x = self.inner(self.inner(x))
+            cuda.take(5), cuda.give(122)
+            return x
+
+    model = Outer()
+    cuda.take(1000)
+    layers = _gpu_memory.memory_of_layers(model, lambda: model(1), "cuda")
+    assert layers["inner"] == {"calls": 2, "before": 1100, "peak": 1160, "own_peak": 50, "kept": 20}
+    assert layers["(model itself)"] == {"calls": 1, "before": 1000, "peak": 1160, "own_peak": 160, "kept": 3}
+    assert not model._forward_hooks and not model.inner._forward_pre_hooks
+    cuda.give(3)
+    seen = _gpu_memory.memory_of_runs(lambda: (model(1), cuda.give(3)), 12, "cuda", True)
+    assert (seen["before"], seen["peak"], seen["after"]) == (1000, 1160, 1000) and seen["snapshots"][3] == {"run": 3, "allocated": 1000, "peak": 1160}
+    assert seen["per_run"] == {"allocations": 6, "allocated_bytes": 225, "freed_bytes": 225}
+    assert seen["growth"]["leak"] is not True

@@ -137,11 +137,37 @@ def test_training_counts_the_backward_pass(python):
         with FlopCounter() as both:
             conv(x).sum().backward()
         assert both.cost.macs == 3 * (2 * 8 * 64 * 27), both.cost
+        q, k, few = (torch.randn(2, heads, n, 32, requires_grad=True) for heads, n in ((8, 16), (8, 24), (2, 24)))
+        for keys in (k, few):                                          # also for fewer heads of keys, each for four of queries
+            with FlopCounter() as forward:
+                y = nn.functional.scaled_dot_product_attention(q, keys, keys, enable_gqa=keys is few)
+            with FlopCounter() as backward:
+                y.sum().backward()
+            one = 2 * 8 * 16 * 24 * 32
+            assert forward.cost.macs == 2 * one and not forward.cost.uncounted, forward.cost
+            assert backward.cost.macs == 5 * one and not backward.cost.uncounted, backward.cost
+        one = 16 * 64 * 64
         with FlopCounter() as step:
             torch.optim.Adam(model.parameters()).step()
         assert step.cost.flops > 0 and not step.cost.uncounted, step.cost
         counts = count_run(lambda: model(torch.randn(16, 64)), dict(model.named_children()))
         assert {name: count.cost.macs for name, count in counts.items()} == {"": 0, "0": one, "1": two}
+    """)
+
+
+@needs_torch
+def test_fused_attention_of_gpus_by_shapes_alone(python):
+    """What PyTorch calls on CUDA, with tensors that have no data: no GPU is needed."""
+    python("""
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from tare._flops import FlopCounter
+        with FakeTensorMode():
+            x = torch.empty(2, 8, 16, 64, device="cuda", dtype=torch.float16)
+            for name, more in (("flash", (0.0, True)), ("efficient", (None, True)), ("cudnn", (None, True))):
+                with FlopCounter() as c:
+                    getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention")(x, x, x, *more)
+                assert c.cost.macs == 2 * 2 * 8 * 16 * 16 * 64 and not c.cost.uncounted, (name, c.cost)
     """)
 
 

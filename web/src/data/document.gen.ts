@@ -584,13 +584,13 @@ export const GPU_PASS: Shape = {
   recording: "number",
 };
 
-/** GPU work over the measured runs. */
+/** GPU work. */
 export interface Gpu {
-  /** Kernels running, ns. */
+  /** Kernels of one run, on average, all together, ns. */
   kernel_ns?: number | null;
-  /** Copies running, ns. */
+  /** Copies and fills of one run, likewise, ns. */
   copy_ns?: number | null;
-  /** Copied, B. */
+  /** Copied in one run, B. */
   copy_bytes?: number | null;
   /** Per GPU. */
   devices?: GpuDevice[] | null;
