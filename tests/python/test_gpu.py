@@ -39,6 +39,7 @@ def notes(profile):
 
 def test_known_program(recorded):
     p = recorded()
+    assert "has no end" not in notes(p)
     (device,) = p["devices"]
     assert device["name"] == "Made-up GPU" and device["multiprocessors"] == 100
     assert device["operations"] == 101
@@ -70,6 +71,7 @@ def test_ranges_of_nvtx(recorded):
 def test_killed(recorded):
     """What was flushed is there, ranges joined by CUPTI's own numbers; the end is told to be missing."""
     p = recorded("kill", status=137)
+    assert "has no end" in notes(p)
     assert p["devices"][0]["operations"] == 101
     assert p["ranges"][0]["operations"] == 100 and p["ranges"][0]["gpu_ns"] == 3_000_000
 

@@ -236,6 +236,27 @@ static void a_buffer_may_end_anywhere(void **state)
     }
 }
 
+/* Seeded flips of bits: whatever the iterator makes of them, nothing is read where nothing is. */
+static void a_buffer_may_hold_anything(void **state)
+{
+    enum { VARIANTS = 3000 };
+    struct making *m = *state;
+    uint64_t seed = 1;
+    m->n = 0;
+    put_each_kind(m);
+    uint8_t *exact = test_malloc(m->n);
+    for (int i = 0; i < VARIANTS; i++) {
+        memcpy(exact, m->buffer, m->n);
+        for (int flips = 0; flips < 1 + i % 16; flips++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            exact[(seed >> 33) % m->n] ^= (uint8_t)(1u << (seed >> 60 & 7));
+        }
+        cupti_mend_pointers(&m->c, exact, m->n);
+        decode_buffer(&m->b, &m->c, exact, m->n);
+    }
+    test_free(exact);
+}
+
 static int stuck(uint8_t *buffer, size_t valid, uint8_t **record)
 {
     (void)valid;
@@ -425,6 +446,7 @@ static void the_iterator_of_libcupti(void **state)
     decode(m);
     check_each_kind(m);
     a_buffer_may_end_anywhere(state);
+    a_buffer_may_hold_anything(state);
 }
 
 int main(void)
@@ -436,6 +458,7 @@ int main(void)
         TEST(more_names_than_are_kept),
         TEST(times_that_cannot_be_are_counted),
         TEST(a_buffer_may_end_anywhere),
+        TEST(a_buffer_may_hold_anything),
         TEST(an_iterator_that_does_not_move_ends),
         TEST(the_clock_is_set_forward),
         TEST(the_clock_is_set_back),

@@ -214,6 +214,21 @@ static const char *command_of(struct trace *t, struct arena *a)
     return NULL;
 }
 
+/* Records come to the file about once a second: of a process that could not write its end some may be missing. */
+static tare_status note_missing_ends(struct trace *t, struct gpu_profile *p, tare_error *err)
+{
+    for (uint32_t i = 0; i < trace_n_processes(t); i++) {
+        const struct trace_process *process = trace_process(t, i);
+        if (!(process->mode & MODE_GPU) || process->closed) continue;
+        struct gpu_note *n = RUN_LIST_ADD(&p->arena, &p->notes);
+        if (!n) return error_nomem(err, "a note");
+        n->pid = process->pid;
+        n->text =
+            "its record has no end: it was killed, left by _exit or still runs; up to a second may be missing";
+    }
+    return TARE_OK;
+}
+
 /* The largest of each that a document holds: a program may give every range a name of its own. */
 static void cut_lists(struct gpu_profile *p)
 {
@@ -267,6 +282,7 @@ static tare_status judge(struct gpu_work *w, struct trace *t, struct gpu_profile
     if (s == TARE_OK) s = gpu_work_held(w);
     if (s == TARE_OK) s = put_devices(w, out);
     if (s == TARE_OK) s = put_ranges(w, out);
+    if (s == TARE_OK) s = note_missing_ends(t, out, err);
     put_kernels(w, out);
     put_threads(w, t, out);
     put_origins(w, out);
