@@ -100,7 +100,8 @@ def tell(document: dict[str, Any], device: str | None = None) -> dict[str, Any]:
     then not called the model's memory: they are unknown, targets for them are not judged, and the finding has them. Without one, the
     process has a GPU open, and what was measured may use it or not."""
     blind = [case for case in document["cases"] if not case.get("gpu")]
-    document["findings"] = [one for one in document["findings"] if one["id"] != "machine.gpu-unseen"]
+    said = {"machine.gpu-unseen"} if blind else {"machine.gpu-unseen", "gpu.unwatched"}
+    document["findings"] = [one for one in document["findings"] if one["id"] not in said]
     if not blind:
         return document
     peaks = [case["memory"]["rss_peak"] or 0 for case in blind if case.get("memory")]

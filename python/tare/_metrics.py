@@ -49,6 +49,7 @@ class MemoryMetrics:
     peak_gpu_mb: float  # this process and what it started, all cards
     peak_gpu_used_mb: float  # everybody's, all cards
     peak_gpu_percent: float  # of the fullest card
+    peak_gpu_allocated_mb: float  # of tensors: by PyTorch's allocator, where the block reached a new peak
     leak: LeakTest
     samples: int
     course: list = field(default_factory=list, repr=False)  # (seconds, MB) where detailed_memory is on

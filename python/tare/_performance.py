@@ -19,6 +19,7 @@ from typing import Any, Iterator
 from tare import _tare
 from tare._flops import FlopCounter, prepare
 from tare._forks import keep_lock
+from tare._gpu_names import NO_MEMORY, memory_between, memory_now
 from tare._lines import lines
 from tare._metrics import (
     MB, ComputeMetrics, InstrumentMetrics, MemoryMetrics, Metrics, Seen, SystemMetrics, TimingMetrics, grid_of, leak_test, now_seen,
@@ -41,7 +42,8 @@ class Block:
 
     __slots__ = (
         "profiler", "name", "samples", "parent", "watch", "seen", "counter", "modules", "scope", "memory", "cpu", "thread", "begun_ns",
-        "wall_ns", "open_inside", "inside_since", "inside_ns", "instrument_ns", "breakdown", "failed", "sampling_s", "__weakref__",
+        "wall_ns", "open_inside", "inside_since", "inside_ns", "instrument_ns", "breakdown", "failed", "sampling_s", "allocated",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, profiler: "PerformanceProfiler", name: str, samples: float | None) -> None:
@@ -176,6 +178,14 @@ class SystemReport:
         return sum(value for _, value in pairs) if pairs else self._why(blocks, field)
 
 
+def _allocated(block: Block) -> Any:
+    """MB at the peak of PyTorch's allocators in the block; of several cards, whose peaks may be at different times, the sum."""
+    if not block.allocated:
+        return Unknown("not tracked: track_gpu=True")
+    cards = memory_between(*block.allocated).values()
+    return sum((card["peak"] for card in cards), 0) / MB if cards else Unknown(NO_MEMORY)
+
+
 class PerformanceProfiler:
     """Profiles named blocks: `with profiler.profile("training"): ...`, then `profiler.get_metrics()`.
 
@@ -247,6 +257,7 @@ class PerformanceProfiler:
             block.modules = ModuleWatcher(self._known_costs() if self._flops is None else None).__enter__()
         if self._flops:
             block.counter = FlopCounter().__enter__()
+        block.allocated = [memory_now(), None] if "gpu" in self._wants else None
         block.sampling_s = [_tare.sampler_cost()["cpu_s"], None]
         block.watch = _tare.Watch(self._wants, *self._paces)
 
@@ -257,6 +268,8 @@ class PerformanceProfiler:
 
     def _close(self, block: Block) -> None:
         block.watch.end()
+        if block.allocated:
+            block.allocated[1] = memory_now()
         block.sampling_s[1] = _tare.sampler_cost()["cpu_s"]
         self._remove_instruments(block)
         self._noted.append((self._keep, block))
@@ -414,6 +427,7 @@ class PerformanceProfiler:
             peak_gpu_mb=seen.most("gpu.memory.process", 1 / MB),
             peak_gpu_used_mb=seen.most("gpu.memory.used", 1 / MB),
             peak_gpu_percent=seen.most("gpu.memory.share", 100.0),
+            peak_gpu_allocated_mb=_allocated(block),
             leak=leak_test(seen.folds.get("growth", "no samples"), seen.samples("self.memory.rss")),
             samples=seen.samples("self.memory.rss"),
             course=[(at, value / MB) for at, value in seen.folds.get("course", ())] if self._detailed else [],

@@ -310,3 +310,22 @@ def test_memory_of_layers_and_runs(tare_package, monkeypatch):
     assert (seen["before"], seen["peak"], seen["after"]) == (1000, 1160, 1000) and seen["snapshots"][3] == {"run": 3, "allocated": 1000, "peak": 1160}
     assert seen["per_run"] == {"allocations": 6, "allocated_bytes": 225, "freed_bytes": 225}
     assert seen["growth"]["leak"] is not True
+
+
+def test_allocated_memory_of_blocks(tare_package, monkeypatch):
+    """The counters are the program's and are not set back: a peak that was reached before says so."""
+    from tare import _performance
+
+    moments = iter([{}, {"cuda:0": {"allocated": 5 << 20, "peak": 9 << 20, "reserved": 0}}] + 2 * [{"cuda:0": {"allocated": 1, "peak": 9 << 20, "reserved": 0}}])
+    monkeypatch.setattr(_performance, "memory_now", lambda: next(moments))
+    profiler = tare_package.PerformanceProfiler(track_system=False)
+    with profiler.profile("first"):
+        pass
+    assert profiler.get_metrics().memory.peak_gpu_allocated_mb == pytest.approx((9 << 20) / _performance.MB)
+    with profiler.profile("second"):
+        pass
+    assert "earlier peak" in profiler.get_metrics().memory.peak_gpu_allocated_mb.reason
+    blind = tare_package.PerformanceProfiler(track_system=False, track_gpu=False)
+    with blind.profile("x"):
+        pass
+    assert "track_gpu" in blind.get_metrics().memory.peak_gpu_allocated_mb.reason
