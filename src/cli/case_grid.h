@@ -57,7 +57,7 @@ tare_status grid_build(const struct grid *asked, const struct grid_subject *subj
  * itself; they were read once already, so that a mistake is told where it stands ---- */
 
 /* What a row is for; the kinds of a command's usage are some of these. */
-enum { KIND_MODEL = 1, KIND_COMMAND = 2, KIND_PYTHON = 4, KIND_SAVED = 8 };
+enum { KIND_MODEL = 1, KIND_COMMAND = 2, KIND_PYTHON = 4, KIND_SAVED = 8, KIND_TRACES = 16 };
 
 struct model_args {
     const char *batch, *seq, *threads, *provider, *io, *inputs; /* NULL: not said */

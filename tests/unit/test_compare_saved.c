@@ -168,8 +168,8 @@ static void test_limits_choose_what_fails(void **state)
     (void)state;
     struct comparison c;
     struct compare_limit limits[2];
-    assert_int_equal(compare_limit_parse(&limits[0], "latency.p50 > 30 %", NULL), TARE_OK);
-    assert_int_equal(compare_limit_parse(&limits[1], "memory.delta", NULL), TARE_OK);
+    assert_int_equal(compare_limit_parse(&limits[0], "latency.p50 > 30 %", NULL, NULL), TARE_OK);
+    assert_int_equal(compare_limit_parse(&limits[1], "memory.delta", NULL, NULL), TARE_OK);
     assert_true(limits[0].share > 0.299 && limits[0].share < 0.301 && isnan(limits[1].share));
     make(3, 60, 1.2);
     struct compare_saved in = ask(3);
@@ -197,7 +197,7 @@ static void test_limits_choose_what_fails(void **state)
                                "latency.p95>1e9%"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tare_error err = TARE_ERROR_INIT;
-        tare_status s = compare_limit_parse(&limits[0], bad[i], &err);
+        tare_status s = compare_limit_parse(&limits[0], bad[i], NULL, &err);
         assert_int_equal(s, i == 2 ? TARE_OK : TARE_INVALID);
         assert_true(i == 2 || err.text[0]);
     }

@@ -64,7 +64,6 @@ struct run_estimate compare_ratio(double log, double lo, double hi)
 static void fill_result(struct comparison_metric *m, const struct paired_result *p,
                         const struct paired_rule *r)
 {
-    m->method = "interleaved";
     m->ratio = compare_ratio(p->log.value, p->log.lo, p->log.hi);
     m->gate = compare_ratio(p->log.value, p->gate_lo, p->gate_hi);
     m->confidence = known_f64(r->level);
@@ -94,6 +93,14 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
     if (p->verdict == PAIRED_INCONCLUSIVE && m->needed.known)
         m->why =
             arena_printf(a, "undecided; about %llu pairs would decide it", (unsigned long long)m->needed.v);
+}
+
+void compare_fill_pairs(struct comparison *c, struct comparison_metric *m, const struct paired_result *p,
+                        const struct paired_rule *r, const char *method)
+{
+    fill_result(m, p, r);
+    explain_unknown(c, m, p);
+    m->method = method;
 }
 
 struct comparison_metric *compare_add_metric(struct comparison *c, struct comparison_case *to,
@@ -127,8 +134,7 @@ static tare_status fill_timed(struct comparison *c, struct comparison_metric *m,
     if (s == TARE_OK) s = side_median(t->set, t->metric, PAIR_A, &m->base, err);
     if (s == TARE_OK) s = side_median(t->set, t->metric, PAIR_B, &m->new_, err);
     if (s < 0) return s;
-    fill_result(m, &p, t->rule);
-    explain_unknown(c, m, &p);
+    compare_fill_pairs(c, m, &p, t->rule, "interleaved");
     return TARE_OK;
 }
 
@@ -211,9 +217,7 @@ static tare_status add_memory(struct comparison *c, struct comparison_case *to,
         s = compare_no_memory(err);
         goto out;
     }
-    fill_result(m, &p, r);
-    explain_unknown(c, m, &p);
-    m->method = "launches";
+    compare_fill_pairs(c, m, &p, r, "launches");
     m->base = (struct run_estimate){.known = true, .value = middle[PAIR_A]};
     m->new_ = (struct run_estimate){.known = true, .value = middle[PAIR_B]};
 out:
@@ -365,8 +369,7 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
 
 /* ---- all cases ---- */
 
-/* A regression is taken back where the p value adjusted for all that gate (Holm) is not small enough any more. */
-static void adjust_verdict(struct comparison_metric *m, double p, double alpha, size_t family)
+void compare_adjust(struct comparison_metric *m, double p, double alpha, size_t family)
 {
     m->p_value = known_f64(p);
     if (p <= alpha || strcmp(m->verdict, "regressed") != 0) return;
@@ -388,7 +391,7 @@ tare_status compare_finish(struct comparison *c, double alpha, tare_error *err)
             if (s == TARE_OK) s = vec_push(&p, m->p_value.v, err);
         }
     paired_holm(p.items, p.n);
-    for (size_t i = 0; s == TARE_OK && i < p.n; i++) adjust_verdict(gates.items[i], p.items[i], alpha, p.n);
+    for (size_t i = 0; s == TARE_OK && i < p.n; i++) compare_adjust(gates.items[i], p.items[i], alpha, p.n);
     vec_release(&gates);
     vec_release(&p);
     if (s < 0) return s;

@@ -15,6 +15,12 @@ tare_status compare_no_memory(tare_error *err);
 struct comparison_metric *compare_add_metric(struct comparison *c, struct comparison_case *to,
                                              const struct measure *of, const char *role);
 
+/* What pairs say, into their metric; `method` is how they were come by. */
+void compare_fill_pairs(struct comparison *c, struct comparison_metric *m, const struct paired_result *p,
+                        const struct paired_rule *r, const char *method);
+/* A regression is taken back where the p value adjusted for all that are judged together (Holm) is not small enough. */
+void compare_adjust(struct comparison_metric *m, double p, double alpha, size_t family);
+
 struct compare_pairs {
     const char *name; /* of the case */
     const struct pair_set *set;

@@ -261,8 +261,7 @@ void gpu_courses_release(struct gpu_courses *c)
     vec_release(&c->cards);
 }
 
-/* The steps that were found, to be told apart in idle times. */
-static tare_status begin_courses(struct gpu_work *w)
+tare_status gpu_work_courses(struct gpu_work *w)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; i < w->windows.n && w->over_time && s == TARE_OK; i++) {
@@ -277,7 +276,7 @@ static tare_status judge(struct gpu_work *w, struct trace *t, struct gpu_profile
 {
     tare_status s = gpu_work_gather(w, t, out, err);
     if (s == TARE_OK) s = gpu_work_steps(w);
-    if (s == TARE_OK) s = begin_courses(w);
+    if (s == TARE_OK) s = gpu_work_courses(w);
     if (s == TARE_OK) s = gpu_work_idle(w);
     if (s == TARE_OK) s = gpu_work_held(w);
     if (s == TARE_OK) s = put_devices(w, out);
@@ -292,17 +291,22 @@ static tare_status judge(struct gpu_work *w, struct trace *t, struct gpu_profile
     return s;
 }
 
+tare_status gpu_require(const struct trace *t, tare_error *err)
+{
+    if (trace_has_gpu(t)) return TARE_OK;
+    return error_set(
+        err, TARE_FORMAT,
+        "%s: nothing of a GPU in this trace: it was recorded without `tare run --gpu`, or the program "
+        "did not use CUDA",
+        trace_path(t));
+}
+
 tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct gpu_courses *courses,
                               tare_error *err)
 {
     struct gpu_work w = {.over_time = courses != NULL};
-    if (!trace_has_gpu(t))
-        return error_set(
-            err, TARE_FORMAT,
-            "%s: nothing of a GPU in this trace: it was recorded without `tare run --gpu`, or the program "
-            "did not use CUDA",
-            trace_path(t));
-    tare_status s = gpu_profile_init(out, err);
+    tare_status s = gpu_require(t, err);
+    if (s == TARE_OK) s = gpu_profile_init(out, err);
     if (s != TARE_OK) return s;
     out->trace = arena_str(&out->arena, trace_path(t));
     out->command = command_of(t, &out->arena);

@@ -182,6 +182,11 @@ tare_status gpu_work_idle(struct gpu_work *w);
 /* gpu_steps.c: of each device. */
 tare_status gpu_work_steps(struct gpu_work *w);
 
+/* gpu_sum.c: a trace with GPU records, or the reason why there is nothing to say; where `over_time` is set, the steps
+ * that were found, to be told apart in idle times. */
+tare_status gpu_require(const struct trace *t, tare_error *err);
+tare_status gpu_work_courses(struct gpu_work *w);
+
 /* gpu_held.c: memory of each device over time, its peak, and who held it then. After steps. */
 tare_status gpu_work_held(struct gpu_work *w);
 

@@ -43,12 +43,15 @@ struct compare_limit {
     char metric[MEASURE_NAME_SIZE];
     double share; /* NAN: the minimum effect */
 };
-tare_status compare_limit_parse(struct compare_limit *out, const char *text, tare_error *err);
+/* `among`: what may be named; NULL: any measure of runs. */
+tare_status compare_limit_parse(struct compare_limit *out, const char *text, const struct measure *among,
+                                tare_error *err);
 
 /* A rule that a person wrote, while it is read (alert.c reads such, too). Errors name it and show the place. */
 struct rule_text {
     const char *text, *at;
     tare_error *err;
+    const struct measure *measures; /* that may be named; NULL: all of measure_table */
 };
 tare_status rule_refuse(const struct rule_text *r, const char *at, const char *why);
 void rule_skip_blanks(struct rule_text *r);

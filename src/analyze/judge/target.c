@@ -40,7 +40,7 @@ static tare_status unknown_metric(const struct rule_text *r, const char *word)
     struct suggest s;
     struct buf all = BUF_INIT;
     suggest_init(&s, word, strlen(word));
-    for (const struct measure *m = measure_table; m->name; m++) {
+    for (const struct measure *m = r->measures ? r->measures : measure_table; m->name; m++) {
         suggest_offer(&s, m->name);
         buf_printf(&all, "%s%s", all.len ? ", " : "", m->name);
     }
@@ -49,6 +49,13 @@ static tare_status unknown_metric(const struct rule_text *r, const char *word)
               near ? "did you mean " : "there are: ", near ? near : all.data, near ? "?" : "");
     buf_release(&all);
     return TARE_INVALID;
+}
+
+static const struct measure *find_measure(const struct measure *among, const char *name)
+{
+    if (!among) return measure_find(name);
+    while (among->name && strcmp(among->name, name) != 0) among++;
+    return among->name ? among : NULL;
 }
 
 /* The name of a measure at the beginning of a text, long or short; `metric` gets the long one. */
@@ -61,7 +68,7 @@ static tare_status read_metric(struct rule_text *r, const struct measure **out,
     if (n >= MEASURE_NAME_SIZE) return rule_refuse(r, r->at, "too long for a metric");
     memcpy(metric, r->at, n);
     metric[n] = 0;
-    if (!(*out = measure_find(metric))) return unknown_metric(r, metric);
+    if (!(*out = find_measure(r->measures, metric))) return unknown_metric(r, metric);
     snprintf(metric, MEASURE_NAME_SIZE, "%s", (*out)->name);
     r->at += n;
     rule_skip_blanks(r);
@@ -142,7 +149,7 @@ static tare_status check_length(const char *text, const char *what, tare_error *
 
 tare_status target_parse(struct target *out, const char *text, tare_error *err)
 {
-    struct rule_text r = {text, text, err};
+    struct rule_text r = {text, text, err, NULL};
     struct target t = {.op = TARGET_LE};
     const struct measure *m;
     tare_status s = check_length(text, "target", err);
@@ -156,7 +163,7 @@ tare_status target_parse(struct target *out, const char *text, tare_error *err)
 
 tare_status target_parse_rate(double *per_second, char unit[24], const char *text, tare_error *err)
 {
-    struct rule_text r = {text, text + strspn(text, " \t"), err};
+    struct rule_text r = {text, text + strspn(text, " \t"), err, NULL};
     struct target t = {.op = TARGET_GE};
     tare_status s = check_length(text, "rate", err);
     if (s == TARE_OK) s = read_number(&r, &t.value);
@@ -168,9 +175,10 @@ tare_status target_parse_rate(double *per_second, char unit[24], const char *tex
 }
 
 /* `>`, `>=` and `:` mean the same: whether the exact limit still passes is never decided by a measurement. */
-tare_status compare_limit_parse(struct compare_limit *out, const char *text, tare_error *err)
+tare_status compare_limit_parse(struct compare_limit *out, const char *text, const struct measure *among,
+                                tare_error *err)
 {
-    struct rule_text r = {text, text, err};
+    struct rule_text r = {text, text, err, among};
     struct compare_limit l = {.share = NAN};
     const struct measure *m;
     tare_status s = check_length(text, "limit", err);

@@ -182,7 +182,7 @@ static tare_status read_clause(struct rule_text *r, struct alert_rule *out, unsi
  * must not raise one alert after the other. */
 tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err)
 {
-    struct rule_text r = {text, text, err};
+    struct rule_text r = {text, text, err, NULL};
     unsigned seen = 0;
     *out = (struct alert_rule){.action = ""};
     if (strlen(text) >= sizeof out->text || !str_is_utf8(text, strlen(text)))

@@ -145,7 +145,7 @@ static int check_baseline(struct cli *cli, const struct bench_args *a)
     if (!a->baseline.n && a->fail_on.n) /* tare.yaml may hold it for all runs */
         cli_note(cli, "--fail-on has nothing to compare with: there is no --baseline");
     for (size_t i = 0; i < a->fail_on.n; i++)
-        if (compare_limit_parse(&l, a->fail_on.items[i], &cli->error) < 0)
+        if (compare_limit_parse(&l, a->fail_on.items[i], NULL, &cli->error) < 0)
             return cli_usage_error(cli, "--fail-on %s", cli->error.text);
     return a->baseline.n ? compare_runs_check(cli, &a->baseline, &a->history, NULL) : 0;
 }

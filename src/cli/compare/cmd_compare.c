@@ -20,9 +20,10 @@ static const struct opt_choice format_words[] = {{"text", 0, "for people"},
                                                  {"github", 4, "annotations of a GitHub workflow"},
                                                  {NULL, 0, NULL}};
 
-enum { SAVED = KIND_SAVED, IN_TURN = KIND_MODEL | KIND_COMMAND };
+enum { SAVED = KIND_SAVED, IN_TURN = KIND_MODEL | KIND_COMMAND, KEPT = KIND_SAVED | KIND_TRACES };
 static const struct opt_kind kinds[] = {
     {KIND_SAVED, "saved runs", "saved runs are compared as they are"},
+    {KIND_TRACES, "traces under --gpu", "these are traces"},
     {KIND_MODEL, "models under --ab", "these are models, measured in turn"},
     {KIND_COMMAND, "commands under --ab", "these are commands, measured in turn"},
     {0, NULL, NULL}};
@@ -31,6 +32,7 @@ static const struct opt_usage usage = {
     .synopsis = "tare compare [options] <base> <new>\n"
                 "tare compare [options] --base <run>... --new <run>...\n"
                 "tare compare [options] <comparison.json>\n"
+                "tare compare --gpu [options] <base.tare> <new.tare>\n"
                 "tare compare --ab [options] <base> <new>\n"
                 "tare compare --ab [options] <model.onnx> --a '<options>' --b '<options>'\n"
                 "tare compare --ab-rev <base..new> [--build <line>] [options] -- <command> [args]",
@@ -40,13 +42,16 @@ static const struct opt_usage usage = {
              "again. With --ab both sides are measured in turn, in pairs whose order a coin decides, so that a "
              "drift of the machine hits both alike. Measuring stops when the interval of the ratio is narrow "
              "enough or the budget is spent, never because a verdict looks decided. A side is an .onnx file or a "
-             "command as one quoted word. Models are loaded afresh many times, laid out differently each time.",
+             "command as one quoted word. Models are loaded afresh many times, laid out differently each time. With "
+             "--gpu two traces are compared by their steps: which kernels take longer, how busy the GPU was, and why "
+             "it was not.",
     .tail = "tare compare base.json new.json\n"
             "tare compare @main new.json --fail-on 'latency.p95>5%' --format md\n"
             "tare compare --ab old.onnx new.onnx --batch 16\n"
             "tare compare --ab './old --n 5' './new --n 5' --budget 60s\n"
             "tare compare --ab model.onnx --a '--threads 1' --b '--threads 2'\n"
             "tare compare --ab model.onnx --ort libonnxruntime.so.1.20.1 --ort libonnxruntime.so.1.30.0\n"
+            "tare compare --gpu base.tare new.tare --fail-on 'step.time>3%'\n"
             "tare compare --ab-rev main..HEAD --build make -- ./program --flag\n"
             "Exit status: 0 no regression, 1 a regression, 2 bad input, 3 could not measure, not comparable, or "
             "undecided under --strict.",
@@ -78,6 +83,10 @@ static int choose_saved(struct cli *cli, struct compare_args *a)
     for (int i = 0; i < a->n; i++)
         if (str_ends_with(a->args[i], ".onnx"))
             return cli_usage_error(cli, "%s is a model: --ab measures two of them in turn", a->args[i]);
+    for (int i = 0; i < a->n; i++)
+        if (str_ends_with(a->args[i], ".tare"))
+            return cli_usage_error(cli, "%s is a trace: --gpu compares what GPUs did in two of them",
+                                   a->args[i]);
     if (a->base.n || a->new_.n) {
         if (a->n || !a->base.n || !a->new_.n)
             return cli_usage_error(
@@ -99,6 +108,9 @@ static int choose_saved(struct cli *cli, struct compare_args *a)
 /* What the two sides are, as far as words tell it. */
 static int choose_way(struct cli *cli, struct compare_args *a)
 {
+    if (a->gpu)
+        return a->n == 2 ? 0
+                         : cli_usage_error(cli, "--gpu compares two traces: name the base and the new one");
     if (!a->ab && !a->revisions) return choose_saved(cli, a);
     if (a->revisions && (!a->dashes || a->n < 1))
         return cli_usage_error(cli, "--ab-rev measures a command: give it after --");
@@ -107,6 +119,7 @@ static int choose_way(struct cli *cli, struct compare_args *a)
 
 static unsigned kind_of(const struct compare_args *a)
 {
+    if (a->gpu) return KIND_TRACES;
     if (!a->ab && !a->revisions) return KIND_SAVED;
     return a->ab && a->n && compare_is_model(a->args[0]) ? KIND_MODEL : KIND_COMMAND;
 }
@@ -117,6 +130,8 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
     const struct opt rows[] = {
         OPT_GROUP("What is compared"),
         OPT_FLAG(0, "ab", &a->ab, "measure two models or two commands in turn", .not_with = "ab-rev"),
+        OPT_FLAG(0, "gpu", &a->gpu, "compare what GPUs did in two traces of tare run --gpu or tare import",
+                 .not_with = "ab ab-rev"),
         OPT_STRING(0, "ab-rev", &a->revisions, "<base..new>", "measure a command of two git revisions in turn"),
         OPT_STRING(0, "build", &a->build, "<line>", "shell line that builds each revision", .needs = "ab-rev"),
         OPT_STRING(0, "a", &a->options[PAIR_A], "<options>", "options of the base side alone", .only_for = KIND_MODEL),
@@ -127,7 +142,7 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
         OPT_LIST(0, "new", &a->new_, "<run>", "a run of the new side", .only_for = SAVED),
         OPT_LIST(0, "fail-on", &a->fail_on, "<limit>",
                  "fail only if this metric is worse by more than this (95 % sure), as in latency.p95>5%",
-                 .only_for = SAVED),
+                 .only_for = KEPT),
         OPT_FLAG(0, "force", &a->force, "compare also what is not comparable: other machine, unit, load",
                  .only_for = SAVED),
         OPT_FLAG(0, "close-runs", &a->close_runs, "runs less than 30 s apart count each", .only_for = SAVED),
@@ -252,6 +267,8 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
     int rc = read_args(cli, &a, argc, argv);
     if (rc)
         ; /* the user was told */
+    else if (a.gpu)
+        rc = compare_traces(cli, &a);
     else if (a.ab || a.revisions)
         rc = compare_ab(cli, &a);
     else if (a.base.n)

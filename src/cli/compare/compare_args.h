@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * compare_args.h - what a user asked `tare compare` for, and the ways to answer. One file each: cmd_compare.c (the
  * command line, which way; verdict, answer, exit code for every way), compare_ab.c (both sides measured in turn),
- * compare_side.c (from texts to sides), compare_rev.c (git revisions), compare_runs.c (saved runs). */
+ * compare_side.c (from texts to sides), compare_rev.c (git revisions), compare_runs.c (saved runs), compare_traces.c
+ * (what GPUs did in two traces). */
 #ifndef CLI_COMPARE_ARGS_H
 #define CLI_COMPARE_ARGS_H
 
 #include "analyze/compare/paired.h"
+#include "analyze/judge/judge.h"
 #include "bench/ab.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
@@ -16,7 +18,7 @@
 
 struct compare_args {
     /* which way */
-    bool ab;
+    bool ab, gpu;
     const char *revisions, *build; /* "main..HEAD" */
     char **args;                   /* what is compared, n of them */
     int n;
@@ -114,6 +116,17 @@ int compare_with_run(struct cli *cli, const struct compare_args *a, const struct
  * code. */
 int compare_runs_check(struct cli *cli, const struct opt_list *names, const struct history_args *history,
                        const char *subject);
+
+/* What --fail-on says, of the measures that may be named (NULL: of runs). */
+struct compare_limits {
+    struct compare_limit *items;
+    size_t n, cap;
+};
+tare_status compare_limits_read(const struct opt_list *texts, const struct measure *among,
+                                struct compare_limits *out, tare_error *err);
+
+/* What GPUs did in two traces. */
+int compare_traces(struct cli *cli, const struct compare_args *a);
 
 /* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */
 struct compare_trees {

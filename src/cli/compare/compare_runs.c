@@ -234,14 +234,13 @@ static tare_status past_values(void *ctx, const char *case_name, const char *met
 
 /* ---- judging ---- */
 
-typedef VEC(struct compare_limit) limits;
-
-static tare_status read_limits(const struct opt_list *texts, limits *out, tare_error *err)
+tare_status compare_limits_read(const struct opt_list *texts, const struct measure *among,
+                                struct compare_limits *out, tare_error *err)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < texts->n; i++) {
         struct compare_limit l;
-        s = compare_limit_parse(&l, texts->items[i], err);
+        s = compare_limit_parse(&l, texts->items[i], among, err);
         if (s == TARE_OK) s = vec_push(out, l, err);
         if (s < 0) return error_wrap(err, "--fail-on");
     }
@@ -295,7 +294,7 @@ static void name_sides(struct comparing *k, struct comparison *c)
  * grows with what counts as no change: 2.5 times it can just be told apart. */
 static tare_status judge(struct comparing *k, struct comparison *c)
 {
-    limits l = VEC_INIT;
+    struct compare_limits l = VEC_INIT;
     tare_error *err = &k->cli->error;
     const struct run *first = k->new_.list.items[0];
     struct compare_saved in = {.base = k->base.list.items,
@@ -311,7 +310,7 @@ static tare_status judge(struct comparing *k, struct comparison *c)
     if (k->store && !k->a->history.none) in.past = (struct compare_past){past_values, k};
     if (k->a->min_effect >= 0) in.rule.min_effect = k->a->min_effect;
     in.rule.detect = fmax(in.rule.detect, 2.5 * in.rule.min_effect);
-    tare_status s = read_limits(&k->a->fail_on, &l, err);
+    tare_status s = compare_limits_read(&k->a->fail_on, NULL, &l, err);
     in.limits = l.items;
     in.n_limits = l.n;
     name_sides(k, c);

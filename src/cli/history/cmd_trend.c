@@ -255,7 +255,7 @@ static int read_limit(struct cli *cli, struct trend_question *q)
     struct compare_limit limit;
     struct trend_options o = TREND_OPTIONS_INIT;
     if (!q->fail_on) return 0;
-    if (compare_limit_parse(&limit, q->fail_on, &cli->error) < 0) {
+    if (compare_limit_parse(&limit, q->fail_on, NULL, &cli->error) < 0) {
         error_wrap(&cli->error, "--fail-on");
         return cli_fail(cli);
     }

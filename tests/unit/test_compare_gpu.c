@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ * test_compare_gpu.c - two traces of GPUs compared: made-up steps with a known answer. The same program twice is never
+ * called slower or faster, whatever the noise; a kernel that takes a tenth longer is found. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/compare/compare_gpu.h"
+#include "core/mem.h"
+
+enum { KERNELS = 40, STEPS_MOST = 400 };
+
+static uint64_t seed;
+
+static double uniform(void)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(void)
+{
+    return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+/* ---- made-up series ---- */
+
+struct making {
+    size_t steps, kernels;
+    double sd;        /* of ln of each time */
+    double wander;    /* share of it that a step hands on to the next */
+    double tail;      /* chance that a step takes three times as long */
+    size_t slow;      /* this kernel .. */
+    double by;        /* .. takes so many times as long; 0: none */
+    const char *name; /* of kernels */
+};
+
+static void make(struct gpu_series *s, const struct making *m)
+{
+    *s = (struct gpu_series){.arena = ARENA_INIT, .path = "made.tare", .n_cards = 1};
+    struct arena *a = &s->arena;
+    struct gpu_series_card *c = arena_new(a, 1, sizeof *c);
+    double *step = arena_new(a, m->steps, sizeof *step), *busy = arena_new(a, m->steps, sizeof *busy);
+    double *idle = arena_new(a, m->steps, sizeof *idle), *zero = arena_new(a, m->steps, sizeof *zero),
+           state = 0;
+    s->cards = c;
+    *c = (struct gpu_series_card){.found_by = "range",
+                                  .n_steps = m->steps,
+                                  .step_ns = step,
+                                  .busy_ns = busy,
+                                  .copy_ns = zero,
+                                  .n_kernels = m->kernels,
+                                  .kernels = arena_new(a, m->kernels, sizeof *c->kernels)};
+    for (int i = 0; i < GPU_CAUSES; i++) c->idle_ns[i] = i ? zero : idle;
+    for (size_t k = 0; k < m->kernels; k++) {
+        double *ns = arena_new(a, m->steps, sizeof *ns);
+        c->kernels[k] = (struct gpu_series_kernel){.name = arena_printf(a, "%s%zu", m->name, k),
+                                                   .full = arena_printf(a, "void %s%zu()", m->name, k),
+                                                   .blocks = 8,
+                                                   .threads = 128,
+                                                   .runs = m->steps,
+                                                   .step_ns = ns};
+        for (size_t i = 0; i < m->steps; i++) {
+            state = m->wander * state + sqrt(1 - m->wander * m->wander) * normal();
+            ns[i] = 1000 * (double)(k + 1) * exp(m->sd * state);
+            if (m->tail > 0 && uniform() < m->tail) ns[i] *= 3;
+            if (m->by > 0 && k == m->slow) ns[i] *= m->by;
+            busy[i] += ns[i];
+        }
+    }
+    for (size_t i = 0; i < m->steps; i++) {
+        idle[i] = 20000 * exp(m->sd * normal());
+        step[i] = busy[i] + idle[i];
+    }
+}
+
+static void compare(struct comparison *c, const struct making *base, const struct making *new_,
+                    const char *limit)
+{
+    struct gpu_series a, b;
+    struct compare_limit l;
+    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    tare_error err = TARE_ERROR_INIT;
+    make(&a, base);
+    make(&b, new_);
+    if (limit) {
+        assert_int_equal(compare_limit_parse(&l, limit, gpu_measures, &err), TARE_OK);
+        in.limits = &l;
+        in.n_limits = 1;
+    }
+    assert_int_equal(comparison_init(c, "steps", &err), TARE_OK);
+    if (compare_gpu(c, &in, &err) < 0) fail_msg("%s", err.text);
+    gpu_series_release(&a);
+    gpu_series_release(&b);
+}
+
+static const struct comparison_metric *row_of(const struct comparison *c, const char *name)
+{
+    for (size_t i = 0; i < c->cases.at[0]->metrics.n; i++)
+        if (strcmp(c->cases.at[0]->metrics.at[i]->metric, name) == 0) return c->cases.at[0]->metrics.at[i];
+    fail_msg("no row %s", name);
+    return NULL;
+}
+
+static size_t count_verdicts(const struct comparison *c, const char *verdict)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->cases.at[0]->metrics.n; i++)
+        n += strcmp(c->cases.at[0]->metrics.at[i]->verdict, verdict) == 0;
+    return n;
+}
+
+/* ---- false alarms, and what is found ---- */
+
+/* 100 times the same program twice, for each kind of noise: at 1 % for slower and 1 % for faster, over all rows
+ * together, two are expected at the most; six come in 1 of 200 such hundreds. */
+static void the_same_twice_is_no_change(void **state)
+{
+    static const struct making kinds[] = {
+        {.steps = 60, .kernels = KERNELS, .sd = 0.05, .name = "k"},
+        {.steps = 30, .kernels = KERNELS, .sd = 0.4, .name = "k"},
+        {.steps = 100, .kernels = KERNELS, .sd = 0.1, .tail = 0.05, .name = "k"},
+        {.steps = 200, .kernels = KERNELS, .sd = 0.1, .wander = 0.5, .name = "k"},
+        {.steps = 8, .kernels = KERNELS, .sd = 0.2, .name = "k"},
+        {.steps = 15, .kernels = KERNELS, .sd = 0.2, .name = "k"},
+    };
+    (void)state;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        size_t alarms = 0;
+        for (uint64_t trial = 0; trial < 100; trial++) {
+            struct comparison c;
+            seed = 1 + trial + 1000 * kind;
+            compare(&c, &kinds[kind], &kinds[kind], NULL);
+            alarms += count_verdicts(&c, "regressed") + count_verdicts(&c, "improved") > 0;
+            assert_string_not_equal(c.verdict, "improved");
+            comparison_release(&c);
+        }
+        if (alarms > 5) fail_msg("noise %zu: %zu of 100 identical pairs were told apart", kind, alarms);
+    }
+}
+
+static void a_slower_kernel_is_found(void **state)
+{
+    struct making base = {.steps = 100, .kernels = KERNELS, .sd = 0.05, .name = "k"}, slower = base;
+    size_t found = 0, others = 0;
+    (void)state;
+    slower.slow = 12;
+    slower.by = 1.1;
+    for (uint64_t trial = 0; trial < 50; trial++) {
+        struct comparison c;
+        seed = 77 + trial;
+        compare(&c, &base, &slower, NULL);
+        found += strcmp(row_of(&c, "kernel.time k12")->verdict, "regressed") == 0;
+        others += count_verdicts(&c, "regressed") -
+                  (strcmp(row_of(&c, "kernel.time k12")->verdict, "regressed") == 0);
+        double ratio = row_of(&c, "kernel.time k12")->ratio.value;
+        assert_true(ratio > 1.05 && ratio < 1.15);
+        comparison_release(&c);
+    }
+    assert_true(found >= 48);
+    assert_true(others <= 2);
+}
+
+static void a_faster_program_is_improved(void **state)
+{
+    struct making base = {.steps = 60, .kernels = 3, .sd = 0.02, .name = "k"}, faster = base;
+    struct comparison c;
+    (void)state;
+    seed = 5;
+    faster.slow = 2;
+    faster.by = 0.5;
+    compare(&c, &base, &faster, NULL);
+    assert_string_equal(row_of(&c, "kernel.time k2")->verdict, "improved");
+    assert_string_equal(row_of(&c, "kernels.time")->verdict, "improved");
+    assert_string_equal(row_of(&c, "kernel.time k0")->verdict, "same");
+    comparison_release(&c);
+}
+
+/* ---- what cannot be told ---- */
+
+static void too_few_steps(void **state)
+{
+    struct making base = {.steps = 6, .kernels = 2, .sd = 0.01, .name = "k"}, slower = base;
+    struct comparison c;
+    (void)state;
+    seed = 6;
+    slower.by = 3;
+    compare(&c, &base, &slower, NULL);
+    assert_string_equal(c.verdict, "inconclusive");
+    assert_string_equal(row_of(&c, "kernel.time k0")->verdict, "inconclusive");
+    assert_string_equal(row_of(&c, "kernel.time k0")->why, "cannot tell: 6 to compare, 7 are needed");
+    comparison_release(&c);
+}
+
+static void kernels_of_one_side(void **state)
+{
+    struct making base = {.steps = 20, .kernels = 2, .sd = 0.01, .name = "k"}, other = base;
+    struct comparison c;
+    (void)state;
+    seed = 7;
+    other.name = "other";
+    compare(&c, &base, &other, NULL);
+    assert_int_equal(c.unmatched.n, 4);
+    assert_string_equal(c.unmatched.at[0]->side, "base");
+    assert_memory_equal(c.unmatched.at[0]->name, "kernel k0: 1 run, ", 18);
+    assert_string_equal(c.unmatched.at[2]->side, "new");
+    comparison_release(&c);
+}
+
+/* Step time is worse by much more than 5 %, but only kernels were named. */
+static void limits_say_what_fails(void **state)
+{
+    struct making base = {.steps = 60, .kernels = 2, .sd = 0.01, .name = "k"}, slower = base;
+    struct comparison c;
+    (void)state;
+    slower.by = 1.1;
+    seed = 8;
+    compare(&c, &base, &slower, "kernel.time>5%");
+    assert_string_equal(c.verdict, "regressed");
+    assert_string_equal(row_of(&c, "step.time")->role, "advisory");
+    comparison_release(&c);
+    seed = 8;
+    compare(&c, &base, &slower, "kernel.time>15%");
+    assert_string_equal(c.verdict, "same");
+    comparison_release(&c);
+    tare_error err = TARE_ERROR_INIT;
+    struct compare_limit l;
+    assert_int_equal(compare_limit_parse(&l, "latency>5%", gpu_measures, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "there are: step.time"));
+}
+
+/* Without steps the runs of kernels are compared; sums stand there unjudged. */
+static void without_steps(void **state)
+{
+    struct gpu_series a, b;
+    struct gpu_series *sides[] = {&a, &b};
+    struct making m = {.steps = 100, .kernels = 3, .sd = 0.02, .name = "k"};
+    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    struct comparison c;
+    (void)state;
+    seed = 9;
+    make(&a, &m);
+    m.slow = 1;
+    m.by = 1.2;
+    make(&b, &m);
+    for (int i = 0; i < 2; i++) {
+        struct gpu_series_card *card = &sides[i]->cards[0];
+        card->n_steps = 0;
+        card->all_kernel_ns = 1000;
+        for (size_t k = 0; k < card->n_kernels; k++) {
+            card->kernels[k].run_ns = card->kernels[k].step_ns;
+            card->kernels[k].n_runs = 100;
+            card->kernels[k].step_ns = NULL;
+        }
+    }
+    assert_int_equal(comparison_init(&c, "steps", NULL), TARE_OK);
+    assert_int_equal(compare_gpu(&c, &in, NULL), TARE_OK);
+    assert_string_equal(row_of(&c, "kernel.time k1")->verdict, "regressed");
+    assert_string_equal(row_of(&c, "kernel.time k0")->verdict, "same");
+    assert_string_equal(row_of(&c, "kernels.time")->verdict, "unverified");
+    assert_string_equal(c.cases.at[0]->notes.at[0]->id, "steps.none");
+    comparison_release(&c);
+    gpu_series_release(&a);
+    gpu_series_release(&b);
+}
+
+static void memory_may_run_out(void **state)
+{
+    struct making m = {.steps = 70, .kernels = 2, .sd = 0.02, .name = "k"};
+    struct gpu_series a, b;
+    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    (void)state;
+    seed = 10;
+    make(&a, &m);
+    make(&b, &m);
+    for (long n = 0;; n++) {
+        struct comparison c;
+        tare_error err = TARE_ERROR_INIT;
+        long before = mem_live_blocks();
+        mem_fail_after(n);
+        tare_status s = comparison_init(&c, "steps", &err);
+        if (s == TARE_OK) {
+            s = compare_gpu(&c, &in, &err);
+            comparison_release(&c);
+        }
+        mem_fail_after(-1);
+        assert_int_equal(mem_live_blocks(), before);
+        if (s == TARE_OK) break;
+        assert_int_equal(s, TARE_NOMEM);
+    }
+    gpu_series_release(&a);
+    gpu_series_release(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_twice_is_no_change), cmocka_unit_test(a_slower_kernel_is_found),
+        cmocka_unit_test(a_faster_program_is_improved), cmocka_unit_test(too_few_steps),
+        cmocka_unit_test(kernels_of_one_side), cmocka_unit_test(limits_say_what_fails),
+        cmocka_unit_test(without_steps), cmocka_unit_test(memory_may_run_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
