@@ -91,6 +91,8 @@ const struct trace_thread *trace_thread(const struct trace *t, uint32_t i);
 const struct trace_loss *trace_loss(const struct trace *t);
 bool trace_has_events(const struct trace *t);
 bool trace_has_tree(const struct trace *t);
+uint64_t trace_raw_time(const struct trace *t,
+                        uint64_t raw_ns); /* of CLOCK_MONOTONIC_RAW on the trace's axis */
 
 /* Deliver the events of thread `thread` in time order, properly nested: every BEGIN gets its END.
  * Streams: memory use does not grow with the trace. Stops when `fn` returns non-zero and returns that. */

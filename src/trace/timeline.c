@@ -88,3 +88,8 @@ uint64_t timeline_find(const struct trace *t, const struct loaded_process *p, ui
     if (!(ns > 0)) return 0;
     return ns < 9e18 ? (uint64_t)ns : (uint64_t)9e18;
 }
+
+uint64_t trace_raw_time(const struct trace *t, uint64_t raw_ns)
+{
+    return raw_ns > t->begun_raw_ns ? raw_ns - t->begun_raw_ns : 0;
+}

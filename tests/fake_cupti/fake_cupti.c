@@ -248,7 +248,8 @@ static uint8_t *launch(uint8_t *r, uint32_t i)
     for (size_t k = 0; k < 6; k++) put32(r, 52 + 4 * k, k < 3 ? 4 : 8);
     if (is("many")) put32(r, 80, i);
     put32(r, 92, i + 1);
-    put64(r, 104, (uint64_t)(uintptr_t) "_Z6kernelI7FunctorEvi\x1b[31m");
+    const char *name = is("template") ? "_Z6kernelI7FunctorEvi" : "_Z6kernelI7FunctorEvi\x1b[31m";
+    put64(r, 104, (uint64_t)(uintptr_t)name);
     return r + KERNEL_BYTES;
 }
 

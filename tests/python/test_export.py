@@ -3,6 +3,7 @@
 
 import json
 import re
+import struct
 
 import pytest
 
@@ -63,7 +64,7 @@ SCHEMA = {
                     60: ("track", "TrackDescriptor")},
     "TrackEvent": {4: ("note", "DebugAnnotation"), 9: ("type", VARINT), 10: ("name_iid", VARINT),
                    11: ("track_uuid", VARINT), 30: ("counter", VARINT), 34: ("source_iid", VARINT),
-                   47: ("flow", FIXED), 48: ("flow_end", FIXED)},
+                   23: ("name", TEXT), 44: ("value", FIXED), 47: ("flow", FIXED), 48: ("flow_end", FIXED)},
     "DebugAnnotation": {2: ("bool", VARINT), 6: ("string", TEXT), 10: ("name", TEXT), 17: ("string_iid", VARINT)},
     "InternedData": {2: ("name", "EventName"), 4: ("source", "SourceLocation"), 29: ("string", "EventName")},
     "EventName": {1: ("iid", VARINT), 2: ("name", TEXT)},
@@ -74,7 +75,7 @@ SCHEMA = {
                         5: ("parent", VARINT), 8: ("counter", "Counter")},
     "Process": {1: ("pid", VARINT), 2: ("cmdline", TEXT), 6: ("name", TEXT)},
     "Thread": {1: ("pid", VARINT), 2: ("tid", VARINT), 5: ("name", TEXT)},
-    "Counter": {3: ("unit", VARINT)},
+    "Counter": {3: ("unit", VARINT), 6: ("unit_name", TEXT)},
 }
 
 
@@ -382,6 +383,39 @@ def test_folded_is_the_tree(tare, record):
     walk(report["tree"], [])
     assert {k: v for k, v in got.items() if "end" not in k} == want and len(want) >= 4
     assert all(v > 0 for v in got.values())
+
+
+def test_samples_are_counters(tare, tmp_path):
+    """What probes saw of a program, in both timelines: the same curves, on the same axis. It was refused for want of events."""
+    trace = tmp_path / "run.tare"
+    tare("run", "-q", "--no-save", "-p", "process", "--interval", "20ms", "--no-default-alerts", "--alert",
+         "process.memory.rss>1KB", "--trace", trace, "--", "sleep", "0.3")  # fmt: skip
+    events = strict(export(tare, trace, "chrome"))["traceEvents"]
+    curves = {}
+    for e in events:
+        if e["ph"] == "C":
+            (unit, value), = e["args"].items()
+            curves.setdefault((e["name"], unit), []).append((round(e["ts"] * 1000), value))
+    assert {"process.memory.rss", "process.cpu"} <= {name for name, _ in curves}
+    for (name, unit), points in curves.items():
+        assert [at for at, _ in points] == sorted({at for at, _ in points}), name
+        assert all(a != b for (_, a), (_, b) in zip(points, points[1:])), name
+    rss = curves["process.memory.rss", "B"]
+    assert all(4096 <= value < 1 << 30 for _, value in rss) and 0 <= rss[0][0] < rss[-1][0] + 1 < 10**11
+    assert "process.memory.rss>1KB" in {e["name"] for e in events if e["ph"] == "i"}
+    packets = parse(export(tare, trace, "perfetto").read_bytes(), "Trace")["packet"]
+    tracks = {one(t, "uuid"): t for p in packets for t in p.get("track", [])}
+    told = {}
+    for p in packets:
+        for e in p.get("event", []):
+            if one(e, "type") == 4:
+                track = tracks[one(e, "track_uuid")]
+                value = struct.unpack("<d", one(e, "value").to_bytes(8, "little"))[0]
+                told.setdefault((one(track, "name"), one(one(track, "counter"), "unit_name")), []).append((one(p, "timestamp"), value))
+    assert told.keys() == curves.keys()
+    for key, points in told.items():
+        assert [at for at, _ in points] == [at for at, _ in curves[key]]
+        assert [value for _, value in points] == pytest.approx([value for _, value in curves[key]], rel=1e-8)
 
 
 def test_timeline_of_an_aggregate_trace_is_refused(tare, record, tmp_path):

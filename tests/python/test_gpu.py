@@ -185,6 +185,15 @@ def test_gpu_lanes_in_chrome(recorded, tare, tmp_path):
     assert {e["args"]["detail"] for e in events if e.get("name") == "copy to-device"} == {"1048576 bytes"}
 
 
+def test_full_names_stand_once_in_chrome(recorded, tare, tmp_path):
+    """They were repeated with each of a hundred bars."""
+    recorded(fault="template")
+    events = strict(export(tare, tmp_path / "gpu.tare", "chrome"))["traceEvents"]
+    full = [(e["name"], e["args"]["full"]) for e in events if e["ph"] == "X" and "full" in e.get("args", {})]
+    assert full == [("kernel Functor", "void kernel<Functor>(int)")]
+    assert sum(e["ph"] == "X" and e["name"] == "kernel Functor" for e in events) == 100
+
+
 def test_gpu_lanes_in_perfetto(recorded, tare, tmp_path):
     recorded()
     packets = parse(export(tare, tmp_path / "gpu.tare", "perfetto").read_bytes(), "Trace")["packet"]
@@ -193,6 +202,8 @@ def test_gpu_lanes_in_perfetto(recorded, tare, tmp_path):
     bars, open_, arrows = [], {}, ({}, {})
     for p in sorted((p for p in packets if "event" in p), key=lambda p: one(p, "timestamp")):
         e, at = one(p, "event"), one(p, "timestamp") / 1e3
+        if one(e, "type") >= 3:
+            continue  # what probes sampled
         track = tracks[one(e, "track_uuid")]
         for found, field in zip(arrows, ("flow", "flow_end")):
             if field in e:

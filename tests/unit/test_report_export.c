@@ -262,6 +262,11 @@ static void timelines_refuse_a_trace_without_events(void **state)
     assert_non_null(strstr(err.text, "app.tare"));
     assert_non_null(strstr(err.text, "TARE_MODE"));
     assert_int_equal(export_check(&export_perfetto, &f->source, &err), TARE_INVALID);
+    f->source.has_samples = true;
+    assert_int_equal(export_check(&export_perfetto, &f->source, &err), TARE_OK);
+    f->source.has_samples = f->source.has_tree = false;
+    assert_int_equal(export_check(&export_perfetto, &f->source, &err), TARE_INVALID);
+    assert_null(strstr(err.text, "TARE_MODE")); /* there is no call tree that it would be about */
     assert_int_equal(export_check(&export_speedscope, &f->source, &err), TARE_OK);
     assert_int_equal(export_check(&export_folded, &f->source, &err), TARE_OK);
     free(f);

@@ -156,12 +156,15 @@ static int write_output(struct cli *cli, const struct export_args *a, struct exp
     return rc;
 }
 
-static int export_trace(struct cli *cli, struct trace *t, const struct export_args *a)
+static int export_trace(struct cli *cli, struct trace *t, const struct samples *samples,
+                        const struct export_args *a)
 {
     struct event_source source;
     struct calltree tree = CALLTREE_INIT;
     struct export_input in = {.source = &source, .trace = t, .gross = a->gross};
     event_source_of_trace(&source, t);
+    source.has_samples = samples->at_ns.n > 0;
+    if (source.has_samples) in.samples = samples;
     if (export_check(a->format, &source, &cli->error) < 0) return cli_fail(cli);
     if (export_needs_tree(a->format, &source)) {
         if (calltree_build(&tree, t, -1, &cli->error) < 0) return cli_fail(cli);
@@ -179,8 +182,8 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     static const struct opt_usage usage = {
         .synopsis = "tare export [options] --format <format> <trace>",
         .about =
-            "Write a trace in the format of another tool. chrome and perfetto show a timeline and need the "
-            "events, or what `tare run --gpu` recorded; folded is made of the call tree's net self times; "
+            "Write a trace in the format of another tool. chrome and perfetto show a timeline of events, of what "
+            "`tare run --gpu` recorded and of what probes sampled; folded is made of the call tree's net self times; "
             "speedscope takes what there is; tare packs the trace itself into one closed file.",
         .tail = "tare export app.tare -f perfetto              writes app.pftrace\n"
                 "tare export app.tare -f folded -o - | flamegraph.pl > app.svg",
@@ -208,7 +211,10 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     struct trace *t = NULL;
     rc = input_trace(cli, a.trace, &t);
     if (rc) return rc;
-    rc = export_trace(cli, t, &a);
+    struct samples samples = SAMPLES_INIT;
+    if (a.format->flags & EXPORT_EVENTS) samples_load(&samples, a.trace, NULL); /* most traces have none */
+    rc = export_trace(cli, t, &samples, &a);
+    samples_release(&samples);
     trace_close(t);
     return rc;
 }

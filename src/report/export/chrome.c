@@ -2,13 +2,19 @@
  * chrome.c - the JSON trace event format, as chrome://tracing, Perfetto and others open it. Begin and end
  * events, not complete ones: their order in the file keeps scopes nested that begin in the same ns. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/arena.h"
 #include "report/export/export.h"
 #include "report/export/gpu_bars.h"
 #include "report/export/lanes.h"
+#include "report/export/sample_curves.h"
 #include "report/text.h"
+
+struct curve {
+    char name[200], unit[12];
+};
 
 struct chrome {
     struct stream *s;
@@ -20,8 +26,10 @@ struct chrome {
     struct buf where;  /* ,"pid":1,"tid":2 of this thread */
     struct lanes lanes;
     uint32_t tid;
-    VEC(uint32_t) gpu_pids; /* by track */
-    uint32_t counter_tid;   /* counters of different threads are kept apart by it; 0: one thread only */
+    VEC(uint32_t) gpu_pids;   /* by track */
+    VEC(uint8_t) gpu_told;    /* by number of a name: its full form stands with a bar */
+    VEC(struct curve) curves; /* by number */
+    uint32_t counter_tid;     /* counters of different threads are kept apart by it; 0: one thread only */
 };
 
 static struct buf *out(const struct chrome *c)
@@ -133,6 +141,17 @@ static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
     return stream_poll(c->s);
 }
 
+/* Full names of kernels are long and this format has no way to refer to one: the first bar of a name has it. */
+static tare_status first_of_name(struct chrome *c, uint32_t name, bool *first)
+{
+    tare_status s = TARE_OK;
+    while (s == TARE_OK && c->gpu_told.n <= name) s = vec_push(&c->gpu_told, 0, c->s->err);
+    if (s != TARE_OK) return s;
+    *first = !c->gpu_told.items[name];
+    c->gpu_told.items[name] = 1;
+    return TARE_OK;
+}
+
 static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
 {
     struct chrome *c = ctx;
@@ -146,7 +165,11 @@ static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
     buf_add(out(c), c->where.data, c->where.len);
     buf_add_str(out(c), ",\"name\":");
     text_json(out(c), b->text, text_clip(b->text, TEXT_NAME_MAX));
-    const char *more = b->detail ? b->detail : b->full;
+    bool first = false;
+    tare_status s = b->full && !b->detail ? first_of_name(c, b->name, &first) : TARE_OK;
+    if (s != TARE_OK) return s;
+    const char *more = b->detail;
+    if (first) more = b->full;
     if (more) {
         buf_printf(out(c), ",\"args\":{\"%s\":", b->detail ? "detail" : "full");
         text_json(out(c), more, text_clip(more, TEXT_NAME_MAX));
@@ -158,6 +181,41 @@ static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
     add_time(c, b->start);
     buf_add(out(c), c->where.data, c->where.len);
     buf_printf(out(c), ",\"cat\":\"launch\",\"name\":\"launch\",\"id\":%" PRIu64 "}", b->flow);
+    return stream_poll(c->s);
+}
+
+/* ---- what probes sampled: counters of the first process, which is whoever sampled ---- */
+
+static tare_status begin_curve(void *ctx, uint32_t number, const char *name, const char *unit)
+{
+    struct chrome *c = ctx;
+    struct curve curve;
+    (void)number; /* they come in order */
+    snprintf(curve.name, sizeof curve.name, "%s", name);
+    snprintf(curve.unit, sizeof curve.unit, "%s", *unit ? unit : "share");
+    return vec_push(&c->curves, curve, c->s->err);
+}
+
+static tare_status write_point(void *ctx, uint32_t number, uint64_t at_ns, double value)
+{
+    struct chrome *c = ctx;
+    const struct curve *curve = &c->curves.items[number];
+    buf_add_str(out(c), ",\n{\"ph\":\"C\"");
+    add_time(c, at_ns);
+    buf_printf(out(c), ",\"pid\":%" PRIu32 ",\"name\":", source_process(c->source, 0)->pid);
+    text_json(out(c), curve->name, strlen(curve->name));
+    buf_printf(out(c), ",\"args\":{\"%s\":%.9g}}", curve->unit, value);
+    return stream_poll(c->s);
+}
+
+static tare_status write_sample_mark(void *ctx, uint64_t at_ns, const char *text)
+{
+    struct chrome *c = ctx;
+    buf_add_str(out(c), ",\n{\"ph\":\"i\",\"s\":\"g\"");
+    add_time(c, at_ns);
+    buf_printf(out(c), ",\"pid\":%" PRIu32 ",\"tid\":0,\"name\":", source_process(c->source, 0)->pid);
+    text_json(out(c), text, text_clip(text, TEXT_NAME_MAX));
+    buf_add_char(out(c), '}');
     return stream_poll(c->s);
 }
 
@@ -233,7 +291,7 @@ static tare_status write_thread(struct chrome *c, uint32_t i)
     return status;
 }
 
-static tare_status write_all(struct chrome *c, struct trace *t)
+static tare_status write_all(struct chrome *c, struct trace *t, const struct samples *samples)
 {
     const struct event_source *src = c->source;
     tare_status status = TARE_OK;
@@ -243,6 +301,10 @@ static tare_status write_all(struct chrome *c, struct trace *t)
     for (uint32_t i = 0; i < src->n_threads && status == TARE_OK; i++) status = write_thread(c, i);
     if (status == TARE_OK && src->has_gpu)
         status = gpu_bars(t, &(struct gpu_bars_to){c, write_gpu_track, write_gpu_bar}, c->s->err);
+    if (status == TARE_OK && samples && src->n_processes) {
+        struct sample_curves_to to = {c, begin_curve, write_point, write_sample_mark};
+        status = sample_curves(samples, t, &to, c->s->err);
+    }
     buf_add_str(out(c), "\n]}\n");
     return status;
 }
@@ -255,10 +317,12 @@ static tare_status chrome_write(struct stream *s, const struct export_input *in)
     c.threads = arena_new(&memory, in->source->n_processes, sizeof *c.threads);
     c.sums = arena_new(&memory, in->source->n_sites, sizeof *c.sums);
     tare_status status = memory.failed ? error_nomem(s->err, "%" PRIu32 " names", in->source->n_sites)
-                                       : write_all(&c, in->trace);
+                                       : write_all(&c, in->trace, in->samples);
     buf_release(&c.names);
     buf_release(&c.where);
     vec_release(&c.gpu_pids);
+    vec_release(&c.gpu_told);
+    vec_release(&c.curves);
     lanes_release(&c.lanes);
     arena_release(&memory);
     return stream_end(s, status);

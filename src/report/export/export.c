@@ -21,7 +21,11 @@ bool export_needs_tree(const struct export_format *format, const struct event_so
 tare_status export_check(const struct export_format *format, const struct event_source *source,
                          tare_error *err)
 {
-    if (!(format->flags & EXPORT_EVENTS) || source->has_events || source->has_gpu) return TARE_OK;
+    if (!(format->flags & EXPORT_EVENTS) || source->has_events || source->has_gpu || source->has_samples)
+        return TARE_OK;
+    if (!source->has_tree)
+        return error_set(err, TARE_INVALID, "%s: holds no events and no samples, and %s shows a timeline",
+                         source->path, format->name);
     return error_set(err, TARE_INVALID,
                      "%s: holds a call tree but no events, and %s shows a timeline; record again without "
                      "TARE_MODE=aggregate, or export as speedscope or folded",

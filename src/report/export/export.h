@@ -7,16 +7,18 @@
 #include "analyze/calls/calltree.h"
 #include "report/sink.h"
 #include "report/trace/source.h"
+#include "trace/samples.h"
 
 struct export_input {
     const struct event_source *source;
-    struct trace *trace;         /* for `tare`, which copies it, and for GPUs; a test may leave it NULL */
-    const struct calltree *tree; /* NULL unless the format asked for it */
-    bool gross;                  /* weights as read, the instrument's cost still in */
+    struct trace *trace;           /* for `tare`, which copies it, and for GPUs; a test may leave it NULL */
+    const struct samples *samples; /* of probes; NULL: none */
+    const struct calltree *tree;   /* NULL unless the format asked for it */
+    bool gross;                    /* weights as read, the instrument's cost still in */
 };
 
 enum export_flags {
-    EXPORT_EVENTS = 1, /* a timeline: refuses a trace without events */
+    EXPORT_EVENTS = 1, /* a timeline: refuses a trace without events, GPU work or samples */
     EXPORT_TREE = 2,   /* needs the call tree */
     EXPORT_TREE_IF_NO_EVENTS = 4,
     EXPORT_BINARY = 8, /* not for a terminal */

@@ -11,6 +11,7 @@
 #include "report/export/export.h"
 #include "report/export/gpu_bars.h"
 #include "report/export/lanes.h"
+#include "report/export/sample_curves.h"
 #include "report/text.h"
 
 /* Field numbers of the messages, as Perfetto's protos assign them. */
@@ -32,6 +33,8 @@ enum event_field {
     EVENT_TRACK_UUID = 11,
     EVENT_COUNTER_VALUE = 30,
     EVENT_SOURCE_IID = 34,
+    EVENT_COUNTER_DOUBLE = 44,
+    EVENT_NAME = 23,
     EVENT_FLOW = 47,
     EVENT_FLOW_END = 48,
 };
@@ -50,7 +53,7 @@ enum track_field {
 };
 enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum { COUNTER_UNIT = 3, COUNTER_UNIT_COUNT = 2 };
+enum { COUNTER_UNIT = 3, COUNTER_UNIT_COUNT = 2, COUNTER_UNIT_NAME = 6 };
 enum { NOTE_BOOL = 2, NOTE_STRING = 6, NOTE_NAME = 10, NOTE_STRING_IID = 17 };
 
 struct perfetto {
@@ -64,6 +67,7 @@ struct perfetto {
     struct lanes lanes;
     VEC(uint64_t) lane_tracks; /* of this thread, lane 1 first */
     uint64_t gpu_tracks;       /* the first of them */
+    uint64_t curve_tracks;     /* likewise */
     VEC(uint8_t) gpu_interned; /* by number of a name: it was sent */
     uint32_t thread;
     bool begun; /* this sequence has sent its first packet */
@@ -346,7 +350,56 @@ static tare_status write_gpus(struct perfetto *p, struct trace *t)
     return gpu_bars(t, &(struct gpu_bars_to){p, write_gpu_track, write_gpu_bar}, p->s->err);
 }
 
-static tare_status write_all(struct perfetto *p, struct trace *t)
+/* ---- what probes sampled: counters of the first process, which is whoever sampled; a sequence of its own ---- */
+
+static tare_status begin_curve(void *ctx, uint32_t number, const char *name, const char *unit)
+{
+    struct perfetto *p = ctx;
+    wire_add_str(&p->inner, COUNTER_UNIT_NAME, *unit ? unit : "share");
+    wire_add_uint(&p->message, TRACK_UUID, p->curve_tracks + number);
+    field_text(&p->message, TRACK_NAME, name);
+    wire_add_uint(&p->message, TRACK_PARENT, 1);
+    wire_add_message(&p->message, TRACK_COUNTER, &p->inner);
+    wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    return send_packet(p, 1, 0);
+}
+
+static tare_status send_sampled(struct perfetto *p, uint64_t track, uint64_t at_ns)
+{
+    wire_add_uint(&p->message, EVENT_TRACK_UUID, track);
+    wire_add_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    wire_add_uint(&p->packet, PACKET_TIMESTAMP, at_ns);
+    return send_packet(p, p->source->n_threads + 3, 0);
+}
+
+static tare_status write_point(void *ctx, uint32_t number, uint64_t at_ns, double value)
+{
+    struct perfetto *p = ctx;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    wire_add_uint(&p->message, EVENT_TYPE, TYPE_COUNTER);
+    wire_add_key(&p->message, EVENT_COUNTER_DOUBLE, WIRE_FIXED64);
+    wire_add_fixed(&p->message, bits, 8);
+    return send_sampled(p, p->curve_tracks + number, at_ns);
+}
+
+static tare_status write_sample_mark(void *ctx, uint64_t at_ns, const char *text)
+{
+    struct perfetto *p = ctx;
+    wire_add_uint(&p->message, EVENT_TYPE, TYPE_INSTANT);
+    field_text(&p->message, EVENT_NAME, text);
+    return send_sampled(p, 1, at_ns);
+}
+
+/* Tracks of GPUs are numbered on from next_track without being counted there: those of curves begin far beyond. */
+static tare_status write_samples(struct perfetto *p, struct trace *t, const struct samples *samples)
+{
+    p->curve_tracks = UINT64_C(1) << 40;
+    return sample_curves(
+        samples, t, &(struct sample_curves_to){p, begin_curve, write_point, write_sample_mark}, p->s->err);
+}
+
+static tare_status write_all(struct perfetto *p, struct trace *t, const struct samples *samples)
 {
     const struct event_source *src = p->source;
     tare_status status = TARE_OK;
@@ -355,6 +408,7 @@ static tare_status write_all(struct perfetto *p, struct trace *t)
     for (uint32_t i = 0; i < src->n_threads; i++) send_thread(p, i);
     for (uint32_t i = 0; i < src->n_threads && status == TARE_OK; i++) status = write_thread(p, i);
     if (status == TARE_OK && src->has_gpu) status = write_gpus(p, t);
+    if (status == TARE_OK && samples && src->n_processes) status = write_samples(p, t, samples);
     return status;
 }
 
@@ -367,7 +421,7 @@ static tare_status perfetto_write(struct stream *s, const struct export_input *i
     p.interned = arena_new(&memory, n, sizeof *p.interned);
     p.counter_track = arena_new(&memory, n, sizeof *p.counter_track);
     p.sums = arena_new(&memory, n, sizeof *p.sums);
-    tare_status status = memory.failed ? error_nomem(s->err, "%zu names", n) : write_all(&p, in->trace);
+    tare_status status = memory.failed ? error_nomem(s->err, "%zu names", n) : write_all(&p, in->trace, in->samples);
     buf_release(&p.packet);
     buf_release(&p.message);
     buf_release(&p.inner);

@@ -10,7 +10,7 @@ struct event_source {
     void *ctx, *events_ctx; /* events_ctx: of events(), which may be another's that looks at what passes */
     const char *path, *id;
     uint32_t n_sites, n_processes, n_threads;
-    bool has_events, has_tree, has_gpu;
+    bool has_events, has_tree, has_gpu, has_samples;
     const struct trace_loss *loss;
     const struct trace_site *(*site)(const void *ctx, uint32_t i);
     const struct trace_process *(*process)(const void *ctx, uint32_t i);
