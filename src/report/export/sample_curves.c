@@ -64,7 +64,8 @@ static tare_status draw_moment(struct drawing *d, const struct deriver *now, uin
     return s;
 }
 
-static tare_status replay(struct drawing *d, const struct trace *t, struct deriver *now, struct sample *moment)
+static tare_status replay(struct drawing *d, const struct trace *t, struct deriver *now,
+                          struct sample *moment)
 {
     const struct samples *s = d->s;
     size_t mark = 0;
@@ -76,7 +77,8 @@ static tare_status replay(struct drawing *d, const struct trace *t, struct deriv
         if (st == TARE_OK && !derived_brief(now)) st = draw_moment(d, now, time_on_axis(s, t, at));
     }
     for (; st == TARE_OK && mark < s->marks.n; mark++)
-        st = d->to->mark(d->to->ctx, time_on_axis(s, t, s->marks.items[mark].at_ns), s->marks.items[mark].text);
+        st = d->to->mark(d->to->ctx, time_on_axis(s, t, s->marks.items[mark].at_ns),
+                         s->marks.items[mark].text);
     return st;
 }
 
