@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * sample_curves.h - what probes sampled into a trace, as curves that timelines draw: the quantities of `tare top` and of
- * run documents, and each series of its own, on the trace's time axis. A point is told where a value differs from the
- * one before; what is unknown is no point, so that viewers go on with the last one known. */
+ * sample_curves.h - what probes sampled into a trace, as curves that timelines draw: the quantities of `tare top` and
+ * of run documents, and each series of its own, on the trace's time axis. A point is told where a value differs from
+ * the one before; what is unknown is no point, so that viewers go on with the last one known. */
 #ifndef REPORT_SAMPLE_CURVES_H
 #define REPORT_SAMPLE_CURVES_H
 
