@@ -225,7 +225,7 @@ static void what_does_not_repeat_is_unknown(void **state)
     (void)state;
     expect_unknown(&(struct shape){.odd_plain = -1, .other_profiled = true}, "other operations on the GPU");
     expect_unknown(&(struct shape){.odd_plain = -1, .no_launches = true},
-                   "no operation of a run was recorded");
+                   "the calls that launch operations were not recorded");
     expect_unknown(&(struct shape){.odd_plain = -1, .shift_us = 60}, "disagree on");
 }
 

@@ -175,12 +175,44 @@ static void test_only_where_the_roof_holds(void **state)
     finish(&r);
 }
 
+/* A layer on a GPU is held against the GPU's roof, by the numbers it makes; without one it has rates alone. */
+static void test_on_a_gpu(void **state)
+{
+    struct run r;
+    (void)state;
+    struct run_case *c = start(&r);
+    struct run_layer *l[4];
+    static const char *const output[] = {"float32[8,384]", "float16[8,384]", "bfloat16[8]", "float32[4]"};
+    for (size_t i = 0; i < 4; i++) {
+        l[i] = layer(&r, c, 1e9, 1e6, 100e3);
+        l[i]->provider = "CUDAExecutionProvider";
+        l[i]->output = output[i];
+        l[i]->operations = known_u64(i < 3);
+        l[i]->gpu_ns = run_estimate(100e3, 99e3, 101e3);
+    }
+    roofline_apply(&r, c);
+    near(l[0]->rate, 1e13);
+    assert_null(l[0]->bound);
+    r.gpu_roof = (struct run_gpu_roof){.known = true,
+                                       .fp32 = run_estimate(5e13, 4e13, 5e13),
+                                       .tf32 = run_estimate(2e14, 1e14, 2e14),
+                                       .fp16 = run_estimate(4e14, 3e14, 4e14),
+                                       .bandwidth = run_estimate(4e12, 3e12, 4e12)};
+    roofline_apply(&r, c);
+    near(l[0]->roof_share, 0.05);  /* 5 us of tf32, 0.25 of memory */
+    near(l[1]->roof_share, 0.025); /* 2.5 us of fp16 */
+    assert_string_equal(l[0]->bound, "compute");
+    assert_false(l[2]->roof_share.known); /* bf16 was not measured */
+    assert_null(l[3]->bound);             /* nothing of it ran on the GPU */
+    finish(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compute_bound),          cmocka_unit_test(test_memory_bound),
         cmocka_unit_test(test_integers_have_their_own_roof), cmocka_unit_test(test_unknown_stays_unknown),
-        cmocka_unit_test(test_only_where_the_roof_holds),
+        cmocka_unit_test(test_only_where_the_roof_holds), cmocka_unit_test(test_on_a_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

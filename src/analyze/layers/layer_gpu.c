@@ -95,7 +95,9 @@ static bool find_usual(struct gpu_timing *t)
     t->n_profiled = count_same(t, t->usual, true);
     t->out->runs = plain;
     t->out->other_runs = of_plain - plain;
-    if (!plain)
+    if (!plain && t->in->ops.n && !t->in->ops.items[t->in->ops.n - 1].launched)
+        snprintf(t->out->why, sizeof t->out->why, "the calls that launch operations were not recorded");
+    else if (!plain)
         snprintf(t->out->why, sizeof t->out->why, "no operation of a run was recorded");
     else if (2 * plain < of_plain)
         snprintf(t->out->why, sizeof t->out->why, "only %zu of %zu runs have the same operations on the GPU",

@@ -63,6 +63,39 @@ static void apply_bound(struct run_layer *l, const struct work *w, double bandwi
         l->roof_share = known_if_finite(fmax(compute, memory) * NS / l->time_ns.v);
 }
 
+/* ---- on a GPU ---- */
+
+static double rate_or_nan(struct run_estimate e)
+{
+    return e.known && e.value > 0 ? e.value : NAN;
+}
+
+static bool starts_with(const char *text, const char *part)
+{
+    return text && strncmp(text, part, strlen(part)) == 0;
+}
+
+/* By what the layer makes: float32 may go through the tensor cores as TF32, which runtimes allow unless told otherwise,
+ * so the better of the two is its roof. */
+static double gpu_peak(const struct run_layer *l, const struct run_gpu_roof *roof)
+{
+    if (l->int_macs.known && l->int_macs.v > 0) return rate_or_nan(roof->int8);
+    if (starts_with(l->output, "float16[")) return rate_or_nan(roof->fp16);
+    if (starts_with(l->output, "bfloat16[")) return rate_or_nan(roof->bf16);
+    return fmax(rate_or_nan(roof->fp32), rate_or_nan(roof->tf32)); /* NAN only if both are */
+}
+
+static bool is_on_gpu(const struct run_layer *l)
+{
+    return l->gpu_ns.known && l->operations.known && l->operations.v > 0 && !is_on_cpu(l->provider);
+}
+
+static void apply_gpu(struct run_layer *l, struct work *w, const struct run_gpu_roof *roof)
+{
+    w->peak = gpu_peak(l, roof);
+    apply_bound(l, w, rate_or_nan(roof->bandwidth));
+}
+
 /* The roof holds for the number of threads it was measured with. */
 static bool same_threads(const struct run *run, const struct run_case *c)
 {
@@ -82,6 +115,7 @@ void roofline_apply(struct run *run, struct run_case *c)
         struct work w = work_of(l, &run->roof);
         apply_rates(l, &w);
         if (fits && is_on_cpu(l->provider)) apply_bound(l, &w, known_or_nan(run->roof.bandwidth));
+        if (run->gpu_roof.known && is_on_gpu(l)) apply_gpu(l, &w, &run->gpu_roof);
         if (l->share.known && l->share.v < 1) l->speedup_if_free = known_f64(1 / (1 - l->share.v));
     }
 }

@@ -13,6 +13,7 @@
 #include "core/mem.h"
 #include "core/str.h"
 #include "probe/gpu_record.h"
+#include "probe/gpu_roof.h"
 #include "probe/roof.h"
 #include "subject/ort_session.h"
 #include "subject/profiled.h"
@@ -125,6 +126,21 @@ static unsigned threads_of(const struct run_case *c)
     return v && v->kind == RUN_INT && v->i > 0 && v->i <= ROOF_THREADS_MAX ? (unsigned)v->i : 1;
 }
 
+/* Of the GPU that the case ran on: the first one, as the runtime takes it. After the recording has ended, which would
+ * make it slower. */
+static void find_gpu_roof(struct profiling *l, const char *cache_dir)
+{
+    struct gpu_roof roof;
+    struct gpu_roof_options o = {.cache_dir = cache_dir, .fingerprint = l->run->host.fingerprint};
+    tare_error why = TARE_ERROR_INIT;
+    if (gpu_roof_measure(&roof, &o, &why) == TARE_OK) {
+        gpu_roof_record(&roof, l->run);
+        return;
+    }
+    cli_warn(l->cli, "no roofline of the GPU: %s", why.text);
+    run_unknown(l->run, &l->c->unknown, "layers.roof_share", "%s", why.text);
+}
+
 /* Measured once, for the threads of the first case; other cases of as many threads are held against it too. */
 static void find_roof(struct profiling *l)
 {
@@ -141,6 +157,7 @@ static void find_roof(struct profiling *l)
             run_unknown(l->run, &l->c->unknown, "layers.roof_share", "%s", why.text);
         }
     }
+    if (l->c->gpu.known && !l->run->gpu_roof.known) find_gpu_roof(l, o.cache_dir);
     roofline_apply(l->run, l->c); /* rates and bounds of speed need no roof */
 }
 

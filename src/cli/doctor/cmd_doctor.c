@@ -16,6 +16,7 @@
 #include "probe/ability.h"
 #include "probe/host.h"
 #include "probe/noise.h"
+#include "probe/gpu_roof.h"
 #include "probe/roof.h"
 
 enum { MAX_ABILITIES = 64 };
@@ -31,6 +32,9 @@ struct examination {
     bool has_roof;
     struct doctor_probes probes;
     struct roof roof; /* measured now, or what an earlier measurement left */
+    bool has_gpu_roof;
+    struct gpu_roof gpu_roof; /* measured now */
+    char no_gpu_roof[600];    /* why not; "": nobody asked */
     bool has_selftest, fresh_selftest;
     struct selftest selftest; /* likewise */
 };
@@ -54,6 +58,17 @@ static void examine_roof(struct examination *e, bool measure, struct cli *cli)
     if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
     e->has_roof = measure ? roof_measure(&e->roof, &o, &cli->error) == TARE_OK : roof_recall(&e->roof, &o);
     if (measure && !e->has_roof) cli_warn(cli, "no roof: %s", cli->error.text);
+}
+
+/* A GPU is only asked where somebody wants it: that loads the driver into this process. */
+static void examine_gpu_roof(struct examination *e)
+{
+    char dir[PATH_MAX];
+    tare_error why = TARE_ERROR_INIT;
+    struct gpu_roof_options o = {.fingerprint = e->run.host.fingerprint, .fresh = true};
+    if (cli_cache_dir(dir, sizeof dir)) o.cache_dir = dir;
+    e->has_gpu_roof = gpu_roof_measure(&e->gpu_roof, &o, &why) == TARE_OK;
+    if (!e->has_gpu_roof) snprintf(e->no_gpu_roof, sizeof e->no_gpu_roof, "%s", why.text);
 }
 
 /* The self-test: measured when asked for, else the one that was kept. */
@@ -166,6 +181,36 @@ static void say_roof(struct answer *a, const struct examination *e)
     answer_str(a, "measured", r->measured, NULL);
     answer_bool(a, "cached", r->cached, NULL);
     answer_bool(a, "busy", r->busy, NULL);
+    answer_object_end(a);
+}
+
+static void say_gpu_rate(struct answer *a, const struct gpu_roof *r, enum gpu_roof_kind k)
+{
+    const struct gpu_roof_rate *v = &r->of[k];
+    const char *unit = k >= GPU_ROOF_MEMORY ? "B/s" : "OP/s";
+    const char *key = gpu_roof_key(k);
+    if (isnan(v->per_s.value)) {
+        answer_say(a, "  %-12s unknown (%s)\n", key, v->why);
+        answer_null(a, key, NULL);
+        return;
+    }
+    answer_say(a, "  %-12s %s%s (from %s%s)\n", key, giga(v->per_s.value).s, unit, giga(v->per_s.lo).s, unit);
+    answer_f64(a, key, v->per_s.value, NULL);
+}
+
+/* The best of several repetitions, and from where the median of them is sure to be. */
+static void say_gpu_roof(struct answer *a, const struct examination *e)
+{
+    const struct gpu_roof *r = &e->gpu_roof;
+    if (!e->has_gpu_roof) {
+        answer_null(a, "gpu_roof", e->no_gpu_roof[0] ? "\nGPU roof\n  unknown (%s)\n" : NULL, e->no_gpu_roof);
+        return;
+    }
+    answer_section(a, "gpu_roof", "GPU roof");
+    answer_str(a, "device", r->device, "   the most that %s can do\n", r->device);
+    for (int k = 0; k < GPU_ROOF_KINDS; k++) say_gpu_rate(a, r, (enum gpu_roof_kind)k);
+    answer_str(a, "library", r->library[0] ? r->library : NULL, NULL);
+    answer_str(a, "measured", r->measured, NULL);
     answer_object_end(a);
 }
 
@@ -327,6 +372,7 @@ static int answer_doctor(struct cli *cli, const struct examination *e, bool json
     say_noise(&a, &e->noise);
     say_selftest(&a, e);
     say_roof(&a, e);
+    say_gpu_roof(&a, e);
     say_abilities(&a, &cli->out_term, e);
     answer_say(&a, "\n%sprobes%s   what tare run and tare top can see, tried on this process\n",
                a.stream.style.bold, a.stream.style.plain);
@@ -350,7 +396,8 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
         OPT_JSON(&json),
         OPT_FLAG('q', "quick", &quick, "measure noise for 0.3 s instead of 2 s"),
         OPT_FLAG(0, "roof", &roof,
-                 "measure what processors and memory can reach, for about 1 s, and keep it for rooflines"),
+                 "measure what processors and memory can reach, for about 1 s, and what a GPU can, and keep it "
+                 "for rooflines"),
         OPT_TIME_IN(0, "aa", &aa, 1000000000, 86400000000000,
                  "compare a thing with itself for so long: how often is that called a change, and how "
                  "small a change can be found here?", .flags = OPT_NO_DEFAULT),
@@ -364,6 +411,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
         goto out;
     }
     examine_roof(&e, roof, cli);
+    if (roof) examine_gpu_roof(&e);
     if (examine_self(&e, aa, cli) < 0) cli_warn(cli, "no self-test: %s", cli->error.text);
     rc = answer_doctor(cli, &e, json);
 out:

@@ -189,11 +189,32 @@ static void layer_roof_text(struct buf *b, const struct run_roof *r)
     fmt_counted(b, r->threads.v, "thread", "threads");
 }
 
+static void add_gpu_rate(struct buf *b, const struct run_estimate *e, const char *unit, const char *name)
+{
+    if (!e->known) return;
+    if (b->len) buf_add_str(b, ", ");
+    fmt_si(b, e->value, unit);
+    buf_add_str(b, name);
+}
+
+/* "50.9 TFLOP/s fp32, 389 TFLOP/s tf32, .., 4.02 TB/s of memory (NVIDIA H200)" */
+static void gpu_roof_text(struct buf *b, const struct run_gpu_roof *r)
+{
+    if (!r->known) return;
+    add_gpu_rate(b, &r->fp32, "FLOP/s", " fp32");
+    add_gpu_rate(b, &r->tf32, "FLOP/s", " tf32");
+    add_gpu_rate(b, &r->fp16, "FLOP/s", " fp16");
+    add_gpu_rate(b, &r->bf16, "FLOP/s", " bf16");
+    add_gpu_rate(b, &r->int8, "OP/s", " int8");
+    add_gpu_rate(b, &r->bandwidth, "B/s", " of memory");
+    if (b->len && r->device) buf_printf(b, " (%s)", r->device);
+}
+
 /* One case: its layers, how they were timed and under which roof, and their sums. */
 static void write_case(struct stream *s, const struct run *run, const struct run_case *c,
                        const struct layer_view *view)
 {
-    struct buf missing = BUF_INIT, profile = BUF_INIT, gpu = BUF_INIT, roof = BUF_INIT;
+    struct buf missing = BUF_INIT, profile = BUF_INIT, gpu = BUF_INIT, roof = BUF_INIT, gpu_roof = BUF_INIT;
     bool full = c->layers.n + 2 >= RUN_LIST_MAX; /* a document holds no more: the reason says of how many */
     const char *why = full ? run_reason(&c->unknown, "layers") : NULL;
     write_heading(s, run->cases.n > 1 ? c->name : "");
@@ -207,6 +228,9 @@ static void write_case(struct stream *s, const struct run *run, const struct run
     if (layer_is_timed(c)) layer_roof_text(&roof, &run->roof);
     if (roof.len) buf_add_str(&s->out, "this machine's roof: ");
     text_note(s, &roof);
+    if (c->gpu.known && layer_is_timed(c)) gpu_roof_text(&gpu_roof, &run->gpu_roof);
+    if (gpu_roof.len) buf_add_str(&s->out, "this GPU's roof: ");
+    text_note(s, &gpu_roof);
     write_sums(s, c, "group", "group", 2);
     write_sums(s, c, "op", "operator", 1);
 }

@@ -306,6 +306,49 @@ export const ROOF: Shape = {
   measured: "text",
 };
 
+/** What the GPU can reach, measured: the best of several repetitions, and from the lower bound of their median. */
+export interface GpuRoof {
+  /** Which GPU. */
+  device?: string | null;
+  /** Floating-point operations of large matrix products, fp32 throughout; a multiply-add is 2, 1/s. */
+  fp32?: Estimate | null;
+  /** The same of fp32 matrices by tensor cores, which round them to 10 bits, 1/s. */
+  tf32?: Estimate | null;
+  /** The same of fp16 matrices, summed in fp32, 1/s. */
+  fp16?: Estimate | null;
+  /** The same of bf16 matrices, summed in fp32, 1/s. */
+  bf16?: Estimate | null;
+  /** Integer operations, int8, summed in int32, 1/s. */
+  int8?: Estimate | null;
+  /** Of its memory: bytes read and written by a copy on it, B/s. */
+  bandwidth?: Estimate | null;
+  /** Copied from pinned host memory, B/s. */
+  to_device?: Estimate | null;
+  /** Copied to pinned host memory, B/s. */
+  to_host?: Estimate | null;
+  /** What made the products. */
+  library?: string | null;
+  /** When: RFC 3339. */
+  measured?: string | null;
+  /** Why one of these is null. */
+  why?: Record<string, Json> | null;
+}
+
+export const GPU_ROOF: Shape = {
+  device: "text",
+  fp32: ESTIMATE,
+  tf32: ESTIMATE,
+  fp16: ESTIMATE,
+  bf16: ESTIMATE,
+  int8: ESTIMATE,
+  bandwidth: ESTIMATE,
+  to_device: ESTIMATE,
+  to_host: ESTIMATE,
+  library: "text",
+  measured: "text",
+  why: {},
+};
+
 /** Base-2 exponential buckets, as in OTLP: bucket i counts times in (b^(offset+i), b^(offset+i+1)] ns, b = 2^(2^-scale). */
 export interface Histogram {
   /** Resolution; tare writes 6. */
@@ -1302,6 +1345,8 @@ export interface RunDocument {
   config?: Record<string, Json> | null;
   /** What this machine can reach. */
   roof?: Roof | null;
+  /** What its GPU can reach. */
+  gpu_roof?: GpuRoof | null;
   /** File name of the trace beside this document. */
   trace?: string | null;
   /** The configurations measured. */
@@ -1323,6 +1368,7 @@ export const RUN: Shape = {
   subject: SUBJECT,
   config: {},
   roof: ROOF,
+  gpu_roof: GPU_ROOF,
   trace: "text",
   cases: [CASE],
   findings: [FINDING],
