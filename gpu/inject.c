@@ -44,28 +44,53 @@ static void read_options(struct gpu_options *o)
     o->whole_graphs = graphs && strcmp(graphs, "graph") == 0;
 }
 
-static void set_calls(int domain, int (*set)(uint32_t, uint8_t), const char *const *wanted, size_t n, bool on)
+struct call_set {
+    int domain, kind;
+    const char *const *names; /* how those wanted begin */
+    size_t n;
+    bool or_all; /* where they cannot be told apart */
+};
+static const struct call_set call_sets[] = {
+    {CUPTI_DOMAIN_RUNTIME, CUPTI_RUNTIME, runtime_calls, sizeof runtime_calls / sizeof *runtime_calls, true},
+    {CUPTI_DOMAIN_DRIVER, CUPTI_DRIVER, driver_calls, sizeof driver_calls / sizeof *driver_calls, false}};
+
+static bool is_wanted(const struct call_set *c, const char *name)
 {
+    for (size_t i = 0; i < c->n; i++)
+        if (strncmp(name, c->names[i], strlen(c->names[i])) == 0) return true;
+    return false;
+}
+
+/* Those that are wanted, or all the others. */
+static void set_calls(const struct call_set *c, bool wanted, bool on)
+{
+    int (*set)(uint32_t, uint8_t) =
+        c->kind == CUPTI_RUNTIME ? cupti.enable_runtime_api : cupti.enable_driver_api;
     for (uint32_t id = 1; id < CALL_IDS; id++) {
         const char *name = NULL;
-        if (cupti.callback_name(domain, id, &name) != CUPTI_OK || !name) break;
-        for (size_t i = 0; i < n; i++)
-            if (strncmp(name, wanted[i], strlen(wanted[i])) == 0) set(id, on);
+        if (cupti.callback_name(c->domain, id, &name) != CUPTI_OK || !name) break;
+        if (is_wanted(c, name) == wanted) set(id, on);
     }
 }
 
-static void set_all_calls(bool on)
+/* Once the program has a context, CUPTI takes no notice of single calls that are enabled (CUDA 13.0): then all are,
+ * less the others. At the end those are as they were before: other tools count on it. */
+static void enable_calls(const struct call_set *c, bool late)
 {
-    if (cupti.enable_runtime_api)
-        set_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_api, runtime_calls,
-                  sizeof runtime_calls / sizeof *runtime_calls, on);
-    else if (on)
-        cupti.enable(CUPTI_RUNTIME); /* before CUDA 12.5: all or none */
-    else
-        cupti.disable(CUPTI_RUNTIME);
-    if (cupti.enable_driver_api)
-        set_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_api, driver_calls,
-                  sizeof driver_calls / sizeof *driver_calls, on);
+    bool single = c->kind == CUPTI_RUNTIME ? cupti.enable_runtime_api : cupti.enable_driver_api;
+    if (single && !late)
+        set_calls(c, true, true);
+    else if (single || c->or_all) /* before CUDA 12.5: all or none */
+        cupti.enable(c->kind);
+    if (single && late) set_calls(c, false, false);
+}
+
+static void disable_calls(const struct call_set *c, bool late)
+{
+    bool single = c->kind == CUPTI_RUNTIME ? cupti.enable_runtime_api : cupti.enable_driver_api;
+    if (single && !late) set_calls(c, true, false);
+    if (single && late) set_calls(c, false, true);
+    if (late || !single) cupti.disable(c->kind);
 }
 
 static void enable_kinds(const struct gpu_options *o)
@@ -76,14 +101,16 @@ static void enable_kinds(const struct gpu_options *o)
     }
     if (o->late && cupti.enable_and_dump) cupti.enable_and_dump(CUPTI_DEVICE); /* it was told long ago */
     if (o->whole_graphs) cupti.enable(CUPTI_GRAPH_TRACE);
-    if (o->calls) set_all_calls(true);
+    for (size_t i = 0; o->calls && i < sizeof call_sets / sizeof *call_sets; i++)
+        enable_calls(&call_sets[i], o->late);
 }
 
 static void disable_kinds(const struct gpu_options *o)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) cupti.disable(kinds[i]);
     if (o->whole_graphs) cupti.disable(CUPTI_GRAPH_TRACE);
-    if (o->calls) set_all_calls(false);
+    for (size_t i = 0; o->calls && i < sizeof call_sets / sizeof *call_sets; i++)
+        disable_calls(&call_sets[i], o->late);
     cupti.disable(CUPTI_EXTERNAL_CORRELATION);
 }
 

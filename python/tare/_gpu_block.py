@@ -39,7 +39,7 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
 
     modules  True: kernels know the PyTorch module that launched them; or a model, or {name: model}, for paths that begin with that name
     ops      True: and the operator; with both, kernels of the backward pass know their module, too
-    calls    False: without the CUDA calls of the host, which is cheaper; why the GPU was idle is then unknown
+    calls    False: without the CUDA calls of the host, which is cheaper; why the GPU was idle, and what ran in a range, is then unknown
     graphs   "graph": one record a launch of a CUDA graph, in place of one a kernel
     path     keep the trace there: `tare report --gpu`, `tare export` and the page read it
     """
@@ -50,8 +50,9 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
         if graphs not in GRAPHS:
             raise ValueError(f"graphs={graphs!r}: choose node or graph")
         self._kept = None if path is None else os.path.abspath(os.fspath(path))
-        self._what = GRAPHS[graphs] | (0 if calls else WITHOUT_CALLS)
         self._names = {"modules": modules, "ops": ops}
+        self._calls = calls or self._named  # a kernel is joined to what launched it by the call
+        self._what = GRAPHS[graphs] | (0 if self._calls else WITHOUT_CALLS)
         self._clear()
 
     def _clear(self) -> None:
@@ -63,6 +64,10 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
         self._memory: dict[str, Any] = {}
         self._naming: Any = None
         self._held: Any = None
+
+    @property
+    def _named(self) -> bool:
+        return self._names["modules"] not in (False, None) or self._names["ops"]
 
     # ---- the block ----
 
@@ -186,7 +191,7 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
     def kernels(self) -> Any:
         """By name, the one with the most time first. With modules or ops each has "origins": where it was launched."""
         rows = self._part("kernels")
-        if isinstance(rows, Unknown) or not (self._names["modules"] or self._names["ops"]):
+        if isinstance(rows, Unknown) or not self._named:
             return rows
         origins: dict[str, list[dict[str, Any]]] = {}
         for origin in self.document["origins"]:
@@ -208,7 +213,8 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
     @property
     def ranges(self) -> Any:
         """NVTX ranges, by name."""
-        return self._part("ranges")
+        rows = self._part("ranges")
+        return rows if self._calls or not rows else Unknown("calls=False: what ran in a range is joined to it by the call that launched it")
 
     nvtx_ranges = ranges
 

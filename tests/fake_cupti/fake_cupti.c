@@ -4,7 +4,8 @@
  * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over), "many"
  * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8), "names" (more
  * names than anyone keeps), "forward" and "back" (the clock is set by an hour meanwhile), "threads" (nothing by itself:
- * the program launches by fake_launch() on its threads). With FAKE_OLD it lacks a function that is needed. */
+ * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
+ * enabled are taken no notice of). With FAKE_OLD it lacks a function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ enum {
 
 static request_fn *request;
 static complete_fn *complete;
-static int enabled[64], with_calls, sent, subscribed;
+static int enabled[64], with_calls, others_off, were_off, sent, subscribed;
 static _Atomic uint64_t range;
 static uint64_t t0;
 static __thread int pushed;
@@ -165,13 +166,16 @@ int cuptiActivityEnable(int kind)
 EXPORT int cuptiActivityDisable(int kind);
 int cuptiActivityDisable(int kind)
 {
+    if (kind == API && others_off) abort(); /* others count on them */
     return kind < 0 || kind >= 64 ? 21 : 0; /* what ran so far is still to come */
 }
 EXPORT int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on);
 int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on)
 {
-    if (id == 1) abort(); /* cudaGetDevice is not worth a record */
-    with_calls |= on;
+    if (id == 1 && on && !enabled[API]) abort(); /* cudaGetDevice is not worth a record */
+    if (id == 1) others_off = !on;
+    were_off |= id == 1 && !on;
+    with_calls |= on && id != 1;
     return 0;
 }
 EXPORT int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id);
@@ -232,7 +236,8 @@ static uint8_t *launch(uint8_t *r, uint32_t i)
         put32(r, 16, i + 1);
         r += EXTERNAL_BYTES;
     }
-    if (with_calls) {
+    if (enabled[API] && !were_off) abort(); /* cudaGetDevice would be in it */
+    if (enabled[API] || (with_calls && !is("late"))) {
         put32(r, 0, API);
         put32(r, 4, 2);
         put64(r, 8, at);

@@ -45,6 +45,19 @@ def test_a_block_and_a_second_one(program):
     assert said[2] == [True, True, True, True]
 
 
+def test_calls_of_a_program_that_has_a_context(program):
+    """The fake minds what the real one does: single calls cannot be enabled late, and all others must be as they were."""
+    said = program("""
+        out = []
+        for calls in (True, False, True):
+            with tare.gpu(calls=calls) as g:
+                pass
+            out.append([[c["name"] for c in g.calls], {i["cause"] for i in g.idle} >= {"launch"}])
+        print(json.dumps(out))
+    """, fault="late")
+    assert said == [[["cudaLaunchKernel"], True], [[], False], [["cudaLaunchKernel"], True]]
+
+
 def test_memory_taken_before_is_unknown(program):
     said = program("""
         with tare.gpu() as g: pass

@@ -93,6 +93,30 @@ static void kernels_know_their_modules(void **state)
     gpu_profile_release(&p);
 }
 
+/* Threads 11 and 13 run modules at once and both give out the number 5: whose the backward pass is cannot be told. */
+static void a_number_of_two_threads_tells_nothing(void **state)
+{
+    enum { OP = 10, MODULE, FC1, FC2, LINEAR, NODE };
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    name(m, OP, GPU_DOMAIN_OP);
+    name(m, MODULE, GPU_DOMAIN_MODULE);
+    name(m, FC1, "net.fc1");
+    name(m, FC2, "net.fc2");
+    name(m, LINEAR, "aten::linear");
+    name(m, NODE, "AddmmBackward0");
+    open_place(m, (struct place){1, FC1, MODULE, 11, 0});
+    open_place(m, (struct place){2, FC2, MODULE, 13, 0});
+    open_place(m, (struct place){3, LINEAR, OP, 11, 5});
+    open_place(m, (struct place){4, LINEAR, OP, 13, 5});
+    open_place(m, (struct place){5, NODE, OP, 12, 5});
+    launch_in(m, 1, 5);
+    analyse(m, &p);
+    assert_null(origin(&p, "AddmmBackward0", "backward")->module);
+    gpu_profile_release(&p);
+}
+
 /* What a block records is not all that the program has taken. */
 static void memory_of_a_running_program_is_unknown(void **state)
 {
@@ -114,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(kernels_know_their_modules, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_number_of_two_threads_tells_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_of_a_running_program_is_unknown, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

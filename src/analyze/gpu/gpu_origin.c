@@ -28,6 +28,20 @@ static enum gpu_phase phase_of(const struct gpu_work *w, const struct gpu_open_r
     return GPU_PHASE_NONE;
 }
 
+/* Who a number belongs to: thread << 32 | module + 1. Each thread counts for itself: a number that two have given out
+ * tells nothing. */
+#define AMBIGUOUS UINT64_MAX
+
+static tare_status claim(struct gpu_work *w, struct map_u64 *claims, const struct gpu_open_range *r)
+{
+    uint64_t *at;
+    tare_status s = map_u64_ref(claims, sequence_key(r), &at, w->err);
+    if (s != TARE_OK) return s;
+    bool others = *at == AMBIGUOUS || (*at && *at >> 32 != r->thread);
+    *at = others ? AMBIGUOUS : (uint64_t)r->thread << 32 | ((uint64_t)r->module + 1);
+    return TARE_OK;
+}
+
 /* A range stands behind the one that it is in, so that one pass hands down what is known. A number is claimed by the
  * last operator that saw it: those before it saw it, too, but made no node. */
 static tare_status hand_down(struct gpu_work *w, uint32_t operators, uint32_t modules, struct map_u64 *claims)
@@ -51,8 +65,7 @@ static tare_status hand_down(struct gpu_work *w, uint32_t operators, uint32_t mo
             enum gpu_phase phase = phase_of(w, r);
             if (phase) r->phase = (uint8_t)phase;
         }
-        if (numbered && r->phase != GPU_PHASE_BACKWARD)
-            s = map_u64_put(claims, sequence_key(r), (uint64_t)r->module + 1, w->err);
+        if (numbered && r->phase != GPU_PHASE_BACKWARD) s = claim(w, claims, r);
     }
     return s;
 }
@@ -62,8 +75,8 @@ static void find_modules_of_backward(struct gpu_work *w, const struct map_u64 *c
     for (size_t i = 0; i < w->ranges.n; i++) {
         struct gpu_open_range *r = &w->ranges.items[i];
         if (r->phase != GPU_PHASE_BACKWARD || r->module || !r->sequence) continue;
-        const uint64_t *module = map_u64_find(claims, sequence_key(r));
-        if (module) r->module = (uint32_t)*module - 1;
+        const uint64_t *claimed = map_u64_find(claims, sequence_key(r));
+        if (claimed && *claimed != AMBIGUOUS) r->module = (uint32_t)*claimed - 1;
     }
 }
 
