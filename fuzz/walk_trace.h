@@ -16,6 +16,7 @@
 #include "analyze/gpu/gpu_sum.h"
 #include "core/mem.h"
 #include "report/export/gpu_bars.h"
+#include "report/page/bars_json.h"
 #include "trace/reader.h"
 
 struct walker {
@@ -122,6 +123,20 @@ static void walk_parts(struct walker *w)
     must(trace_nodes(t, walk_node, w, &err) == TARE_OK);
 }
 
+/* The page's document: ended JSON, with all bars and with the longest few. */
+static void walk_page(struct trace *t)
+{
+    const uint64_t most[] = {0, 20};
+    for (size_t i = 0; i < 2; i++) {
+        struct buf text = BUF_INIT;
+        struct stream s;
+        stream_init(&s, sink_to_buf(&text), NULL);
+        must(bars_json_write(&s, t, most[i]) == TARE_OK && stream_finish(&s) == TARE_OK);
+        must(text.len > 2 && text.data[0] == '{' && text.data[text.len - 1] == '}');
+        buf_release(&text);
+    }
+}
+
 /* Put the bytes where trace_open can find them: a file in memory, used again and again. */
 static void walk_bytes(const uint8_t *data, size_t size)
 {
@@ -140,6 +155,7 @@ static void walk_bytes(const uint8_t *data, size_t size)
         walk_parts(&w);
         walk_tree(w.t);
         walk_gpu(&w);
+        walk_page(w.t);
         trace_close(w.t);
     } else {
         must(err.text[0] != 0);

@@ -464,6 +464,49 @@ static void steps_by_range_as_named(void **state)
     gpu_profile_release(&p);
 }
 
+/* Every 400 a step of 310: its kernel runs from 10 to 110, then the GPU waits 300 for the next one: 200 for a wait (100 in
+ * it, 100 of code that would have been hidden), 90 for other code, 10 for the launch. A step has 200 of these 300, and
+ * the last 10 of the gap before it; what comes before the first kernel is unknown. */
+static void idle_time_of_each_step(void **state)
+{
+    enum { SYNC = 0, LAUNCH = 2, HOST = 8, UNKNOWN = 9 };
+    struct making *m = *state;
+    struct gpu_profile p;
+    struct gpu_courses courses = {VEC_INIT};
+    begin(m);
+    for (uint64_t i = 0; i < 7; i++) {
+        uint64_t at = i * 400, id = 1 + 10 * i;
+        if (i < 6) range(m, 1 + i, 7, at, 0);
+        call(m, id, at, at + 5, 3);
+        kernel(m, id, at + 10, at + 110, 11);
+        call(m, id + 1, at + 20, at + 210, 4);
+        if (i < 6) range(m, 1 + i, 0, 0, at + 310);
+    }
+    struct trace *t = finish(m);
+    assert_int_equal(gpu_sum_over_time(t, &p, &courses, NULL), TARE_OK);
+    assert_int_equal(courses.cards.n, 1);
+    assert_int_equal(courses.cards.items[0].pid, trace_process(t, 0)->pid);
+    const struct gpu_course *c = &courses.cards.items[0];
+    assert_int_equal(c->steps.n, 6);
+    for (size_t i = 0; i < 6; i++) {
+        const struct gpu_step *s = &c->steps.items[i];
+        const double before = i ? 10.0 / 300 : 0, part = (200.0 / 300 + before) * US;
+        uint64_t sum = s->busy;
+        for (unsigned k = 0; k < GPU_CAUSES; k++) sum += s->idle[k];
+        assert_int_equal(sum, s->end - s->start);
+        assert_float_equal((double)s->busy, 100 * US, 50);
+        assert_float_equal((double)s->idle[SYNC], 200 * part, 200);
+        assert_float_equal((double)s->idle[HOST], 90 * part, 200);
+        assert_float_equal((double)s->idle[LAUNCH], 10 * part, 200);
+        assert_float_equal((double)s->idle[UNKNOWN], i ? 0 : 10 * US, 200);
+    }
+    assert_string_equal(gpu_cause_name(SYNC), "sync");
+    assert_string_equal(gpu_cause_name(HOST), "host");
+    gpu_courses_release(&courses);
+    gpu_profile_release(&p);
+    trace_close(t);
+}
+
 /* Kernels by name, one after the other, 100 us each and 50 between them; `extra` us behind each round. */
 static struct gpu_steps steps_of(void **state, const char *names, unsigned rounds, unsigned extra)
 {
@@ -659,6 +702,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_steps_in_random_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_steps_that_repeat_too_seldom, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_steps_of_different_lengths, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(idle_time_of_each_step, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bars_on_tracks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trace_without_a_gpu_is_told, set_up, tear_down),
     };
