@@ -3,7 +3,7 @@
 // bars of one column of pixels are one stroke, as strong as the part of the time they cover, in the colour of the longest.
 // So the work of a frame goes with the width of the window, not with the number of bars.
 import { type BarName, type Bars, firstFrom, type Lane, longest, type Row, type Spot, visible } from "../data/bars";
-import { cssOf, hashOf, inkOf, moduleTone, quietTone, softInkOf } from "../data/flamecolour";
+import { cssOf, hashOf, inkOf, moduleTone, quietTone, softInkOf, type Tone } from "../data/flamecolour";
 import { linearTicks } from "../data/scale";
 import { deviceRatio } from "./download";
 import { FLAME_FONT, fitText } from "./flamepaint";
@@ -18,6 +18,7 @@ const SPACE = 5;
 const LEAST = 1.5; // px: thinner ones share a column
 const LEAST_TEXT = 26;
 const SHADES = 6;
+const STRIPS_MOST = 80; // rows of columns in a window: it is not as high as that
 
 /** ns at the left edge, and ns a pixel; `top`: px scrolled down. */
 export interface Camera {
@@ -56,6 +57,8 @@ export function layoutOf(bars: Bars, folded: ReadonlySet<number>): Layout {
 
 export interface Look {
   fill: string[];
+  /** The same on the paper in each strength, as pixels; behind the last name the colour of what was not searched for. */
+  shades: Uint32Array;
   quiet: string;
   ink: string;
   soft: string;
@@ -88,22 +91,63 @@ export function meaningOf(n: BarName): string {
 }
 
 /** Stronger than the frames of a flame graph, which lie close; what is only waiting is a tint of the same. */
-function toneOf(n: BarName, dark: boolean, plain = false): string {
+function toneOf(n: BarName, dark: boolean, plain = false): Tone {
   const t = moduleTone(hueOf(n), dark, plain ? 0 : ((hashOf(n.text) % 5) - 2) / 2);
-  if (n.kind === "task") return cssOf({ ...t, light: dark ? 20 : 92 });
-  return cssOf({ ...t, light: t.light + (dark ? 8 : -12) });
+  if (n.kind === "task") return { ...t, light: dark ? 20 : 92 };
+  return { ...t, light: t.light + (dark ? 8 : -12) };
+}
+
+/** Red, green, blue from 0 to 255. */
+function rgbOf({ hue, saturation, light }: Tone): number[] {
+  const [s, l] = [saturation / 100, light / 100];
+  const part = (n: number) => {
+    const k = (n + hue / 30) % 12;
+    return 255 * (l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1)));
+  };
+  return [part(0), part(8), part(4)];
+}
+
+/** A canvas reads this form of a colour several times as fast as any other. */
+const hexText = (t: Tone): string => `#${rgbOf(t).map((v) => Math.round(v).toString(16).padStart(2, "0")).join("")}`;
+const hexOf = (css: string): number[] => [1, 3, 5].map((i) => parseInt(css.slice(i, i + 2), 16) || 0);
+
+/** How strong a column is that is covered for such a part. */
+const strength = (shade: number): number => 0.3 + (0.7 * (shade + 1)) / SHADES;
+
+function shadesOf(tones: Tone[], paper: number[]): Uint32Array {
+  const out = new Uint32Array(tones.length * SHADES);
+  const bytes = new Uint8ClampedArray(out.buffer);
+  tones.forEach((t, i) => {
+    const rgb = rgbOf(t);
+    for (let shade = 0; shade < SHADES; shade++) {
+      const at = 4 * (i * SHADES + shade);
+      for (let c = 0; c < 3; c++) bytes[at + c] = paper[c]! + (rgb[c]! - paper[c]!) * strength(shade);
+      bytes[at + 3] = 255;
+    }
+  });
+  return out;
 }
 
 /** What the colours of these names mean, each once. */
 export function keysOf(names: BarName[], dark: boolean): [string, string][] {
   const keys = new Map<string, string>();
-  for (const n of names) if (meaningOf(n)) keys.set(meaningOf(n), toneOf(n, dark, true));
+  for (const n of names) if (meaningOf(n)) keys.set(meaningOf(n), cssOf(toneOf(n, dark, true)));
   return [...keys];
 }
 
 export function lookOf(names: BarName[], c: Colours, dark: boolean): Look {
-  const fill = names.map((n) => toneOf(n, dark));
-  return { fill, quiet: cssOf(quietTone(dark)), ink: inkOf(dark), soft: softInkOf(dark), accent: c.accent, line: c.line, paper: c.paper };
+  const tones = names.map((n) => toneOf(n, dark));
+  const quiet = quietTone(dark);
+  return {
+    fill: tones.map(hexText),
+    shades: shadesOf([...tones, quiet], hexOf(c.paper)),
+    quiet: hexText(quiet),
+    ink: inkOf(dark),
+    soft: softInkOf(dark),
+    accent: c.accent,
+    line: c.line,
+    paper: c.paper,
+  };
 }
 
 // ---- strokes ----
@@ -115,37 +159,55 @@ interface Painting {
   names: BarName[];
   column: number;
   quiet: boolean;
+  strips: Strips;
 }
 
-/** Columns of one colour and strength that touch are one rectangle. */
-class Columns {
-  private x0 = 0;
-  private x1 = -1;
-  private fill = "";
-  private shade = 0;
+/** Columns of pixels: each row is one line of an image, stretched to the height of a bar. Thousands of rectangles in
+ * as many colours would take ten times as long. */
+class Strips {
+  private tops: number[] = [];
+  private line: Uint32Array | null = null;
+  private readonly canvas = document.createElement("canvas");
+  private readonly image: ImageData;
+  private readonly pixels: Uint32Array;
 
-  constructor(private readonly ctx: CanvasRenderingContext2D, private readonly y: number) {}
-
-  add(x: number, fill: string, cover: number): void {
-    const shade = Math.max(1, Math.min(SHADES, Math.ceil(cover * SHADES)));
-    if (x === this.x1 && fill === this.fill && shade === this.shade) {
-      this.x1++;
-      return;
-    }
-    this.flush();
-    this.x0 = x;
-    this.x1 = x + 1;
-    this.fill = fill;
-    this.shade = shade;
+  constructor(readonly width: number) {
+    this.canvas.width = width;
+    this.canvas.height = STRIPS_MOST;
+    this.image = new ImageData(width, STRIPS_MOST);
+    this.pixels = new Uint32Array(this.image.data.buffer);
   }
 
-  flush(): void {
-    if (this.x1 <= this.x0) return;
-    this.ctx.globalAlpha = 0.3 + (0.7 * this.shade) / SHADES;
-    this.ctx.fillStyle = this.fill;
-    this.ctx.fillRect(this.x0, this.y, this.x1 - this.x0, BAR);
-    this.ctx.globalAlpha = 1;
-    this.x1 = this.x0 = -1;
+  private static kept: Strips | null = null;
+
+  /** Empty ones of that width: mostly the same as before. */
+  static of(width: number): Strips {
+    if (Strips.kept?.width !== width) Strips.kept = new Strips(width);
+    Strips.kept.pixels.fill(0, 0, Strips.kept.tops.length * width);
+    Strips.kept.tops = [];
+    return Strips.kept;
+  }
+
+  begin(): void {
+    this.line = null;
+  }
+
+  put(x: number, y: number, pixel: number): void {
+    if (x < 0 || x >= this.width) return;
+    if (!this.line) {
+      const at = this.tops.length * this.width;
+      if (at >= this.pixels.length) return;
+      this.tops.push(y);
+      this.line = this.pixels.subarray(at, at + this.width);
+    }
+    this.line[x] = pixel;
+  }
+
+  draw(ctx: CanvasRenderingContext2D): void {
+    if (!this.tops.length) return;
+    this.canvas.getContext("2d")!.putImageData(this.image, 0, 0, 0, 0, this.width, this.tops.length);
+    ctx.imageSmoothingEnabled = false;
+    this.tops.forEach((y, i) => ctx.drawImage(this.canvas, 0, i, this.width, 1, 0, y, this.width, BAR));
   }
 }
 
@@ -169,14 +231,14 @@ function wide(p: Painting, what: number, x0: number, x1: number, y: number): voi
 /** The grid of columns stands still in time, so that nothing flickers while it is moved. */
 function paintRow(p: Painting, lane: Lane, row: Row, y: number): void {
   const { from, perPx, width } = p.camera;
+  const { shades } = p.look;
   const [first, last] = visible(row, from, from + width * perPx);
-  const columns = new Columns(p.ctx, y);
   const offset = Math.round(from / perPx);
   const what = (k: number) => lane.what[row.at ? row.at[k]! : k]!;
+  p.strips.begin();
   for (let i = first; i < last; ) {
     const [start, end] = [row.start[i]!, row.end[i]!];
     if (end - start >= LEAST * perPx) {
-      columns.flush();
       wide(p, what(i), (start - from) / perPx, (end - from) / perPx, y);
       i++;
       continue;
@@ -184,11 +246,11 @@ function paintRow(p: Painting, lane: Lane, row: Row, y: number): void {
     const c = Math.floor(start / perPx);
     let k = firstFrom(row.start, (c + 1) * perPx, i + 1, last);
     if (k - 1 > i && row.end[k - 1]! - row.start[k - 1]! >= LEAST * perPx) k--;
-    const top = longest(row, i, k);
-    columns.add(c - offset, p.quiet ? p.look.quiet : p.look.fill[what(top)]!, (row.busy[k]! - row.busy[i]!) / perPx);
+    const colour = p.quiet ? p.names.length : what(longest(row, i, k));
+    const cover = Math.ceil(((row.busy[k]! - row.busy[i]!) / perPx) * SHADES) - 1;
+    p.strips.put(c - offset, y, shades[colour * SHADES + Math.max(0, Math.min(SHADES - 1, cover))]!);
     i = k;
   }
-  columns.flush();
 }
 
 function paintAxis(p: Painting, origin: number, colours: Look): void {
@@ -334,9 +396,10 @@ export function paintBars(canvas: HTMLCanvasElement, camera: Camera, s: Scenery)
   ctx.font = FLAME_FONT;
   ctx.textBaseline = "alphabetic";
   ctx.textAlign = "left";
-  const p: Painting = { ctx, camera, look: s.look, names: s.bars.names, column: ctx.measureText("M").width, quiet: false };
+  const p: Painting = { ctx, camera, look: s.look, names: s.bars.names, column: ctx.measureText("M").width, quiet: false, strips: Strips.of(Math.ceil(camera.width)) };
   gridLines(p, s.bars.from);
   for (const box of s.layout.boxes) paintLane(p, s, box);
+  p.strips.draw(ctx);
   for (const [from, to] of s.arrows) arrow(p, s.layout, from, to);
   outline(p, s.layout, s.over, 1, s.look.ink);
   outline(p, s.layout, s.at, 2, s.look.accent);
