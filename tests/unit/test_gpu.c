@@ -464,9 +464,9 @@ static void steps_by_range_as_named(void **state)
     gpu_profile_release(&p);
 }
 
-/* Every 400 a step of 310: its kernel runs from 10 to 110, then the GPU waits 300 for the next one: 200 for a wait (100 in
- * it, 100 of code that would have been hidden), 90 for other code, 10 for the launch. A step has 200 of these 300, and
- * the last 10 of the gap before it; what comes before the first kernel is unknown. */
+/* Every 400 a step of 310: its kernel runs from 10 to 110, then the GPU waits 300 for the next one: 200 for a wait (100
+ * in it, 100 of code that would have been hidden), 90 for other code, 10 for the launch. A step has 200 of these 300,
+ * and the last 10 of the gap before it; what comes before the first kernel is unknown. */
 static void idle_time_of_each_step(void **state)
 {
     enum { SYNC = 0, LAUNCH = 2, HOST = 8, UNKNOWN = 9 };
