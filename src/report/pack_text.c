@@ -13,7 +13,7 @@ void pack_begin(struct stream *s, struct json *j)
 void pack_add(struct stream *s, int64_t v)
 {
     static const char signs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    uint64_t rest = v < 0 ? (uint64_t)-v << 1 | 1 : (uint64_t)v << 1;
+    uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v, rest = size << 1 | (v < 0);
     if (v == PACK_UNKNOWN) rest = 1;
     do {
         uint64_t digit = rest & 31;
