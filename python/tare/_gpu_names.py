@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-import weakref
-from typing import Any
+import warnings
+from typing import Any, Callable
 
 from tare import _tare
 from tare._unknown import Unknown
@@ -97,6 +97,8 @@ class Naming:
         paths = _Paths(self._wanted)
         from torch.nn.modules import module
 
+        # For all modules, not on each: with hooks of its own a TransformerEncoderLayer leaves its fused path
+        self._undo.append(_without_warning())
         before = module.register_module_forward_pre_hook(paths.before)
         after = module.register_module_forward_hook(paths.after, always_call=True)
         self._undo += [before.remove, after.remove]
@@ -118,6 +120,18 @@ class Naming:
     def end(self) -> None:
         while self._undo:
             self._undo.pop()()
+
+
+def _without_warning() -> Callable[[], None]:
+    """PyTorch warns that hooks for all modules run for a compiled one, too, which is as it should be here. What ends that."""
+    warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+    added = warnings.filters[0]
+
+    def end() -> None:
+        if added in warnings.filters:
+            warnings.filters.remove(added)
+
+    return end
 
 
 def _hears(nvtx: Any) -> bool:
@@ -151,15 +165,16 @@ class _Paths:
     unless a name was given."""
 
     def __init__(self, wanted: Any) -> None:
-        self._path: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._path: dict[Any, str] = {}  # keeps the modules, as long as the block is open
         given = wanted if isinstance(wanted, dict) else {}
         if not given and hasattr(wanted, "named_modules"):
-            given = {type(wanted).__name__: wanted}
+            given = {type(getattr(wanted, "_orig_mod", wanted)).__name__: wanted}
         for name, model in given.items():
             self._meet(name, model)
 
     def _meet(self, root: str, model: Any) -> None:
         for path, module in model.named_modules():
+            path = ".".join(word for word in path.split(".") if word not in ("", "_orig_mod"))  # compiled: the model is that
             self._path.setdefault(module, f"{root}.{path}" if path else root)
 
     def before(self, module: Any, args: Any) -> None:
@@ -167,7 +182,7 @@ class _Paths:
             return
         path = self._path.get(module)
         if path is None:
-            self._meet(type(module).__name__, module)
+            self._meet(type(getattr(module, "_orig_mod", module)).__name__, module)
             path = self._path[module]
         _tare.gpu_push(path, True)
 
